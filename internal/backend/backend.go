@@ -1,0 +1,71 @@
+package backend
+
+import "hearth/internal/kv"
+
+// Caps are facts the engine plans with. No architecture reads them.
+type Caps struct {
+	Eager      bool // ops have run when they return; else Submit/Floats run them
+	LateTokens bool // Batch.Late is understood: the engine may keep one step in flight
+	Invariant  bool // a row's result is bit-identical whatever else is in the batch and however the prompt was cut
+	World      int  // tensor-parallel ranks, 1 if none
+	Rank       int
+}
+
+// Options are fixed for the life of a loaded model.
+type Options struct {
+	Exact   bool // cpu: bf16/f32 activations instead of int8; always absorbed MLA
+	Threads int
+}
+
+// Backend opens models. One value per process and device; not safe for concurrent use: one engine goroutine
+// (mlx: locked to its thread) calls it.
+type Backend interface {
+	Name() string
+	Caps() Caps
+	NewLoader(Options) Loader
+	NewStore([]StateSpec, KVPolicy) (Store, error)
+	// Begin opens a step. The backend derives everything that depends on the batch once here: masks, groups of
+	// equal spans, page lists, rotation tables. s is nil for stateless batches (vision, embeddings).
+	Begin(s Store, b *Batch) Scope
+	// Scratch estimates the bytes a step with so many rows and outputs needs besides weights and state.
+	Scratch(rows, outs int) int64
+	Unpin(Array)
+	Close() error
+}
+
+// Scope is one step: the ops, and the life of every array they make.
+type Scope interface {
+	Ops
+	// Upload copies host numbers in (image patches). rows*cols == len(data).
+	Upload(data []float32, rows, cols int) Array
+	// Submit starts computing what the arrays need without waiting (async_eval). A no-op when eager.
+	Submit(a ...Array)
+	// Floats and Ints wait for a and give its rows as host memory, valid until End.
+	Floats(a Array) ([]float32, error)
+	Ints(a Array) ([]int32, error)
+	// Pin gives a handle that outlives the scope (image features, late tokens); Backend.Unpin ends it.
+	Pin(Array) Array
+	// Err is the first failure of any op; ops after a failure return arrays of the right shape and do nothing.
+	Err() error
+	// End frees every array of the step that is not pinned. State written by a failed step is undefined from
+	// each span's Start on; the engine drops those sequences.
+	End()
+}
+
+// DeviceSampler is optional: the next token without a host round trip. It must agree with package sample
+// exactly at temperature 0 and in distribution otherwise.
+type DeviceSampler interface {
+	Sample(o Scope, logits Array, p []SampleParams) Array // I32 [rows,1]
+}
+
+// SampleParams is the subset a device sampler may take; anything else goes through package sample.
+type SampleParams struct {
+	Temperature, TopP, MinP float32
+	TopK                    int
+	Seed, Counter           uint64
+}
+
+// Copier is optional: cheap page copies for stores that share pages.
+type Copier interface {
+	CopyPage(group int, dst, src kv.PageID, tokens int)
+}

@@ -1,0 +1,75 @@
+package backend
+
+import (
+	"io"
+
+	"hearth/internal/kv"
+)
+
+// StateID indexes Model.States. Two layers with one id share it (KV-shared layers).
+type StateID int16
+
+const NoState StateID = -1
+
+type StateKind uint8
+
+const (
+	StateKV        StateKind = iota // paged: keys and values per token
+	StateLatent                     // paged: MLA latent and rotary key per token
+	StateRecurrent                  // fixed: gated delta, Mamba
+	StateConv                       // fixed: last K-1 inputs of a causal convolution
+)
+
+// StateSpec declares one layer's memory. It says shape, never bytes: the store knows dtype and layout.
+type StateSpec struct {
+	Name  string // stable across versions: part of export headers
+	Kind  StateKind
+	Heads int // KV heads (1 for latent), recurrent heads
+	KDim  int // KV: key width. latent: latent width. recurrent: key width. conv: channels
+	VDim  int // KV: value width. latent: rotary width. recurrent: value width. conv: K-1
+	// Window > 0: only the last Window positions are read again. The state is still paged: it can be cut
+	// anywhere in the part that is still present.
+	Window int
+}
+
+// Paged state grows per token and can be cut at any token; the rest is fixed-size and can only be restored
+// at a snapshot.
+func (s StateSpec) Paged() bool { return s.Kind <= StateLatent }
+
+// KVPolicy is the engine's choice for paged state; fixed state is always f32 (recurrent) or activation dtype (conv).
+type KVPolicy struct {
+	DType    DType // None: backend's default (bf16 on cpu and mlx)
+	Bits     int   // 0: not quantised; 8 or 4: affine per token and head, in groups of Group along the head
+	Group    int
+	MaxDraft int // tentative tokens a span may have: sizes the replay log
+}
+
+// Store is the state of all sequences of one loaded model. Calls come from the engine goroutine, between steps.
+// Methods that may run out of device memory return an error; the engine then evicts and retries, or refuses.
+type Store interface {
+	Geometry() kv.Geometry
+	Resize(kv.Capacity) error
+
+	// Open makes slot continue after m: pages are shared (cpu) or copied in (contiguous mlx), m.Tail pages are
+	// copied, the snapshot is restored. A zero Match starts empty. dst[g] is the fresh page for Tail[g].
+	Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error
+	// Commit settles the slot's last tentative span, keeping its first n rows. Paged state: the rest is overwritten later.
+	// Fixed state: n == Len flips to the shadow copy; less replays n logged inputs from the old state.
+	Commit(slot kv.SlotID, n int)
+	// Fork copies what the slots do not share: the partial page per group (dst pages given) and the fixed state.
+	Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error
+	// Seal makes positions [from, to) of a slot readable through its table's pages after the slot is gone.
+	// Free where pages are the storage; a copy where slots are contiguous buffers.
+	Seal(slot kv.SlotID, t *kv.Table, from, to int) error
+	// Snapshot copies a slot's fixed state as of its last settled token.
+	Snapshot(slot kv.SlotID, id kv.SnapID) error
+	Close(slot kv.SlotID)
+	// Drop tells a store that keeps sealed pages or snapshots as separate buffers to let go.
+	Drop(ref kv.Ref)
+
+	// Export and Import move one page or snapshot to and from the SSD tier: raw bytes in the store's own layout.
+	// The caller writes a header with Fingerprint; a different fingerprint is a miss, not an error.
+	Export(w io.Writer, ref kv.Ref) error
+	Import(r io.Reader, ref kv.Ref) error
+	Fingerprint() string // backend, layout version, dtypes, page size, every StateSpec
+}

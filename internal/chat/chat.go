@@ -1,0 +1,228 @@
+// Package chat holds the nouns that protocols and models share: a request in neutral form, the events a reply is made
+// of, usage and errors. Package wire turns bytes into these and back; generate and upstream produce events from them.
+// It contains no logic beyond small helpers and imports nothing of ours.
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+)
+
+// Role is who said a message.
+type Role string
+
+const (
+	System    Role = "system" // allowed at any place; rendered in place, never hoisted
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool" // results of tool calls, as parts of kind PartToolResult
+)
+
+// Request is one call in neutral form, already validated by the protocol it came through.
+type Request struct {
+	Model    string // as the client sent it; echoed in responses
+	Messages []Message
+	Tools    []Tool
+	Choice   ToolChoice
+	Thinking Thinking
+	Sampling Sampling
+
+	MaxTokens   int      // 0: the room left in the context
+	Stop        []string // stop strings, never part of the output
+	N           int      // choices to generate; 0 means 1
+	Logprobs    bool     // report the logprob of every output token
+	TopLogprobs int      // and of this many alternatives, 0 to 20
+
+	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
+	TemplateArgs map[string]json.RawMessage
+}
+
+// Message is one turn, a list of parts in order.
+type Message struct {
+	Role  Role
+	Name  string // optional participant name
+	Parts []Part
+}
+
+// PartKind says which field of a Part is set.
+type PartKind uint8
+
+const (
+	PartText PartKind = iota
+	PartReasoning
+	PartToolCall
+	PartToolResult
+	PartImage
+)
+
+// Part is a piece of a message (Anthropic: content block; OpenAI: content part).
+type Part struct {
+	Kind   PartKind
+	Text   string      // PartText, PartReasoning
+	Call   *ToolCall   // PartToolCall
+	Result *ToolResult // PartToolResult
+	Image  []byte      // PartImage: encoded file
+}
+
+// ToolCall is a call the model made. Arguments is a JSON object, key order kept.
+type ToolCall struct {
+	ID, Name  string
+	Arguments json.RawMessage
+}
+
+// ToolResult answers a call.
+type ToolResult struct {
+	CallID  string
+	Parts   []Part
+	IsError bool
+}
+
+// Tool is a function the model may call. Parameters is its JSON Schema as sent, key order kept; nil means no parameters.
+type Tool struct {
+	Name, Description string
+	Parameters        json.RawMessage
+	Strict            bool
+}
+
+// ChoiceKind is how far the model is free to call tools.
+type ChoiceKind uint8
+
+const (
+	ChoiceAuto ChoiceKind = iota
+	ChoiceNone
+	ChoiceRequired
+	ChoiceNamed
+)
+
+// ToolChoice restricts tool calls. Single asks for at most one call a turn.
+type ToolChoice struct {
+	Kind   ChoiceKind
+	Name   string // ChoiceNamed
+	Single bool
+}
+
+// Toggle is an optional bool whose zero value leaves the decision to the server and the template.
+type Toggle uint8
+
+const (
+	Default Toggle = iota
+	On
+	Off
+)
+
+// Thinking asks for or forbids reasoning. Budget is a limit in tokens, 0 for none.
+type Thinking struct {
+	Mode   Toggle
+	Budget int
+	Effort string // low, medium, high, … as the protocol spells it; "" unset
+}
+
+// Sampling holds what the client set; nil fields fall back to flag, generation_config.json, then the built-in default.
+type Sampling struct {
+	Temperature, TopP, MinP           *float64
+	TopK                              *int
+	RepetitionPenalty                 *float64
+	PresencePenalty, FrequencyPenalty *float64
+	Seed                              *uint64
+	LogitBias                         map[int32]float64
+}
+
+// EventKind says what an Event carries.
+type EventKind uint8
+
+const (
+	EventStart     EventKind = iota // first of a reply: Usage holds the prompt's counts
+	EventText                       // Text
+	EventReasoning                  // Text
+	EventToolStart                  // Call.ID and Call.Name; index Tool
+	EventToolArgs                   // Text: a fragment of the JSON arguments of call Tool
+	EventToolEnd                    // call Tool is complete; Call.Arguments holds the whole object
+	EventFinish                     // last of a choice: Finish, Stop, Usage
+)
+
+// Event is one piece of a reply. Events of a choice come in order; EventStart once per reply, EventFinish once per choice.
+type Event struct {
+	Kind     EventKind
+	Choice   int // which of Request.N
+	Text     string
+	Tool     int // 0-based number of the tool call within the choice
+	Call     *ToolCall
+	Finish   Finish
+	Stop     string // the stop string that ended the choice
+	Usage    *Usage
+	Logprobs []Logprob // EventText, EventReasoning: of the tokens behind Text, when asked for
+}
+
+// Finish is why a choice ended.
+type Finish string
+
+const (
+	FinishStop      Finish = "stop"       // the model ended its turn
+	FinishStopText  Finish = "stop_text"  // a stop string appeared; Event.Stop has it
+	FinishLength    Finish = "length"     // max tokens or the context ran out
+	FinishToolCalls Finish = "tool_calls" // the turn ended with tool calls
+)
+
+// Logprob is a token with its natural-log probability before any sampling filter.
+type Logprob struct {
+	Token   string
+	ID      int32
+	Bytes   []byte
+	Logprob float64
+	Top     []Logprob
+}
+
+// Usage counts tokens.
+type Usage struct {
+	Prompt    int // all prompt tokens, cached ones included
+	Cached    int // of those, read from the prefix cache
+	Output    int // generated tokens, reasoning included
+	Reasoning int // of those, reasoning
+}
+
+// Model describes a served model to clients.
+type Model struct {
+	ID       string
+	Path     string // folder, or "" for the embedded one
+	Created  time.Time
+	Context  int  // tokens a request may use in all, prompt and output
+	Thinking bool // the template knows how to think
+	Tools    bool // the template knows tools
+}
+
+// Generator produces replies for one model. Implementations are safe for concurrent use.
+type Generator interface {
+	Model() Model
+	// Generate validates what only the model can (context length, template) and returns the reply's events. The error is
+	// an *Error; errors after the first event come through the sequence. Cancelling ctx ends the work at the next step.
+	Generate(ctx context.Context, r *Request) (iter.Seq2[Event, error], error)
+	// Count returns the prompt's length in tokens.
+	Count(ctx context.Context, r *Request) (int, error)
+}
+
+// Models finds generators by the name a client sent.
+type Models interface {
+	// Open resolves a name (empty, an alias, an id, a path). An unknown one is an *Error of kind NotFound.
+	Open(ctx context.Context, name string) (Generator, error)
+	List() []Model
+}
+
+// Text joins the text parts of a message.
+func (m *Message) Text() string { return Text(m.Parts) }
+
+// Text joins the text parts of ps.
+func Text(ps []Part) string {
+	if len(ps) == 1 && ps[0].Kind == PartText {
+		return ps[0].Text
+	}
+	var b strings.Builder
+	for i := range ps {
+		if ps[i].Kind == PartText {
+			b.WriteString(ps[i].Text)
+		}
+	}
+	return b.String()
+}
