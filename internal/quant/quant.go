@@ -2,6 +2,8 @@
 // file per format. Backends and the checkpoint reader call it; it imports nothing of ours and never runs a model.
 package quant
 
+import "fmt"
+
 // Mode names a family of formats as config.json spells it.
 type Mode string
 
@@ -17,3 +19,91 @@ type Scheme struct {
 
 // None reports a plain float tensor.
 func (s Scheme) None() bool { return s.Mode == "" }
+
+// String is "float" or, for example, "affine 4 bits, group 64".
+func (s Scheme) String() string {
+	if s.None() {
+		return "float"
+	}
+	return fmt.Sprintf("%s %d bits, group %d", s.Mode, s.Bits, s.Group)
+}
+
+// RowBytes is the length of one row of codes.
+func (s Scheme) RowBytes(in int) int { return in * s.Bits / 8 }
+
+// Check says whether this package can read s for rows of in columns.
+func (s Scheme) Check(in int) error {
+	if s.None() {
+		return nil
+	}
+	f, err := formatOf(s.Mode)
+	if err != nil {
+		return err
+	}
+	if !f.Supports(s.Bits, s.Group) {
+		return fmt.Errorf("quantisation %s is not supported", s)
+	}
+	if in <= 0 || in%s.Group != 0 {
+		return fmt.Errorf("%d columns do not divide into groups of %d", in, s.Group)
+	}
+	return nil
+}
+
+// Format is one quantisation mode. Each lives in a file of its own that registers it.
+// Methods that take a Matrix may rely on NewMatrix having checked it.
+type Format interface {
+	// Supports reports whether the mode is defined for codes of so many bits in groups of so many columns.
+	Supports(bits, group int) bool
+	// ScaleType reports whether scales are stored as t.
+	ScaleType(t DType) bool
+	// HasBiases reports whether every scale has a bias beside it.
+	HasBiases() bool
+	// Row writes the dequantised row r of m, computed in float32, to dst (m.In long).
+	Row(m *Matrix, dst []float32, r int)
+	// ScalesBiases writes row r's scales and, where the format has them, biases (m.In/Group long each) as float32.
+	ScalesBiases(m *Matrix, scales, biases []float32, r int)
+	// Quantize is the inverse, the way MLX rounds; see the package function.
+	Quantize(s Scheme, w []float32, rows, in int, t DType) *Matrix
+}
+
+var formats = map[Mode]Format{}
+
+func register(m Mode, f Format) { formats[m] = f }
+
+func formatOf(m Mode) (Format, error) {
+	if f, ok := formats[m]; ok {
+		return f, nil
+	}
+	return nil, fmt.Errorf("quantisation mode %q is not supported", m)
+}
+
+// Infer finds the scheme of a stored tensor from its shapes, as mlx-lm does: in is the input width the layer
+// declares, words the uint32 per row of codes, groups the scales per row, t their type.
+func Infer(in, words, groups int, t DType) (Scheme, error) {
+	if in <= 0 || words <= 0 || groups <= 0 || in%groups != 0 || words*32%in != 0 {
+		return Scheme{}, fmt.Errorf("%d words of codes and %d scales per row fit no quantisation of %d columns", words, groups, in)
+	}
+	s := Scheme{Bits: words * 32 / in, Group: in / groups}
+	for m, f := range formats {
+		if f.ScaleType(t) && f.Supports(s.Bits, s.Group) {
+			s.Mode = m
+			return s, nil
+		}
+	}
+	return Scheme{}, fmt.Errorf("no known quantisation has %d bits in groups of %d with %s scales", s.Bits, s.Group, t)
+}
+
+// Quantize turns rows×in floats (already rounded to t where that is narrower) into a Matrix whose scales and biases
+// are stored as t. Codes, scales and biases are bit-equal to mx.quantize of an array of type t.
+func Quantize(s Scheme, w []float32, rows, in int, t DType) (*Matrix, error) {
+	if len(w) != rows*in {
+		return nil, fmt.Errorf("quantize: %d values for a %d×%d matrix", len(w), rows, in)
+	}
+	if s.None() {
+		return nil, fmt.Errorf("quantize: no scheme given")
+	}
+	if err := s.Check(in); err != nil {
+		return nil, fmt.Errorf("quantize: %w", err)
+	}
+	return formats[s.Mode].Quantize(s, w, rows, in, t), nil
+}

@@ -1,0 +1,145 @@
+// Package safetensors reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, then
+// the tensors' bytes back to back. package model calls it. Reading maps the file where the system can, so opening costs
+// the header only; it never interprets numbers.
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+)
+
+// MaxHeader bounds the JSON header, as the format's reference implementation does.
+const MaxHeader = 100_000_000
+
+// Tensor is one tensor of a file. Bytes is a view that stays valid until the file is closed; it may be unaligned and
+// must not be written to.
+type Tensor struct {
+	Name  string
+	DType string // file spelling: BF16, F32, U32, U8, …
+	Shape []int
+	Bytes []byte
+
+	at int // offset in the file
+}
+
+// File is an open safetensors file. Its tensors may be read from several goroutines.
+type File struct {
+	Name    string
+	Meta    map[string]string // __metadata__
+	Tensors []Tensor          // in the order of their bytes
+	index   map[string]int
+	data    []byte
+	mapped  bool
+}
+
+// Open reads the header of name in fsys and checks all of it. A file that has a descriptor (from os.DirFS) is mapped
+// into memory, any other (embedded) is read. Errors name the file and, where one is at fault, the tensor.
+func Open(fsys fs.FS, name string) (*File, error) {
+	h, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open safetensors: %w", err)
+	}
+	defer h.Close()
+	data, mapped, err := contents(h)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f, err := Parse(name, data)
+	if err != nil {
+		if mapped {
+			unmap(data)
+		}
+		return nil, err
+	}
+	f.mapped = mapped
+	return f, nil
+}
+
+// contents maps or reads a whole file.
+func contents(h fs.File) (data []byte, mapped bool, err error) {
+	st, err := h.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	switch size := st.Size(); {
+	case !st.Mode().IsRegular():
+		return nil, false, fmt.Errorf("is not a regular file")
+	case size < 8:
+		return nil, false, fmt.Errorf("is truncated: %d bytes, too short for a safetensors header", size)
+	case size > math.MaxInt:
+		return nil, false, fmt.Errorf("is too large for this machine: %d bytes", size)
+	default:
+		if fd, ok := h.(interface{ Fd() uintptr }); ok {
+			if data, err := mmap(fd.Fd(), int(size)); err == nil {
+				return data, true, nil
+			}
+		}
+	}
+	data, err = io.ReadAll(h)
+	return data, false, err
+}
+
+// Parse is Open for bytes already in memory; name is used in errors. The file keeps data.
+func Parse(name string, data []byte) (*File, error) {
+	f := &File{Name: name, data: data, index: map[string]int{}}
+	if err := f.parse(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (f *File) parse() error {
+	if len(f.data) < 8 {
+		return fmt.Errorf("is truncated: %d bytes, too short for a safetensors header", len(f.data))
+	}
+	n := binary.LittleEndian.Uint64(f.data)
+	if n > MaxHeader {
+		return fmt.Errorf("is no safetensors file or damaged: its header claims %d bytes, more than %d", n, MaxHeader)
+	}
+	if n > uint64(len(f.data)-8) {
+		return fmt.Errorf("is truncated: its header claims %d bytes, the file has %d", n, len(f.data)-8)
+	}
+	head, body := f.data[8:8+n], f.data[8+n:]
+	entries, meta, err := parseHeader(head)
+	if err != nil {
+		return err
+	}
+	f.Meta = meta
+	return f.place(entries, body)
+}
+
+// Tensor finds a tensor by name.
+func (f *File) Tensor(name string) (Tensor, bool) {
+	i, ok := f.index[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensors[i], true
+}
+
+// Release tells the system that the tensor's bytes are not needed for now, so that their memory can be used for
+// something else. Reading them again is correct, and slow if they must come from the disk. It does nothing for a file
+// held in memory.
+func (f *File) Release(t Tensor) {
+	if i, ok := f.index[t.Name]; ok && f.mapped {
+		at := f.Tensors[i].at
+		release(f.data, at, at+len(f.Tensors[i].Bytes))
+	}
+}
+
+// Bytes is the size of the file.
+func (f *File) Bytes() int64 { return int64(len(f.data)) }
+
+// Close ends the life of all tensors' bytes.
+func (f *File) Close() error {
+	data := f.data
+	f.data, f.Tensors, f.index = nil, nil, nil
+	if !f.mapped {
+		return nil
+	}
+	f.mapped = false
+	return unmap(data)
+}
