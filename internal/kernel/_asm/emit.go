@@ -1,0 +1,155 @@
+package main
+
+// emit writes the frame shared by all routines: panels, passes over a panel, groups, lines.
+//
+// Frame of 512 bytes: integer sums of tiles that have no registers for them.
+func (r routine) emit(a *asm) {
+	frame := 0
+	if r.kind == fast4 && !r.sumsInRegisters() {
+		frame = r.rows * 64
+	}
+	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, ", sprint("$%d-8\n", frame))
+	a.o("MOVQ a+0(FP), AX")
+	a.o("MOVQ mulArgs_w(AX), SI")
+	a.o("MOVQ mulArgs_y(AX), DI")
+	a.o("MOVQ mulArgs_xStride(AX), R8")
+	a.o("LEAQ (R8)(R8*2), R9")
+	if !r.kind.dense() {
+		a.o("MOVQ mulArgs_gStride(AX), R13")
+	}
+	r.loadConstants(a)
+	a.label("panel")
+	for pass := range r.passes() {
+		r.pass(a, pass)
+	}
+	a.o("ADDQ $64, DI")
+	a.o("DECQ mulArgs_panels(AX)")
+	a.o("JNZ panel")
+	a.o("VZEROUPPER")
+	a.o("RET\n")
+}
+
+func (r routine) loadConstants(a *asm) {
+	bcast := func(name string, n int) { a.o("VPBROADCASTD %s<>(SB), %s", name, r.v(n)) }
+	switch r.kind {
+	case fast4:
+		bcast("nibbles", r.mask())
+		if !r.vnni {
+			bcast("ones16", r.ones())
+		}
+	case fast8:
+		switch {
+		case r.vnni:
+		case r.width == 64:
+			bcast("nibbles", r.mask())
+			bcast("ones16", r.ones())
+			bcast("sixteens16", r.ones()-2)
+		default:
+			bcast("signs", r.mask())
+			bcast("ones16", r.ones())
+		}
+	case exact4:
+		if r.width == 64 {
+			a.o("VMOVUPS floats<>(SB), %s", r.v(r.mask()))
+		} else {
+			bcast("low4", r.mask())
+		}
+	case exact8:
+		bcast("low8", r.mask())
+	case bf16:
+		bcast("high16", r.mask())
+	}
+}
+
+// mask and ones are the last registers.
+func (r routine) ones() int {
+	if r.width == 64 {
+		return 31
+	}
+	return 15
+}
+func (r routine) mask() int { return r.ones() - 1 }
+
+// pass runs all groups of a panel, or of one half of it.
+func (r routine) pass(a *asm, pass int) {
+	l := sprint("%d", pass)
+	a.o("MOVQ mulArgs_x(AX), DX")
+	if r.rows > 4 {
+		a.o("LEAQ (DX)(R8*4), R15")
+	}
+	a.o("MOVQ mulArgs_groups(AX), BX")
+	if pass > 0 {
+		a.o("MOVQ mulArgs_w(AX), SI")
+	}
+	if r.kind.dense() {
+		r.dense(a, pass, l)
+		r.nextPanel(a, pass)
+		return
+	}
+	if r.kind.fast() {
+		a.o("MOVQ mulArgs_scale(AX), R10")
+		a.o("MOVQ mulArgs_sum(AX), R11")
+		a.o("MOVQ mulArgs_offset(AX), R12")
+		a.o("SUBQ R10, R11")
+		a.o("SUBQ R10, R12")
+	} else {
+		a.o("MOVQ mulArgs_sum(AX), R10")
+	}
+	r.clearY(a, pass)
+	a.label("group" + l)
+	switch {
+	case r.kind.fast():
+		r.fastGroup(a, l)
+	default:
+		r.exactGroup(a, pass, l)
+	}
+	a.o("ADDQ $4, R10")
+	a.o("DECQ BX")
+	a.o("JNZ group%s", l)
+	r.nextPanel(a, pass)
+}
+
+// nextPanel remembers where the next panel starts when a panel takes two passes.
+func (r routine) nextPanel(a *asm, pass int) {
+	if r.passes() > 1 && pass == r.passes()-1 {
+		a.o("MOVQ SI, mulArgs_w(AX)")
+	}
+}
+
+func (r routine) clearY(a *asm, pass int) {
+	r.zero(a, 0)
+	a.o("LEAQ (DI), R14")
+	for m := range r.rows {
+		for h := range r.halves() {
+			a.o("VMOVUPS %s, %d(R14)", r.v(0), (pass+h)*32)
+		}
+		if m < r.rows-1 {
+			a.o("ADDQ mulArgs_yStride(AX), R14")
+		}
+	}
+}
+
+// loadScales reads the weight scales and biases of a group, either width, and steps over them. Scales go to registers
+// from s, biases follow.
+func (r routine) loadScales(a *asm, pass, s int, l string) {
+	half := r.width / 2
+	a.o("CMPQ mulArgs_wide(AX), $0")
+	a.o("JNE wide%s", l)
+	for part := range 2 {
+		for h := range r.halves() {
+			v := r.v(s + part*r.halves() + h)
+			a.o("VPMOVZXWD %d(SI), %s", part*32+(pass+h)*half, v)
+			a.o("VPSLLD $16, %s, %s", v, v)
+		}
+	}
+	a.o("ADDQ $64, SI")
+	a.o("JMP scaled%s", l)
+	a.label("wide" + l)
+	for part := range 2 {
+		for h := range r.halves() {
+			a.o("VMOVUPS %d(SI), %s", part*64+(pass+h)*r.width, r.v(s+part*r.halves()+h))
+		}
+	}
+	a.o("ADDQ $128, SI")
+	a.label("scaled" + l)
+}

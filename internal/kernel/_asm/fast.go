@@ -1,0 +1,245 @@
+package main
+
+import "fmt"
+
+func sprint(f string, v ...any) string { return fmt.Sprintf(f, v...) }
+
+// sumsInRegisters reports a fast4 tile that keeps 32-bit sums next to its 16-bit ones.
+func (r routine) sumsInRegisters() bool { return r.vnni || r.width == 64 || r.rows <= 2 }
+
+// dot is the register of the integer sum of row m, half h.
+func (r routine) dot(m, h int) int { return m*r.halves() + h }
+
+// first free register after the accumulators.
+func (r routine) work() int {
+	if r.width == 64 {
+		return 20
+	}
+	return 8
+}
+
+// fastGroup sums a group's integer products and adds them to y.
+func (r routine) fastGroup(a *asm, l string) {
+	a.o("MOVQ mulArgs_lines(AX), CX")
+	switch {
+	case r.vnni:
+		r.vnniParts(a, l)
+	case r.kind == fast4:
+		r.madd4Parts(a, l)
+	case r.width == 64:
+		r.madd8Parts(a, l)
+	default:
+		r.sign8Parts(a, l)
+	}
+	r.fastEpilogue(a, l)
+}
+
+// nextPart closes the loop over 32-column parts whose codes take bytes.
+func (r routine) nextPart(a *asm, l string, bytes int) {
+	a.o("ADDQ $%d, SI", bytes)
+	r.advanceX(a, 32)
+	a.o("DECQ CX")
+	a.o("JNZ part%s", l)
+}
+
+// vnniParts: VPDPBUSD adds four u8·s8 products to each 32-bit lane without saturation. Few rows alternate between two
+// sums to hide its latency.
+func (r routine) vnniParts(a *asm, l string) {
+	two := r.rows <= 4
+	for m := range r.rows {
+		r.zero(a, m)
+		if two {
+			r.zero(a, 8+m)
+		}
+	}
+	a.label("part" + l)
+	w := r.work()
+	bytes := 256
+	if r.kind == fast8 {
+		bytes = 512
+	}
+	for line := 0; line < bytes/64; line++ {
+		a.o("VMOVDQU64 %d(SI), Z%d", line*64, w)
+		quads := []int{w}
+		if r.kind == fast4 {
+			a.o("VPSRLW $4, Z%d, Z%d", w, w+1)
+			r.and(a, r.mask(), w, w)
+			r.and(a, r.mask(), w+1, w+1)
+			quads = []int{w, w + 1}
+		}
+		for i, q := range quads {
+			at := line*len(quads) + i
+			for m := range r.rows {
+				sum := m
+				if two && at%2 == 1 {
+					sum += 8
+				}
+				a.o("VPDPBUSD.BCST %s, Z%d, Z%d", r.x(m, at*4), q, sum)
+			}
+		}
+	}
+	r.nextPart(a, l, bytes)
+	if two {
+		for m := range r.rows {
+			a.o("VPADDD Z%d, Z%d, Z%d", 8+m, m, m)
+		}
+	}
+}
+
+// madd4Parts: VPMADDUBSW pairs of u8·s8 products stay below 2·15·127 = 3810, so eight of them fit 16 bits: the four
+// lines of a part are summed there before VPMADDWD widens.
+func (r routine) madd4Parts(a *asm, l string) {
+	sum32 := r.rows * r.halves() // registers of 32-bit sums, when there are any
+	if r.sumsInRegisters() {
+		for i := range r.rows * r.halves() {
+			r.zero(a, sum32+i)
+		}
+	} else {
+		r.zero(a, 0)
+		for i := range r.rows * r.halves() {
+			a.o("VMOVDQU %s, %d(SP)", r.v(0), i*r.width)
+		}
+	}
+	a.label("part" + l)
+	w := r.work()
+	mov := "VMOVDQU"
+	if r.width == 64 {
+		mov = "VMOVDQU64"
+	}
+	x, t := w+2*r.halves(), w+2*r.halves()+1
+	for line := range 4 {
+		r.prefetch(a, line*64)
+		for h := range r.halves() {
+			a.o("%s %d(SI), %s", mov, line*64+h*r.width, r.v(w+2*h))
+			a.o("VPSRLW $4, %s, %s", r.v(w+2*h), r.v(w+2*h+1))
+			r.and(a, r.mask(), w+2*h, w+2*h)
+			r.and(a, r.mask(), w+2*h+1, w+2*h+1)
+		}
+		for hi := range 2 {
+			for m := range r.rows {
+				a.o("VPBROADCASTD %s, %s", r.x(m, line*8+hi*4), r.v(x))
+				for h := range r.halves() {
+					sum := r.v(r.dot(m, h))
+					if line == 0 && hi == 0 {
+						a.o("VPMADDUBSW %s, %s, %s", r.v(x), r.v(w+2*h+hi), sum)
+						continue
+					}
+					a.o("VPMADDUBSW %s, %s, %s", r.v(x), r.v(w+2*h+hi), r.v(t))
+					a.o("VPADDW %s, %s, %s", r.v(t), sum, sum)
+				}
+			}
+		}
+	}
+	for i := range r.rows * r.halves() {
+		a.o("VPMADDWD %s, %s, %s", r.v(r.ones()), r.v(i), r.v(i))
+		if r.sumsInRegisters() {
+			a.o("VPADDD %s, %s, %s", r.v(i), r.v(sum32+i), r.v(sum32+i))
+		} else {
+			a.o("VPADDD %d(SP), %s, %s", i*r.width, r.v(i), r.v(i))
+			a.o("VMOVDQU %s, %d(SP)", r.v(i), i*r.width)
+		}
+	}
+	r.nextPart(a, l, 256)
+	if r.sumsInRegisters() {
+		for i := range r.rows * r.halves() {
+			a.o("%s %s, %s", mov, r.v(sum32+i), r.v(i))
+		}
+	}
+}
+
+// madd8Parts splits 8-bit codes into nibbles, whose products fit 16 bits for the eight lines of a part, and puts them
+// together again while widening: low·1 + high·16.
+func (r routine) madd8Parts(a *asm, l string) {
+	w := 24
+	for m := range r.rows {
+		r.zero(a, m)
+	}
+	a.label("part" + l)
+	for line := range 8 {
+		a.o("VMOVDQU64 %d(SI), Z%d", line*64, w)
+		a.o("VPSRLW $4, Z%d, Z%d", w, w+1)
+		r.and(a, r.mask(), w, w)
+		r.and(a, r.mask(), w+1, w+1)
+		for m := range r.rows {
+			a.o("VPBROADCASTD %s, Z%d", r.x(m, line*4), w+2)
+			for hi := range 2 {
+				sum := 8 + 2*m + hi
+				if line == 0 {
+					a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, sum)
+					continue
+				}
+				a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, w+3)
+				a.o("VPADDW Z%d, Z%d, Z%d", w+3, sum, sum)
+			}
+		}
+	}
+	for m := range r.rows {
+		for hi := range 2 {
+			a.o("VPMADDWD Z%d, Z%d, Z%d", r.ones()-2*hi, 8+2*m+hi, 8+2*m+hi)
+			a.o("VPADDD Z%d, Z%d, Z%d", 8+2*m+hi, m, m)
+		}
+	}
+	r.nextPart(a, l, 512)
+}
+
+// sign8Parts takes code-128 as a signed byte, |code-128| times sign(code-128)·q: a pair stays below 2·128·127 = 32512,
+// so VPMADDUBSW never saturates. The offset 128·Σq is added once per group.
+func (r routine) sign8Parts(a *asm, l string) {
+	for i := range r.rows * 2 {
+		r.zero(a, i)
+	}
+	a.label("part" + l)
+	for line := range 8 {
+		r.prefetch(a, line*64)
+		for h := range 2 {
+			a.o("VPXOR %d(SI), Y%d, Y%d", line*64+h*32, r.mask(), 8+h)
+			a.o("VPABSB Y%d, Y%d", 8+h, 10+h)
+		}
+		for m := range r.rows {
+			a.o("VPBROADCASTD %s, Y12", r.x(m, line*4))
+			for h := range 2 {
+				a.o("VPSIGNB Y%d, Y12, Y13", 8+h)
+				a.o("VPMADDUBSW Y13, Y%d, Y13", 10+h)
+				a.o("VPMADDWD Y%d, Y13, Y13", r.ones())
+				a.o("VPADDD Y13, Y%d, Y%d", r.dot(m, h), r.dot(m, h))
+			}
+		}
+	}
+	r.nextPart(a, l, 512)
+	a.o("LEAQ (R10)(R12*1), CX")
+	for m := range r.rows {
+		a.o("VPBROADCASTD (CX), Y12")
+		for h := range 2 {
+			a.o("VPADDD Y12, Y%d, Y%d", r.dot(m, h), r.dot(m, h))
+		}
+		if m < r.rows-1 {
+			a.o("ADDQ R13, CX")
+		}
+	}
+}
+
+// fastEpilogue is the one formula: y = bias·sum + y; y = D·(weight scale · activation scale) + y.
+func (r routine) fastEpilogue(a *asm, l string) {
+	w := r.work()
+	r.loadScales(a, 0, w, l)
+	x, y := w+2*r.halves(), w+2*r.halves()+1
+	a.o("LEAQ (DI), R14")
+	a.o("MOVQ R10, CX")
+	for m := range r.rows {
+		for h := range r.halves() {
+			d := r.v(r.dot(m, h))
+			a.o("VBROADCASTSS (CX)(R11*1), %s", r.v(x))
+			a.o("VMOVUPS %d(R14), %s", h*32, r.v(y))
+			a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+			a.o("VBROADCASTSS (CX), %s", r.v(x))
+			a.o("VMULPS %s, %s, %s", r.v(w+h), r.v(x), r.v(x))
+			a.o("VCVTDQ2PS %s, %s", d, d)
+			a.o("VFMADD231PS %s, %s, %s", d, r.v(x), r.v(y))
+			a.o("VMOVUPS %s, %d(R14)", r.v(y), h*32)
+		}
+		if m < r.rows-1 {
+			a.o("ADDQ R13, CX")
+			a.o("ADDQ mulArgs_yStride(AX), R14")
+		}
+	}
+}

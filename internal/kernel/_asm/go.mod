@@ -1,0 +1,3 @@
+module hearth/internal/kernel/_asm
+
+go 1.26.0

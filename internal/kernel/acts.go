@@ -1,0 +1,92 @@
+package kernel
+
+import "fmt"
+
+// Precision is the form in which a product reads its activations.
+type Precision uint8
+
+const (
+	Fast  Precision = iota // int8 per group
+	Exact                  // float32
+)
+
+// Acts are activation rows prepared for products with matrices of the same Cols and Group; one preparation serves all
+// of them. The zero value is ready for Reset, which keeps buffers for reuse.
+//
+// Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value
+// is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Exact, per group: sum = Σx in eight lanes, then pairwise.
+type Acts struct {
+	prec              Precision
+	rows, cols, group int
+	stride            int // elements between rows of x or q: cols rounded up to a cache line, the rest zeros
+	groups            int
+	x                 []float32
+	q                 []int8
+	scale, sum        []float32 // [rows][groups]
+	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out
+}
+
+// Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact.
+func (a *Acts) Reset(p Precision, rows, cols, group int) {
+	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group%32 != 0) || p == Fast && group == 0 {
+		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
+	}
+	a.prec, a.rows, a.cols, a.group, a.groups = p, rows, cols, group, 0
+	if group > 0 {
+		a.groups = cols / group
+	}
+	n := rows * a.groups
+	if p == Fast {
+		a.stride = roundUp(cols, align)
+		a.q = grow(a.q, rows*a.stride)
+		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
+	} else {
+		a.stride = roundUp(cols, align/4)
+		a.x = grow(a.x, rows*a.stride)
+	}
+	a.sum = grow(a.sum, n)
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return make([]T, n)
+}
+
+// Rows is the number of rows Reset made room for.
+func (a *Acts) Rows() int { return a.rows }
+
+// SetRow prepares row i from len(x) = cols values. Different rows may be set from different goroutines.
+func (a *Acts) SetRow(i int, x []float32) {
+	if len(x) != a.cols {
+		panic(fmt.Sprintf("kernel: activation row of %d values, want %d", len(x), a.cols))
+	}
+	at := i * a.groups
+	sum := a.sum[at:][:a.groups]
+	if a.prec == Fast {
+		quantizeRow(a.q[i*a.stride:][:a.cols], a.scale[at:][:a.groups], sum, a.offset[at:][:a.groups], x, a.group)
+		return
+	}
+	row := a.x[i*a.stride:][:a.stride]
+	copy(row, x)
+	clear(row[len(x):])
+	if a.groups > 0 {
+		sumGroups(sum, x, a.group)
+	}
+}
+
+// CopyRow makes row i a copy of row j of b, which was reset for the same columns, group and precision.
+func (a *Acts) CopyRow(i int, b *Acts, j int) {
+	if a.prec != b.prec || a.cols != b.cols || a.group != b.group {
+		panic("kernel: copy between different activations")
+	}
+	copy(a.sum[i*a.groups:][:a.groups], b.sum[j*a.groups:])
+	if a.prec == Exact {
+		copy(a.x[i*a.stride:][:a.stride], b.x[j*b.stride:])
+		return
+	}
+	copy(a.q[i*a.stride:][:a.cols], b.q[j*b.stride:])
+	copy(a.scale[i*a.groups:][:a.groups], b.scale[j*a.groups:])
+	copy(a.offset[i*a.groups:][:a.groups], b.offset[j*a.groups:])
+}

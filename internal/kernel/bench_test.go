@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+// benchMatrix is larger than the last-level cache of most machines, with random bytes for codes: products do not care.
+func benchMatrix(f Format, rows, cols int) *Matrix {
+	m := NewMatrix(Spec{Rows: rows, Cols: cols, Format: f, Group: 64})
+	r := rand.New(rand.NewPCG(9, 9))
+	for i := 0; i+8 <= len(m.data); i += 8 {
+		v := r.Uint64()
+		put32(m.data[i:], uint32(v)&0x3fff3fff) // exponents below 1, as floats and as bfloat16
+		put32(m.data[i+4:], uint32(v>>32)&0x3fff3fff)
+	}
+	return m
+}
+
+// BenchmarkMul reports matrix bytes per second: hold one-row figures against BenchmarkRead.
+func BenchmarkMul(b *testing.B) {
+	for _, f := range []Format{Codes4, Codes8, DenseBF16} {
+		m := benchMatrix(f, 64<<10, 2048)
+		for _, prec := range precisions(m) {
+			for _, rows := range []int{1, 4, 12} {
+				for _, threads := range []int{1, 2} {
+					name := fmt.Sprintf("%s/format=%d/precision=%d/rows=%d/threads=%d", Current(), f, prec, rows, threads)
+					b.Run(name, func(b *testing.B) { benchMul(b, m, prec, rows, threads) })
+				}
+			}
+		}
+	}
+}
+
+func benchMul(b *testing.B, m *Matrix, prec Precision, rows, threads int) {
+	a := acts(prec, randomRows(rand.New(rand.NewPCG(1, 9)), rows, m.Cols()), m.Group())
+	y := make([]float32, rows*m.Rows())
+	b.SetBytes(int64(m.Bytes()))
+	for b.Loop() {
+		var done sync.WaitGroup
+		for t := range threads {
+			done.Go(func() {
+				from, to := m.Panels()*t/threads, m.Panels()*(t+1)/threads
+				for p := from; p < to; p += 16 {
+					m.Mul(y, m.Rows(), a, 0, rows, p, min(p+16, to))
+				}
+			})
+		}
+		done.Wait()
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(ReadBandwidth(256<<20, threads)/1e9, "GB/s")
+			}
+		})
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	x := randomFloats(rand.New(rand.NewPCG(2, 9)), 4096)
+	var a Acts
+	a.Reset(Fast, 1, len(x), 64)
+	b.SetBytes(int64(4 * len(x)))
+	for b.Loop() {
+		a.SetRow(0, x)
+	}
+}
+
+// BenchmarkAttend reports cache bytes per second for one query token of two heads on 4096 positions.
+func BenchmarkAttend(b *testing.B) {
+	const n, dim = 4096, 128
+	r := rand.New(rand.NewPCG(3, 9))
+	k, v := make([]uint16, n*dim), make([]uint16, n*dim)
+	ToBF16(k, randomFloats(r, n*dim))
+	ToBF16(v, randomFloats(r, n*dim))
+	a := Attn{Heads: 2, KDim: dim, VDim: dim, Scale: 0.09}
+	q, out := randomFloats(r, 2*dim), make([]float32, 2*dim)
+	b.SetBytes(4 * n * dim)
+	for b.Loop() {
+		a.Reset()
+		Attend(&a, q, k, dim, v, dim, 0, 0, n)
+		a.Finish(out, nil)
+	}
+}
+
+func BenchmarkSiLUMul(b *testing.B) {
+	x := randomFloats(rand.New(rand.NewPCG(4, 9)), 3072)
+	y := make([]float32, len(x))
+	b.SetBytes(int64(4 * len(x)))
+	for b.Loop() {
+		SiLUMul(y, x, x)
+	}
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded returns n elements that end right before a page that must not be touched (front: begin right after one).
+func guarded[T any](t testing.TB, n int, front bool) []T {
+	t.Helper()
+	var z T
+	page := unix.Getpagesize()
+	size := int(unsafe.Sizeof(z))
+	body := roundUp(max(n*size, 1), page)
+	b, err := unix.Mmap(-1, 0, body+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatalf("map guarded pages: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munmap(b); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, edge := range [][]byte{b[:page], b[page+body:]} {
+		if err := unix.Mprotect(edge, unix.PROT_NONE); err != nil {
+			t.Fatalf("protect page: %v", err)
+		}
+	}
+	at := page + body - n*size
+	if front {
+		at = page
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[at])), n)
+}
+
+func guardedCopy[T any](t testing.TB, s []T, front bool) []T {
+	g := guarded[T](t, len(s), front)
+	copy(g, s)
+	return g
+}
+
+// TestAllImplementations runs every kernel of every implementation with its operands flush against protected pages, at
+// both ends: results must be those of ordinary memory, and a stray load or store faults.
+func TestAllImplementations(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		for _, front := range []bool{false, true} {
+			t.Run(fmt.Sprintf("front=%v", front), func(t *testing.T) {
+				t.Run("products", func(t *testing.T) { guardProducts(t, front) })
+				t.Run("vectors", func(t *testing.T) { guardVectors(t, front) })
+				t.Run("attention", func(t *testing.T) { guardAttention(t, front) })
+			})
+		}
+	})
+}
+
+func guardProducts(t *testing.T, front bool) {
+	r := rand.New(rand.NewPCG(31, 1))
+	for _, s := range specs() {
+		w := randomWeights(r, s)
+		for _, prec := range precisions(w.Matrix) {
+			rows := 1 + r.IntN(maxTile+2)
+			a := acts(prec, randomRows(r, rows, s.Cols), w.Group())
+			want := make([]float32, rows*s.Rows)
+			w.Mul(want, s.Rows, a, 0, rows, 0, w.Panels())
+
+			m, b := *w.Matrix, *a
+			m.data = guardedCopy(t, m.data, front)
+			b.x, b.q = guardedCopy(t, a.x, front), guardedCopy(t, a.q, front)
+			b.scale, b.sum, b.offset = guardedCopy(t, a.scale, front), guardedCopy(t, a.sum, front), guardedCopy(t, a.offset, front)
+			got := guarded[float32](t, rows*s.Rows, front)
+			m.Mul(got, s.Rows, &b, 0, rows, 0, m.Panels())
+			equal(t, fmt.Sprintf("%+v precision %d rows %d", s, prec, rows), got, want)
+		}
+	}
+}
+
+func guardVectors(t *testing.T, front bool) {
+	r := rand.New(rand.NewPCG(32, 1))
+	for n := 1; n < lengths; n++ {
+		x, w, y := randomFloats(r, 2*n), randomFloats(r, 2*n), randomFloats(r, 2*n)
+		h := make([]uint16, 2*n)
+		ToBF16(h, w)
+		all := func(x, w, y []float32, h []uint16) []float32 {
+			out := []float32{Dot(x, w), DotBF16(x, h), ExpSum(y, x, 1)}
+			Axpy(y, x, 2)
+			AxpyBF16(y, h, 2)
+			Add(y, y, w)
+			SiLUMul(y, y, x)
+			RMSNorm(y, y, w, 1e-5)
+			RoPE(y, x[:n], w[:n], n, false)
+			ToBF16(h, y)
+			FromBF16(y, h)
+			return append(out, y...)
+		}
+		gx, gw, gy, gh := guardedCopy(t, x, front), guardedCopy(t, w, front), guardedCopy(t, y, front), guardedCopy(t, h, front)
+		equal(t, fmt.Sprintf("length %d", 2*n), all(gx, gw, gy, gh), all(x, w, y, h))
+	}
+	for _, group := range []int{32, 64, 128} {
+		x := randomFloats(r, 3*group)
+		want := quantized(x, group, quantizeRow)
+		q, scale, sum, offset := guarded[int8](t, 3*group, front), guarded[float32](t, 3, front), guarded[float32](t, 3, front), guarded[int32](t, 3, front)
+		quantizeRow(q, scale, sum, offset, guardedCopy(t, x, front), group)
+		equal(t, "scales", scale, want.scale)
+		equal(t, "sums", sum, want.sum)
+	}
+}
+
+func guardAttention(t *testing.T, front bool) {
+	r := rand.New(rand.NewPCG(33, 1))
+	for _, n := range []int{1, 16, 37} {
+		c := randomAttn(r, n+1)
+		c.n = n
+		want := run(c, c.kh, c.vh, 0)
+		// The last row needs only the head's own columns.
+		at := func(dim int) int { return 5 + (n-1)*c.ldk + dim }
+		c.q = guardedCopy(t, c.q, front)
+		equal(t, "bf16", run(c, guardedCopy(t, c.kh[:at(c.kdim)], front), guardedCopy(t, c.vh[:at(c.vdim)], front), 0), want)
+		equal(t, "f32", run(c, guardedCopy(t, c.kf[:at(c.kdim)], front), guardedCopy(t, c.vf[:at(c.vdim)], front), 0), want)
+	}
+}

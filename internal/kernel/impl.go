@@ -1,0 +1,56 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// impl is one set of routines for an instruction set. Toggles are package variables that dispatch code reads.
+type impl struct {
+	name   string
+	usable bool   // this CPU can run it
+	auto   bool   // chosen without asking
+	enable func() // sets the toggles
+}
+
+// impls are in ascending order of preference; an arch file appends its own before init runs the choice.
+var impls = []impl{{name: "generic", usable: true, auto: true, enable: func() { setToggles(0) }}}
+
+var current string
+
+func init() {
+	impls = append(impls, archImpls()...)
+	if err := Use(""); err != nil {
+		panic(err)
+	}
+}
+
+// Implementations lists what this machine can run, slowest first.
+func Implementations() []string {
+	var names []string
+	for _, im := range impls {
+		if im.usable {
+			names = append(names, im.name)
+		}
+	}
+	return names
+}
+
+// Current names the implementation in use.
+func Current() string { return current }
+
+// Use selects an implementation by name; "" or "auto" selects the best one. Call it before any work starts: kernels
+// running meanwhile may see either choice.
+func Use(name string) error {
+	auto := name == "" || name == "auto"
+	for _, im := range slices.Backward(impls) {
+		if !im.usable || auto && !im.auto || !auto && im.name != name {
+			continue
+		}
+		im.enable()
+		current = im.name
+		return nil
+	}
+	return fmt.Errorf("kernel implementation %q is not available on this machine (available: %s)", name, strings.Join(Implementations(), ", "))
+}

@@ -1,0 +1,30 @@
+// Package kernel owns the CPU routines of the native engine: the packed weight layout and the products with it, and
+// the small float kernels a transformer step needs. Package backend/cpu is its only caller besides benchmarks. It knows
+// nothing of models, batches, pages or threads: every function works on plain slices, does its share and returns, and
+// the caller splits work over panels and rows. It never allocates in a product, never starts a goroutine, reads no
+// environment and does no I/O.
+//
+// # Matrices
+//
+//	m := kernel.NewMatrix(kernel.Spec{Rows: n, Cols: k, Format: kernel.Codes4, Group: 64, Scales: kernel.ScaleBF16})
+//	m.SetRow(i, codes, scales, biases)  // once per row; rows may come from several tensors and in any order
+//	m.SetFloats(i, w), m.SetBF16(i, w)  // the same for dense formats
+//	a.Reset(kernel.Fast, rows, k, m.Group())
+//	a.SetRow(r, x)                      // once per activation row
+//	m.Mul(y, ldy, a, r0, r1, p0, p1)    // rows [r0,r1) against panels [p0,p1): y[r*ldy+n] = Σ x[r,k]·W[n,k]
+//
+// A panel is PanelRows consecutive weight rows; m.Panels() of them make a matrix and are the unit of splitting work.
+// Fast quantises activations to int8 per group and multiplies integers; Exact keeps float32 activations. Dense
+// matrices have only Exact.
+//
+// # Determinism
+//
+// A result depends on its activation row, its weight row and the implementation in use; never on how many rows or
+// panels a call covers or where in them it stands. The product with one row and the tile of several share one order of
+// summation and one epilogue (see mul_generic.go). Implementations may differ from each other in the last bits.
+//
+// # Implementations
+//
+// Every kernel has a generic twin in Go, which is the specification. Use forces one by name for tests, Current tells
+// which one runs, Implementations lists what this machine can run. The build tag purego leaves the assembly out.
+package kernel

@@ -1,0 +1,265 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// PanelRows is the number of weight rows that travel together through a product.
+const PanelRows = 16
+
+// Format is how a Matrix stores its elements.
+type Format uint8
+
+const (
+	Codes4    Format = iota // unsigned 4-bit codes with scale and bias per group
+	Codes8                  // unsigned 8-bit codes; also holds 2-, 3-, 5- and 6-bit codes, widened
+	DenseBF16               // bfloat16
+	DenseF32                // float32; also the home of float16 weights
+)
+
+// FormatFor gives the code format for a width in bits.
+func FormatFor(bits int) Format {
+	if bits == 4 {
+		return Codes4
+	}
+	return Codes8
+}
+
+// ScaleKind is how scales and biases are stored. Nothing is rounded: choose ScaleF32 unless they are bfloat16 already.
+type ScaleKind uint8
+
+const (
+	ScaleBF16 ScaleKind = iota
+	ScaleF32
+)
+
+// Spec describes a Matrix of Rows outputs by Cols inputs. Group and Scales matter for code formats only; Cols is then
+// a multiple of Group, and Group is 32, 64 or 128.
+type Spec struct {
+	Rows, Cols int
+	Format     Format
+	Group      int
+	Scales     ScaleKind
+}
+
+// Matrix is a weight packed for products: panels of 16 rows, the last one padded with zero rows, each panel one
+// sequential stream.
+//
+// Code formats: a panel is Cols/Group groups of { codes | 16 scales | 16 biases }. Codes come in 64-byte lines; lane r
+// (4 bytes) of a line belongs to row r. In Codes4 line j holds columns 8j to 8j+7 of the group: low nibbles 8j..8j+3,
+// high nibbles 8j+4..8j+7. In Codes8 it holds columns 4j to 4j+3. Scales and biases are bf16 (64 bytes together) or
+// f32 (128).
+//
+// Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
+// columns 16 lanes of (even column in the low half, odd column in the high half).
+type Matrix struct {
+	spec   Spec
+	groups int // per row; 0 for dense
+	group  int // bytes per group of a panel; for dense bytes per panel
+	panel  int // bytes per panel
+	data   []byte
+}
+
+// NewMatrix reserves a zero matrix. It panics on a spec no layout exists for.
+func NewMatrix(s Spec) *Matrix {
+	if s.Rows <= 0 || s.Cols <= 0 {
+		panic(fmt.Sprintf("kernel: matrix of %d by %d", s.Rows, s.Cols))
+	}
+	m := &Matrix{spec: s}
+	switch s.Format {
+	case Codes4, Codes8:
+		if s.Group != 32 && s.Group != 64 && s.Group != 128 || s.Cols%s.Group != 0 {
+			panic(fmt.Sprintf("kernel: group %d over %d columns", s.Group, s.Cols))
+		}
+		m.groups = s.Cols / s.Group
+		m.group = m.codeBytes() + 64
+		if s.Scales == ScaleF32 {
+			m.group += 64
+		}
+		m.panel = m.groups * m.group
+	case DenseBF16:
+		m.spec.Group = 0
+		m.panel = roundUp(s.Cols, 4) * PanelRows * 2
+	case DenseF32:
+		m.spec.Group = 0
+		m.panel = roundUp(s.Cols, 4) * PanelRows * 4
+	default:
+		panic(fmt.Sprintf("kernel: format %d", s.Format))
+	}
+	m.data = AlignedBytes(m.panel * m.Panels())
+	return m
+}
+
+// Rows is the number of outputs.
+func (m *Matrix) Rows() int { return m.spec.Rows }
+
+// Cols is the number of inputs.
+func (m *Matrix) Cols() int { return m.spec.Cols }
+
+// Group is the number of columns sharing a scale; 0 for dense formats.
+func (m *Matrix) Group() int { return m.spec.Group }
+
+// Format tells how elements are stored.
+func (m *Matrix) Format() Format { return m.spec.Format }
+
+// Dense reports a matrix without codes, which only Exact activations can multiply.
+func (m *Matrix) Dense() bool { return m.groups == 0 }
+
+// Panels is the number of panels, the unit in which a product is split.
+func (m *Matrix) Panels() int { return (m.spec.Rows + PanelRows - 1) / PanelRows }
+
+// PanelBytes is how many bytes a product reads per panel.
+func (m *Matrix) PanelBytes() int { return m.panel }
+
+// Bytes is how many bytes a product reads.
+func (m *Matrix) Bytes() int { return len(m.data) }
+
+// codeBytes is the size of one group's codes in a panel.
+func (m *Matrix) codeBytes() int {
+	if m.spec.Format == Codes4 {
+		return m.spec.Group * PanelRows / 2
+	}
+	return m.spec.Group * PanelRows
+}
+
+// SetRow stores row i of a code format: Cols codes and Cols/Group scales and biases; nil biases are zeros. Different
+// rows may be set from different goroutines. It panics on a wrong length, and when ScaleBF16 would round a value.
+func (m *Matrix) SetRow(i int, codes []uint8, scales, biases []float32) {
+	if m.Dense() || len(codes) != m.spec.Cols || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
+		panic(fmt.Sprintf("kernel: set row %d of %+v with %d codes, %d scales, %d biases", i, m.spec, len(codes), len(scales), len(biases)))
+	}
+	r := i % PanelRows
+	at := m.data[m.panelAt(i):][:m.panel]
+	for g := range m.groups {
+		grp := at[g*m.group:][:m.group]
+		c := codes[g*m.spec.Group:][:m.spec.Group]
+		if m.spec.Format == Codes4 {
+			packNibbles(grp, c, r)
+		} else {
+			for j := 0; j < len(c); j += 4 {
+				copy(grp[j*PanelRows+r*4:][:4], c[j:j+4])
+			}
+		}
+		var b float32
+		if biases != nil {
+			b = biases[g]
+		}
+		m.putScale(grp[m.codeBytes():], r, scales[g])
+		m.putScale(grp[m.codeBytes():], PanelRows+r, b)
+	}
+}
+
+func packNibbles(grp, c []uint8, r int) {
+	for j := 0; j < len(c); j += 8 {
+		line := grp[j*PanelRows/2+r*4:][:4]
+		for t := range 4 {
+			if c[j+t]|c[j+4+t] > 15 {
+				panic("kernel: code above 4 bits")
+			}
+			line[t] = c[j+t] | c[j+4+t]<<4
+		}
+	}
+}
+
+func (m *Matrix) putScale(at []byte, n int, f float32) {
+	bits := math.Float32bits(f)
+	if m.spec.Scales == ScaleF32 {
+		put32(at[n*4:], bits)
+		return
+	}
+	if bits&0xffff != 0 {
+		panic(fmt.Sprintf("kernel: scale %g is not a bfloat16", f))
+	}
+	put16(at[n*2:], uint16(bits>>16))
+}
+
+func (m *Matrix) scale(at []byte, n int) float32 {
+	if m.spec.Scales == ScaleF32 {
+		return math.Float32frombits(get32(at[n*4:]))
+	}
+	return math.Float32frombits(uint32(get16(at[n*2:])) << 16)
+}
+
+// SetFloats stores row i of a dense matrix. DenseBF16 rounds to nearest even.
+func (m *Matrix) SetFloats(i int, w []float32) {
+	m.checkDense(i, len(w))
+	at := m.data[m.panelAt(i):][:m.panel]
+	for k, f := range w {
+		if m.spec.Format == DenseF32 {
+			put32(at[k*64+i%PanelRows*4:], math.Float32bits(f))
+		} else {
+			put16(at[k/2*64+i%PanelRows*4+k%2*2:], bf16(f))
+		}
+	}
+}
+
+// SetBF16 stores row i of a dense matrix from bfloat16 bits.
+func (m *Matrix) SetBF16(i int, w []uint16) {
+	m.checkDense(i, len(w))
+	at := m.data[m.panelAt(i):][:m.panel]
+	for k, h := range w {
+		if m.spec.Format == DenseF32 {
+			put32(at[k*64+i%PanelRows*4:], uint32(h)<<16)
+		} else {
+			put16(at[k/2*64+i%PanelRows*4+k%2*2:], h)
+		}
+	}
+}
+
+func (m *Matrix) checkDense(i, n int) {
+	if !m.Dense() || n != m.spec.Cols {
+		panic(fmt.Sprintf("kernel: set dense row %d of %+v with %d values", i, m.spec, n))
+	}
+}
+
+func (m *Matrix) panelAt(i int) int {
+	if i < 0 || i >= m.spec.Rows {
+		panic(fmt.Sprintf("kernel: row %d of %d", i, m.spec.Rows))
+	}
+	return i / PanelRows * m.panel
+}
+
+// Row writes row i as floats, scale·code + bias rounded after each step, as mlx dequantises float32 scales. len(dst)
+// is Cols. Embedding tables that are also output heads read their rows this way.
+func (m *Matrix) Row(dst []float32, i int) {
+	if len(dst) != m.spec.Cols {
+		panic(fmt.Sprintf("kernel: read row of %d columns into %d", m.spec.Cols, len(dst)))
+	}
+	r := i % PanelRows
+	at := m.data[m.panelAt(i):][:m.panel]
+	switch m.spec.Format {
+	case DenseF32:
+		for k := range dst {
+			dst[k] = math.Float32frombits(get32(at[k*64+r*4:]))
+		}
+	case DenseBF16:
+		for k := range dst {
+			dst[k] = math.Float32frombits(uint32(get16(at[k/2*64+r*4+k%2*2:])) << 16)
+		}
+	default:
+		for g := range m.groups {
+			grp := at[g*m.group:][:m.group]
+			s, b := m.scale(grp[m.codeBytes():], r), m.scale(grp[m.codeBytes():], PanelRows+r)
+			for k := range m.spec.Group {
+				p := float32(m.code(grp, r, k)) * s
+				dst[g*m.spec.Group+k] = float32(p) + b
+			}
+		}
+	}
+}
+
+func (m *Matrix) code(grp []byte, r, k int) uint8 {
+	if m.spec.Format == Codes8 {
+		return grp[k/4*64+r*4+k%4]
+	}
+	return grp[k/8*64+r*4+k%4] >> (k % 8 / 4 * 4) & 15
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func put16(b []byte, v uint16) { *(*uint16)(unsafe.Pointer(&b[:2][0])) = v }
+func put32(b []byte, v uint32) { *(*uint32)(unsafe.Pointer(&b[:4][0])) = v }
+func get16(b []byte) uint16    { return *(*uint16)(unsafe.Pointer(&b[:2][0])) }
+func get32(b []byte) uint32    { return *(*uint32)(unsafe.Pointer(&b[:4][0])) }

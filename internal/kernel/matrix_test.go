@@ -1,0 +1,246 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// spec is one matrix shape under test; code formats at every group size, widths odd in panels.
+func specs() []Spec {
+	var out []Spec
+	for _, f := range []Format{Codes4, Codes8} {
+		for _, g := range []int{32, 64, 128} {
+			for _, s := range []ScaleKind{ScaleBF16, ScaleF32} {
+				for _, rows := range []int{1, 16, 35} {
+					out = append(out, Spec{rows, g, f, g, s}, Spec{rows, 3 * g, f, g, s})
+				}
+			}
+		}
+	}
+	for _, f := range []Format{DenseBF16, DenseF32} {
+		for _, cols := range []int{1, 2, 3, 4, 5, 7, 8, 31, 64, 130} {
+			out = append(out, Spec{Rows: 35, Cols: cols, Format: f}, Spec{Rows: 16, Cols: cols, Format: f})
+		}
+	}
+	return out
+}
+
+// weights is a random matrix with the exact values it holds.
+type weights struct {
+	*Matrix
+	ref [][]float64
+}
+
+func randomWeights(r *rand.Rand, s Spec) weights {
+	w := weights{Matrix: NewMatrix(s)}
+	for i := range s.Rows {
+		ref := make([]float64, s.Cols)
+		if w.Dense() {
+			row := randomFloats(r, s.Cols)
+			if s.Format == DenseBF16 {
+				half := make([]uint16, s.Cols)
+				ToBF16(half, row)
+				FromBF16(row, half)
+				w.SetBF16(i, half)
+			} else {
+				w.SetFloats(i, row)
+			}
+			for k, f := range row {
+				ref[k] = float64(f)
+			}
+		} else {
+			codes := make([]uint8, s.Cols)
+			top := 256
+			if s.Format == Codes4 {
+				top = 16
+			}
+			for k := range codes {
+				codes[k] = uint8(r.IntN(top))
+				if i == 0 {
+					codes[k] = uint8(top - 1) // the row that saturates 16-bit sums if anything does
+				}
+			}
+			scales, biases := randomFloats(r, s.Cols/s.Group), randomFloats(r, s.Cols/s.Group)
+			if s.Scales == ScaleBF16 {
+				for g := range scales {
+					scales[g] = math.Float32frombits(uint32(bf16(scales[g])) << 16)
+					biases[g] = math.Float32frombits(uint32(bf16(biases[g])) << 16)
+				}
+			}
+			w.SetRow(i, codes, scales, biases)
+			for k, c := range codes {
+				ref[k] = float64(c)*float64(scales[k/s.Group]) + float64(biases[k/s.Group])
+			}
+		}
+		w.ref = append(w.ref, ref)
+	}
+	return w
+}
+
+func randomFloats(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
+func TestMatrixRow(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, s := range specs() {
+		w := randomWeights(r, s)
+		row := make([]float32, s.Cols)
+		for i := range s.Rows {
+			w.Row(row, i)
+			for k, f := range row {
+				if math.Abs(float64(f)-w.ref[i][k]) > 1e-4*(1+math.Abs(w.ref[i][k])) {
+					t.Fatalf("%+v row %d col %d: %g, want %g", s, i, k, f, w.ref[i][k])
+				}
+			}
+		}
+	}
+}
+
+// exactSums gives Σ a·b and Σ |a·b| in float64 for activation row r, weight row i, with the activations the product
+// really sees: the quantised ones in Fast.
+func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
+	for k, w := range ref {
+		v := float64(x[k])
+		if a.prec == Fast {
+			v = float64(a.q[r*a.stride+k]) * float64(a.scale[r*a.groups+k/a.group])
+		}
+		sum += v * w
+		abs += math.Abs(v * w)
+	}
+	return sum, abs
+}
+
+// codeSums is Σ|code·scale·x| + Σ|bias·x|: what rounding errors of a code format scale with, since the two terms are
+// summed apart.
+func codeSums(w weights, a *Acts, r, i int, x []float32, abs float64) float64 {
+	if w.Dense() {
+		return abs
+	}
+	var out float64
+	grp := make([]float32, w.spec.Cols)
+	w.Row(grp, i)
+	at := w.data[w.panelAt(i):][:w.panel]
+	for k := range grp {
+		b := float64(w.scale(at[k/w.spec.Group*w.group+w.codeBytes():], PanelRows+i%PanelRows))
+		out += math.Abs(float64(x[k])) * (math.Abs(float64(grp[k])-b) + math.Abs(b))
+	}
+	return 1.01*out + abs
+}
+
+func TestMulAgainstFloat64(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(2, 2))
+		for _, s := range specs() {
+			w := randomWeights(r, s)
+			for _, prec := range precisions(w.Matrix) {
+				const rows = 5
+				x := randomRows(r, rows, s.Cols)
+				a := acts(prec, x, w.Group())
+				y := make([]float32, rows*s.Rows)
+				w.Mul(y, s.Rows, a, 0, rows, 0, w.Panels())
+				for m := range rows {
+					for i := range s.Rows {
+						want, abs := exactSums(a, m, x[m], w.ref[i])
+						bound := 4 * float64(s.Cols+8) * 0x1p-24 * codeSums(w, a, m, i, x[m], abs)
+						if got := float64(y[m*s.Rows+i]); !(math.Abs(got-want) <= bound) {
+							t.Fatalf("%+v precision %d row %d output %d: %g, want %g ± %g", s, prec, m, i, got, want, bound)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestMulRowAlone holds the promise that a row's bits do not depend on the other rows, the tile or the panel range.
+func TestMulRowAlone(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 3))
+		for _, s := range specs() {
+			w := randomWeights(r, s)
+			for _, prec := range precisions(w.Matrix) {
+				const most = 29
+				x := randomRows(r, most, s.Cols)
+				all := acts(prec, x, w.Group())
+				alone := make([]float32, most*s.Rows)
+				for m := range most {
+					for p := range w.Panels() {
+						one := acts(prec, x[m:m+1], w.Group())
+						w.Mul(alone[m*s.Rows:], s.Rows, one, 0, 1, p, p+1)
+					}
+				}
+				for rows := 1; rows <= most; rows++ {
+					first := (most - rows) / 2
+					y := make([]float32, most*s.Rows)
+					w.Mul(y, s.Rows, all, first, first+rows, 0, w.Panels())
+					for i := first * s.Rows; i < (first+rows)*s.Rows; i++ {
+						if math.Float32bits(y[i]) != math.Float32bits(alone[i]) {
+							t.Fatalf("%+v precision %d: row %d output %d is %x among %d rows and %x alone", s, prec,
+								i/s.Rows, i%s.Rows, math.Float32bits(y[i]), rows, math.Float32bits(alone[i]))
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func precisions(m *Matrix) []Precision {
+	if m.Dense() {
+		return []Precision{Exact}
+	}
+	return []Precision{Fast, Exact}
+}
+
+func randomRows(r *rand.Rand, rows, cols int) [][]float32 {
+	x := make([][]float32, rows)
+	for i := range x {
+		x[i] = randomFloats(r, cols)
+	}
+	return x
+}
+
+func acts(prec Precision, x [][]float32, group int) *Acts {
+	var a Acts
+	a.Reset(prec, len(x), len(x[0]), group)
+	for i, row := range x {
+		a.SetRow(i, row)
+	}
+	return &a
+}
+
+// eachImplementation runs test under every implementation this machine can execute, and restores the choice.
+func eachImplementation(t *testing.T, test func(t *testing.T)) {
+	before := Current()
+	t.Cleanup(func() {
+		if err := Use(before); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, name := range Implementations() {
+		if err := Use(name); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, test)
+	}
+}
+
+func TestNewMatrixRefuses(t *testing.T) {
+	for _, s := range []Spec{{}, {Rows: 1, Cols: 33, Group: 32}, {Rows: 1, Cols: 48, Group: 48}, {Rows: 1, Cols: 1, Format: 9}} {
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Fatalf("no panic for %+v", s)
+				}
+			}()
+			NewMatrix(s)
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// mulArgs is what an inner product routine gets: raw pointers that mul has checked. It covers whole panels and at most
+// maxTile rows; which routine it goes to fixes the format, the precision and the number of rows.
+type mulArgs struct {
+	w       unsafe.Pointer // first panel
+	x       unsafe.Pointer // first row: int8 or float32
+	scale   unsafe.Pointer // [row][group] float32 (Fast)
+	sum     unsafe.Pointer // [row][group] float32
+	offset  unsafe.Pointer // [row][group] int32 (Fast)
+	y       unsafe.Pointer // first row, first column of the first panel
+	panels  int
+	groups  int // per row; dense: column quads
+	lines   int // 32-column parts of a group
+	xStride int // bytes between rows of x
+	gStride int // bytes between rows of scale, sum and offset
+	yStride int // bytes between rows of y
+	wide    int // scales and biases are float32
+}
+
+// maxTile bounds the rows of one inner routine.
+const maxTile = 12
+
+// Mul writes y[r*ldy+n] = Σ_k x[r,k]·W[n,k] for activation rows r in [r0, r1) and weight rows n of panels [p0, p1).
+// Other elements of y stay as they are, so threads may fill disjoint panels of one y. a must have been reset with m's
+// Cols and Group. Bytes read: m.PanelBytes() per panel, once for up to a tile of rows.
+func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
+	if a.cols != m.spec.Cols || a.group != m.spec.Group || r0 < 0 || r1 > a.rows || p0 < 0 || p1 > m.Panels() {
+		panic(fmt.Sprintf("kernel: product of %d rows [%d,%d) of %d columns, group %d, with panels [%d,%d) of %+v",
+			a.rows, r0, r1, a.cols, a.group, p0, p1, m.spec))
+	}
+	if r0 >= r1 || p0 >= p1 {
+		return
+	}
+	last := min(p1*PanelRows, m.spec.Rows) // columns of y that exist
+	if ldy < last || len(y) < (r1-1)*ldy+last {
+		panic(fmt.Sprintf("kernel: product needs %d rows of %d outputs, y has %d with stride %d", r1, last, len(y), ldy))
+	}
+	full := min(p1, m.spec.Rows/PanelRows)
+	step := max(full-p0, 1)
+	if r1-r0 > maxTile {
+		step = 1 // many tiles of rows: let them share a panel while it is in the nearest cache
+	}
+	for p := p0; p < full; p += step {
+		m.tiles(y[p*PanelRows:], ldy, a, r0, r1, p, min(step, full-p))
+	}
+	if full < p1 {
+		m.lastPanel(y, ldy, a, r0, r1)
+	}
+}
+
+// tiles runs panels whole panels from p for all rows, y starting at the column of the first panel.
+func (m *Matrix) tiles(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
+	for r := r0; r < r1; {
+		n := min(r1-r, maxTile)
+		n = m.inner(y[r*ldy:], ldy, a, r, n, p, panels)
+		r += n
+	}
+}
+
+// lastPanel computes the padded panel aside and copies the rows that exist.
+func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
+	var part [maxTile * PanelRows]float32
+	p := m.Panels() - 1
+	cols := m.spec.Rows - p*PanelRows
+	for r := r0; r < r1; {
+		n := m.inner(part[:], PanelRows, a, r, min(r1-r, maxTile), p, 1)
+		for i := range n {
+			copy(y[(r+i)*ldy+p*PanelRows:][:cols], part[i*PanelRows:])
+		}
+		r += n
+	}
+}
+
+// inner multiplies up to n rows from r with whole panels and tells how many rows it took.
+func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
+	id, n := mulTile(m.spec.Format, a.prec, n)
+	if id == 0 {
+		for i := range n {
+			mulGeneric(m, y[i*ldy:], a, r+i, p, panels)
+		}
+		return n
+	}
+	args := mulArgs{
+		w: unsafe.Pointer(&m.data[p*m.panel]), y: unsafe.Pointer(&y[0]),
+		panels: panels, groups: m.groups, lines: m.spec.Group / 32, gStride: a.groups * 4, yStride: ldy * 4,
+	}
+	if m.spec.Scales == ScaleF32 {
+		args.wide = 1
+	}
+	if m.Dense() {
+		args.groups = roundUp(m.spec.Cols, 4) / 4
+	} else {
+		args.sum = unsafe.Pointer(&a.sum[r*a.groups])
+	}
+	if a.prec == Fast {
+		args.x, args.xStride = unsafe.Pointer(&a.q[r*a.stride]), a.stride
+		args.scale, args.offset = unsafe.Pointer(&a.scale[r*a.groups]), unsafe.Pointer(&a.offset[r*a.groups])
+	} else {
+		args.x, args.xStride = unsafe.Pointer(&a.x[r*a.stride]), a.stride*4
+	}
+	callMul(id, &args)
+	return n
+}

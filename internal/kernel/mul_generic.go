@@ -1,0 +1,122 @@
+package kernel
+
+import "math"
+
+// mulGeneric is the specification of every product routine: one activation row against whole panels.
+//
+// Fast, per group ascending, with D = Σ code·q an exact integer:
+//
+//	acc = bias·sum + acc
+//	acc = D·(weight scale · activation scale) + acc
+//
+// Exact, per group ascending, with d = Σ code·x in float32 chains by column, modulo two (AVX-512: modulo four):
+//
+//	acc = bias·sum + acc
+//	acc = d·(weight scale) + acc
+//
+// Dense: the same chains over all columns, added at the end. Assembly fuses each multiply-add, Go here may not.
+func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
+	for i := range panels {
+		w := m.data[(p+i)*m.panel:][:m.panel]
+		var acc [PanelRows]float32
+		switch {
+		case m.spec.Format == DenseF32:
+			denseF32Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
+		case m.spec.Format == DenseBF16:
+			denseBF16Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
+		case a.prec == Fast:
+			m.fastGeneric(&acc, w, a, r)
+		default:
+			m.exactGeneric(&acc, w, a, r)
+		}
+		copy(y[i*PanelRows:][:PanelRows], acc[:])
+	}
+}
+
+func (m *Matrix) fastGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+	n := m.codeBytes()
+	for g := range m.groups {
+		grp := w[g*m.group:][:m.group]
+		q := a.q[r*a.stride+g*m.spec.Group:][:m.spec.Group]
+		var dot [PanelRows]int32
+		if m.spec.Format == Codes4 {
+			dot4(&dot, grp[:n], q)
+		} else {
+			dot8(&dot, grp[:n], q)
+		}
+		xs, sum := a.scale[r*m.groups+g], a.sum[r*m.groups+g]
+		for i := range acc {
+			acc[i] += m.scale(grp[n:], PanelRows+i) * sum
+			acc[i] += float32(dot[i]) * (m.scale(grp[n:], i) * xs)
+		}
+	}
+}
+
+func dot4(dot *[PanelRows]int32, w []byte, q []int8) {
+	for ; len(q) >= 8 && len(w) >= 64; w, q = w[64:], q[8:] {
+		for i := range dot {
+			c := w[i*4:][:4]
+			d := int32(c[0]&15)*int32(q[0]) + int32(c[1]&15)*int32(q[1]) + int32(c[2]&15)*int32(q[2]) + int32(c[3]&15)*int32(q[3])
+			d += int32(c[0]>>4)*int32(q[4]) + int32(c[1]>>4)*int32(q[5]) + int32(c[2]>>4)*int32(q[6]) + int32(c[3]>>4)*int32(q[7])
+			dot[i] += d
+		}
+	}
+}
+
+func dot8(dot *[PanelRows]int32, w []byte, q []int8) {
+	for ; len(q) >= 4 && len(w) >= 64; w, q = w[64:], q[4:] {
+		for i := range dot {
+			c := w[i*4:][:4]
+			dot[i] += int32(c[0])*int32(q[0]) + int32(c[1])*int32(q[1]) + int32(c[2])*int32(q[2]) + int32(c[3])*int32(q[3])
+		}
+	}
+}
+
+func (m *Matrix) exactGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+	n := m.codeBytes()
+	for g := range m.groups {
+		grp := w[g*m.group:][:m.group]
+		x := a.x[r*a.stride+g*m.spec.Group:][:m.spec.Group]
+		var even, odd [PanelRows]float32
+		for k := 0; k < len(x); k += 2 {
+			for i := range acc {
+				even[i] += float32(m.code(grp, i, k)) * x[k]
+				odd[i] += float32(m.code(grp, i, k+1)) * x[k+1]
+			}
+		}
+		sum := a.sum[r*m.groups+g]
+		for i := range acc {
+			acc[i] += m.scale(grp[n:], PanelRows+i) * sum
+			acc[i] += (even[i] + odd[i]) * m.scale(grp[n:], i)
+		}
+	}
+}
+
+func denseF32Generic(acc *[PanelRows]float32, w []byte, x []float32) {
+	var odd [PanelRows]float32
+	for k := 0; k+1 < len(x); k += 2 {
+		line := w[k*64:][:128]
+		for i := range acc {
+			acc[i] += math.Float32frombits(get32(line[i*4:])) * x[k]
+			odd[i] += math.Float32frombits(get32(line[64+i*4:])) * x[k+1]
+		}
+	}
+	for i := range acc {
+		acc[i] += odd[i]
+	}
+}
+
+func denseBF16Generic(acc *[PanelRows]float32, w []byte, x []float32) {
+	var odd [PanelRows]float32
+	for k := 0; k+1 < len(x); k += 2 {
+		line := w[k*32:][:64]
+		for i := range acc {
+			pair := get32(line[i*4:])
+			acc[i] += math.Float32frombits(pair<<16) * x[k]
+			odd[i] += math.Float32frombits(pair&0xffff0000) * x[k+1]
+		}
+	}
+	for i := range acc {
+		acc[i] += odd[i]
+	}
+}
