@@ -40,7 +40,7 @@ type Scope interface {
 	Upload(data []float32, rows, cols int) Array
 	// Submit starts computing what the arrays need without waiting (async_eval). A no-op when eager.
 	Submit(a ...Array)
-	// Floats and Ints wait for a and give its rows as host memory, valid until End.
+	// Floats and Ints wait for a and give its rows as host memory, valid as long as a is.
 	Floats(a Array) ([]float32, error)
 	Ints(a Array) ([]int32, error)
 	// Pin gives a handle that outlives the scope (image features, late tokens); Backend.Unpin ends it.

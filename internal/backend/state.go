@@ -2,6 +2,7 @@ package backend
 
 import (
 	"io"
+	"slices"
 
 	"hearth/internal/kv"
 )
@@ -56,7 +57,8 @@ type Store interface {
 	// Commit settles the slot's last tentative span, keeping its first n rows. Paged state: the rest is overwritten later.
 	// Fixed state: n == Len flips to the shadow copy; less replays n logged inputs from the old state.
 	Commit(slot kv.SlotID, n int)
-	// Fork copies what the slots do not share: the partial page per group (dst pages given) and the fixed state.
+	// Fork copies what the slots do not share: the partial page per group (dst pages given) and the fixed state. t is
+	// src's table, or dst's before the caller puts the fresh pages into it.
 	Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error
 	// Seal makes positions [from, to) of a slot readable through its table's pages after the slot is gone.
 	// Free where pages are the storage; a copy where slots are contiguous buffers.
@@ -72,4 +74,27 @@ type Store interface {
 	Export(w io.Writer, ref kv.Ref) error
 	Import(r io.Reader, ref kv.Ref) error
 	Fingerprint() string // backend, layout version, dtypes, page size, every StateSpec
+}
+
+// PageTokens is how many positions one page holds, on every backend.
+const PageTokens = 64
+
+// PageGroups sorts paged states into kv's page groups: one per distinct window, in ascending order, so that the states
+// that keep every position (Window 0) are group 0 where there are any. windows is per group; group is per state, -1 for
+// fixed ones.
+func PageGroups(specs []StateSpec) (windows, group []int) {
+	for _, s := range specs {
+		if s.Paged() && !slices.Contains(windows, s.Window) {
+			windows = append(windows, s.Window)
+		}
+	}
+	slices.Sort(windows)
+	for _, s := range specs {
+		g := -1
+		if s.Paged() {
+			g = slices.Index(windows, s.Window)
+		}
+		group = append(group, g)
+	}
+	return windows, group
 }

@@ -1,0 +1,60 @@
+package backend_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	B "hearth/internal/backend"
+	"hearth/internal/quant"
+)
+
+func TestPageGroups(t *testing.T) {
+	windows, group := B.PageGroups([]B.StateSpec{{Window: 128}, {}, {Kind: B.StateConv}, {Window: 128}, {Window: 64}, {Kind: B.StateLatent}})
+	if !slices.Equal(windows, []int{0, 64, 128}) || !slices.Equal(group, []int{2, 0, -1, 2, 1, 0}) {
+		t.Errorf("windows %v, groups %v", windows, group)
+	}
+}
+
+func floats(name string, x []float32, shape ...int) *B.Tensor {
+	b := make([]byte, 4*len(x))
+	quant.PutFloats(b, quant.F32, x)
+	return &B.Tensor{Name: name, DType: "F32", Shape: shape, Bytes: b}
+}
+
+// TestStack: parts on top of each other, one of them covering two outputs, another permuted, biases where they are.
+func TestStack(t *testing.T) {
+	spec := B.WeightSpec{In: 2, Out: []int{1, 2, 2}, Parts: []B.Part{
+		{Weight: floats("ab", []float32{1, 1, 2, 2, 3, 3}, 3, 2)},
+		{Weight: floats("c", []float32{4, 4, 5, 5}, 2, 2), Bias: floats("c.bias", []float32{40, 50}, 2), Perm: []int32{1, 0}},
+	}}
+	k, err := spec.Stack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float32
+	row := make([]float32, 2)
+	for r := range k.Out {
+		m, at := k.At(r)
+		m.Row(row, at)
+		got = append(got, row[0])
+	}
+	if !slices.Equal(got, []float32{1, 2, 3, 5, 4}) || !slices.Equal(k.Bias(), []float32{0, 0, 0, 50, 40}) {
+		t.Errorf("rows %v, bias %v", got, k.Bias())
+	}
+
+	for want, bad := range map[string]B.WeightSpec{
+		"want 4":          {In: 2, Out: []int{4}, Parts: spec.Parts[1:]},
+		"c: permutation":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Perm: []int32{0, 2}}}},
+		"no weight":       {In: 2, Out: []int{2}, Parts: []B.Part{{}}},
+		"c: weight have":  {In: 3, Out: []int{2}, Parts: spec.Parts[1:]},
+		"c.bias":          {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Bias: floats("c.bias", []float32{1, 2, 3}, 3)}}},
+		"stacked weights": {In: 2, Out: []int{2}, Count: 8, Parts: spec.Parts[1:]},
+		"c: adapters":     {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Adapter: &B.Adapter{}}}},
+		"not supported":   {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Scheme: quant.Scheme{Mode: "other", Bits: 4, Group: 2}}}},
+	} {
+		if _, err := bad.Stack(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want something about %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package backendtest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	B "hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/quant"
+)
+
+// tiny is a decoder of two layers written straight on the ops: the second has a window.
+type tiny struct {
+	be                  B.Backend
+	st                  B.Store
+	embed, norm         B.Weight
+	qkv, o, gateUp, dwn [2]B.Weight
+	attn                [2]B.Attn
+	rope                B.Rope
+	table               []*kv.Table // by sequence
+	next                kv.PageID
+}
+
+const (
+	tinyDim, tinyFFN, tinyVocab, tinyHead = 64, 128, 64, 16
+	tinyPages                             = 40
+)
+
+func newTiny(t testing.TB, be B.Backend, o B.Options, f format) *tiny {
+	t.Helper()
+	r := random(12)
+	m := &tiny{be: be}
+	lin := func(use B.Use, in int, outs ...int) B.Weight {
+		var parts []B.Part
+		for _, n := range outs {
+			parts = append(parts, part(r, f, n, in, use == B.UseLinear))
+		}
+		return load(t, be, o, matrix(use, in, outs, parts...))
+	}
+	m.embed, m.norm = lin(B.UseTable, tinyDim, tinyVocab), load(t, be, o, vector(normals(r, tinyDim)))
+	var specs []B.StateSpec
+	for i := range m.qkv {
+		window := 50 * i
+		m.qkv[i], m.o[i] = lin(B.UseLinear, tinyDim, 4*tinyHead, 2*tinyHead, 2*tinyHead), lin(B.UseLinear, 4*tinyHead, tinyDim)
+		m.gateUp[i], m.dwn[i] = lin(B.UseGLU, tinyDim, tinyFFN, tinyFFN), lin(B.UseLinear, tinyFFN, tinyDim)
+		m.attn[i] = B.Attn{State: B.StateID(i), Heads: 4, KVHeads: 2, KDim: tinyHead, VDim: tinyHead, Scale: 0.18, Window: window}
+		specs = append(specs, B.StateSpec{Name: fmt.Sprintf("%d.kv", i), Heads: 2, KDim: tinyHead, VDim: tinyHead, Window: window})
+	}
+	m.rope = B.Rope{Head: tinyHead}
+	for i := range tinyHead / 2 {
+		m.rope.InvFreq = append(m.rope.InvFreq, float32(math.Pow(10000, -2*float64(i)/tinyHead)))
+	}
+	st, err := be.NewStore(specs, B.KVPolicy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resize(kv.Capacity{Pages: []int{tinyPages, tinyPages}, Slots: 8}); err != nil {
+		t.Fatal(err)
+	}
+	m.st = st
+	return m
+}
+
+var (
+	silu    = B.GLU{Act: B.SiLU}
+	tinyEps = B.Norm{Eps: 1e-6}
+)
+
+func (m *tiny) forward(o B.Ops, b *B.Batch) B.Array {
+	h := o.Embed(m.embed, B.Index{IDs: b.Tokens})
+	for i := range m.qkv {
+		y := o.Linear(o.RMSNorm(h, m.norm, &tinyEps), m.qkv[i])
+		q := o.RoPE(o.Cols(y, 0, 4*tinyHead), &m.rope)
+		k := o.RoPE(o.Cols(y, 4*tinyHead, 6*tinyHead), &m.rope)
+		y = o.Attention(q, k, o.Cols(y, 6*tinyHead, 8*tinyHead), &m.attn[i])
+		h = o.Add(h, o.Linear(y, m.o[i]))
+		if i == 1 && len(b.Out) < b.Rows() {
+			h = o.Gather(h, b.Out)
+		}
+		h = o.Add(h, o.Linear(o.LinearGLU(o.RMSNorm(h, m.norm, &tinyEps), m.gateUp[i], &silu), m.dwn[i]))
+		o.Sweep(h)
+	}
+	return o.Linear(o.RMSNorm(h, m.norm, &tinyEps), m.embed)
+}
+
+// seq starts a sequence and gives its number.
+func (m *tiny) seq() int {
+	m.table = append(m.table, &kv.Table{Pages: make([][]kv.PageID, 2)})
+	return len(m.table) - 1
+}
+
+// piece is the tokens a step runs for one sequence.
+type piece struct {
+	seq    int
+	tokens []int32
+}
+
+// step runs pieces together and gives the logits of all their rows, or of the last row of each.
+func (m *tiny) step(t testing.TB, last bool, pieces ...piece) []float32 {
+	t.Helper()
+	b := &B.Batch{}
+	for _, p := range pieces {
+		tab := m.table[p.seq]
+		sp := B.Span{Slot: kv.SlotID(p.seq), Row: len(b.Tokens), Len: len(p.tokens), Start: tab.Len, Table: tab}
+		b.Tokens = append(b.Tokens, p.tokens...)
+		for g := range tab.Pages {
+			for len(tab.Pages[g])*B.PageTokens < tab.Len+sp.Len {
+				m.next++
+				tab.Pages[g] = append(tab.Pages[g], m.next)
+			}
+		}
+		for i := range sp.Len {
+			b.Pos[0] = append(b.Pos[0], int32(tab.Len+i))
+			if !last || i == sp.Len-1 {
+				b.Out = append(b.Out, int32(sp.Row+i))
+			}
+		}
+		b.Spans = append(b.Spans, sp)
+	}
+	sc := m.be.Begin(m.st, b)
+	defer sc.End()
+	y := floats(t, sc, m.forward(sc, b))
+	for i := range b.Spans {
+		b.Spans[i].Table.Len += b.Spans[i].Len
+	}
+	return y
+}
+
+func tokens(seed uint64, n int) []int32 {
+	r, t := random(seed), make([]int32, n)
+	for i := range t {
+		t[i] = r.Int32N(tinyVocab)
+	}
+	return t
+}
+
+// equalities are the promises of Caps.Invariant.
+func (c Config) equalities(t *testing.T) {
+	if !c.open(t).Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	for _, f := range []format{affine(4, 64, quant.BF16), affine(8, 32, quant.F16), {dtype: quant.BF16}, {dtype: quant.F32}} {
+		for _, p := range precisions {
+			t.Run(f.String()+"/"+p.name, func(t *testing.T) { c.equal(t, f, p.opts) })
+		}
+	}
+}
+
+func (c Config) equal(t *testing.T, f format, o B.Options) {
+	prompt := tokens(1, 150)
+	make := func(threads int) *tiny {
+		o.Threads = threads
+		return newTiny(t, c.open(t), o, f)
+	}
+	m := make(1)
+	whole := m.step(t, false, piece{m.seq(), prompt})
+
+	for _, threads := range c.Threads {
+		m = make(threads)
+		same(t, fmt.Sprintf("%d threads", threads), m.step(t, false, piece{m.seq(), prompt}), whole)
+		s, from := m.seq(), 0
+		for _, n := range []int{1, 63, 7, 2, 50, 1, 12, 14} {
+			got := m.step(t, false, piece{s, prompt[from : from+n]})
+			same(t, fmt.Sprintf("chunk of %d at %d", n, from), got, whole[from*tinyVocab:][:n*tinyVocab])
+			from += n
+		}
+
+		// A batch: a decode row, a chunk and another prompt, against each alone.
+		a, b, other := m.seq(), m.seq(), tokens(2, 40)
+		m.step(t, true, piece{a, prompt[:149]})
+		m.step(t, true, piece{b, prompt[:30]})
+		got := m.step(t, true, piece{a, prompt[149:]}, piece{b, prompt[30:70]}, piece{m.seq(), other})
+		alone := make(1)
+		same(t, "decode row in a batch", got[:tinyVocab], whole[149*tinyVocab:])
+		same(t, "chunk in a batch", got[tinyVocab:][:tinyVocab], whole[69*tinyVocab:][:tinyVocab])
+		same(t, "prompt in a batch", got[2*tinyVocab:], alone.step(t, true, piece{alone.seq(), other}))
+	}
+}
+
+// store checks what happens to pages between steps.
+func (c Config) store(t *testing.T) {
+	m := newTiny(t, c.open(t), B.Options{Threads: 2}, affine(4, 64, quant.BF16))
+	if !m.be.Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	g := m.st.Geometry()
+	if g.PageTokens != B.PageTokens || len(g.Groups) != 2 || g.Groups[0].Window != 0 || g.Groups[1].Window != 50 || !g.Sliceable() {
+		t.Fatalf("geometry %+v", g)
+	}
+	if m.st.Fingerprint() == "" {
+		t.Error("empty fingerprint")
+	}
+	prompt, rest := tokens(3, 100), tokens(4, 30)
+	a, fresh := m.seq(), m.seq()
+	m.step(t, true, piece{a, prompt})
+	want := m.step(t, false, piece{fresh, append(append([]int32(nil), prompt...), rest...)})[100*tinyVocab:]
+
+	// A restored prefix shares the first page and copies the second; the copy is cut at 90 of its tokens.
+	restored := m.seq()
+	tail, dst := []kv.PageID{m.table[a].Pages[0][1], m.table[a].Pages[1][1]}, []kv.PageID{m.page(), m.page()}
+	if err := m.st.Open(kv.SlotID(restored), kv.Match{Tokens: 90, Table: *m.table[a], Tail: tail}, dst); err != nil {
+		t.Fatal(err)
+	}
+	for g := range dst {
+		m.table[restored].Pages[g] = []kv.PageID{m.table[a].Pages[g][0], dst[g]}
+	}
+	m.table[restored].Len = 90
+	same(t, "restored prefix", m.step(t, false, piece{restored, append(append([]int32(nil), prompt[90:]...), rest...)})[10*tinyVocab:], want)
+
+	// A fork copies the page that is partly filled; both go on.
+	fork := m.seq()
+	dst = []kv.PageID{m.page(), m.page()}
+	if err := m.st.Fork(kv.SlotID(fork), kv.SlotID(a), m.table[a], dst); err != nil {
+		t.Fatal(err)
+	}
+	for g := range dst {
+		m.table[fork].Pages[g] = []kv.PageID{m.table[a].Pages[g][0], dst[g]}
+	}
+	m.table[fork].Len = 100
+	m.step(t, true, piece{fork, tokens(5, 20)})
+	same(t, "forked from", m.step(t, false, piece{a, rest}), want)
+
+	// Rejected drafts are overwritten.
+	drafted := m.seq()
+	m.step(t, true, piece{drafted, prompt})
+	m.step(t, true, piece{drafted, tokens(6, 9)})
+	m.st.Commit(kv.SlotID(drafted), 0)
+	m.table[drafted].Len = 100
+	same(t, "after rejected drafts", m.step(t, false, piece{drafted, rest}), want)
+
+	c.export(t, m, restored, want[len(want)-tinyVocab:], rest)
+
+	// Pages behind a window may be gone; the pages of a state without one may not.
+	want = m.step(t, true, piece{a, rest[:1]})
+	first := m.table[a].Pages
+	m.table[a].Len--
+	first[1][0] = 0
+	same(t, "page behind the window released", m.step(t, true, piece{a, rest[:1]}), want)
+	first[0][0] = 0
+	panics(t, "released page in sight", func() { m.step(t, true, piece{a, rest[:1]}) })
+}
+
+func (m *tiny) page() kv.PageID { m.next++; return m.next }
+
+// export moves a sequence's pages out and into another page.
+func (c Config) export(t *testing.T, m *tiny, from int, want []float32, rest []int32) {
+	s := m.seq()
+	for g, pages := range m.table[from].Pages {
+		for _, page := range pages {
+			var buf bytes.Buffer
+			if err := m.st.Export(&buf, kv.Ref{Group: g, Page: page}); err != nil {
+				t.Fatal(err)
+			}
+			if want := m.st.Geometry().Groups[g].PageBytes; int64(buf.Len()) != want {
+				t.Errorf("exported %d bytes, the geometry says %d", buf.Len(), want)
+			}
+			to := m.page()
+			if err := m.st.Import(bytes.NewReader(buf.Bytes()), kv.Ref{Group: g, Page: to}); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.st.Import(bytes.NewReader(buf.Bytes()[1:]), kv.Ref{Group: g, Page: m.page()}); err == nil {
+				t.Error("a short page was imported")
+			}
+			m.table[s].Pages[g] = append(m.table[s].Pages[g], to)
+		}
+	}
+	m.table[s].Len = 129
+	same(t, "imported pages", m.step(t, true, piece{s, rest[29:]}), want)
+}
+
+// DecodeStep prepares a small 4-bit decoder with a hundred tokens cached and gives a function that runs one decode step
+// of it, always the same one, without allocating anything itself.
+func DecodeStep(t testing.TB, be B.Backend, o B.Options) func() {
+	m := newTiny(t, be, o, affine(4, 64, quant.BF16))
+	s := m.seq()
+	m.step(t, true, piece{s, tokens(1, 100)})
+	b := &B.Batch{Tokens: []int32{1}, Out: []int32{0}, Spans: []B.Span{{Len: 1, Start: 100, Table: m.table[s]}}}
+	b.Pos[0] = []int32{100}
+	return func() {
+		sc := be.Begin(m.st, b)
+		if _, err := sc.Floats(m.forward(sc, b)); err != nil {
+			t.Error(err)
+		}
+		sc.End()
+	}
+}

@@ -1,0 +1,200 @@
+package backendtest
+
+import (
+	"math"
+	"testing"
+
+	B "hearth/internal/backend"
+	"hearth/internal/backend/ref"
+	"hearth/internal/quant"
+)
+
+// precisions are the two modes a weight can be loaded for.
+var precisions = []struct {
+	name string
+	opts B.Options
+}{{"fast", B.Options{Threads: 2}}, {"exact", B.Options{Threads: 2, Exact: true}}}
+
+// productBound is how far output n of row x may be from the exact sum. Rounding: every one of the K products and
+// additions, in whatever order, loses at most eps of the magnitudes added up. Int8 activations: each is off by at most
+// half a step, a 254th of the largest of its group.
+func (c Config) productBound(x []float32, mag []float64, group int, int8 bool) float64 {
+	sum, steps := 0.0, 0.0
+	for at := 0; at < len(x); at += max(group, 1) {
+		top := 0.0
+		for i := at; i < at+max(group, 1); i++ {
+			top = max(top, math.Abs(float64(x[i])))
+			sum += mag[i] * math.Abs(float64(x[i]))
+		}
+		for i := at; int8 && i < at+group; i++ {
+			steps += mag[i] * top / 254
+		}
+	}
+	return c.Eps*float64(len(x)+8)*(sum+steps) + steps*1.001
+}
+
+// product runs x through the weight on the backend and on the oracle.
+func (c Config) product(t *testing.T, o B.Options, s B.WeightSpec, x []float32, f func(o B.Ops, x B.Array, w B.Weight) B.Array) (got []float32, want []float64) {
+	t.Helper()
+	n := len(x) / s.In
+	be, oracle := c.open(t), ref.New()
+	sc := be.Begin(nil, rows(n))
+	defer sc.End()
+	w := load(t, be, o, s)
+	got = floats(t, sc, f(sc, sc.Upload(x, n, s.In), w))
+	rs := oracle.Begin(nil, rows(n))
+	want = ref.Float64s(rs, f(rs, rs.Upload(x, n, s.In), load(t, oracle, o, s)))
+	return got, want
+}
+
+func linear(o B.Ops, x B.Array, w B.Weight) B.Array { return o.Linear(x, w) }
+
+func (c Config) linear(t *testing.T) {
+	for _, f := range formats() {
+		for _, p := range precisions {
+			t.Run(f.String()+"/"+p.name, func(t *testing.T) {
+				r := random(1)
+				const in, out, n = 384, 50, 15
+				x := normals(r, n*in)
+				clear(x[in : in+128]) // a group of zeros
+				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
+				got, want := c.product(t, p.opts, s, x, linear)
+				int8 := c.Int8 && !p.opts.Exact && !f.scheme.None()
+				mag := magnitudes(&s)
+				for i, v := range got {
+					bound := c.productBound(x[i/out*in:][:in], mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
+					if e := math.Abs(float64(v) - want[i]); !(e <= bound) {
+						t.Fatalf("row %d output %d: %g, want %g within %g", i/out, i%out, v, want[i], bound)
+					}
+				}
+			})
+		}
+	}
+}
+
+// linearGLU compares with the oracle's gate over the backend's own separate products, whose bounds are checked above:
+// what is left is the activation.
+func (c Config) linearGLU(t *testing.T) {
+	kinds := []*B.GLU{{Act: B.SiLU}, {Act: B.GeluTanh}, {Act: B.SiLU, Limit: 1, UpPlus1: true}}
+	r := random(2)
+	const in, n = 256, 13
+	for _, tc := range []struct {
+		name     string
+		gate, up format
+		ffn      int
+	}{
+		{"q4", affine(4, 64, quant.BF16), affine(4, 64, quant.BF16), 80},
+		{"mixed", affine(4, 64, quant.BF16), affine(6, 32, quant.F16), 40},
+		{"float", format{dtype: quant.BF16}, format{dtype: quant.F32}, 21},
+	} {
+		gate, up := part(r, tc.gate, tc.ffn, in, true), part(r, tc.up, tc.ffn, in, true)
+		x := normals(r, n*in)
+		for _, g := range kinds {
+			be := c.open(t)
+			sc := be.Begin(nil, rows(n))
+			xh := sc.Upload(x, n, in)
+			both := load(t, be, B.Options{Threads: 2}, matrix(B.UseGLU, in, []int{tc.ffn, tc.ffn}, gate, up))
+			got := floats(t, sc, sc.LinearGLU(xh, both, g))
+			a := sc.Linear(xh, load(t, be, B.Options{Threads: 2}, matrix(B.UseLinear, in, []int{tc.ffn}, gate)))
+			b := sc.Linear(xh, load(t, be, B.Options{Threads: 2}, matrix(B.UseLinear, in, []int{tc.ffn}, up)))
+			want := oracle2(t, floats(t, sc, a), floats(t, sc, b), n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(a, b, g) })
+			sc.End()
+			near(t, tc.name, got, want, func(int) float64 { return 64 * c.Eps }, 1e-30)
+		}
+	}
+}
+
+// table reads rows of an embedding and multiplies with the same weight as a head.
+func (c Config) table(t *testing.T) {
+	r := random(3)
+	const in, vocab = 128, 100
+	for _, f := range []format{{dtype: quant.F32}, {dtype: quant.BF16}, affine(4, 64, quant.BF16), affine(6, 32, quant.BF16)} {
+		t.Run(f.String(), func(t *testing.T) {
+			s := matrix(B.UseTable, in, []int{vocab}, part(r, f, vocab, in, false))
+			mag := magnitudes(&s)
+			be, oracle := c.open(t), ref.New()
+			w, rw := load(t, be, B.Options{Threads: 2, Exact: true}, s), load(t, oracle, B.Options{}, s)
+			for _, ix := range []B.Index{
+				{IDs: []int32{0, 99, 5, 5, 64}},
+				{IDs: []int32{0, 1, 2, 3}, PerRow: 2, Scale: []float32{0.5, -1, 2, 0}},
+				{IDs: []int32{3, 4}, Offset: 7},
+				{},
+			} {
+				n := len(ix.IDs) / max(ix.PerRow, 1)
+				sc, rs := be.Begin(nil, rows(n)), oracle.Begin(nil, rows(n))
+				got, want := floats(t, sc, sc.Embed(w, ix)), ref.Float64s(rs, rs.Embed(rw, ix))
+				for i, v := range got {
+					bound := 0.0
+					for j := range max(ix.PerRow, 1) {
+						k, f := i/in*max(ix.PerRow, 1)+j, 1.0
+						if ix.Scale != nil {
+							f = math.Abs(float64(ix.Scale[k]))
+						}
+						bound += 4 * c.Eps * f * mag[ix.IDs[k]+ix.Offset][i%in]
+					}
+					if !(math.Abs(float64(v)-want[i]) <= bound) {
+						t.Fatalf("embed %v: column %d is %g, want %g within %g", ix.IDs, i, v, want[i], bound)
+					}
+				}
+				sc.End()
+			}
+			x := normals(r, 3*in)
+			got, want := c.product(t, B.Options{Exact: true}, s, x, linear)
+			for i, v := range got {
+				if bound := c.productBound(x[i/vocab*in:][:in], mag[i%vocab], 0, false); !(math.Abs(float64(v)-want[i]) <= bound) {
+					t.Fatalf("head: row %d output %d: %g, want %g within %g", i/vocab, i%vocab, v, want[i], bound)
+				}
+			}
+		})
+	}
+}
+
+// fused parts give the same bits as each part alone, in the order asked for.
+func (c Config) fused(t *testing.T) {
+	if !c.open(t).Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	r := random(4)
+	const in, n = 128, 4
+	parts := []B.Part{
+		part(r, affine(4, 64, quant.BF16), 40, in, true),
+		part(r, affine(4, 64, quant.BF16), 24, in, false),
+		part(r, affine(6, 64, quant.BF16), 8, in, true),
+		part(r, format{dtype: quant.BF16}, 17, in, false),
+	}
+	outs := []int{40, 24, 8, 17}
+	perm := make([]int32, 24)
+	for i := range perm {
+		perm[i] = int32((i*7 + 3) % 24)
+	}
+	x := normals(r, n*in)
+	run := func(s B.WeightSpec) []float32 {
+		got, _ := c.product(t, B.Options{Threads: 2}, s, x, linear)
+		return got
+	}
+	permuted := append([]B.Part(nil), parts...)
+	permuted[1].Perm = perm
+	all := run(matrix(B.UseLinear, in, outs, permuted...))
+	from := 0
+	for i, p := range parts {
+		alone := run(matrix(B.UseLinear, in, outs[i:i+1], p))
+		for j, v := range alone {
+			col := j % outs[i]
+			if i == 1 {
+				col = int(inverse(perm)[col])
+			}
+			if got := all[j/outs[i]*89+from+col]; math.Float32bits(got) != math.Float32bits(v) {
+				t.Fatalf("part %d row %d output %d: %g fused, %g alone", i, j/outs[i], col, got, v)
+			}
+		}
+		from += outs[i]
+	}
+}
+
+func inverse(perm []int32) []int32 {
+	inv := make([]int32, len(perm))
+	for i, p := range perm {
+		inv[p] = int32(i)
+	}
+	return inv
+}

@@ -1,0 +1,38 @@
+package cpu
+
+import "hearth/internal/kernel"
+
+// arena hands out uninitialised float memory that dies together. It grows by whole chunks and, once emptied, becomes
+// one chunk of everything it needed, so a repeated step allocates nothing.
+type arena struct {
+	chunks [][]float32
+	used   int // of the last chunk
+	total  int
+}
+
+// leastChunk is 4 MiB: a decode step of any model fits in a few of them.
+const leastChunk = 1 << 20
+
+// lane rounds every array to a cache line.
+const lane = 16
+
+func (a *arena) alloc(n int) []float32 {
+	n = (n + lane - 1) / lane * lane
+	if len(a.chunks) == 0 || len(a.chunks[len(a.chunks)-1])-a.used < n {
+		size := max(n, leastChunk)
+		a.chunks = append(a.chunks, kernel.AlignedFloats(size))
+		a.total += size
+		a.used = 0
+	}
+	c := a.chunks[len(a.chunks)-1]
+	a.used += n
+	return c[a.used-n : a.used : a.used]
+}
+
+// reset forgets all arrays.
+func (a *arena) reset() {
+	if len(a.chunks) > 1 {
+		a.chunks = append(a.chunks[:0], kernel.AlignedFloats(a.total))
+	}
+	a.used = 0
+}

@@ -1,0 +1,165 @@
+// Package cpu is the native engine: the backend contract on the processor, in Go over package kernel. It owns the
+// threads, the packed weights, the paged KV cache and the memory of a step. The engine calls it through package
+// backend; cli makes one. It knows no architecture, logs nothing and reads no environment.
+//
+// Results are invariant: a row's bits depend on its own sequence and the weights, never on other rows, on how a prompt
+// was cut, or on the number of threads. A step that has been run before allocates nothing.
+package cpu
+
+import (
+	"hearth/internal/backend"
+	"hearth/internal/kernel"
+)
+
+// Backend runs one loaded model (and a drafter beside it). Close stops its threads.
+type Backend struct {
+	opts backend.Options
+	pool *pool
+
+	arrays []*array // by slot; slot 0 is never used
+	free   []uint32
+	gen    uint32
+	acts   []*acts // not in use
+
+	scopes [2]*scope
+	sizes  sizes
+	read   int64
+
+	// Jobs and their per-thread scratch live here so that starting one allocates nothing.
+	rows rowJob
+	prep prepJob
+	mul  mulJob
+	attn attnJob
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// sizes are what Scratch estimates from: the widest weights loaded.
+type sizes struct{ in, out, table int }
+
+// New makes a backend; threads start with the first step.
+func New() *Backend { return &Backend{arrays: []*array{nil}} }
+
+func (b *Backend) Name() string { return "cpu" }
+
+func (b *Backend) Caps() backend.Caps {
+	return backend.Caps{Eager: true, Invariant: true, World: 1}
+}
+
+// NewLoader fixes precision and threads for the weights it loads and for stores and steps from then on.
+func (b *Backend) NewLoader(o backend.Options) backend.Loader {
+	if o.Threads <= 0 {
+		o.Threads = Threads()
+	}
+	b.opts = o
+	return &loader{be: b}
+}
+
+// workers starts the threads, or replaces them when another loader asked for another number.
+func (b *Backend) workers() *pool {
+	n := max(b.opts.Threads, 1)
+	if b.pool != nil && b.pool.size != n {
+		b.pool.close()
+		b.pool = nil
+	}
+	if b.pool == nil {
+		b.pool = newPool(n)
+	}
+	return b.pool
+}
+
+func (b *Backend) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
+	p := b.workers()
+	for i, sc := range b.scopes {
+		if sc == nil {
+			sc = &scope{be: b}
+			b.scopes[i] = sc
+		}
+		if !sc.open {
+			sc.pool = p
+			sc.begin(s, batch)
+			return sc
+		}
+	}
+	panic("cpu: two steps are open already")
+}
+
+// Scratch counts the arrays of two layers at the widest weights, prepared activations and one slice of logits.
+func (b *Backend) Scratch(rows, outs int) int64 {
+	layer := int64(rows) * int64(8*b.sizes.in+4*b.sizes.out)
+	logits := int64(min(outs, 64)) * int64(b.sizes.table)
+	return 4 * (2*layer + logits)
+}
+
+// BytesRead counts the weight bytes that products have gone through so far, once per product however many rows it had:
+// what a benchmark holds against the memory's bandwidth.
+func (b *Backend) BytesRead() int64 { return b.read }
+
+func (b *Backend) Unpin(h backend.Array) {
+	slot, gen := h.Slot()
+	if a := b.array(slot, gen); a != nil && a.pinned {
+		b.release(slot)
+	}
+}
+
+func (b *Backend) Close() error {
+	if b.pool != nil {
+		b.pool.close()
+		b.pool = nil
+	}
+	return nil
+}
+
+// array is a matrix in the memory of a step: row r starts at data[r*stride].
+type array struct {
+	data               []float32
+	rows, cols, stride int
+
+	gen    uint32 // 0: free
+	owner  uint32 // slot of the array this is a view of; its own slot otherwise
+	arena  int8   // which arena of its scope holds it
+	kept   bool
+	pinned bool
+	acts   []*acts // prepared forms, one per precision and group asked for
+}
+
+func (a *array) row(r int) []float32 { return a.data[r*a.stride:][:a.cols:a.cols] }
+
+func (b *Backend) array(slot, gen uint32) *array {
+	if int(slot) >= len(b.arrays) || slot == 0 || gen == 0 || b.arrays[slot].gen != gen {
+		return nil
+	}
+	return b.arrays[slot]
+}
+
+// slot makes a live array without memory.
+func (b *Backend) slot(rows, cols int) (uint32, *array) {
+	var n uint32
+	if len(b.free) > 0 {
+		n = b.free[len(b.free)-1]
+		b.free = b.free[:len(b.free)-1]
+	} else {
+		n = uint32(len(b.arrays))
+		b.arrays = append(b.arrays, &array{})
+	}
+	if b.gen++; b.gen == 0 {
+		b.gen = 1
+	}
+	a := b.arrays[n]
+	*a = array{rows: rows, cols: cols, stride: cols, gen: b.gen, owner: n, acts: a.acts[:0]}
+	return n, a
+}
+
+func (b *Backend) release(slot uint32) {
+	a := b.arrays[slot]
+	b.acts = append(b.acts, a.acts...)
+	a.gen, a.data, a.acts = 0, nil, a.acts[:0]
+	b.free = append(b.free, slot)
+}
+
+// acts is an activation matrix in the form a weight multiplies.
+type acts struct {
+	kernel.Acts
+	prec  kernel.Precision
+	group int
+}

@@ -1,0 +1,102 @@
+package cpu_test
+
+import (
+	"testing"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/backendtest"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kernel"
+)
+
+func TestBackend(t *testing.T) {
+	for _, name := range kernel.Implementations() {
+		t.Run(name, func(t *testing.T) {
+			if err := kernel.Use(name); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = kernel.Use("") })
+			backendtest.Run(t, backendtest.Config{
+				Open:    func() backend.Backend { return cpu.New() },
+				Eps:     1.0 / (1 << 24),
+				Int8:    true,
+				Threads: []int{1, 2, 3},
+			})
+		})
+	}
+}
+
+// TestDecodeAllocates: a step that has run before takes no memory, so the collector has nothing to do between tokens.
+func TestDecodeAllocates(t *testing.T) {
+	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Exact: true}} {
+		be := cpu.New()
+		step := backendtest.DecodeStep(t, be, o)
+		for range 5 {
+			step()
+		}
+		if n := testing.AllocsPerRun(50, step); n != 0 {
+			t.Errorf("%+v: a decode step allocates %v times", o, n)
+		}
+		if err := be.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStoreRefuses(t *testing.T) {
+	be := cpu.New()
+	defer be.Close()
+	kv := backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8}
+	for name, tc := range map[string]struct {
+		spec   backend.StateSpec
+		policy backend.KVPolicy
+	}{
+		"recurrent":   {backend.StateSpec{Name: "0.delta", Kind: backend.StateRecurrent}, backend.KVPolicy{}},
+		"convolution": {backend.StateSpec{Name: "0.conv", Kind: backend.StateConv}, backend.KVPolicy{}},
+		"latent":      {backend.StateSpec{Name: "0.mla", Kind: backend.StateLatent}, backend.KVPolicy{}},
+		"float16":     {kv, backend.KVPolicy{DType: backend.F16}},
+		"quantised":   {kv, backend.KVPolicy{Bits: 8, Group: 64}},
+	} {
+		if _, err := be.NewStore([]backend.StateSpec{tc.spec}, tc.policy); err == nil {
+			t.Errorf("%s: opened", name)
+		} else {
+			t.Log(err)
+		}
+	}
+}
+
+// TestFingerprint: stores whose pages mean different things must not read each other's.
+func TestFingerprint(t *testing.T) {
+	spec := backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8}
+	seen := map[string]string{}
+	for name, tc := range map[string]struct {
+		o backend.Options
+		p backend.KVPolicy
+		s backend.StateSpec
+	}{
+		"plain":  {s: spec},
+		"exact":  {s: spec, o: backend.Options{Exact: true}},
+		"f32":    {s: spec, p: backend.KVPolicy{DType: backend.F32}},
+		"window": {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
+	} {
+		be := cpu.New()
+		be.NewLoader(tc.o)
+		st, err := be.NewStore([]backend.StateSpec{tc.s}, tc.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[st.Fingerprint()]; ok {
+			t.Errorf("%s and %s share a fingerprint", name, other)
+		}
+		seen[st.Fingerprint()] = name
+	}
+}
+
+func BenchmarkDecodeStep(b *testing.B) {
+	be := cpu.New()
+	defer be.Close()
+	step := backendtest.DecodeStep(b, be, backend.Options{})
+	for b.Loop() {
+		step()
+	}
+}

@@ -1,0 +1,156 @@
+package cpu
+
+import (
+	"hearth/internal/backend"
+	"hearth/internal/kernel"
+)
+
+// Chunk sizes of a product, in bytes of weights for one row of activations: the smallest is what a thread streams in
+// about a microsecond, the largest in about ten, so that threads finish together and none holds a core too long.
+const (
+	leastChunkBytes = 8 << 10
+	mostChunkBytes  = 128 << 10
+)
+
+// serialWork is how many elements an elementwise op does on the calling thread before starting a region pays.
+const serialWork = 16 << 10
+
+// prepared gives x in the form matrix m multiplies. The form is kept with the array, so the products that share an
+// input (and a router beside them) prepare it once.
+func (s *scope) prepared(x *array, m *kernel.Matrix, prec kernel.Precision) *kernel.Acts {
+	if m.Dense() {
+		prec = kernel.Exact
+	}
+	for _, a := range x.acts {
+		if a.prec == prec && a.group == m.Group() {
+			return &a.Acts
+		}
+	}
+	a := s.be.newActs()
+	a.prec, a.group = prec, m.Group()
+	a.Reset(prec, x.rows, x.cols, a.group)
+	x.acts = append(x.acts, a)
+	j := &s.be.prep
+	j.x, j.acts = x, &a.Acts
+	s.pool.run(j, x.rows, serialWork/x.cols, x.rows)
+	return &a.Acts
+}
+
+func (b *Backend) newActs() *acts {
+	if n := len(b.acts); n > 0 {
+		a := b.acts[n-1]
+		b.acts = b.acts[:n-1]
+		return a
+	}
+	return &acts{}
+}
+
+// prepJob prepares rows of activations.
+type prepJob struct {
+	x    *array
+	acts *kernel.Acts
+}
+
+func (j *prepJob) run(_, from, to int) {
+	for r := from; r < to; r++ {
+		j.acts.SetRow(r, j.x.row(r))
+	}
+}
+
+// mulJob multiplies all rows with panels of one part, then adds the bias; with up, it also multiplies the same panels
+// of that and leaves act(gate)·up in y.
+type mulJob struct {
+	y, tmp     *array
+	from       int // first column of y
+	part, up   *part
+	acts, actU *kernel.Acts
+	glu        *backend.GLU
+}
+
+func (j *mulJob) run(_, p0, p1 int) {
+	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, j.part.m.Rows())
+	y := j.y.data[j.from:]
+	j.part.mul(y, j.y.stride, j.acts, j.y.rows, p0, p1)
+	if j.up == nil {
+		return
+	}
+	up := j.tmp.data[j.from:]
+	j.up.mul(up, j.tmp.stride, j.actU, j.y.rows, p0, p1)
+	for r := range j.y.rows {
+		g := y[r*j.y.stride:][lo:hi]
+		gate(j.glu, g, g, up[r*j.tmp.stride:][lo:hi])
+	}
+}
+
+func (p *part) mul(y []float32, ldy int, a *kernel.Acts, rows, p0, p1 int) {
+	p.m.Mul(y, ldy, a, 0, rows, p0, p1)
+	if p.bias == nil {
+		return
+	}
+	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, p.m.Rows())
+	for r := range rows {
+		out := y[r*ldy:][lo:hi]
+		kernel.Add(out, out, p.bias[lo:hi])
+	}
+}
+
+// product runs the job that is set up in s.be.mul, splitting over panels.
+func (s *scope) product() {
+	j := &s.be.mul
+	rows := max(j.y.rows, 1)
+	bytes := j.part.m.PanelBytes()
+	if j.up != nil {
+		bytes += j.up.m.PanelBytes()
+	}
+	s.be.read += int64(bytes) * int64(j.part.m.Panels())
+	least := max(leastChunkBytes/rows/bytes, 1)
+	most := max(mostChunkBytes/rows/bytes, 1)
+	s.pool.run(j, j.part.m.Panels(), least, most)
+}
+
+func (s *scope) Linear(xh backend.Array, wh backend.Weight) backend.Array {
+	s.check.Linear(xh, wh)
+	w := wh.(*weight)
+	if w.use == backend.UseGLU || w.use == backend.UseVector {
+		panic("cpu: Linear: the weight was loaded for another use")
+	}
+	x := s.get(xh)
+	h, y := s.make(x.rows, w.out)
+	for i := range w.parts {
+		p := &w.parts[i]
+		s.be.mul = mulJob{y: y, from: p.from, part: p, acts: s.prepared(x, p.m, w.prec)}
+		s.product()
+	}
+	return h
+}
+
+func (s *scope) LinearGLU(xh backend.Array, wh backend.Weight, g *backend.GLU) backend.Array {
+	s.check.LinearGLU(xh, wh)
+	w := wh.(*weight)
+	if w.use != backend.UseGLU {
+		panic("cpu: LinearGLU: the weight was not loaded for it")
+	}
+	x := s.get(xh)
+	h, y := s.make(x.rows, w.out/2)
+	_, tmp := s.make(x.rows, w.out/2)
+	if len(w.parts) == 1 && len(w.up) == 1 {
+		gate, up := &w.parts[0], &w.up[0]
+		s.be.mul = mulJob{y: y, tmp: tmp, part: gate, up: up, glu: g,
+			acts: s.prepared(x, gate.m, w.prec), actU: s.prepared(x, up.m, w.prec)}
+		s.product()
+		return h
+	}
+	s.separate(x, y, w.parts, w.prec)
+	s.separate(x, tmp, w.up, w.prec)
+	s.be.rows = rowJob{op: opGate, dst: y, a: y, b: tmp, glu: g}
+	s.eachRow()
+	return h
+}
+
+// separate is the rare gate or up that is itself stored in several formats.
+func (s *scope) separate(x, y *array, parts []part, prec kernel.Precision) {
+	for i := range parts {
+		s.be.mul = mulJob{y: y, from: parts[i].from, part: &parts[i], acts: s.prepared(x, parts[i].m, prec)}
+		s.product()
+	}
+}

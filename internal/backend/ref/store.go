@@ -1,0 +1,148 @@
+package ref
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	B "hearth/internal/backend"
+	"hearth/internal/kv"
+)
+
+// Store keeps keys and values in float64, page by page, so that sharing, forking and restoring go the same ways as in
+// a real store. It needs no capacity: a page exists once it is written.
+type Store struct {
+	specs   []B.StateSpec
+	windows []int
+	group   []int
+	pages   []map[kv.PageID][]float64 // per state: [token][heads·KDim keys, heads·VDim values]
+}
+
+var _ B.Store = (*Store)(nil)
+
+func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
+	s := &Store{specs: specs, pages: make([]map[kv.PageID][]float64, len(specs))}
+	s.windows, s.group = B.PageGroups(specs)
+	for i, sp := range specs {
+		if sp.Kind != B.StateKV {
+			return nil, fmt.Errorf("open store: state %s: kind %d is not supported by the ref backend", sp.Name, sp.Kind)
+		}
+		s.pages[i] = map[kv.PageID][]float64{}
+	}
+	return s, nil
+}
+
+func (s *Store) width(id int) int { return s.specs[id].Heads * (s.specs[id].KDim + s.specs[id].VDim) }
+
+func (s *Store) Geometry() kv.Geometry {
+	g := kv.Geometry{PageTokens: B.PageTokens}
+	for i, w := range s.windows {
+		g.Groups = append(g.Groups, kv.Group{Window: w})
+		for id := range s.specs {
+			if s.group[id] == i {
+				g.Groups[i].PageBytes += int64(s.width(id)) * 8 * B.PageTokens
+			}
+		}
+	}
+	return g
+}
+
+func (s *Store) row(id int, t *kv.Table, index int) []float64 {
+	page := t.Pages[s.group[id]][index/B.PageTokens]
+	if page <= 0 {
+		panic(fmt.Sprintf("ref: index %d of state %s is on a released page", index, s.specs[id].Name))
+	}
+	w := s.width(id)
+	if s.pages[id][page] == nil {
+		s.pages[id][page] = make([]float64, w*B.PageTokens)
+	}
+	at := index % B.PageTokens * w
+	return s.pages[id][page][at : at+w]
+}
+
+func (s *Store) at(id B.StateID, t *kv.Table, index int) (k, v []float64) {
+	r, n := s.row(int(id), t, index), s.specs[id].Heads*s.specs[id].KDim
+	return r[:n], r[n:]
+}
+
+func (s *Store) write(id B.StateID, spans []B.Span, k, v *array) {
+	for _, sp := range spans {
+		for r := range sp.Len {
+			ks, vs := s.at(id, sp.Table, sp.Start+r)
+			copy(ks, k.row(sp.Row+r))
+			copy(vs, v.row(sp.Row+r))
+		}
+	}
+}
+
+func (s *Store) copyPage(group int, dst, src kv.PageID) {
+	for id := range s.specs {
+		if s.group[id] == group {
+			s.pages[id][dst] = append([]float64(nil), s.pages[id][src]...)
+		}
+	}
+}
+
+func (s *Store) Resize(kv.Capacity) error { return nil }
+
+func (s *Store) Open(_ kv.SlotID, m kv.Match, dst []kv.PageID) error {
+	for g, page := range m.Tail {
+		if page != 0 {
+			s.copyPage(g, dst[g], page)
+		}
+	}
+	return nil
+}
+
+func (s *Store) Commit(kv.SlotID, int) {}
+
+func (s *Store) Fork(_, _ kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
+	if t.Len%B.PageTokens != 0 {
+		for g, page := range fresh {
+			if page != 0 {
+				s.copyPage(g, page, t.Pages[g][t.Len/B.PageTokens])
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
+
+func (s *Store) Snapshot(kv.SlotID, kv.SnapID) error { return nil }
+
+func (s *Store) Close(kv.SlotID) {}
+
+func (s *Store) Drop(kv.Ref) {}
+
+func (s *Store) Export(w io.Writer, ref kv.Ref) error {
+	for id := range s.specs {
+		if s.group[id] != ref.Group {
+			continue
+		}
+		page := s.pages[id][ref.Page]
+		if page == nil {
+			return fmt.Errorf("export page %d of group %d: never written", ref.Page, ref.Group)
+		}
+		if err := binary.Write(w, binary.LittleEndian, page); err != nil {
+			return fmt.Errorf("export page %d of group %d: %w", ref.Page, ref.Group, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) Import(r io.Reader, ref kv.Ref) error {
+	for id := range s.specs {
+		if s.group[id] != ref.Group {
+			continue
+		}
+		page := make([]float64, s.width(id)*B.PageTokens)
+		if err := binary.Read(r, binary.LittleEndian, page); err != nil {
+			return fmt.Errorf("import page %d of group %d: %w", ref.Page, ref.Group, err)
+		}
+		s.pages[id][ref.Page] = page
+	}
+	return nil
+}
+
+func (s *Store) Fingerprint() string { return fmt.Sprintf("ref 1 f64 %d %+v", B.PageTokens, s.specs) }
