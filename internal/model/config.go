@@ -2,107 +2,194 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
 
 	"hearth/internal/nn"
 )
 
-// ropeJSON accepts rope_scaling (old) and rope_parameters (new).
-type ropeJSON struct {
-	Type        string    `json:"rope_type"`
-	OldType     string    `json:"type"`
-	Theta       float64   `json:"rope_theta"`
-	Factor      float64   `json:"factor"`
-	Partial     float64   `json:"partial_rotary_factor"`
-	LowFreq     float64   `json:"low_freq_factor"`
-	HighFreq    float64   `json:"high_freq_factor"`
-	BetaFast    float64   `json:"beta_fast"`
-	BetaSlow    float64   `json:"beta_slow"`
-	MScale      float64   `json:"mscale"`
-	MScaleAll   float64   `json:"mscale_all_dim"`
-	Orig        int       `json:"original_max_position_embeddings"`
-	LongFactor  []float64 `json:"long_factor"`
-	Section     []int     `json:"mrope_section"`
-	Interleaved bool      `json:"mrope_interleaved"`
+// float is a number of config.json. Some exporters tag what JSON cannot say: {"__float__": "Infinity"}.
+type float float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *float) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, (*float64)(f)); err == nil {
+		return nil
+	}
+	var tag struct {
+		Float string `json:"__float__"`
+	}
+	if err := json.Unmarshal(b, &tag); err != nil {
+		return fmt.Errorf("%s is no number", b)
+	}
+	switch tag.Float {
+	case "Infinity":
+		*f = float(math.Inf(1))
+	case "-Infinity":
+		*f = float(math.Inf(-1))
+	case "NaN":
+		*f = float(math.NaN())
+	default:
+		return fmt.Errorf("%s is no number", b)
+	}
+	return nil
 }
 
-func (r *ropeJSON) args(theta, partial float64, maxPos int) nn.RopeArgs {
-	a := nn.RopeArgs{Theta: theta, Partial: partial, Max: maxPos, BetaFast: 32, BetaSlow: 1, Orig: 4096, MScale: 1}
-	if r == nil {
-		return a
-	}
-	a.Type, a.Factor, a.LowFreq, a.HighFreq = r.Type, r.Factor, r.LowFreq, r.HighFreq
-	a.MScaleAllDim, a.LongFactor, a.Section, a.Interleaved = r.MScaleAll, r.LongFactor, r.Section, r.Interleaved
-	if a.Type == "" {
-		a.Type = r.OldType
-	}
-	for _, p := range []struct {
-		to   *float64
-		from float64
-	}{{&a.Theta, r.Theta}, {&a.Partial, r.Partial}, {&a.BetaFast, r.BetaFast}, {&a.BetaSlow, r.BetaSlow}, {&a.MScale, r.MScale}} {
-		if p.from != 0 {
-			*p.to = p.from
-		}
-	}
-	if r.Orig != 0 {
-		a.Orig = r.Orig
-	}
-	return a
+// ropeJSON is rope_scaling (older spelling) or rope_parameters (newer, which holds the base as well).
+type ropeJSON struct {
+	Type      string `json:"type"`
+	RopeType  string `json:"rope_type"`
+	Theta     float  `json:"rope_theta"`
+	Factor    float  `json:"factor"`
+	Partial   float  `json:"partial_rotary_factor"`
+	LowFreq   float  `json:"low_freq_factor"`
+	HighFreq  float  `json:"high_freq_factor"`
+	BetaFast  float  `json:"beta_fast"`
+	BetaSlow  float  `json:"beta_slow"`
+	MScale    *float `json:"mscale"`
+	MScaleAll float  `json:"mscale_all_dim"`
+	Orig      float  `json:"original_max_position_embeddings"`
 }
 
 // common are the keys nearly every decoder has.
 type common struct {
-	D       int     `json:"hidden_size"`
-	Layers  int     `json:"num_hidden_layers"`
-	FFN     int     `json:"intermediate_size"`
-	Heads   int     `json:"num_attention_heads"`
-	KVHeads int     `json:"num_key_value_heads"`
-	HeadDim int     `json:"head_dim"`
-	Eps     float32 `json:"rms_norm_eps"`
-	Vocab   int     `json:"vocab_size"`
-	Theta   float64 `json:"rope_theta"`
-	MaxPos  int     `json:"max_position_embeddings"`
-	Partial float64 `json:"partial_rotary_factor"`
-	Window  int     `json:"sliding_window"`
+	D       int   `json:"hidden_size"`
+	Layers  int   `json:"num_hidden_layers"`
+	FFN     int   `json:"intermediate_size"`
+	Heads   int   `json:"num_attention_heads"`
+	KVHeads int   `json:"num_key_value_heads"`
+	HeadDim int   `json:"head_dim"`
+	Eps     float `json:"rms_norm_eps"`
+	Vocab   int   `json:"vocab_size"`
+	MaxPos  int   `json:"max_position_embeddings"`
+	Tied    *bool `json:"tie_word_embeddings"`
 
-	Types []string  `json:"layer_types"`
-	Rope  *ropeJSON `json:"rope_scaling"`
+	Theta       float     `json:"rope_theta"`
+	Partial     float     `json:"partial_rotary_factor"`
+	Traditional bool      `json:"rope_traditional"`
+	Scaling     *ropeJSON `json:"rope_scaling"`
+	Parameters  *ropeJSON `json:"rope_parameters"`
 }
-
-func (c *common) sliding(i int) bool { return i < len(c.Types) && c.Types[i] == "sliding_attention" }
-
-func (c *common) window(i int) int {
-	if c.sliding(i) {
-		return c.Window
-	}
-	return 0
-}
-
-func (c *common) rope() nn.RopeArgs { return c.Rope.args(c.Theta, c.Partial, c.MaxPos) }
 
 // parse decodes config.json; a nested text_config wins over the flat form.
-func parse[T any](cfg []byte, fill func(*T)) (T, error) {
+func parse[T any](cfg []byte) (T, error) {
 	var t T
 	var nest struct {
 		Text json.RawMessage `json:"text_config"`
 	}
 	if err := json.Unmarshal(cfg, &nest); err != nil {
-		return t, err
+		return t, tidyJSON(err)
 	}
-	if nest.Text != nil {
+	if len(nest.Text) > 0 && string(nest.Text) != "null" {
 		cfg = nest.Text
 	}
-	err := json.Unmarshal(cfg, &t)
-	if fill != nil {
-		fill(&t)
-	}
-	return t, err
+	return t, tidyJSON(json.Unmarshal(cfg, &t))
 }
 
-func (c *common) defaults() {
+// tidyJSON words the two common failures without Go's types.
+func tidyJSON(err error) error {
+	var s *json.SyntaxError
+	var t *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &s):
+		return fmt.Errorf("is no valid JSON at byte %d: %w", s.Offset, err)
+	case errors.As(err, &t) && t.Field == "":
+		return fmt.Errorf("a JSON %s is not what should be here", t.Value)
+	case errors.As(err, &t):
+		return fmt.Errorf("%s should not be a JSON %s", t.Field, t.Value)
+	}
+	return err
+}
+
+// maxSize bounds every count of a config, far above any model, so that products of two stay inside an int.
+const maxSize = 1 << 24
+
+// check fills what may be left out and refuses sizes no model has.
+func (c *common) check() error {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
 	}
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.D / c.Heads
 	}
+	for _, f := range []struct {
+		key string
+		n   int
+		max int
+	}{
+		{"hidden_size", c.D, maxSize}, {"num_hidden_layers", c.Layers, 4096}, {"intermediate_size", c.FFN, maxSize},
+		{"num_attention_heads", c.Heads, 1 << 12}, {"num_key_value_heads", c.KVHeads, 1 << 12}, {"head_dim", c.HeadDim, 1 << 12}, {"vocab_size", c.Vocab, maxSize},
+	} {
+		if f.n <= 0 {
+			return fmt.Errorf("%s is missing or not positive", f.key)
+		}
+		if f.n > f.max {
+			return fmt.Errorf("%s %d is out of range", f.key, f.n)
+		}
+	}
+	switch {
+	case c.Heads%c.KVHeads != 0:
+		return fmt.Errorf("num_attention_heads %d is no multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
+	case c.HeadDim%2 != 0:
+		return fmt.Errorf("head_dim %d is odd", c.HeadDim)
+	case c.MaxPos < 0:
+		return fmt.Errorf("max_position_embeddings %d is negative", c.MaxPos)
+	case !(c.Eps > 0 && c.Eps < 1):
+		return fmt.Errorf("rms_norm_eps %g is out of range", float64(c.Eps))
+	}
+	return nil
+}
+
+// tie is what tie_word_embeddings says; without the key the checkpoint decides.
+func (c *common) tie() nn.Tie {
+	switch {
+	case c.Tied == nil:
+		return nn.TieFile
+	case *c.Tied:
+		return nn.TieAlways
+	}
+	return nn.TieNever
+}
+
+// rope merges both spellings over mlx-lm's defaults; theta is the architecture's default base.
+func (c *common) rope(theta float64) nn.RopeArgs {
+	a := nn.RopeArgs{Theta: theta, Partial: 1, Traditional: c.Traditional, BetaFast: 32, BetaSlow: 1, MScale: 1, LowFreq: 1, HighFreq: 4}
+	set := func(to *float64, from float) {
+		if from != 0 {
+			*to = float64(from)
+		}
+	}
+	r := c.Scaling
+	if r == nil {
+		r = c.Parameters
+	}
+	if c.Parameters != nil {
+		set(&a.Theta, c.Parameters.Theta)
+	}
+	set(&a.Theta, c.Theta)
+	set(&a.Partial, c.Partial)
+	if r == nil {
+		return a
+	}
+	a.Type = r.Type
+	if a.Type == "" {
+		a.Type = r.RopeType
+	}
+	a.Orig = 4096
+	if a.Type == "llama3" {
+		a.Orig = 8192
+	}
+	set(&a.Partial, r.Partial)
+	set(&a.Factor, r.Factor)
+	set(&a.Orig, r.Orig)
+	set(&a.LowFreq, r.LowFreq)
+	set(&a.HighFreq, r.HighFreq)
+	set(&a.BetaFast, r.BetaFast)
+	set(&a.BetaSlow, r.BetaSlow)
+	if r.MScale != nil {
+		a.MScale = float64(*r.MScale)
+	}
+	a.MScaleAllDim = float64(r.MScaleAll)
+	return a
 }

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"math"
+	"fmt"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
@@ -9,66 +9,63 @@ import (
 
 func init() { register("llama", newLlama) }
 
+// llamaArgs: attention_bias and mlp_bias make the biases obligatory; without them a bias in the files is still used.
+// Only layers that layer_types calls sliding have a window: as in mlx-lm, sliding_window alone means nothing.
 type llamaArgs struct {
 	common
+	AttnBias bool     `json:"attention_bias"`
+	MLPBias  bool     `json:"mlp_bias"`
+	Types    []string `json:"layer_types"`
+	Window   int      `json:"sliding_window"`
 }
 
-// llama also serves mistral, qwen2 (bias follows the files) and, with norms, qwen3.
-type llama struct {
-	tokens
-	Embed  nn.Embedding `w:"model.embed_tokens"`
-	Layers []llamaLayer `w:"model.layers"`
-	Norm   nn.RMSNorm   `w:"model.norm"`
-	Head   nn.Linear    `w:"lm_head,tied=Embed"`
+func (a *llamaArgs) check() error {
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	if len(a.Types) != 0 && len(a.Types) != a.Layers {
+		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
+	}
+	for i, t := range a.Types {
+		if t != "full_attention" && t != "sliding_attention" {
+			return fmt.Errorf("layer_types[%d] is %q; full_attention and sliding_attention are known", i, t)
+		}
+		if a.window(i) < 0 || t == "sliding_attention" && a.Window == 0 {
+			return fmt.Errorf("layer_types[%d] is sliding, but sliding_window is %d", i, a.Window)
+		}
+	}
+	return nil
 }
 
-type llamaLayer struct {
-	Attn     nn.Attention `w:"self_attn"`
-	MLP      nn.GLUMLP    `w:"mlp"`
-	InNorm   nn.RMSNorm   `w:"input_layernorm"`
-	PostNorm nn.RMSNorm   `w:"post_attention_layernorm"`
+func (a *llamaArgs) window(i int) int {
+	if len(a.Types) > 0 && a.Types[i] == "sliding_attention" {
+		return a.Window
+	}
+	return 0
 }
 
-func newLlama(cfg []byte, b *Build) (Model, error) {
-	a, err := parse(cfg, func(a *llamaArgs) { a.defaults() })
+func newLlama(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
-	m := &llama{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: nn.RMS(a.D, a.Eps), Head: nn.Lin(a.D, a.Vocab)}
-	rope := nn.NewRope(a.HeadDim, a.rope())
-	for i := range a.Layers {
-		m.Layers = append(m.Layers, llamaLayer{
-			Attn:   gqa(b, &a.common, i, a.window(i), rope),
-			MLP:    nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU),
-			InNorm: nn.RMS(a.D, a.Eps), PostNorm: nn.RMS(a.D, a.Eps),
-		})
+	if err := a.check(); err != nil {
+		return nil, err
 	}
-	m.states = b.states
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) nn.Attention { return a.attention(b, i, rope) })
+	for i := range m.Layers {
+		mlp := &m.Layers[i].MLP
+		mlp.GateUp.Bias, mlp.Down.Bias = a.MLPBias, a.MLPBias
+	}
 	return m, nil
 }
 
-// gqa builds the usual attention with its state.
-func gqa(b *Build, a *common, i, window int, rope *B.Rope) nn.Attention {
-	h, kv, hd := b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim
-	return nn.Attention{
-		QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
-		Spec: B.Attn{State: b.KV(i, kv, hd, hd, window), Heads: h, KVHeads: kv, KDim: hd, VDim: hd,
-			Scale: float32(1 / math.Sqrt(float64(hd))), Window: window},
-	}
+func (a *llamaArgs) attention(b *Build, i int, rope *B.Rope) nn.Attention {
+	t := gqa(b, &a.common, i, a.window(i), rope)
+	t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
+	return t
 }
-
-func (m *llama) Forward(o B.Ops, b *B.Batch) B.Array {
-	h := m.Embed.Tokens(o, b, 0)
-	for i := range m.Layers {
-		l := &m.Layers[i]
-		h = o.Add(h, l.Attn.Forward(o, l.InNorm.Forward(o, h)))
-		if i == len(m.Layers)-1 {
-			h = nn.Outputs(o, b, h) // the last MLP only runs for wanted rows
-		}
-		h = o.Add(h, l.MLP.Forward(o, l.PostNorm.Forward(o, h)))
-		o.Sweep(h)
-	}
-	return m.Norm.Forward(o, h)
-}
-
-func (m *llama) Logits(o B.Ops, h B.Array) B.Array { return m.logits(o, h, &m.Head) }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,98 +11,76 @@ import (
 	"hearth/internal/nn"
 )
 
-// Source is a checkpoint after the architecture's renames. safetensors and quant stand behind it.
-type Source interface {
-	Has(name string) bool
-	// Part gathers a tensor with its companions; in is the declared input width, from which bits and group follow.
-	Part(name string, in int) (B.Part, error)
-	Scalar(name string) (float32, error)
-	// Unused lists tensors nobody asked for.
-	Unused() []string
-}
-
-// Load fills every tagged field of m, reporting all missing tensors at once.
+// Load fills every tagged field of m. All missing, extra and misshapen tensors are reported together, before anything
+// is loaded.
 //
-// Tag: w:"name[|other][+second…][,opt][,tied=Field][,shard=col|row][,glu]". Names are relative to the enclosing
-// field's path; a leading "/" is absolute. Slices append ".N". A nil pointer is absent by config. A struct with Bind() is
-// called after its fields are filled.
-func Load(m any, src Source, ld B.Loader) error {
-	l := &loader{src: src, ld: ld}
-	l.walk(reflect.ValueOf(m).Elem(), "")
-	l.tie()
-	l.bind()
-	return errors.Join(l.errs...)
-}
-
-type loader struct {
-	src   Source
-	ld    B.Loader
-	errs  []error
-	ties  []func()
-	binds []func()
-}
-
-type binder interface{ Bind() }
-
-func (l *loader) tie() {
-	for _, f := range l.ties {
-		f()
+// Tag: w:"name[+second…][,tied=Field][,shard=col|row][,glu]". Names are relative to the enclosing field's path and fused
+// in order; slices append ".N". A nil pointer is absent by config. tied names the embedding that serves when there is no
+// tensor of its own.
+func Load(m Model, src Source, ld B.Loader, world int) error {
+	p := plan{src: src, world: max(world, 1)}
+	p.walk(reflect.ValueOf(m).Elem(), "")
+	if err := faultError(append(p.faults, src.Unused()...)); err != nil {
+		return err
 	}
-}
-func (l *loader) bind() {
-	for _, f := range l.binds {
-		f()
-	}
-}
-
-func (l *loader) walk(v reflect.Value, path string) {
-	if b, ok := v.Addr().Interface().(binder); ok {
-		l.binds = append(l.binds, b.Bind)
-	}
-	for i := range v.NumField() {
-		f, sf := v.Field(i), v.Type().Field(i)
-		if !sf.IsExported() && !sf.Anonymous {
-			continue
+	for _, j := range p.jobs {
+		for _, w := range j.wants {
+			part, err := src.Part(w)
+			if err != nil {
+				return err
+			}
+			j.spec.Parts = append(j.spec.Parts, part)
 		}
-		tag, ok := sf.Tag.Lookup("w")
-		if !ok {
-			continue
+		w, err := ld.Load(j.spec)
+		if err != nil {
+			return &LoadError{Tensor: j.spec.Name, Problem: "tensor " + j.spec.Name, Err: err}
 		}
-		l.field(f, join(path, tag), v)
+		for _, part := range j.spec.Parts {
+			src.Done(part)
+		}
+		*j.to = w
 	}
+	for _, tie := range p.ties {
+		tie()
+	}
+	return nil
+}
+
+// plan is what a walk over the model's fields finds.
+type plan struct {
+	src    Source
+	world  int
+	jobs   []job
+	ties   []func()
+	faults []Fault
+}
+
+// job is one weight to load.
+type job struct {
+	spec  B.WeightSpec
+	wants []Want
+	to    *B.Weight
 }
 
 // tagged is a parsed tag with absolute names.
 type tagged struct {
-	parts    [][]string
-	opt, glu bool
-	tied     string
-	shard    B.Axis
+	names []string
+	glu   bool
+	tied  string
+	shard B.Axis
 }
 
-func join(path, tag string) tagged {
-	t := tagged{}
+func parseTag(path, tag string) tagged {
+	var t tagged
 	opts := strings.Split(tag, ",")
-	for _, p := range strings.Split(opts[0], "+") {
-		var alts []string
-		for _, a := range strings.Split(p, "|") {
-			switch {
-			case strings.HasPrefix(a, "/"):
-				a = a[1:]
-			case a == "":
-				a = path
-			case path != "":
-				a = path + "." + a
-			}
-			alts = append(alts, a)
+	for _, name := range strings.Split(opts[0], "+") {
+		if path != "" {
+			name = path + "." + name
 		}
-		t.parts = append(t.parts, alts)
+		t.names = append(t.names, name)
 	}
 	for _, o := range opts[1:] {
-		k, v, _ := strings.Cut(o, "=")
-		switch k {
-		case "opt":
-			t.opt = true
+		switch k, v, _ := strings.Cut(o, "="); k {
 		case "glu":
 			t.glu = true
 		case "tied":
@@ -115,8 +92,15 @@ func join(path, tag string) tagged {
 	return t
 }
 
-func (l *loader) field(f reflect.Value, t tagged, parent reflect.Value) {
-	name := t.parts[0][0]
+func (p *plan) walk(v reflect.Value, path string) {
+	for i := range v.NumField() {
+		if tag, ok := v.Type().Field(i).Tag.Lookup("w"); ok {
+			p.field(v.Field(i), parseTag(path, tag), v)
+		}
+	}
+}
+
+func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 	if f.Kind() == reflect.Pointer {
 		if f.IsNil() {
 			return
@@ -125,93 +109,79 @@ func (l *loader) field(f reflect.Value, t tagged, parent reflect.Value) {
 	}
 	switch x := f.Addr().Interface().(type) {
 	case *nn.Linear:
-		if t.tied != "" && !l.has(t.parts[0], "") {
-			e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
-			l.ties = append(l.ties, func() { x.W = e.W })
-			return
-		}
-		use := B.UseLinear
-		if t.glu {
-			use = B.UseGLU
-		}
-		x.W = l.load(B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Count: 1, Shard: t.shard}, t, x.Perm)
+		p.linear(x, t, parent)
 	case *nn.Embedding:
-		x.W = l.load(B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim, Count: 1}, t, nil)
-	case *nn.Vec:
-		x.W = l.vector(name, x.N, false)
+		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{})
 	case *nn.RMSNorm:
-		x.W = l.vector(name+".weight", x.N, x.Plus1)
-	case *float32:
-		v, err := l.src.Scalar(name)
-		if err != nil {
-			l.errs = append(l.errs, err)
-		}
-		*x = v
+		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1}, t, Want{Vector: true})
 	default:
-		l.nested(f, name)
+		p.nested(f, t.names[0])
 	}
 }
 
-func (l *loader) nested(f reflect.Value, name string) {
+func (p *plan) nested(f reflect.Value, path string) {
 	switch f.Kind() {
 	case reflect.Slice:
 		for i := range f.Len() {
-			l.field(f.Index(i), join("", name+"."+strconv.Itoa(i)), reflect.Value{})
+			p.field(f.Index(i), tagged{names: []string{path + "." + strconv.Itoa(i)}}, reflect.Value{})
 		}
 	case reflect.Struct:
-		l.walk(f, name)
+		p.walk(f, path)
 	default:
-		l.errs = append(l.errs, fmt.Errorf("load weights: field %s has no loadable type %s", name, f.Type()))
+		panic(fmt.Sprintf("model: field %s has the unloadable type %s", path, f.Type()))
 	}
 }
 
-func (l *loader) has(alts []string, suffix string) bool {
-	return slices.ContainsFunc(alts, func(a string) bool {
-		return l.src.Has(a+suffix) || l.src.Has(a+".weight")
+func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
+	if t.tied != "" && (x.Tied == nn.TieAlways || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
+		p.src.Ignore(t.names[0])
+		e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
+		p.ties = append(p.ties, func() { x.W = e.W })
+		return
+	}
+	use := B.UseLinear
+	if t.glu {
+		use = B.UseGLU
+	}
+	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard}, t, Want{Bias: x.Bias})
+}
+
+// add checks one weight and queues it. like holds what all its parts have in common.
+func (p *plan) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
+	s.Name, s.Count = t.names[0], 1
+	j := job{spec: s, to: to}
+	for i, name := range t.names {
+		w := like
+		w.Path, w.Rows, w.In, w.Ranks = name, s.Out[i], s.In, 1
+		switch s.Shard {
+		case B.ColPar:
+			w.Ranks = p.world
+		case B.RowPar:
+			w.In *= p.world
+		}
+		p.faults = append(p.faults, p.src.Check(w)...)
+		j.wants = append(j.wants, w)
+	}
+	p.jobs = append(p.jobs, j)
+}
+
+// renamer is an architecture whose checkpoints spell names in more than one way. Rename gives the name the tags use, or
+// "" to drop the tensor.
+type renamer interface{ Rename(name string) string }
+
+// sortFaults orders extras for people: by name, with layer 2 before layer 10.
+func sortFaults(f []Fault) {
+	slices.SortFunc(f, func(a, b Fault) int { return naturalCompare(a.Tensor, b.Tensor) })
+}
+
+func naturalCompare(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	return slices.CompareFunc(x, y, func(s, t string) int {
+		m, err1 := strconv.Atoi(s)
+		n, err2 := strconv.Atoi(t)
+		if err1 == nil && err2 == nil {
+			return m - n
+		}
+		return strings.Compare(s, t)
 	})
-}
-
-// load resolves the parts of one weight. A fused tag may be stored already fused: then the first name holds all rows.
-func (l *loader) load(s B.WeightSpec, t tagged, perm [][]int32) B.Weight {
-	s.Name = t.parts[0][0]
-	for i, alts := range t.parts {
-		if i >= len(s.Out) || s.Out[i] == 0 {
-			continue
-		}
-		k := slices.IndexFunc(alts, func(a string) bool { return l.has([]string{a}, "") })
-		if k < 0 {
-			if !t.opt {
-				l.errs = append(l.errs, fmt.Errorf("load weights: tensor %s is missing", alts[0]))
-			}
-			return nil
-		}
-		p, err := l.src.Part(alts[k], s.In)
-		if err != nil {
-			l.errs = append(l.errs, err)
-			return nil
-		}
-		if i < len(perm) {
-			p.Perm = perm[i]
-		}
-		s.Parts = append(s.Parts, p)
-	}
-	return l.done(s)
-}
-
-func (l *loader) vector(name string, n int, plus1 bool) B.Weight {
-	p, err := l.src.Part(name, 1)
-	if err != nil {
-		l.errs = append(l.errs, err)
-		return nil
-	}
-	return l.done(B.WeightSpec{Name: name, Use: B.UseVector, Out: []int{n}, In: 1, Count: 1, Parts: []B.Part{p}, Plus1: plus1})
-}
-
-func (l *loader) done(s B.WeightSpec) B.Weight {
-	w, err := l.ld.Load(s)
-	if err != nil {
-		l.errs = append(l.errs, fmt.Errorf("load weights: %s: %w", s.Name, err))
-		return nil
-	}
-	return w
 }

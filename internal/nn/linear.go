@@ -7,14 +7,25 @@ import B "hearth/internal/backend"
 // Linear is one matrix or several that share an input, fused along the output dimension.
 type Linear struct {
 	In   int
-	Outs []int     // per part, local to this rank; 0: part absent
-	Perm [][]int32 // per part, optional output row order (checkpoints that interleave)
+	Outs []int // per part, local to this rank
+	Bias bool  // every part must have a bias; otherwise a part has one if the checkpoint does
+	Tied Tie   // for a tag with tied=: what the config says
 	W    B.Weight
 }
+
+// Tie says whether a vocabulary head is the embedding table.
+type Tie uint8
+
+const (
+	TieFile   Tie = iota // if the checkpoint has no head of its own
+	TieAlways            // a head in the checkpoint is ignored
+	TieNever             // a head must be there
+)
 
 // Lin declares a Linear; the loader checks shapes against it and derives quantisation from it.
 func Lin(in int, outs ...int) Linear { return Linear{In: in, Outs: outs} }
 
+// Forward is x·Wᵀ plus the bias, summed over ranks where every rank holds a part of the input: [rows, sum of Outs].
 func (l *Linear) Forward(o B.Ops, x B.Array) B.Array {
 	y := o.Linear(x, l.W)
 	if l.W.Partial() {
@@ -23,14 +34,11 @@ func (l *Linear) Forward(o B.Ops, x B.Array) B.Array {
 	return y
 }
 
-// Part returns the columns of part i of a fused result, or no array if the part is absent.
+// Part returns the columns of part i of a fused result.
 func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 	from := 0
 	for _, n := range l.Outs[:i] {
 		from += n
-	}
-	if l.Outs[i] == 0 {
-		return B.Array{}
 	}
 	if from == 0 && l.Outs[i] == y.Cols() {
 		return y
@@ -38,49 +46,37 @@ func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 	return o.Cols(y, from, from+l.Outs[i])
 }
 
-// Vec is a vector parameter kept in f32.
-type Vec struct {
-	N int
-	W B.Weight
-}
-
-// Of returns the weight or nil, so optional vectors need no test at the call.
-func (v *Vec) Of() B.Weight {
-	if v == nil {
-		return nil
-	}
-	return v.W
-}
-
+// Embedding is a table with one row of Dim per token.
 type Embedding struct {
 	Vocab, Dim int
 	W          B.Weight
 }
 
 // Tokens embeds the batch's tokens and then lets media features replace their rows.
-func (e *Embedding) Tokens(o B.Ops, b *B.Batch, scale float32) B.Array {
+func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 	h := o.Embed(e.W, B.Index{IDs: b.Tokens, Late: b.Late})
-	if scale != 0 {
-		h = o.Scale(h, scale)
-	}
 	for _, m := range b.Media {
 		h = o.Put(h, m.Features, m.From, m.Rows, false)
 	}
 	return h
 }
 
-// RMSNorm; Width normalises each head apart. Plus1 weights are shifted at load.
+// RMSNorm has N weights; Spec.Width normalises each head apart.
 type RMSNorm struct {
-	N     int
-	Plus1 bool
-	W     B.Weight
-	Spec  B.Norm
+	N    int
+	W    B.Weight
+	Spec B.Norm
 }
 
-func RMS(n int, eps float32) RMSNorm      { return RMSNorm{N: n, Spec: B.Norm{Eps: eps}} }
+// RMS declares a norm over whole rows.
+func RMS(n int, eps float32) RMSNorm { return RMSNorm{N: n, Spec: B.Norm{Eps: eps}} }
+
+// HeadRMS declares a norm over every head of n columns.
 func HeadRMS(n int, eps float32) *RMSNorm { return &RMSNorm{N: n, Spec: B.Norm{Eps: eps, Width: n}} }
+
+// Forward leaves x alone where the layer has no such norm.
 func (n *RMSNorm) Forward(o B.Ops, x B.Array) B.Array {
-	if n == nil || x.IsZero() {
+	if n == nil {
 		return x
 	}
 	return o.RMSNorm(x, n.W, &n.Spec)

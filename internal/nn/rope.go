@@ -1,133 +1,122 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 
 	B "hearth/internal/backend"
 )
 
-// RopeArgs is rope_parameters / rope_scaling after both spellings were merged.
+// RopeArgs is rope_parameters or rope_scaling after both spellings were merged and defaults filled in.
 type RopeArgs struct {
-	Type                                  string // default linear llama3 yarn longrope proportional
-	Theta, Factor, Partial                float64
-	LowFreq, HighFreq, BetaFast, BetaSlow float64
-	MScale, MScaleAllDim                  float64
-	Orig, Max                             int
-	LongFactor                            []float64
-	Section                               []int // mrope
-	Interleaved                           bool
+	Type                                     string // "", default, linear, llama3, yarn, deepseek_yarn
+	Theta                                    float64
+	Partial                                  float64 // share of the head that is rotated
+	Factor                                   float64
+	Orig                                     float64 // context the model was first trained on
+	LowFreq, HighFreq                        float64 // llama3
+	BetaFast, BetaSlow, MScale, MScaleAllDim float64 // yarn
+	Traditional                              bool    // pairs (2i, 2i+1)
 }
 
-// NewRope turns any variant into a frequency table: everything length- or config-dependent is settled here, in
-// float64, so backends know one kind of rotation.
-func NewRope(head int, a RopeArgs) *B.Rope {
-	if a.Partial == 0 {
-		a.Partial = 1
+// NewRope turns a variant into a frequency table for heads of the given width. Everything that depends on the config
+// is settled here, in float64, so that backends know one kind of rotation. Formulas as in mlx-lm's rope_utils.
+func NewRope(head int, a RopeArgs) (*B.Rope, error) {
+	if err := a.check(); err != nil {
+		return nil, err
 	}
 	dims := int(float64(head) * a.Partial)
-	r := &B.Rope{Head: head, Amp: 1}
-	den := float64(dims)
-	if a.Type == "proportional" {
-		den, r.Split = float64(head), head/2
+	if dims < 2 || dims%2 != 0 {
+		return nil, fmt.Errorf("rope %s: %d of %d columns would rotate, not a positive even number", a.Type, dims, head)
 	}
-	for i := 0; i < dims/2; i++ {
-		f := math.Pow(a.Theta, -2*float64(i)/den)
-		switch a.Type {
-		case "linear":
-			f /= a.Factor
-		case "llama3":
-			f = llama3(f, a)
-		case "yarn", "deepseek_yarn":
-			f = yarn(f, i, dims, a)
-		case "longrope", "su":
-			f /= a.LongFactor[i]
-		}
-		r.InvFreq = append(r.InvFreq, float32(f))
+	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
+	scale := a.frequencies(dims)
+	for i := range dims / 2 {
+		f := math.Pow(a.Theta, -2*float64(i)/float64(dims))
+		r.InvFreq = append(r.InvFreq, float32(scale(f, i)))
+	}
+	if a.yarn() {
+		r.Amp = float32(mscale(a.Factor, a.MScale) / mscale(a.Factor, a.MScaleAllDim))
+	}
+	return r, nil
+}
+
+func (a *RopeArgs) yarn() bool { return a.Type == "yarn" || a.Type == "deepseek_yarn" }
+
+func (a *RopeArgs) check() error {
+	bad := func(what string, x float64) error {
+		return fmt.Errorf("rope %s: %s %g is out of range", a.Type, what, x)
+	}
+	switch {
+	case !(a.Theta > 1) || math.IsInf(a.Theta, 0):
+		return bad("theta", a.Theta)
+	case !(a.Partial > 0 && a.Partial <= 1):
+		return bad("partial_rotary_factor", a.Partial)
 	}
 	switch a.Type {
+	case "", "default":
+		return nil
+	case "linear", "llama3", "yarn", "deepseek_yarn":
+	default:
+		return fmt.Errorf("rope type %q is not supported", a.Type)
+	}
+	switch {
+	case !(a.Factor > 0) || math.IsInf(a.Factor, 0):
+		return bad("factor", a.Factor)
+	case !(a.Orig > 0) || math.IsInf(a.Orig, 0):
+		return bad("original_max_position_embeddings", a.Orig)
+	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq > a.LowFreq):
+		return fmt.Errorf("rope llama3: low_freq_factor %g and high_freq_factor %g are out of range", a.LowFreq, a.HighFreq)
+	case a.yarn() && !(a.BetaFast > 0 && a.BetaSlow > 0):
+		return fmt.Errorf("rope yarn: beta_fast %g and beta_slow %g are out of range", a.BetaFast, a.BetaSlow)
+	}
+	return nil
+}
+
+// frequencies returns what the variant does to the plain frequency f of pair i.
+func (a *RopeArgs) frequencies(dims int) func(f float64, i int) float64 {
+	switch a.Type {
+	case "linear":
+		return func(f float64, _ int) float64 { return f / a.Factor }
+	case "llama3":
+		return a.llama3
 	case "yarn", "deepseek_yarn":
-		r.Amp = float32(Mscale(a.Factor, orOne(a.MScale)) / Mscale(a.Factor, a.MScaleAllDim))
-	case "longrope", "su":
-		if a.Max > a.Orig {
-			r.Amp = float32(math.Sqrt(1 + math.Log(float64(a.Max)/float64(a.Orig))/math.Log(float64(a.Orig))))
-		}
+		return a.ramp(dims)
 	}
-	if len(a.Section) == 3 {
-		r.Axis = mropeAxes(dims/2, a.Section, a.Interleaved)
-	}
-	return r
+	return func(f float64, _ int) float64 { return f }
 }
 
-// At is the same rotation for another place in the head (MLA keeps rotary columns last, traditional pairs).
-func At(r *B.Rope, head, offset int, traditional bool) *B.Rope {
-	c := *r
-	c.Head, c.Offset, c.Traditional = head, offset, traditional
-	return &c
-}
-
-// Rope2D is the vision rotation: the first half of the pairs follows rows, the second columns.
-func Rope2D(head int, theta float64) *B.Rope {
-	r := &B.Rope{Head: head, Amp: 1}
-	for i := 0; i < head/2; i++ {
-		j := i % (head / 4)
-		r.InvFreq = append(r.InvFreq, float32(math.Pow(theta, -2*float64(j)/float64(head/2))))
-		r.Axis = append(r.Axis, uint8(i/(head/4)))
-	}
-	return r
-}
-
-func Mscale(s, m float64) float64 {
-	if s <= 1 || m == 0 {
-		return 1
-	}
-	return 0.1*m*math.Log(s) + 1
-}
-
-func orOne(x float64) float64 {
-	if x == 0 {
-		return 1
-	}
-	return x
-}
-
-func llama3(f float64, a RopeArgs) float64 {
-	wl := 2 * math.Pi / f
-	low, high := float64(a.Orig)/a.LowFreq, float64(a.Orig)/a.HighFreq
-	if wl > low {
+// llama3 keeps short waves, stretches long ones by Factor and blends between.
+func (a *RopeArgs) llama3(f float64, _ int) float64 {
+	wave := 2 * math.Pi / f
+	switch low, high := a.Orig/a.LowFreq, a.Orig/a.HighFreq; {
+	case wave > low:
 		return f / a.Factor
-	}
-	if wl < high {
+	case wave <= high:
 		return f
 	}
-	s := (float64(a.Orig)/wl - a.LowFreq) / (a.HighFreq - a.LowFreq)
+	s := (a.Orig/wave - a.LowFreq) / (a.HighFreq - a.LowFreq)
 	return f * ((1-s)/a.Factor + s)
 }
 
-func yarn(f float64, i, d int, a RopeArgs) float64 {
-	at := func(n float64) float64 {
-		return float64(d) * math.Log(float64(a.Orig)/(n*2*math.Pi)) / (2 * math.Log(a.Theta))
+// ramp is yarn's blend between kept and stretched frequencies over the pair index.
+func (a *RopeArgs) ramp(dims int) func(f float64, i int) float64 {
+	at := func(rotations float64) float64 {
+		return float64(dims) * math.Log(a.Orig/(rotations*2*math.Pi)) / (2 * math.Log(a.Theta))
 	}
-	lo, hi := max(math.Floor(at(a.BetaFast)), 0), min(math.Ceil(at(a.BetaSlow)), float64(d-1))
+	lo, hi := max(math.Floor(at(a.BetaFast)), 0), min(math.Ceil(at(a.BetaSlow)), float64(dims-1))
 	if lo == hi {
 		hi += 0.001
 	}
-	mask := 1 - min(max((float64(i)-lo)/(hi-lo), 0), 1)
-	return f/a.Factor*(1-mask) + f*mask
+	return func(f float64, i int) float64 {
+		keep := 1 - min(max((float64(i)-lo)/(hi-lo), 0), 1)
+		return f/a.Factor*(1-keep) + f*keep
+	}
 }
 
-func mropeAxes(n int, sec []int, interleaved bool) []uint8 {
-	ax := make([]uint8, n)
-	for i := range ax {
-		switch {
-		case interleaved && i%3 == 1 && i < 3*sec[1]:
-			ax[i] = 1
-		case interleaved && i%3 == 2 && i < 3*sec[2]:
-			ax[i] = 2
-		case !interleaved && i >= sec[0]+sec[1]:
-			ax[i] = 2
-		case !interleaved && i >= sec[0]:
-			ax[i] = 1
-		}
+func mscale(s, m float64) float64 {
+	if s <= 1 {
+		return 1
 	}
-	return ax
+	return 0.1*m*math.Log(s) + 1
 }

@@ -1,0 +1,221 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"hearth/internal/safetensors"
+)
+
+// Names of a model folder.
+const (
+	configFile     = "config.json"
+	generationFile = "generation_config.json"
+	indexFile      = "model.safetensors.index.json"
+	tokenizerFile  = "tokenizer.json"
+	weightGlob     = "model*.safetensors"
+)
+
+// Checkpoint is an open model folder: its configs are read, its weight files are mapped. Close it when nothing loaded
+// from it is in use any more.
+type Checkpoint struct {
+	Where      string // for errors and listings
+	Type       string // model_type of config.json
+	Config     []byte // config.json
+	Generation Generation
+
+	fsys  fs.FS
+	quant quantization
+	files []*safetensors.File
+	where map[string]int // tensor name -> file
+}
+
+// OpenCheckpoint reads and checks the folder fsys; where is how errors call it. All errors are LoadErrors.
+func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
+	c := &Checkpoint{Where: where, fsys: fsys, where: map[string]int{}}
+	for _, step := range []func() error{c.readConfig, c.readGeneration, c.openFiles} {
+		if err := step(); err != nil {
+			c.Close()
+			return nil, c.blame(err)
+		}
+	}
+	return c, nil
+}
+
+// blame makes any error a LoadError that names the folder.
+func (c *Checkpoint) blame(err error) error { return blame(err, c.Where) }
+
+func blame(err error, where string) error {
+	if err == nil {
+		return nil
+	}
+	var e *LoadError
+	if !errors.As(err, &e) {
+		e = &LoadError{Err: err}
+	}
+	r := *e
+	r.Where = where
+	return &r
+}
+
+// Close unmaps the weight files.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.Close())
+	}
+	c.files, c.where = nil, nil
+	return errors.Join(errs...)
+}
+
+// Tokenizer returns tokenizer.json.
+func (c *Checkpoint) Tokenizer() ([]byte, error) {
+	b, err := fs.ReadFile(c.fsys, tokenizerFile)
+	switch {
+	case err == nil:
+		return b, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, c.blame(&LoadError{File: tokenizerFile, Err: err})
+	}
+	e := &LoadError{File: tokenizerFile, Problem: "the model has no tokenizer", Hint: "fetch tokenizer.json from where the model came from"}
+	if _, err := fs.Stat(c.fsys, "tokenizer.model"); err == nil {
+		e.Problem = "the model has only tokenizer.model, which is not supported"
+		e.Hint = "convert it to tokenizer.json"
+	}
+	return nil, c.blame(e)
+}
+
+func (c *Checkpoint) readConfig() error {
+	b, err := fs.ReadFile(c.fsys, configFile)
+	if err != nil {
+		return c.foreign(configFile, err)
+	}
+	var head struct {
+		Type string `json:"model_type"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return inConfig(tidyJSON(err))
+	}
+	if head.Type == "" {
+		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
+	}
+	c.Type, c.Config = head.Type, b
+	if _, ok := registry[resolve(c.Type)]; !ok {
+		_, err := New(c.Type, b, 1)
+		return err
+	}
+	c.quant, err = parseQuantization(b)
+	return inConfig(err)
+}
+
+// foreign explains a folder in which a file is missing, from what is there instead.
+func (c *Checkpoint) foreign(missing string, cause error) error {
+	if strings.HasSuffix(strings.ToLower(c.Where), ".gguf") {
+		return ggufError("")
+	}
+	entries, err := fs.ReadDir(c.fsys, ".")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &LoadError{Problem: "the folder does not exist", Hint: "give the path of a model folder"}
+	case err != nil:
+		return &LoadError{Problem: "is not a folder", Hint: "give the path of a folder with config.json and model.safetensors in it"}
+	}
+	var pytorch, adapter string
+	for _, e := range entries {
+		name := e.Name()
+		switch ext := path.Ext(strings.ToLower(name)); {
+		case ext == ".gguf":
+			return ggufError(name)
+		case strings.HasPrefix(name, "pytorch_model"), ext == ".pth", ext == ".pt":
+			pytorch = name
+		case name == "adapter_config.json":
+			adapter = name
+		}
+	}
+	switch {
+	case adapter != "":
+		return &LoadError{File: adapter, Problem: "the folder holds an adapter without the model it belongs to",
+			Hint: "give the folder of the base model, or fuse the adapter into it first"}
+	case pytorch != "":
+		return &LoadError{File: pytorch, Problem: "the folder holds PyTorch weights, which are not supported",
+			Hint: "use a conversion of the model to MLX or safetensors"}
+	case !errors.Is(cause, fs.ErrNotExist):
+		return &LoadError{File: missing, Err: cause}
+	}
+	return &LoadError{File: missing, Problem: "is missing", Hint: "give the path of a folder with config.json and model.safetensors in it"}
+}
+
+func ggufError(name string) error {
+	return &LoadError{File: name, Problem: "GGUF files are not supported", Hint: "use the model's MLX or safetensors version, a folder with config.json in it"}
+}
+
+// openFiles maps every shard and notes which file has which tensor. The index may name further files inside the folder;
+// where two files have a tensor of one name it says which one counts.
+func (c *Checkpoint) openFiles() error {
+	names, err := fs.Glob(c.fsys, weightGlob)
+	if err != nil {
+		return err
+	}
+	index, err := c.readIndex()
+	if err != nil {
+		return err
+	}
+	for _, file := range index {
+		if !slices.Contains(names, file) {
+			names = append(names, file)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return c.foreign("model.safetensors", fs.ErrNotExist)
+	}
+	for i, name := range names {
+		f, err := safetensors.Open(c.fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return &LoadError{File: name, Problem: indexFile + " names this file, but it is missing", Hint: hints[Missing]}
+		} else if err != nil {
+			return &LoadError{Err: err, Hint: "fetch the file again"}
+		}
+		c.files = append(c.files, f)
+		for _, t := range f.Tensors {
+			k, twice := c.where[t.Name]
+			if twice && index[t.Name] != name && index[t.Name] != names[k] {
+				return &LoadError{File: name, Tensor: t.Name, Problem: fmt.Sprintf("tensor %s is in %s as well", t.Name, names[k]), Hint: "remove one of the two files"}
+			}
+			if !twice || index[t.Name] == name {
+				c.where[t.Name] = i
+			}
+		}
+	}
+	return nil
+}
+
+// readIndex returns the index's map from tensor to file, nil if there is no index.
+func (c *Checkpoint) readIndex() (map[string]string, error) {
+	b, err := fs.ReadFile(c.fsys, indexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, &LoadError{File: indexFile, Err: err}
+	}
+	var x struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(b, &x); err != nil {
+		return nil, &LoadError{File: indexFile, Err: tidyJSON(err)}
+	}
+	for tensor, file := range x.Map {
+		if !fs.ValidPath(file) || strings.Contains(file, `\`) {
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is outside the folder", tensor, file)}
+		}
+		if path.Ext(file) != ".safetensors" {
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is no safetensors file", tensor, file)}
+		}
+	}
+	return x.Map, nil
+}

@@ -1,0 +1,63 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// LoadError is why a model could not be loaded, for the person who asked for it. Its text is one sentence that ends in
+// the hint; the parts are there for callers that show the hint apart.
+type LoadError struct {
+	Where   string // folder, as OpenCheckpoint was told
+	File    string // file inside it; empty: the folder as a whole
+	Tensor  string // the (first) tensor at fault, if any
+	Problem string // what is wrong; empty: Err says it
+	Hint    string // what to do
+	Err     error  // cause, if any
+}
+
+// Error is Message and the hint.
+func (e *LoadError) Error() string {
+	if e.Hint == "" {
+		return e.Message()
+	}
+	return e.Message() + "; " + e.Hint
+}
+
+// Message is the error without the hint.
+func (e *LoadError) Message() string {
+	var s strings.Builder
+	s.WriteString("load model")
+	for _, p := range []string{e.Where, e.File} {
+		if p != "" {
+			s.WriteString(": " + p)
+		}
+	}
+	if e.Problem != "" {
+		s.WriteString(": " + e.Problem)
+	}
+	if e.Err != nil {
+		s.WriteString(": " + e.Err.Error())
+	}
+	return s.String()
+}
+
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// inConfig makes err a LoadError of config.json, unless it is one already.
+func inConfig(err error) error {
+	var e *LoadError
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &LoadError{File: configFile, Err: err}
+}
+
+// list joins at most n names and says how many were left out.
+func list(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// Generation is what the folder says about generating: which tokens end a reply and the sampling its authors
+// recommend. Nil fields are not given.
+type Generation struct {
+	EOS               []int32 // generation_config.json's list replaces config.json's
+	Temperature       *float64
+	TopP              *float64
+	TopK              *int
+	MinP              *float64
+	RepetitionPenalty *float64
+}
+
+// ids is a token id, a list of them or null.
+type ids []int32
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *ids) UnmarshalJSON(b []byte) error {
+	var one *int32
+	if err := json.Unmarshal(b, &one); err == nil {
+		if one != nil {
+			*l = ids{*one}
+		}
+		return nil
+	}
+	if err := json.Unmarshal(b, (*[]int32)(l)); err != nil {
+		return fmt.Errorf("eos_token_id is neither a token id nor a list of them")
+	}
+	return nil
+}
+
+type generationJSON struct {
+	EOS         ids    `json:"eos_token_id"`
+	Temperature *float `json:"temperature"`
+	TopP        *float `json:"top_p"`
+	TopK        *float `json:"top_k"` // some exporters write 50.0
+	MinP        *float `json:"min_p"`
+	Repetition  *float `json:"repetition_penalty"`
+}
+
+func (c *Checkpoint) readGeneration() error {
+	cfg, err := parse[struct {
+		EOS ids `json:"eos_token_id"`
+	}](c.Config)
+	if err != nil {
+		return inConfig(err)
+	}
+	var top struct {
+		EOS ids `json:"eos_token_id"`
+	}
+	if err := json.Unmarshal(c.Config, &top); err != nil {
+		return inConfig(tidyJSON(err))
+	}
+	c.Generation.EOS = top.EOS
+	if len(top.EOS) == 0 {
+		c.Generation.EOS = cfg.EOS
+	}
+	b, err := fs.ReadFile(c.fsys, generationFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var g generationJSON
+	if err == nil {
+		err = tidyJSON(json.Unmarshal(b, &g))
+	}
+	if err == nil {
+		err = c.Generation.merge(g)
+	}
+	if err != nil {
+		return &LoadError{File: generationFile, Err: err}
+	}
+	return nil
+}
+
+func (g *Generation) merge(j generationJSON) error {
+	if len(j.EOS) > 0 {
+		g.EOS = slices.Clone(j.EOS)
+	}
+	for _, f := range []struct {
+		key      string
+		to       **float64
+		from     *float
+		min, max float64
+	}{
+		{"temperature", &g.Temperature, j.Temperature, 0, 100}, {"top_p", &g.TopP, j.TopP, 0, 1}, {"min_p", &g.MinP, j.MinP, 0, 1},
+		{"repetition_penalty", &g.RepetitionPenalty, j.Repetition, 0, 100},
+	} {
+		if f.from == nil {
+			continue
+		}
+		x := float64(*f.from)
+		if !(x >= f.min && x <= f.max) {
+			return fmt.Errorf("%s %g is outside [%g, %g]", f.key, x, f.min, f.max)
+		}
+		*f.to = &x
+	}
+	if j.TopK != nil {
+		if !(*j.TopK >= -1 && *j.TopK <= maxSize) {
+			return fmt.Errorf("top_k %g is out of range", float64(*j.TopK))
+		}
+		k := max(int(*j.TopK), 0) // -1 and 0 both mean all tokens
+		g.TopK = &k
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	B "hearth/internal/backend"
+	"hearth/internal/quant"
+)
+
+// Loaded is a model ready to run, with the facts that its users need.
+type Loaded struct {
+	Generator
+	Type        string // model_type as config.json spells it
+	Vocab       int    // rows of the logits
+	Context     int    // positions the config allows; 0 if it does not say
+	Generation  Generation
+	Params      int64  // weights, a tied head counted once
+	Bytes       int64  // as stored
+	Description string // for example "qwen3, 4.6M parameters, 8 bits"
+
+	loader B.Loader
+}
+
+// Close frees the weights. The checkpoint stays open; close it after.
+func (l *Loaded) Close() error { return l.loader.Close() }
+
+// Load builds the model of the checkpoint on be. Errors are LoadErrors.
+func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
+	l, err := load(c.Type, c.Config, be, opts, func(m Model) (Source, error) {
+		s, err := c.source(m)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+	if err != nil {
+		return nil, c.blame(err)
+	}
+	l.Generation = c.Generation
+	return l, nil
+}
+
+func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error)) (*Loaded, error) {
+	world := max(be.Caps().World, 1)
+	m, err := New(typ, cfg, world)
+	if err != nil {
+		return nil, err
+	}
+	a, err := parse[common](cfg)
+	if err != nil {
+		return nil, err
+	}
+	src, err := open(m)
+	if err != nil {
+		return nil, err
+	}
+	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}}
+	if err := Load(m, src, count, world); err != nil {
+		return nil, errors.Join(err, count.Close())
+	}
+	l := &Loaded{Generator: m, Type: typ, Vocab: a.Vocab, Context: a.MaxPos, Params: count.params, Bytes: count.bytes, loader: count}
+	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), count.width())
+	return l, nil
+}
+
+// counter counts what passes through a loader.
+type counter struct {
+	B.Loader
+	params, bytes int64
+	bits          map[int]int64 // bits per weight -> weights
+}
+
+func (c *counter) Load(s B.WeightSpec) (B.Weight, error) {
+	for _, p := range s.Parts {
+		n := int64(s.In)
+		if p.Weight != nil && len(p.Weight.Shape) > 0 {
+			n *= int64(p.Weight.Shape[0])
+		}
+		bits := p.Scheme.Bits
+		if p.Scheme.None() {
+			bits = 8 * quant.DType(p.Weight.DType).Size()
+		}
+		c.bits[bits] += n
+		for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
+			if t != nil {
+				c.bytes += int64(len(t.Bytes))
+			}
+		}
+		if p.Bias != nil {
+			n += int64(p.Bias.Shape[0])
+		}
+		c.params += n
+	}
+	return c.Loader.Load(s)
+}
+
+// width is the storage of most weights.
+func (c *counter) width() string {
+	best := 0
+	for b, n := range c.bits {
+		if n > c.bits[best] || n == c.bits[best] && b > best {
+			best = b
+		}
+	}
+	return fmt.Sprintf("%d bits", best)
+}
+
+// scaled prints a count as people say it: 600M, 1.7B.
+func scaled(n int64) string {
+	for _, u := range []struct {
+		at   float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if x := float64(n) / u.at; x >= 0.9995 {
+			if x >= 100 {
+				return fmt.Sprintf("%.0f%s", x, u.name)
+			}
+			return fmt.Sprintf("%.3g%s", x, u.name)
+		}
+	}
+	return fmt.Sprint(n)
+}

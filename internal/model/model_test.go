@@ -1,0 +1,181 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/ref"
+	"hearth/internal/backend/stub"
+	"hearth/internal/golden"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+)
+
+// configOf is a config that every registered type accepts, with layers of both kinds where it knows sliding ones.
+func configOf(typ string) []byte {
+	return []byte(`{"model_type": "` + typ + `", "hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 96, "num_attention_heads": 4,
+		"num_key_value_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": 50, "max_position_embeddings": 256, "tie_word_embeddings": true,
+		"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}`)
+}
+
+// TestShapes runs every architecture on the shape checker: a step that decodes one sequence, verifies three drafts of
+// another and prefills a third in two spans, alone and with two tensor-parallel ranks; a chunk that wants no rows; one that wants all.
+func TestShapes(t *testing.T) {
+	for _, typ := range model.Types() {
+		testShapes(t, typ, 1)
+		testShapes(t, typ, 2)
+	}
+}
+
+func testShapes(t *testing.T, typ string, ranks int) {
+	t.Run(fmt.Sprintf("%s/%d", typ, ranks), func(t *testing.T) {
+		be := stub.New(ranks)
+		m, err := model.Synthetic{Config: configOf(typ), Type: quant.F32}.Load(be, backend.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := be.NewStore(m.States(), backend.KVPolicy{MaxDraft: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables := make([]kv.Table, 3)
+		for i := range tables {
+			for range store.Geometry().Groups {
+				tables[i].Pages = append(tables[i].Pages, []kv.PageID{kv.PageID(4*i + 1), kv.PageID(4*i + 2), kv.PageID(4*i + 3)})
+			}
+		}
+		tables[0].Len, tables[1].Len = 70, 20
+		spans := []backend.Span{
+			{Slot: 0, Row: 0, Len: 1, Start: 70, Table: &tables[0]},
+			{Slot: 1, Row: 1, Len: 4, Start: 20, Table: &tables[1], Tentative: true},
+			{Slot: 2, Row: 5, Len: 6, Start: 0, Table: &tables[2]},
+			{Slot: 2, Row: 11, Len: 3, Start: 6, Table: &tables[2]},
+		}
+		for _, out := range [][]int32{{0, 1, 2, 3, 4, 13}, {}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}} {
+			b := &backend.Batch{Tokens: make([]int32, 14), Spans: spans, Out: out}
+			for _, s := range spans {
+				for i := range s.Len {
+					b.Pos[0] = append(b.Pos[0], int32(s.Start+i))
+				}
+			}
+			o := be.Begin(store, b)
+			h := m.Forward(o, b)
+			y := m.Logits(o, h)
+			if h.Rows() != len(out) || h.Cols() != 64 || y.Rows() != len(out) || y.Cols() != m.Vocab {
+				t.Errorf("%d rows wanted: hidden %d×%d, logits %d×%d", len(out), h.Rows(), h.Cols(), y.Rows(), y.Cols())
+			}
+			o.End()
+		}
+		if be.Peak > 24 {
+			t.Errorf("%d arrays alive at once: a layer does not sweep", be.Peak)
+		}
+	})
+}
+
+func TestUnknownType(t *testing.T) {
+	_, err := model.New("mamba", nil, 1)
+	if err == nil || !strings.Contains(err.Error(), `"mamba" is not supported`) || !strings.Contains(err.Error(), "qwen3") {
+		t.Errorf("error %v", err)
+	}
+	if !slices.IsSorted(model.Types()) {
+		t.Errorf("types %v are not sorted", model.Types())
+	}
+}
+
+// TestConfigSpellings: what is written in different ways means the same model.
+func TestConfigSpellings(t *testing.T) {
+	base := `{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": 16, "tie_word_embeddings": true`
+	for _, group := range [][]string{
+		{`"rope_theta": 5000`, `"rope_parameters": {"rope_theta": 5000}`, `"rope_theta": 5000, "rope_scaling": null, "head_dim": null`,
+			`"rope_parameters": {"rope_type": "default", "rope_theta": 5000}, "num_key_value_heads": 2`},
+		{`"rope_scaling": {"type": "linear", "factor": 2}`, `"rope_scaling": {"rope_type": "linear", "factor": 2.0}`,
+			`"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 10000}`},
+		{`"rope_scaling": {"type": "yarn", "factor": 4}`, `"rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1}`},
+		{`"rope_scaling": {"type": "llama3", "factor": 4}`, `"rope_scaling": {"type": "llama3", "factor": 4, "original_max_position_embeddings": 8192, "low_freq_factor": 1, "high_freq_factor": 4}`},
+	} {
+		var first []float32
+		for i, s := range group {
+			be := ref.New()
+			m, err := model.Synthetic{Config: []byte(base + ", " + s + "}"), Type: quant.F32}.Load(be, backend.Options{})
+			if err != nil {
+				t.Errorf("%s: %v", s, err)
+				continue
+			}
+			y := golden.NewSequence(t, be, m, 8).Step([]int32{1, 2, 3, 4, 5, 6, 7, 8}, 7)
+			if i == 0 {
+				first = y
+			} else if !slices.Equal(y, first) {
+				t.Errorf("%s and %s give different logits", group[0], s)
+			}
+		}
+	}
+}
+
+// TestSyntheticQuantised: every width makes whole tensors that load, also where the codes of a matrix end inside a draw.
+func TestSyntheticQuantised(t *testing.T) {
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for _, group := range []int{32, 64} {
+			var c map[string]any
+			if err := json.Unmarshal(configOf("qwen3"), &c); err != nil {
+				t.Fatal(err)
+			}
+			c["vocab_size"] = 51
+			c["quantization"] = map[string]int{"bits": bits, "group_size": group}
+			js, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			be := ref.New()
+			m, err := model.Synthetic{Config: js, Seed: 1, Type: quant.BF16}.Load(be, backend.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := golden.Diff(golden.NewSequence(t, be, m, 2).Step([]int32{1, 2}, 1), make([]float32, 51), []float32{0, 1}); !(d > 0.1 && d < 100) {
+				t.Errorf("%d bits, group %d: largest logit %g", bits, group, d)
+			}
+		}
+	}
+}
+
+// TestSyntheticSpeed: the benchmark's model must not take longer to make than to run.
+func TestSyntheticSpeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a model of 0.6 billion parameters")
+	}
+	cfg := `{"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28, "intermediate_size": 3072, "num_attention_heads": 16,
+		"num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-6, "vocab_size": 151936, "max_position_embeddings": 40960,
+		"rope_theta": 1000000, "tie_word_embeddings": true, "quantization": {"bits": 4, "group_size": 64}}`
+	start := time.Now()
+	m, err := model.Synthetic{Config: []byte(cfg), Type: quant.BF16}.Load(stub.New(1), backend.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s, %d bytes in %v", m.Description, m.Bytes, time.Since(start))
+	if m.Description != "qwen3, 596M parameters, 4 bits" {
+		t.Errorf("description %q", m.Description)
+	}
+}
+
+// FuzzFolder: no config, generation config or index makes the loader panic.
+func FuzzFolder(f *testing.F) {
+	_, good := tinyModel(f)
+	for _, typ := range model.Types() {
+		f.Add(configOf(typ), []byte(`{"eos_token_id": [1], "top_k": 20}`), []byte(`{"weight_map": {"lm_head.weight": "model.safetensors"}}`))
+	}
+	f.Add([]byte(tiny), []byte(`{"temperature": {"__float__": "Infinity"}}`), []byte(`{}`))
+	f.Add([]byte(strings.Replace(tiny, `"rope_theta": 1e6`, `"rope_parameters": {"rope_type": "yarn", "factor": 4}`, 1)), []byte(`{}`), []byte(`{}`))
+	f.Add([]byte(`{"model_type": "llama", "text_config": {"quantization_config": {"quant_method": "gptq"}}}`), []byte(`null`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, config, generation, index []byte) {
+		folder := with(good, "config.json", text(string(config)), "generation_config.json", text(string(generation)),
+			"model.safetensors.index.json", text(string(index)))
+		if err := load(folder); err != nil && !strings.HasPrefix(err.Error(), "load model: m: ") {
+			t.Errorf("error %q does not name the folder", err)
+		}
+	})
+}

@@ -1,0 +1,27 @@
+package model
+
+import (
+	"hearth/internal/nn"
+)
+
+func init() { register("qwen2", newQwen2) }
+
+// newQwen2: queries, keys and values have a bias, nothing else does.
+func newQwen2(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[common](cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	if err != nil {
+		return nil, err
+	}
+	return newDecoder(&a, b, func(i int) nn.Attention {
+		t := gqa(b, &a, i, 0, rope)
+		t.QKV.Bias = true
+		return t
+	}), nil
+}

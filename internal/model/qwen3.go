@@ -1,0 +1,27 @@
+package model
+
+import (
+	"hearth/internal/nn"
+)
+
+func init() { register("qwen3", newQwen3) }
+
+// newQwen3: queries and keys are normalised per head before the rotation.
+func newQwen3(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[common](cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	if err != nil {
+		return nil, err
+	}
+	return newDecoder(&a, b, func(i int) nn.Attention {
+		t := gqa(b, &a, i, 0, rope)
+		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		return t
+	}), nil
+}

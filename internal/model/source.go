@@ -1,0 +1,130 @@
+package model
+
+import (
+	"fmt"
+
+	B "hearth/internal/backend"
+)
+
+// Source is where weights come from: a checkpoint after the architecture's renames, or a formula. Names are module
+// paths: the tensor's name without ".weight".
+type Source interface {
+	Has(path string) bool
+	// Check says what is wrong with the tensors of w, without reading them.
+	Check(w Want) []Fault
+	// Part gathers a tensor with its companions. It is called once per Want that passed Check.
+	Part(w Want) (B.Part, error)
+	// Done says that a part has been loaded and its bytes are not needed for now.
+	Done(p B.Part)
+	// Ignore marks what path has as not needed.
+	Ignore(path string)
+	// Unused lists tensors that nobody asked for.
+	Unused() []Fault
+}
+
+// Want is one tensor that a layer declares.
+type Want struct {
+	Path   string
+	Rows   int  // on this rank
+	In     int  // of the stored tensor; 1 for vectors
+	Ranks  int  // how many ranks share the stored rows (1: all are this rank's)
+	Vector bool // a norm's weight: one dimension, never quantised
+	Bias   bool // a bias must be there
+}
+
+// fits compares the stored rows with the declared ones; ranks may hold copies of a row when there are more ranks than heads.
+func (w *Want) fits(rows int) bool {
+	if w.Ranks <= 1 {
+		return rows == w.Rows
+	}
+	return rows >= w.Rows && rows <= w.Rows*w.Ranks && rows%w.Rows == 0
+}
+
+// shape is what the checkpoint of an unquantised model would store.
+func (w *Want) shape() []int {
+	if w.Vector {
+		return []int{w.Rows * max(w.Ranks, 1)}
+	}
+	return []int{w.Rows * max(w.Ranks, 1), w.In}
+}
+
+// FaultKind groups what may be wrong with a tensor.
+type FaultKind uint8
+
+// The kinds, in the order they are reported.
+const (
+	Missing FaultKind = iota
+	Misshapen
+	Extra
+)
+
+// Fault is one thing wrong with one tensor.
+type Fault struct {
+	Kind   FaultKind
+	Tensor string
+	File   string // where it is, if it is anywhere
+	Text   string // what it should be and what it is
+}
+
+// maxFaults bounds how many tensors of a kind an error names.
+const maxFaults = 6
+
+// faultError turns all faults of a model into one error.
+func faultError(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	e := &LoadError{Tensor: faults[0].Tensor, File: faults[0].File}
+	for _, f := range faults {
+		if f.File != e.File {
+			e.File = "" // several files are at fault: name none
+		}
+	}
+	for k, words := range [...][2]string{
+		Missing:   {"is missing", "are missing"},
+		Misshapen: {"does not fit", "do not fit"},
+		Extra:     {"is not part of this architecture", "are not part of this architecture"},
+	} {
+		var of []Fault
+		for _, f := range faults {
+			if f.Kind == FaultKind(k) {
+				of = append(of, f)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		if e.Problem != "" {
+			e.Problem += "; "
+		}
+		e.Problem += describe(of, words[0], words[1])
+		if e.Hint == "" {
+			e.Hint = hints[k]
+		}
+	}
+	return e
+}
+
+// describe says "tensor a is missing (why)" or "2 tensors are missing: a (why), b (why)".
+func describe(faults []Fault, one, many string) string {
+	why := func(f Fault) string {
+		if f.Text == "" {
+			return ""
+		}
+		return " (" + f.Text + ")"
+	}
+	if len(faults) == 1 {
+		return "tensor " + faults[0].Tensor + " " + one + why(faults[0])
+	}
+	var names []string
+	for _, f := range faults {
+		names = append(names, f.Tensor+why(f))
+	}
+	return fmt.Sprintf("%d tensors %s: %s", len(faults), many, list(names, maxFaults))
+}
+
+var hints = [...]string{
+	Missing:   "the folder is incomplete or config.json belongs to another model: fetch the model again",
+	Misshapen: "config.json and the weights disagree: fetch the model again",
+	Extra:     "config.json names the wrong model_type or the model has parts that are not supported",
+}

@@ -1,0 +1,168 @@
+package model
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"math"
+
+	B "hearth/internal/backend"
+	"hearth/internal/quant"
+)
+
+// Synthetic is a model without files: every tensor comes from a formula over its name, so that a benchmark needs no
+// download and a golden no weights. tools/golden/synthetic.py computes the same bits.
+//
+// A draw is r(name, i) = mix(fnv1a64(name) ^ seed, i), 64 bits of a splitmix64 sequence; x(name, i) in (-1, 1) is its
+// upper 24 bits. With a = √(3/columns) a float matrix is a·x, a norm weight 1+x/4, a bias x/10. An affine matrix has
+// draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part in eight off.
+type Synthetic struct {
+	Config []byte // config.json; its quantization keys say what is quantised
+	Seed   uint64
+	Type   quant.DType // of floats, scales and biases: F32, F16 or BF16
+}
+
+// Load builds the model on be. The result has no tokens that end a reply.
+func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
+	var head struct {
+		Type string `json:"model_type"`
+	}
+	if err := json.Unmarshal(s.Config, &head); err != nil {
+		return nil, inConfig(tidyJSON(err))
+	}
+	return load(head.Type, s.Config, be, opts, func(m Model) (Source, error) {
+		q, err := parseQuantization(s.Config)
+		if err != nil {
+			return nil, inConfig(err)
+		}
+		return &formula{s, q}, nil
+	})
+}
+
+// formula is Synthetic as a Source.
+type formula struct {
+	Synthetic
+	quant quantization
+}
+
+// Has implements Source: a head exists only where the config says so, and then nobody asks.
+func (f *formula) Has(string) bool { return false }
+
+// Done implements Source.
+func (f *formula) Done(B.Part) {}
+
+// Ignore implements Source.
+func (f *formula) Ignore(string) {}
+
+// Unused implements Source.
+func (f *formula) Unused() []Fault { return nil }
+
+// Check implements Source.
+func (f *formula) Check(w Want) []Fault {
+	if err := f.scheme(w).Check(w.In); err != nil {
+		return []Fault{{Kind: Misshapen, Tensor: w.Path + ".weight", Text: err.Error()}}
+	}
+	return nil
+}
+
+// scheme: what the config says about the path, else its default where the columns divide into groups.
+func (f *formula) scheme(w Want) quant.Scheme {
+	if w.Vector {
+		return quant.Scheme{}
+	}
+	if s, ok := f.quant.paths[w.Path]; ok {
+		return s
+	}
+	if s := f.quant.Scheme; !s.None() && s.Group > 0 && w.In%s.Group == 0 {
+		return s
+	}
+	return quant.Scheme{}
+}
+
+// Part implements Source.
+func (f *formula) Part(w Want) (B.Part, error) {
+	var p B.Part
+	rows := w.Rows * max(w.Ranks, 1)
+	amp := math.Sqrt(3 / float64(w.In))
+	name := w.Path + ".weight"
+	switch p.Scheme = f.scheme(w); {
+	case w.Vector:
+		p.Weight = f.floats(name, w.shape(), 1, 0.25)
+	case p.Scheme.None():
+		p.Weight = f.floats(name, w.shape(), 0, amp)
+	default:
+		f.affine(&p, w.Path, rows, w.In, amp)
+	}
+	if w.Bias {
+		p.Bias = f.floats(w.Path+".bias", []int{rows}, 0, 0.1)
+	}
+	return p, nil
+}
+
+// floats makes base + amp·x.
+func (f *formula) floats(name string, shape []int, base, amp float64) *B.Tensor {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	t := &B.Tensor{Name: name, DType: string(f.Type), Shape: shape, Bytes: make([]byte, n*f.Type.Size())}
+	key, size := f.key(name), f.Type.Size()
+	var buf [256]float32
+	for at := 0; at < n; at += len(buf) {
+		part := buf[:min(len(buf), n-at)]
+		for i := range part {
+			part[i] = float32(base + float64(amp*unit(draw(key, at+i))))
+		}
+		quant.PutFloats(t.Bytes[at*size:], f.Type, part)
+	}
+	return t
+}
+
+// affine fills codes, scales and biases.
+func (f *formula) affine(p *B.Part, path string, rows, in int, amp float64) {
+	s := p.Scheme
+	words, groups := in*s.Bits/32, in/s.Group
+	codes := make([]byte, (rows*words+1)/2*8)
+	key := f.key(path + ".weight")
+	for i := range len(codes) / 8 {
+		binary.LittleEndian.PutUint64(codes[8*i:], draw(key, i))
+	}
+	p.Weight = &B.Tensor{Name: path + ".weight", DType: string(quant.U32), Shape: []int{rows, words}, Bytes: codes[:rows*words*4]}
+
+	top := float64(int(1)<<s.Bits - 1)
+	scales, biases := make([]float32, rows*groups), make([]float32, rows*groups)
+	ks, kb := f.key(path+".scales"), f.key(path+".biases")
+	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(f.Type), Shape: []int{rows, groups}, Bytes: make([]byte, len(scales)*f.Type.Size())}
+	p.Biases = &B.Tensor{Name: path + ".biases", DType: string(f.Type), Shape: []int{rows, groups}, Bytes: make([]byte, len(scales)*f.Type.Size())}
+	for i := range scales {
+		r := draw(ks, i)
+		v := 2 * amp / top * (1 + float64(0.25*unit(r)))
+		if r&1 != 0 {
+			v = -v
+		}
+		scales[i] = float32(v)
+	}
+	quant.PutFloats(p.Scales.Bytes, f.Type, scales)
+	quant.Floats(scales, f.Type, p.Scales.Bytes)
+	for i := range biases {
+		biases[i] = float32(-float64(scales[i]) * (top / 2) * (1 + float64(0.125*unit(draw(kb, i)))))
+	}
+	quant.PutFloats(p.Biases.Bytes, f.Type, biases)
+}
+
+func (f *formula) key(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64() ^ f.Seed
+}
+
+// draw is number i of the splitmix64 sequence that starts at key.
+func draw(key uint64, i int) uint64 {
+	z := key + uint64(i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// unit maps the upper 24 bits of a draw to (-1, 1), never 0.
+func unit(r uint64) float64 { return (float64(r>>40)+0.5)*0x1p-23 - 1 }

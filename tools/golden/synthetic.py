@@ -1,0 +1,76 @@
+"""Weights by formula: the same bits as internal/model/synthetic.go (which states the formula)."""
+import numpy as np
+
+
+def key(name, seed):
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = (h ^ b) * 0x100000001B3 % 2**64
+    return h ^ seed
+
+
+def draws(name, seed, n):
+    with np.errstate(over="ignore"):
+        z = np.uint64(key(name, seed)) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def unit(r):
+    return ((r >> np.uint64(40)).astype(np.float64) + 0.5) * 2.0**-23 - 1
+
+
+def rounded(x, dtype):
+    """float64 -> float32 -> F32, F16 or BF16, returned as float32."""
+    x = x.astype(np.float32)
+    if dtype == "F16":
+        return x.astype(np.float16).astype(np.float32)
+    if dtype == "BF16":
+        u = x.view(np.uint32).astype(np.uint64)
+        u = (u + 0x7FFF + ((u >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)
+        return u.astype(np.uint32).view(np.float32)
+    return x
+
+
+def floats(name, seed, shape, dtype, base, amp):
+    return rounded(base + amp * unit(draws(name, seed, int(np.prod(shape)))), dtype).reshape(shape)
+
+
+def affine(path, seed, rows, cols, bits, group, dtype):
+    """-> uint32 codes, float32 scales and biases."""
+    words, groups = cols * bits // 32, cols // group
+    codes = draws(path + ".weight", seed, (rows * words + 1) // 2).view("<u4")[: rows * words].reshape(rows, words)
+    top = float(2**bits - 1)
+    r = draws(path + ".scales", seed, rows * groups)
+    amp = np.sqrt(3 / cols)
+    v = 2 * amp / top * (1 + 0.25 * unit(r))
+    s = rounded(np.where(r & np.uint64(1), -v, v), dtype)
+    b = -s.astype(np.float64) * (top / 2) * (1 + 0.125 * unit(draws(path + ".biases", seed, rows * groups)))
+    return codes, s.reshape(rows, groups), rounded(b, dtype).reshape(rows, groups)
+
+
+def scheme(config, path, cols):
+    """(bits, group) of a module, or None: the rule of formats and of internal/model."""
+    q = config.get("quantization")
+    if not q:
+        return None
+    if path in q:
+        return (q[path]["bits"], q[path]["group_size"]) if q[path] else None
+    return (q["bits"], q["group_size"]) if cols % q["group_size"] == 0 else None
+
+
+def weights(config, shapes, seed, dtype):
+    """All tensors of a model, as numpy arrays by name; shapes are those of the unquantised model."""
+    out = {}
+    for name, shape in shapes.items():
+        path, _, kind = name.rpartition(".")
+        if kind == "bias":
+            out[name] = floats(name, seed, shape, dtype, 0, 0.1)
+        elif len(shape) == 1:
+            out[name] = floats(name, seed, shape, dtype, 1, 0.25)
+        elif s := scheme(config, path, shape[1]):
+            out[name], out[path + ".scales"], out[path + ".biases"] = affine(path, seed, *shape, *s, dtype)
+        else:
+            out[name] = floats(name, seed, shape, dtype, 0, np.sqrt(3 / shape[1]))
+    return out
