@@ -1,0 +1,290 @@
+// Package engine runs one loaded model: it takes prompts of token ids and streams tokens back. generate and the
+// debug commands call it. One goroutine per engine, and no other, touches the model, the backend and the store; callers
+// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it. It never sees text or a concrete
+// backend, and it does not log.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+	"hearth/internal/sample"
+	"hearth/internal/sched"
+)
+
+// Config is fixed for the life of an engine. Zero numbers mean the default in brackets.
+type Config struct {
+	Model   model.Generator // loaded
+	Backend backend.Backend // which loaded it; the engine becomes its only user
+	KV      backend.KVPolicy
+	Vocab   int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
+
+	Budget       int64 // bytes for the state of all sequences; required
+	MaxContext   int   // prompt and generated tokens of one sequence, the model's limit; required
+	MaxSequences int   // running at once [32]
+	MaxQueue     int   // waiting beyond those [256]
+	PrefillChunk int   // prompt tokens per step [2048]
+}
+
+// Engine is a running model. All methods may be called from any goroutine.
+//
+// Invariants: at most MaxSequences+MaxQueue sequences are live; a live one is in inbox or in seqs, and in seqs exactly
+// if the scheduler has it; a sequence's slot is open in the store only while it runs; a stream that ends by itself
+// learns of it after what its sequence held is free.
+type Engine struct {
+	cfg     Config
+	context int // MaxContext or what the budget allows one sequence, whichever is less
+	wake    chan struct{}
+	done    chan struct{} // the loop has ended
+
+	mu     sync.Mutex
+	inbox  []*sequence // submitted, not yet seen by the loop
+	leave  []*sequence // cancelled, not yet seen by the loop
+	live   int         // sequences submitted and not ended
+	nextID sched.ID
+	state  phase
+	idle   chan struct{} // closed when live reaches 0 while draining
+	stats  Stats
+
+	// Of the loop alone.
+	sched    *sched.Scheduler
+	alloc    *kv.Alloc
+	run      *runner
+	seqs     map[sched.ID]*sequence // waiting and running
+	outcomes []sched.Outcome        // reused
+}
+
+type phase uint8
+
+const (
+	accepting phase = iota
+	draining
+	closed
+)
+
+// ErrClosed is what Submit gives after Drain or Close, and what streams end with when Close cuts them off.
+var ErrClosed = errors.New("engine: shutting down")
+
+// QueueFullError refuses a prompt because as many sequences as allowed are running or waiting.
+type QueueFullError struct{ Running, Waiting int }
+
+func (e *QueueFullError) Error() string {
+	return fmt.Sprintf("engine: queue full: %d sequences run and %d wait; try again later", e.Running, e.Waiting)
+}
+
+// TooLongError refuses a prompt that leaves no room for an answer in the context.
+type TooLongError struct {
+	Tokens int // of the prompt
+	Max    int // longest prompt accepted
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.Tokens, e.Max)
+}
+
+// New makes the store, divides the budget and starts the loop. A budget too small for one sequence is an error with
+// the numbers. End an engine with Close.
+func New(cfg Config) (*Engine, error) {
+	if cfg.MaxSequences <= 0 {
+		cfg.MaxSequences = 32
+	}
+	if cfg.MaxQueue <= 0 {
+		cfg.MaxQueue = 256
+	}
+	if cfg.PrefillChunk <= 0 {
+		cfg.PrefillChunk = 2048
+	}
+	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	alloc, err := kv.NewAlloc(store.Geometry(), kv.Limits{
+		Bytes: cfg.Budget, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Span: cfg.PrefillChunk})
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	if err := store.Resize(alloc.Capacity()); err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
+		wake: make(chan struct{}, 1), done: make(chan struct{}), idle: make(chan struct{}),
+		sched: sched.New(sched.Config{Chunk: cfg.PrefillChunk}, alloc),
+		seqs:  map[sched.ID]*sequence{},
+	}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs}
+	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
+	for _, n := range alloc.Capacity().Pages {
+		e.stats.Pages += n
+	}
+	go e.loop()
+	return e, nil
+}
+
+// Context is the most tokens, prompt and answer together, that one sequence can have.
+func (e *Engine) Context() int { return e.context }
+
+// Prompt is one sequence to generate.
+type Prompt struct {
+	Tokens    []int32       // at least one; copied
+	MaxTokens int           // tokens to generate at most; 0 or less, or more than fits: the room left in the context
+	StopIDs   []int32       // any of these ends the sequence
+	Sampling  sample.Params // LogitBias is not copied
+	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
+}
+
+// Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, ErrClosed, ctx's. When ctx ends
+// or the stream is closed the sequence leaves before the next step, waiting or running, and its memory returns.
+func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
+	if err := e.check(p.Tokens, e.context-1); err != nil {
+		return nil, err
+	}
+	room := e.context - len(p.Tokens)
+	if p.MaxTokens <= 0 || p.MaxTokens > room {
+		p.MaxTokens = room
+	}
+	q := &sequence{
+		Seq:    sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens},
+		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs,
+	}
+	if err := e.submit(ctx, q); err != nil {
+		return nil, err
+	}
+	return q.stream, nil
+}
+
+// check refuses what would fail a step, and with it the step's other sequences.
+func (e *Engine) check(tokens []int32, longest int) error {
+	if len(tokens) == 0 {
+		return errors.New("prompt has no tokens")
+	}
+	if len(tokens) > longest {
+		return &TooLongError{Tokens: len(tokens), Max: longest}
+	}
+	for i, id := range tokens {
+		if id < 0 || e.cfg.Vocab > 0 && int(id) >= e.cfg.Vocab {
+			return fmt.Errorf("prompt token %d has id %d, outside the vocabulary of %d", i, id, e.cfg.Vocab)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) submit(ctx context.Context, q *sequence) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q.stream = newStream(ctx, len(q.tokens))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != accepting {
+		return ErrClosed
+	}
+	if e.live >= e.cfg.MaxSequences+e.cfg.MaxQueue {
+		return &QueueFullError{Running: e.stats.Running, Waiting: e.live - e.stats.Running}
+	}
+	e.live++
+	e.nextID++
+	q.ID = e.nextID
+	q.stream.cancel = func() { e.cancel(q) }
+	q.unwatch = context.AfterFunc(ctx, q.stream.cancel)
+	e.inbox = append(e.inbox, q)
+	e.signal()
+	return nil
+}
+
+// cancel asks the loop to take q out.
+func (e *Engine) cancel(q *sequence) {
+	e.mu.Lock()
+	e.leave = append(e.leave, q)
+	e.mu.Unlock()
+	e.signal()
+}
+
+// signal wakes the loop; one signal is remembered.
+func (e *Engine) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Drain refuses new prompts and waits until all sequences have ended, or ctx has.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.mu.Lock()
+	e.state = max(e.state, draining)
+	e.settleIdle()
+	e.mu.Unlock()
+	select {
+	case <-e.idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends every sequence with ErrClosed after the step in progress and stops the loop. It may be called again.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.state = closed
+	e.mu.Unlock()
+	e.signal()
+	<-e.done
+	return nil
+}
+
+// book publishes how full the engine is and counts out sequences that have left the scheduler.
+func (e *Engine) book(gone int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Running, _ = e.sched.Counts()
+	e.stats.PagesUsed, e.stats.Used = e.alloc.PagesInUse(), e.alloc.InUse()
+	e.live -= gone
+	e.settleIdle()
+}
+
+// tally counts a step.
+func (e *Engine) tally(prompt, generated int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Steps++
+	e.stats.PromptTokens += prompt
+	e.stats.GeneratedTokens += generated
+}
+
+// settleIdle closes idle when nothing is left to drain. Called with mu held.
+func (e *Engine) settleIdle() {
+	if e.state == accepting || e.live > 0 {
+		return
+	}
+	select {
+	case <-e.idle:
+	default:
+		close(e.idle)
+	}
+}
+
+// Stats is a snapshot between two steps.
+type Stats struct {
+	Running, Waiting int
+	Steps            int64 // since start, like the token counts
+	PromptTokens     int64 // run
+	GeneratedTokens  int64
+	Context          int   // see Engine.Context
+	PagesUsed, Pages int   // over all groups
+	Used, Budget     int64 // bytes of state
+}
+
+// Stats gives the figures for health and status pages.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Waiting = e.live - s.Running
+	return s
+}

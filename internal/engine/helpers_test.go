@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/ref"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const vocab = 97
+
+// tiny and tiny4 are configs of a float and a 4-bit model with random weights.
+const (
+	tiny = `{"model_type":"llama","hidden_size":16,"num_hidden_layers":2,"intermediate_size":24,"num_attention_heads":2,
+"num_key_value_heads":1,"head_dim":8,"rms_norm_eps":1e-6,"vocab_size":97,"rope_theta":10000,"max_position_embeddings":4096,
+"tie_word_embeddings":true}`
+	tiny4 = `{"model_type":"qwen3","hidden_size":64,"num_hidden_layers":2,"intermediate_size":128,"num_attention_heads":4,
+"num_key_value_heads":2,"head_dim":32,"rms_norm_eps":1e-6,"vocab_size":97,"rope_theta":10000,"max_position_embeddings":4096,
+"tie_word_embeddings":true,"quantization":{"group_size":32,"bits":4}}`
+)
+
+// hooked is the oracle with places to interfere.
+type hooked struct {
+	backend.Backend // nil: a new oracle
+	exact           bool
+	config          string               // "": tiny
+	begin           func(*backend.Batch) // runs on the engine's goroutine before every step
+	fail            error                // what Floats gives
+	open            func(kv.SlotID) error
+}
+
+type hookedStore struct {
+	backend.Store
+	h *hooked
+}
+
+type hookedScope struct {
+	backend.Scope
+	h *hooked
+}
+
+func (h *hooked) NewStore(s []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
+	st, err := h.Backend.NewStore(s, p)
+	return &hookedStore{st, h}, err
+}
+
+func (h *hooked) Begin(s backend.Store, b *backend.Batch) backend.Scope {
+	if h.begin != nil {
+		h.begin(b)
+	}
+	return &hookedScope{h.Backend.Begin(s.(*hookedStore).Store, b), h}
+}
+
+func (s *hookedStore) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
+	if s.h.open != nil {
+		if err := s.h.open(slot); err != nil {
+			return err
+		}
+	}
+	return s.Store.Open(slot, m, dst)
+}
+
+func (s *hookedScope) Floats(a backend.Array) ([]float32, error) {
+	if s.h.fail != nil {
+		return nil, s.h.fail
+	}
+	return s.Scope.Floats(a)
+}
+
+// start runs an engine on a tiny random model until the test ends, and then checks that all memory came back.
+func start(t *testing.T, h *hooked, change func(*Config)) *Engine {
+	t.Helper()
+	if h.Backend == nil {
+		h.Backend = ref.New()
+	}
+	if h.config == "" {
+		h.config = tiny
+	}
+	l, err := model.Synthetic{Config: []byte(h.config), Seed: 3, Type: quant.F32}.Load(h, backend.Options{Exact: h.exact, Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Model: l.Generator, Vocab: l.Vocab, Backend: h, Budget: 1 << 24, MaxContext: 400, MaxSequences: 8, MaxQueue: 32}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(e.Close(), l.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+		if s := e.Stats(); s.Running != 0 || s.Waiting != 0 || s.PagesUsed != 0 || s.Used != 0 {
+			t.Errorf("after Close: %+v", s)
+		}
+	})
+	return e
+}
+
+// steps makes every step wait for the test: next lets one run and open stops holding them.
+type steps struct {
+	gate chan struct{}
+	free atomic.Bool
+	at   chan int // rows of the step that waits
+}
+
+func newSteps() *steps { return &steps{gate: make(chan struct{}), at: make(chan int)} }
+
+func (s *steps) begin(b *backend.Batch) {
+	if s.free.Load() {
+		return
+	}
+	s.at <- b.Rows()
+	<-s.gate
+}
+
+// wait returns the rows of the step that is about to run.
+func (s *steps) wait() int { return <-s.at }
+func (s *steps) next()     { s.gate <- struct{}{} }
+
+// release lets the step that waits and all later ones run.
+func (s *steps) release() {
+	s.free.Store(true)
+	s.next()
+}
+
+func (e *Engine) phase() phase {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state
+}
+
+func prompt(n int, seed uint64) []int32 {
+	r := rand.New(rand.NewPCG(seed, 7))
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = r.Int32N(vocab)
+	}
+	return ids
+}
+
+func submit(t *testing.T, e *Engine, p Prompt) *Stream {
+	t.Helper()
+	s, err := e.Submit(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// read takes a stream to its end.
+func read(t *testing.T, s *Stream) []Token {
+	t.Helper()
+	toks, err := readAll(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toks
+}
+
+func readAll(s *Stream) (toks []Token, err error) {
+	for {
+		tok, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return toks, nil
+		}
+		if err != nil {
+			return toks, err
+		}
+		toks = append(toks, tok)
+	}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hearth/internal/sched"
+)
+
+// loop runs steps until the engine is closed. It alone touches the model.
+func (e *Engine) loop() {
+	defer close(e.done)
+	for e.intake() {
+		plan := e.sched.Next()
+		e.book(0)
+		out := e.run.step(plan)
+		e.sched.Done(plan, e.settle(plan, out))
+		e.deliver(out)
+	}
+	for _, q := range e.seqs {
+		e.drop(q, Error, ErrClosed)
+	}
+}
+
+// intake takes in what was submitted and cancelled since the last step, and waits while there is nothing to run.
+// False: the engine is closed.
+func (e *Engine) intake() bool {
+	for {
+		e.mu.Lock()
+		for _, q := range e.inbox {
+			e.seqs[q.ID] = q
+			e.sched.Submit(&q.Seq)
+		}
+		clear(e.inbox)
+		e.inbox = e.inbox[:0]
+		leave := e.leave
+		e.leave = nil
+		shut := e.state == closed
+		e.mu.Unlock()
+		for _, q := range leave {
+			err := q.stream.ctx.Err()
+			if err == nil {
+				err = context.Canceled
+			}
+			e.drop(q, Cancel, err)
+		}
+		if shut {
+			return false
+		}
+		if running, waiting := e.sched.Counts(); running+waiting > 0 {
+			return true
+		}
+		<-e.wake
+	}
+}
+
+// drop takes a sequence out between two steps, unless it has left already.
+func (e *Engine) drop(q *sequence, r Reason, err error) {
+	if e.seqs[q.ID] == nil {
+		return
+	}
+	e.retire(q)
+	e.sched.Cancel(&q.Seq)
+	e.book(1)
+	q.stream.end(r, err)
+}
+
+// retire forgets a sequence and closes its slot; the scheduler frees the ids afterwards.
+func (e *Engine) retire(q *sequence) {
+	q.unwatch()
+	if q.open {
+		e.run.store.Close(q.Slot)
+	}
+	delete(e.seqs, q.ID)
+}
+
+// settle appends what a step generated and says which sequences leave. Streams hear of it in deliver, when the
+// scheduler has freed what they held: who sees a stream's end sees its memory returned.
+func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
+	e.outcomes = e.outcomes[:0]
+	var prompt, generated int64
+	for i := range out {
+		it, r := &p.Items[i], &out[i]
+		if it.Seq.Table.Len < it.Seq.Prompt {
+			prompt += int64(it.Tokens)
+		}
+		o := sched.Outcome{}
+		switch {
+		case r.err != nil:
+			r.reason = Error
+		case r.picked:
+			o.New = 1
+			generated++
+			r.reason = r.seq.take(r.token.ID)
+		case it.Seq.Score && it.Seq.Table.Len+it.Tokens == it.Seq.Prompt:
+			r.reason = Length
+		}
+		if o.End = r.reason != Running; o.End {
+			e.retire(r.seq)
+		}
+		e.outcomes = append(e.outcomes, o)
+	}
+	e.tally(prompt, generated)
+	return e.outcomes
+}
+
+// take appends a generated token and tells whether the sequence ends with it.
+func (q *sequence) take(id int32) Reason {
+	q.tokens = append(q.tokens, id)
+	switch {
+	case slices.Contains(q.stop, id):
+		return Stop
+	case len(q.tokens)-q.Prompt == q.Max:
+		return Length
+	}
+	return Running
+}
+
+// deliver hands tokens and ends to the streams.
+func (e *Engine) deliver(out []result) {
+	gone := 0
+	for i := range out {
+		if out[i].reason != Running {
+			gone++
+		}
+	}
+	e.book(gone)
+	now := time.Now()
+	for i := range out {
+		r := &out[i]
+		if r.picked {
+			r.seq.stream.push(r.token, r.reason == Stop, now)
+		}
+		if r.reason != Running {
+			r.seq.stream.end(r.reason, r.err)
+		}
+		*r = result{} // the buffer is reused: let go of the sequence
+	}
+}

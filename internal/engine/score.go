@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"math"
+
+	"hearth/internal/sample"
+	"hearth/internal/sched"
+)
+
+// Score is what the model makes of one position of a prompt: its prediction of the next token.
+type Score struct {
+	Argmax int32            // ties go to the lower id
+	Top    []sample.Logprob // most likely first
+}
+
+// Score runs a prompt without generating and returns one score for each of its positions, with the top most likely
+// tokens each. It queues like any other prompt and runs in chunks beside them. Errors are those of Submit, ctx's, and
+// the step's.
+func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, error) {
+	if err := e.check(tokens, e.context); err != nil {
+		return nil, err
+	}
+	q := &sequence{
+		Seq:    sched.Seq{Prompt: len(tokens), Score: true},
+		tokens: append([]int32(nil), tokens...), top: max(top, 1),
+		scores: make([]Score, 0, len(tokens)),
+	}
+	if err := e.submit(ctx, q); err != nil {
+		return nil, err
+	}
+	defer q.stream.Close()
+	if _, err := q.stream.Next(); err != io.EOF {
+		return nil, err
+	}
+	return q.scores, nil
+}
+
+func score(logits []float32, top int) (Score, error) {
+	t, lse := sample.Top(logits, top, make([]sample.Logprob, 0, min(top, len(logits))))
+	if math.IsNaN(lse) || math.IsInf(lse, 0) {
+		return Score{}, sample.ErrLogits
+	}
+	return Score{Argmax: t[0].ID, Top: t}, nil
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/sched"
+)
+
+// TestBuild: a decode, a chunk that is not the last, a scored chunk, and one whose slot did not open.
+func TestBuild(t *testing.T) {
+	var seqs []*sequence
+	var items []sched.Item
+	for i, c := range []struct {
+		len, n int
+		want   sched.Want
+	}{{10, 1, sched.WantLast}, {0, 3, sched.WantNone}, {5, 2, sched.WantLast}, {4, 2, sched.WantAll}} {
+		q := &sequence{Seq: sched.Seq{Slot: kv.SlotID(i), Table: kv.Table{Len: c.len}}, tokens: prompt(c.len+c.n, 1)}
+		seqs = append(seqs, q)
+		items = append(items, sched.Item{Seq: &q.Seq, Tokens: c.n, Want: c.want})
+	}
+	r := &runner{out: []result{{seq: seqs[0]}, {seq: seqs[1]}, {seq: seqs[2], err: ErrClosed}, {seq: seqs[3]}}}
+	r.build(sched.Plan{Items: items})
+	ids := prompt(11, 1)
+	want := backend.Batch{
+		Tokens: []int32{ids[10], ids[0], ids[1], ids[2], ids[4], ids[5]},
+		Pos:    [3][]int32{{10, 0, 1, 2, 4, 5}},
+		Out:    []int32{0, 4, 5},
+		Spans: []backend.Span{
+			{Slot: 0, Row: 0, Len: 1, Start: 10, Table: &seqs[0].Table},
+			{Slot: 1, Row: 1, Len: 3, Start: 0, Table: &seqs[1].Table},
+			{Slot: 3, Row: 4, Len: 2, Start: 4, Table: &seqs[3].Table},
+		},
+	}
+	if d := cmp.Diff(want, r.batch, cmp.Comparer(func(a, b backend.Array) bool { return a == b })); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int{0, 1, 1, 1, 3}, r.first); d != "" {
+		t.Error(d)
+	}
+	if n := testing.AllocsPerRun(20, func() { r.build(sched.Plan{Items: items}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"hearth/internal/sample"
+)
+
+// Token is one generated token. Logprob and Top are set when the prompt asked for logprobs.
+type Token struct {
+	ID      int32
+	Logprob float32
+	Top     []sample.Logprob // most likely first
+}
+
+// Reason is why a stream ended.
+type Reason uint8
+
+const (
+	Running Reason = iota // it has not
+	Stop                  // a stop id
+	Length                // MaxTokens or the end of the context
+	Cancel                // the context ended or the stream was closed
+	Error                 // see the error of Next
+)
+
+func (r Reason) String() string {
+	return [...]string{"running", "stop", "length", "cancel", "error"}[r]
+}
+
+// Stream is the tokens of one sequence. One goroutine reads it; it must read to the end, close it or end its context.
+// The engine only appends and never waits for the reader: the buffer is bounded by MaxTokens.
+type Stream struct {
+	ctx    context.Context
+	cancel func() // tells the engine; safe to call more than once
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	buf    []Token
+	read   int // tokens of buf already given out
+	reason Reason
+	err    error
+	stopID int32
+	usage  Usage
+}
+
+// Usage is what a stream has cost so far.
+type Usage struct {
+	Prompt    int // prompt tokens
+	Generated int // tokens generated, a final stop id included
+	Submitted time.Time
+	Started   time.Time // its first step began; zero while it waits
+	First     time.Time // its first token was ready
+	Ended     time.Time
+}
+
+func newStream(ctx context.Context, prompt int) *Stream {
+	return &Stream{ctx: ctx, wake: make(chan struct{}, 1), stopID: -1,
+		usage: Usage{Prompt: prompt, Submitted: time.Now()}}
+}
+
+// Next blocks until a token is there. The stream ends with io.EOF after a stop id (which is not given out, see
+// StopID) or the last allowed token, with the context's error or context.Canceled (Close) when it was cancelled, and
+// with the failure otherwise. Tokens generated before the end come first.
+func (s *Stream) Next() (Token, error) {
+	for {
+		s.mu.Lock()
+		if s.read < len(s.buf) {
+			t := s.buf[s.read]
+			s.read++
+			s.mu.Unlock()
+			return t, nil
+		}
+		reason, err := s.reason, s.err
+		s.mu.Unlock()
+		switch {
+		case err != nil:
+			return Token{}, err
+		case reason != Running:
+			return Token{}, io.EOF
+		}
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
+			s.end(Cancel, s.ctx.Err()) // not waiting for the step to end, in which the engine will notice
+		}
+	}
+}
+
+// Finish is why the stream ended, Running if it has not.
+func (s *Stream) Finish() Reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
+}
+
+// StopID is the stop id that ended the stream, -1 if none did.
+func (s *Stream) StopID() int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopID
+}
+
+// Usage gives counts and times so far.
+func (s *Stream) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
+// Close ends the sequence if it still runs. It may be called at any time and again.
+func (s *Stream) Close() {
+	if s.end(Cancel, context.Canceled) {
+		s.cancel()
+	}
+}
+
+// start records the sequence's first step.
+func (s *Stream) start(now time.Time) {
+	s.mu.Lock()
+	s.usage.Started = now
+	s.mu.Unlock()
+}
+
+// push appends a token; a stop id is noted, not given out.
+func (s *Stream) push(t Token, stop bool, now time.Time) {
+	s.mu.Lock()
+	if s.usage.Generated++; s.usage.Generated == 1 {
+		s.usage.First = now
+	}
+	if stop {
+		s.stopID = t.ID
+	} else {
+		s.buf = append(s.buf, t)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// end sets the reason; the first one wins.
+func (s *Stream) end(r Reason, err error) bool {
+	s.mu.Lock()
+	first := s.reason == Running
+	if first {
+		s.reason, s.err, s.usage.Ended = r, err, time.Now()
+	}
+	s.mu.Unlock()
+	s.signal()
+	return first
+}
+
+func (s *Stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

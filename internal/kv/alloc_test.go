@@ -1,0 +1,129 @@
+package kv
+
+import (
+	"strings"
+	"testing"
+)
+
+func two(t *testing.T, bytes int64) *Alloc {
+	t.Helper()
+	g := Geometry{PageTokens: 4, FixedBytes: 5, Groups: []Group{{PageBytes: 10}, {Window: 6, PageBytes: 1}}}
+	a, err := NewAlloc(g, Limits{Bytes: bytes, Slots: 2, Tokens: 40, Span: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func check(t *testing.T, a *Alloc, tables []*Table, slots ...SlotID) {
+	t.Helper()
+	if err := a.Check(tables, slots); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAllocGrowTrimRelease(t *testing.T) {
+	a := two(t, 1000)
+	var x, y Table
+	s, ok := a.Slot()
+	if !ok || !a.Grow(&x, 9) || !a.Grow(&y, 4) {
+		t.Fatal("no room in an empty allocator")
+	}
+	check(t, a, []*Table{&x, &y}, s)
+	if got, want := a.InUse(), int64(5+4*11); got != want || a.PagesInUse() != 8 {
+		t.Errorf("%d bytes in %d pages, want %d in 8", got, a.PagesInUse(), want)
+	}
+	if x.Pages[0][0] == 0 || len(x.Pages[0]) != 3 {
+		t.Errorf("pages %v", x.Pages[0])
+	}
+	x.Len = 9 // the token at 9 reads 4..9: page 0 of the window group is dead
+	a.Trim(&x)
+	if x.Pages[1][0] != 0 || x.Pages[1][1] == 0 || x.Pages[0][0] == 0 {
+		t.Errorf("after Trim at 9: %v", x.Pages)
+	}
+	a.Trim(&x)
+	check(t, a, []*Table{&x, &y}, s)
+	a.Release(&x)
+	a.Release(&y)
+	a.FreeSlot(s)
+	check(t, a, nil)
+	if a.InUse() != 0 {
+		t.Errorf("%d bytes left", a.InUse())
+	}
+}
+
+// A refused Grow or Slot changes nothing.
+func TestAllocBudget(t *testing.T) {
+	a := two(t, 60)
+	var x, y Table
+	s, _ := a.Slot()
+	if !a.Grow(&x, 16) { // 5 + 44 of 60
+		t.Fatal("refused within the budget")
+	}
+	if a.Grow(&y, 5) || len(y.Pages[0]) != 0 {
+		t.Errorf("two pages granted beyond the budget: %v", y.Pages)
+	}
+	check(t, a, []*Table{&x, &y}, s)
+	if !a.Grow(&y, 4) || a.InUse() != 60 {
+		t.Errorf("one page refused, %d in use", a.InUse())
+	}
+	if _, ok := a.Slot(); ok {
+		t.Error("a slot beyond the budget")
+	}
+	check(t, a, []*Table{&x, &y}, s)
+}
+
+func TestAllocSizes(t *testing.T) {
+	a := two(t, 60)
+	// 16 tokens: 4 pages of 10, and the window's 4 of 1, and 5 fixed make 49; a fifth page would make 60.
+	if got := a.Limits().Tokens; got != 20 {
+		t.Errorf("longest sequence %d, want 20", got)
+	}
+	if c := a.Capacity(); c.Slots != 2 || c.Pages[0] != 6 || c.Pages[1] != 10 {
+		t.Errorf("capacity %+v", c)
+	}
+	g := a.Geometry()
+	if n := g.Pages(1, 1000, 8); n != 5 { // 6+8 positions touch at most 5 pages of 4
+		t.Errorf("window pages %d", n)
+	}
+	_, err := NewAlloc(g, Limits{Bytes: 15, Slots: 1, Tokens: 40, Span: 8})
+	if err == nil || !strings.Contains(err.Error(), "15 bytes are less than the 16") {
+		t.Errorf("tiny budget: %v", err)
+	}
+	if _, err = NewAlloc(g, Limits{Bytes: 1 << 20, Tokens: 40, Span: 8}); err == nil {
+		t.Error("no slots accepted")
+	}
+}
+
+// Check finds each kind of damage.
+func TestAllocCheck(t *testing.T) {
+	a := two(t, 1000)
+	var x Table
+	s, _ := a.Slot()
+	a.Grow(&x, 9)
+	for name, c := range map[string]struct {
+		tables []*Table
+		slots  []SlotID
+		want   string
+	}{
+		"leaked page":  {nil, []SlotID{s}, "leaked"},
+		"leaked slot":  {[]*Table{&x}, nil, "leaked"},
+		"shared page":  {[]*Table{&x, &x}, []SlotID{s}, "twice"},
+		"foreign page": {[]*Table{&x, {Pages: [][]PageID{{9}}}}, []SlotID{s}, "free"},
+	} {
+		if err := a.Check(c.tables, c.slots); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a.inUse++
+	if err := a.Check([]*Table{&x}, []SlotID{s}); err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("wrong sum: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a double free went unnoticed")
+		}
+	}()
+	a.FreeSlot(s)
+	a.FreeSlot(s)
+}

@@ -1,0 +1,143 @@
+// Package sample turns logits into a token: processors that edit logits, filters that drop tokens, and a draw. The
+// engine calls it once per generated token. It is pure: the same parameters, history and logits give the same token
+// whatever else runs, because randomness is a function of the seed and the token's index. It takes final numbers:
+// defaults are resolved by its callers.
+//
+// The order is that of mlx-lm: logit bias, repetition, presence and frequency penalty; then, on the untempered
+// distribution, top_p, min_p, top_k; then a draw at the temperature.
+package sample
+
+import (
+	"errors"
+	"math"
+)
+
+// Params of one sequence. The zero value is greedy decoding.
+type Params struct {
+	Temperature       float32           // 0 (or less): the most likely token; ties go to the lower id
+	TopP              float32           // keep the smallest set with at least this mass; 0 or 1: off
+	TopK              int               // keep so many; 0: off
+	MinP              float32           // drop what is less likely than MinP times the most likely; 0: off
+	RepetitionPenalty float32           // over the last RepetitionWindow tokens; 0 or 1: off
+	PresencePenalty   float32           // once for every generated token seen
+	FrequencyPenalty  float32           // for every occurrence among the generated tokens
+	Seed              uint64            // always used; callers without one draw it
+	LogitBias         map[int32]float32 // added to logits; ids outside the vocabulary have no effect
+}
+
+// RepetitionWindow is how many of the last tokens, prompt included, the repetition penalty looks at.
+const RepetitionWindow = 20
+
+// ErrLogits reports logits from which nothing can be drawn: a NaN or +Inf among them, or all of them -Inf.
+var ErrLogits = errors.New("sample: logits are not finite: the weights or the backend are broken")
+
+// Sampler is the state of one sequence: its parameters, what it has generated, and the index of the next draw.
+type Sampler struct {
+	p      Params
+	recent [RepetitionWindow]int32 // ring of the last tokens
+	seen   int                     // tokens ever put into recent
+	counts map[int32]int32         // generated tokens; nil unless a penalty needs them
+	index  uint64                  // generated tokens so far
+}
+
+// New starts a sequence after its prompt.
+func New(p Params, prompt []int32) *Sampler {
+	s := &Sampler{p: p}
+	if p.PresencePenalty != 0 || p.FrequencyPenalty != 0 {
+		s.counts = make(map[int32]int32)
+	}
+	for _, id := range prompt[max(0, len(prompt)-RepetitionWindow):] {
+		s.remember(id)
+	}
+	return s
+}
+
+func (s *Sampler) remember(id int32) {
+	s.recent[s.seen%RepetitionWindow] = id
+	s.seen++
+}
+
+// Work is scratch that the samplers of one goroutine share, so that a token costs no allocation. The zero value is
+// ready.
+type Work struct {
+	logits []float32 // edited copy
+	cands  []cand
+	sel    []cand
+}
+
+// Next draws the next token from one row of logits, which is left as it is, and remembers it. With top >= 0 it also
+// gives the logprob of the token and the top most likely ones, appended to dst. Logprobs are of the distribution
+// after the processors and before filters and temperature, as in mlx-lm.
+func (s *Sampler) Next(logits []float32, w *Work, top int, dst []Logprob) (Logprob, []Logprob, error) {
+	logits = s.process(logits, w)
+	var lse float64
+	if top >= 0 {
+		dst, lse = Top(logits, top, dst)
+		if math.IsNaN(lse) || math.IsInf(lse, 0) {
+			return Logprob{}, dst, ErrLogits
+		}
+	}
+	id, err := s.draw(logits, w)
+	if err != nil {
+		return Logprob{}, dst, err
+	}
+	s.accept(id)
+	out := Logprob{ID: id}
+	if top >= 0 {
+		out.Logprob = float32(float64(logits[id]) - lse)
+	}
+	return out, dst, nil
+}
+
+// accept books a generated token.
+func (s *Sampler) accept(id int32) {
+	s.remember(id)
+	s.index++
+	if s.counts != nil {
+		s.counts[id]++
+	}
+}
+
+// process applies the processors that are on to a copy; without any it returns logits itself.
+func (s *Sampler) process(logits []float32, w *Work) []float32 {
+	repeat := s.p.RepetitionPenalty != 0 && s.p.RepetitionPenalty != 1
+	if len(s.p.LogitBias) == 0 && !repeat && len(s.counts) == 0 {
+		return logits
+	}
+	w.logits = append(w.logits[:0], logits...)
+	addBias(w.logits, s.p.LogitBias)
+	if repeat {
+		repetition(w.logits, s.recent[:min(s.seen, RepetitionWindow)], s.p.RepetitionPenalty)
+	}
+	presence(w.logits, s.counts, s.p.PresencePenalty)
+	frequency(w.logits, s.counts, s.p.FrequencyPenalty)
+	return w.logits
+}
+
+func (s *Sampler) draw(logits []float32, w *Work) (int32, error) {
+	best, peak := argmax(logits)
+	if best < 0 {
+		return 0, ErrLogits
+	}
+	if s.p.Temperature <= 0 {
+		return best, nil
+	}
+	kept := s.keep(logits, peak, w)
+	return pick(kept, s.p.Temperature, uniform(s.p.Seed, s.index)), nil
+}
+
+// argmax gives the first largest logit, or -1 if there is none or a logit is NaN or +Inf.
+func argmax(logits []float32) (int32, float32) {
+	best, peak := int32(-1), float32(math.Inf(-1))
+	bad := false
+	for i, v := range logits {
+		if v > peak {
+			best, peak = int32(i), v
+		}
+		bad = bad || v != v
+	}
+	if bad || peak > math.MaxFloat32 {
+		return -1, peak
+	}
+	return best, peak
+}

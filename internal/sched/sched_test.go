@@ -1,0 +1,199 @@
+package sched
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/kv"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
+
+// TestScripts runs testdata/*.txt: blocks of command lines, ----, and what they print. Lines before the first command
+// that start with # are comments.
+//
+//	config chunk=512 slots=4 pages=100 context=4096 [window=128] [fixed=1000]
+//	submit NAME prompt=N max=N [score]
+//	step [end=NAME,NAME]    run one step; a sequence also ends when it has generated its max
+//	cancel NAME
+//	state
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+				t.Errorf("output differs (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// replay returns the script with the outputs its commands give now.
+func replay(t *testing.T, text string) string {
+	var sc script
+	var out []string
+	for _, block := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		commands, _, _ := strings.Cut(block, "\n----")
+		var printed []string
+		ran := false
+		for _, line := range strings.Split(commands, "\n") {
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			ran = true
+			printed = append(printed, sc.do(t, strings.Fields(line))...)
+			if sc.s != nil {
+				if err := sc.s.Check(); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+			}
+		}
+		if ran {
+			commands = strings.Join(append([]string{commands, "----"}, printed...), "\n")
+		}
+		out = append(out, commands)
+	}
+	return strings.Join(out, "\n\n") + "\n"
+}
+
+type script struct {
+	s      *Scheduler
+	alloc  *kv.Alloc
+	seqs   map[string]*Seq
+	names  map[ID]string
+	finish map[string]bool
+}
+
+func (sc *script) do(t *testing.T, words []string) []string {
+	arg := func(key string, def int) int {
+		for _, w := range words {
+			if v, ok := strings.CutPrefix(w, key+"="); ok {
+				n, err := strconv.Atoi(v)
+				if err != nil {
+					t.Fatalf("%v: %v", words, err)
+				}
+				return n
+			}
+		}
+		return def
+	}
+	switch words[0] {
+	case "config":
+		return sc.config(arg)
+	case "submit":
+		q := &Seq{ID: ID(len(sc.seqs) + 1), Prompt: arg("prompt", 0), Max: arg("max", 0),
+			Score: words[len(words)-1] == "score"}
+		sc.seqs[words[1]], sc.names[q.ID] = q, words[1]
+		sc.s.Submit(q)
+	case "cancel":
+		sc.s.Cancel(sc.seqs[words[1]])
+	case "step":
+		sc.finish = map[string]bool{}
+		for _, w := range words[1:] {
+			for _, n := range strings.Split(strings.TrimPrefix(w, "end="), ",") {
+				sc.finish[n] = true
+			}
+		}
+		return sc.step()
+	case "state":
+		r, w := sc.s.Counts()
+		return []string{fmt.Sprintf("running %d waiting %d pages %d bytes %d reserved %d",
+			r, w, sc.alloc.PagesInUse(), sc.alloc.InUse(), sc.s.reserved)}
+	default:
+		t.Fatalf("unknown command %v", words)
+	}
+	return nil
+}
+
+// config makes pages of 64 tokens that cost 64 bytes in group 0 and as much in a window group.
+func (sc *script) config(arg func(string, int) int) []string {
+	g := kv.Geometry{PageTokens: 64, FixedBytes: int64(arg("fixed", 0)), Groups: []kv.Group{{PageBytes: 64}}}
+	if w := arg("window", 0); w > 0 {
+		g.Groups = append(g.Groups, kv.Group{Window: w, PageBytes: 64})
+	}
+	a, err := kv.NewAlloc(g, kv.Limits{Bytes: int64(arg("pages", 0)) * 64, Slots: arg("slots", 1),
+		Tokens: arg("context", 1), Span: arg("chunk", 1)})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	*sc = script{s: New(Config{Chunk: arg("chunk", 1)}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}}
+	return []string{fmt.Sprintf("context %d capacity %v", a.Limits().Tokens, a.Capacity().Pages)}
+}
+
+func (sc *script) step() []string {
+	var printed []string
+	p := sc.s.Next()
+	out := make([]Outcome, len(p.Items))
+	for i, it := range p.Items {
+		q := it.Seq
+		name := sc.names[q.ID]
+		verb := "prefill"
+		if q.Known > q.Prompt {
+			verb = "decode"
+		}
+		line := fmt.Sprintf("%s %s[%d:%d]", verb, name, q.Table.Len, q.Table.Len+it.Tokens)
+		if it.First {
+			line += fmt.Sprintf(" slot %d", q.Slot)
+		}
+		switch it.Want {
+		case WantLast:
+			out[i].New = 1
+			out[i].End = q.Known+1 == q.Prompt+q.Max || sc.finish[name]
+		case WantAll:
+			line += " all"
+			out[i].End = q.Table.Len+it.Tokens == q.Prompt
+		}
+		if out[i].End {
+			line += " end"
+		}
+		printed = append(printed, line)
+	}
+	sc.s.Done(p, out)
+	if len(printed) == 0 {
+		return []string{"nothing"}
+	}
+	return printed
+}
+
+// Planning a step of sequences that decode allocates nothing but, every 64 tokens, room in a page table.
+func TestAllocs(t *testing.T) {
+	g := kv.Geometry{PageTokens: 64, Groups: []kv.Group{{PageBytes: 1}}}
+	a, err := kv.NewAlloc(g, kv.Limits{Bytes: 1 << 20, Slots: 8, Tokens: 4000, Span: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Chunk: 64}, a)
+	for i := range ID(8) {
+		s.Submit(&Seq{ID: i, Prompt: 1, Max: 3000})
+	}
+	out := make([]Outcome, 8)
+	for i := range out {
+		out[i].New = 1
+	}
+	step := func() { s.Done(s.Next(), out) }
+	step()
+	if n := testing.AllocsPerRun(50, step); n != 0 && !kv.Invariants {
+		t.Errorf("%v allocations per step", n)
+	}
+}
