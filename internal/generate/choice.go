@@ -1,0 +1,187 @@
+package generate
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+	"hearth/internal/parser"
+	"hearth/internal/tokenizer"
+)
+
+// choice turns the tokens of one sequence into events.
+//
+// Stop strings count in the answer's text alone, not in reasoning or in the arguments of calls. Special tokens are not
+// text, except those that mark reasoning and calls, which the parser has to see.
+type choice struct {
+	g     *Generator
+	r     *chat.Request
+	p     *prompt
+	index int
+	yield func(chat.Event, error) bool
+
+	dec    *tokenizer.Decoder
+	parser parser.Parser
+	stop   *stopper
+	pieces []parser.Piece
+
+	usage    chat.Usage
+	calls    int // started so far
+	complete int // of those, with an end
+	name     string
+	args     []byte
+	pending  []chat.Logprob // of tokens whose text has not gone out
+	gone     bool           // the caller wants no more events
+	hit      string         // the stop string found
+	single   bool           // the one call allowed is complete
+}
+
+func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
+	return &choice{g: g, r: r, p: p, index: index, yield: yield,
+		dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), stop: newStopper(r.Stop),
+		usage: chat.Usage{Prompt: len(p.tokens)}}
+}
+
+// run reads the stream to its end and reports whether the caller wants more.
+func (c *choice) run(s Stream) bool {
+	defer s.Close()
+	if c.p.forced != "" {
+		c.text(c.p.forced)
+	}
+	for !c.ended() {
+		t, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			c.yield(chat.Event{}, c.g.engineError(err))
+			return false
+		}
+		c.token(t)
+	}
+	if !c.ended() {
+		c.text(c.dec.Flush())
+		c.pieces = c.parser.Finish(c.pieces[:0])
+		c.emitPieces()
+	}
+	if !c.ended() {
+		c.emitText(c.stop.flush())
+	}
+	if c.gone {
+		return false
+	}
+	return c.finish(s.Finish())
+}
+
+func (c *choice) ended() bool { return c.gone || c.hit != "" || c.single }
+
+func (c *choice) token(t engine.Token) {
+	c.usage.Output++
+	before := c.parser.InReasoning()
+	tok := c.g.cfg.Tokenizer
+	name, _ := tok.Token(t.ID)
+	if !tok.Special(t.ID) || slices.Contains(c.g.family.Markers, name) {
+		if c.r.Logprobs {
+			c.pending = append(c.pending, c.logprob(t))
+		}
+		c.text(c.dec.Add(t.ID))
+	}
+	if before || c.parser.InReasoning() {
+		c.usage.Reasoning++
+	}
+}
+
+func (c *choice) logprob(t engine.Token) chat.Logprob {
+	lp := c.oneLogprob(t.ID, t.Logprob)
+	for _, alt := range t.Top {
+		lp.Top = append(lp.Top, c.oneLogprob(alt.ID, alt.Logprob))
+	}
+	return lp
+}
+
+func (c *choice) oneLogprob(id int32, p float32) chat.Logprob {
+	b := c.g.cfg.Tokenizer.Bytes(id)
+	return chat.Logprob{Token: strings.ToValidUTF8(string(b), "\uFFFD"), ID: id, Bytes: slices.Clone(b), Logprob: float64(p)}
+}
+
+// text hands decoded text to the parser and what comes out to the caller.
+func (c *choice) text(s string) {
+	if s == "" {
+		return
+	}
+	c.pieces = c.parser.Feed(c.pieces[:0], s)
+	c.emitPieces()
+}
+
+func (c *choice) emitPieces() {
+	for _, p := range c.pieces {
+		if c.ended() {
+			return
+		}
+		if p.Kind == parser.Text {
+			out, hit := c.stop.feed(p.Text)
+			c.emitText(out)
+			c.hit = hit
+			continue
+		}
+		c.emitText(c.stop.flush())
+		switch p.Kind {
+		case parser.Reasoning:
+			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text, Logprobs: c.takeLogprobs()})
+		case parser.ToolStart:
+			c.name, c.args, c.pending = p.Text, nil, nil
+			c.calls++
+			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{Name: c.name}})
+		case parser.ToolArgs:
+			c.args = append(c.args, p.Text...)
+			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
+		case parser.ToolEnd:
+			c.pending = nil
+			c.complete++
+			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
+				Call: &chat.ToolCall{Name: c.name, Arguments: json.RawMessage(c.args)}})
+			c.single = c.r.Choice.Single || c.p.forced != "" && c.r.Choice.Kind == chat.ChoiceNamed
+		}
+	}
+}
+
+func (c *choice) takeLogprobs() []chat.Logprob {
+	l := c.pending
+	c.pending = nil
+	return l
+}
+
+func (c *choice) emitText(s string) {
+	if s != "" {
+		c.emit(chat.Event{Kind: chat.EventText, Text: s, Logprobs: c.takeLogprobs()})
+	}
+}
+
+func (c *choice) emit(e chat.Event) {
+	e.Choice = c.index
+	if !c.gone {
+		c.gone = !c.yield(e, nil)
+	}
+}
+
+// finish says why the choice ended. A call that was cut short is not a reason to call tools.
+func (c *choice) finish(r engine.Reason) bool {
+	e := chat.Event{Kind: chat.EventFinish, Usage: &c.usage, Finish: chat.FinishStop}
+	if r == engine.Stop && c.hit == "" && !c.single {
+		c.usage.Output++ // the stop id, which is generated but not given out
+	}
+	switch {
+	case c.hit != "":
+		e.Finish, e.Stop = chat.FinishStopText, c.hit
+	case r == engine.Length && !c.single:
+		e.Finish = chat.FinishLength
+	case c.complete > 0:
+		e.Finish = chat.FinishToolCalls
+	}
+	c.emit(e)
+	return !c.gone
+}

@@ -1,0 +1,204 @@
+// Package generate is the text side of a local model. It implements chat.Generator over an engine: a request becomes
+// template variables, text, token ids; the tokens that come back become text, reasoning and tool calls again.
+//
+// Package catalog makes one Generator per loaded model and the protocols call it. It never sees JSON of a protocol or
+// arrays of a backend, and it starts no goroutines: a reply is pulled by whoever ranges over it.
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+	"hearth/internal/jinja"
+	"hearth/internal/parser"
+	"hearth/internal/tokenizer"
+)
+
+// Engine is what generate needs of an engine; Over makes one of *engine.Engine.
+type Engine interface {
+	Submit(ctx context.Context, p engine.Prompt) (Stream, error)
+	// Context is the most tokens, prompt and answer together, that a request can have.
+	Context() int
+}
+
+// Stream is the tokens of one sequence, as *engine.Stream gives them.
+type Stream interface {
+	Next() (engine.Token, error)
+	Finish() engine.Reason
+	Close()
+}
+
+// Over adapts an engine.
+func Over(e *engine.Engine) Engine { return adapter{e} }
+
+type adapter struct{ *engine.Engine }
+
+func (a adapter) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
+	s, err := a.Engine.Submit(ctx, p)
+	if err != nil { // not s: a nil *engine.Stream is no nil Stream
+		return nil, err
+	}
+	return s, nil
+}
+
+// Config is what a Generator is made of. Load fills in everything that comes from the model's folder.
+type Config struct {
+	Info       chat.Model // ID, Path, Created; the rest New fills in
+	Engine     Engine
+	Tokenizer  *tokenizer.Tokenizer
+	Template   *Template
+	StopIDs    []int32       // end a turn
+	Generation chat.Sampling // generation_config.json
+
+	Defaults chat.Sampling // configured; they come before Generation
+	Thinking chat.Toggle   // for requests that do not say
+	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
+	MaxTokens int
+	Limits    jinja.Limits // of the template
+}
+
+// Generator is a chat.Generator for one local model, safe for concurrent use.
+type Generator struct {
+	cfg      Config
+	family   *parser.Family
+	guard    *guard
+	asList   bool // the template wants content as a list of parts
+	sampling chat.Sampling
+}
+
+var _ chat.Generator = (*Generator)(nil)
+
+// New checks the template by a trial run and makes a Generator.
+func New(cfg Config) (*Generator, error) {
+	if cfg.Engine == nil || cfg.Tokenizer == nil || cfg.Template == nil {
+		return nil, errors.New("make generator: engine, tokenizer and template are needed")
+	}
+	g := &Generator{cfg: cfg}
+	src := cfg.Template.Source()
+	g.family = parser.Choose(parser.Evidence{
+		Template: src,
+		HasToken: func(s string) bool { _, ok := cfg.Tokenizer.ID(s); return ok },
+	})
+	g.guard = newGuard(cfg.Tokenizer, g.family.Markers)
+	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
+	g.cfg.Info.Context = cfg.Engine.Context()
+	g.cfg.Info.Tools = cfg.Template.mentions("tools")
+	g.cfg.Info.Thinking = g.family.Open != "" && strings.Contains(src, g.family.Close) || cfg.Template.mentions("enable_thinking")
+	asList, err := cfg.Template.wantsList(cfg.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("make generator: %w", err)
+	}
+	g.asList = asList
+	return g, nil
+}
+
+// Model describes the model.
+func (g *Generator) Model() chat.Model { return g.cfg.Info }
+
+// Format names the output format that the template and the vocabulary point to.
+func (g *Generator) Format() string { return g.family.Name }
+
+// Count returns the length of the prompt in tokens.
+func (g *Generator) Count(_ context.Context, r *chat.Request) (int, error) {
+	p, err := g.prompt(r)
+	if err != nil {
+		return 0, err
+	}
+	return len(p.tokens), nil
+}
+
+// Render returns the text of the prompt.
+func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
+	p, err := g.prompt(r)
+	if err != nil {
+		return "", err
+	}
+	return p.text, nil
+}
+
+// Generate starts the reply. The prompt is rendered, counted against the context and queued before it returns; the
+// events then come as the caller asks for them. Several choices decode together and are told one after the other.
+func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
+	p, err := g.prompt(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.fits(len(p.tokens), r.MaxTokens); err != nil {
+		return nil, err
+	}
+	maxTokens := r.MaxTokens
+	if maxTokens == 0 {
+		maxTokens = g.cfg.MaxTokens
+	}
+	n := max(r.N, 1)
+	logprobs := -1
+	if r.Logprobs {
+		logprobs = r.TopLogprobs
+	}
+	params := params(overlay(r.Sampling, g.sampling))
+	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
+		params.Seed = rand.Uint64()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	streams := make([]Stream, n)
+	for i := range streams {
+		s, err := g.cfg.Engine.Submit(ctx, engine.Prompt{
+			Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs})
+		if err != nil {
+			cancel()
+			return nil, g.engineError(err)
+		}
+		streams[i] = s
+		params.Seed++
+	}
+	return func(yield func(chat.Event, error) bool) {
+		defer cancel()
+		if !yield(chat.Event{Kind: chat.EventStart, Usage: &chat.Usage{Prompt: len(p.tokens)}}, nil) {
+			return
+		}
+		for i, s := range streams {
+			c := newChoice(g, r, p, i, yield)
+			if !c.run(s) {
+				return
+			}
+		}
+	}, nil
+}
+
+// fits refuses a prompt that leaves no room, or less than was asked for.
+func (g *Generator) fits(tokens, maxTokens int) error {
+	limit := g.cfg.Engine.Context()
+	switch {
+	case tokens >= limit:
+		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: tokens, MaxTokens: maxTokens, Limit: limit - 1,
+			Msg: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit-1)}
+	case tokens+maxTokens > limit:
+		return &chat.Error{Kind: chat.ContextLength, Param: "max_tokens", Tokens: tokens, MaxTokens: maxTokens, Limit: limit,
+			Msg: fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
+				tokens, maxTokens, limit)}
+	}
+	return nil
+}
+
+// engineError says what an engine's refusal means to the client.
+func (g *Generator) engineError(err error) error {
+	var long *engine.TooLongError
+	var full *engine.QueueFullError
+	switch {
+	case errors.As(err, &long):
+		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: long.Tokens, Limit: long.Max, Msg: long.Error(), Err: err}
+	case errors.As(err, &full):
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Err: err,
+			Msg: fmt.Sprintf("the server is busy: %d requests run and %d wait; try again later", full.Running, full.Waiting)}
+	case errors.Is(err, engine.ErrClosed):
+		return &chat.Error{Kind: chat.Overloaded, Msg: "the server is shutting down", RetryAfter: 5 * time.Second, Err: err}
+	}
+	return chat.AsError(err)
+}

@@ -1,0 +1,146 @@
+package generate
+
+import (
+	"slices"
+	"strings"
+
+	"hearth/internal/jinja"
+	"hearth/internal/tokenizer"
+)
+
+// guard keeps the text of a request from forging special tokens such as <|im_start|>.
+//
+// The reference tokenises the rendered prompt as one string, in which a special token counts wherever it stands. For
+// requests without the text of a special token guard does exactly that. In others it wraps each such text in private
+// marks before rendering; afterwards the marks are taken out again and what was between them is encoded as ordinary
+// text. The rendered text is the same either way, unless a template compares content with special tokens.
+// Markers of the output format (<think>, <tool_call>) are left alone: templates look for them in earlier turns.
+type guard struct {
+	tok     *tokenizer.Tokenizer
+	texts   []string // of the special tokens, longest first
+	wrapper *strings.Replacer
+}
+
+// The marks are private-use characters; requests lose them if they hold any.
+const (
+	markOpen  = "\uE010"
+	markClose = "\uE011"
+)
+
+func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
+	g := &guard{tok: tok}
+	for id := range int32(tok.Size()) {
+		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
+			g.texts = append(g.texts, s)
+		}
+	}
+	slices.SortFunc(g.texts, func(a, b string) int { return len(b) - len(a) })
+	pairs := []string{markOpen, "", markClose, ""}
+	for _, s := range g.texts {
+		pairs = append(pairs, s, markOpen+s+markClose)
+	}
+	g.wrapper = strings.NewReplacer(pairs...)
+	return g
+}
+
+// mark wraps special tokens in every string of the client's variables, except the special tokens the template gets by
+// name and the names of keys. It reports whether there were any.
+func (g *guard) mark(vars *jinja.Dict) bool {
+	marked := false
+	for _, k := range vars.Keys() {
+		if slices.Contains(tokenNames, k) {
+			continue
+		}
+		v, _ := vars.Get(k)
+		if w, changed := g.wrap(v); changed {
+			vars.Set(k, w)
+			marked = true
+		}
+	}
+	return marked
+}
+
+// wrap returns v with its strings wrapped; values without special tokens are shared, not copied.
+func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
+	switch x := v.(type) {
+	case string:
+		if !g.touches(x) {
+			return v, false
+		}
+		return g.wrapper.Replace(x), true
+	case *jinja.List:
+		var out []jinja.Value
+		for i, e := range x.Items {
+			if w, changed := g.wrap(e); changed {
+				if out == nil {
+					out = slices.Clone(x.Items)
+				}
+				out[i] = w
+			}
+		}
+		if out != nil {
+			return jinja.NewList(out...), true
+		}
+	case *jinja.Dict:
+		var out *jinja.Dict
+		for _, k := range x.Keys() {
+			e, _ := x.Get(k)
+			if w, changed := g.wrap(e); changed {
+				if out == nil {
+					out = x.Clone()
+				}
+				out.Set(k, w)
+			}
+		}
+		if out != nil {
+			return out, true
+		}
+	}
+	return v, false
+}
+
+func (g *guard) touches(s string) bool {
+	if strings.Contains(s, markOpen) || strings.Contains(s, markClose) {
+		return true
+	}
+	for _, t := range g.texts {
+		if strings.Contains(s, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// plain encodes text in which special tokens are the template's.
+func (g *guard) plain(text string) []int32 {
+	return g.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true})
+}
+
+// encode encodes marked text: what stands between marks as ordinary text. A template may have separated a pair of marks
+// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token.
+func (g *guard) encode(text string) []int32 {
+	var ids []int32
+	for text != "" {
+		i := strings.IndexAny(text, markOpen+markClose)
+		if i < 0 {
+			return append(ids, g.plain(text)...)
+		}
+		if i > 0 {
+			ids = append(ids, g.plain(text[:i])...)
+		}
+		isOpen := strings.HasPrefix(text[i:], markOpen)
+		text = text[i+len(markOpen):]
+		if !isOpen {
+			continue
+		}
+		if s, rest, ok := strings.Cut(text, markClose); ok && slices.Contains(g.texts, s) {
+			ids = append(ids, g.tok.Encode(s, tokenizer.EncodeOptions{})...)
+			text = rest
+		}
+	}
+	return ids
+}
+
+var unmarker = strings.NewReplacer(markOpen, "", markClose, "")
+
+func (g *guard) unmark(text string) string { return unmarker.Replace(text) }

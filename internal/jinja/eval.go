@@ -1,0 +1,464 @@
+package jinja
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// function is a callable: a method bound to its object or a global.
+type function struct {
+	name string
+	call func(r *renderer, a *args) Value
+}
+
+// args are a call's arguments, keyword ones in the order they were written.
+type args struct {
+	pos   []Value
+	named []namedArg
+}
+
+type namedArg struct {
+	name string
+	val  Value
+}
+
+func (a *args) set(name string, v Value) { a.named = append(a.named, namedArg{name, v}) }
+
+// get returns argument i, known to keyword callers by name, or def.
+func (a *args) get(i int, name string, def Value) Value {
+	if i >= 0 && i < len(a.pos) {
+		return a.pos[i]
+	}
+	for _, k := range a.named {
+		if k.name == name {
+			return k.val
+		}
+	}
+	return def
+}
+
+// need is get for an argument that must be there.
+func (a *args) need(r *renderer, i int, name string) Value {
+	v := a.get(i, name, r)
+	if v == Value(r) {
+		r.fail("missing argument '%s'", name)
+	}
+	return v
+}
+
+// atMost refuses more than n positional arguments and keywords other than names.
+func (a *args) atMost(r *renderer, n int, names ...string) {
+	if len(a.pos) > n {
+		r.fail("takes at most %d argument(s), got %d", n, len(a.pos))
+	}
+	for _, k := range a.named {
+		known := false
+		for i, name := range names {
+			known = known || name == k.name && i >= len(a.pos)
+		}
+		if !known {
+			r.fail("got an unexpected keyword argument '%s'", k.name)
+		}
+	}
+}
+
+func (r *renderer) eval(e expr, s *scope) Value {
+	r.step()
+	switch e := e.(type) {
+	case *constExpr:
+		return e.value
+	case *nameExpr:
+		return r.lookup(e.name, s)
+	case *listExpr:
+		items := r.evalAll(e.items, s)
+		if e.tuple {
+			return Tuple(items)
+		}
+		return &List{items}
+	case *dictExpr:
+		d := NewDict()
+		for i := range e.keys {
+			k := r.eval(e.keys[i], s)
+			r.setKey(d, k, r.eval(e.values[i], s))
+		}
+		return d
+	case *attrExpr:
+		o := r.eval(e.obj, s)
+		r.line = e.exprLine()
+		return r.attr(o, e.name)
+	case *itemExpr:
+		o := r.eval(e.obj, s)
+		if sl, ok := e.key.(*sliceExpr); ok {
+			return r.slice(o, sl, s)
+		}
+		k := r.eval(e.key, s)
+		r.line = e.exprLine()
+		return r.item(o, k)
+	case *callExpr:
+		fn := r.eval(e.fn, s)
+		a := r.args(e.args, s)
+		r.line = e.exprLine()
+		return r.call(fn, a)
+	case *filterExpr:
+		v := r.eval(e.obj, s)
+		a := r.args(e.args, s)
+		r.line = e.exprLine()
+		return r.filter(e.name, v, a)
+	case *testExpr:
+		v := r.eval(e.obj, s)
+		a := r.args(e.args, s)
+		r.line = e.exprLine()
+		return r.test(e.name, v, a)
+	}
+	return r.evalOperator(e, s)
+}
+
+func (r *renderer) evalOperator(e expr, s *scope) Value {
+	switch e := e.(type) {
+	case *logicExpr:
+		if a := r.eval(e.a, s); truth(a) != e.and {
+			return a
+		}
+		return r.eval(e.b, s)
+	case *condExpr:
+		switch {
+		case truth(r.eval(e.cond, s)):
+			return r.eval(e.then, s)
+		case e.orElse == nil:
+			return undefined{"the inline if-expression evaluated to false and no else section was defined"}
+		}
+		return r.eval(e.orElse, s)
+	case *unaryExpr:
+		a := r.eval(e.a, s)
+		if e.op == '!' {
+			return !truth(a)
+		}
+		r.line = e.exprLine()
+		return r.sign(e.op, a)
+	case *binExpr:
+		a := r.eval(e.a, s)
+		b := r.eval(e.b, s)
+		r.line = e.exprLine()
+		return r.binary(e.op, a, b)
+	case *concatExpr:
+		var b strings.Builder
+		for _, item := range e.items {
+			b.WriteString(str(r.eval(item, s)))
+			r.checkSize(b.Len())
+		}
+		r.made(b.Len())
+		return b.String()
+	case *compareExpr:
+		a := r.eval(e.first, s)
+		for i, op := range e.ops {
+			b := r.eval(e.rest[i], s)
+			r.line = e.exprLine()
+			if !r.compare(op, a, b) {
+				return false
+			}
+			a = b
+		}
+		return true
+	case *sliceExpr:
+		r.line = e.exprLine()
+		r.fail("a slice cannot be part of a tuple of subscripts")
+	}
+	panic(fmt.Sprintf("jinja: unknown expression %T", e))
+}
+
+func (r *renderer) evalAll(es []expr, s *scope) []Value {
+	vs := make([]Value, len(es))
+	for i, e := range es {
+		vs[i] = r.eval(e, s)
+	}
+	return vs
+}
+
+func (r *renderer) lookup(name string, s *scope) Value {
+	if v, ok := s.get(name); ok {
+		return v
+	}
+	if g, ok := globals[name]; ok {
+		return g
+	}
+	return undefined{"'" + name + "' is undefined"}
+}
+
+func (r *renderer) setKey(d *Dict, k, v Value) {
+	h, ok := hashKey(k, maxValueDepth)
+	if !ok {
+		r.fail("unhashable type: '%s'", typeName(k))
+	}
+	d.set(k, h, v)
+}
+
+func (r *renderer) args(e argExprs, s *scope) *args {
+	a := &args{pos: r.evalAll(e.list, s)}
+	for i, name := range e.names {
+		a.set(name, r.eval(e.values[i], s))
+	}
+	if e.star != nil {
+		a.pos = append(a.pos, r.iterate(r.eval(e.star, s))...)
+	}
+	if e.star2 != nil {
+		d, ok := r.eval(e.star2, s).(*Dict)
+		if !ok {
+			r.fail("argument after ** must be a mapping")
+		}
+		for _, en := range d.entries {
+			k, ok := asString(en.key)
+			if !ok {
+				r.fail("keywords must be strings")
+			}
+			a.set(k, en.val)
+		}
+	}
+	return a
+}
+
+func (r *renderer) call(fn Value, a *args) Value {
+	switch fn := fn.(type) {
+	case *function:
+		return fn.call(r, a)
+	case *macro:
+		return fn.call(r, a)
+	case *loopState:
+		a.atMost(r, 1, "iterable")
+		return fn.recurse(a.need(r, 0, "iterable"))
+	case undefined:
+		r.failUndefined(fn)
+	}
+	r.fail("'%s' object is not callable", typeName(fn))
+	return nil
+}
+
+// iterate returns what a loop over v sees. A generator is used up by it.
+func (r *renderer) iterate(v Value) []Value {
+	if items, ok := sequence(v); ok {
+		return items
+	}
+	switch x := v.(type) {
+	case *Dict:
+		return x.keys()
+	case view:
+		return x.items
+	case undefined:
+		return nil
+	case string, Markup:
+		s, _ := asString(x)
+		r.made(16 * len(s))
+		items := make([]Value, 0, utf8.RuneCountInString(s))
+		for _, c := range s {
+			items = append(items, string(c))
+		}
+		return items
+	case rangeValue:
+		items := make([]Value, x.len())
+		for i := range items {
+			items[i] = x.start + int64(i)*x.step
+		}
+		r.made(16 * len(items))
+		return items
+	case *generator:
+		var items []Value
+		for v, ok := x.next(); ok; v, ok = x.next() {
+			r.step()
+			items = append(items, v)
+		}
+		return items
+	}
+	r.fail("'%s' object is not iterable", typeName(v))
+	return nil
+}
+
+func (d *Dict) keys() []Value {
+	ks := make([]Value, len(d.entries))
+	for i := range d.entries {
+		ks[i] = d.entries[i].key
+	}
+	return ks
+}
+
+// item is obj[key]: the item, else the attribute of that name, else undefined.
+func (r *renderer) item(o, k Value) Value {
+	switch x := o.(type) {
+	case *Dict:
+		if h, ok := hashKey(k, maxValueDepth); ok {
+			if i := x.find(h); i >= 0 {
+				return x.entries[i].val
+			}
+		}
+	case *List, Tuple:
+		items, _ := sequence(x)
+		if i, ok := index(k, int64(len(items))); ok {
+			return items[i]
+		}
+	case string, Markup:
+		s, _ := asString(x)
+		if v, ok := runeAt(s, k); ok {
+			return v
+		}
+	case rangeValue:
+		if i, ok := index(k, x.len()); ok {
+			return x.start + i*x.step
+		}
+	case undefined:
+		r.failUndefined(x)
+	}
+	name, ok := asString(k)
+	if !ok {
+		return undefined{objectName(o) + " has no element " + repr(k)}
+	}
+	if v, ok := r.method(o, name); ok {
+		return v
+	}
+	return missingAttr(o, name)
+}
+
+// index resolves a possibly negative index into n items.
+func index(k Value, n int64) (int64, bool) {
+	i, ok := asInt(k)
+	if i < 0 {
+		i += n
+	}
+	return i, ok && i >= 0 && i < n
+}
+
+func runeAt(s string, k Value) (Value, bool) {
+	i, ok := index(k, int64(utf8.RuneCountInString(s)))
+	if !ok {
+		return nil, false
+	}
+	for _, c := range s {
+		if i == 0 {
+			return string(c), true
+		}
+		i--
+	}
+	return nil, false
+}
+
+// attr is obj.name: the attribute, else the item of that name, else undefined. So a dict's methods win over its keys.
+func (r *renderer) attr(o Value, name string) Value {
+	if u, ok := o.(undefined); ok {
+		r.failUndefined(u)
+	}
+	if v, ok := r.method(o, name); ok {
+		return v
+	}
+	if d, ok := o.(*Dict); ok {
+		if v, ok := d.Get(name); ok {
+			return v
+		}
+	}
+	return missingAttr(o, name)
+}
+
+func missingAttr(o Value, name string) undefined {
+	return undefined{fmt.Sprintf("'%s' has no attribute '%s'", objectName(o), name)}
+}
+
+// objectName is how the reference names an object in errors.
+func objectName(o Value) string {
+	switch o.(type) {
+	case nil:
+		return "None"
+	case *namespace:
+		return "jinja2.utils.Namespace object"
+	}
+	return typeName(o) + " object"
+}
+
+// slice is obj[start:stop:step].
+func (r *renderer) slice(o Value, e *sliceExpr, s *scope) Value {
+	var bounds [3]*int64
+	for i, b := range []expr{e.start, e.stop, e.step} {
+		if b == nil {
+			continue
+		}
+		v := r.eval(b, s)
+		if v == nil {
+			continue
+		}
+		n, ok := asInt(v)
+		if !ok {
+			if u, isUndefined := v.(undefined); isUndefined {
+				r.failUndefined(u)
+			}
+			return undefined{"slice indices must be integers or None"}
+		}
+		bounds[i] = &n
+	}
+	r.line = e.exprLine()
+	if bounds[2] != nil && *bounds[2] == 0 {
+		r.fail("slice step cannot be zero")
+	}
+	switch x := o.(type) {
+	case string, Markup:
+		text, _ := asString(x)
+		r.made(len(text))
+		runes := []rune(text)
+		var b strings.Builder
+		eachIndex(len(runes), bounds, func(i int) { b.WriteRune(runes[i]) })
+		return like(x, b.String())
+	case *List, Tuple:
+		items, _ := sequence(x)
+		var out []Value
+		eachIndex(len(items), bounds, func(i int) { out = append(out, items[i]) })
+		r.made(16 * len(out))
+		if _, ok := x.(Tuple); ok {
+			return Tuple(out)
+		}
+		return &List{out}
+	case rangeValue:
+		var out []Value
+		eachIndex(int(x.len()), bounds, func(i int) { out = append(out, x.start+int64(i)*x.step) })
+		return &List{out}
+	case undefined:
+		r.failUndefined(x)
+	}
+	return undefined{objectName(o) + " cannot be sliced"}
+}
+
+// eachIndex calls f with every index that the slice bounds select from n items, as Python counts them.
+func eachIndex(n int, bounds [3]*int64, f func(int)) {
+	step := int64(1)
+	if bounds[2] != nil {
+		step = *bounds[2]
+	}
+	first, last := int64(0), int64(n) // of valid bounds: for a negative step both one lower
+	lo, hi := first, last
+	if step < 0 {
+		first, last = -1, int64(n)-1
+		lo, hi = last, first
+	}
+	clamp := func(p *int64, def int64) int64 {
+		if p == nil {
+			return def
+		}
+		v := *p
+		if v < 0 {
+			v += int64(n)
+		}
+		return min(max(v, first), last)
+	}
+	lo, hi = clamp(bounds[0], lo), clamp(bounds[1], hi)
+	if step > 0 {
+		for i := lo; i < hi; {
+			f(int(i))
+			if step >= hi-i {
+				return
+			}
+			i += step
+		}
+		return
+	}
+	for i := lo; i > hi; {
+		f(int(i))
+		if step <= hi-i {
+			return
+		}
+		i += step
+	}
+}

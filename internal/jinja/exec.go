@@ -1,0 +1,357 @@
+package jinja
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scope is a level of variables. Loops, macros, with and set blocks open one; if does not, as in Jinja.
+type scope struct {
+	vars map[string]Value
+	up   *scope
+}
+
+func (s *scope) get(name string) (Value, bool) {
+	for ; s != nil; s = s.up {
+		if v, ok := s.vars[name]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func (s *scope) set(name string, v Value) {
+	if s.vars == nil {
+		s.vars = make(map[string]Value, 4)
+	}
+	s.vars[name] = v
+}
+
+// renderer is the state of one Render.
+type renderer struct {
+	limits Limits
+	now    func() time.Time
+	out    *strings.Builder
+	steps  int // left
+	depth  int // macro calls and recursive loops we are in
+	line   int // of the node being worked on
+}
+
+// control says how a list of statements ended.
+type control uint8
+
+const (
+	done control = iota
+	broke
+	continued
+)
+
+func (r *renderer) throw(kind Kind, format string, args ...any) {
+	panic(&Error{Kind: kind, Line: r.line, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (r *renderer) fail(format string, args ...any) { r.throw(Runtime, format, args...) }
+
+// failUndefined is the error of using an undefined value for anything but printing, testing and looping.
+func (r *renderer) failUndefined(u undefined) { r.throw(Runtime, "%s", u.msg) }
+
+// step counts a unit of work.
+func (r *renderer) step() {
+	if r.steps--; r.steps < 0 {
+		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
+	}
+}
+
+// checkSize refuses strings and lists over the output limit; n is in bytes.
+func (r *renderer) checkSize(n int) {
+	if n > r.limits.Output {
+		r.throw(Limit, "text over %d bytes", r.limits.Output)
+	}
+}
+
+// made accounts for a string or list of n bytes that the template made, and returns nothing but work left to do.
+func (r *renderer) made(n int) {
+	r.checkSize(n)
+	if r.steps -= n >> 10; r.steps < 0 {
+		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
+	}
+}
+
+func (r *renderer) descend() {
+	if r.depth++; r.depth > r.limits.Depth {
+		r.throw(Limit, "nested deeper than %d calls", r.limits.Depth)
+	}
+}
+
+func (r *renderer) write(s string) {
+	r.checkSize(r.out.Len() + len(s))
+	r.out.WriteString(s)
+}
+
+// capture runs f with the output going into a string.
+func (r *renderer) capture(f func()) string {
+	outer := r.out
+	r.out = new(strings.Builder)
+	f()
+	s := r.out.String()
+	r.out = outer
+	r.made(len(s))
+	return s
+}
+
+func (r *renderer) exec(body []node, s *scope) control {
+	for _, n := range body {
+		r.line = n.nodeLine()
+		r.step()
+		if c := r.execNode(n, s); c != done {
+			return c
+		}
+	}
+	return done
+}
+
+func (r *renderer) execNode(n node, s *scope) control {
+	switch n := n.(type) {
+	case *textNode:
+		r.write(n.text)
+	case *outputNode:
+		r.write(str(r.eval(n.value, s)))
+	case *ifNode:
+		for i, c := range n.conds {
+			if truth(r.eval(c, s)) {
+				return r.exec(n.bodies[i], s)
+			}
+		}
+		return r.exec(n.orElse, s)
+	case *forNode:
+		r.loop(n, r.eval(n.iter, s), s, 0)
+	case *setNode:
+		r.assign(n.target, r.eval(n.value, s), s)
+	case *setBlockNode:
+		text := r.capture(func() { r.exec(n.body, &scope{up: s}) })
+		r.assign(n.target, r.applyFilters(n.filters, text, s), s)
+	case *filterBlockNode:
+		text := r.capture(func() { r.exec(n.body, &scope{up: s}) })
+		r.write(str(r.applyFilters(n.filters, text, s)))
+	case *macroNode:
+		s.set(n.name, &macro{n, s})
+	case *callNode:
+		args := r.args(n.call.args, s)
+		args.set("caller", &macro{n.caller, s})
+		r.write(str(r.call(r.eval(n.call.fn, s), args)))
+	case *scopeNode:
+		return r.exec(n.body, &scope{up: s})
+	case *withNode:
+		inner := &scope{up: s}
+		for i, t := range n.targets {
+			r.assign(t, r.eval(n.values[i], s), inner)
+		}
+		return r.exec(n.body, inner)
+	case *breakNode:
+		return broke
+	case *continueNode:
+		return continued
+	}
+	return done
+}
+
+func (r *renderer) applyFilters(fs []*filterExpr, v Value, s *scope) Value {
+	for _, f := range fs {
+		v = r.filter(f.name, v, r.args(f.args, s))
+	}
+	return v
+}
+
+func (r *renderer) assign(t target, v Value, s *scope) {
+	switch {
+	case t.isTuple:
+		items := r.iterate(v)
+		if len(items) != len(t.tuple) {
+			r.fail("cannot unpack %d values into %d names", len(items), len(t.tuple))
+		}
+		for i := range items {
+			r.assign(t.tuple[i], items[i], s)
+		}
+	case t.attr != "":
+		o, _ := s.get(t.name)
+		ns, ok := o.(*namespace)
+		if !ok {
+			r.fail("cannot assign attribute on non-namespace object")
+		}
+		if strings.HasPrefix(t.attr, "_") {
+			r.fail("cannot store the attribute '%s' on a namespace: names that begin with an underscore are refused", t.attr)
+		}
+		ns.attrs.Set(t.attr, v)
+	default:
+		s.set(t.name, v)
+	}
+}
+
+// loopState is the loop variable.
+type loopState struct {
+	r       *renderer
+	node    *forNode
+	scope   *scope // the loop was entered from
+	items   []Value
+	index   int // 0-based
+	depth   int // of a recursive loop, 0-based
+	changed Tuple
+	seen    bool // changed has a value
+}
+
+func (r *renderer) loop(n *forNode, over Value, s *scope, depth int) {
+	items := r.iterate(over)
+	if n.filter != nil {
+		items = r.filterItems(n, items, s)
+	}
+	if len(items) == 0 {
+		r.exec(n.orElse, &scope{up: s})
+		return
+	}
+	l := &loopState{r: r, node: n, scope: s, items: items, depth: depth}
+	for i, item := range items {
+		r.step()
+		l.index = i
+		inner := &scope{vars: make(map[string]Value, 4), up: s}
+		r.assign(n.target, item, inner)
+		inner.vars["loop"] = l
+		if r.exec(n.body, inner) == broke {
+			return
+		}
+	}
+}
+
+func (r *renderer) filterItems(n *forNode, items []Value, s *scope) []Value {
+	var kept []Value
+	for _, item := range items {
+		inner := &scope{up: s}
+		r.assign(n.target, item, inner)
+		if truth(r.eval(n.filter, inner)) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// recurse renders the loop's body over other items: loop(children).
+func (l *loopState) recurse(over Value) Value {
+	r := l.r
+	if !l.node.recursive {
+		r.fail("the loop must have the 'recursive' marker to be called recursively")
+	}
+	r.descend()
+	defer func() { r.depth-- }()
+	return r.capture(func() { r.loop(l.node, over, l.scope, l.depth+1) })
+}
+
+func (l *loopState) attr(name string) (Value, bool) {
+	n := len(l.items)
+	switch name {
+	case "index":
+		return int64(l.index + 1), true
+	case "index0":
+		return int64(l.index), true
+	case "revindex":
+		return int64(n - l.index), true
+	case "revindex0":
+		return int64(n - l.index - 1), true
+	case "first":
+		return l.index == 0, true
+	case "last":
+		return l.index == n-1, true
+	case "length":
+		return int64(n), true
+	case "depth":
+		return int64(l.depth + 1), true
+	case "depth0":
+		return int64(l.depth), true
+	case "previtem":
+		if l.index == 0 {
+			return undefined{"there is no previous item"}, true
+		}
+		return l.items[l.index-1], true
+	case "nextitem":
+		if l.index == n-1 {
+			return undefined{"there is no next item"}, true
+		}
+		return l.items[l.index+1], true
+	case "cycle":
+		return &function{"cycle", func(r *renderer, a *args) Value {
+			if len(a.pos) == 0 {
+				r.fail("no items for cycling given")
+			}
+			return a.pos[l.index%len(a.pos)]
+		}}, true
+	case "changed":
+		return &function{"changed", func(_ *renderer, a *args) Value {
+			changed := !l.seen || !equal(l.changed, Tuple(a.pos), 0)
+			l.changed, l.seen = a.pos, true
+			return changed
+		}}, true
+	}
+	return nil, false
+}
+
+// macro is a macro or the body of a call block, with the scope it was defined in.
+type macro struct {
+	def   *macroNode
+	scope *scope
+}
+
+func (m *macro) call(r *renderer, a *args) Value {
+	r.descend()
+	defer func() { r.depth-- }()
+	d := m.def
+	inner := &scope{vars: make(map[string]Value, len(d.params)+1), up: m.scope}
+	extra := a.pos[min(len(d.params), len(a.pos)):]
+	if len(extra) > 0 && !d.usesVarargs {
+		r.fail("macro '%s' takes not more than %d argument(s)", d.name, len(d.params))
+	}
+	if d.usesVarargs {
+		inner.vars["varargs"] = Tuple(extra)
+	}
+	m.bindKeywords(r, a, inner)
+	for i, p := range d.params {
+		if i < len(a.pos) {
+			inner.vars[p] = a.pos[i]
+		} else if _, ok := inner.vars[p]; !ok {
+			inner.vars[p] = m.missing(r, i, inner)
+		}
+	}
+	return r.capture(func() { r.exec(d.body, inner) })
+}
+
+// bindKeywords sets the parameters given by name, and caller and kwargs where the body mentions them.
+func (m *macro) bindKeywords(r *renderer, a *args, inner *scope) {
+	d := m.def
+	var rest *Dict
+	if d.usesKwargs {
+		rest = NewDict()
+		inner.vars["kwargs"] = rest
+	}
+	if d.usesCaller {
+		inner.vars["caller"] = undefined{"No caller defined"}
+	}
+	for _, k := range a.named {
+		i := slices.Index(d.params, k.name)
+		switch {
+		case i >= 0 && i >= len(a.pos), i < 0 && k.name == "caller" && d.usesCaller:
+			inner.vars[k.name] = k.val
+		case rest != nil:
+			rest.Set(k.name, k.val)
+		default:
+			r.fail("macro '%s' takes no keyword argument '%s'", d.name, k.name)
+		}
+	}
+}
+
+// missing is the value of a parameter that a call leaves out. Defaults see the parameters before them.
+func (m *macro) missing(r *renderer, i int, inner *scope) Value {
+	d := m.def
+	if first := len(d.params) - len(d.defaults); i >= first {
+		return r.eval(d.defaults[i-first], inner)
+	}
+	return undefined{fmt.Sprintf("parameter '%s' was not provided", d.params[i])}
+}

@@ -1,0 +1,459 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// filter is a filter's function: v|name(args).
+type filter func(r *renderer, v Value, a *args) Value
+
+func (r *renderer) filter(name string, v Value, a *args) Value {
+	f := filters[name]
+	if f == nil {
+		r.fail("no filter named '%s'", name)
+	}
+	return f(r, v, a)
+}
+
+var filters map[string]filter
+
+func init() {
+	filters = map[string]filter{
+		"abs":         absFilter,
+		"attr":        attrFilter,
+		"capitalize":  textFilter(capitalize),
+		"center":      centerFilter,
+		"count":       lengthFilter,
+		"d":           defaultFilter,
+		"default":     defaultFilter,
+		"e":           escapeFilter,
+		"escape":      escapeFilter,
+		"float":       floatFilter,
+		"forceescape": func(_ *renderer, v Value, _ *args) Value { return Markup(escapeHTML(str(v))) },
+		"format":      formatFilter,
+		"indent":      indentFilter,
+		"int":         intFilter,
+		"length":      lengthFilter,
+		"lower":       textFilter(strings.ToLower),
+		"pprint":      func(_ *renderer, v Value, _ *args) Value { return repr(v) },
+		"replace":     replaceFilter,
+		"round":       roundFilter,
+		"safe":        func(_ *renderer, v Value, _ *args) Value { return Markup(str(v)) },
+		"string":      textFilter(func(s string) string { return s }),
+		"striptags":   textFilter(stripTags),
+		"title":       textFilter(titleFilter),
+		"tojson":      tojsonFilter,
+		"trim":        trimFilter,
+		"truncate":    truncateFilter,
+		"upper":       textFilter(strings.ToUpper),
+		"urlencode":   urlencodeFilter,
+		"wordcount":   wordcountFilter,
+		"xmlattr":     xmlattrFilter,
+		"batch":       batchFilter,
+		"dictsort":    dictsortFilter,
+		"first":       firstFilter,
+		"groupby":     groupbyFilter,
+		"items":       itemsFilter,
+		"join":        joinFilter,
+		"last":        lastFilter,
+		"list":        func(r *renderer, v Value, _ *args) Value { return &List{append([]Value(nil), r.iterate(v)...)} },
+		"map":         mapFilter,
+		"max":         extremeFilter(1),
+		"min":         extremeFilter(-1),
+		"reject":      selectFilter(false, false),
+		"rejectattr":  selectFilter(false, true),
+		"reverse":     reverseFilter,
+		"select":      selectFilter(true, false),
+		"selectattr":  selectFilter(true, true),
+		"slice":       sliceFilter,
+		"sort":        sortFilter,
+		"sum":         sumFilter,
+		"unique":      uniqueFilter,
+	}
+}
+
+// textFilter makes a filter from a function of text. Markup stays Markup.
+func textFilter(f func(string) string) filter {
+	return func(r *renderer, v Value, a *args) Value {
+		a.atMost(r, 0)
+		s := f(str(v))
+		r.made(len(s))
+		return like(v, s)
+	}
+}
+
+func tojsonFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 4, "ensure_ascii", "indent", "separators", "sort_keys")
+	d := &dumper{r: r, itemSep: ", ", kSep: ": "}
+	d.ascii = truth(a.get(0, "ensure_ascii", false))
+	d.sort = truth(a.get(3, "sort_keys", false))
+	if indent := a.get(1, "indent", nil); indent != nil {
+		d.pretty, d.itemSep = true, ","
+		if s, ok := asString(indent); ok {
+			d.indent = s
+		} else {
+			d.indent = strings.Repeat(" ", r.width(indent))
+		}
+	}
+	if sep := a.get(2, "separators", nil); sep != nil {
+		pair := r.iterate(sep)
+		if len(pair) != 2 {
+			r.fail("separators must be a pair")
+		}
+		d.itemSep, d.kSep = str(pair[0]), str(pair[1])
+	}
+	d.dump(v, 0)
+	r.made(d.b.Len())
+	return d.b.String()
+}
+
+func absFilter(r *renderer, v Value, _ *args) Value {
+	if f, ok := v.(float64); ok {
+		return math.Abs(f)
+	}
+	z, ok := asBig(v)
+	if !ok {
+		r.fail("bad operand type for abs(): '%s'", typeName(v))
+	}
+	return normInt(new(big.Int).Abs(z))
+}
+
+func attrFilter(r *renderer, v Value, a *args) Value {
+	name := str(a.need(r, 0, "name"))
+	if x, ok := r.method(v, name); ok {
+		return x
+	}
+	return missingAttr(v, name)
+}
+
+func centerFilter(r *renderer, v Value, a *args) Value {
+	return alignMethod('^')(r, str(v), &args{pos: []Value{a.get(0, "width", int64(80))}})
+}
+
+func lengthFilter(r *renderer, v Value, _ *args) Value {
+	n, ok := length(v)
+	if !ok {
+		r.fail("object of type '%s' has no len()", typeName(v))
+	}
+	return n
+}
+
+func defaultFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 2, "default_value", "boolean")
+	_, missing := v.(undefined)
+	if missing || truth(a.get(1, "boolean", false)) && !truth(v) {
+		return a.get(0, "default_value", "")
+	}
+	return v
+}
+
+func escapeFilter(_ *renderer, v Value, _ *args) Value {
+	if m, ok := v.(Markup); ok {
+		return m
+	}
+	return Markup(escapeHTML(str(v)))
+}
+
+func formatFilter(r *renderer, v Value, a *args) Value {
+	if len(a.named) == 0 {
+		return like(v, r.formatPercent(str(v), Tuple(a.pos)))
+	}
+	if len(a.pos) > 0 {
+		r.fail("can't handle positional and keyword arguments at the same time")
+	}
+	return like(v, r.formatPercent(str(v), r.newDict(a)))
+}
+
+func trimFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 1, "chars")
+	strip := &args{}
+	if c := a.get(0, "chars", nil); c != nil {
+		strip.pos = []Value{c}
+	}
+	return likeAll(v, stripMethod(true, true)(r, str(v), strip))
+}
+
+func replaceFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 3, "old", "new", "count")
+	n, ok := asInt(a.get(2, "count", nil))
+	if !ok {
+		n = -1
+	}
+	return r.replaceText(str(v), str(a.need(r, 0, "old")), str(a.need(r, 1, "new")), n)
+}
+
+func indentFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 3, "width", "first", "blank")
+	s, ok := asString(v)
+	if !ok {
+		if u, isUndefined := v.(undefined); isUndefined {
+			r.failUndefined(u)
+		}
+		r.fail("cannot indent '%s'", typeName(v))
+	}
+	width := a.get(0, "width", int64(4))
+	by, ok := asString(width)
+	if !ok {
+		by = strings.Repeat(" ", r.width(width))
+	}
+	blank := truth(a.get(2, "blank", false))
+	lines := splitLines(s+"\n", false)
+	r.made(len(s) + len(by)*len(lines))
+	for i, line := range lines {
+		if i > 0 && (blank || line != "") {
+			lines[i] = by + line
+		}
+	}
+	out := strings.Join(lines, "\n")
+	if truth(a.get(1, "first", false)) {
+		out = by + out
+	}
+	return like(v, out)
+}
+
+// parseInt reads an integer as Python's int(s, base) does.
+func parseInt(s string, base int) (Value, bool) {
+	s = strings.TrimFunc(s, isSpace)
+	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) > 1 || digits == "" || strings.HasPrefix(digits, "_") || strings.HasSuffix(digits, "_") ||
+		strings.Contains(digits, "__") || len(digits) > 4300 {
+		return nil, false
+	}
+	lower := strings.ToLower(digits)
+	for b, prefix := range map[int]string{2: "0b", 8: "0o", 16: "0x"} {
+		if base == b && strings.HasPrefix(lower, prefix) {
+			digits = digits[2:]
+		}
+	}
+	z, ok := new(big.Int).SetString(strings.ReplaceAll(digits, "_", ""), base)
+	if !ok {
+		return nil, false
+	}
+	if s[0] == '-' {
+		z.Neg(z)
+	}
+	return normInt(z), true
+}
+
+// parseFloat reads a float as Python's float(s) does.
+func parseFloat(s string) (float64, bool) {
+	s = strings.TrimFunc(s, isSpace)
+	if strings.ContainsAny(s, "xXpP") || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	return f, err == nil || math.IsInf(f, 0)
+}
+
+func intFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 2, "default", "base")
+	def := a.get(0, "default", int64(0))
+	base, ok := asInt(a.get(1, "base", int64(10)))
+	if !ok || base < 2 || base > 36 {
+		base = 10
+	}
+	switch x := v.(type) {
+	case undefined:
+		r.failUndefined(x)
+	case string, Markup:
+		s, _ := asString(x)
+		if i, ok := parseInt(s, int(base)); ok {
+			return i
+		}
+		if f, ok := parseFloat(s); ok && f-f == 0 {
+			return truncFloat(f)
+		}
+		return def
+	case float64:
+		if x-x != 0 {
+			if x == x {
+				r.fail("cannot convert float infinity to integer")
+			}
+			return def
+		}
+		return truncFloat(x)
+	}
+	if z, ok := asBig(v); ok {
+		return normInt(z)
+	}
+	return def
+}
+
+func truncFloat(f float64) Value {
+	z, _ := big.NewFloat(f).Int(nil)
+	return normInt(z)
+}
+
+func floatFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 1, "default")
+	if u, ok := v.(undefined); ok {
+		r.failUndefined(u)
+	}
+	if s, ok := asString(v); ok {
+		if f, ok := parseFloat(s); ok {
+			return f
+		}
+	} else if f, ok := asFloat(v); ok {
+		return f
+	}
+	return a.get(0, "default", 0.0)
+}
+
+func roundFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 2, "precision", "method")
+	prec, ok := asInt(a.get(0, "precision", int64(0)))
+	method := str(a.get(1, "method", "common"))
+	x, isNumber := asFloat(v)
+	if !ok || !isNumber {
+		r.fail("type %s doesn't define round", typeName(v))
+	}
+	prec = min(max(prec, -400), 400)
+	scale := math.Pow(10, float64(prec))
+	switch method {
+	case "ceil":
+		return math.Ceil(x*scale) / scale
+	case "floor":
+		return math.Floor(x*scale) / scale
+	case "common":
+	default:
+		r.fail("method must be common, ceil or floor")
+	}
+	if z, isInt := asBig(v); isInt { // round(int, n) stays an int
+		if prec >= 0 {
+			return normInt(z)
+		}
+		return truncFloat(math.RoundToEven(x*scale) / scale)
+	}
+	if prec < 0 {
+		return math.RoundToEven(x*scale) / scale
+	}
+	if x-x != 0 {
+		return x
+	}
+	f, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', int(prec), 64), 64) // its own output always parses
+	return f
+}
+
+// titleFilter upper-cases what follows blanks and opening brackets; unlike str.title, not what follows an apostrophe.
+func titleFilter(s string) string {
+	start := true
+	return strings.Map(func(c rune) rune {
+		if isSpace(c) || strings.ContainsRune("-({[<", c) {
+			start = true
+			return c
+		}
+		if start {
+			start = false
+			return unicode.ToUpper(c)
+		}
+		return unicode.ToLower(c)
+	}, s)
+}
+
+func stripTags(s string) string {
+	for _, mark := range [][2]string{{"<!--", "-->"}, {"<", ">"}} {
+		for i := strings.Index(s, mark[0]); i >= 0; i = strings.Index(s, mark[0]) {
+			end := strings.Index(s[i:], mark[1])
+			if end < 0 {
+				break
+			}
+			s = s[:i] + s[i+end+len(mark[1]):]
+		}
+	}
+	return strings.Join(strings.FieldsFunc(s, isSpace), " ")
+}
+
+func truncateFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 4, "length", "killwords", "end", "leeway")
+	s, end := str(v), str(a.get(2, "end", "..."))
+	n := r.width(a.get(0, "length", int64(255)))
+	leeway := 5
+	if l := a.get(3, "leeway", nil); l != nil {
+		leeway = r.width(l)
+	}
+	tail := utf8.RuneCountInString(end)
+	if n < tail {
+		r.fail("expected length >= %d, got %d", tail, n)
+	}
+	if utf8.RuneCountInString(s) <= n+leeway {
+		return s
+	}
+	s = firstRunes(s, n-tail)
+	if !truth(a.get(1, "killwords", false)) {
+		if i := strings.LastIndexByte(s, ' '); i >= 0 {
+			s = s[:i]
+		}
+	}
+	return s + end
+}
+
+func wordcountFilter(_ *renderer, v Value, _ *args) Value {
+	return int64(len(strings.FieldsFunc(str(v), func(c rune) bool {
+		return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c)
+	})))
+}
+
+func urlencodeFilter(r *renderer, v Value, _ *args) Value {
+	d, ok := v.(*Dict)
+	if _, isText := asString(v); isText || !ok && !isIterable(v) {
+		return quoteURL(str(v), "/")
+	}
+	var pairs []Value
+	if ok {
+		pairs = d.pairs()
+	} else {
+		pairs = r.iterate(v)
+	}
+	parts := make([]string, len(pairs))
+	for i, p := range pairs {
+		kv := r.iterate(p)
+		if len(kv) != 2 {
+			r.fail("urlencode needs pairs")
+		}
+		enc := func(v Value) string { return strings.ReplaceAll(quoteURL(str(v), ""), "%20", "+") }
+		parts[i] = enc(kv[0]) + "=" + enc(kv[1])
+	}
+	return r.joinStrings(parts, "&")
+}
+
+func quoteURL(s, safe string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || isDecimal(c) || strings.IndexByte("_.-~"+safe, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+func xmlattrFilter(r *renderer, v Value, a *args) Value {
+	d, ok := v.(*Dict)
+	if !ok {
+		r.fail("'%s' object has no attribute 'items'", typeName(v))
+	}
+	var parts []string
+	for _, e := range d.entries {
+		if _, missing := e.val.(undefined); missing || e.val == nil {
+			continue
+		}
+		k := str(e.key)
+		if strings.ContainsAny(k, " \t\n\f\r\v/>=") {
+			r.fail("invalid character in attribute name: %s", repr(e.key))
+		}
+		parts = append(parts, escapeHTML(k)+`="`+escapeHTML(str(e.val))+`"`)
+	}
+	out := strings.Join(parts, " ")
+	if out != "" && truth(a.get(0, "autospace", true)) {
+		out = " " + out
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+// Package jinja interprets chat templates: Jinja2 exactly as transformers' apply_chat_template configures it
+// (trim_blocks, lstrip_blocks, loop controls, the immutable sandbox, tojson through json.dumps, raise_exception,
+// strftime_now, the generation tag). What it prints must equal the reference byte for byte, because the prompt is what
+// the model was trained on and what the prefix cache is keyed by; where Python shows through (dict order, int against
+// float, repr of values, generators that are always true) it shows through here too.
+//
+// Package generate calls it, once per request. It is pure: it never logs, never reads files or the environment, and the
+// only outside fact it sees is the clock in Template.Now. Templates are untrusted input: work, nesting and output are
+// bounded by Limits, and a template cannot reach anything but the variables it is given.
+//
+// Not supported, because no loader exists for a single template: extends, include, import and self.
+package jinja
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Template is a parsed template. Its methods are safe for concurrent use.
+type Template struct {
+	name string
+	src  string
+	body []node
+
+	// Now is the clock of strftime_now; nil means time.Now. Set it before the first Render.
+	Now func() time.Time
+}
+
+// Limits bounds one Render. Zero fields mean the defaults.
+type Limits struct {
+	Steps  int // nodes evaluated, plus one per kilobyte of text made; default 10 million
+	Depth  int // nested macro calls, recursive loops and levels of a printed value; default 200
+	Output int // bytes of the result and of any single string on the way; default 64 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Steps <= 0 {
+		l.Steps = 10_000_000
+	}
+	if l.Depth <= 0 {
+		l.Depth = 200
+	}
+	if l.Output <= 0 {
+		l.Output = 64 << 20
+	}
+	return l
+}
+
+// Kind says whose fault an Error is.
+type Kind uint8
+
+const (
+	Syntax  Kind = iota // the template does not parse
+	Runtime             // the template failed on these variables, as Python would have raised
+	Raised              // the template called raise_exception: it rejects the conversation
+	Limit               // a limit was reached
+)
+
+// Error is the error of Parse and Render. Use errors.As and Kind to tell a template that refuses a conversation
+// (Raised, the request's fault) from one that is broken.
+type Error struct {
+	Kind Kind
+	Name string // of the template
+	Line int    // 1-based
+	Msg  string // for Raised, exactly the template's words
+}
+
+func (e *Error) Error() string {
+	switch e.Kind {
+	case Raised:
+		return fmt.Sprintf("template %s refuses the conversation at line %d: %s", e.Name, e.Line, e.Msg)
+	case Syntax:
+		return fmt.Sprintf("parse template %s: line %d: %s", e.Name, e.Line, e.Msg)
+	}
+	return fmt.Sprintf("render template %s: line %d: %s", e.Name, e.Line, e.Msg)
+}
+
+// Parse compiles a template; name is used in errors. The error is an *Error of kind Syntax.
+func Parse(name, src string) (t *Template, err error) {
+	defer recoverError(name, &err)
+	toks := lex(src)
+	p := &parser{toks: toks}
+	return &Template{name: name, src: src, body: p.parseTemplate()}, nil
+}
+
+// Name returns the name given to Parse.
+func (t *Template) Name() string { return t.name }
+
+// Source returns the template's text.
+func (t *Template) Source() string { return t.src }
+
+// Render runs the template over vars, whose values are those FromJSON makes. The error is an *Error.
+func (t *Template) Render(vars *Dict, limits Limits) (out string, err error) {
+	defer recoverError(t.name, &err)
+	r := &renderer{limits: limits.withDefaults(), now: t.Now, out: new(strings.Builder)}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	r.steps = r.limits.Steps
+	root := &scope{vars: make(map[string]Value, vars.Len())}
+	for i := range vars.entries {
+		if k, ok := vars.entries[i].key.(string); ok {
+			root.vars[k] = vars.entries[i].val
+		}
+	}
+	r.exec(t.body, &scope{up: root})
+	return r.out.String(), nil
+}
+
+// Inside the package errors travel as panics of type *Error, as in text/template: only Parse, Render and FromJSON, the
+// three ways in, recover them. Anything else that panics is a bug and goes on up.
+func recoverError(name string, err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case *Error:
+		p.Name = name
+		*err = p
+	default:
+		panic(p)
+	}
+}
+
+func syntaxError(line int, format string, args ...any) {
+	panic(&Error{Kind: Syntax, Line: line, Msg: fmt.Sprintf(format, args...)})
+}

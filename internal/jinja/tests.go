@@ -1,0 +1,104 @@
+package jinja
+
+import "strings"
+
+type test func(r *renderer, v Value, a *args) bool
+
+// test runs "v is name(args)".
+func (r *renderer) test(name string, v Value, a *args) bool {
+	t := tests[name]
+	if t == nil {
+		r.fail("no test named '%s'", name)
+	}
+	return t(r, v, a)
+}
+
+// isType makes a test from a predicate without arguments.
+func isType(is func(v Value) bool) test {
+	return func(r *renderer, v Value, a *args) bool {
+		a.atMost(r, 0)
+		return is(v)
+	}
+}
+
+func comparing(op string) test {
+	return func(r *renderer, v Value, a *args) bool { return r.compare(op, v, a.need(r, 0, "other")) }
+}
+
+var tests map[string]test
+
+func init() {
+	eq, ne := comparing("=="), comparing("!=")
+	lt, le, gt, ge := comparing("<"), comparing("<="), comparing(">"), comparing(">=")
+	tests = map[string]test{
+		"==": eq, "eq": eq, "equalto": eq, "!=": ne, "ne": ne,
+		"<": lt, "lt": lt, "lessthan": lt, "<=": le, "le": le,
+		">": gt, "gt": gt, "greaterthan": gt, ">=": ge, "ge": ge,
+		"defined":   isType(func(v Value) bool { _, ok := v.(undefined); return !ok }),
+		"undefined": isType(func(v Value) bool { _, ok := v.(undefined); return ok }),
+		"none":      isType(func(v Value) bool { return v == nil }),
+		"boolean":   isType(func(v Value) bool { _, ok := v.(bool); return ok }),
+		"true":      isType(func(v Value) bool { return v == true }),
+		"false":     isType(func(v Value) bool { return v == false }),
+		"integer":   isType(func(v Value) bool { return typeName(v) == "int" }),
+		"float":     isType(func(v Value) bool { return typeName(v) == "float" }),
+		"number":    isType(func(v Value) bool { _, ok := asFloat(v); return ok }),
+		"string":    isType(func(v Value) bool { _, ok := asString(v); return ok }),
+		"mapping":   isType(func(v Value) bool { _, ok := v.(*Dict); return ok }),
+		"escaped":   isType(func(v Value) bool { _, ok := v.(Markup); return ok }),
+		"lower":     isType(func(v Value) bool { s := str(v); return s == strings.ToLower(s) && s != strings.ToUpper(s) }),
+		"upper":     isType(func(v Value) bool { s := str(v); return s == strings.ToUpper(s) && s != strings.ToLower(s) }),
+		"iterable":  isType(isIterable),
+		"sequence":  isType(isSequence),
+		"callable": isType(func(v Value) bool {
+			switch v.(type) {
+			case *function, *macro, *loopState, undefined:
+				return true
+			}
+			return false
+		}),
+		"filter": func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return filters[s] != nil },
+		"test":   func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return tests[s] != nil },
+		"odd":    func(r *renderer, v Value, _ *args) bool { return equal(r.binary("%", v, int64(2)), int64(1), 0) },
+		"even":   func(r *renderer, v Value, _ *args) bool { return equal(r.binary("%", v, int64(2)), int64(0), 0) },
+		"divisibleby": func(r *renderer, v Value, a *args) bool {
+			return equal(r.binary("%", v, a.need(r, 0, "num")), int64(0), 0)
+		},
+		"in":     func(r *renderer, v Value, a *args) bool { return r.contains(a.need(r, 0, "seq"), v) },
+		"sameas": func(r *renderer, v Value, a *args) bool { return same(v, a.need(r, 0, "other")) },
+	}
+}
+
+func isIterable(v Value) bool {
+	switch v.(type) {
+	case string, Markup, *List, Tuple, *Dict, view, rangeValue, *generator, *loopState, undefined:
+		return true
+	}
+	return false
+}
+
+// isSequence is whether v has a length and can be subscribed.
+func isSequence(v Value) bool {
+	switch v.(type) {
+	case string, Markup, *List, Tuple, *Dict, rangeValue, undefined:
+		return true
+	}
+	return false
+}
+
+// same is Python's "is": identity. Equal strings and small integers count as identical, as they usually are there.
+func same(a, b Value) bool {
+	if typeName(a) != typeName(b) {
+		return false
+	}
+	switch x := a.(type) {
+	case nil, bool, int64, string, Markup, undefined:
+		return equal(a, b, 0)
+	case Tuple:
+		y := b.(Tuple)
+		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
+	case *List, *Dict, *namespace, *macro, *generator, *loopState, *function:
+		return a == b
+	}
+	return false
+}

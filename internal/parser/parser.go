@@ -1,0 +1,99 @@
+// Package parser takes a model's raw output apart, piece by piece as it is generated: text, reasoning, and tool calls
+// with their arguments. Package generate feeds it decoded text and turns the pieces into chat events.
+//
+// Every family of output formats is one file and one row in the table of Choose. A parser gives the same pieces for any
+// way the output is cut into Feeds, never lets markup through as text, never holds back more than a bounded amount, and
+// calls only tools that were declared. It knows no tokens, no templates beyond the evidence for the choice, and no
+// protocol; it never decides when generation ends.
+package parser
+
+// Kind says what a Piece is.
+type Kind uint8
+
+const (
+	Text      Kind = iota // Piece.Text is part of the answer
+	Reasoning             // Piece.Text is part of the reasoning
+	ToolStart             // a call of the tool Piece.Text begins
+	ToolArgs              // Piece.Text is a fragment of the call's arguments; together they are one JSON object
+	ToolEnd               // the call is complete; a call without a ToolEnd was cut short and must not be carried out
+)
+
+// Piece is a stretch of parsed output.
+type Piece struct {
+	Kind Kind
+	Text string
+}
+
+// Options is what a parser needs to know about the request.
+type Options struct {
+	InReasoning bool     // the prompt ends inside a reasoning block
+	Continued   bool     // the prompt ends inside the text of that block or of the answer: newlines at the start count
+	Tools       []string // names that may be called; none: markup of tool calls is plain text
+}
+
+// Parser parses one reply. It belongs to one goroutine.
+type Parser interface {
+	// Feed appends the pieces that become certain with the next stretch of output to dst. Neighbours of one kind are joined.
+	Feed(dst []Piece, output string) []Piece
+	// Finish appends what the end of the output makes of everything held back.
+	Finish(dst []Piece) []Piece
+	// InReasoning tells whether output fed now would be reasoning.
+	InReasoning() bool
+}
+
+// Family is one output format.
+type Family struct {
+	Name        string
+	Open, Close string   // tags around reasoning, "" if there are none
+	Markers     []string // all literal markers, to be decoded even where they are special tokens
+	New         func(Options) Parser
+
+	// Force returns the text that makes the model call a tool, the one of that name unless it is empty, when the prompt is
+	// continued with it; the parser is fed it as if the model had written it. Nil where the format has no such opening.
+	Force func(tool string) string
+
+	matches func(Evidence) bool
+}
+
+// joiner collects pieces, joining neighbours of one kind.
+type joiner struct {
+	pieces []Piece
+	kind   Kind
+	buf    []byte // text of the piece being made, of kind
+}
+
+func (j *joiner) add(k Kind, text string) {
+	if k == ToolStart || k == ToolEnd {
+		j.flush()
+		j.pieces = append(j.pieces, Piece{k, text})
+		return
+	}
+	if k != j.kind {
+		j.flush()
+		j.kind = k
+	}
+	j.buf = append(j.buf, text...)
+}
+
+func (j *joiner) flush() {
+	if len(j.buf) > 0 {
+		j.pieces = append(j.pieces, Piece{j.kind, string(j.buf)})
+		j.buf = j.buf[:0]
+	}
+}
+
+// take returns the pieces collected.
+func (j *joiner) take() []Piece {
+	j.flush()
+	ps := j.pieces
+	j.pieces = nil
+	return ps
+}
+
+// oneByte holds the string of every single byte.
+var oneByte = func() (t [256]string) {
+	for i := range t {
+		t[i] = string([]byte{byte(i)})
+	}
+	return t
+}()
