@@ -1,0 +1,76 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"hearth/internal/chat"
+)
+
+// keys holds digests of the accepted credentials: comparing digests takes the same time whatever the candidate's
+// length and content.
+type keys [][sha256.Size]byte
+
+func newKeys(plain []string) keys {
+	var k keys
+	for _, p := range plain {
+		if p != "" {
+			k = append(k, sha256.Sum256([]byte(p)))
+		}
+	}
+	return k
+}
+
+// accept reports whether candidate is one of the keys, comparing with all of them.
+func (k keys) accept(candidate string) bool {
+	sum := sha256.Sum256([]byte(candidate))
+	found := 0
+	for i := range k {
+		found |= subtle.ConstantTimeCompare(k[i][:], sum[:])
+	}
+	return found == 1
+}
+
+// credential returns what the client presents: x-api-key (Anthropic), which wins where several are sent, api-key
+// (Azure), or a bearer token.
+func credential(h http.Header) string {
+	for _, name := range []string{"X-Api-Key", "Api-Key"} {
+		if v := h.Get(name); v != "" {
+			return v
+		}
+	}
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	return ""
+}
+
+// checkKey refuses callers without a key, if there are any. /health and / stay open to probes.
+func (s *Server) checkKey(next http.Handler) http.Handler {
+	if len(s.keys) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" || r.URL.Path == "/health" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c := credential(r.Header)
+		switch {
+		case c == "":
+			s.unauthorized(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
+		case !s.keys.accept(c):
+			s.unauthorized(w, r, "invalid API key")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, msg string) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	s.fail(w, r, &chat.Error{Kind: chat.Unauthenticated, Msg: msg})
+}

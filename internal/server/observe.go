@@ -1,0 +1,110 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// statusGone is logged for calls whose client left before the reply began (nginx's number for it).
+const statusGone = 499
+
+// observe is the outermost handler: it gives the request its id, cleans its path, recovers from panics and writes the
+// request log.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		info := &wire.Info{RequestID: wire.NewID("req_")}
+		rec := &recorder{ResponseWriter: w}
+		rec.Header().Set("Request-Id", info.RequestID)
+		rec.Header().Set("X-Request-Id", info.RequestID)
+		r = r.WithContext(wire.WithInfo(r.Context(), info))
+		u := *r.URL
+		u.Path, u.RawPath = cleanPath(u.Path), cleanPath(u.RawPath)
+		r.URL = &u
+		defer func() {
+			p := recover()
+			if p != nil && p != http.ErrAbortHandler {
+				info.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				s.panicked(rec, r, info)
+			}
+			s.log(r, rec, info, time.Since(began))
+			if p != nil && rec.status != 0 && !rec.whole {
+				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
+			}
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// panicked answers 500 if nothing was sent yet.
+func (s *Server) panicked(rec *recorder, r *http.Request, info *wire.Info) {
+	if rec.status != 0 {
+		return
+	}
+	cause := info.Err
+	s.fail(rec, r, &chat.Error{Kind: chat.Internal, Msg: "internal error"})
+	info.Err, rec.whole = cause, true
+}
+
+func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.Duration) {
+	status := rec.status
+	if status == 0 {
+		status = http.StatusOK
+		if r.Context().Err() != nil {
+			status = statusGone
+		}
+	}
+	attrs := []slog.Attr{
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID),
+	}
+	if info.Model != "" {
+		attrs = append(attrs, slog.String("model", info.Model))
+	}
+	if u := info.Usage; u != nil {
+		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("output_tokens", u.Output))
+	}
+	level := slog.LevelInfo
+	if info.Err != nil {
+		attrs = append(attrs, slog.String("error", info.Err.Error()))
+		if status >= 500 {
+			level = slog.LevelError
+		}
+		var e *chat.Error
+		if errors.As(info.Err, &e) && e.Err != nil {
+			attrs = append(attrs, slog.String("cause", e.Err.Error()))
+		}
+	}
+	s.o.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// recorder notes the status of a reply.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	whole  bool // an error reply was written in full after a panic
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach flushing and deadlines.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

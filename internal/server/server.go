@@ -1,0 +1,213 @@
+// Package server is the HTTP front of hearth: it mounts the protocols it is given behind a request log, panic recovery,
+// the Host and Origin checks, CORS and the key check, answers /health and /, and drains on shutdown. Package cli builds
+// it and brings the listeners. What goes wrong here is answered in the shape of the protocol the caller speaks; it never
+// looks into bodies.
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// Timeouts of connections. Bodies and streams have their own (package wire); a whole reply has none.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	// terminalGrace is how long streams may take, after being told to end, to write their last events.
+	terminalGrace = 2 * time.Second
+	// DefaultDrain is how long running replies may go on after shutdown began.
+	DefaultDrain = 10 * time.Second
+)
+
+// Options configures a Server. Models, Protocols and Health are required.
+type Options struct {
+	Models    chat.Models
+	Protocols []wire.Protocol // the first one also answers callers that no protocol recognises
+
+	Keys           []string // accepted credentials; empty: no check, any or none is accepted
+	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
+	AllowedOrigins []string // besides the local ones: origins with at most one * in each, or *
+	HostNames      []string // the machine's own names; nil: what the system says
+
+	Version, Commit string
+	Health          func() Health // the state of the model and its cache; version and commit are filled in here
+
+	Log       *slog.Logger  // one line per request; nil: none
+	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
+	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
+	Drain     time.Duration // 0: DefaultDrain
+}
+
+// Health is the body of GET /health.
+type Health struct {
+	Status      string      `json:"status"` // ok, loading or draining
+	Model       string      `json:"model"`
+	Context     int         `json:"context"` // tokens
+	Thinking    Thinking    `json:"thinking"`
+	PromptCache PromptCache `json:"prompt_cache"`
+	Version     string      `json:"version"`
+	Commit      string      `json:"commit"`
+}
+
+// Thinking says whether the model reasons and whether clients get to see it.
+type Thinking struct {
+	Enabled bool `json:"enabled"`
+	Exposed bool `json:"exposed"`
+}
+
+// PromptCache is the state of the prefix cache.
+type PromptCache struct {
+	Enabled  bool  `json:"enabled"`
+	Entries  int   `json:"entries"`
+	Bytes    int64 `json:"bytes"`
+	CapBytes int64 `json:"cap_bytes"`
+	TTL      int64 `json:"ttl_ms"`
+}
+
+// Server serves the protocols over HTTP. Make it with New.
+type Server struct {
+	o        Options
+	keys     keys
+	guard    guard
+	handler  http.Handler
+	draining atomic.Bool
+}
+
+// New builds the handler chain. It panics on missing required options.
+func New(o Options) *Server {
+	if o.Models == nil || len(o.Protocols) == 0 || o.Health == nil {
+		panic("server: Options needs Models, Protocols and Health")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	if o.HostNames == nil {
+		if name, err := os.Hostname(); err == nil {
+			o.HostNames = []string{name}
+		}
+	}
+	s := &Server{o: o, keys: newKeys(o.Keys), guard: newGuard(o.AllowedHosts, o.AllowedOrigins, o.HostNames)}
+	mux := http.NewServeMux()
+	wo := wire.Options{Models: o.Models, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Version: o.Version}
+	for _, p := range o.Protocols {
+		p.Mount(mux, wo)
+	}
+	get := func(f http.HandlerFunc) http.Handler {
+		return wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: f})
+	}
+	wire.MountModels(mux, wo, s.fail)
+	mux.Handle("/health", get(s.health))
+	mux.Handle("/{$}", get(s.root))
+	mux.HandleFunc("/", s.notFound)
+	s.handler = s.observe(s.checkSource(s.checkKey(mux)))
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Serve accepts connections on all listeners until ctx ends or a listener fails. Then it refuses new connections, lets
+// running replies go on for Options.Drain, ends what still runs with an error of the protocol's own, and returns. The
+// error is that of a listener; a shutdown by ctx returns nil.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	// Requests outlive ctx by the drain, so they get a context of their own.
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	srv := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, len(listeners))
+	var wg sync.WaitGroup
+	for _, l := range listeners {
+		wg.Go(func() {
+			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.shutdown(srv, end)
+	wg.Wait()
+	return err
+}
+
+func (s *Server) shutdown(srv *http.Server, end context.CancelCauseFunc) {
+	s.draining.Store(true)
+	drain, cancel := context.WithTimeout(context.Background(), s.o.Drain)
+	defer cancel()
+	if srv.Shutdown(drain) == nil {
+		return
+	}
+	end(&chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the server is shutting down"})
+	grace, cancel := context.WithTimeout(context.Background(), terminalGrace)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		_ = srv.Close() // what did not end by now is cut
+	}
+}
+
+// fail answers with e in the caller's shape.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
+	for _, p := range s.o.Protocols {
+		if p.Speaks(r) {
+			p.WriteError(w, r, e)
+			return
+		}
+	}
+	s.o.Protocols[0].WriteError(w, r, e)
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + r.Method + " " + r.URL.Path})
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	h := s.o.Health()
+	h.Version, h.Commit = s.o.Version, s.o.Commit
+	if s.draining.Load() {
+		h.Status = "draining"
+	}
+	wire.WriteJSON(w, http.StatusOK, h)
+}
+
+func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, GET /v1/models; state: GET /health\n")
+}
+
+// cleanPath undoes what base URLs do to paths: doubled slashes, a slash at the end, the version twice.
+func cleanPath(p string) string {
+	for strings.Contains(p, "//") {
+		p = strings.ReplaceAll(p, "//", "/")
+	}
+	for strings.HasPrefix(p, "/v1/v1/") {
+		p = p[len("/v1"):]
+	}
+	if len(p) > 1 {
+		p = strings.TrimSuffix(p, "/")
+	}
+	return p
+}

@@ -1,0 +1,162 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// guard decides which Host and Origin headers may reach a server on this machine. A web page elsewhere can point a DNS
+// name of its own at 127.0.0.1 and then read the replies; it cannot choose the Host header, which is that name. It can
+// also post here from its own origin, which the browser states. So only hosts that mean this machine or its network,
+// and pages served from such hosts, are let through, unless the operator names more.
+type guard struct {
+	hosts   []string // lower case; exact, *.suffix or *
+	origins []string // lower case; at most one * each
+}
+
+func newGuard(hosts, origins, own []string) guard {
+	var g guard
+	for _, h := range hosts {
+		g.hosts = append(g.hosts, hostname(h))
+	}
+	for _, name := range own {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		short, _, _ := strings.Cut(name, ".")
+		g.hosts = append(g.hosts, name, short)
+	}
+	for _, o := range origins {
+		g.origins = append(g.origins, strings.ToLower(strings.TrimSuffix(o, "/")))
+	}
+	return g
+}
+
+// hostname is a Host header or a flag's entry without port, brackets, zone and final dot, in lower case.
+func hostname(s string) string {
+	if h, _, err := net.SplitHostPort(s); err == nil {
+		s = h
+	}
+	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(s, "."))
+}
+
+// host reports whether a Host header is let through. An empty one (HTTP/1.0) comes from no browser.
+func (g guard) host(header string) bool {
+	h := hostname(header)
+	if h == "" || local(h) {
+		return true
+	}
+	for _, pattern := range g.hosts {
+		if match(pattern, h) {
+			return true
+		}
+	}
+	return false
+}
+
+// origin reports whether pages of an Origin header may call.
+func (g guard) origin(header string) bool {
+	o := strings.ToLower(header)
+	for _, pattern := range g.origins {
+		if match(pattern, o) {
+			return true
+		}
+	}
+	u, err := url.Parse(o)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false // also "null", the origin of sandboxed pages and files
+	}
+	return g.host(u.Host)
+}
+
+// local reports hosts that only this machine or its own network can stand behind.
+func local(h string) bool {
+	if a, err := netip.ParseAddr(h); err == nil {
+		a = a.Unmap()
+		return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedNet.Contains(a)
+	}
+	if h == "localhost" {
+		return true
+	}
+	for _, suffix := range []string{".localhost", ".local", ".internal"} {
+		if strings.HasSuffix(h, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedNet is RFC 6598 space, which overlay networks give their machines.
+var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
+
+// match compares s with a pattern in which one * stands for any text that is not empty; * alone matches everything.
+func match(pattern, s string) bool {
+	if pattern == "" {
+		return false
+	}
+	before, after, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	return pattern == "*" || len(s) > len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
+}
+
+// checkSource applies the guard, answers CORS preflights and marks replies readable for the pages let through.
+func (s *Server) checkSource(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.guard.host(r.Host) {
+			s.fail(w, r, &chat.Error{Kind: chat.Forbidden, Code: "host_not_allowed",
+				Msg: "requests for host " + wire.Quote(r.Host) + " are not allowed; start hearth with --allowed-hosts " + flagValue(hostname(r.Host)) + " to allow them"})
+			return
+		}
+		origin := r.Header.Get("Origin")
+		if origin == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Add("Vary", "Origin")
+		if !s.guard.origin(origin) {
+			s.fail(w, r, &chat.Error{Kind: chat.Forbidden, Code: "origin_not_allowed",
+				Msg: "requests from web pages of " + wire.Quote(origin) + " are not allowed; start hearth with --allowed-origins " + flagValue(origin) + " to allow them"})
+			return
+		}
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, retry-after, retry-after-ms")
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			preflight(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	if want := r.Header.Get("Access-Control-Request-Headers"); want != "" {
+		h.Set("Access-Control-Allow-Headers", want)
+	}
+	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+		h.Set("Access-Control-Allow-Private-Network", "true")
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// flagValue shows a value to paste after a flag; one that is not plain is left to the reader.
+func flagValue(s string) string {
+	plain := s != "" && len(s) <= 100
+	for _, c := range s {
+		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune(".-_:/", c))
+	}
+	if !plain {
+		return "VALUE"
+	}
+	return s
+}

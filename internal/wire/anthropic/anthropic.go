@@ -1,0 +1,144 @@
+// Package anthropic is the Anthropic Messages API: it decodes /v1/messages and /v1/messages/count_tokens into
+// chat.Requests and encodes chat.Events as Anthropic's messages, streams and errors. The server mounts it; it never
+// sees tokens or templates. Shapes follow the types of the official SDKs (Python anthropic 2.11, Go anthropic-sdk-go/v2
+// 2.12). Every anthropic-version and anthropic-beta is accepted, unknown fields are ignored.
+package anthropic
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// Protocol implements wire.Protocol.
+type Protocol struct{}
+
+// Mount registers the routes.
+func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+	h := handler{Protocol: p, Options: o.WithDefaults()}
+	post := func(f http.HandlerFunc) http.Handler {
+		return wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: f})
+	}
+	wire.Handle(mux, "/messages", post(h.messages))
+	wire.Handle(mux, "/messages/count_tokens", post(h.countTokens))
+}
+
+// Speaks recognises Anthropic's clients by the header all their SDKs send, and its own paths.
+func (Protocol) Speaks(r *http.Request) bool {
+	if r.Header.Get("Anthropic-Version") != "" {
+		return true
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	return path == "/messages" || strings.HasPrefix(path, "/messages/")
+}
+
+type handler struct {
+	Protocol
+	wire.Options
+}
+
+func (h handler) messages(w http.ResponseWriter, r *http.Request) {
+	req, err := h.read(w, r)
+	if err != nil {
+		h.WriteError(w, r, err)
+		return
+	}
+	if req.stream {
+		h.Stream(w, r, &req.Request, h.WriteError, pingFrame, func(s *wire.Stream) wire.StreamEncoder {
+			return &streamEncoder{out: s, reply: h.newReply(r, req)}
+		})
+		return
+	}
+	h.Fold(w, r, &req.Request, h.WriteError, &foldEncoder{reply: h.newReply(r, req)})
+}
+
+func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
+	req, cerr := h.read(w, r)
+	if cerr != nil {
+		h.WriteError(w, r, cerr)
+		return
+	}
+	wire.InfoFrom(r.Context()).Model = req.Model
+	gen, err := h.Models.Open(r.Context(), req.Model)
+	if err != nil {
+		h.WriteError(w, r, chat.AsError(err))
+		return
+	}
+	n, err := gen.Count(r.Context(), &req.Request)
+	if err != nil {
+		h.WriteError(w, r, chat.AsError(err))
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		InputTokens int `json:"input_tokens"`
+	}{n})
+}
+
+func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *chat.Error) {
+	body, err := wire.ReadBody(w, r, h.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	return decode(body)
+}
+
+func (h handler) newReply(r *http.Request, req *request) reply {
+	return reply{
+		id: h.NewID("msg_"), model: req.Model, omitThinking: req.omitThinking, maxTokens: req.MaxTokens,
+		requestID: wire.InfoFrom(r.Context()).RequestID, newID: h.NewID,
+	}
+}
+
+// Statuses and error types by kind. https://docs.anthropic.com/en/api/errors
+var (
+	statuses = map[chat.ErrorKind]int{
+		chat.Internal: 500, chat.Invalid: 400, chat.Unauthenticated: 401, chat.Forbidden: 403, chat.NotFound: 404,
+		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 529, chat.RateLimited: 429,
+	}
+	errorTypes = map[chat.ErrorKind]string{
+		chat.Internal: "api_error", chat.Invalid: "invalid_request_error", chat.Unauthenticated: "authentication_error",
+		chat.Forbidden: "permission_error", chat.NotFound: "not_found_error", chat.TooLarge: "request_too_large",
+		chat.ContextLength: "invalid_request_error", chat.Overloaded: "overloaded_error", chat.RateLimited: "rate_limit_error",
+	}
+)
+
+type errorBody struct {
+	Type      string      `json:"type"`
+	Error     errorDetail `json:"error"`
+	RequestID string      `json:"request_id,omitempty"`
+}
+
+type errorDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+func newErrorBody(e *chat.Error, requestID string) errorBody {
+	t, ok := errorTypes[e.Kind]
+	if !ok {
+		t = "api_error"
+	}
+	return errorBody{Type: "error", Error: errorDetail{Type: t, Message: errorMessage(e)}, RequestID: requestID}
+}
+
+// errorMessage has the wording of the two overflow errors exactly as Anthropic has it: Claude Code parses them, to
+// compact the conversation on the first and to retry with a smaller max_tokens on the second.
+func errorMessage(e *chat.Error) string {
+	if e.Kind != chat.ContextLength {
+		return e.Error()
+	}
+	n, limit := strconv.Itoa(e.Tokens), strconv.Itoa(e.Limit)
+	if e.MaxTokens > 0 && e.Tokens < e.Limit {
+		return "input length and `max_tokens` exceed context limit: " + n + " + " + strconv.Itoa(e.MaxTokens) + " > " + limit +
+			", decrease input length or `max_tokens` and try again"
+	}
+	return "prompt is too long: " + n + " tokens > " + limit + " maximum"
+}
+
+// WriteError answers with e.
+func (Protocol) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
+	wire.WriteErrorBody(w, r, e, wire.Status(e, statuses), newErrorBody(e, wire.InfoFrom(r.Context()).RequestID))
+}

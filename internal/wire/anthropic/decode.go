@@ -1,0 +1,216 @@
+package anthropic
+
+import (
+	"math"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// request is a decoded call: the neutral form and what only this protocol's encoder needs.
+type request struct {
+	chat.Request
+	stream       bool
+	omitThinking bool // thinking.display is "omitted": thinking blocks come empty, their text inside the signature
+}
+
+// decode reads the body of /v1/messages or /v1/messages/count_tokens. Fields that ask for what a local server has no
+// notion of (cache_control, metadata, service_tier, context_management, container, mcp_servers, …) are ignored.
+func decode(body wire.Value) (*request, *chat.Error) {
+	d := &decoder{}
+	if !d.Want(body, wire.Object) {
+		return nil, d.Err()
+	}
+	f := wire.Index(body)
+	r := &request{stream: d.Bool(f.Get("stream"))}
+	r.Model = d.OptString(f.Get("model"))
+	if n := d.Int(f.Get("max_tokens"), 1, math.MaxInt); n != nil {
+		r.MaxTokens = *n
+	}
+	d.tools(r, f.Get("tools"))
+	d.toolChoice(r, f.Get("tool_choice"))
+	if parts := d.system(f.Get("system")); len(parts) > 0 {
+		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: parts})
+	}
+	d.messages(r, f.Get("messages"))
+	d.thinking(r, f.Get("thinking"))
+	d.outputConfig(r, f)
+	r.Stop = d.Stops(f.Get("stop_sequences"))
+	r.Sampling = chat.Sampling{
+		Temperature: d.Float(f.Get("temperature"), 0, 2),
+		TopP:        d.Float(f.Get("top_p"), 0, 1),
+		TopK:        d.Int(f.Get("top_k"), 0, math.MaxInt32),
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// decoder adds the readers of this protocol's objects.
+type decoder struct {
+	wire.Decoder
+	byName map[string]*chat.Tool
+}
+
+// tools keeps the client's own tools. Server tools (web_search_20250305, bash_20250124, …) have a versioned type and no
+// schema: nobody here could run them, so the model does not learn of them.
+func (d *decoder) tools(r *request, v wire.Value) {
+	for _, t := range d.Items(v) {
+		if !d.Want(t, wire.Object) {
+			return
+		}
+		kind := d.OptString(t.Get("type"))
+		schema := t.Get("input_schema")
+		if kind != "" && kind != "custom" && schema.Absent() {
+			continue
+		}
+		tool := chat.Tool{
+			Name: d.String(t.Get("name")), Description: d.OptString(t.Get("description")),
+			Parameters: d.ObjectRaw(schema), Strict: d.Bool(t.Get("strict")), Deferred: d.Bool(t.Get("defer_loading")),
+		}
+		if tool.Name == "" {
+			d.Fail(t.Get("name"), "must not be empty")
+		}
+		r.Tools = append(r.Tools, tool)
+	}
+	d.byName = make(map[string]*chat.Tool, len(r.Tools))
+	for i := range r.Tools {
+		d.byName[r.Tools[i].Name] = &r.Tools[i]
+	}
+}
+
+func (d *decoder) toolChoice(r *request, v wire.Value) {
+	if v.Absent() || !d.Want(v, wire.Object) {
+		return
+	}
+	switch kind := d.String(v.Get("type")); kind {
+	case "auto":
+		r.Choice.Kind = chat.ChoiceAuto
+	case "any":
+		r.Choice.Kind = chat.ChoiceRequired
+	case "none":
+		r.Choice.Kind = chat.ChoiceNone
+	case "tool":
+		name := d.String(v.Get("name"))
+		if d.byName[name] == nil {
+			d.Fail(v.Get("name"), "there is no tool named %s in tools", wire.Quote(name))
+		}
+		r.Choice.Kind, r.Choice.Name = chat.ChoiceNamed, name
+	default:
+		d.Fail(v.Get("type"), "unknown tool_choice %s: must be auto, any, tool or none", wire.Quote(kind))
+	}
+	if r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 0 {
+		d.Fail(v.Get("type"), "any needs at least one tool in tools")
+	}
+	r.Choice.Single = d.Bool(v.Get("disable_parallel_tool_use"))
+}
+
+// thinking: "adaptive" and "between_tools" leave it to the model, which is what our default does. Real clients send
+// budgets of -1 and budgets as large as max_tokens; neither limits anything, so neither is an error.
+func (d *decoder) thinking(r *request, v wire.Value) {
+	if v.Absent() || !d.Want(v, wire.Object) {
+		return
+	}
+	switch kind := d.String(v.Get("type")); kind {
+	case "enabled":
+		r.Thinking.Mode = chat.On
+	case "disabled":
+		r.Thinking.Mode = chat.Off
+	case "adaptive", "between_tools":
+	default:
+		d.Fail(v.Get("type"), "unknown thinking type %s: must be enabled, adaptive, disabled or between_tools", wire.Quote(kind))
+	}
+	if n := d.Int(v.Get("budget_tokens"), math.MinInt, math.MaxInt); n != nil && *n > 0 && (r.MaxTokens == 0 || *n < r.MaxTokens) {
+		r.Thinking.Budget = *n
+	}
+	r.omitThinking = d.OptString(v.Get("display")) == "omitted"
+}
+
+// outputConfig reads effort and format. The format's schema is put to the model in words and not enforced.
+func (d *decoder) outputConfig(r *request, f wire.Fields) {
+	format := f.Get("output_format")
+	if c := f.Get("output_config"); !c.Absent() {
+		if !d.Want(c, wire.Object) {
+			return
+		}
+		r.Thinking.Effort = d.OptString(c.Get("effort"))
+		if v := c.Get("format"); !v.Absent() {
+			format = v
+		}
+	}
+	if format.Absent() || !d.Want(format, wire.Object) {
+		return
+	}
+	if kind := d.String(format.Get("type")); kind != "json_schema" {
+		d.Fail(format.Get("type"), "unknown output format %s: must be json_schema", wire.Quote(kind))
+	}
+	schema := format.Get("schema")
+	if d.Want(schema, wire.Object) {
+		wire.AppendSystem(&r.Request, wire.JSONInstruction(d.Compact(schema)))
+	}
+}
+
+// billingHeader starts a line that Claude Code puts in front of its system prompt and that differs between sessions.
+// It would keep every prompt from sharing a prefix with another.
+const billingHeader = "x-anthropic-billing-header:"
+
+func (d *decoder) system(v wire.Value) []chat.Part {
+	if v.Absent() {
+		return nil
+	}
+	if v.Kind() == wire.String {
+		return wire.AppendText(nil, stripBilling(d.String(v)))
+	}
+	var parts []chat.Part
+	for _, b := range d.Items(v) {
+		if !d.Want(b, wire.Object) {
+			return nil
+		}
+		if kind := d.String(b.Get("type")); kind != "text" {
+			d.Fail(b.Get("type"), "unknown block type %s: a system prompt has text blocks only", wire.Quote(kind))
+		}
+		parts = wire.AppendText(parts, stripBilling(d.String(b.Get("text"))))
+	}
+	return parts
+}
+
+func stripBilling(s string) string {
+	if !strings.HasPrefix(s, billingHeader) {
+		return s
+	}
+	_, rest, _ := strings.Cut(s, "\n")
+	return strings.TrimLeft(rest, "\n")
+}
+
+func (d *decoder) messages(r *request, v wire.Value) {
+	if !d.Want(v, wire.Array) {
+		return
+	}
+	n := 0
+	for _, m := range d.Items(v) {
+		n++
+		d.message(r, m)
+	}
+	if n == 0 {
+		d.Fail(v, "must hold at least one message")
+	}
+}
+
+func (d *decoder) message(r *request, m wire.Value) {
+	if !d.Want(m, wire.Object) {
+		return
+	}
+	content := m.Get("content")
+	switch role := d.String(m.Get("role")); role {
+	case "user":
+		d.user(r, content)
+	case "assistant":
+		r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Parts: d.assistant(content)})
+	case "system":
+		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: d.systemTurn(content)})
+	default:
+		d.Fail(m.Get("role"), "unknown role %s: must be user, assistant or system", wire.Quote(role))
+	}
+}

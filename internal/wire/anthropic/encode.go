@@ -1,0 +1,175 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"hearth/internal/chat"
+)
+
+// reply is what both encoders know about the message they produce.
+type reply struct {
+	id, model    string
+	requestID    string
+	omitThinking bool
+	maxTokens    int // of the request; 0 if it had none
+	newID        func(prefix string) string
+	start        chat.Usage // the prompt's counts
+}
+
+type message struct {
+	ID           string  `json:"id"`
+	Type         string  `json:"type"`
+	Role         string  `json:"role"`
+	Model        string  `json:"model"`
+	Content      []any   `json:"content"`
+	StopReason   *string `json:"stop_reason"`
+	StopSequence *string `json:"stop_sequence"`
+	Usage        usage   `json:"usage"`
+}
+
+type usage struct {
+	Input         int           `json:"input_tokens"` // without the cached ones
+	CacheCreation int           `json:"cache_creation_input_tokens"`
+	CacheRead     int           `json:"cache_read_input_tokens"`
+	Output        int           `json:"output_tokens"`
+	Details       outputDetails `json:"output_tokens_details"`
+}
+
+type outputDetails struct {
+	Thinking int `json:"thinking_tokens"`
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type thinkingBlock struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+type toolUseBlock struct {
+	Type  string          `json:"type"`
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// Begin names the model that answers, if the client did not name one; else its name is echoed.
+func (r *reply) Begin(m chat.Model) {
+	if r.model == "" {
+		r.model = m.ID
+	}
+}
+
+func (r *reply) message() message {
+	return message{ID: r.id, Type: "message", Role: "assistant", Model: r.model, Content: []any{}, Usage: r.usage(&r.start)}
+}
+
+func (r *reply) usage(u *chat.Usage) usage {
+	if u == nil {
+		u = &r.start
+	}
+	return usage{Input: u.Prompt - u.Cached, CacheRead: u.Cached, Output: u.Output, Details: outputDetails{u.Reasoning}}
+}
+
+func (r *reply) toolUse(c *chat.ToolCall) toolUseBlock {
+	b := toolUseBlock{Type: "tool_use", Input: json.RawMessage("{}")}
+	if c != nil {
+		b.ID, b.Name = c.ID, c.Name
+	}
+	if b.ID == "" {
+		b.ID = r.newID("toolu_")
+	}
+	return b
+}
+
+// stop spells why the message ended. A reply cut short of max_tokens ran into the end of the context.
+func (r *reply) stop(e *chat.Event) (reason string, sequence *string) {
+	switch e.Finish {
+	case chat.FinishStopText:
+		return "stop_sequence", &e.Stop
+	case chat.FinishToolCalls:
+		return "tool_use", nil
+	case chat.FinishLength:
+		if e.Usage != nil && e.Usage.Output < r.maxTokens {
+			return "model_context_window_exceeded", nil
+		}
+		return "max_tokens", nil
+	}
+	return "end_turn", nil
+}
+
+// foldEncoder collects a message.
+type foldEncoder struct {
+	reply
+	msg  message
+	last chat.EventKind // of the content event before, to join texts
+	text strings.Builder
+	args strings.Builder
+}
+
+func (f *foldEncoder) Event(e *chat.Event) {
+	switch e.Kind {
+	case chat.EventStart:
+		if e.Usage != nil {
+			f.start = *e.Usage
+		}
+		f.msg = f.message()
+	case chat.EventText, chat.EventReasoning:
+		if e.Text == "" {
+			return
+		}
+		if f.last != e.Kind {
+			f.close()
+		}
+		f.text.WriteString(e.Text)
+	case chat.EventToolStart:
+		f.close()
+		f.msg.Content = append(f.msg.Content, f.toolUse(e.Call))
+		f.args.Reset()
+	case chat.EventToolArgs:
+		f.args.WriteString(e.Text)
+	case chat.EventToolEnd:
+		f.close()
+		if e.Call != nil && len(e.Call.Arguments) > 0 {
+			f.setInput(e.Call.Arguments)
+		}
+	case chat.EventFinish:
+		f.close()
+		reason, sequence := f.stop(e)
+		f.msg.StopReason, f.msg.StopSequence, f.msg.Usage = &reason, sequence, f.usage(e.Usage)
+	}
+	f.last = e.Kind
+}
+
+// close ends the open text or thinking; a tool that never ended keeps what arguments came, if they are whole.
+func (f *foldEncoder) close() {
+	switch f.last {
+	case chat.EventText:
+		f.msg.Content = append(f.msg.Content, textBlock{Type: "text", Text: f.text.String()})
+	case chat.EventReasoning:
+		b := thinkingBlock{Type: "thinking", Thinking: f.text.String(), Signature: sealSignature("")}
+		if f.omitThinking {
+			b.Thinking, b.Signature = "", sealSignature(b.Thinking)
+		}
+		f.msg.Content = append(f.msg.Content, b)
+	case chat.EventToolArgs:
+		if args := json.RawMessage(f.args.String()); json.Valid(args) {
+			f.setInput(args)
+		}
+	}
+	f.text.Reset()
+}
+
+func (f *foldEncoder) setInput(args json.RawMessage) {
+	i := len(f.msg.Content) - 1
+	b := f.msg.Content[i].(toolUseBlock)
+	b.Input = args
+	f.msg.Content[i] = b
+}
+
+func (f *foldEncoder) Body() any { return f.msg }

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+const (
+	bodyTimeout  = 2 * time.Minute // for the whole body to arrive
+	drainTimeout = 5 * time.Second // for what is left of a refused body
+)
+
+// ReadBody returns the parsed body of a POST. It insists on application/json, which also keeps web pages from posting
+// without a CORS preflight.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (Value, *chat.Error) {
+	if e := checkMediaType(r.Header); e != nil {
+		return Value{}, e
+	}
+	rc := http.NewResponseController(w)
+	// Not every ResponseWriter has deadlines (a test recorder); then the read is simply unbounded in time.
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	if r.ContentLength > limit {
+		drain(rc, r.Body, limit)
+		return Value{}, tooLarge(limit)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	if err != nil {
+		return Value{}, &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
+	}
+	if int64(len(body)) > limit {
+		drain(rc, r.Body, limit)
+		return Value{}, tooLarge(limit)
+	}
+	return Parse(body)
+}
+
+func tooLarge(limit int64) *chat.Error {
+	return &chat.Error{Kind: chat.TooLarge, Msg: "the request body is larger than the limit of " + byteCount(limit)}
+}
+
+func byteCount(n int64) string {
+	if n >= 1<<20 && n%(1<<20) == 0 {
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+// drain reads on for a while: a client that still writes when the connection closes sees a reset instead of the reply.
+func drain(rc *http.ResponseController, body io.Reader, limit int64) {
+	_ = rc.SetReadDeadline(time.Now().Add(drainTimeout))
+	_, _ = io.CopyN(io.Discard, body, limit)
+}
+
+func checkMediaType(h http.Header) *chat.Error {
+	got := h.Get("Content-Type")
+	if t, _, err := mime.ParseMediaType(got); err != nil || t != "application/json" {
+		return &chat.Error{Kind: chat.Invalid, Code: CodeMediaType,
+			Msg: "Content-Type must be application/json, got " + Quote(got)}
+	}
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return &chat.Error{Kind: chat.Invalid, Code: CodeMediaType,
+			Msg: "Content-Encoding " + Quote(enc) + " is not supported; send the body uncompressed"}
+	}
+	return nil
+}
+
+// Base64 decodes standard base64 with or without padding.
+func Base64(s string) ([]byte, error) {
+	s = strings.TrimRight(s, "=")
+	return base64.RawStdEncoding.DecodeString(s)
+}
+
+// DataURL decodes data:<type>;base64,<data>.
+func DataURL(s string) (mediaType string, data []byte, err error) {
+	head, enc, ok := strings.Cut(strings.TrimPrefix(s, "data:"), ",")
+	if !ok || !strings.HasSuffix(head, ";base64") {
+		return "", nil, errors.New("not a base64 data URL")
+	}
+	data, err = Base64(enc)
+	return strings.TrimSuffix(head, ";base64"), data, err
+}

@@ -1,0 +1,95 @@
+package wire_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+	"hearth/internal/wire/wiretest"
+)
+
+func TestReadBody(t *testing.T) {
+	for _, tc := range []struct {
+		name, mediaType, encoding, body string
+		length                          int64 // Content-Length, 0: chunked
+		kind                            chat.ErrorKind
+		code, want                      string // want "" means no error
+	}{
+		{"plain", "application/json", "", `{"a":1}`, 7, 0, "", ""},
+		{"charset", "application/json; charset=utf-8", "identity", `{}`, 0, 0, "", ""},
+		{"text", "text/plain", "", `{}`, 2, chat.Invalid, wire.CodeMediaType, `must be application/json, got "text/plain"`},
+		{"no type", "", "", `{}`, 2, chat.Invalid, wire.CodeMediaType, "must be application/json"},
+		{"gzip", "application/json", "gzip", "x", 1, chat.Invalid, wire.CodeMediaType, "send the body uncompressed"},
+		{"announced too large", "application/json", "", `["` + strings.Repeat("x", 100) + `"]`, 104, chat.TooLarge, "", "larger than the limit of 64 bytes"},
+		{"chunked too large", "application/json", "", `["` + strings.Repeat("x", 100) + `"]`, 0, chat.TooLarge, "", "larger than the limit of 64 bytes"},
+		{"exactly the limit", "application/json", "", `["` + strings.Repeat("x", 60) + `"]`, 0, 0, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.body))
+			r.ContentLength = tc.length
+			if tc.length == 0 {
+				r.ContentLength = -1
+			}
+			r.Header.Set("Content-Type", tc.mediaType)
+			r.Header.Set("Content-Encoding", tc.encoding)
+			v, err := wire.ReadBody(httptest.NewRecorder(), r, 64)
+			if tc.want == "" {
+				if err != nil || string(v.Raw()) != tc.body {
+					t.Fatalf("got %s, %v", v.Raw(), err)
+				}
+				return
+			}
+			if err == nil || err.Kind != tc.kind || err.Code != tc.code || !strings.Contains(err.Msg, tc.want) {
+				t.Errorf("error %#v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestModels(t *testing.T) {
+	g := wiretest.New()
+	g.Desc.ID = "org/Model-4bit"
+	g.Desc.Path = "/models/Model-4bit"
+	g.Names = []string{"alias"}
+	mux := http.NewServeMux()
+	wire.MountModels(mux, wiretest.Options(g), fail)
+	object := `{"id":"org/Model-4bit","type":"model","object":"model","display_name":"org/Model-4bit","created_at":"2026-01-02T03:04:05Z","created":1767323045,"owned_by":"hearth","lifecycle":"active","max_input_tokens":4096,"max_tokens":4096,"context_length":4096,"context_window":4096,"max_model_len":4096}`
+	list := func(objects, more, first, last string) string {
+		return `{"object":"list","data":[` + objects + `],"has_more":` + more + `,"first_id":` + first + `,"last_id":` + last + `}`
+	}
+	whole := list(object, "false", `"org/Model-4bit"`, `"org/Model-4bit"`)
+	for _, tc := range []struct {
+		path, want string
+		status     int
+	}{
+		{"/v1/models", whole, 200},
+		{"/models?limit=1000", whole, 200},
+		{"/v1/models?after_id=org/Model-4bit", list("", "false", "null", "null"), 200},
+		{"/v1/models?before_id=org/Model-4bit", list("", "false", "null", "null"), 200},
+		{"/v1/models?limit=0", "limit: must be a number between 1 and 1000", http.StatusTeapot},
+		{"/v1/models/org/Model-4bit", object, 200},
+		{"/v1/models/org%2FModel-4bit", object, 200},
+		{"/models/Model-4bit", object, 200},
+		{"/v1/models/alias", object, 200},
+		{"/v1/models/gpt-9", `model: there is no model "gpt-9" here`, http.StatusTeapot},
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, tc.path, nil))
+		if w.Code != tc.status || !strings.HasPrefix(w.Body.String(), tc.want) {
+			t.Errorf("GET %s = %d %s\nwant %d %s", tc.path, w.Code, w.Body, tc.status, tc.want)
+		}
+	}
+}
+
+func TestAppendText(t *testing.T) {
+	parts := wire.AppendText(nil, "a")
+	parts = wire.AppendText(parts, "")
+	parts = wire.AppendText(parts, "b\n")
+	parts = wire.AppendText(parts, "c")
+	if len(parts) != 1 || parts[0].Text != "a\nb\nc" {
+		t.Errorf("got %+v", parts)
+	}
+}

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+// modelObject is one served model in a shape that the clients of every protocol accept: the fields of Anthropic's
+// ModelInfo and OpenAI's Model together, plus the names under which other servers publish the context length.
+type modelObject struct {
+	ID            string `json:"id"`
+	Type          string `json:"type"`   // Anthropic
+	Object        string `json:"object"` // OpenAI
+	DisplayName   string `json:"display_name"`
+	CreatedAt     string `json:"created_at"`
+	Created       int64  `json:"created"`
+	OwnedBy       string `json:"owned_by"`
+	Lifecycle     string `json:"lifecycle"`
+	MaxInput      int    `json:"max_input_tokens"`
+	MaxTokens     int    `json:"max_tokens"`
+	ContextLength int    `json:"context_length"`
+	ContextWindow int    `json:"context_window"`
+	MaxModelLen   int    `json:"max_model_len"`
+}
+
+type modelList struct {
+	Object  string        `json:"object"`
+	Data    []modelObject `json:"data"`
+	HasMore bool          `json:"has_more"`
+	FirstID *string       `json:"first_id"`
+	LastID  *string       `json:"last_id"`
+}
+
+func newModelObject(m chat.Model) modelObject {
+	created := m.Created.UTC()
+	if created.Before(time.Unix(0, 0)) {
+		created = time.Unix(0, 0).UTC()
+	}
+	return modelObject{
+		ID: m.ID, Type: "model", Object: "model", DisplayName: m.ID, OwnedBy: "hearth", Lifecycle: "active",
+		CreatedAt: created.Format(time.RFC3339), Created: created.Unix(),
+		MaxInput: m.Context, MaxTokens: m.Context, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
+	}
+}
+
+// MountModels registers GET /v1/models and /v1/models/{id}. All protocols have them on the same paths, so the server
+// mounts them once, with a fail that picks the caller's shape.
+func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) {
+	Handle(mux, "/models", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+		list, err := page(o.Models.List(), r)
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		WriteJSON(w, http.StatusOK, list)
+	}}))
+	// Ids of models contain slashes, which some clients escape and some do not.
+	Handle(mux, "/models/{id...}", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		m, err := find(r, o.Models, id)
+		if err != nil {
+			fail(w, r, chat.AsError(err))
+			return
+		}
+		WriteJSON(w, http.StatusOK, newModelObject(m))
+	}}))
+}
+
+// find looks id up in the list and, for aliases, where generation would.
+func find(r *http.Request, models chat.Models, id string) (chat.Model, error) {
+	for _, m := range models.List() {
+		if m.ID == id || m.Path != "" && (m.Path == id || filepath.Base(m.Path) == id) {
+			return m, nil
+		}
+	}
+	gen, err := models.Open(r.Context(), id)
+	if err != nil {
+		return chat.Model{}, err
+	}
+	return gen.Model(), nil
+}
+
+// page applies Anthropic's limit, after_id and before_id; without them the list is whole, as OpenAI has it.
+func page(models []chat.Model, r *http.Request) (*modelList, *chat.Error) {
+	q := r.URL.Query()
+	from, to := 0, len(models)
+	for i, m := range models {
+		if m.ID == q.Get("after_id") {
+			from = i + 1
+		}
+		if m.ID == q.Get("before_id") {
+			to = i
+		}
+	}
+	more := false
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 1000 {
+			return nil, chat.Invalidf("limit", "must be a number between 1 and 1000, got %s", Quote(s))
+		}
+		if to-from > n {
+			more = true
+			if q.Has("before_id") {
+				from = to - n
+			} else {
+				to = from + n
+			}
+		}
+	}
+	list := &modelList{Object: "list", Data: []modelObject{}, HasMore: more}
+	for i := from; i < to; i++ {
+		list.Data = append(list.Data, newModelObject(models[i]))
+	}
+	if n := len(list.Data); n > 0 {
+		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
+	}
+	return list, nil
+}

@@ -1,0 +1,354 @@
+package openai
+
+import (
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// pingFrame keeps a silent stream alive: a comment, which every SSE parser drops.
+const pingFrame = ": keep-alive\n\n"
+
+// reply is what both encoders know about the completion they produce.
+type reply struct {
+	id          string
+	created     int64 // Unix seconds
+	model       string
+	fingerprint string
+	choices     int
+	logprobs    bool
+	newID       func(prefix string) string
+	usage       chat.Usage
+}
+
+type usage struct {
+	Prompt            int               `json:"prompt_tokens"`
+	Completion        int               `json:"completion_tokens"`
+	Total             int               `json:"total_tokens"`
+	PromptDetails     promptDetails     `json:"prompt_tokens_details"`
+	CompletionDetails completionDetails `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached int `json:"cached_tokens"`
+}
+
+type completionDetails struct {
+	Reasoning int `json:"reasoning_tokens"`
+}
+
+// Begin names the model that answers, if the client did not name one; else its name is echoed.
+func (r *reply) Begin(m chat.Model) {
+	if r.model == "" {
+		r.model = m.ID
+	}
+}
+
+// count adds the usage of an event: the prompt is one for all choices, outputs add up.
+func (r *reply) count(u *chat.Usage) {
+	if u == nil {
+		return
+	}
+	r.usage.Prompt, r.usage.Cached = u.Prompt, u.Cached
+	r.usage.Output += u.Output
+	r.usage.Reasoning += u.Reasoning
+}
+
+func (r *reply) usageBody() *usage {
+	u := &r.usage
+	return &usage{
+		Prompt: u.Prompt, Completion: u.Output, Total: u.Prompt + u.Output,
+		PromptDetails: promptDetails{u.Cached}, CompletionDetails: completionDetails{u.Reasoning},
+	}
+}
+
+func finishReason(f chat.Finish) string {
+	switch f {
+	case chat.FinishLength:
+		return "length"
+	case chat.FinishToolCalls:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+type logprobs struct {
+	Content []tokenLogprob `json:"content"`
+	Refusal []tokenLogprob `json:"refusal"`
+}
+
+type tokenLogprob struct {
+	Token   string       `json:"token"`
+	Logprob float64      `json:"logprob"`
+	Bytes   []int        `json:"bytes"`
+	Top     []topLogprob `json:"top_logprobs"`
+}
+
+type topLogprob struct {
+	Token   string  `json:"token"`
+	Logprob float64 `json:"logprob"`
+	Bytes   []int   `json:"bytes"`
+}
+
+func tokenLogprobs(in []chat.Logprob) []tokenLogprob {
+	out := make([]tokenLogprob, len(in))
+	for i, lp := range in {
+		out[i] = tokenLogprob{lp.Token, finite(lp.Logprob), ints(lp.Bytes), make([]topLogprob, len(lp.Top))}
+		for j, t := range lp.Top {
+			out[i].Top[j] = topLogprob{t.Token, finite(t.Logprob), ints(t.Bytes)}
+		}
+	}
+	return out
+}
+
+// finite replaces minus infinity, which JSON lacks, by the number OpenAI uses for "very unlikely".
+func finite(x float64) float64 {
+	if x >= -9999 { // false for NaN
+		return x
+	}
+	return -9999
+}
+
+func ints(b []byte) []int {
+	out := make([]int, len(b))
+	for i, c := range b {
+		out[i] = int(c)
+	}
+	return out
+}
+
+type completion struct {
+	ID          string   `json:"id"`
+	Object      string   `json:"object"`
+	Created     int64    `json:"created"`
+	Model       string   `json:"model"`
+	Fingerprint string   `json:"system_fingerprint"`
+	Choices     []choice `json:"choices"`
+	Usage       *usage   `json:"usage"`
+}
+
+type choice struct {
+	Index        int       `json:"index"`
+	Message      message   `json:"message"`
+	Logprobs     *logprobs `json:"logprobs"`
+	FinishReason string    `json:"finish_reason"`
+}
+
+type message struct {
+	Role             string     `json:"role"`
+	Content          *string    `json:"content"`
+	Refusal          *string    `json:"refusal"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"`
+	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
+}
+
+type toolCall struct {
+	Index    *int         `json:"index,omitempty"` // in chunks only
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function toolFunction `json:"function"`
+}
+
+type toolFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// folding is what is known of one choice so far.
+type folding struct {
+	text, reasoning strings.Builder
+	calls           []toolCall
+	logprobs        []tokenLogprob
+	finish          chat.Finish
+}
+
+// foldEncoder collects a completion.
+type foldEncoder struct {
+	reply
+	parts []folding
+}
+
+func newFoldEncoder(r reply) *foldEncoder {
+	return &foldEncoder{reply: r, parts: make([]folding, r.choices)}
+}
+
+func (f *foldEncoder) Event(e *chat.Event) {
+	c := &f.parts[e.Choice]
+	if f.logprobs && len(e.Logprobs) > 0 {
+		c.logprobs = append(c.logprobs, tokenLogprobs(e.Logprobs)...)
+	}
+	switch e.Kind {
+	case chat.EventStart:
+		f.count(e.Usage)
+	case chat.EventText:
+		c.text.WriteString(e.Text)
+	case chat.EventReasoning:
+		c.reasoning.WriteString(e.Text)
+	case chat.EventToolStart:
+		c.calls = append(c.calls, f.toolCall(e))
+	case chat.EventToolArgs:
+		if n := len(c.calls); n > 0 {
+			c.calls[n-1].Function.Arguments += e.Text
+		}
+	case chat.EventToolEnd:
+		if n := len(c.calls); n > 0 && e.Call != nil && c.calls[n-1].Function.Arguments == "" {
+			c.calls[n-1].Function.Arguments = argumentText(e.Call)
+		}
+	case chat.EventFinish:
+		f.count(e.Usage)
+		c.finish = e.Finish
+	}
+}
+
+func (f *foldEncoder) Body() any {
+	out := completion{
+		ID: f.id, Object: "chat.completion", Created: f.created, Model: f.model, Fingerprint: f.fingerprint,
+		Usage: f.usageBody(),
+	}
+	for i := range f.parts {
+		p := &f.parts[i]
+		c := choice{Index: i, FinishReason: finishReason(p.finish)}
+		text, reasoning := p.text.String(), p.reasoning.String()
+		c.Message = message{Role: "assistant", ReasoningContent: reasoning, Reasoning: reasoning, ToolCalls: p.calls}
+		if text != "" || len(p.calls) == 0 {
+			c.Message.Content = &text
+		}
+		if f.logprobs {
+			c.Logprobs = &logprobs{Content: p.logprobs}
+		}
+		out.Choices = append(out.Choices, c)
+	}
+	return out
+}
+
+func (r *reply) toolCall(e *chat.Event) toolCall {
+	c := toolCall{Type: "function"}
+	if e.Call != nil {
+		c.ID, c.Function.Name = e.Call.ID, e.Call.Name
+	}
+	if c.ID == "" {
+		c.ID = r.newID("call_")
+	}
+	return c
+}
+
+// argumentText is the whole of a call's arguments as the text OpenAI has there; never empty.
+func argumentText(c *chat.ToolCall) string {
+	if len(c.Arguments) == 0 {
+		return "{}"
+	}
+	return string(c.Arguments)
+}
+
+type chunk struct {
+	ID          string        `json:"id"`
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"`
+	Model       string        `json:"model"`
+	Fingerprint string        `json:"system_fingerprint"`
+	Choices     []chunkChoice `json:"choices"`
+}
+
+// usageChunk is a chunk of a stream that was asked for usage: null but in the last.
+type usageChunk struct {
+	chunk
+	Usage *usage `json:"usage"`
+}
+
+type chunkChoice struct {
+	Index        int       `json:"index"`
+	Delta        delta     `json:"delta"`
+	Logprobs     *logprobs `json:"logprobs"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+type delta struct {
+	Role             string     `json:"role,omitempty"`
+	Content          *string    `json:"content,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"`
+	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
+}
+
+// streamEncoder writes chunks: the role of every choice first, then deltas, a finish reason per choice, the usage if
+// it was asked for, and [DONE] whatever happened.
+type streamEncoder struct {
+	reply
+	out          *wire.Stream
+	includeUsage bool
+	argBytes     []int // per choice, of the open call's arguments sent so far
+}
+
+func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncoder {
+	return &streamEncoder{reply: r, out: out, includeUsage: includeUsage, argBytes: make([]int, r.choices)}
+}
+
+func (s *streamEncoder) Event(e *chat.Event) {
+	c := chunkChoice{Index: e.Choice}
+	if s.logprobs && len(e.Logprobs) > 0 {
+		c.Logprobs = &logprobs{Content: tokenLogprobs(e.Logprobs)}
+	}
+	switch e.Kind {
+	case chat.EventStart:
+		s.count(e.Usage)
+		empty := ""
+		for i := range s.choices {
+			s.send(chunkChoice{Index: i, Delta: delta{Role: "assistant", Content: &empty}})
+		}
+		return
+	case chat.EventText:
+		c.Delta.Content = &e.Text
+	case chat.EventReasoning:
+		c.Delta.ReasoningContent, c.Delta.Reasoning = e.Text, e.Text
+	case chat.EventToolStart:
+		call := s.toolCall(e)
+		call.Index = &e.Tool
+		c.Delta.ToolCalls = []toolCall{call}
+		s.argBytes[e.Choice] = 0
+	case chat.EventToolArgs:
+		c.Delta.ToolCalls = s.args(e, e.Text)
+	case chat.EventToolEnd:
+		if s.argBytes[e.Choice] > 0 || e.Call == nil {
+			return
+		}
+		c.Delta.ToolCalls = s.args(e, argumentText(e.Call))
+	case chat.EventFinish:
+		s.count(e.Usage)
+		reason := finishReason(e.Finish)
+		c.FinishReason = &reason
+	}
+	s.send(c)
+}
+
+func (s *streamEncoder) args(e *chat.Event, text string) []toolCall {
+	s.argBytes[e.Choice] += len(text)
+	return []toolCall{{Index: &e.Tool, Function: toolFunction{Arguments: text}}}
+}
+
+// Done ends the stream. An error stands in a chunk of its own: clients take the mere presence of the key for failure.
+func (s *streamEncoder) Done(e *chat.Error) {
+	switch {
+	case e != nil:
+		s.out.Event("", wire.Marshal(newErrorBody(e)))
+	case s.includeUsage:
+		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
+	}
+	s.out.Event("", []byte("[DONE]"))
+}
+
+func (s *streamEncoder) chunk(choices ...chunkChoice) chunk {
+	if choices == nil {
+		choices = []chunkChoice{}
+	}
+	return chunk{ID: s.id, Object: "chat.completion.chunk", Created: s.created, Model: s.model, Fingerprint: s.fingerprint, Choices: choices}
+}
+
+func (s *streamEncoder) send(c chunkChoice) {
+	if s.includeUsage {
+		s.out.Event("", wire.Marshal(usageChunk{chunk: s.chunk(c)}))
+		return
+	}
+	s.out.Event("", wire.Marshal(s.chunk(c)))
+}

@@ -1,0 +1,181 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+func (d *decoder) messages(r *request, v wire.Value) {
+	if !d.Want(v, wire.Array) {
+		return
+	}
+	for _, m := range d.Items(v) {
+		if !d.Want(m, wire.Object) {
+			return
+		}
+		r.Messages = append(r.Messages, d.message(m))
+	}
+	if len(r.Messages) == 0 {
+		d.Fail(v, "must hold at least one message")
+	}
+}
+
+func (d *decoder) message(m wire.Value) chat.Message {
+	content := m.Get("content")
+	msg := chat.Message{Name: d.OptString(m.Get("name"))}
+	switch role := d.String(m.Get("role")); role {
+	case "system", "developer":
+		msg.Role, msg.Parts = chat.System, d.content(content, false)
+	case "user":
+		msg.Role, msg.Parts = chat.User, d.content(content, true)
+	case "assistant":
+		msg.Role, msg.Parts = chat.Assistant, d.assistant(m)
+	case "tool":
+		msg.Role = chat.ToolRole
+		msg.Parts = toolResult(d.OptString(m.Get("tool_call_id")), d.content(content, true))
+	case "function": // before tools there was one call a turn and no id
+		msg.Role = chat.ToolRole
+		msg.Parts = toolResult("", d.content(content, false))
+	default:
+		d.Fail(m.Get("role"), "unknown role %s: must be system, developer, user, assistant or tool", wire.Quote(role))
+	}
+	return msg
+}
+
+func toolResult(id string, parts []chat.Part) []chat.Part {
+	return []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}
+}
+
+// content reads a string, a list of parts, or null, which is no content.
+func (d *decoder) content(v wire.Value, images bool) []chat.Part {
+	if v.Absent() {
+		return nil
+	}
+	if v.Kind() == wire.String {
+		return wire.AppendText(nil, d.String(v))
+	}
+	if v.Kind() != wire.Array {
+		d.Fail(v, "expected a string or an array of parts, got %s", v.Kind())
+		return nil
+	}
+	var parts []chat.Part
+	for _, p := range d.Items(v) {
+		if !d.Want(p, wire.Object) {
+			return nil
+		}
+		switch kind := d.String(p.Get("type")); kind {
+		case "text":
+			parts = wire.AppendText(parts, d.String(p.Get("text")))
+		case "refusal":
+			parts = wire.AppendText(parts, d.String(p.Get("refusal")))
+		case "image_url":
+			if !images {
+				d.Fail(p.Get("type"), "images are allowed in user and tool messages only")
+				return nil
+			}
+			parts = d.image(parts, p.Get("image_url"))
+		default:
+			d.Fail(p.Get("type"), "content part %s is not supported: must be text or image_url", wire.Quote(kind))
+		}
+	}
+	return parts
+}
+
+// image reads {"url": …}, or the bare URL some clients send. Only data URLs: the server fetches nothing.
+func (d *decoder) image(parts []chat.Part, v wire.Value) []chat.Part {
+	if v.Kind() == wire.Object {
+		v = v.Get("url")
+	}
+	url := d.String(v)
+	if d.Err() != nil {
+		return parts
+	}
+	if !strings.HasPrefix(url, "data:") {
+		d.Fail(v, "image URLs are not fetched: send the image as data:image/…;base64,…")
+		return parts
+	}
+	_, data, err := wire.DataURL(url)
+	if err != nil {
+		d.Fail(v, "is not a valid data URL: %v", err)
+		return parts
+	}
+	return append(parts, chat.Part{Kind: chat.PartImage, Image: data})
+}
+
+// assistant reads a turn of the model's own: its reasoning under any of the names clients send it back as, then the
+// text, then the calls.
+func (d *decoder) assistant(m wire.Value) []chat.Part {
+	var parts []chat.Part
+	for _, key := range []string{"reasoning_content", "reasoning"} {
+		if v := m.Get(key); v.Kind() == wire.String {
+			if text := d.String(v); text != "" {
+				parts = append(parts, chat.Part{Kind: chat.PartReasoning, Text: text})
+				break
+			}
+		}
+	}
+	for _, p := range d.content(m.Get("content"), false) {
+		parts = wire.AppendText(parts, p.Text)
+	}
+	for _, c := range d.Items(m.Get("tool_calls")) {
+		if !d.Want(c, wire.Object) {
+			return nil
+		}
+		if kind := d.OptString(c.Get("type")); kind == "custom" {
+			parts = append(parts, d.customCall(c))
+			continue
+		}
+		parts = append(parts, d.call(d.OptString(c.Get("id")), c.Get("function")))
+	}
+	if fn := m.Get("function_call"); !fn.Absent() {
+		parts = append(parts, d.call("", fn))
+	}
+	return parts
+}
+
+func (d *decoder) call(id string, fn wire.Value) chat.Part {
+	if !d.Want(fn, wire.Object) {
+		return chat.Part{}
+	}
+	call := &chat.ToolCall{ID: id, Name: d.String(fn.Get("name"))}
+	args := fn.Get("arguments")
+	if args.Kind() == wire.Object { // some clients send the object instead of its text
+		call.Arguments = d.Compact(args)
+	} else {
+		call.Arguments = arguments(d.OptString(args))
+	}
+	return chat.Part{Kind: chat.PartToolCall, Call: call}
+}
+
+// customCall keeps a call of a custom tool, whose input is text, as one argument of that name.
+func (d *decoder) customCall(c wire.Value) chat.Part {
+	custom := c.Get("custom")
+	if !d.Want(custom, wire.Object) {
+		return chat.Part{}
+	}
+	return chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
+		ID: d.OptString(c.Get("id")), Name: d.String(custom.Get("name")),
+		Arguments: textArgument("input", d.OptString(custom.Get("input"))),
+	}}
+}
+
+// arguments reads the JSON text of a call's arguments. A model may have written something else in an earlier turn;
+// clients send that back, and it must not end the conversation, so it is kept as one argument.
+func arguments(text string) json.RawMessage {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}")
+	}
+	v, err := wire.Parse([]byte(text))
+	if err != nil || v.Kind() != wire.Object {
+		return textArgument("raw_arguments", text)
+	}
+	var d wire.Decoder
+	return d.Compact(v)
+}
+
+func textArgument(name, text string) json.RawMessage {
+	return wire.Marshal(map[string]string{name: text})
+}

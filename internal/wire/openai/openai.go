@@ -1,0 +1,120 @@
+// Package openai is the OpenAI Chat Completions API: it decodes /v1/chat/completions into chat.Requests and encodes
+// chat.Events as completions, chunks and errors. The server mounts it; it never sees tokens or templates. Shapes follow
+// the types of the official SDKs (Python openai 3.52, Go openai-go/v3 3.95) and, for reasoning and the extra sampling
+// fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored.
+package openai
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// Protocol implements wire.Protocol.
+type Protocol struct{}
+
+// Mount registers the routes.
+func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+	h := handler{Protocol: p, Options: o.WithDefaults()}
+	wire.Handle(mux, "/chat/completions", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.chat}))
+}
+
+// Speaks claims this API's paths and, of the models routes, what no other protocol's header claims.
+func (Protocol) Speaks(r *http.Request) bool {
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	return path == "/chat/completions" || path == "/models" || strings.HasPrefix(path, "/models/")
+}
+
+type handler struct {
+	Protocol
+	wire.Options
+}
+
+func (h handler) chat(w http.ResponseWriter, r *http.Request) {
+	body, err := wire.ReadBody(w, r, h.MaxBody)
+	if err != nil {
+		h.WriteError(w, r, err)
+		return
+	}
+	req, err := decode(body)
+	if err != nil {
+		h.WriteError(w, r, err)
+		return
+	}
+	rep := reply{
+		id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
+		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID,
+	}
+	if req.stream {
+		h.Stream(w, r, &req.Request, h.WriteError, pingFrame, func(s *wire.Stream) wire.StreamEncoder {
+			return newStreamEncoder(s, rep, req.includeUsage)
+		})
+		return
+	}
+	h.Fold(w, r, &req.Request, h.WriteError, newFoldEncoder(rep))
+}
+
+// Statuses, error types and codes by kind. https://platform.openai.com/docs/guides/error-codes
+var (
+	statuses = map[chat.ErrorKind]int{
+		chat.Internal: 500, chat.Invalid: 400, chat.Unauthenticated: 401, chat.Forbidden: 403, chat.NotFound: 404,
+		chat.TooLarge: 413, chat.ContextLength: 400, chat.Overloaded: 503, chat.RateLimited: 429,
+	}
+	errorTypes = map[chat.ErrorKind]string{
+		chat.Internal: "server_error", chat.Overloaded: "server_error", chat.RateLimited: "rate_limit_error",
+	}
+	errorCodes = map[chat.ErrorKind]string{
+		chat.Unauthenticated: "invalid_api_key", chat.ContextLength: "context_length_exceeded",
+		chat.Overloaded: "server_overloaded", chat.RateLimited: "rate_limit_exceeded", chat.TooLarge: "request_too_large",
+	}
+)
+
+type errorBody struct {
+	Error errorDetail `json:"error"`
+}
+
+type errorDetail struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func newErrorBody(e *chat.Error) errorBody {
+	d := errorDetail{Message: e.Error(), Type: errorTypes[e.Kind]}
+	if d.Type == "" {
+		d.Type = "invalid_request_error"
+	}
+	if e.Param != "" {
+		d.Param = &e.Param
+	}
+	code := e.Code
+	if code == "" {
+		code = errorCodes[e.Kind]
+	}
+	if code != "" {
+		d.Code = &code
+	}
+	if e.Kind == chat.ContextLength {
+		d.Message = contextMessage(e)
+	}
+	return errorBody{d}
+}
+
+// contextMessage is OpenAI's wording, which clients match.
+func contextMessage(e *chat.Error) string {
+	if e.MaxTokens > 0 {
+		return fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.",
+			e.Limit, e.Tokens+e.MaxTokens, e.Tokens, e.MaxTokens)
+	}
+	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
+		e.Limit, e.Tokens)
+}
+
+// WriteError answers with e.
+func (Protocol) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
+	wire.WriteErrorBody(w, r, e, wire.Status(e, statuses), newErrorBody(e))
+}

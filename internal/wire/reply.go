@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"runtime/debug"
+
+	"hearth/internal/chat"
+)
+
+// ErrorWriter answers a request with an error in a protocol's shape.
+type ErrorWriter func(http.ResponseWriter, *http.Request, *chat.Error)
+
+// Encoder takes the events of one reply in order. Streaming encoders write frames to the Stream they were made with,
+// folding ones collect a document.
+type Encoder interface {
+	// Begin is called once before the first event, with the model that answers.
+	Begin(m chat.Model)
+	Event(e *chat.Event)
+}
+
+// StreamEncoder is an Encoder that writes frames.
+type StreamEncoder interface {
+	Encoder
+	// Done ends the stream after its last event: nil after the last EventFinish, else what broke it off.
+	Done(e *chat.Error)
+}
+
+// FoldEncoder is an Encoder that collects.
+type FoldEncoder interface {
+	Encoder
+	// Body is the reply after its last event.
+	Body() any
+}
+
+// errClientGone is logged for calls whose client closed the connection; nothing can be written to it.
+var errClientGone = errors.New("the client closed the connection")
+
+// Stream answers r with the events of req as SSE. An error before the first event keeps its own status, unless a
+// keep-alive went out before; later ones end the stream by Done.
+func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, ping string,
+	newEncoder func(*Stream) StreamEncoder,
+) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := NewStream(w, o.KeepAlive, ping, cancel)
+	defer s.Close()
+	enc := newEncoder(s)
+	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
+		enc.Event(e)
+		s.Flush()
+		return s.Err() == nil
+	})
+	switch {
+	case err == nil:
+		enc.Done(nil)
+	case s.Err() != nil || gone(r.Context()):
+		InfoFrom(ctx).Err = errClientGone
+	case s.Claim():
+		fail(w, r, err)
+	default:
+		InfoFrom(ctx).Err = err
+		enc.Done(err)
+	}
+}
+
+// Fold answers r with the events of req as one document.
+func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, enc FoldEncoder) {
+	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
+	switch {
+	case err == nil:
+		WriteJSON(w, http.StatusOK, enc.Body())
+	case gone(r.Context()):
+		InfoFrom(r.Context()).Err = errClientGone
+	default:
+		fail(w, r, err)
+	}
+}
+
+// gone reports whether ctx ended because the client left, rather than by a cause the server gave.
+func gone(ctx context.Context) bool {
+	var e *chat.Error
+	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &e)
+}
+
+// feed generates req and hands its events to yield until the last EventFinish, an error, or false.
+func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield func(*chat.Event) bool) *chat.Error {
+	info := InfoFrom(ctx)
+	info.Model = req.Model
+	gen, err := o.Models.Open(ctx, req.Model)
+	if err != nil {
+		return asError(ctx, err)
+	}
+	enc.Begin(gen.Model())
+	events, err := gen.Generate(ctx, req)
+	if err != nil {
+		return asError(ctx, err)
+	}
+	open := max(req.N, 1)
+	usage := &chat.Usage{}
+	info.Usage = usage
+	for e, err := range guard(events) {
+		if err != nil {
+			return asError(ctx, err)
+		}
+		switch e.Kind {
+		case chat.EventStart:
+			addUsage(usage, e.Usage)
+		case chat.EventFinish:
+			addUsage(usage, e.Usage)
+			open--
+		}
+		if !yield(&e) {
+			return asError(ctx, context.Canceled)
+		}
+		if open == 0 {
+			return nil
+		}
+	}
+	return asError(ctx, errors.New("the reply ended without its finish event"))
+}
+
+// addUsage adds what one choice generated; the prompt is the same for all of them.
+func addUsage(sum, u *chat.Usage) {
+	if u == nil {
+		return
+	}
+	sum.Prompt, sum.Cached = u.Prompt, u.Cached
+	sum.Output += u.Output
+	sum.Reasoning += u.Reasoning
+}
+
+// asError prefers the cause of a cancelled context (the server is shutting down) over the cancellation itself.
+func asError(ctx context.Context, err error) *chat.Error {
+	if ctx.Err() != nil {
+		var cause *chat.Error
+		if errors.As(context.Cause(ctx), &cause) {
+			return cause
+		}
+	}
+	return chat.AsError(err)
+}
+
+// guard turns a panic of the generator into an error of this one call; a panic of the consumer passes.
+func guard(events iter.Seq2[chat.Event, error]) iter.Seq2[chat.Event, error] {
+	return func(yield func(chat.Event, error) bool) {
+		inYield := false
+		defer func() {
+			if inYield {
+				return
+			}
+			if p := recover(); p != nil {
+				yield(chat.Event{}, &chat.Error{Kind: chat.Internal, Msg: "internal error while generating",
+					Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())})
+			}
+		}()
+		for e, err := range events {
+			inYield = true
+			if !yield(e, err) {
+				inYield = false
+				return
+			}
+			inYield = false
+		}
+	}
+}

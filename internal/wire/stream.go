@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// writeTimeout is how long one flush may take: a client that reads nothing for this long with full buffers is gone.
+const writeTimeout = 60 * time.Second
+
+// Stream writes server-sent events. Event collects, Flush sends; after keepAlive of silence on the wire,
+// whatever the reason, a timer sends ping by itself. The status line goes out with the first byte, so that a failure
+// before it can still be answered with a status of its own.
+//
+// Invariants: mu is held for every write to w; once err is set or closed is true nothing is written any more.
+type Stream struct {
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	buf    bytes.Buffer
+	every  time.Duration
+	ping   []byte
+	timer  *time.Timer
+	cancel context.CancelFunc
+	began  bool
+	closed bool
+	err    error
+}
+
+// NewStream makes a stream on w. ping is a complete frame. cancel is called when the client can no longer be written
+// to, so that its generation ends. Close must be called.
+func NewStream(w http.ResponseWriter, every time.Duration, ping string, cancel context.CancelFunc) *Stream {
+	s := &Stream{w: w, rc: http.NewResponseController(w), every: every, ping: []byte(ping), cancel: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(every, s.keepAlive)
+	return s
+}
+
+// Event adds a frame; name "" leaves out the event line. data is one line of JSON.
+func (s *Stream) Event(name string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "" {
+		s.buf.WriteString("event: ")
+		s.buf.WriteString(name)
+		s.buf.WriteByte('\n')
+	}
+	s.buf.WriteString("data: ")
+	s.buf.Write(data)
+	s.buf.WriteString("\n\n")
+}
+
+// Flush sends what was collected.
+func (s *Stream) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buf.Len() > 0 {
+		s.send(s.buf.Bytes())
+		s.buf.Reset()
+	}
+}
+
+// Err returns the write error that ended the stream.
+func (s *Stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close flushes and stops the keep-alive. The handler must call it before it returns.
+func (s *Stream) Close() {
+	s.Flush()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.timer.Stop()
+	if s.began {
+		_ = s.rc.SetWriteDeadline(time.Time{})
+	}
+}
+
+// Claim takes the reply back if nothing was sent yet: then it returns true, the stream is closed and the caller may
+// answer with a status of its own.
+func (s *Stream) Claim() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.began {
+		return false
+	}
+	s.closed = true
+	s.timer.Stop()
+	s.buf.Reset()
+	return true
+}
+
+func (s *Stream) keepAlive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send(s.ping)
+}
+
+// send writes and flushes b and starts the silence anew; mu is held.
+func (s *Stream) send(b []byte) {
+	if s.closed || s.err != nil {
+		return
+	}
+	if !s.began {
+		s.began = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache, no-transform")
+		h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
+		s.w.WriteHeader(http.StatusOK)
+	}
+	// A ResponseWriter without deadlines or flushing (a test recorder) just writes.
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := s.w.Write(b)
+	if err == nil {
+		err = s.rc.Flush()
+	}
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.err = err
+		s.timer.Stop()
+		s.cancel()
+		return
+	}
+	s.timer.Reset(s.every)
+}

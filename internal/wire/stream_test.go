@@ -1,0 +1,160 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+	"hearth/internal/wire/wiretest"
+)
+
+const ping = ": ping\n\n"
+
+// frames is a StreamEncoder that writes events as their text.
+type frames struct{ s *wire.Stream }
+
+func (f frames) Begin(chat.Model)    {}
+func (f frames) Event(e *chat.Event) { f.s.Event("", []byte(e.Text)) }
+func (f frames) Done(e *chat.Error) {
+	if e != nil {
+		f.s.Event("error", []byte(e.Msg))
+		return
+	}
+	f.s.Event("", []byte("done"))
+}
+
+func fail(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
+	http.Error(w, e.Error(), http.StatusTeapot)
+}
+
+func text(s string) wiretest.Step {
+	return wiretest.Step{Event: chat.Event{Kind: chat.EventText, Text: s}}
+}
+
+func finish() wiretest.Step {
+	return wiretest.Step{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishStop}}
+}
+
+func after(d time.Duration, s wiretest.Step) wiretest.Step {
+	s.Before = func(ctx context.Context) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	return s
+}
+
+func run(t *testing.T, w http.ResponseWriter, ctx context.Context, steps ...wiretest.Step) *wire.Info {
+	info := &wire.Info{}
+	r := httptest.NewRequestWithContext(wire.WithInfo(ctx, info), http.MethodPost, "/", nil)
+	o := wiretest.Options(wiretest.New(steps...)).WithDefaults()
+	o.Stream(w, r, &chat.Request{}, fail, ping, func(s *wire.Stream) wire.StreamEncoder { return frames{s} })
+	return info
+}
+
+// The keep-alive measures silence on the wire: before the first event, between events, and anew after each.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		run(t, w, t.Context(), after(11*time.Second, text("a")), after(4*time.Second, text("b")), after(6*time.Second, text("c")), finish())
+		want := ping + ping + "data: a\n\ndata: b\n\n" + ping + "data: c\n\ndata: \n\ndata: done\n\n"
+		if got := w.Body.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+			t.Errorf("status %d, headers %v", w.Code, w.Header())
+		}
+		time.Sleep(time.Minute)
+		if got := w.Body.String(); got != want {
+			t.Errorf("wrote after the end: %q", got)
+		}
+	})
+}
+
+func TestErrorBeforeFirstByteKeepsStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := wiretest.Step{Err: &chat.Error{Kind: chat.Overloaded, Msg: "full"}}
+		w := httptest.NewRecorder()
+		run(t, w, t.Context(), after(time.Second, broken))
+		if w.Code != http.StatusTeapot {
+			t.Errorf("status %d, body %q", w.Code, w.Body)
+		}
+		w = httptest.NewRecorder()
+		run(t, w, t.Context(), after(6*time.Second, broken)) // a keep-alive went out
+		if got, want := w.Body.String(), ping+"event: error\ndata: full\n\n"; w.Code != 200 || got != want {
+			t.Errorf("status %d, got %q, want %q", w.Code, got, want)
+		}
+	})
+}
+
+func TestPanicOfGeneratorEndsStream(t *testing.T) {
+	w := httptest.NewRecorder()
+	boom := text("b")
+	boom.Before = func(context.Context) { panic("boom") }
+	info := run(t, w, t.Context(), text("a"), boom)
+	if got, want := w.Body.String(), "data: a\n\nevent: error\ndata: internal error while generating\n\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var e *chat.Error
+	if !errors.As(info.Err, &e) || e.Err == nil || !strings.Contains(e.Err.Error(), "boom") {
+		t.Errorf("logged %v", info.Err)
+	}
+}
+
+// A shutdown ends a running stream with the error given as the context's cause; a client that left gets nothing.
+func TestCancelledContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause := &chat.Error{Kind: chat.Overloaded, Msg: "shutting down"}
+		for _, tc := range []struct {
+			cause error
+			want  string
+		}{{cause, "data: a\n\nevent: error\ndata: shutting down\n\n"}, {nil, "data: a\n\n"}} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(tc.cause) })
+			w := httptest.NewRecorder()
+			run(t, w, ctx, text("a"), after(time.Hour, text("b")))
+			if got := w.Body.String(); got != tc.want {
+				t.Errorf("cause %v: got %q, want %q", tc.cause, got, tc.want)
+			}
+		}
+	})
+}
+
+// brokenPipe fails every write after the first n.
+type brokenPipe struct {
+	*httptest.ResponseRecorder
+	n int
+}
+
+func (b *brokenPipe) Write(p []byte) (int, error) {
+	if b.n--; b.n < 0 {
+		return 0, errors.New("broken pipe")
+	}
+	return b.ResponseRecorder.Write(p)
+}
+
+// A failed write cancels the generation, also when the keep-alive is what notices it.
+func TestWriteErrorCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := &brokenPipe{httptest.NewRecorder(), 1}
+		info := run(t, w, t.Context(), text("a"), after(time.Hour, text("b")))
+		if took := time.Since(began); took != wire.DefaultKeepAlive {
+			t.Errorf("ended after %v", took)
+		}
+		if got := w.Body.String(); got != "data: a\n\n" {
+			t.Errorf("wrote %q", got)
+		}
+		if info.Err == nil {
+			t.Error("nothing logged")
+		}
+	})
+}

@@ -1,0 +1,178 @@
+// Package wire is what the protocols share: the Protocol interface, reading and decoding of request bodies with errors
+// that name the JSON path, the SSE writer with its keep-alive, the /v1/models routes and the ids of replies. Packages
+// anthropic and openai translate between bytes and package chat with it; server mounts them. Nothing here knows
+// tokens, templates or the engine: a reply is only ever a sequence of chat.Events.
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+// Limits and intervals used when Options leaves them zero.
+const (
+	DefaultMaxBody   = 64 << 20        // bytes of a request body
+	DefaultKeepAlive = 5 * time.Second // silence on the wire before a keep-alive
+)
+
+// Protocol is one API. Implementations hold no state of their own besides what Mount is given.
+type Protocol interface {
+	// Mount registers the protocol's routes, with and without the /v1 prefix.
+	Mount(mux *http.ServeMux, o Options)
+	// Speaks reports whether the sender of r expects this protocol's shapes, by path or header. Errors that arise
+	// outside a route (no key, no such path) and the shared models routes are answered by the first that says yes.
+	Speaks(r *http.Request) bool
+	// WriteError answers r with e as status, headers and body of this protocol.
+	WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error)
+}
+
+// Options is what a protocol works with. Models is required; the zero value of the rest means its default.
+type Options struct {
+	Models    chat.Models
+	MaxBody   int64         // bytes; more is answered 413
+	KeepAlive time.Duration // silence before a keep-alive on a stream
+	Version   string        // of hearth, for system_fingerprint
+	Now       func() time.Time
+	NewID     func(prefix string) string // ids of replies; tests make them predictable
+}
+
+// WithDefaults fills the zero fields.
+func (o Options) WithDefaults() Options {
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.KeepAlive == 0 {
+		o.KeepAlive = DefaultKeepAlive
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = NewID
+	}
+	return o
+}
+
+// NewID returns prefix followed by 24 random hexadecimal digits: msg_…, chatcmpl-…, call_….
+func NewID(prefix string) string {
+	var b [12]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// Info is what one call tells the request log. The server puts an empty one into the request's context.
+type Info struct {
+	RequestID string
+	Model     string      // as the client sent it
+	Usage     *chat.Usage // nil until known
+	Err       error       // what the client was told went wrong
+}
+
+type infoKey struct{}
+
+// WithInfo returns ctx carrying i.
+func WithInfo(ctx context.Context, i *Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, i)
+}
+
+// InfoFrom returns the Info of ctx, or a fresh one that nobody reads.
+func InfoFrom(ctx context.Context) *Info {
+	if i, ok := ctx.Value(infoKey{}).(*Info); ok {
+		return i
+	}
+	return &Info{RequestID: NewID("req_")}
+}
+
+// Codes of errors whose status differs from that of their kind.
+const (
+	CodeMethod    = "method_not_allowed"     // 405
+	CodeMediaType = "unsupported_media_type" // 415
+)
+
+// Status returns the HTTP status of e: by its code if that has one of its own, else table[e.Kind], else 500.
+func Status(e *chat.Error, table map[chat.ErrorKind]int) int {
+	switch e.Code {
+	case CodeMethod:
+		return http.StatusMethodNotAllowed
+	case CodeMediaType:
+		return http.StatusUnsupportedMediaType
+	}
+	if s, ok := table[e.Kind]; ok {
+		return s
+	}
+	return http.StatusInternalServerError
+}
+
+// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON.
+func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, status int, body any) {
+	InfoFrom(r.Context()).Err = e
+	if e.RetryAfter > 0 {
+		secs := (e.RetryAfter + time.Second - 1) / time.Second
+		w.Header().Set("Retry-After", strconv.Itoa(int(secs)))
+		w.Header().Set("Retry-After-Ms", strconv.FormatInt(e.RetryAfter.Milliseconds(), 10))
+	}
+	WriteJSON(w, status, body)
+}
+
+// WriteJSON sends body as one JSON document. A client that is gone is noticed by its context, not here.
+func WriteJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(Marshal(body), '\n'))
+}
+
+// Marshal encodes v as compact JSON without escaping HTML characters. The values are our own response types, so a
+// failure is a programmer error.
+func Marshal(v any) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("wire: marshal: " + err.Error())
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// Methods routes by method and answers the others with 405 in the shape of fail. GET serves HEAD too.
+func Methods(fail func(http.ResponseWriter, *http.Request, *chat.Error), m map[string]http.HandlerFunc) http.Handler {
+	var allow []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if m[method] != nil {
+			allow = append(allow, method)
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		if h := m[method]; h != nil {
+			h(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(append(allow, http.MethodOptions), ", "))
+		if method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
+			Msg: "method " + r.Method + " is not allowed on " + r.URL.Path + "; use " + strings.Join(allow, " or ")})
+	})
+}
+
+// Handle registers h at /v1/path and /path: clients differ in whether the base URL holds the version.
+func Handle(mux *http.ServeMux, path string, h http.Handler) {
+	mux.Handle("/v1"+path, h)
+	mux.Handle(path, h)
+}
