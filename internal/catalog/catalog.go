@@ -1,0 +1,118 @@
+// Package catalog knows which model there is and what it is called. It finds a model's files (embedded, a folder, the
+// Hugging Face cache), loads them on a backend it is handed, and answers the names clients send. Package cli makes one;
+// server and wire see it as chat.Models. It never picks a concrete backend and never reads a request.
+//
+// Life: New, then Load once, then Open from any goroutine, then Close. Open waits while the model loads, so a server may
+// listen before it is ready.
+package catalog
+
+import (
+	"context"
+	"sync"
+
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/engine"
+)
+
+// Catalog serves one model. Its methods are safe for concurrent use.
+type Catalog struct {
+	src   *Source
+	cfg   *config.Config
+	names names
+
+	done chan struct{} // closed when Load has ended
+	// Set before done is closed, read-only afterwards.
+	weights *Weights
+	gen     chat.Generator
+	err     error
+
+	closing sync.Once
+}
+
+var _ chat.Models = (*Catalog)(nil)
+
+// New makes a catalog of the model of src. Nothing is read yet.
+func New(src *Source, cfg *config.Config) *Catalog {
+	return &Catalog{src: src, cfg: cfg, names: newNames(src, cfg.ServedModelName, cfg.AnyModel), done: make(chan struct{})}
+}
+
+// ID is what the model is called towards clients.
+func (c *Catalog) ID() string { return c.names.id() }
+
+// Load reads the model and starts its engine. It is called once; its error is also what every Open then says.
+func (c *Catalog) Load(bs Backends) error {
+	defer close(c.done)
+	c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs)
+	return c.err
+}
+
+// Open implements chat.Models.
+func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error) {
+	if err := c.names.check(name); err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c.err != nil {
+		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: c.err}
+	}
+	return c.gen, nil
+}
+
+// List implements chat.Models. While the model loads its context is unknown, 0.
+func (c *Catalog) List() []chat.Model {
+	if c.Ready() {
+		return []chat.Model{c.gen.Model()}
+	}
+	return []chat.Model{{ID: c.ID(), Path: c.src.Path, Created: c.src.Created}}
+}
+
+// Ready reports whether the model is loaded.
+func (c *Catalog) Ready() bool {
+	select {
+	case <-c.done:
+		return c.err == nil
+	default:
+		return false
+	}
+}
+
+// Weights gives the loaded weights and their engine, nil until Ready.
+func (c *Catalog) Weights() *Weights {
+	if !c.Ready() {
+		return nil
+	}
+	return c.weights
+}
+
+// Stats gives the engine's figures, zero until Ready.
+func (c *Catalog) Stats() engine.Stats {
+	if w := c.Weights(); w != nil {
+		return w.Engine.Stats()
+	}
+	return engine.Stats{}
+}
+
+// Drain refuses new work and waits until what runs has ended, or ctx has.
+func (c *Catalog) Drain(ctx context.Context) error {
+	if w := c.Weights(); w != nil {
+		return w.Engine.Drain(ctx)
+	}
+	return nil
+}
+
+// Close frees everything. A Load in progress is waited for. Close may be called again.
+func (c *Catalog) Close() error {
+	var err error
+	c.closing.Do(func() {
+		<-c.done
+		if c.weights != nil {
+			err = c.weights.Close()
+		}
+	})
+	return err
+}

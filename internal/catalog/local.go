@@ -1,0 +1,66 @@
+package catalog
+
+import (
+	"errors"
+	"io/fs"
+
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/generate"
+	"hearth/internal/model"
+)
+
+// openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weights, chat.Generator, error) {
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := openText(src, c)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	w, err := loadWeights(src, c, cfg, bs)
+	if err != nil {
+		return nil, nil, err
+	}
+	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
+	text.Engine = generate.Over(w.Engine)
+	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
+	text.MaxTokens = cfg.MaxTokens
+	text.Thinking = toggle(cfg.EnableThinking)
+	gen, err := generate.New(text)
+	if err != nil {
+		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())
+	}
+	return w, gen, nil
+}
+
+// openText reads tokenizer and template; errors are LoadErrors.
+func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
+	if _, err := fs.Stat(src.FS, "tokenizer.json"); err != nil {
+		_, err := c.Tokenizer() // says what is there instead
+		return generate.Config{}, err
+	}
+	text, err := generate.Load(src.FS)
+	switch {
+	case errors.Is(err, generate.ErrNoTemplate):
+		err = &model.LoadError{Where: src.Where, Problem: generate.ErrNoTemplate.Error(), Hint: "it is a base model that was never taught to chat; use its instruct or chat version"}
+	case err != nil:
+		err = &model.LoadError{Where: src.Where, Err: err}
+	}
+	if err != nil {
+		return generate.Config{}, err
+	}
+	return text, nil
+}
+
+func toggle(b *bool) chat.Toggle {
+	switch {
+	case b == nil:
+		return chat.Default
+	case *b:
+		return chat.On
+	}
+	return chat.Off
+}

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"hearth/internal/demo"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+// Source is where a model's files are. It says nothing about whether they are any good.
+type Source struct {
+	ID      string // what clients see: demo, org/name, or the folder's name
+	Path    string // absolute folder, "" for the embedded model
+	Where   string // as errors call it
+	FS      fs.FS
+	Created time.Time
+}
+
+// Demo reports the embedded model.
+func (s *Source) Demo() bool { return s.Path == "" }
+
+// Find resolves what a person typed: "" or demo is the embedded model, anything that exists is a folder, the rest is an
+// id in the cache. Errors: *model.LoadError for paths, *hub.NotFoundError for ids.
+func Find(name string, cache hub.Cache) (*Source, error) {
+	if name == "" || name == demo.Name {
+		return &Source{ID: demo.Name, Where: "the embedded demo", FS: demo.FS(), Created: time.Unix(demo.Created, 0)}, nil
+	}
+	st, err := os.Stat(name)
+	switch {
+	case err == nil:
+		return folder(name, st)
+	case looksLikePath(name):
+		return nil, &model.LoadError{Where: name, Problem: "there is no such folder", Hint: "give a folder with config.json, tokenizer.json and *.safetensors files, or an id such as org/name"}
+	}
+	e, err := cache.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{ID: e.ID, Path: e.Dir, Where: e.ID, FS: os.DirFS(e.Dir), Created: e.Time}, nil
+}
+
+// weightBytes is the size of the weight files.
+func (s *Source) weightBytes() int64 {
+	var sum int64
+	files, _ := fs.Glob(s.FS, "*.safetensors")
+	for _, f := range files {
+		if st, err := fs.Stat(s.FS, f); err == nil {
+			sum += st.Size()
+		}
+	}
+	return sum
+}
+
+func folder(name string, st fs.FileInfo) (*Source, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("find model: %w", err)
+	}
+	if !st.IsDir() && filepath.Ext(path) == ".safetensors" {
+		return nil, &model.LoadError{Where: name, Problem: "is one file of a model", Hint: "give the folder it is in: " + filepath.Dir(name)}
+	}
+	id := filepath.Base(path)
+	if cached, ok := snapshotID(path); ok {
+		id = cached
+	}
+	return &Source{ID: id, Path: path, Where: name, FS: os.DirFS(path), Created: st.ModTime()}, nil
+}
+
+// snapshotID recovers the id of a folder inside a hub cache: its own name is only a commit.
+func snapshotID(path string) (string, bool) {
+	up := filepath.Dir(path)
+	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(up)), "models--")
+	if !ok || filepath.Base(up) != "snapshots" {
+		return "", false
+	}
+	return strings.Replace(repo, "--", "/", 1), true
+}
+
+// looksLikePath tells a mistyped path from an id: ids have at most one slash, forward, inside.
+func looksLikePath(s string) bool {
+	return filepath.IsAbs(s) || strings.ContainsAny(s[:1], ".~") || strings.ContainsRune(s, '\\') ||
+		strings.HasSuffix(s, "/") || strings.Count(s, "/") > 1 || strings.HasSuffix(strings.ToLower(s), ".gguf")
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestBench(t *testing.T) {
+	for _, args := range [][]string{
+		{"--bits", "4", "--threads", "2"},
+		{"--bits", "16", "--precision", "exact", "--threads", "1"},
+	} {
+		var out, errs bytes.Buffer
+		cmd := newBenchCmd()
+		cmd.SetArgs(append(args, "--shape", "tiny", "--prompt", "70", "--tokens", "2", "--repeats", "1", "--json"))
+		cmd.SetOut(&out)
+		cmd.SetErr(&errs)
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		var r benchResult
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		if r.Prefill <= 0 || r.Decode <= 0 || r.Bandwidth <= 0 || r.Share <= 0 || r.BytesPerToken < 9<<20 {
+			t.Errorf("%v: %+v", args, r)
+		}
+		if !strings.Contains(errs.String(), "repeat 1 of 1") {
+			t.Errorf("progress: %s", errs.String())
+		}
+	}
+}
+
+func TestBenchFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--shape", "gpt-5"}, {"--bits", "7"}, {"--group", "48"}, {"--precision", "best"}, {"--tokens", "0"}, {"--threads", "-1"}, {"model"},
+	} {
+		cmd := newBenchCmd()
+		cmd.SetArgs(args)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.Execute(); err == nil {
+			t.Errorf("%v ran", args)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Package cli is the command line: one file per subcommand. It wires the parts explicitly (which protocols, which
+// backends), turns signals into contexts and errors into sentences, and owns no logic that a server or a model needs.
+// cmd/hearth calls Main; nobody imports it.
+//
+// Manners: stdout carries results only. Errors are "hearth: error: …" on stderr, what to do about them "hearth: hint: …",
+// and the exit status is then 1.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/config"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+// Main runs the program and exits.
+func Main() {
+	cmd := newRootCmd()
+	if err := cmd.ExecuteContext(context.Background()); err != nil {
+		report(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func newRootCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hearth",
+		Short: "Serve open language models over the Anthropic and OpenAI APIs",
+		Long: `hearth runs open language models in MLX and Hugging Face format on this machine and serves them over the
+Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own it serves a tiny built-in demo.`,
+		Example: `  hearth serve
+  hearth serve mlx-community/Qwen3-0.6B-4bit
+  hearth run "What is 17 + 25?"`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
+	})
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newBenchCmd(), newDebugCmd(), newVersionCmd())
+	return cmd
+}
+
+// hinted is an error with advice.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+func hintf(err error, format string, args ...any) error {
+	return &hinted{err: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// report prints err, and its hint if it has one, a line each.
+func report(w io.Writer, err error) {
+	msg, hint := err.Error(), ""
+	var h *hinted
+	var load *model.LoadError
+	var missing *hub.NotFoundError
+	switch {
+	case errors.As(err, &h):
+		hint = h.hint
+	case errors.As(err, &load):
+		msg, hint = load.Message(), load.Hint
+	case errors.As(err, &missing):
+		hint = missingHint(missing)
+	}
+	fmt.Fprintf(w, "hearth: error: %s\n", oneLine(msg))
+	if hint != "" {
+		fmt.Fprintf(w, "hearth: hint: %s\n", oneLine(hint))
+	}
+}
+
+// missingHint says what to type for a model that is not in the cache.
+func missingHint(e *hub.NotFoundError) string {
+	if _, _, ok := hub.ParseID(e.ID); !ok || !strings.Contains(e.ID, "/") {
+		return "MODEL is a folder, an id such as mlx-community/Qwen3-0.6B-4bit, or demo" + have(e.Have)
+	}
+	return "download it first: hf download " + e.ID + have(e.Have)
+}
+
+func have(ids []string) string {
+	const most = 3
+	if len(ids) == 0 {
+		return ""
+	}
+	return "; the cache has " + strings.Join(ids[:min(most, len(ids))], ", ")
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		err := fmt.Errorf("unknown command %q", args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return hintf(err, "did you mean: %s %s", cmd.CommandPath(), near[0])
+		}
+		return hintf(err, "%s --help lists the commands", cmd.CommandPath())
+	}
+	return hintf(fmt.Errorf("unexpected argument %q", args[0]), "%s --help shows how to call it", cmd.CommandPath())
+}
+
+// maxArgs refuses more than n arguments.
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "%s --help shows how to call it", cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// settings registers the groups' knobs on cmd and returns the Config that load completes.
+func settings(cmd *cobra.Command, groups ...config.Group) *config.Config {
+	cfg := config.Default()
+	cmd.Flags().SortFlags = false
+	cfg.Register(cmd.Flags(), groups...)
+	return cfg
+}
+
+func load(cmd *cobra.Command, cfg *config.Config) error {
+	return cfg.Load(cmd.Flags(), config.Environ, func(line string) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: %s\n", line)
+	})
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/peterh/liner"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"hearth/internal/catalog"
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/hub"
+)
+
+func newRunCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run [MODEL] [PROMPT]",
+		Short: "Ask a model on the terminal",
+		Long: `Answers PROMPT on stdout. Without PROMPT it answers what is piped into it, or, on a terminal, holds a conversation.
+A single argument is MODEL unless it has a space in it and no such folder exists; MODEL is a folder, an id that is in
+the Hugging Face cache, or demo, which is the default. Speed goes to stderr. What a model thinks before it answers is
+shown, dimmed, on a terminal only.`,
+		Example: `  hearth run "What is 17 + 25?"
+  hearth run mlx-community/Qwen3-0.6B-4bit "Write a haiku about Go"
+  git diff | hearth run ./my-model
+  hearth run`,
+		Args: maxArgs(2),
+	}
+	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		prompt, given := arguments(cfg, args)
+		if !given && !isTerminal(cmd.InOrStdin()) {
+			b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxBodyBytes))
+			if err != nil {
+				return fmt.Errorf("read stdin: %w", err)
+			}
+			if prompt, given = strings.TrimRight(string(b), "\r\n"), true; prompt == "" {
+				return hintf(errors.New("there is no prompt: stdin is empty"), `for example: hearth run demo "Hello"`)
+			}
+		}
+		return runModel(cmd, cfg, prompt, given)
+	}
+	return cmd
+}
+
+// arguments sorts out MODEL and PROMPT.
+func arguments(cfg *config.Config, args []string) (prompt string, given bool) {
+	switch len(args) {
+	case 2:
+		cfg.Model = args[0]
+		return args[1], true
+	case 1:
+		if _, err := os.Stat(args[0]); err != nil && strings.ContainsAny(args[0], " \n") {
+			return args[0], true
+		}
+		cfg.Model = args[0]
+	}
+	return "", false
+}
+
+// runModel loads the model and answers, once or in a loop.
+func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) (err error) {
+	src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+	if err != nil {
+		return err
+	}
+	models := catalog.New(src, cfg)
+	if err := models.Load(backends()); err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, models.Close()) }()
+	gen, err := models.Open(cmd.Context(), "")
+	if err != nil {
+		return err
+	}
+	t := &talk{gen: gen, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), terminal: isTerminal(cmd.OutOrStdout())}
+	if once {
+		return interruptible(cmd.Context(), func(ctx context.Context) error { return t.turn(ctx, prompt) })
+	}
+	fmt.Fprintf(t.notes, "%s: %s\n", models.ID(), models.Weights().Summary())
+	line := liner.NewLiner()
+	defer line.Close()
+	line.SetCtrlCAborts(true)
+	return t.loop(cmd.Context(), line)
+}
+
+// interruptible runs f with a context that Ctrl-C ends.
+func interruptible(ctx context.Context, f func(context.Context) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	err := f(ctx)
+	if ctx.Err() != nil && err == nil {
+		err = errInterrupted
+	}
+	return err
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// prompter reads lines; *liner.State is one.
+type prompter interface {
+	Prompt(string) (string, error)
+	AppendHistory(string)
+}
+
+const talkHelp = `Type to talk. Ctrl-C stops an answer, Ctrl-D ends the conversation.
+  /clear  forget the conversation
+  /help   show this
+  /exit   leave
+`
+
+// loop holds a conversation until the user leaves.
+func (t *talk) loop(ctx context.Context, in prompter) error {
+	fmt.Fprint(t.notes, "/help lists the commands\n")
+	for {
+		text, err := in.Prompt("> ")
+		switch {
+		case errors.Is(err, liner.ErrPromptAborted):
+			continue
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(t.out)
+			return nil
+		case err != nil:
+			return fmt.Errorf("read prompt: %w", err)
+		}
+		switch text = strings.TrimSpace(text); {
+		case text == "":
+			continue
+		case text == "/exit", text == "/quit", text == "/bye":
+			return nil
+		case text == "/help", text == "/?":
+			fmt.Fprint(t.notes, talkHelp)
+			continue
+		case text == "/clear":
+			t.messages = nil
+			fmt.Fprintln(t.notes, "the conversation is forgotten")
+			continue
+		}
+		in.AppendHistory(text)
+		err = interruptible(ctx, func(ctx context.Context) error { return t.turn(ctx, text) })
+		var refused *chat.Error
+		switch {
+		case errors.Is(err, errInterrupted):
+			fmt.Fprintln(t.notes, "(stopped)")
+		case errors.As(err, &refused):
+			report(t.notes, err)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a running hearth serve.
+type process struct {
+	*exec.Cmd
+	url    string
+	lines  []string // of stdout up to "ready"
+	stderr *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// command is hearth with an environment of its own; testscript.Main put it on the path.
+func command(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "hearth", args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	return cmd
+}
+
+// start runs serve on a free port until it is ready.
+func start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: command(t, env, append([]string{"serve", "--port", "0"}, args...)...), stderr: &lockedBuffer{}}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr = p.stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Process.Kill()
+		p.Wait()
+	})
+	for s := bufio.NewScanner(out); s.Scan(); {
+		p.lines = append(p.lines, s.Text())
+		if rest, ok := strings.CutPrefix(s.Text(), "listening on "); ok {
+			p.url, _, _ = strings.Cut(rest, " ")
+		}
+		if strings.HasPrefix(s.Text(), "ready in ") {
+			go io.Copy(io.Discard, out)
+			return p
+		}
+	}
+	t.Fatalf("serve ended before it was ready:\n%s%s", strings.Join(p.lines, "\n"), p.stderr)
+	return nil
+}
+
+func (p *process) stdout() string { return strings.Join(p.lines, "\n") }
+
+func request(t *testing.T, method, url, body string, header ...string) (int, []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, b
+}
+
+const hello = `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}`
+
+func TestServeDemo(t *testing.T) {
+	p := start(t, nil)
+	for _, want := range []string{"listening on http://127.0.0.1:", "model: demo, a tiny demo", "hearth serve ", "auth:  none", "try:   curl " + p.url + "/v1/messages"} {
+		if !strings.Contains(p.stdout(), want) {
+			t.Errorf("stdout does not say %q:\n%s", want, p.stdout())
+		}
+	}
+	status, body := request(t, "POST", p.url+"/v1/messages", hello)
+	var m struct {
+		Content []struct{ Type, Text string }
+		Usage   struct {
+			Output int `json:"output_tokens"`
+		}
+	}
+	if err := json.Unmarshal(body, &m); err != nil || status != 200 || len(m.Content) == 0 || m.Usage.Output == 0 {
+		t.Errorf("messages: %d, error %v: %s", status, err, body)
+	}
+	status, body = request(t, "POST", p.url+"/v1/chat/completions", `{"model": "claude-sonnet-4-5", "stream": true, "max_tokens": 5, "messages": [{"role": "user", "content": "Hello"}]}`)
+	if status != 200 || !bytes.Contains(body, []byte(`"model":"claude-sonnet-4-5"`)) || !bytes.HasSuffix(bytes.TrimSpace(body), []byte("data: [DONE]")) {
+		t.Errorf("chat completions: %d: %s", status, body)
+	}
+	if status, body = request(t, "POST", p.url+"/v1/messages", `{"model": "gpt-9", "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}`); status != 404 {
+		t.Errorf("unknown model: %d: %s", status, body)
+	}
+	status, body = request(t, "GET", p.url+"/health", "")
+	var h struct {
+		Status, Model string
+		Context       int
+		Thinking      struct{ Enabled, Exposed bool }
+	}
+	if err := json.Unmarshal(body, &h); err != nil || status != 200 || h.Status != "ok" || h.Model != "demo" || h.Context != 8192 || !h.Thinking.Enabled {
+		t.Errorf("health: %d, error %v: %s", status, err, body)
+	}
+}
+
+// The second loopback address is served on the same port.
+func TestServeLocalhost(t *testing.T) {
+	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	} else {
+		l.Close()
+	}
+	p := start(t, nil)
+	_, port, _ := strings.Cut(strings.TrimPrefix(p.url, "http://"), ":")
+	if status, body := request(t, "GET", "http://[::1]:"+port+"/v1/models", ""); status != 200 || !bytes.Contains(body, []byte(`"demo"`)) {
+		t.Errorf("models: %d: %s", status, body)
+	}
+}
+
+func TestServeKey(t *testing.T) {
+	for name, tt := range map[string]struct {
+		env, args []string
+		says      string
+	}{
+		"flag":  {nil, []string{"--api-key", "secret"}, "set by --api-key"},
+		"env":   {[]string{"HEARTH_API_KEY=secret", "ANTHROPIC_AUTH_TOKEN=other"}, nil, "set by HEARTH_API_KEY"},
+		"token": {[]string{"ANTHROPIC_AUTH_TOKEN=secret"}, nil, "set by ANTHROPIC_AUTH_TOKEN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, tt.env, tt.args...)
+			if !strings.Contains(p.stdout(), tt.says) || strings.Contains(p.stdout(), "secret") {
+				t.Errorf("stdout must say %q and keep the key to itself:\n%s", tt.says, p.stdout())
+			}
+			for _, c := range []struct {
+				header []string
+				want   int
+			}{
+				{nil, 401}, {[]string{"X-Api-Key", "wrong"}, 401},
+				{[]string{"X-Api-Key", "secret"}, 200}, {[]string{"Authorization", "Bearer secret"}, 200}, {[]string{"Api-Key", "secret"}, 200},
+			} {
+				if status, body := request(t, "POST", p.url+"/v1/messages", hello, c.header...); status != c.want {
+					t.Errorf("%v: %d, want %d: %s", c.header, status, c.want, body)
+				}
+			}
+		})
+	}
+}
+
+// A folder answers to its name, its path and the names it is served under.
+func TestServeFolder(t *testing.T) {
+	dir := t.TempDir() + "/little"
+	if err := writeDemo(dir); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, dir, "--served-model-name", "mine,gpt-*", "--any-model=false")
+	if strings.Contains(p.stdout(), "tiny demo") || !strings.Contains(p.stdout(), "model: mine ("+dir+")") {
+		t.Errorf("stdout:\n%s", p.stdout())
+	}
+	for model, want := range map[string]int{"mine": 200, "little": 200, dir: 200, dir + "/": 200, "default_model": 200, "": 200, "other": 404} {
+		body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 1, "messages": []any{map[string]string{"role": "user", "content": "hi"}}})
+		if status, got := request(t, "POST", p.url+"/v1/messages", string(body)); status != want {
+			t.Errorf("model %q: %d, want %d: %s", model, status, want, got)
+		}
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	cmd := command(t, nil, "serve", "--port", port)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	want := "hearth: error: address 127.0.0.1:" + port + " is already in use\nhearth: hint: stop what listens there, or use another port: hearth serve --port "
+	if cmd.ProcessState.ExitCode() != 1 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 2 {
+		t.Errorf("error %v, stdout %q, stderr %q", err, stdout.String(), stderr.String())
+	}
+}
+
+// Shells that export HOST as a compiler triple, and platforms that export PORT as an address, do not stop us.
+func TestForeignEnvironment(t *testing.T) {
+	p := start(t, []string{"HOST=x86_64-conda-linux-gnu", "PORT=tcp://10.0.0.1:80"})
+	if !strings.HasPrefix(p.url, "http://127.0.0.1:") {
+		t.Errorf("listens on %s", p.url)
+	}
+	if got := p.stderr.String(); strings.Count(got, "ignoring HOST=\"x86_64-conda-linux-gnu\"") != 1 || strings.Contains(got, "PORT=") {
+		t.Errorf("stderr %q: want one line about HOST, none about PORT, which --port overrides", got)
+	}
+}
+
+// SIGTERM lets the running reply end, refuses new connections and ends with status 0.
+func TestDrain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	p := start(t, nil)
+	res, err := http.Post(p.url+"/v1/messages", "application/json",
+		strings.NewReader(`{"stream": true, "max_tokens": 40, "messages": [{"role": "user", "content": "Tell me about yourself"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || !bytes.Contains(body, []byte("message_stop")) {
+		t.Errorf("the reply was cut: error %v: %s", err, body)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("exit: %v\n%s", err, p.stderr)
+	}
+	if !strings.Contains(p.stderr.String(), "hearth: stopping") || strings.Contains(p.stderr.String(), "panic") {
+		t.Errorf("stderr %q", p.stderr)
+	}
+}
+
+// /health answers while a model still loads, and a request waits for it.
+func TestHealthWhileLoading(t *testing.T) {
+	began := time.Now()
+	p := start(t, nil)
+	if status, body := request(t, "GET", p.url+"/health", ""); status != 200 {
+		t.Errorf("health: %d: %s", status, body)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("/health took %s from the start", took)
+	}
+}

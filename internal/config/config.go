@@ -1,0 +1,100 @@
+// Package config owns every setting of the program: one Config struct, one table of knobs (flag, environment, default,
+// documentation) and all named limits. Package cli registers flags from the table and reads the environment through it;
+// docs/config.md is printed from it. Precedence is flag, then environment, then default. It never acts on a setting, and
+// nothing else reads the environment.
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config is the value of every knob. Pointer fields are nil where the model's own files or the built-in default decide.
+type Config struct {
+	// Listening.
+	Host string // "" is both loopback addresses
+	Port int    // 0 picks a free one
+
+	// Access.
+	APIKey         string // "" checks nothing
+	AllowedHosts   []string
+	AllowedOrigins []string
+
+	// Which model, and what it answers to.
+	Model           string // folder or id; "" is the embedded demo
+	ServedModelName []string
+	AnyModel        bool
+	HubCache        string // folder with models--org--name entries; set by Load
+	HFHome          string
+
+	// How it runs.
+	Backend         string // auto, cpu
+	Precision       string // auto, fast, exact
+	Threads         int    // 0: one per core
+	ContextLength   int    // 0: the model's own, as far as CacheMemoryMB reaches
+	CacheMemoryMB   int    // 0: a share of the machine's memory
+	MaxSequences    int
+	PrefillStepSize int
+
+	// What a request gets that does not say.
+	Temperature       *float64
+	TopP              *float64
+	TopK              *int
+	MinP              *float64
+	RepetitionPenalty *float64
+	MaxTokens         int // 0: the room left in the context
+	EnableThinking    *bool
+
+	LogLevel     string // debug, info, warn, error
+	DrainTimeout time.Duration
+
+	origin map[string]string
+}
+
+// Default is the configuration with no flag and no environment.
+func Default() *Config {
+	return &Config{
+		Port:            8080,
+		Backend:         "auto",
+		Precision:       "auto",
+		MaxSequences:    16,
+		PrefillStepSize: 512,
+		LogLevel:        "info",
+		DrainTimeout:    10 * time.Second,
+		origin:          map[string]string{},
+	}
+}
+
+// Origin says where a knob's value came from: "--port", "HEARTH_PORT", or "" for the default.
+func (c *Config) Origin(flag string) string { return c.origin[flag] }
+
+// hubCache is the folder Hugging Face clients keep models in, "" if there is no home folder either.
+func (c *Config) hubCache(env Env) string {
+	user, _ := env("HOME")
+	if user == "" {
+		user, _ = env("USERPROFILE")
+	}
+	if c.HubCache != "" {
+		return expand(c.HubCache, user)
+	}
+	if c.HFHome != "" {
+		return filepath.Join(expand(c.HFHome, user), "hub")
+	}
+	base, _ := env("XDG_CACHE_HOME")
+	if base == "" {
+		if user == "" {
+			return ""
+		}
+		base = filepath.Join(user, ".cache")
+	}
+	return filepath.Join(base, "huggingface", "hub")
+}
+
+// expand replaces a leading ~ as Hugging Face clients do for their variables.
+func expand(path, user string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && user != "" && (rest == "" || rest[0] == '/') {
+		return filepath.Join(user, rest)
+	}
+	return path
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/config.md")
+
+// load parses args over env and returns the result with the warnings.
+func load(t *testing.T, env map[string]string, args ...string) (*Config, []string, error) {
+	t.Helper()
+	c := Default()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.Register(fs, Groups...)
+	if err := fs.Parse(args); err != nil {
+		return nil, nil, err
+	}
+	var warns []string
+	err := c.Load(fs, func(k string) (string, bool) { s, ok := env[k]; return s, ok }, func(s string) { warns = append(warns, s) })
+	return c, warns, err
+}
+
+func TestPrecedence(t *testing.T) {
+	half := 0.5
+	tests := []struct {
+		name string
+		env  map[string]string
+		args []string
+		want func(*Config)
+	}{
+		{"defaults", nil, nil, func(*Config) {}},
+		{"plain PORT", map[string]string{"PORT": "9000"}, nil, func(c *Config) { c.Port = 9000 }},
+		{"own name wins", map[string]string{"PORT": "9000", "HEARTH_PORT": "9001"}, nil, func(c *Config) { c.Port = 9001 }},
+		{"flag wins", map[string]string{"PORT": "9000", "HEARTH_PORT": "9001"}, []string{"--port=9002"}, func(c *Config) { c.Port = 9002 }},
+		{"empty is unset", map[string]string{"HEARTH_PORT": "", "PORT": "9000"}, nil, func(c *Config) { c.Port = 9000 }},
+		{"flag set to its default still wins", map[string]string{"HEARTH_PORT": "9001"}, []string{"--port=8080"}, func(*Config) {}},
+		{"host", map[string]string{"HOST": "127.0.0.1"}, nil, func(c *Config) { c.Host = "127.0.0.1" }},
+		{"key from the token", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t"}, nil, func(c *Config) { c.APIKey = "t" }},
+		{"own key wins", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "HEARTH_API_KEY": "k"}, nil, func(c *Config) { c.APIKey = "k" }},
+		{"names of other servers", nil, []string{"--temp=0.5", "--max_num_seqs", "3", "--ctx-size=99"},
+			func(c *Config) { c.Temperature, c.MaxSequences, c.ContextLength = &half, 3, 99 }},
+		{"lists", map[string]string{"HEARTH_ALLOWED_ORIGINS": "a"}, []string{"--allowed-hosts=a, b", "--allowed-hosts=c"},
+			func(c *Config) { c.AllowedHosts, c.AllowedOrigins = []string{"a", "b", "c"}, []string{"a"} }},
+		{"hub", map[string]string{"HF_HOME": "/h"}, nil, func(c *Config) { c.HFHome, c.HubCache = "/h", "/h/hub" }},
+		{"hub cache", map[string]string{"HF_HOME": "/h", "HF_HUB_CACHE": "/c"}, nil, func(c *Config) { c.HFHome, c.HubCache = "/h", "/c" }},
+		{"hub in the user's cache", map[string]string{"HOME": "/u", "XDG_CACHE_HOME": "/x"}, nil, func(c *Config) { c.HubCache = "/x/huggingface/hub" }},
+		{"hub in the user's home", map[string]string{"HOME": "/u"}, nil, func(c *Config) { c.HubCache = "/u/.cache/huggingface/hub" }},
+		{"hub with a tilde", map[string]string{"HOME": "/u", "HF_HOME": "~/m"}, nil, func(c *Config) { c.HFHome, c.HubCache = "~/m", "/u/m/hub" }},
+		{"bool without a value", nil, []string{"--any-model"}, func(c *Config) { c.AnyModel = true }},
+		{"thinking off", map[string]string{"HEARTH_ENABLE_THINKING": "no"}, nil, func(c *Config) { c.EnableThinking = new(bool) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, warns, err := load(t, tt.env, tt.args...)
+			if err != nil || warns != nil {
+				t.Fatalf("error %v, warnings %q", err, warns)
+			}
+			want := Default()
+			tt.want(want)
+			if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	c, _, err := load(t, map[string]string{"ANTHROPIC_AUTH_TOKEN": "t"}, "--port=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]string{"api-key": "ANTHROPIC_AUTH_TOKEN", "port": "--port", "host": ""} {
+		if got := c.Origin(flag); got != want {
+			t.Errorf("origin of %s is %q, want %q", flag, got, want)
+		}
+	}
+}
+
+func TestSharedNamesAreIgnoredWhenUnusable(t *testing.T) {
+	for name, env := range map[string]map[string]string{
+		"compiler triple": {"HOST": "x86_64-conda-linux-gnu"},
+		"odd host":        {"HOST": "two words"},
+		"port":            {"PORT": "tcp://172.17.0.1:80"},
+		"port range":      {"PORT": "70000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, warns, err := load(t, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Host != "" || c.Port != 8080 {
+				t.Errorf("host %q, port %d", c.Host, c.Port)
+			}
+			for k, v := range env {
+				if len(warns) != 1 || !strings.Contains(warns[0], k) || !strings.Contains(warns[0], v) || strings.Contains(warns[0], "\n") {
+					t.Errorf("warnings %q: want one line that names %s=%s", warns, k, v)
+				}
+			}
+		})
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	for _, tt := range []struct {
+		env  string
+		flag string
+		want string
+	}{
+		{"HEARTH_PORT=x", "", "HEARTH_PORT"},
+		{"HEARTH_PORT=-1", "", "from 0 to 65535"},
+		{"", "--port=99999", "from 0 to 65535"},
+		{"", "--backend=gpu", "auto, cpu"},
+		{"", "--precision=half", "auto, fast, exact"},
+		{"", "--temperature=nan", "a number from 0"},
+		{"", "--temperature=-1", "a number from 0"},
+		{"", "--top-p=1.5", "from 0 to 1"},
+		{"", "--repetition-penalty=0", "above 0"},
+		{"", "--max-sequences=0", "from 1"},
+		{"HEARTH_LOG_LEVEL=loud", "", "debug, info, warn, error"},
+		{"HEARTH_ANY_MODEL=maybe", "", "true or false"},
+		{"", "--drain-timeout=5", "30s"},
+	} {
+		t.Run(tt.env+tt.flag, func(t *testing.T) {
+			env, args := map[string]string{}, []string{}
+			if k, v, ok := strings.Cut(tt.env, "="); ok {
+				env[k] = v
+			}
+			if tt.flag != "" {
+				args = append(args, tt.flag)
+			}
+			_, _, err := load(t, env, args...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want it to say %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Every name means one thing.
+func TestNamesAreUnique(t *testing.T) {
+	flags, envs := map[string]string{}, map[string]string{}
+	for i := range Knobs {
+		k := &Knobs[i]
+		for _, f := range append([]string{k.Flag}, k.Also...) {
+			if other, ok := flags[f]; ok {
+				t.Errorf("--%s belongs to %s and %s", f, other, k.Flag)
+			}
+			flags[f] = k.Flag
+		}
+		for _, e := range k.Envs() {
+			if other, ok := envs[e]; ok {
+				t.Errorf("%s belongs to %s and %s", e, other, k.Flag)
+			}
+			envs[e] = k.Flag
+		}
+		if k.Doc == "" || strings.ContainsAny(k.Doc, "\n|") {
+			t.Errorf("--%s: documentation %q", k.Flag, k.Doc)
+		}
+	}
+}
+
+func TestDocIsCurrent(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteDoc(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "docs", "config.md")
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(b.String(), string(have)); d != "" {
+		t.Errorf("docs/config.md is not current, run go test ./internal/config -update:\n%s", d)
+	}
+}

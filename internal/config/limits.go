@@ -1,0 +1,13 @@
+package config
+
+// Limits bound what one request or one file can make the program do. They are not knobs: nobody should have to know them.
+const (
+	// MaxBodyBytes is the longest request body; a longer one is answered with 413.
+	MaxBodyBytes = 64 << 20
+	// MaxQueue is how many requests may wait for the engine; one more is told to come back later.
+	MaxQueue = 256
+	// MaxBatchTokens is the most rows one step of the engine runs, over all sequences.
+	MaxBatchTokens = 8192
+	// MaxLineBytes is the longest line the debug commands read.
+	MaxLineBytes = 16 << 20
+)

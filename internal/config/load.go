@@ -1,0 +1,146 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Env looks up an environment variable. An empty value counts as not set.
+type Env func(name string) (string, bool)
+
+// Environ is the process's environment.
+func Environ(name string) (string, bool) { return os.LookupEnv(name) }
+
+func itoa(n int) string        { return strconv.Itoa(n) }
+func formatBool(b bool) string { return strconv.FormatBool(b) }
+
+// Register adds the flags of the groups to fs; parsing them fills c.
+func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
+	also := map[string]string{}
+	for i := range Knobs {
+		k := &Knobs[i]
+		if !slices.Contains(groups, k.Group) {
+			continue
+		}
+		v := k.bind(c)
+		f := fs.VarPF(v, k.Flag, "", k.Doc)
+		if v.Type() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+		if zero(f.DefValue) {
+			f.DefValue = ""
+		}
+		for _, name := range k.Also {
+			also[name] = k.Flag
+		}
+	}
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		name = strings.ReplaceAll(name, "_", "-")
+		if own, ok := also[name]; ok {
+			name = own
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// zero reports defaults that say nothing in help: the documentation line tells what they mean.
+func zero(def string) bool { return def == "0" || def == "false" }
+
+// Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment.
+// warn gets one line for each value that was ignored.
+func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
+	for i := range Knobs {
+		k := &Knobs[i]
+		f := fs.Lookup(k.Flag)
+		if f == nil {
+			continue
+		}
+		if f.Changed {
+			c.origin[k.Flag] = "--" + k.Flag
+			continue
+		}
+		if err := c.fromEnv(k, env, warn); err != nil {
+			return err
+		}
+	}
+	c.HubCache = c.hubCache(env)
+	return nil
+}
+
+// fromEnv sets k from the strongest of its names that is set.
+func (c *Config) fromEnv(k *Knob, env Env, warn func(string)) error {
+	for i, name := range k.Envs() {
+		s, ok := env(name)
+		if !ok || s == "" {
+			continue
+		}
+		if i > 0 && k.shared != nil {
+			if err := k.shared(s); err != nil {
+				warn(fmt.Sprintf("ignoring %s=%q: %v", name, s, err))
+				continue
+			}
+		}
+		if err := k.bind(c).Set(s); err != nil {
+			return fmt.Errorf("environment variable %s=%q: %w", name, s, err)
+		}
+		c.origin[k.Flag] = name
+		return nil
+	}
+	return nil
+}
+
+// lookupTimeout bounds the name lookup of HOST: a resolver that is out of reach must not hold up the start.
+const lookupTimeout = 200 * time.Millisecond
+
+// checkHost accepts what could be listened on. Some shells export the compiler's target triple as HOST, which is a valid
+// host name as far as its letters go, and some resolvers answer every name; so a name must lead to an address of this
+// machine.
+func checkHost(s string) error {
+	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return nil
+	}
+	if strings.ContainsAny(s, "_/: \t") {
+		return fmt.Errorf("no address and no host name")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", s)
+	if err != nil {
+		return fmt.Errorf("no address and no name that resolves")
+	}
+	own := ownAddresses()
+	for _, a := range found {
+		if a = a.Unmap(); a.IsLoopback() || a.IsUnspecified() || slices.Contains(own, a) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no address of this machine")
+}
+
+func ownAddresses() []netip.Addr {
+	as, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range as {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Addr().Unmap())
+		}
+	}
+	return out
+}
+
+func checkPort(s string) error {
+	_, err := parseInt(0, 65535)(s)
+	return err
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// value is a pflag.Value over one field of a Config.
+type value[T any] struct {
+	p      *T
+	kind   string // shown in help: int, float, duration, list, …
+	parse  func(string) (T, error)
+	format func(T) string
+}
+
+func (v *value[T]) String() string { return v.format(*v.p) }
+func (v *value[T]) Type() string   { return v.kind }
+
+func (v *value[T]) Set(s string) error {
+	x, err := v.parse(s)
+	if err != nil {
+		return err
+	}
+	*v.p = x
+	return nil
+}
+
+func text(p *string) *value[string] {
+	return &value[string]{p, "string", func(s string) (string, error) { return s, nil }, func(s string) string { return s }}
+}
+
+func choice(p *string, of ...string) *value[string] {
+	parse := func(s string) (string, error) {
+		if !slices.Contains(of, s) {
+			return "", fmt.Errorf("want one of %s", strings.Join(of, ", "))
+		}
+		return s, nil
+	}
+	return &value[string]{p, strings.Join(of, "|"), parse, func(s string) string { return s }}
+}
+
+// list collects comma-separated and repeated values.
+func list(p *[]string) *value[[]string] {
+	parse := func(s string) ([]string, error) {
+		out := slices.Clone(*p)
+		for _, x := range strings.Split(s, ",") {
+			if x = strings.TrimSpace(x); x != "" {
+				out = append(out, x)
+			}
+		}
+		return out, nil
+	}
+	return &value[[]string]{p, "list", parse, func(l []string) string { return strings.Join(l, ",") }}
+}
+
+func parseInt(lo, hi int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return 0, fmt.Errorf("want a whole number")
+		}
+		if n < lo || n > hi {
+			return 0, fmt.Errorf("want a whole number from %d to %d", lo, hi)
+		}
+		return n, nil
+	}
+}
+
+func integer(p *int, lo, hi int) *value[int] {
+	return &value[int]{p, "int", parseInt(lo, hi), strconv.Itoa}
+}
+
+func boolean(p *bool) *value[bool] {
+	return &value[bool]{p, "bool", parseBool, strconv.FormatBool}
+}
+
+func parseBool(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "1", "true", "yes", "on":
+		return true, nil
+	case "0", "false", "no", "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("want true or false")
+}
+
+func duration(p *time.Duration) *value[time.Duration] {
+	parse := func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 {
+			return 0, fmt.Errorf("want a time such as 30s or 2m")
+		}
+		return d, nil
+	}
+	return &value[time.Duration]{p, "duration", parse, time.Duration.String}
+}
+
+func parseFloat(ok func(float64) bool, want string) func(string) (float64, error) {
+	return func(s string) (float64, error) {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || !ok(x) { // a NaN fails every comparison in ok
+			return 0, fmt.Errorf("want %s", want)
+		}
+		return x, nil
+	}
+}
+
+// optional is a value that knows "not set".
+func optional[T any](p **T, kind string, parse func(string) (T, error), format func(T) string) *value[*T] {
+	return &value[*T]{p, kind,
+		func(s string) (*T, error) {
+			x, err := parse(s)
+			return &x, err
+		},
+		func(x *T) string {
+			if x == nil {
+				return ""
+			}
+			return format(*x)
+		}}
+}
+
+func optFloat(p **float64, ok func(float64) bool, want string) *value[*float64] {
+	return optional(p, "float", parseFloat(ok, want), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
+}
