@@ -85,6 +85,7 @@ type Tool struct {
 	Name, Description string
 	Parameters        json.RawMessage
 	Strict            bool
+	Deferred          bool // callable, but not rendered with the tools: its schema stands in a tool result
 }
 
 // ChoiceKind is how far the model is free to call tools.

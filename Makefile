@@ -1,0 +1,84 @@
+# Every build and test is free of cgo; only the race detector needs it.
+export CGO_ENABLED = 0
+SHELL    := bash
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/cli.commit=$(COMMIT)
+GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
+RACE     := ./internal/engine ./internal/sched ./internal/kv ./internal/generate ./internal/server ./internal/wire/... ./internal/catalog ./internal/backend/cpu
+VENV     := .venv
+TIME     ?= 30s
+
+.PHONY: help build run check fmt vet lint test race purego cross interop fuzz bench soak golden size clean
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+build: ## bin/hearth, with version and commit stamped
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/hearth ./cmd/hearth
+
+run: build ## build and serve the demo model
+	bin/hearth serve
+
+check: fmt vet lint test race purego cross interop ## everything that must hold before a change lands
+
+fmt:
+	@out="$$(gofmt -l $(GO_FILES))"; test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+
+vet:
+	go vet ./...
+	cd interop/go && go vet ./...
+
+# The linter is a tool of its own module, so its dependencies never enter ours.
+lint: bin/golangci-lint
+	bin/golangci-lint run ./...
+
+bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	cd tools/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+test: ## all unit tests and goldens, no network, no Python
+	go test ./...
+
+race: ## the packages that hold state, under the race detector
+	CGO_ENABLED=1 go test -race -short $(RACE)
+
+# The portable kernels must hold the numbers on their own.
+purego:
+	go test -short -tags purego ./internal/kernel ./internal/backend/... ./internal/model
+
+cross: ## does it still build where it will be used?
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/hearth
+	GOOS=linux GOARCH=arm64 go build -o /dev/null ./cmd/hearth
+	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/hearth
+	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
+
+interop: build $(VENV)/.done ## the official Anthropic and OpenAI SDKs, in Python and Go, against a running server
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
+	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
+
+$(VENV)/.done: interop/python/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install -q -r interop/python/requirements.txt
+	touch $@
+
+fuzz: ## every fuzz target for TIME each (TIME=30s)
+	@set -e; for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' internal | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | sed 's/func //'); do \
+	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(TIME); \
+	  done; done
+
+bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth
+	bin/hearth bench --shape qwen3-0.6b --bits 4
+
+soak: build ## minutes of mixed load on the demo model
+	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth HEARTH_SOAK=$(TIME) go test -count=1 -timeout 0 -run TestSoak -v ./...
+
+golden: ## how goldens are made again (needs Python with the pinned mlx-lm; see tools/golden)
+	@sed -n '1,20p' tools/golden/README.md
+
+size: ## lines per package
+	@for d in $$(find cmd internal -name '*.go' ! -name '*_test.go' -printf '%h\n' | sort -u); do \
+	  printf '%6d %s\n' "$$(cat $$d/*.go | wc -l)" $$d; done
+
+clean: ## remove what was built
+	rm -rf bin $(VENV)

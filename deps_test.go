@@ -1,0 +1,162 @@
+package hearth
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers is the import matrix: what each package of ours may import of ours. Arrows point down only. A package that is
+// missing here fails the test, so a new room in the house is a decision, not an accident. docs/ARCHITECTURE.md says why.
+var layers = map[string][]string{
+	"cmd/hearth": {"cli"},
+	"cli":        {"*"},
+
+	"server":         {"wire", "webui", "chat", "config", "metrics"},
+	"wire":           {"chat"},
+	"wire/anthropic": {"wire", "chat"},
+	"wire/openai":    {"wire", "chat"},
+	"wire/wiretest":  {"wire", "chat"},
+	"catalog":        {"chat", "hub", "generate", "engine", "model", "tokenizer", "backend", "config", "demo"},
+	"generate":       {"chat", "jinja", "tokenizer", "parser", "engine", "sample"},
+	"parser":         {"chat"},
+
+	"engine": {"sched", "kv", "sample", "model", "backend", "metrics"},
+	"sched":  {"kv"},
+	"model":  {"nn", "backend", "quant", "safetensors"},
+	"nn":     {"backend"},
+
+	"backend":             {"kv", "quant"},
+	"backend/cpu":         {"backend", "kernel", "kv", "quant"},
+	"backend/ref":         {"backend", "kv", "quant"},
+	"backend/stub":        {"backend", "kv"},
+	"backend/backendtest": {"backend", "backend/ref", "kv", "quant"},
+	"kernel":              {"quant"},
+
+	"golden": {"backend", "kv", "model"},
+
+	"chat": {}, "jinja": {}, "tokenizer": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
+	"config": {}, "hub": {}, "demo": {}, "metrics": {},
+}
+
+// modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
+// needed only by one of these is not listed.
+var modules = map[string]string{
+	"github.com/spf13/cobra":          "subcommands, help with examples, completion; one dependency (pflag), the field's standard",
+	"github.com/spf13/pflag":          "cobra's flags: the knob table registers on it directly",
+	"github.com/peterh/liner":         "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
+	"github.com/dlclark/regexp2/v2":   "unknown pre-tokenizer patterns need lookahead; has a match time-out, which the standard package's syntax lacks",
+	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
+	"golang.org/x/sys":                "mmap, madvise, CPU features",
+	"golang.org/x/term":               "terminal detection and width",
+	"github.com/google/go-cmp":        "test only: readable differences of nested values",
+	"github.com/rogpeppe/go-internal": "test only: testscript and txtar for the command line and the wire cases",
+	"go.uber.org/goleak":              "test only: no goroutine outlives an engine or a server",
+}
+
+// forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
+var forbidden = map[string][]string{
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "hub", "cli", "webui"},
+	"log/slog": {"server", "cli", "catalog", "wire", "wire/anthropic", "wire/openai"},
+	"log":      {},
+}
+
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var ps []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); err == io.EOF {
+			return ps
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+}
+
+func short(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, "hearth/"), "internal/")
+}
+
+// TestLayers holds the direction of imports. Test files may reach further (a model test runs on real backends).
+func TestLayers(t *testing.T) {
+	for _, p := range list(t) {
+		name := short(p.ImportPath)
+		if name == "hearth" {
+			continue
+		}
+		may, ok := layers[name]
+		if !ok {
+			t.Errorf("package %s has no place in the import matrix of deps_test.go", name)
+			continue
+		}
+		for _, im := range p.Imports {
+			if strings.HasPrefix(im, "hearth/") && !slices.Contains(may, "*") && !slices.Contains(may, short(im)) {
+				t.Errorf("%s imports %s: the matrix allows only %v", name, short(im), may)
+			}
+			if users, ok := forbidden[im]; ok && !slices.Contains(users, name) {
+				t.Errorf("%s imports %s: only %v may", name, im, users)
+			}
+		}
+	}
+}
+
+// TestModules holds the list of third-party modules to those with a reason.
+func TestModules(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range list(t) {
+		for _, im := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if first, _, _ := strings.Cut(im, "/"); !strings.Contains(first, ".") {
+				continue
+			}
+			mod := ""
+			for m := range modules {
+				if im == m || strings.HasPrefix(im, m+"/") {
+					mod = m
+				}
+			}
+			if mod == "" {
+				t.Errorf("%s imports %s: give the module a reason in deps_test.go or do without", short(p.ImportPath), im)
+			}
+			used[mod] = true
+		}
+	}
+	for m := range modules {
+		if !used[m] {
+			t.Errorf("module %s has a reason in deps_test.go but no user: drop it", m)
+		}
+	}
+}
+
+// TestNoCgo: the program is built without cgo, so nothing may need it.
+func TestNoCgo(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{if .CgoFiles}}{{.ImportPath}}{{end}}", "./cmd/hearth")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // with 0, files that need cgo are left out silently
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, p := range strings.Fields(string(out)) {
+		if strings.Contains(p, ".") {
+			t.Errorf("%s needs cgo", p)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package hearth
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// goFiles calls f for every non-test Go file of the program.
+func goFiles(t *testing.T, f func(path string, file *ast.File)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	for _, root := range []string{"cmd", "internal"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			f(path, file)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPackageDocs: every package says what it owns.
+func TestPackageDocs(t *testing.T) {
+	documented := map[string]bool{}
+	goFiles(t, func(path string, f *ast.File) {
+		dir := filepath.Dir(path)
+		documented[dir] = documented[dir] || f.Doc != nil && len(f.Doc.Text()) > 60
+	})
+	for dir, ok := range documented {
+		if !ok && !strings.HasPrefix(dir, "cmd") {
+			t.Errorf("%s has no package documentation of substance", dir)
+		}
+	}
+}
+
+// TestEnvironmentIsReadInConfigOnly: a knob that config does not know cannot be documented, listed or overridden.
+func TestEnvironmentIsReadInConfigOnly(t *testing.T) {
+	goFiles(t, func(path string, f *ast.File) {
+		if filepath.ToSlash(filepath.Dir(path)) == "internal/config" {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" {
+				switch s.Sel.Name {
+				case "Getenv", "LookupEnv", "Environ":
+					t.Errorf("%s uses os.%s: read the environment in internal/config", path, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+// TestNoLargeFiles: the demo model is the only large thing in the tree, and it has a budget.
+func TestNoLargeFiles(t *testing.T) {
+	const limit, demoLimit = 400 << 10, 16 << 20
+	var demo int64
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == ".git" || path == "bin" || path == ".venv" || path == "dist") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() {
+			return nil
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(filepath.ToSlash(path), "internal/demo/model/") {
+			demo += info.Size()
+		} else if info.Size() > limit {
+			t.Errorf("%s has %d bytes, over %d: what is it doing here?", path, info.Size(), limit)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if demo > demoLimit {
+		t.Errorf("the demo model has %d bytes, its budget is %d", demo, demoLimit)
+	}
+}
