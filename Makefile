@@ -70,8 +70,8 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth
 	bin/hearth bench --shape qwen3-0.6b --bits 4
 
-soak: build ## minutes of mixed load on the demo model
-	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth HEARTH_SOAK=$(TIME) go test -count=1 -timeout 0 -run TestSoak -v ./...
+soak: build ## mixed load on the demo model for TIME (TIME=30s)
+	go test ./interop/soak -count=1 -timeout 0 -v -soak $(TIME) -hearth $(CURDIR)/bin/hearth
 
 golden: ## how goldens are made again (needs Python with the pinned mlx-lm; see tools/golden)
 	@sed -n '1,20p' tools/golden/README.md

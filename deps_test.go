@@ -40,6 +40,8 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model"},
 
+	"interop/soak": {},
+
 	"chat": {}, "jinja": {}, "tokenizer": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
 	"config": {}, "hub": {}, "demo": {}, "metrics": {},
 }
@@ -61,7 +63,7 @@ var modules = map[string]string{
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "hub", "cli", "webui"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "hub", "cli", "webui"},
 	"log/slog": {"server", "cli", "catalog", "wire", "wire/anthropic", "wire/openai"},
 	"log":      {},
 }

@@ -10,7 +10,9 @@ import (
 )
 
 func TestPageGroups(t *testing.T) {
-	windows, group := B.PageGroups([]B.StateSpec{{Window: 128}, {}, {Kind: B.StateConv}, {Window: 128}, {Window: 64}, {Kind: B.StateLatent}})
+	windows, group := B.PageGroups([]B.StateSpec{
+		{Window: 128}, {}, {Kind: B.StateConv}, {Window: 128}, {Window: 64}, {Kind: B.StateLatent},
+	})
 	if !slices.Equal(windows, []int{0, 64, 128}) || !slices.Equal(group, []int{2, 0, -1, 2, 1, 0}) {
 		t.Errorf("windows %v, groups %v", windows, group)
 	}
@@ -43,15 +45,18 @@ func TestStack(t *testing.T) {
 		t.Errorf("rows %v, bias %v", got, k.Bias())
 	}
 
+	c := spec.Parts[1].Weight
+	short := floats("c.bias", []float32{1, 2, 3}, 3)
+	other := quant.Scheme{Mode: "other", Bits: 4, Group: 2}
 	for want, bad := range map[string]B.WeightSpec{
 		"want 4":          {In: 2, Out: []int{4}, Parts: spec.Parts[1:]},
-		"c: permutation":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Perm: []int32{0, 2}}}},
+		"c: permutation":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Perm: []int32{0, 2}}}},
 		"no weight":       {In: 2, Out: []int{2}, Parts: []B.Part{{}}},
 		"c: weight have":  {In: 3, Out: []int{2}, Parts: spec.Parts[1:]},
-		"c.bias":          {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Bias: floats("c.bias", []float32{1, 2, 3}, 3)}}},
+		"c.bias":          {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Bias: short}}},
 		"stacked weights": {In: 2, Out: []int{2}, Count: 8, Parts: spec.Parts[1:]},
-		"c: adapters":     {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Adapter: &B.Adapter{}}}},
-		"not supported":   {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: spec.Parts[1].Weight, Scheme: quant.Scheme{Mode: "other", Bits: 4, Group: 2}}}},
+		"c: adapters":     {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Adapter: &B.Adapter{}}}},
+		"not supported":   {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Scheme: other}}},
 	} {
 		if _, err := bad.Stack(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want something about %q", err, want)

@@ -88,7 +88,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		return nil, err
 	}
 	if w.Engine, err = engine.New(engine.Config{
-		Model: w.Model, Backend: w.backend, Budget: cacheBudget(cfg), MaxContext: contextOf(w.Model, cfg),
+		Model: w.Model, Backend: w.backend, Vocab: w.Model.Vocab, Budget: cacheBudget(cfg), MaxContext: contextOf(w.Model, cfg),
 		MaxSequences: cfg.MaxSequences, MaxQueue: config.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 	}); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

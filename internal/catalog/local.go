@@ -52,6 +52,9 @@ func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
 	if err != nil {
 		return generate.Config{}, err
 	}
+	g := &c.Generation
+	text.StopIDs = g.EOS
+	text.Generation = chat.Sampling{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty}
 	return text, nil
 }
 

@@ -171,7 +171,8 @@ func (f *benchFlags) run(ctx context.Context, progress func(string)) (*benchResu
 		runtime.GOMAXPROCS(threads)
 	}
 	start := time.Now()
-	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, backend.Options{Threads: threads, Exact: f.precision == "exact"})
+	opts := backend.Options{Threads: threads, Exact: f.precision == "exact"}
+	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, opts)
 	if err != nil {
 		return nil, err
 	}

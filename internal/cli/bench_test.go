@@ -35,7 +35,8 @@ func TestBench(t *testing.T) {
 
 func TestBenchFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"--shape", "gpt-5"}, {"--bits", "7"}, {"--group", "48"}, {"--precision", "best"}, {"--tokens", "0"}, {"--threads", "-1"}, {"model"},
+		{"--shape", "giant"}, {"--bits", "7"}, {"--group", "48"}, {"--precision", "best"}, {"--tokens", "0"}, {"--threads", "-1"},
+		{"model"},
 	} {
 		cmd := newBenchCmd()
 		cmd.SetArgs(args)

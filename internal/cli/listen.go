@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"hearth/internal/config"
 )
 
-// listen opens the sockets of cfg. With no host that is both loopback addresses on one port, so that "localhost" reaches
-// us whichever way it resolves; a machine without IPv6 has just the first.
+// listen opens the sockets of cfg. With no host, or localhost, that is both loopback addresses on one port, so that
+// "localhost" reaches us whichever way it resolves; a machine without IPv6 has just the first.
 func listen(cfg *config.Config) ([]net.Listener, error) {
-	if cfg.Host != "" {
-		l, err := open("tcp", cfg.Host, cfg.Port)
+	if host := strings.Trim(cfg.Host, "[]"); host != "" && host != "localhost" {
+		l, err := open("tcp", host, cfg.Port)
 		if err != nil {
-			return nil, err
+			return nil, explain(err, host, cfg.Port)
 		}
 		return []net.Listener{l}, nil
 	}
@@ -24,9 +25,10 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 	for i := 0; ; i++ {
 		four, err := open("tcp4", "127.0.0.1", cfg.Port)
 		if err != nil {
-			return nil, err
+			return nil, explain(err, "127.0.0.1", cfg.Port)
 		}
-		six, err := open("tcp6", "::1", four.Addr().(*net.TCPAddr).Port)
+		port := four.Addr().(*net.TCPAddr).Port
+		six, err := open("tcp6", "::1", port)
 		switch {
 		case err == nil:
 			return []net.Listener{four, six}, nil
@@ -35,28 +37,29 @@ func listen(cfg *config.Config) ([]net.Listener, error) {
 		}
 		four.Close()
 		if cfg.Port != 0 || i == tries {
-			return nil, err
+			return nil, explain(err, "::1", port)
 		}
 	}
 }
 
 func open(network, host string, port int) (net.Listener, error) {
-	l, err := net.Listen(network, net.JoinHostPort(host, strconv.Itoa(port)))
+	return net.Listen(network, net.JoinHostPort(host, strconv.Itoa(port)))
+}
+
+// explain says in one sentence why an address cannot be listened on, and what to type.
+func explain(err error, host string, port int) error {
 	switch {
-	case err == nil:
-		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		free := port + 1
 		if port == 65535 {
 			free = 8080
 		}
-		return nil, hintf(fmt.Errorf("address %s is already in use: %w", net.JoinHostPort(host, strconv.Itoa(port)), syscall.EADDRINUSE),
+		return hintf(fmt.Errorf("address %s is already in use", net.JoinHostPort(host, strconv.Itoa(port))),
 			"stop what listens there, or use another port: hearth serve --port %d", free)
 	case errors.Is(err, syscall.EACCES):
-		return nil, hintf(fmt.Errorf("no permission to listen on port %d: %w", port, syscall.EACCES),
-			"ports from 1024 need none: hearth serve --port 8080")
+		return hintf(fmt.Errorf("no permission to listen on port %d", port), "ports from 1024 need none: hearth serve --port 8080")
 	}
-	return nil, hintf(fmt.Errorf("listen on %s port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
+	return hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
 }
 
 // baseURL is how this machine reaches l.

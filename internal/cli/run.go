@@ -133,15 +133,15 @@ func (t *talk) loop(ctx context.Context, in prompter) error {
 		case err != nil:
 			return fmt.Errorf("read prompt: %w", err)
 		}
-		switch text = strings.TrimSpace(text); {
-		case text == "":
+		switch text = strings.TrimSpace(text); text {
+		case "":
 			continue
-		case text == "/exit", text == "/quit", text == "/bye":
+		case "/exit", "/quit", "/bye":
 			return nil
-		case text == "/help", text == "/?":
+		case "/help", "/?":
 			fmt.Fprint(t.notes, talkHelp)
 			continue
-		case text == "/clear":
+		case "/clear":
 			t.messages = nil
 			fmt.Fprintln(t.notes, "the conversation is forgotten")
 			continue

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
@@ -67,6 +69,8 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
+	// The engine's threads compute for as long as a step takes; the server's goroutines get processors of their own.
+	runtime.GOMAXPROCS(cpu.Threads() + 2)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level(cfg.LogLevel)}))
 	models := catalog.New(src, cfg)
 	served := make(chan error, 1)
@@ -86,8 +90,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		case err := <-loaded:
 			if err != nil {
 				stop()
-				<-served
-				return err
+				return firstError(err, <-served)
 			}
 			if !shown {
 				b.print(stdout)

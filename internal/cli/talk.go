@@ -37,11 +37,11 @@ func (t *talk) turn(ctx context.Context, text string) error {
 	}
 	a := answer{talk: t, start: start}
 	for e, err := range events {
+		if errors.Is(err, context.Canceled) || err != nil && ctx.Err() != nil {
+			break
+		}
 		if err != nil {
 			a.end()
-			if errors.Is(err, context.Canceled) || ctx.Err() != nil {
-				break
-			}
 			return err
 		}
 		if err := a.event(&e); err != nil {

@@ -169,7 +169,7 @@ func (e *Engine) check(tokens []int32, longest int) error {
 	}
 	for i, id := range tokens {
 		if id < 0 || e.cfg.Vocab > 0 && int(id) >= e.cfg.Vocab {
-			return fmt.Errorf("prompt token %d has id %d, outside the vocabulary of %d", i, id, e.cfg.Vocab)
+			return fmt.Errorf("prompt token %d: id %d is not in the vocabulary", i, id)
 		}
 	}
 	return nil

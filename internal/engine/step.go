@@ -102,7 +102,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 	}
 	o := r.be.Begin(r.store, &r.batch)
 	defer o.End()
-	h := r.model.Forward(o, &r.batch)
+	h := o.Keep(r.model.Forward(o, &r.batch))
 	o.Submit(h)
 	for from := 0; from < len(r.batch.Out); from += logitRows {
 		to := min(from+logitRows, len(r.batch.Out))
@@ -120,6 +120,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 				r.take(p.Items[i].Want, &r.out[i], f[(row-from)*l.Cols():][:l.Cols()])
 			}
 		}
+		o.Sweep(h) // a slice of logits is large; prompt logprobs run many
 	}
 	if err := o.Err(); err != nil {
 		return &StepError{Err: err}

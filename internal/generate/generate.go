@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,14 +49,14 @@ func (a adapter) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
 	return s, nil
 }
 
-// Config is what a Generator is made of. Load fills in everything that comes from the model's folder.
+// Config is what a Generator is made of. Load fills in Tokenizer and Template.
 type Config struct {
 	Info       chat.Model // ID, Path, Created; the rest New fills in
 	Engine     Engine
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *Template
-	StopIDs    []int32       // end a turn
-	Generation chat.Sampling // generation_config.json
+	StopIDs    []int32       // end a turn; the tokenizer's own end token always does
+	Generation chat.Sampling // what the model's authors recommend
 
 	Defaults chat.Sampling // configured; they come before Generation
 	Thinking chat.Toggle   // for requests that do not say
@@ -81,6 +82,9 @@ func New(cfg Config) (*Generator, error) {
 		return nil, errors.New("make generator: engine, tokenizer and template are needed")
 	}
 	g := &Generator{cfg: cfg}
+	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(cfg.StopIDs, id) {
+		g.cfg.StopIDs = append(slices.Clone(cfg.StopIDs), id)
+	}
 	src := cfg.Template.Source()
 	g.family = parser.Choose(parser.Evidence{
 		Template: src,
@@ -124,7 +128,8 @@ func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
 }
 
 // Generate starts the reply. The prompt is rendered, counted against the context and queued before it returns; the
-// events then come as the caller asks for them. Several choices decode together and are told one after the other.
+// events then come as the caller asks for them: it must range over them or end ctx. Several choices decode together and
+// are told one after the other. Thinking.Budget is not enforced.
 func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
 	p, err := g.prompt(r)
 	if err != nil {

@@ -27,6 +27,9 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	if len(r.Messages) == 0 {
 		return nil, chat.Invalidf("messages", "at least one message is needed")
 	}
+	if r.Choice.Kind == chat.ChoiceNamed && !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == r.Choice.Name }) {
+		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
+	}
 	vars, err := g.variables(r)
 	if err != nil {
 		return nil, err
@@ -167,6 +170,9 @@ func foldSystem(vars *jinja.Dict) bool {
 	changed := false
 	for i, item := range msgs.Items {
 		m, _ := item.(*jinja.Dict)
+		if v, _ := m.Get("content"); !isString(v) {
+			return false
+		}
 		role, text := stringField(m, "role"), stringField(m, "content")
 		var prev *jinja.Dict
 		if len(out) > 0 {
@@ -197,6 +203,8 @@ func foldSystem(vars *jinja.Dict) bool {
 	}
 	return changed
 }
+
+func isString(v jinja.Value) bool { _, ok := v.(string); return ok }
 
 func stringField(m *jinja.Dict, name string) string {
 	v, _ := m.Get(name)

@@ -89,7 +89,7 @@ func (g *Generator) content(parts []chat.Part, at string) (jinja.Value, error) {
 }
 
 func (g *Generator) toolResult(t *chat.ToolResult, at string, names map[string]string) (*jinja.Dict, error) {
-	content, err := g.content(t.Parts, at)
+	content, err := g.content(withoutImages(t.Parts), at)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +101,19 @@ func (g *Generator) toolResult(t *chat.ToolResult, at string, names map[string]s
 		d.Set("name", name)
 	}
 	return d, nil
+}
+
+// withoutImages puts a note in the place of images. A tool may return one to an agent at any time, and the result stays
+// in the conversation for good: refusing it would end that conversation. What a person attaches is refused instead.
+func withoutImages(parts []chat.Part) []chat.Part {
+	out := make([]chat.Part, 0, len(parts))
+	for _, p := range parts {
+		if p.Kind == chat.PartImage {
+			p = chat.Part{Kind: chat.PartText, Text: "[image: this model cannot see images]"}
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func (g *Generator) assistant(m *chat.Message, at string, names map[string]string) (*jinja.Dict, error) {
@@ -156,6 +169,9 @@ func tools(r *chat.Request) (jinja.Value, error) {
 	}
 	out := jinja.NewList()
 	for i, t := range r.Tools {
+		if t.Deferred { // its schema stands where the client loaded it
+			continue
+		}
 		f := object("name", t.Name)
 		if t.Description != "" {
 			f.Set("description", t.Description)
@@ -171,6 +187,9 @@ func tools(r *chat.Request) (jinja.Value, error) {
 			f.Set("strict", true)
 		}
 		out.Items = append(out.Items, object("type", "function", "function", f))
+	}
+	if len(out.Items) == 0 {
+		return nil, nil
 	}
 	return out, nil
 }

@@ -19,8 +19,9 @@ type conversation struct {
 	Margins golden.Floats `json:"margins"` // logit of the best token less that of the second best
 }
 
-// minMargin: a step whose two best tokens are closer than this may go either way.
-const minMargin = 1e-2
+// A step whose two best tokens are closer than its margin may go either way. fastMargin is for activations rounded to 8
+// bits; what that costs in quality is measured elsewhere, here it must not be a blunder.
+const exactMargin, fastMargin = 1e-2, 0.5
 
 // TestDemoGreedy: the embedded model says what mlx-lm makes of the same file, over 200 tokens of every prompt. Each step
 // is fed the reference's tokens so far, so that one close call does not end the comparison; as long as all steps
@@ -34,9 +35,17 @@ func TestDemoGreedy(t *testing.T) {
 	t.Run("cpu", func(t *testing.T) {
 		be := cpu.New()
 		defer be.Close()
-		m := openDemo(t, be)
+		m := openDemo(t, be, true)
 		for i, c := range g.Cases {
-			c.compare(t, be, m, i < 2 || !testing.Short())
+			c.compare(t, be, m, exactMargin, i < 2 || !testing.Short())
+		}
+	})
+	t.Run("cpu-fast", func(t *testing.T) {
+		be := cpu.New()
+		defer be.Close()
+		m := openDemo(t, be, false)
+		for _, c := range g.Cases {
+			c.compare(t, be, m, fastMargin, false)
 		}
 	})
 	t.Run("ref", func(t *testing.T) {
@@ -44,17 +53,17 @@ func TestDemoGreedy(t *testing.T) {
 			t.Skip("float64 without kernels takes seconds")
 		}
 		be := ref.New()
-		g.Cases[0].compare(t, be, openDemo(t, be), false)
+		g.Cases[0].compare(t, be, openDemo(t, be, true), exactMargin, false)
 	})
 }
 
-func openDemo(t *testing.T, be backend.Backend) *model.Loaded {
+func openDemo(t *testing.T, be backend.Backend, exact bool) *model.Loaded {
 	t.Helper()
 	c, err := model.OpenCheckpoint(demo.FS(), demo.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Load(be, backend.Options{Exact: true})
+	m, err := c.Load(be, backend.Options{Exact: exact})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +78,8 @@ func openDemo(t *testing.T, be backend.Backend) *model.Loaded {
 	return m
 }
 
-// compare runs the case one token at a time, or all tokens in one step.
-func (c *conversation) compare(t *testing.T, be backend.Backend, m *model.Loaded, decode bool) {
+// compare runs the case one token at a time, or all tokens in one step. Steps won by more than margin must agree.
+func (c *conversation) compare(t *testing.T, be backend.Backend, m *model.Loaded, margin float64, decode bool) {
 	t.Helper()
 	s := golden.NewSequence(t, be, m, len(c.Prompt)+len(c.Tokens))
 	var logits []float32
@@ -98,11 +107,11 @@ func (c *conversation) compare(t *testing.T, be backend.Backend, m *model.Loaded
 		switch {
 		case best == int(want):
 			same++
-		case c.Margins[i] > minMargin:
+		case float64(c.Margins[i]) > margin:
 			t.Errorf("step %d: token %d, mlx-lm has %d by a margin of %.3g", i, best, want, c.Margins[i])
 		default:
 			tight++
 		}
 	}
-	t.Logf("prompt of %d tokens: %d of %d tokens equal, %d differ by a margin under %g", len(c.Prompt), same, len(c.Tokens), tight, minMargin)
+	t.Logf("prompt of %d tokens: %d of %d tokens equal, %d differ by a margin under %g", len(c.Prompt), same, len(c.Tokens), tight, margin)
 }

@@ -236,12 +236,15 @@ func (r *renderer) call(fn Value, a *args) Value {
 // iterate returns what a loop over v sees. A generator is used up by it.
 func (r *renderer) iterate(v Value) []Value {
 	if items, ok := sequence(v); ok {
+		r.made(16 * len(items))
 		return items
 	}
 	switch x := v.(type) {
 	case *Dict:
+		r.made(16 * x.Len())
 		return x.keys()
 	case view:
+		r.made(16 * len(x.items))
 		return x.items
 	case undefined:
 		return nil
@@ -296,6 +299,7 @@ func (r *renderer) item(o, k Value) Value {
 		}
 	case string, Markup:
 		s, _ := asString(x)
+		r.made(len(s))
 		if v, ok := runeAt(s, k); ok {
 			return v
 		}

@@ -71,7 +71,7 @@ func (r *renderer) checkSize(n int) {
 	}
 }
 
-// made accounts for a string or list of n bytes that the template made, and returns nothing but work left to do.
+// made accounts for a string or list of n bytes that was made or walked.
 func (r *renderer) made(n int) {
 	r.checkSize(n)
 	if r.steps -= n >> 10; r.steps < 0 {
@@ -285,8 +285,8 @@ func (l *loopState) attr(name string) (Value, bool) {
 			return a.pos[l.index%len(a.pos)]
 		}}, true
 	case "changed":
-		return &function{"changed", func(_ *renderer, a *args) Value {
-			changed := !l.seen || !equal(l.changed, Tuple(a.pos), 0)
+		return &function{"changed", func(r *renderer, a *args) Value {
+			changed := !l.seen || !r.equal(l.changed, Tuple(a.pos), 0)
 			l.changed, l.seen = a.pos, true
 			return changed
 		}}, true

@@ -17,6 +17,9 @@ func (r *renderer) filter(name string, v Value, a *args) Value {
 	if f == nil {
 		r.fail("no filter named '%s'", name)
 	}
+	if s, ok := asString(v); ok {
+		r.made(len(s))
+	}
 	return f(r, v, a)
 }
 
@@ -34,23 +37,23 @@ func init() {
 		"e":           escapeFilter,
 		"escape":      escapeFilter,
 		"float":       floatFilter,
-		"forceescape": func(_ *renderer, v Value, _ *args) Value { return Markup(escapeHTML(str(v))) },
+		"forceescape": func(r *renderer, v Value, _ *args) Value { return Markup(escapeHTML(r.str(v))) },
 		"format":      formatFilter,
 		"indent":      indentFilter,
 		"int":         intFilter,
 		"length":      lengthFilter,
-		"lower":       textFilter(strings.ToLower),
+		"lower":       textFilter(lower),
 		"pprint":      func(_ *renderer, v Value, _ *args) Value { return repr(v) },
 		"replace":     replaceFilter,
 		"round":       roundFilter,
-		"safe":        func(_ *renderer, v Value, _ *args) Value { return Markup(str(v)) },
+		"safe":        func(r *renderer, v Value, _ *args) Value { return Markup(r.str(v)) },
 		"string":      textFilter(func(s string) string { return s }),
 		"striptags":   textFilter(stripTags),
 		"title":       textFilter(titleFilter),
 		"tojson":      tojsonFilter,
 		"trim":        trimFilter,
 		"truncate":    truncateFilter,
-		"upper":       textFilter(strings.ToUpper),
+		"upper":       textFilter(upper),
 		"urlencode":   urlencodeFilter,
 		"wordcount":   wordcountFilter,
 		"xmlattr":     xmlattrFilter,
@@ -77,11 +80,18 @@ func init() {
 	}
 }
 
+// str is str, with its work accounted for: a list prints as more than it weighs.
+func (r *renderer) str(v Value) string {
+	s := str(v)
+	r.made(len(s))
+	return s
+}
+
 // textFilter makes a filter from a function of text. Markup stays Markup.
 func textFilter(f func(string) string) filter {
 	return func(r *renderer, v Value, a *args) Value {
 		a.atMost(r, 0)
-		s := f(str(v))
+		s := f(r.str(v))
 		r.made(len(s))
 		return like(v, s)
 	}
@@ -132,7 +142,7 @@ func attrFilter(r *renderer, v Value, a *args) Value {
 }
 
 func centerFilter(r *renderer, v Value, a *args) Value {
-	return alignMethod('^')(r, str(v), &args{pos: []Value{a.get(0, "width", int64(80))}})
+	return alignMethod('^')(r, r.str(v), &args{pos: []Value{a.get(0, "width", int64(80))}})
 }
 
 func lengthFilter(r *renderer, v Value, _ *args) Value {
@@ -152,21 +162,21 @@ func defaultFilter(r *renderer, v Value, a *args) Value {
 	return v
 }
 
-func escapeFilter(_ *renderer, v Value, _ *args) Value {
+func escapeFilter(r *renderer, v Value, _ *args) Value {
 	if m, ok := v.(Markup); ok {
 		return m
 	}
-	return Markup(escapeHTML(str(v)))
+	return Markup(escapeHTML(r.str(v)))
 }
 
 func formatFilter(r *renderer, v Value, a *args) Value {
 	if len(a.named) == 0 {
-		return like(v, r.formatPercent(str(v), Tuple(a.pos)))
+		return like(v, r.formatPercent(r.str(v), Tuple(a.pos)))
 	}
 	if len(a.pos) > 0 {
 		r.fail("can't handle positional and keyword arguments at the same time")
 	}
-	return like(v, r.formatPercent(str(v), r.newDict(a)))
+	return like(v, r.formatPercent(r.str(v), r.newDict(a)))
 }
 
 func trimFilter(r *renderer, v Value, a *args) Value {
@@ -175,7 +185,7 @@ func trimFilter(r *renderer, v Value, a *args) Value {
 	if c := a.get(0, "chars", nil); c != nil {
 		strip.pos = []Value{c}
 	}
-	return likeAll(v, stripMethod(true, true)(r, str(v), strip))
+	return likeAll(v, stripMethod(true, true)(r, r.str(v), strip))
 }
 
 func replaceFilter(r *renderer, v Value, a *args) Value {
@@ -184,7 +194,7 @@ func replaceFilter(r *renderer, v Value, a *args) Value {
 	if !ok {
 		n = -1
 	}
-	return r.replaceText(str(v), str(a.need(r, 0, "old")), str(a.need(r, 1, "new")), n)
+	return r.replaceText(r.str(v), str(a.need(r, 0, "old")), str(a.need(r, 1, "new")), n)
 }
 
 func indentFilter(r *renderer, v Value, a *args) Value {
@@ -370,7 +380,7 @@ func stripTags(s string) string {
 
 func truncateFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 4, "length", "killwords", "end", "leeway")
-	s, end := str(v), str(a.get(2, "end", "..."))
+	s, end := r.str(v), str(a.get(2, "end", "..."))
 	n := r.width(a.get(0, "length", int64(255)))
 	leeway := 5
 	if l := a.get(3, "leeway", nil); l != nil {
@@ -392,8 +402,8 @@ func truncateFilter(r *renderer, v Value, a *args) Value {
 	return s + end
 }
 
-func wordcountFilter(_ *renderer, v Value, _ *args) Value {
-	return int64(len(strings.FieldsFunc(str(v), func(c rune) bool {
+func wordcountFilter(r *renderer, v Value, _ *args) Value {
+	return int64(len(strings.FieldsFunc(r.str(v), func(c rune) bool {
 		return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c)
 	})))
 }
@@ -401,7 +411,7 @@ func wordcountFilter(_ *renderer, v Value, _ *args) Value {
 func urlencodeFilter(r *renderer, v Value, _ *args) Value {
 	d, ok := v.(*Dict)
 	if _, isText := asString(v); isText || !ok && !isIterable(v) {
-		return quoteURL(str(v), "/")
+		return quoteURL(r.str(v), "/")
 	}
 	var pairs []Value
 	if ok {
@@ -415,7 +425,7 @@ func urlencodeFilter(r *renderer, v Value, _ *args) Value {
 		if len(kv) != 2 {
 			r.fail("urlencode needs pairs")
 		}
-		enc := func(v Value) string { return strings.ReplaceAll(quoteURL(str(v), ""), "%20", "+") }
+		enc := func(v Value) string { return strings.ReplaceAll(quoteURL(r.str(v), ""), "%20", "+") }
 		parts[i] = enc(kv[0]) + "=" + enc(kv[1])
 	}
 	return r.joinStrings(parts, "&")

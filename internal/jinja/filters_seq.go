@@ -66,8 +66,10 @@ func itemsFilter(r *renderer, v Value, _ *args) Value {
 	case undefined:
 		return sliceGenerator("generator", nil)
 	}
-	r.fail("Can only get item pairs from a mapping.")
-	return nil
+	return &generator{"generator", func() (Value, bool) { // it fails where it is read, not here
+		r.fail("Can only get item pairs from a mapping.")
+		return nil, false
+	}}
 }
 
 func reverseFilter(r *renderer, v Value, _ *args) Value {
@@ -240,7 +242,7 @@ func groupbyFilter(r *renderer, v Value, a *args) Value {
 	var last Value
 	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return fold(value(e), sensitive) }) {
 		k := fold(value(e), sensitive)
-		if i == 0 || !equal(k, last, 0) {
+		if i == 0 || !r.equal(k, last, 0) {
 			out.Items = append(out.Items, Tuple{value(e), new(List)})
 			last = k
 		}

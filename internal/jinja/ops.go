@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// equal is Python's ==.
-func equal(a, b Value, depth int) bool {
+// equal is Python's ==. Every value compared is a step: shared parts make small values large to walk.
+func (r *renderer) equal(a, b Value, depth int) bool {
+	r.step()
 	if depth > maxValueDepth {
 		tooDeep()
 	}
@@ -22,7 +23,11 @@ func equal(a, b Value, depth int) bool {
 	}
 	if s, ok := asString(a); ok {
 		t, ok := asString(b)
-		return ok && s == t
+		if !ok || len(s) != len(t) {
+			return false
+		}
+		r.made(len(s))
+		return s == t
 	}
 	switch x := a.(type) {
 	case nil:
@@ -35,35 +40,35 @@ func equal(a, b Value, depth int) bool {
 		return ok
 	case *List:
 		y, ok := b.(*List)
-		return ok && equalItems(x.Items, y.Items, depth)
+		return ok && r.equalItems(x.Items, y.Items, depth)
 	case Tuple:
 		y, ok := b.(Tuple)
-		return ok && equalItems(x, y, depth)
+		return ok && r.equalItems(x, y, depth)
 	case *Dict:
 		y, ok := b.(*Dict)
-		return ok && equalDicts(x, y, depth)
+		return ok && r.equalDicts(x, y, depth)
 	case rangeValue:
 		return b == a
 	case view:
 		y, ok := b.(view)
-		return ok && x.kind != "dict_values" && x.kind == y.kind && equalItems(x.items, y.items, depth)
-	case *namespace, *macro, *loopState, *generator, *function:
+		return ok && x.kind != "dict_values" && x.kind == y.kind && r.equalItems(x.items, y.items, depth)
+	case *namespace, *macro, *loopState, *generator, *function, *cycler:
 		return a == b
 	}
 	return false
 }
 
-func equalItems(a, b []Value, depth int) bool {
-	return slices.EqualFunc(a, b, func(x, y Value) bool { return equal(x, y, depth+1) })
+func (r *renderer) equalItems(a, b []Value, depth int) bool {
+	return slices.EqualFunc(a, b, func(x, y Value) bool { return r.equal(x, y, depth+1) })
 }
 
-func equalDicts(a, b *Dict, depth int) bool {
+func (r *renderer) equalDicts(a, b *Dict, depth int) bool {
 	if a.Len() != b.Len() {
 		return false
 	}
 	for _, e := range a.entries {
 		i := b.find(e.hash)
-		if i < 0 || !equal(e.val, b.entries[i].val, depth+1) {
+		if i < 0 || !r.equal(e.val, b.entries[i].val, depth+1) {
 			return false
 		}
 	}
@@ -93,13 +98,14 @@ func (r *renderer) compareValues(a, b Value, depth int) int {
 	}
 	if x, ok := asString(a); ok {
 		if y, ok := asString(b); ok {
+			r.made(min(len(x), len(y)))
 			return strings.Compare(x, y)
 		}
 	}
 	if x, ok := sequence(a); ok && typeName(a) == typeName(b) {
 		y, _ := sequence(b)
 		for i := range min(len(x), len(y)) {
-			if !equal(x[i], y[i], depth+1) {
+			if !r.equal(x[i], y[i], depth+1) {
 				return r.compareValues(x[i], y[i], depth+1)
 			}
 		}
@@ -130,9 +136,9 @@ func (r *renderer) sortBy(n int, key func(int) Value, use func(order []int)) {
 func (r *renderer) compare(op string, a, b Value) bool {
 	switch op {
 	case "==":
-		return equal(a, b, 0)
+		return r.equal(a, b, 0)
 	case "!=":
-		return !equal(a, b, 0)
+		return !r.equal(a, b, 0)
 	case "in":
 		return r.contains(b, a)
 	case "not in":
@@ -167,6 +173,7 @@ func (r *renderer) contains(c, v Value) bool {
 		if !ok {
 			r.fail("'in <string>' requires string as left operand, not %s", typeName(v))
 		}
+		r.made(len(s))
 		return strings.Contains(s, sub)
 	case *Dict:
 		h, ok := hashKey(v, maxValueDepth)
@@ -179,7 +186,7 @@ func (r *renderer) contains(c, v Value) bool {
 	}
 	for _, e := range r.iterate(c) {
 		r.step()
-		if equal(e, v, 0) {
+		if r.equal(e, v, 0) {
 			return true
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // maxValueDepth bounds how deep a value may nest where it is walked: printed, compared, dumped or read from JSON.
 const maxValueDepth = 300
 
+// maxRepr bounds the printed form of one list or dict, in bytes: shared parts print again and again.
+const maxRepr = 8 << 20
+
 func tooDeep() {
 	panic(&Error{Kind: Limit, Msg: fmt.Sprintf("value nested deeper than %d levels", maxValueDepth)})
 }
@@ -52,6 +55,9 @@ func repr(v Value) string {
 func writeRepr(b *strings.Builder, v Value, depth int) {
 	if depth > maxValueDepth {
 		tooDeep()
+	}
+	if b.Len() > maxRepr {
+		panic(&Error{Kind: Limit, Msg: fmt.Sprintf("value prints as more than %d bytes", maxRepr)})
 	}
 	switch x := v.(type) {
 	case string:
@@ -104,10 +110,10 @@ func writeRepr(b *strings.Builder, v Value, depth int) {
 		b.WriteString("<Macro " + repr(x.def.name) + ">")
 	case *loopState:
 		fmt.Fprintf(b, "<LoopContext %d/%d>", x.index+1, len(x.items))
-	case *generator, *function:
+	case nil, bool, int64, float64:
+		b.WriteString(repr(x))
+	default: // the reference prints an address here
 		b.WriteString("<" + typeName(v) + " object>")
-	default:
-		b.WriteString(repr(v))
 	}
 }
 

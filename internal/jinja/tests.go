@@ -46,10 +46,16 @@ func init() {
 		"string":    isType(func(v Value) bool { _, ok := asString(v); return ok }),
 		"mapping":   isType(func(v Value) bool { _, ok := v.(*Dict); return ok }),
 		"escaped":   isType(func(v Value) bool { _, ok := v.(Markup); return ok }),
-		"lower":     isType(func(v Value) bool { s := str(v); return s == strings.ToLower(s) && s != strings.ToUpper(s) }),
-		"upper":     isType(func(v Value) bool { s := str(v); return s == strings.ToUpper(s) && s != strings.ToLower(s) }),
-		"iterable":  isType(isIterable),
-		"sequence":  isType(isSequence),
+		"lower": func(r *renderer, v Value, _ *args) bool {
+			s := r.str(v)
+			return s == strings.ToLower(s) && s != strings.ToUpper(s)
+		},
+		"upper": func(r *renderer, v Value, _ *args) bool {
+			s := r.str(v)
+			return s == strings.ToUpper(s) && s != strings.ToLower(s)
+		},
+		"iterable": isType(isIterable),
+		"sequence": isType(isSequence),
 		"callable": isType(func(v Value) bool {
 			switch v.(type) {
 			case *function, *macro, *loopState, undefined:
@@ -59,13 +65,13 @@ func init() {
 		}),
 		"filter": func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return filters[s] != nil },
 		"test":   func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return tests[s] != nil },
-		"odd":    func(r *renderer, v Value, _ *args) bool { return equal(r.binary("%", v, int64(2)), int64(1), 0) },
-		"even":   func(r *renderer, v Value, _ *args) bool { return equal(r.binary("%", v, int64(2)), int64(0), 0) },
+		"odd":    func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(1), 0) },
+		"even":   func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(0), 0) },
 		"divisibleby": func(r *renderer, v Value, a *args) bool {
-			return equal(r.binary("%", v, a.need(r, 0, "num")), int64(0), 0)
+			return r.equal(r.binary("%", v, a.need(r, 0, "num")), int64(0), 0)
 		},
 		"in":     func(r *renderer, v Value, a *args) bool { return r.contains(a.need(r, 0, "seq"), v) },
-		"sameas": func(r *renderer, v Value, a *args) bool { return same(v, a.need(r, 0, "other")) },
+		"sameas": func(r *renderer, v Value, a *args) bool { return r.same(v, a.need(r, 0, "other")) },
 	}
 }
 
@@ -87,13 +93,13 @@ func isSequence(v Value) bool {
 }
 
 // same is Python's "is": identity. Equal strings and small integers count as identical, as they usually are there.
-func same(a, b Value) bool {
+func (r *renderer) same(a, b Value) bool {
 	if typeName(a) != typeName(b) {
 		return false
 	}
 	switch x := a.(type) {
 	case nil, bool, int64, string, Markup, undefined:
-		return equal(a, b, 0)
+		return r.equal(a, b, 0)
 	case Tuple:
 		y := b.(Tuple)
 		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strings"
@@ -132,6 +133,9 @@ type (
 	bigHash   string
 )
 
+// maxKey bounds a tuple used as a key, in bytes of its hash.
+const maxKey = 1 << 16
+
 // hashKey maps v to a comparable value that is equal exactly when Python's keys are; ok is false for unhashable values.
 func hashKey(v Value, depth int) (h any, ok bool) {
 	switch x := v.(type) {
@@ -163,12 +167,15 @@ func hashKey(v Value, depth int) (h any, ok bool) {
 			if !ok {
 				return nil, false
 			}
-			b.WriteString(typeName(h) + repr(h) + ",")
+			fmt.Fprintf(&b, "%#v,", h)
+			if b.Len() > maxKey {
+				panic(&Error{Kind: Limit, Msg: fmt.Sprintf("tuple of more than %d bytes as a key", maxKey)})
+			}
 		}
 		return tupleHash(b.String()), true
 	case undefined:
 		return tupleHash("undefined"), true
-	case *namespace, *macro, *loopState, *generator:
+	case *namespace, *macro, *loopState, *generator, *function, *cycler:
 		return x, true
 	}
 	return nil, false
@@ -377,6 +384,8 @@ func typeName(v Value) string {
 		return "Undefined"
 	case *function:
 		return "function"
+	case *cycler:
+		return "Cycler"
 	}
 	return "object"
 }

@@ -120,8 +120,11 @@ func (a *Attn) Finish(dst, sinks []float32) {
 	}
 }
 
-// scores writes s[i] = q · (row i of k).
+// scores writes s[i] = q · (row i of k), with the bits of Dot.
 func scores[T KV](s, q []float32, k []T, ldk int) {
+	if scoresAsm(s, q, k, ldk) {
+		return
+	}
 	for i := range s {
 		switch row := any(k[i*ldk:][:len(q)]).(type) {
 		case []float32:
@@ -132,8 +135,11 @@ func scores[T KV](s, q []float32, k []T, ldk int) {
 	}
 }
 
-// addValues adds Σ_i p[i] · (row i of v) to acc, ascending.
+// addValues adds Σ_i p[i] · (row i of v) to acc, ascending, with the bits of Axpy.
 func addValues[T KV](acc, p []float32, v []T, ldv int) {
+	if addValuesAsm(acc, p, v, ldv) {
+		return
+	}
 	for i, f := range p {
 		switch row := any(v[i*ldv:][:len(acc)]).(type) {
 		case []float32:

@@ -14,8 +14,11 @@ type attnCase struct {
 	kdim, vdim int
 }
 
-func randomAttn(r *rand.Rand, n int) attnCase {
-	c := attnCase{n: n, kdim: 48, vdim: 40, ldk: 96}
+// randomAttn takes widths that the tile routines do not cover, or do.
+func randomAttn(r *rand.Rand, n int) attnCase { return randomAttnOf(r, n, 48, 40) }
+
+func randomAttnOf(r *rand.Rand, n, kdim, vdim int) attnCase {
+	c := attnCase{n: n, kdim: kdim, vdim: vdim, ldk: 2*kdim + 8}
 	c.q = randomFloats(r, 3*c.kdim)
 	c.kf, c.vf = randomFloats(r, n*c.ldk), randomFloats(r, n*c.ldk)
 	c.kh, c.vh = make([]uint16, n*c.ldk), make([]uint16, n*c.ldk)
@@ -68,8 +71,11 @@ func (c attnCase) reference(from int) []float64 {
 func TestAttend(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(21, 1))
-		for _, n := range []int{1, 15, 16, 17, 33, 100, 259} {
+		for i, n := range []int{1, 1, 15, 15, 16, 16, 17, 17, 33, 33, 100, 100, 259, 259} {
 			c := randomAttn(r, n+1)
+			if i%2 == 1 {
+				c = randomAttnOf(r, n+1, 64, 96)
+			}
 			c.n = n
 			for _, from := range []int{0, n / 2, n - 1} {
 				want := c.reference(from)
@@ -87,6 +93,29 @@ func TestAttend(t *testing.T) {
 				}
 				equal(t, "paged", run(c, c.kf, c.vf, from, cuts...), whole)
 			}
+		}
+	})
+}
+
+// TestAttnTiles holds the tile routines to the bits of the row by row ones.
+func TestAttnTiles(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(24, 1))
+		for n := 1; n <= AttnTile; n++ {
+			c := randomAttnOf(r, n, 96, 64)
+			s, want := make([]float32, n), make([]float32, n)
+			acc := randomFloats(r, c.vdim)
+			sum := append([]float32(nil), acc...)
+			scores(s, c.q[:c.kdim], c.kh[5:], c.ldk)
+			for i := range want {
+				want[i] = DotBF16(c.q[:c.kdim], c.kh[i*c.ldk+5:][:c.kdim])
+			}
+			equal(t, "scores", s, want)
+			addValues(acc, s, c.vh[5:], c.ldk)
+			for i, p := range s {
+				AxpyBF16(sum, c.vh[i*c.ldk+5:][:c.vdim], p)
+			}
+			equal(t, "values", acc, sum)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -12,8 +13,11 @@ import (
 // choose a size several times the last-level cache.
 func ReadBandwidth(bytes, threads int) float64 {
 	const repeats = 9
-	part := roundUp(bytes/threads, 4096)
-	buf := AlignedBytes(part * threads)
+	threads = max(threads, 1)
+	part := roundUp(max(bytes/threads, 1), 4096)
+	var mem Memory
+	defer mem.Free()
+	buf := mem.Bytes(part * threads)
 	for i := 0; i < len(buf); i += 4096 {
 		buf[i] = 1 // touch: an untouched page reads from one shared zero page
 	}
@@ -32,7 +36,7 @@ func ReadBandwidth(bytes, threads int) float64 {
 }
 
 // sink keeps the compiler from dropping reads whose result nobody needs.
-var sink [64]uint64
+var sink atomic.Uint64
 
 func touchAll(b []byte) {
 	const chunk = 1 << 20 // assembly cannot be preempted: return to Go now and then
@@ -46,7 +50,7 @@ func touchAll(b []byte) {
 			x |= w
 		}
 		if x == 1<<63 {
-			sink[0] = x
+			sink.Store(x)
 		}
 	}
 }

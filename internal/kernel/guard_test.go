@@ -113,8 +113,11 @@ func guardVectors(t *testing.T, front bool) {
 
 func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
-	for _, n := range []int{1, 16, 37} {
+	for i, n := range []int{1, 16, 37, 1, 16, 37} {
 		c := randomAttn(r, n+1)
+		if i > 2 {
+			c = randomAttnOf(r, n+1, 32, 64)
+		}
 		c.n = n
 		want := run(c, c.kh, c.vh, 0)
 		// The last row needs only the head's own columns.

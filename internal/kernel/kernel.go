@@ -17,6 +17,11 @@
 // Fast quantises activations to int8 per group and multiplies integers; Exact keeps float32 activations. Dense
 // matrices have only Exact.
 //
+// # The rest
+//
+// vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; attn.go attention of one query token
+// over runs of cached keys and values; ReadBandwidth the limit that matrix-vector products are held against.
+//
 // # Determinism
 //
 // A result depends on its activation row, its weight row and the implementation in use; never on how many rows or

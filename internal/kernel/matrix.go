@@ -62,8 +62,10 @@ type Matrix struct {
 	data   []byte
 }
 
-// NewMatrix reserves a zero matrix. It panics on a spec no layout exists for.
-func NewMatrix(s Spec) *Matrix {
+// NewMatrix reserves a zero matrix on the heap. It panics on a spec no layout exists for.
+func NewMatrix(s Spec) *Matrix { return newMatrix(s, AlignedBytes) }
+
+func newMatrix(s Spec, bytes func(int) []byte) *Matrix {
 	if s.Rows <= 0 || s.Cols <= 0 {
 		panic(fmt.Sprintf("kernel: matrix of %d by %d", s.Rows, s.Cols))
 	}
@@ -88,7 +90,7 @@ func NewMatrix(s Spec) *Matrix {
 	default:
 		panic(fmt.Sprintf("kernel: format %d", s.Format))
 	}
-	m.data = AlignedBytes(m.panel * m.Panels())
+	m.data = bytes(m.panel * m.Panels())
 	return m
 }
 

@@ -1,5 +1,9 @@
-//go:build !linux
+//go:build !unix
 
 package kernel
 
-func adviseHuge([]byte) {}
+import "errors"
+
+func mapAnonymous(int) (b, all []byte, err error) { return nil, nil, errors.ErrUnsupported }
+
+func unmap([]byte) {}

@@ -28,7 +28,14 @@ const maxTile = 12
 
 // Mul writes y[r*ldy+n] = Σ_k x[r,k]·W[n,k] for activation rows r in [r0, r1) and weight rows n of panels [p0, p1).
 // Other elements of y stay as they are, so threads may fill disjoint panels of one y. a must have been reset with m's
-// Cols and Group. Bytes read: m.PanelBytes() per panel, once for up to a tile of rows.
+// Cols and Group.
+//
+// One row is bound by memory: m.PanelBytes() per panel, each once (4-bit codes at group 64: 4.5 bits a weight). Several
+// rows share what is read, up to the tile of the routine. Tried for one row of 4-bit codes with AVX2, one Zen 3 thread
+// at 3.0 GHz against a plain read at 22 GB/s:
+//
+//	sums in 16 bits over 32 columns, 32-bit sums and y per group   42 GB/s from cache, 16.6 (75 %) from memory
+//	the same, prefetching 1, 2, 4 KiB ahead                        19.3, 21.2 (96 %), 20.5 GB/s from memory
 func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if a.cols != m.spec.Cols || a.group != m.spec.Group || r0 < 0 || r1 > a.rows || p0 < 0 || p1 > m.Panels() {
 		panic(fmt.Sprintf("kernel: product of %d rows [%d,%d) of %d columns, group %d, with panels [%d,%d) of %+v",

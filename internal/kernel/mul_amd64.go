@@ -22,7 +22,9 @@ func archImpls() []impl {
 	return []impl{
 		{"avx2", avx2, true, func() { setToggles(1) }},
 		{"avx512", avx512, true, func() { setToggles(2) }},
-		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, true, func() { setToggles(3) }},
+		// Written but never executed: no machine or emulator at hand ran VPDPBUSD. Only by name, until its tests have
+		// passed somewhere; avx512 passed them under emulation.
+		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, false, func() { setToggles(3) }},
 	}
 }
 

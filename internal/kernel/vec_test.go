@@ -266,3 +266,28 @@ func TestArgMaxAndMax(t *testing.T) {
 		t.Errorf("max is %g", m)
 	}
 }
+
+func TestReadBandwidth(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		for _, threads := range []int{0, 1, 3} {
+			if rate := ReadBandwidth(1<<20, threads); !(rate > 0) || math.IsInf(rate, 0) {
+				t.Errorf("%d threads read %g bytes per second", threads, rate)
+			}
+		}
+	})
+}
+
+func TestUse(t *testing.T) {
+	before := Current()
+	if err := Use("abacus"); err == nil || Current() != before {
+		t.Fatalf("an unknown implementation: %v, now %s", err, Current())
+	}
+	for _, auto := range []string{"", "auto"} {
+		if err := Use(auto); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Use(before); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -44,6 +44,7 @@ type generationJSON struct {
 	TopK        *float `json:"top_k"` // some exporters write 50.0
 	MinP        *float `json:"min_p"`
 	Repetition  *float `json:"repetition_penalty"`
+	Sample      *bool  `json:"do_sample"`
 }
 
 func (c *Checkpoint) readGeneration() error {
@@ -101,6 +102,9 @@ func (g *Generation) merge(j generationJSON) error {
 			return fmt.Errorf("%s %g is outside [%g, %g]", f.key, x, f.min, f.max)
 		}
 		*f.to = &x
+	}
+	if j.Sample != nil && !*j.Sample && g.Temperature == nil {
+		g.Temperature = new(float64) // greedy
 	}
 	if j.TopK != nil {
 		if !(*j.TopK >= -1 && *j.TopK <= maxSize) {

@@ -61,16 +61,16 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 		c := credential(r.Header)
 		switch {
 		case c == "":
-			s.unauthorized(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
+			s.refuse(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
 		case !s.keys.accept(c):
-			s.unauthorized(w, r, "invalid API key")
+			s.refuse(w, r, "invalid API key")
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, msg string) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, msg string) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	s.fail(w, r, &chat.Error{Kind: chat.Unauthenticated, Msg: msg})
 }

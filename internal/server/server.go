@@ -34,7 +34,7 @@ const (
 // Options configures a Server. Models, Protocols and Health are required.
 type Options struct {
 	Models    chat.Models
-	Protocols []wire.Protocol // the first one also answers callers that no protocol recognises
+	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
 	Keys           []string // accepted credentials; empty: no check, any or none is accepted
 	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
@@ -177,7 +177,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 			return
 		}
 	}
-	s.o.Protocols[0].WriteError(w, r, e)
+	s.o.Protocols[len(s.o.Protocols)-1].WriteError(w, r, e)
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {

@@ -94,8 +94,9 @@ func TestRoutes(t *testing.T) {
 		{"DELETE", "/v1/chat/completions", "", nil, 405, open + "method DELETE is not allowed"},
 		{"POST", "/v1/models", "{}", nil, 405, open + "method POST is not allowed"},
 		{"OPTIONS", "/v1/messages", "", nil, 204, ""},
-		{"POST", "/v1/nothing", "{}", nil, 404, anthro + "not_found_error"},
-		{"POST", "/v1/chat/nothing", "{}", nil, 404, anthro + "not_found_error"},
+		{"POST", "/v1/embeddings", "{}", nil, 404, open + "there is nothing at POST /v1/embeddings"},
+		{"POST", "/v1/embeddings", "{}", []string{"Anthropic-Version: 2023-06-01"}, 404, anthro + "not_found_error"},
+		{"POST", "/v1/messages/batches", "{}", nil, 404, anthro + "not_found_error"},
 	} {
 		w := do(s, tc.method, tc.path, tc.body, tc.headers...)
 		if w.Code != tc.status || !strings.HasPrefix(w.Body.String(), tc.prefix) {
@@ -363,4 +364,24 @@ func post(url, body string) string {
 		return err.Error()
 	}
 	return fmt.Sprint(resp.StatusCode, " ", string(b))
+}
+
+// FuzzSource feeds the guard what clients control: it never fails, and lets no public name or address through.
+func FuzzSource(f *testing.F) {
+	for _, s := range []string{"localhost:80", "[::1]:8080", "evil.com", "http://127.0.0.1:3000", "null", "a.local.", "[fe80::1%25x]", "8.8.8.8", "://", "https://evil.com/.local"} {
+		f.Add(s)
+	}
+	g := newGuard(nil, nil, nil)
+	f.Fuzz(func(t *testing.T, s string) {
+		cleaned := cleanPath(s)
+		if again := cleanPath(cleaned); len(cleaned) > 1 && again != cleaned && !strings.HasSuffix(cleaned, "/") {
+			t.Errorf("cleanPath(%q) = %q, then %q", s, cleaned, again)
+		}
+		g.origin(s)
+		for _, name := range []string{"evil.com", "8.8.8.8", "evil.com:80", "[2001:db8::1]"} {
+			if g.host(s+"."+name) || g.origin("https://"+name+":80/"+s) || g.origin("https://"+s+"@evil.com") && !strings.ContainsAny(s, "/?#\\") {
+				t.Errorf("%q let %s through", s, name)
+			}
+		}
+	})
 }

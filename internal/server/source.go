@@ -36,19 +36,23 @@ func newGuard(hosts, origins, own []string) guard {
 	return g
 }
 
-// hostname is a Host header or a flag's entry without port, brackets, zone and final dot, in lower case.
+// hostname is a Host header or a flag's entry without port, brackets and final dot, in lower case.
 func hostname(s string) string {
-	if h, _, err := net.SplitHostPort(s); err == nil {
+	if h, port, err := net.SplitHostPort(s); err == nil && strings.Trim(port, "0123456789") == "" {
 		s = h
+	} else if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		s = s[1 : len(s)-1]
 	}
-	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
 // host reports whether a Host header is let through. An empty one (HTTP/1.0) comes from no browser.
 func (g guard) host(header string) bool {
+	if header == "" {
+		return true
+	}
 	h := hostname(header)
-	if h == "" || local(h) {
+	if local(h) {
 		return true
 	}
 	for _, pattern := range g.hosts {
@@ -77,6 +81,9 @@ func (g guard) origin(header string) bool {
 // local reports hosts that only this machine or its own network can stand behind.
 func local(h string) bool {
 	if a, err := netip.ParseAddr(h); err == nil {
+		if strings.ContainsAny(a.Zone(), ".]") { // a zone may be any text, even what looks like a name
+			return false
+		}
 		a = a.Unmap()
 		return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedNet.Contains(a)
 	}

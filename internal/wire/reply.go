@@ -94,7 +94,11 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	if err != nil {
 		return asError(ctx, err)
 	}
-	enc.Begin(gen.Model())
+	m := gen.Model()
+	if info.Model == "" {
+		info.Model = m.ID
+	}
+	enc.Begin(m)
 	events, err := gen.Generate(ctx, req)
 	if err != nil {
 		return asError(ctx, err)

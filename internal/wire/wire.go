@@ -74,7 +74,7 @@ func NewID(prefix string) string {
 // Info is what one call tells the request log. The server puts an empty one into the request's context.
 type Info struct {
 	RequestID string
-	Model     string      // as the client sent it
+	Model     string      // as the client sent it, or the one that answered if it named none
 	Usage     *chat.Usage // nil until known
 	Err       error       // what the client was told went wrong
 }
@@ -129,7 +129,7 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(Marshal(body), '\n'))
+	_, _ = w.Write(append(Marshal(body), '\n'))
 }
 
 // Marshal encodes v as compact JSON without escaping HTML characters. The values are our own response types, so a

@@ -92,10 +92,10 @@ func (a anthropic2) model(ctx context.Context, id string) (string, error) {
 	return m.ID, nil
 }
 
-func (a anthropic2) status(err error) (int, string) {
+func (a anthropic2) failure(err error) (int, string, string) {
 	var e *anthropic.Error
 	if !errors.As(err, &e) {
-		return 0, ""
+		return 0, "", ""
 	}
-	return e.StatusCode, string(e.Type())
+	return e.StatusCode, string(e.Type()), e.Error()
 }

@@ -111,10 +111,10 @@ func (o openai3) model(ctx context.Context, id string) (string, error) {
 	return m.ID, nil
 }
 
-func (o openai3) status(err error) (int, string) {
+func (o openai3) failure(err error) (int, string, string) {
 	var e *openai.Error
 	if !errors.As(err, &e) {
-		return 0, ""
+		return 0, "", ""
 	}
-	return e.StatusCode, e.Type
+	return e.StatusCode, e.Type, e.Message
 }

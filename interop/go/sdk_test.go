@@ -10,15 +10,15 @@ var sdks = []struct {
 	name string
 	new  func(url, key string) sdk
 	// what the protocol calls things
-	stop, toolStop, midway  string
+	stop, toolStop          string
 	input                   int64 // of 20 prompt tokens, 8 of them cached
 	unauthorized, unknown   string
 	overloaded              int
 	overloadedType, tooLong string
 }{
-	{"anthropic1", newAnthropic1, "end_turn", "tool_use", "a step failed", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
-	{"anthropic2", newAnthropic2, "end_turn", "tool_use", "a step failed", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
-	{"openai3", newOpenAI3, "stop", "tool_calls", "a step failed", 20, "invalid_request_error", "invalid_request_error", 503, "server_error", "maximum context length is 4096 tokens"},
+	{"anthropic1", newAnthropic1, "end_turn", "tool_use", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
+	{"anthropic2", newAnthropic2, "end_turn", "tool_use", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
+	{"openai3", newOpenAI3, "stop", "tool_calls", 20, "invalid_request_error", "invalid_request_error", 503, "server_error", "maximum context length is 4096 tokens"},
 }
 
 // TestScripted checks what every SDK makes of known replies, to the letter.
@@ -54,15 +54,15 @@ func TestScripted(t *testing.T) {
 				check(t, "tool result "+name, second, err, reply{model: "test-model", text: "The tool says: rain", stop: s.stop, input: s.input, output: 7})
 			}
 			_, err := c.stream(t.Context(), call{model: "midway", prompt: "Hi"})
-			if err == nil || !strings.Contains(err.Error(), s.midway) {
+			if err == nil || !strings.Contains(err.Error(), "a step failed") {
 				t.Errorf("broken off midway: %v", err)
 			}
 			_, err = c.stream(t.Context(), call{model: "long", prompt: "Hi"})
-			if status, _ := c.status(err); status != 400 || !strings.Contains(err.Error(), s.tooLong) {
+			if status, _, message := c.failure(err); status != 400 || !strings.Contains(message, s.tooLong) {
 				t.Errorf("too long: %v", err)
 			}
 			_, err = c.create(t.Context(), call{model: "overloaded", prompt: "Hi"})
-			if status, kind := c.status(err); status != s.overloaded || kind != s.overloadedType {
+			if status, kind, _ := c.failure(err); status != s.overloaded || kind != s.overloadedType {
 				t.Errorf("overloaded: %d %s, %v", status, kind, err)
 			}
 			common(t, c, s.new(srv.URL, "wrong"), s.unauthorized, s.unknown)
@@ -110,7 +110,7 @@ func common(t *testing.T, c, wrong sdk, unauthorized, unknown string) {
 		"create": second(c.create(t.Context(), call{model: "no-such-model", prompt: "Hi"})),
 		"stream": second(c.stream(t.Context(), call{model: "no-such-model", prompt: "Hi"})),
 	} {
-		if status, kind := c.status(err); status != 404 || kind != unknown {
+		if status, kind, _ := c.failure(err); status != 404 || kind != unknown {
 			t.Errorf("%s of an unknown model: %d %s, %v", name, status, kind, err)
 		}
 	}
@@ -119,7 +119,7 @@ func common(t *testing.T, c, wrong sdk, unauthorized, unknown string) {
 		"create": second(wrong.create(t.Context(), call{model: "demo", prompt: "Hi"})),
 		"stream": second(wrong.stream(t.Context(), call{model: "demo", prompt: "Hi"})),
 	} {
-		if status, kind := c.status(err); status != 401 || kind != unauthorized {
+		if status, kind, _ := c.failure(err); status != 401 || kind != unauthorized {
 			t.Errorf("%s with a wrong key: %d %s, %v", name, status, kind, err)
 		}
 	}

@@ -85,7 +85,8 @@ func (a *attnCase) run(t *testing.T, be B.Backend, spans []B.Span, q, k, v []flo
 		sinks = load(t, be, a.opts, vector(a.sinks))
 	}
 	be.NewLoader(a.opts)
-	st, err := be.NewStore([]B.StateSpec{{Name: "0.kv", Heads: a.spec.KVHeads, KDim: a.spec.KDim, VDim: a.spec.VDim, Window: a.spec.Window}}, a.policy)
+	state := B.StateSpec{Name: "0.kv", Heads: a.spec.KVHeads, KDim: a.spec.KDim, VDim: a.spec.VDim, Window: a.spec.Window}
+	st, err := be.NewStore([]B.StateSpec{state}, a.policy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +163,13 @@ func (c Config) attention(t *testing.T) {
 			if a.rounded {
 				make = rounded
 			}
-			q, k, v := normals(r, total*a.spec.Heads*a.spec.KDim), make(r, total*a.spec.KVHeads*a.spec.KDim), make(r, total*a.spec.KVHeads*a.spec.VDim)
+			q := normals(r, total*a.spec.Heads*a.spec.KDim)
+			k, v := make(r, total*a.spec.KVHeads*a.spec.KDim), make(r, total*a.spec.KVHeads*a.spec.VDim)
 			a.opts.Threads = 2
 			sc, y := a.run(t, c.open(t), spans, q, k, v)
 			rs, want := a.run(t, ref.New(), spans, q, k, v)
-			near(t, a.name, floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return 0 }, 12*c.attnTolerance(&a.spec, q, k, longest))
+			bound := 12 * c.attnTolerance(&a.spec, q, k, longest)
+			near(t, a.name, floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return 0 }, bound)
 			sc.End()
 		})
 	}

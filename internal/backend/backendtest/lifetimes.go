@@ -119,12 +119,15 @@ func (c Config) shapes(t *testing.T) {
 	// Narrowed rows are as good as all of them.
 	sc.Attention(sc.RoPE(x2, rope), x5, x5, attn)
 
+	raw := func(dtype string, bytes int, shape ...int) *B.Tensor {
+		return &B.Tensor{Name: "w", DType: dtype, Shape: shape, Bytes: make([]byte, bytes)}
+	}
 	for name, spec := range map[string]B.WeightSpec{
 		"too many rows": matrix(B.UseLinear, 4, []int{4}, part(r, f, 3, 4, false)),
 		"other columns": matrix(B.UseLinear, 8, []int{3}, part(r, f, 3, 4, false)),
-		"short bytes":   matrix(B.UseLinear, 4, []int{3}, B.Part{Weight: &B.Tensor{Name: "w", DType: "F32", Shape: []int{3, 4}, Bytes: make([]byte, 47)}}),
-		"no scales":     matrix(B.UseLinear, 64, []int{2}, B.Part{Scheme: affine(4, 64, quant.BF16).scheme, Weight: &B.Tensor{DType: "U32", Shape: []int{2, 8}, Bytes: make([]byte, 64)}}),
-		"odd type":      matrix(B.UseLinear, 4, []int{3}, B.Part{Weight: &B.Tensor{Name: "w", DType: "I64", Shape: []int{3, 4}, Bytes: make([]byte, 96)}}),
+		"short bytes":   matrix(B.UseLinear, 4, []int{3}, B.Part{Weight: raw("F32", 47, 3, 4)}),
+		"no scales":     matrix(B.UseLinear, 64, []int{2}, B.Part{Scheme: affine(4, 64, quant.BF16).scheme, Weight: raw("U32", 64, 2, 8)}),
+		"odd type":      matrix(B.UseLinear, 4, []int{3}, B.Part{Weight: raw("I64", 96, 3, 4)}),
 	} {
 		if _, err := be.NewLoader(B.Options{}).Load(spec); err == nil {
 			t.Errorf("%s: loaded", name)

@@ -9,6 +9,36 @@ import (
 	"hearth/internal/quant"
 )
 
+// int8Spread: rounding to the nearest of 255 steps makes errors that are spread evenly over one step, so their squares
+// add up to a twelfth of a step squared per weight. Truncation, or one scale for the wrong columns, would show here and
+// hide below the worst case.
+func (c Config) int8Spread(t *testing.T, x []float32, s *B.WeightSpec, group int, got []float32, want []float64) {
+	t.Helper()
+	k, err := s.Stack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, w := 0.0, make([]float32, k.In)
+	for i, v := range got {
+		m, row := k.At(i % k.Out)
+		m.Row(w, row)
+		in, variance := x[i/k.Out*k.In:][:k.In], 0.0
+		for at := 0; at < k.In; at += group {
+			top, squares := 0.0, 0.0
+			for j := at; j < at+group; j++ {
+				top = max(top, math.Abs(float64(in[j])))
+				squares += float64(w[j]) * float64(w[j])
+			}
+			variance += squares * (top / 127) * (top / 127) / 12
+		}
+		e := float64(v) - want[i]
+		sum += e * e / variance
+	}
+	if spread := math.Sqrt(sum / float64(len(got))); spread < 0.7 || spread > 1.3 {
+		t.Errorf("errors of 8-bit activations spread %.2f times as far as rounding explains", spread)
+	}
+}
+
 // precisions are the two modes a weight can be loaded for.
 var precisions = []struct {
 	name string
@@ -61,6 +91,9 @@ func (c Config) linear(t *testing.T) {
 				got, want := c.product(t, p.opts, s, x, linear)
 				int8 := c.Int8 && !p.opts.Exact && !f.scheme.None()
 				mag := magnitudes(&s)
+				if int8 {
+					c.int8Spread(t, x, &s, f.scheme.Group, got, want)
+				}
 				for i, v := range got {
 					bound := c.productBound(x[i/out*in:][:in], mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
 					if e := math.Abs(float64(v) - want[i]); !(e <= bound) {

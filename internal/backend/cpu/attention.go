@@ -46,13 +46,13 @@ func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 			s.each(j.k.rows, j.k.cols+j.v.cols)
 		}
 	}
-	j.run2()
+	j.share()
 	return h
 }
 
-// run2 splits the attention itself, after the step's own keys and values are stored: queries read them back as stored,
-// rounded, so that it makes no difference where a prompt was cut.
-func (j *attnJob) run2() {
+// share splits the attention among the threads. The step's own keys and values are stored by now: queries read them back
+// as stored, rounded, so that it makes no difference where a prompt was cut.
+func (j *attnJob) share() {
 	rows, pool := j.q.rows, j.s.pool
 	items := rows * j.spec.KVHeads
 	for len(j.scratch) < 2*pool.size {
@@ -186,20 +186,20 @@ func (j *attnJob) write(r int) {
 	if j.s.st.dtype == backend.F32 {
 		k, v := planes[float32](j.s.st, j.layer, page)
 		for h := range j.layer.heads {
-			copy(row(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:])
-			copy(row(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:])
+			copy(headRow(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:])
+			copy(headRow(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:])
 		}
 		return
 	}
 	k, v := planes[uint16](j.s.st, j.layer, page)
 	for h := range j.layer.heads {
-		kernel.ToBF16(row(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:][:j.layer.kdim])
-		kernel.ToBF16(row(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:][:j.layer.vdim])
+		kernel.ToBF16(headRow(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:][:j.layer.kdim])
+		kernel.ToBF16(headRow(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:][:j.layer.vdim])
 	}
 }
 
-// row is the width elements of one head at one index in a plane [heads][PageTokens][width].
-func row[T kernel.KV](plane []T, width, head, index int) []T {
+// headRow is the width elements of one head at one index in a plane [heads][PageTokens][width].
+func headRow[T kernel.KV](plane []T, width, head, index int) []T {
 	return plane[(head*backend.PageTokens+index%backend.PageTokens)*width:][:width:width]
 }
 

@@ -11,9 +11,11 @@ import (
 	"hearth/internal/kernel"
 )
 
-// Backend runs one loaded model (and a drafter beside it). Close stops its threads.
+// Backend runs one loaded model (and a drafter beside it). Close stops its threads and frees the weights and stores it
+// made, which must not be used afterwards.
 type Backend struct {
 	opts backend.Options
+	mem  kernel.Memory // weights and KV cache
 	pool *pool
 
 	arrays []*array // by slot; slot 0 is never used
@@ -84,11 +86,12 @@ func (b *Backend) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
 	panic("cpu: two steps are open already")
 }
 
-// Scratch counts the arrays of two layers at the widest weights, prepared activations and one slice of logits.
+// Scratch counts the arrays of two layers at the widest weights with their prepared forms, one slice of logits, and the
+// chunk that each arena starts with.
 func (b *Backend) Scratch(rows, outs int) int64 {
 	layer := int64(rows) * int64(8*b.sizes.in+4*b.sizes.out)
 	logits := int64(min(outs, 64)) * int64(b.sizes.table)
-	return 4 * (2*layer + logits)
+	return 4 * (2*layer + logits + 2*leastChunk)
 }
 
 // BytesRead counts the weight bytes that products have gone through so far, once per product however many rows it had:
@@ -107,6 +110,7 @@ func (b *Backend) Close() error {
 		b.pool.close()
 		b.pool = nil
 	}
+	b.mem.Free()
 	return nil
 }
 

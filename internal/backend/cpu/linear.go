@@ -5,11 +5,13 @@ import (
 	"hearth/internal/kernel"
 )
 
-// Chunk sizes of a product, in bytes of weights for one row of activations: the smallest is what a thread streams in
-// about a microsecond, the largest in about ten, so that threads finish together and none holds a core too long.
+// Chunk sizes of a product, in bytes of weights for one row of activations. A chunk is one stream for the hardware's
+// prefetcher, which loses its run at every end: the largest takes a thread some 60 microseconds, short enough that none
+// holds a core too long; the smallest lets threads finish together. On two Zen 3 cores, decoding a 0.6B 4-bit model
+// reached these shares of the read bandwidth: 8 to 128 KiB 77 %, 8 to 512 KiB 78 %, 32 KiB to 1 MiB 83 %.
 const (
-	leastChunkBytes = 8 << 10
-	mostChunkBytes  = 128 << 10
+	leastChunkBytes = 32 << 10
+	mostChunkBytes  = 1 << 20
 )
 
 // serialWork is how many elements an elementwise op does on the calling thread before starting a region pays.
@@ -97,7 +99,7 @@ func (p *part) mul(y []float32, ldy int, a *kernel.Acts, rows, p0, p1 int) {
 // product runs the job that is set up in s.be.mul, splitting over panels.
 func (s *scope) product() {
 	j := &s.be.mul
-	rows := max(j.y.rows, 1)
+	rows := j.y.rows
 	bytes := j.part.m.PanelBytes()
 	if j.up != nil {
 		bytes += j.up.m.PanelBytes()
@@ -116,6 +118,9 @@ func (s *scope) Linear(xh backend.Array, wh backend.Weight) backend.Array {
 	}
 	x := s.get(xh)
 	h, y := s.make(x.rows, w.out)
+	if x.rows == 0 {
+		return h
+	}
 	for i := range w.parts {
 		p := &w.parts[i]
 		s.be.mul = mulJob{y: y, from: p.from, part: p, acts: s.prepared(x, p.m, w.prec)}
@@ -132,6 +137,9 @@ func (s *scope) LinearGLU(xh backend.Array, wh backend.Weight, g *backend.GLU) b
 	}
 	x := s.get(xh)
 	h, y := s.make(x.rows, w.out/2)
+	if x.rows == 0 {
+		return h
+	}
 	_, tmp := s.make(x.rows, w.out/2)
 	if len(w.parts) == 1 && len(w.up) == 1 {
 		gate, up := &w.parts[0], &w.up[0]

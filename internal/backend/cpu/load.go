@@ -37,18 +37,6 @@ func (w *weight) In() int       { return w.in }
 func (w *weight) Count() int    { return 1 }
 func (w *weight) Partial() bool { return false }
 
-// bytes is what one pass over the weight reads.
-func (w *weight) bytes() int {
-	n := 4 * len(w.vec)
-	for _, p := range w.parts {
-		n += p.m.Bytes() + 4*len(p.bias)
-	}
-	for _, p := range w.up {
-		n += p.m.Bytes() + 4*len(p.bias)
-	}
-	return n
-}
-
 // row reads one row of a table.
 func (w *weight) row(dst []float32, r int) {
 	for i := len(w.parts) - 1; i >= 0; i-- {
@@ -86,10 +74,10 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 		if k.Out%2 != 0 {
 			return nil, fmt.Errorf("gate and up have %d rows together", k.Out)
 		}
-		w.parts = pack(k, 0, k.Out/2)
-		w.up = pack(k, k.Out/2, k.Out)
+		w.parts = l.pack(k, 0, k.Out/2)
+		w.up = l.pack(k, k.Out/2, k.Out)
 	} else {
-		w.parts = pack(k, 0, k.Out)
+		w.parts = l.pack(k, 0, k.Out)
 	}
 	l.be.sizes.in = max(l.be.sizes.in, w.in)
 	if s.Use == backend.UseTable {
@@ -133,7 +121,7 @@ func layout(m *quant.Matrix) kernel.Spec {
 }
 
 // pack turns rows [from, to) of the stack into as few matrices as their formats allow, in order.
-func pack(k *backend.Stack, from, to int) []part {
+func (l *loader) pack(k *backend.Stack, from, to int) []part {
 	var parts []part
 	for r := from; r < to; {
 		first, _ := k.At(r)
@@ -145,7 +133,7 @@ func pack(k *backend.Stack, from, to int) []part {
 			end++
 		}
 		spec.Rows = end - r
-		p := part{from: r - from, m: kernel.NewMatrix(spec)}
+		p := part{from: r - from, m: l.be.mem.NewMatrix(spec)}
 		fill(p.m, k, r)
 		if bias := k.Bias(); bias != nil {
 			p.bias = bias[r:end:end]

@@ -38,7 +38,9 @@ func newTally(items, workers int) *tally {
 func TestPool(t *testing.T) {
 	for size := 1; size <= 4; size++ {
 		p := newPool(size)
-		for _, tc := range []struct{ items, least, most int }{{0, 1, 1}, {1, 1, 1}, {7, 1, 1}, {1000, 1, 3}, {1000, 16, 100}, {100, 200, 300}, {5, 0, 0}} {
+		for _, tc := range []struct{ items, least, most int }{
+			{0, 1, 1}, {1, 1, 1}, {7, 1, 1}, {1000, 1, 3}, {1000, 16, 100}, {100, 200, 300}, {5, 0, 0},
+		} {
 			for round := range 50 {
 				j := newTally(tc.items, size)
 				j.slow = max(0, 3-round) * spins

@@ -20,6 +20,7 @@ type Store struct {
 	layers []layer // by StateID
 	groups []group
 	dtype  backend.DType // BF16 or F32
+	mem    *kernel.Memory
 	exact  bool
 }
 
@@ -39,7 +40,7 @@ type group struct {
 var _ backend.Store = (*Store)(nil)
 
 func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
-	s := &Store{specs: specs, dtype: p.DType, exact: b.opts.Exact}
+	s := &Store{specs: specs, dtype: p.DType, exact: b.opts.Exact, mem: &b.mem}
 	if s.dtype == backend.None {
 		s.dtype = backend.BF16
 		if b.opts.Exact {
@@ -61,7 +62,8 @@ func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backe
 			return nil, fmt.Errorf("open store: state %s: the cpu backend has no states of kind %d yet, only keys and values", sp.Name, sp.Kind)
 		}
 		g := &s.groups[of[i]]
-		s.layers = append(s.layers, layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads, kdim: sp.KDim, vdim: sp.VDim})
+		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads, kdim: sp.KDim, vdim: sp.VDim}
+		s.layers = append(s.layers, l)
 		g.pageBytes += sp.Heads * (sp.KDim + sp.VDim) * s.size() * backend.PageTokens
 	}
 	return s, nil
@@ -102,7 +104,7 @@ func (s *Store) Resize(c kv.Capacity) error {
 		if more <= 0 {
 			continue
 		}
-		slab := kernel.AlignedBytes(more * g.pageBytes)
+		slab := s.mem.Bytes(more * g.pageBytes)
 		for n := range more {
 			g.pages = append(g.pages, slab[n*g.pageBytes:(n+1)*g.pageBytes:(n+1)*g.pageBytes])
 		}
@@ -202,5 +204,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 1, dtype %d, exact %t, %s, page %d, %+v", s.dtype, s.exact, kernel.Current(), backend.PageTokens, s.specs)
+	return fmt.Sprintf("cpu layout 1, dtype %d, exact %t, kernel %s, page %d, %+v",
+		s.dtype, s.exact, kernel.Current(), backend.PageTokens, s.specs)
 }

@@ -33,7 +33,8 @@ func (s *scope) in(arrays ...B.Array) {
 		slot, gen := a.Slot()
 		must(gen != 0, "missing operand")
 		_, ok := s.live[slot]
-		must(gen == s.gen && ok || s.be.pinned[slot], "array %d (%d×%d) used after it was swept or its step ended", slot, a.Rows(), a.Cols())
+		must(gen == s.gen && ok || s.be.pinned[slot],
+			"array %d (%d×%d) used after it was swept or its step ended", slot, a.Rows(), a.Cols())
 	}
 }
 

@@ -1,8 +1,7 @@
 package main
 
-// emit writes the frame shared by all routines: panels, passes over a panel, groups, lines.
-//
-// Frame of 512 bytes: integer sums of tiles that have no registers for them.
+// emit writes what all routines share: the loop over panels, and passes over a panel. The frame holds the 32-bit sums of
+// tiles that have no registers for them.
 func (r routine) emit(a *asm) {
 	frame := 0
 	if r.kind == fast4 && !r.sumsInRegisters() {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -127,5 +128,13 @@ func TestSignatureRoundTrip(t *testing.T) {
 		if got := openSignature(foreign); got != "" {
 			t.Errorf("openSignature(%q) = %q", foreign, got)
 		}
+	}
+}
+
+// Six seconds of prefill: the stream begins with a keep-alive.
+func TestKeepAlive(t *testing.T) {
+	got := wiretest.SlowStart(t, Protocol{}, "/v1/messages", 6*time.Second)
+	if want := "event: ping\ndata: {\"type\": \"ping\"}\n\nevent: message_start\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("the stream begins %.80q, want %q", got, want)
 	}
 }

@@ -132,7 +132,9 @@ func (d *decoder) thinking(r *request, f wire.Fields) {
 	if v := f.Get("enable_thinking"); !v.Absent() {
 		r.Thinking.Mode = toggle(d.Bool(v))
 	}
-	if v := f.Get("thinking"); !v.Absent() && d.Want(v, wire.Object) {
+	if v := f.Get("thinking"); v.Kind() == wire.Bool {
+		r.Thinking.Mode = toggle(d.Bool(v))
+	} else if !v.Absent() && d.Want(v, wire.Object) {
 		switch kind := d.OptString(v.Get("type")); kind {
 		case "enabled":
 			r.Thinking.Mode = chat.On

@@ -1,7 +1,8 @@
 // Package openai is the OpenAI Chat Completions API: it decodes /v1/chat/completions into chat.Requests and encodes
 // chat.Events as completions, chunks and errors. The server mounts it; it never sees tokens or templates. Shapes follow
 // the types of the official SDKs (Python openai 3.52, Go openai-go/v3 3.95) and, for reasoning and the extra sampling
-// fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored.
+// fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored. A response_format is put to
+// the model in words and not enforced; one that asks for enforcement (strict) is refused.
 package openai
 
 import (

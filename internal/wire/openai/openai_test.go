@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -93,5 +94,13 @@ func foldDelta(c *choice, d chunkChoice) {
 	}
 	if d.FinishReason != nil {
 		c.FinishReason = *d.FinishReason
+	}
+}
+
+// Six seconds of prefill: the stream begins with a keep-alive.
+func TestKeepAlive(t *testing.T) {
+	got := wiretest.SlowStart(t, Protocol{}, "/v1/chat/completions", 6*time.Second)
+	if want := ": keep-alive\n\ndata: {\"id\""; !strings.HasPrefix(got, want) {
+		t.Errorf("the stream begins %.80q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -201,4 +203,21 @@ func Hello(n int) []Step {
 			Step{Event: chat.Event{Kind: chat.EventFinish, Choice: i, Finish: chat.FinishStop, Usage: usage}})
 	}
 	return steps
+}
+
+// SlowStart returns the stream of a reply whose first event takes as long as prefill, in the time of a synctest bubble.
+func SlowStart(t *testing.T, p wire.Protocol, path string, prefill time.Duration) (sse string) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := Hello(1)
+		steps[0].Before = func(context.Context) { time.Sleep(prefill) }
+		mux := http.NewServeMux()
+		p.Mount(mux, Options(New(steps...)))
+		body := `{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		sse = w.Body.String()
+	})
+	return sse
 }

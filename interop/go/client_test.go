@@ -1,6 +1,3 @@
-// Package interop holds the official Go SDKs against hearth: the same calls through anthropic-sdk-go v1 and v2 and
-// openai-go v3, to a server with scripted replies and to a running hearth. It is only tests; this file is what they
-// have in common.
 package interop
 
 import "context"
@@ -12,8 +9,9 @@ type sdk interface {
 	stream(ctx context.Context, c call) (*reply, error)
 	models(ctx context.Context) ([]string, error)
 	model(ctx context.Context, id string) (string, error)
-	// status is the HTTP status an error of the SDK carries and the API's error type, 0 if it is another error.
-	status(err error) (int, string)
+	// failure is what an error of the SDK carries: the HTTP status, the API's error type and its message; 0 if it is
+	// another error.
+	failure(err error) (status int, kind, message string)
 }
 
 // call is a request. With a tool, result (if not nil) continues the conversation after the reply to it.

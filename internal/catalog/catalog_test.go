@@ -1,0 +1,302 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/demo"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+func backends() Backends {
+	return Backends{Open: map[string]Opener{"cpu": func() (backend.Backend, error) { return cpu.New(), nil }}, Auto: []string{"cpu"}}
+}
+
+// loaded is a catalog of the demo, closed with the test; leaks are checked after.
+func loaded(t *testing.T, set func(*config.Config)) *Catalog {
+	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	cfg := config.Default()
+	if set != nil {
+		set(cfg)
+	}
+	src, err := Find("", hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(src, cfg)
+	if err := c.Load(backends()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestOpenGenerates(t *testing.T) {
+	c := loaded(t, nil)
+	g, err := c.Open(t.Context(), "claude-opus-4-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := g.Model(); m.ID != "demo" || m.Path != "" || m.Context != 8192 || !m.Thinking || !m.Tools || m.Created.IsZero() {
+		t.Errorf("model %+v", m)
+	}
+	events, err := g.Generate(t.Context(), &chat.Request{MaxTokens: 4, Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "Hello"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last chat.Event
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = e
+	}
+	if last.Kind != chat.EventFinish || last.Finish != chat.FinishLength || last.Usage == nil || last.Usage.Output != 4 {
+		t.Errorf("last event %+v", last)
+	}
+	if n := c.Stats().GeneratedTokens; n != 4 {
+		t.Errorf("engine counts %d tokens, want 4", n)
+	}
+}
+
+// Settings reach the engine and the generator.
+func TestSettings(t *testing.T) {
+	c := loaded(t, func(cfg *config.Config) {
+		cfg.ContextLength, cfg.CacheMemoryMB, cfg.Precision, cfg.Threads, cfg.MaxTokens = 128, 64, "fast", 1, 3
+		cfg.ServedModelName = []string{"mine", "other"}
+	})
+	w := c.Weights()
+	if w.Exact || w.Engine.Context() != 128 || c.Stats().Budget != 64<<20 {
+		t.Errorf("exact %v, context %d, budget %d", w.Exact, w.Engine.Context(), c.Stats().Budget)
+	}
+	if want := "context 128 of 8192"; !strings.Contains(w.Summary(), want) || !strings.Contains(w.Summary(), "cpu (fast)") {
+		t.Errorf("summary %q", w.Summary())
+	}
+	if got := c.List()[0].ID; got != "mine" {
+		t.Errorf("id %q, want mine", got)
+	}
+	g, err := c.Open(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "Hello"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == chat.EventFinish && e.Usage.Output != 3 {
+			t.Errorf("%d tokens, want the default of 3", e.Usage.Output)
+		}
+	}
+}
+
+func TestPrecisionAuto(t *testing.T) {
+	if c := loaded(t, nil); !c.Weights().Exact {
+		t.Error("the demo is small enough for exact")
+	}
+}
+
+func TestOpenWaitsAndGivesUp(t *testing.T) {
+	src, _ := Find("", hub.Cache{})
+	c := New(src, config.Default())
+	if c.Ready() || len(c.List()) != 1 || c.List()[0].ID != "demo" {
+		t.Errorf("before Load: ready %v, list %v", c.Ready(), c.List())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Open(ctx, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	if _, err := c.Open(ctx, "nope"); chat.AsError(err).Kind != chat.NotFound {
+		t.Errorf("error %v: an unknown name need not wait", err)
+	}
+}
+
+func TestFailedLoad(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for name, set := range map[string]func(*config.Config){
+		"backend": func(c *config.Config) { c.Backend = "abacus" },
+		"memory":  func(c *config.Config) { c.CacheMemoryMB = 1; c.ContextLength = 64; c.PrefillStepSize = 64 },
+		"folder":  nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			src, _ := Find("", hub.Cache{})
+			if set == nil {
+				dir := t.TempDir()
+				src = &Source{ID: "x", Path: dir, Where: dir, FS: os.DirFS(dir)}
+			} else {
+				set(cfg)
+			}
+			c := New(src, cfg)
+			err := c.Load(backends())
+			if name == "memory" && err == nil { // a page fits after all: then a short context must be what came out
+				if n := c.Weights().Engine.Context(); n > 64 {
+					t.Errorf("context %d", n)
+				}
+			} else if err == nil {
+				t.Error("no error")
+			} else if _, opened := c.Open(t.Context(), ""); chat.AsError(opened).Kind != chat.Internal || !errors.Is(opened, err) {
+				t.Errorf("Open after a failed load: %v", opened)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "Qwen3-0.6B-4bit")
+	n := newNames(&Source{ID: "mlx-community/Qwen3-0.6B-4bit", Path: dir}, []string{"served"}, false)
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(wd, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ok := range map[string]bool{
+		"": true, "default": true, "default_model": true, "local": true, "served": true,
+		"mlx-community/Qwen3-0.6B-4bit": true, "Qwen3-0.6B-4bit": true,
+		dir: true, dir + "/": true, rel: true,
+		"claude-": true, "claude-3-5-haiku-latest": true,
+		"claude": false, "my-claude-x": false, "gpt-4o": false, "Qwen3-0.6B": false, "mlx-community": false, "Default": false,
+		filepath.Dir(dir): false, "demo": false, "*": false, strings.Repeat("x", 10_000): false,
+	} {
+		err := n.check(name)
+		if (err == nil) != ok {
+			t.Errorf("%.40q: error %v, want known %v", name, err, ok)
+		}
+		var e *chat.Error
+		if err != nil && (!errors.As(err, &e) || e.Kind != chat.NotFound || e.Param != "model" || !strings.Contains(e.Msg, "--any-model") || len(e.Msg) > 500) {
+			t.Errorf("%.40q: error %#v", name, err)
+		}
+	}
+	if n.id() != "served" {
+		t.Errorf("id %q", n.id())
+	}
+	n.any = true
+	if err := n.check("whatever"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"a*", "a", true}, {"a*", "abc", true}, {"*c", "abc", true},
+		{"a*a", "a", false}, {"a*a", "aa", true}, {"*", "", true}, {"a*c", "abd", false},
+	} {
+		if got := match(tt.pattern, tt.s); got != tt.want {
+			t.Errorf("match(%q, %q) = %v", tt.pattern, tt.s, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	root := t.TempDir()
+	snap := filepath.Join(root, "hub", "models--org--name", "snapshots", "abc")
+	for _, dir := range []string{snap, filepath.Join(root, "plain"), filepath.Join(root, "demo")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(root, "plain", "model.safetensors")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root)
+	cache := hub.Cache{Dir: filepath.Join(root, "hub")}
+	for _, tt := range []struct{ name, id, path string }{
+		{"", "demo", ""},
+		{"demo", "demo", ""},
+		{"./demo", "demo", filepath.Join(root, "demo")},
+		{"plain", "plain", filepath.Join(root, "plain")},
+		{"plain/", "plain", filepath.Join(root, "plain")},
+		{"org/name", "org/name", snap},
+		{"org/name@abc", "org/name", snap},
+		{snap, "org/name", snap},
+	} {
+		s, err := Find(tt.name, cache)
+		if err != nil {
+			t.Errorf("Find(%q): %v", tt.name, err)
+			continue
+		}
+		if s.ID != tt.id || s.Path != tt.path || s.Demo() != (tt.path == "") || s.Where == "" {
+			t.Errorf("Find(%q) = %+v, want id %s, path %s", tt.name, s, tt.id, tt.path)
+		}
+	}
+	for name, want := range map[string]string{
+		"./none": "no such folder", "/none": "no such folder", "a/b/c": "no such folder", "none.gguf": "no such folder",
+		file: "one file of a model",
+	} {
+		var load *model.LoadError
+		if _, err := Find(name, cache); !errors.As(err, &load) || !strings.Contains(err.Error(), want) || load.Hint == "" {
+			t.Errorf("Find(%q): error %v, want it to say %q with a hint", name, err, want)
+		}
+	}
+	var missing *hub.NotFoundError
+	if _, err := Find("org/none", cache); !errors.As(err, &missing) {
+		t.Errorf("error %v, want a *hub.NotFoundError", err)
+	}
+}
+
+// The folder on disk and the embedded one load the same.
+func TestFolder(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dir, demo.FS()); err != nil {
+		t.Fatal(err)
+	}
+	src, err := Find(dir, hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := OpenWeights(src, config.Default(), backends())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	st, err := fs.Stat(src.FS, "model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Model.Bytes <= 0 || w.Model.Bytes > st.Size() || src.weightBytes() != st.Size() {
+		t.Errorf("weights of %d bytes in a file of %d", w.Model.Bytes, st.Size())
+	}
+}
+
+func TestCacheBudget(t *testing.T) {
+	cfg := config.Default()
+	if n := cacheBudget(cfg); n <= 0 || n > cacheMost {
+		t.Errorf("default budget %d", n)
+	}
+	cfg.CacheMemoryMB = 3
+	if n := cacheBudget(cfg); n != 3<<20 {
+		t.Errorf("budget %d, want 3 MiB", n)
+	}
+}

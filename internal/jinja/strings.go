@@ -1,0 +1,475 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
+)
+
+type stringMethod func(r *renderer, s string, a *args) Value
+
+// mapped makes a method without arguments from a function.
+func mapped[T any](f func(string) T) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		a.atMost(r, 0)
+		return f(s)
+	}
+}
+
+var stringMethods map[string]stringMethod
+
+func init() {
+	stringMethods = map[string]stringMethod{
+		"strip":        stripMethod(true, true),
+		"lstrip":       stripMethod(true, false),
+		"rstrip":       stripMethod(false, true),
+		"split":        splitMethod,
+		"rsplit":       rsplitMethod,
+		"splitlines":   splitLinesMethod,
+		"startswith":   affixMethod(strings.HasPrefix),
+		"endswith":     affixMethod(strings.HasSuffix),
+		"removeprefix": cutMethod(strings.TrimPrefix),
+		"removesuffix": cutMethod(strings.TrimSuffix),
+		"upper":        mapped(upper),
+		"lower":        mapped(lower),
+		"casefold":     mapped(lower),
+		"swapcase":     mapped(swapCase),
+		"title":        mapped(titleCase),
+		"capitalize":   mapped(capitalize),
+		"replace":      replaceMethod,
+		"join": func(r *renderer, s string, a *args) Value {
+			a.atMost(r, 1)
+			items := r.iterate(a.need(r, 0, "iterable"))
+			parts := make([]string, len(items))
+			for i, e := range items {
+				t, ok := asString(e)
+				if !ok {
+					r.fail("sequence item %d: expected str instance, %s found", i, typeName(e))
+				}
+				parts[i] = t
+			}
+			return r.joinStrings(parts, s)
+		},
+		"find":       findMethod(strings.Index, false),
+		"rfind":      findMethod(strings.LastIndex, false),
+		"index":      findMethod(strings.Index, true),
+		"rindex":     findMethod(strings.LastIndex, true),
+		"count":      func(r *renderer, s string, a *args) Value { return int64(strings.Count(within(r, s, a), a.text(r, 0))) },
+		"partition":  partitionMethod(strings.Index, false),
+		"rpartition": partitionMethod(strings.LastIndex, true),
+		"format":     func(r *renderer, s string, a *args) Value { return r.formatBraces(s, a) },
+		"format_map": func(r *renderer, s string, a *args) Value {
+			d, ok := a.need(r, 0, "mapping").(*Dict)
+			if !ok {
+				r.fail("format_map() needs a mapping")
+			}
+			named := new(args)
+			for _, e := range d.entries {
+				named.set(str(e.key), e.val)
+			}
+			return r.formatBraces(s, named)
+		},
+		"center": alignMethod('^'),
+		"ljust":  alignMethod('<'),
+		"rjust":  alignMethod('>'),
+		"zfill": func(r *renderer, s string, a *args) Value {
+			sp := spec{fill: '0', align: '=', width: r.width(a.need(r, 0, "width"))}
+			if s != "" && (s[0] == '+' || s[0] == '-') {
+				return pad(s[:1], s[1:], sp)
+			}
+			return pad("", s, sp)
+		},
+		"isdigit":      mapped(all(unicode.IsDigit)),
+		"isdecimal":    mapped(all(unicode.IsDigit)),
+		"isnumeric":    mapped(all(unicode.IsNumber)),
+		"isalpha":      mapped(all(unicode.IsLetter)),
+		"isalnum":      mapped(all(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) })),
+		"isspace":      mapped(all(isSpace)),
+		"isascii":      mapped(isASCII),
+		"isprintable":  mapped(func(s string) bool { return s == "" || all(unicode.IsPrint)(s) }),
+		"isupper":      mapped(func(s string) bool { return s == strings.ToUpper(s) && s != strings.ToLower(s) }),
+		"islower":      mapped(func(s string) bool { return s == strings.ToLower(s) && s != strings.ToUpper(s) }),
+		"istitle":      mapped(func(s string) bool { return s == titleCase(s) && s != strings.ToLower(s) }),
+		"isidentifier": mapped(isIdentifier),
+		"expandtabs": func(r *renderer, s string, a *args) Value {
+			return expandTabs(s, r.width(a.get(0, "tabsize", int64(8))))
+		},
+	}
+}
+
+// text is an argument that must be a string.
+func (a *args) text(r *renderer, i int) string {
+	if i >= len(a.pos) {
+		r.fail("missing argument %d", i+1)
+	}
+	s, ok := asString(a.pos[i])
+	if !ok {
+		r.fail("must be str, not %s", typeName(a.pos[i]))
+	}
+	return s
+}
+
+// width is an argument that says how wide or how many, within sane bounds.
+func (r *renderer) width(v Value) int {
+	n, ok := asInt(v)
+	if !ok {
+		if u, isUndefined := v.(undefined); isUndefined {
+			r.failUndefined(u)
+		}
+		r.fail("'%s' object cannot be interpreted as an integer", typeName(v))
+	}
+	if n > maxFormatWidth {
+		r.throw(Limit, "width over %d", maxFormatWidth)
+	}
+	return int(max(n, 0))
+}
+
+func all(is func(rune) bool) func(string) bool {
+	return func(s string) bool {
+		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !is(c) }) < 0
+	}
+}
+
+func isIdentifier(s string) bool {
+	for i, c := range s {
+		if c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func stripMethod(left, right bool) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		a.atMost(r, 1)
+		cut := isSpace
+		if len(a.pos) > 0 && a.pos[0] != nil {
+			set := a.text(r, 0)
+			cut = func(c rune) bool { return strings.ContainsRune(set, c) }
+		}
+		if left {
+			s = strings.TrimLeftFunc(s, cut)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, cut)
+		}
+		return s
+	}
+}
+
+func stringList(parts []string) *List {
+	l := &List{make([]Value, len(parts))}
+	for i, p := range parts {
+		l.Items[i] = p
+	}
+	return l
+}
+
+// splitArgs reads separator and limit; max is -1 for none.
+func splitArgs(r *renderer, a *args) (sep string, bySpace bool, most int) {
+	a.atMost(r, 2, "sep", "maxsplit")
+	v := a.get(0, "sep", nil)
+	sep, ok := asString(v)
+	if !ok && v != nil {
+		r.fail("must be str or None, not %s", typeName(v))
+	}
+	if ok && sep == "" {
+		r.fail("empty separator")
+	}
+	n, ok := asInt(a.get(1, "maxsplit", int64(-1)))
+	if !ok {
+		r.fail("maxsplit must be an integer")
+	}
+	return sep, v == nil, int(min(n, 1<<31))
+}
+
+func splitMethod(r *renderer, s string, a *args) Value {
+	sep, bySpace, most := splitArgs(r, a)
+	r.made(len(s))
+	if !bySpace {
+		if most < 0 {
+			return stringList(strings.Split(s, sep))
+		}
+		return stringList(strings.SplitN(s, sep, most+1))
+	}
+	var parts []string
+	s = strings.TrimLeftFunc(s, isSpace)
+	for s != "" && (most < 0 || len(parts) < most) {
+		i := strings.IndexFunc(s, isSpace)
+		if i < 0 {
+			return stringList(append(parts, s))
+		}
+		parts = append(parts, s[:i])
+		s = strings.TrimLeftFunc(s[i:], isSpace)
+	}
+	if s != "" {
+		parts = append(parts, s)
+	}
+	return stringList(parts)
+}
+
+func rsplitMethod(r *renderer, s string, a *args) Value {
+	sep, bySpace, most := splitArgs(r, a)
+	if most < 0 {
+		return splitMethod(r, s, a)
+	}
+	r.made(len(s))
+	var parts []string
+	for most > 0 {
+		if bySpace {
+			s = strings.TrimRightFunc(s, isSpace)
+		}
+		i, n := strings.LastIndex(s, sep), len(sep)
+		if bySpace {
+			i = strings.LastIndexFunc(s, isSpace)
+			if i >= 0 {
+				_, n = utf8.DecodeRuneInString(s[i:])
+			}
+		}
+		if i < 0 {
+			break
+		}
+		parts = append(parts, s[i+n:])
+		s = s[:i]
+		most--
+	}
+	if bySpace {
+		s = strings.TrimRightFunc(s, isSpace)
+	}
+	if !bySpace || s != "" {
+		parts = append(parts, s)
+	}
+	slices.Reverse(parts)
+	return stringList(parts)
+}
+
+// splitLines splits at every line break Python knows; breaks are dropped.
+func splitLines(s string, keep bool) []string {
+	var lines []string
+	for s != "" {
+		i := strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
+		if i < 0 {
+			return append(lines, s)
+		}
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if strings.HasPrefix(s[i:], "\r\n") {
+			n = 2
+		}
+		if keep {
+			lines = append(lines, s[:i+n])
+		} else {
+			lines = append(lines, s[:i])
+		}
+		s = s[i+n:]
+	}
+	return lines
+}
+
+func splitLinesMethod(r *renderer, s string, a *args) Value {
+	a.atMost(r, 1, "keepends")
+	return stringList(splitLines(s, truth(a.get(0, "keepends", false))))
+}
+
+func affixMethod(has func(s, affix string) bool) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		v := a.need(r, 0, "prefix")
+		s = within(r, s, a)
+		if t, ok := v.(Tuple); ok {
+			for _, e := range t {
+				if p, ok := asString(e); ok && has(s, p) {
+					return true
+				}
+			}
+			return false
+		}
+		return has(s, a.text(r, 0))
+	}
+}
+
+// within cuts s to the optional start and end arguments that follow the first.
+func within(r *renderer, s string, a *args) string {
+	if len(a.pos) < 2 {
+		return s
+	}
+	runes := []rune(s)
+	bounds := [2]int{0, len(runes)}
+	for i := range bounds {
+		v := a.get(i+1, "", nil)
+		if v == nil {
+			continue
+		}
+		n, ok := asInt(v)
+		if !ok {
+			r.fail("slice indices must be integers or None")
+		}
+		if n < 0 {
+			n += int64(len(runes))
+		}
+		bounds[i] = int(min(max(n, 0), int64(len(runes))))
+	}
+	return string(runes[bounds[0]:max(bounds[0], bounds[1])])
+}
+
+func cutMethod(cut func(s, affix string) string) stringMethod {
+	return func(r *renderer, s string, a *args) Value { return cut(s, a.text(r, 0)) }
+}
+
+func replaceMethod(r *renderer, s string, a *args) Value {
+	a.atMost(r, 3, "old", "new", "count")
+	n, ok := asInt(a.get(2, "count", int64(-1)))
+	if !ok {
+		r.fail("count must be an integer")
+	}
+	return r.replaceText(s, a.text(r, 0), a.text(r, 1), n)
+}
+
+// replaceText is str.replace within the size limit.
+func (r *renderer) replaceText(s, old, with string, n int64) string {
+	if grow := len(with) - len(old); grow > 0 {
+		r.made(len(s) + grow*strings.Count(s, old))
+	}
+	return strings.Replace(s, old, with, int(max(n, -1)))
+}
+
+func findMethod(find func(s, sub string) int, must bool) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		sub, area := a.text(r, 0), within(r, s, a)
+		i := find(area, sub)
+		if i < 0 {
+			if must {
+				r.fail("substring not found")
+			}
+			return int64(-1)
+		}
+		skipped := 0
+		if n, ok := asInt(a.get(1, "", nil)); ok {
+			if n < 0 {
+				n = max(n+int64(utf8.RuneCountInString(s)), 0)
+			}
+			skipped = int(n)
+		}
+		return int64(utf8.RuneCountInString(area[:i]) + skipped)
+	}
+}
+
+func partitionMethod(find func(s, sub string) int, last bool) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		sep := a.text(r, 0)
+		if sep == "" {
+			r.fail("empty separator")
+		}
+		i := find(s, sep)
+		switch {
+		case i >= 0:
+			return Tuple{s[:i], sep, s[i+len(sep):]}
+		case last:
+			return Tuple{"", "", s}
+		}
+		return Tuple{s, "", ""}
+	}
+}
+
+func alignMethod(align byte) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		sp := spec{fill: ' ', align: align, width: r.width(a.need(r, 0, "width"))}
+		if len(a.pos) > 1 {
+			sp.fill, _ = utf8.DecodeRuneInString(a.text(r, 1))
+		}
+		if align == '^' { // str.center puts the odd blank left when the width is odd
+			n := sp.width - utf8.RuneCountInString(s)
+			if n <= 0 {
+				return s
+			}
+			left := n/2 + n&sp.width&1
+			fill := string(sp.fill)
+			return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left)
+		}
+		return pad("", s, sp)
+	}
+}
+
+func (r *renderer) joinStrings(parts []string, sep string) string {
+	n := len(sep) * max(len(parts)-1, 0)
+	for _, p := range parts {
+		n += len(p)
+	}
+	r.made(n)
+	return strings.Join(parts, sep)
+}
+
+// upper and lower are Python's, with the mappings that change the number of letters.
+func upper(s string) string {
+	if isASCII(s) {
+		return strings.ToUpper(s)
+	}
+	return cases.Upper(language.Und).String(s)
+}
+
+func lower(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return cases.Lower(language.Und).String(s)
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
+}
+
+func swapCase(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsUpper(c) {
+			return unicode.ToLower(c)
+		}
+		return unicode.ToUpper(c)
+	}, s)
+}
+
+// titleCase is str.title: an upper-case letter after anything that has no case.
+func titleCase(s string) string {
+	inWord := false
+	return strings.Map(func(c rune) rune {
+		cased := unicode.IsUpper(c) || unicode.IsLower(c) || unicode.IsTitle(c)
+		out := c
+		if cased && inWord {
+			out = unicode.ToLower(c)
+		} else if cased {
+			out = unicode.ToTitle(c)
+		}
+		inWord = cased
+		return out
+	}, s)
+}
+
+func capitalize(s string) string {
+	c, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToTitle(c)) + lower(s[n:])
+}
+
+func expandTabs(s string, size int) string {
+	var b strings.Builder
+	col := 0
+	for _, c := range s {
+		switch c {
+		case '\t':
+			if size > 0 {
+				n := size - col%size
+				b.WriteString(strings.Repeat(" ", n))
+				col += n
+			}
+			continue
+		case '\n', '\r':
+			col = -1
+		}
+		b.WriteRune(c)
+		col++
+	}
+	return b.String()
+}
