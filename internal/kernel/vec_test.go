@@ -78,7 +78,7 @@ func TestElementwise(t *testing.T) {
 
 func TestExpEdges(t *testing.T) {
 	inf := float32(math.Inf(1))
-	x := []float32{0, -0.0, -inf, inf, -87, -87.34, -88, -104, -1e30, 88, 88.3, 88.4, 1e30, 1e-38, float32(math.NaN())}
+	x := []float32{0, float32(math.Copysign(0, -1)), -inf, inf, -87, -87.34, -88, -104, -1e30, 88, 88.3, 88.4, 1e30, 1e-38, float32(math.NaN())}
 	eachImplementation(t, func(t *testing.T) {
 		got := make([]float32, len(x))
 		ExpSum(got, x, 0)

@@ -223,7 +223,7 @@ func (p *tagged) callStep(c byte) {
 		p.raw = nil
 	}
 	switch {
-	case v == refuted, p.raw != nil && len(p.raw) > maxHeld:
+	case v == refuted, len(p.raw) > maxHeld:
 		p.release()
 	case v == broken:
 		p.leaveCall()

@@ -140,7 +140,8 @@ func TestDraw(t *testing.T) {
 			continue
 		}
 		freedom++
-		chi += math.Pow(counts[id]-pr*draws, 2) / (pr * draws)
+		d := counts[id] - pr*draws
+		chi += d * d / (pr * draws)
 	}
 	if freedom != 5 || chi > 20.5 { // 99.9 % point for 5 degrees of freedom
 		t.Errorf("chi-square %.1f at %d degrees of freedom: %v for %v", chi, freedom, counts, probs)
