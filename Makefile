@@ -5,7 +5,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/cli.commit=$(COMMIT)
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
-RACE     := ./internal/engine ./internal/sched ./internal/kv ./internal/generate ./internal/server ./internal/wire/... ./internal/catalog ./internal/backend/cpu
+RACE     := ./internal/engine ./internal/sched ./internal/kv ./internal/generate ./internal/server ./internal/wire/... ./internal/catalog
 VENV     := .venv
 TIME     ?= 30s
 
@@ -41,6 +41,7 @@ test: ## all unit tests and goldens, no network, no Python
 
 race: ## the packages that hold state, under the race detector
 	CGO_ENABLED=1 go test -race -short $(RACE)
+	CGO_ENABLED=1 go test -race -short -run 'TestPool|TestStore|TestBackend/./(Store|Lifetimes)' ./internal/backend/cpu # sums have no races
 
 # The portable kernels must hold the numbers on their own.
 purego:

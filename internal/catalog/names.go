@@ -53,7 +53,7 @@ func (n *names) check(name string) error {
 		name = strings.ToValidUTF8(name[:most], "") + "…"
 	}
 	return &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
-		Msg: fmt.Sprintf("model %q is not served here; the model is %q (names that always work: default, local; the server's flag --any-model accepts every name)", name, n.id())}
+		Msg: fmt.Sprintf("%q is not served here; the model is %q (names that always work: default, local; the server's flag --any-model accepts every name)", name, n.id())}
 }
 
 func samePath(name, path string) bool {
