@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 
 	"hearth/internal/quant"
 )
@@ -51,8 +52,8 @@ func (p *Part) read(in int) (stackPart, error) {
 	if p.Weight == nil {
 		return s, fmt.Errorf("a part has no weight tensor")
 	}
-	if p.Adapter != nil || p.Global != nil {
-		return s, fmt.Errorf("tensor %s: adapters and global scales are not supported by this backend yet", p.Weight.Name)
+	if p.Adapter != nil {
+		return s, fmt.Errorf("tensor %s: adapters are not supported by this backend yet", p.Weight.Name)
 	}
 	rows := 1
 	shape := p.Weight.Shape
@@ -69,6 +70,11 @@ func (p *Part) read(in int) (stackPart, error) {
 	m, err := quant.NewMatrix(rows, in, p.Scheme, weight, p.Scales.data(), p.Biases.data())
 	if err != nil {
 		return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
+	}
+	if p.Global != nil {
+		if err := m.SetGlobal(p.Global.data()); err != nil {
+			return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
+		}
 	}
 	s.m, s.perm = m, p.Perm
 	if err := p.CheckPerm(rows); err != nil {
@@ -138,6 +144,20 @@ func (k *Stack) Scheme() (s quant.Scheme, t quant.DType, ok bool) {
 		s, t = p.m.Scheme, p.m.Type
 	}
 	return s, t, len(k.parts) > 0
+}
+
+// Factor is the factor of every row that its part's global scale stands for; nil if no part has one.
+func (k *Stack) Factor() []float32 {
+	var f []float32
+	for r := range k.Out {
+		if p, _ := k.find(r); p.m.Global != nil {
+			if f == nil {
+				f = slices.Repeat([]float32{1}, k.Out)
+			}
+			f[r] = p.m.Factor()
+		}
+	}
+	return f
 }
 
 // Bias is the bias of every row, 0 where its part has none; nil if no part has one.

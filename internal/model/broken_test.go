@@ -99,10 +99,10 @@ func TestBrokenFolders(t *testing.T) {
 		{"odd head", config(`"head_dim": 32`, `"head_dim": 31`), "load model: m: config.json: head_dim 31 is odd"},
 		{"rope", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "spiral"}`), `load model: m: config.json: rope type "spiral" is not supported`},
 		{"rope without factor", config(`"rope_theta": 1e6`, `"rope_scaling": {"rope_type": "yarn"}`), "load model: m: config.json: rope yarn: factor 0 is out of range"},
-		{"quant method", config(`"quantization": {"group_size": 32, "bits": 4`, `"quantization_config": {"quant_method": "awq"`),
-			`load model: m: config.json: quantisation method "awq" is not supported; use a conversion to MLX's own quantisation`},
+		{"quant method", config(`"quantization": {"group_size": 32, "bits": 4`, `"quantization_config": {"quant_method": "bitnet"`),
+			`load model: m: config.json: quantisation method "bitnet" is not supported; use a conversion to MLX's own quantisation`},
 		{"quant mode", config(`"model.layers.1.mlp.down_proj": false`, `"lm_head": {"bits": 4, "group_size": 32, "mode": "nf9"}`),
-			`load model: m: config.json: quantisation mode "nf9" is not supported; use an affine conversion of 2, 3, 4, 5, 6 or 8 bits`},
+			`load model: m: config.json: lm_head: quantisation mode "nf9" is not supported; use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4`},
 		{"quant bits", config(`"bits": 4`, `"bits": 7`), "load model: m: config.json: quantisation affine 7 bits, group 32 is not supported; …"},
 		{"quant text", config(`"bits": 4`, `"bits": "four"`), "load model: m: config.json: quantization: bits should not be a JSON string"},
 
@@ -130,6 +130,9 @@ func TestBrokenFolders(t *testing.T) {
 			safetensors.Tensor{Name: "model.layers.1.mlp.down_proj.scales", DType: "BF16", Shape: []int{64, 4}, Bytes: make([]byte, 512)}))),
 			"load model: m: model.safetensors: tensor model.layers.1.mlp.down_proj.scales is not part of this architecture; …"},
 		{"extra", weights(pack(t, extra)), "load model: m: model.safetensors: tensor visual.patch.weight is not part of this architecture; config.json names the wrong model_type or the model has parts that are not supported"},
+		{"extras in order", weights(pack(t, append(extra, safetensors.Tensor{Name: "visual.10.w", DType: "U8", Shape: []int{1}, Bytes: []byte{1}},
+			safetensors.Tensor{Name: "visual.9.w", DType: "U8", Shape: []int{1}, Bytes: []byte{1}}))),
+			"load model: m: model.safetensors: 3 tensors are not part of this architecture: visual.9.w, visual.10.w, visual.patch.weight; …"},
 		{"all at once", weights(edit(func(x *safetensors.Tensor) bool {
 			if x.Name == "model.norm.weight" {
 				x.Name = "model.norn.weight"

@@ -18,6 +18,7 @@ const (
 	generationFile = "generation_config.json"
 	indexFile      = "model.safetensors.index.json"
 	tokenizerFile  = "tokenizer.json"
+	hfQuantFile    = "hf_quant_config.json"
 	weightGlob     = "model*.safetensors"
 )
 
@@ -48,18 +49,13 @@ func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
 }
 
 // blame makes any error a LoadError that names the folder.
-func (c *Checkpoint) blame(err error) error { return blame(err, c.Where) }
-
-func blame(err error, where string) error {
-	if err == nil {
-		return nil
-	}
+func (c *Checkpoint) blame(err error) error {
 	var e *LoadError
 	if !errors.As(err, &e) {
 		e = &LoadError{Err: err}
 	}
 	r := *e
-	r.Where = where
+	r.Where = c.Where
 	return &r
 }
 
@@ -109,7 +105,11 @@ func (c *Checkpoint) readConfig() error {
 		_, err := New(c.Type, b, 1)
 		return err
 	}
-	c.quant, err = parseQuantization(b)
+	hf, err := fs.ReadFile(c.fsys, hfQuantFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &LoadError{File: hfQuantFile, Err: err}
+	}
+	c.quant, err = parseQuantization(b, hf)
 	return inConfig(err)
 }
 
@@ -176,9 +176,13 @@ func (c *Checkpoint) openFiles() error {
 	}
 	for i, name := range names {
 		f, err := safetensors.Open(c.fsys, name)
-		if errors.Is(err, fs.ErrNotExist) {
+		var system *fs.PathError
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return &LoadError{File: name, Problem: indexFile + " names this file, but it is missing", Hint: hints[Missing]}
-		} else if err != nil {
+		case errors.As(err, &system):
+			return &LoadError{File: name, Err: system.Err}
+		case err != nil:
 			return &LoadError{Err: err, Hint: "fetch the file again"}
 		}
 		c.files = append(c.files, f)

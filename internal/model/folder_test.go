@@ -175,6 +175,11 @@ func TestLoadedFacts(t *testing.T) {
 	if m.Bytes != size || m.Type != "qwen3" || m.Vocab != 32 || m.Context != 64 || m.Description != "qwen3, 78.3K parameters, 4 bits" {
 		t.Errorf("%d bytes (want %d), type %s, vocabulary %d, context %d, %q", m.Bytes, size, m.Type, m.Vocab, m.Context, m.Description)
 	}
+	folder["generation_config.json"] = text(`{"do_sample": false}`)
+	greedy, err := model.OpenCheckpoint(folder, "tiny")
+	if err != nil || greedy.Generation.Temperature == nil || *greedy.Generation.Temperature != 0 {
+		t.Errorf("do_sample false: %+v, %v", greedy.Generation, err)
+	}
 	g := m.Generation
 	if !slices.Equal(g.EOS, []int32{4, 5}) || *g.Temperature != 0.2 || *g.TopK != 20 || *g.TopP != 0.9 || g.MinP != nil || g.RepetitionPenalty != nil {
 		t.Errorf("generation %+v", g)

@@ -25,11 +25,7 @@ func Load(m Model, src Source, ld B.Loader, world int) error {
 	}
 	for _, j := range p.jobs {
 		for _, w := range j.wants {
-			part, err := src.Part(w)
-			if err != nil {
-				return err
-			}
-			j.spec.Parts = append(j.spec.Parts, part)
+			j.spec.Parts = append(j.spec.Parts, src.Part(w))
 		}
 		w, err := ld.Load(j.spec)
 		if err != nil {

@@ -27,13 +27,7 @@ func (l *Loaded) Close() error { return l.loader.Close() }
 
 // Load builds the model of the checkpoint on be. Errors are LoadErrors.
 func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
-	l, err := load(c.Type, c.Config, be, opts, func(m Model) (Source, error) {
-		s, err := c.source(m)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	})
+	l, err := load(c.Type, c.Config, be, opts, c.source)
 	if err != nil {
 		return nil, c.blame(err)
 	}
@@ -82,7 +76,7 @@ func (c *counter) Load(s B.WeightSpec) (B.Weight, error) {
 			bits = 8 * quant.DType(p.Weight.DType).Size()
 		}
 		c.bits[bits] += n
-		for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
+		for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases, p.Global, p.Bias} {
 			if t != nil {
 				c.bytes += int64(len(t.Bytes))
 			}

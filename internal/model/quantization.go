@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,15 +11,18 @@ import (
 	"hearth/internal/quant"
 )
 
-// quantization is the config's quantisation dictionary: defaults for the whole model and overrides per module path.
+// quantization is what the configs say about quantisation. A module that has an entry in paths is stored as the entry
+// says. Any other is quantised if it has scales, and its scheme is read off the shapes: the defaults may be wrong for it.
 type quantization struct {
 	quant.Scheme                         // defaults; zero if the model is not quantised
 	paths        map[string]quant.Scheme // zero: this one is plain floats
+	foreign      *foreign                // how another tool than MLX stores modules; nil: nothing to translate
 }
 
-// parseQuantization reads "quantization", or "quantization_config" where it has the same form. Other quantisation
-// methods are an error.
-func parseQuantization(cfg []byte) (quantization, error) {
+// parseQuantization reads config.json's "quantization" or else "quantization_config", its own or its text_config's, or
+// else hf, the contents of hf_quant_config.json if there is one. What another tool says is translated where package quant
+// has its format; any other method is an error that names it.
+func parseQuantization(cfg, hf []byte) (quantization, error) {
 	var c struct {
 		MLX json.RawMessage `json:"quantization"`
 		HF  json.RawMessage `json:"quantization_config"`
@@ -29,38 +33,53 @@ func parseQuantization(cfg []byte) (quantization, error) {
 	if err := json.Unmarshal(cfg, &c); err != nil {
 		return quantization{}, tidyJSON(err)
 	}
-	for _, raw := range []json.RawMessage{c.MLX, c.HF, c.Sub.HF} {
-		if len(raw) != 0 && string(raw) != "null" {
-			return parseSchemes(raw)
+	if given(c.MLX) {
+		return parseSchemes(c.MLX)
+	}
+	for _, raw := range []json.RawMessage{c.HF, c.Sub.HF} {
+		if given(raw) {
+			return parseMethod(raw, configFile)
 		}
+	}
+	if given(hf) {
+		return parseMethod(hf, hfQuantFile)
 	}
 	return quantization{}, nil
 }
 
-// schemeJSON is one entry. A missing mode means affine, also below a top level of another mode.
+func given(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) != 0 && string(raw) != "null" && string(raw) != "false"
+}
+
+// schemeJSON is one entry. A missing mode means affine, also below a top level of another mode; a missing width or group
+// is the mode's default.
 type schemeJSON struct {
-	Group  int        `json:"group_size"`
-	Bits   int        `json:"bits"`
-	Mode   quant.Mode `json:"mode"`
-	Method string     `json:"quant_method"`
+	Group int        `json:"group_size"`
+	Bits  int        `json:"bits"`
+	Mode  quant.Mode `json:"mode"`
 }
 
 func (s schemeJSON) scheme() quant.Scheme {
 	if s.Mode == "" {
 		s.Mode = quant.Affine
 	}
+	d, _ := s.Mode.Default()
+	if s.Bits == 0 {
+		s.Bits = d.Bits
+	}
+	if s.Group == 0 {
+		s.Group = d.Group
+	}
 	return quant.Scheme{Mode: s.Mode, Bits: s.Bits, Group: s.Group}
 }
 
+// parseSchemes reads MLX's dictionary: the defaults, and one entry per module that is stored otherwise.
 func parseSchemes(raw json.RawMessage) (quantization, error) {
 	var q quantization
 	var top schemeJSON
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return q, fmt.Errorf("quantization: %w", tidyJSON(err))
-	}
-	if top.Bits == 0 && top.Method != "" {
-		return q, &LoadError{File: configFile, Problem: fmt.Sprintf("quantisation method %q is not supported", top.Method),
-			Hint: "use a conversion to MLX's own quantisation"}
 	}
 	q.Scheme = top.scheme()
 	q.paths = map[string]quant.Scheme{}
@@ -87,21 +106,27 @@ func parseSchemes(raw json.RawMessage) (quantization, error) {
 
 // check refuses what package quant cannot read before any tensor is looked at.
 func (q quantization) check() error {
-	schemes := []quant.Scheme{q.Scheme}
-	for _, path := range slices.Sorted(maps.Keys(q.paths)) {
-		schemes = append(schemes, q.paths[path])
+	if err := q.Scheme.Check(q.Group); err != nil {
+		return unsupported("", err)
 	}
-	for _, s := range schemes {
+	for _, path := range slices.Sorted(maps.Keys(q.paths)) {
+		s := q.paths[path]
 		if err := s.Check(s.Group); err != nil {
-			return &LoadError{File: configFile, Err: err, Hint: "use an affine conversion of 2, 3, 4, 5, 6 or 8 bits"}
+			return unsupported(path+": ", err)
 		}
 	}
 	return nil
 }
 
+func unsupported(where string, err error) error {
+	return &LoadError{File: configFile, Problem: where + err.Error(),
+		Hint: "use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4"}
+}
+
 // rename applies an architecture's renames to the paths.
 func (q quantization) rename(f func(string) string) quantization {
-	r := quantization{Scheme: q.Scheme, paths: map[string]quant.Scheme{}}
+	r := q
+	r.paths = map[string]quant.Scheme{}
 	for p, s := range q.paths {
 		r.paths[strings.TrimSuffix(f(p+".weight"), ".weight")] = s
 	}

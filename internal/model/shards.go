@@ -15,7 +15,7 @@ type source struct {
 	quant quantization
 }
 
-func (c *Checkpoint) source(m Model) (*source, error) {
+func (c *Checkpoint) source(m Model) (Source, error) {
 	rename := func(name string) string { return name }
 	if r, ok := m.(renamer); ok {
 		rename = r.Rename
@@ -48,6 +48,13 @@ func (s *source) tensor(name string) (*B.Tensor, string) {
 // Has implements Source.
 func (s *source) Has(path string) bool {
 	_, ok := s.names[path+".weight"]
+	if f := s.quant.foreign; f != nil {
+		for _, k := range f.keys {
+			if _, is := s.names[path+k]; is {
+				return true
+			}
+		}
+	}
 	return ok
 }
 
@@ -56,10 +63,15 @@ func (s *source) Ignore(path string) {
 	for _, suffix := range companions {
 		s.used[path+suffix] = true
 	}
+	if f := s.quant.foreign; f != nil {
+		for _, suffix := range f.suffixes() {
+			s.used[path+suffix] = true
+		}
+	}
 }
 
 // companions are the tensors one module may have.
-var companions = []string{".weight", ".scales", ".biases", ".bias"}
+var companions = []string{".weight", ".scales", ".biases", ".bias", ".global_scale"}
 
 // Unused implements Source.
 func (s *source) Unused() []Fault {
@@ -75,21 +87,17 @@ func (s *source) Unused() []Fault {
 
 // Check implements Source.
 func (s *source) Check(w Want) []Fault {
+	m, translated := s.foreign(w)
+	if translated {
+		return append(s.checkBias(w), m.check(w)...)
+	}
 	p, file := s.part(w)
 	if p.Weight == nil {
 		return []Fault{{Kind: Missing, Tensor: w.Path + ".weight", Text: fmt.Sprintf("expected shape %v", w.shape())}}
 	}
-	var faults []Fault
+	faults := s.checkBias(w)
 	bad := func(t *B.Tensor, format string, args ...any) {
 		faults = append(faults, Fault{Kind: Misshapen, Tensor: t.Name, File: file, Text: fmt.Sprintf(format, args...)})
-	}
-	if w.Bias && p.Bias == nil {
-		faults = append(faults, Fault{Kind: Missing, Tensor: w.Path + ".bias", Text: fmt.Sprintf("expected shape [%d]", w.Rows*w.Ranks)})
-	}
-	if p.Bias != nil && (len(p.Bias.Shape) != 1 || !w.fits(p.Bias.Shape[0])) {
-		bad(p.Bias, "expected shape [%d], found %v", w.Rows*w.Ranks, p.Bias.Shape)
-	} else if p.Bias != nil && !quant.DType(p.Bias.DType).Float() {
-		bad(p.Bias, "expected a float type, found %s", p.Bias.DType)
 	}
 	if p.Scheme.None() && p.Weight.DType == string(quant.U32) {
 		_, scaled := s.names[w.Path+".scales"]
@@ -118,6 +126,30 @@ func (s *source) Check(w Want) []Fault {
 	return faults
 }
 
+// checkBias looks at the ordinary bias beside the weight.
+func (s *source) checkBias(w Want) []Fault {
+	b, file := s.bias(w)
+	switch {
+	case b == nil && w.Bias:
+		return []Fault{{Kind: Missing, Tensor: w.Path + ".bias", Text: fmt.Sprintf("expected shape [%d]", w.Rows*w.Ranks)}}
+	case b == nil:
+		return nil
+	case len(b.Shape) != 1 || !w.fits(b.Shape[0]):
+		want := fmt.Sprintf("expected shape [%d], found %v", w.Rows*w.Ranks, b.Shape)
+		return []Fault{{Kind: Misshapen, Tensor: b.Name, File: file, Text: want}}
+	case !quant.DType(b.DType).Float():
+		return []Fault{{Kind: Misshapen, Tensor: b.Name, File: file, Text: "expected a float type, found " + b.DType}}
+	}
+	return nil
+}
+
+func (s *source) bias(w Want) (*B.Tensor, string) {
+	if w.Vector {
+		return nil, ""
+	}
+	return s.tensor(w.Path + ".bias")
+}
+
 // checkQuantised compares a quantised part with its declaration.
 func checkQuantised(p B.Part, w Want) error {
 	if err := p.Scheme.Check(w.In); err != nil {
@@ -128,7 +160,10 @@ func checkQuantised(p B.Part, w Want) error {
 	if len(shape) != 2 || !w.fits(shape[0]) || shape[1] != words {
 		return fmt.Errorf("expected shape [%d %d] for %s of %d columns, found %v", w.Rows*w.Ranks, words, p.Scheme, w.In, shape)
 	}
-	_, err := quant.NewMatrix(shape[0], w.In, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
+	m, err := quant.NewMatrix(shape[0], w.In, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
+	if err == nil && p.Global != nil {
+		err = m.SetGlobal(data(p.Global))
+	}
 	return err
 }
 
@@ -140,14 +175,28 @@ func data(t *B.Tensor) *quant.Data {
 }
 
 // Part implements Source.
-func (s *source) Part(w Want) (B.Part, error) {
-	p, _ := s.part(w)
-	return p, nil
+func (s *source) Part(w Want) B.Part {
+	m, translated := s.foreign(w)
+	if !translated {
+		p, _ := s.part(w)
+		return p
+	}
+	p := m.f.convert(m, w)
+	p.Bias, _ = s.bias(w)
+	return p
+}
+
+// foreign finds the module of w if another tool than MLX quantised it.
+func (s *source) foreign(w Want) (module, bool) {
+	if w.Vector {
+		return module{}, false
+	}
+	return s.module(w.Path)
 }
 
 // Done implements Source: backends copy what they load, so the mapped pages would be in memory for nothing.
 func (s *source) Done(p B.Part) {
-	for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
+	for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases, p.Global, p.Bias} {
 		if t != nil {
 			f := s.c.files[s.c.where[t.Name]]
 			stored, _ := f.Tensor(t.Name)
@@ -163,7 +212,7 @@ func (s *source) part(w Want) (p B.Part, file string) {
 	if p.Weight == nil || w.Vector {
 		return p, file
 	}
-	p.Bias, _ = s.tensor(w.Path + ".bias")
+	p.Bias, _ = s.bias(w)
 	scheme, named := s.quant.paths[w.Path]
 	_, scaled := s.names[w.Path+".scales"]
 	if named && scheme.None() || !named && !scaled {
@@ -171,6 +220,7 @@ func (s *source) part(w Want) (p B.Part, file string) {
 	}
 	p.Scales, _ = s.tensor(w.Path + ".scales")
 	p.Biases, _ = s.tensor(w.Path + ".biases")
+	p.Global, _ = s.tensor(w.Path + ".global_scale")
 	p.Scheme = scheme
 	if !named {
 		p.Scheme = s.infer(p, w)

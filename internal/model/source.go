@@ -13,7 +13,7 @@ type Source interface {
 	// Check says what is wrong with the tensors of w, without reading them.
 	Check(w Want) []Fault
 	// Part gathers a tensor with its companions. It is called once per Want that passed Check.
-	Part(w Want) (B.Part, error)
+	Part(w Want) B.Part
 	// Done says that a part has been loaded and its bytes are not needed for now.
 	Done(p B.Part)
 	// Ignore marks what path has as not needed.

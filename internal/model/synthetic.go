@@ -15,7 +15,9 @@ import (
 //
 // A draw is r(name, i) = mix(fnv1a64(name) ^ seed, i), 64 bits of a splitmix64 sequence; x(name, i) in (-1, 1) is its
 // upper 24 bits. With a = √(3/columns) a float matrix is a·x, a norm weight 1+x/4, a bias x/10. An affine matrix has
-// draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part in eight off.
+// draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part in eight off. The other
+// modes have draws as codes (mxfp8 without the lowest bit, so that none is NaN) and scales whose exponent is that of a/3
+// or, for mxfp8, a/112, with the lowest bits of a draw added: one for e8m0, the three of the fraction for e4m3.
 type Synthetic struct {
 	Config []byte // config.json; its quantization keys say what is quantised
 	Seed   uint64
@@ -31,7 +33,7 @@ func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 		return nil, inConfig(tidyJSON(err))
 	}
 	return load(head.Type, s.Config, be, opts, func(m Model) (Source, error) {
-		q, err := parseQuantization(s.Config)
+		q, err := parseQuantization(s.Config, nil)
 		if err != nil {
 			return nil, inConfig(err)
 		}
@@ -80,7 +82,7 @@ func (f *formula) scheme(w Want) quant.Scheme {
 }
 
 // Part implements Source.
-func (f *formula) Part(w Want) (B.Part, error) {
+func (f *formula) Part(w Want) B.Part {
 	var p B.Part
 	rows := w.Rows * max(w.Ranks, 1)
 	amp := math.Sqrt(3 / float64(w.In))
@@ -90,13 +92,15 @@ func (f *formula) Part(w Want) (B.Part, error) {
 		p.Weight = f.floats(name, w.shape(), 1, 0.25)
 	case p.Scheme.None():
 		p.Weight = f.floats(name, w.shape(), 0, amp)
-	default:
+	case p.Scheme.Mode == quant.Affine:
 		f.affine(&p, w.Path, rows, w.In, amp)
+	default:
+		f.small(&p, w.Path, rows, w.In, amp)
 	}
 	if w.Bias {
 		p.Bias = f.floats(w.Path+".bias", []int{rows}, 0, 0.1)
 	}
-	return p, nil
+	return p
 }
 
 // floats makes base + amp·x.
@@ -118,17 +122,43 @@ func (f *formula) floats(name string, shape []int, base, amp float64) *B.Tensor 
 	return t
 }
 
-// affine fills codes, scales and biases.
-func (f *formula) affine(p *B.Part, path string, rows, in int, amp float64) {
-	s := p.Scheme
-	words, groups := in*s.Bits/32, in/s.Group
+// codes are random words.
+func (f *formula) codes(path string, rows, words int) *B.Tensor {
 	codes := make([]byte, (rows*words+1)/2*8)
 	key := f.key(path + ".weight")
 	for i := range len(codes) / 8 {
 		binary.LittleEndian.PutUint64(codes[8*i:], draw(key, i))
 	}
-	p.Weight = &B.Tensor{Name: path + ".weight", DType: string(quant.U32), Shape: []int{rows, words}, Bytes: codes[:rows*words*4]}
+	return &B.Tensor{Name: path + ".weight", DType: string(quant.U32), Shape: []int{rows, words}, Bytes: codes[:rows*words*4]}
+}
 
+// small fills codes and scales of the modes whose codes are small floats.
+func (f *formula) small(p *B.Part, path string, rows, in int, amp float64) {
+	s := p.Scheme
+	p.Weight = f.codes(path, rows, in*s.Bits/32)
+	top := 3.0
+	if s.Mode == quant.MXFP8 {
+		top = 112
+		for i := range p.Weight.Bytes {
+			p.Weight.Bytes[i] &^= 1
+		}
+	}
+	base, low := math.Ilogb(amp/top)+127, uint64(1)
+	if s.Mode == quant.NVFP4 {
+		base, low = max(base-120, 1)*8, 7 // exponent with bias 7, three bits of fraction
+	}
+	scales, key := make([]byte, rows*in/s.Group), f.key(path+".scales")
+	for i := range scales {
+		scales[i] = byte(base + int(draw(key, i)&low))
+	}
+	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(quant.U8), Shape: []int{rows, in / s.Group}, Bytes: scales}
+}
+
+// affine fills codes, scales and biases.
+func (f *formula) affine(p *B.Part, path string, rows, in int, amp float64) {
+	s := p.Scheme
+	groups := in / s.Group
+	p.Weight = f.codes(path, rows, in*s.Bits/32)
 	top := float64(int(1)<<s.Bits - 1)
 	scales, biases := make([]float32, rows*groups), make([]float32, rows*groups)
 	ks, kb := f.key(path+".scales"), f.key(path+".biases")

@@ -19,7 +19,7 @@ func (affine) Supports(bits, group int) bool {
 func (affine) ScaleType(t DType) bool { return t.Float() }
 func (affine) HasBiases() bool        { return true }
 
-func (affine) Row(m *Matrix, dst []float32, r int) {
+func (affine) Row(m *Matrix, dst []float32, t DType, r int) {
 	var codes [128]uint8
 	var scale, bias [1]float32
 	g, bits := m.Scheme.Group, m.Scheme.Bits
@@ -31,10 +31,16 @@ func (affine) Row(m *Matrix, dst []float32, r int) {
 		Floats(bias[:], m.BiasType, m.Biases[k*bs:])
 		Unpack(codes[:g], src[j*g*bits/8:(j+1)*g*bits/8], bits)
 		for i, c := range codes[:g] {
-			dst[j*g+i] = float32(scale[0]*float32(c)) + bias[0] // the conversion forbids a fused multiply-add
+			dst[j*g+i] = round(round(float32(scale[0]*float32(c)), t)+bias[0], t) // the conversion forbids a fused multiply-add
 		}
 	}
 }
+
+func (affine) Uniform(m *Matrix) Uniform {
+	return Uniform{Bits: m.Scheme.Bits, BF16: m.ScaleType == BF16 && m.BiasType == BF16}
+}
+
+func (affine) Codes(m *Matrix, dst []uint8, r int) { Unpack(dst, m.RowBytes(r), m.Scheme.Bits) }
 
 func (affine) ScalesBiases(m *Matrix, scales, biases []float32, r int) {
 	n := m.In / m.Scheme.Group

@@ -3,6 +3,7 @@ package quant
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Data is a stored tensor as a safetensors file describes it. Bytes may be unaligned and must not be written to.
@@ -23,6 +24,7 @@ type Matrix struct {
 
 	Scales, Biases      []byte // Rows × In/Group each; Biases only where the format has them
 	ScaleType, BiasType DType
+	Global              *float32 // nvfp4: scale of the whole tensor; nil: none
 }
 
 // NewMatrix checks that the tensors are what s says of a rows×in matrix. scales and biases are nil where s has none.
@@ -88,32 +90,87 @@ func (d *Data) check(what string, rows, cols int) error {
 	return nil
 }
 
-// Row writes row r, dequantised in float32 (for affine: round(scale·code) + bias, rounded once more), to dst, which is In long.
-func (m *Matrix) Row(dst []float32, r int) {
-	dst = dst[:m.In]
-	if m.Scheme.None() {
-		n := m.In * m.Type.Size()
-		Floats(dst, m.Type, m.Weight[r*n:])
-		return
+// SetGlobal gives the matrix a scale for the whole tensor, one float32. Only nvfp4 may have one.
+func (m *Matrix) SetGlobal(d *Data) error {
+	if m.Scheme.Mode != NVFP4 {
+		return fmt.Errorf("a global scale is there, which %s has not", m.Scheme)
 	}
-	formats[m.Scheme.Mode].Row(m, dst, r)
+	if d.DType != F32 || len(d.Bytes) != 4 {
+		return fmt.Errorf("the global scale is %s of shape %v, expected one F32", d.DType, d.Shape)
+	}
+	var g [1]float32
+	Floats(g[:], F32, d.Bytes)
+	if !(g[0] >= 0 && g[0] <= math.MaxFloat32) {
+		return fmt.Errorf("the global scale is %g", g[0])
+	}
+	m.Global = &g[0]
+	return nil
 }
 
-// RowBytes is the packed row r.
+// Factor is what the global scale multiplies every value by, 1 where there is none.
+func (m *Matrix) Factor() float32 {
+	if m.Global == nil {
+		return 1
+	}
+	return *m.Global / GlobalUnit
+}
+
+// UnscaledRow is Row without the global scale: what is left is exact, and fits bfloat16.
+func (m *Matrix) UnscaledRow(dst []float32, r int) {
+	u := *m
+	u.Global = nil
+	u.Row(dst, r)
+}
+
+// Row writes row r, dequantised in float32 (for affine: round(scale·code) + bias, rounded once more), to dst, which is In long.
+func (m *Matrix) Row(dst []float32, r int) { m.RowAs(dst, F32, r) }
+
+// RowAs is Row with every step rounded to the float type t. For t the type of an affine matrix's scales, and any t for
+// the other modes, the result is bit-equal to mx.dequantize with dtype t. Plain floats are only rounded.
+func (m *Matrix) RowAs(dst []float32, t DType, r int) {
+	dst = dst[:m.In]
+	if !m.Scheme.None() {
+		formats[m.Scheme.Mode].Row(m, dst, t, r)
+		return
+	}
+	n := m.In * m.Type.Size()
+	Floats(dst, m.Type, m.Weight[r*n:])
+	roundAll(dst, t)
+}
+
+// RowBytes is the stored form of row r: its bit stream of codes, or its floats.
 func (m *Matrix) RowBytes(r int) []byte {
 	n := m.Scheme.RowBytes(m.In)
 	if m.Scheme.None() {
 		n = m.In * m.Type.Size()
 	}
-	return m.Weight[r*n : (r+1)*n : (r+1)*n]
+	return m.Weight[r*n : (r+1)*n]
 }
 
-// Codes unpacks the codes of row r, one byte each, into dst, which is In long.
-func (m *Matrix) Codes(dst []uint8, r int) { Unpack(dst[:m.In], m.RowBytes(r), m.Scheme.Bits) }
+// Uniform says that a matrix is scale·code + bias, exactly, with unsigned codes of so many bits and a scale and bias per
+// group. Codes and ScalesBiases give the three.
+type Uniform struct {
+	Bits int
+	BF16 bool // scales and biases are bfloat16 values
+}
 
-// ScalesBiases widens the scales and biases of row r; both slices are In/Group long. Formats without biases leave that one alone.
+// Uniform reports whether the matrix can be read so.
+func (m *Matrix) Uniform() (u Uniform, ok bool) {
+	f, ok := formats[m.Scheme.Mode].(uniformFormat)
+	if ok {
+		u = f.Uniform(m)
+	}
+	return u, ok
+}
+
+// Codes writes the codes of row r of a uniform matrix to dst, which is In long.
+func (m *Matrix) Codes(dst []uint8, r int) {
+	formats[m.Scheme.Mode].(uniformFormat).Codes(m, dst[:m.In], r)
+}
+
+// ScalesBiases writes the scales and biases of row r of a uniform matrix; both slices are In/Group long.
 func (m *Matrix) ScalesBiases(scales, biases []float32, r int) {
-	formats[m.Scheme.Mode].ScalesBiases(m, scales, biases, r)
+	formats[m.Scheme.Mode].(uniformFormat).ScalesBiases(m, scales, biases, r)
 }
 
 // Unpack reads len(dst) codes of 2 to 8 bits from a little-endian bit stream: code i is bits [i·bits, (i+1)·bits).

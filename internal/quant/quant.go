@@ -7,14 +7,38 @@ import "fmt"
 // Mode names a family of formats as config.json spells it.
 type Mode string
 
-// Affine is MLX's default: w = scale·q + bias with unsigned codes, scales and biases per group along the input.
-const Affine Mode = "affine"
+// The modes. Affine is MLX's default: w = scale·q + bias with unsigned codes, scales and biases per group along the
+// input. The others have small floats as codes and no biases.
+const (
+	Affine Mode = "affine"
+	MXFP4  Mode = "mxfp4"
+	MXFP8  Mode = "mxfp8"
+	NVFP4  Mode = "nvfp4"
+)
+
+// Modes lists them in the order people read about them.
+func Modes() []Mode { return []Mode{Affine, MXFP4, MXFP8, NVFP4} }
+
+// Default is the scheme of a mode where nothing else is said, as in MLX; ok is false for an unknown mode.
+func (m Mode) Default() (s Scheme, ok bool) {
+	switch m {
+	case Affine:
+		return Scheme{m, 4, 64}, true
+	case MXFP4:
+		return Scheme{m, 4, 32}, true
+	case MXFP8:
+		return Scheme{m, 8, 32}, true
+	case NVFP4:
+		return Scheme{m, 4, 16}, true
+	}
+	return Scheme{}, false
+}
 
 // Scheme is how one tensor is quantised. The zero value means plain floats.
 type Scheme struct {
 	Mode  Mode
 	Bits  int // bits per code: 2, 3, 4, 5, 6, 8
-	Group int // input columns that share a scale: 32, 64, 128
+	Group int // input columns that share a scale: 16, 32, 64, 128
 }
 
 // None reports a plain float tensor.
@@ -58,12 +82,17 @@ type Format interface {
 	ScaleType(t DType) bool
 	// HasBiases reports whether every scale has a bias beside it.
 	HasBiases() bool
-	// Row writes the dequantised row r of m, computed in float32, to dst (m.In long).
-	Row(m *Matrix, dst []float32, r int)
-	// ScalesBiases writes row r's scales and, where the format has them, biases (m.In/Group long each) as float32.
-	ScalesBiases(m *Matrix, scales, biases []float32, r int)
+	// Row writes the dequantised row r of m, every step rounded to t, to dst (m.In long).
+	Row(m *Matrix, dst []float32, t DType, r int)
 	// Quantize is the inverse, the way MLX rounds; see the package function.
 	Quantize(s Scheme, w []float32, rows, in int, t DType) *Matrix
+}
+
+// uniformFormat is a Format whose values are scale·code + bias with codes of few bits.
+type uniformFormat interface {
+	Uniform(m *Matrix) Uniform
+	Codes(m *Matrix, dst []uint8, r int)
+	ScalesBiases(m *Matrix, scales, biases []float32, r int)
 }
 
 var formats = map[Mode]Format{}
@@ -94,7 +123,8 @@ func Infer(in, words, groups int, t DType) (Scheme, error) {
 }
 
 // Quantize turns rows×in floats (already rounded to t where that is narrower) into a Matrix whose scales and biases
-// are stored as t. Codes, scales and biases are bit-equal to mx.quantize of an array of type t.
+// are stored as t. Codes, scales and biases are bit-equal to mx.quantize of an array of type t; formats
+// with scales of their own type leave t to the arithmetic. NaNs have no meaning in codes.
 func Quantize(s Scheme, w []float32, rows, in int, t DType) (*Matrix, error) {
 	if len(w) != rows*in {
 		return nil, fmt.Errorf("quantize: %d values for a %d×%d matrix", len(w), rows, in)

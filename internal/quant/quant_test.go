@@ -111,6 +111,14 @@ func TestNewMatrixErrors(t *testing.T) {
 		{"bits", Scheme{Affine, 7, 64}, u32(2, 14), bf(2, 1), bf(2, 1), "7 bits"},
 		{"group", Scheme{Affine, 4, 48}, u32(2, 8), bf(2, 1), bf(2, 1), "group 48"},
 		{"columns", Scheme{Affine, 4, 128}, u32(2, 8), bf(2, 1), bf(2, 1), "64 columns do not divide into groups of 128"},
+		{"mxfp4", Scheme{MXFP4, 4, 32}, u32(2, 8), filled(U8, 2, 2), nil, ""},
+		{"mxfp8", Scheme{MXFP8, 8, 32}, u32(2, 16), filled(U8, 2, 2), nil, ""},
+		{"nvfp4", Scheme{NVFP4, 4, 16}, u32(2, 8), filled(U8, 2, 4), nil, ""},
+		{"mxfp4 with biases", Scheme{MXFP4, 4, 32}, u32(2, 8), filled(U8, 2, 2), bf(2, 2), "biases are there, which mxfp4 has not"},
+		{"mxfp4 scales", Scheme{MXFP4, 4, 32}, u32(2, 8), bf(2, 2), nil, "scales are BF16, which mxfp4 has not"},
+		{"mxfp8 bits", Scheme{MXFP8, 4, 32}, u32(2, 8), filled(U8, 2, 2), nil, "quantisation mxfp8 4 bits, group 32 is not supported"},
+		{"nvfp4 group", Scheme{NVFP4, 4, 32}, u32(2, 8), filled(U8, 2, 2), nil, "group 32"},
+		{"nvfp4 columns", Scheme{NVFP4, 4, 16}, u32(2, 8), filled(U8, 2, 5), nil, "scales have shape [2 5], expected [2 4]"},
 		{"mode", Scheme{"nf4", 4, 64}, u32(2, 8), bf(2, 1), bf(2, 1), `mode "nf4" is not supported`},
 	} {
 		_, err := NewMatrix(2, 64, c.s, c.weight, c.scales, c.biases)
@@ -141,6 +149,9 @@ func TestInfer(t *testing.T) {
 		{1024, 128, 16, BF16, Scheme{Affine, 4, 64}, ""},
 		{1024, 96, 32, F16, Scheme{Affine, 3, 32}, ""},
 		{1024, 256, 8, F32, Scheme{Affine, 8, 128}, ""},
+		{1024, 128, 32, U8, Scheme{MXFP4, 4, 32}, ""},
+		{1024, 256, 32, U8, Scheme{MXFP8, 8, 32}, ""},
+		{1024, 128, 64, U8, Scheme{NVFP4, 4, 16}, ""},
 		{1024, 128, 16, U8, Scheme{}, "U8 scales"},
 		{1024, 224, 16, BF16, Scheme{}, "7 bits"},
 		{1000, 128, 16, BF16, Scheme{}, "fit no quantisation"},
@@ -163,6 +174,86 @@ func TestQuantizeErrors(t *testing.T) {
 		if _, err := Quantize(c.s, w, c.rows, c.in, BF16); err == nil {
 			t.Errorf("Quantize(%v, %d×%d) gave no error", c.s, c.rows, c.in)
 		}
+	}
+	for _, global := range []float32{0, -1, float32(math.NaN()), float32(math.Inf(1))} {
+		if _, err := QuantizeGlobal(w, 1, 64, BF16, global); err == nil {
+			t.Errorf("QuantizeGlobal with %g gave no error", global)
+		}
+	}
+}
+
+func TestSetGlobal(t *testing.T) {
+	f32 := func(x ...float32) *Data {
+		d := filled(F32, len(x))
+		PutFloats(d.Bytes, F32, x)
+		return d
+	}
+	w := make([]float32, 64)
+	for _, c := range []struct {
+		mode Mode
+		d    *Data
+		want string
+	}{
+		{NVFP4, f32(2.5), ""},
+		{NVFP4, f32(1, 2), "the global scale is F32 of shape [2], expected one F32"},
+		{NVFP4, filled(BF16, 1), "expected one F32"},
+		{NVFP4, f32(float32(math.Inf(1))), "the global scale is +Inf"},
+		{NVFP4, f32(-1), "the global scale is -1"},
+		{MXFP4, f32(1), "which mxfp4 4 bits, group 32 has not"},
+	} {
+		s, _ := c.mode.Default()
+		m, err := Quantize(s, w, 1, 64, F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.SetGlobal(c.d)
+		if c.want == "" && (err != nil || *m.Global != 2.5) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.mode, err, c.want)
+		}
+	}
+}
+
+// TestModes: every mode has a default that its format supports.
+func TestModes(t *testing.T) {
+	for _, m := range Modes() {
+		s, ok := m.Default()
+		if !ok || s.Mode != m || s.Check(128) != nil {
+			t.Errorf("default of %s is %v, %v", m, s, ok)
+		}
+	}
+	if len(formats) != len(Modes()) {
+		t.Errorf("%d formats, %d modes", len(formats), len(Modes()))
+	}
+	if _, ok := Mode("nf4").Default(); ok {
+		t.Error("an unknown mode has a default")
+	}
+}
+
+// TestE4M3Rounding: nearest by search over all codes, ties to even.
+func TestE4M3Rounding(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 20000 {
+		x := float32(math.Ldexp(rng.Float64(), rng.IntN(22)-12))
+		if rng.IntN(4) == 0 {
+			c := rng.IntN(126)
+			x = (e4m3[c] + e4m3[c+1]) / 2 // a tie
+		}
+		want := uint8(0)
+		for c := 1; c < 127; c++ {
+			d, least := math.Abs(float64(x)-float64(e4m3[c])), math.Abs(float64(x)-float64(e4m3[want]))
+			if d < least || d == least && c&1 == 0 {
+				want = uint8(c)
+			}
+		}
+		if got := toE4M3(x); got != want {
+			t.Fatalf("%g: code %#x, want %#x", x, got, want)
+		}
+		if got := toE4M3(-x); got != want|0x80 {
+			t.Fatalf("%g: code %#x, want %#x", -x, got, want|0x80)
+		}
+	}
+	if toE4M3(float32(math.NaN())) != 0x7e || toE4M3(float32(math.Inf(-1))) != 0xfe {
+		t.Error("NaN and infinities do not become ±448")
 	}
 }
 
@@ -249,9 +340,12 @@ func TestHalfRounding(t *testing.T) {
 
 // FuzzMatrix: whatever shapes and schemes a file claims, NewMatrix refuses them or every row can be read.
 func FuzzMatrix(f *testing.F) {
-	f.Add(2, 64, 4, 64, []byte{2, 8, 2, 1, 2, 1}, uint16(64))
-	f.Add(2, 64, 3, 32, []byte{2, 6, 2, 2, 2, 2}, uint16(48))
-	f.Fuzz(func(t *testing.T, rows, in, bits, group int, shapes []byte, size uint16) {
+	f.Add(uint8(0), 2, 64, 4, 64, []byte{2, 8, 2, 1, 2, 1}, uint16(64))
+	f.Add(uint8(0), 2, 64, 3, 32, []byte{2, 6, 2, 2, 2, 2}, uint16(48))
+	f.Add(uint8(1), 2, 64, 4, 32, []byte{2, 8, 2, 2, 0, 0}, uint16(64))
+	f.Add(uint8(2), 2, 64, 8, 32, []byte{2, 16, 2, 2, 0, 0}, uint16(128))
+	f.Add(uint8(3), 2, 64, 4, 16, []byte{2, 8, 2, 4, 0, 0}, uint16(64))
+	f.Fuzz(func(t *testing.T, mode uint8, rows, in, bits, group int, shapes []byte, size uint16) {
 		if len(shapes) < 6 || in > 1<<12 || rows > 1<<8 || rows < 0 || in < 0 {
 			return
 		}
@@ -261,16 +355,31 @@ func FuzzMatrix(f *testing.F) {
 			if i == 0 {
 				n = int(size)
 			}
-			return &Data{dt, []int{r, c}, make([]byte, n)}
+			d := &Data{dt, []int{r, c}, make([]byte, n)}
+			for k := range d.Bytes {
+				d.Bytes[k] = shapes[k%len(shapes)]
+			}
+			return d
 		}
-		m, err := NewMatrix(rows, in, Scheme{Affine, bits, group}, data(U32, 0), data(BF16, 2), data(F16, 4))
+		s := Scheme{Modes()[int(mode)%len(Modes())], bits, group}
+		scales, biases := data(BF16, 2), data(F16, 4)
+		if s.Mode != Affine {
+			scales, biases = data(U8, 2), nil
+		}
+		m, err := NewMatrix(rows, in, s, data(U32, 0), scales, biases)
 		if err != nil {
 			return
 		}
 		dst, codes := make([]float32, in), make([]uint8, in)
+		_, uniform := m.Uniform()
 		for r := range rows {
-			m.Row(dst, r)
-			m.Codes(codes, r)
+			for _, dt := range []DType{F32, F16, BF16} {
+				m.RowAs(dst, dt, r)
+			}
+			if uniform {
+				m.Codes(codes, r)
+				m.ScalesBiases(make([]float32, in/group), make([]float32, in/group), r)
+			}
 		}
 	})
 }

@@ -1,10 +1,11 @@
 // Package safetensors reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, then
 // the tensors' bytes back to back. package model calls it. Reading maps the file where the system can, so opening costs
-// the header only; it never interprets numbers.
+// the header only; it never interprets numbers. A mapped file must not be cut short by others while it is open.
 package safetensors
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,7 +43,7 @@ func Open(fsys fs.FS, name string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open safetensors: %w", err)
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	data, mapped, err := contents(h)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -50,7 +51,7 @@ func Open(fsys fs.FS, name string) (*File, error) {
 	f, err := Parse(name, data)
 	if err != nil {
 		if mapped {
-			unmap(data)
+			err = errors.Join(err, unmap(data))
 		}
 		return nil, err
 	}

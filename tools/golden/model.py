@@ -47,6 +47,9 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "qwen3/4bit": (QWEN3 | Q4, "BF16"),
     "qwen3/8bit": (QWEN3 | {"tie_word_embeddings": False, "quantization": {"group_size": 32, "bits": 8}}, "BF16"),
     "qwen3/mixed": (QWEN3 | MIXED, "BF16"),
+    "qwen3/mxfp4": (QWEN3 | {"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, "BF16"),
+    "qwen2/mxfp8": (QWEN2 | {"quantization": {"group_size": 32, "bits": 8, "mode": "mxfp8"}}, "BF16"),
+    "llama/nvfp4": (LLAMA | {"quantization": {"group_size": 16, "bits": 4, "mode": "nvfp4"}}, "BF16"),
     "qwen2/f32": (QWEN2 | YARN, "F32"),
     "qwen2/bf16": (QWEN2, "BF16"),
     "qwen2/4bit": (QWEN2 | Q4, "BF16"),
@@ -56,10 +59,12 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "llama/f16": ({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_traditional": True}, "F16"),
     "mistral/f32": (MISTRAL | SLIDING, "F32"),
     "mistral/bf16": (MISTRAL, "BF16"),
+    "mistral/long": (MISTRAL | SLIDING | {"sliding_window": 70}, "BF16"),  # windows and cuts across pages of 64 positions
     "mistral/4bit": (MISTRAL | SLIDING | Q4, "BF16"),
 }
-SEED, PROMPT, STEPS, CUT = 20261121, 20, 8, 7
-ROWS = [0, 5, 6, 13, 19]  # prompt rows whose logits are kept
+SEED, STEPS = 20261121, 8
+SHORT = (20, 7, [0, 5, 6, 13, 19])  # prompt tokens, where the chunked prefill is cut, rows whose logits are kept
+LONG = (150, 101, [0, 64, 100, 129, 149])
 DTYPES = {"F32": mx.float32, "F16": mx.float16, "BF16": mx.bfloat16}
 
 
@@ -73,7 +78,7 @@ def build(config, seed, dtype):
     """The model as mlx-lm loads it from a folder, then widened to float32: the weights keep their stored values."""
     tensors = {}
     for name, w in synthetic.weights(config, shapes(config), seed, dtype).items():
-        tensors[name] = mx.array(w) if w.dtype == np.uint32 else mx.array(w).astype(DTYPES[dtype])
+        tensors[name] = mx.array(w) if w.dtype in (np.uint32, np.uint8) else mx.array(w).astype(DTYPES[dtype])
     with tempfile.TemporaryDirectory() as d:
         (Path(d) / "config.json").write_text(json.dumps(config))
         mx.save_safetensors(d + "/model.safetensors", tensors, {"format": "mlx"})
@@ -94,20 +99,21 @@ def main(out):
     header = pins.made(__file__)
     for name, (config, dtype) in CASES.items():
         config = BASE | config
+        prompt, cut, rows = LONG if name.endswith("long") else SHORT
         model = build(config, SEED, dtype)
-        tokens = [int(t) for t in np.random.default_rng(7).integers(0, config["vocab_size"], PROMPT + STEPS)]
+        tokens = [int(t) for t in np.random.default_rng(7).integers(0, config["vocab_size"], prompt + STEPS)]
         cache = make_prompt_cache(model)
-        prefill = run(model, cache, tokens[:PROMPT])
-        decode = np.stack([run(model, cache, [t])[-1] for t in tokens[PROMPT:]])
+        prefill = run(model, cache, tokens[:prompt])
+        decode = np.stack([run(model, cache, [t])[-1] for t in tokens[prompt:]])
         cache = make_prompt_cache(model)
-        run(model, cache, tokens[:CUT])
-        chunked = run(model, cache, tokens[CUT:PROMPT])[-1]
+        run(model, cache, tokens[:cut])
+        chunked = run(model, cache, tokens[cut:prompt])[-1]
         print(name, "range", np.ptp(prefill), "chunked differs by", np.abs(chunked - prefill[-1]).max())
         pins.write(f"{out}/{name}.json", {
             "made": header, "config": config, "seed": SEED, "type": dtype,
             "params": sum(int(np.prod(s)) for s in shapes(config).values()),
-            "prompt": tokens[:PROMPT], "decode": tokens[PROMPT:], "rows": ROWS, "cut": CUT,
-            "prefill_logits": pins.f32(prefill[ROWS]), "decode_logits": pins.f32(decode), "chunked_logits": pins.f32(chunked),
+            "prompt": tokens[:prompt], "decode": tokens[prompt:], "rows": rows, "cut": cut,
+            "prefill_logits": pins.f32(prefill[rows]), "decode_logits": pins.f32(decode), "chunked_logits": pins.f32(chunked),
         })
 
 

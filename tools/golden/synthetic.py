@@ -1,6 +1,8 @@
 """Weights by formula: the same bits as internal/model/synthetic.go (which states the formula)."""
 import numpy as np
 
+MODES = {"mxfp4": (4, 32), "mxfp8": (8, 32), "nvfp4": (4, 16)}  # bits, group
+
 
 def key(name, seed):
     h = 0xCBF29CE484222325
@@ -37,10 +39,29 @@ def floats(name, seed, shape, dtype, base, amp):
     return rounded(base + amp * unit(draws(name, seed, int(np.prod(shape)))), dtype).reshape(shape)
 
 
+def codes_of(path, seed, rows, words):
+    return draws(path + ".weight", seed, (rows * words + 1) // 2).view("<u4")[: rows * words].reshape(rows, words)
+
+
+def small(path, seed, rows, cols, mode):
+    """-> uint32 codes, uint8 scales of the modes whose codes are small floats."""
+    bits, group = MODES[mode]
+    codes = codes_of(path, seed, rows, cols * bits // 32)
+    top = 3.0
+    if mode == "mxfp8":
+        top = 112.0
+        codes = codes & np.uint32(0xFEFEFEFE)
+    base, low = int(np.frexp(np.sqrt(3 / cols) / top)[1]) - 1 + 127, 1
+    if mode == "nvfp4":
+        base, low = max(base - 120, 1) * 8, 7
+    r = draws(path + ".scales", seed, rows * cols // group)
+    return codes, (base + (r & np.uint64(low))).astype(np.uint8).reshape(rows, cols // group)
+
+
 def affine(path, seed, rows, cols, bits, group, dtype):
     """-> uint32 codes, float32 scales and biases."""
-    words, groups = cols * bits // 32, cols // group
-    codes = draws(path + ".weight", seed, (rows * words + 1) // 2).view("<u4")[: rows * words].reshape(rows, words)
+    groups = cols // group
+    codes = codes_of(path, seed, rows, cols * bits // 32)
     top = float(2**bits - 1)
     r = draws(path + ".scales", seed, rows * groups)
     amp = np.sqrt(3 / cols)
@@ -51,13 +72,12 @@ def affine(path, seed, rows, cols, bits, group, dtype):
 
 
 def scheme(config, path, cols):
-    """(bits, group) of a module, or None: the rule of formats and of internal/model."""
-    q = config.get("quantization")
-    if not q:
+    """(mode, bits, group) of a module, or None: the rule of formats and of internal/model."""
+    top = config.get("quantization")
+    q = top.get(path, top) if top else None
+    if not q or path not in top and cols % q["group_size"]:
         return None
-    if path in q:
-        return (q[path]["bits"], q[path]["group_size"]) if q[path] else None
-    return (q["bits"], q["group_size"]) if cols % q["group_size"] == 0 else None
+    return q.get("mode", "affine"), q["bits"], q["group_size"]
 
 
 def weights(config, shapes, seed, dtype):
@@ -70,7 +90,10 @@ def weights(config, shapes, seed, dtype):
         elif len(shape) == 1:
             out[name] = floats(name, seed, shape, dtype, 1, 0.25)
         elif s := scheme(config, path, shape[1]):
-            out[name], out[path + ".scales"], out[path + ".biases"] = affine(path, seed, *shape, *s, dtype)
+            if s[0] == "affine":
+                out[name], out[path + ".scales"], out[path + ".biases"] = affine(path, seed, *shape, *s[1:], dtype)
+            else:
+                out[name], out[path + ".scales"] = small(path, seed, *shape, s[0])
         else:
             out[name] = floats(name, seed, shape, dtype, 0, np.sqrt(3 / shape[1]))
     return out

@@ -89,17 +89,26 @@ func (c Config) linear(t *testing.T) {
 				clear(x[in : in+128]) // a group of zeros
 				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
 				got, want := c.product(t, p.opts, s, x, linear)
-				int8 := c.Int8 && !p.opts.Exact && !f.scheme.None()
+				int8 := c.Int8 && !p.opts.Exact && f.uniform()
 				mag := magnitudes(&s)
 				if int8 {
 					c.int8Spread(t, x, &s, f.scheme.Group, got, want)
 				}
+				worst := 0.0
 				for i, v := range got {
-					bound := c.productBound(x[i/out*in:][:in], mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
-					if e := math.Abs(float64(v) - want[i]); !(e <= bound) {
+					row := x[i/out*in:][:in]
+					bound := c.productBound(row, mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
+					e := math.Abs(float64(v) - want[i])
+					if !(e <= bound) {
 						t.Fatalf("row %d output %d: %g, want %g within %g", i/out, i%out, v, want[i], bound)
 					}
+					sum := 0.0
+					for j, m := range mag[i%out] {
+						sum += m * math.Abs(float64(row[j]))
+					}
+					worst = max(worst, e/sum)
 				}
+				t.Logf("largest error %.1e of the magnitudes added up", worst)
 			})
 		}
 	}
@@ -119,6 +128,8 @@ func (c Config) linearGLU(t *testing.T) {
 		{"q4", affine(4, 64, quant.BF16), affine(4, 64, quant.BF16), 80},
 		{"mixed", affine(4, 64, quant.BF16), affine(6, 32, quant.F16), 40},
 		{"float", format{dtype: quant.BF16}, format{dtype: quant.F32}, 21},
+		{"mxfp4", small(quant.MXFP4), small(quant.MXFP4), 40},
+		{"nvfp4 and mxfp8", nvfp4Global(), small(quant.MXFP8), 40},
 	} {
 		gate, up := part(r, tc.gate, tc.ffn, in, true), part(r, tc.up, tc.ffn, in, true)
 		x := normals(r, n*in)
@@ -132,7 +143,11 @@ func (c Config) linearGLU(t *testing.T) {
 			b := sc.Linear(xh, load(t, be, B.Options{Threads: 2}, matrix(B.UseLinear, in, []int{tc.ffn}, up)))
 			want := oracle2(t, floats(t, sc, a), floats(t, sc, b), n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(a, b, g) })
 			sc.End()
-			near(t, tc.name, got, want, func(int) float64 { return 64 * c.Eps }, 1e-30)
+			least := 1e-30
+			if g.UpPlus1 {
+				least = 4 * c.Eps // up + 1 cancels near -1
+			}
+			near(t, tc.name, got, want, func(int) float64 { return 64 * c.Eps }, least)
 		}
 	}
 }
@@ -141,7 +156,8 @@ func (c Config) linearGLU(t *testing.T) {
 func (c Config) table(t *testing.T) {
 	r := random(3)
 	const in, vocab = 128, 100
-	for _, f := range []format{{dtype: quant.F32}, {dtype: quant.BF16}, affine(4, 64, quant.BF16), affine(6, 32, quant.BF16)} {
+	for _, f := range []format{{dtype: quant.F32}, {dtype: quant.BF16}, affine(4, 64, quant.BF16), affine(6, 32, quant.BF16),
+		small(quant.MXFP4), small(quant.MXFP8), nvfp4Global()} {
 		t.Run(f.String(), func(t *testing.T) {
 			s := matrix(B.UseTable, in, []int{vocab}, part(r, f, vocab, in, false))
 			mag := magnitudes(&s)
@@ -194,8 +210,15 @@ func (c Config) fused(t *testing.T) {
 		part(r, affine(4, 64, quant.BF16), 24, in, false),
 		part(r, affine(6, 64, quant.BF16), 8, in, true),
 		part(r, format{dtype: quant.BF16}, 17, in, false),
+		part(r, affine(4, 128, quant.BF16), 16, in, false),
+		part(r, affine(4, 32, quant.F16), 5, in, true),
+		part(r, small(quant.MXFP4), 20, in, true),
+		part(r, small(quant.MXFP8), 9, in, false),
+		part(r, nvfp4Global(), 24, in, true),
+		part(r, nvfp4Global(), 8, in, false),
+		part(r, small(quant.NVFP4), 16, in, false),
 	}
-	outs := []int{40, 24, 8, 17}
+	outs, total := []int{40, 24, 8, 17, 16, 5, 20, 9, 24, 8, 16}, 187
 	perm := make([]int32, 24)
 	for i := range perm {
 		perm[i] = int32((i*7 + 3) % 24)
@@ -216,7 +239,7 @@ func (c Config) fused(t *testing.T) {
 			if i == 1 {
 				col = int(inverse(perm)[col])
 			}
-			if got := all[j/outs[i]*89+from+col]; math.Float32bits(got) != math.Float32bits(v) {
+			if got := all[j/outs[i]*total+from+col]; math.Float32bits(got) != math.Float32bits(v) {
 				t.Fatalf("part %d row %d output %d: %g fused, %g alone", i, j/outs[i], col, got, v)
 			}
 		}

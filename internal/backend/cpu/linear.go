@@ -59,7 +59,7 @@ func (j *prepJob) run(_, from, to int) {
 	}
 }
 
-// mulJob multiplies all rows with panels of one part, then adds the bias; with up, it also multiplies the same panels
+// mulJob multiplies all rows with panels of one part, then applies factors and bias; with up, it also multiplies the same panels
 // of that and leaves act(gate)·up in y.
 type mulJob struct {
 	y, tmp     *array
@@ -86,13 +86,18 @@ func (j *mulJob) run(_, p0, p1 int) {
 
 func (p *part) mul(y []float32, ldy int, a *kernel.Acts, rows, p0, p1 int) {
 	p.m.Mul(y, ldy, a, 0, rows, p0, p1)
-	if p.bias == nil {
+	if p.factor == nil && p.bias == nil {
 		return
 	}
 	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, p.m.Rows())
 	for r := range rows {
 		out := y[r*ldy:][lo:hi]
-		kernel.Add(out, out, p.bias[lo:hi])
+		if p.factor != nil {
+			kernel.Mul(out, out, p.factor[lo:hi])
+		}
+		if p.bias != nil {
+			kernel.Add(out, out, p.bias[lo:hi])
+		}
 	}
 }
 

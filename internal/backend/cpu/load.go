@@ -25,9 +25,10 @@ type weight struct {
 
 // part is the outputs [from, from+m.Rows()).
 type part struct {
-	from int
-	m    *kernel.Matrix
-	bias []float32 // per output of this part; nil: none
+	from   int
+	m      *kernel.Matrix
+	factor []float32 // per output of this part, from global scales; nil: ones
+	bias   []float32 // per output; nil: none
 }
 
 var _ backend.Weight = (*weight)(nil)
@@ -42,6 +43,9 @@ func (w *weight) row(dst []float32, r int) {
 	for i := len(w.parts) - 1; i >= 0; i-- {
 		if p := &w.parts[i]; r >= p.from {
 			p.m.Row(dst, r-p.from)
+			if p.factor != nil {
+				kernel.Scale(dst, dst, p.factor[r-p.from])
+			}
 			return
 		}
 	}
@@ -103,19 +107,22 @@ func (w *weight) vector(k *backend.Stack, plus1 bool) error {
 	return nil
 }
 
-// layout chooses how rows like those of m are packed without rounding anything.
+// layout chooses how rows like those of m are packed without rounding anything. What is uniform stays codes. The small
+// floats of mxfp8 and nvfp4 fit no codes with one scale and bias per group, but bfloat16 holds their products with their
+// scales, two bytes a weight, as long as these are normal numbers; a global scale is applied to the result.
 func layout(m *quant.Matrix) kernel.Spec {
 	s := kernel.Spec{Cols: m.In}
+	u, uniform := m.Uniform()
 	switch {
-	case m.Scheme.Mode == quant.Affine:
-		s.Format, s.Group, s.Scales = kernel.FormatFor(m.Scheme.Bits), m.Scheme.Group, kernel.ScaleF32
-		if m.ScaleType == quant.BF16 && m.BiasType == quant.BF16 {
+	case uniform:
+		s.Format, s.Group, s.Scales = kernel.FormatFor(u.Bits), m.Scheme.Group, kernel.ScaleF32
+		if u.BF16 {
 			s.Scales = kernel.ScaleBF16
 		}
-	case m.Scheme.None() && m.Type == quant.BF16:
-		s.Format = kernel.DenseBF16
-	default: // float16, float32 and modes without codes of their own
+	case m.Scheme.None() && m.Type != quant.BF16: // float16, float32
 		s.Format = kernel.DenseF32
+	default:
+		s.Format = kernel.DenseBF16
 	}
 	return s
 }
@@ -123,6 +130,7 @@ func layout(m *quant.Matrix) kernel.Spec {
 // pack turns rows [from, to) of the stack into as few matrices as their formats allow, in order.
 func (l *loader) pack(k *backend.Stack, from, to int) []part {
 	var parts []part
+	factor, bias := k.Factor(), k.Bias()
 	for r := from; r < to; {
 		first, _ := k.At(r)
 		spec, end := layout(first), r+1
@@ -135,7 +143,10 @@ func (l *loader) pack(k *backend.Stack, from, to int) []part {
 		spec.Rows = end - r
 		p := part{from: r - from, m: l.be.mem.NewMatrix(spec)}
 		fill(p.m, k, r)
-		if bias := k.Bias(); bias != nil {
+		if factor != nil {
+			p.factor = factor[r:end:end]
+		}
+		if bias != nil {
 			p.bias = bias[r:end:end]
 		}
 		parts = append(parts, p)
@@ -178,15 +189,12 @@ type filler struct {
 
 func newFiller(m *kernel.Matrix) *filler {
 	f := &filler{m: m}
-	switch {
-	case m.Format() == kernel.DenseBF16:
-		f.halves = make([]uint16, m.Cols())
-	case m.Dense():
-		f.floats = make([]float32, m.Cols())
-	default:
-		n := m.Cols() / m.Group()
-		f.codes, f.scales, f.biases = make([]uint8, m.Cols()), make([]float32, n), make([]float32, n)
+	if m.Dense() {
+		f.halves, f.floats = make([]uint16, m.Cols()), make([]float32, m.Cols())
+		return f
 	}
+	n := m.Cols() / m.Group()
+	f.codes, f.scales, f.biases = make([]uint8, m.Cols()), make([]float32, n), make([]float32, n)
 	return f
 }
 
@@ -196,14 +204,14 @@ func (f *filler) row(r int, src *quant.Matrix, row int) {
 		src.Codes(f.codes, row)
 		src.ScalesBiases(f.scales, f.biases, row)
 		f.m.SetRow(r, f.codes, f.scales, f.biases)
-	case f.halves != nil:
+	case src.Type == quant.BF16:
 		b := src.RowBytes(row)
 		for i := range f.halves {
 			f.halves[i] = binary.LittleEndian.Uint16(b[2*i:])
 		}
 		f.m.SetBF16(r, f.halves)
 	default:
-		src.Row(f.floats, row)
+		src.UnscaledRow(f.floats, row)
 		f.m.SetFloats(r, f.floats)
 	}
 }

@@ -43,10 +43,11 @@ func (loader) Load(s B.WeightSpec) (B.Weight, error) {
 	return w, nil
 }
 
-// dequantise computes scale·code + bias without rounding.
+// dequantise computes scale·code + bias without rounding. Values of the other formats are exact in float32, unless a
+// global scale rounds them there.
 func dequantise(dst []float64, m *quant.Matrix, r int) {
 	row := make([]float32, m.In)
-	if m.Scheme.Mode != quant.Affine {
+	if _, ok := m.Uniform(); !ok {
 		m.Row(row, r)
 		for i, v := range row {
 			dst[i] = float64(v)

@@ -1,0 +1,376 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/stub"
+	"hearth/internal/golden"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+	"hearth/internal/safetensors"
+)
+
+// recipe says how to fill a tensor; tools/golden/folders.py states the rules.
+type recipe struct {
+	Name   string          `json:"name"`
+	DType  string          `json:"dtype"`
+	Shape  []int           `json:"shape"`
+	Base   float64         `json:"base"`
+	Amp    float64         `json:"amp"`
+	Low    uint8           `json:"low"`
+	Span   uint64          `json:"span"`
+	Sign   bool            `json:"sign"`
+	Values json.RawMessage `json:"values"`
+}
+
+func (c *recipe) tensor(t testing.TB, seed uint64) safetensors.Tensor {
+	t.Helper()
+	n, draw, dt := 1, model.Draws(c.Name, seed), quant.DType(c.DType)
+	for _, k := range c.Shape {
+		n *= k
+	}
+	x := safetensors.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape}
+	switch {
+	case c.Values != nil:
+		x.Bytes = values(t, c.Values, c.DType)
+	case c.Amp != 0:
+		w := make([]float32, n)
+		for i := range w {
+			w[i] = float32(c.Base + c.Amp*model.Unit(draw(i)))
+		}
+		x.Bytes = make([]byte, n*dt.Size())
+		quant.PutFloats(x.Bytes, dt, w)
+	default:
+		if c.DType == "U32" || c.DType == "I32" {
+			n *= 4
+		}
+		x.Bytes = make([]byte, n)
+		for i := range x.Bytes {
+			r := draw(i)
+			x.Bytes[i] = c.Low + uint8(r>>40%c.Span)
+			if c.Sign {
+				x.Bytes[i] |= uint8(r&1) << 7
+			}
+		}
+	}
+	return x
+}
+
+// values are a number or a list of them.
+func values(t testing.TB, raw json.RawMessage, dtype string) []byte {
+	t.Helper()
+	var one float64
+	var many []float64
+	if json.Unmarshal(raw, &one) == nil {
+		many = []float64{one}
+	} else if err := json.Unmarshal(raw, &many); err != nil {
+		t.Fatal(err)
+	}
+	var b []byte
+	for _, v := range many {
+		switch dtype {
+		case "F32":
+			b = append(b, 0, 0, 0, 0)
+			quant.PutFloats(b[len(b)-4:], quant.F32, []float32{float32(v)})
+		case "I32":
+			b = append(b, byte(int32(v)), byte(int32(v)>>8), byte(int32(v)>>16), byte(int32(v)>>24))
+		case "I64":
+			b = append(b, byte(int64(v)), byte(int64(v)>>8), byte(int64(v)>>16), byte(int64(v)>>24), 0, 0, 0, 0)
+		default:
+			t.Fatalf("no values of type %s", dtype)
+		}
+	}
+	return b
+}
+
+// folderCase is a folder as it is published, and what mlx-lm makes of it.
+type folderCase struct {
+	Name    string          `json:"name"`
+	Config  json.RawMessage `json:"config"`
+	Beside  json.RawMessage `json:"beside"` // hf_quant_config.json
+	Tensors []recipe        `json:"tensors"`
+	Logits  golden.Floats   `json:"logits"`
+}
+
+func (c *folderCase) folder(t testing.TB, seed uint64) fstest.MapFS {
+	t.Helper()
+	var tensors []safetensors.Tensor
+	for i := range c.Tensors {
+		tensors = append(tensors, c.Tensors[i].tensor(t, seed))
+	}
+	f := fstest.MapFS{"config.json": text(string(c.Config)), "model.safetensors": pack(t, tensors)}
+	if string(c.Beside) != "null" {
+		f["hf_quant_config.json"] = text(string(c.Beside))
+	}
+	return f
+}
+
+type folderCases struct {
+	Seed   uint64       `json:"seed"`
+	Tokens []int32      `json:"tokens"`
+	Rows   []int32      `json:"rows"`
+	Cases  []folderCase `json:"cases"`
+}
+
+func loadFolders(t testing.TB) (g folderCases) {
+	t.Helper()
+	golden.Load(t, "testdata/folders.json", &g)
+	return g
+}
+
+// TestFolderGoldens: every published way to store quantised weights gives the logits that mlx-lm gives for the folder.
+func TestFolderGoldens(t *testing.T) {
+	golden.Update(t, filepath.FromSlash("../../tools/golden/folders.py"), "testdata/folders.json")
+	g := loadFolders(t)
+	for i := range g.Cases {
+		c := &g.Cases[i]
+		folder := c.folder(t, g.Seed)
+		for _, be := range backends {
+			t.Run(fmt.Sprintf("%s/%s", c.Name, be.name), func(t *testing.T) {
+				b := be.open()
+				defer b.Close()
+				p, err := model.OpenCheckpoint(folder, "m")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				m, err := p.Load(b, be.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer m.Close()
+				got := golden.NewSequence(t, b, m, len(g.Tokens)).Step(g.Tokens, g.Rows...)
+				d := golden.Diff(got, c.Logits, c.Logits)
+				t.Logf("%.2g of the logit range (bound %.0e)", d, be.quantised)
+				if d > be.quantised {
+					t.Errorf("differs by %.3g of the logit range, bound %g", d, be.quantised)
+				}
+			})
+		}
+	}
+}
+
+// TestMethodsRefused: what cannot be read is called by its exact name.
+func TestMethodsRefused(t *testing.T) {
+	_, good := tinyModel(t)
+	for _, c := range []struct{ config, want string }{
+		{`{"quant_method": "bitnet"}`,
+			`config.json: quantisation method "bitnet" is not supported; use a conversion to MLX's own quantisation`},
+		{`{"quant_method": "bitsandbytes", "load_in_4bit": true}`, `method "bitsandbytes" is`},
+		{`{"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}`, `method "fp8" with blocks of [128 128] and scales of type "" is`},
+		{`{"quant_method": "fp8", "weight_block_size": [32, 32], "scale_fmt": "float"}`, `method "fp8" with blocks of [32 32] and scales of type "float" is`},
+		{`{"quant_method": "fp8", "activation_scheme": "static"}`, `method "fp8" with a scale per tensor is`},
+		{`{"quant_method": "compressed-tensors", "format": "float-quantized"}`, `method "compressed-tensors" in format "float-quantized" is`},
+		{`{"quant_method": "modelopt", "quant_algo": "FP8"}`, `method "modelopt" with algorithm "FP8" is`},
+		{`{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "W4A8_AWQ"}}`, `method "modelopt" with algorithm "W4A8_AWQ" is`},
+		{`{"quant_method": "awq", "bits": 3}`, `method "awq" with 3 bits is`},
+		{`{"quant_method": "gptq", "bits": 8}`, `method "gptq" with 8 bits is`},
+		{`{"quant_method": 4}`, `quant_method should not be a JSON number`},
+		{`"awq"`, `a JSON string is not what should be here`},
+	} {
+		for _, at := range []string{"config.json", "hf_quant_config.json"} {
+			unquantised := strings.Replace(tiny, `"quantization": {`, `"unused": {`, 1)
+			folder := with(good, "config.json", text(unquantised), at, text(c.config))
+			if at == "config.json" {
+				folder[at] = text(strings.Replace(unquantised, `"unused"`, `"quantization_config": `+c.config+`, "unused"`, 1))
+			}
+			err := load(folder)
+			want := strings.Replace(c.want, "config.json", at, 1)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "load model: m: "+at) {
+				t.Errorf("%s in %s: error %v, want %q", c.config, at, err, want)
+			}
+		}
+	}
+}
+
+// edited is a copy of the case's folder with one tensor changed, or removed where f says so.
+func (c *folderCase) edited(t testing.TB, seed uint64, name string, f func(x *safetensors.Tensor) bool) fstest.MapFS {
+	t.Helper()
+	folder, found := c.folder(t, seed), false
+	var tensors []safetensors.Tensor
+	for i := range c.Tensors {
+		x := c.Tensors[i].tensor(t, seed)
+		if x.Name == name {
+			found = true
+			if !f(&x) {
+				continue
+			}
+		}
+		tensors = append(tensors, x)
+	}
+	if !found {
+		t.Fatalf("%s has no tensor %s", c.Name, name)
+	}
+	folder["model.safetensors"] = pack(t, tensors)
+	return folder
+}
+
+// reshaped gives a tensor another type and shape, and zeros.
+func reshaped(dtype string, shape ...int) func(x *safetensors.Tensor) bool {
+	return func(x *safetensors.Tensor) bool {
+		n := map[string]int{"I64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2}[dtype]
+		if n == 0 {
+			n = 1
+		}
+		for _, k := range shape {
+			n *= k
+		}
+		x.DType, x.Shape, x.Bytes = dtype, shape, make([]byte, n)
+		return true
+	}
+}
+
+func removed(*safetensors.Tensor) bool { return false }
+
+// TestForeignTensorsThatDoNotFit: contradictory sizes are named by tensor.
+func TestForeignTensorsThatDoNotFit(t *testing.T) {
+	g := loadFolders(t)
+	const up = "model.layers.0.mlp.up_proj"
+	for _, c := range []struct {
+		folder, suffix string // of up's tensor that is edited
+		edit           func(x *safetensors.Tensor) bool
+		want           string // with @ for up
+	}{
+		{"compressed-tensors ints", ".weight_scale", removed,
+			"tensor @.weight_scale is missing (the weight is quantised); …"},
+		{"compressed-tensors ints", ".weight_packed", removed, "tensor @.weight is missing (expected shape [256 128]); …"},
+		{"compressed-tensors ints", ".weight_packed", reshaped("I32", 256, 24),
+			"tensor @.weight_packed does not fit (24 words per row of 128 columns, expected codes of 4 or 8 bits); …"},
+		{"compressed-tensors ints", ".weight_packed", reshaped("F32", 256, 16),
+			"tensor @.weight_packed does not fit (@.weight_packed is F32, expected I32); …"},
+		{"compressed-tensors ints", ".weight_scale", reshaped("BF16", 255, 4),
+			"tensor @.weight_packed does not fit (@.weight_scale has shape [255 4], expected [256 4]); …"},
+		{"compressed-tensors ints", ".weight_scale", reshaped("BF16", 256, 1, 4),
+			"tensor @.weight_packed does not fit (@.weight_scale has shape [256 1 4], which does not divide 128 columns into groups); …"},
+		{"compressed-tensors ints", ".weight_scale", reshaped("BF16", 256, 8),
+			"tensor @.weight_packed does not fit (quantisation affine 4 bits, group 16 is not supported); …"},
+		{"compressed-tensors ints", ".weight_shape", func(x *safetensors.Tensor) bool { x.Name = up + ".weight_zero_point"; return true },
+			"tensor @.weight_packed does not fit (codes with zero points are not supported); …"},
+		{"compressed-tensors ints", ".weight_shape", func(x *safetensors.Tensor) bool { x.Name = up + ".weight_g_idx"; return true },
+			"tensor @.weight_packed does not fit (columns that are reordered before they are grouped are not supported); …"},
+		{"compressed-tensors mxfp4", ".weight_packed", reshaped("U8", 255, 64),
+			"tensor @.weight_packed does not fit (expected 256 rows, found shape [255 64]); …"},
+		{"compressed-tensors mxfp4", ".weight_scale", reshaped("U8", 256, 8),
+			"tensor @.weight_packed does not fit (@.weight_scale has shape [256 8], expected [256 4]); …"},
+		{"compressed-tensors nvfp4", ".weight_global_scale", reshaped("F32", 1),
+			"tensor @.weight_packed does not fit (@.weight_global_scale is 0); …"},
+		{"compressed-tensors nvfp4", ".weight_global_scale", reshaped("F32", 2),
+			"…@.weight_global_scale is F32 of shape [2], expected one F32); …"},
+		{"modelopt", ".weight_scale_2", removed, "tensor @.weight_scale_2 is missing …"},
+		{"modelopt", ".weight", removed, "tensor @.weight is missing …"},
+		{"modelopt", ".weight", reshaped("U8", 256, 63),
+			"tensor @.weight_scale does not fit (@.weight has shape [256 63], expected [256 64]); …"},
+		{"modelopt", ".weight_scale", removed,
+			"tensor @.weight does not fit (expected shape [256 128], found [256 64]); …"},
+		{"method fp8 ue8m0", ".scale", reshaped("F8_E8M0", 9, 4),
+			"tensor @.scale does not fit (@.scale has shape [9 4], expected [8 4]); …"},
+		{"method fp8 ue8m0", ".scale", reshaped("F32", 8, 4),
+			"tensor @.scale does not fit (@.scale holds 0, which is no power of two); …"},
+		{"method fp8 ue8m0", ".weight", reshaped("U8", 256, 127),
+			"tensor @.scale does not fit (@.weight has shape [256 127], expected [256 128]); …"},
+		{"awq", ".scales", removed, "tensor @.scales is missing …"},
+		{"awq", ".qweight", reshaped("I32", 64, 64),
+			"tensor @.qweight does not fit (expected 256 outputs, found shape [64 64]); …"},
+		{"awq", ".qzeros", reshaped("I32", 2, 31),
+			"tensor @.qweight does not fit (@.qzeros has shape [2 31], expected [2 32]); …"},
+		{"awq", ".scales", reshaped("F16", 3, 256),
+			"tensor @.qweight does not fit (@.scales has shape [3 256], which does not divide 128 columns into groups); …"},
+		{"gptq", ".g_idx", func(x *safetensors.Tensor) bool { x.Bytes[4*5] = 1; return true },
+			"tensor @.qweight does not fit (@.g_idx puts column 5 into group 1: columns that are reordered before they are grouped are not supported); …"},
+		{"gptq", ".g_idx", reshaped("I32", 5),
+			"tensor @.qweight does not fit (@.g_idx is I32 of shape [5], expected I32 of [128]); …"},
+		{"mxfp4", ".scales", reshaped("U8", 256, 5),
+			"tensor @.weight does not fit (scales have shape [256 5], expected [256 4]); …"},
+		{"mxfp4", ".scales", reshaped("BF16", 256, 4), "tensor @.weight does not fit (biases are missing); …"},
+		{"nvfp4 tied", ".scales", reshaped("U8", 256, 16),
+			"tensor @.weight does not fit (scales have shape [256 16], expected [256 8]); …"},
+	} {
+		i := slices.IndexFunc(g.Cases, func(f folderCase) bool { return f.Name == c.folder })
+		err := load(g.Cases[i].edited(t, g.Seed, up+c.suffix, c.edit))
+		if err == nil {
+			t.Errorf("%s without a good %s: no error", c.folder, c.suffix)
+			continue
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "load model: m: "), "model.safetensors: ")
+		if want := strings.ReplaceAll(c.want, "@", up); !like(text, want) {
+			t.Errorf("%s without a good %s: error\n\t%s\nwant\n\t%s", c.folder, c.suffix, text, want)
+		}
+	}
+}
+
+// stacker is a backend that reads every weight it is given.
+type stacker struct {
+	*stub.Backend
+	t testing.TB
+}
+
+func (s stacker) NewLoader(o backend.Options) backend.Loader {
+	return stackLoader{s.Backend.NewLoader(o), s.t}
+}
+
+type stackLoader struct {
+	backend.Loader
+	t testing.TB
+}
+
+func (l stackLoader) Load(s backend.WeightSpec) (backend.Weight, error) {
+	k, err := s.Stack()
+	if err != nil {
+		l.t.Errorf("what the checkpoint let through does not stack: %v", err)
+		return l.Loader.Load(s)
+	}
+	row := make([]float32, k.In)
+	for _, r := range []int{0, k.Out - 1} {
+		m, at := k.At(r)
+		m.Row(row, at)
+	}
+	return l.Loader.Load(s)
+}
+
+// FuzzQuantised: no quantisation dictionary and no tensor of another size makes the loader panic, or hand a backend what
+// it cannot read.
+func FuzzQuantised(f *testing.F) {
+	g := loadFolders(f)
+	types := []string{"U32", "I32", "U8", "F8_E4M3", "F8_E8M0", "F16", "BF16", "F32", "I64"}
+	for i := range g.Cases {
+		var c struct {
+			Config json.RawMessage `json:"quantization"`
+		}
+		if err := json.Unmarshal(g.Cases[i].Config, &c); err != nil {
+			f.Fatal(err)
+		}
+		if c.Config == nil {
+			c.Config = json.RawMessage(`null`)
+		}
+		f.Add(uint8(i), string(c.Config), string(g.Cases[i].Beside), uint8(20), uint8(2), uint16(256), uint16(16))
+	}
+	f.Add(uint8(9), `null`, `{"quantization": {"quant_algo": "NVFP4"}}`, uint8(3), uint8(1), uint16(64), uint16(0))
+	f.Fuzz(func(t *testing.T, which uint8, dictionary, beside string, tensor, dtype uint8, rows, cols uint16) {
+		c := &g.Cases[int(which)%len(g.Cases)]
+		if cols > 512 || rows > 512 {
+			return
+		}
+		name, dt := c.Tensors[int(tensor)%len(c.Tensors)].Name, types[int(dtype)%len(types)]
+		folder := c.edited(t, g.Seed, name, reshaped(dt, int(rows), int(cols)))
+		if dictionary != "null" {
+			config := strings.TrimSuffix(string(c.Config), "}") + `, "quantization": ` + dictionary + "}"
+			folder["config.json"] = text(config)
+		}
+		folder["hf_quant_config.json"] = text(beside)
+		p, err := model.OpenCheckpoint(folder, "m")
+		if err == nil {
+			defer p.Close()
+			_, err = p.Load(stacker{stub.New(1), t}, backend.Options{})
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "load model: m: ") {
+			t.Errorf("error %q does not name the folder", err)
+		}
+	})
+}
