@@ -1,36 +1,28 @@
 package tokenizer
 
-import (
-	"fmt"
-	"hash/maphash"
-	"math/bits"
-	"math/rand/v2"
-	"strings"
-	"sync/atomic"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // bpe is the byte-pair-encoding model: a word begins as one symbol per byte in
-// byte-level vocabularies and one per character in others, and the adjacent pair with the lowest rank (leftmost on ties) is merged until no
-// pair has a rank.
+// byte-level vocabularies and one per character in others, and the adjacent pair
+// with the lowest rank (leftmost on ties) is merged until no pair has a rank.
 type bpe struct {
-	ids          map[string]int32
-	merges       mergeTable
-	byteLevel    bool
-	ignoreMerges bool       // a word that is a token is not cut at all
-	fallback     bool       // not byteLevel: an unknown character becomes its bytes' tokens
-	fuseUnk      bool       // one unk for a run of unknown bytes or characters
-	unk          int32      // stands for them; -1: they are dropped
-	unit         [256]int32 // id of each byte's token; -1: not in the vocabulary
-	cache        wordCache
+	index          *tokenIndex
+	merges         mergeTable
+	byteLevel      bool       // words are text, their bytes are the symbols
+	ignoreMerges   bool       // a word that is a token is not cut at all
+	fallback       bool       // an unknown character becomes its bytes' tokens
+	fuseUnk        bool       // one unk for a run of unknown bytes or characters
+	unk            int32      // stands for them; -1: they are dropped
+	unit           [256]int32 // id of each byte's token; -1: not in the vocabulary
+	prefix, suffix string     // around a word's later characters, after its last one
+	char           [lowRunes]int32
+	seam           seam
+	cache          wordCache
 }
 
-// wordScratch is the working memory of appendWord, reused between words.
-type wordScratch struct {
-	text []byte
-	syms []symbol
-	heap []candidate
-}
+// lowRunes is how many characters' ids are kept in an array: Latin, Greek,
+// Cyrillic, and the printable forms of bytes.
+const lowRunes = 0x530
 
 // shortWord is the most symbols merged by repeated scans rather than a heap; the
 // crossing point is flat, both are within a few percent between 24 and 64.
@@ -41,18 +33,43 @@ func (m *bpe) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
 	if m.byteLevel && len(w) == 1 && m.unit[w[0]] >= 0 {
 		return append(dst, m.unit[w[0]])
 	}
-	slot := m.cache.slot(w)
-	if slot != nil {
-		if c := slot.Load(); c != nil && c.word == w {
-			return append(dst, c.ids...)
+	for m.seam.cuts {
+		n := m.seam.next(w)
+		if n == 0 {
+			break
 		}
+		dst = m.cache.appendWord(dst, w[:n], sc, (*wordMerger)(m))
+		w = w[n:]
 	}
-	start := len(dst)
-	dst = m.mergeWord(dst, w, sc)
-	if slot != nil {
-		slot.Store(&cachedWord{strings.Clone(w), append([]int32(nil), dst[start:]...)})
+	return m.cache.appendWord(dst, w, sc, (*wordMerger)(m))
+}
+
+// fill looks up what the model asks for often. The merges must be there.
+func (m *bpe) fill(v *vocabulary) {
+	id := func(text string) int32 {
+		if id, ok := v.index.find(text); ok {
+			return id
+		}
+		return -1
 	}
-	return dst
+	for r := range m.char {
+		m.char[r] = id(string(rune(r)))
+	}
+	if m.byteLevel {
+		for b := range m.unit {
+			m.unit[b] = id(string(byteRune[b]))
+		}
+	} else {
+		m.unit = byteTokens(&v.index)
+	}
+	m.seam.enable(m)
+}
+
+// wordMerger is bpe without the cache.
+type wordMerger bpe
+
+func (m *wordMerger) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
+	return (*bpe)(m).mergeWord(dst, w, sc)
 }
 
 func (m *bpe) mergeWord(dst []int32, w string, sc *wordScratch) []int32 {
@@ -65,7 +82,7 @@ func (m *bpe) mergeWord(dst []int32, w string, sc *wordScratch) []int32 {
 	if m.byteLevel {
 		syms = m.byteSymbols(syms, w)
 	} else {
-		syms = m.runeSymbols(syms, w)
+		syms = m.runeSymbols(syms, w, sc)
 	}
 	sc.syms = syms
 	if len(syms) <= shortWord {
@@ -77,12 +94,10 @@ func (m *bpe) mergeWord(dst []int32, w string, sc *wordScratch) []int32 {
 // whole looks the word up as one token.
 func (m *bpe) whole(w string, sc *wordScratch) (id int32, ok bool) {
 	if !m.byteLevel {
-		id, ok = m.ids[w]
-		return id, ok
+		return m.index.find(w)
 	}
 	sc.text = appendByteRunes(sc.text[:0], w)
-	id, ok = m.ids[string(sc.text)]
-	return id, ok
+	return m.index.findBytes(sc.text)
 }
 
 // byteSymbols appends the symbols that w begins as, one for each byte.
@@ -106,13 +121,16 @@ func (m *bpe) byteSymbols(syms []symbol, w string) []symbol {
 // character without a token becomes its bytes' tokens if all of those exist, else
 // unk. As in the reference, an unk waits for the next known character, so it comes
 // after byte tokens that follow it.
-func (m *bpe) runeSymbols(syms []symbol, w string) []symbol {
+func (m *bpe) runeSymbols(syms []symbol, w string, sc *wordScratch) []symbol {
 	waiting := false
 	for i := 0; i < len(w); {
-		_, n := utf8.DecodeRuneInString(w[i:])
+		r, n := utf8.DecodeRuneInString(w[i:])
 		char := w[i : i+n]
+		if m.prefix != "" && i > 0 || m.suffix != "" && i+n == len(w) {
+			char = m.affixed(char, i > 0, i+n == len(w))
+		}
 		i += n
-		if id, ok := m.ids[char]; ok {
+		if id, ok := m.runeID(r, char, n); ok {
 			if waiting {
 				syms, waiting = append(syms, symbol{id: m.unk}), false
 			}
@@ -120,7 +138,7 @@ func (m *bpe) runeSymbols(syms []symbol, w string) []symbol {
 			continue
 		}
 		if m.fallback && m.hasBytes(char) {
-			for k := range n {
+			for k := range len(char) {
 				syms = append(syms, symbol{id: m.unit[char[k]]})
 			}
 			continue
@@ -137,6 +155,25 @@ func (m *bpe) runeSymbols(syms []symbol, w string) []symbol {
 		syms = append(syms, symbol{id: m.unk})
 	}
 	return syms
+}
+
+// runeID returns the id of a character, which is rune r of n bytes unless char is
+// longer: then something has been put around it.
+func (m *bpe) runeID(r rune, char string, n int) (int32, bool) {
+	if r < lowRunes && len(char) == n {
+		return m.char[r], m.char[r] >= 0
+	}
+	return m.index.find(char)
+}
+
+func (m *bpe) affixed(char string, later, last bool) string {
+	if later {
+		char = m.prefix + char
+	}
+	if last {
+		char += m.suffix
+	}
+	return char
 }
 
 func (m *bpe) hasBytes(char string) bool {
@@ -280,157 +317,4 @@ func popCandidate(h []candidate) (candidate, []candidate) {
 		h[i] = last
 	}
 	return top, h
-}
-
-// noMerge is the rank of a pair that is not merged.
-const noMerge = ^uint32(0)
-
-// mergeTable maps a pair of ids to its rank and the merged id: open addressing
-// with linear probing, at most half full. It is the hot look-up of encoding and
-// several times faster than a map.
-type mergeTable struct {
-	slots []mergeSlot // power of two; nil: no merges
-	shift uint
-	seed  uint64
-}
-
-type mergeSlot struct {
-	pair     uint64 // left<<32 | right
-	rank, id uint32 // rank noMerge: slot is free
-}
-
-func newMergeTable(count int) mergeTable {
-	logSize := bits.Len(uint(max(2*count, 2) - 1))
-	t := mergeTable{
-		slots: make([]mergeSlot, 1<<logSize),
-		shift: uint(64 - logSize),
-		// A random odd factor, so that a crafted file cannot aim at one slot.
-		seed: rand.Uint64() | 1,
-	}
-	for i := range t.slots {
-		t.slots[i].rank = noMerge
-	}
-	return t
-}
-
-func (t *mergeTable) home(pair uint64) uint64 {
-	hi, lo := bits.Mul64(pair^0x9E3779B97F4A7C15, t.seed)
-	return (hi ^ lo) * 0x9E3779B97F4A7C15 >> t.shift
-}
-
-// set adds a pair; a pair that is there already gets the new rank.
-func (t *mergeTable) set(left, right int32, rank, id uint32) {
-	pair := uint64(left)<<32 | uint64(right)
-	mask := uint64(len(t.slots) - 1)
-	i := t.home(pair)
-	for t.slots[i].rank != noMerge && t.slots[i].pair != pair {
-		i = (i + 1) & mask
-	}
-	t.slots[i] = mergeSlot{pair, rank, id}
-}
-
-// find returns the rank of a pair and the id it merges to, or noMerge.
-func (t *mergeTable) find(left, right int32) (rank, id uint32) {
-	pair := uint64(left)<<32 | uint64(right)
-	mask := uint64(len(t.slots) - 1)
-	for i := t.home(pair); ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.rank == noMerge || s.pair == pair {
-			return s.rank, s.id
-		}
-	}
-}
-
-// readMerges reads the merge list in either form, "left right" or ["left","right"].
-// A pair listed twice has the later rank, as in the reference.
-func readMerges(r *jsonReader, ids map[string]int32) (mergeTable, error) {
-	type merge struct{ left, right, id int32 }
-	// A byte-level vocabulary has about one merge per token.
-	list := make([]merge, 0, min(len(ids), len(r.data)/8))
-	var pair []byte
-	err := r.array(func() error {
-		cut := -1
-		pair = pair[:0]
-		if r.peek() == '"' {
-			s, err := r.str()
-			if err != nil {
-				return err
-			}
-			pair = append(pair, s...)
-			for i, c := range pair {
-				if c != ' ' {
-					continue
-				}
-				if cut >= 0 {
-					return fmt.Errorf("merge %d, %s, has more than two parts", len(list), quoted(string(s)))
-				}
-				cut = i
-			}
-			if cut < 0 {
-				return fmt.Errorf("merge %d, %s, has no space between its parts", len(list), quoted(string(s)))
-			}
-			pair = append(pair[:cut], pair[cut+1:]...)
-		} else {
-			parts := 0
-			if err := r.array(func() error {
-				s, err := r.str()
-				pair = append(pair, s...)
-				if parts++; parts == 1 {
-					cut = len(pair)
-				}
-				return err
-			}); err != nil {
-				return err
-			}
-			if parts != 2 {
-				return fmt.Errorf("merge %d has %d parts instead of 2", len(list), parts)
-			}
-		}
-		left, ok1 := ids[string(pair[:cut])]
-		right, ok2 := ids[string(pair[cut:])]
-		id, ok3 := ids[string(pair)]
-		if !ok1 || !ok2 || !ok3 {
-			return fmt.Errorf("merge %d of %s and %s: a part or the result is not in the vocabulary",
-				len(list), quoted(string(pair[:cut])), quoted(string(pair[cut:])))
-		}
-		list = append(list, merge{left, right, id})
-		return nil
-	})
-	if err != nil {
-		return mergeTable{}, err
-	}
-	t := newMergeTable(len(list))
-	for rank, m := range list {
-		t.set(m.left, m.right, uint32(rank), uint32(m.id))
-	}
-	return t, nil
-}
-
-const (
-	cacheSlots   = 1 << 14
-	maxCacheWord = 48 // bytes; longer words are rare and would only fill memory
-)
-
-// wordCache remembers the ids of recent words: direct-mapped, so it is bounded
-// (a few megabytes) and needs no lock. A collision overwrites.
-type wordCache struct {
-	seed  maphash.Seed
-	slots []atomic.Pointer[cachedWord]
-}
-
-type cachedWord struct {
-	word string
-	ids  []int32
-}
-
-func newWordCache() wordCache {
-	return wordCache{maphash.MakeSeed(), make([]atomic.Pointer[cachedWord], cacheSlots)}
-}
-
-// slot returns the place of w, nil when w is too long to be kept.
-func (c *wordCache) slot(w string) *atomic.Pointer[cachedWord] {
-	if len(w) > maxCacheWord {
-		return nil
-	}
-	return &c.slots[maphash.String(c.seed, w)%cacheSlots]
 }

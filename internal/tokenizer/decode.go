@@ -1,38 +1,11 @@
 package tokenizer
 
-import (
-	"strconv"
-	"strings"
-)
-
-// decoding is the decoder section: what a token's text stands for.
-type decoding struct {
-	byteLevel bool
-	// Otherwise: from is replaced by to, "<0xE4>" stands for a byte, and up to strip
-	// leading spaces of the whole text are left out.
-	from, to string
-	strip    int
-}
-
-// appendBytes appends what a token written as text stands for.
-func (d *decoding) appendBytes(dst []byte, text string) []byte {
-	if d.byteLevel {
-		return appendByteLevel(dst, text)
-	}
-	text = strings.ReplaceAll(text, d.from, d.to)
-	if len(text) == 6 && text[:3] == "<0x" && text[5] == '>' {
-		if b, err := strconv.ParseUint(text[3:5], 16, 8); err == nil {
-			return append(dst, byte(b))
-		}
-	}
-	return append(dst, text...)
-}
+import "unicode/utf8"
 
 // Decode returns the text of ids. With skipSpecial, special tokens are left out.
 // Unknown ids stand for nothing; bytes that are not valid UTF-8 become U+FFFD, one
-// for each maximal invalid sequence. (For invalid runs of byte tokens in
-// SentencePiece-style models the reference gives one per byte of the run; that can
-// only be known at its end, which a stream cannot wait for.)
+// for each maximal invalid sequence in byte-level vocabularies and one for each byte
+// in others.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	d := t.NewDecoder(skipSpecial)
 	out := make([]byte, 0, 4*len(ids))
@@ -44,18 +17,25 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 
 // Decoder decodes one stream of tokens. What Add and Flush return, put together,
 // is what Decode returns for the whole.
+//
+// Text is held back only while it can still change: a rune that is spread over
+// several tokens; and where bytes have tokens of their own, a run of those, since
+// the reference replaces all of the run when any part of it is invalid.
 type Decoder struct {
 	t           *Tokenizer
 	skipSpecial bool
-	// held is the start of a rune whose other bytes have not come yet: at most 3.
-	held  []byte
-	strip int // leading spaces still to leave out
-	buf   []byte
+	begun       bool   // some token has come
+	held        []byte // bytes held back, see above
+	checked     int    // how many of them are whole runes, in a run of byte tokens
+	broken      bool   // the run is invalid
+	lead        lead
+	last        string // BPEDecoder: the last token, which may lose its suffix
+	buf         []byte
 }
 
 // NewDecoder returns a Decoder for one stream.
 func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	return &Decoder{t: t, skipSpecial: skipSpecial, strip: t.deco.strip}
+	return &Decoder{t: t, skipSpecial: skipSpecial, lead: t.deco.lead}
 }
 
 // Add returns the text that becomes certain with token id; often that is "" while
@@ -65,25 +45,43 @@ func (d *Decoder) Add(id int32) string {
 	return string(d.buf)
 }
 
-// Flush returns what an end of the stream makes of the bytes held back, and
-// readies the Decoder for another stream.
+// Flush returns what an end of the stream makes of the text held back, and readies
+// the Decoder for another stream.
 func (d *Decoder) Flush() string {
 	d.buf = d.appendRest(d.buf[:0])
 	return string(d.buf)
 }
 
 func (d *Decoder) appendToken(dst []byte, id int32) []byte {
-	if d.skipSpecial && d.t.Special(id) {
+	v := &d.t.vocab
+	if !v.has(id) || d.skipSpecial && v.special[id] {
 		return dst
 	}
-	src := d.t.Bytes(id)
-	for d.strip > 0 && len(src) > 0 {
-		if d.strip--; src[0] != ' ' {
-			d.strip = 0
-			break
-		}
-		src = src[1:]
+	deco := &d.t.deco
+	first := !d.begun
+	d.begun = true
+	if deco.bytes != nil && deco.bytes[id] {
+		return d.appendByte(dst, v.bytes(id)[0], first)
 	}
+	src := v.bytes(id)
+	if first && deco.firstDiffers {
+		src = deco.appendBytes(nil, v.text[id], true)
+	}
+	switch {
+	case deco.byteLevel:
+		return d.appendHeld(dst, src)
+	case deco.suffix != "":
+		dst = append(dst, deco.unsuffixed(d.last, " ")...)
+		d.last = v.text[id]
+		return dst
+	}
+	dst = d.endRun(dst)
+	return d.lead.append(dst, src, v.special[id] || id == deco.unk)
+}
+
+// appendHeld appends src to what is held back and the part of both that is certain
+// to dst.
+func (d *Decoder) appendHeld(dst, src []byte) []byte {
 	if len(d.held) > 0 {
 		src = append(d.held, src...)
 	}
@@ -103,11 +101,79 @@ func (d *Decoder) appendToken(dst []byte, id int32) []byte {
 	return dst
 }
 
-func (d *Decoder) appendRest(dst []byte) []byte {
-	d.strip = d.t.deco.strip
-	if len(d.held) > 0 {
-		d.held = d.held[:0]
-		dst = append(dst, replacement...)
+// appendByte takes a byte token.
+func (d *Decoder) appendByte(dst []byte, b byte, first bool) []byte {
+	d.held = append(d.held, b)
+	if d.t.deco.bytewise {
+		return d.appendRunes(dst, false)
 	}
+	for !d.broken && d.checked < len(d.held) {
+		n, valid, more := nextRune(d.held[d.checked:])
+		if more {
+			break
+		}
+		d.broken = !valid
+		d.checked += n
+	}
+	if d.broken {
+		dst = d.replaceHeld(dst)
+	}
+	return dst
+}
+
+// appendRunes appends the runes that the held bytes make, and U+FFFD for a byte that
+// begins none. At the end of a run nothing is held on.
+func (d *Decoder) appendRunes(dst []byte, end bool) []byte {
+	for len(d.held) > 0 {
+		n, valid, more := nextRune(d.held)
+		if more && !end {
+			break
+		}
+		if valid {
+			dst = d.lead.append(dst, d.held[:n], false)
+		} else {
+			n = 1
+			dst = d.lead.append(dst, []byte(replacement), false)
+		}
+		d.held = append(d.held[:0], d.held[n:]...)
+	}
+	return dst
+}
+
+func (d *Decoder) replaceHeld(dst []byte) []byte {
+	for range d.held {
+		dst = d.lead.append(dst, []byte(replacement), false)
+	}
+	d.held, d.checked = d.held[:0], 0
+	return dst
+}
+
+// endRun appends what a run of byte tokens stands for.
+func (d *Decoder) endRun(dst []byte) []byte {
+	switch {
+	case d.t.deco.bytewise:
+		dst = d.appendRunes(dst, true)
+	case utf8.Valid(d.held):
+		dst = d.lead.append(dst, d.held, false)
+	default:
+		dst = d.replaceHeld(dst)
+	}
+	d.held, d.checked, d.broken = d.held[:0], 0, false
+	return dst
+}
+
+func (d *Decoder) appendRest(dst []byte) []byte {
+	deco := &d.t.deco
+	switch {
+	case deco.byteLevel:
+		if len(d.held) > 0 {
+			dst = append(dst, replacement...)
+		}
+	case deco.suffix != "":
+		dst = append(dst, deco.unsuffixed(d.last, "")...)
+	default:
+		dst = d.endRun(dst)
+	}
+	d.begun, d.held, d.lead, d.last = false, d.held[:0], deco.lead, ""
 	return dst
 }

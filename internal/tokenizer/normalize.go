@@ -1,11 +1,11 @@
 package tokenizer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // normalizer is the list of rewritings applied to text between added tokens.
@@ -18,9 +18,114 @@ func (n normalizer) apply(s string) string {
 	return s
 }
 
-// replaceAll is the Replace normaliser with a fixed string.
-func replaceAll(from, to string) func(string) string {
-	return func(s string) string { return strings.ReplaceAll(s, from, to) }
+const (
+	// Bounds on what a hostile file can make of a short text: steps of a section,
+	// and how many times longer one Replace or Prepend makes it, in bytes. Real
+	// files turn a space into U+2581 and a quotation mark into two.
+	maxSteps       = 16
+	maxReplacement = 8
+	maxGrowing     = 4 // steps that can make the text longer
+)
+
+// normalizers flattens the normalizer section.
+func (c *component) normalizers() (normalizer, error) {
+	growing := 0
+	n, err := c.flatten(&growing)
+	if err == nil && (len(n) > maxSteps || growing > maxGrowing) {
+		err = unsupported("normalizer", fmt.Sprintf("a Sequence of %d steps, %d of which lengthen the text,", len(n), growing))
+	}
+	return n, err
+}
+
+func (c *component) flatten(growing *int) (normalizer, error) {
+	switch c.Type {
+	case "":
+		return nil, nil
+	case "NFC":
+		return normalizer{canonical.composed}, nil
+	case "NFD":
+		return normalizer{canonical.decomposed}, nil
+	case "NFKC":
+		return normalizer{compatible.composed}, nil
+	case "NFKD":
+		return normalizer{compatible.decomposed}, nil
+	case "Lowercase":
+		return normalizer{lowercase}, nil
+	case "Strip":
+		return normalizer{c.strip}, nil
+	case "StripAccents":
+		return normalizer{stripAccents}, nil
+	case "Nmt":
+		return normalizer{nmt}, nil
+	case "BertNormalizer":
+		return c.bert(), nil
+	case "Precompiled":
+		m, err := newCharsMap(c.Charsmap)
+		if err != nil {
+			return nil, fmt.Errorf("normalizer: Precompiled: %w", err)
+		}
+		return normalizer{m.rewriteGraphemes}, nil
+	case "ByteLevel":
+		return normalizer{func(s string) string { return string(appendByteRunes(nil, s)) }}, nil
+	case "Prepend":
+		*growing++
+		if len(c.Prepend) > maxReplacement {
+			return nil, unsupported("normalizer", "Prepend of "+quoted(c.Prepend))
+		}
+		return normalizer{prepend(c.Prepend)}, nil
+	case "Replace":
+		if len(c.Content) > 1 {
+			*growing++
+		}
+		f, err := c.replacer("normalizer")
+		return normalizer{f}, err
+	case "Sequence":
+		var all normalizer
+		for i := range c.Normalizers {
+			n, err := c.Normalizers[i].flatten(growing)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, n...)
+		}
+		return all, nil
+	}
+	return nil, unsupported("normalizer", c.Type)
+}
+
+// replacer is Replace, as a normalizer or decoder.
+func (c *component) replacer(section string) (func(string) string, error) {
+	if len(c.Content) > maxReplacement {
+		return nil, unsupported(section, "Replace by "+quoted(c.Content))
+	}
+	to := c.Content
+	switch {
+	case c.Pattern.String != nil && *c.Pattern.String != "":
+		from := *c.Pattern.String
+		return func(s string) string { return strings.ReplaceAll(s, from, to) }, nil
+	case c.Pattern.Regex == nil || *c.Pattern.Regex == "":
+		return nil, fmt.Errorf("%s: Replace without a pattern", section)
+	}
+	find, err := newRegexFinder(*c.Pattern.Regex)
+	if err != nil {
+		return nil, fmt.Errorf("%s: Replace expression %s: %w", section, quoted(*c.Pattern.Regex), err)
+	}
+	return func(s string) string {
+		// When the expression gives up, the rest of the text stays as it is.
+		found, _ := find(s)
+		if len(found) == 0 {
+			return s
+		}
+		var b strings.Builder
+		at := 0
+		for _, m := range found {
+			b.WriteString(s[at:m[0]])
+			b.WriteString(to)
+			at = m[1]
+		}
+		b.WriteString(s[at:])
+		return b.String()
+	}, nil
 }
 
 // prepend is the Prepend normaliser: empty text stays empty.
@@ -33,84 +138,114 @@ func prepend(prefix string) func(string) string {
 	}
 }
 
-// nfc is Unicode's normalisation form C. Package norm has it too, but in the
-// "stream-safe" variant that inserts U+034F into runs of more than 30 marks, which
-// the reference does not do: texts with long runs are composed here.
-func nfc(s string) string {
-	if longestMarkRun(s) <= safeMarkRun {
-		return norm.NFC.String(s)
+// strip is the Strip normaliser.
+func (c *component) strip(s string) string {
+	if c.StripLeft {
+		s = strings.TrimLeftFunc(s, unicode.IsSpace)
 	}
-	runes := decompose(s)
-	out := runes[:0]
-	starter, last := -1, uint8(0) // position in out; class of the rune before
-	for _, r := range runes {
-		ccc := combiningClass(r)
-		adjacent := starter == len(out)-1
-		if starter >= 0 && (adjacent || last < ccc) {
-			if c, ok := composite(out[starter], r); ok {
-				out[starter] = c
-				continue
-			}
-		}
-		if ccc == 0 {
-			starter = len(out)
-		}
-		last = ccc
-		out = append(out, r)
+	if c.StripRight {
+		s = strings.TrimRightFunc(s, unicode.IsSpace)
 	}
-	return string(out)
+	return s
 }
 
-// safeMarkRun is a length of mark runs that cannot exceed 30 after decomposition.
-const safeMarkRun = 8
-
-func longestMarkRun(s string) int {
-	t := loadClasses()
-	longest, run := 0, 0
-	for i := 0; i < len(s); {
-		if s[i] < 0xCC { // below U+0300, the first mark
-			run = 0
-			i++
-			continue
-		}
-		c, n := t.of(s, i)
-		if run++; c&clsMark == 0 {
-			run = 0
-		}
-		longest = max(longest, run)
-		i += n
+// lowercase maps rune by rune, so that a final sigma is an ordinary one.
+func lowercase(s string) string {
+	if strings.Contains(s, "İ") {
+		s = strings.ReplaceAll(s, "İ", "i\u0307")
 	}
-	return longest
+	return strings.Map(unicode.ToLower, s)
 }
 
-// decompose is normalisation form D without the stream-safe limit.
-func decompose(s string) []rune {
-	var out []rune
-	var buf []byte
-	for _, r := range s {
-		buf = norm.NFD.AppendString(buf[:0], string(r))
-		out = append(out, []rune(string(buf))...)
-	}
-	for from := 0; from < len(out); from++ {
-		to := from
-		for to < len(out) && combiningClass(out[to]) != 0 {
-			to++
+func stripAccents(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 0x300 && oldMarks.has(r) {
+			return -1
 		}
-		slices.SortStableFunc(out[from:to], func(a, b rune) int {
-			return int(combiningClass(a)) - int(combiningClass(b))
+		return r
+	}, s)
+}
+
+// nmt removes control characters and makes other separators spaces.
+func nmt(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 1 && r <= 8, r == 0x0B, r >= 0x0E && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
+			return -1
+		case r == '\t', r == '\n', r == '\f', r == '\r', r == 0x1680, r >= 0x200B && r <= 0x200F,
+			r == 0x2028, r == 0x2029, r == 0x2581, r == 0xFEFF, r == utf8.RuneError:
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// bert is the BertNormalizer, a sequence of four steps that can each be off.
+func (c *component) bert() (n normalizer) {
+	lower := c.Lowercase == nil || *c.Lowercase
+	if c.CleanText == nil || *c.CleanText {
+		n = append(n, cleanText)
+	}
+	if c.Chinese == nil || *c.Chinese {
+		n = append(n, spaceHan)
+	}
+	if c.StripAccent == nil && lower || c.StripAccent != nil && *c.StripAccent {
+		n = append(n, func(s string) string {
+			return strings.Map(func(r rune) rune {
+				if r >= 0x300 && oldNonspacing.has(r) {
+					return -1
+				}
+				return r
+			}, canonical.decomposed(s))
 		})
-		from = to
 	}
-	return out
+	if lower {
+		n = append(n, lowercase)
+	}
+	return n
 }
 
-func combiningClass(r rune) uint8 {
-	return norm.NFC.PropertiesString(string(r)).CCC()
+// cleanText removes control characters and makes white space spaces.
+func cleanText(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r':
+			return ' '
+		case r >= ' ' && r < 0x7F:
+			return r
+		case r == utf8.RuneError || oldControl.has(r):
+			return -1
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, s)
 }
 
-// composite returns the one rune that a and b compose to.
-func composite(a, b rune) (rune, bool) {
-	s := norm.NFC.String(string([]rune{a, b}))
-	r, n := utf8.DecodeRuneInString(s)
-	return r, n == len(s)
+// hanRanges are what BertNormalizer takes for Chinese characters.
+var hanRanges = [][2]rune{
+	{0x4E00, 0x9FFF}, {0x3400, 0x4DBF}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+	{0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF}, {0x2F800, 0x2FA1F},
+}
+
+func isHan(r rune) bool {
+	return r >= 0x3400 && slices.ContainsFunc(hanRanges, func(x [2]rune) bool { return r >= x[0] && r <= x[1] })
+}
+
+// spaceHan puts spaces around Chinese characters.
+func spaceHan(s string) string {
+	if strings.IndexFunc(s, isHan) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isHan(r) {
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -23,8 +23,8 @@ func TestComposeAgrees(t *testing.T) {
 			text = append(text, alphabet[r.IntN(len(alphabet))])
 		}
 		in := string(text) + tail
-		if got, want := nfc(in), norm.NFC.String(in); got != want {
-			t.Fatalf("nfc(%+q) = %+q, want %+q", in, got, want)
+		if got, want := canonical.composed(in), norm.NFC.String(in); got != want {
+			t.Fatalf("composed(%+q) = %+q, want %+q", in, got, want)
 		}
 	}
 }

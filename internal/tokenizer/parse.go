@@ -1,11 +1,9 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -19,31 +17,47 @@ const (
 // Parse reads the contents of tokenizer.json and of tokenizer_config.json, which
 // may be empty. The truncation and padding sections are ignored.
 func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
+	var c config
+	if err := c.read(configFile, configJSON); err != nil {
+		return nil, err
+	}
+	return parse(tokenizerJSON, &c)
+}
+
+func parse(tokenizerJSON []byte, c *config) (*Tokenizer, error) {
 	f, err := readFile(tokenizerJSON)
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", mainFile, err)
 	}
-	t := &Tokenizer{bos: -1, eos: -1}
-	t.encoders.New = func() any { return newEncoder(t) }
+	t := newTokenizer()
 	if err := t.build(f); err != nil {
 		return nil, fmt.Errorf("parse %s: %w", mainFile, err)
 	}
-	var c config
-	if len(configJSON) > 0 {
-		if err := json.Unmarshal(configJSON, &c); err != nil {
-			return nil, fmt.Errorf("parse %s: %w", configFile, err)
-		}
+	if err := t.finish(mainFile, f.added, c); err != nil {
+		return nil, err
 	}
-	added, err := c.apply(f.added, &t.vocab)
+	return t, nil
+}
+
+func newTokenizer() *Tokenizer {
+	t := &Tokenizer{bos: -1, eos: -1}
+	t.encoders.New = func() any { return newEncoder(t) }
+	return t
+}
+
+// finish enters the added tokens and what the configuration says; name is the file
+// that the rest is from.
+func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
+	added, err := c.apply(list, &t.vocab)
 	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", configFile, err)
+		return fmt.Errorf("parse %s: %w", configFile, err)
 	}
 	if err := t.addTokens(added); err != nil {
-		return nil, fmt.Errorf("parse %s: %w", mainFile, err)
+		return fmt.Errorf("parse %s: %w", name, err)
 	}
 	for _, id := range slices.Concat(t.post.before, t.post.after) {
 		if !t.vocab.has(id) {
-			return nil, fmt.Errorf("parse %s: post_processor: no token has id %d", mainFile, id)
+			return fmt.Errorf("parse %s: post_processor: no token has id %d", name, id)
 		}
 	}
 	t.fillBytes()
@@ -53,7 +67,7 @@ func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	if id, ok := t.ID(string(c.EOS)); ok {
 		t.eos = id
 	}
-	return t, nil
+	return nil
 }
 
 // file is tokenizer.json cut into its sections.
@@ -62,7 +76,9 @@ type file struct {
 	normalizer, pre, post, deco component
 	model                       modelHead
 	vocab                       vocabulary
+	scores                      []float64 // of a Unigram model
 	merges                      mergeTable
+	seam                        seam
 }
 
 // modelHead is the model section without its vocabulary and merges.
@@ -75,6 +91,8 @@ type modelHead struct {
 	FuseUnk      bool     `json:"fuse_unk"`
 	ByteFallback bool     `json:"byte_fallback"`
 	IgnoreMerges bool     `json:"ignore_merges"`
+	UnkID        *int32   `json:"unk_id"`                   // Unigram
+	MaxChars     *int     `json:"max_input_chars_per_word"` // WordPiece
 }
 
 func readFile(data []byte) (*file, error) {
@@ -130,47 +148,34 @@ func decodeNext(r *jsonReader, name string, into any) error {
 	return nil
 }
 
-// readModel reads the model section. Only a BPE model is accepted, and the type
-// normally comes first, so that other models fail before their vocabulary is read.
+// readModel reads the model section.
 func (f *file) readModel(r *jsonReader) error {
 	head := map[string]json.RawMessage{}
 	mergesAt := -1
 	err := r.object(func(key []byte) (err error) {
-		name := string(key)
-		switch {
-		case name == "vocab" && r.peek() == '{':
-			if f.vocab, err = readVocab(r); err != nil {
+		switch name := string(key); name {
+		case "vocab":
+			if r.peek() == '[' {
+				f.vocab, f.scores, err = readScores(r)
+			} else {
+				f.vocab, err = readVocab(r)
+			}
+			if err != nil {
 				return fmt.Errorf("model.vocab: %w", err)
 			}
-			return nil
-		case name == "merges":
+		case "merges":
 			// They refer to the vocabulary, which may come after them.
-			mergesAt = r.pos
-			if f.vocab.ids == nil {
-				_, err = r.skip()
-				return err
+			if mergesAt = r.pos; f.vocab.count > 0 && !usesPrefix(head) {
+				return f.readMerges(r)
 			}
-			return f.readMerges(r)
+			_, err = r.skip()
+		default:
+			head[name], err = r.skip()
 		}
-		raw, err := r.skip()
-		if err != nil {
-			return err
-		}
-		if head[name] = raw; name == "type" && string(raw) != `"BPE"` {
-			return unsupported("model", string(bytes.Trim(raw, `"`)))
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
-	}
-	if f.vocab.ids == nil || mergesAt < 0 {
-		return fmt.Errorf("model: a BPE model needs vocab and merges")
-	}
-	if f.merges.slots == nil {
-		if err := f.readMerges(&jsonReader{data: r.data, pos: mergesAt}); err != nil {
-			return err
-		}
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {
@@ -179,13 +184,49 @@ func (f *file) readModel(r *jsonReader) error {
 	if err := json.Unmarshal(raw, &f.model); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
+	if f.model.Type == "" {
+		f.model.Type = f.guessType(mergesAt >= 0)
+	}
+	if f.model.Type != "BPE" {
+		return nil
+	}
+	if mergesAt < 0 || f.scores != nil || f.vocab.index.slots == nil {
+		return fmt.Errorf("model: a BPE model needs vocab and merges")
+	}
+	if f.merges.slots == nil {
+		return f.readMerges(&jsonReader{data: r.data, pos: mergesAt})
+	}
 	return nil
 }
 
+// usesPrefix reports whether merges must wait for all of the head.
+func usesPrefix(head map[string]json.RawMessage) bool {
+	raw := head["continuing_subword_prefix"]
+	return len(raw) > 0 && string(raw) != "null" && string(raw) != `""`
+}
+
+// guessType names the model of an old file, which does not.
+func (f *file) guessType(hasMerges bool) string {
+	switch {
+	case hasMerges:
+		return "BPE"
+	case f.scores != nil:
+		return "Unigram"
+	case f.model.Prefix != nil:
+		return "WordPiece"
+	}
+	return "WordLevel"
+}
+
 func (f *file) readMerges(r *jsonReader) (err error) {
-	if f.merges, err = readMerges(r, f.vocab.ids); err != nil {
+	m := mergeReader{vocab: &f.vocab}
+	if f.model.Prefix != nil {
+		m.prefix = len(*f.model.Prefix)
+	}
+	if f.merges, err = m.read(r); err != nil {
 		return fmt.Errorf("model.merges: %w", err)
 	}
+	f.seam = m.seam
 	return nil
 }
 
@@ -198,10 +239,9 @@ func (t *Tokenizer) build(f *file) (err error) {
 	if t.stages, err = f.pre.stages(); err != nil {
 		return err
 	}
-	for _, s := range t.stages {
-		if _, ok := s.(metaspace); ok && len(t.stages) > 1 {
-			return unsupported("pre_tokenizer", "Metaspace together with another one")
-		}
+	bytewise, err := t.checkStages(f)
+	if err != nil {
+		return err
 	}
 	if t.post, err = f.post.template(); err != nil {
 		return err
@@ -209,54 +249,86 @@ func (t *Tokenizer) build(f *file) (err error) {
 	if t.deco, err = f.deco.decoding(); err != nil {
 		return err
 	}
-	n := len(t.stages)
-	byteLevel := n > 0 && isByteLevel(t.stages[n-1])
-	if byteLevel != t.deco.byteLevel {
-		return unsupported("decoder", "one that does not undo the pre_tokenizer (ByteLevel goes with ByteLevel)")
-	}
-	t.model, err = newBPE(f, byteLevel)
+	t.model, err = newModel(f, &t.vocab, bytewise)
 	return err
 }
 
-func isByteLevel(s stage) bool {
-	_, ok := s.(byteLevel)
-	return ok
+// checkStages fits the pre-tokenizers to each other and to the model. bytewise
+// reports that words reach the model as text whose bytes are its symbols, because a
+// last ByteLevel's rewriting is left to it.
+func (t *Tokenizer) checkStages(f *file) (bytewise bool, err error) {
+	last := len(t.stages) - 1
+	for i, s := range t.stages {
+		switch s := s.(type) {
+		case metaspace:
+			if s.first && i > 0 {
+				return false, unsupported("pre_tokenizer", `Metaspace with prepend_scheme "first" after another one`)
+			}
+		case byteLevel:
+			bytewise = i == last && !bytewise && f.model.Type == "BPE" && !f.model.affixed() && !f.model.ByteFallback
+			s.rewrite = !bytewise
+			t.stages[i] = s
+		}
+	}
+	return bytewise, nil
 }
 
-func newBPE(f *file, byteLevel bool) (bpe, error) {
-	head := &f.model
-	switch {
-	case head.Dropout != nil && *head.Dropout != 0:
-		return bpe{}, unsupported("model", "BPE with dropout")
-	case head.ByteFallback && byteLevel:
-		return bpe{}, unsupported("model", "byte-level BPE with byte_fallback")
-	case head.Prefix != nil && *head.Prefix != "":
-		return bpe{}, unsupported("model", "BPE with continuing_subword_prefix")
-	case head.Suffix != nil && *head.Suffix != "":
-		return bpe{}, unsupported("model", "BPE with end_of_word_suffix")
+func newModel(f *file, v *vocabulary, bytewise bool) (model, error) {
+	switch head := &f.model; {
+	case head.Type == "BPE":
+		return newBPE(f, v, bytewise)
+	case head.Type == "Unigram" && f.scores != nil:
+		return newUnigram(v, f.scores, head.UnkID, head.ByteFallback)
+	case head.Type == "WordPiece" && f.scores == nil:
+		return newWordPiece(v, head)
+	case head.Type == "WordLevel" && f.scores == nil:
+		unk, err := head.unknown(v, "<unk>")
+		return &wordLevel{&v.index, unk}, err
+	case head.Type == "Unigram", head.Type == "WordPiece", head.Type == "WordLevel":
+		return nil, fmt.Errorf("model: the vocabulary is not of the form that %s has", head.Type)
 	}
-	m := bpe{
-		ids: f.vocab.ids, merges: f.merges, byteLevel: byteLevel, ignoreMerges: head.IgnoreMerges,
+	return nil, unsupported("model", quoted(f.model.Type))
+}
+
+// affixed reports whether characters get something put around them.
+func (h *modelHead) affixed() bool {
+	return h.Prefix != nil && *h.Prefix != "" || h.Suffix != nil && *h.Suffix != ""
+}
+
+// unknown returns the id of unk_token.
+func (h *modelHead) unknown(v *vocabulary, absent string) (int32, error) {
+	if h.Unk != nil {
+		absent = *h.Unk
+	}
+	id, ok := v.index.find(absent)
+	if !ok {
+		return -1, fmt.Errorf("model: unk_token %s is not in the vocabulary", quoted(absent))
+	}
+	return id, nil
+}
+
+func newBPE(f *file, v *vocabulary, bytewise bool) (*bpe, error) {
+	head := &f.model
+	if head.Dropout != nil && *head.Dropout != 0 {
+		return nil, unsupported("model", "BPE with dropout")
+	}
+	m := &bpe{
+		index: &v.index, merges: f.merges, seam: f.seam, byteLevel: bytewise, ignoreMerges: head.IgnoreMerges,
 		fallback: head.ByteFallback, fuseUnk: head.FuseUnk, unk: -1, cache: newWordCache(),
 	}
 	if head.Unk != nil && *head.Unk != "" {
-		id, ok := f.vocab.ids[*head.Unk]
-		if !ok {
-			return bpe{}, fmt.Errorf("model: unk_token %s is not in the vocabulary", quoted(*head.Unk))
+		var err error
+		if m.unk, err = head.unknown(v, ""); err != nil {
+			return nil, err
 		}
-		m.unk = id
 	}
-	for b := range m.unit {
-		name := string(byteRune[b])
-		if !byteLevel {
-			name = fmt.Sprintf("<0x%02X>", b)
-		}
-		id, ok := f.vocab.ids[name]
-		if !ok {
-			id = -1
-		}
-		m.unit[b] = id
+	if head.Prefix != nil {
+		m.prefix = *head.Prefix
 	}
+	if head.Suffix != nil {
+		m.suffix = *head.Suffix
+	}
+	m.fill(v)
 	return m, nil
 }
 
@@ -272,14 +344,14 @@ func (t *Tokenizer) addTokens(list []addedToken) error {
 		if len(tok.Content) > maxAddedBytes {
 			return fmt.Errorf("added token %s has %d bytes, more than %d", quoted(tok.Content), len(tok.Content), maxAddedBytes)
 		}
-		if id, ok := t.vocab.ids[tok.Content]; ok {
+		if id, ok := t.vocab.index.find(tok.Content); ok {
 			tok.ID = id
 		} else if tok.ID < 0 || tok.ID >= maxTokens {
 			return fmt.Errorf("added token %s has id %d", quoted(tok.Content), tok.ID)
 		} else if t.vocab.has(tok.ID) && t.vocab.text[tok.ID] != tok.Content {
 			return fmt.Errorf("added token %s and token %s have the same id %d", quoted(tok.Content), quoted(t.vocab.text[tok.ID]), tok.ID)
 		}
-		if err := t.vocab.grow(int(tok.ID)+1, len(t.vocab.ids)+len(list)); err != nil {
+		if err := t.vocab.grow(int(tok.ID)+1, t.vocab.count+len(list)); err != nil {
 			return err
 		}
 		text, in := tok.Content, &t.added.raw
@@ -300,80 +372,14 @@ func (t *Tokenizer) addTokens(list []addedToken) error {
 func (t *Tokenizer) fillBytes() {
 	v := &t.vocab
 	v.rawEnd = make([]uint32, len(v.text))
+	if t.deco.fallback {
+		t.deco.bytes = make([]bool, len(v.text))
+	}
 	for id, text := range v.text {
-		v.raw = t.deco.appendBytes(v.raw, text)
+		if t.deco.fallback {
+			_, t.deco.bytes[id] = byteToken(t.deco.text(text, false))
+		}
+		v.raw = t.deco.appendBytes(v.raw, text, false)
 		v.rawEnd[id] = uint32(len(v.raw))
 	}
-}
-
-// config is what tokenizer_config.json says about tokens; the rest of it, such as
-// the chat template, belongs to others.
-type config struct {
-	BOS   tokenName             `json:"bos_token"`
-	EOS   tokenName             `json:"eos_token"`
-	Unk   tokenName             `json:"unk_token"`
-	Pad   tokenName             `json:"pad_token"`
-	Sep   tokenName             `json:"sep_token"`
-	Cls   tokenName             `json:"cls_token"`
-	Mask  tokenName             `json:"mask_token"`
-	Added map[string]addedToken `json:"added_tokens_decoder"`
-}
-
-// tokenName is a token given as a string, as an object with its content, or null.
-type tokenName string
-
-// UnmarshalJSON accepts the three forms.
-func (n *tokenName) UnmarshalJSON(data []byte) error {
-	var s string
-	if len(data) > 0 && data[0] == '{' {
-		var tok addedToken
-		if err := json.Unmarshal(data, &tok); err != nil {
-			return err
-		}
-		s = tok.Content
-	} else if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	*n = tokenName(s)
-	return nil
-}
-
-// apply merges the configuration into the added tokens of tokenizer.json, as
-// PyPI's transformers does when it loads both: entries of added_tokens_decoder
-// replace the flags of a token or add it, and a named token that is only in the
-// model's vocabulary becomes a special one.
-func (c *config) apply(added []addedToken, v *vocabulary) ([]addedToken, error) {
-	known := make(map[string]int, len(added))
-	for i, tok := range added {
-		known[tok.Content] = i
-	}
-	more := make([]addedToken, 0, len(c.Added))
-	for key, tok := range c.Added {
-		id, err := strconv.Atoi(key)
-		if err != nil || id < 0 || id >= maxTokens {
-			return nil, fmt.Errorf("added_tokens_decoder: %s is no token id", quoted(key))
-		}
-		tok.ID = int32(id)
-		more = append(more, tok)
-	}
-	slices.SortFunc(more, func(a, b addedToken) int { return int(a.ID) - int(b.ID) })
-	for _, name := range []tokenName{c.BOS, c.EOS, c.Unk, c.Sep, c.Pad, c.Cls, c.Mask} {
-		if _, ok := known[string(name)]; ok {
-			continue
-		}
-		if id, ok := v.ids[string(name)]; ok && !slices.ContainsFunc(more, func(t addedToken) bool { return t.Content == string(name) }) {
-			more = append(more, addedToken{ID: id, Content: string(name), Special: true})
-		}
-	}
-	for _, tok := range more {
-		i, ok := known[tok.Content]
-		if !ok {
-			known[tok.Content] = len(added)
-			added = append(added, tok)
-			continue
-		}
-		tok.ID = added[i].ID
-		added[i] = tok
-	}
-	return added, nil
 }

@@ -3,10 +3,8 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
-
-	"github.com/dlclark/regexp2/v2"
+	"unicode/utf8"
 )
 
 // stage is one pre-tokenizer: it cuts s, never empty, into pieces and calls emit
@@ -15,16 +13,108 @@ type stage interface {
 	split(s string, atStart bool, emit func(string)) error
 }
 
-// byteLevel is the ByteLevel pre-tokenizer. Its rewriting of bytes to printable
-// runes happens in the model, which looks bytes up directly; so it must be last.
+// stages flattens the pre_tokenizer section.
+func (c *component) stages() ([]stage, error) {
+	one := func(s stage) ([]stage, error) { return []stage{s}, nil }
+	switch c.Type {
+	case "":
+		return nil, nil
+	case "ByteLevel":
+		// Absent fields have the reference's defaults.
+		return one(byteLevel{
+			prefixSpace: c.PrefixSpace == nil || *c.PrefixSpace,
+			words:       c.UseRegex == nil || *c.UseRegex,
+		})
+	case "BertPreTokenizer":
+		return []stage{runeSplit{unicode.IsSpace, removed}, runeSplit{isPunct, isolated}}, nil
+	case "Punctuation":
+		how, err := c.behavior("Punctuation")
+		return []stage{runeSplit{isPunct, how}}, err
+	case "WhitespaceSplit":
+		return one(runeSplit{unicode.IsSpace, removed})
+	case "Whitespace":
+		return one(wordsAndSigns{})
+	case "CharDelimiterSplit":
+		r, n := utf8.DecodeRuneInString(c.Delimiter)
+		if n == 0 || n != len(c.Delimiter) {
+			return nil, fmt.Errorf("pre_tokenizer: CharDelimiterSplit delimiter %s is not one character", quoted(c.Delimiter))
+		}
+		return one(runeSplit{func(x rune) bool { return x == r }, removed})
+	case "Digits":
+		if c.EachDigit {
+			return one(runeSplit{unicode.IsNumber, isolated})
+		}
+		return one(runeSplit{unicode.IsNumber, contiguous})
+	case "FixedLength":
+		n := 5
+		if c.Length != nil {
+			n = *c.Length
+		}
+		if n <= 0 {
+			return nil, fmt.Errorf("pre_tokenizer: FixedLength of %d", n)
+		}
+		return one(fixedLength(n))
+	case "Metaspace":
+		m, err := c.metaspace("pre_tokenizer")
+		return []stage{m}, err
+	case "Split":
+		s, err := c.splitStage()
+		return []stage{s}, err
+	case "Sequence":
+		return c.sequence()
+	}
+	return nil, unsupported("pre_tokenizer", c.Type)
+}
+
+func (c *component) sequence() (all []stage, err error) {
+	for i := range c.Pretokenizers {
+		s, err := c.Pretokenizers[i].stages()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s...)
+	}
+	if len(all) > maxSteps {
+		return nil, unsupported("pre_tokenizer", fmt.Sprintf("a Sequence of %d", len(all)))
+	}
+	return all, nil
+}
+
+// metaspace reads Metaspace, which is a pre-tokenizer and a decoder.
+func (c *component) metaspace(section string) (metaspace, error) {
+	m := metaspace{mark: c.Replacement, words: c.CutWords == nil || *c.CutWords}
+	if utf8.RuneCountInString(m.mark) != 1 {
+		return m, fmt.Errorf("%s: Metaspace replacement %s is not one character", section, quoted(m.mark))
+	}
+	switch c.Scheme {
+	case "always":
+		m.always = true
+	case "first":
+		m.first = true
+	case "never":
+	case "": // files from before there were schemes
+		m.always = c.PrefixSpace == nil || *c.PrefixSpace
+	default:
+		return m, unsupported(section, "Metaspace with prepend_scheme "+quoted(c.Scheme))
+	}
+	return m, nil
+}
+
+// byteLevel is the ByteLevel pre-tokenizer. When it is the last one, its rewriting
+// of bytes to printable runes is left to the model, which looks bytes up directly.
 type byteLevel struct {
 	prefixSpace bool
 	words       bool // cut by GPT-2's expression
+	rewrite     bool
 }
 
 func (b byteLevel) split(s string, atStart bool, emit func(string)) error {
 	if b.prefixSpace && s[0] != ' ' {
 		s = " " + s
+	}
+	if b.rewrite {
+		last := emit
+		emit = func(w string) { last(string(appendByteRunes(nil, w))) }
 	}
 	if b.words {
 		return scanStage(scanGPT2).split(s, atStart, emit)
@@ -45,19 +135,92 @@ func (f scanStage) split(s string, _ bool, emit func(string)) error {
 	return nil
 }
 
-// digits is the Digits pre-tokenizer: numbers apart from the rest, or each digit
-// on its own.
-type digits struct{ each bool }
+// runeSplit cuts at runes of a kind, one of isolated, removed, contiguous and the
+// two merging behaviours.
+type runeSplit struct {
+	is  func(rune) bool
+	how behavior
+}
 
-func (d digits) split(s string, _ bool, emit func(string)) error {
-	from, inNumber := 0, false
-	for i, r := range s {
-		number := unicode.IsNumber(r)
-		if i > from && (number != inNumber || number && d.each) {
-			emit(s[from:i])
-			from = i
+func (p runeSplit) split(s string, _ bool, emit func(string)) error {
+	from := 0
+	cut := func(to int) {
+		if to > from {
+			emit(s[from:to])
+			from = to
 		}
-		inNumber = number
+	}
+	was := false // whether the rune before was of the kind
+	for i, r := range s {
+		is := p.is(r)
+		end := i + utf8.RuneLen(r)
+		switch {
+		case p.how == contiguous:
+			if is != was {
+				cut(i)
+			}
+		case p.how == mergedWithPrevious && is && !was:
+			cut(end)
+		case is && p.how == removed:
+			cut(i)
+			from = end
+		case is:
+			cut(i)
+			if p.how != mergedWithNext {
+				cut(end)
+			}
+		}
+		was = is
+	}
+	cut(len(s))
+	return nil
+}
+
+// isPunct is ASCII punctuation and the reference's Unicode punctuation.
+func isPunct(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isASCIIPunct(byte(r))
+	}
+	return oldPunct.has(r)
+}
+
+// wordsAndSigns is the Whitespace pre-tokenizer: `\w+|[^\w\s]+`.
+type wordsAndSigns struct{}
+
+func (wordsAndSigns) split(s string, _ bool, emit func(string)) error {
+	const space, word, sign = 0, 1, 2
+	from, was := 0, space
+	for i, r := range s {
+		kind := sign
+		if isWord(r) {
+			kind = word
+		} else if unicode.IsSpace(r) {
+			kind = space
+		}
+		if kind != was {
+			if was != space {
+				emit(s[from:i])
+			}
+			from, was = i, kind
+		}
+	}
+	if was != space {
+		emit(s[from:])
+	}
+	return nil
+}
+
+// fixedLength cuts every so many runes.
+type fixedLength int
+
+func (n fixedLength) split(s string, _ bool, emit func(string)) error {
+	from, count := 0, 0
+	for i := range s {
+		if count == int(n) {
+			emit(s[from:i])
+			from, count = i, 0
+		}
+		count++
 	}
 	emit(s[from:])
 	return nil
@@ -87,150 +250,4 @@ func (m metaspace) split(s string, atStart bool, emit func(string)) error {
 	}
 	emit(s)
 	return nil
-}
-
-// behavior says what becomes of the stretches that a Split's pattern matches.
-type behavior string
-
-const (
-	isolated           behavior = "Isolated"
-	removed            behavior = "Removed"
-	mergedWithPrevious behavior = "MergedWithPrevious"
-	mergedWithNext     behavior = "MergedWithNext"
-	contiguous         behavior = "Contiguous"
-)
-
-// splitStage is the Split pre-tokenizer with any pattern.
-type splitStage struct {
-	find   func(s string) ([][]int, error) // the matches as [start, end], in order
-	how    behavior
-	invert bool
-}
-
-type span struct {
-	from, to int
-	match    bool
-}
-
-func (p splitStage) split(s string, _ bool, emit func(string)) error {
-	found, err := p.find(s)
-	var spans []span
-	at := 0
-	add := func(to int, match bool) {
-		if to > at {
-			spans = append(spans, span{at, to, match != p.invert})
-			at = to
-		}
-	}
-	for _, m := range found {
-		add(m[0], false)
-		add(m[1], true)
-	}
-	add(len(s), false)
-	for _, sp := range p.how.join(spans) {
-		emit(s[sp.from:sp.to])
-	}
-	return err
-}
-
-// join turns matched and unmatched spans, which cover the text without gaps, into
-// the pieces. It works in place.
-func (how behavior) join(spans []span) []span {
-	out := spans[:0]
-	for i, sp := range spans {
-		last := len(out) - 1
-		glue := false
-		switch how {
-		case removed:
-			if sp.match {
-				continue
-			}
-		case mergedWithPrevious:
-			glue = sp.match && last >= 0 && !out[last].match
-		case mergedWithNext:
-			glue = !sp.match && i > 0 && out[last].match
-		case contiguous:
-			glue = last >= 0 && out[last].match == sp.match
-		}
-		if glue {
-			// What follows a glued pair starts afresh, except in a contiguous run.
-			out[last].to = sp.to
-			out[last].match = sp.match
-			continue
-		}
-		out = append(out, sp)
-	}
-	return out
-}
-
-const (
-	// Limits on an unknown expression, which may backtrack without end: the time
-	// for one match, and the text given to the engine at once (it holds four bytes
-	// a rune and its own stack).
-	regexTimeout   = 2 * time.Second
-	maxRegexText   = 1 << 20
-	regexStackSize = 1 << 20
-	maxRegexBytes  = 1 << 14 // of the expression itself
-)
-
-// newRegexFinder compiles a pattern for the backtracking engine.
-func newRegexFinder(pattern string) (func(string) ([][]int, error), error) {
-	if len(pattern) > maxRegexBytes {
-		return nil, fmt.Errorf("the expression has %d bytes, more than %d", len(pattern), maxRegexBytes)
-	}
-	re, err := regexp2.Compile(pattern, regexp2.OptionMaxBacktrackingStackSize(regexStackSize))
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = regexTimeout
-	return func(s string) ([][]int, error) {
-		if len(s) <= maxRegexText {
-			return re.FindAllStringIndex(s, -1)
-		}
-		return findInParts(re, s)
-	}, nil
-}
-
-// findInParts searches a text over maxRegexText bytes part by part. The two last
-// matches of a part, which may have looked past its end, are searched for again at
-// the start of the next one. So the parts show only in a single match of about
-// that size, and to expressions that look behind their match.
-func findInParts(re *regexp2.Regexp, s string) (all [][]int, err error) {
-	for from := 0; from < len(s); {
-		part := s[from:]
-		final := len(part) <= maxRegexText
-		if !final {
-			part = strings.ToValidUTF8(part[:maxRegexText], "")
-		}
-		found, err := re.FindAllStringIndex(part, -1)
-		next := from + len(part)
-		if !final && len(found) > 1 {
-			// The two last matches may have looked past the end of the part.
-			keep := max(len(found)-2, 1)
-			next = from + found[keep][0]
-			found = found[:keep]
-		}
-		for _, m := range found {
-			all = append(all, []int{from + m[0], from + m[1]})
-		}
-		if err != nil {
-			return all, err
-		}
-		from = next
-	}
-	return all, nil
-}
-
-// newStringFinder finds a fixed string.
-func newStringFinder(sep string) func(string) ([][]int, error) {
-	return func(s string) (all [][]int, _ error) {
-		for at := 0; ; {
-			i := strings.Index(s[at:], sep)
-			if i < 0 {
-				return all, nil
-			}
-			all = append(all, []int{at + i, at + i + len(sep)})
-			at += i + len(sep)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -21,24 +22,50 @@ const (
 	casedEnd     = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 	o200kRegex   = casedStart + `*` + casedEnd + `+` + contractionRegex + `?|` + casedStart + `+` + casedEnd + `*` + contractionRegex + `?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + wordEndRegex
 	mistralRegex = casedStart + `*` + casedEnd + `+|` + casedStart + `+` + casedEnd + `*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*` + wordEndRegex
+
+	// DeepSeek V3 cuts three times.
+	numberRegex   = `\p{N}{1,3}`
+	cjkRegex      = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+	deepseekRegex = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" +
+		`|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*` + wordEndRegex
+
+	// Kimi's is GPT-4o's with Chinese runs apart, in a tiktoken.model.
+	kimiStart = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]`
+	kimiEnd   = `[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]`
+	kimiRegex = `[\p{Han}]+|` + kimiStart + `*` + kimiEnd + `+` + contractionRegex + `?|` + kimiStart + `+` + kimiEnd + `*` + contractionRegex + `?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*` + wordEndRegex
 )
 
-// scanFunc returns the end of the word that begins at s[i], i < len(s). It is
-// always past i.
+// scanFunc returns the end of the piece that begins at s[i], i < len(s): a match of
+// the expression, or what lies before the next one. It is always past i.
 type scanFunc func(s string, i int) int
 
-// scanners has the scanner of each known split expression.
+// scanners has the scanner of each known split expression, where a line break may
+// stand for itself too.
 var scanners = map[string]scanFunc{
 	gpt2Regex:    scanGPT2,
 	qwen2Regex:   wordRules{letters: clsLetter, digits: 1}.next,
 	llama3Regex:  wordRules{letters: clsLetter, digits: 3}.next,
 	qwen35Regex:  wordRules{letters: clsLetter | clsMark, digits: 1}.next,
-	o200kRegex:   casedRules{digits: 3, contractions: true}.next,
-	mistralRegex: casedRules{digits: 1}.next,
+	o200kRegex:   casedRules{digits: 3, contractions: true, slash: true}.next,
+	mistralRegex: casedRules{digits: 1, slash: true}.next,
+	kimiRegex:    casedRules{digits: 3, contractions: true, hanApart: true}.next,
+
+	numberRegex:   scanNumbers,
+	cjkRegex:      scanCJK,
+	deepseekRegex: scanDeepSeek,
+}
+
+// leavesGaps has the known expressions that do not match all of a text.
+var leavesGaps = map[string]bool{numberRegex: true, cjkRegex: true, deepseekRegex: true}
+
+// scanner returns the scanner for an expression.
+func scanner(regex string) (scanFunc, bool) {
+	f, ok := scanners[strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(regex)]
+	return f, ok
 }
 
 // class is the set of regular expression classes a rune is in, as bits.
-type class uint8
+type class uint16
 
 const (
 	clsUpper  class = 1 << iota // Lu, Lt
@@ -48,12 +75,14 @@ const (
 	clsNumber                   // N
 	clsSpace                    // \s
 	clsBreak                    // \r, \n; clsSpace too
+	clsSign                     // P, S
+	clsHan                      // script Han; some are clsOther or clsNumber or clsMark too
 
 	clsLetter = clsUpper | clsLower | clsOther
 )
 
 // classPages is the class of every rune in two levels: 256-rune pages, equal pages
-// shared (about 60 KB; asking package unicode per rune costs several times more
+// shared (about 120 KB; asking package unicode per rune costs several times more
 // than the scan itself).
 type classPages struct {
 	page  [(unicode.MaxRune + 1) / 256]uint16
@@ -69,7 +98,8 @@ var loadClasses = sync.OnceValue(func() *classPages {
 	}{
 		{unicode.Lu, clsUpper}, {unicode.Lt, clsUpper}, {unicode.Ll, clsLower},
 		{unicode.Lm, clsOther}, {unicode.Lo, clsOther}, {unicode.M, clsMark},
-		{unicode.N, clsNumber}, {unicode.White_Space, clsSpace},
+		{unicode.N, clsNumber}, {unicode.White_Space, clsSpace}, {unicode.P, clsSign}, {unicode.S, clsSign},
+		{unicode.Han, clsHan},
 	} {
 		for _, r := range set.table.R16 {
 			for c := int(r.Lo); c <= int(r.Hi); c += int(r.Stride) {
@@ -256,91 +286,4 @@ func (w wordRules) next(s string, i int) int {
 		return t.run(s, t.runNot(s, j+n, stop), clsBreak)
 	}
 	return t.spaces(s, i, true)
-}
-
-// casedRules is the shape of GPT-4o's expression and of Mistral's newer ones: a
-// word is upper-case runes, then lower-case ones, caseless runes counting as both.
-type casedRules struct {
-	digits       int  // most digits in one piece
-	contractions bool // a word takes a contraction that follows it
-}
-
-func (w casedRules) next(s string, i int) int {
-	t := loadClasses()
-	c, n := t.of(s, i)
-	if end := w.word(t, s, i, c, n); end > 0 {
-		if w.contractions {
-			end += contraction(s[end:], true)
-		}
-		return end
-	}
-	if c&clsNumber != 0 {
-		return t.runMost(s, i, clsNumber, w.digits)
-	}
-	j := i
-	if s[i] == ' ' && i+1 < len(s) {
-		j++
-		c, n = t.of(s, j)
-	}
-	if stop := clsSpace | clsNumber | clsLetter; c&stop == 0 {
-		end := t.runNot(s, j+n, stop)
-		for end < len(s) && (s[end] == '\r' || s[end] == '\n' || s[end] == '/') {
-			end++
-		}
-		return end
-	}
-	return t.spaces(s, i, true)
-}
-
-// word returns the end of a cased word at s[i], whose first rune has class c and
-// length n, or 0. It does by hand what the engine does by backtracking over
-// `P?U*L+|P?U+L*`, where P is any rune but a line break, letter or number, and
-// both U and L hold the caseless letters and the marks.
-func (w casedRules) word(t *classPages, s string, i int, c class, n int) int {
-	const both = clsOther | clsMark
-	if c&(clsBreak|clsLetter|clsNumber) == 0 {
-		// With the optional first rune taken.
-		if end := casedRun(t, s, i+n, true); end > 0 {
-			return end
-		}
-		if c&clsMark != 0 {
-			// A mark not followed by L: it is itself U*L+ with no first rune taken.
-			return casedRun(t, s, i, true)
-		}
-		return casedRun(t, s, i+n, false)
-	}
-	if c&(clsUpper|clsLower|both) == 0 {
-		return 0
-	}
-	if end := casedRun(t, s, i, true); end > 0 {
-		return end
-	}
-	return casedRun(t, s, i, false)
-}
-
-// casedRun matches at s[i] U*L+ when needLower is set, else U+L*; 0: no match.
-func casedRun(t *classPages, s string, i int, needLower bool) int {
-	const upper, lower = clsUpper | clsOther | clsMark, clsLower | clsOther | clsMark
-	end, caseless := i, 0 // caseless: end of the last rune of the run that is in L too
-	for end < len(s) {
-		c, n := t.of(s, end)
-		if c&upper == 0 {
-			break
-		}
-		end += n
-		if c&lower != 0 {
-			caseless = end
-		}
-	}
-	low := t.run(s, end, lower)
-	switch {
-	case !needLower && end > i:
-		return low
-	case needLower && low > end:
-		return low
-	case needLower:
-		// U* gives runes back until the last one given back is in L.
-		return caseless
-	}
-	return 0
 }

@@ -12,6 +12,7 @@ import (
 var scannerNames = []struct{ name, regex string }{
 	{"gpt2", gpt2Regex}, {"qwen2", qwen2Regex}, {"llama3", llama3Regex},
 	{"qwen3.5", qwen35Regex}, {"o200k", o200kRegex}, {"mistral", mistralRegex},
+	{"kimi", kimiRegex}, {"numbers", numberRegex}, {"cjk", cjkRegex}, {"deepseek", deepseekRegex},
 }
 
 // pieces runs a stage over s.
@@ -45,7 +46,7 @@ func TestScannersAgree(t *testing.T) {
 	alphabet := []string{
 		"a", "b", "z", "A", "B", "Z", "s", "t", "re", "VE", "Ll", "D", "m", "'", "'", "'s", "'LL", "ſ", "K",
 		"1", "2", "½", "٣", "Ⅷ", " ", " ", "  ", "\t", "\n", "\n", "\r", "\r\n", "\u00a0", "\u2003", "\u0085", "\v", "\u2028", "\u200b", "\u180e",
-		"!", ".", "/", "/", "-", "_", "€", "🔥", "\u0301", "\u0903", "\u20dd", "ǅ", "ʰ", "ª", "中", "あ", "é", "É", "ß", "ب", "\x00", "𐐀", "𐐨", "\U0001D400", "\U000E0100",
+		"!", ".", "/", "/", "-", "_", "€", "🔥", "\u0301", "\u0903", "\u20dd", "ǅ", "ʰ", "ª", "中", "あ", "é", "É", "ß", "ب", "\x00", "𐐀", "𐐨", "\U0001D400", "\U000E0100", "ー", "龦", "々", "〇", "㐀", "\u303a", "$",
 	}
 	rounds := 3000
 	if testing.Short() {

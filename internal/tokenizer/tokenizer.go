@@ -1,10 +1,11 @@
-// Package tokenizer turns text into token ids and back, as tokenizer.json
-// describes it: added-token split, normaliser, pre-tokenizer, byte-pair merges,
+// Package tokenizer turns text into token ids and back, as a model folder's
+// tokenizer.json describes it: added-token split, normaliser, pre-tokenizer, model,
 // post-processor, decoder.
 //
-// Supported are BPE models: byte-level ones (Qwen, Llama 3, GPT-2, GPT-4o and
-// others by any split expression) and SentencePiece-style ones with byte tokens
-// (Llama 2, Mistral, Gemma).
+// The models are BPE (byte-level, as in Qwen, Llama 3 and GPT; SentencePiece-style
+// with byte tokens, as in Llama 2, Mistral and Gemma; with affixes), Unigram,
+// WordPiece and WordLevel. A folder may have tokenizer.model (SentencePiece) or
+// tiktoken.model instead.
 //
 // It is called by the text side of a model (generate), by the output grammar and
 // by debug commands. It never renders templates, never reads weights and never
@@ -12,8 +13,9 @@
 // error that names it, because a tokenizer that is almost right gives wrong ids
 // without a sign.
 //
-// The reference is the PyPI package tokenizers (its Rust core); the ids, the
-// decoded text and the order of the steps are its own, checked by goldens.
+// The reference is the PyPI package tokenizers (its Rust core), and sentencepiece and
+// tiktoken for their files; the ids, the decoded text and the order of the steps are
+// theirs, checked by goldens. docs/tokenizers.md has the comparison in figures.
 //
 // A Tokenizer is immutable after loading and safe for concurrent use. A Decoder
 // belongs to one stream.
@@ -28,13 +30,13 @@ import (
 	"unicode/utf8"
 )
 
-// Tokenizer is one loaded tokenizer.json.
+// Tokenizer is one loaded tokenizer.
 type Tokenizer struct {
 	vocab     vocabulary
 	added     addedTokens
 	normalize normalizer
 	stages    []stage
-	model     bpe
+	model     model
 	post      template
 	deco      decoding
 	bos, eos  int32 // -1 when the configuration names none
@@ -56,32 +58,56 @@ type EncodeOptions struct {
 	ParseSpecial bool
 }
 
-// Load reads tokenizer.json and, when present, tokenizer_config.json from the
-// root of fsys. The error names the file and the component that is wrong or not
-// supported.
+// Load reads the tokenizer of a model folder: tokenizer.json, or else
+// tokenizer.model (SentencePiece) or tiktoken.model; with it, when present,
+// tokenizer_config.json, special_tokens_map.json and added_tokens.json. The error
+// names the file and the component that is wrong or not supported.
 func Load(fsys fs.FS) (*Tokenizer, error) {
-	data, err := fs.ReadFile(fsys, "tokenizer.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missingFile(fsys, err)
+	var c config
+	files := map[string][]byte{}
+	for _, name := range []string{configFile, specialMapFile, addedFile} {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read tokenizer: %w", err)
+		}
+		files[name] = data
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read tokenizer: %w", err)
+	if err := c.read(configFile, files[configFile]); err != nil {
+		return nil, err
 	}
-	config, err := fs.ReadFile(fsys, "tokenizer_config.json")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read tokenizer: %w", err)
+	for _, kind := range []struct {
+		name  string
+		parse func([]byte, *config) (*Tokenizer, error)
+	}{{mainFile, parse}, {modelFile, parseSentencePiece}, {tiktokenFile, parseTiktoken}} {
+		data, err := fs.ReadFile(fsys, kind.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read tokenizer: %w", err)
+		}
+		// The other files add nothing to a tokenizer.json, which lists its tokens.
+		added := files[addedFile]
+		if kind.name == mainFile {
+			added = nil
+		}
+		if err := c.readLegacy(files[specialMapFile], added); err != nil {
+			return nil, err
+		}
+		return kind.parse(data, &c)
 	}
-	return Parse(data, config)
+	return nil, missingFile(fsys)
 }
 
-// missingFile explains the absence of tokenizer.json by what is there instead.
-func missingFile(fsys fs.FS, err error) error {
-	for _, name := range []string{"tokenizer.model", "tiktoken.model", "vocab.json", "vocab.txt"} {
+// missingFile explains the absence of a tokenizer by what is there instead.
+func missingFile(fsys fs.FS) error {
+	err := &fs.PathError{Op: "open", Path: mainFile, Err: fs.ErrNotExist}
+	for _, name := range []string{"vocab.json", "vocab.txt", "tekken.json"} {
 		if _, statErr := fs.Stat(fsys, name); statErr == nil {
 			return fmt.Errorf("load tokenizer: there is %s but no tokenizer.json; save the model's fast tokenizer to get one: %w", name, err)
 		}
 	}
-	return fmt.Errorf("load tokenizer: the model folder has no tokenizer.json: %w", err)
+	return fmt.Errorf("load tokenizer: the model folder has none of %s, %s and %s: %w", mainFile, modelFile, tiktokenFile, err)
 }
 
 // Encode returns the ids of text. Invalid UTF-8 is replaced by U+FFFD first, one
@@ -98,7 +124,7 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 // is Encode for callers that reuse buffers.
 //
 // The error is always nil for models whose split expression has its own scanner
-// (Qwen, Llama 3, GPT-2, GPT-4o). For others it reports that the regular
+// (Qwen, Llama 3, GPT-2, GPT-4o, Mistral, DeepSeek, Kimi). For others it reports that the regular
 // expression exceeded its time or size limit. The ids are complete even then and
 // decode to text, but the stretch after that point was not cut into words, so
 // they may differ from the reference's.
@@ -126,7 +152,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	if id, ok := t.added.ids[token]; ok {
 		return id, true
 	}
-	id, ok := t.vocab.ids[token]
+	id, ok := t.vocab.index.find(token)
 	return id, ok
 }
 

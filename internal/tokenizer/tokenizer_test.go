@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,21 +126,22 @@ func TestSplitFailure(t *testing.T) {
 // length where one gives way to the other.
 func TestShortAndLongMerge(t *testing.T) {
 	tok := mustParse(t, filepath.Join("testdata", "qwen2.json"))
+	m := tok.model.(*bpe)
 	text := strings.Repeat("thethethefiresmallroomaaaaabbnightlongwärmtкомнату火", 4)
 	for n := 2; n <= 2*shortWord; n++ {
 		for from := 0; from+n < len(text) && from < 90; from++ {
 			var sc wordScratch
 			for i := range n {
-				sc.syms = append(sc.syms, symbol{id: tok.model.unit[text[from+i]]})
+				sc.syms = append(sc.syms, symbol{id: m.unit[text[from+i]]})
 			}
-			long := tok.model.mergeLong(nil, &wordScratch{syms: slices.Clone(sc.syms)})
+			long := m.mergeLong(nil, &wordScratch{syms: slices.Clone(sc.syms)})
 			if n > shortWord {
-				if got := tok.model.mergeWord(nil, text[from:from+n], &sc); !slices.Equal(got, long) {
+				if got := m.mergeWord(nil, text[from:from+n], &sc); !slices.Equal(got, long) {
 					t.Fatalf("%q: %v and %v", text[from:from+n], got, long)
 				}
 				continue
 			}
-			if short := tok.model.mergeShort(nil, sc.syms); !slices.Equal(short, long) {
+			if short := m.mergeShort(nil, sc.syms); !slices.Equal(short, long) {
 				t.Fatalf("%q: short %v, long %v", text[from:from+n], short, long)
 			}
 		}
@@ -185,8 +187,18 @@ func small(section, value string) []byte {
 func TestParseErrors(t *testing.T) {
 	bpe := func(fields string) string { return `{"type":"BPE",` + fields + `}` }
 	tests := []struct{ section, value, want string }{
-		{"model", `{"type":"Unigram","vocab":[["a",0.1]]}`, "model: Unigram is not supported"},
-		{"model", `{"type":"WordPiece","vocab":{"a":0}}`, "model: WordPiece is not supported"},
+		{"model", `{"type":"Unigram","vocab":[["a",0.1]]}`, "Unigram without unk_id is not supported"},
+		{"model", `{"type":"Unigram","unk_id":1,"vocab":[["a",0.1]]}`, "unk_id 1"},
+		{"model", `{"type":"Unigram","unk_id":0,"vocab":[["a",0.1,2]]}`, "not a token and its score"},
+		{"model", `{"type":"Unigram","unk_id":0,"vocab":[["a","b"]]}`, "score"},
+		{"model", `{"type":"Unigram","unk_id":0,"vocab":{"a":0}}`, "not of the form that Unigram has"},
+		{"model", `{"type":"WordPiece","vocab":{"a":0}}`, "[UNK]"},
+		{"model", `{"type":"WordLevel","unk_token":"a","vocab":[["a",0]]}`, "not of the form that WordLevel has"},
+		{"model", `{"type":"BPE","merges":["a b"]}`, "needs vocab and merges"},
+		{"model", `{"type":"BPE","merges":["a b"],"vocab":{}}`, "not in the vocabulary"},
+		{"model", `{"type":"BPE","vocab":{"a":0},"merges":[["","a"]]}`, "empty part"},
+		{"model", `{"type":"WordLevel"}`, "unk_token"},
+		{"model", `{"type":"Markov","vocab":{"a":0}}`, `model: "Markov" is not supported`},
 		{"model", bpe(`"vocab":{"a":0}`), "needs vocab and merges"},
 		{"model", bpe(`"vocab":{"a":-1},"merges":[]`), "a token id must be"},
 		{"model", bpe(`"vocab":{"a":1.5},"merges":[]`), "is due"},
@@ -199,22 +211,23 @@ func TestParseErrors(t *testing.T) {
 		{"model", bpe(`"vocab":{"a\ud800":0},"merges":[]`), "surrogate"},
 		{"model", bpe(`"vocab":{"a":0},"merges":[],"dropout":0.1`), "dropout"},
 		{"model", bpe(`"vocab":{"a":0},"merges":[],"unk_token":"u"`), "unk_token"},
-		{"model", bpe(`"vocab":{"a":0},"merges":[],"end_of_word_suffix":"</w>"`), "end_of_word_suffix"},
-		{"normalizer", `{"type":"BertNormalizer"}`, "normalizer: BertNormalizer is not supported"},
-		{"normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Nmt"}]}`, "normalizer: Nmt"},
-		{"pre_tokenizer", `{"type":"Whitespace"}`, "pre_tokenizer: Whitespace is not supported"},
+		{"normalizer", `{"type":"Romaji"}`, "normalizer: Romaji is not supported"},
+		{"normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Soundex"}]}`, "normalizer: Soundex"},
+		{"normalizer", `{"type":"Precompiled","precompiled_charsmap":"AAAAAAA="}`, "Precompiled"},
+		{"normalizer", `{"type":"Replace","pattern":{"Regex":"a"},"content":"123456789"}`, "Replace by"},
+		{"normalizer", `{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"Prepend","prepend":"ab"},`, 4) + `{"type":"Prepend","prepend":"ab"}]}`, "lengthen"},
+		{"pre_tokenizer", `{"type":"UnicodeScripts"}`, "pre_tokenizer: UnicodeScripts is not supported"},
+		{"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"[[:alpha:]]"},"behavior":"Isolated"}`, "POSIX"},
+		{"pre_tokenizer", `{"type":"CharDelimiterSplit","delimiter":"ab"}`, "not one character"},
+		{"pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}]}`, "Metaspace"},
 		{"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"}`, "(a"},
 		{"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"a"},"behavior":"Sideways"}`, "Sideways"},
 		{"pre_tokenizer", `{"type":"Split","pattern":{},"behavior":"Isolated"}`, "without a pattern"},
-		{"pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`, "Digits after ByteLevel"},
-		{"decoder", `{"type":"WordPiece"}`, "decoder: WordPiece"},
+		{"decoder", `{"type":"CTC"}`, "decoder: CTC is not supported"},
+		{"decoder", `{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"WordPiece"}]}`, "WordPiece after ByteFallback"},
 		{"normalizer", `{"type":"Replace","pattern":{"String":""},"content":"x"}`, "normalizer: Replace"},
-		{"normalizer", `{"type":"Replace","pattern":{"Regex":"a"},"content":"x"}`, "Replace with a Regex"},
 		{"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"last"}`, `prepend_scheme "last"`},
 		{"pre_tokenizer", `{"type":"Metaspace","replacement":"","prepend_scheme":"first"}`, "one character"},
-		{"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`, "does not undo"},
-		{"decoder", `{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"Fuse"}]}`, "decoder: Replace, Fuse"},
-		{"decoder", `null`, "decoder"},
 		{"post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{}}`, `no ids for "x"`},
 		{"post_processor", `{"type":"BertProcessing","sep":["b",1],"cls":["z",77]}`, "no token has id 77"},
 		{"post_processor", `{"type":"Odd"}`, "post_processor: Odd"},
@@ -242,8 +255,8 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestMissingFile(t *testing.T) {
-	_, err := Load(fstest.MapFS{"tokenizer.model": {}})
-	if err == nil || !strings.Contains(err.Error(), "tokenizer.model") {
+	_, err := Load(fstest.MapFS{"vocab.txt": {}})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "vocab.txt") {
 		t.Errorf("error %v does not name the file that is there", err)
 	}
 }
@@ -269,7 +282,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(small("normalizer", `{"type":"NFC"}`), []byte(`{"eos_token":"b"}`), "ab")
 	f.Add(small("post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[1]}}}`), []byte(nil), " ab\n")
 	f.Add(small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":" "},"behavior":"MergedWithNext"},{"type":"ByteLevel"}]}`), []byte(nil), "a b")
-	f.Add(testFile(f, "metaspace_first.json"), []byte(nil), " a 火b")
+	for _, name := range []string{"metaspace_first", "bert", "unigram_map", "unigram_bytes", "suffix", "level", "falcon", "bytes_normalized"} {
+		f.Add(testFile(f, name+".json"), []byte(nil), " a 火b-c\u00bd 12é")
+	}
 	f.Add(small("added_tokens", `[{"id":3,"content":"\u00e9 ","lstrip":true,"rstrip":true,"single_word":true,"normalized":true,"special":true}]`), []byte(`{"added_tokens_decoder":{"7":{"content":"z"}}}`), "a é  b")
 	f.Fuzz(func(t *testing.T, main, config []byte, text string) {
 		if len(main) > 1<<16 || len(text) > 1<<10 {
@@ -304,11 +319,12 @@ func TestByteTokens(t *testing.T) {
 		return out
 	}
 	for want, names := range map[string][]string{
-		"火":             {"<0xE7>", "<0x81>", "<0xAB>"},
-		"a\uFFFDa":      {"a", "<0xE7>", "<0x81>", "a"},
-		"a\uFFFD":       {"▁", "a", "<0xE7>"},
-		" a":            {"▁", "▁", "a"},
-		"\uFFFD\uFFFDa": {"<0xFF>", "<0xE7>", "a"},
+		"火":                         {"<0xE7>", "<0x81>", "<0xAB>"},
+		"a\uFFFD\uFFFDa":            {"a", "<0xE7>", "<0x81>", "a"},
+		"a\uFFFD":                   {"▁", "a", "<0xE7>"},
+		"\uFFFD\uFFFD\uFFFD\uFFFDb": {"<0xE7>", "<0x81>", "<0xAB>", "<0xFF>", "b"},
+		" a":                        {"▁", "▁", "a"},
+		"\uFFFD\uFFFDa":             {"<0xFF>", "<0xE7>", "a"},
 	} {
 		checkDecode(t, tok, ids(names...), true, want)
 	}

@@ -1,9 +1,6 @@
 package tokenizer
 
-import (
-	"fmt"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 const (
 	// maxTokens bounds token ids; the largest vocabularies have about 260,000.
@@ -11,14 +8,19 @@ const (
 	// maxGap bounds the unused ids below the largest one, so that memory stays
 	// proportional to the file.
 	maxGap = 1 << 16
-	// maxAddedBytes bounds an added token's text (see matcher).
-	maxAddedBytes = 1 << 12
+	// maxAddedBytes bounds an added token's text (see matcher), maxTrieBytes that of
+	// the tokens that are looked up at every place of a text, and maxJoinedBytes that
+	// of tokens whose parts are looked for.
+	maxAddedBytes  = 1 << 12
+	maxTrieBytes   = 1 << 12
+	maxJoinedBytes = 1 << 10
 )
 
 // vocabulary maps between token text and ids. The slices are indexed by id.
 type vocabulary struct {
-	ids     map[string]int32 // the model's tokens; added tokens have their own map
-	text    []string         // as written in tokenizer.json; "" where no token has the id
+	index   tokenIndex // the model's tokens; added tokens have their own map
+	count   int        // how many of them there are
+	text    []string   // as written in tokenizer.json; "" where no token has the id
 	used    []bool
 	special []bool
 	raw     []byte   // the bytes of all tokens, back to back
@@ -33,56 +35,6 @@ func (v *vocabulary) bytes(id int32) []byte {
 		from = v.rawEnd[id-1]
 	}
 	return v.raw[from:to:to]
-}
-
-// readVocab reads the object of token text to id. A text given twice keeps its
-// last id, as a JSON object does.
-func readVocab(r *jsonReader) (vocabulary, error) {
-	// All texts share one backing string: one allocation instead of one each, and
-	// nothing keeps the file's bytes alive.
-	var arena []byte
-	type entry struct{ end, id int32 }
-	var entries []entry
-	err := r.object(func(key []byte) error {
-		arena = append(arena, key...)
-		id, err := r.id()
-		entries = append(entries, entry{int32(len(arena)), id})
-		return err
-	})
-	if err != nil {
-		return vocabulary{}, err
-	}
-	texts := string(arena)
-	v := vocabulary{ids: make(map[string]int32, len(entries))}
-	top := int32(-1)
-	for _, e := range entries {
-		top = max(top, e.id)
-	}
-	if err := v.grow(int(top)+1, len(entries)); err != nil {
-		return vocabulary{}, err
-	}
-	from := int32(0)
-	for _, e := range entries {
-		text := texts[from:e.end]
-		v.ids[text] = e.id
-		v.text[e.id] = text
-		v.used[e.id] = true
-		from = e.end
-	}
-	return v, nil
-}
-
-// grow makes room for ids below size, of which at least count are in use.
-func (v *vocabulary) grow(size, count int) error {
-	if size > 2*count+maxGap {
-		return fmt.Errorf("the largest token id is %d but there are only %d tokens", size-1, count)
-	}
-	if n := size - len(v.text); n > 0 {
-		v.text = append(v.text, make([]string, n)...)
-		v.used = append(v.used, make([]bool, n)...)
-		v.special = append(v.special, make([]bool, n)...)
-	}
-	return nil
 }
 
 // byteRune gives the printable rune that a byte-level vocabulary writes for each

@@ -1,17 +1,23 @@
-"""Goldens of internal/tokenizer: small byte-level BPE tokenizers and what PyPI tokenizers makes of a set of texts.
+"""Goldens of internal/tokenizer: small tokenizers and what PyPI tokenizers, sentencepiece and tiktoken make of a set of texts.
 
 Run by hand from the repository root:  python tools/golden/tokenizer.py
 
 Writes internal/tokenizer/testdata/<name>.json (the tokenizers), golden.json (texts, and for each tokenizer the ids
-and the decoded text) and golden_demo.json (the same texts through the embedded demo model's tokenizer). The training
-text below was written for this file.
+and the decoded text), golden_demo.json (the same texts through the embedded demo model's tokenizer), <name>.model with
+golden_files.json (SentencePiece and tiktoken) and golden_unicode.json (rune classes of the reference). The training text
+below was written for this file.
 """
+import base64
+import io
 import json
 import os
 import random
 import sys
+import tempfile
 import unicodedata
 
+import sentencepiece
+import tiktoken
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers as pre, processors, trainers
 
@@ -33,6 +39,11 @@ MISTRAL = START + "*" + CASED + "+|" + START + "+" + CASED + r"*|\p{N}| ?[^\s\p{
 # Not one of the known expressions, so that the engine is used.
 UNKNOWN = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))|[\p{Han}]+| ?[\p{L}\p{M}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
+DEEPSEEK = ("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*" + END)
+KIMI_START, KIMI_CASED = (x[:-1] + r"&&[^\p{Han}]]" for x in (START, CASED))
+KIMI = (r"[\p{Han}]+|" + KIMI_START + "*" + KIMI_CASED + "+" + CONTRACTION + "?|" + KIMI_START + "+" + KIMI_CASED + "*" + CONTRACTION
+        + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*" + END)
+
 PROSE = """
 The kettle's on the hearth and it won't boil. We've waited; they'll wait too, I'm sure. Don't touch the handle: it's hot!
 A small fire warms a small room. The room is small, the fire is small, and the night is long. HELLO World, helloWorld, HTTPServer.
@@ -53,7 +64,7 @@ TEXTS = [
     "🔥 fire 🏠🏠 👩‍👩‍👧 🇫🇷 👍🏽", "🤷🏾‍♀️", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𐐀𐐨 𠀀", "zero\u200bwidth\u200djoin\ufeff", "a\u0000b\u0007c\u007f", "\ufffd\uffff\U0010ffff",
     "<|start|>user\nhello<|end|>\n<|start|>assistant\n", "<|start|><|end|><|start|>", "<|start|", "<|start|>x<|sta", "<<|end|>>", "<think>hmm</think>", "a<mask>b a <mask> b  <mask>  ", "<mask><mask> <mask>", "word keyword key word-key key_ keyé key", "CAFE\u0301 and CAFÉ token", "    four        eight",
     "The kettle's on the hearth and it won't boil." * 2, "a" * 90, "ab" * 50, " " * 60, "\n" * 45 + "x", "the " * 12, "=" * 70, "аб" * 24, "🔥" * 12,
-    "a" + "\u0301" * 40 + "b", "e\u0301" + "\u0302\u0323" * 20 + " \u1112\u1161\u11ab \u03c9\u0345\u0301", "o" + "\u0344\u0316\u0328" * 14 + "q\u0307\u0323",
+    "a\u1df6\u0316 e\u1ac5\u0301 a\u08d5\u0316\u0301 a\u1df9\u0316\u0301", "a" + "\u0301" * 40 + "b", "e\u0301" + "\u0302\u0323" * 20 + " \u1112\u1161\u11ab \u03c9\u0345\u0301", "o" + "\u0344\u0316\u0328" * 14 + "q\u0307\u0323",
 ]
 
 POOLS = [(0x20, 0x7F), (0x20, 0x7F), (0xA0, 0x17F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x4FF), (0x600, 0x669), (0x900, 0x96F), (0x1100, 0x1112), (0x1C4, 0x1CC),
@@ -119,6 +130,72 @@ def train_sentencepiece(pre_tokenizer, normalizer, strip=True, missing=()):
     return t
 
 
+def train_words(model, trainer, normalizer, pre_tokenizer, decoder, specials, texts=None):
+    t = Tokenizer(model)
+    t.normalizer, t.pre_tokenizer, t.decoder = normalizer, pre_tokenizer, decoder
+    t.train_from_iterator([texts or PROSE], trainer)
+    t.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in specials])
+    return t
+
+
+def charsmap():
+    """A compiled character map from rules of our own, as SentencePiece makes it."""
+    rules = {"\ufb01": "fi", "\u00bd": "1/2", "\u2003": " ", "\u3000": " ", "\u00a0": " ", "\t": " ", "\n": " ", "\r": " ", "e\u0301": "\u00e9", "\u200b": "",
+             "\uff21": "A", "\u2460": "1", "\u1112\u1161": "\ud558", "\u2126": "\u03a9"}
+    path = os.path.join(tempfile.mkdtemp(), "rules.tsv")
+    with open(path, "w", encoding="utf-8") as f:
+        for k, v in rules.items():
+            f.write(" ".join(f"{ord(c):X}" for c in k) + "\t" + " ".join(f"{ord(c):X}" for c in v) + "\n")
+    return path
+
+
+def sentencepiece_model(**options):
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(PROSE.strip().split("\n")), model_writer=out, minloglevel=2, num_threads=1,
+                                             hard_vocab_limit=False, **options)
+    return out.getvalue()
+
+
+def precompiled(model):
+    """The character map inside a SentencePiece model: field 2 of field 3."""
+    from sentencepiece import sentencepiece_model_pb2 as pb
+    m = pb.ModelProto()
+    m.ParseFromString(model)
+    return m.normalizer_spec.precompiled_charsmap
+
+
+def build_words():
+    """WordPiece, Unigram and WordLevel models and the components that go with them."""
+    unigram = trainers.UnigramTrainer(vocab_size=300, unk_token="<unk>", special_tokens=["<unk>", "<s>", "</s>"], show_progress=False)
+    bytes_too = trainers.UnigramTrainer(vocab_size=300, unk_token="<unk>", show_progress=False, special_tokens=["<unk>"] + [f"<0x{b:02X}>" for b in range(256)])
+    wordpiece = trainers.WordPieceTrainer(vocab_size=400, special_tokens=["[UNK]", "[CLS]", "[SEP]"], show_progress=False, limit_alphabet=90)
+    charmap = normalizers.Precompiled(precompiled(sentencepiece_model(vocab_size=260, model_type="unigram", normalization_rule_tsv=charsmap())))
+    falcon = train(pre.Sequence([pre.Punctuation("contiguous"), byte_level(regex=True), pre.Digits(individual_digits=False), pre.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
+    made = {
+        "bert": train_words(models.WordPiece(unk_token="[UNK]"), wordpiece, normalizers.BertNormalizer(), pre.BertPreTokenizer(), decoders.WordPiece(), ["[CLS]", "[SEP]", "[MASK]"]),
+        "bert_cased": train_words(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=12), wordpiece, normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False), pre.Whitespace(), decoders.WordPiece(cleanup=False), []),
+        "unigram": train_words(models.Unigram(), unigram, normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]), pre.Metaspace(), decoders.Metaspace(), []),
+        "unigram_map": train_words(models.Unigram(), unigram, normalizers.Sequence([charmap, normalizers.Strip(), normalizers.Nmt()]),
+                                   pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()]), decoders.Metaspace(), []),
+        "unigram_bytes": train_words(models.Unigram(byte_fallback=True), bytes_too, None, pre.Metaspace(prepend_scheme="never"),
+                                     decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]), []),
+        "level": train_words(models.WordLevel(unk_token="<unk>"), trainers.WordLevelTrainer(vocab_size=120, special_tokens=["<unk>"], show_progress=False),
+                             normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()]),
+                             pre.Sequence([pre.CharDelimiterSplit("-"), pre.Punctuation("merged_with_previous"), pre.WhitespaceSplit()]), None, []),
+        "suffix": train_words(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>", continuing_subword_prefix="@@"),
+                              trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], end_of_word_suffix="</w>", continuing_subword_prefix="@@", show_progress=False, limit_alphabet=60),
+                              normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase()]), pre.Sequence([pre.Whitespace(), pre.Punctuation("merged_with_next")]), decoders.BPEDecoder(), []),
+        "bytes_normalized": train_words(models.BPE(), trainers.BpeTrainer(vocab_size=420, initial_alphabet=sorted(pre.ByteLevel.alphabet()), show_progress=False),
+                                        normalizers.Sequence([normalizers.Prepend("x"), normalizers.ByteLevel()]), pre.Split(Regex("\u0120?[a-z]++|[^a-z&&[^\u0120]]{1,4}+"), "isolated"), decoders.ByteLevel(), []),
+        "falcon": falcon,
+        "deepseek": train(pre.Sequence([pre.Split(Regex(r"\p{N}{1,3}"), "isolated"), pre.Split(Regex("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"), "isolated"), pre.Split(Regex(DEEPSEEK), "isolated"), byte_level()])),
+        "kimi": train(pre.Sequence([pre.Split(Regex(KIMI), "removed", invert=True), byte_level()])),
+        "fixed": train(pre.Sequence([pre.FixedLength(7), byte_level()])),
+    }
+    made["bert"].post_processor = processors.BertProcessing(("[SEP]", made["bert"].token_to_id("[SEP]")), ("[CLS]", made["bert"].token_to_id("[CLS]")))
+    return made
+
+
 def build():
     made = {
         "gpt2": train(byte_level(prefix=True, regex=True)),
@@ -168,14 +245,92 @@ def cases(t, texts):
         skipped = t.decode(ids, skip_special_tokens=True)
         if skipped != whole:
             out["skipped"][i] = skipped
-    # Ids in random order give broken UTF-8. (In byte tokens of SentencePiece-style models it is replaced differently,
-    # see Decode.)
+    # Ids in random order give broken UTF-8.
     r = random.Random(5)
     size = t.get_vocab_size()
     out["random"] = []
-    for _ in range(0 if t.token_to_id("<0x00>") else 60):
+    for _ in range(40):
         ids = [r.randrange(size) for _ in range(r.randint(1, 12))]
         out["random"].append([ids, t.decode(ids, skip_special_tokens=False)])
+    return out
+
+
+def sentencepiece_files():
+    """SentencePiece models of both kinds, and what the library makes of the texts."""
+    made = {
+        "sp_bpe": dict(vocab_size=560, model_type="bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.98,
+                       user_defined_symbols=["<sep>", "key", "    "], control_symbols=["<|start|>"]),
+        "sp_bpe_plain": dict(vocab_size=300, model_type="bpe", normalization_rule_tsv=charsmap(), character_coverage=0.98),
+        "sp_unigram": dict(vocab_size=260, model_type="unigram", normalization_rule_tsv=charsmap(), character_coverage=0.98, user_defined_symbols=["<sep>", "key"]),
+        "sp_unigram_bytes": dict(vocab_size=560, model_type="unigram", byte_fallback=True, normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False),
+        "sp_suffix": dict(vocab_size=260, model_type="unigram", normalization_rule_name="identity", treat_whitespace_as_suffix=True, character_coverage=0.98, unk_surface="?"),
+    }
+    for name, options in made.items():
+        data = sentencepiece_model(**options)
+        sp = sentencepiece.SentencePieceProcessor(model_proto=data)
+        yield name, data, lambda s, sp=sp: sp.encode(s), lambda ids, sp=sp: sp.decode(ids), sp.get_piece_size()
+
+
+def tiktoken_file(pattern):
+    """A tiktoken vocabulary made of the merges of a trained BPE."""
+    t = train(split(LLAMA3), size=440, specials=())
+    runes = {c: b for b, c in tiktoken_bytes()}
+    ranks = {bytes(runes[c] for c in token): rank for token, rank in t.get_vocab().items()}
+    # tiktoken wants a token's parts to have lower ranks than it; the trainer's ids are in order of the merges.
+    data = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=lambda x: x[1]))
+    e = tiktoken.Encoding("golden", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return data, e
+
+
+def tiktoken_bytes():
+    """The pairs of byte and printable character of byte-level vocabularies."""
+    plain = list(range(0x21, 0x7F)) + list(range(0xA1, 0xAD)) + list(range(0xAE, 0x100))
+    rest = [b for b in range(256) if b not in plain]
+    return [(b, chr(b)) for b in plain] + [(b, chr(256 + i)) for i, b in enumerate(rest)]
+
+
+def files(texts):
+    """Goldens of tokenizer.model and tiktoken.model."""
+    out = {}
+
+    def add(name, data, encode, decode, size):
+        with open(os.path.join(OUT, name + ".model"), "wb") as f:
+            f.write(data)
+        r = random.Random(7)
+        rows = [[r.randrange(size) for _ in range(r.randint(1, 12))] for _ in range(40)]
+        ids = [encode(s) for s in texts]
+        out[name] = {"ids": ids, "text": [decode(i) for i in ids], "random": [[row, decode(row)] for row in rows]}
+
+    for item in sentencepiece_files():
+        add(*item)
+    for name, pattern in (("tiktoken_llama3", LLAMA3), ("tiktoken_kimi", KIMI)):
+        data, e = tiktoken_file(pattern)
+        add(name, data, lambda s, e=e: e.encode_ordinary(s), lambda ids, e=e: e.decode(ids), e.n_vocab)
+    return out
+
+
+def unicode_classes():
+    """Runes, as ranges, that components of the reference treat in their own way."""
+    clean = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    accents = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
+    marks, punct = normalizers.StripAccents(), pre.BertPreTokenizer()
+    tests = {
+        "control": lambda c: clean.normalize_str("a" + c + "b") == "ab",
+        "nonspacing": lambda c: accents.normalize_str(c) == "",
+        "mark": lambda c: marks.normalize_str(c) == "",
+        "punct": lambda c: len(punct.pre_tokenize_str("a" + c + "b")) == 3,
+    }
+    out = {}
+    for name, test in tests.items():
+        ranges = []
+        for c in range(0x20, 0x110000):
+            if 0xD800 <= c < 0xE000 or not test(chr(c)):
+                continue
+            if ranges and ranges[-1][1] == c - 1:
+                ranges[-1][1] = c
+            else:
+                ranges.append([c, c])
+        out[name] = ranges
     return out
 
 
@@ -189,8 +344,9 @@ def main():
     os.makedirs(OUT, exist_ok=True)
     texts = TEXTS + random_texts(32)
     made_by = f"tokenizers {tokenizers.__version__}, python {sys.version.split()[0]}"
+    files_by = f"sentencepiece {sentencepiece.__version__}, tiktoken {tiktoken.__version__}, python {sys.version.split()[0]}"
     golden = {"made_by": made_by, "texts": texts, "tokenizers": {}}
-    for name, t in build().items():
+    for name, t in (build() | build_words()).items():
         with open(os.path.join(OUT, name + ".json"), "w", encoding="utf-8") as f:
             f.write(t.to_str() + "\n")
         golden["tokenizers"][name] = cases(t, texts)
@@ -199,7 +355,9 @@ def main():
     extra = ["<|im_start|>system\nYou are a demo.<|im_end|>\n<|im_start|>user\nWhat's the weather in Oslo?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
              '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call><|im_end|>']
     write("golden_demo.json", {"made_by": made_by, "texts": texts + extra, "tokenizers": {"demo": cases(demo, texts + extra)}})
-    print(made_by)
+    write("golden_files.json", {"made_by": files_by, "texts": texts, "files": files(texts)})
+    write("golden_unicode.json", {"made_by": made_by, "classes": unicode_classes()})
+    print(made_by + "; " + files_by)
 
 
 if __name__ == "__main__":

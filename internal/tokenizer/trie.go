@@ -1,0 +1,120 @@
+package tokenizer
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// trie holds token texts for looking up all tokens that begin at a place. The edges
+// of all nodes share one hash table, which builds several times faster than a
+// double array and is bounded by the bytes of the vocabulary.
+type trie struct {
+	edges []trieStep // power of two, at most half full
+	shift uint
+	ids   []int32 // by node: the token that ends there, -1 for none; node 0 is the root
+}
+
+type trieStep struct {
+	from uint32 // node<<8 | byte
+	to   int32  // node; 0: slot is free
+}
+
+const maxTrieNodes = 1 << 24
+
+// newTrie makes the trie of a vocabulary's tokens that keep, if not nil, accepts.
+// Sorted, each token shares the nodes of a prefix with the one before it and needs
+// new ones for the rest, so that nothing is looked up.
+func newTrie(v *vocabulary, keep func(id int32) bool) (*trie, error) {
+	list := make([]trieToken, 0, v.count)
+	for id, text := range v.text {
+		if v.used[id] && text != "" && (keep == nil || keep(int32(id))) {
+			if len(text) > maxTrieBytes {
+				return nil, fmt.Errorf("token %s has %d bytes, more than %d", quoted(text), len(text), maxTrieBytes)
+			}
+			list = append(list, newTrieToken(text, int32(id)))
+		}
+	}
+	slices.SortFunc(list, func(a, b trieToken) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return strings.Compare(v.text[a.id], v.text[b.id])
+	})
+	nodes, before := 1, ""
+	for _, tok := range list {
+		text := v.text[tok.id]
+		nodes += len(text) - commonPrefix(before, text)
+		before = text
+	}
+	if nodes > maxTrieNodes {
+		return nil, fmt.Errorf("the vocabulary has %d different beginnings, more than %d", nodes, maxTrieNodes)
+	}
+	size := bits.Len(uint(2 * nodes))
+	t := &trie{edges: make([]trieStep, 1<<size), shift: uint(32 - size), ids: make([]int32, 1, nodes)}
+	t.ids[0] = -1
+	path := []int32{0} // nodes along the text before
+	before = ""
+	for _, tok := range list {
+		text := v.text[tok.id]
+		n := commonPrefix(before, text)
+		path = path[:n+1]
+		for i := n; i < len(text); i++ {
+			key, node := uint32(path[i])<<8|uint32(text[i]), int32(len(t.ids))
+			t.edges[t.slot(key)] = trieStep{key, node}
+			t.ids = append(t.ids, -1)
+			path = append(path, node)
+		}
+		t.ids[path[len(text)]] = tok.id
+		before = text
+	}
+	return t, nil
+}
+
+// trieToken orders a token: by its first bytes, which decide most comparisons, then
+// by its text.
+type trieToken struct {
+	head uint64
+	id   int32
+}
+
+func newTrieToken(text string, id int32) trieToken {
+	var head [8]byte
+	copy(head[:], text)
+	return trieToken{binary.BigEndian.Uint64(head[:]), id}
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func (t *trie) slot(key uint32) int {
+	mask := len(t.edges) - 1
+	i := int(key * 0x9E3779B1 >> t.shift)
+	for t.edges[i].to != 0 && t.edges[i].from != key {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+// step returns the node that byte b leads to, 0 for none.
+func (t *trie) step(node int32, b byte) int32 {
+	return t.edges[t.slot(uint32(node)<<8|uint32(b))].to
+}
+
+// walk returns the node that text leads to from the root, 0 for none.
+func (t *trie) walk(text string) (node int32) {
+	for i := range len(text) {
+		if node = t.step(node, text[i]); node == 0 {
+			return 0
+		}
+	}
+	return node
+}
