@@ -38,12 +38,10 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weight
 
 // openText reads tokenizer and template; errors are LoadErrors.
 func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
-	if _, err := fs.Stat(src.FS, "tokenizer.json"); err != nil {
-		_, err := c.Tokenizer() // says what is there instead
-		return generate.Config{}, err
-	}
 	text, err := generate.Load(src.FS)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = &model.LoadError{Where: src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
 	case errors.Is(err, generate.ErrNoTemplate):
 		err = &model.LoadError{Where: src.Where, Problem: generate.ErrNoTemplate.Error(), Hint: "it is a base model that was never taught to chat; use its instruct or chat version"}
 	case err != nil:

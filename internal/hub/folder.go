@@ -26,7 +26,7 @@ type Folder struct {
 	MLX       bool   // config.json has MLX quantisation
 	Bits      int    // of that, 0 for float weights
 	Bytes     int64  // of the weight files
-	Tokenizer bool   // tokenizer.json is there
+	Tokenizer bool   // a tokenizer file is there
 	Missing   string // a shard the index names that is not there, "" if whole
 }
 
@@ -40,7 +40,8 @@ func Inspect(dir string) (Folder, error) {
 	rank := 0
 	for _, de := range des {
 		name := de.Name()
-		if name == "tokenizer.json" {
+		switch name {
+		case "tokenizer.json", "tokenizer.model", "tiktoken.model":
 			f.Tokenizer = true
 		}
 		k, r := kindOf(name)

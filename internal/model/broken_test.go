@@ -195,25 +195,6 @@ func like(s, pattern string) bool {
 	return s == ""
 }
 
-func TestNoTokenizer(t *testing.T) {
-	_, good := tinyModel(t)
-	for _, c := range []struct {
-		folder fstest.MapFS
-		want   string
-	}{
-		{without(good, "tokenizer.json"), "load model: m: tokenizer.json: the model has no tokenizer; fetch tokenizer.json from where the model came from"},
-		{with(without(good, "tokenizer.json"), "tokenizer.model", text("x")), "load model: m: tokenizer.json: the model has only tokenizer.model, which is not supported; convert it to tokenizer.json"},
-	} {
-		p, err := model.OpenCheckpoint(c.folder, "m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Tokenizer(); err == nil || err.Error() != c.want {
-			t.Errorf("error %v, want %s", err, c.want)
-		}
-	}
-}
-
 // TestPathIsNoFolder: what people give instead of a folder.
 func TestPathIsNoFolder(t *testing.T) {
 	dir := t.TempDir()

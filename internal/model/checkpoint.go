@@ -17,7 +17,6 @@ const (
 	configFile     = "config.json"
 	generationFile = "generation_config.json"
 	indexFile      = "model.safetensors.index.json"
-	tokenizerFile  = "tokenizer.json"
 	hfQuantFile    = "hf_quant_config.json"
 	weightGlob     = "model*.safetensors"
 )
@@ -67,23 +66,6 @@ func (c *Checkpoint) Close() error {
 	}
 	c.files, c.where = nil, nil
 	return errors.Join(errs...)
-}
-
-// Tokenizer returns tokenizer.json.
-func (c *Checkpoint) Tokenizer() ([]byte, error) {
-	b, err := fs.ReadFile(c.fsys, tokenizerFile)
-	switch {
-	case err == nil:
-		return b, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, c.blame(&LoadError{File: tokenizerFile, Err: err})
-	}
-	e := &LoadError{File: tokenizerFile, Problem: "the model has no tokenizer", Hint: "fetch tokenizer.json from where the model came from"}
-	if _, err := fs.Stat(c.fsys, "tokenizer.model"); err == nil {
-		e.Problem = "the model has only tokenizer.model, which is not supported"
-		e.Hint = "convert it to tokenizer.json"
-	}
-	return nil, c.blame(e)
 }
 
 func (c *Checkpoint) readConfig() error {

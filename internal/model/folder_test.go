@@ -184,9 +184,6 @@ func TestLoadedFacts(t *testing.T) {
 	if !slices.Equal(g.EOS, []int32{4, 5}) || *g.Temperature != 0.2 || *g.TopK != 20 || *g.TopP != 0.9 || g.MinP != nil || g.RepetitionPenalty != nil {
 		t.Errorf("generation %+v", g)
 	}
-	if b, err := c.Tokenizer(); err != nil || string(b) != "{}" {
-		t.Errorf("tokenizer %q, %v", b, err)
-	}
 }
 
 func TestGenerationFiles(t *testing.T) {
