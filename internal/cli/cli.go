@@ -48,7 +48,7 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newBenchCmd(), newDebugCmd(), newVersionCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newBenchCmd(), newShowCmd(), newDebugCmd(), newVersionCmd())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,8 @@ func newDebugCmd() *cobra.Command {
 		Use:   "debug",
 		Short: "Look at one stage of a model: tokenizer, template, logits",
 		Long: `The debug commands read one JSON value a line from stdin and write one a line to stdout. A line that cannot be
-answered gives {"error": "..."} and the next line goes on.`,
+answered gives {"error": "..."} and the next line goes on, so the answers of a file have as many lines as the file has
+values.`,
 		Example: `  echo '"Hello"' | hearth debug tokenize --tokenizer MODEL/tokenizer.json
   echo '{"messages":[{"role":"user","content":"hi"}]}' | hearth debug render --template MODEL/chat_template.jinja
   echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL`,
@@ -36,11 +38,13 @@ answered gives {"error": "..."} and the next line goes on.`,
 	return cmd
 }
 
-// eachLine answers every line of the command's input with one line. Only trouble with the streams ends it early.
+// eachLine answers every line of the command's input with one line. Only trouble with the streams ends it early. Answers
+// go out when the next line would have to be waited for: at once for a person or a program that talks back, and in large
+// writes for a file.
 func eachLine(cmd *cobra.Command, answer func(line []byte) (any, error)) error {
-	in := bufio.NewScanner(cmd.InOrStdin())
-	in.Buffer(nil, config.MaxLineBytes)
-	out := bufio.NewWriter(cmd.OutOrStdout())
+	out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
+	in := bufio.NewScanner(&flushing{cmd.InOrStdin(), out})
+	in.Buffer(make([]byte, 1<<16), config.MaxLineBytes)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	for in.Scan() {
@@ -55,9 +59,9 @@ func eachLine(cmd *cobra.Command, answer func(line []byte) (any, error)) error {
 		if err := enc.Encode(v); err != nil {
 			return fmt.Errorf("write answer: %w", err)
 		}
-		if err := out.Flush(); err != nil {
-			return fmt.Errorf("write answer: %w", err)
-		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write answer: %w", err)
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("read stdin: a line is longer than %d MiB", config.MaxLineBytes>>20)
@@ -65,6 +69,19 @@ func eachLine(cmd *cobra.Command, answer func(line []byte) (any, error)) error {
 		return fmt.Errorf("read stdin: %w", err)
 	}
 	return nil
+}
+
+// flushing writes out what is answered before it reads on.
+type flushing struct {
+	io.Reader
+	out *bufio.Writer
+}
+
+func (f *flushing) Read(b []byte) (int, error) {
+	if err := f.out.Flush(); err != nil {
+		return 0, fmt.Errorf("write answer: %w", err)
+	}
+	return f.Reader.Read(b)
 }
 
 // decodeLine reads one JSON value of the wanted kind.
@@ -149,14 +166,15 @@ func loadTokenizer(file string) (*tokenizer.Tokenizer, error) {
 }
 
 func newRenderCmd() *cobra.Command {
-	var file string
+	var file, clock string
 	cmd := &cobra.Command{
 		Use:   "render --template FILE",
 		Short: "Render a chat template",
 		Long: `Reads a context object a line, the template's variables: messages, tools, add_generation_prompt and whatever else the
 template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		Example: `  echo '{"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":true}' |
-    hearth debug render --template MODEL/chat_template.jinja`,
+    hearth debug render --template MODEL/chat_template.jinja
+  hearth debug render --template MODEL/chat_template.jinja --now 2026-03-05T07:08:09Z < conversations.jsonl > prompts.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := readFile(file)
@@ -166,6 +184,13 @@ template knows. Writes {"text": "..."} or {"error": "..."}.`,
 			t, err := jinja.Parse(filepath.Base(file), string(b))
 			if err != nil {
 				return err
+			}
+			if clock != "" {
+				at, err := time.Parse(time.RFC3339, clock)
+				if err != nil {
+					return hintf(fmt.Errorf("--now %s is not a time", clock), "for example: --now 2026-03-05T07:08:09Z")
+				}
+				t.Now = func() time.Time { return at }
 			}
 			return eachLine(cmd, func(line []byte) (any, error) {
 				v, err := jinja.FromJSON(line)
@@ -185,6 +210,7 @@ template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "template", "", "the template (`FILE`)")
+	cmd.Flags().StringVar(&clock, "now", "", "what the template takes for the current `TIME`")
 	return required(cmd, "template")
 }
 

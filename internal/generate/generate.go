@@ -86,10 +86,7 @@ func New(cfg Config) (*Generator, error) {
 		g.cfg.StopIDs = append(slices.Clone(cfg.StopIDs), id)
 	}
 	src := cfg.Template.Source()
-	g.family = parser.Choose(parser.Evidence{
-		Template: src,
-		HasToken: func(s string) bool { _, ok := cfg.Tokenizer.ID(s); return ok },
-	})
+	g.family, _ = chooseFamily(cfg)
 	g.guard = newGuard(cfg.Tokenizer, g.family.Markers)
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context = cfg.Engine.Context()

@@ -7,15 +7,13 @@ import (
 )
 
 // Load reads the text side of a model from the root of its folder: tokenizer and chat template. What the folder says
-// about ending a turn and sampling comes from the checkpoint, which package model reads.
+// about ending a turn and sampling comes from the checkpoint, which package model reads. With ErrNoTemplate
+// the tokenizer is there all the same.
 func Load(fsys fs.FS) (Config, error) {
 	tok, err := tokenizer.Load(fsys)
 	if err != nil {
 		return Config{}, err
 	}
 	tmpl, err := LoadTemplate(fsys)
-	if err != nil {
-		return Config{}, err
-	}
-	return Config{Tokenizer: tok, Template: tmpl}, nil
+	return Config{Tokenizer: tok, Template: tmpl}, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"hearth/internal/chat"
@@ -98,10 +99,14 @@ func (g *Generator) render(r *chat.Request, vars *jinja.Dict) (text string, cont
 	if field != "" {
 		vars.Set("add_generation_prompt", false)
 	}
-	text, err = tmpl.Render(vars, g.cfg.Limits)
+	limits := g.cfg.Limits
+	if limits.Time == 0 { // some templates look at every message for every message
+		limits.Time = 80*time.Millisecond + time.Duration(len(r.Messages))*time.Millisecond
+	}
+	text, err = tmpl.Render(vars, limits)
 	if err != nil {
 		if moved := foldSystem(vars); moved {
-			text, err = tmpl.Render(vars, g.cfg.Limits)
+			text, err = tmpl.Render(vars, limits)
 		}
 	}
 	if err != nil {

@@ -23,8 +23,10 @@ var tokenNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "p
 // ErrNoTemplate reports a model without a chat template: a base model, or one whose template lives in code.
 var ErrNoTemplate = errors.New("the model has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)")
 
-// LoadTemplate finds the chat template in the root of a model's folder: chat_template.jinja, else chat_template in
-// tokenizer_config.json (a string, or a list of named ones), else chat_template.json.
+// LoadTemplate finds the chat template in a model's folder: chat_template.jinja, else chat_template in
+// tokenizer_config.json (a string, or a list of named ones), else chat_template.json, else a built-in one that the
+// folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
+// tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32.
 func LoadTemplate(fsys fs.FS) (*Template, error) {
 	var config, old, specials map[string]json.RawMessage
 	for name, v := range map[string]*map[string]json.RawMessage{
@@ -34,14 +36,24 @@ func LoadTemplate(fsys fs.FS) (*Template, error) {
 			return nil, fmt.Errorf("load chat template: %w", err)
 		}
 	}
-	name, src, tools := "chat_template.jinja", "", ""
-	data, err := fs.ReadFile(fsys, name)
-	switch {
-	case err == nil:
-		src = string(data)
-	case !errors.Is(err, fs.ErrNotExist):
+	name := "chat_template.jinja"
+	src, err := readText(fsys, name)
+	if err != nil {
 		return nil, fmt.Errorf("load chat template: %w", err)
-	default:
+	}
+	tools, err := readText(fsys, "additional_chat_templates/tool_use.jinja")
+	if err != nil {
+		return nil, fmt.Errorf("load chat template: %w", err)
+	}
+	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
+		b, ok := builtins[kind]
+		if !ok {
+			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %q is not supported", kind)
+		}
+		name, src, tools = "built-in "+kind, b, ""
+	}
+	if src == "" {
+		extra := tools
 		name = "tokenizer_config.json"
 		if src, tools, err = templateField(config["chat_template"]); err == nil && src == "" {
 			name = "chat_template.json"
@@ -49,6 +61,14 @@ func LoadTemplate(fsys fs.FS) (*Template, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("load chat template: %s: %w", name, err)
+		}
+		if extra != "" {
+			tools = extra
+		}
+	}
+	if src == "" {
+		if kind := builtinFor(fsys); kind != "" {
+			name, src = "built-in "+kind, builtins[kind]
 		}
 	}
 	if src == "" {
@@ -168,6 +188,18 @@ func (t *Template) wantsList(limits jinja.Limits) (bool, error) {
 }
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+
+// readText reads a file that may be absent.
+func readText(fsys fs.FS, name string) (string, error) {
+	data, err := fs.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	return string(data), nil
+}
 
 // readJSON reads a file that may be absent into v.
 func readJSON(fsys fs.FS, name string, v any) error {

@@ -33,6 +33,7 @@ type (
 		iter, filter expr // filter may be nil
 		body, orElse []node
 		recursive    bool
+		captured     bool // a macro or call block inside keeps the scope of its iteration
 	}
 	setNode struct {
 		pos
@@ -48,7 +49,9 @@ type (
 	macroNode struct {
 		pos
 		name     string
+		sym      int
 		params   []string
+		syms     []int  // of params
 		defaults []expr // aligned with the end of params
 		body     []node
 		// What the body mentions decides what a call accepts, as in the reference.
@@ -81,6 +84,7 @@ type (
 // target is what set, for and with assign to: a name, an attribute of a namespace, or a tuple of targets.
 type target struct {
 	name, attr string
+	sym        int
 	tuple      []target
 	isTuple    bool
 }
@@ -93,7 +97,8 @@ type (
 	}
 	nameExpr struct {
 		pos
-		name string
+		sym     int
+		missing Value // a global, or undefined
 	}
 	listExpr struct {
 		pos
@@ -106,12 +111,13 @@ type (
 	}
 	attrExpr struct {
 		pos
-		obj  expr
-		name string
+		obj expr
+		member
 	}
 	itemExpr struct {
 		pos
 		obj, key expr
+		*member  // of a key that is a literal string, else nil
 	}
 	sliceExpr struct {
 		pos
@@ -133,18 +139,25 @@ type (
 		pos
 		obj  expr // nil in filter blocks
 		name string
+		fn   filter // nil: there is none of that name
 		args argExprs
 	}
 	testExpr struct {
 		pos
 		obj  expr
 		name string
+		fn   test // nil: there is none of that name
 		args argExprs
 	}
 	binExpr struct {
 		pos
 		op   string
 		a, b expr
+	}
+	sumExpr struct {
+		pos
+		items  []expr // two or more, added from the left
+		closed bool   // stands in parentheses: what is added next does not belong to it
 	}
 	logicExpr struct {
 		pos
@@ -171,3 +184,18 @@ type (
 		cond, then, orElse expr
 	} // orElse may be nil
 )
+
+// member is a name that is looked up in objects, with what can be known of it beforehand.
+type member struct {
+	name     string
+	ofString stringMethod // the method of strings of that name, or nil
+	ofDict   dictMethod   // the method of dicts of that name, or nil
+	own      bool         // every dict has an attribute of that name, if only to refuse it
+	missing  Value        // what it is in a dict that lacks it
+}
+
+func newMember(name string) member {
+	_, own := new(renderer).method(NewDict(), name)
+	return member{name: name, ofString: stringMethods[name], ofDict: dictMethods[name], own: own,
+		missing: missingAttr(NewDict(), name)}
+}

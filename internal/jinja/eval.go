@@ -18,6 +18,9 @@ type args struct {
 	named []namedArg
 }
 
+// noArgs are those of a call without any. Nobody may add to them.
+var noArgs = new(args)
+
 type namedArg struct {
 	name string
 	val  Value
@@ -69,7 +72,10 @@ func (r *renderer) eval(e expr, s *scope) Value {
 	case *constExpr:
 		return e.value
 	case *nameExpr:
-		return r.lookup(e.name, s)
+		if v, ok := r.get(e.sym, s); ok {
+			return v
+		}
+		return e.missing
 	case *listExpr:
 		items := r.evalAll(e.items, s)
 		if e.tuple {
@@ -86,9 +92,14 @@ func (r *renderer) eval(e expr, s *scope) Value {
 	case *attrExpr:
 		o := r.eval(e.obj, s)
 		r.line = e.exprLine()
-		return r.attr(o, e.name)
+		return r.member(o, &e.member)
 	case *itemExpr:
 		o := r.eval(e.obj, s)
+		if d, ok := o.(*Dict); ok && e.member != nil {
+			if i := d.findText(e.name); i >= 0 || !e.own {
+				return d.valueAt(i, e.missing)
+			}
+		}
 		if sl, ok := e.key.(*sliceExpr); ok {
 			return r.slice(o, sl, s)
 		}
@@ -96,22 +107,71 @@ func (r *renderer) eval(e expr, s *scope) Value {
 		r.line = e.exprLine()
 		return r.item(o, k)
 	case *callExpr:
-		fn := r.eval(e.fn, s)
-		a := r.args(e.args, s)
-		r.line = e.exprLine()
-		return r.call(fn, a)
+		return r.evalCall(e, s)
 	case *filterExpr:
-		v := r.eval(e.obj, s)
-		a := r.args(e.args, s)
-		r.line = e.exprLine()
-		return r.filter(e.name, v, a)
+		return r.evalFilter(e, r.eval(e.obj, s), s)
 	case *testExpr:
 		v := r.eval(e.obj, s)
-		a := r.args(e.args, s)
+		a := r.args(&e.args, s)
 		r.line = e.exprLine()
-		return r.test(e.name, v, a)
+		if e.fn == nil {
+			r.failTest(e.name)
+		}
+		return e.fn(r, v, a)
 	}
 	return r.evalOperator(e, s)
+}
+
+// member is obj.name, where the parser has looked name up beforehand.
+func (r *renderer) member(o Value, m *member) Value {
+	if d, ok := o.(*Dict); ok && !m.own {
+		return d.valueAt(d.findText(m.name), m.missing)
+	}
+	return r.attr(o, m.name)
+}
+
+// evalCall calls the common methods without making an object of them first.
+func (r *renderer) evalCall(e *callExpr, s *scope) Value {
+	var fn Value
+	if at, ok := e.fn.(*attrExpr); ok {
+		r.step()
+		o := r.eval(at.obj, s)
+		r.line = e.exprLine()
+		switch x := o.(type) {
+		case string:
+			if at.ofString != nil {
+				a := r.args(&e.args, s)
+				r.line = e.exprLine()
+				r.made(len(x))
+				return at.ofString(r, x, a)
+			}
+		case *Dict:
+			if at.ofDict != nil {
+				a := r.args(&e.args, s)
+				r.line = e.exprLine()
+				r.made(16 * x.Len())
+				return at.ofDict(r, x, a)
+			}
+		}
+		fn = r.member(o, &at.member)
+	} else {
+		fn = r.eval(e.fn, s)
+	}
+	a := r.args(&e.args, s)
+	r.line = e.exprLine()
+	return r.call(fn, a)
+}
+
+func (r *renderer) evalFilter(e *filterExpr, v Value, s *scope) Value {
+	a := r.args(&e.args, s)
+	r.line = e.exprLine()
+	if e.fn == nil {
+		r.failFilter(e.name)
+	}
+	if t, ok := asString(v); ok {
+		r.made(len(t))
+	}
+	return e.fn(r, v, a)
 }
 
 func (r *renderer) evalOperator(e expr, s *scope) Value {
@@ -141,6 +201,14 @@ func (r *renderer) evalOperator(e expr, s *scope) Value {
 		b := r.eval(e.b, s)
 		r.line = e.exprLine()
 		return r.binary(e.op, a, b)
+	case *sumExpr:
+		base := len(r.parts)
+		v := r.sum(e, s)
+		if v == nil {
+			v = r.joinStrings(r.parts[base:], "")
+		}
+		r.parts = r.parts[:base]
+		return v
 	case *concatExpr:
 		var b strings.Builder
 		for _, item := range e.items {
@@ -167,6 +235,30 @@ func (r *renderer) evalOperator(e expr, s *scope) Value {
 	panic(fmt.Sprintf("jinja: unknown expression %T", e))
 }
 
+// sum adds a chain up. As long as all are plain strings they are only collected: v is then nil, and the caller finds them
+// at the end of r.parts, joins or writes them, and takes them off.
+func (r *renderer) sum(e *sumExpr, s *scope) (v Value) {
+	base := len(r.parts)
+	for i, item := range e.items {
+		x := r.eval(item, s)
+		r.line = e.exprLine()
+		text, isText := x.(string)
+		switch {
+		case v != nil:
+			v = r.binary("+", v, x)
+		case isText:
+			r.parts = append(r.parts, text)
+		case i == 0 && x != nil:
+			v = x
+		case i == 0: // None takes part in no addition
+			v = r.binary("+", nil, r.eval(e.items[1], s))
+		default:
+			v = r.binary("+", r.joinStrings(r.parts[base:], ""), x)
+		}
+	}
+	return v
+}
+
 func (r *renderer) evalAll(es []expr, s *scope) []Value {
 	vs := make([]Value, len(es))
 	for i, e := range es {
@@ -175,26 +267,40 @@ func (r *renderer) evalAll(es []expr, s *scope) []Value {
 	return vs
 }
 
-func (r *renderer) lookup(name string, s *scope) Value {
-	if v, ok := s.get(name); ok {
-		return v
-	}
-	if g, ok := globals[name]; ok {
-		return g
-	}
-	return undefined{"'" + name + "' is undefined"}
-}
-
-func (r *renderer) setKey(d *Dict, k, v Value) {
+// hash is the hash of a key.
+func (r *renderer) hash(k Value) any {
 	h, ok := hashKey(k, maxValueDepth)
 	if !ok {
 		r.fail("unhashable type: '%s'", typeName(k))
 	}
-	d.set(k, h, v)
+	r.hashed(h)
+	return h
 }
 
-func (r *renderer) args(e argExprs, s *scope) *args {
-	a := &args{pos: r.evalAll(e.list, s)}
+// hashed accounts for the work of hashing a tuple.
+func (r *renderer) hashed(h any) {
+	if t, ok := h.(tupleHash); ok {
+		r.spend(len(t) / 8)
+	}
+}
+
+func (r *renderer) setKey(d *Dict, k, v Value) {
+	d.set(k, r.hash(k), v)
+}
+
+func (r *renderer) args(e *argExprs, s *scope) *args {
+	if len(e.list)+len(e.names) == 0 && e.star == nil && e.star2 == nil {
+		return noArgs
+	}
+	room := new(struct {
+		args
+		pos [2]Value
+	})
+	a := &room.args
+	a.pos = room.pos[:0]
+	for _, x := range e.list {
+		a.pos = append(a.pos, r.eval(x, s))
+	}
 	for i, name := range e.names {
 		a.set(name, r.eval(e.values[i], s))
 	}
@@ -264,6 +370,8 @@ func (r *renderer) iterate(v Value) []Value {
 		r.made(16 * len(items))
 		return items
 	case *generator:
+		r.descend()
+		defer func() { r.depth-- }()
 		var items []Value
 		for v, ok := x.next(); ok; v, ok = x.next() {
 			r.step()
@@ -288,6 +396,7 @@ func (r *renderer) item(o, k Value) Value {
 	switch x := o.(type) {
 	case *Dict:
 		if h, ok := hashKey(k, maxValueDepth); ok {
+			r.hashed(h)
 			if i := x.find(h); i >= 0 {
 				return x.entries[i].val
 			}
@@ -312,8 +421,13 @@ func (r *renderer) item(o, k Value) Value {
 	}
 	name, ok := asString(k)
 	if !ok {
-		return undefined{objectName(o) + " has no element " + repr(k)}
+		what := typeName(k)
+		if i, isInt := k.(int64); isInt {
+			what = repr(i)
+		}
+		return undefined{objectName(o) + " has no element " + what}
 	}
+	r.made(len(name))
 	if v, ok := r.method(o, name); ok {
 		return v
 	}
@@ -352,15 +466,15 @@ func (r *renderer) attr(o Value, name string) Value {
 		return v
 	}
 	if d, ok := o.(*Dict); ok {
-		if v, ok := d.Get(name); ok {
-			return v
+		if i := d.findText(name); i >= 0 {
+			return d.entries[i].val
 		}
 	}
 	return missingAttr(o, name)
 }
 
 func missingAttr(o Value, name string) undefined {
-	return undefined{fmt.Sprintf("'%s' has no attribute '%s'", objectName(o), name)}
+	return undefined{"'" + objectName(o) + "' has no attribute '" + name + "'"}
 }
 
 // objectName is how the reference names an object in errors.

@@ -8,25 +8,57 @@ import (
 )
 
 // scope is a level of variables. Loops, macros, with and set blocks open one; if does not, as in Jinja.
+// Variables are numbered by the parser. The nil scope is the template's top level, which is renderer.top; the others are
+// small and are searched from their first variable on.
 type scope struct {
-	vars map[string]Value
+	vars []binding
 	up   *scope
 }
 
-func (s *scope) get(name string) (Value, bool) {
-	for ; s != nil; s = s.up {
-		if v, ok := s.vars[name]; ok {
-			return v, true
-		}
-	}
-	return nil, false
+type binding struct {
+	sym int
+	val Value
 }
 
-func (s *scope) set(name string, v Value) {
-	if s.vars == nil {
-		s.vars = make(map[string]Value, 4)
+// variable is one of the top level.
+type variable struct {
+	val Value
+	set bool
+}
+
+func (r *renderer) get(sym int, s *scope) (Value, bool) {
+	for ; s != nil; s = s.up {
+		for i := range s.vars {
+			if s.vars[i].sym == sym {
+				return s.vars[i].val, true
+			}
+		}
 	}
-	s.vars[name] = v
+	v := r.top[sym]
+	return v.val, v.set
+}
+
+func (r *renderer) set(sym int, v Value, s *scope) {
+	if s == nil {
+		r.top[sym] = variable{v, true}
+		return
+	}
+	s.set(sym, v)
+}
+
+func (s *scope) set(sym int, v Value) {
+	for i := range s.vars {
+		if s.vars[i].sym == sym {
+			s.vars[i].val = v
+			return
+		}
+	}
+	s.vars = append(s.vars, binding{sym, v})
+}
+
+// has tells whether the scope itself has the variable.
+func (s *scope) has(sym int) bool {
+	return slices.ContainsFunc(s.vars, func(b binding) bool { return b.sym == sym })
 }
 
 // renderer is the state of one Render.
@@ -34,9 +66,14 @@ type renderer struct {
 	limits Limits
 	now    func() time.Time
 	out    *strings.Builder
-	steps  int // left
-	depth  int // macro calls and recursive loops we are in
-	line   int // of the node being worked on
+	top    []variable
+	parts  []string // of the sums being made
+	depth  int      // macro calls, recursive loops and lazy sequences we are in
+	line   int      // of the node being worked on
+
+	steps    int // left
+	check    int // look at the clock when fewer steps are left than this
+	deadline time.Time
 }
 
 // control says how a list of statements ended.
@@ -57,11 +94,26 @@ func (r *renderer) fail(format string, args ...any) { r.throw(Runtime, format, a
 // failUndefined is the error of using an undefined value for anything but printing, testing and looping.
 func (r *renderer) failUndefined(u undefined) { r.throw(Runtime, "%s", u.msg) }
 
+// stepsPerCheck is how many steps go by between two looks at the clock; a step takes less than a microsecond.
+const stepsPerCheck = 1024
+
 // step counts a unit of work.
-func (r *renderer) step() {
-	if r.steps--; r.steps < 0 {
+func (r *renderer) step() { r.spend(1) }
+
+func (r *renderer) spend(n int) {
+	if r.steps -= n; r.steps < r.check {
+		r.checkpoint()
+	}
+}
+
+func (r *renderer) checkpoint() {
+	if r.steps < 0 {
 		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
 	}
+	if time.Now().After(r.deadline) {
+		r.throw(Limit, "template takes longer than %v", r.limits.Time)
+	}
+	r.check = max(r.steps-stepsPerCheck, 0)
 }
 
 // checkSize refuses strings and lists over the output limit; n is in bytes.
@@ -74,9 +126,7 @@ func (r *renderer) checkSize(n int) {
 // made accounts for a string or list of n bytes that was made or walked.
 func (r *renderer) made(n int) {
 	r.checkSize(n)
-	if r.steps -= n >> 10; r.steps < 0 {
-		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
-	}
+	r.spend(n >> 10)
 }
 
 func (r *renderer) descend() {
@@ -117,7 +167,7 @@ func (r *renderer) execNode(n node, s *scope) control {
 	case *textNode:
 		r.write(n.text)
 	case *outputNode:
-		r.write(str(r.eval(n.value, s)))
+		r.output(n.value, s)
 	case *ifNode:
 		for i, c := range n.conds {
 			if truth(r.eval(c, s)) {
@@ -128,25 +178,25 @@ func (r *renderer) execNode(n node, s *scope) control {
 	case *forNode:
 		r.loop(n, r.eval(n.iter, s), s, 0)
 	case *setNode:
-		r.assign(n.target, r.eval(n.value, s), s)
+		r.assign(&n.target, r.eval(n.value, s), s)
 	case *setBlockNode:
 		text := r.capture(func() { r.exec(n.body, &scope{up: s}) })
-		r.assign(n.target, r.applyFilters(n.filters, text, s), s)
+		r.assign(&n.target, r.applyFilters(n.filters, text, s), s)
 	case *filterBlockNode:
 		text := r.capture(func() { r.exec(n.body, &scope{up: s}) })
 		r.write(str(r.applyFilters(n.filters, text, s)))
 	case *macroNode:
-		s.set(n.name, &macro{n, s})
+		r.set(n.sym, &macro{n, s}, s)
 	case *callNode:
-		args := r.args(n.call.args, s)
-		args.set("caller", &macro{n.caller, s})
-		r.write(str(r.call(r.eval(n.call.fn, s), args)))
+		a := *r.args(&n.call.args, s)
+		a.set("caller", &macro{n.caller, s})
+		r.write(str(r.call(r.eval(n.call.fn, s), &a)))
 	case *scopeNode:
 		return r.exec(n.body, &scope{up: s})
 	case *withNode:
 		inner := &scope{up: s}
-		for i, t := range n.targets {
-			r.assign(t, r.eval(n.values[i], s), inner)
+		for i := range n.targets {
+			r.assign(&n.targets[i], r.eval(n.values[i], s), inner)
 		}
 		return r.exec(n.body, inner)
 	case *breakNode:
@@ -157,14 +207,37 @@ func (r *renderer) execNode(n node, s *scope) control {
 	return done
 }
 
+// output writes what an expression prints; sums of strings without making one of them.
+func (r *renderer) output(e expr, s *scope) {
+	sum, ok := e.(*sumExpr)
+	if !ok {
+		v := r.eval(e, s)
+		if text, ok := v.(string); ok {
+			r.write(text)
+			return
+		}
+		r.write(r.str(v))
+		return
+	}
+	base := len(r.parts)
+	if v := r.sum(sum, s); v != nil {
+		r.write(r.str(v))
+	} else {
+		for _, p := range r.parts[base:] {
+			r.write(p)
+		}
+	}
+	r.parts = r.parts[:base]
+}
+
 func (r *renderer) applyFilters(fs []*filterExpr, v Value, s *scope) Value {
 	for _, f := range fs {
-		v = r.filter(f.name, v, r.args(f.args, s))
+		v = r.evalFilter(f, v, s)
 	}
 	return v
 }
 
-func (r *renderer) assign(t target, v Value, s *scope) {
+func (r *renderer) assign(t *target, v Value, s *scope) {
 	switch {
 	case t.isTuple:
 		items := r.iterate(v)
@@ -172,10 +245,10 @@ func (r *renderer) assign(t target, v Value, s *scope) {
 			r.fail("cannot unpack %d values into %d names", len(items), len(t.tuple))
 		}
 		for i := range items {
-			r.assign(t.tuple[i], items[i], s)
+			r.assign(&t.tuple[i], items[i], s)
 		}
 	case t.attr != "":
-		o, _ := s.get(t.name)
+		o, _ := r.get(t.sym, s)
 		ns, ok := o.(*namespace)
 		if !ok {
 			r.fail("cannot assign attribute on non-namespace object")
@@ -185,7 +258,7 @@ func (r *renderer) assign(t target, v Value, s *scope) {
 		}
 		ns.attrs.Set(t.attr, v)
 	default:
-		s.set(t.name, v)
+		r.set(t.sym, v, s)
 	}
 }
 
@@ -211,12 +284,16 @@ func (r *renderer) loop(n *forNode, over Value, s *scope, depth int) {
 		return
 	}
 	l := &loopState{r: r, node: n, scope: s, items: items, depth: depth}
+	var inner *scope
 	for i, item := range items {
 		r.step()
 		l.index = i
-		inner := &scope{vars: make(map[string]Value, 4), up: s}
-		r.assign(n.target, item, inner)
-		inner.vars["loop"] = l
+		if inner == nil || n.captured {
+			inner = &scope{vars: make([]binding, 0, 4), up: s}
+		}
+		inner.vars = inner.vars[:0]
+		r.assign(&n.target, item, inner)
+		inner.set(symLoop, l)
 		if r.exec(n.body, inner) == broke {
 			return
 		}
@@ -227,7 +304,7 @@ func (r *renderer) filterItems(n *forNode, items []Value, s *scope) []Value {
 	var kept []Value
 	for _, item := range items {
 		inner := &scope{up: s}
-		r.assign(n.target, item, inner)
+		r.assign(&n.target, item, inner)
 		if truth(r.eval(n.filter, inner)) {
 			kept = append(kept, item)
 		}
@@ -304,20 +381,20 @@ func (m *macro) call(r *renderer, a *args) Value {
 	r.descend()
 	defer func() { r.depth-- }()
 	d := m.def
-	inner := &scope{vars: make(map[string]Value, len(d.params)+1), up: m.scope}
+	inner := &scope{vars: make([]binding, 0, len(d.params)+1), up: m.scope}
 	extra := a.pos[min(len(d.params), len(a.pos)):]
 	if len(extra) > 0 && !d.usesVarargs {
 		r.fail("macro '%s' takes not more than %d argument(s)", d.name, len(d.params))
 	}
 	if d.usesVarargs {
-		inner.vars["varargs"] = Tuple(extra)
+		inner.set(symVarargs, Tuple(extra))
 	}
 	m.bindKeywords(r, a, inner)
-	for i, p := range d.params {
+	for i, p := range d.syms {
 		if i < len(a.pos) {
-			inner.vars[p] = a.pos[i]
-		} else if _, ok := inner.vars[p]; !ok {
-			inner.vars[p] = m.missing(r, i, inner)
+			inner.set(p, a.pos[i])
+		} else if !inner.has(p) {
+			inner.set(p, m.missing(r, i, inner))
 		}
 	}
 	return r.capture(func() { r.exec(d.body, inner) })
@@ -329,16 +406,18 @@ func (m *macro) bindKeywords(r *renderer, a *args, inner *scope) {
 	var rest *Dict
 	if d.usesKwargs {
 		rest = NewDict()
-		inner.vars["kwargs"] = rest
+		inner.set(symKwargs, rest)
 	}
 	if d.usesCaller {
-		inner.vars["caller"] = undefined{"No caller defined"}
+		inner.set(symCaller, undefined{"No caller defined"})
 	}
 	for _, k := range a.named {
 		i := slices.Index(d.params, k.name)
 		switch {
-		case i >= 0 && i >= len(a.pos), i < 0 && k.name == "caller" && d.usesCaller:
-			inner.vars[k.name] = k.val
+		case i >= 0 && i >= len(a.pos):
+			inner.set(d.syms[i], k.val)
+		case i < 0 && k.name == "caller" && d.usesCaller:
+			inner.set(symCaller, k.val)
 		case rest != nil:
 			rest.Set(k.name, k.val)
 		default:

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"html"
 	"math"
 	"math/big"
 	"strconv"
@@ -15,7 +16,7 @@ type filter func(r *renderer, v Value, a *args) Value
 func (r *renderer) filter(name string, v Value, a *args) Value {
 	f := filters[name]
 	if f == nil {
-		r.fail("no filter named '%s'", name)
+		r.failFilter(name)
 	}
 	if s, ok := asString(v); ok {
 		r.made(len(s))
@@ -23,60 +24,68 @@ func (r *renderer) filter(name string, v Value, a *args) Value {
 	return f(r, v, a)
 }
 
+func (r *renderer) failFilter(name string) { r.fail("no filter named '%s'", name) }
+
 var filters map[string]filter
 
 func init() {
 	filters = map[string]filter{
-		"abs":         absFilter,
-		"attr":        attrFilter,
-		"capitalize":  textFilter(capitalize),
-		"center":      centerFilter,
-		"count":       lengthFilter,
-		"d":           defaultFilter,
-		"default":     defaultFilter,
-		"e":           escapeFilter,
-		"escape":      escapeFilter,
-		"float":       floatFilter,
-		"forceescape": func(r *renderer, v Value, _ *args) Value { return Markup(escapeHTML(r.str(v))) },
-		"format":      formatFilter,
-		"indent":      indentFilter,
-		"int":         intFilter,
-		"length":      lengthFilter,
-		"lower":       textFilter(lower),
-		"pprint":      func(_ *renderer, v Value, _ *args) Value { return repr(v) },
-		"replace":     replaceFilter,
-		"round":       roundFilter,
-		"safe":        func(r *renderer, v Value, _ *args) Value { return Markup(r.str(v)) },
-		"string":      textFilter(func(s string) string { return s }),
-		"striptags":   textFilter(stripTags),
-		"title":       textFilter(titleFilter),
-		"tojson":      tojsonFilter,
-		"trim":        trimFilter,
-		"truncate":    truncateFilter,
-		"upper":       textFilter(upper),
-		"urlencode":   urlencodeFilter,
-		"wordcount":   wordcountFilter,
-		"xmlattr":     xmlattrFilter,
-		"batch":       batchFilter,
-		"dictsort":    dictsortFilter,
-		"first":       firstFilter,
-		"groupby":     groupbyFilter,
-		"items":       itemsFilter,
-		"join":        joinFilter,
-		"last":        lastFilter,
-		"list":        func(r *renderer, v Value, _ *args) Value { return &List{append([]Value(nil), r.iterate(v)...)} },
-		"map":         mapFilter,
-		"max":         extremeFilter(1),
-		"min":         extremeFilter(-1),
-		"reject":      selectFilter(false, false),
-		"rejectattr":  selectFilter(false, true),
-		"reverse":     reverseFilter,
-		"select":      selectFilter(true, false),
-		"selectattr":  selectFilter(true, true),
-		"slice":       sliceFilter,
-		"sort":        sortFilter,
-		"sum":         sumFilter,
-		"unique":      uniqueFilter,
+		"abs":            absFilter,
+		"attr":           attrFilter,
+		"capitalize":     textFilter(capitalize),
+		"center":         centerFilter,
+		"count":          lengthFilter,
+		"d":              defaultFilter,
+		"default":        defaultFilter,
+		"e":              escapeFilter,
+		"escape":         escapeFilter,
+		"filesizeformat": fileSizeFilter,
+		"float":          floatFilter,
+		"forceescape":    func(r *renderer, v Value, _ *args) Value { return Markup(escapeHTML(r.str(v))) },
+		"format":         formatFilter,
+		"indent":         indentFilter,
+		"int":            intFilter,
+		"length":         lengthFilter,
+		"lower":          textFilter(lower),
+		"pprint":         prettyFilter,
+		"replace":        replaceFilter,
+		"round":          roundFilter,
+		"safe":           func(r *renderer, v Value, _ *args) Value { return Markup(r.str(v)) },
+		"string":         textFilter(func(s string) string { return s }),
+		"striptags": func(r *renderer, v Value, a *args) Value {
+			a.atMost(r, 0)
+			s := r.str(v)
+			r.made(16 * len(s))
+			return stripTags(s)
+		},
+		"title":      textFilter(titleFilter),
+		"tojson":     tojsonFilter,
+		"trim":       trimFilter,
+		"truncate":   truncateFilter,
+		"upper":      textFilter(upper),
+		"urlencode":  urlencodeFilter,
+		"wordcount":  wordcountFilter,
+		"xmlattr":    xmlattrFilter,
+		"batch":      batchFilter,
+		"dictsort":   dictsortFilter,
+		"first":      firstFilter,
+		"groupby":    groupbyFilter,
+		"items":      itemsFilter,
+		"join":       joinFilter,
+		"last":       lastFilter,
+		"list":       func(r *renderer, v Value, _ *args) Value { return &List{append([]Value(nil), r.iterate(v)...)} },
+		"map":        mapFilter,
+		"max":        extremeFilter(1),
+		"min":        extremeFilter(-1),
+		"reject":     selectFilter(false, false),
+		"rejectattr": selectFilter(false, true),
+		"reverse":    reverseFilter,
+		"select":     selectFilter(true, false),
+		"selectattr": selectFilter(true, true),
+		"slice":      sliceFilter,
+		"sort":       sortFilter,
+		"sum":        sumFilter,
+		"unique":     uniqueFilter,
 	}
 }
 
@@ -301,17 +310,21 @@ func truncFloat(f float64) Value {
 
 func floatFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 1, "default")
+	if f, ok := r.toFloat(v); ok {
+		return f
+	}
+	return a.get(0, "default", 0.0)
+}
+
+// toFloat is Python's float(v); ok is false where that raises ValueError or TypeError.
+func (r *renderer) toFloat(v Value) (f float64, ok bool) {
 	if u, ok := v.(undefined); ok {
 		r.failUndefined(u)
 	}
 	if s, ok := asString(v); ok {
-		if f, ok := parseFloat(s); ok {
-			return f
-		}
-	} else if f, ok := asFloat(v); ok {
-		return f
+		return parseFloat(s)
 	}
-	return a.get(0, "default", 0.0)
+	return asFloat(v)
 }
 
 func roundFilter(r *renderer, v Value, a *args) Value {
@@ -365,17 +378,101 @@ func titleFilter(s string) string {
 	}, s)
 }
 
+// stripTags drops tags and comments, joins blanks and resolves entities.
 func stripTags(s string) string {
-	for _, mark := range [][2]string{{"<!--", "-->"}, {"<", ">"}} {
-		for i := strings.Index(s, mark[0]); i >= 0; i = strings.Index(s, mark[0]) {
-			end := strings.Index(s[i:], mark[1])
-			if end < 0 {
-				break
-			}
-			s = s[:i] + s[i+end+len(mark[1]):]
+	var kept strings.Builder
+	for {
+		i := strings.IndexByte(s, '<')
+		if i < 0 {
+			break
 		}
+		skip, mark := 1, ">"
+		if strings.HasPrefix(s[i:], "<!--") {
+			skip, mark = 4, "-->"
+		}
+		end := strings.Index(s[i+skip:], mark)
+		if end < 0 {
+			break
+		}
+		kept.WriteString(s[:i])
+		s = s[i+skip+end+len(mark):]
 	}
-	return strings.Join(strings.FieldsFunc(s, isSpace), " ")
+	kept.WriteString(s)
+	return html.UnescapeString(strings.Join(strings.FieldsFunc(kept.String(), isSpace), " "))
+}
+
+// fileSizeFilter prints a number of bytes in decimal or binary units.
+func fileSizeFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 1, "binary")
+	n, ok := r.toFloat(v)
+	if !ok {
+		r.fail("could not convert %s to float", typeName(v))
+	}
+	base, unit := 1000.0, "B"
+	if truth(a.get(0, "binary", false)) {
+		base, unit = 1024, "iB"
+	}
+	switch {
+	case n == 1:
+		return "1 Byte"
+	case n != n:
+		r.fail("cannot convert float NaN to integer")
+	case n < base:
+		return str(truncFloat(n)) + " Bytes"
+	}
+	units := "kMGTPEZY"
+	if unit == "iB" {
+		units = "KMGTPEZY"
+	}
+	i, top := 0, base*base
+	for i < len(units)-1 && n >= top {
+		i++
+		top *= base
+	}
+	return strconv.FormatFloat(base*n/top, 'f', 1, 64) + " " + units[i:i+1] + unit
+}
+
+// prettyFilter prints as pprint does what fits one line of 80 characters. It refuses the rest: how pprint breaks lines is
+// not reproduced.
+func prettyFilter(r *renderer, v Value, a *args) Value {
+	a.atMost(r, 0)
+	s := repr(r.keysSorted(v, 0))
+	if utf8.RuneCountInString(s) > 80 {
+		r.fail("pprint of more than one line is not supported")
+	}
+	return s
+}
+
+// keysSorted is v with the keys of all its dicts in order.
+func (r *renderer) keysSorted(v Value, depth int) Value {
+	r.step()
+	if depth > maxValueDepth {
+		tooDeep()
+	}
+	switch x := v.(type) {
+	case *Dict:
+		d := NewDict()
+		r.sortBy(x.Len(), func(i int) Value { return x.entries[i].key }, func(order []int) {
+			for _, i := range order {
+				e := x.entries[i]
+				d.set(e.key, e.hash, r.keysSorted(e.val, depth+1))
+			}
+		})
+		return d
+	case *List:
+		return &List{r.allSorted(x.Items, depth)}
+	case Tuple:
+		return Tuple(r.allSorted(x, depth))
+	}
+	return v
+}
+
+func (r *renderer) allSorted(items []Value, depth int) []Value {
+	out := make([]Value, len(items))
+	for i, e := range items {
+		out[i] = r.keysSorted(e, depth+1)
+	}
+	return out
 }
 
 func truncateFilter(r *renderer, v Value, a *args) Value {

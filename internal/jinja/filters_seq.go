@@ -31,8 +31,9 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 }
 
 // fold is the key that sorting and grouping compare by: text ignores case unless asked not to.
-func fold(v Value, caseSensitive bool) Value {
+func (r *renderer) fold(v Value, caseSensitive bool) Value {
 	if s, ok := asString(v); ok && !caseSensitive {
+		r.made(len(s))
 		return strings.ToLower(s)
 	}
 	return v
@@ -91,8 +92,11 @@ func joinFilter(r *renderer, v Value, a *args) Value {
 	get := r.attrGetter(a.get(1, "attribute", nil))
 	items := r.iterate(v)
 	parts := make([]string, len(items))
+	size := 0
 	for i, e := range items {
-		parts[i] = str(get(e))
+		parts[i] = r.str(get(e))
+		size += len(parts[i])
+		r.checkSize(size)
 	}
 	return r.joinStrings(parts, str(a.get(0, "d", "")))
 }
@@ -131,6 +135,8 @@ func (r *renderer) lazy(v Value, f func(Value) (Value, bool)) *generator {
 				items = r.iterate(v)
 			}
 		}
+		r.descend()
+		defer func() { r.depth-- }()
 		for len(items) > 0 {
 			r.step()
 			e := items[0]
@@ -179,7 +185,7 @@ func sortFilter(r *renderer, v Value, a *args) Value {
 	return &List{r.sorted(items, truth(a.get(0, "reverse", false)), func(e Value) Value {
 		key := make(Tuple, len(getters))
 		for i, get := range getters {
-			key[i] = fold(get(e), sensitive)
+			key[i] = r.fold(get(e), sensitive)
 		}
 		return key
 	})}
@@ -223,7 +229,7 @@ func dictsortFilter(r *renderer, v Value, a *args) Value {
 		r.fail(`You can only sort by either "key" or "value"`)
 	}
 	return &List{r.sorted(d.pairs(), truth(a.get(2, "reverse", false)), func(e Value) Value {
-		return fold(e.(Tuple)[at], sensitive)
+		return r.fold(e.(Tuple)[at], sensitive)
 	})}
 }
 
@@ -240,8 +246,8 @@ func groupbyFilter(r *renderer, v Value, a *args) Value {
 	}
 	out := new(List)
 	var last Value
-	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return fold(value(e), sensitive) }) {
-		k := fold(value(e), sensitive)
+	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return r.fold(value(e), sensitive) }) {
+		k := r.fold(value(e), sensitive)
 		if i == 0 || !r.equal(k, last, 0) {
 			out.Items = append(out.Items, Tuple{value(e), new(List)})
 			last = k
@@ -257,10 +263,7 @@ func uniqueFilter(r *renderer, v Value, a *args) Value {
 	get, sensitive := r.attrGetter(a.get(1, "attribute", nil)), truth(a.get(0, "case_sensitive", false))
 	seen := map[any]bool{}
 	return r.lazy(NewList(r.iterate(v)...), func(e Value) (Value, bool) {
-		h, ok := hashKey(fold(get(e), sensitive), maxValueDepth)
-		if !ok {
-			r.fail("unhashable type: '%s'", typeName(get(e)))
-		}
+		h := r.hash(r.fold(get(e), sensitive))
 		keep := !seen[h]
 		seen[h] = true
 		return e, keep
@@ -279,7 +282,7 @@ func extremeFilter(sign int) filter {
 		best := items[0]
 		for _, e := range items[1:] {
 			r.step()
-			if r.compareValues(fold(get(e), sensitive), fold(get(best), sensitive), 0)*sign > 0 {
+			if r.compareValues(r.fold(get(e), sensitive), r.fold(get(best), sensitive), 0)*sign > 0 {
 				best = e
 			}
 		}
@@ -323,6 +326,7 @@ func sliceFilter(r *renderer, v Value, a *args) Value {
 	if n == 0 {
 		r.fail("integer division or modulo by zero")
 	}
+	r.made(64 * n)
 	items := r.iterate(v)
 	per, extra := len(items)/n, len(items)%n
 	var out []Value

@@ -85,6 +85,7 @@ func (r *renderer) newDict(a *args) *Dict {
 	}
 	if len(a.pos) == 1 {
 		if src, ok := a.pos[0].(*Dict); ok {
+			r.made(48 * src.Len())
 			d = src.Clone()
 		} else {
 			for _, p := range r.iterate(a.pos[0]) {

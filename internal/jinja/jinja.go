@@ -14,6 +14,7 @@ package jinja
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type Template struct {
 	name string
 	src  string
 	body []node
+	syms map[string]int // of every variable the template mentions
+	size atomic.Int64   // of the last result, a guess at the next one's
 
 	// Now is the clock of strftime_now; nil means time.Now. Set it before the first Render.
 	Now func() time.Time
@@ -29,9 +32,10 @@ type Template struct {
 
 // Limits bounds one Render. Zero fields mean the defaults.
 type Limits struct {
-	Steps  int // nodes evaluated, plus one per kilobyte of text made; default 10 million
-	Depth  int // nested macro calls, recursive loops and levels of a printed value; default 200
-	Output int // bytes of the result and of any single string on the way; default 64 MiB
+	Steps  int           // nodes evaluated, plus one per kilobyte of text made; default 10 million
+	Depth  int           // nested macro calls, recursive loops, lazy sequences over one another; default 200
+	Output int           // bytes of the result and of any single string on the way; default 8 MiB
+	Time   time.Duration // of the clock on the wall; default 80 ms, thousands of times what a conversation takes
 }
 
 func (l Limits) withDefaults() Limits {
@@ -42,7 +46,10 @@ func (l Limits) withDefaults() Limits {
 		l.Depth = 200
 	}
 	if l.Output <= 0 {
-		l.Output = 64 << 20
+		l.Output = 8 << 20
+	}
+	if l.Time <= 0 {
+		l.Time = 80 * time.Millisecond
 	}
 	return l
 }
@@ -78,10 +85,10 @@ func (e *Error) Error() string {
 
 // Parse compiles a template; name is used in errors. The error is an *Error of kind Syntax.
 func Parse(name, src string) (t *Template, err error) {
-	defer recoverError(name, &err)
+	defer recoverError(name, nil, &err)
 	toks := lex(src)
-	p := &parser{toks: toks}
-	return &Template{name: name, src: src, body: p.parseTemplate()}, nil
+	p := newParser(toks)
+	return &Template{name: name, src: src, body: p.parseTemplate(), syms: p.syms}, nil
 }
 
 // Name returns the name given to Parse.
@@ -92,29 +99,36 @@ func (t *Template) Source() string { return t.src }
 
 // Render runs the template over vars, whose values are those FromJSON makes. The error is an *Error.
 func (t *Template) Render(vars *Dict, limits Limits) (out string, err error) {
-	defer recoverError(t.name, &err)
-	r := &renderer{limits: limits.withDefaults(), now: t.Now, out: new(strings.Builder)}
+	r := &renderer{limits: limits.withDefaults(), now: t.Now, out: new(strings.Builder), top: make([]variable, len(t.syms))}
+	defer recoverError(t.name, &r.line, &err)
 	if r.now == nil {
 		r.now = time.Now
 	}
-	r.steps = r.limits.Steps
-	root := &scope{vars: make(map[string]Value, vars.Len())}
+	r.steps, r.check, r.deadline = r.limits.Steps, r.limits.Steps, time.Now().Add(r.limits.Time)
 	for i := range vars.entries {
 		if k, ok := vars.entries[i].key.(string); ok {
-			root.vars[k] = vars.entries[i].val
+			if sym, ok := t.syms[k]; ok {
+				r.top[sym] = variable{vars.entries[i].val, true}
+			}
 		}
 	}
-	r.exec(t.body, &scope{up: root})
+	r.out.Grow(int(t.size.Load()))
+	r.exec(t.body, nil)
+	t.size.Store(int64(r.out.Len()))
 	return r.out.String(), nil
 }
 
 // Inside the package errors travel as panics of type *Error, as in text/template: only Parse, Render and FromJSON, the
 // three ways in, recover them. Anything else that panics is a bug and goes on up.
-func recoverError(name string, err *error) {
+// line is used where the error has none.
+func recoverError(name string, line *int, err *error) {
 	switch p := recover().(type) {
 	case nil:
 	case *Error:
 		p.Name = name
+		if p.Line == 0 && line != nil {
+			p.Line = *line
+		}
 		*err = p
 	default:
 		panic(p)

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +32,16 @@ type goldenCase struct {
 
 func goldenCases(t testing.TB) []goldenCase {
 	t.Helper()
+	return readGolden(t).Cases
+}
+
+type goldenFile struct {
+	Names struct{ Filters, Tests, Globals []string } // all that the reference's environment has
+	Cases []goldenCase
+}
+
+func readGolden(t testing.TB) goldenFile {
+	t.Helper()
 	const path = "testdata/features.json"
 	if *update {
 		if out, err := exec.Command(*python, "../../tools/golden/jinja.py", demoTemplate, path).CombinedOutput(); err != nil {
@@ -40,7 +52,7 @@ func goldenCases(t testing.TB) []goldenCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var g struct{ Cases []goldenCase }
+	var g goldenFile
 	if err := json.Unmarshal(data, &g); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +65,33 @@ func goldenCases(t testing.TB) []goldenCase {
 			g.Cases[i].Template = string(demo)
 		}
 	}
-	return g.Cases
+	return g
+}
+
+// TestNames compares the names of filters, tests and globals with the reference's. What is left out has a reason.
+func TestNames(t *testing.T) {
+	leftOut := map[string]string{
+		"filter random":   "what it prints differs each time, and with it the prompt",
+		"global lipsum":   "what it prints differs each time, and with it the prompt",
+		"filter urlize":   "makes links of a web page",
+		"filter wordwrap": "breaks lines for people to read",
+	}
+	g := readGolden(t)
+	compare := func(kind string, want []string, have []string) {
+		for _, n := range want {
+			if _, ok := leftOut[kind+" "+n]; ok == slices.Contains(have, n) {
+				t.Errorf("%s %s: implemented or left out for a reason, not both or neither", kind, n)
+			}
+		}
+		for _, n := range have {
+			if !slices.Contains(want, n) {
+				t.Errorf("%s %s: the reference has none", kind, n)
+			}
+		}
+	}
+	compare("filter", g.Names.Filters, slices.Collect(maps.Keys(filters)))
+	compare("test", g.Names.Tests, slices.Collect(maps.Keys(tests)))
+	compare("global", g.Names.Globals, slices.Collect(maps.Keys(globals)))
 }
 
 func parseVars(t testing.TB, data []byte) *Dict {
@@ -131,6 +169,8 @@ func TestLimits(t *testing.T) {
 		"join":             "{{ range(9000)|join('x' * 9000) }}",
 		"indent":           "{{ ('\n' * 9000)|indent('x' * 9000, false, true) }}",
 		"width":            "{{ 'x'|center(100000000) }}",
+		"tabs":             "{{ ('\t' * 9000).expandtabs(9000) }}",
+		"slices":           "{{ [1]|slice(60000)|list }}",
 		"integer":          "{{ 9 ** (9 ** 9) }}",
 		"integer by steps": "{% set n = namespace(x=3) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}",
 		"nested value":     "{% set n = namespace(x=1) %}{% for i in range(900) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}",
@@ -158,6 +198,57 @@ func TestLimits(t *testing.T) {
 	}
 	if _, err := FromJSON([]byte(strings.Repeat("[", 100000))); err == nil {
 		t.Error("nested JSON: no error")
+	}
+}
+
+// TestRunaway: under the default limits a template without end fails soon. The bound is on CPU time, which other programs
+// do not stretch; that of the clock on the wall is shorter.
+func TestRunaway(t *testing.T) {
+	const doubled = "{% set n = namespace(x='<a> B ') %}{% for i in range(20) %}{% set n.x = n.x + n.x %}{% endfor %}"
+	const forever = "{% for a in range(99999) %}{% for b in range(99999) %}"
+	const ends = "{% endfor %}{% endfor %}"
+	for name, src := range map[string]string{
+		"macro":              "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+		"macros in turn":     "{% macro f(x) %}{{ g([x, x]) }}{% endmacro %}{% macro g(x) %}{{ f([x, x]) }}{% endmacro %}{{ f(1) }}",
+		"macro, many calls":  "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+		"caller":             "{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{% endmacro %}{{ f() }}",
+		"range":              "{% for i in range(10**9) %}{% endfor %}",
+		"loops":              forever + ends,
+		"loops that say":     forever + "x" + ends,
+		"recursive loop":     "{% for x in [1, 2] recursive %}{{ loop([1, 2]) }}{% endfor %}",
+		"doubling":           "{% set n = namespace(x='ab') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+		"doubling a list":    "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+		"huge, repeated":     doubled + forever + "{% set y = n.x|upper|lower|replace('a', 'b') %}" + ends,
+		"huge, stripped":     doubled + forever + "{% set y = n.x|striptags %}" + ends,
+		"huge, split":        doubled + forever + "{% set y = n.x.split() %}" + ends,
+		"huge, searched":     doubled + forever + "{{ 'zz' in n.x }}" + ends,
+		"huge, dumped":       doubled + forever + "{% set y = n.x|tojson %}" + ends,
+		"huge, sorted":       doubled + forever + "{% set y = [n.x, n.x, n.x]|sort %}" + ends,
+		"huge, joined":       doubled + forever + "{% set y = [n.x, n.x, n.x]|join(n.x) %}" + ends,
+		"sorting":            forever + "{% set y = range(99999)|sort(reverse=true)|unique|list %}" + ends,
+		"printing":           "{% set n = namespace(x=[]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}" + forever + "{{ n.x }}" + ends,
+		"comparing":          "{% set n = namespace(x=[], y=[]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+		"hashing":            "{% set n = namespace(x=(1,)) %}{% for i in range(11) %}{% set n.x = n.x + n.x %}{% endfor %}" + forever + "{% set y = {n.x: 1}[n.x] %}" + ends,
+		"big integers":       forever + "{% set y = (7 ** 5000) * (7 ** 5000) // 3 ** 1000 %}" + ends,
+		"nested namespaces":  "{% set n = namespace(x=namespace()) %}" + forever + "{% set n.x = namespace(x=n.x) %}" + ends + "{{ n.x }}",
+		"lazy over lazy":     "{% set n = namespace(x=[1]) %}" + "{% for a in range(99999) %}{% set n.x = n.x|map('string') %}{% endfor %}{{ n.x|list }}",
+		"formatting":         forever + "{% set y = '%65000d' % 1 %}{% set z = '{:>65000}'.format(1) %}" + ends,
+		"batch":              forever + "{% set y = range(99999)|batch(1)|list %}" + ends,
+		"keyword arguments":  forever + "{% set y = dict(**{'a': 1}) %}" + ends,
+		"string by elements": doubled + forever + "{% for c in n.x %}{% endfor %}" + ends,
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := cpuTime(t)
+			_, err := render(src, NewDict(), Limits{})
+			took := cpuTime(t) - start
+			var e *Error
+			if !errors.As(err, &e) || e.Line == 0 || e.Kind != Limit && !strings.Contains(e.Msg, "range too big") {
+				t.Errorf("got %v, want an error of kind Limit", err)
+			}
+			if t.Logf("%v CPU: %v", took, err); took > 500*time.Millisecond {
+				t.Errorf("took %v of CPU time", took)
+			}
+		})
 	}
 }
 

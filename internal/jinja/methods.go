@@ -90,18 +90,16 @@ func likeAll(o, v Value) Value {
 	return v
 }
 
-var dictMethods = map[string]func(r *renderer, d *Dict, a *args) Value{
+type dictMethod func(r *renderer, d *Dict, a *args) Value
+
+var dictMethods = map[string]dictMethod{
 	"items":  func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_items", d.pairs()} },
 	"keys":   func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_keys", d.keys()} },
 	"values": func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_values", d.values()} },
 	"copy":   func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return d.Clone() },
 	"get": func(r *renderer, d *Dict, a *args) Value {
 		a.atMost(r, 2)
-		h, ok := hashKey(a.need(r, 0, "key"), maxValueDepth)
-		if !ok {
-			r.fail("unhashable type: '%s'", typeName(a.pos[0]))
-		}
-		if i := d.find(h); i >= 0 {
+		if i := d.find(r.hash(a.need(r, 0, "key"))); i >= 0 {
 			return d.entries[i].val
 		}
 		return a.get(1, "default", nil)

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -10,6 +11,21 @@ import (
 // equal is Python's ==. Every value compared is a step: shared parts make small values large to walk.
 func (r *renderer) equal(a, b Value, depth int) bool {
 	r.step()
+	switch x := a.(type) { // the common ones, without making big integers
+	case string:
+		if y, ok := b.(string); ok {
+			r.made(min(len(x), len(y)))
+			return x == y
+		}
+	case int64:
+		if y, ok := b.(int64); ok {
+			return x == y
+		}
+	case bool:
+		if y, ok := b.(bool); ok {
+			return x == y
+		}
+	}
 	if depth > maxValueDepth {
 		tooDeep()
 	}
@@ -79,6 +95,11 @@ func (r *renderer) equalDicts(a, b *Dict, depth int) bool {
 func (r *renderer) compareValues(a, b Value, depth int) int {
 	if depth > maxValueDepth {
 		tooDeep()
+	}
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			return cmp.Compare(x, y)
+		}
 	}
 	if x, ok := asBig(a); ok {
 		if y, ok := asBig(b); ok {
@@ -176,11 +197,7 @@ func (r *renderer) contains(c, v Value) bool {
 		r.made(len(s))
 		return strings.Contains(s, sub)
 	case *Dict:
-		h, ok := hashKey(v, maxValueDepth)
-		if !ok {
-			r.fail("unhashable type: '%s'", typeName(v))
-		}
-		return x.find(h) >= 0
+		return x.find(r.hash(v)) >= 0
 	case *namespace, *macro, *function, *loopState, nil, bool, int64, *big.Int, float64:
 		r.fail("argument of type '%s' is not iterable", typeName(c))
 	}
@@ -216,11 +233,16 @@ func (r *renderer) sign(op byte, v Value) Value {
 // binary is an arithmetic operator, on strings and lists too.
 func (r *renderer) binary(op string, a, b Value) Value {
 	if x, ok := a.(int64); ok {
-		if y, ok := b.(int64); ok && (op == "+" || op == "-") && abs64(x) < 1<<61 && abs64(y) < 1<<61 {
-			if op == "+" {
+		if y, ok := b.(int64); ok {
+			switch {
+			case op == "%" && x >= 0 && y > 0:
+				return x % y
+			case abs64(x) >= 1<<61 || abs64(y) >= 1<<61: // may overflow
+			case op == "+":
 				return x + y
+			case op == "-":
+				return x - y
 			}
-			return x - y
 		}
 	}
 	for _, v := range []Value{a, b} {
@@ -340,9 +362,10 @@ func (r *renderer) binaryList(op string, a, b Value) (Value, bool) {
 }
 
 // maxBits bounds integers, so that a template cannot make the machine multiply for ever.
-const maxBits = 1 << 16
+const maxBits = 1 << 14
 
 func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
+	r.spend((x.BitLen() + y.BitLen()) / 64)
 	z := new(big.Int)
 	switch op {
 	case "+":

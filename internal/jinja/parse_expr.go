@@ -106,7 +106,27 @@ func (p *parser) binary(next func() expr, ops ...string) expr {
 	return e
 }
 
-func (p *parser) additive() expr { return p.binary(p.concat, "+", "-") }
+// additive keeps a chain of additions together, so that strings are joined once.
+func (p *parser) additive() expr {
+	e := p.concat()
+	for p.isOp("+") || p.isOp("-") {
+		t := p.take()
+		next := p.concat()
+		if t.text == "-" {
+			e = &binExpr{pos(t.line), "-", e, next}
+			continue
+		}
+		if s, ok := e.(*sumExpr); ok && !s.closed {
+			s.items = append(s.items, next)
+			continue
+		}
+		e = &sumExpr{pos: pos(t.line), items: []expr{e, next}}
+	}
+	if s, ok := e.(*sumExpr); ok {
+		s.closed = true
+	}
+	return e
+}
 
 func (p *parser) concat() expr {
 	line := p.line()
@@ -170,7 +190,10 @@ func (p *parser) primary() expr {
 			m.usesVarargs = m.usesVarargs || t.text == "varargs"
 			m.usesKwargs = m.usesKwargs || t.text == "kwargs"
 		}
-		return &nameExpr{line, t.text}
+		if g, ok := globals[t.text]; ok {
+			return &nameExpr{line, p.sym(t.text), g}
+		}
+		return &nameExpr{line, p.sym(t.text), undefined{"'" + t.text + "' is undefined"}}
 	case t.kind == tokString:
 		s := ""
 		for p.is(tokString) {
@@ -236,20 +259,31 @@ func (p *parser) postfix(e expr) expr {
 		case p.skipOp("."):
 			switch t := p.take(); {
 			case t.kind == tokName:
-				e = &attrExpr{line, e, t.text}
+				e = &attrExpr{line, e, newMember(t.text)}
 			case t.kind == tokNumber:
-				e = &itemExpr{line, e, &constExpr{line, t.num}}
+				e = &itemExpr{pos: line, obj: e, key: &constExpr{line, t.num}}
 			default:
 				p.fail("expected a name or number after '.'")
 			}
 		case p.skipOp("["):
-			e = &itemExpr{line, e, p.subscripts(line)}
+			e = newItem(line, e, p.subscripts(line))
 		case p.isOp("("):
 			e = p.call(e)
 		default:
 			return e
 		}
 	}
+}
+
+func newItem(line pos, obj, key expr) expr {
+	e := &itemExpr{pos: line, obj: obj, key: key}
+	if c, ok := key.(*constExpr); ok {
+		if name, ok := c.value.(string); ok {
+			m := newMember(name)
+			e.member = &m
+		}
+	}
+	return e
 }
 
 func (p *parser) subscripts(line pos) expr {
@@ -340,6 +374,7 @@ func (p *parser) args() argExprs {
 // before: published templates keep filters of other programs behind conditions that are never true here.
 func (p *parser) filter(obj expr) *filterExpr {
 	f := &filterExpr{pos: p.line(), obj: obj, name: p.dottedName()}
+	f.fn = filters[f.name]
 	if p.isOp("(") {
 		f.args = p.args()
 	}
@@ -366,6 +401,7 @@ func (p *parser) test(obj expr) expr {
 	line := pos(p.take().line)
 	negated := p.skipWord("not")
 	t := &testExpr{pos: line, obj: obj, name: p.dottedName()}
+	t.fn = tests[t.name]
 	switch c := p.cur(); {
 	case p.isOp("("):
 		t.args = p.args()

@@ -12,6 +12,30 @@ type parser struct {
 	depth  int
 	macros []*macroNode // enclosing macros and call blocks, innermost last
 	loops  int          // enclosing for loops within the innermost macro
+	syms   map[string]int
+	seen   int // macros and call blocks so far
+}
+
+// Variables that statements bind without naming them.
+const (
+	symLoop = iota
+	symCaller
+	symVarargs
+	symKwargs
+)
+
+func newParser(toks []token) *parser {
+	return &parser{toks: toks, syms: map[string]int{"loop": symLoop, "caller": symCaller, "varargs": symVarargs, "kwargs": symKwargs}}
+}
+
+// sym numbers the variables of the template.
+func (p *parser) sym(name string) int {
+	n, ok := p.syms[name]
+	if !ok {
+		n = len(p.syms)
+		p.syms[name] = n
+	}
+	return n
 }
 
 func (p *parser) cur() token  { return p.toks[p.at] }
@@ -134,6 +158,7 @@ func (p *parser) statement() []node {
 		return []node{p.setStatement(line)}
 	case "macro":
 		m := &macroNode{pos: line, name: p.expectName()}
+		m.sym = p.sym(m.name)
 		p.signature(m)
 		p.macroBody(m, "endmacro")
 		return []node{m}
@@ -206,9 +231,10 @@ func (p *parser) forStatement(line pos) node {
 	}
 	n.recursive = p.skipWord("recursive")
 	p.loops++
+	seen := p.seen
 	body, end := p.block("else", "endfor")
 	p.loops--
-	n.body = body
+	n.body, n.captured = body, p.seen > seen
 	if end == "else" {
 		n.orElse, _ = p.block("endfor")
 	}
@@ -254,6 +280,7 @@ func (p *parser) callStatement(line pos) node {
 
 func (p *parser) macroBody(m *macroNode, end string) {
 	p.macros = append(p.macros, m)
+	p.seen++
 	loops := p.loops
 	p.loops = 0
 	m.body, _ = p.block(end)
@@ -267,7 +294,8 @@ func (p *parser) signature(m *macroNode) {
 		if m.params != nil {
 			p.expectOp(",")
 		}
-		m.params = append(m.params, p.expectName())
+		name := p.expectName()
+		m.params, m.syms = append(m.params, name), append(m.syms, p.sym(name))
 		if p.skipOp("=") {
 			m.defaults = append(m.defaults, p.expression())
 		} else if m.defaults != nil {
@@ -305,6 +333,7 @@ func (p *parser) targetItem() target {
 	case "true", "false", "none", "True", "False", "None":
 		p.fail("cannot assign to '%s'", t.name)
 	}
+	t.sym = p.sym(t.name)
 	if p.skipOp(".") {
 		t.attr = p.expectName()
 	}

@@ -96,7 +96,9 @@ func init() {
 		"istitle":      mapped(func(s string) bool { return s == titleCase(s) && s != strings.ToLower(s) }),
 		"isidentifier": mapped(isIdentifier),
 		"expandtabs": func(r *renderer, s string, a *args) Value {
-			return expandTabs(s, r.width(a.get(0, "tabsize", int64(8))))
+			size := r.width(a.get(0, "tabsize", int64(8)))
+			r.made(len(s) + size*strings.Count(s, "\t"))
+			return expandTabs(s, size)
 		},
 	}
 }
@@ -125,6 +127,7 @@ func (r *renderer) width(v Value) int {
 	if n > maxFormatWidth {
 		r.throw(Limit, "width over %d", maxFormatWidth)
 	}
+	r.made(int(max(n, 0)))
 	return int(max(n, 0))
 }
 
@@ -191,6 +194,7 @@ func splitMethod(r *renderer, s string, a *args) Value {
 	sep, bySpace, most := splitArgs(r, a)
 	r.made(len(s))
 	if !bySpace {
+		r.made(32 * strings.Count(s, sep))
 		if most < 0 {
 			return stringList(strings.Split(s, sep))
 		}
@@ -198,6 +202,7 @@ func splitMethod(r *renderer, s string, a *args) Value {
 	}
 	var parts []string
 	s = strings.TrimLeftFunc(s, isSpace)
+	r.made(16 * len(s))
 	for s != "" && (most < 0 || len(parts) < most) {
 		i := strings.IndexFunc(s, isSpace)
 		if i < 0 {
@@ -271,6 +276,7 @@ func splitLines(s string, keep bool) []string {
 
 func splitLinesMethod(r *renderer, s string, a *args) Value {
 	a.atMost(r, 1, "keepends")
+	r.made(16 * len(s))
 	return stringList(splitLines(s, truth(a.get(0, "keepends", false))))
 }
 

@@ -8,10 +8,12 @@ type test func(r *renderer, v Value, a *args) bool
 func (r *renderer) test(name string, v Value, a *args) bool {
 	t := tests[name]
 	if t == nil {
-		r.fail("no test named '%s'", name)
+		r.failTest(name)
 	}
 	return t(r, v, a)
 }
+
+func (r *renderer) failTest(name string) { r.fail("no test named '%s'", name) }
 
 // isType makes a test from a predicate without arguments.
 func isType(is func(v Value) bool) test {

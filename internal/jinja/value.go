@@ -51,7 +51,7 @@ func (d *Dict) Set(key string, v Value) { d.set(key, key, v) }
 
 // Get returns the value of a string key.
 func (d *Dict) Get(key string) (Value, bool) {
-	if i := d.find(key); i >= 0 {
+	if i := d.findText(key); i >= 0 {
 		return d.entries[i].val, true
 	}
 	return nil, false
@@ -112,6 +112,30 @@ func (d *Dict) find(hash any) int {
 		}
 	}
 	return -1
+}
+
+// findText is find for a string.
+func (d *Dict) findText(key string) int {
+	if d == nil {
+		return -1
+	}
+	if d.index != nil {
+		return d.find(key)
+	}
+	for i := range d.entries {
+		if s, ok := d.entries[i].hash.(string); ok && s == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// valueAt is the value at i, or missing for an i that find did not find.
+func (d *Dict) valueAt(i int, missing Value) Value {
+	if i < 0 {
+		return missing
+	}
+	return d.entries[i].val
 }
 
 func (d *Dict) set(key, hash, v Value) {

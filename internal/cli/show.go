@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/backend"
+	"hearth/internal/catalog"
+	"hearth/internal/config"
+	"hearth/internal/generate"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+// shown is what hearth show says about a model.
+type shown struct {
+	ID           string          `json:"id"`
+	Path         string          `json:"path,omitempty"` // none: the embedded demo
+	Architecture string          `json:"architecture"`
+	Parameters   int64           `json:"parameters"`
+	Bytes        int64           `json:"bytes"`
+	Context      int             `json:"context,omitempty"`
+	Layers       []shownLayers   `json:"layers"`
+	Tokenizer    shownTokenizer  `json:"tokenizer"`
+	Template     generate.Traits `json:"template"`
+	Sampling     shownSampling   `json:"sampling"`
+}
+
+// shownLayers are the weights of one kind that are stored in one way.
+type shownLayers struct {
+	Kind       string `json:"kind"`
+	Stored     string `json:"stored"`
+	Parameters int64  `json:"parameters"`
+	Bytes      int64  `json:"bytes"`
+}
+
+type shownTokenizer struct {
+	Type       string `json:"type"`
+	Vocabulary int    `json:"vocabulary"`
+}
+
+// shownSampling is what the model's authors recommend; nothing where they are silent.
+type shownSampling struct {
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+}
+
+func newShowCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [MODEL]",
+		Short: "Say what a model is: architecture, quantisation, tokenizer, template",
+		Long: `show reads a model's folder and says what hearth found in it. Weights are looked at but not loaded. MODEL is a folder,
+an id in the Hugging Face cache, or demo, which is also what it shows without one.`,
+		Example: `  hearth show
+  hearth show mlx-community/Qwen3-0.6B-4bit --json`,
+		Args: maxArgs(1),
+	}
+	cfg := settings(cmd, config.Model)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			cfg.Model = args[0]
+		}
+		src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+		if err != nil {
+			return err
+		}
+		s, err := survey(src)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc.SetIndent("", "  ")
+			enc.SetEscapeHTML(false)
+			return enc.Encode(s)
+		}
+		return s.print(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// survey reads everything but the weights' values.
+func survey(src *catalog.Source) (*shown, error) {
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	text, err := generate.Load(src.FS)
+	if err != nil && !errors.Is(err, generate.ErrNoTemplate) {
+		return nil, &model.LoadError{Where: src.Where, Err: err}
+	}
+	look := &surveyor{}
+	m, err := c.Load(look, backend.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	s := &shown{ID: src.ID, Path: src.Path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+	if text.Tokenizer != nil {
+		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
+		s.Template = text.Traits()
+	}
+	s.Tokenizer.Type = tokenizerType(src.FS)
+	g := c.Generation
+	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
+	return s, nil
+}
+
+// tokenizerType is the kind of model that the tokenizer's file holds.
+func tokenizerType(fsys fs.FS) string {
+	b, err := fs.ReadFile(fsys, "tokenizer.json")
+	if err != nil {
+		for _, name := range []string{"tokenizer.model", "tiktoken.model"} {
+			if _, err := fs.Stat(fsys, name); err == nil {
+				return name
+			}
+		}
+		return "unknown"
+	}
+	var t struct {
+		Model struct {
+			Type         string `json:"type"`
+			ByteFallback bool   `json:"byte_fallback"`
+		} `json:"model"`
+	}
+	if json.Unmarshal(b, &t) != nil || t.Model.Type == "" {
+		return "BPE" // old files leave it out
+	}
+	if t.Model.ByteFallback {
+		return t.Model.Type + " with byte fallback"
+	}
+	return t.Model.Type
+}
+
+// surveyor is a backend that takes note of weights instead of loading them. It can do nothing else.
+type surveyor struct {
+	backend.Backend
+	layers []shownLayers
+}
+
+func (*surveyor) Caps() backend.Caps                         { return backend.Caps{World: 1} }
+func (s *surveyor) NewLoader(backend.Options) backend.Loader { return s }
+func (*surveyor) Close() error                               { return nil }
+
+func (s *surveyor) Load(w backend.WeightSpec) (backend.Weight, error) {
+	for _, p := range w.Parts {
+		if p.Weight == nil {
+			continue
+		}
+		stored := p.Scheme.String()
+		if p.Scheme.None() {
+			stored = p.Weight.DType
+		}
+		l := shownLayers{Kind: layerKind(w), Stored: stored, Parameters: weights(p)}
+		for _, t := range []*backend.Tensor{p.Weight, p.Scales, p.Biases, p.Global, p.Bias} {
+			if t != nil {
+				l.Bytes += int64(len(t.Bytes))
+			}
+		}
+		s.note(l)
+	}
+	return nil, nil
+}
+
+// weights is how many numbers a part stands for.
+func weights(p backend.Part) int64 {
+	n := int64(1)
+	for _, d := range p.Weight.Shape {
+		n *= int64(d)
+	}
+	if !p.Scheme.None() && p.Scales != nil { // codes are packed, scales are one a group
+		n = int64(p.Scheme.Group)
+		for _, d := range p.Scales.Shape {
+			n *= int64(d)
+		}
+	}
+	if p.Bias != nil {
+		n += int64(p.Bias.Shape[0])
+	}
+	return n
+}
+
+func (s *surveyor) note(l shownLayers) {
+	i := slices.IndexFunc(s.layers, func(o shownLayers) bool { return o.Kind == l.Kind && o.Stored == l.Stored })
+	if i < 0 {
+		s.layers = append(s.layers, l)
+		return
+	}
+	s.layers[i].Parameters += l.Parameters
+	s.layers[i].Bytes += l.Bytes
+}
+
+// layerKind groups weights by what they are for, from their use and the customary names of modules.
+func layerKind(w backend.WeightSpec) string {
+	name := w.Name
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(s string) bool { return strings.Contains(name, s) })
+	}
+	switch {
+	case w.Use == backend.UseTable:
+		return "embeddings"
+	case w.Use == backend.UseVector:
+		return "norms"
+	case has("lm_head", "output_projection"):
+		return "head"
+	case has("router", "mlp.gate."), strings.HasSuffix(name, "mlp.gate"):
+		return "router"
+	case has("expert", "switch_mlp"):
+		return "experts"
+	case has("attn", "attention"):
+		return "attention"
+	case has("mlp", "feed_forward", "ffn"):
+		return "mlp"
+	}
+	return "other"
+}
+
+func (s *shown) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("model", "%s", s.ID)
+	if s.Path != "" {
+		row("folder", "%s", s.Path)
+	}
+	row("architecture", "%s", s.Architecture)
+	row("parameters", "%s", commas(s.Parameters))
+	row("bytes", "%s", commas(s.Bytes))
+	if s.Context > 0 {
+		row("context", "%s tokens", commas(int64(s.Context)))
+	}
+	for _, l := range s.Layers {
+		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
+	}
+	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	if s.Template.Source == "" {
+		row("template", "none: a base model")
+	} else {
+		row("template", "%s", s.Template.Source)
+		row("  tools", "%s", yes(s.Template.Tools))
+		row("  thinking", "%s", s.Template.Thinking)
+		row("  system role", "%s", yes(s.Template.System))
+		row("  content", "%s", s.Template.Content)
+		row("  output", "%s (%s)", s.Template.Parser, s.Template.Evidence)
+	}
+	row("sampling", "%s", s.Sampling)
+	return t.Flush()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// String lists what is given.
+func (s shownSampling) String() string {
+	b, err := json.Marshal(struct{ shownSampling }{s})
+	if err != nil || string(b) == "{}" {
+		return "no recommendation"
+	}
+	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", ", ").Replace(string(b))
+}
+
+// commas groups digits by thousands.
+func commas(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
