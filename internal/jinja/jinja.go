@@ -35,7 +35,7 @@ type Limits struct {
 	Steps  int           // nodes evaluated, plus one per kilobyte of text made; default 10 million
 	Depth  int           // nested macro calls, recursive loops, lazy sequences over one another; default 200
 	Output int           // bytes of the result and of any single string on the way; default 8 MiB
-	Time   time.Duration // of the clock on the wall; default 80 ms, thousands of times what a conversation takes
+	Time   time.Duration // of the clock on the wall; default 50 ms, thousands of times what a conversation takes
 }
 
 func (l Limits) withDefaults() Limits {
@@ -49,7 +49,7 @@ func (l Limits) withDefaults() Limits {
 		l.Output = 8 << 20
 	}
 	if l.Time <= 0 {
-		l.Time = 80 * time.Millisecond
+		l.Time = 50 * time.Millisecond
 	}
 	return l
 }

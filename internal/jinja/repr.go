@@ -13,7 +13,7 @@ import (
 const maxValueDepth = 300
 
 // maxRepr bounds the printed form of one list or dict, in bytes: shared parts print again and again.
-const maxRepr = 8 << 20
+const maxRepr = 2 << 20
 
 func tooDeep() {
 	panic(&Error{Kind: Limit, Msg: fmt.Sprintf("value nested deeper than %d levels", maxValueDepth)})

@@ -223,7 +223,7 @@ func (m *spModel) roles() (bos, eos tokenName) {
 
 // unigram makes a Unigram model with the library's arithmetic, float32.
 func (m *spModel) unigram(v *vocabulary, unk int32) (model, error) {
-	trie, err := newTrie(v, func(id int32) bool {
+	trie, err := trieLater(v, func(id int32) bool {
 		kind := m.pieces[id].kind
 		return kind == pieceNormal || kind == pieceUserDefined
 	})

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // trie holds token texts for looking up all tokens that begin at a place. The edges
@@ -26,27 +27,64 @@ type trieStep struct {
 const maxTrieNodes = 1 << 24
 
 // newTrie makes the trie of a vocabulary's tokens that keep, if not nil, accepts.
-// Sorted, each token shares the nodes of a prefix with the one before it and needs
-// new ones for the rest, so that nothing is looked up.
 func newTrie(v *vocabulary, keep func(id int32) bool) (*trie, error) {
-	list := make([]trieToken, 0, v.count)
+	list, _, err := trieTokens(v, keep)
+	if err != nil {
+		return nil, err
+	}
+	return buildTrie(v.text, list)
+}
+
+// trieLater is newTrie for a large vocabulary whose trie takes as long as reading the rest of the file: it is built
+// beside that, and the function it returns waits for it. What is wrong with the vocabulary is found at once.
+func trieLater(v *vocabulary, keep func(id int32) bool) (func() *trie, error) {
+	list, size, err := trieTokens(v, keep)
+	if err != nil {
+		return nil, err
+	}
+	text := slices.Clone(v.text) // added tokens may still come
+	if size >= maxTrieNodes {    // the only other fault, which needs the nodes counted
+		t, err := buildTrie(text, list)
+		return func() *trie { return t }, err
+	}
+	later := sync.OnceValue(func() *trie {
+		t, err := buildTrie(text, list)
+		if err != nil {
+			panic(err) // a node is at least a byte, and there are fewer bytes than nodes allowed
+		}
+		return t
+	})
+	go later()
+	return later, nil
+}
+
+// trieTokens lists the tokens of a trie and counts their bytes.
+func trieTokens(v *vocabulary, keep func(id int32) bool) (list []trieToken, size int, err error) {
+	list = make([]trieToken, 0, v.count)
 	for id, text := range v.text {
 		if v.used[id] && text != "" && (keep == nil || keep(int32(id))) {
 			if len(text) > maxTrieBytes {
-				return nil, fmt.Errorf("token %s has %d bytes, more than %d", quoted(text), len(text), maxTrieBytes)
+				return nil, 0, fmt.Errorf("token %s has %d bytes, more than %d", quoted(text), len(text), maxTrieBytes)
 			}
 			list = append(list, newTrieToken(text, int32(id)))
+			size += len(text)
 		}
 	}
+	return list, size, nil
+}
+
+// buildTrie sorts the tokens: then each shares the nodes of a prefix with the one before it and needs new ones for the
+// rest, so that nothing is looked up. texts are by id.
+func buildTrie(texts []string, list []trieToken) (*trie, error) {
 	slices.SortFunc(list, func(a, b trieToken) int {
 		if a.head != b.head {
 			return cmp.Compare(a.head, b.head)
 		}
-		return strings.Compare(v.text[a.id], v.text[b.id])
+		return strings.Compare(texts[a.id], texts[b.id])
 	})
 	nodes, before := 1, ""
 	for _, tok := range list {
-		text := v.text[tok.id]
+		text := texts[tok.id]
 		nodes += len(text) - commonPrefix(before, text)
 		before = text
 	}
@@ -59,7 +97,7 @@ func newTrie(v *vocabulary, keep func(id int32) bool) (*trie, error) {
 	path := []int32{0} // nodes along the text before
 	before = ""
 	for _, tok := range list {
-		text := v.text[tok.id]
+		text := texts[tok.id]
 		n := commonPrefix(before, text)
 		path = path[:n+1]
 		for i := n; i < len(text); i++ {

@@ -12,9 +12,9 @@ import (
 // one with the highest sum of scores (the earliest found on ties).
 type unigram struct {
 	index    *tokenIndex
-	trie     *trie
-	score    []float64 // by id
-	unkScore float64   // of a character that is no token
+	trie     func() *trie // waits while it is being built
+	score    []float64    // by id
+	unkScore float64      // of a character that is no token
 	unk      int32
 	fallback bool // unknown characters become their bytes' tokens
 	unit     [256]int32
@@ -62,6 +62,7 @@ func (m *wordCutter) appendWord(dst []int32, w string, sc *wordScratch) []int32 
 
 // cut finds the best path to every byte of w; buf is reused for the result.
 func (m *unigram) cut(buf []path, w string) []path {
+	trie := m.trie()
 	best := append(buf[:0], path{})
 	for range len(w) {
 		best = append(best, path{from: -1})
@@ -72,11 +73,11 @@ func (m *unigram) cut(buf []path, w string) []path {
 		known := false
 		node := int32(0)
 		for j := i; j < len(w); {
-			if node = m.trie.step(node, w[j]); node == 0 {
+			if node = trie.step(node, w[j]); node == 0 {
 				break
 			}
 			j++
-			if id := m.trie.ids[node]; id >= 0 {
+			if id := trie.ids[node]; id >= 0 {
 				m.offer(&best[j], here+m.score[id], i, id)
 				known = known || j == i+size
 			}
@@ -164,7 +165,7 @@ func newUnigram(v *vocabulary, scores []float64, unk *int32, fallback bool) (*un
 	if !v.has(*unk) {
 		return nil, fmt.Errorf("model: unk_id %d is not in the vocabulary", *unk)
 	}
-	trie, err := newTrie(v, nil)
+	trie, err := trieLater(v, nil)
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
