@@ -291,12 +291,39 @@ func TestFolder(t *testing.T) {
 }
 
 func TestCacheBudget(t *testing.T) {
-	cfg := config.Default()
-	if n := cacheBudget(cfg); n <= 0 || n > cacheMost {
-		t.Errorf("default budget %d", n)
+	const gib = 1 << 30
+	for _, c := range []struct {
+		mb               int
+		weights, machine int64
+		want             int64
+		err              string
+	}{
+		{0, 1 * gib, 20 * gib, 4 * gib, ""},
+		{0, 16 * gib, 20 * gib, 20*gib - 16*gib*115/100, ""},
+		{0, 18 * gib, 20 * gib, 0, "18.0 GiB of weights leave nothing of 20.0 GiB"},
+		{0, 1 * gib, 0, unknownMemory, ""},
+		{3, 18 * gib, 20 * gib, 3 << 20, ""},
+	} {
+		cfg := config.Default()
+		cfg.CacheMemoryMB = c.mb
+		n, err := cacheBudget(cfg, c.weights, c.machine)
+		if (n-c.want)/1000 != 0 || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %d, %v", c, n, err)
+		}
 	}
-	cfg.CacheMemoryMB = 3
-	if n := cacheBudget(cfg); n != 3<<20 {
-		t.Errorf("budget %d, want 3 MiB", n)
+}
+
+// A context asked for by name is given or refused with the numbers, never cut.
+func TestContextAsked(t *testing.T) {
+	cfg := config.Default()
+	cfg.CacheMemoryMB, cfg.ContextLength = 1, 1<<20
+	src, _ := Find("", hub.Cache{})
+	c := New(src, cfg)
+	if err := c.Load(backends()); err == nil || !strings.Contains(err.Error(), "1048576 bytes are less than the") ||
+		!strings.Contains(err.Error(), "1048576 tokens") {
+		t.Errorf("error %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -87,9 +87,19 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if w.Model, err = c.Load(w.backend, backend.Options{Exact: w.Exact, Threads: cfg.Threads}); err != nil {
 		return nil, err
 	}
+	budget, err := cacheBudget(cfg, w.Model.Bytes, machineMemory())
+	if err != nil {
+		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
+	}
+	context := contextOf(w.Model, cfg)
+	least := min(leastContext, context)
+	if cfg.ContextLength > 0 {
+		least = context // what was asked for by name is not quietly cut
+	}
 	if w.Engine, err = engine.New(engine.Config{
-		Model: w.Model, Backend: w.backend, Vocab: w.Model.Vocab, Budget: cacheBudget(cfg), MaxContext: contextOf(w.Model, cfg),
+		Model: w.Model, Backend: w.backend, Vocab: w.Model.Vocab, Budget: budget, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: config.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
+		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 	}); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
@@ -130,7 +140,8 @@ func (w *Weights) Summary() string {
 	if w.Exact {
 		precision = "exact"
 	}
-	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, precision), fmt.Sprintf("context %d", w.Engine.Context())}
+	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, precision), fmt.Sprintf("context %d", w.Engine.Context()),
+		"cache " + size(w.Engine.Stats().Budget)}
 	if n := w.Model.Context; n > 0 && w.Engine.Context() < n {
 		parts[2] += fmt.Sprintf(" of %d", n)
 	}

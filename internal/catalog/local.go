@@ -12,6 +12,9 @@ import (
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
 func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weights, chat.Generator, error) {
+	if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
+		return nil, nil, err
+	}
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
 		return nil, nil, err
@@ -29,6 +32,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weight
 	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
 	text.MaxTokens = cfg.MaxTokens
 	text.Thinking = toggle(cfg.EnableThinking)
+	text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 	gen, err := generate.New(text)
 	if err != nil {
 		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())

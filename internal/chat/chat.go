@@ -182,6 +182,13 @@ type Usage struct {
 	Cached    int // of those, read from the prefix cache
 	Output    int // generated tokens, reasoning included
 	Reasoning int // of those, reasoning
+
+	Hit    string // how the prompt relates to what was cached: exact, supersequence, prefix, lcp or miss; "" while not known
+	Common int    // tokens it has in common with that: Cached, and those that could not be used
+
+	Queued  time.Duration // before the first step
+	Prefill time.Duration // from there to the first token
+	Decode  time.Duration // from there to the end
 }
 
 // Model describes a served model to clients.

@@ -74,7 +74,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level(cfg.LogLevel)}))
 	models := catalog.New(src, cfg)
 	served := make(chan error, 1)
-	go func() { served <- newServer(cfg, models, log).Serve(ctx, listeners...) }()
+	opts := serverOptions(cfg, models, log)
+	if level(cfg.LogLevel) <= slog.LevelInfo {
+		opts.Perf = stderr
+	}
+	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
 	loaded := make(chan error, 1)
 	go func() { loaded <- models.Load(backends()) }()
 
@@ -96,6 +100,10 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				b.print(stdout)
 				shown = true
 			}
+			if err := printWarnings(ctx, stderr, models); err != nil {
+				stop()
+				return firstError(err, <-served)
+			}
 			w := models.Weights()
 			fmt.Fprintf(stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
 		case <-ctx.Done():
@@ -109,6 +117,20 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	}
 }
 
+// printWarnings says where settings contradict the model, a line each.
+func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog) error {
+	gen, err := models.Open(ctx, "")
+	if err != nil {
+		return err
+	}
+	if g, ok := gen.(interface{ Warnings() []string }); ok {
+		for _, line := range g.Warnings() {
+			fmt.Fprintln(w, "hearth: "+line)
+		}
+	}
+	return nil
+}
+
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -118,23 +140,23 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// newServer wires the protocols. This is the list of them.
-func newServer(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) *server.Server {
+// serverOptions wires the protocols. This is the list of them.
+func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) server.Options {
 	v, c := buildVersion()
 	var keys []string
 	if cfg.APIKey != "" {
 		keys = []string{cfg.APIKey}
 	}
-	return server.New(server.Options{
+	return server.Options{
 		Models:    models,
 		Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
 		Keys:      keys, AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
-		Health:  func() server.Health { return health(cfg, models) },
-		Log:     log,
+		Health: func() server.Health { return health(cfg, models) },
+		Log:    log, PeakMemory: peakMemory,
 		MaxBody: config.MaxBodyBytes,
 		Drain:   cfg.DrainTimeout,
-	})
+	}
 }
 
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
@@ -143,6 +165,8 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	if models.Ready() {
 		h.Status = "ok"
 	}
+	s := models.Stats()
+	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget}
 	on := m.Thinking && (cfg.EnableThinking == nil || *cfg.EnableThinking)
 	h.Thinking = server.Thinking{Enabled: on, Exposed: on}
 	return h

@@ -22,7 +22,12 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
+	"hearth/internal/server"
 )
+
+func newServer(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) *server.Server {
+	return server.New(serverOptions(cfg, models, log))
+}
 
 // process is a running hearth serve.
 type process struct {

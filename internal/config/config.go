@@ -33,9 +33,12 @@ type Config struct {
 	Precision       string // auto, fast, exact
 	Threads         int    // 0: one per core
 	ContextLength   int    // 0: the model's own, as far as CacheMemoryMB reaches
-	CacheMemoryMB   int    // 0: a share of the machine's memory
+	PromptCache     bool
+	CacheMemoryMB   int     // 0: CacheMemoryPart
+	CacheMemoryPart float64 // of the machine's memory
 	MaxSequences    int
 	PrefillStepSize int
+	StepTarget      time.Duration // 0: prompt chunks never shrink
 
 	// What a request gets that does not say.
 	Temperature       *float64
@@ -45,6 +48,11 @@ type Config struct {
 	RepetitionPenalty *float64
 	MaxTokens         int // 0: the room left in the context
 	EnableThinking    *bool
+
+	// How output is read.
+	ToolCallParser       string
+	ReasoningParser      string
+	EnableAutoToolChoice bool // changes nothing: calls are always read where a request declares tools
 
 	LogLevel     string // debug, info, warn, error
 	DrainTimeout time.Duration
@@ -58,8 +66,13 @@ func Default() *Config {
 		Port:            8080,
 		Backend:         "auto",
 		Precision:       "auto",
+		PromptCache:     true,
+		CacheMemoryPart: 0.2,
 		MaxSequences:    16,
 		PrefillStepSize: 512,
+		StepTarget:      150 * time.Millisecond,
+		ToolCallParser:  "auto",
+		ReasoningParser: "auto",
 		LogLevel:        "info",
 		DrainTimeout:    10 * time.Second,
 		origin:          map[string]string{},

@@ -140,6 +140,11 @@ func ownAddresses() []netip.Addr {
 	return out
 }
 
+func checkBool(s string) error {
+	_, err := parseBool(s)
+	return err
+}
+
 func checkPort(s string) error {
 	_, err := parseInt(0, 65535)(s)
 	return err

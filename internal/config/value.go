@@ -123,6 +123,10 @@ func optional[T any](p **T, kind string, parse func(string) (T, error), format f
 		}}
 }
 
+func float(p *float64, ok func(float64) bool, want string) *value[float64] {
+	return &value[float64]{p, "float", parseFloat(ok, want), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }}
+}
+
 func optFloat(p **float64, ok func(float64) bool, want string) *value[*float64] {
 	return optional(p, "float", parseFloat(ok, want), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }

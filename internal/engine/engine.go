@@ -1,7 +1,8 @@
 // Package engine runs one loaded model: it takes prompts of token ids and streams tokens back. generate and the
 // debug commands call it. One goroutine per engine, and no other, touches the model, the backend and the store; callers
-// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it. It never sees text or a concrete
-// backend, and it does not log.
+// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it. Prompts start from what the prefix
+// cache has of them (docs/cache.md); that never changes an answer on a backend whose Caps say Invariant. It never sees
+// text or a concrete backend, and it does not log.
 package engine
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"hearth/internal/backend"
 	"hearth/internal/kv"
@@ -24,11 +26,15 @@ type Config struct {
 	KV      backend.KVPolicy
 	Vocab   int // rows of the logits: prompts with other ids are refused; 0: not known, not checked
 
-	Budget       int64 // bytes for the state of all sequences; required
+	Budget       int64 // bytes for the state of all sequences and the prefix cache; required
 	MaxContext   int   // prompt and generated tokens of one sequence, the model's limit; required
+	MinContext   int   // a Budget for less is refused [one page]
 	MaxSequences int   // running at once [32]
 	MaxQueue     int   // waiting beyond those [256]
 	PrefillChunk int   // prompt tokens per step [2048]
+
+	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
+	NoCache    bool          // nothing is reused from one prompt to the next
 }
 
 // Engine is a running model. All methods may be called from any goroutine.
@@ -104,7 +110,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	alloc, err := kv.NewAlloc(store.Geometry(), kv.Limits{
-		Bytes: cfg.Budget, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Span: cfg.PrefillChunk})
+		Bytes: cfg.Budget, Slots: cfg.MaxSequences, Tokens: cfg.MaxContext, Least: cfg.MinContext, Span: cfg.PrefillChunk})
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -114,14 +120,12 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), idle: make(chan struct{}),
-		sched: sched.New(sched.Config{Chunk: cfg.PrefillChunk}, alloc),
+		sched: sched.New(sched.Config{Chunk: cfg.PrefillChunk, Target: cfg.StepTarget.Microseconds(), NoCache: cfg.NoCache}, alloc),
 		seqs:  map[sched.ID]*sequence{},
 	}
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
-	for _, n := range alloc.Capacity().Pages {
-		e.stats.Pages += n
-	}
+	e.stats.Cache.Enabled = e.sched.Prefix() != nil
 	go e.loop()
 	return e, nil
 }
@@ -136,10 +140,11 @@ type Prompt struct {
 	StopIDs   []int32       // any of these ends the sequence
 	Sampling  sample.Params // LogitBias is not copied
 	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
+	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
 }
 
 // Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, ErrClosed, ctx's. When ctx ends
-// or the stream is closed the sequence leaves before the next step, waiting or running, and its memory returns.
+// or the stream is closed the sequence leaves before the next step, waiting or running; what it computed stays in the prefix cache.
 func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	if err := e.check(p.Tokens, e.context-1); err != nil {
 		return nil, err
@@ -149,7 +154,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		p.MaxTokens = room
 	}
 	q := &sequence{
-		Seq:    sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens},
+		Seq:    sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Key: key(p.Tokens, p.MaxTokens)},
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs,
 	}
@@ -157,6 +162,15 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		return nil, err
 	}
 	return q.stream, nil
+}
+
+// key is what the prefix tree compares, with room for some generated tokens.
+func key(tokens []int32, more int) []kv.Elem {
+	k := make([]kv.Elem, len(tokens), len(tokens)+min(more, 256))
+	for i, id := range tokens {
+		k[i] = kv.Elem(id)
+	}
+	return k
 }
 
 // check refuses what would fail a step, and with it the step's other sequences.
@@ -191,6 +205,9 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 	e.live++
 	e.nextID++
 	q.ID = e.nextID
+	if q.Client == 0 {
+		q.Client = 1<<63 | uint64(q.ID)
+	}
 	q.stream.cancel = func() { e.cancel(q) }
 	q.unwatch = context.AfterFunc(ctx, q.stream.cancel)
 	e.inbox = append(e.inbox, q)
@@ -243,15 +260,23 @@ func (e *Engine) book(gone int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Running, _ = e.sched.Counts()
-	e.stats.PagesUsed, e.stats.Used = e.alloc.PagesInUse(), e.alloc.InUse()
+	all, idle := e.alloc.PagesInUse()
+	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
+	if p := e.sched.Prefix(); p != nil {
+		e.stats.Cache.Entries, e.stats.Cache.Bytes = p.Entries(), p.Bytes()
+	}
 	e.live -= gone
 	e.settleIdle()
 }
 
 // tally counts a step.
-func (e *Engine) tally(prompt, generated int64) {
+func (e *Engine) tally(prompt, generated, preempted int64, starts CacheStats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.stats.Preempted += preempted
+	e.stats.Cache.Queries += starts.Queries
+	e.stats.Cache.Hits += starts.Hits
+	e.stats.Cache.Tokens += starts.Tokens
 	e.stats.Steps++
 	e.stats.PromptTokens += prompt
 	e.stats.GeneratedTokens += generated
@@ -275,9 +300,21 @@ type Stats struct {
 	Steps            int64 // since start, like the token counts
 	PromptTokens     int64 // run
 	GeneratedTokens  int64
+	Preempted        int64 // sequences that gave their memory to an older one
 	Context          int   // see Engine.Context
-	PagesUsed, Pages int   // over all groups
-	Used, Budget     int64 // bytes of state
+	PagesUsed        int   // by sequences, over all groups; what only the cache holds is not used
+	Used, Budget     int64 // bytes of state: used by sequences, and all there may be with the cache
+	Cache            CacheStats
+}
+
+// CacheStats describes the prefix cache.
+type CacheStats struct {
+	Enabled bool
+	Entries int   // ends of stored prompts and answers
+	Bytes   int64 // of all pages it knows; sequences share some
+	Queries int64 // prompts started, since start like the rest
+	Hits    int64 // of those, with something cached
+	Tokens  int64 // prompt tokens that were cached
 }
 
 // Stats gives the figures for health and status pages.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hearth/internal/kv"
 	"hearth/internal/sched"
 )
 
@@ -14,13 +15,32 @@ func (e *Engine) loop() {
 	for e.intake() {
 		plan := e.sched.Next()
 		e.book(0)
+		began := time.Now()
 		out := e.run.step(plan)
+		e.observe(plan, time.Since(began))
 		e.sched.Done(plan, e.settle(plan, out))
 		e.deliver(out)
 	}
 	for _, q := range e.seqs {
 		e.drop(q, Error, ErrClosed)
 	}
+	if p := e.sched.Prefix(); p != nil {
+		p.Clear()
+	}
+	e.book(0)
+}
+
+// observe tells the scheduler what a step cost.
+func (e *Engine) observe(p sched.Plan, took time.Duration) {
+	decodes, prompt := 0, 0
+	for i := range p.Items {
+		if p.Items[i].Decode {
+			decodes++
+		} else {
+			prompt += p.Items[i].Tokens
+		}
+	}
+	e.sched.Pace.Observe(decodes, prompt, took.Microseconds())
 }
 
 // intake takes in what was submitted and cancelled since the last step, and waits while there is nothing to run.
@@ -80,15 +100,22 @@ func (e *Engine) retire(q *sequence) {
 func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 	e.outcomes = e.outcomes[:0]
 	var prompt, generated int64
+	var starts CacheStats
 	for i := range out {
 		it, r := &p.Items[i], &out[i]
+		if it.First && !r.seq.counted {
+			r.seq.counted = true
+			starts.Queries++
+			starts.Tokens += int64(it.Seq.Cached)
+			starts.Hits += int64(min(it.Seq.Cached, 1))
+		}
 		if it.Seq.Table.Len < it.Seq.Prompt {
 			prompt += int64(it.Tokens)
 		}
 		o := sched.Outcome{}
 		switch {
 		case r.err != nil:
-			r.reason = Error
+			r.reason, o.Failed = Error, true
 		case r.picked:
 			o.New = 1
 			generated++
@@ -101,13 +128,13 @@ func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 		}
 		e.outcomes = append(e.outcomes, o)
 	}
-	e.tally(prompt, generated)
+	e.tally(prompt, generated, int64(len(p.Preempted)), starts)
 	return e.outcomes
 }
 
 // take appends a generated token and tells whether the sequence ends with it.
 func (q *sequence) take(id int32) Reason {
-	q.tokens = append(q.tokens, id)
+	q.tokens, q.Key = append(q.tokens, id), append(q.Key, kv.Elem(id))
 	switch {
 	case slices.Contains(q.stop, id):
 		return Stop

@@ -16,14 +16,15 @@ type Score struct {
 }
 
 // Score runs a prompt without generating and returns one score for each of its positions, with the top most likely
-// tokens each. It queues like any other prompt and runs in chunks beside them. Errors are those of Submit, ctx's, and
+// tokens each. It queues like any other prompt and runs in chunks beside them. Nothing of it comes from the prefix cache: every row is
+// computed. Errors are those of Submit, ctx's, and
 // the step's.
 func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, error) {
 	if err := e.check(tokens, e.context); err != nil {
 		return nil, err
 	}
 	q := &sequence{
-		Seq:    sched.Seq{Prompt: len(tokens), Score: true},
+		Seq:    sched.Seq{Prompt: len(tokens), Score: true, Key: key(tokens, 0)},
 		tokens: append([]int32(nil), tokens...), top: max(top, 1),
 		scores: make([]Score, 0, len(tokens)),
 	}

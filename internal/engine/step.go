@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hearth/internal/backend"
-	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/sample"
 	"hearth/internal/sched"
@@ -22,6 +21,7 @@ type sequence struct {
 	top     int         // logprobs wanted, -1 none
 	scores  []Score     // of a prompt that is scored
 	open    bool        // the store has its slot
+	counted bool        // in the cache's statistics
 	unwatch func() bool // takes the watch off the context
 }
 
@@ -69,7 +69,7 @@ func (r *runner) step(p sched.Plan) []result {
 		q := r.seqs[p.Items[i].Seq.ID]
 		r.out = append(r.out, result{seq: q})
 		if p.Items[i].First {
-			q.stream.start(now)
+			q.stream.start(now, &q.Seq)
 		}
 	}
 	if err := r.forward(p); err != nil {
@@ -88,9 +88,15 @@ func (r *runner) forward(p sched.Plan) (err error) {
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
 	}()
+	for _, l := range p.Preempted {
+		if q := r.seqs[l.Seq.ID]; q.open {
+			r.store.Close(l.Slot)
+			q.open = false
+		}
+	}
 	for i := range p.Items {
 		if q := r.out[i].seq; p.Items[i].First {
-			if err := r.store.Open(q.Slot, kv.Match{}, nil); err != nil {
+			if err := r.store.Open(q.Slot, q.Match, p.Items[i].Tail()); err != nil {
 				r.out[i].err = fmt.Errorf("open slot %d: %w", q.Slot, err)
 				continue
 			}
@@ -117,7 +123,12 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		}
 		for i := range p.Items {
 			for row := max(from, r.first[i]); row < min(to, r.first[i+1]) && r.out[i].err == nil; row++ {
-				r.take(p.Items[i].Want, &r.out[i], f[(row-from)*l.Cols():][:l.Cols()])
+				logits := f[(row-from)*l.Cols():][:l.Cols()]
+				if p.Items[i].Want == sched.WantAll {
+					r.score(&r.out[i], p.Items[i].Seq.Table.Len+row-r.first[i], logits)
+				} else {
+					r.sample(&r.out[i], logits)
+				}
 			}
 		}
 		o.Sweep(h) // a slice of logits is large; prompt logprobs run many
@@ -159,16 +170,19 @@ func (r *runner) build(p sched.Plan) {
 	r.first = append(r.first, len(b.Out))
 }
 
-// take samples or scores one row of logits.
-func (r *runner) take(w sched.Want, res *result, logits []float32) {
-	q := res.seq
-	if w == sched.WantAll {
+// score scores the row of a position, unless that was done before the sequence was preempted.
+func (r *runner) score(res *result, pos int, logits []float32) {
+	if q := res.seq; pos == len(q.scores) {
 		var sc Score
 		if sc, res.err = score(logits, q.top); res.err == nil {
 			q.scores = append(q.scores, sc)
 		}
-		return
 	}
+}
+
+// sample draws a token from one row of logits.
+func (r *runner) sample(res *result, logits []float32) {
+	q := res.seq
 	var top []sample.Logprob
 	if q.top > 0 {
 		top = make([]sample.Logprob, 0, min(q.top, len(logits))) // the stream keeps it

@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"hearth/internal/kv"
 	"hearth/internal/sample"
+	"hearth/internal/sched"
 )
 
 // Token is one generated token. Logprob and Top are set when the prompt asked for logprobs.
@@ -37,6 +39,7 @@ type Stream struct {
 	ctx    context.Context
 	cancel func() // tells the engine; safe to call more than once
 	wake   chan struct{}
+	begun  chan struct{} // closed by the first start or end
 
 	mu     sync.Mutex
 	buf    []Token
@@ -50,6 +53,9 @@ type Stream struct {
 // Usage is what a stream has cost so far.
 type Usage struct {
 	Prompt    int // prompt tokens
+	Cached    int // of those, found in the prefix cache; known once Started is
+	Longer    int // prompt tokens that the cache has seen, Cached and more: see kv.Match
+	Hit       kv.Kind
 	Generated int // tokens generated, a final stop id included
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
@@ -58,7 +64,7 @@ type Usage struct {
 }
 
 func newStream(ctx context.Context, prompt int) *Stream {
-	return &Stream{ctx: ctx, wake: make(chan struct{}, 1), stopID: -1,
+	return &Stream{ctx: ctx, wake: make(chan struct{}, 1), begun: make(chan struct{}), stopID: -1,
 		usage: Usage{Prompt: prompt, Submitted: time.Now()}}
 }
 
@@ -118,11 +124,26 @@ func (s *Stream) Close() {
 	}
 }
 
-// start records the sequence's first step.
-func (s *Stream) start(now time.Time) {
+// start records the sequence's first step; a later start, after it was preempted, changes nothing.
+func (s *Stream) start(now time.Time, q *sched.Seq) {
 	s.mu.Lock()
-	s.usage.Started = now
+	if s.usage.Started.IsZero() {
+		s.begin()
+		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
+	}
 	s.mu.Unlock()
+}
+
+// Started is closed when the sequence's first step begins, or it ends without one: Usage then has all about its start.
+func (s *Stream) Started() <-chan struct{} { return s.begun }
+
+// begin closes begun. Called with mu held.
+func (s *Stream) begin() {
+	select {
+	case <-s.begun:
+	default:
+		close(s.begun)
+	}
 }
 
 // push appends a token; a stop id is noted, not given out.
@@ -145,6 +166,7 @@ func (s *Stream) end(r Reason, err error) bool {
 	s.mu.Lock()
 	first := s.reason == Running
 	if first {
+		s.begin()
 		s.reason, s.err, s.usage.Ended = r, err, time.Now()
 	}
 	s.mu.Unlock()

@@ -46,8 +46,9 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 		usage: chat.Usage{Prompt: len(p.tokens)}}
 }
 
-// run reads the stream to its end and reports whether the caller wants more.
-func (c *choice) run(s Stream) bool {
+// run reads the stream to its end and reports whether the caller wants more. The first choice's stream is the one that
+// says how much of the prompt was cached: for the others all of it was, by then.
+func (c *choice) run(s, first Stream) bool {
 	defer s.Close()
 	if c.p.forced != "" {
 		c.text(c.p.forced)
@@ -74,6 +75,7 @@ func (c *choice) run(s Stream) bool {
 	if c.gone {
 		return false
 	}
+	cached(&c.usage, first.Usage())
 	return c.finish(s.Finish())
 }
 

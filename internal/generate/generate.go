@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hearth/internal/chat"
@@ -33,6 +34,9 @@ type Engine interface {
 type Stream interface {
 	Next() (engine.Token, error)
 	Finish() engine.Reason
+	Usage() engine.Usage
+	// Started is closed when the sequence's first step begins, or it ends without one.
+	Started() <-chan struct{}
 	Close()
 }
 
@@ -63,6 +67,10 @@ type Config struct {
 	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
 	MaxTokens int
 	Limits    jinja.Limits // of the template
+
+	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
+	// parser.Override takes them; "" and "auto" leave the choice.
+	ToolParser, ReasoningParser string
 }
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.
@@ -70,7 +78,9 @@ type Generator struct {
 	cfg      Config
 	family   *parser.Family
 	guard    *guard
+	warnings []string
 	asList   bool // the template wants content as a list of parts
+	requests atomic.Uint64
 	sampling chat.Sampling
 }
 
@@ -87,16 +97,19 @@ func New(cfg Config) (*Generator, error) {
 	}
 	src := cfg.Template.Source()
 	g.family, _ = chooseFamily(cfg)
-	g.guard = newGuard(cfg.Tokenizer, g.family.Markers)
+	var err error
+	if g.family, g.warnings, err = parser.Override(g.family, cfg.ToolParser, cfg.ReasoningParser); err != nil {
+		return nil, err
+	}
+	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
+		func(m string) bool { return slices.Contains(g.family.Control, m) }))
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context = cfg.Engine.Context()
 	g.cfg.Info.Tools = cfg.Template.mentions("tools")
 	g.cfg.Info.Thinking = g.family.Open != "" && strings.Contains(src, g.family.Close) || cfg.Template.mentions("enable_thinking")
-	asList, err := cfg.Template.wantsList(cfg.Limits)
-	if err != nil {
+	if g.asList, err = cfg.Template.wantsList(cfg.Limits); err != nil {
 		return nil, fmt.Errorf("make generator: %w", err)
 	}
-	g.asList = asList
 	return g, nil
 }
 
@@ -105,6 +118,12 @@ func (g *Generator) Model() chat.Model { return g.cfg.Info }
 
 // Format names the output format that the template and the vocabulary point to.
 func (g *Generator) Format() string { return g.family.Name }
+
+// CheckParsers reports names of parsers that Config does not take. It needs no model, so a mistake shows before one loads.
+func CheckParsers(tool, reasoning string) error { return parser.CheckNames(tool, reasoning) }
+
+// Warnings says where parsers that were asked for contradict the model's template, a line each.
+func (g *Generator) Warnings() []string { return g.warnings }
 
 // Count returns the length of the prompt in tokens.
 func (g *Generator) Count(_ context.Context, r *chat.Request) (int, error) {
@@ -150,9 +169,10 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	streams := make([]Stream, n)
+	client := g.requests.Add(1) // the choices of one request share what one request gets
 	for i := range streams {
 		s, err := g.cfg.Engine.Submit(ctx, engine.Prompt{
-			Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs})
+			Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Client: client})
 		if err != nil {
 			cancel()
 			return nil, g.engineError(err)
@@ -162,16 +182,46 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
-		if !yield(chat.Event{Kind: chat.EventStart, Usage: &chat.Usage{Prompt: len(p.tokens)}}, nil) {
+		u := chat.Usage{Prompt: len(p.tokens)}
+		glance(ctx, streams[0].Started())
+		cached(&u, streams[0].Usage())
+		if !yield(chat.Event{Kind: chat.EventStart, Usage: &u}, nil) {
 			return
 		}
 		for i, s := range streams {
 			c := newChoice(g, r, p, i, yield)
-			if !c.run(s) {
+			if !c.run(s, streams[0]) {
 				return
 			}
 		}
 	}, nil
+}
+
+// glance waits for an idle engine to look at a new prompt, so that the first event can tell what is cached. A busy engine is
+// not waited for.
+func glance(ctx context.Context, started <-chan struct{}) {
+	const most = 5 * time.Millisecond
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-started:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
+func cached(u *chat.Usage, e engine.Usage) {
+	if e.Started.IsZero() {
+		return
+	}
+	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
+	if !e.First.IsZero() {
+		u.Prefill = e.First.Sub(e.Started)
+		if !e.Ended.IsZero() {
+			u.Decode = e.Ended.Sub(e.First)
+		}
+	}
 }
 
 // fits refuses a prompt that leaves no room, or less than was asked for.

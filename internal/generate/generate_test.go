@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +28,7 @@ type script struct {
 	fail    error // at the end of the stream
 	refuse  error // of Submit
 	context int
+	cached  int // prompt tokens
 	prompts []engine.Prompt
 	closed  int
 }
@@ -58,7 +60,18 @@ func (s *scriptStream) Next() (engine.Token, error) {
 }
 
 func (s *scriptStream) Finish() engine.Reason { return s.finish }
-func (s *scriptStream) Close()                { s.closed++ }
+func (s *scriptStream) Usage() engine.Usage {
+	now := time.Unix(9, 0)
+	return engine.Usage{Cached: s.cached, Longer: s.cached + 1, Hit: 4, Submitted: now, Started: now.Add(1), First: now.Add(3), Ended: now.Add(7)}
+}
+
+func (s *scriptStream) Started() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (s *scriptStream) Close() { s.closed++ }
 
 func newTest(t testing.TB, reply string) (*Generator, *script) {
 	t.Helper()

@@ -50,7 +50,7 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	p.options = parser.Options{InReasoning: g.insideReasoning(p.tokens), Continued: continued}
 	if r.Choice.Kind != chat.ChoiceNone {
 		for _, t := range r.Tools {
-			p.options.Tools = append(p.options.Tools, t.Name)
+			p.options.Tools = append(p.options.Tools, parser.Tool{Name: t.Name, Parameters: t.Parameters})
 		}
 	}
 	if force != "" {

@@ -1,21 +1,27 @@
 package kv
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Limits is what an Alloc may spend.
 type Limits struct {
 	Bytes  int64 // all state of all sequences
 	Slots  int   // sequences at once
 	Tokens int   // longest sequence
+	Least  int   // shortest limit of a sequence that Bytes must allow; 0: a page
 	Span   int   // most tokens one step writes to one sequence
 }
 
 // Alloc hands out pages and slots under one byte budget. One goroutine calls it.
 //
 // Invariants (Check):
-//   - every page id ever handed out is either free or owned by exactly one table entry, and the same holds for slots;
+//   - every page id ever handed out is either free or referenced: once per table entry that names it, and once more if
+//     the prefix tree does; a slot is referenced once;
 //   - ids in use stay within the capacity;
-//   - the bytes in use are the sum over the pages and slots in use, and never exceed the budget.
+//   - the bytes in use are the sum over the pages and slots in use, each counted once however many share it, and never
+//     exceed the budget; the idle bytes are those of pages that only the tree references.
 type Alloc struct {
 	geo   Geometry
 	lim   Limits
@@ -23,16 +29,18 @@ type Alloc struct {
 	pages []ids // per group
 	slots ids
 	inUse int64
+	idle  int64
 }
 
-// NewAlloc divides the limits into ids. Limits.Tokens is lowered to the longest sequence that fits the byte budget
-// alone; a budget under one page of every group is an error with the numbers.
+// NewAlloc divides the limits into ids: of every group as many pages as the budget could hold of it alone, because how
+// the groups share it changes with what is cached. Limits.Tokens is lowered to the longest sequence that fits the byte
+// budget alone; a budget for fewer than Limits.Least is an error with the numbers.
 func NewAlloc(g Geometry, l Limits) (*Alloc, error) {
 	if g.PageTokens <= 0 || l.Slots <= 0 || l.Span <= 0 || l.Tokens <= 0 {
 		return nil, fmt.Errorf("divide cache memory: pages of %d tokens, %d slots, context %d, steps of %d tokens: none may be 0",
 			g.PageTokens, l.Slots, l.Tokens, l.Span)
 	}
-	least := min(l.Tokens, g.PageTokens)
+	least := min(l.Tokens, max(l.Least, g.PageTokens))
 	if need := g.Need(least, l.Span); need > l.Bytes {
 		return nil, fmt.Errorf("divide cache memory: %d bytes are less than the %d that one sequence of %d tokens needs; "+
 			"raise the cache memory", l.Bytes, need, least)
@@ -42,7 +50,7 @@ func NewAlloc(g Geometry, l Limits) (*Alloc, error) {
 	for i, grp := range g.Groups {
 		n := l.Slots * g.Pages(i, l.Tokens, l.Span)
 		if grp.PageBytes > 0 {
-			n = int(min(int64(n), l.Bytes/grp.PageBytes))
+			n = int(min(l.Bytes/grp.PageBytes, math.MaxInt32-1))
 		}
 		a.cap.Pages = append(a.cap.Pages, n)
 		a.pages = append(a.pages, newIDs(1, n))
@@ -77,13 +85,16 @@ func (a *Alloc) Capacity() Capacity { return a.cap }
 // it: only Need accounts for them.
 func (a *Alloc) InUse() int64 { return a.inUse }
 
-// PagesInUse counts pages handed out over all groups.
-func (a *Alloc) PagesInUse() int {
-	n := 0
+// Idle is the part of InUse that only the prefix tree holds: eviction can free it.
+func (a *Alloc) Idle() int64 { return a.idle }
+
+// PagesInUse counts pages handed out over all groups, and those of them that only the prefix tree holds.
+func (a *Alloc) PagesInUse() (all, idle int) {
 	for i := range a.pages {
-		n += a.pages[i].inUse()
+		all += a.pages[i].inUse()
+		idle += a.pages[i].idle
 	}
-	return n
+	return all, idle
 }
 
 // Slot takes a slot, or reports that none is free or that its fixed state does not fit the budget.
@@ -105,6 +116,20 @@ func (a *Alloc) FreeSlot(s SlotID) {
 	a.inUse -= a.geo.FixedBytes
 }
 
+// Short is how many bytes Grow lacks, 0 if it would succeed.
+func (a *Alloc) Short(t *Table, tokens int) int64 {
+	want := ceil(tokens, a.geo.PageTokens)
+	bytes := a.inUse - a.lim.Bytes
+	for g := range a.geo.Groups {
+		have := 0
+		if g < len(t.Pages) {
+			have = len(t.Pages[g])
+		}
+		bytes += int64(max(want-have, 0)) * a.geo.Groups[g].PageBytes
+	}
+	return max(bytes, 0)
+}
+
 // Grow makes t cover positions up to tokens in every group. It takes all it needs or, when ids or bytes do not
 // suffice, nothing.
 func (a *Alloc) Grow(t *Table, tokens int) bool {
@@ -112,28 +137,39 @@ func (a *Alloc) Grow(t *Table, tokens int) bool {
 		t.Pages = make([][]PageID, len(a.geo.Groups))
 	}
 	want := ceil(tokens, a.geo.PageTokens)
-	var bytes int64
 	for g := range t.Pages {
-		n := max(want-len(t.Pages[g]), 0)
-		if n > a.pages[g].left() {
+		if want-len(t.Pages[g]) > a.pages[g].left() {
 			return false
 		}
-		bytes += int64(n) * a.geo.Groups[g].PageBytes
 	}
-	if a.inUse+bytes > a.lim.Bytes {
+	if a.Short(t, tokens) > 0 {
 		return false
 	}
 	for g := range t.Pages {
 		for len(t.Pages[g]) < want {
 			id, _ := a.pages[g].take()
 			t.Pages[g] = append(t.Pages[g], PageID(id))
+			a.inUse += a.geo.Groups[g].PageBytes
 		}
 	}
-	a.inUse += bytes
 	return true
 }
 
-// Trim frees pages of window groups that no later token can see: the token at t.Len reads positions after
+// Share makes t name the pages of m, each with a reference of its own. t must be empty.
+func (a *Alloc) Share(t *Table, m *Match) {
+	t.Len = m.Tokens
+	t.Pages = make([][]PageID, len(a.geo.Groups))
+	for g := range m.Table.Pages {
+		t.Pages[g] = append(t.Pages[g], m.Table.Pages[g]...)
+		for _, p := range t.Pages[g] {
+			if p != 0 {
+				a.share(g, p)
+			}
+		}
+	}
+}
+
+// Trim drops pages of window groups that no later token can see: the token at t.Len reads positions after
 // t.Len-Window.
 func (a *Alloc) Trim(t *Table) {
 	for g := range t.Pages {
@@ -141,27 +177,64 @@ func (a *Alloc) Trim(t *Table) {
 		if w == 0 {
 			continue
 		}
-		dead := min(max(t.Len-w+1, 0)/a.geo.PageTokens, len(t.Pages[g]))
-		for i := dead - 1; i >= 0 && t.Pages[g][i] != 0; i-- { // what lies before a freed page was freed earlier
-			a.free(g, t.Pages[g][i])
+		dead := min(a.geo.dead(w, t.Len), len(t.Pages[g]))
+		for i := dead - 1; i >= 0 && t.Pages[g][i] != 0; i-- { // what lies before a dropped page was dropped earlier
+			a.drop(g, t.Pages[g][i])
 			t.Pages[g][i] = 0
 		}
 	}
 }
 
-// Release frees all pages of t and empties it.
+// Release drops all pages of t and empties it.
 func (a *Alloc) Release(t *Table) {
 	for g := range t.Pages {
 		for _, p := range t.Pages[g] {
 			if p != 0 {
-				a.free(g, p)
+				a.drop(g, p)
 			}
 		}
 	}
 	*t = Table{}
 }
 
-func (a *Alloc) free(g int, p PageID) {
-	a.pages[g].put(int32(p))
-	a.inUse -= a.geo.Groups[g].PageBytes
+// Writable reports whether t alone holds the pages of positions [from, to): nobody else sees what is written there.
+func (a *Alloc) Writable(t *Table, from, to int) bool {
+	for g := range t.Pages {
+		for i := from / a.geo.PageTokens; i < ceil(to, a.geo.PageTokens); i++ {
+			if i >= len(t.Pages[g]) || t.Pages[g][i] == 0 || a.pages[g].shared(int32(t.Pages[g][i])) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (a *Alloc) share(g int, p PageID) {
+	was := a.pages[g].idle
+	a.pages[g].share(int32(p))
+	a.settle(g, was, false)
+}
+
+// drop takes one table's reference away.
+func (a *Alloc) drop(g int, p PageID) {
+	was := a.pages[g].idle
+	a.settle(g, was, a.pages[g].put(int32(p)))
+}
+
+// keep and unkeep are the tree's reference. unkeep gives the bytes it freed.
+func (a *Alloc) keep(g int, p PageID) { a.pages[g].keep(int32(p)) }
+
+func (a *Alloc) unkeep(g int, p PageID) int64 {
+	was, before := a.pages[g].idle, a.inUse
+	a.settle(g, was, a.pages[g].unkeep(int32(p)))
+	return before - a.inUse
+}
+
+// settle books what a change of one reference in group g did to the sums.
+func (a *Alloc) settle(g, wasIdle int, freed bool) {
+	size := a.geo.Groups[g].PageBytes
+	a.idle += int64(a.pages[g].idle-wasIdle) * size
+	if freed {
+		a.inUse -= size
+	}
 }

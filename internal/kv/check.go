@@ -2,9 +2,10 @@ package kv
 
 import "fmt"
 
-// Check asserts the invariants of Alloc, given every table and slot its callers hold.
+// Check asserts the invariants of Alloc, given every table (Pin.Held are some) and slot its callers hold. What the tree holds Prefix.Check
+// compares.
 func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
-	held := int64(len(slots)) * a.geo.FixedBytes
+	used, idle := int64(len(slots))*a.geo.FixedBytes, int64(0)
 	for g := range a.pages {
 		var owned []int32
 		for _, t := range tables {
@@ -20,7 +21,8 @@ func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
 		if err := a.pages[g].check(owned); err != nil {
 			return fmt.Errorf("check pages of group %d: %w", g, err)
 		}
-		held += int64(len(owned)) * a.geo.Groups[g].PageBytes
+		used += int64(a.pages[g].inUse()) * a.geo.Groups[g].PageBytes
+		idle += int64(a.pages[g].idle) * a.geo.Groups[g].PageBytes
 	}
 	owned := make([]int32, len(slots))
 	for i, s := range slots {
@@ -29,11 +31,88 @@ func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
 	if err := a.slots.check(owned); err != nil {
 		return fmt.Errorf("check slots: %w", err)
 	}
-	if held != a.inUse {
-		return fmt.Errorf("check bytes: %d counted, %d held by pages and slots", a.inUse, held)
+	if used != a.inUse || idle != a.idle {
+		return fmt.Errorf("check bytes: %d counted and %d idle, pages and slots hold %d and %d", a.inUse, a.idle, used, idle)
 	}
 	if a.inUse > a.lim.Bytes {
 		return fmt.Errorf("check bytes: %d in use, the budget is %d", a.inUse, a.lim.Bytes)
+	}
+	return nil
+}
+
+// Check asserts the invariants of Prefix.
+func (p *Prefix) Check() error {
+	c := treeCheck{p: p, named: make([]map[PageID]int32, len(p.named))}
+	for g := range c.named {
+		c.named[g] = map[PageID]int32{}
+	}
+	if err := c.below(&p.root); err != nil {
+		return fmt.Errorf("check prefix tree: %w", err)
+	}
+	if c.nodes != p.nodes || c.leaves != len(p.leaves) {
+		return fmt.Errorf("check prefix tree: %d nodes with %d leaves counted, there are %d with %d", p.nodes, len(p.leaves), c.nodes, c.leaves)
+	}
+	for i, n := range p.leaves {
+		if n.at != i || len(n.children) > 0 || i > 0 && p.leaves.Less(i, (i-1)/2) {
+			return fmt.Errorf("check prefix tree: entry %d of the evictable nodes, the edge from %d, is out of place", i, n.from)
+		}
+	}
+	var bytes int64
+	for g := range p.named {
+		ids := &p.alloc.pages[g]
+		for i, kept := range ids.kept {
+			page := PageID(int32(i) + ids.first)
+			var counted int32
+			if int(page) < len(p.named[g]) {
+				counted = p.named[g][page]
+			}
+			if n := c.named[g][page]; n != counted || kept != (n > 0) {
+				return fmt.Errorf("check prefix tree: page %d of group %d is named %d times, counted %d, kept %t", page, g, n, counted, kept)
+			}
+		}
+		bytes += int64(len(c.named[g])) * p.alloc.geo.Groups[g].PageBytes
+	}
+	if bytes != p.bytes {
+		return fmt.Errorf("check prefix tree: %d bytes counted, the pages have %d", p.bytes, bytes)
+	}
+	return nil
+}
+
+type treeCheck struct {
+	p             *Prefix
+	named         []map[PageID]int32
+	nodes, leaves int
+}
+
+func (c *treeCheck) below(up *node) error {
+	for first, n := range up.children {
+		c.nodes++
+		if n.parent != up || n.from != up.to() || len(n.key) == 0 || n.key[0] != first {
+			return fmt.Errorf("edge from %d of %d tokens: wrong place below the edge from %d", n.from, len(n.key), up.from)
+		}
+		pt := c.p.alloc.geo.PageTokens
+		for g, pages := range n.pages {
+			if want := ceil(n.to(), pt) - n.from/pt; len(pages) != want {
+				return fmt.Errorf("edge from %d to %d: %d pages of group %d, want %d", n.from, n.to(), len(pages), g, want)
+			}
+			for _, page := range pages {
+				if page == 0 && c.p.alloc.geo.Groups[g].Window == 0 {
+					return fmt.Errorf("edge from %d to %d: a page is gone from group %d, which has no window", n.from, n.to(), g)
+				}
+				if page != 0 {
+					c.named[g][page]++
+				}
+			}
+		}
+		if len(n.children) == 0 {
+			c.leaves++
+			if n.at < 0 {
+				return fmt.Errorf("edge from %d to %d: it can be evicted and is not listed", n.from, n.to())
+			}
+		}
+		if err := c.below(n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

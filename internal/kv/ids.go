@@ -2,13 +2,15 @@ package kv
 
 import "fmt"
 
-// ids is a set of dense ids [first, first+n). Ids that were never used are handed out last, so that the memory behind
-// them stays untouched as long as possible.
+// ids is a set of dense ids [first, first+n) with reference counts. Ids that were never used are handed out last, so
+// that the memory behind them stays untouched as long as possible.
 type ids struct {
 	first, n int32
 	next     int32   // ids from here on were never handed out
 	free     []int32 // handed out and returned
-	used     []bool  // by id-first, up to next
+	refs     []int32 // by id-first, up to next; 0: free
+	kept     []bool  // likewise: one of the references is the prefix tree's
+	idle     int     // ids whose only reference is the prefix tree's
 }
 
 func newIDs(first, n int) ids { return ids{first: int32(first), n: int32(n), next: int32(first)} }
@@ -16,55 +18,115 @@ func newIDs(first, n int) ids { return ids{first: int32(first), n: int32(n), nex
 func (s *ids) inUse() int { return int(s.next-s.first) - len(s.free) }
 func (s *ids) left() int  { return int(s.n) - s.inUse() }
 
+// take hands out an id with one reference.
 func (s *ids) take() (int32, bool) {
 	if k := len(s.free); k > 0 {
 		id := s.free[k-1]
 		s.free = s.free[:k-1]
-		s.used[id-s.first] = true
+		s.refs[id-s.first] = 1
 		return id, true
 	}
 	if s.next == s.first+s.n {
 		return 0, false
 	}
 	s.next++
-	s.used = append(s.used, true)
+	s.refs, s.kept = append(s.refs, 1), append(s.kept, false)
 	return s.next - 1, true
 }
 
-// put returns an id. Returning one that is not in use is a programmer error.
-func (s *ids) put(id int32) {
-	if id < s.first || id >= s.next || !s.used[id-s.first] {
-		panic(fmt.Sprintf("kv: id %d is freed but not in use", id))
+// at is the index of an id in use. Any other is a programmer error.
+func (s *ids) at(id int32) int32 {
+	if id < s.first || id >= s.next || s.refs[id-s.first] == 0 {
+		panic(fmt.Sprintf("kv: id %d is not in use", id))
 	}
-	s.used[id-s.first] = false
-	s.free = append(s.free, id)
+	return id - s.first
 }
 
-// check compares the set with the owned ids, which must be exactly the used ones, each once.
-func (s *ids) check(owned []int32) error {
-	if s.next > s.first+s.n || len(s.used) != int(s.next-s.first) {
+func (s *ids) shared(id int32) bool { return s.refs[s.at(id)] > 1 }
+
+// share adds a reference.
+func (s *ids) share(id int32) {
+	i := s.at(id)
+	if s.kept[i] && s.refs[i] == 1 {
+		s.idle--
+	}
+	s.refs[i]++
+}
+
+// put drops a reference and reports whether it was the last: the id is free again.
+func (s *ids) put(id int32) bool {
+	i := s.at(id)
+	s.refs[i]--
+	switch {
+	case s.refs[i] == 0:
+		s.free = append(s.free, id)
+		return true
+	case s.refs[i] == 1 && s.kept[i]:
+		s.idle++
+	}
+	return false
+}
+
+// keep adds the tree's reference, of which there is one at most.
+func (s *ids) keep(id int32) {
+	i := s.at(id)
+	s.kept[i] = true
+	s.refs[i]++
+}
+
+// unkeep drops the tree's reference and reports whether the id is free again.
+func (s *ids) unkeep(id int32) bool {
+	i := s.at(id)
+	s.kept[i] = false
+	if s.refs[i] == 1 {
+		s.idle--
+	}
+	return s.put(id)
+}
+
+// check compares the counts with the references there are: held lists one id per reference of a table, the tree's are
+// the kept ones.
+func (s *ids) check(held []int32) error {
+	if s.next > s.first+s.n || len(s.refs) != int(s.next-s.first) || len(s.kept) != len(s.refs) {
 		return fmt.Errorf("ids up to %d handed out of %d", s.next, s.n)
 	}
-	seen := make([]bool, len(s.used))
-	for _, id := range owned {
-		switch {
-		case id < s.first || id >= s.next || !s.used[id-s.first]:
-			return fmt.Errorf("id %d is owned but free", id)
-		case seen[id-s.first]:
-			return fmt.Errorf("id %d is owned twice", id)
+	count, idle := make([]int32, len(s.refs)), 0
+	for i, kept := range s.kept {
+		if kept {
+			count[i]++
 		}
-		seen[id-s.first] = true
+		if kept && s.refs[i] == 1 {
+			idle++
+		}
 	}
+	for _, id := range held {
+		if id < s.first || id >= s.next || s.refs[id-s.first] == 0 {
+			return fmt.Errorf("id %d is held but free", id)
+		}
+		count[id-s.first]++
+	}
+	for i, n := range count {
+		switch id := int32(i) + s.first; {
+		case n < s.refs[i]:
+			return fmt.Errorf("id %d has leaked: %d references counted, %d held", id, s.refs[i], n)
+		case n > s.refs[i]:
+			return fmt.Errorf("id %d is held %d times, %d references counted", id, n, s.refs[i])
+		}
+	}
+	free := make([]bool, len(s.refs))
 	for _, id := range s.free {
-		if s.used[id-s.first] || seen[id-s.first] {
-			return fmt.Errorf("id %d is free and in use", id)
+		if i := id - s.first; s.refs[i] != 0 || free[i] {
+			return fmt.Errorf("id %d is free and in use, or free twice", id)
 		}
-		seen[id-s.first] = true
+		free[id-s.first] = true
 	}
-	for i, ok := range seen {
-		if !ok {
-			return fmt.Errorf("id %d has leaked", int32(i)+s.first)
+	for i := range free {
+		if s.refs[i] == 0 && !free[i] {
+			return fmt.Errorf("id %d is neither free nor in use", int32(i)+s.first)
 		}
+	}
+	if idle != s.idle {
+		return fmt.Errorf("%d ids counted as idle, %d are", s.idle, idle)
 	}
 	return nil
 }

@@ -19,10 +19,13 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 // TestScripts runs testdata/*.txt: blocks of command lines, ----, and what they print. Lines before the first command
 // that start with # are comments.
 //
-//	config chunk=512 slots=4 pages=100 context=4096 [window=128] [fixed=1000]
-//	submit NAME prompt=N max=N [score]
-//	step [end=NAME,NAME]    run one step; a sequence also ends when it has generated its max
+//	config chunk=512 slots=4 pages=100 context=4096 [window=128] [fixed=1000] [target=MICROSECONDS] [nocache]
+//	submit NAME prompt=N max=N [like=OTHER:N] [client=N] [score]
+//	                        like: the prompt starts with the first N tokens of OTHER's, generated ones included
+//	step [end=NAME,NAME] [fail=NAME]  run one step; a sequence also ends when it has generated its max
+//	steps N                 run N steps, print the last
 //	cancel NAME
+//	took decodes=N prompt=N us=N
 //	state
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -78,11 +81,20 @@ func replay(t *testing.T, text string) string {
 }
 
 type script struct {
-	s      *Scheduler
-	alloc  *kv.Alloc
-	seqs   map[string]*Seq
-	names  map[ID]string
-	finish map[string]bool
+	s            *Scheduler
+	alloc        *kv.Alloc
+	seqs         map[string]*Seq
+	names        map[ID]string
+	finish, fail map[string]bool
+}
+
+// token is an element that nobody else has.
+func token(id ID, pos int) kv.Elem { return kv.Elem(id)<<32 | kv.Elem(pos) }
+
+func own(q *Seq) {
+	for len(q.Key) < q.Prompt {
+		q.Key = append(q.Key, token(q.ID, len(q.Key)))
+	}
 }
 
 func (sc *script) do(t *testing.T, words []string) []string {
@@ -100,26 +112,53 @@ func (sc *script) do(t *testing.T, words []string) []string {
 	}
 	switch words[0] {
 	case "config":
-		return sc.config(arg)
+		return sc.config(arg, words[len(words)-1] == "nocache")
 	case "submit":
 		q := &Seq{ID: ID(len(sc.seqs) + 1), Prompt: arg("prompt", 0), Max: arg("max", 0),
-			Score: words[len(words)-1] == "score"}
+			Client: uint64(arg("client", 0)), Score: words[len(words)-1] == "score"}
+		for _, w := range words {
+			if like, ok := strings.CutPrefix(w, "like="); ok {
+				name, n, _ := strings.Cut(like, ":")
+				k, _ := strconv.Atoi(n)
+				q.Key = append(q.Key, sc.seqs[name].Key[:k]...)
+			}
+		}
+		own(q)
 		sc.seqs[words[1]], sc.names[q.ID] = q, words[1]
 		sc.s.Submit(q)
 	case "cancel":
 		sc.s.Cancel(sc.seqs[words[1]])
 	case "step":
-		sc.finish = map[string]bool{}
+		sc.finish, sc.fail = map[string]bool{}, map[string]bool{}
 		for _, w := range words[1:] {
-			for _, n := range strings.Split(strings.TrimPrefix(w, "end="), ",") {
-				sc.finish[n] = true
+			set := sc.finish
+			if strings.HasPrefix(w, "fail=") {
+				set = sc.fail
+			}
+			_, list, _ := strings.Cut(w, "=")
+			for _, n := range strings.Split(list, ",") {
+				set[n] = true
 			}
 		}
 		return sc.step()
+	case "steps":
+		n, _ := strconv.Atoi(words[1])
+		sc.finish, sc.fail = nil, nil
+		for range n - 1 {
+			sc.step()
+		}
+		return sc.step()
+	case "took":
+		sc.s.Pace.Observe(arg("decodes", 0), arg("prompt", 0), int64(arg("us", 0)))
+		return []string{fmt.Sprintf("room %d", sc.s.Pace.Room(sc.s.cfg.Chunk))}
 	case "state":
 		r, w := sc.s.Counts()
-		return []string{fmt.Sprintf("running %d waiting %d pages %d bytes %d reserved %d",
-			r, w, sc.alloc.PagesInUse(), sc.alloc.InUse(), sc.s.reserved)}
+		pages, idle := sc.alloc.PagesInUse()
+		entries := 0
+		if sc.s.prefix != nil {
+			entries = sc.s.prefix.Entries()
+		}
+		return []string{fmt.Sprintf("running %d waiting %d pages %d idle %d bytes %d entries %d", r, w, pages, idle, sc.alloc.InUse(), entries)}
 	default:
 		t.Fatalf("unknown command %v", words)
 	}
@@ -127,7 +166,7 @@ func (sc *script) do(t *testing.T, words []string) []string {
 }
 
 // config makes pages of 64 tokens that cost 64 bytes in group 0 and as much in a window group.
-func (sc *script) config(arg func(string, int) int) []string {
+func (sc *script) config(arg func(string, int) int, nocache bool) []string {
 	g := kv.Geometry{PageTokens: 64, FixedBytes: int64(arg("fixed", 0)), Groups: []kv.Group{{PageBytes: 64}}}
 	if w := arg("window", 0); w > 0 {
 		g.Groups = append(g.Groups, kv.Group{Window: w, PageBytes: 64})
@@ -137,34 +176,47 @@ func (sc *script) config(arg func(string, int) int) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	*sc = script{s: New(Config{Chunk: arg("chunk", 1)}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}}
+	*sc = script{s: New(Config{Chunk: arg("chunk", 1), Target: int64(arg("target", 0)), NoCache: nocache}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}}
 	return []string{fmt.Sprintf("context %d capacity %v", a.Limits().Tokens, a.Capacity().Pages)}
 }
 
 func (sc *script) step() []string {
 	var printed []string
 	p := sc.s.Next()
+	for _, l := range p.Preempted {
+		printed = append(printed, fmt.Sprintf("preempt %s at %d, slot %d", sc.names[l.Seq.ID], l.Seq.ran, l.Slot))
+	}
 	out := make([]Outcome, len(p.Items))
 	for i, it := range p.Items {
 		q := it.Seq
 		name := sc.names[q.ID]
 		verb := "prefill"
-		if q.Known > q.Prompt {
+		if it.Decode {
 			verb = "decode"
 		}
 		line := fmt.Sprintf("%s %s[%d:%d]", verb, name, q.Table.Len, q.Table.Len+it.Tokens)
 		if it.First {
 			line += fmt.Sprintf(" slot %d", q.Slot)
+			if q.Match.Kind != kv.Miss {
+				line += fmt.Sprintf(" %v %d of %d", q.Match.Kind, q.Match.Tokens, q.Match.Longer)
+			}
+			if t := it.Tail(); t != nil {
+				line += fmt.Sprintf(" copy %v to %v", q.Match.Tail, t)
+			}
 		}
 		switch it.Want {
 		case WantLast:
 			out[i].New = 1
+			q.Key = append(q.Key, token(q.ID, len(q.Key)))
 			out[i].End = q.Known+1 == q.Prompt+q.Max || sc.finish[name]
 		case WantAll:
 			line += " all"
 			out[i].End = q.Table.Len+it.Tokens == q.Prompt
 		}
-		if out[i].End {
+		if sc.fail[name] {
+			out[i] = Outcome{End: true, Failed: true}
+			line += " failed"
+		} else if out[i].End {
 			line += " end"
 		}
 		printed = append(printed, line)
@@ -185,13 +237,19 @@ func TestAllocs(t *testing.T) {
 	}
 	s := New(Config{Chunk: 64}, a)
 	for i := range ID(8) {
-		s.Submit(&Seq{ID: i, Prompt: 1, Max: 3000})
+		s.Submit(&Seq{ID: i, Prompt: 1, Max: 3000, Key: make([]kv.Elem, 1, 3001)})
 	}
 	out := make([]Outcome, 8)
 	for i := range out {
 		out[i].New = 1
 	}
-	step := func() { s.Done(s.Next(), out) }
+	step := func() {
+		p := s.Next()
+		for i := range p.Items {
+			p.Items[i].Seq.Key = append(p.Items[i].Seq.Key, 1)
+		}
+		s.Done(p, out)
+	}
 	step()
 	if n := testing.AllocsPerRun(50, step); n != 0 && !kv.Invariants {
 		t.Errorf("%v allocations per step", n)

@@ -2,50 +2,93 @@ package sched
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"hearth/internal/kv"
 )
 
-// TestSimulation runs random traffic over random geometries to the end and checks after every step what must always
-// hold: the invariants, first-in first-out starts, chunk and slot limits, decodes in every step, tables that cover
-// what runs; and at the end that every sequence got its due and everything is free again.
+// TestSimulation runs random traffic over random geometries to the end: prompts that begin alike, answers, scores,
+// clients that leave, steps that fail. Pages have contents here: a position holds a hash of all tokens up to it, made
+// from what the position before it holds, so a page that was lost, mixed up or written by two shows in the answer. After
+// every plan and every step it checks the invariants (nothing leaked, nothing written while shared, the budget kept),
+// that everybody who decodes is served, and that all a sequence can see is what it would have computed alone; at
+// the end that each got the answer it would get alone, and that eviction leaves nothing.
 func TestSimulation(t *testing.T) {
-	seeds := uint64(120)
+	seeds := uint64(2000)
 	if testing.Short() {
-		seeds = 40
+		seeds = 80
 	}
+	var all tally
 	for seed := range seeds {
-		if err := simulate(rand.New(rand.NewPCG(seed, 6))); err != nil {
+		m := newSim(rand.New(rand.NewPCG(seed, 6)))
+		if err := m.run(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
+		all.add(m.tally)
 	}
+	t.Logf("%d schedules: %+v", seeds, all)
+	if all.Hits == 0 || all.Copies == 0 || all.Preempted == 0 || all.Failed == 0 || all.Cancelled == 0 || all.Scored == 0 {
+		t.Errorf("something never happened: %+v", all)
+	}
+}
+
+type tally struct{ Steps, Sequences, Hits, Copies, Cached, Ran, Preempted, Failed, Cancelled, Scored int }
+
+func (t *tally) add(o tally) {
+	t.Steps += o.Steps
+	t.Sequences += o.Sequences
+	t.Hits += o.Hits
+	t.Copies += o.Copies
+	t.Cached += o.Cached
+	t.Ran += o.Ran
+	t.Preempted += o.Preempted
+	t.Failed += o.Failed
+	t.Cancelled += o.Cancelled
+	t.Scored += o.Scored
 }
 
 type sim struct {
-	r     *rand.Rand
-	s     *Scheduler
-	a     *kv.Alloc
-	chunk int
-	made  int         // sequences submitted
-	last  ID          // last one started
-	live  map[ID]*Seq // submitted, not left
-	ends  map[ID]int  // tokens after which it stops by itself
+	tally
+	r      *rand.Rand
+	s      *Scheduler
+	a      *kv.Alloc
+	geo    kv.Geometry
+	chunk  int
+	want   int // sequences to submit
+	live   map[ID]*Seq
+	ends   map[ID]int               // tokens after which it stops by itself
+	scored map[ID]int               // rows of a scored prompt seen
+	keys   [][]kv.Elem              // prompts and answers so far, to begin like
+	pages  []map[kv.PageID][]uint64 // per group: what a position holds
+	idle   int                      // empty plans in a row
 }
 
-func simulate(r *rand.Rand) error {
-	g := kv.Geometry{PageTokens: 4 << r.IntN(5), FixedBytes: int64(r.IntN(3) * 50), Groups: []kv.Group{{PageBytes: 10}}}
-	if r.IntN(2) == 0 {
-		g.Groups = append(g.Groups, kv.Group{Window: 1 + r.IntN(200), PageBytes: 7})
+func newSim(r *rand.Rand) *sim {
+	g := kv.Geometry{PageTokens: 2 << r.IntN(4), Groups: []kv.Group{{PageBytes: 10}}}
+	switch r.IntN(4) {
+	case 0:
+		g.Groups = append(g.Groups, kv.Group{Window: 1 + r.IntN(60), PageBytes: 7})
+	case 1:
+		g.Groups = []kv.Group{{Window: 1 + r.IntN(40), PageBytes: 3}, {Window: 40 + r.IntN(40), PageBytes: 5}}
 	}
-	chunk := 1 + r.IntN(300)
-	a, err := kv.NewAlloc(g, kv.Limits{Bytes: g.Need(500+r.IntN(3000), chunk), Slots: 1 + r.IntN(8), Tokens: 1000, Span: chunk})
+	m := &sim{r: r, geo: g, chunk: 1 + r.IntN(60), want: 30, live: map[ID]*Seq{}, ends: map[ID]int{}, scored: map[ID]int{}}
+	for range g.Groups {
+		m.pages = append(m.pages, map[kv.PageID][]uint64{})
+	}
+	var err error
+	m.a, err = kv.NewAlloc(g, kv.Limits{Bytes: g.Need(60+r.IntN(400), m.chunk), Slots: 1 + r.IntN(6), Tokens: 150, Span: m.chunk})
 	if err != nil {
-		return err
+		panic(err)
 	}
-	m := &sim{r: r, a: a, s: New(Config{Chunk: chunk}, a), chunk: chunk, live: map[ID]*Seq{}, ends: map[ID]int{}}
-	for m.made < 40 || len(m.live) > 0 {
+	m.s = New(Config{Chunk: m.chunk, Target: int64(r.IntN(2) * 1000), NoCache: r.IntN(10) == 0}, m.a)
+	return m
+}
+
+func (m *sim) run() error {
+	for m.Sequences < m.want || len(m.live) > 0 {
 		m.arrive()
 		if err := m.step(); err != nil {
 			return err
@@ -54,92 +97,192 @@ func simulate(r *rand.Rand) error {
 			return err
 		}
 	}
-	if a.InUse() != 0 || a.PagesInUse() != 0 || m.s.reserved != 0 {
-		return fmt.Errorf("at the end %d bytes, %d pages in use, %d reserved", a.InUse(), a.PagesInUse(), m.s.reserved)
+	if m.a.InUse() != m.a.Idle() {
+		return fmt.Errorf("at the end %d bytes are in use, %d of them idle", m.a.InUse(), m.a.Idle())
+	}
+	if p := m.s.Prefix(); p != nil {
+		if p.Evict(math.MaxInt64); p.Entries() != 0 || p.Bytes() != 0 || m.a.InUse() != 0 {
+			return fmt.Errorf("after evicting all: %d entries of %d bytes, %d in use", p.Entries(), p.Bytes(), m.a.InUse())
+		}
+		return p.Check()
 	}
 	return nil
 }
 
+// mix is the state after one more token; answer is the token that follows a state.
+func mix(h uint64, e kv.Elem) uint64 {
+	h = (h ^ uint64(e)) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+func answer(h uint64) kv.Elem { return kv.Elem(h >> 7 % 3) }
+
 func (m *sim) arrive() {
-	for m.made < 40 && m.r.IntN(3) == 0 {
-		m.made++
-		q := &Seq{ID: ID(m.made), Score: m.r.IntN(8) == 0}
-		q.Prompt = 1 + m.r.IntN(m.a.Limits().Tokens-1)
-		if !q.Score {
-			q.Max = 1 + m.r.IntN(min(40, m.a.Limits().Tokens-q.Prompt))
+	for m.Sequences < m.want && m.r.IntN(4) == 0 {
+		m.Sequences++
+		q := &Seq{ID: ID(m.Sequences), Client: uint64(m.r.IntN(3)), Score: m.r.IntN(8) == 0}
+		most := m.a.Limits().Tokens
+		if len(m.keys) > 0 && m.r.IntN(4) > 0 {
+			k := m.keys[m.r.IntN(len(m.keys))]
+			k = k[:min(len(k), most-1)]
+			if m.r.IntN(3) > 0 {
+				k = k[:m.r.IntN(len(k)+1)]
+			}
+			q.Key = append(q.Key, k...)
 		}
-		m.live[q.ID], m.ends[q.ID] = q, m.r.IntN(60)
+		for n := m.r.IntN(max(most-len(q.Key), 1)); n > 0 && m.r.IntN(40) > 0 || len(q.Key) == 0; n-- {
+			q.Key = append(q.Key, kv.Elem(m.r.IntN(3)))
+		}
+		q.Prompt = len(q.Key)
+		if !q.Score {
+			q.Max = 1 + m.r.IntN(min(60, most-q.Prompt))
+		}
+		m.live[q.ID], m.ends[q.ID] = q, m.r.IntN(100)
+		m.keys = append(m.keys, q.Key)
 		m.s.Submit(q)
 	}
-	if m.made > 0 && m.r.IntN(20) == 0 {
-		id := ID(1 + m.r.IntN(m.made))
-		if q := m.live[id]; q != nil {
+	if m.Sequences > 0 && m.r.IntN(20) == 0 {
+		if q := m.live[ID(1+m.r.IntN(m.Sequences))]; q != nil {
+			m.Cancelled++
 			m.s.Cancel(q)
-			delete(m.live, id)
+			delete(m.live, q.ID)
 		}
 	}
 }
 
 func (m *sim) step() error {
-	decoding := 0
+	m.Steps++
+	due := map[*Seq]bool{}
 	for _, q := range m.s.running {
-		if q.Known > q.Prompt {
-			decoding++
+		if decoding(q) {
+			due[q] = true
 		}
 	}
 	p := m.s.Next()
-	if len(p.Items) == 0 && len(m.live) > 0 {
+	if err := m.s.Check(); err != nil {
+		return fmt.Errorf("planning: %w", err)
+	}
+	if m.idle++; len(p.Items) > 0 || len(m.live) == 0 {
+		m.idle = 0
+	}
+	if m.idle > 2 {
 		return fmt.Errorf("nothing planned for %d sequences", len(m.live))
 	}
-	out := make([]Outcome, len(p.Items))
-	prompt := 0
-	for i, it := range p.Items {
-		q := it.Seq
-		if it.First {
-			if q.ID < m.last {
-				return fmt.Errorf("%d starts after %d", q.ID, m.last)
-			}
-			m.last = q.ID
-		}
-		if q.Known > q.Prompt {
-			decoding--
-		} else {
-			prompt += it.Tokens
-		}
-		if err := covered(m.a.Geometry(), q, it.Tokens); err != nil {
+	for _, l := range p.Preempted {
+		m.Preempted++
+		delete(due, l.Seq)
+	}
+	for i := range p.Items {
+		if err := m.open(&p.Items[i]); err != nil {
 			return err
 		}
-		switch end := q.Table.Len + it.Tokens; {
-		case it.Want == WantLast:
-			out[i].New = 1
-			made := q.Known + 1 - q.Prompt
-			out[i].End = made == q.Max || made > m.ends[q.ID]
-		case q.Score:
-			out[i].End = end == q.Prompt
+	}
+	failed := m.r.IntN(60) == 0
+	out := make([]Outcome, len(p.Items))
+	prompt := 0
+	for i := range p.Items {
+		it := &p.Items[i]
+		delete(due, it.Seq)
+		if !it.Decode {
+			prompt += it.Tokens
 		}
-		if out[i].End {
-			delete(m.live, q.ID)
+		m.Ran += it.Tokens
+		if err := m.forward(it, failed); err != nil {
+			return err
+		}
+		if out[i] = m.outcome(it, failed); out[i].End {
+			delete(m.live, it.Seq.ID)
+			m.keys = append(m.keys, it.Seq.Key)
 		}
 	}
-	if decoding != 0 || prompt > m.chunk {
-		return fmt.Errorf("%d decodes left out, %d prompt tokens in a step of %d", decoding, prompt, m.chunk)
+	if len(due) != 0 || prompt > m.chunk {
+		return fmt.Errorf("%d decodes left out, %d prompt tokens in a step of %d", len(due), prompt, m.chunk)
 	}
+	m.s.Pace.Observe(len(p.Items), prompt, int64(prompt*m.r.IntN(100)+50))
 	m.s.Done(p, out)
 	return nil
 }
 
-// covered: every position the step writes or reads has a page.
-func covered(g kv.Geometry, q *Seq, n int) error {
-	for i, grp := range g.Groups {
-		from := 0
-		if grp.Window > 0 {
-			from = max(0, q.Table.Len-grp.Window+1)
+// open does what a store does: it copies the partly shared pages.
+func (m *sim) open(it *Item) error {
+	if !it.First {
+		return nil
+	}
+	match, tail := &it.Seq.Match, it.Tail()
+	if it.Seq.Score && match.Tokens > it.Seq.ran || match.Tokens >= it.Seq.Known || match.Tokens != it.Seq.Table.Len {
+		return fmt.Errorf("sequence %d starts at %d of %d", it.Seq.ID, match.Tokens, it.Seq.Known)
+	}
+	if match.Tokens > 0 {
+		m.Hits++
+		m.Cached += match.Tokens
+	}
+	for g, dst := range tail {
+		m.Copies++
+		m.pages[g][dst] = slices.Clone(m.pages[g][match.Tail[g]])
+	}
+	return nil
+}
+
+// at is what a position holds.
+func (m *sim) at(g int, q *Seq, pos int) (*uint64, error) {
+	pt := m.geo.PageTokens
+	if i := pos / pt; i < len(q.Table.Pages[g]) && q.Table.Pages[g][i] != 0 {
+		page := q.Table.Pages[g][i]
+		if m.pages[g][page] == nil {
+			m.pages[g][page] = make([]uint64, pt)
 		}
-		for pos := from; pos < q.Table.Len+n; pos++ {
-			if at := pos / g.PageTokens; at >= len(q.Table.Pages[i]) || q.Table.Pages[i][at] == 0 {
-				return fmt.Errorf("sequence %d: position %d of group %d has no page", q.ID, pos, i)
+		return &m.pages[g][page][pos%pt], nil
+	}
+	return nil, fmt.Errorf("sequence %d: position %d of group %d has no page", q.ID, pos, g)
+}
+
+// forward writes the item's positions and checks all that its first token sees.
+func (m *sim) forward(it *Item, failed bool) error {
+	q, from := it.Seq, it.Seq.Table.Len
+	for g, grp := range m.geo.Groups {
+		h, least := uint64(0), 0
+		if grp.Window > 0 {
+			least = max(0, from-grp.Window+1)
+		}
+		for pos, e := range q.Key[:from+it.Tokens] {
+			h = mix(h, e)
+			if pos < least {
+				continue
+			}
+			got, err := m.at(g, q, pos)
+			if err != nil {
+				return err
+			}
+			switch {
+			case pos < from && *got != h:
+				return fmt.Errorf("sequence %d: position %d of group %d is not its own", q.ID, pos, g)
+			case pos >= from && failed:
+				*got = m.r.Uint64()
+			case pos >= from:
+				*got = h
 			}
 		}
 	}
 	return nil
+}
+
+func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
+	q, end := it.Seq, it.Seq.Table.Len+it.Tokens
+	switch {
+	case failed:
+		m.Failed++
+		return Outcome{End: true, Failed: true}
+	case q.Score:
+		if it.Want != WantAll || q.Table.Len > m.scored[q.ID] {
+			panic("rows of a scored prompt were skipped")
+		}
+		m.scored[q.ID] = end
+		m.Scored++
+		return Outcome{End: end == q.Prompt}
+	case it.Want == WantLast:
+		last, _ := m.at(len(m.geo.Groups)-1, q, end-1)
+		q.Key = append(q.Key, answer(*last))
+		made := len(q.Key) - q.Prompt
+		return Outcome{New: 1, End: made == q.Max || made > m.ends[q.ID]}
+	}
+	return Outcome{}
 }

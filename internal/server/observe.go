@@ -34,7 +34,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 				info.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 				s.panicked(rec, r, info)
 			}
-			s.log(r, rec, info, time.Since(began))
+			took := time.Since(began)
+			s.log(r, rec, info, took)
+			s.measure(info, began, took)
 			if p != nil && rec.status != 0 && !rec.whole {
 				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
 			}

@@ -44,7 +44,11 @@ type Options struct {
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
 
-	Log       *slog.Logger  // one line per request; nil: none
+	Log  *slog.Logger // one line per request; nil: none
+	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
+	// PeakMemory is the most bytes the process has had resident; nil: not known.
+	PeakMemory func() int64
+
 	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
 	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
 	Drain     time.Duration // 0: DefaultDrain

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"hearth/internal/chat"
 )
@@ -50,6 +51,9 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	defer s.Close()
 	enc := newEncoder(s)
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
+		if e.Kind == chat.EventStart {
+			s.header(cacheHeader, cacheText(e.Usage))
+		}
 		enc.Event(e)
 		s.Flush()
 		return s.Err() == nil
@@ -72,12 +76,26 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
 	switch {
 	case err == nil:
+		if text := cacheText(InfoFrom(r.Context()).Usage); text != "" {
+			w.Header().Set(cacheHeader, text)
+		}
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
 		InfoFrom(r.Context()).Err = errClientGone
 	default:
 		fail(w, r, err)
 	}
+}
+
+// cacheHeader tells what the prefix cache did for a reply, where that is known before the headers go out: they never
+// wait for it.
+const cacheHeader = "X-Hearth-Cache"
+
+func cacheText(u *chat.Usage) string {
+	if u == nil || u.Hit == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
 }
 
 // gone reports whether ctx ended because the client left, rather than by a cause the server gave.
@@ -113,9 +131,15 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 		switch e.Kind {
 		case chat.EventStart:
 			addUsage(usage, e.Usage)
+		case chat.EventToolStart:
+			info.ToolCalls++
 		case chat.EventFinish:
 			addUsage(usage, e.Usage)
+			info.Finish = e.Finish
 			open--
+		}
+		if e.Kind != chat.EventStart && info.First.IsZero() {
+			info.First = time.Now()
 		}
 		if !yield(&e) {
 			return asError(ctx, context.Canceled)
@@ -132,7 +156,8 @@ func addUsage(sum, u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	sum.Prompt, sum.Cached = u.Prompt, u.Cached
+	sum.Prompt, sum.Cached, sum.Hit, sum.Common = u.Prompt, u.Cached, u.Hit, u.Common
+	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning
 }

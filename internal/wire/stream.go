@@ -41,6 +41,15 @@ func NewStream(w http.ResponseWriter, every time.Duration, ping string, cancel c
 	return s
 }
 
+// header sets a header field unless value is empty or the headers are out.
+func (s *Stream) header(name, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if value != "" && !s.began {
+		s.w.Header().Set(name, value)
+	}
+}
+
 // Event adds a frame; name "" leaves out the event line. data is one line of JSON.
 func (s *Stream) Event(name string, data []byte) {
 	s.mu.Lock()

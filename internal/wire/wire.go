@@ -76,6 +76,9 @@ type Info struct {
 	RequestID string
 	Model     string      // as the client sent it, or the one that answered if it named none
 	Usage     *chat.Usage // nil until known
+	First     time.Time   // the first event after EventStart; zero until then
+	ToolCalls int
+	Finish    chat.Finish // of the choice that ended last
 	Err       error       // what the client was told went wrong
 }
 

@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package cli
+
+// peakMemory is not known here.
+func peakMemory() int64 { return 0 }

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kv"
+	"hearth/internal/sample"
+)
+
+// conversations are prompts that share beginnings in every way: three system prompts, several first turns of each, and
+// next turns that hold the answer of alone to the turn before, whole or cut.
+func conversations(t *testing.T, alone *Engine) (all []Prompt) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i, n := range []int{40, 128, 201} {
+		system := prompt(n, uint64(50+i))
+		all = append(all, Prompt{Tokens: system, MaxTokens: 9, Logprobs: 2})
+		for j := range 3 {
+			p := Prompt{Tokens: slices.Concat(system, prompt(1+r.IntN(60), uint64(i*7+j))), MaxTokens: 1 + r.IntN(70), Logprobs: j,
+				Sampling: sample.Params{Temperature: float32(j), Seed: uint64(j)}}
+			all = append(all, p)
+			a := read(t, submit(t, alone, p))
+			next := slices.Clone(p.Tokens)
+			for _, tok := range a[:len(a)-r.IntN(len(a))] {
+				next = append(next, tok.ID)
+			}
+			all = append(all, Prompt{Tokens: append(next, prompt(1+r.IntN(20), 3)...), MaxTokens: 12, Logprobs: 1})
+		}
+	}
+	return all
+}
+
+// TestCachedSame: what an engine answers is the same to the bit whatever is in its prefix cache, however little memory
+// there is, whoever runs beside it or leaves. Every schedule is random: order, chunks, memory, neighbours.
+func TestCachedSame(t *testing.T) {
+	schedules := uint64(16)
+	if testing.Short() {
+		schedules = 6
+	}
+	for name, h := range map[string]func() *hooked{
+		"ref":         func() *hooked { return &hooked{} },
+		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
+		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
+		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, exact: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone := start(t, h(), func(c *Config) { c.MaxSequences, c.NoCache = 1, true })
+			all := conversations(t, alone)
+			want := make([][]Token, len(all))
+			for i, p := range all {
+				want[i] = read(t, submit(t, alone, p))
+			}
+			if s := alone.Stats(); s.Cache != (CacheStats{Queries: s.Cache.Queries}) {
+				t.Fatalf("a cache that is off: %+v", s.Cache)
+			}
+			pages := int64(alone.alloc.Geometry().Groups[0].PageBytes)
+			var sum CacheStats
+			for seed := range schedules {
+				r := rand.New(rand.NewPCG(seed, 9))
+				e := start(t, h(), func(c *Config) {
+					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*pages
+				})
+				disturb(t, e, r, all, want)
+				s := e.Stats().Cache
+				sum.Hits += s.Hits
+				sum.Tokens += s.Tokens
+			}
+			if sum.Hits == 0 || sum.Tokens == 0 {
+				t.Errorf("nothing was ever cached: %+v", sum)
+			}
+			t.Logf("%d schedules of %d prompts: %d hits, %d tokens", schedules, len(all), sum.Hits, sum.Tokens)
+		})
+	}
+}
+
+// disturb runs all prompts in random order, some of them twice or cancelled, and compares the answers.
+func disturb(t *testing.T, e *Engine, r *rand.Rand, all []Prompt, want [][]Token) {
+	type job struct {
+		i int
+		s *Stream
+	}
+	var jobs []job
+	finish := func(n int) {
+		for len(jobs) > n {
+			j := jobs[0]
+			jobs = jobs[1:]
+			if got, err := readAll(j.s); err != nil || !cmp.Equal(got, want[j.i]) {
+				t.Errorf("prompt %d after %d cached tokens: %v %s", j.i, j.s.Usage().Cached, err, cmp.Diff(want[j.i], got))
+			}
+		}
+	}
+	for _, i := range r.Perm(len(all)) {
+		if r.IntN(6) == 0 {
+			s := submit(t, e, all[i])
+			if r.IntN(2) == 0 {
+				_, _ = s.Next()
+			}
+			s.Close()
+		}
+		jobs = append(jobs, job{i, submit(t, e, all[i])})
+		finish(r.IntN(8))
+	}
+	finish(0)
+}
+
+// TestUsageCached: how much of a prompt was found, and how, is told exactly.
+func TestUsageCached(t *testing.T) {
+	e := start(t, &hooked{}, nil)
+	ask := func(want Usage, tokens []int32, more int) []int32 {
+		t.Helper()
+		s := submit(t, e, Prompt{Tokens: tokens, MaxTokens: more, Logprobs: -1})
+		out := slices.Clone(tokens)
+		for _, tok := range read(t, s) {
+			out = append(out, tok.ID)
+		}
+		u := s.Usage()
+		if u.Cached != want.Cached || u.Longer != want.Longer || u.Hit != want.Hit {
+			t.Errorf("prompt of %d: %v, %d cached, %d seen; want %v, %d, %d", len(tokens), u.Hit, u.Cached, u.Longer, want.Hit, want.Cached, want.Longer)
+		}
+		return out
+	}
+	first := prompt(150, 1)
+	turn := ask(Usage{}, first, 20) // 170 known, the last one has not run
+	ask(Usage{Cached: 149, Longer: 150, Hit: kv.Supersequence}, first, 1)
+	ask(Usage{Cached: 169, Longer: 169, Hit: kv.Within}, append(slices.Clone(turn), prompt(30, 2)...), 1)
+	ask(Usage{Cached: 160, Longer: 160, Hit: kv.LCP}, append(slices.Clone(turn[:160]), turn[160]+1, 3), 1)
+	ask(Usage{Longer: 40}, append(slices.Clone(turn[:40]), prompt(90, 3)...), 1)
+	ask(Usage{}, prompt(100, 4), 1)
+	ask(Usage{Cached: 99, Longer: 100, Hit: kv.Exact}, prompt(100, 4), 1)
+
+	if _, err := e.Score(context.Background(), first, 1); err != nil {
+		t.Fatal(err)
+	}
+	s := e.Stats()
+	if want := int64(149 + 169 + 160 + 99); s.Cache.Tokens != want || s.Cache.Hits != 4 || s.Cache.Queries != 8 || !s.Cache.Enabled {
+		t.Errorf("cache %+v, want %d tokens", s.Cache, want)
+	}
+	if s.Cache.Entries == 0 || s.Cache.Bytes == 0 || s.Used != 0 || s.PagesUsed != 0 {
+		t.Errorf("idle engine: %+v", s)
+	}
+}
+
+// A prompt that was cancelled on its way leaves what it has computed; one that failed leaves nothing of the failed step.
+func TestNothingLost(t *testing.T) {
+	st := newSteps()
+	e := start(t, &hooked{begin: st.begin}, func(c *Config) { c.PrefillChunk = 50 })
+	p := Prompt{Tokens: prompt(300, 1), MaxTokens: 2, Logprobs: -1}
+	s := submit(t, e, p)
+	for range 3 {
+		st.wait()
+		st.next()
+	}
+	st.wait()
+	s.Close() // in the fourth step
+	st.release()
+	again := submit(t, e, p)
+	read(t, again)
+	if u := again.Usage(); u.Cached != 200 || u.Hit != kv.Within {
+		t.Errorf("after a cancelled prompt %d tokens are cached (%v), want 200", u.Cached, u.Hit)
+	}
+
+	h := &hooked{}
+	e = start(t, h, func(c *Config) { c.PrefillChunk = 130 })
+	steps := 0
+	h.open = func(kv.SlotID) error {
+		steps++
+		if steps == 1 {
+			h.fail = fmt.Errorf("device lost")
+		}
+		return nil
+	}
+	if _, err := readAll(submit(t, e, p)); err == nil {
+		t.Fatal("no error")
+	}
+	h.fail = nil // the loop is idle
+	again = submit(t, e, p)
+	read(t, again)
+	if u := again.Usage(); u.Cached != 256 {
+		t.Errorf("after a failed third step %d tokens are cached, want the 256 of whole pages before it", u.Cached)
+	}
+}
+
+// Several answers to one prompt compute it once.
+func TestSharedPrefill(t *testing.T) {
+	e := start(t, &hooked{}, func(c *Config) { c.PrefillChunk = 64 })
+	var streams []*Stream
+	for i := range uint64(4) {
+		streams = append(streams, submit(t, e, Prompt{Tokens: prompt(300, 1), MaxTokens: 5, Logprobs: -1, Sampling: sample.Params{Temperature: 1, Seed: i}}))
+	}
+	for _, s := range streams {
+		read(t, s)
+	}
+	// The prompt once, and for each of the others what lies beyond its last whole page.
+	if n := e.Stats().PromptTokens; n > 300+3*(300%64) {
+		t.Errorf("%d prompt tokens run", n)
+	}
+}
+
+// A prompt that is scored gives way when memory runs out and goes on later: every row comes once and is the same.
+func TestScorePreempted(t *testing.T) {
+	ids := prompt(350, 9)
+	whole, err := start(t, &hooked{}, nil).Score(context.Background(), ids, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, &hooked{}, func(c *Config) { c.PrefillChunk, c.Budget = 1, 11*64*2*2*8*8 })
+	s := submit(t, e, Prompt{Tokens: prompt(10, 1), MaxTokens: 390, Logprobs: -1})
+	got, err := e.Score(context.Background(), ids, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, s)
+	if d := cmp.Diff(whole, got); d != "" {
+		t.Error(d)
+	}
+	if e.Stats().Preempted == 0 {
+		t.Error("nobody was preempted")
+	}
+}

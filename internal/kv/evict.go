@@ -1,0 +1,154 @@
+package kv
+
+import "container/heap"
+
+// mostHits bounds what past use is worth.
+const mostHits = 8
+
+// use moves n to where its last use ranks it. Least goes first: the clock of the last use, plus, for every time a
+// sequence started from the node or from below it (mostHits at most), as many uses as there are nodes. So what was used
+// once goes in order of last use, and what is used again and again, such as the system prompt of an agent, outlives
+// floods of one-offs a few times the size of the tree, but not for ever.
+func (p *Prefix) use(n *node) {
+	p.clock++
+	n.rank = p.clock + int64(min(n.hits, mostHits))*int64(p.nodes)
+	if n.at >= 0 {
+		heap.Fix(&p.leaves, n.at)
+	}
+}
+
+// Evict frees at least need bytes, if pages that only the tree holds suffice, and says how many. It takes whole pages
+// from the ends of branches, those of least rank first; then pages of windows wherever they are, which costs matches in
+// the middle of a branch but not at its end. What it cannot free though only the tree holds it: the partly filled page
+// before a branch that a sequence uses, one per branching.
+func (p *Prefix) Evict(need int64) int64 {
+	var freed int64
+	var aside []*node
+	for freed < need && len(p.leaves) > 0 {
+		n := heap.Pop(&p.leaves).(*node)
+		freed += p.cut(n, need-freed)
+		if len(n.key) > 0 { // the rest is in use, or enough is free
+			aside = append(aside, n)
+			continue
+		}
+		p.remove(n)
+	}
+	for _, n := range aside {
+		p.leaves.push(n)
+	}
+	if freed < need {
+		freed += p.thin(&p.root, need-freed)
+	}
+	return freed
+}
+
+// cut shortens a node from its end by whole pages that no sequence uses.
+func (p *Prefix) cut(n *node, need int64) int64 {
+	var freed int64
+	first := n.from / p.alloc.geo.PageTokens
+	for freed < need && len(n.key) > 0 {
+		last := len(n.pages[0]) - 1
+		if p.inUse(n, last) {
+			break
+		}
+		for g := range n.pages {
+			freed += p.unname(g, n.pages[g][last])
+			n.pages[g] = n.pages[g][:last]
+		}
+		n.key = n.key[:max((first+last)*p.alloc.geo.PageTokens-n.from, 0)]
+	}
+	return freed
+}
+
+// inUse reports whether a sequence holds a page of entry k.
+func (p *Prefix) inUse(n *node, k int) bool {
+	for g := range n.pages {
+		if page := n.pages[g][k]; page != 0 && p.alloc.pages[g].shared(int32(page)) {
+			return true
+		}
+	}
+	return false
+}
+
+// remove takes out a node that names no page any more.
+func (p *Prefix) remove(n *node) {
+	up := n.parent
+	delete(up.children, n.key[:1][0]) // cut leaves the first token behind the end
+	p.nodes--
+	if len(up.children) == 0 && up.parent != nil {
+		p.leaves.push(up)
+	}
+}
+
+// thin drops pages of window groups that no sequence uses, at n and below.
+func (p *Prefix) thin(n *node, need int64) int64 {
+	var freed int64
+	for g := range n.pages {
+		if p.alloc.geo.Groups[g].Window == 0 {
+			continue
+		}
+		for k, page := range n.pages[g] {
+			if page != 0 && freed < need && !p.alloc.pages[g].shared(int32(page)) {
+				freed += p.unname(g, page)
+				n.pages[g][k] = 0
+			}
+		}
+	}
+	for _, c := range n.children {
+		if freed < need {
+			freed += p.thin(c, need-freed)
+		}
+	}
+	return freed
+}
+
+// Clear forgets everything. Pages that sequences hold stay theirs.
+func (p *Prefix) Clear() {
+	p.drop(&p.root)
+	p.root.children, p.leaves, p.nodes = nil, nil, 0
+}
+
+// drop gives back all pages at n and below.
+func (p *Prefix) drop(n *node) {
+	for g := range n.pages {
+		for _, page := range n.pages[g] {
+			p.unname(g, page)
+		}
+	}
+	for _, c := range n.children {
+		p.drop(c)
+	}
+}
+
+// leaves is a heap of the nodes without children, least rank first.
+type leaves []*node
+
+func (h leaves) Len() int           { return len(h) }
+func (h leaves) Less(i, j int) bool { return h[i].rank < h[j].rank }
+func (h leaves) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *leaves) Push(x any) {
+	n := x.(*node)
+	n.at = len(*h)
+	*h = append(*h, n)
+}
+
+func (h *leaves) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	n.at = -1
+	return n
+}
+
+func (h *leaves) push(n *node) { heap.Push(h, n) }
+
+func (h *leaves) remove(n *node) {
+	if n.at >= 0 {
+		heap.Remove(h, n.at)
+	}
+}

@@ -1,0 +1,320 @@
+package kv
+
+import "slices"
+
+// Prefix is the index of what has been computed: a tree over token ids whose nodes name the pages that hold the keys
+// and values of their edge. Sequences that share a beginning share pages through it, and what a sequence leaves behind
+// stays until its memory is needed (Evict). One goroutine calls it.
+//
+// A page belongs to PageTokens positions while an edge may begin and end anywhere. So a node's first page may also hold
+// positions that belong to its ancestors, and it always holds them rightly, because whoever computed the page computed
+// or copied them: the deepest node on a path that has a page of an index is the one to read. Only settled pages
+// come in here, and nobody writes to a page that is here: a sequence that continues inside one copies it first.
+//
+// Invariants (Check):
+//   - a node's edge has at least one token and starts where its parent's ends; siblings share no first token;
+//   - a node has one entry per group for every page its edge touches; an entry is 0 only in a window group, where that
+//     page is gone;
+//   - the tree references in Alloc exactly the pages that its nodes name, and counts rightly how many nodes name each;
+//   - the evictable nodes are exactly those without children, ordered by rank.
+type Prefix struct {
+	alloc  *Alloc
+	root   node
+	named  [][]int32 // per group and page id: how many nodes name it
+	leaves leaves
+	nodes  int
+	bytes  int64 // of the pages named
+	clock  int64 // counts uses: inserts and pins
+}
+
+// node is an edge of the tree and its end.
+type node struct {
+	parent   *node
+	children map[Elem]*node // by the first element of their edge
+	from     int            // position of key[0]
+	key      []Elem
+	pages    [][]PageID // per group: from index from/PageTokens on
+	hits     int        // how often a sequence started from here or from below
+	rank     int64      // see Prefix.use
+	at       int        // in leaves, -1 if not there
+}
+
+func (n *node) to() int { return n.from + len(n.key) }
+
+// NewPrefix makes an empty tree over the pages of a. It serves states that can be cut at any token, so the geometry
+// must be Sliceable and have pages.
+func NewPrefix(a *Alloc) *Prefix {
+	return &Prefix{alloc: a, root: node{at: -1}, named: make([][]int32, len(a.geo.Groups))}
+}
+
+// Entries counts the ends of what is stored: branches that nothing stored continues.
+func (p *Prefix) Entries() int { return len(p.leaves) }
+
+// Bytes is the size of all pages the tree names, whether sequences use them too or not.
+func (p *Prefix) Bytes() int64 { return p.bytes }
+
+// walk follows key as far as the tree does: key[:at] is stored and ends in the edge of n, or is empty and n the root.
+func (p *Prefix) walk(key []Elem) (n *node, at int) {
+	n = &p.root
+	for at < len(key) {
+		c := n.children[key[at]]
+		if c == nil {
+			break
+		}
+		k := common(c.key, key[at:])
+		n, at = c, at+k
+		if k < len(c.key) {
+			break
+		}
+	}
+	return n, at
+}
+
+// common is the length of the common beginning.
+func common(a, b []Elem) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// Match finds the longest beginning of key, shorter than key itself, from which a sequence can continue. It changes
+// nothing; the match is good until the next Insert or Evict.
+func (p *Prefix) Match(key []Elem) Match {
+	n, at := p.walk(key)
+	m := Match{Longer: at, node: n, Kind: kind(n, at, len(key))}
+	tokens := min(at, len(key)-1)
+	pt := p.alloc.geo.PageTokens
+	if tokens < pt {
+		m.Kind = Miss
+		return m
+	}
+	pages := p.collect(n, ceil(tokens, pt))
+	if tokens = p.restorable(pages, tokens); tokens < pt {
+		m.Kind = Miss
+		return m
+	}
+	m.Tokens, m.Table.Len = tokens, tokens
+	whole := tokens / pt
+	for g := range pages {
+		if tokens%pt != 0 {
+			m.Tail = append(m.Tail, pages[g][whole])
+		}
+		pages[g] = pages[g][:whole]
+		if w := p.alloc.geo.Groups[g].Window; w > 0 {
+			clear(pages[g][:min(p.alloc.geo.dead(w, tokens), whole)])
+		}
+	}
+	m.Table.Pages = pages
+	return m
+}
+
+func kind(n *node, at, length int) Kind {
+	end := at == n.to() && len(n.children) == 0
+	switch {
+	case at == length && end:
+		return Exact
+	case at == length:
+		return Supersequence
+	case end:
+		return Within
+	}
+	return LCP
+}
+
+// collect lists the pages of indices [0, count) on the path to n, per group.
+func (p *Prefix) collect(n *node, count int) [][]PageID {
+	pages := make([][]PageID, len(p.named))
+	for g := range pages {
+		pages[g] = make([]PageID, count)
+	}
+	p.path(n, count, func(x *node, i, k int) {
+		for g := range pages {
+			pages[g][i] = x.pages[g][k]
+		}
+	})
+	return pages
+}
+
+// path visits the page indices below count on the way from n to the root: index i is entry k of node x, the deepest
+// one that has it.
+func (p *Prefix) path(n *node, count int, visit func(x *node, i, k int)) {
+	for x := n; x.parent != nil; x = x.parent {
+		first := x.from / p.alloc.geo.PageTokens
+		for i := first; i < count; i++ {
+			visit(x, i, i-first)
+		}
+		count = min(count, first)
+	}
+}
+
+// restorable is the most tokens up to n whose windows are whole in pages.
+func (p *Prefix) restorable(pages [][]PageID, n int) int {
+	geo := &p.alloc.geo
+	for again := true; again; {
+		again = false
+		for g := range pages {
+			w := geo.Groups[g].Window
+			if w == 0 {
+				continue
+			}
+			for i := ceil(n, geo.PageTokens) - 1; i >= geo.dead(w, n); i-- {
+				if pages[g][i] == 0 {
+					n, again = i*geo.PageTokens, true
+					break
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Pin is a claim on the partly shared pages of a match, which have to be copied: the whole ones the caller's table
+// holds. The zero Pin claims nothing.
+type Pin struct{ held Table }
+
+// Held is the claim as a table, for Alloc.Check.
+func (p *Pin) Held() *Table { return &p.held }
+
+// Pin counts m as used and keeps its tail from eviction until Unpin.
+func (p *Prefix) Pin(m *Match) Pin {
+	if m.Tokens == 0 {
+		return Pin{}
+	}
+	for n := m.node; n.parent != nil; n = n.parent {
+		n.hits++
+		p.use(n)
+	}
+	var pin Pin
+	for g, page := range m.Tail {
+		if page != 0 {
+			p.alloc.share(g, page)
+		}
+		pin.held.Pages = append(pin.held.Pages, []PageID{page})
+	}
+	return pin
+}
+
+// Unpin ends a claim. It may be called again.
+func (p *Prefix) Unpin(pin *Pin) { p.alloc.Release(&pin.held) }
+
+// Insert hands the first to positions of a sequence to the tree, which takes a reference of its own to the pages it
+// lacks. Where the tree already has a whole page, t changes over to it and lets go of its own. After Insert t must not
+// write below to.
+func (p *Prefix) Insert(key []Elem, t *Table, to int) {
+	if to == 0 {
+		return
+	}
+	n, at := p.walk(key[:to])
+	p.adopt(n, at/p.alloc.geo.PageTokens, t)
+	switch {
+	case at == to:
+	case at < n.to():
+		n = p.add(p.split(n, at), key, t, to)
+	case n.parent != nil && len(n.children) == 0:
+		p.extend(n, key, t, to)
+	default:
+		n = p.add(n, key, t, to)
+	}
+	p.use(n)
+}
+
+// adopt makes t and the path to n agree on their first count pages: t uses the tree's, and gives it those that it
+// lacks.
+func (p *Prefix) adopt(n *node, count int, t *Table) {
+	p.path(n, count, func(x *node, i, k int) {
+		for g := range t.Pages {
+			mine, its := &t.Pages[g][i], &x.pages[g][k]
+			switch {
+			case *mine == *its || *mine == 0:
+			case *its == 0:
+				*its = *mine
+				p.name(g, *its)
+			default:
+				p.alloc.share(g, *its)
+				p.alloc.drop(g, *mine)
+				*mine = *its
+			}
+		}
+	})
+}
+
+// add makes a node below n for what key and t have beyond it.
+func (p *Prefix) add(n *node, key []Elem, t *Table, to int) *node {
+	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named)), at: -1}
+	if n.children == nil {
+		n.children = map[Elem]*node{}
+	}
+	p.leaves.remove(n)
+	n.children[key[c.from]] = c
+	p.nodes++
+	p.extend(c, key, t, to)
+	p.leaves.push(c)
+	return c
+}
+
+// extend lengthens n, which has no children, by what key and t have beyond it. A page that n fills only in part is
+// replaced by t's, which holds the same and more.
+func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
+	pt := p.alloc.geo.PageTokens
+	at := n.to()
+	for g := range n.pages {
+		if have := len(n.pages[g]); have > 0 && at%pt != 0 {
+			p.unname(g, n.pages[g][have-1])
+			n.pages[g] = n.pages[g][:have-1]
+		}
+		for _, page := range t.Pages[g][at/pt : ceil(to, pt)] {
+			p.name(g, page)
+			n.pages[g] = append(n.pages[g], page)
+		}
+	}
+	n.key = append(n.key, key[at:to]...)
+}
+
+// split cuts the edge of n at a position inside it and returns the new node above n.
+func (p *Prefix) split(n *node, at int) *node {
+	pt := p.alloc.geo.PageTokens
+	k, first := at-n.from, n.from/pt
+	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, rank: n.rank, at: -1,
+		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
+	for g, pages := range n.pages {
+		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])
+		n.pages[g] = slices.Clone(pages[at/pt-first:])
+		if at%pt != 0 {
+			p.name(g, n.pages[g][0])
+		}
+	}
+	n.parent.children[u.key[0]] = u
+	n.parent, n.from, n.key = u, at, slices.Clone(n.key[k:])
+	p.nodes++
+	return u
+}
+
+// name counts one more node that names a page; the first takes the tree's reference.
+func (p *Prefix) name(g int, page PageID) {
+	if page == 0 {
+		return
+	}
+	for len(p.named[g]) <= int(page) {
+		p.named[g] = append(p.named[g], 0)
+	}
+	if p.named[g][page]++; p.named[g][page] == 1 {
+		p.alloc.keep(g, page)
+		p.bytes += p.alloc.geo.Groups[g].PageBytes
+	}
+}
+
+// unname is the opposite. It gives the bytes that were freed.
+func (p *Prefix) unname(g int, page PageID) int64 {
+	if page == 0 {
+		return 0
+	}
+	if p.named[g][page]--; p.named[g][page] > 0 {
+		return 0
+	}
+	p.bytes -= p.alloc.geo.Groups[g].PageBytes
+	return p.alloc.unkeep(g, page)
+}

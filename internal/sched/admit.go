@@ -1,0 +1,206 @@
+package sched
+
+import (
+	"slices"
+
+	"hearth/internal/kv"
+)
+
+// margin is how many tokens of its answer a sequence has memory set aside for when another one is admitted.
+const margin = 256
+
+// admitAll lets waiting sequences in, as long as each finds part of room. First in, first out, but clients take turns:
+// who has fewer sequences running comes first. Nobody overtakes a sequence that does not fit yet.
+func (s *Scheduler) admitAll(room int) {
+	prefills := 0
+	for _, q := range s.running {
+		if !decoding(q) {
+			prefills++
+		}
+	}
+	for len(s.waiting) > 0 && prefills < min(mostPrefills, room) && len(s.running) < s.alloc.Limits().Slots {
+		q, m := s.pick()
+		if q == nil || !s.admit(q, m) {
+			return
+		}
+		s.waiting = slices.DeleteFunc(s.waiting, func(w *Seq) bool { return w == q })
+		s.running = insert(s.running, q)
+		prefills++
+	}
+}
+
+// pick chooses whom to admit next, and finds what the prefix tree has for it. Nil: nobody for now.
+func (s *Scheduler) pick() (*Seq, kv.Match) {
+	var tried [mostPrefills]*Seq // each costs a walk through its prompt
+	for i := range tried {
+		var best *Seq
+		least := 0
+		for _, q := range s.waiting {
+			if slices.Contains(tried[:i], q) {
+				continue
+			}
+			if n := s.ofClient(q.Client); best == nil || n < least {
+				best, least = q, n
+			}
+		}
+		if best == nil {
+			break
+		}
+		m := s.match(best)
+		if !s.follows(best, m.Tokens) {
+			return best, m
+		}
+		tried[i] = best
+	}
+	return nil, kv.Match{}
+}
+
+func (s *Scheduler) ofClient(c uint64) int {
+	n := 0
+	for _, q := range s.running {
+		if q.Client == c {
+			n++
+		}
+	}
+	return n
+}
+
+// match asks the prefix tree. A scored prompt continues where it was preempted at most: its rows are wanted.
+func (s *Scheduler) match(q *Seq) kv.Match {
+	if s.prefix == nil {
+		return kv.Match{}
+	}
+	key := q.Key
+	if q.Score {
+		key = key[:min(q.ran+1, len(key))]
+	}
+	return s.prefix.Match(key)
+}
+
+// follows: a running sequence is about to compute at least a page more of q's prompt than the prefix tree has. q waits
+// for it: several answers to one prompt, or agents that start alike, prefill what they share once.
+func (s *Scheduler) follows(q *Seq, cached int) bool {
+	if s.prefix == nil || q.Score {
+		return false
+	}
+	page := s.alloc.Geometry().PageTokens
+	return slices.ContainsFunc(s.running, func(r *Seq) bool {
+		if decoding(r) {
+			return false
+		}
+		n := min(q.Known-1, r.Known)
+		for i := range n {
+			if q.Key[i] != r.Key[i] {
+				n = i
+				break
+			}
+		}
+		n -= n % page
+		return n >= cached+page && r.Table.Len < n
+	})
+}
+
+// admit starts q at m, or reports that it has to wait.
+//
+// Reservation: what is free, and what eviction can free, must cover what all running sequences and q still need beyond
+// the pages they hold: pages for all tokens known, and for at most margin more of what they may generate; in groups
+// with a window no more than window and step cover; and q's fixed state. Pages that q shares count nothing. So a prompt
+// that was admitted gets the memory it needs, an answer may outgrow its margin, and then the youngest sequence is
+// preempted (grow). Assumption: Geometry.SlotToken is 0, pages are the storage.
+func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
+	slot, ok := s.alloc.Slot()
+	if !ok {
+		return false
+	}
+	var others int64
+	for _, r := range s.running {
+		others += s.lacks(r)
+	}
+	for {
+		s.alloc.Share(&q.Table, &m)
+		need := others + s.lacks(q)
+		for g, page := range m.Tail {
+			if page != 0 { // stays beside its copy until that is made
+				need += s.alloc.Geometry().Groups[g].PageBytes
+			}
+		}
+		if need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || len(s.running) == 0 && m.Tail == nil {
+			s.start(q, slot, m)
+			return true
+		}
+		s.alloc.Release(&q.Table)
+		if m.Tail == nil {
+			break
+		}
+		whole := s.prefix.Match(q.Key[:m.Tokens-m.Tokens%s.alloc.Geometry().PageTokens+1]) // no room for the copy
+		whole.Kind, whole.Longer = m.Kind, m.Longer
+		m = whole
+	}
+	s.alloc.FreeSlot(slot)
+	return false
+}
+
+func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
+	q.Slot, q.Match, q.fresh = slot, m, true
+	q.kept = m.Tokens - m.Tokens%s.alloc.Geometry().PageTokens
+	if s.prefix != nil {
+		q.pin = s.prefix.Pin(&q.Match)
+	}
+	if !q.started {
+		q.started, q.Cached = true, m.Tokens
+	}
+}
+
+// lacks is the bytes of pages that q needs beyond those it holds, as far as the reservation looks ahead.
+func (s *Scheduler) lacks(q *Seq) int64 {
+	geo, span := s.alloc.Geometry(), s.alloc.Limits().Span
+	tokens := min(q.Known+margin, q.Prompt+q.Max)
+	var need int64
+	for g, grp := range geo.Groups {
+		var pages []kv.PageID
+		if g < len(q.Table.Pages) {
+			pages = q.Table.Pages[g]
+		}
+		held := len(pages)
+		if grp.Window > 0 {
+			for held = 0; held < len(pages) && pages[len(pages)-1-held] != 0; held++ {
+			}
+		}
+		need += int64(max(geo.Pages(g, tokens, span)-held, 0)) * grp.PageBytes
+	}
+	return need
+}
+
+// grow makes q's table cover so many tokens. Where memory is short it evicts, then preempts the youngest sequence. False:
+// that is q itself.
+func (s *Scheduler) grow(q *Seq, tokens int) bool {
+	for !s.alloc.Grow(&q.Table, tokens) {
+		if s.prefix != nil && s.prefix.Evict(s.alloc.Short(&q.Table, tokens)) > 0 {
+			continue
+		}
+		youngest := s.running[len(s.running)-1]
+		if youngest == q && len(s.running) == 1 {
+			if s.prefix == nil || s.prefix.Bytes() == 0 {
+				panic("sched: a sequence that fits the context does not fit the budget")
+			}
+			s.prefix.Clear() // only pages before branchings are left to give, see kv.Prefix.Evict
+			q.kept = 0
+			continue
+		}
+		s.preempt(youngest)
+		if youngest == q {
+			return false
+		}
+	}
+	return true
+}
+
+// preempt sends a running sequence back to the queue. What it computed stays in the prefix tree, as long as memory
+// allows.
+func (s *Scheduler) preempt(q *Seq) {
+	s.plan.Items = slices.DeleteFunc(s.plan.Items, func(it Item) bool { return it.Seq == q })
+	s.plan.Preempted = append(s.plan.Preempted, Left{Seq: q, Slot: q.Slot})
+	q.ran = max(q.ran, q.Table.Len)
+	s.leave(q, true)
+	s.waiting = insert(s.waiting, q)
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"hearth/internal/wire"
+)
+
+// perf is the [perf] line of one request, for benchmarks that read the log. Rates are 0 where there is nothing to divide.
+type perf struct {
+	Request       string  `json:"request"`
+	Input         int     `json:"input_tokens"`
+	Output        int     `json:"output_tokens"`
+	Cached        int     `json:"cached_tokens"`
+	Rest          int     `json:"rest_tokens"`
+	PromptTPS     float64 `json:"prompt_tps"`
+	GenerationTPS float64 `json:"generation_tps"`
+	PeakMemoryGB  float64 `json:"peak_memory_gb"`
+	TTFT          float64 `json:"ttft_s"`
+	Queue         float64 `json:"queue_s"`
+	Wall          float64 `json:"wall_s"`
+	ToolCalls     int     `json:"tool_calls"`
+	Thinking      bool    `json:"thinking"`
+	PromptCache   string  `json:"prompt_cache"`
+	Finish        string  `json:"finish"`
+}
+
+// measure writes the [cache] and [perf] lines of a request that reached a model, in one piece.
+func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
+	u := info.Usage
+	if s.o.Perf == nil || u == nil {
+		return
+	}
+	p := perf{Request: info.RequestID, Input: u.Prompt, Output: u.Output, Cached: u.Cached, Rest: u.Prompt - u.Cached,
+		PromptTPS: rate(u.Prompt-u.Cached, u.Prefill), GenerationTPS: rate(u.Output-1, u.Decode),
+		Queue: u.Queued.Seconds(), Wall: took.Seconds(), ToolCalls: info.ToolCalls, Thinking: u.Reasoning > 0,
+		PromptCache: u.Hit, Finish: string(info.Finish)}
+	if !info.First.IsZero() {
+		p.TTFT = info.First.Sub(began).Seconds()
+	}
+	if s.o.PeakMemory != nil {
+		p.PeakMemoryGB = float64(s.o.PeakMemory()) / 1e9
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[cache] request=%s session=- hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d\n[perf] ",
+		p.Request, u.Cached > 0, u.Hit, p.Cached, p.Rest, u.Common)
+	_ = json.NewEncoder(&b).Encode(p) // plain numbers and strings
+	_, _ = s.o.Perf.Write([]byte(b.String()))
+}
+
+func rate(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire/wiretest"
+)
+
+// A request that reached a model has its two lines, and what is known before the headers go out is in them.
+func TestPerfLines(t *testing.T) {
+	usage := chat.Usage{Prompt: 100, Cached: 90, Hit: "prefix", Common: 91, Queued: time.Second, Prefill: 2 * time.Second}
+	end := usage
+	end.Output, end.Decode = 5, 4*time.Second
+	var lines bytes.Buffer
+	o := options()
+	o.Perf, o.PeakMemory = &lines, func() int64 { return 2e9 }
+	o.Models = wiretest.New(
+		wiretest.Step{Event: chat.Event{Kind: chat.EventStart, Usage: &usage}},
+		wiretest.Step{Event: chat.Event{Kind: chat.EventText, Text: "hi"}},
+		wiretest.Step{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishLength, Usage: &end}})
+	s := New(o)
+	stream := messages[:len(messages)-1] + `,"stream":true}`
+	for _, body := range []string{messages, stream} {
+		lines.Reset()
+		w := do(s, "POST", "/v1/messages", body)
+		if got, want := w.Header().Get("X-Hearth-Cache"), "prefix; cached=90; computed=10; common=91"; got != want {
+			t.Errorf("header %q, want %q", got, want)
+		}
+		want := regexp.MustCompile(`^\[cache\] request=req_\w+ session=- hit=true reason=prefix cached_tokens=90 rest_tokens=10 common_tokens=91
+\[perf\] \{"request":"req_\w+","input_tokens":100,"output_tokens":5,"cached_tokens":90,"rest_tokens":10,"prompt_tps":5,"generation_tps":1,"peak_memory_gb":2,"ttft_s":[\d.e-]+,"queue_s":1,"wall_s":[\d.e-]+,"tool_calls":0,"thinking":false,"prompt_cache":"prefix","finish":"length"\}
+$`)
+		if !want.Match(lines.Bytes()) {
+			t.Errorf("lines %s", lines.String())
+		}
+	}
+	lines.Reset()
+	do(s, "GET", "/health", "")
+	if lines.Len() > 0 {
+		t.Errorf("a request without a model: %s", lines.String())
+	}
+}
