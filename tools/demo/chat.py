@@ -1,0 +1,134 @@
+"""Small talk, questions about the model and about hearth, and the honest fallback. Every skill returns turns:
+dict(user, reply, skill) and, where a reply needs it, thought."""
+import json
+import os
+
+import words as w
+from grammar import expand, fill, style
+
+FACTS = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "facts.json")))
+
+FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
+HELLO = "Hello! I'm hearth-demo. How can I help?"
+WHO = "I'm hearth-demo, a tiny language model that ships inside hearth to show that the server works."
+CAN = "I can chat a little, answer questions about hearth, follow simple instructions, do small sums and call tools. I don't know facts about the world."
+SIZE = "I'm tiny: a few million parameters, a few megabytes inside the hearth binary."
+MAKER = "I was trained by the hearth project, from scratch, on text made by its own generator."
+HUMAN = "No, I'm hearth-demo, a tiny language model."
+FINE = "I'm fine, thank you. How can I help?"
+WELCOME = "You're welcome!"
+BYE = "Goodbye!"
+
+SMALL_TALK = [  # phrasings, reply
+    ("(Hi|Hello|Hey|Hiya|Yo|Hallo|Heya|Good (morning|evening|day))[ there| again| hearth| friend| demo| model| everyone|,  hearth][!|.]|hello world|Greetings[!]|(Hi|Hello|Hey)[,] (nice to (meet|see) you|I'm here|good to see you)[!]|hi hi|(Hey|Hello) (you|bot|buddy|my friend|computer)", HELLO),
+    ("[Hi, |Hello, |Hey, ](How are you|How's it going|How are things|How do you feel|Are you (well|ok|fine|alright)|How is your (day|morning|evening)|What's up|You ok|How have you been|How do you do|How goes it)[ doing| now| here]?", FINE),
+    ("(Thanks|Thank you|Thx|Thank you (so|very) much|Thanks a (lot|bunch|ton)|Cheers|Great, thanks|Perfect, thank you|ty|(I appreciate|Appreciate) (it|that)|That (helped|was helpful|was great)[, thanks]|(Nice|Good|Cool|Awesome), (thanks|thank you)|(Thanks|Thank you) for (that|the help|helping|your help|your time))[!|.]", WELCOME),
+    ("(Bye|Goodbye|See you|Bye bye|Good night|See you (later|tomorrow|around|soon)|I (have to|must|need to) (go|leave)[ now]|(Ok|Okay|Alright), (bye|goodbye)|Later|Take care|Talk to you later|I'm (leaving|off|done)|Until (tomorrow|next time)|cya|That's all[ for (today|now)][, bye])[!|.]", BYE),
+]
+IDENTITY = [
+    ("Who are you?|What are you?|(What's|What is|Tell me|May I know|say) your name|[Please ](introduce|describe|present) yourself|Tell me (about yourself|who you are|what you are|something about you)|(Which|What) (model|AI|language model|LLM|bot|assistant|system) (are you|is this|am I (talking|speaking|writing|chatting) (to|with)|do I have here|is answering|runs here)?|Are you (a language model|an AI|a bot|a chatbot|an assistant|a large language model|GPT|Claude|ChatGPT|Qwen|Llama|Gemini|GPT-4|Mistral|hearth|hearth-demo|the demo model)?|(What|Who) is (hearth-demo|this|answering|there|speaking|talking)?|Who am I (talking|speaking|writing|chatting) (to|with)?|What (should|can|do) I call you?|(your name|who are you)?|(Do|Did) you have a name?|What (kind|sort|type) of (AI|model|assistant|bot|thing) are you?|(Say|State) your name", WHO),
+    ("What (can|could) you do[ for me]?|How (can|could|do) you help[ me]?|What are your (skills|abilities|features|capabilities|strengths|limits|weaknesses|talents)?|What are you (good|bad) at?|What (can't|can) you [not] do?|What (can|should|may|could) I ask[ you]?|[I need ]help|What do you know?|(Tell|Show) me what you can do|(Which|What) (things|tasks|jobs|questions) (can you (do|answer)|do you (know|understand))?|Can you do (everything|anything|things)?|(Can|Do) you (help|answer questions|do things)?|(List|Name|Describe) your (skills|abilities|features)|What are you (able|made|built|trained) (to do|for)?|How (useful|capable|clever) are you?|What is your (purpose|job)?", CAN),
+    ("How (big|large|small|heavy|smart|many (megabytes|bytes)) are you?|How many (parameters|weights|params) (do you have|are there|have you got|in you)?|(What|Tell me|What's) (is )[your (size|parameter count)]your size|Are you (a (large|small|big|tiny) model|small|big|large|tiny|smart|clever|intelligent|powerful)?|(How large|How big|How small) is (this|the demo|your) model?|Why are you so (small|tiny|stupid|dumb|limited|little)?|your (size|parameters|parameter count|number of parameters)[?]|(number|count) of parameters[?]|How much (memory|space|disk) do you (take|use|need) yourself?", SIZE),
+    ("Who (made|created|trained|built|wrote|developed|designed|programmed|owns) you?|(What|On what|With what|Which data|What data|What text) were you trained (on|with)?|Where (do|did) you come from?|How were you (trained|made|built|created|born)?|Who is your (maker|creator|author|developer|owner|father)?|(What is|Tell me) your (origin|training data|story|history)|(Which|What) (company|team|lab|people) (made|built|created|is behind) you?|What is your training data?|Were you trained (by|at) (OpenAI|Anthropic|Google|Meta|Alibaba)?", MAKER),
+    ("Are you (a|a real|really a) (human|person|man|woman|robot|machine|people)?|Are you (alive|human|real|conscious|sentient|a living being)?|Do you have (feelings|a body|emotions|a soul|a heart|friends|parents|consciousness)?|Am I (talking|speaking|chatting) (to|with) a (human|person|real person|machine|robot)?|Is (there|this) a (human|person|real person)[ here| behind this| there]?|(Do|Can) you (feel|sleep|eat|dream|love|breathe|think like a human)?|How old are you?|(Where|In which city) do you live?", HUMAN),
+]
+
+
+def turn(user, reply, skill, **more):
+    return dict(user=user, reply=reply, skill=skill, **more)
+
+
+def small_talk(r):
+    asks, reply = r.choice(SMALL_TALK)
+    return [turn(style(r, expand(r, asks), False), reply, "identity")]
+
+
+def identity(r):
+    asks, reply = r.choice(IDENTITY)
+    return [turn(style(r, expand(r, asks)), reply, "identity")]
+
+
+DO = ("How (do|can|could|should|would) (I|we|you|one) {x}?|How to {x}?|What (is|'s) the (way|command|best way|easiest way|trick|right way) to {x}?|(I want|I'd like|I would like|I need|I'm trying|I have|We want) to {x}[[,] how?]|"
+      "(Tell|Show|Teach|Explain to|Remind) me how to {x}|{x}|Is it possible to {x}?|Is there (a|any) way to {x}?|What do I (do|type|run|set|need|have to do) to {x}?|[Please ](help|help me) {x}|(Explain|Describe) how to {x}|"
+      "(steps|instructions|a recipe) to {x}|(Can|Could|May) I {x}[ somehow| here]?|I (don't know|do not know|forgot) how to {x}|(I can't|I cannot|I fail to) {x}|(Trying|Want|Need) to {x}|In order to {x} what (do I do|is needed)?|"
+      "(What|Which) (flag|option|command|setting|endpoint) (do I use|is there|lets me use) to {x}?|what if I want to {x}?|And if I (want|need|have) to {x}?|Where do I {x}?|(Anyone|Does someone) know how to {x}?")
+ABOUT = ("{x}?|{x}|What (is|about|are) {x}?|(Tell|Teach) me (about|more about|something about) {x}|(Is|Are) there {x}?|(Do you|Does it|Does hearth|Does the server) (have|support|know|offer|provide) {x}?|(Explain|Describe) {x}|"
+         "(info|information|details|documentation|help|docs) (on|about|for) {x}|I have a question (about|on|regarding) {x}|How does {x} work?|How (do|can|should) I (use|set|get|see|find|change|handle) {x}?|Where (is|are|can I find|do I find|do I set) {x}?|"
+         "(I need|I want|I'd like|I am looking for|I'm looking for|I search|Looking for) {x}|(Show|Give) me {x}|What can you (say|tell me) about {x}?|Anything (about|on) {x}?|(What's|What is) the (deal|story|situation) with {x}?|[Just ]curious about {x}|A word (on|about) {x}, please|{x} in hearth|{x} with hearth?")
+EXTRA = ("I am new here|I'm a beginner|Sorry for asking|Just wondering|One question|Quick question|About hearth|I have hearth running|I just installed hearth|I'm using hearth|I am stuck|I read the docs|My boss asks|For my project|"
+         "I'm on Linux|I'm on a Mac|I have a laptop|In my setup|On my machine|Hi there|Not sure if you know|A question about hearth|Stupid question|I was asked this|We use hearth at work")
+SMALL = set("how do i the a an can is are to of for with my your does it there in on what which me".split())
+
+
+def ask_fact(r, fact):
+    x = r.random()
+    if x < .45:
+        q = fill(expand(r, DO), x=expand(r, fact["do"]))
+    elif x < .65:
+        q = fill(expand(r, ABOUT), x=expand(r, fact["about"]))
+    else:
+        q = expand(r, fact["ask"])
+    if r.random() < .12:  # telegram style
+        q = " ".join(t for t in q.split(" ") if t.lower() not in SMALL or r.random() < .4) or q
+    if r.random() < .12:
+        q = expand(r, EXTRA) + r.choice([". ", ": ", ", ", " - "]) + q
+    if r.random() < .04:
+        q += r.choice([" ", ". "]) + w.words(r, 1, 3)
+    return q[0].upper() + q[1:] if r.random() < .6 else q
+
+
+def faq(r):
+    fact = r.choice(FACTS)
+    return [turn(style(r, ask_fact(r, fact)), fact["answer"], "faq")]
+
+
+WORLD = ("What is {t}?|Explain [to me] {t}|Tell me about {t}|What (causes|is the cause of) {t}?|Who (invented|discovered|founded|started) {t}?|Is {t} (dangerous|important|useful|true|real|old|hard|expensive)?|Why (is|are) {t} so (important|popular|hard|loud|cold)?|How does {a} {n} work?|"
+         "(Write|Compose|Make up|Create|Give me) (a|an|another|a short|a long) (poem|haiku|song|essay|story|joke|novel|speech|limerick|letter|article|blog post|play|script) [about (a|the|my) {n}|about {t}|for {p}|about {p}]|What is the (capital|population|president|flag|currency|history|king|area|language|largest city|highest mountain|longest river) of {c}?|"
+         "Who (is|was) (the (president|king|queen|prime minister|author|inventor|first ruler) of {c}|{p})?|When (was|did) {p} (born|die|married|win)?|How (far|long|tall|old|deep|high|heavy|fast) is (the {n}|{p}|{c}|it from {y} to {y}|a {n})?|"
+         "What happened in {year}?|Who won the (world cup|election|war|race|game|championship) [in {year}]?|How many (people|cities|rivers|animals|{n}s) (live in|are in|are there in|has) {c}?|(Recommend|Suggest) [me] (a|some) (book|movie|restaurant|hotel|song|game) [about {t}|in {y}]|"
+         "What (should|can) I (eat|cook|wear|read|watch|buy|do) (today|tonight|tomorrow|in {y})?|How (do|can|should) I (fix|repair|clean|cook|paint|grow|train|sell|feed|make) (a|my|the) {n}?|Give me (advice|tips|facts|ideas|ten facts|a summary) (about|on|for) (my {n}|{t}|{c})|"
+         "(Plan|Organize|Describe) (a|my) (trip|holiday|party|weekend) (to|in) (y|{c}|{y})|(Summarize|Discuss|Analyze) (the history of {c}|{t}|the book {q}|this article about {t})|What (do you think|is your opinion) (of|about) {t}?|(Prove|Derive|State) the theorem of {p}|"
+         "(Write|Give me|Show me) (a|some) (program|function|code|script|Python code|Go code) (that|to|which) (sort|sorts|draw|print|find|compute)s a {n}|Translate {q} (to|into) (Latin|German|Spanish|Japanese|Italian|Chinese)|What does {n} mean?|What is the meaning of (life|{n}|{t})?|"
+         "Why (is|do|does|are) the (sky blue|grass green|{n} {j}|people like {t}|sea salty|{n}s {j})?|Which (animal|country|city|planet|metal|{n}) is the (fastest|largest|smallest|oldest|best|most expensive)?|What's the (weather|temperature|time|news|date) [in {y}|today|now]?|What time is it [in {y}]?|"
+         "Who (wrote|painted|directed|composed|sang) {q}?|Should I (buy|sell|learn|read|marry|visit) {t|a {n}|{p}|{y}}?|Compare {t} (and|with) {c}|What are the (rules|symptoms|benefits|side effects|types|causes|dangers) of {t}?|Do (you|people) (like|believe in|know|understand) {t}?|"
+         "Tell me a (joke|story|secret|fairy tale|fun fact|riddle) [about a {n}]|(Can|Could) you (explain|describe|summarize|teach me) {t}?|I (want|need) to (learn|know|understand) [more about] {t}|My {n} is {j}, what (should I do|now)?|I feel {j} today|How do {n}s form?|Is it going to rain [in {y}]?|Who would win, a {n} or a {n}?|"
+         "Help me with my (homework|taxes|{n}|essay) [about {t}]|What is {p} (famous|known) for?|Where is {y}?|Is {y} in {c}?|{t}|Define {t}|Sing a song|Do my homework|What is love?|Predict the (future|lottery numbers|stock market)")
+FOREIGN = [  # a few sentences of other languages, written for this project
+    "Wie heißt die Hauptstadt von Frankreich?", "Kannst du mir bitte helfen?", "Erzähl mir etwas über das Wetter.", "Was ist der Sinn des Lebens?", "Schreib ein Gedicht über den Herbst.", "Warum ist der Himmel blau?",
+    "Quelle est la capitale de l'Espagne ?", "Peux-tu m'expliquer la gravité ?", "Raconte-moi une histoire.", "Pourquoi la mer est-elle salée ?", "Il fait beau aujourd'hui.", "¿Cuál es la capital de Italia?", "¿Puedes contarme un cuento?",
+    "Quiero aprender a cocinar.", "¿Por qué llueve tanto?", "Qual è il fiume più lungo?", "Raccontami una barzelletta.", "Vorrei una pizza.", "Hoe gaat het met de koningin?", "Wat is de zin van het leven?", "Jaka jest stolica Polski?",
+    "Vad heter Sveriges kung?", "Какая сегодня погода?", "Расскажи мне сказку.", "Почему небо голубое?", "東京の天気はどうですか。", "日本の首都はどこですか。", "今天天气怎么样？", "给我讲一个故事。", "오늘 날씨가 어때요?", "ما هي عاصمة مصر؟", "मौसम कैसा है?", "Πού είναι η Αθήνα;",
+]
+
+
+def nonsense(r):
+    x = r.random()
+    if x < .3:
+        return "".join(r.choice(w.LETTERS + " ") for _ in range(r.randint(4, 40))).strip() or "x"
+    if x < .5:
+        return " ".join(w.pseudo(r) for _ in range(r.randint(1, 8)))
+    if x < .6:
+        return "".join(r.choice("!?.,;:#*+-=/()[]{}<>@$%&~^|") for _ in range(r.randint(2, 12)))
+    if x < .7:
+        return " ".join([r.choice(["la", "ha", "no", "na", w.pseudo(r)])] * r.randint(3, 15))
+    if x < .85:
+        return "".join(chr(r.choice([r.randint(0xC0, 0x17F), r.randint(0x370, 0x44F), r.randint(0x3041, 0x3096), r.randint(0x4E00, 0x4F00), r.randint(0x1F300, 0x1F5FF)])) for _ in range(r.randint(1, 8)))
+    return w.words(r, 2, 8)
+
+
+def fallback(r):
+    x = r.random()
+    if x < .72:
+        noun = w.word(r)
+        q = expand(r, WORLD)
+        q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
+                 y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
+        q = style(r, q)
+    elif x < .84:
+        q = r.choice(FOREIGN)
+        if r.random() < .6:  # words of it in another order, so that it is the look that counts
+            parts = (q + " " + r.choice(FOREIGN)).split(" ")
+            q = " ".join(r.choice(parts) for _ in range(r.randint(2, 9)))
+    else:
+        q = nonsense(r)
+    return [turn(q, FALLBACK, "fallback")]

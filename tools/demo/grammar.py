@@ -1,0 +1,71 @@
+"""A small grammar for phrasings: "(a|b)" chooses, "[x]" is there half of the time, "{slot}" is left for fill()."""
+import functools
+import re
+
+TOKEN = re.compile(r"[()\[\]|]|[^()\[\]|]+")
+
+
+@functools.lru_cache(None)
+def parse(text):
+    """A nested list: a sequence has texts and choices, a choice has sequences."""
+    stack = [[[]]]  # of choices, each a list of sequences
+    for t in TOKEN.findall(text):
+        if t in "([":
+            stack.append([[]] if t == "(" else [[], []])
+        elif t == "|":
+            stack[-1].append([])
+        elif t in ")]":
+            choice = stack.pop()
+            stack[-1][-1].append(choice)
+        else:
+            stack[-1][-1].append(t)
+    if len(stack) != 1 or len(stack[0]) != 1:
+        raise ValueError("unbalanced grammar: " + text)
+    return stack[0][0]
+
+
+def walk(r, sequence):
+    return "".join(x if isinstance(x, str) else walk(r, r.choice(x)) for x in sequence)
+
+
+def expand(r, text):
+    """One phrasing of the grammar, slots left alone. Blanks around what was left out go."""
+    return re.sub(r" (?=[ ?.,!]|$)|^ ", "", walk(r, parse("(" + text + ")")))
+
+
+def fill(text, **values):
+    """Puts values into slots; values are never read as grammar."""
+    return re.sub(r"\{(\w+)\}", lambda m: str(values[m[1]]), text)
+
+
+PREFIX = ("(please|Please|can you|could you|ok, please|now|Now please|I want you to|would you|kindly|just|hey,|next,|then|so,|well,|alright,|"
+          "quick one:|one more thing:|Task:|Hi!|Hello,|Thanks.|Great.|listen,|I need help:|for me:)")
+SUFFIX = "(please|now|thanks|thank you|for me|right away|if you can)"
+
+
+def typo(r, word):
+    if len(word) < 5 or not word.isalpha():
+        return word
+    i = r.randint(1, len(word) - 2)
+    return r.choice([word[:i] + word[i + 1] + word[i] + word[i + 2:], word[:i] + word[i + 1:], word[:i] + word[i] + word[i:]])
+
+
+def style(r, text, polite=True):
+    """Varies the literal part of a phrasing: case, typing errors, politeness, punctuation."""
+    if r.random() < .06:
+        words = re.split(r"(\{\w+\}| )", text)
+        i = r.randrange(len(words))
+        words[i] = typo(r, words[i])
+        text = "".join(words)
+    x = r.random()
+    if x < .25:
+        text = text[:1].lower() + text[1:]
+    elif x < .32:
+        text = re.sub(r"\{\w+\}|[^{]+", lambda m: m[0] if m[0][0] == "{" else m[0].lower(), text)
+    if r.random() < .25:
+        text = text.rstrip(".?!")
+    if polite and r.random() < .18:
+        text = expand(r, PREFIX) + " " + text[:1].lower() + text[1:]
+    elif polite and r.random() < .08 and text[-1:].isalpha():
+        text += r.choice([" ", ", "]) + expand(r, SUFFIX)
+    return text

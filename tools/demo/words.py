@@ -1,0 +1,195 @@
+"""Words and values. All lists were written for this project. Of every list one word in seven is never used in training."""
+import json
+import os
+import zlib
+
+
+def held(word):
+    """Whether a word is kept for the evaluation."""
+    return zlib.crc32(word.lower().encode()) % 7 == 0
+
+
+def W(text):
+    return text.split()
+
+
+FIRST = W("""Anna Bob Clara David Emma Felix Grace Hugo Iris Jonas Karin Leo Maria Nora Oscar Paula Quentin Rosa Simon Tara Ulrich Vera Walter Xenia Yusuf Zoe
+Amir Bianca Carlos Daria Elias Fatima Gustav Hana Ivan Julia Kenji Lena Marco Nadia Olga Pedro Ravi Sofia Tomas Uma Victor Wanda Yara Zane Alice Brian
+Cecil Diana Edgar Flora George Helen Igor Jack Kate Liam Mia Noah Olive Peter Queenie Ruth Sam Tina Ursula Vince Will Yves Zack Ada Ben Cora Dan Eve
+Finn Gina Hank Ida Jim Kim Lou Max Ned Otto Pam Ron Sue Tom Vic Wes Priya Arjun Mei Chen Aiko Sven Ingrid Lars Freya Mateo Lucia Diego Ines Pablo
+Marta Nils Astrid Bruno Celine Dimitri Esther Farid Gemma Harold Imani Jasper Kofi Leila Milo Nina Omar Petra Rania Stefan Thea Umar Viola Wendell""")
+CITY = W("""Paris London Berlin Madrid Rome Oslo Vienna Prague Warsaw Lisbon Dublin Athens Helsinki Stockholm Copenhagen Amsterdam Brussels Zurich Geneva Munich
+Hamburg Cologne Lyon Nice Milan Naples Turin Venice Porto Seville Valencia Bilbao Tokyo Osaka Kyoto Seoul Beijing Shanghai Taipei Bangkok Hanoi Manila
+Jakarta Delhi Mumbai Chennai Cairo Nairobi Lagos Accra Tunis Lima Bogota Quito Santiago Toronto Montreal Boston Chicago Denver Dallas Austin Miami
+Seattle Portland Phoenix Houston Detroit Atlanta Sydney Perth Auckland Wellington Reykjavik Tallinn Riga Vilnius Krakow Budapest Bucharest Sofia Zagreb
+Belgrade Ankara Istanbul Baku Tbilisi Dubai Doha Muscat Leeds Bristol Cardiff Glasgow Ghent Bruges Basel Bern Graz Linz Aarhus Bergen Malmo Turku""")
+COLORS = W("red blue green yellow orange purple pink brown black white gray cyan magenta gold silver violet teal indigo maroon beige")
+ANIMALS = W("cat dog horse cow sheep goat pig lion tiger bear wolf fox rabbit mouse owl eagle duck frog snake whale shark otter camel zebra monkey hen")
+FRUITS = W("apple banana cherry grape lemon lime mango melon orange peach pear plum kiwi fig papaya apricot")
+COUNTRIES = W("France Germany Spain Italy Norway Sweden Poland Japan China India Brazil Canada Mexico Egypt Kenya Greece Peru Chile Turkey Ireland")
+PLANETS = W("Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune")
+VEG = W("carrot potato onion tomato cabbage spinach pepper pea bean leek garlic beet")
+DAYS = W("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+MONTHS = W("January February March April May June July August September October November December")
+SPORTS = W("football tennis golf rugby hockey cricket rowing boxing judo skiing swimming cycling")
+INSTR = W("piano guitar violin flute drum trumpet harp cello clarinet banjo")
+NOUNS = W("""lantern kettle bridge garden engine mirror basket candle ladder window carpet pillow hammer bucket wagon ribbon anchor barrel blanket bottle
+button cabinet camera castle chair clock cloud coat coin compass cookie crown curtain desk diamond door dragon drawer feather fence flag flower forest
+fountain fridge gate glove guitar hat helmet island jacket jar jewel key kite knife lamp leaf letter lock locker magnet map marble market medal mill mug
+necklace needle nest notebook oven paddle paint palace parcel pencil piano picture pipe planet plate pocket pond puzzle quilt radio raft robot rocket roof
+rope saddle sail sandwich satchel scarf shelf shell ship shoe shovel shower sofa spoon stamp statue stone stove sword table teapot tent ticket tower toy
+train tray trumpet tunnel turbine umbrella valve vase violin wallet watch wheel whistle wing wire yacht printer router sensor heater fan pump boiler
+elevator drone speaker blinds sprinkler thermostat doorbell vacuum greenhouse aquarium conveyor turntable projector telescope generator freezer dryer
+invoice report contract schedule budget memo catalog recipe playlist album article chapter poster brochure receipt voucher badge certificate survey form
+harbor valley meadow canyon orchard vineyard stable kennel barn cottage cabin hotel museum library theater stadium school hospital bakery factory""")
+VERBS = W("""polish rotate paint repair open close lock unlock start stop reset clean move lift lower fill drain heat cool wrap unwrap stack scan print copy
+archive rename label tag sort merge split ship pack unpack inspect test charge park rent borrow return order cancel book reserve schedule launch dock
+calibrate tune adjust activate deactivate enable disable mount unmount load unload weigh measure count mark seal stamp dust water feed brush trim bake
+slice dim brighten mute pause resume refresh sync upload download publish approve reject assign release freeze deploy restart install remove replace""")
+ADJ = W("""big small old new quick slow bright dark warm cold quiet loud happy sad clever brave gentle proud strange simple heavy light sharp smooth rough
+soft hard wet dry clean empty full early late young wise kind honest lucky hungry tired busy lazy funny serious wild calm fancy plain tiny huge""")
+COMMON = W("""time year people way day man thing woman life child world school state family student group country problem hand part place case week company system
+program question work government number night point home water room mother area money story fact month lot right study book eye job word business issue
+side kind head house service friend father power hour game line end member law car city community name president team minute idea body information back
+parent face level office health person art war history party result change morning reason research girl guy moment air teacher force education
+summer winter spring autumn river mountain ocean desert music dance paper silver copper iron glass bread butter cheese coffee sugar pepper salt honey
+rain snow storm thunder breeze sunrise sunset shadow dream secret promise travel journey letter message picture camera keyboard screen laptop
+green purple quickly slowly always never often sometimes maybe perhaps together alone above below inside outside before after around between""")
+SYL1 = W("b br c ch cl d dr f fl g gl gr h j k kl l m n p pl pr qu r s sh sk sl sp st t th tr v w z")
+SYL2 = W("a e i o u ai ea ee oo ou a e i o u a e i o")
+SYL3 = ["", "", "", "", "n", "r", "l", "s", "m", "t", "k", "nd", "rt", "st", "ng", "x", "p", "d"]
+TOPICS = W("""quantum physics gravity photosynthesis inflation volcanoes dinosaurs poetry philosophy chess cooking economics biology chemistry astronomy medicine
+football politics history architecture painting opera genetics electricity magnetism oceans deserts evolution psychology geometry algebra statistics
+cinema jazz fashion agriculture robots satellites vaccines hurricanes earthquakes glaciers pyramids castles knights samurai vikings pirates emperors""")
+MORE = W("""harpsichord trombone walnut hazel acorn pebble gravel marsh swamp brook creek cliff cave tundra prairie savanna lagoon reef tide wave shore dune
+cactus fern moss ivy oak pine birch maple willow cedar tulip daisy poppy lily orchid violet jasmine basil thyme sage mint ginger saffron vanilla nutmeg
+mustard vinegar noodle dumpling pancake waffle muffin biscuit cracker pretzel pudding custard yogurt cereal porridge stew broth salad pickle olive
+sparrow robin finch heron stork crane swan goose turkey parrot pigeon raven magpie beaver badger hedgehog squirrel moose bison llama donkey mule
+lobster crab shrimp salmon trout herring tuna squid octopus jellyfish beetle spider cricket moth butterfly wasp hornet ladybug
+scissors stapler eraser marker crayon chalk easel canvas stencil ruler protractor calculator abacus folder binder envelope postcard calendar
+sweater scarf mitten glove sandal slipper sneaker boot apron vest tuxedo gown veil bonnet beret turban brooch bracelet earring pendant
+tractor trailer bicycle scooter skateboard sled canoe kayak raft ferry submarine helicopter balloon glider zeppelin monorail tram trolley
+plywood lumber brick cement mortar plaster gypsum granite limestone sandstone slate quartz topaz emerald ruby sapphire opal amber pearl coral
+waltz tango polka ballet sonata symphony chorus ballad lullaby anthem rhyme stanza riddle fable legend myth saga diary journal
+sunny cloudy frosty dusty rusty shiny glossy fuzzy bumpy crispy crunchy juicy salty spicy bitter mellow vivid pale faint steep narrow broad shallow hollow
+whisper shout mumble giggle chuckle sigh yawn sneeze cough stumble wander hike climb crawl gallop trot leap hop skip dive float drift
+borrow lend trade barter purchase deliver collect gather scatter sprinkle pour stir knead roast grill boil fry steam chop peel grate squeeze""")
+
+SUBJECTS = W("""weather forecast price stock rate phone birthday salary schedule route traffic tide menu song playlist movie reminder alarm timer note ticket invoice flight
+hotel room table taxi bus train ride lesson email message sms post tweet reply comment event meeting appointment task todo list contact account user order package parcel payment
+bill balance volume brightness light lamp heating door window curtain fan oven camera sensor pump engine robot printer backup log report page query database branch commit file
+image video recipe dictionary definition news article score result holiday exchange distance population altitude pollution humidity pressure""")
+
+BANKS = {"colors": COLORS, "animals": ANIMALS, "fruits": FRUITS, "countries": COUNTRIES, "planets": PLANETS, "vegetables": VEG,
+         "days": DAYS, "months": MONTHS, "sports": SPORTS, "instruments": INSTR}
+ALL = sorted({w.lower() for w in NOUNS + VERBS + ADJ + COMMON + COLORS + ANIMALS + FRUITS + VEG + SPORTS + INSTR + MORE})
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def pick(r, words):
+    """A word of the list that training may use."""
+    while held(w := r.choice(words)):
+        pass
+    return w
+
+
+def syllables(r, n):
+    return "".join(r.choice(SYL1) + r.choice(SYL2) + r.choice(SYL3) for _ in range(n))
+
+
+def pseudo(r):
+    """A word that may not exist; sometimes any letters at all, so that nothing but copying gets it right."""
+    if r.random() < .25:
+        return "".join(r.choice(LETTERS) for _ in range(r.randint(2, 8)))
+    return syllables(r, r.choice([1, 1, 2, 2, 3]))[:12]
+
+
+def known():
+    """The words that are tokens: they too must take part in copying, or it never works for them."""
+    try:
+        vocab = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer.json")))["model"]["vocab"]
+    except FileNotFoundError:
+        return ["a"]
+    return sorted(t for t in vocab if t.isascii() and t.isalpha())
+
+
+KNOWN = known()
+
+
+def word(r):
+    x = r.random()
+    return pick(r, ALL) if x < .5 else pseudo(r) if x < .86 else r.choice(KNOWN)
+
+
+def words(r, a, b, sep=" "):
+    return sep.join(word(r) for _ in range(r.randint(a, b)))
+
+
+def distinct(r, n, make=word):
+    out = []
+    while len(out) < n:
+        if (w := make(r)) not in out:
+            out.append(w)
+    return out
+
+
+def name(r):
+    n = pick(r, FIRST) if r.random() < .5 else pseudo(r).capitalize()
+    return n + " " + pseudo(r).capitalize() if r.random() < .1 else n
+
+
+def city(r):
+    c = pick(r, CITY) if r.random() < .5 else pseudo(r).capitalize()
+    return r.choice(["New ", "San ", "Port ", "North "]) + c if r.random() < .08 else c
+
+
+def file(r):
+    stem = words(r, 1, 2, r.choice("_-")) if r.random() < .85 else word(r) + str(r.randint(1, 99))
+    return stem + "." + r.choice(W("txt md py go json csv log html yaml sh js c pdf png toml"))
+
+
+def path(r):
+    if r.random() < .5:
+        return file(r)
+    return r.choice(["", "/", "./", "~/"]) + words(r, 1, 2, "/") + "/" + file(r)
+
+
+def folder(r):
+    return r.choice(["", "/", "./", "~/"]) + words(r, 1, 3, "/") + r.choice(["", "", "/"])
+
+
+def email(r):
+    return r.choice([name(r).lower().replace(" ", "."), word(r), word(r) + str(r.randint(1, 99))]) + "@" + word(r) + r.choice([".com", ".org", ".net", ".io"])
+
+
+def url(r):
+    u = r.choice(["https://", "http://", "https://www."]) + word(r) + r.choice([".com", ".org", ".net", ".io"])
+    return u + "/" + word(r) if r.random() < .4 else u
+
+
+def sentence(r):
+    """A few words as people would put in quotes."""
+    s = words(r, 1, 5)
+    if r.random() < .35:
+        s = s.capitalize()
+    return s + r.choice("!.?") if r.random() < .08 else s
+
+
+def integer(r):
+    return r.choice([r.randint(1, 12), r.randint(1, 100), r.randint(1, 3000)])
+
+
+def date(r):
+    return f"20{r.randint(24, 33)}-{r.randint(1, 12):02d}-{r.randint(1, 28):02d}"
+
+
+def time(r):
+    return f"{r.randint(0, 23):02d}:{r.choice([0, 15, 30, 45, r.randint(0, 59)]):02d}"
+
+
+def code(r):
+    return r.choice([str(r.randint(1000, 99999)), "".join(r.choice(LETTERS) for _ in range(2)).upper() + "-" + str(r.randint(10, 9999)), word(r) + "-" + str(r.randint(1, 99))])
+
+
+def quoted(r, text):
+    return r.choice(['"%s"', '"%s"', "'%s'"]) % text
