@@ -79,6 +79,9 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 		return err
 	}
 	defer func() { err = firstError(err, models.Close()) }()
+	if err := printWarnings(cmd.Context(), cmd.ErrOrStderr(), models); err != nil {
+		return err
+	}
 	gen, err := models.Open(cmd.Context(), "")
 	if err != nil {
 		return err

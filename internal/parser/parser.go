@@ -7,6 +7,8 @@
 // protocol; it never decides when generation ends.
 package parser
 
+import "encoding/json"
+
 // Kind says what a Piece is.
 type Kind uint8
 
@@ -26,9 +28,16 @@ type Piece struct {
 
 // Options is what a parser needs to know about the request.
 type Options struct {
-	InReasoning bool     // the prompt ends inside a reasoning block
-	Continued   bool     // the prompt ends inside the text of that block or of the answer: newlines at the start count
-	Tools       []string // names that may be called; none: markup of tool calls is plain text
+	InReasoning bool   // the prompt ends inside a reasoning block
+	Continued   bool   // the prompt ends inside the text of that block or of the answer: newlines at the start count
+	Tools       []Tool // that may be called; none: markup of tool calls is plain text
+}
+
+// Tool is a function that may be called. Parameters is its JSON Schema; formats without types of their own take them from
+// it. Nil means unknown.
+type Tool struct {
+	Name       string
+	Parameters json.RawMessage
 }
 
 // Parser parses one reply. It belongs to one goroutine.
@@ -46,6 +55,7 @@ type Family struct {
 	Name        string
 	Open, Close string   // tags around reasoning, "" if there are none
 	Markers     []string // all literal markers, to be decoded even where they are special tokens
+	Control     []string // of those, the ones that a request must not forge: no template looks for them in messages
 	New         func(Options) Parser
 
 	// Force returns the text that makes the model call a tool, the one of that name unless it is empty, when the prompt is
@@ -53,6 +63,7 @@ type Family struct {
 	Force func(tool string) string
 
 	matches func(Evidence) bool
+	syntax  *syntax // of formats read by tagged; nil for others
 }
 
 // joiner collects pieces, joining neighbours of one kind.

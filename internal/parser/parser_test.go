@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,11 +57,7 @@ func format(ps []Piece) string {
 // the section's name ("NAME reasoning tools=a,b"), NAME/output, NAME/pieces. A "⏎" at a line's end in the output is a
 // newline of its own; plain line ends are not part of the output.
 func TestCases(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*.txtar")
-	if len(files) == 0 {
-		t.Fatal("no cases")
-	}
-	for _, file := range files {
+	for _, file := range caseFiles(t) {
 		f := familyByName(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
 		ar, err := txtar.ParseFile(file)
 		if err != nil {
@@ -78,8 +75,8 @@ func TestCases(t *testing.T) {
 					t.Fatalf("pieces (-want +got):\n%s", diff)
 				}
 				for at := 1; at < len(output); at++ {
-					if diff := cmp.Diff(whole, parse(f.New(opts), output[:at], output[at:])); diff != "" {
-						t.Fatalf("cut at byte %d (-whole +cut):\n%s", at, diff)
+					if cut := parse(f.New(opts), output[:at], output[at:]); !slices.Equal(whole, cut) {
+						t.Fatalf("cut at byte %d (-whole +cut):\n%s", at, cmp.Diff(whole, cut))
 					}
 				}
 				if diff := cmp.Diff(whole, parse(f.New(opts), strings.Split(output, "")...)); diff != "" {
@@ -104,10 +101,24 @@ func caseOptions(s string) (name string, o Options) {
 		case f == "continued":
 			o.Continued = true
 		case strings.HasPrefix(f, "tools="):
-			o.Tools = strings.Split(f[len("tools="):], ",")
+			o.Tools = declared(strings.Split(f[len("tools="):], ",")...)
 		}
 	}
 	return fields[0], o
+}
+
+// declared makes tools. They share a schema with a parameter of every type, named by its first letter or by what it is.
+func declared(names ...string) []Tool {
+	const schema = `{"type": "object", "$defs": {"ref": {"type": ["array", "null"]}}, "properties": {
+		"s": {"type": "string"}, "city": {"type": "string"}, "path": {"type": "string"}, "content": {"type": "string"},
+		"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
+		"sn": {"type": ["string", "null"]}, "in": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {}}}`
+	var ts []Tool
+	for _, n := range names {
+		ts = append(ts, Tool{n, json.RawMessage(schema)})
+	}
+	return ts
 }
 
 func TestChoose(t *testing.T) {
@@ -129,7 +140,7 @@ func TestChoose(t *testing.T) {
 		{"json calls", "… <tool_call>\n{\"name\": … </tool_call> … </think>", nil, "hermes"},
 		{"reasoning only", "{{ content.split('</think>') }}", nil, "think"},
 		{"nothing", "{{ messages }}", nil, "plain"},
-		{"xml parameters in the same tags", "<tool_call>\n<function=f>\n<parameter=p> </think>", nil, "think"},
+		{"xml parameters in the same tags", "<tool_call>\n<function=f>\n<parameter=p> </think>", nil, "qwen3_coder"},
 		{"vocabulary", "{{ messages }}", []string{"<tool_call>", "</tool_call>"}, "hermes"},
 		{"template before vocabulary", "{{ '</think>' }}", []string{"<tool_call>", "</tool_call>"}, "think"},
 	} {
@@ -143,7 +154,7 @@ func TestChoose(t *testing.T) {
 
 func TestForce(t *testing.T) {
 	f := hermes
-	got := parse(f.New(Options{Tools: []string{"a\"b", "c"}}), f.Force(`a"b`), `{"x": 1}}`)
+	got := parse(f.New(Options{Tools: declared("a\"b", "c")}), f.Force(`a"b`), `{"x": 1}}`)
 	want := []Piece{{ToolStart, `a"b`}, {ToolArgs, `{"x": 1}`}, {ToolEnd, ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -155,11 +166,11 @@ func TestBounds(t *testing.T) {
 	for name, output := range map[string]string{
 		"arguments before a name that never comes": `<tool_call>{"arguments": {"a": "` + strings.Repeat("x", 2*maxHeld),
 		"blanks":   "<tool_call>" + strings.Repeat(" ", 2*maxHeld),
-		"newlines": "a" + strings.Repeat("\n", 4*maxNewlines),
+		"newlines": "a" + strings.Repeat("\n", 4*maxPending),
 		"deep":     `<tool_call>{"arguments": ` + strings.Repeat("[", 2*maxJSONDepth),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := hermes.New(Options{Tools: []string{"f"}}).(*tagged)
+			p := hermes.New(Options{Tools: declared("f")}).(*tagged)
 			n := 0
 			for _, pc := range p.Feed(nil, output) {
 				n += len(pc.Text)
@@ -171,49 +182,90 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzHermes: any output in any two cuts gives the same pieces, nothing panics, finished calls are valid JSON objects of
-// declared tools, and output without tags comes through untouched.
-func FuzzHermes(f *testing.F) {
-	files, _ := filepath.Glob("testdata/*.txtar")
-	for _, file := range files {
+// TestBoundsOfAll: a marker that nothing legal follows holds back little of what comes, whatever the family.
+func TestBoundsOfAll(t *testing.T) {
+	fillers := []string{"x ", " ", "{", "[f(", "<", ">"}
+	for k, f := range families {
+		for i, marker := range f.Markers {
+			filler := fillers[(i+k)%len(fillers)]
+			output := marker + strings.Repeat(filler, (maxHeld+maxHeld/4)/len(filler))
+			n := 0
+			for _, pc := range f.New(Options{Tools: declared("f")}).Feed(nil, output) {
+				n += len(pc.Text)
+			}
+			if held := len(output) - n; held > maxHeld+maxName {
+				t.Errorf("%s: %d bytes held after %q and %q", f.Name, held, marker, filler)
+			}
+		}
+	}
+}
+
+// FuzzFamilies: any output of any family in any cuts gives the same pieces, nothing panics, and finished calls are valid
+// JSON objects of declared tools.
+func FuzzFamilies(f *testing.F) {
+	for i, file := range caseFiles(f) {
 		ar, err := txtar.ParseFile(file)
 		if err != nil {
 			f.Fatal(err)
 		}
-		for i := 0; i < len(ar.Files); i += 2 {
-			f.Add(strings.ReplaceAll(string(ar.Files[i].Data), "⏎", "\n"), 7, 11, i%4 == 0)
+		for k := 0; k < len(ar.Files); k += 2 {
+			f.Add(uint8(i), strings.ReplaceAll(string(ar.Files[k].Data), "⏎", "\n"), 7, 11, k%4 == 0)
 		}
 	}
-	f.Fuzz(func(t *testing.T, output string, a, b int, reasoning bool) {
-		o := Options{InReasoning: reasoning, Tools: []string{"f", "get_weather"}}
+	for _, w := range writings {
+		for i, fam := range families {
+			if fam.Name == w.family {
+				f.Add(uint8(i), w.calls([]call{{"f", []param{{"s", "x"}, {"i", 1.0}}}, {"f", nil}}), 3, 20, false)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, family uint8, output string, a, b int, reasoning bool) {
+		fam := families[int(family)%len(families)]
+		o := Options{InReasoning: reasoning, Tools: declared("f", "get_weather")}
 		a, b = min(max(a, 0), len(output)), min(max(b, 0), len(output))
 		if a > b {
 			a, b = b, a
 		}
-		whole := parse(hermes.New(o), output)
-		if diff := cmp.Diff(whole, parse(hermes.New(o), output[:a], output[a:b], output[b:])); diff != "" {
-			t.Fatalf("cut at %d and %d (-whole +cut):\n%s", a, b, diff)
+		whole := parse(fam.New(o), output)
+		if diff := cmp.Diff(whole, parse(fam.New(o), output[:a], output[a:b], output[b:])); diff != "" {
+			t.Fatalf("%s cut at %d and %d (-whole +cut):\n%s", fam.Name, a, b, diff)
 		}
-		args := ""
-		for _, p := range whole {
-			switch p.Kind {
-			case ToolStart:
-				args = ""
-				if p.Text != "f" && p.Text != "get_weather" {
-					t.Fatalf("call of undeclared %q", p.Text)
-				}
-			case ToolArgs:
-				args += p.Text
-			case ToolEnd:
-				if !json.Valid([]byte(args)) || args[0] != '{' {
-					t.Fatalf("arguments %q", args)
-				}
-			}
-		}
-		if !strings.Contains(output, "<") && !reasoning {
-			if text := parse(hermes.New(o), output); output != "" && (len(text) != 1 || text[0] != Piece{Text, output}) {
-				t.Fatalf("plain %q came out as %v", output, text)
+		checkCalls(t, fam, output, whole)
+		if !strings.ContainsAny(output, "<[{`>ftAa") && !reasoning && output != "" {
+			if len(whole) != 1 || whole[0] != (Piece{Text, output}) {
+				t.Fatalf("%s: plain %q came out as %v", fam.Name, output, whole)
 			}
 		}
 	})
+}
+
+// checkCalls checks what must hold for the pieces of any output.
+func checkCalls(t *testing.T, fam *Family, output string, ps []Piece) {
+	args, open := "", false
+	for _, p := range ps {
+		switch p.Kind {
+		case ToolStart:
+			args, open = "", true
+			if p.Text != "f" && p.Text != "get_weather" {
+				t.Fatalf("%s: call of undeclared %q", fam.Name, p.Text)
+			}
+		case ToolArgs:
+			if args += p.Text; !open {
+				t.Fatalf("%s: arguments outside a call", fam.Name)
+			}
+		case ToolEnd:
+			if !open || !json.Valid([]byte(args)) || args[0] != '{' {
+				t.Fatalf("%s: %q gives arguments %q", fam.Name, output, args)
+			}
+			open = false
+		}
+	}
+}
+
+func caseFiles(t testing.TB) []string {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	return files
 }

@@ -2,11 +2,26 @@ package parser
 
 import "strings"
 
-// tags describes the formats that mark reasoning and calls by tags in the text.
-type tags struct {
-	open, close         string // around reasoning
-	callOpen, callClose string // around a call; callClose may be missing
-	call                func(tools []string) callReader
+// syntax describes a format that marks reasoning and calls by literal tags in the text.
+type syntax struct {
+	open, close string   // around reasoning
+	reopen      bool     // the opening tag counts anywhere, not only before the answer
+	label       string   // follows the opening tag and belongs to it
+	openers     []opener // begin a call
+	sections    []string // stand before the first call of several, and go if a call follows
+	closers     []string // swallowed after a call
+	drop        []string // around the answer, never part of it
+	between     string   // bytes besides spaces and newlines that may stand between calls
+
+	// bare begins a call without a tag, where the answer or another call could begin; nil if c cannot.
+	bare func(c byte, ts *toolset) callReader
+}
+
+// opener is a tag that begins a call.
+type opener struct {
+	tag  string
+	lead bool // counts only where the answer begins
+	call func(*toolset) callReader
 }
 
 // callReader reads the body of one call, after its opening tag.
@@ -17,20 +32,33 @@ type callReader interface {
 	started() bool
 }
 
+// finisher is a callReader whose body may be complete without a byte that ends it.
+type finisher interface {
+	// finish is called at the end of the output: ended, refuted or broken.
+	finish(out *joiner) verdict
+}
+
 type verdict uint8
 
 const (
-	more    verdict = iota // the body goes on
-	ended                  // this byte was its last
-	refuted                // this is no call: what was read is text
-	broken                 // a call that went wrong after it had started: it gets no ToolEnd
+	more        verdict = iota // the body goes on
+	ended                      // this byte was its last
+	endedBefore                // the byte before was its last
+	refuted                    // this is no call: what was read is text
+	broken                     // a call that went wrong after it had started: it gets no ToolEnd
+	discarded                  // no call, and nothing of what was read is text
 )
 
-// maxHeld bounds what is held back, in bytes: a call whose name is not known yet is released as text beyond it.
-const maxHeld = 256 << 10
-
-// maxNewlines bounds the newlines held back because a tag that follows would swallow them.
-const maxNewlines = 32
+const (
+	// maxHeld bounds what is held back, in bytes: a call whose name is not known yet is released as text beyond it.
+	maxHeld = 256 << 10
+	// maxPending bounds the newlines held back because a tag that follows would swallow them.
+	maxPending = 64
+	// maxSkip bounds what is swallowed of a broken call.
+	maxSkip = 16 << 10
+	// maxReread bounds how much is read again after it turned out to be no call.
+	maxReread = 8 * maxHeld
+)
 
 type state uint8
 
@@ -38,34 +66,63 @@ const (
 	inText state = iota
 	inReasoning
 	inCall
-	afterCall // newlines and the closing tag are swallowed
-	skipCall  // rest of a broken call, up to its closing tag
+	afterCall // newlines and closing tags are swallowed
+	skipCall  // rest of a broken call, up to a closing tag
 )
 
 // tagged is the parser of tag formats. It works byte by byte, so that the pieces cannot depend on how output is cut.
 //
-// Invariants: held is a proper prefix of a tag that counts in this state; newlines were read before held.
+// Invariants: held is a proper prefix of a tag that counts in this state; pending was read before held.
 type tagged struct {
-	tags
-	tools  []string
-	state  state
-	outer  state  // inText or inReasoning: where a call was opened
-	held   []byte // may be the start of a tag
-	blank  int    // newlines held back
-	raw    []byte // text of the call read so far, with its opening tag and the newlines before; nil once it started
-	reader callReader
-	out    joiner
-	fresh  bool // nothing of this block went out yet: newlines at its start are dropped
-	begun  bool // text went out, or a reasoning block was closed: an opening tag from here on is text
-	stray  bool // a closing tag without an opening one may still be swallowed
+	*syntax
+	tools   toolset
+	first   [256]bool // bytes that tags begin with
+	state   state
+	outer   state  // inText or inReasoning: where a call was opened
+	held    []byte // may be the start of a tag
+	pending []byte // newlines and section tags, held back until it is known what follows
+	raw     []byte // what a refuted call gives back; nil once it started
+	opening int    // bytes of raw that are content for certain then
+	reader  callReader
+	out     joiner
+	skipped int
+	reread  int
+	label   string // what is still to be swallowed of it
+	fresh   bool   // nothing of this block went out yet: newlines at its start are dropped
+	lead    bool   // a call without a tag may begin
+	begun   bool   // text went out, or a reasoning block was closed: an opening tag from here on is text
+	stray   bool   // a closing tag without an opening one may still be swallowed
 }
 
-func newTagged(t tags, o Options) *tagged {
-	p := &tagged{tags: t, tools: o.Tools, stray: true}
-	if o.InReasoning && t.open != "" {
+func newTagged(s *syntax, o Options) *tagged {
+	p := &tagged{syntax: s, tools: toolset{tools: o.Tools}, stray: true, lead: !o.Continued}
+	if o.InReasoning && s.open != "" {
 		p.state, p.fresh, p.begun, p.stray = inReasoning, !o.Continued, true, false
 	}
+	for _, t := range s.tags() {
+		p.first[t[0]] = true
+	}
 	return p
+}
+
+// tags are all literal markers.
+func (s *syntax) tags() []string {
+	var all []string
+	add := func(tags ...string) {
+		for _, t := range tags {
+			if t != "" {
+				all = append(all, t)
+			}
+		}
+	}
+	add(s.open, s.close)
+	for _, o := range s.openers {
+		add(o.tag)
+	}
+	add(s.sections...)
+	add(s.closers...)
+	add(s.drop...)
+	return all
 }
 
 func (p *tagged) InReasoning() bool {
@@ -82,14 +139,23 @@ func (p *tagged) Feed(dst []Piece, output string) []Piece {
 
 func (p *tagged) Finish(dst []Piece) []Piece {
 	p.out.pieces = dst
-	for p.state == inCall && p.raw != nil { // what is released may open another call
+	for p.state == inCall { // what is released may open another call
+		v := broken
+		if f, ok := p.reader.(finisher); ok {
+			v = f.finish(&p.out)
+		}
+		if v == ended || v == discarded || p.raw == nil || p.reader.started() {
+			p.leaveCall()
+			p.state = afterCall
+			break
+		}
 		p.release()
 	}
 	if p.state == inText || p.state == inReasoning {
 		held := p.held
 		p.held = nil
 		p.content(held)
-		p.flushBlank()
+		p.flushPending()
 	}
 	return p.out.take()
 }
@@ -100,16 +166,26 @@ func (p *tagged) step(c byte) {
 		p.callStep(c)
 		return
 	case skipCall:
-		p.held = append(p.held, c)
-		if strings.HasSuffix(string(p.held), p.callClose) {
-			p.state, p.held = afterCall, p.held[:0]
-		} else if n := len(p.held) - len(p.callClose); n >= 0 {
-			p.held = append(p.held[:0], p.held[n+1:]...)
+		p.skipStep(c)
+		return
+	}
+	if p.label != "" {
+		if c == p.label[0] {
+			p.label = p.label[1:]
+			return
 		}
+		p.label = ""
+	}
+	if len(p.held) == 0 && p.begins(c) {
 		return
 	}
 	p.held = append(p.held, c)
 	for len(p.held) > 0 {
+		if len(p.held) == 1 && !p.first[p.held[0]] && p.state != afterCall {
+			p.content(p.held)
+			p.held = p.held[:0]
+			return
+		}
 		switch tag, partial := p.match(); {
 		case tag != "":
 			p.held = p.held[:0]
@@ -118,8 +194,15 @@ func (p *tagged) step(c byte) {
 		case partial:
 			return
 		}
-		if p.state == afterCall { // it was not the closing tag: a new stretch of the block around the call
-			p.state, p.fresh = p.outer, true
+		if p.state == afterCall { // it was not a closing tag: a new stretch of the block around the call
+			p.state, p.fresh, p.lead = p.outer, true, p.outer == inText
+			if c := p.held[0]; len(p.held) == 1 {
+				p.held = p.held[:0]
+				if p.begins(c) {
+					return
+				}
+				p.held = append(p.held, c)
+			}
 			continue
 		}
 		p.content(p.held[:1])
@@ -127,80 +210,132 @@ func (p *tagged) step(c byte) {
 	}
 }
 
+// begins starts a call without a tag if c can begin one here.
+func (p *tagged) begins(c byte) bool {
+	if p.bare == nil || !p.lead || p.state != inText || len(p.tools.tools) == 0 || isBlank(c) {
+		return false
+	}
+	reader := p.bare(c, &p.tools)
+	if reader == nil {
+		return false
+	}
+	p.beginCall(reader, "")
+	p.opening++ // c can begin no other
+	p.callStep(c)
+	return true
+}
+
+func (p *tagged) beginCall(r callReader, tag string) {
+	p.outer, p.state, p.reader = p.state, inCall, r
+	p.raw = append(p.pending, tag...)
+	if p.raw == nil {
+		p.raw = []byte{}
+	}
+	p.opening = len(p.raw)
+	p.pending = nil
+}
+
 // match compares what is held with the tags that count now: a whole tag, or possibly the start of one.
 func (p *tagged) match() (tag string, partial bool) {
-	try := func(t string) {
-		if t == "" || tag != "" {
-			return
-		}
-		if string(p.held) == t {
-			tag = t
-		} else if strings.HasPrefix(t, string(p.held)) {
-			partial = true
-		}
-	}
-	switch p.state {
-	case afterCall:
-		if p.held[0] == '\n' || p.held[0] == ' ' {
+	if p.state == afterCall {
+		if c := p.held[0]; len(p.held) == 1 && (isBlank(c) || strings.IndexByte(p.between, c) >= 0) {
 			p.held = p.held[:0]
 			return "", true
 		}
-		try(p.callClose)
-	case inReasoning:
-		try(p.close)
-	default:
-		if !p.begun {
-			try(p.open)
+		for _, t := range p.closers {
+			p.try(t, &tag, &partial)
 		}
-		if p.stray {
-			try(p.close)
-		}
+		return tag, partial && tag == ""
 	}
-	if p.state != afterCall && p.call != nil && len(p.tools) > 0 {
-		try(p.callOpen)
+	if p.state == inReasoning {
+		p.try(p.close, &tag, &partial)
+	} else if p.stray {
+		p.try(p.close, &tag, &partial)
+	}
+	if p.state == inText && !p.begun || p.reopen {
+		p.try(p.open, &tag, &partial)
+	}
+	for _, t := range p.drop {
+		p.try(t, &tag, &partial)
+	}
+	if len(p.tools.tools) > 0 {
+		for i := range p.openers {
+			if o := &p.openers[i]; !o.lead || p.lead && p.state == inText {
+				p.try(o.tag, &tag, &partial)
+			}
+		}
+		for _, t := range p.sections {
+			p.try(t, &tag, &partial)
+		}
 	}
 	return tag, partial && tag == ""
 }
 
+func (p *tagged) try(t string, tag *string, partial *bool) {
+	if t == "" || len(p.held) > len(t) || t[:len(p.held)] != string(p.held) {
+		return
+	}
+	if len(p.held) < len(t) {
+		*partial = true
+	} else if *tag == "" {
+		*tag = t
+	}
+}
+
 // tag acts on a complete tag.
 func (p *tagged) tag(tag string) {
+	if p.state == afterCall {
+		return // swallowed; afterCall goes on until something else comes
+	}
 	switch tag {
-	case p.callClose:
-		// swallowed; afterCall goes on until something else comes
 	case p.open:
-		p.state, p.fresh, p.begun, p.stray, p.blank = inReasoning, true, true, false, 0
+		p.state, p.fresh, p.begun, p.stray, p.pending = inReasoning, true, true, false, nil
+		p.label = p.syntax.label
+		return
 	case p.close:
-		p.state, p.fresh, p.begun, p.stray, p.blank = inText, true, true, false, 0
-	case p.callOpen:
-		p.outer, p.state = p.state, inCall
-		p.raw = append([]byte(strings.Repeat("\n", p.blank)), tag...)
-		p.blank = 0
-		p.reader = p.call(p.tools)
+		p.state, p.fresh, p.lead, p.begun, p.stray, p.pending = inText, true, true, true, p.reopen, nil
+		return
+	}
+	for i := range p.openers {
+		if o := &p.openers[i]; o.tag == tag {
+			p.beginCall(o.call(&p.tools), tag)
+			return
+		}
+	}
+	for _, t := range p.sections {
+		if t == tag {
+			p.pend(tag)
+			return
+		}
 	}
 }
 
 // content takes bytes that are no tag. Newlines wait: at the start of a block they are dropped, before a tag too.
 func (p *tagged) content(b []byte) {
 	for _, c := range b {
-		if c == '\n' {
-			if !p.fresh {
-				if p.blank++; p.blank > maxNewlines {
-					p.emit("\n")
-					p.blank--
-				}
-			}
-			continue
+		if c != '\n' {
+			p.flushPending()
+			p.emit(oneByte[c])
+			p.lead = p.lead && c == ' '
+		} else if !p.fresh {
+			p.pend("\n")
 		}
-		p.flushBlank()
-		p.emit(oneByte[c])
 	}
 }
 
-func (p *tagged) flushBlank() {
-	if p.blank > 0 {
-		n := p.blank
-		p.blank = 0
-		p.emit(strings.Repeat("\n", n))
+func (p *tagged) pend(s string) {
+	p.pending = append(p.pending, s...)
+	if n := len(p.pending) - maxPending; n > 0 {
+		p.emit(string(p.pending[:n]))
+		p.pending = append(p.pending[:0], p.pending[n:]...)
+	}
+}
+
+func (p *tagged) flushPending() {
+	if len(p.pending) > 0 {
+		s := string(p.pending)
+		p.pending = p.pending[:0]
+		p.emit(s)
 	}
 }
 
@@ -210,7 +345,7 @@ func (p *tagged) emit(s string) {
 		p.out.add(Reasoning, s)
 		return
 	}
-	p.begun, p.stray = true, false
+	p.begun, p.stray = true, p.reopen
 	p.out.add(Text, s)
 }
 
@@ -223,14 +358,22 @@ func (p *tagged) callStep(c byte) {
 		p.raw = nil
 	}
 	switch {
-	case v == refuted, len(p.raw) > maxHeld:
+	case v == refuted, v == more && len(p.raw) > maxHeld:
 		p.release()
 	case v == broken:
 		p.leaveCall()
-		p.state = skipCall
+		p.state, p.held, p.skipped = skipCall, p.held[:0], 0
+		p.skipStep(c)
 	case v == ended:
 		p.leaveCall()
 		p.state = afterCall
+	case v == endedBefore:
+		p.leaveCall()
+		p.state = afterCall
+		p.step(c)
+	case v == discarded:
+		p.state, p.reader, p.raw = p.outer, nil, nil
+		p.lead = p.state == inText
 	}
 }
 
@@ -240,14 +383,42 @@ func (p *tagged) leaveCall() {
 	p.begun, p.stray = true, p.close != ""
 }
 
+// skipStep swallows the rest of a broken call, up to a closing tag or the opening tag of another one.
+func (p *tagged) skipStep(c byte) {
+	p.held = append(p.held, c)
+	p.skipped++
+	for _, t := range p.closers {
+		if strings.HasSuffix(string(p.held), t) {
+			p.state, p.held = afterCall, p.held[:0]
+			return
+		}
+	}
+	for i := range p.openers {
+		if o := &p.openers[i]; !o.lead && strings.HasSuffix(string(p.held), o.tag) {
+			p.state, p.held = inText, p.held[:0]
+			p.beginCall(o.call(&p.tools), o.tag)
+			return
+		}
+	}
+	if p.skipped > maxSkip {
+		p.state, p.held, p.fresh, p.lead = inText, p.held[:0], true, false
+	} else if n := len(p.held) - maxPending; n > 0 {
+		p.held = append(p.held[:0], p.held[n:]...)
+	}
+}
+
 // release gives a refuted call back as content. Its opening tag is content now; the rest is read again, because it may
 // hold tags of its own.
 func (p *tagged) release() {
 	raw := p.raw
-	n := strings.Index(string(raw), p.callOpen) + len(p.callOpen)
 	p.state, p.raw, p.reader = p.outer, nil, nil
-	p.content(raw[:n])
-	for _, c := range raw[n:] {
+	p.lead = p.lead && p.opening == 0
+	if p.reread += len(raw); p.reread > maxReread {
+		p.content(raw)
+		return
+	}
+	p.content(raw[:p.opening])
+	for _, c := range raw[p.opening:] {
 		p.step(c)
 	}
 }

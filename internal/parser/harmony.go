@@ -1,0 +1,170 @@
+package parser
+
+import "strings"
+
+// harmony is the format of gpt-oss: messages with a header that names a channel and, for calls, the tool.
+//
+//	<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>
+//
+// The channel analysis is reasoning; final, and commentary to nobody, are the answer.
+var harmony = &Family{
+	Name: "harmony", Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd,
+	Markers: harmonyMarks, Control: harmonyMarks,
+	New: func(o Options) Parser {
+		h := &harmonyParser{ts: toolset{tools: o.Tools}, kind: Text}
+		if o.InReasoning {
+			h.state, h.kind = harmonyBody, Reasoning
+		}
+		return h
+	},
+	Force: func(tool string) string {
+		return harmonyChannel + "commentary to=functions." + suffixed(tool, " <|constrain|>json"+harmonyMessage)
+	},
+	matches: func(e Evidence) bool {
+		return e.mentions(harmonyChannel, harmonyMessage) || e.token(harmonyChannel, harmonyMessage, "<|constrain|>")
+	},
+}
+
+const (
+	harmonyChannel = "<|channel|>"
+	harmonyMessage = "<|message|>"
+	harmonyStart   = "<|start|>"
+	harmonyEnd     = "<|end|>"
+)
+
+var harmonyMarks = []string{harmonyChannel, harmonyMessage, harmonyStart, harmonyEnd, "<|constrain|>", "<|return|>", "<|call|>"}
+
+type harmonyState uint8
+
+const (
+	harmonyOutside harmonyState = iota // text of models that leave the format
+	harmonyHeader
+	harmonyBody
+	harmonyCall // arguments
+	harmonySkip // rest of a message that is read no further
+)
+
+type harmonyParser struct {
+	ts     toolset
+	out    joiner
+	state  harmonyState
+	kind   Kind   // of a body
+	held   []byte // may be the start of a mark
+	header []byte
+	tool   string
+	call   *headCall // nil while its "{" has not come
+	blank  []byte    // before the "{"
+}
+
+func (h *harmonyParser) InReasoning() bool { return h.state == harmonyBody && h.kind == Reasoning }
+
+func (h *harmonyParser) Feed(dst []Piece, output string) []Piece {
+	h.out.pieces = dst
+	for i := range len(output) {
+		h.step(output[i])
+	}
+	return h.out.take()
+}
+
+func (h *harmonyParser) Finish(dst []Piece) []Piece {
+	h.out.pieces = dst
+	for _, c := range h.held {
+		h.content(c)
+	}
+	h.held = nil
+	return h.out.take()
+}
+
+func (h *harmonyParser) step(c byte) {
+	if h.state == harmonyCall && h.call != nil { // marks may stand in strings, so JSON alone decides where it ends
+		if v := h.call.args(c, &h.out); v != more {
+			h.state, h.call = harmonySkip, nil
+			if v == broken {
+				h.step(c)
+			}
+		}
+		return
+	}
+	h.held = append(h.held, c)
+	for len(h.held) > 0 {
+		partial := false
+		for _, m := range harmonyMarks {
+			if string(h.held) == m {
+				h.held = h.held[:0]
+				h.mark(m)
+				return
+			}
+			partial = partial || strings.HasPrefix(m, string(h.held))
+		}
+		if partial {
+			return
+		}
+		first := h.held[0]
+		h.held = append(h.held[:0], h.held[1:]...)
+		h.content(first)
+	}
+}
+
+func (h *harmonyParser) mark(m string) {
+	switch {
+	case m == harmonyMessage && h.state == harmonyHeader:
+		h.open()
+	case m == harmonyStart, m == harmonyChannel && h.state != harmonyHeader:
+		h.state, h.header = harmonyHeader, append(h.header[:0], m...)
+	case h.state == harmonyHeader:
+		h.header = append(h.header, m...)
+	case m == harmonyMessage || m == "<|constrain|>": // out of place
+	default:
+		h.state, h.kind = harmonyOutside, Text
+	}
+}
+
+// open begins the body that the header announces.
+func (h *harmonyParser) open() {
+	header := string(h.header)
+	h.state, h.kind, h.tool, h.blank = harmonyBody, Text, "", nil
+	if strings.HasPrefix(after(header, harmonyChannel), "analysis") {
+		h.kind = Reasoning
+	}
+	tool := strings.TrimPrefix(word(after(header, "to=")), "functions.")
+	if h.ts.has(tool) {
+		h.state, h.tool = harmonyCall, tool
+	}
+}
+
+// after is what stands behind mark, "" if it is missing.
+func after(s, mark string) string {
+	_, rest, _ := strings.Cut(s, mark)
+	return rest
+}
+
+func word(s string) string {
+	if i := strings.IndexAny(s, " \t\n<"); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+func (h *harmonyParser) content(c byte) {
+	switch h.state {
+	case harmonyHeader:
+		if h.header = append(h.header, c); len(h.header) > maxName {
+			h.state, h.kind = harmonyOutside, Text
+			h.out.add(Text, string(h.header))
+		}
+	case harmonyOutside, harmonyBody:
+		h.out.add(h.kind, oneByte[c])
+	case harmonyCall:
+		switch {
+		case c == '{':
+			h.call = &headCall{ts: &h.ts, sent: true}
+			h.out.add(ToolStart, h.tool)
+			h.step(c)
+		case isBlank(c) && len(h.blank) < maxName:
+			h.blank = append(h.blank, c)
+		default: // no arguments: what a model writes to a tool is then its answer
+			h.state = harmonyBody
+			h.out.add(h.kind, string(h.blank)+oneByte[c])
+		}
+	}
+}
