@@ -87,7 +87,8 @@ func TestSoak(t *testing.T) {
 // start runs hearth serve on a free port until the test ends.
 func start(t *testing.T) (url string, pid int) {
 	t.Helper()
-	cmd := exec.Command(*binary, "serve", "--port", "0", "--log-level", "error")
+	// A small budget is full within seconds: what grows after that is a leak and not the prefix cache.
+	cmd := exec.Command(*binary, "serve", "--port", "0", "--log-level", "error", "--cache-memory-mb", "64")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
