@@ -64,7 +64,11 @@ func (d *decoding) text(s string, first bool) string {
 
 // appendBytes appends what a token written as text stands for.
 func (d *decoding) appendBytes(dst []byte, text string, first bool) []byte {
-	text = d.text(text, first)
+	return d.appendPlain(dst, d.text(text, first))
+}
+
+// appendPlain appends what a token stands for, given its text after the rewritings.
+func (d *decoding) appendPlain(dst []byte, text string) []byte {
 	switch {
 	case d.byteLevel:
 		return appendByteLevel(dst, text)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 )
 
 // noMerge is the rank of a pair that is not merged.
@@ -66,76 +68,119 @@ func (t *mergeTable) find(left, right int32) (rank, id uint32) {
 	}
 }
 
-// mergeReader turns pairs of token texts into a mergeTable.
+// blockMerges is how many merges are resolved at a time: enough that handing them over costs nothing.
+const blockMerges = 4096
+
+// mergeReader turns pairs of token texts into a mergeTable. One goroutine reads, others look the texts up: in a large
+// vocabulary nearly all of that is waiting for memory.
 type mergeReader struct {
 	vocab  *vocabulary
 	prefix int // bytes that the right part loses when it is merged
-	seam   seam
-	list   []merge
-	text   []byte // the parts of the merges that wait for a look-up, back to back
-	ends   []int  // where each part ends
-	parts  [][]byte
+	blocks []*mergeBlock
+}
+
+// mergeBlock is some neighbours of the list.
+type mergeBlock struct {
+	first int    // number of the first one
+	text  []byte // their parts, back to back
+	ends  []int  // where each part ends
+	list  []merge
+	seam  seam
+	err   error
 }
 
 type merge struct{ left, right, id int32 }
 
 // read reads the merge list in either form, "left right" or ["left","right"]. A
 // pair listed twice has the later rank, as in the reference.
-func (m *mergeReader) read(r *jsonReader) (mergeTable, error) {
-	// A byte-level vocabulary has about one merge per token.
-	m.list = make([]merge, 0, min(m.vocab.count, len(r.data)/8))
-	err := r.array(func() (err error) {
-		if r.peek() == '"' {
-			err = m.spaced(r)
-		} else {
-			err = m.listed(r)
+func (m *mergeReader) read(r *jsonReader) (mergeTable, seam, error) {
+	work := make(chan *mergeBlock, 16)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 4) {
+		workers.Go(func() {
+			for b := range work {
+				b.err = m.resolve(b)
+				b.text, b.ends = nil, nil
+			}
+		})
+	}
+	err := m.parse(r, work)
+	close(work)
+	workers.Wait()
+	var s seam
+	count := 0
+	for _, b := range m.blocks {
+		if b.err != nil {
+			return mergeTable{}, seam{}, b.err
 		}
-		if err == nil && len(m.ends) == batch {
-			err = m.resolve()
-		}
-		return err
-	})
-	if err == nil {
-		err = m.resolve()
+		s.join(&b.seam)
+		count += len(b.list)
 	}
 	if err != nil {
-		return mergeTable{}, err
+		return mergeTable{}, seam{}, err
 	}
-	t := newMergeTable(len(m.list))
-	for rank, m := range m.list {
-		t.set(m.left, m.right, uint32(rank), uint32(m.id))
+	t := newMergeTable(count)
+	for _, b := range m.blocks {
+		for i, m := range b.list {
+			t.set(m.left, m.right, uint32(b.first+i), uint32(m.id))
+		}
 	}
-	return t, nil
+	return t, s, nil
+}
+
+// parse cuts the list into blocks for the workers.
+func (m *mergeReader) parse(r *jsonReader, work chan<- *mergeBlock) error {
+	var b *mergeBlock
+	next := func() {
+		if b != nil {
+			m.blocks = append(m.blocks, b)
+			work <- b
+		}
+		b = &mergeBlock{first: blockMerges * len(m.blocks)}
+	}
+	next()
+	err := r.array(func() error {
+		if len(b.ends) == 2*blockMerges {
+			next()
+		}
+		if r.peek() == '"' {
+			return b.spaced(r)
+		}
+		return b.listed(r)
+	})
+	b.ends = b.ends[:len(b.ends)&^1] // an error may have left half a merge
+	next()
+	return err
 }
 
 // number is that of the merge being read.
-func (m *mergeReader) number() int { return len(m.list) + len(m.ends)/2 }
+func (b *mergeBlock) number() int { return b.first + len(b.ends)/2 }
 
 // spaced reads "left right".
-func (m *mergeReader) spaced(r *jsonReader) error {
+func (b *mergeBlock) spaced(r *jsonReader) error {
 	s, err := r.str()
 	if err != nil {
 		return err
 	}
 	cut := bytes.IndexByte(s, ' ')
 	if cut < 0 {
-		return fmt.Errorf("merge %d, %s, has no space between its parts", m.number(), quoted(string(s)))
+		return fmt.Errorf("merge %d, %s, has no space between its parts", b.number(), quoted(string(s)))
 	}
 	if bytes.IndexByte(s[cut+1:], ' ') >= 0 {
-		return fmt.Errorf("merge %d, %s, has more than two parts", m.number(), quoted(string(s)))
+		return fmt.Errorf("merge %d, %s, has more than two parts", b.number(), quoted(string(s)))
 	}
-	m.part(s[:cut])
-	m.part(s[cut+1:])
+	b.part(s[:cut])
+	b.part(s[cut+1:])
 	return nil
 }
 
 // listed reads ["left","right"].
-func (m *mergeReader) listed(r *jsonReader) error {
-	parts, number := 0, m.number()
+func (b *mergeBlock) listed(r *jsonReader) error {
+	parts, number := 0, b.number()
 	err := r.array(func() error {
 		s, err := r.str()
 		if parts++; parts <= 2 {
-			m.part(s)
+			b.part(s)
 		}
 		return err
 	})
@@ -145,48 +190,52 @@ func (m *mergeReader) listed(r *jsonReader) error {
 	return err
 }
 
-func (m *mergeReader) part(s []byte) {
-	m.text = append(m.text, s...)
-	m.ends = append(m.ends, len(m.text))
+func (b *mergeBlock) part(s []byte) {
+	b.text = append(b.text, s...)
+	b.ends = append(b.ends, len(b.text))
 }
 
-// resolve looks up the merges that wait.
-func (m *mergeReader) resolve() error {
-	m.parts = m.parts[:0]
-	from := 0
-	for i, end := range m.ends {
-		if from == end {
-			return fmt.Errorf("merge %d has an empty part", len(m.list)+i/2)
-		}
-		m.parts = append(m.parts, m.text[from:end])
-		from = end
-	}
+// resolve looks up the merges of a block.
+func (m *mergeReader) resolve(b *mergeBlock) error {
+	b.list = make([]merge, 0, len(b.ends)/2)
+	var parts [batch][]byte
 	var ids [batch]int32
-	m.vocab.index.findBatch(m.parts, ids[:])
-	for i := 0; i < len(m.parts); i += 2 {
-		left, right := m.parts[i], m.parts[i+1]
-		// The parts are neighbours in text, so that joining them is a longer slice.
-		whole := left[:len(left)+len(right)]
-		if m.prefix > 0 {
-			whole = append(bytes.Clone(left), right[min(m.prefix, len(right)):]...)
+	from := 0
+	for at := 0; at < len(b.ends); at += batch {
+		n := 0
+		for _, end := range b.ends[at:min(at+batch, len(b.ends))] {
+			if from == end {
+				return fmt.Errorf("merge %d has an empty part", b.first+(at+n)/2)
+			}
+			parts[n] = b.text[from:end]
+			from = end
+			n++
 		}
-		id, ok := m.result(whole)
-		if !ok || ids[i] < 0 || ids[i+1] < 0 {
-			return fmt.Errorf("merge %d of %s and %s: a part or the result is not in the vocabulary",
-				len(m.list), quoted(string(left)), quoted(string(right)))
+		m.vocab.index.findBatch(parts[:n], ids[:])
+		for i := 0; i < n; i += 2 {
+			left, right := parts[i], parts[i+1]
+			// The parts are neighbours in text, so that joining them is a longer slice.
+			whole := left[:len(left)+len(right)]
+			if m.prefix > 0 {
+				whole = append(bytes.Clone(left), right[min(m.prefix, len(right)):]...)
+			}
+			id, ok := m.result(b, whole)
+			if !ok || ids[i] < 0 || ids[i+1] < 0 {
+				return fmt.Errorf("merge %d of %s and %s: a part or the result is not in the vocabulary",
+					b.first+len(b.list), quoted(string(left)), quoted(string(right)))
+			}
+			b.seam.merge(left, right)
+			b.list = append(b.list, merge{ids[i], ids[i+1], id})
 		}
-		m.seam.merge(left, right)
-		m.list = append(m.list, merge{ids[i], ids[i+1], id})
 	}
-	m.text, m.ends = m.text[:0], m.ends[:0]
 	return nil
 }
 
 // result returns the id of what two parts merge to. Most vocabularies have those in
 // the order of the merges, which saves looking them up.
-func (m *mergeReader) result(whole []byte) (int32, bool) {
-	if n := len(m.list); n > 0 {
-		if id := m.list[n-1].id + 1; m.vocab.has(id) && m.vocab.text[id] == string(whole) {
+func (m *mergeReader) result(b *mergeBlock, whole []byte) (int32, bool) {
+	if n := len(b.list); n > 0 {
+		if id := b.list[n-1].id + 1; m.vocab.has(id) && m.vocab.text[id] == string(whole) {
 			return id, true
 		}
 	}

@@ -223,10 +223,9 @@ func (f *file) readMerges(r *jsonReader) (err error) {
 	if f.model.Prefix != nil {
 		m.prefix = len(*f.model.Prefix)
 	}
-	if f.merges, err = m.read(r); err != nil {
+	if f.merges, f.seam, err = m.read(r); err != nil {
 		return fmt.Errorf("model.merges: %w", err)
 	}
-	f.seam = m.seam
 	return nil
 }
 
@@ -376,10 +375,11 @@ func (t *Tokenizer) fillBytes() {
 		t.deco.bytes = make([]bool, len(v.text))
 	}
 	for id, text := range v.text {
+		text = t.deco.text(text, false)
 		if t.deco.fallback {
-			_, t.deco.bytes[id] = byteToken(t.deco.text(text, false))
+			_, t.deco.bytes[id] = byteToken(text)
 		}
-		v.raw = t.deco.appendBytes(v.raw, text, false)
+		v.raw = t.deco.appendPlain(v.raw, text)
 		v.rawEnd[id] = uint32(len(v.raw))
 	}
 }

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,6 +29,16 @@ func (s *seam) merge(left, right []byte) {
 		s.glued[before] = true
 	}
 	s.opaque = s.opaque || left[0] == '<' && isOpaque(left) || right[0] == '<' && isOpaque(right)
+}
+
+// join adds what another part of the merges has noted.
+func (s *seam) join(o *seam) {
+	s.opaque = s.opaque || o.opaque
+	if s.glued == nil {
+		s.glued = o.glued
+		return
+	}
+	maps.Copy(s.glued, o.glued)
 }
 
 // isOpaque reports whether a token is not text: a byte, or any in angle brackets,
