@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
@@ -93,16 +94,22 @@ what plain reads reach, measured in the same run before every repeat. Sampling i
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
+	f.modelFlags(fl)
+	fl.IntVar(&f.tokens, "tokens", 32, "tokens to decode in every repeat")
+	fl.IntVar(&f.prompt, "prompt", 128, "tokens of the prompt")
+	fl.IntVar(&f.repeats, "repeats", 5, "repeats to take medians of")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	cmd.AddCommand(newBenchEngineCmd())
+	return cmd
+}
+
+// modelFlags are those that say which model runs and how.
+func (f *benchFlags) modelFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.shape, "shape", "qwen3-0.6b", "model sizes: "+strings.Join(shapeNames(), ", "))
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights that share a scale: 32, 64 or 128")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
 	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations) or exact (float32 activations)")
-	fl.IntVar(&f.tokens, "tokens", 32, "tokens to decode in every repeat")
-	fl.IntVar(&f.prompt, "prompt", 128, "tokens of the prompt")
-	fl.IntVar(&f.repeats, "repeats", 5, "repeats to take medians of")
-	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	return cmd
 }
 
 func shapeNames() []string {
@@ -306,6 +313,9 @@ func (b *bench) measure(ctx context.Context, r *benchResult, progress func(strin
 }
 
 func median(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
 	x = slices.Sorted(slices.Values(x))
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }

@@ -3,7 +3,10 @@
 package cli
 
 import (
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +21,15 @@ func peakMemory() int64 {
 		return int64(u.Maxrss) << 10 // KiB there, bytes on darwin
 	}
 	return int64(u.Maxrss)
+}
+
+// residentMemory is the bytes that the process has resident now; where the system does not say, the most it has had.
+func residentMemory() int64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if f := strings.Fields(string(statm)); err == nil && len(f) > 1 {
+		if pages, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+			return pages * int64(os.Getpagesize())
+		}
+	}
+	return peakMemory()
 }

@@ -35,6 +35,7 @@ type Config struct {
 
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
+	Trace      func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
 }
 
 // Engine is a running model. All methods may be called from any goroutine.
@@ -61,6 +62,7 @@ type Engine struct {
 	sched    *sched.Scheduler
 	alloc    *kv.Alloc
 	run      *runner
+	trace    trace
 	seqs     map[sched.ID]*sequence // waiting and running
 	outcomes []sched.Outcome        // reused
 }
@@ -123,6 +125,7 @@ func New(cfg Config) (*Engine, error) {
 		sched: sched.New(sched.Config{Chunk: cfg.PrefillChunk, Target: cfg.StepTarget.Microseconds(), NoCache: cfg.NoCache}, alloc),
 		seqs:  map[sched.ID]*sequence{},
 	}
+	e.trace.listen = cfg.Trace
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil

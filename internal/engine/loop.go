@@ -13,13 +13,17 @@ import (
 func (e *Engine) loop() {
 	defer close(e.done)
 	for e.intake() {
+		e.trace.lap(nil)
 		plan := e.sched.Next()
 		e.book(0)
+		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
 		e.observe(plan, time.Since(began))
+		e.trace.lap(&e.trace.step.Run)
 		e.sched.Done(plan, e.settle(plan, out))
 		e.deliver(out)
+		e.trace.done()
 	}
 	for _, q := range e.seqs {
 		e.drop(q, Error, ErrClosed)

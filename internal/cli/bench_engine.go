@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/engine"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+	"hearth/internal/sample"
+	"hearth/internal/sched"
+)
+
+// engineFlags are what one run of "bench engine" measures.
+type engineFlags struct {
+	benchFlags
+	scale  float64 // of token counts
+	target time.Duration
+	chunk  int
+	svg    string
+}
+
+// figure is one measured number and, where there is one, the limit it has to keep.
+type figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Limit float64 `json:"limit,omitempty"` // at most; 0: none
+}
+
+// scenario is a load on the engine.
+type scenario struct {
+	doc string
+	run func(*engineBench) ([]figure, error)
+}
+
+var scenarios = map[string]scenario{
+	"turns":         {"an agent's 20 turns against computing only what is new", (*engineBench).turns},
+	"depth":         {"time to first token of 200 new tokens behind a long prompt", (*engineBench).depth},
+	"long":          {"a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
+	"mixed":         {"a long prompt and short ones beside eight streams", (*engineBench).mixed},
+	"conversations": {"10,000 conversations through 1 GB of cache", (*engineBench).conversations},
+}
+
+var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations"}
+
+func newBenchEngineCmd() *cobra.Command {
+	var f engineFlags
+	var doc strings.Builder
+	for _, name := range scenarioOrder {
+		fmt.Fprintf(&doc, "\n  %-14s %s", name, scenarios[name].doc)
+	}
+	cmd := &cobra.Command{
+		Use:   "engine SCENARIO",
+		Short: "Measure scheduling and prefix cache on a random model",
+		Long: `engine puts a load on the engine that serves requests, with a model of random weights, and compares it with running
+the same tokens through the model without an engine where there is something to compare. Scenarios:
+` + doc.String(),
+		Example: `  hearth bench engine turns
+  hearth bench engine long --shape tiny --json`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: scenarioOrder,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
+			figures, err := f.run(cmd.Context(), args[0], progress)
+			if err != nil {
+				return err
+			}
+			return printFigures(cmd.OutOrStdout(), figures, f.json)
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	f.modelFlags(fl)
+	fl.Float64Var(&f.scale, "scale", 1, "multiply token counts by this, for a quick look")
+	fl.DurationVar(&f.target, "step-target", 150*time.Millisecond, "what a step may take while sequences decode")
+	fl.IntVar(&f.chunk, "prefill-step-size", benchChunk, "prompt tokens per step at most")
+	fl.StringVar(&f.svg, "svg", "", "mixed: write a timeline to this file")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (f *engineFlags) run(ctx context.Context, name string, progress func(string)) ([]figure, error) {
+	f.tokens, f.prompt, f.repeats = 1, 1, 1
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if f.scale <= 0 || f.chunk < 1 {
+		return nil, errors.New("--scale must be above 0 and --prefill-step-size at least 1")
+	}
+	be := cpu.New()
+	defer be.Close()
+	if f.threads == 0 {
+		f.threads = cpu.Threads()
+	}
+	start := time.Now()
+	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be,
+		backend.Options{Threads: f.threads, Exact: f.precision == "exact"})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	runtime.GC() // the unpacked weights
+	progress(fmt.Sprintf("made %s in %.1fs", m.Description, time.Since(start).Seconds()))
+	b := &engineBench{ctx: ctx, be: be, m: m, f: f, progress: progress, rng: rand.New(rand.NewPCG(1, 2))}
+	return scenarios[name].run(b)
+}
+
+// engineBench is a loaded model and what the scenarios share.
+type engineBench struct {
+	ctx      context.Context
+	be       *cpu.Backend
+	m        *model.Loaded
+	f        *engineFlags
+	progress func(string)
+	rng      *rand.Rand
+}
+
+// scaled is n tokens, or as many as --scale makes of them.
+func (b *engineBench) scaled(n int) int { return max(int(float64(n)*b.f.scale), 1) }
+
+// text is n random tokens.
+func (b *engineBench) text(n int) []int32 {
+	t := make([]int32, n)
+	for i := range t {
+		t[i] = b.rng.Int32N(int32(b.m.Vocab))
+	}
+	return t
+}
+
+// engine starts one with the memory for so many tokens of context.
+func (b *engineBench) engine(context int, budget int64, trace func(engine.Step)) (*engine.Engine, error) {
+	if budget == 0 {
+		bytes, err := b.need(context + 4*backend.PageTokens)
+		if err != nil {
+			return nil, err
+		}
+		budget = bytes
+	}
+	return engine.New(engine.Config{Model: b.m, Backend: b.be, Vocab: b.m.Vocab, Budget: budget, MaxContext: context,
+		PrefillChunk: b.f.chunk, StepTarget: b.f.target, Trace: trace})
+}
+
+// need is the bytes of keys and values of so many tokens.
+func (b *engineBench) need(tokens int) (int64, error) {
+	st, err := b.be.NewStore(b.m.States(), backend.KVPolicy{})
+	if err != nil {
+		return 0, err
+	}
+	return st.Geometry().Need(tokens, b.f.chunk), nil
+}
+
+// ask runs a prompt to its end, greedily, and gives what it generated.
+func (b *engineBench) ask(e *engine.Engine, prompt []int32, tokens int) ([]int32, engine.Usage, error) {
+	s, err := e.Submit(b.ctx, engine.Prompt{Tokens: prompt, MaxTokens: tokens, Sampling: sample.Params{}, Logprobs: -1})
+	if err != nil {
+		return nil, engine.Usage{}, err
+	}
+	var out []int32
+	for {
+		t, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return out, s.Usage(), nil
+		}
+		if err != nil {
+			return nil, engine.Usage{}, err
+		}
+		out = append(out, t.ID)
+	}
+}
+
+func printFigures(w io.Writer, figures []figure, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(figures)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range figures {
+		limit := ""
+		if f.Limit > 0 {
+			limit = fmt.Sprintf("at most %.4g", f.Limit)
+		}
+		fmt.Fprintf(tw, "%s\t%.4g %s\t%s\n", f.Name, f.Value, f.Unit, limit)
+	}
+	return tw.Flush()
+}
+
+// recorder keeps the steps of a trace.
+type recorder struct {
+	steps  []engine.Step
+	starts []sched.ID // of all steps, which hold parts of it
+}
+
+func (r *recorder) add(s engine.Step) {
+	from := len(r.starts)
+	r.starts = append(r.starts, s.Starts...)
+	s.Starts = r.starts[from:]
+	r.steps = append(r.steps, s)
+}
+
+// end is when a step's tokens are out.
+func end(s *engine.Step) time.Time { return s.Began.Add(s.Plan + s.Run + s.Book) }

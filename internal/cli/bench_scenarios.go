@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"hearth/internal/engine"
+	"hearth/internal/sample"
+)
+
+// turns plays an agent that sends everything again with every tool result. What is compared is running only the new
+// tokens of each turn through the model, in turns with the engine's.
+func (b *engineBench) turns() ([]figure, error) {
+	const rounds, reply = 20, 120
+	system, result := b.scaled(1200), b.scaled(950)
+	total := system + rounds*(result+reply)
+	e, err := b.engine(total, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	raw, err := newBench(b.be, b.m, total, 1)
+	if err != nil {
+		return nil, err
+	}
+	var ours, plain time.Duration
+	prompt, known, cached := b.text(system), 0, 0
+	for turn := range rounds {
+		prompt = append(prompt, b.text(result)...)
+		start := time.Now()
+		out, usage, err := b.ask(e, prompt, reply)
+		if err != nil {
+			return nil, err
+		}
+		ours += time.Since(start)
+		cached += usage.Cached
+		bare, err := raw.run(b.ctx, known, len(prompt), b.f.chunk)
+		if err != nil {
+			return nil, err
+		}
+		decode, err := raw.run(b.ctx, len(prompt), len(prompt)+reply, 1)
+		if err != nil {
+			return nil, err
+		}
+		plain += bare + decode
+		prompt = append(prompt, out...)
+		known = len(prompt)
+		b.progress(fmt.Sprintf("turn %d of %d: %d tokens, %d cached, %.2f of the plain time so far", turn+1, rounds, usage.Prompt,
+			usage.Cached, ours.Seconds()/plain.Seconds()))
+	}
+	return []figure{
+		{"wall time, engine", ours.Seconds(), "s", 0},
+		{"wall time, only what is new", plain.Seconds(), "s", 0},
+		{"ratio", ours.Seconds() / plain.Seconds(), "", 1.1},
+		{"prompt tokens cached", float64(cached), "tokens", 0},
+	}, nil
+}
+
+// depth asks for 200 new tokens behind 20,000 known ones.
+func (b *engineBench) depth() ([]figure, error) {
+	const repeats = 5
+	deep, more := b.scaled(20000), b.scaled(200)
+	e, err := b.engine(deep+more+8, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	raw, err := newBench(b.be, b.m, deep+more, 1)
+	if err != nil {
+		return nil, err
+	}
+	prompt := b.text(deep)
+	if _, _, err := b.ask(e, prompt, 1); err != nil {
+		return nil, err
+	}
+	b.progress(fmt.Sprintf("%d tokens are in the cache", deep))
+	if _, err := raw.run(b.ctx, 0, deep, b.f.chunk); err != nil {
+		return nil, err
+	}
+	var ours, plain, ratio []float64
+	missing := 0
+	for i := range repeats {
+		_, usage, err := b.ask(e, append(slices.Clone(prompt), b.text(more)...), 1)
+		if err != nil {
+			return nil, err
+		}
+		bare, err := raw.run(b.ctx, deep, deep+more, b.f.chunk)
+		if err != nil {
+			return nil, err
+		}
+		missing = max(missing, deep-usage.Cached)
+		ours = append(ours, usage.First.Sub(usage.Submitted).Seconds())
+		plain = append(plain, bare.Seconds())
+		ratio = append(ratio, ours[i]/plain[i])
+		b.progress(fmt.Sprintf("repeat %d of %d: first token after %.3f s, prefill alone %.3f s", i+1, repeats, ours[i], plain[i]))
+	}
+	return []figure{
+		{"time to first token", median(ours), "s", 0},
+		{"prefill of the new tokens alone", median(plain), "s", 0},
+		{"ratio", median(ratio), "", 1.1},
+		{"known tokens computed again", float64(missing), "tokens", 16},
+	}, nil
+}
+
+// long runs one very long prompt and compares the memory it took with what was forecast.
+func (b *engineBench) long() ([]figure, error) {
+	tokens := b.scaled(131072)
+	warm, err := b.engine(4*b.f.chunk, 0, nil) // buffers of a step, which do not depend on the prompt
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := b.ask(warm, b.text(2*b.f.chunk), 8); err != nil {
+		return nil, err
+	}
+	if err := warm.Close(); err != nil {
+		return nil, err
+	}
+	debug.FreeOSMemory()
+	before := residentMemory()
+	keys, err := b.need(tokens + 16)
+	if err != nil {
+		return nil, err
+	}
+	forecast := before + keys + int64(tokens)*bytesPerToken
+	done, steps := 0, 0
+	e, err := b.engine(tokens+16, 0, func(s engine.Step) {
+		if done, steps = done+s.Prompt, steps+1; steps%32 == 0 {
+			b.progress(fmt.Sprintf("%d of %d tokens", done, tokens))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	out, usage, err := b.ask(e, b.text(tokens), 16)
+	if err != nil {
+		return nil, err
+	}
+	after := residentMemory()
+	took := usage.First.Sub(usage.Started).Seconds()
+	return []figure{
+		{"prompt", float64(usage.Prompt), "tokens", 0},
+		{"answer", float64(len(out)), "tokens", 0},
+		{"time to first token", took, "s", 0},
+		{"prefill", float64(usage.Prompt) / took, "tokens/s", 0},
+		{"memory forecast", float64(forecast) / 1e6, "MB", 0},
+		{"memory measured", float64(after) / 1e6, "MB", 0},
+		{"off by", 100 * math.Abs(float64(after-forecast)) / float64(forecast), "%", 10},
+	}, nil
+}
+
+// bytesPerToken is what the engine and the prefix tree keep of a token beside its keys and values: ids and tree keys.
+const bytesPerToken = 24
+
+// conversations puts many more conversations through the cache than it holds.
+func (b *engineBench) conversations() ([]figure, error) {
+	const budget = 1 << 30
+	count, length := b.scaled(10000), 2000
+	var lookups []float64
+	e, err := b.engine(4*length, budget, func(s engine.Step) {
+		if len(s.Starts) > 0 {
+			lookups = append(lookups, float64(s.Plan.Microseconds())/float64(len(s.Starts)))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	system := b.text(200)
+	var full int64
+	for i := range count {
+		if _, _, err := b.ask(e, append(slices.Clone(system), b.text(length-len(system))...), 1); err != nil {
+			return nil, err
+		}
+		if i == count/5 {
+			full = residentMemory()
+		}
+		if (i+1)%max(count/20, 1) == 0 {
+			b.progress(fmt.Sprintf("%d of %d conversations, %d MB resident", i+1, count, residentMemory()>>20))
+		}
+	}
+	slices.Sort(lookups)
+	return []figure{
+		{"conversations", float64(count), "", 0},
+		{"cache", float64(e.Stats().Cache.Bytes) / 1e6, "MB", budget / 1e6},
+		{"memory after a fifth", float64(full) / 1e6, "MB", 0},
+		{"memory at the end", float64(residentMemory()) / 1e6, "MB", 0},
+		{"look-up and plan, median", quantile(lookups, 0.5), "us", 100},
+		{"look-up and plan, p99", quantile(lookups, 0.99), "us", 0},
+	}, nil
+}
+
+// quantile of sorted values.
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	return x[min(int(q*float64(len(x))), len(x)-1)]
+}
+
+// mixed starts eight streams, then a long prompt, and a short prompt every two seconds while that runs.
+func (b *engineBench) mixed() ([]figure, error) {
+	const streams, short = 8, 50
+	deep := b.scaled(20000)
+	var rec recorder
+	e, err := b.engine(deep+64, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, alone, err := b.ask(e, b.text(deep), 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	aloneTook := alone.First.Sub(alone.Started)
+	b.progress(fmt.Sprintf("the long prompt alone: %.1f s", aloneTook.Seconds()))
+
+	budget, err := b.need(3*deep + 20*64*streams)
+	if err != nil {
+		return nil, err
+	}
+	if e, err = b.engine(deep+64, budget, rec.add); err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	for range streams {
+		s, err := e.Submit(b.ctx, engine.Prompt{Tokens: b.text(100), Sampling: sample.Params{}, Logprobs: -1})
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		if _, err := s.Next(); err != nil {
+			return nil, err
+		}
+	}
+	for e.Stats().GeneratedTokens < 40*streams { // the pace of decoding is known
+		time.Sleep(10 * time.Millisecond)
+	}
+	long := make(chan error, 1)
+	var usage engine.Usage
+	go func() {
+		var err error
+		_, usage, err = b.ask(e, b.text(deep), 1)
+		long <- err
+	}()
+	var shorts []engine.Usage
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for running := true; running; {
+		select {
+		case err := <-long:
+			if err != nil {
+				return nil, err
+			}
+			running = false
+		case <-tick.C:
+			_, u, err := b.ask(e, b.text(short), 1)
+			if err != nil {
+				return nil, err
+			}
+			shorts = append(shorts, u)
+		}
+	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	if b.f.svg != "" {
+		if err := os.WriteFile(b.f.svg, timeline(rec.steps, usage, shorts), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return b.mixedFigures(rec.steps, usage, shorts, aloneTook), nil
+}
+
+func (b *engineBench) mixedFigures(steps []engine.Step, long engine.Usage, shorts []engine.Usage, alone time.Duration) []figure {
+	var gaps, decodes, overhead []float64
+	var perToken float64 // slowest prompt token, beside decodes
+	decoding := time.Duration(0)
+	for i := range steps {
+		s := &steps[i]
+		switch {
+		case s.Prompt == 0 && s.Decodes > 0:
+			decodes = append(decodes, s.Run.Seconds())
+			overhead = append(overhead, float64((s.Plan+s.Book).Nanoseconds())/1e3/float64(s.Decodes))
+		case s.Prompt > 0 && s.Decodes > 0 && len(decodes) > 0:
+			perToken = max(perToken, (s.Run.Seconds()-median(decodes))/float64(s.Prompt))
+		}
+		if i > 0 && s.Began.After(long.Started) && !s.Began.After(long.First) && s.Decodes > 0 {
+			gaps = append(gaps, end(s).Sub(end(&steps[i-1])).Seconds())
+			decoding += time.Duration(median(decodes) * 1e9)
+		}
+	}
+	slices.Sort(gaps)
+	decode := median(decodes)
+	bound := max(b.f.target.Seconds(), decode+16*perToken)
+	within := 0
+	for _, u := range shorts {
+		n := 0
+		for i := range steps {
+			if !steps[i].Began.Before(u.Started.Add(-steps[i].Plan)) && !end(&steps[i]).After(u.First.Add(time.Millisecond)) {
+				n++
+			}
+		}
+		within = max(within, n)
+	}
+	took := long.First.Sub(long.Started)
+	return []figure{
+		{"gap of a running stream, longest", 1e3 * quantile(gaps, 1), "ms", 1.5e3 * bound},
+		{"gap of a running stream, p99", 1e3 * quantile(gaps, 0.99), "ms", 1.2e3 * bound},
+		{"gap of a running stream, median", 1e3 * quantile(gaps, 0.5), "ms", 0},
+		{"decode step of eight", 1e3 * decode, "ms", 0},
+		{"long prompt alone", float64(long.Prompt) / alone.Seconds(), "tokens/s", 0},
+		{"long prompt beside them", float64(long.Prompt) / took.Seconds(), "tokens/s", 0},
+		{"prefill lost", 100 * (1 - alone.Seconds()/took.Seconds()), "%", 0},
+		{"prefill lost beyond the decodes' own time", 100 * (1 - alone.Seconds()/(took-decoding).Seconds()), "%", 25},
+		{"short prompts", float64(len(shorts)), "", 0},
+		{"steps to a short prompt's first token, most", float64(within), "steps", 3},
+		{"engine's own time per token, median", median(overhead), "us", 50},
+	}
+}
