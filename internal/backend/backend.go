@@ -65,6 +65,14 @@ type SampleParams struct {
 	Seed, Counter           uint64
 }
 
+// Spreader is optional: it lends the backend's threads for work on the host between ops, such as sampling. Spread calls
+// f for every i in [0, n), some at the same time, and returns when all are done; a panic of f is raised in the caller.
+// Concurrent calls have different workers, all below Workers.
+type Spreader interface {
+	Workers() int
+	Spread(n int, f func(worker, i int))
+}
+
 // Copier is optional: cheap page copies for stores that share pages.
 type Copier interface {
 	CopyPage(group int, dst, src kv.PageID, tokens int)

@@ -18,6 +18,29 @@ func TestPageGroups(t *testing.T) {
 	}
 }
 
+func TestKVPolicy(t *testing.T) {
+	for _, name := range B.KVNames {
+		p, err := B.ParseKV(name)
+		if err != nil || p.String() != name || p.Check() != nil {
+			t.Errorf("%s: %+v (%v), %v", name, p, p, err)
+		}
+	}
+	if _, err := B.ParseKV("fp8"); err == nil || !strings.Contains(err.Error(), "q8") {
+		t.Errorf("fp8: %v", err)
+	}
+	for _, bad := range []B.KVPolicy{{Bits: 3}, {Bits: 8, DType: B.F16}, {DType: B.I32}, {Bits: 4, Group: -1}} {
+		if bad.Check() == nil {
+			t.Errorf("%+v passed", bad)
+		}
+	}
+	for _, c := range [][3]int{{128, 0, 64}, {64, 64, 64}, {96, 64, 32}, {80, 64, 40}, {48, 64, 48}, {40, 64, 40}, {192, 64, 64},
+		{256, 128, 128}, {16, 64, 16}, {7, 64, 7}, {160, 64, 32}} {
+		if got := (B.KVPolicy{Bits: 8, Group: c[1]}).GroupOf(c[0]); got != c[2] {
+			t.Errorf("heads of %d in groups of at most %d: %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 func floats(name string, x []float32, shape ...int) *B.Tensor {
 	b := make([]byte, 4*len(x))
 	quant.PutFloats(b, quant.F32, x)

@@ -1,8 +1,10 @@
 package backend
 
 import (
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"hearth/internal/kv"
 )
@@ -40,15 +42,77 @@ func (s StateSpec) Paged() bool { return s.Kind <= StateLatent }
 // KVPolicy is the engine's choice for paged state; fixed state is always f32 (recurrent) or activation dtype (conv).
 type KVPolicy struct {
 	DType    DType // None: backend's default (bf16 on cpu and mlx)
-	Bits     int   // 0: not quantised; 8 or 4: affine per token and head, in groups of Group along the head
-	Group    int
-	MaxDraft int // tentative tokens a span may have: sizes the replay log
+	Bits     int   // 0: not quantised; 8 or 4: affine per token and head, in groups of at most Group along the head
+	Group    int   // 0: 64
+	MaxDraft int   // tentative tokens a span may have: sizes the replay log
+}
+
+// KVNames are the policies there are names for; auto is the backend's default.
+var KVNames = []string{"auto", "f32", "bf16", "f16", "q8", "q4"}
+
+// ParseKV is the policy of a name.
+func ParseKV(name string) (KVPolicy, error) {
+	switch name {
+	case "auto", "":
+		return KVPolicy{}, nil
+	case "f32":
+		return KVPolicy{DType: F32}, nil
+	case "bf16":
+		return KVPolicy{DType: BF16}, nil
+	case "f16":
+		return KVPolicy{DType: F16}, nil
+	case "q8":
+		return KVPolicy{Bits: 8}, nil
+	case "q4":
+		return KVPolicy{Bits: 4}, nil
+	}
+	return KVPolicy{}, fmt.Errorf("unknown type %q for keys and values, want one of %s", name, strings.Join(KVNames, ", "))
+}
+
+// String is the name of a policy.
+func (p KVPolicy) String() string {
+	switch {
+	case p.Bits != 0:
+		return fmt.Sprintf("q%d", p.Bits)
+	case p.DType == None:
+		return "auto"
+	}
+	return strings.ToLower(p.DType.String())
+}
+
+// GroupOf is how many numbers of a head of that width share a scale and a bias: the largest divisor of the width up to
+// Group, multiples of 32 first because vector units like them.
+func (p KVPolicy) GroupOf(width int) int {
+	most, best := p.Group, 1
+	if most == 0 {
+		most = 64
+	}
+	for g := 1; g <= min(width, most); g++ {
+		if width%g == 0 && (g%32 == 0 || best%32 != 0) {
+			best = g
+		}
+	}
+	return best
+}
+
+// Check refuses a policy that nobody can keep.
+func (p KVPolicy) Check() error {
+	switch {
+	case p.Bits != 0 && p.Bits != 4 && p.Bits != 8:
+		return fmt.Errorf("keys and values have 4 or 8 bits when quantised, not %d", p.Bits)
+	case p.Bits != 0 && p.DType != None:
+		return fmt.Errorf("keys and values are quantised to %d bits or kept in %s, not both", p.Bits, p.DType)
+	case p.Group < 0 || p.DType > F64:
+		return fmt.Errorf("keys and values cannot be kept in %s, groups of %d", p.DType, p.Group)
+	}
+	return nil
 }
 
 // Store is the state of all sequences of one loaded model. Calls come from the engine goroutine, between steps.
 // Methods that may run out of device memory return an error; the engine then evicts and retries, or refuses.
 type Store interface {
 	Geometry() kv.Geometry
+	Policy() KVPolicy // in force: the backend's defaults filled in
 	Resize(kv.Capacity) error
 
 	// Open makes slot continue after m: pages are shared (cpu) or copied in (contiguous mlx), m.Tail pages are

@@ -23,7 +23,13 @@ type Sequence struct {
 // from the reference.
 func NewSequence(t testing.TB, be backend.Backend, m *model.Loaded, limit int) *Sequence {
 	t.Helper()
-	store, err := be.NewStore(m.States(), backend.KVPolicy{DType: backend.F32})
+	return NewSequenceKV(t, be, m, limit, backend.KVPolicy{DType: backend.F32})
+}
+
+// NewSequenceKV is NewSequence with keys and values kept as p says.
+func NewSequenceKV(t testing.TB, be backend.Backend, m *model.Loaded, limit int, p backend.KVPolicy) *Sequence {
+	t.Helper()
+	store, err := be.NewStore(m.States(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

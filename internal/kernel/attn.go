@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"math"
+
+	"hearth/internal/quant"
 )
 
 // AttnTile is the number of positions whose scores are taken together. Tiles start at multiples of it in the absolute
@@ -18,6 +20,7 @@ type Attn struct {
 	Cap               float32   // scores become Cap·tanh(score/Cap); 0: none
 	max, sum          []float32 // [Heads]
 	acc               []float32 // [Heads][VDim]
+	qsum              []float32 // [Heads][groups of a key]: sums of the query; empty until keys with codes are seen
 }
 
 // Reset empties the state for a new query; it allocates only when the shape grows.
@@ -28,29 +31,41 @@ func (a *Attn) Reset() {
 	}
 	clear(a.sum)
 	clear(a.acc)
+	a.qsum = a.qsum[:0]
 }
 
-// KV is an element type of cached keys and values: float32, or the bits of a bfloat16.
-type KV interface{ ~float32 | ~uint16 }
-
-// Attend lets the heads of q [Heads·KDim] see positions [from, to) of one contiguous run of cache rows. Row i of k and
-// v (strides ldk and ldv) is position base+i, and base is a multiple of AttnTile. Calls come in ascending order of
-// position, and a boundary between two calls lies on a multiple of AttnTile.
+// Attend lets the heads of q [Heads·KDim] see positions [from, to) of one run of cache rows. Row i of k and v is
+// position base+i, and base is a multiple of AttnTile. Calls come in ascending order of position, a boundary between
+// two calls lies on a multiple of AttnTile, and all runs of one query store alike.
 //
 // Per tile and head: scores by Dot; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max) with zeros
 // for unseen positions; values added position by position.
-func Attend[T KV](a *Attn, q []float32, k []T, ldk int, v []T, ldv int, base, from, to int) {
-	if base%AttnTile != 0 || from < base || len(q) != a.Heads*a.KDim || from < to && (len(k) < (to-base-1)*ldk+a.KDim || len(v) < (to-base-1)*ldv+a.VDim) {
-		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d keys and %d values", from, to, base, len(k), len(v)))
+//
+// With codes, a score is, per group ascending, scale·Σ code·q in the lanes of Dot, plus Σ bias·(Σ q); values add
+// (weight·scale)·code position by position, and then, per group, Σ weight·bias of the tile.
+func Attend(a *Attn, q []float32, k, v *Rows, base, from, to int) {
+	if from >= to {
+		return
+	}
+	if base%AttnTile != 0 || from < base || len(q) != a.Heads*a.KDim || k.Width != a.KDim || v.Width != a.VDim ||
+		len(k.Data) < (to-base-1)*k.Stride+k.RowBytes() || len(v.Data) < (to-base-1)*v.Stride+v.RowBytes() {
+		panic(fmt.Sprintf("kernel: attend [%d,%d) over a run at %d with %d bytes of keys and %d of values", from, to, base, len(k.Data), len(v.Data)))
+	}
+	groups := 0
+	if k.Type.Quantised() {
+		groups = k.Width / k.Group
+		if len(a.qsum) == 0 {
+			a.qsum = grow(a.qsum, a.Heads*groups)
+			sumGroups(a.qsum, q, k.Group)
+		}
 	}
 	for t := from / AttnTile * AttnTile; t < to; t += AttnTile {
 		lo, hi := max(t, from)-t, min(t+AttnTile, to)-t
-		kt, vt := k[(t+lo-base)*ldk:], v[(t+lo-base)*ldv:]
 		for h := range a.Heads {
 			var s [AttnTile]float32
-			scores(s[lo:hi], q[h*a.KDim:][:a.KDim], kt, ldk)
+			scores(s[lo:hi], q[h*a.KDim:][:a.KDim], a.qsum[h*groups:][:groups], k, t+lo-base)
 			a.tile(h, &s, lo, hi)
-			addValues(a.acc[h*a.VDim:][:a.VDim], s[lo:hi], vt, ldv)
+			addValues(a.acc[h*a.VDim:][:a.VDim], s[lo:hi], v, t+lo-base)
 		}
 	}
 }
@@ -120,32 +135,90 @@ func (a *Attn) Finish(dst, sinks []float32) {
 	}
 }
 
-// scores writes s[i] = q · (row i of k), with the bits of Dot.
-func scores[T KV](s, q []float32, k []T, ldk int) {
-	if scoresAsm(s, q, k, ldk) {
+// scores writes s[i] = q · (row at+i of k), for floats with the bits of Dot.
+func scores(s, q, qsum []float32, k *Rows, at int) {
+	if scoresAsm(s, q, qsum, k, at) {
 		return
 	}
 	for i := range s {
-		switch row := any(k[i*ldk:][:len(q)]).(type) {
-		case []float32:
-			s[i] = Dot(q, row)
-		case []uint16:
-			s[i] = DotBF16(q, row)
+		row := k.Data[(at+i)*k.Stride:][:k.RowBytes()]
+		switch k.Type {
+		case CacheF32:
+			s[i] = Dot(q, as[float32](row))
+		case CacheBF16:
+			s[i] = DotBF16(q, as[uint16](row))
+		case CacheF16:
+			s[i] = dotF16(q, as[uint16](row))
+		default:
+			s[i] = k.dotCodes(q, qsum, row)
 		}
 	}
 }
 
-// addValues adds Σ_i p[i] · (row i of v) to acc, ascending, with the bits of Axpy.
-func addValues[T KV](acc, p []float32, v []T, ldv int) {
-	if addValuesAsm(acc, p, v, ldv) {
+// addValues adds Σ_i p[i] · (row at+i of v) to acc, ascending, for floats with the bits of Axpy.
+func addValues(acc, p []float32, v *Rows, at int) {
+	if addValuesAsm(acc, p, v, at) {
+		return
+	}
+	if v.Type.Quantised() {
+		v.addCodes(acc, p, at)
 		return
 	}
 	for i, f := range p {
-		switch row := any(v[i*ldv:][:len(acc)]).(type) {
-		case []float32:
-			Axpy(acc, row, f)
-		case []uint16:
-			AxpyBF16(acc, row, f)
+		row := v.Data[(at+i)*v.Stride:][:v.RowBytes()]
+		switch v.Type {
+		case CacheF32:
+			Axpy(acc, as[float32](row), f)
+		case CacheBF16:
+			AxpyBF16(acc, as[uint16](row), f)
+		default:
+			for d, h := range as[uint16](row) {
+				acc[d] += f * quant.F16ToF32(h)
+			}
+		}
+	}
+}
+
+func dotF16(q []float32, row []uint16) float32 {
+	var lane [dotLanes]float32
+	for i, h := range row {
+		lane[i%dotLanes] += q[i] * quant.F16ToF32(h)
+	}
+	return sumDot(&lane)
+}
+
+func (r *Rows) dotCodes(q, qsum []float32, row []byte) float32 {
+	var acc [dotLanes]float32
+	var bias float32
+	for g, sum := range qsum {
+		var lane [dotLanes]float32
+		for i := range r.Group {
+			k := g*r.Group + i
+			lane[i%dotLanes] += q[k] * float32(r.code(row, k))
+		}
+		s, b := r.scale(row, g)
+		for i := range acc {
+			acc[i] += s * lane[i]
+		}
+		bias += b * sum
+	}
+	return sumDot(&acc) + bias
+}
+
+func (r *Rows) addCodes(acc, p []float32, at int) {
+	for g := range r.Width / r.Group {
+		var bias float32
+		for i, f := range p {
+			row := r.Data[(at+i)*r.Stride:]
+			s, b := r.scale(row, g)
+			bias += f * b
+			s *= f
+			for k := g * r.Group; k < (g+1)*r.Group; k++ {
+				acc[k] += s * float32(r.code(row, k))
+			}
+		}
+		for k := g * r.Group; k < (g+1)*r.Group; k++ {
+			acc[k] += bias
 		}
 	}
 }

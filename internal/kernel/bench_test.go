@@ -75,17 +75,33 @@ func BenchmarkQuantize(b *testing.B) {
 // BenchmarkAttend reports cache bytes per second for one query token of two heads on 4096 positions.
 func BenchmarkAttend(b *testing.B) {
 	const n, dim = 4096, 128
-	r := rand.New(rand.NewPCG(3, 9))
-	k, v := make([]uint16, n*dim), make([]uint16, n*dim)
-	ToBF16(k, randomFloats(r, n*dim))
-	ToBF16(v, randomFloats(r, n*dim))
-	a := Attn{Heads: 2, KDim: dim, VDim: dim, Scale: 0.09}
-	q, out := randomFloats(r, 2*dim), make([]float32, 2*dim)
-	b.SetBytes(4 * n * dim)
-	for b.Loop() {
-		a.Reset()
-		Attend(&a, q, k, dim, v, dim, 0, 0, n)
-		a.Finish(out, nil)
+	for _, t := range cacheTypes {
+		b.Run(t.String(), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(3, 9))
+			k, v := randomCache(r, n, t, dim), randomCache(r, n, t, dim)
+			a := Attn{Heads: 2, KDim: dim, VDim: dim, Scale: 0.09}
+			q, out := randomFloats(r, 2*dim), make([]float32, 2*dim)
+			b.SetBytes(int64(2 * n * k.RowBytes()))
+			for b.Loop() {
+				a.Reset()
+				Attend(&a, q, &k, &v, 0, 0, n)
+				a.Finish(out, nil)
+			}
+		})
+	}
+}
+
+// BenchmarkCacheSet stores one row.
+func BenchmarkCacheSet(b *testing.B) {
+	for _, t := range cacheTypes {
+		b.Run(t.String(), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(4, 9))
+			c, x := randomCache(r, 1, t, 128), randomFloats(r, 128)
+			b.SetBytes(4 * 128)
+			for b.Loop() {
+				c.Set(0, x)
+			}
+		})
 	}
 }
 

@@ -113,17 +113,23 @@ func guardVectors(t *testing.T, front bool) {
 
 func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
-	for i, n := range []int{1, 16, 37, 1, 16, 37} {
-		c := randomAttn(r, n+1)
-		if i > 2 {
-			c = randomAttnOf(r, n+1, 32, 64)
+	for _, typ := range cacheTypes {
+		for i, n := range []int{1, 16, 37, 1, 16, 37} {
+			c := randomAttn(r, n)
+			if i > 2 {
+				c = randomAttnOf(r, n, typ, 32, 64)
+			}
+			want := c.run(0)
+			c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
+			equal(t, typ.String(), c.run(0), want)
+			x := guardedCopy(t, randomFloats(r, c.k.Width), front)
+			c.k.Set(n-1, x)
 		}
-		c.n = n
-		want := run(c, c.kh, c.vh, 0)
-		// The last row needs only the head's own columns.
-		at := func(dim int) int { return 5 + (n-1)*c.ldk + dim }
-		c.q = guardedCopy(t, c.q, front)
-		equal(t, "bf16", run(c, guardedCopy(t, c.kh[:at(c.kdim)], front), guardedCopy(t, c.vh[:at(c.vdim)], front), 0), want)
-		equal(t, "f32", run(c, guardedCopy(t, c.kf[:at(c.kdim)], front), guardedCopy(t, c.vf[:at(c.vdim)], front), 0), want)
 	}
+}
+
+// guarded ends with the last row.
+func (r Rows) guarded(t testing.TB, n int, front bool) Rows {
+	r.Data = guardedCopy(t, r.Data[:(n-1)*r.Stride+r.RowBytes()], front)
+	return r
 }

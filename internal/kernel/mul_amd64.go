@@ -17,7 +17,7 @@ var (
 func setToggles(level int) { useAVX2, mulSet = level > 0, level-1 }
 
 func archImpls() []impl {
-	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA
+	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
 	avx512 := avx2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
 	return []impl{
 		{"avx2", avx2, true, func() { setToggles(1) }},

@@ -25,5 +25,8 @@ func toBF16Asm(_ []uint16, _ []float32) bool                                   {
 func fromBF16Asm(_ []float32, _ []uint16) bool                                 { return false }
 func quantizeAsm(_ []int8, _, _ []float32, _ []int32, _ []float32, _ int) bool { return false }
 func readAsm([]byte) bool                                                      { return false }
-func scoresAsm[T KV](_, _ []float32, _ []T, _ int) bool                        { return false }
-func addValuesAsm[T KV](_, _ []float32, _ []T, _ int) bool                     { return false }
+func scoresAsm(_, _, _ []float32, _ *Rows, _ int) bool                         { return false }
+func addValuesAsm(_, _ []float32, _ *Rows, _ int) bool                         { return false }
+func toF16Asm(_ []uint16, _ []float32) bool                                    { return false }
+func extremesAsm(_ []float32) (_, _ float32, _, _ bool)                        { return }
+func putCodesAsm(_ []byte, _ []float32, _ int, _ CacheType, _, _ float32) bool { return false }

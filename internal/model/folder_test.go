@@ -153,7 +153,7 @@ func without(f fstest.MapFS, names ...string) fstest.MapFS {
 
 func TestLoadedFacts(t *testing.T) {
 	_, folder := tinyModel(t)
-	folder["generation_config.json"] = text(`{"eos_token_id": [4, 5], "temperature": 0.2, "top_k": 20.0, "top_p": 0.9, "do_sample": true, "min_p": null}`)
+	folder["generation_config.json"] = text(`{"eos_token_id": [4, 5], "temperature": 0.2, "top_k": 20.0, "top_p": 0.9, "do_sample": true, "min_p": null, "repetition_detection": {"max_pattern_size": 24, "min_count": 16}}`)
 	c, err := model.OpenCheckpoint(folder, "tiny")
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,8 @@ func TestLoadedFacts(t *testing.T) {
 		t.Errorf("do_sample false: %+v, %v", greedy.Generation, err)
 	}
 	g := m.Generation
-	if !slices.Equal(g.EOS, []int32{4, 5}) || *g.Temperature != 0.2 || *g.TopK != 20 || *g.TopP != 0.9 || g.MinP != nil || g.RepetitionPenalty != nil {
+	if !slices.Equal(g.EOS, []int32{4, 5}) || *g.Temperature != 0.2 || *g.TopK != 20 || *g.TopP != 0.9 || g.MinP != nil || g.RepetitionPenalty != nil ||
+		g.Loop != (model.Loop{MaxSize: 24, MinCount: 16}) {
 		t.Errorf("generation %+v", g)
 	}
 }
@@ -206,6 +207,10 @@ func TestGenerationFiles(t *testing.T) {
 		{"temperature tagged", `{"temperature": {"__float__": "lots"}}`, nil, "no number"},
 		{"temperature text", `{"temperature": "hot"}`, nil, "no number"},
 		{"top_k", `{"top_k": -2}`, nil, "top_k -2"},
+		{"repetition", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 16}}`, []int32{7}, ""},
+		{"repetition null", `{"repetition_detection": null}`, []int32{7}, ""},
+		{"repetition without a size", `{"repetition_detection": {"min_count": 16}}`, nil, "repetition_detection"},
+		{"repetition once", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 1}}`, nil, "repetition_detection"},
 	} {
 		folder := base
 		if c.generation != "" {

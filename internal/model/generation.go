@@ -17,6 +17,13 @@ type Generation struct {
 	TopK              *int
 	MinP              *float64
 	RepetitionPenalty *float64
+	Loop              Loop
+}
+
+// Loop is repetition_detection, as vLLM's requests have it: a reply that ends in MinCount times the same run of MinSize
+// to MaxSize tokens goes round in circles. Zeros: nothing is looked for.
+type Loop struct {
+	MinSize, MaxSize, MinCount int
 }
 
 // ids is a token id, a list of them or null.
@@ -45,6 +52,11 @@ type generationJSON struct {
 	MinP        *float `json:"min_p"`
 	Repetition  *float `json:"repetition_penalty"`
 	Sample      *bool  `json:"do_sample"`
+	Loop        struct {
+		MinSize  int `json:"min_pattern_size"`
+		MaxSize  int `json:"max_pattern_size"`
+		MinCount int `json:"min_count"`
+	} `json:"repetition_detection"`
 }
 
 func (c *Checkpoint) readGeneration() error {
@@ -102,6 +114,12 @@ func (g *Generation) merge(j generationJSON) error {
 			return fmt.Errorf("%s %g is outside [%g, %g]", f.key, x, f.min, f.max)
 		}
 		*f.to = &x
+	}
+	if l := Loop(j.Loop); l != (Loop{}) {
+		if l.MinSize < 0 || l.MaxSize < max(l.MinSize, 1) || l.MaxSize > maxSize || l.MinCount < 2 || l.MinCount > maxSize {
+			return fmt.Errorf("repetition_detection %+v makes no sense", l)
+		}
+		g.Loop = l
 	}
 	if j.Sample != nil && !*j.Sample && g.Temperature == nil {
 		g.Temperature = new(float64) // greedy

@@ -18,6 +18,7 @@ type Loaded struct {
 	Params      int64  // weights, a tied head counted once
 	Bytes       int64  // as stored
 	Description string // for example "qwen3, 4.6M parameters, 8 bits"
+	Width       string // the last of these
 
 	loader B.Loader
 }
@@ -54,7 +55,8 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 		return nil, errors.Join(err, count.Close())
 	}
 	l := &Loaded{Generator: m, Type: typ, Vocab: a.Vocab, Context: a.MaxPos, Params: count.params, Bytes: count.bytes, loader: count}
-	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), count.width())
+	l.Width = count.width()
+	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)
 	return l, nil
 }
 

@@ -30,16 +30,25 @@ func attnCases() []attnCase {
 		f(&a)
 		return a
 	}
+	widths := with(func(a *B.Attn) { a.KDim, a.VDim, a.Heads = 24, 40, 6 })
 	mixed := []B.Span{{Len: 1, Start: 200}, {Len: 4, Start: 62}, {Len: 70}}
 	return []attnCase{
 		{name: "mixed", spec: one, spans: mixed, rounded: true},
 		{name: "exact", spec: one, spans: mixed, opts: B.Options{Exact: true}},
 		{name: "f32", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.F32}},
+		{name: "bf16", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.BF16}},
+		{name: "f16", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.F16}},
+		{name: "q8", spec: one, spans: mixed, policy: B.KVPolicy{Bits: 8}},
+		{name: "q4", spec: one, spans: mixed, policy: B.KVPolicy{Bits: 4}},
+		{name: "q8 widths", spec: widths, spans: mixed, policy: B.KVPolicy{Bits: 8}},
+		{name: "q4 widths", spec: widths, spans: mixed, policy: B.KVPolicy{Bits: 4}},
+		{name: "q4 groups", spec: with(func(a *B.Attn) { a.KDim, a.VDim = 128, 192 }), spans: mixed, policy: B.KVPolicy{Bits: 4, Group: 64}},
+		{name: "q4 window", spec: with(func(a *B.Attn) { a.Window = 24 }), spans: mixed, policy: B.KVPolicy{Bits: 4}},
 		{name: "narrow", spec: one, spans: mixed, narrow: true, rounded: true},
 		{name: "window", spec: with(func(a *B.Attn) { a.Window = 24 }), spans: mixed, rounded: true},
 		{name: "cap", spec: with(func(a *B.Attn) { a.Cap = 2 }), spans: mixed, rounded: true},
 		{name: "sinks", spec: one, sinks: []float32{0, 3, -2, 1}, spans: mixed, rounded: true},
-		{name: "widths", spec: with(func(a *B.Attn) { a.KDim, a.VDim, a.Heads = 24, 40, 6 }), spans: mixed, rounded: true},
+		{name: "widths", spec: widths, spans: mixed, rounded: true},
 		{name: "one head", spec: with(func(a *B.Attn) { a.Heads, a.KVHeads = 1, 1 }), spans: mixed[:1], rounded: true},
 		{name: "shared", spec: one, spans: mixed, shared: true, rounded: true},
 		{name: "two-way", spec: one, spans: []B.Span{{Len: 40, Start: 30}, {Len: 3}}, both: true, rounded: true},

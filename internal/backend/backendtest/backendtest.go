@@ -34,6 +34,7 @@ func Run(t *testing.T, c Config) {
 	t.Run("Stateless", c.stateless)
 	t.Run("LongContext", c.longContext)
 	t.Run("Equal", c.equalities)
+	t.Run("KVTypes", c.kvTypes)
 	t.Run("Store", c.store)
 	t.Run("Lifetimes", c.lifetimes)
 	t.Run("Shapes", c.shapes)

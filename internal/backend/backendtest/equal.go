@@ -18,20 +18,25 @@ type tiny struct {
 	embed, norm         B.Weight
 	qkv, o, gateUp, dwn [2]B.Weight
 	attn                [2]B.Attn
+	head                int
 	rope                B.Rope
 	table               []*kv.Table // by sequence
 	next                kv.PageID
 }
 
 const (
-	tinyDim, tinyFFN, tinyVocab, tinyHead = 64, 128, 64, 16
-	tinyPages                             = 40
+	tinyDim, tinyFFN, tinyVocab = 64, 128, 64
+	tinyPages                   = 40
 )
 
-func newTiny(t testing.TB, be B.Backend, o B.Options, f format) *tiny {
+func newTiny(t testing.TB, be B.Backend, o B.Options, f format, p B.KVPolicy) *tiny {
 	t.Helper()
 	r := random(12)
-	m := &tiny{be: be}
+	m := &tiny{be: be, head: 16}
+	if p.Bits != 0 || p.DType == B.F16 {
+		m.head = 32 // what vector units take at a time
+	}
+	head := m.head
 	lin := func(use B.Use, in int, outs ...int) B.Weight {
 		var parts []B.Part
 		for _, n := range outs {
@@ -43,16 +48,16 @@ func newTiny(t testing.TB, be B.Backend, o B.Options, f format) *tiny {
 	var specs []B.StateSpec
 	for i := range m.qkv {
 		window := 50 * i
-		m.qkv[i], m.o[i] = lin(B.UseLinear, tinyDim, 4*tinyHead, 2*tinyHead, 2*tinyHead), lin(B.UseLinear, 4*tinyHead, tinyDim)
+		m.qkv[i], m.o[i] = lin(B.UseLinear, tinyDim, 4*head, 2*head, 2*head), lin(B.UseLinear, 4*head, tinyDim)
 		m.gateUp[i], m.dwn[i] = lin(B.UseGLU, tinyDim, tinyFFN, tinyFFN), lin(B.UseLinear, tinyFFN, tinyDim)
-		m.attn[i] = B.Attn{State: B.StateID(i), Heads: 4, KVHeads: 2, KDim: tinyHead, VDim: tinyHead, Scale: 0.18, Window: window}
-		specs = append(specs, B.StateSpec{Name: fmt.Sprintf("%d.kv", i), Heads: 2, KDim: tinyHead, VDim: tinyHead, Window: window})
+		m.attn[i] = B.Attn{State: B.StateID(i), Heads: 4, KVHeads: 2, KDim: head, VDim: head, Scale: 0.18, Window: window}
+		specs = append(specs, B.StateSpec{Name: fmt.Sprintf("%d.kv", i), Heads: 2, KDim: head, VDim: head, Window: window})
 	}
-	m.rope = B.Rope{Head: tinyHead}
-	for i := range tinyHead / 2 {
-		m.rope.InvFreq = append(m.rope.InvFreq, float32(math.Pow(10000, -2*float64(i)/tinyHead)))
+	m.rope = B.Rope{Head: head}
+	for i := range head / 2 {
+		m.rope.InvFreq = append(m.rope.InvFreq, float32(math.Pow(10000, -2*float64(i)/float64(head))))
 	}
-	st, err := be.NewStore(specs, B.KVPolicy{})
+	st, err := be.NewStore(specs, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +77,9 @@ func (m *tiny) forward(o B.Ops, b *B.Batch) B.Array {
 	h := o.Embed(m.embed, B.Index{IDs: b.Tokens})
 	for i := range m.qkv {
 		y := o.Linear(o.RMSNorm(h, m.norm, &tinyEps), m.qkv[i])
-		q := o.RoPE(o.Cols(y, 0, 4*tinyHead), &m.rope)
-		k := o.RoPE(o.Cols(y, 4*tinyHead, 6*tinyHead), &m.rope)
-		y = o.Attention(q, k, o.Cols(y, 6*tinyHead, 8*tinyHead), &m.attn[i])
+		q := o.RoPE(o.Cols(y, 0, 4*m.head), &m.rope)
+		k := o.RoPE(o.Cols(y, 4*m.head, 6*m.head), &m.rope)
+		y = o.Attention(q, k, o.Cols(y, 6*m.head, 8*m.head), &m.attn[i])
 		h = o.Add(h, o.Linear(y, m.o[i]))
 		if i == 1 && len(b.Out) < b.Rows() {
 			h = o.Gather(h, b.Out)
@@ -159,16 +164,31 @@ func (c Config) equalities(t *testing.T) {
 			if !p.opts.Exact && (!c.Int8 || f.scheme.None()) {
 				continue // the same as exact
 			}
-			t.Run(f.String()+"/"+p.name, func(t *testing.T) { c.equal(t, f, p.opts) })
+			t.Run(f.String()+"/"+p.name, func(t *testing.T) { c.equal(t, f, p.opts, B.KVPolicy{}) })
 		}
 	}
 }
 
-func (c Config) equal(t *testing.T, f format, o B.Options) {
+// kvTypes: they hold for every way to keep keys and values, because what the current chunk sees of itself is read back
+// as it is stored.
+func (c Config) kvTypes(t *testing.T) {
+	if !c.open(t).Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	for _, p := range []B.KVPolicy{{DType: B.F16}, {Bits: 8}, {Bits: 4}} {
+		t.Run(p.String(), func(t *testing.T) {
+			f := affine(4, 64, quant.BF16)
+			c.equal(t, f, B.Options{}, p)
+			c.pages(t, newTiny(t, c.open(t), B.Options{Threads: 2}, f, p))
+		})
+	}
+}
+
+func (c Config) equal(t *testing.T, f format, o B.Options, p B.KVPolicy) {
 	prompt := tokens(1, 150)
 	make := func(threads int) *tiny {
 		o.Threads = threads
-		return newTiny(t, c.open(t), o, f)
+		return newTiny(t, c.open(t), o, f, p)
 	}
 	m := make(1)
 	whole := m.step(t, wantAll, piece{m.seq(), prompt})
@@ -200,16 +220,25 @@ func (c Config) equal(t *testing.T, f format, o B.Options) {
 
 // store checks what happens to pages between steps.
 func (c Config) store(t *testing.T) {
-	m := newTiny(t, c.open(t), B.Options{Threads: 2}, affine(4, 64, quant.BF16))
+	m := newTiny(t, c.open(t), B.Options{Threads: 2}, affine(4, 64, quant.BF16), B.KVPolicy{})
 	if !m.be.Caps().Invariant {
 		t.Skip("the backend does not promise equal bits")
 	}
+	c.pages(t, m)
+}
+
+func (c Config) pages(t *testing.T, m *tiny) {
 	g := m.st.Geometry()
 	if g.PageTokens != B.PageTokens || len(g.Groups) != 2 || g.Groups[0].Window != 0 || g.Groups[1].Window != 50 || !g.Sliceable() {
 		t.Fatalf("geometry %+v", g)
 	}
 	if m.st.Fingerprint() == "" {
 		t.Error("empty fingerprint")
+	}
+	for i, grp := range g.Groups {
+		if want := tokenBytes(m.st.Policy(), m.head) * B.PageTokens; m.be.Name() != "ref" && grp.PageBytes != want {
+			t.Errorf("a page of group %d is priced at %d bytes, want %d", i, grp.PageBytes, want)
+		}
 	}
 	prompt, rest := tokens(3, 100), tokens(4, 30)
 	a, fresh := m.seq(), m.seq()
@@ -261,6 +290,14 @@ func (c Config) store(t *testing.T) {
 	panics(t, "released page in sight", func() { m.step(t, wantLast, piece{a, rest[:1]}) })
 }
 
+// tokenBytes is what two heads' key and value take.
+func tokenBytes(p B.KVPolicy, head int) int64 {
+	if p.Bits != 0 {
+		return int64(4 * (head*p.Bits/8 + 4*head/p.GroupOf(head)))
+	}
+	return int64(4 * head * map[B.DType]int{B.BF16: 2, B.F16: 2, B.F32: 4}[p.DType])
+}
+
 func (m *tiny) page() kv.PageID { m.next++; return m.next }
 
 // export moves a sequence's pages out and into another page.
@@ -292,7 +329,7 @@ func (c Config) export(t *testing.T, m *tiny, from int, want []float32, rest []i
 // DecodeStep prepares a small 4-bit decoder with a hundred tokens cached and gives a function that runs one decode step
 // of it, always the same one, without allocating anything itself.
 func DecodeStep(t testing.TB, be B.Backend, o B.Options) func() {
-	m := newTiny(t, be, o, affine(4, 64, quant.BF16))
+	m := newTiny(t, be, o, affine(4, 64, quant.BF16), B.KVPolicy{})
 	s := m.seq()
 	m.step(t, wantLast, piece{s, tokens(1, 100)})
 	b := &B.Batch{Tokens: []int32{1}, Out: []int32{0}, Spans: []B.Span{{Len: 1, Start: 100, Table: m.table[s]}}}

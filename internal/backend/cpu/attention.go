@@ -166,15 +166,20 @@ func (j *attnJob) attend(a *kernel.Attn, r, head int, sp *backend.Span, from, to
 	}
 	n := a.Heads * a.KDim
 	q := j.q.row(r)[head*n:][:n]
-	switch {
-	case j.layer == nil:
-		k := j.k.data[sp.Row*j.k.stride+head*a.KDim:]
-		v := j.v.data[sp.Row*j.v.stride+head*a.VDim:]
-		kernel.Attend(a, q, k, j.k.stride, v, j.v.stride, 0, from, to)
-	case j.s.st.dtype == backend.F32:
-		attendPages[float32](a, q, j.s.st, j.layer, sp.Table.Pages[j.layer.group], head, from, to)
-	default:
-		attendPages[uint16](a, q, j.s.st, j.layer, sp.Table.Pages[j.layer.group], head, from, to)
+	if j.layer == nil {
+		k := kernel.FloatRows(j.k.data[sp.Row*j.k.stride+head*a.KDim:], a.KDim, j.k.stride)
+		v := kernel.FloatRows(j.v.data[sp.Row*j.v.stride+head*a.VDim:], a.VDim, j.v.stride)
+		kernel.Attend(a, q, &k, &v, 0, from, to)
+		return
+	}
+	pages := sp.Table.Pages[j.layer.group]
+	for p := from / backend.PageTokens; p*backend.PageTokens < to; p++ {
+		base := p * backend.PageTokens
+		if pages[p] <= 0 {
+			panic(fmt.Sprintf("cpu: Attention: index %d of state %s is on a released page", base, j.s.st.specs[j.layer.state].Name))
+		}
+		k, v := j.s.st.head(j.layer, pages[p], head)
+		kernel.Attend(a, q, &k, &v, base, max(from, base), min(to, base+backend.PageTokens))
 	}
 }
 
@@ -183,34 +188,9 @@ func (j *attnJob) write(r int) {
 	sp := &j.spans[j.of[r]]
 	at := sp.Start + r - sp.Row
 	page := sp.Table.Pages[j.layer.group][at/backend.PageTokens]
-	if j.s.st.dtype == backend.F32 {
-		k, v := planes[float32](j.s.st, j.layer, page)
-		for h := range j.layer.heads {
-			copy(headRow(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:])
-			copy(headRow(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:])
-		}
-		return
-	}
-	k, v := planes[uint16](j.s.st, j.layer, page)
 	for h := range j.layer.heads {
-		kernel.ToBF16(headRow(k, j.layer.kdim, h, at), j.k.row(r)[h*j.layer.kdim:][:j.layer.kdim])
-		kernel.ToBF16(headRow(v, j.layer.vdim, h, at), j.v.row(r)[h*j.layer.vdim:][:j.layer.vdim])
-	}
-}
-
-// headRow is the width elements of one head at one index in a plane [heads][PageTokens][width].
-func headRow[T kernel.KV](plane []T, width, head, index int) []T {
-	return plane[(head*backend.PageTokens+index%backend.PageTokens)*width:][:width:width]
-}
-
-func attendPages[T kernel.KV](a *kernel.Attn, q []float32, st *Store, l *layer, pages []pageID, head, from, to int) {
-	for p := from / backend.PageTokens; p*backend.PageTokens < to; p++ {
-		if pages[p] <= 0 {
-			panic(fmt.Sprintf("cpu: Attention: index %d of state %s is on a released page", p*backend.PageTokens, st.specs[l.state].Name))
-		}
-		k, v := planes[T](st, l, pages[p])
-		base := p * backend.PageTokens
-		k, v = k[head*backend.PageTokens*l.kdim:], v[head*backend.PageTokens*l.vdim:]
-		kernel.Attend(a, q, k, l.kdim, v, l.vdim, base, max(from, base), min(to, base+backend.PageTokens))
+		k, v := j.s.st.head(j.layer, page, h)
+		k.Set(at%backend.PageTokens, j.k.row(r)[h*k.Width:][:k.Width])
+		v.Set(at%backend.PageTokens, j.v.row(r)[h*v.Width:][:v.Width])
 	}
 }

@@ -32,9 +32,13 @@ type Backend struct {
 	prep prepJob
 	mul  mulJob
 	attn attnJob
+	lent lentJob
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend  = (*Backend)(nil)
+	_ backend.Spreader = (*Backend)(nil)
+)
 
 // sizes are what Scratch estimates from: the widest weights loaded.
 type sizes struct{ in, out, table int }
@@ -97,6 +101,25 @@ func (b *Backend) Scratch(rows, outs int) int64 {
 // BytesRead counts the weight bytes that products have gone through so far, once per product however many rows it had:
 // what a benchmark holds against the memory's bandwidth.
 func (b *Backend) BytesRead() int64 { return b.read }
+
+// Workers implements backend.Spreader.
+func (b *Backend) Workers() int { return b.workers().size }
+
+// Spread implements backend.Spreader.
+func (b *Backend) Spread(n int, f func(worker, i int)) {
+	b.lent.f = f
+	b.workers().run(&b.lent, n, 1, 1)
+	b.lent.f = nil
+}
+
+// lentJob is work of somebody else.
+type lentJob struct{ f func(worker, i int) }
+
+func (j *lentJob) run(worker, from, to int) {
+	for i := from; i < to; i++ {
+		j.f(worker, i)
+	}
+}
 
 func (b *Backend) Unpin(h backend.Array) {
 	slot, gen := h.Slot()

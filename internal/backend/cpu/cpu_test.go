@@ -1,6 +1,8 @@
 package cpu_test
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 
 	"hearth/internal/backend"
@@ -43,6 +45,36 @@ func TestDecodeAllocates(t *testing.T) {
 	}
 }
 
+func TestSpread(t *testing.T) {
+	for _, threads := range []int{1, 2, 3} {
+		be := cpu.New()
+		be.NewLoader(backend.Options{Threads: threads})
+		var mu sync.Mutex
+		busy, done := make([]bool, be.Workers()), make([]int, 50)
+		be.Spread(len(done), func(worker, i int) {
+			mu.Lock()
+			if busy[worker] {
+				t.Errorf("%d threads: worker %d runs twice at once", threads, worker)
+			}
+			busy[worker] = true
+			mu.Unlock()
+			runtime.Gosched()
+			mu.Lock()
+			busy[worker] = false
+			done[i]++
+			mu.Unlock()
+		})
+		for i, n := range done {
+			if n != 1 {
+				t.Errorf("%d threads: item %d was done %d times", threads, i, n)
+			}
+		}
+		if err := be.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestStoreRefuses(t *testing.T) {
 	be := cpu.New()
 	defer be.Close()
@@ -54,8 +86,8 @@ func TestStoreRefuses(t *testing.T) {
 		"recurrent":   {backend.StateSpec{Name: "0.delta", Kind: backend.StateRecurrent}, backend.KVPolicy{}},
 		"convolution": {backend.StateSpec{Name: "0.conv", Kind: backend.StateConv}, backend.KVPolicy{}},
 		"latent":      {backend.StateSpec{Name: "0.mla", Kind: backend.StateLatent}, backend.KVPolicy{}},
-		"float16":     {kv, backend.KVPolicy{DType: backend.F16}},
-		"quantised":   {kv, backend.KVPolicy{Bits: 8, Group: 64}},
+		"float64":     {kv, backend.KVPolicy{DType: backend.F64}},
+		"three bits":  {kv, backend.KVPolicy{Bits: 3}},
 	} {
 		if _, err := be.NewStore([]backend.StateSpec{tc.spec}, tc.policy); err == nil {
 			t.Errorf("%s: opened", name)
@@ -77,6 +109,10 @@ func TestFingerprint(t *testing.T) {
 		"plain":  {s: spec},
 		"exact":  {s: spec, o: backend.Options{Exact: true}},
 		"f32":    {s: spec, p: backend.KVPolicy{DType: backend.F32}},
+		"f16":    {s: spec, p: backend.KVPolicy{DType: backend.F16}},
+		"q8":     {s: spec, p: backend.KVPolicy{Bits: 8}},
+		"q4":     {s: spec, p: backend.KVPolicy{Bits: 4}},
+		"groups": {s: spec, p: backend.KVPolicy{Bits: 4, Group: 32}},
 		"window": {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
 	} {
 		be := cpu.New()

@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"io"
-	"unsafe"
 
 	"hearth/internal/backend"
 	"hearth/internal/kernel"
@@ -13,22 +12,23 @@ import (
 type pageID = kv.PageID
 
 // Store is the paged KV cache. A page holds PageTokens positions of every layer of its group, layer after layer: keys
-// [heads][PageTokens][KDim], then values [heads][PageTokens][VDim]. Pages are the storage, so Seal and Close have
+// [heads][PageTokens] rows, then values likewise; kernel.Rows has the form of a row. Pages are the storage, so Seal and Close have
 // nothing to do, and Open and Fork copy at most one page per group.
 type Store struct {
 	specs  []backend.StateSpec
 	layers []layer // by StateID
 	groups []group
-	dtype  backend.DType // BF16 or F32
+	policy backend.KVPolicy
 	mem    *kernel.Memory
 	exact  bool
 }
 
 // layer says where one state lies inside the pages of its group.
 type layer struct {
-	state, group      int
-	offset            int // bytes into a page
-	heads, kdim, vdim int
+	state, group int
+	offset       int // bytes into a page
+	heads        int
+	k, v         kernel.Rows // without data
 }
 
 type group struct {
@@ -40,19 +40,19 @@ type group struct {
 var _ backend.Store = (*Store)(nil)
 
 func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
-	s := &Store{specs: specs, dtype: p.DType, exact: b.opts.Exact, mem: &b.mem}
-	if s.dtype == backend.None {
-		s.dtype = backend.BF16
+	if p.DType == backend.None && p.Bits == 0 {
+		p.DType = backend.BF16
 		if b.opts.Exact {
-			s.dtype = backend.F32
+			p.DType = backend.F32
 		}
 	}
-	if s.dtype != backend.BF16 && s.dtype != backend.F32 {
-		return nil, fmt.Errorf("open store: the cpu backend keeps keys and values in bf16 or f32, not in dtype %d", s.dtype)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if p.Bits != 0 {
-		return nil, fmt.Errorf("open store: the cpu backend does not quantise keys and values yet (%d bits asked for)", p.Bits)
+	if p.DType == backend.F64 {
+		return nil, fmt.Errorf("open store: the cpu backend keeps keys and values in f32, bf16, f16, q8 or q4, not in f64")
 	}
+	s := &Store{specs: specs, policy: p, exact: b.opts.Exact, mem: &b.mem}
 	windows, of := backend.PageGroups(specs)
 	for _, w := range windows {
 		s.groups = append(s.groups, group{window: w, pages: [][]byte{nil}})
@@ -62,27 +62,41 @@ func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backe
 			return nil, fmt.Errorf("open store: state %s: the cpu backend has no states of kind %d yet, only keys and values", sp.Name, sp.Kind)
 		}
 		g := &s.groups[of[i]]
-		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads, kdim: sp.KDim, vdim: sp.VDim}
+		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads, k: rows(p, sp.KDim), v: rows(p, sp.VDim)}
 		s.layers = append(s.layers, l)
-		g.pageBytes += sp.Heads * (sp.KDim + sp.VDim) * s.size() * backend.PageTokens
+		g.pageBytes += sp.Heads * (l.k.Stride + l.v.Stride) * backend.PageTokens
 	}
 	return s, nil
 }
 
-// size is the bytes of one element.
-func (s *Store) size() int {
-	if s.dtype == backend.F32 {
-		return 4
+// rows is the form of the keys or values of heads of that width.
+func rows(p backend.KVPolicy, width int) kernel.Rows {
+	r := kernel.Rows{Width: width}
+	switch {
+	case p.Bits == 8:
+		r.Type, r.Group = kernel.CacheQ8, p.GroupOf(width)
+	case p.Bits == 4:
+		r.Type, r.Group = kernel.CacheQ4, p.GroupOf(width)
+	case p.DType == backend.BF16:
+		r.Type = kernel.CacheBF16
+	case p.DType == backend.F16:
+		r.Type = kernel.CacheF16
 	}
-	return 2
+	r.Stride = r.RowBytes()
+	return r
 }
 
-// planes are the keys and values of one layer in one page.
-func planes[T kernel.KV](s *Store, l *layer, page pageID) (k, v []T) {
-	nk, nv := l.heads*backend.PageTokens*l.kdim, l.heads*backend.PageTokens*l.vdim
-	all := unsafe.Slice((*T)(unsafe.Pointer(&s.groups[l.group].pages[page][l.offset])), nk+nv)
-	return all[:nk:nk], all[nk:]
+// head gives the keys and values of one head in one page, row i those of its i-th position.
+func (s *Store) head(l *layer, page pageID, head int) (k, v kernel.Rows) {
+	all := s.groups[l.group].pages[page][l.offset:]
+	k, v = l.k, l.v
+	nk, nv := backend.PageTokens*k.Stride, backend.PageTokens*v.Stride
+	k.Data = all[head*nk:][:nk:nk]
+	v.Data = all[l.heads*nk+head*nv:][:nv:nv]
+	return k, v
 }
+
+func (s *Store) Policy() backend.KVPolicy { return s.policy }
 
 func (s *Store) Geometry() kv.Geometry {
 	g := kv.Geometry{PageTokens: backend.PageTokens}
@@ -204,6 +218,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 1, dtype %d, exact %t, kernel %s, page %d, %+v",
-		s.dtype, s.exact, kernel.Current(), backend.PageTokens, s.specs)
+	return fmt.Sprintf("cpu layout 2, %v group %d, exact %t, kernel %s, page %d, %+v",
+		s.policy, s.policy.Group, s.exact, kernel.Current(), backend.PageTokens, s.specs)
 }

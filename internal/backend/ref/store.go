@@ -10,9 +10,11 @@ import (
 )
 
 // Store keeps keys and values in float64, page by page, so that sharing, forking and restoring go the same ways as in
-// a real store. It needs no capacity: a page exists once it is written.
+// a real store. What a policy rounds is rounded when it is written; no policy rounds nothing. It needs no capacity: a
+// page exists once it is written.
 type Store struct {
 	specs   []B.StateSpec
+	policy  B.KVPolicy
 	windows []int
 	group   []int
 	pages   []map[kv.PageID][]float64 // per state: [token][heads·KDim keys, heads·VDim values]
@@ -21,7 +23,13 @@ type Store struct {
 var _ B.Store = (*Store)(nil)
 
 func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
-	s := &Store{specs: specs, pages: make([]map[kv.PageID][]float64, len(specs))}
+	if p.DType == B.None && p.Bits == 0 {
+		p.DType = B.F64
+	}
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{specs: specs, policy: p, pages: make([]map[kv.PageID][]float64, len(specs))}
 	s.windows, s.group = B.PageGroups(specs)
 	for i, sp := range specs {
 		if sp.Kind != B.StateKV {
@@ -33,6 +41,8 @@ func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
 }
 
 func (s *Store) width(id int) int { return s.specs[id].Heads * (s.specs[id].KDim + s.specs[id].VDim) }
+
+func (s *Store) Policy() B.KVPolicy { return s.policy }
 
 func (s *Store) Geometry() kv.Geometry {
 	g := kv.Geometry{PageTokens: B.PageTokens}
@@ -71,6 +81,11 @@ func (s *Store) write(id B.StateID, spans []B.Span, k, v *array) {
 			ks, vs := s.at(id, sp.Table, sp.Start+r)
 			copy(ks, k.row(sp.Row+r))
 			copy(vs, v.row(sp.Row+r))
+			d := &s.specs[id]
+			for h := range d.Heads {
+				stored(s.policy, ks[h*d.KDim:][:d.KDim])
+				stored(s.policy, vs[h*d.VDim:][:d.VDim])
+			}
 		}
 	}
 }
@@ -145,4 +160,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 	return nil
 }
 
-func (s *Store) Fingerprint() string { return fmt.Sprintf("ref 1 f64 %d %+v", B.PageTokens, s.specs) }
+func (s *Store) Fingerprint() string {
+	return fmt.Sprintf("ref 2 %+v %d %+v", s.policy, B.PageTokens, s.specs)
+}

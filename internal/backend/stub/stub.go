@@ -6,6 +6,7 @@ package stub
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/kv"
@@ -47,7 +48,13 @@ func (b *Backend) Unpin(a B.Array) {
 func (b *Backend) Close() error { return nil }
 
 func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
-	s := &Store{specs: specs, policy: p}
+	if p.DType == B.None && p.Bits == 0 {
+		p.DType = B.BF16
+	}
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{specs: specs, policy: p, at: map[kv.SlotID]int{}, snaps: map[kv.SnapID]int{}}
 	s.windows, s.group = B.PageGroups(specs)
 	return s, nil
 }
@@ -62,6 +69,9 @@ func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
 		groups = len(s.(*Store).windows)
 	}
 	sc.check.Begin(groups, B.PageTokens)
+	if s != nil {
+		s.(*Store).advance(batch)
+	}
 	return sc
 }
 
@@ -102,8 +112,12 @@ func (l loader) Load(s B.WeightSpec) (B.Weight, error) {
 	return weight{out, s.In, max(s.Count, 1), s.Shard == B.RowPar && l.world > 1, s.Use}, nil
 }
 
-// Store prices states like a real one and holds nothing.
+// Store prices states like a real one and holds nothing. Of fixed state it knows after how many tokens it is, in every slot
+// and snapshot, and panics when a span would start from another.
 type Store struct {
+	at    map[kv.SlotID]int
+	snaps map[kv.SnapID]int
+
 	specs   []B.StateSpec
 	policy  B.KVPolicy
 	windows []int
@@ -121,9 +135,10 @@ func (s *Store) Geometry() kv.Geometry {
 		switch {
 		case sp.Paged():
 			width := int64(sp.Heads * (sp.KDim + sp.VDim))
-			bytes := width * 2
+			bytes := width * int64(map[B.DType]int{B.BF16: 2, B.F16: 2, B.F32: 4, B.F64: 8}[s.policy.DType])
 			if s.policy.Bits > 0 {
-				bytes = width*int64(s.policy.Bits)/8 + width/int64(s.policy.Group)*4
+				groups := sp.KDim/s.policy.GroupOf(sp.KDim) + sp.VDim/s.policy.GroupOf(sp.VDim)
+				bytes = width*int64(s.policy.Bits)/8 + int64(sp.Heads*groups)*4
 			}
 			g.Groups[s.group[i]].PageBytes += bytes * B.PageTokens
 		case sp.Kind == B.StateRecurrent:
@@ -136,14 +151,66 @@ func (s *Store) Geometry() kv.Geometry {
 	return g
 }
 
-func (s *Store) Resize(kv.Capacity) error                              { return nil }
-func (s *Store) Open(kv.SlotID, kv.Match, []kv.PageID) error           { return nil }
-func (s *Store) Commit(kv.SlotID, int)                                 {}
-func (s *Store) Fork(_, _ kv.SlotID, _ *kv.Table, _ []kv.PageID) error { return nil }
-func (s *Store) Seal(_ kv.SlotID, _ *kv.Table, _, _ int) error         { return nil }
-func (s *Store) Snapshot(kv.SlotID, kv.SnapID) error                   { return nil }
-func (s *Store) Close(kv.SlotID)                                       {}
-func (s *Store) Drop(kv.Ref)                                           {}
-func (s *Store) Export(io.Writer, kv.Ref) error                        { return nil }
-func (s *Store) Import(io.Reader, kv.Ref) error                        { return nil }
-func (s *Store) Fingerprint() string                                   { return "stub" }
+func (s *Store) Policy() B.KVPolicy       { return s.policy }
+func (s *Store) Resize(kv.Capacity) error { return nil }
+
+// fixed reports state that cannot be cut.
+func (s *Store) fixed() bool {
+	return slices.ContainsFunc(s.specs, func(sp B.StateSpec) bool { return !sp.Paged() })
+}
+
+// advance moves the states of a batch's slots behind its spans. A tentative span leaves them until Commit.
+func (s *Store) advance(b *B.Batch) {
+	if !s.fixed() {
+		return
+	}
+	for i := range b.Spans {
+		sp := &b.Spans[i]
+		if at := s.at[sp.Slot]; at != sp.Start {
+			panic(fmt.Sprintf("stub: span %d starts at %d, the state of slot %d is of %d tokens", i, sp.Start, sp.Slot, at))
+		}
+		if !sp.Tentative {
+			s.at[sp.Slot] = sp.Start + sp.Len
+		}
+		if sp.Snapshot != 0 {
+			s.snaps[sp.Snapshot] = sp.Start + sp.Len
+		}
+	}
+}
+
+func (s *Store) Open(slot kv.SlotID, m kv.Match, _ []kv.PageID) error {
+	s.at[slot] = s.snaps[m.Snap]
+	if s.fixed() && s.at[slot] != m.Tokens {
+		return fmt.Errorf("stub: snapshot %d is of %d tokens, the match of %d", m.Snap, s.at[slot], m.Tokens)
+	}
+	return nil
+}
+
+func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error {
+	s.snaps[id] = s.at[slot]
+	return nil
+}
+
+func (s *Store) Fork(dst, src kv.SlotID, _ *kv.Table, _ []kv.PageID) error {
+	s.at[dst] = s.at[src]
+	return nil
+}
+
+func (s *Store) Commit(slot kv.SlotID, n int) { s.at[slot] += n }
+func (s *Store) Close(slot kv.SlotID)         { delete(s.at, slot) }
+func (s *Store) Drop(ref kv.Ref)              { delete(s.snaps, ref.Snap) }
+
+func (s *Store) Seal(_ kv.SlotID, _ *kv.Table, _, _ int) error { return nil }
+func (s *Store) Fingerprint() string                           { return "stub" }
+
+// Export writes a page of zeros.
+func (s *Store) Export(w io.Writer, ref kv.Ref) error {
+	_, err := w.Write(make([]byte, s.Geometry().Groups[ref.Group].PageBytes))
+	return err
+}
+
+// Import reads a page.
+func (s *Store) Import(r io.Reader, ref kv.Ref) error {
+	_, err := io.CopyN(io.Discard, r, s.Geometry().Groups[ref.Group].PageBytes)
+	return err
+}

@@ -86,3 +86,31 @@ func TestCounts(t *testing.T) {
 		t.Error("a repeating permutation loaded")
 	}
 }
+
+// TestFixedState: a span must start where the slot's state is, and snapshots bring that back.
+func TestFixedState(t *testing.T) {
+	be := stub.New(1)
+	st, err := be.NewStore([]B.StateSpec{{Name: "0.delta", Kind: B.StateRecurrent, Heads: 1, KDim: 4, VDim: 4}}, B.KVPolicy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(start, n int, snap kv.SnapID) (failed bool) {
+		defer func() { failed = recover() != nil }()
+		b := &B.Batch{Spans: []B.Span{{Len: n, Start: start, Snapshot: snap, Table: &kv.Table{}}}}
+		b.Pos[0] = make([]int32, n)
+		be.Begin(st, b).End()
+		return false
+	}
+	if run(0, 5, 0) || run(5, 2, 3) || run(7, 1, 0) {
+		t.Error("tokens in order were refused")
+	}
+	if !run(7, 1, 0) {
+		t.Error("a token ran twice")
+	}
+	if err := st.Open(0, kv.Match{Tokens: 7, Snap: 3}, nil); err != nil || run(7, 4, 0) {
+		t.Errorf("restored at 7: %v", err)
+	}
+	if err := st.Open(0, kv.Match{Tokens: 6, Snap: 3}, nil); err == nil {
+		t.Error("a snapshot of 7 tokens restored for 6")
+	}
+}

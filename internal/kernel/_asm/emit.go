@@ -1,13 +1,12 @@
 package main
 
-// emit writes what all routines share: the loop over panels, and passes over a panel. The frame holds the 32-bit sums of
-// tiles that have no registers for them.
+// emit writes what all routines but the blocked ones share: the loop over panels, and passes over a panel.
 func (r routine) emit(a *asm) {
-	frame := 0
-	if r.kind == fast4 && !r.sumsInRegisters() {
-		frame = r.rows * 64
+	if r.blocked() {
+		r.emitBlocked(a)
+		return
 	}
-	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, ", sprint("$%d-8\n", frame))
+	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
 	a.o("MOVQ a+0(FP), AX")
 	a.o("MOVQ mulArgs_w(AX), SI")
 	a.o("MOVQ mulArgs_y(AX), DI")

@@ -4,9 +4,6 @@ import "fmt"
 
 func sprint(f string, v ...any) string { return fmt.Sprintf(f, v...) }
 
-// sumsInRegisters reports a fast4 tile that keeps 32-bit sums next to its 16-bit ones.
-func (r routine) sumsInRegisters() bool { return r.vnni || r.width == 64 || r.rows <= 2 }
-
 // dot is the register of the integer sum of row m, half h.
 func (r routine) dot(m, h int) int { return m*r.halves() + h }
 
@@ -87,30 +84,32 @@ func (r routine) vnniParts(a *asm, l string) {
 }
 
 // madd4Parts: VPMADDUBSW pairs of u8·s8 products stay below 2·15·127 = 3810, so eight of them fit 16 bits: the four
-// lines of a part are summed there before VPMADDWD widens.
+// lines of a part are summed there before VPMADDWD widens. The 32-bit sums have registers of their own.
 func (r routine) madd4Parts(a *asm, l string) {
-	sum32 := r.rows * r.halves() // registers of 32-bit sums, when there are any
-	if r.sumsInRegisters() {
-		for i := range r.rows * r.halves() {
-			r.zero(a, sum32+i)
-		}
-	} else {
-		r.zero(a, 0)
-		for i := range r.rows * r.halves() {
-			a.o("VMOVDQU %s, %d(SP)", r.v(0), i*r.width)
-		}
+	n := r.rows * r.halves()
+	for i := range n {
+		r.zero(a, n+i)
 	}
 	a.label("part" + l)
-	w := r.work()
-	mov := "VMOVDQU"
-	if r.width == 64 {
-		mov = "VMOVDQU64"
+	r.madd4Lines(a)
+	for i := range n {
+		a.o("VPMADDWD %s, %s, %s", r.v(r.ones()), r.v(i), r.v(i))
+		a.o("VPADDD %s, %s, %s", r.v(i), r.v(n+i), r.v(n+i))
 	}
+	r.nextPart(a, l, 256)
+	for i := range n {
+		a.o("%s %s, %s", r.mov(), r.v(n+i), r.v(i))
+	}
+}
+
+// madd4Lines leaves 16-bit sums of the four lines of a part.
+func (r routine) madd4Lines(a *asm) {
+	w := r.work()
 	x, t := w+2*r.halves(), w+2*r.halves()+1
 	for line := range 4 {
 		r.prefetch(a, line*64)
 		for h := range r.halves() {
-			a.o("%s %d(SI), %s", mov, line*64+h*r.width, r.v(w+2*h))
+			a.o("%s %d(SI), %s", r.mov(), line*64+h*r.width, r.v(w+2*h))
 			a.o("VPSRLW $4, %s, %s", r.v(w+2*h), r.v(w+2*h+1))
 			r.and(a, r.mask(), w+2*h, w+2*h)
 			r.and(a, r.mask(), w+2*h+1, w+2*h+1)
@@ -130,21 +129,14 @@ func (r routine) madd4Parts(a *asm, l string) {
 			}
 		}
 	}
-	for i := range r.rows * r.halves() {
-		a.o("VPMADDWD %s, %s, %s", r.v(r.ones()), r.v(i), r.v(i))
-		if r.sumsInRegisters() {
-			a.o("VPADDD %s, %s, %s", r.v(i), r.v(sum32+i), r.v(sum32+i))
-		} else {
-			a.o("VPADDD %d(SP), %s, %s", i*r.width, r.v(i), r.v(i))
-			a.o("VMOVDQU %s, %d(SP)", r.v(i), i*r.width)
-		}
+}
+
+// mov is the load and store of integers.
+func (r routine) mov() string {
+	if r.width == 64 {
+		return "VMOVDQU64"
 	}
-	r.nextPart(a, l, 256)
-	if r.sumsInRegisters() {
-		for i := range r.rows * r.halves() {
-			a.o("%s %s, %s", mov, r.v(sum32+i), r.v(i))
-		}
-	}
+	return "VMOVDQU"
 }
 
 // madd8Parts splits 8-bit codes into nibbles, whose products fit 16 bits for the eight lines of a part, and puts them
