@@ -17,6 +17,8 @@ import (
 
 // Catalog serves one model. Its methods are safe for concurrent use.
 type Catalog struct {
+	Keep *Keep // set before Load; nil: the prompt cache lives in memory only
+
 	src   *Source
 	cfg   *config.Config
 	names names
@@ -43,8 +45,18 @@ func (c *Catalog) ID() string { return c.names.id() }
 // Load reads the model and starts its engine. It is called once; its error is also what every Open then says.
 func (c *Catalog) Load(bs Backends) error {
 	defer close(c.done)
-	c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs)
+	if c.cfg.Script != "" {
+		c.gen, c.err = openScripted(c.src, c.cfg, c.ID())
+	} else {
+		c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)
+	}
 	return c.err
+}
+
+// abandon stands for a Load that will never be called.
+func (c *Catalog) abandon(err error) {
+	c.err = err
+	close(c.done)
 }
 
 // Open implements chat.Models.
@@ -81,7 +93,7 @@ func (c *Catalog) Ready() bool {
 	}
 }
 
-// Weights gives the loaded weights and their engine, nil until Ready.
+// Weights gives the loaded weights and their engine, nil until Ready and where a script answers.
 func (c *Catalog) Weights() *Weights {
 	if !c.Ready() {
 		return nil

@@ -67,11 +67,11 @@ func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error)
 	if err != nil {
 		return nil, err
 	}
-	return loadWeights(src, c, cfg, bs)
+	return loadWeights(src, c, cfg, bs, nil)
 }
 
 // loadWeights takes over the checkpoint, also when it fails.
-func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends) (_ *Weights, err error) {
+func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, keep *Keep) (_ *Weights, err error) {
 	start := time.Now()
 	w := &Weights{checkpoint: c}
 	defer func() {
@@ -87,6 +87,10 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if w.Model, err = c.Load(w.backend, backend.Options{Exact: w.Exact, Threads: cfg.Threads}); err != nil {
 		return nil, err
 	}
+	policy, err := backend.ParseKV(cfg.KVType)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
+	}
 	budget, err := cacheBudget(cfg, w.Model.Bytes, machineMemory())
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
@@ -97,9 +101,11 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		least = context // what was asked for by name is not quietly cut
 	}
 	if w.Engine, err = engine.New(engine.Config{
-		Model: w.Model, Backend: w.backend, Vocab: w.Model.Vocab, Budget: budget, MaxContext: context, MinContext: least,
+		Model: w.Model, Backend: w.backend, KV: policy, Vocab: w.Model.Vocab, Budget: budget, MaxContext: context, MinContext: least,
 		MaxSequences: cfg.MaxSequences, MaxQueue: config.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
+		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
+		Disk: keep.options(src, cfg),
 	}); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
@@ -141,7 +147,10 @@ func (w *Weights) Summary() string {
 		precision = "exact"
 	}
 	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, precision), fmt.Sprintf("context %d", w.Engine.Context()),
-		"cache " + size(w.Engine.Stats().Budget)}
+		fmt.Sprintf("cache %s (%v)", size(w.Engine.Stats().Budget), w.Engine.KV())}
+	if d := w.Engine.Stats().Cache.Disk; d.Dir != "" {
+		parts = append(parts, fmt.Sprintf("prompt cache on disk up to %s (%s there) in %s", size(d.Quota), size(d.Bytes), d.Dir))
+	}
 	if n := w.Model.Context; n > 0 && w.Engine.Context() < n {
 		parts[2] += fmt.Sprintf(" of %d", n)
 	}

@@ -8,10 +8,11 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/generate"
 	"hearth/internal/model"
+	"hearth/internal/script"
 )
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weights, chat.Generator, error) {
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep) (*Weights, chat.Generator, error) {
 	if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
 		return nil, nil, err
 	}
@@ -23,21 +24,48 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends) (*Weight
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
-	w, err := loadWeights(src, c, cfg, bs)
+	w, err := loadWeights(src, c, cfg, bs, keep)
 	if err != nil {
 		return nil, nil, err
 	}
-	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
 	text.Engine = generate.Over(w.Engine)
-	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
-	text.MaxTokens = cfg.MaxTokens
-	text.Thinking = toggle(cfg.EnableThinking)
-	text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
+	configure(&text, src, cfg, id)
 	gen, err := generate.New(text)
 	if err != nil {
 		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())
 	}
 	return w, gen, nil
+}
+
+// openScripted loads the text side of a model and a script that answers in its place.
+func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, error) {
+	if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
+		return nil, err
+	}
+	s, err := script.Open(cfg.Script)
+	if err != nil {
+		return nil, err
+	}
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return nil, err
+	}
+	text, err := openText(src, c)
+	if err := errors.Join(err, c.Close()); err != nil {
+		return nil, err
+	}
+	configure(&text, src, cfg, id)
+	return script.New(text, s, cfg.ContextLength)
+}
+
+// configure fills in what is the same for every engine.
+func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
+	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
+	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
+	text.MaxTokens = cfg.MaxTokens
+	text.Thinking = toggle(cfg.EnableThinking)
+	text.PlainHistory = cfg.History == "text"
+	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
 }
 
 // openText reads tokenizer and template; errors are LoadErrors.
@@ -57,6 +85,7 @@ func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
 	g := &c.Generation
 	text.StopIDs = g.EOS
 	text.Generation = chat.Sampling{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty}
+	text.Loop = generate.Loop(g.Loop)
 	return text, nil
 }
 

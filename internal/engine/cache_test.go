@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/kv"
 	"hearth/internal/sample"
@@ -48,6 +49,12 @@ func TestCachedSame(t *testing.T) {
 		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
 		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, exact: true} },
+		"ref q4":      func() *hooked { return &hooked{kv: backend.KVPolicy{Bits: 4}} },
+		"cpu f16": func() *hooked {
+			return &hooked{Backend: cpu.New(), config: tiny4, kv: backend.KVPolicy{DType: backend.F16}}
+		},
+		"cpu q8": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, kv: backend.KVPolicy{Bits: 8}} },
+		"cpu q4": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, kv: backend.KVPolicy{Bits: 4}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone := start(t, h(), func(c *Config) { c.MaxSequences, c.NoCache = 1, true })

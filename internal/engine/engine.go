@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"hearth/internal/model"
 	"hearth/internal/sample"
 	"hearth/internal/sched"
+	"hearth/internal/tier"
 )
 
 // Config is fixed for the life of an engine. Zero numbers mean the default in brackets.
@@ -35,7 +37,12 @@ type Config struct {
 
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
-	Trace      func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
+
+	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
+	CacheSessions int           // sessions whose prompts are remembered [500]
+	CacheBytes    int64         // of what is stored and no sequence uses; 0: as much as there is
+	Disk          *tier.Options // where pages go that leave memory; Geometry and Ready are the engine's; nil: nowhere
+	Trace         func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
 }
 
 // Engine is a running model. All methods may be called from any goroutine.
@@ -49,22 +56,28 @@ type Engine struct {
 	wake    chan struct{}
 	done    chan struct{} // the loop has ended
 
-	mu     sync.Mutex
-	inbox  []*sequence // submitted, not yet seen by the loop
-	leave  []*sequence // cancelled, not yet seen by the loop
-	live   int         // sequences submitted and not ended
-	nextID sched.ID
-	state  phase
-	idle   chan struct{} // closed when live reaches 0 while draining
-	stats  Stats
+	mu    sync.Mutex
+	inbox []*sequence // submitted, not yet seen by the loop
+	leave []*sequence // cancelled, not yet seen by the loop
+	calls []func()    // to run between two steps
+	live  int         // sequences submitted and not ended
+	// current are those in inbox or in seqs, for Live.
+	current map[sched.ID]*sequence
+	nextID  sched.ID
+	state   phase
+	idle    chan struct{} // closed when live reaches 0 while draining
+	stats   Stats
 
 	// Of the loop alone.
 	sched    *sched.Scheduler
 	alloc    *kv.Alloc
 	run      *runner
+	disk     *disk // nil: there is none; set before the loop starts
+	failed   error // of closing it
 	trace    trace
 	seqs     map[sched.ID]*sequence // waiting and running
 	outcomes []sched.Outcome        // reused
+	left     []kv.SlotID            // reused
 }
 
 type phase uint8
@@ -83,6 +96,14 @@ type QueueFullError struct{ Running, Waiting int }
 
 func (e *QueueFullError) Error() string {
 	return fmt.Sprintf("engine: queue full: %d sequences run and %d wait; try again later", e.Running, e.Waiting)
+}
+
+// ClientFullError refuses a prompt because its client has as many sequences as one may, which is half of all there may
+// be.
+type ClientFullError struct{ Live int }
+
+func (e *ClientFullError) Error() string {
+	return fmt.Sprintf("engine: %d sequences of one client run or wait, half of all there may be; try again later", e.Live)
 }
 
 // TooLongError refuses a prompt that leaves no room for an answer in the context.
@@ -107,6 +128,9 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.PrefillChunk <= 0 {
 		cfg.PrefillChunk = 2048
 	}
+	if cfg.CacheSessions <= 0 {
+		cfg.CacheSessions = 500
+	}
 	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -119,22 +143,46 @@ func New(cfg Config) (*Engine, error) {
 	if err := store.Resize(alloc.Capacity()); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
+	policy := cfg.policy()
 	e := &Engine{
 		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), idle: make(chan struct{}),
-		sched: sched.New(sched.Config{Chunk: cfg.PrefillChunk, Target: cfg.StepTarget.Microseconds(), NoCache: cfg.NoCache}, alloc),
-		seqs:  map[sched.ID]*sequence{},
+		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{},
 	}
+	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
+	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
+	e.openDisk()
 	go e.loop()
 	return e, nil
 }
 
+// longestStep is how long a step without decodes takes at most: a prompt that is cancelled meanwhile, or comes, waits for
+// its end.
+const longestStep = time.Second
+
+// snapshotEvery is how many tokens lie between snapshots of state that cannot be cut, beside those at marks: one weighs as
+// much as some thousand tokens.
+const snapshotEvery = 8192
+
+// policy is what the scheduler is told. With prompt chunks that never shrink, none is made shorter.
+func (c *Config) policy() sched.Config {
+	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, Every: snapshotEvery,
+		Terms: kv.Terms{TTL: c.CacheTTL.Milliseconds(), Sessions: c.CacheSessions, Idle: c.CacheBytes}}
+	if c.StepTarget > 0 {
+		s.Target, s.Longest = c.StepTarget.Microseconds(), max(c.StepTarget, longestStep).Microseconds()
+	}
+	return s
+}
+
 // Context is the most tokens, prompt and answer together, that one sequence can have.
 func (e *Engine) Context() int { return e.context }
+
+// KV is how keys and values are kept.
+func (e *Engine) KV() backend.KVPolicy { return e.run.store.Policy() }
 
 // Prompt is one sequence to generate.
 type Prompt struct {
@@ -144,10 +192,25 @@ type Prompt struct {
 	Sampling  sample.Params // LogitBias is not copied
 	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
 	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
+	// Steer, if set, hears of every generated token and may answer with ids that come next whatever the model says; they
+	// count as generated, and Steer hears of them too. The loop calls it, in order: it must be quick and depend on the
+	// tokens alone.
+	Steer func(id int32) []int32
+
+	Request    string  // names it in Live
+	Background bool    // others go first
+	Salt       kv.Salt // prompts under different salts do not find each other's beginnings
+	Session    uint64  // prompts that belong together, for what the cache keeps; 0: none
+	Marked     bool    // worth keeping
+
+	// Marks are numbers of tokens, in order: beginnings of Tokens that other prompts are likely to share, such as those
+	// that end where a message does. State that cannot be cut is worth keeping there.
+	Marks []int
 }
 
-// Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, ErrClosed, ctx's. When ctx ends
-// or the stream is closed the sequence leaves before the next step, waiting or running; what it computed stays in the prefix cache.
+// Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, *ClientFullError, ErrClosed,
+// ctx's. When ctx ends or the stream is closed the sequence leaves before the next step, waiting or running; what it
+// computed stays in the prefix cache.
 func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	if err := e.check(p.Tokens, e.context-1); err != nil {
 		return nil, err
@@ -157,9 +220,11 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		p.MaxTokens = room
 	}
 	q := &sequence{
-		Seq:    sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Key: key(p.Tokens, p.MaxTokens)},
+		Seq: sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Background: p.Background, Cuts: slices.Clone(p.Marks),
+			Owner: kv.Owner{Session: p.Session, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
+		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
-		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs,
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer,
 	}
 	if err := e.submit(ctx, q); err != nil {
 		return nil, err
@@ -168,10 +233,10 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 }
 
 // key is what the prefix tree compares, with room for some generated tokens.
-func key(tokens []int32, more int) []kv.Elem {
+func key(tokens []int32, more int, salt *kv.Salt) []kv.Elem {
 	k := make([]kv.Elem, len(tokens), len(tokens)+min(more, 256))
 	for i, id := range tokens {
-		k[i] = kv.Elem(id)
+		k[i] = salt.Elem(i, kv.Elem(id))
 	}
 	return k
 }
@@ -205,9 +270,13 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 	if e.live >= e.cfg.MaxSequences+e.cfg.MaxQueue {
 		return &QueueFullError{Running: e.stats.Running, Waiting: e.live - e.stats.Running}
 	}
+	if n := e.ofClient(q.Client); n >= (e.cfg.MaxSequences+e.cfg.MaxQueue+1)/2 {
+		return &ClientFullError{Live: n}
+	}
 	e.live++
 	e.nextID++
 	q.ID = e.nextID
+	e.current[q.ID] = q
 	if q.Client == 0 {
 		q.Client = 1<<63 | uint64(q.ID)
 	}
@@ -248,14 +317,15 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends every sequence with ErrClosed after the step in progress and stops the loop. It may be called again.
+// Close ends every sequence with ErrClosed after the step in progress and stops the loop. What memory holds goes to disk,
+// if there is one, for some seconds at most. It may be called again.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.state = closed
 	e.mu.Unlock()
 	e.signal()
 	<-e.done
-	return nil
+	return e.failed
 }
 
 // book publishes how full the engine is and counts out sequences that have left the scheduler.
@@ -266,7 +336,8 @@ func (e *Engine) book(gone int) {
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
 	if p := e.sched.Prefix(); p != nil {
-		e.stats.Cache.Entries, e.stats.Cache.Bytes = p.Entries(), p.Bytes()
+		c := &e.stats.Cache
+		c.Entries, c.Bytes, c.Idle, c.Sessions = p.Entries(), p.Bytes(), e.alloc.Idle(), p.Sessions()
 	}
 	e.live -= gone
 	e.settleIdle()
@@ -315,9 +386,13 @@ type CacheStats struct {
 	Enabled bool
 	Entries int   // ends of stored prompts and answers
 	Bytes   int64 // of all pages it knows; sequences share some
-	Queries int64 // prompts started, since start like the rest
-	Hits    int64 // of those, with something cached
-	Tokens  int64 // prompt tokens that were cached
+	Idle    int64 // of those, bytes that no sequence uses
+
+	Sessions int   // of which something may be stored
+	Queries  int64 // prompts started, since start like the rest
+	Hits     int64 // of those, with something cached
+	Tokens   int64 // prompt tokens that were cached
+	Disk     tier.Stats
 }
 
 // Stats gives the figures for health and status pages.
@@ -326,5 +401,8 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Waiting = e.live - s.Running
+	if e.disk != nil {
+		s.Cache.Disk = e.disk.tier.Stats()
+	}
 	return s
 }

@@ -35,7 +35,8 @@ const (
 type hooked struct {
 	backend.Backend // nil: a new oracle
 	exact           bool
-	config          string               // "": tiny
+	config          string // "": tiny
+	kv              backend.KVPolicy
 	begin           func(*backend.Batch) // runs on the engine's goroutine before every step
 	fail            error                // what Floats gives
 	open            func(kv.SlotID) error
@@ -61,6 +62,24 @@ func (h *hooked) Begin(s backend.Store, b *backend.Batch) backend.Scope {
 		h.begin(b)
 	}
 	return &hookedScope{h.Backend.Begin(s.(*hookedStore).Store, b), h}
+}
+
+// Workers and Spread are those of the backend below, or of none.
+func (h *hooked) Workers() int {
+	if s, ok := h.Backend.(backend.Spreader); ok {
+		return s.Workers()
+	}
+	return 1
+}
+
+func (h *hooked) Spread(n int, f func(worker, i int)) {
+	if s, ok := h.Backend.(backend.Spreader); ok {
+		s.Spread(n, f)
+		return
+	}
+	for i := range n {
+		f(0, i)
+	}
 }
 
 func (s *hookedStore) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
@@ -92,7 +111,7 @@ func start(t *testing.T, h *hooked, change func(*Config)) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Model: l.Generator, Vocab: l.Vocab, Backend: h, Budget: 1 << 24, MaxContext: 400, MaxSequences: 8, MaxQueue: 32}
+	cfg := Config{Model: l.Generator, Vocab: l.Vocab, Backend: h, KV: h.kv, Budget: 1 << 24, MaxContext: 400, MaxSequences: 8, MaxQueue: 32}
 	if change != nil {
 		change(&cfg)
 	}

@@ -21,7 +21,17 @@ func (e *Engine) loop() {
 		out := e.run.step(plan)
 		e.observe(plan, time.Since(began))
 		e.trace.lap(&e.trace.step.Run)
-		e.sched.Done(plan, e.settle(plan, out))
+		left := e.settle(plan, out)
+		e.left = e.left[:0]
+		for i := range out {
+			e.left = append(e.left, out[i].seq.Slot)
+		}
+		e.sched.Done(plan, left)
+		for i := range out {
+			if out[i].reason != Running {
+				e.run.close(out[i].seq, e.left[i])
+			}
+		}
 		e.deliver(out)
 		e.trace.done()
 	}
@@ -29,6 +39,7 @@ func (e *Engine) loop() {
 		e.drop(q, Error, ErrClosed)
 	}
 	if p := e.sched.Prefix(); p != nil {
+		e.failed = e.disk.close(e.wake)
 		p.Clear()
 	}
 	e.book(0)
@@ -58,8 +69,8 @@ func (e *Engine) intake() bool {
 		}
 		clear(e.inbox)
 		e.inbox = e.inbox[:0]
-		leave := e.leave
-		e.leave = nil
+		leave, calls := e.leave, e.calls
+		e.leave, e.calls = nil, nil
 		shut := e.state == closed
 		e.mu.Unlock()
 		for _, q := range leave {
@@ -69,14 +80,27 @@ func (e *Engine) intake() bool {
 			}
 			e.drop(q, Cancel, err)
 		}
+		for _, f := range calls {
+			f()
+		}
 		if shut {
 			return false
 		}
-		if running, waiting := e.sched.Counts(); running+waiting > 0 {
+		if e.sched.Tick(time.Now().UnixMilli()) {
+			e.book(0)
+		}
+		e.disk.move(e.busy())
+		if e.busy() {
 			return true
 		}
-		<-e.wake
+		e.nap()
 	}
+}
+
+// busy reports whether there is something to run: not only sequences that wait for the disk.
+func (e *Engine) busy() bool {
+	running, waiting := e.sched.Counts()
+	return running+waiting > e.sched.Loading()
 }
 
 // drop takes a sequence out between two steps, unless it has left already.
@@ -85,18 +109,21 @@ func (e *Engine) drop(q *sequence, r Reason, err error) {
 		return
 	}
 	e.retire(q)
+	slot := q.Slot
 	e.sched.Cancel(&q.Seq)
+	e.run.close(q, slot)
+	e.disk.done(q)
 	e.book(1)
 	q.stream.end(r, err)
 }
 
-// retire forgets a sequence and closes its slot; the scheduler frees the ids afterwards.
+// retire forgets a sequence; the scheduler frees its ids afterwards, and then its slot is closed.
 func (e *Engine) retire(q *sequence) {
 	q.unwatch()
-	if q.open {
-		e.run.store.Close(q.Slot)
-	}
 	delete(e.seqs, q.ID)
+	e.mu.Lock()
+	delete(e.current, q.ID)
+	e.mu.Unlock()
 }
 
 // settle appends what a step generated and says which sequences leave. Streams hear of it in deliver, when the
@@ -115,6 +142,7 @@ func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 		}
 		if it.Seq.Table.Len < it.Seq.Prompt {
 			prompt += int64(it.Tokens)
+			r.seq.stream.ran(min(it.Seq.Table.Len+it.Tokens, it.Seq.Prompt))
 		}
 		o := sched.Outcome{}
 		switch {
@@ -138,7 +166,7 @@ func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 
 // take appends a generated token and tells whether the sequence ends with it.
 func (q *sequence) take(id int32) Reason {
-	q.tokens, q.Key = append(q.tokens, id), append(q.Key, kv.Elem(id))
+	q.tokens, q.Key = append(q.tokens, id), append(q.Key, q.salt.Elem(len(q.Key), kv.Elem(id)))
 	switch {
 	case slices.Contains(q.stop, id):
 		return Stop
@@ -154,6 +182,9 @@ func (e *Engine) deliver(out []result) {
 	for i := range out {
 		if out[i].reason != Running {
 			gone++
+		}
+		if out[i].reason == Stop || out[i].reason == Length {
+			e.disk.done(out[i].seq)
 		}
 	}
 	e.book(gone)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 
+	"hearth/internal/kv"
 	"hearth/internal/sample"
 	"hearth/internal/sched"
 )
@@ -24,7 +25,7 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, e
 		return nil, err
 	}
 	q := &sequence{
-		Seq:    sched.Seq{Prompt: len(tokens), Score: true, Key: key(tokens, 0)},
+		Seq:    sched.Seq{Prompt: len(tokens), Score: true, Key: key(tokens, 0, &kv.Salt{})},
 		tokens: append([]int32(nil), tokens...), top: max(top, 1),
 		scores: make([]Score, 0, len(tokens)),
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hearth/internal/backend"
+	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/sample"
 	"hearth/internal/sched"
@@ -15,11 +16,16 @@ import (
 type sequence struct {
 	sched.Seq
 	stream  *Stream
+	request string // see Prompt
+	salt    kv.Salt
 	tokens  []int32 // prompt and generated
 	stop    []int32
 	sampler *sample.Sampler
-	top     int         // logprobs wanted, -1 none
+	top     int // logprobs wanted, -1 none
+	steer   func(id int32) []int32
+	settled []int32     // what steer wants next
 	scores  []Score     // of a prompt that is scored
+	disk    [2]int      // tokens that the disk gave for it: from, to
 	open    bool        // the store has its slot
 	counted bool        // in the cache's statistics
 	unwatch func() bool // takes the watch off the context
@@ -31,13 +37,22 @@ type runner struct {
 	store backend.Store
 	model model.Generator
 	seqs  map[sched.ID]*sequence
+	lost  func(kv.SnapID) // told of snapshots that could not be taken
 
 	// Reused from step to step.
 	batch backend.Batch
 	first []int // per item: index of its first row in batch.Out; one more at the end
 	rows  []int32
 	out   []result
-	work  sample.Work
+	jobs  []job
+	work  []sample.Work // per worker
+	draw  func(worker, i int)
+}
+
+// job is a row from which a token is drawn.
+type job struct {
+	res    *result
+	logits []float32
 }
 
 // result is what a step did for one item.
@@ -69,7 +84,7 @@ func (r *runner) step(p sched.Plan) []result {
 		q := r.seqs[p.Items[i].Seq.ID]
 		r.out = append(r.out, result{seq: q})
 		if p.Items[i].First {
-			q.stream.start(now, &q.Seq)
+			q.stream.start(now, q)
 		}
 	}
 	if err := r.forward(p); err != nil {
@@ -89,10 +104,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		}
 	}()
 	for _, l := range p.Preempted {
-		if q := r.seqs[l.Seq.ID]; q.open {
-			r.store.Close(l.Slot)
-			q.open = false
-		}
+		r.close(r.seqs[l.Seq.ID], l.Slot)
 	}
 	for i := range p.Items {
 		if q := r.out[i].seq; p.Items[i].First {
@@ -121,16 +133,18 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		if err != nil {
 			return &StepError{Err: err}
 		}
+		r.jobs = r.jobs[:0]
 		for i := range p.Items {
 			for row := max(from, r.first[i]); row < min(to, r.first[i+1]) && r.out[i].err == nil; row++ {
 				logits := f[(row-from)*l.Cols():][:l.Cols()]
 				if p.Items[i].Want == sched.WantAll {
 					r.score(&r.out[i], p.Items[i].Seq.Table.Len+row-r.first[i], logits)
 				} else {
-					r.sample(&r.out[i], logits)
+					r.jobs = append(r.jobs, job{&r.out[i], logits})
 				}
 			}
 		}
+		r.sample()
 		o.Sweep(h) // a slice of logits is large; prompt logprobs run many
 	}
 	if err := o.Err(); err != nil {
@@ -152,7 +166,7 @@ func (r *runner) build(p sched.Plan) {
 		it, q := &p.Items[i], r.out[i].seq
 		row, start := len(b.Tokens), it.Seq.Table.Len
 		b.Tokens = append(b.Tokens, q.tokens[start:start+it.Tokens]...)
-		b.Spans = append(b.Spans, backend.Span{Slot: q.Slot, Row: row, Len: it.Tokens, Start: start, Table: &q.Table})
+		r.spans(it, q, row)
 		for j := range it.Tokens {
 			b.Pos[0] = append(b.Pos[0], int32(start+j))
 		}
@@ -170,6 +184,32 @@ func (r *runner) build(p sched.Plan) {
 	r.first = append(r.first, len(b.Out))
 }
 
+// spans adds the item's tokens: a span that ends at every snapshot, and what is left.
+func (r *runner) spans(it *sched.Item, q *sequence, row int) {
+	sp := backend.Span{Slot: q.Slot, Row: row, Start: it.Seq.Table.Len, Table: &q.Table}
+	end := sp.Start + it.Tokens
+	for _, n := range it.Snaps {
+		sp.Len, sp.Snapshot = n.To-sp.Start, n.ID
+		r.batch.Spans = append(r.batch.Spans, sp)
+		sp.Row, sp.Start = sp.Row+sp.Len, n.To
+	}
+	if sp.Len, sp.Snapshot = end-sp.Start, 0; sp.Len > 0 {
+		r.batch.Spans = append(r.batch.Spans, sp)
+	}
+}
+
+// close closes the slot that a sequence had, after the snapshot that the scheduler wants of it.
+func (r *runner) close(q *sequence, slot kv.SlotID) {
+	if !q.open {
+		return
+	}
+	if q.Last != 0 && r.store.Snapshot(slot, q.Last) != nil {
+		r.lost(q.Last)
+	}
+	r.store.Close(slot)
+	q.open = false
+}
+
 // score scores the row of a position, unless that was done before the sequence was preempted.
 func (r *runner) score(res *result, pos int, logits []float32) {
 	if q := res.seq; pos == len(q.scores) {
@@ -180,19 +220,57 @@ func (r *runner) score(res *result, pos int, logits []float32) {
 	}
 }
 
-// sample draws a token from one row of logits.
-func (r *runner) sample(res *result, logits []float32) {
-	q := res.seq
-	var top []sample.Logprob
-	if q.top > 0 {
-		top = make([]sample.Logprob, 0, min(q.top, len(logits))) // the stream keeps it
+// sample draws the tokens of r.jobs, on the backend's threads where it lends them: a row of a large vocabulary takes
+// about as long as two layers of a small model.
+func (r *runner) sample() {
+	workers := 1
+	spreader, ok := r.be.(backend.Spreader)
+	if ok = ok && len(r.jobs) > 1; ok {
+		workers = spreader.Workers()
 	}
-	t, top, err := q.sampler.Next(logits, &r.work, q.top, top)
+	for len(r.work) < workers {
+		r.work = append(r.work, sample.Work{})
+	}
+	if r.draw == nil {
+		r.draw = r.drawOne // once, because a method value is allocated
+	}
+	if ok {
+		spreader.Spread(len(r.jobs), r.draw)
+	} else {
+		for i := range r.jobs {
+			r.draw(0, i)
+		}
+	}
+	for _, j := range r.jobs {
+		if q := j.res.seq; q.steer != nil && j.res.picked {
+			q.settled = append(q.settled, q.steer(j.res.token.ID)...)
+		}
+	}
+}
+
+// drawOne draws the token of job i. Jobs are of different sequences and may run at the same time.
+func (r *runner) drawOne(worker, i int) {
+	res := r.jobs[i].res
+	var top []sample.Logprob
+	if res.seq.top > 0 {
+		top = make([]sample.Logprob, 0, min(res.seq.top, len(r.jobs[i].logits))) // the stream keeps it
+	}
+	t, top, err := res.seq.next(r.jobs[i].logits, &r.work[worker], top)
 	if err != nil {
 		res.err = err
 		return
 	}
 	res.token, res.picked = Token{ID: t.ID, Logprob: t.Logprob, Top: top}, true
+}
+
+// next draws a token, or takes the one that is settled.
+func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) (sample.Logprob, []sample.Logprob, error) {
+	if len(q.settled) == 0 {
+		return q.sampler.Next(logits, w, q.top, top)
+	}
+	id := q.settled[0]
+	q.settled = q.settled[1:]
+	return q.sampler.Take(id, logits, w, q.top, top)
 }
 
 // iota gives [from, to).

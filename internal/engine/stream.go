@@ -8,7 +8,6 @@ import (
 
 	"hearth/internal/kv"
 	"hearth/internal/sample"
-	"hearth/internal/sched"
 )
 
 // Token is one generated token. Logprob and Top are set when the prompt asked for logprobs.
@@ -54,8 +53,10 @@ type Stream struct {
 type Usage struct {
 	Prompt    int // prompt tokens
 	Cached    int // of those, found in the prefix cache; known once Started is
+	Disk      int // of those, restored from disk for it
 	Longer    int // prompt tokens that the cache has seen, Cached and more: see kv.Match
 	Hit       kv.Kind
+	Ran       int // prompt tokens that are in place, Cached ones and those its steps have run
 	Generated int // tokens generated, a final stop id included
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
@@ -125,11 +126,13 @@ func (s *Stream) Close() {
 }
 
 // start records the sequence's first step; a later start, after it was preempted, changes nothing.
-func (s *Stream) start(now time.Time, q *sched.Seq) {
+func (s *Stream) start(now time.Time, q *sequence) {
 	s.mu.Lock()
 	if s.usage.Started.IsZero() {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
+		s.usage.Ran = q.Cached
+		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()
 }
@@ -144,6 +147,13 @@ func (s *Stream) begin() {
 	default:
 		close(s.begun)
 	}
+}
+
+// ran notes how much of the prompt is in place.
+func (s *Stream) ran(n int) {
+	s.mu.Lock()
+	s.usage.Ran = n
+	s.mu.Unlock()
 }
 
 // push appends a token; a stop id is noted, not given out.

@@ -20,14 +20,15 @@ type Limits struct {
 //   - every page id ever handed out is either free or referenced: once per table entry that names it, and once more if
 //     the prefix tree does; a slot is referenced once;
 //   - ids in use stay within the capacity;
-//   - the bytes in use are the sum over the pages and slots in use, each counted once however many share it, and never
-//     exceed the budget; the idle bytes are those of pages that only the tree references.
+//   - the bytes in use are the sum over the pages, slots and snapshots in use, each counted once however many share it, and never
+//     exceed the budget; the idle bytes are those of pages and snapshots that only the tree references.
 type Alloc struct {
 	geo   Geometry
 	lim   Limits
 	cap   Capacity
 	pages []ids // per group
 	slots ids
+	snaps ids
 	inUse int64
 	idle  int64
 }
@@ -47,6 +48,10 @@ func NewAlloc(g Geometry, l Limits) (*Alloc, error) {
 	}
 	l.Tokens = longest(g, l)
 	a := &Alloc{geo: g, lim: l, cap: Capacity{Slots: l.Slots}, slots: newIDs(0, l.Slots)}
+	if g.FixedBytes > 0 {
+		a.cap.Snaps = int(min(l.Bytes/max(g.SnapBytes, 1), math.MaxInt32-1))
+	}
+	a.snaps = newIDs(1, a.cap.Snaps)
 	for i, grp := range g.Groups {
 		n := l.Slots * g.Pages(i, l.Tokens, l.Span)
 		if grp.PageBytes > 0 {

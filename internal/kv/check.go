@@ -24,6 +24,8 @@ func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
 		used += int64(a.pages[g].inUse()) * a.geo.Groups[g].PageBytes
 		idle += int64(a.pages[g].idle) * a.geo.Groups[g].PageBytes
 	}
+	used += int64(a.snaps.inUse()) * a.geo.SnapBytes
+	idle += int64(a.snaps.idle) * a.geo.SnapBytes
 	owned := make([]int32, len(slots))
 	for i, s := range slots {
 		owned[i] = int32(s)
@@ -36,6 +38,18 @@ func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
 	}
 	if a.inUse > a.lim.Bytes {
 		return fmt.Errorf("check bytes: %d in use, the budget is %d", a.inUse, a.lim.Bytes)
+	}
+	return nil
+}
+
+// CheckSnaps asserts that snapshots are referenced by the tree and by held, which lists one id per reference of others.
+func (a *Alloc) CheckSnaps(held []SnapID) error {
+	owned := make([]int32, len(held))
+	for i, id := range held {
+		owned[i] = int32(id)
+	}
+	if err := a.snaps.check(owned); err != nil {
+		return fmt.Errorf("check snapshots: %w", err)
 	}
 	return nil
 }
@@ -72,6 +86,15 @@ func (p *Prefix) Check() error {
 		}
 		bytes += int64(len(c.named[g])) * p.alloc.geo.Groups[g].PageBytes
 	}
+	bytes += int64(len(p.snaps)) * p.alloc.geo.SnapBytes
+	for i, n := range p.snaps {
+		if n.snap == 0 || n.snapAt != i || !p.alloc.snaps.kept[p.alloc.snaps.at(int32(n.snap))] {
+			return fmt.Errorf("check prefix tree: entry %d of the snapshots, number %d of the edge to %d, is out of place", i, n.snap, n.to())
+		}
+	}
+	if c.snaps != len(p.snaps) {
+		return fmt.Errorf("check prefix tree: %d snapshots listed, nodes have %d", len(p.snaps), c.snaps)
+	}
 	if bytes != p.bytes {
 		return fmt.Errorf("check prefix tree: %d bytes counted, the pages have %d", p.bytes, bytes)
 	}
@@ -82,11 +105,15 @@ type treeCheck struct {
 	p             *Prefix
 	named         []map[PageID]int32
 	nodes, leaves int
+	snaps         int
 }
 
 func (c *treeCheck) below(up *node) error {
 	for first, n := range up.children {
 		c.nodes++
+		if n.snap != 0 {
+			c.snaps++
+		}
 		if n.parent != up || n.from != up.to() || len(n.key) == 0 || n.key[0] != first {
 			return fmt.Errorf("edge from %d of %d tokens: wrong place below the edge from %d", n.from, len(n.key), up.from)
 		}

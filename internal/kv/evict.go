@@ -6,12 +6,13 @@ import "container/heap"
 const mostHits = 8
 
 // use moves n to where its last use ranks it. Least goes first: the clock of the last use, plus, for every time a
-// sequence started from the node or from below it (mostHits at most), as many uses as there are nodes. So what was used
-// once goes in order of last use, and what is used again and again, such as the system prompt of an agent, outlives
-// floods of one-offs a few times the size of the tree, but not for ever.
+// sequence started from the node or from below it, and for every bonus of Credit (mostHits at most), as many uses as
+// there are nodes. So what was used once goes in order of last use, and what is used again and again, such as the system
+// prompt of an agent, outlives floods of one-offs a few times the size of the tree, but not for ever.
 func (p *Prefix) use(n *node) {
 	p.clock++
-	n.rank = p.clock + int64(min(n.hits, mostHits))*int64(p.nodes)
+	n.used = p.now
+	n.rank = p.clock + int64(min(n.hits+n.bonus, mostHits))*int64(p.nodes)
 	if n.at >= 0 {
 		heap.Fix(&p.leaves, n.at)
 	}
@@ -25,7 +26,12 @@ func (p *Prefix) Evict(need int64) int64 {
 	var freed int64
 	var aside []*node
 	for freed < need && len(p.leaves) > 0 {
+		if s := p.leastSnap(); s != nil && s.worth < p.leaves[0].rank {
+			freed += p.dropSnap(s)
+			continue
+		}
 		n := heap.Pop(&p.leaves).(*node)
+		p.show(n)
 		freed += p.cut(n, need-freed)
 		if len(n.key) > 0 { // the rest is in use, or enough is free
 			aside = append(aside, n)
@@ -35,6 +41,9 @@ func (p *Prefix) Evict(need int64) int64 {
 	}
 	for _, n := range aside {
 		p.leaves.push(n)
+	}
+	for s := p.leastSnap(); s != nil && freed < need; s = p.leastSnap() {
+		freed += p.dropSnap(s)
 	}
 	if freed < need {
 		freed += p.thin(&p.root, need-freed)
@@ -51,6 +60,7 @@ func (p *Prefix) cut(n *node, need int64) int64 {
 		if p.inUse(n, last) {
 			break
 		}
+		freed += p.dropSnap(n)
 		for g := range n.pages {
 			freed += p.unname(g, n.pages[g][last])
 			n.pages[g] = n.pages[g][:last]
@@ -105,11 +115,12 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 // Clear forgets everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
-	p.root.children, p.leaves, p.nodes = nil, nil, 0
+	p.root.children, p.leaves, p.nodes, p.sessions = nil, nil, 0, nil
 }
 
 // drop gives back all pages at n and below.
 func (p *Prefix) drop(n *node) {
+	p.dropSnap(n)
 	for g := range n.pages {
 		for _, page := range n.pages[g] {
 			p.unname(g, page)

@@ -25,6 +25,14 @@ type Prefix struct {
 	nodes  int
 	bytes  int64 // of the pages named
 	clock  int64 // counts uses: inserts and pins
+	snaps  []*node
+
+	leaving func(Branch) bool // see OnEvict
+
+	terms    Terms
+	now      int64 // see Tick
+	swept    int64 // when Tick last looked for what has expired
+	sessions map[uint64]session
 }
 
 // node is an edge of the tree and its end.
@@ -37,12 +45,15 @@ type node struct {
 	hits     int        // how often a sequence started from here or from below
 	rank     int64      // see Prefix.use
 	at       int        // in leaves, -1 if not there
+	shown    bool       // see OnEvict
+	mark
+	snapshot
 }
 
 func (n *node) to() int { return n.from + len(n.key) }
 
-// NewPrefix makes an empty tree over the pages of a. It serves states that can be cut at any token, so the geometry
-// must be Sliceable and have pages.
+// NewPrefix makes an empty tree over the pages of a, of which there must be some. State that cannot be cut is restored
+// from snapshots.
 func NewPrefix(a *Alloc) *Prefix {
 	return &Prefix{alloc: a, root: node{at: -1}, named: make([][]int32, len(a.geo.Groups))}
 }
@@ -93,9 +104,18 @@ func (p *Prefix) Match(key []Elem) Match {
 		return m
 	}
 	pages := p.collect(n, ceil(tokens, pt))
-	if tokens = p.restorable(pages, tokens); tokens < pt {
-		m.Kind = Miss
+	if tokens = p.restorable(pages, tokens); !p.alloc.geo.Sliceable() {
+		x := p.snapped(n, pages, tokens)
+		if tokens = 0; x != nil {
+			tokens, m.Snap, m.snapped = x.to(), x.snap, x
+		}
+	}
+	if tokens < pt {
+		m.Kind, m.Snap = Miss, 0
 		return m
+	}
+	for g := range pages {
+		pages[g] = pages[g][:ceil(tokens, pt)]
 	}
 	m.Tokens, m.Table.Len = tokens, tokens
 	whole := tokens / pt
@@ -172,12 +192,18 @@ func (p *Prefix) restorable(pages [][]PageID, n int) int {
 	return n
 }
 
-// Pin is a claim on the partly shared pages of a match, which have to be copied: the whole ones the caller's table
-// holds. The zero Pin claims nothing.
-type Pin struct{ held Table }
+// Pin is a claim on the partly shared pages of a match, which have to be copied, and on its snapshot: the whole pages the
+// caller's table holds. The zero Pin claims nothing.
+type Pin struct {
+	held Table
+	snap SnapID
+}
 
 // Held is the claim as a table, for Alloc.Check.
 func (p *Pin) Held() *Table { return &p.held }
+
+// Snap is the snapshot claimed, for Alloc.CheckSnaps.
+func (p *Pin) Snap() SnapID { return p.snap }
 
 // Pin counts m as used and keeps its tail from eviction until Unpin.
 func (p *Prefix) Pin(m *Match) Pin {
@@ -186,6 +212,7 @@ func (p *Prefix) Pin(m *Match) Pin {
 	}
 	for n := m.node; n.parent != nil; n = n.parent {
 		n.hits++
+		n.shown = false
 		p.use(n)
 	}
 	var pin Pin
@@ -195,11 +222,23 @@ func (p *Prefix) Pin(m *Match) Pin {
 		}
 		pin.held.Pages = append(pin.held.Pages, []PageID{page})
 	}
+	if x := m.snapped; x != nil {
+		p.alloc.shareSnap(m.Snap)
+		pin.snap = m.Snap
+		x.restores++
+		x.worth = p.clock + int64(min(x.restores, mostHits))*int64(p.nodes)
+	}
 	return pin
 }
 
 // Unpin ends a claim. It may be called again.
-func (p *Prefix) Unpin(pin *Pin) { p.alloc.Release(&pin.held) }
+func (p *Prefix) Unpin(pin *Pin) {
+	p.alloc.Release(&pin.held)
+	if pin.snap != 0 {
+		p.alloc.DropSnap(pin.snap)
+		pin.snap = 0
+	}
+}
 
 // Insert hands the first to positions of a sequence to the tree, which takes a reference of its own to the pages it
 // lacks. Where the tree already has a whole page, t changes over to it and lets go of its own. After Insert t must not
@@ -214,7 +253,7 @@ func (p *Prefix) Insert(key []Elem, t *Table, to int) {
 	case at == to:
 	case at < n.to():
 		n = p.add(p.split(n, at), key, t, to)
-	case n.parent != nil && len(n.children) == 0:
+	case n.parent != nil && len(n.children) == 0 && n.snap == 0:
 		p.extend(n, key, t, to)
 	default:
 		n = p.add(n, key, t, to)
@@ -272,13 +311,14 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 		}
 	}
 	n.key = append(n.key, key[at:to]...)
+	n.shown = false
 }
 
 // split cuts the edge of n at a position inside it and returns the new node above n.
 func (p *Prefix) split(n *node, at int) *node {
 	pt := p.alloc.geo.PageTokens
 	k, first := at-n.from, n.from/pt
-	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, rank: n.rank, at: -1,
+	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, rank: n.rank, at: -1, mark: n.mark,
 		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
 	for g, pages := range n.pages {
 		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])

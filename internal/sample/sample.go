@@ -9,6 +9,7 @@ package sample
 
 import (
 	"errors"
+	"fmt"
 	"math"
 )
 
@@ -69,6 +70,20 @@ type Work struct {
 // gives the logprob of the token and the top most likely ones, appended to dst. Logprobs are of the distribution
 // after the processors and before filters and temperature, as in mlx-lm.
 func (s *Sampler) Next(logits []float32, w *Work, top int, dst []Logprob) (Logprob, []Logprob, error) {
+	return s.next(logits, w, -1, top, dst)
+}
+
+// Take is Next for a token that is settled already: nothing is drawn, but it counts as generated, and its place in the
+// sequence of draws is used up.
+func (s *Sampler) Take(id int32, logits []float32, w *Work, top int, dst []Logprob) (Logprob, []Logprob, error) {
+	if id < 0 || int(id) >= len(logits) {
+		return Logprob{}, dst, fmt.Errorf("sample: token %d is outside the vocabulary of %d", id, len(logits))
+	}
+	return s.next(logits, w, id, top, dst)
+}
+
+// next draws a token unless id is one.
+func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logprob) (Logprob, []Logprob, error) {
 	logits = s.process(logits, w)
 	var lse float64
 	if top >= 0 {
@@ -77,9 +92,11 @@ func (s *Sampler) Next(logits []float32, w *Work, top int, dst []Logprob) (Logpr
 			return Logprob{}, dst, ErrLogits
 		}
 	}
-	id, err := s.draw(logits, w)
-	if err != nil {
-		return Logprob{}, dst, err
+	if id < 0 {
+		var err error
+		if id, err = s.draw(logits, w); err != nil {
+			return Logprob{}, dst, err
+		}
 	}
 	s.accept(id)
 	out := Logprob{ID: id}

@@ -296,3 +296,27 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+// TestTake: a settled token counts like a drawn one, and the draws after it are those that would have come.
+func TestTake(t *testing.T) {
+	logits := []float32{1, 2, 3, 2.5, 0}
+	p := Params{Temperature: 1, Seed: 9, PresencePenalty: 1.5}
+	var w Work
+	drawn, taken := New(p, nil), New(p, nil)
+	for i := range 8 {
+		want, _, err := drawn.Next(logits, &w, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := func() (Logprob, []Logprob, error) { return taken.Next(logits, &w, 1, nil) }
+		if i%3 == 1 {
+			next = func() (Logprob, []Logprob, error) { return taken.Take(want.ID, logits, &w, 1, nil) }
+		}
+		if got, top, err := next(); err != nil || got != want || len(top) != 1 {
+			t.Fatalf("token %d: %v, %v, want %v", i, got, err, want)
+		}
+	}
+	if _, _, err := taken.Take(5, logits, &w, -1, nil); err == nil {
+		t.Error("a token outside the vocabulary: no error")
+	}
+}

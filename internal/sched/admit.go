@@ -9,23 +9,23 @@ import (
 // margin is how many tokens of its answer a sequence has memory set aside for when another one is admitted.
 const margin = 256
 
-// admitAll lets waiting sequences in, as long as each finds part of room. First in, first out, but clients take turns:
-// who has fewer sequences running comes first. Nobody overtakes a sequence that does not fit yet.
+// admitAll lets waiting sequences in, as long as each finds part of room. Interactive ones come before background ones.
+// Among equals it is first in, first out, but clients take turns: who has fewer sequences running comes first. Nobody
+// overtakes a sequence that does not fit yet, unless that is a background one.
 func (s *Scheduler) admitAll(room int) {
-	prefills := 0
-	for _, q := range s.running {
-		if !decoding(q) {
-			prefills++
-		}
-	}
-	for len(s.waiting) > 0 && prefills < min(mostPrefills, room) && len(s.running) < s.alloc.Limits().Slots {
+	for len(s.waiting) > 0 {
 		q, m := s.pick()
-		if q == nil || !s.admit(q, m) {
+		if q == nil || s.prefills(q) >= min(mostPrefills, room) {
 			return
+		}
+		for !s.admit(q, m) {
+			if background(q) || !s.yield() {
+				return
+			}
+			m = s.match(q)
 		}
 		s.waiting = slices.DeleteFunc(s.waiting, func(w *Seq) bool { return w == q })
 		s.running = insert(s.running, q)
-		prefills++
 	}
 }
 
@@ -36,10 +36,11 @@ func (s *Scheduler) pick() (*Seq, kv.Match) {
 		var best *Seq
 		least := 0
 		for _, q := range s.waiting {
-			if slices.Contains(tried[:i], q) {
+			if q.loading || slices.Contains(tried[:i], q) || background(q) && len(s.plan.Preempted) > 0 {
 				continue
 			}
-			if n := s.ofClient(q.Client); best == nil || n < least {
+			n := s.ofClient(q.Client)
+			if best == nil || background(best) && !background(q) || background(best) == background(q) && n < least {
 				best, least = q, n
 			}
 		}
@@ -47,9 +48,14 @@ func (s *Scheduler) pick() (*Seq, kv.Match) {
 			break
 		}
 		m := s.match(best)
-		if !s.follows(best, m.Tokens) {
+		ahead := s.ahead(best, m.Tokens)
+		if ahead == nil {
+			if s.ask(best, m.Tokens) {
+				continue
+			}
 			return best, m
 		}
+		ahead.promoted = ahead.promoted || !background(best) // an interactive sequence waits for it
 		tried[i] = best
 	}
 	return nil, kv.Match{}
@@ -77,14 +83,14 @@ func (s *Scheduler) match(q *Seq) kv.Match {
 	return s.prefix.Match(key)
 }
 
-// follows: a running sequence is about to compute at least a page more of q's prompt than the prefix tree has. q waits
-// for it: several answers to one prompt, or agents that start alike, prefill what they share once.
-func (s *Scheduler) follows(q *Seq, cached int) bool {
+// ahead is a running sequence that is about to compute at least a page more of q's prompt than the prefix tree has. q
+// waits for it: several answers to one prompt, or agents that start alike, prefill what they share once.
+func (s *Scheduler) ahead(q *Seq, cached int) *Seq {
 	if s.prefix == nil || q.Score {
-		return false
+		return nil
 	}
 	page := s.alloc.Geometry().PageTokens
-	return slices.ContainsFunc(s.running, func(r *Seq) bool {
+	i := slices.IndexFunc(s.running, func(r *Seq) bool {
 		if decoding(r) {
 			return false
 		}
@@ -98,6 +104,10 @@ func (s *Scheduler) follows(q *Seq, cached int) bool {
 		n -= n % page
 		return n >= cached+page && r.Table.Len < n
 	})
+	if i < 0 {
+		return nil
+	}
+	return s.running[i]
 }
 
 // admit starts q at m, or reports that it has to wait.
@@ -109,6 +119,10 @@ func (s *Scheduler) follows(q *Seq, cached int) bool {
 // preempted (grow). Assumption: Geometry.SlotToken is 0, pages are the storage.
 func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 	slot, ok := s.alloc.Slot()
+	if fixed := s.alloc.Geometry().FixedBytes; !ok && fixed > 0 && s.prefix != nil && s.prefix.Evict(fixed) > 0 {
+		slot, ok = s.alloc.Slot()
+		m = s.match(q)
+	}
 	if !ok {
 		return false
 	}
@@ -124,15 +138,22 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 				need += s.alloc.Geometry().Groups[g].PageBytes
 			}
 		}
-		if need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || len(s.running) == 0 && m.Tail == nil {
+		if m.Snap != 0 { // stays beside the slot's state until that is a copy of it
+			need += s.alloc.Geometry().SnapBytes
+		}
+		if need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || len(s.running) == 0 && m.Tail == nil && m.Snap == 0 {
 			s.start(q, slot, m)
 			return true
 		}
 		s.alloc.Release(&q.Table)
-		if m.Tail == nil {
+		if m.Tail == nil && m.Snap == 0 {
 			break
 		}
-		whole := s.prefix.Match(q.Key[:m.Tokens-m.Tokens%s.alloc.Geometry().PageTokens+1]) // no room for the copy
+		end := m.Tokens // of an earlier snapshot's match
+		if m.Snap == 0 {
+			end += 1 - m.Tokens%s.alloc.Geometry().PageTokens
+		}
+		whole := s.prefix.Match(q.Key[:end]) // no room for the copy
 		whole.Kind, whole.Longer = m.Kind, m.Longer
 		m = whole
 	}
@@ -171,14 +192,14 @@ func (s *Scheduler) lacks(q *Seq) int64 {
 	return need
 }
 
-// grow makes q's table cover so many tokens. Where memory is short it evicts, then preempts the youngest sequence. False:
-// that is q itself.
+// grow makes q's table cover so many tokens. Where memory is short it evicts, then preempts the youngest sequence, of the
+// background if there is one. False: that is q itself.
 func (s *Scheduler) grow(q *Seq, tokens int) bool {
 	for !s.alloc.Grow(&q.Table, tokens) {
 		if s.prefix != nil && s.prefix.Evict(s.alloc.Short(&q.Table, tokens)) > 0 {
 			continue
 		}
-		youngest := s.running[len(s.running)-1]
+		youngest := s.victim()
 		if youngest == q && len(s.running) == 1 {
 			if s.prefix == nil || s.prefix.Bytes() == 0 {
 				panic("sched: a sequence that fits the context does not fit the budget")
@@ -201,6 +222,7 @@ func (s *Scheduler) preempt(q *Seq) {
 	s.plan.Items = slices.DeleteFunc(s.plan.Items, func(it Item) bool { return it.Seq == q })
 	s.plan.Preempted = append(s.plan.Preempted, Left{Seq: q, Slot: q.Slot})
 	q.ran = max(q.ran, q.Table.Len)
+	q.asked = false
 	s.leave(q, true)
 	s.waiting = insert(s.waiting, q)
 }

@@ -38,5 +38,19 @@ func (s *Scheduler) Check() error {
 			return err
 		}
 	}
+	var snaps []kv.SnapID
+	for _, q := range s.running {
+		if id := q.pin.Snap(); id != 0 {
+			snaps = append(snaps, id)
+		}
+	}
+	for i := range s.plan.Items {
+		for _, n := range s.plan.Items[i].Snaps {
+			snaps = append(snaps, n.ID)
+		}
+	}
+	if err := s.alloc.CheckSnaps(snaps); err != nil {
+		return err
+	}
 	return s.alloc.Check(tables, slots)
 }

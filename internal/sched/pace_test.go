@@ -76,7 +76,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("the long prompt: %d chunks of %d", whole, chunk)
 	}
 	var none Pace
-	if none.Room(7) != 7 || (&Pace{Target: 1}).Room(500) != coldPrompt {
+	if none.Room(7, true) != 7 || none.Room(7, false) != 7 || (&Pace{Target: 1}).Room(500, true) != coldPrompt {
 		t.Error("without a target or a measurement")
 	}
 }

@@ -31,18 +31,27 @@ type Seq struct {
 	Max    int       // tokens it may generate; 0: it ends with its prompt
 	Score  bool      // every prompt row is wanted: nothing is taken from the prefix tree
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
+	Owner  kv.Owner  // of what it leaves in the prefix tree
+	Cuts   []int     // prompt offsets where later prompts are likely to part from it, for state that cannot be cut
+
+	Background bool // it lets others go first, see priority.go
 
 	Slot   kv.SlotID // kv.NoSlot while waiting
 	Table  kv.Table  // Len counts the tokens run so far, or found in the prefix tree
 	Known  int       // prompt and generated tokens known so far; Known-Table.Len of them are still to run
 	Match  kv.Match  // what the last admission found in the prefix tree
 	Cached int       // tokens that the first admission found there
+	Last   kv.SnapID // when it has left its slot: take this snapshot of the slot before closing it; 0: none
 
 	started bool   // admitted before
 	fresh   bool   // admitted, but its slot has not been opened: the copied page holds nothing yet
 	pin     kv.Pin // of Match, until the slot has been opened
 	ran     int    // tokens run before it was preempted
 	kept    int    // prefix handed to the tree so far
+
+	promoted bool // it counts as interactive although it is Background
+	asked    bool // see Config.Ask
+	loading  bool // it waits for Loaded, and others go on
 }
 
 // Item is one sequence's part of a plan: run Tokens tokens from Seq.Table.Len on. The table covers them.
@@ -52,6 +61,7 @@ type Item struct {
 	Want   Want
 	First  bool // the sequence has just been admitted: open its slot at Seq.Match, with Tail
 	Decode bool // it runs the one token generated last
+	Snaps  []Snap
 }
 
 // Tail is the fresh page per group that the partly shared ones of Seq.Match are copied to, nil if there are none.
@@ -73,8 +83,8 @@ type Left struct {
 	Slot kv.SlotID
 }
 
-// Plan is one step. Decodes come first, then prompt chunks in order of arrival. Close the slots of Preempted before
-// opening any. Valid until Done.
+// Plan is one step. Decodes come first, then prompt chunks, those of background sequences last. Close the slots of
+// Preempted before opening any. Valid until Done.
 type Plan struct {
 	Preempted []Left
 	Items     []Item
@@ -91,7 +101,14 @@ type Outcome struct {
 type Config struct {
 	Chunk   int   // prompt tokens per step, over all sequences
 	Target  int64 // microseconds a step may take while sequences decode, see Pace; 0: prompt chunks never shrink
+	Longest int64 // microseconds a step without sequences that decode may take, likewise
 	NoCache bool  // no prefix tree
+	Every   int   // tokens between snapshots of state that cannot be cut; 0: none but at other places
+
+	// Ask is told of a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
+	// is on its way into the tree, and the sequence waits for Loaded. nil: nothing ever is.
+	Ask   func(q *Seq, cached int) bool
+	Terms kv.Terms
 }
 
 // Scheduler holds the waiting and the running sequences.
@@ -106,19 +123,22 @@ type Scheduler struct {
 	Pace    Pace
 	cfg     Config
 	alloc   *kv.Alloc
-	prefix  *kv.Prefix // nil: off, or the state cannot be cut
+	prefix  *kv.Prefix // nil: off
 	waiting []*Seq
 	running []*Seq
 	plan    Plan
 	order   []*Seq // reused
 	give    []int  // reused
+	passed  int    // see age
+	snaps   []Snap // of the plan
 }
 
 // New makes a scheduler that spends the ids and bytes of a; Limits.Span of a must be at least cfg.Chunk.
 func New(cfg Config, a *kv.Alloc) *Scheduler {
-	s := &Scheduler{cfg: cfg, alloc: a, Pace: Pace{Target: cfg.Target}}
-	if g := a.Geometry(); !cfg.NoCache && g.Sliceable() && len(g.Groups) > 0 {
+	s := &Scheduler{cfg: cfg, alloc: a, Pace: Pace{Target: cfg.Target, Longest: cfg.Longest}}
+	if g := a.Geometry(); !cfg.NoCache && len(g.Groups) > 0 {
 		s.prefix = kv.NewPrefix(a)
+		s.prefix.SetTerms(cfg.Terms)
 	}
 	return s
 }
@@ -143,6 +163,7 @@ func insert(list []*Seq, q *Seq) []*Seq {
 // that is not Done.
 func (s *Scheduler) Cancel(q *Seq) {
 	if i := slices.Index(s.waiting, q); i >= 0 {
+		q.Last = 0 // taken when it was preempted
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return
 	}
@@ -162,11 +183,13 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 		it, q := &p.Items[i], p.Items[i].Seq
 		s.unpin(q)
 		if out[i].Failed {
+			s.dropSnaps(it)
 			s.leave(q, false)
 			continue
 		}
 		q.Table.Len += it.Tokens
 		q.Known += out[i].New
+		s.keepSnaps(it)
 		if out[i].End {
 			s.leave(q, true)
 			continue
@@ -203,10 +226,20 @@ func (s *Scheduler) leave(q *Seq, keep bool) {
 	if keep && !q.fresh {
 		s.keep(q, q.Table.Len)
 	}
+	credit := keep && s.prefix != nil && q.kept > 0
+	if credit {
+		s.prefix.Credit(q.Key[:q.kept], q.Owner)
+	}
 	s.unpin(q)
-	s.alloc.Release(&q.Table)
 	s.alloc.FreeSlot(q.Slot)
+	if q.Last = 0; keep && !q.fresh {
+		s.seal(q)
+	}
+	s.alloc.Release(&q.Table)
 	q.Slot, q.fresh, q.kept = kv.NoSlot, false, 0
+	if credit {
+		s.prefix.TrimIdle()
+	}
 }
 
 func (s *Scheduler) unpin(q *Seq) {

@@ -24,6 +24,8 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	                        like: the prompt starts with the first N tokens of OTHER's, generated ones included
 //	step [end=NAME,NAME] [fail=NAME]  run one step; a sequence also ends when it has generated its max
 //	steps N                 run N steps, print the last
+//	slow NAME               what it begins with is on its way into the tree when it could be admitted
+//	loaded NAME [pages=N] [again]  it has come, so many pages of it
 //	cancel NAME
 //	took decodes=N prompt=N us=N
 //	state
@@ -86,6 +88,7 @@ type script struct {
 	seqs         map[string]*Seq
 	names        map[ID]string
 	finish, fail map[string]bool
+	slow         map[string]bool
 }
 
 // token is an element that nobody else has.
@@ -115,7 +118,8 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		return sc.config(arg, words[len(words)-1] == "nocache")
 	case "submit":
 		q := &Seq{ID: ID(len(sc.seqs) + 1), Prompt: arg("prompt", 0), Max: arg("max", 0),
-			Client: uint64(arg("client", 0)), Score: words[len(words)-1] == "score"}
+			Client: uint64(arg("client", 0)), Score: words[len(words)-1] == "score", Background: words[len(words)-1] == "background",
+			Owner: kv.Owner{Session: uint64(arg("session", 0))}}
 		for _, w := range words {
 			if like, ok := strings.CutPrefix(w, "like="); ok {
 				name, n, _ := strings.Cut(like, ":")
@@ -126,6 +130,16 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		own(q)
 		sc.seqs[words[1]], sc.names[q.ID] = q, words[1]
 		sc.s.Submit(q)
+	case "slow":
+		sc.slow[words[1]] = true
+	case "loaded":
+		q := sc.seqs[words[1]]
+		for i := range arg("pages", 0) {
+			if ok, err := sc.s.prefix.Graft(q.Key, i, 1, func(int) bool { return true }, func(int, kv.PageID) error { return nil }); !ok || err != nil {
+				return []string{fmt.Sprintf("page %d: %t, %v", i, ok, err)}
+			}
+		}
+		sc.s.Loaded(q, words[len(words)-1] == "again")
 	case "cancel":
 		sc.s.Cancel(sc.seqs[words[1]])
 	case "step":
@@ -150,7 +164,9 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		return sc.step()
 	case "took":
 		sc.s.Pace.Observe(arg("decodes", 0), arg("prompt", 0), int64(arg("us", 0)))
-		return []string{fmt.Sprintf("room %d", sc.s.Pace.Room(sc.s.cfg.Chunk))}
+		return []string{fmt.Sprintf("room %d", sc.s.Pace.Room(sc.s.cfg.Chunk, arg("alone", 0) == 0))}
+	case "tick":
+		sc.s.Tick(int64(arg("to", 0)))
 	case "state":
 		r, w := sc.s.Counts()
 		pages, idle := sc.alloc.PagesInUse()
@@ -176,7 +192,9 @@ func (sc *script) config(arg func(string, int) int, nocache bool) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	*sc = script{s: New(Config{Chunk: arg("chunk", 1), Target: int64(arg("target", 0)), NoCache: nocache}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}}
+	*sc = script{s: New(Config{Chunk: arg("chunk", 1), Target: int64(arg("target", 0)), Longest: int64(arg("longest", 0)), NoCache: nocache,
+		Terms: kv.Terms{TTL: int64(arg("ttl", 0)), Sessions: arg("sessions", 0), Idle: int64(arg("idle", 0))}}, a), alloc: a, seqs: map[string]*Seq{}, names: map[ID]string{}, slow: map[string]bool{}}
+	sc.s.cfg.Ask = func(q *Seq, _ int) bool { return sc.slow[sc.names[q.ID]] }
 	return []string{fmt.Sprintf("context %d capacity %v", a.Limits().Tokens, a.Capacity().Pages)}
 }
 

@@ -14,7 +14,8 @@ import (
 // clients that leave, steps that fail. Pages have contents here: a position holds a hash of all tokens up to it, made
 // from what the position before it holds, so a page that was lost, mixed up or written by two shows in the answer. After
 // every plan and every step it checks the invariants (nothing leaked, nothing written while shared, the budget kept),
-// that everybody who decodes is served, and that all a sequence can see is what it would have computed alone; at
+// (and, where there is state that cannot be cut, that the slot's is that of the tokens run, restored from snapshots or
+// not), that everybody who decodes is served, and that all a sequence can see is what it would have computed alone; at
 // the end that each got the answer it would get alone, and that eviction leaves nothing.
 func TestSimulation(t *testing.T) {
 	seeds := uint64(2000)
@@ -30,12 +31,19 @@ func TestSimulation(t *testing.T) {
 		all.add(m.tally)
 	}
 	t.Logf("%d schedules: %+v", seeds, all)
-	if all.Hits == 0 || all.Copies == 0 || all.Preempted == 0 || all.Failed == 0 || all.Cancelled == 0 || all.Scored == 0 {
+	if all.Snaps == 0 || all.Restored == 0 {
+		t.Errorf("no snapshot was taken, or none restored: %+v", all)
+	}
+	if all.Hits == 0 || all.Loaded == 0 || all.Asked == 0 || all.Copies == 0 || all.Preempted == 0 || all.Failed == 0 || all.Cancelled == 0 || all.Scored == 0 {
 		t.Errorf("something never happened: %+v", all)
 	}
 }
 
-type tally struct{ Steps, Sequences, Hits, Copies, Cached, Ran, Preempted, Failed, Cancelled, Scored int }
+type tally struct {
+	Steps, Sequences, Hits, Copies, Cached, Ran, Preempted, Failed, Cancelled, Scored int
+	Asked, Loaded                                                                     int // of the disk; pages from it
+	Snaps, Restored                                                                   int
+}
 
 func (t *tally) add(o tally) {
 	t.Steps += o.Steps
@@ -48,6 +56,10 @@ func (t *tally) add(o tally) {
 	t.Failed += o.Failed
 	t.Cancelled += o.Cancelled
 	t.Scored += o.Scored
+	t.Asked += o.Asked
+	t.Loaded += o.Loaded
+	t.Snaps += o.Snaps
+	t.Restored += o.Restored
 }
 
 type sim struct {
@@ -64,6 +76,15 @@ type sim struct {
 	keys   [][]kv.Elem              // prompts and answers so far, to begin like
 	pages  []map[kv.PageID][]uint64 // per group: what a position holds
 	idle   int                      // empty plans in a row
+	disk   *fakeDisk                // nil: memory is all there is
+	state  map[kv.SlotID]state      // where it cannot be cut
+	snaps  map[kv.SnapID]state
+}
+
+// state is that of a slot after n tokens: their hash.
+type state struct {
+	n int
+	h uint64
 }
 
 func newSim(r *rand.Rand) *sim {
@@ -74,7 +95,10 @@ func newSim(r *rand.Rand) *sim {
 	case 1:
 		g.Groups = []kv.Group{{Window: 1 + r.IntN(40), PageBytes: 3}, {Window: 40 + r.IntN(40), PageBytes: 5}}
 	}
-	m := &sim{r: r, geo: g, chunk: 1 + r.IntN(60), want: 30, live: map[ID]*Seq{}, ends: map[ID]int{}, scored: map[ID]int{}}
+	if r.IntN(3) == 0 {
+		g.FixedBytes, g.SnapBytes = 20, int64(1+r.IntN(30))
+	}
+	m := &sim{r: r, geo: g, state: map[kv.SlotID]state{}, snaps: map[kv.SnapID]state{}, chunk: 1 + r.IntN(60), want: 30, live: map[ID]*Seq{}, ends: map[ID]int{}, scored: map[ID]int{}}
 	for range g.Groups {
 		m.pages = append(m.pages, map[kv.PageID][]uint64{})
 	}
@@ -83,13 +107,26 @@ func newSim(r *rand.Rand) *sim {
 	if err != nil {
 		panic(err)
 	}
-	m.s = New(Config{Chunk: m.chunk, Target: int64(r.IntN(2) * 1000), NoCache: r.IntN(10) == 0}, m.a)
+	cfg := Config{Chunk: m.chunk, Target: int64(r.IntN(2) * 1000), NoCache: r.IntN(10) == 0, Every: r.IntN(2) * r.IntN(80)}
+	if r.IntN(2) == 0 && g.Sliceable() {
+		m.disk = &fakeDisk{m: m, pages: map[string][][]uint64{}}
+		cfg.Ask = m.disk.ask
+	}
+	m.s = New(cfg, m.a)
+	if p := m.s.Prefix(); p != nil && m.disk != nil {
+		p.OnEvict(m.disk.keep)
+	}
 	return m
 }
 
 func (m *sim) run() error {
 	for m.Sequences < m.want || len(m.live) > 0 {
 		m.arrive()
+		if m.disk != nil {
+			if err := m.disk.move(); err != nil {
+				return err
+			}
+		}
 		if err := m.step(); err != nil {
 			return err
 		}
@@ -119,7 +156,8 @@ func answer(h uint64) kv.Elem { return kv.Elem(h >> 7 % 3) }
 func (m *sim) arrive() {
 	for m.Sequences < m.want && m.r.IntN(4) == 0 {
 		m.Sequences++
-		q := &Seq{ID: ID(m.Sequences), Client: uint64(m.r.IntN(3)), Score: m.r.IntN(8) == 0}
+		q := &Seq{ID: ID(m.Sequences), Client: uint64(m.r.IntN(3)), Score: m.r.IntN(8) == 0,
+			Background: m.r.IntN(3) == 0, Owner: kv.Owner{Session: uint64(m.r.IntN(5)), Marked: m.r.IntN(2) == 0}}
 		most := m.a.Limits().Tokens
 		if len(m.keys) > 0 && m.r.IntN(4) > 0 {
 			k := m.keys[m.r.IntN(len(m.keys))]
@@ -133,6 +171,10 @@ func (m *sim) arrive() {
 			q.Key = append(q.Key, kv.Elem(m.r.IntN(3)))
 		}
 		q.Prompt = len(q.Key)
+		for range m.r.IntN(3) {
+			q.Cuts = append(q.Cuts, m.r.IntN(q.Prompt+1))
+		}
+		slices.Sort(q.Cuts)
 		if !q.Score {
 			q.Max = 1 + m.r.IntN(min(60, most-q.Prompt))
 		}
@@ -143,7 +185,9 @@ func (m *sim) arrive() {
 	if m.Sequences > 0 && m.r.IntN(20) == 0 {
 		if q := m.live[ID(1+m.r.IntN(m.Sequences))]; q != nil {
 			m.Cancelled++
+			slot := q.Slot
 			m.s.Cancel(q)
+			m.take(q, slot)
 			delete(m.live, q.ID)
 		}
 	}
@@ -157,11 +201,12 @@ func (m *sim) step() error {
 			due[q] = true
 		}
 	}
+	m.s.Tick(int64(m.Steps))
 	p := m.s.Next()
 	if err := m.s.Check(); err != nil {
 		return fmt.Errorf("planning: %w", err)
 	}
-	if m.idle++; len(p.Items) > 0 || len(m.live) == 0 {
+	if m.idle++; len(p.Items) > 0 || len(m.live) == m.s.Loading() {
 		m.idle = 0
 	}
 	if m.idle > 2 {
@@ -169,6 +214,7 @@ func (m *sim) step() error {
 	}
 	for _, l := range p.Preempted {
 		m.Preempted++
+		m.take(l.Seq, l.Slot)
 		delete(due, l.Seq)
 	}
 	for i := range p.Items {
@@ -198,8 +244,26 @@ func (m *sim) step() error {
 		return fmt.Errorf("%d decodes left out, %d prompt tokens in a step of %d", len(due), prompt, m.chunk)
 	}
 	m.s.Pace.Observe(len(p.Items), prompt, int64(prompt*m.r.IntN(100)+50))
+	items := slices.Clone(p.Items)
+	slots := make([]kv.SlotID, len(items))
+	for i := range items {
+		slots[i] = items[i].Seq.Slot
+	}
 	m.s.Done(p, out)
+	for i := range items {
+		if out[i].End {
+			m.take(items[i].Seq, slots[i])
+		}
+	}
 	return nil
+}
+
+// take does what a store does before a slot is closed.
+func (m *sim) take(q *Seq, slot kv.SlotID) {
+	if q.Last != 0 {
+		m.Snaps++
+		m.snaps[q.Last] = m.state[slot]
+	}
 }
 
 // open does what a store does: it copies the partly shared pages.
@@ -210,6 +274,11 @@ func (m *sim) open(it *Item) error {
 	match, tail := &it.Seq.Match, it.Tail()
 	if it.Seq.Score && match.Tokens > it.Seq.ran || match.Tokens >= it.Seq.Known || match.Tokens != it.Seq.Table.Len {
 		return fmt.Errorf("sequence %d starts at %d of %d", it.Seq.ID, match.Tokens, it.Seq.Known)
+	}
+	m.state[it.Seq.Slot] = state{}
+	if match.Snap != 0 {
+		m.Restored++
+		m.state[it.Seq.Slot] = m.snaps[match.Snap]
 	}
 	if match.Tokens > 0 {
 		m.Hits++
@@ -238,6 +307,9 @@ func (m *sim) at(g int, q *Seq, pos int) (*uint64, error) {
 // forward writes the item's positions and checks all that its first token sees.
 func (m *sim) forward(it *Item, failed bool) error {
 	q, from := it.Seq, it.Seq.Table.Len
+	if err := m.recur(it); err != nil {
+		return err
+	}
 	for g, grp := range m.geo.Groups {
 		h, least := uint64(0), 0
 		if grp.Window > 0 {
@@ -265,6 +337,33 @@ func (m *sim) forward(it *Item, failed bool) error {
 	return nil
 }
 
+// recur runs the item's tokens through the slot's state, and takes the snapshots on the way.
+func (m *sim) recur(it *Item) error {
+	q, from := it.Seq, it.Seq.Table.Len
+	if m.geo.Sliceable() {
+		return nil
+	}
+	var want state
+	for _, e := range q.Key[:from] {
+		want = state{want.n + 1, mix(want.h, e)}
+	}
+	now := m.state[q.Slot]
+	if now != want {
+		return fmt.Errorf("sequence %d: its state is of %d tokens, want that of the %d run", q.ID, now.n, want.n)
+	}
+	for _, e := range q.Key[from : from+it.Tokens] {
+		now = state{now.n + 1, mix(now.h, e)}
+		for _, n := range it.Snaps {
+			if n.To == now.n {
+				m.Snaps++
+				m.snaps[n.ID] = now
+			}
+		}
+	}
+	m.state[q.Slot] = now
+	return nil
+}
+
 func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 	q, end := it.Seq, it.Seq.Table.Len+it.Tokens
 	switch {
@@ -275,7 +374,7 @@ func (m *sim) outcome(it *Item, failed bool) (out Outcome) {
 		if it.Want != WantAll || q.Table.Len > m.scored[q.ID] {
 			panic("rows of a scored prompt were skipped")
 		}
-		m.scored[q.ID] = end
+		m.scored[q.ID] = max(m.scored[q.ID], end) // what it has run before may run again
 		m.Scored++
 		return Outcome{End: end == q.Prompt}
 	case it.Want == WantLast:

@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"hearth/internal/engine"
+)
+
+// Live lists what waits and runs, nothing until Ready.
+func (c *Catalog) Live() []engine.Live {
+	if w := c.Weights(); w != nil {
+		return w.Engine.Live()
+	}
+	return nil
+}
+
+// WeightBytes is the size of the loaded weights.
+func (c *Catalog) WeightBytes() int64 {
+	if w := c.Weights(); w != nil {
+		return w.Model.Bytes
+	}
+	return 0
+}
+
+// DropCache forgets everything stored that nobody uses, and which ids earlier answers were made of.
+func (c *Catalog) DropCache(ctx context.Context) (engine.Dropped, error) {
+	w := c.Weights()
+	if w == nil {
+		return engine.Dropped{}, nil
+	}
+	if g, ok := c.gen.(interface{ Forget() }); ok {
+		g.Forget()
+	}
+	return w.Engine.DropCache(ctx)
+}
+
+// Live lists what waits and runs on the main model, then on the small one.
+func (s *Small) Live() []engine.Live { return append(s.main.Live(), s.small.Live()...) }
+
+// WeightBytes is the size of the loaded weights of both.
+func (s *Small) WeightBytes() int64 { return s.main.WeightBytes() + s.small.WeightBytes() }
+
+// Stats gives the sums of both engines' figures; those about context and disk are the main one's.
+func (s *Small) Stats() engine.Stats {
+	sum, b := s.main.Stats(), s.small.Stats()
+	sum.Running += b.Running
+	sum.Waiting += b.Waiting
+	sum.Steps += b.Steps
+	sum.PromptTokens += b.PromptTokens
+	sum.GeneratedTokens += b.GeneratedTokens
+	sum.Preempted += b.Preempted
+	sum.PagesUsed += b.PagesUsed
+	sum.Used += b.Used
+	sum.Budget += b.Budget
+	sum.Cache.Entries += b.Cache.Entries
+	sum.Cache.Bytes += b.Cache.Bytes
+	sum.Cache.Idle += b.Cache.Idle
+	sum.Cache.Sessions += b.Cache.Sessions
+	sum.Cache.Queries += b.Cache.Queries
+	sum.Cache.Hits += b.Cache.Hits
+	sum.Cache.Tokens += b.Cache.Tokens
+	return sum
+}
+
+// DropCache forgets what nobody uses of either.
+func (s *Small) DropCache(ctx context.Context) (engine.Dropped, error) {
+	sum, err := s.main.DropCache(ctx)
+	b, err2 := s.small.DropCache(ctx)
+	sum.Entries += b.Entries
+	sum.Bytes += b.Bytes
+	sum.DiskEntries += b.DiskEntries
+	sum.DiskBytes += b.DiskBytes
+	return sum, errors.Join(err, err2)
+}

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/sched"
+	"hearth/internal/tier"
+)
+
+const (
+	busyBytes  = 16 << 20 // copied between two steps, unless it is one page that is larger
+	mostEnded  = 256      // turns that wait to be written
+	closeLimit = 5 * time.Second
+)
+
+// disk moves pages between the prefix tree and the tier below it. All of it runs on the engine's goroutine, between two
+// steps, and copies memory at most: the tier's own goroutines read and write. A nil disk does nothing.
+type disk struct {
+	tier   *tier.Tier
+	store  backend.Store
+	sched  *sched.Scheduler
+	prefix *kv.Prefix
+	seqs   map[sched.ID]*sequence
+	tokens int // of a page
+	loads  []*load
+	ended  []turn
+}
+
+// load is a fetch on its way into the tree. The sequence it was started for comes first of those that wait for it.
+type load struct {
+	fetch      *tier.Fetch
+	key        []kv.Elem
+	from, next int // pages
+	waiting    []sched.ID
+}
+
+// turn is a sequence that has ended.
+type turn struct {
+	key   []kv.Elem
+	whole bool // all of it is worth a place, not only what has been used again
+}
+
+// openDisk opens the tier, or says why there is none: an engine runs as well without. State that cannot be cut would need
+// its snapshots there, too.
+func (e *Engine) openDisk() {
+	geo := e.alloc.Geometry()
+	if e.cfg.Disk == nil || e.sched.Prefix() == nil || !geo.Sliceable() {
+		return
+	}
+	o := *e.cfg.Disk
+	o.Geometry, o.Ready = geo, e.signal
+	o.Fingerprint += "\n" + e.run.store.Fingerprint()
+	t, err := tier.Open(o)
+	if err != nil {
+		if o.Warn != nil {
+			o.Warn("prefix cache: nothing is kept on disk: " + err.Error())
+		}
+		return
+	}
+	e.disk = &disk{tier: t, store: e.run.store, sched: e.sched, prefix: e.sched.Prefix(), seqs: e.seqs, tokens: geo.PageTokens}
+	e.disk.prefix.OnEvict(e.disk.leaving)
+}
+
+// ask is sched.Config.Ask.
+func (d *disk) ask(q *sched.Seq, cached int) bool {
+	if d == nil {
+		return false
+	}
+	m := d.tier.Match(q.Key)
+	if m.Pages()*d.tokens < cached+d.tokens {
+		return false
+	}
+	from := cached / d.tokens
+	for _, l := range d.loads {
+		if l.fetch.Match.Shares(&m, from) {
+			l.waiting = append(l.waiting, q.ID)
+			return true
+		}
+	}
+	d.loads = append(d.loads, &load{fetch: d.tier.Fetch(m, from), key: q.Key, from: from, next: from, waiting: []sched.ID{q.ID}})
+	return true
+}
+
+// move takes in what has been read and hands out what is to be written: a bounded amount while sequences run, else all
+// there is.
+func (d *disk) move(busy bool) {
+	if d == nil {
+		return
+	}
+	left := busyBytes
+	if !busy {
+		left = 1 << 60
+	}
+	d.loads = slices.DeleteFunc(d.loads, func(l *load) bool { return d.advance(l, &left) })
+	for len(d.ended) > 0 && left > 0 {
+		t := d.ended[0]
+		switch d.put(d.worth(t), false) {
+		case tier.More:
+			left -= busyBytes
+		case tier.Full:
+			return
+		default:
+			d.ended = slices.Delete(d.ended, 0, 1)
+		}
+	}
+}
+
+// worth is what of a turn is to be written: all, as if it had been used again, or what has been.
+func (d *disk) worth(t turn) kv.Branch {
+	b := d.prefix.Branch(t.key)
+	for i, uses := range b.Uses {
+		if uses > 0 {
+			continue
+		}
+		if !t.whole {
+			return kv.Branch{Key: b.Key[:i*d.tokens], Pages: b.Pages, Uses: b.Uses[:i]}
+		}
+		b.Uses[i] = 1
+	}
+	return b
+}
+
+// advance moves pages of a load into the tree, and reports whether it has ended.
+func (d *disk) advance(l *load, left *int) bool {
+	if !slices.ContainsFunc(l.waiting, func(id sched.ID) bool { return d.seqs[id] != nil }) {
+		l.fetch.Stop()
+		return true
+	}
+	for *left > 0 {
+		p, ok, ended := l.fetch.Next()
+		if !ok {
+			if ended {
+				d.loaded(l)
+			}
+			return ended
+		}
+		grafted, err := d.prefix.Graft(l.key, p.Index, 1, func(g int) bool { return p.Groups[g] != nil }, func(g int, page kv.PageID) error {
+			*left -= len(p.Groups[g])
+			return d.store.Import(bytes.NewReader(p.Groups[g]), kv.Ref{Group: g, Page: page})
+		})
+		l.fetch.Done(p)
+		if !grafted || err != nil { // no memory, or a page that the store does not take: the rest is computed
+			l.fetch.Stop()
+			d.loaded(l)
+			return true
+		}
+		l.next = p.Index + 1
+	}
+	return false
+}
+
+// loaded lets those go on that waited. Who waited for another's pages may find more for itself.
+func (d *disk) loaded(l *load) {
+	if l.next > l.from {
+		d.tier.Restored((l.next - l.from) * d.tokens)
+	}
+	for i, id := range l.waiting {
+		q := d.seqs[id]
+		if q == nil {
+			continue
+		}
+		if i == 0 {
+			q.disk = [2]int{l.from * d.tokens, l.next * d.tokens}
+		}
+		d.sched.Loaded(&q.Seq, i > 0)
+	}
+}
+
+// done notes a turn that has ended and is in the tree. One that went on from more than half of itself is a conversation
+// that goes on; of others only that is written soon which has been used again.
+func (d *disk) done(q *sequence) {
+	if d == nil || len(d.ended) >= mostEnded {
+		return
+	}
+	d.ended = append(d.ended, turn{key: q.Key, whole: 2*q.Cached > q.Prompt})
+}
+
+// leaving sees a branch before memory lets go of its end, and says whether it is done with it. It must not wait: what
+// finds the queue full is lost.
+func (d *disk) leaving(b kv.Branch) bool {
+	for {
+		switch d.put(b, false) {
+		case tier.More:
+		case tier.Full:
+			d.tier.Lost()
+			return false
+		default:
+			return true
+		}
+	}
+}
+
+func (d *disk) put(b kv.Branch, last bool) tier.Result {
+	d.tier.Touch(b.Key, b.Uses)
+	return d.tier.Put(&tier.Path{Key: b.Key, Uses: b.Uses, Pages: b.Pages, Last: last,
+		Copy: func(w io.Writer, ref kv.Ref) error { return d.store.Export(w, ref) }})
+}
+
+// close writes what memory has, the most valuable first, until time is up.
+func (d *disk) close(wake <-chan struct{}) error {
+	if d == nil {
+		return nil
+	}
+	d.stop()
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	d.prefix.Branches(func(b kv.Branch) bool {
+		for {
+			switch d.put(b, true) {
+			case tier.More:
+			case tier.Full:
+				select {
+				case <-wake:
+				case <-limit.C:
+					return false
+				}
+			default:
+				return true
+			}
+		}
+	})
+	return d.tier.Close()
+}
+
+// clear forgets what is on disk, and what is on its way.
+func (d *disk) clear() (entries int, bytes int64) {
+	if d == nil {
+		return 0, 0
+	}
+	d.stop()
+	entries = d.tier.Stats().Entries
+	return entries, d.tier.Clear()
+}
+
+// stop ends what is on its way.
+func (d *disk) stop() {
+	for _, l := range d.loads {
+		l.fetch.Stop()
+		d.loaded(l)
+	}
+	d.loads, d.ended = nil, nil
+}

@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kv"
+	"hearth/internal/tier"
+)
+
+// notes collects what a tier has to say.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, line)
+}
+
+func (n *notes) take() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lines := n.lines
+	n.lines = nil
+	return lines
+}
+
+// onDisk gives an engine a tier in dir.
+func onDisk(dir string, n *notes, more func(*Config)) func(*Config) {
+	return func(c *Config) {
+		c.Disk = &tier.Options{Dir: dir, Name: "tiny", Fingerprint: "tiny", Quota: 1 << 30, Warn: n.add}
+		if more != nil {
+			more(c)
+		}
+	}
+}
+
+func closeNow(t *testing.T, e *Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoredSame: what an engine answers is the same to the bit when parts of it come back from disk, after eviction
+// and after restarts. Every schedule is random, and most go on from the files of one before.
+func TestRestoredSame(t *testing.T) {
+	schedules := uint64(12)
+	if testing.Short() {
+		schedules = 4
+	}
+	for name, h := range map[string]func() *hooked{
+		"ref":        func() *hooked { return &hooked{} },
+		"cpu float":  func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
+		"cpu 4 bits": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone := start(t, h(), func(c *Config) { c.MaxSequences, c.NoCache = 1, true })
+			all := conversations(t, alone)
+			want := make([][]Token, len(all))
+			for i, p := range all {
+				want[i] = read(t, submit(t, alone, p))
+			}
+			pages := int64(alone.alloc.Geometry().Groups[0].PageBytes)
+			var dir string
+			var n notes
+			var sum tier.Stats
+			for seed := range schedules {
+				r := rand.New(rand.NewPCG(seed, 9))
+				if seed%4 == 0 {
+					dir = t.TempDir()
+				}
+				e := start(t, h(), onDisk(dir, &n, func(c *Config) {
+					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*pages
+					c.Disk.Quota = int64(3+r.IntN(25)) * pages
+				}))
+				disturb(t, e, r, all, want)
+				closeNow(t, e)
+				s := e.Stats().Cache.Disk
+				sum.Hits += s.Hits
+				sum.Tokens += s.Tokens
+				sum.Writes += s.Writes
+				sum.Errors += s.Errors
+				if s.Bytes > s.Quota {
+					t.Errorf("%d bytes on disk, the quota is %d", s.Bytes, s.Quota)
+				}
+			}
+			if sum.Hits == 0 || sum.Tokens == 0 || sum.Writes == 0 || sum.Errors != 0 {
+				t.Errorf("%+v", sum)
+			}
+			if lines := n.take(); lines != nil {
+				t.Error(lines)
+			}
+			t.Logf("%d schedules of %d prompts: %+v", schedules, len(all), sum)
+		})
+	}
+}
+
+// TestRestart: an engine that starts where another one ended goes on from its whole pages, and counts them as cached.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	var n notes
+	p := Prompt{Tokens: prompt(150, 1), MaxTokens: 60, Logprobs: -1}
+	fresh := read(t, submit(t, start(t, &hooked{}, nil), p))
+
+	e := start(t, &hooked{}, onDisk(dir, &n, nil))
+	if got := read(t, submit(t, e, p)); !cmp.Equal(got, fresh) {
+		t.Error(cmp.Diff(fresh, got))
+	}
+	busy := start(t, &hooked{}, onDisk(dir, &n, nil))
+	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "another process") {
+		t.Errorf("a second owner: %q", lines)
+	}
+	if got := read(t, submit(t, busy, p)); !cmp.Equal(got, fresh) || busy.Stats().Cache.Disk != (tier.Stats{}) {
+		t.Errorf("a second owner: %+v", busy.Stats().Cache.Disk)
+	}
+	closeNow(t, e)
+
+	e = start(t, &hooked{}, onDisk(dir, &n, nil))
+	next := p
+	next.Tokens = slices.Clone(p.Tokens)
+	for _, tok := range fresh {
+		next.Tokens = append(next.Tokens, tok.ID)
+	}
+	next.Tokens = append(next.Tokens, prompt(20, 5)...)
+	s := submit(t, e, next)
+	read(t, s)
+	// 150 and 59 that ran are three whole pages.
+	if u := s.Usage(); u.Cached != 192 || u.Disk != 192 || u.Hit != kv.Within {
+		t.Errorf("the next turn after a restart: %d cached, %d of them from disk (%v)", u.Cached, u.Disk, u.Hit)
+	}
+	again := submit(t, e, next)
+	read(t, again)
+	if u := again.Usage(); u.Cached != len(next.Tokens)-1 || u.Disk != 0 {
+		t.Errorf("and once more: %d cached, %d of them from disk", u.Cached, u.Disk)
+	}
+	salted := next
+	salted.Salt = kv.Salt{1}
+	s = submit(t, e, salted)
+	read(t, s)
+	if u := s.Usage(); u.Cached != 0 {
+		t.Errorf("under another salt %d are cached", u.Cached)
+	}
+	if st := e.Stats().Cache; st.Disk.Hits != 1 || st.Disk.Tokens != 192 || st.Tokens != int64(192+len(next.Tokens)-1) {
+		t.Errorf("%+v", st)
+	}
+	closeNow(t, e)
+
+	e = start(t, &hooked{}, onDisk(dir, &n, nil))
+	s = submit(t, e, salted)
+	read(t, s)
+	if u := s.Usage(); u.Disk != 192 || u.Cached != 192 {
+		t.Errorf("under its own salt after a restart: %d cached, %d of them from disk", u.Cached, u.Disk)
+	}
+	if _, err := e.DropCache(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, e)
+	if st := e.Stats().Cache.Disk; st.Entries != 0 || st.Bytes != 0 {
+		t.Errorf("after dropping it: %+v", st)
+	}
+	if lines := n.take(); lines != nil {
+		t.Error(lines)
+	}
+}
+
+// Files that are damaged cost the time to compute what was in them, and one line each.
+func TestDamagedDisk(t *testing.T) {
+	dir := t.TempDir()
+	var n notes
+	p := Prompt{Tokens: prompt(300, 1), MaxTokens: 5, Logprobs: -1}
+	e := start(t, &hooked{}, onDisk(dir, &n, nil))
+	want := read(t, submit(t, e, p))
+	closeNow(t, e)
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "*.run"))
+	if len(files) != 1 {
+		t.Fatalf("%q", files)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := int(e.alloc.Geometry().Groups[0].PageBytes)
+	b[len(b)-page-1] ^= 1 // the last byte of page 2 of 0 to 3
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e = start(t, &hooked{}, onDisk(dir, &n, nil))
+	s := submit(t, e, p)
+	if got := read(t, s); !cmp.Equal(got, want) || s.Usage().Cached != 128 {
+		t.Errorf("%d cached, want the two pages before the damaged one; %s", s.Usage().Cached, cmp.Diff(want, got))
+	}
+	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "checksum") {
+		t.Errorf("%q", lines)
+	}
+	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// A disk that takes nothing costs one line and nothing else.
+func TestDiskFails(t *testing.T) {
+	dir := t.TempDir()
+	var n notes
+	e := start(t, &hooked{}, onDisk(dir, &n, func(c *Config) { c.Budget = 12 * 64 * 2 * 2 * 8 * 8 }))
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(6) {
+		read(t, submit(t, e, Prompt{Tokens: prompt(300, i), MaxTokens: 3, Logprobs: -1}))
+	}
+	closeNow(t, e)
+	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "nothing more is written") {
+		t.Errorf("%q", lines)
+	}
+	if s := e.Stats().Cache.Disk; s.Errors != 1 || s.Entries != 0 {
+		t.Errorf("%+v", s)
+	}
+}

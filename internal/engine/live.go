@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Live is a sequence that waits or runs.
+type Live struct {
+	Request string // Prompt.Request
+	Usage
+	Max int // tokens it may generate
+}
+
+// Live lists the sequences that wait or run, in order of arrival.
+func (e *Engine) Live() []Live {
+	e.mu.Lock()
+	list := make([]*sequence, 0, len(e.current))
+	for _, q := range e.current {
+		list = append(list, q)
+	}
+	e.mu.Unlock()
+	slices.SortFunc(list, func(a, b *sequence) int { return cmp.Compare(a.ID, b.ID) })
+	out := make([]Live, len(list))
+	for i, q := range list {
+		out[i] = Live{Request: q.request, Usage: q.stream.Usage(), Max: q.Max}
+	}
+	return out
+}
+
+// ofClient counts the live sequences of a client, of client 0 none. Called with mu held.
+func (e *Engine) ofClient(c uint64) int {
+	n := 0
+	if c == 0 {
+		return 0
+	}
+	for _, q := range e.current {
+		if q.Client == c {
+			n++
+		}
+	}
+	return n
+}
+
+// Dropped is what DropCache freed.
+type Dropped struct {
+	Entries int   // ends of stored prompts and answers
+	Bytes   int64 // of pages
+
+	DiskEntries int // runs of pages in the tier on disk
+	DiskBytes   int64
+}
+
+// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps. Errors: ErrClosed, and ctx's,
+// after which it may still happen.
+func (e *Engine) DropCache(ctx context.Context) (Dropped, error) {
+	out := make(chan Dropped, 1)
+	e.mu.Lock()
+	e.calls = append(e.calls, func() { out <- e.dropCache() })
+	e.mu.Unlock()
+	e.signal()
+	select {
+	case d := <-out:
+		return d, nil
+	case <-ctx.Done():
+		return Dropped{}, ctx.Err()
+	case <-e.done:
+		return Dropped{}, ErrClosed
+	}
+}
+
+func (e *Engine) dropCache() (d Dropped) {
+	if p := e.sched.Prefix(); p != nil {
+		before := p.Entries()
+		d.DiskEntries, d.DiskBytes = e.disk.clear()
+		d.Bytes = p.Drop()
+		if d.Entries = before - p.Entries(); p.Entries() == 0 {
+			p.Clear() // the sessions, too
+		}
+		e.book(0)
+	}
+	return d
+}
+
+// nap waits for work, or for something stored to expire.
+func (e *Engine) nap() {
+	p := e.sched.Prefix()
+	if e.cfg.CacheTTL <= 0 || p == nil || p.Entries() == 0 {
+		<-e.wake
+		return
+	}
+	t := time.NewTimer(min(e.cfg.CacheTTL, time.Minute))
+	defer t.Stop()
+	select {
+	case <-e.wake:
+	case <-t.C:
+	}
+}

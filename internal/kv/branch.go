@@ -1,0 +1,143 @@
+package kv
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Branch is what the tree has along a path, in whole pages. It is good until the next Insert, Graft or Evict.
+type Branch struct {
+	Key   []Elem
+	Pages [][]PageID // per group and page; 0: a window's page that is gone
+	Uses  []int      // per page: times a sequence started from it or from below it
+}
+
+// Branch gives what is stored along key.
+func (p *Prefix) Branch(key []Elem) Branch {
+	n, at := p.walk(key)
+	return p.branch(n, key[:at])
+}
+
+func (p *Prefix) branch(n *node, key []Elem) Branch {
+	pt := p.alloc.geo.PageTokens
+	whole := len(key) / pt
+	b := Branch{Key: key[:whole*pt], Pages: p.collect(n, whole), Uses: make([]int, whole)}
+	p.path(n, whole, func(x *node, i, _ int) { b.Uses[i] = x.hits })
+	return b
+}
+
+// ending is the branch that ends with n.
+func (p *Prefix) ending(n *node) Branch {
+	key := make([]Elem, n.to())
+	for x := n; x.parent != nil; x = x.parent {
+		copy(key[x.from:], x.key)
+	}
+	return p.branch(n, key)
+}
+
+// Branches visits every end of the tree, the ones worth most first, until visit says no. It must not change the tree.
+func (p *Prefix) Branches(visit func(Branch) bool) {
+	ends := slices.Clone(p.leaves)
+	slices.SortFunc(ends, func(a, b *node) int { return cmp.Compare(b.rank, a.rank) })
+	for _, n := range ends {
+		if !visit(p.ending(n)) {
+			return
+		}
+	}
+}
+
+// OnEvict makes Evict show every branch before it shortens it. What see has said yes to is not shown again, unless it was
+// used or has grown. see must not change the tree.
+func (p *Prefix) OnEvict(see func(Branch) bool) { p.leaving = see }
+
+// show tells of a branch whose end may go.
+func (p *Prefix) show(n *node) {
+	if p.leaving != nil && !n.shown && !p.inUse(n, len(n.pages[0])-1) {
+		n.shown = p.leaving(p.ending(n))
+	}
+}
+
+// Graft puts one whole page of key into the tree that no sequence has computed here: fill writes its contents, for each
+// group that want names. Memory comes from what is free or can be evicted. uses is how often a sequence has started from
+// there, as far as that is known. False without an error: there is no memory, or the tree does not reach to the page any
+// more.
+func (p *Prefix) Graft(key []Elem, index, uses int, want func(group int) bool, fill func(group int, page PageID) error) (bool, error) {
+	to := (index + 1) * p.alloc.geo.PageTokens
+	t := Table{Pages: make([][]PageID, len(p.named))}
+	for g := range t.Pages {
+		t.Pages[g] = make([]PageID, index+1)
+	}
+	for {
+		n, at := p.walk(key[:to])
+		if at < index*p.alloc.geo.PageTokens {
+			return false, nil
+		}
+		if at == to && p.has(n, index, want) {
+			return true, nil
+		}
+		short, ok := p.alloc.page(&t, index, want)
+		if ok {
+			break
+		}
+		if p.Evict(short) == 0 {
+			return false, nil
+		}
+	}
+	defer p.alloc.Release(&t)
+	for g := range t.Pages {
+		if page := t.Pages[g][index]; page != 0 {
+			if err := fill(g, page); err != nil {
+				return false, err
+			}
+		}
+	}
+	p.Insert(key, &t, to)
+	n, _ := p.walk(key[:to])
+	for x := n; x.parent != nil; x = x.parent {
+		x.hits = max(x.hits, uses)
+	}
+	p.use(n)
+	return true, nil
+}
+
+// has reports whether the path to n has a page of an index in every group that want names.
+func (p *Prefix) has(n *node, index int, want func(group int) bool) bool {
+	all := true
+	p.path(n, index+1, func(x *node, i, k int) {
+		for g := range x.pages {
+			all = all && (i != index || !want(g) || x.pages[g][k] != 0)
+		}
+	})
+	return all
+}
+
+// page takes a fresh page of each group that want names, all or none. short is the bytes that lack.
+func (a *Alloc) page(t *Table, index int, want func(group int) bool) (short int64, ok bool) {
+	need := a.inUse - a.lim.Bytes
+	for g := range a.geo.Groups {
+		if want(g) {
+			need += a.geo.Groups[g].PageBytes
+		}
+	}
+	if need > 0 {
+		return need, false
+	}
+	for g := range a.geo.Groups {
+		if !want(g) {
+			continue
+		}
+		id, ok := a.pages[g].take()
+		if !ok {
+			for ; g >= 0; g-- {
+				if page := &t.Pages[g][index]; *page != 0 {
+					a.drop(g, *page)
+					*page = 0
+				}
+			}
+			return 1, false
+		}
+		t.Pages[g][index] = PageID(id)
+		a.inUse += a.geo.Groups[g].PageBytes
+	}
+	return 0, true
+}

@@ -1,0 +1,146 @@
+package kv
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Salt separates what is stored for one party from what is stored for others: keys under different salts have no
+// beginning in common, so nobody's hits, misses or parting offsets depend on what others sent. The zero Salt changes
+// nothing. Pages, budget and eviction stay shared.
+//
+// It is a digest of which 124 bits are used, 31 on each of the first saltedElems elements, over a bit that no other
+// element has set. Two parties would share a page only if all of them agreed, and less than a page is never shared.
+type Salt [16]byte
+
+const saltedElems = 4
+
+// Elem is element e at position pos of a key under the salt.
+func (s *Salt) Elem(pos int, e Elem) Elem {
+	if pos >= saltedElems || *s == (Salt{}) {
+		return e
+	}
+	part := binary.BigEndian.Uint32(s[4*pos:]) | 1<<31
+	return e ^ Elem(part)<<32
+}
+
+// Owner is who left something in the tree.
+type Owner struct {
+	Session uint64 // of whom; 0: not known
+	Marked  bool   // they said that it is worth keeping
+}
+
+// Terms bound what the tree keeps beyond its share of the budget. Zero fields do not.
+type Terms struct {
+	TTL      int64 // what was not used for so long is forgotten, in the unit of Tick
+	Sessions int   // of more, what the one not heard of longest left is forgotten; zero: sessions are not told apart
+	Idle     int64 // bytes that only the tree holds
+}
+
+// mark is what a node knows about its users.
+type mark struct {
+	session uint64 // the last one that ended here
+	bonus   int    // see Credit
+	used    int64  // time of the last use
+}
+
+// session is what the tree remembers of one.
+type session struct {
+	visits int
+	last   int64 // clock of the last
+}
+
+// SetTerms changes the terms. They apply from the next Tick, Credit or TrimIdle on.
+func (p *Prefix) SetTerms(t Terms) { p.terms = t }
+
+// Sessions counts the sessions of which something may be stored.
+func (p *Prefix) Sessions() int { return len(p.sessions) }
+
+// Tick tells the time, which never goes back, and forgets what has expired. Between two Ticks, time stands still.
+func (p *Prefix) Tick(now int64) (freed int64) {
+	p.now = max(p.now, now)
+	if t := p.terms.TTL; t > 0 && p.now-p.swept >= max(t/16, 1) {
+		p.swept = p.now
+		freed = p.forget(func(n *node) bool { return p.now-n.used >= t })
+	}
+	return freed
+}
+
+// Credit notes that o left the branch that ends with key, or ended in the middle of it. What a session that has come
+// back left, and what was marked, each count like one more start from there (see use). A session too many makes the tree
+// forget the one that was not heard of longest.
+func (p *Prefix) Credit(key []Elem, o Owner) {
+	n, _ := p.walk(key)
+	if n.parent == nil || o == (Owner{}) {
+		return
+	}
+	n.session, n.bonus = o.Session, 0
+	if o.Marked {
+		n.bonus++
+	}
+	if p.terms.Sessions > 0 && o.Session != 0 && p.visit(o.Session) > 1 {
+		n.bonus++
+	}
+	p.use(n)
+	if len(p.sessions) > p.terms.Sessions {
+		p.forgetSession()
+	}
+}
+
+// visit counts one more visit.
+func (p *Prefix) visit(id uint64) int {
+	if p.sessions == nil {
+		p.sessions = map[uint64]session{}
+	}
+	s := p.sessions[id]
+	s.visits++
+	s.last = p.clock
+	p.sessions[id] = s
+	return s.visits
+}
+
+func (p *Prefix) forgetSession() {
+	var oldest uint64
+	last := int64(math.MaxInt64)
+	for id, s := range p.sessions {
+		if s.last < last {
+			oldest, last = id, s.last
+		}
+	}
+	delete(p.sessions, oldest)
+	p.forget(func(n *node) bool { return n.session == oldest })
+}
+
+// Drop forgets everything that no sequence uses.
+func (p *Prefix) Drop() int64 { return p.forget(func(*node) bool { return true }) }
+
+// TrimIdle frees what only the tree holds beyond Terms.Idle.
+func (p *Prefix) TrimIdle() int64 {
+	if over := p.alloc.Idle() - p.terms.Idle; p.terms.Idle > 0 && over > 0 {
+		return p.Evict(over)
+	}
+	return 0
+}
+
+// forget cuts off branches from their ends as long as gone says so of the last node and no sequence uses it.
+func (p *Prefix) forget(gone func(*node) bool) (freed int64) {
+	for work := slices.Clone(p.leaves); len(work) > 0; {
+		n := work[len(work)-1]
+		work = work[:len(work)-1]
+		if !gone(n) {
+			continue
+		}
+		p.leaves.remove(n)
+		freed += p.cut(n, math.MaxInt64)
+		if len(n.key) > 0 { // in use
+			p.leaves.push(n)
+			continue
+		}
+		up := n.parent
+		if p.remove(n); up.at >= 0 {
+			work = append(work, up)
+		}
+	}
+	return freed
+}

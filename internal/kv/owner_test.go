@@ -1,0 +1,136 @@
+package kv
+
+import (
+	"crypto/sha256"
+	"math/rand/v2"
+	"testing"
+)
+
+// No salted element equals one that is not, or one under another salt, of whatever token.
+func TestSaltElem(t *testing.T) {
+	var none Salt
+	if none.Elem(0, 7) != 7 {
+		t.Error("the zero salt changes an element")
+	}
+	a, b := saltOf("a"), saltOf("b")
+	for pos := range saltedElems {
+		for _, e := range []Elem{0, 7, 1<<32 - 1, 5<<32 | 3} {
+			if x := a.Elem(pos, e); x == e || x>>63 != 1 || x == b.Elem(pos, e) || uint32(x) != uint32(e) {
+				t.Errorf("element %x at %d: %x and %x", e, pos, x, b.Elem(pos, e))
+			}
+		}
+	}
+	if a.Elem(saltedElems, 7) != 7 {
+		t.Error("an element behind the salted ones is changed")
+	}
+}
+
+func saltOf(name string) Salt {
+	sum := sha256.Sum256([]byte(name))
+	return Salt(sum[:16])
+}
+
+// Sequences of three parties with the same tokens leave what they ran in one tree. What each finds is what it would find
+// in a tree of its own: kind of hit, tokens, and how far they match.
+func TestSaltsApart(t *testing.T) {
+	const parties = 3
+	r := rand.New(rand.NewPCG(4, 4))
+	g := Geometry{PageTokens: 8, Groups: []Group{{PageBytes: 1}, {Window: 20, PageBytes: 1}}}
+	tree := func() (*Alloc, *Prefix) {
+		a, err := NewAlloc(g, Limits{Bytes: 1 << 20, Slots: 4, Tokens: 400, Span: 400})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, NewPrefix(a)
+	}
+	shared, together := tree()
+	var alone [parties]*Prefix
+	var allocs [parties]*Alloc
+	for i := range alone {
+		allocs[i], alone[i] = tree()
+	}
+	put := func(a *Alloc, p *Prefix, key []Elem) Match {
+		m := p.Match(key)
+		var table Table
+		a.Share(&table, &m)
+		pin := p.Pin(&m)
+		p.Unpin(&pin)
+		a.Release(&table)
+		if !a.Grow(&table, len(key)) {
+			t.Fatal("no memory")
+		}
+		p.Insert(key, &table, len(key))
+		a.Release(&table)
+		return m
+	}
+	hits := 0
+	var stored [][]Elem
+	for range 600 {
+		var key []Elem
+		if len(stored) > 0 && r.IntN(3) > 0 {
+			key = append(key, stored[r.IntN(len(stored))]...)
+			key = key[:1+r.IntN(len(key))]
+		}
+		for n := 1 + r.IntN(40); n > 0; n-- {
+			key = append(key, Elem(r.IntN(3)))
+		}
+		key = key[:min(len(key), 400)]
+		stored = append(stored, key)
+		who := r.IntN(parties)
+		salt := saltOf(string(rune('a' + who)))
+		salted := make([]Elem, len(key))
+		for i, e := range key {
+			salted[i] = salt.Elem(i, e)
+		}
+		got, want := put(shared, together, salted), put(allocs[who], alone[who], key)
+		if got.Kind != want.Kind || got.Tokens != want.Tokens || got.Longer != want.Longer {
+			t.Fatalf("party %d: %v %d of %d, alone %v %d of %d", who, got.Kind, got.Tokens, got.Longer, want.Kind, want.Tokens, want.Longer)
+		}
+		if want.Kind != Miss {
+			hits++
+		}
+		if err := together.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if hits < 100 {
+		t.Errorf("%d hits say little", hits)
+	}
+}
+
+// What a session left that has come back, and what was marked, outlives one-offs that are as young.
+func TestCredit(t *testing.T) {
+	a, err := NewAlloc(Geometry{PageTokens: 1, Groups: []Group{{PageBytes: 1}}}, Limits{Bytes: 100, Slots: 1, Tokens: 9, Span: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPrefix(a)
+	p.SetTerms(Terms{Sessions: 10})
+	put := func(o Owner, e Elem) {
+		var table Table
+		a.Grow(&table, 1)
+		p.Insert([]Elem{e}, &table, 1)
+		p.Credit([]Elem{e}, o)
+		a.Release(&table)
+	}
+	for e := range Elem(20) {
+		put(Owner{}, 10+e)
+	}
+	put(Owner{Session: 1}, 1)
+	put(Owner{Session: 1}, 2) // the second visit
+	put(Owner{Marked: true}, 3)
+	put(Owner{Session: 2}, 4)
+	put(Owner{}, 5)
+	p.Evict(20)
+	for i, want := range []Elem{1, 4, 5, 2, 3} {
+		if p.Evict(1); p.root.children[want] != nil {
+			t.Errorf("eviction %d does not take %d", i, want)
+		}
+	}
+	if p.Entries() != 0 || p.Sessions() != 2 {
+		t.Errorf("%d entries and %d sessions left", p.Entries(), p.Sessions())
+	}
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,120 @@
+package kv
+
+// State that cannot be cut at any token (recurrent, convolution) comes back only where a copy of it was taken. A node of
+// the tree may have such a snapshot: of the state after its last token. A match then ends at the deepest node that has
+// one, with the pages up to there; what the tokens alone have in common is Match.Longer.
+//
+// Invariants, beside those of Alloc and Prefix (Check):
+//   - a snapshot id in use is referenced once by whoever took or pinned it, and once by the tree if a node has it;
+//   - the list of nodes with snapshots is complete, and a snapshot is of its node's end: a node that grows or shrinks has
+//     none, or loses it.
+
+// snapshot is what a node has of it.
+type snapshot struct {
+	snap     SnapID // 0: none
+	snapAt   int    // in Prefix.snaps
+	restores int
+	worth    int64 // comparable with a node's rank
+}
+
+// Snap takes the id of a snapshot, or reports that none is free or that its bytes do not fit the budget.
+func (a *Alloc) Snap() (SnapID, bool) {
+	if a.geo.FixedBytes == 0 || a.inUse+a.geo.SnapBytes > a.lim.Bytes {
+		return 0, false
+	}
+	id, ok := a.snaps.take()
+	if !ok {
+		return 0, false
+	}
+	a.inUse += a.geo.SnapBytes
+	return SnapID(id), true
+}
+
+// DropSnap gives up the reference that Snap gave.
+func (a *Alloc) DropSnap(id SnapID) {
+	was := a.snaps.idle
+	a.settleSnap(was, a.snaps.put(int32(id)))
+}
+
+func (a *Alloc) shareSnap(id SnapID) {
+	was := a.snaps.idle
+	a.snaps.share(int32(id))
+	a.settleSnap(was, false)
+}
+
+// settleSnap is settle for snapshots.
+func (a *Alloc) settleSnap(wasIdle int, freed bool) {
+	a.idle += int64(a.snaps.idle-wasIdle) * a.geo.SnapBytes
+	if freed {
+		a.inUse -= a.geo.SnapBytes
+	}
+}
+
+// Snapshot puts the first to positions of a sequence into the tree, as Insert does, with a snapshot of its state after
+// them. It takes over the reference that Snap gave. False: there is one already, and id is free again.
+func (p *Prefix) Snapshot(key []Elem, t *Table, to int, id SnapID) bool {
+	p.Insert(key, t, to)
+	n, at := p.walk(key[:to])
+	if n.parent == nil || at != to || n.to() == to && n.snap != 0 {
+		p.alloc.DropSnap(id)
+		return false
+	}
+	if at < n.to() {
+		n = p.split(n, at)
+	}
+	n.snapshot = snapshot{snap: id, snapAt: len(p.snaps), worth: p.clock}
+	p.snaps = append(p.snaps, n)
+	p.bytes += p.alloc.geo.SnapBytes
+	p.alloc.snaps.keep(int32(id))
+	p.alloc.DropSnap(id)
+	return true
+}
+
+// Forget drops a snapshot that turned out not to be one.
+func (p *Prefix) Forget(id SnapID) {
+	for _, n := range p.snaps {
+		if n.snap == id {
+			p.dropSnap(n)
+			return
+		}
+	}
+}
+
+// dropSnap takes a node's snapshot out of the tree and gives the bytes that were freed.
+func (p *Prefix) dropSnap(n *node) int64 {
+	if n.snap == 0 {
+		return 0
+	}
+	last := p.snaps[len(p.snaps)-1]
+	p.snaps[n.snapAt], last.snapAt = last, n.snapAt
+	p.snaps = p.snaps[:len(p.snaps)-1]
+	id := n.snap
+	n.snapshot = snapshot{}
+	p.bytes -= p.alloc.geo.SnapBytes
+	was, before := p.alloc.snaps.idle, p.alloc.inUse
+	p.alloc.settleSnap(was, p.alloc.snaps.unkeep(int32(id)))
+	return before - p.alloc.inUse
+}
+
+// leastSnap is the snapshot worth least that no sequence is about to restore, nil if there is none. There are few: each
+// weighs as much as hundreds or thousands of tokens.
+func (p *Prefix) leastSnap() *node {
+	var least *node
+	for _, n := range p.snaps {
+		if (least == nil || n.worth < least.worth) && !p.alloc.snaps.shared(int32(n.snap)) {
+			least = n
+		}
+	}
+	return least
+}
+
+// snapped is the deepest node on the path to n that ends within the first tokens, has a snapshot, and whose windows are
+// whole in pages; nil if there is none.
+func (p *Prefix) snapped(n *node, pages [][]PageID, tokens int) *node {
+	for ; n.parent != nil; n = n.parent {
+		if n.snap != 0 && n.to() <= tokens && p.restorable(pages, n.to()) == n.to() {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package kv
+
+import "testing"
+
+// snapTree is a tree of state that cannot be cut: pages of 4 tokens and 10 bytes, snapshots of 7 bytes.
+type snapTree struct {
+	*Prefix
+	t *testing.T
+}
+
+func newSnapTree(t *testing.T) snapTree {
+	t.Helper()
+	a, err := NewAlloc(Geometry{PageTokens: 4, FixedBytes: 5, SnapBytes: 7, Groups: []Group{{PageBytes: 10}}},
+		Limits{Bytes: 200, Slots: 2, Tokens: 40, Span: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapTree{NewPrefix(a), t}
+}
+
+// put leaves tokens in the tree with snapshots after so many of them, and gives their ids.
+func (p snapTree) put(tokens string, at ...int) (ids []SnapID) {
+	p.t.Helper()
+	var table Table
+	if !p.alloc.Grow(&table, len(tokens)) {
+		p.t.Fatal("no room")
+	}
+	for _, to := range at {
+		id, ok := p.alloc.Snap()
+		if !ok {
+			p.t.Fatal("no room for a snapshot")
+		}
+		if !p.Snapshot(elems(tokens), &table, to, id) {
+			id = 0
+		}
+		ids = append(ids, id)
+	}
+	p.Insert(elems(tokens), &table, len(tokens))
+	p.alloc.Release(&table)
+	p.check()
+	return ids
+}
+
+func (p snapTree) check(held ...SnapID) {
+	p.t.Helper()
+	if err := p.Check(); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.alloc.CheckSnaps(held); err != nil {
+		p.t.Fatal(err)
+	}
+	if len(held) == 0 {
+		if err := p.alloc.Check(nil, nil); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// match wants a match of that many tokens with that snapshot, and tokens in common.
+func (p snapTree) match(tokens string, want int, snap SnapID, longer int) Match {
+	p.t.Helper()
+	m := p.Match(elems(tokens))
+	if m.Tokens != want || m.Snap != snap || m.Longer != longer {
+		p.t.Errorf("%s: %d tokens, snapshot %d, %d in common, want %d, %d, %d", tokens, m.Tokens, m.Snap, m.Longer, want, snap, longer)
+	}
+	return m
+}
+
+func TestSnapshotMatch(t *testing.T) {
+	p := newSnapTree(t)
+	ids := p.put("abcdefghij", 4, 8, 10)
+	p.match("abcdefghijk", 10, ids[2], 10)
+	p.match("abcdefghij", 8, ids[1], 10) // one token at least is run
+	p.match("abcdefghxx", 8, ids[1], 8)
+	p.match("abcdefgxxx", 4, ids[0], 7) // tokens alone would reach further
+	p.match("abcxxx", 0, 0, 3)
+	if m := p.match("abcdefghijk", 10, ids[2], 10); len(m.Table.Pages[0]) != 2 || len(m.Tail) != 1 {
+		t.Errorf("pages %v, tail %v", m.Table.Pages, m.Tail)
+	}
+
+	// What goes on behind a snapshot, or parts before it, leaves it where it is.
+	p.put("abcdefghijklmn")
+	p.match("abcdefghijklmnop", 10, ids[2], 14)
+	p.put("abcdefzz")
+	p.match("abcdefghijk", 10, ids[2], 11)
+	p.match("abcdefzzz", 4, ids[0], 8)
+	if again := p.put("abcdefgh", 8); again[0] != 0 {
+		t.Error("a second snapshot of the same place")
+	}
+	if n := p.alloc.snaps.inUse(); n != 3 {
+		t.Errorf("%d snapshots in use", n)
+	}
+	p.Forget(ids[1])
+	p.check()
+	p.match("abcdefghxx", 4, ids[0], 8)
+	p.Clear()
+	p.check()
+	if p.alloc.InUse() != 0 {
+		t.Errorf("%d bytes left", p.alloc.InUse())
+	}
+}
+
+func TestSnapshotEvict(t *testing.T) {
+	p := newSnapTree(t)
+	ids := p.put("abcdefgh", 4, 8)
+	m := p.match("abcdxxxx", 4, ids[0], 4)
+	pin := p.Pin(&m) // now worth more than the other
+	p.check(pin.Snap())
+	if freed := p.Evict(7); freed != 7 {
+		t.Errorf("freed %d, want the snapshot nobody started from", freed)
+	}
+	p.match("abcdefghx", 4, ids[0], 8)
+	// All that can go goes; a snapshot that somebody is about to restore stays, though the tree lets go of it.
+	p.Evict(1000)
+	if p.alloc.snaps.inUse() != 1 {
+		t.Errorf("%d snapshots left, one is pinned", p.alloc.snaps.inUse())
+	}
+	p.check(pin.Snap())
+	p.Unpin(&pin)
+	p.Evict(1000)
+	p.check()
+	if p.alloc.InUse() != 0 || p.Bytes() != 0 {
+		t.Errorf("%d bytes in use, the tree has %d", p.alloc.InUse(), p.Bytes())
+	}
+}

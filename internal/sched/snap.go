@@ -1,0 +1,87 @@
+package sched
+
+import (
+	"slices"
+
+	"hearth/internal/kv"
+)
+
+// State that cannot be cut comes back only from snapshots (kv.Prefix.Snapshot). They are taken where a later prompt is
+// likely to part from this one or to go on: at the offsets in Seq.Cuts, every Config.Every tokens, where the prompt left
+// what is stored (kv.Match.Longer), and where a sequence ends. While a sequence runs, an offset is moved down to the page
+// it is in, because the page goes on being written.
+
+// Snap is a snapshot to be taken of the slot's state after position To-1. It lies inside its item: the tokens before and
+// after it are two spans of one batch.
+type Snap struct {
+	To int
+	ID kv.SnapID
+}
+
+// cut finds memory for the snapshots inside an item.
+func (s *Scheduler) cut(it *Item) {
+	geo := s.alloc.Geometry()
+	if s.prefix == nil || geo.Sliceable() {
+		return
+	}
+	first, from := len(s.snaps), it.Seq.Table.Len
+	for to := from - from%geo.PageTokens + geo.PageTokens; to <= from+it.Tokens; to += geo.PageTokens {
+		if !s.worth(it.Seq, to) {
+			continue
+		}
+		id, ok := s.snapshot()
+		if !ok {
+			break
+		}
+		s.snaps = append(s.snaps, Snap{To: to, ID: id})
+	}
+	it.Snaps = s.snaps[first:len(s.snaps):len(s.snaps)]
+}
+
+// worth says whether a snapshot is wanted on the page that ends at to.
+func (s *Scheduler) worth(q *Seq, to int) bool {
+	page := s.alloc.Geometry().PageTokens
+	on := func(at int) bool { return at-at%page == to }
+	return slices.ContainsFunc(q.Cuts, on) || q.Match.Longer > q.Match.Tokens && on(q.Match.Longer) ||
+		s.cfg.Every > 0 && to/s.cfg.Every > (to-page)/s.cfg.Every
+}
+
+// snapshot takes an id, and memory for it from what only the tree holds.
+func (s *Scheduler) snapshot() (kv.SnapID, bool) {
+	id, ok := s.alloc.Snap()
+	if !ok && s.prefix.Evict(s.alloc.Geometry().SnapBytes) > 0 {
+		id, ok = s.alloc.Snap()
+	}
+	return id, ok
+}
+
+// keepSnaps books the snapshots of an item whose tokens have run.
+func (s *Scheduler) keepSnaps(it *Item) {
+	for _, n := range it.Snaps {
+		s.prefix.Snapshot(it.Seq.Key, &it.Seq.Table, n.To, n.ID)
+		it.Seq.kept = max(it.Seq.kept, n.To)
+	}
+}
+
+func (s *Scheduler) dropSnaps(it *Item) {
+	for _, n := range it.Snaps {
+		s.alloc.DropSnap(n.ID)
+	}
+}
+
+// seal puts a snapshot of where q ends into the tree, whose contents the caller still has to take: see Seq.Last.
+func (s *Scheduler) seal(q *Seq) {
+	if s.prefix == nil || s.alloc.Geometry().Sliceable() || q.Table.Len == 0 {
+		return
+	}
+	if id, ok := s.snapshot(); ok && s.prefix.Snapshot(q.Key, &q.Table, q.Table.Len, id) {
+		q.Last = id
+	}
+}
+
+// Lost takes back a snapshot that the store could not make.
+func (s *Scheduler) Lost(id kv.SnapID) {
+	if s.prefix != nil {
+		s.prefix.Forget(id)
+	}
+}

@@ -1,0 +1,311 @@
+package tier
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"hash/fnv"
+
+	"hearth/internal/kv"
+)
+
+// run is some consecutive pages of a path: one file.
+type run struct {
+	id      runID
+	parent  *page // the page it continues; nil: it starts a path
+	pages   []page
+	size    int64 // of the file
+	offset  int64 // where the pages start
+	kids    int   // runs that continue it
+	uses    int   // times a prompt started from it, or from what continues it
+	used    int64 // clock at the last use
+	rank    int64 // see Tier.rank
+	at      int   // in leaves, -1 if not there
+	written bool
+	changed bool // uses or used are not what the file says
+}
+
+// page is a page of every group, for positions [index*PageTokens, ...) of a path.
+type page struct {
+	run   *run
+	index int // in the path
+	sums  []uint32
+	mask  uint32 // groups that are there
+	key   string // its tokens
+	next  map[string]*page
+}
+
+// spell turns the page at index of a path into the key it is compared by: all of its tokens. False: a page that does
+// not last. The first elements of a path may be salted, which is a digest (kv.Salt); the other large elements are numbers
+// that mean something in this process only.
+func spell(key []kv.Elem, index, tokens int) (string, bool) {
+	b := make([]byte, 0, 4*tokens+8)
+	salted := index == 0 && key[0]>>63 == 1
+	for i, e := range key[index*tokens : (index+1)*tokens] {
+		b = binary.LittleEndian.AppendUint32(b, uint32(e))
+		high := uint32(e >> 32)
+		if salted && i < saltedElems {
+			b = binary.LittleEndian.AppendUint32(b, high)
+			high = ^high >> 31
+		}
+		if high != 0 {
+			return "", false
+		}
+	}
+	return string(b), true
+}
+
+// saltedElems is how many elements a salt changes, see kv.Salt.Elem. Keys of salted and plain first pages differ in
+// length.
+const saltedElems = 4
+
+// Match is what is stored of a path.
+type Match struct{ pages []*page }
+
+// Pages is how many of the path's first pages there are.
+func (m *Match) Pages() int { return len(m.pages) }
+
+// Shares reports whether both have the same page at an index.
+func (m *Match) Shares(o *Match, index int) bool {
+	return index < len(m.pages) && index < len(o.pages) && m.pages[index] == o.pages[index]
+}
+
+// Match finds the longest beginning of key, in whole pages, from which a sequence can continue: windows are there to its
+// end.
+func (t *Tier) Match(key []kv.Elem) Match {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ps := t.walk(key, true)
+	geo := &t.opts.Geometry
+	n := len(ps)
+	for again := true; again; {
+		again = false
+		for g, grp := range geo.Groups {
+			for i := n - 1; grp.Window > 0 && i >= firstRead(grp.Window, n, geo.PageTokens); i-- {
+				if ps[i].mask&(1<<g) == 0 {
+					n, again = i, true
+					break
+				}
+			}
+		}
+	}
+	return Match{ps[:n]}
+}
+
+// firstRead is the first page that a sequence still reads when n pages are settled, in a group with a window.
+func firstRead(window, n, tokens int) int { return max(n*tokens-window+1, 0) / tokens }
+
+// walk lists the pages along key; with written, only as far as they are on disk. Called with mu held.
+func (t *Tier) walk(key []kv.Elem, written bool) (ps []*page) {
+	next := t.root
+	for i := range len(key) / t.opts.Geometry.PageTokens {
+		k, ok := spell(key, i, t.opts.Geometry.PageTokens)
+		if !ok {
+			break
+		}
+		p := next[k]
+		if p == nil || written && !p.run.written {
+			break
+		}
+		ps, next = append(ps, p), p.next
+	}
+	return ps
+}
+
+// Touch says how many of the first pages of key are stored or about to be, and raises the uses of their runs to what the
+// caller has counted: uses is per page.
+func (t *Tier) Touch(key []kv.Elem, uses []int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ps := t.walk(key, false)
+	for i, p := range ps {
+		if i < len(uses) && uses[i] > p.run.uses && p.run.uses < mostUses {
+			p.run.uses = min(uses[i], mostUses)
+			t.use(p.run)
+		}
+	}
+	return len(ps)
+}
+
+// use moves a run to where its last use ranks it.
+func (t *Tier) use(r *run) {
+	t.clock++
+	r.used, r.changed = t.clock, true
+	if r.rank = t.rank(r); r.at >= 0 {
+		heap.Fix(&t.leaves, r.at)
+	}
+}
+
+// rank orders runs by what they are worth; least goes first. Much as in memory (kv.Prefix): the clock of the last use,
+// plus, for every use (mostUses at most), as many as there are runs or have been, rounded up to a power of two.
+func (t *Tier) rank(r *run) int64 { return r.used + int64(min(r.uses, mostUses))*t.scale }
+
+// rescale keeps up with the number of runs.
+func (t *Tier) rescale() {
+	if int64(len(t.runs)) <= t.scale {
+		return
+	}
+	for t.scale = max(t.scale, 1); t.scale < int64(len(t.runs)); {
+		t.scale *= 2
+	}
+	for _, r := range t.runs {
+		r.rank = t.rank(r)
+	}
+	heap.Init(&t.leaves)
+}
+
+// link puts a run into the index below its parent and counts its bytes. False: it does not fit there.
+func (t *Tier) link(r *run) bool {
+	next := t.root
+	if r.parent != nil {
+		if r.parent.next == nil {
+			r.parent.next = map[string]*page{}
+		}
+		next = r.parent.next
+	}
+	if next[r.pages[0].key] != nil {
+		return false
+	}
+	for i := range r.pages {
+		p := &r.pages[i]
+		p.run = r
+		next[p.key] = p
+		if i+1 < len(r.pages) {
+			p.next = map[string]*page{}
+			next = p.next
+		}
+	}
+	if up := r.parent; up != nil {
+		up.run.kids++
+		t.leaves.remove(up.run)
+	}
+	t.runs[r.id] = r
+	t.bytes += r.size
+	r.at, r.rank = -1, t.rank(r)
+	t.rescale()
+	t.settle(r)
+	return true
+}
+
+// settle lists a run as evictable if it is.
+func (t *Tier) settle(r *run) {
+	if r.written && r.kids == 0 && r.at < 0 {
+		heap.Push(&t.leaves, r)
+	}
+}
+
+// unlink takes a run out of the index, with all that continue it, and lists the files.
+func (t *Tier) unlink(r *run) (files []string) {
+	if t.runs[r.id] != r {
+		return nil
+	}
+	delete(t.runs, r.id)
+	for i := range r.pages {
+		for _, p := range r.pages[i].next {
+			if p.run != r {
+				files = append(files, t.unlink(p.run)...)
+			}
+		}
+	}
+	t.leaves.remove(r)
+	t.bytes -= r.size
+	next := t.root
+	if r.parent != nil {
+		next = r.parent.next
+		r.parent.run.kids--
+		t.settle(r.parent.run)
+	}
+	delete(next, r.pages[0].key)
+	if r.written {
+		files = append(files, t.path(r.id))
+	}
+	return files
+}
+
+// makeRoom evicts runs that rank below a limit until need more bytes fit, or none is left, and lists their files. It
+// leaves the run of keep alone, and so what that continues.
+func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
+	var aside []*run
+	for !t.fits(need) && len(t.leaves) > 0 {
+		r := t.leaves[0]
+		if r.rank >= below {
+			break
+		}
+		if keep != nil && keep.run == r {
+			heap.Pop(&t.leaves)
+			aside = append(aside, r)
+			continue
+		}
+		files = append(files, t.unlink(r)...)
+	}
+	for _, r := range aside {
+		t.settle(r)
+	}
+	return files
+}
+
+func (t *Tier) fits(need int64) bool {
+	return t.bytes+need <= t.quota && (need == 0 && len(t.runs) <= mostRuns || len(t.runs) < mostRuns)
+}
+
+// leaves is a heap of the evictable runs, least rank first.
+type leaves []*run
+
+func (h leaves) Len() int           { return len(h) }
+func (h leaves) Less(i, j int) bool { return h[i].rank < h[j].rank }
+func (h leaves) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *leaves) Push(x any) {
+	r := x.(*run)
+	r.at = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *leaves) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	r.at = -1
+	return r
+}
+
+func (h *leaves) remove(r *run) {
+	if r.at >= 0 {
+		heap.Remove(h, r.at)
+	}
+}
+
+// seen remembers hashes of what was refused last. It only decides what is worth a place, never what is equal.
+type seen struct {
+	ring [4096]uint64
+	n    int
+	has  map[uint64]bool
+}
+
+// again reports whether key was refused before, and remembers it.
+func (s *seen) again(key []kv.Elem) bool {
+	h := fnv.New64a()
+	var b [8]byte
+	for _, e := range key {
+		binary.LittleEndian.PutUint64(b[:], uint64(e))
+		_, _ = h.Write(b[:])
+	}
+	sum := h.Sum64()
+	if s.has == nil {
+		s.has = map[uint64]bool{}
+	}
+	if s.has[sum] {
+		return true
+	}
+	at := s.n % len(s.ring)
+	if s.n >= len(s.ring) {
+		delete(s.has, s.ring[at])
+	}
+	s.ring[at] = sum
+	s.has[sum] = true
+	s.n++
+	return false
+}

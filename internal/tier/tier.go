@@ -1,0 +1,207 @@
+// Package tier keeps pages of keys and values on disk, so that what was computed survives eviction and restarts. package
+// engine calls it: it puts pages that leave memory and fetches those that a prompt begins with. It never interprets a
+// page, never waits for the disk on its caller's goroutine, and never logs (Options.Warn).
+//
+// A folder belongs to one model in one form, told by a fingerprint, and to one process at a time. Its files are runs:
+// consecutive pages of one path of tokens, which continue another run at any of its pages. Files are written under
+// another name, renamed and never changed, but for a counter of their uses; their headers, read at start, hold all
+// tokens, so that paths are compared token by token. Header and pages have checksums; a run that is truncated, foreign
+// or corrupt is removed with one line.
+package tier
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"hearth/internal/kv"
+)
+
+const (
+	runPages   = 16       // pages of a run at most
+	runBytes   = 16 << 20 // likewise, unless one page is larger
+	queueBytes = 64 << 20 // waiting to be written, unless one run is larger
+	queueRuns  = 256      // likewise
+	mostRuns   = 1 << 14  // files: bounds the time to start
+	defaultMax = 10 << 30 // quota where none is given,
+	freeShare  = 10       // or this part of the free disk, if that is less
+	readers    = 2        // fetches that read at once
+	staleDays  = 30       // folders of other models that were not opened for so long are removed
+	mostUses   = 8        // bounds what past use is worth
+)
+
+// Options say what is stored where.
+type Options struct {
+	Dir         string // of all models; made if it is missing
+	Name        string // of the model, for people who look into Dir
+	Fingerprint string // whatever changes what the bytes of a page mean, in words
+	Geometry    kv.Geometry
+	Quota       int64        // bytes of files; 0: 10 GiB, or a tenth of the free disk
+	Warn        func(string) // one line; called from any goroutine; nil: nobody reads them
+	Ready       func()       // a page has been read, a fetch has ended, or a run was written; likewise
+}
+
+// ErrBusy means that another process owns the folder.
+var ErrBusy = errors.New("another process is using it")
+
+// Tier is an open folder. Its methods may be called from any goroutine; Put and Close from one.
+//
+// Invariants (check): bytes are the sizes of all runs and at most the quota; a run's children continue it at a page it
+// has; the evictable runs are exactly those that are written and that nobody continues, ordered by rank.
+type Tier struct {
+	opts  Options
+	dir   string
+	print [32]byte
+	quota int64
+	lock  *os.File
+	quit  chan struct{}
+	jobs  chan job
+	reads chan struct{} // holds one element per fetch that reads
+	wg    sync.WaitGroup
+	free  buffers
+
+	// create makes a file that must not exist. Tests put failures here.
+	create func(name string) (file, error)
+
+	mu     sync.Mutex
+	root   map[string]*page
+	runs   map[runID]*run
+	leaves leaves
+	bytes  int64 // of all runs, queued ones too
+	queued int64 // of those, not written yet
+	clock  int64 // counts uses
+	scale  int64 // see rank
+	seen   seen
+	broken bool // a write failed: nothing is written any more
+	stats  Stats
+}
+
+// Stats describe a tier.
+type Stats struct {
+	Dir     string // "" if there is none
+	Entries int    // runs
+	Bytes   int64
+	Quota   int64
+	Hits    int64 // prompts that got something from here, since start like the rest
+	Tokens  int64 // they got
+	Writes  int64 // runs written
+	Refused int64 // runs not worth their place
+	Dropped int64 // runs lost because the queue was full
+	Errors  int64 // runs that could not be written, or that were removed because they could not be read
+}
+
+// Open takes the folder of the model, and reads what is in it. Errors are ErrBusy, or those of the file system; they
+// name the folder.
+func Open(o Options) (*Tier, error) {
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	if o.Ready == nil {
+		o.Ready = func() {}
+	}
+	t := &Tier{opts: o, print: fingerprint(&o), quit: make(chan struct{}), jobs: make(chan job, queueRuns),
+		reads: make(chan struct{}, readers), root: map[string]*page{}, runs: map[runID]*run{}, create: createFile}
+	t.dir = filepath.Join(o.Dir, folder(o.Name, t.print))
+	if err := t.open(); err != nil {
+		return nil, fmt.Errorf("open prefix cache on disk: %w", err)
+	}
+	t.wg.Add(1)
+	go t.write()
+	return t, nil
+}
+
+func (t *Tier) open() (err error) {
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return err
+	}
+	if t.lock, err = lockDir(t.dir); err != nil {
+		return fmt.Errorf("%s: %w", t.dir, err)
+	}
+	defer func() {
+		if err != nil {
+			t.lock.Close()
+		}
+	}()
+	if err := os.WriteFile(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n"), 0o600); err != nil {
+		return err
+	}
+	sweepStale(t.opts.Dir, t.dir)
+	if err := t.scan(); err != nil {
+		return err
+	}
+	t.quota = t.opts.Quota
+	if t.quota <= 0 {
+		free, err := freeBytes(t.dir)
+		if err != nil {
+			return fmt.Errorf("free space of %s: %w", t.dir, err)
+		}
+		t.quota = min(defaultMax, (free+t.bytes)/freeShare)
+	}
+	t.removeFiles(t.makeRoom(0, math.MaxInt64, nil))
+	return nil
+}
+
+// Dir is the model's folder.
+func (t *Tier) Dir() string { return t.dir }
+
+// Quota is the most bytes of files.
+func (t *Tier) Quota() int64 { return t.quota }
+
+// Stats gives the figures.
+func (t *Tier) Stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.stats
+	s.Dir, s.Entries, s.Bytes, s.Quota = t.dir, len(t.runs), t.bytes, t.quota
+	return s
+}
+
+// Restored counts a prompt that got so many tokens from here.
+func (t *Tier) Restored(tokens int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stats.Hits++
+	t.stats.Tokens += int64(tokens)
+}
+
+// Clear removes everything, also what waits to be written. It gives the bytes.
+func (t *Tier) Clear() int64 {
+	t.mu.Lock()
+	bytes := t.bytes
+	var files []string
+	for _, r := range t.runs {
+		if r.at = -1; r.written {
+			files = append(files, t.path(r.id))
+		}
+	}
+	t.root, t.runs, t.leaves, t.bytes = map[string]*page{}, map[runID]*run{}, nil, 0
+	t.mu.Unlock()
+	t.removeFiles(files)
+	return bytes
+}
+
+// Close writes what waits to be written, notes the uses and lets go of the folder. Fetches end first.
+func (t *Tier) Close() error {
+	close(t.quit)
+	close(t.jobs)
+	t.wg.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.runs {
+		if r.written && r.changed {
+			t.note(r)
+		}
+	}
+	return t.lock.Close()
+}
+
+func (t *Tier) warnf(format string, args ...any) { t.opts.Warn(fmt.Sprintf(format, args...)) }
+
+func (t *Tier) removeFiles(files []string) {
+	for _, f := range files {
+		_ = os.Remove(f) // what stays is found, and counted, at the next start
+	}
+}

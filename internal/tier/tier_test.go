@@ -1,0 +1,410 @@
+package tier
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hearth/internal/kv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// geo has pages of four tokens: 40 bytes in group 0, 24 in group 1, which has a window of six.
+var geo = kv.Geometry{PageTokens: 4, Groups: []kv.Group{{PageBytes: 40}, {Window: 6, PageBytes: 24}}}
+
+// desk is a tier with somebody who reads what it says.
+type desk struct {
+	*Tier
+	t     *testing.T
+	ready chan struct{}
+	mu    sync.Mutex
+	lines []string
+}
+
+func open(t *testing.T, dir string, change func(*Options)) *desk {
+	t.Helper()
+	d := &desk{t: t, ready: make(chan struct{}, 1)}
+	o := Options{Dir: dir, Name: "org/model", Fingerprint: "one", Geometry: geo, Quota: 1 << 20, Warn: d.warn, Ready: func() {
+		select {
+		case d.ready <- struct{}{}:
+		default:
+		}
+	}}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if d.Tier, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *desk) warn(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, line)
+}
+
+// said gives and forgets the lines so far.
+func (d *desk) said() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.lines
+	d.lines = nil
+	return lines
+}
+
+func (d *desk) close() {
+	d.t.Helper()
+	if err := d.Close(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func elems(s string) []kv.Elem {
+	key := make([]kv.Elem, len(s))
+	for i := range s {
+		key[i] = kv.Elem(s[i])
+	}
+	return key
+}
+
+// contents is what a page holds: it follows from everything up to its end.
+func contents(key []kv.Elem, index, group int) []byte {
+	text := fmt.Sprintf("%d of %v ", group, key[:(index+1)*geo.PageTokens])
+	b := bytes.Repeat([]byte(text), 40)
+	return b[len(b)-int(geo.Groups[group].PageBytes):]
+}
+
+// path is all of key, as memory has it. gone says which pages of the window group are not there.
+func path(key []kv.Elem, uses int, gone func(index int) bool) *Path {
+	n := len(key) / geo.PageTokens
+	p := &Path{Key: key[:n*geo.PageTokens], Pages: make([][]kv.PageID, 2), Uses: slices.Repeat([]int{uses}, n)}
+	for i := range n {
+		p.Pages[0] = append(p.Pages[0], kv.PageID(i+1))
+		p.Pages[1] = append(p.Pages[1], kv.PageID(i+1))
+		if gone != nil && gone(i) {
+			p.Pages[1][i] = 0
+		}
+	}
+	p.Copy = func(w io.Writer, r kv.Ref) error {
+		_, err := w.Write(contents(key, int(r.Page)-1, r.Group))
+		return err
+	}
+	return p
+}
+
+// put stores all of a path, waiting where it must, and gives the last result.
+func (d *desk) put(p *Path) Result {
+	d.t.Helper()
+	d.Touch(p.Key, p.Uses)
+	for {
+		switch res := d.Put(p); res {
+		case More:
+		case Full:
+			<-d.ready
+		default:
+			d.settle()
+			d.check()
+			return res
+		}
+	}
+}
+
+// settle waits until everything is written.
+func (d *desk) settle() {
+	for {
+		d.Tier.mu.Lock()
+		n := d.queued
+		d.Tier.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		<-d.ready
+	}
+}
+
+// fetch reads what there is of key from a page on, and checks it.
+func (d *desk) fetch(key []kv.Elem, from int) int {
+	d.t.Helper()
+	m := d.Match(key)
+	f := d.Fetch(m, from)
+	for n := from; ; {
+		p, ok, ended := f.Next()
+		switch {
+		case ended:
+			d.check()
+			return n
+		case !ok:
+			<-d.ready
+			continue
+		case p.Index != n:
+			d.t.Fatalf("page %d, want %d", p.Index, n)
+		}
+		for g, b := range p.Groups {
+			needed := g == 0 || n >= firstRead(geo.Groups[g].Window, m.Pages(), geo.PageTokens)
+			if (b != nil) != needed || b != nil && !bytes.Equal(b, contents(key, n, g)) {
+				d.t.Fatalf("page %d of group %d: %q", n, g, b)
+			}
+		}
+		f.Done(p)
+		n++
+	}
+}
+
+// check asserts the invariants of Tier.
+func (d *desk) check() {
+	d.t.Helper()
+	d.Tier.mu.Lock()
+	defer d.Tier.mu.Unlock()
+	var bytes int64
+	kids := map[*run]int{}
+	for id, r := range d.runs {
+		bytes += r.size
+		if r.id != id || len(r.pages) == 0 {
+			d.t.Fatalf("run %v of %d pages is listed as %v", r.id, len(r.pages), id)
+		}
+		next, first := d.root, 0
+		if r.parent != nil {
+			next, first = r.parent.next, r.parent.index+1
+			kids[r.parent.run]++
+			if d.runs[r.parent.run.id] != r.parent.run {
+				d.t.Fatalf("run %v continues one that is gone", id)
+			}
+		}
+		if next[r.pages[0].key] != &r.pages[0] || r.pages[0].index != first {
+			d.t.Fatalf("run %v is not where it belongs", id)
+		}
+		if st, err := os.Stat(d.path(id)); r.written && (err != nil || st.Size() != r.size) {
+			d.t.Fatalf("run %v of %d bytes: %v", id, r.size, err)
+		}
+	}
+	for _, r := range d.runs {
+		if r.kids != kids[r] || (r.at >= 0) != (r.written && r.kids == 0) || r.at >= 0 && d.leaves[r.at] != r {
+			d.t.Fatalf("run %v: %d continue it, %d counted, at %d", r.id, kids[r], r.kids, r.at)
+		}
+	}
+	if bytes != d.bytes || bytes > d.quota {
+		d.t.Fatalf("%d bytes, %d counted, quota %d", bytes, d.bytes, d.quota)
+	}
+	for i := range d.leaves {
+		if i > 0 && d.leaves.Less(i, (i-1)/2) {
+			d.t.Fatal("leaves are out of order")
+		}
+	}
+}
+
+func (d *desk) files() []string {
+	names, _ := filepath.Glob(filepath.Join(d.dir, "*"+suffix))
+	return names
+}
+
+func TestRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, nil)
+	one := elems("the quick brown fox jumps over the lazy dog and then over another one, which sleeps")
+	for range 2 { // the second time nothing is to do
+		if d.put(path(one, 0, nil)) != Stored {
+			t.Fatal("not stored")
+		}
+	}
+	fork := append(slices.Clone(one[:22]), elems("forks here and goes on")...)
+	d.put(path(fork, 0, nil))
+	salt := kv.Salt{7, 7, 7}
+	salted := slices.Clone(one)
+	for i := range salted {
+		salted[i] = salt.Elem(i, salted[i])
+	}
+	d.put(path(salted, 0, nil))
+	passing := slices.Clone(one)
+	passing[10] = 3<<32 | 1 // part of an image: the number means nothing in another process
+	d.put(path(passing, 0, nil))
+	window := elems("answers keep their last window only")
+	d.put(path(window, 0, func(i int) bool { return i < 6 })) // 8 pages; a sequence at 32 reads 27 to 31
+
+	for again := range 2 {
+		for name, c := range map[string]struct {
+			key  []kv.Elem
+			want int
+		}{
+			"one": {one, 20}, "fork": {fork, 11}, "salted": {salted, 20}, "passing": {passing, 2}, "window": {window, 8},
+			"window cut": {window[:30], 0}, "shorter": {one[:23], 5}, "another salt": {append(slices.Clone(salted[:3]), one[3:]...), 0},
+			"longer": {append(slices.Clone(one), fork...), 20}, "nothing": {nil, 0}, "other": {elems("something else"), 0},
+		} {
+			m := d.Match(c.key)
+			if got := d.fetch(c.key, 0); got != c.want || m.Pages() != c.want {
+				t.Errorf("%d, %s: %d pages of %d read, want %d", again, name, got, m.Pages(), c.want)
+			}
+		}
+		if got := d.fetch(one, 17); got != 20 {
+			t.Errorf("from page 17: up to %d", got)
+		}
+		a, b := d.Match(one), d.Match(fork)
+		if !a.Shares(&b, 4) || a.Shares(&b, 5) || a.Shares(&b, 15) {
+			t.Error("two paths that part in page 5 share others")
+		}
+		d.close()
+		d = open(t, dir, nil)
+	}
+	for _, name := range []string{d.dir, dir} {
+		if st, err := os.Stat(name); err != nil || name != dir && st.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", name, st.Mode(), err)
+		}
+	}
+	for _, name := range append(d.files(), filepath.Join(d.dir, lockFile), filepath.Join(d.dir, aboutFile)) {
+		if st, err := os.Stat(name); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s := d.Stats(); s.Entries != len(d.files()) || s.Errors != 0 || s.Quota != 1<<20 || s.Dir != d.Dir() {
+		t.Errorf("%+v with %d files", s, len(d.files()))
+	}
+	if got := d.Clear(); got == 0 || len(d.files()) != 0 || d.Match(one).pages != nil {
+		t.Errorf("cleared %d bytes, %d files are left", got, len(d.files()))
+	}
+	d.check()
+	d.put(path(one, 0, nil))
+	if d.fetch(one, 0) != 20 {
+		t.Error("nothing can be stored after Clear")
+	}
+	d.close()
+	if lines := d.said(); lines != nil {
+		t.Error(lines)
+	}
+}
+
+// Whatever is wrong with a file, it is removed with one line, and the rest is as good as before.
+func TestDamage(t *testing.T) {
+	one, two := elems(strings.Repeat("a path of several runs; ", 10)), elems("a short one")
+	edit := func(name string, f func(b []byte) []byte) {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(name, f(b), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		damage func(first string)
+		lines  int
+		pages  int // of one that are left
+	}{
+		"empty":         {func(f string) { edit(f, func([]byte) []byte { return nil }) }, 2, 0},
+		"short header":  {func(f string) { edit(f, func(b []byte) []byte { return b[:150] }) }, 2, 0},
+		"truncated":     {func(f string) { edit(f, func(b []byte) []byte { return b[:len(b)-1] }) }, 2, 0},
+		"too long":      {func(f string) { edit(f, func(b []byte) []byte { return append(b, 0) }) }, 2, 0},
+		"another file":  {func(f string) { edit(f, func(b []byte) []byte { return bytes.Repeat([]byte("?"), len(b)) }) }, 2, 0},
+		"a flipped bit": {func(f string) { edit(f, func(b []byte) []byte { b[200] ^= 4; return b }) }, 2, 0},
+		"version":       {func(f string) { edit(f, func(b []byte) []byte { b[8]++; return b }) }, 2, 0},
+		"foreign":       {func(f string) { edit(f, func(b []byte) []byte { b[40]++; return b }) }, 2, 0},
+		"another name":  {func(f string) { _ = os.Rename(f, filepath.Join(filepath.Dir(f), strings.Repeat("0", 32)+suffix)) }, 2, 0},
+		"gone":          {func(f string) { _ = os.Remove(f) }, 1, 0},
+		"a copy":        {func(f string) { b, _ := os.ReadFile(f); _ = os.WriteFile(f[:len(f)-5]+"x"+suffix, b, 0o600) }, 1, 60},
+		"left over":     {func(f string) { _ = os.WriteFile(f[:len(f)-4]+partSuffix, nil, 0o600) }, 0, 60},
+		"uses": {func(f string) {
+			edit(f, func(b []byte) []byte { copy(b[16:32], bytes.Repeat([]byte{255}, 16)); return b })
+		}, 0, 60},
+		"a page": {func(f string) { edit(f, func(b []byte) []byte { b[len(b)-1] ^= 1; return b }) }, 1, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := open(t, dir, nil)
+			d.put(path(one, 0, nil))
+			d.put(path(two, 0, nil))
+			first := d.path(d.root[string(mustSpell(one))].run.id)
+			d.close()
+			c.damage(first)
+			d = open(t, dir, nil)
+			d.check()
+			if got := d.fetch(one, 0); got != c.pages {
+				t.Errorf("%d pages are left, want %d", got, c.pages)
+			}
+			if got := d.fetch(two, 0); got != 2 {
+				t.Errorf("%d pages of the other path are left", got)
+			}
+			if lines := d.said(); len(lines) != c.lines {
+				t.Errorf("%q", lines)
+			}
+			if n := d.Stats().Entries; n != len(d.files()) {
+				t.Errorf("%d entries, %d files", n, len(d.files()))
+			}
+			d.put(path(one, 0, nil))
+			if d.fetch(one, 0) != 60 {
+				t.Error("it cannot be stored again")
+			}
+			d.close()
+			if parts, _ := filepath.Glob(filepath.Join(d.dir, "*"+partSuffix)); parts != nil {
+				t.Errorf("%q", parts)
+			}
+		})
+	}
+}
+
+func mustSpell(key []kv.Elem) string {
+	s, ok := spell(key, 0, geo.PageTokens)
+	if !ok {
+		panic("key does not last")
+	}
+	return s
+}
+
+func TestOwners(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, nil)
+	if _, err := Open(d.opts); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), d.dir) {
+		t.Errorf("a second owner: %v", err)
+	}
+	other := open(t, dir, func(o *Options) { o.Fingerprint = "two" })
+	key := elems("what one model computed")
+	d.put(path(key, 0, nil))
+	if other.Match(key).pages != nil || other.dir == d.dir {
+		t.Error("another model sees it")
+	}
+	d.close()
+	d = open(t, dir, nil)
+	if d.fetch(key, 0) != 5 {
+		t.Error("the next owner does not see it")
+	}
+	d.close()
+
+	// A folder that nobody opened for long goes, one in use or with something else in it does not.
+	old := time.Now().Add(-(staleDays + 1) * 24 * time.Hour)
+	for _, x := range []*desk{d, other} {
+		if err := os.Chtimes(filepath.Join(x.dir, lockFile), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine := filepath.Join(dir, "mine")
+	if err := errors.Join(os.Mkdir(mine, 0o700), os.WriteFile(filepath.Join(mine, lockFile), nil, 0o600), os.Chtimes(filepath.Join(mine, lockFile), old, old)); err != nil {
+		t.Fatal(err)
+	}
+	third := open(t, dir, func(o *Options) { o.Fingerprint = "three" })
+	third.close()
+	for name, want := range map[string]bool{d.dir: false, other.dir: true, third.dir: true, mine: true} {
+		if _, err := os.Stat(name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	other.close()
+
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Dir: file, Geometry: geo}); err == nil {
+		t.Error("a file as folder")
+	}
+}
