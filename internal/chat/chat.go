@@ -30,11 +30,16 @@ type Request struct {
 	Thinking Thinking
 	Sampling Sampling
 
-	MaxTokens   int      // 0: the room left in the context
+	MaxTokens int // 0: the room left in the context
+	// ClampMaxTokens lowers a MaxTokens that does not fit behind the prompt to what does, instead of an error.
+	ClampMaxTokens bool
+
 	Stop        []string // stop strings, never part of the output
 	N           int      // choices to generate; 0 means 1
 	Logprobs    bool     // report the logprob of every output token
 	TopLogprobs int      // and of this many alternatives, 0 to 20
+
+	Origin Origin // whose it is
 
 	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
 	TemplateArgs map[string]json.RawMessage
@@ -65,6 +70,7 @@ type Part struct {
 	Call   *ToolCall   // PartToolCall
 	Result *ToolResult // PartToolResult
 	Image  []byte      // PartImage: encoded file
+	Path   string      // PartImage: where in the client's JSON it stands, for errors
 }
 
 // ToolCall is a call the model made. Arguments is a JSON object, key order kept.
@@ -165,6 +171,7 @@ const (
 	FinishStopText  Finish = "stop_text"  // a stop string appeared; Event.Stop has it
 	FinishLength    Finish = "length"     // max tokens or the context ran out
 	FinishToolCalls Finish = "tool_calls" // the turn ended with tool calls
+	FinishRefusal   Finish = "refusal"    // the model would not answer
 )
 
 // Logprob is a token with its natural-log probability before any sampling filter.
@@ -180,11 +187,15 @@ type Logprob struct {
 type Usage struct {
 	Prompt    int // all prompt tokens, cached ones included
 	Cached    int // of those, read from the prefix cache
+	Disk      int // of those, restored from disk for it
 	Output    int // generated tokens, reasoning included
 	Reasoning int // of those, reasoning
 
 	Hit    string // how the prompt relates to what was cached: exact, supersequence, prefix, lcp or miss; "" while not known
 	Common int    // tokens it has in common with that: Cached, and those that could not be used
+	Parted int    // which message the first token beyond Common is in, counted from 1, one more than there are for what follows them; 0: none, or not known
+
+	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 
 	Queued  time.Duration // before the first step
 	Prefill time.Duration // from there to the first token

@@ -43,6 +43,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrCut ends a reply by closing its connection without a word, as a broken network would. Scripts use it.
+var ErrCut = errors.New("the connection is cut")
+
 // Invalidf makes an Invalid error about the field at param.
 func Invalidf(param, format string, args ...any) *Error {
 	return &Error{Kind: Invalid, Param: param, Msg: fmt.Sprintf(format, args...)}

@@ -30,30 +30,35 @@ type choice struct {
 	pieces []parser.Piece
 
 	usage    chat.Usage
-	calls    int // started so far
-	complete int // of those, with an end
+	ids      []int32 // that were generated
+	calls    int     // started so far
+	complete int     // of those, with an end
 	name     string
 	args     []byte
 	pending  []chat.Logprob // of tokens whose text has not gone out
 	gone     bool           // the caller wants no more events
 	hit      string         // the stop string found
+	looping  bool           // the reply goes round in circles
 	single   bool           // the one call allowed is complete
 }
 
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
+	options := p.options
+	options.Repaired = g.repairs.count
 	return &choice{g: g, r: r, p: p, index: index, yield: yield,
-		dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), stop: newStopper(r.Stop),
-		usage: chat.Usage{Prompt: len(p.tokens)}}
+		dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(options), stop: newStopper(r.Stop),
+		usage: chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}}
 }
 
 // run reads the stream to its end and reports whether the caller wants more. The first choice's stream is the one that
 // says how much of the prompt was cached: for the others all of it was, by then.
 func (c *choice) run(s, first Stream) bool {
 	defer s.Close()
+	defer func() { c.p.remember(c.g, c.ids) }()
 	if c.p.forced != "" {
 		c.text(c.p.forced)
 	}
-	for !c.ended() {
+	for !c.ended() && !c.looping {
 		t, err := s.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -66,6 +71,9 @@ func (c *choice) run(s, first Stream) bool {
 	}
 	if !c.ended() {
 		c.text(c.dec.Flush())
+		if s.Finish() != engine.Stop {
+			c.parser.Cut()
+		}
 		c.pieces = c.parser.Finish(c.pieces[:0])
 		c.emitPieces()
 	}
@@ -75,7 +83,7 @@ func (c *choice) run(s, first Stream) bool {
 	if c.gone {
 		return false
 	}
-	cached(&c.usage, first.Usage())
+	c.g.cached(&c.usage, c.p, c.r, first.Usage())
 	return c.finish(s.Finish())
 }
 
@@ -83,10 +91,10 @@ func (c *choice) ended() bool { return c.gone || c.hit != "" || c.single }
 
 func (c *choice) token(t engine.Token) {
 	c.usage.Output++
+	c.ids = append(c.ids, t.ID)
+	c.looping = c.g.cfg.Loop.found(c.ids)
 	before := c.parser.InReasoning()
-	tok := c.g.cfg.Tokenizer
-	name, _ := tok.Token(t.ID)
-	if !tok.Special(t.ID) || slices.Contains(c.g.family.Markers, name) {
+	if c.g.visible(t.ID) {
 		if c.r.Logprobs {
 			c.pending = append(c.pending, c.logprob(t))
 		}
@@ -179,7 +187,7 @@ func (c *choice) finish(r engine.Reason) bool {
 	switch {
 	case c.hit != "":
 		e.Finish, e.Stop = chat.FinishStopText, c.hit
-	case r == engine.Length && !c.single:
+	case c.looping || r == engine.Length && !c.single:
 		e.Finish = chat.FinishLength
 	case c.complete > 0:
 		e.Finish = chat.FinishToolCalls

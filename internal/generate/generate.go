@@ -12,7 +12,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -61,16 +60,22 @@ type Config struct {
 	Template   *Template
 	StopIDs    []int32       // end a turn; the tokenizer's own end token always does
 	Generation chat.Sampling // what the model's authors recommend
+	Loop       Loop          // ends a reply as if the tokens had run out
 
 	Defaults chat.Sampling // configured; they come before Generation
 	Thinking chat.Toggle   // for requests that do not say
 	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
 	MaxTokens int
-	Limits    jinja.Limits // of the template
+	Limits    jinja.Limits     // of the template
+	Now       func() time.Time // for dates in prompts; nil means time.Now
+
+	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
+	PlainHistory bool
 
 	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
 	// parser.Override takes them; "" and "auto" leave the choice.
 	ToolParser, ReasoningParser string
+	NoToolRepair                bool // calls are taken as the model writes them
 }
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.
@@ -79,7 +84,12 @@ type Generator struct {
 	family   *parser.Family
 	guard    *guard
 	warnings []string
-	asList   bool // the template wants content as a list of parts
+	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
+	switches switches
+	history  *history
+	stops    []string // texts of the tokens that end an answer
+	clocks   clocks
+	repairs  repairs
 	requests atomic.Uint64
 	sampling chat.Sampling
 }
@@ -95,7 +105,6 @@ func New(cfg Config) (*Generator, error) {
 	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(cfg.StopIDs, id) {
 		g.cfg.StopIDs = append(slices.Clone(cfg.StopIDs), id)
 	}
-	src := cfg.Template.Source()
 	g.family, _ = chooseFamily(cfg)
 	var err error
 	if g.family, g.warnings, err = parser.Override(g.family, cfg.ToolParser, cfg.ReasoningParser); err != nil {
@@ -103,13 +112,21 @@ func New(cfg Config) (*Generator, error) {
 	}
 	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
 		func(m string) bool { return slices.Contains(g.family.Control, m) }))
+	g.history = newHistory(g.guard, !cfg.PlainHistory)
+	for _, id := range g.cfg.StopIDs {
+		if text, ok := cfg.Tokenizer.Token(id); ok && text != "" {
+			g.stops = append(g.stops, text)
+		}
+	}
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context = cfg.Engine.Context()
-	g.cfg.Info.Tools = cfg.Template.mentions("tools")
-	g.cfg.Info.Thinking = g.family.Open != "" && strings.Contains(src, g.family.Close) || cfg.Template.mentions("enable_thinking")
-	if g.asList, err = cfg.Template.wantsList(cfg.Limits); err != nil {
+	p, err := findForm(cfg.Template, g.family, cfg.Limits)
+	if err != nil {
 		return nil, fmt.Errorf("make generator: %w", err)
 	}
+	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
+	g.cfg.Info.Tools = p.form.declares || p.form.calls
+	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
 }
 
@@ -134,6 +151,9 @@ func (g *Generator) Count(_ context.Context, r *chat.Request) (int, error) {
 	return len(p.tokens), nil
 }
 
+// Forget drops what is remembered of prompts and answers.
+func (g *Generator) Forget() { g.history.forget() }
+
 // Render returns the text of the prompt.
 func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
 	p, err := g.prompt(r)
@@ -145,13 +165,17 @@ func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
 
 // Generate starts the reply. The prompt is rendered, counted against the context and queued before it returns; the
 // events then come as the caller asks for them: it must range over them or end ctx. Several choices decode together and
-// are told one after the other. Thinking.Budget is not enforced.
+// are told one after the other.
 func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
 	p, err := g.prompt(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.fits(len(p.tokens), r.MaxTokens); err != nil {
+	asked := r.MaxTokens
+	if r.ClampMaxTokens { // the engine does
+		asked = 0
+	}
+	if err := g.fits(len(p.tokens), asked); err != nil {
 		return nil, err
 	}
 	maxTokens := r.MaxTokens
@@ -169,22 +193,23 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	streams := make([]Stream, n)
-	client := g.requests.Add(1) // the choices of one request share what one request gets
+	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Marks: p.marks()}
+	g.attribute(&ep, &r.Origin)
 	for i := range streams {
-		s, err := g.cfg.Engine.Submit(ctx, engine.Prompt{
-			Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Client: client})
+		ep.Steer = g.newBudget(p, r.Thinking.Budget)
+		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
 			cancel()
 			return nil, g.engineError(err)
 		}
 		streams[i] = s
-		params.Seed++
+		ep.Sampling.Seed++
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
-		u := chat.Usage{Prompt: len(p.tokens)}
+		u := chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}
 		glance(ctx, streams[0].Started())
-		cached(&u, streams[0].Usage())
+		g.cached(&u, p, r, streams[0].Usage())
 		if !yield(chat.Event{Kind: chat.EventStart, Usage: &u}, nil) {
 			return
 		}
@@ -211,11 +236,13 @@ func glance(ctx context.Context, started <-chan struct{}) {
 }
 
 // cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
-func cached(u *chat.Usage, e engine.Usage) {
+func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Usage) {
 	if e.Started.IsZero() {
 		return
 	}
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
+	u.Disk = e.Disk
+	u.Parted = p.messageAt(g.history, r.Messages, e.Longer) + 1
 	if !e.First.IsZero() {
 		u.Prefill = e.First.Sub(e.Started)
 		if !e.Ended.IsZero() {
@@ -243,12 +270,16 @@ func (g *Generator) fits(tokens, maxTokens int) error {
 func (g *Generator) engineError(err error) error {
 	var long *engine.TooLongError
 	var full *engine.QueueFullError
+	var many *engine.ClientFullError
 	switch {
 	case errors.As(err, &long):
 		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: long.Tokens, Limit: long.Max, Msg: long.Error(), Err: err}
 	case errors.As(err, &full):
 		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Err: err,
 			Msg: fmt.Sprintf("the server is busy: %d requests run and %d wait; try again later", full.Running, full.Waiting)}
+	case errors.As(err, &many):
+		return &chat.Error{Kind: chat.RateLimited, RetryAfter: time.Second, Err: err,
+			Msg: fmt.Sprintf("%d requests of this client run or wait, half of all there may be; try again later", many.Live)}
 	case errors.Is(err, engine.ErrClosed):
 		return &chat.Error{Kind: chat.Overloaded, Msg: "the server is shutting down", RetryAfter: 5 * time.Second, Err: err}
 	}

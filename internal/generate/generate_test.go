@@ -40,15 +40,22 @@ func (s *script) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 		return nil, s.refuse
 	}
 	s.prompts = append(s.prompts, p)
-	return &scriptStream{script: s}, nil
+	return &scriptStream{script: s, steer: p.Steer}, nil
 }
 
 type scriptStream struct {
 	*script
-	at int
+	at      int
+	steer   func(int32) []int32
+	settled []int32
 }
 
 func (s *scriptStream) Next() (engine.Token, error) {
+	if len(s.settled) > 0 {
+		id := s.settled[0]
+		s.settled = append(s.settled[1:], s.steer(id)...)
+		return engine.Token{ID: id, Logprob: -0.5}, nil
+	}
 	if s.at == len(s.reply) {
 		if s.fail != nil {
 			return engine.Token{}, s.fail
@@ -56,6 +63,9 @@ func (s *scriptStream) Next() (engine.Token, error) {
 		return engine.Token{}, io.EOF
 	}
 	s.at++
+	if s.steer != nil {
+		s.settled = s.steer(s.reply[s.at-1])
+	}
 	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
 }
 
@@ -204,7 +214,7 @@ func TestPrompts(t *testing.T) {
 			"<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"z\": 1.0, \"city\": \"Oslo\"}}\n</tool_call><|im_end|>\n" +
 				"<|im_start|>user\n<tool_response>\nsunny\n</tool_response><|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"},
 		{"forced call", chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: []chat.Tool{{Name: "f"}, {Name: "g"}}, Choice: chat.ToolChoice{Kind: chat.ChoiceRequired}},
-			"<|im_start|>system\n# Tools\nThese functions can be called:\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\"}}\n{\"type\": \"function\", \"function\": {\"name\": \"g\"}}\n</tools>\n" +
+			"<|im_start|>system\n# Tools\nThese functions can be called:\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\", \"description\": \"\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}}\n{\"type\": \"function\", \"function\": {\"name\": \"g\", \"description\": \"\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}}\n</tools>\n" +
 				"To call one, write:\n<tool_call>\n{\"name\": NAME, \"arguments\": {...}}\n</tool_call><|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n"},
 		{"tool order kept", chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Choice: chat.ToolChoice{Kind: chat.ChoiceNone}},
 			"<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
@@ -314,7 +324,7 @@ func TestToolImages(t *testing.T) {
 		{Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: "1", Name: "look"}}}},
 		{Role: chat.ToolRole, Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: "1", Parts: shot}}}},
 	}})
-	if err != nil || !strings.Contains(got, "screenshot:[image: this model cannot see images]") {
+	if err != nil || !strings.Contains(got, "screenshot:\n[image: this model cannot see images]") {
 		t.Errorf("%v in:\n%s", err, got)
 	}
 }
@@ -350,6 +360,7 @@ func TestRefusals(t *testing.T) {
 		{"bad schema", chat.Request{Messages: hi, Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage("{")}}}, nil, chat.Invalid, "not JSON"},
 		{"unknown tool", chat.Request{Messages: hi, Tools: weather(), Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "g"}}, nil, chat.Invalid, `no tool named "g"`},
 		{"queue full", chat.Request{Messages: hi}, &engine.QueueFullError{Running: 1, Waiting: 2}, chat.Overloaded, "busy"},
+		{"client full", chat.Request{Messages: hi}, &engine.ClientFullError{Live: 3}, chat.RateLimited, "3 requests of this client"},
 		{"closing", chat.Request{Messages: hi}, engine.ErrClosed, chat.Overloaded, "shutting down"},
 		{"too long for the engine", chat.Request{Messages: hi}, &engine.TooLongError{Tokens: 9, Max: 8}, chat.ContextLength, "9 tokens > 8"},
 	} {

@@ -18,6 +18,8 @@ import (
 type guard struct {
 	tok     *tokenizer.Tokenizer
 	texts   []string // of the special tokens, longest first
+	starts  [256]bool
+	heads   map[[2]byte][]string // texts by their first two bytes
 	wrapper *strings.Replacer
 }
 
@@ -28,7 +30,7 @@ const (
 )
 
 func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
-	g := &guard{tok: tok}
+	g := &guard{tok: tok, heads: map[[2]byte][]string{}}
 	for id := range int32(tok.Size()) {
 		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
 			g.texts = append(g.texts, s)
@@ -38,15 +40,17 @@ func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
 	pairs := []string{markOpen, "", markClose, ""}
 	for _, s := range g.texts {
 		pairs = append(pairs, s, markOpen+s+markClose)
+		g.starts[s[0]] = true
+		head := headOf(s)
+		g.heads[head] = append(g.heads[head], s)
 	}
 	g.wrapper = strings.NewReplacer(pairs...)
 	return g
 }
 
 // mark wraps special tokens in every string of the client's variables, except the special tokens the template gets by
-// name and the names of keys. It reports whether there were any.
-func (g *guard) mark(vars *jinja.Dict) bool {
-	marked := false
+// name and the names of keys.
+func (g *guard) mark(vars *jinja.Dict) {
 	for _, k := range vars.Keys() {
 		if slices.Contains(tokenNames, k) {
 			continue
@@ -54,10 +58,8 @@ func (g *guard) mark(vars *jinja.Dict) bool {
 		v, _ := vars.Get(k)
 		if w, changed := g.wrap(v); changed {
 			vars.Set(k, w)
-			marked = true
 		}
 	}
-	return marked
 }
 
 // wrap returns v with its strings wrapped; values without special tokens are shared, not copied.
@@ -99,17 +101,36 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 	return v, false
 }
 
+// touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
 func (g *guard) touches(s string) bool {
-	if strings.Contains(s, markOpen) || strings.Contains(s, markClose) {
+	if hasMarks(s) {
 		return true
 	}
-	for _, t := range g.texts {
-		if strings.Contains(s, t) {
-			return true
+	for i := range len(s) {
+		if !g.starts[s[i]] {
+			continue
+		}
+		for _, t := range g.heads[headOf(s[i:])] {
+			if strings.HasPrefix(s[i:], t) {
+				return true
+			}
+		}
+		for _, t := range g.heads[[2]byte{s[i]}] {
+			if t == s[i:i+1] {
+				return true
+			}
 		}
 	}
 	return false
 }
+
+// headOf is the first two bytes of a text, one of them 0 if it has only one.
+func headOf(s string) (h [2]byte) {
+	copy(h[:], s)
+	return h
+}
+
+func hasMarks(s string) bool { return strings.Contains(s, markOpen) || strings.Contains(s, markClose) }
 
 // plain encodes text in which special tokens are the template's.
 func (g *guard) plain(text string) []int32 {
@@ -119,6 +140,9 @@ func (g *guard) plain(text string) []int32 {
 // encode encodes marked text: what stands between marks as ordinary text. A template may have separated a pair of marks
 // by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token.
 func (g *guard) encode(text string) []int32 {
+	if !hasMarks(text) {
+		return g.plain(text)
+	}
 	var ids []int32
 	for text != "" {
 		i := strings.IndexAny(text, markOpen+markClose)
@@ -143,4 +167,9 @@ func (g *guard) encode(text string) []int32 {
 
 var unmarker = strings.NewReplacer(markOpen, "", markClose, "")
 
-func (g *guard) unmark(text string) string { return unmarker.Replace(text) }
+func (g *guard) unmark(text string) string {
+	if !hasMarks(text) {
+		return text
+	}
+	return unmarker.Replace(text)
+}

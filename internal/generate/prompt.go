@@ -1,14 +1,11 @@
 package generate
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode"
 
 	"hearth/internal/chat"
-	"hearth/internal/jinja"
 	"hearth/internal/parser"
 )
 
@@ -18,10 +15,12 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options parser.Options
-}
 
-// continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
-const continueMark = "\uE012hearth-continues-here "
+	salt    salt
+	draft   draft  // whose text is text with the guard's marks
+	encoded tokens // tokens are its ids
+	spoken  int    // draft.text[spoken:] is what the model is taken to have said: the forced opening
+}
 
 // prompt renders and encodes a request.
 func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
@@ -31,45 +30,48 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	if r.Choice.Kind == chat.ChoiceNamed && !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == r.Choice.Name }) {
 		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
 	}
-	vars, err := g.variables(r)
-	if err != nil {
-		return nil, err
-	}
 	force := g.forcedOpening(r)
-	if force != "" { // a model that must call has no room to think first
-		vars.Set("enable_thinking", false)
-		vars.Set("thinking", false)
-	}
-	marked := g.guard.mark(vars)
-	text, continued, err := g.render(r, vars)
+	out, err := g.render(r, g.thinking(r, force != ""))
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{}
-	p.encode(g, text, marked)
-	p.options = parser.Options{InReasoning: g.insideReasoning(p.tokens), Continued: continued}
+	p := &prompt{salt: r.Origin.Salt}
+	p.options.Continued, p.options.NoRepair = out.continued, g.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		for _, t := range r.Tools {
 			p.options.Tools = append(p.options.Tools, parser.Tool{Name: t.Name, Parameters: t.Parameters})
 		}
 	}
+	p.draft = out.draft(r.Messages)
+	p.draft.family, p.draft.stops = g.family, g.stops
+	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
+		p.draft.tools = append(p.draft.tools, parser.Tool{Name: t.Name})
+	}
+	p.encode(g, "")
+	p.options.InReasoning = g.insideReasoning(p.tokens)
 	if force != "" {
 		if p.options.InReasoning {
-			text += "\n" + g.family.Close + "\n\n"
+			end, _ := afterReasoning(g.family)
+			p.draft.text += end
 			p.options.InReasoning = false
 		}
 		p.forced = force
-		p.encode(g, text+force, marked)
+		p.encode(g, force)
 	}
 	return p, nil
 }
 
-func (p *prompt) encode(g *Generator, text string, marked bool) {
-	if marked {
-		p.tokens, p.text = g.guard.encode(text), g.guard.unmark(text)
-		return
-	}
-	p.tokens, p.text = g.guard.plain(text), text
+// encode looks up the ids of the draft, continued by what the model is taken to have said.
+func (p *prompt) encode(g *Generator, forced string) {
+	p.draft.text += forced
+	p.encoded = g.history.encode(p.salt, &p.draft)
+	p.spoken = len(p.draft.text) - len(forced)
+	p.tokens, p.text = p.encoded.ids, g.guard.unmark(p.draft.text)
+}
+
+// remember takes in what was generated after the prompt.
+func (p *prompt) remember(g *Generator, ids []int32) {
+	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, ids)
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
@@ -79,161 +81,30 @@ func (g *Generator) forcedOpening(r *chat.Request) string {
 	if g.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
 		return ""
 	}
-	switch r.Choice.Kind {
-	case chat.ChoiceRequired:
-		if len(r.Tools) == 1 {
-			return g.family.Force(r.Tools[0].Name)
-		}
-		return g.family.Force("")
-	case chat.ChoiceNamed:
-		return g.family.Force(r.Choice.Name)
+	name := r.Choice.Name
+	switch {
+	case r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 1:
+		name = r.Tools[0].Name
+	case r.Choice.Kind != chat.ChoiceRequired && r.Choice.Kind != chat.ChoiceNamed:
+		return ""
 	}
-	return ""
+	force := strings.TrimRight(g.family.Force(name), " ") // a blank belongs to the token after it
+	if g.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation
+		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", countCalls(r.Messages)), 1)
+	}
+	return force
 }
 
-// render runs the template. An assistant message at the end is continued, not answered: the text then ends where that
-// message does, without the marks that would close the turn.
-func (g *Generator) render(r *chat.Request, vars *jinja.Dict) (text string, continued bool, err error) {
-	tmpl := g.cfg.Template.forRequest(len(r.Tools) > 0 && r.Choice.Kind != chat.ChoiceNone)
-	field := continueField(vars)
-	if field != "" {
-		vars.Set("add_generation_prompt", false)
-	}
-	limits := g.cfg.Limits
-	if limits.Time == 0 { // some templates look at every message for every message
-		limits.Time = 80*time.Millisecond + time.Duration(len(r.Messages))*time.Millisecond
-	}
-	text, err = tmpl.Render(vars, limits)
-	if err != nil {
-		if moved := foldSystem(vars); moved {
-			text, err = tmpl.Render(vars, limits)
-		}
-	}
-	if err != nil {
-		return "", false, renderError(err)
-	}
-	if field == "" {
-		return text, false, nil
-	}
-	at := strings.LastIndex(text, strings.TrimSpace(continueMark))
-	if at < 0 {
-		return "", false, chat.Invalidf("messages", "the last message cannot be continued: the model's chat template leaves out or changes its %s", field)
-	}
-	if !strings.HasPrefix(text[at:], continueMark) { // the template trims, so what it would have trimmed goes too
-		return strings.TrimRightFunc(text[:at], unicode.IsSpace), true, nil
-	}
-	return text[:at], true, nil
-}
-
-// continueField marks the end of an assistant message that ends the conversation and returns the field it is in, "" if
-// there is nothing to continue. An empty message is dropped: to continue nothing is to answer.
-func continueField(vars *jinja.Dict) string {
-	v, _ := vars.Get("messages")
-	msgs, ok := v.(*jinja.List)
-	if !ok || len(msgs.Items) == 0 {
-		return ""
-	}
-	last, ok := msgs.Items[len(msgs.Items)-1].(*jinja.Dict)
-	if !ok {
-		return ""
-	}
-	if role, _ := last.Get("role"); role != "assistant" {
-		return ""
-	}
-	if _, calls := last.Get("tool_calls"); calls {
-		return ""
-	}
-	content, _ := last.Get("content")
-	if list, ok := content.(*jinja.List); ok {
-		part := list.Items[len(list.Items)-1].(*jinja.Dict)
-		if text, _ := part.Get("text"); text != "" {
-			part.Set("text", text.(string)+continueMark)
-			return "content"
-		}
-	} else if text, _ := content.(string); text != "" {
-		last.Set("content", text+continueMark)
-		return "content"
-	}
-	if reasoning, _ := last.Get("reasoning_content"); reasoning != nil {
-		last.Set("reasoning_content", reasoning.(string)+continueMark)
-		last.Set("thinking", reasoning.(string)+continueMark)
-		return "reasoning_content"
-	}
-	msgs.Items = msgs.Items[:len(msgs.Items)-1]
-	return ""
-}
-
-// foldSystem rewrites system messages for templates that refuse them after the start: those at the start are joined,
-// later ones become part of the conversation as a reminder in a user's turn. It reports whether anything changed.
-func foldSystem(vars *jinja.Dict) bool {
-	v, _ := vars.Get("messages")
-	msgs, ok := v.(*jinja.List)
-	if !ok {
-		return false
-	}
-	var out []jinja.Value
-	changed := false
-	for i, item := range msgs.Items {
-		m, _ := item.(*jinja.Dict)
-		if v, _ := m.Get("content"); !isString(v) {
-			return false
-		}
-		role, text := stringField(m, "role"), stringField(m, "content")
-		var prev *jinja.Dict
-		if len(out) > 0 {
-			prev, _ = out[len(out)-1].(*jinja.Dict)
-		}
-		prevText := stringField(prev, "content")
-		switch {
-		case i == 0 || role != "system" && (!changed || role != "user" || stringField(prev, "role") != "user"):
-			out = append(out, item)
-			continue
-		case role == "user": // after a reminder: one turn
-		case stringField(prev, "role") == "system":
-		default:
-			text = "<system-reminder>\n" + text + "\n</system-reminder>"
-			if stringField(prev, "role") != "user" {
-				out = append(out, object("role", "user", "content", text))
-				changed = true
-				continue
+func countCalls(messages []chat.Message) int {
+	n := 0
+	for i := range messages {
+		for _, p := range messages[i].Parts {
+			if p.Kind == chat.PartToolCall {
+				n++
 			}
 		}
-		joined := prev.Clone()
-		joined.Set("content", prevText+"\n\n"+text)
-		out[len(out)-1] = joined
-		changed = true
 	}
-	if changed {
-		vars.Set("messages", jinja.NewList(out...))
-	}
-	return changed
-}
-
-func isString(v jinja.Value) bool { _, ok := v.(string); return ok }
-
-func stringField(m *jinja.Dict, name string) string {
-	v, _ := m.Get(name)
-	s, _ := v.(string)
-	return s
-}
-
-// renderError turns a template's failure into the client's error: a refusal is the conversation's fault, so are
-// reached limits; anything else is a template that cannot handle this kind of conversation.
-func renderError(err error) error {
-	var e *jinja.Error
-	if !errors.As(err, &e) {
-		return chat.AsError(err)
-	}
-	switch e.Kind {
-	case jinja.Raised:
-		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_refused", Err: err,
-			Msg: "the model's chat template refuses this conversation: " + e.Msg}
-	case jinja.Limit:
-		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_limit", Err: err,
-			Msg: "the model's chat template cannot render this conversation: " + e.Msg}
-	}
-	return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_failed", Err: err,
-		Msg: "the model's chat template fails on this conversation: " + e.Error()}
+	return n
 }
 
 // insideReasoning tells whether the model goes on in a reasoning block. Only what follows the last special token

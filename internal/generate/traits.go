@@ -3,7 +3,6 @@ package generate
 import (
 	"strings"
 
-	"hearth/internal/jinja"
 	"hearth/internal/parser"
 )
 
@@ -17,6 +16,11 @@ type Traits struct {
 	Content  string `json:"content"`  // "text" or "list": the form of messages it prints
 	Parser   string `json:"parser"`
 	Evidence string `json:"evidence"` // what the parser was chosen by
+	// Override is the parser that is used in place of Parser because a setting says so, "" where none does.
+	Override string `json:"override,omitempty"`
+	// Reasoning is the tag that begins reasoning, "" for output without.
+	Reasoning string   `json:"reasoning,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"` // where settings contradict the evidence
 }
 
 // Traits examines the text side of a model by trial renderings.
@@ -28,20 +32,30 @@ func (c Config) Traits() Traits {
 	src := c.Template.Source()
 	family, evidence := chooseFamily(c)
 	t.Source, t.Parser, t.Evidence = c.Template.Name(), family.Name, evidence
-	t.Tools = c.Template.mentions("tools")
-	switch {
-	case c.Template.mentions("enable_thinking"):
-		t.Thinking = "switch"
-	case family.Open != "" && strings.Contains(src, family.Close):
-		t.Thinking = "always"
-	default:
-		t.Thinking = "no"
+	used, warnings, err := parser.Override(family, c.ToolParser, c.ReasoningParser)
+	if err != nil {
+		used, warnings = family, []string{err.Error()}
 	}
-	t.Content = "text"
-	if asList, err := c.Template.wantsList(c.Limits); err == nil && asList {
+	if t.Reasoning, t.Warnings = strings.TrimSpace(used.Open), warnings; used.Name != family.Name {
+		t.Override = used.Name
+	}
+	family = used
+	t.Thinking, t.Content = "no", "text"
+	if family.Open != "" && strings.Contains(src, family.Close) {
+		t.Thinking = "always"
+	}
+	p, err := findForm(c.Template, family, c.Limits)
+	if err != nil {
+		return t
+	}
+	if findSwitches(p).works {
+		t.Thinking = "switch"
+	}
+	t.Tools = p.form.declares || p.form.calls
+	if p.form.list {
 		t.Content = "list"
 	}
-	t.System = c.Template.printsSystem(t.Content == "list", c.Limits)
+	t.System = p.form.system
 	return t
 }
 
@@ -57,22 +71,4 @@ func chooseFamily(c Config) (*parser.Family, string) {
 		return f, "the template's text"
 	}
 	return f, "tokens of the vocabulary"
-}
-
-// printsSystem tells by trial whether a system message gets into the prompt.
-func (t *Template) printsSystem(asList bool, limits jinja.Limits) bool {
-	const probe = "hearth-probe-system"
-	content := func(text string) jinja.Value {
-		if asList {
-			return jinja.NewList(object("type", "text", "text", text))
-		}
-		return text
-	}
-	vars := t.tokens.Clone()
-	vars.Set("messages", jinja.NewList(object("role", "system", "content", content(probe)), object("role", "user", "content", content("hi"))))
-	vars.Set("tools", nil)
-	vars.Set("documents", nil)
-	vars.Set("add_generation_prompt", true)
-	out, err := t.Render(vars, limits)
-	return err == nil && strings.Contains(out, probe)
 }

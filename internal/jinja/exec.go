@@ -66,6 +66,8 @@ type renderer struct {
 	limits Limits
 	now    func() time.Time
 	out    *strings.Builder
+	main   *strings.Builder // out, but where output is captured
+	spans  *[]Span          // wanted, or nil
 	top    []variable
 	parts  []string // of the sums being made
 	depth  int      // macro calls, recursive loops and lazy sequences we are in
@@ -110,7 +112,8 @@ func (r *renderer) checkpoint() {
 	if r.steps < 0 {
 		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
 	}
-	if time.Now().After(r.deadline) {
+	// Few steps by then mean that the machine is busy with others, not that the template is slow.
+	if used := r.limits.Steps - r.steps; time.Now().After(r.deadline) && time.Duration(used)*time.Microsecond > r.limits.Time {
 		r.throw(Limit, "template takes longer than %v", r.limits.Time)
 	}
 	r.check = max(r.steps-stepsPerCheck, 0)
@@ -294,9 +297,21 @@ func (r *renderer) loop(n *forNode, over Value, s *scope, depth int) {
 		inner.vars = inner.vars[:0]
 		r.assign(&n.target, item, inner)
 		inner.set(symLoop, l)
-		if r.exec(n.body, inner) == broke {
+		from := r.out.Len()
+		c := r.exec(n.body, inner)
+		if r.spans != nil {
+			r.note(item, from)
+		}
+		if c == broke {
 			return
 		}
+	}
+}
+
+// note records what a pass of a loop has written, if it was over a tagged dict.
+func (r *renderer) note(item Value, from int) {
+	if d, ok := item.(*Dict); ok && d.Tag != 0 && r.out == r.main && r.out.Len() > from {
+		*r.spans = append(*r.spans, Span{d.Tag, from, r.out.Len()})
 	}
 }
 

@@ -35,7 +35,7 @@ type Limits struct {
 	Steps  int           // nodes evaluated, plus one per kilobyte of text made; default 10 million
 	Depth  int           // nested macro calls, recursive loops, lazy sequences over one another; default 200
 	Output int           // bytes of the result and of any single string on the way; default 8 MiB
-	Time   time.Duration // of the clock on the wall; default 50 ms, thousands of times what a conversation takes
+	Time   time.Duration // of the clock on the wall, and a microsecond for each step at least; default 50 ms, thousands of times what a conversation takes
 }
 
 func (l Limits) withDefaults() Limits {
@@ -98,8 +98,29 @@ func (t *Template) Name() string { return t.name }
 func (t *Template) Source() string { return t.src }
 
 // Render runs the template over vars, whose values are those FromJSON makes. The error is an *Error.
-func (t *Template) Render(vars *Dict, limits Limits) (out string, err error) {
-	r := &renderer{limits: limits.withDefaults(), now: t.Now, out: new(strings.Builder), top: make([]variable, len(t.syms))}
+func (t *Template) Render(vars *Dict, limits Limits) (string, error) {
+	return t.RenderAt(vars, limits, t.Now)
+}
+
+// RenderAt is Render with another clock; nil means time.Now.
+func (t *Template) RenderAt(vars *Dict, limits Limits, now func() time.Time) (string, error) {
+	return t.render(vars, limits, now, nil)
+}
+
+// Span is the text that one pass of a loop over a tagged dict has written: out[From:To].
+type Span struct{ Tag, From, To int }
+
+// RenderSpans is RenderAt that also tells which stretches of the text come from which tagged dicts, in the order in
+// which they end. A dict that is looped over several times has a span for each time that wrote something; what a
+// template writes into variables first, or without a loop, has none.
+func (t *Template) RenderSpans(vars *Dict, limits Limits, now func() time.Time) (out string, spans []Span, err error) {
+	out, err = t.render(vars, limits, now, &spans)
+	return out, spans, err
+}
+
+func (t *Template) render(vars *Dict, limits Limits, now func() time.Time, spans *[]Span) (out string, err error) {
+	r := &renderer{limits: limits.withDefaults(), now: now, out: new(strings.Builder), spans: spans, top: make([]variable, len(t.syms))}
+	r.main = r.out
 	defer recoverError(t.name, &r.line, &err)
 	if r.now == nil {
 		r.now = time.Now

@@ -26,6 +26,7 @@ type Markup string
 
 // Dict is a Python dict: keys keep the order of insertion.
 type Dict struct {
+	Tag     int // of the caller's own: templates do not see it, copies keep it; see Template.RenderSpans
 	entries []entry
 	index   map[any]int // hash key -> entry; nil while the dict is small
 }
@@ -81,7 +82,7 @@ func (d *Dict) Delete(key string) {
 
 // Clone returns a copy that shares the values.
 func (d *Dict) Clone() *Dict {
-	c := &Dict{entries: append([]entry(nil), d.entries...)}
+	c := &Dict{Tag: d.Tag, entries: append([]entry(nil), d.entries...)}
 	c.reindex()
 	return c
 }

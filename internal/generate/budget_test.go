@@ -1,0 +1,47 @@
+package generate
+
+import (
+	"testing"
+
+	"hearth/internal/chat"
+)
+
+func TestBudget(t *testing.T) {
+	for _, c := range []struct {
+		name, reply string
+		budget      int
+		messages    []chat.Message
+		want        string
+	}{
+		{"reached", "<think>\none two three four five six", 4, nil, "start\nreasoning: one two\ntext:  three four five six\nfinish stop"},
+		{"not reached", "<think>\none two\n</think>\n\nyes", 40, nil, "start\nreasoning: one two\ntext: yes\nfinish stop"},
+		{"none", "<think>\none two three\n</think>\n\nyes", 0, nil, "start\nreasoning: one two three\ntext: yes\nfinish stop"},
+		{"the prompt is inside", " and so on and on and on", 3, []chat.Message{text(chat.User, "Hi"), {Role: chat.Assistant, Parts: []chat.Part{thought("Hm")}}},
+			"start\nreasoning:  and so on\ntext:  and on and on\nfinish stop"},
+		{"no reasoning", "one two three four five", 2, nil, "start\ntext: one two three four five\nfinish stop"},
+		{"characters stay whole", "<think>\n日本語日本語", 4, nil, "start\nreasoning: 日\ntext: 本語日本語\nfinish stop"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, s := newTest(t, c.reply)
+			r := &chat.Request{Messages: c.messages, Thinking: chat.Thinking{Mode: chat.On, Budget: c.budget}}
+			if r.Messages == nil {
+				r.Messages = []chat.Message{text(chat.User, "Hi")}
+			}
+			if got := events(t, g, r); got != c.want {
+				t.Errorf("got %s\nwant %s\ntokens %v", got, c.want, s.reply)
+			}
+			seq, err := g.Generate(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for e, err := range seq {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if u := e.Usage; e.Finish != "" && c.budget > 0 && u.Reasoning > c.budget+8 {
+					t.Errorf("%d tokens of reasoning", u.Reasoning)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package generate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"hearth/internal/jinja"
+	"hearth/internal/parser"
+)
+
+// form is what a chat template can render, found out by trial: templates refuse or silently drop what their authors did
+// not think of. Fitting a conversation to it depends on nothing else, so turns that have been rendered once are rendered
+// the same in every later request.
+type form struct {
+	list       bool // content must be a list of parts, not a string
+	system     bool // a system message at the start
+	systems    bool // several of them
+	late       bool // system messages later on, printed where they stand
+	users      bool // two user turns in a row
+	assistants bool // two assistant turns in a row
+	afterTool  bool // a user turn right after a tool's result
+	first      bool // an assistant's turn at the start
+	alone      bool // a system message and nothing else
+	declares   bool // declared tools
+	calls      bool // calls
+	tools      bool // results of tools
+	parallel   bool // several calls in one turn
+	orphans    bool // calls without results, results without calls
+	said       bool // text and a call in one turn, both printed
+	mixed      bool // reasoning, text and a call in one turn
+	empty      bool // an assistant's turn without anything
+	text       bool // arguments of calls must be JSON text, not an object
+	null       bool // the content of a turn with calls and no text must be null, not an empty text
+	none       bool // no tools must be an empty list, not null
+	ids        idForm
+	write      func([]*call) string // writes calls as text, for templates that leave them out
+}
+
+// stricter are the forms that are tried in turn when the template refuses a conversation all the same: a system message,
+// then user and assistant one after the other; the same without a system message; and without calls.
+func (f form) stricter() []form {
+	turns := f
+	turns.systems, turns.late, turns.users, turns.assistants, turns.afterTool, turns.first, turns.alone = false, false, false, false, false, false, false
+	turns.parallel, turns.orphans, turns.mixed, turns.empty = false, false, false, false
+	plain := turns
+	plain.system = false
+	words := plain
+	words.calls, words.tools = false, false
+	return []form{turns, plain, words}
+}
+
+// probeTime bounds a trial rendering. It is long because a trial that runs out of time would be taken for a refusal.
+const probeTime = time.Second
+
+// prober renders trial conversations.
+type prober struct {
+	t      *Template
+	form   form
+	limits jinja.Limits
+	spent  bool // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
+}
+
+// Words that trial conversations are made of.
+const (
+	probeA     = "hearthprobea"
+	probeB     = "hearthprobeb"
+	probeC     = "hearthprobec"
+	probeD     = "hearthprobed"
+	probeTool  = "hearthprobetool"
+	probeValue = "hearthvalue"
+)
+
+// findForm tries what the template can render, for output of the given family. The error is that of a template that
+// leaves out what the user says.
+func findForm(t *Template, family *parser.Family, limits jinja.Limits) (*prober, error) {
+	limits.Time = max(limits.Time, probeTime)
+	p := &prober{t: t, limits: limits}
+	f := &p.form
+	f.ids, f.write = idsOf(family), writerOf(family)
+	var err error
+	if f.list, err = t.wantsList(limits); err != nil {
+		return nil, err
+	}
+	user, said, sys := trial(roleUser), trial(roleAssistant), trial(roleSystem)
+	if p.render([]turn{user(probeA)}) == "" {
+		f.none = true
+	}
+	p.findTools()
+	f.system = p.inOrder([]turn{sys(probeA), user(probeB)}, probeA, probeB)
+	f.systems = f.system && p.inOrder([]turn{sys(probeA), sys(probeB), user(probeC)}, probeA, probeB, probeC)
+	f.late = f.system && p.inOrder([]turn{user(probeA), sys(probeB)}, probeA, probeB) &&
+		p.inOrder([]turn{user(probeA), said(probeB), sys(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
+	f.users = p.inOrder([]turn{user(probeA), user(probeB)}, probeA, probeB) &&
+		p.inOrder([]turn{user(probeA), said(probeB), user(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
+	f.assistants = p.inOrder([]turn{user(probeA), said(probeB), said(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
+	f.first = p.inOrder([]turn{said(probeA), user(probeB)}, probeA, probeB)
+	f.alone = p.inOrder([]turn{sys(probeA)}, probeA)
+	f.empty = p.inOrder([]turn{user(probeA), said(""), user(probeB)}, probeA, probeB)
+	if f.tools {
+		k := probeCall("call00001")
+		asked := []turn{user(probeA), {role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k}}
+		f.afterTool = p.inOrder(append(slices.Clip(asked), user(probeC)), probeA, probeB, probeC)
+		f.late = f.late && p.inOrder(append(slices.Clip(asked), sys(probeC)), probeA, probeB, probeC)
+		f.orphans = p.inOrder([]turn{user(probeA), {role: roleTool, text: probeB, answers: &call{id: "call00001"}}, said(probeC), user(probeD)}, probeA, probeB, probeC, probeD) &&
+			p.inOrder([]turn{user(probeA), asked[1], user(probeB), asked[2]}, probeA, probeB, probeB) && p.inOrder([]turn{user(probeA), asked[1], user(probeC)}, probeA, probeC)
+	}
+	return p, nil
+}
+
+// trial makes turns of a role.
+func trial(role string) func(string) turn {
+	return func(text string) turn { return turn{role: role, text: text} }
+}
+
+func probeCall(id string) *call {
+	return &call{id: id, name: probeTool, args: []byte(`{"hearthkey": "` + probeValue + `"}`)}
+}
+
+// findTools sets what has to do with calls.
+func (p *prober) findTools() {
+	f := &p.form
+	talk := func(k *call) []turn {
+		return []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k},
+			{role: roleAssistant, text: probeC}, {role: roleUser, text: probeD}}
+	}
+	f.declares = strings.Contains(p.renderWith([]turn{{role: roleUser, text: probeA}}, setProbeTool), probeTool)
+	nine := probeCall("call00001")
+	best := *f
+	grade := 0
+	for _, null := range []bool{false, true} {
+		for _, text := range []bool{false, true} {
+			f.text, f.null = text, null
+			if g := argumentsRead(p.render(talk(nine))); g > grade {
+				best, grade = *f, g
+			}
+		}
+	}
+	*f = best
+	f.calls = grade > 0
+	f.tools = p.inOrder(talk(nine), probeA, probeB)
+	if f.ids == idsKept && f.tools && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
+		f.ids = idsNine
+	}
+	two := &call{id: "call00002", name: probeTool, args: []byte(`{"hearthkey": "hearthother"}`)}
+	both := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{nine, two}},
+		{role: roleTool, text: probeB, answers: nine}, {role: roleTool, text: probeC, answers: two}}
+	f.parallel = p.inOrder(both, probeA, probeB, probeC) && (!f.calls || strings.Contains(p.render(both), "hearthother"))
+	mixed := talk(nine)
+	mixed[1].text = probeC
+	f.said = !f.calls || p.inOrder(mixed, probeA, probeC, probeValue)
+	mixed[1].reasoning = probeD
+	f.mixed = p.inOrder(mixed, probeA, probeB)
+}
+
+// setProbeTool declares the tool of the trials.
+func setProbeTool(vars *jinja.Dict) {
+	vars.Set("tools", jinja.NewList(object("type", "function", "function", object("name", probeTool, "description", "A tool.",
+		"parameters", object("type", "object", "properties", object("hearthkey", object("type", "string", "description", "A key.")))))))
+}
+
+// argumentsRead grades how the trial's arguments came out: not at all, garbled, or well.
+func argumentsRead(out string) int {
+	switch {
+	case !strings.Contains(out, probeValue):
+		return 0
+	case strings.Contains(out, `\"hearthkey`), strings.Contains(out, `'hearthkey`): // JSON in JSON, Python's repr
+		return 1
+	}
+	return 2
+}
+
+// render gives the text of a trial, "" if the template fails.
+func (p *prober) render(turns []turn) string { return p.renderWith(turns, func(*jinja.Dict) {}) }
+
+// renderWith is render with more variables.
+func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
+	if p.spent {
+		return ""
+	}
+	vars := p.t.tokens.Clone()
+	vars.Set("messages", p.form.messages(turns))
+	vars.Set("tools", p.form.noTools())
+	set(vars)
+	if slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
+		setProbeTool(vars)
+	}
+	setLegacy(p.t, vars, time.Now)
+	tools, _ := vars.Get("tools")
+	list, _ := tools.(*jinja.List)
+	vars.Set("documents", nil)
+	vars.Set("add_generation_prompt", true)
+	out, err := p.t.forRequest(list != nil && len(list.Items) > 0).Render(vars, p.limits)
+	if err != nil {
+		e := (*jinja.Error)(nil)
+		p.spent = errors.As(err, &e) && e.Kind == jinja.Limit
+		return ""
+	}
+	return out
+}
+
+// noTools is what the variable tools is without any.
+func (f form) noTools() jinja.Value {
+	if f.none {
+		return jinja.NewList()
+	}
+	return nil
+}
+
+// inOrder tells whether a trial's text has the words in their order.
+func (p *prober) inOrder(turns []turn, words ...string) bool {
+	out := p.render(turns)
+	for _, w := range words {
+		_, rest, ok := strings.Cut(out, w)
+		if !ok {
+			return false
+		}
+		out = rest
+	}
+	return true
+}

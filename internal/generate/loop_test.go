@@ -1,0 +1,69 @@
+package generate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+)
+
+func TestLoop(t *testing.T) {
+	run := func(n int, ids ...int32) []int32 { return slices.Repeat(ids, n) }
+	l := Loop{MaxSize: 3, MinCount: 4}
+	for _, c := range []struct {
+		name string
+		l    Loop
+		ids  []int32
+		want bool
+	}{
+		{"nothing yet", l, nil, false},
+		{"one token", l, run(4, 7), true},
+		{"one token, not often enough", l, run(3, 7), false},
+		{"three tokens", l, append([]int32{1, 2}, run(4, 7, 8, 9)...), true},
+		{"three tokens, the last run not complete", l, append(run(4, 7, 8, 9)[1:], 7), true},
+		{"three tokens, a token short", l, run(4, 7, 8, 9)[1:], false},
+		{"longer than looked for", l, run(9, 1, 2, 3, 4), false},
+		{"another token after it", l, append(run(8, 7), 1), false},
+		{"shorter than looked for", Loop{MinSize: 2, MaxSize: 3, MinCount: 4}, run(4, 1, 1, 2), true},
+		{"a run of two of the same counts as two", Loop{MinSize: 2, MaxSize: 3, MinCount: 4}, run(8, 7), true},
+		{"off", Loop{}, run(99, 7), false},
+		{"off without a count", Loop{MaxSize: 3}, run(99, 7), false},
+	} {
+		if got := c.l.found(c.ids); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLoopEndsReply: what goes round in circles ends as if the tokens had run out; what a loop is not yet goes on.
+func TestLoopEndsReply(t *testing.T) {
+	g, s := newTest(t, strings.Repeat("no ", 50))
+	reply := func() chat.Finish {
+		seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "hi")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f chat.Finish
+		for e, err := range seq {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == chat.EventFinish {
+				f = e.Finish
+			}
+		}
+		return f
+	}
+	if f := reply(); f != chat.FinishStop {
+		t.Errorf("without a guard: %s", f)
+	}
+	g.cfg.Loop = Loop{MaxSize: 8, MinCount: 6}
+	if f := reply(); f != chat.FinishLength || s.closed != 2 {
+		t.Errorf("with a guard: %s, %d streams closed", f, s.closed)
+	}
+	g.cfg.Loop.MinCount = 60
+	if f := reply(); f != chat.FinishStop {
+		t.Errorf("not often enough: %s", f)
+	}
+}

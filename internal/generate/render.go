@@ -1,0 +1,152 @@
+package generate
+
+import (
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	"hearth/internal/chat"
+	"hearth/internal/jinja"
+)
+
+// rendering is the text of a prompt.
+type rendering struct {
+	text      string
+	continued bool // it ends inside an assistant's message, which the model goes on with
+	spans     []jinja.Span
+	messages  *jinja.List // as the template has seen them
+}
+
+// continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
+const continueMark = "\uE012hearth-continues-here "
+
+// render runs the template. A conversation that it refuses is fitted more strictly and tried again; the error is the
+// first refusal.
+func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, error) {
+	turns, err := turnsOf(r.Messages)
+	if err != nil {
+		return nil, err
+	}
+	turns = g.switches.say(turns, think)
+	tools, err := tools(r)
+	if err != nil {
+		return nil, err
+	}
+	hasTools := tools != nil
+	if !hasTools {
+		tools = g.forms[0].noTools()
+	}
+	now := g.clocks.of(turns, g.cfg.Now)
+	var refused error
+	for _, f := range g.forms {
+		vars, err := g.variables(r, f.messages(f.fit(turns)), tools, think)
+		if err != nil {
+			return nil, err
+		}
+		setLegacy(g.cfg.Template, vars, now)
+		out, err := g.renderVars(vars, hasTools, len(turns), now)
+		if err == nil {
+			return out, nil
+		}
+		if refused == nil {
+			refused = err
+		}
+		if e := (*jinja.Error)(nil); !errors.As(err, &e) || e.Kind == jinja.Limit {
+			break
+		}
+	}
+	return nil, renderError(refused)
+}
+
+// renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where
+// that message does, without the marks that would close the turn.
+func (g *Generator) renderVars(vars *jinja.Dict, hasTools bool, turns int, now func() time.Time) (*rendering, error) {
+	out := &rendering{}
+	g.guard.mark(vars)
+	field := continueField(vars)
+	if v, _ := vars.Get("messages"); v != nil {
+		out.messages, _ = v.(*jinja.List)
+	}
+	if field != "" {
+		vars.Set("add_generation_prompt", false)
+	}
+	limits := g.cfg.Limits
+	if limits.Time == 0 { // some templates look at every message for every message
+		limits.Time = 80*time.Millisecond + time.Duration(turns)*time.Millisecond
+	}
+	text, spans, err := g.cfg.Template.forRequest(hasTools).RenderSpans(vars, limits, now)
+	if err != nil {
+		return nil, err
+	}
+	out.text, out.spans = text, spans
+	if field == "" {
+		return out, nil
+	}
+	at := strings.LastIndex(text, strings.TrimSpace(continueMark))
+	if at < 0 {
+		return nil, chat.Invalidf("messages", "the last message cannot be continued: the model's chat template leaves out or changes its %s", field)
+	}
+	out.text, out.continued = text[:at], true
+	if !strings.HasPrefix(text[at:], continueMark) { // the template trims, so what it would have trimmed goes too
+		out.text = strings.TrimRightFunc(out.text, unicode.IsSpace)
+	}
+	return out, nil
+}
+
+// continueField marks the end of an assistant message that ends the conversation and returns the field it is in, "" if
+// there is nothing to continue. An empty message is dropped: to continue nothing is to answer.
+func continueField(vars *jinja.Dict) string {
+	v, _ := vars.Get("messages")
+	msgs, ok := v.(*jinja.List)
+	if !ok || len(msgs.Items) == 0 {
+		return ""
+	}
+	last, ok := msgs.Items[len(msgs.Items)-1].(*jinja.Dict)
+	if !ok {
+		return ""
+	}
+	if role, _ := last.Get("role"); role != "assistant" {
+		return ""
+	}
+	if _, calls := last.Get("tool_calls"); calls {
+		return ""
+	}
+	content, _ := last.Get("content")
+	if list, ok := content.(*jinja.List); ok {
+		part := list.Items[len(list.Items)-1].(*jinja.Dict)
+		if text, _ := part.Get("text"); text != "" {
+			part.Set("text", text.(string)+continueMark)
+			return "content"
+		}
+	} else if text, _ := content.(string); text != "" {
+		last.Set("content", text+continueMark)
+		return "content"
+	}
+	if reasoning, _ := last.Get("reasoning_content"); reasoning != nil {
+		last.Set("reasoning_content", reasoning.(string)+continueMark)
+		last.Set("thinking", reasoning.(string)+continueMark)
+		return "reasoning_content"
+	}
+	msgs.Items = msgs.Items[:len(msgs.Items)-1]
+	return ""
+}
+
+// renderError turns a template's failure into the client's error: a refusal is the conversation's fault, so are
+// reached limits; anything else is a template that cannot handle this kind of conversation.
+func renderError(err error) error {
+	var e *jinja.Error
+	if !errors.As(err, &e) {
+		return chat.AsError(err)
+	}
+	switch e.Kind {
+	case jinja.Raised:
+		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_refused", Err: err,
+			Msg: "the model's chat template refuses this conversation: " + e.Msg}
+	case jinja.Limit:
+		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_limit", Err: err,
+			Msg: "the model's chat template cannot render this conversation: " + e.Msg}
+	}
+	return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_failed", Err: err,
+		Msg: "the model's chat template fails on this conversation: " + e.Error()}
+}

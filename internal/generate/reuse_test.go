@@ -1,0 +1,321 @@
+package generate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+)
+
+// memory is an engine that answers what it is told to and keeps all token sequences that ran, as the prefix tree does.
+type memory struct {
+	script
+	seen   [][]int32
+	prompt []int32
+	common int // tokens of the last prompt that had run before
+}
+
+func (m *memory) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
+	m.prompt, m.common = p.Tokens, 0
+	for _, s := range m.seen {
+		n := 0
+		for n < min(len(s), len(p.Tokens)) && s[n] == p.Tokens[n] {
+			n++
+		}
+		m.common = max(m.common, n)
+	}
+	m.seen = append(m.seen, slices.Concat(p.Tokens, m.reply))
+	m.cached = m.common
+	return m.script.Submit(ctx, p)
+}
+
+// talk is a conversation with a generator over a memory.
+type talk struct {
+	t     testing.TB
+	g     *Generator
+	m     *memory
+	r     chat.Request
+	rand  *rand.Rand
+	last  int // tokens that ran in the last turn
+	calls int
+	whole bool // answers are cut into tokens as the tokenizer would
+}
+
+// say makes the model answer with a text, cut into tokens at random, and appends what a client makes of the answer to
+// the conversation. It gives the tokens of the prompt that were computed before, and how many had run in the turn before.
+func (k *talk) say(answer string) (common, ran int) {
+	k.t.Helper()
+	k.m.reply = uttered(k.rand, k.g.cfg.Tokenizer, 0, answer)
+	if k.whole {
+		k.m.reply = k.g.guard.plain(answer)
+	}
+	seq, err := k.g.Generate(k.t.Context(), &k.r)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if n, err := k.g.Count(k.t.Context(), &k.r); err != nil || n != len(k.m.prompt) {
+		k.t.Fatalf("%d tokens counted of %d, %v", n, len(k.m.prompt), err)
+	}
+	said := chat.Message{Role: chat.Assistant}
+	part := func(kind chat.PartKind) *chat.Part {
+		if n := len(said.Parts); n == 0 || said.Parts[n-1].Kind != kind || kind == chat.PartToolCall {
+			said.Parts = append(said.Parts, chat.Part{Kind: kind})
+		}
+		return &said.Parts[len(said.Parts)-1]
+	}
+	for e, err := range seq {
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		switch e.Kind {
+		case chat.EventText:
+			part(chat.PartText).Text += e.Text
+		case chat.EventReasoning:
+			part(chat.PartReasoning).Text += e.Text
+		case chat.EventToolEnd:
+			k.calls++
+			part(chat.PartToolCall).Call = &chat.ToolCall{ID: fmt.Sprintf("call%05d", k.calls), Name: e.Call.Name, Arguments: compact(k.t, e.Call.Arguments)}
+		}
+	}
+	k.r.Messages = append(k.r.Messages, said)
+	ran, k.last = k.last, len(k.m.prompt)+len(k.m.reply)
+	return k.m.common, ran
+}
+
+// compact writes arguments as clients in JavaScript do.
+func compact(t testing.TB, args json.RawMessage) json.RawMessage {
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// results answers all calls of the last turn.
+func (k *talk) results(text string) {
+	m := chat.Message{Role: chat.User}
+	for _, p := range k.r.Messages[len(k.r.Messages)-1].Parts {
+		if p.Kind == chat.PartToolCall {
+			m.Parts = append(m.Parts, chat.Part{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: p.Call.ID, Parts: []chat.Part{{Text: text}}}})
+		}
+	}
+	k.r.Messages = append(k.r.Messages, m)
+}
+
+func newTalk(t testing.TB, history bool) *talk {
+	g, _ := newTest(t, "x")
+	m := &memory{script: script{finish: engine.Stop, context: 1 << 20}}
+	g.cfg.Engine = m
+	g.history.exact = history
+	return &talk{t: t, g: g, m: m, rand: rand.New(rand.NewPCG(7, 8)), r: chat.Request{Tools: weather(), Messages: []chat.Message{text(chat.System, "You help."), text(chat.User, "Weather?")}}}
+}
+
+// TestAgentReuses: through a loop of thinking, calls in any spelling and results, each turn takes up all that ran in the
+// one before, to the last generated token.
+func TestAgentReuses(t *testing.T) {
+	k := newTalk(t, true)
+	for i := range 10 {
+		answer := []string{
+			"<think>\nLet me see.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+			"<think>\nAgain.\n</think>\n\n<tool_call>\n{\"name\":\"get_weather\",\"arguments\":{\"z\":1.0,\"city\":\"T\\u00f8nsberg\"}}\n</tool_call>\n",
+			"<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call><tool_call>{\"arguments\": {\"city\": \"Bø\"}, \"name\": \"get_weather\"}</tool_call>",
+		}[i%3]
+		common, ran := k.say(answer)
+		if common != ran {
+			t.Errorf("turn %d: %d of %d tokens had run", i, common, ran)
+		}
+		k.results(strings.Repeat("sunny\n", i+1))
+	}
+	plain := newTalk(t, false)
+	plain.r.Messages = k.r.Messages
+	plain.say("x")
+	if len(plain.m.prompt) == len(k.m.prompt) {
+		t.Error("nothing was respelled: the test shows nothing")
+	}
+}
+
+// TestChatReuses: answers of plain conversations are taken up too, whatever white space is around them.
+func TestChatReuses(t *testing.T) {
+	k := newTalk(t, true)
+	for i := range 10 {
+		common, ran := k.say([]string{"It is sunny.", "Hello there.\n", "one\n\ntwo  three", "日本 é 😀"}[i%4])
+		if common != ran {
+			t.Errorf("turn %d: %d of %d tokens had run", i, common, ran)
+		}
+		k.r.Messages = append(k.r.Messages, text(chat.User, "And tomorrow?"))
+	}
+}
+
+// TestEditedAnswers: what the client changed in an answer is what the model reads.
+func TestEditedAnswers(t *testing.T) {
+	const call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\":\"Oslo\",\"z\":1}}\n</tool_call>"
+	for _, c := range []struct {
+		name, answer string
+		edit         func(m *chat.Message)
+		kept         bool
+	}{
+		{"as it was", call, func(*chat.Message) {}, true},
+		{"other spelling", call, func(m *chat.Message) { m.Parts[0].Call.Arguments = json.RawMessage(`{"z": 1.0, "city": "\u004fslo"}`) }, true},
+		{"other value", call, func(m *chat.Message) { m.Parts[0].Call.Arguments = json.RawMessage(`{"city": "Rome", "z": 1}`) }, false},
+		{"one more", call, func(m *chat.Message) { m.Parts[0].Call.Arguments = json.RawMessage(`{"city": "Oslo", "z": 1, "y": 2}`) }, false},
+		{"another type", call, func(m *chat.Message) { m.Parts[0].Call.Arguments = json.RawMessage(`{"city": "Oslo", "z": "1"}`) }, false},
+		{"another tool", call, func(m *chat.Message) { m.Parts[0].Call.Name = "get_news" }, false},
+		{"text added", call, func(m *chat.Message) { m.Parts = append([]chat.Part{{Text: "Well."}}, m.Parts...) }, false},
+		{"call removed", "Yes.\n" + call, func(m *chat.Message) { m.Parts = m.Parts[:1] }, false},
+		{"reasoning removed", "<think>\nHm\n</think>\n\n" + call, func(m *chat.Message) { m.Parts = m.Parts[1:] }, false},
+		{"reasoning changed", "<think>\nHm\n</think>\n\n" + call, func(m *chat.Message) { m.Parts[0].Text = "Oh" }, false},
+		{"trimmed", "Yes. ", func(m *chat.Message) { m.Parts[0].Text = "Yes." }, true},
+		{"other text", "Yes. ", func(m *chat.Message) { m.Parts[0].Text = "No." }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newTalk(t, true)
+			k.say(c.answer)
+			k.edit(c.edit)
+			got, err := k.g.Render(t.Context(), &k.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := strings.Contains(got, c.answer); kept != c.kept {
+				t.Errorf("kept %v, want %v:\n%s", kept, c.kept, got)
+			}
+			want, err := newTalk(t, false).g.Render(t.Context(), &k.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.kept == (got == want) {
+				t.Errorf("kept %v, but the text is\n%s\nand without memory\n%s", c.kept, got, want)
+			}
+			other := k.r
+			other.Origin.Salt = salt{1}
+			if got, err := k.g.Render(t.Context(), &other); err != nil || got != want {
+				t.Errorf("another caller's prompt is\n%s\n%v, want\n%s", got, err, want)
+			}
+		})
+	}
+}
+
+// edit changes the last answer, which a result then follows.
+func (k *talk) edit(f func(*chat.Message)) {
+	f(&k.r.Messages[len(k.r.Messages)-1])
+	k.results("sunny")
+	if n := len(k.r.Messages); len(k.r.Messages[n-1].Parts) == 0 {
+		k.r.Messages[n-1] = text(chat.User, "Go on")
+	}
+}
+
+// BenchmarkPrompt makes the prompt of an agent's next turn: 100 KB of conversation, of which the last kilobyte is new.
+// known: all but that was seen before; fresh: none of it.
+func BenchmarkPrompt(b *testing.B) {
+	for _, history := range []string{"known", "fresh"} {
+		b.Run(history, func(b *testing.B) {
+			g, _ := newTest(b, "x")
+			r := chat.Request{Tools: weather(), Messages: []chat.Message{text(chat.System, strings.Repeat("You are an agent. Use the tools.\n", 200))}}
+			for i := range 50 {
+				r.Messages = append(r.Messages, text(chat.User, fmt.Sprint(i, strings.Repeat(" func main() { fmt.Println(\"hello\") }\n", 40))), text(chat.Assistant, fmt.Sprint("Done with ", i, "; what is next?")))
+			}
+			r.Messages = append(r.Messages, text(chat.User, ""))
+			p, err := g.prompt(&r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(p.text)))
+			i := 0
+			for b.Loop() {
+				i++
+				r.Messages[len(r.Messages)-1] = text(chat.User, fmt.Sprint(i, strings.Repeat(" and some more of it", 50)))
+				r.Origin.Salt = salt{}
+				if history == "fresh" {
+					r.Origin.Salt = salt{byte(i), byte(i >> 8), byte(i >> 16)}
+				}
+				if _, err := g.prompt(&r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestBuiltinTemplatesReuse: answers that are made of several special tokens are taken up too, whatever the spelling of
+// their calls.
+func TestBuiltinTemplatesReuse(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		answers   []string
+	}{
+		{"harmony", harmony, []string{
+			"<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Oslo\"}",
+			"<|channel|>analysis<|message|>Again.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather<|message|>{\"city\": \"B\\u00f8\"}",
+		}},
+		{"deepseek_v32", deepseekV32, []string{
+			"I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>\n",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := talkOver(t, c.name, c.src, false)
+			k.g.stops = slices.DeleteFunc(k.g.stops, func(s string) bool { return s == "<|end|>" }) // ends a part of an answer
+			for i := range 4 {
+				common, ran := k.say(c.answers[i%len(c.answers)])
+				if common != ran {
+					seen := k.m.seen[len(k.m.seen)-2]
+					t.Errorf("turn %d: %d of %d tokens had run:\n%q\n%q", i, common, ran, k.g.cfg.Tokenizer.Decode(seen[common:], false), k.g.cfg.Tokenizer.Decode(k.m.prompt[common:], false))
+				}
+				if k.calls == i {
+					t.Errorf("turn %d: no call in %q", i, c.answers[i%len(c.answers)])
+				}
+				k.results("sunny")
+			}
+		})
+	}
+}
+
+// TestLoopless: a template that goes over messages by number does not say which text is whose, and answers are taken up all
+// the same.
+func TestLoopless(t *testing.T) {
+	k := talkOver(t, "", "{% for i in range(messages|length) %}{% set m = messages[i] %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n", false)
+	for i := range 4 {
+		if common, ran := k.say(" It is sunny.\n"); common != ran {
+			t.Errorf("turn %d: %d of %d tokens had run", i, common, ran)
+		}
+		k.r.Messages = append(k.r.Messages, text(chat.User, "And tomorrow?"))
+	}
+}
+
+func TestEqualJSON(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"a": 1, "b": [true, null]}`, `{"b":[true,null],"a":1}`, true},
+		{`1.0`, `1`, true},
+		{`1e2`, `100`, true},
+		{`12345678901234567890`, `12345678901234567890`, true},
+		{`12345678901234567890`, `12345678901234567891`, false},
+		{`"\u00e9"`, `"é"`, true},
+		{`1`, `"1"`, false},
+		{`null`, `false`, false},
+		{`[]`, `{}`, false},
+		{`{"a": 1}`, `{"a": 1, "b": null}`, false},
+		{`[1, 2]`, `[2, 1]`, false},
+	} {
+		var a, b any
+		if err := decodeNumbers(c.a, &a); err != nil {
+			t.Fatal(err)
+		}
+		if err := decodeNumbers(c.b, &b); err != nil {
+			t.Fatal(err)
+		}
+		if equalJSON(a, b) != c.want || equalJSON(b, a) != c.want {
+			t.Errorf("%s and %s equal: %v, want %v", c.a, c.b, !c.want, c.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+)
+
+// TestSwitches: each way in which templates turn thinking off, on and down is found and used.
+func TestSwitches(t *testing.T) {
+	const body = `{% for m in messages %}[{{ m.content }}]{% endfor %}`
+	for _, c := range []struct {
+		name, template string
+		want           map[chat.Thinking]string // what stands behind the last message, or is left out in front
+		works          bool
+	}{
+		{"flag", body + `{{ "<think></think>" if enable_thinking is defined and not enable_thinking }}`, map[chat.Thinking]string{
+			{}: "[q]", {Mode: chat.On}: "[q]", {Mode: chat.Off}: "[q]<think></think>", {Mode: chat.Off, Effort: "high"}: "[q]<think></think>"}, true},
+		{"flag of another name", body + `{{ "<think>" if thinking else "</think>" }}`, map[chat.Thinking]string{
+			{}: "[q]</think>", {Mode: chat.On}: "[q]<think>", {Mode: chat.Off}: "[q]</think>"}, true},
+		{"mode", body + `{{ "<think>" if thinking_mode != "disabled" }}`, map[chat.Thinking]string{
+			{}: "[q]<think>", {Mode: chat.On}: "[q]<think>", {Mode: chat.Off}: "[q]"}, true},
+		{"budget", body + `{{ thinking_budget }}`, map[chat.Thinking]string{
+			{}: "[q]", {Mode: chat.On, Budget: 512}: "[q]512", {Mode: chat.Off, Budget: 512}: "[q]0"}, true},
+		{"efforts with an off word", body + `{% if reasoning_effort is defined and reasoning_effort not in ["no_think", "low", "high"] %}{{ raise_exception("effort") }}{% endif %}{{ reasoning_effort }}`,
+			map[chat.Thinking]string{{}: "[q]", {Mode: chat.On}: "[q]high", {Mode: chat.Off}: "[q]no_think", {Effort: "minimal"}: "[q]low", {Effort: "medium"}: "[q]high", {Effort: "max"}: "[q]high",
+				{Effort: "none"}: "[q]no_think"}, true},
+		{"efforts without an off word", body + `{{ reasoning_effort if reasoning_effort is defined else "medium" }}`,
+			map[chat.Thinking]string{{}: "[q]medium", {Mode: chat.On}: "[q]medium", {Mode: chat.Off}: "[q]low", {Effort: "xhigh"}: "[q]high", {Effort: "minimal"}: "[q]low", {Effort: "odd"}: "[q]odd"}, false},
+		{"words in the system message", `{% set ns = namespace(on=true) %}{% for m in messages %}{% if "/no_think" in m.content %}{% set ns.on = false %}{% endif %}[{{ m.content }}]{% endfor %}{{ "<think>" if ns.on }}`,
+			map[chat.Thinking]string{{}: "[q]<think>", {Mode: chat.Off}: "[/no_think][q]", {Mode: chat.On}: "[/think][q]<think>"}, true},
+		{"none", body, map[chat.Thinking]string{{}: "[q]", {Mode: chat.On, Budget: 9, Effort: "high"}: "[q]", {Mode: chat.Off}: "[q]"}, false},
+	} {
+		g, err := withTemplate(t, c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.switches.works != c.works {
+			t.Errorf("%s: %+v", c.name, g.switches)
+		}
+		for think, want := range c.want {
+			got, err := g.Render(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: think})
+			if err != nil || got != want {
+				t.Errorf("%s, %+v: %q, %v, want %q", c.name, think, got, err, want)
+			}
+		}
+	}
+}
+
+// TestThinkingSetting: the server's setting counts where the request leaves it open.
+func TestThinkingSetting(t *testing.T) {
+	g, _ := newTest(t, "x")
+	g.cfg.Thinking = chat.Off
+	for mode, want := range map[chat.Toggle]bool{chat.Default: true, chat.On: false, chat.Off: true} {
+		out, err := g.Render(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: chat.Thinking{Mode: mode}})
+		if err != nil || strings.HasSuffix(out, "</think>\n\n") != want {
+			t.Errorf("asked for %d: %q, %v", mode, out, err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package tokenizer
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cutAt encodes a text cut before every anchor.
+func cutAt(t *Tokenizer, a *Anchors, text string) []int32 {
+	var ids []int32
+	from := 0
+	for i := 0; i < len(text); i++ {
+		if n := a.At(text[i:]); n > 0 {
+			ids = append(ids, t.Encode(text[from:i], EncodeOptions{ParseSpecial: true})...)
+			from = i
+			i += n - 1
+		}
+	}
+	return append(ids, t.Encode(text[from:], EncodeOptions{ParseSpecial: true})...)
+}
+
+func specials(t *Tokenizer) []int32 {
+	var ids []int32
+	for id := range int32(t.Size()) {
+		if t.Special(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Texts cut at anchors have the ids of the whole, with every kind of tokenizer.
+func TestAnchors(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := []string{"<|start|>", "<|end|>", "<s>", "</s>", "[SEP]", "<mask>", "<think>", "</think>", "key", "<unk>", "<0x0A>", "<|", "<|end|", "|>", "<", ">", " ", "  ", "        ", "\n", "\n\n",
+		"Hello", " world", "é", "e\u0301", "CAFÉ", "日本語", "12345", "'s", "don't", "\t", "A", ".", "😀"}
+	r := rand.New(rand.NewPCG(5, 6))
+	count := 0
+	for _, f := range files {
+		if strings.HasPrefix(filepath.Base(f), "golden") {
+			continue
+		}
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			tok := mustParse(t, f)
+			a := tok.Anchors(specials(tok))
+			count += a.Len()
+			for range 400 {
+				var b strings.Builder
+				for range r.IntN(14) {
+					b.WriteString(bits[r.IntN(len(bits))])
+				}
+				text := b.String()
+				if got, want := cutAt(tok, a, text), tok.Encode(text, EncodeOptions{ParseSpecial: true}); !slices.Equal(got, want) {
+					t.Fatalf("%q: %v in pieces, %v whole", text, got, want)
+				}
+			}
+		})
+	}
+	if count < 40 {
+		t.Errorf("%d anchors in all files", count)
+	}
+}
+
+// Tokens that something outside them decides about are no anchors.
+func TestNoAnchors(t *testing.T) {
+	tok := mustParse(t, "testdata/added.json")
+	a := tok.Anchors(specials(tok))
+	if n := a.At("<|start|>x"); n != len("<|start|>") {
+		t.Errorf("<|start|> is an anchor of %d bytes", n)
+	}
+	for _, s := range []string{"<mask>", "key", "CAFÉ", "<think>", "x", ""} {
+		if n := a.At(s); n != 0 {
+			t.Errorf("%q is an anchor of %d bytes", s, n)
+		}
+	}
+	for _, c := range []struct {
+		anchor string
+		others []string
+		want   bool
+	}{
+		{"<a>", []string{"<a>", "<b>"}, false},
+		{"<a>", []string{"<a>b"}, true},
+		{"<a>", []string{"x<a>y"}, true},
+		{"<a>", []string{"x<"}, true},
+		{"<a>", []string{"<<a"}, true},
+		{"<a>", []string{"<", "a>", "<a"}, false},
+	} {
+		if got := reached(c.anchor, c.others); got != c.want {
+			t.Errorf("%s reached by %q: %v", c.anchor, c.others, got)
+		}
+	}
+}
