@@ -32,9 +32,9 @@ func (e Evidence) token(all ...string) bool {
 }
 
 // families in the order they are tried: the more special markup first, because templates quote each other's.
-var families = []*Family{harmony, minimax, gemma4, functionGemma, dsml, deepseekV3, deepseekV31, kimi, seedOSS, commandA, lfm2,
-	mistral, mistralV3, granite, nemotron, glm, qwen3Coder, hermes, functionaryV31, functionary, jamba, pythonic, llama3, xlam,
-	gemma3, thinkOnly}
+var families = []*Family{harmony, muse, kimiK3, minimaxM3, minimax, hunyuan, longcat, solar, apertus, gigachat, gigachat30,
+	miniCPM5, gemma4, functionGemma, dsml, deepseekV3, deepseekV31, kimi, seedOSS, commandA, lfm2, mistral, mistralV3, granite,
+	nemotron, glm, jamba, qwen3Coder, hermes, functionaryV31, functionary, pythonic, llama3, xlam, gemma3, thinkOnly}
 
 // Choose returns the family that the evidence points to, first by the template, then by the vocabulary. Without
 // evidence the output is plain text.
@@ -76,14 +76,22 @@ type style struct {
 	names              []string // the first is its own, the others are those of parsers elsewhere
 }
 
+// channelNames are names of forms of reasoning that are a message of its own, read by the family alone.
+var channelNames = []string{"gpt_oss", "harmony", "muse", "muse_spark"}
+
 // styles in the order their evidence is looked for.
 var styles = []style{
 	{open: "[THINK]", close: "[/THINK]", names: []string{"mistral", "magistral", "ministral"}},
 	{open: "<seed:think>", close: "</seed:think>", names: []string{"seed_oss", "seed"}},
 	{open: "<|START_THINKING|>", close: "<|END_THINKING|>", names: []string{"command_a", "cohere", "cohere2", "north"}},
 	{open: "<|channel>", close: "<channel|>", label: "thought", reopen: true, names: []string{"gemma4"}},
+	{open: "<mm:think>", close: "</mm:think>", names: []string{"minimax_m3"}},
+	{open: "<longcat_think>", close: "</longcat_think>", names: []string{"longcat"}},
+	{open: "<think:opensource>", close: "</think:opensource>", names: []string{"hunyuan", "hy_v3"}},
+	{open: "<|inner_prefix|>", close: "<|inner_suffix|>", names: []string{"apertus"}},
+	{open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>", names: []string{"kimi_k3"}},
 	{open: thinkOpen, close: thinkClose, names: []string{"think", "qwen3", "qwen", "deepseek_r1", "deepseek_v3", "deepseek", "glm45", "glm47", "glm",
-		"minimax", "minimax_m2", "kimi", "kimi_k2", "nemotron", "nemotron_v3", "granite", "step3", "hunyuan", "hy_v3", "holo2", "ernie45", "olmo3", "smollm3"}},
+		"minimax", "minimax_m2", "kimi", "kimi_k2", "nemotron", "nemotron_v3", "granite", "step3", "holo2", "ernie45", "olmo3", "smollm3"}},
 }
 
 // reasoningOf adjusts a family to the form of reasoning that the template shows.
@@ -132,13 +140,17 @@ var toolNames = map[string][]*Family{
 	"harmony": {harmony}, "gpt_oss": {harmony}, "openai": {harmony},
 	"deepseek": {deepseekV3, deepseekV31, dsml}, "deepseek_v3": {deepseekV3}, "deepseek_r1": {deepseekV3},
 	"deepseek_v31": {deepseekV31}, "deepseek_v3_1": {deepseekV31}, "deepseek_v32": {dsml}, "deepseek_v3_2": {dsml}, "deepseek_v4": {dsml}, "dsml": {dsml},
-	"glm": {glm}, "glm4": {glm}, "glm45": {glm}, "glm46": {glm}, "glm47": {glm}, "kimi": {kimi}, "kimi_k2": {kimi},
-	"minimax": {minimax}, "minimax_m2": {minimax}, "gemma": {gemma4, functionGemma, gemma3}, "gemma3": {gemma3}, "gemma4": {gemma4},
+	"glm": {glm}, "glm4": {glm}, "glm45": {glm}, "glm46": {glm}, "glm47": {glm}, "laguna": {glm}, "poolside_v1": {glm}, "longcat": {longcat},
+	"hunyuan": {hunyuan}, "hy_v3": {hunyuan}, "kimi": {kimi, kimiK3}, "kimi_k2": {kimi}, "kimi_k3": {kimiK3},
+	"minimax": {minimax, minimaxM3}, "minimax_m2": {minimax}, "minimax_m3": {minimaxM3}, "minicpm5": {miniCPM5},
+	"apertus": {apertus}, "gigachat": {gigachat, gigachat30}, "gigachat3": {gigachat, gigachat30}, "solar": {solar}, "solar_open": {solar},
+	"muse": {muse}, "muse_spark": {muse}, "muse_glimmer": {muse}, "smollm3": {hermes},
+	"gemma": {gemma4, functionGemma, gemma3}, "gemma3": {gemma3}, "gemma4": {gemma4},
 	"functiongemma": {functionGemma}, "function_gemma": {functionGemma},
 	"granite": {granite, hermes}, "granite3": {granite}, "granite4": {hermes}, "xlam": {xlam}, "firefunction": {xlam},
 	"functionary": {functionary, functionaryV31}, "functionary_v3": {functionary}, "functionary_v31": {functionaryV31},
 	"lfm2": {lfm2}, "lfm2_5": {lfm2}, "liquid": {lfm2}, "seed_oss": {seedOSS}, "seed": {seedOSS},
-	"command_a": {commandA}, "cohere": {commandA}, "command_r": {commandA}, "jamba": {jamba},
+	"command_a": {commandA}, "cohere": {commandA}, "command_r": {commandA}, "jamba": {jamba}, "apriel": {jamba},
 }
 
 // normal is a name as the tables spell it.
@@ -158,7 +170,7 @@ func ToolParsers() []string {
 
 // ReasoningParsers lists the names that Override knows for forms of reasoning.
 func ReasoningParsers() []string {
-	names := []string{"auto", "none", "gpt_oss", "harmony"}
+	names := append([]string{"auto", "none"}, channelNames...)
 	for i := range styles {
 		names = append(names, styles[i].names...)
 	}
@@ -212,11 +224,11 @@ func isOneOf(f *Family, of []*Family) bool {
 }
 
 func overrideReasoning(f *Family, name string) (*Family, string) {
-	isHarmony := name == "gpt_oss" || name == "harmony"
+	isChannel := slices.Contains(channelNames, name)
 	switch {
-	case name == "" || name == "auto" || f.syntax == nil && isHarmony:
+	case name == "" || name == "auto" || f.syntax == nil && isChannel:
 		return f, ""
-	case f.syntax == nil || isHarmony:
+	case f.syntax == nil || isChannel:
 		return f, fmt.Sprintf("reasoning parser %s is asked for, but reasoning is not apart from calls in the output of %s", name, f.Name)
 	case name == "none":
 		return withReasoning(f, &style{}), ""

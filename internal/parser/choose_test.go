@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,26 @@ func TestChoiceByVocabulary(t *testing.T) {
 	list := func(s string) bool { return s == "<|tool_call_start|>" || s == "<|tool_call_end|>" }
 	if got := Choose(Evidence{"{{ tools }} {{ '</think>' }}", list}); got.Name != "lfm2" {
 		t.Errorf("a template that shows tools but no call chose %s", got.Name)
+	}
+}
+
+// TestMarkersOfOpenings: whatever is a token in the opening of a forced call is a marker of the family, so that it is
+// decoded when the model writes it, and no request can forge it.
+func TestMarkersOfOpenings(t *testing.T) {
+	tokens := regexp.MustCompile(`<[|｜][^<>]*[|｜]>|\[[A-Z_]+\]|</?[a-z]+[:_][a-z_:]+>|<tool_call>|<TOOLCALL>`)
+	for _, f := range families {
+		if f.Force == nil {
+			continue
+		}
+		opening := f.Force("f")
+		if !strings.Contains(opening, "f") || !strings.HasPrefix(opening, f.Force("")) && f.Name != "apertus" {
+			t.Errorf("%s opens a call with %q, of f with %q", f.Name, f.Force(""), opening)
+		}
+		for _, token := range tokens.FindAllString(opening, -1) {
+			if !slices.Contains(f.Markers, token) && token != "<|close|>response<|sep|>" {
+				t.Errorf("%s: %s is no marker", f.Name, token)
+			}
+		}
 	}
 }
 
@@ -113,7 +134,7 @@ func TestTyped(t *testing.T) {
 		{"3", typeString | typeInteger, "3"}, {"x", typeString | typeInteger, `"x"`}, {"[1, 'a']", typeArray, `[1, "a"]`},
 		{`"[1]"`, typeArray, "[1]"}, {`{"a": 1}`, typeString, `"{\"a\": 1}"`}, {`{"a": 1}`, 0, `{"a": 1}`}, {"7", 0, `"7"`}, {"", typeObject, `""`},
 	} {
-		if got := typed(c.text, c.ts); got != c.want {
+		if got := (&toolset{}).typed(c.text, c.ts); got != c.want {
 			t.Errorf("%q as %b: %s, want %s", c.text, c.ts, got, c.want)
 		}
 	}

@@ -21,6 +21,12 @@ func tagFamily(name string, s *syntax, force func(tool string) string, matches f
 	}
 }
 
+// guarded is a family whose marks around reasoning end turns too, or begin them: no request may forge them.
+func guarded(f *Family) *Family {
+	f.Control = f.Markers
+	return f
+}
+
 // forceJSON is the start of a call as a JSON object with the given keys.
 func forceJSON(open, nameKey, argsKey string) func(string) string {
 	return func(tool string) string {
@@ -49,16 +55,7 @@ func newBareList(ts *toolset) callReader { return &listCall{ts: ts, bare: true} 
 type bareList struct {
 	ts    *toolset
 	begun bool
-	callReader
-}
-
-func (b *bareList) started() bool { return b.callReader != nil && b.callReader.started() }
-
-func (b *bareList) finish(out *joiner) verdict {
-	if f, ok := b.callReader.(finisher); ok {
-		return f.finish(out)
-	}
-	return refuted
+	chosen
 }
 
 func (b *bareList) step(c byte, out *joiner) verdict {
@@ -106,12 +103,13 @@ var granite = tagFamily("granite", &syntax{
 }, forceJSON("<|tool_call|>[", "name", "arguments"),
 	func(e Evidence) bool { return e.mentions("<|tool_call|>") || e.token("<|tool_call|>") })
 
-// xlam is a list of JSON objects and nothing else, sometimes in a fence, after </think>, or after "functools".
+// xlam is a list of JSON objects and nothing else, sometimes in a fence or after </think>. FireFunction writes
+// "functools" before it, and text before that.
 var xlam = tagFamily("xlam", &syntax{
 	open: thinkOpen, close: thinkClose,
 	openers: []opener{
 		{tag: "```json", lead: true, call: newBareList},
-		{tag: "functools", lead: true, call: newBareList},
+		{tag: "functools[", call: func(ts *toolset) callReader { return &listCall{ts: ts, bare: true, array: true} }},
 		{tag: "[TOOL_CALLS]", call: newListCall},
 		{tag: callOpen, call: newTaggedCall}},
 	closers: []string{"```", callClose},
@@ -127,6 +125,7 @@ var commandA = tagFamily("command_a", &syntax{
 	openers: []opener{
 		{tag: "<|START_ACTION|>", call: newListCall},
 		{tag: "Action: ```json", call: newListCall},
+		{tag: "Action:\n```json", call: newListCall},
 		{tag: "Action:```json", call: newListCall}},
 	closers: []string{"<|END_ACTION|>", "```"},
 	drop:    []string{"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"},
@@ -147,45 +146,6 @@ var seedOSS = tagFamily("seed_oss", &syntax{
 		return e.mentions("<seed:tool_call>") || e.token("<seed:tool_call>", "</seed:tool_call>")
 	})
 
-// minimax is the format of MiniMax M2, with several calls in one block.
-var minimax = tagFamily("minimax", &syntax{
-	open: thinkOpen, close: thinkClose,
-	openers:  []opener{{tag: "<invoke", call: newXML(&xmlSyntax{param: "<parameter", paramClose: "</parameter>", callClose: "</invoke>", outerClose: "</minimax:tool_call>"})}},
-	sections: []string{"<minimax:tool_call>"},
-	closers:  []string{"</minimax:tool_call>", "</invoke>"},
-}, func(tool string) string { return "<minimax:tool_call>\n<invoke name=\"" + suffixed(tool, "\">\n") },
-	func(e Evidence) bool {
-		return e.mentions("<minimax:tool_call>") || e.token("<minimax:tool_call>", "</minimax:tool_call>")
-	})
-
-// kimi is the format of Kimi K2. The number behind the name counts calls over the whole conversation.
-var kimi = tagFamily("kimi", &syntax{
-	open: thinkOpen, close: thinkClose,
-	openers:  []opener{{tag: "<|tool_call_begin|>", call: newKimi}},
-	sections: []string{"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"},
-	closers:  []string{kimiEnd, "<|tool_calls_section_end|>", "<|tool_call_section_end|>"},
-}, func(tool string) string {
-	return "<|tool_calls_section_begin|><|tool_call_begin|>functions." + suffixed(tool, ":0"+kimiArgs)
-}, func(e Evidence) bool {
-	return e.mentions("<|tool_calls_section_begin|>") || e.token("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
-}, kimiArgs)
-
-const (
-	kimiArgs = "<|tool_call_argument_begin|>"
-	kimiEnd  = "<|tool_call_end|>"
-)
-
-func newKimi(ts *toolset) callReader {
-	return &headCall{ts: ts, closers: []string{kimiEnd}, name: func(head string) string {
-		id, _, _ := strings.Cut(head, kimiArgs)
-		name := strings.TrimPrefix(strings.TrimSpace(id), "functions.")
-		if i := strings.LastIndexByte(name, ':'); i >= 0 && !ts.has(name) {
-			name = name[:i]
-		}
-		return name
-	}}
-}
-
 // lfm2 is the format of LFM2: a Python list of calls between tokens. Models told to write JSON put that between them.
 var lfm2 = tagFamily("lfm2", &syntax{
 	open: thinkOpen, close: thinkClose,
@@ -195,3 +155,83 @@ var lfm2 = tagFamily("lfm2", &syntax{
 	func(e Evidence) bool {
 		return e.mentions("<|tool_list_start|>") || e.mentions("<|tool_call_start|>") || e.token("<|tool_call_start|>", "<|tool_call_end|>")
 	})
+
+// apertus is the format of Apertus, with the name of the tool as the key of its arguments:
+//
+//	<|inner_prefix|>…<|inner_suffix|> text <|tools_prefix|>[{"f": {…}}, {"g": {…}}]<|tools_suffix|>
+var apertus = tagFamily("apertus", &syntax{
+	open: "<|inner_prefix|>", close: "<|inner_suffix|>",
+	openers: []opener{{tag: "<|tools_prefix|>", call: func(ts *toolset) callReader {
+		return &listCall{ts: ts, item: func() callReader { return &keyedCall{argWriter: argWriter{ts: ts}} }}
+	}}},
+	closers: []string{"<|tools_suffix|>"},
+}, func(tool string) string {
+	if tool == "" {
+		return `<|tools_prefix|>[{"`
+	}
+	return `<|tools_prefix|>[{` + strconv.Quote(tool) + ": "
+}, func(e Evidence) bool {
+	return e.mentions("<|tools_prefix|>") || e.token("<|tools_prefix|>", "<|tools_suffix|>")
+})
+
+// gigachat is the format of GigaChat 3: a call is a turn of its own role, or in 3.1 follows a token.
+//
+//	text<|message_sep|>⏎⏎function call<|role_sep|>⏎{"name": "f", "arguments": {…}}
+//	text<|function_call|>{"name": "f", "arguments": {…}}
+var gigachat = tagFamily("gigachat", &syntax{
+	openers: []opener{{tag: "function call<|role_sep|>\n", call: newListCall}, {tag: "<|function_call|>", call: newListCall}},
+	closers: []string{"<|message_sep|>"},
+	drop:    []string{"<|message_sep|>"},
+}, forceJSON("<|function_call|>", "name", "arguments"),
+	func(e Evidence) bool {
+		return e.mentions("<|role_sep|>", "<|function_call|>") || e.token("<|role_sep|>", "<|function_call|>")
+	},
+	"<|role_sep|>")
+
+// gigachat30 is what the first of them writes.
+var gigachat30 = tagFamily("gigachat_v30", gigachat.syntax, forceJSON("<|message_sep|>\n\nfunction call<|role_sep|>\n", "name", "arguments"),
+	func(e Evidence) bool {
+		return e.mentions("<|role_sep|>", "function call") || e.token("<|role_sep|>", "<|message_sep|>")
+	},
+	"<|role_sep|>")
+
+// solar is the format of Solar Open. The prompt ends before the mark that tells reasoning, text and calls apart.
+//
+//	<|think|>…<|end|><|begin|>assistant<|content|>…<|end|>
+//	<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{…}<|tool_call:end|><|calls|>
+var solar = guarded(tagFamily("solar", &syntax{
+	open: "<|think|>", close: "<|end|>",
+	openers:  []opener{{tag: "<|tool_call:begin|>", call: newSolar}},
+	sections: []string{"<|tool_calls|>"},
+	closers:  []string{solarEnd, "<|calls|>"},
+	drop:     []string{"<|begin|>assistant", "<|content|>", "<|end|>"},
+}, func(tool string) string {
+	return "<|tool_calls|><|tool_call:begin|>a1b2c3d4e5" + solarName + suffixed(tool, solarArgs)
+}, func(e Evidence) bool {
+	return e.mentions("<|tool_call:begin|>") || e.token("<|tool_call:begin|>", solarName)
+},
+	"<|begin|>", solarName, solarArgs))
+
+const (
+	solarName = "<|tool_call:name|>"
+	solarArgs = "<|tool_call:args|>"
+	solarEnd  = "<|tool_call:end|>"
+)
+
+func newSolar(ts *toolset) callReader {
+	return &headCall{ts: ts, closers: []string{solarEnd}, name: func(head string) string {
+		_, name, _ := strings.Cut(head, solarName)
+		name, _, _ = strings.Cut(name, solarArgs)
+		return strings.TrimSpace(name)
+	}}
+}
+
+// miniCPM5 is the format of MiniCPM 5: parameters in XML, values with markup or newlines in CDATA.
+//
+//	<function name="f"><param name="p"><![CDATA[v]]></param></function>
+var miniCPM5 = tagFamily("minicpm5", &syntax{
+	open: thinkOpen, close: thinkClose,
+	openers: []opener{{tag: "<function ", call: newXML(&xmlSyntax{param: "<param ", paramClose: "</param>", callClose: "</function>", cdata: true})}},
+	closers: []string{"</function>"},
+}, func(tool string) string { return `<function name="` + suffixed(tool, `">`) },
+	func(e Evidence) bool { return e.mentions("<function name=", "<param name=") }, "<function", "<param", "</param>")

@@ -9,6 +9,7 @@ import "strings"
 //
 // In the second the prompt ends with the first ">>>".
 var functionary = tagFamily("functionary", &syntax{
+	headers: true,
 	openers: []opener{
 		{tag: ">>>", call: newRecipient("all\n")},
 		{tag: "<|recipient|>", call: newRecipient("all\n<|content|>")}},

@@ -11,9 +11,12 @@ var harmony = &Family{
 	Name: "harmony", Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd,
 	Markers: harmonyMarks, Control: harmonyMarks,
 	New: func(o Options) Parser {
-		h := &harmonyParser{ts: toolset{tools: o.Tools}, kind: Text}
-		if o.InReasoning {
+		h := &harmonyParser{ts: newToolset(o), kind: Text}
+		switch {
+		case o.InReasoning:
 			h.state, h.kind = harmonyBody, Reasoning
+		case !o.Continued: // the prompt ends with the start of a header
+			h.state = harmonyBegin
 		}
 		return h
 	},
@@ -30,6 +33,7 @@ const (
 	harmonyMessage = "<|message|>"
 	harmonyStart   = "<|start|>"
 	harmonyEnd     = "<|end|>"
+	harmonyTo      = " to="
 )
 
 var harmonyMarks = []string{harmonyChannel, harmonyMessage, harmonyStart, harmonyEnd, "<|constrain|>", "<|return|>", "<|call|>"}
@@ -38,10 +42,12 @@ type harmonyState uint8
 
 const (
 	harmonyOutside harmonyState = iota // text of models that leave the format
+	harmonyBegin                       // where the reply begins: the rest of a header, or not
 	harmonyHeader
 	harmonyBody
-	harmonyCall // arguments
-	harmonySkip // rest of a message that is read no further
+	harmonyCall  // arguments
+	harmonyEnded // after a call
+	harmonySkip  // rest of a broken call
 )
 
 type harmonyParser struct {
@@ -52,11 +58,15 @@ type harmonyParser struct {
 	held   []byte // may be the start of a mark
 	header []byte
 	tool   string
-	call   *headCall // nil while its "{" has not come
-	blank  []byte    // before the "{"
+	call   *argsReader // nil while its "{" has not come
+	blank  []byte      // before the "{"
+
+	skipped []byte // of a broken call: goes if another message follows
 }
 
 func (h *harmonyParser) InReasoning() bool { return h.state == harmonyBody && h.kind == Reasoning }
+
+func (h *harmonyParser) Cut() { h.ts.cut = true }
 
 func (h *harmonyParser) Feed(dst []Piece, output string) []Piece {
 	h.out.pieces = dst
@@ -71,15 +81,22 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	for _, c := range h.held {
 		h.content(c)
 	}
-	h.held = nil
+	if h.state == harmonyBegin && !strings.HasPrefix(string(h.header), harmonyTo) {
+		h.out.add(Text, string(h.header))
+	}
+	h.out.add(Text, string(h.skipped))
+	h.held, h.skipped = nil, nil
 	return h.out.take()
 }
 
 func (h *harmonyParser) step(c byte) {
 	if h.state == harmonyCall && h.call != nil { // marks may stand in strings, so JSON alone decides where it ends
-		if v := h.call.args(c, &h.out); v != more {
-			h.state, h.call = harmonySkip, nil
+		v := h.call.last(c, &h.out)
+		h.ts.settle(true)
+		if v != more {
+			h.state, h.call = harmonyEnded, nil
 			if v == broken {
+				h.state = harmonySkip
 				h.step(c)
 			}
 		}
@@ -106,6 +123,13 @@ func (h *harmonyParser) step(c byte) {
 }
 
 func (h *harmonyParser) mark(m string) {
+	h.skipped = nil
+	if h.state == harmonyBegin {
+		h.state = harmonyHeader
+		if !strings.HasPrefix(string(h.header), harmonyTo) {
+			h.state, h.header = harmonyOutside, nil
+		}
+	}
 	switch {
 	case m == harmonyMessage && h.state == harmonyHeader:
 		h.open()
@@ -147,17 +171,28 @@ func word(s string) string {
 
 func (h *harmonyParser) content(c byte) {
 	switch h.state {
+	case harmonyBegin:
+		h.header = append(h.header, c)
+		if b := string(h.header); !strings.HasPrefix(harmonyTo, b) && !strings.HasPrefix(b, harmonyTo) || strings.Contains(b, "\n") || len(b) > maxName {
+			h.state, h.kind, h.header = harmonyOutside, Text, nil
+			h.out.add(Text, b)
+		}
 	case harmonyHeader:
 		if h.header = append(h.header, c); len(h.header) > maxName {
 			h.state, h.kind = harmonyOutside, Text
 			h.out.add(Text, string(h.header))
+		}
+	case harmonySkip:
+		if h.skipped = append(h.skipped, c); len(h.skipped) > maxSkip {
+			h.out.add(Text, string(h.skipped))
+			h.state, h.kind, h.skipped = harmonyOutside, Text, nil
 		}
 	case harmonyOutside, harmonyBody:
 		h.out.add(h.kind, oneByte[c])
 	case harmonyCall:
 		switch {
 		case c == '{':
-			h.call = &headCall{ts: &h.ts, sent: true}
+			h.call = newArgs(&h.ts, h.tool)
 			h.out.add(ToolStart, h.tool)
 			h.step(c)
 		case isBlank(c) && len(h.blank) < maxName:

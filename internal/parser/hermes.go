@@ -43,22 +43,10 @@ var (
 type taggedCall struct {
 	ts   *toolset
 	head []byte
-	callReader
+	chosen
 }
 
 func newTaggedCall(ts *toolset) callReader { return &taggedCall{ts: ts} }
-
-func (t *taggedCall) started() bool { return t.callReader != nil && t.callReader.started() }
-
-func (t *taggedCall) finish(out *joiner) verdict {
-	if f, ok := t.callReader.(finisher); ok {
-		return f.finish(out)
-	}
-	if t.started() {
-		return broken
-	}
-	return refuted
-}
 
 func (t *taggedCall) step(c byte, out *joiner) verdict {
 	if t.callReader != nil {

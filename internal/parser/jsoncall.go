@@ -2,6 +2,7 @@ package parser
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -17,17 +18,37 @@ type jsonCall struct {
 	key     string // the member being read, at the top level
 	name    string
 	named   bool
-	value   strings.Builder // the member's text: of name, of arguments before the name, of arguments as a string
-	args    string          // arguments that wait for the name
+	value   []byte      // the member's text: of name, of arguments before the name, of arguments as a string
+	early   []byte      // arguments that wait for the name
+	args    *argsReader // being read, straight out
 	hasArgs bool
-	stream  bool // arguments go straight out
 }
+
+// callKeys are what stands in a call; one without a tag has no others.
+var callKeys = []string{"name", "tool_name", "arguments", "parameters", "type", "id", "tool_call_id"}
 
 func newJSONCall(ts *toolset) callReader { return &jsonCall{tools: ts} }
 
 func (j *jsonCall) started() bool { return j.sent }
 
+// finish takes a call whose last brace is missing.
+func (j *jsonCall) finish(out *joiner) verdict {
+	if j.named && j.hasArgs && j.args == nil && j.key == "" && !j.tools.cut && j.tools.repair(RepairUnclosed) {
+		return j.end(out)
+	}
+	return j.fail()
+}
+
 func (j *jsonCall) step(c byte, out *joiner) verdict {
+	if j.args != nil {
+		v := j.args.step(c, out)
+		if v == ended {
+			j.json.skipValue()
+			j.args, j.hasArgs, j.key = nil, true, ""
+			return more
+		}
+		return v
+	}
 	if !j.begun {
 		if isBlank(c) {
 			return more
@@ -37,15 +58,24 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 		}
 		j.begun = true
 	}
-	text, ev := j.json.step(c)
-	switch ev {
-	case scanBad:
-		return j.fail()
-	case scanKey:
-		j.key = j.json.lastKey
-		j.value.Reset()
+	if j.isArgs() && j.named && c == '{' && len(j.value) == 0 && j.json.state == wantValue {
+		if j.hasArgs {
+			return j.fail() // given twice
+		}
+		j.start(out)
+		j.args = newArgs(j.tools, j.name)
+		return j.args.step(c, out)
 	}
-	if ev != scanKey && j.key != "" && !j.member(text, c, ev, out) {
+	text, ev := j.json.step(c)
+	switch {
+	case ev == scanBad || j.json.mended && !j.tools.repair(RepairText):
+		return j.fail()
+	case ev == scanKey:
+		j.key, j.value = j.json.lastKey, j.value[:0]
+		if j.bare && !slices.Contains(callKeys, j.key) { // an answer in JSON, which must not wait
+			return j.fail()
+		}
+	case j.key != "" && !j.member(text, c, ev):
 		return j.fail()
 	}
 	if ev == scanDone {
@@ -61,69 +91,60 @@ func (j *jsonCall) fail() verdict {
 	return refuted
 }
 
+func (j *jsonCall) isArgs() bool { return j.key == "arguments" || j.key == "parameters" }
+
 // member takes text of the value of a top-level member; ev scanValue marks its end.
-func (j *jsonCall) member(text string, c byte, ev scanEvent, out *joiner) bool {
-	isArgs := j.key == "arguments" || j.key == "parameters"
-	if !isArgs && j.key != "name" && j.key != "tool_name" {
-		if ev == scanValue || ev == scanDone {
+func (j *jsonCall) member(text string, c byte, ev scanEvent) bool {
+	valueEnds := ev == scanValue || ev == scanDone
+	if !j.isArgs() && j.key != "name" && j.key != "tool_name" {
+		if valueEnds {
 			j.key = ""
 		}
 		return true
 	}
-	if isArgs && j.hasArgs {
+	if j.isArgs() && j.hasArgs {
 		return false // given twice
 	}
-	if j.value.Len() == 0 && !j.stream {
+	if len(j.value) == 0 {
 		text = strings.TrimLeft(text, ": \t\r\n")
-		if isArgs && j.named && strings.HasPrefix(text, "{") {
-			j.start(out)
-			j.stream = true
-		}
 	}
-	valueEnds := ev == scanValue || ev == scanDone
 	if valueEnds && j.json.after { // the byte that ended a literal belongs to what follows
 		text = strings.TrimSuffix(text, oneByte[c])
 	}
-	if j.stream {
-		out.add(ToolArgs, text)
-	} else {
-		j.value.WriteString(text)
-	}
+	j.value = append(j.value, text...)
 	if !valueEnds {
 		return true
 	}
+	isArgs := j.isArgs()
 	j.key = ""
 	if !isArgs {
 		return j.setName()
 	}
 	j.hasArgs = true
-	if j.stream {
-		j.stream = false
-		return true
-	}
-	var ok bool
-	j.args, ok = objectText(j.value.String())
-	return ok
+	return j.setArgs(string(j.value))
 }
 
 func (j *jsonCall) setName() bool {
-	if j.named || json.Unmarshal([]byte(j.value.String()), &j.name) != nil || !j.tools.has(j.name) {
+	if j.named || json.Unmarshal(j.value, &j.name) != nil || !j.tools.has(j.name) {
 		return false
 	}
 	j.named = true
 	return true
 }
 
-// objectText accepts the forms in which arguments are written: an object, a string with an object in it, or nothing.
-func objectText(s string) (string, bool) {
+// setArgs takes arguments that could not go straight out: before the name, in a string, or none.
+func (j *jsonCall) setArgs(s string) bool {
 	var inner string
 	if strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &inner) == nil {
-		s = strings.TrimSpace(inner)
+		if s = strings.TrimSpace(inner); !j.tools.repair(RepairEncoded) {
+			return false
+		}
 	}
 	if s == "" || s == "null" {
-		return "{}", true
+		s = "{}"
 	}
-	return s, strings.HasPrefix(s, "{") && json.Valid([]byte(s))
+	j.early = []byte(s)
+	return strings.HasPrefix(s, "{") && json.Valid(j.early)
 }
 
 func (j *jsonCall) start(out *joiner) {
@@ -136,25 +157,35 @@ func (j *jsonCall) end(out *joiner) verdict {
 	if !j.named || j.bare && !j.hasArgs {
 		return j.fail()
 	}
-	if !j.sent {
-		j.start(out)
-		if !j.hasArgs {
-			j.args = "{}"
-		}
-		out.add(ToolArgs, j.args)
+	if j.sent {
+		out.add(ToolEnd, "")
+		return ended
+	}
+	j.start(out)
+	if !j.hasArgs {
+		j.early = []byte("{}")
+	}
+	args := newArgs(j.tools, j.name)
+	for _, c := range j.early {
+		args.step(c, out)
 	}
 	out.add(ToolEnd, "")
 	return ended
 }
 
-// listCall reads calls written as JSON objects: one, several in a row, or an array of them.
+// listCall reads calls written as JSON objects: one, several in a row, or an array of them. What stands among calls and
+// is none is given back as text.
 type listCall struct {
 	ts    *toolset
 	bare  bool
 	array bool
-	obj   *jsonCall // being read
-	any   bool      // one was complete
-	comma bool      // another must follow or may follow
+	item  func() callReader // reads one
+	obj   callReader        // being read
+	raw   []byte            // of obj, while it can be refuted
+	lead  []byte            // objects before the first call
+	any   bool              // one was complete
+	comma bool              // another must follow or may follow
+	skip  *jsonScanner      // reads an object that is no call, to its end
 	sent  bool
 }
 
@@ -162,52 +193,179 @@ func newListCall(ts *toolset) callReader { return &listCall{ts: ts} }
 
 func (l *listCall) started() bool { return l.sent }
 
-func (l *listCall) finish(*joiner) verdict {
-	switch {
-	case l.obj == nil && l.any:
+func (l *listCall) rest() []byte {
+	if !l.sent {
+		return nil
+	}
+	return l.raw
+}
+
+func (l *listCall) finish(out *joiner) verdict {
+	if l.obj != nil {
+		v := broken
+		if f, ok := l.obj.(finisher); ok {
+			v = f.finish(out)
+		}
+		if l.obj.started() {
+			l.sent, l.raw = true, nil
+		}
+		if v == ended {
+			return ended
+		}
+	} else if l.any && l.skip == nil {
 		return ended
-	case l.sent:
+	}
+	if l.sent {
 		return broken
 	}
 	return refuted
 }
 
 func (l *listCall) step(c byte, out *joiner) verdict {
-	if l.obj != nil {
-		v := l.obj.step(c, out)
-		l.sent = l.sent || l.obj.sent
-		switch {
-		case v == ended:
-			l.obj, l.any, l.comma = nil, true, false
-			return more
-		case v == refuted && l.sent:
-			return broken
-		}
-		return v
-	}
 	switch {
+	case l.obj != nil:
+		return l.inItem(c, out)
+	case l.skip != nil:
+		l.raw = append(l.raw, c)
+		return l.skipStep(c, out)
 	case isBlank(c):
 		return more
 	case c == '[' && !l.array && !l.any:
 		l.array = true
 		return more
-	case c == '{' && (!l.any || l.comma || !l.array):
+	case c == '{': // with or without a comma
 		l.obj = &jsonCall{tools: l.ts, bare: l.bare}
-		l.obj.step(c, out)
-		return more
+		if l.item != nil {
+			l.obj = l.item()
+		}
+		return l.inItem(c, out)
+	case c == ']' && l.array && len(l.lead) > 0:
+		return refuted
 	case c == ']' && l.array && l.any:
 		return ended
 	case c == ']' && l.array && !l.bare:
-		return discarded // an empty list calls nothing
-	case c == ',' && l.array && l.any && !l.comma:
+		return none // an empty list
+	case c == ',' && l.array && (l.any || len(l.lead) > 0) && !l.comma:
 		l.comma = true
 		return more
 	case l.any && !l.array:
 		return endedBefore
 	case l.sent:
+		l.raw = append(l.raw, c)
 		return broken
 	}
 	return refuted
+}
+
+func (l *listCall) inItem(c byte, out *joiner) verdict {
+	if !l.obj.started() {
+		l.raw = append(l.raw, c)
+	}
+	v := l.itemStep(c, out)
+	switch {
+	case v == ended:
+		l.obj, l.any, l.comma = nil, true, false
+		return more
+	case v == refuted && (l.sent || l.array && !l.bare):
+		l.skip, l.obj = &jsonScanner{}, nil
+		v = more
+		for _, c := range l.raw {
+			v = l.skipStep(c, out)
+		}
+	case v == more && l.sent && len(l.raw) > maxHeld:
+		return broken
+	}
+	return v
+}
+
+// itemStep reads on in an object. When it turns out to be the first call, what stands before it is text.
+func (l *listCall) itemStep(c byte, out *joiner) verdict {
+	if l.sent || len(l.lead) == 0 {
+		v := l.obj.step(c, out)
+		if l.obj.started() {
+			l.sent, l.raw = true, nil
+		}
+		return v
+	}
+	var first joiner
+	v := l.obj.step(c, &first)
+	if l.obj.started() {
+		out.add(Text, string(l.lead))
+		l.sent, l.raw, l.lead = true, nil, nil
+		for _, p := range first.take() {
+			out.add(p.Kind, p.Text)
+		}
+	}
+	return v
+}
+
+// skipStep reads on in an object among calls that is none. What is not even an object ends the list.
+func (l *listCall) skipStep(c byte, out *joiner) verdict {
+	switch _, ev := l.skip.step(c); {
+	case ev == scanDone:
+		if l.sent {
+			out.add(Text, string(l.raw))
+		} else {
+			l.lead = append(l.lead, l.raw...)
+		}
+		l.skip, l.raw, l.comma = nil, nil, false
+	case ev == scanBad || l.sent && len(l.raw) > maxHeld:
+		if l.sent {
+			return broken
+		}
+		return refuted
+	}
+	return more
+}
+
+// keyedCall reads a call written as a JSON object whose only key is the name of the tool: {"f": {…}}.
+type keyedCall struct {
+	argWriter
+	json jsonScanner
+	args *argsReader // being read
+	done bool        // the arguments are complete
+}
+
+func (k *keyedCall) started() bool { return k.sent }
+
+func (k *keyedCall) finish(out *joiner) verdict {
+	if k.done && !k.ts.cut && k.ts.repair(RepairUnclosed) {
+		out.add(ToolEnd, "")
+		return ended
+	}
+	return k.fail()
+}
+
+func (k *keyedCall) step(c byte, out *joiner) verdict {
+	if k.args != nil {
+		v := k.args.step(c, out)
+		if v == ended {
+			k.json.skipValue()
+			k.args, k.done = nil, true
+			return more
+		}
+		return v
+	}
+	if c == '{' && k.json.state == wantValue && k.tool != "" {
+		k.start(out)
+		k.args = newArgs(k.ts, k.tool)
+		return k.args.step(c, out)
+	}
+	switch _, ev := k.json.step(c); ev {
+	case scanKey:
+		if k.tool = k.json.lastKey; k.done || !k.ts.has(k.tool) {
+			return k.fail()
+		}
+	case scanDone:
+		if !k.done {
+			return k.fail()
+		}
+		out.add(ToolEnd, "")
+		return ended
+	case scanValue, scanBad:
+		return k.fail()
+	}
+	return more
 }
 
 // headCall reads a call whose name stands before a JSON object of arguments, with markup of the family around it.
@@ -217,7 +375,7 @@ type headCall struct {
 	closers []string                 // that end a call without arguments
 	none    string                   // a head that opens text, not a call
 	head    []byte
-	json    jsonScanner
+	args    *argsReader
 	sent    bool
 }
 
@@ -232,7 +390,7 @@ func (h *headCall) finish(*joiner) verdict {
 
 func (h *headCall) step(c byte, out *joiner) verdict {
 	if h.sent {
-		return h.args(c, out)
+		return h.args.last(c, out)
 	}
 	if c == '{' {
 		name := h.name(string(h.head))
@@ -240,8 +398,8 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 			return refuted
 		}
 		out.add(ToolStart, name)
-		h.sent = true
-		return h.args(c, out)
+		h.sent, h.args = true, newArgs(h.ts, name)
+		return h.args.last(c, out)
 	}
 	if h.head = append(h.head, c); len(h.head) > maxName {
 		return refuted
@@ -262,20 +420,6 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 			return ended
 		}
 	}
-	return more
-}
-
-func (h *headCall) args(c byte, out *joiner) verdict {
-	text, ev := h.json.step(c)
-	switch ev {
-	case scanBad:
-		return broken
-	case scanDone:
-		out.add(ToolArgs, text)
-		out.add(ToolEnd, "")
-		return ended
-	}
-	out.add(ToolArgs, text)
 	return more
 }
 

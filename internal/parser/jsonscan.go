@@ -1,9 +1,6 @@
 package parser
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // maxJSONDepth bounds the nesting of arguments.
 const maxJSONDepth = 256
@@ -45,11 +42,12 @@ type jsonScanner struct {
 	literal []byte
 	hex     []byte // "\uXX" read so far
 	after   bool   // the last value was a literal, ended by the byte after it
+	mended  bool   // this step repaired something
 }
 
 // step takes a byte and returns the text it stands for. A literal comes out with the byte that ends it.
 func (s *jsonScanner) step(c byte) (string, scanEvent) {
-	s.after = false
+	s.after, s.mended = false, false
 	switch s.state {
 	case inString:
 		return s.inString(c)
@@ -162,10 +160,8 @@ func (s *jsonScanner) inString(c byte) (string, scanEvent) {
 		s.state = inEscape
 		return "", scanMore
 	case c < 0x20:
-		text = fmt.Sprintf(`\u%04x`, c)
-		if i := map[byte]string{'\n': `\n`, '\r': `\r`, '\t': `\t`}[c]; i != "" {
-			text = i
-		}
+		s.mended = true
+		text = string(appendEscaped(nil, c))
 	case c == '"':
 		return s.endString()
 	}
@@ -203,6 +199,7 @@ func (s *jsonScanner) escape(c byte) (string, scanEvent) {
 		s.hex = append(s.hex[:0], `\u`...)
 		return "", scanMore
 	default: // a lone backslash, as in a path or a regular expression
+		s.mended = true
 		s.keep(`\\`)
 		rest, ev := s.inString(c)
 		return `\\` + rest, ev
@@ -214,7 +211,7 @@ func (s *jsonScanner) escape(c byte) (string, scanEvent) {
 func (s *jsonScanner) inHex(c byte) (string, scanEvent) {
 	isHex := c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 	if !isHex { // a lone backslash again
-		s.state = inString
+		s.state, s.mended = inString, true
 		text := `\` + string(s.hex)
 		s.keep(text)
 		rest, ev := s.inString(c)
@@ -228,11 +225,16 @@ func (s *jsonScanner) inHex(c byte) (string, scanEvent) {
 	return string(s.hex), scanMore
 }
 
+var pythonLiterals = map[string]string{"True": "true", "False": "false", "None": "null"}
+
+// skipValue takes the value of a member as read elsewhere.
+func (s *jsonScanner) skipValue() { s.endValue() }
+
 // endLiteral ends a number, true, false or null at the byte c that follows it.
 func (s *jsonScanner) endLiteral(c byte) (string, scanEvent) {
 	text := string(s.literal)
-	if py, ok := map[string]string{"True": "true", "False": "false", "None": "null"}[text]; ok {
-		text = py
+	if py, ok := pythonLiterals[text]; ok {
+		text, s.mended = py, true
 	}
 	if !json.Valid([]byte(text)) {
 		return "", scanBad

@@ -20,9 +20,10 @@ var llamaSyntax = &syntax{
 	open: thinkOpen, close: thinkClose,
 	openers: []opener{
 		{tag: "<|python_tag|>", call: newPythonTag},
-		{tag: "<|python_start|>", call: newPythonTag}},
+		{tag: "<|python_start|>", drop: true, call: newPythonTag}}, // Llama 4's template puts text behind it, too
+	leads:   []string{"<|python_end|>"},
 	closers: []string{"<|python_end|>"},
-	drop:    []string{"<|eom_id|>"},
+	drop:    []string{"<|eom_id|>", "<|python_start|>"},
 	between: ";",
 	bare:    bareCall,
 }
@@ -32,16 +33,7 @@ func newPythonTag(ts *toolset) callReader { return &pythonTag{ts: ts} }
 // pythonTag reads what follows the tag: JSON, a list, or one call in Python.
 type pythonTag struct {
 	ts *toolset
-	callReader
-}
-
-func (t *pythonTag) started() bool { return t.callReader != nil && t.callReader.started() }
-
-func (t *pythonTag) finish(out *joiner) verdict {
-	if f, ok := t.callReader.(finisher); ok {
-		return f.finish(out)
-	}
-	return refuted
+	chosen
 }
 
 func (t *pythonTag) step(c byte, out *joiner) verdict {
@@ -50,7 +42,7 @@ func (t *pythonTag) step(c byte, out *joiner) verdict {
 			return more
 		}
 		if t.callReader = bareCall(c, t.ts); t.callReader == nil {
-			t.callReader = &pyCall{ts: t.ts}
+			t.callReader = newPyCalls(t.ts)
 		}
 	}
 	return t.callReader.step(c, out)

@@ -30,16 +30,7 @@ var mistralSyntax = &syntax{
 // mistralCall tells the two forms apart.
 type mistralCall struct {
 	ts *toolset
-	callReader
-}
-
-func (m *mistralCall) started() bool { return m.callReader != nil && m.callReader.started() }
-
-func (m *mistralCall) finish(out *joiner) verdict {
-	if f, ok := m.callReader.(finisher); ok {
-		return f.finish(out)
-	}
-	return refuted
+	chosen
 }
 
 func (m *mistralCall) step(c byte, out *joiner) verdict {

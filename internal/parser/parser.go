@@ -2,9 +2,9 @@
 // with their arguments. Package generate feeds it decoded text and turns the pieces into chat events.
 //
 // Every family of output formats is one file and one row in the table of Choose. A parser gives the same pieces for any
-// way the output is cut into Feeds, never lets markup through as text, never holds back more than a bounded amount, and
-// calls only tools that were declared. It knows no tokens, no templates beyond the evidence for the choice, and no
-// protocol; it never decides when generation ends.
+// way the output is cut into Feeds, never holds back more than a bounded amount, calls only tools that were declared, and
+// lets markup through as text only where it is no call. It knows no tokens, no templates beyond the evidence for the
+// choice, and no protocol; it never decides when generation ends.
 package parser
 
 import "encoding/json"
@@ -31,6 +31,9 @@ type Options struct {
 	InReasoning bool   // the prompt ends inside a reasoning block
 	Continued   bool   // the prompt ends inside the text of that block or of the answer: newlines at the start count
 	Tools       []Tool // that may be called; none: markup of tool calls is plain text
+
+	NoRepair bool              // take what the model wrote as it is
+	Repaired func(kind Repair) // called for every repair of a call; may be nil
 }
 
 // Tool is a function that may be called. Parameters is its JSON Schema; formats without types of their own take them from
@@ -46,6 +49,8 @@ type Parser interface {
 	Feed(dst []Piece, output string) []Piece
 	// Finish appends what the end of the output makes of everything held back.
 	Finish(dst []Piece) []Piece
+	// Cut tells before Finish that the output did not end by itself: a call that lacks its end is not complete then.
+	Cut()
 	// InReasoning tells whether output fed now would be reasoning.
 	InReasoning() bool
 }
@@ -71,9 +76,16 @@ type joiner struct {
 	pieces []Piece
 	kind   Kind
 	buf    []byte // text of the piece being made, of kind
+	off    bool   // takes nothing
 }
 
+// nowhere takes what is read only to be left out.
+var nowhere = &joiner{off: true}
+
 func (j *joiner) add(k Kind, text string) {
+	if j.off {
+		return
+	}
 	if k == ToolStart || k == ToolEnd {
 		j.flush()
 		j.pieces = append(j.pieces, Piece{k, text})

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -24,6 +26,15 @@ func familyByName(t testing.TB, name string) *Family {
 	}
 	t.Fatalf("no family %q", name)
 	return nil
+}
+
+// parseWith parses with the options of a case.
+func parseWith(f *Family, o caseOpts, parts ...string) []Piece {
+	p := f.New(o.Options)
+	if o.cut {
+		p.Cut()
+	}
+	return parse(p, parts...)
 }
 
 // parse feeds the parts in order and joins what belongs together.
@@ -53,9 +64,10 @@ func format(ps []Piece) string {
 	return b.String()
 }
 
-// TestCases runs testdata/*.txtar. Each file is a family's; its cases are triples of sections: NAME with options in
-// the section's name ("NAME reasoning tools=a,b"), NAME/output, NAME/pieces. A "⏎" at a line's end in the output is a
-// newline of its own; plain line ends are not part of the output.
+// TestCases runs testdata/*.txtar and testdata/scenes/*.txtar. Each file is a family's; its cases are pairs of sections: a
+// name with options and under it the output, the name with /pieces and what the output becomes. Options are tools=f,g
+// (declared), reasoning and continued (how the prompt ends), cut (the output was cut short), strict (no repairs). "⏎" is a
+// newline of the output; line ends are not.
 func TestCases(t *testing.T) {
 	for _, file := range caseFiles(t) {
 		f := familyByName(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
@@ -65,23 +77,24 @@ func TestCases(t *testing.T) {
 		}
 		for i := 0; i+1 < len(ar.Files); i += 2 {
 			name, opts := caseOptions(ar.Files[i].Name)
-			output := strings.ReplaceAll(strings.ReplaceAll(string(ar.Files[i].Data), "\n", ""), "⏎", "\n")
+			output := caseOutput(ar.Files[i].Data)
 			t.Run(f.Name+"/"+name, func(t *testing.T) {
-				whole := parse(f.New(opts), output)
+				whole := parseWith(f, opts, output)
 				if *update {
 					ar.Files[i+1].Data = []byte(format(whole))
 				}
 				if diff := cmp.Diff(string(ar.Files[i+1].Data), format(whole)); diff != "" {
 					t.Fatalf("pieces (-want +got):\n%s", diff)
 				}
-				for at := 1; at < len(output); at++ {
-					if cut := parse(f.New(opts), output[:at], output[at:]); !slices.Equal(whole, cut) {
+				for at := 1; at < len(output); at += stride() {
+					if cut := parseWith(f, opts, output[:at], output[at:]); !slices.Equal(whole, cut) {
 						t.Fatalf("cut at byte %d (-whole +cut):\n%s", at, cmp.Diff(whole, cut))
 					}
 				}
-				if diff := cmp.Diff(whole, parse(f.New(opts), strings.Split(output, "")...)); diff != "" {
-					t.Fatalf("rune by rune (-whole +cut):\n%s", diff)
+				if diff := cmp.Diff(whole, parseWith(f, opts, eachByte(output)...)); diff != "" {
+					t.Fatalf("byte by byte (-whole +cut):\n%s", diff)
 				}
+				runesStayWhole(t, f.New(opts.Options), output)
 			})
 		}
 		if *update {
@@ -92,7 +105,45 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func caseOptions(s string) (name string, o Options) {
+// caseOutput is the output as the model wrote it.
+func caseOutput(section []byte) string {
+	return strings.ReplaceAll(strings.ReplaceAll(string(section), "\n", ""), "⏎", "\n")
+}
+
+// stride is the distance between the cuts that are tried: every one, unless tests are to be quick.
+func stride() int {
+	if testing.Short() {
+		return 11
+	}
+	return 1
+}
+
+func eachByte(s string) []string {
+	parts := make([]string, len(s))
+	for i := range len(s) {
+		parts[i] = s[i : i+1]
+	}
+	return parts
+}
+
+// runesStayWhole checks that output fed in whole runes comes out in whole runes.
+func runesStayWhole(t *testing.T, p Parser, output string) {
+	for _, r := range strings.Split(output, "") {
+		for _, piece := range p.Feed(nil, r) {
+			if !utf8.ValidString(piece.Text) {
+				t.Fatalf("%q is no text", piece.Text)
+			}
+		}
+	}
+}
+
+// caseOpts is what a case says of the request and how the output ended.
+type caseOpts struct {
+	Options
+	cut bool
+}
+
+func caseOptions(s string) (name string, o caseOpts) {
 	fields := strings.Fields(s)
 	for _, f := range fields[1:] {
 		switch {
@@ -100,6 +151,10 @@ func caseOptions(s string) (name string, o Options) {
 			o.InReasoning = true
 		case f == "continued":
 			o.Continued = true
+		case f == "strict":
+			o.NoRepair = true
+		case f == "cut":
+			o.cut = true
 		case strings.HasPrefix(f, "tools="):
 			o.Tools = declared(strings.Split(f[len("tools="):], ",")...)
 		}
@@ -116,7 +171,11 @@ func declared(names ...string) []Tool {
 		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {}}}`
 	var ts []Tool
 	for _, n := range names {
-		ts = append(ts, Tool{n, json.RawMessage(schema)})
+		s := schema
+		if n == "strict_tool" {
+			s = strings.Replace(s, "{", `{"required": ["s", "i"], `, 1)
+		}
+		ts = append(ts, Tool{n, json.RawMessage(s)})
 	}
 	return ts
 }
@@ -187,6 +246,9 @@ func TestBoundsOfAll(t *testing.T) {
 	fillers := []string{"x ", " ", "{", "[f(", "<", ">"}
 	for k, f := range families {
 		for i, marker := range f.Markers {
+			if testing.Short() && i > 0 {
+				break
+			}
 			filler := fillers[(i+k)%len(fillers)]
 			output := marker + strings.Repeat(filler, (maxHeld+maxHeld/4)/len(filler))
 			n := 0
@@ -200,38 +262,77 @@ func TestBoundsOfAll(t *testing.T) {
 	}
 }
 
-// FuzzFamilies: any output of any family in any cuts gives the same pieces, nothing panics, and finished calls are valid
-// JSON objects of declared tools.
+var fuzzFamily = flag.String("family", "", "fuzz this family alone")
+
+// TestMemory: a value that never ends is not kept.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("megabytes for every family")
+	}
+	for wi, w := range writings {
+		if w.again {
+			continue
+		}
+		begin, _, _ := strings.Cut(w.calls([]call{{"f", []param{{"l", []any{"FILL"}}}}}), "FILL")
+		p := familyByName(t, w.family).New(Options{Tools: declared("f")})
+		p.Feed(nil, begin)
+		chunk := strings.Repeat("[1, x", maxHeld/5)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range 5 {
+			p.Feed(nil, chunk)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 4*maxHeld {
+			t.Errorf("%s %d: %d bytes kept", w.family, wi, kept)
+		}
+		runtime.KeepAlive(p)
+	}
+}
+
+// FuzzFamilies: any output of any family in any cuts gives the same pieces, nothing panics, finished calls are valid
+// JSON objects of declared tools, and little is held back.
 func FuzzFamilies(f *testing.F) {
-	for i, file := range caseFiles(f) {
+	index := map[string]uint8{}
+	for i, fam := range families {
+		index[fam.Name] = uint8(i)
+	}
+	for _, file := range caseFiles(f) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if *fuzzFamily != "" && name != *fuzzFamily {
+			continue
+		}
 		ar, err := txtar.ParseFile(file)
 		if err != nil {
 			f.Fatal(err)
 		}
 		for k := 0; k < len(ar.Files); k += 2 {
-			f.Add(uint8(i), strings.ReplaceAll(string(ar.Files[k].Data), "⏎", "\n"), 7, 11, k%4 == 0)
+			f.Add(index[name], caseOutput(ar.Files[k].Data), 7, 11, uint8(k/2))
 		}
 	}
-	for _, w := range writings {
-		for i, fam := range families {
-			if fam.Name == w.family {
-				f.Add(uint8(i), w.calls([]call{{"f", []param{{"s", "x"}, {"i", 1.0}}}, {"f", nil}}), 3, 20, false)
-			}
-		}
-	}
-	f.Fuzz(func(t *testing.T, family uint8, output string, a, b int, reasoning bool) {
+	f.Fuzz(func(t *testing.T, family uint8, output string, a, b int, mode uint8) {
 		fam := families[int(family)%len(families)]
-		o := Options{InReasoning: reasoning, Tools: declared("f", "get_weather")}
+		if *fuzzFamily != "" {
+			fam = familyByName(t, *fuzzFamily)
+		}
+		o := caseOpts{cut: mode&1 != 0}
+		o.InReasoning, o.Continued, o.NoRepair = mode&2 != 0, mode&4 != 0, mode&8 != 0
+		o.Tools = declared("f", "get_weather")
+		if mode&16 != 0 {
+			o.Tools = nil
+		}
 		a, b = min(max(a, 0), len(output)), min(max(b, 0), len(output))
 		if a > b {
 			a, b = b, a
 		}
-		whole := parse(fam.New(o), output)
-		if diff := cmp.Diff(whole, parse(fam.New(o), output[:a], output[a:b], output[b:])); diff != "" {
-			t.Fatalf("%s cut at %d and %d (-whole +cut):\n%s", fam.Name, a, b, diff)
+		whole := parseWith(fam, o, output)
+		if cut := parseWith(fam, o, output[:a], output[a:b], output[b:]); !slices.Equal(whole, cut) {
+			t.Fatalf("%s cut at %d and %d (-whole +cut):\n%s", fam.Name, a, b, cmp.Diff(whole, cut))
 		}
 		checkCalls(t, fam, output, whole)
-		if !strings.ContainsAny(output, "<[{`>ftAa") && !reasoning && output != "" {
+		if !strings.ContainsAny(output, "<[{`>ftAaF]｜") && !o.InReasoning && output != "" {
 			if len(whole) != 1 || whole[0] != (Piece{Text, output}) {
 				t.Fatalf("%s: plain %q came out as %v", fam.Name, output, whole)
 			}
@@ -263,9 +364,13 @@ func checkCalls(t *testing.T, fam *Family, output string, ps []Piece) {
 }
 
 func caseFiles(t testing.TB) []string {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
+	var files []string
+	for _, dir := range []string{"testdata", "testdata/scenes"} {
+		fs, err := filepath.Glob(dir + "/*.txtar")
+		if err != nil || len(fs) == 0 {
+			t.Fatal("no cases", err)
+		}
+		files = append(files, fs...)
 	}
 	return files
 }

@@ -3,7 +3,7 @@ package parser
 import (
 	"encoding/json"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -26,10 +26,18 @@ var typeNames = map[string]types{"string": typeString, "integer": typeInteger, "
 // maxSchemaDepth bounds the way through references and alternatives.
 const maxSchemaDepth = 16
 
-// toolset is the tools of a request. Schemas are read when a call first needs them.
+// toolset is the tools of a request and what may be done for them. Schemas are read when a call first needs them.
 type toolset struct {
-	tools  []Tool
-	params map[string]map[string]types
+	tools    []Tool
+	schemas  map[string]schema // of parameters, by tool
+	strict   bool              // no repairs
+	repaired func(Repair)
+	pending  []Repair // in what may become a call
+	cut      bool     // the output did not end by itself
+}
+
+func newToolset(o Options) toolset {
+	return toolset{tools: o.Tools, strict: o.NoRepair, repaired: o.Repaired}
 }
 
 func (s *toolset) has(name string) bool {
@@ -51,38 +59,77 @@ func (s *toolset) begins(prefix string) bool {
 	return false
 }
 
-// types returns what a parameter of a tool may be.
-func (s *toolset) types(tool, param string) types {
-	ps, ok := s.params[tool]
-	if !ok {
-		if s.params == nil {
-			s.params = map[string]map[string]types{}
-		}
-		for i := range s.tools {
-			if s.tools[i].Name == tool {
-				ps = paramTypes(s.tools[i].Parameters)
-			}
-		}
-		s.params[tool] = ps
-	}
-	return ps[param]
+// schema is a JSON Schema or a part of one.
+type schema struct {
+	node map[string]any
+	root map[string]any // what references lead into
 }
 
-func paramTypes(schema json.RawMessage) map[string]types {
-	var root map[string]any
-	if json.Unmarshal(schema, &root) != nil {
-		return nil
+// of returns the schema of a tool's arguments.
+func (s *toolset) of(tool string) schema {
+	sc, ok := s.schemas[tool]
+	if ok {
+		return sc
 	}
-	node := root
-	if ref, ok := follow(root, root).(map[string]any); ok {
-		node = ref
+	for i := range s.tools {
+		if s.tools[i].Name == tool && json.Unmarshal(s.tools[i].Parameters, &sc.root) == nil {
+			sc.node = sc.root
+		}
 	}
-	props, _ := node["properties"].(map[string]any)
-	out := make(map[string]types, len(props))
-	for name, p := range props {
-		out[name] = typesOf(p, root, 0)
+	if s.schemas == nil {
+		s.schemas = map[string]schema{}
 	}
-	return out
+	s.schemas[tool] = sc
+	return sc
+}
+
+// types returns what a parameter of a tool may be.
+func (s *toolset) types(tool, param string) types { return s.of(tool).property(param).types() }
+
+// hasAll tells whether the parameters given are all that the tool requires.
+func (s *toolset) hasAll(tool string, given []string) bool {
+	required, _ := s.of(tool).resolved().node["required"].([]any)
+	for _, r := range required {
+		if name, ok := r.(string); ok && !slices.Contains(given, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// resolved is the schema that references lead to.
+func (s schema) resolved() schema {
+	for range maxSchemaDepth {
+		to, ok := follow(s.node, s.root).(map[string]any)
+		if !ok {
+			break
+		}
+		s.node = to
+	}
+	return s
+}
+
+// property is the schema of a member of an object.
+func (s schema) property(name string) schema {
+	s = s.resolved()
+	props, _ := s.node["properties"].(map[string]any)
+	s.node, _ = props[name].(map[string]any)
+	return s
+}
+
+// items is the schema of an array's elements.
+func (s schema) items() schema {
+	s = s.resolved()
+	s.node, _ = s.node["items"].(map[string]any)
+	return s
+}
+
+// types returns what a value may be.
+func (s schema) types() types {
+	if s.node == nil {
+		return 0
+	}
+	return typesOf(s.node, s.root, 0)
 }
 
 // follow resolves a local reference, nil if node has none or it leads nowhere.
@@ -163,92 +210,4 @@ func typeOf(v any) types {
 		return typeObject
 	}
 	return typeNull
-}
-
-// typed turns the text of a parameter into JSON of one of the types. Text that fits none of them is a string: a call
-// must not fail over a wrong type, the tool's answer tells the model.
-func typed(text string, ts types) string {
-	s := strings.TrimSpace(text)
-	if ts == 0 { // nothing declared: only what can hardly be meant as text is taken as JSON
-		ts = typeString | typeArray | typeObject
-	}
-	if ts&typeNull != 0 && (s == "null" || s == "None") {
-		return "null"
-	}
-	if ts&typeBoolean != 0 && (strings.EqualFold(s, "true") || strings.EqualFold(s, "false")) {
-		return strings.ToLower(s)
-	}
-	if ts&(typeInteger|typeNumber) != 0 {
-		if n, ok := number(s, ts&typeNumber == 0); ok {
-			return n
-		}
-	}
-	if v, ok := container(s, ts); ok {
-		return v
-	}
-	if ts&typeString == 0 {
-		var inner string // the value as a string in quotes
-		if strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &inner) == nil {
-			if v := typed(inner, ts); !strings.HasPrefix(v, `"`) {
-				return v
-			}
-			return s
-		}
-	}
-	return string(appendQuoted(nil, text))
-}
-
-// number returns s as JSON. Whole is for integers, which models also write as 5.0.
-func number(s string, whole bool) (string, bool) {
-	if s == "" || !json.Valid([]byte(s)) || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
-		return "", false
-	}
-	if whole && strings.ContainsAny(s, ".eE") {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-			return "", false
-		}
-		return strconv.FormatInt(int64(x), 10), true
-	}
-	return s, true
-}
-
-// container returns an array or object written as JSON or as a Python literal.
-func container(s string, ts types) (string, bool) {
-	if !(strings.HasPrefix(s, "[") && ts&typeArray != 0 || strings.HasPrefix(s, "{") && ts&typeObject != 0) {
-		return "", false
-	}
-	if json.Valid([]byte(s)) {
-		return s, true
-	}
-	p := pyParser{s: s}
-	v, ok := p.value(0)
-	return v, ok && p.atEnd()
-}
-
-// appendQuoted appends s as a JSON string.
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := range len(s) {
-		dst = appendEscaped(dst, s[i])
-	}
-	return append(dst, '"')
-}
-
-// appendEscaped appends a byte as it stands in a JSON string.
-func appendEscaped(dst []byte, c byte) []byte {
-	const hex = "0123456789abcdef"
-	switch {
-	case c == '"' || c == '\\':
-		return append(dst, '\\', c)
-	case c == '\n':
-		return append(dst, `\n`...)
-	case c == '\r':
-		return append(dst, `\r`...)
-	case c == '\t':
-		return append(dst, `\t`...)
-	case c < 0x20:
-		return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-	}
-	return append(dst, c)
 }

@@ -11,6 +11,8 @@ type syntax struct {
 	sections    []string // stand before the first call of several, and go if a call follows
 	closers     []string // swallowed after a call
 	drop        []string // around the answer, never part of it
+	leads       []string // the same, and a call without a tag may follow
+	headers     bool     // openers also stand before plain text, so they count without tools too
 	between     string   // bytes besides spaces and newlines that may stand between calls
 
 	// bare begins a call without a tag, where the answer or another call could begin; nil if c cannot.
@@ -21,6 +23,7 @@ type syntax struct {
 type opener struct {
 	tag  string
 	lead bool // counts only where the answer begins
+	drop bool // also goes if no call follows
 	call func(*toolset) callReader
 }
 
@@ -38,6 +41,33 @@ type finisher interface {
 	finish(out *joiner) verdict
 }
 
+// giver is a callReader that can break among calls: what it read there is no part of any, and is text.
+type giver interface {
+	rest() []byte // nil if the byte that broke it stands inside a call
+}
+
+// chosen is the reader that the first bytes of a call ask for; nil before them.
+type chosen struct{ callReader }
+
+func (c *chosen) started() bool { return c.callReader != nil && c.callReader.started() }
+
+func (c *chosen) finish(out *joiner) verdict {
+	if f, ok := c.callReader.(finisher); ok {
+		return f.finish(out)
+	}
+	if c.started() {
+		return broken
+	}
+	return refuted
+}
+
+func (c *chosen) rest() []byte {
+	if g, ok := c.callReader.(giver); ok {
+		return g.rest()
+	}
+	return nil
+}
+
 type verdict uint8
 
 const (
@@ -47,14 +77,16 @@ const (
 	refuted                    // this is no call: what was read is text
 	broken                     // a call that went wrong after it had started: it gets no ToolEnd
 	discarded                  // no call, and nothing of what was read is text
+	none                       // the same, and closing tags follow as after a call
 )
 
 const (
-	// maxHeld bounds what is held back, in bytes: a call whose name is not known yet is released as text beyond it.
+	// maxHeld bounds what is held back, in bytes: a call whose name is not known yet, which is released as text beyond it,
+	// and the value of an argument that waits until it is complete.
 	maxHeld = 256 << 10
 	// maxPending bounds the newlines held back because a tag that follows would swallow them.
 	maxPending = 64
-	// maxSkip bounds what is swallowed of a broken call.
+	// maxSkip bounds how far the end of a broken call is looked for.
 	maxSkip = 16 << 10
 	// maxReread bounds how much is read again after it turned out to be no call.
 	maxReread = 8 * maxHeld
@@ -85,7 +117,6 @@ type tagged struct {
 	opening int    // bytes of raw that are content for certain then
 	reader  callReader
 	out     joiner
-	skipped int
 	reread  int
 	label   string // what is still to be swallowed of it
 	fresh   bool   // nothing of this block went out yet: newlines at its start are dropped
@@ -95,7 +126,7 @@ type tagged struct {
 }
 
 func newTagged(s *syntax, o Options) *tagged {
-	p := &tagged{syntax: s, tools: toolset{tools: o.Tools}, stray: true, lead: !o.Continued}
+	p := &tagged{syntax: s, tools: newToolset(o), stray: true, lead: !o.Continued}
 	if o.InReasoning && s.open != "" {
 		p.state, p.fresh, p.begun, p.stray = inReasoning, !o.Continued, true, false
 	}
@@ -103,6 +134,12 @@ func newTagged(s *syntax, o Options) *tagged {
 		p.first[t[0]] = true
 	}
 	return p
+}
+
+// reset makes p ready for another message.
+func (p *tagged) reset() {
+	p.state, p.reader, p.raw, p.held, p.pending = inText, nil, nil, nil, nil
+	p.fresh, p.lead, p.begun, p.reread = false, true, false, 0
 }
 
 // tags are all literal markers.
@@ -122,12 +159,15 @@ func (s *syntax) tags() []string {
 	add(s.sections...)
 	add(s.closers...)
 	add(s.drop...)
+	add(s.leads...)
 	return all
 }
 
 func (p *tagged) InReasoning() bool {
 	return p.state == inReasoning || p.state == inCall && p.outer == inReasoning
 }
+
+func (p *tagged) Cut() { p.tools.cut = true }
 
 func (p *tagged) Feed(dst []Piece, output string) []Piece {
 	p.out.pieces = dst
@@ -144,12 +184,18 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 		if f, ok := p.reader.(finisher); ok {
 			v = f.finish(&p.out)
 		}
+		if v == broken && p.giveBack() {
+			break
+		}
 		if v == ended || v == discarded || p.raw == nil || p.reader.started() {
 			p.leaveCall()
 			p.state = afterCall
 			break
 		}
 		p.release()
+	}
+	if p.state == skipCall {
+		p.keepSkipped()
 	}
 	if p.state == inText || p.state == inReasoning {
 		held := p.held
@@ -212,7 +258,7 @@ func (p *tagged) step(c byte) {
 
 // begins starts a call without a tag if c can begin one here.
 func (p *tagged) begins(c byte) bool {
-	if p.bare == nil || !p.lead || p.state != inText || len(p.tools.tools) == 0 || isBlank(c) {
+	if p.bare == nil || !p.lead || p.state != inText || !p.calls() || isBlank(c) {
 		return false
 	}
 	reader := p.bare(c, &p.tools)
@@ -258,7 +304,10 @@ func (p *tagged) match() (tag string, partial bool) {
 	for _, t := range p.drop {
 		p.try(t, &tag, &partial)
 	}
-	if len(p.tools.tools) > 0 {
+	for _, t := range p.leads {
+		p.try(t, &tag, &partial)
+	}
+	if p.calls() {
 		for i := range p.openers {
 			if o := &p.openers[i]; !o.lead || p.lead && p.state == inText {
 				p.try(o.tag, &tag, &partial)
@@ -270,6 +319,9 @@ func (p *tagged) match() (tag string, partial bool) {
 	}
 	return tag, partial && tag == ""
 }
+
+// calls tells whether what begins calls is looked for.
+func (p *tagged) calls() bool { return len(p.tools.tools) > 0 || p.headers }
 
 func (p *tagged) try(t string, tag *string, partial *bool) {
 	if t == "" || len(p.held) > len(t) || t[:len(p.held)] != string(p.held) {
@@ -298,9 +350,15 @@ func (p *tagged) tag(tag string) {
 	}
 	for i := range p.openers {
 		if o := &p.openers[i]; o.tag == tag {
+			if o.drop {
+				tag = ""
+			}
 			p.beginCall(o.call(&p.tools), tag)
 			return
 		}
+	}
+	for _, t := range p.leads {
+		p.lead = p.lead || t == tag && p.state == inText
 	}
 	for _, t := range p.sections {
 		if t == tag {
@@ -317,7 +375,7 @@ func (p *tagged) content(b []byte) {
 			p.flushPending()
 			p.emit(oneByte[c])
 			p.lead = p.lead && c == ' '
-		} else if !p.fresh {
+		} else if !p.fresh || len(p.pending) > 0 {
 			p.pend("\n")
 		}
 	}
@@ -325,9 +383,8 @@ func (p *tagged) content(b []byte) {
 
 func (p *tagged) pend(s string) {
 	p.pending = append(p.pending, s...)
-	if n := len(p.pending) - maxPending; n > 0 {
-		p.emit(string(p.pending[:n]))
-		p.pending = append(p.pending[:0], p.pending[n:]...)
+	if len(p.pending) > maxPending {
+		p.flushPending()
 	}
 }
 
@@ -356,13 +413,15 @@ func (p *tagged) callStep(c byte) {
 	v := p.reader.step(c, &p.out)
 	if p.reader.started() {
 		p.raw = nil
+		p.tools.settle(true)
 	}
 	switch {
 	case v == refuted, v == more && len(p.raw) > maxHeld:
 		p.release()
+	case v == broken && p.giveBack():
 	case v == broken:
 		p.leaveCall()
-		p.state, p.held, p.skipped = skipCall, p.held[:0], 0
+		p.state, p.held = skipCall, p.held[:0]
 		p.skipStep(c)
 	case v == ended:
 		p.leaveCall()
@@ -371,46 +430,70 @@ func (p *tagged) callStep(c byte) {
 		p.leaveCall()
 		p.state = afterCall
 		p.step(c)
+	case v == none:
+		p.state, p.reader, p.raw = afterCall, nil, nil
 	case v == discarded:
 		p.state, p.reader, p.raw = p.outer, nil, nil
 		p.lead = p.state == inText
 	}
 }
 
+// giveBack makes text of what stands behind complete calls and is none, and tells whether there is any.
+func (p *tagged) giveBack() bool {
+	g, ok := p.reader.(giver)
+	if !ok || g.rest() == nil {
+		return false
+	}
+	rest := g.rest()
+	p.leaveCall()
+	p.state, p.fresh, p.lead = inText, true, false
+	p.content(rest)
+	return true
+}
+
 // leaveCall forgets a call that has started: the model is past its reasoning then, even if it never closed it.
 func (p *tagged) leaveCall() {
+	p.tools.settle(true)
 	p.reader, p.raw, p.outer = nil, nil, inText
 	p.begun, p.stray = true, p.close != ""
 }
 
-// skipStep swallows the rest of a broken call, up to a closing tag or the opening tag of another one.
+// skipStep holds the rest of a broken call. It goes if a closing tag or another call follows, else it is text.
 func (p *tagged) skipStep(c byte) {
 	p.held = append(p.held, c)
-	p.skipped++
 	for _, t := range p.closers {
-		if strings.HasSuffix(string(p.held), t) {
+		if endsIn(p.held, t) {
 			p.state, p.held = afterCall, p.held[:0]
 			return
 		}
 	}
 	for i := range p.openers {
-		if o := &p.openers[i]; !o.lead && strings.HasSuffix(string(p.held), o.tag) {
+		if o := &p.openers[i]; !o.lead && endsIn(p.held, o.tag) {
 			p.state, p.held = inText, p.held[:0]
 			p.beginCall(o.call(&p.tools), o.tag)
 			return
 		}
 	}
-	if p.skipped > maxSkip {
-		p.state, p.held, p.fresh, p.lead = inText, p.held[:0], true, false
-	} else if n := len(p.held) - maxPending; n > 0 {
-		p.held = append(p.held[:0], p.held[n:]...)
+	if len(p.held) > maxSkip {
+		p.keepSkipped()
 	}
+}
+
+func endsIn(b []byte, tag string) bool {
+	return len(b) >= len(tag) && string(b[len(b)-len(tag):]) == tag
+}
+
+func (p *tagged) keepSkipped() {
+	held := p.held
+	p.state, p.held, p.fresh, p.lead = inText, nil, true, false
+	p.content(held)
 }
 
 // release gives a refuted call back as content. Its opening tag is content now; the rest is read again, because it may
 // hold tags of its own.
 func (p *tagged) release() {
 	raw := p.raw
+	p.tools.settle(false)
 	p.state, p.raw, p.reader = p.outer, nil, nil
 	p.lead = p.lead && p.opening == 0
 	if p.reread += len(raw); p.reread > maxReread {

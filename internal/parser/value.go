@@ -2,8 +2,8 @@ package parser
 
 import "strings"
 
-// maxValueGap bounds the blanks between the closing tag of a parameter and what follows it.
-const maxValueGap = 64
+// maxHeldGap bounds the blanks between the closing tag of a parameter and what follows it.
+const maxHeldGap = 64
 
 // valueReader reads the text of a parameter and writes it as JSON of the parameter's type: a string as it comes, other
 // types when they are complete.
@@ -11,10 +11,12 @@ const maxValueGap = 64
 // A value may hold its own closing tag: only one that something legal follows ends it, so the tag is held back until
 // that is known.
 type valueReader struct {
+	ts     *toolset
 	closer string
 	next   []string // what may follow the closer, after blanks
 	trim   bool     // one newline at each end belongs to the markup
 	types  types
+	cdata  bool // the value may stand in <![CDATA[ ]]>
 
 	held    []byte // an end of the value, perhaps
 	buf     []byte // text so far, of types that are not streamed
@@ -34,6 +36,15 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 		}
 	}
 	v.held = append(v.held, c)
+	if v.cdata {
+		if v.cdata = len(v.held) < len(cdataOpen); strings.HasPrefix(cdataOpen, string(v.held)) {
+			if !v.cdata {
+				v.closer, v.held = "]]>"+v.closer, v.held[:0]
+			}
+			return ""
+		}
+		v.cdata = false
+	}
 	for len(v.held) > 0 {
 		next, partial := v.match()
 		if next != "" {
@@ -47,6 +58,17 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 		v.held = append(v.held[:0], v.held[1:]...)
 	}
 	return ""
+}
+
+const cdataOpen = "<![CDATA["
+
+// closed tells whether the value ended, as far as the output goes.
+func (v *valueReader) closed() bool {
+	h := string(v.held)
+	if v.trim {
+		h = strings.TrimPrefix(h, "\n")
+	}
+	return strings.HasPrefix(h, v.closer)
 }
 
 // match tells whether held is the end of the value, or may become it.
@@ -68,13 +90,20 @@ func (v *valueReader) match() (next string, partial bool) {
 		}
 		partial = partial || strings.HasPrefix(n, rest)
 	}
-	return "", partial && len(h)-len(v.closer)-len(rest) <= maxValueGap
+	return "", partial && len(h)-len(v.closer)-len(rest) <= maxHeldGap
 }
 
 // put takes a byte of the value.
 func (v *valueReader) put(c byte, out *joiner) {
 	if !v.streams() {
-		v.buf = append(v.buf, c)
+		if v.buf = append(v.buf, c); len(v.buf) > maxHeld { // a string, if it cannot wait
+			v.types = typeString
+			text := v.buf
+			v.buf = nil
+			for _, c := range text {
+				v.put(c, out)
+			}
+		}
 		return
 	}
 	v.quote(out)
@@ -95,5 +124,5 @@ func (v *valueReader) end(out *joiner) {
 		out.add(ToolArgs, `"`)
 		return
 	}
-	out.add(ToolArgs, typed(string(v.buf), v.types))
+	out.add(ToolArgs, v.ts.typed(string(v.buf), v.types))
 }
