@@ -50,6 +50,8 @@ type benchFlags struct {
 	tokens    int
 	prompt    int
 	repeats   int
+	batch     int
+	kv        string
 	json      bool
 }
 
@@ -60,6 +62,7 @@ type benchResult struct {
 	Group         int     `json:"group,omitempty"`
 	Threads       int     `json:"threads"`
 	Precision     string  `json:"precision"`
+	KV            string  `json:"kv_type"`
 	Kernel        string  `json:"kernel"`
 	Prompt        int     `json:"prompt_tokens"`
 	Tokens        int     `json:"decode_tokens"`
@@ -79,12 +82,23 @@ func newBenchCmd() *cobra.Command {
 		Short: "Measure prefill and decode speed of a random model against the memory's read bandwidth",
 		Long: `bench makes a model of random weights in memory, runs a prompt and a decode through it and prints tokens per
 second. Decoding reads every weight once per token, so it also prints the bytes read per second and their share of
-what plain reads reach, measured in the same run before every repeat. Sampling is not part of the measurement.`,
+what plain reads reach, measured in the same run before every repeat. Sampling is not part of the measurement.
+
+With --batch N it compares N sequences that decode together in an engine with one alone, in turns, sampling (greedily)
+included, and prints both rates and their ratio.`,
 		Example: `  hearth bench
-  hearth bench --shape qwen3-4b --bits 8 --threads 1 --json`,
+  hearth bench --shape qwen3-4b --bits 8 --threads 1 --json
+  hearth bench --batch 8`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
+			if f.batch > 1 {
+				r, err := f.runBatch(cmd.Context(), progress)
+				if err != nil {
+					return err
+				}
+				return r.print(cmd.OutOrStdout(), f.json)
+			}
 			r, err := f.run(cmd.Context(), progress)
 			if err != nil {
 				return err
@@ -98,6 +112,8 @@ what plain reads reach, measured in the same run before every repeat. Sampling i
 	fl.IntVar(&f.tokens, "tokens", 32, "tokens to decode in every repeat")
 	fl.IntVar(&f.prompt, "prompt", 128, "tokens of the prompt")
 	fl.IntVar(&f.repeats, "repeats", 5, "repeats to take medians of")
+	fl.IntVar(&f.batch, "batch", 1, "sequences that decode together, against one alone")
+	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.AddCommand(newBenchEngineCmd())
 	return cmd
@@ -129,12 +145,15 @@ func (f *benchFlags) check() error {
 		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
 	case f.precision != "fast" && f.precision != "exact":
 		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are fast and exact")
+	case f.batch < 0 || f.batch > 256:
+		return errors.New("--batch must be at most 256")
 	case f.tokens < 1 || f.prompt < 1 || f.repeats < 1 || f.threads < 0:
 		return errors.New("--tokens, --prompt and --repeats must be at least 1, --threads at least 0")
 	case f.bits != 16 && scheme.Check(shapes[f.shape].Hidden) != nil:
 		return hintf(scheme.Check(shapes[f.shape].Hidden), "--bits takes 2, 3, 4, 5, 6, 8 or 16, --group 32, 64 or 128")
 	}
-	return nil
+	_, err := backend.ParseKV(f.kv)
+	return err
 }
 
 // config is the model's config.json.
@@ -164,35 +183,51 @@ func (f *benchFlags) config() []byte {
 	return b
 }
 
-func (f *benchFlags) run(ctx context.Context, progress func(string)) (*benchResult, error) {
+// open makes the backend and the model on it, and fixes f.threads. The caller closes both.
+func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
 	if err := f.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	be := cpu.New()
-	defer be.Close()
-	threads := f.threads
-	if threads == 0 {
-		threads = cpu.Threads()
+	if f.threads == 0 {
+		f.threads = cpu.Threads()
 	}
-	if threads > runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(threads)
+	if f.threads > runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(f.threads)
 	}
 	start := time.Now()
-	opts := backend.Options{Threads: threads, Exact: f.precision == "exact"}
+	be := cpu.New()
+	opts := backend.Options{Threads: f.threads, Exact: f.precision == "exact"}
 	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, errors.Join(err, be.Close())
 	}
-	defer m.Close()
 	runtime.GC() // the unpacked weights
 	progress(fmt.Sprintf("made %s in %.1fs", m.Description, time.Since(start).Seconds()))
+	return be, m, nil
+}
 
-	b, err := newBench(be, m, f.prompt, f.tokens)
+// policy is what check has seen to be one.
+func (f *benchFlags) policy() backend.KVPolicy {
+	p, err := backend.ParseKV(f.kv)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func (f *benchFlags) run(ctx context.Context, progress func(string)) (*benchResult, error) {
+	be, m, err := f.open(progress)
 	if err != nil {
 		return nil, err
 	}
-	r := &benchResult{Shape: f.shape, Bits: f.bits, Threads: threads, Precision: f.precision, Kernel: kernel.Current(),
-		Prompt: f.prompt, Tokens: f.tokens, Repeats: f.repeats}
+	defer be.Close()
+	defer m.Close()
+	b, err := newBenchKV(be, m, f.policy(), f.prompt, f.tokens)
+	if err != nil {
+		return nil, err
+	}
+	r := &benchResult{Shape: f.shape, Bits: f.bits, Threads: f.threads, Precision: f.precision, KV: b.st.Policy().String(),
+		Kernel: kernel.Current(), Prompt: f.prompt, Tokens: f.tokens, Repeats: f.repeats}
 	if f.bits != 16 {
 		r.Group = f.group
 	}
@@ -210,7 +245,11 @@ type bench struct {
 }
 
 func newBench(be *cpu.Backend, m *model.Loaded, prompt, tokens int) (*bench, error) {
-	st, err := be.NewStore(m.States(), backend.KVPolicy{})
+	return newBenchKV(be, m, backend.KVPolicy{}, prompt, tokens)
+}
+
+func newBenchKV(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, prompt, tokens int) (*bench, error) {
+	st, err := be.NewStore(m.States(), p)
 	if err != nil {
 		return nil, err
 	}
@@ -324,12 +363,12 @@ func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
-	_, err := fmt.Fprintf(w, `model      %s, %d bits, %s
+	_, err := fmt.Fprintf(w, `model      %s, %d bits, %s, keys and values %s
 threads    %d, kernel %s
 prefill    %.1f tok/s over %d tokens
 decode     %.1f tok/s over %d tokens
 reads      %.1f MB per token, %.1f GB/s, %.0f%% of %.1f GB/s
-`, r.Shape, r.Bits, r.Precision, r.Threads, r.Kernel, r.Prefill, r.Prompt, r.Decode, r.Tokens,
+`, r.Shape, r.Bits, r.Precision, r.KV, r.Threads, r.Kernel, r.Prefill, r.Prompt, r.Decode, r.Tokens,
 		float64(r.BytesPerToken)/1e6, r.Rate/1e9, 100*r.Share, r.Bandwidth/1e9)
 	return err
 }

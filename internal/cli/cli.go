@@ -25,6 +25,10 @@ import (
 func Main() {
 	cmd := newRootCmd()
 	if err := cmd.ExecuteContext(context.Background()); err != nil {
+		var of *exitError
+		if errors.As(err, &of) {
+			os.Exit(of.code)
+		}
 		report(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -48,7 +52,7 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newBenchCmd(), newShowCmd(), newDebugCmd(), newVersionCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newDebugCmd(), newVersionCmd())
 	return cmd
 }
 

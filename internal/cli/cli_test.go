@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 		Deadline: time.Now().Add(time.Minute),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_RUNTIME_DIR", filepath.Join(e.WorkDir, "run"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -10,31 +10,31 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
-	"hearth/internal/jinja"
 	"hearth/internal/tokenizer"
 )
 
 func newDebugCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug",
-		Short: "Look at one stage of a model: tokenizer, template, logits",
+		Short: "Look at one stage of a model: tokenizer, template, output parser, logits",
 		Long: `The debug commands read one JSON value a line from stdin and write one a line to stdout. A line that cannot be
 answered gives {"error": "..."} and the next line goes on, so the answers of a file have as many lines as the file has
 values.`,
 		Example: `  echo '"Hello"' | hearth debug tokenize --tokenizer MODEL/tokenizer.json
   echo '{"messages":[{"role":"user","content":"hi"}]}' | hearth debug render --template MODEL/chat_template.jinja
+  echo '{"messages":[{"role":"user","content":"hi"}]}' | hearth debug render --model MODEL
+  echo '{"text":"<tool_call>{\"name\":\"f\"}</tool_call>","tools":["f"]}' | hearth debug parse --family hermes
   echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTokenizeCmd(), newRenderCmd(), newLogitsCmd())
+	cmd.AddCommand(newTokenizeCmd(), newRenderCmd(), newParseCmd(), newLogitsCmd())
 	return cmd
 }
 
@@ -42,17 +42,22 @@ values.`,
 // go out when the next line would have to be waited for: at once for a person or a program that talks back, and in large
 // writes for a file.
 func eachLine(cmd *cobra.Command, answer func(line []byte) (any, error)) error {
+	return eachNumbered(cmd, func(_ int, line []byte) (any, error) { return answer(line) })
+}
+
+// eachNumbered is eachLine that counts the lines from 1.
+func eachNumbered(cmd *cobra.Command, answer func(n int, line []byte) (any, error)) error {
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 	in := bufio.NewScanner(&flushing{cmd.InOrStdin(), out})
 	in.Buffer(make([]byte, 1<<16), config.MaxLineBytes)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	for in.Scan() {
+	for n := 1; in.Scan(); n++ {
 		line := bytes.TrimSpace(in.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		v, err := answer(line)
+		v, err := answer(n, line)
 		if err != nil {
 			v = map[string]string{"error": err.Error()}
 		}
@@ -163,55 +168,6 @@ func loadTokenizer(file string) (*tokenizer.Tokenizer, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return t, nil
-}
-
-func newRenderCmd() *cobra.Command {
-	var file, clock string
-	cmd := &cobra.Command{
-		Use:   "render --template FILE",
-		Short: "Render a chat template",
-		Long: `Reads a context object a line, the template's variables: messages, tools, add_generation_prompt and whatever else the
-template knows. Writes {"text": "..."} or {"error": "..."}.`,
-		Example: `  echo '{"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":true}' |
-    hearth debug render --template MODEL/chat_template.jinja
-  hearth debug render --template MODEL/chat_template.jinja --now 2026-03-05T07:08:09Z < conversations.jsonl > prompts.jsonl`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := readFile(file)
-			if err != nil {
-				return err
-			}
-			t, err := jinja.Parse(filepath.Base(file), string(b))
-			if err != nil {
-				return err
-			}
-			if clock != "" {
-				at, err := time.Parse(time.RFC3339, clock)
-				if err != nil {
-					return hintf(fmt.Errorf("--now %s is not a time", clock), "for example: --now 2026-03-05T07:08:09Z")
-				}
-				t.Now = func() time.Time { return at }
-			}
-			return eachLine(cmd, func(line []byte) (any, error) {
-				v, err := jinja.FromJSON(line)
-				if err != nil {
-					return nil, err
-				}
-				vars, ok := v.(*jinja.Dict)
-				if !ok {
-					return nil, errors.New("want an object with the template's variables")
-				}
-				text, err := t.Render(vars, jinja.Limits{})
-				if err != nil {
-					return nil, err
-				}
-				return map[string]string{"text": text}, nil
-			})
-		},
-	}
-	cmd.Flags().StringVar(&file, "template", "", "the template (`FILE`)")
-	cmd.Flags().StringVar(&clock, "now", "", "what the template takes for the current `TIME`")
-	return required(cmd, "template")
 }
 
 // logitsTop is how many tokens of each position are listed.

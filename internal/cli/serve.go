@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -17,6 +19,7 @@ import (
 
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
+	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/hub"
 	"hearth/internal/model"
@@ -65,6 +68,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
+	if cfg.DebugRequestDir != "" {
+		if err := os.MkdirAll(cfg.DebugRequestDir, 0o700); err != nil {
+			return fmt.Errorf("make the folder for request summaries: %w", err)
+		}
+	}
 	listeners, err := listen(cfg)
 	if err != nil {
 		return err
@@ -73,15 +81,31 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	runtime.GOMAXPROCS(cpu.Threads() + 2)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level(cfg.LogLevel)}))
 	models := catalog.New(src, cfg)
+	all, err := withSmall(models, cfg, cache)
+	if err != nil {
+		return err
+	}
+	models.Keep = &catalog.Keep{Build: buildMark(), Warn: func(line string) { log.Warn(line) }}
 	served := make(chan error, 1)
 	opts := serverOptions(cfg, models, log)
+	opts.Models, opts.Monitor = all, monitor{cfg, models, all}
 	if level(cfg.LogLevel) <= slog.LevelInfo {
 		opts.Perf = stderr
 	}
 	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
 	loaded := make(chan error, 1)
-	go func() { loaded <- models.Load(backends()) }()
+	go func() { loaded <- all.Load(backends()) }()
 
+	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Started: time.Now()}
+	if small, ok := all.(*catalog.Small); ok {
+		about.Small = small.ID()
+	}
+	withdraw, err := announce(about)
+	if err != nil {
+		log.Warn("hearth launch will not find this server", "error", err)
+	} else {
+		defer withdraw()
+	}
 	b := banner{cfg: cfg, src: src, models: models, cache: cache, listeners: listeners}
 	greet, shown := time.After(greeting), false
 	for {
@@ -104,17 +128,46 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				stop()
 				return firstError(err, <-served)
 			}
-			w := models.Weights()
-			fmt.Fprintf(stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
+			if opts.Perf != nil {
+				printConfig(opts.Perf, cfg, models)
+			}
+			if w := models.Weights(); w != nil {
+				fmt.Fprintf(stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
+			} else {
+				fmt.Fprintf(stdout, "ready in 0.0 s: no model runs, %s answers\n", cfg.Script)
+			}
+			if small, ok := all.(*catalog.Small); ok && small.Weights() != nil {
+				fmt.Fprintf(stdout, "small model %s, for names with haiku: %s\n", small.ID(), small.Weights().Summary())
+			}
 		case <-ctx.Done():
 			restore() // a second signal quits at once
 			fmt.Fprintf(stderr, "hearth: stopping; running replies may go on for %s, another Ctrl-C quits at once\n", cfg.DrainTimeout)
 			err := <-served
-			return firstError(err, models.Close())
+			return firstError(err, all.Close())
 		case err := <-served:
-			return firstError(err, models.Close())
+			return firstError(err, all.Close())
 		}
 	}
+}
+
+// library is one model or several.
+type library interface {
+	chat.Models
+	engines
+	Load(catalog.Backends) error
+	Close() error
+}
+
+// withSmall adds the small model of cfg, if there is one.
+func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (library, error) {
+	if cfg.SmallModel == "" {
+		return models, nil
+	}
+	src, err := catalog.Find(cfg.SmallModel, cache)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.NewSmall(models, src, cfg), nil
 }
 
 // printWarnings says where settings contradict the model, a line each.
@@ -143,20 +196,40 @@ func firstError(errs ...error) error {
 // serverOptions wires the protocols. This is the list of them.
 func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) server.Options {
 	v, c := buildVersion()
-	var keys []string
-	if cfg.APIKey != "" {
-		keys = []string{cfg.APIKey}
-	}
 	return server.Options{
-		Models:    models,
-		Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
-		Keys:      keys, AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
+		Models: models,
+		Protocols: []wire.Protocol{
+			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: toggle(cfg.ExposeThinking)},
+			openai.Protocol{Thinking: toggle(cfg.ExposeThinking), Reasoning: reasoningField(cfg)}},
+		Keys: cfg.APIKeys, Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
-		Health: func() server.Health { return health(cfg, models) },
-		Log:    log, PeakMemory: peakMemory,
-		MaxBody: config.MaxBodyBytes,
-		Drain:   cfg.DrainTimeout,
+		Health:  func() server.Health { return health(cfg, models) },
+		Monitor: monitor{cfg, models, models},
+		Log:     log, PeakMemory: peakMemory,
+		RequestDir: cfg.DebugRequestDir,
+		MaxBody:    config.MaxBodyBytes,
+		Interval:   cfg.StreamInterval,
+		Drain:      cfg.DrainTimeout,
 	}
+}
+
+// toggle turns a knob that may be unset into what the protocols take.
+func toggle(b *bool) chat.Toggle {
+	switch {
+	case b == nil:
+		return chat.Default
+	case *b:
+		return chat.On
+	}
+	return chat.Off
+}
+
+// reasoningField is the knob as openai takes it.
+func reasoningField(cfg *config.Config) string {
+	if cfg.ReasoningField == "both" {
+		return ""
+	}
+	return cfg.ReasoningField
 }
 
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
@@ -166,9 +239,9 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 		h.Status = "ok"
 	}
 	s := models.Stats()
-	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget}
+	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget, TTL: cfg.ContextTTL.Milliseconds()}
 	on := m.Thinking && (cfg.EnableThinking == nil || *cfg.EnableThinking)
-	h.Thinking = server.Thinking{Enabled: on, Exposed: on}
+	h.Thinking = server.Thinking{Enabled: on, Exposed: on && (cfg.ExposeThinking == nil || *cfg.ExposeThinking)}
 	return h
 }
 
@@ -207,7 +280,7 @@ func (b *banner) print(w io.Writer) {
 	if b.src.Demo() {
 		fmt.Fprintf(w, "       for a real model: %s\n", realModel(b.cache))
 	}
-	fmt.Fprintf(w, "auth:  %s\n", b.auth())
+	fmt.Fprintf(w, "auth: %s\n", b.auth())
 	fmt.Fprintf(w, "try:   %s\n", b.curl(url))
 }
 
@@ -226,8 +299,12 @@ func realModel(cache hub.Cache) string {
 }
 
 func (b *banner) auth() string {
-	if b.cfg.APIKey != "" {
-		return "a key is required, set by " + b.cfg.Origin("api-key")
+	if n := len(b.cfg.APIKeys); n > 0 {
+		from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("api-key-file"))
+		if n == 1 {
+			return "on, from " + from
+		}
+		return fmt.Sprintf("on, %d keys from %s; each has a prompt cache of its own: %t", n, from, b.cfg.Isolated())
 	}
 	if b.public() {
 		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
@@ -242,8 +319,8 @@ func (b *banner) public() bool {
 
 func (b *banner) curl(url string) string {
 	key := ""
-	switch from := b.cfg.Origin("api-key"); {
-	case b.cfg.APIKey == "":
+	switch from := cmp.Or(b.cfg.Origin("api-key"), "--api-key-file"); {
+	case len(b.cfg.APIKeys) == 0:
 	case strings.HasPrefix(from, "--"):
 		key = ` -H "x-api-key: KEY"`
 	default:

@@ -60,7 +60,8 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "hearth", args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	dir := t.TempDir()
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_RUNTIME_DIR=" + dir}, env...)
 	return cmd
 }
 
@@ -122,7 +123,7 @@ const hello = `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hel
 
 func TestServeDemo(t *testing.T) {
 	p := start(t, nil)
-	for _, want := range []string{"listening on http://127.0.0.1:", "model: demo, a tiny demo", "hearth serve ", "auth:  none", "try:   curl " + p.url + "/v1/messages"} {
+	for _, want := range []string{"listening on http://127.0.0.1:", "model: demo, a tiny demo", "hearth serve ", "auth: none", "try:   curl " + p.url + "/v1/messages"} {
 		if !strings.Contains(p.stdout(), want) {
 			t.Errorf("stdout does not say %q:\n%s", want, p.stdout())
 		}
@@ -174,9 +175,9 @@ func TestServeKey(t *testing.T) {
 		env, args []string
 		says      string
 	}{
-		"flag":  {nil, []string{"--api-key", "secret"}, "set by --api-key"},
-		"env":   {[]string{"HEARTH_API_KEY=secret", "ANTHROPIC_AUTH_TOKEN=other"}, nil, "set by HEARTH_API_KEY"},
-		"token": {[]string{"ANTHROPIC_AUTH_TOKEN=secret"}, nil, "set by ANTHROPIC_AUTH_TOKEN"},
+		"flag":  {nil, []string{"--api-key", "secret"}, "auth: on, from --api-key"},
+		"env":   {[]string{"HEARTH_API_KEY=secret", "ANTHROPIC_AUTH_TOKEN=other"}, nil, "auth: on, from HEARTH_API_KEY"},
+		"token": {[]string{"ANTHROPIC_AUTH_TOKEN=secret"}, nil, "auth: on, from ANTHROPIC_AUTH_TOKEN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, tt.env, tt.args...)
@@ -212,6 +213,26 @@ func TestServeFolder(t *testing.T) {
 		body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 1, "messages": []any{map[string]string{"role": "user", "content": "hi"}}})
 		if status, got := request(t, "POST", p.url+"/v1/messages", string(body)); status != want {
 			t.Errorf("model %q: %d, want %d: %s", model, status, want, got)
+		}
+	}
+}
+
+// Names with haiku mean the small model, its own name too, and all others the main one.
+func TestSmallModel(t *testing.T) {
+	dir := t.TempDir() + "/little"
+	if err := writeDemo(dir); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, dir, "--small-model", "demo", "--context-length", "512", "--cache-memory-mb", "64")
+	_, list := request(t, "GET", p.url+"/v1/models", "")
+	if i, j := bytes.Index(list, []byte(`"id":"little"`)), bytes.Index(list, []byte(`"id":"demo"`)); i < 0 || j < i {
+		t.Errorf("models: %s", list)
+	}
+	words := strings.Repeat("one two ", 400) // too long for the main model's 512 tokens
+	for model, want := range map[string]int{"claude-haiku-4-5": 200, "Claude-3-Haiku": 200, "demo": 200, "little": 400, "claude-sonnet-4-5": 400, "default": 400, "other": 404} {
+		body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 1, "messages": []any{map[string]string{"role": "user", "content": words}}})
+		if status, got := request(t, "POST", p.url+"/v1/messages", string(body)); status != want {
+			t.Errorf("model %q: %d, want %d: %.200s", model, status, want, got)
 		}
 	}
 }

@@ -67,7 +67,7 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
   hearth show mlx-community/Qwen3-0.6B-4bit --json`,
 		Args: maxArgs(1),
 	}
-	cfg := settings(cmd, config.Model)
+	cfg := settings(cmd, config.Model, config.Sampling)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
@@ -80,7 +80,10 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		if err != nil {
 			return err
 		}
-		s, err := survey(src)
+		if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
+			return err
+		}
+		s, err := survey(src, cfg)
 		if err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 }
 
 // survey reads everything but the weights' values.
-func survey(src *catalog.Source) (*shown, error) {
+func survey(src *catalog.Source, cfg *config.Config) (*shown, error) {
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
 		return nil, err
@@ -114,6 +117,7 @@ func survey(src *catalog.Source) (*shown, error) {
 	defer m.Close()
 	s := &shown{ID: src.ID, Path: src.Path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
 	if text.Tokenizer != nil {
+		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
@@ -258,6 +262,15 @@ func (s *shown) print(w io.Writer) error {
 		row("  system role", "%s", yes(s.Template.System))
 		row("  content", "%s", s.Template.Content)
 		row("  output", "%s (%s)", s.Template.Parser, s.Template.Evidence)
+		if s.Template.Override != "" {
+			row("  read as", "%s (asked for)", s.Template.Override)
+		}
+		if s.Template.Reasoning != "" {
+			row("  reasoning", "%s", s.Template.Reasoning)
+		}
+		for _, w := range s.Template.Warnings {
+			row("  warning", "%s", w)
+		}
 	}
 	row("sampling", "%s", s.Sampling)
 	return t.Flush()

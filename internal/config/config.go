@@ -17,7 +17,8 @@ type Config struct {
 	Port int    // 0 picks a free one
 
 	// Access.
-	APIKey         string // "" checks nothing
+	APIKeys        []string // of --api-key and APIKeyFile; none: nothing is checked
+	APIKeyFile     string
 	AllowedHosts   []string
 	AllowedOrigins []string
 
@@ -32,11 +33,19 @@ type Config struct {
 	Backend         string // auto, cpu
 	Precision       string // auto, fast, exact
 	Threads         int    // 0: one per core
+	KVType          string // auto, f32, bf16, f16, q8, q4
 	ContextLength   int    // 0: the model's own, as far as CacheMemoryMB reaches
 	PromptCache     bool
-	CacheMemoryMB   int     // 0: CacheMemoryPart
-	CacheMemoryPart float64 // of the machine's memory
+	PromptCacheMax  int64         // bytes that no running reply uses; 0: as much as the cache memory allows
+	CacheIsolation  string        // none, key, or "": see Isolated
+	ContextTTL      time.Duration // of what is stored and not used; 0: for ever
+	ContextSessions int           // whose prompts are remembered
+	PrefixCacheDir  string        // "": in the user's cache folder; off: nowhere; see PrefixCacheFolder
+	PrefixCacheMB   int           // of files there; 0: 10 GiB or a tenth of the free disk, whichever is less
+	CacheMemoryMB   int           // 0: CacheMemoryPart
+	CacheMemoryPart float64       // of the machine's memory
 	MaxSequences    int
+	History         string // exact, text
 	PrefillStepSize int
 	StepTarget      time.Duration // 0: prompt chunks never shrink
 
@@ -48,35 +57,66 @@ type Config struct {
 	RepetitionPenalty *float64
 	MaxTokens         int // 0: the room left in the context
 	EnableThinking    *bool
+	ExposeThinking    *bool  // nil: Messages shows it where asked for, Chat always
+	ReasoningField    string // both, reasoning_content, reasoning
 
 	// How output is read.
 	ToolCallParser       string
 	ReasoningParser      string
+	NoToolRepair         bool
 	EnableAutoToolChoice bool // changes nothing: calls are always read where a request declares tools
+
+	// How the API behaves.
+	StrictAnthropic  bool
+	AnthropicVersion string        // header of replies
+	StreamInterval   time.Duration // 0: every event goes out at once
+	SmallModel       string        // folder or id that haiku names mean; "": the model
+	Script           string        // file that answers in the model's place
+	DebugRequestDir  string        // folder for summaries of requests
 
 	LogLevel     string // debug, info, warn, error
 	DrainTimeout time.Duration
 
-	origin map[string]string
+	origin       map[string]string
+	prefixFolder string // see PrefixCacheFolder
 }
 
 // Default is the configuration with no flag and no environment.
 func Default() *Config {
 	return &Config{
-		Port:            8080,
-		Backend:         "auto",
-		Precision:       "auto",
-		PromptCache:     true,
-		CacheMemoryPart: 0.2,
-		MaxSequences:    16,
-		PrefillStepSize: 512,
-		StepTarget:      150 * time.Millisecond,
-		ToolCallParser:  "auto",
-		ReasoningParser: "auto",
-		LogLevel:        "info",
-		DrainTimeout:    10 * time.Second,
-		origin:          map[string]string{},
+		Port:             8080,
+		Backend:          "auto",
+		Precision:        "auto",
+		KVType:           "auto",
+		PromptCache:      true,
+		CacheMemoryPart:  0.2,
+		MaxSequences:     16,
+		History:          "exact",
+		PrefillStepSize:  2048,
+		ContextTTL:       12 * time.Hour,
+		ContextSessions:  500,
+		StepTarget:       150 * time.Millisecond,
+		ToolCallParser:   "auto",
+		ReasoningParser:  "auto",
+		ReasoningField:   "both",
+		LogLevel:         "info",
+		AnthropicVersion: "2023-06-01",
+		DrainTimeout:     10 * time.Second,
+		origin:           map[string]string{},
 	}
+}
+
+// APIKey is the first of the accepted keys, "" if there are none.
+func (c *Config) APIKey() string {
+	if len(c.APIKeys) == 0 {
+		return ""
+	}
+	return c.APIKeys[0]
+}
+
+// Isolated reports whether each key has a prompt cache of its own.
+func (c *Config) Isolated() bool {
+	return c.CacheIsolation == "key" || c.CacheIsolation == "" && len(c.APIKeys) > 1
 }
 
 // Origin says where a knob's value came from: "--port", "HEARTH_PORT", or "" for the default.

@@ -44,8 +44,8 @@ func TestPrecedence(t *testing.T) {
 		{"empty is unset", map[string]string{"HEARTH_PORT": "", "PORT": "9000"}, nil, func(c *Config) { c.Port = 9000 }},
 		{"flag set to its default still wins", map[string]string{"HEARTH_PORT": "9001"}, []string{"--port=8080"}, func(*Config) {}},
 		{"host", map[string]string{"HOST": "127.0.0.1"}, nil, func(c *Config) { c.Host = "127.0.0.1" }},
-		{"key from the token", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t"}, nil, func(c *Config) { c.APIKey = "t" }},
-		{"own key wins", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "HEARTH_API_KEY": "k"}, nil, func(c *Config) { c.APIKey = "k" }},
+		{"key from the token", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t"}, nil, func(c *Config) { c.APIKeys = []string{"t"} }},
+		{"own key wins", map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "HEARTH_API_KEY": "k"}, nil, func(c *Config) { c.APIKeys = []string{"k"} }},
 		{"names of other servers", nil, []string{"--temp=0.5", "--max_num_seqs", "3", "--ctx-size=99"},
 			func(c *Config) { c.Temperature, c.MaxSequences, c.ContextLength = &half, 3, 99 }},
 		{"lists", map[string]string{"HEARTH_ALLOWED_ORIGINS": "a"}, []string{"--allowed-hosts=a, b", "--allowed-hosts=c"},
@@ -120,6 +120,7 @@ func TestBadValues(t *testing.T) {
 		{"", "--port=99999", "from 0 to 65535"},
 		{"", "--backend=gpu", "auto, cpu"},
 		{"", "--precision=half", "auto, fast, exact"},
+		{"", "--kv-type=fp8", "f32, bf16, f16, q8, q4"},
 		{"", "--temperature=nan", "a number from 0"},
 		{"", "--temperature=-1", "a number from 0"},
 		{"", "--top-p=1.5", "from 0 to 1"},
@@ -142,6 +143,18 @@ func TestBadValues(t *testing.T) {
 				t.Errorf("error %v, want it to say %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// What other servers call a type of keys and values means the same here.
+func TestKVType(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--kv-type=auto": "auto", "--kv-type=q8": "q8", "--kv-bits=4": "q4", "--kv-bits=0": "auto",
+		"--kv-cache-dtype=bfloat16": "bf16", "--kv-cache-dtype=FP16": "f16", "--cache-type=q8_0": "q8", "--kv-cache-dtype=float32": "f32",
+	} {
+		if c, _, err := load(t, nil, arg); err != nil || c.KVType != want {
+			t.Errorf("%s: %v, %v, want %s", arg, c, err, want)
+		}
 	}
 }
 

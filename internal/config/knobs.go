@@ -16,11 +16,13 @@ const (
 	Model    Group = "Model"
 	Run      Group = "Running"
 	Sampling Group = "Defaults for requests"
+	API      Group = "The API"
+	Disk     Group = "Prompt cache on disk"
 	Log      Group = "Logging"
 )
 
 // Groups is the order of the documentation.
-var Groups = []Group{Listen, Access, Model, Run, Sampling, Log}
+var Groups = []Group{Listen, Access, Model, Run, Disk, Sampling, API, Log}
 
 // Knob is a row of the table.
 type Knob struct {
@@ -57,8 +59,11 @@ var Knobs = []Knob{
 		bind: func(c *Config) pflag.Value { return duration(&c.DrainTimeout) }},
 
 	{Flag: "api-key", Env: []string{"ANTHROPIC_AUTH_TOKEN"}, Group: Access, Unset: "no check",
-		Doc:  "`key` every request must show as Bearer, x-api-key or api-key",
-		bind: func(c *Config) pflag.Value { return text(&c.APIKey) }},
+		Doc:  "`key` that every request must show as Bearer, x-api-key or api-key; of several, with commas or in several flags, any of them",
+		bind: func(c *Config) pflag.Value { return list(&c.APIKeys) }},
+	{Flag: "api-key-file", Group: Access, Unset: "none",
+		Doc:  "`file` with more keys, a line each; empty lines and lines that start with # are skipped",
+		bind: func(c *Config) pflag.Value { return lines(&c.APIKeyFile, &c.APIKeys) }},
 	{Flag: "allowed-hosts", Also: []string{"trusted-hosts"}, Group: Access, Unset: "loopback, *.localhost, *.local, *.internal, own names, private literal addresses",
 		Doc:  "further values of the Host header to accept; * accepts all",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedHosts) }},
@@ -91,12 +96,27 @@ var Knobs = []Knob{
 	{Flag: "threads", Group: Run, Unset: "one per core",
 		Doc:  "threads of the cpu backend; 0 is one per core",
 		bind: func(c *Config) pflag.Value { return integer(&c.Threads, 0, 1024) }},
+	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run,
+		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64; auto is f32 when exact, else bf16; other servers' spellings (fp16, q8_0, 8, …) count",
+		bind: func(c *Config) pflag.Value { return kvType(&c.KVType) }},
 	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Group: Run, Unset: "the model's own",
 		Doc:  "`tokens` a request may use in all, prompt and output; 0 is what the model was made for, as far as the cache reaches",
 		bind: func(c *Config) pflag.Value { return integer(&c.ContextLength, 0, math.MaxInt32) }},
 	{Flag: "prompt-cache", Env: []string{"PROMPT_CACHE"}, Group: Run,
 		Doc:  "reuse what was computed for the beginnings of earlier prompts and answers",
 		bind: func(c *Config) pflag.Value { return boolean(&c.PromptCache) }, shared: checkBool},
+	{Flag: "prompt-cache-bytes", Env: []string{"PROMPT_CACHE_BYTES"}, Group: Run,
+		Doc:  "`bytes` of the prompt cache that no running reply uses, or with a unit such as 512MB or 2GiB; 0 is as much as the memory for keys and values allows",
+		bind: func(c *Config) pflag.Value { return byteSize(&c.PromptCacheMax) }, shared: checkBytes},
+	{Flag: "cache-isolation", Group: Run, Unset: "key once there is more than one key, else none",
+		Doc:  "with key, what is stored for the prompts of one key does not help, or tell anything to, those of another",
+		bind: func(c *Config) pflag.Value { return choice(&c.CacheIsolation, "none", "key") }},
+	{Flag: "context-ttl-ms", Env: []string{"CONTEXT_TTL_MS"}, Group: Run,
+		Doc:  "`milliseconds` after which stored prompts that nobody used are forgotten; 0 keeps them as long as there is memory",
+		bind: func(c *Config) pflag.Value { return millis(&c.ContextTTL) }, shared: checkMillis},
+	{Flag: "context-max-sessions", Env: []string{"CONTEXT_MAX_SESSIONS"}, Group: Run,
+		Doc:  "sessions whose prompts are remembered; of one more, the one not heard of longest is forgotten",
+		bind: func(c *Config) pflag.Value { return integer(&c.ContextSessions, 1, mostSessions) }, shared: checkSessions},
 	{Flag: "cache-memory-mb", Also: []string{"kv-cache-mb"}, Group: Run, Unset: "see cache-memory-percent",
 		Doc:  "memory in `MiB` for keys and values, of running replies and of the prompt cache together; 0 leaves it to cache-memory-percent",
 		bind: func(c *Config) pflag.Value { return integer(&c.CacheMemoryMB, 0, 1<<24) }},
@@ -107,11 +127,21 @@ var Knobs = []Knob{
 		Doc:  "replies that are generated together; more wait in the queue",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxSequences, 1, 1024) }},
 	{Flag: "prefill-step-size", Also: []string{"prefill-chunk", "chunked-prefill-tokens"}, Group: Run,
-		Doc:  "prompt `tokens` that run in one step; smaller lets other replies go on more smoothly",
+		Doc:  "prompt `tokens` that run in one step at most; step-target makes it fewer while others wait",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefillStepSize, 1, MaxBatchTokens) }},
+	{Flag: "history", Group: Run,
+		Doc:  "exact keeps earlier answers as they were generated where the conversation says the same, so that no turn computes them again; text encodes them as the chat template writes them",
+		bind: func(c *Config) pflag.Value { return choice(&c.History, "exact", "text") }},
 	{Flag: "step-target", Group: Run,
-		Doc:  "how long a step may take while replies are being generated: prompts then run in smaller pieces; 0 never makes them smaller",
+		Doc:  "how long a step may take while replies are being generated: prompts then run in smaller pieces, and alone in such as take a second at most; 0 never makes them smaller",
 		bind: func(c *Config) pflag.Value { return duration(&c.StepTarget) }},
+
+	{Flag: "prefix-cache-dir", Group: Disk, Unset: "hearth/prefix-cache in the user's cache folder",
+		Doc:  "`folder` where a server keeps what the prompt cache lets go of, so that it survives restarts; off keeps nothing",
+		bind: func(c *Config) pflag.Value { return text(&c.PrefixCacheDir) }},
+	{Flag: "prefix-cache-disk-mb", Group: Disk, Unset: "10 GiB, or a tenth of the free disk if that is less",
+		Doc:  "most `MiB` of a model's files there",
+		bind: func(c *Config) pflag.Value { return integer(&c.PrefixCacheMB, 0, 1<<30) }},
 
 	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Group: Sampling, Unset: "generation_config.json, then 0.7",
 		Doc:  "randomness; 0 always takes the likeliest token",
@@ -133,10 +163,20 @@ var Knobs = []Knob{
 	{Flag: "max-tokens", Group: Sampling, Unset: "the room left in the context",
 		Doc:  "output `tokens` of a request that names no limit; 0 is the room left in the context",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokens, 0, math.MaxInt32) }},
-	{Flag: "enable-thinking", Group: Sampling, Unset: "the model's template decides",
+	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, Unset: "the model's template decides",
 		Doc: "let models that can think before they answer do so, or not",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.EnableThinking, "bool", parseBool, formatBool)
+		}, shared: checkBool},
+	{Flag: "expose-thinking", Env: []string{"EXPOSE_THINKING"}, Group: Sampling, Unset: "Messages shows it to requests that ask for thinking, Chat always",
+		Doc: "show clients what models think before they answer: always, or never",
+		bind: func(c *Config) pflag.Value {
+			return optional(&c.ExposeThinking, "bool", parseBool, formatBool)
+		}, shared: checkBool},
+	{Flag: "reasoning-field", Group: Sampling,
+		Doc: "where Chat Completions shows thinking",
+		bind: func(c *Config) pflag.Value {
+			return choice(&c.ReasoningField, "both", "reasoning_content", "reasoning")
 		}},
 
 	{Flag: "tool-call-parser", Also: []string{"tool-parser"}, Group: Sampling,
@@ -145,9 +185,31 @@ var Knobs = []Knob{
 	{Flag: "reasoning-parser", Group: Sampling,
 		Doc:  "`name` of the form in which the model writes reasoning; auto goes by its template; none leaves it as text",
 		bind: func(c *Config) pflag.Value { return text(&c.ReasoningParser) }},
+	{Flag: "no-tool-repair", Also: []string{"no-tool-autocorrect"}, Group: Sampling,
+		Doc:  "take tool calls as the model writes them: arguments that are not quite JSON or not of the declared type are not mended",
+		bind: func(c *Config) pflag.Value { return boolean(&c.NoToolRepair) }},
 	{Flag: "enable-auto-tool-choice", Group: Sampling,
 		Doc:  "accepted for command lines made for other servers; tools that a request declares can always be called",
 		bind: func(c *Config) pflag.Value { return boolean(&c.EnableAutoToolChoice) }},
+
+	{Flag: "strict-anthropic", Group: API,
+		Doc:  "refuse Messages requests without model or max_tokens, as Anthropic does",
+		bind: func(c *Config) pflag.Value { return boolean(&c.StrictAnthropic) }},
+	{Flag: "anthropic-version", Env: []string{"ANTHROPIC_VERSION"}, Group: API,
+		Doc:  "`version` that Messages replies name in their anthropic-version header; requests may have any",
+		bind: func(c *Config) pflag.Value { return text(&c.AnthropicVersion) }},
+	{Flag: "stream-interval", Group: API,
+		Doc:  "collect the text of streams for so long before it is sent; the first text, calls and the end never wait",
+		bind: func(c *Config) pflag.Value { return duration(&c.StreamInterval) }},
+	{Flag: "small-model", Group: API, Unset: "the model itself",
+		Doc:  "`folder` or id of a second model, for names with haiku in them and for its own name",
+		bind: func(c *Config) pflag.Value { return text(&c.SmallModel) }},
+	{Flag: "script", Group: API, Unset: "the model answers",
+		Doc:  "`file` whose lines answer in the model's place, for testing clients: docs/script.md",
+		bind: func(c *Config) pflag.Value { return text(&c.Script) }},
+	{Flag: "debug-request-dir", Env: []string{"DEBUG_REQUEST_DIR"}, Group: API, Unset: "none are written",
+		Doc:  "`folder` to write a summary of every request to: names, sizes and counts, no text and no keys",
+		bind: func(c *Config) pflag.Value { return text(&c.DebugRequestDir) }},
 
 	{Flag: "log-level", Group: Log,
 		Doc:  "what is logged on stderr",

@@ -73,6 +73,9 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 		}
 	}
 	c.HubCache = c.hubCache(env)
+	if fs.Lookup("prefix-cache-dir") != nil {
+		c.prefixFolder = c.findPrefixFolder(env)
+	}
 	return nil
 }
 

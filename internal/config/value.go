@@ -42,6 +42,25 @@ func choice(p *string, of ...string) *value[string] {
 	return &value[string]{p, strings.Join(of, "|"), parse, func(s string) string { return s }}
 }
 
+// kvSpellings are what other programs call the types of keys and values.
+var kvSpellings = map[string]string{
+	"float32": "f32", "fp32": "f32", "32": "f32", "bfloat16": "bf16", "float16": "f16", "fp16": "f16", "half": "f16", "16": "f16",
+	"q8_0": "q8", "int8": "q8", "8bit": "q8", "8": "q8", "q4_0": "q4", "q4_1": "q4", "int4": "q4", "4bit": "q4", "4": "q4", "0": "auto",
+}
+
+// kvType is a choice with synonyms.
+func kvType(p *string) *value[string] {
+	v := choice(p, "auto", "f32", "bf16", "f16", "q8", "q4")
+	plain := v.parse
+	v.parse = func(s string) (string, error) {
+		if name, ok := kvSpellings[strings.ToLower(s)]; ok {
+			s = name
+		}
+		return plain(s)
+	}
+	return v
+}
+
 // list collects comma-separated and repeated values.
 func list(p *[]string) *value[[]string] {
 	parse := func(s string) ([]string, error) {

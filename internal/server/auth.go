@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/wire"
 )
 
 // keys holds digests of the accepted credentials: comparing digests takes the same time whatever the candidate's
@@ -23,14 +24,16 @@ func newKeys(plain []string) keys {
 	return k
 }
 
-// accept reports whether candidate is one of the keys, comparing with all of them.
-func (k keys) accept(candidate string) bool {
+// accept reports whether candidate is one of the keys, comparing with all of them. The caller is a digest that does not
+// tell the key.
+func (k keys) accept(candidate string) (caller [16]byte, ok bool) {
 	sum := sha256.Sum256([]byte(candidate))
 	found := 0
 	for i := range k {
 		found |= subtle.ConstantTimeCompare(k[i][:], sum[:])
 	}
-	return found == 1
+	again := sha256.Sum256(append([]byte("hearth caller\x00"), sum[:]...))
+	return [16]byte(again[:16]), found == 1
 }
 
 // credential returns what the client presents: x-api-key (Anthropic), which wins where several are sent, api-key
@@ -59,14 +62,23 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 			return
 		}
 		c := credential(r.Header)
-		switch {
-		case c == "":
+		if c == "" {
 			s.refuse(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
-		case !s.keys.accept(c):
-			s.refuse(w, r, "invalid API key")
-		default:
-			next.ServeHTTP(w, r)
+			return
 		}
+		caller, ok := s.keys.accept(c)
+		if !ok {
+			s.refuse(w, r, "invalid API key")
+			return
+		}
+		info := wire.InfoFrom(r.Context())
+		if len(s.keys) > 1 { // one key for all says nothing about who calls
+			info.Caller = caller
+		}
+		if s.o.Isolate {
+			info.Salt = caller
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -37,7 +37,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			took := time.Since(began)
 			s.log(r, rec, info, took)
 			s.measure(info, began, took)
-			if p != nil && rec.status != 0 && !rec.whole {
+			s.totals.add(info)
+			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole {
 				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
 			}
 		}()
@@ -71,7 +72,7 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 		attrs = append(attrs, slog.String("model", info.Model))
 	}
 	if u := info.Usage; u != nil {
-		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("output_tokens", u.Output))
+		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("spliced_tokens", u.Spliced), slog.Int("output_tokens", u.Output))
 	}
 	level := slog.LevelInfo
 	if info.Err != nil {

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	"hearth/internal/chat"
 	"hearth/internal/wire"
 )
 
@@ -45,10 +48,18 @@ func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 		p.PeakMemoryGB = float64(s.o.PeakMemory()) / 1e9
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "[cache] request=%s session=- hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d\n[perf] ",
-		p.Request, u.Cached > 0, u.Hit, p.Cached, p.Rest, u.Common)
+	fmt.Fprintf(&b, "[cache] request=%s session=%s hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d message=%s spliced_tokens=%d\n[perf] ",
+		p.Request, cmp.Or(info.Session, "-"), u.Cached > 0, u.Hit, p.Cached, p.Rest, u.Common, parting(u), u.Spliced)
 	_ = json.NewEncoder(&b).Encode(p) // plain numbers and strings
 	_, _ = s.o.Perf.Write([]byte(b.String()))
+}
+
+// parting is the message in which a prompt parted from what was stored.
+func parting(u *chat.Usage) string {
+	if u.Parted == 0 {
+		return "-"
+	}
+	return strconv.Itoa(u.Parted - 1)
 }
 
 func rate(n int, d time.Duration) float64 {

@@ -12,7 +12,7 @@ import (
 
 // A request that reached a model has its two lines, and what is known before the headers go out is in them.
 func TestPerfLines(t *testing.T) {
-	usage := chat.Usage{Prompt: 100, Cached: 90, Hit: "prefix", Common: 91, Queued: time.Second, Prefill: 2 * time.Second}
+	usage := chat.Usage{Prompt: 100, Cached: 90, Hit: "prefix", Common: 91, Parted: 3, Disk: 64, Spliced: 7, Queued: time.Second, Prefill: 2 * time.Second}
 	end := usage
 	end.Output, end.Decode = 5, 4*time.Second
 	var lines bytes.Buffer
@@ -26,11 +26,11 @@ func TestPerfLines(t *testing.T) {
 	stream := messages[:len(messages)-1] + `,"stream":true}`
 	for _, body := range []string{messages, stream} {
 		lines.Reset()
-		w := do(s, "POST", "/v1/messages", body)
-		if got, want := w.Header().Get("X-Hearth-Cache"), "prefix; cached=90; computed=10; common=91"; got != want {
+		w := do(s, "POST", "/v1/messages", body, "X-Session-Id: chat-7")
+		if got, want := w.Header().Get("X-Hearth-Cache"), "prefix; cached=90; computed=10; common=91; message=2; disk=64"; got != want {
 			t.Errorf("header %q, want %q", got, want)
 		}
-		want := regexp.MustCompile(`^\[cache\] request=req_\w+ session=- hit=true reason=prefix cached_tokens=90 rest_tokens=10 common_tokens=91
+		want := regexp.MustCompile(`^\[cache\] request=req_\w+ session=chat-7 hit=true reason=prefix cached_tokens=90 rest_tokens=10 common_tokens=91 message=2 spliced_tokens=7
 \[perf\] \{"request":"req_\w+","input_tokens":100,"output_tokens":5,"cached_tokens":90,"rest_tokens":10,"prompt_tps":5,"generation_tps":1,"peak_memory_gb":2,"ttft_s":[\d.e-]+,"queue_s":1,"wall_s":[\d.e-]+,"tool_calls":0,"thinking":false,"prompt_cache":"prefix","finish":"length"\}
 $`)
 		if !want.Match(lines.Bytes()) {

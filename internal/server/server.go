@@ -37,20 +37,25 @@ type Options struct {
 	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
 	Keys           []string // accepted credentials; empty: no check, any or none is accepted
+	Isolate        bool     // what is stored for the prompts of one key does not help others
 	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
 	AllowedOrigins []string // besides the local ones: origins with at most one * in each, or *
 	HostNames      []string // the machine's own names; nil: what the system says
 
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
+	Monitor         Monitor       // for /v1/status and /v1/cache; nil: there are no such routes
 
 	Log  *slog.Logger // one line per request; nil: none
 	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
 	// PeakMemory is the most bytes the process has had resident; nil: not known.
 	PeakMemory func() int64
 
+	RequestDir string // a folder for a summary of every request; "": none are written
+
 	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
 	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
+	Interval  time.Duration // see wire.Options
 	Drain     time.Duration // 0: DefaultDrain
 }
 
@@ -87,6 +92,8 @@ type Server struct {
 	guard    guard
 	handler  http.Handler
 	draining atomic.Bool
+	began    time.Time
+	totals   totals
 }
 
 // New builds the handler chain. It panics on missing required options.
@@ -105,9 +112,12 @@ func New(o Options) *Server {
 			o.HostNames = []string{name}
 		}
 	}
-	s := &Server{o: o, keys: newKeys(o.Keys), guard: newGuard(o.AllowedHosts, o.AllowedOrigins, o.HostNames)}
+	s := &Server{o: o, began: time.Now(), keys: newKeys(o.Keys), guard: newGuard(o.AllowedHosts, o.AllowedOrigins, o.HostNames)}
 	mux := http.NewServeMux()
-	wo := wire.Options{Models: o.Models, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Version: o.Version}
+	wo := wire.Options{Models: o.Models, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
+	if o.RequestDir != "" {
+		wo.Seen = (&summaries{dir: o.RequestDir}).write
+	}
 	for _, p := range o.Protocols {
 		p.Mount(mux, wo)
 	}
@@ -115,6 +125,9 @@ func New(o Options) *Server {
 		return wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: f})
 	}
 	wire.MountModels(mux, wo, s.fail)
+	if o.Monitor != nil {
+		s.mountMonitor(mux)
+	}
 	mux.Handle("/health", get(s.health))
 	mux.Handle("/{$}", get(s.root))
 	mux.HandleFunc("/", s.notFound)
@@ -199,7 +212,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, GET /v1/models; state: GET /health\n")
+	_, _ = io.WriteString(w, "hearth is running. APIs: POST /v1/messages, POST /v1/chat/completions, GET /v1/models; state: GET /health, GET /v1/status\n")
 }
 
 // cleanPath undoes what base URLs do to paths: doubled slashes, a slash at the end, the version twice.

@@ -69,6 +69,7 @@ func TestModels(t *testing.T) {
 		{"/models?limit=1000", whole, 200},
 		{"/v1/models?after_id=org/Model-4bit", list("", "false", "null", "null"), 200},
 		{"/v1/models?before_id=org/Model-4bit", list("", "false", "null", "null"), 200},
+		{"/v1/models?after_id=gone", list("", "false", "null", "null"), 200},
 		{"/v1/models?limit=0", "limit: must be a number between 1 and 1000", http.StatusTeapot},
 		{"/v1/models/org/Model-4bit", object, 200},
 		{"/v1/models/org%2FModel-4bit", object, 200},

@@ -3,6 +3,7 @@ package wire
 import (
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,8 +50,11 @@ func newModelObject(m chat.Model) modelObject {
 
 // MountModels registers GET /v1/models and /v1/models/{id}. All protocols have them on the same paths, so the server
 // mounts them once, with a fail that picks the caller's shape.
-func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) {
-	Handle(mux, "/models", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) { MountModelsAt(mux, "", o, fail) }
+
+// MountModelsAt is MountModels below the path base.
+func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
+	HandleAt(mux, base, "/models", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
 		list, err := page(o.Models.List(), r)
 		if err != nil {
 			fail(w, r, err)
@@ -59,7 +63,7 @@ func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) {
 		WriteJSON(w, http.StatusOK, list)
 	}}))
 	// Ids of models contain slashes, which some clients escape and some do not.
-	Handle(mux, "/models/{id...}", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+	HandleAt(mux, base, "/models/{id...}", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		m, err := find(r, o.Models, id)
 		if err != nil {
@@ -84,18 +88,24 @@ func find(r *http.Request, models chat.Models, id string) (chat.Model, error) {
 	return gen.Model(), nil
 }
 
+func index(models []chat.Model, id string) int {
+	return slices.IndexFunc(models, func(m chat.Model) bool { return m.ID == id })
+}
+
 // page applies Anthropic's limit, after_id and before_id; without them the list is whole, as OpenAI has it.
 func page(models []chat.Model, r *http.Request) (*modelList, *chat.Error) {
 	q := r.URL.Query()
 	from, to := 0, len(models)
-	for i, m := range models {
-		if m.ID == q.Get("after_id") {
+	if id := q.Get("after_id"); id != "" {
+		from = len(models) // nothing follows what is not there
+		if i := index(models, id); i >= 0 {
 			from = i + 1
 		}
-		if m.ID == q.Get("before_id") {
-			to = i
-		}
 	}
+	if id := q.Get("before_id"); id != "" {
+		to = max(index(models, id), 0)
+	}
+	to = max(from, to)
 	more := false
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)

@@ -45,17 +45,33 @@ var errClientGone = errors.New("the client closed the connection")
 func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, ping string,
 	newEncoder func(*Stream) StreamEncoder,
 ) {
+	o.See(r, req)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	s := NewStream(w, o.KeepAlive, ping, cancel)
 	defer s.Close()
 	enc := newEncoder(s)
+	defer func() { // a client that saw the beginning is told of the end, even of this one
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler && !s.Claim() {
+				enc.Done(&chat.Error{Kind: chat.Internal, Msg: "internal error"})
+				s.Flush()
+			}
+			panic(p)
+		}
+	}()
+	began := false
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
 			s.header(cacheHeader, cacheText(e.Usage))
 		}
 		enc.Event(e)
-		s.Flush()
+		if began && isFragment(e) {
+			s.FlushWithin(o.Interval)
+		} else {
+			s.Flush()
+		}
+		began = began || isFragment(e)
 		return s.Err() == nil
 	})
 	switch {
@@ -63,6 +79,8 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 		enc.Done(nil)
 	case s.Err() != nil || gone(r.Context()):
 		InfoFrom(ctx).Err = errClientGone
+	case errors.Is(err, chat.ErrCut):
+		abort(r, err)
 	case s.Claim():
 		fail(w, r, err)
 	default:
@@ -71,8 +89,14 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	}
 }
 
+// isFragment reports events that say more of the same.
+func isFragment(e *chat.Event) bool {
+	return e.Kind == chat.EventText || e.Kind == chat.EventReasoning || e.Kind == chat.EventToolArgs
+}
+
 // Fold answers r with the events of req as one document.
 func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, enc FoldEncoder) {
+	o.See(r, req)
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
 	switch {
 	case err == nil:
@@ -82,9 +106,17 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
 		InfoFrom(r.Context()).Err = errClientGone
+	case errors.Is(err, chat.ErrCut):
+		abort(r, err)
 	default:
 		fail(w, r, err)
 	}
+}
+
+// abort closes the connection of r without finishing the reply.
+func abort(r *http.Request, err error) {
+	InfoFrom(r.Context()).Err = err
+	panic(http.ErrAbortHandler)
 }
 
 // cacheHeader tells what the prefix cache did for a reply, where that is known before the headers go out: they never
@@ -95,7 +127,14 @@ func cacheText(u *chat.Usage) string {
 	if u == nil || u.Hit == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
+	text := fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
+	if u.Parted > 0 {
+		text += fmt.Sprintf("; message=%d", u.Parted-1)
+	}
+	if u.Disk > 0 {
+		text += fmt.Sprintf("; disk=%d", u.Disk)
+	}
+	return text
 }
 
 // gone reports whether ctx ended because the client left, rather than by a cause the server gave.
@@ -156,7 +195,8 @@ func addUsage(sum, u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	sum.Prompt, sum.Cached, sum.Hit, sum.Common = u.Prompt, u.Cached, u.Hit, u.Common
+	sum.Disk = u.Disk
+	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning

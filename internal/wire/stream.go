@@ -24,7 +24,9 @@ type Stream struct {
 	buf    bytes.Buffer
 	every  time.Duration
 	ping   []byte
-	timer  *time.Timer
+	timer  *time.Timer // of the keep-alive
+	later  *time.Timer // of FlushWithin; nil: none pending
+	sent   time.Time   // when Flush last sent something
 	cancel context.CancelFunc
 	began  bool
 	closed bool
@@ -68,9 +70,32 @@ func (s *Stream) Event(name string, data []byte) {
 func (s *Stream) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.flush()
+}
+
+// FlushWithin sends what was collected, at the latest and at the soonest so long after the last flush.
+func (s *Stream) FlushWithin(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wait := time.Until(s.sent.Add(d)); wait > 0 {
+		if s.later == nil {
+			s.later = time.AfterFunc(wait, s.Flush)
+		}
+		return
+	}
+	s.flush()
+}
+
+// flush is Flush with mu held.
+func (s *Stream) flush() {
+	if s.later != nil {
+		s.later.Stop()
+		s.later = nil
+	}
 	if s.buf.Len() > 0 {
 		s.send(s.buf.Bytes())
 		s.buf.Reset()
+		s.sent = time.Now()
 	}
 }
 

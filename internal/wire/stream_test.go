@@ -20,8 +20,13 @@ const ping = ": ping\n\n"
 // frames is a StreamEncoder that writes events as their text.
 type frames struct{ s *wire.Stream }
 
-func (f frames) Begin(chat.Model)    {}
-func (f frames) Event(e *chat.Event) { f.s.Event("", []byte(e.Text)) }
+func (f frames) Begin(chat.Model) {}
+func (f frames) Event(e *chat.Event) {
+	if e.Text == "bug" {
+		panic(e.Text)
+	}
+	f.s.Event("", []byte(e.Text))
+}
 func (f frames) Done(e *chat.Error) {
 	if e != nil {
 		f.s.Event("error", []byte(e.Msg))
@@ -110,6 +115,44 @@ func TestPanicOfGeneratorEndsStream(t *testing.T) {
 }
 
 // A shutdown ends a running stream with the error given as the context's cause; a client that left gets nothing.
+// A panic of the encoder too: after the first byte as an event, and in any case for the server to log.
+func TestPanicOfEncoderEndsStream(t *testing.T) {
+	for _, tt := range []struct {
+		steps []wiretest.Step
+		want  string
+	}{
+		{[]wiretest.Step{text("a"), text("bug")}, "data: a\n\nevent: error\ndata: internal error\n\n"},
+		{[]wiretest.Step{text("bug")}, ""},
+	} {
+		w := httptest.NewRecorder()
+		func() {
+			defer func() {
+				if p := recover(); p != "bug" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			run(t, w, t.Context(), tt.steps...)
+		}()
+		if got := w.Body.String(); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// A cut closes the connection without a word.
+func TestCut(t *testing.T) {
+	w := httptest.NewRecorder()
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler {
+			t.Errorf("recovered %v", p)
+		}
+		if got := w.Body.String(); got != "data: a\n\n" {
+			t.Errorf("got %q", got)
+		}
+	}()
+	run(t, w, t.Context(), text("a"), wiretest.Step{Err: chat.ErrCut})
+}
+
 func TestCancelledContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := &chat.Error{Kind: chat.Overloaded, Msg: "shutting down"}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -32,23 +33,34 @@ var kindNames = [...]string{"nothing", "null", "a boolean", "a number", "a strin
 func (k Kind) String() string { return kindNames[k] }
 
 // Value is one value inside a request body: its exact bytes and the way to it. Children are found by scanning on
-// demand, so a body costs its own bytes and whatever its reader keeps, not a tree.
+// demand, so a body costs its own bytes and whatever its reader keeps, not a tree. An object that is asked for a field
+// is scanned once; it and its copies then remember where its fields are, so they belong to one goroutine.
 type Value struct {
 	raw    []byte // valid JSON without surrounding space; nil when Missing
 	parent *Value
-	key    string // in an object
-	index  int    // in an array; -1 in an object
+	key    string   // in an object
+	index  int      // in an array; -1 in an object
+	known  *[]Value // fields, nil inside until asked for; nil for other kinds
+}
+
+// newValue makes a value of valid JSON.
+func newValue(raw []byte, parent *Value, key string, index int) Value {
+	v := Value{raw: raw, parent: parent, key: key, index: index}
+	if raw[0] == '{' {
+		v.known = new([]Value)
+	}
+	return v
 }
 
 // Parse checks that body is one JSON document within the depth bound and returns its root. The Value aliases body.
 func Parse(body []byte) (Value, *chat.Error) {
-	if depth := nesting(body); depth > maxDepth {
+	switch ok, tooDeep := isJSON(body, maxDepth); {
+	case tooDeep:
 		return Value{}, chat.Invalidf("", "the request body nests deeper than %d levels", maxDepth)
-	}
-	if !json.Valid(body) {
+	case !ok:
 		return Value{}, syntaxError(body)
 	}
-	return Value{raw: bytes.TrimSpace(body)}, nil
+	return newValue(bytes.TrimSpace(body), nil, "", 0), nil
 }
 
 func syntaxError(body []byte) *chat.Error {
@@ -62,23 +74,6 @@ func syntaxError(body []byte) *chat.Error {
 		return chat.Invalidf("", "the request body is not valid JSON: %s at byte %d", se.Error(), se.Offset)
 	}
 	return chat.Invalidf("", "the request body is not valid JSON: %v", err)
-}
-
-// nesting returns the deepest level of brackets outside strings, of bytes that need not be JSON.
-func nesting(b []byte) int {
-	depth, deepest := 0, 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i = skipString(b, i) - 1
-		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case '}', ']':
-			depth--
-		}
-	}
-	return deepest
 }
 
 // skipString returns the index after the string that starts at b[i] == '"', or len(b) if it does not end.
@@ -194,7 +189,7 @@ func (v Value) Fields() iter.Seq2[string, Value] {
 			key := unquote(v.raw[i:end])
 			i = skipSpace(v.raw, end)
 			end = skipValue(v.raw, i)
-			if !yield(key, Value{raw: v.raw[i:end], parent: &v, key: key, index: -1}) {
+			if !yield(key, newValue(v.raw[i:end], &v, key, -1)) {
 				return
 			}
 			i = end
@@ -211,7 +206,7 @@ func (v Value) Items() iter.Seq2[int, Value] {
 		n := 0
 		for i := skipSpace(v.raw, 1); i < len(v.raw) && v.raw[i] != ']'; i = skipSpace(v.raw, i) {
 			end := skipValue(v.raw, i)
-			if !yield(n, Value{raw: v.raw[i:end], parent: &v, index: n}) {
+			if !yield(n, newValue(v.raw[i:end], &v, "", n)) {
 				return
 			}
 			i = end
@@ -222,13 +217,21 @@ func (v Value) Items() iter.Seq2[int, Value] {
 
 // Get returns the field key of an object, the last if it is there twice, or a Missing value that knows its path.
 func (v Value) Get(key string) Value {
-	found := Value{parent: &v, key: key, index: -1}
-	for k, f := range v.Fields() {
-		if k == key {
-			found = f
+	if v.known != nil && *v.known == nil {
+		all := make([]Value, 0, 8) // not nil, even if there are none
+		for _, f := range v.Fields() {
+			all = append(all, f)
+		}
+		*v.known = all
+	}
+	if v.known != nil {
+		for _, f := range slices.Backward(*v.known) {
+			if f.key == key {
+				return f
+			}
 		}
 	}
-	return found
+	return Value{parent: &v, key: key, index: -1}
 }
 
 // unquote decodes a JSON string. Invalid UTF-8 and lone surrogates become U+FFFD, as encoding/json has it.
@@ -237,35 +240,11 @@ func unquote(raw []byte) string {
 		return ""
 	}
 	in := raw[1 : len(raw)-1]
-	if bytes.IndexByte(in, '\\') < 0 && utf8.Valid(in) {
+	switch {
+	case bytes.IndexByte(in, '\\') >= 0:
+		return unescape(in)
+	case utf8.Valid(in):
 		return string(in)
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		panic("wire: unquote of validated JSON: " + err.Error())
-	}
-	return s
-}
-
-// Fields indexes the fields of an object that is asked for many of them.
-type Fields struct {
-	of     Value
-	fields map[string]Value
-}
-
-// Index reads the keys of v once; a key that is there twice counts with its last value.
-func Index(v Value) Fields {
-	f := Fields{of: v, fields: map[string]Value{}}
-	for k, e := range v.Fields() {
-		f.fields[k] = e
-	}
-	return f
-}
-
-// Get returns the field key, or a Missing value that knows its path.
-func (f Fields) Get(key string) Value {
-	if v, ok := f.fields[key]; ok {
-		return v
-	}
-	return Value{parent: &f.of, key: key, index: -1}
+	return replaceInvalid(string(in))
 }

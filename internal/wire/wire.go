@@ -40,8 +40,13 @@ type Options struct {
 	MaxBody   int64         // bytes; more is answered 413
 	KeepAlive time.Duration // silence before a keep-alive on a stream
 	Version   string        // of hearth, for system_fingerprint
-	Now       func() time.Time
-	NewID     func(prefix string) string // ids of replies; tests make them predictable
+	// Interval is how long text of a stream may be held back to go out with more of it; 0: not at all. The first text,
+	// calls and the end never wait.
+	Interval time.Duration
+	// Seen, if set, is told of every request that was decoded.
+	Seen  func(r *http.Request, req *chat.Request)
+	Now   func() time.Time
+	NewID func(prefix string) string // ids of replies; tests make them predictable
 }
 
 // WithDefaults fills the zero fields.
@@ -64,6 +69,13 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// See tells Seen.
+func (o Options) See(r *http.Request, req *chat.Request) {
+	if o.Seen != nil {
+		o.Seen(r, req)
+	}
+}
+
 // NewID returns prefix followed by 24 random hexadecimal digits: msg_…, chatcmpl-…, call_….
 func NewID(prefix string) string {
 	var b [12]byte
@@ -80,6 +92,10 @@ type Info struct {
 	ToolCalls int
 	Finish    chat.Finish // of the choice that ended last
 	Err       error       // what the client was told went wrong
+	Session   string      // see Identify; "" not known
+
+	// Set by the server before the protocol sees the call, see chat.Origin.
+	Caller, Salt [16]byte
 }
 
 type infoKey struct{}
@@ -175,7 +191,10 @@ func Methods(fail func(http.ResponseWriter, *http.Request, *chat.Error), m map[s
 }
 
 // Handle registers h at /v1/path and /path: clients differ in whether the base URL holds the version.
-func Handle(mux *http.ServeMux, path string, h http.Handler) {
-	mux.Handle("/v1"+path, h)
-	mux.Handle(path, h)
+func Handle(mux *http.ServeMux, path string, h http.Handler) { HandleAt(mux, "", path, h) }
+
+// HandleAt is Handle below the path base.
+func HandleAt(mux *http.ServeMux, base, path string, h http.Handler) {
+	mux.Handle(base+"/v1"+path, h)
+	mux.Handle(base+path, h)
 }

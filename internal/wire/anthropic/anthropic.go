@@ -15,16 +15,40 @@ import (
 )
 
 // Protocol implements wire.Protocol.
-type Protocol struct{}
+type Protocol struct {
+	// Strict refuses what Anthropic refuses and a local server could do without: no model, no max_tokens, and a
+	// max_tokens that does not fit behind the prompt.
+	Strict bool
+	// Thinking is shown always (On), never (Off), or when the request asks for thinking.
+	Thinking chat.Toggle
+	// Version is the anthropic-version header of replies; "" leaves it out.
+	Version string
+}
 
-// Mount registers the routes.
+// prefix is where some clients look for this protocol, next to those of other protocols.
+const prefix = "/anthropic"
+
+// Mount registers the routes, and those of models, at the root and under /anthropic.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
 	post := func(f http.HandlerFunc) http.Handler {
-		return wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: f})
+		return wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.versioned(f)})
 	}
-	wire.Handle(mux, "/messages", post(h.messages))
-	wire.Handle(mux, "/messages/count_tokens", post(h.countTokens))
+	for _, base := range []string{"", prefix} {
+		wire.HandleAt(mux, base, "/messages", post(h.messages))
+		wire.HandleAt(mux, base, "/messages/count_tokens", post(h.countTokens))
+	}
+	wire.MountModelsAt(mux, prefix, h.Options, p.WriteError)
+}
+
+// versioned names the version of the API on replies.
+func (p Protocol) versioned(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if p.Version != "" {
+			w.Header().Set("Anthropic-Version", p.Version)
+		}
+		f(w, r)
+	}
 }
 
 // Speaks recognises Anthropic's clients by the header all their SDKs send, and its own paths.
@@ -32,7 +56,11 @@ func (Protocol) Speaks(r *http.Request) bool {
 	if r.Header.Get("Anthropic-Version") != "" {
 		return true
 	}
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	path, own := strings.CutPrefix(r.URL.Path, prefix+"/")
+	if own {
+		return true
+	}
+	path = strings.TrimPrefix(path, "/v1")
 	return path == "/messages" || strings.HasPrefix(path, "/messages/")
 }
 
@@ -43,6 +71,9 @@ type handler struct {
 
 func (h handler) messages(w http.ResponseWriter, r *http.Request) {
 	req, err := h.read(w, r)
+	if err == nil && h.Strict {
+		err = req.strict()
+	}
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -63,6 +94,7 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wire.InfoFrom(r.Context()).Model = req.Model
+	h.See(r, &req.Request)
 	gen, err := h.Models.Open(r.Context(), req.Model)
 	if err != nil {
 		h.WriteError(w, r, chat.AsError(err))
@@ -83,12 +115,16 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *chat.E
 	if err != nil {
 		return nil, err
 	}
-	return decode(body)
+	req, err := decode(body)
+	if err != nil {
+		return nil, err
+	}
+	return req, wire.Identify(r, body, &req.Request)
 }
 
 func (h handler) newReply(r *http.Request, req *request) reply {
 	return reply{
-		id: h.NewID("msg_"), model: req.Model, omitThinking: req.omitThinking, maxTokens: req.MaxTokens,
+		id: h.NewID("msg_"), model: req.Model, omitThinking: req.omitThinking, hideThinking: h.Thinking == chat.Off || h.Thinking == chat.Default && !req.asksThinking, maxTokens: req.MaxTokens,
 		requestID: wire.InfoFrom(r.Context()).RequestID, newID: h.NewID,
 	}
 }
@@ -113,8 +149,14 @@ type errorBody struct {
 }
 
 type errorDetail struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Type    string        `json:"type"`
+	Message string        `json:"message"`
+	Details *errorDetails `json:"details,omitempty"`
+}
+
+// errorDetails are for the codes that clients look at.
+type errorDetails struct {
+	Code string `json:"error_code"`
 }
 
 func newErrorBody(e *chat.Error, requestID string) errorBody {
@@ -122,14 +164,21 @@ func newErrorBody(e *chat.Error, requestID string) errorBody {
 	if !ok {
 		t = "api_error"
 	}
-	return errorBody{Type: "error", Error: errorDetail{Type: t, Message: errorMessage(e)}, RequestID: requestID}
+	d := errorDetail{Type: t, Message: errorMessage(e)}
+	if e.Code == threadNotFound {
+		d.Details = &errorDetails{e.Code}
+	}
+	return errorBody{Type: "error", Error: d, RequestID: requestID}
 }
 
 // errorMessage has the wording of the two overflow errors exactly as Anthropic has it: Claude Code parses them, to
 // compact the conversation on the first and to retry with a smaller max_tokens on the second.
 func errorMessage(e *chat.Error) string {
 	if e.Kind != chat.ContextLength {
-		return e.Error()
+		if e.Param != "" {
+			return dotted(e.Param) + ": " + e.Msg
+		}
+		return e.Msg
 	}
 	n, limit := strconv.Itoa(e.Tokens), strconv.Itoa(e.Limit)
 	if e.MaxTokens > 0 && e.Tokens < e.Limit {
@@ -137,6 +186,11 @@ func errorMessage(e *chat.Error) string {
 			", decrease input length or `max_tokens` and try again"
 	}
 	return "prompt is too long: " + n + " tokens > " + limit + " maximum"
+}
+
+// dotted spells a JSON path as Anthropic does: messages.2.content.0.type.
+func dotted(path string) string {
+	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
 
 // WriteError answers with e.

@@ -69,20 +69,25 @@ func (d *decoder) image(parts []chat.Part, source wire.Value) []chat.Part {
 	if !d.Want(source, wire.Object) {
 		return parts
 	}
-	if kind := d.String(source.Get("type")); kind != "base64" {
+	switch kind := d.String(source.Get("type")); {
+	case kind == "base64":
+	case d.inResult:
+		return wire.AppendText(parts, "[Image: this server cannot fetch it]")
+	default:
 		d.Fail(source.Get("type"), "image source %s is not supported: send the image as base64", wire.Quote(kind))
 		return parts
 	}
+	d.OptString(source.Get("media_type")) // what the data is, its own first bytes say
 	data, err := wire.Base64(d.String(source.Get("data")))
 	if err != nil {
 		d.Fail(source.Get("data"), "is not valid base64: %v", err)
 		return parts
 	}
-	return append(parts, chat.Part{Kind: chat.PartImage, Image: data})
+	return append(parts, chat.Part{Kind: chat.PartImage, Image: data, Path: source.Path()})
 }
 
-// document renders what is text. Of other documents (PDF, URLs, stored files) the model learns that they were there:
-// they stay in a conversation for good, so refusing them would end it.
+// document renders what is text. Other documents (PDF, URLs, stored files) are refused, except in the result of a tool:
+// no person chose to send that, and it stays in the conversation for good, so the model learns that it was there.
 func (d *decoder) document(parts []chat.Part, b wire.Value) []chat.Part {
 	title := d.OptString(b.Get("title"))
 	if title == "" {
@@ -105,10 +110,15 @@ func (d *decoder) document(parts []chat.Part, b wire.Value) []chat.Part {
 			}
 		}
 	default:
+		at := source.Get("type")
 		if media := d.OptString(source.Get("media_type")); media != "" {
-			kind = media
+			kind, at = media, source.Get("media_type")
 		}
-		return wire.AppendText(parts, "[Document "+title+": this server cannot read "+kind+"]")
+		if d.inResult {
+			return wire.AppendText(parts, "[Document "+title+": this server cannot read "+kind+"]")
+		}
+		d.Fail(at, "documents of %s are not supported: send the text, as a source of type text", wire.Quote(kind))
+		return parts
 	}
 	parts = wire.AppendText(parts, "[Document "+title+"]")
 	return appendParts(parts, body)
@@ -158,12 +168,14 @@ func (d *decoder) toolResult(b wire.Value) *chat.ToolResult {
 		res.Parts = wire.AppendText(nil, d.String(content))
 		return res
 	}
+	d.inResult = true
 	for _, e := range d.Items(content) {
 		if !d.Want(e, wire.Object) {
 			break
 		}
 		res.Parts = d.input(res.Parts, e)
 	}
+	d.inResult = false
 	return res
 }
 
@@ -184,9 +196,9 @@ func (d *decoder) assistant(content wire.Value) []chat.Part {
 		case "text":
 			parts = wire.AppendText(parts, d.String(b.Get("text")))
 		case "thinking":
-			text := d.OptString(b.Get("thinking"))
+			text, signature := d.OptString(b.Get("thinking")), d.OptString(b.Get("signature"))
 			if text == "" {
-				text = openSignature(d.OptString(b.Get("signature")))
+				text = openSignature(signature)
 			}
 			if text != "" {
 				parts = append(parts, chat.Part{Kind: chat.PartReasoning, Text: text})

@@ -12,7 +12,21 @@ import (
 type request struct {
 	chat.Request
 	stream       bool
+	asksThinking bool // for blocks of it
 	omitThinking bool // thinking.display is "omitted": thinking blocks come empty, their text inside the signature
+}
+
+// Decode reads the body of a request outside a server.
+func Decode(body []byte) (*chat.Request, *chat.Error) {
+	v, err := wire.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(v)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Request, nil
 }
 
 // decode reads the body of /v1/messages or /v1/messages/count_tokens. Fields that ask for what a local server has no
@@ -22,25 +36,30 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
-	f := wire.Index(body)
-	r := &request{stream: d.Bool(f.Get("stream"))}
-	r.Model = d.OptString(f.Get("model"))
-	if n := d.Int(f.Get("max_tokens"), 1, math.MaxInt); n != nil {
+	if err := d.thread(body.Get("thread")); err != nil {
+		return nil, err
+	}
+	r := &request{stream: d.Bool(body.Get("stream"))}
+	r.Model = d.OptString(body.Get("model"))
+	if n := d.Int(body.Get("max_tokens"), 1, math.MaxInt); n != nil {
 		r.MaxTokens = *n
 	}
-	d.tools(r, f.Get("tools"))
-	d.toolChoice(r, f.Get("tool_choice"))
-	if parts := d.system(f.Get("system")); len(parts) > 0 {
+	r.ClampMaxTokens = true
+	d.tools(r, body.Get("tools"))
+	d.toolChoice(r, body.Get("tool_choice"))
+	if parts := d.system(body.Get("system")); len(parts) > 0 {
 		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: parts})
 	}
-	d.messages(r, f.Get("messages"))
-	d.thinking(r, f.Get("thinking"))
-	d.outputConfig(r, f)
-	r.Stop = d.Stops(f.Get("stop_sequences"))
+	d.messages(r, body.Get("messages"))
+	d.thinking(r, body.Get("thinking"))
+	d.outputConfig(r, body)
+	if v := body.Get("stop_sequences"); v.Absent() || d.Want(v, wire.Array) {
+		r.Stop = d.Stops(v)
+	}
 	r.Sampling = chat.Sampling{
-		Temperature: d.Float(f.Get("temperature"), 0, 2),
-		TopP:        d.Float(f.Get("top_p"), 0, 1),
-		TopK:        d.Int(f.Get("top_k"), 0, math.MaxInt32),
+		Temperature: d.clamped(body.Get("temperature"), 0, 2),
+		TopP:        d.clamped(body.Get("top_p"), 0, 1),
+		TopK:        d.topK(body.Get("top_k")),
 	}
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -48,15 +67,70 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	return r, nil
 }
 
+// threadNotFound is the code on which clients send their whole conversation.
+const threadNotFound = "thread_not_found"
+
+// thread reads who holds the conversation. A client may ask to begin one here; but no server that restarts can promise to
+// hold it, so the next message, which has only what is new, is told that it is gone, and comes again whole. What was
+// computed for it is in the prompt cache either way.
+func (d *decoder) thread(v wire.Value) *chat.Error {
+	if v.Absent() || !d.Want(v, wire.Object) {
+		return d.Err()
+	}
+	switch kind := d.String(v.Get("type")); kind {
+	case "create":
+	case "continue":
+		return &chat.Error{Kind: chat.NotFound, Param: "thread.previous_message_id", Code: threadNotFound,
+			Msg: "conversations are not held here: send all messages"}
+	default:
+		d.Fail(v.Get("type"), "unknown thread type %s: must be create or continue", wire.Quote(kind))
+	}
+	return d.Err()
+}
+
+// strict says what Anthropic would miss, and leaves a max_tokens that is too large to be refused.
+func (r *request) strict() *chat.Error {
+	switch {
+	case r.Model == "":
+		return chat.Invalidf("model", "is required and must be a string")
+	case r.MaxTokens == 0:
+		return chat.Invalidf("max_tokens", "is required and must be a number")
+	}
+	r.ClampMaxTokens = false
+	return nil
+}
+
 // decoder adds the readers of this protocol's objects.
 type decoder struct {
 	wire.Decoder
-	byName map[string]*chat.Tool
+	byName   map[string]*chat.Tool
+	server   map[string]bool // names of server tools, which nobody here can run
+	inResult bool            // inside a tool result
+}
+
+// clamped returns a number, moved into [lo, hi]: clients send what other servers allow.
+func (d *decoder) clamped(v wire.Value, lo, hi float64) *float64 {
+	f := d.Float(v, math.Inf(-1), math.Inf(1))
+	if f != nil {
+		*f = min(max(*f, lo), hi)
+	}
+	return f
+}
+
+// topK returns a count, 0 (off) for what is below 1.
+func (d *decoder) topK(v wire.Value) *int {
+	n := d.Int(v, math.MinInt, math.MaxInt)
+	if n != nil {
+		*n = min(max(*n, 0), math.MaxInt32)
+	}
+	return n
 }
 
 // tools keeps the client's own tools. Server tools (web_search_20250305, bash_20250124, …) have a versioned type and no
 // schema: nobody here could run them, so the model does not learn of them.
 func (d *decoder) tools(r *request, v wire.Value) {
+	d.server = map[string]bool{}
+	names := map[string]bool{}
 	for _, t := range d.Items(v) {
 		if !d.Want(t, wire.Object) {
 			return
@@ -64,15 +138,20 @@ func (d *decoder) tools(r *request, v wire.Value) {
 		kind := d.OptString(t.Get("type"))
 		schema := t.Get("input_schema")
 		if kind != "" && kind != "custom" && schema.Absent() {
+			d.server[d.OptString(t.Get("name"))] = true
 			continue
 		}
 		tool := chat.Tool{
 			Name: d.String(t.Get("name")), Description: d.OptString(t.Get("description")),
 			Parameters: d.ObjectRaw(schema), Strict: d.Bool(t.Get("strict")), Deferred: d.Bool(t.Get("defer_loading")),
 		}
-		if tool.Name == "" {
+		switch {
+		case tool.Name == "":
 			d.Fail(t.Get("name"), "must not be empty")
+		case names[tool.Name]:
+			d.Fail(t.Get("name"), "there is another tool named %s: names must be unique", wire.Quote(tool.Name))
 		}
+		names[tool.Name] = true
 		r.Tools = append(r.Tools, tool)
 	}
 	d.byName = make(map[string]*chat.Tool, len(r.Tools))
@@ -94,7 +173,10 @@ func (d *decoder) toolChoice(r *request, v wire.Value) {
 		r.Choice.Kind = chat.ChoiceNone
 	case "tool":
 		name := d.String(v.Get("name"))
-		if d.byName[name] == nil {
+		switch {
+		case d.server[name]:
+			d.Fail(v.Get("name"), "%s is a server tool, which this server cannot run", wire.Quote(name))
+		case d.byName[name] == nil:
 			d.Fail(v.Get("name"), "there is no tool named %s in tools", wire.Quote(name))
 		}
 		r.Choice.Kind, r.Choice.Name = chat.ChoiceNamed, name
@@ -113,11 +195,12 @@ func (d *decoder) thinking(r *request, v wire.Value) {
 	if v.Absent() || !d.Want(v, wire.Object) {
 		return
 	}
+	r.asksThinking = true
 	switch kind := d.String(v.Get("type")); kind {
 	case "enabled":
 		r.Thinking.Mode = chat.On
 	case "disabled":
-		r.Thinking.Mode = chat.Off
+		r.Thinking.Mode, r.asksThinking = chat.Off, false
 	case "adaptive", "between_tools":
 	default:
 		d.Fail(v.Get("type"), "unknown thinking type %s: must be enabled, adaptive, disabled or between_tools", wire.Quote(kind))
@@ -129,7 +212,7 @@ func (d *decoder) thinking(r *request, v wire.Value) {
 }
 
 // outputConfig reads effort and format. The format's schema is put to the model in words and not enforced.
-func (d *decoder) outputConfig(r *request, f wire.Fields) {
+func (d *decoder) outputConfig(r *request, f wire.Value) {
 	format := f.Get("output_format")
 	if c := f.Get("output_config"); !c.Absent() {
 		if !d.Want(c, wire.Object) {

@@ -12,7 +12,8 @@ type reply struct {
 	id, model    string
 	requestID    string
 	omitThinking bool
-	maxTokens    int // of the request; 0 if it had none
+	hideThinking bool // no thinking blocks at all
+	maxTokens    int  // of the request; 0 if it had none
 	newID        func(prefix string) string
 	start        chat.Usage // the prompt's counts
 }
@@ -94,6 +95,8 @@ func (r *reply) stop(e *chat.Event) (reason string, sequence *string) {
 		return "stop_sequence", &e.Stop
 	case chat.FinishToolCalls:
 		return "tool_use", nil
+	case chat.FinishRefusal:
+		return "refusal", nil
 	case chat.FinishLength:
 		if e.Usage != nil && e.Usage.Output < r.maxTokens {
 			return "model_context_window_exceeded", nil
@@ -113,6 +116,9 @@ type foldEncoder struct {
 }
 
 func (f *foldEncoder) Event(e *chat.Event) {
+	if f.hideThinking && e.Kind == chat.EventReasoning {
+		return
+	}
 	switch e.Kind {
 	case chat.EventStart:
 		if e.Usage != nil {

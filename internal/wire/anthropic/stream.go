@@ -118,7 +118,7 @@ func (s *streamEncoder) Done(e *chat.Error) {
 }
 
 func (s *streamEncoder) reasoning(text string) {
-	if text == "" {
+	if text == "" || s.hideThinking {
 		return
 	}
 	s.begin(openThinking)

@@ -21,6 +21,19 @@ type request struct {
 	includeUsage bool
 }
 
+// Decode reads the body of a request outside a server.
+func Decode(body []byte) (*chat.Request, *chat.Error) {
+	v, err := wire.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(v)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Request, nil
+}
+
 // decode reads the body of /v1/chat/completions. Besides OpenAI's fields it knows those other servers of open models
 // have: top_k, min_p, repetition_penalty, chat_template_kwargs, enable_thinking, thinking, reasoning. Fields about
 // OpenAI's own service (store, metadata, service_tier, prompt_cache_key, user, …) are ignored.
@@ -29,22 +42,21 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
-	f := wire.Index(body)
-	r := &request{stream: d.Bool(f.Get("stream"))}
-	if v := f.Get("stream_options"); !v.Absent() && d.Want(v, wire.Object) {
+	r := &request{stream: d.Bool(body.Get("stream"))}
+	if v := body.Get("stream_options"); !v.Absent() && d.Want(v, wire.Object) {
 		r.includeUsage = d.Bool(v.Get("include_usage"))
 	}
-	r.Model = d.OptString(f.Get("model"))
-	d.tools(r, f)
-	d.toolChoice(r, f.Get("tool_choice"))
-	if v := f.Get("parallel_tool_calls"); !v.Absent() {
+	r.Model = d.OptString(body.Get("model"))
+	d.tools(r, body)
+	d.toolChoice(r, body.Get("tool_choice"))
+	if v := body.Get("parallel_tool_calls"); !v.Absent() {
 		r.Choice.Single = !d.Bool(v)
 	}
-	d.messages(r, f.Get("messages"))
-	d.limits(r, f)
-	d.sampling(r, f)
-	d.thinking(r, f)
-	d.responseFormat(r, f.Get("response_format"))
+	d.messages(r, body.Get("messages"))
+	d.limits(r, body)
+	d.sampling(r, body)
+	d.thinking(r, body)
+	d.responseFormat(r, body.Get("response_format"))
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -56,7 +68,7 @@ type decoder struct {
 	wire.Decoder
 }
 
-func (d *decoder) limits(r *request, f wire.Fields) {
+func (d *decoder) limits(r *request, f wire.Value) {
 	n := d.Int(f.Get("max_completion_tokens"), 1, math.MaxInt)
 	if old := d.Int(f.Get("max_tokens"), 1, math.MaxInt); n == nil {
 		n = old
@@ -79,7 +91,7 @@ func (d *decoder) limits(r *request, f wire.Fields) {
 	}
 }
 
-func (d *decoder) sampling(r *request, f wire.Fields) {
+func (d *decoder) sampling(r *request, f wire.Value) {
 	r.Sampling = chat.Sampling{
 		Temperature:       d.Float(f.Get("temperature"), 0, 2),
 		TopP:              d.Float(f.Get("top_p"), 0, 1),
@@ -119,7 +131,7 @@ func (d *decoder) sampling(r *request, f wire.Fields) {
 
 // thinking gathers the spellings in use: enable_thinking, alone or among the template's arguments; thinking.type;
 // reasoning_effort or reasoning.effort, whose "none" switches thinking off.
-func (d *decoder) thinking(r *request, f wire.Fields) {
+func (d *decoder) thinking(r *request, f wire.Value) {
 	for k, v := range d.Fields(f.Get("chat_template_kwargs")) {
 		if r.TemplateArgs == nil {
 			r.TemplateArgs = map[string]json.RawMessage{}
@@ -199,7 +211,7 @@ func (d *decoder) responseFormat(r *request, v wire.Value) {
 
 // tools keeps functions. Tools of other types (custom, web_search, …) only work where OpenAI runs or parses them; the
 // model does not learn of them.
-func (d *decoder) tools(r *request, f wire.Fields) {
+func (d *decoder) tools(r *request, f wire.Value) {
 	for _, t := range d.Items(f.Get("tools")) {
 		if !d.Want(t, wire.Object) {
 			return

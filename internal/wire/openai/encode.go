@@ -18,6 +18,8 @@ type reply struct {
 	fingerprint string
 	choices     int
 	logprobs    bool
+	asContent   bool // reasoning goes into reasoning_content
+	asReasoning bool // and into reasoning
 	newID       func(prefix string) string
 	usage       chat.Usage
 }
@@ -61,6 +63,17 @@ func (r *reply) usageBody() *usage {
 		Prompt: u.Prompt, Completion: u.Output, Total: u.Prompt + u.Output,
 		PromptDetails: promptDetails{u.Cached}, CompletionDetails: completionDetails{u.Reasoning},
 	}
+}
+
+// reasoning is what goes into the fields reasoning_content and reasoning.
+func (r *reply) reasoning(text string) (content, reasoning string) {
+	if r.asContent {
+		content = text
+	}
+	if r.asReasoning {
+		reasoning = text
+	}
+	return content, reasoning
 }
 
 func finishReason(f chat.Finish) string {
@@ -211,7 +224,8 @@ func (f *foldEncoder) Body() any {
 		p := &f.parts[i]
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
-		c.Message = message{Role: "assistant", ReasoningContent: reasoning, Reasoning: reasoning, ToolCalls: p.calls}
+		c.Message = message{Role: "assistant", ToolCalls: p.calls}
+		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
 			c.Message.Content = &text
 		}
@@ -301,7 +315,9 @@ func (s *streamEncoder) Event(e *chat.Event) {
 	case chat.EventText:
 		c.Delta.Content = &e.Text
 	case chat.EventReasoning:
-		c.Delta.ReasoningContent, c.Delta.Reasoning = e.Text, e.Text
+		if c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text); c.Delta.ReasoningContent == "" && c.Delta.Reasoning == "" && c.Logprobs == nil {
+			return
+		}
 	case chat.EventToolStart:
 		call := s.toolCall(e)
 		call.Index = &e.Tool

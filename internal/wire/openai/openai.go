@@ -15,7 +15,12 @@ import (
 )
 
 // Protocol implements wire.Protocol.
-type Protocol struct{}
+type Protocol struct {
+	// Thinking is shown unless this is Off, in the fields that Reasoning names: reasoning_content, reasoning, or "" for
+	// both.
+	Thinking  chat.Toggle
+	Reasoning string
+}
 
 // Mount registers the routes.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
@@ -41,6 +46,9 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req, err := decode(body)
+	if err == nil {
+		err = wire.Identify(r, body, &req.Request)
+	}
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -48,6 +56,7 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 	rep := reply{
 		id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
 		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID,
+		asContent: h.Thinking != chat.Off && h.Reasoning != "reasoning", asReasoning: h.Thinking != chat.Off && h.Reasoning != "reasoning_content",
 	}
 	if req.stream {
 		h.Stream(w, r, &req.Request, h.WriteError, pingFrame, func(s *wire.Stream) wire.StreamEncoder {

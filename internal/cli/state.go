@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hearth/internal/config"
+)
+
+// state is what a running server tells other programs of its user, in serve-<pid>.json of the runtime folder. It holds
+// the key, so only its owner may read it.
+type state struct {
+	PID     int       `json:"pid"`
+	URL     string    `json:"url"`
+	Model   string    `json:"model"`
+	Small   string    `json:"small_model,omitempty"`
+	Demo    bool      `json:"demo"`
+	Key     string    `json:"key,omitempty"`
+	Started time.Time `json:"started"`
+}
+
+func (s *state) file(dir string) string {
+	return filepath.Join(dir, "serve-"+strconv.Itoa(s.PID)+".json")
+}
+
+// announce writes s and returns what takes it back.
+func announce(s *state) (withdraw func(), err error) {
+	dir, err := config.RuntimeDir(config.Environ)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	tmp, err := os.CreateTemp(dir, "new-*") // with mode 0600
+	if err != nil {
+		return nil, fmt.Errorf("write state: %w", err)
+	}
+	_, err = tmp.Write(append(text, '\n'))
+	err = firstError(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), s.file(dir))
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+		return nil, fmt.Errorf("write state: %w", err)
+	}
+	return func() { _ = os.Remove(s.file(dir)) }, nil
+}
+
+// announced lists the servers that say they run, the latest first. Files of dead processes are removed.
+func announced() ([]*state, error) {
+	dir, err := config.RuntimeDir(config.Environ)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "serve-*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*state
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		s := &state{}
+		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") {
+			continue
+		}
+		if !alive(s.PID) {
+			_ = os.Remove(f)
+			continue
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *state) int { return b.Started.Compare(a.Started) })
+	return all, nil
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"hearth/internal/catalog"
+	"hearth/internal/config"
+	"hearth/internal/engine"
+	"hearth/internal/server"
+)
+
+// monitor gives the server its figures: those of the main model, or of all there are together.
+type monitor struct {
+	cfg  *config.Config
+	main *catalog.Catalog
+	all  engines
+}
+
+// engines is one model's engine or several.
+type engines interface {
+	Stats() engine.Stats
+	Live() []engine.Live
+	WeightBytes() int64
+	DropCache(ctx context.Context) (engine.Dropped, error)
+}
+
+func (m monitor) Status() server.Status {
+	s, live := m.all.Stats(), m.all.Live()
+	st := server.Status{Status: "idle", Model: m.main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
+		Memory: server.Memory{Weights: m.all.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: residentMemory(), Peak: peakMemory()},
+		Cache: server.Cache{Type: cacheType(s.Cache), Entries: s.Cache.Entries, HitRate: hitRate(s.Cache),
+			MemoryMB: float64(s.Cache.Bytes) / 1e6},
+		Requests: requests(live, time.Now()),
+	}
+	switch {
+	case !m.main.Ready():
+		st.Status = "loading"
+	case len(live) > 0:
+		st.Status = "running"
+	}
+	if m.main.Ready() {
+		st.Repairs = repairs(m.main)
+	}
+	const gb = 1e9
+	st.Metal = server.Metal{Active: float64(st.Memory.Weights+s.Used) / gb, Peak: float64(st.Memory.Peak) / gb, Cache: float64(s.Cache.Idle) / gb}
+	return st
+}
+
+// repairs counts what was put right in the model's tool calls.
+func repairs(models *catalog.Catalog) map[string]int64 {
+	gen, err := models.Open(context.Background(), "")
+	if err != nil {
+		return nil
+	}
+	if g, ok := gen.(interface{ Repairs() map[string]int64 }); ok {
+		return g.Repairs()
+	}
+	return nil
+}
+
+func cacheType(c engine.CacheStats) string {
+	if c.Enabled {
+		return "prefix_tree"
+	}
+	return "off"
+}
+
+func hitRate(c engine.CacheStats) float64 {
+	if c.Queries == 0 {
+		return 0
+	}
+	return float64(c.Hits) / float64(c.Queries)
+}
+
+// requests folds the sequences of a request, its choices, into one line.
+func requests(live []engine.Live, now time.Time) []server.RequestStatus {
+	out := []server.RequestStatus{}
+	for i := range live {
+		l := &live[i]
+		if n := len(out); n == 0 || out[n-1].ID != l.Request || l.Request == "" {
+			out = append(out, server.RequestStatus{ID: l.Request, Phase: "queued", MaxTokens: l.Max})
+		}
+		r := &out[len(out)-1]
+		if l.Started.IsZero() {
+			continue
+		}
+		if r.HitType == "" {
+			r.HitType, r.Cached = l.Hit.String(), l.Cached
+		}
+		if l.First.IsZero() {
+			if r.Phase == "queued" {
+				r.Phase, r.Progress = "prefill", float64(l.Ran)/float64(l.Prompt)
+			}
+			continue
+		}
+		if r.Phase != "decode" {
+			r.Phase, r.Progress, r.TTFT = "decode", 0, l.First.Sub(l.Submitted).Seconds()
+		}
+		r.Generated += l.Generated
+		r.Progress = max(r.Progress, float64(l.Generated)/float64(l.Max))
+		if took := now.Sub(l.First); l.Generated > 1 && took > 0 {
+			r.TokensPerSec += float64(l.Generated-1) / took.Seconds()
+		}
+	}
+	return out
+}
+
+func (m monitor) CacheStats() server.CacheStats {
+	s := m.all.Stats()
+	isolation := "none"
+	if m.cfg.Isolated() {
+		isolation = "key"
+	}
+	var disk *server.DiskStats
+	if d := s.Cache.Disk; d.Dir != "" {
+		disk = &server.DiskStats{Dir: d.Dir, Entries: d.Entries, Bytes: d.Bytes, Max: d.Quota, Hits: d.Hits, TokensSaved: d.Tokens,
+			Writes: d.Writes, Refused: d.Refused, Dropped: d.Dropped, Errors: d.Errors}
+	}
+	return server.CacheStats{Disk: disk, Type: cacheType(s.Cache), Isolation: isolation, Entries: s.Cache.Entries,
+		Sessions: s.Cache.Sessions, MaxSessions: m.cfg.ContextSessions,
+		Bytes: s.Cache.Bytes, Idle: s.Cache.Idle, MaxIdle: m.cfg.PromptCacheMax, Budget: s.Budget, TTL: m.cfg.ContextTTL.Milliseconds(),
+		Queries: s.Cache.Queries, Hits: s.Cache.Hits, HitRate: hitRate(s.Cache), TokensSaved: s.Cache.Tokens}
+}
+
+func (m monitor) ClearCache(ctx context.Context) (server.Cleared, error) {
+	d, err := m.all.DropCache(ctx)
+	return server.Cleared{Entries: d.Entries, Bytes: d.Bytes, DiskEntries: d.DiskEntries, DiskBytes: d.DiskBytes}, err
+}
+
+// printConfig writes the [config] line: what a benchmark has to know about the server it measures.
+func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
+	v, c := buildVersion()
+	weights, s := models.Weights(), models.Stats()
+	if weights == nil {
+		fmt.Fprintf(w, "[config] version=%s commit=%s model=%q script=%q\n", v, c, models.ID(), cfg.Script)
+		return
+	}
+	precision := "fast"
+	if weights.Exact {
+		precision = "exact"
+	}
+	isolation := "none"
+	if cfg.Isolated() {
+		isolation = "key"
+	}
+	fmt.Fprintf(w, "[config] version=%s commit=%s model=%q type=%s quantization=%q backend=%s precision=%s kv_type=%v context=%d cache_bytes=%d prompt_cache=%t "+
+		"prompt_cache_bytes=%d cache_isolation=%s context_ttl_ms=%d context_max_sessions=%d max_sequences=%d max_queue=%d "+
+		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q\n",
+		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
+		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, config.MaxQueue,
+		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir)
+}

@@ -1,0 +1,333 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/chat"
+	"hearth/internal/demo"
+	"hearth/internal/engine"
+	"hearth/internal/generate"
+)
+
+// TestErrors: a mistake is named with its line and field.
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                               "has no lines",
+		"# only a comment\n\n":                           "has no lines",
+		"{\"raw\": \"a\"}\nhello":                        "line 2: is not a JSON object",
+		"\n[1]":                                          "line 2: is not a JSON object",
+		`{"raw": "a"} {"raw": "b"}`:                      "line 1: is not a JSON object",
+		`{"raw": 5}`:                                     "line 1: raw: must be a string",
+		`{"raw": "{{.Last"}`:                             "line 1: raw: is not a template: raw:1: unclosed action",
+		`{"raw": "{{shout .Last}}"}`:                     `line 1: raw: is not a template: raw:1: function "shout" not defined`,
+		`{}`:                                             "line 1: raw: is required",
+		`{"if_last": "("  , "raw": ""}`:                  "line 1: if_last: is not a regular expression",
+		`{"if_tool": 5, "raw": ""}`:                      "line 1: if_tool: must be a string",
+		`{"turn": 0, "raw": ""}`:                         "line 1: turn: must be a whole number from 1",
+		`{"turn": 1.5, "raw": ""}`:                       "line 1: turn: must be a whole number from 1",
+		`{"times": -1, "raw": ""}`:                       "line 1: times: must be a whole number from 1",
+		`{"family": "klingon", "raw": ""}`:               "line 1: family: no tool-call parser is named \"klingon\"",
+		`{"tokens_per_s": -1, "raw": ""}`:                "line 1: tokens_per_s: must not be negative",
+		`{"tokens_per_s": null, "raw": ""}`:              "line 1: tokens_per_s: must be a number",
+		`{"fault": "cut"}`:                               "line 1: fault: must be an object",
+		`{"fault": {}}`:                                  "line 1: fault: kind: is required",
+		`{"fault": {"kind": "boom"}}`:                    "line 1: fault: kind: unknown kind \"boom\"",
+		`{"fault": {"kind": "cut", "after": 1}}`:         "line 1: fault: after: unknown field",
+		`{"fault": {"kind": "cut", "after_tokens": -1}}`: "line 1: fault: after_tokens: must not be negative",
+		`{"iflast": "x", "raw": ""}`:                     "line 1: iflast: unknown field; there are if_last, if_tool",
+	} {
+		if _, err := Parse(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`{"if_last": "a", "if_tool": "b", "turn": 1, "raw": "{{.Last}}", "family": "hermes", "tokens_per_s": 5, "fault": {"kind": "cut"}, "times": 2}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		v := newView(&chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "a"}}}}})
+		if r := s.find(&v, true); r != nil {
+			_, _ = r.say(v)
+		}
+	})
+}
+
+func generator(t *testing.T, script string) *Generator {
+	t.Helper()
+	s, err := Parse(strings.NewReader(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := generate.Load(demo.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(text, s, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func user(text string) chat.Message {
+	return chat.Message{Role: chat.User, Parts: []chat.Part{{Text: text}}}
+}
+
+// reply is a reply as one line: REASONING, text, [calls], the finish, or the error.
+func reply(ctx context.Context, g *Generator, r *chat.Request) string {
+	events, err := g.Generate(ctx, r)
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	var b strings.Builder
+	for e, err := range events {
+		if err != nil {
+			return b.String() + " broken off: " + err.Error()
+		}
+		switch e.Kind {
+		case chat.EventText:
+			b.WriteString(e.Text)
+		case chat.EventReasoning:
+			b.WriteString(strings.ToUpper(e.Text))
+		case chat.EventToolEnd:
+			b.WriteString("[" + e.Call.Name + " " + string(e.Call.Arguments) + "]")
+		case chat.EventFinish:
+			b.WriteString(" " + string(e.Finish) + e.Stop)
+		}
+	}
+	return b.String()
+}
+
+const rules = `# conditions
+{"if_last": "^times", "times": 2, "raw": "limited"}
+{"if_last": "^times", "raw": "unlimited"}
+{"if_tool": "^get_", "if_last": "tool", "raw": "Calling.\n<tool_call>\n{\"name\": {{json .Tool}}, \"arguments\": {\"city\": {{json (find \"in (\\\\w+)\" .Last)}}}}\n</tool_call>"}
+{"turn": 3, "raw": "turn three of {{len .Tools}} tools"}
+{"if_last": "^mistral", "family": "mistral", "raw": "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}]"}
+{"if_last": "^think", "raw": "<think>\nHmm.\n</think>\n\nYes."}
+{"if_last": "^bad", "raw": "{{find \"nowhere\" .Last}}"}
+{"if_last": "^long", "raw": "{{repeat 100 \"word \"}}"}
+{"if_last": "^echo", "raw": "{{.Last}}"}
+`
+
+func TestAnswers(t *testing.T) {
+	g := generator(t, rules)
+	tools := []chat.Tool{{Name: "list"}, {Name: "get_weather"}, {Name: "get_time"}}
+	said := chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Text: "ok"}}}
+	system := chat.Message{Role: chat.System, Parts: []chat.Part{{Text: "echo"}}}
+	result := chat.Message{Role: chat.ToolRole, Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{Parts: []chat.Part{{Text: "echo result"}}}}}}
+	for _, tt := range []struct {
+		r    chat.Request
+		want string
+	}{
+		{chat.Request{Messages: []chat.Message{user("times")}}, "limited stop"},
+		{chat.Request{Messages: []chat.Message{user("times")}}, "limited stop"},
+		{chat.Request{Messages: []chat.Message{user("times")}}, "unlimited stop"},
+		{chat.Request{Messages: []chat.Message{user("use a tool in Paris")}, Tools: tools}, `Calling.[get_weather {"city": "Paris"}] tool_calls`},
+		{chat.Request{Messages: []chat.Message{user("use a tool")}}, "refused: no line of the script answers this request: turn 1, 0 tools, last message \"use a tool\""},
+		{chat.Request{Messages: []chat.Message{user("a"), said, user("b"), said, user("c")}, Tools: tools}, "turn three of 3 tools stop"},
+		{chat.Request{Messages: []chat.Message{user("mistral")}, Tools: tools}, `[get_weather {"city": "Rome"}] tool_calls`},
+		{chat.Request{Messages: []chat.Message{user("think")}}, "HMM.Yes. stop"},
+		{chat.Request{Messages: []chat.Message{user("bad")}}, "refused: the script cannot answer this: line 8: raw: "},
+		{chat.Request{Messages: []chat.Message{user("long")}, MaxTokens: 5}, " length"},
+		{chat.Request{Messages: []chat.Message{user("echo a STOP b")}, Stop: []string{"STOP"}}, "echo a  stop_textSTOP"},
+		{chat.Request{Messages: []chat.Message{user("echo this"), system}}, "echo this stop"},
+		{chat.Request{Messages: []chat.Message{user("a"), said, result, user("and")}}, "echo result\nand stop"},
+	} {
+		if got := reply(t.Context(), g, &tt.r); !strings.Contains(got, tt.want) {
+			t.Errorf("%v: got %q, want %q", tt.r.Messages[len(tt.r.Messages)-1], got, tt.want)
+		}
+	}
+}
+
+// Count is what a reply then reports, also where a call is forced in the syntax of a line's family.
+func TestCount(t *testing.T) {
+	g := generator(t, rules)
+	for _, r := range []*chat.Request{
+		{Messages: []chat.Message{user("echo hello")}},
+		{Messages: []chat.Message{user("mistral")}, Tools: []chat.Tool{{Name: "get_weather"}}, Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "get_weather"}},
+		{Messages: []chat.Message{user("times")}},
+	} {
+		n, err := g.Count(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := g.Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range events {
+			if err != nil || e.Kind == chat.EventStart && e.Usage.Prompt != n {
+				t.Errorf("%v: counted %d, reply says %+v, %v", r.Messages, n, e.Usage, err)
+			}
+			break
+		}
+	}
+}
+
+// TestFaults: each kind at its place, and what was said before it.
+func TestFaults(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"fault": {"kind": "overloaded"}}`:                                            "refused: the script says that the server is overloaded",
+		`{"fault": {"kind": "rate_limited"}}`:                                          "refused: the script says that there are too many requests",
+		`{"fault": {"kind": "error"}}`:                                                 "refused: the script says that generation failed",
+		`{"raw": "one two three four", "fault": {"kind": "error", "after_tokens": 2}}`: " broken off: the script says that generation failed",
+		`{"raw": "one", "fault": {"kind": "overloaded", "after_tokens": 99}}`:          "one stop",
+	} {
+		if got := reply(t.Context(), generator(t, line), &chat.Request{Messages: []chat.Message{user("Hi")}}); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	for _, line := range []string{`{"fault": {"kind": "cut"}}`, `{"raw": "one two three", "fault": {"kind": "cut", "after_tokens": 1}}`} {
+		events, err := generator(t, line).Generate(t.Context(), &chat.Request{Messages: []chat.Message{user("Hi")}})
+		for err == nil {
+			for _, e := range events {
+				err = e
+			}
+		}
+		if !errors.Is(err, chat.ErrCut) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// play submits an answer to a player and returns its stream.
+func play(t *testing.T, ctx context.Context, a *answer, p engine.Prompt) generate.Stream {
+	t.Helper()
+	text, err := generate.Load(demo.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newPlayer(text.Tokenizer, 4096).Submit(withAnswer(ctx, a), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPace: tokens come when they are due, a stall ends with its client, and cancelling takes effect between tokens.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		s := play(t, ctx, &answer{raw: "a b c d e f g h", tokensPerSec: 4, fault: &fault{after: 3, kind: stall}}, engine.Prompt{Tokens: []int32{1}})
+		for i := range 3 {
+			if _, err := s.Next(); err != nil || time.Since(began) != time.Duration(i+1)*250*time.Millisecond {
+				t.Errorf("token %d after %v, %v", i, time.Since(began), err)
+			}
+		}
+		time.AfterFunc(time.Hour, cancel)
+		if _, err := s.Next(); !errors.Is(err, context.Canceled) || time.Since(began) != time.Hour+750*time.Millisecond {
+			t.Errorf("the stall ended after %v with %v", time.Since(began), err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		s = play(t, ctx, &answer{raw: "a b c", tokensPerSec: 0.001}, engine.Prompt{Tokens: []int32{1}})
+		began = time.Now()
+		time.AfterFunc(time.Second, cancel)
+		if _, err := s.Next(); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+			t.Errorf("cancelled after %v with %v", time.Since(began), err)
+		}
+	})
+}
+
+// TestEnds: the stop id, the answer's own end, the limit; and what Steer wants comes next.
+func TestEnds(t *testing.T) {
+	text, err := generate.Load(demo.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eos, _ := text.Tokenizer.EOS()
+	name, _ := text.Tokenizer.Token(eos)
+	drain := func(a *answer, p engine.Prompt) (string, engine.Reason, int) {
+		p.Tokens, p.StopIDs = []int32{1}, []int32{eos}
+		s := play(t, t.Context(), a, p)
+		var ids []int32
+		for {
+			tok, err := s.Next()
+			if err == io.EOF {
+				return text.Tokenizer.Decode(ids, false), s.Finish(), s.Usage().Generated
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, tok.ID)
+		}
+	}
+	steered := false
+	for _, tt := range []struct {
+		a    answer
+		p    engine.Prompt
+		said string
+		why  engine.Reason
+		n    int
+	}{
+		{answer{raw: "abc"}, engine.Prompt{}, "abc", engine.Stop, 0},
+		{answer{raw: "abc" + name + "def"}, engine.Prompt{}, "abc", engine.Stop, 0},
+		{answer{raw: "one two three"}, engine.Prompt{MaxTokens: 1}, "", engine.Length, 1},
+		{answer{raw: ""}, engine.Prompt{}, "", engine.Stop, 1},
+		{answer{raw: "abc"}, engine.Prompt{Steer: func(int32) []int32 {
+			if steered {
+				return nil
+			}
+			steered = true
+			return []int32{eos}
+		}}, "", engine.Stop, 2},
+	} {
+		said, why, n := drain(&tt.a, tt.p)
+		if tt.said != "" && said != tt.said || why != tt.why || tt.n > 0 && n != tt.n {
+			t.Errorf("%q: said %q, %v, %d tokens; want %q, %v, %d", tt.a.raw, said, why, n, tt.said, tt.why, tt.n)
+		}
+	}
+}
+
+// TestMatch: what replies say of cached tokens is what a prefix cache would have.
+func TestMatch(t *testing.T) {
+	seq := func(n int, more ...int32) []byte {
+		var s []byte
+		for i := range n {
+			s = appendIDs(s, int32(i))
+		}
+		return appendIDs(s, more...)
+	}
+	p := &player{}
+	p.remember(past{tokens: seq(2000)})
+	p.remember(past{salt: [16]byte{1}, tokens: seq(4000)})
+	for _, tt := range []struct {
+		prompt         []byte
+		cached, longer int
+		hit            string
+	}{
+		{seq(10, -1), 0, 10, "miss"},
+		{seq(2000), 1999, 2000, "exact"},
+		{seq(100), 99, 100, "supersequence"},
+		{seq(3000), 2000, 2000, "prefix"},
+		{seq(1500, -1, -2), 1500, 1500, "lcp"},
+	} {
+		cached, longer, hit := p.match(&past{tokens: tt.prompt})
+		if d := cmp.Diff([]any{tt.cached, tt.longer, tt.hit}, []any{cached, longer, hit.String()}); d != "" {
+			t.Errorf("%d tokens: %s", len(tt.prompt)/idBytes, d)
+		}
+	}
+	p.remember(past{tokens: seq(2001)})
+	if len(p.latest) != 2 {
+		t.Errorf("a sequence that was continued is still there: %d", len(p.latest))
+	}
+	for i := range 2 * remembered {
+		p.remember(past{tokens: seq(5, int32(-i-1))})
+	}
+	if len(p.latest) != remembered {
+		t.Errorf("%d sequences are remembered", len(p.latest))
+	}
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// Status is the body of GET /v1/status: the state of the model, for people and scripts who watch it. The fields are
+// those that other servers of MLX models have under this path.
+type Status struct {
+	Status    string `json:"status"` // loading, idle, running or draining
+	Model     string `json:"model"`
+	UptimeS   int64  `json:"uptime_s"`
+	Steps     int64  `json:"steps_executed"`
+	Running   int    `json:"num_running"`
+	Waiting   int    `json:"num_waiting"`
+	Processed int64  `json:"total_requests_processed"` // that reached the model
+	Prompt    int64  `json:"total_prompt_tokens"`      // of those, cached ones included
+	Output    int64  `json:"total_completion_tokens"`
+	Metal     Metal  `json:"metal"`
+	Memory    Memory `json:"memory"`
+	Cache     Cache  `json:"cache"`
+	// Repairs counts what was put right in tool calls, by kind.
+	Repairs map[string]int64 `json:"tool_call_repairs,omitempty"`
+
+	Requests []RequestStatus `json:"requests"` // that wait or run, in order of arrival
+}
+
+// Metal has the figures of Memory under the names other servers have, in GB of 1e9 bytes. There need be no Metal.
+type Metal struct {
+	Active float64 `json:"active_memory_gb"` // weights and the state of running sequences
+	Peak   float64 `json:"peak_memory_gb"`   // of the whole process
+	Cache  float64 `json:"cache_memory_gb"`  // state that no running sequence uses
+}
+
+// Memory is where the bytes are.
+type Memory struct {
+	Weights  int64 `json:"weights_bytes"`
+	State    int64 `json:"state_bytes"`  // of running sequences
+	Cache    int64 `json:"cache_bytes"`  // stored, and used by no running sequence
+	Budget   int64 `json:"budget_bytes"` // for state and cache together
+	Resident int64 `json:"resident_bytes"`
+	Peak     int64 `json:"peak_resident_bytes"`
+}
+
+// Cache is the prefix cache in short.
+type Cache struct {
+	Type     string  `json:"type"` // prefix_tree or off
+	Entries  int     `json:"entries"`
+	HitRate  float64 `json:"hit_rate"` // of the prompts so far, those that found something
+	MemoryMB float64 `json:"memory_mb"`
+}
+
+// RequestStatus is a request that waits or runs.
+type RequestStatus struct {
+	ID           string  `json:"request_id"`
+	Phase        string  `json:"phase"` // queued, prefill or decode
+	TokensPerSec float64 `json:"tokens_per_second"`
+	TTFT         float64 `json:"ttft_s"`   // 0 before the first token
+	Progress     float64 `json:"progress"` // from 0 to 1, of the prompt while in prefill, then of max_tokens
+	HitType      string  `json:"cache_hit_type"`
+	Cached       int     `json:"cached_tokens"`
+	Generated    int     `json:"generated_tokens"`
+	MaxTokens    int     `json:"max_tokens"`
+}
+
+// CacheStats is the body of GET /v1/cache/stats.
+type CacheStats struct {
+	Type        string     `json:"type"`
+	Isolation   string     `json:"isolation"` // none, or key: each key has a cache of its own
+	Entries     int        `json:"entries"`   // ends of stored prompts and answers
+	Sessions    int        `json:"sessions"`
+	MaxSessions int        `json:"max_sessions"`
+	Bytes       int64      `json:"bytes"`      // of all that is stored
+	Idle        int64      `json:"idle_bytes"` // of those, used by no running sequence
+	MaxIdle     int64      `json:"max_idle_bytes"`
+	Budget      int64      `json:"budget_bytes"` // for running sequences and the cache together
+	TTL         int64      `json:"ttl_ms"`
+	Queries     int64      `json:"queries"` // prompts that began
+	Hits        int64      `json:"hits"`    // of those, that found something
+	HitRate     float64    `json:"hit_rate"`
+	TokensSaved int64      `json:"tokens_saved"` // prompt tokens that need not run
+	Disk        *DiskStats `json:"disk"`         // null: there is no tier on disk
+}
+
+// DiskStats is the part of the cache that is on disk.
+type DiskStats struct {
+	Dir         string `json:"dir"`
+	Entries     int    `json:"entries"` // runs of pages, a file each
+	Bytes       int64  `json:"bytes"`
+	Max         int64  `json:"max_bytes"`
+	Hits        int64  `json:"hits"`         // prompts that got something from there, since start like the rest
+	TokensSaved int64  `json:"tokens_saved"` // they got
+	Writes      int64  `json:"writes"`
+	Refused     int64  `json:"refused"` // not worth their place
+	Dropped     int64  `json:"dropped"` // lost because writing is slow
+	Errors      int64  `json:"errors"`  // that could not be written or read
+}
+
+// Cleared is the body of the answer to DELETE /v1/cache.
+type Cleared struct {
+	Entries     int   `json:"dropped_entries"`
+	Bytes       int64 `json:"dropped_bytes"`
+	DiskEntries int   `json:"dropped_disk_entries"`
+	DiskBytes   int64 `json:"dropped_disk_bytes"`
+}
+
+// Monitor is where the figures come from.
+type Monitor interface {
+	// Status is the state now; the totals of requests are filled in by the server.
+	Status() Status
+	CacheStats() CacheStats
+	// ClearCache drops what no running sequence uses.
+	ClearCache(ctx context.Context) (Cleared, error)
+}
+
+// totals counts requests that reached a model.
+type totals struct{ requests, prompt, output atomic.Int64 }
+
+func (t *totals) add(info *wire.Info) {
+	if u := info.Usage; u != nil {
+		t.requests.Add(1)
+		t.prompt.Add(int64(u.Prompt))
+		t.output.Add(int64(u.Output))
+	}
+}
+
+// mountMonitor registers the routes of the monitor.
+func (s *Server) mountMonitor(mux *http.ServeMux) {
+	m := s.o.Monitor
+	wire.Handle(mux, "/status", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, _ *http.Request) {
+		st := m.Status()
+		st.UptimeS = int64(time.Since(s.began).Seconds())
+		st.Processed, st.Prompt, st.Output = s.totals.requests.Load(), s.totals.prompt.Load(), s.totals.output.Load()
+		if st.Requests == nil {
+			st.Requests = []RequestStatus{}
+		}
+		if s.draining.Load() {
+			st.Status = "draining"
+		}
+		wire.WriteJSON(w, http.StatusOK, st)
+	}}))
+	wire.Handle(mux, "/cache/stats", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, _ *http.Request) {
+		wire.WriteJSON(w, http.StatusOK, m.CacheStats())
+	}}))
+	wire.Handle(mux, "/cache", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodDelete: func(w http.ResponseWriter, r *http.Request) {
+		c, err := m.ClearCache(r.Context())
+		var e *chat.Error
+		switch {
+		case err == nil:
+			wire.WriteJSON(w, http.StatusOK, c)
+		case r.Context().Err() != nil:
+			wire.InfoFrom(r.Context()).Err = err
+		case errors.As(err, &e):
+			s.fail(w, r, e)
+		default:
+			s.fail(w, r, &chat.Error{Kind: chat.Overloaded, Msg: "the cache cannot be cleared now: " + err.Error(), Err: err})
+		}
+	}}))
+}

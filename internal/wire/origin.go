@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"hearth/internal/chat"
+)
+
+// sessionHeaders name the session in clients' own words: Claude Code, then what several have in common, Codex.
+var sessionHeaders = []string{"X-Claude-Code-Session-Id", "X-Session-Id", "X-Session-Affinity", "Session-Id"}
+
+// PriorityHeader says whether somebody waits for the reply: interactive, or background.
+const PriorityHeader = "X-Hearth-Priority"
+
+// Identify fills in req.Origin from the headers of r and the fields that clients of all protocols use for it. The
+// session is the first there is of sessionHeaders, the session in metadata.user_id (Claude Code), prompt_cache_key and
+// previous_response_id. A request is background if PriorityHeader says so or, without that, service_tier is flex.
+// cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no hint, and
+// nothing here refuses a request but a wrong PriorityHeader.
+func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
+	info := InfoFrom(r.Context())
+	cacheKey := text(body.Get("prompt_cache_key"))
+	o := chat.Origin{ID: info.RequestID, Caller: info.Caller, Salt: info.Salt, Background: text(body.Get("service_tier")) == "flex",
+		Marked: cacheKey != "" || bytes.Contains(body.Raw(), []byte(`"cache_control"`))}
+	switch p := r.Header.Get(PriorityHeader); p {
+	case "":
+	case "background", "interactive":
+		o.Background = p == "background"
+	default:
+		return &chat.Error{Kind: chat.Invalid, Param: PriorityHeader, Msg: "must be interactive or background, got " + Quote(p)}
+	}
+	names := make([]string, 0, 8)
+	for _, h := range sessionHeaders {
+		names = append(names, r.Header.Get(h))
+	}
+	user := ""
+	if m := body.Get("metadata"); m.Kind() == Object {
+		user = text(m.Get("user_id"))
+	}
+	for _, name := range append(names, userSession(user), cacheKey, text(body.Get("previous_response_id"))) {
+		if name != "" {
+			o.Session = cleanSession(name)
+			break
+		}
+	}
+	info.Session, req.Origin = o.Session, o
+	return nil
+}
+
+// text is v if it is a string, else "".
+func text(v Value) string {
+	if v.Kind() != String {
+		return ""
+	}
+	return unquote(v.raw)
+}
+
+// userSession finds the session in Claude Code's metadata.user_id: a JSON object with session_id, before that
+// user_…_session_….
+func userSession(id string) string {
+	var object struct {
+		SessionID string `json:"session_id"`
+	}
+	if json.Unmarshal([]byte(id), &object) == nil {
+		return object.SessionID
+	}
+	_, session, _ := strings.Cut(id, "_session_")
+	return session
+}
+
+// cleanSession makes a name fit for a log line: names with anything but letters, digits and a few marks, and long ones,
+// are told apart by a digest.
+func cleanSession(name string) string {
+	const most = 64
+	odd := func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.:", r)
+	}
+	if len(name) <= most && !strings.ContainsFunc(name, odd) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "sha256:" + hex.EncodeToString(sum[:8])
+}

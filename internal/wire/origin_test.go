@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+)
+
+func TestIdentify(t *testing.T) {
+	caller := [16]byte{7}
+	for _, tc := range []struct {
+		name, body string
+		header     []string
+		want       chat.Origin
+	}{
+		{"nothing", `{}`, nil, chat.Origin{}},
+		{"not an object", `[1]`, nil, chat.Origin{}},
+		{"Claude Code", `{"metadata":{"user_id":"{\"device_id\":\"d\",\"account_uuid\":\"\",\"session_id\":\"5f3b-1\"}"}}`, nil, chat.Origin{Session: "5f3b-1"}},
+		{"older Claude Code", `{"metadata":{"user_id":"user_abc_account__session_5f3b-2"}}`, nil, chat.Origin{Session: "5f3b-2"}},
+		{"a user without a session", `{"metadata":{"user_id":"somebody@example.org"}}`, nil, chat.Origin{}},
+		{"a user of another type", `{"metadata":{"user_id":5}}`, nil, chat.Origin{}},
+		{"metadata of another type", `{"metadata":"x"}`, nil, chat.Origin{}},
+		{"header wins", `{"metadata":{"user_id":"user_abc_account__session_b"},"prompt_cache_key":"c"}`,
+			[]string{"X-Session-Id", "d", "X-Claude-Code-Session-Id", "a"}, chat.Origin{Session: "a", Marked: true}},
+		{"Codex", `{"prompt_cache_key":"thread-1"}`, nil, chat.Origin{Session: "thread-1", Marked: true}},
+		{"Responses", `{"previous_response_id":"resp_1"}`, nil, chat.Origin{Session: "resp_1"}},
+		{"marked", `{"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}`, nil, chat.Origin{Marked: true}},
+		{"said, not marked", `{"messages":[{"role":"user","content":"\"cache_control\""}]}`, nil, chat.Origin{}},
+		{"flex", `{"service_tier":"flex"}`, nil, chat.Origin{Background: true}},
+		{"other tiers", `{"service_tier":"auto"}`, nil, chat.Origin{}},
+		{"background", `{}`, []string{"X-Hearth-Priority", "background"}, chat.Origin{Background: true}},
+		{"header over tier", `{"service_tier":"flex"}`, []string{"X-Hearth-Priority", "interactive"}, chat.Origin{}},
+		{"a name for a log", `{"prompt_cache_key":"a b\nc"}`, nil, chat.Origin{Session: "sha256:24b366cf6891c1a7", Marked: true}},
+		{"a long name", `{"prompt_cache_key":"` + strings.Repeat("a", 65) + `"}`, nil, chat.Origin{Session: "sha256:635361c48bb9eab1", Marked: true}},
+	} {
+		v, perr := Parse([]byte(tc.body))
+		if perr != nil {
+			t.Fatal(perr)
+		}
+		r := httptest.NewRequest("POST", "/", nil)
+		for i := 0; i < len(tc.header); i += 2 {
+			r.Header.Set(tc.header[i], tc.header[i+1])
+		}
+		info := &Info{RequestID: "req_1", Caller: caller, Salt: [16]byte{8}}
+		var req chat.Request
+		if err := Identify(r.WithContext(WithInfo(r.Context(), info)), v, &req); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		tc.want.ID, tc.want.Caller, tc.want.Salt = "req_1", caller, [16]byte{8}
+		if req.Origin != tc.want || info.Session != tc.want.Session {
+			t.Errorf("%s: %+v, want %+v", tc.name, req.Origin, tc.want)
+		}
+	}
+	v, _ := Parse([]byte(`{}`))
+	r := httptest.NewRequest("POST", "/", nil)
+	r.Header.Set("X-Hearth-Priority", "urgent")
+	if err := Identify(r, v, &chat.Request{}); err == nil || err.Kind != chat.Invalid || !strings.Contains(err.Error(), `X-Hearth-Priority: must be interactive or background, got "urgent"`) {
+		t.Errorf("a wrong priority: %v", err)
+	}
+}
