@@ -250,11 +250,11 @@ def unfit(r, tools):
     return None
 
 
-def conversation(r):
+def conversation(r, most=3):
     """-> tools, turns; a turn with tools has calls, and results that the next reply tells about."""
     tools = toolset(r)
     turns = []
-    for _ in range(r.choice([1, 1, 2, 2, 3])):
+    for _ in range(min(most, r.choice([1, 1, 2, 2, 3]))):
         x = r.random()
         if x < .72:
             n = 1 if x < .57 else r.choice([2, 2, 2, 2, 3])

@@ -62,9 +62,11 @@ SMALL = set("how do i the a an can is are to of for with my your does it there i
 
 def ask_fact(r, fact):
     x = r.random()
-    if x < .45:
+    if x < .12:  # any words around what counts
+        q = " ".join(t for t in (w.words(r, 0, 3), expand(r, fact[r.choice(["do", "about"])]), w.words(r, 0, 2)) if t) + r.choice(["", "", "?", "."])
+    elif x < .5:
         q = fill(expand(r, DO), x=expand(r, fact["do"]))
-    elif x < .65:
+    elif x < .68:
         q = fill(expand(r, ABOUT), x=expand(r, fact["about"]))
     else:
         q = expand(r, fact["ask"])

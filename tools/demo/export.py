@@ -41,7 +41,7 @@ def quantise(w, bits):
 
 def config_json(c, tok, bits):
     d = dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_size=c.dim, num_hidden_layers=c.layers, num_attention_heads=c.heads, num_key_value_heads=c.kv_heads, head_dim=c.head_dim,
-             intermediate_size=c.ffn, vocab_size=c.vocab, rms_norm_eps=c.eps, rope_theta=c.theta, rope_scaling=None, max_position_embeddings=c.max_positions, tie_word_embeddings=True, attention_bias=False,
+             intermediate_size=c.ffn, vocab_size=c.vocab, rms_norm_eps=c.eps, rope_theta=c.theta, rope_scaling=None, max_position_embeddings=c.max_positions, tie_word_embeddings=False, attention_bias=False,
              attention_dropout=0.0, hidden_act="silu", initializer_range=0.02, use_cache=True, use_sliding_window=False, sliding_window=None, max_window_layers=c.layers,
              bos_token_id=tok.token_to_id("<|endoftext|>"), eos_token_id=tok.token_to_id("<|im_end|>"), pad_token_id=tok.token_to_id("<|endoftext|>"), torch_dtype="bfloat16")
     if bits:
@@ -64,8 +64,8 @@ def side_files(folder, c, bits):
     write(folder, "tokenizer_config.json", dict(tokenizer_class="PreTrainedTokenizerFast", add_bos_token=False, add_prefix_space=False, clean_up_tokenization_spaces=False, errors="replace", split_special_tokens=False,
           model_max_length=c.max_positions, bos_token=None, eos_token="<|im_end|>", pad_token="<|endoftext|>", unk_token=None, added_tokens_decoder=added, chat_template=template))
     end, pad = tok.token_to_id("<|im_end|>"), tok.token_to_id("<|endoftext|>")
-    # a model this small should be sampled cold; a repetition penalty would break copying, so it has none
-    write(folder, "generation_config.json", dict(bos_token_id=pad, eos_token_id=[end, pad], pad_token_id=pad, do_sample=True, temperature=0.2, top_k=20, top_p=0.9))
+    # a model this small should be sampled cold; a repetition penalty would break copying, so only circles are cut
+    write(folder, "generation_config.json", dict(bos_token_id=pad, eos_token_id=[end, pad], pad_token_id=pad, do_sample=True, temperature=0.2, top_k=20, top_p=0.9, repetition_detection=dict(max_pattern_size=24, min_count=16)))
 
 
 def main(checkpoint, out, *widths):

@@ -50,6 +50,10 @@ def typo(r, word):
     return r.choice([word[:i] + word[i + 1] + word[i] + word[i + 2:], word[:i] + word[i + 1:], word[:i] + word[i] + word[i:]])
 
 
+def any_word(r):
+    return "".join(r.choice("aeioubdfgklmnprst") for _ in range(r.randint(2, 7)))
+
+
 def style(r, text, polite=True):
     """Varies the literal part of a phrasing: case, typing errors, politeness, punctuation."""
     if r.random() < .06:
@@ -57,6 +61,12 @@ def style(r, text, polite=True):
         i = r.randrange(len(words))
         words[i] = typo(r, words[i])
         text = "".join(words)
+    if r.random() < .08:  # any word where one was, or one more
+        words = text.split(" ")
+        i = r.randrange(len(words))
+        if "{" not in words[i] and "'" not in words[i]:
+            words[i:i + 1] = [any_word(r)] if r.random() < .5 else [words[i], any_word(r)]
+            text = " ".join(words)
     x = r.random()
     if x < .25:
         text = text[:1].lower() + text[1:]

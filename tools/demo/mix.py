@@ -82,6 +82,32 @@ def conversation(r):
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
+LESSONS = {"call": .24, "sum": .12, "obey": .09, "recall": .12, "instruct": .24, "faq": .1, "fallback": .04, "identity": .05, "reading": .04}
+
+
+def lesson(r, longest, measure):
+    """A conversation about one thing, as short as measure says it must be."""
+    kind = r.choices(list(LESSONS), LESSONS.values())[0]
+    while True:
+        think, tools, sysm = r.random() < .1, None, None
+        if kind == "call":
+            tools, turns = calls.conversation(r, 1)
+        elif kind == "sum":
+            think, turns = True, sums.hard(r)
+        elif kind == "obey":
+            sysm, turns = tasks.obey(r)
+            turns = turns[:1]
+        elif kind == "recall":
+            turns = tasks.recall(r, [tasks.instruct, chat.small_talk])
+        else:
+            turns = {"instruct": tasks.instruct, "faq": chat.faq, "fallback": chat.fallback, "reading": tasks.reading, "identity": r.choice([chat.identity, chat.identity, chat.small_talk])}[kind](r)
+        if not turns:
+            continue
+        c = dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
+        if measure(c) <= longest:
+            return c
+
+
 def signature(tool):
     """One line a tool, as chat_template.jinja writes it."""
     f = tool["function"]
