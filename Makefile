@@ -9,10 +9,10 @@ RACE     := ./internal/engine ./internal/sched ./internal/kv ./internal/generate
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross interop fuzz bench soak golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross interop interop-npm fuzz fuzz-parsers bench soak golden size clean
 
 help: ## what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## bin/hearth, with version and commit stamped
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/hearth ./cmd/hearth
@@ -53,9 +53,31 @@ cross: ## does it still build where it will be used?
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/hearth
 	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
 
-interop: build $(VENV)/.done ## the official Anthropic and OpenAI SDKs, in Python and Go, against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript, and Claude Code, against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
+	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
+	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
+	else echo "skipped: the TypeScript SDK and Claude Code need npm" >&2; fi
+
+# What comes from npm is installed outside the tree, at the versions its package.json pins.
+interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done
+	cp interop/typescript/*.mjs $(VENV)/typescript/
+	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl node --test
+	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude
+
+$(VENV)/%/.done: interop/%/package.json
+	mkdir -p $(@D) && cp $< $(@D)/
+	cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock
+	touch $@
+
+# The SDK's major version before the current one.
+$(VENV)/previous/.done: interop/python/requirements-1.txt $(VENV)/.done
+	python3 -m venv $(VENV)/previous
+	$(VENV)/previous/bin/pip install -q -r $<
+	touch $@
 
 $(VENV)/.done: interop/python/requirements.txt
 	python3 -m venv $(VENV)
@@ -67,6 +89,12 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | sed 's/func //'); do \
 	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(TIME); \
 	  done; done
+
+fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, then all for ALL (ALL=20m)
+	go test -c -fuzz FuzzFamilies -o bin/parser.test ./internal/parser
+	@set -e; cd internal/parser; for f in $$(ls testdata/scenes | sed 's/\.txtar$$//'); do echo "== $$f"; \
+	  ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(TIME) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/$$f -family $$f; done; \
+	  echo "== all"; ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(or $(ALL),20m) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/all
 
 bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth
 	bin/hearth bench --shape qwen3-0.6b --bits 4

@@ -22,11 +22,13 @@ var layers = map[string][]string{
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
 	"wire/wiretest":  {"wire", "chat"},
-	"catalog":        {"chat", "hub", "generate", "engine", "model", "tokenizer", "backend", "config", "demo"},
+	"catalog":        {"chat", "hub", "generate", "engine", "model", "tokenizer", "backend", "config", "demo", "script", "tier"},
+	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
 	"generate":       {"chat", "jinja", "tokenizer", "parser", "engine", "sample"},
 	"parser":         {"chat"},
 
-	"engine": {"sched", "kv", "sample", "model", "backend", "metrics"},
+	"engine": {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
+	"tier":   {"kv"},
 	"sched":  {"kv"},
 	"model":  {"nn", "backend", "quant", "safetensors"},
 	"nn":     {"backend"},
@@ -40,7 +42,7 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model"},
 
-	"interop/soak": {},
+	"interop/claude": {}, "interop/soak": {},
 
 	"chat": {}, "jinja": {}, "tokenizer": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
 	"config": {}, "hub": {}, "demo": {}, "metrics": {},
@@ -54,7 +56,7 @@ var modules = map[string]string{
 	"github.com/peterh/liner":         "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
 	"github.com/dlclark/regexp2/v2":   "unknown pre-tokenizer patterns need lookahead; has a match time-out, which the standard package's syntax lacks",
 	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
-	"golang.org/x/sys":                "mmap, madvise, CPU features",
+	"golang.org/x/sys":                "mmap, madvise, CPU features, file locks, free disk space",
 	"golang.org/x/term":               "terminal detection and width",
 	"github.com/google/go-cmp":        "test only: readable differences of nested values",
 	"github.com/rogpeppe/go-internal": "test only: testscript and txtar for the command line and the wire cases",

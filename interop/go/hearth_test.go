@@ -29,7 +29,7 @@ func startHearth(t *testing.T) string {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, bin, "serve", "--port", "0", "--api-key", realKey)
+	cmd := exec.CommandContext(ctx, bin, "serve", "--port", "0", "--prefix-cache-dir", "off", "--api-key", realKey)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Stderr = os.Stderr

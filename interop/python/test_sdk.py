@@ -6,12 +6,8 @@ testdata of internal/wire.
 """
 
 import os
-import signal
-import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 try:
     import anthropic
@@ -22,40 +18,11 @@ except ImportError as e:  # skip where it is optional, fail where it is promised
     print(f"skipped: {e}; install interop/python/requirements.txt", file=sys.stderr)
     sys.exit(0)
 
-ROOT = Path(__file__).resolve().parents[2]
+from hearth import Server
+
 KEY = "interop-key"
 PROMPT = "Hello! Who are you?"
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-
-
-class Server:
-    """hearth serve on a free port."""
-
-    def __init__(self, *args):
-        binary = os.environ.get("HEARTH_BIN")
-        self.tmp = None
-        if not binary:
-            self.tmp = tempfile.TemporaryDirectory()
-            binary = str(Path(self.tmp.name, "hearth"))
-            env = dict(os.environ, CGO_ENABLED="0")
-            subprocess.run(["go", "build", "-o", binary, "./cmd/hearth"], cwd=ROOT, env=env, check=True)
-        self.process = subprocess.Popen([binary, "serve", "--port", "0", *args], stdout=subprocess.PIPE, text=True)
-        self.url = None
-        for line in self.process.stdout:
-            if line.startswith("listening on "):
-                self.url = line.split()[2]
-                break
-        if self.url is None:
-            raise RuntimeError(f"hearth serve printed no address and ended with {self.process.wait()}")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        self.process.stdout.read()
-        code = self.process.wait(timeout=30)
-        self.process.stdout.close()
-        if self.tmp:
-            self.tmp.cleanup()
-        return code
 
 
 def setUpModule():
@@ -169,7 +136,7 @@ class Anthropic(unittest.TestCase):
     def test_bad_request(self):
         with self.assertRaises(anthropic.BadRequestError) as caught:
             self.client.messages.create(**self.ask(messages=[{"role": "robot", "content": "Hi"}]))
-        self.assertIn("messages[0].role", caught.exception.body["error"]["message"])
+        self.assertIn("messages.0.role", caught.exception.body["error"]["message"])
 
 
 class OpenAI(unittest.TestCase):

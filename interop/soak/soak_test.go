@@ -88,7 +88,7 @@ func TestSoak(t *testing.T) {
 func start(t *testing.T) (url string, pid int) {
 	t.Helper()
 	// A small budget is full within seconds: what grows after that is a leak and not the prefix cache.
-	cmd := exec.Command(*binary, "serve", "--port", "0", "--log-level", "error", "--cache-memory-mb", "64")
+	cmd := exec.Command(*binary, "serve", "--port", "0", "--log-level", "error", "--cache-memory-mb", "64", "--prefix-cache-dir", "off")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,133 @@
+// Package claude runs the real Claude Code, headless and in a clean home, against hearth with a script in the model's
+// place: `make interop` installs it and runs this. What it shows stands in docs/claude-code.md.
+package claude
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFile: Claude Code writes a file through its Write tool and reads it back, each turn building on the cache of the
+// one before.
+func TestFile(t *testing.T) {
+	s := serve(t,
+		line{Turn: 1, IfTool: "^Write$", Raw: "I will write it.\n" + toolCall(`Write`, `{"file_path": "hello.txt", "content": "Hello from hearth.\n"}`)},
+		line{Turn: 2, IfTool: "^Read$", Raw: toolCall(`Read`, `{"file_path": "hello.txt"}`)},
+		line{Turn: 3, Raw: `The file says: {{find "Hello.*" .Last}}`})
+	r := s.claude(t, "-p", "Write hello.txt and read it back")
+	r.says(t, "The file says: Hello from hearth.")
+	r.wrote(t, "hello.txt", "Hello from hearth.\n")
+	if window := r.result().ModelUsage["demo"].ContextWindow; window != 200_000 {
+		t.Errorf("Claude Code takes the context for %d tokens", window)
+	}
+	calls := s.requests(t, 3)
+	for i := 1; i < len(calls); i++ {
+		if whole := calls[i-1].prompt + calls[i-1].output - 1; calls[i].cached < whole {
+			t.Errorf("turn %d reuses %d tokens, the turn before had %d", i+1, calls[i].cached, whole)
+		}
+	}
+	s.show(t, r)
+}
+
+// TestLaunch: hearth launch claude serves by itself and passes arguments on.
+func TestLaunch(t *testing.T) {
+	hearth := hearthBinary(t)
+	s := &server{dir: t.TempDir()}
+	file := s.write(t, line{Raw: "Hello through launch."})
+	r := s.runIn(t, s.home(t), hearth, "launch", "claude", "--demo", "--script", file, "--", "-p", "Hi", "--output-format", "stream-json", "--verbose")
+	r.says(t, "Hello through launch.")
+}
+
+// TestSubAgent: a sub-agent starts as soon as its call is complete, while the reply that called it still streams.
+func TestSubAgent(t *testing.T) {
+	agent := toolCall("{{.Tool}}", `{"description": "search", "prompt": "find the needle", "subagent_type": "general-purpose", "run_in_background": false}`)
+	notes := toolCall("Write", `{"file_path": "notes.txt", "content": "{{repeat 25 "nothing yet, "}}"}`)
+	s := serve(t,
+		line{Turn: 1, IfLast: "find the needle", Raw: "The needle is in the hay."},
+		line{Turn: 1, IfTool: "^(Task|Agent)$", Raw: agent + "\n" + notes, TokensPerSec: 80},
+		line{Turn: 2, Raw: `The agent says: {{find "needle is in the \\w+" .Last}}`})
+	r := s.claude(t, "-p", "Send an agent for it")
+	r.says(t, "The agent says: needle is in the hay")
+	calls := s.requests(t, 3)
+	main, sub := calls[0], calls[1] // in the order they began
+	if !sub.began.Before(main.ended) {
+		t.Errorf("the agent's request began %v after the main reply had ended", sub.began.Sub(main.ended))
+	}
+	if sub.prompt >= main.prompt {
+		t.Errorf("the second request has %d tokens, the main one %d: that is no agent's", sub.prompt, main.prompt)
+	}
+	s.show(t, r)
+}
+
+// TestCompact: /compact asks for a summary on the conversation's own prefix, and the conversation goes on from it.
+func TestCompact(t *testing.T) {
+	s := serve(t,
+		line{IfLast: "detailed summary of the conversation", Raw: "<analysis>It was short.</analysis>\n<summary>They said that blue is nice.</summary>"},
+		line{IfLast: "which colour", Raw: `The summary says: {{find "blue is nice" .Last}}`},
+		line{Raw: "Blue is nice."})
+	first := s.claude(t, "-p", "Say which one is nice")
+	first.says(t, "Blue is nice.")
+	compact := s.claudeIn(t, first.home, "-p", "/compact", "--continue")
+	calls := s.requests(t, 2)
+	if calls[1].cached < calls[0].prompt {
+		t.Errorf("/compact reuses %d tokens of %d", calls[1].cached, calls[0].prompt)
+	}
+	after := s.claudeIn(t, first.home, "-p", "which colour was it?", "--continue")
+	after.says(t, "The summary says: blue is nice")
+	s.show(t, first, compact, after)
+}
+
+// TestInterrupt: when Claude Code goes, its generation ends at once.
+func TestInterrupt(t *testing.T) {
+	s := serve(t, line{Raw: `{{repeat 2000 "on and on "}}`, TokensPerSec: 20})
+	cmd, r := s.command(t, s.home(t), hearthBinary(t), s.args("-p", "Talk", "--include-partial-messages")...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a terminal does, so that a signal reaches all of it
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.out.waitFor(t, "the first words", func(out string) bool { return strings.Contains(out, "text_delta") })
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	sent := time.Now()
+	s.stderr.waitFor(t, "the end of the reply", func(log string) bool {
+		return strings.Contains(log, "the client closed the connection")
+	})
+	_ = cmd.Wait() // with a status that says it was interrupted
+	if took := s.requests(t, 1)[0].ended.Sub(sent); took > 2*time.Second {
+		t.Errorf("generation went on for %v", took)
+	} else {
+		t.Logf("generation ended %v after Ctrl-C", took.Round(time.Millisecond))
+	}
+}
+
+// TestRecovery: Claude Code gets its answer through every way a reply can fail.
+func TestRecovery(t *testing.T) {
+	const words = "one two three four"
+	for name, tt := range map[string]struct {
+		line     line
+		statuses string // of the requests in order
+	}{
+		"overloaded":   {line{Times: 2, Fault: &fault{Kind: "overloaded"}}, "529 529 200"},
+		"rate limited": {line{Times: 1, Fault: &fault{Kind: "rate_limited"}}, "429 200"},
+		"failed":       {line{Times: 1, Fault: &fault{Kind: "error"}}, "500 200"},
+		"refused":      {line{Times: 1, Fault: &fault{Kind: "cut"}}, "200 200"},
+		"cut":          {line{Times: 1, Raw: words, Fault: &fault{Kind: "cut", After: 3}}, "200 200"},
+		"broken off":   {line{Times: 1, Raw: words, Fault: &fault{Kind: "error", After: 3}}, "200 200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, tt.line, line{Raw: "Here I am."})
+			s.claude(t, "-p", "Hi").says(t, "Here I am.")
+			var got []string
+			for _, c := range s.parse(t) {
+				got = append(got, c.status)
+			}
+			if strings.Join(got, " ") != tt.statuses {
+				t.Errorf("statuses %v, want %s", got, tt.statuses)
+			}
+		})
+	}
+}

@@ -1,0 +1,298 @@
+package claude
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	claudeFlag = flag.String("claude", "", "the claude executable; without it the tests are skipped")
+	hearthFlag = flag.String("hearth", "", "the hearth binary under test")
+	showFlag   = flag.Bool("show", false, "print the events of the runs")
+)
+
+// limit is how long one run of Claude Code may take.
+const limit = time.Minute
+
+func hearthBinary(t *testing.T) string {
+	t.Helper()
+	if *claudeFlag == "" {
+		t.Skip("run by make interop, which installs Claude Code")
+	}
+	if *hearthFlag == "" {
+		t.Fatal("-hearth must name the binary under test")
+	}
+	return *hearthFlag
+}
+
+// server is hearth with a script, and the folder of everything around it.
+type server struct {
+	dir    string
+	url    string
+	stderr *log
+}
+
+// log collects what a process writes and lets tests wait for it.
+type log struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
+}
+
+func newLog() *log { return &log{changed: make(chan struct{}, 1)} }
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *log) waitFor(t *testing.T, what string, ok func(string) bool) {
+	t.Helper()
+	late := time.After(limit)
+	for !ok(l.String()) {
+		select {
+		case <-l.changed:
+		case <-late:
+			t.Fatalf("%s: not within %v:\n%s", what, limit, l)
+		}
+	}
+}
+
+func serve(t *testing.T, script ...line) *server {
+	t.Helper()
+	bin := hearthBinary(t)
+	s := &server{dir: t.TempDir(), stderr: newLog()}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, bin, "serve", "--port", "0", "--script", s.write(t, script...))
+	cmd.Env = s.env()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	cmd.Stderr = s.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-drained
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", s.stderr)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready in ") {
+		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			s.url, _, _ = strings.Cut(rest, " ")
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, out); close(drained) }()
+	if s.url == "" {
+		t.Fatalf("hearth serve printed no address: %s", s.stderr)
+	}
+	return s
+}
+
+// env is that of every process: nothing of the user's, and a runtime folder of the test's own.
+func (s *server) env() []string {
+	path := filepath.Dir(*claudeFlag) + string(os.PathListSeparator) + os.Getenv("PATH")
+	return []string{"PATH=" + path, "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.dir, "TERM=dumb", "DISABLE_AUTOUPDATER=1"}
+}
+
+// args are those that run Claude Code on this server through hearth launch.
+func (s *server) args(args ...string) []string {
+	return append([]string{"launch", "claude", "--demo", "--", "--output-format", "stream-json", "--verbose", "--allowedTools", "Write,Read,Task"}, args...)
+}
+
+func (s *server) claude(t *testing.T, args ...string) *run {
+	t.Helper()
+	return s.claudeIn(t, s.home(t), args...)
+}
+
+func (s *server) claudeIn(t *testing.T, home string, args ...string) *run {
+	t.Helper()
+	return s.runIn(t, home, hearthBinary(t), s.args(args...)...)
+}
+
+func (s *server) runIn(t *testing.T, home, program string, args ...string) *run {
+	t.Helper()
+	cmd, r := s.command(t, home, program, args...)
+	if err := cmd.Run(); err != nil {
+		t.Errorf("claude: %v; stderr: %s", err, r.notes)
+	}
+	r.parse(t)
+	return r
+}
+
+// home makes a clean home with a project in it.
+func (s *server) home(t *testing.T) string {
+	t.Helper()
+	home, err := os.MkdirTemp(s.dir, "home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "project"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func (s *server) command(t *testing.T, home, program string, args ...string) (*exec.Cmd, *run) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	r := &run{home: home, out: newLog(), notes: newLog()}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = filepath.Join(home, "project")
+	cmd.Env = append(s.env(), "HOME="+home)
+	cmd.Stdout, cmd.Stderr = r.out, r.notes
+	return cmd, r
+}
+
+// run is one run of Claude Code.
+type run struct {
+	home       string
+	out, notes *log
+	events     []event
+}
+
+func (r *run) parse(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(r.out.String()) {
+		var e event
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &e) == nil {
+			r.events = append(r.events, e)
+		}
+	}
+}
+
+func (r *run) result() event {
+	if n := len(r.events); n > 0 {
+		return r.events[n-1]
+	}
+	return event{}
+}
+
+func (r *run) says(t *testing.T, want string) {
+	t.Helper()
+	if e := r.result(); e.IsError || !strings.Contains(e.Result, want) {
+		t.Errorf("the result is %q (error %v), want %q; stderr: %s", e.Result, e.IsError, want, r.notes)
+	}
+}
+
+func (r *run) wrote(t *testing.T, name, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(filepath.Join(r.home, "project", name)); err != nil || string(got) != want {
+		t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+	}
+}
+
+// show prints the events of runs and the requests behind them, for docs/claude-code.md.
+func (s *server) show(t *testing.T, runs ...*run) {
+	t.Helper()
+	if !*showFlag {
+		return
+	}
+	var b strings.Builder
+	for _, r := range runs {
+		for _, e := range r.events {
+			what, text := e.Type, string(e.Message.Content)
+			if e.Subtype != "" {
+				what += " " + e.Subtype
+			}
+			if e.ParentToolUse != "" {
+				what = "  agent: " + what
+			}
+			if e.Type == "result" {
+				text = e.Result
+			}
+			if len(text) > 300 {
+				text = text[:300] + "…"
+			}
+			fmt.Fprintf(&b, "%-10s %s\n", what, text)
+		}
+	}
+	calls := s.parse(t)
+	for _, c := range calls {
+		fmt.Fprintf(&b, "request at %5.2f s, until %5.2f s: prompt %d tokens, of them cached %d; output %d\n",
+			c.began.Sub(calls[0].began).Seconds(), c.ended.Sub(calls[0].began).Seconds(), c.prompt, c.cached, c.output)
+	}
+	fmt.Printf("== %s\n%s", t.Name(), b.String())
+}
+
+// call is a request to the model as the server's log has it.
+type call struct {
+	began, ended           time.Time
+	status                 string
+	prompt, cached, output int
+}
+
+var field = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
+
+// parse reads the log of the calls of /v1/messages, in the order they began.
+func (s *server) parse(t *testing.T) []call {
+	t.Helper()
+	var all []call
+	for line := range strings.Lines(s.stderr.String()) {
+		f := map[string]string{}
+		for _, m := range field.FindAllStringSubmatch(line, -1) {
+			f[m[1]] = m[2]
+		}
+		if f["msg"] != "request" || f["path"] != "/v1/messages" {
+			continue
+		}
+		c := call{status: f["status"], prompt: number(f["prompt_tokens"]), cached: number(f["cached_tokens"]), output: number(f["output_tokens"])}
+		ended, err := time.Parse(time.RFC3339Nano, f["time"])
+		ms, err2 := strconv.ParseFloat(f["ms"], 64)
+		if err != nil || err2 != nil {
+			t.Fatalf("log line %q: %v, %v", line, err, err2)
+		}
+		c.ended = ended
+		c.began = ended.Add(-time.Duration(ms * float64(time.Millisecond)))
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b call) int { return a.began.Compare(b.began) })
+	return all
+}
+
+// requests is parse where their number is known.
+func (s *server) requests(t *testing.T, n int) []call {
+	t.Helper()
+	all := s.parse(t)
+	if len(all) != n {
+		t.Fatalf("%d requests, want %d", len(all), n)
+	}
+	return all
+}
+
+func number(s string) int { n, _ := strconv.Atoi(s); return n }
