@@ -195,6 +195,10 @@ type Usage struct {
 	Common int    // tokens it has in common with that: Cached, and those that could not be used
 	Parted int    // which message the first token beyond Common is in, counted from 1, one more than there are for what follows them; 0: none, or not known
 
+	// Around is the prompt's text on both sides of where it parted from what is stored, if the same caller and session left
+	// that. It is for them alone.
+	Around [2]string
+
 	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 
 	Queued  time.Duration // before the first step

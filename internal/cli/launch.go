@@ -106,7 +106,7 @@ func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*tar
 	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
 	t := &target{state: state{URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey()}, close: func() {
 		stop()
-		<-served
+		_ = <-served // what matters is what the agent said
 		_ = all.Close()
 	}}
 	if small, ok := all.(*catalog.Small); ok {

@@ -43,7 +43,7 @@ itself for as long as Claude Code runs. ARGS go to Claude Code. Its settings rea
 		}
 		program, err := exec.LookPath("claude")
 		if err != nil && !printOnly {
-			return hintf(errors.New("Claude Code is not installed: there is no claude on the path"), "npm install -g @anthropic-ai/claude-code")
+			return hintf(errors.New("there is no claude on the path: Claude Code is not installed"), "npm install -g @anthropic-ai/claude-code")
 		}
 		t, err := claudeTarget(cmd, cfg, asDemo, printOnly)
 		if err != nil {

@@ -205,7 +205,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
 		Monitor: monitor{cfg, models, models},
-		Log:     log, PeakMemory: peakMemory,
+		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: peakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
 		Interval:   cfg.StreamInterval,

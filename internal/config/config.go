@@ -75,6 +75,7 @@ type Config struct {
 	DebugRequestDir  string        // folder for summaries of requests
 
 	LogLevel     string // debug, info, warn, error
+	LogPrompts   bool   // text of prompts may be logged
 	DrainTimeout time.Duration
 
 	origin       map[string]string

@@ -214,6 +214,9 @@ var Knobs = []Knob{
 	{Flag: "log-level", Group: Log,
 		Doc:  "what is logged on stderr",
 		bind: func(c *Config) pflag.Value { return choice(&c.LogLevel, "debug", "info", "warn", "error") }},
+	{Flag: "log-prompts", Group: Log,
+		Doc:  "let up to 80 bytes of a prompt into the log, around the place where it parts from what the same session sent before",
+		bind: func(c *Config) pflag.Value { return boolean(&c.LogPrompts) }},
 }
 
 func atLeast0(x float64) bool { return x >= 0 && x <= math.MaxFloat32 }

@@ -153,6 +153,30 @@ func TestUsageCached(t *testing.T) {
 	}
 }
 
+// TestUsageOwn: a prompt is its party's own where it parts if that party left what it parts from, whoever else was there.
+func TestUsageOwn(t *testing.T) {
+	e := start(t, &hooked{}, nil)
+	ask := func(what string, want bool, party uint64, tokens []int32) {
+		t.Helper()
+		s := submit(t, e, Prompt{Tokens: tokens, MaxTokens: 1, Logprobs: -1, Party: party})
+		read(t, s)
+		if got := s.Usage().Own; got != want {
+			t.Errorf("%s: own is %t", what, got)
+		}
+	}
+	a := prompt(150, 1)
+	parted := func(at int, seed uint64) []int32 { return append(slices.Clone(a[:at]), prompt(60, seed)...) }
+	ask("first", false, 1, a)
+	ask("another's", false, 2, parted(100, 2))
+	ask("nobody's", false, 0, parted(100, 3))
+	ask("own", true, 1, parted(120, 4))
+	ask("own, where others parted", true, 1, parted(100, 5))
+	ask("own, within a page", true, 2, parted(30, 6)) // from what it left, as from others
+	ask("further than own", false, 2, parted(140, 7))
+	ask("behind all", false, 1, append(slices.Clone(a), prompt(9, 8)...))
+	ask("nothing in common", false, 1, prompt(90, 9))
+}
+
 // A prompt that was cancelled on its way leaves what it has computed; one that failed leaves nothing of the failed step.
 func TestNothingLost(t *testing.T) {
 	st := newSteps()

@@ -201,6 +201,7 @@ type Prompt struct {
 	Background bool    // others go first
 	Salt       kv.Salt // prompts under different salts do not find each other's beginnings
 	Session    uint64  // prompts that belong together, for what the cache keeps; 0: none
+	Party      uint64  // prompts that may be told where they part from each other, see Usage.Own; 0: none
 	Marked     bool    // worth keeping
 
 	// Marks are numbers of tokens, in order: beginnings of Tokens that other prompts are likely to share, such as those
@@ -221,7 +222,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 	}
 	q := &sequence{
 		Seq: sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Background: p.Background, Cuts: slices.Clone(p.Marks),
-			Owner: kv.Owner{Session: p.Session, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
+			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer,

@@ -56,8 +56,9 @@ type Usage struct {
 	Disk      int // of those, restored from disk for it
 	Longer    int // prompt tokens that the cache has seen, Cached and more: see kv.Match
 	Hit       kv.Kind
-	Ran       int // prompt tokens that are in place, Cached ones and those its steps have run
-	Generated int // tokens generated, a final stop id included
+	Own       bool // what it parted from behind Longer was left by its own Party
+	Ran       int  // prompt tokens that are in place, Cached ones and those its steps have run
+	Generated int  // tokens generated, a final stop id included
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
 	First     time.Time // its first token was ready
@@ -131,7 +132,7 @@ func (s *Stream) start(now time.Time, q *sequence) {
 	if s.usage.Started.IsZero() {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
-		s.usage.Ran = q.Cached
+		s.usage.Own, s.usage.Ran = q.Own, q.Cached
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()

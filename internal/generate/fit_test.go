@@ -216,3 +216,35 @@ func TestRunawayTemplate(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// TestGrowth: an agent's conversation begins, in every later request, as it was.
+func TestGrowth(t *testing.T) {
+	turns := [][]chat.Message{
+		{text(chat.System, "s"), text(chat.System, "t"), text(chat.User, "u1"), text(chat.System, "late")},
+		{says(thought("h"), chat.Part{Text: "a1"}, callPart("call_1", "f", `{"k": 1}`), callPart("call_2", "g", `{}`)),
+			{Role: chat.User, Parts: []chat.Part{resultPart("call_1", "r1"), resultPart("call_2", "r2"), {Text: "reminder"}}}, text(chat.System, "later")},
+		{says(callPart("call_3", "f", `{"k": 2}`)), answers(resultPart("call_3", "r3"))},
+		{text(chat.Assistant, "a2"), text(chat.User, "u2"), text(chat.User, "u3")},
+		{text(chat.Assistant, "a3"), text(chat.System, "latest"), text(chat.User, "u4")},
+		{says(callPart("call_4", "f", `{}`)), answers(resultPart("call_4", "r4")), text(chat.System, "last")},
+	}
+	for name, template := range map[string]string{"all": printAll, "mistral": printMistral, "odd": printOdd} {
+		g, err := withTemplate(t, template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var messages []chat.Message
+		before := ""
+		for _, more := range turns {
+			messages = append(messages, more...)
+			out, err := g.Render(t.Context(), &chat.Request{Messages: messages})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(out, before) {
+				t.Errorf("%s: %q does not go on from %q", name, out, before)
+			}
+			before = out
+		}
+	}
+}

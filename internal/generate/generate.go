@@ -243,6 +243,9 @@ func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.U
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
 	u.Disk = e.Disk
 	u.Parted = p.messageAt(g.history, r.Messages, e.Longer) + 1
+	if e.Own {
+		u.Around = p.around(g, e.Longer)
+	}
 	if !e.First.IsZero() {
 		u.Prefill = e.First.Sub(e.Started)
 		if !e.Ended.IsZero() {

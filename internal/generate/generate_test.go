@@ -72,7 +72,7 @@ func (s *scriptStream) Next() (engine.Token, error) {
 func (s *scriptStream) Finish() engine.Reason { return s.finish }
 func (s *scriptStream) Usage() engine.Usage {
 	now := time.Unix(9, 0)
-	return engine.Usage{Cached: s.cached, Longer: s.cached + 1, Hit: 4, Submitted: now, Started: now.Add(1), First: now.Add(3), Ended: now.Add(7)}
+	return engine.Usage{Cached: s.cached, Longer: s.cached + 1, Hit: 4, Own: s.own, Submitted: now, Started: now.Add(1), First: now.Add(3), Ended: now.Add(7)}
 }
 
 func (s *scriptStream) Started() <-chan struct{} {

@@ -65,6 +65,34 @@ func (p *prompt) messageAt(h *history, messages []chat.Message, token int) int {
 	return -1
 }
 
+// aroundBytes is how much text around a place anybody is shown.
+const aroundBytes = 80
+
+// around gives the prompt's text before and after the beginning of a token, half of aroundBytes each at most, whole runes.
+func (p *prompt) around(g *Generator, token int) [2]string {
+	if token >= len(p.tokens) {
+		return [2]string{}
+	}
+	at := p.textAt(g.history, token)
+	for at > 0 && at < len(p.draft.text) && !startsRune(p.draft.text[at]) {
+		at--
+	}
+	before, after := g.guard.unmark(p.draft.text[:at]), g.guard.unmark(p.draft.text[at:])
+	if n := len(before) - aroundBytes/2; n > 0 {
+		for n < len(before) && !startsRune(before[n]) {
+			n++
+		}
+		before = before[n:]
+	}
+	if n := aroundBytes / 2; n < len(after) {
+		for n > 0 && !startsRune(after[n]) {
+			n--
+		}
+		after = after[:n]
+	}
+	return [2]string{strings.Clone(before), strings.Clone(after)}
+}
+
 // textAt is where in the draft's text a token begins.
 func (p *prompt) textAt(h *history, token int) int {
 	e := &p.encoded

@@ -1,6 +1,10 @@
 package generate
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+
 	"hearth/internal/chat"
 	"hearth/internal/engine"
 )
@@ -9,7 +13,7 @@ import (
 // of others every request is one, with all its choices.
 func (g *Generator) attribute(p *engine.Prompt, o *chat.Origin) {
 	p.Request, p.Background, p.Marked = o.ID, o.Background, o.Marked
-	p.Salt = o.Salt
+	p.Salt, p.Party = o.Salt, party(o)
 	p.Client = o.Party()
 	if o.Session != "" {
 		p.Session = p.Client
@@ -17,4 +21,14 @@ func (g *Generator) attribute(p *engine.Prompt, o *chat.Origin) {
 	if p.Client == 0 {
 		p.Client = g.requests.Add(1)
 	}
+}
+
+// party names who may be told where prompts part: one session of one caller. All requests that name no session and have no
+// key of their own are one. Unlike chat.Origin.Party it cannot be guessed for another caller.
+func party(o *chat.Origin) uint64 {
+	h := sha256.New()
+	_, _ = h.Write(o.Caller[:]) // a hash takes everything
+	_, _ = h.Write(o.Salt[:])
+	_, _ = io.WriteString(h, o.Session)
+	return binary.BigEndian.Uint64(h.Sum(nil)) | 1
 }

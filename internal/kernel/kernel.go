@@ -19,8 +19,8 @@
 //
 // # The rest
 //
-// vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; attn.go attention of one query token
-// over runs of cached keys and values; ReadBandwidth the limit that matrix-vector products are held against.
+// vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; cache.go how rows of keys and values
+// are stored; attn.go attention of one query token over runs of them; ReadBandwidth the limit that matrix-vector products are held against.
 //
 // # Determinism
 //

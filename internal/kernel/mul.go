@@ -23,6 +23,10 @@ type mulArgs struct {
 	wide    int // scales and biases are float32
 }
 
+// sharedBytes is how much of a matrix two or three tiles of rows go through one after the other: it stays in the
+// second-level cache meanwhile.
+const sharedBytes = 128 << 10
+
 // maxTile bounds the rows of one inner routine.
 const maxTile = 12
 
@@ -50,8 +54,11 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	}
 	full := min(p1, m.spec.Rows/PanelRows)
 	step := max(full-p0, 1)
-	if r1-r0 > maxTile {
-		step = 1 // many tiles of rows: let them share a panel while it is in the nearest cache
+	switch {
+	case r1-r0 > maxTile: // many tiles of rows: let them share a panel while it is in the nearest cache
+		step = 1
+	case r1-r0 > 1: // a few: in the second one
+		step = min(step, max(sharedBytes/m.panel, 1))
 	}
 	for p := p0; p < full; p += step {
 		m.tiles(y[p*PanelRows:], ldy, a, r0, r1, p, min(step, full-p))

@@ -28,6 +28,7 @@ func (s *Salt) Elem(pos int, e Elem) Elem {
 // Owner is who left something in the tree.
 type Owner struct {
 	Session uint64 // of whom; 0: not known
+	Party   uint64 // who may be told about it, see Owns; 0: nobody
 	Marked  bool   // they said that it is worth keeping
 }
 
@@ -41,6 +42,8 @@ type Terms struct {
 // mark is what a node knows about its users.
 type mark struct {
 	session uint64 // the last one that ended here
+	party   uint64 // whose it was
+	reach   int    // how many positions of that, from the root on
 	bonus   int    // see Credit
 	used    int64  // time of the last use
 }
@@ -71,8 +74,12 @@ func (p *Prefix) Tick(now int64) (freed int64) {
 // back left, and what was marked, each count like one more start from there (see use). A session too many makes the tree
 // forget the one that was not heard of longest.
 func (p *Prefix) Credit(key []Elem, o Owner) {
-	n, _ := p.walk(key)
-	if n.parent == nil || o == (Owner{}) {
+	n, at := p.walk(key)
+	if n.parent == nil {
+		return
+	}
+	n.party, n.reach = o.Party, at
+	if o.Session == 0 && !o.Marked {
 		return
 	}
 	n.session, n.bonus = o.Session, 0
@@ -86,6 +93,29 @@ func (p *Prefix) Credit(key []Elem, o Owner) {
 	if len(p.sessions) > p.terms.Sessions {
 		p.forgetSession()
 	}
+}
+
+// Owns reports whether what is stored parts from key inside both, and the party itself left all that key has in common with
+// it: then the place says nothing about what others left. It errs towards no: of two parties that left the same, only
+// the last is known.
+func (p *Prefix) Owns(key []Elem, party uint64) bool {
+	n, at := p.walk(key)
+	if party == 0 || at == 0 || kind(n, at, len(key)) != LCP {
+		return false
+	}
+	for _, end := range p.leaves {
+		if end.party != party || end.reach < at {
+			continue
+		}
+		x := end
+		for x.from >= at {
+			x = x.parent
+		}
+		if x == n {
+			return true
+		}
+	}
+	return n.party == party && n.reach >= at
 }
 
 // visit counts one more visit.

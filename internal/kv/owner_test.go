@@ -134,3 +134,75 @@ func TestCredit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Owns says yes only where the party itself left something that has as much in common with the key as anything has, and goes
+// on otherwise; and it says so wherever what the party left is the end of a branch.
+func TestOwns(t *testing.T) {
+	const parties = 4
+	r := rand.New(rand.NewPCG(5, 5))
+	a, err := NewAlloc(Geometry{PageTokens: 4, Groups: []Group{{PageBytes: 1}}}, Limits{Bytes: 1 << 20, Slots: 4, Tokens: 60, Span: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPrefix(a)
+	type left struct {
+		key   []Elem
+		party uint64
+	}
+	var all []left
+	yes, ends := 0, 0
+	for range 800 {
+		var key []Elem
+		if len(all) > 0 && r.IntN(4) > 0 {
+			key = append(key, all[r.IntN(len(all))].key...)
+			key = key[:1+r.IntN(len(key))]
+		}
+		for n := 1 + r.IntN(20); n > 0; n-- {
+			key = append(key, Elem(r.IntN(3)))
+		}
+		key = key[:min(len(key), 60)]
+		party := uint64(r.IntN(parties))
+		n, at := p.walk(key)
+		reaches := false
+		for _, l := range all {
+			reaches = reaches || l.party == party && common(l.key, key) == at
+		}
+		got := p.Owns(key, party)
+		parts := at > 0 && kind(n, at, len(key)) == LCP
+		switch {
+		case got && (!reaches || !parts || party == 0):
+			t.Fatalf("%v is party %d's where it parts after %d, says Owns", key, party, at)
+		case got:
+			yes++
+		case party != 0 && parts && at < n.to() && n.at >= 0 && n.party == party && n.reach >= at:
+			t.Fatalf("%v parts after %d from an end that party %d left, and Owns says no", key, at, party)
+		}
+		if got && n.at < 0 {
+			ends++
+		}
+		m := p.Match(key)
+		var table Table
+		a.Share(&table, &m)
+		pin := p.Pin(&m)
+		p.Unpin(&pin)
+		a.Release(&table)
+		if !a.Grow(&table, len(key)) {
+			t.Fatal("no memory")
+		}
+		p.Insert(key, &table, len(key))
+		if r.IntN(8) > 0 { // else it failed
+			p.Credit(key, Owner{Party: party})
+			all = append(all, left{key, party})
+		}
+		a.Release(&table)
+		if r.IntN(20) == 0 {
+			p.Evict(int64(r.IntN(60)))
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if yes < 50 || ends < 20 {
+		t.Errorf("%d times yes, %d before a branching, say little", yes, ends)
+	}
+}

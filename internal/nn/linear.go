@@ -8,7 +8,9 @@ import B "hearth/internal/backend"
 type Linear struct {
 	In   int
 	Outs []int // per part, local to this rank
-	Bias bool  // every part must have a bias; otherwise a part has one if the checkpoint does
+	// Fused: the checkpoint stores all parts as one tensor, named by the tag's fused=.
+	Fused bool
+	Bias  bool  // every part must have a bias; otherwise a part has one if the checkpoint does
 	Tied Tie   // for a tag with tied=: what the config says
 	W    B.Weight
 }
@@ -49,12 +51,16 @@ func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 // Embedding is a table with one row of Dim per token.
 type Embedding struct {
 	Vocab, Dim int
+	Scale      float32 // of what is read; 0: as it is
 	W          B.Weight
 }
 
 // Tokens embeds the batch's tokens and then lets media features replace their rows.
 func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 	h := o.Embed(e.W, B.Index{IDs: b.Tokens, Late: b.Late})
+	if e.Scale != 0 {
+		h = o.Scale(h, e.Scale)
+	}
 	for _, m := range b.Media {
 		h = o.Put(h, m.Features, m.From, m.Rows, false)
 	}
@@ -63,9 +69,10 @@ func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 
 // RMSNorm has N weights; Spec.Width normalises each head apart.
 type RMSNorm struct {
-	N    int
-	W    B.Weight
-	Spec B.Norm
+	N     int
+	Plus1 bool // stored as w, used as 1+w
+	W     B.Weight
+	Spec  B.Norm
 }
 
 // RMS declares a norm over whole rows.
@@ -80,6 +87,12 @@ func (n *RMSNorm) Forward(o B.Ops, x B.Array) B.Array {
 		return x
 	}
 	return o.RMSNorm(x, n.W, &n.Spec)
+}
+
+// Vec is a vector of N parameters that no norm has.
+type Vec struct {
+	N int
+	W B.Weight
 }
 
 // Outputs narrows x to the rows the engine wants.

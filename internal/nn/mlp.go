@@ -4,7 +4,7 @@ import B "hearth/internal/backend"
 
 // GLUMLP is down(act(gate)·up).
 type GLUMLP struct {
-	GateUp Linear `w:"gate_proj+up_proj,shard=col,glu"`
+	GateUp Linear `w:"gate_proj+up_proj,fused=gate_up_proj,shard=col,glu"`
 	Down   Linear `w:"down_proj,shard=row"`
 	Spec   B.GLU
 }

@@ -9,7 +9,7 @@ import (
 
 // RopeArgs is rope_parameters or rope_scaling after both spellings were merged and defaults filled in.
 type RopeArgs struct {
-	Type                                     string // "", default, linear, llama3, yarn, deepseek_yarn
+	Type                                     string // "", default, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su
 	Theta                                    float64
 	Partial                                  float64 // share of the head that is rotated
 	Factor                                   float64
@@ -17,10 +17,15 @@ type RopeArgs struct {
 	LowFreq, HighFreq                        float64 // llama3
 	BetaFast, BetaSlow, MScale, MScaleAllDim float64 // yarn
 	Traditional                              bool    // pairs (2i, 2i+1)
+
+	Max  float64   // positions the model allows: longrope's amplitude
+	Long []float64 // longrope's divisor of every pair; the one for short texts is never used, as in mlx-lm
 }
 
 // NewRope turns a variant into a frequency table for heads of the given width. Everything that depends on the config
-// is settled here, in float64, so that backends know one kind of rotation. Formulas as in mlx-lm's rope_utils.
+// is settled here, in float64, so that backends know one kind of rotation. Formulas as in mlx-lm's rope_utils. What would
+// change with the length of a text is settled too, for keys in a cache cannot follow: dynamic is the plain rotation, which it is
+// up to the positions the model allows.
 func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -30,18 +35,26 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 		return nil, fmt.Errorf("rope %s: %d of %d columns would rotate, not a positive even number", a.Type, dims, head)
 	}
 	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
+	if a.long() && len(a.Long) != dims/2 {
+		return nil, fmt.Errorf("rope %s: long_factor has %d entries for %d pairs", a.Type, len(a.Long), dims/2)
+	}
 	scale := a.frequencies(dims)
 	for i := range dims / 2 {
 		f := math.Pow(a.Theta, -2*float64(i)/float64(dims))
 		r.InvFreq = append(r.InvFreq, float32(scale(f, i)))
 	}
-	if a.yarn() {
+	switch {
+	case a.yarn():
 		r.Amp = float32(mscale(a.Factor, a.MScale) / mscale(a.Factor, a.MScaleAllDim))
+	case a.long() && a.Max > a.Orig:
+		r.Amp = float32(math.Sqrt(1 + math.Log(a.Max/a.Orig)/math.Log(a.Orig)))
 	}
 	return r, nil
 }
 
 func (a *RopeArgs) yarn() bool { return a.Type == "yarn" || a.Type == "deepseek_yarn" }
+
+func (a *RopeArgs) long() bool { return a.Type == "longrope" || a.Type == "su" }
 
 func (a *RopeArgs) check() error {
 	bad := func(what string, x float64) error {
@@ -54,8 +67,10 @@ func (a *RopeArgs) check() error {
 		return bad("partial_rotary_factor", a.Partial)
 	}
 	switch a.Type {
-	case "", "default":
+	case "", "default", "dynamic":
 		return nil
+	case "longrope", "su":
+		return a.checkLong()
 	case "linear", "llama3", "yarn", "deepseek_yarn":
 	default:
 		return fmt.Errorf("rope type %q is not supported", a.Type)
@@ -73,6 +88,18 @@ func (a *RopeArgs) check() error {
 	return nil
 }
 
+func (a *RopeArgs) checkLong() error {
+	if !(a.Orig > 1) || math.IsInf(a.Orig, 0) {
+		return fmt.Errorf("rope %s: original_max_position_embeddings %g is out of range", a.Type, a.Orig)
+	}
+	for i, f := range a.Long {
+		if !(f > 0) || math.IsInf(f, 0) {
+			return fmt.Errorf("rope %s: long_factor[%d] is %g", a.Type, i, f)
+		}
+	}
+	return nil
+}
+
 // frequencies returns what the variant does to the plain frequency f of pair i.
 func (a *RopeArgs) frequencies(dims int) func(f float64, i int) float64 {
 	switch a.Type {
@@ -82,6 +109,8 @@ func (a *RopeArgs) frequencies(dims int) func(f float64, i int) float64 {
 		return a.llama3
 	case "yarn", "deepseek_yarn":
 		return a.ramp(dims)
+	case "longrope", "su":
+		return func(f float64, i int) float64 { return f / a.Long[i] }
 	}
 	return func(f float64, _ int) float64 { return f }
 }

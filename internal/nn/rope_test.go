@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,13 @@ func TestRopeTables(t *testing.T) {
 			a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 8, 8192, 1, 4
 		}), 32, 1, slowest / 8, 1},
 		{"yarn", yarn, 32, 1, slowest / 4, 0.1*math.Log(4) + 1},
+		{"dynamic", with(func(a *RopeArgs) { a.Type, a.Factor = "dynamic", 4 }), 32, 1, slowest, 1},
+		{"longrope", with(func(a *RopeArgs) {
+			a.Type, a.Orig, a.Max, a.Long = "longrope", 4096, 4096*4096, slices.Repeat([]float64{2}, 32)
+		}), 32, 1.0 / 2, slowest / 2, math.Sqrt2},
+		{"longrope, not longer", with(func(a *RopeArgs) {
+			a.Type, a.Orig, a.Max, a.Long = "su", 4096, 4096, slices.Repeat([]float64{3}, 32)
+		}), 32, 1.0 / 3, slowest / 3, 1},
 		{"deepseek_yarn", with(func(a *RopeArgs) { *a = yarn; a.Type, a.MScaleAllDim = "deepseek_yarn", 1 }), 32, 1, slowest / 4, 1},
 	} {
 		r, err := NewRope(64, c.a)
@@ -54,7 +62,10 @@ func TestRopeErrors(t *testing.T) {
 		change func(*RopeArgs)
 		want   string
 	}{
-		{func(a *RopeArgs) { a.Type = "longrope" }, `type "longrope" is not supported`},
+		{func(a *RopeArgs) { a.Type = "3d" }, `type "3d" is not supported`},
+		{func(a *RopeArgs) { a.Type = "longrope" }, "original_max_position_embeddings 0"},
+		{func(a *RopeArgs) { a.Type, a.Orig = "su", 4096 }, "long_factor has 0 entries for 32 pairs"},
+		{func(a *RopeArgs) { a.Type, a.Orig, a.Long = "su", 4096, make([]float64, 32) }, "long_factor[0] is 0"},
 		{func(a *RopeArgs) { a.Theta = 0 }, "theta 0"},
 		{func(a *RopeArgs) { a.Theta = math.NaN() }, "theta NaN"},
 		{func(a *RopeArgs) { a.Theta = math.Inf(1) }, "theta +Inf"},

@@ -169,6 +169,7 @@ func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
 	}
 	if !q.started {
 		q.started, q.Cached = true, m.Tokens
+		q.Own = s.prefix != nil && (m.Kind == kv.LCP || m.Kind == kv.Miss) && s.prefix.Owns(q.Key[:q.Prompt], q.Owner.Party)
 	}
 }
 

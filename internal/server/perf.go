@@ -48,8 +48,8 @@ func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 		p.PeakMemoryGB = float64(s.o.PeakMemory()) / 1e9
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "[cache] request=%s session=%s hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d message=%s spliced_tokens=%d\n[perf] ",
-		p.Request, cmp.Or(info.Session, "-"), u.Cached > 0, u.Hit, p.Cached, p.Rest, u.Common, parting(u), u.Spliced)
+	fmt.Fprintf(&b, "[cache] request=%s session=%s hit=%t reason=%s cached_tokens=%d rest_tokens=%d common_tokens=%d message=%s spliced_tokens=%d%s\n[perf] ",
+		p.Request, cmp.Or(info.Session, "-"), u.Cached > 0, u.Hit, p.Cached, p.Rest, u.Common, parting(u), u.Spliced, s.text(u))
 	_ = json.NewEncoder(&b).Encode(p) // plain numbers and strings
 	_, _ = s.o.Perf.Write([]byte(b.String()))
 }
@@ -60,6 +60,14 @@ func parting(u *chat.Usage) string {
 		return "-"
 	}
 	return strconv.Itoa(u.Parted - 1)
+}
+
+// text is the field with the text around that place, if that may be logged.
+func (s *Server) text(u *chat.Usage) string {
+	if text := wire.PartingText(u); s.o.LogPrompts && text != "" {
+		return " parting=" + text
+	}
+	return ""
 }
 
 func rate(n int, d time.Duration) float64 {

@@ -48,6 +48,8 @@ type Options struct {
 
 	Log  *slog.Logger // one line per request; nil: none
 	Perf io.Writer    // a [cache] and a [perf] line per request, in one Write; nil: none
+	// LogPrompts lets text of prompts into those lines.
+	LogPrompts bool
 	// PeakMemory is the most bytes the process has had resident; nil: not known.
 	PeakMemory func() int64
 

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"hearth/internal/chat"
@@ -64,6 +65,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
 			s.header(cacheHeader, cacheText(e.Usage))
+			s.header(partingHeader, PartingText(e.Usage))
 		}
 		enc.Event(e)
 		if began && isFragment(e) {
@@ -100,8 +102,11 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
 	switch {
 	case err == nil:
-		if text := cacheText(InfoFrom(r.Context()).Usage); text != "" {
-			w.Header().Set(cacheHeader, text)
+		u := InfoFrom(r.Context()).Usage
+		for name, text := range map[string]string{cacheHeader: cacheText(u), partingHeader: PartingText(u)} {
+			if text != "" {
+				w.Header().Set(name, text)
+			}
 		}
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
@@ -122,6 +127,18 @@ func abort(r *http.Request, err error) {
 // cacheHeader tells what the prefix cache did for a reply, where that is known before the headers go out: they never
 // wait for it.
 const cacheHeader = "X-Hearth-Cache"
+
+// partingHeader shows the caller the text around the place at which its prompt parted from what it left before.
+const partingHeader = "X-Hearth-Parting"
+
+// PartingText is the text before and after that place as two strings in quotes, in ASCII and escaped as in Go; "" if it is
+// not the caller's to see, or nothing parted.
+func PartingText(u *chat.Usage) string {
+	if u == nil || u.Around == [2]string{} {
+		return ""
+	}
+	return strconv.QuoteToASCII(u.Around[0]) + " " + strconv.QuoteToASCII(u.Around[1])
+}
 
 func cacheText(u *chat.Usage) string {
 	if u == nil || u.Hit == "" {
@@ -197,6 +214,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Disk = u.Disk
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
+	sum.Around = u.Around
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning

@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +80,58 @@ func TestCompact(t *testing.T) {
 	s.show(t, first, compact, after)
 }
 
+// TestContextFills: Claude Code knows how long the context is, and compacts the conversation before it is full.
+func TestContextFills(t *testing.T) {
+	const context = 60_000
+	s := serveWith(t, []string{"--context-length", strconv.Itoa(context)},
+		line{IfLast: "detailed summary of the conversation", Raw: "<summary>Three files were read.</summary>"},
+		line{Times: 5, IfTool: "^Read$", Raw: toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)},
+		line{Raw: "All was read."})
+	home := s.home(t)
+	bigFiles(t, home, 6, 500)
+	r := s.claudeIn(t, home, "-p", "Read the files")
+	r.says(t, "All was read.")
+	compacted := false
+	for _, e := range r.events {
+		compacted = compacted || e.Subtype == "compact_boundary"
+	}
+	if !compacted {
+		t.Error("the conversation was not compacted")
+	}
+	for _, c := range s.parse(t) {
+		if c.status != "200" {
+			t.Errorf("a request got %s", c.status)
+		}
+	}
+	s.show(t, r)
+}
+
+// TestPromptTooLong: a Claude Code that was not told how long the context is learns it from the error, whose words it reads,
+// and compacts then.
+func TestPromptTooLong(t *testing.T) {
+	s := serveWith(t, []string{"--context-length", "60000"},
+		line{IfLast: "detailed summary of the conversation", Raw: "<summary>Nine files were read.</summary>"},
+		line{Times: 9, IfTool: "^Read$", Raw: toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)},
+		line{Raw: "All was read."})
+	home := s.home(t)
+	bigFiles(t, home, 10, 300)
+	r := s.untold(t, home, "-p", "Read the files")
+	r.says(t, "All was read.")
+	if got := s.statuses(t); got != strings.Repeat("200 ", 9)+"400 200 200" { // refused, summary, answer
+		t.Errorf("statuses %s", got)
+	}
+}
+
+// TestMaxTokensTooLarge: a strict server refuses a max_tokens that does not fit, in the words from which Claude Code takes
+// one that does.
+func TestMaxTokensTooLarge(t *testing.T) {
+	s := serveWith(t, []string{"--context-length", "40000", "--strict-anthropic"}, line{Raw: "Here I am."})
+	s.untold(t, s.home(t), "-p", "Hi").says(t, "Here I am.")
+	if got := s.statuses(t); got != "400 200" {
+		t.Errorf("statuses %s", got)
+	}
+}
+
 // TestInterrupt: when Claude Code goes, its generation ends at once.
 func TestInterrupt(t *testing.T) {
 	s := serve(t, line{Raw: `{{repeat 2000 "on and on "}}`, TokensPerSec: 20})
@@ -121,12 +174,8 @@ func TestRecovery(t *testing.T) {
 			t.Parallel()
 			s := serve(t, tt.line, line{Raw: "Here I am."})
 			s.claude(t, "-p", "Hi").says(t, "Here I am.")
-			var got []string
-			for _, c := range s.parse(t) {
-				got = append(got, c.status)
-			}
-			if strings.Join(got, " ") != tt.statuses {
-				t.Errorf("statuses %v, want %s", got, tt.statuses)
+			if got := s.statuses(t); got != tt.statuses {
+				t.Errorf("statuses %s, want %s", got, tt.statuses)
 			}
 		})
 	}

@@ -86,10 +86,16 @@ func (l *log) waitFor(t *testing.T, what string, ok func(string) bool) {
 
 func serve(t *testing.T, script ...line) *server {
 	t.Helper()
+	return serveWith(t, nil, script...)
+}
+
+// serveWith is serve with more arguments.
+func serveWith(t *testing.T, args []string, script ...line) *server {
+	t.Helper()
 	bin := hearthBinary(t)
 	s := &server{dir: t.TempDir(), stderr: newLog()}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, bin, "serve", "--port", "0", "--script", s.write(t, script...))
+	cmd := exec.CommandContext(ctx, bin, append([]string{"serve", "--port", "0", "--script", s.write(t, script...)}, args...)...)
 	cmd.Env = s.env()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
@@ -129,9 +135,12 @@ func (s *server) env() []string {
 	return []string{"PATH=" + path, "HOME=" + s.dir, "XDG_RUNTIME_DIR=" + s.dir, "TERM=dumb", "DISABLE_AUTOUPDATER=1"}
 }
 
+// headless are the arguments that make Claude Code print events and allow it the tools it needs.
+var headless = []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Write,Read,Task"}
+
 // args are those that run Claude Code on this server through hearth launch.
 func (s *server) args(args ...string) []string {
-	return append([]string{"launch", "claude", "--demo", "--", "--output-format", "stream-json", "--verbose", "--allowedTools", "Write,Read,Task"}, args...)
+	return slices.Concat([]string{"launch", "claude", "--demo", "--"}, headless, args)
 }
 
 func (s *server) claude(t *testing.T, args ...string) *run {
@@ -152,6 +161,30 @@ func (s *server) runIn(t *testing.T, home, program string, args ...string) *run 
 	}
 	r.parse(t)
 	return r
+}
+
+// untold runs Claude Code with the address and the model alone, as users set it up who have not read anything.
+func (s *server) untold(t *testing.T, home string, args ...string) *run {
+	t.Helper()
+	hearthBinary(t)
+	cmd, r := s.command(t, home, *claudeFlag, slices.Concat(headless, args)...)
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_AUTH_TOKEN=any", "ANTHROPIC_MODEL=demo", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	if err := cmd.Run(); err != nil {
+		t.Errorf("claude: %v; stderr: %s", err, r.notes)
+	}
+	r.parse(t)
+	return r
+}
+
+// bigFiles writes n files of so many lines, big0.txt and on.
+func bigFiles(t *testing.T, home string, n, lines int) {
+	t.Helper()
+	for i := range n {
+		text := strings.Repeat(fmt.Sprintf("line of file %d with some words in it\n", i), lines)
+		if err := os.WriteFile(filepath.Join(home, "project", fmt.Sprintf("big%d.txt", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // home makes a clean home with a project in it.
@@ -283,6 +316,16 @@ func (s *server) parse(t *testing.T) []call {
 	}
 	slices.SortFunc(all, func(a, b call) int { return a.began.Compare(b.began) })
 	return all
+}
+
+// statuses are those of the calls in order.
+func (s *server) statuses(t *testing.T) string {
+	t.Helper()
+	var all []string
+	for _, c := range s.parse(t) {
+		all = append(all, c.status)
+	}
+	return strings.Join(all, " ")
 }
 
 // requests is parse where their number is known.

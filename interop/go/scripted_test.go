@@ -25,7 +25,7 @@ func newScripted() *server.Server {
 	g.Names = []string{"thinking", "slow", "midway", "overloaded", "long"}
 	g.Script = script
 	return server.New(server.Options{
-		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}}, Keys: []string{scriptedKey},
+		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}}, Keys: []string{scriptedKey},
 		Health:    func() server.Health { return server.Health{Status: "ok", Model: g.Desc.ID} },
 		KeepAlive: keepAlive,
 	})

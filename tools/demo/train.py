@@ -1,6 +1,7 @@
 """Trains the demo model on the endless stream of mix.py.
 
 python train.py --out RUN [--tokens N] [--size tiny] [--resume RUN/last.pt]
+python train.py --test RUN/final.pt        what it has learnt: new conversations of the same stream
 
 Every row of a batch is one conversation, and a batch has conversations of nearly one length, so nothing is wasted on
 padding or on masks. Only what the assistant says is learnt. The conversations get longer as training goes on; the
@@ -30,7 +31,8 @@ LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1
 
 def arguments():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--out", required=True)
+    ap.add_argument("--out")
+    ap.add_argument("--test", default="", help="a checkpoint to test instead of training")
     ap.add_argument("--size", default="tiny", choices=SIZES)
     ap.add_argument("--tokens", type=float, default=20e6)
     ap.add_argument("--decay", type=float, default=0.45, help="share of the training in which the rate falls")
@@ -214,7 +216,29 @@ def train(a):
     save("final.pt")
 
 
+GROUPS = {"instructions": "repeat upper lower letter count bank json sentence nth reading", "letters": "reverse spell sort", "two calls": "calls", "no call": "no call|no fit", "sums": "sum+ sum-", "products": "sum*"}
+
+
+def report(a):
+    """Shares of the replies that are right, by the skills of evaluate.py."""
+    torch.set_num_threads(a.threads)
+    d = torch.load(a.test, map_location="cpu")
+    model = LM(Config(**d["config"]))
+    model.load_state_dict(d["model"])
+    group = {s: g for g, names in GROUPS.items() for s in (names.split("|") if "|" in names else names.split(" "))}
+    out = {}
+    for s, (right, count, _) in test(model, Stream(a), "cpu", 500, 8_000_000).items():
+        x = out.setdefault(group.get(s, s), [0, 0])
+        x[0], x[1] = x[0] + right, x[1] + count
+    out["all"] = [sum(v[i] for v in out.values()) for i in (0, 1)]
+    for s, (right, count) in out.items():
+        print(f"{s}: {right}/{count} {100 * right / count:.1f}")
+
+
 if __name__ == "__main__":
     args = arguments()
-    os.makedirs(args.out, exist_ok=True)
-    train(args)
+    if args.test:
+        report(args)
+    else:
+        os.makedirs(args.out, exist_ok=True)
+        train(args)

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Summaries say what a request is made of, and nothing of what it says or who sent it; they do not pile up.
+func TestSummaries(t *testing.T) {
+	dir := t.TempDir()
+	o := options()
+	o.RequestDir = dir
+	s := New(o)
+	body := `{"model":"test-model","max_tokens":5,"system":"SECRET","metadata":{"user_id":"SECRET"},"stop_sequences":["SECRET"],
+		"tools":[{"name":"get_weather","description":"SECRET","input_schema":{"type":"object","description":"SECRET"}}],
+		"messages":[{"role":"user","content":"SECRET words"},
+			{"role":"assistant","content":[{"type":"thinking","thinking":"SECRET"},{"type":"tool_use","id":"t","name":"get_weather","input":{"city":"SECRET"}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"SECRET"}]}]}`
+	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+		do(s, "POST", path, body, "Authorization: Bearer SECRET", "X-Api-Key: SECRET", "User-Agent: tester/1", "Cookie: SECRET")
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) != 2 {
+		t.Fatalf("summaries: %v", files)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "SECRET") {
+		t.Errorf("a summary tells secrets:\n%s", text)
+	}
+	var got summary
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	parts := ""
+	for _, m := range got.Messages {
+		parts += fmt.Sprint(m.Role, m.Parts, " ")
+	}
+	want := "system[text 6] user[text 12] assistant[reasoning 6 call get_weather 17] tool[result: text 6] "
+	if parts != want || got.Headers["user-agent"] != "tester/1" || got.Path != "/v1/messages" || got.Max != 5 || got.Stops != 1 || got.Tools[0].Name != "get_weather" || got.Bytes != int64(len(body)) {
+		t.Errorf("parts %q, want %q; summary %+v", parts, want, got)
+	}
+	if st, err := os.Stat(files[0]); err != nil || st.Mode().Perm()&0o077 != 0 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+	for i := range maxSummaries + 5 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("20200101T000000-%06d.json", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(s, "POST", "/v1/messages", body)
+	if files, _ = filepath.Glob(filepath.Join(dir, "*.json")); len(files) != maxSummaries {
+		t.Errorf("%d summaries are kept", len(files))
+	}
+}
