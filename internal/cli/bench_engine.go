@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,9 +17,9 @@ import (
 	"hearth/internal/backend/cpu"
 	"hearth/internal/engine"
 	"hearth/internal/model"
-	"hearth/internal/quant"
 	"hearth/internal/sample"
 	"hearth/internal/sched"
+	"hearth/internal/tier"
 )
 
 // engineFlags are what one run of "bench engine" measures.
@@ -30,6 +29,7 @@ type engineFlags struct {
 	target time.Duration
 	chunk  int
 	svg    string
+	again  bool // turns: restart from disk in the middle
 }
 
 // figure is one measured number and, where there is one, the limit it has to keep.
@@ -87,33 +87,23 @@ the same tokens through the model without an engine where there is something to 
 	fl.Float64Var(&f.scale, "scale", 1, "multiply token counts by this, for a quick look")
 	fl.DurationVar(&f.target, "step-target", 150*time.Millisecond, "what a step may take while sequences decode")
 	fl.IntVar(&f.chunk, "prefill-step-size", benchChunk, "prompt tokens per step at most")
+	fl.BoolVar(&f.again, "restart", false, "turns: end the engine in the middle and go on from disk")
 	fl.StringVar(&f.svg, "svg", "", "mixed: write a timeline to this file")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (f *engineFlags) run(ctx context.Context, name string, progress func(string)) ([]figure, error) {
-	f.tokens, f.prompt, f.repeats = 1, 1, 1
-	if err := f.check(); err != nil {
-		return nil, err
-	}
+	f.tokens, f.prompt, f.repeats = 1, 1, 1 // not flags of this command
 	if f.scale <= 0 || f.chunk < 1 {
 		return nil, errors.New("--scale must be above 0 and --prefill-step-size at least 1")
 	}
-	be := cpu.New()
-	defer be.Close()
-	if f.threads == 0 {
-		f.threads = cpu.Threads()
-	}
-	start := time.Now()
-	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be,
-		backend.Options{Threads: f.threads, Exact: f.precision == "exact"})
+	be, m, err := f.open(progress)
 	if err != nil {
 		return nil, err
 	}
+	defer be.Close()
 	defer m.Close()
-	runtime.GC() // the unpacked weights
-	progress(fmt.Sprintf("made %s in %.1fs", m.Description, time.Since(start).Seconds()))
 	b := &engineBench{ctx: ctx, be: be, m: m, f: f, progress: progress, rng: rand.New(rand.NewPCG(1, 2))}
 	return scenarios[name].run(b)
 }
@@ -126,6 +116,7 @@ type engineBench struct {
 	f        *engineFlags
 	progress func(string)
 	rng      *rand.Rand
+	disk     string // folder of the cache on disk; "": none
 }
 
 // scaled is n tokens, or as many as --scale makes of them.
@@ -149,13 +140,17 @@ func (b *engineBench) engine(context int, budget int64, trace func(engine.Step))
 		}
 		budget = bytes
 	}
-	return engine.New(engine.Config{Model: b.m, Backend: b.be, Vocab: b.m.Vocab, Budget: budget, MaxContext: context,
-		PrefillChunk: b.f.chunk, StepTarget: b.f.target, Trace: trace})
+	cfg := engine.Config{Model: b.m, Backend: b.be, KV: b.f.policy(), Vocab: b.m.Vocab, Budget: budget, MaxContext: context,
+		PrefillChunk: b.f.chunk, StepTarget: b.f.target, Trace: trace}
+	if b.disk != "" {
+		cfg.Disk = &tier.Options{Dir: b.disk, Name: "bench", Fingerprint: b.m.Description}
+	}
+	return engine.New(cfg)
 }
 
 // need is the bytes of keys and values of so many tokens.
 func (b *engineBench) need(tokens int) (int64, error) {
-	st, err := b.be.NewStore(b.m.States(), backend.KVPolicy{})
+	st, err := b.be.NewStore(b.m.States(), b.f.policy())
 	if err != nil {
 		return 0, err
 	}

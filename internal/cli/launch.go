@@ -102,11 +102,14 @@ func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*tar
 	ctx, stop := context.WithCancel(ctx)
 	opts := serverOptions(cfg, models, slog.New(slog.DiscardHandler))
 	opts.Models = all
-	served := make(chan error, 1)
-	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
+	served := make(chan struct{})
+	go func() {
+		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
+		close(served)
+	}()
 	t := &target{state: state{URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey()}, close: func() {
 		stop()
-		_ = <-served // what matters is what the agent said
+		<-served
 		_ = all.Close()
 	}}
 	if small, ok := all.(*catalog.Small); ok {
