@@ -65,6 +65,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.MaxTokens = cfg.MaxTokens
 	text.Thinking = toggle(cfg.EnableThinking)
 	text.PlainHistory = cfg.History == "text"
+	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
 }
 

@@ -175,6 +175,10 @@ func TestUsageOwn(t *testing.T) {
 	ask("further than own", false, 2, parted(140, 7))
 	ask("behind all", false, 1, append(slices.Clone(a), prompt(9, 8)...))
 	ask("nothing in common", false, 1, prompt(90, 9))
+	s := submit(t, e, Prompt{Tokens: parted(100, 10), MaxTokens: 1, Logprobs: -1, Party: 1, Salt: kv.Salt{1}})
+	if read(t, s); s.Usage().Own || s.Usage().Longer != 0 {
+		t.Errorf("under a salt: %+v", s.Usage())
+	}
 }
 
 // A prompt that was cancelled on its way leaves what it has computed; one that failed leaves nothing of the failed step.

@@ -37,6 +37,8 @@ func (s hash) next(id int32) hash {
 	return hash{s.n + 1, x ^ x>>29}
 }
 
+func (r *recurrent) Sizes() (vocab, context int) { return toyVocab, 0 }
+
 func (r *recurrent) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
 	st, err := r.Backend.NewStore(specs, p)
 	return &recurrentStore{st, r, map[kv.SlotID]hash{}, map[kv.SnapID]hash{}}, err

@@ -22,6 +22,7 @@ type draft struct {
 	spans    []span // in the order of their beginnings; none where the template does not tell
 	messages int
 	ids      []string // of all calls, as the template has seen them
+	session  uint64   // whose prompt it is; 0: not known
 
 	family *parser.Family
 	tools  []parser.Tool

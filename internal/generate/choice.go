@@ -30,10 +30,12 @@ type choice struct {
 	pieces []parser.Piece
 
 	usage    chat.Usage
-	ids      []int32 // that were generated
-	calls    int     // started so far
-	complete int     // of those, with an end
+	ids      []int32  // that were generated
+	calls    int      // started so far
+	given    []string // ids of the model's that became the client's
+	complete int      // of those, with an end
 	name     string
+	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
 	pending  []chat.Logprob // of tokens whose text has not gone out
 	gone     bool           // the caller wants no more events
@@ -145,17 +147,55 @@ func (c *choice) emitPieces() {
 		case parser.ToolStart:
 			c.name, c.args, c.pending = p.Text, nil, nil
 			c.calls++
-			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{Name: c.name}})
+			c.id = c.callID(p.ID)
+			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{ID: c.id, Name: c.name}})
 		case parser.ToolArgs:
 			c.args = append(c.args, p.Text...)
 			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
 		case parser.ToolEnd:
 			c.pending = nil
 			c.complete++
+			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
-				Call: &chat.ToolCall{Name: c.name, Arguments: json.RawMessage(c.args)}})
+				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})
 			c.single = c.r.Choice.Single || c.p.forced != "" && c.r.Choice.Kind == chat.ChoiceNamed
 		}
+	}
+}
+
+// callID is the client's id of a call that the model has given an id of its own, if any. The model's own is best: it comes
+// back in the next turn even if nothing is remembered. Where that cannot be, or may still come behind the arguments, it is
+// remembered under another.
+func (c *choice) callID(own string) string {
+	form := &c.g.forms[0]
+	if !form.named {
+		return ""
+	}
+	if form.ids.forClients(own, c.name) && !c.taken(own) {
+		c.given = append(c.given, own)
+		return own
+	}
+	c.id = newCallID()
+	c.rememberID(own)
+	return c.id
+}
+
+// taken tells whether a call of the conversation or this reply has an id.
+func (c *choice) taken(id string) bool {
+	for i := range c.r.Messages {
+		for _, p := range c.r.Messages[i].Parts {
+			if p.Kind == chat.PartToolCall && p.Call.ID == id {
+				return true
+			}
+		}
+	}
+	return slices.Contains(c.given, id)
+}
+
+// rememberID notes what the model calls the call being read.
+func (c *choice) rememberID(own string) {
+	if c.id != "" && own != "" && c.g.history.exact {
+		c.g.callIDs.remember(c.p.salt, c.id, own)
 	}
 }
 

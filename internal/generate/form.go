@@ -35,6 +35,7 @@ type form struct {
 	null       bool // the content of a turn with calls and no text must be null, not an empty text
 	none       bool // no tools must be an empty list, not null
 	ids        idForm
+	named      bool                 // calls with their ids
 	write      func([]*call) string // writes calls as text, for templates that leave them out
 }
 
@@ -143,6 +144,8 @@ func (p *prober) findTools() {
 	if f.ids == idsKept && f.tools && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
 		f.ids = idsNine
 	}
+	said, _, _ := strings.Cut(p.render(talk(nine)), probeB)
+	f.named = strings.Contains(said, f.ids.of(nine))
 	two := &call{id: "call00002", name: probeTool, args: []byte(`{"hearthkey": "hearthother"}`)}
 	both := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{nine, two}},
 		{role: roleTool, text: probeB, answers: nine}, {role: roleTool, text: probeC, answers: two}}

@@ -71,6 +71,10 @@ type Config struct {
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
+	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as
+	// many as there is room.
+	HistoryTTL      time.Duration
+	HistorySessions int
 
 	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
 	// parser.Override takes them; "" and "auto" leave the choice.
@@ -87,6 +91,7 @@ type Generator struct {
 	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
 	switches switches
 	history  *history
+	callIDs  callIDs
 	stops    []string // texts of the tokens that end an answer
 	clocks   clocks
 	repairs  repairs
@@ -113,6 +118,7 @@ func New(cfg Config) (*Generator, error) {
 	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
 		func(m string) bool { return slices.Contains(g.family.Control, m) }))
 	g.history = newHistory(g.guard, !cfg.PlainHistory)
+	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
 	for _, id := range g.cfg.StopIDs {
 		if text, ok := cfg.Tokenizer.Token(id); ok && text != "" {
 			g.stops = append(g.stops, text)
@@ -152,7 +158,10 @@ func (g *Generator) Count(_ context.Context, r *chat.Request) (int, error) {
 }
 
 // Forget drops what is remembered of prompts and answers.
-func (g *Generator) Forget() { g.history.forget() }
+func (g *Generator) Forget() {
+	g.history.forget()
+	g.callIDs.forget()
+}
 
 // Render returns the text of the prompt.
 func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {

@@ -29,6 +29,7 @@ type script struct {
 	refuse  error // of Submit
 	context int
 	cached  int // prompt tokens
+	own     bool
 	prompts []engine.Prompt
 	closed  int
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"hearth/internal/tokenizer"
 )
@@ -33,6 +34,11 @@ type history struct {
 	used  piece // head of the ring of all pieces: older is the one used last, newer the one used longest ago
 	size  int   // bytes
 	limit int
+
+	terms    terms
+	began    time.Time
+	sessions map[uint64]int64 // of which something may be remembered: the number of their last request
+	requests int64            // of sessions
 }
 
 // salt keeps apart what callers sent who are not to help each other.
@@ -50,8 +56,10 @@ type piece struct {
 	head         int    // said: ids[head:] were generated, all of them in one answer
 	answer       *reply // that begins in text
 	next         map[string]*piece
-	answers      []*piece // those of next that are said, latest last
-	newer, older *piece   // in order of use
+	answers      []*piece      // those of next that are said, latest last
+	newer, older *piece        // in order of use
+	last         time.Duration // of its use, since history.began
+	session      uint64        // that used it last; 0: none
 }
 
 // reply is an answer that was generated. It does not change but for verdict.
@@ -72,7 +80,7 @@ const (
 )
 
 func newHistory(g *guard, exact bool) *history {
-	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, special: map[string]bool{}}
+	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, special: map[string]bool{}, began: time.Now()}
 	var ids []int32
 	for _, text := range g.texts {
 		h.special[text] = true
@@ -93,6 +101,7 @@ func (h *history) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.roots)
+	clear(h.sessions)
 	h.size = 0
 	h.used.newer, h.used.older = &h.used, &h.used
 }
@@ -140,14 +149,17 @@ type tokens struct {
 	cuts    []int // as cut gives them
 	at      []int // ids[:at[i]] stand for text[:cuts[i]]
 	spliced int   // ids that were generated
+	session uint64
 }
 
 // encode gives the ids of d's text, from memory as far as it goes. Where the text parts from memory at an answer that d
 // finds to say the same, the answer takes its place in d's text.
 func (h *history) encode(s salt, d *draft) tokens {
-	t := tokens{cuts: h.cut(nil, d.text), at: make([]int, 1, 16)}
+	t := tokens{cuts: h.cut(nil, d.text), at: make([]int, 1, 16), session: d.session}
 	t.ids = make([]int32, 0, len(d.text)/3+16)
 	h.mu.Lock()
+	h.expire()
+	h.visit(d.session)
 	p := h.walk(h.root(s), &t, d.text)
 	near, answers := p.near(), p.around()
 	h.mu.Unlock()
@@ -182,7 +194,7 @@ func (h *history) encode(s salt, d *draft) tokens {
 		t.add(f)
 	}
 	h.mu.Lock()
-	h.grow(p, fresh)
+	h.grow(p, fresh, t.session)
 	h.mu.Unlock()
 	return t
 }
@@ -212,7 +224,7 @@ func (h *history) walk(p *piece, t *tokens, text string) *piece {
 		t.add(p)
 	}
 	if h.alive(p) {
-		h.use(p)
+		h.use(p, t.session)
 	}
 	return p
 }
@@ -277,7 +289,7 @@ func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning
 			return // forgotten meanwhile
 		}
 	}
-	h.grow(p, fresh)
+	h.grow(p, fresh, t.session)
 }
 
 // divide makes pieces of an answer, the first of which begins with head ids of the prompt; nil if text and ids do not fall
@@ -337,7 +349,7 @@ func (h *history) alive(p *piece) bool {
 
 // grow adds pieces, each below the one before, the first below p. What is known already stays, except that an answer
 // takes its place: what was generated last is what keys and values are most likely still there for.
-func (h *history) grow(p *piece, fresh []*piece) {
+func (h *history) grow(p *piece, fresh []*piece, session uint64) {
 	if !h.alive(p) {
 		return
 	}
@@ -359,7 +371,7 @@ func (h *history) grow(p *piece, fresh []*piece) {
 		}
 		p = known
 	}
-	h.use(p)
+	h.use(p, session)
 	for h.size > h.limit && h.used.newer != p {
 		h.drop(h.used.newer)
 	}
@@ -415,8 +427,10 @@ func (p *piece) bytes() int {
 }
 
 // use moves p and all above it to the front, p first of them.
-func (h *history) use(p *piece) {
+func (h *history) use(p *piece, session uint64) {
+	now := time.Since(h.began)
 	for ; p != nil; p = p.parent {
+		p.last, p.session = now, session
 		p.newer.older, p.older.newer = p.older, p.newer
 		h.push(p)
 	}

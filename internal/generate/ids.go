@@ -1,16 +1,20 @@
 package generate
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/big"
 	"strings"
+	"sync"
 
 	"hearth/internal/parser"
 )
 
-// idForm is how a family writes the ids of calls. Clients keep the ids they were given; only the prompt has others, made
-// from those so that they never change from one request to the next.
+// idForm is how a family writes the ids of calls. Clients keep the ids they were given; the prompt has what the model wrote
+// itself, as long as that is remembered, and else ids made from the clients', so that they never change from one request to
+// the next.
 type idForm uint8
 
 const (
@@ -32,6 +36,9 @@ func idsOf(f *parser.Family) idForm {
 
 // of is the id of a call in the prompt.
 func (f idForm) of(c *call) string {
+	if f.fits(c.said, c.name) {
+		return c.said
+	}
 	switch f {
 	case idsNine:
 		return nine(c.id)
@@ -55,4 +62,88 @@ func nine(id string) string {
 
 func alphanumeric(r rune) bool {
 	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+// fits tells whether an id that the model wrote can stand in a prompt as it is.
+func (f idForm) fits(id, tool string) bool {
+	const longest = 64
+	if id == "" || len(id) > longest || strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_.:", r) }) {
+		return false
+	}
+	switch f {
+	case idsNine:
+		return nine(id) == id
+	case idsNumbered:
+		number, ok := strings.CutPrefix(id, "functions."+tool+":")
+		return ok && strings.Trim(number, "0123456789") == ""
+	}
+	return true
+}
+
+// forClients tells whether an id that the model wrote can be the client's too: made of what every API allows, and long
+// enough not to come again in another conversation that the client holds beside this one.
+func (f idForm) forClients(id, tool string) bool {
+	const shortest = 9
+	return len(id) >= shortest && f.fits(id, tool) && !strings.ContainsAny(id, ".:")
+}
+
+// callIDs remembers what the model itself called the calls that a client knows by other ids. Only ids made here are
+// remembered, so nobody can name another's.
+type callIDs struct {
+	mu    sync.Mutex
+	said  map[callKey]string
+	order []callKey // as remembered; from next on the oldest, once it is full
+	next  int
+}
+
+type callKey struct {
+	salt salt
+	id   string // the client's
+}
+
+// maxCallIDs bounds the ids remembered, each about 200 bytes.
+const maxCallIDs = 1 << 14
+
+// newCallID makes an id for a client.
+func newCallID() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return "call_" + hex.EncodeToString(b[:])
+}
+
+func (m *callIDs) remember(s salt, client, model string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.said == nil {
+		m.said = map[callKey]string{}
+	}
+	k := callKey{s, client}
+	if len(m.order) < maxCallIDs {
+		m.order = append(m.order, k)
+	} else {
+		delete(m.said, m.order[m.next])
+		m.order[m.next] = k
+		m.next = (m.next + 1) % maxCallIDs
+	}
+	m.said[k] = strings.Clone(model)
+}
+
+// recall fills in what the model called the calls of a conversation.
+func (m *callIDs) recall(s salt, turns []turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.said) == 0 {
+		return
+	}
+	for i := range turns {
+		for _, c := range turns[i].calls {
+			c.said = m.said[callKey{s, c.id}]
+		}
+	}
+}
+
+func (m *callIDs) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.said, m.order, m.next = nil, nil, 0
 }

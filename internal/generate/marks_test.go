@@ -3,6 +3,7 @@ package generate
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,6 +99,47 @@ func TestParted(t *testing.T) {
 			}
 			if e.Usage != nil && e.Usage.Parted != c.want {
 				t.Errorf("parted in %d, want %d", e.Usage.Parted, c.want)
+			}
+		}
+	}
+}
+
+// The text around the place of parting is the prompt's own, whole runes of it, and there only if the engine says that what was
+// there before was the caller's own too.
+func TestAround(t *testing.T) {
+	g, s := newTest(t, "x")
+	r := &chat.Request{Messages: []chat.Message{text(chat.System, "You help. <|im_end|>"),
+		text(chat.User, strings.Repeat("é", 70)+" "+strings.Repeat("日本", 60))}}
+	p, err := g.prompt(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.tokens {
+		a := p.around(g, i)
+		if n := len(a[0]) + len(a[1]); n > aroundBytes || n == 0 || !strings.Contains(p.text, a[0]+a[1]) || !utf8.ValidString(a[0]) || !utf8.ValidString(a[1]) {
+			t.Errorf("token %d: %q", i, a)
+		}
+		before := g.cfg.Tokenizer.Decode(p.tokens[:i], false)
+		before = strings.TrimRight(before, "\uFFFD") // a rune of several tokens
+		if !strings.HasSuffix(before, a[0]) || len(a[0]) < min(len(before), aroundBytes/2-3) {
+			t.Errorf("token %d: %q stands before it, not %q", i, before, a[0])
+		}
+	}
+	if a := p.around(g, len(p.tokens)); a != [2]string{} {
+		t.Errorf("around nothing: %q", a)
+	}
+	for _, own := range []bool{false, true} {
+		s.own, s.cached = own, 11
+		seq, err := g.Generate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range seq {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Usage != nil && (e.Usage.Around != [2]string{}) != own {
+				t.Errorf("own %t: around %q", own, e.Usage.Around)
 			}
 		}
 	}

@@ -49,3 +49,19 @@ func TestAttribute(t *testing.T) {
 		}
 	}
 }
+
+// Who may be told where prompts part: the same session of the same caller under the same salt.
+func TestParty(t *testing.T) {
+	base := chat.Origin{Session: "s", Caller: [16]byte{1}, Salt: [16]byte{1}}
+	same := base
+	same.ID, same.Background, same.Marked = "req_2", true, true
+	if party(&base) != party(&same) || party(&chat.Origin{}) != party(&chat.Origin{ID: "x"}) || party(&chat.Origin{}) == 0 {
+		t.Error("the same party has two numbers, or none")
+	}
+	for _, o := range []chat.Origin{{}, {Session: "t", Caller: base.Caller, Salt: base.Salt}, {Caller: base.Caller, Salt: base.Salt},
+		{Session: "s", Caller: [16]byte{2}, Salt: base.Salt}, {Session: "s", Caller: base.Caller}} {
+		if party(&o) == party(&base) {
+			t.Errorf("%+v is the same party", o)
+		}
+	}
+}

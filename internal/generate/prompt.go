@@ -44,6 +44,9 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	}
 	p.draft = out.draft(r.Messages)
 	p.draft.family, p.draft.stops = g.family, g.stops
+	if r.Origin.Session != "" {
+		p.draft.session = party(&r.Origin)
+	}
 	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
 		p.draft.tools = append(p.draft.tools, parser.Tool{Name: t.Name})
 	}

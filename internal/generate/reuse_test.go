@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ func (k *talk) say(answer string) (common, ran int) {
 			part(chat.PartReasoning).Text += e.Text
 		case chat.EventToolEnd:
 			k.calls++
-			part(chat.PartToolCall).Call = &chat.ToolCall{ID: fmt.Sprintf("call%05d", k.calls), Name: e.Call.Name, Arguments: compact(k.t, e.Call.Arguments)}
+			part(chat.PartToolCall).Call = &chat.ToolCall{ID: cmp.Or(e.Call.ID, fmt.Sprintf("call%05d", k.calls)), Name: e.Call.Name, Arguments: compact(k.t, e.Call.Arguments)}
 		}
 	}
 	k.r.Messages = append(k.r.Messages, said)
@@ -317,5 +318,98 @@ func TestEqualJSON(t *testing.T) {
 		if equalJSON(a, b) != c.want || equalJSON(b, a) != c.want {
 			t.Errorf("%s and %s equal: %v, want %v", c.a, c.b, !c.want, c.want)
 		}
+	}
+}
+
+// TestOwnCallIDs: what the model itself calls its calls stands in the next prompt, and every turn takes up all that ran before,
+// be the id a client's too, written behind the arguments, given twice, or of another form than the APIs allow.
+func TestOwnCallIDs(t *testing.T) {
+	const head = "{% if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}{% for m in messages %}{% if m.role == 'user' %}[INST]{{ m.content }}[/INST]" +
+		"{% elif m.role == 'tool' %}[TOOL_RESULTS]{{ m.tool_call_id }} {{ m.content }}[/TOOL_RESULTS]{% else %}{{ m.content }}{% if m.tool_calls %}"
+	const tail = "{% endif %}<EOS>{% endif %}{% endfor %}"
+	for _, c := range []struct {
+		name, src string
+		answers   []string
+		shown     []string // ids in the last prompt
+		kept      []string // of those, that clients have
+	}{
+		{"before the arguments", "{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[CALL_ID]{{ c.id }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}",
+			[]string{`[TOOL_CALLS]get_weather[CALL_ID]JAaQP52XE[ARGS]{"city":"Oslo"}`, `[TOOL_CALLS]get_weather[CALL_ID]JAaQP52XE[ARGS]{"city": "Bergen"}[TOOL_CALLS]get_weather[CALL_ID]JAaQP52XF[ARGS]{"city": "Oslo"}`},
+			[]string{"JAaQP52XE", "JAaQP52XF"}, []string{"JAaQP52XE", "JAaQP52XF"}},
+		{"behind the arguments", `{% for c in m.tool_calls %}{{ '[TOOL_CALLS][' if loop.first }}{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}, "id": "{{ c.id }}"}{{ ']' if loop.last else ', ' }}{% endfor %}`,
+			[]string{`[TOOL_CALLS][{"name":"get_weather","arguments":{"city":"Oslo"},"id":"JAaQP52XE"}]`, `[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Bergen"}, "id": "JAaQP52XF"}, {"name": "get_weather", "arguments": {}, "id": "JAaQP52XG"}]`},
+			[]string{"JAaQP52XE", "JAaQP52XF", "JAaQP52XG"}, nil},
+		{"numbered anew in every turn", "<|tool_calls_section_begin|>{% for c in m.tool_calls %}<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>{{ c.function.arguments | tojson }}<|tool_call_end|>{% endfor %}<|tool_calls_section_end|>",
+			[]string{`<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city":"Oslo"}<|tool_call_end|><|tool_calls_section_end|>`},
+			[]string{"functions.get_weather:0"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := talkOver(t, "", head+c.src+tail, false)
+			seen := map[string]bool{}
+			for i := range 4 {
+				common, ran := k.say(c.answers[i%len(c.answers)])
+				if common != ran {
+					seen := k.m.seen[len(k.m.seen)-2]
+					t.Errorf("turn %d: %d of %d tokens had run:\n%q\n%q", i, common, ran, k.g.cfg.Tokenizer.Decode(seen[max(0, common-9):], false), k.g.cfg.Tokenizer.Decode(k.m.prompt[max(0, common-9):], false))
+				}
+				calls := 0
+				for _, p := range k.r.Messages[len(k.r.Messages)-1].Parts {
+					if p.Kind != chat.PartToolCall {
+						continue
+					}
+					if calls++; seen[p.Call.ID] || strings.Trim(p.Call.ID, "-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+						t.Errorf("a client is given %q", p.Call.ID)
+					}
+					seen[p.Call.ID] = true
+				}
+				if calls == 0 {
+					t.Fatal("no call")
+				}
+				k.results("sunny")
+			}
+			render := func() string {
+				t.Helper()
+				out, err := k.g.Render(t.Context(), &k.r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			out := render()
+			for _, id := range c.shown {
+				if strings.Count(out, id) < 2 { // with its result
+					t.Errorf("%s is not in the prompt %s", id, out)
+				}
+			}
+			for id := range seen {
+				if !slices.Contains(c.kept, id) && strings.Contains(out, id) {
+					t.Errorf("a client's id %s is in the prompt %s", id, out)
+				}
+			}
+			k.r.Origin.Salt = salt{1}
+			other := render()
+			if other == out { // it has given no client such an id
+				t.Error("ids of one caller are remembered for another")
+			}
+			k.r.Origin.Salt = salt{}
+			k.g.Forget()
+			for _, id := range c.kept {
+				if out := render(); !seen[id] || !strings.Contains(out, id) {
+					t.Errorf("%s is lost: %s", id, out)
+				}
+			}
+		})
+	}
+}
+
+func TestCallIDsBounded(t *testing.T) {
+	var m callIDs
+	for i := range maxCallIDs + 10 {
+		m.remember(salt{}, fmt.Sprint("c", i), fmt.Sprint("m", i))
+	}
+	turns := []turn{{calls: []*call{{id: "c9"}, {id: "c10"}, {id: fmt.Sprint("c", maxCallIDs+9)}}}}
+	m.recall(salt{}, turns)
+	if c := turns[0].calls; c[0].said != "" || c[1].said != "m10" || c[2].said != fmt.Sprint("m", maxCallIDs+9) || len(m.said) != maxCallIDs || len(m.order) != maxCallIDs {
+		t.Errorf("remembered %q %q %q of %d", c[0].said, c[1].said, c[2].said, len(m.said))
 	}
 }

@@ -25,6 +25,7 @@ type turn struct {
 // call is a tool call of the conversation.
 type call struct {
 	id, name string // id: the client's
+	said     string // the id that the model wrote; "" not known
 	args     json.RawMessage
 	number   int // among the calls of the conversation
 	answered bool

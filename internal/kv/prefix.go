@@ -311,6 +311,7 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 		}
 	}
 	n.key = append(n.key, key[at:to]...)
+	n.reach = min(n.reach, at) // what went further may have been evicted
 	n.shown = false
 }
 

@@ -99,7 +99,7 @@ func TestOverride(t *testing.T) {
 		t.Fatal(err)
 	}
 	output := `<think>a</think><tool_call>{"name": "f"}</tool_call>`
-	if diff := cmp.Diff([]Piece{{Text, output}}, parse(f.New(Options{Tools: declared("f")}), output)); diff != "" {
+	if diff := cmp.Diff([]Piece{{Kind: Text, Text: output}}, parse(f.New(Options{Tools: declared("f")}), output)); diff != "" {
 		t.Error(diff)
 	}
 	for _, names := range [][2]string{{"kimmi", ""}, {"", "kimmi"}} {

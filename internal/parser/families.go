@@ -223,6 +223,9 @@ func newSolar(ts *toolset) callReader {
 		_, name, _ := strings.Cut(head, solarName)
 		name, _, _ = strings.Cut(name, solarArgs)
 		return strings.TrimSpace(name)
+	}, id: func(head string) string {
+		id, _, _ := strings.Cut(head, solarName)
+		return id
 	}}
 }
 

@@ -18,7 +18,9 @@ type jsonCall struct {
 	key     string // the member being read, at the top level
 	name    string
 	named   bool
-	value   []byte      // the member's text: of name, of arguments before the name, of arguments as a string
+	id      string      // not told yet
+	hasID   bool        // there was one: others do not count
+	value   []byte      // the member's text: of name, of id, of arguments before the name, of arguments as a string
 	early   []byte      // arguments that wait for the name
 	args    *argsReader // being read, straight out
 	hasArgs bool
@@ -96,7 +98,8 @@ func (j *jsonCall) isArgs() bool { return j.key == "arguments" || j.key == "para
 // member takes text of the value of a top-level member; ev scanValue marks its end.
 func (j *jsonCall) member(text string, c byte, ev scanEvent) bool {
 	valueEnds := ev == scanValue || ev == scanDone
-	if !j.isArgs() && j.key != "name" && j.key != "tool_name" {
+	isID := j.key == "id" || j.key == "tool_call_id"
+	if !j.isArgs() && !isID && j.key != "name" && j.key != "tool_name" {
 		if valueEnds {
 			j.key = ""
 		}
@@ -112,11 +115,21 @@ func (j *jsonCall) member(text string, c byte, ev scanEvent) bool {
 		text = strings.TrimSuffix(text, oneByte[c])
 	}
 	j.value = append(j.value, text...)
+	if isID {
+		j.value = j.value[:min(len(j.value), maxName)]
+	}
 	if !valueEnds {
 		return true
 	}
 	isArgs := j.isArgs()
 	j.key = ""
+	if isID {
+		var id string
+		if !j.hasID && json.Unmarshal(j.value, &id) == nil && id != "" {
+			j.id, j.hasID = id, true
+		}
+		return true
+	}
 	if !isArgs {
 		return j.setName()
 	}
@@ -148,8 +161,8 @@ func (j *jsonCall) setArgs(s string) bool {
 }
 
 func (j *jsonCall) start(out *joiner) {
-	out.add(ToolStart, j.name)
-	j.sent = true
+	out.call(ToolStart, j.name, j.id)
+	j.sent, j.id = true, ""
 }
 
 // end is the closing brace of the call.
@@ -158,7 +171,7 @@ func (j *jsonCall) end(out *joiner) verdict {
 		return j.fail()
 	}
 	if j.sent {
-		out.add(ToolEnd, "")
+		out.call(ToolEnd, "", j.id)
 		return ended
 	}
 	j.start(out)
@@ -293,6 +306,10 @@ func (l *listCall) itemStep(c byte, out *joiner) verdict {
 		out.add(Text, string(l.lead))
 		l.sent, l.raw, l.lead = true, nil, nil
 		for _, p := range first.take() {
+			if p.Kind == ToolStart || p.Kind == ToolEnd {
+				out.call(p.Kind, p.Text, p.ID)
+				continue
+			}
 			out.add(p.Kind, p.Text)
 		}
 	}
@@ -372,6 +389,7 @@ func (k *keyedCall) step(c byte, out *joiner) verdict {
 type headCall struct {
 	ts      *toolset
 	name    func(head string) string // takes the name out of what stands before the arguments; "" if it cannot be one
+	id      func(head string) string // takes the id out of it; nil if there is none
 	closers []string                 // that end a call without arguments
 	none    string                   // a head that opens text, not a call
 	head    []byte
@@ -397,8 +415,8 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 		if !h.ts.has(name) {
 			return refuted
 		}
-		out.add(ToolStart, name)
-		h.sent, h.args = true, newArgs(h.ts, name)
+		h.start(name, string(h.head), out)
+		h.args = newArgs(h.ts, name)
 		return h.args.last(c, out)
 	}
 	if h.head = append(h.head, c); len(h.head) > maxName {
@@ -413,14 +431,22 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 			if !h.ts.has(name) {
 				return refuted
 			}
-			h.sent = true
-			out.add(ToolStart, name)
+			h.start(name, head, out)
 			out.add(ToolArgs, "{}")
 			out.add(ToolEnd, "")
 			return ended
 		}
 	}
 	return more
+}
+
+func (h *headCall) start(name, head string, out *joiner) {
+	id := ""
+	if h.id != nil {
+		id = strings.TrimSpace(h.id(head))
+	}
+	out.call(ToolStart, name, id)
+	h.sent = true
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -27,6 +27,12 @@ func newKimi(ts *toolset) callReader {
 			name = name[:i]
 		}
 		return name
+	}, id: func(head string) string {
+		id, _, _ := strings.Cut(head, kimiArgs)
+		if !strings.Contains(id, ":") { // the name alone
+			return ""
+		}
+		return id
 	}}
 }
 

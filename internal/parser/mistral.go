@@ -44,6 +44,10 @@ func (m *mistralCall) step(c byte, out *joiner) verdict {
 			m.callReader = &headCall{ts: m.ts, name: func(head string) string {
 				name, _, _ := strings.Cut(head, "[")
 				return strings.TrimSpace(name)
+			}, id: func(head string) string {
+				_, id, _ := strings.Cut(head, "[CALL_ID]")
+				id, _, _ = strings.Cut(id, "[")
+				return id
 			}}
 		}
 	}

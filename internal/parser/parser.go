@@ -24,6 +24,9 @@ const (
 type Piece struct {
 	Kind Kind
 	Text string
+	// ID is what the model itself calls the call: of a ToolStart, or of the ToolEnd where it stands behind the arguments; "" if
+	// the format has no ids or the model wrote none.
+	ID string
 }
 
 // Options is what a parser needs to know about the request.
@@ -87,8 +90,7 @@ func (j *joiner) add(k Kind, text string) {
 		return
 	}
 	if k == ToolStart || k == ToolEnd {
-		j.flush()
-		j.pieces = append(j.pieces, Piece{k, text})
+		j.call(k, text, "")
 		return
 	}
 	if k != j.kind {
@@ -98,9 +100,17 @@ func (j *joiner) add(k Kind, text string) {
 	j.buf = append(j.buf, text...)
 }
 
+// call adds the start or the end of a call.
+func (j *joiner) call(k Kind, text, id string) {
+	if !j.off {
+		j.flush()
+		j.pieces = append(j.pieces, Piece{Kind: k, Text: text, ID: id})
+	}
+}
+
 func (j *joiner) flush() {
 	if len(j.buf) > 0 {
-		j.pieces = append(j.pieces, Piece{j.kind, string(j.buf)})
+		j.pieces = append(j.pieces, Piece{Kind: j.kind, Text: string(j.buf)})
 		j.buf = j.buf[:0]
 	}
 }

@@ -59,7 +59,11 @@ func format(ps []Piece) string {
 	names := map[Kind]string{Text: "text", Reasoning: "reasoning", ToolStart: "start", ToolArgs: "args", ToolEnd: "end"}
 	var b strings.Builder
 	for _, p := range ps {
-		fmt.Fprintf(&b, "%s %q\n", names[p.Kind], p.Text)
+		fmt.Fprintf(&b, "%s %q", names[p.Kind], p.Text)
+		if p.ID != "" {
+			fmt.Fprintf(&b, " id %q", p.ID)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -214,7 +218,7 @@ func TestChoose(t *testing.T) {
 func TestForce(t *testing.T) {
 	f := hermes
 	got := parse(f.New(Options{Tools: declared("a\"b", "c")}), f.Force(`a"b`), `{"x": 1}}`)
-	want := []Piece{{ToolStart, `a"b`}, {ToolArgs, `{"x": 1}`}, {ToolEnd, ""}}
+	want := []Piece{{Kind: ToolStart, Text: `a"b`}, {Kind: ToolArgs, Text: `{"x": 1}`}, {Kind: ToolEnd, Text: ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -333,7 +337,7 @@ func FuzzFamilies(f *testing.F) {
 		}
 		checkCalls(t, fam, output, whole)
 		if !strings.ContainsAny(output, "<[{`>ftAaF]｜") && !o.InReasoning && output != "" {
-			if len(whole) != 1 || whole[0] != (Piece{Text, output}) {
+			if len(whole) != 1 || whole[0] != (Piece{Kind: Text, Text: output}) {
 				t.Fatalf("%s: plain %q came out as %v", fam.Name, output, whole)
 			}
 		}

@@ -66,18 +66,19 @@ func roundTrip(t *testing.T, f *Family, w written, calls []call, around string) 
 	parts := []part{{calls: calls}}
 	switch around {
 	case "text":
-		parts, want = []part{{say: "I look."}, {calls: calls}}, append(want, Piece{Text, "I look."})
+		parts, want = []part{{say: "I look."}, {calls: calls}}, append(want, Piece{Kind: Text, Text: "I look."})
 	case "reasoning":
-		parts, want = []part{{think: "Let me see."}, {calls: calls}}, append(want, Piece{Reasoning, "Let me see."})
+		parts, want = []part{{think: "Let me see."}, {calls: calls}}, append(want, Piece{Kind: Reasoning, Text: "Let me see."})
 	}
 	output := w.render(parts...)
 	for _, c := range calls {
-		want = append(want, Piece{ToolStart, c.name}, Piece{ToolArgs, c.json()}, Piece{ToolEnd, ""})
+		want = append(want, Piece{Kind: ToolStart, Text: c.name}, Piece{Kind: ToolArgs, Text: c.json()}, Piece{Kind: ToolEnd, Text: ""})
 	}
 	o := Options{Tools: declared("f", "get_weather")}
 	got := parse(f.New(o), output)
 	for _, ps := range [][]Piece{got, want} {
 		for i := range ps {
+			ps[i].ID = "" // TestCases has those
 			if ps[i].Kind == ToolArgs {
 				ps[i].Text = canonical(t, ps[i].Text)
 			}
@@ -164,7 +165,7 @@ func TestForcedOpenings(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %d/%q", w.family, wi, tool), func(t *testing.T) {
 				got := parse(f.New(Options{Tools: declared("f")}), opening, rest)
-				if len(got) < 3 || got[0] != (Piece{ToolStart, "f"}) || canonical(t, got[1].Text) != canonical(t, c.json()) || got[2].Kind != ToolEnd {
+				if len(got) < 3 || got[0].Kind != ToolStart || got[0].Text != "f" || canonical(t, got[1].Text) != canonical(t, c.json()) || got[2].Kind != ToolEnd {
 					t.Errorf("%q and %q: %v", opening, rest, got)
 				}
 			})

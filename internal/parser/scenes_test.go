@@ -87,7 +87,7 @@ var scenes = func() []scene {
 		scene{name: "reasoning_lines", parts: []part{thinks("First.\n\nThen: {\"a\": [1]}"), says("Yes.")}},
 		scene{name: "reasoning_open", parts: []part{thinks("Hm, and then"), says("Yes.")}, alter: func(w written, s string) string {
 			return s[:strings.Index(s, "then")+4]
-		}, want: func(written, string) []Piece { return []Piece{{Reasoning, "Hm, and then"}} }},
+		}, want: func(written, string) []Piece { return []Piece{{Kind: Reasoning, Text: "Hm, and then"}} }},
 		scene{name: "reasoning_begun_by_prompt", opts: sceneTools + " reasoning", parts: []part{thinks("Hm."), says("Yes."), one("f", x)},
 			alter: func(w written, s string) string { return strings.TrimPrefix(s, w.think[0]) }},
 		scene{name: "call_in_open_reasoning", parts: []part{thinks("I call."), one("f", x)}, alter: func(w written, s string) string {
@@ -97,7 +97,9 @@ var scenes = func() []scene {
 		scene{name: "no_tools", opts: "-", parts: []part{says("So:"), one("f", x)}, want: surfaced},
 		scene{name: "undeclared_second", parts: []part{{calls: []call{{"f", []param{x}}, {"h", []param{x}}}}}, own: true},
 		scene{name: "cut_in_string", opts: sceneTools + " cut", parts: []part{one("f", param{"s", "abcdef"})}, alter: upTo("abc"),
-			want: func(written, string) []Piece { return []Piece{{ToolStart, "f"}, {ToolArgs, `{"s": "abc`}} }},
+			want: func(written, string) []Piece {
+				return []Piece{{Kind: ToolStart, Text: "f"}, {Kind: ToolArgs, Text: `{"s": "abc`}}
+			}},
 		scene{name: "cut_in_name", opts: sceneTools + " cut", parts: []part{rome}, alter: upTo("get_wea"), want: surfaced},
 		scene{name: "cut_after_first", opts: sceneTools + " cut", parts: []part{{calls: []call{{"f", []param{x}}, {"get_weather", []param{{"city", "Rome"}}}}}},
 			alter: upTo("get_wea"), own: true},
@@ -119,12 +121,14 @@ var scenes = func() []scene {
 }()
 
 func gives(args string) func(written, string) []Piece {
-	return func(written, string) []Piece { return []Piece{{ToolStart, "f"}, {ToolArgs, args}, {ToolEnd, ""}} }
+	return func(written, string) []Piece {
+		return []Piece{{Kind: ToolStart, Text: "f"}, {Kind: ToolArgs, Text: args}, {Kind: ToolEnd, Text: ""}}
+	}
 }
 
 // surfaced is what a family writes, as text.
 func surfaced(w written, output string) []Piece {
-	return []Piece{{Text, strings.NewReplacer(w.say[0], "", w.say[1], "", w.join, "").Replace(output)}}
+	return []Piece{{Kind: Text, Text: strings.NewReplacer(w.say[0], "", w.say[1], "", w.join, "").Replace(output)}}
 }
 
 func upTo(s string) func(written, string) string {
@@ -142,12 +146,12 @@ func pieces(parts []part) []Piece {
 	for _, p := range parts {
 		switch {
 		case p.think != "":
-			ps = append(ps, Piece{Reasoning, p.think})
+			ps = append(ps, Piece{Kind: Reasoning, Text: p.think})
 		case p.say != "":
-			ps = append(ps, Piece{Text, p.say})
+			ps = append(ps, Piece{Kind: Text, Text: p.say})
 		}
 		for _, c := range p.calls {
-			ps = append(ps, Piece{ToolStart, c.name}, Piece{ToolArgs, c.json()}, Piece{ToolEnd, ""})
+			ps = append(ps, Piece{Kind: ToolStart, Text: c.name}, Piece{Kind: ToolArgs, Text: c.json()}, Piece{Kind: ToolEnd, Text: ""})
 		}
 	}
 	return ps
@@ -225,10 +229,12 @@ func writeScene(t *testing.T, ar *txtar.Archive, w written, s scene, used map[st
 		txtar.File{Name: name + "/pieces", Data: []byte(format(got))})
 }
 
-// plainArgs writes arguments that are complete without what does not count in JSON.
+// plainArgs writes arguments that are complete without what does not count in JSON, and leaves out ids, which scenes do not
+// have.
 func plainArgs(ps []Piece) []Piece {
 	ps = slices.Clone(ps)
 	for i, p := range ps {
+		ps[i].ID = ""
 		var v any
 		if p.Kind == ToolArgs && json.Unmarshal([]byte(p.Text), &v) == nil {
 			d := json.NewDecoder(strings.NewReader(p.Text))

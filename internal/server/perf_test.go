@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,5 +42,39 @@ $`)
 	do(s, "GET", "/health", "")
 	if lines.Len() > 0 {
 		t.Errorf("a request without a model: %s", lines.String())
+	}
+}
+
+// The text around the place of parting goes to the caller, in ASCII whatever it is, and into the log only where that is asked
+// for.
+func TestParting(t *testing.T) {
+	usage := chat.Usage{Prompt: 9, Hit: "lcp", Common: 3, Around: [2]string{"a \"b\"\r\nX: y", "\x00é日\U0001F600\xff\x7f"}}
+	const shown = `"a \"b\"\r\nX: y" "\x00\u00e9\u65e5\U0001f600\xff\x7f"`
+	for _, logged := range []bool{false, true} {
+		for _, around := range []bool{true, false} {
+			u := usage
+			want := shown
+			if !around {
+				u.Around, want = [2]string{}, ""
+			}
+			var lines bytes.Buffer
+			o := options()
+			o.Perf, o.LogPrompts = &lines, logged
+			o.Models = wiretest.New(
+				wiretest.Step{Event: chat.Event{Kind: chat.EventStart, Usage: &u}},
+				wiretest.Step{Event: chat.Event{Kind: chat.EventText, Text: "hi"}},
+				wiretest.Step{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishStop, Usage: &u}})
+			s := New(o)
+			for _, body := range []string{messages, messages[:len(messages)-1] + `,"stream":true}`} {
+				lines.Reset()
+				if got := do(s, "POST", "/v1/messages", body).Header().Get("X-Hearth-Parting"); got != want {
+					t.Errorf("header %s, want %s", got, want)
+				}
+				first, _, _ := strings.Cut(lines.String(), "\n")
+				if has := strings.HasSuffix(first, "spliced_tokens=0 parting="+shown); has != (logged && around) || strings.Contains(first, "parting=") != has {
+					t.Errorf("logged %t, text %t: line %s", logged, around, first)
+				}
+			}
+		}
 	}
 }

@@ -1,0 +1,94 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// talkTo has a session ask and be answered, and gives how many ids of the text of both are known to have been generated.
+func talkTo(h *history, session uint64, name string) int {
+	prompt := "<|im_start|>user\n" + name + "<|im_end|>\n<|im_start|>assistant\n"
+	answer := prompt + "Hello there " + name + "."
+	known := h.encode(salt{}, &draft{text: answer + "<|im_end|>\n", session: session}).spliced
+	enc := h.encode(salt{}, &draft{text: prompt, session: session})
+	h.remember(salt{}, prompt, &enc, len(prompt), false, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
+	return known
+}
+
+// What nobody used for the time it is kept is forgotten, and what was used stays.
+func TestHistoryTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newTest(t, "x")
+		h := newHistory(g.guard, true)
+		h.terms.ttl = time.Hour
+		talkTo(h, 0, "old")
+		talkTo(h, 0, "young")
+		full := h.size
+		for range 3 {
+			time.Sleep(40 * time.Minute)
+			if talkTo(h, 0, "young") == 0 {
+				t.Fatal("what was used is forgotten")
+			}
+		}
+		if h.size >= full {
+			t.Errorf("%d bytes are kept of %d", h.size, full)
+		}
+		if talkTo(h, 0, "old") != 0 {
+			t.Error("what was not used is remembered")
+		}
+		time.Sleep(time.Hour)
+		h.encodeText("<|im_start|>")
+		if n := len(h.roots); n != 1 || h.size > 1000 {
+			t.Errorf("%d trees of %d bytes are kept", n, h.size)
+		}
+		intact(t, h)
+	})
+}
+
+// Of one session too many, the one not heard of longest is forgotten: what it was the last to use.
+func TestHistorySessions(t *testing.T) {
+	g, _ := newTest(t, "x")
+	h := newHistory(g.guard, true)
+	h.terms.sessions = 3
+	talkTo(h, 0, "nobody's")
+	for i := range uint64(3) {
+		talkTo(h, 1+i, fmt.Sprint("own ", i))
+		talkTo(h, 1+i, "shared")
+	}
+	talkTo(h, 1, "own 0")
+	talkTo(h, 4, "another") // session 2 goes
+	intact(t, h)
+	if len(h.sessions) != 3 {
+		t.Errorf("%d sessions are remembered", len(h.sessions))
+	}
+	for name, want := range map[string]bool{"nobody's": true, "own 0": true, "own 1": false, "own 2": true, "shared": true, "another": true} {
+		if got := talkTo(h, 0, name) > 0; got != want {
+			t.Errorf("%s: remembered %t", name, got)
+		}
+	}
+}
+
+// intact checks the invariants of history.
+func intact(t *testing.T, h *history) {
+	t.Helper()
+	size := 0
+	below := map[*piece]int{}
+	for p := h.used.newer; p != &h.used; p = p.newer {
+		size += p.bytes()
+		if !h.alive(p) || p.newer.older != p || p.older.newer != p {
+			t.Fatalf("piece %q is in no tree, or its neighbours do not know it", p.text)
+		}
+		if below[p] != len(p.next) {
+			t.Fatalf("piece %q was used before %d of those below it", p.text, len(p.next)-below[p])
+		}
+		if p.parent != nil {
+			below[p.parent]++
+		}
+	}
+	if size != h.size {
+		t.Errorf("%d bytes in pieces, %d counted", size, h.size)
+	}
+}
