@@ -72,14 +72,14 @@ func TestStack(t *testing.T) {
 	short := floats("c.bias", []float32{1, 2, 3}, 3)
 	other := quant.Scheme{Mode: "other", Bits: 4, Group: 2}
 	for want, bad := range map[string]B.WeightSpec{
-		"want 4":          {In: 2, Out: []int{4}, Parts: spec.Parts[1:]},
-		"c: permutation":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Perm: []int32{0, 2}}}},
-		"no weight":       {In: 2, Out: []int{2}, Parts: []B.Part{{}}},
-		"c: weight have":  {In: 3, Out: []int{2}, Parts: spec.Parts[1:]},
-		"c.bias":          {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Bias: short}}},
-		"stacked weights": {In: 2, Out: []int{2}, Count: 8, Parts: spec.Parts[1:]},
-		"c: adapters":     {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Adapter: &B.Adapter{}}}},
-		"not supported":   {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Scheme: other}}},
+		"want 4":         {In: 2, Out: []int{4}, Parts: spec.Parts[1:]},
+		"c: permutation": {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Perm: []int32{0, 2}}}},
+		"no weight":      {In: 2, Out: []int{2}, Parts: []B.Part{{}}},
+		"c: weight have": {In: 3, Out: []int{2}, Parts: spec.Parts[1:]},
+		"c.bias":         {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Bias: short}}},
+		"not one matrix": {In: 2, Out: []int{2}, Count: 8, Parts: spec.Parts[1:]},
+		"c: adapters":    {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Adapter: &B.Adapter{}}}},
+		"not supported":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Scheme: other}}},
 	} {
 		if _, err := bad.Stack(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want something about %q", err, want)

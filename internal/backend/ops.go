@@ -30,6 +30,11 @@ type Ops interface {
 	// Zero k and v: read only (KV-shared layers). NoState: the span's own rows are all there is.
 	Attention(q, k, v Array, s *Attn) Array
 
+	// Route picks s.K experts per row from router scores [rows, experts].
+	Route(scores Array, s *Router) Routing
+	// MoE: Σ over the row's experts, in ascending id, of weight · Down(Gate(Up(x))). [rows, Down.Out].
+	MoE(x Array, r Routing, s *Experts) Array
+
 	Add(a, b Array) Array               // b may have 1 row (broadcast)
 	Scale(x Array, f float32) Array     // y = f·x
 	Act(x Array, s *Activation) Array   // elementwise

@@ -30,7 +30,7 @@ func (s *WeightSpec) Stack() (*Stack, error) {
 		want += n
 	}
 	if s.Count > 1 {
-		return nil, fmt.Errorf("stacked weights (%d of them) are not supported by this backend yet", s.Count)
+		return nil, fmt.Errorf("a stack of %d is not one matrix", s.Count)
 	}
 	for i := range s.Parts {
 		p, err := s.Parts[i].read(s.In)

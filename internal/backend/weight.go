@@ -19,6 +19,9 @@ const (
 	UseGLU               // two parts, gate then up: may be interleaved
 	UseTable             // row gather, and possibly also Linear (tied head)
 	UseVector            // norm weights, biases, sinks, decay parameters: kept in f32
+
+	UseExperts   // Count matrices [out, in], picked by Route
+	UseExpertGLU // the same of two parts, gate then up
 )
 
 // Tensor is a view into a mapped file. Bytes stay valid until the loader is closed.
@@ -59,10 +62,12 @@ type WeightSpec struct {
 	Use   Use
 	Out   []int // per part, local to this rank; a 0 part is absent
 	In    int   // local to this rank
-	Count int
+	Count int   // experts: Expert gives the spec of each; else 1
+	Picks int   // of experts: how many a row uses, which sizes what a step needs
 	Parts []Part
 	Shard Axis
 	Plus1 bool // stored as w, used as 1+w
+	Exact bool // activations are never rounded to 8 bits for this weight: a router would pick other experts
 }
 
 // Loader turns file tensors into weights, one at a time, so that peak memory is model + one tensor.

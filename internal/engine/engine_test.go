@@ -392,6 +392,22 @@ func TestScore(t *testing.T) {
 	if d := cmp.Diff(whole, chunked); d != "" || len(whole) != len(ids) {
 		t.Errorf("%d scores, chunks differ: %s", len(whole), d)
 	}
+	known := 0
+	for i, s := range whole {
+		for _, top := range s.Top {
+			if i+1 < len(ids) && top.ID == ids[i+1] {
+				if known++; top.Logprob != s.Logprob {
+					t.Errorf("position %d: what comes next has %g, among the likeliest it has %g", i, s.Logprob, top.Logprob)
+				}
+			}
+		}
+		if last := i == len(ids)-1; last != (s.Logprob == 0) || !last && s.Logprob > s.Top[0].Logprob {
+			t.Errorf("position %d: what comes next has %g", i, s.Logprob)
+		}
+	}
+	if known == 0 {
+		t.Error("the prompt is never likely")
+	}
 	for _, n := range []int{1, 64, 150} {
 		tok := read(t, submit(t, e, Prompt{Tokens: ids[:n], MaxTokens: 1, Logprobs: 20}))[0]
 		if s := whole[n-1]; s.Argmax != tok.ID || !cmp.Equal(s.Top, tok.Top) || s.Top[0].Logprob != tok.Logprob {

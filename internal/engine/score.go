@@ -12,8 +12,9 @@ import (
 
 // Score is what the model makes of one position of a prompt: its prediction of the next token.
 type Score struct {
-	Argmax int32            // ties go to the lower id
-	Top    []sample.Logprob // most likely first
+	Argmax  int32            // ties go to the lower id
+	Top     []sample.Logprob // most likely first
+	Logprob float32          // of the token that does come next; 0 at the last position
 }
 
 // Score runs a prompt without generating and returns one score for each of its positions, with the top most likely
@@ -39,10 +40,15 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, e
 	return q.scores, nil
 }
 
-func score(logits []float32, top int) (Score, error) {
+// score makes one of a row; next is -1 where nothing follows.
+func score(logits []float32, top int, next int32) (Score, error) {
 	t, lse := sample.Top(logits, top, make([]sample.Logprob, 0, min(top, len(logits))))
 	if math.IsNaN(lse) || math.IsInf(lse, 0) {
 		return Score{}, sample.ErrLogits
 	}
-	return Score{Argmax: t[0].ID, Top: t}, nil
+	s := Score{Argmax: t[0].ID, Top: t}
+	if next >= 0 {
+		s.Logprob = float32(float64(logits[next]) - lse)
+	}
+	return s, nil
 }

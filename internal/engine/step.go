@@ -214,7 +214,11 @@ func (r *runner) close(q *sequence, slot kv.SlotID) {
 func (r *runner) score(res *result, pos int, logits []float32) {
 	if q := res.seq; pos == len(q.scores) {
 		var sc Score
-		if sc, res.err = score(logits, q.top); res.err == nil {
+		next := int32(-1)
+		if pos+1 < len(q.tokens) {
+			next = q.tokens[pos+1]
+		}
+		if sc, res.err = score(logits, q.top, next); res.err == nil {
 			q.scores = append(q.scores, sc)
 		}
 	}

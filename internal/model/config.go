@@ -50,6 +50,9 @@ type ropeJSON struct {
 	MScale    *float `json:"mscale"`
 	MScaleAll float  `json:"mscale_all_dim"`
 	Orig      float  `json:"original_max_position_embeddings"`
+
+	Long []float `json:"long_factor"`
+	Beta float   `json:"llama_4_scaling_beta"`
 }
 
 // common are the keys nearly every decoder has.
@@ -75,16 +78,30 @@ type common struct {
 // parse decodes config.json; a nested text_config wins over the flat form.
 func parse[T any](cfg []byte) (T, error) {
 	var t T
+	return t, parseInto(cfg, &t)
+}
+
+// parseInto is parse for a value that holds the defaults.
+func parseInto(cfg []byte, to any) error {
+	text, err := textConfig(cfg)
+	if err != nil {
+		return err
+	}
+	return tidyJSON(json.Unmarshal(text, to))
+}
+
+// textConfig is the part of config.json that describes the language model.
+func textConfig(cfg []byte) ([]byte, error) {
 	var nest struct {
 		Text json.RawMessage `json:"text_config"`
 	}
 	if err := json.Unmarshal(cfg, &nest); err != nil {
-		return t, tidyJSON(err)
+		return nil, tidyJSON(err)
 	}
-	if len(nest.Text) > 0 && string(nest.Text) != "null" {
-		cfg = nest.Text
+	if given(nest.Text) {
+		return nest.Text, nil
 	}
-	return t, tidyJSON(json.Unmarshal(cfg, &t))
+	return cfg, nil
 }
 
 // tidyJSON words the two common failures without Go's types.
@@ -103,7 +120,10 @@ func tidyJSON(err error) error {
 }
 
 // maxSize bounds every count of a config, far above any model, so that products of two stay inside an int.
-const maxSize = 1 << 24
+const (
+	maxSize   = 1 << 24
+	maxLayers = 4096
+)
 
 // check fills what may be left out and refuses sizes no model has.
 func (c *common) check() error {
@@ -118,7 +138,7 @@ func (c *common) check() error {
 		n   int
 		max int
 	}{
-		{"hidden_size", c.D, maxSize}, {"num_hidden_layers", c.Layers, 4096}, {"intermediate_size", c.FFN, maxSize},
+		{"hidden_size", c.D, maxSize}, {"num_hidden_layers", c.Layers, maxLayers}, {"intermediate_size", c.FFN, maxSize},
 		{"num_attention_heads", c.Heads, 1 << 12}, {"num_key_value_heads", c.KVHeads, 1 << 12}, {"head_dim", c.HeadDim, 1 << 12}, {"vocab_size", c.Vocab, maxSize},
 	} {
 		if f.n <= 0 {
@@ -154,7 +174,8 @@ func (c *common) tie() nn.Tie {
 
 // rope merges both spellings over mlx-lm's defaults; theta is the architecture's default base.
 func (c *common) rope(theta float64) nn.RopeArgs {
-	a := nn.RopeArgs{Theta: theta, Partial: 1, Traditional: c.Traditional, BetaFast: 32, BetaSlow: 1, MScale: 1, LowFreq: 1, HighFreq: 4}
+	a := nn.RopeArgs{Theta: theta, Partial: 1, Traditional: c.Traditional, BetaFast: 32, BetaSlow: 1, MScale: 1, LowFreq: 1, HighFreq: 4,
+		Max: float64(c.MaxPos)}
 	set := func(to *float64, from float) {
 		if from != 0 {
 			*to = float64(from)
@@ -191,5 +212,8 @@ func (c *common) rope(theta float64) nn.RopeArgs {
 		a.MScale = float64(*r.MScale)
 	}
 	a.MScaleAllDim = float64(r.MScaleAll)
+	for _, f := range r.Long {
+		a.Long = append(a.Long, float64(f))
+	}
 	return a
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -8,36 +9,57 @@ import (
 	"hearth/internal/nn"
 )
 
-// decoder is the pre-norm transformer that llama, qwen2 and qwen3 are; their files say what differs.
+// decoder is the transformer that most families are; their files say what differs.
 type decoder struct {
-	states []B.StateSpec
-	Embed  nn.Embedding   `w:"model.embed_tokens"`
-	Layers []decoderLayer `w:"model.layers"`
-	Norm   nn.RMSNorm     `w:"model.norm"`
-	Head   nn.Linear      `w:"lm_head,tied=Embed"`
+	states         []B.StateSpec
+	vocab, context int
+	nested         bool              // names of tensors may have prefixes, and parts of other kinds are beside the language model
+	family         *strings.Replacer // from names that the family has for parts to those of the tags; nil: none
+	extra          string            // beginning of names of layers that predict further tokens; "": none
+	branch, logits float32           // factors of what attention and MLP add, and of the logits; 0: none
+	cap            *B.Activation     // on logits; nil: none
+	Embed          nn.Embedding      `w:"model.embed_tokens"`
+	Layers         []decoderLayer    `w:"model.layers"`
+	Norm           nn.RMSNorm        `w:"model.norm"`
+	Head           nn.Linear         `w:"lm_head,tied=Embed"`
 }
 
+// decoderLayer adds attention and then an MLP, one of the two kinds, to its input. Norms that an architecture has not are
+// nil; families call the norm before the MLP by either of two names, one of which others have for the norm after attention.
 type decoderLayer struct {
-	Attn     nn.Attention `w:"self_attn"`
-	MLP      nn.GLUMLP    `w:"mlp"`
-	InNorm   nn.RMSNorm   `w:"input_layernorm"`
-	PostNorm nn.RMSNorm   `w:"post_attention_layernorm"`
+	Attn nn.Attention `w:"self_attn"`
+	MLP  *nn.GLUMLP   `w:"mlp"`
+	MoE  *nn.MoE      `w:"mlp"`
+
+	InNorm   *nn.RMSNorm `w:"input_layernorm"`
+	AttnNorm *nn.RMSNorm `w:"post_attention_layernorm"` // of attention's result
+	PostNorm *nn.RMSNorm `w:"post_attention_layernorm"` // before the MLP
+	PreNorm  *nn.RMSNorm `w:"pre_feedforward_layernorm"`
+	MLPNorm  *nn.RMSNorm `w:"post_feedforward_layernorm"` // of the MLP's result
 }
 
-// newDecoder declares the parts common to all, with layer i's attention from attn.
-func newDecoder(a *common, b *Build, attn func(i int) nn.Attention) *decoder {
-	m := &decoder{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: nn.RMS(a.D, float32(a.Eps)), Head: nn.Lin(a.D, a.Vocab)}
+// newDecoder declares the parts common to all.
+func newDecoder(a *common, b *Build, layer func(i int) decoderLayer) *decoder {
+	m := &decoder{vocab: a.Vocab, context: a.MaxPos,
+		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	for i := range a.Layers {
-		m.Layers = append(m.Layers, decoderLayer{
-			Attn:     attn(i),
-			MLP:      nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU),
-			InNorm:   nn.RMS(a.D, float32(a.Eps)),
-			PostNorm: nn.RMS(a.D, float32(a.Eps)),
-		})
+		m.Layers = append(m.Layers, layer(i))
 	}
 	m.states = b.states
 	return m
+}
+
+// norm declares a norm over whole hidden rows.
+func (c *common) norm() *nn.RMSNorm {
+	n := nn.RMS(c.D, float32(c.Eps))
+	return &n
+}
+
+// preNorm is the layer of llama and most others: a norm before attention, one before the MLP.
+func preNorm(a *common, b *Build, t nn.Attention) decoderLayer {
+	mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+	return decoderLayer{Attn: t, MLP: &mlp, InNorm: a.norm(), PostNorm: a.norm()}
 }
 
 // gqa declares the usual attention of layer i with its state.
@@ -50,6 +72,9 @@ func gqa(b *Build, a *common, i, window int, rope *B.Rope) nn.Attention {
 	}
 }
 
+// Sizes implements Generator.
+func (m *decoder) Sizes() (vocab, context int) { return m.vocab, m.context }
+
 // States implements Model.
 func (m *decoder) States() []B.StateSpec { return m.states }
 
@@ -58,23 +83,97 @@ func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {
 	h := m.Embed.Tokens(o, b)
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		h = o.Add(h, l.Attn.Forward(o, l.InNorm.Forward(o, h)))
+		h = m.add(o, h, l.AttnNorm.Forward(o, l.Attn.Forward(o, l.InNorm.Forward(o, h))))
 		if i == len(m.Layers)-1 {
 			h = nn.Outputs(o, b, h) // the last MLP only runs for wanted rows
 		}
-		h = o.Add(h, l.MLP.Forward(o, l.PostNorm.Forward(o, h)))
+		h = m.add(o, h, l.MLPNorm.Forward(o, l.mlp(o, l.PreNorm.Forward(o, l.PostNorm.Forward(o, h)))))
 		o.Sweep(h)
 	}
 	return m.Norm.Forward(o, h)
 }
 
-// Logits implements Generator.
-func (m *decoder) Logits(o B.Ops, h B.Array) B.Array { return m.Head.Forward(o, h) }
+func (l *decoderLayer) mlp(o B.Ops, x B.Array) B.Array {
+	if l.MoE != nil {
+		return l.MoE.Forward(o, x)
+	}
+	return l.MLP.Forward(o, x)
+}
 
-// Rename drops the rotation tables that old exporters wrote.
+// add is the residual.
+func (m *decoder) add(o B.Ops, h, x B.Array) B.Array {
+	if m.branch != 0 {
+		x = o.Scale(x, m.branch)
+	}
+	return o.Add(h, x)
+}
+
+// Logits implements Generator.
+func (m *decoder) Logits(o B.Ops, h B.Array) B.Array {
+	y := m.Head.Forward(o, h)
+	if m.logits != 0 {
+		y = o.Scale(y, m.logits)
+	}
+	if m.cap != nil {
+		y = o.Act(y, m.cap)
+	}
+	return y
+}
+
+// otherParts are the beginnings of names that a model of text, images and sound has beside the language model.
+var otherParts = []string{"vision_tower.", "multi_modal_projector.", "audio_tower.", "visual."}
+
+// Rename drops the rotation tables that old exporters wrote and, in nested models, prefixes and parts of other kinds.
 func (m *decoder) Rename(name string) string {
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return ""
 	}
-	return name
+	if m.extra != "" && strings.HasPrefix(name, m.extra) {
+		return ""
+	}
+	if m.family != nil {
+		name = m.family.Replace(name)
+	}
+	if !m.nested {
+		return name
+	}
+	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok {
+		return "model." + rest
+	}
+	for _, p := range otherParts {
+		if strings.HasPrefix(strings.TrimPrefix(name, "model."), p) {
+			return ""
+		}
+	}
+	return strings.TrimPrefix(name, "language_model.")
+}
+
+// windows are the keys of models in which some layers see only the last positions.
+type windows struct {
+	Types  []string `json:"layer_types"`
+	Window int      `json:"sliding_window"`
+}
+
+// checkWindows: there is a known word per layer, or none at all, and a window where a layer slides.
+func (w *windows) checkWindows(layers int) error {
+	if len(w.Types) != 0 && len(w.Types) != layers {
+		return fmt.Errorf("layer_types has %d entries for %d layers", len(w.Types), layers)
+	}
+	for i, t := range w.Types {
+		switch {
+		case t != "full_attention" && t != "sliding_attention":
+			return fmt.Errorf("layer_types[%d] is %q; full_attention and sliding_attention are known", i, t)
+		case t == "sliding_attention" && (w.Window <= 0 || w.Window > 1<<30):
+			return fmt.Errorf("layer_types[%d] is sliding, but sliding_window is %d", i, w.Window)
+		}
+	}
+	return nil
+}
+
+// window is that of layer i, 0 if it sees everything.
+func (w *windows) window(i int) int {
+	if len(w.Types) > 0 && w.Types[i] == "sliding_attention" {
+		return w.Window
+	}
+	return 0
 }

@@ -42,10 +42,6 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err != nil {
 		return nil, err
 	}
-	a, err := parse[common](cfg)
-	if err != nil {
-		return nil, err
-	}
 	src, err := open(m)
 	if err != nil {
 		return nil, err
@@ -54,7 +50,8 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	l := &Loaded{Generator: m, Type: typ, Vocab: a.Vocab, Context: a.MaxPos, Params: count.params, Bytes: count.bytes, loader: count}
+	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, loader: count}
+	l.Vocab, l.Context = m.Sizes()
 	l.Width = count.width()
 	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)
 	return l, nil
@@ -71,7 +68,7 @@ func (c *counter) Load(s B.WeightSpec) (B.Weight, error) {
 	for _, p := range s.Parts {
 		n := int64(s.In)
 		if p.Weight != nil && len(p.Weight.Shape) > 0 {
-			n *= int64(p.Weight.Shape[0])
+			n *= int64(product(p.Weight.Shape[:max(len(p.Weight.Shape)-1, 1)]))
 		}
 		bits := p.Scheme.Bits
 		if p.Scheme.None() {
@@ -84,11 +81,19 @@ func (c *counter) Load(s B.WeightSpec) (B.Weight, error) {
 			}
 		}
 		if p.Bias != nil {
-			n += int64(p.Bias.Shape[0])
+			n += int64(product(p.Bias.Shape))
 		}
 		c.params += n
 	}
 	return c.Loader.Load(s)
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	return n
 }
 
 // width is the storage of most weights.

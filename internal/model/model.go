@@ -22,6 +22,8 @@ type Model interface {
 type Generator interface {
 	Model
 	Logits(o B.Ops, h B.Array) B.Array // [rows, vocab]
+	// Sizes are the rows of the vocabulary and the positions the config allows, 0 if it does not say.
+	Sizes() (vocab, context int)
 }
 
 // Build is what a constructor gets besides the config: the tensor-parallel geometry and a place to declare states.
@@ -54,11 +56,30 @@ func register(name string, m maker) { registry[name] = m }
 func New(modelType string, cfg []byte, world int) (Generator, error) {
 	m, ok := registry[resolve(modelType)]
 	if !ok {
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q is not supported", modelType),
-			Hint: "known architectures: " + list(Types(), len(registry)+len(aliases))}
+		hint := "known architectures: " + list(Types(), len(registry)+len(aliases))
+		if near := relative(modelType); near != "" {
+			hint = "its nearest relative here is " + near + "; " + hint
+		}
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q is not supported", modelType), Hint: hint}
 	}
 	g, err := m(cfg, &Build{World: world})
 	return g, inConfig(err)
+}
+
+// relative is the known type whose name begins most alike, the newest of a family where several do; "" if none has three
+// letters in common.
+func relative(modelType string) string {
+	best, most := "", 3
+	for _, t := range Types() {
+		n := 0
+		for n < min(len(t), len(modelType)) && t[n] == modelType[n] {
+			n++
+		}
+		if n > most || n == most && (best == "" || len(t) <= len(best)) {
+			best, most = t, n
+		}
+	}
+	return best
 }
 
 // Types lists the values of model_type that New knows, aliases included, sorted.

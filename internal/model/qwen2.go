@@ -19,9 +19,9 @@ func newQwen2(cfg []byte, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a, b, func(i int) nn.Attention {
+	return newDecoder(&a, b, func(i int) decoderLayer {
 		t := gqa(b, &a, i, 0, rope)
 		t.QKV.Bias = true
-		return t
+		return preNorm(&a, b, t)
 	}), nil
 }

@@ -19,9 +19,9 @@ func newQwen3(cfg []byte, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a, b, func(i int) nn.Attention {
+	return newDecoder(&a, b, func(i int) decoderLayer {
 		t := gqa(b, &a, i, 0, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
-		return t
+		return preNorm(&a, b, t)
 	}), nil
 }

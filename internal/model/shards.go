@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
@@ -93,7 +94,7 @@ func (s *source) Check(w Want) []Fault {
 	}
 	p, file := s.part(w)
 	if p.Weight == nil {
-		return []Fault{{Kind: Missing, Tensor: w.Path + ".weight", Text: fmt.Sprintf("expected shape %v", w.shape())}}
+		return []Fault{{Kind: Missing, Tensor: w.tensor(), Text: fmt.Sprintf("expected shape %v", w.shape())}}
 	}
 	faults := s.checkBias(w)
 	bad := func(t *B.Tensor, format string, args ...any) {
@@ -109,12 +110,14 @@ func (s *source) Check(w Want) []Fault {
 		return faults
 	}
 	shape := p.Weight.Shape
-	want := w.shape()
 	if w.Vector || p.Scheme.None() {
-		ok := len(shape) == len(want) && w.fits(shape[0]) && (w.Vector || shape[1] == w.In)
+		ok := len(shape) == 1 && w.fits(shape[0])
+		if !w.Vector {
+			_, ok = w.matrix(shape, w.In)
+		}
 		switch {
 		case !ok:
-			bad(p.Weight, "expected shape %v, found %v", want, shape)
+			bad(p.Weight, "expected shape %v, found %v", w.shape(), shape)
 		case !quant.DType(p.Weight.DType).Float():
 			bad(p.Weight, "expected a float type, found %s", p.Weight.DType)
 		}
@@ -129,14 +132,16 @@ func (s *source) Check(w Want) []Fault {
 // checkBias looks at the ordinary bias beside the weight.
 func (s *source) checkBias(w Want) []Fault {
 	b, file := s.bias(w)
-	switch {
-	case b == nil && w.Bias:
-		return []Fault{{Kind: Missing, Tensor: w.Path + ".bias", Text: fmt.Sprintf("expected shape [%d]", w.Rows*w.Ranks)}}
-	case b == nil:
+	if b == nil {
+		want, _ := w.biasShape(nil)
+		if w.Bias {
+			return []Fault{{Kind: Missing, Tensor: w.Path + ".bias", Text: fmt.Sprintf("expected shape %v", want)}}
+		}
 		return nil
-	case len(b.Shape) != 1 || !w.fits(b.Shape[0]):
-		want := fmt.Sprintf("expected shape [%d], found %v", w.Rows*w.Ranks, b.Shape)
-		return []Fault{{Kind: Misshapen, Tensor: b.Name, File: file, Text: want}}
+	}
+	switch want, ok := w.biasShape(b.Shape); {
+	case !ok:
+		return []Fault{{Kind: Misshapen, Tensor: b.Name, File: file, Text: fmt.Sprintf("expected shape %v, found %v", want, b.Shape)}}
 	case !quant.DType(b.DType).Float():
 		return []Fault{{Kind: Misshapen, Tensor: b.Name, File: file, Text: "expected a float type, found " + b.DType}}
 	}
@@ -157,14 +162,33 @@ func checkQuantised(p B.Part, w Want) error {
 	}
 	shape := p.Weight.Shape
 	words := w.In * p.Scheme.Bits / 32
-	if len(shape) != 2 || !w.fits(shape[0]) || shape[1] != words {
-		return fmt.Errorf("expected shape [%d %d] for %s of %d columns, found %v", w.Rows*w.Ranks, words, p.Scheme, w.In, shape)
+	rows, ok := w.matrix(shape, words)
+	if !ok {
+		want := w.shape()
+		want[len(want)-1] = words
+		return fmt.Errorf("expected shape %v for %s of %d columns, found %v", want, p.Scheme, w.In, shape)
 	}
-	m, err := quant.NewMatrix(shape[0], w.In, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
+	m, err := quant.NewMatrix(rows, w.In, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
 	if err == nil && p.Global != nil {
-		err = m.SetGlobal(data(p.Global))
+		err = checkGlobal(m, data(p.Global), w.Count)
 	}
 	return err
+}
+
+// checkGlobal looks at the scale of a tensor, or at those of each expert of a stack.
+func checkGlobal(m *quant.Matrix, g *quant.Data, experts int) error {
+	if experts == 0 {
+		return m.SetGlobal(g)
+	}
+	if !slices.Equal(g.Shape, []int{experts}) || len(g.Bytes) != 4*experts {
+		return fmt.Errorf("the global scales are %s of shape %v, expected F32 of shape [%d]", g.DType, g.Shape, experts)
+	}
+	for e := range experts {
+		if err := m.SetGlobal(&quant.Data{DType: g.DType, Bytes: g.Bytes[4*e:][:4]}); err != nil {
+			return fmt.Errorf("expert %d: %w", e, err)
+		}
+	}
+	return nil
 }
 
 func data(t *B.Tensor) *quant.Data {
@@ -208,9 +232,12 @@ func (s *source) Done(p B.Part) {
 // part gathers the tensors of w and decides how they are quantised: what the config says about this path, or else what
 // the shapes say. Scales without codes they fit stay unused and are reported as extra.
 func (s *source) part(w Want) (p B.Part, file string) {
-	p.Weight, file = s.tensor(w.Path + ".weight")
+	p.Weight, file = s.tensor(w.tensor())
 	if p.Weight == nil || w.Vector {
 		return p, file
+	}
+	if t := p.Weight; w.Count > 0 && t.DType == string(quant.U8) && len(t.Shape) == 4 { // mxfp4 codes in blocks, as gpt-oss was published
+		p.Weight = as(t, quant.U32, t.Shape[0], t.Shape[1], t.Shape[2]*t.Shape[3]/4)
 	}
 	p.Bias, _ = s.bias(w)
 	scheme, named := s.quant.paths[w.Path]
@@ -231,8 +258,8 @@ func (s *source) part(w Want) (p B.Part, file string) {
 // infer reads the scheme off the shapes; where they make no sense the config's defaults give the better error.
 func (s *source) infer(p B.Part, w Want) quant.Scheme {
 	ws, ss := p.Weight.Shape, p.Scales.Shape
-	if len(ws) == 2 && len(ss) == 2 {
-		if q, err := quant.Infer(w.In, ws[1], ss[1], quant.DType(p.Scales.DType)); err == nil {
+	if len(ws) > 1 && len(ws) == len(ss) {
+		if q, err := quant.Infer(w.In, ws[len(ws)-1], ss[len(ss)-1], quant.DType(p.Scales.DType)); err == nil {
 			return q
 		}
 	}

@@ -25,11 +25,23 @@ type Source interface {
 // Want is one tensor that a layer declares.
 type Want struct {
 	Path   string
-	Rows   int  // on this rank
-	In     int  // of the stored tensor; 1 for vectors
-	Ranks  int  // how many ranks share the stored rows (1: all are this rank's)
-	Vector bool // a norm's weight: one dimension, never quantised
-	Bias   bool // a bias must be there
+	Count  int     // experts stacked in one tensor; 0: no stack
+	Rows   int     // on this rank, of one expert
+	In     int     // of the stored tensor; 1 for vectors
+	Ranks  int     // how many ranks share the stored rows (1: all are this rank's)
+	Vector bool    // one dimension, never quantised
+	Bare   bool    // the tensor is called Path itself, without ".weight"
+	Perm   []int32 // stored rows in the order the layer wants them; nil: as they are
+	Plus1  bool    // a vector used as 1+w
+	Bias   bool    // a bias must be there
+}
+
+// tensor is the name of the stored weight.
+func (w *Want) tensor() string {
+	if w.Bare {
+		return w.Path
+	}
+	return w.Path + ".weight"
 }
 
 // fits compares the stored rows with the declared ones; ranks may hold copies of a row when there are more ranks than heads.
@@ -45,7 +57,34 @@ func (w *Want) shape() []int {
 	if w.Vector {
 		return []int{w.Rows * max(w.Ranks, 1)}
 	}
+	if w.Count > 0 {
+		return []int{w.Count, w.Rows * max(w.Ranks, 1), w.In}
+	}
 	return []int{w.Rows * max(w.Ranks, 1), w.In}
+}
+
+// matrix compares the shape of a stored matrix, or stack of them, with the declared one; it has so many columns. rows are those
+// of all experts.
+func (w *Want) matrix(shape []int, cols int) (rows int, ok bool) {
+	if w.Count > 0 {
+		if len(shape) != 3 || shape[0] != w.Count {
+			return 0, false
+		}
+		shape = shape[1:]
+	}
+	if len(shape) != 2 || shape[1] != cols || !w.fits(shape[0]) {
+		return 0, false
+	}
+	return max(w.Count, 1) * shape[0], true
+}
+
+// biasShape is the shape of the bias, which is fine if it has shape.
+func (w *Want) biasShape(shape []int) (want []int, ok bool) {
+	n := w.Rows * max(w.Ranks, 1)
+	if w.Count > 0 {
+		return []int{w.Count, n}, len(shape) == 2 && shape[0] == w.Count && w.fits(shape[1])
+	}
+	return []int{n}, len(shape) == 1 && w.fits(shape[0])
 }
 
 // FaultKind groups what may be wrong with a tensor.

@@ -14,8 +14,9 @@ import (
 // download and a golden no weights. tools/golden/synthetic.py computes the same bits.
 //
 // A draw is r(name, i) = mix(fnv1a64(name) ^ seed, i), 64 bits of a splitmix64 sequence; x(name, i) in (-1, 1) is its
-// upper 24 bits. With a = √(3/columns) a float matrix is a·x, a norm weight 1+x/4, a bias x/10. An affine matrix has
-// draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part in eight off. The other
+// upper 24 bits. With a = √(3/columns) a float matrix is a·x, a norm weight 1+x/4 (x/4 where it is used as 1+w), a bias
+// x/10; stacks are their matrices on top of each other. An affine matrix has draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4)
+// and biases that centre each group, one part in eight off. The other
 // modes have draws as codes (mxfp8 without the lowest bit, so that none is NaN) and scales whose exponent is that of a/3
 // or, for mxfp8, a/112, with the lowest bits of a draw added: one for e8m0, the three of the fraction for e4m3.
 type Synthetic struct {
@@ -36,6 +37,9 @@ func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 		q, err := parseQuantization(s.Config, nil)
 		if err != nil {
 			return nil, inConfig(err)
+		}
+		if r, ok := m.(renamer); ok {
+			q = q.rename(r.Rename)
 		}
 		return &formula{s, q}, nil
 	})
@@ -84,10 +88,12 @@ func (f *formula) scheme(w Want) quant.Scheme {
 // Part implements Source.
 func (f *formula) Part(w Want) B.Part {
 	var p B.Part
-	rows := w.Rows * max(w.Ranks, 1)
+	rows := max(w.Count, 1) * w.Rows * max(w.Ranks, 1)
 	amp := math.Sqrt(3 / float64(w.In))
-	name := w.Path + ".weight"
+	name := w.tensor()
 	switch p.Scheme = f.scheme(w); {
+	case w.Plus1:
+		p.Weight = f.floats(name, w.shape(), 0, 0.25)
 	case w.Vector:
 		p.Weight = f.floats(name, w.shape(), 1, 0.25)
 	case p.Scheme.None():
@@ -98,7 +104,15 @@ func (f *formula) Part(w Want) B.Part {
 		f.small(&p, w.Path, rows, w.In, amp)
 	}
 	if w.Bias {
-		p.Bias = f.floats(w.Path+".bias", []int{rows}, 0, 0.1)
+		shape, _ := w.biasShape(nil)
+		p.Bias = f.floats(w.Path+".bias", shape, 0, 0.1)
+	}
+	if w.Count > 0 && !p.Scheme.None() {
+		for _, t := range []*B.Tensor{p.Weight, p.Scales, p.Biases} {
+			if t != nil {
+				t.Shape = []int{w.Count, rows / w.Count, t.Shape[1]}
+			}
+		}
 	}
 	return p
 }

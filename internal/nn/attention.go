@@ -12,7 +12,7 @@ type Attention struct {
 	O     Linear   `w:"o_proj,shard=row"`
 	QNorm *RMSNorm `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
 	KNorm *RMSNorm `w:"k_norm"`
-	Sinks *Vec     `w:"sinks"` // one per head; nil where the architecture has none
+	Sinks *Vec     `w:"sinks,shard=col"` // one per head; nil where the architecture has none
 
 	Rope  *B.Rope // nil: the layer knows no positions
 	QRope *B.Rope // of queries, where it is not that of keys

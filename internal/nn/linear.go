@@ -10,9 +10,10 @@ type Linear struct {
 	Outs []int // per part, local to this rank
 	// Fused: the checkpoint stores all parts as one tensor, named by the tag's fused=.
 	Fused bool
-	Bias  bool  // every part must have a bias; otherwise a part has one if the checkpoint does
-	Tied Tie   // for a tag with tied=: what the config says
-	W    B.Weight
+	Bias  bool // every part must have a bias; otherwise a part has one if the checkpoint does
+	Exact bool // activations keep their precision: a router would pick other experts
+	Tied  Tie  // for a tag with tied=: what the config says
+	W     B.Weight
 }
 
 // Tie says whether a vocabulary head is the embedding table.

@@ -9,7 +9,7 @@ import (
 
 // RopeArgs is rope_parameters or rope_scaling after both spellings were merged and defaults filled in.
 type RopeArgs struct {
-	Type                                     string // "", default, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su
+	Type                                     string // "", default, mrope, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su
 	Theta                                    float64
 	Partial                                  float64 // share of the head that is rotated
 	Factor                                   float64
@@ -67,7 +67,7 @@ func (a *RopeArgs) check() error {
 		return bad("partial_rotary_factor", a.Partial)
 	}
 	switch a.Type {
-	case "", "default", "dynamic":
+	case "", "default", "dynamic", "mrope": // the last has one position per token in text
 		return nil
 	case "longrope", "su":
 		return a.checkLong()

@@ -80,20 +80,26 @@ def scheme(config, path, cols):
     return q.get("mode", "affine"), q["bits"], q["group_size"]
 
 
-def weights(config, shapes, seed, dtype):
-    """All tensors of a model, as numpy arrays by name; shapes are those of the unquantised model."""
+def weights(config, shapes, seed, dtype, rename=lambda name: name):
+    """All tensors of a model, as numpy arrays by name; shapes are those of the unquantised model. The formula goes by what
+    internal/model calls a tensor: rename says what that is."""
     out = {}
     for name, shape in shapes.items():
+        own = rename(name)
         path, _, kind = name.rpartition(".")
         if kind == "bias":
-            out[name] = floats(name, seed, shape, dtype, 0, 0.1)
+            out[name] = floats(own, seed, shape, dtype, 0, 0.1)
         elif len(shape) == 1:
-            out[name] = floats(name, seed, shape, dtype, 1, 0.25)
-        elif s := scheme(config, path, shape[1]):
+            plus1 = config["model_type"].startswith("gemma")
+            out[name] = floats(own, seed, shape, dtype, 0 if plus1 else 1, 0.25)
+        elif s := scheme(config, path, shape[-1]):
+            rows, cols = int(np.prod(shape[:-1])), shape[-1]
             if s[0] == "affine":
-                out[name], out[path + ".scales"], out[path + ".biases"] = affine(path, seed, *shape, *s[1:], dtype)
+                made = affine(own.rpartition(".")[0], seed, rows, cols, *s[1:], dtype)
             else:
-                out[name], out[path + ".scales"] = small(path, seed, *shape, s[0])
+                made = small(own.rpartition(".")[0], seed, rows, cols, s[0])
+            for suffix, w in zip((".weight", ".scales", ".biases"), made):
+                out[path + suffix] = w.reshape(*shape[:-1], -1)
         else:
-            out[name] = floats(name, seed, shape, dtype, 0, np.sqrt(3 / shape[1]))
+            out[name] = floats(own, seed, shape, dtype, 0, np.sqrt(3 / shape[-1]))
     return out

@@ -26,6 +26,8 @@ func Run(t *testing.T, c Config) {
 	t.Run("LinearGLU", c.linearGLU)
 	t.Run("Table", c.table)
 	t.Run("Fused", c.fused)
+	t.Run("Route", c.route)
+	t.Run("MoE", c.moe)
 	t.Run("Rows", c.rowOps)
 	t.Run("Norms", c.norms)
 	t.Run("RoPE", c.rope)

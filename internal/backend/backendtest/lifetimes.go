@@ -73,6 +73,9 @@ func (c Config) shapes(t *testing.T) {
 	sc := be.Begin(st, b)
 	defer sc.End()
 	x5, x3, x2 := sc.Upload(make([]float32, 10), 5, 2), sc.Upload(make([]float32, 6), 3, 2), sc.Upload(make([]float32, 4), 2, 2)
+	up, down := matrix(B.UseExpertGLU, 4, []int{3, 3}, part(r, f, 6, 4, false), part(r, f, 6, 4, false)), matrix(B.UseExperts, 3, []int{4}, part(r, f, 8, 3, false))
+	moe := &B.Experts{Up: load(t, be, B.Options{Threads: 2}, stacked(&up, 2, false)), Down: load(t, be, B.Options{Threads: 2}, stacked(&down, 2, false)), GLU: &silu}
+	wide := sc.Upload(make([]float32, 20), 5, 4)
 	norm, rope := &B.Norm{}, &B.Rope{Head: 2, InvFreq: []float32{1}}
 	attn := &B.Attn{Heads: 1, KVHeads: 1, KDim: 2, VDim: 2, Scale: 1}
 	for _, tc := range []struct {
@@ -96,6 +99,12 @@ func (c Config) shapes(t *testing.T) {
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{State: 1, Heads: 1, KVHeads: 1, KDim: 2, VDim: 2}) }},
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{Heads: 1, KVHeads: 1, KDim: 2, VDim: 2, Window: 4}) }},
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{Heads: 2, KVHeads: 1, KDim: 2, VDim: 2}) }},
+		{"Route", func() { sc.Route(x5, &B.Router{K: 3}) }},
+		{"Route", func() { sc.Route(x5, &B.Router{}) }},
+		{"MoE", func() { sc.MoE(x5, sc.Route(x5, &B.Router{K: 1}), moe) }},
+		{"MoE", func() { sc.MoE(x3, sc.Route(x3, &B.Router{K: 1}), &B.Experts{Up: moe.Up, Down: moe.Up, GLU: &silu}) }},
+		{"MoE", func() { sc.MoE(wide, sc.Route(x3, &B.Router{K: 1}), moe) }},
+		{"MoE", func() { sc.MoE(wide, B.Routing{IDs: x5, Weights: x5}, moe) }},
 		{"Add", func() { sc.Add(x5, x3) }},
 		{"Gate", func() { sc.Gate(x3, x5, &silu) }},
 		{"Cols", func() { sc.Cols(x5, 1, 3) }},

@@ -33,6 +33,7 @@ type Backend struct {
 	mul  mulJob
 	attn attnJob
 	lent lentJob
+	moe  moeJob
 }
 
 var (
@@ -41,7 +42,11 @@ var (
 )
 
 // sizes are what Scratch estimates from: the widest weights loaded.
-type sizes struct{ in, out, table int }
+type sizes struct {
+	in, out, table int
+	picks          int // experts per row
+	up, down       int // columns that go into and come out of an expert's two products
+}
 
 // New makes a backend; threads start with the first step.
 func New() *Backend { return &Backend{arrays: []*array{nil}} }
@@ -95,7 +100,8 @@ func (b *Backend) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
 func (b *Backend) Scratch(rows, outs int) int64 {
 	layer := int64(rows) * int64(8*b.sizes.in+4*b.sizes.out)
 	logits := int64(min(outs, 64)) * int64(b.sizes.table)
-	return 4 * (2*layer + logits + 2*leastChunk)
+	experts := int64(min(rows*b.sizes.picks, moePairs)) * int64(2*(b.sizes.up+b.sizes.down))
+	return 4 * (2*layer + logits + experts + 2*leastChunk)
 }
 
 // BytesRead counts the weight bytes that products have gone through so far, once per product however many rows it had:

@@ -32,12 +32,13 @@ func TestBackend(t *testing.T) {
 func TestDecodeAllocates(t *testing.T) {
 	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Exact: true}} {
 		be := cpu.New()
-		step := backendtest.DecodeStep(t, be, o)
-		for range 5 {
-			step()
-		}
-		if n := testing.AllocsPerRun(50, step); n != 0 {
-			t.Errorf("%+v: a decode step allocates %v times", o, n)
+		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o)} {
+			for range 5 {
+				step()
+			}
+			if n := testing.AllocsPerRun(50, step); n != 0 {
+				t.Errorf("%+v: a step (%s) allocates %v times", o, name, n)
+			}
 		}
 		if err := be.Close(); err != nil {
 			t.Fatal(err)

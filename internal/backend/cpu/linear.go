@@ -72,25 +72,26 @@ type mulJob struct {
 func (j *mulJob) run(_, p0, p1 int) {
 	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, j.part.m.Rows())
 	y := j.y.data[j.from:]
-	j.part.mul(y, j.y.stride, j.acts, j.y.rows, p0, p1)
+	j.part.mul(y, j.y.stride, j.acts, 0, j.y.rows, p0, p1)
 	if j.up == nil {
 		return
 	}
 	up := j.tmp.data[j.from:]
-	j.up.mul(up, j.tmp.stride, j.actU, j.y.rows, p0, p1)
+	j.up.mul(up, j.tmp.stride, j.actU, 0, j.y.rows, p0, p1)
 	for r := range j.y.rows {
 		g := y[r*j.y.stride:][lo:hi]
 		gate(j.glu, g, g, up[r*j.tmp.stride:][lo:hi])
 	}
 }
 
-func (p *part) mul(y []float32, ldy int, a *kernel.Acts, rows, p0, p1 int) {
-	p.m.Mul(y, ldy, a, 0, rows, p0, p1)
+// mul multiplies rows [r0, r1) with panels [p0, p1).
+func (p *part) mul(y []float32, ldy int, a *kernel.Acts, r0, r1, p0, p1 int) {
+	p.m.Mul(y, ldy, a, r0, r1, p0, p1)
 	if p.factor == nil && p.bias == nil {
 		return
 	}
 	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, p.m.Rows())
-	for r := range rows {
+	for r := r0; r < r1; r++ {
 		out := y[r*ldy:][lo:hi]
 		if p.factor != nil {
 			kernel.Mul(out, out, p.factor[lo:hi])

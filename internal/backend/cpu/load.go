@@ -57,6 +57,9 @@ func (l *loader) Close() error { return nil }
 
 // Load packs the parts into panels. Memory beyond the packed form is one row per thread.
 func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
+	if s.Stacked() {
+		return l.loadExperts(s)
+	}
 	k, err := s.Stack()
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 		return nil, fmt.Errorf("the cpu backend does not shard")
 	}
 	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: kernel.Fast}
-	if l.be.opts.Exact {
+	if l.be.opts.Exact || s.Exact {
 		w.prec = kernel.Exact
 	}
 	if s.Use == backend.UseVector {

@@ -23,6 +23,8 @@ const (
 	opPool
 	opAngles
 	opStore
+	opRoute
+	opCombine
 )
 
 // rowJob is one elementwise or row-wise op; every row of dst depends on nothing another row writes.
@@ -41,6 +43,8 @@ type rowJob struct {
 	index     backend.Index
 	pool      backend.PoolKind
 	store     *attnJob
+	router    *backend.Router
+	picks     *array // what experts are picked by, where that is not their scores
 }
 
 // eachRow runs s.be.rows over the rows of its destination.
@@ -88,6 +92,15 @@ func (j *rowJob) row(r int) {
 		j.angles.fill(r)
 	case opStore:
 		j.store.write(r)
+	case opRoute:
+		sel := j.a.row(r)
+		if j.picks != nil {
+			sel = j.picks.row(r)
+			sigmoidScores(j.router, sel, j.a.row(r), j.bias)
+		}
+		route(j.router, j.dst.row(r), j.b.row(r), j.a.row(r), sel)
+	case opCombine:
+		j.combine(r)
 	}
 }
 

@@ -22,7 +22,10 @@ type loader struct{}
 
 func (loader) Close() error { return nil }
 
-func (loader) Load(s B.WeightSpec) (B.Weight, error) {
+func (l loader) Load(s B.WeightSpec) (B.Weight, error) {
+	if s.Stacked() {
+		return l.loadExperts(s)
+	}
 	k, err := s.Stack()
 	if err != nil {
 		return nil, err

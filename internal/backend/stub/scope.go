@@ -95,6 +95,22 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 	return s.make("Attention", q.Rows(), a.Heads*a.VDim)
 }
 
+func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
+	s.in(scores)
+	s.check.Route(scores, r)
+	ids := s.make("Route", scores.Rows(), r.K)
+	slot, gen := ids.Slot()
+	return B.Routing{IDs: B.Handle(slot, gen, ids.Rows(), r.K, B.I32), Weights: s.make("Route", scores.Rows(), r.K)}
+}
+
+func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {
+	s.in(x, r.IDs, r.Weights)
+	uses("MoE", e.Up, B.UseExpertGLU)
+	uses("MoE", e.Down, B.UseExperts)
+	s.check.MoE(x, r, e)
+	return s.make("MoE", x.Rows(), e.Down.Out())
+}
+
 func (s *scope) Add(a, b B.Array) B.Array {
 	s.in(a, b)
 	s.check.Add(a, b)

@@ -1,0 +1,78 @@
+package golden
+
+import (
+	"testing"
+
+	"hearth/internal/backend"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+)
+
+// Sequences steps several sequences of a model together.
+type Sequences struct {
+	t      testing.TB
+	be     backend.Backend
+	m      model.Generator
+	store  backend.Store
+	tables []kv.Table
+}
+
+// NewSequences makes room for n sequences of limit tokens, with keys and values as NewSequence keeps them.
+func NewSequences(t testing.TB, be backend.Backend, m *model.Loaded, n, limit int) *Sequences {
+	t.Helper()
+	store, err := be.NewStore(m.States(), backend.KVPolicy{DType: backend.F32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Sequences{t: t, be: be, m: m, store: store, tables: make([]kv.Table, n)}
+	g := store.Geometry()
+	each := (limit + g.PageTokens - 1) / g.PageTokens
+	c := kv.Capacity{Slots: n}
+	for range g.Groups {
+		c.Pages = append(c.Pages, n*each)
+		for i := range s.tables {
+			var ids []kv.PageID
+			for p := range each {
+				ids = append(ids, kv.PageID(i*each+p+1))
+			}
+			s.tables[i].Pages = append(s.tables[i].Pages, ids)
+		}
+	}
+	if err := store.Resize(c); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.tables {
+		if err := store.Open(kv.SlotID(i), kv.Match{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// Step runs the tokens of every sequence, if it has any, in one batch and returns the logits of the last one of each.
+func (s *Sequences) Step(tokens [][]int32) []float32 {
+	s.t.Helper()
+	b := &backend.Batch{}
+	for i, t := range tokens {
+		if len(t) == 0 {
+			continue
+		}
+		tab := &s.tables[i]
+		b.Spans = append(b.Spans, backend.Span{Slot: kv.SlotID(i), Row: len(b.Tokens), Len: len(t), Start: tab.Len, Table: tab})
+		b.Tokens = append(b.Tokens, t...)
+		for j := range t {
+			b.Pos[0] = append(b.Pos[0], int32(tab.Len+j))
+		}
+		b.Out = append(b.Out, int32(len(b.Tokens)-1))
+	}
+	scope := s.be.Begin(s.store, b)
+	defer scope.End()
+	f, err := scope.Floats(s.m.Logits(scope, s.m.Forward(scope, b)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range b.Spans {
+		b.Spans[i].Table.Len += b.Spans[i].Len
+	}
+	return append([]float32(nil), f...)
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"fmt"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("glm4_moe", newGLM4MoE) }
+
+type glm4MoEArgs struct {
+	common
+	Experts   int    `json:"n_routed_experts"`
+	Shared    int    `json:"n_shared_experts"` // widths of an expert that the shared one has
+	TopK      int    `json:"num_experts_per_tok"`
+	ExpFFN    int    `json:"moe_intermediate_size"`
+	Dense     int    `json:"first_k_dense_replace"` // layers without experts, at the start
+	Groups    int    `json:"n_group"`
+	TopGroups int    `json:"topk_group"`
+	Scale     float  `json:"routed_scaling_factor"`
+	Renorm    bool   `json:"norm_topk_prob"`
+	AttnBias  bool   `json:"attention_bias"`
+	Norm      bool   `json:"use_qk_norm"`
+	Method    string `json:"topk_method"`
+	Scoring   string `json:"scoring_func"`
+}
+
+// newGLM4MoE: experts picked by sigmoids and a bias, in groups, beside a shared one; a part of each head rotates.
+func newGLM4MoE(cfg []byte, b *Build) (Generator, error) {
+	a := glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "noaux_tc", Scoring: "sigmoid"}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	router := B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := gqa(b, &a.common, i, 0, rope)
+		t.QKV.Bias = a.AttnBias
+		if a.Norm {
+			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		}
+		l := preNorm(&a.common, b, t)
+		if i < a.Dense {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
+		moe.Bias = &nn.Vec{N: a.Experts}
+		if a.Shared > 0 {
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			moe.Shared = &shared
+		}
+		return l.routed(&moe)
+	})
+	m.extra = fmt.Sprintf("model.layers.%d.", a.Layers)
+	m.ownHead(&a.common)
+	return m, nil
+}
+
+func (a *glm4MoEArgs) check() error {
+	if err := checkExperts("n_routed_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return err
+	}
+	switch {
+	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.Shared < 0 || a.Shared > 64:
+		return fmt.Errorf("moe_intermediate_size %d or n_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
+	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
+		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
+	case a.Method != "noaux_tc" || a.Scoring != "sigmoid":
+		return fmt.Errorf("topk_method %q with scoring_func %q is not supported", a.Method, a.Scoring)
+	case !(a.Scale > 0 && a.Scale < 1e6):
+		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
+	}
+	return a.common.check()
+}

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("gpt_oss", newGptOss) }
+
+type gptOssArgs struct {
+	common
+	windows
+	Experts int `json:"num_local_experts"`
+	TopK    int `json:"num_experts_per_tok"`
+}
+
+// gptOssNames are what the family calls its router and experts, and what the folders that OpenAI published call the parts of
+// quantised experts.
+var gptOssNames = strings.NewReplacer(
+	".mlp.router.", ".mlp.gate.", ".mlp.experts.", ".mlp.switch_mlp.",
+	"_proj_blocks", "_proj.weight", "_proj_scales", "_proj.scales", "_proj_bias", "_proj.bias")
+
+// newGptOss: every second layer has a window, every head a sink, every projection a bias, every MLP experts.
+func newGptOss(cfg []byte, b *Build) (Generator, error) {
+	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if a.Types == nil {
+		for i := range min(max(a.Layers, 0), maxLayers) {
+			a.Types = append(a.Types, []string{"sliding_attention", "full_attention"}[i%2])
+		}
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(150000))
+	if err != nil {
+		return nil, err
+	}
+	glu := &B.GLU{Act: B.QuickGelu, Limit: 7, UpPlus1: true}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := gqa(b, &a.common, i, a.window(i), rope)
+		t.QKV.Bias, t.O.Bias = true, true
+		t.Sinks = &nn.Vec{N: t.Spec.Heads}
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, glu)
+		moe.Gate.Bias, moe.Up.Bias, moe.Down.Bias, moe.Up.Interleaved = true, true, true, true
+		return preNorm(&a.common, b, t).routed(&moe)
+	})
+	m.Head.Tied, m.family = nn.TieNever, gptOssNames
+	return m, nil
+}
+
+func (a *gptOssArgs) check() error {
+	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return err
+	}
+	if err := a.checkWindows(a.Layers); err != nil {
+		return err
+	}
+	return a.common.check()
+}

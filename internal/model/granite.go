@@ -1,0 +1,54 @@
+package model
+
+import (
+	"fmt"
+
+	"hearth/internal/nn"
+)
+
+func init() { register("granite", newGranite) }
+
+// graniteArgs: what others leave at 1, this family learns with.
+type graniteArgs struct {
+	llamaArgs
+	Embedding float `json:"embedding_multiplier"`
+	Attention float `json:"attention_multiplier"` // of scores, instead of 1/√(head width)
+	Residual  float `json:"residual_multiplier"`
+	Logits    float `json:"logits_scaling"` // divides
+}
+
+func newGranite(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[graniteArgs](cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := a.layer(b, i, rope)
+		l.Attn.Spec.Scale = float32(a.Attention)
+		return l
+	})
+	m.Embed.Scale, m.branch, m.logits = float32(a.Embedding), float32(a.Residual), float32(1/a.Logits)
+	return m, nil
+}
+
+func (a *graniteArgs) check() error {
+	a.Types = nil // the family has no windows
+	for _, f := range []struct {
+		key string
+		x   float
+	}{
+		{"embedding_multiplier", a.Embedding}, {"attention_multiplier", a.Attention}, {"residual_multiplier", a.Residual}, {"logits_scaling", a.Logits},
+	} {
+		if !(f.x > 0 && f.x < 1e6) {
+			return fmt.Errorf("%s %g is missing or out of range", f.key, float64(f.x))
+		}
+	}
+	return a.llamaArgs.check()
+}

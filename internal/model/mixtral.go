@@ -1,0 +1,62 @@
+package model
+
+import (
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("mixtral", newMixtral) }
+
+type mixtralArgs struct {
+	common
+	Experts int `json:"num_local_experts"`
+	TopK    int `json:"num_experts_per_tok"`
+}
+
+// sparseNames are what mixtral and minimax call their experts and the parts of each.
+var sparseNames = strings.NewReplacer(
+	".block_sparse_moe.e_score_correction_bias", ".mlp.gate.e_score_correction_bias", ".block_sparse_moe.", ".mlp.",
+	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
+
+// newMixtral is llama with experts in every layer.
+func newMixtral(cfg []byte, b *Build) (Generator, error) {
+	a := mixtralArgs{Experts: 8, TopK: 2, common: common{
+		D: 4096, Layers: 32, FFN: 14336, Heads: 32, KVHeads: 8, Eps: 1e-5, Vocab: 32000}}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.HeadDim = 0 // always a share of the width
+	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, silu)
+		return preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope)).routed(&moe)
+	})
+	m.family = sparseNames
+	m.ownHead(&a.common)
+	return m, nil
+}
+
+// routed has experts in the place of the MLP.
+func (l decoderLayer) routed(m *nn.MoE) decoderLayer {
+	l.MLP, l.MoE = nil, m
+	return l
+}
+
+// ownHead: without tie_word_embeddings the checkpoint must have a head.
+func (m *decoder) ownHead(c *common) {
+	if c.Tied == nil {
+		m.Head.Tied = nn.TieNever
+	}
+}

@@ -1,0 +1,42 @@
+package model
+
+import (
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("olmoe", newOlmoe) }
+
+type olmoeArgs struct {
+	llamaArgs
+	Experts int  `json:"num_experts"`
+	TopK    int  `json:"num_experts_per_tok"`
+	Renorm  bool `json:"norm_topk_prob"`
+}
+
+// newOlmoe is llama with experts in every layer and norms over all heads of the queries and all of the keys.
+func newOlmoe(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[olmoeArgs](cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.Types = nil // the family has no windows
+	if err := checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	return newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := a.layer(b, i, rope)
+		a.wholeNorms(&l.Attn)
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
+		moe.Up.Bias, moe.Down.Bias = a.MLPBias, a.MLPBias
+		return l.routed(&moe)
+	}), nil
+}

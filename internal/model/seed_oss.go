@@ -1,0 +1,33 @@
+package model
+
+import (
+	"hearth/internal/nn"
+)
+
+func init() { register("seed_oss", newSeedOSS) }
+
+type seedOSSArgs struct {
+	llamaArgs
+	OutBias bool `json:"attention_out_bias"`
+}
+
+// newSeedOSS is llama that says apart whether attention's result has a bias.
+func newSeedOSS(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[seedOSSArgs](cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.Types = nil // the family has no windows
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	return newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := a.layer(b, i, rope)
+		l.Attn.O.Bias = a.OutBias
+		return l
+	}), nil
+}

@@ -1,0 +1,109 @@
+package model_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/golden"
+	"hearth/internal/model"
+)
+
+// missing says why a type of mlx-lm's is not here yet.
+var missing = map[string]string{
+	"needs recurrent states": "baichuan_m1 bailing_moe_linear falcon_h1 gear granitemoehybrid jamba lfm2 lfm2-vl lfm2_moe mamba falcon_mamba mamba2 " +
+		"nemotron_h olmo_hybrid plamo2 prism_hadamard_qwen35 qwen3_5 qwen3_5_moe qwen3_next recurrent_gemma rwkv7",
+	"needs latent attention":                                                "deepseek_v2 deepseek_v3 joyai_llm_flash kimi_k2 kimi_k25 kimi_vl deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash minicpm3 mistral4 youtu_llm",
+	"needs latent attention and recurrent states":                           "bailing_hybrid bailing_moe_v3 kimi_k3 kimi_linear longcat_flash_ngram",
+	"needs its own kind of attention":                                       "deepseek_v41 deepseek_v41_text iquestloopcoder minimax_m3_vl muse_glimmer muse_spark spark2_5",
+	"needs layers with LayerNorm":                                           "cohere cohere2 dbrx gpt2 gpt_bigcode gpt_neox gptj olmo phi phi3small phimoe phixtral phi-msft stablelm starcoder2",
+	"needs state that layers share, and several residual streams or tables": "gemma3n gemma4 gemma4_text gemma4_unified",
+	"needs an activation, norm or bias that is not here":                    "afm7 apertus bitnet nanochat nemotron openelm talkie",
+	"has experts, lacks its file": "Klear afmoe bailing_moe deepseek dots1 ernie4_5_moe exaone_moe granitemoe hunyuan laguna llama4 mellum mimo_v2_flash " +
+		"solar_open step3p5",
+	"lacks its file": "ernie4_5 exaone exaone4 glm glm4 helium hunyuan_v1_dense internlm2 internlm3 lille-130m llama4_text mimo minicpm nanbeige nemotron-nas " +
+		"plamo plamo3 qwen telechat3",
+}
+
+// Marks around the part of docs/models.md that the test writes.
+const tableBegin, tableEnd = "<!-- written by TestModelTable -->\n", "<!-- end -->\n"
+
+// TestModelTable holds docs/models.md against the registry and the list of mlx-lm's types: every type is here, or there is a
+// reason. With -update it writes the table.
+func TestModelTable(t *testing.T) {
+	file := filepath.Join("testdata", "types.json")
+	golden.Update(t, filepath.FromSlash("../../tools/golden/model_types.py"), file)
+	var theirs struct {
+		Types    []string          `json:"types"`
+		Remapped map[string]string `json:"remapped"`
+	}
+	golden.Load(t, file, &theirs)
+	why := map[string]string{}
+	for reason, types := range missing {
+		for _, typ := range strings.Fields(types) {
+			if why[typ] != "" {
+				t.Errorf("%s has two reasons", typ)
+			}
+			why[typ] = reason
+		}
+	}
+	all := slices.AppendSeq(slices.Clone(theirs.Types), maps.Keys(theirs.Remapped))
+	slices.Sort(all)
+	all = slices.Compact(all)
+	here := model.Types()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d of mlx-lm %s's %d types.\n\n| model_type | here |\n|---|---|\n", len(here), golden.Pinned.MLXLM, len(all))
+	for _, typ := range all {
+		yes := slices.Contains(here, typ)
+		switch as := theirs.Remapped[typ]; {
+		case yes == (why[typ] != ""):
+			t.Errorf("%s: registered is %v, the reason for its absence is %q", typ, yes, why[typ])
+		case yes && as != "":
+			fmt.Fprintf(&b, "| %s | yes, as %s |\n", typ, as)
+		case yes:
+			fmt.Fprintf(&b, "| %s | yes |\n", typ)
+		default:
+			fmt.Fprintf(&b, "| %s | not yet: %s |\n", typ, why[typ])
+		}
+		delete(why, typ)
+	}
+	for typ := range why {
+		t.Errorf("mlx-lm has no type %s", typ)
+	}
+	for _, typ := range here {
+		if !slices.Contains(all, typ) {
+			t.Errorf("mlx-lm has no type %s, which is registered", typ)
+		}
+	}
+	compareDoc(t, filepath.FromSlash("../../docs/models.md"), b.String())
+}
+
+// compareDoc compares, or with -update replaces, the part of a document between the marks.
+func compareDoc(t *testing.T, path, want string) {
+	t.Helper()
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(doc), tableBegin)
+	got, after, ok2 := strings.Cut(rest, tableEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s: the marks are missing", path)
+	}
+	if got == want {
+		return
+	}
+	if flag.Lookup("update").Value.String() != "true" {
+		t.Errorf("%s is stale: go test ./internal/model -run ModelTable -update", path)
+		return
+	}
+	if err := os.WriteFile(path, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

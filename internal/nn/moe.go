@@ -1,0 +1,64 @@
+package nn
+
+import B "hearth/internal/backend"
+
+// Stack is one matrix, or several that share an input, per expert.
+type Stack struct {
+	N, In int
+	Outs  []int // per part, local to this rank
+	Bias  bool  // as Linear
+	Picks int   // experts a row uses
+	// Interleaved: where the checkpoint has two parts in one tensor, their rows alternate.
+	Interleaved bool
+	W           B.Weight
+}
+
+// MoE routes every row to some of many MLPs and sums what they give. A shared one, where there is one, sees every row.
+type MoE struct {
+	Gate Linear `w:"gate"`
+	Bias *Vec   `w:"gate.e_score_correction_bias"` // nil where the architecture has none
+	Up   Stack  `w:"switch_mlp.gate_proj+switch_mlp.up_proj,fused=switch_mlp.gate_up_proj,each=experts,shard=col,glu"`
+	Down Stack  `w:"switch_mlp.down_proj,each=experts,shard=row"`
+
+	Shared     *GLUMLP `w:"shared_experts"`
+	SharedGate *Linear `w:"shared_expert_gate"` // one number per row, through a sigmoid; nil: 1
+
+	Router B.Router
+	Spec   B.Experts
+}
+
+var sigmoid = B.GLU{Act: B.SigmoidAct}
+
+// NewMoE declares n experts with ffn hidden features on this rank.
+func NewMoE(d, ffn, n int, r B.Router, act *B.GLU) MoE {
+	m := MoE{
+		Gate: Lin(d, n), Up: Stack{N: n, In: d, Outs: []int{ffn, ffn}, Picks: r.K}, Down: Stack{N: n, In: ffn, Outs: []int{d}, Picks: r.K},
+		Router: r, Spec: B.Experts{GLU: act},
+	}
+	m.Gate.Exact = true
+	return m
+}
+
+// Bind runs when the weights are loaded.
+func (m *MoE) Bind() {
+	m.Spec.Up, m.Spec.Down = m.Up.W, m.Down.W
+	if m.Bias != nil {
+		m.Router.Bias = m.Bias.W
+	}
+}
+
+// Forward is the layer without norm and residual: [rows, D] to [rows, D].
+func (m *MoE) Forward(o B.Ops, x B.Array) B.Array {
+	y := o.MoE(x, o.Route(m.Gate.Forward(o, x), &m.Router), &m.Spec)
+	if m.Shared != nil { // added before the ranks' parts are: one sum does for both
+		s := o.Linear(o.LinearGLU(x, m.Shared.GateUp.W, &m.Shared.Spec), m.Shared.Down.W)
+		if m.SharedGate != nil {
+			s = o.Gate(m.SharedGate.Forward(o, x), s, &sigmoid)
+		}
+		y = o.Add(y, s)
+	}
+	if m.Down.W.Partial() {
+		y = o.AllSum(y)
+	}
+	return y
+}
