@@ -47,8 +47,12 @@ type choice struct {
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
 	options := p.options
 	options.Repaired = g.repairs.count
+	parse := parser.Parser(plainParser{})
+	if !p.raw {
+		parse = g.family.New(options)
+	}
 	return &choice{g: g, r: r, p: p, index: index, yield: yield,
-		dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(options), stop: newStopper(r.Stop),
+		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(r.Stop),
 		usage: chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}}
 }
 
@@ -98,7 +102,7 @@ func (c *choice) token(t engine.Token) {
 	before := c.parser.InReasoning()
 	if c.g.visible(t.ID) {
 		if c.r.Logprobs {
-			c.pending = append(c.pending, c.logprob(t))
+			c.pending = append(c.pending, c.g.logprob(t))
 		}
 		c.text(c.dec.Add(t.ID))
 	}
@@ -107,16 +111,16 @@ func (c *choice) token(t engine.Token) {
 	}
 }
 
-func (c *choice) logprob(t engine.Token) chat.Logprob {
-	lp := c.oneLogprob(t.ID, t.Logprob)
+func (g *Generator) logprob(t engine.Token) chat.Logprob {
+	lp := g.oneLogprob(t.ID, t.Logprob)
 	for _, alt := range t.Top {
-		lp.Top = append(lp.Top, c.oneLogprob(alt.ID, alt.Logprob))
+		lp.Top = append(lp.Top, g.oneLogprob(alt.ID, alt.Logprob))
 	}
 	return lp
 }
 
-func (c *choice) oneLogprob(id int32, p float32) chat.Logprob {
-	b := c.g.cfg.Tokenizer.Bytes(id)
+func (g *Generator) oneLogprob(id int32, p float32) chat.Logprob {
+	b := g.cfg.Tokenizer.Bytes(id)
 	return chat.Logprob{Token: strings.ToValidUTF8(string(b), "\uFFFD"), ID: id, Bytes: slices.Clone(b), Logprob: float64(p)}
 }
 

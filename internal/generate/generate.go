@@ -6,6 +6,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,8 @@ type Config struct {
 	Thinking chat.Toggle   // for requests that do not say
 	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
 	MaxTokens int
+	// TokensCap bounds the answer of every request, whatever it says; 0: nothing does.
+	TokensCap int
 	Limits    jinja.Limits     // of the template
 	Now       func() time.Time // for dates in prompts; nil means time.Now
 
@@ -180,23 +183,36 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	if err != nil {
 		return nil, err
 	}
-	asked := r.MaxTokens
+	asked := g.capped(r.MaxTokens)
 	if r.ClampMaxTokens { // the engine does
 		asked = 0
 	}
-	if err := g.fits(len(p.tokens), asked); err != nil {
-		return nil, err
+	if e := g.fits(len(p.tokens), asked); e != nil {
+		if r.Prompt != nil && e.Param == "messages" {
+			e.Param = r.Prompt.Path
+		}
+		return nil, e
 	}
-	maxTokens := r.MaxTokens
-	if maxTokens == 0 {
-		maxTokens = g.cfg.MaxTokens
-	}
+	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
 	n := max(r.N, 1)
+	start := chat.Event{Kind: chat.EventStart}
+	if r.Prompt != nil && r.Prompt.Echo {
+		if start, err = g.echo(ctx, r, p); err != nil {
+			return nil, err
+		}
+	}
+	start.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}
+	if r.Prompt != nil && r.Prompt.Only {
+		return echoed(start, n), nil
+	}
 	logprobs := -1
 	if r.Logprobs {
 		logprobs = r.TopLogprobs
 	}
 	params := params(overlay(r.Sampling, g.sampling))
+	if params.XTCProbability > 0 {
+		params.XTCSpare = g.xtcSpare()
+	}
 	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
 		params.Seed = rand.Uint64()
 	}
@@ -216,10 +232,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
-		u := chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}
 		glance(ctx, streams[0].Started())
-		g.cached(&u, p, r, streams[0].Usage())
-		if !yield(chat.Event{Kind: chat.EventStart, Usage: &u}, nil) {
+		g.cached(start.Usage, p, r, streams[0].Usage())
+		if !yield(start, nil) {
 			return
 		}
 		for i, s := range streams {
@@ -252,7 +267,7 @@ func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.U
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
 	u.Disk = e.Disk
 	u.Parted = p.messageAt(g.history, r.Messages, e.Longer) + 1
-	if e.Own {
+	if e.Own && !p.raw {
 		u.Around = p.around(g, e.Longer)
 	}
 	if !e.First.IsZero() {
@@ -263,8 +278,16 @@ func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.U
 	}
 }
 
+// capped is a limit of tokens, 0 for none, within the cap.
+func (g *Generator) capped(tokens int) int {
+	if most := g.cfg.TokensCap; most > 0 {
+		return min(tokens, most)
+	}
+	return tokens
+}
+
 // fits refuses a prompt that leaves no room, or less than was asked for.
-func (g *Generator) fits(tokens, maxTokens int) error {
+func (g *Generator) fits(tokens, maxTokens int) *chat.Error {
 	limit := g.cfg.Engine.Context()
 	switch {
 	case tokens >= limit:

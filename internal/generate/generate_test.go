@@ -21,6 +21,9 @@ import (
 
 const demoFolder = "../demo/model"
 
+// Of the demo's vocabulary.
+const endOfText, imEnd = 1356, 1358
+
 // script is an engine that answers every prompt with the tokens of a text.
 type script struct {
 	reply   []int32
@@ -93,7 +96,7 @@ func newTest(t testing.TB, reply string) (*Generator, *script) {
 	s := &script{finish: engine.Stop, context: 4096}
 	s.reply = newGuard(cfg.Tokenizer, nil).plain(reply)
 	cfg.Engine = s
-	cfg.StopIDs = []int32{4080} // the tokenizer's own, 4082, comes on top
+	cfg.StopIDs = []int32{endOfText} // the tokenizer's own, <|im_end|>, comes on top
 	cfg.Generation = chat.Sampling{Temperature: ptr(0.2), TopP: ptr(0.9)}
 	g, err := New(cfg)
 	if err != nil {
@@ -206,17 +209,16 @@ func TestPrompts(t *testing.T) {
 			"<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"},
 		{"template args win", chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Thinking: chat.Thinking{Mode: chat.Off},
 			TemplateArgs: map[string]json.RawMessage{"enable_thinking": json.RawMessage("true")}}, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
-		{"prefill", chat.Request{Messages: []chat.Message{text(chat.User, "Hi"), text(chat.Assistant, "Well, ")}}, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nWell, "},
+		{"prefill", chat.Request{Messages: []chat.Message{text(chat.User, "Hi"), text(chat.Assistant, "Well, ")}}, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\nWell, "},
 		{"empty prefill", chat.Request{Messages: []chat.Message{text(chat.User, "Hi"), text(chat.Assistant, "")}}, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
 		{"reasoning prefill", chat.Request{Messages: []chat.Message{text(chat.User, "Hi"), {Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartReasoning, Text: "Hm"}}}}},
 			"<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\nHm"},
 		{"tool loop", chat.Request{Messages: []chat.Message{text(chat.User, "Weather?"), {Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartReasoning, Text: "call"}, call}},
 			{Role: chat.User, Parts: []chat.Part{result, {Text: "Go on"}}}}},
-			"<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"z\": 1.0, \"city\": \"Oslo\"}}\n</tool_call><|im_end|>\n" +
+			"<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"z\": 1.0, \"city\": \"Oslo\"}}\n</tool_call><|im_end|>\n" +
 				"<|im_start|>user\n<tool_response>\nsunny\n</tool_response><|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"},
 		{"forced call", chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: []chat.Tool{{Name: "f"}, {Name: "g"}}, Choice: chat.ToolChoice{Kind: chat.ChoiceRequired}},
-			"<|im_start|>system\n# Tools\nThese functions can be called:\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\", \"description\": \"\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}}\n{\"type\": \"function\", \"function\": {\"name\": \"g\", \"description\": \"\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}}\n</tools>\n" +
-				"To call one, write:\n<tool_call>\n{\"name\": NAME, \"arguments\": {...}}\n</tool_call><|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n"},
+			"<|im_start|>system\n# Tools\nf(): \ng(): <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n"},
 		{"tool order kept", chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Choice: chat.ToolChoice{Kind: chat.ChoiceNone}},
 			"<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
 		{"late system message", chat.Request{Messages: []chat.Message{text(chat.User, "Hi"), text(chat.System, "Be brief")}},
@@ -311,7 +313,7 @@ func TestUsageAndLogprobs(t *testing.T) {
 	if p.Seed != 7 || s.prompts[1].Sampling.Seed != 8 || p.TopK != 3 || p.Temperature != 0.2 || p.TopP != 0.9 {
 		t.Errorf("sampling %+v", p)
 	}
-	if diff := cmp.Diff([]int32{4080, 4082}, s.prompts[0].StopIDs); diff != "" {
+	if diff := cmp.Diff([]int32{endOfText, imEnd}, s.prompts[0].StopIDs); diff != "" {
 		t.Errorf("stop ids (-want +got):\n%s", diff)
 	}
 }

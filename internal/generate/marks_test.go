@@ -29,7 +29,7 @@ func TestMarks(t *testing.T) {
 	}
 	want := []string{
 		"<|im_start|>system\nYou help. <|im_end|><|im_end|>\n", "<|im_start|>user\nWhat do you know of <|im_start|> and é?<|im_end|>\n",
-		"<|im_start|>assistant\nNothing.\n\nReally.<|im_end|>\n", "<|im_start|>user\nGo on.<|im_end|>\n", "<|im_start|>assistant\n",
+		"<|im_start|>assistant\n<think>\n\n</think>\n\nNothing.\n\nReally.<|im_end|>\n", "<|im_start|>user\nGo on.<|im_end|>\n", "<|im_start|>assistant\n",
 	}
 	if diff := cmp.Diff(want, parts); diff != "" {
 		t.Errorf("the prompt between marks (-want +got):\n%s", diff)

@@ -15,6 +15,7 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options parser.Options
+	raw     bool // see Generator.raw: of what follows only salt is set
 
 	salt    salt
 	draft   draft  // whose text is text with the guard's marks
@@ -24,6 +25,9 @@ type prompt struct {
 
 // prompt renders and encodes a request.
 func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
+	if r.Prompt != nil {
+		return g.raw(r)
+	}
 	if len(r.Messages) == 0 {
 		return nil, chat.Invalidf("messages", "at least one message is needed")
 	}
@@ -74,6 +78,9 @@ func (p *prompt) encode(g *Generator, forced string) {
 
 // remember takes in what was generated after the prompt.
 func (p *prompt) remember(g *Generator, ids []int32) {
+	if p.raw {
+		return
+	}
 	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, ids)
 }
 

@@ -3,12 +3,13 @@ package generate
 import (
 	"hearth/internal/chat"
 	"hearth/internal/sample"
+	"hearth/internal/tokenizer"
 )
 
 func ptr[T any](v T) *T { return &v }
 
 // builtin is the sampling of last resort.
-var builtin = chat.Sampling{Temperature: ptr(0.7), TopP: ptr(0.95)}
+var builtin = chat.Sampling{Temperature: ptr(0.7), TopP: ptr(0.95), XTCThreshold: ptr(0.1)}
 
 // overlay returns top with its unset fields taken from base.
 func overlay(top, base chat.Sampling) chat.Sampling {
@@ -19,6 +20,8 @@ func overlay(top, base chat.Sampling) chat.Sampling {
 	pick(&top.RepetitionPenalty, base.RepetitionPenalty)
 	pick(&top.PresencePenalty, base.PresencePenalty)
 	pick(&top.FrequencyPenalty, base.FrequencyPenalty)
+	pick(&top.XTCProbability, base.XTCProbability)
+	pick(&top.XTCThreshold, base.XTCThreshold)
 	pick(&top.Seed, base.Seed)
 	if top.LogitBias == nil {
 		top.LogitBias = base.LogitBias
@@ -37,6 +40,7 @@ func params(s chat.Sampling) sample.Params {
 	p := sample.Params{
 		Temperature: single(s.Temperature), TopP: single(s.TopP), MinP: single(s.MinP),
 		RepetitionPenalty: single(s.RepetitionPenalty), PresencePenalty: single(s.PresencePenalty), FrequencyPenalty: single(s.FrequencyPenalty),
+		XTCProbability: single(s.XTCProbability), XTCThreshold: single(s.XTCThreshold),
 	}
 	if s.TopK != nil {
 		p.TopK = max(*s.TopK, 0)
@@ -51,6 +55,11 @@ func params(s chat.Sampling) sample.Params {
 		}
 	}
 	return p
+}
+
+// xtcSpare are the tokens that XTC must not drop, as in mlx-lm: those that end a line or a turn.
+func (g *Generator) xtcSpare() []int32 {
+	return append(g.cfg.Tokenizer.Encode("\n", tokenizer.EncodeOptions{}), g.cfg.StopIDs...)
 }
 
 func single(f *float64) float32 {

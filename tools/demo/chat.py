@@ -112,15 +112,20 @@ def nonsense(r):
     if x < .6:
         return "".join(r.choice("!?.,;:#*+-=/()[]{}<>@$%&~^|") for _ in range(r.randint(2, 12)))
     if x < .7:
-        return " ".join([r.choice(["la", "ha", "no", "na", w.pseudo(r)])] * r.randint(3, 15))
-    if x < .85:
-        return "".join(chr(r.choice([r.randint(0xC0, 0x17F), r.randint(0x370, 0x44F), r.randint(0x3041, 0x3096), r.randint(0x4E00, 0x4F00), r.randint(0x1F300, 0x1F5FF)])) for _ in range(r.randint(1, 8)))
+        return r.choice([" ", " ", "", ", "]).join([r.choice(["la", "ha", "no", "na", r.choice(w.LETTERS), w.pseudo(r)])] * r.randint(3, 30))
+    if x < .75:
+        return " ".join(r.choices([w.word(r) for _ in range(r.randint(3, 12))], k=r.randint(10, 50)))
+    if x < .88:
+        return r.choice(["", "", " "]).join(chr(r.choice([r.randint(0xC0, 0x17F), r.randint(0x370, 0x44F), r.randint(0x3041, 0x3096), r.randint(0x4E00, 0x4F00), r.randint(0x1F300, 0x1F5FF)])) for _ in range(r.randint(1, 25)))
     return w.words(r, 2, 8)
 
 
 def fallback(r):
     x = r.random()
-    if x < .72:
+    if x < .12:  # questions and orders of any words
+        ask = "(What|Who|Why|When|Where|How|Which {a}|Is|Are|Does|Did|Can|Could|Will|Should|How (many|much|long|far|often)|Tell me|Explain|Write|Describe|Find|Show me|Make|Help me|I (want|need|think)|My|The|Give me)"
+        q = style(r, fill(expand(r, ask), a=w.word(r)) + " " + w.words(r, 2, 9) + r.choice(["?", "?", ".", "", "!"]))
+    elif x < .72:
         noun = w.word(r)
         q = expand(r, WORLD)
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),

@@ -30,7 +30,7 @@ def converse(url, item):
         for i, d in enumerate(item.get("done", [])):
             call = dict(id=f"call_{i}", type="function", function=dict(name=d["call"]["name"], arguments=json.dumps(d["call"]["arguments"])))
             messages += [dict(role="assistant", content="", tool_calls=[call]), dict(role="tool", tool_call_id=call["id"], content=d["result"])]
-        body = dict(model="demo", messages=messages, temperature=0, max_tokens=400, enable_thinking=bool(item.get("think")))
+        body = dict(model="default", messages=messages, temperature=0, max_tokens=400, enable_thinking=bool(item.get("think")))
         if item.get("tools"):
             body["tools"] = item["tools"]
         c = post(url, body)

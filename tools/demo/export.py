@@ -34,8 +34,8 @@ def quantise(w, bits):
     scale = torch.where(zero != 0, edge / zero, scale).to(torch.bfloat16)
     bias = torch.where(zero != 0, edge, torch.zeros_like(edge)).to(torch.bfloat16)
     q = torch.round((g - bias.float()[..., None]) / scale.float()[..., None]).clamp(0, levels).long().view(w.shape[0], -1)
-    per = 32 // bits
-    packed = (q.view(w.shape[0], -1, per) << (torch.arange(per) * bits)).sum(-1)
+    stream = (q[..., None] >> torch.arange(bits) & 1).view(w.shape[0], -1, 32)  # one value after the other, lowest bit first
+    packed = (stream << torch.arange(32)).sum(-1)
     return torch.where(packed >= 2 ** 31, packed - 2 ** 32, packed).to(torch.int32).view(torch.uint32), scale, bias
 
 

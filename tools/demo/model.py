@@ -115,7 +115,7 @@ def begin(m, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
     tokens 1, 2, 3 places before are (lag)."""
     c, hd, half = m.c, m.c.head_dim, m.c.head_dim // 2
     e = c.dim // 3
-    lag = (c.dim - 2 * e - 1) // lags
+    lag = min(hd, (c.dim - 2 * e - 1) // lags)
     content, after, constant = slice(0, e), slice(e, 2 * e), 2 * e
     spot = [slice(2 * e + 1 + i * lag, 2 * e + 1 + (i + 1) * lag) for i in range(lags)]
     what = torch.randn(c.vocab, e)

@@ -43,7 +43,7 @@ class Optimizer:
             x = view(p.grad.lerp(self.momentum[i], mom))
             stacks.setdefault(tuple(x.shape[1:]), []).append((view(p), x))
         lr = self.muon_lr * scale
-        for shape, same in stacks.items():
+        for same in stacks.values():
             done = orthogonal(torch.cat([x for _, x in same]))
             for (w, x), u in zip(same, done.split([len(x) for _, x in same])):
                 w.mul_(1 - lr * self.decay).sub_(u, alpha=lr)

@@ -1,0 +1,87 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+	"hearth/internal/parser"
+	"hearth/internal/tokenizer"
+)
+
+// raw makes a prompt of text or tokens that the model continues as they are: no template renders them, no history puts
+// earlier tokens in their place, and nobody looks for calls in what comes.
+func (g *Generator) raw(r *chat.Request) (*prompt, error) {
+	p := &prompt{raw: true, salt: r.Origin.Salt, text: r.Prompt.Text, tokens: r.Prompt.Tokens}
+	tok := g.cfg.Tokenizer
+	if p.tokens == nil {
+		p.tokens = tok.Encode(p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+	} else {
+		for i, id := range p.tokens {
+			if int(id) >= tok.Size() || id < 0 {
+				return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", r.Prompt.Path, i), "there is no token %d: the vocabulary has %d", id, tok.Size())
+			}
+		}
+		p.text = tok.Decode(p.tokens, false)
+	}
+	if len(p.tokens) == 0 {
+		return nil, chat.Invalidf(r.Prompt.Path, "must not be empty: the model has no token that begins a text")
+	}
+	return p, nil
+}
+
+// scorer is an engine that tells what a model makes of a prompt.
+type scorer interface {
+	Score(ctx context.Context, tokens []int32, top int) ([]engine.Score, error)
+}
+
+// echo is what EventStart says of a raw prompt.
+func (g *Generator) echo(ctx context.Context, r *chat.Request, p *prompt) (chat.Event, error) {
+	e := chat.Event{Kind: chat.EventStart, Text: p.text}
+	if !r.Logprobs {
+		return e, nil
+	}
+	s, ok := g.cfg.Engine.(scorer)
+	if !ok {
+		return e, chat.Invalidf("logprobs", "logprobs of an echoed prompt need a model; this server answers from a script")
+	}
+	scores, err := s.Score(ctx, p.tokens, r.TopLogprobs)
+	if err != nil {
+		return e, g.engineError(err)
+	}
+	for i, id := range p.tokens {
+		t := engine.Token{ID: id, Logprob: float32(math.NaN())}
+		if i > 0 {
+			t.Logprob, t.Top = scores[i-1].Logprob, scores[i-1].Top[:min(r.TopLogprobs, len(scores[i-1].Top))]
+		}
+		e.Logprobs = append(e.Logprobs, g.logprob(t))
+	}
+	return e, nil
+}
+
+// echoed is the reply that generates nothing.
+func echoed(start chat.Event, n int) iter.Seq2[chat.Event, error] {
+	return func(yield func(chat.Event, error) bool) {
+		if !yield(start, nil) {
+			return
+		}
+		for i := range n {
+			if !yield(chat.Event{Kind: chat.EventFinish, Choice: i, Finish: chat.FinishLength, Usage: start.Usage}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// plainParser takes all output for text.
+type plainParser struct{}
+
+func (plainParser) Feed(dst []parser.Piece, output string) []parser.Piece {
+	return append(dst, parser.Piece{Kind: parser.Text, Text: output})
+}
+func (plainParser) Finish(dst []parser.Piece) []parser.Piece { return dst }
+func (plainParser) Cut()                                     {}
+func (plainParser) InReasoning() bool                        { return false }
