@@ -62,7 +62,7 @@ func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, e
 func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
 	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
 	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
-	text.MaxTokens = cfg.MaxTokens
+	text.MaxTokens, text.TokensCap = cfg.MaxTokens, cfg.MaxTokensCap
 	text.Thinking = toggle(cfg.EnableThinking)
 	text.PlainHistory = cfg.History == "text"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions

@@ -35,6 +35,7 @@ type shape struct {
 // shapes are Qwen3's small dense models: head dim 128, vocabulary 151,936, tied head.
 var shapes = map[string]shape{
 	"qwen3-0.6b": {1024, 28, 16, 8, 3072},
+	"quarter":    {1024, 7, 16, 8, 3072}, // of qwen3-0.6b's layers, for long prompts
 	"qwen3-1.7b": {2048, 28, 16, 8, 6144},
 	"qwen3-4b":   {2560, 36, 32, 8, 9728},
 	"tiny":       {128, 2, 2, 1, 256},

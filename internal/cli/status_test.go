@@ -168,7 +168,7 @@ func TestTooLong(t *testing.T) {
 		}{
 			{"/v1/messages", " tokens > 511 maximum", 2000},
 			{"/v1/chat/completions", "This model's maximum context length is 511 tokens. However, ", 2000},
-			{"/v1/chat/completions", "This model's maximum context length is 512 tokens. However, you requested ", 300}, // with max_tokens
+			{"/v1/chat/completions", "This model's maximum context length is 512 tokens. However, you requested ", 150}, // with max_tokens
 		} {
 			body := fmt.Sprintf(`{"stream":%s,"max_tokens":500,"messages":[{"role":"user","content":%q}]}`, stream, strings.Repeat("a ", tc.words))
 			if status, got := request(t, "POST", url+tc.path, body); status != 400 || !strings.Contains(string(got), tc.want) {
@@ -298,7 +298,7 @@ func TestStatusOfTwo(t *testing.T) {
 	}()
 	say := strings.Repeat("Count the sheep on the green hill. ", 30)
 	for _, model := range []string{"demo", "claude-haiku"} {
-		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":%q}]}`, model, say)
+		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"temperature":0,"messages":[{"role":"user","content":%q}]}`, model, say)
 		if status, b := request(t, "POST", srv.URL+"/v1/messages", body); status != 200 {
 			t.Fatalf("%d %s", status, b)
 		}

@@ -18,6 +18,9 @@ type view struct {
 func newView(r *chat.Request) view {
 	v := view{Turn: 1}
 	var last []string
+	if r.Prompt != nil {
+		last = append(last, r.Prompt.Text)
+	}
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		switch m.Role {

@@ -93,8 +93,12 @@ func (p *player) match(prompt *past) (cached, longer int, hit kv.Kind) {
 	size := len(prompt.tokens) / idBytes
 	for i := range p.latest {
 		seq := &p.latest[i]
+		if end := (longer + 1) * idBytes; seq.salt != prompt.salt || len(seq.tokens) < end || longer == size ||
+			!bytes.Equal(seq.tokens[end-idBytes:end], prompt.tokens[end-idBytes:end]) {
+			continue // no more than what is there already
+		}
 		n := common(seq.tokens, prompt.tokens)
-		if n <= longer || seq.salt != prompt.salt {
+		if n <= longer {
 			continue
 		}
 		longer, hit = n, kv.LCP
