@@ -30,6 +30,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	}
 	text.Engine = generate.Over(w.Engine)
 	configure(&text, src, cfg, id)
+	text.Info.Description = w.Model.Description
 	gen, err := generate.New(text)
 	if err != nil {
 		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())

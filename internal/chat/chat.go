@@ -25,6 +25,7 @@ const (
 type Request struct {
 	Model    string // as the client sent it; echoed in responses
 	Messages []Message
+	Prompt   *Prompt // if not nil, in the place of Messages and all that has to do with them
 	Tools    []Tool
 	Choice   ToolChoice
 	Thinking Thinking
@@ -43,6 +44,15 @@ type Request struct {
 
 	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
 	TemplateArgs map[string]json.RawMessage
+}
+
+// Prompt is text that the model continues as it is, without a chat template; what it writes is text too.
+type Prompt struct {
+	Text   string
+	Tokens []int32 // if not nil, in the place of Text
+	Path   string  // where in the client's JSON it stands, for errors
+	Echo   bool    // EventStart has the prompt's Text and, where Logprobs are asked for, those of its tokens
+	Only   bool    // nothing is generated
 }
 
 // Message is one turn, a list of parts in order.
@@ -133,8 +143,10 @@ type Sampling struct {
 	TopK                              *int
 	RepetitionPenalty                 *float64
 	PresencePenalty, FrequencyPenalty *float64
-	Seed                              *uint64
-	LogitBias                         map[int32]float64
+	// XTC, with a probability per token, drops every token that is likelier than a threshold but the least likely of them.
+	XTCProbability, XTCThreshold *float64
+	Seed                         *uint64
+	LogitBias                    map[int32]float64
 }
 
 // EventKind says what an Event carries.
@@ -160,7 +172,7 @@ type Event struct {
 	Finish   Finish
 	Stop     string // the stop string that ended the choice
 	Usage    *Usage
-	Logprobs []Logprob // EventText, EventReasoning: of the tokens behind Text, when asked for
+	Logprobs []Logprob // EventText, EventReasoning, EventStart of an echo: of the tokens behind Text, when asked for
 }
 
 // Finish is why a choice ended.
@@ -174,7 +186,7 @@ const (
 	FinishRefusal   Finish = "refusal"    // the model would not answer
 )
 
-// Logprob is a token with its natural-log probability before any sampling filter.
+// Logprob is a token with its natural-log probability before any sampling filter; NaN for the first of a prompt.
 type Logprob struct {
 	Token   string
 	ID      int32
@@ -211,9 +223,12 @@ type Model struct {
 	ID       string
 	Path     string // folder, or "" for the embedded one
 	Created  time.Time
-	Context  int  // tokens a request may use in all, prompt and output
-	Thinking bool // the template knows how to think
-	Tools    bool // the template knows tools
+	Context  int    // tokens a request may use in all, prompt and output
+	Thinking bool   // the template knows how to think
+	Tools    bool   // the template knows tools
+	Parser   string // form of the output, see docs/dialects.md; "" not known
+	// Description is what the weights are, in words: architecture, parameters, bits; "" not known.
+	Description string
 }
 
 // Generator produces replies for one model. Implementations are safe for concurrent use.

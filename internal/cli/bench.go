@@ -35,7 +35,6 @@ type shape struct {
 // shapes are Qwen3's small dense models: head dim 128, vocabulary 151,936, tied head.
 var shapes = map[string]shape{
 	"qwen3-0.6b": {1024, 28, 16, 8, 3072},
-	"quarter":    {1024, 7, 16, 8, 3072}, // of qwen3-0.6b's layers, for long prompts
 	"qwen3-1.7b": {2048, 28, 16, 8, 6144},
 	"qwen3-4b":   {2560, 36, 32, 8, 9728},
 	"tiny":       {128, 2, 2, 1, 256},
@@ -44,6 +43,7 @@ var shapes = map[string]shape{
 // benchFlags are what one run measures.
 type benchFlags struct {
 	shape     string
+	layers    int
 	bits      int
 	group     int
 	threads   int
@@ -123,6 +123,7 @@ included, and prints both rates and their ratio.`,
 // modelFlags are those that say which model runs and how.
 func (f *benchFlags) modelFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.shape, "shape", "qwen3-0.6b", "model sizes: "+strings.Join(shapeNames(), ", "))
+	fl.IntVar(&f.layers, "layers", 0, "layers, if fewer than the shape's: a cut of it for long prompts")
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights that share a scale: 32, 64 or 128")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
@@ -157,6 +158,15 @@ func (f *benchFlags) check() error {
 	return err
 }
 
+// cut is the shape with so many layers as asked for.
+func (f *benchFlags) cut() shape {
+	s := shapes[f.shape]
+	if f.layers > 0 {
+		s.Layers = min(s.Layers, f.layers)
+	}
+	return s
+}
+
 // config is the model's config.json.
 func (f *benchFlags) config() []byte {
 	type affine struct {
@@ -173,7 +183,7 @@ func (f *benchFlags) config() []byte {
 		MaxPos  int     `json:"max_position_embeddings"`
 		Tied    bool    `json:"tie_word_embeddings"`
 		Quant   *affine `json:"quantization,omitempty"`
-	}{"qwen3", shapes[f.shape], 128, 151936, 1e-6, 1e6, 40960, true, nil}
+	}{"qwen3", f.cut(), 128, 151936, 1e-6, 1e6, 40960, true, nil}
 	if f.bits != 16 {
 		c.Quant = &affine{f.bits, f.group}
 	}

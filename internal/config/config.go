@@ -56,9 +56,11 @@ type Config struct {
 	MinP              *float64
 	RepetitionPenalty *float64
 	MaxTokens         int // 0: the room left in the context
+	MaxTokensCap      int // 0: none
 	EnableThinking    *bool
 	ExposeThinking    *bool  // nil: Messages shows it where asked for, Chat always
 	ReasoningField    string // both, reasoning_content, reasoning
+	ValidationStatus  string // 400, 422
 
 	// How output is read.
 	ToolCallParser       string
@@ -100,6 +102,7 @@ func Default() *Config {
 		ToolCallParser:   "auto",
 		ReasoningParser:  "auto",
 		ReasoningField:   "both",
+		ValidationStatus: "400",
 		LogLevel:         "info",
 		AnthropicVersion: "2023-06-01",
 		DrainTimeout:     10 * time.Second,

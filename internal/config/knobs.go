@@ -67,7 +67,7 @@ var Knobs = []Knob{
 	{Flag: "allowed-hosts", Also: []string{"trusted-hosts"}, Group: Access, Unset: "loopback, *.localhost, *.local, *.internal, own names, private literal addresses",
 		Doc:  "further values of the Host header to accept; * accepts all",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedHosts) }},
-	{Flag: "allowed-origins", Also: []string{"cors-origins"}, Group: Access, Unset: "pages on loopback and own names",
+	{Flag: "allowed-origins", Also: []string{"cors-origins"}, Group: Access, Unset: "pages on loopback and own names; with a key, all",
 		Doc:  "further web origins whose pages may call the API; * accepts all",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedOrigins) }},
 
@@ -163,6 +163,9 @@ var Knobs = []Knob{
 	{Flag: "max-tokens", Group: Sampling, Unset: "the room left in the context",
 		Doc:  "output `tokens` of a request that names no limit; 0 is the room left in the context",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokens, 0, math.MaxInt32) }},
+	{Flag: "max-tokens-cap", Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, Unset: "none",
+		Doc:  "output `tokens` that no request gets more of, whatever it asks for",
+		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokensCap, 0, math.MaxInt32) }},
 	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, Unset: "the model's template decides",
 		Doc: "let models that can think before they answer do so, or not",
 		bind: func(c *Config) pflag.Value {
@@ -198,6 +201,9 @@ var Knobs = []Knob{
 	{Flag: "anthropic-version", Env: []string{"ANTHROPIC_VERSION"}, Group: API,
 		Doc:  "`version` that Messages replies name in their anthropic-version header; requests may have any",
 		bind: func(c *Config) pflag.Value { return text(&c.AnthropicVersion) }},
+	{Flag: "validation-status", Group: API,
+		Doc:  "HTTP status of OpenAI's API for requests that are wrong; some clients of older servers expect 422",
+		bind: func(c *Config) pflag.Value { return choice(&c.ValidationStatus, "400", "422") }},
 	{Flag: "stream-interval", Group: API,
 		Doc:  "collect the text of streams for so long before it is sent; the first text, calls and the end never wait",
 		bind: func(c *Config) pflag.Value { return duration(&c.StreamInterval) }},

@@ -128,7 +128,7 @@ func New(cfg Config) (*Generator, error) {
 		}
 	}
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
-	g.cfg.Info.Context = cfg.Engine.Context()
+	g.cfg.Info.Context, g.cfg.Info.Parser = cfg.Engine.Context(), g.family.Name
 	p, err := findForm(cfg.Template, g.family, cfg.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("make generator: %w", err)

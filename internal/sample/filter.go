@@ -15,17 +15,17 @@ const near = 12
 
 var everything = float32(math.Inf(1))
 
-// keep returns the tokens that pass all filters, by ascending id. Every filter keeps those above some logit of one
-// and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the
-// other.
-func (s *Sampler) keep(logits []float32, peak float32, w *Work) []cand {
+// keep returns the tokens that pass all filters, by ascending id. Every filter but XTC keeps those above some logit of
+// one and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the
+// other. XTC, if it strikes, comes after top_p and min_p and needs all they keep.
+func (s *Sampler) keep(logits []float32, peak float32, w *Work, exclude bool) []cand {
 	limit := everything
 	if s.p.MinP > 0 {
 		limit = minP(s.p.MinP)
 	}
 	topP, topK := s.p.TopP > 0 && s.p.TopP < 1, s.p.TopK > 0 && s.p.TopK < len(logits)
 	first := limit
-	if topP || topK {
+	if (topP || topK) && !exclude {
 		first = min(limit, near)
 	}
 	total := w.gather(logits, peak, first, topP)
@@ -34,6 +34,9 @@ func (s *Sampler) keep(logits []float32, peak float32, w *Work) []cand {
 	}
 	if topP {
 		w.cut(w.topP(float64(s.p.TopP) * total))
+	}
+	if exclude {
+		w.exclude(s.p.XTCThreshold, s.p.XTCSpare)
 	}
 	if topK && len(w.cands) > s.p.TopK {
 		w.topK(s.p.TopK)

@@ -91,7 +91,7 @@ func TestGolden(t *testing.T) {
 			if c.Probs == nil {
 				return
 			}
-			for id, got := range distribution(s.keep(logits, peak, &w), c.Params.Temperature, len(logits)) {
+			for id, got := range distribution(s.keep(logits, peak, &w, false), c.Params.Temperature, len(logits)) {
 				if want := c.Probs[id]; math.Abs(got-want) > 2e-6 {
 					t.Errorf("%+v: token %d: probability %.6f, want %.6f", c.Params, id, got, want)
 				}

@@ -4,7 +4,7 @@
 // defaults are resolved by its callers.
 //
 // The order is that of mlx-lm: logit bias, repetition, presence and frequency penalty; then, on the untempered
-// distribution, top_p, min_p, top_k; then a draw at the temperature.
+// distribution, top_p, min_p, XTC, top_k; then a draw at the temperature.
 package sample
 
 import (
@@ -19,6 +19,9 @@ type Params struct {
 	TopP              float32           // keep the smallest set with at least this mass; 0 or 1: off
 	TopK              int               // keep so many; 0: off
 	MinP              float32           // drop what is less likely than MinP times the most likely; 0: off
+	XTCProbability    float32           // of dropping, for a token, all that are likelier than XTCThreshold but the last of them
+	XTCThreshold      float32           // a probability among what the filters before it keep
+	XTCSpare          []int32           // tokens that XTC never drops: ends of lines and of turns; not copied
 	RepetitionPenalty float32           // over the last RepetitionWindow tokens; 0 or 1: off
 	PresencePenalty   float32           // once for every generated token seen
 	FrequencyPenalty  float32           // for every occurrence among the generated tokens
@@ -139,7 +142,7 @@ func (s *Sampler) draw(logits []float32, w *Work) (int32, error) {
 	if s.p.Temperature <= 0 {
 		return best, nil
 	}
-	kept := s.keep(logits, peak, w)
+	kept := s.keep(logits, peak, w, s.excludes())
 	return pick(kept, s.p.Temperature, uniform(s.p.Seed, s.index)), nil
 }
 

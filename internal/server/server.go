@@ -39,7 +39,7 @@ type Options struct {
 	Keys           []string // accepted credentials; empty: no check, any or none is accepted
 	Isolate        bool     // what is stored for the prompts of one key does not help others
 	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string // besides the local ones: origins with at most one * in each, or *
+	AllowedOrigins []string // besides the local ones: origins with at most one * in each, or *; none given with Keys: all
 	HostNames      []string // the machine's own names; nil: what the system says
 
 	Version, Commit string
@@ -114,7 +114,12 @@ func New(o Options) *Server {
 			o.HostNames = []string{name}
 		}
 	}
-	s := &Server{o: o, began: time.Now(), keys: newKeys(o.Keys), guard: newGuard(o.AllowedHosts, o.AllowedOrigins, o.HostNames)}
+	keys := newKeys(o.Keys)
+	origins := o.AllowedOrigins
+	if len(keys) > 0 && len(origins) == 0 { // a page without the key gets nothing
+		origins = []string{"*"}
+	}
+	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(o.AllowedHosts, origins, o.HostNames)}
 	mux := http.NewServeMux()
 	wo := wire.Options{Models: o.Models, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
 	if o.RequestDir != "" {

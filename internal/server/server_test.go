@@ -94,8 +94,8 @@ func TestRoutes(t *testing.T) {
 		{"DELETE", "/v1/chat/completions", "", nil, 405, open + "method DELETE is not allowed"},
 		{"POST", "/v1/models", "{}", nil, 405, open + "method POST is not allowed"},
 		{"OPTIONS", "/v1/messages", "", nil, 204, ""},
-		{"POST", "/v1/embeddings", "{}", nil, 404, open + "there is nothing at POST /v1/embeddings"},
-		{"POST", "/v1/embeddings", "{}", []string{"Anthropic-Version: 2023-06-01"}, 404, anthro + "not_found_error"},
+		{"POST", "/v1/audio/speech", "{}", nil, 404, open + "there is nothing at POST /v1/audio/speech"},
+		{"POST", "/v1/audio/speech", "{}", []string{"Anthropic-Version: 2023-06-01"}, 404, anthro + "not_found_error"},
 		{"POST", "/v1/messages/batches", "{}", nil, 404, anthro + "not_found_error"},
 	} {
 		w := do(s, tc.method, tc.path, tc.body, tc.headers...)
@@ -197,6 +197,16 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("Origin %q: the 403 does not name the flag: %s", origin, w.Body)
 		}
 	}
+	o.AllowedOrigins = nil
+	o.Keys = []string{"k"}
+	w := do(New(o), "POST", "/v1/messages", messages, "Origin: https://elsewhere.com")
+	if w.Code != 401 || w.Header().Get("Access-Control-Allow-Origin") != "https://elsewhere.com" {
+		t.Errorf("a page elsewhere without the key: %d %v", w.Code, w.Header())
+	}
+	if w := do(New(o), "OPTIONS", "/v1/messages", "", "Origin: https://elsewhere.com", "Access-Control-Request-Method: POST"); w.Code != 204 {
+		t.Errorf("a preflight where a key is needed: %d", w.Code)
+	}
+	o.Keys = nil
 	o.AllowedOrigins = []string{"*"}
 	if w := do(New(o), "GET", "/health", "", "Origin: null"); w.Code != 200 {
 		t.Errorf("--allowed-origins *: %d", w.Code)
@@ -216,8 +226,15 @@ func TestPreflight(t *testing.T) {
 		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "POST") {
 		t.Errorf("%d %v", w.Code, h)
 	}
-	if w := do(s, "OPTIONS", "/v1/messages", "", "Origin: https://evil.com", "Access-Control-Request-Method: POST"); w.Code != 403 {
-		t.Errorf("foreign preflight = %d", w.Code)
+	for name, change := range map[string]func(*Options){
+		"without a key":          func(o *Options) { o.Keys = nil },
+		"with origins of choice": func(o *Options) { o.AllowedOrigins = []string{"https://chat.example.com"} },
+	} {
+		o := o
+		change(&o)
+		if w := do(New(o), "OPTIONS", "/v1/messages", "", "Origin: https://evil.com", "Access-Control-Request-Method: POST"); w.Code != 403 {
+			t.Errorf("foreign preflight %s = %d", name, w.Code)
+		}
 	}
 }
 

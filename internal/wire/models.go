@@ -11,7 +11,8 @@ import (
 )
 
 // modelObject is one served model in a shape that the clients of every protocol accept: the fields of Anthropic's
-// ModelInfo and OpenAI's Model together, plus the names under which other servers publish the context length.
+// ModelInfo and OpenAI's Model together, plus the names under which other servers publish the context length, the parser
+// and what the model reads.
 type modelObject struct {
 	ID            string `json:"id"`
 	Type          string `json:"type"`   // Anthropic
@@ -26,6 +27,9 @@ type modelObject struct {
 	ContextLength int    `json:"context_length"`
 	ContextWindow int    `json:"context_window"`
 	MaxModelLen   int    `json:"max_model_len"`
+	Modality      string `json:"modality"`
+	Parser        string `json:"tool_call_parser,omitempty"`
+	Description   string `json:"description,omitempty"`
 }
 
 type modelList struct {
@@ -45,6 +49,7 @@ func newModelObject(m chat.Model) modelObject {
 		ID: m.ID, Type: "model", Object: "model", DisplayName: m.ID, OwnedBy: "hearth", Lifecycle: "active",
 		CreatedAt: created.Format(time.RFC3339), Created: created.Unix(),
 		MaxInput: m.Context, MaxTokens: m.Context, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
+		Modality: "text", Parser: m.Parser, Description: m.Description,
 	}
 }
 

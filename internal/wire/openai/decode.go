@@ -19,6 +19,8 @@ type request struct {
 	chat.Request
 	stream       bool
 	includeUsage bool
+	format       *format         // that the reply is checked against; nil: none
+	custom       map[string]bool // names of custom tools, whose input is text
 }
 
 // Decode reads the body of a request outside a server.
@@ -42,18 +44,15 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
-	r := &request{stream: d.Bool(body.Get("stream"))}
-	if v := body.Get("stream_options"); !v.Absent() && d.Want(v, wire.Object) {
-		r.includeUsage = d.Bool(v.Get("include_usage"))
-	}
-	r.Model = d.OptString(body.Get("model"))
+	r := d.request(body)
 	d.tools(r, body)
 	d.toolChoice(r, body.Get("tool_choice"))
 	if v := body.Get("parallel_tool_calls"); !v.Absent() {
 		r.Choice.Single = !d.Bool(v)
 	}
 	d.messages(r, body.Get("messages"))
-	d.limits(r, body)
+	d.limits(r, body, 1)
+	d.logprobs(r, body)
 	d.sampling(r, body)
 	d.thinking(r, body)
 	d.responseFormat(r, body.Get("response_format"))
@@ -68,9 +67,20 @@ type decoder struct {
 	wire.Decoder
 }
 
-func (d *decoder) limits(r *request, f wire.Value) {
-	n := d.Int(f.Get("max_completion_tokens"), 1, math.MaxInt)
-	if old := d.Int(f.Get("max_tokens"), 1, math.MaxInt); n == nil {
+// request reads what chat and completions have in common first.
+func (d *decoder) request(body wire.Value) *request {
+	r := &request{stream: d.Bool(body.Get("stream"))}
+	if v := body.Get("stream_options"); !v.Absent() && d.Want(v, wire.Object) {
+		r.includeUsage = d.Bool(v.Get("include_usage"))
+	}
+	r.Model = d.OptString(body.Get("model"))
+	return r
+}
+
+// limits reads what ends a reply. least is the smallest limit of tokens.
+func (d *decoder) limits(r *request, f wire.Value, least int) {
+	n := d.Int(f.Get("max_completion_tokens"), least, math.MaxInt)
+	if old := d.Int(f.Get("max_tokens"), least, math.MaxInt); n == nil {
 		n = old
 	}
 	if n != nil {
@@ -80,6 +90,9 @@ func (d *decoder) limits(r *request, f wire.Value) {
 	if n := d.Int(f.Get("n"), 1, maxChoices); n != nil {
 		r.N = *n
 	}
+}
+
+func (d *decoder) logprobs(r *request, f wire.Value) {
 	r.Logprobs = d.Bool(f.Get("logprobs"))
 	if v := f.Get("top_logprobs"); !v.Absent() {
 		if n := d.Int(v, 0, maxTop); n != nil && *n > 0 {
@@ -100,6 +113,8 @@ func (d *decoder) sampling(r *request, f wire.Value) {
 		RepetitionPenalty: d.Float(f.Get("repetition_penalty"), 0, 10),
 		PresencePenalty:   d.Float(f.Get("presence_penalty"), -2, 2),
 		FrequencyPenalty:  d.Float(f.Get("frequency_penalty"), -2, 2),
+		XTCProbability:    d.Float(f.Get("xtc_probability"), 0, 1),
+		XTCThreshold:      d.Float(f.Get("xtc_threshold"), 0, 0.5),
 	}
 	if k := r.Sampling.TopK; k != nil && *k < 0 { // vLLM's spelling of "all"
 		*k = 0
@@ -180,8 +195,8 @@ func toggle(on bool) chat.Toggle {
 	return chat.Off
 }
 
-// responseFormat puts a wanted format to the model in words. Nothing constrains the output yet, so a client that asks
-// for a guarantee is refused rather than misled.
+// responseFormat puts a wanted format to the model in words; the reply is checked against it when it is complete. Nothing
+// constrains the output yet, so a client that asks for a guarantee is refused rather than misled.
 func (d *decoder) responseFormat(r *request, v wire.Value) {
 	if v.Absent() || !d.Want(v, wire.Object) {
 		return
@@ -189,6 +204,7 @@ func (d *decoder) responseFormat(r *request, v wire.Value) {
 	switch kind := d.String(v.Get("type")); kind {
 	case "text":
 	case "json_object":
+		r.format = &format{}
 		wire.AppendSystem(&r.Request, wire.JSONInstruction(nil))
 	case "json_schema":
 		s := v.Get("json_schema")
@@ -199,124 +215,12 @@ func (d *decoder) responseFormat(r *request, v wire.Value) {
 			d.Fail(s.Get("strict"), "strict schemas are not enforced by this version; send strict: false to have the schema put to the model in words")
 			return
 		}
+		r.format = &format{}
 		if schema := s.Get("schema"); !schema.Absent() {
-			wire.AppendSystem(&r.Request, wire.JSONInstruction(d.Compact(schema)))
-			return
+			r.format.schema = d.Compact(schema)
 		}
-		wire.AppendSystem(&r.Request, wire.JSONInstruction(nil))
+		wire.AppendSystem(&r.Request, wire.JSONInstruction(r.format.schema))
 	default:
 		d.Fail(v.Get("type"), "unknown response format %s: must be text, json_object or json_schema", wire.Quote(kind))
 	}
-}
-
-// tools keeps functions. Tools of other types (custom, web_search, …) only work where OpenAI runs or parses them; the
-// model does not learn of them.
-func (d *decoder) tools(r *request, f wire.Value) {
-	for _, t := range d.Items(f.Get("tools")) {
-		if !d.Want(t, wire.Object) {
-			return
-		}
-		if kind := d.OptString(t.Get("type")); kind != "" && kind != "function" {
-			continue
-		}
-		fn := t.Get("function")
-		if !d.Want(fn, wire.Object) {
-			return
-		}
-		tool := chat.Tool{
-			Name: d.String(fn.Get("name")), Description: d.OptString(fn.Get("description")),
-			Parameters: d.ObjectRaw(fn.Get("parameters")), Strict: d.Bool(fn.Get("strict")),
-		}
-		if tool.Name == "" {
-			d.Fail(fn.Get("name"), "must not be empty")
-		}
-		r.Tools = append(r.Tools, tool)
-	}
-	if v := f.Get("functions"); !v.Absent() {
-		d.Fail(v, "functions and function_call are not supported: send tools and tool_choice")
-	}
-}
-
-func (d *decoder) toolChoice(r *request, v wire.Value) {
-	if v.Absent() {
-		return
-	}
-	if v.Kind() == wire.String {
-		r.Choice.Kind = d.choiceMode(v, r)
-		return
-	}
-	if !d.Want(v, wire.Object) {
-		return
-	}
-	switch kind := d.String(v.Get("type")); kind {
-	case "function":
-		fn := v.Get("function")
-		if !d.Want(fn, wire.Object) {
-			return
-		}
-		name := d.String(fn.Get("name"))
-		if !hasTool(r.Tools, name) {
-			d.Fail(fn.Get("name"), "there is no function named %s in tools", wire.Quote(name))
-		}
-		r.Choice.Kind, r.Choice.Name = chat.ChoiceNamed, name
-	case "allowed_tools":
-		d.allowedTools(r, v.Get("allowed_tools"))
-	default:
-		d.Fail(v.Get("type"), "unknown tool_choice %s: must be function or allowed_tools", wire.Quote(kind))
-	}
-}
-
-func (d *decoder) choiceMode(v wire.Value, r *request) chat.ChoiceKind {
-	switch mode := d.String(v); mode {
-	case "auto":
-	case "none":
-		return chat.ChoiceNone
-	case "required", "any":
-		if len(r.Tools) == 0 {
-			d.Fail(v, "%s needs at least one function in tools", mode)
-		}
-		return chat.ChoiceRequired
-	default:
-		d.Fail(v, "unknown tool_choice %s: must be none, auto, required or an object", wire.Quote(mode))
-	}
-	return chat.ChoiceAuto
-}
-
-// allowedTools narrows the tools to those listed.
-func (d *decoder) allowedTools(r *request, v wire.Value) {
-	if !d.Want(v, wire.Object) {
-		return
-	}
-	allowed := map[string]bool{}
-	for _, t := range d.Items(v.Get("tools")) {
-		if !d.Want(t, wire.Object) {
-			return
-		}
-		fn := t.Get("function")
-		if !d.Want(fn, wire.Object) {
-			return
-		}
-		name := d.String(fn.Get("name"))
-		if !hasTool(r.Tools, name) {
-			d.Fail(fn.Get("name"), "there is no function named %s in tools", wire.Quote(name))
-		}
-		allowed[name] = true
-	}
-	var kept []chat.Tool
-	for _, t := range r.Tools {
-		if allowed[t.Name] {
-			kept = append(kept, t)
-		}
-	}
-	r.Tools = kept
-	r.Choice.Kind = d.choiceMode(v.Get("mode"), r)
-}
-
-func hasTool(tools []chat.Tool, name string) bool {
-	for i := range tools {
-		if tools[i].Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -1,10 +1,11 @@
 package openai
 
 import (
+	"encoding/json"
+	"net/http"
 	"strings"
 
 	"hearth/internal/chat"
-	"hearth/internal/wire"
 )
 
 // pingFrame keeps a silent stream alive: a comment, which every SSE parser drops.
@@ -21,6 +22,9 @@ type reply struct {
 	asContent   bool // reasoning goes into reasoning_content
 	asReasoning bool // and into reasoning
 	newID       func(prefix string) string
+	custom      map[string]bool // names of custom tools
+	format      *format
+	header      http.Header // of the HTTP reply
 	usage       chat.Usage
 }
 
@@ -82,6 +86,8 @@ func finishReason(f chat.Finish) string {
 		return "length"
 	case chat.FinishToolCalls:
 		return "tool_calls"
+	case chat.FinishRefusal:
+		return "content_filter"
 	}
 	return "stop"
 }
@@ -158,15 +164,22 @@ type message struct {
 }
 
 type toolCall struct {
-	Index    *int         `json:"index,omitempty"` // in chunks only
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function toolFunction `json:"function"`
+	Index *int   `json:"index,omitempty"` // in chunks only
+	ID    string `json:"id,omitempty"`
+	Type  string `json:"type,omitempty"`
+	// One of them is set.
+	Function *toolFunction `json:"function,omitempty"`
+	Custom   *toolCustom   `json:"custom,omitempty"`
 }
 
 type toolFunction struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
+}
+
+type toolCustom struct {
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
 }
 
 // folding is what is known of one choice so far.
@@ -202,12 +215,12 @@ func (f *foldEncoder) Event(e *chat.Event) {
 	case chat.EventToolStart:
 		c.calls = append(c.calls, f.toolCall(e))
 	case chat.EventToolArgs:
-		if n := len(c.calls); n > 0 {
+		if n := len(c.calls); n > 0 && c.calls[n-1].Function != nil {
 			c.calls[n-1].Function.Arguments += e.Text
 		}
 	case chat.EventToolEnd:
-		if n := len(c.calls); n > 0 && e.Call != nil && c.calls[n-1].Function.Arguments == "" {
-			c.calls[n-1].Function.Arguments = argumentText(e.Call)
+		if n := len(c.calls); n > 0 && e.Call != nil {
+			c.calls[n-1].complete(e.Call)
 		}
 	case chat.EventFinish:
 		f.count(e.Usage)
@@ -220,10 +233,12 @@ func (f *foldEncoder) Body() any {
 		ID: f.id, Object: "chat.completion", Created: f.created, Model: f.model, Fingerprint: f.fingerprint,
 		Usage: f.usageBody(),
 	}
+	unmet := false
 	for i := range f.parts {
 		p := &f.parts[i]
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
+		unmet = unmet || f.missed(text, p.finish)
 		c.Message = message{Role: "assistant", ToolCalls: p.calls}
 		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
@@ -234,18 +249,47 @@ func (f *foldEncoder) Body() any {
 		}
 		out.Choices = append(out.Choices, c)
 	}
+	if unmet {
+		f.header.Set(schemaHeader, schemaUnmet)
+	}
 	return out
 }
 
 func (r *reply) toolCall(e *chat.Event) toolCall {
-	c := toolCall{Type: "function"}
-	if e.Call != nil {
-		c.ID, c.Function.Name = e.Call.ID, e.Call.Name
+	call := e.Call
+	if call == nil {
+		call = &chat.ToolCall{}
+	}
+	c := toolCall{ID: call.ID}
+	if r.custom[call.Name] {
+		c.Type, c.Custom = "custom", &toolCustom{Name: call.Name}
+	} else {
+		c.Type, c.Function = "function", &toolFunction{Name: call.Name}
 	}
 	if c.ID == "" {
 		c.ID = r.newID("call_")
 	}
 	return c
+}
+
+// complete fills in what the fragments did not tell of a call.
+func (c *toolCall) complete(call *chat.ToolCall) {
+	switch {
+	case c.Custom != nil:
+		c.Custom.Input = inputText(call)
+	case c.Function.Arguments == "":
+		c.Function.Arguments = argumentText(call)
+	}
+}
+
+// inputText is the input of a custom tool: its one argument, or all that the model wrote in its place.
+func inputText(c *chat.ToolCall) string {
+	var args map[string]json.RawMessage
+	var input string
+	if json.Unmarshal(c.Arguments, &args) == nil && json.Unmarshal(args[customInput], &input) == nil {
+		return input
+	}
+	return string(c.Arguments)
 }
 
 // argumentText is the whole of a call's arguments as the text OpenAI has there; never empty.
@@ -254,117 +298,4 @@ func argumentText(c *chat.ToolCall) string {
 		return "{}"
 	}
 	return string(c.Arguments)
-}
-
-type chunk struct {
-	ID          string        `json:"id"`
-	Object      string        `json:"object"`
-	Created     int64         `json:"created"`
-	Model       string        `json:"model"`
-	Fingerprint string        `json:"system_fingerprint"`
-	Choices     []chunkChoice `json:"choices"`
-}
-
-// usageChunk is a chunk of a stream that was asked for usage: null but in the last.
-type usageChunk struct {
-	chunk
-	Usage *usage `json:"usage"`
-}
-
-type chunkChoice struct {
-	Index        int       `json:"index"`
-	Delta        delta     `json:"delta"`
-	Logprobs     *logprobs `json:"logprobs"`
-	FinishReason *string   `json:"finish_reason"`
-}
-
-type delta struct {
-	Role             string     `json:"role,omitempty"`
-	Content          *string    `json:"content,omitempty"`
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Reasoning        string     `json:"reasoning,omitempty"`
-	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
-}
-
-// streamEncoder writes chunks: the role of every choice first, then deltas, a finish reason per choice, the usage if
-// it was asked for, and [DONE] whatever happened.
-type streamEncoder struct {
-	reply
-	out          *wire.Stream
-	includeUsage bool
-	argBytes     []int // per choice, of the open call's arguments sent so far
-}
-
-func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncoder {
-	return &streamEncoder{reply: r, out: out, includeUsage: includeUsage, argBytes: make([]int, r.choices)}
-}
-
-func (s *streamEncoder) Event(e *chat.Event) {
-	c := chunkChoice{Index: e.Choice}
-	if s.logprobs && len(e.Logprobs) > 0 {
-		c.Logprobs = &logprobs{Content: tokenLogprobs(e.Logprobs)}
-	}
-	switch e.Kind {
-	case chat.EventStart:
-		s.count(e.Usage)
-		empty := ""
-		for i := range s.choices {
-			s.send(chunkChoice{Index: i, Delta: delta{Role: "assistant", Content: &empty}})
-		}
-		return
-	case chat.EventText:
-		c.Delta.Content = &e.Text
-	case chat.EventReasoning:
-		if c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text); c.Delta.ReasoningContent == "" && c.Delta.Reasoning == "" && c.Logprobs == nil {
-			return
-		}
-	case chat.EventToolStart:
-		call := s.toolCall(e)
-		call.Index = &e.Tool
-		c.Delta.ToolCalls = []toolCall{call}
-		s.argBytes[e.Choice] = 0
-	case chat.EventToolArgs:
-		c.Delta.ToolCalls = s.args(e, e.Text)
-	case chat.EventToolEnd:
-		if s.argBytes[e.Choice] > 0 || e.Call == nil {
-			return
-		}
-		c.Delta.ToolCalls = s.args(e, argumentText(e.Call))
-	case chat.EventFinish:
-		s.count(e.Usage)
-		reason := finishReason(e.Finish)
-		c.FinishReason = &reason
-	}
-	s.send(c)
-}
-
-func (s *streamEncoder) args(e *chat.Event, text string) []toolCall {
-	s.argBytes[e.Choice] += len(text)
-	return []toolCall{{Index: &e.Tool, Function: toolFunction{Arguments: text}}}
-}
-
-// Done ends the stream. An error stands in a chunk of its own: clients take the mere presence of the key for failure.
-func (s *streamEncoder) Done(e *chat.Error) {
-	switch {
-	case e != nil:
-		s.out.Event("", wire.Marshal(newErrorBody(e)))
-	case s.includeUsage:
-		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
-	}
-	s.out.Event("", []byte("[DONE]"))
-}
-
-func (s *streamEncoder) chunk(choices ...chunkChoice) chunk {
-	if choices == nil {
-		choices = []chunkChoice{}
-	}
-	return chunk{ID: s.id, Object: "chat.completion.chunk", Created: s.created, Model: s.model, Fingerprint: s.fingerprint, Choices: choices}
-}
-
-func (s *streamEncoder) send(c chunkChoice) {
-	if s.includeUsage {
-		s.out.Event("", wire.Marshal(usageChunk{chunk: s.chunk(c)}))
-		return
-	}
-	s.out.Event("", wire.Marshal(s.chunk(c)))
 }

@@ -67,7 +67,7 @@ func (d *decoder) content(v wire.Value, images bool) []chat.Part {
 			return nil
 		}
 		switch kind := d.String(p.Get("type")); kind {
-		case "text":
+		case "text", "input_text", "output_text": // the Responses API has the longer names
 			parts = wire.AppendText(parts, d.String(p.Get("text")))
 		case "refusal":
 			parts = wire.AppendText(parts, d.String(p.Get("refusal")))
@@ -77,8 +77,10 @@ func (d *decoder) content(v wire.Value, images bool) []chat.Part {
 				return nil
 			}
 			parts = d.image(parts, p.Get("image_url"))
+		case "input_audio", "file", "video_url":
+			d.Fail(p.Get("type"), "no model here takes %s parts: send text", kind)
 		default:
-			d.Fail(p.Get("type"), "content part %s is not supported: must be text or image_url", wire.Quote(kind))
+			d.Fail(p.Get("type"), "unknown content part %s: must be text, image_url or refusal", wire.Quote(kind))
 		}
 	}
 	return parts
@@ -102,7 +104,7 @@ func (d *decoder) image(parts []chat.Part, v wire.Value) []chat.Part {
 		d.Fail(v, "is not a valid data URL: %v", err)
 		return parts
 	}
-	return append(parts, chat.Part{Kind: chat.PartImage, Image: data})
+	return append(parts, chat.Part{Kind: chat.PartImage, Image: data, Path: v.Path()})
 }
 
 // assistant reads a turn of the model's own: its reasoning under any of the names clients send it back as, then the
@@ -120,6 +122,7 @@ func (d *decoder) assistant(m wire.Value) []chat.Part {
 	for _, p := range d.content(m.Get("content"), false) {
 		parts = wire.AppendText(parts, p.Text)
 	}
+	parts = wire.AppendText(parts, d.OptString(m.Get("refusal")))
 	for _, c := range d.Items(m.Get("tool_calls")) {
 		if !d.Want(c, wire.Object) {
 			return nil
@@ -158,7 +161,7 @@ func (d *decoder) customCall(c wire.Value) chat.Part {
 	}
 	return chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
 		ID: d.OptString(c.Get("id")), Name: d.String(custom.Get("name")),
-		Arguments: textArgument("input", d.OptString(custom.Get("input"))),
+		Arguments: textArgument(customInput, d.OptString(custom.Get("input"))),
 	}}
 }
 

@@ -1,13 +1,16 @@
-// Package openai is the OpenAI Chat Completions API: it decodes /v1/chat/completions into chat.Requests and encodes
-// chat.Events as completions, chunks and errors. The server mounts it; it never sees tokens or templates. Shapes follow
+// Package openai is OpenAI's Chat Completions and Completions API, at its own paths and at Azure's: it decodes bodies into
+// chat.Requests and encodes chat.Events as completions, chunks and errors. The server mounts it; it never sees templates
+// or the engine. Shapes follow
 // the types of the official SDKs (Python openai 3.52, Go openai-go/v3 3.95) and, for reasoning and the extra sampling
 // fields, what mlx-lm, vLLM and their clients have in common. Unknown fields are ignored. A response_format is put to
-// the model in words and not enforced; one that asks for enforcement (strict) is refused.
+// the model in words and not enforced: a reply that misses it says so, and one that must not miss it (strict) is refused.
+// docs/openai.md has every field.
 package openai
 
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -20,18 +23,31 @@ type Protocol struct {
 	// both.
 	Thinking  chat.Toggle
 	Reasoning string
+	// Unprocessable answers wrong requests with 422, as some older servers do, in place of 400.
+	Unprocessable bool
 }
 
 // Mount registers the routes.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
-	wire.Handle(mux, "/chat/completions", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.chat}))
+	for path, f := range map[string]http.HandlerFunc{
+		"/chat/completions": h.chat, "/completions": h.completions, "/embeddings": h.embeddings,
+	} {
+		post := wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: f})
+		wire.Handle(mux, path, post)
+		wire.HandleAt(mux, azure, path, post)
+	}
+	wire.MountModelsAt(mux, azure, h.Options, p.WriteError)
+	mux.HandleFunc(azure+"/deployments/{rest...}", h.deployment)
 }
 
 // Speaks claims this API's paths and, of the models routes, what no other protocol's header claims.
 func (Protocol) Speaks(r *http.Request) bool {
+	if strings.HasPrefix(r.URL.Path, azure+"/") {
+		return true
+	}
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	return path == "/chat/completions" || path == "/models" || strings.HasPrefix(path, "/models/")
+	return slices.Contains([]string{"/chat/completions", "/completions", "/embeddings", "/models"}, path) || strings.HasPrefix(path, "/models/")
 }
 
 type handler struct {
@@ -53,9 +69,10 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 		h.WriteError(w, r, err)
 		return
 	}
+	setDeployment(r, &req.Request)
 	rep := reply{
 		id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
-		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID,
+		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID, custom: req.custom, format: req.format, header: w.Header(),
 		asContent: h.Thinking != chat.Off && h.Reasoning != "reasoning", asReasoning: h.Thinking != chat.Off && h.Reasoning != "reasoning_content",
 	}
 	if req.stream {
@@ -125,6 +142,10 @@ func contextMessage(e *chat.Error) string {
 }
 
 // WriteError answers with e.
-func (Protocol) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
-	wire.WriteErrorBody(w, r, e, wire.Status(e, statuses), newErrorBody(e))
+func (p Protocol) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
+	status := wire.Status(e, statuses)
+	if p.Unprocessable && e.Kind == chat.Invalid && status == http.StatusBadRequest {
+		status = http.StatusUnprocessableEntity
+	}
+	wire.WriteErrorBody(w, r, e, status, newErrorBody(e))
 }

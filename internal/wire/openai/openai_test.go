@@ -82,9 +82,19 @@ func foldDelta(c *choice, d chunkChoice) {
 	m.Reasoning += d.Delta.Reasoning
 	for _, call := range d.Delta.ToolCalls {
 		if *call.Index == len(m.ToolCalls) {
-			m.ToolCalls = append(m.ToolCalls, toolCall{ID: call.ID, Type: call.Type, Function: toolFunction{Name: call.Function.Name}})
+			m.ToolCalls = append(m.ToolCalls, toolCall{ID: call.ID, Type: call.Type})
+			if last := &m.ToolCalls[*call.Index]; call.Custom != nil {
+				last.Custom = &toolCustom{Name: call.Custom.Name}
+			} else {
+				last.Function = &toolFunction{Name: call.Function.Name}
+			}
 		}
-		m.ToolCalls[*call.Index].Function.Arguments += call.Function.Arguments
+		switch of := &m.ToolCalls[*call.Index]; {
+		case of.Custom != nil:
+			of.Custom.Input += call.Custom.Input
+		default:
+			of.Function.Arguments += call.Function.Arguments
+		}
 	}
 	if d.Logprobs != nil {
 		if c.Logprobs == nil {

@@ -1,0 +1,140 @@
+package openai
+
+import (
+	"net/http"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+type chunk struct {
+	ID          string        `json:"id"`
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"`
+	Model       string        `json:"model"`
+	Fingerprint string        `json:"system_fingerprint"`
+	Choices     []chunkChoice `json:"choices"`
+}
+
+// usageChunk is a chunk of a stream that was asked for usage: null but in the last.
+type usageChunk struct {
+	chunk
+	Usage *usage `json:"usage"`
+}
+
+type chunkChoice struct {
+	Index        int       `json:"index"`
+	Delta        delta     `json:"delta"`
+	Logprobs     *logprobs `json:"logprobs"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+type delta struct {
+	Role             string     `json:"role,omitempty"`
+	Content          *string    `json:"content,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"`
+	ToolCalls        []toolCall `json:"tool_calls,omitempty"`
+}
+
+// streamEncoder writes chunks: the role of every choice first, then deltas, a finish reason per choice, the usage if
+// it was asked for, and [DONE] whatever happened.
+type streamEncoder struct {
+	reply
+	out          *wire.Stream
+	includeUsage bool
+	parts        []streaming
+	unmet        bool
+}
+
+// streaming is what is known of one choice so far.
+type streaming struct {
+	open     toolCall        // the head of the call that was begun last
+	argBytes int             // of its arguments, sent so far
+	text     strings.Builder // kept only to be checked against a format
+}
+
+func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncoder {
+	return &streamEncoder{reply: r, out: out, includeUsage: includeUsage, parts: make([]streaming, r.choices)}
+}
+
+func (s *streamEncoder) Event(e *chat.Event) {
+	c, of := chunkChoice{Index: e.Choice}, &s.parts[e.Choice]
+	if s.logprobs && len(e.Logprobs) > 0 {
+		c.Logprobs = &logprobs{Content: tokenLogprobs(e.Logprobs)}
+	}
+	switch e.Kind {
+	case chat.EventStart:
+		s.count(e.Usage)
+		empty := ""
+		for i := range s.choices {
+			s.send(chunkChoice{Index: i, Delta: delta{Role: "assistant", Content: &empty}})
+		}
+		return
+	case chat.EventText:
+		c.Delta.Content = &e.Text
+		if s.format != nil {
+			of.text.WriteString(e.Text)
+		}
+	case chat.EventReasoning:
+		if c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text); c.Delta.ReasoningContent == "" && c.Delta.Reasoning == "" && c.Logprobs == nil {
+			return
+		}
+	case chat.EventToolStart:
+		call := s.toolCall(e)
+		call.Index = &e.Tool
+		of.open, of.argBytes = call, 0
+		c.Delta.ToolCalls = []toolCall{call}
+	case chat.EventToolArgs:
+		if of.open.Custom != nil { // its input is known at the end
+			return
+		}
+		of.argBytes += len(e.Text)
+		c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Function: &toolFunction{Arguments: e.Text}}}
+	case chat.EventToolEnd:
+		switch {
+		case e.Call == nil || of.argBytes > 0:
+			return
+		case of.open.Custom != nil:
+			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Custom: &toolCustom{Input: inputText(e.Call)}}}
+		default:
+			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Function: &toolFunction{Arguments: argumentText(e.Call)}}}
+		}
+	case chat.EventFinish:
+		s.count(e.Usage)
+		s.unmet = s.unmet || s.missed(of.text.String(), e.Finish)
+		reason := finishReason(e.Finish)
+		c.FinishReason = &reason
+	}
+	s.send(c)
+}
+
+// Done ends the stream. A format that the reply missed is told in a trailer, the headers being out long since. An error stands in a chunk of its own: clients take the mere presence of the key for failure.
+func (s *streamEncoder) Done(e *chat.Error) {
+	switch {
+	case e != nil:
+		s.out.Event("", wire.Marshal(newErrorBody(e)))
+	case s.includeUsage:
+		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
+	}
+	if s.unmet {
+		s.header.Set(http.TrailerPrefix+schemaHeader, schemaUnmet)
+	}
+	s.out.Event("", []byte("[DONE]"))
+}
+
+func (s *streamEncoder) chunk(choices ...chunkChoice) chunk {
+	if choices == nil {
+		choices = []chunkChoice{}
+	}
+	return chunk{ID: s.id, Object: "chat.completion.chunk", Created: s.created, Model: s.model, Fingerprint: s.fingerprint, Choices: choices}
+}
+
+func (s *streamEncoder) send(c chunkChoice) {
+	if s.includeUsage {
+		s.out.Event("", wire.Marshal(usageChunk{chunk: s.chunk(c)}))
+		return
+	}
+	s.out.Event("", wire.Marshal(s.chunk(c)))
+}

@@ -1,0 +1,171 @@
+package openai
+
+import (
+	"slices"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// tools keeps functions and custom tools. Tools of other types (web_search, …) only work where OpenAI runs them; the model
+// does not learn of them.
+func (d *decoder) tools(r *request, f wire.Value) {
+	for _, t := range d.Items(f.Get("tools")) {
+		if !d.Want(t, wire.Object) {
+			return
+		}
+		switch d.OptString(t.Get("type")) {
+		case "", "function":
+			d.function(r, t.Get("function"))
+		case "custom":
+			d.custom(r, t.Get("custom"))
+		}
+	}
+	for _, old := range []string{"functions", "function_call"} {
+		if v := f.Get(old); !v.Absent() {
+			d.Fail(v, "functions and function_call are not supported: send tools and tool_choice")
+		}
+	}
+}
+
+func (d *decoder) function(r *request, fn wire.Value) {
+	if d.Want(fn, wire.Object) {
+		d.tool(r, fn.Get("name"), chat.Tool{
+			Name: d.String(fn.Get("name")), Description: d.OptString(fn.Get("description")),
+			Parameters: d.ObjectRaw(fn.Get("parameters")), Strict: d.Bool(fn.Get("strict")),
+		})
+	}
+}
+
+// tool adds t, whose name stands at v.
+func (d *decoder) tool(r *request, v wire.Value, t chat.Tool) {
+	switch {
+	case d.Err() != nil:
+	case t.Name == "":
+		d.Fail(v, "must not be empty")
+	case hasTool(r.Tools, t.Name):
+		d.Fail(v, "there are two tools named %s", wire.Quote(t.Name))
+	default:
+		r.Tools = append(r.Tools, t)
+	}
+}
+
+// customInput is the one argument by which models call a custom tool.
+const customInput = "input"
+
+// customParameters is the schema of a function with that argument.
+const customParameters = `{"type":"object","properties":{"` + customInput + `":{"type":"string"}},"required":["` + customInput + `"]}`
+
+// custom makes a function of a tool whose input is text. A grammar for that text is put to the model in words.
+func (d *decoder) custom(r *request, c wire.Value) {
+	if !d.Want(c, wire.Object) {
+		return
+	}
+	t := chat.Tool{Name: d.String(c.Get("name")), Description: d.OptString(c.Get("description")), Parameters: []byte(customParameters)}
+	if f := c.Get("format"); !f.Absent() && d.Want(f, wire.Object) {
+		switch kind := d.String(f.Get("type")); kind {
+		case "text":
+		case "grammar":
+			g := f.Get("grammar")
+			if g.Absent() { // the Responses API has its fields here
+				g = f
+			}
+			if !d.Want(g, wire.Object) {
+				return
+			}
+			syntax := d.String(g.Get("syntax"))
+			if syntax != "lark" && syntax != "regex" {
+				d.Fail(g.Get("syntax"), "unknown syntax %s: must be lark or regex", wire.Quote(syntax))
+			}
+			if t.Description != "" {
+				t.Description += "\n"
+			}
+			t.Description += "The input must match this " + syntax + " grammar:\n" + d.String(g.Get("definition"))
+		default:
+			d.Fail(f.Get("type"), "unknown format %s: must be text or grammar", wire.Quote(kind))
+		}
+	}
+	d.tool(r, c.Get("name"), t)
+	if r.custom == nil {
+		r.custom = map[string]bool{}
+	}
+	r.custom[t.Name] = true
+}
+
+func (d *decoder) toolChoice(r *request, v wire.Value) {
+	if v.Absent() {
+		return
+	}
+	if v.Kind() == wire.String {
+		r.Choice.Kind = d.choiceMode(v, r)
+		return
+	}
+	if !d.Want(v, wire.Object) {
+		return
+	}
+	switch kind := d.String(v.Get("type")); kind {
+	case "function", "custom":
+		r.Choice.Kind, r.Choice.Name = chat.ChoiceNamed, d.named(r, v)
+	case "allowed_tools":
+		d.allowedTools(r, v.Get("allowed_tools"))
+	default:
+		d.Fail(v.Get("type"), "unknown tool_choice %s: must be function, custom or allowed_tools", wire.Quote(kind))
+	}
+}
+
+// named reads the name in {"type": "function", "function": {"name": …}} and its like for custom tools.
+func (d *decoder) named(r *request, v wire.Value) string {
+	kind := d.String(v.Get("type"))
+	if kind != "function" && kind != "custom" {
+		d.Fail(v.Get("type"), "unknown type of tool %s: must be function or custom", wire.Quote(kind))
+		return ""
+	}
+	of := v.Get(kind)
+	if !d.Want(of, wire.Object) {
+		return ""
+	}
+	name := d.String(of.Get("name"))
+	if !hasTool(r.Tools, name) || r.custom[name] != (kind == "custom") {
+		d.Fail(of.Get("name"), "there is no %s tool named %s in tools", kind, wire.Quote(name))
+	}
+	return name
+}
+
+func (d *decoder) choiceMode(v wire.Value, r *request) chat.ChoiceKind {
+	switch mode := d.String(v); mode {
+	case "auto":
+	case "none":
+		return chat.ChoiceNone
+	case "required", "any":
+		if len(r.Tools) == 0 {
+			d.Fail(v, "%s needs at least one function in tools", mode)
+		}
+		return chat.ChoiceRequired
+	default:
+		d.Fail(v, "unknown tool_choice %s: must be none, auto, required or an object", wire.Quote(mode))
+	}
+	return chat.ChoiceAuto
+}
+
+// allowedTools narrows the tools to those listed.
+func (d *decoder) allowedTools(r *request, v wire.Value) {
+	if !d.Want(v, wire.Object) {
+		return
+	}
+	allowed := map[string]bool{}
+	for _, t := range d.Items(v.Get("tools")) {
+		if !d.Want(t, wire.Object) {
+			return
+		}
+		allowed[d.named(r, t)] = true
+	}
+	r.Tools = slices.DeleteFunc(r.Tools, func(t chat.Tool) bool { return !allowed[t.Name] })
+	mode := v.Get("mode")
+	if r.Choice.Kind = d.choiceMode(mode, r); r.Choice.Kind == chat.ChoiceNone {
+		d.Fail(mode, "must be auto or required")
+	}
+}
+
+func hasTool(tools []chat.Tool, name string) bool {
+	return slices.ContainsFunc(tools, func(t chat.Tool) bool { return t.Name == name })
+}

@@ -1,0 +1,169 @@
+// The OpenAI TypeScript SDK, its Azure client and the Vercel AI SDK against hearth with ../scripted.jsonl in the model's
+// place. Run by `make interop`, which copies it to where the SDKs are installed; HEARTH_BIN names the binary, SCRIPT the
+// script.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { generateObject, generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
+import OpenAI, { AzureOpenAI } from 'openai';
+
+const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+const TOOL = { type: 'function', function: { name: 'get_weather', description: 'The weather in a city.', parameters: SCHEMA } };
+
+// start runs a server of its own for a suite: what the script says a number of times begins anew.
+async function start() {
+  const server = spawn(process.env.HEARTH_BIN, ['serve', '--port', '0', '--log-level', 'warn', '--script', process.env.SCRIPT], { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: server.stdout })) {
+    if (line.startsWith('listening on ')) return { server, url: line.split(' ')[2] };
+  }
+}
+
+const clients = {
+  OpenAI: (url) => new OpenAI({ baseURL: url + '/v1', apiKey: 'any' }),
+  AzureOpenAI: (url) => new AzureOpenAI({ endpoint: url, apiVersion: '2024-10-21', apiKey: 'any' }),
+};
+for (const [name, connect] of Object.entries(clients)) {
+  describe(name, () => {
+    let server, client;
+    before(async () => {
+      const started = await start();
+      server = started.server;
+      client = connect(started.url);
+    });
+    after(() => server.kill('SIGINT'));
+
+    const ask = (text, more) => ({ model: 'demo', messages: [{ role: 'user', content: text }], ...more });
+
+    // both returns the completion created and streamed, which must be the same but for its ids.
+    async function both(request) {
+      const plain = await client.chat.completions.create(request);
+      const streamed = await client.chat.completions.stream(request).finalChatCompletion();
+      const content = (c) => c.choices.map(({ message: m, finish_reason }) => [finish_reason, m.content ?? '', (m.tool_calls ?? []).map((t) => t.function)]);
+      const parts = (c) => JSON.parse(JSON.stringify(content(c).map(([why, text, calls]) => [why, text, calls.map((f) => [f.name, f.arguments])])));
+      assert.deepEqual(parts(plain), parts(streamed));
+      return plain;
+    }
+
+    test('text', async () => {
+      const c = await both(ask('Hi'));
+      assert.deepEqual([c.choices[0].message.content, c.choices[0].finish_reason], ['Hello, wörld', 'stop']);
+      assert.equal(c.usage.total_tokens, c.usage.prompt_tokens + c.usage.completion_tokens);
+    });
+
+    test('reasoning', async () => {
+      const c = await both(ask('think'));
+      assert.deepEqual([c.choices[0].message.reasoning_content, c.choices[0].message.content], ['Hmm.', 'Yes.']);
+    });
+
+    test('usage comes last', async () => {
+      const chunks = [];
+      for await (const c of await client.chat.completions.create(ask('Hi', { stream: true, stream_options: { include_usage: true } }))) chunks.push(c);
+      assert.deepEqual(chunks[0].choices[0].delta, { role: 'assistant', content: '' });
+      assert.deepEqual(chunks.at(-1).choices, []);
+      assert.ok(chunks.at(-1).usage.completion_tokens > 0);
+      assert.ok(chunks.slice(0, -1).every((c) => c.usage === null));
+    });
+
+    test('tool loop', async () => {
+      const messages = [{ role: 'user', content: 'Weather in Paris and Rome?' }];
+      let c = await both({ ...ask(''), messages, tools: [TOOL] });
+      assert.equal(c.choices[0].finish_reason, 'tool_calls');
+      const calls = c.choices[0].message.tool_calls;
+      assert.deepEqual(calls.map((t) => JSON.parse(t.function.arguments)), [{ city: 'Paris' }, { city: 'Rome' }]);
+      messages.push(c.choices[0].message);
+      messages.push(...calls.map((t) => ({ role: 'tool', tool_call_id: t.id, content: 'sunny' })));
+      c = await both({ ...ask(''), messages, tools: [TOOL] });
+      assert.equal(c.choices[0].message.content, 'They say: sunny\nsunny');
+    });
+
+    test('tool runner', async () => {
+      const run = ({ city }) => 'rain in ' + city;
+      const runner = client.chat.completions.runTools(ask('Weather?', { tools: [{ ...TOOL, function: { ...TOOL.function, parse: JSON.parse, function: run } }] }));
+      assert.equal(await runner.finalContent(), 'They say: rain in Paris\nrain in Rome');
+    });
+
+    test('JSON', async () => {
+      const format = { type: 'json_schema', json_schema: { name: 'city', schema: SCHEMA } };
+      for (const [text, header] of [['as JSON', null], ['Hi', 'unmet']]) {
+        const { data, response } = await client.chat.completions.create(ask(text, { response_format: format })).withResponse();
+        assert.equal(response.headers.get('x-hearth-schema'), header);
+        if (!header) assert.equal(JSON.parse(data.choices[0].message.content).city, 'Paris');
+      }
+      format.json_schema.strict = true;
+      await assert.rejects(client.chat.completions.parse(ask('as JSON', { response_format: format })),
+        (e) => e instanceof OpenAI.BadRequestError && e.param === 'response_format.json_schema.strict');
+    });
+
+    test('completions', async () => {
+      const request = { model: 'demo', prompt: ['Hi', 'count to four'], stop: 'STOP' };
+      const plain = await client.completions.create(request);
+      assert.deepEqual(plain.choices.map((c) => c.text), ['Hello, wörld', 'one two three ']);
+      const texts = ['', ''];
+      for await (const chunk of await client.completions.create({ ...request, stream: true })) {
+        for (const c of chunk.choices) texts[c.index] += c.text;
+      }
+      assert.deepEqual(texts, plain.choices.map((c) => c.text));
+    });
+
+    test('models', async () => {
+      const ids = [];
+      for await (const m of client.models.list()) ids.push(m.id);
+      assert.deepEqual(ids, ['demo']);
+      assert.equal((await client.models.retrieve('demo')).object, 'model');
+      await assert.rejects(client.models.retrieve('no-such-model'), OpenAI.NotFoundError);
+    });
+
+    test('retries', async () => {
+      for (const what of ['overloaded', 'limited', 'cut']) {
+        const c = await client.chat.completions.create(ask('retry ' + what));
+        assert.equal(c.choices[0].message.content, 'Hello, wörld');
+      }
+    });
+
+    test('errors', async () => {
+      const once = client.withOptions({ maxRetries: 0 });
+      await assert.rejects(once.chat.completions.create(ask('always overloaded')), (e) => e.status === 503 && e.code === 'server_overloaded');
+      await assert.rejects(once.chat.completions.create({ ...ask(''), messages: [{ role: 'user', content: [{ type: 'hologram' }] }] }),
+        (e) => e instanceof OpenAI.BadRequestError && e.param === 'messages[0].content[0].type' && e.requestID.startsWith('req_'));
+      await assert.rejects(once.embeddings.create({ model: 'demo', input: 'x' }), (e) => e.code === 'embeddings_not_supported');
+      for (const what of ['break off', 'hang up']) {
+        await assert.rejects(client.chat.completions.stream(ask(what)).finalContent());
+      }
+    });
+  });
+}
+
+describe('AI SDK', () => {
+  let server, model;
+  before(async () => {
+    const started = await start();
+    server = started.server;
+    model = createOpenAICompatible({ name: 'hearth', baseURL: started.url + '/v1' })('demo');
+  });
+  after(() => server.kill('SIGINT'));
+
+  test('text', async () => {
+    assert.equal((await generateText({ model, prompt: 'Hi' })).text, 'Hello, wörld');
+    assert.equal(await streamText({ model, prompt: 'Hi' }).text, 'Hello, wörld');
+  });
+
+  test('reasoning', async () => {
+    const r = await generateText({ model, prompt: 'think' });
+    assert.deepEqual([r.reasoningText, r.text], ['Hmm.', 'Yes.']);
+  });
+
+  test('tool loop', async () => {
+    const tools = { get_weather: tool({ inputSchema: jsonSchema(SCHEMA), execute: ({ city }) => 'rain in ' + city }) };
+    const request = { model, tools, prompt: 'Weather?', stopWhen: isStepCount(3) };
+    assert.match((await generateText(request)).text, /^They say: .*rain in Paris.*rain in Rome/s);
+    assert.match(await streamText(request).text, /They say: .*rain in Paris.*rain in Rome/s);
+  });
+
+  test('object', async () => {
+    const r = await generateObject({ model, schema: jsonSchema(SCHEMA), prompt: 'as JSON' });
+    assert.equal(r.object.city, 'Paris');
+  });
+});
