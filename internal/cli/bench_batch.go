@@ -75,6 +75,8 @@ func (f *benchFlags) runBatch(ctx context.Context, progress func(string)) (*batc
 func (f *benchFlags) decode(ctx context.Context, e *engine.Engine, vocab, n int) (float64, error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var last *engine.Stream
+	ctx, cancel := context.WithCancel(ctx) // ends the streams that go on longest
+	defer cancel()
 	for i := range n {
 		p := engine.Prompt{Tokens: make([]int32, f.prompt), Logprobs: -1}
 		for k := range p.Tokens {
@@ -87,7 +89,6 @@ func (f *benchFlags) decode(ctx context.Context, e *engine.Engine, vocab, n int)
 		if err != nil {
 			return 0, err
 		}
-		defer s.Close()
 		if _, err := s.Next(); err != nil {
 			return 0, err
 		}

@@ -24,7 +24,7 @@ func (b *engineBench) turns() ([]figure, error) {
 		if b.disk, err = os.MkdirTemp("", "hearth-bench-"); err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(b.disk)
+		defer func() { _ = os.RemoveAll(b.disk) }()
 	}
 	system, result := b.scaled(1200), b.scaled(950)
 	total := system + rounds*(result+reply)
@@ -246,13 +246,12 @@ func (b *engineBench) mixed() ([]figure, error) {
 	if e, err = b.engine(deep+64, budget, rec.add); err != nil {
 		return nil, err
 	}
-	defer e.Close()
+	defer e.Close() // and with it the streams
 	for range streams {
 		s, err := e.Submit(b.ctx, engine.Prompt{Tokens: b.text(100), Sampling: sample.Params{}, Logprobs: -1})
 		if err != nil {
 			return nil, err
 		}
-		defer s.Close()
 		if _, err := s.Next(); err != nil {
 			return nil, err
 		}
