@@ -115,6 +115,9 @@ func (g *logits) compare(t *testing.T, be backend.Backend, opts backend.Options,
 	got["chunked"] = cut.Step(rest, int32(len(rest)-1))
 
 	want := map[string][]float32{"prefill": g.Prefill, "decode": g.Steps, "chunked": g.Chunked}
+	if !opts.Exact && strings.Contains(string(g.Config), `"num_experts_per_tok"`) {
+		bound *= 2 // a router may turn the other way in any row, and chunked has but one
+	}
 	for _, k := range []string{"prefill", "chunked", "decode"} {
 		d := g.diff(got[k], want[k], m.Vocab, !opts.Exact)
 		t.Logf("%-8s %.2g of the logit range (bound %.0e)", k, d, bound)
