@@ -41,6 +41,12 @@ def fill(text, **values):
 PREFIX = ("(please|Please|can you|could you|ok, please|now|Now please|I want you to|would you|kindly|just|hey,|next,|then|so,|well,|alright,|"
           "quick one:|one more thing:|Task:|Hi!|Hello,|Thanks.|Great.|listen,|I need help:|for me:)")
 SUFFIX = "(please|now|thanks|thank you|for me|right away|if you can)"
+OPENING = ("(Yo|Hey|So|Well|Okay|Alright|Um|Hmm|Ah|Oh|Excuse me|Sorry|Hi|Hello|Hey there|Good evening|Listen|Look|Say|Tell me|Question|One thing|Dear model|Friend|Buddy|Now|And|But|Btw|By the way|Honestly|Curious|"
+           "Be honest|Out of curiosity|For the record|I wonder|I'm wondering|Could you say|Do you know|Any idea|Mind telling me|Please tell me|State|My question is|Let me ask)(,|,|:|...|!|.|)")
+CLOSING = ("(mate|buddy|friend|hearth|if I may ask|if you don't mind|in your own words|in a nutshell|in short|then|anyway|though|right now|exactly|haha|dear|my friend|roughly|actually|I wonder|I'm curious|for real|no rush|"
+           "asap|in simple terms|in one line|today|here|would you|at once|pls|again)")
+ADVERB = ("(exactly|really|actually|precisely|just|even|then|honestly|basically|maybe|perhaps|possibly|quickly|briefly|also|again|simply|currently|please|properly|roughly|ever|still|kindly|here|today|now|at all|of course|in fact|"
+          "for once|somehow|first|only|truly|generally|normally|the|a|my|this|some)")
 
 
 def typo(r, word):
@@ -67,6 +73,17 @@ def style(r, text, polite=True):
         if "{" not in words[i] and "'" not in words[i]:
             words[i:i + 1] = [any_word(r)] if r.random() < .5 else [words[i], any_word(r)]
             text = " ".join(words)
+    if r.random() < .14:  # words that change nothing
+        words = text.split(" ")
+        words.insert(r.randint(1, len(words)), expand(r, ADVERB))
+        text = " ".join(words)
+        text = re.sub(r"([.?!]+) ([a-z ]+)$", r" \2\1", text)
+    if r.random() < .09:
+        text = expand(r, OPENING) + " " + text[:1].lower() + text[1:]
+    elif r.random() < .08 and text[-1:].isalpha():
+        text += r.choice([" ", ", ", ", ", " - "]) + expand(r, CLOSING)
+    elif r.random() < .05 and text[-1:] in "?." and text[-2:-1].isalpha():
+        text = text[:-1] + r.choice([" ", ", "]) + expand(r, CLOSING) + text[-1]
     x = r.random()
     if x < .25:
         text = text[:1].lower() + text[1:]

@@ -2,7 +2,7 @@
 import json
 
 import words as w
-from chat import BYE, FINE, HELLO, IDENTITY, SMALL_TALK, WELCOME, WHO, fallback, faq, identity, small_talk, turn
+from chat import BYE, FINE, HELLO, IDENTITY, MORE, SMALL_TALK, WELCOME, WHO, fallback, faq, identity, small_talk, turn
 from grammar import expand, fill, style
 
 GREETING = "Hello, it is nice to meet you!"
@@ -273,7 +273,7 @@ def obey(r):
         s = fill(expand(r, "You are {n}, (a|the) {j}|Your name is {n}[.| and you are a {j}.] [You are a {j}]|(You are|Act as|Play|Be) (a|the) {j} (called|named) {n}|(Act as|Play|Be|Pretend to be) {n}, (a|the) {j}|I call you {n}. You are a {j}|From now on you are {n}, a {j}"), n=n, j=role)
         if role not in s:
             s += f", a {role}"
-        ask_many = [turn(style(r, expand(r, IDENTITY[0][0])), "", "") if r.random() < .65 else turn(style(r, expand(r, SMALL_TALK[0][0]), False), HELLO, "") for _ in ask_many]
+        ask_many = [turn(style(r, expand(r, IDENTITY[0][0] if r.random() < .5 else MORE["@who"])), "", "") if r.random() < .65 else turn(style(r, expand(r, SMALL_TALK[0][0] if r.random() < .6 else MORE["@hello"]), False), HELLO, "") for _ in ask_many]
         out = [f"Hello! I'm {n}. How can I help?" if t["reply"] else f"I'm {n}, a {role}." for t in ask_many]
     elif kind == "fixed":
         s = expand(r, "(Answer|Reply to|Respond to) (every|each|any|all) (message|messages|question|questions|thing) (with|by) {q}|(Always|Only|You only|Just) (reply|answer|say|respond) [with] {q}|(Whatever|No matter what) (the user|anyone|one|I) (says|asks|writes|say)[,] (reply|answer|say|respond) [with] {q}|(Reply to|Answer) everything with {q} [and nothing else]|(Your|The) only (answer|reply) is {q}|(Say|Reply|Answer) nothing but {q}")
