@@ -152,7 +152,7 @@ func TestCountTogether(t *testing.T) {
 	}
 }
 
-// agentRequest is a request of about 100 KB; n makes its conversation another one.
+// agentRequest is a request of about 100 KB; n makes its conversation, its tools and its system prompt others.
 func agentRequest(n int) []byte {
 	messages := []any{object{"role": "user", "content": fmt.Sprintf("Conversation %d. Look at the files.", n)}}
 	for i := range 12 {
@@ -164,8 +164,8 @@ func agentRequest(n int) []byte {
 				"content": strings.Repeat(fmt.Sprintf("%d\tfunc f%d(x int) int { return x*%d + 1 } // adds one\n", i, n, i), 60)}}})
 	}
 	body, _ := json.Marshal(object{"model": "demo", "max_tokens": 1000, "tools": agentTools(50 << 10), "messages": messages,
-		"system": strings.Repeat("Be brief and correct; look before you write. ", 200)})
-	return body
+		"system": strings.Repeat(fmt.Sprintf("Be brief and correct; look before you write, %d. ", n), 200)})
+	return bytes.ReplaceAll(body, []byte("Tool"), fmt.Appendf(nil, "Tool%d", n))
 }
 
 // BenchmarkAddedLatency is what the server adds to a request of 100 KB: decode, validate, render, tokenise, encode.
