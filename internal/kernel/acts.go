@@ -18,7 +18,7 @@ const (
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
-	stride            int // elements between rows of x or q: cols rounded up to a cache line, the rest zeros
+	stride            int // elements between rows of x or q: cols rounded up to a cache line or one more, the rest zeros
 	groups            int
 	x                 []float32
 	q                 []int8
@@ -42,6 +42,9 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
 	} else {
 		a.stride = roundUp(cols, align/4)
+		if a.stride%(1024/4) == 0 {
+			a.stride += align / 4 // rows a power of two apart would share their few places in the nearest cache
+		}
 		a.x = grow(a.x, rows*a.stride)
 	}
 	a.sum = grow(a.sum, n)

@@ -4,132 +4,253 @@ package kernel
 
 import "unsafe"
 
-// Strides are in bytes; dim is a multiple of 32; so are groups, which have lines of 32 numbers. tail is where in a row
-// the scales and biases are.
+// Two ways lead to the same sums. A block of rows widens 64 keys and values to float32 once and takes them in register tiles
+// of 3 queries by 4 keys and 6 queries by 16 columns. The few queries of a step that decodes read rows as they are
+// stored, 4 keys by up to 3 queries at a time, and fetch values while they score and the next keys while they add.
+//
+// What was tried, on one thread of a Zen 3 with 103.8 GFLOP/s and 20 GB/s of plain reads, 2 heads on bfloat16 keys of 128:
+//
+//	a query at a time, dots of 32 lanes from stored rows     17 to 20 GFLOP/s
+//	tiles, 24 rows, keys and values from memory              74; with those of the next half fetched meanwhile 77
+//	the same at 64 and 256 columns                           67 and 83
+//	decode, a query at a time                                5.9 GB/s of cache (one head: 8.3)
+//	decode over a widened tile                               10 (11)
+//	decode over stored rows                                  13 (12); values fetched ahead 15 to 17, next keys too 16 to 18
+//
+// From three queries of codes and five of floats on, widening first is faster. Scales and biases of codes as vectors on the
+// stack cost 15 % where that was not aligned. Keys that are stored or transposed with positions in lanes would need no
+// folding of lanes, about a tenth of the time at 128 columns; decode would have to transpose as well, or every store of a key.
 
-//go:noescape
-func scoresBF16AVX2(s, q, k unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func scoresF16AVX2(s, q, k unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func scoresF32AVX2(s, q, k unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func scoresQ8AVX2(s, q, sum, k unsafe.Pointer, n, groups, lines, stride, tail int)
-
-//go:noescape
-func scoresQ4AVX2(s, q, sum, k unsafe.Pointer, n, groups, lines, stride, tail int)
-
-//go:noescape
-func addValuesBF16AVX2(acc, p, v unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func addValuesF16AVX2(acc, p, v unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func addValuesF32AVX2(acc, p, v unsafe.Pointer, n, dim, stride int)
-
-//go:noescape
-func addValuesQ8AVX2(acc, p, v unsafe.Pointer, n, groups, lines, stride, tail int)
-
-//go:noescape
-func addValuesQ4AVX2(acc, p, v unsafe.Pointer, n, groups, lines, stride, tail int)
-
-// n is a multiple of 8, of 16 for 4-bit codes.
-
-//go:noescape
-func toF16AVX2(dst, src unsafe.Pointer, n int, limit float32)
-
-//go:noescape
-func extremesAVX2(out, x unsafe.Pointer, n int)
-
-//go:noescape
-func codes8AVX2(dst, x unsafe.Pointer, n int, scale, bias float32)
-
-//go:noescape
-func codes4AVX2(dst, x unsafe.Pointer, n int, scale, bias float32)
-
-// tiled reports rows that the tile routines take.
-func (r *Rows) tiled() bool {
-	return useAVX2 && r.Width > 0 && (r.Width%32 == 0 && !r.Type.Quantised() || r.Type.Quantised() && r.Group%32 == 0)
+// attnArgs are what the tile routines take; distances are in bytes.
+type attnArgs struct {
+	q, k, v, s, acc, max, sum unsafe.Pointer // queries, tiles or rows, scores or weights [.][AttnTile]
+	last                      unsafe.Pointer // row of keys that is there
+	pairs                     unsafe.Pointer // room for scales and biases of four keys, a vector each, on a cache line
+	ahead, aheadEnd           uintptr        // what will be read next; not dereferenced, and moved on by the tile routines
+	qStride, accStride        int            // between queries
+	kStride, vStride          int            // between rows; between strips of a tile of values
+	groups                    int            // of queries
+	keys                      int            // groups of four
+	steps, strips             int            // of 16 columns of queries and acc, in rows of values 32; of codes under one scale
+	scales, tail              int            // of codes: groups of a row, and where in it their scales begin
+	positions                 int
+	scale, cap                float32
 }
 
-func scoresAsm(s, q, qsum []float32, k *Rows, at int) bool {
-	if !k.tiled() || len(s) == 0 {
-		return false
-	}
-	first := unsafe.Pointer(&k.Data[at*k.Stride])
-	switch k.Type {
-	case CacheF32:
-		scoresF32AVX2(ptr(s), ptr(q), first, len(s), len(q), k.Stride)
-	case CacheBF16:
-		scoresBF16AVX2(ptr(s), ptr(q), first, len(s), len(q), k.Stride)
-	case CacheF16:
-		scoresF16AVX2(ptr(s), ptr(q), first, len(s), len(q), k.Stride)
-	case CacheQ8:
-		scoresQ8AVX2(ptr(s), ptr(q), ptr(qsum), first, len(s), len(qsum), k.Group/32, k.Stride, k.codeBytes())
-	case CacheQ4:
-		scoresQ4AVX2(ptr(s), ptr(q), ptr(qsum), first, len(s), len(qsum), k.Group/32, k.Stride, k.codeBytes())
-	}
-	return true
+// widenArgs are rows of one type and where to put them: see tileSteps, here in bytes.
+type widenArgs struct {
+	src, dst              unsafe.Pointer
+	stride, rows          int
+	row, group, odd, pair int
+	pairs                 int // of vectors: in a row, of codes under one scale
+	scales, tail          int // of codes: groups of a row, and where in it their scales begin
 }
 
-func addValuesAsm(acc, p []float32, v *Rows, at int) bool {
-	if !v.tiled() || len(p) == 0 {
-		return false
+func f32ptr(s []float32, at int) unsafe.Pointer { return unsafe.Pointer(&s[at]) }
+
+// A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights. A tile of
+// values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
+// fall on the same sets of the nearest cache.
+const valueStrip = (AttnTile + 1) * 16
+
+// tileSteps are distances between vectors of eight numbers, in numbers: to the next row, its group of four, the second
+// vector of a pair and the next pair of vectors.
+type tileSteps struct{ row, group, odd, pair int }
+
+func keySteps(pad int) tileSteps { return tileSteps{8, 4 * pad, 32, 64} }
+
+var valueSteps = tileSteps{16, 64, 8, valueStrip}
+
+// widen reads the rows [lo, hi) of the tile whose first row is at, lo a multiple of four. Columns up to the next multiple of
+// 16 become zeros.
+func (w *AttnSpace) widen(dst []float32, r *Rows, at, lo, hi int, t tileSteps) {
+	dst = dst[lo/4*t.group:]
+	if r.span()%16 == 0 {
+		callWiden(r.Type, &widenArgs{tail: r.tail(), src: unsafe.Pointer(&r.Data[(at+lo)*r.Stride]), dst: ptr(dst), stride: r.Stride,
+			rows: hi - lo, row: 4 * t.row, group: 4 * t.group, odd: 4 * t.odd, pair: 4 * t.pair, pairs: r.span() / 16, scales: r.Width / r.span()})
+		return
 	}
-	first := unsafe.Pointer(&v.Data[at*v.Stride])
-	switch v.Type {
-	case CacheF32:
-		addValuesF32AVX2(ptr(acc), ptr(p), first, len(p), len(acc), v.Stride)
-	case CacheBF16:
-		addValuesBF16AVX2(ptr(acc), ptr(p), first, len(p), len(acc), v.Stride)
-	case CacheF16:
-		addValuesF16AVX2(ptr(acc), ptr(p), first, len(p), len(acc), v.Stride)
-	case CacheQ8:
-		addValuesQ8AVX2(ptr(acc), ptr(p), first, len(p), v.Width/v.Group, v.Group/32, v.Stride, v.codeBytes())
-	case CacheQ4:
-		addValuesQ4AVX2(ptr(acc), ptr(p), first, len(p), v.Width/v.Group, v.Group/32, v.Stride, v.codeBytes())
+	row := w.row[:pad16(r.Width)]
+	clear(row[r.Width:])
+	for i := range hi - lo {
+		r.Get(row[:r.Width], at+lo+i)
+		to := dst[i/4*t.group+i%4*t.row:]
+		for d := 0; d < len(row); d += 16 {
+			copy(to[d/16*t.pair:][:8], row[d:])
+			copy(to[d/16*t.pair+t.odd:][:8], row[d+8:])
+		}
 	}
-	return true
 }
 
-func toF16Asm(dst []uint16, src []float32) bool {
+// keyBlock is how many numbers of a key tile go past the queries at a time: half of the nearest cache.
+const keyBlock = 4096
+
+// portion tells how many of n queries the next call takes, groups of so many rows: never a lone row if that can be helped.
+func portion(n, most int) (rows, groups int) {
+	if n <= most {
+		return n, 1
+	}
+	rows, groups = most, n/most
+	if left := n % most; left > 0 && 2*left <= most {
+		groups--
+	}
+	if groups == 0 {
+		rows = (n + 1) / 2
+		groups = n / rows
+	}
+	return rows, groups
+}
+
+// scoreAsm is score: over a widened tile or, for few queries, over rows as they are stored. Groups of four keys are whole;
+// whoever asks for less masks the rest.
+func (w *AttnSpace) scoreAsm(q []float32, k, v *Rows, at, from, to, n int) bool {
 	if !useAVX2 {
 		return false
 	}
-	n, left := rest(len(dst), 8)
-	if n > 0 {
-		toF16AVX2(ptr(dst), ptr(src), n, largestHalf)
+	pad, g0, g1 := pad16(k.Width), from/4, (to+3)/4
+	if k.few(n) && k.span()%16 == 0 {
+		w.scoreRows(q, k, v, at, to, n, g0, g1)
+		return true
 	}
-	for i := n; i < n+left; i++ {
-		dst[i] = half(src[i])
+	w.k = growAligned(w.k, AttnTile*pad)
+	w.widen(w.k, k, at, 4*g0, to, keySteps(pad))
+	x := attnArgs{qStride: 4 * pad, steps: pad / 16}
+	x.fetch(v.Data[(at+4*g0)*v.Stride:], (to-4*g0)*v.Stride)
+	step := max(keyBlock/(4*pad), 1)
+	for g := g0; g < g1; g += step {
+		x.k, x.keys = f32ptr(w.k, g*4*pad), min(step, g1-g)
+		for i := 0; i < n; {
+			rows, groups := portion(n-i, attnScoreRows)
+			x.q, x.s, x.groups = f32ptr(q, i*pad), f32ptr(w.s, i*AttnTile+4*g), groups
+			callScores(rows, &x)
+			i += rows * groups
+		}
 	}
 	return true
 }
 
-func extremesAsm(x []float32) (lo, hi float32, finite, ok bool) {
-	if !useAVX2 || len(x)%8 != 0 || len(x) == 0 {
-		return
+func softcapAsm(s []float32, scale, to float32) bool {
+	if !useAVX2 {
+		return false
 	}
-	var out [3]float32
-	extremesAVX2(ptr(out[:]), ptr(x), len(x))
-	return out[0], out[1], out[2] == 0, true
+	attnSoftcapAVX2(&attnArgs{s: ptr(s), groups: len(s) / AttnTile, scale: scale, cap: to})
+	return true
 }
 
-// putCodesAsm takes groups that begin and end where bytes of codes do.
-func putCodesAsm(codes []byte, x []float32, at int, t CacheType, scale, bias float32) bool {
-	switch {
-	case !useAVX2 || len(x) == 0:
-		return false
-	case t == CacheQ8 && len(x)%8 == 0:
-		codes8AVX2(unsafe.Pointer(&codes[at]), ptr(x), len(x), scale, bias)
-	case t == CacheQ4 && len(x)%16 == 0 && at%16 == 0:
-		codes4AVX2(unsafe.Pointer(&codes[at/2]), ptr(x), len(x), scale, bias)
-	default:
+func softmaxAsm(s, most, sum, acc []float32, pad int, scale float32) bool {
+	if !useAVX2 {
 		return false
 	}
+	attnSoftmaxAVX2(&attnArgs{s: ptr(s), max: ptr(most), sum: ptr(sum), acc: ptr(acc), groups: len(most),
+		accStride: 4 * pad, strips: pad / 16, scale: scale})
 	return true
+}
+
+// valueAsm is value: over rows as they are stored, for few queries, or over a widened tile. Rows that see different positions
+// take those together that a few neighbours share, and the rest one by one. A weight of 0 would not do, since a value
+// that is not seen may be anything.
+func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0, r1 int) bool {
+	if !useAVX2 {
+		return false
+	}
+	pad, q0, n := pad16(v.Width), r0*a.Heads, (r1-r0)*a.Heads
+	if v.few(n) && r1-r0 == 1 && v.span()%32 == 0 {
+		valueRows(a.acc[q0*pad:], w.s, v, next, at, n, from, to)
+		return true
+	}
+	w.v = growAligned(w.v, pad/16*valueStrip)
+	w.widen(w.v, v, at, from&^3, to, valueSteps)
+	bounds := func(q int) (lo, hi int) { return max(from, a.lo[q/a.Heads]-t), min(to, a.hi[q/a.Heads]-t) }
+	x := attnArgs{accStride: 4 * pad, vStride: 4 * valueStrip, strips: pad / 16}
+	x.fetch(next, AttnTile*v.Stride)
+	add := func(q, n, lo, hi int) {
+		if lo < hi {
+			x.values(a.acc[q*pad:], w.s[(q-q0)*AttnTile:], w.v, n, pad, lo, hi)
+		}
+	}
+	most := attnValueRows
+	if lo, _ := bounds(q0 + n - 1); lo == from {
+		if _, hi := bounds(q0); hi == to {
+			most = n
+		}
+	}
+	for q := q0; q < q0+n; q += most {
+		end := min(q+most, q0+n)
+		lo, _ := bounds(end - 1)
+		_, hi := bounds(q)
+		hi = max(lo, hi)
+		for q := q; q < end; q++ {
+			first, last := bounds(q)
+			add(q, 1, first, min(lo, last))
+		}
+		add(q, end-q, lo, hi)
+		for q := q; q < end; q++ {
+			_, last := bounds(q)
+			add(q, 1, hi, last)
+		}
+	}
+	return true
+}
+
+// values adds Σ p[i][j]·v[j] over the positions [lo, hi) of a tile to n rows of acc.
+func (x *attnArgs) values(acc, p, v []float32, n, pad, lo, hi int) {
+	x.v, x.positions = f32ptr(v, lo*16), hi-lo
+	for i := 0; i < n; {
+		rows, groups := portion(n-i, attnValueRows)
+		x.acc, x.s, x.groups = f32ptr(acc, i*pad), f32ptr(p, i*AttnTile+lo), groups
+		callValues(rows, x)
+		i += rows * groups
+	}
+}
+
+// fetch sets what the tile routines fetch on the side: up to n bytes.
+func (x *attnArgs) fetch(b []byte, n int) {
+	x.ahead = uintptr(ptr(b))
+	x.aheadEnd = x.ahead + uintptr(min(n, len(b)))
+}
+
+// few reports so few queries that the routines that do without a tile are faster.
+func (r *Rows) few(queries int) bool {
+	if r.Type.Quantised() {
+		return queries <= 2
+	}
+	return queries <= 4
+}
+
+// span is how many numbers of a row are alike: all, or those under one scale.
+func (r *Rows) span() int {
+	if r.Type.Quantised() {
+		return r.Group
+	}
+	return r.Width
+}
+
+// scoreRows is scoreTile on rows as they are stored: row at of k is the first of the tile, and those before end are there.
+func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
+	x := attnArgs{qStride: 4 * k.Width, pairs: ptr(w.row), k: unsafe.Pointer(&k.Data[(at+4*g0)*k.Stride]), last: unsafe.Pointer(&k.Data[(at+end-1)*k.Stride]),
+		v: unsafe.Pointer(&v.Data[(at+4*g0)*v.Stride]), kStride: k.Stride, steps: k.span() / 16, scales: k.Width / k.span(), tail: k.tail()}
+	for i := 0; i < n; i += x.groups {
+		x.groups, _ = portion(n-i, attnRowQueries[k.Type])
+		x.q, x.s, x.keys = f32ptr(q, i*k.Width), f32ptr(w.s, i*AttnTile+4*g0), g1-g0
+		callScoreRows(k.Type, x.groups, &x)
+	}
+}
+
+// valueRows is valueTile on rows as they are stored.
+func valueRows(acc, p []float32, v *Rows, next []byte, at, n, lo, hi int) {
+	x := attnArgs{accStride: 4 * v.Width, v: unsafe.Pointer(&v.Data[(at+lo)*v.Stride]), vStride: v.Stride, strips: v.span() / 32,
+		k: ptr(next), scales: v.Width / v.span(), tail: v.tail(), positions: hi - lo}
+	for i := 0; i < n; i += x.groups {
+		x.groups, _ = portion(n-i, attnRowQueries[v.Type])
+		x.acc, x.s = f32ptr(acc, i*v.Width), f32ptr(p, i*AttnTile+lo)
+		callValueRows(v.Type, x.groups, &x)
+	}
+}
+
+// tail is where in a row of codes the scales begin.
+func (r *Rows) tail() int {
+	if r.Type.Quantised() {
+		return r.codeBytes()
+	}
+	return 0
 }

@@ -1,26 +1,48 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
 // cacheTypes are all of them.
 var cacheTypes = []CacheType{CacheF32, CacheBF16, CacheF16, CacheQ8, CacheQ4}
 
-// attnCase is a cache of n positions with two heads side by side, and queries for the second one.
+// attnCase is a cache of n positions with two heads side by side, and rows of queries for the second one.
 type attnCase struct {
-	q    []float32
-	k, v Rows
-	n    int
+	n, rows, heads int
+	q              []float32
+	k, v           Rows
+	lo, hi         []int // what a row sees
+	cap            float32
 }
 
-// randomAttn takes widths that the tile routines do not cover, or do.
-func randomAttn(r *rand.Rand, n int) attnCase { return randomAttnOf(r, n, CacheF32, 48, 40) }
+// randomAttn has the last rows see all before them and themselves.
+func randomAttn(r *rand.Rand, t CacheType, n, rows, heads, kdim, vdim int) attnCase {
+	c := attnCase{n: n, rows: rows, heads: heads, q: randomFloats(r, rows*heads*kdim), k: randomCache(r, n, t, kdim), v: randomCache(r, n, t, vdim)}
+	for i := range rows {
+		c.lo, c.hi = append(c.lo, 0), append(c.hi, n-rows+i+1)
+	}
+	return c
+}
 
-func randomAttnOf(r *rand.Rand, n int, t CacheType, kdim, vdim int) attnCase {
-	return attnCase{q: randomFloats(r, 3*kdim), k: randomCache(r, n, t, kdim), v: randomCache(r, n, t, vdim), n: n}
+// window lets rows see only the last of what they saw.
+func (c attnCase) window(w int) attnCase {
+	c.lo = slices.Clone(c.lo)
+	for i, hi := range c.hi {
+		c.lo[i] = max(hi-w, 0)
+	}
+	return c
+}
+
+// row is the case of one row alone.
+func (c attnCase) row(i int) attnCase {
+	n := c.heads * c.k.Width
+	c.q, c.lo, c.hi, c.rows = c.q[i*n:][:n], c.lo[i:i+1], c.hi[i:i+1], 1
+	return c
 }
 
 // cacheGroup divides every width up to 64 and most others.
@@ -60,140 +82,150 @@ func (r Rows) from(row int) Rows {
 	return r
 }
 
-func (c attnCase) attn() Attn {
-	a := Attn{Heads: 3, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2}
-	a.Reset()
+func (c attnCase) attn() *Attn {
+	a := &Attn{Heads: c.heads, KDim: c.k.Width, VDim: c.v.Width, Scale: 0.2, Cap: c.cap}
+	a.Reset(c.rows)
+	n := c.heads * c.k.Width
+	for i := range c.rows {
+		a.SetRow(i, c.q[i*n:][:n], c.lo[i], c.hi[i])
+	}
 	return a
 }
 
-// run attends over [from, n) in runs that end at the given positions.
-func (c attnCase) run(from int, cuts ...int) []float32 {
+// run attends in runs that end at the given positions.
+func (c attnCase) run(cuts ...int) []float32 {
 	a, base := c.attn(), 0
+	var w AttnSpace
 	for _, cut := range append(cuts, c.n) {
-		if cut > from {
-			k, v := c.k.from(base), c.v.from(base)
-			Attend(&a, c.q, &k, &v, base, max(from, base), cut)
-		}
+		k, v := c.k.from(base), c.v.from(base)
+		Attend(a, &w, &k, &v, base, base, cut)
 		base = cut
 	}
-	out := make([]float32, 3*c.v.Width)
-	a.Finish(out, nil)
+	return c.finish(a, nil)
+}
+
+func (c attnCase) finish(a *Attn, sinks []float32) []float32 {
+	n := c.heads * c.v.Width
+	out := make([]float32, c.rows*n)
+	for i := range c.rows {
+		a.Finish(i, out[i*n:][:n], sinks)
+	}
 	return out
 }
 
-func (c attnCase) reference(from int) []float64 {
+func (c attnCase) reference() []float64 {
 	kdim, vdim := c.k.Width, c.v.Width
-	out, k, v := make([]float64, 3*vdim), make([]float32, kdim), make([]float32, vdim)
-	for h := range 3 {
+	out, k, v := make([]float64, c.rows*c.heads*vdim), make([]float32, kdim), make([]float32, vdim)
+	for h := range c.rows * c.heads {
 		var sum float64
-		for i := from; i < c.n; i++ {
+		out := out[h*vdim:][:vdim]
+		for i := c.lo[h/c.heads]; i < c.hi[h/c.heads]; i++ {
 			c.k.Get(k, i)
 			c.v.Get(v, i)
 			var s float64
 			for d, x := range k {
 				s += float64(c.q[h*kdim+d]) * float64(x)
 			}
-			p := math.Exp(s * 0.2)
+			s *= 0.2
+			if c.cap != 0 {
+				s = float64(c.cap) * math.Tanh(s/float64(c.cap))
+			}
+			p := math.Exp(s)
 			sum += p
 			for d, x := range v {
-				out[h*vdim+d] += p * float64(x)
+				out[d] += p * float64(x)
 			}
 		}
 		for d := range vdim {
-			out[h*vdim+d] /= sum
+			out[d] /= sum
 		}
 	}
 	return out
 }
 
+// check holds a case to float64, to its rows alone, to the same in pages, and to the same numbers as float32.
+func (c attnCase) check(t *testing.T) {
+	t.Helper()
+	whole := c.run()
+	for i, w := range c.reference() {
+		if !(math.Abs(float64(whole[i])-w) <= 5e-5) {
+			t.Fatalf("%d rows on %d: element %d is %g, want %g", c.rows, c.n, i, whole[i], w)
+		}
+	}
+	n := c.heads * c.v.Width
+	for i := range c.rows {
+		equal(t, fmt.Sprintf("row %d of %d alone", i, c.rows), whole[i*n:][:n], c.row(i).run())
+	}
+	var cuts []int
+	for p := AttnTile; p < c.n; p += 2 * AttnTile {
+		cuts = append(cuts, p)
+	}
+	equal(t, "paged", c.run(cuts...), whole)
+	wide := c
+	wide.k, wide.v = c.k.floats(c.n), c.v.floats(c.n)
+	equal(t, "float32", wide.run(), whole)
+}
+
 func TestAttend(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		for _, typ := range cacheTypes {
-			t.Run(typ.String(), func(t *testing.T) { testAttend(t, typ) })
+			t.Run(typ.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(21, 1))
+				for i, dims := range [][2]int{{64, 96}, {48, 40}, {72, 24}, {7, 9}, {128, 128}, {80, 64}, {32, 256}} {
+					for _, n := range []int{1, 15, 63, 64, 65, 200} {
+						c := randomAttn(r, typ, n, min(n, 1+r.IntN(9)), 1+i%4, dims[0], dims[1])
+						c.check(t)
+						c.cap = 1.5
+						c.window(1 + r.IntN(n)).check(t)
+					}
+				}
+			})
 		}
 	})
 }
 
-func testAttend(t *testing.T, typ CacheType) {
-	r := rand.New(rand.NewPCG(21, 1))
-	for i, n := range []int{1, 1, 15, 15, 16, 16, 17, 17, 33, 33, 100, 100, 259, 259} {
-		c := randomAttnOf(r, n+1, typ, 48, 40)
-		if i%2 == 1 {
-			c = randomAttnOf(r, n+1, typ, 64, 96)
+// TestAttendRows goes through the numbers of queries that a tile is taken apart into, and the latent form of keys whose
+// beginning is the values.
+func TestAttendRows(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(25, 1))
+		for rows := 1; rows <= 26; rows++ {
+			randomAttn(r, CacheBF16, 90, rows, 1, 32, 32).check(t)
+			randomAttn(r, CacheQ8, 70, rows, 3, 32, 32).window(40).check(t)
 		}
-		c.n = n
-		for _, from := range []int{0, n / 2, n - 1} {
-			want := c.reference(from)
-			whole := c.run(from)
-			for i, w := range want {
-				if math.Abs(float64(whole[i])-w) > 2e-5 {
-					t.Fatalf("%d positions from %d: element %d is %g, want %g", n, from, i, whole[i], w)
+		c := randomAttn(r, CacheBF16, 70, 2, 9, 576, 512)
+		c.v = c.k
+		c.v.Width = 512
+		for i := range c.q {
+			c.q[i] /= 4
+		}
+		c.check(t)
+	})
+}
+
+// TestUnseenIsNothing: what lies beyond a row's bounds may be anything, also where its neighbours look.
+func TestUnseenIsNothing(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(26, 1))
+		for _, typ := range cacheTypes {
+			c := randomAttn(r, typ, 140, 13, 2, 32, 48).window(70)
+			want := c.run()
+			bad := randomFloats(r, 48)
+			for i := range bad {
+				bad[i] = float32(math.NaN())
+			}
+			c.k.Set(133, bad[:32])
+			c.v.Set(133, bad)
+			got := c.run()
+			sees := 133 - (140 - 13)
+			equal(t, "rows before", got[:sees*2*48], want[:sees*2*48])
+			for i, x := range got[sees*2*48:] {
+				if x == x {
+					t.Fatalf("%v: element %d of a row that sees a NaN is %g", typ, i, x)
 				}
 			}
-			var cuts []int
-			for p := 16; p < n; p += 32 {
-				cuts = append(cuts, p)
-			}
-			equal(t, "paged", c.run(from, cuts...), whole)
-			if typ < CacheF16 || typ == CacheF16 && c.k.Width == 64 { // the same numbers as float32 give the same bits
-				wide := c
-				wide.k, wide.v = c.k.floats(n), c.v.floats(n)
-				equal(t, "float32", wide.run(from), whole)
-			}
-		}
-	}
-}
-
-// TestAttnTiles holds the tile routines to the row by row ones: bits where those are assembly too, else a bound.
-func TestAttnTiles(t *testing.T) {
-	eachImplementation(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(24, 1))
-		for n := 1; n <= AttnTile; n++ {
-			c := randomAttnOf(r, n, CacheBF16, 96, 64)
-			s, want := make([]float32, n), make([]float32, n)
-			acc := randomFloats(r, 64)
-			sum := append([]float32(nil), acc...)
-			scores(s, c.q[:96], nil, &c.k, 0)
-			for i := range want {
-				want[i] = DotBF16(c.q[:96], as[uint16](c.k.from(i).Data[:2*96]))
-			}
-			equal(t, "scores", s, want)
-			addValues(acc, s, &c.v, 0)
-			for i, p := range s {
-				AxpyBF16(sum, as[uint16](c.v.from(i).Data[:2*64]), p)
-			}
-			equal(t, "values", acc, sum)
-			for _, typ := range []CacheType{CacheQ8, CacheQ4} {
-				testCodeTiles(t, randomAttnOf(r, n, typ, 96, 128))
-				testCodeTiles(t, randomAttnOf(r, n, typ, 128, 32))
-			}
 		}
 	})
-}
-
-// testCodeTiles compares with the generic sums, which round more often.
-func testCodeTiles(t *testing.T, c attnCase) {
-	t.Helper()
-	q := c.q[:c.k.Width]
-	sums := make([]float32, c.k.Width/c.k.Group)
-	sumGroups(sums, q, c.k.Group)
-	s := make([]float32, c.n)
-	scores(s, q, sums, &c.k, 0)
-	near := func(what string, i int, got, want, size float32) {
-		t.Helper()
-		if !(math.Abs(float64(got-want)) <= 1e-5*float64(size)) {
-			t.Fatalf("%v, %s %d: %g, want %g", c.k.Type, what, i, got, want)
-		}
-	}
-	for i := range s {
-		near("score", i, s[i], c.k.dotCodes(q, sums, c.k.from(i).Data), 30)
-	}
-	acc, want := make([]float32, c.v.Width), make([]float32, c.v.Width)
-	addValues(acc, s, &c.v, 0)
-	c.v.addCodes(want, s, 0)
-	for i := range acc {
-		near("value", i, acc[i], want[i], 30*float32(c.n))
-	}
 }
 
 func equal(t *testing.T, what string, got, want []float32) {
@@ -207,57 +239,85 @@ func equal(t *testing.T, what string, got, want []float32) {
 
 func TestMergeAndSinks(t *testing.T) {
 	r := rand.New(rand.NewPCG(22, 1))
-	c := randomAttn(r, 64)
-	c.n = 63
+	c := randomAttn(r, CacheF32, 127, 9, 3, 48, 40).window(60)
+	want := c.reference()
 	a, b, empty := c.attn(), c.attn(), c.attn()
-	Attend(&a, c.q, &c.k, &c.v, 0, 0, 32)
-	k, v := c.k.from(32), c.v.from(32)
-	Attend(&b, c.q, &k, &v, 32, 32, c.n)
-	a.Merge(&b)
-	a.Merge(&empty)
-	out := make([]float32, 3*c.v.Width)
-	a.Finish(out, nil)
-	want := c.reference(0)
+	var w AttnSpace
+	Attend(a, &w, &c.k, &c.v, 0, 0, 64) // the last rows see nothing of it
+	k, v := c.k.from(64), c.v.from(64)
+	Attend(b, &w, &k, &v, 64, 64, c.n)
+	empty.Merge(a)
+	empty.Merge(b)
+	a.Merge(b)
+	a.Merge(c.attn())
+	out := c.finish(a, nil)
+	equal(t, "merged into nothing", c.finish(empty, nil), out)
 	for i, w := range want {
 		if math.Abs(float64(out[i])-w) > 1e-5 {
 			t.Fatalf("merged element %d is %g, want %g", i, out[i], w)
 		}
 	}
-	sunk := make([]float32, len(out))
-	a.Finish(sunk, []float32{-1e30, 0.5, 1e30})
+	sunk := c.finish(a, []float32{-1e30, 0.5, 1e30})
 	for d := range c.v.Width {
 		if sunk[d] != out[d] || sunk[2*c.v.Width+d] != 0 || math.Abs(float64(sunk[c.v.Width+d])) > math.Abs(float64(out[c.v.Width+d])) {
 			t.Fatalf("sinks: element %d", d)
 		}
 	}
-	empty.Finish(out, nil)
-	for _, v := range out {
+	for _, v := range c.finish(c.attn(), nil) {
 		if v != 0 {
 			t.Fatalf("a query that saw nothing gives %g", v)
 		}
 	}
 }
 
+func TestSoftcap(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		const cap = 2.5
+		x := make([]float32, 20*AttnTile)
+		for i := range x {
+			x[i] = float32(i-10*AttnTile) / 80
+		}
+		x[0], x[1], x[2] = float32(math.Inf(1)), float32(math.Inf(-1)), 1e-20
+		y := slices.Clone(x)
+		softcap(y, 0.75, cap)
+		for i, got := range y {
+			want := cap * math.Tanh(float64(x[i])*0.75/cap)
+			if !(math.Abs(float64(got)-want) <= 6*0x1p-24*math.Abs(want)) {
+				t.Errorf("cap of %g is %g, want %g", x[i], got, want)
+			}
+		}
+	})
+}
+
 func TestStepAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 1))
-	c := randomAttn(r, 64)
 	w := randomWeights(r, Spec{40, 64, Codes4, 64, ScaleBF16})
 	x, y := randomFloats(r, 64), make([]float32, 40)
 	var acts Acts
-	codes := randomAttnOf(r, 64, CacheQ4, 64, 64)
-	a := c.attn()
-	b := codes.attn()
-	out := make([]float32, 3*c.v.Width)
+	var cases []attnCase
+	var states []*Attn
+	for _, typ := range cacheTypes {
+		cases = append(cases, randomAttn(r, typ, 90, 3, 2, 64, 64), randomAttn(r, typ, 90, 3, 2, 40, 24))
+	}
+	for _, c := range cases {
+		states = append(states, c.attn())
+	}
+	var space AttnSpace
+	out := make([]float32, 2*64)
 	n := testing.AllocsPerRun(10, func() {
 		acts.Reset(Fast, 1, 64, 64)
 		acts.SetRow(0, x)
 		w.Mul(y, 40, &acts, 0, 1, 0, 3)
-		a.Reset()
-		Attend(&a, c.q, &c.k, &c.v, 0, 0, 63)
-		a.Finish(out, nil)
-		b.Reset()
-		codes.k.Set(3, codes.q[:64])
-		Attend(&b, codes.q, &codes.k, &codes.v, 0, 0, 63)
+		for i := range cases {
+			c, a := &cases[i], states[i]
+			c.k.Set(3, c.q[:c.k.Width])
+			a.Reset(3)
+			for row := range 3 {
+				a.SetRow(row, c.q[row*2*c.k.Width:][:2*c.k.Width], c.lo[row], c.hi[row])
+			}
+			Attend(a, &space, &c.k, &c.v, 0, 0, 90)
+			a.Finish(1, out[:2*c.v.Width], nil)
+		}
 	})
 	if n != 0 {
 		t.Fatalf("%v allocations in a step", n)

@@ -13,8 +13,9 @@ func benchMatrix(f Format, rows, cols int) *Matrix {
 	r := rand.New(rand.NewPCG(9, 9))
 	for i := 0; i+8 <= len(m.data); i += 8 {
 		v := r.Uint64()
-		put32(m.data[i:], uint32(v)&0x3fff3fff) // exponents below 1, as floats and as bfloat16
-		put32(m.data[i+4:], uint32(v>>32)&0x3fff3fff)
+		// Numbers below 1, as floats and as bfloat16, but no denormal ones, which take several times as long.
+		put32(m.data[i:], uint32(v)&0x1fff1fff|0x20002000)
+		put32(m.data[i+4:], uint32(v>>32)&0x1fff1fff|0x20002000)
 	}
 	return m
 }
@@ -77,17 +78,39 @@ func BenchmarkAttend(b *testing.B) {
 	const n, dim = 4096, 128
 	for _, t := range cacheTypes {
 		b.Run(t.String(), func(b *testing.B) {
-			r := rand.New(rand.NewPCG(3, 9))
-			k, v := randomCache(r, n, t, dim), randomCache(r, n, t, dim)
-			a := Attn{Heads: 2, KDim: dim, VDim: dim, Scale: 0.09}
-			q, out := randomFloats(r, 2*dim), make([]float32, 2*dim)
-			b.SetBytes(int64(2 * n * k.RowBytes()))
-			for b.Loop() {
-				a.Reset()
-				Attend(&a, q, &k, &v, 0, 0, n)
-				a.Finish(out, nil)
-			}
+			c := randomAttn(rand.New(rand.NewPCG(3, 9)), t, n, 1, 2, dim, dim)
+			b.SetBytes(int64(2 * n * c.k.RowBytes()))
+			benchAttend(b, c)
 		})
+	}
+}
+
+// BenchmarkAttendRows reports arithmetic of a block of rows of two heads: two operations per number of a key and of a value.
+func BenchmarkAttendRows(b *testing.B) {
+	const n = 4096
+	for _, t := range []CacheType{CacheBF16, CacheQ8} {
+		for _, dim := range []int{64, 128, 256} {
+			for _, rows := range []int{1, 2, 4, 8, 24, 48} {
+				b.Run(fmt.Sprintf("%v/dim=%d/rows=%d", t, dim, rows), func(b *testing.B) {
+					c := randomAttn(rand.New(rand.NewPCG(3, 9)), t, n, rows, 2, dim, dim)
+					benchAttend(b, c)
+					b.ReportMetric(float64(n*rows*2*4*dim)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
+			}
+		}
+	}
+}
+
+func benchAttend(b *testing.B, c attnCase) {
+	a := c.attn()
+	var w AttnSpace
+	for b.Loop() {
+		a.Reset(c.rows)
+		for i := range c.rows {
+			n := c.heads * c.k.Width
+			a.SetRow(i, c.q[i*n:][:n], c.lo[i], c.hi[i])
+		}
+		Attend(a, &w, &c.k, &c.v, 0, 0, c.n)
 	}
 }
 

@@ -32,6 +32,7 @@ func (t CacheType) String() string { return [...]string{"f32", "bf16", "f16", "q
 type Rows struct {
 	Type   CacheType
 	Width  int // numbers in a row
+	Of     int // numbers in the stored rows that these are the beginnings of; 0: Width
 	Group  int // numbers that share a scale and a bias; divides Width; only of codes
 	Stride int // bytes
 	Data   []byte
@@ -39,10 +40,11 @@ type Rows struct {
 
 // codeBytes is the size of the codes of a row.
 func (r *Rows) codeBytes() int {
+	stored := max(r.Width, r.Of)
 	if r.Type == CacheQ8 {
-		return roundUp(r.Width, 4)
+		return roundUp(stored, 4)
 	}
-	return roundUp(r.Width, 16) / 2
+	return roundUp(stored, 16) / 2
 }
 
 // RowBytes is the size of a row.
@@ -95,9 +97,11 @@ func (r *Rows) Get(dst []float32, i int) {
 			dst[k] = quant.F16ToF32(h)
 		}
 	default:
-		for k := range dst {
-			s, b := r.scale(row, k/r.Group)
-			dst[k] = s*float32(r.code(row, k)) + b
+		for g := range r.Width / r.Group {
+			s, b := r.scale(row, g)
+			for k := g * r.Group; k < (g+1)*r.Group; k++ {
+				dst[k] = s*float32(r.code(row, k)) + b
+			}
 		}
 	}
 }

@@ -59,6 +59,37 @@ func fuzzProduct(t *testing.T, w weights, prec Precision, x [][]float32) {
 	}
 }
 
+// FuzzAttend draws shapes and bounds from its arguments and the numbers from a seed: see attnCase.check.
+func FuzzAttend(f *testing.F) {
+	f.Add(uint64(1), uint8(0), uint8(1), uint8(1), uint8(2), uint8(64), uint8(64), uint8(0))
+	f.Add(uint64(2), uint8(1), uint8(130), uint8(30), uint8(1), uint8(32), uint8(96), uint8(70))
+	f.Add(uint64(3), uint8(3), uint8(65), uint8(7), uint8(3), uint8(80), uint8(16), uint8(3))
+	f.Add(uint64(4), uint8(4), uint8(200), uint8(2), uint8(4), uint8(5), uint8(33), uint8(200))
+	f.Fuzz(func(t *testing.T, seed uint64, typ, n, rows, heads, kdim, vdim, window uint8) {
+		size := int(n) + 1
+		c := randomAttn(rand.New(rand.NewPCG(seed, 43)), cacheTypes[int(typ)%len(cacheTypes)], size, min(size, int(rows)%40+1),
+			int(heads)%9+1, int(kdim)%100+1, int(vdim)%100+1)
+		if window > 0 {
+			c = c.window(int(window))
+		}
+		if seed%3 == 0 {
+			c.cap = 1.5
+		}
+		before := Current()
+		defer func() {
+			if err := Use(before); err != nil {
+				t.Fatal(err)
+			}
+		}()
+		for _, name := range Implementations() {
+			if err := Use(name); err != nil {
+				t.Fatal(err)
+			}
+			c.check(t)
+		}
+	})
+}
+
 // TestIntegerSumsAreExact multiplies with unit scales and no biases, so that a fast product is the integer sum itself,
 // for the codes and activations that come closest to overflowing 16 bits.
 func TestIntegerSumsAreExact(t *testing.T) {

@@ -53,6 +53,7 @@ func TestAllImplementations(t *testing.T) {
 			t.Run(fmt.Sprintf("front=%v", front), func(t *testing.T) {
 				t.Run("products", func(t *testing.T) { guardProducts(t, front) })
 				t.Run("vectors", func(t *testing.T) { guardVectors(t, front) })
+				t.Run("delta", func(t *testing.T) { guardDelta(t, front) })
 				t.Run("attention", func(t *testing.T) { guardAttention(t, front) })
 			})
 		}
@@ -87,9 +88,8 @@ func guardVectors(t *testing.T, front bool) {
 		h := make([]uint16, 2*n)
 		ToBF16(h, w)
 		all := func(x, w, y []float32, h []uint16) []float32 {
-			out := []float32{Dot(x, w), DotBF16(x, h), ExpSum(y, x, 1)}
+			out := []float32{Dot(x, w), ExpSum(y, x, 1)}
 			Axpy(y, x, 2)
-			AxpyBF16(y, h, 2)
 			Add(y, y, w)
 			SiLUMul(y, y, x)
 			RMSNorm(y, y, w, 1e-5)
@@ -111,19 +111,34 @@ func guardVectors(t *testing.T, front bool) {
 	}
 }
 
+func guardDelta(t *testing.T, front bool) {
+	r := rand.New(rand.NewPCG(34, 1))
+	for _, n := range []int{1, 2, 7} {
+		d := randomDelta(r, n, 1+r.IntN(40))
+		g := *d
+		for _, s := range []*[]float32{&g.State, &g.K, &g.Q, &g.V, &g.Y, &g.Gate, &g.Beta} {
+			*s = guardedCopy(t, *s, front)
+		}
+		d.Run()
+		g.Run()
+		equal(t, "state", g.State, d.State)
+		equal(t, "y", g.Y, d.Y)
+		MulAdd(g.K, g.K, g.Q)
+	}
+}
+
 func guardAttention(t *testing.T, front bool) {
 	r := rand.New(rand.NewPCG(33, 1))
 	for _, typ := range cacheTypes {
-		for i, n := range []int{1, 16, 37, 1, 16, 37} {
-			c := randomAttn(r, n)
-			if i > 2 {
-				c = randomAttnOf(r, n, typ, 32, 64)
+		for _, n := range []int{1, 3, 64, 101} {
+			for _, dims := range [][2]int{{40, 48}, {64, 32}} {
+				c := randomAttn(r, typ, n, min(n, 5), 2, dims[0], dims[1])
+				want := c.run()
+				c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
+				equal(t, typ.String(), c.run(), want)
+				x := guardedCopy(t, randomFloats(r, c.k.Width), front)
+				c.k.Set(n-1, x)
 			}
-			want := c.run(0)
-			c.q, c.k, c.v = guardedCopy(t, c.q, front), c.k.guarded(t, n, front), c.v.guarded(t, n, front)
-			equal(t, typ.String(), c.run(0), want)
-			x := guardedCopy(t, randomFloats(r, c.k.Width), front)
-			c.k.Set(n-1, x)
 		}
 	}
 }

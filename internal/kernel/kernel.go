@@ -20,7 +20,7 @@
 // # The rest
 //
 // vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; cache.go how rows of keys and values
-// are stored; attn.go attention of one query token over runs of them; ReadBandwidth the limit that matrix-vector products are held against.
+// are stored; attn.go attention of blocks of query tokens over runs of them; ReadBandwidth the limit that matrix-vector products are held against.
 //
 // # Determinism
 //

@@ -62,6 +62,12 @@ type Matrix struct {
 	data   []byte
 }
 
+// Bytes is the size of a matrix of that spec.
+func (s Spec) Bytes() int {
+	m := newMatrix(s, func(int) []byte { return nil })
+	return m.panel * m.Panels()
+}
+
 // NewMatrix reserves a zero matrix on the heap. It panics on a spec no layout exists for.
 func NewMatrix(s Spec) *Matrix { return newMatrix(s, AlignedBytes) }
 
@@ -140,17 +146,63 @@ func (m *Matrix) SetRow(i int, codes []uint8, scales, biases []float32) {
 		if m.spec.Format == Codes4 {
 			packNibbles(grp, c, r)
 		} else {
-			for j := 0; j < len(c); j += 4 {
-				copy(grp[j*PanelRows+r*4:][:4], c[j:j+4])
-			}
+			packBytes(grp, c, r)
 		}
-		var b float32
-		if biases != nil {
-			b = biases[g]
-		}
-		m.putScale(grp[m.codeBytes():], r, scales[g])
-		m.putScale(grp[m.codeBytes():], PanelRows+r, b)
+		m.putScales(grp, r, g, scales, biases)
 	}
+}
+
+// SetStream is SetRow from codes as checkpoints store them: 4 bits each, the first in the low half of the first byte, or
+// 8, by the format. Nothing is unpacked on the way, which makes loading several times as fast.
+func (m *Matrix) SetStream(i int, codes []byte, scales, biases []float32) {
+	per := m.spec.Group // bytes of a group
+	if m.spec.Format == Codes4 {
+		per /= 2
+	}
+	if m.Dense() || len(codes) != m.groups*per || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
+		panic(fmt.Sprintf("kernel: set row %d of %+v with %d bytes, %d scales, %d biases", i, m.spec, len(codes), len(scales), len(biases)))
+	}
+	r := i % PanelRows
+	at := m.data[m.panelAt(i):][:m.panel]
+	for g := range m.groups {
+		grp := at[g*m.group:][:m.group]
+		c := codes[g*per:][:per]
+		if m.spec.Format == Codes4 {
+			packWords(grp, c, r)
+		} else {
+			packBytes(grp, c, r)
+		}
+		m.putScales(grp, r, g, scales, biases)
+	}
+}
+
+func (m *Matrix) putScales(grp []byte, r, g int, scales, biases []float32) {
+	var b float32
+	if biases != nil {
+		b = biases[g]
+	}
+	m.putScale(grp[m.codeBytes():], r, scales[g])
+	m.putScale(grp[m.codeBytes():], PanelRows+r, b)
+}
+
+func packBytes(grp, c []uint8, r int) {
+	for j := 0; j < len(c); j += 4 {
+		put32(grp[j*PanelRows+r*4:], get32(c[j:]))
+	}
+}
+
+// packWords moves eight codes at a time: the first four to the low halves of a lane's bytes, the others to the high ones.
+func packWords(grp, c []byte, r int) {
+	for j := 0; j < len(c); j += 4 {
+		w := get32(c[j:])
+		put32(grp[j*PanelRows+r*4:], spread(w&0xffff)|spread(w>>16)<<4)
+	}
+}
+
+// spread puts four nibbles into four bytes.
+func spread(x uint32) uint32 {
+	x = (x | x<<8) & 0x00ff00ff
+	return (x | x<<4) & 0x0f0f0f0f
 }
 
 func packNibbles(grp, c []uint8, r int) {

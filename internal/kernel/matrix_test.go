@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -103,6 +104,43 @@ func TestMatrixRow(t *testing.T) {
 	}
 }
 
+func TestSetStreamIsSetRow(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 3))
+	for _, s := range specs() {
+		if s.Format > Codes8 {
+			continue
+		}
+		a, b := NewMatrix(s), NewMatrix(s)
+		codes, scales := make([]uint8, s.Cols), make([]float32, s.Cols/s.Group)
+		for i := range s.Rows {
+			var stream []byte
+			for k := range codes {
+				codes[k] = uint8(r.Uint32())
+				if s.Format == Codes4 {
+					codes[k] &= 15
+				}
+				if s.Format == Codes8 || k%2 == 0 {
+					stream = append(stream, codes[k])
+				} else {
+					stream[len(stream)-1] |= codes[k] << 4
+				}
+			}
+			for g := range scales {
+				scales[g] = float32(r.IntN(100))
+			}
+			biases := scales
+			if i%3 == 0 {
+				biases = nil
+			}
+			a.SetRow(i, codes, scales, biases)
+			b.SetStream(i, stream, scales, biases)
+		}
+		if !bytes.Equal(a.data, b.data) {
+			t.Fatalf("%+v: packed otherwise", s)
+		}
+	}
+}
+
 // exactSums gives Σ a·b and Σ |a·b| in float64 for activation row r, weight row i, with the activations the product
 // really sees: the quantised ones in Fast.
 func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
@@ -186,6 +224,34 @@ func TestMulRowAlone(t *testing.T) {
 								i/s.Rows, i%s.Rows, math.Float32bits(y[i]), rows, math.Float32bits(alone[i]))
 						}
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestMulManyRows holds the same promise where rows go through the caches in blocks, as those of a prompt do.
+func TestMulManyRows(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(4, 3))
+		for _, s := range []Spec{
+			{Rows: 40, Cols: 2048, Format: Codes4, Group: 64},
+			{Rows: 24, Cols: 2048, Format: Codes8, Group: 128, Scales: ScaleF32},
+			{Rows: 24, Cols: 1024, Format: DenseBF16},
+		} {
+			w := randomWeights(r, s)
+			for _, prec := range precisions(w.Matrix) {
+				const rows = 512
+				all := acts(prec, randomRows(r, rows, s.Cols), w.Group())
+				y, alone := make([]float32, rows*s.Rows), make([]float32, rows*s.Rows)
+				for from := 0; from < rows; {
+					to := min(from+[]int{8, 12, 64, 200, 512}[r.IntN(5)], rows)
+					w.Mul(y, s.Rows, all, from, to, 0, w.Panels())
+					from = to
+				}
+				for _, m := range []int{0, 1, 2, 7, 8, 11, 29, 30, 62, 63, 64, 65, 127, 200, 510, 511} {
+					w.Mul(alone, s.Rows, all, m, m+1, 0, w.Panels())
+					equal(t, fmt.Sprintf("%+v precision %d row %d", s, prec, m), y[m*s.Rows:][:s.Rows], alone[m*s.Rows:][:s.Rows])
 				}
 			}
 		}

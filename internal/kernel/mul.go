@@ -23,8 +23,8 @@ type mulArgs struct {
 	wide    int // scales and biases are float32
 }
 
-// sharedBytes is how much of a matrix two or three tiles of rows go through one after the other: it stays in the
-// second-level cache meanwhile.
+// sharedBytes is how much of a matrix the tiles of rows go through one after the other: it stays in the second-level
+// cache meanwhile. Products from there are as fast as from the nearest cache, which holds one panel and its rows of x.
 const sharedBytes = 128 << 10
 
 // maxTile bounds the rows of one inner routine.
@@ -40,6 +40,18 @@ const maxTile = 12
 //
 //	sums in 16 bits over 32 columns, 32-bit sums and y per group   42 GB/s from cache, 16.6 (75 %) from memory
 //	the same, prefetching 1, 2, 4 KiB ahead                        19.3, 21.2 (96 %), 20.5 GB/s from memory
+//
+// Several rows are bound by arithmetic. For eight rows of 4-bit codes, GOPS of one such thread at 3.2 GHz, codes in the
+// second-level cache and from memory; pairs of VPMADDUBSW and VPADDW alone, which share two of four pipes, reach 337:
+//
+//	four rows by a panel, sums of a block of groups first          226, 212
+//	the same, one panel at a time for all rows                     221 with 64 rows, 206 with 512; blocks of panels 231, 227
+//	eight rows by half a panel                                     211
+//	the same, each quad of x copied eight times as an operand      234, 174: the order that suits the cache breaks the stream
+//	VPADDSW in place of VPADDW                                     slower: it runs on the multipliers' pipes alone
+//
+// Exact, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
+// wide). Bfloat16 weights, 64 rows: four rows by half a panel 82, three by a whole one 96.
 func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if a.cols != m.spec.Cols || a.group != m.spec.Group || r0 < 0 || r1 > a.rows || p0 < 0 || p1 > m.Panels() {
 		panic(fmt.Sprintf("kernel: product of %d rows [%d,%d) of %d columns, group %d, with panels [%d,%d) of %+v",
@@ -53,18 +65,23 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 		panic(fmt.Sprintf("kernel: product needs %d rows of %d outputs, y has %d with stride %d", r1, last, len(y), ldy))
 	}
 	full := min(p1, m.spec.Rows/PanelRows)
+	if full < p1 {
+		m.lastPanel(y, ldy, a, r0, r1)
+	}
+	if full > p0 && r1-r0 >= leastWide && hasWide(m.spec.Format, a.prec) {
+		end := r1 - (r1-r0)%wideRows
+		m.wide(y[p0*PanelRows:], ldy, a, r0, end, p0, full-p0)
+		r0 = end
+	}
+	if r0 == r1 {
+		return
+	}
 	step := max(full-p0, 1)
-	switch {
-	case r1-r0 > maxTile: // many tiles of rows: let them share a panel while it is in the nearest cache
-		step = 1
-	case r1-r0 > 1: // a few: in the second one
+	if r1-r0 > 1 {
 		step = min(step, max(sharedBytes/m.panel, 1))
 	}
 	for p := p0; p < full; p += step {
 		m.tiles(y[p*PanelRows:], ldy, a, r0, r1, p, min(step, full-p))
-	}
-	if full < p1 {
-		m.lastPanel(y, ldy, a, r0, r1)
 	}
 }
 

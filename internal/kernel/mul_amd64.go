@@ -42,12 +42,32 @@ func productKind(f Format, p Precision) int {
 	}
 }
 
-// mulTile picks the routine for at most n rows and tells how many it takes.
+// mulTile picks the routine for at most n rows and tells how many it takes: as even a share as the tallest tile allows.
 func mulTile(f Format, p Precision, n int) (routine, int) {
 	if mulSet < 0 {
 		return 0, n
 	}
 	k := productKind(f, p)
-	n = min(n, mulMost[mulSet][k])
+	tiles := (n + mulMost[mulSet][k] - 1) / mulMost[mulSet][k]
+	n = (n + tiles - 1) / tiles
 	return mulBase[mulSet][k] + routine(n), n
 }
+
+// hasWide reports a routine for many rows.
+func hasWide(f Format, p Precision) bool {
+	return mulSet == 0 && p == Exact && (f == Codes4 || f == Codes8)
+}
+
+func callWide(f Format, a *wideArgs) {
+	if f == Codes4 {
+		mulWide4AVX2(a)
+	} else {
+		mulWide8AVX2(a)
+	}
+}
+
+//go:noescape
+func mulWide4AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide8AVX2(a *wideArgs)

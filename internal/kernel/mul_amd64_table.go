@@ -6,9 +6,9 @@ package kernel
 
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
-var mulBase = [3][6]routine{{0, 4, 8, 12, 16, 20}, {24, 32, 40, 44, 48, 52}, {56, 64, 72, 76, 80, 84}}
+var mulBase = [3][6]routine{{0, 4, 8, 12, 16, 19}, {22, 30, 38, 42, 46, 50}, {54, 62, 70, 74, 78, 82}}
 
-var mulMost = [3][6]int{{4, 4, 4, 4, 4, 4}, {8, 8, 4, 4, 4, 4}, {8, 8, 4, 4, 4, 4}}
+var mulMost = [3][6]int{{4, 4, 4, 4, 3, 3}, {8, 8, 4, 4, 4, 4}, {8, 8, 4, 4, 4, 4}}
 
 func callMul(id routine, a *mulArgs) {
 	switch id {
@@ -51,142 +51,138 @@ func callMul(id routine, a *mulArgs) {
 	case 19:
 		mulBF16AVX2x3(a)
 	case 20:
-		mulBF16AVX2x4(a)
-	case 21:
 		mulF32AVX2x1(a)
-	case 22:
+	case 21:
 		mulF32AVX2x2(a)
-	case 23:
+	case 22:
 		mulF32AVX2x3(a)
-	case 24:
-		mulF32AVX2x4(a)
-	case 25:
+	case 23:
 		mulFast4AVX512x1(a)
-	case 26:
+	case 24:
 		mulFast4AVX512x2(a)
-	case 27:
+	case 25:
 		mulFast4AVX512x3(a)
-	case 28:
+	case 26:
 		mulFast4AVX512x4(a)
-	case 29:
+	case 27:
 		mulFast4AVX512x5(a)
-	case 30:
+	case 28:
 		mulFast4AVX512x6(a)
-	case 31:
+	case 29:
 		mulFast4AVX512x7(a)
-	case 32:
+	case 30:
 		mulFast4AVX512x8(a)
-	case 33:
+	case 31:
 		mulFast8AVX512x1(a)
-	case 34:
+	case 32:
 		mulFast8AVX512x2(a)
-	case 35:
+	case 33:
 		mulFast8AVX512x3(a)
-	case 36:
+	case 34:
 		mulFast8AVX512x4(a)
-	case 37:
+	case 35:
 		mulFast8AVX512x5(a)
-	case 38:
+	case 36:
 		mulFast8AVX512x6(a)
-	case 39:
+	case 37:
 		mulFast8AVX512x7(a)
-	case 40:
+	case 38:
 		mulFast8AVX512x8(a)
-	case 41:
+	case 39:
 		mulExact4AVX512x1(a)
-	case 42:
+	case 40:
 		mulExact4AVX512x2(a)
-	case 43:
+	case 41:
 		mulExact4AVX512x3(a)
-	case 44:
+	case 42:
 		mulExact4AVX512x4(a)
-	case 45:
+	case 43:
 		mulExact8AVX512x1(a)
-	case 46:
+	case 44:
 		mulExact8AVX512x2(a)
-	case 47:
+	case 45:
 		mulExact8AVX512x3(a)
-	case 48:
+	case 46:
 		mulExact8AVX512x4(a)
-	case 49:
+	case 47:
 		mulBF16AVX512x1(a)
-	case 50:
+	case 48:
 		mulBF16AVX512x2(a)
-	case 51:
+	case 49:
 		mulBF16AVX512x3(a)
-	case 52:
+	case 50:
 		mulBF16AVX512x4(a)
-	case 53:
+	case 51:
 		mulF32AVX512x1(a)
-	case 54:
+	case 52:
 		mulF32AVX512x2(a)
-	case 55:
+	case 53:
 		mulF32AVX512x3(a)
-	case 56:
+	case 54:
 		mulF32AVX512x4(a)
-	case 57:
+	case 55:
 		mulFast4VNNIx1(a)
-	case 58:
+	case 56:
 		mulFast4VNNIx2(a)
-	case 59:
+	case 57:
 		mulFast4VNNIx3(a)
-	case 60:
+	case 58:
 		mulFast4VNNIx4(a)
-	case 61:
+	case 59:
 		mulFast4VNNIx5(a)
-	case 62:
+	case 60:
 		mulFast4VNNIx6(a)
-	case 63:
+	case 61:
 		mulFast4VNNIx7(a)
-	case 64:
+	case 62:
 		mulFast4VNNIx8(a)
-	case 65:
+	case 63:
 		mulFast8VNNIx1(a)
-	case 66:
+	case 64:
 		mulFast8VNNIx2(a)
-	case 67:
+	case 65:
 		mulFast8VNNIx3(a)
-	case 68:
+	case 66:
 		mulFast8VNNIx4(a)
-	case 69:
+	case 67:
 		mulFast8VNNIx5(a)
-	case 70:
+	case 68:
 		mulFast8VNNIx6(a)
-	case 71:
+	case 69:
 		mulFast8VNNIx7(a)
-	case 72:
+	case 70:
 		mulFast8VNNIx8(a)
-	case 73:
+	case 71:
 		mulExact4VNNIx1(a)
-	case 74:
+	case 72:
 		mulExact4VNNIx2(a)
-	case 75:
+	case 73:
 		mulExact4VNNIx3(a)
-	case 76:
+	case 74:
 		mulExact4VNNIx4(a)
-	case 77:
+	case 75:
 		mulExact8VNNIx1(a)
-	case 78:
+	case 76:
 		mulExact8VNNIx2(a)
-	case 79:
+	case 77:
 		mulExact8VNNIx3(a)
-	case 80:
+	case 78:
 		mulExact8VNNIx4(a)
-	case 81:
+	case 79:
 		mulBF16VNNIx1(a)
-	case 82:
+	case 80:
 		mulBF16VNNIx2(a)
-	case 83:
+	case 81:
 		mulBF16VNNIx3(a)
-	case 84:
+	case 82:
 		mulBF16VNNIx4(a)
-	case 85:
+	case 83:
 		mulF32VNNIx1(a)
-	case 86:
+	case 84:
 		mulF32VNNIx2(a)
-	case 87:
+	case 85:
 		mulF32VNNIx3(a)
-	case 88:
+	case 86:
 		mulF32VNNIx4(a)
 	}
 }
@@ -249,9 +245,6 @@ func mulBF16AVX2x2(a *mulArgs)
 func mulBF16AVX2x3(a *mulArgs)
 
 //go:noescape
-func mulBF16AVX2x4(a *mulArgs)
-
-//go:noescape
 func mulF32AVX2x1(a *mulArgs)
 
 //go:noescape
@@ -259,9 +252,6 @@ func mulF32AVX2x2(a *mulArgs)
 
 //go:noescape
 func mulF32AVX2x3(a *mulArgs)
-
-//go:noescape
-func mulF32AVX2x4(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)

@@ -12,11 +12,13 @@ func mulTile(_ Format, _ Precision, n int) (routine, int) { return 0, n }
 
 func callMul(routine, *mulArgs) {}
 
+func hasWide(Format, Precision) bool { return false }
+
+func callWide(Format, *wideArgs) {}
+
 func addAsm(_, _, _ []float32) bool                                            { return false }
 func axpyAsm(_, _ []float32, _ float32) bool                                   { return false }
-func axpyBF16Asm(_ []float32, _ []uint16, _ float32) bool                      { return false }
 func dotAsm(_, _ []float32) (float32, bool)                                    { return 0, false }
-func dotBF16Asm(_ []float32, _ []uint16) (float32, bool)                       { return 0, false }
 func scaleMulAsm(_, _, _ []float32, _ float32) bool                            { return false }
 func ropeAsm(_, _, _, _ []float32) bool                                        { return false }
 func siluMulAsm(_, _, _ []float32) bool                                        { return false }
@@ -25,8 +27,11 @@ func toBF16Asm(_ []uint16, _ []float32) bool                                   {
 func fromBF16Asm(_ []float32, _ []uint16) bool                                 { return false }
 func quantizeAsm(_ []int8, _, _ []float32, _ []int32, _ []float32, _ int) bool { return false }
 func readAsm([]byte) bool                                                      { return false }
-func scoresAsm(_, _, _ []float32, _ *Rows, _ int) bool                         { return false }
-func addValuesAsm(_, _ []float32, _ *Rows, _ int) bool                         { return false }
+func softcapAsm(_ []float32, _, _ float32) bool                                { return false }
+func softmaxAsm(_, _, _, _ []float32, _ int, _ float32) bool                   { return false }
 func toF16Asm(_ []uint16, _ []float32) bool                                    { return false }
 func extremesAsm(_ []float32) (_, _ float32, _, _ bool)                        { return }
 func putCodesAsm(_ []byte, _ []float32, _ int, _ CacheType, _, _ float32) bool { return false }
+
+func (w *AttnSpace) scoreAsm(_ []float32, _, _ *Rows, _, _, _, _ int) bool          { return false }
+func (a *Attn) valueAsm(_ *AttnSpace, _ *Rows, _ []byte, _, _, _, _, _, _ int) bool { return false }

@@ -14,13 +14,7 @@ func addAVX2(dst, a, b unsafe.Pointer, n int)
 func axpyAVX2(y, x unsafe.Pointer, n int, f float32)
 
 //go:noescape
-func axpyBF16AVX2(y, x unsafe.Pointer, n int, f float32)
-
-//go:noescape
 func dotAVX2(a, b, sum unsafe.Pointer, n int)
-
-//go:noescape
-func dotBF16AVX2(a, b, sum unsafe.Pointer, n int)
 
 //go:noescape
 func scaleMulAVX2(dst, x, w unsafe.Pointer, n int, f float32)
@@ -83,25 +77,6 @@ func axpyAsm(y, x []float32, f float32) bool {
 	return true
 }
 
-func axpyBF16Asm(y []float32, x []uint16, f float32) bool {
-	if !useAVX2 {
-		return false
-	}
-	n, left := rest(len(y), 8)
-	if n > 0 {
-		axpyBF16AVX2(ptr(y), ptr(x), n, f)
-	}
-	if left > 0 {
-		var py [8]float32
-		var px [8]uint16
-		copy(py[:], y[n:])
-		copy(px[:], x[n:])
-		axpyBF16AVX2(ptr(py[:]), ptr(px[:]), 8, f)
-		copy(y[n:], py[:])
-	}
-	return true
-}
-
 func dotAsm(a, b []float32) (float32, bool) {
 	if !useAVX2 {
 		return 0, false
@@ -116,25 +91,6 @@ func dotAsm(a, b []float32) (float32, bool) {
 		copy(pa[:], a[n:])
 		copy(pb[:], b[n:])
 		dotAVX2(ptr(pa[:]), ptr(pb[:]), ptr(lane[:]), dotLanes)
-	}
-	return sumDot(&lane), true
-}
-
-func dotBF16Asm(a []float32, b []uint16) (float32, bool) {
-	if !useAVX2 {
-		return 0, false
-	}
-	var lane [dotLanes]float32
-	n, left := rest(len(a), dotLanes)
-	if n > 0 {
-		dotBF16AVX2(ptr(a), ptr(b), ptr(lane[:]), n)
-	}
-	if left > 0 {
-		var pa [dotLanes]float32
-		var pb [dotLanes]uint16
-		copy(pa[:], a[n:])
-		copy(pb[:], b[n:])
-		dotBF16AVX2(ptr(pa[:]), ptr(pb[:]), ptr(lane[:]), dotLanes)
 	}
 	return sumDot(&lane), true
 }

@@ -37,25 +37,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func axpyBF16AVX2(y, x unsafe.Pointer, n int, f float32)
-TEXT ·axpyBF16AVX2(SB), NOSPLIT, $0-28
-	MOVQ         y+0(FP), DI
-	MOVQ         x+8(FP), SI
-	MOVQ         n+16(FP), CX
-	VBROADCASTSS f+24(FP), Y1
-loop:
-	VMOVUPS     (DI), Y0
-	VPMOVZXWD   (SI), Y2
-	VPSLLD      $16, Y2, Y2
-	VFMADD231PS Y2, Y1, Y0
-	VMOVUPS     Y0, (DI)
-	ADDQ        $16, SI
-	ADDQ        $32, DI
-	SUBQ        $8, CX
-	JNZ         loop
-	VZEROUPPER
-	RET
-
 // func dotAVX2(a, b, sum unsafe.Pointer, n int)
 TEXT ·dotAVX2(SB), NOSPLIT, $0-32
 	MOVQ    a+0(FP), SI
@@ -77,40 +58,6 @@ loop:
 	VFMADD231PS 96(DX), Y7, Y3
 	ADDQ        $128, SI
 	ADDQ        $128, DX
-	SUBQ        $32, CX
-	JNZ         loop
-	VMOVUPS     Y0, (DI)
-	VMOVUPS     Y1, 32(DI)
-	VMOVUPS     Y2, 64(DI)
-	VMOVUPS     Y3, 96(DI)
-	VZEROUPPER
-	RET
-
-// func dotBF16AVX2(a, b, sum unsafe.Pointer, n int)
-TEXT ·dotBF16AVX2(SB), NOSPLIT, $0-32
-	MOVQ    a+0(FP), SI
-	MOVQ    b+8(FP), DX
-	MOVQ    sum+16(FP), DI
-	MOVQ    n+24(FP), CX
-	VMOVUPS (DI), Y0
-	VMOVUPS 32(DI), Y1
-	VMOVUPS 64(DI), Y2
-	VMOVUPS 96(DI), Y3
-loop:
-	VPMOVZXWD   (DX), Y4
-	VPMOVZXWD   16(DX), Y5
-	VPMOVZXWD   32(DX), Y6
-	VPMOVZXWD   48(DX), Y7
-	VPSLLD      $16, Y4, Y4
-	VPSLLD      $16, Y5, Y5
-	VPSLLD      $16, Y6, Y6
-	VPSLLD      $16, Y7, Y7
-	VFMADD231PS (SI), Y4, Y0
-	VFMADD231PS 32(SI), Y5, Y1
-	VFMADD231PS 64(SI), Y6, Y2
-	VFMADD231PS 96(SI), Y7, Y3
-	ADDQ        $128, SI
-	ADDQ        $64, DX
 	SUBQ        $32, CX
 	JNZ         loop
 	VMOVUPS     Y0, (DI)

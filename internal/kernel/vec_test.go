@@ -14,8 +14,6 @@ func TestDots(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 1))
 		for n := range lengths {
 			a, b := randomFloats(r, n), randomFloats(r, n)
-			half := make([]uint16, n)
-			ToBF16(half, b)
 			check := func(name string, got float32, other func(i int) float32) {
 				var want, abs float64
 				for i := range a {
@@ -28,7 +26,6 @@ func TestDots(t *testing.T) {
 				}
 			}
 			check("dot", Dot(a, b), func(i int) float32 { return b[i] })
-			check("dot bf16", DotBF16(a, half), func(i int) float32 { return widen(half[i]) })
 		}
 	})
 }
@@ -41,11 +38,12 @@ func TestElementwise(t *testing.T) {
 		want func(a, b, old float64) float64
 		ulps float64
 	}{
-		"add":  {func(d, a, b []float32) { Add(d, a, b) }, func(a, b, _ float64) float64 { return a + b }, 0.5},
-		"mul":  {func(d, a, b []float32) { Mul(d, a, b) }, func(a, b, _ float64) float64 { return a * b }, 0.5},
-		"silu": {func(d, a, b []float32) { SiLUMul(d, a, b) }, func(a, b, _ float64) float64 { return a / (1 + math.Exp(-a)) * b }, 8},
-		"exp":  {func(d, a, _ []float32) { ExpSum(d, a, 0.5) }, func(a, _, _ float64) float64 { return math.Exp(float64(float32(a) - 0.5)) }, 4},
-		"axpy": {func(d, a, _ []float32) { Axpy(d, a, 1.25) }, func(a, _, old float64) float64 { return old + 1.25*a }, 4},
+		"add":     {func(d, a, b []float32) { Add(d, a, b) }, func(a, b, _ float64) float64 { return a + b }, 0.5},
+		"mul":     {func(d, a, b []float32) { Mul(d, a, b) }, func(a, b, _ float64) float64 { return a * b }, 0.5},
+		"sigmoid": {func(d, a, b []float32) { SigmoidMul(d, a, b) }, func(a, b, _ float64) float64 { return b / (1 + math.Exp(-a)) }, 4},
+		"silu":    {func(d, a, b []float32) { SiLUMul(d, a, b) }, func(a, b, _ float64) float64 { return a / (1 + math.Exp(-a)) * b }, 8},
+		"exp":     {func(d, a, _ []float32) { ExpSum(d, a, 0.5) }, func(a, _, _ float64) float64 { return math.Exp(float64(float32(a) - 0.5)) }, 4},
+		"axpy":    {func(d, a, _ []float32) { Axpy(d, a, 1.25) }, func(a, _, old float64) float64 { return old + 1.25*a }, 4},
 	}
 	for name, op := range ops {
 		t.Run(name, func(t *testing.T) {

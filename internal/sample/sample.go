@@ -146,17 +146,25 @@ func (s *Sampler) draw(logits []float32, w *Work) (int32, error) {
 	return pick(kept, s.p.Temperature, uniform(s.p.Seed, s.index)), nil
 }
 
-// argmax gives the first largest logit, or -1 if there is none or a logit is NaN or +Inf.
+// argmax gives the first largest logit, or -1 if there is none or a logit is NaN or +Inf. Nearly all of a vocabulary is
+// passed over four at a time, with one comparison each: a NaN fails it too.
 func argmax(logits []float32) (int32, float32) {
 	best, peak := int32(-1), float32(math.Inf(-1))
-	bad := false
-	for i, v := range logits {
-		if v > peak {
-			best, peak = int32(i), v
+	for i := 0; i < len(logits); i += 4 {
+		q := logits[i:min(i+4, len(logits))]
+		if len(q) == 4 && q[0] <= peak && q[1] <= peak && q[2] <= peak && q[3] <= peak {
+			continue
 		}
-		bad = bad || v != v
+		for k, v := range q {
+			if v != v {
+				return -1, v
+			}
+			if v > peak {
+				best, peak = int32(i+k), v
+			}
+		}
 	}
-	if bad || peak > math.MaxFloat32 {
+	if peak > math.MaxFloat32 {
 		return -1, peak
 	}
 	return best, peak

@@ -16,9 +16,9 @@ func (r routine) fma(a *asm, v, col, off int) {
 			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%r.chains))
 			continue
 		}
-		a.o("VBROADCASTSS %s, Y12", r.x(m, off))
+		a.o("VBROADCASTSS %s, Y15", r.x(m, off))
 		for h := range r.halves() {
-			a.o("VFMADD231PS Y12, Y%d, Y%d", v+h, r.chain(m, h, col%r.chains))
+			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%r.chains))
 		}
 	}
 }
@@ -93,16 +93,16 @@ func (r routine) widen(a *asm, col, src, dst int) {
 
 func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 	r.loadScales(a, pass, w, l)
-	x, y := 12, 13
+	x := 15
 	if r.width == 64 {
-		x, y = 20, 21
+		x = 20
 	}
 	a.o("LEAQ (DI), R14")
 	a.o("MOVQ R10, CX")
 	for m := range r.rows {
 		a.o("VBROADCASTSS (CX), %s", r.v(x))
 		for h := range r.halves() {
-			at := (pass + h) * 32
+			at, y := (pass+h)*32, r.chain(m, h, 1) // added up
 			a.o("VMOVUPS %d(R14), %s", at, r.v(y))
 			a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
 			a.o("VFMADD231PS %s, %s, %s", r.v(r.chain(m, h, 0)), r.v(w+h), r.v(y))
@@ -117,7 +117,7 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 
 // dense sums all columns of a panel, four per round.
 func (r routine) dense(a *asm, pass int, l string) {
-	v := 10
+	v := 12
 	if r.width == 64 {
 		v = 18
 	}
@@ -132,11 +132,16 @@ func (r routine) dense(a *asm, pass int, l string) {
 			switch {
 			case r.kind == f32:
 				a.o("VMOVUPS %d(SI), %s", col*64+at, r.v(v+h))
-			case col%2 == 0:
+			case r.width == 64 && col%2 == 0:
 				a.o("VMOVUPS %d(SI), %s", col/2*64+at, r.v(v-2+h))
 				a.o("VPSLLD $16, %s, %s", r.v(v-2+h), r.v(v+h))
-			default:
+			case r.width == 64:
 				r.and(a, r.mask(), v-2+h, v+h)
+			case col%2 == 0:
+				a.o("VMOVUPS %d(SI), %s", col/2*64+at, r.v(v+h))
+				a.o("VPSLLD $16, %s, %s", r.v(v+h), r.v(v+h))
+			default: // read again: three rows leave no register for the pair
+				a.o("VPAND %d(SI), %s, %s", col/2*64+at, r.v(r.mask()), r.v(v+h))
 			}
 		}
 		r.fma(a, v, col, col*4)

@@ -20,6 +20,9 @@ func main() {
 	for _, r := range all {
 		r.emit(&a)
 	}
+	for _, w := range wides() {
+		w.emitWide(&a)
+	}
 	write("../mul_amd64.s", a.Bytes())
 	table, err := format.Source(goTable(all))
 	if err != nil {

@@ -36,8 +36,11 @@ var sets = []set{{"AVX2", 32, 2, false}, {"AVX512", 64, 4, false}, {"VNNI", 64, 
 
 // rows is the tallest tile of a kind: as many as leave all sums in registers.
 func (s set) rows(k kind) int {
-	if s.width == 64 && k.fast() {
+	switch {
+	case s.width == 64 && k.fast():
 		return 8
+	case s.width == 32 && k.dense():
+		return 3
 	}
 	return 4
 }
@@ -63,9 +66,9 @@ type routine struct {
 func (r routine) name() string { return fmt.Sprintf("mul%s%sx%d", r.kind, r.set.name, r.rows) }
 
 // halves is how many registers one column of a panel takes at a time: AVX2 needs two, and exact tiles of three and
-// four rows do one half of the panel after the other, to keep all chains in registers.
+// four rows of codes do one half of the panel after the other, to keep all chains in registers.
 func (r routine) halves() int {
-	if r.width == 64 || !r.kind.fast() && r.rows > 2 {
+	if r.width == 64 || !r.kind.fast() && !r.kind.dense() && r.rows > 2 {
 		return 1
 	}
 	return 2

@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func mulAddAsm(_, _, _ []float32) bool { return false }
+func deltaAsm(*Delta) bool             { return false }
