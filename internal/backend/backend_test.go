@@ -78,7 +78,7 @@ func TestStack(t *testing.T) {
 		"c: weight have": {In: 3, Out: []int{2}, Parts: spec.Parts[1:]},
 		"c.bias":         {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Bias: short}}},
 		"not one matrix": {In: 2, Out: []int{2}, Count: 8, Parts: spec.Parts[1:]},
-		"c: adapters":    {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Adapter: &B.Adapter{}}}},
+		"c: an adapter":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Adapter: &B.Adapter{Rank: 1, Down: make([]float32, 2)}}}},
 		"not supported":  {In: 2, Out: []int{2}, Parts: []B.Part{{Weight: c, Scheme: other}}},
 	} {
 		if _, err := bad.Stack(); err == nil || !strings.Contains(err.Error(), want) {

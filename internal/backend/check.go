@@ -38,6 +38,9 @@ func (c Check) Begin(groups, pageTokens int) {
 	if len(b.Tokens) != 0 && len(b.Tokens) != row {
 		fail("batch has %d tokens for %d rows", len(b.Tokens), row)
 	}
+	if len(b.Types) != 0 && len(b.Types) != row {
+		fail("batch has %d types for %d rows", len(b.Types), row)
+	}
 	for i, r := range b.Out {
 		if r < 0 || int(r) >= row || i > 0 && r <= b.Out[i-1] {
 			fail("out[%d] is row %d: wanted rows must ascend inside [0, %d)", i, r, row)
@@ -169,6 +172,9 @@ func (c Check) Attention(q, k, v Array, s *Attn) {
 	c.aligned("Attention", q)
 	if s.KVHeads <= 0 || s.Heads%s.KVHeads != 0 || q.Cols() != s.Heads*s.KDim {
 		fail("Attention: q has %d columns for %d heads (%d of keys) of width %d", q.Cols(), s.Heads, s.KVHeads, s.KDim)
+	}
+	if s.Chunks && (s.Window <= 0 || s.Both) {
+		fail("Attention: chunks of %d positions, two-way is %t", s.Window, s.Both)
 	}
 	if k.IsZero() != v.IsZero() {
 		fail("Attention: keys and values must come together")

@@ -17,9 +17,11 @@ type Router struct {
 	K      int
 	Renorm bool    // picked weights are divided by their sum
 	Scale  float32 // of the weights, after that; 0 means 1
+	Each   Weight  // a factor of the weight per expert, after that; nil: none
 
-	// For Sigmoid. With Groups, experts of all but the TopGroups groups whose two best add up to most count as 0.
-	Bias              Weight // nil: none
+	Bias Weight // for Sigmoid; nil: none
+	// With Groups only experts of the TopGroups best of them are picked: for Sigmoid those whose two best add up to most, and the
+	// other experts count as 0; for Softmax those with the best expert.
 	Groups, TopGroups int
 }
 
@@ -40,11 +42,14 @@ func (c Check) Route(scores Array, r *Router) {
 	if r.Bias != nil && r.Bias.Out() != scores.Cols() {
 		fail("Route: a bias of %d entries for %d experts", r.Bias.Out(), scores.Cols())
 	}
+	if r.Each != nil && r.Each.Out() != scores.Cols() {
+		fail("Route: %d factors for %d experts", r.Each.Out(), scores.Cols())
+	}
 	if r.Groups > 1 && (scores.Cols()%r.Groups != 0 || scores.Cols() == r.Groups || r.TopGroups <= 0 || r.TopGroups > r.Groups) {
 		fail("Route: %d of %d groups of %d experts", r.TopGroups, r.Groups, scores.Cols())
 	}
-	if r.Score != Sigmoid && (r.Bias != nil || r.Groups > 1) {
-		fail("Route: a bias or groups without sigmoids")
+	if r.Score != Sigmoid && r.Bias != nil || r.Score == SoftmaxSelected && r.Groups > 1 {
+		fail("Route: a bias or groups with scores of kind %d", r.Score)
 	}
 }
 
@@ -61,12 +66,17 @@ func (c Check) MoE(x Array, r Routing, e *Experts) {
 }
 
 // Stacked reports a weight of Count matrices: a backend loads each as what Expert says.
-func (s *WeightSpec) Stacked() bool { return s.Use == UseExperts || s.Use == UseExpertGLU }
+func (s *WeightSpec) Stacked() bool {
+	return s.Use == UseExperts || s.Use == UseExpertGLU || s.Use == UseHeads
+}
 
 // Expert is the spec of one expert of a stacked weight, which a backend loads like any other: it refers to the same bytes.
 // Parts are either stacked tensors, one per output group, or one tensor per expert, all experts of a group after one another.
 func (s *WeightSpec) Expert(e int) (WeightSpec, error) {
 	one := *s
+	if err := s.checkAdapters(); err != nil {
+		return one, err
+	}
 	one.Name, one.Count, one.Parts = fmt.Sprintf("%s, expert %d", s.Name, e), 1, nil
 	one.Use = UseLinear
 	if s.Use == UseExpertGLU {
@@ -106,5 +116,6 @@ func (p *Part) expert(e, n int) (one Part, err error) {
 		k.Bytes, k.Shape = k.Bytes[e*size:(e+1)*size], k.Shape[1:]
 		*t = &k
 	}
+	one.Adapter = p.Adapter.expert(e, n)
 	return one, nil
 }

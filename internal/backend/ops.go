@@ -29,18 +29,31 @@ type Ops interface {
 	// q [rows|outs, Heads·KDim], k [rows, KVHeads·KDim], v [rows, KVHeads·VDim] -> [rows|outs, Heads·VDim].
 	// Zero k and v: read only (KV-shared layers). NoState: the span's own rows are all there is.
 	Attention(q, k, v Array, s *Attn) Array
+	// MLA writes latent and rotary key to s.State and then lets every row of q see its own sequence: see the type.
+	// q [rows|outs, Heads·(Nope+Rot)] rotated, latent [rows, Lora] normalised, rot [rows, Rot] rotated -> [rows|outs, Heads·VDim].
+	MLA(q, latent, rot Array, s *MLA) Array
+
+	// Conv convolves every column with its taps and with the last rows of its sequence, which it keeps. [rows, x.Cols].
+	// x has all rows; w is a UseConv weight, bias a vector or nil.
+	Conv(x Array, w, bias Weight, s *Conv) Array
+	// GatedDelta: see Delta. q and k [rows, KHeads·KDim], v [rows, VHeads·VDim], a and beta [rows, VHeads], all rows
+	// -> [rows, VHeads·VDim].
+	GatedDelta(q, k, v, a, beta Array, s *Delta) Array
 
 	// Route picks s.K experts per row from router scores [rows, experts].
 	Route(scores Array, s *Router) Routing
 	// MoE: Σ over the row's experts, in ascending id, of weight · Down(Gate(Up(x))). [rows, Down.Out].
 	MoE(x Array, r Routing, s *Experts) Array
 
-	Add(a, b Array) Array               // b may have 1 row (broadcast)
-	Scale(x Array, f float32) Array     // y = f·x
-	Act(x Array, s *Activation) Array   // elementwise
-	Gate(g, x Array, s *GLU) Array      // act(g) ⊙ x; g may have 1 column (a per-row gate)
-	Cols(x Array, from, to int) Array   // a view; free on cpu
-	Concat(a, b Array) Array            // side by side
+	Add(a, b Array) Array             // b may have 1 row (broadcast)
+	Scale(x Array, f float32) Array   // y = f·x
+	Act(x Array, s *Activation) Array // elementwise
+	Gate(g, x Array, s *GLU) Array    // act(g) ⊙ x; g may have 1 column (a per-row gate)
+	Cols(x Array, from, to int) Array // a view; free on cpu
+	Concat(a, b Array) Array          // side by side
+	// Mix weights streams of columns, see the type: [rows, x.Cols/In·Out]. coefs has In·Out numbers per row.
+	Mix(x, coefs Array, s *Mix) Array
+	Match(x, like Array) Array          // every row of x scaled to the root mean square of that row of like
 	Fold(x Array, n int) Array          // n consecutive rows become one: [rows/n, cols·n]
 	Gather(x Array, rows []int32) Array // y[i] = x[rows[i]]
 	// Put returns x with rows[i] replaced by (or, with add, increased by) row from+i of src.
@@ -79,8 +92,9 @@ type Rope struct {
 	InvFreq      []float32 // angle = pos·InvFreq[i]; 0 leaves the pair alone
 	Axis         []uint8   // which b.Pos axis drives pair i; nil: axis 0
 	Amp          float32   // yarn / longrope amplitude on rotated columns; 0 means 1
-	QBeta        float32   // llama4-style: x *= 1 + QBeta·ln(1+⌊pos/QOrig⌋)
+	QBeta        float32   // llama4-style: x *= 1 + QBeta·ln(1+⌊(pos+QFrom)/QOrig⌋)
 	QOrig        int
+	QFrom        int // added to pos there
 }
 
 type Attn struct {
@@ -89,7 +103,8 @@ type Attn struct {
 	KDim, VDim     int
 	Scale          float32
 	Window         int     // 0: none. key j visible to query i iff i-j < Window
-	Both           bool    // bidirectional (encoders, vision)
+	Chunks         bool    // keys before the last multiple of Window up to the query are not visible either: llama4's chunks
+	Both           bool    // bidirectional (encoders, vision); a window then reaches as far ahead as back
 	Cap            float32 // tanh soft cap on scores
 	Sinks          Weight  // per head, in the denominator only
 	Alt            bool    // use b.Alt instead of b.Spans (stateless only)
@@ -106,11 +121,14 @@ const (
 	ReLU2
 	SigmoidAct
 	TanhCap // A·tanh(x/A)
+	XIELU   // C·x, and besides A·x² for x > 0, B·(exp(min(x, E))-1-x) otherwise; not as a gate
+	// AboveMean is max(0, x - mean - A·deviation) with those of the row; not as a gate.
+	AboveMean
 )
 
 type Activation struct {
-	Kind ActKind
-	A    float32
+	Kind       ActKind
+	A, B, C, E float32
 }
 
 // GLU is act(gate) ⊙ up with the gpt-oss variations: gate ≤ Limit, up ∈ [-Limit, Limit], up+1.

@@ -15,15 +15,19 @@ type Stack struct {
 }
 
 type stackPart struct {
-	from int // first row
-	m    *quant.Matrix
-	perm []int32
-	bias []float32 // in stored order; nil: none
+	from    int // first row
+	m       *quant.Matrix
+	perm    []int32
+	adapter *Adapter  // rows in stored order; nil: none
+	bias    []float32 // in stored order; nil: none
 }
 
 // Stack checks the parts against the spec. Errors name the tensor and what does not fit. A part may cover several
 // consecutive outputs (a checkpoint that stores q, k and v as one tensor).
 func (s *WeightSpec) Stack() (*Stack, error) {
+	if err := s.checkAdapters(); err != nil {
+		return nil, err
+	}
 	k := &Stack{In: s.In}
 	want := 0
 	for _, n := range s.Out {
@@ -52,9 +56,6 @@ func (p *Part) read(in int) (stackPart, error) {
 	if p.Weight == nil {
 		return s, fmt.Errorf("a part has no weight tensor")
 	}
-	if p.Adapter != nil {
-		return s, fmt.Errorf("tensor %s: adapters are not supported by this backend yet", p.Weight.Name)
-	}
 	rows := 1
 	shape := p.Weight.Shape
 	if in > 1 && len(shape) > 0 {
@@ -79,6 +80,11 @@ func (p *Part) read(in int) (stackPart, error) {
 	s.m, s.perm = m, p.Perm
 	if err := p.CheckPerm(rows); err != nil {
 		return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
+	}
+	if s.adapter = p.Adapter; s.adapter != nil {
+		if err := s.adapter.check(rows, in); err != nil {
+			return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
+		}
 	}
 	if p.Bias != nil {
 		b, err := quant.NewMatrix(1, rows, quant.Scheme{}, p.Bias.data(), nil, nil)

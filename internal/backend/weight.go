@@ -22,6 +22,9 @@ const (
 
 	UseExperts   // Count matrices [out, in], picked by Route
 	UseExpertGLU // the same of two parts, gate then up
+	UseHeads     // Count matrices [out, in], one per head
+
+	UseConv // [columns, taps] of a convolution, the tap of the oldest row first: kept in f32
 )
 
 // Tensor is a view into a mapped file. Bytes stay valid until the loader is closed.
@@ -39,12 +42,6 @@ type Part struct {
 	Scheme                               quant.Scheme
 	Perm                                 []int32 // output rows in the order the layer wants them; nil: as stored
 	Adapter                              *Adapter
-}
-
-// Adapter is a low-rank addition y += Scale·(x·A)·B.
-type Adapter struct {
-	A, B  *Tensor
-	Scale float32
 }
 
 // Axis of tensor-parallel sharding.

@@ -6,13 +6,21 @@ import (
 	B "hearth/internal/backend"
 )
 
-// Attention is the grouped-query layer of most decoders.
+// Attention is the grouped-query layer of most decoders. Without values of its own (no third part) those are the keys before norm
+// and rotation; without keys either it reads the state that another layer writes.
 type Attention struct {
-	QKV   Linear   `w:"q_proj+k_proj+v_proj,fused=qkv_proj,shard=col"`
-	O     Linear   `w:"o_proj,shard=row"`
-	QNorm *RMSNorm `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
-	KNorm *RMSNorm `w:"k_norm"`
-	Sinks *Vec     `w:"sinks,shard=col"` // one per head; nil where the architecture has none
+	QKV     Linear   `w:"q_proj+k_proj+v_proj,fused=qkv_proj,shard=col"`
+	O       Linear   `w:"o_proj,shard=row"`
+	QNorm   *RMSNorm `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
+	KNorm   *RMSNorm `w:"k_norm"`
+	VNorm   *B.Norm  // of values, per head and without weights; nil where the architecture has none
+	Gated   bool     // every query head brings as many columns again, whose sigmoids its result is multiplied by
+	Gate    *Linear  `w:"gate_proj,shard=col"` // whose sigmoids attention's result is multiplied by; nil where the architecture has none
+	SubNorm *RMSNorm `w:"attn_sub_norm"`       // of attention's result, over all heads; nil where the architecture has none
+	Sinks   *Vec     `w:"sinks,shard=col"`     // one per head; nil where the architecture has none
+
+	RotateFirst bool    // and then normalise
+	Even        *B.Norm // of queries and keys after the rotation, per head and without weights; nil where the architecture has none
 
 	Rope  *B.Rope // nil: the layer knows no positions
 	QRope *B.Rope // of queries, where it is not that of keys
@@ -29,10 +37,51 @@ func (a *Attention) Bind() {
 // Forward is the layer without norm and residual: [rows, D] to [rows, D].
 func (a *Attention) Forward(o B.Ops, x B.Array) B.Array {
 	y := a.QKV.Forward(o, x)
-	q, k, v := a.QKV.Part(o, y, 0), a.QKV.Part(o, y, 1), a.QKV.Part(o, y, 2)
-	q, k = a.QNorm.Forward(o, q), a.KNorm.Forward(o, k)
-	if a.Rope != nil {
-		q, k = o.RoPE(q, cmp.Or(a.QRope, a.Rope)), o.RoPE(k, a.Rope)
+	q, gate := a.QKV.Part(o, y, 0), B.Array{}
+	if a.Gated {
+		n := q.Cols() / 2
+		q, gate = o.Cols(q, 0, n), o.Cols(q, n, 2*n)
 	}
-	return a.O.Forward(o, o.Attention(q, k, v, &a.Spec))
+	q = a.place(o, q, a.QNorm, cmp.Or(a.QRope, a.Rope))
+	var k, v B.Array
+	if a.QKV.Outs[1] > 0 {
+		k, v = a.keyValue(o, y)
+	}
+	y = o.Attention(q, k, v, &a.Spec)
+	if a.Gated {
+		y = o.Gate(gate, y, &sigmoid)
+	}
+	if a.Gate != nil {
+		y = o.Gate(a.Gate.Forward(o, x), y, &sigmoid)
+	}
+	return a.O.Forward(o, a.SubNorm.Forward(o, y))
+}
+
+// place normalises and rotates queries or keys.
+func (a *Attention) place(o B.Ops, x B.Array, n *RMSNorm, r *B.Rope) B.Array {
+	if !a.RotateFirst {
+		x = n.Forward(o, x)
+	}
+	if r != nil {
+		x = o.RoPE(x, r)
+	}
+	if a.RotateFirst {
+		x = n.Forward(o, x)
+	}
+	if a.Even != nil {
+		x = o.RMSNorm(x, nil, a.Even)
+	}
+	return x
+}
+
+func (a *Attention) keyValue(o B.Ops, y B.Array) (k, v B.Array) {
+	k, v = a.QKV.Part(o, y, 1), a.QKV.Part(o, y, 2)
+	if v.IsZero() {
+		v = k
+	}
+	k = a.place(o, k, a.KNorm, a.Rope)
+	if a.VNorm != nil {
+		v = o.RMSNorm(v, nil, a.VNorm)
+	}
+	return k, v
 }

@@ -7,12 +7,14 @@ import B "hearth/internal/backend"
 // Linear is one matrix or several that share an input, fused along the output dimension.
 type Linear struct {
 	In   int
-	Outs []int // per part, local to this rank
+	Outs []int // per part, local to this rank; 0: this layer has no such part
 	// Fused: the checkpoint stores all parts as one tensor, named by the tag's fused=.
 	Fused bool
-	Bias  bool // every part must have a bias; otherwise a part has one if the checkpoint does
-	Exact bool // activations keep their precision: a router would pick other experts
-	Tied  Tie  // for a tag with tied=: what the config says
+	Perm  [][]int32 // per stored tensor: its rows in the order the layer wants them; short or nil: as they are
+	Bias  bool      // every part must have a bias; otherwise a part has one if the checkpoint does
+	Exact bool      // activations keep their precision: a router would pick other experts
+	Clip  float32   // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
+	Tied  Tie       // for a tag with tied=: what the config says
 	W     B.Weight
 }
 
@@ -37,8 +39,11 @@ func (l *Linear) Forward(o B.Ops, x B.Array) B.Array {
 	return y
 }
 
-// Part returns the columns of part i of a fused result.
+// Part returns the columns of part i of a fused result, no array if there is no such part.
 func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
+	if l.Outs[i] == 0 {
+		return B.Array{}
+	}
 	from := 0
 	for _, n := range l.Outs[:i] {
 		from += n
@@ -72,6 +77,7 @@ func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 type RMSNorm struct {
 	N     int
 	Plus1 bool // stored as w, used as 1+w
+	Unit  bool // there are no weights: all are 1
 	W     B.Weight
 	Spec  B.Norm
 }
@@ -95,6 +101,22 @@ type Vec struct {
 	N int
 	W B.Weight
 }
+
+// Row is a vector of N parameters that rows are multiplied by.
+type Row struct {
+	N int
+	W B.Weight // a table of one row
+}
+
+// Times multiplies every row of x with the vector.
+func (w *Row) Times(o B.Ops, x B.Array) B.Array {
+	return o.Gate(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}), &identity)
+}
+
+var identity = B.GLU{Act: B.ActNone}
+
+// Scalar is one number of a checkpoint, known to the host once loaded.
+type Scalar struct{ V float32 }
 
 // Outputs narrows x to the rows the engine wants.
 func Outputs(o B.Ops, b *B.Batch, x B.Array) B.Array {

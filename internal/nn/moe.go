@@ -24,10 +24,14 @@ type MoE struct {
 	SharedGate *Linear `w:"shared_expert_gate"` // one number per row, through a sigmoid; nil: 1
 
 	Router B.Router
+	Weigh  *B.Router // of one expert: its weight multiplies the input of the experts, not the result; nil: no such thing
 	Spec   B.Experts
 }
 
-var sigmoid = B.GLU{Act: B.SigmoidAct}
+var (
+	sigmoid = B.GLU{Act: B.SigmoidAct}
+	times   = B.GLU{Act: B.ActNone}
+)
 
 // NewMoE declares n experts with ffn hidden features on this rank.
 func NewMoE(d, ffn, n int, r B.Router, act *B.GLU) MoE {
@@ -49,7 +53,11 @@ func (m *MoE) Bind() {
 
 // Forward is the layer without norm and residual: [rows, D] to [rows, D].
 func (m *MoE) Forward(o B.Ops, x B.Array) B.Array {
-	y := o.MoE(x, o.Route(m.Gate.Forward(o, x), &m.Router), &m.Spec)
+	scores, in := m.Gate.Forward(o, x), x
+	if m.Weigh != nil {
+		in = o.Gate(o.Route(scores, m.Weigh).Weights, x, &times)
+	}
+	y := o.MoE(in, o.Route(scores, &m.Router), &m.Spec)
 	if m.Shared != nil { // added before the ranks' parts are: one sum does for both
 		s := o.Linear(o.LinearGLU(x, m.Shared.GateUp.W, &m.Shared.Spec), m.Shared.Down.W)
 		if m.SharedGate != nil {

@@ -9,7 +9,7 @@ import (
 
 // RopeArgs is rope_parameters or rope_scaling after both spellings were merged and defaults filled in.
 type RopeArgs struct {
-	Type                                     string // "", default, mrope, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su
+	Type                                     string // "", default, mrope, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su, proportional
 	Theta                                    float64
 	Partial                                  float64 // share of the head that is rotated
 	Factor                                   float64
@@ -38,9 +38,12 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	if a.long() && len(a.Long) != dims/2 {
 		return nil, fmt.Errorf("rope %s: long_factor has %d entries for %d pairs", a.Type, len(a.Long), dims/2)
 	}
-	scale := a.frequencies(dims)
+	scale, wide := a.frequencies(dims), dims
+	if a.Type == "proportional" { // frequencies and partners of the whole head, of which the fastest pairs rotate
+		wide, r.Split = head, head/2
+	}
 	for i := range dims / 2 {
-		f := math.Pow(a.Theta, -2*float64(i)/float64(dims))
+		f := math.Pow(a.Theta, -2*float64(i)/float64(wide))
 		r.InvFreq = append(r.InvFreq, float32(scale(f, i)))
 	}
 	switch {
@@ -71,6 +74,10 @@ func (a *RopeArgs) check() error {
 		return nil
 	case "longrope", "su":
 		return a.checkLong()
+	case "proportional":
+		if a.Traditional {
+			return fmt.Errorf("rope proportional: not in traditional pairs")
+		}
 	case "linear", "llama3", "yarn", "deepseek_yarn":
 	default:
 		return fmt.Errorf("rope type %q is not supported", a.Type)
@@ -78,6 +85,8 @@ func (a *RopeArgs) check() error {
 	switch {
 	case !(a.Factor > 0) || math.IsInf(a.Factor, 0):
 		return bad("factor", a.Factor)
+	case a.Type == "proportional":
+		return nil
 	case !(a.Orig > 0) || math.IsInf(a.Orig, 0):
 		return bad("original_max_position_embeddings", a.Orig)
 	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq > a.LowFreq):
@@ -103,7 +112,7 @@ func (a *RopeArgs) checkLong() error {
 // frequencies returns what the variant does to the plain frequency f of pair i.
 func (a *RopeArgs) frequencies(dims int) func(f float64, i int) float64 {
 	switch a.Type {
-	case "linear":
+	case "linear", "proportional":
 		return func(f float64, _ int) float64 { return f / a.Factor }
 	case "llama3":
 		return a.llama3

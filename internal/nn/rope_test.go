@@ -42,6 +42,7 @@ func TestRopeTables(t *testing.T) {
 		{"longrope, not longer", with(func(a *RopeArgs) {
 			a.Type, a.Orig, a.Max, a.Long = "su", 4096, 4096, slices.Repeat([]float64{3}, 32)
 		}), 32, 1.0 / 3, slowest / 3, 1},
+		{"proportional", with(func(a *RopeArgs) { a.Type, a.Factor, a.Partial = "proportional", 4, 0.25 }), 8, 1.0 / 4, math.Pow(10000, -14.0/64) / 4, 1},
 		{"deepseek_yarn", with(func(a *RopeArgs) { *a = yarn; a.Type, a.MScaleAllDim = "deepseek_yarn", 1 }), 32, 1, slowest / 4, 1},
 	} {
 		r, err := NewRope(64, c.a)
@@ -53,6 +54,17 @@ func TestRopeTables(t *testing.T) {
 		if len(r.InvFreq) != c.pairs || !near(r.InvFreq[0], c.first) || !near(r.InvFreq[c.pairs-1], c.last) || !near(r.Amp, c.amp) || r.Head != 64 {
 			t.Errorf("%s: %d pairs, first %g, last %g, amplitude %g; want %d, %g, %g, %g", c.name,
 				len(r.InvFreq), r.InvFreq[0], r.InvFreq[len(r.InvFreq)-1], r.Amp, c.pairs, c.first, c.last, c.amp)
+		}
+	}
+}
+
+// TestProportional: the partners of the pairs that rotate are half a head away.
+func TestProportional(t *testing.T) {
+	for kind, split := range map[string]int{"proportional": 32, "default": 0} {
+		a := plain()
+		a.Type, a.Factor, a.Partial = kind, 1, 0.25
+		if r, err := NewRope(64, a); err != nil || r.Split != split || len(r.InvFreq) != 8 {
+			t.Errorf("%s: %+v, %v", kind, r, err)
 		}
 	}
 }
@@ -73,6 +85,8 @@ func TestRopeErrors(t *testing.T) {
 		{func(a *RopeArgs) { a.Partial = 0.01 }, "0 of 64 columns"},
 		{func(a *RopeArgs) { a.Partial = 0.05 }, "3 of 64 columns"},
 		{func(a *RopeArgs) { a.Type = "linear" }, "factor 0"},
+		{func(a *RopeArgs) { a.Type = "proportional" }, "factor 0"},
+		{func(a *RopeArgs) { a.Type, a.Factor, a.Traditional = "proportional", 1, true }, "not in traditional pairs"},
 		{func(a *RopeArgs) { a.Type, a.Factor = "yarn", 4 }, "original_max_position_embeddings 0"},
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig = "yarn", 4, 512 }, "beta_fast 0"},
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 4, 512, 4, 4 }, "low_freq_factor 4"},

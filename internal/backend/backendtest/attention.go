@@ -46,6 +46,7 @@ func attnCases() []attnCase {
 		{name: "q4 window", spec: with(func(a *B.Attn) { a.Window = 24 }), spans: mixed, policy: B.KVPolicy{Bits: 4}},
 		{name: "narrow", spec: one, spans: mixed, narrow: true, rounded: true},
 		{name: "window", spec: with(func(a *B.Attn) { a.Window = 24 }), spans: mixed, rounded: true},
+		{name: "chunks", spec: with(func(a *B.Attn) { a.Window, a.Chunks = 24, true }), spans: mixed, rounded: true},
 		{name: "cap", spec: with(func(a *B.Attn) { a.Cap = 2 }), spans: mixed, rounded: true},
 		{name: "sinks", spec: one, sinks: []float32{0, 3, -2, 1}, spans: mixed, rounded: true},
 		{name: "widths", spec: widths, spans: mixed, rounded: true},
@@ -194,6 +195,7 @@ func (c Config) stateless(t *testing.T) {
 		"two-way": {Both: true},
 		"alt":     {Both: true, Alt: true},
 		"window":  {Window: 3},
+		"both":    {Window: 3, Both: true},
 	} {
 		a.State, a.Heads, a.KVHeads, a.KDim, a.VDim, a.Scale = B.NoState, heads, heads, dim, dim, 0.25
 		run := func(be B.Backend) (B.Scope, B.Array) {
@@ -212,29 +214,39 @@ func (c Config) stateless(t *testing.T) {
 }
 
 // longContext crosses the places where backends cut a long context into parts: one row decoded there must have the bits
-// it has inside a long prefill, and on any number of threads.
+// it has inside a long prefill, and on any number of threads. With a window, rows of one chunk begin in different parts.
 func (c Config) longContext(t *testing.T) {
+	for _, spec := range []B.Attn{
+		{Heads: 2, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.25},
+		{Heads: 6, KVHeads: 2, KDim: 32, VDim: 32, Scale: 0.2, Window: 1100},
+	} {
+		c.longContextOf(t, spec)
+	}
+}
+
+func (c Config) longContextOf(t *testing.T, spec B.Attn) {
 	r := random(11)
-	spec := B.Attn{Heads: 2, KVHeads: 1, KDim: 16, VDim: 16, Scale: 0.25}
 	const n = 2200
-	q, k, v := normals(r, n*32), rounded(r, n*16), rounded(r, n*16)
+	cols := spec.Heads * spec.VDim
+	q, k, v := normals(r, n*cols), rounded(r, n*spec.KVHeads*spec.KDim), rounded(r, n*spec.KVHeads*spec.VDim)
 	run := func(be B.Backend, threads, from int) []float32 {
 		a := attnCase{spec: spec, opts: B.Options{Threads: threads}}
 		sc, y := a.run(t, be, tables([]B.Span{{Start: from, Len: n - from}}, 1), q, k, v)
 		defer sc.End()
 		return floats(t, sc, y)
 	}
-	whole := run(c.open(t), 1, 1000)
+	whole := run(c.open(t), 1, 2000)
 	rs := ref.New()
 	a := attnCase{spec: spec}
 	sc, y := a.run(t, rs, tables([]B.Span{{Start: n - 1, Len: 1}}, 1), q, k, v)
-	near(t, "last row", whole[len(whole)-32:], ref.Float64s(sc, y), func(int) float64 { return 0 }, 12*c.attnTolerance(&spec, q, k, n))
+	near(t, "last row", whole[len(whole)-cols:], ref.Float64s(sc, y), func(int) float64 { return 0 }, 12*c.attnTolerance(&spec, q, k, n))
 	if !c.open(t).Caps().Invariant {
 		return
 	}
 	for _, threads := range c.Threads {
-		same(t, "last row of a prefill and decoded", run(c.open(t), threads, n-1), whole[len(whole)-32:])
-		same(t, "prefill on other threads", run(c.open(t), threads, 2040), whole[len(whole)-32*(n-2040):])
+		same(t, "last row of a prefill and decoded", run(c.open(t), threads, n-1), whole[len(whole)-cols:])
+		same(t, "prefill on other threads", run(c.open(t), threads, 2040), whole[len(whole)-cols*(n-2040):])
+		same(t, "few rows of a prefill", run(c.open(t), threads, n-5), whole[len(whole)-cols*5:])
 	}
 }
 

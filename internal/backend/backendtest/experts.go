@@ -19,19 +19,22 @@ func (c Config) route(t *testing.T) {
 			x[i] = float32(math.Round(float64(x[i])*4) / 4) // many ties
 		}
 		for _, spec := range []*B.Router{{Score: B.Softmax, K: tc.k}, {Score: B.Softmax, K: tc.k, Renorm: true}, {Score: B.SoftmaxSelected, K: tc.k}} {
-			c.routeOne(t, x, tc.n, tc.experts, spec, nil)
+			c.routeOne(t, x, tc.n, tc.experts, spec, nil, nil)
 		}
+		c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.SoftmaxSelected, K: tc.k, Scale: 1.5}, nil, normals(r, tc.experts))
 		if tc.experts%4 == 0 {
 			bias := normals(r, tc.experts)
-			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Renorm: true, Scale: 1.5}, bias)
-			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Groups: 4, TopGroups: 2}, bias)
-			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Groups: 4, TopGroups: 3, Renorm: true}, nil)
+			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Softmax, K: min(tc.k, tc.experts/4), Groups: 4, TopGroups: 1, Scale: 16}, nil, nil)
+			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Softmax, K: tc.k, Groups: 4, TopGroups: 3}, nil, nil)
+			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Renorm: true, Scale: 1.5}, bias, nil)
+			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Groups: 4, TopGroups: 2}, bias, nil)
+			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Groups: 4, TopGroups: 3, Renorm: true}, nil, nil)
 		}
 	}
 	c.routeNaN(t)
 }
 
-func (c Config) routeOne(t *testing.T, x []float32, n, experts int, spec *B.Router, bias []float32) {
+func (c Config) routeOne(t *testing.T, x []float32, n, experts int, spec *B.Router, bias, each []float32) {
 	t.Helper()
 	be, oracle := c.open(t), ref.New()
 	be.NewLoader(B.Options{Threads: 2})
@@ -39,6 +42,9 @@ func (c Config) routeOne(t *testing.T, x []float32, n, experts int, spec *B.Rout
 		r := *spec
 		if bias != nil {
 			r.Bias = load(t, be, B.Options{Threads: 2}, vector(bias))
+		}
+		if each != nil {
+			r.Each = load(t, be, B.Options{Threads: 2}, vector(each))
 		}
 		sc := be.Begin(nil, rows(n))
 		return sc, sc.Route(sc.Upload(x, n, experts), &r)

@@ -77,6 +77,8 @@ func (c Config) shapes(t *testing.T) {
 	moe := &B.Experts{Up: load(t, be, B.Options{Threads: 2}, stacked(&up, 2, false)), Down: load(t, be, B.Options{Threads: 2}, stacked(&down, 2, false)), GLU: &silu}
 	wide := sc.Upload(make([]float32, 20), 5, 4)
 	norm, rope := &B.Norm{}, &B.Rope{Head: 2, InvFreq: []float32{1}}
+	heads := matrix(B.UseHeads, 4, []int{3}, part(r, f, 6, 4, false))
+	stack := load(t, be, B.Options{Threads: 2}, stacked(&heads, 2, false))
 	attn := &B.Attn{Heads: 1, KVHeads: 1, KDim: 2, VDim: 2, Scale: 1}
 	for _, tc := range []struct {
 		op string
@@ -99,6 +101,15 @@ func (c Config) shapes(t *testing.T) {
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{State: 1, Heads: 1, KVHeads: 1, KDim: 2, VDim: 2}) }},
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{Heads: 1, KVHeads: 1, KDim: 2, VDim: 2, Window: 4}) }},
 		{"Attention", func() { sc.Attention(x5, x5, x5, &B.Attn{Heads: 2, KVHeads: 1, KDim: 2, VDim: 2}) }},
+		{"MLA", func() {
+			sc.MLA(wide, x5, x5, &B.MLA{Heads: 1, Nope: 2, Rot: 2, Lora: 2, VDim: 2, KUp: stack, VUp: stack})
+		}},
+		{"MLA", func() {
+			sc.MLA(wide, x5, x5, &B.MLA{Heads: 1, Nope: 3, Rot: 2, Lora: 2, VDim: 2, KUp: stack, VUp: stack})
+		}},
+		{"MLA", func() {
+			sc.MLA(x5, x3, x5, &B.MLA{Heads: 1, Nope: 1, Rot: 1, Lora: 2, VDim: 2, KUp: stack, VUp: stack})
+		}},
 		{"Route", func() { sc.Route(x5, &B.Router{K: 3}) }},
 		{"Route", func() { sc.Route(x5, &B.Router{}) }},
 		{"MoE", func() { sc.MoE(x5, sc.Route(x5, &B.Router{K: 1}), moe) }},
@@ -140,11 +151,6 @@ func (c Config) shapes(t *testing.T) {
 	} {
 		if _, err := be.NewLoader(B.Options{}).Load(spec); err == nil {
 			t.Errorf("%s: loaded", name)
-		}
-	}
-	for _, kind := range []B.StateKind{B.StateRecurrent, B.StateConv} {
-		if _, err := be.NewStore([]B.StateSpec{{Name: "x", Kind: kind}}, B.KVPolicy{}); err == nil {
-			t.Logf("%s keeps states of kind %d", be.Name(), kind)
 		}
 	}
 }

@@ -53,6 +53,17 @@ func (c Config) rowOps(t *testing.T) {
 		near(t, "Add one row", got, want, eps(1), 0)
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Scale(a, 0.3) })
 		near(t, "Scale", got, want, eps(1), 0)
+		above := &B.Activation{Kind: B.AboveMean, A: 0.4}
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, above) })
+		near(t, "Act above the mean", got, want, eps(2), 64*c.Eps)
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Match(a, b) })
+		near(t, "Match", got, want, eps(64), 1e-30)
+		streams := &B.Mix{In: 3, Out: 2, Plus: 0.5}
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Mix(o.Cols(a, 1, 31), o.Cols(b, 2, 8), streams) })
+		near(t, "Mix", got, want, eps(8), 600*c.Eps)
+		curve := &B.Activation{Kind: B.XIELU, A: 0.8, B: 1.3, C: 0.5, E: -0.25}
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, curve) })
+		near(t, "Act", got, want, eps(2), 1e-30)
 		for kind := B.ActNone; kind <= B.TanhCap; kind++ {
 			act := &B.Activation{Kind: kind, A: 30}
 			got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, act) })

@@ -11,8 +11,16 @@ import (
 // index merge in ascending order. Threads may share the splits of a row, but never move them.
 const splitTokens = 1024
 
-// attnJob attends: every item is the query heads of one row that share a key head, over all the row may see or, when
-// there are too few rows to keep the threads busy, over one split of it.
+// How many queries share the loads of a tile of keys and values, at most: until reading the tile no longer shows, and
+// while they and their sums, so many numbers, leave the tile room in the second cache.
+const (
+	blockQueries = 96
+	blockNumbers = 64 << 10
+	wholeRows    = 6 // so many rows fill register tiles, whatever the number of heads
+)
+
+// attnJob attends: every item is the query heads of a block of rows that share a key head, over all that the rows may see or,
+// when there are too few blocks to keep the threads busy, over one split of it.
 type attnJob struct {
 	s       *scope
 	spec    *backend.Attn
@@ -22,13 +30,23 @@ type attnJob struct {
 	q, y    *array
 	k, v    *array
 	sinks   []float32
-	splits  int // items per row and key head; 0: an item does all splits of its row one after the other
+	blocks  []attnBlock
+	splits  int // items per block and key head; 0: an item does all splits of its block one after the other
 	perItem []kernel.Attn
-	scratch []kernel.Attn // two per worker
+	scratch []kernel.Attn      // two per worker
+	space   []kernel.AttnSpace // one per worker
 }
+
+// attnBlock is some query rows of one span, one after the other.
+type attnBlock struct{ row, rows int }
 
 func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array {
 	s.check.Attention(q, k, v, a)
+	return s.attention(q, k, v, a)
+}
+
+// attention is the op, checked. With a latent state every key head has the same keys, whose beginning is the values.
+func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array {
 	h, y := s.make(q.Rows(), a.Heads*a.VDim)
 	j := &s.be.attn
 	j.s, j.spec, j.q, j.y, j.k, j.v = s, a, s.get(q), y, nil, nil
@@ -53,26 +71,64 @@ func (s *scope) Attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 // share splits the attention among the threads. The step's own keys and values are stored by now: queries read them back
 // as stored, rounded, so that it makes no difference where a prompt was cut.
 func (j *attnJob) share() {
-	rows, pool := j.q.rows, j.s.pool
-	items := rows * j.spec.KVHeads
+	pool := j.s.pool
+	j.cut()
+	items := len(j.blocks) * j.spec.KVHeads
 	for len(j.scratch) < 2*pool.size {
 		j.scratch = append(j.scratch, kernel.Attn{})
+		j.space = append(j.space, kernel.AttnSpace{})
 	}
 	if items >= 4*pool.size || pool.size == 1 {
 		pool.run(j, items, 1, max(items/(16*pool.size), 1))
 		return
 	}
-	for r := range rows {
-		_, lo, hi := j.sees(r)
-		j.splits = max(j.splits, (hi+splitTokens-1)/splitTokens-lo/splitTokens)
+	for _, b := range j.blocks {
+		first, last := j.reach(b)
+		j.splits = max(j.splits, last-first)
 	}
 	for len(j.perItem) < items*j.splits {
 		j.perItem = append(j.perItem, kernel.Attn{})
 	}
 	pool.run(j, items*j.splits, 1, 1)
 	for i := range items {
-		j.finish(i/j.spec.KVHeads, i%j.spec.KVHeads, j.perItem[i*j.splits:][:j.splits])
+		all := j.perItem[i*j.splits:][:j.splits]
+		for n := range all[1:] {
+			all[0].Merge(&all[n+1])
+		}
+		j.finish(&all[0], j.blocks[i%len(j.blocks)], i/len(j.blocks))
 	}
+}
+
+// cut makes the blocks: as large as leaves work for every thread. What is in a block with a row makes no difference to it.
+func (j *attnJob) cut() {
+	rows, spec := j.q.rows, j.spec
+	most := min(blockQueries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
+	if size := j.s.pool.size; size > 1 {
+		most = min(most, rows*spec.KVHeads/(4*size))
+	}
+	most = max(most, 1)
+	j.blocks = j.blocks[:0]
+	for from, to := 0, 0; from < rows; from = to {
+		span := j.of[j.s.batchRow(rows, from)]
+		for to = from + 1; to < rows && j.of[j.s.batchRow(rows, to)] == span; {
+			to++
+		}
+		blocks := (to - from + most - 1) / most
+		each := (to - from + blocks - 1) / blocks
+		if each > wholeRows {
+			each = (each + wholeRows - 1) / wholeRows * wholeRows
+		}
+		for at := from; at < to; at += each {
+			j.blocks = append(j.blocks, attnBlock{at, min(each, to-at)})
+		}
+	}
+}
+
+// reach is the splits [first, last) that rows of a block may look at.
+func (j *attnJob) reach(b attnBlock) (first, last int) {
+	_, lo, _ := j.sees(b.row)
+	_, _, hi := j.sees(b.row + b.rows - 1)
+	return lo / splitTokens, (hi + splitTokens - 1) / splitTokens
 }
 
 // sees is the span of query row r and the indices [lo, hi) that the query may look at.
@@ -95,81 +151,60 @@ func (j *attnJob) sees(r int) (sp *backend.Span, lo, hi int) {
 	}
 	if w := j.spec.Window; w > 0 {
 		lo = max(i-w+1, 0)
+		if j.spec.Chunks {
+			lo = i / w * w
+		}
+		if j.spec.Both {
+			hi = min(hi, i+w)
+		}
 	}
 	return sp, lo, hi
 }
 
 func (j *attnJob) run(worker, from, to int) {
+	w := &j.space[worker]
 	for i := from; i < to; i++ {
+		item, n := i, 0
 		if j.splits > 0 {
-			j.oneSplit(i)
+			item, n = i/j.splits, i%j.splits
+		}
+		// Blocks of one key head follow each other: its keys stay in the cache.
+		b, head := j.blocks[item%len(j.blocks)], item/len(j.blocks)
+		first, last := j.reach(b)
+		if j.splits > 0 {
+			j.attend(&j.perItem[i], w, b, head, first+n)
 			continue
 		}
-		// Rows of one key head follow each other: its keys stay in the cache.
-		j.allSplits(worker, i%j.q.rows, i/j.q.rows)
+		both := j.scratch[2*worker:][:2]
+		j.attend(&both[0], w, b, head, first)
+		for n := first + 1; n < last; n++ {
+			j.attend(&both[1], w, b, head, n)
+			both[0].Merge(&both[1])
+		}
+		j.finish(&both[0], b, head)
 	}
 }
 
-func (j *attnJob) reset(a *kernel.Attn) {
+// attend runs the queries of a block and key head over split n.
+func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
 	a.Scale, a.Cap = j.spec.Scale, j.spec.Cap
-	a.Reset()
-}
-
-func (j *attnJob) oneSplit(i int) {
-	a, n := &j.perItem[i], i%j.splits
-	i /= j.splits
-	r, head := i/j.spec.KVHeads, i%j.spec.KVHeads
-	sp, lo, hi := j.sees(r)
-	n += lo / splitTokens
-	j.reset(a)
-	j.attend(a, r, head, sp, max(lo, n*splitTokens), min(hi, (n+1)*splitTokens))
-}
-
-func (j *attnJob) allSplits(worker, r, head int) {
-	both := j.scratch[2*worker:][:2]
-	sp, lo, hi := j.sees(r)
-	for n := lo / splitTokens; n*splitTokens < hi; n++ {
-		a := &both[1]
-		if n == lo/splitTokens {
-			a = &both[0]
-		}
-		j.reset(a)
-		j.attend(a, r, head, sp, max(lo, n*splitTokens), min(hi, (n+1)*splitTokens))
-		if a != &both[0] {
-			both[0].Merge(a)
-		}
+	a.Reset(b.rows)
+	cols := a.Heads * a.KDim
+	sp, from, to := j.sees(b.row)
+	for r := range b.rows {
+		_, lo, hi := j.sees(b.row + r)
+		a.SetRow(r, j.q.row(b.row + r)[head*cols:][:cols], lo, hi)
+		to = hi
 	}
-	j.finish(r, head, both[:1])
-}
-
-// finish merges the splits of one row and key head and writes the result. Splits past the row's last have seen nothing
-// and change nothing.
-func (j *attnJob) finish(r, head int, splits []kernel.Attn) {
-	for n := range splits[1:] {
-		if _, lo, hi := j.sees(r); (lo/splitTokens+n+1)*splitTokens < hi {
-			splits[0].Merge(&splits[n+1])
-		}
-	}
-	n := j.spec.Heads / j.spec.KVHeads
-	var sinks []float32
-	if j.sinks != nil {
-		sinks = j.sinks[head*n:][:n]
-	}
-	splits[0].Finish(j.y.row(r)[head*n*j.spec.VDim:][:n*j.spec.VDim], sinks)
-}
-
-// attend runs the queries of row r and key head over indices [from, to).
-func (j *attnJob) attend(a *kernel.Attn, r, head int, sp *backend.Span, from, to int) {
+	from, to = max(from, n*splitTokens), min(to, (n+1)*splitTokens)
 	if from >= to {
 		return
 	}
-	n := a.Heads * a.KDim
-	q := j.q.row(r)[head*n:][:n]
 	if j.layer == nil {
 		k := kernel.FloatRows(j.k.data[sp.Row*j.k.stride+head*a.KDim:], a.KDim, j.k.stride)
 		v := kernel.FloatRows(j.v.data[sp.Row*j.v.stride+head*a.VDim:], a.VDim, j.v.stride)
-		kernel.Attend(a, q, &k, &v, 0, from, to)
+		kernel.Attend(a, w, &k, &v, 0, from, to)
 		return
 	}
 	pages := sp.Table.Pages[j.layer.group]
@@ -179,7 +214,25 @@ func (j *attnJob) attend(a *kernel.Attn, r, head int, sp *backend.Span, from, to
 			panic(fmt.Sprintf("cpu: Attention: index %d of state %s is on a released page", base, j.s.st.specs[j.layer.state].Name))
 		}
 		k, v := j.s.st.head(j.layer, pages[p], head)
-		kernel.Attend(a, q, &k, &v, base, max(from, base), min(to, base+backend.PageTokens))
+		w.Next = nil
+		if base+backend.PageTokens < to && pages[p+1] > 0 {
+			next, _ := j.s.st.head(j.layer, pages[p+1], head)
+			w.Next = next.Data
+		}
+		kernel.Attend(a, w, &k, &v, base, max(from, base), min(to, base+backend.PageTokens))
+	}
+}
+
+// finish writes the results of a block and key head.
+func (j *attnJob) finish(a *kernel.Attn, b attnBlock, head int) {
+	n := j.spec.Heads / j.spec.KVHeads
+	var sinks []float32
+	if j.sinks != nil {
+		sinks = j.sinks[head*n:][:n]
+	}
+	cols := n * j.spec.VDim
+	for r := range b.rows {
+		a.Finish(r, j.y.row(b.row + r)[head*cols:][:cols], sinks)
 	}
 }
 

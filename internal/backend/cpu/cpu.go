@@ -28,12 +28,18 @@ type Backend struct {
 	read   int64
 
 	// Jobs and their per-thread scratch live here so that starting one allocates nothing.
-	rows rowJob
-	prep prepJob
-	mul  mulJob
-	attn attnJob
-	lent lentJob
-	moe  moeJob
+	rows   rowJob
+	prep   prepJob
+	mul    mulJob
+	attn   attnJob
+	lent   lentJob
+	moe    moeJob
+	conv   convJob
+	delta  deltaJob
+	replay replayJob
+	heads  headJob
+
+	latent backend.Attn // how the heads of the last MLA attend
 }
 
 var (

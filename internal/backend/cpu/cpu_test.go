@@ -32,7 +32,8 @@ func TestBackend(t *testing.T) {
 func TestDecodeAllocates(t *testing.T) {
 	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Exact: true}} {
 		be := cpu.New()
-		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o)} {
+		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o),
+			"latent attention": backendtest.MLAStep(t, be, o), "gated delta rule": backendtest.DeltaStep(t, be, o)} {
 			for range 5 {
 				step()
 			}
@@ -84,11 +85,8 @@ func TestStoreRefuses(t *testing.T) {
 		spec   backend.StateSpec
 		policy backend.KVPolicy
 	}{
-		"recurrent":   {backend.StateSpec{Name: "0.delta", Kind: backend.StateRecurrent}, backend.KVPolicy{}},
-		"convolution": {backend.StateSpec{Name: "0.conv", Kind: backend.StateConv}, backend.KVPolicy{}},
-		"latent":      {backend.StateSpec{Name: "0.mla", Kind: backend.StateLatent}, backend.KVPolicy{}},
-		"float64":     {kv, backend.KVPolicy{DType: backend.F64}},
-		"three bits":  {kv, backend.KVPolicy{Bits: 3}},
+		"float64":    {kv, backend.KVPolicy{DType: backend.F64}},
+		"three bits": {kv, backend.KVPolicy{Bits: 3}},
 	} {
 		if _, err := be.NewStore([]backend.StateSpec{tc.spec}, tc.policy); err == nil {
 			t.Errorf("%s: opened", name)

@@ -41,10 +41,13 @@ func (l *loader) loadExperts(s backend.WeightSpec) (backend.Weight, error) {
 	}
 	z := &l.be.sizes
 	z.picks = max(z.picks, s.Picks)
-	if s.Use == backend.UseExpertGLU {
+	switch s.Use {
+	case backend.UseExpertGLU:
 		z.up = max(z.up, e.In()+e.Out())
-	} else {
+	case backend.UseExperts:
 		z.down = max(z.down, e.In()+e.Out())
+	default: // the widest arrays are those of all heads side by side
+		z.out = max(z.out, s.Count*max(e.In(), e.Out()))
 	}
 	return e, nil
 }
@@ -59,21 +62,26 @@ func (s *scope) Route(scores backend.Array, r *backend.Router) backend.Routing {
 	wh, w := s.make(scores.Rows(), r.K)
 	x := s.get(scores)
 	var picks *array
-	if r.Score == backend.Sigmoid {
+	if r.Score == backend.Sigmoid || r.Groups > 1 {
 		_, picks = s.make(x.rows, x.cols)
 	}
-	s.be.rows = rowJob{op: opRoute, dst: ids, b: w, a: x, router: r, picks: picks, bias: vector(r.Bias)}
+	s.be.rows = rowJob{op: opRoute, dst: ids, b: w, a: x, router: r, picks: picks, w: vector(r.Each), bias: vector(r.Bias)}
 	s.each(x.rows, x.cols*(r.K+16))
 	slot, gen := h.Slot()
 	return backend.Routing{IDs: backend.Handle(slot, gen, x.rows, r.K, backend.I32), Weights: wh}
 }
 
-// sigmoidScores fills sel with what the experts of one row are picked by.
-func sigmoidScores(r *backend.Router, sel, x, bias []float32) {
-	for e, v := range x {
-		sel[e] = float32(act(backend.SigmoidAct, 0, float64(v)))
-		if bias != nil {
-			sel[e] += bias[e]
+// pickScores fills sel with what the experts of one row are picked by.
+func pickScores(r *backend.Router, sel, x, bias []float32) {
+	rank, least := best, float32(math.Inf(-1))
+	copy(sel, x)
+	if r.Score == backend.Sigmoid {
+		rank, least = bestTwo, 0
+		for e, v := range x {
+			sel[e] = float32(act(backend.SigmoidAct, 0, float64(v)))
+			if bias != nil {
+				sel[e] += bias[e]
+			}
 		}
 	}
 	if r.Groups <= 1 {
@@ -83,9 +91,9 @@ func sigmoidScores(r *backend.Router, sel, x, bias []float32) {
 	n := len(x) / r.Groups
 	var out [maxGroups]bool
 	for g := range r.Groups {
-		better, own := 0, bestTwo(sel[g*n:][:n])
+		better, own := 0, rank(sel[g*n:][:n])
 		for k := range r.Groups {
-			if v := bestTwo(sel[k*n:][:n]); v > own || v == own && k < g {
+			if v := rank(sel[k*n:][:n]); v > own || v == own && k < g {
 				better++
 			}
 		}
@@ -93,12 +101,23 @@ func sigmoidScores(r *backend.Router, sel, x, bias []float32) {
 	}
 	for g := range r.Groups {
 		if out[g] {
-			clear(sel[g*n:][:n])
+			for e := range n {
+				sel[g*n+e] = least
+			}
 		}
 	}
 }
 
 const maxGroups = 64
+
+// best is the largest number.
+func best(x []float32) float32 {
+	top := x[0]
+	for _, v := range x[1:] {
+		top = max(top, v)
+	}
+	return top
+}
 
 // bestTwo adds up the two largest of at least two numbers.
 func bestTwo(x []float32) float32 {
@@ -187,6 +206,7 @@ type moeJob struct {
 	next   []int32 // per expert: where its next pair goes
 	src    []int32 // per pair: row of x
 	pos    []int32 // per row and pick: pair
+	z      *array  // per pair: what its row is for low-rank additions; nil: there are none
 
 	hidden, tmp, out *array
 	acts             []*acts // gathered rows of x, then hidden rows, by form
@@ -202,6 +222,8 @@ const (
 	moePrepare                 // rows of hidden
 	moeUp
 	moeDown
+	moeReduceUp // rows of x, for additions
+	moeReduceDown
 )
 
 // activeExpert has pairs [r0, r1); its panels end at number end of all active ones.
@@ -224,6 +246,10 @@ func (s *scope) MoE(xh backend.Array, r backend.Routing, e *backend.Experts) bac
 	_, j.hidden = s.make(block*k, e.Down.In())
 	_, j.tmp = s.make(block*k, e.Down.In())
 	_, j.out = s.make(block*k, y.cols)
+	j.z = nil
+	if n := max(lowRanks(e.Up), lowRanks(e.Down)); n > 0 {
+		_, j.z = s.make(block*k, n)
+	}
 	for from := 0; from < j.x.rows; from += block {
 		n := min(block, j.x.rows-from)
 		j.sort(from, n, k)
@@ -324,6 +350,10 @@ func (j *moeJob) gatherHidden(s *scope) {
 
 // product splits the panels of all active experts among the threads.
 func (j *moeJob) product(s *scope, phase moePhase) {
+	if j.z != nil {
+		j.phase = phase - moeUp + moeReduceUp
+		s.pool.run(j, len(j.src), 1, len(j.src))
+	}
 	j.phase = phase
 	panels, bytes := 0, 0
 	for i := range j.active {
@@ -350,6 +380,8 @@ func (j *moeJob) run(_, from, to int) {
 		for p := from; p < to; p++ {
 			j.to.SetRow(p, j.hidden.row(p))
 		}
+	case moeReduceUp, moeReduceDown:
+		j.reduce(from, to)
 	default:
 		for i := sort.Search(len(j.active), func(i int) bool { return j.active[i].end > from }); from < to; i++ {
 			e := &j.active[i]
@@ -365,11 +397,13 @@ func (j *moeJob) run(_, from, to int) {
 func (j *moeJob) panels(e *activeExpert, p0, p1 int) {
 	if j.phase == moeDown {
 		e.gate.mul(j.out.data, j.out.stride, e.actG, e.r0, e.r1, p0, p1)
+		j.expand(e, j.spec.Down, p0, p1)
 		return
 	}
 	g, u, ld := j.hidden.data, j.tmp.data, j.hidden.stride
 	e.gate.mul(g, ld, e.actG, e.r0, e.r1, p0, p1)
 	e.up.mul(u, ld, e.actU, e.r0, e.r1, p0, p1)
+	j.expand(e, j.spec.Up, p0, p1)
 	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, e.gate.m.Rows())
 	for r := e.r0; r < e.r1; r++ {
 		row := g[r*ld:][lo:hi]

@@ -12,6 +12,9 @@ import (
 const (
 	leastChunkBytes = 32 << 10
 	mostChunkBytes  = 1 << 20
+	// manyRowPanels is the least of the largest chunk: with hundreds of rows, panels that follow each other find the
+	// rows in the cache.
+	manyRowPanels = 8
 )
 
 // serialWork is how many elements an elementwise op does on the calling thread before starting a region pays.
@@ -112,7 +115,7 @@ func (s *scope) product() {
 	}
 	s.be.read += int64(bytes) * int64(j.part.m.Panels())
 	least := max(leastChunkBytes/rows/bytes, 1)
-	most := max(mostChunkBytes/rows/bytes, 1)
+	most := max(mostChunkBytes/rows/bytes, manyRowPanels)
 	s.pool.run(j, j.part.m.Panels(), least, most)
 }
 
@@ -132,6 +135,7 @@ func (s *scope) Linear(xh backend.Array, wh backend.Weight) backend.Array {
 		s.be.mul = mulJob{y: y, from: p.from, part: p, acts: s.prepared(x, p.m, w.prec)}
 		s.product()
 	}
+	s.adapt(x, y, w.low)
 	return h
 }
 
@@ -147,7 +151,7 @@ func (s *scope) LinearGLU(xh backend.Array, wh backend.Weight, g *backend.GLU) b
 		return h
 	}
 	_, tmp := s.make(x.rows, w.out/2)
-	if len(w.parts) == 1 && len(w.up) == 1 {
+	if len(w.parts) == 1 && len(w.up) == 1 && len(w.low)+len(w.lowUp) == 0 {
 		gate, up := &w.parts[0], &w.up[0]
 		s.be.mul = mulJob{y: y, tmp: tmp, part: gate, up: up, glu: g,
 			acts: s.prepared(x, gate.m, w.prec), actU: s.prepared(x, up.m, w.prec)}
@@ -156,12 +160,14 @@ func (s *scope) LinearGLU(xh backend.Array, wh backend.Weight, g *backend.GLU) b
 	}
 	s.separate(x, y, w.parts, w.prec)
 	s.separate(x, tmp, w.up, w.prec)
+	s.adapt(x, y, w.low)
+	s.adapt(x, tmp, w.lowUp)
 	s.be.rows = rowJob{op: opGate, dst: y, a: y, b: tmp, glu: g}
 	s.eachRow()
 	return h
 }
 
-// separate is the rare gate or up that is itself stored in several formats.
+// separate is the rare gate or up that has additions or is itself stored in several formats.
 func (s *scope) separate(x, y *array, parts []part, prec kernel.Precision) {
 	for i := range parts {
 		s.be.mul = mulJob{y: y, from: parts[i].from, part: &parts[i], acts: s.prepared(x, parts[i].m, prec)}

@@ -19,6 +19,8 @@ type weight struct {
 	out, in int
 	parts   []part // Linear, Embed
 	up      []part // UseGLU: parts is the gate
+	low     []low  // additions to all outputs; UseGLU: to the gate's
+	lowUp   []low  // UseGLU
 	vec     []float32
 	prec    kernel.Precision // for matrices with codes
 }
@@ -46,12 +48,24 @@ func (w *weight) row(dst []float32, r int) {
 			if p.factor != nil {
 				kernel.Scale(dst, dst, p.factor[r-p.from])
 			}
+			readLow(w.low, dst, r)
 			return
 		}
 	}
 }
 
-type loader struct{ be *Backend }
+type loader struct {
+	be   *Backend
+	plan *int64 // bytes that loading would have taken; nil: it does
+}
+
+// Plan gives a loader that packs nothing, and the bytes of memory that what went through it would take. Its weights are good for
+// nothing, but Scratch knows them.
+func (b *Backend) Plan(o backend.Options) (l backend.Loader, bytes func() int64) {
+	b.opts = o
+	n := new(int64)
+	return &loader{be: b, plan: n}, func() int64 { return *n }
+}
 
 func (l *loader) Close() error { return nil }
 
@@ -71,8 +85,21 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	if l.be.opts.Exact || s.Exact {
 		w.prec = kernel.Exact
 	}
+	if l.plan != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
+		*l.plan += 4 * int64(k.Out) * int64(k.In)
+		return w, nil
+	}
 	if s.Use == backend.UseVector {
 		return w, w.vector(k, s.Plus1)
+	}
+	if s.Use == backend.UseConv {
+		w.loadConv(k)
+		return w, nil
+	}
+	if s.Use == backend.UseGLU {
+		w.low, w.lowUp = lows(k, 0, k.Out/2), lows(k, k.Out/2, k.Out)
+	} else {
+		w.low = lows(k, 0, k.Out)
 	}
 	if s.Plus1 {
 		return nil, fmt.Errorf("weights stored as w and used as 1+w must be vectors")
@@ -144,8 +171,13 @@ func (l *loader) pack(k *backend.Stack, from, to int) []part {
 			end++
 		}
 		spec.Rows = end - r
-		p := part{from: r - from, m: l.be.mem.NewMatrix(spec)}
-		fill(p.m, k, r)
+		p := part{from: r - from}
+		if l.plan != nil {
+			*l.plan += int64(spec.Bytes())
+		} else {
+			p.m = l.be.mem.NewMatrix(spec)
+			fill(p.m, k, r)
+		}
 		if factor != nil {
 			p.factor = factor[r:end:end]
 		}
@@ -204,8 +236,12 @@ func newFiller(m *kernel.Matrix) *filler {
 func (f *filler) row(r int, src *quant.Matrix, row int) {
 	switch {
 	case f.codes != nil:
-		src.Codes(f.codes, row)
 		src.ScalesBiases(f.scales, f.biases, row)
+		if k := src.Scheme; k.Mode == quant.Affine && (k.Bits == 4 || k.Bits == 8) {
+			f.m.SetStream(r, src.RowBytes(row), f.scales, f.biases)
+			return
+		}
+		src.Codes(f.codes, row)
 		f.m.SetRow(r, f.codes, f.scales, f.biases)
 	case src.Type == quant.BF16:
 		b := src.RowBytes(row)

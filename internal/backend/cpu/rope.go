@@ -63,7 +63,7 @@ func (a *angles) fill(r int) {
 		}
 	}
 	if p.QBeta != 0 {
-		a.factor[r] = float32(1 + float64(p.QBeta)*math.Log(1+math.Floor(float64(a.batch.Pos[0][r])/float64(p.QOrig))))
+		a.factor[r] = float32(1 + float64(p.QBeta)*math.Log(1+math.Floor(float64(int(a.batch.Pos[0][r])+p.QFrom)/float64(p.QOrig))))
 	}
 }
 

@@ -24,7 +24,11 @@ const (
 	opAngles
 	opStore
 	opRoute
+	opLow
+	opMix
+	opMatch
 	opCombine
+	opRotary
 )
 
 // rowJob is one elementwise or row-wise op; every row of dst depends on nothing another row writes.
@@ -44,6 +48,7 @@ type rowJob struct {
 	pool      backend.PoolKind
 	store     *attnJob
 	router    *backend.Router
+	low       []low
 	picks     *array // what experts are picked by, where that is not their scores
 }
 
@@ -53,6 +58,9 @@ func (s *scope) eachRow() { s.each(s.be.rows.dst.rows, s.be.rows.dst.cols) }
 // each runs s.be.rows over rows that cost as much as adding up cols numbers.
 func (s *scope) each(rows, cols int) {
 	s.be.rows.s = s
+	if s.be.rows.op == opStore {
+		cols *= 4 // the cache of keys and values is memory that nobody touched lately
+	}
 	s.pool.run(&s.be.rows, rows, max(serialWork/cols, 1), max(rows/8, 1))
 }
 
@@ -70,7 +78,14 @@ func (j *rowJob) row(r int) {
 	case opScale:
 		kernel.Scale(j.dst.row(r), j.a.row(r), j.f)
 	case opAct:
-		activate(j.act.Kind, j.act.A, j.dst.row(r), j.a.row(r))
+		switch j.act.Kind {
+		case backend.XIELU:
+			xielu(j.act, j.dst.row(r), j.a.row(r))
+		case backend.AboveMean:
+			aboveMean(j.act.A, j.dst.row(r), j.a.row(r))
+		default:
+			activate(j.act.Kind, j.act.A, j.dst.row(r), j.a.row(r))
+		}
 	case opGate:
 		gate(j.glu, j.dst.row(r), j.a.row(r), j.b.row(r))
 	case opRMSNorm:
@@ -96,11 +111,25 @@ func (j *rowJob) row(r int) {
 		sel := j.a.row(r)
 		if j.picks != nil {
 			sel = j.picks.row(r)
-			sigmoidScores(j.router, sel, j.a.row(r), j.bias)
+			pickScores(j.router, sel, j.a.row(r), j.bias)
 		}
 		route(j.router, j.dst.row(r), j.b.row(r), j.a.row(r), sel)
+		if j.w != nil {
+			for i, id := range j.dst.row(r) {
+				j.b.row(r)[i] *= j.w[int(id)]
+			}
+		}
+	case opLow:
+		reduce(j.low, j.b.row(r), j.a.row(r))
+		expand(j.low, j.dst.row(r), j.b.row(r), 0, j.dst.cols)
+	case opMix:
+		j.mix(r)
+	case opMatch:
+		j.match(r)
 	case opCombine:
 		j.combine(r)
+	case opRotary:
+		j.rotary(r)
 	}
 }
 
@@ -165,7 +194,11 @@ func (j *rowJob) embed(r int) {
 func (j *rowJob) poolSpan(i int) {
 	y, sp, n := j.dst.row(i), &j.s.batch.Spans[i], 0
 	clear(y)
-	for r := range j.a.rows {
+	from, to := 0, j.a.rows
+	if to == j.s.batch.Rows() {
+		from, to = sp.Row, sp.Row+sp.Len
+	}
+	for r := from; r < to; r++ {
 		if row := j.s.batchRow(j.a.rows, r); row < sp.Row || row >= sp.Row+sp.Len {
 			continue
 		}

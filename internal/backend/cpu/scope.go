@@ -41,6 +41,9 @@ func (s *scope) begin(st backend.Store, b *backend.Batch) {
 		groups = len(s.st.groups)
 	}
 	s.check.Begin(groups, backend.PageTokens)
+	if s.st != nil {
+		s.st.fixed.advance(b)
+	}
 	s.spanOf = spanRows(s.spanOf[:0], b.Spans)
 	s.altOf = spanRows(s.altOf[:0], b.Alt)
 	s.open = true

@@ -18,8 +18,10 @@ type Store struct {
 	specs  []backend.StateSpec
 	layers []layer // by StateID
 	groups []group
+	fixed  fixed
 	policy backend.KVPolicy
 	mem    *kernel.Memory
+	be     *Backend
 	exact  bool
 }
 
@@ -28,6 +30,7 @@ type layer struct {
 	state, group int
 	offset       int // bytes into a page
 	heads        int
+	shared       bool        // keys of all heads, and values, are the same rows
 	k, v         kernel.Rows // without data
 }
 
@@ -52,19 +55,30 @@ func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backe
 	if p.DType == backend.F64 {
 		return nil, fmt.Errorf("open store: the cpu backend keeps keys and values in f32, bf16, f16, q8 or q4, not in f64")
 	}
-	s := &Store{specs: specs, policy: p, exact: b.opts.Exact, mem: &b.mem}
+	s := &Store{specs: specs, policy: p, exact: b.opts.Exact, mem: &b.mem, be: b}
 	windows, of := backend.PageGroups(specs)
 	for _, w := range windows {
 		s.groups = append(s.groups, group{window: w, pages: [][]byte{nil}})
 	}
+	if p.MaxDraft > 0 {
+		s.fixed.drafts.most = p.MaxDraft + 1
+	}
 	for i, sp := range specs {
-		if sp.Kind != backend.StateKV {
-			return nil, fmt.Errorf("open store: state %s: the cpu backend has no states of kind %d yet, only keys and values", sp.Name, sp.Kind)
+		s.fixed.add(&sp)
+		if !sp.Paged() {
+			s.layers = append(s.layers, layer{state: i, group: -1})
+			continue
 		}
 		g := &s.groups[of[i]]
-		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads, k: rows(p, sp.KDim), v: rows(p, sp.VDim)}
+		l := layer{state: i, group: of[i], offset: g.pageBytes, heads: sp.Heads}
+		if sp.Kind == backend.StateLatent {
+			l.latent(p, &sp)
+			g.pageBytes += l.k.Stride * backend.PageTokens
+		} else {
+			l.k, l.v = rows(p, sp.KDim), rows(p, sp.VDim)
+			g.pageBytes += sp.Heads * (l.k.Stride + l.v.Stride) * backend.PageTokens
+		}
 		s.layers = append(s.layers, l)
-		g.pageBytes += sp.Heads * (l.k.Stride + l.v.Stride) * backend.PageTokens
 	}
 	return s, nil
 }
@@ -86,11 +100,28 @@ func rows(p backend.KVPolicy, width int) kernel.Rows {
 	return r
 }
 
+// latent: a row holds the latent and the rotary key, which all heads share; its beginning is the value as well.
+func (l *layer) latent(p backend.KVPolicy, sp *backend.StateSpec) {
+	l.shared = true
+	l.k = rows(p, sp.KDim+sp.VDim)
+	if p.Bits != 0 {
+		l.k.Group = p.LatentGroup(sp.KDim, sp.VDim)
+		l.k.Stride = l.k.RowBytes()
+	}
+	l.v = l.k
+	l.v.Width, l.v.Of = sp.KDim, l.k.Width
+}
+
 // head gives the keys and values of one head in one page, row i those of its i-th position.
 func (s *Store) head(l *layer, page pageID, head int) (k, v kernel.Rows) {
 	all := s.groups[l.group].pages[page][l.offset:]
 	k, v = l.k, l.v
 	nk, nv := backend.PageTokens*k.Stride, backend.PageTokens*v.Stride
+	if l.shared {
+		k.Data = all[:nk:nk]
+		v.Data = k.Data
+		return k, v
+	}
 	k.Data = all[head*nk:][:nk:nk]
 	v.Data = all[l.heads*nk+head*nv:][:nv:nv]
 	return k, v
@@ -103,6 +134,7 @@ func (s *Store) Geometry() kv.Geometry {
 	for _, p := range s.groups {
 		g.Groups = append(g.Groups, kv.Group{Window: p.window, PageBytes: int64(p.pageBytes)})
 	}
+	g.FixedBytes, g.SnapBytes = s.fixed.bytes()
 	return g
 }
 
@@ -112,6 +144,9 @@ func (s *Store) Resize(c kv.Capacity) error {
 	if len(c.Pages) != len(s.groups) {
 		return fmt.Errorf("resize store: %d page groups, the store has %d", len(c.Pages), len(s.groups))
 	}
+	s.fixed.resize(&s.fixed.slots, c.Slots, s.mem)
+	s.fixed.drafts.resize(c.Slots, s.fixed.floats, s.mem)
+	s.fixed.resize(&s.fixed.snaps, c.Snaps+1, s.mem)
 	for i := range s.groups {
 		g := &s.groups[i]
 		more := c.Pages[i] + 1 - len(g.pages)
@@ -150,8 +185,11 @@ func (s *Store) copyPage(what string, g int, dst, src pageID) error {
 	return nil
 }
 
-// Open copies the partly shared pages; the whole ones are shared through the table.
-func (s *Store) Open(_ kv.SlotID, m kv.Match, dst []kv.PageID) error {
+// Open copies the partly shared pages and the snapshot; whole pages are shared through the table.
+func (s *Store) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
+	if err := s.fixed.restore(slot, &m); err != nil {
+		return err
+	}
 	for g, src := range m.Tail {
 		if src == 0 {
 			continue
@@ -166,11 +204,14 @@ func (s *Store) Open(_ kv.SlotID, m kv.Match, dst []kv.PageID) error {
 	return nil
 }
 
-// Commit: the rejected rows of a paged state are overwritten later.
-func (s *Store) Commit(kv.SlotID, int) {}
+// Commit settles fixed state. The rejected rows of a paged one are overwritten later.
+func (s *Store) Commit(slot kv.SlotID, n int) { s.be.commit(&s.fixed, s.specs, slot, n) }
 
-// Fork copies the last page of every group if it is partly filled. t still names the shared page there.
-func (s *Store) Fork(_, _ kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
+// Fork copies the fixed state, and the last page of every group if it is partly filled. t still names the shared page there.
+func (s *Store) Fork(to, from kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
+	if err := s.fixed.fork(to, from); err != nil {
+		return err
+	}
 	if t.Len%backend.PageTokens == 0 {
 		return nil
 	}
@@ -187,14 +228,17 @@ func (s *Store) Fork(_, _ kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
 
 func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
 
-func (s *Store) Snapshot(kv.SlotID, kv.SnapID) error { return nil }
+func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error { return s.fixed.snapshot(slot, id) }
 
 func (s *Store) Close(kv.SlotID) {}
 
 func (s *Store) Drop(kv.Ref) {}
 
-// Export writes the page's bytes as they lie in memory.
+// Export writes the page's or snapshot's bytes as they lie in memory.
 func (s *Store) Export(w io.Writer, ref kv.Ref) error {
+	if ref.Snap != 0 {
+		return s.fixed.export(w, ref.Snap)
+	}
 	p, err := s.page("export", ref.Group, ref.Page)
 	if err != nil {
 		return err
@@ -206,6 +250,9 @@ func (s *Store) Export(w io.Writer, ref kv.Ref) error {
 }
 
 func (s *Store) Import(r io.Reader, ref kv.Ref) error {
+	if ref.Snap != 0 {
+		return s.fixed.load(r, ref.Snap)
+	}
 	p, err := s.page("import", ref.Group, ref.Page)
 	if err != nil {
 		return err
@@ -218,6 +265,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 2, %v group %d, exact %t, kernel %s, page %d, %+v",
+	return fmt.Sprintf("cpu layout 3, %v group %d, exact %t, kernel %s, page %d, %+v",
 		s.policy, s.policy.Group, s.exact, kernel.Current(), backend.PageTokens, s.specs)
 }

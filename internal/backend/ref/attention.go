@@ -43,7 +43,10 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 
 // visible reports whether the query at index i sees the key at index j.
 func visible(a *B.Attn, sp *B.Span, i, j int) bool {
-	if a.Window > 0 && i-j >= a.Window {
+	if a.Chunks && i/a.Window != j/a.Window {
+		return false
+	}
+	if a.Window > 0 && (i-j >= a.Window || a.Both && j-i >= a.Window) {
 		return false
 	}
 	if j <= i || a.Both {

@@ -43,8 +43,11 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 	for row := range n {
 		x := s.get(scores).row(row)
 		sel := x
-		if r.Score == B.Sigmoid {
+		switch {
+		case r.Score == B.Sigmoid:
 			sel = sigmoidScores(r, x)
+		case r.Groups > 1:
+			sel = bestGroups(r, x)
 		}
 		all := make([]int, len(x))
 		for i := range all {
@@ -80,6 +83,9 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 			if r.Scale != 0 {
 				w.row(row)[i] *= float64(r.Scale)
 			}
+			if r.Each != nil {
+				w.row(row)[i] *= r.Each.(*weight).w[picked[i]]
+			}
 		}
 	}
 	return B.Routing{IDs: ids, Weights: weights}
@@ -109,6 +115,18 @@ func sigmoidScores(r *B.Router, x []float64) []float64 {
 		clear(sel[g*n : (g+1)*n])
 	}
 	return sel
+}
+
+// bestGroups leaves the scores of the groups that have the best experts.
+func bestGroups(r *B.Router, x []float64) []float64 {
+	n := len(x) / r.Groups
+	groups := slices.Collect(slices.Chunk(slices.Clone(x), n))
+	order := slices.Clone(groups)
+	slices.SortStableFunc(order, func(a, b []float64) int { return -compare(slices.Max(a), slices.Max(b)) })
+	for _, g := range order[r.TopGroups:] {
+		fill(g, math.Inf(-1))
+	}
+	return slices.Concat(groups...)
 }
 
 func compare(a, b float64) int {

@@ -35,6 +35,14 @@ func (l loader) Load(s B.WeightSpec) (B.Weight, error) {
 		m, at := k.At(r)
 		dequantise(w.row(r), m, at)
 	}
+	for _, a := range k.Adapters() {
+		for i, up := range a.Up {
+			row := w.row(a.From + i/a.Rank)
+			for c, down := range a.Down[i%a.Rank*k.In:][:k.In] {
+				row[c] += float64(up) * float64(down)
+			}
+		}
+	}
 	if s.Plus1 {
 		for i := range w.w {
 			w.w[i]++

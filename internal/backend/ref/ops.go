@@ -163,7 +163,7 @@ func rotate(p *B.Rope, head []float64, b *B.Batch, row int) {
 		head[m], head[n] = amp*(u*cos-v*sin), amp*(u*sin+v*cos)
 	}
 	if p.QBeta != 0 {
-		f := 1 + float64(p.QBeta)*math.Log(1+math.Floor(float64(b.Pos[0][row])/float64(p.QOrig)))
+		f := 1 + float64(p.QBeta)*math.Log(1+math.Floor(float64(int(b.Pos[0][row])+p.QFrom)/float64(p.QOrig)))
 		for i := range head {
 			head[i] *= f
 		}
@@ -223,7 +223,22 @@ func (s *scope) Scale(x B.Array, f float32) B.Array {
 }
 
 func (s *scope) Act(x B.Array, a *B.Activation) B.Array {
-	return s.each(x, func(v float64) float64 { return act(a.Kind, a.A, v) })
+	if a.Kind == B.AboveMean {
+		h, y := s.make(x.Rows(), x.Cols())
+		for r := range x.Rows() {
+			aboveMean(float64(a.A), y.row(r), s.get(x).row(r))
+		}
+		return h
+	}
+	return s.each(x, func(v float64) float64 {
+		switch {
+		case a.Kind != B.XIELU:
+			return act(a.Kind, a.A, v)
+		case v > 0:
+			return float64(a.A)*v*v + float64(a.C)*v
+		}
+		return float64(a.B)*(math.Expm1(min(v, float64(a.E)))-v) + float64(a.C)*v
+	})
 }
 
 func (s *scope) Gate(g, x B.Array, u *B.GLU) B.Array {

@@ -47,6 +47,9 @@ func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
 		groups = len(sc.st.windows)
 	}
 	sc.check.Begin(groups, B.PageTokens)
+	if sc.st != nil {
+		sc.st.advance(batch)
+	}
 	return sc
 }
 

@@ -21,6 +21,16 @@ func stored(p B.KVPolicy, x []float64) {
 	}
 }
 
+// storedLatent is stored for a latent and its rotary key, whose groups are of one width.
+func storedLatent(p B.KVPolicy, latent, rot []float64) {
+	g := p.LatentGroup(len(latent), len(rot))
+	for _, x := range [][]float64{latent, rot} {
+		for at := 0; at < len(x); at += g {
+			stored(p, x[at:at+g])
+		}
+	}
+}
+
 // round rounds to nearest even. A float16 stays within its largest number.
 func round(x float32, t B.DType) float32 {
 	u := math.Float32bits(x)

@@ -18,6 +18,9 @@ type Store struct {
 	windows []int
 	group   []int
 	pages   []map[kv.PageID][]float64 // per state: [token][heads·KDim keys, heads·VDim values]
+	slots   map[kv.SlotID]*fixed
+	snaps   map[kv.SnapID]*fixed
+	drafts  map[kv.SlotID][]*fixed // after every row of a tentative span that is not committed
 }
 
 var _ B.Store = (*Store)(nil)
@@ -29,12 +32,10 @@ func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{specs: specs, policy: p, pages: make([]map[kv.PageID][]float64, len(specs))}
+	s := &Store{specs: specs, policy: p, pages: make([]map[kv.PageID][]float64, len(specs)),
+		slots: map[kv.SlotID]*fixed{}, snaps: map[kv.SnapID]*fixed{}, drafts: map[kv.SlotID][]*fixed{}}
 	s.windows, s.group = B.PageGroups(specs)
-	for i, sp := range specs {
-		if sp.Kind != B.StateKV {
-			return nil, fmt.Errorf("open store: state %s: kind %d is not supported by the ref backend", sp.Name, sp.Kind)
-		}
+	for i := range specs {
 		s.pages[i] = map[kv.PageID][]float64{}
 	}
 	return s, nil
@@ -53,6 +54,14 @@ func (s *Store) Geometry() kv.Geometry {
 				g.Groups[i].PageBytes += int64(s.width(id)) * 8 * B.PageTokens
 			}
 		}
+	}
+	for _, sp := range s.specs {
+		if !sp.Paged() {
+			g.FixedBytes += int64(sp.Heads*sp.KDim*sp.VDim) * 8
+		}
+	}
+	if g.FixedBytes > 0 {
+		g.SnapBytes = g.FixedBytes + 8 // after how many tokens it is
 	}
 	return g
 }
@@ -82,6 +91,10 @@ func (s *Store) write(id B.StateID, spans []B.Span, k, v *array) {
 			copy(ks, k.row(sp.Row+r))
 			copy(vs, v.row(sp.Row+r))
 			d := &s.specs[id]
+			if d.Kind == B.StateLatent {
+				storedLatent(s.policy, ks, vs)
+				continue
+			}
 			for h := range d.Heads {
 				stored(s.policy, ks[h*d.KDim:][:d.KDim])
 				stored(s.policy, vs[h*d.VDim:][:d.VDim])
@@ -100,7 +113,10 @@ func (s *Store) copyPage(group int, dst, src kv.PageID) {
 
 func (s *Store) Resize(kv.Capacity) error { return nil }
 
-func (s *Store) Open(_ kv.SlotID, m kv.Match, dst []kv.PageID) error {
+func (s *Store) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
+	if err := s.restore(slot, m); err != nil {
+		return err
+	}
 	for g, page := range m.Tail {
 		if page != 0 {
 			s.copyPage(g, dst[g], page)
@@ -109,9 +125,8 @@ func (s *Store) Open(_ kv.SlotID, m kv.Match, dst []kv.PageID) error {
 	return nil
 }
 
-func (s *Store) Commit(kv.SlotID, int) {}
-
-func (s *Store) Fork(_, _ kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
+func (s *Store) Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
+	s.slots[dst] = s.slot(src).clone()
 	if t.Len%B.PageTokens != 0 {
 		for g, page := range fresh {
 			if page != 0 {
@@ -124,13 +139,19 @@ func (s *Store) Fork(_, _ kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
 
 func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
 
-func (s *Store) Snapshot(kv.SlotID, kv.SnapID) error { return nil }
+func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error {
+	s.snaps[id] = s.slot(slot).clone()
+	return nil
+}
 
-func (s *Store) Close(kv.SlotID) {}
+func (s *Store) Close(slot kv.SlotID) { delete(s.slots, slot) }
 
-func (s *Store) Drop(kv.Ref) {}
+func (s *Store) Drop(ref kv.Ref) { delete(s.snaps, ref.Snap) }
 
 func (s *Store) Export(w io.Writer, ref kv.Ref) error {
+	if ref.Snap != 0 {
+		return s.exportSnap(w, ref.Snap)
+	}
 	for id := range s.specs {
 		if s.group[id] != ref.Group {
 			continue
@@ -147,6 +168,9 @@ func (s *Store) Export(w io.Writer, ref kv.Ref) error {
 }
 
 func (s *Store) Import(r io.Reader, ref kv.Ref) error {
+	if ref.Snap != 0 {
+		return s.importSnap(r, ref.Snap)
+	}
 	for id := range s.specs {
 		if s.group[id] != ref.Group {
 			continue

@@ -95,6 +95,27 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 	return s.make("Attention", q.Rows(), a.Heads*a.VDim)
 }
 
+func (s *scope) MLA(q, latent, rot B.Array, m *B.MLA) B.Array {
+	s.in(q, latent, rot)
+	uses("MLA", m.KUp, B.UseHeads)
+	uses("MLA", m.VUp, B.UseHeads)
+	s.check.MLA(q, latent, rot, m)
+	return s.make("MLA", q.Rows(), m.Heads*m.VDim)
+}
+
+func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
+	s.in(x)
+	uses("Conv", w, B.UseConv)
+	s.check.Conv(x, w, bias, c)
+	return s.make("Conv", x.Rows(), x.Cols())
+}
+
+func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
+	s.in(q, k, v, a, beta)
+	s.check.GatedDelta(q, k, v, a, beta, d)
+	return s.make("GatedDelta", q.Rows(), d.VHeads*d.VDim)
+}
+
 func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 	s.in(scores)
 	s.check.Route(scores, r)
@@ -143,6 +164,18 @@ func (s *scope) Concat(a, b B.Array) B.Array {
 	s.in(a, b)
 	s.check.Concat(a, b)
 	return s.make("Concat", a.Rows(), a.Cols()+b.Cols())
+}
+
+func (s *scope) Mix(x, coefs B.Array, m *B.Mix) B.Array {
+	s.in(x, coefs)
+	s.check.Mix(x, coefs, m)
+	return s.make("Mix", x.Rows(), x.Cols()/m.In*m.Out)
+}
+
+func (s *scope) Match(x, like B.Array) B.Array {
+	s.in(x, like)
+	s.check.Match(x, like)
+	return s.make("Match", x.Rows(), x.Cols())
 }
 
 func (s *scope) Fold(x B.Array, n int) B.Array {

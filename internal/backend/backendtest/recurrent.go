@@ -1,0 +1,267 @@
+package backendtest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	B "hearth/internal/backend"
+	"hearth/internal/backend/ref"
+	"hearth/internal/kv"
+	"hearth/internal/quant"
+)
+
+// loop is a layer of two ops that cannot be cut: a convolution, and the gated delta rule over what comes out of it.
+type loop struct {
+	be         B.Backend
+	st         B.Store
+	conv       B.Conv
+	delta      B.Delta
+	taps, bias B.Weight
+	cols       int // of an input row: what is convolved, then decays and rates
+}
+
+type loopShape struct {
+	kheads, vheads, kdim, vdim, kernel int
+	act                                B.ActKind
+	bias                               bool
+}
+
+const loopSlots, loopSnaps, loopDrafts = 8, 6, 4
+
+func newLoop(t testing.TB, be B.Backend, s loopShape, threads int) *loop {
+	t.Helper()
+	r, o := random(21), B.Options{Threads: threads}
+	width := 2*s.kheads*s.kdim + s.vheads*s.vdim
+	m := &loop{be: be, cols: width + 2*s.vheads,
+		conv:  B.Conv{State: 0, Kernel: s.kernel, Act: s.act},
+		delta: B.Delta{State: 1, KHeads: s.kheads, VHeads: s.vheads, KDim: s.kdim, VDim: s.vdim}}
+	m.taps = load(t, be, o, matrix(B.UseConv, s.kernel, []int{width}, part(r, format{dtype: quant.BF16}, width, s.kernel, false)))
+	decay := normals(r, s.vheads)
+	for i := range decay {
+		decay[i] = decay[i]/4 - 1.5 // states that live for some ten tokens
+	}
+	m.delta.ALog, m.delta.DtBias = load(t, be, o, vector(decay)), load(t, be, o, vector(normals(r, s.vheads)))
+	if bias := load(t, be, o, vector(normals(r, width))); s.bias {
+		m.bias = bias
+	}
+	st, err := be.NewStore([]B.StateSpec{
+		{Name: "0.conv", Kind: B.StateConv, Heads: 1, KDim: width, VDim: s.kernel - 1},
+		{Name: "0.delta", Kind: B.StateRecurrent, Heads: s.vheads, KDim: s.kdim, VDim: s.vdim},
+	}, B.KVPolicy{MaxDraft: loopDrafts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Resize(kv.Capacity{Slots: loopSlots, Snaps: loopSnaps}); err != nil {
+		t.Fatal(err)
+	}
+	m.st = st
+	return m
+}
+
+// input is n rows.
+func (m *loop) input(seed uint64, n int) []float32 { return normals(random(seed), n*m.cols) }
+
+func (m *loop) forward(o B.Scope, x []float32) B.Array {
+	h := o.Upload(x, len(x)/m.cols, m.cols)
+	d := &m.delta
+	kd, vd := d.KHeads*d.KDim, d.VHeads*d.VDim
+	y := o.Conv(o.Cols(h, 0, 2*kd+vd), m.taps, m.bias, &m.conv)
+	a, beta := o.Cols(h, 2*kd+vd, 2*kd+vd+d.VHeads), o.Cols(h, 2*kd+vd+d.VHeads, m.cols)
+	return o.GatedDelta(o.Cols(y, 0, kd), o.Cols(y, kd, 2*kd), o.Cols(y, 2*kd, 2*kd+vd), a, beta, d)
+}
+
+// part is rows of one sequence in a step. The snapshots are taken after so many of them.
+type stretch struct {
+	slot  kv.SlotID
+	start int
+	x     []float32
+	snaps map[int]kv.SnapID
+	draft bool
+}
+
+func (m *loop) batch(all []stretch) (*B.Batch, []float32) {
+	b, x := &B.Batch{Pos: [3][]int32{{}}}, []float32{}
+	for _, s := range all {
+		n, done := len(s.x)/m.cols, 0
+		x = append(x, s.x...)
+		for to := 1; to <= n; to++ {
+			b.Pos[0] = append(b.Pos[0], int32(s.start+to-1))
+			if s.snaps[to] != 0 || to == n {
+				b.Spans = append(b.Spans, B.Span{Slot: s.slot, Row: len(b.Pos[0]) - (to - done), Len: to - done, Start: s.start + done,
+					Table: &kv.Table{Pages: [][]kv.PageID{}}, Snapshot: s.snaps[to], Tentative: s.draft})
+				done = to
+			}
+		}
+	}
+	return b, x
+}
+
+func (m *loop) step(t testing.TB, all ...stretch) []float32 {
+	t.Helper()
+	b, x := m.batch(all)
+	sc := m.be.Begin(m.st, b)
+	defer sc.End()
+	return floats(t, sc, m.forward(sc, x))
+}
+
+var loopShapes = []loopShape{
+	{1, 1, 8, 16, 4, B.SiLU, false},
+	{2, 6, 32, 24, 4, B.SiLU, true}, // blocks of columns that are not full
+	{3, 3, 33, 5, 2, B.ActNone, false},
+	{2, 4, 128, 32, 3, B.SiLU, false},
+}
+
+// recurrent compares both ops with the oracle, in steps of several sequences that go on.
+func (c Config) recurrent(t *testing.T) {
+	for _, shape := range loopShapes {
+		m, o := newLoop(t, c.open(t), shape, 2), newLoop(t, ref.New(), shape, 1)
+		x, z := m.input(1, 90), m.input(2, 40)
+		for _, step := range [][]stretch{
+			{{slot: 3, x: x[:70*m.cols]}, {slot: 1, x: z[:1*m.cols]}},
+			{{slot: 1, start: 1, x: z[m.cols:]}, {slot: 3, start: 70, x: x[70*m.cols : 71*m.cols]}},
+			{{slot: 3, start: 71, x: x[71*m.cols:]}},
+		} {
+			got := m.step(t, step...)
+			b, rows := o.batch(step)
+			sc := o.be.Begin(o.st, b)
+			// Sums of KDim terms, over states of a dozen tokens' terms each.
+			abs := c.Eps * float64(64*(shape.kdim+16))
+			near(t, fmt.Sprint("GatedDelta ", shape), got, ref.Float64s(sc, o.forward(sc, rows)), func(int) float64 { return 64 * c.Eps }, abs)
+			sc.End()
+		}
+	}
+}
+
+// recurrentEqual: where a sequence is cut, what is beside it and how many threads there are makes no difference.
+func (c Config) recurrentEqual(t *testing.T) {
+	if !c.open(t).Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	for _, shape := range loopShapes {
+		const n = 150
+		m := newLoop(t, c.open(t), shape, 1)
+		x, other := m.input(3, n), m.input(4, 70)
+		whole := m.step(t, stretch{x: x})
+		width := len(whole) / n
+		beside := m.step(t, stretch{slot: 1, x: other})
+		for _, threads := range c.Threads {
+			m := newLoop(t, c.open(t), shape, threads)
+			same(t, "whole", m.step(t, stretch{slot: 5, x: x}), whole)
+			from, done := 0, 0
+			for _, k := range []int{1, 63, 7, 2, 50, 1, 12, 14} {
+				all := []stretch{{slot: 2, start: from, x: x[from*m.cols : (from+k)*m.cols]}}
+				if more := min(k, 70-done); more > 0 {
+					all = append(all, stretch{slot: 1, start: done, x: other[done*m.cols : (done+more)*m.cols]})
+					done += more
+				}
+				y := m.step(t, all...)
+				same(t, fmt.Sprintf("chunk of %d at %d", k, from), y[:k*width], whole[from*width:(from+k)*width])
+				same(t, "beside it", y[k*width:], beside[done*width-len(y)+k*width:done*width])
+				from += k
+			}
+		}
+	}
+}
+
+// snapshots: taken inside a step or between two, copied to another slot, or carried out and in again, they go on as the
+// sequence itself does.
+func (c Config) snapshots(t *testing.T) {
+	m := newLoop(t, c.open(t), loopShapes[1], 2)
+	if !m.be.Caps().Invariant {
+		t.Skip("the backend does not promise equal bits")
+	}
+	g := m.st.Geometry()
+	if g.FixedBytes <= 0 || g.SnapBytes <= 0 || g.Sliceable() || len(g.Groups) != 0 {
+		t.Fatalf("geometry %+v", g)
+	}
+	const n, cut = 100, 64
+	x := m.input(5, n)
+	whole := m.step(t, stretch{x: x})
+	width := len(whole) / n
+	rest := func(what string, slot kv.SlotID, at int) {
+		t.Helper()
+		same(t, what, m.step(t, stretch{slot: slot, start: at, x: x[at*m.cols:]}), whole[at*width:])
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "with snapshots", m.step(t, stretch{slot: 1, x: x[:90*m.cols], snaps: map[int]kv.SnapID{2: 3, cut: 1, 90: 2}}), whole[:90*width])
+	must(m.st.Fork(2, 1, &kv.Table{}, nil))
+	must(m.st.Snapshot(1, 4))
+	must(m.st.Open(1, kv.Match{}, nil)) // what was there is gone
+	for id, at := range map[kv.SnapID]int{1: cut, 2: 90, 3: 2, 4: 90} {
+		must(m.st.Open(3, kv.Match{Tokens: at, Snap: id}, nil))
+		rest(fmt.Sprintf("snapshot after %d", at), 3, at)
+	}
+	rest("forked", 2, 90)
+	same(t, "opened anew", m.step(t, stretch{slot: 1, x: x}), whole)
+
+	var buf bytes.Buffer
+	must(m.st.Export(&buf, kv.Ref{Snap: 1}))
+	if got := int64(buf.Len()); got != g.SnapBytes {
+		t.Errorf("exported %d bytes, the geometry says %d", got, g.SnapBytes)
+	}
+	must(m.st.Import(bytes.NewReader(slices.Clone(buf.Bytes())), kv.Ref{Snap: 5}))
+	must(m.st.Open(4, kv.Match{Tokens: cut, Snap: 5}, nil))
+	rest("imported", 4, cut)
+	if m.st.Import(bytes.NewReader(buf.Bytes()[1:]), kv.Ref{Snap: 5}) == nil {
+		t.Error("a short snapshot was imported")
+	}
+	if m.st.Open(4, kv.Match{Tokens: cut - 1, Snap: 1}, nil) == nil || m.st.Open(4, kv.Match{Tokens: 3}, nil) == nil {
+		t.Error("a snapshot served a match of another length")
+	}
+	panics(t, "a span that does not start where its slot is", func() { m.step(t, stretch{slot: 2, start: 7, x: x[:m.cols]}) })
+	b, _ := m.batch([]stretch{{slot: 6, x: x[:m.cols]}})
+	sc := m.be.Begin(m.st, b)
+	defer sc.End()
+	y := sc.Upload(x[:m.cols], 1, m.cols)
+	panics(t, "Conv of other columns", func() { sc.Conv(y, m.taps, nil, &m.conv) })
+	panics(t, "GatedDelta of other columns", func() { sc.GatedDelta(y, y, y, y, y, &m.delta) })
+	panics(t, "Conv of no rows", func() { sc.Conv(sc.Gather(y, nil), m.taps, nil, &m.conv) })
+}
+
+// drafts: of a tentative span any number of rows can be kept, and what follows is as if only they had run.
+func (c Config) drafts(t *testing.T) {
+	for _, shape := range loopShapes[:3] {
+		m := newLoop(t, c.open(t), shape, 2)
+		if !m.be.Caps().Invariant {
+			t.Skip("the backend does not promise equal bits")
+		}
+		const n = 40
+		x, wrong := m.input(6, n), m.input(7, loopDrafts+1)
+		whole := m.step(t, stretch{x: x})
+		width := len(whole) / n
+		for keep := range loopDrafts + 2 {
+			slot := kv.SlotID(1 + keep)
+			m.step(t, stretch{slot: slot, x: x[:20*m.cols]})
+			drafted := slices.Concat(x[20*m.cols:(20+keep)*m.cols], wrong[keep*m.cols:])
+			y := m.step(t, stretch{slot: slot, start: 20, x: drafted, draft: true})
+			same(t, "drafts", y[:keep*width], whole[20*width:(20+keep)*width])
+			if keep == 1 {
+				panics(t, "a span after one that is not committed", func() { m.step(t, stretch{slot: slot, start: 20, x: x[:m.cols]}) })
+			}
+			m.st.Commit(slot, keep)
+			same(t, fmt.Sprintf("%d drafts kept", keep), m.step(t, stretch{slot: slot, start: 20 + keep, x: x[(20+keep)*m.cols:]}), whole[(20+keep)*width:])
+		}
+	}
+}
+
+// DeltaStep prepares a layer that cannot be cut and gives a function that runs one more token through it, without
+// allocating anything itself.
+func DeltaStep(t testing.TB, be B.Backend, o B.Options) func() {
+	m := newLoop(t, be, loopShapes[3], o.Threads)
+	b, x := m.batch([]stretch{{x: m.input(1, 1)}})
+	return func() {
+		sc := be.Begin(m.st, b)
+		if _, err := sc.Floats(m.forward(sc, x)); err != nil {
+			t.Error(err)
+		}
+		sc.End()
+		b.Spans[0].Start++
+	}
+}

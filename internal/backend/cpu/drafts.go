@@ -1,0 +1,174 @@
+package cpu
+
+import (
+	"fmt"
+
+	"hearth/internal/backend"
+	"hearth/internal/kernel"
+	"hearth/internal/kv"
+)
+
+// drafts is what tentative spans need of states that cannot be cut. Such a span leaves its slot's row alone: its end state
+// goes to the slot's shadow, and what each of its tokens put into a state to the slot's log. Commit of all tokens makes the
+// shadow the row; of fewer, it runs the logged ones again, which is one pass over the state and no products.
+//
+// Of a token, the log has for a convolution its input, and for a recurrent state [k of all heads, normalised][v][decays][rates].
+type drafts struct {
+	most   int   // rows of a tentative span at most; 0: there are none
+	floats int   // of a token's log
+	offset []int // by StateID
+	shadow [][]float32
+	log    [][]float32
+	open   []int // by slot: rows of its tentative span that is not committed
+}
+
+// add makes room for a state in the log.
+func (d *drafts) add(sp *backend.StateSpec) {
+	d.offset = append(d.offset, d.floats)
+	n := 0
+	switch sp.Kind {
+	case backend.StateRecurrent:
+		n = sp.Heads*(sp.KDim+sp.VDim+2) + kernel.DeltaLanes // a block of values may reach beyond them
+	case backend.StateConv:
+		n = sp.KDim
+	}
+	d.floats += n
+}
+
+// bytes is what a slot has more because of them; row is the floats of its state.
+func (d *drafts) bytes(row int) int64 {
+	if d.most == 0 {
+		return 0
+	}
+	return 4 * int64(row+d.most*d.floats)
+}
+
+func (d *drafts) resize(slots, row int, mem *kernel.Memory) {
+	more := slots - len(d.open)
+	if row == 0 || more <= 0 {
+		return
+	}
+	d.open = append(d.open, make([]int, more)...)
+	if d.most == 0 {
+		return
+	}
+	slab := mem.Floats(more * (row + d.most*d.floats))
+	for range more {
+		d.shadow = append(d.shadow, slab[:row:row])
+		d.log = append(d.log, slab[row:][:d.most*d.floats:d.most*d.floats])
+		slab = slab[row+d.most*d.floats:]
+	}
+}
+
+// begin notes a span. alone says that no other span of the batch is of its slot.
+func (d *drafts) begin(sp *backend.Span, alone bool) {
+	switch {
+	case d.open[sp.Slot] != 0:
+		panic(fmt.Sprintf("cpu: slot %d has a tentative span that was not committed", sp.Slot))
+	case !sp.Tentative:
+	case sp.Len > d.most || sp.Snapshot != 0 || !alone:
+		panic(fmt.Sprintf("cpu: a tentative span of %d rows: at most %d may be, alone and without a snapshot", sp.Len, d.most))
+	default:
+		d.open[sp.Slot] = sp.Len
+	}
+}
+
+// logged is what token t of a slot's tentative span put into a state.
+func (d *drafts) logged(slot kv.SlotID, id backend.StateID, t int) []float32 {
+	return d.log[slot][t*d.floats+d.offset[id] : (t+1)*d.floats]
+}
+
+// logDelta copies what row r of a tentative span puts into a recurrent state.
+func (j *deltaJob) logDelta(sp *backend.Span, r int) {
+	d := j.spec
+	to := j.s.st.fixed.drafts.logged(sp.Slot, d.State, r-sp.Row)
+	for h := range d.VHeads {
+		to = to[copy(to, j.unit.row(r)[h/(d.VHeads/d.KHeads)*d.KDim:][:d.KDim]):]
+	}
+	to = to[copy(to, j.v.row(r)):]
+	copy(to, j.gates.row(r))
+}
+
+// commit keeps the first n rows of a slot's tentative span.
+func (b *Backend) commit(f *fixed, specs []backend.StateSpec, slot kv.SlotID, n int) {
+	if f.floats == 0 || f.drafts.open[slot] == 0 {
+		return
+	}
+	rows := f.drafts.open[slot]
+	if n < 0 || n > rows {
+		panic(fmt.Sprintf("cpu: %d rows of a tentative span of %d are kept", n, rows))
+	}
+	f.drafts.open[slot] = 0
+	f.slots.at[slot] += n
+	if n == rows {
+		f.slots.row[slot], f.drafts.shadow[slot] = f.drafts.shadow[slot], f.slots.row[slot]
+		return
+	}
+	j := &b.replay
+	j.f, j.slot, j.n, j.items = f, slot, n, j.items[:0]
+	for id := range specs {
+		switch sp := &specs[id]; sp.Kind {
+		case backend.StateConv:
+			j.items = append(j.items, replayItem{backend.StateID(id), sp, 0})
+		case backend.StateRecurrent:
+			for h := range sp.Heads {
+				j.items = append(j.items, replayItem{backend.StateID(id), sp, h})
+			}
+		}
+	}
+	if n > 0 {
+		b.workers().run(j, len(j.items), 1, 1)
+	}
+}
+
+// replayJob runs logged tokens again: every item is a convolution's tail, or one head of a recurrent state.
+type replayJob struct {
+	f     *fixed
+	slot  kv.SlotID
+	n     int
+	items []replayItem
+}
+
+type replayItem struct {
+	id   backend.StateID
+	spec *backend.StateSpec
+	head int
+}
+
+func (j *replayJob) run(_, from, to int) {
+	for _, it := range j.items[from:to] {
+		if it.spec.Kind == backend.StateConv {
+			j.tail(&it)
+		} else {
+			j.delta(&it)
+		}
+	}
+}
+
+func (j *replayJob) tail(it *replayItem) {
+	cols, keep := it.spec.KDim, it.spec.VDim
+	tail := j.f.slots.row[j.slot][j.f.offset[it.id]:][:keep*cols]
+	stay := max(keep-j.n, 0)
+	copy(tail, tail[(keep-stay)*cols:])
+	for k := stay; k < keep; k++ {
+		copy(tail[k*cols:][:cols], j.f.drafts.logged(j.slot, it.id, j.n-keep+k))
+	}
+}
+
+func (j *replayJob) delta(it *replayItem) {
+	sp, d := it.spec, &j.f.drafts
+	heads, n := sp.Heads, sp.KDim*kernel.DeltaLanes
+	log := d.log[j.slot][d.offset[it.id]:]
+	state := j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*n:]
+	values := log[heads*sp.KDim:]
+	gates := values[heads*sp.VDim:]
+	var y [kernel.DeltaLanes]float32
+	for b := range blocks(sp.VDim) {
+		k := kernel.Delta{
+			State: state[b*n:][:n], K: log[it.head*sp.KDim:], Q: log[it.head*sp.KDim:], KStride: d.floats,
+			V: values[it.head*sp.VDim+b*kernel.DeltaLanes:], VStride: d.floats, Y: y[:], // nobody reads it
+			Gate: gates[it.head:], Beta: gates[heads+it.head:], GStride: d.floats, N: j.n, KDim: sp.KDim,
+		}
+		k.Run()
+	}
+}

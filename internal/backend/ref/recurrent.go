@@ -1,0 +1,228 @@
+package ref
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	B "hearth/internal/backend"
+	"hearth/internal/kv"
+)
+
+// fixed is the state of one sequence that cannot be cut, after its first n tokens: one matrix per state, nil for paged
+// ones. A recurrent state is [Heads][KDim][VDim], that of a convolution [K-1][columns], the oldest row first.
+type fixed struct {
+	n int
+	v [][]float64
+}
+
+func (s *Store) newFixed() *fixed {
+	f := &fixed{v: make([][]float64, len(s.specs))}
+	for i, sp := range s.specs {
+		if !sp.Paged() {
+			f.v[i] = make([]float64, sp.Heads*sp.KDim*sp.VDim)
+		}
+	}
+	return f
+}
+
+func (f *fixed) clone() *fixed {
+	c := &fixed{n: f.n}
+	for _, v := range f.v {
+		c.v = append(c.v, slices.Clone(v))
+	}
+	return c
+}
+
+// slot is the state of a slot, empty at first.
+func (s *Store) slot(id kv.SlotID) *fixed {
+	if s.slots[id] == nil {
+		s.slots[id] = s.newFixed()
+	}
+	return s.slots[id]
+}
+
+// advance checks that every span starts where its slot's state is, and makes room for the snapshots of the step.
+func (s *Store) advance(b *B.Batch) {
+	if !B.Fixed(s.specs) {
+		return
+	}
+	for i := range b.Spans {
+		sp := &b.Spans[i]
+		f := s.slot(sp.Slot)
+		if s.drafts[sp.Slot] != nil {
+			panic(fmt.Sprintf("ref: slot %d has a tentative span that was not committed", sp.Slot))
+		}
+		if f.n != sp.Start {
+			panic(fmt.Sprintf("ref: span %d starts at %d, the state of slot %d is of %d tokens", i, sp.Start, sp.Slot, f.n))
+		}
+		if sp.Tentative {
+			for range sp.Len {
+				s.drafts[sp.Slot] = append(s.drafts[sp.Slot], s.newFixed())
+			}
+			continue
+		}
+		if f.n += sp.Len; sp.Snapshot != 0 {
+			s.snaps[sp.Snapshot] = s.newFixed()
+			s.snaps[sp.Snapshot].n = f.n
+		}
+	}
+}
+
+// restore makes slot continue after the snapshot of a match.
+func (s *Store) restore(slot kv.SlotID, m kv.Match) error {
+	if !B.Fixed(s.specs) {
+		return nil
+	}
+	f := s.newFixed()
+	if m.Snap != 0 {
+		if s.snaps[m.Snap] == nil {
+			return fmt.Errorf("open slot %d: there is no snapshot %d", slot, m.Snap)
+		}
+		f = s.snaps[m.Snap].clone()
+	}
+	if f.n != m.Tokens {
+		return fmt.Errorf("open slot %d: snapshot %d is of %d tokens, the match of %d", slot, m.Snap, f.n, m.Tokens)
+	}
+	s.slots[slot] = f
+	delete(s.drafts, slot)
+	return nil
+}
+
+func (s *Store) exportSnap(w io.Writer, id kv.SnapID) error {
+	f := s.snaps[id]
+	if f == nil {
+		return fmt.Errorf("export snapshot %d: never taken", id)
+	}
+	err := binary.Write(w, binary.LittleEndian, int64(f.n))
+	for _, v := range f.v {
+		if err == nil {
+			err = binary.Write(w, binary.LittleEndian, v)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("export snapshot %d: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) importSnap(r io.Reader, id kv.SnapID) error {
+	f := s.newFixed()
+	var n int64
+	err := binary.Read(r, binary.LittleEndian, &n)
+	for _, v := range f.v {
+		if err == nil {
+			err = binary.Read(r, binary.LittleEndian, v)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("import snapshot %d: %w", id, err)
+	}
+	f.n = int(n)
+	s.snaps[id] = f
+	return nil
+}
+
+// running is the state that a span's rows go through: its slot's own, or for a tentative span a copy.
+func (s *Store) running(id B.StateID, sp *B.Span) []float64 {
+	v := s.slot(sp.Slot).v[id]
+	if sp.Tentative {
+		v = slices.Clone(v)
+	}
+	return v
+}
+
+// ran keeps what has to be kept of a state after row i of a span: the rows of a tentative one all, and where a snapshot is
+// taken the last.
+func (s *Store) ran(id B.StateID, sp *B.Span, i int, state []float64) {
+	if sp.Tentative {
+		copy(s.drafts[sp.Slot][i].v[id], state)
+	}
+	if sp.Snapshot != 0 && i == sp.Len-1 {
+		copy(s.snaps[sp.Snapshot].v[id], state)
+	}
+}
+
+// Commit takes up the state after the first n rows of a slot's tentative span.
+func (s *Store) Commit(slot kv.SlotID, n int) {
+	if f := s.slots[slot]; n > 0 && s.drafts[slot] != nil {
+		s.slots[slot] = s.drafts[slot][n-1]
+		s.slots[slot].n = f.n + n
+	}
+	delete(s.drafts, slot)
+}
+
+func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
+	s.check.Conv(x, w, bias, c)
+	h, y := s.make(x.Rows(), x.Cols())
+	in, taps := s.get(x), w.(*weight)
+	for i := range s.b.Spans {
+		sp := &s.b.Spans[i]
+		tail := s.st.running(c.State, sp)
+		for r := sp.Row; r < sp.Row+sp.Len; r++ {
+			rows := append(slices.Clone(tail), in.row(r)...)
+			for col := range y.row(r) {
+				sum := 0.0
+				for k, t := range taps.row(col) {
+					sum += t * rows[k*in.cols+col]
+				}
+				if bias != nil {
+					sum += bias.(*weight).w[col]
+				}
+				y.row(r)[col] = act(c.Act, 0, sum)
+			}
+			copy(tail, rows[in.cols:])
+			s.st.ran(c.State, sp, r-sp.Row, tail)
+		}
+	}
+	return h
+}
+
+func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
+	s.check.GatedDelta(q, k, v, a, beta, d)
+	h, y := s.make(q.Rows(), d.VHeads*d.VDim)
+	decay, bias := d.ALog.(*weight).w, d.DtBias.(*weight).w
+	for i := range s.b.Spans {
+		sp := &s.b.Spans[i]
+		state := s.st.running(d.State, sp)
+		for r := sp.Row; r < sp.Row+sp.Len; r++ {
+			for head := range d.VHeads {
+				of := head / (d.VHeads / d.KHeads) * d.KDim
+				qs, ks := unit(s.get(q).row(r)[of:][:d.KDim]), unit(s.get(k).row(r)[of:][:d.KDim])
+				g := math.Exp(-math.Exp(decay[head]) * softplus(s.get(a).row(r)[head]+bias[head]))
+				rate := act(B.SigmoidAct, 0, s.get(beta).row(r)[head])
+				for j := range d.VDim {
+					at := func(i int) *float64 { return &state[(head*d.KDim+i)*d.VDim+j] }
+					delta, out := s.get(v).row(r)[head*d.VDim+j], 0.0
+					for i, k := range ks {
+						*at(i) *= g
+						delta -= k * *at(i)
+					}
+					for i, k := range ks {
+						*at(i) += k * rate * delta
+						out += qs[i] / math.Sqrt(float64(d.KDim)) * *at(i)
+					}
+					y.row(r)[head*d.VDim+j] = out
+				}
+			}
+			s.st.ran(d.State, sp, r-sp.Row, state)
+		}
+	}
+	return h
+}
+
+// unit is x as a vector of length one.
+func unit(x []float64) []float64 {
+	sum, y := B.DeltaEps, make([]float64, len(x))
+	for _, v := range x {
+		sum += v * v
+	}
+	for i, v := range x {
+		y[i] = v / math.Sqrt(sum)
+	}
+	return y
+}
+
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

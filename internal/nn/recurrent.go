@@ -1,0 +1,48 @@
+package nn
+
+import B "hearth/internal/backend"
+
+// Conv1d is a convolution of C columns with K taps each over the rows of a sequence.
+type Conv1d struct {
+	C, K int
+	W    B.Weight
+	Spec B.Conv
+}
+
+// NewConv declares a convolution without bias whose last rows are kept in st.
+func NewConv(c, k int, act B.ActKind, st B.StateID) Conv1d {
+	return Conv1d{C: c, K: k, Spec: B.Conv{State: st, Kernel: k, Act: act}}
+}
+
+// Forward is [rows, C] to [rows, C].
+func (c *Conv1d) Forward(o B.Ops, x B.Array) B.Array { return o.Conv(x, c.W, nil, &c.Spec) }
+
+// GatedDelta is linear attention by the gated delta rule. The columns of In are q, k, v, z, those of BA the rate and the
+// decay of every value head; checkpoints that have them key head by key head are permuted when they are loaded.
+type GatedDelta struct {
+	In   Linear  `w:"in_proj_qkv+in_proj_z,fused=in_proj_qkvz,shard=col"`
+	BA   Linear  `w:"in_proj_b+in_proj_a,fused=in_proj_ba,shard=col"`
+	Conv Conv1d  `w:"conv1d,shard=col"`
+	ALog Vec     `w:"A_log,shard=col"`
+	Dt   Vec     `w:"dt_bias,shard=col"`
+	Norm RMSNorm `w:"norm"` // of every head's result, before the gate z
+	Out  Linear  `w:"out_proj,shard=row"`
+	Spec B.Delta
+}
+
+var silu = B.GLU{Act: B.SiLU}
+
+// Bind runs when the weights are loaded.
+func (g *GatedDelta) Bind() { g.Spec.ALog, g.Spec.DtBias = g.ALog.W, g.Dt.W }
+
+// Forward is the layer without norm and residual: [rows, D] to [rows, D].
+func (g *GatedDelta) Forward(o B.Ops, x B.Array) B.Array {
+	s := &g.Spec
+	kd, vd := s.KHeads*s.KDim, s.VHeads*s.VDim
+	y, ba := g.In.Forward(o, x), g.BA.Forward(o, x)
+	c := g.Conv.Forward(o, o.Cols(y, 0, 2*kd+vd))
+	z := o.Cols(y, 2*kd+vd, 2*kd+2*vd)
+	y = o.GatedDelta(o.Cols(c, 0, kd), o.Cols(c, kd, 2*kd), o.Cols(c, 2*kd, 2*kd+vd),
+		o.Cols(ba, s.VHeads, 2*s.VHeads), o.Cols(ba, 0, s.VHeads), s)
+	return g.Out.Forward(o, o.Gate(z, g.Norm.Forward(o, y), &silu))
+}
