@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	B "hearth/internal/backend"
 	"hearth/internal/safetensors"
 )
 
@@ -28,6 +29,7 @@ type Checkpoint struct {
 	Type       string // model_type of config.json
 	Config     []byte // config.json
 	Generation Generation
+	Adapter    *Adapter // to load with the model; nil: none
 
 	fsys  fs.FS
 	quant quantization
@@ -68,6 +70,24 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
+// Tensor is a stored tensor as its file has it, nil if there is none of that name. Its bytes are valid until Close.
+func (c *Checkpoint) Tensor(name string) *B.Tensor {
+	i, ok := c.where[name]
+	if !ok {
+		return nil
+	}
+	t, _ := c.files[i].Tensor(name)
+	return &B.Tensor{Name: name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}
+}
+
+// Release says that the bytes of a tensor are not needed for now, so that their memory can be used for something else.
+func (c *Checkpoint) Release(name string) {
+	if i, ok := c.where[name]; ok {
+		t, _ := c.files[i].Tensor(name)
+		c.files[i].Release(t)
+	}
+}
+
 func (c *Checkpoint) readConfig() error {
 	b, err := fs.ReadFile(c.fsys, configFile)
 	if err != nil {
@@ -83,7 +103,8 @@ func (c *Checkpoint) readConfig() error {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
 	c.Type, c.Config = head.Type, b
-	if _, ok := registry[resolve(c.Type)]; !ok {
+	_, encodes := encoders[resolveEncoder(c.Type)]
+	if _, ok := registry[resolve(c.Type)]; !ok && !encodes {
 		_, err := New(c.Type, b, 1)
 		return err
 	}

@@ -16,7 +16,9 @@ type decoder struct {
 	nested         bool              // names of tensors may have prefixes, and parts of other kinds are beside the language model
 	family         *strings.Replacer // from names that the family has for parts to those of the tags; nil: none
 	extra          string            // beginning of names of layers that predict further tokens; "": none
+	drop           []string          // in names of tensors that are left out
 	branch, logits float32           // factors of what attention and MLP add, and of the logits; 0: none
+	first          *nn.RMSNorm       // of the embedding; nil: none
 	cap            *B.Activation     // on logits; nil: none
 	Embed          nn.Embedding      `w:"model.embed_tokens"`
 	Layers         []decoderLayer    `w:"model.layers"`
@@ -24,12 +26,14 @@ type decoder struct {
 	Head           nn.Linear         `w:"lm_head,tied=Embed"`
 }
 
-// decoderLayer adds attention and then an MLP, one of the two kinds, to its input. Norms that an architecture has not are
+// decoderLayer adds attention and then an MLP, one of the kinds, to its input. Norms that an architecture has not are
 // nil; families call the norm before the MLP by either of two names, one of which others have for the norm after attention.
 type decoderLayer struct {
-	Attn nn.Attention `w:"self_attn"`
-	MLP  *nn.GLUMLP   `w:"mlp"`
-	MoE  *nn.MoE      `w:"mlp"`
+	Attn *nn.Attention `w:"self_attn"` // or MLA
+	MLA  *nn.MLA       `w:"self_attn"`
+	MLP  *nn.GLUMLP    `w:"mlp"`
+	MoE  *nn.MoE       `w:"mlp"`
+	Two  *nn.MLP       `w:"mlp"` // of two products
 
 	InNorm   *nn.RMSNorm `w:"input_layernorm"`
 	AttnNorm *nn.RMSNorm `w:"post_attention_layernorm"` // of attention's result
@@ -59,7 +63,7 @@ func (c *common) norm() *nn.RMSNorm {
 // preNorm is the layer of llama and most others: a norm before attention, one before the MLP.
 func preNorm(a *common, b *Build, t nn.Attention) decoderLayer {
 	mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
-	return decoderLayer{Attn: t, MLP: &mlp, InNorm: a.norm(), PostNorm: a.norm()}
+	return decoderLayer{Attn: &t, MLP: &mlp, InNorm: a.norm(), PostNorm: a.norm()}
 }
 
 // gqa declares the usual attention of layer i with its state.
@@ -80,10 +84,10 @@ func (m *decoder) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {
-	h := m.Embed.Tokens(o, b)
+	h := m.first.Forward(o, m.Embed.Tokens(o, b))
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		h = m.add(o, h, l.AttnNorm.Forward(o, l.Attn.Forward(o, l.InNorm.Forward(o, h))))
+		h = m.add(o, h, l.AttnNorm.Forward(o, l.attention(o, l.InNorm.Forward(o, h))))
 		if i == len(m.Layers)-1 {
 			h = nn.Outputs(o, b, h) // the last MLP only runs for wanted rows
 		}
@@ -93,9 +97,19 @@ func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {
 	return m.Norm.Forward(o, h)
 }
 
+func (l *decoderLayer) attention(o B.Ops, x B.Array) B.Array {
+	if l.MLA != nil {
+		return l.MLA.Forward(o, x)
+	}
+	return l.Attn.Forward(o, x)
+}
+
 func (l *decoderLayer) mlp(o B.Ops, x B.Array) B.Array {
-	if l.MoE != nil {
+	switch {
+	case l.MoE != nil:
 		return l.MoE.Forward(o, x)
+	case l.Two != nil:
+		return l.Two.Forward(o, x)
 	}
 	return l.MLP.Forward(o, x)
 }
@@ -125,14 +139,19 @@ var otherParts = []string{"vision_tower.", "multi_modal_projector.", "audio_towe
 
 // Rename drops the rotation tables that old exporters wrote and, in nested models, prefixes and parts of other kinds.
 func (m *decoder) Rename(name string) string {
-	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
-		return ""
-	}
 	if m.extra != "" && strings.HasPrefix(name, m.extra) {
 		return ""
 	}
+	for _, d := range m.drop {
+		if strings.Contains(name, d) {
+			return ""
+		}
+	}
 	if m.family != nil {
 		name = m.family.Replace(name)
+	}
+	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
+		return ""
 	}
 	if !m.nested {
 		return name

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 // LoadError is why a model could not be loaded, for the person who asked for it. Its text is one sentence that ends in
 // the hint; the parts are there for callers that show the hint apart.
 type LoadError struct {
+	What    string // what could not be loaded; empty: a model
 	Where   string // folder, as OpenCheckpoint was told
 	File    string // file inside it; empty: the folder as a whole
 	Tensor  string // the (first) tensor at fault, if any
@@ -28,7 +30,7 @@ func (e *LoadError) Error() string {
 // Message is the error without the hint.
 func (e *LoadError) Message() string {
 	var s strings.Builder
-	s.WriteString("load model")
+	s.WriteString("load " + cmp.Or(e.What, "model"))
 	for _, p := range []string{e.Where, e.File} {
 		if p != "" {
 			s.WriteString(": " + p)

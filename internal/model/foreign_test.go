@@ -161,8 +161,8 @@ func TestFolderGoldens(t *testing.T) {
 func TestMethodsRefused(t *testing.T) {
 	_, good := tinyModel(t)
 	for _, c := range []struct{ config, want string }{
-		{`{"quant_method": "bitnet"}`,
-			`config.json: quantisation method "bitnet" is not supported; use a conversion to MLX's own quantisation`},
+		{`{"quant_method": "quanto"}`,
+			`config.json: quantisation method "quanto" is not supported; use a conversion to MLX's own quantisation`},
 		{`{"quant_method": "bitsandbytes", "load_in_4bit": true}`, `method "bitsandbytes" is`},
 		{`{"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}`, `method "fp8" with blocks of [128 128] and scales of type "" is`},
 		{`{"quant_method": "fp8", "weight_block_size": [32, 32], "scale_fmt": "float"}`, `method "fp8" with blocks of [32 32] and scales of type "float" is`},

@@ -66,7 +66,7 @@ func checkQuery(q float) error {
 func (c *common) sandwich(b *Build, t nn.Attention, query float) decoderLayer {
 	t.Spec.Scale = float32(1 / math.Sqrt(float64(query)))
 	mlp := nn.NewGLUMLP(c.D, b.Local(c.FFN), B.GeluTanh)
-	l := decoderLayer{Attn: t, MLP: &mlp, InNorm: c.norm(), AttnNorm: c.norm(), PreNorm: c.norm(), MLPNorm: c.norm()}
+	l := decoderLayer{Attn: &t, MLP: &mlp, InNorm: c.norm(), AttnNorm: c.norm(), PreNorm: c.norm(), MLPNorm: c.norm()}
 	for _, n := range []*nn.RMSNorm{l.InNorm, l.AttnNorm, l.PreNorm, l.MLPNorm, t.QNorm, t.KNorm} {
 		if n != nil {
 			n.Plus1 = true

@@ -40,7 +40,7 @@ func newGLM4MoE(cfg []byte, b *Build) (Generator, error) {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	router := B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
+	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		t.QKV.Bias = a.AttnBias
@@ -62,6 +62,10 @@ func newGLM4MoE(cfg []byte, b *Build) (Generator, error) {
 	m.extra = fmt.Sprintf("model.layers.%d.", a.Layers)
 	m.ownHead(&a.common)
 	return m, nil
+}
+
+func (a *glm4MoEArgs) router() B.Router {
+	return B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
 }
 
 func (a *glm4MoEArgs) check() error {

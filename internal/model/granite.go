@@ -25,17 +25,27 @@ func newGranite(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	layer, err := a.layers(b)
 	if err != nil {
 		return nil, err
 	}
-	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, layer)
+	a.multiply(m)
+	return m, nil
+}
+
+// layers is also for the family's models of experts.
+func (a *graniteArgs) layers(b *Build) (func(i int) decoderLayer, error) {
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	return func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		l.Attn.Spec.Scale = float32(a.Attention)
 		return l
-	})
+	}, err
+}
+
+func (a *graniteArgs) multiply(m *decoder) {
 	m.Embed.Scale, m.branch, m.logits = float32(a.Embedding), float32(a.Residual), float32(1/a.Logits)
-	return m, nil
 }
 
 func (a *graniteArgs) check() error {

@@ -9,35 +9,48 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/quant"
 )
 
 // Load fills every tagged field of m. All missing, extra and misshapen tensors are reported together, before anything
 // is loaded.
 //
-// Tag: w:"name[+second…][,fused=name][,each=name][,tied=Field][,shard=col|row][,glu]". Names are relative to the enclosing field's path
+// Tag: w:"name[+second…][,fused=name][,each=name][,both=name][,tied=Field][,shard=col|row][,glu]". Names are relative to the enclosing field's path
 // and fused in order, unless the layer says that the checkpoint has them as the one tensor that fused names, or a
-// stack of experts is stored as a tensor per expert N under the name of each, then ".N"; slices append ".N" too. A nil pointer is absent by config. tied names the embedding that serves when there is no tensor of its own. A Bind
+// stack of experts is stored as a tensor per expert N under the name of each, then ".N"; slices append ".N" too. both is the
+// tensor that may hold the matrices of a head beside others. An empty name is the enclosing path itself. A nil pointer is absent by config. tied names the embedding that serves when there is no tensor of its own. A Bind
 // method runs when all weights are there.
 func Load(m Model, src Source, ld B.Loader, world int) error {
+	if i, ok := m.(inspector); ok {
+		i.Inspect(src.Shape)
+	}
 	p := plan{src: src, world: max(world, 1)}
 	p.walk(reflect.ValueOf(m).Elem(), "")
 	if err := faultError(append(p.faults, src.Unused()...)); err != nil {
 		return err
 	}
 	for _, j := range p.jobs {
+		var stored []B.Part
 		for _, w := range j.wants {
 			part := src.Part(w)
 			part.Perm = w.Perm
+			stored = append(stored, part)
 			j.spec.Parts = append(j.spec.Parts, part)
 		}
-		w, err := ld.Load(j.spec)
+		w, err := j.load(ld)
 		if err != nil {
 			return &LoadError{Tensor: j.spec.Name, Problem: "tensor " + j.spec.Name, Err: err}
 		}
-		for _, part := range j.spec.Parts {
+		for _, part := range stored {
 			src.Done(part)
 		}
 		*j.to = w
+		if j.number != nil {
+			var v [1]float32
+			t := j.spec.Parts[0].Weight
+			quant.Floats(v[:], quant.DType(t.DType), t.Bytes)
+			j.number.V = v[0]
+		}
 	}
 	for _, f := range append(p.ties, p.binds...) {
 		f()
@@ -60,6 +73,23 @@ type job struct {
 	spec  B.WeightSpec
 	wants []Want
 	to    *B.Weight
+
+	number *nn.Scalar                   // filled as well
+	turn   func(B.Part) (B.Part, error) // of the part before it is loaded; nil: none
+}
+
+func (j *job) load(ld B.Loader) (B.Weight, error) {
+	if j.turn != nil {
+		if j.spec.Parts[0].Adapter != nil {
+			return nil, fmt.Errorf("an adapter of it is not supported: fuse it into the model first")
+		}
+		part, err := j.turn(j.spec.Parts[0])
+		if err != nil {
+			return nil, err
+		}
+		j.spec.Parts[0] = part
+	}
+	return ld.Load(j.spec)
 }
 
 // tagged is a parsed tag with absolute names.
@@ -67,19 +97,22 @@ type tagged struct {
 	names []string
 	fused string
 	each  string
+	both  string
 	glu   bool
 	tied  string
 	shard B.Axis
+	perm  [][]int32 // by name
+	of    []string  // the stacks that names are parts of, expert by expert
 }
 
 func parseTag(path, tag string) tagged {
 	var t tagged
 	opts := strings.Split(tag, ",")
 	absolute := func(name string) string {
-		if path != "" {
-			return path + "." + name
+		if path == "" || name == "" {
+			return path + name
 		}
-		return name
+		return path + "." + name
 	}
 	for _, name := range strings.Split(opts[0], "+") {
 		t.names = append(t.names, absolute(name))
@@ -88,6 +121,8 @@ func parseTag(path, tag string) tagged {
 		switch k, v, _ := strings.Cut(o, "="); k {
 		case "fused":
 			t.fused = absolute(v)
+		case "both":
+			t.both = absolute(v)
 		case "each":
 			t.each = absolute(v)
 		case "glu":
@@ -113,6 +148,9 @@ func (p *plan) walk(v reflect.Value, path string) {
 }
 
 func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
+	if f.Kind() == reflect.Interface {
+		f = f.Elem()
+	}
 	if f.Kind() == reflect.Pointer {
 		if f.IsNil() {
 			return
@@ -124,10 +162,33 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.linear(x, t, parent)
 	case *nn.Stack:
 		p.stack(x, t)
+	case *nn.Heads:
+		p.heads(x, t)
 	case *nn.Embedding:
-		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{})
+		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true})
 	case *nn.RMSNorm:
+		if x.Unit {
+			return
+		}
 		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1})
+	case *nn.Row:
+		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.N}, In: 1}, t, Want{Vector: true, Bare: true})
+		j := &p.jobs[len(p.jobs)-1]
+		j.spec.Out, j.spec.In, j.turn = []int{1}, x.N, asRow
+	case *nn.Scalar:
+		p.add(new(B.Weight), B.WeightSpec{Use: B.UseVector, Out: []int{1}, In: 1}, t, Want{Vector: true, Bare: true})
+		p.jobs[len(p.jobs)-1].number = x
+	case *nn.LayerNorm:
+		s := B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1}
+		scale := s
+		scale.Plus1 = x.Plus1
+		p.add(&x.W, scale, t, Want{Vector: true, Plus1: x.Plus1})
+		if x.NoBias {
+			return
+		}
+		p.add(&x.Bias, s, tagged{names: []string{t.names[0] + ".bias"}}, Want{Vector: true, Bare: true})
+	case *nn.Conv1d:
+		p.add(&x.W, B.WeightSpec{Use: B.UseConv, Out: []int{x.C}, In: x.K, Shard: t.shard}, t, Want{Conv: true})
 	case *nn.Vec:
 		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Shard: t.shard}, t, Want{Vector: true, Bare: true})
 	default:
@@ -162,7 +223,11 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	if x.Fused {
 		t.names = []string{t.fused}
 	}
+	t.perm = x.Perm
 	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard, Exact: x.Exact}, t, Want{Bias: x.Bias})
+	if x.Clip != 0 {
+		p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return clipped(part, x.Clip) }
+	}
 }
 
 func (p *plan) stack(x *nn.Stack, t tagged) {
@@ -190,7 +255,7 @@ func (p *plan) stack(x *nn.Stack, t tagged) {
 			names = append(names, apart(name, e))
 		}
 	}
-	t.names = names
+	t.names, t.of = names, t.names
 	p.add(&x.W, s, t, Want{Bias: x.Bias})
 }
 
@@ -202,7 +267,16 @@ func (p *plan) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 		w := like
 		w.Path, w.Rows, w.In, w.Ranks = name, sum(s.Out), s.In, 1
 		if n := len(t.names); n >= len(s.Out) { // else one tensor has all parts
-			w.Rows = s.Out[i*len(s.Out)/n]
+			if w.Rows = s.Out[i*len(s.Out)/n]; w.Rows == 0 {
+				continue // the layer has no such part
+			}
+		}
+		if i < len(t.perm) {
+			w.Perm = t.perm[i]
+		}
+		if len(t.of) > 0 {
+			w.Experts = len(t.names) / len(t.of)
+			w.Of, w.Expert = t.of[i/w.Experts], i%w.Experts
 		}
 		switch s.Shard {
 		case B.ColPar:
@@ -214,6 +288,30 @@ func (p *plan) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 		j.wants = append(j.wants, w)
 	}
 	p.jobs = append(p.jobs, j)
+}
+
+// asRow makes a table of one row of a vector.
+func asRow(p B.Part) (B.Part, error) {
+	t := *p.Weight
+	t.Shape = []int{1, t.Shape[0]}
+	p.Weight = &t
+	return p, nil
+}
+
+// clipped cuts the numbers of a float matrix to ±limit, in float32.
+func clipped(p B.Part, limit float32) (B.Part, error) {
+	if !p.Scheme.None() {
+		return p, fmt.Errorf("weights that are clipped cannot be quantised")
+	}
+	x := make([]float32, product(p.Weight.Shape))
+	quant.Floats(x, quant.DType(p.Weight.DType), p.Weight.Bytes)
+	for i, v := range x {
+		x[i] = min(max(v, -limit), limit)
+	}
+	t := &B.Tensor{Name: p.Weight.Name, DType: string(quant.F32), Shape: p.Weight.Shape, Bytes: make([]byte, 4*len(x))}
+	quant.PutFloats(t.Bytes, quant.F32, x)
+	p.Weight = t
+	return p, nil
 }
 
 // alternate reads the even of n rows, then the odd ones.
@@ -238,6 +336,12 @@ func sum(n []int) (s int) {
 // renamer is an architecture whose checkpoints spell names in more than one way. Rename gives the name the tags use, or
 // "" to drop the tensor.
 type renamer interface{ Rename(name string) string }
+
+// inspector is an architecture whose checkpoints are written in more than one way, which shows in the shapes of tensors.
+// Inspect runs before anything is looked for; shape is nil for a tensor that is not there.
+type inspector interface {
+	Inspect(shape func(name string) []int)
+}
 
 // sortFaults orders extras for people: by name, with layer 2 before layer 10.
 func sortFaults(f []Fault) {

@@ -3,6 +3,8 @@ package model
 import (
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
@@ -19,6 +21,7 @@ type Loaded struct {
 	Bytes       int64  // as stored
 	Description string // for example "qwen3, 4.6M parameters, 8 bits"
 	Width       string // the last of these
+	Adapter     string // where the adapter is that was added; empty: none
 
 	loader B.Loader
 }
@@ -28,7 +31,7 @@ func (l *Loaded) Close() error { return l.loader.Close() }
 
 // Load builds the model of the checkpoint on be. Errors are LoadErrors.
 func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
-	l, err := load(c.Type, c.Config, be, opts, c.source)
+	l, err := load(c.Type, c.Config, be, opts, c.source, c.Adapter)
 	if err != nil {
 		return nil, c.blame(err)
 	}
@@ -36,7 +39,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 	return l, nil
 }
 
-func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error)) (*Loaded, error) {
+func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error), a *Adapter) (*Loaded, error) {
 	world := max(be.Caps().World, 1)
 	m, err := New(typ, cfg, world)
 	if err != nil {
@@ -46,6 +49,12 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err != nil {
 		return nil, err
 	}
+	if a != nil {
+		if world > 1 {
+			return nil, &LoadError{Problem: "adapters are not supported across ranks", Hint: "fuse " + a.Where + " into the model first"}
+		}
+		src = a.over(src, m)
+	}
 	count := &counter{Loader: be.NewLoader(opts), bits: map[int]int64{}}
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
@@ -54,6 +63,10 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	l.Vocab, l.Context = m.Sizes()
 	l.Width = count.width()
 	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)
+	if a != nil {
+		l.Adapter = a.Where
+		l.Description += ", adapter " + path.Base(filepath.ToSlash(a.Where))
+	}
 	return l, nil
 }
 

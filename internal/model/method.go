@@ -18,6 +18,7 @@ type methodJSON struct {
 	Block      []int      `json:"weight_block_size"` // fp8
 	Algorithm  string     `json:"quant_algo"`        // modelopt
 	Nested     *nestedAlg `json:"quantization"`      // modelopt, in its file of its own
+	Linear     string     `json:"linear_class"`      // bitnet
 }
 
 type nestedAlg struct {
@@ -57,6 +58,8 @@ func (c *methodJSON) translate() (q quantization, refused string) {
 	switch c.Method {
 	case "mxfp4":
 		return set(quant.MXFP4, nil)
+	case "bitnet":
+		return set(quant.Affine, ternary(c.Linear != "autobitlinear"))
 	case "mxfp8":
 		return set(quant.MXFP8, &blockFP8)
 	case "fp8":

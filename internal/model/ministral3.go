@@ -42,8 +42,9 @@ func newMinistral3(cfg []byte, b *Build) (Generator, error) {
 	}), nil
 }
 
-func (a *ministral3Args) check() error {
-	switch p := a.Parameters; {
+// growth checks what makes queries grow.
+func (c *common) growth() error {
+	switch p := c.Parameters; {
 	case p == nil:
 		return fmt.Errorf("rope_parameters is missing")
 	case !(p.Orig >= 1 && p.Orig <= maxSize):
@@ -51,13 +52,20 @@ func (a *ministral3Args) check() error {
 	case !(p.Beta >= 0 && p.Beta <= 100):
 		return fmt.Errorf("rope_parameters: llama_4_scaling_beta %g is out of range", float64(p.Beta))
 	}
+	return nil
+}
+
+func (a *ministral3Args) check() error {
+	if err := a.growth(); err != nil {
+		return err
+	}
 	if err := a.common.check(); err != nil {
 		return err
 	}
 	return a.checkWindows(a.Layers)
 }
 
-// newMistral3 is the language model of a model of text and images: ministral3 or llama, with a head of its own unless the
+// newMistral3 is the language model of a model of text and images: ministral3, mistral4 or llama, with a head of its own unless the
 // config says otherwise.
 func newMistral3(cfg []byte, b *Build) (Generator, error) {
 	text, err := textConfig(cfg)
@@ -76,7 +84,7 @@ func newMistral3(cfg []byte, b *Build) (Generator, error) {
 	case "ministral3":
 		mk = newMinistral3
 	case "mistral4":
-		return nil, fmt.Errorf("text_config: model_type %q is not supported in mistral3", head.Type)
+		mk = newMistral4
 	}
 	g, err := mk(text, b)
 	if err != nil {

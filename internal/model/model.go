@@ -45,6 +45,24 @@ func (b *Build) KV(layer, heads, kdim, vdim, window int) B.StateID {
 	return B.StateID(len(b.states) - 1)
 }
 
+// Recurrent declares the matrices that a layer carries from row to row.
+func (b *Build) Recurrent(layer, heads, kdim, vdim int) B.StateID {
+	b.states = append(b.states, B.StateSpec{Name: fmt.Sprintf("%d.recurrent", layer), Kind: B.StateRecurrent, Heads: heads, KDim: kdim, VDim: vdim})
+	return B.StateID(len(b.states) - 1)
+}
+
+// Conv declares the last rows that a convolution of kernel taps sees.
+func (b *Build) Conv(layer, cols, kernel int) B.StateID {
+	b.states = append(b.states, B.StateSpec{Name: fmt.Sprintf("%d.conv", layer), Kind: B.StateConv, Heads: 1, KDim: cols, VDim: kernel - 1})
+	return B.StateID(len(b.states) - 1)
+}
+
+// Latent declares the memory of multi-head latent attention for a layer.
+func (b *Build) Latent(layer, lora, rot int) B.StateID {
+	b.states = append(b.states, B.StateSpec{Name: fmt.Sprintf("%d.mla", layer), Kind: B.StateLatent, Heads: 1, KDim: lora, VDim: rot})
+	return B.StateID(len(b.states) - 1)
+}
+
 // maker reads config.json and declares every layer with its sizes.
 type maker func(cfg []byte, b *Build) (Generator, error)
 
@@ -55,8 +73,13 @@ func register(name string, m maker) { registry[name] = m }
 // New makes an unloaded model from config.json; Load fills it. World is the number of tensor-parallel ranks.
 func New(modelType string, cfg []byte, world int) (Generator, error) {
 	m, ok := registry[resolve(modelType)]
+	if _, encodes := encoders[resolveEncoder(modelType)]; encodes {
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q embeds or ranks texts and generates none", modelType),
+			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
+	}
 	if !ok {
-		hint := "known architectures: " + list(Types(), len(registry)+len(aliases))
+		known := append(Types(), EncoderTypes()...)
+		hint := "known architectures: " + list(known, len(known))
 		if near := relative(modelType); near != "" {
 			hint = "its nearest relative here is " + near + "; " + hint
 		}

@@ -28,7 +28,7 @@ func newOlmo2(cfg []byte, b *Build) (Generator, error) {
 // postNorm is the layer of olmo2 and olmo3.
 func (a *llamaArgs) postNorm(b *Build, i int, rope *B.Rope) decoderLayer {
 	l := a.layer(b, i, rope)
-	a.wholeNorms(&l.Attn)
+	a.wholeNorms(l.Attn)
 	l.InNorm, l.PostNorm = nil, nil
 	l.AttnNorm, l.MLPNorm = a.norm(), a.norm()
 	return l

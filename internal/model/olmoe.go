@@ -34,7 +34,7 @@ func newOlmoe(cfg []byte, b *Build) (Generator, error) {
 	silu := &B.GLU{Act: B.SiLU}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
-		a.wholeNorms(&l.Attn)
+		a.wholeNorms(l.Attn)
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		moe.Up.Bias, moe.Down.Bias = a.MLPBias, a.MLPBias
 		return l.routed(&moe)

@@ -59,6 +59,16 @@ func (s *source) Has(path string) bool {
 	return ok
 }
 
+// Shape implements Source.
+func (s *source) Shape(name string) []int {
+	stored, ok := s.names[name]
+	if !ok {
+		return nil
+	}
+	t, _ := s.c.files[s.c.where[stored]].Tensor(stored)
+	return t.Shape
+}
+
 // Ignore implements Source.
 func (s *source) Ignore(path string) {
 	for _, suffix := range companions {
@@ -149,7 +159,7 @@ func (s *source) checkBias(w Want) []Fault {
 }
 
 func (s *source) bias(w Want) (*B.Tensor, string) {
-	if w.Vector {
+	if w.Vector || w.Conv {
 		return nil, ""
 	}
 	return s.tensor(w.Path + ".bias")
@@ -212,7 +222,7 @@ func (s *source) Part(w Want) B.Part {
 
 // foreign finds the module of w if another tool than MLX quantised it.
 func (s *source) foreign(w Want) (module, bool) {
-	if w.Vector {
+	if w.Vector || w.Conv {
 		return module{}, false
 	}
 	return s.module(w.Path)
@@ -233,11 +243,20 @@ func (s *source) Done(p B.Part) {
 // the shapes say. Scales without codes they fit stay unused and are reported as extra.
 func (s *source) part(w Want) (p B.Part, file string) {
 	p.Weight, file = s.tensor(w.tensor())
+	if t := p.Weight; t != nil && w.Vector && len(t.Shape) == 0 {
+		p.Weight = as(t, quant.DType(t.DType), 1)
+	}
 	if p.Weight == nil || w.Vector {
 		return p, file
 	}
 	if t := p.Weight; w.Count > 0 && t.DType == string(quant.U8) && len(t.Shape) == 4 { // mxfp4 codes in blocks, as gpt-oss was published
 		p.Weight = as(t, quant.U32, t.Shape[0], t.Shape[1], t.Shape[2]*t.Shape[3]/4)
+	}
+	if t := p.Weight; w.Conv { // Hugging Face and MLX put the one input of a column in other places
+		if len(t.Shape) == 3 && (t.Shape[1] == 1 || t.Shape[2] == 1) {
+			p.Weight = as(t, quant.DType(t.DType), t.Shape[0], t.Shape[1]*t.Shape[2])
+		}
+		return p, file
 	}
 	p.Bias, _ = s.bias(w)
 	scheme, named := s.quant.paths[w.Path]

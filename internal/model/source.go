@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	B "hearth/internal/backend"
@@ -10,6 +11,8 @@ import (
 // paths: the tensor's name without ".weight".
 type Source interface {
 	Has(path string) bool
+	// Shape is that of a stored tensor, by its whole name; nil if there is none.
+	Shape(name string) []int
 	// Check says what is wrong with the tensors of w, without reading them.
 	Check(w Want) []Fault
 	// Part gathers a tensor with its companions. It is called once per Want that passed Check.
@@ -29,11 +32,16 @@ type Want struct {
 	Rows   int     // on this rank, of one expert
 	In     int     // of the stored tensor; 1 for vectors
 	Ranks  int     // how many ranks share the stored rows (1: all are this rank's)
+	Table  bool    // rows are looked up
 	Vector bool    // one dimension, never quantised
+	Conv   bool    // taps of a convolution, never quantised
 	Bare   bool    // the tensor is called Path itself, without ".weight"
 	Perm   []int32 // stored rows in the order the layer wants them; nil: as they are
 	Plus1  bool    // a vector used as 1+w
 	Bias   bool    // a bias must be there
+
+	Of              string // the stack that this is a part of, where experts are stored apart
+	Expert, Experts int    // which of how many
 }
 
 // tensor is the name of the stored weight.
@@ -59,6 +67,9 @@ func (w *Want) shape() []int {
 	}
 	if w.Count > 0 {
 		return []int{w.Count, w.Rows * max(w.Ranks, 1), w.In}
+	}
+	if w.Conv {
+		return []int{w.Rows * max(w.Ranks, 1), w.In, 1}
 	}
 	return []int{w.Rows * max(w.Ranks, 1), w.In}
 }
@@ -103,6 +114,7 @@ type Fault struct {
 	Tensor string
 	File   string // where it is, if it is anywhere
 	Text   string // what it should be and what it is
+	Hint   string // what to do; empty: what its kind suggests
 }
 
 // maxFaults bounds how many tensors of a kind an error names.
@@ -138,7 +150,7 @@ func faultError(faults []Fault) error {
 		}
 		e.Problem += describe(of, words[0], words[1])
 		if e.Hint == "" {
-			e.Hint = hints[k]
+			e.Hint = cmp.Or(of[0].Hint, hints[k])
 		}
 	}
 	return e

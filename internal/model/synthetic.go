@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"math"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
@@ -14,15 +15,18 @@ import (
 // download and a golden no weights. tools/golden/synthetic.py computes the same bits.
 //
 // A draw is r(name, i) = mix(fnv1a64(name) ^ seed, i), 64 bits of a splitmix64 sequence; x(name, i) in (-1, 1) is its
-// upper 24 bits. With a = √(3/columns) a float matrix is a·x, a norm weight 1+x/4 (x/4 where it is used as 1+w), a bias
-// x/10; stacks are their matrices on top of each other. An affine matrix has draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4)
-// and biases that centre each group, one part in eight off. The other
-// modes have draws as codes (mxfp8 without the lowest bit, so that none is NaN) and scales whose exponent is that of a/3
+// upper 24 bits. With a = √(3/columns) a float matrix is a·x, and so are the taps of a convolution; a norm weight is 1+x/4
+// (x/4 where it is used as 1+w), a decay's logarithm (A_log) 2x-2, a bias x/10; stacks are their matrices on top of each
+// other. An affine matrix has draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part
+// in eight off. The other modes have draws as codes (mxfp8 without the lowest bit, so that none is NaN) and scales whose exponent is that of a/3
 // or, for mxfp8, a/112, with the lowest bits of a draw added: one for e8m0, the three of the fraction for e4m3.
 type Synthetic struct {
-	Config []byte // config.json; its quantization keys say what is quantised
-	Seed   uint64
-	Type   quant.DType // of floats, scales and biases: F32, F16 or BF16
+	Config  []byte // config.json; its quantization keys say what is quantised
+	Seed    uint64
+	Adapter *Adapter    // to load with it; nil: none
+	Type    quant.DType // of floats, scales and biases: F32, F16 or BF16
+	// Stored says which modules there are of those that a checkpoint may or may not have; nil: none.
+	Stored func(path string) bool
 }
 
 // Load builds the model on be. The result has no tokens that end a reply.
@@ -33,16 +37,18 @@ func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 	if err := json.Unmarshal(s.Config, &head); err != nil {
 		return nil, inConfig(tidyJSON(err))
 	}
-	return load(head.Type, s.Config, be, opts, func(m Model) (Source, error) {
-		q, err := parseQuantization(s.Config, nil)
-		if err != nil {
-			return nil, inConfig(err)
-		}
-		if r, ok := m.(renamer); ok {
-			q = q.rename(r.Rename)
-		}
-		return &formula{s, q}, nil
-	})
+	return load(head.Type, s.Config, be, opts, s.source, s.Adapter)
+}
+
+func (s Synthetic) source(m Model) (Source, error) {
+	q, err := parseQuantization(s.Config, nil)
+	if err != nil {
+		return nil, inConfig(err)
+	}
+	if r, ok := m.(renamer); ok {
+		q = q.rename(r.Rename)
+	}
+	return &formula{s, q}, nil
 }
 
 // formula is Synthetic as a Source.
@@ -52,7 +58,10 @@ type formula struct {
 }
 
 // Has implements Source: a head exists only where the config says so, and then nobody asks.
-func (f *formula) Has(string) bool { return false }
+func (f *formula) Has(path string) bool { return f.Stored != nil && f.Stored(path) }
+
+// Shape implements Source.
+func (f *formula) Shape(string) []int { return nil }
 
 // Done implements Source.
 func (f *formula) Done(B.Part) {}
@@ -73,7 +82,7 @@ func (f *formula) Check(w Want) []Fault {
 
 // scheme: what the config says about the path, else its default where the columns divide into groups.
 func (f *formula) scheme(w Want) quant.Scheme {
-	if w.Vector {
+	if w.Vector || w.Conv {
 		return quant.Scheme{}
 	}
 	if s, ok := f.quant.paths[w.Path]; ok {
@@ -94,6 +103,12 @@ func (f *formula) Part(w Want) B.Part {
 	switch p.Scheme = f.scheme(w); {
 	case w.Plus1:
 		p.Weight = f.floats(name, w.shape(), 0, 0.25)
+	case w.Vector && strings.HasSuffix(name, ".bias"):
+		p.Weight = f.floats(name, w.shape(), 0, 0.1)
+	case w.Vector && strings.HasSuffix(name, ".A_log"):
+		p.Weight = f.floats(name, w.shape(), -2, 2)
+	case w.Conv:
+		p.Weight = f.floats(name, w.shape()[:2], 0, amp)
 	case w.Vector:
 		p.Weight = f.floats(name, w.shape(), 1, 0.25)
 	case p.Scheme.None():

@@ -18,17 +18,15 @@ import (
 // missing says why a type of mlx-lm's is not here yet.
 var missing = map[string]string{
 	"needs recurrent states": "baichuan_m1 bailing_moe_linear falcon_h1 gear granitemoehybrid jamba lfm2 lfm2-vl lfm2_moe mamba falcon_mamba mamba2 " +
-		"nemotron_h olmo_hybrid plamo2 prism_hadamard_qwen35 qwen3_5 qwen3_5_moe qwen3_next recurrent_gemma rwkv7",
-	"needs latent attention":                                                "deepseek_v2 deepseek_v3 joyai_llm_flash kimi_k2 kimi_k25 kimi_vl deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash minicpm3 mistral4 youtu_llm",
-	"needs latent attention and recurrent states":                           "bailing_hybrid bailing_moe_v3 kimi_k3 kimi_linear longcat_flash_ngram",
-	"needs its own kind of attention":                                       "deepseek_v41 deepseek_v41_text iquestloopcoder minimax_m3_vl muse_glimmer muse_spark spark2_5",
-	"needs layers with LayerNorm":                                           "cohere cohere2 dbrx gpt2 gpt_bigcode gpt_neox gptj olmo phi phi3small phimoe phixtral phi-msft stablelm starcoder2",
-	"needs state that layers share, and several residual streams or tables": "gemma3n gemma4 gemma4_text gemma4_unified",
-	"needs an activation, norm or bias that is not here":                    "afm7 apertus bitnet nanochat nemotron openelm talkie",
-	"has experts, lacks its file": "Klear afmoe bailing_moe deepseek dots1 ernie4_5_moe exaone_moe granitemoe hunyuan laguna llama4 mellum mimo_v2_flash " +
-		"solar_open step3p5",
-	"lacks its file": "ernie4_5 exaone exaone4 glm glm4 helium hunyuan_v1_dense internlm2 internlm3 lille-130m llama4_text mimo minicpm nanbeige nemotron-nas " +
-		"plamo plamo3 qwen telechat3",
+		"nemotron_h olmo_hybrid plamo2 prism_hadamard_qwen35 recurrent_gemma rwkv7",
+	"needs latent attention":                             "deepseek_v32 glm_moe_dsa longcat_flash",
+	"needs latent attention and recurrent states":        "bailing_hybrid bailing_moe_v3 kimi_k3 kimi_linear longcat_flash_ngram",
+	"needs its own kind of attention":                    "deepseek_v41 deepseek_v41_text iquestloopcoder minimax_m3_vl muse_glimmer muse_spark spark2_5",
+	"needs layers with LayerNorm":                        "dbrx gpt2 gpt_bigcode gptj olmo phi3small phimoe phixtral phi-msft",
+	"needs an activation, norm or bias that is not here": "afm7 openelm talkie",
+	"has experts, lacks its file":                        "Klear hunyuan laguna mellum mimo_v2_flash step3p5",
+	"lacks its file": "lille-130m llama4_text nanbeige " +
+		"plamo plamo3 qwen",
 }
 
 // Marks around the part of docs/models.md that the test writes.

@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // The small float types that codes and scales of the fp formats are. Decoding and rounding are mlx 0.32.4's.
 
@@ -56,6 +59,41 @@ func toE2M1(x float32, t DType) uint8 {
 		}
 	}
 	return uint8(best)
+}
+
+// e2m1Tables hold toE2M1 of every number of a type of 16 bits, by that type and the type of distances.
+var e2m1Tables = map[[2]DType]func() *[1 << 16]uint8{
+	{BF16, BF16}: sync.OnceValue(func() *[1 << 16]uint8 { return e2m1Table(BF16ToF32, BF16) }),
+	{BF16, F32}:  sync.OnceValue(func() *[1 << 16]uint8 { return e2m1Table(BF16ToF32, F32) }),
+	{F16, F16}:   sync.OnceValue(func() *[1 << 16]uint8 { return e2m1Table(F16ToF32, F16) }),
+	{F16, F32}:   sync.OnceValue(func() *[1 << 16]uint8 { return e2m1Table(F16ToF32, F32) }),
+}
+
+func e2m1Table(number func(uint16) float32, t DType) *[1 << 16]uint8 {
+	var codes [1 << 16]uint8
+	for i := range codes {
+		codes[i] = toE2M1(number(uint16(i)), t)
+	}
+	return &codes
+}
+
+// allE2M1 is toE2M1 of numbers that are rounded to from.
+func allE2M1(codes []uint8, x []float32, from, t DType) {
+	of, ok := e2m1Tables[[2]DType{from, t}]
+	if !ok {
+		for i, v := range x {
+			codes[i] = toE2M1(v, t)
+		}
+		return
+	}
+	table := of()
+	for i, v := range x {
+		if from == BF16 {
+			codes[i] = table[math.Float32bits(v)>>16]
+		} else {
+			codes[i] = table[F32ToF16(v)]
+		}
+	}
 }
 
 // round rounds x to the float type t.

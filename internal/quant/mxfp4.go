@@ -46,13 +46,15 @@ func (mxfp4) ScalesBiases(m *Matrix, scales, biases []float32, r int) {
 func (mxfp4) Quantize(s Scheme, w []float32, rows, in int, t DType) *Matrix {
 	m := s.empty(rows, in)
 	var codes [32]uint8
+	var rounded [32]float32
 	for k := range m.Scales {
 		g := w[k*32 : (k+1)*32]
 		var scale float32
 		m.Scales[k], scale = e8m0Scale(g, 6, t)
 		for i, x := range g {
-			codes[i] = toE2M1(round(x/scale, t), t)
+			rounded[i] = round(x/scale, t)
 		}
+		allE2M1(codes[:], rounded[:], t, t)
 		Pack(m.Weight[k*16:(k+1)*16], codes[:], 4)
 	}
 	return m

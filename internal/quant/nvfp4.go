@@ -53,13 +53,19 @@ func QuantizeGlobal(w []float32, rows, in int, t DType, global float32) (*Matrix
 // rounds to 0 has codes 0.
 func (m *Matrix) nvfp4(w []float32, t DType, unit float32) {
 	var codes [16]uint8
+	var rounded [16]float32
+	from := t
+	if unit != 1 {
+		from = F32
+	}
 	for k := range m.Scales {
 		g := w[k*16 : (k+1)*16]
 		m.Scales[k] = toE4M3(round(largest(g)/6, t) * unit)
 		scale := round(e4m3[m.Scales[k]], t)
 		for i, x := range g {
-			codes[i] = toE2M1(float32(round(x/scale, t)*unit), F32) // the conversion forbids fusing with what follows
+			rounded[i] = float32(round(x/scale, t) * unit) // the conversion forbids fusing with what follows
 		}
+		allE2M1(codes[:], rounded[:], from, F32)
 		Pack(m.Weight[k*8:(k+1)*8], codes[:], 4)
 	}
 }

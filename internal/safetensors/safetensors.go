@@ -121,6 +121,15 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
+// Rename calls every tensor what to makes of its name, which must keep them apart.
+func (f *File) Rename(to func(name string) string) {
+	clear(f.index)
+	for i := range f.Tensors {
+		f.Tensors[i].Name = to(f.Tensors[i].Name)
+		f.index[f.Tensors[i].Name] = i
+	}
+}
+
 // Release tells the system that the tensor's bytes are not needed for now, so that their memory can be used for
 // something else. Reading them again is correct, and slow if they must come from the disk. It does nothing for a file
 // held in memory.

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("afmoe", newAFMoE) }
+
+// afMoEArgs are those of glm4_moe with other names for most.
+type afMoEArgs struct {
+	glm4MoEArgs
+	windows
+	NumExperts int    `json:"num_experts"`
+	NumShared  int    `json:"num_shared_experts"`
+	NumDense   int    `json:"num_dense_layers"`
+	RouteNorm  bool   `json:"route_norm"`
+	RouteScale float  `json:"route_scale"`
+	Score      string `json:"score_func"`
+	MuP        bool   `json:"mup_enabled"` // the embedding is multiplied by the root of its width
+}
+
+// newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a window rotate.
+func newAFMoE(cfg []byte, b *Build) (Generator, error) {
+	a := afMoEArgs{NumShared: 1, NumDense: 2, RouteNorm: true, RouteScale: 2.826, Score: "sigmoid", MuP: true}
+	a.Groups, a.TopGroups, a.Window = 1, 1, 2048
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	router := a.router()
+	m := newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope, router) })
+	if a.MuP {
+		m.Embed.Scale = float32(math.Sqrt(float64(a.D)))
+	}
+	m.family = afMoENames
+	m.ownHead(&a.common)
+	return m, nil
+}
+
+func (a *afMoEArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {
+	if a.window(i) == 0 {
+		rope = nil
+	}
+	t := gqa(b, &a.common, i, a.window(i), rope)
+	t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+	gate := nn.Lin(a.D, b.Local(a.Heads)*a.HeadDim)
+	t.Gate = &gate
+	l := preNorm(&a.common, b, t)
+	l.AttnNorm, l.PostNorm, l.PreNorm, l.MLPNorm = l.PostNorm, nil, a.norm(), a.norm()
+	if i < a.Dense {
+		return l
+	}
+	moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
+	moe.Bias = &nn.Vec{N: a.Experts}
+	if a.Shared > 0 {
+		shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+		moe.Shared = &shared
+	}
+	return l.routed(&moe)
+}
+
+var afMoENames = strings.NewReplacer(".mlp.router.gate", ".mlp.gate", ".mlp.expert_bias", ".mlp.gate.e_score_correction_bias",
+	"pre_mlp_layernorm", "pre_feedforward_layernorm", "post_mlp_layernorm", "post_feedforward_layernorm",
+	".mlp.experts.gate_proj", ".mlp.switch_mlp.gate_proj", ".mlp.experts.up_proj", ".mlp.switch_mlp.up_proj", ".mlp.experts.down_proj", ".mlp.switch_mlp.down_proj")
+
+func (a *afMoEArgs) check() error {
+	a.Experts, a.Shared, a.Dense, a.Renorm, a.Scale = a.NumExperts, a.NumShared, a.NumDense, a.RouteNorm, a.RouteScale
+	a.Method, a.Scoring = "noaux_tc", "sigmoid"
+	if a.Score != "sigmoid" {
+		return fmt.Errorf("score_func %q is not supported", a.Score)
+	}
+	if err := a.glm4MoEArgs.check(); err != nil {
+		return err
+	}
+	if len(a.Types) == 0 {
+		return fmt.Errorf("layer_types is missing")
+	}
+	return a.checkWindows(a.Layers)
+}

@@ -1,0 +1,49 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("apertus", newApertus) }
+
+// newApertus: norms per head of queries and keys, and an MLP of two products with a learned curve between.
+func newApertus(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		llamaArgs
+		Act  string `json:"hidden_act"`
+		Post bool   `json:"post_norm"`
+	}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
+	switch {
+	case a.Act != "" && a.Act != "xielu":
+		return nil, fmt.Errorf("hidden_act %q is not supported", a.Act)
+	case a.Post:
+		return nil, fmt.Errorf("post_norm is not supported")
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := gqa(b, &a.common, i, 0, rope)
+		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		l := preNorm(&a.common, b, t)
+		l.MLP, l.Two = nil, nn.NewMLP(a.D, b.Local(a.FFN), B.XIELU)
+		l.Two.Up.Bias, l.Two.Down.Bias, l.Two.Curve = a.MLPBias, a.MLPBias, &nn.Curve{}
+		return l
+	})
+	m.family = apertusNames
+	return m, nil
+}
+
+var apertusNames = strings.NewReplacer("attention_layernorm", "input_layernorm", "feedforward_layernorm", "post_attention_layernorm")

@@ -1,0 +1,120 @@
+package model
+
+import (
+	"cmp"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+// centred is the decoder of families whose norms are LayerNorms. In a parallel one attention and MLP both read a norm of a layer's
+// input, the same one or each its own, and both are added to it.
+type centred struct {
+	states         []B.StateSpec
+	vocab, context int
+	family         *strings.Replacer // as in decoder
+	drop           []string          // ends of names of tensors that are left out
+	logits         float32           // factor; 0: none
+	Embed          nn.Embedding      `w:"model.embed_tokens"`
+	Layers         []centredLayer    `w:"model.layers"`
+	Norm           nn.LayerNorm      `w:"model.norm"`
+	Head           nn.Linear         `w:"lm_head,tied=Embed"`
+}
+
+// centredLayer has one of the two kinds of MLP.
+type centredLayer struct {
+	Attn nn.Attention `w:"self_attn"`
+	GLU  *nn.GLUMLP   `w:"mlp"`
+	MLP  *nn.MLP      `w:"mlp"`
+
+	InNorm   nn.LayerNorm  `w:"input_layernorm"`
+	PostNorm *nn.LayerNorm `w:"post_attention_layernorm"` // nil: parallel
+
+	beside bool // PostNorm is of the layer's input too
+}
+
+// centredArgs are the keys of these families beside the common ones; they have more than one name for the norms' epsilon.
+type centredArgs struct {
+	common
+	LNEps float `json:"layer_norm_eps"`
+}
+
+// check is common's; eps is what the family calls so.
+func (a *centredArgs) check(eps float) error {
+	a.Eps = cmp.Or(eps, 1e-5)
+	return a.common.check()
+}
+
+// newCentred declares the parts common to all; like is a norm that has what all of the family's have.
+func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *centredLayer)) *centred {
+	norm := nn.LN(a.D, float32(a.Eps))
+	norm.NoBias, norm.Plus1 = like.NoBias, like.Plus1
+	m := &centred{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: norm, Head: nn.Lin(a.D, a.Vocab)}
+	m.Head.Tied = a.tie()
+	for i := range a.Layers {
+		after := norm
+		l := centredLayer{InNorm: norm, PostNorm: &after}
+		layer(i, &l)
+		m.Layers = append(m.Layers, l)
+	}
+	m.states = b.states
+	return m
+}
+
+// Sizes implements Generator.
+func (m *centred) Sizes() (vocab, context int) { return m.vocab, m.context }
+
+// States implements Model.
+func (m *centred) States() []B.StateSpec { return m.states }
+
+// Forward implements Model.
+func (m *centred) Forward(o B.Ops, b *B.Batch) B.Array {
+	h := m.Embed.Tokens(o, b)
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		x, in := l.InNorm.Forward(o, h), h
+		h = o.Add(h, l.Attn.Forward(o, x))
+		switch {
+		case l.PostNorm != nil && l.beside:
+			x = in
+		case l.PostNorm != nil:
+			x = h
+		}
+		if i == len(m.Layers)-1 { // the last MLP only runs for wanted rows
+			h, x = nn.Outputs(o, b, h), nn.Outputs(o, b, x)
+		}
+		if l.PostNorm != nil {
+			x = l.PostNorm.Forward(o, x)
+		}
+		if l.GLU != nil {
+			h = o.Add(h, l.GLU.Forward(o, x))
+		} else {
+			h = o.Add(h, l.MLP.Forward(o, x))
+		}
+		o.Sweep(h)
+	}
+	return m.Norm.Forward(o, h)
+}
+
+// Logits implements Generator.
+func (m *centred) Logits(o B.Ops, h B.Array) B.Array {
+	y := m.Head.Forward(o, h)
+	if m.logits != 0 {
+		y = o.Scale(y, m.logits)
+	}
+	return y
+}
+
+// Rename implements renamer.
+func (m *centred) Rename(name string) string {
+	for _, end := range append(m.drop, "rotary_emb.inv_freq") {
+		if strings.HasSuffix(name, end) {
+			return ""
+		}
+	}
+	if m.family != nil {
+		name = m.family.Replace(name)
+	}
+	return name
+}

@@ -1,0 +1,93 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+// decoderEncoder is a decoder that reads whole texts without keeping anything of them.
+type decoderEncoder struct {
+	Decoder *decoder `w:""`
+	dim     int
+	tokens  []int32 // whose logits are wanted, not the hidden row; nil: none
+}
+
+// encode makes an encoder of a decoder. Where the config says that rows see what follows them too, windows are what
+// transformers makes of them: as many positions in all, half of them on either side.
+func encode(d *decoder, cfg []byte, p *Pooling) (*decoderEncoder, error) {
+	var k struct {
+		Both   bool  `json:"use_bidirectional_attention"`
+		Causal *bool `json:"is_causal"`
+	}
+	text, err := textConfig(cfg)
+	if err == nil {
+		err = tidyJSON(json.Unmarshal(text, &k))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range d.states {
+		if s.Kind != B.StateKV {
+			return nil, fmt.Errorf("the model cannot embed or rank here: its layers keep more than keys and values")
+		}
+	}
+	m := &decoderEncoder{Decoder: d, dim: d.Embed.Dim}
+	d.states = nil
+	for i := range d.Layers {
+		s := &d.Layers[i].Attn.Spec
+		s.State = B.NoState
+		if s.Both = k.Both || k.Causal != nil && !*k.Causal; s.Both && s.Window > 0 {
+			s.Window = s.Window/2 + 1
+		}
+	}
+	if !p.yesNo() || p.Kind != Ranks {
+		d.Head.Tied = nn.TieAlways // it has no use
+		return m, nil
+	}
+	if n := int32(d.vocab); p.Yes < 0 || p.No < 0 || p.Yes >= n || p.No >= n {
+		return nil, fmt.Errorf("tokens %d and %d are outside the vocabulary of %d", p.Yes, p.No, n)
+	}
+	m.tokens = []int32{p.Yes, p.No}
+	return m, nil
+}
+
+// Sizes implements encoderBody.
+func (m *decoderEncoder) Sizes() (vocab, context, width int) {
+	return m.Decoder.vocab, m.Decoder.context, m.dim
+}
+
+// States implements Model: there is none.
+func (m *decoderEncoder) States() []B.StateSpec { return nil }
+
+func (m *decoderEncoder) classifier(labels int) (head, B.PoolKind) {
+	h := head{Score: lin(m.dim, labels, false)}
+	h.steps = []step{{layer: h.Score}}
+	return h, B.PoolLast
+}
+
+// Forward implements Model.
+func (m *decoderEncoder) Forward(o B.Ops, b *B.Batch) B.Array {
+	h := m.Decoder.Forward(o, b)
+	if m.tokens == nil {
+		return h
+	}
+	y := m.Decoder.Logits(o, h)
+	return o.Concat(o.Cols(y, int(m.tokens[0]), int(m.tokens[0])+1), o.Cols(y, int(m.tokens[1]), int(m.tokens[1])+1))
+}
+
+// Rename takes names without the prefix that models with a head have, and leaves heads nobody needs out.
+func (m *decoderEncoder) Rename(name string) string {
+	for _, p := range []string{"layers.", "embed_tokens.", "norm."} {
+		if strings.HasPrefix(name, p) {
+			name = "model." + name
+		}
+	}
+	if m.tokens == nil && strings.HasPrefix(name, "lm_head.") {
+		return ""
+	}
+	return m.Decoder.Rename(name)
+}

@@ -1,0 +1,44 @@
+package model
+
+import (
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("deepseek", newDeepseekV1) }
+
+// newDeepseekV1 is llama with experts, picked by softmax, beside shared ones.
+func newDeepseekV1(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		glm4MoEArgs
+		Freq int `json:"moe_layer_freq"`
+	}
+	a.Groups, a.TopGroups, a.Scale, a.Freq = 1, 1, 1, 1
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Method, a.Scoring, a.Freq, a.HeadDim = "noaux_tc", "sigmoid", max(a.Freq, 1), 0 // heads are always a share of the width
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
+		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
+		if i < a.Dense || i%a.Freq != 0 {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK}, silu)
+		if a.Shared > 0 {
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			moe.Shared = &shared
+		}
+		return l.routed(&moe)
+	})
+	m.ownHead(&a.common)
+	return m, nil
+}

@@ -1,0 +1,36 @@
+package model
+
+import (
+	"fmt"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("deepseek_v2", newDeepseekV2) }
+
+// newDeepseekV2: latent attention like its successor's; experts picked by softmax, from the groups that have the best ones.
+func newDeepseekV2(cfg []byte, b *Build) (Generator, error) {
+	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Together: true}}
+	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Scoring: "softmax"}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	router := B.Router{Score: B.Softmax, K: a.TopK, Scale: float32(a.Scale)}
+	switch a.Method {
+	case "greedy", "gready": // the second spelling is mlx-lm's default
+		a.Groups, a.TopGroups = 1, 1
+	case "group_limited_greedy":
+		router.Groups, router.TopGroups = a.Groups, a.TopGroups
+	default:
+		return nil, fmt.Errorf("topk_method %q is not supported", a.Method)
+	}
+	if a.Scoring != "softmax" {
+		return nil, fmt.Errorf("scoring_func %q is not supported", a.Scoring)
+	}
+	a.Method, a.Scoring = "noaux_tc", "sigmoid" // the rest is checked like its successor's
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	return a.decoder(b, router)
+}

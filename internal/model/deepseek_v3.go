@@ -1,0 +1,131 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() {
+	register("deepseek_v3", func(cfg []byte, b *Build) (Generator, error) { return newDeepseek(cfg, b, "deepseek_v3") })
+	register("glm4_moe_lite", func(cfg []byte, b *Build) (Generator, error) { return newDeepseek(cfg, b, "glm4_moe_lite") })
+}
+
+// latentArgs are the keys of models whose heads share a latent.
+type latentArgs struct {
+	glm4MoEArgs
+	QLora int `json:"q_lora_rank"` // 0: queries come from the hidden state at once
+	Lora  int `json:"kv_lora_rank"`
+	Rot   int `json:"qk_rope_head_dim"`
+	Nope  int `json:"qk_nope_head_dim"`
+	VDim  int `json:"v_head_dim"`
+	Freq  int `json:"moe_layer_freq"`
+
+	theta   float64 // where the config has none
+	normEps float64 // of the norms inside attention
+	kvb     nn.Heads
+	grows   bool // queries do, as rope_parameters say
+	apart   bool // partners of the rotation are half of its width apart, not neighbours
+}
+
+// newDeepseek: latent attention; experts as in glm4_moe, without groups of layers or any at all where the config says so.
+func newDeepseek(cfg []byte, b *Build, typ string) (Generator, error) {
+	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
+	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}
+	if typ == "glm4_moe_lite" {
+		a.theta, a.Scale = 1e6, 1.8
+	}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if typ == "glm4_moe_lite" {
+		a.normEps = float64(a.Eps)
+	}
+	return a.decoder(b, a.router())
+}
+
+func (a *latentArgs) decoder(b *Build, router B.Router) (*decoder, error) {
+	ra := a.rope(a.theta)
+	ra.Partial, ra.Traditional = 1, !a.apart
+	rope, err := nn.NewRope(a.Rot, ra)
+	if err != nil {
+		return nil, err
+	}
+	qrope, krope := nn.At(rope, a.Nope+a.Rot, a.Nope), nn.At(rope, a.Rot, 0)
+	if a.grows {
+		qrope.QBeta, qrope.QOrig = float32(a.Parameters.Beta), int(a.Parameters.Orig)
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := a.attention(b, i, &ra)
+		t.QRope, t.KRope = qrope, krope
+		l := decoderLayer{MLA: t, InNorm: a.norm(), PostNorm: a.norm()}
+		if a.Experts == 0 || i < a.Dense || i%a.Freq != 0 {
+			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+			l.MLP = &mlp
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
+		if router.Score == B.Sigmoid {
+			moe.Bias = &nn.Vec{N: a.Experts}
+		}
+		if a.Shared > 0 {
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			moe.Shared = &shared
+		}
+		return l.routed(&moe)
+	})
+	m.extra, m.nested, m.drop = fmt.Sprintf("model.layers.%d.", a.Layers), true, []string{"mm_projector."}
+	m.ownHead(&a.common)
+	return m, nil
+}
+
+// attention declares latent attention of layer i, without its rotations.
+func (a *latentArgs) attention(b *Build, i int, ra *nn.RopeArgs) *nn.MLA {
+	h, qd := b.Local(a.Heads), a.Nope+a.Rot
+	scale := 1 / math.Sqrt(float64(qd))
+	if ra.MScaleAllDim != 0 && ra.Factor > 1 {
+		s := 0.1*ra.MScaleAllDim*math.Log(ra.Factor) + 1
+		scale *= s * s
+	}
+	m := &nn.MLA{
+		KVA: nn.Lin(a.D, a.Lora, a.Rot), KVNorm: nn.RMS(a.Lora, float32(a.normEps)),
+		KUp: a.kvb, VUp: a.kvb, O: nn.Lin(h*a.VDim, a.D),
+		Spec: B.MLA{State: b.Latent(i, a.Lora, a.Rot), Heads: h, Nope: a.Nope, Rot: a.Rot, Lora: a.Lora, VDim: a.VDim, Scale: float32(scale)},
+	}
+	m.KUp.N, m.KUp.Out, m.KUp.In, m.KUp.Of, m.KUp.Turned = h, a.Lora, a.Nope, a.Nope+a.VDim, true
+	m.VUp.N, m.VUp.Out, m.VUp.In, m.VUp.Of, m.VUp.From = h, a.VDim, a.Lora, a.Nope+a.VDim, a.Nope
+	m.KVA.Bias, m.O.Bias = a.AttnBias, a.AttnBias
+	if a.QLora == 0 {
+		q := nn.Lin(a.D, h*qd)
+		m.Q = &q
+		return m
+	}
+	qa, norm, qb := nn.Lin(a.D, a.QLora), nn.RMS(a.QLora, float32(a.normEps)), nn.Lin(a.QLora, h*qd)
+	qa.Bias = a.AttnBias
+	m.QA, m.QNorm, m.QB = &qa, &norm, &qb
+	return m
+}
+
+func (a *latentArgs) check() error {
+	for _, f := range []struct {
+		key      string
+		n, least int
+	}{
+		{"kv_lora_rank", a.Lora, 1}, {"q_lora_rank", a.QLora, 0}, {"qk_rope_head_dim", a.Rot, 2}, {"qk_nope_head_dim", a.Nope, 1},
+		{"v_head_dim", a.VDim, 1}, {"moe_layer_freq", a.Freq, 1},
+	} {
+		if f.n < f.least || f.n > 1<<16 {
+			return fmt.Errorf("%s %d is missing or out of range", f.key, f.n)
+		}
+	}
+	a.HeadDim, a.KVHeads = a.Rot, a.Heads // of the rotation; what latent attention has instead is above
+	if a.Experts == 0 {
+		return a.common.check()
+	}
+	return a.glm4MoEArgs.check()
+}

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("dots1", newDots1) }
+
+// newDots1: experts as in glm4_moe, norms per head of queries and keys, and the whole head rotates.
+func newDots1(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		glm4MoEArgs
+		MLPBias bool `json:"mlp_bias"` // of what is no routed expert
+	}
+	a.Groups, a.TopGroups, a.Scale = 1, 1, 1
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Method, a.Scoring = "noaux_tc", "sigmoid" // whatever the config calls it
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	router := a.router()
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := gqa(b, &a.common, i, 0, rope)
+		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		l := preNorm(&a.common, b, t)
+		l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
+		if i < a.Dense {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
+		moe.Bias = &nn.Vec{N: a.Experts}
+		if a.Shared > 0 {
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			shared.GateUp.Bias, shared.Down.Bias = a.MLPBias, a.MLPBias
+			moe.Shared = &shared
+		}
+		return l.routed(&moe)
+	})
+	m.family = expertsNames
+	m.ownHead(&a.common)
+	return m, nil
+}
+
+// expertsNames: stacks that are named like experts apart.
+var expertsNames = strings.NewReplacer(".mlp.experts.gate_proj", ".mlp.switch_mlp.gate_proj", ".mlp.experts.up_proj", ".mlp.switch_mlp.up_proj",
+	".mlp.experts.down_proj", ".mlp.switch_mlp.down_proj")

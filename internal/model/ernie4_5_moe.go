@@ -1,0 +1,101 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("ernie4_5_moe", newErnieMoE) }
+
+type ernieMoEArgs struct {
+	ernieArgs
+	Experts  int    `json:"moe_num_experts"`
+	TopK     int    `json:"moe_k"`
+	ExpFFN   int    `json:"moe_intermediate_size"`
+	Shared   int    `json:"moe_num_shared_experts"`
+	Interval int    `json:"moe_layer_interval"`
+	First    ints   `json:"moe_layer_start_index"`
+	Last     ints   `json:"moe_layer_end_index"`
+	Gate     string `json:"moe_gate_act"`
+}
+
+// ints is a number or a list of numbers.
+type ints []int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *ints) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]int)(n))
+	}
+	*n = make(ints, 1)
+	return json.Unmarshal(b, &(*n)[0])
+}
+
+// newErnieMoE is ernie4_5 with experts in some of its layers.
+func newErnieMoE(cfg []byte, b *Build) (Generator, error) {
+	a := ernieMoEArgs{TopK: 1, Interval: 1, Gate: "softmax"}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	layer, err := a.layers(b)
+	if err != nil {
+		return nil, err
+	}
+	router := B.Router{Score: B.Softmax, K: a.TopK, Renorm: true}
+	if a.Gate == "sigmoid" {
+		router.Score = B.Sigmoid
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := layer(i)
+		if (i+1)%a.Interval != 0 || i < a.First[0] || i > a.Last[0] {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
+		moe.Up.Bias, moe.Down.Bias = a.Bias, a.Bias
+		if a.Shared > 0 {
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			shared.GateUp.Bias, shared.Down.Bias = a.Bias, a.Bias
+			moe.Shared = &shared
+		}
+		return l.routed(&moe)
+	})
+	// As mlx-lm leaves out: layers that predict further tokens, and the bias that balanced the experts in training.
+	m.drop = []string{"mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.", "mtp_emb_norm.", "e_score_correction_bias"}
+	return m, nil
+}
+
+func (a *ernieMoEArgs) check() error {
+	if err := checkExperts("moe_num_experts", a.Experts, "moe_k", a.TopK); err != nil {
+		return err
+	}
+	if a.ExpFFN == 0 {
+		a.ExpFFN = a.FFN
+	}
+	if len(a.First) == 0 {
+		a.First = ints{0}
+	}
+	if len(a.Last) == 0 {
+		a.Last = ints{a.Layers - 1}
+	}
+	a.First[0], a.Last[0] = slices.Min(a.First), slices.Max(a.Last)
+	switch {
+	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.Shared < 0 || a.Shared > 64:
+		return fmt.Errorf("moe_intermediate_size %d or moe_num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
+	case a.Interval <= 0:
+		return fmt.Errorf("moe_layer_interval %d is out of range", a.Interval)
+	case a.Gate != "softmax" && a.Gate != "sigmoid":
+		return fmt.Errorf("moe_gate_act %q is not supported", a.Gate)
+	}
+	return a.common.check()
+}

@@ -1,0 +1,270 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+// gemma4Args: layers that see everything have heads of another width, and perhaps of another number, and rotate otherwise.
+type gemma4Args struct {
+	common
+	windows
+	Pattern    int                  `json:"sliding_window_pattern"`
+	GlobalDim  int                  `json:"global_head_dim"`
+	GlobalKV   int                  `json:"num_global_key_value_heads"`
+	KEqV       bool                 `json:"attention_k_eq_v"`     // layers that see everything use their keys as values
+	Shared     int                  `json:"num_kv_shared_layers"` // at the end: they read the last state of their kind before them
+	DoubleWide bool                 `json:"use_double_wide_mlp"`  // in those
+	PerLayer   int                  `json:"hidden_size_per_layer_input"`
+	PerVocab   int                  `json:"vocab_size_per_layer_input"`
+	Cap        *float               `json:"final_logit_softcapping"`
+	MoE        bool                 `json:"enable_moe_block"`
+	Experts    int                  `json:"num_experts"`
+	TopK       int                  `json:"top_k_experts"`
+	ExpFFN     int                  `json:"moe_intermediate_size"`
+	Ropes      map[string]*ropeJSON `json:"rope_parameters"` // by kind of layer
+}
+
+const slides, full = "sliding_attention", "full_attention"
+
+// gemma4Defaults are what configs leave out.
+func gemma4Defaults() gemma4Args {
+	limit := float(30)
+	return gemma4Args{Pattern: 5, GlobalDim: 512, Shared: 20, DoubleWide: true, PerLayer: 256, PerVocab: 262144, Cap: &limit,
+		windows: windows{Window: 512},
+		common:  common{D: 1536, Layers: 35, FFN: 6144, Heads: 8, KVHeads: 1, HeadDim: 256, Eps: 1e-6, Vocab: 262144, MaxPos: 131072}}
+}
+
+func newGemma4Text(cfg []byte, b *Build) (Generator, error) {
+	a := gemma4Defaults()
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	return a.build(b)
+}
+
+// newGemma4 is the language model of a model of text, images and sound. The size of the vocabulary beside its config counts.
+func newGemma4(cfg []byte, b *Build) (Generator, error) {
+	a := gemma4Defaults()
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	var beside struct {
+		Vocab int `json:"vocab_size"`
+	}
+	if err := json.Unmarshal(cfg, &beside); err != nil {
+		return nil, tidyJSON(err)
+	}
+	if beside.Vocab != 0 {
+		a.Vocab = beside.Vocab
+	}
+	return a.build(b)
+}
+
+func (a *gemma4Args) build(b *Build) (Generator, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	ropes := map[string]*B.Rope{}
+	for kind, dim := range map[string]int{slides: a.HeadDim, full: a.GlobalDim} {
+		r, err := nn.NewRope(dim, a.ropeOf(kind))
+		if err != nil {
+			return nil, err
+		}
+		ropes[kind] = r
+	}
+	m := &gemma4{vocab: a.Vocab, context: a.MaxPos, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
+		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D, Scale: float32(math.Sqrt(float64(a.D)))}}
+	if a.Tied != nil && !*a.Tied {
+		m.Head.Tied = nn.TieNever
+	} else {
+		m.Head.Tied = nn.TieAlways
+	}
+	if a.Cap != nil {
+		m.cap = &B.Activation{Kind: B.TanhCap, A: float32(*a.Cap)}
+	}
+	if w := a.PerLayer; w > 0 {
+		m.Inputs = &layerInputs{width: w, root: float32(1 / math.Sqrt(float64(a.D))),
+			Table: nn.Embedding{Vocab: a.PerVocab, Dim: a.Layers * w, Scale: float32(math.Sqrt(float64(w)))},
+			Proj:  nn.Lin(a.D, a.Layers*w), Norm: *nn.HeadRMS(w, float32(a.Eps))}
+	}
+	last := map[string]B.StateID{} // by kind of layer
+	for i := range a.Layers {
+		m.Layers = append(m.Layers, a.layer(b, i, ropes[a.Types[i]], last))
+	}
+	m.states = b.states
+	return m, nil
+}
+
+// ropeOf is the rotation of a kind of layer; without parameters it is the reference's default.
+func (a *gemma4Args) ropeOf(kind string) nn.RopeArgs {
+	r := a.Ropes[kind]
+	if a.Ropes == nil {
+		r = map[string]*ropeJSON{full: {RopeType: "proportional", Theta: 1e6, Partial: 0.25}, slides: {Theta: 1e4}}[kind]
+	}
+	args := (&common{MaxPos: a.MaxPos, Traditional: a.Traditional, Parameters: r}).rope(10000)
+	if args.Type != "proportional" {
+		args.Partial = 1 // the reference looks at the share nowhere else
+	} else if args.Factor == 0 {
+		args.Factor = 1
+	}
+	return args
+}
+
+func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.StateID) gemma4Layer {
+	kind, window, shared, ffn := a.Types[i], a.window(i), i >= a.Layers-a.Shared, a.FFN
+	h, kv, hd, eps := b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps)
+	kEqV := a.KEqV && kind == full
+	if kind == full {
+		hd = a.GlobalDim
+	}
+	if kEqV && a.GlobalKV > 0 {
+		kv = b.LocalKV(a.GlobalKV)
+	}
+	t := nn.Attention{QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
+		QNorm: nn.HeadRMS(hd, eps), KNorm: nn.HeadRMS(hd, eps), VNorm: &B.Norm{Eps: eps, Width: hd},
+		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window}}
+	if kEqV {
+		t.QKV.Outs[2] = 0
+	}
+	if shared {
+		t.QKV.Outs[1], t.QKV.Outs[2], t.KNorm = 0, 0, nil
+		t.Spec.State = last[kind]
+		if a.DoubleWide {
+			ffn *= 2
+		}
+	} else {
+		t.Spec.State = b.KV(i, kv, hd, hd, window)
+		last[kind] = t.Spec.State
+	}
+	l := gemma4Layer{Attn: t, MLP: nn.NewGLUMLP(a.D, b.Local(ffn), B.GeluTanh),
+		InNorm: *a.norm(), AttnNorm: *a.norm(), PreNorm: *a.norm(), MLPNorm: *a.norm()}
+	if a.PerLayer > 0 {
+		l.Input = &layerInput{Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()}
+	}
+	if a.MoE {
+		l.MoE = a.experts(b)
+	}
+	return l
+}
+
+func (a *gemma4Args) experts(b *Build) *gemma4Experts {
+	n, ffn := a.Experts, b.Local(a.ExpFFN)
+	e := &gemma4Experts{Scale: nn.Vec{N: a.D}, Router: nn.Lin(a.D, n), Each: nn.Vec{N: n},
+		Up:   nn.Stack{N: n, In: a.D, Outs: []int{ffn, ffn}, Picks: a.TopK},
+		Down: nn.Stack{N: n, In: ffn, Outs: []int{a.D}, Picks: a.TopK},
+		Pre:  *a.norm(), Post1: *a.norm(), Post2: *a.norm(),
+		norm: B.Norm{Eps: float32(a.Eps)}, root: float32(1 / math.Sqrt(float64(a.D))),
+		router: B.Router{Score: B.SoftmaxSelected, K: a.TopK}, spec: B.Experts{GLU: &geluTanh}}
+	e.Router.Exact = true
+	return e
+}
+
+// check fills what may be left out and refuses what no model has.
+func (a *gemma4Args) check() error {
+	if a.Pattern <= 0 {
+		return fmt.Errorf("sliding_window_pattern %d is not positive", a.Pattern)
+	}
+	if a.GlobalDim == 0 {
+		a.GlobalDim = a.HeadDim
+	}
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	if len(a.Types) == 0 {
+		for i := range a.Layers {
+			a.Types = append(a.Types, slides)
+			if (i+1)%a.Pattern == 0 {
+				a.Types[i] = full
+			}
+		}
+	}
+	if err := a.checkWindows(a.Layers); err != nil {
+		return err
+	}
+	switch {
+	case a.GlobalDim < 0 || a.GlobalDim > 1<<12 || a.GlobalDim%2 != 0:
+		return fmt.Errorf("global_head_dim %d is odd or out of range", a.GlobalDim)
+	case a.GlobalKV < 0 || a.GlobalKV > 0 && a.Heads%a.GlobalKV != 0:
+		return fmt.Errorf("num_attention_heads %d is no multiple of num_global_key_value_heads %d", a.Heads, a.GlobalKV)
+	case a.PerLayer < 0 || a.PerLayer > maxSize/a.Layers:
+		return fmt.Errorf("hidden_size_per_layer_input %d is out of range for %d layers", a.PerLayer, a.Layers)
+	case a.PerLayer > 0 && (a.PerVocab < a.Vocab || a.PerVocab > maxSize):
+		return fmt.Errorf("vocab_size_per_layer_input %d does not cover a vocab_size of %d", a.PerVocab, a.Vocab)
+	case a.Cap != nil && !(*a.Cap > 0 && *a.Cap < 1e9):
+		return fmt.Errorf("final_logit_softcapping %g is out of range", float64(*a.Cap))
+	case a.MoE && (a.ExpFFN <= 0 || a.ExpFFN > maxSize):
+		return fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
+	}
+	if err := checkShared(a.Types, a.Shared); err != nil {
+		return err
+	}
+	if a.MoE {
+		return checkExperts("num_experts", a.Experts, "top_k_experts", a.TopK)
+	}
+	return nil
+}
+
+// Rename drops the parts of other kinds, what training left behind, and the keys and values of layers that use others'. Experts
+// may be stored as in training: gate and up as one tensor, without a suffix.
+func (m *gemma4) Rename(name string) string {
+	for _, s := range []string{"self_attn.rotary_emb", "input_max", "input_min", "output_max", "output_min"} {
+		if strings.Contains(name, s) {
+			return ""
+		}
+	}
+	bare := strings.TrimPrefix(name, "model.")
+	for _, p := range [...]string{"vision_tower", "multi_modal_projector", "audio_tower", "embed_audio", "embed_vision", "vision_embedder"} {
+		if strings.HasPrefix(bare, p) {
+			return ""
+		}
+	}
+	if rest, ok := strings.CutPrefix(bare, "language_model."); ok {
+		name = rest
+		if !strings.HasPrefix(rest, "model.") && !strings.HasPrefix(rest, "lm_head.") {
+			name = "model." + rest
+		}
+	}
+	if ofShared(name, m.narrow, len(m.Layers)) {
+		return ""
+	}
+	for _, part := range []string{"gate_up_proj", "down_proj"} {
+		if rest, ok := strings.CutSuffix(name, ".experts."+part); ok {
+			return rest + ".experts.switch_glu." + part + ".weight"
+		}
+	}
+	return name
+}
+
+// checkShared: every layer at the end that shares keys and values finds an earlier one of its kind.
+func checkShared(types []string, shared int) error {
+	if shared < 0 || shared >= len(types) {
+		return fmt.Errorf("num_kv_shared_layers %d of %d layers leave none to share with", shared, len(types))
+	}
+	own := types[:len(types)-shared]
+	for i, kind := range types[len(own):] {
+		if !slices.Contains(own, kind) {
+			return fmt.Errorf("layer %d shares keys and values with an earlier layer of %s, but num_kv_shared_layers %d leaves none", len(own)+i, kind, shared)
+		}
+	}
+	return nil
+}
+
+// ofShared reports a tensor that makes keys or values in a layer from first on: those read the state of another.
+func ofShared(name string, first, layers int) bool {
+	rest, ok := strings.CutPrefix(name, "model.layers.")
+	number, part, _ := strings.Cut(rest, ".")
+	i, err := strconv.Atoi(number)
+	if !ok || err != nil || i < first || i >= layers {
+		return false
+	}
+	return slices.ContainsFunc([]string{"self_attn.k_proj.", "self_attn.v_proj.", "self_attn.k_norm."},
+		func(p string) bool { return strings.HasPrefix(part, p) })
+}

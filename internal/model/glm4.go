@@ -1,0 +1,56 @@
+package model
+
+import (
+	"strings"
+
+	"hearth/internal/nn"
+)
+
+func init() {
+	register("glm", func(cfg []byte, b *Build) (Generator, error) { return newGLM(cfg, b, false) })
+	register("glm4", func(cfg []byte, b *Build) (Generator, error) { return newGLM(cfg, b, true) })
+}
+
+// newGLM: rotation in pairs of neighbours, gate and up as one tensor; glm4 also normalises what attention and MLP give.
+func newGLM(cfg []byte, b *Build, after bool) (Generator, error) {
+	var a struct {
+		llamaArgs
+		Pairs *bool `json:"rope_traditional"`
+	}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Types = nil // the family has no windows
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	ra := nn.RopeArgs{Theta: 10000, Partial: 1, Traditional: !after || a.Pairs == nil || *a.Pairs}
+	if a.Theta != 0 {
+		ra.Theta = float64(a.Theta)
+	}
+	if after && a.Partial != 0 {
+		ra.Partial = float64(a.Partial)
+	}
+	rope, err := nn.NewRope(a.HeadDim, ra)
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
+		l.Attn.QKV.Bias, l.MLP.GateUp.Fused = a.AttnBias, true
+		if after {
+			l.PreNorm, l.PostNorm = l.PostNorm, nil
+			l.AttnNorm, l.MLPNorm = a.norm(), a.norm()
+		}
+		return l
+	})
+	if after {
+		m.family = glm4Names
+		m.ownHead(&a.common)
+	}
+	return m, nil
+}
+
+// glm4Names: what others call the norm after attention is the one before the MLP here.
+var glm4Names = strings.NewReplacer("post_attention_layernorm", "pre_feedforward_layernorm",
+	"post_self_attn_layernorm", "post_attention_layernorm", "post_mlp_layernorm", "post_feedforward_layernorm")

@@ -1,0 +1,48 @@
+package model
+
+import (
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("gpt_neox", newGPTNeoX) }
+
+// newGPTNeoX: attention and an MLP of two products side by side, each behind a norm of its own, biases everywhere; the query, key
+// and value of every head are next to each other in one tensor.
+func newGPTNeoX(cfg []byte, b *Build) (Generator, error) {
+	a := struct {
+		centredArgs
+		Share    float `json:"rotary_pct"`
+		Base     float `json:"rotary_emb_base"`
+		Parallel bool  `json:"use_parallel_residual"`
+	}{Share: 0.25, Base: 10000, Parallel: true}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.HeadDim, a.KVHeads, a.FFN = 0, a.Heads, 4*min(max(a.D, 0), maxSize/4) // whatever the config says
+	if err := a.check(a.LNEps); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: float64(a.Base), Partial: float64(a.Share)})
+	if err != nil {
+		return nil, err
+	}
+	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
+	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
+		l.Attn = gqa(b, &a.common, i, 0, rope)
+		l.Attn.QKV.Fused, l.Attn.QKV.Perm = true, [][]int32{perm}
+		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluTanh)
+		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
+		l.beside = a.Parallel
+	})
+	m.family, m.drop, m.Head.Tied = neoXNames, []string{".attention.bias", ".attention.masked_bias"}, nn.TieNever
+	return m, nil
+}
+
+var neoXNames = strings.NewReplacer("gpt_neox.layers.", "model.layers.", "model.h.", "model.layers.", "gpt_neox.embed_in", "model.embed_tokens",
+	"model.embed_in", "model.embed_tokens", "model.embed_out", "lm_head", "embed_out", "lm_head", "gpt_neox.final_layer_norm", "model.norm",
+	"model.final_layer_norm", "model.norm", ".attention.query_key_value", ".self_attn.qkv_proj", ".attention.dense", ".self_attn.o_proj",
+	".attention.rotary_emb", ".rotary_emb", ".dense_h_to_4h", ".up_proj", ".dense_4h_to_h", ".down_proj")

@@ -1,0 +1,46 @@
+package model
+
+import (
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("granitemoe", newGraniteMoE) }
+
+// newGraniteMoE is granite with experts in every layer.
+func newGraniteMoE(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		graniteArgs
+		Experts int `json:"num_local_experts"`
+		TopK    int `json:"num_experts_per_tok"`
+	}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return nil, err
+	}
+	a.HeadDim = 0 // always a share of the width
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	layer, err := a.layers(b)
+	if err != nil {
+		return nil, err
+	}
+	silu := &B.GLU{Act: B.SiLU}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, silu)
+		l := layer(i)
+		return l.routed(&moe)
+	})
+	m.family = graniteMoENames
+	a.multiply(m)
+	return m, nil
+}
+
+// graniteMoENames: Hugging Face has gate and up of all experts in one tensor.
+var graniteMoENames = strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
+	".block_sparse_moe.output_linear", ".mlp.switch_mlp.down_proj", ".block_sparse_moe.", ".mlp.")

@@ -1,0 +1,56 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"hearth/internal/nn"
+)
+
+func init() { register("hunyuan_v1_dense", newHunyuan) }
+
+// newHunyuan is llama whose queries and keys are normalised per head after the rotation, which a factor stretches.
+func newHunyuan(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		llamaArgs
+		Norm bool `json:"use_qk_norm"`
+		NTK  struct {
+			Alpha float `json:"alpha"`
+		} `json:"rope_scaling"`
+	}
+	a.Norm, a.NTK.Alpha = true, 1
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Types = nil // the family has no windows
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if !(a.NTK.Alpha > 0 && a.NTK.Alpha < 1e6) || a.HeadDim <= 2 {
+		return nil, fmt.Errorf("rope_scaling.alpha %g with heads of %d is out of range", float64(a.NTK.Alpha), a.HeadDim)
+	}
+	ra := nn.RopeArgs{Theta: 10000, Partial: 1}
+	if a.Theta != 0 {
+		ra.Theta = float64(a.Theta)
+	}
+	ra.Theta *= math.Pow(float64(a.NTK.Alpha), float64(a.HeadDim)/float64(a.HeadDim-2))
+	rope, err := nn.NewRope(a.HeadDim, ra)
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
+		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
+		if a.Norm {
+			l.Attn.QNorm, l.Attn.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+			l.Attn.RotateFirst = true
+		}
+		return l
+	})
+	m.family = layerNormNames
+	return m, nil
+}
+
+// layerNormNames: norms of queries and keys that are spelled out.
+var layerNormNames = strings.NewReplacer(".query_layernorm", ".q_norm", ".key_layernorm", ".k_norm")

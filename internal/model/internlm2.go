@@ -1,0 +1,59 @@
+package model
+
+import (
+	"strings"
+
+	"hearth/internal/nn"
+)
+
+func init() { register("internlm2", newInternLM2) }
+
+// newInternLM2 is llama under other names, with the queries, key and value of each key head next to each other in one tensor.
+func newInternLM2(cfg []byte, b *Build) (Generator, error) {
+	a := struct {
+		llamaArgs
+		Bias bool `json:"bias"`
+	}{Bias: true}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
+	a.AttnBias, a.MLPBias = a.Bias, false
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := a.layer(b, i, rope)
+		l.Attn.QKV.Fused, l.Attn.QKV.Perm = true, [][]int32{perm}
+		return l
+	})
+	m.family = internLM2Names
+	return m, nil
+}
+
+// groupedHeads are the rows of all queries, then of keys, then of values, where they are stored by key head: its queries, its key,
+// its value.
+func groupedHeads(heads, kv, width int) []int32 {
+	each := heads / kv
+	var perm []int32
+	add := func(head, first, n int) {
+		for r := range n * width {
+			perm = append(perm, int32((head*(each+2)+first)*width+r))
+		}
+	}
+	for _, part := range [][2]int{{0, each}, {each, 1}, {each + 1, 1}} {
+		for head := range kv {
+			add(head, part[0], part[1])
+		}
+	}
+	return perm
+}
+
+var internLM2Names = strings.NewReplacer("tok_embeddings", "embed_tokens", ".attention.wqkv", ".self_attn.qkv_proj", ".attention.wo", ".self_attn.o_proj",
+	".attention.rope.inv_freq", ".rotary_emb.inv_freq", ".attention_norm", ".input_layernorm", ".ffn_norm", ".post_attention_layernorm",
+	".feed_forward.w1", ".mlp.gate_proj", ".feed_forward.w2", ".mlp.down_proj", ".feed_forward.w3", ".mlp.up_proj", "output", "lm_head")

@@ -1,0 +1,30 @@
+package model
+
+import (
+	"hearth/internal/nn"
+)
+
+func init() { register("mimo", newMiMo) }
+
+// newMiMo is qwen2 in all but its defaults, with layers that predict further tokens, which are left out.
+func newMiMo(cfg []byte, b *Build) (Generator, error) {
+	a, err := parse[common](cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.HeadDim = 0 // always a share of the width
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a, b, func(i int) decoderLayer {
+		t := gqa(b, &a, i, 0, rope)
+		t.QKV.Bias = true
+		return preNorm(&a, b, t)
+	})
+	m.extra = "model.mtp_layers."
+	return m, nil
+}

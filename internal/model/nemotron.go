@@ -1,0 +1,41 @@
+package model
+
+import (
+	"fmt"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("nemotron", newNemotron) }
+
+// newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu between.
+func newNemotron(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		centredArgs
+		NormEps  float  `json:"norm_eps"`
+		AttnBias bool   `json:"attention_bias"`
+		MLPBias  bool   `json:"mlp_bias"`
+		Act      string `json:"hidden_act"`
+	}
+	a.Partial = 0.5
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if a.Act != "" && a.Act != "relu2" {
+		return nil, fmt.Errorf("hidden_act %q is not supported", a.Act)
+	}
+	if err := a.check(a.NormEps); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	if err != nil {
+		return nil, err
+	}
+	return newCentred(&a.common, b, nn.LayerNorm{Plus1: true}, func(i int, l *centredLayer) {
+		l.Attn = gqa(b, &a.common, i, 0, rope)
+		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.ReLU2)
+		l.MLP.Up.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
+	}), nil
+}

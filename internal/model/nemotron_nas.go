@@ -1,0 +1,193 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("nemotron-nas", newNemotronNAS) }
+
+// nasArgs: every layer says what its two halves are.
+type nasArgs struct {
+	common
+	AttnBias bool       `json:"attention_bias"`
+	MLPBias  bool       `json:"mlp_bias"`
+	Act      string     `json:"hidden_act"`
+	Blocks   []nasBlock `json:"block_configs"`
+}
+
+type nasBlock struct {
+	Attention struct {
+		None   bool `json:"no_op"`
+		Linear bool `json:"replace_with_linear"`
+		Group  int  `json:"n_heads_in_group"` // query heads of a key head
+	} `json:"attention"`
+	FFN struct {
+		None   bool  `json:"no_op"`
+		Linear bool  `json:"replace_with_linear"`
+		Mult   float `json:"ffn_mult"`
+	} `json:"ffn"`
+}
+
+// nas is llama after a search that replaced halves of layers by a product, or by nothing, and gave the others sizes of their own.
+type nas struct {
+	states         []B.StateSpec
+	vocab, context int
+	Embed          nn.Embedding `w:"model.embed_tokens"`
+	Layers         []nasLayer   `w:"model.layers"`
+	Norm           nn.RMSNorm   `w:"model.norm"`
+	Head           nn.Linear    `w:"lm_head,tied=Embed"`
+}
+
+// nasLayer has one, or none, of each pair.
+type nasLayer struct {
+	InNorm   *nn.RMSNorm   `w:"input_layernorm"`
+	Attn     *nn.Attention `w:"self_attn"`
+	Instead  *nn.Linear    `w:"self_attn.linear"`
+	PostNorm *nn.RMSNorm   `w:"post_attention_layernorm"`
+	MLP      *nn.GLUMLP    `w:"mlp"`
+	Product  *nn.Linear    `w:"mlp.linear"`
+}
+
+var nasActs = map[string]B.ActKind{"silu": B.SiLU, "gelu": B.GeluErf, "gelu_new": B.GeluTanh, "gelu_fast": B.GeluTanh}
+
+func newNemotronNAS(cfg []byte, b *Build) (Generator, error) {
+	a := nasArgs{Act: "silu"}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, a.rope(500000))
+	if err != nil {
+		return nil, err
+	}
+	m := &nas{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	if m.Head.Tied = a.tie(); a.Tied == nil {
+		m.Head.Tied = nn.TieNever
+	}
+	for i := range a.Layers {
+		m.Layers = append(m.Layers, a.layer(b, i, rope))
+	}
+	m.states = b.states
+	return m, nil
+}
+
+func (a *nasArgs) layer(b *Build, i int, rope *B.Rope) nasLayer {
+	var l nasLayer
+	k := &a.Blocks[i]
+	product := func(bias bool) *nn.Linear {
+		p := nn.Lin(a.D, a.D)
+		p.Bias = bias
+		return &p
+	}
+	if !k.Attention.None {
+		l.InNorm = a.norm()
+		if k.Attention.Linear {
+			l.Instead = product(a.AttnBias)
+		} else {
+			own := a.common
+			own.KVHeads = a.Heads / k.Attention.Group
+			t := gqa(b, &own, i, 0, rope)
+			t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
+			l.Attn = &t
+		}
+	}
+	if !k.FFN.None {
+		l.PostNorm = a.norm()
+		if k.FFN.Linear {
+			l.Product = product(a.MLPBias)
+		} else {
+			mlp := nn.NewGLUMLP(a.D, b.Local(k.ffn(a.D)), nasActs[a.Act])
+			mlp.GateUp.Bias, mlp.Down.Bias = a.MLPBias, a.MLPBias
+			l.MLP = &mlp
+		}
+	}
+	return l
+}
+
+// ffn is the width of an MLP: a share of the hidden one, rounded up to a multiple of 256.
+func (k *nasBlock) ffn(d int) int {
+	mult := math.Round(float64(k.FFN.Mult)*1e6) / 1e6
+	return (int(2*mult*float64(d)/3) + 255) / 256 * 256
+}
+
+func (a *nasArgs) check() error {
+	a.HeadDim, a.KVHeads = 0, a.Heads // heads are always a share of the width; layers say how many share a key
+	if a.FFN == 0 {
+		a.FFN = a.D // layers say theirs
+	}
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	if len(a.Blocks) != a.Layers {
+		return fmt.Errorf("block_configs has %d entries for %d layers", len(a.Blocks), a.Layers)
+	}
+	if _, ok := nasActs[a.Act]; !ok {
+		return fmt.Errorf("hidden_act %q is not supported", a.Act)
+	}
+	attends := false
+	for i := range a.Blocks {
+		k := &a.Blocks[i]
+		if t := &k.Attention; !t.None && !t.Linear {
+			attends = true
+			if t.Group <= 0 || a.Heads%t.Group != 0 {
+				return fmt.Errorf("block_configs[%d]: n_heads_in_group %d does not divide %d heads", i, t.Group, a.Heads)
+			}
+		}
+		if f := &k.FFN; !f.None && !f.Linear && !(f.Mult > 0 && f.Mult <= 64) {
+			return fmt.Errorf("block_configs[%d]: ffn_mult %g is missing or out of range", i, float64(f.Mult))
+		}
+	}
+	if !attends {
+		return fmt.Errorf("block_configs has no layer that attends")
+	}
+	return nil
+}
+
+// Sizes implements Generator.
+func (m *nas) Sizes() (vocab, context int) { return m.vocab, m.context }
+
+// States implements Model.
+func (m *nas) States() []B.StateSpec { return m.states }
+
+// Forward implements Model.
+func (m *nas) Forward(o B.Ops, b *B.Batch) B.Array {
+	h := m.Embed.Tokens(o, b)
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		switch {
+		case l.Attn != nil:
+			h = o.Add(h, l.Attn.Forward(o, l.InNorm.Forward(o, h)))
+		case l.Instead != nil:
+			h = o.Add(h, l.Instead.Forward(o, l.InNorm.Forward(o, h)))
+		}
+		if i == len(m.Layers)-1 {
+			h = nn.Outputs(o, b, h) // the last MLP only runs for wanted rows
+		}
+		switch {
+		case l.MLP != nil:
+			h = o.Add(h, l.MLP.Forward(o, l.PostNorm.Forward(o, h)))
+		case l.Product != nil:
+			h = o.Add(h, l.Product.Forward(o, l.PostNorm.Forward(o, h)))
+		}
+		o.Sweep(h)
+	}
+	return m.Norm.Forward(o, h)
+}
+
+// Logits implements Generator.
+func (m *nas) Logits(o B.Ops, h B.Array) B.Array { return m.Head.Forward(o, h) }
+
+// Rename drops the rotation tables that old exporters wrote.
+func (m *nas) Rename(name string) string {
+	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
+		return ""
+	}
+	return name
+}
