@@ -1,0 +1,111 @@
+package convert
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hearth/internal/quant"
+)
+
+// recipe gives some modules more bits than the others, as mlx-lm's recipes of these names do.
+type recipe struct{ low, high int }
+
+var recipes = map[string]recipe{"mixed_2_6": {2, 6}, "mixed_3_4": {3, 4}, "mixed_3_6": {3, 6}, "mixed_4_6": {4, 6}}
+
+// Recipes lists the names that Options.Recipe takes.
+func Recipes() []string { return slices.Sorted(maps.Keys(recipes)) }
+
+// rule says how a module is stored: as the default, with a scheme of its own, or as floats.
+type rule struct {
+	named  bool // it has an entry in config.json
+	scheme quant.Scheme
+}
+
+// precise is what routers and a few others get: their errors cost more than their bytes.
+var precise = quant.Scheme{Mode: quant.Affine, Bits: 8, Group: 64}
+
+// preciseParts are the ends of names of such modules, by type.
+var preciseParts = map[string][]string{
+	"qwen3_moe":    {"mlp.gate"},
+	"qwen3_vl_moe": {"mlp.gate"},
+	"qwen3_next":   {"mlp.gate", "shared_expert_gate"},
+	"qwen3_5_moe":  {"mlp.gate", "shared_expert_gate"},
+	"gpt_oss":      {"router"},
+	"gemma4":       {"router.proj"}, "gemma4_text": {"router.proj"}, "gemma4_unified": {"router.proj"},
+	"granite":     {"self_attn.o_proj", "mlp.down_proj", "lm_head"},
+	"granitemoe":  {"self_attn.o_proj", "mlp.down_proj", "lm_head", "block_sparse_moe.router.layer"},
+	"bailing_moe": {"mlp.gate.gate_proj"},
+	"afmoe":       {"router.gate"},
+	"minimax":     {"block_sparse_moe.gate"}, "minimax_m2": {"block_sparse_moe.gate"},
+}
+
+// floatParts are the ends of names of matrices that mlx-lm reads as floats only.
+var floatParts = map[string][]string{
+	"glm4_moe": {"mlp.gate"}, "glm4_moe_lite": {"mlp.gate"},
+	"deepseek_v2": {"mlp.gate"}, "deepseek_v3": {"mlp.gate"}, "kimi_k2": {"mlp.gate"}, "kimi_k25": {"mlp.gate"}, "kimi_vl": {"mlp.gate"},
+	"joyai_llm_flash": {"mlp.gate"}, "deepseek": {"mlp.gate"}, "dots1": {"mlp.gate"}, "solar_open": {"mlp.gate"}, "exaone_moe": {"mlp.gate"},
+}
+
+// keepTogether are the types in which mlx-lm has kv_b_proj as a module.
+var keepTogether = []string{"deepseek_v2", "minicpm3", "youtu_llm"}
+
+// compared are the types whose folders were held against mlx-lm's own conversion. Of others it is not known which matrices
+// mlx-lm would look for as floats.
+var compared = strings.Fields(`afmoe apertus bailing_moe cohere cohere2 deepseek deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone exaone4
+	exaone_moe gemma gemma2 gemma3 gemma3_text gemma4 gemma4_text gemma4_unified glm glm4 glm4_moe glm4_moe_lite gpt_neox gpt_oss
+	granite granitemoe helium hunyuan_v1_dense internlm2 internlm3 iquestcoder joyai_llm_flash kimi_k2 kimi_k25 kimi_vl
+	llama llama4 llava mimo minicpm minicpm3 minimax minimax_m2 ministral3 mistral mistral3 mistral4 mixtral nanochat nemotron
+	nemotron-nas olmo2 olmo3 olmoe phi phi3 pixtral qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_5 qwen3_5_moe
+	qwen3_moe qwen3_next qwen3_vl qwen3_vl_moe seed_oss smollm3 solar_open stablelm starcoder2 telechat3 xverse youtu_llm`)
+
+func endsWith(path string, ends []string) bool {
+	return slices.ContainsFunc(ends, func(e string) bool { return strings.HasSuffix(path, e) })
+}
+
+// rule is that of the matrix of a module with so many columns.
+func (p *plan) rule(path string, in int) rule {
+	s := p.options.Scheme
+	switch {
+	case in%s.Group != 0, endsWith(path, floatParts[p.modelType]):
+		return rule{}
+	case p.options.Recipe != "":
+		return rule{named: true, scheme: p.mixed(path)}
+	case endsWith(path, preciseParts[p.modelType]):
+		return rule{named: true, scheme: precise}
+	}
+	return rule{scheme: s}
+}
+
+// mixed gives more bits to the head and, in the first and last eighth of the layers and every third between, to what errors
+// come through.
+func (p *plan) mixed(path string) quant.Scheme {
+	r := recipes[p.options.Recipe]
+	s := quant.Scheme{Mode: quant.Affine, Bits: r.low, Group: p.options.Scheme.Group}
+	n, i := p.layers, layerOf(path)
+	more := i < n/8 || i >= 7*n/8 || floorMod(i-n/8, 3) == 2
+	switch {
+	case strings.Contains(path, "lm_head"),
+		more && slices.ContainsFunc([]string{"v_proj", "v_a_proj", "v_b_proj", "down_proj"}, func(k string) bool { return strings.Contains(path, k) }):
+		s.Bits = r.high
+	}
+	return s
+}
+
+// layerOf is the first number in a path, 0 without one.
+func layerOf(path string) int {
+	for _, part := range strings.Split(path, ".") {
+		if n, err := strconv.Atoi(part); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+func floorMod(a, b int) int { return ((a % b) + b) % b }
+
+// keepsType reports whether a tensor is not brought to the type of the others.
+func keepsType(modelType, name string) bool {
+	return strings.Contains(name, "e_score_correction_bias") || strings.HasPrefix(modelType, "qwen3_5") && strings.HasSuffix(name, "A_log")
+}
