@@ -34,7 +34,23 @@ func conversations(t *testing.T, alone *Engine) (all []Prompt) {
 			all = append(all, Prompt{Tokens: append(next, prompt(1+r.IntN(20), 3)...), MaxTokens: 12, Logprobs: 1})
 		}
 	}
+	for i := range all {
+		all[i].Marks = []int{len(all[i].Tokens) / 2, len(all[i].Tokens)}
+	}
 	return all
+}
+
+// alone gives conversations, what an engine answers that has no cache and runs one at a time, and the bytes of a page.
+func alone(t *testing.T, h *hooked) (all []Prompt, want [][]Token, page int64) {
+	e := start(t, h, func(c *Config) { c.MaxSequences, c.NoCache = 1, true })
+	all = conversations(t, e)
+	for _, p := range all {
+		want = append(want, read(t, submit(t, e, p)))
+	}
+	if s := e.Stats(); s.Cache != (CacheStats{Queries: s.Cache.Queries}) {
+		t.Fatalf("a cache that is off: %+v", s.Cache)
+	}
+	return all, want, e.alloc.Geometry().Groups[0].PageBytes
 }
 
 // TestCachedSame: what an engine answers is the same to the bit whatever is in its prefix cache, however little memory
@@ -49,6 +65,7 @@ func TestCachedSame(t *testing.T) {
 		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
 		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, exact: true} },
+		"cpu hybrid":  func() *hooked { return &hooked{Backend: cpu.New(), config: hybrid} },
 		"ref q4":      func() *hooked { return &hooked{kv: backend.KVPolicy{Bits: 4}} },
 		"cpu f16": func() *hooked {
 			return &hooked{Backend: cpu.New(), config: tiny4, kv: backend.KVPolicy{DType: backend.F16}}
@@ -57,21 +74,12 @@ func TestCachedSame(t *testing.T) {
 		"cpu q4": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, kv: backend.KVPolicy{Bits: 4}} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone := start(t, h(), func(c *Config) { c.MaxSequences, c.NoCache = 1, true })
-			all := conversations(t, alone)
-			want := make([][]Token, len(all))
-			for i, p := range all {
-				want[i] = read(t, submit(t, alone, p))
-			}
-			if s := alone.Stats(); s.Cache != (CacheStats{Queries: s.Cache.Queries}) {
-				t.Fatalf("a cache that is off: %+v", s.Cache)
-			}
-			pages := int64(alone.alloc.Geometry().Groups[0].PageBytes)
+			all, want, page := alone(t, h())
 			var sum CacheStats
 			for seed := range schedules {
 				r := rand.New(rand.NewPCG(seed, 9))
 				e := start(t, h(), func(c *Config) {
-					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*pages
+					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*page
 				})
 				disturb(t, e, r, all, want)
 				s := e.Stats().Cache

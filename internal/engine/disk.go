@@ -15,6 +15,8 @@ import (
 const (
 	busyBytes  = 16 << 20 // copied between two steps, unless it is one page that is larger
 	mostEnded  = 256      // turns that wait to be written
+	mostLater  = 1 << 20  // tokens of turns that wait for a quiet time
+	idleWrite  = 2 * time.Second
 	closeLimit = 5 * time.Second
 )
 
@@ -26,9 +28,13 @@ type disk struct {
 	sched  *sched.Scheduler
 	prefix *kv.Prefix
 	seqs   map[sched.ID]*sequence
-	tokens int // of a page
+	tokens int  // of a page
+	groups int  // of pages; in the tier, snapshots are one more
+	snaps  bool // state cannot be cut
 	loads  []*load
 	ended  []turn
+	later  [][]kv.Elem // turns of which something is in memory alone, for when the engine has nothing to do
+	quiet  bool        // it has had nothing to do for idleWrite
 }
 
 // load is a fetch on its way into the tree. The sequence it was started for comes first of those that wait for it.
@@ -45,15 +51,14 @@ type turn struct {
 	whole bool // all of it is worth a place, not only what has been used again
 }
 
-// openDisk opens the tier, or says why there is none: an engine runs as well without. State that cannot be cut would need
-// its snapshots there, too.
+// openDisk opens the tier, or says why there is none: an engine runs as well without.
 func (e *Engine) openDisk() {
 	geo := e.alloc.Geometry()
-	if e.cfg.Disk == nil || e.sched.Prefix() == nil || !geo.Sliceable() {
+	if e.cfg.Disk == nil || e.sched.Prefix() == nil {
 		return
 	}
 	o := *e.cfg.Disk
-	o.Geometry, o.Ready = geo, e.signal
+	o.Geometry, o.Ready, o.Snapshots = geo, e.signal, !geo.Sliceable()
 	o.Fingerprint += "\n" + e.run.store.Fingerprint()
 	t, err := tier.Open(o)
 	if err != nil {
@@ -62,7 +67,8 @@ func (e *Engine) openDisk() {
 		}
 		return
 	}
-	e.disk = &disk{tier: t, store: e.run.store, sched: e.sched, prefix: e.sched.Prefix(), seqs: e.seqs, tokens: geo.PageTokens}
+	e.disk = &disk{tier: t, store: e.run.store, sched: e.sched, prefix: e.sched.Prefix(), seqs: e.seqs, tokens: geo.PageTokens,
+		groups: len(geo.Groups), snaps: !geo.Sliceable()}
 	e.disk.prefix.OnEvict(e.disk.leaving)
 }
 
@@ -99,7 +105,7 @@ func (d *disk) move(busy bool) {
 	d.loads = slices.DeleteFunc(d.loads, func(l *load) bool { return d.advance(l, &left) })
 	for len(d.ended) > 0 && left > 0 {
 		t := d.ended[0]
-		switch d.put(d.worth(t), false) {
+		switch d.put(d.worth(t), tier.Path{}) {
 		case tier.More:
 			left -= busyBytes
 		case tier.Full:
@@ -108,7 +114,19 @@ func (d *disk) move(busy bool) {
 			d.ended = slices.Delete(d.ended, 0, 1)
 		}
 	}
+	d.quiet = d.quiet && !busy
+	for d.quiet && len(d.later) > 0 {
+		switch d.put(d.prefix.Branch(d.later[0]), tier.Path{Spare: true}) {
+		case tier.More, tier.Full: // one run at a time: when it is written there is a signal
+			return
+		default:
+			d.later = slices.Delete(d.later, 0, 1)
+		}
+	}
 }
+
+// waits says whether there is something to write when the engine has had nothing to do for idleWrite.
+func (d *disk) waits() bool { return d != nil && len(d.later) > 0 && !d.quiet }
 
 // worth is what of a turn is to be written: all, as if it had been used again, or what has been.
 func (d *disk) worth(t turn) kv.Branch {
@@ -118,7 +136,7 @@ func (d *disk) worth(t turn) kv.Branch {
 			continue
 		}
 		if !t.whole {
-			return kv.Branch{Key: b.Key[:i*d.tokens], Pages: b.Pages, Uses: b.Uses[:i]}
+			return kv.Branch{Key: b.Key[:i*d.tokens], Pages: b.Pages, Uses: b.Uses[:i], Snaps: b.Snaps[:i]}
 		}
 		b.Uses[i] = 1
 	}
@@ -143,6 +161,12 @@ func (d *disk) advance(l *load, left *int) bool {
 			*left -= len(p.Groups[g])
 			return d.store.Import(bytes.NewReader(p.Groups[g]), kv.Ref{Group: g, Page: page})
 		})
+		if grafted && err == nil && len(p.Groups) > d.groups && p.Groups[d.groups] != nil {
+			grafted, err = d.prefix.GraftSnap(l.key, (p.Index+1)*d.tokens, func(id kv.SnapID) error {
+				*left -= len(p.Groups[d.groups])
+				return d.store.Import(bytes.NewReader(p.Groups[d.groups]), kv.Ref{Snap: id})
+			})
+		}
 		l.fetch.Done(p)
 		if !grafted || err != nil { // no memory, or a page that the store does not take: the rest is computed
 			l.fetch.Stop()
@@ -177,14 +201,25 @@ func (d *disk) done(q *sequence) {
 	if d == nil || len(d.ended) >= mostEnded {
 		return
 	}
-	d.ended = append(d.ended, turn{key: q.Key, whole: 2*q.Cached > q.Prompt})
+	t := turn{key: q.Key, whole: 2*q.Cached > q.Prompt}
+	d.ended = append(d.ended, t)
+	if t.whole {
+		return
+	}
+	d.later = append(d.later, t.key)
+	tokens, first := 0, len(d.later)
+	for first > 0 && tokens+len(d.later[first-1]) <= mostLater {
+		first--
+		tokens += len(d.later[first])
+	}
+	d.later = slices.Delete(d.later, 0, first)
 }
 
 // leaving sees a branch before memory lets go of its end, and says whether it is done with it. It must not wait: what
 // finds the queue full is lost.
 func (d *disk) leaving(b kv.Branch) bool {
 	for {
-		switch d.put(b, false) {
+		switch d.put(b, tier.Path{}) {
 		case tier.More:
 		case tier.Full:
 			d.tier.Lost()
@@ -195,10 +230,24 @@ func (d *disk) leaving(b kv.Branch) bool {
 	}
 }
 
-func (d *disk) put(b kv.Branch, last bool) tier.Result {
+// put offers a branch to the tier. p says on which terms.
+func (d *disk) put(b kv.Branch, p tier.Path) tier.Result {
 	d.tier.Touch(b.Key, b.Uses)
-	return d.tier.Put(&tier.Path{Key: b.Key, Uses: b.Uses, Pages: b.Pages, Last: last,
-		Copy: func(w io.Writer, ref kv.Ref) error { return d.store.Export(w, ref) }})
+	p.Key, p.Uses, p.Pages = b.Key, b.Uses, b.Pages
+	if d.snaps {
+		ids := make([]kv.PageID, len(b.Snaps))
+		for i, id := range b.Snaps {
+			ids[i] = kv.PageID(id)
+		}
+		p.Pages = append(slices.Clip(b.Pages), ids)
+	}
+	p.Copy = func(w io.Writer, ref kv.Ref) error {
+		if ref.Group == d.groups {
+			ref = kv.Ref{Snap: kv.SnapID(ref.Page)}
+		}
+		return d.store.Export(w, ref)
+	}
+	return d.tier.Put(&p)
 }
 
 // close writes what memory has, the most valuable first, until time is up.
@@ -211,7 +260,7 @@ func (d *disk) close(wake <-chan struct{}) error {
 	defer limit.Stop()
 	d.prefix.Branches(func(b kv.Branch) bool {
 		for {
-			switch d.put(b, true) {
+			switch d.put(b, tier.Path{Last: true}) {
 			case tier.More:
 			case tier.Full:
 				select {
@@ -243,5 +292,5 @@ func (d *disk) stop() {
 		l.fetch.Stop()
 		d.loaded(l)
 	}
-	d.loads, d.ended = nil, nil
+	d.loads, d.ended, d.later = nil, nil, nil
 }

@@ -7,40 +7,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/backend/cpu"
 	"hearth/internal/kv"
 	"hearth/internal/tier"
+	"hearth/internal/tier/tiertest"
 )
 
-// notes collects what a tier has to say.
-type notes struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (n *notes) add(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lines = append(n.lines, line)
-}
-
-func (n *notes) take() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	lines := n.lines
-	n.lines = nil
-	return lines
-}
-
 // onDisk gives an engine a tier in dir.
-func onDisk(dir string, n *notes, more func(*Config)) func(*Config) {
+func onDisk(dir string, n *tiertest.Notes, more func(*Config)) func(*Config) {
 	return func(c *Config) {
-		c.Disk = &tier.Options{Dir: dir, Name: "tiny", Fingerprint: "tiny", Quota: 1 << 30, Warn: n.add}
+		c.Disk = &tier.Options{Dir: dir, Name: "tiny", Fingerprint: "tiny", Quota: 1 << 30, Warn: n.Add}
 		if more != nil {
 			more(c)
 		}
@@ -65,17 +47,12 @@ func TestRestoredSame(t *testing.T) {
 		"ref":        func() *hooked { return &hooked{} },
 		"cpu float":  func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
 		"cpu 4 bits": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
+		"cpu hybrid": func() *hooked { return &hooked{Backend: cpu.New(), config: hybrid} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone := start(t, h(), func(c *Config) { c.MaxSequences, c.NoCache = 1, true })
-			all := conversations(t, alone)
-			want := make([][]Token, len(all))
-			for i, p := range all {
-				want[i] = read(t, submit(t, alone, p))
-			}
-			pages := int64(alone.alloc.Geometry().Groups[0].PageBytes)
+			all, want, page := alone(t, h())
 			var dir string
-			var n notes
+			var n tiertest.Notes
 			var sum tier.Stats
 			for seed := range schedules {
 				r := rand.New(rand.NewPCG(seed, 9))
@@ -83,8 +60,8 @@ func TestRestoredSame(t *testing.T) {
 					dir = t.TempDir()
 				}
 				e := start(t, h(), onDisk(dir, &n, func(c *Config) {
-					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*pages
-					c.Disk.Quota = int64(3+r.IntN(25)) * pages
+					c.MaxSequences, c.PrefillChunk, c.Budget = 1+r.IntN(6), 5+r.IntN(200), int64(7+r.IntN(30))*page
+					c.Disk.Quota = int64(3+r.IntN(25)) * page
 				}))
 				disturb(t, e, r, all, want)
 				closeNow(t, e)
@@ -100,7 +77,7 @@ func TestRestoredSame(t *testing.T) {
 			if sum.Hits == 0 || sum.Tokens == 0 || sum.Writes == 0 || sum.Errors != 0 {
 				t.Errorf("%+v", sum)
 			}
-			if lines := n.take(); lines != nil {
+			if lines := n.Take(); lines != nil {
 				t.Error(lines)
 			}
 			t.Logf("%d schedules of %d prompts: %+v", schedules, len(all), sum)
@@ -111,7 +88,7 @@ func TestRestoredSame(t *testing.T) {
 // TestRestart: an engine that starts where another one ended goes on from its whole pages, and counts them as cached.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
-	var n notes
+	var n tiertest.Notes
 	p := Prompt{Tokens: prompt(150, 1), MaxTokens: 60, Logprobs: -1}
 	fresh := read(t, submit(t, start(t, &hooked{}, nil), p))
 
@@ -120,7 +97,7 @@ func TestRestart(t *testing.T) {
 		t.Error(cmp.Diff(fresh, got))
 	}
 	busy := start(t, &hooked{}, onDisk(dir, &n, nil))
-	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "another process") {
+	if lines := n.Take(); len(lines) != 1 || !strings.Contains(lines[0], "another process") {
 		t.Errorf("a second owner: %q", lines)
 	}
 	if got := read(t, submit(t, busy, p)); !cmp.Equal(got, fresh) || busy.Stats().Cache.Disk != (tier.Stats{}) {
@@ -171,15 +148,49 @@ func TestRestart(t *testing.T) {
 	if st := e.Stats().Cache.Disk; st.Entries != 0 || st.Bytes != 0 {
 		t.Errorf("after dropping it: %+v", st)
 	}
-	if lines := n.take(); lines != nil {
+	if lines := n.Take(); lines != nil {
 		t.Error(lines)
+	}
+}
+
+// What nobody has used again is written when there is nothing else to do for a while, unless the quota is used up; so it
+// survives a process that is killed.
+func TestQuietWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		pages   int64 // of quota; one takes a header, too
+		entries int
+	}{"room": {40, 2}, "half": {4, 1}, "none": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n tiertest.Notes
+				e := start(t, &hooked{}, onDisk(t.TempDir(), &n, nil))
+				page := e.alloc.Geometry().Groups[0].PageBytes
+				closeNow(t, e)
+				e = start(t, &hooked{}, onDisk(t.TempDir(), &n, func(c2 *Config) { c2.Disk.Quota = c.pages * (page + 600) }))
+				for i := range uint64(2) {
+					read(t, submit(t, e, Prompt{Tokens: prompt(200, i), MaxTokens: 2, Logprobs: -1}))
+					time.Sleep(idleWrite - time.Millisecond)
+				}
+				if s := e.Stats().Cache.Disk; s.Writes != 0 {
+					t.Errorf("written before it was quiet: %+v", s)
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if s := e.Stats().Cache.Disk; s.Entries != c.entries || s.Refused != 0 || s.Writes != int64(c.entries) {
+					t.Errorf("%+v, want %d written", s, c.entries)
+				}
+				if lines := n.Take(); lines != nil {
+					t.Error(lines)
+				}
+			})
+		})
 	}
 }
 
 // Files that are damaged cost the time to compute what was in them, and one line each.
 func TestDamagedDisk(t *testing.T) {
 	dir := t.TempDir()
-	var n notes
+	var n tiertest.Notes
 	p := Prompt{Tokens: prompt(300, 1), MaxTokens: 5, Logprobs: -1}
 	e := start(t, &hooked{}, onDisk(dir, &n, nil))
 	want := read(t, submit(t, e, p))
@@ -202,7 +213,7 @@ func TestDamagedDisk(t *testing.T) {
 	if got := read(t, s); !cmp.Equal(got, want) || s.Usage().Cached != 128 {
 		t.Errorf("%d cached, want the two pages before the damaged one; %s", s.Usage().Cached, cmp.Diff(want, got))
 	}
-	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "checksum") {
+	if lines := n.Take(); len(lines) != 1 || !strings.Contains(lines[0], "checksum") {
 		t.Errorf("%q", lines)
 	}
 	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
@@ -213,7 +224,7 @@ func TestDamagedDisk(t *testing.T) {
 // A disk that takes nothing costs one line and nothing else.
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
-	var n notes
+	var n tiertest.Notes
 	e := start(t, &hooked{}, onDisk(dir, &n, func(c *Config) { c.Budget = 12 * 64 * 2 * 2 * 8 * 8 }))
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -222,7 +233,7 @@ func TestDiskFails(t *testing.T) {
 		read(t, submit(t, e, Prompt{Tokens: prompt(300, i), MaxTokens: 3, Logprobs: -1}))
 	}
 	closeNow(t, e)
-	if lines := n.take(); len(lines) != 1 || !strings.Contains(lines[0], "nothing more is written") {
+	if lines := n.Take(); len(lines) != 1 || !strings.Contains(lines[0], "nothing more is written") {
 		t.Errorf("%q", lines)
 	}
 	if s := e.Stats().Cache.Disk; s.Errors != 1 || s.Entries != 0 {

@@ -160,8 +160,8 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// longestStep is how long a step without decodes takes at most: a prompt that is cancelled meanwhile, or comes, waits for
-// its end.
+// longestStep is how long a step without decodes takes, but for the last of a prompt (sched.Pace): a prompt that is
+// cancelled meanwhile, or comes, waits for its end.
 const longestStep = time.Second
 
 // snapshotEvery is how many tokens lie between snapshots of state that cannot be cut, beside those at marks: one weighs as

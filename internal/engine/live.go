@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -84,17 +85,45 @@ func (e *Engine) dropCache() (d Dropped) {
 	return d
 }
 
-// nap waits for work, or for something stored to expire.
+// Save keeps data beside what the engine has on disk, under a plain name, for the next engine of the same model in the same
+// form. It waits for the disk, must come before Close, and does nothing without a tier. DropCache drops it, too.
+func (e *Engine) Save(name string, data []byte) error {
+	if e.disk == nil {
+		return nil
+	}
+	return e.disk.tier.Save(name, data)
+}
+
+// Saved gives what Save kept, nil if there is nothing.
+func (e *Engine) Saved(name string) []byte {
+	if e.disk == nil {
+		return nil
+	}
+	return e.disk.tier.Saved(name)
+}
+
+// nap waits for work, for something stored to expire, or for a quiet time to write to disk.
 func (e *Engine) nap() {
-	p := e.sched.Prefix()
-	if e.cfg.CacheTTL <= 0 || p == nil || p.Entries() == 0 {
+	const never = math.MaxInt64
+	wait := time.Duration(never)
+	if p := e.sched.Prefix(); e.cfg.CacheTTL > 0 && p != nil && p.Entries() > 0 {
+		wait = min(e.cfg.CacheTTL, time.Minute)
+	}
+	write := e.disk.waits()
+	if write {
+		wait = min(wait, idleWrite)
+	}
+	if wait == never {
 		<-e.wake
 		return
 	}
-	t := time.NewTimer(min(e.cfg.CacheTTL, time.Minute))
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-e.wake:
 	case <-t.C:
+		if write && wait == idleWrite {
+			e.disk.quiet = true
+		}
 	}
 }

@@ -19,7 +19,7 @@ func (e *Engine) loop() {
 		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
-		e.observe(plan, time.Since(began))
+		e.sched.Pace.Observe(plan.Items, time.Since(began).Microseconds())
 		e.trace.lap(&e.trace.step.Run)
 		left := e.settle(plan, out)
 		e.left = e.left[:0]
@@ -43,19 +43,6 @@ func (e *Engine) loop() {
 		p.Clear()
 	}
 	e.book(0)
-}
-
-// observe tells the scheduler what a step cost.
-func (e *Engine) observe(p sched.Plan, took time.Duration) {
-	decodes, prompt := 0, 0
-	for i := range p.Items {
-		if p.Items[i].Decode {
-			decodes++
-		} else {
-			prompt += p.Items[i].Tokens
-		}
-	}
-	e.sched.Pace.Observe(decodes, prompt, took.Microseconds())
 }
 
 // intake takes in what was submitted and cancelled since the last step, and waits while there is nothing to run.

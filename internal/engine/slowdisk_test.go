@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/tier/tiertest"
 )
 
 // While the disk takes its time, the sequence that waits for it holds up nobody; it can leave, others wait with it, and
 // when nothing comes in the end, it is computed.
 func TestSlowDisk(t *testing.T) {
 	dir := t.TempDir()
-	var n notes
+	var n tiertest.Notes
 	p := Prompt{Tokens: prompt(300, 1), MaxTokens: 5, Logprobs: -1}
 	e := start(t, &hooked{}, onDisk(dir, &n, nil))
 	want := read(t, submit(t, e, p))
@@ -61,7 +63,7 @@ func TestSlowDisk(t *testing.T) {
 	if read(t, with); with.Usage().Cached < 192 {
 		t.Errorf("%d cached of what the other one computed", with.Usage().Cached)
 	}
-	if lines := n.take(); len(lines) != 1 {
+	if lines := n.Take(); len(lines) != 1 {
 		t.Errorf("%q", lines)
 	}
 }

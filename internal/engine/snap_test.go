@@ -139,7 +139,6 @@ func TestSnapshots(t *testing.T) {
 	all := conversations(t, alone)
 	want := make([][]Token, len(all))
 	for i := range all {
-		all[i].Marks = []int{len(all[i].Tokens) / 2, len(all[i].Tokens)}
 		want[i] = read(t, submit(t, alone, all[i]))
 	}
 	var sum CacheStats

@@ -13,18 +13,25 @@ import (
 )
 
 // Models in which some layers see only the last positions, with a window inside a page, and over more than one. The second has
-// experts and sinks.
+// experts and sinks, in the third most layers read what others keep.
 const (
 	tinyGemma = `{"model_type":"gemma3_text","hidden_size":32,"num_hidden_layers":3,"intermediate_size":32,"num_attention_heads":2,
 "num_key_value_heads":1,"head_dim":16,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":20,"sliding_window_pattern":3}`
 	tinyOSS = `{"model_type":"gpt_oss","hidden_size":64,"num_hidden_layers":2,"intermediate_size":32,"num_attention_heads":4,
 "num_key_value_heads":2,"head_dim":32,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":70,"num_local_experts":6,
 "num_experts_per_tok":2,"quantization":{"group_size":32,"bits":4}}`
+	tinyShared = `{"model_type":"gemma4_text","hidden_size":64,"num_hidden_layers":5,"intermediate_size":32,"num_attention_heads":2,
+"num_key_value_heads":1,"head_dim":16,"global_head_dim":32,"vocab_size":97,"max_position_embeddings":4096,"sliding_window":20,"num_kv_shared_layers":3,
+"layer_types":["sliding_attention","full_attention","sliding_attention","sliding_attention","full_attention"],"hidden_size_per_layer_input":32,
+"vocab_size_per_layer_input":97,"final_logit_softcapping":null}`
 )
 
 func windowed() map[string]func() *hooked {
 	return map[string]func() *hooked{
 		"ref, window of 20": func() *hooked { return &hooked{config: tinyGemma, kv: backend.KVPolicy{DType: backend.F32}} },
+		"cpu, shared keys and values": func() *hooked {
+			return &hooked{Backend: cpu.New(), config: tinyShared, kv: backend.KVPolicy{DType: backend.F32}}
+		},
 		"cpu, window of 70": func() *hooked {
 			return &hooked{Backend: cpu.New(), config: tinyOSS, kv: backend.KVPolicy{DType: backend.F32}}
 		},

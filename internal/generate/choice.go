@@ -222,6 +222,11 @@ func (c *choice) emit(e chat.Event) {
 	}
 }
 
+// full reports whether the context ran out before the tokens that were asked for.
+func (c *choice) full() bool {
+	return c.usage.Prompt+c.usage.Output >= c.g.cfg.Engine.Context() && (c.r.MaxTokens == 0 || c.usage.Output < c.r.MaxTokens)
+}
+
 // finish says why the choice ended. A call that was cut short is not a reason to call tools.
 func (c *choice) finish(r engine.Reason) bool {
 	e := chat.Event{Kind: chat.EventFinish, Usage: &c.usage, Finish: chat.FinishStop}
@@ -231,6 +236,8 @@ func (c *choice) finish(r engine.Reason) bool {
 	switch {
 	case c.hit != "":
 		e.Finish, e.Stop = chat.FinishStopText, c.hit
+	case r == engine.Length && !c.looping && !c.single && c.full():
+		e.Finish = chat.FinishContext
 	case c.looping || r == engine.Length && !c.single:
 		e.Finish = chat.FinishLength
 	case c.complete > 0:

@@ -166,6 +166,13 @@ func (g *Generator) Forget() {
 	g.callIDs.forget()
 }
 
+// Remembered spells what is remembered of prompts and answers, for Recall in another process. It means something for the same
+// model only.
+func (g *Generator) Remembered() []byte { return g.history.save() }
+
+// Recall takes in what Remembered has spelled, all of it or, with an error, nothing. It comes before the first request.
+func (g *Generator) Recall(b []byte) error { return g.history.load(b) }
+
 // Render returns the text of the prompt.
 func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
 	p, err := g.prompt(r)
@@ -219,6 +226,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	ctx, cancel := context.WithCancel(ctx)
 	streams := make([]Stream, n)
 	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Marks: p.marks()}
+	if p.stopIDs != nil {
+		ep.StopIDs = p.stopIDs
+	}
 	g.attribute(&ep, &r.Origin)
 	for i := range streams {
 		ep.Steer = g.newBudget(p, r.Thinking.Budget)

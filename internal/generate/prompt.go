@@ -15,7 +15,8 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options parser.Options
-	raw     bool // see Generator.raw: of what follows only salt is set
+	raw     bool    // see Generator.raw: of what follows only salt is set
+	stopIDs []int32 // that end the reply; nil: the generator's
 
 	salt    salt
 	draft   draft  // whose text is text with the guard's marks

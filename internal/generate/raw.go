@@ -17,14 +17,18 @@ import (
 func (g *Generator) raw(r *chat.Request) (*prompt, error) {
 	p := &prompt{raw: true, salt: r.Origin.Salt, text: r.Prompt.Text, tokens: r.Prompt.Tokens}
 	tok := g.cfg.Tokenizer
-	if p.tokens == nil {
+	if p.tokens == nil && r.Prompt.Suffix == "" {
 		p.tokens = tok.Encode(p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
-	} else {
-		for i, id := range p.tokens {
-			if int(id) >= tok.Size() || id < 0 {
-				return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", r.Prompt.Path, i), "there is no token %d: the vocabulary has %d", id, tok.Size())
-			}
+	}
+	for i, id := range r.Prompt.Tokens {
+		if int(id) >= tok.Size() || id < 0 {
+			return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", r.Prompt.Path, i), "there is no token %d: the vocabulary has %d", id, tok.Size())
 		}
+	}
+	if r.Prompt.Suffix != "" {
+		return p, g.infill(p, r.Prompt.Suffix)
+	}
+	if r.Prompt.Tokens != nil {
 		p.text = tok.Decode(p.tokens, false)
 	}
 	if len(p.tokens) == 0 {

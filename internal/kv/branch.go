@@ -10,6 +10,7 @@ type Branch struct {
 	Key   []Elem
 	Pages [][]PageID // per group and page; 0: a window's page that is gone
 	Uses  []int      // per page: times a sequence started from it or from below it
+	Snaps []SnapID   // per page: the snapshot of the state after it; 0: none. Snapshots inside pages are not here
 }
 
 // Branch gives what is stored along key.
@@ -21,8 +22,13 @@ func (p *Prefix) Branch(key []Elem) Branch {
 func (p *Prefix) branch(n *node, key []Elem) Branch {
 	pt := p.alloc.geo.PageTokens
 	whole := len(key) / pt
-	b := Branch{Key: key[:whole*pt], Pages: p.collect(n, whole), Uses: make([]int, whole)}
+	b := Branch{Key: key[:whole*pt], Pages: p.collect(n, whole), Uses: make([]int, whole), Snaps: make([]SnapID, whole)}
 	p.path(n, whole, func(x *node, i, _ int) { b.Uses[i] = x.hits })
+	for x := n; x.parent != nil; x = x.parent {
+		if at := x.to(); x.snap != 0 && at%pt == 0 && at <= whole*pt {
+			b.Snaps[at/pt-1] = x.snap
+		}
+	}
 	return b
 }
 
@@ -38,7 +44,7 @@ func (p *Prefix) ending(n *node) Branch {
 // Branches visits every end of the tree, the ones worth most first, until visit says no. It must not change the tree.
 func (p *Prefix) Branches(visit func(Branch) bool) {
 	ends := slices.Clone(p.leaves)
-	slices.SortFunc(ends, func(a, b *node) int { return cmp.Compare(b.rank, a.rank) })
+	slices.SortFunc(ends, func(a, b *node) int { return cmp.Compare(b.Rank, a.Rank) })
 	for _, n := range ends {
 		if !visit(p.ending(n)) {
 			return
@@ -54,6 +60,13 @@ func (p *Prefix) OnEvict(see func(Branch) bool) { p.leaving = see }
 func (p *Prefix) show(n *node) {
 	if p.leaving != nil && !n.shown && !p.inUse(n, len(n.pages[0])-1) {
 		n.shown = p.leaving(p.ending(n))
+	}
+}
+
+// showSnap tells of the branch that ends with a snapshot that is about to go.
+func (p *Prefix) showSnap(n *node) {
+	if p.leaving != nil && n.to()%p.alloc.geo.PageTokens == 0 {
+		p.leaving(p.ending(n))
 	}
 }
 
@@ -97,6 +110,32 @@ func (p *Prefix) Graft(key []Elem, index, uses int, want func(group int) bool, f
 		x.hits = max(x.hits, uses)
 	}
 	p.use(n)
+	return true, nil
+}
+
+// GraftSnap puts a snapshot of the state after the first to positions of key into the tree: fill writes its contents.
+// False without an error: there is no memory, or the tree does not reach so far.
+func (p *Prefix) GraftSnap(key []Elem, to int, fill func(SnapID) error) (bool, error) {
+	if n, at := p.walk(key[:to]); at == to && n.to() == to && n.snap != 0 {
+		return true, nil
+	}
+	id, ok := p.alloc.Snap()
+	if !ok && p.Evict(p.alloc.geo.SnapBytes) > 0 {
+		id, ok = p.alloc.Snap()
+	}
+	if !ok {
+		return false, nil
+	}
+	n, at := p.walk(key[:to])
+	if at != to || n.parent == nil { // evicted, maybe just now
+		p.alloc.DropSnap(id)
+		return false, nil
+	}
+	if err := fill(id); err != nil {
+		p.alloc.DropSnap(id)
+		return false, err
+	}
+	p.putSnap(n, at, id)
 	return true, nil
 }
 

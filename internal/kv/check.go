@@ -66,9 +66,12 @@ func (p *Prefix) Check() error {
 	if c.nodes != p.nodes || c.leaves != len(p.leaves) {
 		return fmt.Errorf("check prefix tree: %d nodes with %d leaves counted, there are %d with %d", p.nodes, len(p.leaves), c.nodes, c.leaves)
 	}
-	for i, n := range p.leaves {
-		if n.at != i || len(n.children) > 0 || i > 0 && p.leaves.Less(i, (i-1)/2) {
-			return fmt.Errorf("check prefix tree: entry %d of the evictable nodes, the edge from %d, is out of place", i, n.from)
+	if err := p.leaves.Check(); err != nil {
+		return fmt.Errorf("check prefix tree: evictable nodes: %w", err)
+	}
+	for _, n := range p.leaves {
+		if len(n.children) > 0 {
+			return fmt.Errorf("check prefix tree: the edge from %d to %d is listed as evictable and has children", n.from, n.to())
 		}
 	}
 	var bytes int64
@@ -133,7 +136,7 @@ func (c *treeCheck) below(up *node) error {
 		}
 		if len(n.children) == 0 {
 			c.leaves++
-			if n.at < 0 {
+			if !n.Listed() {
 				return fmt.Errorf("edge from %d to %d: it can be evicted and is not listed", n.from, n.to())
 			}
 		}

@@ -1,7 +1,5 @@
 package kv
 
-import "container/heap"
-
 // mostHits bounds what past use is worth.
 const mostHits = 8
 
@@ -12,10 +10,8 @@ const mostHits = 8
 func (p *Prefix) use(n *node) {
 	p.clock++
 	n.used = p.now
-	n.rank = p.clock + int64(min(n.hits+n.bonus, mostHits))*int64(p.nodes)
-	if n.at >= 0 {
-		heap.Fix(&p.leaves, n.at)
-	}
+	n.Rank = p.clock + int64(min(n.hits+n.bonus, mostHits))*int64(p.nodes)
+	p.leaves.Moved(n)
 }
 
 // Evict frees at least need bytes, if pages that only the tree holds suffice, and says how many. It takes whole pages
@@ -26,11 +22,12 @@ func (p *Prefix) Evict(need int64) int64 {
 	var freed int64
 	var aside []*node
 	for freed < need && len(p.leaves) > 0 {
-		if s := p.leastSnap(); s != nil && s.worth < p.leaves[0].rank {
+		if s := p.leastSnap(); s != nil && s.worth < p.leaves[0].Rank {
+			p.showSnap(s)
 			freed += p.dropSnap(s)
 			continue
 		}
-		n := heap.Pop(&p.leaves).(*node)
+		n := p.leaves.Pop()
 		p.show(n)
 		freed += p.cut(n, need-freed)
 		if len(n.key) > 0 { // the rest is in use, or enough is free
@@ -40,9 +37,10 @@ func (p *Prefix) Evict(need int64) int64 {
 		p.remove(n)
 	}
 	for _, n := range aside {
-		p.leaves.push(n)
+		p.leaves.Push(n)
 	}
 	for s := p.leastSnap(); s != nil && freed < need; s = p.leastSnap() {
+		p.showSnap(s)
 		freed += p.dropSnap(s)
 	}
 	if freed < need {
@@ -86,7 +84,7 @@ func (p *Prefix) remove(n *node) {
 	delete(up.children, n.key[:1][0]) // cut leaves the first token behind the end
 	p.nodes--
 	if len(up.children) == 0 && up.parent != nil {
-		p.leaves.push(up)
+		p.leaves.Push(up)
 	}
 }
 
@@ -128,38 +126,5 @@ func (p *Prefix) drop(n *node) {
 	}
 	for _, c := range n.children {
 		p.drop(c)
-	}
-}
-
-// leaves is a heap of the nodes without children, least rank first.
-type leaves []*node
-
-func (h leaves) Len() int           { return len(h) }
-func (h leaves) Less(i, j int) bool { return h[i].rank < h[j].rank }
-func (h leaves) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-
-func (h *leaves) Push(x any) {
-	n := x.(*node)
-	n.at = len(*h)
-	*h = append(*h, n)
-}
-
-func (h *leaves) Pop() any {
-	last := len(*h) - 1
-	n := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	n.at = -1
-	return n
-}
-
-func (h *leaves) push(n *node) { heap.Push(h, n) }
-
-func (h *leaves) remove(n *node) {
-	if n.at >= 0 {
-		heap.Remove(h, n.at)
 	}
 }

@@ -161,14 +161,14 @@ func (p *Prefix) forget(gone func(*node) bool) (freed int64) {
 		if !gone(n) {
 			continue
 		}
-		p.leaves.remove(n)
+		p.leaves.Remove(n)
 		freed += p.cut(n, math.MaxInt64)
 		if len(n.key) > 0 { // in use
-			p.leaves.push(n)
+			p.leaves.Push(n)
 			continue
 		}
 		up := n.parent
-		if p.remove(n); up.at >= 0 {
+		if p.remove(n); up.Listed() {
 			work = append(work, up)
 		}
 	}

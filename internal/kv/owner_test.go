@@ -50,16 +50,7 @@ func TestSaltsApart(t *testing.T) {
 		allocs[i], alone[i] = tree()
 	}
 	put := func(a *Alloc, p *Prefix, key []Elem) Match {
-		m := p.Match(key)
-		var table Table
-		a.Share(&table, &m)
-		pin := p.Pin(&m)
-		p.Unpin(&pin)
-		a.Release(&table)
-		if !a.Grow(&table, len(key)) {
-			t.Fatal("no memory")
-		}
-		p.Insert(key, &table, len(key))
+		m, table := run(t, a, p, key)
 		a.Release(&table)
 		return m
 	}
@@ -174,22 +165,13 @@ func TestOwns(t *testing.T) {
 			t.Fatalf("%v is party %d's where it parts after %d, says Owns", key, party, at)
 		case got:
 			yes++
-		case party != 0 && parts && at < n.to() && n.at >= 0 && n.party == party && n.reach >= at:
+		case party != 0 && parts && at < n.to() && n.Listed() && n.party == party && n.reach >= at:
 			t.Fatalf("%v parts after %d from an end that party %d left, and Owns says no", key, at, party)
 		}
-		if got && n.at < 0 {
+		if got && !n.Listed() {
 			ends++
 		}
-		m := p.Match(key)
-		var table Table
-		a.Share(&table, &m)
-		pin := p.Pin(&m)
-		p.Unpin(&pin)
-		a.Release(&table)
-		if !a.Grow(&table, len(key)) {
-			t.Fatal("no memory")
-		}
-		p.Insert(key, &table, len(key))
+		_, table := run(t, a, p, key)
 		if r.IntN(8) > 0 { // else it failed
 			p.Credit(key, Owner{Party: party})
 			all = append(all, left{key, party})
@@ -205,4 +187,20 @@ func TestOwns(t *testing.T) {
 	if yes < 50 || ends < 20 {
 		t.Errorf("%d times yes, %d before a branching, say little", yes, ends)
 	}
+}
+
+// run puts all of key into the tree as a sequence does that starts at its match, and gives the table it still holds.
+func run(t *testing.T, a *Alloc, p *Prefix, key []Elem) (Match, Table) {
+	t.Helper()
+	m := p.Match(key)
+	var table Table
+	a.Share(&table, &m)
+	pin := p.Pin(&m)
+	p.Unpin(&pin)
+	a.Release(&table)
+	if !a.Grow(&table, len(key)) {
+		t.Fatal("no memory")
+	}
+	p.Insert(key, &table, len(key))
+	return m, table
 }

@@ -20,8 +20,8 @@ import "slices"
 type Prefix struct {
 	alloc  *Alloc
 	root   node
-	named  [][]int32 // per group and page id: how many nodes name it
-	leaves leaves
+	named  [][]int32   // per group and page id: how many nodes name it
+	leaves Heap[*node] // the evictable nodes
 	nodes  int
 	bytes  int64 // of the pages named
 	clock  int64 // counts uses: inserts and pins
@@ -37,14 +37,14 @@ type Prefix struct {
 
 // node is an edge of the tree and its end.
 type node struct {
+	Place // in leaves; for the rank see Prefix.use
+
 	parent   *node
 	children map[Elem]*node // by the first element of their edge
 	from     int            // position of key[0]
 	key      []Elem
 	pages    [][]PageID // per group: from index from/PageTokens on
 	hits     int        // how often a sequence started from here or from below
-	rank     int64      // see Prefix.use
-	at       int        // in leaves, -1 if not there
 	shown    bool       // see OnEvict
 	mark
 	snapshot
@@ -55,7 +55,7 @@ func (n *node) to() int { return n.from + len(n.key) }
 // NewPrefix makes an empty tree over the pages of a, of which there must be some. State that cannot be cut is restored
 // from snapshots.
 func NewPrefix(a *Alloc) *Prefix {
-	return &Prefix{alloc: a, root: node{at: -1}, named: make([][]int32, len(a.geo.Groups))}
+	return &Prefix{alloc: a, named: make([][]int32, len(a.geo.Groups))}
 }
 
 // Entries counts the ends of what is stored: branches that nothing stored continues.
@@ -283,15 +283,15 @@ func (p *Prefix) adopt(n *node, count int, t *Table) {
 
 // add makes a node below n for what key and t have beyond it.
 func (p *Prefix) add(n *node, key []Elem, t *Table, to int) *node {
-	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named)), at: -1}
+	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named))}
 	if n.children == nil {
 		n.children = map[Elem]*node{}
 	}
-	p.leaves.remove(n)
+	p.leaves.Remove(n)
 	n.children[key[c.from]] = c
 	p.nodes++
 	p.extend(c, key, t, to)
-	p.leaves.push(c)
+	p.leaves.Push(c)
 	return c
 }
 
@@ -319,7 +319,7 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 func (p *Prefix) split(n *node, at int) *node {
 	pt := p.alloc.geo.PageTokens
 	k, first := at-n.from, n.from/pt
-	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, rank: n.rank, at: -1, mark: n.mark,
+	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, mark: n.mark,
 		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
 	for g, pages := range n.pages {
 		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])

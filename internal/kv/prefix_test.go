@@ -225,7 +225,7 @@ func TestPrefixCheck(t *testing.T) {
 		"nodes":    func(p *Prefix) { p.nodes++ },
 		"bytes":    func(p *Prefix) { p.bytes++ },
 		"leaf":     func(p *Prefix) { p.leaves.Pop() },
-		"unlisted": func(p *Prefix) { p.leaves[0].at = -1 },
+		"unlisted": func(p *Prefix) { p.leaves[0].at = 0 },
 	} {
 		sc := prefixScript{}
 		sc.do(t, []string{"new"})

@@ -59,6 +59,12 @@ func (p *Prefix) Snapshot(key []Elem, t *Table, to int, id SnapID) bool {
 		p.alloc.DropSnap(id)
 		return false
 	}
+	p.putSnap(n, at, id)
+	return true
+}
+
+// putSnap gives the end of the first at positions on the way to n a snapshot, which it has none of.
+func (p *Prefix) putSnap(n *node, at int, id SnapID) {
 	if at < n.to() {
 		n = p.split(n, at)
 	}
@@ -67,7 +73,6 @@ func (p *Prefix) Snapshot(key []Elem, t *Table, to int, id SnapID) bool {
 	p.bytes += p.alloc.geo.SnapBytes
 	p.alloc.snaps.keep(int32(id))
 	p.alloc.DropSnap(id)
-	return true
 }
 
 // Forget drops a snapshot that turned out not to be one.

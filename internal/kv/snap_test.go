@@ -1,6 +1,9 @@
 package kv
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // snapTree is a tree of state that cannot be cut: pages of 4 tokens and 10 bytes, snapshots of 7 bytes.
 type snapTree struct {
@@ -122,4 +125,54 @@ func TestSnapshotEvict(t *testing.T) {
 	if p.alloc.InUse() != 0 || p.Bytes() != 0 {
 		t.Errorf("%d bytes in use, the tree has %d", p.alloc.InUse(), p.Bytes())
 	}
+}
+
+// TestSnapshotBranch: a branch names the snapshots at the ends of its pages, also when one of them is about to go.
+func TestSnapshotBranch(t *testing.T) {
+	p := newSnapTree(t)
+	ids := p.put("abcdefghij", 4, 6, 8, 10)
+	p.put("abcdxxxx", 8)
+	if b := p.Branch(elems("abcdefghij")); len(b.Snaps) != 2 || b.Snaps[0] != ids[0] || b.Snaps[1] != ids[2] {
+		t.Errorf("snapshots %v, want those of %v after 4 and 8", b.Snaps, ids)
+	}
+	if b := p.Branch(elems("abcdefg")); len(b.Snaps) != 1 || b.Snaps[0] != ids[0] {
+		t.Errorf("snapshots %v of a beginning", b.Snaps)
+	}
+	var seen []SnapID
+	p.OnEvict(func(b Branch) bool {
+		if n := len(b.Snaps); n > 0 {
+			seen = append(seen, b.Snaps[n-1])
+		}
+		return true
+	})
+	if p.Evict(7); len(seen) == 0 || seen[0] != ids[0] {
+		t.Errorf("%v were seen before they went, want %d first", seen, ids[0])
+	}
+	p.check()
+}
+
+// TestGraftSnapshot: what comes from elsewhere is as good as what was taken here.
+func TestGraftSnapshot(t *testing.T) {
+	p := newSnapTree(t)
+	p.put("abcdefgh")
+	p.match("abcdefghi", 0, 0, 8)
+	var filled SnapID
+	fill := func(id SnapID) error { filled = id; return nil }
+	if ok, err := p.GraftSnap(elems("abcdefgh"), 4, fill); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	p.match("abcdefghi", 4, filled, 8)
+	if ok, err := p.GraftSnap(elems("abcdefgh"), 4, func(SnapID) error { return errors.New("filled twice") }); !ok || err != nil {
+		t.Error(ok, err)
+	}
+	if ok, err := p.GraftSnap(elems("abcdefgh"), 8, func(SnapID) error { return errors.New("torn") }); ok || err == nil {
+		t.Error("a snapshot that cannot be read is there")
+	}
+	if ok, err := p.GraftSnap(elems("abcdxxxx"), 8, fill); ok || err != nil {
+		t.Error("a snapshot of what is not there", ok, err)
+	}
+	p.match("abcdefghi", 4, filled, 8)
+	p.check()
+	p.Clear()
+	p.check()
 }

@@ -9,13 +9,13 @@ import (
 // margin is how many tokens of its answer a sequence has memory set aside for when another one is admitted.
 const margin = 256
 
-// admitAll lets waiting sequences in, as long as each finds part of room. Interactive ones come before background ones.
+// admitAll lets waiting sequences in, as long as each finds part of a step. Interactive ones come before background ones.
 // Among equals it is first in, first out, but clients take turns: who has fewer sequences running comes first. Nobody
 // overtakes a sequence that does not fit yet, unless that is a background one.
-func (s *Scheduler) admitAll(room int) {
+func (s *Scheduler) admitAll() {
 	for len(s.waiting) > 0 {
 		q, m := s.pick()
-		if q == nil || s.prefills(q) >= min(mostPrefills, room) {
+		if q == nil || s.prefills(q) >= min(mostPrefills, s.cfg.Chunk) {
 			return
 		}
 		for !s.admit(q, m) {

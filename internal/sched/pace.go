@@ -1,30 +1,59 @@
 package sched
 
-// leastPrompt is how many prompt tokens a step runs whatever it takes, and coldPrompt how many while nothing has been
-// measured.
+import "math"
+
 const (
-	leastPrompt = 16
-	coldPrompt  = 64
+	leastPrompt = 16 // prompt tokens that a step runs whatever they take
+	coldPrompt  = 64 // and while nothing has been measured
+	lastAlone   = 3  // times Longest that what is left of a prompt may take to run in one step
 )
 
-// Pace says how many prompt tokens fit into a step that must not keep others waiting. It learns from the
-// time of past steps, which the engine measures: a step takes what its decodes take, and then a time per prompt token,
-// which grows slowly with the depth of the prompt. All times are in microseconds.
+// Pace says how many prompt tokens fit into a step that must not keep others waiting. It learns from the time of past
+// steps, which the engine measures: a step takes what its decodes take, and then for every prompt token a time that
+// grows with the depth at which the token stands. All times are in microseconds.
 type Pace struct {
 	Target  int64 // of a step in which sequences decode; 0: no limit
 	Longest int64 // of other steps, which delay nobody but those who come or leave meanwhile; 0: no limit
 	decode  float64
-	token   float64
+	prompt  line    // of a prompt token's time over its depth
+	late    float64 // what is expected is this many times prompt
 }
 
-// Observe learns from a step with so many sequences that decode and prompt tokens. What a few prompt tokens take, the last
-// ones of a prompt or those behind a long match, says nothing of what one among many takes.
-func (p *Pace) Observe(decodes, prompt int, took int64) {
-	switch t := float64(took); {
-	case prompt >= leastPrompt:
-		learn(&p.token, max(t-p.decode, t/8)/float64(prompt))
-	case prompt == 0 && decodes > 0:
-		learn(&p.decode, t)
+// load is what a step ran, as far as its time depends on it.
+type load struct {
+	decodes int
+	prompt  int     // tokens
+	depth   float64 // mean of theirs
+}
+
+// Observe learns from a step that took so long. Its items have not been booked by Done.
+func (p *Pace) Observe(items []Item, took int64) {
+	var l load
+	for i := range items {
+		if it := &items[i]; it.Decode {
+			l.decodes++
+		} else {
+			l.prompt += it.Tokens
+			l.depth += float64(it.Tokens) * (float64(it.Seq.Table.Len) + float64(it.Tokens)/2)
+		}
+	}
+	l.depth /= float64(max(l.prompt, 1))
+	p.observe(l, float64(max(took, 1)))
+}
+
+// observe: what a few prompt tokens take, the last ones of a prompt or those behind a long match, says nothing of what one
+// among many takes.
+func (p *Pace) observe(l load, took float64) {
+	switch {
+	case l.prompt >= leastPrompt:
+		n := float64(l.prompt)
+		each := max(took-p.decode, took/8) / n
+		expected := p.late * p.prompt.at(l.depth)
+		p.prompt.learn(l.depth, each, took/n/8)
+		learn(&expected, each)
+		p.late = expected / p.prompt.at(l.depth)
+	case l.prompt == 0 && l.decodes > 0:
+		learn(&p.decode, took)
 	}
 }
 
@@ -38,18 +67,92 @@ func learn(mean *float64, x float64) {
 	*mean = min(*mean+(x-*mean)/4, 2*x)
 }
 
-// Room is how many prompt tokens to run, at most chunk, beside sequences that decode or without any.
-func (p *Pace) Room(chunk int, beside bool) int {
-	limit, rest := p.Longest, 0.0
+// line is y = base + slope x, both positive, learned from pairs that are off by some noise: a Kalman filter of two numbers
+// that drift. Where all pairs have about the same x, what that says nothing of stays as it was learned before.
+type line struct {
+	base, slope float64
+	cov         [3]float64 // of (base, base), (base, slope), (slope, slope)
+}
+
+const (
+	leastDouble = 512     // depth at which a token takes twice as long as at none: hardly less than this,
+	guessDouble = 8 << 10 // this until measured,
+	mostDouble  = 1 << 20 // and this at most
+	drift       = 0.02    // of base and slope, from one pair to the next
+)
+
+func (l *line) at(x float64) float64 { return l.base + l.slope*x }
+
+// learn takes a pair whose y is off by about noise. A pair that is far off counts as less far.
+func (l *line) learn(x, y, noise float64) {
+	if l.base == 0 {
+		l.base = y / (1 + x/guessDouble)
+		l.slope = l.base / guessDouble
+		l.cov = [3]float64{l.base * l.base / 4, 0, math.Pow(l.base/leastDouble, 2)}
+		return
+	}
+	was := l.at(x)
+	off := min(max(y, was/2), 2*was) - was
+	l.cov[0] += math.Pow(drift*l.base, 2)
+	l.cov[2] += math.Pow(drift*l.slope, 2)
+	g0, g1 := l.cov[0]+l.cov[1]*x, l.cov[1]+l.cov[2]*x
+	v := g0 + g1*x + noise*noise
+	l.base += g0 / v * off
+	l.slope += g1 / v * off
+	l.cov[0] -= g0 * g0 / v
+	l.cov[1] -= g0 * g1 / v
+	l.cov[2] -= g1 * g1 / v
+	l.base = max(l.base, was/64)
+	l.slope = max(l.slope, l.base/mostDouble)
+}
+
+// price is what prompt tokens take of a step, in microseconds, or in tokens where no time limits the step.
+type price struct {
+	token, depth float64 // a token takes token + depth times the tokens before it
+	least        float64 // but at least this, so that a step has no more tokens than a chunk
+}
+
+// of so many tokens behind others.
+func (p *price) of(tokens, behind int) float64 {
+	n := float64(tokens)
+	return n * max(p.token+p.depth*(float64(behind)+n/2), p.least)
+}
+
+// fit is how many tokens behind others room is for, in part.
+func (p *price) fit(room float64, behind int) float64 {
+	n := room / p.least
+	first := p.token + p.depth*float64(behind)
+	if first+p.depth*n/2 <= p.least {
+		return n
+	}
+	return 2 * room / (first + math.Sqrt(first*first+2*p.depth*room)) // first n + depth/2 n^2 = room
+}
+
+// room is what a step may take for prompt tokens, at most chunk of them, and what they take: beside sequences that decode,
+// or without any. The oldest prompt has rest tokens to run behind others.
+//
+// Where it is alone and what is left of it takes no more than lastAlone times Longest, that is one step: in
+// several each would read all keys again, and the last ones would be slivers. It delays a prompt that comes meanwhile, or
+// the end of a cancelled one, once by so much.
+func (p *Pace) room(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
+	limit := float64(p.Longest)
 	if beside {
-		limit, rest = p.Target, p.decode
+		limit = float64(p.Target)
 	}
 	switch {
 	case limit == 0:
-		return chunk
-	case p.token == 0:
-		return min(coldPrompt, chunk)
+		return float64(chunk), price{least: 1}
+	case p.prompt.base == 0:
+		return float64(min(coldPrompt, chunk)), price{least: 1}
 	}
-	room := (float64(limit) - rest) / p.token
-	return min(max(int(min(room, float64(chunk))), leastPrompt), chunk)
+	cost := price{token: p.late * p.prompt.base, depth: p.late * p.prompt.slope}
+	room := limit
+	if beside {
+		room -= p.decode
+	} else if all := cost.of(rest, behind); alone && rest <= chunk && all <= lastAlone*limit {
+		room = max(room, all)
+	}
+	room = max(room, cost.of(leastPrompt, behind))
+	cost.least = room / float64(chunk)
+	return room, cost
 }

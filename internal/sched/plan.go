@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"slices"
 
 	"hearth/internal/kv"
@@ -20,9 +21,8 @@ func (s *Scheduler) Next() Plan {
 			s.add(q, 1)
 		}
 	}
-	room := s.Pace.Room(s.cfg.Chunk, len(s.plan.Items) > 0)
 	if len(s.plan.Preempted) == 0 {
-		s.admitAll(room)
+		s.admitAll()
 	}
 	s.order = s.order[:0]
 	for _, behind := range [...]bool{false, true} {
@@ -32,13 +32,8 @@ func (s *Scheduler) Next() Plan {
 			}
 		}
 	}
-	front := 0
-	for front < len(s.order) && !background(s.order[front]) {
-		front++
-	}
 	s.give = append(s.give[:0], make([]int, len(s.order))...)
-	room = divide(s.order[:front], s.give[:front], room)
-	divide(s.order[front:], s.give[front:], room)
+	s.share()
 	for i, q := range s.order {
 		if s.give[i] > 0 && s.runs(q) {
 			s.add(q, s.give[i])
@@ -54,6 +49,25 @@ func (s *Scheduler) Next() Plan {
 		}
 	}
 	return s.plan
+}
+
+// share says in s.give how many tokens each prompt of s.order runs. What interactive ones leave goes to the background.
+func (s *Scheduler) share() {
+	if len(s.order) == 0 {
+		return
+	}
+	q := s.order[0]
+	d := division{tokens: s.cfg.Chunk}
+	d.room, d.price = s.Pace.room(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
+	front := 0
+	for front < len(s.order) && !background(s.order[front]) {
+		front++
+	}
+	for _, part := range [...][2]int{{0, front}, {front, len(s.order)}} {
+		if d.list, d.give = s.order[part[0]:part[1]], s.give[part[0]:part[1]]; len(d.list) > 0 {
+			d.divide()
+		}
+	}
 }
 
 // runs: it has not been preempted while this plan was made.
@@ -75,62 +89,82 @@ func (s *Scheduler) add(q *Seq, limit int) {
 	}
 }
 
-// shortPrompts is how many steps' worth of prompt tokens may wait behind the oldest prompt for them to count as short.
+// division is a step's room on its way to the prompts of a list: time where a time limits the step.
+type division struct {
+	price  price
+	room   float64
+	tokens int // that the step may have
+	list   []*Seq
+	give   []int // tokens
+}
+
+// shortPrompts is how many steps' worth of room may wait behind the oldest prompt for them to count as short.
 const shortPrompts = 4
 
-// divide shares room among the prompts of list, into give, and returns what is left of it. The oldest gets half, so that
+// divide shares the room among the prompts of the list. The oldest gets half, so that
 // long prompts finish one after the other, or a quarter where the others are short: they end in a few steps then.
-// The rest is shared equally among clients, and what a client gets goes to those of its prompts that have least to run. So a short prompt need not wait for a long one, or for the many of one
-// client. What somebody has no use for goes to the next in order of arrival.
-func divide(list []*Seq, give []int, room int) int {
-	if len(list) == 0 {
-		return room
-	}
-	lacks := func(i int) int { return max(list[i].Known-list[i].Table.Len-give[i], 0) }
-	take := func(i, limit int) int {
-		n := min(lacks(i), limit)
-		give[i] += n
-		room -= n
-		return n
-	}
-	rest := list[1:]
-	clients, others := 0, 0
+// The rest is shared equally among clients, and what a client gets goes to those of its prompts that have least to run. So a
+// short prompt need not wait for a long one, or for the many of one client. What somebody has no use for goes to the next
+// in order of arrival.
+func (d *division) divide() {
+	rest := d.list[1:]
+	clients, others := 0, 0.0
 	for i, q := range rest {
-		others += lacks(i + 1)
+		others += d.cost(i + 1)
 		if first(rest, i, q.Client) {
 			clients++
 		}
 	}
 	switch {
 	case clients == 0:
-		take(0, room)
-	case others < lacks(0) && others <= shortPrompts*room:
-		take(0, (room+3)/4)
+		d.take(0, d.room)
+	case others < d.cost(0) && others <= shortPrompts*d.room:
+		d.take(0, d.room/4)
 	default:
-		take(0, (room+1)/2)
+		d.take(0, d.room/2)
 	}
 	for i, q := range rest {
 		if !first(rest, i, q.Client) {
 			continue
 		}
-		for quota := (room + clients - 1) / clients; quota > 0; {
+		for quota := d.room / float64(clients); quota > 0; {
 			least := 0
-			for j := i + 1; j < len(list); j++ {
-				if list[j].Client == q.Client && lacks(j) > 0 && (least == 0 || lacks(j) < lacks(least)) {
+			for j := i + 1; j < len(d.list); j++ {
+				if d.list[j].Client == q.Client && d.lacks(j) > 0 && (least == 0 || d.lacks(j) < d.lacks(least)) {
 					least = j
 				}
 			}
-			if least == 0 {
+			before := d.room
+			if least == 0 || d.take(least, quota) == 0 {
 				break
 			}
-			quota -= take(least, quota)
+			quota -= before - d.room
 		}
 		clients--
 	}
-	for i := range list {
-		take(i, room)
+	for i := range d.list {
+		d.take(i, d.room)
 	}
-	return room
+}
+
+// lacks is how many tokens of prompt i are not given yet.
+func (d *division) lacks(i int) int { return max(d.list[i].Known-d.list[i].Table.Len-d.give[i], 0) }
+
+// cost is what they take.
+func (d *division) cost(i int) float64 {
+	return d.price.of(d.lacks(i), d.list[i].Table.Len+d.give[i])
+}
+
+// take gives tokens to prompt i, as many as quota is for, the last one in part, and there is room for all of.
+func (d *division) take(i int, quota float64) int {
+	const whole = 1e-9 // of rounding
+	behind := d.list[i].Table.Len + d.give[i]
+	n := min(math.Ceil(d.price.fit(quota, behind)*(1-whole)), math.Floor(d.price.fit(d.room, behind)*(1+whole)))
+	take := min(int(n), d.lacks(i), d.tokens)
+	d.give[i] += take
+	d.tokens -= take
+	d.room = max(d.room-d.price.of(take, behind), 0)
+	return take
 }
 
 // first: no sequence before i is of that client.

@@ -27,7 +27,9 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	slow NAME               what it begins with is on its way into the tree when it could be admitted
 //	loaded NAME [pages=N] [again]  it has come, so many pages of it
 //	cancel NAME
-//	took decodes=N prompt=N us=N
+//	took [decodes=N] [prompt=N [depth=N]] us=N  a step that ran so much took so long; how many tokens fit now [alone=1] [at=DEPTH]
+//	machine decode=US token=US [key=NS]  from now on steps take: so long if any decode, so long per prompt token,
+//	                        and per token before that
 //	state
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -89,6 +91,27 @@ type script struct {
 	names        map[ID]string
 	finish, fail map[string]bool
 	slow         map[string]bool
+	machine      *machine // nil: nothing is observed
+}
+
+// machine says what a step takes, in microseconds.
+type machine struct {
+	decode     float64 // if any sequence decodes,
+	each, held float64 // for every one, and per token before it
+	token, key float64 // likewise of prompt tokens
+}
+
+func (m *machine) took(items []Item) float64 {
+	us, decode := 0.0, 0.0
+	for i := range items {
+		n := float64(items[i].Tokens)
+		if items[i].Decode {
+			decode = max(decode, m.decode) + m.each + m.held*float64(items[i].Seq.Table.Len)
+			continue
+		}
+		us += n * (m.token + m.key*(float64(items[i].Seq.Table.Len)+n/2))
+	}
+	return us + decode
 }
 
 // token is an element that nobody else has.
@@ -163,8 +186,11 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		}
 		return sc.step()
 	case "took":
-		sc.s.Pace.Observe(arg("decodes", 0), arg("prompt", 0), int64(arg("us", 0)))
-		return []string{fmt.Sprintf("room %d", sc.s.Pace.Room(sc.s.cfg.Chunk, arg("alone", 0) == 0))}
+		sc.s.Pace.observe(load{arg("decodes", 0), arg("prompt", 0), float64(arg("depth", 0))}, float64(arg("us", 0)))
+		room, cost := sc.s.Pace.room(sc.s.cfg.Chunk, arg("alone", 0) == 0, 0, arg("at", 0), false)
+		return []string{fmt.Sprintf("room %.0f", cost.fit(room, arg("at", 0)))}
+	case "machine":
+		sc.machine = &machine{decode: float64(arg("decode", 0)), token: float64(arg("token", 0)), key: float64(arg("key", 0)) / 1000}
 	case "tick":
 		sc.s.Tick(int64(arg("to", 0)))
 	case "state":
@@ -238,6 +264,11 @@ func (sc *script) step() []string {
 			line += " end"
 		}
 		printed = append(printed, line)
+	}
+	if sc.machine != nil && len(p.Items) > 0 {
+		us := sc.machine.took(p.Items)
+		sc.s.Pace.Observe(p.Items, int64(us))
+		printed = append(printed, fmt.Sprintf("%.0f ms", us/1000))
 	}
 	sc.s.Done(p, out)
 	if len(printed) == 0 {

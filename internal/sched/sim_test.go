@@ -243,7 +243,7 @@ func (m *sim) step() error {
 	if len(due) != 0 || prompt > m.chunk {
 		return fmt.Errorf("%d decodes left out, %d prompt tokens in a step of %d", len(due), prompt, m.chunk)
 	}
-	m.s.Pace.Observe(len(p.Items), prompt, int64(prompt*m.r.IntN(100)+50))
+	m.s.Pace.Observe(p.Items, int64(prompt*m.r.IntN(100)+50))
 	items := slices.Clone(p.Items)
 	slots := make([]kv.SlotID, len(items))
 	for i := range items {

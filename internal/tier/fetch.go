@@ -12,7 +12,7 @@ import (
 // Page is a page that was read. Give it back with Fetch.Done.
 type Page struct {
 	Index  int      // in the path
-	Groups [][]byte // per group; nil: not there, or nobody needs it
+	Groups [][]byte // per group, with Options.Snapshots also the state after it; nil: not there, or nobody needs it
 	data   []byte
 }
 
@@ -111,13 +111,18 @@ func (t *Tier) readPage(f io.ReaderAt, p *page, end int) (Page, error) {
 		}
 		break
 	}
-	out := Page{Index: p.index, Groups: make([][]byte, len(geo.Groups)), data: t.free.get(int(t.pageBytes(p)))}
+	n, last := t.pageBytes(p), len(geo.Groups)-1
+	snap := geo.Groups[last].Window == snapGroup && p.mask&(1<<last) != 0
+	if snap && p.index != end-1 {
+		n, snap = n-geo.Groups[last].PageBytes, false // it comes last
+	}
+	out := Page{Index: p.index, Groups: make([][]byte, len(geo.Groups)), data: t.free.get(int(n))}
 	if _, err := f.ReadAt(out.data, at); err != nil {
 		return Page{}, fmt.Errorf("page %d: %w", p.index, err)
 	}
 	rest := out.data
 	for g, grp := range geo.Groups {
-		if p.mask&(1<<g) == 0 {
+		if p.mask&(1<<g) == 0 || grp.Window == snapGroup && !snap {
 			continue
 		}
 		b := rest[:grp.PageBytes:grp.PageBytes]
@@ -125,7 +130,7 @@ func (t *Tier) readPage(f io.ReaderAt, p *page, end int) (Page, error) {
 		if crc32.Checksum(b, castagnoli) != p.sums[g] {
 			return Page{}, fmt.Errorf("page %d of group %d: its checksum is wrong", p.index, g)
 		}
-		if grp.Window == 0 || p.index >= firstRead(grp.Window, end, geo.PageTokens) {
+		if grp.Window <= 0 || p.index >= firstRead(grp.Window, end, geo.PageTokens) {
 			out.Groups[g] = b
 		}
 	}

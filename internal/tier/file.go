@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"hearth/internal/kv"
 )
@@ -18,7 +19,7 @@ import (
 //
 //	0    magic
 //	8    version, bytes of the header
-//	16   uses, 0, clock at the last use (8 bytes): changed in place, not under the checksum
+//	16   uses, Unix time of the last use in seconds, clock then (8 bytes): changed in place, not under the checksum
 //	32   fingerprint (32), id (16), id of the run it continues or 0 (16)
 //	96   index of the first page, pages, tokens of a page, groups
 //	112  bytes of a page, 8 per group
@@ -71,7 +72,7 @@ func (t *Tier) header(r *run) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, n), magic...)
 	b = le.AppendUint32(le.AppendUint32(b, version), uint32(n))
-	b = le.AppendUint64(le.AppendUint64(b, uint64(r.uses)), uint64(r.used))
+	b = append(b, r.counters()...)
 	b = append(append(b, t.print[:]...), r.id[:]...)
 	var up runID
 	if r.parent != nil {
@@ -93,6 +94,13 @@ func (t *Tier) header(r *run) []byte {
 		b = append(b, p.key...)
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[counted:], castagnoli))
+}
+
+// counters are what of the header changes.
+func (r *run) counters() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(r.uses))
+	b = binary.LittleEndian.AppendUint32(b, uint32(r.when))
+	return binary.LittleEndian.AppendUint64(b, uint64(r.used))
 }
 
 // form is what a header must agree with.
@@ -129,8 +137,8 @@ func readHeader(r io.Reader, size int64, f *form) (out *run, up runID, err error
 	if crc32.Checksum(b[counted:n-4], castagnoli) != le.Uint32(b[n-4:]) {
 		return nil, up, errors.New("the checksum of its header is wrong")
 	}
-	out = &run{id: runID(b[64:80]), offset: int64(n), size: int64(n), at: -1, written: true, pages: make([]page, pages)}
-	out.uses = int(min(le.Uint64(b[16:]), mostUses))
+	out = &run{id: runID(b[64:80]), offset: int64(n), size: int64(n), written: true, pages: make([]page, pages)}
+	out.uses, out.when = int(min(le.Uint32(b[16:]), mostUses)), int64(le.Uint32(b[20:]))
 	if used := le.Uint64(b[24:]); used < 1<<40 {
 		out.used = int64(used)
 	}
@@ -218,6 +226,9 @@ func (t *Tier) readRun(name string) (*run, runID, error) {
 	if err == nil && r.id.String()+suffix != name {
 		err = errors.New("it is not the run that its name says")
 	}
+	if now := time.Now().Unix(); err == nil && (r.when == 0 || r.when > now) {
+		r.when = now
+	}
 	return r, up, err
 }
 
@@ -264,9 +275,7 @@ func (t *Tier) note(r *run) {
 	if err != nil {
 		return // it ranks lower next time
 	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(r.uses))
-	b = binary.LittleEndian.AppendUint64(b, uint64(r.used))
-	_, _ = f.WriteAt(b, 16)
+	_, _ = f.WriteAt(r.counters(), 16)
 	_ = f.Close()
 	r.changed = false
 }

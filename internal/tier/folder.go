@@ -73,7 +73,7 @@ func sweepStale(dir, own string) {
 			continue
 		}
 		if lock(f) == nil {
-			for _, pattern := range []string{"*" + suffix, "*" + partSuffix, aboutFile, lockFile} {
+			for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + asideSuffix, aboutFile, lockFile} {
 				files, _ := filepath.Glob(filepath.Join(d, pattern))
 				for _, f := range files {
 					_ = os.Remove(f)

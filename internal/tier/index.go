@@ -1,15 +1,18 @@
 package tier
 
 import (
-	"container/heap"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
+	"time"
 
 	"hearth/internal/kv"
 )
 
 // run is some consecutive pages of a path: one file.
 type run struct {
+	kv.Place // in leaves; for the rank see Tier.rank
+
 	id      runID
 	parent  *page // the page it continues; nil: it starts a path
 	pages   []page
@@ -18,8 +21,7 @@ type run struct {
 	kids    int   // runs that continue it
 	uses    int   // times a prompt started from it, or from what continues it
 	used    int64 // clock at the last use
-	rank    int64 // see Tier.rank
-	at      int   // in leaves, -1 if not there
+	when    int64 // its Unix time in seconds
 	written bool
 	changed bool // uses or used are not what the file says
 }
@@ -70,7 +72,7 @@ func (m *Match) Shares(o *Match, index int) bool {
 }
 
 // Match finds the longest beginning of key, in whole pages, from which a sequence can continue: windows are there to its
-// end.
+// end, and a snapshot is there where state cannot be cut.
 func (t *Tier) Match(key []kv.Elem) Match {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,6 +87,9 @@ func (t *Tier) Match(key []kv.Elem) Match {
 					n, again = i, true
 					break
 				}
+			}
+			for ; grp.Window == snapGroup && n > 0 && ps[n-1].mask&(1<<g) == 0; n-- {
+				again = true
 			}
 		}
 	}
@@ -118,6 +123,7 @@ func (t *Tier) Touch(key []kv.Elem, uses []int) int {
 	defer t.mu.Unlock()
 	ps := t.walk(key, false)
 	for i, p := range ps {
+		p.run.when, p.run.changed = time.Now().Unix(), true
 		if i < len(uses) && uses[i] > p.run.uses && p.run.uses < mostUses {
 			p.run.uses = min(uses[i], mostUses)
 			t.use(p.run)
@@ -129,10 +135,9 @@ func (t *Tier) Touch(key []kv.Elem, uses []int) int {
 // use moves a run to where its last use ranks it.
 func (t *Tier) use(r *run) {
 	t.clock++
-	r.used, r.changed = t.clock, true
-	if r.rank = t.rank(r); r.at >= 0 {
-		heap.Fix(&t.leaves, r.at)
-	}
+	r.used, r.when, r.changed = t.clock, time.Now().Unix(), true
+	r.Rank = t.rank(r)
+	t.leaves.Moved(r)
 }
 
 // rank orders runs by what they are worth; least goes first. Much as in memory (kv.Prefix): the clock of the last use,
@@ -148,9 +153,9 @@ func (t *Tier) rescale() {
 		t.scale *= 2
 	}
 	for _, r := range t.runs {
-		r.rank = t.rank(r)
+		r.Rank = t.rank(r)
 	}
-	heap.Init(&t.leaves)
+	t.leaves.Reorder()
 }
 
 // link puts a run into the index below its parent and counts its bytes. False: it does not fit there.
@@ -176,11 +181,11 @@ func (t *Tier) link(r *run) bool {
 	}
 	if up := r.parent; up != nil {
 		up.run.kids++
-		t.leaves.remove(up.run)
+		t.leaves.Remove(up.run)
 	}
 	t.runs[r.id] = r
 	t.bytes += r.size
-	r.at, r.rank = -1, t.rank(r)
+	r.Rank = t.rank(r)
 	t.rescale()
 	t.settle(r)
 	return true
@@ -188,8 +193,8 @@ func (t *Tier) link(r *run) bool {
 
 // settle lists a run as evictable if it is.
 func (t *Tier) settle(r *run) {
-	if r.written && r.kids == 0 && r.at < 0 {
-		heap.Push(&t.leaves, r)
+	if r.written && r.kids == 0 && !r.Listed() {
+		t.leaves.Push(r)
 	}
 }
 
@@ -206,7 +211,7 @@ func (t *Tier) unlink(r *run) (files []string) {
 			}
 		}
 	}
-	t.leaves.remove(r)
+	t.leaves.Remove(r)
 	t.bytes -= r.size
 	next := t.root
 	if r.parent != nil {
@@ -227,11 +232,11 @@ func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
 	var aside []*run
 	for !t.fits(need) && len(t.leaves) > 0 {
 		r := t.leaves[0]
-		if r.rank >= below {
+		if r.Rank >= below {
 			break
 		}
 		if keep != nil && keep.run == r {
-			heap.Pop(&t.leaves)
+			t.leaves.Pop()
 			aside = append(aside, r)
 			continue
 		}
@@ -243,39 +248,25 @@ func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
 	return files
 }
 
+// expire removes what was not used for Options.TTL, from the ends of paths.
+func (t *Tier) expire() {
+	limit := time.Now().Add(-t.opts.TTL).Unix()
+	var files []string
+	t.mu.Lock()
+	for found := true; found; {
+		found = false
+		for _, r := range slices.Clone(t.leaves) {
+			if r.when <= limit {
+				files, found = append(files, t.unlink(r)...), true
+			}
+		}
+	}
+	t.mu.Unlock()
+	t.removeFiles(files)
+}
+
 func (t *Tier) fits(need int64) bool {
 	return t.bytes+need <= t.quota && (need == 0 && len(t.runs) <= mostRuns || len(t.runs) < mostRuns)
-}
-
-// leaves is a heap of the evictable runs, least rank first.
-type leaves []*run
-
-func (h leaves) Len() int           { return len(h) }
-func (h leaves) Less(i, j int) bool { return h[i].rank < h[j].rank }
-func (h leaves) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-
-func (h *leaves) Push(x any) {
-	r := x.(*run)
-	r.at = len(*h)
-	*h = append(*h, r)
-}
-
-func (h *leaves) Pop() any {
-	last := len(*h) - 1
-	r := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	r.at = -1
-	return r
-}
-
-func (h *leaves) remove(r *run) {
-	if r.at >= 0 {
-		heap.Remove(h, r.at)
-	}
 }
 
 // seen remembers hashes of what was refused last. It only decides what is worth a place, never what is equal.

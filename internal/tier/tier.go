@@ -15,7 +15,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"hearth/internal/kv"
 )
@@ -39,9 +41,11 @@ type Options struct {
 	Name        string // of the model, for people who look into Dir
 	Fingerprint string // whatever changes what the bytes of a page mean, in words
 	Geometry    kv.Geometry
-	Quota       int64        // bytes of files; 0: 10 GiB, or a tenth of the free disk
-	Warn        func(string) // one line; called from any goroutine; nil: nobody reads them
-	Ready       func()       // a page has been read, a fetch has ended, or a run was written; likewise
+	Snapshots   bool          // state cannot be cut: see Path.Pages
+	Quota       int64         // bytes of files; 0: 10 GiB, or a tenth of the free disk
+	TTL         time.Duration // what was not used for so long goes; 0: nothing does for that
+	Warn        func(string)  // one line; called from any goroutine; nil: nobody reads them
+	Ready       func()        // a page has been read, a fetch has ended, or a run was written; likewise
 }
 
 // ErrBusy means that another process owns the folder.
@@ -69,7 +73,7 @@ type Tier struct {
 	mu     sync.Mutex
 	root   map[string]*page
 	runs   map[runID]*run
-	leaves leaves
+	leaves kv.Heap[*run]
 	bytes  int64 // of all runs, queued ones too
 	queued int64 // of those, not written yet
 	clock  int64 // counts uses
@@ -93,6 +97,10 @@ type Stats struct {
 	Errors  int64 // runs that could not be written, or that were removed because they could not be read
 }
 
+// snapGroup is the window of the last group of a tier with snapshots: a page of it is the state after the page, and a
+// path can only be taken up where it has one.
+const snapGroup = -1
+
 // Open takes the folder of the model, and reads what is in it. Errors are ErrBusy, or those of the file system; they
 // name the folder.
 func Open(o Options) (*Tier, error) {
@@ -104,6 +112,9 @@ func Open(o Options) (*Tier, error) {
 	}
 	t := &Tier{opts: o, print: fingerprint(&o), quit: make(chan struct{}), jobs: make(chan job, queueRuns),
 		reads: make(chan struct{}, readers), root: map[string]*page{}, runs: map[runID]*run{}, create: createFile}
+	if o.Snapshots {
+		t.opts.Geometry.Groups = append(slices.Clip(o.Geometry.Groups), kv.Group{Window: snapGroup, PageBytes: o.Geometry.SnapBytes})
+	}
 	t.dir = filepath.Join(o.Dir, folder(o.Name, t.print))
 	if err := t.open(); err != nil {
 		return nil, fmt.Errorf("open prefix cache on disk: %w", err)
@@ -141,6 +152,9 @@ func (t *Tier) open() (err error) {
 		t.quota = min(defaultMax, (free+t.bytes)/freeShare)
 	}
 	t.removeFiles(t.makeRoom(0, math.MaxInt64, nil))
+	if t.opts.TTL > 0 {
+		t.expire()
+	}
 	return nil
 }
 
@@ -170,10 +184,9 @@ func (t *Tier) Restored(tokens int) {
 // Clear removes everything, also what waits to be written. It gives the bytes.
 func (t *Tier) Clear() int64 {
 	t.mu.Lock()
-	bytes := t.bytes
-	var files []string
+	bytes, files := t.bytes, t.asides()
 	for _, r := range t.runs {
-		if r.at = -1; r.written {
+		if t.leaves.Remove(r); r.written {
 			files = append(files, t.path(r.id))
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"hearth/internal/kv"
+	"hearth/internal/tier/tiertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,14 +28,13 @@ type desk struct {
 	*Tier
 	t     *testing.T
 	ready chan struct{}
-	mu    sync.Mutex
-	lines []string
+	tiertest.Notes
 }
 
 func open(t *testing.T, dir string, change func(*Options)) *desk {
 	t.Helper()
 	d := &desk{t: t, ready: make(chan struct{}, 1)}
-	o := Options{Dir: dir, Name: "org/model", Fingerprint: "one", Geometry: geo, Quota: 1 << 20, Warn: d.warn, Ready: func() {
+	o := Options{Dir: dir, Name: "org/model", Fingerprint: "one", Geometry: geo, Quota: 1 << 20, Warn: d.Add, Ready: func() {
 		select {
 		case d.ready <- struct{}{}:
 		default:
@@ -49,21 +48,6 @@ func open(t *testing.T, dir string, change func(*Options)) *desk {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func (d *desk) warn(line string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines = append(d.lines, line)
-}
-
-// said gives and forgets the lines so far.
-func (d *desk) said() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	lines := d.lines
-	d.lines = nil
-	return lines
 }
 
 func (d *desk) close() {
@@ -192,17 +176,15 @@ func (d *desk) check() {
 		}
 	}
 	for _, r := range d.runs {
-		if r.kids != kids[r] || (r.at >= 0) != (r.written && r.kids == 0) || r.at >= 0 && d.leaves[r.at] != r {
-			d.t.Fatalf("run %v: %d continue it, %d counted, at %d", r.id, kids[r], r.kids, r.at)
+		if r.kids != kids[r] || r.Listed() != (r.written && r.kids == 0) || r.Listed() != slices.Contains(d.leaves, r) {
+			d.t.Fatalf("run %v: %d continue it, %d counted, listed %t", r.id, kids[r], r.kids, r.Listed())
 		}
 	}
 	if bytes != d.bytes || bytes > d.quota {
 		d.t.Fatalf("%d bytes, %d counted, quota %d", bytes, d.bytes, d.quota)
 	}
-	for i := range d.leaves {
-		if i > 0 && d.leaves.Less(i, (i-1)/2) {
-			d.t.Fatal("leaves are out of order")
-		}
+	if err := d.leaves.Check(); err != nil {
+		d.t.Fatal(err)
 	}
 }
 
@@ -280,7 +262,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Error("nothing can be stored after Clear")
 	}
 	d.close()
-	if lines := d.said(); lines != nil {
+	if lines := d.Take(); lines != nil {
 		t.Error(lines)
 	}
 }
@@ -335,7 +317,7 @@ func TestDamage(t *testing.T) {
 			if got := d.fetch(two, 0); got != 2 {
 				t.Errorf("%d pages of the other path are left", got)
 			}
-			if lines := d.said(); len(lines) != c.lines {
+			if lines := d.Take(); len(lines) != c.lines {
 				t.Errorf("%q", lines)
 			}
 			if n := d.Stats().Entries; n != len(d.files()) {

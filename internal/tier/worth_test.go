@@ -78,7 +78,7 @@ func TestWorth(t *testing.T) {
 	}
 	d.check()
 	d.close()
-	if lines := d.said(); lines != nil {
+	if lines := d.Take(); lines != nil {
 		t.Error(lines)
 	}
 	d = open(t, t.TempDir(), func(o *Options) { o.Quota = 1 })
@@ -124,7 +124,7 @@ func TestDiskFull(t *testing.T) {
 	for i := range 5 {
 		d.put(path(one(i, 40), 1, nil))
 	}
-	if lines := d.said(); len(lines) != 1 || !strings.Contains(lines[0], full.Error()) {
+	if lines := d.Take(); len(lines) != 1 || !strings.Contains(lines[0], full.Error()) {
 		t.Errorf("%q", lines)
 	}
 	if d.put(path(one(9, 4), 1, nil)) != Refused || d.fetch(one(0, 20), 0) != 20 {
@@ -147,7 +147,7 @@ func TestExportFails(t *testing.T) {
 		_, err := w.Write(make([]byte, 3))
 		return err
 	}
-	if d.put(p) != Refused || len(d.said()) != 1 || d.Stats().Entries != 0 {
+	if d.put(p) != Refused || len(d.Take()) != 1 || d.Stats().Entries != 0 {
 		t.Error("a page of the wrong size is stored")
 	}
 	d.check()
@@ -276,7 +276,7 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("seed %d: %d entries, %d files", seed, n, len(d.files()))
 		}
 		d.close()
-		if lines := d.said(); lines != nil {
+		if lines := d.Take(); lines != nil {
 			t.Fatalf("seed %d: %q", seed, lines)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"hearth/internal/kv"
 )
@@ -18,9 +19,10 @@ const partSuffix = ".part"
 type Path struct {
 	Key   []kv.Elem
 	Uses  []int                         // per page: times a prompt started from it or from what continues it
-	Pages [][]kv.PageID                 // per group and page; 0: gone
+	Pages [][]kv.PageID                 // per group and page; 0: gone. With Options.Snapshots the last are the snapshots' numbers
 	Copy  func(io.Writer, kv.Ref) error // writes a page's bytes; called within Put
 	Last  bool                          // there will be no other chance: see Put
+	Spare bool                          // there will be: it comes in only where there is room
 }
 
 // Result is what Put did.
@@ -109,6 +111,9 @@ func (t *Tier) admit(p *Path) (*run, []string, Result) {
 		return nil, nil, Full
 	}
 	var remove []string
+	if p.Spare && !t.fits(r.size) {
+		return nil, nil, Refused
+	}
 	if !t.fits(r.size) {
 		tokens := (r.pages[0].index + len(r.pages)) * t.opts.Geometry.PageTokens
 		if r.uses == 0 && !p.Last && t.seen.again(p.Key[:tokens]) {
@@ -134,12 +139,12 @@ func (t *Tier) admit(p *Path) (*run, []string, Result) {
 // next is the run of p's pages after those in have, nil if there are none; whole says that p is stored then.
 func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 	geo := &t.opts.Geometry
-	r := &run{at: -1}
+	r := &run{}
 	if len(have) > 0 {
 		r.parent = have[len(have)-1]
 	}
-	spelled, from := 0, len(have)
-	for i := from; i < len(p.Uses) && len(r.pages) < runPages; i++ {
+	spelled, from, end := 0, len(have), t.useful(p)
+	for i := from; i < end && len(r.pages) < runPages; i++ {
 		key, ok := spell(p.Key, i, geo.PageTokens)
 		if !ok {
 			break
@@ -160,13 +165,24 @@ func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 		r.pages = append(r.pages, pg)
 	}
 	if len(r.pages) == 0 {
-		return nil, from >= len(p.Uses)
+		return nil, from >= end
 	}
 	r.offset = int64(headerBytes(len(geo.Groups), len(r.pages), spelled))
 	r.size += r.offset
 	r.uses = min(p.Uses[from], mostUses)
 	_, _ = rand.Read(r.id[:]) // never fails
 	return r, false
+}
+
+// useful is how many of p's pages somebody could go on from: with snapshots, those up to the last one.
+func (t *Tier) useful(p *Path) int {
+	n, groups := len(p.Uses), t.opts.Geometry.Groups
+	if last := len(groups) - 1; last >= 0 && groups[last].Window == snapGroup {
+		for n > 0 && p.Pages[last][n-1] == 0 {
+			n--
+		}
+	}
+	return n
 }
 
 // export copies the pages of r, behind room for the header.
@@ -194,22 +210,40 @@ func (a *appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write is the writer's goroutine: it writes one run after the other until Close.
+// write is the writer's goroutine: until Close it writes one run after the other, and removes what has expired.
 func (t *Tier) write() {
 	defer t.wg.Done()
-	for j := range t.jobs {
-		t.removeFiles(j.remove)
-		t.mu.Lock()
-		live := t.runs[j.run.id] == j.run && !t.broken
-		t.mu.Unlock()
-		var err error
-		if live {
-			err = t.writeRun(j)
-		}
-		t.written(j, live, err)
-		t.free.put(j.data)
-		t.opts.Ready()
+	var tick <-chan time.Time
+	if t.opts.TTL > 0 {
+		ticker := time.NewTicker(max(t.opts.TTL/16, time.Second))
+		defer ticker.Stop()
+		tick = ticker.C
 	}
+	for {
+		select {
+		case j, ok := <-t.jobs:
+			if !ok {
+				return
+			}
+			t.do(j)
+		case <-tick:
+			t.expire()
+		}
+	}
+}
+
+func (t *Tier) do(j job) {
+	t.removeFiles(j.remove)
+	t.mu.Lock()
+	live := t.runs[j.run.id] == j.run && !t.broken
+	t.mu.Unlock()
+	var err error
+	if live {
+		err = t.writeRun(j)
+	}
+	t.written(j, live, err)
+	t.free.put(j.data)
+	t.opts.Ready()
 }
 
 // writeRun completes the header and writes the file. Readers see all of it or nothing.

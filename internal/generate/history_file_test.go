@@ -1,0 +1,115 @@
+package generate
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// told is a history with conversations, and the texts of their next prompts.
+func told(t testing.TB) (h *history, next []string) {
+	h = demoHistory(t, true)
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range 12 {
+		text := fmt.Sprintf("<|im_start|>user\n%d", i%8)
+		for range 4 {
+			prompt := text + "<|im_end|>\n<|im_start|>assistant\n"
+			s := salt{byte(i % 3)}
+			enc := h.encode(s, &draft{text: prompt})
+			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
+			h.remember(s, prompt, &enc, len(prompt), i%2 == 0, answer)
+			text = prompt + h.spell(answer) + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3)
+		}
+		next = append(next, text)
+	}
+	return h, next
+}
+
+// What is saved and loaded gives the same ids as before, is as old as it was, and as long.
+func TestHistoryFile(t *testing.T) {
+	h, next := told(t)
+	saved := h.save()
+	again := newHistory(h.guard, true)
+	if err := again.load(saved); err != nil {
+		t.Fatal(err)
+	}
+	again.check(t)
+	if again.size != h.size || len(again.roots) != 3 {
+		t.Errorf("%d bytes in %d trees, want %d", again.size, len(again.roots), h.size)
+	}
+	spliced := 0
+	for i, text := range next {
+		a, b := draft{text: text}, draft{text: text}
+		got, want := again.encode(salt{byte(i % 3)}, &a), h.encode(salt{byte(i % 3)}, &b)
+		if !slices.Equal(got.ids, want.ids) || got.spliced != want.spliced || a.text != b.text {
+			t.Errorf("%q: %v with %d spliced, want %v with %d", text, got.ids, got.spliced, want.ids, want.spliced)
+		}
+		spliced += got.spliced
+	}
+	if spliced == 0 {
+		t.Error("nothing was spliced")
+	}
+	if err := again.load(saved); err != nil || again.size != h.size {
+		t.Errorf("loading into what has something: %d bytes: %v", again.size, err)
+	}
+	small := newHistory(h.guard, true)
+	small.limit = h.size / 2
+	if err := small.load(saved); err != nil || small.size == 0 {
+		t.Errorf("%d bytes: %v", small.size, err)
+	}
+	small.check(t)
+	for n := 0; n < len(saved); n += 1 + n/20 {
+		if none := newHistory(h.guard, true); none.load(saved[:n]) == nil || len(none.roots) > 0 {
+			t.Fatalf("the first %d bytes of %d were taken", n, len(saved))
+		}
+	}
+}
+
+// The time between is part of what something was not used for.
+func TestHistoryFileTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := demoHistory(t, true)
+		talkTo(h, 0, "old")
+		time.Sleep(20 * time.Minute)
+		talkTo(h, 0, "young")
+		saved := h.save()
+		time.Sleep(50 * time.Minute)
+		again := newHistory(h.guard, true)
+		again.terms.ttl = time.Hour
+		if err := again.load(saved); err != nil {
+			t.Fatal(err)
+		}
+		if talkTo(again, 0, "young") == 0 || talkTo(again, 0, "old") != 0 {
+			t.Error("what was not used for an hour is remembered, or something else is not")
+		}
+		intact(t, again)
+	})
+}
+
+// Whatever a file holds, it is taken whole or not at all, and what is taken can be used and saved.
+func FuzzHistoryFile(f *testing.F) {
+	h, next := told(f)
+	f.Add(h.save())
+	f.Add([]byte(historyMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		again := newHistory(h.guard, true)
+		err := again.load(b)
+		again.check(t)
+		if err != nil {
+			if len(again.roots) > 0 {
+				t.Fatal("part of it was taken")
+			}
+			return
+		}
+		again.encode(salt{}, &draft{text: next[0]})
+		again.check(t)
+		twice := newHistory(h.guard, true)
+		if err := twice.load(again.save()); err != nil || !bytes.HasPrefix(again.save(), []byte(historyMagic)) {
+			t.Fatalf("what was taken cannot be saved: %v", err)
+		}
+	})
+}
