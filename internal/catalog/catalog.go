@@ -8,11 +8,13 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/engine"
+	"hearth/internal/model"
 )
 
 // Catalog serves one model. Its methods are safe for concurrent use.
@@ -27,6 +29,7 @@ type Catalog struct {
 	// Set before done is closed, read-only afterwards.
 	weights *Weights
 	gen     chat.Generator
+	enc     *Encoder // in the place of weights and gen where the model does not generate
 	err     error
 
 	closing sync.Once
@@ -45,9 +48,13 @@ func (c *Catalog) ID() string { return c.names.id() }
 // Load reads the model and starts its engine. It is called once; its error is also what every Open then says.
 func (c *Catalog) Load(bs Backends) error {
 	defer close(c.done)
-	if c.cfg.Script != "" {
+	switch {
+	case c.cfg.Script != "":
 		c.gen, c.err = openScripted(c.src, c.cfg, c.ID())
-	} else {
+	case encodes(c.src):
+		c.enc = newEncoder(c.src, c.cfg, model.Generates, c.cfg.ServedModelName)
+		c.err = c.enc.load(bs)
+	default:
 		c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)
 	}
 	return c.err
@@ -72,12 +79,28 @@ func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error)
 	if c.err != nil {
 		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: c.err}
 	}
+	if c.enc != nil {
+		return nil, generatesNothing(c.enc.Model())
+	}
 	return c.gen, nil
 }
 
+// Encoder is the model where it does not generate, nil otherwise and until Ready.
+func (c *Catalog) Encoder() *Encoder {
+	if !c.encodes() {
+		return nil
+	}
+	return c.enc
+}
+
+func (c *Catalog) encodes() bool { return c.Ready() && c.enc != nil }
+
 // List implements chat.Models. While the model loads its context is unknown, 0.
 func (c *Catalog) List() []chat.Model {
-	if c.Ready() {
+	switch {
+	case c.encodes():
+		return []chat.Model{c.enc.Model()}
+	case c.Ready():
 		return []chat.Model{c.gen.Model()}
 	}
 	return []chat.Model{{ID: c.ID(), Path: c.src.Path, Created: c.src.Created}}
@@ -123,7 +146,10 @@ func (c *Catalog) Close() error {
 	c.closing.Do(func() {
 		<-c.done
 		if c.weights != nil {
-			err = c.weights.Close()
+			err = errors.Join(saveHistory(c.weights, c.gen), c.weights.Close())
+		}
+		if c.enc != nil {
+			err = c.enc.close()
 		}
 	})
 	return err

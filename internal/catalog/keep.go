@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"os"
+	"time"
+
 	"hearth/internal/config"
 	"hearth/internal/tier"
 )
@@ -17,10 +20,22 @@ func (k *Keep) options(src *Source, cfg *config.Config) *tier.Options {
 	if k == nil || dir == "" {
 		return nil
 	}
-	print, err := src.fingerprint()
+	print, err := identity(src, cfg)
 	if err != nil {
 		k.Warn("prefix cache: nothing is kept on disk: " + err.Error())
 		return nil
 	}
-	return &tier.Options{Dir: dir, Name: src.ID, Fingerprint: print + "\nbuild " + k.Build, Quota: int64(cfg.PrefixCacheMB) << 20, Warn: k.Warn}
+	return &tier.Options{Dir: dir, Name: src.ID, Fingerprint: print + "\nbuild " + k.Build, Quota: int64(cfg.PrefixCacheMB) << 20,
+		TTL: time.Duration(cfg.PrefixCacheDays) * 24 * time.Hour, Warn: k.Warn}
+}
+
+// identity is what keys and values of a model depend on besides the engine: its files and those of its adapter.
+func identity(src *Source, cfg *config.Config) (string, error) {
+	print, err := src.fingerprint()
+	if err != nil || cfg.AdapterPath == "" {
+		return print, err
+	}
+	a := Source{ID: "adapter", Path: cfg.AdapterPath, FS: os.DirFS(cfg.AdapterPath), Where: cfg.AdapterPath}
+	more, err := a.fingerprint()
+	return print + "\n" + more, err
 }

@@ -20,6 +20,9 @@ func (c *Catalog) WeightBytes() int64 {
 	if w := c.Weights(); w != nil {
 		return w.Model.Bytes
 	}
+	if e := c.Encoder(); e != nil {
+		return e.Bytes()
+	}
 	return 0
 }
 

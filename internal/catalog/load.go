@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -84,6 +85,14 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	}
 	w.Backend = w.backend.Name()
 	w.Exact = cfg.Precision == "exact" || cfg.Precision == "auto" && src.weightBytes() <= exactBytes
+	if cfg.AdapterPath != "" {
+		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close() // its numbers are copied
+		c.Adapter = a
+	}
 	if w.Model, err = c.Load(w.backend, backend.Options{Exact: w.Exact, Threads: cfg.Threads}); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"hearth/internal/chat"
@@ -30,12 +31,32 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	}
 	text.Engine = generate.Over(w.Engine)
 	configure(&text, src, cfg, id)
-	text.Info.Description = w.Model.Description
+	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
 	if err != nil {
 		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())
 	}
+	if b := w.Engine.Saved(historyName); b != nil {
+		if err := gen.Recall(b); err != nil {
+			keep.Warn("prefix cache: earlier answers are read as text: " + err.Error())
+		}
+	}
 	return w, gen, nil
+}
+
+// historyName is under which the ids of earlier answers are kept beside their keys and values.
+const historyName = "history"
+
+// saveHistory keeps them for the next process.
+func saveHistory(w *Weights, gen chat.Generator) error {
+	g, ok := gen.(*generate.Generator)
+	if !ok || w.Engine.Stats().Cache.Disk.Dir == "" {
+		return nil
+	}
+	if err := w.Engine.Save(historyName, g.Remembered()); err != nil {
+		return fmt.Errorf("keep the ids of earlier answers: %w", err)
+	}
+	return nil
 }
 
 // openScripted loads the text side of a model and a script that answers in its place.

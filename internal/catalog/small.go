@@ -24,7 +24,7 @@ const smallPart = 4
 // NewSmall puts the model of src beside main. Of cfg it takes everything but what is about the main model alone.
 func NewSmall(main *Catalog, src *Source, cfg *config.Config) *Small {
 	own := *cfg
-	own.ServedModelName, own.AnyModel = nil, false
+	own.ServedModelName, own.AnyModel, own.AdapterPath = nil, false, ""
 	own.ContextLength = 0
 	own.CacheMemoryMB = (cfg.CacheMemoryMB + smallPart - 1) / smallPart
 	own.CacheMemoryPart = cfg.CacheMemoryPart / smallPart

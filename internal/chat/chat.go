@@ -50,6 +50,7 @@ type Request struct {
 type Prompt struct {
 	Text   string
 	Tokens []int32 // if not nil, in the place of Text
+	Suffix string  // if not empty, what follows: the model fills in what is between
 	Path   string  // where in the client's JSON it stands, for errors
 	Echo   bool    // EventStart has the prompt's Text and, where Logprobs are asked for, those of its tokens
 	Only   bool    // nothing is generated
@@ -181,7 +182,8 @@ type Finish string
 const (
 	FinishStop      Finish = "stop"       // the model ended its turn
 	FinishStopText  Finish = "stop_text"  // a stop string appeared; Event.Stop has it
-	FinishLength    Finish = "length"     // max tokens or the context ran out
+	FinishLength    Finish = "length"     // max tokens ran out
+	FinishContext   Finish = "context"    // the context ran out before that
 	FinishToolCalls Finish = "tool_calls" // the turn ended with tool calls
 	FinishRefusal   Finish = "refusal"    // the model would not answer
 )
@@ -229,7 +231,18 @@ type Model struct {
 	Parser   string // form of the output, see docs/dialects.md; "" not known
 	// Description is what the weights are, in words: architecture, parameters, bits; "" not known.
 	Description string
+	Quant       string // how the weights are kept: "8 bits"; "" not known
+	Kind        ModelKind
 }
+
+// ModelKind is what a model is for.
+type ModelKind string
+
+const (
+	Chats  ModelKind = ""          // text, token after token
+	Embeds ModelKind = "embedding" // vectors
+	Ranks  ModelKind = "rerank"    // scores
+)
 
 // Generator produces replies for one model. Implementations are safe for concurrent use.
 type Generator interface {

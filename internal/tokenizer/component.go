@@ -46,6 +46,7 @@ type component struct {
 	Cleanup *bool   `json:"cleanup"`
 
 	Single []templatePiece `json:"single"`         // TemplateProcessing
+	Pairs  []templatePiece `json:"pair"`           // TemplateProcessing
 	Tokens map[string]ids  `json:"special_tokens"` // TemplateProcessing
 	Sep    *namedID        `json:"sep"`            // Bert, Roberta
 	Cls    *namedID        `json:"cls"`            // Bert, Roberta
@@ -63,7 +64,8 @@ type ids struct {
 // templatePiece is {"SpecialToken": {"id": …}} or {"Sequence": {"id": "A"}}.
 type templatePiece struct {
 	SpecialToken, Sequence *struct {
-		ID string `json:"id"`
+		ID   string `json:"id"`
+		Type int32  `json:"type_id"`
 	}
 }
 

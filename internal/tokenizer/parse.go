@@ -245,6 +245,7 @@ func (t *Tokenizer) build(f *file) (err error) {
 	if t.post, err = f.post.template(); err != nil {
 		return err
 	}
+	t.pair = f.post.pair()
 	if t.deco, err = f.deco.decoding(); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type Tokenizer struct {
 	stages    []stage
 	model     model
 	post      template
+	pair      []PairPiece
 	deco      decoding
 	bos, eos  int32 // -1 when the configuration names none
 

@@ -1,0 +1,228 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/embed"
+	"hearth/internal/model"
+	"hearth/internal/tokenizer"
+)
+
+// Encoder is a model that embeds or ranks texts. Life as Catalog's.
+type Encoder struct {
+	src  *Source
+	cfg  *config.Config
+	kind model.Kind // wanted; Generates: what the folder says
+	// names are what it answers to towards clients.
+	names names
+
+	done chan struct{} // closed when Load has ended
+	// Set before done is closed, read-only afterwards.
+	service    *embed.Service
+	loaded     *model.Encoder
+	checkpoint *model.Checkpoint
+	backend    backend.Backend
+	took       time.Duration
+	err        error
+}
+
+// textAliases are names of embedding models that clients have built in.
+var textAliases = []string{"default", "default_model", "local", "text-embedding-*"}
+
+// newEncoder makes an Encoder of the model of src for the wanted use. Nothing is read yet.
+func newEncoder(src *Source, cfg *config.Config, kind model.Kind, served []string) *Encoder {
+	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, served, false), done: make(chan struct{})}
+}
+
+// encodes reports whether the folder of src says that its model embeds or ranks. What is wrong with a folder is said by who
+// loads it.
+func encodes(src *Source) bool {
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return false
+	}
+	p, err := c.Pooling()
+	return errors.Join(err, c.Close()) == nil && p.Kind != model.Generates
+}
+
+// load reads the model and starts its service.
+func (e *Encoder) load(bs Backends) error {
+	defer close(e.done)
+	start := time.Now()
+	defer func() { e.took = time.Since(start) }()
+	if e.err = e.open(bs); e.err != nil {
+		e.err = errors.Join(e.err, e.free())
+	}
+	return e.err
+}
+
+func (e *Encoder) abandon(err error) {
+	e.err = err
+	close(e.done)
+}
+
+func (e *Encoder) open(bs Backends) (err error) {
+	if e.checkpoint, err = model.OpenCheckpoint(e.src.FS, e.src.Where); err != nil {
+		return err
+	}
+	if e.kind == model.Generates && e.cfg.AdapterPath != "" {
+		return &model.LoadError{What: "adapter", Where: e.cfg.AdapterPath, Problem: "adapters of models that embed or rank are not supported",
+			Hint: "fuse it into the model first"}
+	}
+	p, err := e.checkpoint.Pooling()
+	if err != nil {
+		return err
+	}
+	tok, err := tokenizer.Load(e.src.FS)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &model.LoadError{Where: e.src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
+	case err != nil:
+		return &model.LoadError{Where: e.src.Where, Err: err}
+	}
+	if err := e.fit(&p, tok); err != nil {
+		return err
+	}
+	if e.backend, err = bs.open(e.cfg.Backend); err != nil {
+		return err
+	}
+	exact := e.cfg.Precision == "exact" || e.cfg.Precision == "auto" && e.src.weightBytes() <= exactBytes
+	if e.loaded, err = e.checkpoint.LoadEncoder(e.backend, backend.Options{Exact: exact, Threads: e.cfg.Threads}, p); err != nil {
+		return err
+	}
+	e.service, err = embed.New(embed.Config{
+		Info:  chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Description: e.loaded.Description},
+		Model: e.loaded, Backend: e.backend, Tokenizer: tok,
+		MaxTokens: e.cfg.EmbeddingMaxLength, Truncate: e.cfg.EmbeddingOverflow == "truncate",
+		StepRows: embed.StepRows, MaxWaiting: config.MaxQueue,
+	})
+	if err != nil {
+		return &model.LoadError{Where: e.src.Where, Err: err, Hint: "see --embedding-max-length"}
+	}
+	return nil
+}
+
+// fit turns what a folder is for into what is wanted of it, where that can be.
+func (e *Encoder) fit(p *model.Pooling, tok *tokenizer.Tokenizer) error {
+	switch {
+	case e.kind == model.Generates || e.kind == p.Kind:
+		return nil
+	case e.kind == model.Embeds && p.Kind == model.Generates:
+		p.Kind = model.Embeds // a conversion that lost the files that say so
+		return nil
+	case e.kind == model.Ranks && p.Kind == model.Generates && strings.HasPrefix(e.checkpoint.Type, "qwen3"):
+		yes, ok := tok.ID("yes")
+		no, ok2 := tok.ID("no")
+		if ok && ok2 {
+			p.Kind, p.Rows, p.Yes, p.No = model.Ranks, backend.PoolLast, yes, no
+			return nil
+		}
+	}
+	hint := "--embedding-model takes models that embed, --rerank-model those that rank"
+	return &model.LoadError{Where: e.src.Where, Problem: "the model " + p.Kind.String(), Hint: hint}
+}
+
+// wait gives the service when the model is loaded.
+func (e *Encoder) wait(ctx context.Context) (*embed.Service, error) {
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if e.err != nil {
+		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: e.err}
+	}
+	return e.service, nil
+}
+
+// ready reports whether the model is loaded.
+func (e *Encoder) ready() bool {
+	select {
+	case <-e.done:
+		return e.err == nil
+	default:
+		return false
+	}
+}
+
+// Model describes the model; while it loads its context is unknown.
+func (e *Encoder) Model() chat.Model {
+	if e.ready() {
+		return e.service.Model()
+	}
+	kind := chat.Embeds
+	if e.kind == model.Ranks {
+		kind = chat.Ranks
+	}
+	return chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Kind: kind}
+}
+
+// Summary is one line about what was loaded, "" until then.
+func (e *Encoder) Summary() string {
+	if !e.ready() {
+		return ""
+	}
+	return e.loaded.Description + ", backend " + e.backend.Name()
+}
+
+// Took is how long loading took, 0 until then.
+func (e *Encoder) Took() time.Duration {
+	if !e.ready() {
+		return 0
+	}
+	return e.took
+}
+
+// Bytes is the size of the loaded weights.
+func (e *Encoder) Bytes() int64 {
+	if !e.ready() {
+		return 0
+	}
+	return e.loaded.Bytes
+}
+
+// Stats are what the service has done so far.
+func (e *Encoder) Stats() embed.Stats {
+	if !e.ready() {
+		return embed.Stats{}
+	}
+	return e.service.Stats()
+}
+
+func (e *Encoder) close() error {
+	<-e.done
+	if e.err != nil {
+		return nil // load has freed what there was
+	}
+	return e.free()
+}
+
+func (e *Encoder) free() error {
+	var errs []error
+	if e.service != nil {
+		errs = append(errs, e.service.Close())
+	}
+	if e.loaded != nil {
+		errs = append(errs, e.loaded.Close())
+	}
+	if e.backend != nil {
+		errs = append(errs, e.backend.Close())
+	}
+	if e.checkpoint != nil {
+		errs = append(errs, e.checkpoint.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// is reports whether a name is the model's own.
+func (n *names) is(name string) bool {
+	return slices.Contains(n.exact, name) || n.path != "" && samePath(name, n.path)
+}

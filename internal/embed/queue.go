@@ -1,0 +1,249 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/chat"
+	"hearth/internal/model"
+)
+
+// queue holds the requests that have texts in no step yet and runs the steps.
+//
+// Invariants: a request is in list until all its texts are in steps or it failed; its done is closed once, by the loop or by
+// the one who took it out of the list, when no step has a text of it any more.
+type queue struct {
+	s *Service
+
+	mu     sync.Mutex
+	list   []*request
+	closed bool // nothing is accepted any more, and the loop ends
+
+	wake    chan struct{} // of the loop; holds one
+	stopped chan struct{}
+
+	// Of the loop, reused from step to step.
+	batch backend.Batch
+	owner []place // of every span
+}
+
+// place is whose text a span is.
+type place struct {
+	q *request
+	i int
+}
+
+func (u *queue) start(s *Service) {
+	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
+	go u.loop()
+}
+
+// put adds a request to the list.
+func (u *queue) put(q *request, most int) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.closed:
+		return &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"}
+	case most > 0 && len(u.list) >= most:
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Msg: fmt.Sprintf("%d requests wait already", len(u.list))}
+	}
+	u.list = append(u.list, q)
+	u.rouse()
+	return nil
+}
+
+func (u *queue) rouse() {
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drop gives up on a request: what is in no step yet never will be.
+func (u *queue) drop(q *request) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fail(q, context.Cause(q.ctx))
+}
+
+// fail ends the part of a request that is in no step. Under mu.
+func (u *queue) fail(q *request, err error) {
+	if q.err == nil && q.left > 0 {
+		q.err = err
+	}
+	waiting := len(q.texts) - q.next
+	q.next = len(q.texts)
+	u.finish(q, waiting)
+}
+
+// finish counts texts that need nothing more. Under mu.
+func (u *queue) finish(q *request, n int) {
+	if n == 0 {
+		return
+	}
+	if q.left -= n; q.left == 0 {
+		close(q.done)
+	}
+}
+
+func (u *queue) waiting() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := 0
+	for _, q := range u.list {
+		if q.next < len(q.texts) {
+			n++
+		}
+	}
+	return n
+}
+
+func (u *queue) loop() {
+	defer close(u.stopped)
+	for {
+		u.mu.Lock()
+		u.collect()
+		closed := u.closed
+		u.mu.Unlock()
+		if len(u.owner) == 0 {
+			if closed {
+				return
+			}
+			<-u.wake
+			continue
+		}
+		u.settle(u.step())
+	}
+}
+
+// collect fills the batch: one text of every request in turn, until there are enough rows. A text that alone has more is
+// alone in its step. Whose text did not get in comes first next time. Under mu.
+func (u *queue) collect() {
+	b, most := &u.batch, u.s.cfg.StepRows
+	b.Tokens, b.Types, b.Pos[0], b.Spans, u.owner = b.Tokens[:0], b.Types[:0], b.Pos[0][:0], b.Spans[:0], u.owner[:0]
+	u.tidy()
+	full := -1 // first request whose next text did not get in
+	for turn := true; turn; {
+		turn = false
+		for i, q := range u.list {
+			if q.next == len(q.texts) {
+				continue
+			}
+			if n := len(b.Tokens); n > 0 && (n >= most || len(q.texts[q.next].ids) > most) {
+				if full < 0 {
+					full = i
+				}
+				continue
+			}
+			u.place(q)
+			turn = true
+		}
+	}
+	if full > 0 {
+		u.list = append(u.list[full:len(u.list):len(u.list)], u.list[:full]...)
+	}
+}
+
+// tidy takes requests out of the list that have nothing left to start.
+func (u *queue) tidy() {
+	list := u.list[:0]
+	for _, q := range u.list {
+		if u.closed {
+			u.fail(q, &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"})
+		}
+		if q.next < len(q.texts) {
+			list = append(list, q)
+		}
+	}
+	clear(u.list[len(list):])
+	u.list = list
+}
+
+// place puts the next text of a request behind the batch.
+func (u *queue) place(q *request) {
+	b, t := &u.batch, &q.texts[q.next]
+	if len(t.types) > 0 && len(b.Types) < len(b.Tokens) {
+		b.Types = append(b.Types, make([]int32, len(b.Tokens)-len(b.Types))...)
+	}
+	b.Spans = append(b.Spans, backend.Span{Slot: -1, Row: len(b.Tokens), Len: len(t.ids)})
+	b.Tokens = append(b.Tokens, t.ids...)
+	for i := range t.ids {
+		b.Pos[0] = append(b.Pos[0], int32(i))
+	}
+	switch {
+	case len(t.types) > 0:
+		b.Types = append(b.Types, t.types...)
+	case len(b.Types) > 0:
+		b.Types = append(b.Types, make([]int32, len(t.ids))...)
+	}
+	u.owner = append(u.owner, place{q, q.next})
+	q.next++
+}
+
+// step runs the batch and writes what comes out to its requests. A panic is an error of the step.
+func (u *queue) step() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("run step: panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	m, c := u.s.cfg.Model, &u.s.counts
+	m.Prepare(&u.batch)
+	o := u.s.cfg.Backend.Begin(nil, &u.batch)
+	defer o.End()
+	rows, err := o.Floats(m.Forward(o, &u.batch))
+	if err != nil {
+		return fmt.Errorf("run step: %w", err)
+	}
+	if err := o.Err(); err != nil {
+		return fmt.Errorf("run step: %w", err)
+	}
+	for k, p := range u.owner {
+		row, out := rows[k*m.Width:][:m.Width], p.q.out[p.i*p.q.width:][:p.q.width]
+		if m.Pooling.Kind == model.Ranks {
+			out[0] = float32(m.Pooling.Score(row))
+		} else {
+			copy(out, m.Pooling.Vector(row, p.q.width))
+		}
+		p.q.broken = p.q.broken || !finite(out)
+	}
+	c.steps.Add(1)
+	c.texts.Add(int64(len(u.owner)))
+	c.tokens.Add(int64(len(u.batch.Tokens)))
+	return nil
+}
+
+func finite(x []float32) bool {
+	for _, v := range x {
+		if v-v != 0 { // of infinities and NaN
+			return false
+		}
+	}
+	return true
+}
+
+// settle tells the requests of a step how it went.
+func (u *queue) settle(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, p := range u.owner {
+		if err != nil {
+			u.fail(p.q, err)
+		}
+		u.finish(p.q, 1)
+	}
+	clear(u.owner)
+}
+
+func (u *queue) close() {
+	u.mu.Lock()
+	u.closed = true
+	u.rouse()
+	u.mu.Unlock()
+	<-u.stopped
+}

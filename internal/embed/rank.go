@@ -1,0 +1,151 @@
+package embed
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/model"
+	"hearth/internal/tokenizer"
+)
+
+// Rank implements chat.Ranker.
+func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking, error) {
+	limit, err := s.room(&r.Overflow)
+	if err != nil {
+		return nil, err
+	}
+	var read reader = s.newPairs(r.Query)
+	if s.judge != nil {
+		read = s.judge.ask(r)
+	}
+	if n := read.least(); n >= limit {
+		return nil, s.tooLong("query", n, limit)
+	}
+	q := &request{ctx: ctx, width: 1}
+	for i := range r.Documents {
+		d := &r.Documents[i]
+		ids, types, n := read.read(d.Text, limit)
+		if n > limit {
+			if !s.truncates(&r.Overflow) {
+				return nil, s.tooLong(d.Path, n, limit)
+			}
+			s.counts.truncated.Add(1)
+		}
+		q.add(ids, types)
+	}
+	if err := s.run(q); err != nil {
+		return nil, err
+	}
+	out := &chat.Ranking{Tokens: q.tokens}
+	for _, x := range q.out {
+		out.Scores = append(out.Scores, float64(x))
+	}
+	return out, nil
+}
+
+// reader makes what a model reads of a query and one document after the other.
+type reader interface {
+	// least is how many tokens there are without a document.
+	least() int
+	// read cuts the document so that there are limit tokens, and says how many there would be.
+	read(document string, limit int) (ids, types []int32, n int)
+}
+
+// pairs is for models that read two texts side by side.
+type pairs struct {
+	s     *Service
+	query []int32
+}
+
+func (s *Service) newPairs(query string) *pairs {
+	return &pairs{s, s.cfg.Tokenizer.Encode(query, tokenizer.EncodeOptions{})}
+}
+
+func (p *pairs) least() int {
+	ids, _ := p.join(nil)
+	return len(ids)
+}
+
+func (p *pairs) read(document string, limit int) (ids, types []int32, n int) {
+	doc := p.s.cfg.Tokenizer.Encode(document, tokenizer.EncodeOptions{})
+	n = p.least() + len(doc)
+	ids, types = p.join(doc[:min(len(doc), len(doc)-n+limit)])
+	return ids, types, n
+}
+
+// join puts the tokenizer's own around both; where it has none for two texts they follow each other as one.
+func (p *pairs) join(doc []int32) (ids, types []int32) {
+	if p.s.pair == nil {
+		return slices.Concat(p.s.around[0], p.query, doc, p.s.around[1]), nil
+	}
+	typed := false
+	for _, piece := range p.s.pair {
+		from := len(ids)
+		switch piece.Text {
+		case 1:
+			ids = append(ids, p.query...)
+		case 2:
+			ids = append(ids, doc...)
+		default:
+			ids = append(ids, piece.ID)
+		}
+		for range ids[from:] {
+			types = append(types, piece.Type)
+		}
+		typed = typed || piece.Type != 0
+	}
+	if !typed {
+		return ids, nil
+	}
+	return ids, types
+}
+
+// judge is a chat model that was taught to say whether a document answers a query, asked in the words it was taught with.
+type judge struct {
+	tok           *tokenizer.Tokenizer
+	system, after []int32
+}
+
+// What Qwen3's rankers are asked, as their authors publish it.
+const (
+	judgeSystem = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
+		"Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n"
+	judgeAfter       = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+	judgeInstruction = "Given a web search query, retrieve relevant passages that answer the query"
+)
+
+// newJudge is nil for models that read pairs.
+func newJudge(m *model.Encoder, tok *tokenizer.Tokenizer) *judge {
+	if !strings.HasPrefix(m.Type, "qwen3") {
+		return nil
+	}
+	parse := tokenizer.EncodeOptions{ParseSpecial: true}
+	return &judge{tok, tok.Encode(judgeSystem, parse), tok.Encode(judgeAfter, parse)}
+}
+
+func (j *judge) ask(r *chat.RankRequest) *question {
+	instruction := r.Instruction
+	if instruction == "" {
+		instruction = judgeInstruction
+	}
+	return &question{j, "<Instruct>: " + instruction + "\n<Query>: " + r.Query + "\n<Document>: "}
+}
+
+// question is one query to a judge.
+type question struct {
+	*judge
+	before string // the document
+}
+
+func (q *question) least() int {
+	return len(q.system) + len(q.tok.Encode(q.before, tokenizer.EncodeOptions{})) + len(q.after)
+}
+
+// read encodes query and document as one text, as the authors do: tokens reach across the seam.
+func (q *question) read(document string, limit int) (ids, types []int32, n int) {
+	body := q.tok.Encode(q.before+document, tokenizer.EncodeOptions{})
+	n = len(q.system) + len(body) + len(q.after)
+	return slices.Concat(q.system, body[:min(len(body), len(body)-n+limit)], q.after), nil, n
+}
