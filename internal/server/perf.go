@@ -34,7 +34,7 @@ type perf struct {
 // measure writes the [cache] and [perf] lines of a request that reached a model, in one piece.
 func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 	u := info.Usage
-	if s.o.Perf == nil || u == nil {
+	if s.o.Perf == nil || u == nil || u.Hit == "" && info.Finish == "" { // the last: nothing was generated, as for embeddings
 		return
 	}
 	p := perf{Request: info.RequestID, Input: u.Prompt, Output: u.Output, Cached: u.Cached, Rest: u.Prompt - u.Cached,

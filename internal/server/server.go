@@ -34,6 +34,7 @@ const (
 // Options configures a Server. Models, Protocols and Health are required.
 type Options struct {
 	Models    chat.Models
+	Encoders  chat.Encoders   // nil: nothing embeds or ranks
 	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
 	Keys           []string // accepted credentials; empty: no check, any or none is accepted
@@ -57,7 +58,7 @@ type Options struct {
 
 	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
 	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
-	Interval  time.Duration // see wire.Options
+	Interval  int           // see wire.Options
 	Drain     time.Duration // 0: DefaultDrain
 }
 
@@ -121,7 +122,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(o.AllowedHosts, origins, o.HostNames)}
 	mux := http.NewServeMux()
-	wo := wire.Options{Models: o.Models, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
+	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
 	if o.RequestDir != "" {
 		wo.Seen = (&summaries{dir: o.RequestDir}).write
 	}

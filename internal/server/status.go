@@ -30,6 +30,20 @@ type Status struct {
 	Repairs map[string]int64 `json:"tool_call_repairs,omitempty"`
 
 	Requests []RequestStatus `json:"requests"` // that wait or run, in order of arrival
+	Encoders []EncoderStatus `json:"embedding,omitempty"`
+}
+
+// EncoderStatus is a model that embeds or ranks.
+type EncoderStatus struct {
+	Model     string `json:"model"`
+	Kind      string `json:"kind"` // embedding or rerank
+	Requests  int64  `json:"total_requests"`
+	Waiting   int    `json:"num_waiting"`
+	Texts     int64  `json:"total_texts"`
+	Tokens    int64  `json:"total_tokens"`
+	Truncated int64  `json:"total_truncated"` // texts that were cut
+	Steps     int64  `json:"steps_executed"`
+	Weights   int64  `json:"weights_bytes"`
 }
 
 // Metal has the figures of Memory under the names other servers have, in GB of 1e9 bytes. There need be no Metal.

@@ -27,6 +27,13 @@ func (d *Decoder) Fail(v Value, format string, args ...any) {
 	}
 }
 
+// FailAt is Fail for a value of which only the path is left.
+func (d *Decoder) FailAt(path, format string, args ...any) {
+	if d.err == nil {
+		d.err = chat.Invalidf(path, format, args...)
+	}
+}
+
 // Want fails unless v is of kind k.
 func (d *Decoder) Want(v Value, k Kind) bool {
 	if d.err != nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -28,8 +29,11 @@ type modelObject struct {
 	ContextWindow int    `json:"context_window"`
 	MaxModelLen   int    `json:"max_model_len"`
 	Modality      string `json:"modality"`
+	Quant         string `json:"quantization,omitempty"`
 	Parser        string `json:"tool_call_parser,omitempty"`
+	Reasoning     string `json:"reasoning_parser,omitempty"` // of models that can think
 	Description   string `json:"description,omitempty"`
+	Kind          string `json:"kind"` // chat, embedding or rerank
 }
 
 type modelList struct {
@@ -45,12 +49,16 @@ func newModelObject(m chat.Model) modelObject {
 	if created.Before(time.Unix(0, 0)) {
 		created = time.Unix(0, 0).UTC()
 	}
-	return modelObject{
+	o := modelObject{
 		ID: m.ID, Type: "model", Object: "model", DisplayName: m.ID, OwnedBy: "hearth", Lifecycle: "active",
 		CreatedAt: created.Format(time.RFC3339), Created: created.Unix(),
 		MaxInput: m.Context, MaxTokens: m.Context, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
-		Modality: "text", Parser: m.Parser, Description: m.Description,
+		Modality: "text", Quant: m.Quant, Parser: m.Parser, Description: m.Description, Kind: cmp.Or(string(m.Kind), "chat"),
 	}
+	if m.Thinking {
+		o.Reasoning = m.Parser
+	}
+	return o
 }
 
 // MountModels registers GET /v1/models and /v1/models/{id}. All protocols have them on the same paths, so the server

@@ -61,21 +61,17 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 			panic(p)
 		}
 	}()
-	began := false
+	g := gatherer{most: o.Interval, tell: enc.Event}
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
 			s.header(cacheHeader, cacheText(e.Usage))
 			s.header(partingHeader, PartingText(e.Usage))
 		}
-		enc.Event(e)
-		if began && isFragment(e) {
-			s.FlushWithin(o.Interval)
-		} else {
-			s.Flush()
-		}
-		began = began || isFragment(e)
+		g.event(e)
+		s.Flush()
 		return s.Err() == nil
 	})
+	g.release()
 	switch {
 	case err == nil:
 		enc.Done(nil)
@@ -89,11 +85,6 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 		InfoFrom(ctx).Err = err
 		enc.Done(err)
 	}
-}
-
-// isFragment reports events that say more of the same.
-func isFragment(e *chat.Event) bool {
-	return e.Kind == chat.EventText || e.Kind == chat.EventReasoning || e.Kind == chat.EventToolArgs
 }
 
 // Fold answers r with the events of req as one document.

@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// writeTimeout is how long one flush may take: a client that reads nothing for this long with full buffers is gone.
-const writeTimeout = 60 * time.Second
+// writeTimeout is how long one flush may take: a client that reads nothing for this long with full buffers is gone. It may be
+// less by deadlineAge, for which a deadline that was set serves further flushes.
+const (
+	writeTimeout = 60 * time.Second
+	deadlineAge  = 5 * time.Second
+)
 
 // Stream writes server-sent events. Event collects, Flush sends; after keepAlive of silence on the wire,
 // whatever the reason, a timer sends ping by itself. The status line goes out with the first byte, so that a failure
@@ -18,25 +22,25 @@ const writeTimeout = 60 * time.Second
 //
 // Invariants: mu is held for every write to w; once err is set or closed is true nothing is written any more.
 type Stream struct {
-	mu     sync.Mutex
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	buf    bytes.Buffer
-	every  time.Duration
-	ping   []byte
-	timer  *time.Timer // of the keep-alive
-	later  *time.Timer // of FlushWithin; nil: none pending
-	sent   time.Time   // when Flush last sent something
-	cancel context.CancelFunc
-	began  bool
-	closed bool
-	err    error
+	mu       sync.Mutex
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	buf      bytes.Buffer
+	every    time.Duration
+	ping     []byte
+	timer    *time.Timer // of the keep-alive; it looks at sent when it fires, nobody resets it for every token
+	sent     time.Time   // when something was sent last
+	deadline time.Time   // when the write deadline was set last
+	cancel   context.CancelFunc
+	began    bool
+	closed   bool
+	err      error
 }
 
 // NewStream makes a stream on w. ping is a complete frame. cancel is called when the client can no longer be written
 // to, so that its generation ends. Close must be called.
 func NewStream(w http.ResponseWriter, every time.Duration, ping string, cancel context.CancelFunc) *Stream {
-	s := &Stream{w: w, rc: http.NewResponseController(w), every: every, ping: []byte(ping), cancel: cancel}
+	s := &Stream{w: w, rc: http.NewResponseController(w), every: every, ping: []byte(ping), cancel: cancel, sent: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(every, s.keepAlive)
@@ -70,32 +74,9 @@ func (s *Stream) Event(name string, data []byte) {
 func (s *Stream) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flush()
-}
-
-// FlushWithin sends what was collected, at the latest and at the soonest so long after the last flush.
-func (s *Stream) FlushWithin(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wait := time.Until(s.sent.Add(d)); wait > 0 {
-		if s.later == nil {
-			s.later = time.AfterFunc(wait, s.Flush)
-		}
-		return
-	}
-	s.flush()
-}
-
-// flush is Flush with mu held.
-func (s *Stream) flush() {
-	if s.later != nil {
-		s.later.Stop()
-		s.later = nil
-	}
 	if s.buf.Len() > 0 {
 		s.send(s.buf.Bytes())
 		s.buf.Reset()
-		s.sent = time.Now()
 	}
 }
 
@@ -135,7 +116,17 @@ func (s *Stream) Claim() bool {
 func (s *Stream) keepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.send(s.ping)
+	if s.closed || s.err != nil {
+		return
+	}
+	silent := time.Since(s.sent)
+	if silent >= s.every {
+		s.send(s.ping)
+		silent = 0
+	}
+	if s.err == nil {
+		s.timer.Reset(s.every - silent)
+	}
 }
 
 // send writes and flushes b and starts the silence anew; mu is held.
@@ -152,7 +143,10 @@ func (s *Stream) send(b []byte) {
 		s.w.WriteHeader(http.StatusOK)
 	}
 	// A ResponseWriter without deadlines or flushing (a test recorder) just writes.
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if now := time.Now(); now.Sub(s.deadline) > deadlineAge {
+		s.deadline = now
+		_ = s.rc.SetWriteDeadline(now.Add(writeTimeout))
+	}
 	_, err := s.w.Write(b)
 	if err == nil {
 		err = s.rc.Flush()
@@ -163,5 +157,5 @@ func (s *Stream) send(b []byte) {
 		s.cancel()
 		return
 	}
-	s.timer.Reset(s.every)
+	s.sent = time.Now()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,34 @@ func TestKeepAlive(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := w.Body.String(); got != want {
 			t.Errorf("wrote after the end: %q", got)
+		}
+	})
+}
+
+// deadlines notes write deadlines, as times from the beginning; a cleared one is 0.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	began time.Time
+	set   []time.Duration
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		d.set = append(d.set, 0)
+	} else {
+		d.set = append(d.set, t.Sub(d.began))
+	}
+	return nil
+}
+
+// Every write has most of a minute; the deadline is not set anew for each of them, and not left behind.
+func TestWriteDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder(), began: time.Now()}
+		run(t, w, t.Context(), after(time.Second, text("a")), after(time.Second, text("b")), after(4500*time.Millisecond, text("c")), after(time.Second, finish()))
+		want := []time.Duration{61 * time.Second, 66500 * time.Millisecond, 0}
+		if !slices.Equal(w.set, want) {
+			t.Errorf("deadlines %v, want %v", w.set, want)
 		}
 	})
 }

@@ -37,12 +37,13 @@ type Protocol interface {
 // Options is what a protocol works with. Models is required; the zero value of the rest means its default.
 type Options struct {
 	Models    chat.Models
+	Encoders  chat.Encoders // nil: nothing embeds or ranks
 	MaxBody   int64         // bytes; more is answered 413
 	KeepAlive time.Duration // silence before a keep-alive on a stream
 	Version   string        // of hearth, for system_fingerprint
-	// Interval is how long text of a stream may be held back to go out with more of it; 0: not at all. The first text,
-	// calls and the end never wait.
-	Interval time.Duration
+	// Interval is how many pieces of text, mostly a token each, a stream collects into one event. The first piece, the first
+	// and last of a call and the end never wait.
+	Interval int
 	// Seen, if set, is told of every request that was decoded.
 	Seen  func(r *http.Request, req *chat.Request)
 	Now   func() time.Time

@@ -14,9 +14,9 @@ import (
 
 const realKey = "interop-key"
 
-// startHearth runs hearth serve on a free port until the test ends and returns its URL. HEARTH_BIN names the binary;
-// without it one is built.
-func startHearth(t *testing.T) string {
+// startHearth runs hearth serve on a free port until the test ends and returns its URL; args are further flags. HEARTH_BIN
+// names the binary; without it one is built.
+func startHearth(t *testing.T, args ...string) string {
 	t.Helper()
 	bin := os.Getenv("HEARTH_BIN")
 	if bin == "" {
@@ -29,7 +29,8 @@ func startHearth(t *testing.T) string {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, bin, "serve", "--port", "0", "--prefix-cache-dir", "off", "--api-key", realKey)
+	args = append([]string{"serve", "--port", "0", "--prefix-cache-dir", "off", "--api-key", realKey}, args...)
+	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Stderr = os.Stderr

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/azure"
 	"github.com/openai/openai-go/v3/option"
 )
 
@@ -14,6 +15,11 @@ type openai3 struct{ client openai.Client }
 
 func newOpenAI3(url, key string) sdk {
 	return openai3{openai.NewClient(option.WithBaseURL(url+"/v1/"), option.WithAPIKey(key), option.WithMaxRetries(0))}
+}
+
+// newAzure3 is the same client for Azure: the model's name goes into the path, as that of a deployment.
+func newAzure3(url, key string) sdk {
+	return openai3{openai.NewClient(azure.WithEndpoint(url, "2024-10-21"), azure.WithAPIKey(key), azure.WithUnsafeAllowHTTP(), option.WithMaxRetries(0))}
 }
 
 func (o openai3) params(c call) openai.ChatCompletionNewParams {

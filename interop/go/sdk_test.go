@@ -19,6 +19,7 @@ var sdks = []struct {
 	{"anthropic1", newAnthropic1, "end_turn", "tool_use", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
 	{"anthropic2", newAnthropic2, "end_turn", "tool_use", 12, "authentication_error", "not_found_error", 529, "overloaded_error", "prompt is too long: 5000 tokens > 4096 maximum"},
 	{"openai3", newOpenAI3, "stop", "tool_calls", 20, "invalid_request_error", "invalid_request_error", 503, "server_error", "maximum context length is 4096 tokens"},
+	{"azure3", newAzure3, "stop", "tool_calls", 20, "invalid_request_error", "invalid_request_error", 503, "server_error", "maximum context length is 4096 tokens"},
 }
 
 // TestScripted checks what every SDK makes of known replies, to the letter.

@@ -171,7 +171,7 @@ class Scripted(Served):
     def test_embeddings_are_refused(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.embeddings.create(model="demo", input="x")
-        self.assertEqual(caught.exception.code, "embeddings_not_supported")
+        self.assertEqual(caught.exception.code, "model_not_supported")
 
     def test_models(self):
         self.assertEqual([m.id for m in self.client.models.list()], ["demo"])

@@ -128,7 +128,7 @@ for (const [name, connect] of Object.entries(clients)) {
       await assert.rejects(once.chat.completions.create(ask('always overloaded')), (e) => e.status === 503 && e.code === 'server_overloaded');
       await assert.rejects(once.chat.completions.create({ ...ask(''), messages: [{ role: 'user', content: [{ type: 'hologram' }] }] }),
         (e) => e instanceof OpenAI.BadRequestError && e.param === 'messages[0].content[0].type' && e.requestID.startsWith('req_'));
-      await assert.rejects(once.embeddings.create({ model: 'demo', input: 'x' }), (e) => e.code === 'embeddings_not_supported');
+      await assert.rejects(once.embeddings.create({ model: 'demo', input: 'x' }), (e) => e.code === 'model_not_supported');
       for (const what of ['break off', 'hang up']) {
         await assert.rejects(client.chat.completions.stream(ask(what)).finalContent());
       }

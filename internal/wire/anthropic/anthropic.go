@@ -124,7 +124,7 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *chat.E
 
 func (h handler) newReply(r *http.Request, req *request) reply {
 	return reply{
-		id: h.NewID("msg_"), model: req.Model, omitThinking: req.omitThinking, hideThinking: h.Thinking == chat.Off || h.Thinking == chat.Default && !req.asksThinking, maxTokens: req.MaxTokens,
+		id: h.NewID("msg_"), model: req.Model, omitThinking: req.omitThinking, hideThinking: h.Thinking == chat.Off || h.Thinking == chat.Default && !req.asksThinking,
 		requestID: wire.InfoFrom(r.Context()).RequestID, newID: h.NewID,
 	}
 }

@@ -2,20 +2,14 @@ package anthropic
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"hearth/internal/chat"
-	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
 
@@ -47,58 +41,8 @@ const whole = `{
  ]
 }`
 
-// kinds are a value of every JSON type.
-var kinds = []any{true, 7.5, "text", []any{}, map[string]any{}}
-
-// badBodies breaks whole in every place: each value missing, null and of each other type.
-func badBodies(t *testing.T) map[string]string {
-	t.Helper()
-	var root any
-	if err := json.Unmarshal([]byte(whole), &root); err != nil {
-		t.Fatal(err)
-	}
-	bodies := map[string]string{}
-	put := func(name string) {
-		text, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bodies[name] = string(text)
-	}
-	var walk func(path string, v any)
-	try := func(path string, v any, set func(any)) {
-		for _, k := range append(kinds, nil) {
-			if fmt.Sprintf("%T", k) != fmt.Sprintf("%T", v) {
-				set(k)
-				text, _ := json.Marshal(k)
-				put(path + " = " + string(text))
-			}
-		}
-		set(v)
-		walk(path, v)
-	}
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			if strings.HasSuffix(path, "schema") || strings.HasSuffix(path, ".input") {
-				return // the client's own
-			}
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				at := strings.TrimPrefix(path+"."+key, ".")
-				old := v[key]
-				delete(v, key)
-				put(at + " missing")
-				try(at, old, func(x any) { v[key] = x })
-			}
-		case []any:
-			for i, old := range v {
-				try(fmt.Sprintf("%s.%d", path, i), old, func(x any) { v[i] = x })
-			}
-		}
-	}
-	walk("", root)
-	return bodies
-}
+// breaking puts a value of every JSON type in the place of each other.
+var breaking = wiretest.Breaking{Values: []any{true, 7.5, "text", []any{}, map[string]any{}}, Index: ".%d", Own: []string{"schema", ".input"}}
 
 // special are the ones that are not about types.
 func special() map[string]string {
@@ -163,12 +107,12 @@ func special() map[string]string {
 // TestBadRequests: no broken request reaches a model, gets a 5xx, or is answered without its place. Those that are broken
 // and accepted all the same, where null is nothing and some fields are read by nobody, must not fail either.
 func TestBadRequests(t *testing.T) {
-	bodies := badBodies(t)
+	bodies := breaking.All(t, whole)
 	maps.Copy(bodies, special())
 	var table strings.Builder
 	refused, accepted := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {
-		status, reply := post(t, "/v1/messages", bodies[name])
+		status, reply := wiretest.Post(t, Protocol{}, "/v1/messages", bodies[name])
 		if status == http.StatusOK {
 			accepted++
 			continue
@@ -183,7 +127,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, reply)
 		}
 		for _, path := range []string{"/v1/messages/count_tokens", "/anthropic/v1/messages", "/messages"} {
-			if s, again := post(t, path, bodies[name]); s != status || again != reply {
+			if s, again := wiretest.Post(t, Protocol{}, path, bodies[name]); s != status || again != reply {
 				t.Errorf("%s at %s: %d %s, want %d %s", name, path, s, again, status, reply)
 			}
 		}
@@ -193,40 +137,7 @@ func TestBadRequests(t *testing.T) {
 	if refused < 120 {
 		t.Errorf("only %d requests were refused", refused)
 	}
-	got := head + table.String()
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(badTable, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(badTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("-want +got, rerun with -update if intended:\n%s", diff)
-	}
-}
-
-// post sends body and checks that a refusal made nobody generate.
-func post(t *testing.T, path, body string) (status int, reply string) {
-	t.Helper()
-	g := wiretest.New(wiretest.Hello(1)...)
-	g.Names = []string{"*"}
-	asked := false
-	g.Got = func(*chat.Request) { asked = true }
-	mux := http.NewServeMux()
-	Protocol{}.Mount(mux, wiretest.Options(g))
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r = r.WithContext(wire.WithInfo(r.Context(), &wire.Info{RequestID: "req_1"}))
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-	if w.Code != http.StatusOK && asked || w.Code >= 500 {
-		t.Errorf("%s: status %d, generated %t: %s", body, w.Code, asked, w.Body)
-	}
-	return w.Code, w.Body.String()
+	wiretest.Golden(t, badTable, head+table.String())
 }
 
 // TestBadEnvelope: what is wrong around a body.

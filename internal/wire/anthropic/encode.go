@@ -13,7 +13,6 @@ type reply struct {
 	requestID    string
 	omitThinking bool
 	hideThinking bool // no thinking blocks at all
-	maxTokens    int  // of the request; 0 if it had none
 	newID        func(prefix string) string
 	start        chat.Usage // the prompt's counts
 }
@@ -88,7 +87,7 @@ func (r *reply) toolUse(c *chat.ToolCall) toolUseBlock {
 	return b
 }
 
-// stop spells why the message ended. A reply cut short of max_tokens ran into the end of the context.
+// stop spells why the message ended.
 func (r *reply) stop(e *chat.Event) (reason string, sequence *string) {
 	switch e.Finish {
 	case chat.FinishStopText:
@@ -98,10 +97,9 @@ func (r *reply) stop(e *chat.Event) (reason string, sequence *string) {
 	case chat.FinishRefusal:
 		return "refusal", nil
 	case chat.FinishLength:
-		if e.Usage != nil && e.Usage.Output < r.maxTokens {
-			return "model_context_window_exceeded", nil
-		}
 		return "max_tokens", nil
+	case chat.FinishContext:
+		return "model_context_window_exceeded", nil
 	}
 	return "end_turn", nil
 }

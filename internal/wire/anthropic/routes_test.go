@@ -90,7 +90,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestInterval: text is held back, but not the first, not a call's start or end, and not the end of the reply.
+// TestInterval: text is collected, but not the first, not a call's start or end, and not the end of the reply; and what is
+// slow to come is not held.
 func TestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pause := func(context.Context) { time.Sleep(9 * time.Millisecond) }
@@ -100,6 +101,9 @@ func TestInterval(t *testing.T) {
 		for range 25 {
 			add(chat.Event{Kind: chat.EventText, Text: "x"})
 		}
+		late := chat.Event{Kind: chat.EventText, Text: "y"}
+		steps = append(steps, wiretest.Step{Event: late, Before: func(context.Context) { time.Sleep(time.Second) }})
+		add(late)
 		call := &chat.ToolCall{ID: "t", Name: "f", Arguments: json.RawMessage("{}")}
 		add(chat.Event{Kind: chat.EventToolStart, Call: call})
 		add(chat.Event{Kind: chat.EventToolArgs, Text: "{}"})
@@ -108,14 +112,23 @@ func TestInterval(t *testing.T) {
 		began := time.Now()
 		w := &timed{ResponseRecorder: httptest.NewRecorder(), began: began}
 		options := wiretest.Options(wiretest.New(steps...))
-		options.Interval = 100 * time.Millisecond
+		options.Interval = 10
 		mux := http.NewServeMux()
 		Protocol{}.Mount(mux, options)
 		r := httptest.NewRequest("POST", "/v1/messages", strings.NewReader(`{"stream": true,`+hi[1:]))
 		r.Header.Set("Content-Type", "application/json")
 		mux.ServeHTTP(w, r)
-		// start, first text; two collections; the rest with the call's start; its end with what came before; the end twice
-		want := "9ms:1 18ms:2 118ms:11 218ms:11 243ms:4 261ms:2 270ms:1 270ms:1"
+		// start, the first text with its block's; two collections; what came late; the rest with the call's start; its arguments; its
+		// end; the end twice
+		want := "9ms:1 18ms:2 108ms:1 198ms:1 1.234s:1 1.252s:3 1.261s:1 1.27s:1 1.279s:1 1.279s:1"
+		for _, text := range []string{`"x"`, `"xxxxxxxxxx"`, `"xxxxxxxxxx"`, `"xxxxy"`, `"y"`} {
+			_, rest, ok := strings.Cut(w.Body.String(), `"text_delta","text":`+text)
+			if !ok {
+				t.Fatalf("no text %s in %s", text, w.Body)
+			}
+			w.Body.Reset()
+			w.Body.WriteString(rest)
+		}
 		if got := strings.Join(w.writes, " "); got != want {
 			t.Errorf("frames went out at %s, want %s", got, want)
 		}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"strconv"
 	"strings"
 
 	"hearth/internal/chat"
@@ -19,21 +20,6 @@ type blockStartEvent struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Block any    `json:"content_block"`
-}
-
-type blockDeltaEvent struct {
-	Type  string `json:"type"`
-	Index int    `json:"index"`
-	Delta delta  `json:"delta"`
-}
-
-// delta has one of its texts set, as Type says.
-type delta struct {
-	Type      string  `json:"type"`
-	Text      *string `json:"text,omitempty"`
-	Thinking  *string `json:"thinking,omitempty"`
-	Signature *string `json:"signature,omitempty"`
-	JSON      *string `json:"partial_json,omitempty"`
 }
 
 type blockStopEvent struct {
@@ -72,6 +58,7 @@ type streamEncoder struct {
 	open     openBlock
 	thinking strings.Builder // kept when the client is not shown it
 	argBytes int             // of the open tool's arguments sent so far
+	buf      []byte          // of delta
 }
 
 func (s *streamEncoder) Event(e *chat.Event) {
@@ -84,7 +71,7 @@ func (s *streamEncoder) Event(e *chat.Event) {
 	case chat.EventText:
 		if e.Text != "" {
 			s.begin(openText)
-			s.delta(delta{Type: "text_delta", Text: &e.Text})
+			s.delta("text_delta", "text", e.Text)
 		}
 	case chat.EventReasoning:
 		s.reasoning(e.Text)
@@ -126,13 +113,13 @@ func (s *streamEncoder) reasoning(text string) {
 		s.thinking.WriteString(text)
 		return
 	}
-	s.delta(delta{Type: "thinking_delta", Thinking: &text})
+	s.delta("thinking_delta", "thinking", text)
 }
 
 func (s *streamEncoder) args(text string) {
 	if text != "" && s.open == openTool {
 		s.argBytes += len(text)
-		s.delta(delta{Type: "input_json_delta", JSON: &text})
+		s.delta("input_json_delta", "partial_json", text)
 	}
 }
 
@@ -162,15 +149,21 @@ func (s *streamEncoder) close() {
 	if s.open == openThinking {
 		signature := sealSignature(s.thinking.String())
 		s.thinking.Reset()
-		s.delta(delta{Type: "signature_delta", Signature: &signature})
+		s.delta("signature_delta", "signature", signature)
 	}
 	s.send("content_block_stop", blockStopEvent{"content_block_stop", s.index})
 	s.open = noBlock
 	s.index++
 }
 
-func (s *streamEncoder) delta(d delta) {
-	s.send("content_block_delta", blockDeltaEvent{"content_block_delta", s.index, d})
+// delta sends a fragment of the open block, the text of field. It is what most events are, so it goes the short way: the bytes
+// are those that wire.Marshal would write.
+func (s *streamEncoder) delta(kind, field, text string) {
+	b := strconv.AppendInt(append(s.buf[:0], `{"type":"content_block_delta","index":`...), int64(s.index), 10)
+	b = append(append(append(b, `,"delta":{"type":"`...), kind...), `","`...)
+	b = wire.AppendString(append(append(b, field...), `":`...), text)
+	s.buf = append(b, `}}`...)
+	s.out.Event("content_block_delta", s.buf)
 }
 
 func (s *streamEncoder) send(name string, v any) {

@@ -2,19 +2,14 @@ package openai
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"hearth/internal/chat"
 	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
@@ -48,62 +43,12 @@ const whole = `{
 
 // wholeText is the same of /v1/completions.
 const wholeText = `{
- "model": "m", "prompt": [[1, 2], [3]], "suffix": "", "max_tokens": 100, "stream": false, "stream_options": {"include_usage": true},
+ "model": "m", "prompt": [[1, 2], [3]], "suffix": null, "max_tokens": 100, "stream": false, "stream_options": {"include_usage": true},
  "temperature": 0.5, "n": 2, "best_of": 3, "logprobs": 2, "echo": true, "stop": "END", "logit_bias": {"7": 1}, "user": "u"
 }`
 
-// kinds are values of the JSON types; with null and what is in the requests there is a wrong one of every type.
-var kinds = []any{7.5, "text", map[string]any{}}
-
-// broken breaks body in every place: each value missing, null and of each other type.
-func broken(t *testing.T, body string) map[string]string {
-	t.Helper()
-	var root any
-	if err := json.Unmarshal([]byte(body), &root); err != nil {
-		t.Fatal(err)
-	}
-	bodies := map[string]string{}
-	put := func(name string) {
-		text, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bodies[name] = string(text)
-	}
-	var walk func(path string, v any)
-	try := func(path string, v any, set func(any)) {
-		for _, k := range append(kinds, nil) {
-			if fmt.Sprintf("%T", k) != fmt.Sprintf("%T", v) {
-				set(k)
-				text, _ := json.Marshal(k)
-				put(path + " = " + string(text))
-			}
-		}
-		set(v)
-		walk(path, v)
-	}
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			if strings.HasSuffix(path, "schema.schema") || strings.HasSuffix(path, ".parameters") {
-				return // the client's own
-			}
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				at := strings.TrimPrefix(path+"."+key, ".")
-				old := v[key]
-				delete(v, key)
-				put(at + " missing")
-				try(at, old, func(x any) { v[key] = x })
-			}
-		case []any:
-			for i, old := range v {
-				try(fmt.Sprintf("%s[%d]", path, i), old, func(x any) { v[i] = x })
-			}
-		}
-	}
-	walk("", root)
-	return bodies
-}
+// breaking has values of some JSON types; with null and what is in the requests there is a wrong one of every type.
+var breaking = wiretest.Breaking{Values: []any{7.5, "text", map[string]any{}}, Index: "[%d]", Own: []string{"schema.schema", ".parameters"}}
 
 // special are the ones of chat that are not about types.
 func special() map[string]string {
@@ -214,7 +159,7 @@ func specialText() map[string]string {
 		"prompt none": `{}`, "prompt a list of nothing": `{"prompt": []}`, "prompt a boolean": `{"prompt": true}`,
 		"prompt of texts and ids": `{"prompt": ["a", 1]}`, "prompt of ids and lists": `{"prompt": [1, [2]]}`, "prompt of objects": `{"prompt": [{}]}`,
 		"token negative": `{"prompt": [1, -1]}`, "token fraction": `{"prompt": [1.5]}`, "token huge": `{"prompt": [[4294967296]]}`, "token null": `{"prompt": [[1, null]]}`,
-		"suffix":                    p(`"suffix": "end"`),
+		"suffix with echo":          p(`"suffix": "end", "echo": true`),
 		"max_tokens 0 without echo": p(`"max_tokens": 0`),
 		"max_tokens negative":       p(`"max_tokens": -1, "echo": true`),
 		"best_of below n":           p(`"n": 3, "best_of": 2`),
@@ -236,8 +181,8 @@ func TestBadRequests(t *testing.T) {
 		path   string
 		bodies []map[string]string
 	}{
-		{"/chat/completions", []map[string]string{broken(t, whole), special()}},
-		{"/completions", []map[string]string{broken(t, wholeText), specialText()}},
+		{"/chat/completions", []map[string]string{breaking.All(t, whole), special()}},
+		{"/completions", []map[string]string{breaking.All(t, wholeText), specialText()}},
 	} {
 		bodies := map[string]string{}
 		for _, more := range api.bodies {
@@ -245,7 +190,7 @@ func TestBadRequests(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "\n# %s\n", api.path)
 		for _, name := range slices.Sorted(maps.Keys(bodies)) {
-			status, reply := post(t, "/v1"+api.path, bodies[name])
+			status, reply := wiretest.Post(t, Protocol{}, "/v1"+api.path, bodies[name])
 			if status == http.StatusOK {
 				accepted++
 				continue
@@ -268,7 +213,7 @@ func TestBadRequests(t *testing.T) {
 				code = *e.Error.Code
 			}
 			for _, path := range []string{"", "/openai", "/openai/v1", "/openai/deployments/m"} {
-				if s, again := post(t, path+api.path, bodies[name]); s != status || again != reply {
+				if s, again := wiretest.Post(t, Protocol{}, path+api.path, bodies[name]); s != status || again != reply {
 					t.Errorf("%s at %s: %d %s, want %d %s", name, path, s, again, status, reply)
 				}
 			}
@@ -279,41 +224,7 @@ func TestBadRequests(t *testing.T) {
 	if refused < 200 {
 		t.Errorf("only %d requests were refused", refused)
 	}
-	got := head + table.String()
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(badTable, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(badTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("-want +got, rerun with -update if intended:\n%s", diff)
-	}
-}
-
-// post sends body and checks that a refusal made nobody generate.
-func post(t *testing.T, path, body string) (status int, reply string) {
-	t.Helper()
-	g := wiretest.New()
-	g.Script = func(r *chat.Request) ([]wiretest.Step, error) { return wiretest.Hello(max(r.N, 1)), nil }
-	g.Names = []string{"*"}
-	asked := false
-	g.Got = func(*chat.Request) { asked = true }
-	mux := http.NewServeMux()
-	Protocol{}.Mount(mux, wiretest.Options(g))
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r = r.WithContext(wire.WithInfo(r.Context(), &wire.Info{RequestID: "req_1"}))
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-	if w.Code != http.StatusOK && asked || w.Code >= 500 {
-		t.Errorf("%s: status %d, generated %t: %s", body, w.Code, asked, w.Body)
-	}
-	return w.Code, w.Body.String()
+	wiretest.Golden(t, badTable, head+table.String())
 }
 
 // TestUnprocessable: the status that older servers have, for what is wrong with the request and for nothing else.
@@ -355,7 +266,7 @@ func TestBadEnvelope(t *testing.T) {
 		{"nothing in a deployment", "POST", "/openai/deployments/m", nil, "{}", 404, "there is nothing at POST"},
 		{"a deployment without a name", "POST", "/openai/deployments/completions", nil, "{}", 404, "there is nothing at POST"},
 		{"images of a deployment", "POST", "/openai/deployments/m/images/generations", nil, "{}", 404, "deployments have /chat/completions"},
-		{"embeddings", "POST", "/v1/embeddings", nil, `{"model": "m", "input": "x"}`, 400, `embeddings need an embedding model`},
+		{"embeddings", "POST", "/v1/embeddings", nil, `{"model": "m", "input": "x"}`, 400, `embeddings need an embedding model (--embedding-model)`},
 		{"embeddings of a deployment", "POST", "/openai/deployments/dep/embeddings", nil, `{"input": "x"}`, 400, `\"dep\" generates text`},
 		{"embeddings without an object", "POST", "/v1/embeddings", nil, `[]`, 400, `expected an object, got an array`},
 	} {

@@ -63,9 +63,6 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	c := &completionRequest{request: *d.request(body)}
 	r := &c.request
 	d.prompts(c, body.Get("prompt"))
-	if v := body.Get("suffix"); !v.Absent() && d.String(v) != "" {
-		d.Fail(v, "fill-in-the-middle is not supported: put the model's own tokens for it into the prompt")
-	}
 	d.limits(r, body, 0)
 	d.sampling(r, body)
 	d.choices(c, body)
@@ -73,7 +70,7 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 		c.logprobs, c.top = true, *n
 	}
 	r.Logprobs, r.TopLogprobs = c.logprobs || c.bestOf > c.choices, c.top
-	d.echo(c, body)
+	d.around(c, body)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -156,8 +153,8 @@ func (d *decoder) choices(c *completionRequest, f wire.Value) {
 	}
 }
 
-// echo reads whether replies begin with their prompts. Only then may they be nothing but that.
-func (d *decoder) echo(c *completionRequest, f wire.Value) {
+// around reads whether replies begin with their prompts, and what follows them. Only with echo may they be nothing but that.
+func (d *decoder) around(c *completionRequest, f wire.Value) {
 	echo, v := d.Bool(f.Get("echo")), f.Get("max_tokens")
 	if v.Absent() {
 		v = f.Get("max_completion_tokens")
@@ -168,8 +165,12 @@ func (d *decoder) echo(c *completionRequest, f wire.Value) {
 			d.Fail(v, "0 needs echo to be true: nothing else would be left")
 		}
 	}
+	suffix := d.OptString(f.Get("suffix"))
+	if echo && suffix != "" {
+		d.Fail(f.Get("suffix"), "cannot be told with echo: the reply is what is between prompt and suffix")
+	}
 	for i := range c.prompts {
-		c.prompts[i].Echo, c.prompts[i].Only = echo, only
+		c.prompts[i].Echo, c.prompts[i].Only, c.prompts[i].Suffix = echo, only, suffix
 	}
 }
 

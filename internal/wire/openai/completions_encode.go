@@ -176,6 +176,7 @@ type completionStream struct {
 	out          *wire.Stream
 	includeUsage bool
 	offsets      []int // per choice, characters sent so far
+	short        short
 }
 
 // textUsageChunk is a chunk of a stream that was asked for usage: null but in the last.
@@ -206,6 +207,10 @@ func (s *completionStream) Event(e *chat.Event) {
 }
 
 func (s *completionStream) send(index int, text string, lps []chat.Logprob, finish string) {
+	if finish == "" && (!s.logprobs || len(lps) == 0) {
+		s.fragment(index, text)
+		return
+	}
 	c := textChoice{Index: index, Text: text}
 	if s.logprobs && len(lps) > 0 {
 		l := textLogprobs{}

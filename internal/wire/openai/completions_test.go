@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/chat"
+	"hearth/internal/wire"
 	"hearth/internal/wire/wiretest"
 )
 
@@ -71,6 +72,18 @@ func complete(t *testing.T, body string, stream bool) string {
 		t.Fatalf("%s: %d %s", body, w.Code, w.Body)
 	}
 	return w.Body.String()
+}
+
+// TestSuffix: what follows goes with every prompt.
+func TestSuffix(t *testing.T) {
+	v, err := wire.Parse([]byte(`{"prompt": ["a", "b"], "suffix": "end"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := decodeCompletion(v)
+	if err != nil || len(c.prompts) != 2 || c.prompts[0].Suffix != "end" || c.prompts[1].Suffix != "end" {
+		t.Errorf("%+v, %v", c, err)
+	}
 }
 
 // TestCompletions: the choices and the usage of replies, and the same of their streams.

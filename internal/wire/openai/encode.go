@@ -82,7 +82,7 @@ func (r *reply) reasoning(text string) (content, reasoning string) {
 
 func finishReason(f chat.Finish) string {
 	switch f {
-	case chat.FinishLength:
+	case chat.FinishLength, chat.FinishContext:
 		return "length"
 	case chat.FinishToolCalls:
 		return "tool_calls"

@@ -31,12 +31,13 @@ type Protocol struct {
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
 	for path, f := range map[string]http.HandlerFunc{
-		"/chat/completions": h.chat, "/completions": h.completions, "/embeddings": h.embeddings,
+		"/chat/completions": h.chat, "/completions": h.completions, "/embeddings": h.embeddings, "/rerank": h.rerank,
 	} {
 		post := wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: f})
 		wire.Handle(mux, path, post)
 		wire.HandleAt(mux, azure, path, post)
 	}
+	mux.Handle("/v2/rerank", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.rerank})) // Cohere's clients
 	wire.MountModelsAt(mux, azure, h.Options, p.WriteError)
 	mux.HandleFunc(azure+"/deployments/{rest...}", h.deployment)
 }
@@ -46,8 +47,8 @@ func (Protocol) Speaks(r *http.Request) bool {
 	if strings.HasPrefix(r.URL.Path, azure+"/") {
 		return true
 	}
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	return slices.Contains([]string{"/chat/completions", "/completions", "/embeddings", "/models"}, path) || strings.HasPrefix(path, "/models/")
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1"), "/v2")
+	return slices.Contains([]string{"/chat/completions", "/completions", "/embeddings", "/rerank", "/models"}, path) || strings.HasPrefix(path, "/models/")
 }
 
 type handler struct {

@@ -46,6 +46,7 @@ type streamEncoder struct {
 	includeUsage bool
 	parts        []streaming
 	unmet        bool
+	short        short
 }
 
 // streaming is what is known of one choice so far.
@@ -73,12 +74,20 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 		return
 	case chat.EventText:
-		c.Delta.Content = &e.Text
 		if s.format != nil {
 			of.text.WriteString(e.Text)
 		}
+		if c.Logprobs == nil {
+			s.fragment(e)
+			return
+		}
+		c.Delta.Content = &e.Text
 	case chat.EventReasoning:
-		if c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text); c.Delta.ReasoningContent == "" && c.Delta.Reasoning == "" && c.Logprobs == nil {
+		c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text)
+		if c.Logprobs == nil {
+			if c.Delta.ReasoningContent != "" || c.Delta.Reasoning != "" {
+				s.fragment(e)
+			}
 			return
 		}
 	case chat.EventToolStart:
@@ -91,7 +100,8 @@ func (s *streamEncoder) Event(e *chat.Event) {
 			return
 		}
 		of.argBytes += len(e.Text)
-		c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Function: &toolFunction{Arguments: e.Text}}}
+		s.fragment(e)
+		return
 	case chat.EventToolEnd:
 		switch {
 		case e.Call == nil || of.argBytes > 0:

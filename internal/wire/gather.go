@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"slices"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+// gatherer makes one event of several that say more of the same. What says something new is told at once: the first text,
+// the first arguments, calls, the end.
+type gatherer struct {
+	most int // pieces in one event; up to 1: every event is told as it is
+	tell func(*chat.Event)
+	held chat.Event
+	n    int // pieces in held
+	last piece
+	told time.Time
+}
+
+// piece is what events have in common that can become one.
+type piece struct {
+	kind         chat.EventKind
+	choice, tool int
+}
+
+// longestHold is how long nothing may have been told when more comes that is told nevertheless: a slow model's text does not
+// wait for its number.
+const longestHold = time.Second
+
+func (g *gatherer) event(e *chat.Event) {
+	if g.most <= 1 {
+		g.tell(e)
+		return
+	}
+	this := piece{e.Kind, e.Choice, e.Tool}
+	if this != g.last || !isFragment(e) {
+		g.release()
+		g.last, g.told = this, time.Now()
+		g.tell(e)
+		return
+	}
+	if g.n++; g.n == 1 {
+		g.held = *e
+	} else {
+		g.held.Text += e.Text
+		g.held.Logprobs = slices.Concat(g.held.Logprobs, e.Logprobs)
+	}
+	if g.n >= g.most || time.Since(g.told) >= longestHold {
+		g.release()
+	}
+}
+
+// release tells what is held.
+func (g *gatherer) release() {
+	if g.n > 0 {
+		g.n, g.told = 0, time.Now()
+		g.tell(&g.held)
+	}
+}
+
+// isFragment reports events that may say more of the same.
+func isFragment(e *chat.Event) bool {
+	return e.Kind == chat.EventText || e.Kind == chat.EventReasoning || e.Kind == chat.EventToolArgs
+}

@@ -1,0 +1,150 @@
+// Package browser lets a real browser call hearth from pages of other origins: `make browser` runs it where Chromium is
+// installed. It is only tests.
+package browser
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	binary   = flag.String("hearth", "", "the hearth binary under test; without it the tests are skipped")
+	chromium = flag.String("chromium", "chromium", "the browser")
+)
+
+// limit is how long a browser may take to start and make its calls.
+const limit = time.Minute
+
+//go:embed page.html
+var page []byte
+
+// result is what the page says of its calls: what came back, or the error.
+type result struct{ Models, Chat, Chunks, Events string }
+
+// TestOrigins: pages on this machine may call, others where the flag names them or where a key is required and they have it.
+func TestOrigins(t *testing.T) {
+	if *binary == "" {
+		t.Skip("run by make browser")
+	}
+	results := make(chan result, 1)
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/result" {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write(page)
+			return
+		}
+		var got result
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Errorf("the page's result: %v", err)
+		}
+		results <- got
+	}))
+	defer pages.Close()
+	_, port, err := net.SplitHostPort(pages.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, elsewhere := "http://localhost:"+port, "http://page.example:"+port
+	const refused = "TypeError: Failed to fetch"
+	for _, tt := range []struct {
+		name, origin, key string
+		args              []string
+		models, chat      string
+	}{
+		{"loopback", here, "", nil, "demo", "Hello req_"},
+		{"elsewhere", elsewhere, "", nil, refused, refused},
+		{"elsewhere, named", elsewhere, "", []string{"--allowed-origins", elsewhere}, "demo", "Hello req_"},
+		{"elsewhere, another named", elsewhere, "", []string{"--allowed-origins", "http://other.example:" + port}, refused, refused},
+		{"elsewhere, with a key", elsewhere, "secret", []string{"--api-key", "secret"}, "demo", "Hello req_"},
+		{"elsewhere, with a wrong key", elsewhere, "wrong", []string{"--api-key", "secret"}, "TypeError: ", "invalid API key"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			query := url.Values{"server": {serve(t, tt.args...)}}
+			if tt.key != "" {
+				query.Set("key", tt.key)
+			}
+			browse(t, tt.origin+"/?"+query.Encode())
+			var got result
+			select {
+			case got = <-results:
+			case <-time.After(limit):
+				t.Fatal("the page told no result")
+			}
+			if !strings.HasPrefix(got.Models, tt.models) || got.Chat != tt.chat {
+				t.Errorf("models %q, chat %q; want %q and %q", got.Models, got.Chat, tt.models, tt.chat)
+			}
+			whole := strings.HasPrefix(tt.chat, "Hello")
+			if strings.HasSuffix(got.Chunks, "data: [DONE]\n\n") != whole || strings.Contains(got.Events, "message_stop") != whole {
+				t.Errorf("chunks %q, events %q", got.Chunks, got.Events)
+			}
+		})
+	}
+}
+
+// serve runs hearth with a script in the model's place until the test ends and returns its URL.
+func serve(t *testing.T, args ...string) string {
+	t.Helper()
+	script := t.TempDir() + "/script.jsonl"
+	if err := os.WriteFile(script, []byte(`{"raw": "Hello"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(*binary, append([]string{"serve", "--port", "0", "--log-level", "error", "--prefix-cache-dir", "off", "--script", script}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(io.Discard, out)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("hearth ended with %v", err)
+		}
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			address, _, _ := strings.Cut(rest, " ")
+			return address
+		}
+	}
+	t.Fatal("hearth serve printed no address")
+	return ""
+}
+
+// browse opens a page until the test ends. Names under .example are this machine, and no connection leaves it.
+func browse(t *testing.T, page string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	args := []string{"--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--user-data-dir=" + t.TempDir(), "--remote-debugging-port=0", // else it ends once the page has loaded
+		"--host-resolver-rules=MAP *.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"}
+	if os.Getuid() == 0 { // as whom its sandbox refuses to run
+		args = append(args, "--no-sandbox")
+	}
+	cmd := exec.CommandContext(ctx, *chromium, append(args, page)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // says that it was interrupted
+	})
+}
