@@ -30,14 +30,28 @@ type shape struct {
 	Heads   int `json:"num_attention_heads"`
 	KVHeads int `json:"num_key_value_heads"`
 	FFN     int `json:"intermediate_size"`
+	*mixers
 }
 
-// shapes are Qwen3's small dense models: head dim 128, vocabulary 151,936, tied head.
+// mixers are the layers of a hybrid: those whose number Interval divides attend, the others have the gated delta rule.
+type mixers struct {
+	Interval int `json:"full_attention_interval"`
+	KHeads   int `json:"linear_num_key_heads"`
+	VHeads   int `json:"linear_num_value_heads"`
+	KDim     int `json:"linear_key_head_dim"`
+	VDim     int `json:"linear_value_head_dim"`
+	Kernel   int `json:"linear_conv_kernel_dim"`
+}
+
+// shapes are Qwen3's small dense models (head dim 128, vocabulary 151,936, tied head) and the smallest hybrid that followed them
+// (head dim 256, vocabulary 248,320).
 var shapes = map[string]shape{
-	"qwen3-0.6b": {1024, 28, 16, 8, 3072},
-	"qwen3-1.7b": {2048, 28, 16, 8, 6144},
-	"qwen3-4b":   {2560, 36, 32, 8, 9728},
-	"tiny":       {128, 2, 2, 1, 256},
+	"qwen3-0.6b":   {1024, 28, 16, 8, 3072, nil},
+	"qwen3-1.7b":   {2048, 28, 16, 8, 6144, nil},
+	"qwen3-4b":     {2560, 36, 32, 8, 9728, nil},
+	"qwen3.5-0.8b": {1024, 24, 8, 2, 3584, &mixers{4, 16, 16, 128, 128, 4}},
+	"tiny":         {128, 2, 2, 1, 256, nil},
+	"tiny-hybrid":  {128, 2, 2, 1, 256, &mixers{2, 1, 2, 64, 64, 4}},
 }
 
 // benchFlags are what one run measures.
@@ -116,7 +130,7 @@ included, and prints both rates and their ratio.`,
 	fl.IntVar(&f.batch, "batch", 1, "sequences that decode together, against one alone")
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(newBenchEngineCmd())
+	cmd.AddCommand(newBenchEngineCmd(), newBenchReadCmd(), newBenchEmbedCmd())
 	return cmd
 }
 
@@ -184,6 +198,9 @@ func (f *benchFlags) config() []byte {
 		Tied    bool    `json:"tie_word_embeddings"`
 		Quant   *affine `json:"quantization,omitempty"`
 	}{"qwen3", f.cut(), 128, 151936, 1e-6, 1e6, 40960, true, nil}
+	if c.mixers != nil {
+		c.Type, c.HeadDim, c.Vocab = "qwen3_5", 256, 248320
+	}
 	if f.bits != 16 {
 		c.Quant = &affine{f.bits, f.group}
 	}
@@ -287,6 +304,11 @@ const benchChunk = 512
 
 // run runs tokens [from, to) in steps of at most chunk and reads the logits of the last one.
 func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, error) {
+	if from == 0 { // state that cannot be cut starts anew
+		if err := b.st.Open(0, kv.Match{}, nil); err != nil {
+			return 0, err
+		}
+	}
 	start := time.Now()
 	for b.table.Len = from; b.table.Len < to; {
 		if err := ctx.Err(); err != nil {
@@ -336,6 +358,7 @@ func (b *bench) measure(ctx context.Context, r *benchResult, progress func(strin
 		return err
 	}
 	r.BytesPerToken = b.be.BytesRead() - before
+	r.BytesPerToken += b.st.Geometry().FixedBytes
 	for _, g := range b.st.Geometry().Groups {
 		r.BytesPerToken += g.PageBytes / backend.PageTokens * int64(r.Prompt+r.Tokens/2)
 	}

@@ -52,9 +52,10 @@ var scenarios = map[string]scenario{
 	"long":          {"a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
 	"mixed":         {"a long prompt and short ones beside eight streams", (*engineBench).mixed},
 	"conversations": {"10,000 conversations through 1 GB of cache", (*engineBench).conversations},
+	"stream":        {"processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
 }
 
-var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations"}
+var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations", "stream"}
 
 func newBenchEngineCmd() *cobra.Command {
 	var f engineFlags
@@ -98,13 +99,16 @@ func (f *engineFlags) run(ctx context.Context, name string, progress func(string
 	if f.scale <= 0 || f.chunk < 1 {
 		return nil, errors.New("--scale must be above 0 and --prefill-step-size at least 1")
 	}
-	be, m, err := f.open(progress)
-	if err != nil {
+	b := &engineBench{ctx: ctx, f: f, progress: progress, rng: rand.New(rand.NewPCG(1, 2))}
+	if name == "stream" { // the only one without a model
+		return b.stream()
+	}
+	var err error
+	if b.be, b.m, err = f.open(progress); err != nil {
 		return nil, err
 	}
-	defer be.Close()
-	defer m.Close()
-	b := &engineBench{ctx: ctx, be: be, m: m, f: f, progress: progress, rng: rand.New(rand.NewPCG(1, 2))}
+	defer b.be.Close()
+	defer b.m.Close()
 	return scenarios[name].run(b)
 }
 

@@ -82,7 +82,8 @@ func (b *engineBench) turns() ([]figure, error) {
 func (b *engineBench) depth() ([]figure, error) {
 	const repeats = 5
 	deep, more := b.scaled(20000), b.scaled(200)
-	e, err := b.engine(deep+more+8, 0, nil)
+	var rec recorder
+	e, err := b.engine(deep+more+8, 0, rec.add)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +102,7 @@ func (b *engineBench) depth() ([]figure, error) {
 	}
 	var ours, plain, ratio []float64
 	missing := 0
+	var usages []engine.Usage
 	for i := range repeats {
 		_, usage, err := b.ask(e, append(slices.Clone(prompt), b.text(more)...), 1)
 		if err != nil {
@@ -111,21 +113,31 @@ func (b *engineBench) depth() ([]figure, error) {
 			return nil, err
 		}
 		missing = max(missing, deep-usage.Cached)
+		usages = append(usages, usage)
 		ours = append(ours, usage.First.Sub(usage.Submitted).Seconds())
 		plain = append(plain, bare.Seconds())
 		ratio = append(ratio, ours[i]/plain[i])
 		b.progress(fmt.Sprintf("repeat %d of %d: first token after %.3f s, prefill alone %.3f s", i+1, repeats, ours[i], plain[i]))
 	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	steps := 0
+	for i := range usages {
+		steps = max(steps, stepsOf(rec.steps, &usages[i]))
+	}
 	return []figure{
 		{"time to first token", median(ours), "s", 0},
+		{"steps to the first token, most", float64(steps), "steps", 0},
 		{"prefill of the new tokens alone", median(plain), "s", 0},
 		{"ratio", median(ratio), "", 1.1},
 		{"known tokens computed again", float64(missing), "tokens", 16},
 	}, nil
 }
 
-// long runs one very long prompt and compares the memory it took with what was forecast.
+// long runs one very long prompt and compares the memory it takes with what was forecast.
 func (b *engineBench) long() ([]figure, error) {
+	const reply = 16
 	tokens := b.scaled(131072)
 	warm, err := b.engine(4*b.f.chunk, 0, nil) // buffers of a step, which do not depend on the prompt
 	if err != nil {
@@ -139,49 +151,71 @@ func (b *engineBench) long() ([]figure, error) {
 	}
 	debug.FreeOSMemory()
 	before := residentMemory()
-	keys, err := b.need(tokens + 16)
-	if err != nil {
-		return nil, err
+	forecast := func(n int) (int64, error) {
+		keys, err := b.need(n)
+		return before + keys + int64(n)*bytesPerToken, err
 	}
-	forecast := before + keys + int64(tokens)*bytesPerToken
-	done, steps := 0, 0
-	e, err := b.engine(tokens+16, 0, func(s engine.Step) {
-		if done, steps = done+s.Prompt, steps+1; steps%32 == 0 {
-			b.progress(fmt.Sprintf("%d of %d tokens", done, tokens))
+	var figures []figure
+	done, began := 0, time.Now()
+	note := func(n int) {
+		expected, e := forecast(n)
+		if err == nil {
+			err = e
 		}
+		actual := residentMemory()
+		figures = append(figures,
+			figure{fmt.Sprintf("memory at %d tokens, forecast", n), float64(expected) / 1e6, "MB", 0},
+			figure{"measured", float64(actual) / 1e6, "MB", 0},
+			figure{"off by", 100 * math.Abs(float64(actual-expected)) / float64(expected), "%", 10})
+		took := time.Since(began)
+		b.progress(fmt.Sprintf("%d of %d tokens in %s, %d MB", n, tokens+reply, took.Round(time.Second), actual>>20))
+	}
+	e, fail := b.engine(tokens+reply, 0, func(s engine.Step) {
+		for quarter := range 3 {
+			if at := tokens * (quarter + 1) / 4; done < at && done+s.Prompt >= at {
+				note(done + s.Prompt)
+			}
+		}
+		done += s.Prompt
 	})
-	if err != nil {
-		return nil, err
+	if fail != nil {
+		return nil, fail
 	}
 	defer e.Close()
-	out, usage, err := b.ask(e, b.text(tokens), 16)
-	if err != nil {
+	out, usage, fail := b.ask(e, b.text(tokens), reply)
+	if fail != nil {
+		return nil, fail
+	}
+	if err := e.Close(); err != nil { // and with it the notes
 		return nil, err
 	}
-	after := residentMemory()
+	note(tokens + reply)
 	took := usage.First.Sub(usage.Started).Seconds()
-	return []figure{
+	return append([]figure{
 		{"prompt", float64(usage.Prompt), "tokens", 0},
 		{"answer", float64(len(out)), "tokens", 0},
 		{"time to first token", took, "s", 0},
 		{"prefill", float64(usage.Prompt) / took, "tokens/s", 0},
-		{"memory forecast", float64(forecast) / 1e6, "MB", 0},
-		{"memory measured", float64(after) / 1e6, "MB", 0},
-		{"off by", 100 * math.Abs(float64(after-forecast)) / float64(forecast), "%", 10},
-	}, nil
+	}, figures...), err
 }
 
 // bytesPerToken is what the engine and the prefix tree keep of a token beside its keys and values: ids and tree keys.
 const bytesPerToken = 24
 
-// conversations puts many more conversations through the cache than it holds.
+// conversations puts many more conversations through the cache than it holds. With --scale the cache is smaller, too, so
+// that it fills as soon.
 func (b *engineBench) conversations() ([]figure, error) {
-	const budget = 1 << 30
-	count, length := b.scaled(10000), 2000
+	const length = 2000
+	count := b.scaled(10000)
+	least, err := b.need(4 * length)
+	if err != nil {
+		return nil, err
+	}
+	budget := max(int64(b.scaled(1<<30)), least)
 	var lookups []float64
-	e, err := b.engine(4*length, budget, func(s engine.Step) {
+	e, err := b.engine(2*length, budget, func(s engine.Step) {
 		if len(s.Starts) > 0 {
-			lookups = append(lookups, float64(s.Plan.Microseconds())/float64(len(s.Starts)))
+			lookups = append(lookups, float64(s.Plan.Nanoseconds())/1e3/float64(len(s.Starts)))
 		}
 	})
 	if err != nil {
@@ -189,27 +223,43 @@ func (b *engineBench) conversations() ([]figure, error) {
 	}
 	defer e.Close()
 	system := b.text(200)
-	var full int64
+	var resident [4]float64 // MB after every quarter
+	began := time.Now()
 	for i := range count {
 		if _, _, err := b.ask(e, append(slices.Clone(system), b.text(length-len(system))...), 1); err != nil {
 			return nil, err
 		}
-		if i == count/5 {
-			full = residentMemory()
+		for q := range resident {
+			if i+1 == max(count*(q+1)/4, 1) {
+				resident[q] = float64(residentMemory()) / 1e6
+			}
 		}
 		if (i+1)%max(count/20, 1) == 0 {
-			b.progress(fmt.Sprintf("%d of %d conversations, %d MB resident", i+1, count, residentMemory()>>20))
+			left := time.Since(began) * time.Duration(count-i-1) / time.Duration(i+1)
+			b.progress(fmt.Sprintf("%d of %d conversations, %d MB resident, %s to go", i+1, count, residentMemory()>>20, left.Round(time.Second)))
 		}
 	}
 	slices.Sort(lookups)
 	return []figure{
 		{"conversations", float64(count), "", 0},
-		{"cache", float64(e.Stats().Cache.Bytes) / 1e6, "MB", budget / 1e6},
-		{"memory after a fifth", float64(full) / 1e6, "MB", 0},
-		{"memory at the end", float64(residentMemory()) / 1e6, "MB", 0},
-		{"look-up and plan, median", quantile(lookups, 0.5), "us", 100},
-		{"look-up and plan, p99", quantile(lookups, 0.99), "us", 0},
+		{"cache", float64(e.Stats().Cache.Bytes) / 1e6, "MB", float64(budget) / 1e6},
+		{"memory after a quarter", resident[0], "MB", 0},
+		{"memory after a half", resident[1], "MB", 0},
+		{"memory after three quarters", resident[2], "MB", 0},
+		{"memory at the end", resident[3], "MB", 1.05 * resident[0]},
+		{"look-up and plan, median", quantile(lookups, 0.5), "us", 0},
+		{"look-up and plan, p99", quantile(lookups, 0.99), "us", 100},
 	}, nil
+}
+
+// stepsOf counts the steps from a sequence's first to the one of its first token.
+func stepsOf(steps []engine.Step, u *engine.Usage) (n int) {
+	for i := range steps {
+		if end(&steps[i]).After(u.Started) && steps[i].Began.Before(u.First) {
+			n++
+		}
+	}
+	return n
 }
 
 // quantile of sorted values.
@@ -318,13 +368,7 @@ func (b *engineBench) mixedFigures(steps []engine.Step, long engine.Usage, short
 	bound := max(b.f.target.Seconds(), decode+16*perToken)
 	within := 0
 	for _, u := range shorts {
-		n := 0
-		for i := range steps {
-			if !steps[i].Began.Before(u.Started.Add(-steps[i].Plan)) && !end(&steps[i]).After(u.First.Add(time.Millisecond)) {
-				n++
-			}
-		}
-		within = max(within, n)
+		within = max(within, stepsOf(steps, &u))
 	}
 	took := long.First.Sub(long.Started)
 	return []figure{

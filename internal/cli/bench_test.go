@@ -9,12 +9,13 @@ import (
 
 func TestBench(t *testing.T) {
 	for _, args := range [][]string{
-		{"--bits", "4", "--threads", "2"},
-		{"--bits", "16", "--precision", "exact", "--threads", "1"},
+		{"--bits", "4", "--threads", "2", "--shape", "tiny"},
+		{"--bits", "16", "--precision", "exact", "--threads", "1", "--shape", "tiny"},
+		{"--bits", "4", "--shape", "tiny-hybrid"},
 	} {
 		var out, errs bytes.Buffer
 		cmd := newBenchCmd()
-		cmd.SetArgs(append(args, "--shape", "tiny", "--prompt", "70", "--tokens", "2", "--repeats", "1", "--json"))
+		cmd.SetArgs(append(args, "--prompt", "70", "--tokens", "2", "--repeats", "1", "--json"))
 		cmd.SetOut(&out)
 		cmd.SetErr(&errs)
 		if err := cmd.Execute(); err != nil {

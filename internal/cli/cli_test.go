@@ -3,16 +3,19 @@ package cli
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"hearth/internal/demo"
+	"hearth/internal/quant"
 	"hearth/internal/safetensors"
 )
 
@@ -38,6 +41,20 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(writeDemo(ts.MkAbs(args[0])))
+			},
+			"floats": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writeDemo(ts.MkAbs(args[0])))
+				rewrite(ts, args[0], func(all []safetensors.Tensor) []safetensors.Tensor { return dequantised(ts, all) })
+				file := filepath.Join(ts.MkAbs(args[0]), "config.json")
+				var c map[string]any
+				b, err := os.ReadFile(file)
+				ts.Check(err)
+				ts.Check(json.Unmarshal(b, &c))
+				delete(c, "quantization")
+				delete(c, "quantization_config")
+				b, err = json.Marshal(c)
+				ts.Check(err)
+				ts.Check(os.WriteFile(file, b, 0o644))
 			},
 			"drop": func(ts *testscript.TestScript, _ bool, args []string) {
 				rewrite(ts, args[0], func(all []safetensors.Tensor) []safetensors.Tensor {
@@ -83,6 +100,34 @@ func writeDemo(dir string) error {
 
 func weightFile(ts *testscript.TestScript, dir string) string {
 	return filepath.Join(ts.MkAbs(dir), "model.safetensors")
+}
+
+// dequantised are the tensors of the demo in bfloat16.
+func dequantised(ts *testscript.TestScript, all []safetensors.Tensor) (out []safetensors.Tensor) {
+	byName := map[string]*quant.Data{}
+	for _, x := range all {
+		byName[x.Name] = &quant.Data{DType: quant.DType(x.DType), Shape: x.Shape, Bytes: x.Bytes}
+	}
+	for _, x := range all {
+		module := strings.TrimSuffix(x.Name, ".weight")
+		switch {
+		case strings.HasSuffix(x.Name, ".scales"), strings.HasSuffix(x.Name, ".biases"):
+			continue
+		case byName[module+".scales"] != nil:
+			s := quant.Scheme{Mode: quant.Affine, Bits: 8, Group: 64}
+			rows, in := x.Shape[0], x.Shape[1]*4
+			m, err := quant.NewMatrix(rows, in, s, byName[x.Name], byName[module+".scales"], byName[module+".biases"])
+			ts.Check(err)
+			row := make([]float32, in)
+			x.DType, x.Shape, x.Bytes = "BF16", []int{rows, in}, make([]byte, 2*rows*in)
+			for r := range rows {
+				m.Row(row, r)
+				quant.PutFloats(x.Bytes[2*r*in:], quant.BF16, row)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // rewrite passes the tensors of a folder through edit.

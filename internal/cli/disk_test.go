@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,9 +73,6 @@ func TestServeRestart(t *testing.T) {
 		t.Errorf("stdout does not say where:\n%s", first.stdout())
 	}
 	beside := start(t, nil, "--prefix-cache-dir", dir)
-	if !strings.Contains(beside.stderr.String(), "nothing is kept on disk") || strings.Contains(beside.stdout(), dir) {
-		t.Errorf("beside the owner:\n%s%s", beside.stdout(), beside.stderr)
-	}
 	hello := "Hello there, who are you?"
 	answer, cached, _ := turn(t, first, hello)
 	if cached != 0 || answer == "" {
@@ -86,6 +84,9 @@ func TestServeRestart(t *testing.T) {
 	stop(t, first)
 	want, warm, _ := turn(t, beside, hello, answer, "And what can you do?")
 	stop(t, beside)
+	if !strings.Contains(beside.stderr.String(), "nothing is kept on disk") || strings.Contains(beside.stdout(), dir) {
+		t.Errorf("beside the owner:\n%s%s", beside.stdout(), beside.stderr)
+	}
 
 	second := start(t, nil, "--prefix-cache-dir", dir)
 	got, cached, header := turn(t, second, hello, answer, "And what can you do?")
@@ -97,6 +98,9 @@ func TestServeRestart(t *testing.T) {
 	}
 	t.Logf("%d of %d tokens after a restart: %s", cached, warm, header)
 	stop(t, second)
+	if log := second.stderr.String(); !regexp.MustCompile(`spliced_tokens=[1-9]`).MatchString(log) {
+		t.Errorf("the ids of the answer before the restart are not known:\n%s", log)
+	}
 
 	off := start(t, []string{"HEARTH_PREFIX_CACHE_DIR=off"})
 	if strings.Contains(off.stdout(), "prompt cache on disk") {

@@ -85,16 +85,20 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
+	encoders, err := withEncoders(all, models, cfg, cache)
+	if err != nil {
+		return err
+	}
 	models.Keep = &catalog.Keep{Build: buildMark(), Warn: func(line string) { log.Warn(line) }}
 	served := make(chan error, 1)
 	opts := serverOptions(cfg, models, log)
-	opts.Models, opts.Monitor = all, monitor{cfg, models, all}
+	opts.Models, opts.Encoders, opts.Monitor = encoders, encoders, monitor{cfg, models, all, encoders}
 	if level(cfg.LogLevel) <= slog.LevelInfo {
 		opts.Perf = stderr
 	}
 	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
 	loaded := make(chan error, 1)
-	go func() { loaded <- all.Load(backends()) }()
+	go func() { loaded <- encoders.Load(backends(), all.Load(backends())) }()
 
 	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Started: time.Now()}
 	if small, ok := all.(*catalog.Small); ok {
@@ -131,7 +135,9 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 			if opts.Perf != nil {
 				printConfig(opts.Perf, cfg, models)
 			}
-			if w := models.Weights(); w != nil {
+			if e := models.Encoder(); e != nil {
+				fmt.Fprintf(stdout, "ready in %.1f s: %s\n", e.Took().Seconds(), e.Summary())
+			} else if w := models.Weights(); w != nil {
 				fmt.Fprintf(stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
 			} else {
 				fmt.Fprintf(stdout, "ready in 0.0 s: no model runs, %s answers\n", cfg.Script)
@@ -139,13 +145,16 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 			if small, ok := all.(*catalog.Small); ok && small.Weights() != nil {
 				fmt.Fprintf(stdout, "small model %s, for names with haiku: %s\n", small.ID(), small.Weights().Summary())
 			}
+			for _, e := range encoders.Beside() {
+				fmt.Fprintf(stdout, "%s model %s: %s\n", e.Model().Kind, e.Model().ID, e.Summary())
+			}
 		case <-ctx.Done():
 			restore() // a second signal quits at once
 			fmt.Fprintf(stderr, "hearth: stopping; running replies may go on for %s, another Ctrl-C quits at once\n", cfg.DrainTimeout)
 			err := <-served
-			return firstError(err, all.Close())
+			return firstError(err, encoders.Close(), all.Close())
 		case err := <-served:
-			return firstError(err, all.Close())
+			return firstError(err, encoders.Close(), all.Close())
 		}
 	}
 }
@@ -170,8 +179,30 @@ func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (li
 	return catalog.NewSmall(models, src, cfg), nil
 }
 
+// withEncoders adds the models of cfg that embed or rank.
+func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (*catalog.Encoders, error) {
+	e := catalog.NewEncoders(all, models, cfg)
+	for _, m := range []struct {
+		name string
+		add  func(*catalog.Source, *config.Config)
+	}{{cfg.EmbeddingModel, e.AddEmbedder}, {cfg.RerankModel, e.AddRanker}} {
+		if m.name == "" {
+			continue
+		}
+		src, err := catalog.Find(m.name, cache)
+		if err != nil {
+			return nil, err
+		}
+		m.add(src, cfg)
+	}
+	return e, nil
+}
+
 // printWarnings says where settings contradict the model, a line each.
 func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog) error {
+	if models.Encoder() != nil {
+		return nil
+	}
 	gen, err := models.Open(ctx, "")
 	if err != nil {
 		return err
@@ -204,7 +235,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Keys: cfg.APIKeys, Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
-		Monitor: monitor{cfg, models, models},
+		Monitor: monitor{cfg, models, models, nil},
 		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: peakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,

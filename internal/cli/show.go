@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/generate"
@@ -25,13 +27,23 @@ type shown struct {
 	ID           string          `json:"id"`
 	Path         string          `json:"path,omitempty"` // none: the embedded demo
 	Architecture string          `json:"architecture"`
+	Adapter      string          `json:"adapter,omitempty"`
 	Parameters   int64           `json:"parameters"`
 	Bytes        int64           `json:"bytes"`
 	Context      int             `json:"context,omitempty"`
+	State        shownState      `json:"state"`
+	Memory       []shownMemory   `json:"memory"`
 	Layers       []shownLayers   `json:"layers"`
 	Tokenizer    shownTokenizer  `json:"tokenizer"`
 	Template     generate.Traits `json:"template"`
 	Sampling     shownSampling   `json:"sampling"`
+}
+
+// shownState is what a sequence takes on the cpu backend with keys and values in bf16: for each of its tokens (of layers with
+// a window, while they are in it), and once, which is also what a snapshot in the prefix cache takes.
+type shownState struct {
+	Token    int64 `json:"bytes_per_token"`
+	Sequence int64 `json:"bytes_per_sequence"`
 }
 
 // shownLayers are the weights of one kind that are stored in one way.
@@ -68,6 +80,8 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		Args: maxArgs(1),
 	}
 	cfg := settings(cmd, config.Model, config.Sampling)
+	var contexts []int
+	cmd.Flags().IntSliceVar(&contexts, "contexts", nil, "`lengths` of a sequence to say the memory for, with commas (default 4096, 32768 and what the model was made for)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := load(cmd, cfg); err != nil {
@@ -83,8 +97,12 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
 			return err
 		}
-		s, err := survey(src, cfg)
-		if err != nil {
+		var s interface{ print(w io.Writer) error }
+		if e, err := surveyEncoder(src); err != nil {
+			return err
+		} else if e != nil {
+			s = e
+		} else if s, err = survey(src, cfg, contexts); err != nil {
 			return err
 		}
 		if asJSON {
@@ -99,31 +117,61 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 }
 
 // survey reads everything but the weights' values.
-func survey(src *catalog.Source, cfg *config.Config) (*shown, error) {
+func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, error) {
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
+	if cfg.AdapterPath != "" {
+		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close()
+		c.Adapter = a
+	}
 	text, err := generate.Load(src.FS)
 	if err != nil && !errors.Is(err, generate.ErrNoTemplate) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
-	look := &surveyor{}
+	be := cpu.New()
+	plan, weights := be.Plan(backend.Options{})
+	look := &surveyor{plan: plan}
 	m, err := c.Load(look, backend.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	s := &shown{ID: src.ID, Path: src.Path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+	state, err := stateOf(m.States())
+	if err != nil {
+		return nil, &model.LoadError{Where: src.Where, Err: err}
+	}
+	s := &shown{State: state, ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
 	s.Tokenizer.Type = tokenizerType(src.FS)
+	if s.Memory, err = memoryOf(be, m, weights(), contexts); err != nil {
+		return nil, &model.LoadError{Where: src.Where, Err: err}
+	}
 	g := c.Generation
 	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
+	return s, nil
+}
+
+func stateOf(specs []backend.StateSpec) (shownState, error) {
+	st, err := cpu.New().NewStore(specs, backend.KVPolicy{DType: backend.BF16})
+	if err != nil {
+		return shownState{}, err
+	}
+	g := st.Geometry()
+	s := shownState{Sequence: g.FixedBytes}
+	for _, p := range g.Groups {
+		s.Token += p.PageBytes / int64(g.PageTokens)
+	}
 	return s, nil
 }
 
@@ -156,6 +204,7 @@ func tokenizerType(fsys fs.FS) string {
 // surveyor is a backend that takes note of weights instead of loading them. It can do nothing else.
 type surveyor struct {
 	backend.Backend
+	plan   backend.Loader // goes on with what was noted
 	layers []shownLayers
 }
 
@@ -180,7 +229,7 @@ func (s *surveyor) Load(w backend.WeightSpec) (backend.Weight, error) {
 		}
 		s.note(l)
 	}
-	return nil, nil
+	return s.plan.Load(w)
 }
 
 // weights is how many numbers a part stands for.
@@ -244,10 +293,22 @@ func (s *shown) print(w io.Writer) error {
 		row("folder", "%s", s.Path)
 	}
 	row("architecture", "%s", s.Architecture)
+	if s.Adapter != "" {
+		row("adapter", "%s", s.Adapter)
+	}
 	row("parameters", "%s", commas(s.Parameters))
 	row("bytes", "%s", commas(s.Bytes))
 	if s.Context > 0 {
 		row("context", "%s tokens", commas(int64(s.Context)))
+	}
+	if s.State.Sequence > 0 {
+		row("state", "%s bytes per token, %s per sequence and snapshot", commas(s.State.Token), commas(s.State.Sequence))
+	} else {
+		row("state", "%s bytes per token", commas(s.State.Token))
+	}
+	for _, m := range s.Memory {
+		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s",
+			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step))
 	}
 	for _, l := range s.Layers {
 		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))

@@ -17,6 +17,8 @@ type monitor struct {
 	cfg  *config.Config
 	main *catalog.Catalog
 	all  engines
+	// encoders are the models that embed and rank; nil: there are none.
+	encoders *catalog.Encoders
 }
 
 // engines is one model's engine or several.
@@ -43,6 +45,13 @@ func (m monitor) Status() server.Status {
 	}
 	if m.main.Ready() {
 		st.Repairs = repairs(m.main)
+	}
+	if m.encoders != nil {
+		for _, e := range m.encoders.Ready() {
+			s, d := e.Stats(), e.Model()
+			st.Encoders = append(st.Encoders, server.EncoderStatus{Model: d.ID, Kind: string(d.Kind), Requests: s.Requests, Waiting: s.Waiting, Texts: s.Texts,
+				Tokens: s.Tokens, Truncated: s.Truncated, Steps: s.Steps, Weights: e.Bytes()})
+		}
 	}
 	const gb = 1e9
 	st.Metal = server.Metal{Active: float64(st.Memory.Weights+s.Used) / gb, Peak: float64(st.Memory.Peak) / gb, Cache: float64(s.Cache.Idle) / gb}

@@ -288,7 +288,7 @@ func TestStatusOfTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := serverOptions(cfg, main, slog.New(slog.DiscardHandler))
-	opts.Models, opts.Monitor = both, monitor{cfg, main, both}
+	opts.Models, opts.Monitor = both, monitor{cfg, main, both, nil}
 	srv := httptest.NewServer(server.New(opts))
 	defer func() {
 		srv.Close()

@@ -129,7 +129,7 @@ func (a *answer) speed() {
 		s += fmt.Sprintf(", %.1f tok/s", float64(a.tokens-1)/d)
 	}
 	s += fmt.Sprintf(", first after %.2f s", a.first.Sub(a.start).Seconds())
-	if a.finish == chat.FinishLength {
+	if a.finish == chat.FinishLength || a.finish == chat.FinishContext {
 		s += ", cut off at the limit"
 	}
 	fmt.Fprintf(a.notes, "[%s]\n", s)

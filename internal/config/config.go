@@ -26,6 +26,7 @@ type Config struct {
 	Model           string // folder or id; "" is the embedded demo
 	ServedModelName []string
 	AnyModel        bool
+	AdapterPath     string // folder of an adapter to load with the model; "": none
 	HubCache        string // folder with models--org--name entries; set by Load
 	HFHome          string
 
@@ -42,6 +43,7 @@ type Config struct {
 	ContextSessions int           // whose prompts are remembered
 	PrefixCacheDir  string        // "": in the user's cache folder; off: nowhere; see PrefixCacheFolder
 	PrefixCacheMB   int           // of files there; 0: 10 GiB or a tenth of the free disk, whichever is less
+	PrefixCacheDays int           // that something stays there without being used; 0: any number
 	CacheMemoryMB   int           // 0: CacheMemoryPart
 	CacheMemoryPart float64       // of the machine's memory
 	MaxSequences    int
@@ -69,12 +71,16 @@ type Config struct {
 	EnableAutoToolChoice bool // changes nothing: calls are always read where a request declares tools
 
 	// How the API behaves.
-	StrictAnthropic  bool
-	AnthropicVersion string        // header of replies
-	StreamInterval   time.Duration // 0: every event goes out at once
-	SmallModel       string        // folder or id that haiku names mean; "": the model
-	Script           string        // file that answers in the model's place
-	DebugRequestDir  string        // folder for summaries of requests
+	StrictAnthropic    bool
+	AnthropicVersion   string // header of replies
+	StreamInterval     int    // tokens in one event of a stream
+	SmallModel         string // folder or id that haiku names mean; "": the model
+	EmbeddingModel     string // folder or id of a model beside the others, for /v1/embeddings
+	RerankModel        string // the same for /v1/rerank
+	EmbeddingMaxLength int    // tokens of a text; 0: the model's own limit
+	EmbeddingOverflow  string // error, truncate: what happens to a longer one
+	Script             string // file that answers in the model's place
+	DebugRequestDir    string // folder for summaries of requests
 
 	LogLevel     string // debug, info, warn, error
 	LogPrompts   bool   // text of prompts may be logged
@@ -87,26 +93,29 @@ type Config struct {
 // Default is the configuration with no flag and no environment.
 func Default() *Config {
 	return &Config{
-		Port:             8080,
-		Backend:          "auto",
-		Precision:        "auto",
-		KVType:           "auto",
-		PromptCache:      true,
-		CacheMemoryPart:  0.2,
-		MaxSequences:     16,
-		History:          "exact",
-		PrefillStepSize:  2048,
-		ContextTTL:       12 * time.Hour,
-		ContextSessions:  500,
-		StepTarget:       150 * time.Millisecond,
-		ToolCallParser:   "auto",
-		ReasoningParser:  "auto",
-		ReasoningField:   "both",
-		ValidationStatus: "400",
-		LogLevel:         "info",
-		AnthropicVersion: "2023-06-01",
-		DrainTimeout:     10 * time.Second,
-		origin:           map[string]string{},
+		Port:              8080,
+		Backend:           "auto",
+		Precision:         "auto",
+		KVType:            "auto",
+		PromptCache:       true,
+		CacheMemoryPart:   0.2,
+		MaxSequences:      16,
+		History:           "exact",
+		PrefillStepSize:   2048,
+		ContextTTL:        12 * time.Hour,
+		ContextSessions:   500,
+		PrefixCacheDays:   30,
+		StepTarget:        150 * time.Millisecond,
+		StreamInterval:    1,
+		ToolCallParser:    "auto",
+		ReasoningParser:   "auto",
+		ReasoningField:    "both",
+		ValidationStatus:  "400",
+		EmbeddingOverflow: "error",
+		LogLevel:          "info",
+		AnthropicVersion:  "2023-06-01",
+		DrainTimeout:      10 * time.Second,
+		origin:            map[string]string{},
 	}
 }
 

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"hearth/internal/backend/cpu"
+	"hearth/internal/chat"
+	"hearth/internal/demo"
+	"hearth/internal/engine"
+	"hearth/internal/generate"
+	"hearth/internal/server"
+	"hearth/internal/wire"
+	"hearth/internal/wire/anthropic"
+	"hearth/internal/wire/openai"
+)
+
+const (
+	// streamPace is how long a step takes while streams are measured. If steps took no time, tokens would pile up, and
+	// several are written at once for less.
+	streamPace  = 10 * time.Millisecond
+	streamTime  = 8 * time.Second // of each measurement
+	streamMost  = 64              // streams
+	streamStart = 20 * time.Second
+)
+
+// stream measures the processor time of a token from the scheduler to the socket: a whole server over a model that computes
+// nothing but keeps a processor as busy. Another process reads the streams, half of them in each protocol.
+func (b *engineBench) stream() ([]figure, error) {
+	if !cpuClocks {
+		return nil, errors.New("the processor time of a process is not known on this system")
+	}
+	runtime.GOMAXPROCS(cpu.Threads() + 2) // as in serve
+	s, err := startIdle(b.ctx, streamPace)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	while := time.Duration(float64(streamTime) * b.f.scale)
+	idle := s.baseline(while)
+	figures := []figure{{"a process that only computes, besides", idle * 1e6 * streamPace.Seconds(), "us per step", 0}}
+	for _, n := range []int{1, 8, streamMost} {
+		stop, err := s.read(b.ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if err = s.settled(b.ctx, n); err == nil {
+			f := s.measure(n, while, idle)
+			b.progress(fmt.Sprintf("%d streams: %.1f us per token", n, f[0].Value))
+			figures = append(figures, f...)
+		}
+		stop()
+		if err = errors.Join(err, s.settled(b.ctx, 0)); err != nil {
+			return nil, err
+		}
+	}
+	return figures, nil
+}
+
+// idleServer serves a model that computes nothing.
+type idleServer struct {
+	model  *idle
+	engine *engine.Engine
+	loop   atomic.Int64 // nanoseconds that the engine's goroutine took beside the model's steps
+	url    string
+	stop   context.CancelFunc
+	served chan error
+}
+
+// startIdle serves with the text side of the demo model. Steps take as long as pace.
+func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
+	text, err := generate.Load(demo.FS())
+	if err != nil {
+		return nil, err
+	}
+	const tokens = 1 << 16 // of context
+	s := &idleServer{model: newIdle(text.Tokenizer, pace), served: make(chan error, 1)}
+	if s.engine, err = engine.New(engine.Config{Model: s.model, Backend: s.model, Vocab: text.Tokenizer.Size(), Budget: streamMost * tokens,
+		MaxContext: tokens, MaxSequences: streamMost, StepTarget: 150 * time.Millisecond,
+		Trace: func(st engine.Step) { s.loop.Add(int64(st.Plan + st.Book)) }}); err != nil {
+		return nil, err
+	}
+	text.Engine, text.Info.ID = generate.Over(s.engine), "idle"
+	gen, err := generate.New(text)
+	if err != nil {
+		return nil, errors.Join(err, s.engine.Close())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, s.engine.Close())
+	}
+	s.url = baseURL(l)
+	ctx, s.stop = context.WithCancel(ctx)
+	srv := server.New(server.Options{Models: oneModel{gen}, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
+		Health: func() server.Health { return server.Health{Status: "ok", Model: "idle"} }, Drain: time.Millisecond})
+	go func() { s.served <- srv.Serve(ctx, l) }()
+	return s, nil
+}
+
+func (s *idleServer) close() {
+	s.stop()
+	_ = <-s.served
+	_ = s.engine.Close() // streams that it cuts off are nobody's
+}
+
+// oneModel answers to every name.
+type oneModel struct{ gen *generate.Generator }
+
+func (m oneModel) Open(context.Context, string) (chat.Generator, error) { return m.gen, nil }
+func (m oneModel) List() []chat.Model                                   { return []chat.Model{m.gen.Model()} }
+
+// read starts a process that reads n streams, and says how to end it.
+func (s *idleServer) read(ctx context.Context, n int) (stop func(), err error) {
+	name, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, name, "bench", "read", s.url, strconv.Itoa(n))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return func() {
+		cancel()
+		_ = cmd.Wait() // killed
+	}, nil
+}
+
+// settled waits until so many sequences run.
+func (s *idleServer) settled(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, streamStart)
+	defer cancel()
+	for {
+		if st := s.engine.Stats(); st.Running == n && st.Waiting == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(5 * streamPace):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %d streams to run: %d do: %w", n, s.engine.Stats().Running, ctx.Err())
+		}
+	}
+}
+
+// besides is the processor time that the process has used besides the model's steps.
+func (s *idleServer) besides() time.Duration {
+	return processTime() - time.Duration(s.model.busy.Load())
+}
+
+// baseline is the share of a processor that the process takes besides steps that nobody is served by: the run time wakes up
+// to look after those that run.
+func (s *idleServer) baseline(while time.Duration) float64 {
+	start, from := time.Now(), s.besides()
+	for time.Since(start) < while {
+		(&idleScope{m: s.model}).End()
+	}
+	return (s.besides() - from).Seconds() / time.Since(start).Seconds()
+}
+
+// measure takes what a while costs in which n streams run, besides the model's steps and what a process takes anyway.
+func (s *idleServer) measure(n int, while time.Duration, idle float64) []figure {
+	start, from := time.Now(), s.besides()
+	loop, tokens := s.loop.Load(), s.engine.Stats().GeneratedTokens
+	time.Sleep(while)
+	took := time.Since(start).Seconds()
+	each := func(seconds float64) float64 { return seconds * 1e6 / float64(max(tokens, 1)) }
+	tokens, loop = s.engine.Stats().GeneratedTokens-tokens, s.loop.Load()-loop
+	name, limit := fmt.Sprintf("%d streams, ", n), 50.0
+	if n == streamMost {
+		limit = 20
+	}
+	return []figure{
+		{name + "processor time per token", each((s.besides() - from).Seconds() - idle*took), "us", limit},
+		{name + "time of the engine's loop", each(float64(loop) / 1e9), "us", 0},
+		{name + "tokens", float64(tokens) / took, "per second", 0},
+	}
+}

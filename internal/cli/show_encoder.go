@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/catalog"
+	"hearth/internal/model"
+)
+
+// shownEncoder is what hearth show says about a model that embeds or ranks.
+type shownEncoder struct {
+	ID           string         `json:"id"`
+	Path         string         `json:"path,omitempty"`
+	Architecture string         `json:"architecture"`
+	Use          string         `json:"use"`
+	Parameters   int64          `json:"parameters"`
+	Bytes        int64          `json:"bytes"`
+	Context      int            `json:"context,omitempty"` // tokens of a text
+	Width        int            `json:"dimensions,omitempty"`
+	Pooling      string         `json:"pooling"`
+	Normalised   bool           `json:"normalised"`
+	Layers       []shownLayers  `json:"layers"`
+	Tokenizer    shownTokenizer `json:"tokenizer"`
+}
+
+var poolings = map[backend.PoolKind]string{backend.PoolMean: "mean of all tokens", backend.PoolFirst: "first token", backend.PoolLast: "last token"}
+
+// surveyEncoder is survey for a model that does not generate; nil for one that does.
+func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	p, err := c.Pooling()
+	if err != nil || p.Kind == model.Generates {
+		return nil, err
+	}
+	plan, _ := cpu.New().Plan(backend.Options{})
+	look := &surveyor{plan: plan}
+	m, err := c.LoadEncoder(look, backend.Options{}, p)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	s := &shownEncoder{ID: src.ID, Path: src.Path, Architecture: c.Type, Use: p.Kind.String(), Parameters: m.Params, Bytes: m.Bytes,
+		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers,
+		Tokenizer: shownTokenizer{Type: tokenizerType(src.FS), Vocabulary: m.Vocab}}
+	if p.Kind == model.Embeds {
+		s.Width, s.Normalised = m.Width, p.Normalize
+	}
+	if p.MaxTokens > 0 {
+		s.Context = min(p.MaxTokens, m.Context)
+	}
+	return s, nil
+}
+
+func (s *shownEncoder) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("model", "%s", s.ID)
+	row("folder", "%s", s.Path)
+	row("architecture", "%s", s.Architecture)
+	row("use", "%s", s.Use)
+	row("parameters", "%s", commas(s.Parameters))
+	row("bytes", "%s", commas(s.Bytes))
+	row("context", "%s tokens", commas(int64(s.Context)))
+	row("pooling", "%s", s.Pooling)
+	if s.Width > 0 {
+		row("vectors", "%s numbers, length 1: %s", commas(int64(s.Width)), yes(s.Normalised))
+	}
+	for _, l := range s.Layers {
+		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
+	}
+	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	return t.Flush()
+}
