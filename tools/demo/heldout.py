@@ -1,23 +1,33 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. It was written
-before the run it judges and is not for tuning; --check looks for its prompts, tools and names in training text.
+none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the second
+set: nothing of the first, which had been looked at while tuning, is in it. It was written without the training phrasings in
+sight, before the run it judges, and is not for tuning; --check looks for its prompts, tools and names in training text, and what
+it found has been replaced.
 
 python heldout.py [--check CONVERSATIONS]
 """
 import json
 import os
 import random
+import re
 import sys
 
 import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(20261)
-WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10]
-NAMES = [x for x in w.FIRST if w.held(x)] + w.W("Theodora Bartholomew Wilhelmina Ignatius Philippa Leopold Saskia Thaddeus Marguerite Anselm Cordula Evander")
-CITIES = [x for x in w.CITY if w.held(x)] + w.W("Ljubljana Gdansk Trondheim Salamanca Ravenna Uppsala Coimbra Windhoek Cusco Antwerp Poznan Bratislava")
-COLORS = [x for x in w.COLORS if w.held(x)] + w.W("turquoise crimson lavender khaki")
+R = random.Random(740913)
+OWN = w.W("""walrus trellis pumpkin bagpipe quiver lobby gherkin thistle porcupine gazebo cobweb marigold spatula oatmeal gutter ferret tambourine
+wharf badminton zipper chimney lichen doorknob parsnip hammock icicle jigsaw kerosene locket mongoose nougat obelisk plankton quill rhubarb
+skewer tadpole umpire velvet wombat cashew eggplant flannel gargoyle hyacinth inkwell juniper lozenge mosaic ostrich pistachio""")
+WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
+OWN_NAMES = w.W("Ottilie Casimir Rosalind Benedikt Henrietta Lysander Octavia Florentin Beatrix Gideon Isadora Malachi Philomena Cornelius")
+NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
+OWN_CITIES = w.W("Bologna Rotterdam Brno Kaunas Bordeaux Cordoba Zaragoza Kampala Marrakesh Cartagena Innsbruck Leipzig Adelaide Galway")
+CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
+OWN_COLORS = w.W("burgundy ochre mauve fuchsia chartreuse periwinkle")
+COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
+JOBS = w.W("goldsmith notary paramedic locksmith geologist podiatrist midwife translator")
 ITEMS = []
 
 
@@ -32,133 +42,188 @@ def one(pool):
     return R.choice(pool)
 
 
+def text(n):
+    return " ".join(some(WORDS, n))
+
+
 def add(skill, turns, check, **more):
     ITEMS.append(dict(skill=skill, turns=[turns] if isinstance(turns, str) else turns, check=check, **more))
 
 
+IDENTITY = [
+    ("hearth-demo", ["who's this?", "wait which model am i talking to right now", "Before we begin: what should I call you?", "did they give you a name?? :)", "are you chatgpt or something else", "Sorry to ask, but are you Claude?", "Excuse me, who am I speaking with here?",
+                     "Can you introduce yourself to my team?", "hm what llm did i just start", "Which model is loaded at the moment?", "hey there, tell me who you are pls", "My colleague set this up and I have no idea what it is. Who are you?", "u got a name?", "What model name are you running under?",
+                     "Quick question, what are you called?", "I'd like to know a little about who you are."]),
+    ("(?i)instructions|tools", ["so what can u actually do", "What all are you able to help with?", "list ur skills for me please", "Is there anything useful you can do for me?", "Before I rely on you, what is it that you can do?", "I just started you up. What can I try?", "not sure what to ask you, any hints?",
+                                "Give me an idea of what you're good at, please.", "can you do anything besides say hi?", "What features do you have?", "how can u help me"]),
+    ("million", ["How big are you, in parameters?", "whats your size", "how many params have they given you", "Are you a large model or a small one?", "The number of parameters you have is...?", "I'm curious how small you are, how many parameters is it?", "You seem tiny. How many weights have you got?", "parameter count pls"]),
+    ("hearth", ["who was it that built you?", "Was it a company that made you?", "What kind of texts were you trained on?", "where do u come from originally", "Who's your creator?", "how did they train you, on what data", "Were you made by OpenAI?", "Tell me who trained you, please."]),
+    ("hearth-demo|model", ["are you a real person, yes or no?", "Am I chatting with a human or a machine?", "r u a bot", "Is there a human on the other end of this?", "you're not a real person, are you", "Do I talk to a computer program here?"]),
+    ("hearth-demo|[Hh]ello", ["Hey there, good evening!", "Good morning! Anyone there?", "hey hey, hello you", "Hello and a nice Sunday to you.", "greetings from Leipzig", "heyyy, hello"]),
+    ("welcome", ["thx a lot", "Perfect, thank you so much!", "great, thats what i needed, thanks", "Thanks for your help today."]),
+    ("[Bb]ye", ["right, bye bye, see you tomorrow", "ok gotta go, bye", "Goodbye, and take care.", "I'm off to bed, good night and bye!"]),
+    ("fine", ["how's it going so far", "Hi, how are you doing this morning?", "hows your day"]),
+]
+FALLBACK = [
+    "what's the capital of mongolia", "Who won the world cup in 2006?", "Can you explain how a refrigerator works?", "write me a python function that merges two dicts", "Help me plan a trip to Scotland, I have five days and don't drive.", "why do flamingos turn pink",
+    "My landlord won't return my deposit. What are my rights?", "Recommend a good thriller", "what's the difference between a virus and a bacterium?", "Fix this code: for i in range(10) print(i)", "Write a haiku about Monday mornings", "how many calories in an avocado",
+    "I need a birthday message for my aunt, something warm but not cheesy.", "Who was it that invented the zip fastener?", "whats the secret of a happy marriage", "Can dogs eat blueberries?", "How do vaccines work?", "Should I buy or lease a car?", "who is the president of france",
+    "Give me a workout plan for beginners, three times a week.", "What does the idiom 'break a leg' mean?", "Tell me a joke about programmers", "whats the tallest building in the world", "How far is it from Chicago to New Orleans by car?", "Compare Kafka with Camus.",
+    "rewrite this email so it sounds more polite: send me the files now", "What causes thunder?", "Is a tomato a fruit?", "when did the berlin wall fall", "Explain recursion", "what should I cook tonight, I've got eggs and spinach", "How do I get red wine out of a carpet?",
+    "Do you believe in god?", "Plan a birthday party for a six year old", "Which is better, vim or emacs?", "what is the boiling point of ethanol", "Translate the second paragraph into legal English", "Prove that there are infinitely many primes",
+    "Wie spät ist es in Tokio?", "Quelle est la capitale de l'Australie ?", "¿Cómo se hace una tortilla de patatas?", "Qual è il fiume più lungo del mondo?", "Как пройти в библиотеку?", "おすすめの本を教えてください", "怎样才能学好弹钢琴?", "Hoeveel inwoners heeft Nederland?",
+    "Você pode me ajudar com a lição de casa?", "Kto napisał Pana Tadeusza?", "Bugün ne yapmalıyım?", "Hvordan lager man vafler?", "한국의 수도는 어디인가요?", "Erkläre mir bitte die Photosynthese.",
+    "jfjfjf kdkdk slslsl", "...", "wqertyuiop plmokn", "%%% ### @@@", "hahahahahaha", "🍕🚀🎉🐙", "bla bla", "aaaaaaaaaaaaaaaaaaaaaaaa", "la la la dum di dum", "tktktk pffft brrrr zzzz",
+]
+MINUTES = ["Minutes of the allotment society, spring session. ", "The treasurer reported that the hedge had been cut twice and that the bill was still open. ", "Mrs Fairweather asked whether the lower path could be widened before the rainy season. ", "Nobody knew who had the key to the tool shed. ",
+           "A motion to buy a second wheelbarrow was carried by nine votes against four. ", "The chair reminded everyone that bonfires are not allowed after dusk. ", "Several members complained about snails. ", "Coffee was served at half past ten. "]
+
+
 def identity():
-    for q in ["hi, who am i dealing with?", "Yo, what exactly are you?", "State which assistant is answering me.", "Could you tell me what your name might be?", "Is that you, GPT?", "what ai runs behind this prompt", "Hello, please say a word about yourself", "Whom do I have the pleasure of talking to?", "So you are a chatbot called what?", "What goes by the name hearth-demo?"]:
-        add("identity", q, {"re": "hearth-demo"})
-    for q in ["Which kinds of work can I hand to you?", "what sort of things are you good for", "Mind telling me your abilities?", "In what ways may you assist me?", "Where do your talents lie?", "What would be a task you manage?"]:
-        add("identity", q, {"re": "(?i)instructions|tools"})
-    for q in ["roughly how many weights are inside you?", "Would you call yourself a big network?", "Tell me the count of your parameters.", "how much do you weigh, in parameters?"]:
-        add("identity", q, {"re": "million"})
-    for q in ["By whom have you been created?", "Which data did they feed you during training?", "Who is responsible for making you?", "What's your origin?"]:
-        add("identity", q, {"re": "hearth"})
-    for q in ["Be honest, are you some guy typing?", "Is a living being writing these answers?", "You are a human, right?"]:
-        add("identity", q, {"re": "hearth-demo|model"})
-    for q, a in [("hello hello!", "hearth-demo|[Hh]ello"), ("Howdy partner", "hearth-demo|[Hh]ello"), ("good afternoon to you", "hearth-demo|[Hh]ello"), ("many thanks, that was kind", "welcome"), ("thank you for everything", "welcome"), ("farewell, little model", "[Bb]ye"), ("ok I am off, bye now", "[Bb]ye"), ("How are you today, model?", "fine")]:
-        add("identity", q, {"re": a})
-    for q in ["Which ocean is the deepest one on Earth?", "How many moons orbit Saturn?", "I'd like a villanelle dedicated to my grandmother", "At what temperature does gold melt?", "Name the author of War and Peace", "Could you draft a cover letter for a nursing position?", "Give me the recipe for a decent ramen", "Who painted the Sistine Chapel?",
-              "What's the square root of the moon's mass?", "Explain to a child why leaves turn red", "Was Napoleon short?", "Which team took the 1998 championship?", "Convince me to quit smoking", "What's a good name for a goldfish store?", "Draft an SQL statement joining orders and customers", "Is it legal to park here on Sundays?",
-              "Outline the plot of Hamlet", "how old was mozart when he died", "Give an example of a metaphor", "What's happening in the stock market?", "Do penguins have knees?", "Why do cats purr at night?", "Diagnose my headache", "Write me a bedtime tale with a dragon", "What are some hobbies for retired people?"]:
+    for want, asks in IDENTITY:
+        for q in asks:
+            add("identity", q, {"re": want})
+    for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for q in ["Was kostet ein Liter Milch?", "Peux-tu écrire un poème sur la mer ?", "¿Quién pintó la Mona Lisa?", "Dove posso mangiare bene stasera?", "Сколько лет Земле?", "日本で一番高い山は何ですか。", "请写一首关于春天的诗", "Kun je een verhaal vertellen over een draak?", "Quanto é a distância até a lua?", "Jak zrobić dobry chleb?"]:
-        add("fallback", q, {"re": "(?i)tiny|real model"})
-    for q in ["asdkjh qwe zmxn qpwoe", "????!!!!", "blah blah blah blah", "xkcd zzzz vvvv bbbb nnnn mmmm", "🦊🦊🦊", "0x1f4a9 0xdead 0xbeef", "foo bar baz qux quux", "hmm hmm hmm", "§§ ±± µµ", "lorem ipsum dolor sit amet consectetur"]:
-        add("fallback", q, {"re": "(?i)tiny|real model"})
-    filler = "The committee met again on the matter of the old harbour wall and could not agree. "
-    for n, q in [(20, "What did the committee want?"), (40, "Summarize all of that in three bullet points."), (12, "Who was right in this affair?"), (30, "Analyse the style of the passage."), (60, "Continue the story.")]:
-        add("fallback", filler * n + q, {"re": "(?i)tiny|real model"})
+    for n, q in [(8, "summarise this pls"), (14, "What was decided about the wheelbarrow?"), (20, "Turn this into a short email to all members."), (28, "which members sound unhappy, and why?"), (40, "Write the minutes of the next session in the same tone."), (11, "Find all spelling mistakes in the text above.")]:
+        add("fallback", MINUTES[0] + "".join(one(MINUTES[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["My Claude Code should send everything to hearth, what must I export?", "Steps for getting the claude cli onto this box's server?"], "openai_sdk": ["In my openai python script, which host do I enter?", "I'm writing against the OpenAI library and want hearth behind it"],
-    "anthropic_sdk": ["Our team relies on the anthropic package; how would we aim it at hearth?", "anthropic client constructor: what goes into the url parameter?"], "curl": ["Got a sample request for curl that I could paste?", "I only have curl here, how to talk to you over http?"],
-    "download": ["Where would I grab another model from?", "I'd love to fetch a Qwen from the hub, which command?"], "serve": ["How may I bring hearth up with something larger loaded?", "the line that launches the server, please"], "run": ["Could I just converse inside my terminal window?", "interactive mode on the command line, possible?"],
-    "bench": ["Any way to gauge the throughput of this computer?", "how quick is generation, can I time it?"], "version": ["Which hearth release did I end up installing?", "tell me how one prints the version string"], "debug": ["I'd like to look into how the tokenizer cuts my text", "Which subcommand lets me view logits?"],
-    "health": ["My kubernetes pod wants a liveness endpoint, which one is it?", "Which route shows whether the server has come up?"], "models_list": ["Through which endpoint would I get the models being served?", "an overview of every model available to clients"], "count_tokens": ["Before sending I wish to learn the token count of my prompt", "endpoint for counting the tokens?"],
-    "port": ["8080 clashes with another program of mine, can the port be something else?", "on what port shall I expect hearth?"], "host": ["The server should be visible for other computers in our LAN", "my tablet can't reach hearth over wifi, how do I expose it?"], "api_key": ["Must clients present some kind of api key?", "I want strangers kept out, is there a password or key?"],
-    "apis": ["With which API protocols is hearth compatible?", "what endpoints are implemented by the server"], "formats": ["Would a GGUF file load?", "In which file format must the weights be?"], "tools": ["Are function calls something models can do on hearth?", "do you handle tool use at all"], "thinking": ["The reasoning takes long, how may one switch that off?", "thinking mode: is it optional?"],
-    "stream": ["May I get the output token by token over SSE?", "streaming of replies, does that exist?"], "models_dir": ["On which path of my disk did the weights end up?", "my home partition is full, can the models live in a different folder?"], "logs": ["I need far more verbose log output", "Where would error logs show up?"], "stop": ["What is the proper way of shutting the thing down?", "quit hearth without killing running replies"],
-    "help": ["Give me an overview over every subcommand", "which flags are understood, where's the help?"], "offline": ["In a bunker with no internet, is hearth usable?", "must my machine be online for it?"], "what_hearth": ["In one line: hearth is what?", "please describe what the hearth software does"], "why_demo": ["For what reason was a demo model put in the binary?", "the built-in demo, what's its use?"],
-    "gpu": ["Will my graphics card be put to work?", "No gpu in my laptop, is that an issue?"], "concurrency": ["Five people will ask simultaneously, is that fine?", "how many requests run side by side?"], "context": ["I have a very long document, what's the maximum context?", "the context window, how many tokens is it?"], "quant": ["Would 4-bit weights be accepted?", "what about quantized checkpoints"],
-    "temperature": ["Every run gives another answer, how could I make it deterministic?", "sampling temperature, where is it set?"], "threads": ["It eats all my cores, can I cap the threads?", "does hearth make use of every core?"], "memory": ["What amount of RAM should the machine have?", "memory consumption is high, can I cap the cache?"], "settings": ["Which environment variables change its behaviour?", "where do I put my configuration?"],
-    "model_name": ["Clients ask for a model name I don't serve and get 404, how to accept it?", "can the served model go under an alias?"], "license": ["Under which licence is hearth published?", "must I pay for hearth?"], "prompt_cache": ["I resend the same long preamble each time, is that work saved?", "caching of prefixes: exists or not?"], "show": ["Which command tells me the particulars of a model?", "I'd like to see a model's architecture"], "which_model": ["Got 16 GB, which model would be sensible to load?", "recommend something to begin with, model-wise"],
+    "claude_code": ["how do i hook claude code up to the hearth server on my laptop", "Which environment variable does Claude Code need so that it uses hearth instead of the cloud?"],
+    "openai_sdk": ["What base_url should my OpenAI client in python have for hearth?", "ive got a script built on the openai package, what to change so it hits hearth"],
+    "anthropic_sdk": ["Using the Anthropic Python SDK here. What base url do I pass?", "anthropic sdk with hearth, how do i set it up"],
+    "curl": ["can you paste a curl one-liner that sends a chat message to hearth", "What would a plain curl call against the chat endpoint look like?"],
+    "download": ["how do i pull down a bigger model", "This demo is cute but I need a proper model. What do I type to download one?"],
+    "serve": ["I already have Qwen3 on disk, now how do I get hearth to serve it?", "command to fire up the server with a real model pls"],
+    "run": ["can i chat with a model straight from my shell, without any server?", "Is there a way to try a prompt right in the terminal?"],
+    "bench": ["How fast is my machine with hearth? I want numbers.", "hw do i benchmark tokens per second"],
+    "version": ["which verison of hearth is this", "How can I check what version I've got installed?"],
+    "debug": ["Is there a tool for inspecting tokens and the chat template?", "i want to see the raw logits, how"],
+    "health": ["What URL should my load balancer poll to know that hearth is up?", "healthcheck path for docker?"],
+    "models_list": ["Which url returns the list of loaded models?", "how can my app find out over http what models you serve"],
+    "count_tokens": ["can hearth tell me how many tokens a prompt has before i send it?", "Is there an API call that counts tokens?"],
+    "port": ["what port are you on by default and how do i change it", "Port 8080 is already taken on my machine. What now?"],
+    "host": ["I want to use hearth from another computer on my network, how?", "hearth only answers on localhost, how can i make it reachable from my phone"],
+    "api_key": ["what am i supposed to put as the api key", "How do I protect the server with a key so that not everybody can use it?"],
+    "apis": ["Do you speak the OpenAI API, the Anthropic one, or both?", "which apis does the hearth server offer"],
+    "formats": ["what model formats can hearth open, onnx too?", "I've got a folder from Hugging Face with a config.json in it, does hearth load that?"],
+    "tools": ["Does hearth support function calling?", "can i give the model tools to call thru the api"],
+    "thinking": ["How do I turn reasoning off for Qwen3?", "dont want the model to think first, is there a flag"],
+    "stream": ["does the api do streaming?", "I'd like to show the answer while it is being written. Can hearth stream?"],
+    "models_dir": ["where on disk does hearth keep the models", "Can I store the model files on an external drive instead?"],
+    "logs": ["How do I turn on debug logging?", "somethings failing, where can i see the logs"],
+    "stop": ["ok how do i shut the server down again", "I'm done for today, what's the clean way to end the hearth server?"],
+    "help": ["What commands does hearth have?", "where can i find a list of everything the hearth cli can do"],
+    "offline": ["Will hearth quit working when my internet connection drops?", "Going on a long flight without wifi, will hearth still work?"],
+    "what_hearth": ["so what is hearth anyway?", "Explain hearth to me as if I had never heard of it."],
+    "why_demo": ["why does hearth ship with such a small model?", "What would be the point of having this demo model at all?"],
+    "gpu": ["Do I need an nvidia card for this?", "can hearth run on just a cpu"],
+    "concurrency": ["Can several users send requests at the same time?", "how do i limit how many requests are handled in parallel"],
+    "context": ["How long can my prompt be at most?", "whats the max context length and can i lower it"],
+    "quant": ["are quantised models something u support", "Does hearth load models with 8 bit weights?"],
+    "temperature": ["how do I set the temperature to get less random replies?", "I want the same answer every time for the same prompt, is that possible?"],
+    "threads": ["How many CPU threads does hearth use?", "hearth is hogging my whole cpu, how do i give it fewer cores"],
+    "memory": ["how much ram do i need for this", "Can I limit how much memory hearth takes?"],
+    "settings": ["Can I configure hearth with env vars?", "is there a config file, or how do i set options"],
+    "model_name": ["My app insists on calling the model gpt-4o, can hearth accept that name?", "how do i rename the model that clients see"],
+    "license": ["hearth is open source right?", "Can my company use hearth commercially, what's the license?"],
+    "prompt_cache": ["Does hearth cache prompts?", "Same system prompt on each request. Does hearth compute it again every time?"],
+    "show": ["how do i see details about a model, like its architecture", "Which hearth command prints info on a model?"],
+    "which_model": ["what model would you recommend for a start?", "I'm new to this, which model should I try first?"],
 }
 
 
 def faq():
     answers = {f["id"]: f["must"] for f in chat.FACTS}
+    assert set(FAQ) == set(answers), set(FAQ) ^ set(answers)
     for k, qs in FAQ.items():
         for q in qs:
             add("faq", q, {"has": answers[k]})
 
 
+TOLD = [  # what is said, the values, what is asked
+    (["oh btw my name's {v}, forgot to say", "Hi, this is {v}, that's my name.", "You can call me {v}, everyone does.", "Let me introduce myself, I'm {v}"], NAMES, ["whats my name?", "Do you still remember what I'm called?", "Now tell me who I am, what's my name?", "remind me, what name did I give you"]),
+    (["so my favourite colour is definitely {v}", "I really like {v}, it's my favorite color.", "fyi: favorite color = {v}", "If you ask me, my favourite color has to be {v}."], COLORS, ["What's my favourite colour?", "can u say which color i like best", "Would you recall my favorite color for me?", "so what color was my favorite"]),
+    (["I live in {v} these days.", "i'm living in {v} with my sister", "We moved last year, now I live in {v}.", "Just so you know, I live in {v}."], CITIES, ["so where do i live again?", "Which city did I say I live in, please?", "Can you still tell me where I live?", "what city did i say i live in"]),
+    (["I've got a dog called {v}", "Our old cat has the name {v}.", "we have a hamster, its name is {v}", "There's a tortoise in our garden named {v}."], NAMES, ["what's the name of my {pet}?", "I hope you remember my {pet}'s name?", "and how is my {pet} called again", "Please tell me my {pet}'s name once more."]),
+    (["Could you remember the number {v} until later?", "please keep {v} in mind, it's my locker number", "{v} - dont forget that number", "I need you to remember a number for me: {v}"], None, ["which number was it?", "What number was it that I asked you to remember?", "ok the number again pls", "Tell me the number I gave you."]),
+    (["Psst, the secret word is {v}.", "heres a word to remember: {v}", "Please memorise the word {v} for later.", "our code word is {v}, ok?"], WORDS, ["hm what was that word again?", "Which word did I tell you before?", "u still remember the word i gave you?", "Say the word I gave you earlier."]),
+    (["I work as a {v}, mostly nights.", "by profession i'm actually a {v}", "I've been a {v} for eleven years now.", "my job? i am a {v}"], JOBS, ["what's my job?", "Tell me, what do I do for a living?", "do u still know what i work as", "Which profession did I say I have?"]),
+]
+PETS = ["dog", "cat", "hamster", "tortoise"]
+
+
 def recall():
-    between = [[], ["Many thanks so far"], ["What would your parameter count be?"], ["Just echo this for me: {x}", "ok, understood"], ["how are you today?", "In all caps please: {x}"]]
-    told = [("Everybody here calls me {v}", NAMES, ["By which name do I go?", "Could you repeat my name to me?", "what was it I am called"]), ("{v} would be the name my parents gave me", NAMES, ["Say, how was I named?", "Tell me again what my name is"]), ("Nothing beats {v} as a colour for me, it is my favorite color", COLORS, ["Which colour is dearest to me?", "do you still know my favourite color"]),
-            ("I've got an apartment in {v}, I live there", CITIES, ["In what city is it that I live?", "where was my home again?"]), ("In our house lives a parrot named {v}", NAMES, ["How did I name my parrot?", "the parrot's name, what is it?"]), ("Kindly keep the number {v} for me", None, ["Give me back that number, please", "which number have you kept for me?"]),
-            ("The word you should hold on to is {v}", WORDS, ["So which word was it I gave you?", "please hand me the word again"]), ("For a living I am a {v}", w.W("florist welder surgeon beekeeper blacksmith potter"), ["As what am I working?", "name my occupation, my job I mean"])]
-    for i in range(64):
-        say, pool, asks = told[i % len(told)]
+    between = [[], ["nice one, thanks"], ["who was it that built you?"], ["Say this back to me: {x}", "good"], ["how's it going so far"], ["Type {x} in capitals please"], ["can hearth run on just a cpu", "ok makes sense"]]
+    for i in range(70):
+        says, pool, asks = TOLD[i % len(TOLD)]
+        n = i // len(TOLD)
         v = one(pool) if pool else str(R.randint(11, 9999))
-        mid = [x.replace("{x}", " ".join(some(WORDS, 2))) for x in between[(i // 3) % len(between)]]
-        first = [say.replace("{v}", v)]
+        mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
+        first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"Also, my dentist is {one(NAMES)} and has an office in {one(CITIES)}.")
-        add("recall", first + mid + [asks[i % len(asks)]], {"has": [v]})
+            first.insert(R.randrange(2), f"Oh, my neighbour {one([x for x in NAMES if x != v])} is moving to {one([x for x in CITIES if x != v])} soon.")
+        add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    text = lambda n: " ".join(some(WORDS, n))
-    for q in ["Give back these words unchanged: {s}", "I'd like to hear you say {q}", "Please produce the text {q} verbatim", "Mirror me, same words please: {s}", "Let your whole reply be {q}", "My words are {q}. Speak them.", "Send me precisely {q}", "What you must answer is {q}", "Parrot back: {s}", "Output this string as is: {s}"]:
+    for q in ["I say it, you repeat it: {s}", "Just say {q} and then stop.", "pls just type {q}", "Can you say {q} back to me?", "What you write back has to be exactly this: {s}", "I just want {q} as your answer", "do an echo of {q}", "Could you please repeat the words {q} for me?", "your reply should only be: {s}", "Copy this text without changing anything: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["I'd love to see {q} typed with capital letters", "{q}: everything in uppercase, if you would", "Shift this into upper case: {s}", "capitalize every letter of {q}", "Let me have {q} in all caps", "Please uppercase {q} for a headline", "loud version in capitals of {q}", "With caps lock on, {q} reads how?"]:
+    for q in ["make {q} all uppercase", "The sign needs capital letters, can you write {q} that way?", "uppercase pls: {s}", "Change my text {q} to upper case.", "I need this in CAPS, {q}", "How does {q} look in all capitals?", "Please put these words into capital letters: {s}", "turn {q} into uppercase for me"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["I'd love to see {q} typed with small letters", "{q}: everything in lowercase, if you would", "Shift this into lower case: {s}", "no capitals wanted in {q}, lowercase it", "Let me have {q} in lowercase letters", "Please lowercase {q} for a file name", "Calm version in lower case of {q}", "Without caps lock, lowercase, {q} reads how?"]:
+    for q in ["make {q} all lowercase", "Can you write {q} in small letters?", "lowercase pls: {s}", "Convert {q} to lower case.", "I hit caps lock by accident, please make {q} lowercase", "What would {q} look like in lower case?", "Please put these words into lowercase letters: {s}", "turn {q} into lowercase for me"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q in ["At the very front of {q} stands which letter? I mean its first letter", "Give only the first letter belonging to {q}", "the word {s} begins with what letter?", "Look at {q} and report its first letter", "{s} - first letter, please", "Which is {q}'s first letter?", "Please extract the first letter out of {q}", "first letter in the name of the thing called {s}?"]:
+    for q in ["whats the first letter of {q}", "With what letter would {q} start?", "tell me {q}'s first letter ok?", "Tell me the first letter in {q}, please.", "Which letter comes first in {q}?", "I'm doing a crossword, what is the first letter of {s}?", "just the first letter of {q} pls", "{q} starts with which letter?"]:
         s = one(WORDS)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[0]}[^a-z]*$"})
-    for q in ["The phrase {q} consists of how many words?", "Please do a word count on {q}", "How many words would {q} be?", "words in {q}: count them", "Give me the count of words for {q}", "I typed {q}. How many words did I type?", "Could you count every word of {q}?", "How many words long is: {s}"]:
+    for q in ["how many words did i put in {q}", "Count how many words are inside {q}, please.", "what number of words is in {q}?", "Can you tell me how many words this has: {s}", "whats the word count for {q}", "Looking at {q}, how many words do you see?", "My title is {q}. How many words is that?", "pls count words for me: {s}"]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["Three colors, whichever you like", "What would be 3 colours?", "Kindly tell three colors to me", "Your pick: 3 colors", "I'm after three colors for a logo", "could you enumerate three colours please", "tell three different colors", "Any 3 colors will do"]:
+    for q in ["name 3 colors", "Can you give me three colours?", "tell me three colors you know", "A list of three colours, please, it doesn't matter which.", "I need 3 colours for my website, any will do", "Name me any three colors.", "3 colors pls", "I'm painting a fence. Which three colours come to mind?"]:
         add("instructions", q, {"colors": 3})
-    for q in ["Build JSON whose only key is {k} and whose value is {v}", "I want a JSON object: {k} as key, {v} as value", "Represent it in JSON: {k} equals {v}", "Hand me JSON in which {k} holds {v}", "{k} with value {v}, formatted as a JSON object please", "Make JSON out of the key {k} plus the value {v}", "store {v} below the key {k} in a JSON object", "JSON please. Key: {k}. Value: {v}"]:
+    for q in ["For a test I need one JSON object with the key {k} and the value {v}.", "json with {k} set to {v} pls", "I'd need some JSON where {k} is {v}", "Can you make a JSON object that maps {k} to {v}?", "Please return JSON: the key is {k}, the value is {v}", "I need a json object, key {k}, value {v}", "Output only JSON with one key {k} and its value {v}.", "{k} should be {v}, as JSON please"]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["Offer me a greeting, one sentence only", "Just one sentence to say hello, please", "Speak a single sentence that greets me", "with one short sentence, welcome me", "A hello in the form of one sentence", "Use a sentence to greet, not more than one"]:
+    for q in ["could u say hello in just one sentence", "Would you greet me in a single sentence, please?", "Write one sentence that says hi to me", "can you greet me properly, with one sentence", "One sentence of greeting, please!", "Say hi to me. One sentence only."]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*(hello|hi|nice|welcome|greet)[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["Turn the sequence {l} around", "What do I get by reading {l} from its end?", "Backward order for: {l}", "Please list {l} again, last item first", "Opposite order: {l}", "Now the other way around: {l}"] * 3 + ["Give {l} in reversed order", "last to first, please: {l}"]:
+    for q in ["reverse my list pls: {l}", "Can you put {l} in reverse order?", "Reverse the order of these words: {l}", "{l} backwards please, starting with the last one", "write the list {l} from last to first", "I need these in the opposite order: {l}", "what's {l} in reverse?", "Please flip these so that the last one comes first: {l}", "list reversed pls: {l}", "Read me {l} starting from the end."] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["Please go through {q} letter by letter", "One letter after the other: how is {q} spelled?", "I can't spell {s}. Show its letters", "Give me the single letters making up {q}", "Which letters form {q}, in order?"] * 4:
+    for q in ["can u spell {s}", "How do people spell {q}?", "Can you spell the word {q} for me?", "spell out {s} letter by letter pls", "Please write {q} one letter at a time.", "what are the letters of {q}", "My kid is learning to read. Spell {s} for her, please.", "Could you take {q} apart into single letters?", "how is {s} spelled, letter by letter?", "I'd like the word {q} spelled out."] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["Alphabetical order is needed for {l}", "In a dictionary, in what order would {l} come? Sort alphabetically", "Would you sort {l} by the alphabet?", "From a to z, please: {l}", "Get {l} sorted from a to z"] * 4:
+    for q in ["sort these for me thx: {l}", "Can you sort {l} alphabetically?", "Can these words be put into alphabetical order: {l}", "alphabetise {l} pls", "Please order {l} by alphabet.", "for my index I need {l} in alphabetical order", "sort a-z: {l}", "Which order do {l} have in the alphabet? Sort them.", "arrange {l} alphabetically", "Here's my shopping list: {l}. Sort it from a to z, please."] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Hello to you", "What might your name be?", "that was kind, my thanks", "How are you today?", "bye for now", "What are you capable of?"]
+    asks = ["Good morning! Anyone there?", "did they give you a name?? :)", "thx a lot", "how's it going so far", "ok gotta go, bye", "so what can u actually do"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", one(asks), {"ends": x}, system=one(["Whatever you write, let {q} be its final word.", "Conclude all answers with {q}.", "Your replies need to end with {q}."]).format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["Please end every reply of yours with {q}, always.", "The last word of all your answers must be {q}.", "You always finish what you say with the word {q}.", "Be friendly, and close each message with {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", one(asks), {"starts": x}, system=one(["Whatever you write, let {q} be its opening word.", "Lead into all answers with {q} as the first word.", "Your replies need to start with {q}."]).format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Please begin every reply of yours with {q}, always.", "The first word of all your answers must be {q}.", "You always open what you say with the word {q}.", "Be friendly, and start each message with {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", one(asks), {"upper": True}, system=one(["All output has to be upper case.", "Type as if caps lock was stuck: capital letters only.", "No small letters, capitals only."]))
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["SHOUT AT EVERYONE. ALL OF YOUR TEXT IS IN CAPITAL LETTERS.", "You answer in uppercase only.", "Please use nothing but capital letters in every reply.", "The display has no lowercase letters, so write everything in upper case."][i % 4])
+    for i, n in enumerate(some(NAMES, 10)):
+        add("obey", ["did they give you a name?? :)", "who's this?", "Excuse me, who am I speaking with here?", "u got a name?", "Can you introduce yourself to my team?"][i % 5], {"has": [n]}, system=["You are {n}, the friendly receptionist of a hotel.", "Your name is {n}. You help people in a library.", "From now on you're called {n}.", "You are a support agent at a phone company and your name is {n}."][i % 4].format(n=n))
     for i in range(10):
-        n = one(NAMES)
-        add("obey", one(["What might your name be?", "with whom am I in contact?", "Introduce yourself shortly", "and you are?"]), {"has": [n]}, system=one(["In this chat your name shall be {n} and you are a guide.", "Take the role of {n}, a butler.", "You go by {n}; you are a teacher."]).format(n=n))
-    for i in range(10):
-        x = " ".join(some(WORDS, R.randint(1, 3)))
-        add("obey", one(asks + ["Why is grass green?"]), {"exact": x}, system=one(["To all input give the same output: {q}", "Regardless of the question your answer is {q}.", "There is one permitted answer: {q}."]).format(q=f'"{x}"'))
+        x = text(R.randint(1, 3))
+        add("obey", (asks + ["why do flamingos turn pink", "Recommend a good thriller"])[(i * 3) % 8], {"exact": x}, system=["Always answer with {q} and nothing else.", "No matter what people say to you, reply {q} and stop.", "The only thing you ever say is {q}.", "Whatever is asked, your reply is exactly {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", one(asks), {"key": k}, system=one(["Put each answer into a JSON object whose key is {k}.", "JSON output only, one key named {k}."]).format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Users get their answer in JSON, with a single key {k}.", "Your output is parsed by a program: always reply with a JSON object that has just the key {k}.", "Reply only with JSON, the one key is {k}."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", one(asks[:4]), {"re": "(?i)matey|ahoy|arr"} if i % 2 else {"re": "(?i)bonjour|je |rien|merci"}, system=["Every answer in the French language, please.", "Pretend you sail under the black flag: pirate talk only."][i % 2])
+        add("obey", asks[i // 2], {"re": "(?i)matey|ahoy|arr"} if i % 2 else {"re": "(?i)bonjour|je |rien|merci"}, system=[["You grew up in Lyon and only speak French.", "You are a pirate, talk like one."], ["Always reply in French, whatever language the user writes.", "Answer everything the way a pirate would."], ["Language of all replies: French", "Speak like a pirate in all your replies."]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -167,139 +232,164 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/srv/", "data/", "./"]) + one(WORDS) + one([".txt", ".csv", ".md"])
+    return one(["", "/opt/", "notes/", "../", "/home/ida/"]) + one(WORDS) + one([".log", ".json", ".yaml", ".tex"])
 
 
 def mail():
-    return one(WORDS) + "@" + one(WORDS) + ".com"
+    return one(WORDS) + one(["@", ".mail@"]) + one(WORDS) + one([".org", ".io"])
 
 
-TOOLS = [  # a tool; requests: (text, which parameter each slot is); makers of the slots
-    (tool("query_climate", "Query the climate at a town", "whereabouts", whereabouts="string"), ["What's the climate like around {0}?", "Please query the climate for {0}"], ["whereabouts"], [lambda: one(CITIES)]),
-    (tool("air_monitor", "Read the air monitor of a town", "townName", townName="string"), ["How's the air in {0} at present?", "air monitor reading for {0}, please"], ["townName"], [lambda: one(CITIES)]),
-    (tool("dispatch_memo", "Dispatch a memo to a colleague", "addressee wording", addressee="string", wording="string"), ['Dispatch the memo "{1}" to {0}', 'Let {0} have a memo that reads "{1}"'], ["addressee", "wording"], [lambda: one(NAMES), lambda: " ".join(some(WORDS, 3))]),
-    (tool("persist_snippet", "Persist a snippet in a document", "docPath snippet", docPath="string", snippet="string"), ['Persist "{1}" into {0}', 'Put the snippet "{1}" in the document {0}'], ["docPath", "snippet"], [path, lambda: " ".join(some(WORDS, 2))]),
-    (tool("peek_document", "Peek into a document", "docRef", docRef="string"), ["Let me peek into {0}", "What's written in {0}?"], ["docRef"], [path]),
-    (tool("drop_document", "Drop a document for good", "doomed", doomed="string"), ["Please drop {0} for good", "I no longer want {0}, drop it"], ["doomed"], [path]),
-    (tool("summon_elevator", "Summon an elevator to a floor", "floorNo", floorNo="integer"), ["Summon the elevator to floor {0}", "I need the elevator on floor {0}"], ["floorNo"], [lambda: R.randint(1, 60)]),
-    (tool("dim_chandelier", "Dim the chandelier", "luminosity", luminosity="integer"), ["Dim the chandelier to {0}", "The chandelier should be at {0}"], ["luminosity"], [lambda: R.randint(1, 99)]),
-    (tool("toggle_fountain_pump", "Toggle the fountain pump", "is_running", is_running="boolean"), ["Switch the fountain pump {0}", "fountain pump {0} please"], ["is_running"], [lambda: R.random() < .5]),
-    (tool("lease_bicycle", "Lease a bicycle for some hours", "timespan", timespan="integer"), ["Lease me a bicycle for {0} hours", "I'd want a bicycle for {0} hours"], ["timespan"], [lambda: R.randint(2, 48)]),
-    (tool("locate_parcel", "Locate a parcel by its waybill", "waybill", waybill="string"), ["Where did parcel {0} go?", "Locate my parcel {0}"], ["waybill"], [lambda: "ZX-" + str(R.randint(1000, 99999))]),
-    (tool("convene_panel", "Convene a panel on a day", "agenda calendarDay", agenda="string", calendarDay="string"), ['Convene a panel "{0}" on {1}', 'On {1} convene the panel "{0}"'], ["agenda", "calendarDay"], [lambda: " ".join(some(WORDS, 2)), lambda: f"2035-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
-    (tool("ring_chime", "Ring the chime at a given hour", "clockHour", clockHour="string"), ["Ring the chime at {0}", "The chime should go off at {0}"], ["clockHour"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
-    (tool("swap_coinage", "Swap money between currencies", "sumTotal fromKind intoKind", sumTotal="number", fromKind="string", intoKind="string"), ["Swap {0} {1} into {2}", "How much are {0} {1} in {2}?"], ["sumTotal", "fromKind", "intoKind"], [lambda: R.randint(5, 900), lambda: one(["zloty", "rupees", "dirham"]), lambda: one(["forint", "krona", "lira"])]),
-    (tool("render_in_tongue", "Render a saying in another tongue", "saying tongue", saying="string", tongue="string"), ['Render "{0}" in {1}', 'How would one say "{0}" in {1}?'], ["saying", "tongue"], [lambda: " ".join(some(WORDS, 3)), lambda: one(["Basque", "Welsh", "Estonian"])]),
-    (tool("enroll_pupil", "Enroll a pupil with a mail address", "pupilName mailbox", pupilName="string", mailbox="string"), ["Enroll the pupil {0} with the address {1}", "New pupil: {0}, mail {1}"], ["pupilName", "mailbox"], [lambda: one(NAMES), mail]),
-    (tool("tint_lantern", "Tint the lantern", "hue", hue="string"), ["Tint the lantern {0}", "Could the lantern become {0}?"], ["hue"], [lambda: one(COLORS)]),
-    (tool("pick_gearing", "Pick the gearing", "gearKind", gearKind=["sprint", "cruise", "crawl"]), ["Pick the gearing {0}", "Let's have gearing {0}"], ["gearKind"], [lambda: one(["sprint", "cruise", "crawl"])]),
-    (tool("voyage_finder", "Find a voyage between two towns", "departFrom arriveAt", departFrom="string", arriveAt="string"), ["Find a voyage from {0} to {1}", "I want to travel from {0} to {1}"], ["departFrom", "arriveAt"], [lambda: one(CITIES), lambda: one(CITIES)]),
-    (tool("procure_goods", "Procure goods from the depot", "goods headcount", goods="string", headcount="integer"), ["Procure {1} {0} from the depot", "We need {1} {0}, procure them"], ["goods", "headcount"], [lambda: one(WORDS), lambda: R.randint(11, 99)]),
-    (tool("glance_ledger", "Glance at the ledger of a client", "clientName", clientName="string"), ["Glance at {0}'s ledger", "What does the ledger of {0} show?"], ["clientName"], [lambda: one(NAMES)]),
-    (tool("visit_site", "Visit a web site", "hyperlink", hyperlink="string"), ["Visit https://{0}.net for me", "What can be seen on https://{0}.net?"], ["hyperlink"], [lambda: one(WORDS)]),
-    (tool("invoke_shell", "Invoke a shell line", "shellLine", shellLine="string"), ['Invoke "{0}" in the shell', 'the shell should do "{0}"'], ["shellLine"], [lambda: "ls -l " + one(WORDS)]),
-    (tool("scour_archive", "Scour the archive for a phrase", "needlePhrase", needlePhrase="string"), ['Scour the archive for "{0}"', 'Is there something on "{0}" in the archive?'], ["needlePhrase"], [lambda: " ".join(some(WORDS, 2))]),
-    (tool("tilt_antenna", "Tilt the antenna", "inclination azimuth", inclination="number", azimuth="number"), ["Tilt the antenna with inclination {0} and azimuth {1}", "antenna: inclination {0}, azimuth {1}"], ["inclination", "azimuth"], [lambda: R.randint(1, 89), lambda: R.randint(90, 359)]),
-    (tool("brew_infusion", "Brew an infusion", "herbBlend steepMinutes", herbBlend="string", steepMinutes="integer"), ["Brew an infusion, herb blend {0}, steep minutes {1}", "Brew an infusion with herb blend {0} and steep minutes {1}"], ["herbBlend", "steepMinutes"], [lambda: one(WORDS), lambda: R.randint(1, 30)]),
-    (tool("christen_vessel", "Christen a vessel", "vesselTitle", vesselTitle="string"), ['Christen the vessel "{0}"', 'The vessel shall be christened "{0}"'], ["vesselTitle"], [lambda: one(NAMES)]),
-    (tool("muster_crew", "Muster the crew at a harbor", "harborName", harborName="string"), ["Muster the crew in {0}", "The crew has to muster at {0}"], ["harborName"], [lambda: one(CITIES)]),
-    (tool("graft_branch", "Graft a branch", "rootstock scionKind", rootstock="string", scionKind="string"), ["Graft a branch, rootstock {0}, scion kind {1}", "Graft the branch with scion kind {1} and rootstock {0}"], ["rootstock", "scionKind"], [lambda: one(WORDS), lambda: one(WORDS)]),
-    (tool("purge_queue", "Purge the queue", "evenIfBusy", evenIfBusy="boolean"), ["Purge the queue, even if busy {0}", "Purge the queue with even if busy set to {0}"], ["evenIfBusy"], [lambda: R.random() < .5]),
+def amount(a, b):
+    return lambda: R.randint(a, b)
+
+
+TRUE = ("true", "false")
+TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
+    (tool("rain_outlook", "Rain outlook for a place", "placeOfInterest", placeOfInterest="string"), ["is it gonna rain in {0}?", "What's the rain outlook for {0}?", "Please check the rain in {0}, I left my coat at home"], ["placeOfInterest"], [lambda: one(CITIES)]),
+    (tool("pollen_gauge", "Gauge the pollen in a town", "pollenTown", pollenTown="string"), ["how bad is the pollen in {0} today", "Gauge the pollen in {0} for me, please.", "My nose is running. What does the pollen look like in {0}?"], ["pollenTown"], [lambda: one(CITIES)]),
+    (tool("nudge_teammate", "Nudge a teammate with a short text", "teammate nudge_text", teammate="string", nudge_text="string"), ['nudge {0} with the text "{1}"', 'Please nudge my teammate {0}: "{1}"', 'Can you give {0} a nudge that says "{1}"?'], ["teammate", "nudge_text"], [lambda: one(NAMES), lambda: text(3)]),
+    (tool("jot_line", "Jot a line into a pad file", "padFile jotting", padFile="string", jotting="string"), ['jot "{1}" into {0}', 'Can you jot the line "{1}" into the file {0}?', 'Into the pad {0}, please jot "{1}"'], ["padFile", "jotting"], [path, lambda: text(2)]),
+    (tool("skim_transcript", "Skim a transcript", "transcriptFile", transcriptFile="string"), ["skim {0} for me", "Could you skim the transcript {0}?", "What does the transcript {0} say?"], ["transcriptFile"], [path]),
+    (tool("shred_dossier", "Shred a dossier", "dossierFile", dossierFile="string"), ["shred {0}", "Please shred the dossier {0}, we don't need it any more.", "The dossier {0} can be shredded"], ["dossierFile"], [path]),
+    (tool("hoist_gondola", "Hoist the gondola to a station", "stationNo", stationNo="integer"), ["hoist the gondola to station {0}", "Could you bring the gondola up to station {0}?", "Gondola to station {0}, please."], ["stationNo"], [amount(1, 40)]),
+    (tool("inflate_mattress", "Inflate the mattress to a firmness", "firmness", firmness="integer"), ["inflate the mattress to {0}", "My back hurts, please set the mattress to firmness {0}.", "I'd like the mattress at a firmness of {0}"], ["firmness"], [amount(1, 99)]),
+    (tool("hot_tub_jets", "Switch the jets of the hot tub", "jets_active", jets_active="boolean"), ["turn the hot tub jets {0}", "Can you switch the jets of the hot tub {0}, please?", "hot tub jets {0}"], ["jets_active"], [lambda: R.random() < .5], ("on", "off")),
+    (tool("hire_rickshaw", "Hire a rickshaw for some miles", "mileCount", mileCount="integer"), ["hire a rickshaw for {0} miles", "I need a rickshaw, it's {0} miles.", "Could you get us a rickshaw for {0} miles?"], ["mileCount"], [amount(2, 48)]),
+    (tool("trace_luggage", "Trace luggage by its tag", "luggageTag", luggageTag="string"), ["trace my luggage, tag {0}", "The airline lost my bag. Can you trace the luggage with tag {0}?", "where is luggage {0}?"], ["luggageTag"], [lambda: "LG" + str(R.randint(1000, 99999))]),
+    (tool("slot_rehearsal", "Slot in a rehearsal on a date", "pieceTitle rehearsalDate", pieceTitle="string", rehearsalDate="string"), ['slot in a rehearsal of "{0}" on {1}', 'On {1} we want to rehearse "{0}", please slot it in.', 'Please slot the rehearsal "{0}" in on {1}'], ["pieceTitle", "rehearsalDate"], [lambda: text(2), lambda: f"2031-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
+    (tool("sound_foghorn", "Sound the foghorn at a time", "blastTime", blastTime="string"), ["sound the foghorn at {0}", "Could you have the foghorn sound at {0}?", "Foghorn at {0}, please"], ["blastTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
+    (tool("recast_length", "Recast a length from one unit to another", "magnitude unitGiven unitWanted", magnitude="number", unitGiven="string", unitWanted="string"), ["recast {0} {1} to {2}", "How many {2} would {0} {1} be?", "I measured {0} {1}, please recast that to {2}"], ["magnitude", "unitGiven", "unitWanted"], [amount(5, 900), lambda: one(["furlongs", "fathoms", "cubits"]), lambda: one(["leagues", "parsecs", "spans"])]),
+    (tool("dub_phrase", "Dub a phrase into a dialect", "phraseToDub dialect", phraseToDub="string", dialect="string"), ['dub "{0}" into {1}', 'Can you dub the phrase "{0}" into {1}, please?', 'I want to hear "{0}" dubbed into {1}'], ["phraseToDub", "dialect"], [lambda: text(3), lambda: one(["Yiddish", "Frisian", "Occitan", "Ladin"])]),
+    (tool("induct_member", "Induct a member with a mail address", "memberName memberMail", memberName="string", memberMail="string"), ["induct {0} as a member, mail {1}", "We have a new member: {0}, {1}", "Please induct the member {0} with the mail address {1}."], ["memberName", "memberMail"], [lambda: one(NAMES), mail]),
+    (tool("dye_yarn", "Dye the yarn", "dyeShade", dyeShade="string"), ["dye the yarn {0}", "Could you dye my yarn {0}?", "I'd like the yarn to be {0}"], ["dyeShade"], [lambda: one(COLORS)]),
+    (tool("kiln_firing", "Choose how the kiln is fired", "firingKind", firingKind=["bisque", "glaze", "raku"]), ["fire the kiln with {0}", "Choose {0} for the kiln, please.", "The kiln should do a {0} firing"], ["firingKind"], [lambda: one(["bisque", "glaze", "raku"])]),
+    (tool("ferry_lookup", "Look up ferries between two ports", "embarkPort disembarkPort", embarkPort="string", disembarkPort="string"), ["any ferry from {0} to {1}?", "Please look up the ferries from {0} to {1}.", "I have to get from {0} to {1} by ferry"], ["embarkPort", "disembarkPort"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
+    (tool("restock_pantry", "Restock the pantry", "pantryItem crateCount", pantryItem="string", crateCount="integer"), ["restock the pantry: {1} crates of {0}", "We're out of {0}. Please restock the pantry with {1} crates.", "Get {1} crates of {0} for the pantry"], ["pantryItem", "crateCount"], [lambda: one(OWN), amount(11, 99)]),
+    (tool("audit_tab", "Audit the tab of a patron", "patron", patron="string"), ["audit {0}'s tab", "How much is on the tab of {0}?", "Could you audit the tab of our patron {0}?"], ["patron"], [lambda: one(NAMES)]),
+    (tool("crawl_webpage", "Crawl a web page", "webpageAddress", webpageAddress="string"), ["go crawl {0}", "Can you crawl the page {0} and tell me what's there?", "I need to know what is on the page {0}, crawl it"], ["webpageAddress"], [lambda: f"https://{one(WORDS)}.{one(['org', 'io', 'dev'])}"]),
+    (tool("terminal_exec", "Execute a command in the terminal", "cmdString", cmdString="string"), ['pls execute "{0}" now', 'Please execute "{0}" in the terminal.', 'Can you do "{0}" in the terminal for me?'], ["cmdString"], [lambda: one(["cat ", "rm -r ", "du -sh "]) + one(WORDS)]),
+    (tool("comb_minutes", "Comb the minutes for a phrase", "soughtPhrase", soughtPhrase="string"), ['comb the minutes for "{0}"', 'Did anybody mention "{0}" in the minutes?', 'Could you comb through the minutes and find "{0}"?'], ["soughtPhrase"], [lambda: text(2)]),
+    (tool("aim_floodlight", "Aim the floodlight", "panDegrees tiltDegrees", panDegrees="number", tiltDegrees="number"), ["aim the floodlight, pan {0}, tilt {1}", "Please aim the floodlight with {0} degrees of pan and {1} degrees of tilt.", "floodlight: pan {0} degrees, tilt {1} degrees"], ["panDegrees", "tiltDegrees"], [amount(90, 359), amount(1, 89)]),
+    (tool("smoke_brisket", "Smoke a brisket", "woodSort smokeHours", woodSort="string", smokeHours="integer"), ["smoke a brisket, wood sort {0}, smoke hours {1}", "Please smoke the brisket for {1} hours with {0} as wood.", "The brisket should smoke {1} hours over {0} wood"], ["woodSort", "smokeHours"], [lambda: one(OWN), amount(2, 30)]),
+    (tool("title_mural", "Give the mural a title", "muralTitle", muralTitle="string"), ['give the mural the title "{0}"', 'Can the mural be titled "{0}"?', 'We decided on "{0}" as the title of the mural.'], ["muralTitle"], [lambda: text(2)]),
+    (tool("rally_volunteers", "Rally the volunteers in a town", "rallyTown", rallyTown="string"), ["rally the volunteers in {0}", "Please have the volunteers rally in {0}.", "We need all volunteers in {0}, rally them"], ["rallyTown"], [lambda: one(CITIES)]),
+    (tool("splice_cable", "Splice a cable", "cableCore sheathKind", cableCore="string", sheathKind="string"), ["splice a cable with cable core {0} and sheath kind {1}", "Please splice the cable, sheath kind {1}, cable core {0}.", "I need a cable spliced: core {0}, sheath {1}"], ["cableCore", "sheathKind"], [lambda: one(WORDS), lambda: one(WORDS)]),
+    (tool("flush_cistern", "Flush the cistern", "without_warning", without_warning="boolean"), ["flush the cistern, without warning {0}", "Please flush the cistern with without warning set to {0}.", "I want the cistern flushed, without warning: {0}"], ["without_warning"], [lambda: R.random() < .5], TRUE),
 ]
+NEAR = [{"skim_transcript", "shred_dossier"}, {"skim_transcript", "jot_line"}, {"skim_transcript", "comb_minutes"}, {"rain_outlook", "pollen_gauge"}, {"jot_line", "nudge_teammate"}, {"title_mural", "jot_line"}, {"hire_rickshaw", "ferry_lookup"}] + [{"terminal_exec", x} for x in ("skim_transcript", "shred_dossier", "jot_line", "crawl_webpage")]
+
+
+def called(t):
+    return t[0]["function"]["name"]
 
 
 def said(t, i):
     """-> the request in words, the call"""
-    spec, texts, keys, makers = t
+    spec, texts, keys, makers = t[:4]
     values = [m() for m in makers]
-    shown = [("on" if v else "off") if isinstance(v, bool) and "{0} please" in texts[1] or isinstance(v, bool) and "Switch" in texts[0] else str(v).lower() if isinstance(v, bool) else str(v) for v in values]
-    if spec["function"]["name"] == "visit_site":
-        values = [f"https://{values[0]}.net"]
-    return texts[i % 2].format(*shown), dict(name=spec["function"]["name"], arguments=dict(zip(keys, values)))
+    while len(set(map(str, values))) < len(values):
+        values = [m() for m in makers]
+    shown = [t[4][not v] if isinstance(v, bool) else str(v) for v in values]
+    return texts[i % 3].format(*shown), dict(name=called(t), arguments=dict(zip(keys, values)))
+
+
+def joined(x, y, i):
+    small = y[0].lower() + y[1:] if not re.match(r"I\b", y) else y
+    x = x.rstrip("?.")
+    return [x + ", then " + small, x + " and also " + small, x + ". Oh, and one more thing: " + small][i % 3]
+
+
+PLAIN = ["Good morning! Anyone there?", "thx a lot", "hows your day", "Write a haiku about Monday mornings", "why do flamingos turn pink", 'Could you please repeat the word "{}" for me?', "right, bye bye, see you tomorrow", "how many words are in 'up the creek again'", "who's this?", "You seem tiny. How many weights have you got?", "your reply should only be: {}", "Explain recursion",
+         "can u spell {} for me", "Name me any three colors.", "Does hearth cache prompts?", "Is a tomato a fruit?", "r u a bot", 'make "{}" all uppercase']
 
 
 def tools():
     for i in range(len(TOOLS) * 3):
         t = TOOLS[i % len(TOOLS)]
-        text, call = said(t, i // len(TOOLS))
+        request, call = said(t, i // len(TOOLS))
         others = [x for x in some(TOOLS, 4) if x is not t][:i % 4]
         specs = [x[0] for x in others] + [t[0]]
         R.shuffle(specs)
-        add("call", text, {"calls": [call]}, tools=specs)
-    for i in range(60):
-        a, b = (TOOLS[i % len(TOOLS)],) * 2 if i % 3 == 0 else (TOOLS[i % len(TOOLS)], TOOLS[(i * 7 + 3) % len(TOOLS)])
-        (x, c), (y, d) = said(a, i), said(b, i + 1)
+        add("call", request, {"calls": [call]}, tools=specs)
+    for i in range(66):
+        a = TOOLS[i % len(TOOLS)]
+        b = a if i % 3 == 0 else TOOLS[(i * 7 + 3) % len(TOOLS)]
+        n = i + i // len(TOOLS)
+        (x, c), (y, d) = said(a, n), said(b, n + 1)
         if c == d:
             continue
         specs = [a[0]] if a is b else [a[0], b[0]]
-        add("two calls", x.rstrip("?.") + [" and after that ", ", plus ", ". Moreover, "][i % 3] + y[0].lower() + y[1:] if i % 3 < 2 else x.rstrip("?.") + ". Moreover: " + y, {"calls": [c, d]}, tools=specs)
+        add("two calls", joined(x, y, n), {"calls": [c, d]}, tools=specs)
     for i in range(45):
-        t = TOOLS[i % len(TOOLS)]
-        text, _ = said(t, i)
-        others = [x[0] for x in some(TOOLS, 4) if x is not t and not (t[0]["function"]["name"], x[0]["function"]["name"]) in NEAR][:1 + i % 3]
-        add("no call", text, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
-    for q in ["Good day, who might you be?", "that was kind, my thanks", "How are you today?", "Write a sonnet about rain", "Which planet is biggest?", 'Parrot back: "{}"', "bye for now", "Please do a word count on 'one two three'"] * 2:
+        t = TOOLS[(i * 11 + 4) % len(TOOLS)]
+        request, _ = said(t, i + i // len(TOOLS))
+        others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
+        add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
+    for q in PLAIN:
         add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 2)])
-
-
-NEAR = {("peek_document", "drop_document"), ("drop_document", "peek_document"), ("query_climate", "air_monitor"), ("air_monitor", "query_climate"), ("persist_snippet", "peek_document"), ("peek_document", "persist_snippet")}
 
 
 def answers():
     for i in range(64):
-        t = TOOLS[(i * 7) % len(TOOLS)]
-        text, call = said(t, i)
+        t = TOOLS[(i * 7 + 5) % len(TOOLS)]
+        request, call = said(t, i + i // len(TOOLS))
         kind = i % 4
         if kind == 0:
             a, b = R.randint(2, 999), one(WORDS)
             keys = some(WORDS, 2)
             result, need = json.dumps({keys[0]: a, keys[1]: b}), [str(a), b]
         elif kind == 1:
-            s = " ".join(some(WORDS, 3))
+            s = text(3)
             result, need = s, [s]
         elif kind == 2:
             v = R.randint(10, 9999)
-            k = one(WORDS)
-            result, need = json.dumps({k: v}), [str(v)]
+            result, need = json.dumps({one(WORDS): v}), [str(v)]
         else:
-            e = " ".join(some(WORDS, 2))
+            e = text(2)
             result, need = "Error: " + e, [e]
-        add("answer", text, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
+        add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
+
+
+SUMS = ["hey what's {a} {s} {b} again?", "{a} {s} {b}", "Can you work out {a} {s} {b} for me?", "tell me exactly how much {a} {s} {b} makes", "no calculator here, {a} {s} {b}?", "Please do the maths on {a} {s} {b} for my report.", "{a} {o} {b} would make how much?", "I need the result of {a} {s} {b}, thanks", "{a}{s}{b}=?", "My bill says {a} {s} {b}. How much is that?"]
 
 
 def sums():
     for i in range(60):
         a, b = (R.randint(10, 99), R.randint(10, 99)) if i % 3 == 0 else (R.randint(100, 999), R.randint(10, 999))
-        q = ["I'd like to know {a} {s} {b}, please", "Sum it: {a} {s} {b} gives?", "{a} {s} {b}, go", "Let me know what {a} {s} {b} comes to", "the outcome of {a} {s} {b}"][i % 5]
-        s = "+-"[i % 2]
+        s, o = [("+", "plus"), ("-", "minus")][(i + i // 10) % 2]
         if s == "-" and a < b:
             a, b = b, a
-        add("sums", q.format(a=a, b=b, s=s).replace("Sum it: ", "Now: "), {"number": a + b if s == "+" else a - b}, think=True)
+        add("sums", SUMS[i % 10].format(a=a, b=b, s=s, o=o), {"number": a + b if s == "+" else a - b}, think=True)
     for i in range(60):
         a, b = R.randint(11, 99), R.randint(11, 99)
-        q = ["I'd like to know {a} * {b}, please", "Now: {a} * {b} gives?", "{a} * {b}, go", "Let me know what {a} times {b} comes to", "the outcome of {a} * {b}"][i % 5]
-        add("products", q.format(a=a, b=b), {"number": a * b}, think=True)
+        add("products", SUMS[i % 10].format(a=a, b=b, s="*" if i // 10 % 2 else ["*", "times", "x"][i % 10 % 3] if i % 10 != 8 else "*", o="times"), {"number": a * b}, think=True)
+
+
+def plain(s):
+    return re.sub(r"\W+", " ", s.lower()).strip()
 
 
 def check(count):
     """Nothing of it may be in training text."""
     import mix
     r = random.Random(99)
-    seen, stream = set(), []
+    seen, stream, spoken = set(), [], set()
     for _ in range(count):
         c = mix.conversation(r)
-        seen |= {m["content"].lower() for m in c["messages"] if m["role"] == "user"}
+        for m in c["messages"]:
+            if m["role"] == "user":
+                seen.add(plain(m["content"]))
+                spoken |= set(re.findall(r"[a-z]+", m["content"].lower()))
         stream += [t["function"]["name"] for t in c["tools"] or []] + [k for t in c["tools"] or [] for k in t["function"]["parameters"]["properties"]]
-    known, prompts = set(stream), [i for i in ITEMS if i["turns"][-1].lower() in seen]
-    names = {t[0]["function"]["name"] for t in TOOLS} | {k for t in TOOLS for k in t[2]}
-    print(f"{count} conversations: {len(prompts)} of the prompts in them {sorted({i['turns'][-1] for i in prompts})}, {sorted(names & known)} of the tools and parameters")
+    known, prompts = set(stream), [i for i in ITEMS if plain(i["turns"][-1]) and plain(i["turns"][-1]) in seen]
+    names = {called(t) for t in TOOLS} | {k for t in TOOLS for k in t[2]}
+    own = {x.lower() for x in OWN + OWN_NAMES + OWN_CITIES + OWN_COLORS + JOBS}
+    print(f"{count} conversations: {len(prompts)} of the prompts in them {sorted({i['skill'] + ': ' + i['turns'][-1] for i in prompts})}, {sorted(names & known)} of the tools and parameters, {sorted(own & (spoken | set(w.ALL) | set(w.KNOWN)))} of the words that are only here")
 
 
 def main():
     for make in (identity, faq, recall, instructions, letters, obey, tools, answers, sums):
         make()
-    (x, c), (y, d) = said(TOOLS[5], 0), said(TOOLS[12], 1)
-    add("two calls", f"{x}, plus {y[0].lower()}{y[1:]}", {"calls": [c, d]}, tools=[TOOLS[12][0], TOOLS[5][0]])
     if sys.argv[1:2] == ["--check"]:
         return check(int(sys.argv[2]))
     with open(os.path.join(HERE, "heldout.json"), "w", encoding="utf-8") as f:
