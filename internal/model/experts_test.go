@@ -132,26 +132,32 @@ func interleave(a, b safetensors.Tensor) safetensors.Tensor {
 	return x
 }
 
+// sameLogits: all forms of one model's folder have the same bits.
+func sameLogits(t *testing.T, group string, forms map[string]fstest.MapFS) {
+	t.Helper()
+	var first []float32
+	for _, name := range slices.Sorted(maps.Keys(forms)) {
+		c, err := model.OpenCheckpoint(forms[name], name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = got
+		}
+		if !slices.Equal(got, first) {
+			t.Errorf("%s, %s: other logits", group, name)
+		}
+	}
+}
+
 // TestExpertFolders: however experts are stored, the logits have the same bits.
 func TestExpertFolders(t *testing.T) {
 	for group, forms := range expertForms(t) {
-		var first []float32
-		for _, name := range slices.Sorted(maps.Keys(forms)) {
-			c, err := model.OpenCheckpoint(forms[name], name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
-				first = got
-			}
-			if !slices.Equal(got, first) {
-				t.Errorf("%s, %s: other logits", group, name)
-			}
-		}
+		sameLogits(t, group, forms)
 	}
 }
 

@@ -3,14 +3,12 @@ package model_test
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"hearth/internal/backend"
 	"hearth/internal/model"
 	"hearth/internal/quant"
 	"hearth/internal/safetensors"
@@ -111,23 +109,7 @@ func TestHybridFolders(t *testing.T) {
 		"qwen3_5":     {"mlx": asMLX(t, dense, "language_model."), "flat": asMLX(t, dense, ""), "hf": asTrained(t, dense, "model.language_model.")},
 		"qwen3_5_moe": {"mlx": asMLX(t, moe, "language_model."), "hf": asTrained(t, stacks(t, moe), "model.language_model.")},
 	} {
-		var first []float32
-		for _, name := range slices.Sorted(maps.Keys(forms)) {
-			c, err := model.OpenCheckpoint(forms[name], name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
-				first = got
-			}
-			if !slices.Equal(got, first) {
-				t.Errorf("%s, %s: other logits", group, name)
-			}
-		}
+		sameLogits(t, group, forms)
 	}
 }
 

@@ -2,13 +2,10 @@ package model_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"hearth/internal/backend"
 	"hearth/internal/model"
 	"hearth/internal/quant"
 	"hearth/internal/safetensors"
@@ -80,23 +77,7 @@ func TestLatentFolders(t *testing.T) {
 		"kimi_k25": {"mlx": prefixedAs(t, kimi, "language_model."), "published": beside(t, prefixedAs(t, joined(t, apart(t, kimi)), "language_model."),
 			"vision_tower.a.weight", "mm_projector.b.weight")},
 	} {
-		var first []float32
-		for _, name := range slices.Sorted(maps.Keys(forms)) {
-			c, err := model.OpenCheckpoint(forms[name], name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
-				first = got
-			}
-			if !slices.Equal(got, first) {
-				t.Errorf("%s, %s: other logits", group, name)
-			}
-		}
+		sameLogits(t, group, forms)
 	}
 }
 
