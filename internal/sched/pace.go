@@ -3,9 +3,10 @@ package sched
 import "math"
 
 const (
-	leastPrompt = 16 // prompt tokens that a step runs whatever they take
-	coldPrompt  = 64 // and while nothing has been measured
-	lastAlone   = 3  // times Longest that what is left of a prompt may take to run in one step
+	leastPrompt = 16   // prompt tokens that a step runs whatever they take
+	coldPrompt  = 64   // and while nothing has been measured
+	aim         = 0.92 // of Target: steps of one plan differ, on machines that others share by more than this leaves
+	lastAlone   = 3    // times Longest that what is left of a prompt may take to run in one step
 )
 
 // Pace says how many prompt tokens fit into a step that must not keep others waiting. It learns from the time of past
@@ -137,7 +138,7 @@ func (p *price) fit(room float64, behind int) float64 {
 func (p *Pace) room(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
 	limit := float64(p.Longest)
 	if beside {
-		limit = float64(p.Target)
+		limit = aim * float64(p.Target)
 	}
 	switch {
 	case limit == 0:
