@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross interop interop-npm fuzz fuzz-parsers bench soak load browser minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross mlx interop interop-npm fuzz fuzz-parsers bench soak load browser minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,18 @@ cross: ## does it still build where it will be used?
 	GOOS=linux GOARCH=arm64 go build -o /dev/null ./cmd/hearth
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/hearth
 	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
+	GOOS=darwin GOARCH=arm64 go vet ./internal/backend/mlx/... ./internal/cli
+
+MLX_DIR = $(shell echo $(CURDIR)/$(VENV)/mlx/lib/python3*/site-packages/mlx)
+
+mlx: $(VENV)/mlx/.done ## the mlx backend on MLX itself, on the CPU device of its Python package (needs g++)
+	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 ./internal/backend/mlx
+	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX -bench MLX -benchtime 200x ./internal/model
+
+$(VENV)/mlx/.done:
+	python3 -m venv $(VENV)/mlx
+	$(VENV)/mlx/bin/pip install -q 'mlx[cpu]==0.32.4'
+	touch $@
 
 interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py

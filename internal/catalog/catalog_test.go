@@ -21,7 +21,7 @@ import (
 )
 
 func backends() Backends {
-	return Backends{Open: map[string]Opener{"cpu": func() (backend.Backend, error) { return cpu.New(), nil }}, Auto: []string{"cpu"}}
+	return Backends{Open: map[string]Opener{"cpu": func(*config.Config) (backend.Backend, error) { return cpu.New(), nil }}, Auto: []string{"cpu"}}
 }
 
 // loaded is a catalog of the demo, closed with the test; leaks are checked after.

@@ -91,7 +91,7 @@ func (e *Encoder) open(bs Backends) (err error) {
 	if err := e.fit(&p, tok); err != nil {
 		return err
 	}
-	if e.backend, err = bs.open(e.cfg.Backend); err != nil {
+	if e.backend, err = bs.open(e.cfg); err != nil {
 		return err
 	}
 	exact := e.cfg.Precision == "exact" || e.cfg.Precision == "auto" && e.src.weightBytes() <= exactBytes

@@ -14,8 +14,8 @@ import (
 	"hearth/internal/model"
 )
 
-// Opener makes a backend. The caller of this package chooses which there are.
-type Opener func() (backend.Backend, error)
+// Opener makes a backend as the configuration says. The caller of this package chooses which there are.
+type Opener func(*config.Config) (backend.Backend, error)
 
 // Backends are the backends of this build by name, and in order of preference what auto means.
 type Backends struct {
@@ -23,18 +23,18 @@ type Backends struct {
 	Auto []string
 }
 
-// open makes the backend of that name, or with auto the first that can be made.
-func (b Backends) open(name string) (backend.Backend, error) {
-	if name != "auto" {
+// open makes the configured backend, or with auto the first that can be made.
+func (b Backends) open(cfg *config.Config) (backend.Backend, error) {
+	if name := cfg.Backend; name != "auto" {
 		f, ok := b.Open[name]
 		if !ok {
 			return nil, fmt.Errorf("open backend: %q is not part of this build", name)
 		}
-		return f()
+		return f(cfg)
 	}
 	var errs []error
 	for _, name := range b.Auto {
-		be, err := b.Open[name]()
+		be, err := b.Open[name](cfg)
 		if err == nil {
 			return be, nil
 		}
@@ -80,7 +80,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	if w.backend, err = bs.open(cfg.Backend); err != nil {
+	if w.backend, err = bs.open(cfg); err != nil {
 		return nil, err
 	}
 	w.Backend = w.backend.Name()

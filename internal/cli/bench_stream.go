@@ -72,7 +72,7 @@ type idleServer struct {
 	loop   atomic.Int64 // nanoseconds that the engine's goroutine took beside the model's steps
 	url    string
 	stop   context.CancelFunc
-	served chan error
+	served chan struct{}
 }
 
 // startIdle serves with the text side of the demo model. Steps take as long as pace.
@@ -82,7 +82,7 @@ func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
 		return nil, err
 	}
 	const tokens = 1 << 16 // of context
-	s := &idleServer{model: newIdle(text.Tokenizer, pace), served: make(chan error, 1)}
+	s := &idleServer{model: newIdle(text.Tokenizer, pace), served: make(chan struct{})}
 	if s.engine, err = engine.New(engine.Config{Model: s.model, Backend: s.model, Vocab: text.Tokenizer.Size(), Budget: streamMost * tokens,
 		MaxContext: tokens, MaxSequences: streamMost, StepTarget: 150 * time.Millisecond,
 		Trace: func(st engine.Step) { s.loop.Add(int64(st.Plan + st.Book)) }}); err != nil {
@@ -101,13 +101,16 @@ func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
 	ctx, s.stop = context.WithCancel(ctx)
 	srv := server.New(server.Options{Models: oneModel{gen}, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
 		Health: func() server.Health { return server.Health{Status: "ok", Model: "idle"} }, Drain: time.Millisecond})
-	go func() { s.served <- srv.Serve(ctx, l) }()
+	go func() {
+		defer close(s.served)
+		_ = srv.Serve(ctx, l) // the streams say what is wrong
+	}()
 	return s, nil
 }
 
 func (s *idleServer) close() {
 	s.stop()
-	_ = <-s.served
+	<-s.served
 	_ = s.engine.Close() // streams that it cuts off are nobody's
 }
 

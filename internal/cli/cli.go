@@ -52,7 +52,7 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDebugCmd(), newVersionCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd())
 	return cmd
 }
 

@@ -31,7 +31,8 @@ type Config struct {
 	HFHome          string
 
 	// How it runs.
-	Backend         string // auto, cpu
+	Backend         string // auto, mlx, cpu
+	MLXLib          string // path of libmlxc; "": in the usual places
 	Precision       string // auto, fast, exact
 	Threads         int    // 0: one per core
 	KVType          string // auto, f32, bf16, f16, q8, q4

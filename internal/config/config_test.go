@@ -122,7 +122,7 @@ func TestBadValues(t *testing.T) {
 		{"HEARTH_PORT=x", "", "HEARTH_PORT"},
 		{"HEARTH_PORT=-1", "", "from 0 to 65535"},
 		{"", "--port=99999", "from 0 to 65535"},
-		{"", "--backend=gpu", "auto, cpu"},
+		{"", "--backend=gpu", "auto, mlx, cpu"},
 		{"", "--precision=half", "auto, fast, exact"},
 		{"", "--kv-type=fp8", "f32, bf16, f16, q8, q4"},
 		{"", "--temperature=nan", "a number from 0"},

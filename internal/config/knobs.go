@@ -91,8 +91,11 @@ var Knobs = []Knob{
 		bind: func(c *Config) pflag.Value { return text(&c.HFHome) }},
 
 	{Flag: "backend", Group: Run,
-		Doc:  "what runs the model",
-		bind: func(c *Config) pflag.Value { return choice(&c.Backend, "auto", "cpu") }},
+		Doc:  "what runs the model: mlx is Apple's GPU through libmlxc, cpu is hearth's own; auto is mlx on a Mac that has it, else cpu",
+		bind: func(c *Config) pflag.Value { return choice(&c.Backend, "auto", "mlx", "cpu") }},
+	{Flag: "mlx-lib", Group: Run, Unset: "beside hearth, then where Homebrew puts it",
+		Doc:  "`path` of libmlxc for the mlx backend",
+		bind: func(c *Config) pflag.Value { return text(&c.MLXLib) }},
 	{Flag: "precision", Group: Run,
 		Doc:  "exact keeps activations in float, fast quantises them for speed; auto is exact for models small enough that it costs nothing (weights up to 64 MiB), else fast",
 		bind: func(c *Config) pflag.Value { return choice(&c.Precision, "auto", "fast", "exact") }},

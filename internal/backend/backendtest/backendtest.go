@@ -4,6 +4,7 @@
 package backendtest
 
 import (
+	"math"
 	"testing"
 
 	B "hearth/internal/backend"
@@ -18,6 +19,47 @@ type Config struct {
 	Int8 bool
 	// Threads are the counts that must agree with each other.
 	Threads []int
+	// Share is by how much of the largest number results may differ that other backends have with equal bits; 0: not at all.
+	Share float64
+	// Small is an absolute error allowed of activations near zero, for a library whose erf or tanh loses digits there.
+	Small float64
+	// NoBits says that the backend refuses to quantise keys and values.
+	NoBits bool
+}
+
+// compares reports whether results that may be the same are the same on this backend, in bits or nearly.
+func (c Config) compares(be B.Backend) bool { return be.Caps().Invariant || c.Share > 0 }
+
+// same compares bits, or what is near enough.
+func (c Config) same(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if c.Share == 0 {
+		same(t, what, got, want)
+		return
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d and %d numbers", what, len(got), len(want))
+	}
+	top := 0.0
+	for _, v := range want {
+		top = max(top, math.Abs(float64(v)))
+	}
+	for i, v := range got {
+		if !(math.Abs(float64(v)-float64(want[i])) <= c.Share*top) {
+			t.Fatalf("%s: number %d is %g and %g", what, i, v, want[i])
+		}
+	}
+}
+
+// refused skips a case whose policy the backend refuses, if it does refuse it.
+func (c Config) refused(t *testing.T, p B.KVPolicy) {
+	if !c.NoBits || p.Bits == 0 {
+		return
+	}
+	if _, err := c.open(t).NewStore(nil, p); err == nil {
+		t.Errorf("keys and values of %d bits are not refused", p.Bits)
+	}
+	t.Skip("the backend does not quantise keys and values")
 }
 
 // Run runs the suite. Equalities are checked only where the backend claims Caps.Invariant.

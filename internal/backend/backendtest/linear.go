@@ -143,9 +143,9 @@ func (c Config) linearGLU(t *testing.T) {
 			b := sc.Linear(xh, load(t, be, B.Options{Threads: 2}, matrix(B.UseLinear, in, []int{tc.ffn}, up)))
 			want := oracle2(t, floats(t, sc, a), floats(t, sc, b), n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(a, b, g) })
 			sc.End()
-			least := 1e-30
+			least := max(c.Small, 1e-30)
 			if g.UpPlus1 {
-				least = 4 * c.Eps // up + 1 cancels near -1
+				least = max(least, 4*c.Eps) // up + 1 cancels near -1
 			}
 			near(t, tc.name, got, want, func(int) float64 { return 64 * c.Eps }, least)
 		}

@@ -121,13 +121,14 @@ func (c Config) mla(t *testing.T) {
 		{q4, B.KVPolicy{Bits: 8}, one}, {q4, B.KVPolicy{Bits: 4}, one}, {floats32, B.KVPolicy{Bits: 8}, odd}, {floats32, B.KVPolicy{Bits: 4}, odd},
 	} {
 		t.Run(fmt.Sprintf("%v/%v/%d", tc.f, tc.p, tc.spec.Heads), func(t *testing.T) {
+			c.refused(t, tc.p)
 			m := newMLACase(tc.f, tc.p, tc.spec)
 			m.opts.Threads = 2
 			got, _ := m.run(t, c.open(t), false, false, m.n)
 			_, want := m.run(t, ref.New(), false, false, m.n)
 			near(t, "MLA", got, want, func(int) float64 { return 0 }, 2000*c.Eps)
 			width := tc.spec.Heads * tc.spec.VDim
-			if !c.open(t).Caps().Invariant {
+			if !c.compares(c.open(t)) {
 				return
 			}
 			for _, exact := range []bool{true, false} {
@@ -142,9 +143,9 @@ func (c Config) mla(t *testing.T) {
 				}
 				for _, m.opts.Threads = range threads {
 					cut, _ := m.run(t, c.open(t), false, true, 1, 2, 63, 64, 65, 129, m.n-1, m.n)
-					same(t, "in pieces, beside another sequence", cut, whole)
+					c.same(t, "in pieces, beside another sequence", cut, whole)
 					end, _ := m.run(t, c.open(t), true, false, 100, m.n)
-					same(t, "only the last rows", end, append(append([]float32(nil), whole[99*width:100*width]...), whole[(m.n-1)*width:]...))
+					c.same(t, "only the last rows", end, append(append([]float32(nil), whole[99*width:100*width]...), whole[(m.n-1)*width:]...))
 				}
 			}
 		})

@@ -136,8 +136,8 @@ func (c Config) recurrent(t *testing.T) {
 
 // recurrentEqual: where a sequence is cut, what is beside it and how many threads there are makes no difference.
 func (c Config) recurrentEqual(t *testing.T) {
-	if !c.open(t).Caps().Invariant {
-		t.Skip("the backend does not promise equal bits")
+	if !c.compares(c.open(t)) {
+		t.Skip("the backend does not promise equal numbers")
 	}
 	for _, shape := range loopShapes {
 		const n = 150
@@ -148,7 +148,7 @@ func (c Config) recurrentEqual(t *testing.T) {
 		beside := m.step(t, stretch{slot: 1, x: other})
 		for _, threads := range c.Threads {
 			m := newLoop(t, c.open(t), shape, threads)
-			same(t, "whole", m.step(t, stretch{slot: 5, x: x}), whole)
+			c.same(t, "whole", m.step(t, stretch{slot: 5, x: x}), whole)
 			from, done := 0, 0
 			for _, k := range []int{1, 63, 7, 2, 50, 1, 12, 14} {
 				all := []stretch{{slot: 2, start: from, x: x[from*m.cols : (from+k)*m.cols]}}
@@ -157,8 +157,8 @@ func (c Config) recurrentEqual(t *testing.T) {
 					done += more
 				}
 				y := m.step(t, all...)
-				same(t, fmt.Sprintf("chunk of %d at %d", k, from), y[:k*width], whole[from*width:(from+k)*width])
-				same(t, "beside it", y[k*width:], beside[done*width-len(y)+k*width:done*width])
+				c.same(t, fmt.Sprintf("chunk of %d at %d", k, from), y[:k*width], whole[from*width:(from+k)*width])
+				c.same(t, "beside it", y[k*width:], beside[done*width-len(y)+k*width:done*width])
 				from += k
 			}
 		}
@@ -169,8 +169,8 @@ func (c Config) recurrentEqual(t *testing.T) {
 // sequence itself does.
 func (c Config) snapshots(t *testing.T) {
 	m := newLoop(t, c.open(t), loopShapes[1], 2)
-	if !m.be.Caps().Invariant {
-		t.Skip("the backend does not promise equal bits")
+	if !c.compares(m.be) {
+		t.Skip("the backend does not promise equal numbers")
 	}
 	g := m.st.Geometry()
 	if g.FixedBytes <= 0 || g.SnapBytes <= 0 || g.Sliceable() || len(g.Groups) != 0 {
@@ -182,7 +182,7 @@ func (c Config) snapshots(t *testing.T) {
 	width := len(whole) / n
 	rest := func(what string, slot kv.SlotID, at int) {
 		t.Helper()
-		same(t, what, m.step(t, stretch{slot: slot, start: at, x: x[at*m.cols:]}), whole[at*width:])
+		c.same(t, what, m.step(t, stretch{slot: slot, start: at, x: x[at*m.cols:]}), whole[at*width:])
 	}
 	must := func(err error) {
 		t.Helper()
@@ -190,7 +190,7 @@ func (c Config) snapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same(t, "with snapshots", m.step(t, stretch{slot: 1, x: x[:90*m.cols], snaps: map[int]kv.SnapID{2: 3, cut: 1, 90: 2}}), whole[:90*width])
+	c.same(t, "with snapshots", m.step(t, stretch{slot: 1, x: x[:90*m.cols], snaps: map[int]kv.SnapID{2: 3, cut: 1, 90: 2}}), whole[:90*width])
 	must(m.st.Fork(2, 1, &kv.Table{}, nil))
 	must(m.st.Snapshot(1, 4))
 	must(m.st.Open(1, kv.Match{}, nil)) // what was there is gone
@@ -199,7 +199,7 @@ func (c Config) snapshots(t *testing.T) {
 		rest(fmt.Sprintf("snapshot after %d", at), 3, at)
 	}
 	rest("forked", 2, 90)
-	same(t, "opened anew", m.step(t, stretch{slot: 1, x: x}), whole)
+	c.same(t, "opened anew", m.step(t, stretch{slot: 1, x: x}), whole)
 
 	var buf bytes.Buffer
 	must(m.st.Export(&buf, kv.Ref{Snap: 1}))
@@ -229,8 +229,8 @@ func (c Config) snapshots(t *testing.T) {
 func (c Config) drafts(t *testing.T) {
 	for _, shape := range loopShapes[:3] {
 		m := newLoop(t, c.open(t), shape, 2)
-		if !m.be.Caps().Invariant {
-			t.Skip("the backend does not promise equal bits")
+		if !c.compares(m.be) {
+			t.Skip("the backend does not promise equal numbers")
 		}
 		const n = 40
 		x, wrong := m.input(6, n), m.input(7, loopDrafts+1)
@@ -241,12 +241,12 @@ func (c Config) drafts(t *testing.T) {
 			m.step(t, stretch{slot: slot, x: x[:20*m.cols]})
 			drafted := slices.Concat(x[20*m.cols:(20+keep)*m.cols], wrong[keep*m.cols:])
 			y := m.step(t, stretch{slot: slot, start: 20, x: drafted, draft: true})
-			same(t, "drafts", y[:keep*width], whole[20*width:(20+keep)*width])
+			c.same(t, "drafts", y[:keep*width], whole[20*width:(20+keep)*width])
 			if keep == 1 {
 				panics(t, "a span after one that is not committed", func() { m.step(t, stretch{slot: slot, start: 20, x: x[:m.cols]}) })
 			}
 			m.st.Commit(slot, keep)
-			same(t, fmt.Sprintf("%d drafts kept", keep), m.step(t, stretch{slot: slot, start: 20 + keep, x: x[(20+keep)*m.cols:]}), whole[(20+keep)*width:])
+			c.same(t, fmt.Sprintf("%d drafts kept", keep), m.step(t, stretch{slot: slot, start: 20 + keep, x: x[(20+keep)*m.cols:]}), whole[(20+keep)*width:])
 		}
 	}
 }

@@ -63,21 +63,21 @@ func (c Config) rowOps(t *testing.T) {
 		near(t, "Mix", got, want, eps(8), 600*c.Eps)
 		curve := &B.Activation{Kind: B.XIELU, A: 0.8, B: 1.3, C: 0.5, E: -0.25}
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, curve) })
-		near(t, "Act", got, want, eps(2), 1e-30)
+		near(t, "Act", got, want, eps(2), max(c.Small, 1e-30))
 		for kind := B.ActNone; kind <= B.TanhCap; kind++ {
 			act := &B.Activation{Kind: kind, A: 30}
 			got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, act) })
-			near(t, "Act", got, want, eps(2), 1e-30)
+			near(t, "Act", got, want, eps(2), max(c.Small, 1e-30))
 			if kind == B.TanhCap {
 				continue
 			}
 			for _, g := range []*B.GLU{{Act: kind}, {Act: kind, Limit: 0.7}, {Act: kind, UpPlus1: true}} {
 				got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(a, b, g) })
-				near(t, "Gate", got, want, eps(16), 1e-7*c.Eps)
+				near(t, "Gate", got, want, eps(16), max(c.Small, 1e-7*c.Eps))
 			}
 			g := &B.GLU{Act: kind}
 			got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(o.Cols(a, 3, 4), b, g) })
-			near(t, "Gate of one column", got, want, eps(16), 1e-7*c.Eps)
+			near(t, "Gate of one column", got, want, eps(16), max(c.Small, 1e-7*c.Eps))
 		}
 	}
 }

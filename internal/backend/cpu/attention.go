@@ -16,7 +16,8 @@ const splitTokens = 1024
 const (
 	blockQueries = 96
 	blockNumbers = 64 << 10
-	wholeRows    = 6 // so many rows fill register tiles, whatever the number of heads
+	splitNumbers = 512 << 10 // of states that wait to be merged
+	wholeRows    = 6         // so many rows fill register tiles, whatever the number of heads
 )
 
 // attnJob attends: every item is the query heads of a block of rows that share a key head, over all that the rows may see or,
@@ -31,8 +32,10 @@ type attnJob struct {
 	k, v    *array
 	sinks   []float32
 	blocks  []attnBlock
-	splits  int // items per block and key head; 0: an item does all splits of its block one after the other
+	splits  int // items per block and key head at once; 0: an item does all splits of its block one after the other
+	base    int // how many splits are done
 	perItem []kernel.Attn
+	sums    []kernel.Attn      // per block and key head, of the splits done
 	scratch []kernel.Attn      // two per worker
 	space   []kernel.AttnSpace // one per worker
 }
@@ -86,17 +89,40 @@ func (j *attnJob) share() {
 		first, last := j.reach(b)
 		j.splits = max(j.splits, last-first)
 	}
-	for len(j.perItem) < items*j.splits {
+	all, most := j.splits, j.atOnce(items)
+	for len(j.perItem) < items*min(all, most) {
 		j.perItem = append(j.perItem, kernel.Attn{})
 	}
-	pool.run(j, items*j.splits, 1, 1)
-	for i := range items {
-		all := j.perItem[i*j.splits:][:j.splits]
-		for n := range all[1:] {
-			all[0].Merge(&all[n+1])
-		}
-		j.finish(&all[0], j.blocks[i%len(j.blocks)], i/len(j.blocks))
+	for len(j.sums) < items {
+		j.sums = append(j.sums, kernel.Attn{})
 	}
+	for j.base = 0; j.base < all; j.base += most {
+		j.splits = min(most, all-j.base)
+		pool.run(j, items*j.splits, 1, 1)
+		for i := range items {
+			some := j.perItem[i*j.splits:][:j.splits]
+			if j.base == 0 {
+				j.sums[i], some[0], some = some[0], j.sums[i], some[1:]
+			}
+			for n := range some {
+				j.sums[i].Merge(&some[n])
+			}
+		}
+	}
+	for i := range items {
+		j.finish(&j.sums[i], j.blocks[i%len(j.blocks)], i/len(j.blocks))
+	}
+}
+
+// atOnce is how many splits of every item run before they are merged: enough for every thread, and more while their queries and
+// sums are few numbers, for of a deep prompt there are hundreds of splits.
+func (j *attnJob) atOnce(items int) int {
+	rows := 0
+	for _, b := range j.blocks {
+		rows += b.rows
+	}
+	numbers := rows * j.spec.Heads * (j.spec.KDim + j.spec.VDim)
+	return max(splitNumbers/max(numbers, 1), (4*j.s.pool.size+items-1)/max(items, 1))
 }
 
 // cut makes the blocks: as large as leaves work for every thread. What is in a block with a row makes no difference to it.
@@ -172,7 +198,7 @@ func (j *attnJob) run(worker, from, to int) {
 		b, head := j.blocks[item%len(j.blocks)], item/len(j.blocks)
 		first, last := j.reach(b)
 		if j.splits > 0 {
-			j.attend(&j.perItem[i], w, b, head, first+n)
+			j.attend(&j.perItem[i], w, b, head, first+j.base+n)
 			continue
 		}
 		both := j.scratch[2*worker:][:2]

@@ -1,0 +1,232 @@
+package mlx
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"unsafe"
+
+	B "hearth/internal/backend"
+)
+
+// Library is an open shared library whose functions can be called: package dl has the one for real use.
+type Library interface {
+	Symbol(name string) (uintptr, bool)
+	Call(fn uintptr, args ...uintptr) uintptr
+	Bind(f any, fn uintptr)
+	Callback(f any) uintptr
+}
+
+// Config says where MLX is. The zero value looks in the usual places and takes the best device.
+type Config struct {
+	Path   string                             // of libmlxc; empty: look for it
+	Device string                             // "metal" or "cpu"; empty: metal if MLX has it
+	Link   func(path string) (Library, error) // nil: the system's loader
+
+	Activations B.DType // BF16 or F32, of models that are not loaded to be exact; None: BF16 on a GPU
+}
+
+// install is what to do when there is no library, or not the right one.
+const install = "brew install mlx-c, or set HEARTH_MLX_LIB to the path of libmlxc"
+
+// handle is the address of an MLX array, stream or vector: mlx-c's structs of one pointer travel like one.
+type handle uintptr
+
+// layout is what differs between the releases of mlx-c that are known. There is no version symbol, so it is read off the
+// names that came with each.
+type layout struct {
+	globalScale bool // 0.6: quantize and dequantize take a global scale
+	forceFused  bool // 0.7: attention takes a flag before the stream
+}
+
+func (l layout) String() string {
+	switch {
+	case l.forceFused:
+		return "mlx-c 0.7"
+	case l.globalScale:
+		return "mlx-c 0.6"
+	}
+	return "mlx-c 0.4 or 0.5"
+}
+
+// lib is MLX in this process: its functions, its stream, and the arrays that are alive. Everything in it belongs to the
+// owner's thread.
+//
+// Invariants: temps are the arrays that the running closure made and nobody kept; live counts arrays not yet freed.
+type lib struct {
+	Library
+	fns     [fnCount]uintptr
+	layout  layout
+	version string
+	device  string
+	path    string
+
+	arrayData  func(data, shape unsafe.Pointer, dims, dtype int32) handle
+	arrayFloat func(float32) handle
+	data       func(handle) unsafe.Pointer
+	rmsNorm    func(res *handle, x, w handle, eps float32, s handle) int32
+	layerNorm  func(res *handle, x, w, b handle, eps float32, s handle) int32
+	rope       func(res *handle, x handle, dims int32, traditional bool, base uint64, scale float32, offset int32, freqs, s handle) int32
+	sdpa       func(res *handle, q, k, v handle, scale float32, mode unsafe.Pointer, mask, sinks, s handle) int32
+	sdpaFused  func(res *handle, q, k, v handle, scale float32, mode unsafe.Pointer, mask, sinks handle, force bool, s handle) int32
+
+	stream  handle
+	res     *handle // where C puts a result: on the heap, which does not move
+	ints    *[32]int32
+	argv    [20]uintptr
+	text    map[string]*byte
+	scalars map[float32]handle
+	temps   []handle
+	live    int
+	err     error // the first since it was last taken
+}
+
+// places are where libmlxc may be, in order.
+func places() []string {
+	var all []string
+	if exe, err := os.Executable(); err == nil {
+		all = append(all, filepath.Join(filepath.Dir(exe), "libmlxc.dylib"))
+	}
+	return append(all, "/opt/homebrew/opt/mlx-c/lib/libmlxc.dylib", "/opt/homebrew/lib/libmlxc.dylib", "/usr/local/lib/libmlxc.dylib", "libmlxc.dylib")
+}
+
+// find opens the library. One beside the executable counts only if nobody else could have put it there.
+func (c *Config) find() (Library, string, error) {
+	link := c.Link
+	if link == nil {
+		link = system
+	}
+	if c.Link == nil && runtime.GOOS != "darwin" {
+		_, err := system("")
+		return nil, "", err
+	}
+	if c.Path != "" {
+		if _, err := os.Stat(c.Path); err != nil {
+			return nil, "", fmt.Errorf("no MLX library at %s, which HEARTH_MLX_LIB names: %s", c.Path, install)
+		}
+		lib, err := link(c.Path)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: %s", err, install)
+		}
+		return lib, c.Path, nil
+	}
+	var failed error // of a library that is there
+	for i, p := range places() {
+		if filepath.IsAbs(p) {
+			if _, err := os.Stat(p); err != nil || i == 0 && !trusted(p) {
+				continue
+			}
+		}
+		lib, err := link(p)
+		if err == nil {
+			return lib, p, nil
+		}
+		if filepath.IsAbs(p) && failed == nil {
+			failed = fmt.Errorf("%w: %s", err, install)
+		}
+	}
+	if failed != nil {
+		return nil, "", failed
+	}
+	return nil, "", fmt.Errorf("no MLX library found: %s", install)
+}
+
+// link resolves every function. It runs on the owner's thread.
+func (l *lib) link() error {
+	for i, name := range names {
+		p, ok := l.Symbol(name)
+		if !ok {
+			return fmt.Errorf("%s has no %s, so it is no mlx-c from 0.4 to 0.7: %s", l.path, name, install)
+		}
+		l.fns[i] = p
+	}
+	_, l.layout.globalScale = l.Symbol("mlx_bartlett")
+	_, l.layout.forceFused = l.Symbol("mlx_cumsum_axis")
+	for _, f := range []struct {
+		to   any
+		name string
+	}{
+		{&l.arrayData, "mlx_array_new_data"}, {&l.arrayFloat, "mlx_array_new_float32"}, {&l.data, "mlx_array_data_uint8"},
+		{&l.rmsNorm, "mlx_fast_rms_norm"}, {&l.layerNorm, "mlx_fast_layer_norm"}, {&l.rope, "mlx_fast_rope"},
+		{&l.sdpa, "mlx_fast_scaled_dot_product_attention"}, {&l.sdpaFused, "mlx_fast_scaled_dot_product_attention"},
+	} {
+		p, ok := l.Symbol(f.name)
+		if !ok {
+			return fmt.Errorf("%s has no %s, so it is no mlx-c from 0.4 to 0.7: %s", l.path, f.name, install)
+		}
+		l.Bind(f.to, p)
+	}
+	l.res, l.ints, l.text, l.scalars = new(handle), new([32]int32), map[string]*byte{}, map[float32]handle{}
+	l.Call(l.fns[fnErrorHandler], l.Callback(func(msg *byte, _ unsafe.Pointer) uintptr {
+		if l.err == nil {
+			l.err = errors.New(cString(msg))
+		}
+		return 0
+	}), 0, 0)
+	return l.begin()
+}
+
+// begin asks for the version and makes the stream: MLX's streams belong to the thread that made them.
+func (l *lib) begin() error {
+	var text func(handle) *byte
+	l.Bind(&text, l.fns[fnStringData])
+	*l.res = handle(l.Call(l.fns[fnStringNew]))
+	if l.Call(l.fns[fnVersion], l.out()) == 0 {
+		l.version = cString(text(*l.res))
+	}
+	l.Call(l.fns[fnStringFree], uintptr(*l.res))
+	metal := l.metal()
+	switch {
+	case l.device == "" && metal:
+		l.device = "metal"
+	case l.device == "":
+		l.device = "cpu"
+	case l.device == "metal" && !metal:
+		return fmt.Errorf("MLX %s finds no Metal device: use --backend cpu", l.version)
+	case l.device != "metal" && l.device != "cpu":
+		return fmt.Errorf("unknown MLX device %q, want metal or cpu", l.device)
+	}
+	fn := fnCPUStream
+	if l.device == "metal" {
+		fn = fnGPUStream
+	}
+	l.stream = handle(l.Call(l.fns[fn]))
+	return l.takeErr()
+}
+
+func (l *lib) metal() bool {
+	*l.res = 0
+	return l.Call(l.fns[fnMetal], l.out()) == 0 && *l.res&1 != 0
+}
+
+// takeErr is the first error since the last call.
+func (l *lib) takeErr() error {
+	err := l.err
+	l.err = nil
+	return err
+}
+
+func (l *lib) out() uintptr { return uintptr(unsafe.Pointer(l.res)) }
+
+// cText is a C string that lives as long as the process.
+func (l *lib) cText(s string) unsafe.Pointer {
+	p := l.text[s]
+	if p == nil {
+		p = &append([]byte(s), 0)[0]
+		l.text[s] = p
+	}
+	return unsafe.Pointer(p)
+}
+
+func cString(p *byte) string {
+	if p == nil {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(p, n))
+}

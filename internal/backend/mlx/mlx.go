@@ -1,0 +1,161 @@
+// Package mlx runs models on Apple's MLX through its C library, libmlxc, which it opens at run time: no cgo, and nothing to
+// install where it is not used. It owns the library's one thread, arrays that live on the device, and the state of sequences
+// as one buffer each. The engine calls it through package backend; it never reads the environment or logs.
+//
+// MLX is lazy: ops build a graph on the owner's thread, and Submit or Floats computes it. To cross to that thread once per
+// step and not once per op, a scope collects closures and hands them over when a result is asked for.
+package mlx
+
+import (
+	"fmt"
+
+	B "hearth/internal/backend"
+)
+
+// Backend is MLX as a backend. Make one with Open.
+type Backend struct {
+	o      *owner
+	half   bool    // activations are bfloat16 unless a model is loaded to be exact
+	act    B.DType // of activations
+	gen    uint32
+	queue  []func() // for the owner, in order
+	free   []*node
+	pinned map[uint32]*node
+	pins   uint32
+	freqs  map[*B.Rope]handle // periods for MLX's own rope
+	owned  []handle           // of weights
+	stores []*Store
+	err    error // the first outside steps; the owner's
+}
+
+var _ B.Backend = (*Backend)(nil)
+
+// Open finds MLX, opens it and tests it. Errors say what to install or set.
+func Open(c Config) (*Backend, error) {
+	o, err := c.open()
+	if err != nil {
+		return nil, fmt.Errorf("open MLX: %w", err)
+	}
+	return &Backend{o: o, half: c.half(o.device), act: B.F32, pinned: map[uint32]*node{}, freqs: map[*B.Rope]handle{}}, nil
+}
+
+// Info is what was opened. Checks is how many known answers the self-test compared.
+type Info struct {
+	Version, Layout, Path, Device string
+	Checks                        int
+}
+
+func (b *Backend) Info() Info {
+	return Info{b.o.version, b.o.layout.String(), b.o.path, b.o.device, len(b.o.checks())}
+}
+
+// Memory is what MLX holds in this process, in bytes: of arrays, the most of them there were at once, and freed but kept.
+type Memory struct{ Active, Peak, Cache int64 }
+
+func (b *Backend) Memory() (m Memory) {
+	b.flush()
+	b.o.wait(func() {
+		for i, to := range []*int64{&m.Active, &m.Peak, &m.Cache} {
+			b.o.Call(b.o.fns[fnActive+fn(i)], b.o.out())
+			*to = int64(*b.o.res)
+		}
+	})
+	return m
+}
+
+// Live is how many arrays of MLX's are alive in this process, for tests and metrics.
+func (b *Backend) Live() (n int) {
+	b.flush()
+	b.o.wait(func() { n = b.o.live })
+	return n
+}
+
+func (b *Backend) Name() string { return "mlx" }
+
+func (b *Backend) Caps() B.Caps { return B.Caps{World: 1} }
+
+// Scratch counts the float32 activations of a step's widest layers.
+func (b *Backend) Scratch(rows, outs int) int64 { return int64(rows)*(1<<18) + int64(outs)*(1<<20) }
+
+// Close frees weights, state and what is pinned. The library stays open for the process.
+func (b *Backend) Close() error {
+	for _, s := range b.stores {
+		s.release()
+	}
+	b.later(func() {
+		for _, h := range b.owned {
+			b.o.free(h)
+		}
+		for _, h := range b.freqs {
+			b.o.free(h)
+		}
+		for _, n := range b.pinned {
+			b.o.free(n.h)
+		}
+		b.owned, b.freqs, b.pinned = nil, nil, nil
+	})
+	return b.settle()
+}
+
+// settle flushes and gives the first error of what ran outside steps.
+func (b *Backend) settle() (err error) {
+	b.later(func() { err, b.err = b.err, nil })
+	b.flush()
+	return err
+}
+
+func (b *Backend) Unpin(a B.Array) {
+	slot, _ := a.Slot()
+	if n := b.pinned[slot]; n != nil && isPin(a) {
+		delete(b.pinned, slot)
+		b.later(func() { b.o.free(n.h) })
+	}
+}
+
+// later queues a closure for the owner. What fails in it is found by the next step, or by settle.
+func (b *Backend) later(f func()) {
+	b.queue = append(b.queue, func() {
+		f()
+		if err := b.o.takeErr(); err != nil && b.err == nil {
+			b.err = err
+		}
+	})
+}
+
+// flush runs what is queued.
+func (b *Backend) flush() {
+	q := b.queue
+	b.queue = b.queue[:0]
+	b.o.hand(q)
+}
+
+func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
+	b.gen = (b.gen + 1) % pinGen
+	sc := &scope{be: b, l: b.o.lib, b: batch, gen: max(b.gen, 1), tables: map[tableKey]*tableData{}, masks: map[maskKey]*mask{}}
+	b.gen = sc.gen
+	sc.check.Batch = batch
+	groups := 0
+	if s != nil {
+		sc.st = s.(*Store)
+		sc.check.States = sc.st.specs
+		groups = len(sc.st.windows)
+	}
+	sc.check.Begin(groups, B.PageTokens)
+	if sc.st != nil {
+		sc.st.advance(batch)
+	}
+	return sc
+}
+
+// half: a GPU is as fast as its memory, MLX's CPU device is for tests and has no fast bfloat16.
+func (c *Config) half(device string) bool {
+	return c.Activations == B.BF16 || c.Activations == B.None && device == "metal"
+}
+
+// dtype of activations as MLX numbers it.
+func (b *Backend) dtype() dtype {
+	if b.act == B.BF16 {
+		return bf16
+	}
+	return f32
+}

@@ -1,0 +1,90 @@
+package mlx
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// owner is the one thread that calls MLX, for the life of the process: MLX's streams, and the arrays that were not computed
+// yet, belong to the thread that made them. Others hand it closures.
+type owner struct {
+	*lib
+	jobs chan job
+}
+
+type job struct {
+	run  []func()
+	done chan any // what a closure panicked with, or nil
+}
+
+// owners are the libraries this process has opened, by path and device: an MLX library has state of its own for the whole process, and is
+// never closed.
+var owners = struct {
+	sync.Mutex
+	all map[string]*owner
+}{all: map[string]*owner{}}
+
+// open gives the owner of the library that c means, which it starts if need be.
+func (c *Config) open() (*owner, error) {
+	library, path, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	owners.Lock()
+	defer owners.Unlock()
+	key := path + "\n" + c.Device
+	if o := owners.all[key]; o != nil {
+		return o, nil
+	}
+	o := &owner{lib: &lib{Library: library, path: path, device: c.Device}, jobs: make(chan job)}
+	go o.work()
+	o.wait(func() {
+		if err = o.link(); err == nil {
+			err = o.selfTest()
+		}
+		o.release()
+	})
+	if err != nil {
+		close(o.jobs)
+		return nil, err
+	}
+	owners.all[key] = o
+	return o, nil
+}
+
+// work runs closures one after the other, each with an end to the arrays it made.
+func (o *owner) work() {
+	runtime.LockOSThread()
+	for j := range o.jobs {
+		j.done <- o.run(j.run)
+	}
+}
+
+func (o *owner) run(all []func()) (failed any) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed = fmt.Sprint(r)
+			o.release()
+		}
+	}()
+	for _, f := range all {
+		f()
+		o.release()
+	}
+	return nil
+}
+
+// hand hands over closures and waits for them. A panic of theirs is raised here.
+func (o *owner) hand(all []func()) {
+	if len(all) == 0 {
+		return
+	}
+	done := make(chan any, 1)
+	o.jobs <- job{all, done}
+	if p := <-done; p != nil {
+		panic(p)
+	}
+}
+
+func (o *owner) wait(f func()) { o.hand([]func(){f}) }

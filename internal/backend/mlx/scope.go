@@ -1,0 +1,240 @@
+package mlx
+
+import (
+	"fmt"
+	"slices"
+
+	B "hearth/internal/backend"
+)
+
+// node is one array of a scope. Its handle is set when the closure that computes it has run.
+type node struct {
+	h          handle
+	rows, cols int
+	of         *node // what this was made as a view of: it lives as long
+	kept, dead bool
+}
+
+// longStep is the rows from which on a step's memory is given back after it: the next one has other shapes.
+const longStep = 256
+
+// pinGen marks handles of pinned arrays.
+const pinGen = 1 << 31
+
+func isPin(a B.Array) bool {
+	_, gen := a.Slot()
+	return gen == pinGen
+}
+
+// scope is one step.
+type scope struct {
+	be     *Backend
+	l      *lib
+	b      *B.Batch
+	st     *Store
+	check  B.Check
+	gen    uint32
+	nodes  []*node
+	tables map[tableKey]*tableData
+	masks  map[maskKey]*mask
+	err    error
+	ended  bool
+}
+
+// make is a new array without numbers.
+func (s *scope) make(rows, cols int, t B.DType) (B.Array, *node) {
+	if s.ended {
+		panic("mlx: op after End")
+	}
+	n := &node{}
+	if last := len(s.be.free) - 1; last >= 0 {
+		n, s.be.free = s.be.free[last], s.be.free[:last]
+	}
+	*n = node{rows: rows, cols: cols}
+	s.nodes = append(s.nodes, n)
+	return B.Handle(uint32(len(s.nodes)-1), s.gen, rows, cols, t), n
+}
+
+// get resolves a handle, or panics when its life is over.
+func (s *scope) get(a B.Array) *node {
+	slot, gen := a.Slot()
+	if isPin(a) {
+		if n := s.be.pinned[slot]; n != nil {
+			return n
+		}
+	} else if !s.ended && gen == s.gen && gen != 0 && int(slot) < len(s.nodes) && !s.nodes[slot].dead {
+		return s.nodes[slot]
+	}
+	panic(fmt.Sprintf("mlx: array %d (%d×%d) used after it was swept or its step ended", slot, a.Rows(), a.Cols()))
+}
+
+// later runs f on the owner's thread unless the step has failed.
+func (s *scope) later(f func()) {
+	s.be.later(func() {
+		if s.err == nil {
+			s.err, s.be.err = s.be.err, nil
+		}
+		if s.err != nil {
+			return
+		}
+		f()
+		s.err = s.l.takeErr()
+	})
+}
+
+// into queues what computes n in float32 or the activation type. Arrays without numbers are not computed.
+func (s *scope) into(n *node, f func() handle) {
+	if n.rows*n.cols == 0 {
+		return
+	}
+	s.later(func() {
+		h := f()
+		if s.be.act != B.F32 {
+			h = s.l.cast(h, s.be.dtype())
+		}
+		n.h = s.l.keep(h)
+	})
+}
+
+// op queues what computes a new array from arrays that f reads when it runs.
+func (s *scope) op(rows, cols int, f func() handle) B.Array {
+	a, n := s.make(rows, cols, s.be.act)
+	s.into(n, f)
+	return a
+}
+
+// view is op for an array that keeps x alive as a view would.
+func (s *scope) view(x B.Array, rows, cols int, f func(x handle) handle) B.Array {
+	a, n := s.make(rows, cols, s.be.act)
+	in := s.get(x)
+	if n.of = in; in.of != nil {
+		n.of = in.of
+	}
+	if rows*cols > 0 {
+		s.later(func() { n.h = s.l.keep(f(in.h)) })
+	}
+	return a
+}
+
+func (s *scope) Keep(a B.Array) B.Array {
+	s.get(a).kept = true
+	return a
+}
+
+func (s *scope) Sweep(a B.Array) {
+	last := s.get(a)
+	for _, n := range s.nodes {
+		if n != last && n != last.of && !n.kept && !n.dead {
+			n.dead = true
+			s.be.later(func() { s.drop(n) })
+		}
+	}
+}
+
+func (s *scope) drop(n *node) {
+	s.l.free(n.h)
+	n.h = 0
+}
+
+func (s *scope) Pin(a B.Array) B.Array {
+	n := s.get(a)
+	s.be.pins++
+	p := &node{rows: n.rows, cols: n.cols}
+	s.be.pinned[s.be.pins] = p
+	if n.rows*n.cols > 0 {
+		s.later(func() {
+			p.h = s.l.keep(s.l.again(n.h))
+			s.l.eval(true, p.h)
+		})
+	}
+	return B.Handle(s.be.pins, pinGen, n.rows, n.cols, a.DType())
+}
+
+func (s *scope) Upload(data []float32, rows, cols int) B.Array {
+	s.check.Upload(data, rows, cols)
+	data = slices.Clone(data)
+	return s.op(rows, cols, func() handle { return upload(s.l, data, f32, rows, cols) })
+}
+
+// Submit starts computing without waiting.
+func (s *scope) Submit(all ...B.Array) {
+	var nodes []*node
+	for _, a := range all {
+		if n := s.get(a); n.rows*n.cols > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	s.later(func() {
+		hs := s.state()
+		for _, n := range nodes {
+			hs = append(hs, n.h)
+		}
+		s.l.eval(true, hs...)
+	})
+	s.be.flush()
+}
+
+// state are the buffers this step has changed: computing them with the results keeps their graphs from growing.
+func (s *scope) state() []handle {
+	if s.st == nil {
+		return nil
+	}
+	return s.st.pending()
+}
+
+func (s *scope) Floats(a B.Array) ([]float32, error) {
+	n := s.get(a)
+	dst := make([]float32, n.rows*n.cols)
+	if len(dst) > 0 {
+		s.later(func() { s.l.download(n.h, dst) })
+	}
+	s.be.flush()
+	return dst, s.err
+}
+
+func (s *scope) Ints(a B.Array) ([]int32, error) {
+	n := s.get(a)
+	dst := make([]int32, n.rows*n.cols)
+	if len(dst) > 0 {
+		s.later(func() { s.l.downloadInts(n.h, dst) })
+	}
+	s.be.flush()
+	return dst, s.err
+}
+
+func (s *scope) Err() error {
+	s.be.flush()
+	return s.err
+}
+
+// End computes the state that the step has written, so that its graph goes with the step, and frees the arrays.
+func (s *scope) End() {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	long := s.b.Rows() >= longStep
+	s.later(func() { s.l.eval(!long, s.state()...) })
+	s.be.later(func() {
+		if long {
+			defer s.l.Call(s.l.fns[fnClearCache])
+		}
+		for _, n := range s.nodes {
+			s.drop(n)
+		}
+		for _, t := range s.tables {
+			s.l.free(t.cos)
+			s.l.free(t.sin)
+			s.l.free(t.factor)
+		}
+		for _, m := range s.masks {
+			s.l.free(m.h)
+		}
+	})
+	s.be.flush()
+	for _, n := range s.nodes {
+		n.of = nil
+	}
+	s.be.free = append(s.be.free, s.nodes...)
+	s.nodes = nil
+}

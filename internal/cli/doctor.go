@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"hearth/internal/backend/mlx"
+	"hearth/internal/config"
+	"hearth/internal/kernel"
+)
+
+func newDoctorCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what models would run on here, and test it",
+		Long: `doctor opens the backend that --backend names and says what it found. For mlx it runs every function of the library that
+models need on operands with known results. With auto it looks at both; that mlx is missing is then no error.`,
+		Example: `  hearth doctor
+  hearth doctor --backend mlx`,
+		Args: noArgs,
+	}
+	cfg := settings(cmd, config.Run)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := load(cmd, cfg); err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		if cfg.Backend != "mlx" {
+			fmt.Fprintf(t, "cpu\tkernels %s\n", kernel.Current())
+		}
+		if cfg.Backend != "cpu" {
+			if err := doctorMLX(t, cfg); err != nil {
+				return err
+			}
+		}
+		return t.Flush()
+	}
+	return cmd
+}
+
+// doctorMLX opens MLX, which tests it.
+func doctorMLX(w io.Writer, cfg *config.Config) error {
+	be, err := mlx.Open(mlx.Config{Path: cfg.MLXLib})
+	if err != nil {
+		if cfg.Backend == "mlx" {
+			return hintf(err, "--backend cpu runs every model without it")
+		}
+		fmt.Fprintf(w, "mlx\tnot here: %v\n", err)
+		return nil
+	}
+	i := be.Info()
+	fmt.Fprintf(w, "mlx\tMLX %s on %s\n\tlibrary %s, called as %s\n\tself-test: %d of %d functions as expected\n",
+		i.Version, i.Device, i.Path, i.Layout, i.Checks, i.Checks)
+	return be.Close()
+}
