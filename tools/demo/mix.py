@@ -82,7 +82,7 @@ def conversation(r):
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
-LESSONS = {"call": .24, "sum": .12, "obey": .09, "recall": .12, "instruct": .24, "faq": .1, "fallback": .04, "identity": .05, "reading": .04}
+LESSONS = {"call": .2, "calls": .12, "letters": .14, "sum": .06, "obey": .09, "recall": .08, "instruct": .16, "faq": .05, "fallback": .03, "identity": .03, "reading": .04}
 
 
 def lesson(r, longest, measure):
@@ -92,6 +92,12 @@ def lesson(r, longest, measure):
         think, tools, sysm = r.random() < .1, None, None
         if kind == "call":
             tools, turns = calls.conversation(r, 1)
+        elif kind == "calls":
+            tools, turns = calls.conversation(r, 1)
+            if not any(t["skill"] == "calls" for t in turns):
+                continue
+        elif kind == "letters":
+            turns = r.choice([tasks.reverse, tasks.reverse, tasks.spell, tasks.sort, tasks.sort])(r)
         elif kind == "sum":
             think, turns = True, sums.hard(r)
         elif kind == "obey":
