@@ -81,13 +81,27 @@ func (x *xmlCall) step(c byte, out *joiner) verdict {
 			return x.fail()
 		}
 		if end {
-			x.start(out)
-			x.state, x.json = xmlJSON, newArgs(x.ts, x.tool)
+			x.state = xmlJSON
 		}
 	case xmlJSON:
-		return x.json.last(c, out)
+		return x.object(c, out)
 	}
 	return more
+}
+
+// object reads arguments that stand as one JSON object. Anything else in its place is no call.
+func (x *xmlCall) object(c byte, out *joiner) verdict {
+	if x.json == nil {
+		if isBlank(c) {
+			return more
+		}
+		if c != '{' {
+			return x.fail()
+		}
+		x.start(out)
+		x.json = newArgs(x.ts, x.tool)
+	}
+	return x.json.last(c, out)
 }
 
 // tag collects what stands in a tag up to its end. Bad is a tag that cannot be one.
@@ -128,9 +142,8 @@ func (x *xmlCall) gap(c byte, out *joiner) verdict {
 			return more
 		}
 		if c == '{' && len(x.seen) == 0 {
-			x.start(out)
-			x.state, x.json = xmlJSON, newArgs(x.ts, x.tool)
-			return x.json.last(c, out)
+			x.state = xmlJSON
+			return x.object(c, out)
 		}
 	}
 	x.head = append(x.head, c)
