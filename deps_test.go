@@ -22,13 +22,14 @@ var layers = map[string][]string{
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat"},
 	"wire/wiretest":  {"wire", "chat"},
-	"catalog":        {"chat", "hub", "generate", "embed", "engine", "model", "tokenizer", "backend", "config", "demo", "script", "tier"},
+	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
 	"embed":          {"chat", "tokenizer", "model", "backend"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
 	"generate":       {"chat", "jinja", "tokenizer", "parser", "engine", "sample"},
 	"parser":         {"chat"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
+	"remote":  {"engine", "sample", "kv", "backend"},
 	"tier":    {"kv"},
 	"sched":   {"kv"},
 	"model":   {"nn", "backend", "quant", "safetensors"},
@@ -47,7 +48,7 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {},
+	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "jinja": {}, "tokenizer": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
 	"config": {}, "hub": {}, "demo": {}, "metrics": {},
@@ -59,6 +60,7 @@ var modules = map[string]string{
 	"github.com/spf13/cobra":          "subcommands, help with examples, completion; one dependency (pflag), the field's standard",
 	"github.com/spf13/pflag":          "cobra's flags: the knob table registers on it directly",
 	"github.com/peterh/liner":         "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
+	"github.com/pelletier/go-toml/v2": "the settings file: errors with their line, no dependencies",
 	"github.com/dlclark/regexp2/v2":   "unknown pre-tokenizer patterns need lookahead; has a match time-out, which the standard package's syntax lacks",
 	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
 	"golang.org/x/sys":                "mmap, madvise, CPU features, file locks, free disk space",

@@ -1,10 +1,11 @@
 // Package config owns every setting of the program: one Config struct, one table of knobs (flag, environment, default,
-// documentation) and all named limits. Package cli registers flags from the table and reads the environment through it;
-// docs/config.md is printed from it. Precedence is flag, then environment, then default. It never acts on a setting, and
-// nothing else reads the environment.
+// documentation) and all named limits. Package cli registers flags from the table and reads environment and settings file
+// through it; docs/config.md is printed from it. Precedence is flag, then environment, then file, then default; what the
+// file says of one model comes before all of them. It never acts on a setting, and nothing else reads the environment.
 package config
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Config struct {
 	AllowedHosts   []string
 	AllowedOrigins []string
 
+	ConfigFile string // of settings; "": in the user's folder of them; off: none
+
 	// Which model, and what it answers to.
 	Model           string // folder or id; "" is the embedded demo
 	ServedModelName []string
@@ -35,6 +38,7 @@ type Config struct {
 	MLXLib          string // path of libmlxc; "": in the usual places
 	Precision       string // auto, fast, exact
 	Threads         int    // 0: one per core
+	LowMemory       *bool  // nil: where the weights would not fit otherwise
 	KVType          string // auto, f32, bf16, f16, q8, q4
 	ContextLength   int    // 0: the model's own, as far as CacheMemoryMB reaches
 	PromptCache     bool
@@ -48,6 +52,7 @@ type Config struct {
 	CacheMemoryMB   int           // 0: CacheMemoryPart
 	CacheMemoryPart float64       // of the machine's memory
 	MaxSequences    int
+	MaxQueue        int    // requests that wait for one of those
 	History         string // exact, text
 	PrefillStepSize int
 	StepTarget      time.Duration // 0: prompt chunks never shrink
@@ -58,12 +63,16 @@ type Config struct {
 	TopK              *int
 	MinP              *float64
 	RepetitionPenalty *float64
+	PresencePenalty   *float64
+	FrequencyPenalty  *float64
+	Seed              *uint64
 	MaxTokens         int // 0: the room left in the context
 	MaxTokensCap      int // 0: none
 	EnableThinking    *bool
-	ExposeThinking    *bool  // nil: Messages shows it where asked for, Chat always
-	ReasoningField    string // both, reasoning_content, reasoning
-	ValidationStatus  string // 400, 422
+	ChatTemplateArgs  map[string]json.RawMessage // variables of the chat template
+	ExposeThinking    *bool                      // nil: Messages shows it where asked for, Chat always
+	ReasoningField    string                     // both, reasoning_content, reasoning
+	ValidationStatus  string                     // 400, 422
 
 	// How output is read.
 	ToolCallParser       string
@@ -75,6 +84,7 @@ type Config struct {
 	StrictAnthropic    bool
 	AnthropicVersion   string // header of replies
 	StreamInterval     int    // tokens in one event of a stream
+	ModelProcess       string // auto, always, never: whether models run in processes of their own
 	SmallModel         string // folder or id that haiku names mean; "": the model
 	EmbeddingModel     string // folder or id of a model beside the others, for /v1/embeddings
 	RerankModel        string // the same for /v1/rerank
@@ -88,7 +98,11 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	origin       map[string]string
-	prefixFolder string // see PrefixCacheFolder
+	file         string    // that was read; "": none
+	sections     []section // of the file, for models; see For
+	matched      []string  // patterns of the sections that For took in
+	overruled    []string  // flags and variables that they replaced
+	prefixFolder string    // see PrefixCacheFolder
 }
 
 // Default is the configuration with no flag and no environment.
@@ -101,6 +115,7 @@ func Default() *Config {
 		PromptCache:       true,
 		CacheMemoryPart:   0.2,
 		MaxSequences:      16,
+		MaxQueue:          1024,
 		History:           "exact",
 		PrefillStepSize:   2048,
 		ContextTTL:        12 * time.Hour,
@@ -108,6 +123,7 @@ func Default() *Config {
 		PrefixCacheDays:   30,
 		StepTarget:        150 * time.Millisecond,
 		StreamInterval:    1,
+		ModelProcess:      "auto",
 		ToolCallParser:    "auto",
 		ReasoningParser:   "auto",
 		ReasoningField:    "both",
@@ -133,15 +149,40 @@ func (c *Config) Isolated() bool {
 	return c.CacheIsolation == "key" || c.CacheIsolation == "" && len(c.APIKeys) > 1
 }
 
-// Origin says where a knob's value came from: "--port", "HEARTH_PORT", or "" for the default.
+// Thinking says whether models think where requests leave it open: EnableThinking, else what ChatTemplateArgs have of it; nil:
+// the template decides.
+func (c *Config) Thinking() *bool {
+	on := c.EnableThinking
+	if on == nil {
+		_ = json.Unmarshal(c.ChatTemplateArgs["enable_thinking"], &on) // not there, or no bool: still nil
+	}
+	return on
+}
+
+// Origin says where a knob's value came from: "--port", "HEARTH_PORT", file and line as "/f.toml:3", or "" for the default.
 func (c *Config) Origin(flag string) string { return c.origin[flag] }
 
-// hubCache is the folder Hugging Face clients keep models in, "" if there is no home folder either.
-func (c *Config) hubCache(env Env) string {
+// Sections are the tables of the file that say something of the model that For was asked for, the strongest last.
+func (c *Config) Sections() []string { return c.matched }
+
+// Overruled says which flags and variables of the environment the file's tables replaced, a line each.
+func (c *Config) Overruled() []string { return c.overruled }
+
+// File is the settings file that was read, "" if none was.
+func (c *Config) File() string { return c.file }
+
+// home is the user's folder, "" if that is not known.
+func home(env Env) string {
 	user, _ := env("HOME")
 	if user == "" {
 		user, _ = env("USERPROFILE")
 	}
+	return user
+}
+
+// hubCache is the folder Hugging Face clients keep models in, "" if there is no home folder either.
+func (c *Config) hubCache(env Env) string {
+	user := home(env)
 	if c.HubCache != "" {
 		return expand(c.HubCache, user)
 	}

@@ -6,15 +6,48 @@ import (
 	"strings"
 )
 
+// exampleFile is the settings file of the documentation.
+const exampleFile = `port = 8081
+allowed_origins = ["https://chat.example.com"]
+temperature = 0.8                 # as --temperature
+
+[models."mlx-community/Qwen3-*"]  # * stands for any text; small and capital letters are alike
+temperature = 0.6
+top_p = 0.95
+top_k = 20
+enable_thinking = false
+
+[models."Qwen3-0.6B-4bit"]        # a whole name wins over patterns, of those the later one wins
+max_tokens = 4096
+served_model_name = ["qwen", "small"]
+chat_template_kwargs = { preserve_thinking = true }
+`
+
 // WriteDoc prints docs/config.md.
 func WriteDoc(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Settings
 
-A flag wins over the environment, the environment over the default. An empty variable counts as not set. Where several
-environment names are listed, the first that is set wins. Underscores in flags are read as dashes.
+A flag wins over the environment, the environment over the settings file, that over the default; what the file says of a
+single model wins over all of them. An empty variable counts as not set. Where several environment names are listed, the first
+that is set wins. Underscores in flags are read as dashes.
 A HOST or PORT that other programs left in the environment and that cannot be listened on is ignored, with one line on stderr.
 This file is printed from the knob table in internal/config.
+
+## The settings file
+
+` + "`--config FILE`" + `, else hearth/config.toml in XDG_CONFIG_HOME or ~/.config (APPDATA on Windows), if there is one. It is TOML: keys
+are the flags below without their dashes in front, in any of their spellings, and a table below models has settings of one
+model, or of all whose names match a pattern:
+
+` + "```toml\n" + exampleFile + "```" + `
+
+The names of a model are its id, the part of it after the slash, its folder, and what --served-model-name calls it. For sampling
+that makes the order: request, the model's table, flags, environment, the top of the file, generation_config.json, 0.7 and 0.95;
+the same for every API. The models of --small-model, --embedding-model and --rerank-model have tables of their own.
+`)
+	fmt.Fprintf(&b, "A model's table may have: `%s`.\n\n", strings.Join(flagNames(true), "`, `"))
+	b.WriteString(`A key that is not known, a value that does not fit and TOML that is none end the start, with file, line, key and what there is.
 `)
 	def := Default()
 	for _, g := range Groups {
@@ -53,7 +86,6 @@ func (k *Knob) row(b *strings.Builder, def *Config) {
 
 var limits = []struct{ what, value string }{
 	{"request body", fmt.Sprintf("%d MiB", MaxBodyBytes>>20)},
-	{"requests waiting for the engine", fmt.Sprint(MaxQueue)},
 	{"rows of one engine step", fmt.Sprint(MaxBatchTokens)},
 	{"line of a debug command", fmt.Sprintf("%d MiB", MaxLineBytes>>20)},
 }

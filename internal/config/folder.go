@@ -10,10 +10,7 @@ func (c *Config) PrefixCacheFolder() string { return c.prefixFolder }
 
 // findPrefixFolder is the folder that --prefix-cache-dir means: in the user's cache folder unless it names one.
 func (c *Config) findPrefixFolder(env Env) string {
-	user, _ := env("HOME")
-	if user == "" {
-		user, _ = env("USERPROFILE")
-	}
+	user := home(env)
 	switch c.PrefixCacheDir {
 	case "off":
 		return ""

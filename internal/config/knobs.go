@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -33,6 +34,8 @@ type Knob struct {
 	Doc   string // one line; what is in back quotes names the value in help
 	// Unset says what happens where the default is empty.
 	Unset string
+	// PerModel knobs may stand in a model's section of the settings file.
+	PerModel bool
 
 	bind func(c *Config) pflag.Value
 	// shared, if set, checks a value that came from a name in Env. Such names belong to other programs too, so a value
@@ -65,22 +68,25 @@ var Knobs = []Knob{
 		Doc:  "`file` with more keys, a line each; empty lines and lines that start with # are skipped",
 		bind: func(c *Config) pflag.Value { return lines(&c.APIKeyFile, &c.APIKeys) }},
 	{Flag: "allowed-hosts", Also: []string{"trusted-hosts"}, Group: Access, Unset: "loopback, *.localhost, *.local, *.internal, own names, private literal addresses",
-		Doc:  "further values of the Host header to accept; * accepts all",
+		Doc:  "further values of the Host header to accept; * accepts all. Pages of these hosts need --allowed-origins",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedHosts) }},
-	{Flag: "allowed-origins", Also: []string{"cors-origins"}, Group: Access, Unset: "pages on loopback and own names; with a key, all",
-		Doc:  "further web origins whose pages may call the API; * accepts all",
+	{Flag: "allowed-origins", Also: []string{"cors-origins"}, Group: Access, Unset: "pages on loopback; with a key, all",
+		Doc:  "web `origins` besides loopback whose pages may call the API, such as https://chat.example.com; * accepts all",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedOrigins) }},
 
+	{Flag: "config", Also: []string{"config-file"}, Group: Model, Unset: "hearth/config.toml in the user's folder of settings",
+		Doc:  "`file` with settings, also for single models; off reads none",
+		bind: func(c *Config) pflag.Value { return text(&c.ConfigFile) }},
 	{Flag: "model", Group: Model, Unset: "the embedded demo",
 		Doc:  "`folder` or Hugging Face id to load; the argument of the command wins",
 		bind: func(c *Config) pflag.Value { return text(&c.Model) }},
-	{Flag: "served-model-name", Also: []string{"alias"}, Group: Model, Unset: "the id, or the folder's name",
+	{Flag: "served-model-name", Also: []string{"alias"}, Group: Model, PerModel: true, Unset: "the id, or the folder's name",
 		Doc:  "names the model goes by; the first is shown to clients",
 		bind: func(c *Config) pflag.Value { return list(&c.ServedModelName) }},
 	{Flag: "any-model", Group: Model,
 		Doc:  "answer any model name with the loaded model instead of 404",
 		bind: func(c *Config) pflag.Value { return boolean(&c.AnyModel) }},
-	{Flag: "adapter-path", Also: []string{"adapter"}, Group: Model, Unset: "none",
+	{Flag: "adapter-path", Also: []string{"adapter"}, Group: Model, PerModel: true, Unset: "none",
 		Doc:  "`folder` of a low-rank adapter to load with the model: adapter_config.json and adapters.safetensors, as mlx-lm writes them",
 		bind: func(c *Config) pflag.Value { return text(&c.AdapterPath) }},
 	{Flag: "hf-hub-cache", Env: []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}, Group: Model, Unset: "hub in the folder of hf-home",
@@ -96,16 +102,21 @@ var Knobs = []Knob{
 	{Flag: "mlx-lib", Group: Run, Unset: "beside hearth, then where Homebrew puts it",
 		Doc:  "`path` of libmlxc for the mlx backend",
 		bind: func(c *Config) pflag.Value { return text(&c.MLXLib) }},
-	{Flag: "precision", Group: Run,
+	{Flag: "precision", Group: Run, PerModel: true,
 		Doc:  "exact keeps activations in float, fast quantises them for speed; auto is exact for models small enough that it costs nothing (weights up to 64 MiB), else fast",
 		bind: func(c *Config) pflag.Value { return choice(&c.Precision, "auto", "fast", "exact") }},
 	{Flag: "threads", Group: Run, Unset: "one per core",
 		Doc:  "threads of the cpu backend; 0 is one per core",
 		bind: func(c *Config) pflag.Value { return integer(&c.Threads, 0, 1024) }},
-	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run,
+	{Flag: "low-memory", Group: Run, PerModel: true, Unset: "only if the weights would not fit otherwise",
+		Doc: "leave weights in their files, mapped, and prepare them anew in every step: slower, with memory that the system can take back; false never does it",
+		bind: func(c *Config) pflag.Value {
+			return optional(&c.LowMemory, "bool", parseBool, formatBool)
+		}},
+	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run, PerModel: true,
 		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64; auto is f32 when exact, else bf16; other servers' spellings (fp16, q8_0, 8, …) count",
 		bind: func(c *Config) pflag.Value { return kvType(&c.KVType) }},
-	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Group: Run, Unset: "the model's own",
+	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Group: Run, PerModel: true, Unset: "the model's own",
 		Doc:  "`tokens` a request may use in all, prompt and output; 0 is what the model was made for, as far as the cache reaches",
 		bind: func(c *Config) pflag.Value { return integer(&c.ContextLength, 0, math.MaxInt32) }},
 	{Flag: "prompt-cache", Env: []string{"PROMPT_CACHE"}, Group: Run,
@@ -132,6 +143,9 @@ var Knobs = []Knob{
 	{Flag: "max-sequences", Also: []string{"max-num-seqs", "parallel", "decode-concurrency"}, Group: Run,
 		Doc:  "replies that are generated together; more wait in the queue",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxSequences, 1, 1024) }},
+	{Flag: "max-queue", Also: []string{"max-queue-size"}, Group: Run,
+		Doc:  "requests that may wait while max-sequences run; one more is told to come back later, as is one of a client that has half of all places",
+		bind: func(c *Config) pflag.Value { return integer(&c.MaxQueue, 1, 1<<20) }},
 	{Flag: "prefill-step-size", Also: []string{"prefill-chunk", "chunked-prefill-tokens"}, Group: Run,
 		Doc:  "prompt `tokens` that run in one step at most; step-target makes it fewer while others wait",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefillStepSize, 1, MaxBatchTokens) }},
@@ -152,34 +166,48 @@ var Knobs = []Knob{
 		Doc:  "`days` after which what nobody used goes from there; 0 keeps it as long as there is room",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefixCacheDays, 0, 36500) }},
 
-	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Group: Sampling, Unset: "generation_config.json, then 0.7",
+	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.7",
 		Doc:  "randomness; 0 always takes the likeliest token",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.Temperature, atLeast0, "a number from 0") }},
-	{Flag: "top-p", Also: []string{"default-top-p"}, Group: Sampling, Unset: "generation_config.json, then 0.95",
+	{Flag: "top-p", Also: []string{"default-top-p"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.95",
 		Doc:  "sample from the likeliest tokens that hold this share of the probability",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.TopP, share, "a number from 0 to 1") }},
-	{Flag: "top-k", Also: []string{"default-top-k"}, Group: Sampling, Unset: "generation_config.json, then off",
+	{Flag: "top-k", Also: []string{"default-top-k"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
 		Doc: "sample from this many likeliest tokens; 0 is off",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.TopK, "int", parseInt(0, math.MaxInt32), itoa)
 		}},
-	{Flag: "min-p", Also: []string{"default-min-p"}, Group: Sampling, Unset: "generation_config.json, then off",
+	{Flag: "min-p", Also: []string{"default-min-p"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
 		Doc:  "drop tokens less likely than this share of the likeliest",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.MinP, share, "a number from 0 to 1") }},
-	{Flag: "repetition-penalty", Also: []string{"default-repetition-penalty"}, Group: Sampling, Unset: "generation_config.json, then off",
+	{Flag: "repetition-penalty", Also: []string{"default-repetition-penalty"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
 		Doc:  "divide the logits of recent tokens; 1 is off",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.RepetitionPenalty, above0, "a number above 0") }},
-	{Flag: "max-tokens", Group: Sampling, Unset: "the room left in the context",
+	{Flag: "presence-penalty", Also: []string{"default-presence-penalty"}, Group: Sampling, PerModel: true, Unset: "off",
+		Doc:  "subtract this from the logits of tokens that were generated before",
+		bind: func(c *Config) pflag.Value { return optFloat(&c.PresencePenalty, penalty, "a number from -2 to 2") }},
+	{Flag: "frequency-penalty", Also: []string{"default-frequency-penalty"}, Group: Sampling, PerModel: true, Unset: "off",
+		Doc:  "subtract this from the logits of tokens for every time they were generated before",
+		bind: func(c *Config) pflag.Value { return optFloat(&c.FrequencyPenalty, penalty, "a number from -2 to 2") }},
+	{Flag: "seed", Also: []string{"default-seed"}, Group: Sampling, PerModel: true, Unset: "a new one for every request",
+		Doc: "what chance starts from: with a seed, the same request gets the same reply",
+		bind: func(c *Config) pflag.Value {
+			return optional(&c.Seed, "int", parseSeed, func(n uint64) string { return strconv.FormatUint(n, 10) })
+		}},
+	{Flag: "max-tokens", Group: Sampling, PerModel: true, Unset: "the room left in the context",
 		Doc:  "output `tokens` of a request that names no limit; 0 is the room left in the context",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokens, 0, math.MaxInt32) }},
-	{Flag: "max-tokens-cap", Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, Unset: "none",
+	{Flag: "max-tokens-cap", Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, PerModel: true, Unset: "none",
 		Doc:  "output `tokens` that no request gets more of, whatever it asks for",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokensCap, 0, math.MaxInt32) }},
-	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, Unset: "the model's template decides",
+	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, PerModel: true, Unset: "the model's template decides",
 		Doc: "let models that can think before they answer do so, or not",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.EnableThinking, "bool", parseBool, formatBool)
 		}, shared: checkBool},
+	{Flag: "chat-template-kwargs", Also: []string{"default-chat-template-kwargs", "chat-template-args"}, Group: Sampling, PerModel: true, Unset: "none",
+		Doc:  "variables of the chat template as a JSON `object`; what a request says of them comes first",
+		bind: func(c *Config) pflag.Value { return object(&c.ChatTemplateArgs) }},
 	{Flag: "expose-thinking", Env: []string{"EXPOSE_THINKING"}, Group: Sampling, Unset: "Messages shows it to requests that ask for thinking, Chat always",
 		Doc: "show clients what models think before they answer: always, or never",
 		bind: func(c *Config) pflag.Value {
@@ -191,13 +219,13 @@ var Knobs = []Knob{
 			return choice(&c.ReasoningField, "both", "reasoning_content", "reasoning")
 		}},
 
-	{Flag: "tool-call-parser", Also: []string{"tool-parser"}, Group: Sampling,
+	{Flag: "tool-call-parser", Also: []string{"tool-parser"}, Group: Sampling, PerModel: true,
 		Doc:  "`name` of the form in which the model writes tool calls; auto goes by its template, then its vocabulary; none leaves calls as text; docs/dialects.md has the names",
 		bind: func(c *Config) pflag.Value { return text(&c.ToolCallParser) }},
-	{Flag: "reasoning-parser", Group: Sampling,
+	{Flag: "reasoning-parser", Group: Sampling, PerModel: true,
 		Doc:  "`name` of the form in which the model writes reasoning; auto goes by its template; none leaves it as text",
 		bind: func(c *Config) pflag.Value { return text(&c.ReasoningParser) }},
-	{Flag: "no-tool-repair", Also: []string{"no-tool-autocorrect"}, Group: Sampling,
+	{Flag: "no-tool-repair", Also: []string{"no-tool-autocorrect"}, Group: Sampling, PerModel: true,
 		Doc:  "take tool calls as the model writes them: arguments that are not quite JSON or not of the declared type are not mended",
 		bind: func(c *Config) pflag.Value { return boolean(&c.NoToolRepair) }},
 	{Flag: "enable-auto-tool-choice", Group: Sampling,
@@ -216,6 +244,9 @@ var Knobs = []Knob{
 	{Flag: "stream-interval", Group: API,
 		Doc:  "`tokens` of text that streams collect into one event, for about a second at most; the first, calls and the end never wait",
 		bind: func(c *Config) pflag.Value { return integer(&c.StreamInterval, 1, 1024) }},
+	{Flag: "model-process", Group: API,
+		Doc:  "whether models run in processes of their own, which are started again when they end; auto is for those on Apple's GPU, which can end a process; never is for debugging",
+		bind: func(c *Config) pflag.Value { return choice(&c.ModelProcess, "auto", "always", "never") }},
 	{Flag: "small-model", Group: API, Unset: "the model itself",
 		Doc:  "`folder` or id of a second model, for names with haiku in them and for its own name",
 		bind: func(c *Config) pflag.Value { return text(&c.SmallModel) }},
@@ -225,10 +256,10 @@ var Knobs = []Knob{
 	{Flag: "rerank-model", Group: API, Unset: "the model, if it is one",
 		Doc:  "`folder` or id of a model for /v1/rerank, loaded beside the others",
 		bind: func(c *Config) pflag.Value { return text(&c.RerankModel) }},
-	{Flag: "embedding-max-length", Group: API, Unset: "what the model's folder says",
+	{Flag: "embedding-max-length", Group: API, PerModel: true, Unset: "what the model's folder says",
 		Doc:  "tokens that a text to embed or rank may have",
 		bind: func(c *Config) pflag.Value { return integer(&c.EmbeddingMaxLength, 0, 1<<20) }},
-	{Flag: "embedding-overflow-policy", Group: API,
+	{Flag: "embedding-overflow-policy", Group: API, PerModel: true,
 		Doc:  "what happens to a text that is longer, where its request does not say: error is a 400, truncate cuts its end off",
 		bind: func(c *Config) pflag.Value { return choice(&c.EmbeddingOverflow, "error", "truncate") }},
 	{Flag: "script", Group: API, Unset: "the model answers",
@@ -249,3 +280,4 @@ var Knobs = []Knob{
 func atLeast0(x float64) bool { return x >= 0 && x <= math.MaxFloat32 }
 func above0(x float64) bool   { return x > 0 && x <= math.MaxFloat32 }
 func share(x float64) bool    { return x >= 0 && x <= 1 }
+func penalty(x float64) bool  { return x >= -2 && x <= 2 }

@@ -4,8 +4,6 @@ package config
 const (
 	// MaxBodyBytes is the longest request body; a longer one is answered with 413.
 	MaxBodyBytes = 64 << 20
-	// MaxQueue is how many requests may wait for the engine; one more is told to come back later.
-	MaxQueue = 256
 	// mostSessions is the most that --context-max-sessions may be.
 	mostSessions = 1 << 20
 	// MaxBatchTokens is the most rows one step of the engine runs, over all sequences.

@@ -55,9 +55,13 @@ func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
 // zero reports defaults that say nothing in help: the documentation line tells what they mean.
 func zero(def string) bool { return def == "0" || def == "false" }
 
-// Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment.
-// warn gets one line for each value that was ignored.
+// Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment, and
+// what that does not have from the settings file. warn gets one line for each value that was ignored.
 func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
+	file, err := c.readFile(fs, env, warn)
+	if err != nil {
+		return err
+	}
 	for i := range Knobs {
 		k := &Knobs[i]
 		f := fs.Lookup(k.Flag)
@@ -69,6 +73,11 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 			continue
 		}
 		if err := c.fromEnv(k, env, warn); err != nil {
+			return err
+		}
+	}
+	if file != nil {
+		if err := c.fromFile(file, fs); err != nil {
 			return err
 		}
 	}
@@ -97,6 +106,22 @@ func (c *Config) fromEnv(k *Knob, env Env, warn func(string)) error {
 		}
 		c.origin[k.Flag] = name
 		return nil
+	}
+	return nil
+}
+
+// fromFile sets what the file has of the registered knobs, and neither flags nor environment.
+func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
+	c.file, c.sections = f.path, f.sections
+	for i := range f.settings {
+		s := &f.settings[i]
+		if fs.Lookup(s.knob.Flag) == nil || c.origin[s.knob.Flag] != "" {
+			continue
+		}
+		if err := s.set(c); err != nil {
+			return fmt.Errorf("settings file %s: %s: %w", s.where, s.knob.Flag, err)
+		}
+		c.origin[s.knob.Flag] = s.where
 	}
 	return nil
 }

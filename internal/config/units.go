@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // byteUnits are suffixes of sizes, longest first.
@@ -32,6 +34,9 @@ func parseBytes(s string) (int64, error) {
 	}
 	return int64(x * factor), nil
 }
+
+// Bytes is a flag of a size in bytes, which may be given with a unit.
+func Bytes(p *int64) pflag.Value { return byteSize(p) }
 
 // byteSize is a number of bytes.
 func byteSize(p *int64) *value[int64] {

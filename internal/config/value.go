@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -140,6 +141,32 @@ func optional[T any](p **T, kind string, parse func(string) (T, error), format f
 			}
 			return format(*x)
 		}}
+}
+
+func parseSeed(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("want a whole number from 0")
+	}
+	return n, nil
+}
+
+// object is a JSON object.
+func object(p *map[string]json.RawMessage) *value[map[string]json.RawMessage] {
+	parse := func(s string) (map[string]json.RawMessage, error) {
+		var o map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(s), &o); err != nil || o == nil {
+			return nil, fmt.Errorf(`want a JSON object such as {"enable_thinking": false}`)
+		}
+		return o, nil
+	}
+	return &value[map[string]json.RawMessage]{p, "json", parse, func(o map[string]json.RawMessage) string {
+		if len(o) == 0 {
+			return ""
+		}
+		b, _ := json.Marshal(o) // of what was parsed
+		return string(b)
+	}}
 }
 
 func float(p *float64, ok func(float64) bool, want string) *value[float64] {

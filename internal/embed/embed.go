@@ -24,6 +24,8 @@ type Config struct {
 	Model     *model.Encoder
 	Backend   backend.Backend
 	Tokenizer *tokenizer.Tokenizer
+	// Away runs a batch where the model is, if that is another process: Model then has its facts only and Backend is nil.
+	Away func(*backend.Batch) (rows []float32, err error)
 
 	// MaxTokens of a text, own tokens included; 0: what the model's folder says, or its positions.
 	MaxTokens int

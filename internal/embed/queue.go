@@ -50,7 +50,7 @@ func (u *queue) put(q *request, most int) error {
 	case u.closed:
 		return &chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the model is being unloaded"}
 	case most > 0 && len(u.list) >= most:
-		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Msg: fmt.Sprintf("%d requests wait already", len(u.list))}
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Msg: fmt.Sprintf("the server is busy: %d requests wait, as many as its flag --max-queue lets; try again later", len(u.list))}
 	}
 	u.list = append(u.list, q)
 	u.rouse()
@@ -185,24 +185,54 @@ func (u *queue) place(q *request) {
 	q.next++
 }
 
-// step runs the batch and writes what comes out to its requests. A panic is an error of the step.
-func (u *queue) step() (err error) {
+// Forward runs a batch of texts, spans without state, and hands over a row for each, for as long as use takes. A panic is an
+// error.
+func Forward(m *model.Encoder, be backend.Backend, b *backend.Batch, use func(rows []float32)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("run step: panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	m, c := u.s.cfg.Model, &u.s.counts
-	m.Prepare(&u.batch)
-	o := u.s.cfg.Backend.Begin(nil, &u.batch)
+	m.Prepare(b)
+	o := be.Begin(nil, b)
 	defer o.End()
-	rows, err := o.Floats(m.Forward(o, &u.batch))
+	rows, err := o.Floats(m.Forward(o, b))
 	if err != nil {
 		return fmt.Errorf("run step: %w", err)
 	}
 	if err := o.Err(); err != nil {
 		return fmt.Errorf("run step: %w", err)
 	}
+	use(rows)
+	return nil
+}
+
+// step runs the batch, here or away, and writes what comes out to its requests.
+func (u *queue) step() error {
+	cfg, c := &u.s.cfg, &u.s.counts
+	if cfg.Away == nil {
+		if err := Forward(cfg.Model, cfg.Backend, &u.batch, u.hand); err != nil {
+			return err
+		}
+	} else {
+		rows, err := cfg.Away(&u.batch)
+		if err != nil {
+			return fmt.Errorf("run step: %w", err)
+		}
+		if want := len(u.owner) * cfg.Model.Width; len(rows) != want {
+			return fmt.Errorf("run step: %d numbers came back in place of %d", len(rows), want)
+		}
+		u.hand(rows)
+	}
+	c.steps.Add(1)
+	c.texts.Add(int64(len(u.owner)))
+	c.tokens.Add(int64(len(u.batch.Tokens)))
+	return nil
+}
+
+// hand gives the rows of a step to its requests.
+func (u *queue) hand(rows []float32) {
+	m := u.s.cfg.Model
 	for k, p := range u.owner {
 		row, out := rows[k*m.Width:][:m.Width], p.q.out[p.i*p.q.width:][:p.q.width]
 		if m.Pooling.Kind == model.Ranks {
@@ -212,10 +242,6 @@ func (u *queue) step() (err error) {
 		}
 		p.q.broken = p.q.broken || !finite(out)
 	}
-	c.steps.Add(1)
-	c.texts.Add(int64(len(u.owner)))
-	c.tokens.Add(int64(len(u.batch.Tokens)))
-	return nil
 }
 
 func finite(x []float32) bool {

@@ -40,7 +40,7 @@ type Options struct {
 	Keys           []string // accepted credentials; empty: no check, any or none is accepted
 	Isolate        bool     // what is stored for the prompts of one key does not help others
 	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string // besides the local ones: origins with at most one * in each, or *; none given with Keys: all
+	AllowedOrigins []string // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
 	HostNames      []string // the machine's own names; nil: what the system says
 
 	Version, Commit string

@@ -177,10 +177,15 @@ func TestHosts(t *testing.T) {
 
 func TestOrigins(t *testing.T) {
 	o := options()
+	o.AllowedHosts = []string{"hearth.example.com"} // hosts are no origins
 	o.AllowedOrigins = []string{"https://chat.example.com/", "vscode-webview://*", "https://*.corp.example"}
 	s := New(o)
 	for origin, want := range map[string]int{
-		"http://localhost:3000": 200, "https://127.0.0.1": 200, "http://[::1]:5173": 200, "http://box:80": 200, "http://192.168.0.2": 200,
+		"http://localhost:3000": 200, "https://127.0.0.1": 200, "http://[::1]:5173": 200, "http://app.localhost": 200, "http://LOCALHOST.:1": 200,
+		"http://127.9.9.9:80": 200, "http://[::ffff:127.0.0.1]": 200,
+		"http://box:80": 403, "http://192.168.0.2": 403, "http://10.0.0.1:8080": 403, "http://mac.local": 403, "http://host.docker.internal": 403,
+		"http://0.0.0.0:3000": 403, "http://[fd00::1]": 403, "http://[fe80::1%25eth0]": 403, "http://[::1%25x]": 403, "http://100.64.3.3": 403,
+		"http://hearth.example.com": 403, "ftp://localhost": 403,
 		"https://chat.example.com": 200, "https://CHAT.example.com": 200, "vscode-webview://abc": 200, "https://a.corp.example": 200,
 		"https://evil.com": 403, "null": 403, "https://chat.example.com.evil.com": 403, "http://chat.example.com": 403, "file://": 403,
 		"chrome-extension://localhost": 403, "https://localhost.evil.com": 403, "https://.corp.example": 403, "::": 403,

@@ -13,8 +13,9 @@ import (
 
 // guard decides which Host and Origin headers may reach a server on this machine. A web page elsewhere can point a DNS
 // name of its own at 127.0.0.1 and then read the replies; it cannot choose the Host header, which is that name. It can
-// also post here from its own origin, which the browser states. So only hosts that mean this machine or its network,
-// and pages served from such hosts, are let through, unless the operator names more.
+// also post here from its own origin, which the browser states. So only hosts that mean this machine or its network are
+// let through, and of pages only those that this machine itself serves, unless the operator names more: a page of another
+// machine, however near, is somebody else's.
 type guard struct {
 	hosts   []string // lower case; exact, *.suffix or *
 	origins []string // lower case; at most one * each
@@ -63,7 +64,7 @@ func (g guard) host(header string) bool {
 	return false
 }
 
-// origin reports whether pages of an Origin header may call.
+// origin reports whether pages of an Origin header may call: those on loopback, and those that patterns name.
 func (g guard) origin(header string) bool {
 	o := strings.ToLower(header)
 	for _, pattern := range g.origins {
@@ -75,11 +76,22 @@ func (g guard) origin(header string) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return false // also "null", the origin of sandboxed pages and files
 	}
-	return g.host(u.Host)
+	return loopback(hostname(u.Host))
+}
+
+// loopback reports hosts that are always this machine.
+func loopback(h string) bool {
+	if a, err := netip.ParseAddr(h); err == nil {
+		return a.Zone() == "" && a.Unmap().IsLoopback()
+	}
+	return h == "localhost" || strings.HasSuffix(h, ".localhost")
 }
 
 // local reports hosts that only this machine or its own network can stand behind.
 func local(h string) bool {
+	if loopback(h) {
+		return true
+	}
 	if a, err := netip.ParseAddr(h); err == nil {
 		if strings.ContainsAny(a.Zone(), ".]") { // a zone may be any text, even what looks like a name
 			return false
@@ -87,15 +99,7 @@ func local(h string) bool {
 		a = a.Unmap()
 		return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedNet.Contains(a)
 	}
-	if h == "localhost" {
-		return true
-	}
-	for _, suffix := range []string{".localhost", ".local", ".internal"} {
-		if strings.HasSuffix(h, suffix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasSuffix(h, ".local") || strings.HasSuffix(h, ".internal")
 }
 
 // sharedNet is RFC 6598 space, which overlay networks give their machines.

@@ -23,14 +23,22 @@ type Status struct {
 	Processed int64  `json:"total_requests_processed"` // that reached the model
 	Prompt    int64  `json:"total_prompt_tokens"`      // of those, cached ones included
 	Output    int64  `json:"total_completion_tokens"`
-	Metal     Metal  `json:"metal"`
-	Memory    Memory `json:"memory"`
-	Cache     Cache  `json:"cache"`
+	// Process is that of the main model, where it is not the server's.
+	Process *Process `json:"model_process,omitempty"`
+	Metal   Metal    `json:"metal"`
+	Memory  Memory   `json:"memory"`
+	Cache   Cache    `json:"cache"`
 	// Repairs counts what was put right in tool calls, by kind.
 	Repairs map[string]int64 `json:"tool_call_repairs,omitempty"`
 
 	Requests []RequestStatus `json:"requests"` // that wait or run, in order of arrival
 	Encoders []EncoderStatus `json:"embedding,omitempty"`
+}
+
+// Process is one that a model has for itself.
+type Process struct {
+	PID    int `json:"pid"`    // 0: it has ended, or is loading
+	Starts int `json:"starts"` // that loaded the model, this one included
 }
 
 // EncoderStatus is a model that embeds or ranks.
@@ -46,7 +54,7 @@ type EncoderStatus struct {
 	Weights   int64  `json:"weights_bytes"`
 }
 
-// Metal has the figures of Memory under the names other servers have, in GB of 1e9 bytes. There need be no Metal.
+// Metal has the figures of MLX where models run on it, else those of Memory under the same names, in GB of 1e9 bytes.
 type Metal struct {
 	Active float64 `json:"active_memory_gb"` // weights and the state of running sequences
 	Peak   float64 `json:"peak_memory_gb"`   // of the whole process

@@ -168,6 +168,12 @@ class Scripted(Served):
         self.assertEqual(texts, [c.text for c in plain.choices])
         self.assertEqual(plain.usage.total_tokens, plain.usage.prompt_tokens + plain.usage.completion_tokens)
 
+    def test_azure_v1(self):
+        with openai.OpenAI(base_url=self.server.url + "/openai/v1", api_key="any", default_query={"api-version": "preview"}) as client:
+            c = client.chat.completions.create(**self.ask("Hi", store=True, metadata={"a": "b"}, prompt_cache_key="k"))
+            self.assertEqual(self.content(c.choices[0])[:2], ("stop", "Hello, wörld"))
+            self.assertEqual([m.id for m in client.models.list()], ["demo"])
+
     def test_embeddings_are_refused(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.embeddings.create(model="demo", input="x")
@@ -208,6 +214,22 @@ class Azure(Scripted):
 
     def connect(self):
         return openai.AzureOpenAI(azure_endpoint=self.server.url, api_version="2024-10-21", api_key="any")
+
+
+class Demo(unittest.TestCase):
+    """What only a model can say."""
+
+    def test_completions(self):
+        server = Server("--log-level", "warn")
+        self.addCleanup(server.stop)
+        with openai.OpenAI(base_url=server.url + "/v1", api_key="any") as client:
+            for limit in (0, 1):
+                c = client.completions.create(model="demo", prompt=[10, 20, 30], max_tokens=limit, echo=True, logprobs=2)
+                self.assertEqual(len(c.choices[0].logprobs.token_logprobs), 3 + limit)
+                self.assertIsNone(c.choices[0].logprobs.token_logprobs[0])
+            c = client.completions.create(model="demo", prompt="Hello", max_tokens=4, best_of=3, n=2, temperature=1)
+            self.assertEqual(len(c.choices), 2)
+            self.assertGreater(c.usage.completion_tokens, 4)
 
 
 @unittest.skipUnless(langchain_openai, "langchain-openai is not installed")
