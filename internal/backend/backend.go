@@ -14,6 +14,7 @@ type Caps struct {
 // Options are fixed for the life of a loaded model.
 type Options struct {
 	Exact   bool // cpu: bf16/f32 activations instead of int8; always absorbed MLA
+	Mapped  bool // cpu: weights stay where their files are mapped, and every step packs them anew
 	Threads int
 }
 
@@ -52,17 +53,19 @@ type Scope interface {
 	End()
 }
 
-// DeviceSampler is optional: the next token without a host round trip. It must agree with package sample
-// exactly at temperature 0 and in distribution otherwise.
+// DeviceSampler is optional: the next token without a host round trip. It must agree with package sample exactly at
+// temperature 0, and but for roundings of the running sum otherwise.
 type DeviceSampler interface {
-	Sample(o Scope, logits Array, p []SampleParams) Array // I32 [rows,1]
+	// Sample draws from every row of logits: I32 [rows, 1], -1 where they are not finite.
+	Sample(o Scope, logits Array, p []SampleParams) Array
 }
 
-// SampleParams is the subset a device sampler may take; anything else goes through package sample.
+// SampleParams is the subset a device sampler takes; anything else goes through package sample. Fields are those of its
+// Params.
 type SampleParams struct {
 	Temperature, TopP, MinP float32
 	TopK                    int
-	Seed, Counter           uint64
+	Uniform                 float64 // in [0, 1): decides the draw
 }
 
 // Spreader is optional: it lends the backend's threads for work on the host between ops, such as sampling. Spread calls

@@ -215,7 +215,7 @@ func (c Check) Add(a, b Array) {
 }
 
 func (c Check) Gate(g, x Array) {
-	if g.Rows() != x.Rows() || g.Cols() != x.Cols() && g.Cols() != 1 {
+	if g.Rows() != x.Rows() || g.Cols() == 0 || x.Cols()%g.Cols() != 0 {
 		fail("Gate: %d×%d and %d×%d", g.Rows(), g.Cols(), x.Rows(), x.Cols())
 	}
 }

@@ -20,6 +20,7 @@ type stackPart struct {
 	perm    []int32
 	adapter *Adapter  // rows in stored order; nil: none
 	bias    []float32 // in stored order; nil: none
+	release func(part []byte)
 }
 
 // Stack checks the parts against the spec. Errors name the tensor and what does not fit. A part may cover several
@@ -77,7 +78,7 @@ func (p *Part) read(in int) (stackPart, error) {
 			return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
 		}
 	}
-	s.m, s.perm = m, p.Perm
+	s.m, s.perm, s.release = m, p.Perm, p.Weight.Release
 	if err := p.CheckPerm(rows); err != nil {
 		return s, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
 	}
@@ -139,6 +140,26 @@ func (k *Stack) find(r int) (*stackPart, int) {
 func (k *Stack) At(r int) (m *quant.Matrix, row int) {
 	p, r := k.find(r)
 	return p.m, r
+}
+
+// Mapped reports whether all rows lie in mapped files, where they can be read at any time until the checkpoint is closed.
+func (k *Stack) Mapped() bool {
+	return !slices.ContainsFunc(k.parts, func(p stackPart) bool { return p.release == nil })
+}
+
+// Release says that rows [from, to) have been read, so that the memory of the files under them can be used for something else. Rows
+// that are not in the order of their file stay.
+func (k *Stack) Release(from, to int) {
+	for _, p := range k.parts {
+		lo, hi := max(from-p.from, 0), min(to-p.from, p.m.Rows)
+		if p.release == nil || p.perm != nil || lo >= hi {
+			continue
+		}
+		for _, b := range [][]byte{p.m.Weight, p.m.Scales, p.m.Biases} {
+			n := len(b) / p.m.Rows
+			p.release(b[lo*n : hi*n])
+		}
+	}
 }
 
 // Scheme is the storage all parts share, or ok false if they differ.

@@ -33,6 +33,9 @@ type Tensor struct {
 	DType string // file spelling: BF16, F32, U32, U8
 	Shape []int
 	Bytes []byte
+	// Release says that the memory of a part of Bytes can be used for something else; reading it again is correct. nil: Bytes lie in
+	// no mapped file.
+	Release func(part []byte)
 }
 
 // Part is one checkpoint tensor with its quantisation companions. Scheme is decided from shapes and config by the
@@ -64,7 +67,8 @@ type WeightSpec struct {
 	Parts []Part
 	Shard Axis
 	Plus1 bool // stored as w, used as 1+w
-	Exact bool // activations are never rounded to 8 bits for this weight: a router would pick other experts
+	Exact bool // activations are never rounded for this weight: a router would pick other experts
+	Fine  bool // they keep 16 bits instead of 8: what follows makes more of a difference than it was
 }
 
 // Loader turns file tensors into weights, one at a time, so that peak memory is model + one tensor.

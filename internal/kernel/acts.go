@@ -8,13 +8,23 @@ type Precision uint8
 const (
 	Fast  Precision = iota // int8 per group
 	Exact                  // float32
+	Fine                   // two int8 per group, the second of what the first leaves out: 16 bits of its largest
 )
+
+// forms is how many rows of numbers a row becomes.
+func (p Precision) forms() int {
+	if p == Fine {
+		return 2
+	}
+	return 1
+}
 
 // Acts are activation rows prepared for products with matrices of the same Cols and Group; one preparation serves all
 // of them. The zero value is ready for Reset, which keeps buffers for reuse.
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value
-// is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Exact, per group: sum = Σx in eight lanes, then pairwise.
+// is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and
+// x - scale·q of the first. Exact, per group: sum = Σx in eight lanes, then pairwise.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
@@ -28,15 +38,16 @@ type Acts struct {
 
 // Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact.
 func (a *Acts) Reset(p Precision, rows, cols, group int) {
-	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group%32 != 0) || p == Fast && group == 0 {
+	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group%32 != 0) || p != Exact && group == 0 {
 		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
 	}
 	a.prec, a.rows, a.cols, a.group, a.groups = p, rows, cols, group, 0
 	if group > 0 {
 		a.groups = cols / group
 	}
+	rows *= p.forms()
 	n := rows * a.groups
-	if p == Fast {
+	if p != Exact {
 		a.stride = roundUp(cols, align)
 		a.q = grow(a.q, rows*a.stride)
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
@@ -60,10 +71,17 @@ func grow[T any](s []T, n int) []T {
 // Rows is the number of rows Reset made room for.
 func (a *Acts) Rows() int { return a.rows }
 
+// Precision is what Reset was given.
+func (a *Acts) Precision() Precision { return a.prec }
+
 // SetRow prepares row i from len(x) = cols values. Different rows may be set from different goroutines.
 func (a *Acts) SetRow(i int, x []float32) {
 	if len(x) != a.cols {
 		panic(fmt.Sprintf("kernel: activation row of %d values, want %d", len(x), a.cols))
+	}
+	if a.prec == Fine {
+		a.setFine(2*i, x)
+		return
 	}
 	at := i * a.groups
 	sum := a.sum[at:][:a.groups]
@@ -79,11 +97,34 @@ func (a *Acts) SetRow(i int, x []float32) {
 	}
 }
 
+// setFine fills rows i and i+1 of numbers.
+func (a *Acts) setFine(i int, x []float32) {
+	var left [128]float32
+	at, next := i*a.groups, (i+1)*a.groups
+	for g := range a.groups {
+		from := g * a.group
+		q, part := a.q[i*a.stride+from:][:a.group], x[from:][:a.group]
+		quantizeRow(q, a.scale[at+g:][:1], a.sum[at+g:][:1], a.offset[at+g:][:1], part, a.group)
+		scale := a.scale[at+g]
+		for k, v := range part {
+			left[k] = v - float32(scale*float32(q[k])) // the conversion forbids fusing
+		}
+		quantizeRow(a.q[(i+1)*a.stride+from:][:a.group], a.scale[next+g:][:1], a.sum[next+g:][:1], a.offset[next+g:][:1], left[:a.group], a.group)
+	}
+}
+
 // CopyRow makes row i a copy of row j of b, which was reset for the same columns, group and precision.
 func (a *Acts) CopyRow(i int, b *Acts, j int) {
 	if a.prec != b.prec || a.cols != b.cols || a.group != b.group {
 		panic("kernel: copy between different activations")
 	}
+	n := a.prec.forms()
+	for f := range n {
+		a.copyRow(n*i+f, b, n*j+f)
+	}
+}
+
+func (a *Acts) copyRow(i int, b *Acts, j int) {
 	copy(a.sum[i*a.groups:][:a.groups], b.sum[j*a.groups:])
 	if a.prec == Exact {
 		copy(a.x[i*a.stride:][:a.stride], b.x[j*b.stride:])

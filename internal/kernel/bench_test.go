@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -53,11 +54,29 @@ func benchMul(b *testing.B, m *Matrix, prec Precision, rows, threads int) {
 	}
 }
 
+// onThreads is a Spread of goroutines.
+func onThreads(threads int) Spread {
+	return func(n int, f func(worker, i int)) {
+		var next atomic.Int64
+		var done sync.WaitGroup
+		for t := range threads {
+			done.Go(func() {
+				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+					f(t, i)
+				}
+			})
+		}
+		done.Wait()
+	}
+}
+
 func BenchmarkRead(b *testing.B) {
+	p := NewProbe(256 << 20)
+	defer p.Close()
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			for b.Loop() {
-				b.ReportMetric(ReadBandwidth(256<<20, threads)/1e9, "GB/s")
+				b.ReportMetric(p.Read(onThreads(threads))/1e9, "GB/s")
 			}
 		})
 	}

@@ -54,7 +54,9 @@ func TestAllImplementations(t *testing.T) {
 				t.Run("products", func(t *testing.T) { guardProducts(t, front) })
 				t.Run("vectors", func(t *testing.T) { guardVectors(t, front) })
 				t.Run("delta", func(t *testing.T) { guardDelta(t, front) })
+				t.Run("scan", func(t *testing.T) { guardScan(t, front) })
 				t.Run("attention", func(t *testing.T) { guardAttention(t, front) })
+				t.Run("packing", func(t *testing.T) { guardPacking(t, front) })
 			})
 		}
 	})
@@ -77,6 +79,24 @@ func guardProducts(t *testing.T, front bool) {
 			got := guarded[float32](t, rows*s.Rows, front)
 			m.Mul(got, s.Rows, &b, 0, rows, 0, m.Panels())
 			equal(t, fmt.Sprintf("%+v precision %d rows %d", s, prec, rows), got, want)
+		}
+	}
+}
+
+func guardPacking(t *testing.T, front bool) {
+	r := rand.New(rand.NewPCG(42, 1))
+	var p Packer
+	for _, c := range packCases() {
+		if c.spec.Cols > 600 {
+			continue // pieces are all alike
+		}
+		s := c.random(r)
+		for i := range s.small {
+			s.small[i] = guardedCopy(t, s.small[i], front)
+		}
+		got := c.byPanels(t, &p, s, func(b []byte) []byte { return guardedCopy(t, b, front) })
+		if i := c.differ(got, c.byRows(s)); i >= 0 {
+			t.Fatalf("%s %d bits %+v: byte %d differs", c.name, c.bits, c.spec, i)
 		}
 	}
 }

@@ -14,13 +14,14 @@
 //	m.Mul(y, ldy, a, r0, r1, p0, p1)    // rows [r0,r1) against panels [p0,p1): y[r*ldy+n] = Σ x[r,k]·W[n,k]
 //
 // A panel is PanelRows consecutive weight rows; m.Panels() of them make a matrix and are the unit of splitting work.
-// Fast quantises activations to int8 per group and multiplies integers; Exact keeps float32 activations. Dense
-// matrices have only Exact.
+// Fast quantises activations to int8 per group and multiplies integers; Fine does so twice, the second time what the first
+// left out, for the price of two rows; Exact keeps float32 activations. Dense matrices have only Exact.
 //
 // # The rest
 //
 // vec.go has the elementwise kernels, norms, rotation and sums over float32 slices; cache.go how rows of keys and values
-// are stored; attn.go attention of blocks of query tokens over runs of them; ReadBandwidth the limit that matrix-vector products are held against.
+// are stored; attn.go attention of blocks of query tokens over runs of them; Probe measures the limits that
+// products are held against.
 //
 // # Determinism
 //

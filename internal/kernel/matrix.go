@@ -14,15 +14,51 @@ type Format uint8
 
 const (
 	Codes4    Format = iota // unsigned 4-bit codes with scale and bias per group
-	Codes8                  // unsigned 8-bit codes; also holds 2-, 3-, 5- and 6-bit codes, widened
+	Codes8                  // unsigned 8-bit codes; where the following have no routines it holds narrower ones as well
 	DenseBF16               // bfloat16
 	DenseF32                // float32; also the home of float16 weights
+	Codes2                  // unsigned codes of so many bits
+	Codes3
+	Codes5
+	Codes6
+	CodesE2M1 // the codes 2·v+12 of the numbers v of four bits, e2m1: 0 to 24
 )
 
-// FormatFor gives the code format for a width in bits.
+// bits of a code as it is stored.
+func (f Format) bits() int {
+	return [...]int{Codes4: 4, Codes8: 8, DenseBF16: 16, DenseF32: 32, Codes2: 2, Codes3: 3, Codes5: 5, Codes6: 6, CodesE2M1: 4}[f]
+}
+
+// top is the largest code.
+func (f Format) top() uint8 {
+	if f == CodesE2M1 {
+		return 24
+	}
+	return uint8(1<<f.bits() - 1)
+}
+
+// planes reports a format that only assembly multiplies well: see hasPlanes.
+func (f Format) planes() bool { return f > DenseF32 }
+
+// FormatFor gives the narrowest format with routines for codes of so many bits.
 func FormatFor(bits int) Format {
+	if hasPlanes() {
+		for _, f := range []Format{Codes2, Codes3, Codes5, Codes6} {
+			if f.bits() == bits {
+				return f
+			}
+		}
+	}
 	if bits == 4 {
 		return Codes4
+	}
+	return Codes8
+}
+
+// FormatForE2M1 is FormatFor of the codes of e2m1 numbers.
+func FormatForE2M1() Format {
+	if hasPlanes() {
+		return CodesE2M1
 	}
 	return Codes8
 }
@@ -50,7 +86,10 @@ type Spec struct {
 // Code formats: a panel is Cols/Group groups of { codes | 16 scales | 16 biases }. Codes come in 64-byte lines; lane r
 // (4 bytes) of a line belongs to row r. In Codes4 line j holds columns 8j to 8j+7 of the group: low nibbles 8j..8j+3,
 // high nibbles 8j+4..8j+7. In Codes8 it holds columns 4j to 4j+3. Scales and biases are bf16 (64 bytes together) or
-// f32 (128).
+// f32 (128). Codes of 2, 3, 5 and 6 bits lie in planes, for every 32 columns four lines with the four lowest bits (5 and 6
+// bits) as in Codes4, then two lines with the next two (2, 3 and 6 bits) and a line with the highest (3 and 5 bits): a byte of
+// a line has the bits of as many columns, four apart, as it has room for, the first in its lowest bits. CodesE2M1 has the
+// numbers' own four bits.
 //
 // Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
 // columns 16 lanes of (even column in the low half, odd column in the high half).
@@ -77,7 +116,7 @@ func newMatrix(s Spec, bytes func(int) []byte) *Matrix {
 	}
 	m := &Matrix{spec: s}
 	switch s.Format {
-	case Codes4, Codes8:
+	case Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1:
 		if s.Group != 32 && s.Group != 64 && s.Group != 128 || s.Cols%s.Group != 0 {
 			panic(fmt.Sprintf("kernel: group %d over %d columns", s.Group, s.Cols))
 		}
@@ -122,14 +161,20 @@ func (m *Matrix) Panels() int { return (m.spec.Rows + PanelRows - 1) / PanelRows
 func (m *Matrix) PanelBytes() int { return m.panel }
 
 // Bytes is how many bytes a product reads.
-func (m *Matrix) Bytes() int { return len(m.data) }
+func (m *Matrix) Bytes() int { return m.panel * m.Panels() }
 
 // codeBytes is the size of one group's codes in a panel.
 func (m *Matrix) codeBytes() int {
-	if m.spec.Format == Codes4 {
-		return m.spec.Group * PanelRows / 2
+	return m.spec.Group * PanelRows * m.spec.Format.bits() / 8
+}
+
+// Touch reads n bytes, a multiple of 256, that begin at byte from of a panel, into the nearest caches; what lies behind the
+// last panel is left out.
+func (m *Matrix) Touch(panel, from, n int) {
+	at := panel*m.panel + from
+	if n = min(n, len(m.data)-at) &^ 255; n > 0 {
+		touchAll(m.data[at:][:n])
 	}
-	return m.spec.Group * PanelRows
 }
 
 // SetRow stores row i of a code format: Cols codes and Cols/Group scales and biases; nil biases are zeros. Different
@@ -143,36 +188,26 @@ func (m *Matrix) SetRow(i int, codes []uint8, scales, biases []float32) {
 	for g := range m.groups {
 		grp := at[g*m.group:][:m.group]
 		c := codes[g*m.spec.Group:][:m.spec.Group]
-		if m.spec.Format == Codes4 {
+		switch m.spec.Format {
+		case Codes4:
 			packNibbles(grp, c, r)
-		} else {
+		case Codes8:
 			packBytes(grp, c, r)
+		default:
+			packPlanes(grp, c, m.spec.Format, r)
 		}
 		m.putScales(grp, r, g, scales, biases)
 	}
 }
 
-// SetStream is SetRow from codes as checkpoints store them: 4 bits each, the first in the low half of the first byte, or
-// 8, by the format. Nothing is unpacked on the way, which makes loading several times as fast.
-func (m *Matrix) SetStream(i int, codes []byte, scales, biases []float32) {
-	per := m.spec.Group // bytes of a group
-	if m.spec.Format == Codes4 {
-		per /= 2
+// SetScales stores the scales and biases of row i, as SetRow does.
+func (m *Matrix) SetScales(i int, scales, biases []float32) {
+	if m.Dense() || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
+		panic(fmt.Sprintf("kernel: set scales of row %d of %+v with %d scales, %d biases", i, m.spec, len(scales), len(biases)))
 	}
-	if m.Dense() || len(codes) != m.groups*per || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
-		panic(fmt.Sprintf("kernel: set row %d of %+v with %d bytes, %d scales, %d biases", i, m.spec, len(codes), len(scales), len(biases)))
-	}
-	r := i % PanelRows
 	at := m.data[m.panelAt(i):][:m.panel]
 	for g := range m.groups {
-		grp := at[g*m.group:][:m.group]
-		c := codes[g*per:][:per]
-		if m.spec.Format == Codes4 {
-			packWords(grp, c, r)
-		} else {
-			packBytes(grp, c, r)
-		}
-		m.putScales(grp, r, g, scales, biases)
+		m.putScales(at[g*m.group:][:m.group], i%PanelRows, g, scales, biases)
 	}
 }
 
@@ -189,20 +224,6 @@ func packBytes(grp, c []uint8, r int) {
 	for j := 0; j < len(c); j += 4 {
 		put32(grp[j*PanelRows+r*4:], get32(c[j:]))
 	}
-}
-
-// packWords moves eight codes at a time: the first four to the low halves of a lane's bytes, the others to the high ones.
-func packWords(grp, c []byte, r int) {
-	for j := 0; j < len(c); j += 4 {
-		w := get32(c[j:])
-		put32(grp[j*PanelRows+r*4:], spread(w&0xffff)|spread(w>>16)<<4)
-	}
-}
-
-// spread puts four nibbles into four bytes.
-func spread(x uint32) uint32 {
-	x = (x | x<<8) & 0x00ff00ff
-	return (x | x<<4) & 0x0f0f0f0f
 }
 
 func packNibbles(grp, c []uint8, r int) {
@@ -304,9 +325,15 @@ func (m *Matrix) Row(dst []float32, i int) {
 	}
 }
 
+// byteCode is code k of a group's row r in Codes8.
+func byteCode(grp []byte, r, k int) uint8 { return grp[k/4*64+r*4+k%4] }
+
 func (m *Matrix) code(grp []byte, r, k int) uint8 {
-	if m.spec.Format == Codes8 {
-		return grp[k/4*64+r*4+k%4]
+	switch {
+	case m.spec.Format == Codes8:
+		return byteCode(grp, r, k)
+	case m.spec.Format.planes():
+		return planeCode(grp, m.spec.Format, r, k)
 	}
 	return grp[k/8*64+r*4+k%4] >> (k % 8 / 4 * 4) & 15
 }

@@ -41,14 +41,21 @@ const maxTile = 12
 //	sums in 16 bits over 32 columns, 32-bit sums and y per group   42 GB/s from cache, 16.6 (75 %) from memory
 //	the same, prefetching 1, 2, 4 KiB ahead                        19.3, 21.2 (96 %), 20.5 GB/s from memory
 //
-// Several rows are bound by arithmetic. For eight rows of 4-bit codes, GOPS of one such thread at 3.2 GHz, codes in the
-// second-level cache and from memory; pairs of VPMADDUBSW and VPADDW alone, which share two of four pipes, reach 337:
+// Several rows are bound by arithmetic. For 4-bit codes, GOPS of one such thread at 3.2 GHz, codes in the second-level cache and
+// from memory. VPMADDUBSW and VPADDW share two of four pipes: alone, pairs of them reach 337 to 355, with the loads, broadcasts and
+// widening that they need 320, and the rest of a group's work costs 15 %.
 //
-//	four rows by a panel, sums of a block of groups first          226, 212
-//	the same, one panel at a time for all rows                     221 with 64 rows, 206 with 512; blocks of panels 231, 227
-//	eight rows by half a panel                                     211
-//	the same, each quad of x copied eight times as an operand      234, 174: the order that suits the cache breaks the stream
+//	8 rows: four rows by a panel, sums of a block of groups first  226, 212
+//	8 rows: eight rows by half a panel                             211
+//	8 rows: x copied eight times as an operand                     234, 174: the order that suits the cache breaks the stream
+//	8 rows: bytes of the codes made for the first four (tall.go)   234
+//	64 rows: panels one at a time; in blocks; tall.go              221; 231; 251
+//	tall.go, sums and their widening in the order of products      231: products of both halves come first, then their sums
+//	tall.go, parts of a group added while finishing, scales again  231: that is bound by loads; added when stored, scales kept
 //	VPADDSW in place of VPADDW                                     slower: it runs on the multipliers' pipes alone
+//
+// Other widths, 64 rows, busy machine, where 4 bits did 247: 245 (3 bits), 224 (5), 200 (6: sums of two products fill 16 bits), 232
+// (e2m1), 117 (8 bits). One row, from cache: 5 and 6 bits 22 to 27 GB/s of packed codes, 3 bits 15.
 //
 // Exact, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
 // wide). Bfloat16 weights, 64 rows: four rows by half a panel 82, three by a whole one 96.
@@ -64,24 +71,55 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if ldy < last || len(y) < (r1-1)*ldy+last {
 		panic(fmt.Sprintf("kernel: product needs %d rows of %d outputs, y has %d with stride %d", r1, last, len(y), ldy))
 	}
-	full := min(p1, m.spec.Rows/PanelRows)
-	if full < p1 {
-		m.lastPanel(y, ldy, a, r0, r1)
-	}
-	if full > p0 && r1-r0 >= leastWide && hasWide(m.spec.Format, a.prec) {
-		end := r1 - (r1-r0)%wideRows
-		m.wide(y[p0*PanelRows:], ldy, a, r0, end, p0, full-p0)
-		r0 = end
-	}
-	if r0 == r1 {
+	if a.prec == Fine {
+		m.fine(y, ldy, a, r0, r1, p0, p1)
 		return
 	}
-	step := max(full-p0, 1)
-	if r1-r0 > 1 {
+	m.mul(y[p0*PanelRows:], ldy, a, r0, r1, p0, p1)
+}
+
+// fineRows bounds the rows whose two products are kept aside, fineNumbers the products.
+const fineRows, fineNumbers = 32, 4096
+
+// fine multiplies both rows of numbers that a row has become, and adds.
+func (m *Matrix) fine(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
+	both := *a
+	both.prec, both.rows = Fast, 2*a.rows
+	var products [fineNumbers]float32
+	rows := min(r1-r0, fineRows)
+	panels := fineNumbers / (2 * rows * PanelRows)
+	for p := p0; p < p1; p += panels {
+		end := min(p+panels, p1)
+		n := (end - p) * PanelRows
+		lo, hi := p*PanelRows, min(end*PanelRows, m.spec.Rows)
+		for r := r0; r < r1; r += rows {
+			at, k := 2*r*a.groups, min(rows, r1-r)
+			both.q, both.scale, both.sum, both.offset = a.q[2*r*a.stride:], a.scale[at:], a.sum[at:], a.offset[at:]
+			m.mul(products[:], n, &both, 0, 2*k, p, end)
+			for i := range k {
+				Add(y[(r+i)*ldy+lo:][:hi-lo], products[2*i*n:][:hi-lo], products[(2*i+1)*n:][:hi-lo])
+			}
+		}
+	}
+}
+
+// mul is Mul, checked, with y from the first column of p0.
+func (m *Matrix) mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
+	full := min(p1, m.spec.Rows/PanelRows)
+	if full < p1 {
+		m.lastPanel(y[(full-p0)*PanelRows:], ldy, a, r0, r1)
+	}
+	if full <= p0 {
+		return
+	}
+	mid, step := r0+m.many(a.prec, r1-r0), full-p0
+	if r1-r0 > 1 && mid < r1 { // else every row goes past all panels, or all rows past every panel
 		step = min(step, max(sharedBytes/m.panel, 1))
 	}
 	for p := p0; p < full; p += step {
-		m.tiles(y[p*PanelRows:], ldy, a, r0, r1, p, min(step, full-p))
+		n, to := min(step, full-p), y[(p-p0)*PanelRows:]
+		m.wide(to, ldy, a, r0, mid, p, n)
+		m.tiles(to, ldy, a, mid, r1, p, n)
 	}
 }
 
@@ -94,7 +132,7 @@ func (m *Matrix) tiles(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 	}
 }
 
-// lastPanel computes the padded panel aside and copies the rows that exist.
+// lastPanel computes the padded panel aside and copies the outputs that exist, y starting at the first.
 func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 	var part [maxTile * PanelRows]float32
 	p := m.Panels() - 1
@@ -102,7 +140,7 @@ func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 	for r := r0; r < r1; {
 		n := m.inner(part[:], PanelRows, a, r, min(r1-r, maxTile), p, 1)
 		for i := range n {
-			copy(y[(r+i)*ldy+p*PanelRows:][:cols], part[i*PanelRows:])
+			copy(y[(r+i)*ldy:][:cols], part[i*PanelRows:])
 		}
 		r += n
 	}
@@ -110,7 +148,10 @@ func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 
 // inner multiplies up to n rows from r with whole panels and tells how many rows it took.
 func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
-	id, n := mulTile(m.spec.Format, a.prec, n)
+	var id routine
+	if f := m.spec.Format; !f.planes() || hasPlanes() {
+		id, n = mulTile(f, a.prec, n)
+	}
 	if id == 0 {
 		for i := range n {
 			mulGeneric(m, y[i*ldy:], a, r+i, p, panels)

@@ -35,6 +35,10 @@ func productKind(f Format, p Precision) int {
 		return 4
 	case f == DenseF32:
 		return 5
+	case f.planes() && p == Fast:
+		return 6 + int(f-Codes2)
+	case f.planes():
+		return 11 + int(f-Codes2)
 	case p == Fast:
 		return int(f)
 	default:
@@ -53,21 +57,14 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 	return mulBase[mulSet][k] + routine(n), n
 }
 
-// hasWide reports a routine for many rows.
+// hasPlanes reports routines for codes in planes: those of AVX2, which the other sets use as well.
+func hasPlanes() bool { return mulSet >= 0 }
+
+// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones.
 func hasWide(f Format, p Precision) bool {
-	return mulSet == 0 && p == Exact && (f == Codes4 || f == Codes8)
+	return p == Exact && (f.planes() && mulSet >= 0 || (f == Codes4 || f == Codes8) && mulSet == 0)
 }
 
-func callWide(f Format, a *wideArgs) {
-	if f == Codes4 {
-		mulWide4AVX2(a)
-	} else {
-		mulWide8AVX2(a)
-	}
+func hasTall(f Format) bool {
+	return f.planes() && mulSet >= 0 || f == Codes4 && mulSet == 0
 }
-
-//go:noescape
-func mulWide4AVX2(a *wideArgs)
-
-//go:noescape
-func mulWide8AVX2(a *wideArgs)

@@ -6,9 +6,10 @@ package kernel
 
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
-var mulBase = [3][6]routine{{0, 4, 8, 12, 16, 19}, {22, 30, 38, 42, 46, 50}, {54, 62, 70, 74, 78, 82}}
-
-var mulMost = [3][6]int{{4, 4, 4, 4, 3, 3}, {8, 8, 4, 4, 4, 4}, {8, 8, 4, 4, 4, 4}}
+var (
+	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 62, 66, 70, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {74, 82, 90, 94, 98, 102, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}}
+	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}}
+)
 
 func callMul(id routine, a *mulArgs) {
 	switch id {
@@ -57,132 +58,172 @@ func callMul(id routine, a *mulArgs) {
 	case 22:
 		mulF32AVX2x3(a)
 	case 23:
-		mulFast4AVX512x1(a)
+		mulFast2AVX2x1(a)
 	case 24:
-		mulFast4AVX512x2(a)
+		mulFast2AVX2x2(a)
 	case 25:
-		mulFast4AVX512x3(a)
+		mulFast3AVX2x1(a)
 	case 26:
-		mulFast4AVX512x4(a)
+		mulFast3AVX2x2(a)
 	case 27:
-		mulFast4AVX512x5(a)
+		mulFast5AVX2x1(a)
 	case 28:
-		mulFast4AVX512x6(a)
+		mulFast5AVX2x2(a)
 	case 29:
-		mulFast4AVX512x7(a)
+		mulFast6AVX2x1(a)
 	case 30:
-		mulFast4AVX512x8(a)
+		mulFast6AVX2x2(a)
 	case 31:
-		mulFast8AVX512x1(a)
+		mulFastE2M1AVX2x1(a)
 	case 32:
-		mulFast8AVX512x2(a)
+		mulFastE2M1AVX2x2(a)
 	case 33:
-		mulFast8AVX512x3(a)
+		mulExact2AVX2x1(a)
 	case 34:
-		mulFast8AVX512x4(a)
+		mulExact2AVX2x2(a)
 	case 35:
-		mulFast8AVX512x5(a)
+		mulExact3AVX2x1(a)
 	case 36:
-		mulFast8AVX512x6(a)
+		mulExact3AVX2x2(a)
 	case 37:
-		mulFast8AVX512x7(a)
+		mulExact5AVX2x1(a)
 	case 38:
-		mulFast8AVX512x8(a)
+		mulExact5AVX2x2(a)
 	case 39:
-		mulExact4AVX512x1(a)
+		mulExact6AVX2x1(a)
 	case 40:
-		mulExact4AVX512x2(a)
+		mulExact6AVX2x2(a)
 	case 41:
-		mulExact4AVX512x3(a)
+		mulExactE2M1AVX2x1(a)
 	case 42:
-		mulExact4AVX512x4(a)
+		mulExactE2M1AVX2x2(a)
 	case 43:
-		mulExact8AVX512x1(a)
+		mulFast4AVX512x1(a)
 	case 44:
-		mulExact8AVX512x2(a)
+		mulFast4AVX512x2(a)
 	case 45:
-		mulExact8AVX512x3(a)
+		mulFast4AVX512x3(a)
 	case 46:
-		mulExact8AVX512x4(a)
+		mulFast4AVX512x4(a)
 	case 47:
-		mulBF16AVX512x1(a)
+		mulFast4AVX512x5(a)
 	case 48:
-		mulBF16AVX512x2(a)
+		mulFast4AVX512x6(a)
 	case 49:
-		mulBF16AVX512x3(a)
+		mulFast4AVX512x7(a)
 	case 50:
-		mulBF16AVX512x4(a)
+		mulFast4AVX512x8(a)
 	case 51:
-		mulF32AVX512x1(a)
+		mulFast8AVX512x1(a)
 	case 52:
-		mulF32AVX512x2(a)
+		mulFast8AVX512x2(a)
 	case 53:
-		mulF32AVX512x3(a)
+		mulFast8AVX512x3(a)
 	case 54:
-		mulF32AVX512x4(a)
+		mulFast8AVX512x4(a)
 	case 55:
-		mulFast4VNNIx1(a)
+		mulFast8AVX512x5(a)
 	case 56:
-		mulFast4VNNIx2(a)
+		mulFast8AVX512x6(a)
 	case 57:
-		mulFast4VNNIx3(a)
+		mulFast8AVX512x7(a)
 	case 58:
-		mulFast4VNNIx4(a)
+		mulFast8AVX512x8(a)
 	case 59:
-		mulFast4VNNIx5(a)
+		mulExact4AVX512x1(a)
 	case 60:
-		mulFast4VNNIx6(a)
+		mulExact4AVX512x2(a)
 	case 61:
-		mulFast4VNNIx7(a)
+		mulExact4AVX512x3(a)
 	case 62:
-		mulFast4VNNIx8(a)
+		mulExact4AVX512x4(a)
 	case 63:
-		mulFast8VNNIx1(a)
+		mulExact8AVX512x1(a)
 	case 64:
-		mulFast8VNNIx2(a)
+		mulExact8AVX512x2(a)
 	case 65:
-		mulFast8VNNIx3(a)
+		mulExact8AVX512x3(a)
 	case 66:
-		mulFast8VNNIx4(a)
+		mulExact8AVX512x4(a)
 	case 67:
-		mulFast8VNNIx5(a)
+		mulBF16AVX512x1(a)
 	case 68:
-		mulFast8VNNIx6(a)
+		mulBF16AVX512x2(a)
 	case 69:
-		mulFast8VNNIx7(a)
+		mulBF16AVX512x3(a)
 	case 70:
-		mulFast8VNNIx8(a)
+		mulBF16AVX512x4(a)
 	case 71:
-		mulExact4VNNIx1(a)
+		mulF32AVX512x1(a)
 	case 72:
-		mulExact4VNNIx2(a)
+		mulF32AVX512x2(a)
 	case 73:
-		mulExact4VNNIx3(a)
+		mulF32AVX512x3(a)
 	case 74:
-		mulExact4VNNIx4(a)
+		mulF32AVX512x4(a)
 	case 75:
-		mulExact8VNNIx1(a)
+		mulFast4VNNIx1(a)
 	case 76:
-		mulExact8VNNIx2(a)
+		mulFast4VNNIx2(a)
 	case 77:
-		mulExact8VNNIx3(a)
+		mulFast4VNNIx3(a)
 	case 78:
-		mulExact8VNNIx4(a)
+		mulFast4VNNIx4(a)
 	case 79:
-		mulBF16VNNIx1(a)
+		mulFast4VNNIx5(a)
 	case 80:
-		mulBF16VNNIx2(a)
+		mulFast4VNNIx6(a)
 	case 81:
-		mulBF16VNNIx3(a)
+		mulFast4VNNIx7(a)
 	case 82:
-		mulBF16VNNIx4(a)
+		mulFast4VNNIx8(a)
 	case 83:
-		mulF32VNNIx1(a)
+		mulFast8VNNIx1(a)
 	case 84:
-		mulF32VNNIx2(a)
+		mulFast8VNNIx2(a)
 	case 85:
-		mulF32VNNIx3(a)
+		mulFast8VNNIx3(a)
 	case 86:
+		mulFast8VNNIx4(a)
+	case 87:
+		mulFast8VNNIx5(a)
+	case 88:
+		mulFast8VNNIx6(a)
+	case 89:
+		mulFast8VNNIx7(a)
+	case 90:
+		mulFast8VNNIx8(a)
+	case 91:
+		mulExact4VNNIx1(a)
+	case 92:
+		mulExact4VNNIx2(a)
+	case 93:
+		mulExact4VNNIx3(a)
+	case 94:
+		mulExact4VNNIx4(a)
+	case 95:
+		mulExact8VNNIx1(a)
+	case 96:
+		mulExact8VNNIx2(a)
+	case 97:
+		mulExact8VNNIx3(a)
+	case 98:
+		mulExact8VNNIx4(a)
+	case 99:
+		mulBF16VNNIx1(a)
+	case 100:
+		mulBF16VNNIx2(a)
+	case 101:
+		mulBF16VNNIx3(a)
+	case 102:
+		mulBF16VNNIx4(a)
+	case 103:
+		mulF32VNNIx1(a)
+	case 104:
+		mulF32VNNIx2(a)
+	case 105:
+		mulF32VNNIx3(a)
+	case 106:
 		mulF32VNNIx4(a)
 	}
 }
@@ -252,6 +293,66 @@ func mulF32AVX2x2(a *mulArgs)
 
 //go:noescape
 func mulF32AVX2x3(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX2x2(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)
@@ -444,3 +545,82 @@ func mulF32VNNIx3(a *mulArgs)
 
 //go:noescape
 func mulF32VNNIx4(a *mulArgs)
+
+func callWide(f Format, a *wideArgs) {
+	switch f {
+	case Codes4:
+		mulWide4AVX2(a)
+	case Codes8:
+		mulWide8AVX2(a)
+	case Codes2:
+		mulWide2AVX2(a)
+	case Codes3:
+		mulWide3AVX2(a)
+	case Codes5:
+		mulWide5AVX2(a)
+	case Codes6:
+		mulWide6AVX2(a)
+	case CodesE2M1:
+		mulWideE2M1AVX2(a)
+	default:
+		panic("kernel: no routine for many rows")
+	}
+}
+
+//go:noescape
+func mulWide4AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide8AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide2AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide3AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide5AVX2(a *wideArgs)
+
+//go:noescape
+func mulWide6AVX2(a *wideArgs)
+
+//go:noescape
+func mulWideE2M1AVX2(a *wideArgs)
+
+func callTall(f Format, a *wideArgs) {
+	switch f {
+	case Codes4:
+		mulTall4AVX2(a)
+	case Codes2:
+		mulTall2AVX2(a)
+	case Codes3:
+		mulTall3AVX2(a)
+	case Codes5:
+		mulTall5AVX2(a)
+	case Codes6:
+		mulTall6AVX2(a)
+	case CodesE2M1:
+		mulTallE2M1AVX2(a)
+	default:
+		panic("kernel: no routine for many rows")
+	}
+}
+
+//go:noescape
+func mulTall4AVX2(a *wideArgs)
+
+//go:noescape
+func mulTall2AVX2(a *wideArgs)
+
+//go:noescape
+func mulTall3AVX2(a *wideArgs)
+
+//go:noescape
+func mulTall5AVX2(a *wideArgs)
+
+//go:noescape
+func mulTall6AVX2(a *wideArgs)
+
+//go:noescape
+func mulTallE2M1AVX2(a *wideArgs)

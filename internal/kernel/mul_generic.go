@@ -34,15 +34,20 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 }
 
 func (m *Matrix) fastGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+	var bytes [128 * PanelRows]byte
 	n := m.codeBytes()
 	for g := range m.groups {
 		grp := w[g*m.group:][:m.group]
 		q := a.q[r*a.stride+g*m.spec.Group:][:m.spec.Group]
 		var dot [PanelRows]int32
-		if m.spec.Format == Codes4 {
+		switch m.spec.Format {
+		case Codes4:
 			dot4(&dot, grp[:n], q)
-		} else {
+		case Codes8:
 			dot8(&dot, grp[:n], q)
+		default:
+			planeBytes(bytes[:], grp[:n], m.spec.Format)
+			dot8(&dot, bytes[:PanelRows*len(q)], q)
 		}
 		xs, sum := a.scale[r*m.groups+g], a.sum[r*m.groups+g]
 		for i := range acc {
@@ -73,15 +78,25 @@ func dot8(dot *[PanelRows]int32, w []byte, q []int8) {
 }
 
 func (m *Matrix) exactGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+	code := m.code
+	if m.spec.Format.planes() {
+		code = byteCode
+	}
+	var bytes [128 * PanelRows]byte
 	n := m.codeBytes()
 	for g := range m.groups {
 		grp := w[g*m.group:][:m.group]
+		codes := grp
+		if m.spec.Format.planes() {
+			codes = bytes[:]
+			planeBytes(codes, grp[:n], m.spec.Format)
+		}
 		x := a.x[r*a.stride+g*m.spec.Group:][:m.spec.Group]
 		var even, odd [PanelRows]float32
 		for k := 0; k < len(x); k += 2 {
 			for i := range acc {
-				even[i] += float32(m.code(grp, i, k)) * x[k]
-				odd[i] += float32(m.code(grp, i, k+1)) * x[k+1]
+				even[i] += float32(code(codes, i, k)) * x[k]
+				odd[i] += float32(code(codes, i, k+1)) * x[k+1]
 			}
 		}
 		sum := a.sum[r*m.groups+g]

@@ -2,10 +2,11 @@ package kernel
 
 import "unsafe"
 
-// wideArgs is what an exact product of many rows gets: tiles of wideRows rows against whole panels.
+// wideArgs is what a product of many rows gets: tiles of wideRows rows (tallRows) against whole panels.
 type wideArgs struct {
 	w       unsafe.Pointer // first panel
-	x       unsafe.Pointer // first row of float32
+	x       unsafe.Pointer // first row: float32, of a fast product int8
+	scale   unsafe.Pointer // [row][group] float32 of a fast product
 	sum     unsafe.Pointer // [row][group] float32
 	y       unsafe.Pointer // first row, first column of the first panel
 	panels  int
@@ -13,32 +14,56 @@ type wideArgs struct {
 	lines   int // 32-column parts of a group
 	tiles   int
 	xStride int // bytes between rows of x
-	gStride int // bytes between rows of sum
+	gStride int // bytes between rows of sum and scale
 	yStride int // bytes between rows of y
 	wide    int // scales and biases are float32
 }
 
 const (
 	wideRows = 3
-	// leastWide is the number of rows from which making floats of the codes aside pays.
+	tallRows = 4
+	// leastWide is the number of rows from which making floats of the codes aside pays, leastTall making bytes of those of 4 bits;
+	// for codes in planes that is the only way beyond wideRows and tallRows.
 	leastWide = 9
+	leastTall = 8
 	// wideBytes of x stay in the second-level cache while panels pass by.
 	wideBytes = 256 << 10
 )
 
-// wide multiplies rows [r0, r1), a multiple of wideRows, with whole panels from p, y starting at their first column.
+// many tells how many of n rows the routine for many rows takes, if there is one.
+func (m *Matrix) many(prec Precision, n int) int {
+	switch f := m.spec.Format; {
+	case prec == Fast && hasTall(f) && (n >= leastTall || f.planes()):
+		return n - n%tallRows
+	case prec == Exact && hasWide(f, prec) && (n >= leastWide || f.planes()):
+		return n - n%wideRows
+	}
+	return 0
+}
+
+// wide multiplies rows [r0, r1), as many as many said, with whole panels from p, y starting at their first column.
 func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
-	most := max(wideBytes/(a.stride*4*wideRows), 4) * wideRows
+	rows, bytes := wideRows, a.stride*4
+	if a.prec == Fast {
+		rows, bytes = tallRows, a.stride
+	}
+	most := max(wideBytes/(bytes*rows), 4) * rows
 	for r := r0; r < r1; r += most {
 		args := wideArgs{
-			w: unsafe.Pointer(&m.data[p*m.panel]), x: unsafe.Pointer(&a.x[r*a.stride]), xStride: a.stride * 4,
+			w: unsafe.Pointer(&m.data[p*m.panel]), xStride: bytes,
 			sum: unsafe.Pointer(&a.sum[r*a.groups]), gStride: a.groups * 4,
 			y: unsafe.Pointer(&y[r*ldy]), yStride: ldy * 4,
-			panels: panels, groups: m.groups, lines: m.spec.Group / 32, tiles: min(most, r1-r) / wideRows,
+			panels: panels, groups: m.groups, lines: m.spec.Group / 32, tiles: min(most, r1-r) / rows,
 		}
 		if m.spec.Scales == ScaleF32 {
 			args.wide = 1
 		}
-		callWide(m.spec.Format, &args)
+		if a.prec == Exact {
+			args.x = unsafe.Pointer(&a.x[r*a.stride])
+			callWide(m.spec.Format, &args)
+		} else {
+			args.x, args.scale = unsafe.Pointer(&a.q[r*a.stride]), unsafe.Pointer(&a.scale[r*a.groups])
+			callTall(m.spec.Format, &args)
+		}
 	}
 }

@@ -27,6 +27,12 @@ func Mul(dst, a, b []float32) {
 // Scale writes dst = f · a.
 func Scale(dst, a []float32, f float32) {
 	same(len(dst), len(a), len(a))
+	if len(dst) > 0 && &dst[0] != &a[0] {
+		clear(dst)
+		if axpyAsm(dst, a, f) {
+			return
+		}
+	}
 	for i := range dst {
 		dst[i] = f * a[i]
 	}

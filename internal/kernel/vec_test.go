@@ -265,11 +265,18 @@ func TestArgMaxAndMax(t *testing.T) {
 	}
 }
 
-func TestReadBandwidth(t *testing.T) {
+func TestProbe(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
-		for _, threads := range []int{0, 1, 3} {
-			if rate := ReadBandwidth(1<<20, threads); !(rate > 0) || math.IsInf(rate, 0) {
+		p := NewProbe(1 << 20)
+		defer p.Close()
+		for _, threads := range []int{1, 3} {
+			if rate := p.Read(onThreads(threads)); !(rate > 0) || math.IsInf(rate, 0) {
 				t.Errorf("%d threads read %g bytes per second", threads, rate)
+			}
+			for name, peak := range map[string]float64{"int8": p.Int8(onThreads(threads)), "float": p.Float(onThreads(threads))} {
+				if known := int8Loop(1) > 0; known != (peak > 0) || math.IsInf(peak, 0) {
+					t.Errorf("%d threads do %g operations per second in %s", threads, peak, name)
+				}
 			}
 		}
 	})
@@ -287,5 +294,38 @@ func TestUse(t *testing.T) {
 	}
 	if err := Use(before); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFine: two rows of codes leave out less than 1/64516 of a group's largest number.
+func TestFine(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 1))
+	for _, group := range []int{32, 64, 128} {
+		x := randomFloats(r, 3*group)
+		clear(x[:group])
+		var a, b Acts
+		for _, p := range []*Acts{&a, &b} {
+			p.Reset(Fine, 2, len(x), group)
+		}
+		a.SetRow(1, x)
+		b.CopyRow(0, &a, 1)
+		for k, v := range x {
+			most, g := float32(0), k/group
+			for _, w := range x[g*group:][:group] {
+				most = max(most, float32(math.Abs(float64(w))))
+			}
+			for _, from := range []struct {
+				*Acts
+				row int
+			}{{&a, 2}, {&b, 0}} {
+				var sum float64
+				for i := range 2 {
+					sum += float64(from.q[(from.row+i)*from.stride+k]) * float64(from.scale[(from.row+i)*from.groups+g])
+				}
+				if d := math.Abs(sum - float64(v)); d > 1.001*float64(most)/(4*127*127) {
+					t.Fatalf("group %d: %g became %g, off by %g of the largest", group, v, sum, d/float64(most))
+				}
+			}
+		}
 	}
 }

@@ -11,11 +11,14 @@ type Linear struct {
 	// Fused: the checkpoint stores all parts as one tensor, named by the tag's fused=.
 	Fused bool
 	Perm  [][]int32 // per stored tensor: its rows in the order the layer wants them; short or nil: as they are
-	Bias  bool      // every part must have a bias; otherwise a part has one if the checkpoint does
-	Exact bool      // activations keep their precision: a router would pick other experts
-	Clip  float32   // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
-	Tied  Tie       // for a tag with tied=: what the config says
-	W     B.Weight
+	// Turned: the checkpoint has the one part as [In, Out].
+	Turned bool
+	Bias   bool    // every part must have a bias; otherwise a part has one if the checkpoint does
+	Exact  bool    // activations keep their precision: a router would pick other experts
+	Fine   bool    // activations keep 16 bits: see backend.WeightSpec
+	Clip   float32 // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
+	Tied   Tie     // for a tag with tied=: what the config says
+	W      B.Weight
 }
 
 // Tie says whether a vocabulary head is the embedding table.
@@ -76,8 +79,10 @@ func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 // RMSNorm has N weights; Spec.Width normalises each head apart.
 type RMSNorm struct {
 	N     int
-	Plus1 bool // stored as w, used as 1+w
-	Unit  bool // there are no weights: all are 1
+	Plus1 bool    // stored as w, used as 1+w
+	Unit  bool    // there are no weights: all are 1
+	Flat  bool    // checkpoints have the weights in more than one dimension
+	Less  float32 // what the stored weights are less than those used
 	W     B.Weight
 	Spec  B.Norm
 }
@@ -98,8 +103,9 @@ func (n *RMSNorm) Forward(o B.Ops, x B.Array) B.Array {
 
 // Vec is a vector of N parameters that no norm has.
 type Vec struct {
-	N int
-	W B.Weight
+	N    int
+	Flat bool // checkpoints have it in more than one dimension
+	W    B.Weight
 }
 
 // Row is a vector of N parameters that rows are multiplied by.

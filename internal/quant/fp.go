@@ -34,8 +34,26 @@ var e4m3 = func() (v [256]float32) {
 	return v
 }()
 
+// E2M1 is the value of a 4-bit code of mxfp4 and nvfp4.
+func E2M1(code uint8) float32 { return e2m1[code] }
+
+// E4M3 is the value of an 8-bit code of mxfp8.
+func E4M3(code uint8) float32 { return e4m3[code] }
+
 // e8m0 is 2^(s-127); 255 is an infinity, as in MLX (the OCP standard says NaN).
 func e8m0(s uint8) float32 { return float32(math.Ldexp(1, int(s)-127)) }
+
+// FloatScales writes the scales of row r of a matrix of small floats, In/Group of them, without the global one.
+func (m *Matrix) FloatScales(dst []float32, r int) {
+	n := m.In / m.Scheme.Group
+	for i, s := range m.Scales[r*n:][:n] {
+		if m.Scheme.Mode == NVFP4 {
+			dst[i] = e4m3[s]
+		} else {
+			dst[i] = e8m0(s)
+		}
+	}
+}
 
 // toE4M3 rounds to nearest, ties to even; what is larger than 448, and a NaN, becomes ±448.
 func toE4M3(x float32) uint8 {

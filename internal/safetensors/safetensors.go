@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"unsafe"
 )
 
 // MaxHeader bounds the JSON header, as the format's reference implementation does.
@@ -137,6 +138,20 @@ func (f *File) Release(t Tensor) {
 	if i, ok := f.index[t.Name]; ok && f.mapped {
 		at := f.Tensors[i].at
 		release(f.data, at, at+len(f.Tensors[i].Bytes))
+	}
+}
+
+// Mapped reports whether tensors are views into a mapped file.
+func (f *File) Mapped() bool { return f.mapped }
+
+// ReleasePart is Release for a part of a tensor's bytes.
+func (f *File) ReleasePart(part []byte) {
+	if len(part) == 0 || !f.mapped {
+		return
+	}
+	at := int(uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(f.data))))
+	if at >= 0 && at+len(part) <= len(f.data) {
+		release(f.data, at, at+len(part))
 	}
 }
 

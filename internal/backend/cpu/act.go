@@ -48,6 +48,8 @@ func act(kind backend.ActKind, a, x float64) float64 {
 		return max(x, 0) * max(x, 0)
 	case backend.SigmoidAct:
 		return 1 / (1 + math.Exp(-x))
+	case backend.SoftplusAct:
+		return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
 	case backend.TanhCap:
 		return a * math.Tanh(x/a)
 	}
@@ -64,10 +66,16 @@ func gate(s *backend.GLU, y, g, x []float32) {
 		kernel.SigmoidMul(y, g, x)
 		return
 	}
+	each := len(x) / len(g) // columns with one gate
 	for i, v := range x {
-		u := g[min(i, len(g)-1)]
+		u := g[i/each]
 		if s.Limit != 0 {
-			u, v = min(u, s.Limit), max(min(v, s.Limit), -s.Limit)
+			v = max(min(v, s.Limit), -s.Limit)
+			if s.After {
+				y[i] = min(float32(act(s.Act, 0, float64(u))), s.Limit) * v
+				continue
+			}
+			u = min(u, s.Limit)
 		}
 		if s.UpPlus1 {
 			v++

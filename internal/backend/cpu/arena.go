@@ -3,8 +3,10 @@ package cpu
 import "hearth/internal/kernel"
 
 // arena hands out uninitialised float memory that dies together. It grows by whole chunks and, once emptied, becomes
-// one chunk of everything it needed, so a repeated step allocates nothing.
+// one chunk of everything it needed, so a repeated step allocates nothing. Its memory comes from the system and not from the heap,
+// where chunks that were outgrown would stay until a collection.
 type arena struct {
+	mem    kernel.Memory
 	chunks [][]float32
 	used   int // of the last chunk
 	total  int
@@ -20,7 +22,7 @@ func (a *arena) alloc(n int) []float32 {
 	n = (n + lane - 1) / lane * lane
 	if len(a.chunks) == 0 || len(a.chunks[len(a.chunks)-1])-a.used < n {
 		size := max(n, leastChunk)
-		a.chunks = append(a.chunks, kernel.AlignedFloats(size))
+		a.chunks = append(a.chunks, a.mem.Floats(size))
 		a.total += size
 		a.used = 0
 	}
@@ -32,7 +34,14 @@ func (a *arena) alloc(n int) []float32 {
 // reset forgets all arrays.
 func (a *arena) reset() {
 	if len(a.chunks) > 1 {
-		a.chunks = append(a.chunks[:0], kernel.AlignedFloats(a.total))
+		a.mem.Free()
+		a.chunks = append(a.chunks[:0], a.mem.Floats(a.total))
 	}
 	a.used = 0
+}
+
+// free gives the memory back.
+func (a *arena) free() {
+	a.mem.Free()
+	a.chunks, a.used, a.total = nil, 0, 0
 }

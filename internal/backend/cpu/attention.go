@@ -67,8 +67,19 @@ func (s *scope) attention(q, k, v backend.Array, a *backend.Attn) backend.Array 
 			s.each(j.k.rows, j.k.cols+j.v.cols)
 		}
 	}
+	s.be.work.Attend += j.operations()
 	j.share()
 	return h
+}
+
+// operations is two per query and number of a key or a value that it looks at.
+func (j *attnJob) operations() int64 {
+	seen := 0
+	for r := range j.q.rows {
+		_, lo, hi := j.sees(r)
+		seen += hi - lo
+	}
+	return 2 * int64(seen) * int64(j.spec.Heads) * int64(j.spec.KDim+j.spec.VDim)
 }
 
 // share splits the attention among the threads. The step's own keys and values are stored by now: queries read them back

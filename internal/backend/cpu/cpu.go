@@ -16,6 +16,7 @@ import (
 type Backend struct {
 	opts backend.Options
 	mem  kernel.Memory // weights and KV cache
+	win  windows       // of weights that are not packed
 	pool *pool
 
 	arrays []*array // by slot; slot 0 is never used
@@ -25,7 +26,10 @@ type Backend struct {
 
 	scopes [2]*scope
 	sizes  sizes
-	read   int64
+	work   Work
+	last   *part // of the last product
+
+	rehearsing bool // steps compute nothing
 
 	// Jobs and their per-thread scratch live here so that starting one allocates nothing.
 	rows   rowJob
@@ -36,6 +40,7 @@ type Backend struct {
 	moe    moeJob
 	conv   convJob
 	delta  deltaJob
+	ssm    ssmJob
 	replay replayJob
 	heads  headJob
 
@@ -74,6 +79,9 @@ func (b *Backend) NewLoader(o backend.Options) backend.Loader {
 
 // workers starts the threads, or replaces them when another loader asked for another number.
 func (b *Backend) workers() *pool {
+	if b.rehearsing {
+		return idle
+	}
 	n := max(b.opts.Threads, 1)
 	if b.pool != nil && b.pool.size != n {
 		b.pool.close()
@@ -110,9 +118,30 @@ func (b *Backend) Scratch(rows, outs int) int64 {
 	return 4 * (2*layer + logits + experts + 2*leastChunk)
 }
 
-// BytesRead counts the weight bytes that products have gone through so far, once per product however many rows it had:
-// what a benchmark holds against the memory's bandwidth.
-func (b *Backend) BytesRead() int64 { return b.read }
+// Work is what a benchmark holds against the limits of the machine.
+type Work struct {
+	Read   int64 // bytes of weights that products have gone through, once per product however many rows it had
+	Fast   int64 // operations of products with rounded activations, two per weight and row
+	Exact  int64 // of all other products
+	Attend int64 // of attention, two per query and number of a key or a value
+}
+
+// Work counts what steps have done so far.
+func (b *Backend) Work() Work { return b.work }
+
+// count adds a product of so many rows.
+func (b *Backend) count(m *kernel.Matrix, prec kernel.Precision, rows int) {
+	b.work.Read += int64(m.Bytes())
+	ops := 2 * int64(m.Rows()) * int64(m.Cols()) * int64(rows)
+	switch {
+	case prec == kernel.Exact || m.Dense():
+		b.work.Exact += ops
+	case prec == kernel.Fine:
+		b.work.Fast += 2 * ops
+	default:
+		b.work.Fast += ops
+	}
+}
 
 // Workers implements backend.Spreader.
 func (b *Backend) Workers() int { return b.workers().size }
@@ -144,6 +173,11 @@ func (b *Backend) Close() error {
 	if b.pool != nil {
 		b.pool.close()
 		b.pool = nil
+	}
+	for _, s := range b.scopes {
+		if s != nil {
+			s.free()
+		}
 	}
 	b.mem.Free()
 	return nil

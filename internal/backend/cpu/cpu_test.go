@@ -33,7 +33,8 @@ func TestDecodeAllocates(t *testing.T) {
 	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Exact: true}} {
 		be := cpu.New()
 		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o),
-			"latent attention": backendtest.MLAStep(t, be, o), "gated delta rule": backendtest.DeltaStep(t, be, o)} {
+			"latent attention": backendtest.MLAStep(t, be, o), "gated delta rule": backendtest.DeltaStep(t, be, o),
+			"state space model": backendtest.SSMStep(t, be, o, false), "steps per column": backendtest.SSMStep(t, be, o, true)} {
 			for range 5 {
 				step()
 			}

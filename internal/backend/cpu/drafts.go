@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 
 	"hearth/internal/backend"
@@ -12,23 +13,36 @@ import (
 // goes to the slot's shadow, and what each of its tokens put into a state to the slot's log. Commit of all tokens makes the
 // shadow the row; of fewer, it runs the logged ones again, which is one pass over the state and no products.
 //
-// Of a token, the log has for a convolution its input, and for a recurrent state [k of all heads, normalised][v][decays][rates].
+// Of a token, the log has for a convolution its input, and for a recurrent state [k of all heads][v] and then, for the rule
+//
+//	gated delta                       [decays][rates], the keys normalised
+//	gated delta, decays per key       [decays][rates][k times them]
+//	state space model                 [decays]; v is x times its step
+//	the same with steps per column    [steps]
 type drafts struct {
 	most   int   // rows of a tentative span at most; 0: there are none
 	floats int   // of a token's log
 	offset []int // by StateID
+	rule   []rule
 	shadow [][]float32
 	log    [][]float32
 	open   []int // by slot: rows of its tentative span that is not committed
 }
 
+// rule is how a recurrent state goes on; the op that runs it says so.
+type rule struct {
+	perKey bool
+	ssm    *backend.SSM // nil: gated delta
+	rates  []float32    // of ssm, with steps per column
+}
+
 // add makes room for a state in the log.
 func (d *drafts) add(sp *backend.StateSpec) {
-	d.offset = append(d.offset, d.floats)
+	d.offset, d.rule = append(d.offset, d.floats), append(d.rule, rule{})
 	n := 0
 	switch sp.Kind {
 	case backend.StateRecurrent:
-		n = sp.Heads*(sp.KDim+sp.VDim+2) + kernel.DeltaLanes // a block of values may reach beyond them
+		n = sp.Heads*(sp.KDim+sp.VDim+cmp.Or(sp.Gates, 2)) + kernel.DeltaLanes // a block of values may reach beyond them
 	case backend.StateConv:
 		n = sp.KDim
 	}
@@ -89,6 +103,27 @@ func (j *deltaJob) logDelta(sp *backend.Span, r int) {
 	copy(to, j.gates.row(r))
 }
 
+// keyDelta is delta with a decay per key.
+func (j *replayJob) keyDelta(it *replayItem) {
+	sp, d := it.spec, &j.f.drafts
+	heads, n := sp.Heads, sp.KDim*kernel.DeltaLanes
+	log := d.log[j.slot][d.offset[it.id]:]
+	state := j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*n:]
+	values := log[heads*sp.KDim:]
+	gates := values[heads*sp.VDim:]
+	rates := gates[heads*sp.KDim:]
+	var y [kernel.DeltaLanes]float32
+	for b := range blocks(sp.VDim) {
+		k := kernel.KeyDelta{
+			State: state[b*n:][:n], K: log[it.head*sp.KDim:], Q: log[it.head*sp.KDim:], KStride: d.floats,
+			V: values[it.head*sp.VDim+b*kernel.DeltaLanes:], VStride: d.floats, Y: y[:], // nobody reads it
+			Gate: gates[it.head*sp.KDim:], KG: rates[heads+it.head*sp.KDim:], GStride: d.floats,
+			Beta: rates[it.head:], BStride: d.floats, N: j.n, KDim: sp.KDim,
+		}
+		k.Run()
+	}
+}
+
 // commit keeps the first n rows of a slot's tentative span.
 func (b *Backend) commit(f *fixed, specs []backend.StateSpec, slot kv.SlotID, n int) {
 	if f.floats == 0 || f.drafts.open[slot] == 0 {
@@ -117,6 +152,9 @@ func (b *Backend) commit(f *fixed, specs []backend.StateSpec, slot kv.SlotID, n 
 		}
 	}
 	if n > 0 {
+		for p := b.workers(); len(j.factors) < p.size; {
+			j.factors = append(j.factors, nil)
+		}
 		b.workers().run(j, len(j.items), 1, 1)
 	}
 }
@@ -127,6 +165,8 @@ type replayJob struct {
 	slot  kv.SlotID
 	n     int
 	items []replayItem
+
+	factors [][]float32 // per worker: of one token, with steps per column
 }
 
 type replayItem struct {
@@ -135,11 +175,16 @@ type replayItem struct {
 	head int
 }
 
-func (j *replayJob) run(_, from, to int) {
+func (j *replayJob) run(worker, from, to int) {
 	for _, it := range j.items[from:to] {
-		if it.spec.Kind == backend.StateConv {
+		switch r := &j.f.drafts.rule[it.id]; {
+		case it.spec.Kind == backend.StateConv:
 			j.tail(&it)
-		} else {
+		case r.ssm != nil:
+			j.scan(worker, &it)
+		case r.perKey:
+			j.keyDelta(&it)
+		default:
 			j.delta(&it)
 		}
 	}

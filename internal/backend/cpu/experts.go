@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -166,7 +167,7 @@ func routeWeights(r *backend.Router, ids, weights, x []float32) {
 			total += act(backend.SigmoidAct, 0, float64(x[int(id)]))
 		}
 		if r.Renorm {
-			scale /= total + 1e-20 // as the reference; it is 0 where all sigmoids are
+			scale /= total + cmp.Or(float64(r.Least), 1e-20) // as the reference; the sum is 0 where all sigmoids are
 		}
 		for i, id := range ids {
 			weights[i] = float32(act(backend.SigmoidAct, 0, float64(x[int(id)])) * scale)
@@ -318,8 +319,12 @@ func (j *moeJob) gatherX(s *scope) {
 	for i := range j.active {
 		e := &j.active[i]
 		w := j.spec.Up.(*experts).each[e.id]
-		e.gate, e.up = &w.parts[0], &w.up[0]
-		e.actG, e.actU = j.gathered(s, w, e.gate), j.gathered(s, w, e.up)
+		e.gate, e.up = &w.parts[0], nil
+		e.actG = j.gathered(s, w, e.gate)
+		if j.spec.Act == nil {
+			e.up = &w.up[0]
+			e.actU = j.gathered(s, w, e.up)
+		}
 	}
 }
 
@@ -361,11 +366,12 @@ func (j *moeJob) product(s *scope, phase moePhase) {
 		panels += e.gate.m.Panels()
 		e.end = panels
 		bytes += e.gate.m.Bytes()
+		s.be.count(e.gate.m, e.actG.Precision(), e.r1-e.r0)
 		if e.up != nil {
 			bytes += e.up.m.Bytes()
+			s.be.count(e.up.m, e.actU.Precision(), e.r1-e.r0)
 		}
 	}
-	s.be.read += int64(bytes)
 	each := max(bytes/panels, 1) * max(len(j.src)/len(j.active), 1) // per panel, times the rows it meets
 	s.pool.run(j, panels, max(leastChunkBytes/each, 1), max(mostChunkBytes/each, 1))
 }
@@ -402,11 +408,17 @@ func (j *moeJob) panels(e *activeExpert, p0, p1 int) {
 	}
 	g, u, ld := j.hidden.data, j.tmp.data, j.hidden.stride
 	e.gate.mul(g, ld, e.actG, e.r0, e.r1, p0, p1)
-	e.up.mul(u, ld, e.actU, e.r0, e.r1, p0, p1)
+	if e.up != nil {
+		e.up.mul(u, ld, e.actU, e.r0, e.r1, p0, p1)
+	}
 	j.expand(e, j.spec.Up, p0, p1)
 	lo, hi := p0*kernel.PanelRows, min(p1*kernel.PanelRows, e.gate.m.Rows())
 	for r := e.r0; r < e.r1; r++ {
 		row := g[r*ld:][lo:hi]
+		if j.spec.Act != nil {
+			activate(j.spec.Act.Kind, 0, row, row)
+			continue
+		}
 		gate(j.spec.GLU, row, row, u[r*ld:][lo:hi])
 	}
 }

@@ -89,7 +89,11 @@ func (j *mulJob) run(_, p0, p1 int) {
 
 // mul multiplies rows [r0, r1) with panels [p0, p1).
 func (p *part) mul(y []float32, ldy int, a *kernel.Acts, r0, r1, p0, p1 int) {
-	p.m.Mul(y, ldy, a, r0, r1, p0, p1)
+	if p.src != nil {
+		p.src.mul(p.m, y, ldy, a, r0, r1, p0, p1)
+	} else {
+		p.m.Mul(y, ldy, a, r0, r1, p0, p1)
+	}
 	if p.factor == nil && p.bias == nil {
 		return
 	}
@@ -113,7 +117,15 @@ func (s *scope) product() {
 	if j.up != nil {
 		bytes += j.up.m.PanelBytes()
 	}
-	s.be.read += int64(bytes) * int64(j.part.m.Panels())
+	s.be.count(j.part.m, j.acts.Precision(), rows)
+	if j.up != nil {
+		s.be.count(j.up.m, j.actU.Precision(), rows)
+	}
+	if s.be.last != nil {
+		s.be.last.next = j.part
+	}
+	s.be.last = j.part
+	s.pool.ahead.Store(j.part.next)
 	least := max(leastChunkBytes/rows/bytes, 1)
 	most := max(mostChunkBytes/rows/bytes, manyRowPanels)
 	s.pool.run(j, j.part.m.Panels(), least, most)

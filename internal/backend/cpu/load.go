@@ -1,9 +1,7 @@
 package cpu
 
 import (
-	"encoding/binary"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -29,8 +27,10 @@ type weight struct {
 type part struct {
 	from   int
 	m      *kernel.Matrix
+	src    *stored   // where the panels of m are made of in every product; nil: m has them
 	factor []float32 // per output of this part, from global scales; nil: ones
 	bias   []float32 // per output; nil: none
+	next   *part     // whose product came next in the last step; nil: not known
 }
 
 var _ backend.Weight = (*weight)(nil)
@@ -44,7 +44,11 @@ func (w *weight) Partial() bool { return false }
 func (w *weight) row(dst []float32, r int) {
 	for i := len(w.parts) - 1; i >= 0; i-- {
 		if p := &w.parts[i]; r >= p.from {
-			p.m.Row(dst, r-p.from)
+			if p.src != nil {
+				p.src.row(dst, r-p.from)
+			} else {
+				p.m.Row(dst, r-p.from)
+			}
 			if p.factor != nil {
 				kernel.Scale(dst, dst, p.factor[r-p.from])
 			}
@@ -55,12 +59,13 @@ func (w *weight) row(dst []float32, r int) {
 }
 
 type loader struct {
-	be   *Backend
-	plan *int64 // bytes that loading would have taken; nil: it does
+	be      *Backend
+	plan    *int64    // bytes that loading would have taken; nil: it does
+	fillers []*filler // one per thread
 }
 
 // Plan gives a loader that packs nothing, and the bytes of memory that what went through it would take. Its weights are good for
-// nothing, but Scratch knows them.
+// nothing but Rehearse.
 func (b *Backend) Plan(o backend.Options) (l backend.Loader, bytes func() int64) {
 	b.opts = o
 	n := new(int64)
@@ -69,7 +74,8 @@ func (b *Backend) Plan(o backend.Options) (l backend.Loader, bytes func() int64)
 
 func (l *loader) Close() error { return nil }
 
-// Load packs the parts into panels. Memory beyond the packed form is one row per thread.
+// Load packs the parts into panels. Memory beyond the packed form is a few rows per thread, and as much of the mapped file as
+// they go through at once.
 func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	if s.Stacked() {
 		return l.loadExperts(s)
@@ -82,8 +88,11 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 		return nil, fmt.Errorf("the cpu backend does not shard")
 	}
 	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: kernel.Fast}
-	if l.be.opts.Exact || s.Exact {
+	switch {
+	case l.be.opts.Exact || s.Exact:
 		w.prec = kernel.Exact
+	case s.Fine:
+		w.prec = kernel.Fine
 	}
 	if l.plan != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
 		*l.plan += 4 * int64(k.Out) * int64(k.In)
@@ -146,6 +155,9 @@ func layout(m *quant.Matrix) kernel.Spec {
 	switch {
 	case uniform:
 		s.Format, s.Group, s.Scales = kernel.FormatFor(u.Bits), m.Scheme.Group, kernel.ScaleF32
+		if m.Scheme.Mode == quant.MXFP4 {
+			s.Format = kernel.FormatForE2M1()
+		}
 		if u.BF16 {
 			s.Scales = kernel.ScaleBF16
 		}
@@ -172,11 +184,15 @@ func (l *loader) pack(k *backend.Stack, from, to int) []part {
 		}
 		spec.Rows = end - r
 		p := part{from: r - from}
-		if l.plan != nil {
+		switch {
+		case l.be.opts.Mapped && k.Mapped():
+			p.m, p.src = kernel.Over(spec, nil), &stored{k: k, from: r, w: &l.be.win}
+		case l.plan != nil:
 			*l.plan += int64(spec.Bytes())
-		} else {
+			p.m = kernel.Over(spec, nil)
+		default:
 			p.m = l.be.mem.NewMatrix(spec)
-			fill(p.m, k, r)
+			l.fill(p.m, k, r)
 		}
 		if factor != nil {
 			p.factor = factor[r:end:end]
@@ -190,23 +206,33 @@ func (l *loader) pack(k *backend.Stack, from, to int) []part {
 	return parts
 }
 
-// fill packs on all processors: loading is bound by unpacking codes.
-func fill(m *kernel.Matrix, k *backend.Stack, from int) {
-	const rows = 64 // whole panels, so that no two threads write one cache line
+// fillBytes of panels are packed at a time by one thread, then their part of the mapped file is let go: threads times as much
+// of the file is in memory at once.
+const fillBytes = 4 << 20
+
+// fill packs on all processors: rows [from, from+m.Rows()) of k.
+func (l *loader) fill(m *kernel.Matrix, k *backend.Stack, from int) {
+	threads := Threads()
+	each := min(max(fillBytes/m.PanelBytes(), 1), (m.Panels()+threads-1)/threads)
 	var next atomic.Int64
 	var done sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (m.Rows()+rows-1)/rows) {
+	for i := range min(threads, (m.Panels()+each-1)/each) {
+		if i == len(l.fillers) {
+			l.fillers = append(l.fillers, &filler{})
+		}
+		f := l.fillers[i]
+		f.m, f.packs = m, nil
 		done.Go(func() {
-			f := newFiller(m)
 			for {
-				at := int(next.Add(rows)) - rows
-				if at >= m.Rows() {
+				p0 := int(next.Add(int64(each))) - each
+				p1 := min(p0+each, m.Panels())
+				if p0 >= p1 {
 					return
 				}
-				for r := at; r < min(at+rows, m.Rows()); r++ {
-					src, row := k.At(from + r)
-					f.row(r, src, row)
+				for p := p0; p < p1; p++ {
+					f.panel(p, k, from+p*kernel.PanelRows)
 				}
+				k.Release(from+p0*kernel.PanelRows, from+min(p1*kernel.PanelRows, m.Rows()))
 			}
 		})
 	}
@@ -215,42 +241,113 @@ func fill(m *kernel.Matrix, k *backend.Stack, from int) {
 
 // filler moves rows from stored to packed form.
 type filler struct {
-	m              *kernel.Matrix
-	codes          []uint8
-	scales, biases []float32
-	floats         []float32
-	halves         []uint16
+	m      *kernel.Matrix
+	packer kernel.Packer
+	packs  *quant.Matrix // packer is set to the form of this one; nil: to none
+
+	src                     [kernel.PanelRows]*quant.Matrix
+	at                      [kernel.PanelRows]int // row of src
+	weights, scales, biases [kernel.PanelRows][]byte
+	small                   [kernel.PanelRows][]float32 // scales of small floats
+	codes                   []uint8
+	floats                  [2][]float32
 }
 
-func newFiller(m *kernel.Matrix) *filler {
-	f := &filler{m: m}
-	if m.Dense() {
-		f.halves, f.floats = make([]uint16, m.Cols()), make([]float32, m.Cols())
-		return f
+func newFiller(m *kernel.Matrix) *filler { return &filler{m: m} }
+
+// panel packs panel p from the rows of k that begin with row from.
+func (f *filler) panel(p int, k *backend.Stack, from int) {
+	rows, same := min(f.m.Rows()-p*kernel.PanelRows, kernel.PanelRows), true
+	for r := range rows {
+		f.src[r], f.at[r] = k.At(from + r)
+		same = same && alike(f.src[r], f.src[0])
 	}
-	n := m.Cols() / m.Group()
-	f.codes, f.scales, f.biases = make([]uint8, m.Cols()), make([]float32, n), make([]float32, n)
-	return f
+	if same {
+		f.rows(p, rows)
+		return
+	}
+	for r := range rows {
+		f.row(p*kernel.PanelRows+r, f.src[r], f.at[r])
+	}
 }
 
-func (f *filler) row(r int, src *quant.Matrix, row int) {
-	switch {
-	case f.codes != nil:
-		src.ScalesBiases(f.scales, f.biases, row)
-		if k := src.Scheme; k.Mode == quant.Affine && (k.Bits == 4 || k.Bits == 8) {
-			f.m.SetStream(r, src.RowBytes(row), f.scales, f.biases)
-			return
-		}
-		src.Codes(f.codes, row)
-		f.m.SetRow(r, f.codes, f.scales, f.biases)
-	case src.Type == quant.BF16:
-		b := src.RowBytes(row)
-		for i := range f.halves {
-			f.halves[i] = binary.LittleEndian.Uint16(b[2*i:])
-		}
-		f.m.SetBF16(r, f.halves)
-	default:
-		src.UnscaledRow(f.floats, row)
-		f.m.SetFloats(r, f.floats)
+// alike reports matrices whose rows can be packed together.
+func alike(a, b *quant.Matrix) bool {
+	return a == b || a.Scheme == b.Scheme && a.Type == b.Type && a.ScaleType == b.ScaleType && a.BiasType == b.BiasType
+}
+
+// formOf is how the rows of m are stored.
+func formOf(m *quant.Matrix) kernel.Form {
+	switch m.Scheme.Mode {
+	case quant.Affine:
+		return kernel.FormCodes
+	case quant.MXFP4:
+		return kernel.FormE2M1Codes
+	case quant.MXFP8:
+		return kernel.FormE4M3
+	case quant.NVFP4:
+		return kernel.FormE2M1
 	}
+	switch m.Type {
+	case quant.BF16:
+		return kernel.FormBF16
+	case quant.F16:
+		return kernel.FormF16
+	}
+	return kernel.FormF32
+}
+
+// rows packs a panel whose rows are all stored in one form.
+func (f *filler) rows(p, rows int) {
+	first := f.src[0]
+	if f.packs == nil || !alike(f.packs, first) {
+		f.packer.Reset(f.m, formOf(first), first.Scheme.Bits)
+		f.packs = first
+	}
+	codes := !f.m.Dense()
+	raw := codes && first.Scheme.Mode == quant.Affine && first.ScaleType == quant.BF16 && first.BiasType == quant.BF16
+	clear(f.weights[rows:])
+	for r := range rows {
+		src, at := f.src[r], f.at[r]
+		f.weights[r] = src.RowBytes(at)
+		switch {
+		case raw:
+			n := 2 * (src.In / src.Scheme.Group)
+			f.scales[r], f.biases[r] = src.Scales[at*n:][:n], src.Biases[at*n:][:n]
+		case codes:
+			f.readScales(src, at)
+			f.m.SetScales(p*kernel.PanelRows+r, f.floats[0], f.floats[1])
+		case !src.Scheme.None():
+			f.small[r] = grow(f.small[r], src.In/src.Scheme.Group)
+			src.FloatScales(f.small[r], at)
+		}
+	}
+	f.packer.Pack(p, &f.weights, &f.small)
+	if raw {
+		clear(f.scales[rows:])
+		clear(f.biases[rows:])
+		f.packer.Scales(p, &f.scales, &f.biases)
+	}
+}
+
+// row packs row r by itself: its panel has rows of several forms.
+func (f *filler) row(r int, src *quant.Matrix, at int) {
+	if f.m.Dense() {
+		f.floats[0] = grow(f.floats[0], src.In)
+		src.UnscaledRow(f.floats[0], at)
+		f.m.SetFloats(r, f.floats[0])
+		return
+	}
+	f.readScales(src, at)
+	f.codes = grow(f.codes, src.In)
+	src.Codes(f.codes, at)
+	f.m.SetRow(r, f.codes, f.floats[0], f.floats[1])
+}
+
+// readScales leaves the scales and biases of a row of codes in f.floats.
+func (f *filler) readScales(src *quant.Matrix, at int) {
+	for i := range f.floats {
+		f.floats[i] = grow(f.floats[i], src.In/src.Scheme.Group)
+	}
+	src.ScalesBiases(f.floats[0], f.floats[1], at)
 }

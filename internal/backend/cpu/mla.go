@@ -65,18 +65,16 @@ func (s *scope) perHead(w backend.Weight, x *array, xw int, y *array, yw int) {
 	for len(j.acts) < len(j.w.each) {
 		j.acts = append(j.acts, kernel.Acts{})
 	}
-	bytes := 0
 	for h, one := range j.w.each {
 		m, prec := one.parts[0].m, one.prec
 		if m.Dense() {
 			prec = kernel.Exact
 		}
 		j.acts[h].Reset(prec, x.rows, one.in, m.Group())
-		bytes += m.Bytes()
+		s.be.count(m, prec, x.rows)
 	}
 	first := j.w.each[0]
 	s.pool.run(j, len(j.w.each)*x.rows, max(serialWork/first.in, 1), len(j.w.each)*x.rows)
-	s.be.read += int64(bytes)
 	j.multiply, j.panels = true, first.parts[0].m.Panels()
 	each := first.parts[0].m.PanelBytes() * x.rows
 	s.pool.run(j, len(j.w.each)*j.panels, max(leastChunkBytes/each, 1), max(mostChunkBytes/each, 1))

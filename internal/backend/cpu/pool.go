@@ -14,30 +14,50 @@ type job interface {
 	run(worker, from, to int)
 }
 
-// pool runs jobs on a fixed set of threads: the caller and size-1 workers locked to threads of their own. Items are
-// handed out in chunks from a shared counter, large ones first, so a thread that loses its core to another process
-// holds up one chunk, and a worker that has not come back from sleep in time is not waited for at all.
+// pool runs jobs on a fixed set of threads: the caller and size-1 workers locked to threads of their own. Every thread has
+// a share of the items, next to each other, and does them in order, chunk by chunk: weights then are one stream per thread,
+// which the hardware prefetches across chunks. Who has nothing left takes half of what the thread with the most has not
+// begun. So a thread that loses its core to another process holds up one chunk, and a worker that has not come back from
+// sleep in time is not waited for at all.
 //
 // A region is open while the upper half of state (its number) is odd; the lower half counts the workers inside. The
 // caller writes the fields below only when the region is closed and empty, workers read them only inside.
 type pool struct {
 	size    int
+	idle    bool // runs nothing
 	workers []*worker
 	stopped sync.WaitGroup
 	quit    atomic.Bool
 
 	job   job
-	items int64
-	least int64 // smallest chunk
-	most  int64 // largest chunk
+	least int // smallest chunk
+	most  int // largest chunk
 
 	failure atomic.Pointer[any]
+	ahead   atomic.Pointer[part] // what the next product is likely to read
 
 	_     [64]byte
 	state atomic.Uint64
 	_     [64]byte
-	next  atomic.Int64
-	_     [64]byte
+	left  []share // by thread
+}
+
+// share is what is left for a thread: items [from, to), in the upper and the lower half. Taking items is one change of it,
+// whoever takes them; only its thread fills it, when it is empty.
+type share struct {
+	items atomic.Uint64
+	_     [56]byte
+}
+
+func (s *share) get() (from, to int, was uint64) {
+	was = s.items.Load()
+	return int(was >> 32), int(uint32(was)), was
+}
+
+func (s *share) set(from, to int) { s.items.Store(uint64(from)<<32 | uint64(to)) }
+
+func (s *share) swap(was uint64, from, to int) bool {
+	return s.items.CompareAndSwap(was, uint64(from)<<32|uint64(to))
 }
 
 type worker struct {
@@ -57,7 +77,7 @@ const (
 const region = 1 << 32 // one region number in state
 
 func newPool(size int) *pool {
-	p := &pool{size: size}
+	p := &pool{size: size, left: make([]share, size)}
 	for i := 1; i < size; i++ {
 		w := &worker{wake: make(chan struct{}, 1)}
 		p.workers = append(p.workers, w)
@@ -78,15 +98,17 @@ func (p *pool) close() {
 
 // run does items [0, n) of j in chunks of least to most items and returns when all are done.
 func (p *pool) run(j job, n, least, most int) {
-	if n <= 0 {
+	if n <= 0 || p.idle {
 		return
 	}
 	if p.size == 1 || n <= least {
 		j.run(0, 0, n)
 		return
 	}
-	p.job, p.items, p.least, p.most = j, int64(n), int64(max(least, 1)), int64(max(most, least, 1))
-	p.next.Store(0)
+	p.job, p.least, p.most = j, max(least, 1), max(most, least, 1)
+	for i := range p.left {
+		p.left[i].set(n*i/p.size, n*(i+1)/p.size)
+	}
 	p.state.Add(region) // open
 	for _, w := range p.workers {
 		w.rouse()
@@ -112,23 +134,51 @@ func (p *pool) enter(worker int) {
 		if r := recover(); r != nil {
 			cause := r
 			p.failure.CompareAndSwap(nil, &cause)
-			p.next.Store(p.items)
+			for i := range p.left {
+				p.left[i].set(0, 0)
+			}
 		}
 	}()
 	p.drain(worker)
 }
 
-// drain takes chunks until none is left. Chunks shrink toward the end of the region, so threads finish together.
+// drain takes chunks until none is left. They shrink toward the end of a share, so that others can help and threads finish
+// together.
 func (p *pool) drain(worker int) {
+	own := &p.left[worker]
 	for {
-		from := p.next.Load()
-		left := p.items - from
-		if left <= 0 {
-			return
+		from, to, was := own.get()
+		if from >= to {
+			if !p.steal(own) {
+				return
+			}
+			continue
 		}
-		n := min(max(left/int64(2*p.size), p.least), p.most, left)
-		if p.next.CompareAndSwap(from, from+n) {
-			p.job.run(worker, int(from), int(from+n))
+		n := min(max((to-from)/2, p.least), p.most, to-from)
+		if own.swap(was, from+n, to) {
+			p.job.run(worker, from, from+n)
+		}
+	}
+}
+
+// steal fills an empty share with half of the largest one, or reports that nothing is left.
+func (p *pool) steal(own *share) bool {
+	for {
+		var most *share
+		var from, to int
+		var was uint64
+		for i := range p.left {
+			if f, t, w := p.left[i].get(); t-f > to-from {
+				most, from, to, was = &p.left[i], f, t, w
+			}
+		}
+		if most == nil {
+			return false
+		}
+		at := max(to-max((to-from+1)/2, p.least), from)
+		if most.swap(was, from, at) {
+			own.set(at, to)
+			return true
 		}
 	}
 }
@@ -136,12 +186,16 @@ func (p *pool) drain(worker int) {
 func (p *pool) loop(w *worker, id int) {
 	runtime.LockOSThread()
 	defer p.stopped.Done()
-	var last uint32 // the region this worker has been in
+	var last uint32  // the region this worker has been in
+	var warmed *part // what it has read ahead
 	for spin := 0; !p.quit.Load(); spin++ {
 		s := p.state.Load()
 		number := uint32(s >> 32)
 		if number&1 == 0 || number == last {
-			if spin < spins {
+			if next := p.ahead.Load(); next != nil && next != warmed {
+				p.warm(next, id, s>>32)
+				warmed = next
+			} else if spin < spins {
 				pause()
 			} else {
 				w.park(p, last)
@@ -155,6 +209,21 @@ func (p *pool) loop(w *worker, id int) {
 		last, spin = number, 0
 		p.enter(id)
 		p.state.Add(^uint64(0))
+	}
+}
+
+// Bytes that a worker reads ahead at most, half of a second-level cache or less, and between looks at the state.
+const (
+	warmBytes = 128 << 10
+	warmPiece = 4 << 10
+)
+
+// warm reads the beginning of the share that thread id will have of a product. Between two products of a decode step there are
+// some ten microseconds in which only the caller has work and the memory none.
+func (p *pool) warm(next *part, id int, region uint64) {
+	first := next.m.Panels() * id / p.size
+	for at := 0; at < warmBytes && p.state.Load()>>32 == region; at += warmPiece {
+		next.m.Touch(first, at, warmPiece)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"hearth/internal/kernel"
 )
 
 // tally counts how often every item was done, and by how many threads at once.
@@ -90,6 +92,42 @@ func TestPoolSleeps(t *testing.T) {
 	}
 	parked(t, p.workers[0])
 	p.close()
+}
+
+// TestPoolReadsAhead: workers read what may come next, whether it lies in memory or not, and do what does come.
+func TestPoolReadsAhead(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	spec := kernel.Spec{Rows: 600, Cols: 256, Format: kernel.Codes4, Group: 64}
+	for _, next := range []*part{{m: kernel.NewMatrix(spec)}, {m: kernel.Over(spec, nil)}, nil} {
+		p.ahead.Store(next)
+		j := newTally(1000, 3)
+		p.run(j, 1000, 1, 10)
+		for i := range j.done {
+			if n := j.done[i].Load(); n != 1 {
+				t.Fatalf("item %d was done %d times", i, n)
+			}
+		}
+		for _, w := range p.workers {
+			parked(t, w)
+		}
+	}
+}
+
+// TestPoolShares: one thread does what the others have not begun.
+func TestPoolShares(t *testing.T) {
+	p := &pool{size: 4, left: make([]share, 4)}
+	j := newTally(103, 4)
+	p.job, p.least, p.most = j, 2, 9
+	for i := range p.left {
+		p.left[i].set(103*i/4, 103*(i+1)/4)
+	}
+	p.drain(2)
+	for i := range j.done {
+		if n := j.done[i].Load(); n != 1 {
+			t.Fatalf("item %d was done %d times", i, n)
+		}
+	}
 }
 
 func parked(t *testing.T, w *worker) {

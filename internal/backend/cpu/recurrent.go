@@ -123,7 +123,7 @@ type deltaJob struct {
 	q, k, v, a, b *array
 	y             *array
 	unit          *array // [rows][k of all key heads, q of all key heads], normalised
-	gates         *array // [rows][decay of all value heads, rate of all value heads]
+	gates         *array // [rows][decay of all value heads, rate of all value heads], or see perKey
 	decay, bias   []float32
 	runs          []run
 	edge          [][2 * deltaTile * kernel.DeltaLanes]float32 // per worker: v and y of a block that is not full
@@ -144,7 +144,12 @@ func (s *scope) GatedDelta(q, k, v, a, beta backend.Array, d *backend.Delta) bac
 	j.s, j.spec, j.y = s, d, y
 	j.q, j.k, j.v, j.a, j.b = s.get(q), s.get(k), s.get(v), s.get(a), s.get(beta)
 	_, j.unit = s.make(y.rows, 2*d.KHeads*d.KDim)
-	_, j.gates = s.make(y.rows, 2*d.VHeads)
+	n := 2 * d.VHeads
+	if d.PerKey {
+		n = d.VHeads * (2*d.KDim + 1)
+	}
+	_, j.gates = s.make(y.rows, n)
+	s.st.fixed.drafts.rule[d.State] = rule{perKey: d.PerKey}
 	j.decay, j.bias = vector(d.ALog), vector(d.DtBias)
 	for len(j.edge) < s.pool.size {
 		j.edge = append(j.edge, [2 * deltaTile * kernel.DeltaLanes]float32{})
@@ -175,11 +180,17 @@ func (j *deltaJob) prepare(r int) {
 		norm(qs[at:][:d.KDim], j.q.row(r)[at:][:d.KDim], float64(d.KDim))
 	}
 	gates := j.gates.row(r)
-	for h, a := range j.a.row(r) {
-		x := float64(a) + float64(j.bias[h])
+	rates, each := gates[d.Decays():], d.Decays()/d.VHeads
+	for i, a := range j.a.row(r) {
+		x := float64(a) + float64(j.bias[i])
 		softplus := max(x, 0) + math.Log1p(math.Exp(-math.Abs(x)))
-		gates[h] = float32(math.Exp(-math.Exp(float64(j.decay[h])) * softplus))
-		gates[d.VHeads+h] = float32(act(backend.SigmoidAct, 0, float64(j.b.row(r)[h])))
+		gates[i] = float32(math.Exp(-math.Exp(float64(j.decay[i/each])) * softplus))
+	}
+	for h, b := range j.b.row(r) {
+		rates[h] = float32(act(backend.SigmoidAct, 0, float64(b)))
+		if d.PerKey {
+			kernel.Mul(rates[d.VHeads+h*d.KDim:][:d.KDim], gates[h*d.KDim:][:d.KDim], ks[h/(d.VHeads/d.KHeads)*d.KDim:][:d.KDim])
+		}
 	}
 	if sp := &j.s.batch.Spans[j.s.spanOf[r]]; sp.Tentative {
 		j.logDelta(sp, r)
@@ -218,6 +229,10 @@ func (j *deltaJob) tile(worker int, state []float32, h, row, n int) {
 	unit, gates := j.unit.data[row*j.unit.stride:], j.gates.data[row*j.gates.stride:]
 	for b := range blocks(d.VDim) {
 		col := h*d.VDim + b*kernel.DeltaLanes
+		if d.PerKey {
+			j.keyBlock(worker, state[b*d.KDim*kernel.DeltaLanes:][:d.KDim*kernel.DeltaLanes], h, col, row, n)
+			continue
+		}
 		k := kernel.Delta{
 			State: state[b*d.KDim*kernel.DeltaLanes:][:d.KDim*kernel.DeltaLanes],
 			K:     unit[key:], Q: unit[d.KHeads*d.KDim+key:], KStride: j.unit.stride,
@@ -231,18 +246,55 @@ func (j *deltaJob) tile(worker int, state []float32, h, row, n int) {
 			k.Run()
 			continue
 		}
-		// The columns beside it are another head's.
-		v, y, out := j.edge[worker][:deltaTile*kernel.DeltaLanes], j.edge[worker][deltaTile*kernel.DeltaLanes:], k.Y
-		clear(v)
-		for t := range n {
-			copy(v[t*kernel.DeltaLanes:][:wide], k.V[t*k.VStride:])
-		}
-		k.V, k.VStride, k.Y, k.YStride = v, kernel.DeltaLanes, y, kernel.DeltaLanes
+		out := k.Y
+		k.V, k.Y = j.apart(worker, k.V, n, wide)
+		k.VStride, k.YStride = kernel.DeltaLanes, kernel.DeltaLanes
 		k.Run()
-		for t := range n {
-			copy(out[t*j.y.stride:][:wide], y[t*kernel.DeltaLanes:])
-		}
+		j.join(out, k.Y, n, wide)
 	}
+}
+
+// apart copies the values of a block that is not full, for the columns beside it are another head's, and gives room for results.
+func (j *deltaJob) apart(worker int, from []float32, n, wide int) (v, y []float32) {
+	v, y = j.edge[worker][:deltaTile*kernel.DeltaLanes], j.edge[worker][deltaTile*kernel.DeltaLanes:]
+	clear(v)
+	for t := range n {
+		copy(v[t*kernel.DeltaLanes:][:wide], from[t*j.v.stride:])
+	}
+	return v, y
+}
+
+func (j *deltaJob) join(out, y []float32, n, wide int) {
+	for t := range n {
+		copy(out[t*j.y.stride:][:wide], y[t*kernel.DeltaLanes:])
+	}
+}
+
+// keyBlock runs n rows through one block of a head's state with a decay per key. A row of gates is then [decay of every key of all
+// value heads][rate of all value heads][k times those decays].
+func (j *deltaJob) keyBlock(worker int, state []float32, h, col, row, n int) {
+	d := j.spec
+	key := h / (d.VHeads / d.KHeads) * d.KDim
+	unit, gates := j.unit.data[row*j.unit.stride:], j.gates.data[row*j.gates.stride:]
+	rates := gates[d.Decays():]
+	k := kernel.KeyDelta{
+		State: state, K: unit[key:], Q: unit[d.KHeads*d.KDim+key:], KStride: j.unit.stride,
+		Gate: gates[h*d.KDim:], KG: rates[d.VHeads+h*d.KDim:], GStride: j.gates.stride,
+		Beta: rates[h:], BStride: j.gates.stride,
+		V: j.v.data[row*j.v.stride+col:], VStride: j.v.stride,
+		Y: j.y.data[row*j.y.stride+col:], YStride: j.y.stride,
+		N: n, KDim: d.KDim,
+	}
+	wide := min((h+1)*d.VDim-col, kernel.DeltaLanes)
+	if wide == kernel.DeltaLanes {
+		k.Run()
+		return
+	}
+	out := k.Y
+	k.V, k.Y = j.apart(worker, k.V, n, wide)
+	k.VStride, k.YStride = kernel.DeltaLanes, kernel.DeltaLanes
+	k.Run()
+	j.join(out, k.Y, n, wide)
 }
 
 // loadConv keeps the taps of a convolution in float32, tap by tap.

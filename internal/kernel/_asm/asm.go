@@ -35,4 +35,5 @@ func (a *asm) constants() {
 		a.raw(fmt.Sprintf("DATA floats<>+%d(SB)/4, $%#x\n", 4*i, math.Float32bits(float32(i))))
 	}
 	a.raw("GLOBL floats<>(SB), RODATA|NOPTR, $64\n\n")
+	a.planeConstants()
 }

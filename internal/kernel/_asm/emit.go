@@ -54,6 +54,11 @@ func (r routine) loadConstants(a *asm) {
 		}
 	case exact8:
 		bcast("low8", r.mask())
+	case exact2, exact3, exact5, exact6, exactE2M1:
+		bcast("low8", r.mask())
+		r.planeMasks(a, 12)
+	case fast2, fast3, fast5, fast6, fastE2M1:
+		r.planeMasks(a, 13)
 	case bf16:
 		bcast("high16", r.mask())
 	}
@@ -97,7 +102,7 @@ func (r routine) pass(a *asm, pass int) {
 	a.label("group" + l)
 	switch {
 	case r.kind.fast():
-		r.fastGroup(a, l)
+		r.fastGroup(a, pass, l)
 	default:
 		r.exactGroup(a, pass, l)
 	}

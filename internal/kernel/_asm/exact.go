@@ -44,6 +44,12 @@ func (r routine) exactGroup(a *asm, pass int, l string) {
 	if r.width == 64 {
 		w, v = 16, 18
 	}
+	if r.kind.planes() {
+		r.exactPlanes(a, pass, w, v, l)
+		r.addChains(a)
+		r.exactEpilogue(a, pass, w, l)
+		return
+	}
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	a.o("SHLQ $%d, CX", 2+int(r.kind-exact4)) // lines of 8 or 4 columns
 	r.clearChains(a)
@@ -85,7 +91,7 @@ func (r routine) widen(a *asm, col, src, dst int) {
 		a.o("VPERMPS %s, %s, %s", r.v(r.mask()), r.v(from), r.v(dst)) // looks at the low four bits only
 		return
 	}
-	if r.kind == exact4 && shift < 28 || r.kind == exact8 && shift < 24 {
+	if r.kind == exact4 && shift < 28 || r.kind != exact4 && shift < 24 {
 		r.and(a, r.mask(), from, dst)
 	}
 	a.o("VCVTDQ2PS %s, %s", r.v(dst), r.v(dst))

@@ -9,16 +9,21 @@ func (r routine) dot(m, h int) int { return m*r.halves() + h }
 
 // first free register after the accumulators.
 func (r routine) work() int {
-	if r.width == 64 {
+	switch {
+	case r.width == 64:
 		return 20
+	case r.kind.planes():
+		return 4
 	}
 	return 8
 }
 
 // fastGroup sums a group's integer products and adds them to y.
-func (r routine) fastGroup(a *asm, l string) {
+func (r routine) fastGroup(a *asm, pass int, l string) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	switch {
+	case r.kind.planes():
+		r.planeParts(a, pass, l)
 	case r.vnni:
 		r.vnniParts(a, l)
 	case r.kind == fast4:
@@ -28,7 +33,7 @@ func (r routine) fastGroup(a *asm, l string) {
 	default:
 		r.sign8Parts(a, l)
 	}
-	r.fastEpilogue(a, l)
+	r.fastEpilogue(a, pass, l)
 }
 
 // nextPart closes the loop over 32-column parts whose codes take bytes.
@@ -211,9 +216,9 @@ func (r routine) sign8Parts(a *asm, l string) {
 }
 
 // fastEpilogue is the one formula: y = bias·sum + y; y = D·(weight scale · activation scale) + y.
-func (r routine) fastEpilogue(a *asm, l string) {
+func (r routine) fastEpilogue(a *asm, pass int, l string) {
 	w := r.work()
-	r.loadScales(a, 0, w, l)
+	r.loadScales(a, pass, w, l)
 	x, y := w+2*r.halves(), w+2*r.halves()+1
 	a.o("LEAQ (DI), R14")
 	a.o("MOVQ R10, CX")
@@ -221,13 +226,13 @@ func (r routine) fastEpilogue(a *asm, l string) {
 		for h := range r.halves() {
 			d := r.v(r.dot(m, h))
 			a.o("VBROADCASTSS (CX)(R11*1), %s", r.v(x))
-			a.o("VMOVUPS %d(R14), %s", h*32, r.v(y))
+			a.o("VMOVUPS %d(R14), %s", (pass+h)*32, r.v(y))
 			a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
 			a.o("VBROADCASTSS (CX), %s", r.v(x))
 			a.o("VMULPS %s, %s, %s", r.v(w+h), r.v(x), r.v(x))
 			a.o("VCVTDQ2PS %s, %s", d, d)
 			a.o("VFMADD231PS %s, %s, %s", d, r.v(x), r.v(y))
-			a.o("VMOVUPS %s, %d(R14)", r.v(y), h*32)
+			a.o("VMOVUPS %s, %d(R14)", r.v(y), (pass+h)*32)
 		}
 		if m < r.rows-1 {
 			a.o("ADDQ R13, CX")

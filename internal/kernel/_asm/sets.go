@@ -13,16 +13,35 @@ const (
 	exact8
 	bf16
 	f32
+	fast2 // from here on AVX2 alone: see planes.go
+	fast3
+	fast5
+	fast6
+	fastE2M1
+	exact2
+	exact3
+	exact5
+	exact6
+	exactE2M1
+	kinds
 )
 
-var kinds = []kind{fast4, fast8, exact4, exact8, bf16, f32}
-
 func (k kind) String() string {
-	return [...]string{"Fast4", "Fast8", "Exact4", "Exact8", "BF16", "F32"}[k]
+	return [...]string{"Fast4", "Fast8", "Exact4", "Exact8", "BF16", "F32", "Fast2", "Fast3", "Fast5", "Fast6", "FastE2M1",
+		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1"}[k]
 }
 
-func (k kind) fast() bool  { return k <= fast8 }
-func (k kind) dense() bool { return k >= bf16 }
+func (k kind) fast() bool   { return k <= fast8 || k.planes() && k < exact2 }
+func (k kind) dense() bool  { return k == bf16 || k == f32 }
+func (k kind) planes() bool { return k >= fast2 }
+
+// bits of a code as it is stored.
+func (k kind) bits() int {
+	if k.planes() {
+		return [...]int{2, 3, 5, 6, 4}[(k-fast2)%(exact2-fast2)]
+	}
+	return [...]int{4, 8, 4, 8, 16, 32}[k]
+}
 
 // set is an instruction set. Their order is that of the toggles in ../mul_amd64.go.
 type set struct {
@@ -34,9 +53,13 @@ type set struct {
 
 var sets = []set{{"AVX2", 32, 2, false}, {"AVX512", 64, 4, false}, {"VNNI", 64, 4, true}}
 
-// rows is the tallest tile of a kind: as many as leave all sums in registers.
+// rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where AVX2's serve.
 func (s set) rows(k kind) int {
 	switch {
+	case s.width == 64 && k.planes():
+		return 0
+	case k.planes(): // from three and four rows on wide.go and tall.go are faster
+		return 2
 	case s.width == 64 && k.fast():
 		return 8
 	case s.width == 32 && k.dense():

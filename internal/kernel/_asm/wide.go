@@ -19,10 +19,14 @@ const (
 )
 
 func wides() []wide {
-	return []wide{{routine{sets[0], exact4, wideRows}}, {routine{sets[0], exact8, wideRows}}}
+	var out []wide
+	for _, k := range manyKinds(false) {
+		out = append(out, wide{routine{sets[0], k, wideRows}})
+	}
+	return out
 }
 
-func (w wide) wideName() string { return sprint("mulWide%sAVX2", w.kind.String()[len("Exact"):]) }
+func (w wide) wideName() string { return sprint("mulWide%sAVX2", short(w.kind)) }
 
 // wideChain is the register of row m, half h, for columns that are c modulo two.
 func wideChain(m, h, c int) int { return (m*2+h)*2 + c }
@@ -79,23 +83,36 @@ func (w wide) floats(a *asm) {
 	w.loadConstants(a)
 	a.o("MOVQ %s, R15", wideFloats)
 	a.o("MOVQ wideArgs_lines(AX), CX")
-	cols := 8
-	if w.kind == exact8 {
+	quads, cols, bytes := 1, 8, 64
+	switch {
+	case w.kind.planes(): // a part of 32 columns
+		quads, cols, bytes = 8, 4, 64*w.kind.bits()
+	case w.kind == exact8:
 		cols = 4
+		a.o("SHLQ $3, CX")
+	default:
+		a.o("SHLQ $2, CX")
 	}
-	a.o("SHLQ $%d, CX", 2+int(w.kind-exact4))
 	a.label("line")
-	a.o("PREFETCHT0 2048(SI)")
-	a.o("VMOVDQU (SI), Y0")
-	a.o("VMOVDQU 32(SI), Y1")
-	for col := range cols {
-		for h := range 2 {
-			w.widen(a, col, h, 2+h)
-			a.o("VMOVUPS Y%d, %d(R15)", 2+h, wideScales+col*64+h*32)
+	for q := range quads {
+		if w.kind.planes() {
+			w.prefetchPart(a, q)
+			w.quad(a, q, 0, 0, 2, 12)
+			w.quad(a, q, 1, 1, 2, 12)
+		} else {
+			a.o("PREFETCHT0 2048(SI)")
+			a.o("VMOVDQU (SI), Y0")
+			a.o("VMOVDQU 32(SI), Y1")
+		}
+		for col := range cols {
+			for h := range 2 {
+				w.widen(a, col, h, 2+h)
+				a.o("VMOVUPS Y%d, %d(R15)", 2+h, wideScales+(q*cols+col)*64+h*32)
+			}
 		}
 	}
-	a.o("ADDQ $64, SI")
-	a.o("ADDQ $%d, R15", cols*64)
+	a.o("ADDQ $%d, SI", bytes)
+	a.o("ADDQ $%d, R15", quads*cols*64)
 	a.o("DECQ CX")
 	a.o("JNZ line")
 	a.o("MOVQ %s, R15", wideFloats)

@@ -1,0 +1,51 @@
+package cpu
+
+// idle is the pool of a rehearsal: it does nothing.
+var idle = &pool{size: 1, idle: true}
+
+// Rehearse runs steps on a model from Plan and tells how many bytes they take beside weights and state. Nothing is computed and
+// memory is only reserved, so that it takes no longer and needs no more for large models than for small ones. What the steps
+// give has no meaning. No step may be open.
+func (b *Backend) Rehearse(steps func() error) (int64, error) {
+	scopes, acts := b.scopes, b.acts
+	b.scopes, b.acts, b.rehearsing = [2]*scope{}, nil, true
+	err := steps()
+	bytes := b.stepBytes()
+	for _, s := range b.scopes {
+		if s != nil {
+			s.free()
+		}
+	}
+	b.moe.acts, b.heads.acts = nil, nil
+	b.scopes, b.acts, b.rehearsing = scopes, acts, false
+	return bytes, err
+}
+
+// stepBytes is what steps have taken so far: arrays, and prepared forms of them.
+func (b *Backend) stepBytes() (n int64) {
+	for _, s := range b.scopes {
+		if s == nil {
+			continue
+		}
+		for i := range s.arenas {
+			n += 4 * int64(s.arenas[i].total)
+		}
+	}
+	for _, a := range b.acts {
+		n += a.Bytes()
+	}
+	for _, a := range b.moe.acts {
+		n += a.Bytes()
+	}
+	for i := range b.heads.acts {
+		n += b.heads.acts[i].Bytes()
+	}
+	return n
+}
+
+// free gives back the memory of steps.
+func (s *scope) free() {
+	for i := range s.arenas {
+		s.arenas[i].free()
+	}
+}

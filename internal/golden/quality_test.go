@@ -1,0 +1,369 @@
+package golden_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/demo"
+	"hearth/internal/golden"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+)
+
+var allFormats = flag.Bool("quality", false, "measure what fast costs for every weight format and architecture, not only at 4 bits")
+
+// The gate for fast as the default: the mean, over at least leastPositions, of the Kullback-Leibler divergence of fast logits from
+// exact ones, in nats, with the same weights.
+const (
+	gate           = 0.002
+	leastPositions = 2000
+)
+
+// qualitySchemes are what is measured; the first is what the gate is about.
+var qualitySchemes = []quant.Scheme{
+	{Mode: quant.Affine, Bits: 4, Group: 64},
+	{Mode: quant.Affine, Bits: 2, Group: 64}, {Mode: quant.Affine, Bits: 3, Group: 64}, {Mode: quant.Affine, Bits: 5, Group: 64},
+	{Mode: quant.Affine, Bits: 6, Group: 64}, {Mode: quant.Affine, Bits: 8, Group: 64},
+	{Mode: quant.Affine, Bits: 4, Group: 32}, {Mode: quant.Affine, Bits: 4, Group: 128},
+	{Mode: quant.MXFP4, Bits: 4, Group: 32}, {Mode: quant.MXFP8, Bits: 8, Group: 32}, {Mode: quant.NVFP4, Bits: 4, Group: 16},
+}
+
+func schemes() []quant.Scheme {
+	if *allFormats {
+		return qualitySchemes
+	}
+	return qualitySchemes[:1]
+}
+
+// quality sums up how logits differ from exact ones.
+type quality struct {
+	positions, same int
+	kl, worst       float64 // sum, largest
+	entropy         float64 // of the exact distribution: sum
+	turned          float64 // share of routers' rows with other experts
+}
+
+func (q *quality) String() string {
+	n := float64(q.positions)
+	return fmt.Sprintf("KL %.2g nats (worst %.2g) with %.2g of entropy, greedy agrees in %.2f %% of %d positions, %.2g %% of routers' rows turned",
+		q.mean(), q.worst, q.entropy/n, 100*float64(q.same)/n, q.positions, 100*q.turned)
+}
+
+func (q *quality) mean() float64 { return q.kl / float64(q.positions) }
+
+// add compares rows of logits.
+func (q *quality) add(exact, fast []float32, vocab int) {
+	for at := 0; at < len(exact); at += vocab {
+		p, r := logSoftmax(exact[at:at+vocab]), logSoftmax(fast[at:at+vocab])
+		var kl, entropy float64
+		for i, lp := range p {
+			kl += math.Exp(lp) * (lp - r[i])
+			entropy -= math.Exp(lp) * lp
+		}
+		q.positions++
+		q.kl += kl
+		q.entropy += entropy
+		if !(kl <= q.worst) { // also if it is no number
+			q.worst = kl
+		}
+		if best(p) == best(r) {
+			q.same++
+		}
+	}
+}
+
+func logSoftmax(x []float32) []float64 {
+	top, sum := float64(slices.Max(x)), 0.0
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v) - top
+		sum += math.Exp(y[i])
+	}
+	for i := range y {
+		y[i] -= math.Log(sum)
+	}
+	return y
+}
+
+func best(x []float64) int {
+	top := 0
+	for i, v := range x {
+		if v > x[top] {
+			top = i
+		}
+	}
+	return top
+}
+
+// textLogits are those of every position of every text, with float32 keys and values: they have bounds of their own (docs/cache.md).
+func textLogits(t *testing.T, be backend.Backend, m *model.Loaded, texts [][]int32) []float32 {
+	var all []float32
+	for _, text := range texts {
+		rows := make([]int32, len(text))
+		for i := range rows {
+			rows[i] = int32(i)
+		}
+		all = append(all, golden.NewSequence(t, be, m, len(text)).Step(text, rows...)...)
+	}
+	return all
+}
+
+// compareFast runs the texts in both precisions. load is called with a backend and its options.
+func compareFast(t *testing.T, texts [][]int32, load func(backend.Backend, backend.Options) (*model.Loaded, error)) *quality {
+	t.Helper()
+	r, vocab := &routes{}, 0
+	var logits [2][]float32
+	for i := range logits {
+		be := cpu.New()
+		m, err := load(be, backend.Options{Exact: i == 0, Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vocab = m.Vocab
+		logits[i] = textLogits(t, watched{be, r}, m, texts)
+		if err := errors.Join(r.err, m.Close(), be.Close()); err != nil {
+			t.Error(err)
+		}
+		r.known = true
+	}
+	q := &quality{turned: float64(r.turned) / float64(max(r.rows, 1))}
+	q.add(logits[0], logits[1], vocab)
+	if q.positions < leastPositions {
+		t.Errorf("%d positions, want %d at least", q.positions, leastPositions)
+	}
+	return q
+}
+
+// routes are the choices of a run's routers, one entry per call.
+type routes struct {
+	chosen       [][]int32
+	known        bool // chosen is of an earlier run
+	next         int
+	turned, rows int // rows for which other experts were chosen
+	err          error
+}
+
+// watched is a backend that records what routers choose, or compares it with what is recorded.
+type watched struct {
+	backend.Backend
+	r *routes
+}
+
+func (b watched) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
+	return watchedScope{b.Backend.Begin(s, batch), b.r}
+}
+
+type watchedScope struct {
+	backend.Scope
+	r *routes
+}
+
+func (s watchedScope) Route(scores backend.Array, o *backend.Router) backend.Routing {
+	res := s.Scope.Route(scores, o)
+	ids, err := s.Ints(res.IDs)
+	s.r.err = errors.Join(s.r.err, err)
+	if !s.r.known {
+		s.r.chosen = append(s.r.chosen, slices.Clone(ids))
+		return res
+	}
+	want := s.r.chosen[s.r.next]
+	s.r.next++
+	for at := 0; at < len(ids); at += o.K {
+		if s.r.rows++; !slices.Equal(ids[at:at+o.K], want[at:at+o.K]) {
+			s.r.turned++
+		}
+	}
+	return res
+}
+
+// TestQualityDemo: the embedded model on its own text, its weights requantised to every format.
+func TestQualityDemo(t *testing.T) {
+	texts := demoTexts(t)
+	for _, s := range schemes() {
+		t.Run(s.String(), func(t *testing.T) {
+			q := compareFast(t, texts, func(be backend.Backend, o backend.Options) (*model.Loaded, error) {
+				return loadDemo(t, requantised{be, s, quant.Scheme{Mode: quant.Affine, Bits: 8, Group: 64}}, o)
+			})
+			t.Log(q)
+			if !(q.mean() < gate) {
+				t.Errorf("mean divergence %g, the gate is %g", q.mean(), gate)
+			}
+		})
+	}
+}
+
+// demoTexts are the reference's greedy conversations, and as many that the model itself draws at temperature 1, in which less
+// is foreseeable.
+func demoTexts(t *testing.T) [][]int32 {
+	var g struct {
+		Cases []conversation `json:"cases"`
+	}
+	golden.Load(t, "testdata/demo.json", &g)
+	be := cpu.New()
+	defer be.Close()
+	m := openDemo(t, be, true)
+	var texts [][]int32
+	for i, c := range g.Cases {
+		texts = append(texts, slices.Concat(c.Prompt, c.Tokens))
+		r, text := rand.New(rand.NewPCG(1, uint64(i))), slices.Clone(c.Prompt)
+		const drawn = 64
+		s := golden.NewSequence(t, be, m, len(text)+drawn)
+		row := s.Step(text, int32(len(text)-1))
+		for range drawn {
+			next, left := int32(0), r.Float64()
+			for j, lp := range logSoftmax(row) {
+				next = int32(j)
+				if left -= math.Exp(lp); left < 0 {
+					break
+				}
+			}
+			text = append(text, next)
+			row = s.Step([]int32{next}, 0)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func loadDemo(t *testing.T, be backend.Backend, o backend.Options) (*model.Loaded, error) {
+	c, err := model.OpenCheckpoint(demo.FS(), demo.Name)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.Load(be, o)
+}
+
+// requantised is a backend whose loader gets the weights of one format in another.
+type requantised struct {
+	backend.Backend
+	to, from quant.Scheme
+}
+
+func (b requantised) NewLoader(o backend.Options) backend.Loader {
+	return requantiser{b.Backend.NewLoader(o), b.to, b.from}
+}
+
+type requantiser struct {
+	backend.Loader
+	to, from quant.Scheme
+}
+
+func (l requantiser) Load(s backend.WeightSpec) (backend.Weight, error) {
+	s.Parts = slices.Clone(s.Parts)
+	for i, p := range s.Parts {
+		if p.Scheme != l.from || l.from == l.to || s.In%l.to.Group != 0 {
+			continue
+		}
+		lead := p.Weight.Shape[:len(p.Weight.Shape)-1] // two numbers for a stack
+		rows := 1
+		for _, n := range lead {
+			rows *= n
+		}
+		m, err := quant.NewMatrix(rows, s.In, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
+		if err != nil {
+			return nil, err
+		}
+		w := make([]float32, m.Rows*m.In)
+		for r := range m.Rows {
+			m.Row(w[r*m.In:][:m.In], r)
+		}
+		q, err := quant.Quantize(l.to, w, m.Rows, m.In, quant.BF16)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		shape := func(last int) []int { return append(slices.Clone(lead), last) }
+		p.Scheme = l.to
+		p.Weight = &backend.Tensor{DType: string(quant.U32), Shape: shape(q.In * l.to.Bits / 32), Bytes: q.Weight}
+		p.Scales = &backend.Tensor{DType: string(q.ScaleType), Shape: shape(q.In / l.to.Group), Bytes: q.Scales}
+		if p.Biases = nil; q.Biases != nil {
+			p.Biases = &backend.Tensor{DType: string(q.BiasType), Shape: shape(q.In / l.to.Group), Bytes: q.Biases}
+		}
+		s.Parts[i] = p
+	}
+	return l.Loader.Load(s)
+}
+
+func data(t *backend.Tensor) *quant.Data {
+	if t == nil {
+		return nil
+	}
+	return &quant.Data{DType: quant.DType(t.DType), Shape: t.Shape, Bytes: t.Bytes}
+}
+
+// TestQualityRandom: tiny models of random weights, of every architecture, on random tokens. What they say is nearly noise (the
+// entropy tells), so hardly any token is likelier than the next, and greedy agreement is low for a small divergence. What
+// this shows is that no layer of any architecture loses more than the others; what text loses the demo model shows.
+//
+// Random routers are no better: their last choices are so near that activations of 8 bits would turn up to a fifth of the rows to other
+// experts, which have nothing to do with the first. Models with routers and recurrences therefore keep 16: see Load in package model.
+func TestQualityRandom(t *testing.T) {
+	for _, typ := range model.Types() {
+		if !*allFormats && !slices.Contains([]string{"qwen3", "gemma3", "deepseek_v3"}, typ) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", "model", "testdata", typ, "*.json"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no golden: %v", typ, err)
+		}
+		var g randomModel
+		golden.Load(t, files[0], &g) // 4bit.json, where there is one
+		for _, s := range schemes() {
+			t.Run(typ+"/"+s.String(), func(t *testing.T) { g.measure(t, s) })
+		}
+	}
+}
+
+// randomModel is what a golden of tools/golden/model.py says of a model.
+type randomModel struct {
+	Config map[string]any `json:"config"`
+	Seed   uint64         `json:"seed"`
+	KVB    bool           `json:"kv_b"`
+}
+
+func (g *randomModel) measure(t *testing.T, s quant.Scheme) {
+	config, scheme := maps.Clone(g.Config), map[string]any{}
+	if q, ok := config["quantization"].(map[string]any); ok {
+		scheme = maps.Clone(q) // with what it says of single modules
+	}
+	stored := s
+	if s.Mode != quant.Affine { // random codes would be other weights, up to twice as large
+		stored = quant.Scheme{Mode: quant.Affine, Bits: 8, Group: 64}
+	}
+	scheme["mode"], scheme["bits"], scheme["group_size"] = stored.Mode, stored.Bits, stored.Group
+	config["quantization"] = scheme
+	b, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(path string) bool { return g.KVB && strings.HasSuffix(path, ".kv_b_proj") }
+	texts := make([][]int32, 8)
+	r := rand.New(rand.NewPCG(3, 5))
+	for i := range texts {
+		for range leastPositions / len(texts) {
+			texts[i] = append(texts[i], r.Int32N(96)) // the vocabulary of all goldens
+		}
+	}
+	q := compareFast(t, texts, func(be backend.Backend, o backend.Options) (*model.Loaded, error) {
+		return model.Synthetic{Config: b, Seed: g.Seed, Type: quant.BF16, Stored: has}.Load(requantised{be, s, stored}, o)
+	})
+	t.Log(q)
+	if s.Bits >= 4 && !(q.mean() < gate) {
+		t.Errorf("mean divergence %g, the gate is %g", q.mean(), gate)
+	}
+}

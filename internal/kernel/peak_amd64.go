@@ -1,0 +1,47 @@
+//go:build amd64 && !purego
+
+package kernel
+
+//go:noescape
+func int8LoopAVX2(n int)
+
+//go:noescape
+func int8LoopAVX512(n int)
+
+//go:noescape
+func int8LoopVNNI(n int)
+
+//go:noescape
+func floatLoopAVX2(n int)
+
+//go:noescape
+func floatLoopAVX512(n int)
+
+// int8Loop runs n turns and tells how many operations one of them is.
+func int8Loop(n int) int {
+	switch mulSet {
+	case 0:
+		int8LoopAVX2(n)
+		return 8 * 2 * 32
+	case 1:
+		int8LoopAVX512(n)
+		return 8 * 2 * 64
+	case 2:
+		int8LoopVNNI(n)
+		return 12 * 2 * 64
+	}
+	return 0
+}
+
+// floatLoop is int8Loop for float32.
+func floatLoop(n int) int {
+	switch mulSet {
+	case 0:
+		floatLoopAVX2(n)
+		return 12 * 2 * 8
+	case 1, 2:
+		floatLoopAVX512(n)
+		return 12 * 2 * 16
+	}
+	return 0
+}
