@@ -16,6 +16,7 @@ type Router struct {
 	Score  ScoreKind
 	K      int
 	Renorm bool    // picked weights are divided by their sum
+	Least  float32 // of Sigmoid's: added to that sum; 0 means 1e-20
 	Scale  float32 // of the weights, after that; 0 means 1
 	Each   Weight  // a factor of the weight per expert, after that; nil: none
 
@@ -28,10 +29,20 @@ type Router struct {
 // Routing is the result of Route, one column per picked expert: ids (I32), which ascend within a row, and weights.
 type Routing struct{ IDs, Weights Array }
 
-// Experts are Count MLPs of one shape: Up is a UseExpertGLU weight, Down a UseExperts weight.
+// Experts are Count MLPs of one shape: Up is a UseExpertGLU weight, Down a UseExperts weight. With Act, which is of a kind that has
+// no parameters, Up is a UseExperts weight too and its result goes through that.
 type Experts struct {
 	Up, Down Weight
 	GLU      *GLU
+	Act      *Activation
+}
+
+// hidden is how many columns come between Up and Down.
+func (e *Experts) hidden() int {
+	if e.Act != nil {
+		return e.Up.Out()
+	}
+	return e.Up.Out() / 2
 }
 
 // Route checks the op of that name.
@@ -55,7 +66,7 @@ func (c Check) Route(scores Array, r *Router) {
 
 // MoE checks the op of that name.
 func (c Check) MoE(x Array, r Routing, e *Experts) {
-	if x.Cols() != e.Up.In() || e.Up.Out()%2 != 0 || e.Down.In() != e.Up.Out()/2 || e.Down.Count() != e.Up.Count() {
+	if x.Cols() != e.Up.In() || e.GLU != nil && e.Up.Out()%2 != 0 || (e.GLU == nil) == (e.Act == nil) || e.Down.In() != e.hidden() || e.Down.Count() != e.Up.Count() {
 		fail("MoE: x has %d columns, %d experts take %d and give %d, %d take %d", x.Cols(),
 			e.Up.Count(), e.Up.In(), e.Up.Out(), e.Down.Count(), e.Down.In())
 	}

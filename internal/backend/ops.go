@@ -36,9 +36,12 @@ type Ops interface {
 	// Conv convolves every column with its taps and with the last rows of its sequence, which it keeps. [rows, x.Cols].
 	// x has all rows; w is a UseConv weight, bias a vector or nil.
 	Conv(x Array, w, bias Weight, s *Conv) Array
-	// GatedDelta: see Delta. q and k [rows, KHeads·KDim], v [rows, VHeads·VDim], a and beta [rows, VHeads], all rows
-	// -> [rows, VHeads·VDim].
+	// GatedDelta: see Delta. q and k [rows, KHeads·KDim], v [rows, VHeads·VDim], a [rows, s.Decays()], beta [rows, VHeads], all
+	// rows -> [rows, VHeads·VDim].
 	GatedDelta(q, k, v, a, beta Array, s *Delta) Array
+	// SSM: see the type. x [rows, Heads·VDim], b and c [rows, Groups·KDim], dt [rows, s.Steps()] or none, all rows
+	// -> [rows, Heads·VDim].
+	SSM(x, b, c, dt Array, s *SSM) Array
 
 	// Route picks s.K experts per row from router scores [rows, experts].
 	Route(scores Array, s *Router) Routing
@@ -48,7 +51,7 @@ type Ops interface {
 	Add(a, b Array) Array             // b may have 1 row (broadcast)
 	Scale(x Array, f float32) Array   // y = f·x
 	Act(x Array, s *Activation) Array // elementwise
-	Gate(g, x Array, s *GLU) Array    // act(g) ⊙ x; g may have 1 column (a per-row gate)
+	Gate(g, x Array, s *GLU) Array    // act(g) ⊙ x; a column of g may be of several of x, which its columns divide
 	Cols(x Array, from, to int) Array // a view; free on cpu
 	Concat(a, b Array) Array          // side by side
 	// Mix weights streams of columns, see the type: [rows, x.Cols/In·Out]. coefs has In·Out numbers per row.
@@ -120,8 +123,9 @@ const (
 	QuickGelu
 	ReLU2
 	SigmoidAct
-	TanhCap // A·tanh(x/A)
-	XIELU   // C·x, and besides A·x² for x > 0, B·(exp(min(x, E))-1-x) otherwise; not as a gate
+	SoftplusAct // ln(1+exp(x))
+	TanhCap     // A·tanh(x/A)
+	XIELU       // C·x, and besides A·x² for x > 0, B·(exp(min(x, E))-1-x) otherwise; not as a gate
 	// AboveMean is max(0, x - mean - A·deviation) with those of the row; not as a gate.
 	AboveMean
 )
@@ -131,10 +135,11 @@ type Activation struct {
 	A, B, C, E float32
 }
 
-// GLU is act(gate) ⊙ up with the gpt-oss variations: gate ≤ Limit, up ∈ [-Limit, Limit], up+1.
+// GLU is act(gate) ⊙ up with the gpt-oss variations: gate ≤ Limit, or with After act(gate) ≤ Limit, up ∈ [-Limit, Limit], up+1.
 type GLU struct {
 	Act     ActKind
 	Limit   float32
+	After   bool
 	UpPlus1 bool
 }
 

@@ -19,7 +19,7 @@ type StateKind uint8
 const (
 	StateKV        StateKind = iota // paged: keys and values per token
 	StateLatent                     // paged: MLA latent and rotary key per token
-	StateRecurrent                  // fixed: gated delta, Mamba
+	StateRecurrent                  // fixed: Delta, SSM
 	StateConv                       // fixed: last K-1 inputs of a causal convolution
 )
 
@@ -33,6 +33,8 @@ type StateSpec struct {
 	// Window > 0: only the last Window positions are read again. The state is still paged: it can be cut
 	// anywhere in the part that is still present.
 	Window int
+	// Gates is how many numbers per head and token drive a recurrent state beside a key and a value; 0: two.
+	Gates int
 }
 
 // Paged state grows per token and can be cut at any token; the rest is fixed-size and can only be restored

@@ -90,23 +90,58 @@ func syncFolder(dir string) error {
 
 // file writes one file of the folder, onto the disk.
 func (f *folder) file(name string, write func(w io.Writer) error) error {
-	to := filepath.Join(f.temp, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	h, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	o, err := f.open(name)
 	if err != nil {
 		return err
 	}
-	b := bufio.NewWriterSize(h, 1<<20)
-	err = write(b)
+	return o.close(write(o))
+}
+
+// output is a file that is being written.
+type output struct {
+	*bufio.Writer
+	file *os.File
+}
+
+// open starts a file of the folder.
+func (f *folder) open(name string) (*output, error) {
+	to := filepath.Join(f.temp, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return nil, err
+	}
+	h, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &output{bufio.NewWriterSize(h, 1<<20), h}, nil
+}
+
+// close ends the file, on the disk unless writing it failed with err.
+func (o *output) close(err error) error {
 	if err == nil {
-		err = b.Flush()
+		err = o.Flush()
 	}
 	if err == nil {
-		err = h.Sync()
+		err = o.file.Sync()
 	}
-	return errors.Join(err, h.Close())
+	return errors.Join(err, o.file.Close())
+}
+
+// shardName is what file i of n is called.
+func shardName(i, n int) string {
+	if n == 1 {
+		return "model.safetensors"
+	}
+	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
+}
+
+// index is model.safetensors.index.json: which file has which tensor.
+type index struct {
+	Meta struct {
+		Bytes      int64 `json:"total_size"`
+		Parameters int64 `json:"total_parameters"`
+	} `json:"metadata"`
+	Files map[string]string `json:"weight_map"`
 }
 
 // write fills the folder: weights, their index, the config, and what else the source has.
@@ -122,18 +157,16 @@ func (p *plan) write(ctx context.Context, to *folder, src fs.FS, progress func(d
 		}
 	}
 	shards := p.shards()
-	index := map[string]string{}
+	ix := index{Files: map[string]string{}}
+	ix.Meta.Bytes, ix.Meta.Parameters = p.report.Bytes, p.report.Parameters
 	for i, units := range shards {
-		name := "model.safetensors"
-		if len(shards) > 1 {
-			name = fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(shards))
-		}
+		name := shardName(i, len(shards))
 		var tensors []safetensors.Tensor
 		for _, u := range units {
 			tensors = append(tensors, u.tensors...)
 		}
 		for _, t := range tensors {
-			index[t.Name] = name
+			ix.Files[t.Name] = name
 		}
 		err := to.file(name, func(w io.Writer) error {
 			f, err := safetensors.NewWriter(w, tensors, map[string]string{"format": "mlx"})
@@ -155,7 +188,7 @@ func (p *plan) write(ctx context.Context, to *folder, src fs.FS, progress func(d
 		}
 	}
 	for name, v := range map[string]any{
-		"model.safetensors.index.json": map[string]any{"metadata": map[string]int64{"total_size": p.report.Bytes, "total_parameters": p.report.Parameters}, "weight_map": index},
+		"model.safetensors.index.json": ix,
 		"config.json":                  p.newConfig(),
 	} {
 		if err := to.file(name, func(w io.Writer) error { return writeJSON(w, v) }); err != nil {

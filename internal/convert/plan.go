@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -84,6 +85,9 @@ func (p *plan) readConfig(raw []byte) error {
 	if err := json.Unmarshal(raw, &p.config); err != nil {
 		return err
 	}
+	if limits := p.config["time_step_limit"]; limits != nil { // mlx-lm reads plain numbers there; none is above this one
+		p.config["time_step_limit"] = bytes.ReplaceAll(limits, []byte(`{"__float__": "Infinity"}`), []byte("3.4e38"))
+	}
 	var c struct {
 		Type   string `json:"torch_dtype"`
 		Layers int    `json:"num_hidden_layers"`
@@ -107,7 +111,7 @@ func (p *plan) spec(where string, s *backend.WeightSpec) error {
 			return &model.LoadError{Where: where, Tensor: part.Weight.Name, Problem: fmt.Sprintf("tensor %s is quantised already (%s)", part.Weight.Name, part.Scheme),
 				Hint: "quantise the original: another rounding would only add errors"}
 		}
-		if strings.HasPrefix(part.Weight.Name, "model.language_model.") {
+		if strings.HasPrefix(part.Weight.Name, "model.language_model.") || p.modelType == "gpt2" && !strings.HasPrefix(part.Weight.Name, "model.") {
 			return foreignLayout(where, part.Weight.Name)
 		}
 	}
@@ -118,11 +122,13 @@ func (p *plan) spec(where string, s *backend.WeightSpec) error {
 		}
 		return nil
 	case backend.UseConv:
-		t := p.stored(s.Parts[0].Weight.Name)
-		if n := len(t.Shape); n == 3 && t.Shape[n-1] != 1 {
-			return foreignLayout(where, t.Name)
+		for _, part := range s.Parts {
+			t := p.stored(part.Weight.Name)
+			if n := len(t.Shape); n == 3 && t.Shape[n-1] != 1 {
+				return foreignLayout(where, t.Name)
+			}
+			p.copy(t)
 		}
-		p.copy(t)
 		return nil
 	}
 	if s.Stacked() && len(s.Parts) < len(s.Out) {

@@ -34,11 +34,19 @@ var preciseParts = map[string][]string{
 	"qwen3_5_moe":  {"mlp.gate", "shared_expert_gate"},
 	"gpt_oss":      {"router"},
 	"gemma4":       {"router.proj"}, "gemma4_text": {"router.proj"}, "gemma4_unified": {"router.proj"},
-	"granite":     {"self_attn.o_proj", "mlp.down_proj", "lm_head"},
-	"granitemoe":  {"self_attn.o_proj", "mlp.down_proj", "lm_head", "block_sparse_moe.router.layer"},
-	"bailing_moe": {"mlp.gate.gate_proj"},
-	"afmoe":       {"router.gate"},
-	"minimax":     {"block_sparse_moe.gate"}, "minimax_m2": {"block_sparse_moe.gate"},
+	"granite":            {"self_attn.o_proj", "mlp.down_proj", "lm_head"},
+	"granitemoe":         {"self_attn.o_proj", "mlp.down_proj", "lm_head", "block_sparse_moe.router.layer"},
+	"bailing_moe":        {"mlp.gate.gate_proj"},
+	"afmoe":              {"router.gate"},
+	"mellum":             {"mlp.gate"},
+	"laguna":             {"mlp.gate.proj"},
+	"kimi_linear":        {"mlp.gate"},
+	"lfm2_moe":           {"feed_forward.gate"},
+	"jamba":              {"feed_forward.router"},
+	"step3p5":            {"mlp.gate.gate"},
+	"granitemoehybrid":   {"router.layer"},
+	"bailing_moe_linear": {"mlp.gate.gate_proj"},
+	"minimax":            {"block_sparse_moe.gate"}, "minimax_m2": {"block_sparse_moe.gate"},
 }
 
 // floatParts are the ends of names of matrices that mlx-lm reads as floats only.
@@ -46,6 +54,7 @@ var floatParts = map[string][]string{
 	"glm4_moe": {"mlp.gate"}, "glm4_moe_lite": {"mlp.gate"},
 	"deepseek_v2": {"mlp.gate"}, "deepseek_v3": {"mlp.gate"}, "kimi_k2": {"mlp.gate"}, "kimi_k25": {"mlp.gate"}, "kimi_vl": {"mlp.gate"},
 	"joyai_llm_flash": {"mlp.gate"}, "deepseek": {"mlp.gate"}, "dots1": {"mlp.gate"}, "solar_open": {"mlp.gate"}, "exaone_moe": {"mlp.gate"},
+	"nemotron_h": {"mixer.gate"}, "mimo_v2_flash": {"mlp.gate"},
 }
 
 // keepTogether are the types in which mlx-lm has kv_b_proj as a module.
@@ -55,6 +64,8 @@ var keepTogether = []string{"deepseek_v2", "minicpm3", "youtu_llm"}
 // mlx-lm would look for as floats.
 var compared = strings.Fields(`afmoe apertus bailing_moe cohere cohere2 deepseek deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe exaone exaone4
 	exaone_moe gemma gemma2 gemma3 gemma3_text gemma4 gemma4_text gemma4_unified glm glm4 glm4_moe glm4_moe_lite gpt_neox gpt_oss
+	lfm2 lfm2-vl lfm2_moe mamba mamba2 falcon_mamba nemotron_h granitemoehybrid falcon_h1 jamba plamo2 kimi_linear bailing_moe_linear
+	gpt2 gpt_bigcode gptj mimo_v2_flash step3p5 mellum laguna
 	granite granitemoe helium hunyuan_v1_dense internlm2 internlm3 iquestcoder joyai_llm_flash kimi_k2 kimi_k25 kimi_vl
 	llama llama4 llava mimo minicpm minicpm3 minimax minimax_m2 ministral3 mistral mistral3 mistral4 mixtral nanochat nemotron
 	nemotron-nas olmo2 olmo3 olmoe phi phi3 pixtral qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_5 qwen3_5_moe
@@ -107,5 +118,15 @@ func floorMod(a, b int) int { return ((a % b) + b) % b }
 
 // keepsType reports whether a tensor is not brought to the type of the others.
 func keepsType(modelType, name string) bool {
-	return strings.Contains(name, "e_score_correction_bias") || strings.HasPrefix(modelType, "qwen3_5") && strings.HasSuffix(name, "A_log")
+	switch {
+	case strings.HasSuffix(name, ".A_log"):
+		return strings.HasPrefix(modelType, "qwen3_5") || modelType == "nemotron_h" || modelType == "kimi_linear"
+	case strings.HasSuffix(name, ".dt_bias"):
+		return modelType == "kimi_linear"
+	case modelType == "lfm2_moe" || modelType == "bailing_moe_linear":
+		return strings.HasSuffix(name, ".expert_bias")
+	case modelType == "step3p5":
+		return strings.HasSuffix(name, ".router_bias")
+	}
+	return strings.Contains(name, "e_score_correction_bias")
 }

@@ -15,6 +15,8 @@ var aliases = map[string]string{
 	"minimax_m2":      "minimax",
 	"qwen3_5_moe":     "qwen3_5",
 	"qwen2_5_vl":      "qwen2_vl",
+	"lfm2-vl":         "lfm2",
+	"falcon_mamba":    "mamba",
 
 	"gemma4_unified": "gemma4",
 }

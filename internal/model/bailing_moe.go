@@ -60,11 +60,20 @@ func newBailing(cfg []byte, b *Build) (Generator, error) {
 }
 
 func (a *bailingArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {
-	l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
-	l.Attn.QKV.Fused, l.Attn.QKV.Bias, l.Attn.O.Bias = true, a.QKVBias, a.Bias
+	t := gqa(b, &a.common, i, 0, rope)
+	t.QKV.Fused, t.QKV.Bias, t.O.Bias = true, a.QKVBias, a.Bias
 	if a.QKNorm {
-		l.Attn.QNorm, l.Attn.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 	}
+	l := a.mlp(b, i, router)
+	l.Attn = &t
+	return l
+}
+
+// mlp is layer i without what attends.
+func (a *bailingArgs) mlp(b *Build, i int, router B.Router) decoderLayer {
+	l := preNorm(&a.common, b, nn.Attention{})
+	l.Attn = nil
 	l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.Bias, a.Bias
 	if i < a.Dense {
 		return l

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -13,13 +14,16 @@ import (
 type centred struct {
 	states         []B.StateSpec
 	vocab, context int
-	family         *strings.Replacer // as in decoder
-	drop           []string          // ends of names of tensors that are left out
-	logits         float32           // factor; 0: none
-	Embed          nn.Embedding      `w:"model.embed_tokens"`
-	Layers         []centredLayer    `w:"model.layers"`
-	Norm           nn.LayerNorm      `w:"model.norm"`
-	Head           nn.Linear         `w:"lm_head,tied=Embed"`
+	family         *strings.Replacer                   // as in decoder
+	drop           []string                            // ends of names of tensors that are left out
+	root           []string                            // beginnings of names that folders may have, in place of all of which comes "model."; nil: names are as they are
+	look           func(shape func(name string) []int) // as in inspector; nil: none
+	logits         float32                             // factor; 0: none
+	Positions      *nn.Embedding                       `w:"model.positions"` // added to the embedding; nil: none
+	Embed          nn.Embedding                        `w:"model.embed_tokens"`
+	Layers         []centredLayer                      `w:"model.layers"`
+	Norm           nn.LayerNorm                        `w:"model.norm"`
+	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
 // centredLayer has one of the two kinds of MLP.
@@ -62,6 +66,25 @@ func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *cen
 	return m
 }
 
+// within keeps positions inside a table of n; what is beyond has the last one.
+func within(pos []int32, n int) []int32 {
+	if len(pos) == 0 || int(slices.Max(pos)) < n {
+		return pos
+	}
+	pos = slices.Clone(pos)
+	for i, p := range pos {
+		pos[i] = min(p, int32(n-1))
+	}
+	return pos
+}
+
+// Inspect implements inspector.
+func (m *centred) Inspect(shape func(name string) []int) {
+	if m.look != nil {
+		m.look(shape)
+	}
+}
+
 // Sizes implements Generator.
 func (m *centred) Sizes() (vocab, context int) { return m.vocab, m.context }
 
@@ -71,6 +94,9 @@ func (m *centred) States() []B.StateSpec { return m.states }
 // Forward implements Model.
 func (m *centred) Forward(o B.Ops, b *B.Batch) B.Array {
 	h := m.Embed.Tokens(o, b)
+	if m.Positions != nil {
+		h = o.Add(h, o.Embed(m.Positions.W, B.Index{IDs: within(b.Pos[0], m.Positions.Vocab)}))
+	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		x, in := l.InNorm.Forward(o, h), h
@@ -112,6 +138,15 @@ func (m *centred) Rename(name string) string {
 		if strings.HasSuffix(name, end) {
 			return ""
 		}
+	}
+	if m.root != nil && !strings.HasPrefix(name, "lm_head") {
+		for _, r := range m.root {
+			if rest, ok := strings.CutPrefix(name, r); ok {
+				name = rest
+				break
+			}
+		}
+		name = "model." + name
 	}
 	if m.family != nil {
 		name = m.family.Replace(name)

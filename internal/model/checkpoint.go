@@ -93,6 +93,7 @@ func (c *Checkpoint) readConfig() error {
 	if err != nil {
 		return c.foreign(configFile, err)
 	}
+	b = plainJSON(b)
 	var head struct {
 		Type string `json:"model_type"`
 	}

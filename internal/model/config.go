@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,6 +75,41 @@ type common struct {
 	Traditional bool      `json:"rope_traditional"`
 	Scaling     *ropeJSON `json:"rope_scaling"`
 	Parameters  *ropeJSON `json:"rope_parameters"`
+}
+
+// plainJSON is a config with what Python's JSON has beyond the standard, numbers that are infinite or none, as tags.
+func plainJSON(b []byte) []byte {
+	if !bytes.Contains(b, []byte("Infinity")) && !bytes.Contains(b, []byte("NaN")) {
+		return b
+	}
+	var out []byte
+	for i := 0; i < len(b); {
+		if b[i] == '"' {
+			end := i + 1
+			for end < len(b) && b[end] != '"' {
+				if b[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end+1, len(b))
+			out, i = append(out, b[i:end]...), end
+			continue
+		}
+		word := ""
+		for _, w := range []string{"-Infinity", "Infinity", "NaN"} {
+			if bytes.HasPrefix(b[i:], []byte(w)) {
+				word = w
+				break
+			}
+		}
+		if word == "" {
+			out, i = append(out, b[i]), i+1
+			continue
+		}
+		out, i = append(out, `{"__float__": "`+word+`"}`...), i+len(word)
+	}
+	return out
 }
 
 // parse decodes config.json; a nested text_config wins over the flat form.
@@ -157,6 +194,21 @@ func (c *common) check() error {
 		return fmt.Errorf("max_position_embeddings %d is negative", c.MaxPos)
 	case !(c.Eps > 0 && c.Eps < 1):
 		return fmt.Errorf("rms_norm_eps %g is out of range", float64(c.Eps))
+	}
+	return c.checkRopes()
+}
+
+// checkRopes compares the two spellings where a config has both.
+func (c *common) checkRopes() error {
+	a, b := c.Scaling, c.Parameters
+	if a == nil || b == nil {
+		return nil
+	}
+	if x, y := cmp.Or(a.Type, a.RopeType), cmp.Or(b.Type, b.RopeType); x != "" && y != "" && x != y {
+		return fmt.Errorf("rope_scaling says %q, rope_parameters says %q", x, y)
+	}
+	if a.Factor != 0 && b.Factor != 0 && a.Factor != b.Factor {
+		return fmt.Errorf("rope_scaling has the factor %g, rope_parameters has %g", float64(a.Factor), float64(b.Factor))
 	}
 	return nil
 }

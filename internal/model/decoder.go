@@ -13,33 +13,41 @@ import (
 type decoder struct {
 	states         []B.StateSpec
 	vocab, context int
-	nested         bool              // names of tensors may have prefixes, and parts of other kinds are beside the language model
-	family         *strings.Replacer // from names that the family has for parts to those of the tags; nil: none
-	extra          string            // beginning of names of layers that predict further tokens; "": none
-	drop           []string          // in names of tensors that are left out
-	branch, logits float32           // factors of what attention and MLP add, and of the logits; 0: none
-	first          *nn.RMSNorm       // of the embedding; nil: none
-	cap            *B.Activation     // on logits; nil: none
-	Embed          nn.Embedding      `w:"model.embed_tokens"`
-	Layers         []decoderLayer    `w:"model.layers"`
-	Norm           nn.RMSNorm        `w:"model.norm"`
-	Head           nn.Linear         `w:"lm_head,tied=Embed"`
+	nested         bool                                // names of tensors may have prefixes, and parts of other kinds are beside the language model
+	family         *strings.Replacer                   // from names that the family has for parts to those of the tags; nil: none
+	extra          string                              // beginning of names of layers that predict further tokens; "": none
+	drop           []string                            // in names of tensors that are left out
+	look           func(shape func(name string) []int) // as in inspector; nil: none
+	branch, logits float32                             // factors of what attention and MLP add, and of the logits; 0: none
+	first          *nn.RMSNorm                         // of the embedding; nil: none
+	cap            *B.Activation                       // on logits; nil: none
+	Embed          nn.Embedding                        `w:"model.embed_tokens"`
+	Layers         []decoderLayer                      `w:"model.layers"`
+	Norm           nn.RMSNorm                          `w:"model.norm"`
+	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
 // decoderLayer adds attention and then an MLP, one of the kinds, to its input. Norms that an architecture has not are
 // nil; families call the norm before the MLP by either of two names, one of which others have for the norm after attention.
 type decoderLayer struct {
-	Attn *nn.Attention `w:"self_attn"` // or MLA
-	MLA  *nn.MLA       `w:"self_attn"`
-	MLP  *nn.GLUMLP    `w:"mlp"`
-	MoE  *nn.MoE       `w:"mlp"`
-	Two  *nn.MLP       `w:"mlp"` // of two products
+	Attn  *nn.Attention `w:"self_attn"` // or MLA, or a mixer
+	MLA   *nn.MLA       `w:"self_attn"`
+	Mixer mixer         `w:"mixer"`
+	Recur mixer         `w:"self_attn"` // a mixer under attention's name
+	MLP   *nn.GLUMLP    `w:"mlp"`
+	MoE   *nn.MoE       `w:"mlp"`
+	Two   *nn.MLP       `w:"mlp"` // of two products
 
 	InNorm   *nn.RMSNorm `w:"input_layernorm"`
 	AttnNorm *nn.RMSNorm `w:"post_attention_layernorm"` // of attention's result
 	PostNorm *nn.RMSNorm `w:"post_attention_layernorm"` // before the MLP
 	PreNorm  *nn.RMSNorm `w:"pre_feedforward_layernorm"`
 	MLPNorm  *nn.RMSNorm `w:"post_feedforward_layernorm"` // of the MLP's result
+}
+
+// mixer is what layers of some families have in attention's place: rows that go on from those before them in another way.
+type mixer interface {
+	Forward(o B.Ops, x B.Array) B.Array // [rows, D] to [rows, D], for all rows of the batch
 }
 
 // newDecoder declares the parts common to all.
@@ -76,6 +84,13 @@ func gqa(b *Build, a *common, i, window int, rope *B.Rope) nn.Attention {
 	}
 }
 
+// Inspect implements inspector.
+func (m *decoder) Inspect(shape func(name string) []int) {
+	if m.look != nil {
+		m.look(shape)
+	}
+}
+
 // Sizes implements Generator.
 func (m *decoder) Sizes() (vocab, context int) { return m.vocab, m.context }
 
@@ -98,7 +113,12 @@ func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {
 }
 
 func (l *decoderLayer) attention(o B.Ops, x B.Array) B.Array {
-	if l.MLA != nil {
+	switch {
+	case l.Mixer != nil:
+		return l.Mixer.Forward(o, x)
+	case l.Recur != nil:
+		return l.Recur.Forward(o, x)
+	case l.MLA != nil:
 		return l.MLA.Forward(o, x)
 	}
 	return l.Attn.Forward(o, x)

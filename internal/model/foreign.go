@@ -90,7 +90,7 @@ func rows(t *B.Tensor, w Want) (int, error) {
 
 // as is a tensor's bytes read as another type.
 func as(t *B.Tensor, dt quant.DType, shape ...int) *B.Tensor {
-	return &B.Tensor{Name: t.Name, DType: string(dt), Shape: shape, Bytes: t.Bytes}
+	return &B.Tensor{Name: t.Name, DType: string(dt), Shape: shape, Bytes: t.Bytes, Release: t.Release}
 }
 
 // words is a matrix of codes, read as MLX stores it.

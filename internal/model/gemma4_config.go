@@ -131,6 +131,7 @@ func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.Stat
 	t := nn.Attention{QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
 		QNorm: nn.HeadRMS(hd, eps), KNorm: nn.HeadRMS(hd, eps), VNorm: &B.Norm{Eps: eps, Width: hd},
 		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window}}
+	t.QKV.Fine = true // scores of normalised heads that nothing scales down make much of small differences
 	if kEqV {
 		t.QKV.Outs[2] = 0
 	}

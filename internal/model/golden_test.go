@@ -41,6 +41,9 @@ func (g *logits) bound(b bounds) float64 {
 	if b == fast && strings.Contains(string(g.Config), `"linear_num_key_heads"`) {
 		b.quantised = 0.15 // every head's result is normalised, also where it is little more than rounding
 	}
+	if b == fast && (strings.Contains(string(g.Config), `"mamba"`) || strings.Contains(string(g.Config), `"plamo2"`)) {
+		b.quantised = 0.06 // what the states keep of rounded rows stays for long, and plamo2 normalises what a layer adds
+	}
 	if strings.Contains(string(g.Config), `"quantization"`) {
 		return b.quantised
 	}

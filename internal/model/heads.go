@@ -25,7 +25,7 @@ func (p *plan) heads(x *nn.Heads, t tagged) {
 	if x.From == 0 { // of the two that share the tensor one reports what is wrong with it
 		p.faults = append(p.faults, p.src.Check(w)...)
 	}
-	p.jobs = append(p.jobs, job{spec: s, wants: []Want{w}, to: &x.W, turn: func(part B.Part) (B.Part, error) { return half(x, part, w.In) }})
+	p.jobs = append(p.jobs, job{spec: s, wants: []Want{w}, to: &x.W, fuses: true, turn: func(part B.Part) (B.Part, error) { return half(x, part, w.In) }})
 }
 
 // half takes the matrices of x out of a part that has two kinds of them. What is turned, or quantised again because the reference
@@ -37,6 +37,10 @@ func half(x *nn.Heads, p B.Part, in int) (B.Part, error) {
 	}
 	if err != nil {
 		return p, fmt.Errorf("tensor %s: %w", p.Weight.Name, err)
+	}
+	if p.Adapter != nil {
+		p = fused(p, m)
+		m = &quant.Matrix{Rows: m.Rows, In: in, Weight: p.Weight.Bytes, Type: quant.F32}
 	}
 	again := x.Again && p.Scheme.Mode == quant.Affine && x.In%p.Scheme.Group == 0
 	if !x.Turned && !again {
@@ -59,6 +63,23 @@ func half(x *nn.Heads, p B.Part, in int) (B.Part, error) {
 		return B.Part{Weight: floats(p.Weight.Name, dt, all, x.N, x.Out, x.In)}, nil
 	}
 	return requantised(x, p, all, dt), nil
+}
+
+// fused is p, whose matrix is m, with its adapter added: heads are no matrix that multiplies whole rows, which is what an adapter
+// could be kept beside.
+func fused(p B.Part, m *quant.Matrix) B.Part {
+	all, a := make([]float32, m.Rows*m.In), p.Adapter
+	eachHead(m.Rows, func(r int) {
+		row := all[r*m.In:][:m.In]
+		m.Row(row, r)
+		for k := range a.Rank {
+			up := a.Up[r*a.Rank+k]
+			for c, v := range a.Down[k*m.In:][:m.In] {
+				row[c] += up * v
+			}
+		}
+	})
+	return B.Part{Weight: floats(p.Weight.Name, quant.F32, all, m.Rows, m.In)}
 }
 
 // headRows gathers the rows of every head from a stored tensor.
@@ -116,7 +137,7 @@ func requantised(x *nn.Heads, p B.Part, all []float32, dt quant.DType) B.Part {
 	return to
 }
 
-// eachHead runs f for every head on all processors.
+// eachHead runs f for every head, or row, on all processors.
 func eachHead(n int, f func(h int)) {
 	var next atomic.Int64
 	var done sync.WaitGroup

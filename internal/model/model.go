@@ -51,6 +51,13 @@ func (b *Build) Recurrent(layer, heads, kdim, vdim int) B.StateID {
 	return B.StateID(len(b.states) - 1)
 }
 
+// Driven is Recurrent for matrices that so many numbers per head and row drive beside a key and a value.
+func (b *Build) Driven(layer, heads, kdim, vdim, gates int) B.StateID {
+	id := b.Recurrent(layer, heads, kdim, vdim)
+	b.states[id].Gates = gates
+	return id
+}
+
 // Conv declares the last rows that a convolution of kernel taps sees.
 func (b *Build) Conv(layer, cols, kernel int) B.StateID {
 	b.states = append(b.states, B.StateSpec{Name: fmt.Sprintf("%d.conv", layer), Kind: B.StateConv, Heads: 1, KDim: cols, VDim: kernel - 1})

@@ -26,6 +26,42 @@ var typeKeys = map[string]string{
 		"linear_conv_kernel_dim": 4, "head_dim": 32`,
 	"qwen3_5_moe": `"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32, "full_attention_interval": 3,
 		"linear_num_value_heads": 4, "linear_num_key_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "linear_conv_kernel_dim": 2, "head_dim": 32`,
+	"bailing_moe_linear": `"num_experts": 8, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "first_k_dense_replace": 1,
+		"use_qk_norm": true, "layer_group_size": 2, "group_norm_size": 2`,
+	"kimi_linear": `"kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 16, "num_experts": 8, "num_experts_per_token": 3,
+		"num_experts_per_tok": 3, "moe_intermediate_size": 32, "num_shared_experts": 1, "first_k_dense_replace": 1,
+		"linear_attn_config": {"kda_layers": [1, 3], "num_heads": 4, "head_dim": 20, "short_conv_kernel_size": 4}`,
+	"gpt2":        `"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 256, "layer_norm_epsilon": 1e-5`,
+	"gpt_bigcode": `"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 256, "layer_norm_epsilon": 1e-5, "n_inner": 96`,
+	"gptj":        `"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 256, "rotary_dim": 8, "tie_word_embeddings": false`,
+	"mimo_v2_flash": `"hybrid_layer_pattern": [0, 1, 1], "moe_layer_freq": [0, 1, 1], "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32,
+		"add_swa_attention_sink_bias": true, "sliding_window_size": 16, "layernorm_epsilon": 1e-5, "rope_theta": 10000, "swa_rope_theta": 300,
+		"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "head_dim": 32, "v_head_dim": 16, "swa_head_dim": 24, "swa_v_head_dim": 16,
+		"partial_rotary_factor": 0.5, "attention_value_scale": 0.7, "norm_topk_prob": true, "tie_word_embeddings": false`,
+	"step3p5": `"num_attention_groups": 2, "rope_theta": [500, 600, 700], "partial_rotary_factors": [0.5, 1, 1], "moe_num_experts": 8, "moe_top_k": 3,
+		"num_experts_per_tok": 3, "moe_intermediate_size": 32, "share_expert_dim": 64, "swiglu_limits": [0, 0.5, 1], "tie_word_embeddings": false,
+		"attention_other_setting": {"num_attention_heads": 4, "num_attention_groups": 2}, "head_dim": 32`,
+	"mellum": `"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "head_dim": 32, "rope_parameters": {
+		"full_attention": {"rope_theta": 500}, "sliding_attention": {"rope_theta": 300}}`,
+	"laguna": `"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32, "head_dim": 32,
+		"num_attention_heads_per_layer": [4, 8, 4]`,
+	"lfm2":    `"norm_eps": 1e-5, "conv_L_cache": 3, "block_ff_dim": 96`,
+	"lfm2-vl": `"norm_eps": 1e-5, "conv_L_cache": 3, "conv_bias": true`,
+	"lfm2_moe": `"norm_eps": 1e-5, "conv_L_cache": 4, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "use_expert_bias": true,
+		"norm_topk_prob": true, "num_dense_layers": 1`,
+	"mamba2": `"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 4, "layer_norm_epsilon": 1e-5`,
+	"nemotron_h": `"hybrid_override_pattern": "M*E-M-", "mamba_num_heads": 4, "mamba_head_dim": 20, "ssm_state_size": 16, "n_groups": 2, "conv_kernel": 4,
+		"layer_norm_epsilon": 1e-5, "use_conv_bias": true, "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 32,
+		"moe_shared_expert_intermediate_size": 64, "norm_topk_prob": true, "tie_word_embeddings": false`,
+	"granitemoehybrid": `"embedding_multiplier": 12, "attention_multiplier": 0.05, "residual_multiplier": 0.22, "logits_scaling": 8,
+		"layer_types": ["mamba", "attention", "mamba"], "mamba_n_heads": 4, "mamba_d_head": 20, "mamba_d_state": 16, "mamba_n_groups": 1, "mamba_d_conv": 4,
+		"num_local_experts": 8, "num_experts_per_tok": 3, "shared_intermediate_size": 64`,
+	"falcon_h1":    `"mamba_n_heads": 4, "mamba_d_head": 20, "mamba_d_state": 16, "mamba_n_groups": 2, "head_dim": 16, "mamba_rms_norm": true`,
+	"mamba":        `"state_size": 16, "conv_kernel": 4, "use_conv_bias": true`,
+	"falcon_mamba": `"state_size": 16, "conv_kernel": 4, "use_conv_bias": true, "intermediate_size": 72`,
+	"jamba": `"attn_layer_offset": 1, "attn_layer_period": 2, "expert_layer_offset": 1, "expert_layer_period": 2, "mamba_d_conv": 4, "mamba_d_state": 16,
+		"mamba_expand": 2, "num_experts": 4, "num_experts_per_tok": 2`,
+	"plamo2": `"hidden_size_per_head": 24, "mamba_d_state": 16, "mamba_num_heads": 4`,
 	"granitemoe": `"embedding_multiplier": 12, "attention_multiplier": 0.05, "residual_multiplier": 0.22, "logits_scaling": 8,
 		"num_local_experts": 8, "num_experts_per_tok": 3`,
 	"minicpm":      `"dim_model_base": 32, "scale_depth": 1.4, "scale_emb": 12`,
@@ -200,8 +236,8 @@ func TestBatchEqualsAlone(t *testing.T) {
 }
 
 func TestUnknownType(t *testing.T) {
-	_, err := model.New("mamba", nil, 1)
-	if err == nil || !strings.Contains(err.Error(), `"mamba" is not supported`) || !strings.Contains(err.Error(), "qwen3") {
+	_, err := model.New("gear", nil, 1)
+	if err == nil || !strings.Contains(err.Error(), `"gear" is not supported`) || !strings.Contains(err.Error(), "qwen3") {
 		t.Errorf("error %v", err)
 	}
 	if !slices.IsSorted(model.Types()) {

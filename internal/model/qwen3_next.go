@@ -169,6 +169,9 @@ func (a *qwen3NextArgs) check() error {
 			return fmt.Errorf("%s %d is missing or out of range", f.key, f.n)
 		}
 	}
+	if len(a.Types) != 0 && len(a.Types) != a.Layers {
+		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
+	}
 	for i, t := range a.Types {
 		if attends := (i+1)%a.Interval == 0; slices.Contains(a.Types, "linear_attention") && (t == "full_attention") != attends {
 			return fmt.Errorf("layer_types[%d] is %q, full_attention_interval is %d", i, t, a.Interval)

@@ -43,7 +43,11 @@ func (s *source) tensor(name string) (*B.Tensor, string) {
 	s.used[name] = true
 	f := s.c.files[s.c.where[stored]]
 	t, _ := f.Tensor(stored)
-	return &B.Tensor{Name: stored, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}, f.Name
+	view := &B.Tensor{Name: stored, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}
+	if f.Mapped() {
+		view.Release = f.ReleasePart
+	}
+	return view, f.Name
 }
 
 // Has implements Source.
@@ -120,6 +124,10 @@ func (s *source) Check(w Want) []Fault {
 		return faults
 	}
 	shape := p.Weight.Shape
+	if stored := s.Shape(w.tensor()); w.Converted && len(stored) == 3 && stored[1] == 1 && stored[2] != 1 {
+		return append(faults, Fault{Kind: Misshapen, Tensor: p.Weight.Name, File: file, Text: "the folder is as it was published",
+			Hint: "use a conversion to MLX, in which the architecture's factors are inside the weights"})
+	}
 	if w.Vector || p.Scheme.None() {
 		ok := len(shape) == 1 && w.fits(shape[0])
 		if !w.Vector {
@@ -245,6 +253,9 @@ func (s *source) part(w Want) (p B.Part, file string) {
 	p.Weight, file = s.tensor(w.tensor())
 	if t := p.Weight; t != nil && w.Vector && len(t.Shape) == 0 {
 		p.Weight = as(t, quant.DType(t.DType), 1)
+	}
+	if t := p.Weight; t != nil && w.Flat {
+		p.Weight = as(t, quant.DType(t.DType), product(t.Shape))
 	}
 	if p.Weight == nil || w.Vector {
 		return p, file

@@ -17,14 +17,14 @@ import (
 
 // missing says why a type of mlx-lm's is not here yet.
 var missing = map[string]string{
-	"needs recurrent states": "baichuan_m1 bailing_moe_linear falcon_h1 gear granitemoehybrid jamba lfm2 lfm2-vl lfm2_moe mamba falcon_mamba mamba2 " +
-		"nemotron_h olmo_hybrid plamo2 prism_hadamard_qwen35 recurrent_gemma rwkv7",
+	"needs recurrent states": "baichuan_m1 gear " +
+		"olmo_hybrid prism_hadamard_qwen35 recurrent_gemma rwkv7",
 	"needs latent attention":                             "deepseek_v32 glm_moe_dsa longcat_flash",
-	"needs latent attention and recurrent states":        "bailing_hybrid bailing_moe_v3 kimi_k3 kimi_linear longcat_flash_ngram",
+	"needs latent attention and recurrent states":        "bailing_hybrid bailing_moe_v3 kimi_k3 longcat_flash_ngram",
 	"needs its own kind of attention":                    "deepseek_v41 deepseek_v41_text iquestloopcoder minimax_m3_vl muse_glimmer muse_spark spark2_5",
-	"needs layers with LayerNorm":                        "dbrx gpt2 gpt_bigcode gptj olmo phi3small phimoe phixtral phi-msft",
+	"needs layers with LayerNorm":                        "dbrx olmo phi3small phimoe phixtral phi-msft",
 	"needs an activation, norm or bias that is not here": "afm7 openelm talkie",
-	"has experts, lacks its file":                        "Klear hunyuan laguna mellum mimo_v2_flash step3p5",
+	"has experts, lacks its file":                        "Klear hunyuan",
 	"lacks its file": "lille-130m llama4_text nanbeige " +
 		"plamo plamo3 qwen",
 }

@@ -15,9 +15,12 @@ type Attention struct {
 	KNorm   *RMSNorm `w:"k_norm"`
 	VNorm   *B.Norm  // of values, per head and without weights; nil where the architecture has none
 	Gated   bool     // every query head brings as many columns again, whose sigmoids its result is multiplied by
+	HeadG   *Linear  `w:"g_proj,shard=col"` // whose sigmoid every head's result is multiplied by, or what HeadAct says; nil where the architecture has none
+	HeadAct *B.GLU
 	Gate    *Linear  `w:"gate_proj,shard=col"` // whose sigmoids attention's result is multiplied by; nil where the architecture has none
 	SubNorm *RMSNorm `w:"attn_sub_norm"`       // of attention's result, over all heads; nil where the architecture has none
 	Sinks   *Vec     `w:"sinks,shard=col"`     // one per head; nil where the architecture has none
+	VScale  float32  // of values; 0: none
 
 	RotateFirst bool    // and then normalise
 	Even        *B.Norm // of queries and keys after the rotation, per head and without weights; nil where the architecture has none
@@ -50,6 +53,12 @@ func (a *Attention) Forward(o B.Ops, x B.Array) B.Array {
 	y = o.Attention(q, k, v, &a.Spec)
 	if a.Gated {
 		y = o.Gate(gate, y, &sigmoid)
+	}
+	if a.HeadG != nil {
+		y = o.Gate(a.HeadG.Forward(o, x), y, cmp.Or(a.HeadAct, &sigmoid))
+	}
+	if a.VScale != 0 {
+		y = o.Scale(y, a.VScale) // what is linear in values may as well be scaled afterwards
 	}
 	if a.Gate != nil {
 		y = o.Gate(a.Gate.Forward(o, x), y, &sigmoid)

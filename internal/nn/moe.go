@@ -70,3 +70,50 @@ func (m *MoE) Forward(o B.Ops, x B.Array) B.Array {
 	}
 	return y
 }
+
+// PlainMoE is MoE with experts of two products and an activation between, which may see rows through a narrower matrix.
+type PlainMoE struct {
+	Gate Linear  `w:"gate"`
+	Bias Vec     `w:"gate.e_score_correction_bias"`
+	To   *Linear `w:"fc1_latent_proj"` // nil: experts see whole rows
+	Up   Stack   `w:"switch_mlp.up_proj,each=experts,shard=col"`
+	Down Stack   `w:"switch_mlp.down_proj,each=experts,shard=row"`
+	From *Linear `w:"fc2_latent_proj"`
+
+	Shared *MLP `w:"shared_experts"` // nil where the architecture has none
+
+	Router B.Router
+	Spec   B.Experts
+}
+
+// NewPlainMoE declares n experts of width in with ffn hidden features on this rank.
+func NewPlainMoE(d, in, ffn, n int, act *B.Activation, r B.Router) *PlainMoE {
+	m := &PlainMoE{
+		Gate: Lin(d, n), Bias: Vec{N: n}, Router: r, Spec: B.Experts{Act: act},
+		Up: Stack{N: n, In: in, Outs: []int{ffn}, Picks: r.K}, Down: Stack{N: n, In: ffn, Outs: []int{in}, Picks: r.K},
+	}
+	m.Gate.Exact = true
+	return m
+}
+
+// Bind runs when the weights are loaded.
+func (m *PlainMoE) Bind() { m.Spec.Up, m.Spec.Down, m.Router.Bias = m.Up.W, m.Down.W, m.Bias.W }
+
+// Forward is the layer without norm and residual: [rows, D] to [rows, D].
+func (m *PlainMoE) Forward(o B.Ops, x B.Array) B.Array {
+	in := x
+	if m.To != nil {
+		in = m.To.Forward(o, x)
+	}
+	y := o.MoE(in, o.Route(m.Gate.Forward(o, x), &m.Router), &m.Spec)
+	if m.Down.W.Partial() {
+		y = o.AllSum(y)
+	}
+	if m.From != nil {
+		y = m.From.Forward(o, y)
+	}
+	if m.Shared != nil {
+		y = o.Add(y, m.Shared.Forward(o, x))
+	}
+	return y
+}

@@ -24,6 +24,7 @@ CASES = {  # name: (config, dtype, layers from the end, modules or None for all 
     "nested": ({"model_type": "gemma3", "text_config": models.BASE | models.GEMMA3}, "BF16", 2, ["self_attn.q_proj", "mlp.up_proj"]),
     "streams, with modules that nobody uses": ({"model_type": "gemma3n", "text_config": models.BASE | models.GEMMA3N}, "BF16", 3,
                                                ["self_attn.q_proj", "self_attn.k_proj", "mlp.gate_proj", "laurel.linear_left", "altup.modality_router"]),
+    "latent attention": (models.DEEPSEEK_Q4 | models.DEEPSEEK_V2Q | {"quantization": models.Q4["quantization"] | models.GATES}, "BF16", 2, ["self_attn.kv_b_proj", "self_attn.kv_a_proj_with_mqa", "self_attn.o_proj"]),
     "shared keys and values": (models.GEMMA4, "BF16", 5, ["self_attn.q_proj", "self_attn.k_proj", "per_layer_input_gate"]),
 }
 RANK, SCALE = 3, 4.0

@@ -148,6 +148,58 @@ QWEN3_5_MOE = QWEN3_5 | {"model_type": "qwen3_5_moe_text", "num_hidden_layers": 
                          "shared_expert_intermediate_size": 128, "tie_word_embeddings": False}
 NVFP4 = {"quantization": {"group_size": 16, "bits": 4, "mode": "nvfp4"}}
 GATED = {f"language_model.model.layers.{i}.mlp.{g}": {"group_size": 64, "bits": 8} for i in range(4) for g in ("gate", "shared_expert_gate")}
+LFM2 = {"model_type": "lfm2", "num_hidden_layers": 5, "norm_eps": 1e-5, "conv_bias": False, "conv_L_cache": 3, "block_dim": 128, "block_ff_dim": 256,
+        "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": True, "rope_theta": 500.0,
+        "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"]}
+LFM2_MOE = {"model_type": "lfm2_moe", "num_hidden_layers": 4, "norm_eps": 1e-5, "conv_bias": False, "conv_L_cache": 3, "num_experts": 12, "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64, "norm_topk_prob": True, "use_expert_bias": True, "num_dense_layers": 1, "rope_theta": 500.0, "full_attn_idxs": [1, 3]}
+MAMBA2 = {"model_type": "mamba2", "num_hidden_layers": 3, "num_heads": 8, "head_dim": 24, "state_size": 16, "n_groups": 2, "conv_kernel": 4, "use_bias": True,
+          "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "time_step_limit": [0.0, 1e9], "time_step_rank": "auto"}
+NEMOTRON_H = {"model_type": "nemotron_h", "hybrid_override_pattern": "M-M*-M", "layer_norm_epsilon": 1e-5, "attention_bias": False, "mlp_bias": False,
+              "use_bias": False, "mamba_num_heads": 8, "mamba_head_dim": 24, "mamba_proj_bias": False, "ssm_state_size": 16, "conv_kernel": 4, "n_groups": 2,
+              "use_conv_bias": True, "head_dim": 48, "tie_word_embeddings": False}
+NEMOTRON_MOE = NEMOTRON_H | {"hybrid_override_pattern": ["M", "E", "*", "E"], "n_routed_experts": 12, "n_shared_experts": 1, "num_experts_per_tok": 3,
+                             "moe_intermediate_size": 64, "moe_shared_expert_intermediate_size": 128, "n_group": 1, "topk_group": 1, "norm_topk_prob": True,
+                             "routed_scaling_factor": 2.5}
+GRANITE_H = GRANITE | {
+    "model_type": "granitemoehybrid", "num_hidden_layers": 4, "layer_types": ["mamba", "attention", "mamba", "mamba"], "mamba_n_heads": 8, "mamba_d_head": 24,
+    "mamba_proj_bias": False, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_n_groups": 1, "mamba_conv_bias": True, "position_embedding_type": "nope"}
+GRANITE_HMOE = GRANITE_H | {"num_local_experts": 12, "num_experts_per_tok": 3, "intermediate_size": 64, "shared_intermediate_size": 128}
+FALCON_H1 = {"model_type": "falcon_h1", "head_dim": 48, "mamba_d_ssm": 192, "mamba_n_heads": 8, "mamba_d_head": 24, "mamba_d_state": 16, "mamba_d_conv": 4,
+             "mamba_n_groups": 2}
+MAMBA = {"model_type": "mamba", "state_size": 16, "conv_kernel": 4, "use_bias": False, "use_conv_bias": True, "time_step_rank": 8, "intermediate_size": 232}
+JAMBA = {"model_type": "jamba", "num_hidden_layers": 5, "attn_layer_offset": 1, "attn_layer_period": 3, "expert_layer_offset": 1, "expert_layer_period": 2,
+         "mamba_d_conv": 4, "mamba_d_state": 16, "mamba_expand": 2, "num_experts": 6, "num_experts_per_tok": 2}
+PLAMO2 = {"model_type": "plamo2", "num_hidden_layers": 4, "hidden_size_per_head": 24, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_num_heads": 8, "mamba_step": 2}
+KIMI_LINEAR = {"model_type": "kimi_linear", "num_hidden_layers": 5, "head_dim": 32, "kv_lora_rank": 96, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32,
+               "v_head_dim": 24, "model_max_length": 512, "num_experts": 12, "num_experts_per_token": 3, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
+               "num_shared_experts": 1, "first_k_dense_replace": 1, "num_expert_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5,
+               "tie_word_embeddings": False, "linear_attn_config": {"kda_layers": [1, 2, 4, 5], "full_attn_layers": [3], "num_heads": 4, "head_dim": 24,
+                                                                    "short_conv_kernel_size": 4}}
+BAILING_LINEAR = {"model_type": "bailing_moe_linear", "num_hidden_layers": 5, "num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size": 144,
+                  "num_experts": 12, "num_shared_experts": 1, "norm_topk_prob": True, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "first_k_dense_replace": 1,
+                  "layer_group_size": 4, "group_norm_size": 3, "use_qk_norm": True, "score_function": "sigmoid", "moe_router_enable_expert_bias": True,
+                  "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.5, "tie_word_embeddings": False}
+GPT2 = {"model_type": "gpt2", "n_ctx": 512, "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "layer_norm_epsilon": 1e-5, "num_key_value_heads": 4}
+BIGCODE = {"model_type": "gpt_bigcode", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_inner": 320, "n_positions": 512, "layer_norm_epsilon": 1e-5}
+GPTJ = {"model_type": "gptj", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "rotary_dim": 16, "tie_word_embeddings": False}
+MIMO_V2 = {"model_type": "mimo_v2_flash", "num_hidden_layers": 4, "hybrid_layer_pattern": [0, 1, 1, 0], "moe_layer_freq": [0, 1, 1, 1], "n_shared_experts": None,
+           "n_routed_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "add_swa_attention_sink_bias": True, "add_full_attention_sink_bias": False,
+           "sliding_window_size": 6, "routed_scaling_factor": None, "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": True, "n_group": 1,
+           "topk_group": 1, "layernorm_epsilon": 1e-5, "swa_rope_theta": 300.0, "swa_num_attention_heads": 6, "swa_num_key_value_heads": 3, "head_dim": 48,
+           "v_head_dim": 32, "swa_head_dim": 40, "swa_v_head_dim": 24, "partial_rotary_factor": 0.25, "attention_value_scale": 0.7, "tie_word_embeddings": False}
+STEP3 = {"model_type": "step3p5", "num_hidden_layers": 4, "num_attention_groups": 2, "head_dim": 48, "sliding_window": 6, "layer_types": SLIDING["layer_types"],
+         "rope_theta": [500.0, 10000.0, 300.0, 300.0], "partial_rotary_factors": [0.5, 1.0, 1.0, 0.5], "attention_other_setting": {
+             "num_attention_heads": 6, "num_attention_groups": 3}, "moe_num_experts": 12, "moe_top_k": 3, "moe_intermediate_size": 64, "share_expert_dim": 96,
+         "num_experts_per_tok": 3, "moe_layers_enum": "1,3", "moe_router_scaling_factor": 2.5, "swiglu_limits": [0.0, 0.5, 0, 0.3], "swiglu_limits_shared": [0.3, 0.0, 0.4, 0.2],
+         "yarn_only_types": ["full_attention"], "rope_scaling": LLAMA["rope_scaling"], "tie_word_embeddings": False}
+MELLUM = {"model_type": "mellum", "head_dim": 48, "num_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "norm_topk_prob": True,
+          "tie_word_embeddings": False, "rope_parameters": {"full_attention": YARN["rope_scaling"] | {"rope_type": "yarn", "rope_theta": 500.0},
+                                                            "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}} | SLIDING
+LAGUNA = {"model_type": "laguna", "head_dim": 48, "num_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96,
+          "moe_routed_scaling_factor": 2.5, "num_attention_heads_per_layer": [4, 6, 4, 2], "tie_word_embeddings": False, "rope_parameters": {
+              "full_attention": {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 32, "partial_rotary_factor": 0.5},
+              "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}} | SLIDING
 
 
 def qwen3_5(text, **more):
@@ -380,6 +432,83 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "qwen3_5_moe/4bit": (qwen3_5(QWEN3_5_MOE | WIDE, quantization=Q4["quantization"] | GATED), "BF16"),
     "qwen3_5_moe/8bit": (qwen3_5(QWEN3_5_MOE | WIDE, quantization={"group_size": 32, "bits": 8}), "BF16"),
     "qwen3_5_moe/nvfp4": (qwen3_5(QWEN3_5_MOE, quantization=NVFP4["quantization"] | GATED), "BF16"),
+    "lfm2/f32": (LFM2, "F32"),
+    "lfm2/bf16": (LFM2 | {"conv_bias": True, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False, "rope_parameters": {"rope_theta": 300.0},
+                  "layer_types": ["full_attention", "conv", "conv", "conv", "conv"]}, "BF16"),
+    "lfm2/long": (LFM2, "BF16"),
+    "lfm2/4bit": (LFM2 | {"block_multiple_of": 64} | Q4, "BF16"),
+    "lfm2-vl/bf16": ({"model_type": "lfm2-vl", "text_config": BASE | LFM2}, "BF16"),
+    "lfm2_moe/f32": (LFM2_MOE, "F32"),
+    "lfm2_moe/bf16": (LFM2_MOE | {"norm_topk_prob": False, "use_expert_bias": False, "routed_scaling_factor": 1.5, "conv_bias": True}, "BF16"),
+    "lfm2_moe/4bit": (LFM2_MOE | {"quantization": Q4["quantization"] | {f"model.layers.{i}.feed_forward.gate": {"group_size": 64, "bits": 8} for i in (1, 2, 3)}}, "BF16"),
+    "kimi_linear/f32": (KIMI_LINEAR, "F32"),
+    "kimi_linear/bf16": (KIMI_LINEAR | {"num_expert_group": 1, "topk_group": 1, "moe_renormalize": False, "num_shared_experts": 0, "first_k_dense_replace": 0,
+                         "moe_layer_freq": 2, "tie_word_embeddings": True}, "BF16"),
+    "kimi_linear/long": (KIMI_LINEAR | {"num_experts": 0, "num_hidden_layers": 3}, "BF16"),
+    "kimi_linear/4bit": (KIMI_LINEAR | {"kv_lora_rank": 128, "qk_nope_head_dim": 64, "v_head_dim": 32, "moe_intermediate_size": 128, "linear_attn_config":
+                         KIMI_LINEAR["linear_attn_config"] | {"head_dim": 64}} | Q4, "BF16"),
+    "bailing_moe_linear/f32": (BAILING_LINEAR, "F32"),
+    "bailing_moe_linear/bf16": (BAILING_LINEAR | {"use_qk_norm": False, "score_function": "softmax", "moe_router_enable_expert_bias": False, "n_group": 1, "topk_group": 1,
+                                "use_bias": True, "use_qkv_bias": True, "layer_group_size": 2, "group_norm_size": 1, "partial_rotary_factor": 1.0}, "BF16"),
+    "bailing_moe_linear/long": (BAILING_LINEAR | {"num_attention_heads": 4}, "BF16"),
+    "bailing_moe_linear/4bit": (BAILING_LINEAR | {"hidden_size": 128, "num_attention_heads": 4, "group_norm_size": 1} | Q4, "BF16"),
+    "gpt2/f32": (GPT2, "F32"),
+    "gpt2/4bit": (GPT2 | Q4, "BF16"),
+    "gpt_bigcode/f32": (BIGCODE, "F32"),
+    "gpt_bigcode/bf16": (BIGCODE | {"multi_query": False, "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}, "BF16"),
+    "gpt_bigcode/4bit": (BIGCODE | Q4, "BF16"),
+    "gptj/f32": (GPTJ, "F32"),
+    "gptj/4bit": (GPTJ | {"rotary_dim": None} | Q4, "BF16"),
+    "mimo_v2_flash/f32": (MIMO_V2, "F32"),
+    "mimo_v2_flash/bf16": (MIMO_V2 | {"n_shared_experts": 1, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5, "attention_value_scale": None,
+                           "add_full_attention_sink_bias": True, "add_swa_attention_sink_bias": False}, "BF16"),
+    "mimo_v2_flash/long": (MIMO_V2 | {"sliding_window_size": 70}, "BF16"),
+    "mimo_v2_flash/4bit": (MIMO_V2 | {"v_head_dim": 32, "swa_v_head_dim": 32, "quantization": Q4["quantization"] | GATES | {"model.layers.3.mlp.gate": False}}, "BF16"),
+    "step3p5/f32": (STEP3, "F32"),
+    "step3p5/bf16": (STEP3 | {"layer_types": None, "rope_theta": 700.0, "attention_other_setting": None, "moe_layers_enum": None, "yarn_only_types": None,
+                     "norm_expert_weight": False, "use_head_wise_attn_gate": False, "swiglu_limits": None, "partial_rotary_factors": None}, "BF16"),
+    "step3p5/long": (STEP3 | {"sliding_window": 70}, "BF16"),
+    "step3p5/4bit": (STEP3 | {"share_expert_dim": 128, "head_dim": 32} | Q4, "BF16"),
+    "mellum/f32": (MELLUM, "F32"),
+    "mellum/4bit": (MELLUM | {"norm_topk_prob": False, "head_dim": 32, "tie_word_embeddings": True, "sliding_window": 9} | Q4, "BF16"),
+    "laguna/f32": (LAGUNA, "F32"),
+    "laguna/bf16": (LAGUNA | {"gating": False, "qkv_bias": True, "attention_bias": True, "num_attention_heads_per_layer": None, "layer_types": None,
+                    "mlp_layer_types": ["sparse", "dense", "sparse", "dense"]}, "BF16"),
+    "laguna/4bit": (LAGUNA | {"moe_routed_scaling_factor": 1.0, "shared_expert_intermediate_size": 128, "head_dim": 32} | Q4, "BF16"),
+    "mamba2/f32": (MAMBA2, "F32"),
+    "mamba2/bf16": (MAMBA2 | {"use_bias": False, "use_conv_bias": False, "ssm_state_size": 20, "time_step_limit": [1.0, 1.4], "tie_word_embeddings": False}, "BF16"),
+    "mamba2/long": (MAMBA2, "BF16"),
+    "mamba2/4bit": (MAMBA2 | {"head_dim": 32} | Q4, "BF16"),
+    "nemotron_h/f32": (NEMOTRON_H, "F32"),
+    "nemotron_h/bf16": (NEMOTRON_H | {"hybrid_override_pattern": None, "layers_block_type": ["attention", "mamba", "mlp", "mamba", "mlp"], "attention_bias": True,
+                        "mlp_bias": True, "mamba_proj_bias": True, "use_conv_bias": False, "time_step_limit": [0.5, 1.5]}, "BF16"),
+    "nemotron_h/long": (NEMOTRON_MOE, "BF16"),
+    "nemotron_h/experts": (NEMOTRON_MOE | {"n_group": 4, "topk_group": 2, "moe_latent_size": 64, "mlp_bias": True}, "F32"),
+    "nemotron_h/4bit": (NEMOTRON_H | {"mamba_head_dim": 32} | Q4, "BF16"),
+    "nemotron_h/experts4bit": (NEMOTRON_MOE | {"mamba_head_dim": 32, "quantization": Q4["quantization"] | {f"backbone.layers.{i}.mixer.gate": False for i in (1, 3)}}, "BF16"),
+    "granitemoehybrid/f32": (GRANITE_HMOE, "F32"),
+    "granitemoehybrid/bf16": (GRANITE_H | {"mlp_bias": True, "attention_bias": True, "mamba_proj_bias": True, "position_embedding_type": "rope",
+                              "tie_word_embeddings": False}, "BF16"),
+    "granitemoehybrid/long": (GRANITE_H, "BF16"),
+    "granitemoehybrid/4bit": (GRANITE_H | {"mamba_d_head": 32} | Q4, "BF16"),
+    "granitemoehybrid/experts4bit": (GRANITE_HMOE | {"mamba_d_head": 32} | Q4, "BF16"),
+    "falcon_h1/f32": (FALCON_H1, "F32"),
+    "falcon_h1/bf16": (FALCON_H1 | {"mamba_rms_norm": True, "attention_bias": True, "mlp_bias": True, "projectors_bias": True, "mamba_proj_bias": True,
+                       "mamba_conv_bias": False, "tie_word_embeddings": False}, "BF16"),
+    "falcon_h1/long": (FALCON_H1 | {"mamba_rms_norm": True, "mamba_norm_before_gate": True}, "BF16"),
+    "falcon_h1/4bit": (FALCON_H1 | {"mamba_d_ssm": 256, "mamba_d_head": 32} | Q4, "BF16"),
+    "mamba/f32": (MAMBA, "F32"),
+    "mamba/bf16": (MAMBA | {"use_bias": True, "use_conv_bias": False, "time_step_rank": "auto", "use_bcdt_rms": True, "tie_word_embeddings": False}, "BF16"),
+    "mamba/long": (MAMBA, "BF16"),
+    "mamba/4bit": (MAMBA | {"intermediate_size": 256} | Q4, "BF16"),
+    "falcon_mamba/f32": (MAMBA | {"model_type": "falcon_mamba"}, "F32"),
+    "jamba/f32": (JAMBA, "F32"),
+    "jamba/bf16": (JAMBA | {"num_experts": 1, "mamba_conv_bias": False, "mamba_proj_bias": True, "layers_block_type": ["mamba", "mamba", "attention", "mamba", "mamba"],
+                   "tie_word_embeddings": False}, "BF16"),
+    "jamba/4bit": (JAMBA | {"quantization": Q4["quantization"] | {f"model.layers.{i}.feed_forward.router": {"group_size": 64, "bits": 8} for i in (1, 3)}}, "BF16"),
+    "plamo2/f32": (PLAMO2, "F32"),
+    "plamo2/bf16": (PLAMO2 | {"num_hidden_layers": 5, "mamba_step": 4, "tie_word_embeddings": False}, "BF16"),
+    "plamo2/4bit": (PLAMO2 | {"hidden_size_per_head": 32} | Q4, "BF16"),
     "qwen3_moe/f32": (QWEN3_MOE, "F32"),
     "qwen3_moe/bf16": (QWEN3_MOE | {"norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": [], "tie_word_embeddings": False}, "BF16"),
     "qwen3_moe/long": (QWEN3_MOE | {"num_experts": 6, "moe_intermediate_size": 40}, "BF16"),  # several tiles of rows per expert
@@ -409,6 +538,13 @@ def shapes(config, kv_b=False):
 
 PLAIN_MLP = {".c_fc": ".up_proj", ".c_proj": ".down_proj", ".mlp.fc1": ".mlp.up_proj", ".mlp.fc2": ".mlp.down_proj", ".self_attn.dense": ".self_attn.o_proj",
              "final_layernorm": "norm"}
+GPT2_NAMES = {"model.h.": "model.layers.", "transformer.h.": "model.layers.", "transformer.": "model.", "wte": "embed_tokens", "wpe": "positions", "ln_f": "norm",
+              ".ln_1": ".input_layernorm", ".ln_2": ".post_attention_layernorm", ".attn.c_attn": ".self_attn.qkv_proj", ".attn.c_proj": ".self_attn.o_proj",
+              ".mlp.c_fc": ".mlp.up_proj", ".mlp.c_proj": ".mlp.down_proj"}
+LFM2_NAMES = {"embedding_norm": "norm", ".operator_norm": ".input_layernorm", ".ffn_norm": ".post_attention_layernorm",
+              ".self_attn.q_layernorm": ".self_attn.q_norm", ".self_attn.k_layernorm": ".self_attn.k_norm", ".self_attn.out_proj": ".self_attn.o_proj",
+              ".conv.conv": ".mixer.conv", ".conv.in_proj": ".mixer.in_proj", ".conv.out_proj": ".mixer.out_proj",
+              ".feed_forward.expert_bias": ".mlp.gate.e_score_correction_bias", ".feed_forward": ".mlp", ".w1": ".gate_proj", ".w2": ".down_proj", ".w3": ".up_proj"}
 FAMILIES = {  # names that only one family has for parts
     "glm4": {"post_attention_layernorm": "pre_feedforward_layernorm", "post_self_attn_layernorm": "post_attention_layernorm",
              "post_mlp_layernorm": "post_feedforward_layernorm"},
@@ -423,6 +559,27 @@ FAMILIES = {  # names that only one family has for parts
                     ".attention.query_layernorm": ".self_attn.q_norm", ".attention.key_layernorm": ".self_attn.k_norm", ".gate.gate_proj": ".gate",
                     ".gate.expert_bias": ".gate.e_score_correction_bias"},
     "granitemoe": {".block_sparse_moe.router.layer": ".mlp.gate"},
+    "gpt2": GPT2_NAMES, "gpt_bigcode": GPT2_NAMES,
+    "gptj": {"model.h.": "model.layers.", "wte": "embed_tokens", "ln_f": "norm", ".ln_1": ".input_layernorm", ".attn.out_proj": ".self_attn.o_proj",
+             ".attn.": ".self_attn.", ".mlp.fc_in": ".mlp.up_proj", ".mlp.fc_out": ".mlp.down_proj"},
+    "mimo_v2_flash": {".attention_sink_bias": ".sinks"},
+    "step3p5": {".mlp.gate.gate": ".mlp.gate", ".mlp.gate.router_bias": ".mlp.gate.e_score_correction_bias", ".mlp.share_expert.": ".mlp.shared_experts."},
+    "laguna": {".mlp.gate.proj": ".mlp.gate", ".mlp.shared_expert.": ".mlp.shared_experts."},
+    "kimi_linear": {".mlp.e_score_correction_bias": ".mlp.gate.e_score_correction_bias"},
+    "bailing_moe_linear": {"word_embeddings": "embed_tokens", ".attention.query_key_value": ".self_attn.qkv_proj", ".attention.dense": ".self_attn.o_proj",
+                           ".attention.query_layernorm": ".self_attn.q_norm", ".attention.key_layernorm": ".self_attn.k_norm", ".attention.": ".self_attn.",
+                           ".gate.gate_proj": ".gate", ".gate.expert_bias": ".gate.e_score_correction_bias"},
+    "nemotron_h": {".switch_mlp.fc1": ".switch_mlp.up_proj", ".switch_mlp.fc2": ".switch_mlp.down_proj"},
+    "granitemoehybrid": {".block_sparse_moe.router.layer": ".mlp.gate", ".shared_mlp.input_linear": ".mlp.shared_experts.gate_up_proj",
+                         ".shared_mlp.output_linear": ".mlp.shared_experts.down_proj", ".mamba.": ".mixer."},
+    "falcon_h1": {".mamba.": ".mixer.mamba.", ".self_attn.": ".mixer.self_attn.", ".feed_forward.": ".mlp.", ".pre_ff_layernorm": ".post_attention_layernorm",
+                  "final_layernorm": "norm"},
+    "jamba": {".mamba.": ".mixer.", ".feed_forward.router": ".mlp.gate", ".feed_forward.": ".mlp.", ".pre_ff_layernorm": ".post_attention_layernorm",
+              "final_layernorm": "norm"},
+    "plamo2": {"model.layers.layers.": "model.layers.", ".dt_norm_weight": ".dt_norm.weight", ".B_norm_weight": ".b_norm.weight",
+               ".C_norm_weight": ".c_norm.weight", ".q_weight": ".q_norm.weight", ".k_weight": ".k_norm.weight", ".pre_mixer_norm": ".input_layernorm",
+               ".post_mixer_norm": ".post_attention_layernorm", ".pre_mlp_norm": ".pre_feedforward_layernorm", ".post_mlp_norm": ".post_feedforward_layernorm"},
+    "lfm2": LFM2_NAMES, "lfm2-vl": LFM2_NAMES, "lfm2_moe": LFM2_NAMES,
     "starcoder2": PLAIN_MLP, "phi": PLAIN_MLP,
     "gpt_neox": {"model.embed_in": "model.embed_tokens", "model.embed_out": "lm_head", "model.h.": "model.layers.", "model.final_layer_norm": "model.norm",
                  ".attention.query_key_value": ".self_attn.qkv_proj", ".attention.dense": ".self_attn.o_proj", ".dense_h_to_4h": ".up_proj",

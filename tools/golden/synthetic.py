@@ -91,9 +91,9 @@ def weights(config, shapes, seed, dtype, rename=lambda name: name):
             out[name] = floats(own, seed, shape, dtype, 0, 0.1)
         elif name.endswith(".A_log"):
             out[name] = floats(own, seed, shape, dtype, -2, 2)
-        elif name.endswith("conv1d.weight"):
+        elif name.endswith(("conv1d.weight", "conv.weight")):
             out[name] = floats(own, seed, shape, dtype, 0, np.sqrt(3 / shape[1]))
-        elif len(shape) <= 1:
+        elif len(shape) <= 1 or name.endswith((".q_weight", ".k_weight")):
             plus1 = config["model_type"].startswith("gemma") and not config["model_type"].startswith(("gemma4", "gemma3n"))
             plus1 = plus1 or config["model_type"] == "nemotron"
             out[name] = floats(own, seed, shape, dtype, 0 if plus1 else 1, 0.25)

@@ -23,8 +23,6 @@ type Config struct {
 	Share float64
 	// Small is an absolute error allowed of activations near zero, for a library whose erf or tanh loses digits there.
 	Small float64
-	// NoBits says that the backend refuses to quantise keys and values.
-	NoBits bool
 }
 
 // compares reports whether results that may be the same are the same on this backend, in bits or nearly.
@@ -49,17 +47,6 @@ func (c Config) same(t *testing.T, what string, got, want []float32) {
 			t.Fatalf("%s: number %d is %g and %g", what, i, v, want[i])
 		}
 	}
-}
-
-// refused skips a case whose policy the backend refuses, if it does refuse it.
-func (c Config) refused(t *testing.T, p B.KVPolicy) {
-	if !c.NoBits || p.Bits == 0 {
-		return
-	}
-	if _, err := c.open(t).NewStore(nil, p); err == nil {
-		t.Errorf("keys and values of %d bits are not refused", p.Bits)
-	}
-	t.Skip("the backend does not quantise keys and values")
 }
 
 // Run runs the suite. Equalities are checked only where the backend claims Caps.Invariant.

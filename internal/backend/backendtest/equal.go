@@ -177,7 +177,6 @@ func (c Config) kvTypes(t *testing.T) {
 	}
 	for _, p := range []B.KVPolicy{{DType: B.F16}, {Bits: 8}, {Bits: 4}} {
 		t.Run(p.String(), func(t *testing.T) {
-			c.refused(t, p)
 			f := affine(4, 64, quant.BF16)
 			c.equal(t, f, B.Options{}, p)
 			c.pages(t, newTiny(t, c.open(t), B.Options{Threads: 2}, f, p))

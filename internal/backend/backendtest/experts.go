@@ -122,21 +122,27 @@ func (c Config) moe(t *testing.T) {
 		bias bool
 		glu  B.GLU
 		n    int
+		act  *B.Activation
 	}{
-		{affine(4, 64, quant.BF16), false, B.GLU{Act: B.SiLU}, 23},
-		{affine(8, 32, quant.F16), true, B.GLU{Act: B.SiLU}, 5},
-		{format{dtype: quant.BF16}, false, B.GLU{Act: B.GeluTanh}, 40},
-		{format{dtype: quant.F32}, true, B.GLU{Act: B.SiLU}, 1},
-		{small(quant.MXFP4), true, B.GLU{Act: B.QuickGelu, Limit: 1, UpPlus1: true}, 23},
-		{small(quant.MXFP8), false, B.GLU{Act: B.SiLU}, 3},
-		{nvfp4Global(), false, B.GLU{Act: B.SiLU}, 9},
+		{affine(4, 32, quant.BF16), true, B.GLU{}, 23, &B.Activation{Kind: B.ReLU2}},
+		{format{dtype: quant.BF16}, false, B.GLU{}, 5, &B.Activation{Kind: B.ReLU2}},
+		{affine(4, 64, quant.BF16), false, B.GLU{Act: B.SiLU}, 23, nil},
+		{affine(8, 32, quant.F16), true, B.GLU{Act: B.SiLU}, 5, nil},
+		{format{dtype: quant.BF16}, false, B.GLU{Act: B.GeluTanh}, 40, nil},
+		{format{dtype: quant.F32}, true, B.GLU{Act: B.SiLU}, 1, nil},
+		{small(quant.MXFP4), true, B.GLU{Act: B.QuickGelu, Limit: 1, UpPlus1: true}, 23, nil},
+		{small(quant.MXFP8), false, B.GLU{Act: B.SiLU}, 3, nil},
+		{nvfp4Global(), false, B.GLU{Act: B.SiLU}, 9, nil},
 	} {
 		for _, p := range precisions {
 			t.Run(tc.f.String()+"/"+p.name, func(t *testing.T) {
 				r := random(31)
 				up := matrix(B.UseExpertGLU, in, []int{ffn, ffn}, part(r, tc.f, experts*ffn, in, tc.bias), part(r, tc.f, experts*ffn, in, tc.bias))
+				if tc.act != nil {
+					up = matrix(B.UseExperts, in, []int{ffn}, part(r, tc.f, experts*ffn, in, tc.bias))
+				}
 				down := matrix(B.UseExperts, ffn, []int{out}, part(r, tc.f, experts*out, ffn, tc.bias))
-				m := moeCase{up: stacked(&up, experts, false), down: stacked(&down, experts, false), k: k, glu: tc.glu, opts: p.opts}
+				m := moeCase{up: stacked(&up, experts, false), down: stacked(&down, experts, false), k: k, glu: tc.glu, act: tc.act, opts: p.opts}
 				m.x, m.scores = normals(r, tc.n*in), normals(r, tc.n*experts)
 				got := m.run(t, c.open(t), m.x, m.scores)
 				m.byHand(t, c, got)
@@ -191,6 +197,7 @@ type moeCase struct {
 	up, down  B.WeightSpec
 	k         int
 	glu       B.GLU
+	act       *B.Activation // in its place; nil: none
 	opts      B.Options
 	x, scores []float32
 }
@@ -203,6 +210,9 @@ func (m *moeCase) run(t *testing.T, be B.Backend, x, scores []float32) []float32
 	sc := be.Begin(nil, rows(n))
 	defer sc.End()
 	e := &B.Experts{Up: load(t, be, m.opts, m.up), Down: load(t, be, m.opts, m.down), GLU: &m.glu}
+	if m.act != nil {
+		e.GLU, e.Act = nil, m.act
+	}
 	if e.Up.Count() != m.up.Count || e.Down.Out() != m.down.Out[0] {
 		t.Fatalf("%d experts with %d outputs", e.Up.Count(), e.Down.Out())
 	}
@@ -227,7 +237,13 @@ func (m *moeCase) byHand(t *testing.T, c Config, got []float32) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		each = append(each, floats(t, sc, sc.Linear(sc.LinearGLU(x, load(t, be, m.opts, up), &m.glu), load(t, be, m.opts, down))))
+		var hidden B.Array
+		if m.act != nil {
+			hidden = sc.Act(sc.Linear(x, load(t, be, m.opts, up)), m.act)
+		} else {
+			hidden = sc.LinearGLU(x, load(t, be, m.opts, up), &m.glu)
+		}
+		each = append(each, floats(t, sc, sc.Linear(hidden, load(t, be, m.opts, down))))
 	}
 	r := sc.Route(sc.Upload(m.scores, n, m.up.Count), m.router())
 	ids, err := sc.Ints(r.IDs)

@@ -121,7 +121,6 @@ func (c Config) mla(t *testing.T) {
 		{q4, B.KVPolicy{Bits: 8}, one}, {q4, B.KVPolicy{Bits: 4}, one}, {floats32, B.KVPolicy{Bits: 8}, odd}, {floats32, B.KVPolicy{Bits: 4}, odd},
 	} {
 		t.Run(fmt.Sprintf("%v/%v/%d", tc.f, tc.p, tc.spec.Heads), func(t *testing.T) {
-			c.refused(t, tc.p)
 			m := newMLACase(tc.f, tc.p, tc.spec)
 			m.opts.Threads = 2
 			got, _ := m.run(t, c.open(t), false, false, m.n)

@@ -12,20 +12,49 @@ import (
 	"hearth/internal/quant"
 )
 
-// loop is a layer of two ops that cannot be cut: a convolution, and the gated delta rule over what comes out of it.
+// loop is a layer of two ops that cannot be cut: a convolution, and a recurrence over what comes out of it.
 type loop struct {
 	be         B.Backend
 	st         B.Store
 	conv       B.Conv
+	rule       loopRule
 	delta      B.Delta
+	ssm        B.SSM
 	taps, bias B.Weight
-	cols       int // of an input row: what is convolved, then decays and rates
+	cols       int // of an input row: what is convolved, then what gates the recurrence
 }
 
 type loopShape struct {
-	kheads, vheads, kdim, vdim, kernel int
+	kheads, vheads, kdim, vdim, kernel int // a state space model's groups are kheads
 	act                                B.ActKind
 	bias                               bool
+	rule                               loopRule
+}
+
+// loopRule is the recurrence.
+type loopRule uint8
+
+const (
+	deltaRule loopRule = iota
+	keyRule            // a decay per key
+	headSteps          // state space model
+	columnSteps
+	noSteps
+)
+
+// gates is how many numbers gate a row.
+func (s *loopShape) gates() int {
+	switch s.rule {
+	case keyRule:
+		return s.vheads * (s.kdim + 1)
+	case headSteps:
+		return s.vheads
+	case columnSteps:
+		return s.vdim
+	case noSteps:
+		return 0
+	}
+	return 2 * s.vheads
 }
 
 const loopSlots, loopSnaps, loopDrafts = 8, 6, 4
@@ -34,21 +63,39 @@ func newLoop(t testing.TB, be B.Backend, s loopShape, threads int) *loop {
 	t.Helper()
 	r, o := random(21), B.Options{Threads: threads}
 	width := 2*s.kheads*s.kdim + s.vheads*s.vdim
-	m := &loop{be: be, cols: width + 2*s.vheads,
+	m := &loop{be: be, cols: width + s.gates(), rule: s.rule,
 		conv:  B.Conv{State: 0, Kernel: s.kernel, Act: s.act},
-		delta: B.Delta{State: 1, KHeads: s.kheads, VHeads: s.vheads, KDim: s.kdim, VDim: s.vdim}}
+		delta: B.Delta{State: 1, KHeads: s.kheads, VHeads: s.vheads, KDim: s.kdim, VDim: s.vdim, PerKey: s.rule == keyRule},
+		ssm:   B.SSM{State: 1, Heads: s.vheads, Groups: s.kheads, KDim: s.kdim, VDim: s.vdim, PerColumn: s.rule == columnSteps}}
 	m.taps = load(t, be, o, matrix(B.UseConv, s.kernel, []int{width}, part(r, format{dtype: quant.BF16}, width, s.kernel, false)))
-	decay := normals(r, s.vheads)
+	n, per := s.vheads, m.delta.Decays()
+	gates := 0
+	switch s.rule {
+	case keyRule:
+		gates = 2*s.kdim + 1
+	case columnSteps:
+		n, per, gates = s.kdim*s.vdim, s.vdim, s.vdim
+	case noSteps:
+		for h := range s.vheads {
+			m.ssm.Slopes = append(m.ssm.Slopes, 0.05*float32(h+1))
+		}
+	}
+	decay := normals(r, n)
 	for i := range decay {
 		decay[i] = decay[i]/4 - 1.5 // states that live for some ten tokens
 	}
-	m.delta.ALog, m.delta.DtBias = load(t, be, o, vector(decay)), load(t, be, o, vector(normals(r, s.vheads)))
+	alog, bias := load(t, be, o, vector(decay)), load(t, be, o, vector(normals(r, per)))
+	m.delta.ALog, m.delta.DtBias = alog, bias
+	if s.rule != noSteps {
+		m.ssm.ALog, m.ssm.DtBias, m.ssm.Min, m.ssm.Max = alog, bias, 0.1, 3
+		m.ssm.D = load(t, be, o, vector(normals(r, m.ssm.Steps())))
+	}
 	if bias := load(t, be, o, vector(normals(r, width))); s.bias {
 		m.bias = bias
 	}
 	st, err := be.NewStore([]B.StateSpec{
 		{Name: "0.conv", Kind: B.StateConv, Heads: 1, KDim: width, VDim: s.kernel - 1},
-		{Name: "0.delta", Kind: B.StateRecurrent, Heads: s.vheads, KDim: s.kdim, VDim: s.vdim},
+		{Name: "0.delta", Kind: B.StateRecurrent, Heads: s.vheads, KDim: s.kdim, VDim: s.vdim, Gates: gates},
 	}, B.KVPolicy{MaxDraft: loopDrafts})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +115,14 @@ func (m *loop) forward(o B.Scope, x []float32) B.Array {
 	d := &m.delta
 	kd, vd := d.KHeads*d.KDim, d.VHeads*d.VDim
 	y := o.Conv(o.Cols(h, 0, 2*kd+vd), m.taps, m.bias, &m.conv)
-	a, beta := o.Cols(h, 2*kd+vd, 2*kd+vd+d.VHeads), o.Cols(h, 2*kd+vd+d.VHeads, m.cols)
+	if m.rule > keyRule {
+		var dt B.Array
+		if m.rule != noSteps {
+			dt = o.Cols(h, 2*kd+vd, m.cols)
+		}
+		return o.SSM(o.Cols(y, 2*kd, 2*kd+vd), o.Cols(y, kd, 2*kd), o.Cols(y, 0, kd), dt, &m.ssm)
+	}
+	a, beta := o.Cols(h, 2*kd+vd, 2*kd+vd+d.Decays()), o.Cols(h, 2*kd+vd+d.Decays(), m.cols)
 	return o.GatedDelta(o.Cols(y, 0, kd), o.Cols(y, kd, 2*kd), o.Cols(y, 2*kd, 2*kd+vd), a, beta, d)
 }
 
@@ -107,10 +161,15 @@ func (m *loop) step(t testing.TB, all ...stretch) []float32 {
 }
 
 var loopShapes = []loopShape{
-	{1, 1, 8, 16, 4, B.SiLU, false},
-	{2, 6, 32, 24, 4, B.SiLU, true}, // blocks of columns that are not full
-	{3, 3, 33, 5, 2, B.ActNone, false},
-	{2, 4, 128, 32, 3, B.SiLU, false},
+	{1, 1, 8, 16, 4, B.SiLU, false, deltaRule},
+	{2, 6, 32, 24, 4, B.SiLU, true, deltaRule}, // blocks of columns that are not full
+	{3, 3, 33, 5, 2, B.ActNone, false, deltaRule},
+	{2, 4, 128, 32, 3, B.SiLU, false, deltaRule},
+	{2, 4, 33, 24, 4, B.SiLU, false, keyRule},
+	{2, 6, 16, 24, 4, B.SiLU, true, headSteps},
+	{1, 3, 7, 64, 2, B.SiLU, false, headSteps},
+	{1, 1, 16, 70, 4, B.SiLU, true, columnSteps},
+	{3, 3, 24, 16, 2, B.ActNone, false, noSteps},
 }
 
 // recurrent compares both ops with the oracle, in steps of several sequences that go on.
@@ -128,7 +187,7 @@ func (c Config) recurrent(t *testing.T) {
 			sc := o.be.Begin(o.st, b)
 			// Sums of KDim terms, over states of a dozen tokens' terms each.
 			abs := c.Eps * float64(64*(shape.kdim+16))
-			near(t, fmt.Sprint("GatedDelta ", shape), got, ref.Float64s(sc, o.forward(sc, rows)), func(int) float64 { return 64 * c.Eps }, abs)
+			near(t, fmt.Sprint("recurrence ", shape), got, ref.Float64s(sc, o.forward(sc, rows)), func(int) float64 { return 64 * c.Eps }, abs)
 			sc.End()
 		}
 	}
@@ -168,7 +227,13 @@ func (c Config) recurrentEqual(t *testing.T) {
 // snapshots: taken inside a step or between two, copied to another slot, or carried out and in again, they go on as the
 // sequence itself does.
 func (c Config) snapshots(t *testing.T) {
-	m := newLoop(t, c.open(t), loopShapes[1], 2)
+	for _, shape := range []loopShape{loopShapes[1], loopShapes[5], loopShapes[7]} {
+		t.Run(fmt.Sprint(shape), func(t *testing.T) { c.snapshotsOf(t, shape) })
+	}
+}
+
+func (c Config) snapshotsOf(t *testing.T, shape loopShape) {
+	m := newLoop(t, c.open(t), shape, 2)
 	if !c.compares(m.be) {
 		t.Skip("the backend does not promise equal numbers")
 	}
@@ -222,12 +287,13 @@ func (c Config) snapshots(t *testing.T) {
 	y := sc.Upload(x[:m.cols], 1, m.cols)
 	panics(t, "Conv of other columns", func() { sc.Conv(y, m.taps, nil, &m.conv) })
 	panics(t, "GatedDelta of other columns", func() { sc.GatedDelta(y, y, y, y, y, &m.delta) })
+	panics(t, "SSM of other columns", func() { sc.SSM(y, y, y, y, &m.ssm) })
 	panics(t, "Conv of no rows", func() { sc.Conv(sc.Gather(y, nil), m.taps, nil, &m.conv) })
 }
 
 // drafts: of a tentative span any number of rows can be kept, and what follows is as if only they had run.
 func (c Config) drafts(t *testing.T) {
-	for _, shape := range loopShapes[:3] {
+	for _, shape := range loopShapes {
 		m := newLoop(t, c.open(t), shape, 2)
 		if !c.compares(m.be) {
 			t.Skip("the backend does not promise equal numbers")
@@ -254,7 +320,19 @@ func (c Config) drafts(t *testing.T) {
 // DeltaStep prepares a layer that cannot be cut and gives a function that runs one more token through it, without
 // allocating anything itself.
 func DeltaStep(t testing.TB, be B.Backend, o B.Options) func() {
-	m := newLoop(t, be, loopShapes[3], o.Threads)
+	return loopStep(t, be, o, loopShapes[3])
+}
+
+// SSMStep is DeltaStep of a state space model, with steps per head or per column.
+func SSMStep(t testing.TB, be B.Backend, o B.Options, columns bool) func() {
+	if columns {
+		return loopStep(t, be, o, loopShapes[7])
+	}
+	return loopStep(t, be, o, loopShapes[5])
+}
+
+func loopStep(t testing.TB, be B.Backend, o B.Options, shape loopShape) func() {
+	m := newLoop(t, be, shape, o.Threads)
 	b, x := m.batch([]stretch{{x: m.input(1, 1)}})
 	return func() {
 		sc := be.Begin(m.st, b)

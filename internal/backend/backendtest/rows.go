@@ -71,13 +71,15 @@ func (c Config) rowOps(t *testing.T) {
 			if kind == B.TanhCap {
 				continue
 			}
-			for _, g := range []*B.GLU{{Act: kind}, {Act: kind, Limit: 0.7}, {Act: kind, UpPlus1: true}} {
+			for _, g := range []*B.GLU{{Act: kind}, {Act: kind, Limit: 0.7}, {Act: kind, Limit: 0.4, After: true}, {Act: kind, UpPlus1: true}} {
 				got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(a, b, g) })
 				near(t, "Gate", got, want, eps(16), max(c.Small, 1e-7*c.Eps))
 			}
 			g := &B.GLU{Act: kind}
 			got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(o.Cols(a, 3, 4), b, g) })
 			near(t, "Gate of one column", got, want, eps(16), max(c.Small, 1e-7*c.Eps))
+			got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Gate(o.Cols(a, 1, 7), o.Cols(b, 2, 32), g) })
+			near(t, "Gate of a column for five", got, want, eps(16), max(8*c.Small, 1e-7*c.Eps)) // times what is below 8
 		}
 	}
 }

@@ -46,10 +46,11 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 		ks := l.unit(kn.h, n, d)
 		vs := l.reshape(l.cast(vn.h, f32), n, d.VHeads, 1, d.VDim)
 		rate := l.reshape(l.un(fnSigmoid, l.cast(bn.h, f32)), n, d.VHeads, 1, 1)
-		x := l.add(l.cast(an.h, f32), d.DtBias.(*weight).vector)
-		soft := l.add(l.bin(fnMaximum, x, l.num(0)), l.un(fnLog1p, l.un(fnExp, l.un(fnNegative, l.un(fnAbs, x)))))
-		decay := l.un(fnExp, l.un(fnNegative, l.mul(l.un(fnExp, d.ALog.(*weight).vector), soft)))
-		decay = l.reshape(decay, n, d.VHeads, 1, 1)
+		soft := l.softplus(l.add(l.cast(an.h, f32), d.DtBias.(*weight).vector))
+		each := d.Decays() / d.VHeads
+		rates := l.reshape(l.un(fnExp, d.ALog.(*weight).vector), 1, d.VHeads, 1)
+		decay := l.un(fnExp, l.un(fnNegative, l.mul(rates, l.reshape(soft, n, d.VHeads, each))))
+		decay = l.reshape(decay, n, d.VHeads, each, 1)
 		var out []handle
 		for i := range spans {
 			sp := &spans[i]
@@ -57,7 +58,7 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 			for r := sp.Row; r < sp.Row+sp.Len; r++ {
 				at := func(h handle, shape ...int) handle { return l.reshape(l.cut(h, 0, r, r+1), shape...) }
 				key := at(ks, d.VHeads, d.KDim, 1)
-				S := l.mul(states[len(states)-1], at(decay, d.VHeads, 1, 1))
+				S := l.mul(states[len(states)-1], at(decay, d.VHeads, each, 1))
 				delta := l.sub(at(vs, d.VHeads, 1, d.VDim), l.reduce(fnSum, l.mul(S, key), 1))
 				S = l.add(S, l.mul(key, l.mul(delta, at(rate, d.VHeads, 1, 1))))
 				out = append(out, l.reshape(l.reduce(fnSum, l.mul(S, at(qs, d.VHeads, d.KDim, 1)), 1), 1, d.VHeads*d.VDim))
@@ -71,6 +72,10 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 		}
 		return l.concat(0, out...)
 	})
+}
+
+func (l *lib) softplus(x handle) handle {
+	return l.add(l.bin(fnMaximum, x, l.num(0)), l.un(fnLog1p, l.un(fnExp, l.un(fnNegative, l.un(fnAbs, x)))))
 }
 
 // unit makes every head's row of length one, and repeats key heads for the value heads that share them: [rows, VHeads, KDim].

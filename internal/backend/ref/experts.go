@@ -78,7 +78,7 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 		}
 		for i := range picked {
 			if r.Renorm {
-				w.row(row)[i] /= total + 1e-20
+				w.row(row)[i] /= total + max(float64(r.Least), 1e-20)
 			}
 			if r.Scale != 0 {
 				w.row(row)[i] *= float64(r.Scale)
@@ -146,10 +146,14 @@ func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {
 	for row := range x.Rows() {
 		for i, id := range s.get(r.IDs).row(row) {
 			both := linear(&array{cols: x.Cols(), v: s.get(x).row(row)}, up.each[int(id)])
-			n := both.cols / 2
+			n := down.in
 			hidden := &array{cols: n, v: make([]float64, n)}
 			for c := range n {
-				hidden.v[c] = gate(e.GLU, both.v[c], both.v[n+c])
+				if e.Act != nil {
+					hidden.v[c] = act(e.Act.Kind, 0, both.v[c])
+				} else {
+					hidden.v[c] = gate(e.GLU, both.v[c], both.v[n+c])
+				}
 			}
 			for c, v := range linear(hidden, down.each[int(id)]).v {
 				y.row(row)[c] += s.get(r.Weights).row(row)[i] * v

@@ -184,6 +184,8 @@ func act(kind B.ActKind, a float32, x float64) float64 {
 		return max(x, 0) * max(x, 0)
 	case B.SigmoidAct:
 		return 1 / (1 + math.Exp(-x))
+	case B.SoftplusAct:
+		return softplus(x)
 	case B.TanhCap:
 		return float64(a) * math.Tanh(x/float64(a))
 	}
@@ -192,7 +194,10 @@ func act(kind B.ActKind, a float32, x float64) float64 {
 
 func gate(s *B.GLU, g, x float64) float64 {
 	if l := float64(s.Limit); l != 0 {
-		g, x = min(g, l), max(min(x, l), -l)
+		if x = max(min(x, l), -l); s.After {
+			return min(act(s.Act, 0, g), l) * x
+		}
+		g = min(g, l)
 	}
 	if s.UpPlus1 {
 		x++
@@ -247,7 +252,7 @@ func (s *scope) Gate(g, x B.Array, u *B.GLU) B.Array {
 	gs, xs := s.get(g), s.get(x)
 	for r := range x.Rows() {
 		for c, v := range xs.row(r) {
-			y.row(r)[c] = gate(u, gs.row(r)[c%gs.cols], v)
+			y.row(r)[c] = gate(u, gs.row(r)[c/(xs.cols/gs.cols)], v)
 		}
 	}
 	return h

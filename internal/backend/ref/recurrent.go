@@ -191,13 +191,20 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 			for head := range d.VHeads {
 				of := head / (d.VHeads / d.KHeads) * d.KDim
 				qs, ks := unit(s.get(q).row(r)[of:][:d.KDim]), unit(s.get(k).row(r)[of:][:d.KDim])
-				g := math.Exp(-math.Exp(decay[head]) * softplus(s.get(a).row(r)[head]+bias[head]))
+				g := make([]float64, d.KDim)
+				for i := range g {
+					of := head
+					if d.PerKey {
+						of = head*d.KDim + i
+					}
+					g[i] = math.Exp(-math.Exp(decay[head]) * softplus(s.get(a).row(r)[of]+bias[of]))
+				}
 				rate := act(B.SigmoidAct, 0, s.get(beta).row(r)[head])
 				for j := range d.VDim {
 					at := func(i int) *float64 { return &state[(head*d.KDim+i)*d.VDim+j] }
 					delta, out := s.get(v).row(r)[head*d.VDim+j], 0.0
 					for i, k := range ks {
-						*at(i) *= g
+						*at(i) *= g[i]
 						delta -= k * *at(i)
 					}
 					for i, k := range ks {
@@ -211,6 +218,61 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 		}
 	}
 	return h
+}
+
+func (s *scope) SSM(x, b, c, dt B.Array, m *B.SSM) B.Array {
+	s.check.SSM(x, b, c, dt, m)
+	h, y := s.make(x.Rows(), x.Cols())
+	for i := range s.b.Spans {
+		sp := &s.b.Spans[i]
+		state := s.st.running(m.State, sp)
+		for r := sp.Row; r < sp.Row+sp.Len; r++ {
+			for col, v := range s.get(x).row(r) {
+				head, of, step := col/m.VDim, col/m.VDim, 1.0
+				if m.PerColumn {
+					of = col
+				}
+				if !dt.IsZero() {
+					step = s.step(dt, r, of, m)
+				}
+				key := head / (m.Heads / m.Groups) * m.KDim
+				for k := range m.KDim {
+					at := &state[(head*m.KDim+k)*m.VDim+col%m.VDim]
+					*at = math.Exp(-rate(m, head, of, k)*step)*(*at) + s.get(b).row(r)[key+k]*step*v
+					y.row(r)[col] += s.get(c).row(r)[key+k] * *at
+				}
+				if m.D != nil {
+					y.row(r)[col] += m.D.(*weight).w[of] * v
+				}
+			}
+			s.st.ran(m.State, sp, r-sp.Row, state)
+		}
+	}
+	return h
+}
+
+// step is the number of dt that a row and a head, or column, has.
+func (s *scope) step(dt B.Array, r, of int, m *B.SSM) float64 {
+	x := s.get(dt).row(r)[of]
+	if m.DtBias != nil {
+		x += m.DtBias.(*weight).w[of]
+	}
+	x = max(softplus(x), float64(m.Min))
+	if m.Max > 0 {
+		x = min(x, float64(m.Max))
+	}
+	return x
+}
+
+// rate is what element k of a column's state falls by in a step of length one.
+func rate(m *B.SSM, head, of, k int) float64 {
+	switch {
+	case m.ALog == nil:
+		return float64(m.Slopes[head])
+	case m.PerColumn:
+		return math.Exp(m.ALog.(*weight).w[of*m.KDim+k])
+	}
+	return math.Exp(m.ALog.(*weight).w[head])
 }
 
 // unit is x as a vector of length one.

@@ -116,6 +116,15 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 	return s.make("GatedDelta", q.Rows(), d.VHeads*d.VDim)
 }
 
+func (s *scope) SSM(x, b, c, dt B.Array, m *B.SSM) B.Array {
+	s.in(x, b, c)
+	if !dt.IsZero() {
+		s.in(dt)
+	}
+	s.check.SSM(x, b, c, dt, m)
+	return s.make("SSM", x.Rows(), x.Cols())
+}
+
 func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 	s.in(scores)
 	s.check.Route(scores, r)
@@ -126,7 +135,11 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 
 func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {
 	s.in(x, r.IDs, r.Weights)
-	uses("MoE", e.Up, B.UseExpertGLU)
+	up := B.UseExpertGLU
+	if e.Act != nil {
+		up = B.UseExperts
+	}
+	uses("MoE", e.Up, up)
 	uses("MoE", e.Down, B.UseExperts)
 	s.check.MoE(x, r, e)
 	return s.make("MoE", x.Rows(), e.Down.Out())

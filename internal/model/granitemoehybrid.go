@@ -1,0 +1,121 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("granitemoehybrid", newGraniteHybrid) }
+
+type graniteHybridArgs struct {
+	graniteArgs
+	Kinds     []string `json:"layer_types"`
+	Position  string   `json:"position_embedding_type"`
+	Experts   int      `json:"num_local_experts"`
+	TopK      int      `json:"num_experts_per_tok"`
+	SharedFFN int      `json:"shared_intermediate_size"`
+
+	MHeads   int     `json:"mamba_n_heads"`
+	MWidth   int     `json:"mamba_d_head"`
+	MBias    bool    `json:"mamba_proj_bias"`
+	State    int     `json:"mamba_d_state"`
+	Kernel   int     `json:"mamba_d_conv"`
+	MGroups  int     `json:"mamba_n_groups"`
+	ConvBias bool    `json:"mamba_conv_bias"`
+	Limits   []float `json:"time_step_limit"`
+}
+
+// newGraniteHybrid is granite with Mamba 2 layers among those that attend, and where there are experts one that sees every row.
+func newGraniteHybrid(cfg []byte, b *Build) (Generator, error) {
+	tied := true
+	a := graniteHybridArgs{Position: "rope", Limits: []float{0.001, 100}}
+	a.Tied = &tied
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
+	var rope *B.Rope
+	if a.Position != "nope" {
+		r := a.rope(10000)
+		r.Type = ""
+		var err error
+		if rope, err = nn.NewRope(a.HeadDim, r); err != nil {
+			return nil, err
+		}
+	}
+	var bad error
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		var l decoderLayer
+		switch a.Kinds[i] {
+		case "attention":
+			l = a.layer(b, i, rope)
+			l.Attn.Spec.Scale = float32(a.Attention)
+		default:
+			if bad = s.check(); bad != nil {
+				return l
+			}
+			l = preNorm(&a.common, b, nn.Attention{})
+			l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
+			x := s.layer(b, i, a.D)
+			n := nn.RMS(s.heads*s.width, float32(a.Eps))
+			x.Norm, l.Attn, l.Mixer = &n, nil, x
+		}
+		if a.Experts == 0 {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, &B.GLU{Act: B.SiLU})
+		shared := nn.NewGLUMLP(a.D, b.Local(a.SharedFFN), B.SiLU)
+		shared.GateUp.Fused, moe.Shared = true, &shared
+		return l.routed(&moe)
+	})
+	m.family, m.look = graniteHybridNames[a.Experts > 0], m.lookGranite
+	a.multiply(m)
+	return m, bad
+}
+
+// graniteHybridNames are those with experts and without. In the latter Hugging Face has gate and up in one tensor.
+var graniteHybridNames = map[bool]*strings.Replacer{
+	true: strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
+		".block_sparse_moe.output_linear", ".mlp.switch_mlp.down_proj", ".block_sparse_moe.", ".mlp.",
+		".shared_mlp.input_linear", ".mlp.shared_experts.gate_up_proj", ".shared_mlp.output_linear", ".mlp.shared_experts.down_proj", ".mamba.", ".mixer."),
+	false: strings.NewReplacer(".shared_mlp.input_linear", ".mlp.gate_up_proj", ".shared_mlp.output_linear", ".mlp.down_proj", ".mamba.", ".mixer."),
+}
+
+func (m *decoder) lookGranite(shape func(name string) []int) {
+	for i := range m.Layers {
+		if l := &m.Layers[i]; l.MLP != nil {
+			l.MLP.GateUp.Fused = shape(fmt.Sprintf("model.layers.%d.mlp.gate_up_proj.weight", i)) != nil
+		}
+	}
+}
+
+func (a *graniteHybridArgs) check() error {
+	a.HeadDim = 0 // always a share of the width
+	if a.Parameters != nil && a.Parameters.Theta != 0 {
+		a.Theta = a.Parameters.Theta
+	}
+	if err := a.graniteArgs.check(); err != nil {
+		return err
+	}
+	if len(a.Kinds) != a.Layers {
+		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Kinds), a.Layers)
+	}
+	for i, k := range a.Kinds {
+		if k != "attention" && k != "mamba" {
+			return fmt.Errorf("layer_types[%d] is %q; attention and mamba are known", i, k)
+		}
+	}
+	if a.Experts == 0 {
+		return nil
+	}
+	if a.SharedFFN <= 0 || a.SharedFFN > maxSize {
+		return fmt.Errorf("shared_intermediate_size %d is missing or out of range", a.SharedFFN)
+	}
+	return checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK)
+}

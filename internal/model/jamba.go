@@ -1,0 +1,105 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("jamba", newJamba) }
+
+type jambaArgs struct {
+	common
+	AttnOffset   int             `json:"attn_layer_offset"`
+	AttnPeriod   int             `json:"attn_layer_period"`
+	ExpertOffset int             `json:"expert_layer_offset"`
+	ExpertPeriod int             `json:"expert_layer_period"`
+	Kinds        []string        `json:"layers_block_type"` // what the first two say otherwise
+	Experts      int             `json:"num_experts"`
+	TopK         int             `json:"num_experts_per_tok"`
+	Kernel       int             `json:"mamba_d_conv"`
+	State        int             `json:"mamba_d_state"`
+	Expand       int             `json:"mamba_expand"`
+	Rank         json.RawMessage `json:"mamba_dt_rank"`
+	Bias         bool            `json:"mamba_proj_bias"`
+	ConvBias     bool            `json:"mamba_conv_bias"`
+}
+
+var jambaNames = strings.NewReplacer(".mamba.", ".mixer.", ".feed_forward.router", ".mlp.gate", ".feed_forward.", ".mlp.",
+	".pre_ff_layernorm", ".post_attention_layernorm", "final_layernorm", "norm")
+
+// newJamba: Mamba layers with norms of what steps, b and c come from, among some that attend and know no positions; MLPs, or experts
+// of the same width.
+func newJamba(cfg []byte, b *Build) (Generator, error) {
+	tied := true
+	a := jambaArgs{ConvBias: true}
+	a.Tied = &tied
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rank, err := stepRank(a.Rank, a.D)
+	if err != nil {
+		return nil, err
+	}
+	s := mambaSizes{a.Expand * a.D, a.State, a.Kernel, rank, a.Bias, a.ConvBias}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	eps := float32(a.Eps)
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		l := preNorm(&a.common, b, nn.Attention{})
+		if l.Attn = nil; a.Kinds[i] == "attention" {
+			t := gqa(b, &a.common, i, 0, nil)
+			l.Attn = &t
+		} else {
+			x := s.layer(b, i, a.D)
+			x.DtN, x.BN, x.CN = &nn.RMSNorm{N: rank, Spec: B.Norm{Eps: eps}}, &nn.RMSNorm{N: s.state, Spec: B.Norm{Eps: eps}}, &nn.RMSNorm{N: s.state, Spec: B.Norm{Eps: eps}}
+			l.Mixer = x
+		}
+		if a.Experts <= 1 || (i+a.ExpertOffset)%a.ExpertPeriod != 0 {
+			return l
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, &B.GLU{Act: B.SiLU})
+		return l.routed(&moe)
+	})
+	m.family = jambaNames
+	return m, nil
+}
+
+func (a *jambaArgs) check() error {
+	a.HeadDim = 0 // always a share of the width
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	if a.Expand <= 0 || a.Expand > 64 {
+		return fmt.Errorf("mamba_expand %d is missing or out of range", a.Expand)
+	}
+	if a.Kinds == nil {
+		if a.AttnPeriod <= 0 || a.AttnOffset < 0 {
+			return fmt.Errorf("attn_layer_period %d or attn_layer_offset %d is missing or out of range", a.AttnPeriod, a.AttnOffset)
+		}
+		for i := range a.Layers {
+			kind := "mamba"
+			if i%a.AttnPeriod == a.AttnOffset {
+				kind = "attention"
+			}
+			a.Kinds = append(a.Kinds, kind)
+		}
+	}
+	if len(a.Kinds) != a.Layers {
+		return fmt.Errorf("layers_block_type has %d entries for %d layers", len(a.Kinds), a.Layers)
+	}
+	if a.Experts <= 1 {
+		return nil
+	}
+	if a.ExpertPeriod <= 0 || a.ExpertOffset < 0 {
+		return fmt.Errorf("expert_layer_period %d or expert_layer_offset %d is missing or out of range", a.ExpertPeriod, a.ExpertOffset)
+	}
+	return checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK)
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() {
+	register("lfm2", newLFM2)
+	register("lfm2_moe", newLFM2MoE)
+}
+
+// lfm2Args: layers that are listed, or whose type says so, attend; the others have a short convolution.
+type lfm2Args struct {
+	common
+	NormEps  float    `json:"norm_eps"`
+	Attends  []int    `json:"full_attn_idxs"`
+	Types    []string `json:"layer_types"`
+	ConvBias bool     `json:"conv_bias"`
+	Taps     int      `json:"conv_L_cache"`
+
+	Width    int   `json:"block_dim"`
+	BlockFFN int   `json:"block_ff_dim"`
+	Adjust   bool  `json:"block_auto_adjust_ff_dim"`
+	Factor   float `json:"block_ffn_dim_multiplier"`
+	Multiple int   `json:"block_multiple_of"`
+}
+
+// lfm2Names: models with experts have Hugging Face's names of the MLP in published folders and the usual ones in conversions.
+var lfm2Names = strings.NewReplacer("model.embedding_norm", "model.norm", ".operator_norm", ".input_layernorm", ".ffn_norm", ".post_attention_layernorm",
+	".self_attn.q_layernorm", ".self_attn.q_norm", ".self_attn.k_layernorm", ".self_attn.k_norm", ".self_attn.out_proj", ".self_attn.o_proj",
+	".conv.conv", ".mixer.conv", ".conv.in_proj", ".mixer.in_proj", ".conv.out_proj", ".mixer.out_proj",
+	".feed_forward.expert_bias", ".mlp.gate.e_score_correction_bias", ".feed_forward", ".mlp", ".w1", ".gate_proj", ".w2", ".down_proj", ".w3", ".up_proj")
+
+func newLFM2(cfg []byte, b *Build) (Generator, error) {
+	var a lfm2Args
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	a.FFN = cmp.Or(a.BlockFFN, a.FFN)
+	if a.Adjust {
+		if a.FFN = int(float64(2*a.FFN) / 3); a.Factor != 0 {
+			a.FFN = int(float64(a.Factor) * float64(a.FFN))
+		}
+		if a.Multiple <= 0 || a.Multiple > maxSize {
+			return nil, fmt.Errorf("block_multiple_of %d is out of range", a.Multiple)
+		}
+		a.FFN = (a.FFN + a.Multiple - 1) / a.Multiple * a.Multiple
+	}
+	if a.Width != 0 && a.Width != a.D {
+		return nil, fmt.Errorf("block_dim %d is not hidden_size %d", a.Width, a.D)
+	}
+	return a.build(b, func(int, *decoderLayer) {})
+}
+
+// build declares the layers; mlp changes the MLP of layer i.
+func (a *lfm2Args) build(b *Build, mlp func(i int, l *decoderLayer)) (Generator, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: cmp.Or(float64(a.Theta), 1e6), Partial: 1})
+	if err != nil {
+		return nil, err
+	}
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		var l decoderLayer
+		if slices.Contains(a.Attends, i) {
+			t := gqa(b, &a.common, i, 0, rope)
+			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+			l = preNorm(&a.common, b, t)
+		} else {
+			l = preNorm(&a.common, b, nn.Attention{})
+			l.Attn, l.Mixer = nil, a.conv(b, i)
+		}
+		mlp(i, &l)
+		return l
+	})
+	m.family, m.nested, m.Head.Tied = lfm2Names, true, nn.TieAlways
+	return m, nil
+}
+
+func (a *lfm2Args) conv(b *Build, i int) *nn.ShortConv {
+	c := &nn.ShortConv{In: nn.Lin(a.D, a.D, a.D, a.D), Out: nn.Lin(a.D, a.D), Conv: nn.NewConv(a.D, a.Taps, B.ActNone, b.Conv(i, a.D, a.Taps))}
+	c.In.Bias, c.Out.Bias, c.Conv.HasBias = a.ConvBias, a.ConvBias, a.ConvBias
+	return c
+}
+
+func (a *lfm2Args) check() error {
+	a.Eps, a.HeadDim = a.NormEps, 0 // heads are always a share of the width
+	if a.Parameters != nil && a.Parameters.Theta != 0 {
+		a.Theta = a.Parameters.Theta
+	}
+	if a.Taps < 2 || a.Taps > 64 {
+		return fmt.Errorf("conv_L_cache %d is out of range", a.Taps)
+	}
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	if a.Attends != nil {
+		return nil
+	}
+	if len(a.Types) != a.Layers {
+		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
+	}
+	for i, t := range a.Types {
+		if t == "full_attention" {
+			a.Attends = append(a.Attends, i)
+		}
+	}
+	return nil
+}
+
+// newLFM2MoE has experts in all but the first layers, picked by their sigmoids and a bias.
+func newLFM2MoE(cfg []byte, b *Build) (Generator, error) {
+	var a struct {
+		lfm2Args
+		Experts int   `json:"num_experts"`
+		TopK    int   `json:"num_experts_per_tok"`
+		ExpFFN  int   `json:"moe_intermediate_size"`
+		Dense   int   `json:"num_dense_layers"`
+		Renorm  bool  `json:"norm_topk_prob"`
+		Bias    bool  `json:"use_expert_bias"`
+		Scale   float `json:"routed_scaling_factor"`
+	}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	if err := checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return nil, err
+	}
+	if a.ExpFFN <= 0 || a.ExpFFN > maxSize {
+		return nil, fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
+	}
+	router := B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: a.Renorm, Least: 1e-6, Scale: float32(a.Scale)}
+	return a.build(b, func(i int, l *decoderLayer) {
+		if i < a.Dense {
+			return
+		}
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
+		if a.Bias {
+			moe.Bias = &nn.Vec{N: a.Experts}
+		}
+		l.MLP, l.MoE = nil, &moe
+	})
+}

@@ -1,0 +1,164 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	B "hearth/internal/backend"
+	"hearth/internal/nn"
+)
+
+func init() { register("nemotron_h", newNemotronH) }
+
+// nemotronHArgs: Pattern has a letter per layer, or Blocks a word.
+type nemotronHArgs struct {
+	common
+	Pattern  json.RawMessage `json:"hybrid_override_pattern"` // one string, or a list of letters
+	Blocks   []string        `json:"layers_block_type"`
+	Types    []string        `json:"layer_types"`
+	LNEps    float           `json:"layer_norm_epsilon"`
+	AttnBias bool            `json:"attention_bias"`
+	MLPBias  bool            `json:"mlp_bias"`
+	Act      string          `json:"mlp_hidden_act"`
+
+	MHeads   int     `json:"mamba_num_heads"`
+	MWidth   int     `json:"mamba_head_dim"`
+	MBias    bool    `json:"mamba_proj_bias"`
+	State    int     `json:"ssm_state_size"`
+	Kernel   int     `json:"conv_kernel"`
+	MGroups  int     `json:"n_groups"`
+	ConvBias bool    `json:"use_conv_bias"`
+	Limits   []float `json:"time_step_limit"`
+
+	Experts   int   `json:"n_routed_experts"`
+	Shared    int   `json:"n_shared_experts"`
+	TopK      int   `json:"num_experts_per_tok"`
+	ExpFFN    int   `json:"moe_intermediate_size"`
+	SharedFFN int   `json:"moe_shared_expert_intermediate_size"`
+	Latent    int   `json:"moe_latent_size"` // columns that experts see; 0: all
+	Groups    int   `json:"n_group"`
+	TopGroups int   `json:"topk_group"`
+	Renorm    bool  `json:"norm_topk_prob"`
+	Scale     float `json:"routed_scaling_factor"`
+}
+
+// nemotronHNames: mlx-lm has the products of its experts under numbers.
+var nemotronHNames = strings.NewReplacer(".switch_mlp.fc1", ".switch_mlp.up_proj", ".switch_mlp.fc2", ".switch_mlp.down_proj")
+
+// newNemotronH: layers are Mamba 2, attention without positions, an MLP of two products with squared relu between, or experts
+// of that kind.
+func newNemotronH(cfg []byte, b *Build) (Generator, error) {
+	a := nemotronHArgs{Groups: 1, TopGroups: 1, Scale: 1}
+	if err := parseInto(cfg, &a); err != nil {
+		return nil, err
+	}
+	kinds, err := a.kinds()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(kinds); err != nil {
+		return nil, err
+	}
+	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
+	if strings.Contains(kinds, "M") {
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+	}
+	m := newStack(&a.common, b, float32(a.Eps), func(i int) mixer {
+		switch kinds[i] {
+		case 'M':
+			l := s.layer(b, i, a.D)
+			l.Norm = &nn.RMSNorm{N: s.heads * s.width, Spec: B.Norm{Eps: float32(a.Eps), Width: s.heads * s.width / s.groups}}
+			return l
+		case '*':
+			t := gqa(b, &a.common, i, 0, nil)
+			t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
+			return &t
+		case '-':
+			return a.mlp(b, a.FFN)
+		}
+		return a.moe(b)
+	})
+	m.Head.Tied, m.family = nn.TieNever, nemotronHNames
+	return m, nil
+}
+
+func (a *nemotronHArgs) mlp(b *Build, ffn int) *nn.MLP {
+	m := nn.NewMLP(a.D, b.Local(ffn), B.ReLU2)
+	m.Up.Bias, m.Down.Bias = a.MLPBias, a.MLPBias
+	return m
+}
+
+func (a *nemotronHArgs) moe(b *Build) *nn.PlainMoE {
+	in := a.D
+	if a.Latent != 0 {
+		in = a.Latent
+	}
+	m := nn.NewPlainMoE(a.D, in, b.Local(a.ExpFFN), a.Experts, &B.Activation{Kind: B.ReLU2},
+		B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)})
+	if a.Latent != 0 {
+		to, from := nn.Lin(a.D, in), nn.Lin(in, a.D)
+		to.Bias, from.Bias = a.MLPBias, a.MLPBias
+		m.To, m.From = &to, &from
+	}
+	if a.Shared > 0 {
+		m.Shared = a.mlp(b, a.SharedFFN)
+	}
+	return m
+}
+
+// kinds has a letter per layer: M, *, - or E.
+func (a *nemotronHArgs) kinds() (string, error) {
+	var kinds string
+	var list []string
+	if given(a.Pattern) && json.Unmarshal(a.Pattern, &kinds) != nil {
+		if err := json.Unmarshal(a.Pattern, &list); err != nil {
+			return "", fmt.Errorf("hybrid_override_pattern is neither a string nor a list of them")
+		}
+		kinds = strings.Join(list, "")
+	}
+	if kinds == "" {
+		words := map[string]string{"full_attention": "*", "attention": "*", "linear_attention": "M", "mamba": "M", "conv": "M", "moe": "E", "mlp": "-"}
+		if list = a.Blocks; list == nil {
+			list = a.Types
+		}
+		for i, t := range list {
+			if words[t] == "" {
+				return "", fmt.Errorf("layer %d is of the unknown type %q", i, t)
+			}
+			kinds += words[t]
+		}
+	}
+	if at := strings.IndexFunc(kinds, func(r rune) bool { return !strings.ContainsRune("M*-E", r) }); at >= 0 || kinds == "" {
+		return "", fmt.Errorf("hybrid_override_pattern %q has to be letters M, *, - and E", kinds)
+	}
+	a.Layers = len(kinds)
+	return kinds, nil
+}
+
+func (a *nemotronHArgs) check(kinds string) error {
+	a.Eps = a.LNEps
+	if a.FFN == 0 && !strings.Contains(kinds, "-") {
+		a.FFN = 1 // no layer has it
+	}
+	if a.Act != "" && a.Act != "relu2" {
+		return fmt.Errorf("mlp_hidden_act %q is not supported", a.Act)
+	}
+	if !strings.Contains(kinds, "E") {
+		return a.common.check()
+	}
+	if err := checkExperts("n_routed_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
+		return err
+	}
+	switch {
+	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.Latent < 0 || a.Latent > maxSize:
+		return fmt.Errorf("moe_intermediate_size %d or moe_latent_size %d is missing or out of range", a.ExpFFN, a.Latent)
+	case a.Shared > 0 && (a.SharedFFN <= 0 || a.SharedFFN > maxSize):
+		return fmt.Errorf("moe_shared_expert_intermediate_size %d is missing or out of range", a.SharedFFN)
+	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
+		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
+	}
+	return a.common.check()
+}
