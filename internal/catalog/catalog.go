@@ -39,8 +39,18 @@ var _ chat.Models = (*Catalog)(nil)
 
 // New makes a catalog of the model of src. Nothing is read yet.
 func New(src *Source, cfg *config.Config) *Catalog {
+	cfg = Settings(src, cfg)
 	return &Catalog{src: src, cfg: cfg, names: newNames(src, cfg.ServedModelName, cfg.AnyModel), done: make(chan struct{})}
 }
+
+// Settings is cfg with what its file says of the model of src.
+func Settings(src *Source, cfg *config.Config) *config.Config {
+	n := newNames(src, cfg.ServedModelName, false)
+	return cfg.For(n.exact...)
+}
+
+// Settings are those of the model.
+func (c *Catalog) Settings() *config.Config { return c.cfg }
 
 // ID is what the model is called towards clients.
 func (c *Catalog) ID() string { return c.names.id() }
@@ -52,7 +62,7 @@ func (c *Catalog) Load(bs Backends) error {
 	case c.cfg.Script != "":
 		c.gen, c.err = openScripted(c.src, c.cfg, c.ID())
 	case encodes(c.src):
-		c.enc = newEncoder(c.src, c.cfg, model.Generates, c.cfg.ServedModelName)
+		c.enc = newEncoder(c.src, c.cfg, model.Generates)
 		c.err = c.enc.load(bs)
 	default:
 		c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)

@@ -13,6 +13,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/embed"
 	"hearth/internal/model"
+	"hearth/internal/remote"
 	"hearth/internal/tokenizer"
 )
 
@@ -30,6 +31,8 @@ type Encoder struct {
 	loaded     *model.Encoder
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
+	away       *remote.Reader // in the place of backend, where the model runs in another process
+	on         string         // the backend's name
 	took       time.Duration
 	err        error
 }
@@ -38,8 +41,8 @@ type Encoder struct {
 var textAliases = []string{"default", "default_model", "local", "text-embedding-*"}
 
 // newEncoder makes an Encoder of the model of src for the wanted use. Nothing is read yet.
-func newEncoder(src *Source, cfg *config.Config, kind model.Kind, served []string) *Encoder {
-	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, served, false), done: make(chan struct{})}
+func newEncoder(src *Source, cfg *config.Config, kind model.Kind) *Encoder {
+	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, cfg.ServedModelName, false), done: make(chan struct{})}
 }
 
 // encodes reports whether the folder of src says that its model embeds or ranks. What is wrong with a folder is said by who
@@ -91,23 +94,46 @@ func (e *Encoder) open(bs Backends) (err error) {
 	if err := e.fit(&p, tok); err != nil {
 		return err
 	}
-	if e.backend, err = bs.open(e.cfg); err != nil {
-		return err
-	}
-	exact := e.cfg.Precision == "exact" || e.cfg.Precision == "auto" && e.src.weightBytes() <= exactBytes
-	if e.loaded, err = e.checkpoint.LoadEncoder(e.backend, backend.Options{Exact: exact, Threads: e.cfg.Threads}, p); err != nil {
-		return err
-	}
-	e.service, err = embed.New(embed.Config{
-		Info:  chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Description: e.loaded.Description},
-		Model: e.loaded, Backend: e.backend, Tokenizer: tok,
+	c := embed.Config{
+		Tokenizer: tok,
 		MaxTokens: e.cfg.EmbeddingMaxLength, Truncate: e.cfg.EmbeddingOverflow == "truncate",
-		StepRows: embed.StepRows, MaxWaiting: config.MaxQueue,
-	})
+		StepRows: embed.StepRows, MaxWaiting: e.cfg.MaxQueue,
+	}
+	if err := e.place(bs, p, &c); err != nil {
+		return err
+	}
+	c.Info = chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Description: e.loaded.Description}
+	e.service, err = embed.New(c)
 	if err != nil {
 		return &model.LoadError{Where: e.src.Where, Err: err, Hint: "see --embedding-max-length"}
 	}
 	return nil
+}
+
+// place loads the weights where they are to run: in a process of their own, or here.
+func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err error) {
+	away, left, err := bs.elsewhere(e.cfg, func(name string) error { return e.openAway(bs.Apart, name, p) })
+	if err != nil {
+		return err
+	}
+	if away {
+		c.Model, c.Away = e.loaded, func(b *backend.Batch) ([]float32, error) { return e.away.Read(context.Background(), b) }
+		return nil
+	}
+	if e.backend, err = left.open(e.cfg); err != nil {
+		return err
+	}
+	e.on = e.backend.Name()
+	c.Model, err = loadEncoder(e.checkpoint, e.src, e.cfg, e.backend, p)
+	e.loaded, c.Backend = c.Model, e.backend
+	return err
+}
+
+// loadEncoder loads one in this process.
+func loadEncoder(c *model.Checkpoint, src *Source, cfg *config.Config, be backend.Backend, p model.Pooling) (*model.Encoder, error) {
+	o := Options(src, cfg)
+	o.Mapped = cfg.LowMemory != nil && *cfg.LowMemory
+	return c.LoadEncoder(be, o, p)
 }
 
 // fit turns what a folder is for into what is wanted of it, where that can be.
@@ -170,7 +196,7 @@ func (e *Encoder) Summary() string {
 	if !e.ready() {
 		return ""
 	}
-	return e.loaded.Description + ", backend " + e.backend.Name()
+	return e.loaded.Description + ", backend " + e.on
 }
 
 // Took is how long loading took, 0 until then.
@@ -207,10 +233,13 @@ func (e *Encoder) close() error {
 
 func (e *Encoder) free() error {
 	var errs []error
+	if e.away != nil { // first, so that the service does not wait for it
+		errs = append(errs, e.away.Close())
+	}
 	if e.service != nil {
 		errs = append(errs, e.service.Close())
 	}
-	if e.loaded != nil {
+	if e.loaded != nil && e.away == nil {
 		errs = append(errs, e.loaded.Close())
 	}
 	if e.backend != nil {

@@ -168,10 +168,10 @@ func TestEncoderLoadErrors(t *testing.T) {
 		e    *Encoder
 		want string
 	}{
-		"a ranking model embeds":   {newEncoder(encoderSource(t, "a", true), config.Default(), model.Embeds, nil), "the model ranks texts"},
-		"an embedding model ranks": {newEncoder(encoderSource(t, "a", false), config.Default(), model.Ranks, nil), "the model embeds texts"},
-		"no tokenizer":             {newEncoder(bare, config.Default(), model.Embeds, nil), "tokenizer.json"},
-		"too long":                 {newEncoder(encoderSource(t, "a", false), &short, model.Embeds, nil), "the model has 40 positions"},
+		"a ranking model embeds":   {newEncoder(encoderSource(t, "a", true), config.Default(), model.Embeds), "the model ranks texts"},
+		"an embedding model ranks": {newEncoder(encoderSource(t, "a", false), config.Default(), model.Ranks), "the model embeds texts"},
+		"no tokenizer":             {newEncoder(bare, config.Default(), model.Embeds), "tokenizer.json"},
+		"too long":                 {newEncoder(encoderSource(t, "a", false), &short, model.Embeds), "the model has 40 positions"},
 	} {
 		err := c.e.load(backends())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -192,7 +192,7 @@ func TestEncoderOfChatModel(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	src := &Source{ID: "demo", Where: "demo", FS: demo.FS()}
 	for kind, want := range map[model.Kind]chat.ModelKind{model.Embeds: chat.Embeds, model.Ranks: chat.Ranks} {
-		e := newEncoder(src, config.Default(), kind, nil)
+		e := newEncoder(src, config.Default(), kind)
 		err := e.load(backends())
 		switch {
 		case err != nil && strings.Contains(err.Error(), "the model generates text"): // its vocabulary need not have both words

@@ -31,12 +31,15 @@ func NewEncoders(all chat.Models, main *Catalog, cfg *config.Config) *Encoders {
 }
 
 // AddEmbedder and AddRanker put a model beside the others. They are called before Load.
-func (s *Encoders) AddEmbedder(src *Source, cfg *config.Config) {
-	s.beside = append(s.beside, newEncoder(src, cfg, model.Embeds, nil))
-}
+func (s *Encoders) AddEmbedder(src *Source, cfg *config.Config) { s.add(src, cfg, model.Embeds) }
 
-func (s *Encoders) AddRanker(src *Source, cfg *config.Config) {
-	s.beside = append(s.beside, newEncoder(src, cfg, model.Ranks, nil))
+func (s *Encoders) AddRanker(src *Source, cfg *config.Config) { s.add(src, cfg, model.Ranks) }
+
+// add takes of cfg everything but what is about the main model alone.
+func (s *Encoders) add(src *Source, cfg *config.Config, kind model.Kind) {
+	own := *cfg
+	own.ServedModelName = nil
+	s.beside = append(s.beside, newEncoder(src, Settings(src, &own), kind))
 }
 
 // Load loads the models beside, one after the other. With an error of the models before them it only passes that on.

@@ -50,6 +50,7 @@ func (s *Small) Stats() engine.Stats {
 	sum.Running += b.Running
 	sum.Waiting += b.Waiting
 	sum.Steps += b.Steps
+	sum.Ahead += b.Ahead
 	sum.PromptTokens += b.PromptTokens
 	sum.GeneratedTokens += b.GeneratedTokens
 	sum.Preempted += b.Preempted
@@ -63,6 +64,9 @@ func (s *Small) Stats() engine.Stats {
 	sum.Cache.Queries += b.Cache.Queries
 	sum.Cache.Hits += b.Cache.Hits
 	sum.Cache.Tokens += b.Cache.Tokens
+	sum.Device.Active += b.Device.Active // they run in processes of their own
+	sum.Device.Peak += b.Device.Peak
+	sum.Device.Cache += b.Device.Cache
 	return sum
 }
 

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +13,10 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/config"
 	"hearth/internal/engine"
+	"hearth/internal/generate"
 	"hearth/internal/model"
+	"hearth/internal/remote"
+	"hearth/internal/tier"
 )
 
 // Opener makes a backend as the configuration says. The caller of this package chooses which there are.
@@ -19,8 +24,9 @@ type Opener func(*config.Config) (backend.Backend, error)
 
 // Backends are the backends of this build by name, and in order of preference what auto means.
 type Backends struct {
-	Open map[string]Opener
-	Auto []string
+	Open  map[string]Opener
+	Auto  []string
+	Apart *Apart // nil: all models run in this process
 }
 
 // open makes the configured backend, or with auto the first that can be made.
@@ -50,29 +56,63 @@ const exactBytes = 64 << 20
 // defaultContext is assumed where neither the model nor the user says how long it may get.
 const defaultContext = 4096
 
+// Engine is one in this process, or in another.
+type Engine interface {
+	generate.Tokens
+	KV() backend.KVPolicy
+	Stats() engine.Stats
+	Live() []engine.Live
+	DropCache(ctx context.Context) (engine.Dropped, error)
+	Save(name string, data []byte) error
+	Saved(name string) []byte
+	Drain(ctx context.Context) error
+	Close() error
+}
+
+var (
+	_ Engine = (*engine.Engine)(nil)
+	_ Engine = (*remote.Engine)(nil)
+)
+
+// Facts are what there is to know about a loaded model, wherever it runs: see model.Loaded.
+type Facts struct {
+	Type, Description, Width string
+	Vocab, Context           int
+	Bytes                    int64
+}
+
 // Weights is a model on a backend with its engine. Close frees all of it.
 type Weights struct {
-	Model   *model.Loaded
-	Engine  *engine.Engine
+	Model   Facts
+	Engine  Engine
 	Backend string
 	Exact   bool
 	Took    time.Duration
 
+	summary    string // of one in another process, where the rest is
+	loaded     *model.Loaded
+	residence  residence
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 }
 
 // OpenWeights loads the checkpoint of src as cfg says and starts an engine for it.
 func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error) {
+	cfg = Settings(src, cfg)
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
 		return nil, err
 	}
-	return loadWeights(src, c, cfg, bs, nil)
+	return loadWeights(src, c, cfg, bs, nil, nil)
 }
 
-// loadWeights takes over the checkpoint, also when it fails.
-func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, keep *Keep) (_ *Weights, err error) {
+// Options are how a model is loaded, but for where its weights are kept.
+func Options(src *Source, cfg *config.Config) backend.Options {
+	return backend.Options{Exact: cfg.Precision == "exact" || cfg.Precision == "auto" && src.weightBytes() <= exactBytes, Threads: cfg.Threads}
+}
+
+// loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and trace are the engine's.
+func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options, trace func(engine.Step)) (_ *Weights, err error) {
 	start := time.Now()
 	w := &Weights{checkpoint: c}
 	defer func() {
@@ -81,10 +121,11 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		}
 	}()
 	if w.backend, err = bs.open(cfg); err != nil {
-		return nil, err
+		return nil, noBackendError{err}
 	}
 	w.Backend = w.backend.Name()
-	w.Exact = cfg.Precision == "exact" || cfg.Precision == "auto" && src.weightBytes() <= exactBytes
+	opts := Options(src, cfg)
+	w.Exact = opts.Exact
 	if cfg.AdapterPath != "" {
 		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
 		if err != nil {
@@ -93,31 +134,45 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		defer a.Close() // its numbers are copied
 		c.Adapter = a
 	}
-	if w.Model, err = c.Load(w.backend, backend.Options{Exact: w.Exact, Threads: cfg.Threads}); err != nil {
+	if w.residence, err = reside(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
 		return nil, err
 	}
+	opts.Mapped = w.residence.mapped
+	if _, err = deviceRoom(w.backend, cfg, src.weightBytes()); err != nil {
+		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
+	}
+	if w.loaded, err = c.Load(w.backend, opts); err != nil {
+		return nil, err
+	}
+	m := w.loaded
+	w.Model = Facts{Type: m.Type, Description: m.Description, Width: m.Width, Vocab: m.Vocab, Context: m.Context, Bytes: m.Bytes}
 	policy, err := backend.ParseKV(cfg.KVType)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	budget, err := cacheBudget(cfg, w.Model.Bytes, machineMemory())
+	budget, err := cacheBudget(cfg, cmp.Or(w.residence.taken, m.Bytes), machineMemory())
+	if err == nil {
+		budget, err = onDevice(w.backend, cfg, m.Bytes, budget)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	context := contextOf(w.Model, cfg)
+	context := contextOf(m, cfg)
 	least := min(leastContext, context)
 	if cfg.ContextLength > 0 {
 		least = context // what was asked for by name is not quietly cut
 	}
-	if w.Engine, err = engine.New(engine.Config{
-		Model: w.Model, Backend: w.backend, KV: policy, Vocab: w.Model.Vocab, Budget: budget, MaxContext: context, MinContext: least,
-		MaxSequences: cfg.MaxSequences, MaxQueue: config.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
+	e, err := engine.New(engine.Config{
+		Model: m, Backend: w.backend, KV: policy, Vocab: m.Vocab, Budget: budget, MaxContext: context, MinContext: least,
+		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
-		Disk: keep.options(src, cfg),
-	}); err != nil {
+		Disk: disk, Trace: trace,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
+	w.Engine = e // not before: a nil *engine.Engine is no nil Engine
 	w.Took = time.Since(start)
 	return w, nil
 }
@@ -139,18 +194,31 @@ func (w *Weights) Close() error {
 	if w.Engine != nil {
 		errs = append(errs, w.Engine.Close())
 	}
-	if w.Model != nil {
-		errs = append(errs, w.Model.Close())
+	if w.loaded != nil {
+		errs = append(errs, w.loaded.Close())
 	}
 	if w.backend != nil {
 		errs = append(errs, w.backend.Close())
 	}
-	errs = append(errs, w.checkpoint.Close())
+	if w.checkpoint != nil {
+		errs = append(errs, w.checkpoint.Close())
+	}
 	return errors.Join(errs...)
+}
+
+// Process is the model's own and how many there have been; 0 and 0: it runs in this one.
+func (w *Weights) Process() (pid, starts int) {
+	if e, ok := w.Engine.(*remote.Engine); ok {
+		return e.Child()
+	}
+	return 0, 0
 }
 
 // Summary is one line about what was loaded and how it runs.
 func (w *Weights) Summary() string {
+	if w.summary != "" {
+		return w.summary + ", in a process of its own"
+	}
 	precision := "fast"
 	if w.Exact {
 		precision = "exact"
@@ -163,5 +231,6 @@ func (w *Weights) Summary() string {
 	if n := w.Model.Context; n > 0 && w.Engine.Context() < n {
 		parts[2] += fmt.Sprintf(" of %d", n)
 	}
+	parts = append(parts, w.residence.String())
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }

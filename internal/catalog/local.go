@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -14,7 +15,7 @@ import (
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
 func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep) (*Weights, chat.Generator, error) {
-	if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
+	if err := checkParsers(cfg); err != nil {
 		return nil, nil, err
 	}
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
@@ -25,7 +26,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
-	w, err := loadWeights(src, c, cfg, bs, keep)
+	w, err := openWeights(src, c, cfg, bs, keep.options(src, cfg))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,7 @@ func saveHistory(w *Weights, gen chat.Generator) error {
 
 // openScripted loads the text side of a model and a script that answers in its place.
 func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, error) {
-	if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
+	if err := checkParsers(cfg); err != nil {
 		return nil, err
 	}
 	s, err := script.Open(cfg.Script)
@@ -83,12 +84,28 @@ func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, e
 // configure fills in what is the same for every engine.
 func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
 	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
-	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty}
+	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty,
+		PresencePenalty: cfg.PresencePenalty, FrequencyPenalty: cfg.FrequencyPenalty, Seed: cfg.Seed}
 	text.MaxTokens, text.TokensCap = cfg.MaxTokens, cfg.MaxTokensCap
-	text.Thinking = toggle(cfg.EnableThinking)
+	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.PlainHistory = cfg.History == "text"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
+}
+
+// checkParsers refuses parsers that do not exist. Of one in the settings file it tells the line.
+func checkParsers(cfg *config.Config) error {
+	for flag, names := range map[string][2]string{"tool-call-parser": {cfg.ToolCallParser, ""}, "reasoning-parser": {"", cfg.ReasoningParser}} {
+		err := generate.CheckParsers(names[0], names[1])
+		if err == nil {
+			continue
+		}
+		if from := cfg.Origin(flag); cfg.File() != "" && strings.HasPrefix(from, cfg.File()) {
+			err = fmt.Errorf("%s: %w", from, err)
+		}
+		return err
+	}
+	return nil
 }
 
 // openText reads tokenizer and template; errors are LoadErrors.

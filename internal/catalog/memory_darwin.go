@@ -10,3 +10,6 @@ func machineMemory() int64 {
 	}
 	return int64(n)
 }
+
+// availableMemory is all of it: what programs have that they could do without is not known here.
+func availableMemory() int64 { return machineMemory() }

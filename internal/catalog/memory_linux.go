@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"bufio"
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -17,13 +19,50 @@ func machineMemory() int64 {
 		total = int64(uint64(si.Totalram) * uint64(si.Unit))
 	}
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && (total == 0 || n < total) {
+		if n := number(file); n > 0 && (total == 0 || n < total) {
 			total = n
 		}
 	}
 	return total
+}
+
+// availableMemory is what of it programs can still have without anything being written to the disk: what is free and what only
+// caches files, as the system estimates it, and no more than the control group leaves. 0 if unknown.
+func availableMemory() int64 {
+	free := field("/proc/meminfo", "MemAvailable:") << 10
+	if most := number("/sys/fs/cgroup/memory.max"); most > 0 {
+		used := number("/sys/fs/cgroup/memory.current") - field("/sys/fs/cgroup/memory.stat", "inactive_file")
+		if left := max(most-used, 1); free == 0 || left < free {
+			free = left
+		}
+	}
+	return free
+}
+
+// number is that in a file, 0 if there is none.
+func number(file string) int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// field is the number behind a name in a file of such lines, 0 if there is none.
+func field(file, name string) int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+		if f := strings.Fields(lines.Text()); len(f) > 1 && f[0] == name {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
 }

@@ -37,6 +37,7 @@ type Config struct {
 
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
+	NoFlight   bool          // the tokens of a step are read before the next one is launched, whatever the backend can do
 
 	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
 	CacheSessions int           // sessions whose prompts are remembered [500]
@@ -131,6 +132,13 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.CacheSessions <= 0 {
 		cfg.CacheSessions = 500
 	}
+	var fly flier
+	if !cfg.NoFlight {
+		fly = newFlier(cfg.Backend, cfg.Model.States())
+	}
+	if fly.fixed {
+		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, 1) // a step in the air is tentative
+	}
 	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -143,6 +151,9 @@ func New(cfg Config) (*Engine, error) {
 	if err := store.Resize(alloc.Capacity()); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
+	if _, ok := cfg.Backend.(backend.Device); ok {
+		alloc.OnFree(store.Drop)
+	}
 	policy := cfg.policy()
 	e := &Engine{
 		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
@@ -152,7 +163,7 @@ func New(cfg Config) (*Engine, error) {
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, fly: fly}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
 	e.openDisk()
@@ -164,13 +175,13 @@ func New(cfg Config) (*Engine, error) {
 // cancelled meanwhile, or comes, waits for its end.
 const longestStep = time.Second
 
-// snapshotEvery is how many tokens lie between snapshots of state that cannot be cut, beside those at marks: one weighs as
+// SnapshotEvery is how many tokens lie between snapshots of state that cannot be cut, beside those at marks: one weighs as
 // much as some thousand tokens.
-const snapshotEvery = 8192
+const SnapshotEvery = 8192
 
 // policy is what the scheduler is told. With prompt chunks that never shrink, none is made shorter.
 func (c *Config) policy() sched.Config {
-	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, Every: snapshotEvery,
+	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, Every: SnapshotEvery,
 		Terms: kv.Terms{TTL: c.CacheTTL.Milliseconds(), Sessions: c.CacheSessions, Idle: c.CacheBytes}}
 	if c.StepTarget > 0 {
 		s.Target, s.Longest = c.StepTarget.Microseconds(), max(c.StepTarget, longestStep).Microseconds()
@@ -196,6 +207,12 @@ type Prompt struct {
 	// count as generated, and Steer hears of them too. The loop calls it, in order: it must be quick and depend on the
 	// tokens alone.
 	Steer func(id int32) []int32
+	// Settled, if set in place of Steer, is asked before every generated token but the first for what the token before it
+	// makes certain. For answers that come from afar: it may wait for one that is on its way.
+	Settled func() []int32
+	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true it is
+	// something of a step, the end of which Config.Trace will tell.
+	Watch func(step bool)
 
 	Request    string  // names it in Live
 	Background bool    // others go first
@@ -209,11 +226,29 @@ type Prompt struct {
 	Marks []int
 }
 
+// LostError ends the streams of an engine that ran in another process when that has ended, and refuses prompts until it is
+// back.
+type LostError struct {
+	Err   error         // how it ended
+	Began bool          // the prompt was lost with it; else it was never taken
+	After time.Duration // when to try again, about
+	Times int           // it has ended in a row
+}
+
+func (e *LostError) Error() string {
+	if e.Began {
+		return "the process that ran the model has ended: " + e.Err.Error()
+	}
+	return "the process that runs the model is not there: " + e.Err.Error()
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
 // Submit queues a prompt and returns at once. Errors: *TooLongError, *QueueFullError, *ClientFullError, ErrClosed,
 // ctx's. When ctx ends or the stream is closed the sequence leaves before the next step, waiting or running; what it
 // computed stays in the prefix cache.
 func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
-	if err := e.check(p.Tokens, e.context-1); err != nil {
+	if err := Check(p.Tokens, e.cfg.Vocab, e.context-1); err != nil {
 		return nil, err
 	}
 	room := e.context - len(p.Tokens)
@@ -225,7 +260,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
-		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer,
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer, ahead: p.Settled, watch: p.Watch,
 	}
 	if err := e.submit(ctx, q); err != nil {
 		return nil, err
@@ -242,8 +277,8 @@ func key(tokens []int32, more int, salt *kv.Salt) []kv.Elem {
 	return k
 }
 
-// check refuses what would fail a step, and with it the step's other sequences.
-func (e *Engine) check(tokens []int32, longest int) error {
+// Check refuses a prompt that would fail a step, and with it the step's other sequences. A vocab of 0 is not known.
+func Check(tokens []int32, vocab, longest int) error {
 	if len(tokens) == 0 {
 		return errors.New("prompt has no tokens")
 	}
@@ -251,7 +286,7 @@ func (e *Engine) check(tokens []int32, longest int) error {
 		return &TooLongError{Tokens: len(tokens), Max: longest}
 	}
 	for i, id := range tokens {
-		if id < 0 || e.cfg.Vocab > 0 && int(id) >= e.cfg.Vocab {
+		if id < 0 || vocab > 0 && int(id) >= vocab {
 			return fmt.Errorf("prompt token %d: id %d is not in the vocabulary", i, id)
 		}
 	}
@@ -263,6 +298,7 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 		return err
 	}
 	q.stream = newStream(ctx, len(q.tokens))
+	q.stream.watch = q.watch
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != accepting {
@@ -334,6 +370,7 @@ func (e *Engine) book(gone int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Running, _ = e.sched.Counts()
+	e.stats.Ahead = e.run.fly.used
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
 	if p := e.sched.Prefix(); p != nil {
@@ -373,6 +410,7 @@ func (e *Engine) settleIdle() {
 type Stats struct {
 	Running, Waiting int
 	Steps            int64 // since start, like the token counts
+	Ahead            int64 // of those, launched before the tokens of the one before were read
 	PromptTokens     int64 // run
 	GeneratedTokens  int64
 	Preempted        int64 // sequences that gave their memory to an older one
@@ -380,6 +418,7 @@ type Stats struct {
 	PagesUsed        int   // by sequences, over all groups; what only the cache holds is not used
 	Used, Budget     int64 // bytes of state: used by sequences, and all there may be with the cache
 	Cache            CacheStats
+	Device           backend.Memory // of the backend, zero where it has none of its own
 }
 
 // CacheStats describes the prefix cache.
@@ -404,6 +443,9 @@ func (e *Engine) Stats() Stats {
 	s.Waiting = e.live - s.Running
 	if e.disk != nil {
 		s.Cache.Disk = e.disk.tier.Stats()
+	}
+	if d, ok := e.cfg.Backend.(backend.Device); ok {
+		s.Device = d.Memory()
 	}
 	return s
 }

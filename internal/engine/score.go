@@ -22,7 +22,7 @@ type Score struct {
 // computed. Errors are those of Submit, ctx's, and
 // the step's.
 func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, error) {
-	if err := e.check(tokens, e.context); err != nil {
+	if err := Check(tokens, e.cfg.Vocab, e.context); err != nil {
 		return nil, err
 	}
 	q := &sequence{

@@ -39,6 +39,7 @@ type Stream struct {
 	cancel func() // tells the engine; safe to call more than once
 	wake   chan struct{}
 	begun  chan struct{} // closed by the first start or end
+	watch  func(bool)    // see Prompt.Watch
 
 	mu     sync.Mutex
 	buf    []Token
@@ -129,13 +130,17 @@ func (s *Stream) Close() {
 // start records the sequence's first step; a later start, after it was preempted, changes nothing.
 func (s *Stream) start(now time.Time, q *sequence) {
 	s.mu.Lock()
-	if s.usage.Started.IsZero() {
+	first := s.usage.Started.IsZero()
+	if first {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
 		s.usage.Own, s.usage.Ran = q.Own, q.Cached
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()
+	if first && s.watch != nil {
+		s.watch(false)
+	}
 }
 
 // Started is closed when the sequence's first step begins, or it ends without one: Usage then has all about its start.
@@ -155,6 +160,9 @@ func (s *Stream) ran(n int) {
 	s.mu.Lock()
 	s.usage.Ran = n
 	s.mu.Unlock()
+	if s.watch != nil {
+		s.watch(true)
+	}
 }
 
 // push appends a token; a stop id is noted, not given out.
@@ -170,6 +178,9 @@ func (s *Stream) push(t Token, stop bool, now time.Time) {
 	}
 	s.mu.Unlock()
 	s.signal()
+	if s.watch != nil {
+		s.watch(true)
+	}
 }
 
 // end sets the reason; the first one wins.
@@ -182,6 +193,9 @@ func (s *Stream) end(r Reason, err error) bool {
 	}
 	s.mu.Unlock()
 	s.signal()
+	if first && s.watch != nil {
+		s.watch(false)
+	}
 	return first
 }
 

@@ -8,6 +8,7 @@ package generate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,7 +24,7 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// Engine is what generate needs of an engine; Over makes one of *engine.Engine.
+// Engine is what generate needs of an engine; Over makes one of Tokens.
 type Engine interface {
 	Submit(ctx context.Context, p engine.Prompt) (Stream, error)
 	// Context is the most tokens, prompt and answer together, that a request can have.
@@ -40,13 +41,20 @@ type Stream interface {
 	Close()
 }
 
-// Over adapts an engine.
-func Over(e *engine.Engine) Engine { return adapter{e} }
+// Tokens is an engine whose streams are those of package engine: *engine.Engine, or one in another process.
+type Tokens interface {
+	Submit(ctx context.Context, p engine.Prompt) (*engine.Stream, error)
+	Context() int
+	scorer
+}
 
-type adapter struct{ *engine.Engine }
+// Over adapts an engine.
+func Over(e Tokens) Engine { return adapter{e} }
+
+type adapter struct{ Tokens }
 
 func (a adapter) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
-	s, err := a.Engine.Submit(ctx, p)
+	s, err := a.Tokens.Submit(ctx, p)
 	if err != nil { // not s: a nil *engine.Stream is no nil Stream
 		return nil, err
 	}
@@ -65,6 +73,8 @@ type Config struct {
 
 	Defaults chat.Sampling // configured; they come before Generation
 	Thinking chat.Toggle   // for requests that do not say
+	// TemplateArgs are variables of the template for requests that do not set them; the generator's own come before them.
+	TemplateArgs map[string]json.RawMessage
 	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
 	MaxTokens int
 	// TokensCap bounds the answer of every request, whatever it says; 0: nothing does.
@@ -316,15 +326,22 @@ func (g *Generator) engineError(err error) error {
 	var long *engine.TooLongError
 	var full *engine.QueueFullError
 	var many *engine.ClientFullError
+	var lost *engine.LostError
 	switch {
 	case errors.As(err, &long):
 		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: long.Tokens, Limit: long.Max, Msg: long.Error(), Err: err}
 	case errors.As(err, &full):
 		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Err: err,
-			Msg: fmt.Sprintf("the server is busy: %d requests run and %d wait; try again later", full.Running, full.Waiting)}
+			Msg: fmt.Sprintf("the server is busy: %d requests run and %d wait, as many as its flags --max-sequences and --max-queue let; try again later", full.Running, full.Waiting)}
 	case errors.As(err, &many):
 		return &chat.Error{Kind: chat.RateLimited, RetryAfter: time.Second, Err: err,
 			Msg: fmt.Sprintf("%d requests of this client run or wait, half of all there may be; try again later", many.Live)}
+	case errors.As(err, &lost) && lost.Began:
+		return &chat.Error{Kind: chat.Internal, Code: "model_process_ended", Err: err,
+			Msg: "the process that ran the model has ended, and this reply with it; it is being started again: try again"}
+	case errors.As(err, &lost):
+		return &chat.Error{Kind: chat.Overloaded, Code: "model_process_ended", RetryAfter: max(lost.After, time.Second), Err: err,
+			Msg: fmt.Sprintf("the process that runs the model has ended %d times in a row and is being started again; try again later", lost.Times)}
 	case errors.Is(err, engine.ErrClosed):
 		return &chat.Error{Kind: chat.Overloaded, Msg: "the server is shutting down", RetryAfter: 5 * time.Second, Err: err}
 	}

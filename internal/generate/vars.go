@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,22 +39,32 @@ func tools(r *chat.Request) (jinja.Value, error) {
 	return out, nil
 }
 
-// variables are all a template sees. What the client sets in TemplateArgs wins over everything.
+// variables are all a template sees. What the client sets in TemplateArgs wins over everything, what is configured over nothing.
 func (g *Generator) variables(r *chat.Request, messages *jinja.List, tools jinja.Value, think chat.Thinking) (*jinja.Dict, error) {
 	vars := g.cfg.Template.tokens.Clone()
+	if err := setArgs(vars, g.cfg.TemplateArgs); err != nil {
+		return nil, err
+	}
 	vars.Set("messages", messages)
 	vars.Set("tools", tools)
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", true)
 	g.switches.set(vars, think)
-	for name, raw := range r.TemplateArgs {
+	if err := setArgs(vars, r.TemplateArgs); err != nil {
+		return nil, err
+	}
+	return vars, nil
+}
+
+func setArgs(vars *jinja.Dict, args map[string]json.RawMessage) error {
+	for name, raw := range args {
 		v, err := jinja.FromJSON(raw)
 		if err != nil {
-			return nil, chat.Invalidf("chat_template_kwargs."+name, "not JSON: %v", err)
+			return chat.Invalidf("chat_template_kwargs."+name, "not JSON: %v", err)
 		}
 		vars.Set(name, v)
 	}
-	return vars, nil
+	return nil
 }
 
 // setLegacy gives templates that are older than the variable tools what they expect in its place: text.

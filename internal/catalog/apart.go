@@ -1,0 +1,262 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/config"
+	"hearth/internal/demo"
+	"hearth/internal/embed"
+	"hearth/internal/engine"
+	"hearth/internal/model"
+	"hearth/internal/remote"
+	"hearth/internal/tier"
+)
+
+// Apart says which models run in processes of their own, and how those are started. A backend that can end its process, as
+// Apple's GPU does when its memory runs out, then ends its model's process only, which is started again.
+type Apart struct {
+	Backends []string                       // whose models do
+	Command  func() (*exec.Cmd, error)      // starts this program so that it calls ServeChild
+	Build    string                         // of this program
+	Warn     func(line string)              // hears what happens to the processes; called from any goroutine
+	Output   func(line string)              // gets what they print, likewise
+	Delay    func(deaths int) time.Duration // nil: remote.Delay
+}
+
+func (a *Apart) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
+
+// spec is what a child is told to load.
+type spec struct {
+	ID, Path, Where string // of the Source
+	Created         time.Time
+	Config          *config.Config
+	Disk            *diskSpec      // nil: nothing is kept on disk
+	Pooling         *model.Pooling // of a model that embeds or ranks; nil: it generates
+}
+
+// diskSpec is what of tier.Options crosses.
+type diskSpec struct {
+	Dir, Name, Fingerprint string
+	Quota                  int64
+	TTL                    time.Duration
+}
+
+// about is what a child tells of a model.
+type about struct {
+	Model   Facts
+	Encoder *model.Encoder // its facts, in the place of Model's
+	Backend string
+	Exact   bool
+	Summary string
+}
+
+// elsewhere tries the backends whose models run in processes of their own, as far as they come first in what cfg asks for: open
+// loads on one. Where none takes the model, left are those to be tried in this process.
+func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error) (taken bool, left Backends, err error) {
+	names := []string{cfg.Backend}
+	if cfg.Backend == "auto" {
+		names = b.Auto
+	}
+	var missing []error
+	for _, name := range names {
+		if !b.Apart.has(name) {
+			break
+		}
+		err := open(name)
+		var refused *remote.Refused
+		if errors.As(err, &refused) && refused.NoBackend && len(names) > 1 {
+			missing = append(missing, err)
+			continue
+		}
+		return err == nil, b, err
+	}
+	switch n := len(missing); n {
+	case 0:
+	case len(names):
+		return false, b, fmt.Errorf("open backend: none works here: %w", errors.Join(missing...))
+	default:
+		b.Auto = names[n:]
+	}
+	return false, b, nil
+}
+
+// openWeights loads a model where it is to run: in a process of its own, or here. It takes over the checkpoint.
+func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options) (w *Weights, err error) {
+	taken, left, err := bs.elsewhere(cfg, func(name string) error {
+		w, err = bs.Apart.open(src, cfg, name, disk)
+		return err
+	})
+	if taken || err != nil {
+		return w, errors.Join(err, c.Close())
+	}
+	return loadWeights(src, c, cfg, left, disk, nil)
+}
+
+// open loads a model in a process of its own.
+func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
+	start := time.Now()
+	s := spec{}
+	if disk != nil {
+		s.Disk = &diskSpec{disk.Dir, disk.Name, disk.Fingerprint, disk.Quota, disk.TTL}
+	}
+	c, err := a.config(s, src, cfg, backend)
+	if err != nil {
+		return nil, err
+	}
+	e, err := remote.Open(c)
+	if err != nil {
+		return nil, advise(err)
+	}
+	var m about
+	if err := json.Unmarshal(e.About(), &m); err != nil {
+		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
+	}
+	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Exact: m.Exact, Took: time.Since(start), summary: m.Summary}, nil
+}
+
+// openAway loads an encoder in a process of its own.
+func (e *Encoder) openAway(a *Apart, backend string, p model.Pooling) error {
+	c, err := a.config(spec{Pooling: &p}, e.src, e.cfg, backend)
+	if err != nil {
+		return err
+	}
+	r, err := remote.OpenReader(c)
+	if err != nil {
+		return advise(err)
+	}
+	var m about
+	if err := json.Unmarshal(r.About(), &m); err != nil || m.Encoder == nil {
+		return errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), r.Close())
+	}
+	e.away, e.loaded, e.on = r, m.Encoder, m.Backend
+	return nil
+}
+
+// config describes a child to package remote. Keys stay here.
+func (a *Apart) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
+	own := *cfg
+	own.Backend, own.APIKeys = backend, nil
+	s.ID, s.Path, s.Where, s.Created, s.Config = src.ID, src.Path, src.Where, src.Created, &own
+	b, err := json.Marshal(s)
+	if err != nil {
+		return remote.Config{}, fmt.Errorf("describe the model to its process: %w", err)
+	}
+	return remote.Config{Start: a.start, Build: a.Build, Spec: b, Warn: a.Warn, Delay: a.Delay}, nil
+}
+
+func (a *Apart) start() (remote.Process, error) {
+	cmd, err := a.Command()
+	if err != nil {
+		return nil, err
+	}
+	return remote.Exec(cmd, a.Output)
+}
+
+// ServeChild is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
+// the parent has enough of it. Build is that of this program.
+func ServeChild(conn io.ReadWriteCloser, build string, bs Backends) error {
+	bs.Apart = nil
+	return remote.Serve(conn, build, func(b json.RawMessage, h remote.Hooks) (*remote.Loaded, error) {
+		l, err := loadSpec(b, bs, h)
+		if err != nil {
+			return nil, refuse(err)
+		}
+		return l, nil
+	})
+}
+
+func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, error) {
+	s := &spec{}
+	if err := json.Unmarshal(b, s); err != nil || s.Config == nil {
+		return nil, fmt.Errorf("read what to load: %w", err)
+	}
+	src := &Source{ID: s.ID, Path: s.Path, Where: s.Where, Created: s.Created}
+	if src.FS = demo.FS(); !src.Demo() {
+		src.FS = os.DirFS(s.Path)
+	}
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		return nil, err
+	}
+	if s.Pooling != nil {
+		return loadReader(s, src, c, bs)
+	}
+	var disk *tier.Options
+	if d := s.Disk; d != nil {
+		disk = &tier.Options{Dir: d.Dir, Name: d.Name, Fingerprint: d.Fingerprint, Quota: d.Quota, TTL: d.TTL, Warn: h.Warn}
+	}
+	w, err := loadWeights(src, c, s.Config, bs, disk, h.Trace)
+	if err != nil {
+		return nil, err
+	}
+	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Exact: w.Exact, Summary: w.Summary()})
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return &remote.Loaded{Engine: w.Engine.(*engine.Engine), About: told, Close: w.Close,
+		Limits: remote.Limits{Vocab: w.Model.Vocab, MaxSequences: s.Config.MaxSequences, MaxQueue: s.Config.MaxQueue}}, nil
+}
+
+// loadReader loads an encoder. It takes over the checkpoint.
+func loadReader(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*remote.Loaded, error) {
+	be, err := bs.open(s.Config)
+	if err != nil {
+		return nil, errors.Join(noBackendError{err}, c.Close())
+	}
+	m, err := loadEncoder(c, src, s.Config, be, *s.Pooling)
+	if err != nil {
+		return nil, errors.Join(err, be.Close(), c.Close())
+	}
+	free := func() error { return errors.Join(m.Close(), be.Close(), c.Close()) }
+	told, err := json.Marshal(about{Encoder: m, Backend: be.Name()})
+	if err != nil {
+		return nil, errors.Join(err, free())
+	}
+	read := func(b *backend.Batch, use func(rows []float32)) error { return embed.Forward(m, be, b, use) }
+	return &remote.Loaded{Read: read, About: told, Close: free}, nil
+}
+
+// crashError is a remote.CrashError with advice.
+type crashError struct{ error }
+
+func (e crashError) Unwrap() error { return e.error }
+func (e crashError) Hint() string {
+	return "--backend cpu does without what ends it, and --model-process never shows all of its last words"
+}
+
+func advise(err error) error {
+	var crash *remote.CrashError
+	if errors.As(err, &crash) {
+		return crashError{err}
+	}
+	return err
+}
+
+// noBackendError is that of a backend that does not open.
+type noBackendError struct{ error }
+
+func (e noBackendError) Unwrap() error { return e.error }
+
+// refuse turns an error into one that crosses, with its advice.
+func refuse(err error) *remote.Refused {
+	r := &remote.Refused{Msg: err.Error()}
+	var load *model.LoadError
+	var hinted interface{ Hint() string }
+	switch {
+	case errors.As(err, &load):
+		r.Msg, r.Advice = load.Message(), load.Hint
+	case errors.As(err, &hinted):
+		r.Advice = hinted.Hint()
+	}
+	var none noBackendError
+	r.NoBackend = errors.As(err, &none)
+	return r
+}

@@ -1,0 +1,353 @@
+//go:build unix
+
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+
+	"hearth/internal/backend"
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/demo"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+	"hearth/internal/remote"
+)
+
+// TestMain also is the process of a model: this program starts itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "child" {
+		conn, err := remote.Inherit()
+		if err == nil {
+			err = ServeChild(conn, "test", withGPU())
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// noGPU is what a backend says that is not here.
+type noGPU struct{ error }
+
+func (noGPU) Hint() string { return "have one" }
+
+// withGPU are backends of which one does not open.
+func withGPU() Backends {
+	b := backends()
+	b.Open["gpu"] = func(*config.Config) (backend.Backend, error) { return nil, noGPU{errors.New("there is no GPU")} }
+	return b
+}
+
+// aparts are backends of which some have their models run in processes of their own.
+func aparts(names ...string) Backends {
+	b := withGPU()
+	b.Apart = &Apart{Backends: names, Build: "test", Warn: func(string) {}, Output: func(string) {},
+		Delay: func(int) time.Duration { return 0 },
+		Command: func() (*exec.Cmd, error) {
+			exe, err := os.Executable()
+			return exec.Command(exe, "child"), err
+		}}
+	return b
+}
+
+func loadApart(t *testing.T, bs Backends, set func(*config.Config)) *Catalog {
+	t.Helper()
+	cfg := config.Default()
+	cfg.CacheMemoryMB, cfg.Threads = 64, 1
+	if set != nil {
+		set(cfg)
+	}
+	src, err := Find("", hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(src, cfg)
+	if err := c.Load(bs); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// requests are of all kinds that an engine can tell apart.
+func requests() map[string]*chat.Request {
+	seed, hot, penalty := uint64(5), 1.3, 1.2
+	user := func(text string) []chat.Message {
+		return []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: text}}}}
+	}
+	tools := conversation()
+	tools.Sampling = chat.Sampling{Seed: &seed}
+	return map[string]*chat.Request{
+		"greedy":   {MaxTokens: 30, Messages: user("Hello")},
+		"logprobs": {MaxTokens: 20, Messages: user("Who are you?"), Logprobs: true, TopLogprobs: 4, Sampling: chat.Sampling{Seed: &seed, Temperature: &hot}},
+		"choices":  {MaxTokens: 20, N: 3, Messages: user("Tell me something"), Sampling: chat.Sampling{Seed: &seed, Temperature: &hot, RepetitionPenalty: &penalty}},
+		"bias":     {MaxTokens: 8, Messages: user("Hello"), Sampling: chat.Sampling{Seed: &seed, LogitBias: map[int32]float64{100: 30}}},
+		"budget":   {MaxTokens: 60, Messages: user("What is 17 + 25?"), Thinking: chat.Thinking{Mode: chat.On, Budget: 6}, Sampling: chat.Sampling{Seed: &seed}},
+		"stop":     {MaxTokens: 60, Messages: user("Count to ten"), Stop: []string{"e"}, Sampling: chat.Sampling{Seed: &seed}},
+		"tools":    tools,
+		"echo":     {MaxTokens: 5, Prompt: &chat.Prompt{Text: "The quick brown fox", Echo: true}, Logprobs: true, TopLogprobs: 2, Sampling: chat.Sampling{Seed: &seed}},
+	}
+}
+
+// TestApart: a model in a process of its own is told apart from one that is not by nothing but what it says of itself.
+func TestApart(t *testing.T) {
+	here, away := loadApart(t, backends(), nil), loadApart(t, aparts("cpu"), nil)
+	if _, ok := away.Weights().Engine.(*remote.Engine); !ok {
+		t.Fatalf("the engine is a %T", away.Weights().Engine)
+	}
+	for name, r := range requests() {
+		var all [2][]chat.Event
+		for i, c := range []*Catalog{here, away} {
+			g, err := c.Open(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			seq, err := g.Generate(t.Context(), r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for e, err := range seq {
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				all[i] = append(all[i], e)
+			}
+		}
+		if d := cmp.Diff(all[0], all[1], cmpopts.EquateNaNs(), cmpopts.IgnoreFields(chat.Usage{}, "Queued", "Prefill", "Decode"),
+			cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Call.ID" }, cmp.Ignore()),
+			cmp.Transformer("start", func(e chat.Event) chat.Event {
+				if e.Kind == chat.EventStart { // what is known by then depends on who is quicker
+					e.Usage = &chat.Usage{Prompt: e.Usage.Prompt}
+				}
+				return e
+			})); d != "" {
+			t.Errorf("%s: here -, away +\n%s", name, d)
+		}
+	}
+	if d := cmp.Diff(here.List(), away.List()); d != "" {
+		t.Errorf("models: here -, away +\n%s", d)
+	}
+	a, b := here.Stats(), away.Stats()
+	a.Steps, b.Steps = 0, 0
+	if d := cmp.Diff(a, b); d != "" {
+		t.Errorf("stats: here -, away +\n%s", d)
+	}
+	if here.Weights().Model != away.Weights().Model || here.WeightBytes() != away.WeightBytes() {
+		t.Errorf("facts %+v, here %+v", away.Weights().Model, here.Weights().Model)
+	}
+	if got := away.Weights().Summary(); !strings.Contains(got, "backend cpu (exact), context 8192") || !strings.HasSuffix(got, "in a process of its own") {
+		t.Errorf("summary %q", got)
+	}
+}
+
+// TestApartKeeps: what the prompt cache has on disk is there after a restart, ids of earlier answers included.
+func TestApartKeeps(t *testing.T) {
+	dir := t.TempDir()
+	r := conversation()
+	for i := range 2 {
+		cfg := config.Default()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		cfg.Register(flags, config.Groups...)
+		if err := flags.Parse([]string{"--prefix-cache-dir", dir, "--cache-memory-mb", "64", "--threads", "1", "--config", "off"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Load(flags, func(string) (string, bool) { return "", false }, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		src, err := Find("", hub.Cache{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := New(src, cfg)
+		c.Keep = &Keep{Build: "test", Warn: func(line string) { t.Error(line) }}
+		if err := c.Load(aparts("cpu")); err != nil {
+			t.Fatal(err)
+		}
+		g, err := c.Open(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, u := turn(t, g, r)
+			if i == 1 && u.Disk == 0 && u.Cached == 0 {
+				t.Errorf("usage %+v", u)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := filepath.Glob(filepath.Join(dir, "*", "history.aside")); err != nil || len(found) != 1 {
+			t.Errorf("the ids of earlier answers are in %v, error %v", found, err)
+		}
+	}
+}
+
+// TestApartFallsBack: auto takes the next backend where the first does not open in its process, and says what was wrong where
+// none does, or where that one was asked for.
+func TestApartFallsBack(t *testing.T) {
+	bs := aparts("gpu")
+	bs.Auto = []string{"gpu", "cpu"}
+	if w := loadApart(t, bs, nil).Weights(); w.Backend != "cpu" || w.summary != "" {
+		t.Errorf("backend %s, %s", w.Backend, w.Summary())
+	}
+	bs = aparts("gpu", "cpu")
+	bs.Auto = []string{"gpu", "cpu"}
+	if w := loadApart(t, bs, nil).Weights(); w.Backend != "cpu" || w.summary == "" {
+		t.Errorf("backend %s, %s", w.Backend, w.Summary())
+	}
+	for _, name := range []string{"auto", "gpu"} {
+		cfg := config.Default()
+		cfg.Backend = name
+		src, _ := Find("", hub.Cache{})
+		bs := aparts("gpu")
+		bs.Auto = []string{"gpu"}
+		c := New(src, cfg)
+		err := c.Load(bs)
+		if err == nil || !strings.Contains(err.Error(), "no GPU") {
+			t.Errorf("backend %s: %v", name, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestApartCrashes: a process that ends again and again while it loads is given up, with advice.
+func TestApartCrashes(t *testing.T) {
+	bs := aparts("cpu")
+	bs.Apart.Command = func() (*exec.Cmd, error) { return exec.Command("false"), nil }
+	src, err := Find("", hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(src, config.Default())
+	err = c.Load(bs)
+	var hint interface{ Hint() string }
+	if !errors.As(err, &hint) || !strings.Contains(hint.Hint(), "--model-process never") || !strings.Contains(err.Error(), "ended 3 times while it loaded, the last time with exit status 1") {
+		t.Errorf("error %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEncodersApart: vectors and scores of models in processes of their own are those of models here, also of the texts that
+// come when a process has been killed.
+func TestEncodersApart(t *testing.T) {
+	texts := &chat.EmbedRequest{Inputs: []chat.Input{{Text: "one"}, {Text: "two words"}, {Text: "three words here"}}}
+	ranks := &chat.RankRequest{Query: "one", Documents: texts.Inputs}
+	var vectors []*chat.Embeddings
+	var scores []*chat.Ranking
+	for _, bs := range []Backends{backends(), aparts("cpu")} {
+		e, r := newEncoder(encoderSource(t, "a", false), config.Default(), model.Embeds), newEncoder(encoderSource(t, "b", true), config.Default(), model.Ranks)
+		if err := errors.Join(e.load(bs), r.load(bs)); err != nil {
+			t.Fatal(err)
+		}
+		if (e.away != nil) != (bs.Apart != nil) || e.Bytes() == 0 || !strings.Contains(e.Summary(), "backend cpu") {
+			t.Errorf("%s, %d bytes", e.Summary(), e.Bytes())
+		}
+		for range 2 {
+			v, err := e.service.Embed(t.Context(), texts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := r.service.Rank(t.Context(), ranks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vectors, scores = append(vectors, v), append(scores, s)
+			if e.away != nil {
+				for _, c := range []*Encoder{e, r} {
+					pid, _ := c.away.Child()
+					if pid == 0 {
+						t.Fatal("there is no process")
+					}
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if err := errors.Join(e.close(), r.close()); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range vectors {
+		if d := cmp.Diff(vectors[0], vectors[i]); d != "" {
+			t.Errorf("vectors %d: here -, away +\n%s", i, d)
+		}
+		if d := cmp.Diff(scores[0], scores[i]); d != "" {
+			t.Errorf("scores %d: here -, away +\n%s", i, d)
+		}
+	}
+}
+
+// TestApartErrors: what is wrong with a folder is said in the words that it has in one process.
+func TestApartErrors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "broken")
+	if err := os.CopyFS(dir, demo.FS()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "config.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(b, &c); err != nil {
+		t.Fatal(err)
+	}
+	c["num_hidden_layers"] = c["num_hidden_layers"].(float64) + 1
+	delete(c, "layer_types")
+	if b, err = json.Marshal(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := Find(dir, hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(bs Backends) error {
+		c := New(src, config.Default())
+		err := c.Load(bs)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		return err
+	}
+	var want *model.LoadError
+	if err := load(backends()); !errors.As(err, &want) {
+		t.Fatalf("here: %v", err)
+	}
+	var got *remote.Refused
+	if err := load(aparts("cpu")); !errors.As(err, &got) || got.Msg != want.Message() || got.Hint() != want.Hint || got.NoBackend {
+		t.Errorf("away: %v; here: %v", err, want)
+	}
+}

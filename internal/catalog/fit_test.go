@@ -1,0 +1,84 @@
+package catalog
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/backend/stub"
+	"hearth/internal/config"
+	"hearth/internal/convert"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+// smallFloats grow more than threefold when they are repacked.
+const smallFloats = `{"model_type": "qwen3", "hidden_size": 512, "num_hidden_layers": 2, "intermediate_size": 2048, "num_attention_heads": 8, "num_key_value_heads": 2,
+	"head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 30000, "tie_word_embeddings": true, "quantization": {"mode": "nvfp4", "bits": 4, "group_size": 16}}`
+
+func newCPU() (backend.Backend, error) { return cpu.New(), nil }
+
+// TestReside: weights are repacked where they fit, else read from their files, else refused with the sum and what would fit.
+func TestReside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	if _, err := convert.Random(t.Context(), dir, convert.RandomOptions{Config: []byte(smallFloats)}); err != nil {
+		t.Fatal(err)
+	}
+	src, err := Find(dir, hub.Cache{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := model.OpenCheckpoint(src.FS, src.Where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cfg := config.Default()
+	packed, mapped, err := bothWays(c, newCPU, Options(src, cfg), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := src.weightBytes()
+	if packed.Weights < 3*files || mapped.Weights > files/20 || packed.Step != mapped.Step || packed.Keys != mapped.Keys || packed.Tokens != leastContext {
+		t.Fatalf("%d bytes of files: packed %+v, mapped %+v", files, packed, mapped)
+	}
+	yes, no := true, false
+	for _, tt := range []struct {
+		name      string
+		be        backend.Backend
+		low       *bool
+		available int64
+		mapped    bool
+		want      string // in how it is told, or in the error
+	}{
+		{"plenty", cpu.New(), nil, 64 << 30, false, "weights repacked (64.0 GiB are available)"},
+		{"enough", cpu.New(), nil, packed.Sum(), false, "weights repacked ("},
+		{"too little", cpu.New(), nil, packed.Sum() - 1, true, "weights read from their files in every step (repacked they would take "},
+		{"less than the files", cpu.New(), nil, mapped.Sum() + files - 1, false, "and --low-memory reads this one from the disk"},
+		{"much less", cpu.New(), nil, mapped.Sum(), false, "billion parameters with 4 bits would fit"},
+		{"asked for", cpu.New(), &yes, 64 << 30, true, "in every step (low-memory is set)"},
+		{"asked for, and needed", cpu.New(), &yes, mapped.Sum(), true, "in every step (low-memory is set)"},
+		{"asked for in vain", cpu.New(), &yes, mapped.Sum() - 1, false, "a shorter --context-length"},
+		{"ruled out", cpu.New(), &no, packed.Sum() - 1, false, "bits per weight would fit"},
+		{"ruled out, and fits", cpu.New(), &no, packed.Sum(), false, "weights repacked"},
+		{"unknown", cpu.New(), nil, 0, false, ""},
+		{"unknown, asked for", cpu.New(), &yes, 0, true, "low-memory is set"},
+		{"unknown, ruled out", cpu.New(), &no, 0, false, "weights repacked (low-memory is false)"},
+		{"memory of its own", stub.New(1), &yes, 1, false, ""},
+	} {
+		cfg.LowMemory = tt.low
+		r, err := reside(c, src, tt.be, newCPU, Options(src, cfg), cfg, tt.available)
+		var load *model.LoadError
+		switch {
+		case err != nil:
+			if !errors.As(err, &load) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "keys and values of 256 tokens") || tt.want == "" {
+				t.Errorf("%s: error %v, want %q in it", tt.name, err, tt.want)
+			}
+		case r.mapped != tt.mapped || !strings.Contains(r.String(), tt.want) || (tt.want == "") != (r.String() == ""):
+			t.Errorf("%s: %+v, %s", tt.name, r, r)
+		}
+	}
+}

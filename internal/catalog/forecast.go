@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+
+	"hearth/internal/backend"
+	"hearth/internal/config"
+	"hearth/internal/engine"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+)
+
+// planner is a backend that can say what a model takes before it is loaded, and read weights where their files are mapped.
+type planner interface {
+	backend.Backend
+	// Plan gives a loader that only counts the bytes that weights take in memory of their own.
+	Plan(backend.Options) (l backend.Loader, bytes func() int64)
+	// Rehearse tells what steps on such a model take beside weights and state.
+	Rehearse(steps func() error) (int64, error)
+}
+
+// Forecaster is a model that was planned and not loaded.
+type Forecaster struct {
+	Model *model.Loaded // of which nothing can be computed
+
+	be      planner
+	cfg     *config.Config
+	weights int64
+	store   backend.Store
+}
+
+// Forecast is what a model takes while it reads and continues one sequence.
+type Forecast struct {
+	Tokens  int
+	Weights int64 // memory of their own
+	Keys    int64 // keys and values of the tokens, what else a sequence carries on, and the copies of that in the prompt cache
+	Step    int64 // what a step takes beside these; most for a whole chunk of a prompt
+}
+
+// Sum is the memory that nobody can take back.
+func (f *Forecast) Sum() int64 { return f.Weights + f.Keys + f.Step }
+
+// errNoPlan: a backend that has memory of its own knows no plans.
+var errNoPlan = errors.New("the backend does not say what models take")
+
+// NewForecaster plans a checkpoint on be. tap, if not nil, sees every weight on its way. The checkpoint stays the caller's, and
+// must not be closed before the Forecaster's last use.
+func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, cfg *config.Config, tap func(backend.WeightSpec)) (*Forecaster, error) {
+	p, ok := be.(planner)
+	if !ok {
+		return nil, errNoPlan
+	}
+	l, bytes := p.Plan(o)
+	m, err := c.Load(planned{be, l, tap}, o)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := backend.ParseKV(cfg.KVType)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
+	}
+	st, err := be.NewStore(m.States(), policy)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
+	}
+	return &Forecaster{Model: m, be: p, cfg: cfg, weights: bytes(), store: st}, nil
+}
+
+// planned is a backend whose loader only counts.
+type planned struct {
+	backend.Backend
+	loader backend.Loader
+	tap    func(backend.WeightSpec)
+}
+
+func (p planned) NewLoader(backend.Options) backend.Loader { return p }
+
+func (p planned) Load(s backend.WeightSpec) (backend.Weight, error) {
+	if p.tap != nil {
+		p.tap(s)
+	}
+	return p.loader.Load(s)
+}
+
+// Close implements backend.Loader; the backend is somebody else's.
+func (p planned) Close() error { return nil }
+
+// Geometry is how the model's state is divided.
+func (f *Forecaster) Geometry() kv.Geometry { return f.store.Geometry() }
+
+// For forecasts a sequence of so many tokens.
+func (f *Forecaster) For(tokens int) (Forecast, error) {
+	if tokens <= 0 {
+		return Forecast{}, fmt.Errorf("a context of %d tokens is none", tokens)
+	}
+	rows := min(tokens, f.cfg.PrefillStepSize)
+	step, err := f.be.Rehearse(func() error { return f.rehearse(rows) })
+	if err != nil {
+		return Forecast{}, err
+	}
+	g := f.store.Geometry()
+	keys := g.Need(tokens, f.cfg.PrefillStepSize)
+	if f.cfg.PromptCache { // copies where the answer begins, where it ends, and now and then
+		keys += g.SnapBytes * int64(2+tokens/engine.SnapshotEvery)
+	}
+	return Forecast{Tokens: tokens, Weights: f.weights, Keys: keys, Step: step}, nil
+}
+
+// rehearse runs one step of so many rows of a prompt, as the engine would.
+func (f *Forecaster) rehearse(rows int) error {
+	g := f.store.Geometry()
+	pages := rows/g.PageTokens + 1
+	capacity := kv.Capacity{Slots: 1}
+	table := kv.Table{}
+	for range g.Groups {
+		ids := make([]kv.PageID, pages)
+		for i := range ids {
+			ids[i] = kv.PageID(i + 1)
+		}
+		table.Pages = append(table.Pages, ids)
+		capacity.Pages = append(capacity.Pages, pages)
+	}
+	if err := f.store.Resize(capacity); err != nil {
+		return err
+	}
+	if err := f.store.Open(0, kv.Match{}, nil); err != nil {
+		return err
+	}
+	b := backend.Batch{Tokens: make([]int32, rows), Out: []int32{int32(rows - 1)}, Spans: []backend.Span{{Len: rows, Table: &table}}}
+	for i := range rows {
+		b.Pos[0] = append(b.Pos[0], int32(i))
+	}
+	o := f.be.Begin(f.store, &b)
+	defer o.End()
+	if _, err := o.Floats(f.Model.Logits(o, f.Model.Forward(o, &b))); err != nil {
+		return err
+	}
+	return o.Err()
+}

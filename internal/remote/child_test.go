@@ -1,0 +1,309 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hearth/internal/engine"
+	"hearth/internal/sample"
+)
+
+// TestKilled: the streams of a child that is killed keep what they got and end with an error that says how; the next prompts
+// are answered by another child, and what counts goes on counting.
+func TestKilled(t *testing.T) {
+	var warn log
+	e, c := open(t, spec{}, func(c *Config) { c.Warn = warn.add })
+	want := read(mustSubmit(t, e, prompt(50, 1)))
+	before := e.Stats()
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT, syscall.SIGSEGV} {
+		streams := make([]*engine.Stream, 3)
+		for i := range streams {
+			p := prompt(50, i+1)
+			p.MaxTokens, p.Sampling = 1900, sample.Params{Temperature: 1, Seed: 1}
+			streams[i] = mustSubmit(t, e, p)
+		}
+		for _, s := range streams {
+			<-s.Started()
+		}
+		for range 5 {
+			if _, err := streams[1].Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.current().cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range streams {
+			r := read(s)
+			var lost *engine.LostError
+			how := map[syscall.Signal]string{syscall.SIGKILL: "signal: killed", syscall.SIGABRT: "SIGABRT: abort",
+				syscall.SIGSEGV: "SIGSEGV: segmentation violation"}[sig]
+			if !errors.As(r.Err, &lost) || !lost.Began || !strings.Contains(r.Err.Error(), how) || strings.Contains(r.Err.Error(), "goroutine") {
+				t.Errorf("%v: stream %d ends with %v", sig, i, r.Err)
+			}
+			if u := r.Usage; u.Prompt != 50 || i == 1 && u.Generated != len(r.Tokens)+5 || u.Ended.IsZero() || r.Reason != engine.Error {
+				t.Errorf("%v: stream %d: %d tokens, usage %+v", sig, i, len(r.Tokens), u)
+			}
+		}
+		if l := e.Live(); len(l) != 0 {
+			t.Errorf("%v: live: %+v", sig, l)
+		}
+		if got := read(mustSubmit(t, e, prompt(50, 1))); len(got.Tokens) != len(want.Tokens) || got.Tokens[19].ID != want.Tokens[19].ID || got.Usage.Cached != 0 {
+			t.Errorf("%v: afterwards %+v, before %+v", sig, got, want)
+		}
+		after := e.Stats()
+		if after.GeneratedTokens < before.GeneratedTokens+20 || after.Cache.Queries <= before.Cache.Queries || after.Running != 0 {
+			t.Errorf("%v: %+v, before %+v; %q", sig, after, before, warn.all())
+		}
+		before = after
+	}
+	if _, loaded := e.Child(); loaded != 4 {
+		t.Errorf("%d children", loaded)
+	}
+}
+
+func mustSubmit(t *testing.T, e *Engine, p engine.Prompt) *engine.Stream {
+	t.Helper()
+	s, err := e.Submit(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestCancel: a stream that is closed, or whose context ends, leaves the child, also while what is settled is on its way.
+func TestCancel(t *testing.T) {
+	e, _ := open(t, spec{Sequences: 1, Queue: 4}, nil)
+	for _, steered := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		asked, hold := make(chan struct{}, 2000), make(chan struct{})
+		p := prompt(30, 1)
+		p.MaxTokens = 1900
+		if steered {
+			p.Steer = func(int32) []int32 { asked <- struct{}{}; <-hold; return nil }
+		}
+		s, err := e.Submit(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if steered {
+			<-asked
+		} else {
+			<-s.Started()
+		}
+		cancel()
+		close(hold)
+		if r := read(s); !errors.Is(r.Err, context.Canceled) || r.Reason != engine.Cancel {
+			t.Errorf("steered %t: %+v", steered, r)
+		}
+		s = mustSubmit(t, e, p)
+		if _, err := s.Next(); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if r := read(mustSubmit(t, e, prompt(10, 2))); r.Err != nil || len(r.Tokens) != 20 { // there is only one place
+			t.Errorf("steered %t: the next is %+v", steered, r)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Submit(ctx, prompt(3, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a prompt that was cancelled before: %v", err)
+	}
+	if _, err := e.Score(ctx, prompt(3, 1).Tokens, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("likewise, scored: %v", err)
+	}
+	if err := e.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDisk: what a child had on disk is there for the next one, whether it was killed or ended in order; a killed one's lock
+// is no obstacle.
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	e, c := open(t, spec{Disk: dir}, nil)
+	p := prompt(600, 1)
+	for range 2 { // a turn that goes on from another is written
+		r := read(mustSubmit(t, e, p))
+		for _, tok := range r.Tokens {
+			p.Tokens = append(p.Tokens, tok.ID)
+		}
+		p.Tokens = append(p.Tokens, prompt(100, 2).Tokens...)
+	}
+	for e.Stats().Cache.Disk.Writes == 0 { // the tier's own goroutine does it
+		if t.Context().Err() != nil {
+			t.Fatal("nothing is written")
+		}
+	}
+	if err := e.Save("name", []byte("kept")); err != nil {
+		t.Fatal(err)
+	}
+	c.current().Kill()
+	if r := read(mustSubmit(t, e, p)); r.Err != nil || r.Usage.Disk == 0 || r.Usage.Disk != r.Usage.Cached {
+		t.Errorf("after a kill: %+v", r.Usage)
+	}
+	if got := e.Saved("name"); string(got) != "kept" {
+		t.Errorf("saved %q", got)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, _ = open(t, spec{Disk: dir}, nil)
+	if r := read(mustSubmit(t, e, p)); r.Usage.Disk < 700 {
+		t.Errorf("after an orderly end: %+v", r.Usage)
+	}
+	if got := e.Saved("other"); got != nil {
+		t.Errorf("saved %q", got)
+	}
+	if d, err := e.DropCache(t.Context()); err != nil || d.DiskEntries == 0 || e.Saved("name") != nil {
+		t.Errorf("dropped %+v, error %v", d, err)
+	}
+	if err := e.Save("big", make([]byte, maxFrame)); err == nil || !strings.Contains(err.Error(), "MiB") {
+		t.Errorf("more than a frame: %v", err)
+	}
+}
+
+// TestRealFailures: what a real child says, and what it dies of, reaches who opened it.
+func TestRealFailures(t *testing.T) {
+	c := &children{}
+	var warn log
+	_, err := Open(config(spec{Refuse: "no such folder"}, c, &warn))
+	var r *Refused
+	if !errors.As(err, &r) || r.Msg != "no such folder" || r.Hint() != "have another" || c.n != 1 {
+		t.Errorf("%d starts: %v", c.n, err)
+	}
+	_, err = Open(config(spec{Die: "libc++abi: terminating due to uncaught exception"}, c, &warn))
+	var crash *CrashError
+	if !errors.As(err, &crash) || !strings.Contains(err.Error(), "ended 3 times while it loaded, the last time with exit status 3: libc++abi: terminating") || c.n != 4 {
+		t.Errorf("%d starts: %v", c.n, err)
+	}
+	if out := c.out.all(); len(out) != 4 { // the refused one says why it ends, too
+		t.Errorf("they printed %q", out)
+	}
+	if _, err := Exec(exec.Command("/nowhere/hearth"), c.out.add); err == nil {
+		t.Error("a program that does not exist has started")
+	}
+}
+
+// serve runs the child's side in this process.
+func serve(t *testing.T) (parent net.Conn, in *receiver, ended chan error) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	ended = make(chan error, 1)
+	go func() {
+		ended <- Serve(theirs, "test", func(b json.RawMessage, h Hooks) (*Loaded, error) { return load(spec{}, h.Trace) })
+	}()
+	return ours, newReceiver(ours), ended
+}
+
+// say writes a frame as the parent.
+func say(t *testing.T, conn net.Conn, k kind, b []byte) {
+	t.Helper()
+	if _, err := conn.Write(finish(append(begin(nil, k), b...), 0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hear(t *testing.T, in *receiver, want kind) *contents {
+	t.Helper()
+	for {
+		k, b, err := in.read()
+		if err != nil {
+			t.Fatalf("wait for %v: %v", want, err)
+		}
+		if k == want {
+			return &contents{b: b}
+		}
+	}
+}
+
+// TestOrphan: a child whose parent goes, or talks nonsense, ends by itself, whatever it is doing.
+func TestOrphan(t *testing.T) {
+	long := prompt(100, 1)
+	long.MaxTokens = 1900
+	steered := long
+	steered.Steer = func(int32) []int32 { return nil }
+	hello := appendJSON(nil, greeting{Version: version, Build: "test", Spec: json.RawMessage("{}")})
+	for name, c := range map[string]struct {
+		say  func(conn net.Conn, in *receiver)
+		want error
+	}{
+		"goes at once":          {func(net.Conn, *receiver) {}, nil},
+		"goes before the model": {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello) }, nil},
+		"another build": {func(conn net.Conn, in *receiver) {
+			say(t, conn, kindGreeting, []byte(`{"Version":1,"Build":"old"}`))
+			hear(t, in, kindGreeting)
+		}, nil},
+		"no greeting":            {func(conn net.Conn, in *receiver) { say(t, conn, kindPing, nil) }, errFrame},
+		"goes with the model":    {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello); hear(t, in, kindLoaded) }, ErrGone},
+		"goes in the middle":     {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindNews) }, ErrGone},
+		"goes before it settles": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &steered); hear(t, in, kindNews) }, ErrGone},
+		"half a prompt": {func(conn net.Conn, in *receiver) {
+			say(t, conn, kindGreeting, hello)
+			hear(t, in, kindLoaded)
+			b := appendPrompt(appendUint(nil, 1), &long)
+			say(t, conn, kindPrompt, b[:len(b)/2])
+		}, errFrame},
+		"another method": {func(conn net.Conn, in *receiver) {
+			say(t, conn, kindGreeting, hello)
+			hear(t, in, kindLoaded)
+			say(t, conn, kindCall, []byte{1, 99})
+		}, errFrame},
+		"settles what nobody asked": {func(conn net.Conn, in *receiver) {
+			start(t, conn, in, hello, &steered)
+			b := finish(append(begin(nil, kindSettled), appendIDs(appendUint(nil, 1), []int32{1})...), 0)
+			for range 100 { // it may have ended, and it asks for some
+				_, _ = conn.Write(b)
+			}
+		}, errFrame},
+		"ends it": {func(conn net.Conn, in *receiver) {
+			start(t, conn, in, hello, &long)
+			say(t, conn, kindEnd, nil)
+			hear(t, in, kindClosed)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, in, ended := serve(t)
+			drained := make(chan struct{})
+			c.say(conn, in)
+			go func() { // what it still says
+				defer close(drained)
+				for {
+					if _, _, err := in.read(); err != nil {
+						return
+					}
+				}
+			}()
+			if c.want != errFrame {
+				conn.Close()
+			}
+			select {
+			case err := <-ended:
+				if c.want != nil && !errors.Is(err, c.want) {
+					t.Errorf("it ends with %v, want %v", err, c.want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("it does not end")
+			}
+			conn.Close()
+			<-drained
+		})
+	}
+}
+
+func start(t *testing.T, conn net.Conn, in *receiver, hello []byte, p *engine.Prompt) {
+	t.Helper()
+	say(t, conn, kindGreeting, hello)
+	hear(t, in, kindLoaded)
+	say(t, conn, kindPrompt, appendPrompt(appendUint(nil, 1), p))
+}

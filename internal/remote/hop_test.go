@@ -1,0 +1,217 @@
+//go:build unix
+
+package remote
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hearth/internal/engine"
+)
+
+// mill is the child's side of streams that get a token each whenever it is told.
+type mill struct {
+	h     *host
+	feeds []engine.Feed
+	usage []engine.Usage
+	list  []*hosted
+}
+
+func newMill(t testing.TB, n int) (*Engine, *mill) {
+	t.Helper()
+	m := &mill{h: &host{out: newOutbox(), streams: map[uint64]*hosted{}, ctx: context.Background()}}
+	m.h.out.more = m.h.appendNews
+	e, err := Open(Config{Build: "test", Spec: []byte("{}"), Warn: func(string) {}, Start: func() (Process, error) {
+		ours, theirs, err := pair()
+		if err != nil {
+			return nil, err
+		}
+		f := &inProcess{fake: fake{end: make(chan struct{})}, file: ours}
+		m.h.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, greeting{Version: version, Build: "test"}) })
+		m.h.out.put(kindLoaded, func(b []byte) []byte {
+			return appendJSON(b, facts{Limits: Limits{Vocab: 1 << 17, MaxSequences: n, MaxQueue: n}, Context: 1 << 30})
+		})
+		go func() {
+			_ = m.h.out.run(theirs)
+			theirs.Close()
+			f.once.Do(func() { close(f.end) })
+		}()
+		go func() {
+			defer m.h.out.close()
+			for in := newReceiver(theirs); ; {
+				k, b, err := in.read()
+				if err != nil || k == kindEnd {
+					return
+				}
+				if k == kindPrompt {
+					m.add(&contents{b: b})
+				}
+			}
+		}()
+		return f, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, m
+}
+
+// inProcess is a child that runs in this process.
+type inProcess struct {
+	fake
+	file interface {
+		Read([]byte) (int, error)
+		Write([]byte) (int, error)
+		Close() error
+	}
+}
+
+func (p *inProcess) Read(b []byte) (int, error)  { return p.file.Read(b) }
+func (p *inProcess) Write(b []byte) (int, error) { return p.file.Write(b) }
+func (p *inProcess) Close() error                { return p.file.Close() }
+
+func (m *mill) add(c *contents) {
+	s := &hosted{id: c.uint(), ctx: context.Background(), cancel: func() {}}
+	f := engine.NewFeed(s.ctx, 1, func() {})
+	s.stream = f.Stream
+	u := f.Stream.Usage()
+	u.Started = u.Submitted.Add(1)
+	m.h.mu.Lock()
+	m.h.streams[s.id] = s
+	m.h.mu.Unlock()
+	m.feeds, m.list, m.usage = append(m.feeds, f), append(m.list, s), append(m.usage, u)
+	f.Give(engine.News{StopID: -1, Usage: u})
+	m.h.touch(s, true)
+}
+
+// step gives every stream a token, as the engine does at the end of one.
+func (m *mill) step(id int32) {
+	for i := range m.feeds {
+		m.usage[i].Generated++
+		m.feeds[i].Give(engine.News{Tokens: []engine.Token{{ID: id}}, StopID: -1, Usage: m.usage[i]})
+		m.h.touch(m.list[i], false)
+	}
+	m.h.out.signal()
+}
+
+// readers read streams; got counts down with every token.
+func readers(streams []*engine.Stream, got *sync.WaitGroup) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for _, s := range streams {
+		all.Go(func() {
+			for {
+				if _, err := s.Next(); err != nil {
+					return
+				}
+				got.Done()
+			}
+		})
+	}
+	return &all
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkHop is one step of so many streams, from the engine's goroutine to all that read them: in one process, and through
+// a connection between two. Its cost is the difference; cpu-ns/token counts both ends.
+func BenchmarkHop(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("here/%d", n), func(b *testing.B) {
+			feeds := make([]engine.Feed, n)
+			streams := make([]*engine.Stream, n)
+			for i := range feeds {
+				feeds[i] = engine.NewFeed(b.Context(), 1, func() {})
+				streams[i] = feeds[i].Stream
+			}
+			measure(b, streams, func() {
+				for i := range feeds {
+					feeds[i].Give(engine.News{Tokens: []engine.Token{{ID: 77777}}, StopID: -1})
+				}
+			})
+		})
+		b.Run(fmt.Sprintf("away/%d", n), func(b *testing.B) {
+			e, m := newMill(b, n)
+			defer e.Close()
+			streams := make([]*engine.Stream, n)
+			for i := range streams {
+				s, err := e.Submit(context.Background(), engine.Prompt{Tokens: []int32{1}, Logprobs: -1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				streams[i] = s
+				<-s.Started()
+			}
+			measure(b, streams, func() { m.step(77777) })
+		})
+	}
+}
+
+func measure(b *testing.B, streams []*engine.Stream, step func()) {
+	var got sync.WaitGroup
+	all := readers(streams, &got)
+	b.ResetTimer()
+	began := cpuTime(b)
+	for range b.N {
+		got.Add(len(streams))
+		step()
+		got.Wait()
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N*len(streams)), "cpu-ns/token")
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N*len(streams)), "ns/token")
+	for _, s := range streams {
+		s.Close()
+	}
+	all.Wait()
+}
+
+// BenchmarkReplies are whole replies of a tiny model, many at once, from an engine in this process and from one in a child.
+func BenchmarkReplies(b *testing.B) {
+	for _, n := range []int{1, 16, 64} {
+		s := spec{Sequences: n, Queue: n}
+		run := func(b *testing.B, e submitter) {
+			tokens := 0
+			for b.Loop() {
+				streams := make([]*engine.Stream, n)
+				for i := range streams {
+					p := prompt(20, i+1)
+					p.MaxTokens = 200
+					var err error
+					if streams[i], err = e.Submit(context.Background(), p); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for _, s := range streams {
+					tokens += len(read(s).Tokens)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(tokens/n), "µs/step")
+		}
+		b.Run(fmt.Sprintf("here/%d", n), func(b *testing.B) {
+			l, err := load(s, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			run(b, l.Engine)
+		})
+		b.Run(fmt.Sprintf("away/%d", n), func(b *testing.B) {
+			e, err := Open(config(s, &children{}, &log{}))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			run(b, e)
+		})
+	}
+}

@@ -1,0 +1,349 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"hearth/internal/engine"
+	"hearth/internal/kv"
+	"hearth/internal/sample"
+)
+
+// appendPrompt spells all of a prompt but its functions: of Steer, that it is there.
+func appendPrompt(b []byte, p *engine.Prompt) []byte {
+	b = appendIDs(b, p.Tokens)
+	b = appendInt(b, p.MaxTokens)
+	b = appendIDs(b, p.StopIDs)
+	b = appendParams(b, &p.Sampling)
+	b = appendInt(b, p.Logprobs)
+	b = binary.AppendUvarint(b, p.Client)
+	b = appendBool(b, p.Steer != nil)
+	b = appendText(b, p.Request)
+	b = appendBool(b, p.Background)
+	b = append(b, p.Salt[:]...)
+	b = binary.AppendUvarint(b, p.Session)
+	b = binary.AppendUvarint(b, p.Party)
+	b = appendBool(b, p.Marked)
+	b = binary.AppendUvarint(b, uint64(len(p.Marks)))
+	for _, m := range p.Marks {
+		b = appendInt(b, m)
+	}
+	return b
+}
+
+// prompt reads what appendPrompt spelled.
+func (c *contents) prompt() (p engine.Prompt, steered bool) {
+	p.Tokens = c.ids()
+	p.MaxTokens = c.int()
+	p.StopIDs = c.ids()
+	p.Sampling = c.params()
+	p.Logprobs = c.int()
+	p.Client = c.uint()
+	steered = c.bool()
+	p.Request = c.text()
+	p.Background = c.bool()
+	copy(p.Salt[:], c.take(len(p.Salt)))
+	p.Session = c.uint()
+	p.Party = c.uint()
+	p.Marked = c.bool()
+	if n := c.count(1); n > 0 {
+		p.Marks = make([]int, n)
+		for i := range p.Marks {
+			p.Marks[i] = c.int()
+		}
+	}
+	return p, steered
+}
+
+func appendParams(b []byte, p *sample.Params) []byte {
+	for _, f := range []float32{p.Temperature, p.TopP, p.MinP, p.XTCProbability, p.XTCThreshold,
+		p.RepetitionPenalty, p.PresencePenalty, p.FrequencyPenalty} {
+		b = appendFloat(b, f)
+	}
+	b = appendInt(b, p.TopK)
+	b = appendIDs(b, p.XTCSpare)
+	b = binary.AppendUvarint(b, p.Seed)
+	b = binary.AppendUvarint(b, uint64(len(p.LogitBias)))
+	for id, bias := range p.LogitBias {
+		b = binary.AppendUvarint(b, uint64(uint32(id)))
+		b = appendFloat(b, bias)
+	}
+	return b
+}
+
+func (c *contents) params() (p sample.Params) {
+	for _, f := range []*float32{&p.Temperature, &p.TopP, &p.MinP, &p.XTCProbability, &p.XTCThreshold,
+		&p.RepetitionPenalty, &p.PresencePenalty, &p.FrequencyPenalty} {
+		*f = c.float()
+	}
+	p.TopK = c.int()
+	p.XTCSpare = c.ids()
+	p.Seed = c.uint()
+	if n := c.count(5); n > 0 {
+		p.LogitBias = make(map[int32]float32, n)
+		for range n {
+			id := c.id()
+			p.LogitBias[id] = c.float()
+		}
+	}
+	return p
+}
+
+// What a piece of news holds besides the stream's number.
+const (
+	hasTokens = 1 << iota
+	hasLogprobs
+	hasUsage
+	hasEnd
+)
+
+// sent is what the other side believes of a stream.
+type sent struct{ usage engine.Usage }
+
+// appendNews spells what is new of a stream. Without usage the other side counts tokens itself.
+func (s *sent) appendNews(b []byte, stream uint64, n *engine.News, logprobs bool) []byte {
+	s.usage.Generated += len(n.Tokens)
+	flags := byte(0)
+	if len(n.Tokens) > 0 {
+		flags |= hasTokens
+		if logprobs {
+			flags |= hasLogprobs
+		}
+	}
+	if s.usage != n.Usage {
+		flags |= hasUsage
+		s.usage = n.Usage
+	}
+	if n.Reason != engine.Running {
+		flags |= hasEnd
+	}
+	b = binary.AppendUvarint(b, stream)
+	b = append(b, flags)
+	if flags&hasTokens != 0 {
+		b = binary.AppendUvarint(b, uint64(len(n.Tokens)))
+		for i := range n.Tokens {
+			b = appendToken(b, &n.Tokens[i], logprobs)
+		}
+	}
+	if flags&hasUsage != 0 {
+		b = appendUsage(b, &n.Usage)
+	}
+	if flags&hasEnd != 0 {
+		b = append(b, byte(n.Reason))
+		b = appendInt(b, int(n.StopID))
+		b = appendError(b, n.Err)
+	}
+	return b
+}
+
+// known is the same on the reading side: what is known of a stream, and how it counts times.
+type known struct {
+	usage engine.Usage
+	left  int // tokens that may still come
+}
+
+// news reads what appendNews spelled, behind the stream's number. More tokens than were asked for make no sense.
+func (k *known) news(c *contents) (n engine.News) {
+	n.StopID = -1
+	flags := c.byte()
+	if flags >= hasEnd<<1 || flags&hasLogprobs != 0 && flags&hasTokens == 0 {
+		c.fail()
+	}
+	if flags&hasTokens != 0 {
+		count := c.count(1)
+		if count > k.left {
+			c.fail()
+			return n
+		}
+		k.left -= count
+		n.Tokens = make([]engine.Token, count)
+		for i := range n.Tokens {
+			n.Tokens[i] = c.token(flags&hasLogprobs != 0)
+		}
+		k.usage.Generated += count
+	}
+	if flags&hasUsage != 0 {
+		k.readUsage(c)
+	}
+	n.Usage = k.usage
+	if flags&hasEnd != 0 {
+		n.Reason = engine.Reason(c.byte())
+		n.StopID = int32(c.int())
+		n.Err = c.error()
+		if n.Reason == engine.Running || n.Reason > engine.Error || (n.Err != nil) != (n.Reason == engine.Cancel || n.Reason == engine.Error) {
+			c.fail()
+		}
+	}
+	return n
+}
+
+func appendToken(b []byte, t *engine.Token, logprobs bool) []byte {
+	b = binary.AppendUvarint(b, uint64(uint32(t.ID)))
+	if !logprobs {
+		return b
+	}
+	b = appendFloat(b, t.Logprob)
+	return appendTop(b, t.Top)
+}
+
+func (c *contents) token(logprobs bool) (t engine.Token) {
+	t.ID = c.id()
+	if logprobs {
+		t.Logprob = c.float()
+		t.Top = c.top()
+	}
+	return t
+}
+
+func appendTop(b []byte, top []sample.Logprob) []byte {
+	b = binary.AppendUvarint(b, uint64(len(top)))
+	for _, l := range top {
+		b = binary.AppendUvarint(b, uint64(uint32(l.ID)))
+		b = appendFloat(b, l.Logprob)
+	}
+	return b
+}
+
+func (c *contents) top() []sample.Logprob {
+	n := c.count(5)
+	if n == 0 {
+		return nil
+	}
+	top := make([]sample.Logprob, n)
+	for i := range top {
+		top[i] = sample.Logprob{ID: c.id(), Logprob: c.float()}
+	}
+	return top
+}
+
+// appendUsage spells times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
+func appendUsage(b []byte, u *engine.Usage) []byte {
+	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Longer, u.Ran, u.Generated} {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	b = append(b, byte(u.Hit))
+	b = appendBool(b, u.Own)
+	for _, t := range []time.Time{u.Started, u.First, u.Ended} {
+		after := int64(0)
+		if !t.IsZero() {
+			after = max(int64(t.Sub(u.Submitted)), 1)
+		}
+		b = binary.AppendUvarint(b, uint64(after))
+	}
+	return b
+}
+
+func (k *known) readUsage(c *contents) {
+	u := &k.usage
+	for _, n := range []*int{&u.Prompt, &u.Cached, &u.Disk, &u.Longer, &u.Ran, &u.Generated} {
+		v := c.uint()
+		if v > math.MaxInt32 {
+			c.fail()
+			return
+		}
+		*n = int(v)
+	}
+	if u.Hit = kv.Kind(c.byte()); u.Hit > kv.LCP {
+		u.Hit = kv.Miss
+		c.fail()
+	}
+	u.Own = c.bool()
+	for _, t := range []*time.Time{&u.Started, &u.First, &u.Ended} {
+		if after := c.uint(); after > math.MaxInt64 {
+			c.fail()
+		} else if after > 0 {
+			*t = u.Submitted.Add(time.Duration(after))
+		}
+	}
+}
+
+// Errors that mean something to the callers of an engine keep their types.
+const (
+	noError = iota
+	otherError
+	closedError
+	canceledError
+	deadlineError
+	logitsError
+	queueFullError
+	clientFullError
+	tooLongError
+	stepError
+	lastError = stepError
+)
+
+func appendError(b []byte, err error) []byte {
+	var full *engine.QueueFullError
+	var many *engine.ClientFullError
+	var long *engine.TooLongError
+	var step *engine.StepError
+	switch {
+	case err == nil:
+		return append(b, noError)
+	case errors.As(err, &full):
+		return appendInt(appendInt(append(b, queueFullError), full.Running), full.Waiting)
+	case errors.As(err, &many):
+		return appendInt(append(b, clientFullError), many.Live)
+	case errors.As(err, &long):
+		return appendInt(appendInt(append(b, tooLongError), long.Tokens), long.Max)
+	case errors.As(err, &step):
+		return appendText(appendText(append(b, stepError), step.Err.Error()), step.Stack)
+	}
+	for k, e := range plainErrors {
+		if errors.Is(err, e) && err.Error() == e.Error() {
+			return append(b, k)
+		}
+	}
+	return appendText(append(b, otherError), err.Error())
+}
+
+var plainErrors = map[byte]error{
+	closedError: engine.ErrClosed, canceledError: context.Canceled, deadlineError: context.DeadlineExceeded, logitsError: sample.ErrLogits,
+}
+
+func (c *contents) error() error {
+	switch k := c.byte(); k {
+	case noError:
+		return nil
+	case otherError:
+		return errors.New(c.text())
+	case queueFullError:
+		return &engine.QueueFullError{Running: c.int(), Waiting: c.int()}
+	case clientFullError:
+		return &engine.ClientFullError{Live: c.int()}
+	case tooLongError:
+		return &engine.TooLongError{Tokens: c.int(), Max: c.int()}
+	case stepError:
+		return &engine.StepError{Err: errors.New(c.text()), Stack: c.bytes()}
+	default:
+		if err := plainErrors[k]; err != nil {
+			return err
+		}
+		c.fail()
+		return errFrame
+	}
+}
+
+// appendScores spells scores of positions of a prompt.
+func appendScores(b []byte, scores []engine.Score) []byte {
+	b = binary.AppendUvarint(b, uint64(len(scores)))
+	for i := range scores {
+		s := &scores[i]
+		b = binary.AppendUvarint(b, uint64(uint32(s.Argmax)))
+		b = appendFloat(b, s.Logprob)
+		b = appendTop(b, s.Top)
+	}
+	return b
+}
+
+func (c *contents) scores() []engine.Score {
+	scores := make([]engine.Score, c.count(6))
+	for i := range scores {
+		scores[i] = engine.Score{Argmax: c.id(), Logprob: c.float(), Top: c.top()}
+	}
+	return slices.Clip(scores)
+}

@@ -1,0 +1,338 @@
+// Package remote runs an engine in a child process, so that what ends the process (an abort in a GPU's driver, the system out
+// of memory) ends neither the server nor the requests of other models. Package catalog opens one Engine per model that is to
+// live apart, which takes the place of engine.Engine, and calls Serve in the child.
+//
+// One connection carries everything, in frames of binary numbers (frame.go, message.go). The child writes what a step has
+// brought for all streams at once and never waits for who reads them; the parent only appends to streams. When a child ends,
+// its streams end with *engine.LostError and another one is started, later each time; prompts that come meanwhile wait for it.
+// Package remote never sees text, a model or a backend, and does not log (Config.Warn).
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/engine"
+)
+
+// Process is a child with a connection to it. Its methods may be called from any goroutine.
+type Process interface {
+	io.ReadWriteCloser // the connection
+	// Kill ends the child at once. It may have ended already.
+	Kill()
+	// Wait waits for its end and says how that came, in words: "signal: killed", with the last lines it wrote.
+	Wait() string
+	PID() int
+}
+
+// Config is what an Engine is made of.
+type Config struct {
+	Start func() (Process, error) // starts a child that calls Serve
+	Build string                  // of the program: a child of another build is not talked to
+	Spec  json.RawMessage         // what the child is to load
+	Warn  func(line string)       // called from any goroutine
+
+	Delay    func(deaths int) time.Duration // before a child is started again that has ended so many times; nil: Delay
+	Patience time.Duration                  // how long a prompt waits for a child to come back; 0: 30 seconds
+	Silence  time.Duration                  // how long a child may say nothing before it is taken for stuck; 0: a minute
+}
+
+const (
+	healthy    = time.Minute // a child that ran for so long starts the count of deaths anew
+	mostLoads  = 3           // deaths while loading, before Open gives up
+	callLimit  = 2 * time.Second
+	closeLimit = 20 * time.Second // longer than a child takes to keep what it has
+)
+
+// Delay is 0, then half a second, then twice as long each time, 30 seconds at most.
+func Delay(deaths int) time.Duration {
+	const first, most = time.Second / 2, 30 * time.Second
+	switch {
+	case deaths == 0:
+		return 0
+	case deaths > 7:
+		return most
+	}
+	return min(first<<(deaths-1), most)
+}
+
+// Engine is an engine in a child process. All methods may be called from any goroutine.
+//
+// Invariants: streams and calls belong to session; while that is nil there are no calls, and of streams those that are lost
+// and wait for the next one; up is closed exactly while session is not nil; a prompt counts until the child has said that its
+// stream has ended.
+type Engine struct {
+	cfg  Config
+	quit chan struct{} // closed by Close
+	done chan struct{} // supervise has ended
+
+	mu      sync.Mutex
+	session *session // nil: there is no child, or it is loading
+	facts   facts    // of the last one
+	up      chan struct{}
+	lost    *engine.LostError // why there is no session
+	again   time.Time         // when one is started again; zero: it is being started
+	state   phase
+	idle    chan struct{} // closed when nothing is live while draining
+	nextID  uint64
+	streams map[uint64]*stream
+	calls   map[uint64]*call
+	scoring int // calls of Score
+	past    engine.Stats
+	last    engine.Stats // of the session, when it last told
+	loaded  int          // children so far
+}
+
+type phase uint8
+
+const (
+	accepting phase = iota
+	draining
+	closed
+)
+
+// CrashError is a child that ended again and again while it loaded.
+type CrashError struct {
+	Times int
+	How   string // the last time
+}
+
+func (e *CrashError) Error() string {
+	return fmt.Sprintf("load model: its process ended %d times while it loaded, the last time with %s", e.Times, e.How)
+}
+
+// Open starts a child and waits until it has loaded. An error is *Refused, *CrashError, or that of starting it. End an Engine
+// with Close.
+func Open(cfg Config) (*Engine, error) {
+	if cfg.Delay == nil {
+		cfg.Delay = Delay
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 30 * time.Second
+	}
+	if cfg.Silence == 0 {
+		cfg.Silence = time.Minute
+	}
+	e := &Engine{cfg: cfg, quit: make(chan struct{}), done: make(chan struct{}), up: make(chan struct{}), idle: make(chan struct{}),
+		streams: map[uint64]*stream{}, calls: map[uint64]*call{}}
+	var s *session
+	for deaths := 0; ; deaths++ {
+		var err error
+		if s, err = e.launch(); err == nil {
+			break
+		}
+		var died *diedError
+		if !errors.As(err, &died) {
+			return nil, err
+		}
+		if deaths+1 == mostLoads {
+			return nil, &CrashError{Times: mostLoads, How: died.how}
+		}
+		cfg.Warn(fmt.Sprintf("the process of the model ended while it loaded (%v); trying again", err))
+		e.pause(cfg.Delay(deaths))
+	}
+	e.adopt(s)
+	go e.supervise(s)
+	return e, nil
+}
+
+// pause waits, unless the engine is closed meanwhile.
+func (e *Engine) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-e.quit:
+		return false
+	}
+}
+
+// adopt makes a session the one that prompts go to, unless the engine is closed.
+func (e *Engine) adopt(s *session) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == closed {
+		return false
+	}
+	e.facts = s.facts
+	e.loaded++
+	if !s.buried { // else it has ended already
+		e.session, e.lost, e.again = s, nil, time.Time{}
+		for _, id := range slices.Sorted(maps.Keys(e.streams)) {
+			e.streams[id].send(s)
+		}
+		close(e.up)
+	}
+	return true
+}
+
+// supervise starts a child whenever one has ended, until the engine is closed.
+func (e *Engine) supervise(s *session) {
+	defer close(e.done)
+	for deaths := 0; ; deaths++ {
+		began := time.Now()
+		<-s.ended
+		if time.Since(began) >= healthy {
+			deaths = 0
+		}
+		err := s.err
+		for s = nil; s == nil; deaths++ {
+			wait := e.cfg.Delay(deaths)
+			e.mu.Lock()
+			if e.state == closed {
+				e.mu.Unlock()
+				return
+			}
+			e.lost = &engine.LostError{Err: err, After: wait, Times: deaths + 1}
+			e.again = time.Now().Add(wait)
+			e.mu.Unlock()
+			e.cfg.Warn(fmt.Sprintf("the process of the model has ended (%v); it is started again %s", err, in(wait)))
+			if !e.pause(wait) {
+				return
+			}
+			e.mu.Lock()
+			e.again = time.Time{}
+			e.mu.Unlock()
+			if s, err = e.launch(); err == nil {
+				break
+			}
+		}
+		if !e.adopt(s) {
+			s.proc.Kill()
+			<-s.ended
+			return
+		}
+		e.cfg.Warn("the model is back")
+	}
+}
+
+func in(d time.Duration) string {
+	if d == 0 {
+		return "now"
+	}
+	return "in " + d.String()
+}
+
+// ready gives the session, which it waits for.
+func (e *Engine) ready(ctx context.Context) (*session, error) {
+	limit := time.Now().Add(e.cfg.Patience)
+	for {
+		e.mu.Lock()
+		s, up, again, state, refusal := e.session, e.up, e.again, e.state, e.refusal()
+		e.mu.Unlock()
+		switch {
+		case state != accepting:
+			return nil, engine.ErrClosed
+		case s != nil:
+			return s, nil
+		case time.Now().After(limit) || again.After(limit):
+			return nil, refusal
+		}
+		t := time.NewTimer(time.Until(limit))
+		select {
+		case <-up:
+		case <-t.C:
+		case <-e.quit:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, ctx.Err()
+		}
+		t.Stop()
+	}
+}
+
+// Context is the most tokens, prompt and answer together, that one sequence can have.
+func (e *Engine) Context() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.facts.Context
+}
+
+// KV is how keys and values are kept.
+func (e *Engine) KV() backend.KVPolicy {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.facts.KV
+}
+
+// About is what the child told of the model (Loaded.About), the last one that loaded it.
+func (e *Engine) About() json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.facts.About
+}
+
+// Child names the process to people, 0 while there is none that has loaded, and counts those that have.
+func (e *Engine) Child() (pid, loaded int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session != nil {
+		pid = e.session.proc.PID()
+	}
+	return pid, e.loaded
+}
+
+// Drain refuses new prompts and waits until all sequences have ended, or ctx has.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.mu.Lock()
+	e.state = max(e.state, draining)
+	e.settleIdle()
+	e.mu.Unlock()
+	select {
+	case <-e.idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settleIdle closes idle when nothing is left to drain. Called with mu held.
+func (e *Engine) settleIdle() {
+	if e.state == accepting || e.live() > 0 {
+		return
+	}
+	select {
+	case <-e.idle:
+	default:
+		close(e.idle)
+	}
+}
+
+// live counts sequences that wait or run. Called with mu held.
+func (e *Engine) live() int { return len(e.streams) + e.scoring }
+
+// Close ends every sequence with engine.ErrClosed and then the child, which keeps what is worth keeping first. It may be
+// called again.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	s, first := e.session, e.state != closed
+	e.state = closed
+	gone := e.takeLost(func(*stream) bool { return true })
+	e.mu.Unlock()
+	if first {
+		close(e.quit)
+	}
+	for _, q := range gone {
+		q.end(engine.Error, engine.ErrClosed)
+	}
+	if s != nil {
+		s.out.put(kindEnd, nil)
+		t := time.AfterFunc(closeLimit, s.proc.Kill)
+		<-s.ended
+		t.Stop()
+	}
+	<-e.done
+	if s != nil {
+		return s.closed
+	}
+	return nil
+}

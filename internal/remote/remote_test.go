@@ -1,0 +1,345 @@
+//go:build unix
+
+package remote
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/engine"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+	"hearth/internal/sample"
+	"hearth/internal/tier"
+)
+
+// TestMain also is the child: this program starts itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "child" {
+		os.Exit(child())
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("hearth/internal/backend/mlx.(*owner).work")) // which lives as long as its process
+}
+
+const tiny = `{"model_type":"qwen3","hidden_size":64,"num_hidden_layers":2,"intermediate_size":128,"num_attention_heads":4,
+"num_key_value_heads":2,"head_dim":32,"rms_norm_eps":1e-6,"vocab_size":97,"rope_theta":10000,"max_position_embeddings":4096,
+"tie_word_embeddings":true}`
+
+// spec is what the child of these tests loads.
+type spec struct {
+	Refuse string // instead
+	Die    string // instead
+	Disk   string
+	MLX    string // path of its library: the model runs on it
+	Abort  int    // steps after which its process calls abort
+	Sequences,
+	Queue int
+}
+
+// openMLX and abort are what the systems have where MLX can be tested.
+var (
+	openMLX func(path string) (backend.Backend, error)
+	abort   func(path string)
+)
+
+func child() int {
+	conn, err := Inherit()
+	if err == nil {
+		err = Serve(conn, "test", func(b json.RawMessage, h Hooks) (*Loaded, error) {
+			var s spec
+			if err := json.Unmarshal(b, &s); err != nil {
+				return nil, err
+			}
+			switch {
+			case s.Die != "":
+				fmt.Fprintln(os.Stderr, s.Die)
+				os.Exit(3)
+			case s.Refuse != "":
+				return nil, &Refused{Msg: s.Refuse, Advice: "have another"}
+			}
+			return load(s, h.Trace)
+		})
+	}
+	if err != nil && !errors.Is(err, ErrGone) {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return 1
+	}
+	return 0
+}
+
+// load is the model of these tests, the same in every process.
+func load(s spec, trace func(engine.Step)) (*Loaded, error) {
+	var be backend.Backend = cpu.New()
+	if s.MLX != "" {
+		var err error
+		if be, err = openMLX(s.MLX); err != nil {
+			return nil, err
+		}
+	}
+	if s.Abort > 0 {
+		tell, n := trace, 0
+		trace = func(st engine.Step) {
+			if n++; n == s.Abort {
+				abort(s.MLX)
+			}
+			tell(st)
+		}
+	}
+	m, err := model.Synthetic{Config: []byte(tiny), Seed: 3, Type: quant.F32}.Load(be, backend.Options{Exact: true, Threads: 1})
+	if err != nil {
+		return nil, err
+	}
+	limits := Limits{Vocab: m.Vocab, MaxSequences: cmp.Or(s.Sequences, 4), MaxQueue: cmp.Or(s.Queue, 16)}
+	cfg := engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 26, MaxContext: 2000,
+		MaxSequences: limits.MaxSequences, MaxQueue: limits.MaxQueue, PrefillChunk: 64, Trace: trace}
+	if s.Disk != "" {
+		cfg.Disk = &tier.Options{Dir: s.Disk, Name: "test", Fingerprint: "test"}
+	}
+	e, err := engine.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Loaded{Engine: e, Limits: limits, About: json.RawMessage(`{"name":"tiny"}`),
+		Close: func() error { return errors.Join(e.Close(), m.Close(), be.Close()) }}, nil
+}
+
+// log collects lines.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *log) add(line string) {
+	l.mu.Lock()
+	l.lines = append(l.lines, line)
+	l.mu.Unlock()
+}
+
+func (l *log) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// children starts them and knows the last one.
+type children struct {
+	mu   sync.Mutex
+	last Process
+	n    int
+	out  log
+}
+
+func (c *children) start() (Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p, err := Exec(exec.Command(exe, "child"), c.out.add)
+	c.mu.Lock()
+	c.last, c.n = p, c.n+1
+	c.mu.Unlock()
+	return p, err
+}
+
+func (c *children) current() *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.(*process)
+}
+
+func config(s spec, c *children, warn *log) Config {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return Config{Start: c.start, Build: "test", Spec: b, Warn: warn.add, Delay: func(int) time.Duration { return 0 }}
+}
+
+// open starts an engine in a child until the test ends.
+func open(t *testing.T, s spec, change func(*Config)) (*Engine, *children) {
+	t.Helper()
+	c := &children{}
+	cfg := config(s, c, &log{})
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return e, c
+}
+
+// local is the same engine in this process.
+func local(t *testing.T, s spec) *engine.Engine {
+	t.Helper()
+	l, err := load(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Engine
+}
+
+// submitter is an engine, wherever it is.
+type submitter interface {
+	Submit(context.Context, engine.Prompt) (*engine.Stream, error)
+	Score(context.Context, []int32, int) ([]engine.Score, error)
+}
+
+// reply is what becomes of a prompt.
+type reply struct {
+	Tokens []engine.Token
+	Reason engine.Reason
+	Stop   int32
+	Usage  engine.Usage
+	Err    error
+}
+
+func read(s *engine.Stream) (r reply) {
+	for {
+		tok, err := s.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				r.Err = err
+			}
+			break
+		}
+		r.Tokens = append(r.Tokens, tok)
+	}
+	r.Reason, r.Stop, r.Usage = s.Finish(), s.StopID(), s.Usage()
+	return r
+}
+
+func prompt(n, seed int) engine.Prompt {
+	p := engine.Prompt{Tokens: make([]int32, n), MaxTokens: 20, Logprobs: -1}
+	for i := range p.Tokens {
+		p.Tokens[i] = int32((i*7 + seed*13 + i*i*seed) % 97)
+	}
+	return p
+}
+
+// prompts are of all kinds.
+func prompts() []engine.Prompt {
+	var ps []engine.Prompt
+	add := func(n int, change func(*engine.Prompt)) {
+		p := prompt(n, len(ps)+1)
+		if change != nil {
+			change(&p)
+		}
+		ps = append(ps, p)
+	}
+	add(5, nil)
+	add(200, func(p *engine.Prompt) { p.Logprobs = 0 })
+	add(130, func(p *engine.Prompt) {
+		p.Logprobs, p.Sampling = 5, sample.Params{Temperature: 0.9, TopP: 0.9, Seed: 7}
+	})
+	add(70, func(p *engine.Prompt) {
+		p.Sampling = sample.Params{Temperature: 1.5, TopK: 20, MinP: 0.01, RepetitionPenalty: 1.1, PresencePenalty: 0.3,
+			FrequencyPenalty: 0.2, XTCProbability: 0.5, XTCThreshold: 0.05, XTCSpare: []int32{3}, Seed: 1 << 63, LogitBias: map[int32]float32{5: 3, 9: -100}}
+	})
+	add(40, func(p *engine.Prompt) { // most tokens end it
+		p.Sampling = sample.Params{Temperature: 2, Seed: 5}
+		for id := range int32(60) {
+			p.StopIDs = append(p.StopIDs, id)
+		}
+	})
+	add(30, func(p *engine.Prompt) { // after every third token two others
+		n := 0
+		p.Logprobs, p.Sampling = 1, sample.Params{Temperature: 1, Seed: 11}
+		p.Steer = func(id int32) []int32 {
+			if n++; n%3 == 0 {
+				return []int32{id%50 + 1, 42}
+			}
+			return nil
+		}
+	})
+	add(100, func(p *engine.Prompt) {
+		p.MaxTokens, p.Session, p.Party, p.Client, p.Marked, p.Marks = 0, 3, 4, 5, true, []int{16, 48}
+	})
+	add(100, func(p *engine.Prompt) { p.Salt[3], p.Background, p.Request = 9, true, "r" })
+	return ps
+}
+
+var ignoreTimes = diff.Options{
+	cmpopts.IgnoreFields(engine.Usage{}, "Submitted", "Started", "First", "Ended"), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
+}
+
+// TestSame: an engine in a child answers as one in this process does, to the bit, also from what it has cached.
+func TestSame(t *testing.T) {
+	away, _ := open(t, spec{}, nil)
+	here := local(t, spec{})
+	if away.Context() != here.Context() || away.KV() != here.KV() || string(away.About()) != `{"name":"tiny"}` {
+		t.Errorf("context %d, kv %v, about %s", away.Context(), away.KV(), away.About())
+	}
+	for turn := range 2 {
+		want, got := prompts(), prompts() // Steer has state
+		for i := range want {
+			var r [2]reply
+			for k, e := range []submitter{here, away} {
+				p := [][]engine.Prompt{want, got}[k][i]
+				s, err := e.Submit(t.Context(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r[k] = read(s)
+				u := r[k].Usage
+				if u.Submitted.After(u.Started) || u.Started.After(u.First) || u.First.After(u.Ended) {
+					t.Errorf("prompt %d: times %+v", i, u)
+				}
+			}
+			if d := diff.Diff(r[0], r[1], ignoreTimes); d != "" {
+				t.Errorf("turn %d, prompt %d: here -, away +\n%s", turn, i, d)
+			}
+			if turn == 1 && len(want[i].Tokens) >= 100 && r[1].Usage.Cached == 0 {
+				t.Errorf("prompt %d: nothing came from the cache", i)
+			}
+		}
+	}
+	p := prompt(300, 1)
+	want, err := here.Score(t.Context(), p.Tokens, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := away.Score(t.Context(), p.Tokens, 3)
+	if d := diff.Diff(want, got); err != nil || d != "" {
+		t.Errorf("scores: error %v, here -, away +\n%s", err, d)
+	}
+	a, b := here.Stats(), away.Stats()
+	a.Steps, b.Steps = 0, 0 // of prompts that were cancelled while a step ran
+	if d := diff.Diff(a, b); d != "" {
+		t.Errorf("stats: here -, away +\n%s", d)
+	}
+	x, err := here.DropCache(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := away.DropCache(t.Context())
+	if err != nil || x != y || x.Entries == 0 {
+		t.Errorf("dropped %+v, here %+v: error %v", y, x, err)
+	}
+}

@@ -1,0 +1,134 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/engine"
+)
+
+// greeting is the first frame in both directions.
+type greeting struct {
+	Version int
+	Build   string
+	Spec    json.RawMessage `json:",omitempty"` // to the child: what it is to load
+}
+
+// Loaded is a model that a child has loaded: it has an engine, or it reads.
+type Loaded struct {
+	Engine *engine.Engine // made with Hooks.Trace
+	Limits Limits         // of the engine
+	// Read runs a batch of texts without state and hands their rows over for as long as use takes.
+	Read  func(b *backend.Batch, use func(rows []float32)) error
+	About json.RawMessage // for Engine.About and Reader.About
+	Close func() error    // ends the engine and frees the model
+}
+
+// Limits are those of the engine's configuration by which a prompt is refused.
+type Limits struct{ Vocab, MaxSequences, MaxQueue int }
+
+// facts is what a child tells of what it has loaded.
+type facts struct {
+	Limits
+	Context int
+	KV      backend.KVPolicy
+	About   json.RawMessage
+}
+
+// Hooks are for what is loaded in a child.
+type Hooks struct {
+	Trace func(engine.Step) // must be the engine's
+	Warn  func(line string) // of anything that is not an error; the parent hears it
+}
+
+// Refused is why a child loads nothing, as sentences that have crossed.
+type Refused struct {
+	Msg, Advice string
+	NoBackend   bool // the backend does not open here; another one may
+}
+
+func (r *Refused) Error() string { return r.Msg }
+
+// Hint says what to do.
+func (r *Refused) Hint() string { return r.Advice }
+
+// lastWill is how long a child whose parent is gone keeps what is worth keeping.
+const lastWill = 15 * time.Second
+
+// ErrGone is what Serve ends with when the parent is gone.
+var ErrGone = errors.New("the process that started this one has ended")
+
+// Serve is the child: it loads what the parent asks for and runs it until the parent has enough of it or is gone. A
+// *Refused of load goes to the parent as it is. Whoever calls it ends the process afterwards.
+func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage, h Hooks) (*Loaded, error)) error {
+	defer conn.Close()
+	h := &host{out: newOutbox(), streams: map[uint64]*hosted{}, calls: map[uint64]context.CancelFunc{}}
+	h.out.more = h.appendNews
+	var stop context.CancelFunc
+	h.ctx, stop = context.WithCancel(context.Background())
+	defer stop()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_ = h.out.run(conn) // the reader notices
+	}()
+	finish := func() {
+		h.out.close()
+		<-written
+	}
+	in := newReceiver(conn)
+	g, err := h.greet(in, build)
+	if err != nil {
+		finish()
+		return err
+	}
+	type loading struct {
+		*Loaded
+		error
+	}
+	loads, ended := make(chan loading, 1), make(chan error, 1)
+	go func() {
+		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { h.out.signal() }, Warn: h.warn})
+		loads <- loading{l, err}
+	}()
+	go func() { ended <- h.read(in) }()
+	var l loading
+	select {
+	case l = <-loads:
+	case err := <-ended: // before there is anything to keep
+		go func() {
+			if l := <-loads; l.Loaded != nil {
+				_ = l.Close() // the process may end first
+			}
+		}()
+		return err
+	}
+	if l.error != nil {
+		h.fail(l.error)
+		finish()
+		return l.error
+	}
+	h.start(l.Loaded)
+	err = <-ended
+	if err != nil { // nobody listens, or will say what is settled
+		conn.Close()
+		stop()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	limit := time.NewTimer(lastWill)
+	defer limit.Stop()
+	select {
+	case e := <-closed:
+		h.out.put(kindClosed, func(b []byte) []byte { return appendError(b, e) })
+		if err == nil {
+			finish()
+		}
+	case <-limit.C:
+	}
+	return err
+}

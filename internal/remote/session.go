@@ -1,0 +1,242 @@
+package remote
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"hearth/internal/engine"
+)
+
+// session is the life of one child.
+type session struct {
+	e     *Engine
+	proc  Process
+	out   *outbox
+	in    *receiver
+	facts facts
+	heard atomic.Int64 // when something came last, nanoseconds since began
+	began time.Time
+
+	loaded chan error    // gets one: nil when it has loaded
+	ended  chan struct{} // closed when nothing of it is left
+	// Before ended is closed.
+	err    error // why it ended
+	closed error // what kindClosed said
+	stuck  atomic.Bool
+	buried bool // under Engine.mu
+}
+
+// diedError is a child that ended by itself.
+type diedError struct{ how string }
+
+func (e *diedError) Error() string { return e.how }
+
+// launch starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what starting a
+// process can fail with.
+func (e *Engine) launch() (*session, error) {
+	proc, err := e.cfg.Start()
+	if err != nil {
+		return nil, fmt.Errorf("start the process of the model: %w", err)
+	}
+	s := &session{e: e, proc: proc, out: newOutbox(), in: newReceiver(proc), began: time.Now(),
+		loaded: make(chan error, 1), ended: make(chan struct{})}
+	s.out.put(kindGreeting, func(b []byte) []byte {
+		return appendJSON(b, greeting{Version: version, Build: e.cfg.Build, Spec: e.cfg.Spec})
+	})
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_ = s.out.run(proc) // the reader notices
+	}()
+	go s.live(written)
+	select {
+	case err := <-s.loaded:
+		if err == nil {
+			return s, nil
+		}
+		<-s.ended
+		return nil, err
+	case <-s.ended:
+		return nil, s.err
+	case <-e.quit:
+		proc.Kill()
+		<-s.ended
+		return nil, engine.ErrClosed
+	}
+}
+
+// live reads until the child ends, then clears up behind it.
+func (s *session) live(written <-chan struct{}) {
+	watch := make(chan struct{})
+	go s.watch(watch)
+	err := s.read()
+	s.in = nil // its buffers; some keep the session for a while
+	close(watch)
+	s.out.close()
+	s.proc.Close()
+	<-written
+	if !errors.Is(err, io.EOF) {
+		s.proc.Kill()
+	}
+	t := time.AfterFunc(closeLimit, s.proc.Kill)
+	how := s.proc.Wait()
+	t.Stop()
+	switch {
+	case s.stuck.Load():
+		how = fmt.Sprintf("it said nothing for %v and was killed", s.e.cfg.Silence)
+	case !errors.Is(err, io.EOF):
+		how = fmt.Sprintf("%v; %s", err, how)
+	}
+	s.err = &diedError{how}
+	s.e.bury(s)
+	close(s.ended)
+}
+
+// watch asks a child now and then whether it is there, and kills it when it says nothing.
+func (s *session) watch(ended <-chan struct{}) {
+	t := time.NewTicker(s.e.cfg.Silence / 6)
+	defer t.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-t.C:
+			if time.Since(s.began)-time.Duration(s.heard.Load()) > s.e.cfg.Silence {
+				s.stuck.Store(true)
+				s.proc.Kill()
+				return
+			}
+			s.out.put(kindPing, nil)
+		}
+	}
+}
+
+// read takes in what the child says. It ends with io.EOF when the child has ended, with anything else when it made no sense.
+func (s *session) read() error {
+	told := false // whether it has loaded
+	for greeted := false; ; greeted = true {
+		k, b, err := s.in.read()
+		if errors.Is(err, errFrame) {
+			return err
+		}
+		if err != nil {
+			return io.EOF // be it in the middle of a frame
+		}
+		s.heard.Store(int64(time.Since(s.began)))
+		result := k == kindLoaded || k == kindFailed
+		if greeted == (k == kindGreeting) || result && told {
+			return fmt.Errorf("%w: %v", errFrame, k)
+		}
+		told = told || result
+		c := &contents{b: b}
+		switch k {
+		case kindGreeting:
+			err = s.greet(b)
+			c.b = nil
+		case kindPong:
+		case kindWarn:
+			s.e.cfg.Warn(string(b))
+			c.b = nil
+		case kindLoaded:
+			err = json.Unmarshal(b, &s.facts)
+			c.b = nil
+			s.loaded <- err
+		case kindFailed:
+			r := &Refused{}
+			if err = json.Unmarshal(b, r); err == nil {
+				s.loaded <- r
+			}
+			c.b = nil
+		case kindNews:
+			err = s.news(c)
+		case kindReply:
+			s.reply(c)
+		case kindClosed:
+			s.closed = c.error()
+		default:
+			err = errFrame
+		}
+		if err == nil {
+			err = c.end()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %v", err, k)
+		}
+	}
+}
+
+func (s *session) greet(b []byte) error {
+	var g greeting
+	if err := json.Unmarshal(b, &g); err != nil {
+		return err
+	}
+	if g.Version != version || g.Build != s.e.cfg.Build {
+		return fmt.Errorf("the program's file was replaced by another build (%q in place of %q): start the server again", g.Build, s.e.cfg.Build)
+	}
+	return nil
+}
+
+// news hands what is new to the streams, and what Steer makes of it to the child.
+func (s *session) news(c *contents) error {
+	for len(c.b) > 0 {
+		id := c.uint()
+		s.e.mu.Lock()
+		q := s.e.streams[id]
+		s.e.mu.Unlock()
+		if q == nil {
+			return errFrame
+		}
+		n := q.known.news(c)
+		if c.bad {
+			return errFrame
+		}
+		if !n.Usage.Started.IsZero() {
+			q.prompt = nil
+		}
+		if q.steer != nil {
+			s.steer(id, q, n.Tokens)
+		}
+		if n.Reason != engine.Running {
+			q.unwatch()
+			s.e.remove(id)
+			if err := q.ctx.Err(); err != nil && n.Reason == engine.Cancel {
+				n.Err = err
+			}
+		}
+		q.feed.Give(n)
+	}
+	return nil
+}
+
+// steer tells the child for every token what it settles, be it nothing.
+func (s *session) steer(id uint64, q *stream, tokens []engine.Token) {
+	for i := range tokens {
+		ids := q.steer(tokens[i].ID)
+		s.out.put(kindSettled, func(b []byte) []byte { return appendIDs(appendUint(b, id), ids) })
+	}
+}
+
+// reply hands the result of a call to who waits for it, if anybody still does.
+func (s *session) reply(c *contents) {
+	id, more, err := c.uint(), c.bool(), c.error()
+	s.e.mu.Lock()
+	q := s.e.calls[id]
+	if q != nil && !more {
+		delete(s.e.calls, id)
+	}
+	s.e.mu.Unlock()
+	if q == nil {
+		c.b = nil
+		return
+	}
+	if err == nil && q.take != nil && len(c.b) > 0 {
+		q.take(c)
+	}
+	if !more {
+		q.done <- err
+	}
+}

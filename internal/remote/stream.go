@@ -1,0 +1,413 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hearth/internal/engine"
+)
+
+// stream is the parent's side of a sequence. One that a child had not begun when it ended is given to the next one.
+type stream struct {
+	id      uint64
+	feed    engine.Feed
+	known   known // of the reader
+	steer   func(int32) []int32
+	ctx     context.Context
+	unwatch func() bool
+	request string
+	client  uint64
+	max     int
+
+	prompt []byte   // as it crosses; nil once it has begun
+	tries  int      // children that have had it
+	lost   *session // that had it; nil: the one there is has it
+}
+
+// mostTries bounds how often a prompt is given to a child: it may be what ends them.
+const mostTries = 2
+
+func appendUint(b []byte, n uint64) []byte { return binary.AppendUvarint(b, n) }
+
+// Submit queues a prompt, as engine.Engine does, and with the same errors. While there is no child it waits for one; where
+// that takes too long there is an *engine.LostError.
+func (e *Engine) Submit(ctx context.Context, p engine.Prompt) (*engine.Stream, error) {
+	for {
+		s, err := e.ready(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q, err := e.submit(ctx, s, &p)
+		if q != nil || err != nil {
+			return q, err
+		}
+	}
+}
+
+// submit sends a prompt to the child of s; nil without an error: that has ended meanwhile.
+func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*engine.Stream, error) {
+	if err := engine.Check(p.Tokens, s.facts.Vocab, s.facts.Context-1); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	room := s.facts.Context - len(p.Tokens)
+	if p.MaxTokens > 0 {
+		room = min(room, p.MaxTokens)
+	}
+	q := &stream{steer: p.Steer, ctx: ctx, request: p.Request, client: p.Client, max: room}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session != s {
+		return nil, nil
+	}
+	if err := e.admit(p.Client); err != nil {
+		return nil, err
+	}
+	e.nextID++
+	q.id = e.nextID
+	cancel := func() { e.cancel(q) }
+	q.feed = engine.NewFeed(ctx, len(p.Tokens), cancel)
+	q.prompt = appendPrompt(appendUint(nil, q.id), p)
+	if !q.send(s) {
+		return nil, errors.New("submit: the prompt is too long to be handed to another process")
+	}
+	e.streams[q.id] = q
+	q.unwatch = context.AfterFunc(ctx, cancel)
+	return q.feed.Stream, nil
+}
+
+// send gives a prompt to a child.
+func (q *stream) send(s *session) bool {
+	q.known = known{usage: q.feed.Stream.Usage(), left: q.max}
+	q.tries++
+	q.lost = nil
+	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
+}
+
+// cancel takes a sequence out of the child, or out of those that wait for one.
+func (e *Engine) cancel(q *stream) {
+	e.mu.Lock()
+	if e.streams[q.id] != q {
+		e.mu.Unlock()
+		return
+	}
+	if q.lost == nil {
+		e.session.out.put(kindCancel, func(b []byte) []byte { return appendUint(b, q.id) })
+		e.mu.Unlock()
+		return
+	}
+	delete(e.streams, q.id)
+	e.settleIdle()
+	e.mu.Unlock()
+	err := q.ctx.Err()
+	if err == nil {
+		err = context.Canceled
+	}
+	q.end(engine.Cancel, err)
+}
+
+// end ends a stream that no child has.
+func (q *stream) end(r engine.Reason, err error) {
+	q.unwatch()
+	q.feed.Give(engine.News{Usage: q.known.usage, Reason: r, StopID: -1, Err: err})
+}
+
+// admit refuses what the child would. Called with mu held.
+func (e *Engine) admit(client uint64) error {
+	if e.state != accepting {
+		return engine.ErrClosed
+	}
+	most := e.facts.MaxSequences + e.facts.MaxQueue
+	if e.live() >= most {
+		running := 0
+		for _, q := range e.streams {
+			if !q.feed.Stream.Usage().Started.IsZero() {
+				running++
+			}
+		}
+		return &engine.QueueFullError{Running: running, Waiting: e.live() - running}
+	}
+	if client == 0 {
+		return nil
+	}
+	n := 0
+	for _, q := range e.streams {
+		if q.client == client {
+			n++
+		}
+	}
+	if n >= (most+1)/2 {
+		return &engine.ClientFullError{Live: n}
+	}
+	return nil
+}
+
+// remove counts out a stream that has ended in the child.
+func (e *Engine) remove(id uint64) {
+	e.mu.Lock()
+	delete(e.streams, id)
+	e.settleIdle()
+	e.mu.Unlock()
+}
+
+// bury ends what a session that has ended had. Prompts that it had not begun wait for the next one, for a while.
+func (e *Engine) bury(s *session) {
+	e.mu.Lock()
+	s.buried = true
+	var err error = &engine.LostError{Err: s.err, Began: true}
+	if e.state == closed {
+		err = engine.ErrClosed
+	}
+	var gone []*stream
+	var calls map[uint64]*call
+	if e.session == s {
+		for id, q := range e.streams {
+			if e.state != closed && q.prompt != nil && q.tries < mostTries && q.feed.Stream.Finish() == engine.Running {
+				q.lost = s
+				continue
+			}
+			gone = append(gone, q)
+			delete(e.streams, id)
+		}
+		if len(e.streams) > 0 {
+			time.AfterFunc(e.cfg.Patience, func() { e.giveUp(s) })
+		}
+		calls, e.calls = e.calls, map[uint64]*call{}
+		e.past = sum(e.past, e.last)
+		e.last = engine.Stats{}
+		e.session, e.up = nil, make(chan struct{})
+	}
+	e.lost = &engine.LostError{Err: s.err}
+	e.settleIdle()
+	e.mu.Unlock()
+	for _, q := range gone {
+		q.end(engine.Error, err)
+	}
+	for _, c := range calls {
+		c.done <- err
+	}
+}
+
+// giveUp ends the prompts that wait for a child since s, if there is still none.
+func (e *Engine) giveUp(s *session) {
+	e.mu.Lock()
+	err := e.refusal()
+	gone := e.takeLost(func(q *stream) bool { return q.lost == s })
+	e.mu.Unlock()
+	for _, q := range gone {
+		q.end(engine.Error, err)
+	}
+}
+
+// takeLost takes out those of the prompts that no child has. Called with mu held.
+func (e *Engine) takeLost(which func(*stream) bool) (gone []*stream) {
+	for id, q := range e.streams {
+		if q.lost != nil && which(q) {
+			gone = append(gone, q)
+			delete(e.streams, id)
+		}
+	}
+	e.settleIdle()
+	return gone
+}
+
+// refusal is why prompts are not taken now, and when they may be. Called with mu held.
+func (e *Engine) refusal() error {
+	if e.lost == nil {
+		return engine.ErrClosed
+	}
+	return &engine.LostError{Err: e.lost.Err, After: max(time.Until(e.again), time.Second), Times: e.lost.Times}
+}
+
+// Live lists the sequences that wait or run, in order of arrival.
+func (e *Engine) Live() []engine.Live {
+	e.mu.Lock()
+	list := make([]*stream, 0, len(e.streams))
+	for _, q := range e.streams {
+		list = append(list, q)
+	}
+	e.mu.Unlock()
+	slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
+	out := make([]engine.Live, len(list))
+	for i, q := range list {
+		out[i] = engine.Live{Request: q.request, Usage: q.feed.Stream.Usage(), Max: q.max}
+	}
+	return out
+}
+
+// call is one that waits for its reply.
+type call struct {
+	take func(*contents) // of the reader
+	done chan error      // gets one
+}
+
+// call asks the child of s and waits for its reply.
+func (e *Engine) call(ctx context.Context, s *session, m method, args func(b []byte) []byte, take func(*contents)) error {
+	q := &call{take: take, done: make(chan error, 1)}
+	e.mu.Lock()
+	if e.session != s {
+		e.mu.Unlock()
+		return &engine.LostError{Err: s.err, Began: true}
+	}
+	e.nextID++
+	id := e.nextID
+	sent := s.out.put(kindCall, func(b []byte) []byte {
+		b = append(appendUint(b, id), byte(m))
+		if args != nil {
+			b = args(b)
+		}
+		return b
+	})
+	if sent {
+		e.calls[id] = q
+	}
+	e.mu.Unlock()
+	if !sent {
+		return fmt.Errorf("more than %d MiB cannot be handed to another process", maxFrame>>20)
+	}
+	select {
+	case err := <-q.done:
+		return err
+	case <-ctx.Done():
+		e.mu.Lock()
+		delete(e.calls, id)
+		e.mu.Unlock()
+		s.out.put(kindDrop, func(b []byte) []byte { return appendUint(b, id) })
+		return ctx.Err()
+	}
+}
+
+// ask is call on the session there is, for no longer than limit.
+func (e *Engine) ask(limit time.Duration, m method, args func(b []byte) []byte, take func(*contents)) error {
+	e.mu.Lock()
+	s, err := e.session, e.refusal()
+	e.mu.Unlock()
+	if s == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return e.call(ctx, s, m, args, take)
+}
+
+// Score is engine.Engine's.
+func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.Score, error) {
+	s, err := e.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.Check(tokens, s.facts.Vocab, s.facts.Context); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	if err := e.admit(0); err != nil {
+		e.mu.Unlock()
+		return nil, err
+	}
+	e.scoring++
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.scoring--
+		e.settleIdle()
+		e.mu.Unlock()
+	}()
+	for tries := 1; ; tries++ {
+		var scores []engine.Score
+		err = e.call(ctx, s, callScore, func(b []byte) []byte { return appendIDs(appendInt(b, top), tokens) },
+			func(c *contents) { scores = append(scores, c.scores()...) })
+		var lost *engine.LostError
+		if err == nil {
+			return scores, nil
+		}
+		if !errors.As(err, &lost) || tries == mostTries {
+			return nil, err
+		}
+		if s, err = e.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Stats gives the child's figures; what counts since the start counts since the first child's. Where it does not answer they
+// are the last ones known.
+func (e *Engine) Stats() engine.Stats {
+	var now engine.Stats
+	err := e.ask(callLimit, callStats, nil, func(c *contents) { takeJSON(c, &now) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		e.last = now
+	}
+	st := sum(e.past, e.last)
+	if e.session == nil {
+		st.Context, st.Cache.Enabled = e.facts.Context, e.past.Cache.Enabled
+	}
+	return st
+}
+
+// sum is now with the counts of before added.
+func sum(before, now engine.Stats) engine.Stats {
+	now.Steps += before.Steps
+	now.Ahead += before.Ahead
+	now.PromptTokens += before.PromptTokens
+	now.GeneratedTokens += before.GeneratedTokens
+	now.Preempted += before.Preempted
+	now.Cache.Queries += before.Cache.Queries
+	now.Cache.Hits += before.Cache.Hits
+	now.Cache.Tokens += before.Cache.Tokens
+	for _, n := range []struct{ to, from *int64 }{
+		{&now.Cache.Disk.Hits, &before.Cache.Disk.Hits}, {&now.Cache.Disk.Tokens, &before.Cache.Disk.Tokens},
+		{&now.Cache.Disk.Writes, &before.Cache.Disk.Writes}, {&now.Cache.Disk.Refused, &before.Cache.Disk.Refused},
+		{&now.Cache.Disk.Dropped, &before.Cache.Disk.Dropped}, {&now.Cache.Disk.Errors, &before.Cache.Disk.Errors},
+	} {
+		*n.to += *n.from
+	}
+	return now
+}
+
+func takeJSON(c *contents, to any) {
+	if json.Unmarshal(c.b, to) != nil {
+		c.bad = true
+	}
+	c.b = nil
+}
+
+// DropCache is engine.Engine's.
+func (e *Engine) DropCache(ctx context.Context) (engine.Dropped, error) {
+	s, err := e.ready(ctx)
+	if err != nil {
+		return engine.Dropped{}, err
+	}
+	var d engine.Dropped
+	if err := e.call(ctx, s, callClear, nil, func(c *contents) { takeJSON(c, &d) }); err != nil {
+		return engine.Dropped{}, err // the reader may still be at d
+	}
+	return d, nil
+}
+
+// saveLimit bounds waiting for the disk.
+const saveLimit = 10 * time.Second
+
+// Save is engine.Engine's.
+func (e *Engine) Save(name string, data []byte) error {
+	return e.ask(saveLimit, callSave, func(b []byte) []byte { return appendText(appendText(b, name), data) }, nil)
+}
+
+// Saved is engine.Engine's.
+func (e *Engine) Saved(name string) []byte {
+	var data []byte
+	err := e.ask(saveLimit, callSaved, func(b []byte) []byte { return appendText(b, name) }, func(c *contents) { data, c.b = slices.Clone(c.b), nil })
+	if err != nil {
+		return nil
+	}
+	return data
+}
