@@ -30,7 +30,7 @@ def walk(r, sequence):
 
 def expand(r, text):
     """One phrasing of the grammar, slots left alone. Blanks around what was left out go."""
-    return re.sub(r" (?=[ ?.,!]|$)|^ ", "", walk(r, parse("(" + text + ")")))
+    return re.sub(r" (?=[ ?.,!:;]|$)|^ ", "", walk(r, parse("(" + text + ")")))
 
 
 def fill(text, **values):
