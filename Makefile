@@ -5,14 +5,14 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/cli.commit=$(COMMIT)
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
-RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/script ./internal/server ./internal/wire/... ./internal/catalog
+RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/script ./internal/server ./internal/wire/... ./internal/catalog ./internal/remote
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross mlx interop interop-npm fuzz fuzz-parsers bench soak load browser minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx interop interop-npm fuzz fuzz-parsers quality bench soak kill load browser bigfolder minilm golden size clean
 
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## bin/hearth, with version and commit stamped
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/hearth ./cmd/hearth
@@ -54,10 +54,35 @@ cross: ## does it still build where it will be used?
 	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
 	GOOS=darwin GOARCH=arm64 go vet ./internal/backend/mlx/... ./internal/cli
 
+# The whole suites take long under emulation. Implementations that have the generic bits need no more than that shown for most
+# of what a kernel promises; the rest here are guard pages, parts of the backend's suite and a few architectures. MLX is left
+# out of the model tests because a program that can open libraries needs a dynamic linker for arm64.
+ARM64_CPUS    ?= max=i8mm cortex-a76=dotprod cortex-a57=neon
+ARM64_KERNELS := AsGeneric|IntegerSums|Exp|BF16|Quantize|RoPE|Softcap|Cache|Unseen|Use|Allocates|ReadBandwidth
+ARM64_BACKEND := LinearGLU|Fused|Norms|RoPE|Attention|MLA|KVTypes|Recurrent
+ARM64_MODELS  := llama|gemma2|qwen3_moe|qwen3_next|mamba2
+
+arm64: ## kernels, backend and a few models for arm64 under qemu-user, on a CPU of each instruction set
+	@if ! command -v qemu-aarch64-static >/dev/null; then \
+	  if test "$$CI" = true; then echo "qemu-aarch64-static is missing" >&2; exit 1; fi; \
+	  echo "skipped: arm64 needs qemu-aarch64-static" >&2; exit 0; fi; \
+	set -e; mkdir -p bin/arm64; \
+	echo '{"Replace":{"$(CURDIR)/internal/model/mlx_test.go":""}}' > bin/arm64/overlay.json; \
+	for p in kernel backend/cpu model; do \
+	  GOOS=linux GOARCH=arm64 go test -c -overlay bin/arm64/overlay.json -o bin/arm64/$$(basename $$p).test ./internal/$$p; done; \
+	for c in $(ARM64_CPUS); do cpu=$${c%=*}; set=$${c#*=}; echo "== $$cpu: $$set"; \
+	  run() { (cd internal/$$1 && qemu-aarch64-static -cpu $$cpu $(CURDIR)/bin/arm64/$$(basename $$1).test -test.short -test.run "$$2"); }; \
+	  run kernel '$(ARM64_KERNELS)'; \
+	  run kernel "TestAllImplementations/^$$set$$"; \
+	  run backend/cpu "TestBackend/^$$set$$/^($(ARM64_BACKEND))$$"; \
+	  run model 'TestGoldens/^($(ARM64_MODELS))$$/./^cpu'; \
+	done
+
 MLX_DIR = $(shell echo $(CURDIR)/$(VENV)/mlx/lib/python3*/site-packages/mlx)
 
 mlx: $(VENV)/mlx/.done ## the mlx backend on MLX itself, on the CPU device of its Python package (needs g++)
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 ./internal/backend/mlx
+	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX ./internal/remote
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX -bench MLX -benchtime 200x ./internal/model
 
 $(VENV)/mlx/.done:
@@ -101,6 +126,9 @@ $(VENV)/.done: interop/python/requirements.txt
 	$(VENV)/bin/pip install -q -r interop/python/requirements.txt
 	touch $@
 
+bigfolder: build ## peak memory of a 12 GB model of random weights, with and without --low-memory, against the forecast (DIR=folder keeps it)
+	go test ./tools/bigfolder -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth $(if $(DIR),-folder $(DIR))
+
 browser: build ## calls from web pages of other origins, in Chromium
 	go test -count=1 -v ./interop/browser -hearth $(CURDIR)/bin/hearth
 
@@ -124,11 +152,17 @@ fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, 
 	  ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(TIME) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/$$f -family $$f; done; \
 	  echo "== all"; ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(or $(ALL),20m) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/all
 
+quality: ## what fast costs against exact: every weight format, the demo model and every architecture (some minutes)
+	go test ./internal/golden -run TestQuality -count=1 -v -quality -timeout 1h
+
 bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth
-	bin/hearth bench --shape qwen3-0.6b --bits 4
+	bin/hearth bench --shape qwen3-0.6b -p 512 -n 128 -d 0,4096 -b 1,8
 
 soak: build ## mixed load on the demo model for TIME (TIME=30s)
 	go test ./interop/soak -count=1 -timeout 0 -v -soak $(TIME) -hearth $(CURDIR)/bin/hearth
+
+kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
+	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)
 
 load: ## what the HTTP front adds to a token, and up to 1000 streams at once, TIME each (TIME=30s)
 	go test ./interop/load -count=1 -timeout 0 -v -measure -for $(TIME)

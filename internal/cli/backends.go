@@ -1,13 +1,24 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
 	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/backend/mlx"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/remote"
 )
 
 // backends are those of this build; auto takes the first that works, and looks for MLX on Macs only.
@@ -23,6 +34,67 @@ func backends() catalog.Backends {
 		b.Auto = []string{"mlx", "cpu"}
 	}
 	return b
+}
+
+// apart is backends with those in processes of their own whose models cfg wants there.
+func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backends {
+	b := backends()
+	a := &catalog.Apart{
+		Build: buildMark(), Command: childCommand,
+		Warn:   func(line string) { log.Warn(line) },
+		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
+	}
+	switch {
+	case cfg.ModelProcess == "never":
+		return b
+	case !remote.Possible:
+		if cfg.ModelProcess == "always" {
+			log.Warn("models run in the server's own process: this system knows no other way")
+		}
+		return b
+	case cfg.ModelProcess == "always":
+		a.Backends = slices.Collect(maps.Keys(b.Open))
+	default:
+		a.Backends = []string{"mlx"}
+	}
+	b.Apart = a
+	return b
+}
+
+// childCommand starts this program as the process of a model. By the name it was started with it knows what it is.
+func childCommand() (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's file: %w", err)
+	}
+	cmd := exec.Command(exe, childName)
+	cmd.Args[0] = os.Args[0]
+	return cmd, nil
+}
+
+const childName = "model-process"
+
+// newChildCmd is the process of a model. Only servers start it.
+func newChildCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    childName,
+		Short:  "Run a model for the server that starts this",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			conn, err := remote.Inherit()
+			if err != nil {
+				return err
+			}
+			runtime.GOMAXPROCS(cpu.Threads() + 2) // as in serve
+			err = catalog.ServeChild(conn, buildMark(), backends())
+			var told *remote.Refused
+			if errors.Is(err, remote.ErrGone) || errors.As(err, &told) { // there is nobody to tell, or they know
+				return &exitError{code: 1, err: err}
+			}
+			return err
+		},
+	}
 }
 
 func openMLX(cfg *config.Config) (backend.Backend, error) {

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,104 +15,64 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
-	"hearth/internal/kernel"
-	"hearth/internal/kv"
+	"hearth/internal/config"
 	"hearth/internal/model"
 	"hearth/internal/quant"
 )
 
-// shape is the sizes of a published model; a benchmark needs no more of it.
-type shape struct {
-	Hidden  int `json:"hidden_size"`
-	Layers  int `json:"num_hidden_layers"`
-	Heads   int `json:"num_attention_heads"`
-	KVHeads int `json:"num_key_value_heads"`
-	FFN     int `json:"intermediate_size"`
-	*mixers
-}
-
-// mixers are the layers of a hybrid: those whose number Interval divides attend, the others have the gated delta rule.
-type mixers struct {
-	Interval int `json:"full_attention_interval"`
-	KHeads   int `json:"linear_num_key_heads"`
-	VHeads   int `json:"linear_num_value_heads"`
-	KDim     int `json:"linear_key_head_dim"`
-	VDim     int `json:"linear_value_head_dim"`
-	Kernel   int `json:"linear_conv_kernel_dim"`
-}
-
-// shapes are Qwen3's small dense models (head dim 128, vocabulary 151,936, tied head) and the smallest hybrid that followed them
-// (head dim 256, vocabulary 248,320).
-var shapes = map[string]shape{
-	"qwen3-0.6b":   {1024, 28, 16, 8, 3072, nil},
-	"qwen3-1.7b":   {2048, 28, 16, 8, 6144, nil},
-	"qwen3-4b":     {2560, 36, 32, 8, 9728, nil},
-	"qwen3.5-0.8b": {1024, 24, 8, 2, 3584, &mixers{4, 16, 16, 128, 128, 4}},
-	"tiny":         {128, 2, 2, 1, 256, nil},
-	"tiny-hybrid":  {128, 2, 2, 1, 256, &mixers{2, 1, 2, 64, 64, 4}},
-}
-
-// benchFlags are what one run measures.
+// benchFlags say which model runs and how.
 type benchFlags struct {
 	shape     string
 	layers    int
+	mode      string
 	bits      int
 	group     int
 	threads   int
 	precision string
-	tokens    int
-	prompt    int
-	repeats   int
-	batch     int
 	kv        string
 	json      bool
 }
 
-// benchResult is one run. Rates are medians over the repeats; bandwidth was probed before every one of them.
-type benchResult struct {
-	Shape         string  `json:"shape"`
-	Bits          int     `json:"bits"`
-	Group         int     `json:"group,omitempty"`
-	Threads       int     `json:"threads"`
-	Precision     string  `json:"precision"`
-	KV            string  `json:"kv_type"`
-	Kernel        string  `json:"kernel"`
-	Prompt        int     `json:"prompt_tokens"`
-	Tokens        int     `json:"decode_tokens"`
-	Repeats       int     `json:"repeats"`
-	Prefill       float64 `json:"prefill_tokens_per_s"`
-	Decode        float64 `json:"decode_tokens_per_s"`
-	BytesPerToken int64   `json:"bytes_per_token"` // weights and the cached keys and values, as laid out in memory
-	Rate          float64 `json:"decode_bytes_per_s"`
-	Bandwidth     float64 `json:"read_bandwidth_bytes_per_s"`
-	Share         float64 `json:"bandwidth_share"` // median of the shares of each repeat
+// speedFlags are what "bench" measures.
+type speedFlags struct {
+	benchFlags
+	folder  string // in place of a shape
+	prompts []int
+	tokens  []int
+	depths  []int
+	batches []int
+	workers []int // threads
+	reps    int
+	probe   int64
 }
 
 func newBenchCmd() *cobra.Command {
-	var f benchFlags
+	var f speedFlags
 	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure prefill and decode speed of a random model against the memory's read bandwidth",
-		Long: `bench makes a model of random weights in memory, runs a prompt and a decode through it and prints tokens per
-second. Decoding reads every weight once per token, so it also prints the bytes read per second and their share of
-what plain reads reach, measured in the same run before every repeat. Sampling is not part of the measurement.
+		Use:   "bench [FOLDER]",
+		Short: "Measure prefill and decode speed against the limits of the machine",
+		Long: `bench runs prompts and decodes through a model of random weights made in memory, or the one in FOLDER, and prints tokens per
+second beside what this machine could do at most: bytes read from memory and operations per second, measured with plain loops on
+the same threads immediately before and after each repetition, the higher of which counts.
 
-With --batch N it compares N sequences that decode together in an engine with one alone, in turns, sampling (greedily)
-included, and prints both rates and their ratio.`,
+Decoding has to read every weight and the sequences' keys and values once per step; its limit is that or the arithmetic of the
+step, whichever takes longer. The limit of a prompt is two operations per weight and token in 8-bit integers (the output head once
+per prompt; with --precision exact in floats), and attention in floats.
+
+Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
+each repetition. Prompts run alone. Sampling is not part of it.
+
+HEARTH_CPU=generic, avx2, avx512 or avx512vnni (on Arm neon, dotprod or i8mm) in the environment forces one set of kernels, here and in every other command.`,
 		Example: `  hearth bench
-  hearth bench --shape qwen3-4b --bits 8 --threads 1 --json
-  hearth bench --batch 8`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
-			if f.batch > 1 {
-				r, err := f.runBatch(cmd.Context(), progress)
-				if err != nil {
-					return err
-				}
-				return r.print(cmd.OutOrStdout(), f.json)
+  hearth bench -p 512,2048 -n 128 -d 0,4096 -b 1,8 --threads 1,2 --reps 5
+  hearth bench --shape qwen3-4b --bits 8 --json
+  hearth bench ./models/qwen3-0.6b-4bit`,
+		Args: maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				f.folder = args[0]
 			}
-			r, err := f.run(cmd.Context(), progress)
+			r, err := f.run(cmd.Context(), func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) })
 			if err != nil {
 				return err
 			}
@@ -123,92 +81,106 @@ included, and prints both rates and their ratio.`,
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	f.modelFlags(fl)
-	fl.IntVar(&f.tokens, "tokens", 32, "tokens to decode in every repeat")
-	fl.IntVar(&f.prompt, "prompt", 128, "tokens of the prompt")
-	fl.IntVar(&f.repeats, "repeats", 5, "repeats to take medians of")
-	fl.IntVar(&f.batch, "batch", 1, "sequences that decode together, against one alone")
+	f.shapeFlags(fl)
+	fl.IntSliceVarP(&f.prompts, "prompt", "p", []int{512}, "tokens of prompts; 0: none")
+	fl.IntSliceVarP(&f.tokens, "tokens", "n", []int{128}, "tokens to decode; 0: none")
+	fl.IntSliceVarP(&f.depths, "depth", "d", []int{0}, "tokens that are there before")
+	fl.IntSliceVarP(&f.batches, "batch", "b", []int{1}, "sequences that decode together")
+	fl.IntSliceVar(&f.workers, "threads", nil, "threads that compute (default: the processors this process may use)")
+	fl.IntVar(&f.reps, "reps", 5, "repetitions to take medians of")
+	f.probe = 256 << 20
+	fl.Var(config.Bytes(&f.probe), "probe-size", "`bytes` to measure the memory with: several times the processor's last cache")
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(newBenchEngineCmd(), newBenchReadCmd(), newBenchEmbedCmd())
+	cmd.AddCommand(newBenchEngineCmd(), newBenchReadCmd(), newBenchEmbedCmd(), newBenchFolderCmd())
 	return cmd
 }
 
-// modelFlags are those that say which model runs and how.
-func (f *benchFlags) modelFlags(fl *pflag.FlagSet) {
+// shapeFlags are those that say which model runs, and in which precision.
+func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.shape, "shape", "qwen3-0.6b", "model sizes: "+strings.Join(shapeNames(), ", "))
 	fl.IntVar(&f.layers, "layers", 0, "layers, if fewer than the shape's: a cut of it for long prompts")
-	fl.IntVar(&f.bits, "bits", 4, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
-	fl.IntVar(&f.group, "group", 64, "weights that share a scale: 32, 64 or 128")
-	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
+	fl.StringVar(&f.mode, "mode", "affine", "how weights are stored: affine, mxfp4, mxfp8 or nvfp4")
+	fl.IntVar(&f.bits, "bits", 4, "bits per weight of affine: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
+	fl.IntVar(&f.group, "group", 64, "weights of affine that share a scale: 32, 64 or 128")
 	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations) or exact (float32 activations)")
 }
 
-func shapeNames() []string {
-	var s []string
-	for name := range shapes {
-		s = append(s, name)
+// modelFlags are those and the threads.
+func (f *benchFlags) modelFlags(fl *pflag.FlagSet) {
+	f.shapeFlags(fl)
+	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
+}
+
+// scheme is how the model's weights are stored; the zero value for bfloat16.
+func (f *benchFlags) scheme() (quant.Scheme, error) {
+	mode := quant.Mode(f.mode)
+	s, ok := mode.Default()
+	switch {
+	case f.mode == "" || mode == quant.Affine:
+		s = quant.Scheme{Mode: quant.Affine, Bits: f.bits, Group: f.group}
+	case !ok:
+		return s, hintf(fmt.Errorf("unknown mode %q", f.mode), "modes are affine, mxfp4, mxfp8 and nvfp4")
 	}
-	slices.Sort(s)
-	return s
+	if s.Mode == quant.Affine && f.bits == 16 {
+		return quant.Scheme{}, nil
+	}
+	if err := s.Check(shapes[f.shape].Hidden); err != nil {
+		return s, hintf(err, "--bits takes 2, 3, 4, 5, 6, 8 or 16, --group 32, 64 or 128")
+	}
+	return s, nil
 }
 
 // check refuses what cannot run before anything is built.
 func (f *benchFlags) check() error {
-	scheme := quant.Scheme{Mode: quant.Affine, Bits: f.bits, Group: f.group}
 	switch {
 	case shapes[f.shape].Hidden == 0:
 		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
 	case f.precision != "fast" && f.precision != "exact":
 		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are fast and exact")
-	case f.batch < 0 || f.batch > 256:
-		return errors.New("--batch must be at most 256")
-	case f.tokens < 1 || f.prompt < 1 || f.repeats < 1 || f.threads < 0:
-		return errors.New("--tokens, --prompt and --repeats must be at least 1, --threads at least 0")
-	case f.bits != 16 && scheme.Check(shapes[f.shape].Hidden) != nil:
-		return hintf(scheme.Check(shapes[f.shape].Hidden), "--bits takes 2, 3, 4, 5, 6, 8 or 16, --group 32, 64 or 128")
+	case f.threads < 0:
+		return errors.New("--threads must be at least 0")
+	}
+	if _, err := f.scheme(); err != nil {
+		return err
 	}
 	_, err := backend.ParseKV(f.kv)
 	return err
 }
 
-// cut is the shape with so many layers as asked for.
-func (f *benchFlags) cut() shape {
-	s := shapes[f.shape]
-	if f.layers > 0 {
-		s.Layers = min(s.Layers, f.layers)
+func (f *speedFlags) check() error {
+	for _, l := range []struct {
+		name  string
+		of    []int
+		least int
+		most  int
+	}{{"prompt", f.prompts, 0, 1 << 20}, {"tokens", f.tokens, 0, 1 << 20}, {"depth", f.depths, 0, 1 << 20}, {"batch", f.batches, 1, 256}, {"threads", f.workers, 1, 1024}} {
+		for _, n := range l.of {
+			if n < l.least || n > l.most {
+				return fmt.Errorf("--%s takes numbers from %d to %d", l.name, l.least, l.most)
+			}
+		}
 	}
-	return s
+	switch {
+	case f.reps < 1:
+		return errors.New("--reps must be at least 1")
+	case f.probe < 1<<20 || f.probe > 64<<30:
+		return errors.New("--probe-size takes 1MiB to 64GiB")
+	case len(f.batches)*len(f.depths) == 0 || slices.Max(slices.Concat(f.prompts, f.tokens, []int{0})) == 0:
+		return errors.New("there is nothing to measure")
+	}
+	return f.benchFlags.check()
 }
 
-// config is the model's config.json.
-func (f *benchFlags) config() []byte {
-	type affine struct {
-		Bits  int `json:"bits"`
-		Group int `json:"group_size"`
+// options makes sure that there are so many threads.
+func (f *benchFlags) options() backend.Options {
+	if f.threads == 0 {
+		f.threads = cpu.Threads()
 	}
-	c := struct {
-		Type string `json:"model_type"`
-		shape
-		HeadDim int     `json:"head_dim"`
-		Vocab   int     `json:"vocab_size"`
-		Eps     float64 `json:"rms_norm_eps"`
-		Theta   float64 `json:"rope_theta"`
-		MaxPos  int     `json:"max_position_embeddings"`
-		Tied    bool    `json:"tie_word_embeddings"`
-		Quant   *affine `json:"quantization,omitempty"`
-	}{"qwen3", f.cut(), 128, 151936, 1e-6, 1e6, 40960, true, nil}
-	if c.mixers != nil {
-		c.Type, c.HeadDim, c.Vocab = "qwen3_5", 256, 248320
+	if f.threads > runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(f.threads)
 	}
-	if f.bits != 16 {
-		c.Quant = &affine{f.bits, f.group}
-	}
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // a struct of numbers
-	}
-	return b
+	return backend.Options{Threads: f.threads, Exact: f.precision == "exact"}
 }
 
 // open makes the backend and the model on it, and fixes f.threads. The caller closes both.
@@ -216,22 +188,43 @@ func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, e
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
-	if f.threads == 0 {
-		f.threads = cpu.Threads()
-	}
-	if f.threads > runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(f.threads)
-	}
 	start := time.Now()
 	be := cpu.New()
-	opts := backend.Options{Threads: f.threads, Exact: f.precision == "exact"}
-	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, opts)
+	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, f.options())
 	if err != nil {
 		return nil, nil, errors.Join(err, be.Close())
 	}
 	runtime.GC() // the unpacked weights
 	progress(fmt.Sprintf("made %s in %.1fs", m.Description, time.Since(start).Seconds()))
 	return be, m, nil
+}
+
+// openFolder is open for the model in a folder. Its files are closed: everything is packed.
+func (f *speedFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
+	start := time.Now()
+	c, err := model.OpenCheckpoint(os.DirFS(f.folder), f.folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	be := cpu.New()
+	m, err := c.Load(be, f.options())
+	if err = errors.Join(err, c.Close()); err != nil {
+		return nil, nil, errors.Join(err, be.Close())
+	}
+	took := time.Since(start).Seconds()
+	progress(fmt.Sprintf("loaded %s in %.2fs, %.2f GB/s", m.Description, took, float64(m.Bytes)/1e9/took))
+	return be, m, nil
+}
+
+// name is what the results call the model.
+func (f *speedFlags) name() string {
+	if f.folder != "" {
+		if abs, err := filepath.Abs(f.folder); err == nil {
+			return filepath.Base(abs)
+		}
+		return f.folder
+	}
+	return f.shape
 }
 
 // policy is what check has seen to be one.
@@ -241,168 +234,4 @@ func (f *benchFlags) policy() backend.KVPolicy {
 		panic(err)
 	}
 	return p
-}
-
-func (f *benchFlags) run(ctx context.Context, progress func(string)) (*benchResult, error) {
-	be, m, err := f.open(progress)
-	if err != nil {
-		return nil, err
-	}
-	defer be.Close()
-	defer m.Close()
-	b, err := newBenchKV(be, m, f.policy(), f.prompt, f.tokens)
-	if err != nil {
-		return nil, err
-	}
-	r := &benchResult{Shape: f.shape, Bits: f.bits, Threads: f.threads, Precision: f.precision, KV: b.st.Policy().String(),
-		Kernel: kernel.Current(), Prompt: f.prompt, Tokens: f.tokens, Repeats: f.repeats}
-	if f.bits != 16 {
-		r.Group = f.group
-	}
-	return r, b.measure(ctx, r, progress)
-}
-
-// bench is one sequence over a loaded model.
-type bench struct {
-	be     *cpu.Backend
-	st     backend.Store
-	m      *model.Loaded
-	table  kv.Table
-	tokens []int32
-	batch  backend.Batch
-}
-
-func newBench(be *cpu.Backend, m *model.Loaded, prompt, tokens int) (*bench, error) {
-	return newBenchKV(be, m, backend.KVPolicy{}, prompt, tokens)
-}
-
-func newBenchKV(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, prompt, tokens int) (*bench, error) {
-	st, err := be.NewStore(m.States(), p)
-	if err != nil {
-		return nil, err
-	}
-	pages := (prompt+tokens)/backend.PageTokens + 1
-	b := &bench{be: be, st: st, m: m}
-	capacity := kv.Capacity{Slots: 1}
-	for range st.Geometry().Groups {
-		var ids []kv.PageID
-		for i := range pages {
-			ids = append(ids, kv.PageID(i+1))
-		}
-		b.table.Pages = append(b.table.Pages, ids)
-		capacity.Pages = append(capacity.Pages, pages)
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range prompt + tokens {
-		b.tokens = append(b.tokens, r.Int32N(int32(m.Vocab)))
-	}
-	return b, st.Resize(capacity)
-}
-
-// chunk is how many prompt tokens run in one step.
-const benchChunk = 512
-
-// run runs tokens [from, to) in steps of at most chunk and reads the logits of the last one.
-func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, error) {
-	if from == 0 { // state that cannot be cut starts anew
-		if err := b.st.Open(0, kv.Match{}, nil); err != nil {
-			return 0, err
-		}
-	}
-	start := time.Now()
-	for b.table.Len = from; b.table.Len < to; {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		n := min(chunk, to-b.table.Len)
-		b.batch.Tokens, b.batch.Pos[0] = b.tokens[b.table.Len:][:n], b.batch.Pos[0][:0]
-		for i := range n {
-			b.batch.Pos[0] = append(b.batch.Pos[0], int32(b.table.Len+i))
-		}
-		b.batch.Spans = append(b.batch.Spans[:0], backend.Span{Len: n, Start: b.table.Len, Table: &b.table})
-		b.batch.Out = b.batch.Out[:0]
-		if last := b.table.Len + n; last == to || chunk == 1 {
-			b.batch.Out = append(b.batch.Out, int32(n-1))
-		}
-		if err := b.step(); err != nil {
-			return 0, err
-		}
-		b.table.Len += n
-	}
-	return time.Since(start), nil
-}
-
-func (b *bench) step() error {
-	o := b.be.Begin(b.st, &b.batch)
-	defer o.End()
-	h := b.m.Forward(o, &b.batch)
-	if len(b.batch.Out) == 0 {
-		return o.Err()
-	}
-	if _, err := o.Floats(b.m.Logits(o, h)); err != nil {
-		return err
-	}
-	return o.Err()
-}
-
-// probeBytes is several times any last-level cache of a desktop.
-const probeBytes = 256 << 20
-
-// measure fills r. The first pass warms buffers up and counts bytes, and is not timed.
-func (b *bench) measure(ctx context.Context, r *benchResult, progress func(string)) error {
-	if _, err := b.run(ctx, 0, r.Prompt, benchChunk); err != nil {
-		return err
-	}
-	before := b.be.BytesRead()
-	if _, err := b.run(ctx, r.Prompt, r.Prompt+1, 1); err != nil {
-		return err
-	}
-	r.BytesPerToken = b.be.BytesRead() - before
-	r.BytesPerToken += b.st.Geometry().FixedBytes
-	for _, g := range b.st.Geometry().Groups {
-		r.BytesPerToken += g.PageBytes / backend.PageTokens * int64(r.Prompt+r.Tokens/2)
-	}
-	var prefill, decode, bandwidth, share []float64
-	for i := range r.Repeats {
-		probe := kernel.ReadBandwidth(probeBytes, r.Threads)
-		p, err := b.run(ctx, 0, r.Prompt, benchChunk)
-		if err != nil {
-			return err
-		}
-		d, err := b.run(ctx, r.Prompt, r.Prompt+r.Tokens, 1)
-		if err != nil {
-			return err
-		}
-		prefill = append(prefill, float64(r.Prompt)/p.Seconds())
-		decode = append(decode, float64(r.Tokens)/d.Seconds())
-		bandwidth = append(bandwidth, probe)
-		share = append(share, decode[i]*float64(r.BytesPerToken)/probe)
-		progress(fmt.Sprintf("repeat %d of %d: prefill %.1f tok/s, decode %.1f tok/s, %.0f%% of %.1f GB/s",
-			i+1, r.Repeats, prefill[i], decode[i], 100*share[i], probe/1e9))
-	}
-	r.Prefill, r.Decode, r.Bandwidth, r.Share = median(prefill), median(decode), median(bandwidth), median(share)
-	r.Rate = r.Decode * float64(r.BytesPerToken)
-	return nil
-}
-
-func median(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
-
-func (r *benchResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(r)
-	}
-	_, err := fmt.Fprintf(w, `model      %s, %d bits, %s, keys and values %s
-threads    %d, kernel %s
-prefill    %.1f tok/s over %d tokens
-decode     %.1f tok/s over %d tokens
-reads      %.1f MB per token, %.1f GB/s, %.0f%% of %.1f GB/s
-`, r.Shape, r.Bits, r.Precision, r.KV, r.Threads, r.Kernel, r.Prefill, r.Prompt, r.Decode, r.Tokens,
-		float64(r.BytesPerToken)/1e6, r.Rate/1e9, 100*r.Share, r.Bandwidth/1e9)
-	return err
 }

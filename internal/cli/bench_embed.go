@@ -45,6 +45,8 @@ var encoderShapes = map[string]struct {
 // embedFlags are what one run measures.
 type embedFlags struct {
 	benchFlags
+	prompt   int
+	repeats  int
 	texts    int
 	longest  int
 	step     int
@@ -74,7 +76,7 @@ type embedResult struct {
 }
 
 func newBenchEmbedCmd() *cobra.Command {
-	f := embedFlags{benchFlags: benchFlags{group: 64, prompt: 512, tokens: 1, kv: "auto"}}
+	f := embedFlags{benchFlags: benchFlags{group: 64, kv: "auto"}, prompt: 512}
 	cmd := &cobra.Command{
 		Use:   "embed",
 		Short: "Measure batches of texts of mixed length against a prompt of the same model",

@@ -95,7 +95,6 @@ the same tokens through the model without an engine where there is something to 
 }
 
 func (f *engineFlags) run(ctx context.Context, name string, progress func(string)) ([]figure, error) {
-	f.tokens, f.prompt, f.repeats = 1, 1, 1 // not flags of this command
 	if f.scale <= 0 || f.chunk < 1 {
 		return nil, errors.New("--scale must be above 0 and --prefill-step-size at least 1")
 	}

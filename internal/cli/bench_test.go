@@ -3,59 +3,104 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// bench runs the command and gives its output and its progress.
+func runBench(t *testing.T, args ...string) (out, progress string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd := newBenchCmd()
+	cmd.SetArgs(args)
+	cmd.SetOut(&o)
+	cmd.SetErr(&e)
+	if err := cmd.Execute(); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return o.String(), e.String()
+}
+
 func TestBench(t *testing.T) {
 	for _, args := range [][]string{
-		{"--bits", "4", "--threads", "2", "--shape", "tiny"},
-		{"--bits", "16", "--precision", "exact", "--threads", "1", "--shape", "tiny"},
-		{"--bits", "4", "--shape", "tiny-hybrid"},
+		{"--shape", "tiny", "--bits", "16", "--precision", "exact"},
+		{"--shape", "tiny-experts", "--mode", "mxfp4"},
+		{"--shape", "tiny-hybrid"},
 	} {
-		var out, errs bytes.Buffer
-		cmd := newBenchCmd()
-		cmd.SetArgs(append(args, "--prompt", "70", "--tokens", "2", "--repeats", "1", "--json"))
-		cmd.SetOut(&out)
-		cmd.SetErr(&errs)
-		if err := cmd.Execute(); err != nil {
-			t.Fatal(err)
+		out, progress := runBench(t, append(args, "-p", "70", "-n", "2", "-d", "0,66", "-b", "1,3", "--threads", "2,1", "--reps", "1", "--probe-size", "2MiB", "--json")...)
+		var r speedResult
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
-		var r benchResult
-		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-			t.Fatalf("%v: %s", err, out.String())
+		want := speedFlags{prompts: []int{70}, tokens: []int{2}, depths: []int{0, 66}, batches: []int{1, 3}, workers: []int{2, 1}}
+		tests := want.tests()
+		if len(r.Results) != len(tests) || len(tests) != 12 {
+			t.Fatalf("%v: %d results, want %d", args, len(r.Results), len(tests))
 		}
-		if r.Prefill <= 0 || r.Decode <= 0 || r.Bandwidth <= 0 || r.Share <= 0 || r.BytesPerToken < 9<<20 {
+		for i, got := range r.Results {
+			if w := tests[i]; got.Test != w.Test || got.Depth != w.Depth || got.Batch != w.Batch || got.Threads != w.Threads {
+				t.Errorf("%v: result %d is %s depth %d batch %d threads %d", args, i, got.Test, got.Depth, got.Batch, got.Threads)
+			}
+			if got.TPS <= 0 || got.Min > got.TPS || got.Max < got.TPS || got.Share < 0 {
+				t.Errorf("%v: %+v", args, got)
+			}
+		}
+		if r.Version == "" || r.Commit == "" || r.CPU == "" || r.Kernel == "" || r.Machine.Read <= 0 || r.Model.Bytes <= 0 || r.Model.Bits == 0 || r.Model.Shape != args[1] {
 			t.Errorf("%v: %+v", args, r)
 		}
-		if !strings.Contains(errs.String(), "repeat 1 of 1") {
-			t.Errorf("progress: %s", errs.String())
+		if !strings.Contains(progress, "repetition 1 of 1: pp70 depth 0") || !strings.Contains(progress, "before and") {
+			t.Errorf("progress: %s", progress)
 		}
 	}
 }
 
-func TestBenchBatch(t *testing.T) {
-	var out, errs bytes.Buffer
-	cmd := newBenchCmd()
-	cmd.SetArgs([]string{"--batch", "3", "--kv-type", "q8", "--shape", "tiny", "--prompt", "20", "--tokens", "3", "--repeats", "2", "--threads", "1", "--json"})
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	if err := cmd.Execute(); err != nil {
+func TestBenchJSONKeys(t *testing.T) {
+	out, _ := runBench(t, "--shape", "tiny", "-p", "0", "-n", "1", "--reps", "1", "--probe-size", "2MiB", "--json")
+	var r map[string]any
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	var r batchResult
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		t.Fatalf("%v: %s", err, out.String())
+	for at, want := range map[string]string{
+		"":        "commit cpu kernel machine model results version",
+		"machine": "bf16_gflops int8_gops read_gbps",
+		"model":   "bits bytes shape",
+		"results": "batch depth limit_pct test threads tps tps_max tps_min",
+	} {
+		of := r
+		switch v := r[at].(type) {
+		case map[string]any:
+			of = v
+		case []any:
+			of = v[0].(map[string]any)
+		}
+		var keys []string
+		for k := range of {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%q has keys %s, want %s", at, got, want)
+		}
 	}
-	if r.Batch != 3 || r.KV != "q8" || r.Single <= 0 || r.Together <= 0 || r.RatioMin > r.Ratio || r.Ratio > r.RatioMax {
-		t.Errorf("%+v", r)
+}
+
+func TestBenchFolder(t *testing.T) {
+	dir := t.TempDir()
+	runBench(t, "folder", dir, "--shape", "tiny")
+	out, progress := runBench(t, dir, "-p", "5", "-n", "1", "--reps", "1", "--threads", "1", "--probe-size", "2MiB")
+	if !strings.Contains(out, "pp5 ") || !strings.Contains(out, "tg1 ") || !strings.Contains(out, "of limit") {
+		t.Errorf("table: %s", out)
+	}
+	if !strings.Contains(progress, "loaded qwen3") {
+		t.Errorf("progress: %s", progress)
 	}
 }
 
 func TestBenchFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"--shape", "giant"}, {"--bits", "7"}, {"--group", "48"}, {"--precision", "best"}, {"--tokens", "0"}, {"--threads", "-1"}, {"--batch", "-1"}, {"--kv-type", "q2"},
-		{"model"},
+		{"--shape", "giant"}, {"--bits", "7"}, {"--group", "48"}, {"--mode", "best"}, {"--precision", "best"}, {"-p", "-1"}, {"-n", "x"}, {"-d", "-4"},
+		{"-b", "0"}, {"--threads", "0"}, {"--reps", "0"}, {"--probe-size", "1"}, {"-p", "0", "-n", "0"}, {"--kv-type", "q2"}, {"no/such/folder"}, {"a", "b"},
 	} {
 		cmd := newBenchCmd()
 		cmd.SetArgs(args)

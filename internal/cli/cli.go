@@ -43,16 +43,17 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		Example: `  hearth serve
   hearth serve mlx-community/Qwen3-0.6B-4bit
   hearth run "What is 17 + 25?"`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return useKernels(config.Environ) },
+		Args:              noArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
 	return cmd
 }
 
@@ -65,6 +66,9 @@ type hinted struct {
 func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 
+// Hint says what to do.
+func (e *hinted) Hint() string { return e.hint }
+
 func hintf(err error, format string, args ...any) error {
 	return &hinted{err: err, hint: fmt.Sprintf(format, args...)}
 }
@@ -72,12 +76,12 @@ func hintf(err error, format string, args ...any) error {
 // report prints err, and its hint if it has one, a line each.
 func report(w io.Writer, err error) {
 	msg, hint := err.Error(), ""
-	var h *hinted
+	var h interface{ Hint() string }
 	var load *model.LoadError
 	var missing *hub.NotFoundError
 	switch {
 	case errors.As(err, &h):
-		hint = h.hint
+		hint = h.Hint()
 	case errors.As(err, &load):
 		msg, hint = load.Message(), load.Hint
 	case errors.As(err, &missing):

@@ -127,12 +127,13 @@ func textSide(cfg *config.Config, now func() time.Time) (*generate.Generator, er
 	if err != nil {
 		return nil, err
 	}
+	cfg = catalog.Settings(src, cfg)
 	text, err := generate.Load(src.FS)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", src.Where, err)
 	}
 	text.Engine, text.Now = weightless{}, now
-	text.Thinking = toggle(cfg.EnableThinking)
+	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 	return generate.New(text)
 }

@@ -80,6 +80,8 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	// The engine's threads compute for as long as a step takes; the server's goroutines get processors of their own.
 	runtime.GOMAXPROCS(cpu.Threads() + 2)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level(cfg.LogLevel)}))
+	_, forced := config.Environ(kernelsEnv)
+	warnKernels(log, forced)
 	models := catalog.New(src, cfg)
 	all, err := withSmall(models, cfg, cache)
 	if err != nil {
@@ -98,7 +100,10 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	}
 	go func() { served <- server.New(opts).Serve(ctx, listeners...) }()
 	loaded := make(chan error, 1)
-	go func() { loaded <- encoders.Load(backends(), all.Load(backends())) }()
+	go func() {
+		bs := apart(cfg, log, stderr)
+		loaded <- encoders.Load(bs, all.Load(bs))
+	}()
 
 	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Started: time.Now()}
 	if small, ok := all.(*catalog.Small); ok {
@@ -200,6 +205,9 @@ func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cach
 
 // printWarnings says where settings contradict the model, a line each.
 func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog) error {
+	for _, line := range models.Settings().Overruled() {
+		fmt.Fprintln(w, "hearth: "+line)
+	}
 	if models.Encoder() != nil {
 		return nil
 	}
@@ -271,7 +279,8 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	}
 	s := models.Stats()
 	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget, TTL: cfg.ContextTTL.Milliseconds()}
-	on := m.Thinking && (cfg.EnableThinking == nil || *cfg.EnableThinking)
+	think := models.Settings().Thinking()
+	on := m.Thinking && (think == nil || *think)
 	h.Thinking = server.Thinking{Enabled: on, Exposed: on && (cfg.ExposeThinking == nil || *cfg.ExposeThinking)}
 	return h
 }
@@ -310,6 +319,9 @@ func (b *banner) print(w io.Writer) {
 	fmt.Fprintln(w)
 	if b.src.Demo() {
 		fmt.Fprintf(w, "       for a real model: %s\n", realModel(b.cache))
+	}
+	if file := b.cfg.File(); file != "" {
+		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, b.models.Settings().Sections()...), ", "))
 	}
 	fmt.Fprintf(w, "auth: %s\n", b.auth())
 	fmt.Fprintf(w, "try:   %s\n", b.curl(url))
@@ -352,7 +364,7 @@ func (b *banner) curl(url string) string {
 	key := ""
 	switch from := cmp.Or(b.cfg.Origin("api-key"), "--api-key-file"); {
 	case len(b.cfg.APIKeys) == 0:
-	case strings.HasPrefix(from, "--"):
+	case strings.HasPrefix(from, "--"), strings.HasPrefix(from, b.cfg.File()+":"):
 		key = ` -H "x-api-key: KEY"`
 	default:
 		key = ` -H "x-api-key: $` + from + `"`

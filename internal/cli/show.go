@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hearth/internal/backend"
-	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/generate"
@@ -39,7 +38,7 @@ type shown struct {
 	Sampling     shownSampling   `json:"sampling"`
 }
 
-// shownState is what a sequence takes on the cpu backend with keys and values in bf16: for each of its tokens (of layers with
+// shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
 // a window, while they are in it), and once, which is also what a snapshot in the prefix cache takes.
 type shownState struct {
 	Token    int64 `json:"bytes_per_token"`
@@ -79,7 +78,7 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
   hearth show mlx-community/Qwen3-0.6B-4bit --json`,
 		Args: maxArgs(1),
 	}
-	cfg := settings(cmd, config.Model, config.Sampling)
+	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
 	var contexts []int
 	cmd.Flags().IntSliceVar(&contexts, "contexts", nil, "`lengths` of a sequence to say the memory for, with commas (default 4096, 32768 and what the model was made for)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -94,6 +93,7 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		if err != nil {
 			return err
 		}
+		cfg = catalog.Settings(src, cfg)
 		if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
 			return err
 		}
@@ -135,43 +135,24 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	if err != nil && !errors.Is(err, generate.ErrNoTemplate) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
-	be := cpu.New()
-	plan, weights := be.Plan(backend.Options{})
-	look := &surveyor{plan: plan}
-	m, err := c.Load(look, backend.Options{})
+	look := &surveyor{}
+	f, err := newForecasts(c, src, cfg, look.note)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	state, err := stateOf(m.States())
-	if err != nil {
-		return nil, &model.LoadError{Where: src.Where, Err: err}
-	}
-	s := &shown{State: state, ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+	m := f.packed.Model
+	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
 	s.Tokenizer.Type = tokenizerType(src.FS)
-	if s.Memory, err = memoryOf(be, m, weights(), contexts); err != nil {
+	if s.Memory, err = f.memory(contexts, look.layers); err != nil {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	g := c.Generation
 	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
-	return s, nil
-}
-
-func stateOf(specs []backend.StateSpec) (shownState, error) {
-	st, err := cpu.New().NewStore(specs, backend.KVPolicy{DType: backend.BF16})
-	if err != nil {
-		return shownState{}, err
-	}
-	g := st.Geometry()
-	s := shownState{Sequence: g.FixedBytes}
-	for _, p := range g.Groups {
-		s.Token += p.PageBytes / int64(g.PageTokens)
-	}
 	return s, nil
 }
 
@@ -201,18 +182,10 @@ func tokenizerType(fsys fs.FS) string {
 	return t.Model.Type
 }
 
-// surveyor is a backend that takes note of weights instead of loading them. It can do nothing else.
-type surveyor struct {
-	backend.Backend
-	plan   backend.Loader // goes on with what was noted
-	layers []shownLayers
-}
+// surveyor takes note of weights on their way.
+type surveyor struct{ layers []shownLayers }
 
-func (*surveyor) Caps() backend.Caps                         { return backend.Caps{World: 1} }
-func (s *surveyor) NewLoader(backend.Options) backend.Loader { return s }
-func (*surveyor) Close() error                               { return nil }
-
-func (s *surveyor) Load(w backend.WeightSpec) (backend.Weight, error) {
+func (s *surveyor) note(w backend.WeightSpec) {
 	for _, p := range w.Parts {
 		if p.Weight == nil {
 			continue
@@ -227,9 +200,8 @@ func (s *surveyor) Load(w backend.WeightSpec) (backend.Weight, error) {
 				l.Bytes += int64(len(t.Bytes))
 			}
 		}
-		s.note(l)
+		s.add(l)
 	}
-	return s.plan.Load(w)
 }
 
 // weights is how many numbers a part stands for.
@@ -250,7 +222,7 @@ func weights(p backend.Part) int64 {
 	return n
 }
 
-func (s *surveyor) note(l shownLayers) {
+func (s *surveyor) add(l shownLayers) {
 	i := slices.IndexFunc(s.layers, func(o shownLayers) bool { return o.Kind == l.Kind && o.Stored == l.Stored })
 	if i < 0 {
 		s.layers = append(s.layers, l)
@@ -307,8 +279,9 @@ func (s *shown) print(w io.Writer) error {
 		row("state", "%s bytes per token", commas(s.State.Token))
 	}
 	for _, m := range s.Memory {
-		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s",
-			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step))
+		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s, the program %s",
+			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step), commas(m.Program))
+		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", commas(m.LowMemory.Bytes), commas(m.LowMemory.Files))
 	}
 	for _, l := range s.Layers {
 		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))

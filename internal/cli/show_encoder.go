@@ -40,9 +40,9 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 	if err != nil || p.Kind == model.Generates {
 		return nil, err
 	}
+	look := &surveyor{}
 	plan, _ := cpu.New().Plan(backend.Options{})
-	look := &surveyor{plan: plan}
-	m, err := c.LoadEncoder(look, backend.Options{}, p)
+	m, err := c.LoadEncoder(noting{plan: plan, look: look}, backend.Options{}, p)
 	if err != nil {
 		return nil, err
 	}
@@ -78,4 +78,20 @@ func (s *shownEncoder) print(w io.Writer) error {
 	}
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
 	return t.Flush()
+}
+
+// noting is a backend that shows a surveyor what it is given to load, and can do nothing else.
+type noting struct {
+	backend.Backend
+	plan backend.Loader // goes on with what was noted
+	look *surveyor
+}
+
+func (noting) Caps() backend.Caps                         { return backend.Caps{World: 1} }
+func (n noting) NewLoader(backend.Options) backend.Loader { return n }
+func (noting) Close() error                               { return nil }
+
+func (n noting) Load(w backend.WeightSpec) (backend.Weight, error) {
+	n.look.note(w)
+	return n.plan.Load(w)
 }

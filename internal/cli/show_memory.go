@@ -1,60 +1,109 @@
 package cli
 
 import (
-	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/kv"
 	"hearth/internal/model"
 )
 
-// shownMemory is what one sequence of that many tokens takes on the cpu backend: the weights as they are kept in memory, keys and
-// values in bf16, and what a step with a whole chunk of a prompt needs beside them.
+// shownMemory is what a server takes at its peak, on the cpu backend, when it has run one sequence of that many tokens: the weights
+// as they are kept in memory, keys and values, what a step with a whole chunk of the prompt needs beside them, and the program
+// with the model's tokenizer.
 type shownMemory struct {
 	Context int   `json:"context"`
 	Bytes   int64 `json:"bytes"`
 	Weights int64 `json:"weights"`
 	State   int64 `json:"state"`
 	Step    int64 `json:"step"`
+	Program int64 `json:"program"`
+
+	LowMemory shownMapped `json:"low_memory"`
 }
+
+// shownMapped is the same with --low-memory. Files are the weights that every step reads where their files are mapped: they count as
+// memory of the process while they are there, but the system drops them when it needs memory, and reads them again.
+type shownMapped struct {
+	Bytes int64 `json:"bytes"` // of memory that nobody can take back
+	Files int64 `json:"files"` // at most
+}
+
+// serverBytes is about what a server has beside a model: its listeners and buffers, and the tables of pages.
+const serverBytes = 32 << 20
 
 // usualContexts are shown where nobody asks for others, as far as the model reaches.
 var usualContexts = []int{4096, 32768}
 
-func memoryOf(be *cpu.Backend, m *model.Loaded, weights int64, contexts []int) ([]shownMemory, error) {
-	if len(contexts) == 0 {
+// forecasts are those of both ways to keep weights.
+type forecasts struct {
+	packed, mapped *catalog.Forecaster
+	program        int64
+}
+
+func newForecasts(c *model.Checkpoint, src *catalog.Source, cfg *config.Config, note func(backend.WeightSpec)) (f forecasts, err error) {
+	o := catalog.Options(src, cfg)
+	if f.packed, err = catalog.NewForecaster(c, cpu.New(), o, cfg, note); err != nil {
+		return f, err
+	}
+	o.Mapped = true
+	if f.mapped, err = catalog.NewForecaster(c, cpu.New(), o, cfg, nil); err != nil {
+		return f, err
+	}
+	debug.FreeOSMemory()
+	f.program = residentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
+	return f, nil
+}
+
+// memory forecasts sequences of those lengths, or the usual ones. layers are the model's.
+func (f *forecasts) memory(contexts []int, layers []shownLayers) ([]shownMemory, error) {
+	if most := f.packed.Model.Context; len(contexts) == 0 {
 		for _, n := range usualContexts {
-			if m.Context == 0 || n < m.Context {
+			if most == 0 || n < most {
 				contexts = append(contexts, n)
 			}
 		}
-		if m.Context > 0 {
-			contexts = append(contexts, m.Context)
+		if most > 0 {
+			contexts = append(contexts, most)
 		}
 	}
 	contexts = slices.Compact(slices.Sorted(slices.Values(contexts)))
-	st, err := be.NewStore(m.States(), backend.KVPolicy{DType: backend.BF16})
-	if err != nil {
-		return nil, err
-	}
-	g, chunk := st.Geometry(), config.Default().PrefillStepSize
 	var all []shownMemory
 	for _, n := range contexts {
-		if n <= 0 {
-			return nil, fmt.Errorf("a context of %d tokens is none", n)
+		packed, err := f.packed.For(n)
+		if err != nil {
+			return nil, err
 		}
-		s := shownMemory{Context: n, Weights: weights, State: g.FixedBytes, Step: be.Scratch(min(n, chunk), 1)}
-		for _, group := range g.Groups {
-			kept := n
-			if group.Window > 0 {
-				kept = min(n, group.Window+chunk) // pages are released when a chunk is done
-			}
-			s.State += int64((kept+g.PageTokens-1)/g.PageTokens) * group.PageBytes
+		mapped, err := f.mapped.For(n)
+		if err != nil {
+			return nil, err
 		}
-		s.Bytes = s.Weights + s.State + s.Step
-		all = append(all, s)
+		all = append(all, shownMemory{Context: n, Bytes: packed.Sum() + f.program, Weights: packed.Weights, State: packed.Keys, Step: packed.Step, Program: f.program,
+			LowMemory: shownMapped{mapped.Sum() + f.program, min(readAlways(layers), packed.Weights-mapped.Weights)}}) // none of the embedded model
 	}
 	return all, nil
+}
+
+// readAlways is the bytes of weights that every step reads: of tables that have a head beside them it reads a few rows.
+func readAlways(layers []shownLayers) (n int64) {
+	head := slices.ContainsFunc(layers, func(l shownLayers) bool { return l.Kind == "head" })
+	for _, l := range layers {
+		if !head || l.Kind != "embeddings" {
+			n += l.Bytes
+		}
+	}
+	return n
+}
+
+// stateOf is what tokens and sequences take in such a store.
+func stateOf(g kv.Geometry) shownState {
+	s := shownState{Sequence: g.FixedBytes}
+	for _, p := range g.Groups {
+		s.Token += p.PageBytes / int64(g.PageTokens)
+	}
+	return s
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
 	"hearth/internal/model"
 )
 
@@ -13,10 +15,11 @@ func TestStateOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stateOf(m.States())
+	st, err := cpu.New().NewStore(m.States(), backend.KVPolicy{DType: backend.BF16})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := stateOf(st.Geometry())
 	if want := (shownState{Token: 2 * 2 * 2 * 256 * 2, Sequence: 6 * 4 * (16*128*128 + 3*(2*16*128+16*128))}); s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"hearth/internal/backend"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/engine"
@@ -45,6 +46,11 @@ func (m monitor) Status() server.Status {
 	}
 	if m.main.Ready() {
 		st.Repairs = repairs(m.main)
+		if w := m.main.Weights(); w != nil {
+			if pid, starts := w.Process(); starts > 0 {
+				st.Process = &server.Process{PID: pid, Starts: starts}
+			}
+		}
 	}
 	if m.encoders != nil {
 		for _, e := range m.encoders.Ready() {
@@ -55,6 +61,9 @@ func (m monitor) Status() server.Status {
 	}
 	const gb = 1e9
 	st.Metal = server.Metal{Active: float64(st.Memory.Weights+s.Used) / gb, Peak: float64(st.Memory.Peak) / gb, Cache: float64(s.Cache.Idle) / gb}
+	if d := s.Device; d != (backend.Memory{}) {
+		st.Metal = server.Metal{Active: float64(d.Active) / gb, Peak: float64(d.Peak) / gb, Cache: float64(d.Cache) / gb}
+	}
 	return st
 }
 
@@ -159,6 +168,6 @@ func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 		"prompt_cache_bytes=%d cache_isolation=%s context_ttl_ms=%d context_max_sessions=%d max_sequences=%d max_queue=%d "+
 		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q\n",
 		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
-		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, config.MaxQueue,
+		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, cfg.MaxQueue,
 		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir)
 }

@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kernel"
+)
+
+// limits are what the machine does at most with some threads, per second. 0: unknown.
+type limits struct {
+	Read  float64 // bytes
+	Int8  float64 // operations
+	Float float64
+}
+
+// over takes the higher of each.
+func (l limits) over(m limits) limits {
+	return limits{max(l.Read, m.Read), max(l.Int8, m.Int8), max(l.Float, m.Float)}
+}
+
+// seconds is what work takes at least: its reads or its arithmetic. 0 if the arithmetic's speed is unknown.
+func (l limits) seconds(w cpu.Work, state int64) float64 {
+	read := float64(w.Read+state) / l.Read
+	var sums float64
+	for _, s := range []struct {
+		ops  int64
+		rate float64
+	}{{w.Fast, l.Int8}, {w.Exact + w.Attend, l.Float}} {
+		if s.ops > 0 && s.rate == 0 {
+			return 0
+		}
+		if s.ops > 0 {
+			sums += float64(s.ops) / s.rate
+		}
+	}
+	return max(read, sums)
+}
+
+// speedTest is one test: a prompt, or tokens to decode.
+type speedTest struct {
+	Test    string `json:"test"` // pp512, tg128
+	Depth   int    `json:"depth"`
+	Batch   int    `json:"batch"`
+	Threads int    `json:"threads"`
+
+	TPS    float64 `json:"tps"` // medians, of all sequences together
+	Min    float64 `json:"tps_min"`
+	Max    float64 `json:"tps_max"`
+	Share  float64 `json:"limit_pct"` // median of the repetitions' percentages; 0: the limit is unknown
+	tokens int
+	decode bool
+	tps    []float64
+	share  []float64
+	limits []limits
+}
+
+// speedResult is what --json prints.
+type speedResult struct {
+	Version string       `json:"version"`
+	Commit  string       `json:"commit"`
+	CPU     string       `json:"cpu"`
+	Kernel  string       `json:"kernel"`
+	Machine machineRates `json:"machine"`
+	Model   modelFacts   `json:"model"`
+	Results []*speedTest `json:"results"`
+
+	about string
+}
+
+// machineRates are the medians with the most threads.
+type machineRates struct {
+	Read  float64 `json:"read_gbps"`
+	Int8  float64 `json:"int8_gops"`
+	Float float64 `json:"bf16_gflops"` // in the widest form the kernels have for bfloat16 numbers
+}
+
+type modelFacts struct {
+	Shape string `json:"shape"`
+	Bits  int    `json:"bits"`
+	Bytes int64  `json:"bytes"` // as stored
+}
+
+// tests are all combinations.
+func (f *speedFlags) tests() []*speedTest {
+	var all []*speedTest
+	for _, threads := range f.workers {
+		for _, depth := range f.depths {
+			for _, n := range f.prompts {
+				if n > 0 {
+					all = append(all, &speedTest{Test: fmt.Sprintf("pp%d", n), Depth: depth, Batch: 1, Threads: threads, tokens: n})
+				}
+			}
+			for _, n := range f.tokens {
+				for _, batch := range f.batches {
+					if n > 0 {
+						all = append(all, &speedTest{Test: fmt.Sprintf("tg%d", n), Depth: depth, Batch: batch, Threads: threads, tokens: n, decode: true})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResult, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if len(f.workers) == 0 {
+		f.workers = []int{cpu.Threads()}
+	}
+	f.threads = slices.Max(f.workers)
+	open := f.open
+	if f.folder != "" {
+		open = f.openFolder
+	}
+	be, m, err := open(progress)
+	if err != nil {
+		return nil, err
+	}
+	defer be.Close()
+	defer m.Close()
+	b, err := newBenches(be, m, f.policy(), slices.Max(f.depths)+slices.Max(slices.Concat(f.prompts, f.tokens)), slices.Max(f.batches), len(f.depths))
+	if err != nil {
+		return nil, err
+	}
+	r := &speedResult{CPU: cpuName(), Kernel: kernel.Current(), Model: modelFacts{Shape: f.name(), Bytes: m.Bytes}, Results: f.tests()}
+	r.Version, r.Commit = buildVersion()
+	_, _ = fmt.Sscanf(m.Width, "%d bits", &r.Model.Bits)
+	r.about = fmt.Sprintf("%s, %s, %s, keys and values %s", f.name(), m.Description, f.precision, b.st.Policy())
+	s := &speedRun{b: b, f: f, probe: kernel.NewProbe(int(f.probe)), progress: progress}
+	defer s.probe.Close()
+	if err := s.measure(ctx, r.Results); err != nil {
+		return nil, err
+	}
+	r.finish()
+	return r, nil
+}
+
+// speedRun measures tests in turns.
+type speedRun struct {
+	b        *bench
+	f        *speedFlags
+	probe    *kernel.Probe
+	progress func(string)
+}
+
+// measure runs every test once to warm up and to count its work, then all of them in turns.
+func (s *speedRun) measure(ctx context.Context, tests []*speedTest) error {
+	start := time.Now()
+	if err := s.b.fill(ctx, s.f.depths); err != nil {
+		return err
+	}
+	work := make([]cpu.Work, len(tests))
+	for i, t := range tests {
+		w, err := s.warm(ctx, t)
+		if err != nil {
+			return err
+		}
+		work[i] = w
+	}
+	s.progress(fmt.Sprintf("warm after %.1fs", time.Since(start).Seconds()))
+	for rep := range s.f.reps {
+		for i, t := range tests {
+			if err := s.once(ctx, t, work[i]); err != nil {
+				return err
+			}
+			n := len(t.tps) - 1
+			s.progress(fmt.Sprintf("repetition %d of %d: %s depth %d batch %d threads %d: %.1f tok/s, %s", rep+1, s.f.reps,
+				t.Test, t.Depth, t.Batch, t.Threads, t.tps[n], percent(t.share[n])))
+		}
+	}
+	return nil
+}
+
+// warm runs a test, or the first token of a decode, and gives the work of a whole repetition.
+func (s *speedRun) warm(ctx context.Context, t *speedTest) (cpu.Work, error) {
+	before, steps := s.b.be.Work(), 1
+	if t.decode {
+		steps = t.tokens
+	}
+	_, err := s.step(ctx, t, t.tokens/steps)
+	w := s.b.be.Work()
+	n := int64(steps)
+	return cpu.Work{Read: n * (w.Read - before.Read), Fast: n * (w.Fast - before.Fast),
+		Exact: n * (w.Exact - before.Exact), Attend: n * (w.Attend - before.Attend)}, err
+}
+
+// step runs so many tokens of a test.
+func (s *speedRun) step(ctx context.Context, t *speedTest, tokens int) (time.Duration, error) {
+	s.threads(t.Threads)
+	if err := s.b.rewind(t.Depth, t.Batch); err != nil {
+		return 0, err
+	}
+	if t.decode {
+		return s.b.decode(ctx, t.Depth, t.Depth+tokens, t.Batch)
+	}
+	return s.b.run(ctx, t.Depth, t.Depth+tokens, benchChunk)
+}
+
+// threads sets how many of them compute from now on.
+func (s *speedRun) threads(n int) {
+	o := s.f.options()
+	o.Threads = n
+	s.b.be.NewLoader(o)
+}
+
+// once runs a test between two looks at the machine.
+func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
+	s.threads(t.Threads)
+	before := s.look()
+	took, err := s.step(ctx, t, t.tokens)
+	if err != nil {
+		return err
+	}
+	state := s.b.stateBytes(t.Depth+t.tokens, 1)
+	if t.decode {
+		state = s.b.stateBytes(t.Depth+t.tokens/2, t.Batch) * int64(t.tokens)
+	}
+	after := s.look()
+	s.progress(fmt.Sprintf("reads %.1f before and %.1f after GB/s, int8 %.0f and %.0f GOPS, float %.0f and %.0f GFLOPS", before.Read/1e9, after.Read/1e9,
+		before.Int8/1e9, after.Int8/1e9, before.Float/1e9, after.Float/1e9))
+	l := before.over(after)
+	t.limits = append(t.limits, l)
+	t.tps = append(t.tps, float64(t.tokens*t.Batch)/took.Seconds())
+	t.share = append(t.share, 100*l.seconds(w, state)/took.Seconds())
+	return nil
+}
+
+// look measures the machine with the threads that compute.
+func (s *speedRun) look() limits {
+	spread := s.b.be.Spread
+	return limits{s.probe.Read(spread), s.probe.Int8(spread), s.probe.Float(spread)}
+}
+
+// finish takes medians.
+func (r *speedResult) finish() {
+	most := 0
+	for _, t := range r.Results {
+		most = max(most, t.Threads)
+		t.TPS, t.Share = round3(median(t.tps)), round3(median(t.share))
+		t.Min, t.Max = round3(slices.Min(t.tps)), round3(slices.Max(t.tps))
+	}
+	var all []limits
+	for _, t := range r.Results {
+		if t.Threads == most {
+			all = append(all, t.limits...)
+		}
+	}
+	m := medians(all)
+	r.Machine = machineRates{round3(m.Read / 1e9), round3(m.Int8 / 1e9), round3(m.Float / 1e9)}
+}
+
+func medians(all []limits) limits {
+	of := func(get func(limits) float64) float64 {
+		var x []float64
+		for _, l := range all {
+			x = append(x, get(l))
+		}
+		return median(x)
+	}
+	return limits{of(func(l limits) float64 { return l.Read }), of(func(l limits) float64 { return l.Int8 }), of(func(l limits) float64 { return l.Float })}
+}
+
+// round3 keeps three decimals.
+func round3(x float64) float64 { return math.Round(1000*x) / 1000 }
+
+func percent(share float64) string {
+	if share == 0 {
+		return "limit unknown"
+	}
+	return fmt.Sprintf("%.0f%% of the limit", share)
+}
+
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+func (r *speedResult) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	fmt.Fprintf(w, "model   %s, %.0f MB\n", r.about, float64(r.Model.Bytes)/1e6)
+	fmt.Fprintf(w, "machine %s, kernel %s, page of %d tokens\n\n", r.CPU, r.Kernel, backend.PageTokens)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "test\tdepth\tbatch\tthreads\ttok/s\tmin\tmax\tread GB/s\tint8 GOPS\tfloat GFLOPS\tof limit\t")
+	for _, t := range r.Results {
+		m := medians(t.limits)
+		share := "unknown"
+		if t.Share > 0 {
+			share = fmt.Sprintf("%.1f%%", t.Share)
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%s\t\n", t.Test, t.Depth, t.Batch, t.Threads, t.TPS, t.Min, t.Max,
+			m.Read/1e9, m.Int8/1e9, m.Float/1e9, share)
+	}
+	return tw.Flush()
+}

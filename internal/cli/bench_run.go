@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/kv"
+	"hearth/internal/model"
+)
+
+// bench is sequences over a loaded model, without an engine. All have the same tokens, each has pages of its own.
+type bench struct {
+	be     *cpu.Backend
+	st     backend.Store
+	m      *model.Loaded
+	tables []kv.Table
+	snaps  map[int]kv.SnapID // by depth: the state that cannot be cut
+	tokens []int32
+	batch  backend.Batch
+}
+
+// newBench has one sequence of up to so many tokens.
+func newBench(be *cpu.Backend, m *model.Loaded, prompt, tokens int) (*bench, error) {
+	return newBenches(be, m, backend.KVPolicy{}, prompt+tokens, 1, 0)
+}
+
+func newBenches(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, tokens, sequences, depths int) (*bench, error) {
+	st, err := be.NewStore(m.States(), p)
+	if err != nil {
+		return nil, err
+	}
+	pages := tokens/backend.PageTokens + 1
+	b := &bench{be: be, st: st, m: m, tables: make([]kv.Table, sequences), snaps: map[int]kv.SnapID{}}
+	capacity := kv.Capacity{Slots: sequences, Snaps: depths}
+	for range st.Geometry().Groups {
+		for s := range b.tables {
+			var ids []kv.PageID
+			for i := range pages {
+				ids = append(ids, kv.PageID(s*pages+i+1))
+			}
+			b.tables[s].Pages = append(b.tables[s].Pages, ids)
+		}
+		capacity.Pages = append(capacity.Pages, sequences*pages)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range tokens {
+		b.tokens = append(b.tokens, r.Int32N(int32(m.Vocab)))
+	}
+	return b, st.Resize(capacity)
+}
+
+// benchChunk is how many prompt tokens run in one step.
+const benchChunk = 512
+
+// run runs tokens [from, to) of the first sequence in steps of at most chunk and reads the logits of the last one.
+func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, error) {
+	if from == 0 { // state that cannot be cut starts anew
+		if err := b.st.Open(0, kv.Match{}, nil); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	for at := from; at < to; {
+		n := min(chunk, to-at)
+		if err := b.step(ctx, at, n, 1, at+n == to || chunk == 1); err != nil {
+			return 0, err
+		}
+		at += n
+	}
+	return time.Since(start), nil
+}
+
+// decode runs tokens [from, to) of so many sequences, one each per step.
+func (b *bench) decode(ctx context.Context, from, to, sequences int) (time.Duration, error) {
+	start := time.Now()
+	for at := from; at < to; at++ {
+		if err := b.step(ctx, at, 1, sequences, true); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// step runs n tokens from at of each of the first sequences; with out it reads the logits of their last ones.
+func (b *bench) step(ctx context.Context, at, n, sequences int, out bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q := &b.batch
+	q.Tokens, q.Pos[0], q.Spans, q.Out = q.Tokens[:0], q.Pos[0][:0], q.Spans[:0], q.Out[:0]
+	for s := range sequences {
+		t := &b.tables[s]
+		t.Len = at
+		q.Spans = append(q.Spans, backend.Span{Slot: kv.SlotID(s), Row: len(q.Tokens), Len: n, Start: at, Table: t})
+		q.Tokens = append(q.Tokens, b.tokens[at:at+n]...)
+		for i := range n {
+			q.Pos[0] = append(q.Pos[0], int32(at+i))
+		}
+		if out {
+			q.Out = append(q.Out, int32(len(q.Tokens)-1))
+		}
+	}
+	o := b.be.Begin(b.st, q)
+	defer o.End()
+	h := b.m.Forward(o, q)
+	if !out {
+		return o.Err()
+	}
+	if _, err := o.Floats(b.m.Logits(o, h)); err != nil {
+		return err
+	}
+	return o.Err()
+}
+
+// fill runs the first sequence to the deepest of depths, and gives the others its keys and values in pages of their own:
+// sequences that share pages would share reads.
+func (b *bench) fill(ctx context.Context, depths []int) error {
+	at := 0
+	for _, d := range slices.Sorted(slices.Values(depths)) {
+		if d == 0 || b.snaps[d] > 0 {
+			continue
+		}
+		if _, err := b.run(ctx, at, d, benchChunk); err != nil {
+			return err
+		}
+		at, b.snaps[d] = d, kv.SnapID(len(b.snaps)+1)
+		if err := b.st.Snapshot(0, b.snaps[d]); err != nil {
+			return err
+		}
+	}
+	var page bytes.Buffer
+	for _, t := range b.tables[1:] {
+		for g, ids := range t.Pages {
+			for i, id := range ids {
+				page.Reset()
+				if err := b.st.Export(&page, kv.Ref{Group: g, Page: b.tables[0].Pages[g][i]}); err != nil {
+					return err
+				}
+				if err := b.st.Import(&page, kv.Ref{Group: g, Page: id}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// rewind takes sequences back to a depth that was filled.
+func (b *bench) rewind(depth, sequences int) error {
+	for s := range sequences {
+		if err := b.st.Open(kv.SlotID(s), kv.Match{Tokens: depth, Snap: b.snaps[depth]}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateBytes is what a step reads of the sequences' keys, values and other state when each has so many tokens.
+func (b *bench) stateBytes(tokens, sequences int) int64 {
+	g := b.st.Geometry()
+	n := g.FixedBytes
+	for _, p := range g.Groups {
+		seen := tokens
+		if p.Window > 0 {
+			seen = min(seen, p.Window)
+		}
+		n += p.PageBytes / backend.PageTokens * int64(seen)
+	}
+	return n * int64(sequences)
+}
