@@ -1,0 +1,70 @@
+//go:build arm64 && !purego
+
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+// routine numbers a product routine of mul_arm64_table.go; 0 is the generic one.
+type routine int
+
+// Toggles: which assembly may run. mulSet indexes mulBase, -1 for none.
+var (
+	useNEON bool
+	mulSet  int
+)
+
+// setToggles selects a level: 0 generic, 1 NEON, 2 the same with SDOT, 3 also with USMMLA.
+func setToggles(level int) { useNEON, mulSet = level > 0, level-1 }
+
+// archImpls: every arm64 CPU has NEON. Only integer products differ, so that in exact precision all three have the same
+// bits. None has run on hardware yet: they pass their tests under emulation, where no time can be taken.
+func archImpls() []impl {
+	dot := cpu.ARM64.HasASIMDDP
+	return []impl{
+		{"neon", true, true, func() { setToggles(1) }},
+		{"dotprod", dot, true, func() { setToggles(2) }},
+		{"i8mm", dot && cpu.ARM64.HasI8MM, true, func() { setToggles(3) }},
+	}
+}
+
+// productKind orders routines as _asm/arm64 does.
+func productKind(f Format, p Precision) int {
+	switch {
+	case f == DenseBF16:
+		return 4
+	case f == DenseF32:
+		return 5
+	case f.planes() && p == Fast:
+		return 6 + int(f-Codes2)
+	case f.planes():
+		return 11 + int(f-Codes2)
+	case p == Fast:
+		return int(f)
+	default:
+		return 2 + int(f)
+	}
+}
+
+// mulTile picks the routine for at most n rows and tells how many it takes: as even a share as the tallest tile allows.
+func mulTile(f Format, p Precision, n int) (routine, int) {
+	if mulSet < 0 {
+		return 0, n
+	}
+	k := productKind(f, p)
+	tiles := (n + mulMost[mulSet][k] - 1) / mulMost[mulSet][k]
+	n = (n + tiles - 1) / tiles
+	return mulBase[mulSet][k] + routine(n), n
+}
+
+// hasPlanes reports routines for codes in planes.
+func hasPlanes() bool { return mulSet >= 0 }
+
+// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. Bytes gain only from being
+// put into pairs.
+func hasWide(f Format, p Precision) bool {
+	return mulSet >= 0 && p == Exact && f != DenseBF16 && f != DenseF32
+}
+
+func hasTall(f Format) bool {
+	return mulSet >= 0 && (f == Codes4 || f.planes() || f == Codes8 && mulSet == 2)
+}

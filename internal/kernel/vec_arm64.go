@@ -1,0 +1,181 @@
+//go:build arm64 && !purego
+
+package kernel
+
+import "unsafe"
+
+// The routines of vec_arm64.s take a multiple of 8 elements (dots: of 32), at least one. Here the rest of a slice goes
+// through the same routine in a zero-padded copy, so that an element's bits do not depend on where in a slice it is.
+
+func ptr[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
+
+// rest splits n into the part routines take in steps and what is left.
+func rest(n, step int) (whole, left int) { return n &^ (step - 1), n & (step - 1) }
+
+func addAsm(dst, a, b []float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		addNEON(ptr(dst), ptr(a), ptr(b), n)
+	}
+	for i := n; i < n+left; i++ {
+		dst[i] = a[i] + b[i]
+	}
+	return true
+}
+
+func axpyAsm(y, x []float32, f float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(y), 8)
+	if n > 0 {
+		axpyNEON(ptr(y), ptr(x), n, f)
+	}
+	if left > 0 {
+		var py, px [8]float32
+		copy(py[:], y[n:])
+		copy(px[:], x[n:])
+		axpyNEON(ptr(py[:]), ptr(px[:]), 8, f)
+		copy(y[n:], py[:])
+	}
+	return true
+}
+
+func dotAsm(a, b []float32) (float32, bool) {
+	if !useNEON {
+		return 0, false
+	}
+	var lane [dotLanes]float32
+	n, left := rest(len(a), dotLanes)
+	if n > 0 {
+		dotNEON(ptr(a), ptr(b), ptr(lane[:]), n)
+	}
+	if left > 0 {
+		var pa, pb [dotLanes]float32
+		copy(pa[:], a[n:])
+		copy(pb[:], b[n:])
+		dotNEON(ptr(pa[:]), ptr(pb[:]), ptr(lane[:]), dotLanes)
+	}
+	return sumDot(&lane), true
+}
+
+func scaleMulAsm(dst, x, w []float32, f float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		scaleMulNEON(ptr(dst), ptr(x), ptr(w), n, f)
+	}
+	for i := n; i < n+left; i++ {
+		dst[i] = x[i] * f * w[i]
+	}
+	return true
+}
+
+func ropeAsm(lo, hi, cos, sin []float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(lo), 8)
+	if n > 0 {
+		ropeNEON(ptr(lo), ptr(hi), ptr(cos), ptr(sin), n)
+	}
+	if left > 0 {
+		var p [4][8]float32
+		for i, s := range [4][]float32{lo, hi, cos, sin} {
+			copy(p[i][:], s[n:])
+		}
+		ropeNEON(ptr(p[0][:]), ptr(p[1][:]), ptr(p[2][:]), ptr(p[3][:]), 8)
+		copy(lo[n:], p[0][:])
+		copy(hi[n:], p[1][:])
+	}
+	return true
+}
+
+func siluMulAsm(dst, gate, up []float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		siluMulNEON(ptr(dst), ptr(gate), ptr(up), n)
+	}
+	if left > 0 {
+		var g, u [8]float32
+		copy(g[:], gate[n:])
+		copy(u[:], up[n:])
+		siluMulNEON(ptr(g[:]), ptr(g[:]), ptr(u[:]), 8)
+		copy(dst[n:], g[:])
+	}
+	return true
+}
+
+func expSumAsm(dst, x []float32, off float32) (float32, bool) {
+	if !useNEON {
+		return 0, false
+	}
+	var lane [8]float32
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		expNEON(ptr(dst), ptr(x), ptr(lane[:]), n, off)
+	}
+	if left > 0 {
+		var p, unused [8]float32
+		copy(p[:], x[n:])
+		expNEON(ptr(p[:]), ptr(p[:]), ptr(unused[:]), 8, off)
+		for i := range left {
+			dst[n+i] = p[i]
+			lane[i] += p[i]
+		}
+	}
+	return sumLanes(&lane), true
+}
+
+func toBF16Asm(dst []uint16, src []float32) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		toBF16NEON(ptr(dst), ptr(src), n)
+	}
+	for i := n; i < n+left; i++ {
+		dst[i] = bf16(src[i])
+	}
+	return true
+}
+
+func fromBF16Asm(dst []float32, src []uint16) bool {
+	if !useNEON {
+		return false
+	}
+	n, left := rest(len(dst), 8)
+	if n > 0 {
+		fromBF16NEON(ptr(dst), ptr(src), n)
+	}
+	for i := n; i < n+left; i++ {
+		dst[i] = widen(src[i])
+	}
+	return true
+}
+
+func quantizeAsm(q []int8, scale, sum []float32, offset []int32, x []float32, group int) bool {
+	if !useNEON || len(scale) == 0 {
+		return false
+	}
+	quantizeNEON(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
+	return true
+}
+
+// readAsm loads every byte of b, a multiple of 256 of them.
+func readAsm(b []byte) bool {
+	if !useNEON {
+		return false
+	}
+	readNEON(ptr(b), len(b))
+	return true
+}
