@@ -38,6 +38,7 @@ func (e *Engine) loop() {
 	for _, q := range e.seqs {
 		e.drop(q, Error, ErrClosed)
 	}
+	e.run.ground()
 	if p := e.sched.Prefix(); p != nil {
 		e.failed = e.disk.close(e.wake)
 		p.Clear()
@@ -80,6 +81,7 @@ func (e *Engine) intake() bool {
 		if e.busy() {
 			return true
 		}
+		e.run.ground()
 		e.nap()
 	}
 }

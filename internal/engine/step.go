@@ -23,6 +23,8 @@ type sequence struct {
 	sampler *sample.Sampler
 	top     int // logprobs wanted, -1 none
 	steer   func(id int32) []int32
+	ahead   func() []int32
+	watch   func(step bool)
 	settled []int32     // what steer wants next
 	scores  []Score     // of a prompt that is scored
 	disk    [2]int      // tokens that the disk gave for it: from, to
@@ -47,6 +49,7 @@ type runner struct {
 	jobs  []job
 	work  []sample.Work // per worker
 	draw  func(worker, i int)
+	fly   flier
 }
 
 // job is a row from which a token is drawn.
@@ -102,7 +105,11 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		if v := recover(); v != nil {
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
+		if err != nil {
+			r.crash()
+		}
 	}()
+	r.arrive(p)
 	for _, l := range p.Preempted {
 		r.close(r.seqs[l.Seq.ID], l.Slot)
 	}
@@ -113,6 +120,15 @@ func (r *runner) forward(p sched.Plan) (err error) {
 				continue
 			}
 			q.open = true
+		}
+	}
+	if r.decodes(p) {
+		return r.cruise(p)
+	}
+	if f := r.fly.air; f != nil {
+		r.fly.air = nil
+		if err := r.land(f, p); err != nil {
+			return err
 		}
 	}
 	if r.build(p); len(r.batch.Spans) == 0 {
@@ -160,7 +176,7 @@ func (r *runner) build(p sched.Plan) {
 	r.first = r.first[:0]
 	for i := range p.Items {
 		r.first = append(r.first, len(b.Out))
-		if r.out[i].err != nil {
+		if r.out[i].err != nil || r.out[i].picked {
 			continue
 		}
 		it, q := &p.Items[i], r.out[i].seq
@@ -269,6 +285,9 @@ func (r *runner) drawOne(worker, i int) {
 
 // next draws a token, or takes the one that is settled.
 func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) (sample.Logprob, []sample.Logprob, error) {
+	if q.ahead != nil && len(q.tokens) > q.Prompt {
+		q.settled = append(q.settled, q.ahead()...)
+	}
 	if len(q.settled) == 0 {
 		return q.sampler.Next(logits, w, q.top, top)
 	}

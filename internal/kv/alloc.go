@@ -31,6 +31,8 @@ type Alloc struct {
 	snaps ids
 	inUse int64
 	idle  int64
+
+	onFree func(Ref)
 }
 
 // NewAlloc divides the limits into ids: of every group as many pages as the budget could hold of it alone, because how
@@ -223,7 +225,19 @@ func (a *Alloc) share(g int, p PageID) {
 // drop takes one table's reference away.
 func (a *Alloc) drop(g int, p PageID) {
 	was := a.pages[g].idle
-	a.settle(g, was, a.pages[g].put(int32(p)))
+	free := a.pages[g].put(int32(p))
+	a.settle(g, was, free)
+	a.tell(free, Ref{Group: g, Page: p})
+}
+
+// OnFree makes f hear of every page and snapshot that nobody holds any more, before its id is given out again. It is for stores
+// whose memory is not that of the ids.
+func (a *Alloc) OnFree(f func(Ref)) { a.onFree = f }
+
+func (a *Alloc) tell(free bool, ref Ref) {
+	if free && a.onFree != nil {
+		a.onFree(ref)
+	}
 }
 
 // keep and unkeep are the tree's reference. unkeep gives the bytes it freed.
@@ -231,7 +245,9 @@ func (a *Alloc) keep(g int, p PageID) { a.pages[g].keep(int32(p)) }
 
 func (a *Alloc) unkeep(g int, p PageID) int64 {
 	was, before := a.pages[g].idle, a.inUse
-	a.settle(g, was, a.pages[g].unkeep(int32(p)))
+	free := a.pages[g].unkeep(int32(p))
+	a.settle(g, was, free)
+	a.tell(free, Ref{Group: g, Page: p})
 	return before - a.inUse
 }
 

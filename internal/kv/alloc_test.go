@@ -129,3 +129,41 @@ func TestAllocCheck(t *testing.T) {
 	a.FreeSlot(s)
 	a.FreeSlot(s)
 }
+
+// TestOnFree: whoever asks hears of every id once, when the last reference has gone, and of none that something holds.
+func TestOnFree(t *testing.T) {
+	a, err := NewAlloc(Geometry{PageTokens: 4, Groups: []Group{{PageBytes: 10}}, FixedBytes: 8, SnapBytes: 8},
+		Limits{Bytes: 1 << 10, Slots: 2, Tokens: 100, Span: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard []Ref
+	a.OnFree(func(r Ref) { heard = append(heard, r) })
+	p := NewPrefix(a)
+	var tab Table
+	if !a.Grow(&tab, 12) {
+		t.Fatal("no pages")
+	}
+	ids := append([]PageID(nil), tab.Pages[0]...)
+	tab.Len = 12
+	key := []Elem{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	snap, _ := a.Snap()
+	p.Snapshot(key, &tab, 8, snap)
+	a.Release(&tab)
+	if len(heard) != 1 || heard[0] != (Ref{Page: ids[2]}) {
+		t.Errorf("heard %v, want page %d", heard, ids[2])
+	}
+	p.Drop()
+	seen := map[Ref]int{}
+	for _, r := range heard {
+		seen[r]++
+	}
+	for _, r := range []Ref{{Page: ids[0]}, {Page: ids[1]}, {Page: ids[2]}, {Snap: snap}} {
+		if seen[r] != 1 {
+			t.Errorf("heard %d times of %+v", seen[r], r)
+		}
+	}
+	if len(heard) != 4 {
+		t.Errorf("heard %v", heard)
+	}
+}

@@ -33,7 +33,9 @@ func (a *Alloc) Snap() (SnapID, bool) {
 // DropSnap gives up the reference that Snap gave.
 func (a *Alloc) DropSnap(id SnapID) {
 	was := a.snaps.idle
-	a.settleSnap(was, a.snaps.put(int32(id)))
+	free := a.snaps.put(int32(id))
+	a.settleSnap(was, free)
+	a.tell(free, Ref{Snap: id})
 }
 
 func (a *Alloc) shareSnap(id SnapID) {
@@ -97,7 +99,9 @@ func (p *Prefix) dropSnap(n *node) int64 {
 	n.snapshot = snapshot{}
 	p.bytes -= p.alloc.geo.SnapBytes
 	was, before := p.alloc.snaps.idle, p.alloc.inUse
-	p.alloc.settleSnap(was, p.alloc.snaps.unkeep(int32(id)))
+	free := p.alloc.snaps.unkeep(int32(id))
+	p.alloc.settleSnap(was, free)
+	p.alloc.tell(free, Ref{Snap: SnapID(id)})
 	return before - p.alloc.inUse
 }
 

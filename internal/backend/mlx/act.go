@@ -6,9 +6,8 @@ import (
 	B "hearth/internal/backend"
 )
 
-// act applies an activation in float32.
+// act applies an activation to float32.
 func (l *lib) act(kind B.ActKind, a float32, x handle) handle {
-	x = l.cast(x, f32)
 	switch kind {
 	case B.SiLU:
 		return l.mul(x, l.un(fnSigmoid, x))
@@ -26,29 +25,43 @@ func (l *lib) act(kind B.ActKind, a float32, x handle) handle {
 		return l.un(fnSquare, l.bin(fnMaximum, x, l.num(0)))
 	case B.SigmoidAct:
 		return l.un(fnSigmoid, x)
+	case B.SoftplusAct:
+		return l.softplus(x)
 	case B.TanhCap:
 		return l.mul(l.un(fnTanh, l.bin(fnDivide, x, l.num(a))), l.num(a))
 	}
 	return x
 }
 
-// gate is act(g)⊙x with the limits of s.
+// gate is act(g)⊙x with the limits of s, in float32.
 func (l *lib) gate(s *B.GLU, g, x handle) handle {
-	g, x = l.cast(g, f32), l.cast(x, f32)
 	if s.Limit != 0 {
-		g = l.bin(fnMinimum, g, l.num(s.Limit))
+		if !s.After {
+			g = l.bin(fnMinimum, g, l.num(s.Limit))
+		}
 		x = l.bin(fnMaximum, l.bin(fnMinimum, x, l.num(s.Limit)), l.num(-s.Limit))
 	}
 	if s.UpPlus1 {
 		x = l.add(x, l.num(1))
 	}
-	return l.mul(l.act(s.Act, 0, g), x)
+	g = l.act(s.Act, 0, g)
+	if s.After {
+		g = l.bin(fnMinimum, g, l.num(s.Limit))
+	}
+	return l.mul(g, x)
 }
 
 func (s *scope) Gate(g, x B.Array, u *B.GLU) B.Array {
 	s.check.Gate(g, x)
 	of, in := s.get(g), s.get(x)
-	return s.op(x.Rows(), x.Cols(), func() handle { return s.l.gate(u, of.h, in.h) })
+	n, gates := x.Rows(), g.Cols()
+	return s.op(n, x.Cols(), func() handle {
+		if gates == 1 || gates == x.Cols() {
+			return s.gated(u, of.h, in.h)
+		}
+		y := s.gated(u, s.l.reshape(of.h, n, gates, 1), s.l.reshape(in.h, n, gates, x.Cols()/gates))
+		return s.l.reshape(y, n, x.Cols())
+	})
 }
 
 func (s *scope) Act(x B.Array, a *B.Activation) B.Array {
@@ -61,7 +74,8 @@ func (s *scope) Act(x B.Array, a *B.Activation) B.Array {
 		case B.XIELU:
 			return l.xielu(a, l.cast(in.h, f32))
 		}
-		return l.act(a.Kind, a.A, in.h)
+		t := s.be.dtype()
+		return l.group(groupKey{op: "act", act: *a, to: t}, func(x []handle) handle { return l.cast(l.act(a.Kind, a.A, l.cast(x[0], f32)), t) }, in.h)
 	})
 }
 

@@ -33,39 +33,66 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 		spans = s.b.Alt
 	}
 	if a.State != B.NoState && !k.IsZero() {
-		s.st.write(s, a.State, s.get(k), s.get(v))
+		s.st.write(s, a.State, s.rowsOf(k), s.rowsOf(v))
 	}
-	parts, in := s.parts(a, spans, q.Rows()), s.get(q)
+	parts, n := s.parts(a, spans, q.Rows()), q.Rows()
+	if n == 1 && a.State != B.NoState {
+		in := s.find(q)
+		return s.one(a.Heads*a.VDim, a.VDim, func() handle {
+			if f := &s.st.forms[a.State]; codedAlone(a, &f[0], &f[1], &parts[0]) {
+				c, _ := s.st.seen(a.State, &parts[0])
+				return s.l.attendCoded(a, &f[0], &f[1], c[0], c[1], s.heads(in, a.KDim))
+			}
+			keys, values := s.st.read(a.State, &parts[0])
+			return s.attend(a, &parts[0], s.heads(in, a.KDim), keys, values)
+		})
+	}
+	in := s.get(q)
 	var ks, vs *node
 	if a.State == B.NoState {
 		ks, vs = s.get(k), s.get(v)
 	}
-	return s.op(q.Rows(), a.Heads*a.VDim, func() handle {
+	return s.op(n, a.Heads*a.VDim, func() handle {
 		var all []handle
 		for i := range parts {
 			p := &parts[i]
 			var keys, values handle
 			if ks != nil {
-				keys = s.l.heads(s.l.cut(ks.h, 0, p.span.Row, p.span.Row+p.span.Len), a.KVHeads)
-				values = s.l.heads(s.l.cut(vs.h, 0, p.span.Row, p.span.Row+p.span.Len), a.KVHeads)
-				keys, values = s.l.cut(keys, 2, p.from-p.span.Start, p.to-p.span.Start), s.l.cut(values, 2, p.from-p.span.Start, p.to-p.span.Start)
+				from, to := p.span.Row+p.from-p.span.Start, p.span.Row+p.to-p.span.Start
+				keys = s.l.heads(s.l.part(ks.h, 0, from, to, ks.rows, ks.cols), to-from, ks.cols, a.KDim)
+				values = s.l.heads(s.l.part(vs.h, 0, from, to, vs.rows, vs.cols), to-from, vs.cols, a.VDim)
 			} else {
 				keys, values = s.st.read(a.State, p)
 			}
-			y := s.attend(a, p, s.l.heads(s.l.rows(in.h, p.rows), a.Heads), keys, values)
-			all = append(all, s.l.reshape(s.l.transpose(y, 0, 2, 1, 3), len(p.rows), -1))
+			y := s.attend(a, p, s.l.heads(s.l.rows(in.h, p.rows), len(p.rows), q.Cols(), a.KDim), keys, values)
+			all = append(all, s.l.rowsOf(y, len(p.rows), a.Heads, a.VDim))
 		}
 		return s.l.concat(0, all...)
 	})
 }
 
-// heads makes [1, heads, rows, width] of [rows, heads·width].
-func (l *lib) heads(x handle, heads int) handle {
-	shape := l.shape(x)
-	if shape == nil {
-		return 0
+// rowsOf resolves what is written to a state: heads of one row need not be put together.
+func (s *scope) rowsOf(a B.Array) *node {
+	if a.Rows() == 1 {
+		return s.find(a)
 	}
-	return l.transpose(l.reshape(x, 1, shape[0], heads, shape[1]/heads), 0, 2, 1, 3)
+	return s.get(a)
+}
+
+// rowsOf makes [rows, heads·width] of [1, heads, rows, width].
+func (l *lib) rowsOf(y handle, rows, heads, width int) handle {
+	if rows > 1 {
+		y = l.transpose(y, 0, 2, 1, 3)
+	}
+	return l.reshape(y, rows, heads*width)
+}
+
+// heads makes [1, heads, rows, width] of [rows, cols].
+func (l *lib) heads(x handle, rows, cols, width int) handle {
+	if rows == 1 {
+		return l.reshape(x, 1, cols/width, 1, width)
+	}
+	return l.transpose(l.reshape(x, 1, rows, cols/width, width), 0, 2, 1, 3)
 }
 
 // parts cuts n rows of queries by span, with the fewest keys and the cheapest mask that will do.
@@ -79,16 +106,28 @@ func (s *scope) parts(a *B.Attn, spans []B.Span, n int) []part {
 			p.rows = append(p.rows, int32(r))
 			p.index = append(p.index, sp.Start+s.batchRow(n, r)-sp.Row)
 		}
-		if len(p.rows) == 0 {
-			continue
-		}
 		if a.State == B.NoState {
 			p.from = sp.Start
 		}
-		s.see(a, &p)
-		all = append(all, p)
+		most := s.tile(a, p.to-p.from)
+		for len(p.rows) > 0 {
+			n, t := min(most, len(p.rows)), p
+			t.rows, t.index = p.rows[:n], p.index[:n]
+			s.see(a, &t)
+			all = append(all, t)
+			p.rows, p.index = p.rows[n:], p.index[n:]
+		}
 	}
 	return all
+}
+
+// tile is how many rows attend to so many keys at once: all of them where MLX has a kernel that holds no scores.
+func (s *scope) tile(a *B.Attn, keys int) int {
+	whole := a.KDim == 64 || a.KDim == 80 || a.KDim == 128
+	if whole && a.VDim == a.KDim && a.Cap == 0 && s.l.device == "metal" {
+		return math.MaxInt
+	}
+	return max(s.be.tileBytes/(4*a.Heads*keys), 1)
 }
 
 // see narrows the keys to those that any query sees, and decides on the mask.

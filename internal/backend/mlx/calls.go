@@ -1,6 +1,7 @@
 package mlx
 
 import (
+	"errors"
 	"math"
 	"unsafe"
 )
@@ -20,6 +21,10 @@ const (
 	fnPeak
 	fnCache
 	fnClearCache
+	fnResetPeak
+	fnCacheLimit
+	fnMemoryLimit
+	fnWiredLimit
 	fnArrayFree
 	fnArraySet
 	fnArrayNdim
@@ -28,6 +33,11 @@ const (
 	fnVectorNew
 	fnVectorFree
 	fnVectorAppend
+	fnVectorGet
+	fnClosureNew
+	fnClosureFree
+	fnClosureApply
+	fnCompile
 	fnEval
 	fnAsyncEval
 	fnAdd
@@ -63,6 +73,9 @@ const (
 	fnSum
 	fnMean
 	fnMax
+	fnMin
+	fnArgmax
+	fnRound
 	fnSoftmax
 	fnSort
 	fnArgsort
@@ -79,12 +92,14 @@ var names = [fnCount]string{
 	"mlx_set_error_handler", "mlx_string_new", "mlx_string_data", "mlx_string_free", "mlx_version",
 	"mlx_metal_is_available", "mlx_default_cpu_stream_new", "mlx_default_gpu_stream_new",
 	"mlx_get_active_memory", "mlx_get_peak_memory", "mlx_get_cache_memory", "mlx_clear_cache",
+	"mlx_reset_peak_memory", "mlx_set_cache_limit", "mlx_set_memory_limit", "mlx_set_wired_limit",
 	"mlx_array_free", "mlx_array_set", "mlx_array_ndim", "mlx_array_dim", "mlx_array_dtype",
-	"mlx_vector_array_new", "mlx_vector_array_free", "mlx_vector_array_append_value", "mlx_eval", "mlx_async_eval",
+	"mlx_vector_array_new", "mlx_vector_array_free", "mlx_vector_array_append_value", "mlx_vector_array_get",
+	"mlx_closure_new_func_payload", "mlx_closure_free", "mlx_closure_apply", "mlx_compile", "mlx_eval", "mlx_async_eval",
 	"mlx_add", "mlx_subtract", "mlx_multiply", "mlx_divide", "mlx_maximum", "mlx_minimum", "mlx_matmul", "mlx_less", "mlx_greater",
 	"mlx_sigmoid", "mlx_tanh", "mlx_erf", "mlx_exp", "mlx_expm1", "mlx_log1p", "mlx_sqrt", "mlx_rsqrt", "mlx_square", "mlx_abs", "mlx_negative",
 	"mlx_astype", "mlx_contiguous", "mlx_reshape", "mlx_transpose_axes", "mlx_slice", "mlx_slice_update", "mlx_concatenate_axis",
-	"mlx_take_axis", "mlx_take_along_axis", "mlx_where", "mlx_sum_axis", "mlx_mean_axis", "mlx_max_axis", "mlx_softmax_axis",
+	"mlx_take_axis", "mlx_take_along_axis", "mlx_where", "mlx_sum_axis", "mlx_mean_axis", "mlx_max_axis", "mlx_min_axis", "mlx_argmax_axis", "mlx_round", "mlx_softmax_axis",
 	"mlx_sort_axis", "mlx_argsort_axis", "mlx_zeros", "mlx_quantized_matmul", "mlx_gather_qmm", "mlx_gather_mm", "mlx_dequantize",
 }
 
@@ -113,10 +128,14 @@ func flag(b bool) uintptr {
 // made notes the array that a call left in res. It is freed when the running closure ends unless it is kept.
 func (l *lib) made() handle {
 	h := *l.res
-	if h != 0 {
-		l.temps = append(l.temps, h)
-		l.live++
+	if h == 0 {
+		if l.err == nil {
+			l.err = errors.New("MLX gave no array, and no reason")
+		}
+		return 0
 	}
+	l.temps = append(l.temps, h)
+	l.live++
 	return h
 }
 
@@ -247,6 +266,19 @@ func (l *lib) cut(a handle, axis, from, to int) handle {
 	return l.do(fnSlice, uintptr(a), l.list(0), n, l.list(1), n, l.list(2), n)
 }
 
+// part is cut for those who know the shape of a.
+func (l *lib) part(a handle, axis, from, to int, shape ...int) handle {
+	if from == 0 && to == shape[axis] {
+		return a
+	}
+	for i, n := range shape {
+		l.ints[i], l.ints[8+i], l.ints[16+i] = 0, int32(n), 1
+	}
+	l.ints[axis], l.ints[8+axis] = int32(from), int32(to)
+	n := uintptr(len(shape))
+	return l.do(fnSlice, uintptr(a), l.list(0), n, l.list(1), n, l.list(2), n)
+}
+
 // box writes where the whole of a starts, where it ends, and steps of 1, as three lists, and gives their length.
 func (l *lib) box(a handle) uintptr {
 	if l.err != nil || a == 0 {
@@ -262,12 +294,12 @@ func (l *lib) box(a handle) uintptr {
 // list is the address of a list for C.
 func (l *lib) list(at int) uintptr { return uintptr(unsafe.Pointer(&l.ints[8*at])) }
 
-// paste is a with b at from along one axis; the other axes are b's.
-func (l *lib) paste(a, b handle, axis, from int) handle {
-	n := l.box(b)
-	if n == 0 {
-		return 0
+// paste is a with b at from along one axis; the other axes are b's, which has that shape.
+func (l *lib) paste(a, b handle, axis, from int, shape ...int) handle {
+	for i, n := range shape {
+		l.ints[i], l.ints[8+i], l.ints[16+i] = 0, int32(n), 1
 	}
+	n := uintptr(len(shape))
 	l.ints[axis] = int32(from)
 	l.ints[8+axis] += int32(from)
 	return l.do(fnSliceUpdate, uintptr(a), uintptr(b), l.list(0), n, l.list(1), n, l.list(2), n)

@@ -62,7 +62,7 @@ func (l *lib) weights(r *B.Router, x, picked handle) handle {
 		w = l.takeAlong(l.un(fnSigmoid, x), picked, 1)
 	}
 	if r.Renorm {
-		w = l.bin(fnDivide, w, l.add(l.reduce(fnSum, w, 1), l.num(1e-20)))
+		w = l.bin(fnDivide, w, l.add(l.reduce(fnSum, w, 1), l.num(max(r.Least, 1e-20))))
 	}
 	if r.Scale != 0 {
 		w = l.mul(w, l.num(r.Scale))
@@ -81,13 +81,21 @@ func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {
 	return s.op(n, down.out, func() handle {
 		l := s.l
 		both := up.gathered(l, l.reshape(in.h, n, 1, 1, up.in), ids.h, n, k)
+		if e.Act != nil {
+			return s.combined(down, l.cast(l.act(e.Act.Kind, 0, l.cast(both, f32)), s.be.dtype()), ids.h, ws.h, n, k)
+		}
 		half := up.out / 2
-		hidden := l.gate(e.GLU, l.cut(both, 3, 0, half), l.cut(both, 3, half, up.out))
-		hidden = l.cast(hidden, s.be.dtype())
-		y := l.reshape(down.gathered(l, hidden, ids.h, n, k), n, k, down.out)
-		y = l.mul(l.cast(y, f32), l.reshape(ws.h, n, k, 1))
-		return l.reshape(l.reduce(fnSum, y, 1), n, down.out)
+		hidden := s.gated(e.GLU, l.cut(both, 3, 0, half), l.cut(both, 3, half, up.out))
+		return s.combined(down, hidden, ids.h, ws.h, n, k)
 	})
+}
+
+// combined is the sum of what the picked experts give, by their weights.
+func (s *scope) combined(down *weight, hidden, ids, weights handle, n, k int) handle {
+	l := s.l
+	y := l.reshape(down.gathered(l, hidden, ids, n, k), n, k, down.out)
+	y = l.mul(l.cast(y, f32), l.reshape(weights, n, k, 1))
+	return l.reshape(l.reduce(fnSum, y, 1), n, down.out)
 }
 
 // gathered multiplies x [rows, 1 or picks, 1, in] with the matrices of the picked experts: [rows, picks, 1, out].

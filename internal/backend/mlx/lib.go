@@ -19,11 +19,18 @@ type Library interface {
 	Callback(f any) uintptr
 }
 
-// Config says where MLX is. The zero value looks in the usual places and takes the best device.
+// Config says where MLX is. The zero value looks in the usual places and takes the GPU.
 type Config struct {
 	Path   string                             // of libmlxc; empty: look for it
-	Device string                             // "metal" or "cpu"; empty: metal if MLX has it
+	Device string                             // "metal" or "cpu"; empty: metal
 	Link   func(path string) (Library, error) // nil: the system's loader
+
+	Limit   int64 // bytes of memory MLX may use; 0: what the GPU says
+	Compile bool  // elementwise groups also where they need a C++ compiler at run time: not on a GPU
+
+	// World processes share a model, of which this is number Rank. MLX finds the others as its variables MLX_RANK and
+	// MLX_HOSTFILE say. 0: there is one.
+	Rank, World int
 
 	Activations B.DType // BF16 or F32, of models that are not loaded to be exact; None: BF16 on a GPU
 }
@@ -62,6 +69,21 @@ type lib struct {
 	version string
 	device  string
 	path    string
+	limit   int64 // bytes; 0: there is none
+	total   int64 // of the machine; 0: not known
+	gauges  gauges
+	cumsum  uintptr // along an axis
+
+	rank, world int
+	ranks       uintptr // the group of them
+	sum         uintptr // over them
+
+	compiles  bool
+	tracing   bool
+	groups    map[groupKey]handle
+	traced    []traced // by id
+	traceBack uintptr
+	vec       *handle // where C puts a list
 
 	arrayData  func(data, shape unsafe.Pointer, dims, dtype int32) handle
 	arrayFloat func(float32) handle
@@ -78,6 +100,7 @@ type lib struct {
 	argv    [20]uintptr
 	text    map[string]*byte
 	scalars map[float32]handle
+	words   [2]handle // see places
 	temps   []handle
 	live    int
 	err     error // the first since it was last taken
@@ -138,12 +161,17 @@ func (l *lib) link() error {
 	for i, name := range names {
 		p, ok := l.Symbol(name)
 		if !ok {
-			return fmt.Errorf("%s has no %s, so it is no mlx-c from 0.4 to 0.7: %s", l.path, name, install)
+			return l.lacks(name)
 		}
 		l.fns[i] = p
 	}
 	_, l.layout.globalScale = l.Symbol("mlx_bartlett")
-	_, l.layout.forceFused = l.Symbol("mlx_cumsum_axis")
+	if l.cumsum, l.layout.forceFused = l.Symbol("mlx_cumsum_axis"); !l.layout.forceFused {
+		var ok bool
+		if l.cumsum, ok = l.Symbol("mlx_cumsum"); !ok {
+			return l.lacks("mlx_cumsum")
+		}
+	}
 	for _, f := range []struct {
 		to   any
 		name string
@@ -154,11 +182,12 @@ func (l *lib) link() error {
 	} {
 		p, ok := l.Symbol(f.name)
 		if !ok {
-			return fmt.Errorf("%s has no %s, so it is no mlx-c from 0.4 to 0.7: %s", l.path, f.name, install)
+			return l.lacks(f.name)
 		}
 		l.Bind(f.to, p)
 	}
-	l.res, l.ints, l.text, l.scalars = new(handle), new([32]int32), map[string]*byte{}, map[float32]handle{}
+	l.res, l.vec, l.ints, l.text, l.scalars = new(handle), new(handle), new([32]int32), map[string]*byte{}, map[float32]handle{}
+	l.groups = map[groupKey]handle{}
 	l.Call(l.fns[fnErrorHandler], l.Callback(func(msg *byte, _ unsafe.Pointer) uintptr {
 		if l.err == nil {
 			l.err = errors.New(cString(msg))
@@ -166,6 +195,10 @@ func (l *lib) link() error {
 		return 0
 	}), 0, 0)
 	return l.begin()
+}
+
+func (l *lib) lacks(name string) error {
+	return fmt.Errorf("%s has no %s, so it is no mlx-c from 0.4 to 0.7: %s", l.path, name, install)
 }
 
 // begin asks for the version and makes the stream: MLX's streams belong to the thread that made them.
@@ -177,13 +210,14 @@ func (l *lib) begin() error {
 		l.version = cString(text(*l.res))
 	}
 	l.Call(l.fns[fnStringFree], uintptr(*l.res))
-	metal := l.metal()
+	if err := l.known(); err != nil {
+		return err
+	}
+	if l.device == "" {
+		l.device = "metal" // on its CPU device MLX is slower than the cpu backend by far
+	}
 	switch {
-	case l.device == "" && metal:
-		l.device = "metal"
-	case l.device == "":
-		l.device = "cpu"
-	case l.device == "metal" && !metal:
+	case l.device == "metal" && !l.metal():
 		return fmt.Errorf("MLX %s finds no Metal device: use --backend cpu", l.version)
 	case l.device != "metal" && l.device != "cpu":
 		return fmt.Errorf("unknown MLX device %q, want metal or cpu", l.device)
@@ -192,8 +226,24 @@ func (l *lib) begin() error {
 	if l.device == "metal" {
 		fn = fnGPUStream
 	}
-	l.stream = handle(l.Call(l.fns[fn]))
+	l.stream, l.compiles = handle(l.Call(l.fns[fn])), l.compiles || l.device == "metal"
+	l.bound()
+	if err := l.join(); err != nil {
+		return err
+	}
 	return l.takeErr()
+}
+
+// oldest is the first MLX that has all of what is called.
+const oldest = 30
+
+// known refuses what is older than the functions used. What is newer is held to the self-test alone.
+func (l *lib) known() error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(l.version, "%d.%d", &major, &minor); n == 2 && major == 0 && minor < oldest {
+		return fmt.Errorf("MLX %s at %s is too old, want 0.%d or newer: brew upgrade mlx mlx-c, or use --backend cpu", l.version, l.path, oldest)
+	}
+	return nil
 }
 
 func (l *lib) metal() bool {

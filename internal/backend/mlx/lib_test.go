@@ -59,9 +59,31 @@ func TestLayouts(t *testing.T) {
 		}
 		t.Logf("MLX %s on %s, called as %s: %d known answers", i.Version, i.Device, i.Layout, i.Checks)
 	}
-	c := testshim.Config(t, testshim.Newest)
-	c.Device = "metal"
-	if _, err := mlx.Open(c); err == nil || !strings.Contains(err.Error(), "finds no Metal device: use --backend cpu") {
-		t.Errorf("error %v", err)
+}
+
+// TestBadMLX: an MLX that cannot be used is refused in one sentence that names the fallback or what to install.
+func TestBadMLX(t *testing.T) {
+	for name, c := range map[string]struct {
+		rig    rigged
+		device string
+		want   string
+	}{
+		"no Metal":        {rigged{}, "metal", "finds no Metal device: use --backend cpu"},
+		"no Metal either": {rigged{}, "", "finds no Metal device: use --backend cpu"},
+		"device":          {rigged{}, "tpu", `unknown MLX device "tpu", want metal or cpu`},
+		"old":             {rigged{version: "0.29.3"}, "cpu", "is too old, want 0.30 or newer: brew upgrade mlx mlx-c, or use --backend cpu"},
+		"no function":     {rigged{lacks: "mlx_argmax_axis"}, "cpu", "has no mlx_argmax_axis, so it is no mlx-c from 0.4 to 0.7: brew install mlx-c"},
+		"no float":        {rigged{lacks: "mlx_fast_rope"}, "cpu", "has no mlx_fast_rope, so it is no mlx-c from 0.4 to 0.7: brew install mlx-c"},
+		"no sums":         {rigged{lacks: "mlx_cumsum_axis"}, "cpu", "has no mlx_cumsum, so it is no mlx-c"},
+		"wrong function":  {rigged{version: "0.41.0", swap: map[string]string{"mlx_add": "mlx_subtract"}}, "cpu", "MLX 0.41.0 ("},
+		"wrong numbers":   {rigged{swap: map[string]string{"mlx_add": "mlx_subtract"}}, "cpu", "fails its self-test at add: number 0 is -1, want 3; MLX 0.30 to 0.32 are known to work: brew install mlx-c"},
+	} {
+		_, err := c.rig.open(t, mlx.Config{Device: c.device})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if err := testshim.Open(t).Provoke(); err == nil {
+		t.Error("another library's failure goes unnoticed")
 	}
 }

@@ -19,6 +19,7 @@ type block struct {
 // weight is a loaded tensor. Handles are zero where it has no such thing.
 type weight struct {
 	out, in, count int
+	partial        bool
 	blocks         []block
 	bias, factor   handle // [out], of a stack [count, out]
 	down, up       handle // of adapters: [in, ranks] and [ranks, out]; of a stack with the experts in front
@@ -28,7 +29,7 @@ type weight struct {
 func (t *weight) Out() int      { return t.out }
 func (t *weight) In() int       { return t.in }
 func (t *weight) Count() int    { return t.count }
-func (t *weight) Partial() bool { return false }
+func (t *weight) Partial() bool { return t.partial }
 
 // loader makes weights. They outlive it: see Backend.Close.
 type loader struct{ b *Backend }
@@ -39,6 +40,7 @@ func (b *Backend) NewLoader(o B.Options) B.Loader {
 	if b.half && !o.Exact {
 		b.act = B.BF16
 	}
+	b.wide, b.table = 0, 0
 	return &loader{b}
 }
 
@@ -58,6 +60,9 @@ func (ld *loader) Load(s B.WeightSpec) (w B.Weight, err error) {
 				return nil, err
 			}
 		}
+		if one, err = one.Local(ld.b.o.rank, max(ld.b.o.world, 1)); err != nil {
+			return nil, err
+		}
 		k, err := one.Stack()
 		if err != nil {
 			return nil, err
@@ -69,13 +74,16 @@ func (ld *loader) Load(s B.WeightSpec) (w B.Weight, err error) {
 	o.wait(func() {
 		up := uploader{l: o.lib, t: ld.b.dtype(), stacks: stacks, stacked: s.Stacked()}
 		var k *weight
-		k, err = up.load(&s)
+		if k, err = up.load(&s); err == nil {
+			k.partial = s.Shard == B.RowPar && o.world > 1
+		}
 		ld.b.own(k)
 		w = k
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", s.Name, err)
 	}
+	ld.b.note(&s)
 	return w, nil
 }
 

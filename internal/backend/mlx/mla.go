@@ -14,7 +14,7 @@ func (s *scope) MLA(q, latent, rot B.Array, m *B.MLA) B.Array {
 			p := &parts[i]
 			n := len(p.rows)
 			k, r := s.st.read(m.State, p)
-			qs := l.reshape(l.heads(l.rows(in.h, p.rows), m.Heads), m.Heads, n, m.Nope+m.Rot)
+			qs := l.reshape(l.heads(l.rows(in.h, p.rows), n, q.Cols(), m.Nope+m.Rot), m.Heads, n, m.Nope+m.Rot)
 			// KUp is kept as [heads, Nope, Lora], the transpose of what is stored.
 			wide := l.bin(fnMatmul, l.cut(qs, 2, 0, m.Nope), m.KUp.(*weight).blocks[0].w)
 			wide = l.reshape(l.concat(2, wide, l.cut(qs, 2, m.Nope, m.Nope+m.Rot)), 1, m.Heads, n, m.Lora+m.Rot)

@@ -26,9 +26,18 @@ type Backend struct {
 	owned  []handle           // of weights
 	stores []*Store
 	err    error // the first outside steps; the owner's
+
+	before      int64 // bytes that were in use when this was opened
+	tileBytes   int
+	wide, table int // columns of the widest layer loaded, rows of the largest table
 }
 
-var _ B.Backend = (*Backend)(nil)
+var (
+	_ B.Backend = (*Backend)(nil)
+	_ B.Device  = (*Backend)(nil)
+
+	_ B.DeviceSampler = (*Backend)(nil)
+)
 
 // Open finds MLX, opens it and tests it. Errors say what to install or set.
 func Open(c Config) (*Backend, error) {
@@ -36,7 +45,12 @@ func Open(c Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open MLX: %w", err)
 	}
-	return &Backend{o: o, half: c.half(o.device), act: B.F32, pinned: map[uint32]*node{}, freqs: map[*B.Rope]handle{}}, nil
+	b := &Backend{o: o, half: c.half(o.device), act: B.F32, tileBytes: tileBytes, pinned: map[uint32]*node{}, freqs: map[*B.Rope]handle{}}
+	o.wait(func() {
+		o.gauge()
+		b.before = o.gauges.active.Load()
+	})
+	return b, nil
 }
 
 // Info is what was opened. Checks is how many known answers the self-test compared.
@@ -49,20 +63,6 @@ func (b *Backend) Info() Info {
 	return Info{b.o.version, b.o.layout.String(), b.o.path, b.o.device, len(b.o.checks())}
 }
 
-// Memory is what MLX holds in this process, in bytes: of arrays, the most of them there were at once, and freed but kept.
-type Memory struct{ Active, Peak, Cache int64 }
-
-func (b *Backend) Memory() (m Memory) {
-	b.flush()
-	b.o.wait(func() {
-		for i, to := range []*int64{&m.Active, &m.Peak, &m.Cache} {
-			b.o.Call(b.o.fns[fnActive+fn(i)], b.o.out())
-			*to = int64(*b.o.res)
-		}
-	})
-	return m
-}
-
 // Live is how many arrays of MLX's are alive in this process, for tests and metrics.
 func (b *Backend) Live() (n int) {
 	b.flush()
@@ -72,10 +72,9 @@ func (b *Backend) Live() (n int) {
 
 func (b *Backend) Name() string { return "mlx" }
 
-func (b *Backend) Caps() B.Caps { return B.Caps{World: 1} }
-
-// Scratch counts the float32 activations of a step's widest layers.
-func (b *Backend) Scratch(rows, outs int) int64 { return int64(rows)*(1<<18) + int64(outs)*(1<<20) }
+func (b *Backend) Caps() B.Caps {
+	return B.Caps{LateTokens: true, World: max(b.o.world, 1), Rank: b.o.rank}
+}
 
 // Close frees weights, state and what is pinned. The library stays open for the process.
 func (b *Backend) Close() error {
@@ -93,6 +92,7 @@ func (b *Backend) Close() error {
 			b.o.free(n.h)
 		}
 		b.owned, b.freqs, b.pinned = nil, nil, nil
+		b.o.wire()
 	})
 	return b.settle()
 }
@@ -141,8 +141,10 @@ func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
 		groups = len(sc.st.windows)
 	}
 	sc.check.Begin(groups, B.PageTokens)
+	rows, need := batch.Rows(), b.Scratch(batch.Rows(), len(batch.Out))
+	b.later(func() { sc.err = sc.l.fits(rows, need) })
 	if sc.st != nil {
-		sc.st.advance(batch)
+		sc.wrote = sc.st.advance(batch)
 	}
 	return sc
 }

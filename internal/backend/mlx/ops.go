@@ -107,17 +107,22 @@ func (s *scope) LinearGLU(x B.Array, w B.Weight, g *B.GLU) B.Array {
 	t, in := w.(*weight), s.get(x)
 	n := t.out / 2
 	return s.op(x.Rows(), n, func() handle {
-		both := t.product(s.l, in.h)
-		return s.l.gate(g, s.l.cut(both, 1, 0, n), s.l.cut(both, 1, n, 2*n))
+		both, rows := t.product(s.l, in.h), x.Rows()
+		return s.gated(g, s.l.part(both, 1, 0, n, rows, 2*n), s.l.part(both, 1, n, 2*n, rows, 2*n))
 	})
 }
 
 func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 	s.check.RMSNorm(x, w, n)
-	width, in, eps := n.Width, s.get(x), n.Eps
+	width, eps := n.Width, n.Eps
 	if width == 0 {
 		width = x.Cols()
 	}
+	if x.Rows() == 1 && width != x.Cols() && (w == nil || w.Out() == width) {
+		in := s.find(x)
+		return s.one(x.Cols(), width, func() handle { return s.l.normed(s.heads(in, width), vectorOf(w), eps) })
+	}
+	in := s.get(x)
 	return s.op(x.Rows(), x.Cols(), func() handle {
 		l, of := s.l, handle(0)
 		whole := w != nil && w.Out() != width
@@ -176,7 +181,13 @@ func (s *scope) Scale(x B.Array, f float32) B.Array {
 
 func (s *scope) Cols(x B.Array, from, to int) B.Array {
 	s.check.Cols(x, from, to)
-	return s.view(x, x.Rows(), to-from, func(x handle) handle { return s.l.cut(x, 1, from, to) })
+	rows, cols := x.Rows(), x.Cols()
+	if in := s.find(x); rows == 1 && in.of == nil && from < to {
+		a, n := s.make(1, to-from, s.be.act)
+		n.of, n.src, n.from, n.flat = s.get(x), in, from, false
+		return a
+	}
+	return s.view(x, rows, to-from, func(x handle) handle { return s.l.part(x, 1, from, to, rows, cols) })
 }
 
 func (s *scope) Concat(a, b B.Array) B.Array {
@@ -216,7 +227,7 @@ func (s *scope) Put(x, src B.Array, from int, rows []int32, add bool) B.Array {
 			if add {
 				row = l.add(row, l.cut(y, 0, int(r), int(r)+1))
 			}
-			y = l.paste(y, row, 0, int(r))
+			y = l.paste(y, row, 0, int(r), 1, x.Cols())
 		}
 		if y == in.h {
 			y = l.again(y)
@@ -263,6 +274,10 @@ func (s *scope) batchRow(n, r int) int {
 }
 
 func (s *scope) AllSum(x B.Array) B.Array {
+	if s.l.world > 1 {
+		in := s.get(x)
+		return s.op(x.Rows(), x.Cols(), func() handle { return s.l.allSum(in.h) })
+	}
 	return s.view(x, x.Rows(), x.Cols(), func(x handle) handle { return s.l.again(x) })
 }
 

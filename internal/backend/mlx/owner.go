@@ -18,7 +18,7 @@ type job struct {
 	done chan any // what a closure panicked with, or nil
 }
 
-// owners are the libraries this process has opened, by path and device: an MLX library has state of its own for the whole process, and is
+// owners are the libraries this process has opened, by path and settings: an MLX library has state of its own for the whole process, and is
 // never closed.
 var owners = struct {
 	sync.Mutex
@@ -33,11 +33,11 @@ func (c *Config) open() (*owner, error) {
 	}
 	owners.Lock()
 	defer owners.Unlock()
-	key := path + "\n" + c.Device
+	key := fmt.Sprintf("%s\n%s\n%d %t %d/%d", path, c.Device, c.Limit, c.Compile, c.Rank, c.World)
 	if o := owners.all[key]; o != nil {
 		return o, nil
 	}
-	o := &owner{lib: &lib{Library: library, path: path, device: c.Device}, jobs: make(chan job)}
+	o := &owner{lib: &lib{Library: library, path: path, device: c.Device, limit: c.Limit, compiles: c.Compile, rank: c.Rank, world: c.World}, jobs: make(chan job)}
 	go o.work()
 	o.wait(func() {
 		if err = o.link(); err == nil {

@@ -18,8 +18,17 @@ type tableKey struct {
 
 func (s *scope) RoPE(x B.Array, p *B.Rope) B.Array {
 	s.check.RoPE(x, p)
-	in, n := s.get(x), x.Rows()
-	if first, ok := s.follows(n); ok && plain(p) {
+	n := x.Rows()
+	first, ok := s.follows(n)
+	fast := ok && plain(p)
+	if fast && n == 1 {
+		in := s.find(x)
+		return s.one(x.Cols(), p.Head, func() handle {
+			return s.l.roped(s.heads(in, p.Head), 2*len(p.InvFreq), p.Traditional, first, s.periods(p))
+		})
+	}
+	in := s.get(x)
+	if fast {
 		return s.op(n, x.Cols(), func() handle { return s.fastRope(in.h, n, first, p) })
 	}
 	t := s.table(p, n)
@@ -56,6 +65,13 @@ func (s *scope) follows(n int) (first int, ok bool) {
 
 func (s *scope) fastRope(x handle, n, first int, p *B.Rope) handle {
 	l := s.l
+	x = l.transpose(l.reshape(x, 1, n, -1, p.Head), 0, 2, 1, 3)
+	return l.reshape(l.transpose(l.roped(x, 2*len(p.InvFreq), p.Traditional, first, s.periods(p)), 0, 2, 1, 3), n, -1)
+}
+
+// periods are made once per spec.
+func (s *scope) periods(p *B.Rope) handle {
+	l := s.l
 	freqs := s.be.freqs[p]
 	if freqs == 0 {
 		period := make([]float32, len(p.InvFreq))
@@ -65,8 +81,7 @@ func (s *scope) fastRope(x handle, n, first int, p *B.Rope) handle {
 		freqs = l.keep(upload(l, period, f32, len(period)))
 		s.be.freqs[p] = freqs
 	}
-	x = l.transpose(l.reshape(x, 1, n, -1, p.Head), 0, 2, 1, 3)
-	return l.reshape(l.transpose(l.roped(x, 2*len(p.InvFreq), p.Traditional, first, freqs), 0, 2, 1, 3), n, -1)
+	return freqs
 }
 
 // roped is fast rope of the first dims columns of x [1, heads, rows, width], whose rows are at positions from first on.

@@ -7,10 +7,18 @@ import (
 	B "hearth/internal/backend"
 )
 
-// node is one array of a scope. Its handle is set when the closure that computes it has run.
+// node is one array of a scope. Its handles are set when the closures that compute them have run.
+//
+// Invariants: h is [rows, cols]. That of an array of one row may be left out until somebody resolves it with get: heads of it
+// are then in split, or it is columns of another array. What only attention's ops see never exists as h.
 type node struct {
 	h          handle
 	rows, cols int
+	split      handle // [1, cols/width, 1, width], or 0
+	width      int    // of split's heads
+	src        *node  // whose columns from from on these are
+	from       int
+	flat       bool  // h is there, or on its way
 	of         *node // what this was made as a view of: it lives as long
 	kept, dead bool
 }
@@ -32,6 +40,7 @@ type scope struct {
 	l      *lib
 	b      *B.Batch
 	st     *Store
+	wrote  []*buffer // of the store
 	check  B.Check
 	gen    uint32
 	nodes  []*node
@@ -50,13 +59,29 @@ func (s *scope) make(rows, cols int, t B.DType) (B.Array, *node) {
 	if last := len(s.be.free) - 1; last >= 0 {
 		n, s.be.free = s.be.free[last], s.be.free[:last]
 	}
-	*n = node{rows: rows, cols: cols}
+	*n = node{rows: rows, cols: cols, flat: true}
 	s.nodes = append(s.nodes, n)
 	return B.Handle(uint32(len(s.nodes)-1), s.gen, rows, cols, t), n
 }
 
-// get resolves a handle, or panics when its life is over.
+// get resolves a handle to a node that has h, or panics when its life is over.
 func (s *scope) get(a B.Array) *node {
+	n := s.find(a)
+	if !n.flat {
+		n.flat = true
+		s.later(func() {
+			if n.src != nil {
+				n.h = s.l.keep(s.l.part(n.src.h, 1, n.from, n.from+n.cols, 1, n.src.cols))
+			} else {
+				n.h = s.l.keep(s.l.reshape(n.split, 1, n.cols))
+			}
+		})
+	}
+	return n
+}
+
+// find is get for those who read heads, or no numbers at all.
+func (s *scope) find(a B.Array) *node {
 	slot, gen := a.Slot()
 	if isPin(a) {
 		if n := s.be.pinned[slot]; n != nil {
@@ -66,6 +91,51 @@ func (s *scope) get(a B.Array) *node {
 		return s.nodes[slot]
 	}
 	panic(fmt.Sprintf("mlx: array %d (%d×%d) used after it was swept or its step ended", slot, a.Rows(), a.Cols()))
+}
+
+// heads gives [1, heads, rows, width] of rows of an array that find or, for more than one row, get has resolved.
+func (s *scope) heads(n *node, width int) handle {
+	l := s.l
+	switch {
+	case n.split != 0 && n.width == width:
+		return n.split
+	case n.h == 0 && n.src != nil && n.from%width == 0 && n.cols%width == 0 && n.src.cols%width == 0:
+		p := n.src
+		return l.part(s.divide(p, width), 1, n.from/width, (n.from+n.cols)/width, 1, p.cols/width, 1, width)
+	case n.h == 0 && n.src != nil:
+		return l.reshape(l.part(n.src.h, 1, n.from, n.from+n.cols, 1, n.src.cols), 1, n.cols/width, 1, width)
+	case n.h == 0:
+		return l.reshape(n.split, 1, n.cols/width, 1, width)
+	case n.rows == 1:
+		return s.divide(n, width)
+	}
+	return l.transpose(l.reshape(n.h, 1, n.rows, n.cols/width, width), 0, 2, 1, 3)
+}
+
+// divide makes heads of an array of one row, and keeps them with it if it has none.
+func (s *scope) divide(n *node, width int) handle {
+	if n.split != 0 && n.width == width {
+		return n.split
+	}
+	h := s.l.reshape(n.h, 1, n.cols/width, 1, width)
+	if n.split == 0 {
+		n.split, n.width = s.l.keep(h), width
+	}
+	return h
+}
+
+// one is op for an array of one row that f computes as heads.
+func (s *scope) one(cols, width int, f func() handle) B.Array {
+	a, n := s.make(1, cols, s.be.act)
+	n.width, n.flat = width, false
+	s.later(func() {
+		h := f()
+		if s.be.act != B.F32 {
+			h = s.l.cast(h, s.be.dtype())
+		}
+		n.split = s.l.keep(h)
+	})
+	return a
 }
 
 // later runs f on the owner's thread unless the step has failed.
@@ -122,24 +192,31 @@ func (s *scope) Keep(a B.Array) B.Array {
 }
 
 func (s *scope) Sweep(a B.Array) {
-	last := s.get(a)
+	last := s.find(a)
+	var gone []*node
 	for _, n := range s.nodes {
 		if n != last && n != last.of && !n.kept && !n.dead {
 			n.dead = true
-			s.be.later(func() { s.drop(n) })
+			gone = append(gone, n)
 		}
 	}
+	s.be.later(func() {
+		for _, n := range gone {
+			s.drop(n)
+		}
+	})
 }
 
 func (s *scope) drop(n *node) {
 	s.l.free(n.h)
-	n.h = 0
+	s.l.free(n.split)
+	n.h, n.split = 0, 0
 }
 
 func (s *scope) Pin(a B.Array) B.Array {
 	n := s.get(a)
 	s.be.pins++
-	p := &node{rows: n.rows, cols: n.cols}
+	p := &node{rows: n.rows, cols: n.cols, flat: true}
 	s.be.pinned[s.be.pins] = p
 	if n.rows*n.cols > 0 {
 		s.later(func() {
@@ -179,7 +256,7 @@ func (s *scope) state() []handle {
 	if s.st == nil {
 		return nil
 	}
-	return s.st.pending()
+	return s.st.pending(s.wrote)
 }
 
 func (s *scope) Floats(a B.Array) ([]float32, error) {
@@ -230,10 +307,11 @@ func (s *scope) End() {
 		for _, m := range s.masks {
 			s.l.free(m.h)
 		}
+		s.l.gauge()
 	})
 	s.be.flush()
 	for _, n := range s.nodes {
-		n.of = nil
+		n.of, n.src = nil, nil
 	}
 	s.be.free = append(s.be.free, s.nodes...)
 	s.nodes = nil

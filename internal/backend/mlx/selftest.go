@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	B "hearth/internal/backend"
 )
 
 // check is one op with operands small enough to know the answer.
@@ -18,7 +20,7 @@ type check struct {
 func (l *lib) selfTest() error {
 	for _, c := range l.checks() {
 		if err := l.try(&c); err != nil {
-			return fmt.Errorf("MLX %s (%s, called as %s) fails its self-test at %w; %s", l.version, l.path, l.layout, err, install)
+			return fmt.Errorf("MLX %s (%s, called as %s) fails its self-test at %w; MLX 0.30 to 0.32 are known to work: %s", l.version, l.path, l.layout, err, install)
 		}
 	}
 	return nil
@@ -48,7 +50,34 @@ func (l *lib) try(c *check) error {
 }
 
 func (l *lib) checks() []check {
-	return slices.Concat(l.elementwise(), l.moves(), l.products(), l.fast())
+	return slices.Concat(l.elementwise(), l.moves(), l.products(), l.fast(), l.choices())
+}
+
+// choices are what drawing tokens and quantised keys and values need besides, and functions that MLX calls back.
+func (l *lib) choices() []check {
+	x := func() handle { return upload(l, []float32{1, 2, 3, 4}, f32, 2, 2) }
+	ramp := make([]float32, 32) // whole numbers up to 255 are their own codes
+	for i := range ramp {
+		ramp[i] = float32(8 * i)
+	}
+	ramp[31] = 255
+	all := []check{
+		{"min", func() handle { return l.reduce(fnMin, x(), 1) }, []float32{1, 3}},
+		{"argmax", func() handle { return l.reduce(fnArgmax, upload(l, []float32{1, 3, 2, 3}, f32, 1, 4), 1) }, []float32{1}},
+		{"round", func() handle { return l.do(fnRound, uintptr(upload(l, []float32{-1.5, .5, 2.4}, f32, 3)), 0) }, []float32{-2, 0, 2}},
+		{"cumsum", func() handle { return l.cumulative(x(), true) }, []float32{1, 3, 3, 7}},
+		{"cumsum of what is before", func() handle { return l.cumulative(x(), false) }, []float32{0, 1, 0, 3}},
+		{"quantised keys", func() handle {
+			f := newForm(B.KVPolicy{Bits: 8}, 1, 32, 32)
+			return l.numbers(&f, l.coded(&f, upload(l, ramp, f32, 1, 1, 1, 32), 1), 1, f32)
+		}, ramp},
+	}
+	if l.compiles {
+		all = append(all, check{"compile", func() handle {
+			return l.group(groupKey{op: "twice"}, func(in []handle) handle { return l.add(in[0], in[0]) }, x())
+		}, []float32{2, 4, 6, 8}})
+	}
+	return all
 }
 
 func (l *lib) elementwise() []check {
@@ -83,7 +112,7 @@ func (l *lib) moves() []check {
 		{"reshape", func() handle { return l.reshape(x(), 4) }, []float32{1, 2, 3, 4}},
 		{"transpose", func() handle { return l.transpose(x(), 1, 0) }, []float32{1, 3, 2, 4}},
 		{"slice", func() handle { return l.cut(x(), 1, 1, 2) }, []float32{2, 4}},
-		{"slice_update", func() handle { return l.paste(x(), upload(l, []float32{9, 9}, f32, 1, 2), 0, 1) }, []float32{1, 2, 9, 9}},
+		{"slice_update", func() handle { return l.paste(x(), upload(l, []float32{9, 9}, f32, 1, 2), 0, 1, 1, 2) }, []float32{1, 2, 9, 9}},
 		{"concatenate", func() handle { return l.concat(0, x(), x()) }, []float32{1, 2, 3, 4, 1, 2, 3, 4}},
 		{"take", func() handle { return l.take(x(), ids(1, 0, 1), 0) }, []float32{3, 4, 1, 2, 3, 4}},
 		{"take_along_axis", func() handle { return l.takeAlong(x(), l.reshape(ids(1, 0), 2, 1), 1) }, []float32{2, 3}},

@@ -19,12 +19,12 @@ type Store struct {
 	be      *Backend
 	specs   []B.StateSpec
 	policy  B.KVPolicy
+	forms   [][2]form // of keys and values, by state
 	windows []int
 	group   []int
 	slots   map[kv.SlotID]*slot
 	pages   map[pageKey]*page
 	snaps   map[kv.SnapID]*fixed
-	touched []*buffer // by the step that is open
 }
 
 type pageKey struct {
@@ -50,7 +50,7 @@ type slot struct {
 
 // buffer holds positions [base, base+cap) of one state. A latent and its rotary key are k and v of one head.
 type buffer struct {
-	k, v      handle
+	kv        [2]cells // keys and values
 	base, cap int
 }
 
@@ -59,7 +59,7 @@ const grain = 4 * B.PageTokens
 
 var _ B.Store = (*Store)(nil)
 
-// NewStore refuses quantised keys and values, which this backend does not have yet.
+// NewStore keeps keys and values as the policy says, in float64 alone not.
 func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
 	if p.DType == B.None && p.Bits == 0 {
 		p.DType = b.act
@@ -67,24 +67,23 @@ func (b *Backend) NewStore(specs []B.StateSpec, p B.KVPolicy) (B.Store, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if p.Bits != 0 || p.DType == B.F64 {
-		return nil, fmt.Errorf("open store: the mlx backend keeps keys and values in f32, bf16 or f16, not in %s", p)
+	if p.DType == B.F64 {
+		return nil, fmt.Errorf("open store: the mlx backend keeps keys and values in f32, bf16, f16, q8 or q4, not in %s", p)
 	}
 	s := &Store{be: b, specs: specs, policy: p, slots: map[kv.SlotID]*slot{}, pages: map[pageKey]*page{}, snaps: map[kv.SnapID]*fixed{}}
 	s.windows, s.group = B.PageGroups(specs)
-	b.stores = append(b.stores, s)
-	return s, nil
-}
-
-// kv is the type of keys and values, and its size in bytes.
-func (s *Store) kv() (dtype, int) {
-	switch s.policy.DType {
-	case B.BF16:
-		return bf16, 2
-	case B.F16:
-		return f16, 2
+	for i := range specs {
+		d := &specs[i]
+		kg, vg := p.GroupOf(d.KDim), p.GroupOf(d.VDim)
+		if d.Kind == B.StateLatent {
+			kg = p.LatentGroup(d.KDim, d.VDim)
+			vg = kg
+		}
+		s.forms = append(s.forms, [2]form{newForm(p, d.Heads, d.KDim, kg), newForm(p, d.Heads, d.VDim, vg)})
 	}
-	return f32, 4
+	b.stores = append(b.stores, s)
+	b.later(b.o.wire) // the weights are there
+	return s, nil
 }
 
 func (s *Store) Policy() B.KVPolicy { return s.policy }
@@ -94,10 +93,9 @@ func (s *Store) Geometry() kv.Geometry {
 	for i, w := range s.windows {
 		g.Groups[i].Window = w
 	}
-	_, size := s.kv()
 	for id, sp := range s.specs {
 		if sp.Paged() {
-			n := int64(sp.Heads * (sp.KDim + sp.VDim) * size)
+			n := int64(s.forms[id][0].bytes() + s.forms[id][1].bytes())
 			g.Groups[s.group[id]].PageBytes += n * B.PageTokens
 			g.SlotToken += n
 			continue
@@ -126,9 +124,8 @@ func (s *Store) slot(id kv.SlotID) *slot {
 	return sl
 }
 
-// advance makes every span's earlier positions present and notes which pages the step writes.
-func (s *Store) advance(b *B.Batch) {
-	s.touched = s.touched[:0]
+// advance makes every span's earlier positions present, notes which pages the step writes, and gives the buffers they are in.
+func (s *Store) advance(b *B.Batch) (wrote []*buffer) {
 	for i := range b.Spans {
 		sp := &b.Spans[i]
 		sl := s.slot(sp.Slot)
@@ -140,6 +137,7 @@ func (s *Store) advance(b *B.Batch) {
 		for id, g := range s.group {
 			if g >= 0 {
 				s.reserve(id, sl)
+				wrote = append(wrote, sl.state[id])
 			}
 		}
 		if len(s.windows) == 0 {
@@ -151,23 +149,23 @@ func (s *Store) advance(b *B.Batch) {
 			}
 		}
 	}
+	return wrote
 }
 
 // reserve lets the buffer of a state reach the slot's valid positions.
 func (s *Store) reserve(id int, sl *slot) {
-	buf, d := sl.state[id], s.specs[id]
-	s.touched = append(s.touched, buf)
+	buf, forms := sl.state[id], &s.forms[id]
 	if sl.valid-buf.base <= buf.cap {
 		return
 	}
 	more := (sl.valid - buf.base - buf.cap + grain - 1) / grain * grain
 	more = max(more, buf.cap/4/grain*grain)
 	buf.cap += more
-	t, _ := s.kv()
 	l := s.be.o.lib
 	s.be.later(func() {
-		buf.k = l.extend(buf.k, l.zeros(t, 1, d.Heads, more, d.KDim))
-		buf.v = l.extend(buf.v, l.zeros(t, 1, d.Heads, more, d.VDim))
+		for i := range buf.kv {
+			buf.kv[i] = l.extended(&forms[i], buf.kv[i], more)
+		}
 	})
 }
 
@@ -200,8 +198,8 @@ func (s *Store) discard(all []*buffer) {
 	for _, buf := range all {
 		if buf != nil {
 			s.be.later(func() {
-				l.free(buf.k)
-				l.free(buf.v)
+				l.freeCells(&buf.kv[0])
+				l.freeCells(&buf.kv[1])
 				*buf = buffer{}
 			})
 		}
@@ -247,23 +245,24 @@ func (s *Store) gather(id int, buf *buffer, from []page, old []*buffer, sl *slot
 	if len(from) == 0 {
 		return
 	}
-	src := make([]func() (k, v handle), len(from))
+	src := make([]func() [2]cells, len(from))
 	for i := range from {
 		if from[i].in == sl {
-			src[i] = s.within(old[id], from[i].index)
+			src[i] = s.within(id, old[id], from[i].index)
 		} else {
 			src[i] = s.content(id, &from[i])
 		}
 	}
-	l := s.be.o.lib
-	t, _ := s.kv()
+	l, forms := s.be.o.lib, &s.forms[id]
 	s.be.later(func() {
-		var ks, vs []handle
+		var all [2][]cells
 		for _, f := range src {
-			k, v := f()
-			ks, vs = append(ks, k), append(vs, v)
+			c := f()
+			all[0], all[1] = append(all[0], c[0]), append(all[1], c[1])
 		}
-		buf.k, buf.v = l.keep(l.copied(l.concat(2, ks...), t)), l.keep(l.copied(l.concat(2, vs...), t))
+		for i := range buf.kv {
+			buf.kv[i] = l.kept(&forms[i], all[i]...)
+		}
 	})
 }
 
@@ -275,18 +274,21 @@ func (l *lib) copied(h handle, t dtype) handle {
 }
 
 // content gives a page's keys and values of one state when it is run on the owner's thread.
-func (s *Store) content(id int, p *page) func() (k, v handle) {
+func (s *Store) content(id int, p *page) func() [2]cells {
 	if p.in != nil {
-		return s.within(p.in.state[id], p.index)
+		return s.within(id, p.in.state[id], p.index)
 	}
-	own, l := p.own[id], s.be.o.lib
-	return func() (k, v handle) { return l.again(own.k), l.again(own.v) }
+	own := p.own[id]
+	return func() [2]cells { return own.kv }
 }
 
-func (s *Store) within(buf *buffer, index int) func() (k, v handle) {
-	from, l := index*B.PageTokens-buf.base, s.be.o.lib
-	return func() (k, v handle) {
-		return l.cut(buf.k, 2, from, from+B.PageTokens), l.cut(buf.v, 2, from, from+B.PageTokens)
+func (s *Store) within(id int, buf *buffer, index int) func() [2]cells {
+	from, l, forms := index*B.PageTokens-buf.base, s.be.o.lib, &s.forms[id]
+	return func() (c [2]cells) {
+		for i := range c {
+			c[i] = l.window(&forms[i], buf.kv[i], from, from+B.PageTokens, buf.cap)
+		}
+		return c
 	}
 }
 
@@ -294,7 +296,6 @@ func (s *Store) within(buf *buffer, index int) func() (k, v handle) {
 func (s *Store) own(g int, p *page) *page {
 	c := &page{own: make([]*buffer, len(s.specs))}
 	l := s.be.o.lib
-	t, _ := s.kv()
 	for id := range s.specs {
 		if s.group[id] != g {
 			continue
@@ -302,11 +303,12 @@ func (s *Store) own(g int, p *page) *page {
 		if p.in != nil && p.index*B.PageTokens < p.in.state[id].base {
 			return nil
 		}
-		buf, from := &buffer{cap: B.PageTokens}, s.content(id, p)
+		buf, from, forms := &buffer{cap: B.PageTokens}, s.content(id, p), &s.forms[id]
 		c.own[id] = buf
 		s.be.later(func() {
-			k, v := from()
-			buf.k, buf.v = l.keep(l.copied(k, t)), l.keep(l.copied(v, t))
+			for i, c := range from() {
+				buf.kv[i] = l.kept(&forms[i], c)
+			}
 		})
 	}
 	return c
@@ -314,39 +316,47 @@ func (s *Store) own(g int, p *page) *page {
 
 // write stores the keys and values of the step.
 func (s *Store) write(sc *scope, id B.StateID, k, v *node) {
-	t, _ := s.kv()
-	l, d := sc.l, s.specs[id]
+	l, forms, same := sc.l, &s.forms[id], s.policy.DType == s.be.act
 	for i := range sc.b.Spans {
 		sp := &sc.b.Spans[i]
 		buf := s.slot(sp.Slot).state[id]
 		at := sp.Start - buf.base
 		sc.later(func() {
-			put := func(h handle, x *node) handle {
-				rows := l.heads(l.cut(x.h, 0, sp.Row, sp.Row+sp.Len), d.Heads)
-				y := l.keep(l.paste(h, l.cast(rows, t), 2, at))
-				if y == 0 {
-					return h
+			for i, x := range [2]*node{k, v} {
+				f, rows := &forms[i], handle(0)
+				if x.rows == 1 {
+					rows = sc.heads(x, f.width)
+				} else {
+					rows = l.heads(l.part(x.h, 0, sp.Row, sp.Row+sp.Len, x.rows, x.cols), sp.Len, x.cols, f.width)
 				}
-				l.free(h)
-				return y
+				l.pasted(f, &buf.kv[i], rows, at, sp.Len, same)
 			}
-			buf.k, buf.v = put(buf.k, k), put(buf.v, v)
 		})
 	}
 }
 
 // read gives the keys and values that a part's queries see.
 func (s *Store) read(id B.StateID, p *part) (k, v handle) {
-	buf, l := s.slot(p.span.Slot).state[id], s.be.o.lib
-	from, to := max(p.from-buf.base, 0), p.to-buf.base
-	return l.cut(buf.k, 2, from, to), l.cut(buf.v, 2, from, to)
+	forms := &s.forms[id]
+	c, n := s.seen(id, p)
+	return s.be.o.numbers(&forms[0], c[0], n, s.be.dtype()), s.be.o.numbers(&forms[1], c[1], n, s.be.dtype())
 }
 
-// pending are the buffers that the open step has written.
-func (s *Store) pending() []handle {
+// seen is read before it makes numbers of codes.
+func (s *Store) seen(id B.StateID, p *part) (c [2]cells, n int) {
+	buf, forms := s.slot(p.span.Slot).state[id], &s.forms[id]
+	from, to := max(p.from-buf.base, 0), p.to-buf.base
+	for i := range c {
+		c[i] = s.be.o.window(&forms[i], buf.kv[i], from, to, buf.cap)
+	}
+	return c, to - from
+}
+
+// pending is the state that a step has written.
+func (s *Store) pending(wrote []*buffer) []handle {
 	var all []handle
-	for _, buf := range s.touched {
-		all = append(all, buf.k, buf.v)
+	for _, buf := range wrote {
+		all = append(append(all, buf.kv[0][:]...), buf.kv[1][:]...)
 	}
 	for _, sl := range s.slots {
 		all = append(all, sl.fixed.state...)
@@ -450,20 +460,21 @@ func (s *Store) Export(w io.Writer, ref kv.Ref) error {
 		return fmt.Errorf("export page %d of group %d: never written", ref.Page, ref.Group)
 	}
 	var all []byte
-	_, size := s.kv()
 	l := s.be.o.lib
-	for id, sp := range s.specs {
+	for id := range s.specs {
 		if s.group[id] != ref.Group {
 			continue
 		}
 		if p.in != nil && p.index*B.PageTokens < p.in.state[id].base {
 			return fmt.Errorf("export page %d of group %d: it is gone", ref.Page, ref.Group)
 		}
-		from := s.content(id, p)
+		from, forms := s.content(id, p), &s.forms[id]
 		s.be.later(func() {
-			k, v := from()
-			all = l.bytes(all, k, sp.Heads*sp.KDim*B.PageTokens*size)
-			all = l.bytes(all, v, sp.Heads*sp.VDim*B.PageTokens*size)
+			for i, c := range from() {
+				for j, k := range forms[i].columns {
+					all = l.bytes(all, c[j], forms[i].heads*k.n*k.t.size()*B.PageTokens)
+				}
+			}
 		})
 	}
 	err := s.be.settle()
@@ -480,26 +491,31 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 	if ref.Snap != 0 {
 		return s.importSnap(r, ref.Snap)
 	}
-	t, size := s.kv()
 	l := s.be.o.lib
 	p := &page{own: make([]*buffer, len(s.specs))}
-	for id, sp := range s.specs {
+	for id := range s.specs {
 		if s.group[id] != ref.Group {
 			continue
 		}
-		k := make([]byte, sp.Heads*sp.KDim*B.PageTokens*size)
-		v := make([]byte, sp.Heads*sp.VDim*B.PageTokens*size)
-		for _, b := range [][]byte{k, v} {
-			if _, err := io.ReadFull(r, b); err != nil {
-				s.discard(p.own)
-				return fmt.Errorf("import page %d of group %d: %w", ref.Page, ref.Group, err)
+		forms, raw := &s.forms[id], [2][3][]byte{}
+		for i := range forms {
+			for j, k := range forms[i].columns {
+				raw[i][j] = make([]byte, forms[i].heads*k.n*k.t.size()*B.PageTokens)
+				if _, err := io.ReadFull(r, raw[i][j]); err != nil {
+					s.discard(p.own)
+					return fmt.Errorf("import page %d of group %d: %w", ref.Page, ref.Group, err)
+				}
 			}
 		}
 		buf := &buffer{cap: B.PageTokens}
 		p.own[id] = buf
 		s.be.later(func() {
-			buf.k = l.keep(upload(l, k, t, 1, sp.Heads, B.PageTokens, sp.KDim))
-			buf.v = l.keep(upload(l, v, t, 1, sp.Heads, B.PageTokens, sp.VDim))
+			for i := range forms {
+				f := &forms[i]
+				buf.kv[i] = f.each(func(j int, k column) handle {
+					return l.keep(upload(l, raw[i][j], k.t, 1, f.heads, B.PageTokens, k.n))
+				})
+			}
 		})
 	}
 	s.place(pageKey{ref.Group, ref.Page}, p)
@@ -508,7 +524,7 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("mlx layout 1, %v, act %v, %s, page %d, %+v", s.policy, s.be.act, s.be.o.device, B.PageTokens, s.specs)
+	return fmt.Sprintf("mlx layout 2, %v, act %v, %s, page %d, %+v", s.policy, s.be.act, s.be.o.device, B.PageTokens, s.specs)
 }
 
 // release frees everything.

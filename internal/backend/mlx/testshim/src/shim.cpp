@@ -2,8 +2,12 @@
 // backend on real MLX where nobody ships libmlxc. MLXC_LAYOUT picks the release whose signatures it has: 5, 6 or 7.
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "mlx/mlx.h"
@@ -79,6 +83,10 @@ Handle mlx_default_cpu_stream_new(void) { return {new mx::Stream(mx::default_str
 Handle mlx_default_gpu_stream_new(void) { return {new mx::Stream(mx::default_stream(mx::Device::gpu))}; }
 MEMORY(get_active_memory) MEMORY(get_peak_memory) MEMORY(get_cache_memory)
 int mlx_clear_cache(void) { TRY(mx::clear_cache()) }
+int mlx_reset_peak_memory(void) { TRY(mx::reset_peak_memory()) }
+int mlx_set_cache_limit(size_t* r, size_t n) { TRY(*r = mx::set_cache_limit(n)) }
+int mlx_set_memory_limit(size_t* r, size_t n) { TRY(*r = mx::set_memory_limit(n)) }
+int mlx_set_wired_limit(size_t* r, size_t n) { TRY(*r = mx::set_wired_limit(n)) }
 
 Handle mlx_array_new_float32(float f) { return {new mx::array(f)}; }
 Handle mlx_array_new_data(const void* data, const int* shape, int n, int type) {
@@ -110,12 +118,40 @@ int mlx_vector_array_free(Handle h) {
   return 0;
 }
 int mlx_vector_array_append_value(Handle h, Handle a) { TRY(vec(h).push_back(arr(a))) }
+int mlx_vector_array_get(Handle* r, Handle h, size_t i) { TRY(put(r, vec(h).at(i))) }
+
+using Function = std::function<Vector(const Vector&)>;
+Handle mlx_closure_new_func_payload(int (*fun)(Handle*, Handle, void*), void* payload, void (*)(void*)) {
+  return {new Function([=](const Vector& in) {
+    Handle args{new Vector(in)}, res{new Vector()};
+    int failed = fun(&res, args, payload);
+    Vector out = vec(res);
+    delete &vec(args);
+    delete &vec(res);
+    if (failed) throw std::runtime_error("a traced function failed");
+    return out;
+  })};
+}
+int mlx_closure_free(Handle h) {
+  delete static_cast<Function*>(h.ctx);
+  return 0;
+}
+int mlx_compile(Handle* r, Handle f, bool shapeless) { TRY(r->ctx = new Function(mx::compile(*static_cast<Function*>(f.ctx), shapeless))) }
+int mlx_closure_apply(Handle* r, Handle f, Handle in) {
+  TRY({
+    Vector out = (*static_cast<Function*>(f.ctx))(vec(in));
+    if (r->ctx) vec(*r) = std::move(out);
+    else r->ctx = new Vector(std::move(out));
+  })
+}
+
 int mlx_eval(Handle h) { TRY(mx::eval(vec(h))) }
 int mlx_async_eval(Handle h) { TRY(mx::async_eval(vec(h))) }
 
 BINARY(add) BINARY(subtract) BINARY(multiply) BINARY(divide) BINARY(maximum) BINARY(minimum) BINARY(matmul) BINARY(less) BINARY(greater)
 UNARY(sigmoid) UNARY(tanh) UNARY(erf) UNARY(exp) UNARY(expm1) UNARY(log1p) UNARY(sqrt) UNARY(rsqrt) UNARY(square) UNARY(abs) UNARY(negative)
-REDUCE(sum) REDUCE(mean) REDUCE(max)
+REDUCE(sum) REDUCE(mean) REDUCE(max) REDUCE(min) REDUCE(argmax)
+int mlx_round(Handle* r, Handle a, int decimals, Handle s) { TRY(put(r, mx::round(arr(a), decimals, stream(s)))) }
 
 int mlx_astype(Handle* r, Handle a, int type, Handle s) { TRY(put(r, mx::astype(arr(a), types[type], stream(s)))) }
 int mlx_contiguous(Handle* r, Handle a, bool col, Handle s) { TRY(put(r, mx::contiguous(arr(a), col, stream(s)))) }
@@ -179,11 +215,54 @@ int mlx_fast_scaled_dot_product_attention(Handle* r, Handle q, Handle k, Handle 
   TRY(put(r, mx::fast::scaled_dot_product_attention(arr(q), arr(k), arr(v), scale, mode, maybe(mask), maybe(sinks), false, stream(s))))
 }
 
+// What the device is: mlx-c can tell from 0.5 on.
+Handle mlx_device_new_type(int type, int) { return {new mx::Device(type ? mx::Device::gpu : mx::Device::cpu)}; }
+int mlx_device_free(Handle h) {
+  delete static_cast<mx::Device*>(h.ctx);
+  return 0;
+}
+Handle mlx_device_info_new(void) { return {nullptr}; }
+int mlx_device_info_free(Handle) { return 0; }
+int mlx_device_info_get(Handle* r, Handle d) { TRY(r->ctx = (void*)&mx::device_info(*static_cast<mx::Device*>(d.ctx))) }
+int mlx_device_info_get_size(size_t* r, Handle h, const char* key) {
+  using Info = std::unordered_map<std::string, std::variant<std::string, size_t>>;
+  TRY({
+    auto& info = *static_cast<const Info*>(h.ctx);
+    auto at = info.find(key);
+    if (at == info.end() || !std::holds_alternative<size_t>(at->second)) return 2;
+    *r = std::get<size_t>(at->second);
+  })
+}
+
+// Ranks. Releases differ in how a group is made.
+using Group = mx::distributed::Group;
+#if MLXC_LAYOUT >= 7
+int mlx_distributed_init(Handle* r, bool strict, const char* kind) { TRY(r->ctx = new Group(mx::distributed::init(strict, kind))) }
+#else
+Handle mlx_distributed_init(bool strict, const char* kind) {
+  try {
+    return {new Group(mx::distributed::init(strict, kind))};
+  } catch (const std::exception& e) {
+    fail(e.what());
+    return {nullptr};
+  }
+}
+#endif
+int mlx_distributed_all_sum(Handle* r, Handle x, Handle g, Handle s) {
+  TRY(put(r, mx::distributed::all_sum(arr(x), *static_cast<Group*>(g.ctx), stream(s))))
+}
+
 // The names that tell releases apart.
 #if MLXC_LAYOUT >= 6
 int mlx_bartlett(Handle*, int, Handle) { return fail("not here"); }
 #endif
 #if MLXC_LAYOUT >= 7
-int mlx_cumsum_axis(Handle*, Handle, int, bool, bool, Handle) { return fail("not here"); }
+int mlx_cumsum_axis(Handle* r, Handle a, int axis, bool reverse, bool inclusive, Handle s) {
+  TRY(put(r, mx::cumsum(arr(a), axis, reverse, inclusive, stream(s))))
+}
+#else
+int mlx_cumsum(Handle* r, Handle a, int axis, bool reverse, bool inclusive, Handle s) {
+  TRY(put(r, mx::cumsum(arr(a), axis, reverse, inclusive, stream(s))))
+}
 #endif
 }

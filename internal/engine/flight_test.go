@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/sample"
+)
+
+// flying makes a backend on the host look like one that draws tokens on a device.
+type flying struct {
+	*hooked
+	ids  map[uint32][]int32
+	next uint32
+	poor bool // what it draws is not finite
+}
+
+type flyingScope struct {
+	backend.Scope
+	f *flying
+}
+
+const flyingGen = 1<<32 - 1
+
+func (f *flying) Caps() backend.Caps {
+	c := f.hooked.Caps()
+	c.LateTokens = true
+	return c
+}
+
+func (f *flying) Begin(s backend.Store, b *backend.Batch) backend.Scope {
+	known := *b
+	if !b.Late.IsZero() {
+		slot, _ := b.Late.Slot()
+		known.Tokens = slices.Clone(b.Tokens)
+		for i, id := range b.Tokens {
+			if id < 0 {
+				known.Tokens[i] = max(f.ids[slot][^id], 0) // a device reads some row
+			}
+		}
+		b.Tokens, b.Late = known.Tokens, backend.Array{}
+	}
+	return &flyingScope{f.hooked.Begin(s, b), f}
+}
+
+func (f *flying) Sample(o backend.Scope, logits backend.Array, p []backend.SampleParams) backend.Array {
+	all, err := o.Floats(logits)
+	if err != nil { // Ints gives it, too
+		all = make([]float32, logits.Rows()*logits.Cols())
+	}
+	f.next++
+	ids, n := make([]int32, logits.Rows()), logits.Cols()
+	for i := range ids {
+		ids[i] = pickOne(all[i*n:][:n], &p[i])
+		if f.poor {
+			ids[i] = -1
+		}
+	}
+	f.ids[f.next] = ids
+	return backend.Handle(f.next, flyingGen, len(ids), 1, backend.I32)
+}
+
+func pickOne(logits []float32, p *backend.SampleParams) int32 {
+	best := slices.Max(logits)
+	if p.Temperature <= 0 {
+		return int32(slices.Index(logits, best))
+	}
+	var sum float64
+	weights := make([]float64, len(logits))
+	for i, v := range logits {
+		weights[i] = math.Exp(float64(v-best) / float64(p.Temperature))
+		sum += weights[i]
+	}
+	left := p.Uniform * sum
+	for i, w := range weights {
+		if left -= w; left < 0 {
+			return int32(i)
+		}
+	}
+	return int32(len(logits) - 1)
+}
+
+func (f *flying) Unpin(a backend.Array) {
+	if slot, gen := a.Slot(); gen == flyingGen {
+		delete(f.ids, slot)
+		return
+	}
+	f.hooked.Unpin(a)
+}
+
+func (s *flyingScope) Pin(a backend.Array) backend.Array { return a }
+func (s *flyingScope) Submit(...backend.Array)           {}
+func (s *flyingScope) Ints(a backend.Array) ([]int32, error) {
+	slot, _ := a.Slot()
+	return s.f.ids[slot], s.f.fail
+}
+
+// fly starts an engine on such a backend, and one without flights.
+func fly(t *testing.T, config string, change func(*Config)) (e, plain *Engine, f *flying) {
+	t.Helper()
+	f = &flying{ids: map[uint32][]int32{}}
+	f.hooked = &hooked{Backend: cpu.New(), config: config, exact: true}
+	e = start(t, f.hooked, func(c *Config) {
+		if change != nil {
+			change(c)
+		}
+		c.Backend = f
+	})
+	plain = start(t, &hooked{Backend: cpu.New(), config: config, exact: true}, change)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if len(f.ids) != 0 {
+			t.Errorf("%d arrays are still pinned", len(f.ids))
+		}
+	})
+	return e, plain, f
+}
+
+// TestFlights: sequences that come and go, end by stop ids and lengths, and share steps with some that the device cannot draw
+// for, say the same with and without flights; so do their next turns.
+func TestFlights(t *testing.T) {
+	for name, config := range map[string]string{"paged": tiny, "hybrid": hybrid} {
+		t.Run(name, func(t *testing.T) {
+			e, plain, _ := fly(t, config, func(c *Config) { c.MaxSequences = 3 })
+			ask := func(e *Engine) (all [][]Token) {
+				said := make([][]int32, 6)
+				for turn := range 2 {
+					streams := make([]*Stream, len(said))
+					for i := range said {
+						said[i] = append(said[i], prompt(20+15*i, uint64(10*turn+i))...)
+						p := Prompt{Tokens: said[i], MaxTokens: 20 + 11*i, Logprobs: -1, Marks: []int{len(said[i])}}
+						switch i {
+						case 1, 4:
+							p.Sampling = sample.Params{Temperature: 1.2, Seed: 5}
+							p.StopIDs = []int32{3, 17, 40, 41, 42, 60}
+						case 2:
+							p.Logprobs = 1
+						case 3:
+							p.Sampling.RepetitionPenalty = 1.3
+						}
+						streams[i] = submit(t, e, p)
+					}
+					for i, s := range streams {
+						toks := read(t, s)
+						for _, tok := range toks {
+							said[i] = append(said[i], tok.ID)
+						}
+						all = append(all, toks)
+					}
+				}
+				return all
+			}
+			want, got := ask(plain), ask(e)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			s, p := e.Stats(), plain.Stats()
+			if s.Ahead == 0 || p.Ahead != 0 {
+				t.Errorf("%d of %d steps were launched ahead, %d without flights", s.Ahead, s.Steps, p.Ahead)
+			}
+			t.Logf("%d of %d steps were launched ahead", s.Ahead, s.Steps)
+		})
+	}
+}
+
+// TestFlightPreempted: a sequence that gives its memory away while a step with it is in the air goes on later.
+func TestFlightPreempted(t *testing.T) {
+	long := func(i uint64) Prompt { return Prompt{Tokens: prompt(10, i), MaxTokens: 390, Logprobs: -1} }
+	for name, config := range map[string]string{"paged": tiny, "hybrid": hybrid} {
+		t.Run(name, func(t *testing.T) {
+			_, fresh, _ := fly(t, config, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })
+			geo := fresh.alloc.Geometry()
+			e, _, _ := fly(t, config, func(c *Config) { c.Budget = 11*geo.Groups[0].PageBytes + 3*geo.FixedBytes + 2*geo.SnapBytes })
+			streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
+			for i, s := range streams {
+				if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
+					t.Error(d)
+				}
+			}
+			if s := e.Stats(); s.Preempted == 0 || s.Ahead == 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestFlightEnds: a reader that leaves, logits that are not finite and a device that fails end what they must and no more.
+func TestFlightEnds(t *testing.T) {
+	e, plain, f := fly(t, tiny, nil)
+	p := Prompt{Tokens: prompt(9, 1), MaxTokens: 60, Logprobs: -1}
+	want := read(t, submit(t, plain, p))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	gone, err := e.Submit(ctx, Prompt{Tokens: prompt(9, 2), MaxTokens: 300, Logprobs: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays := submit(t, e, p)
+	if _, err := gone.Next(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if d := cmp.Diff(want, read(t, stays)); d != "" {
+		t.Error(d)
+	}
+
+	for _, c := range []struct {
+		set  func()
+		want string
+	}{
+		{func() { f.poor = true }, sample.ErrLogits.Error()},
+		{func() { f.poor, f.fail = false, context.DeadlineExceeded }, "run step: " + context.DeadlineExceeded.Error()},
+	} {
+		first := true
+		f.begin = func(*backend.Batch) {
+			if !first {
+				c.set()
+			}
+			first = false
+		}
+		if _, err := readAll(submit(t, e, Prompt{Tokens: prompt(12, 3), MaxTokens: 50, Logprobs: -1})); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+		f.begin, f.poor, f.fail = nil, false, nil
+		if d := cmp.Diff(want, read(t, submit(t, e, p))); d != "" {
+			t.Error(d)
+		}
+	}
+}

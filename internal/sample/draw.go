@@ -1,0 +1,22 @@
+package sample
+
+// Draw is all that the choice of one token depends on besides its logits, for those who draw where the logits are.
+type Draw struct {
+	Temperature, TopP, MinP float32 // as in Params
+	TopK                    int
+	Uniform                 float64 // in [0, 1)
+}
+
+// Draw is that of the next token, or with skip 1 of the one after it, and so on. It reports false where the choice depends
+// on the tokens before, or on what Draw does not say.
+func (s *Sampler) Draw(skip int) (Draw, bool) {
+	p := &s.p
+	repeats := p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1
+	if len(p.LogitBias) > 0 || repeats || s.counts != nil || p.Temperature > 0 && p.XTCProbability > 0 {
+		return Draw{}, false
+	}
+	return Draw{Temperature: p.Temperature, TopP: p.TopP, MinP: p.MinP, TopK: p.TopK, Uniform: uniform(p.Seed, s.index+uint64(skip))}, true
+}
+
+// Accept books a token that was drawn elsewhere.
+func (s *Sampler) Accept(id int32) { s.accept(id) }
