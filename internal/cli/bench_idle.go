@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -97,22 +98,15 @@ func (s *idleScope) Floats(a backend.Array) ([]float32, error) {
 }
 
 // End keeps a processor busy until the step is due, as a model does: a process that sleeps between steps pays for waking up.
-// What it used up is the time between looks at the clock that are close together; where they are not, the thread was not
-// running. To keep the goroutine on one thread, whose own clock could tell, would cost the scheduler more than a token does.
 func (s *idleScope) End() {
-	const close = 20 * time.Microsecond
 	m := s.m
-	now := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	from, now := threadTime(), time.Now()
 	if m.due = m.due.Add(m.pace); m.due.Before(now) {
 		m.due = now
 	}
-	var busy time.Duration
-	for now.Before(m.due) {
-		next := time.Now()
-		if d := next.Sub(now); d < close {
-			busy += d
-		}
-		now = next
+	for time.Now().Before(m.due) {
 	}
-	m.busy.Add(int64(busy))
+	m.busy.Add(int64(threadTime() - from))
 }
