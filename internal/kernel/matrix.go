@@ -328,6 +328,9 @@ func (m *Matrix) Row(dst []float32, i int) {
 // byteCode is code k of a group's row r in Codes8.
 func byteCode(grp []byte, r, k int) uint8 { return grp[k/4*64+r*4+k%4] }
 
+// halfCode is the same in Codes4.
+func halfCode(grp []byte, r, k int) uint8 { return grp[k/8*64+r*4+k%4] >> (k % 8 / 4 * 4) & 15 }
+
 func (m *Matrix) code(grp []byte, r, k int) uint8 {
 	switch {
 	case m.spec.Format == Codes8:
@@ -335,7 +338,7 @@ func (m *Matrix) code(grp []byte, r, k int) uint8 {
 	case m.spec.Format.planes():
 		return planeCode(grp, m.spec.Format, r, k)
 	}
-	return grp[k/8*64+r*4+k%4] >> (k % 8 / 4 * 4) & 15
+	return halfCode(grp, r, k)
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -78,10 +78,6 @@ func dot8(dot *[PanelRows]int32, w []byte, q []int8) {
 }
 
 func (m *Matrix) exactGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
-	code := m.code
-	if m.spec.Format.planes() {
-		code = byteCode
-	}
 	var bytes [128 * PanelRows]byte
 	n := m.codeBytes()
 	for g := range m.groups {
@@ -95,8 +91,14 @@ func (m *Matrix) exactGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int)
 		var even, odd [PanelRows]float32
 		for k := 0; k < len(x); k += 2 {
 			for i := range acc {
-				even[i] += float32(code(codes, i, k)) * x[k]
-				odd[i] += float32(code(codes, i, k+1)) * x[k+1]
+				var c [2]uint8
+				if m.spec.Format == Codes4 {
+					c = [2]uint8{halfCode(codes, i, k), halfCode(codes, i, k+1)}
+				} else {
+					c = [2]uint8{byteCode(codes, i, k), byteCode(codes, i, k+1)}
+				}
+				even[i] += float32(c[0]) * x[k]
+				odd[i] += float32(c[1]) * x[k+1]
 			}
 		}
 		sum := a.sum[r*m.groups+g]
