@@ -5,7 +5,7 @@ import "math"
 const (
 	leastPrompt = 16   // prompt tokens that a step runs whatever they take
 	coldPrompt  = 64   // and while nothing has been measured
-	aim         = 0.88 // of Target: steps of one plan differ, on machines that others share by more than this leaves
+	aim         = 0.85 // of Target: steps of one plan differ, on machines that others share by more than this leaves
 	lastAlone   = 3    // times Longest that what is left of a prompt may take to run in one step
 )
 
