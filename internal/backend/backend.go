@@ -28,8 +28,6 @@ type Backend interface {
 	// Begin opens a step. The backend derives everything that depends on the batch once here: masks, groups of
 	// equal spans, page lists, rotation tables. s is nil for stateless batches (vision, embeddings).
 	Begin(s Store, b *Batch) Scope
-	// Scratch estimates the bytes a step with so many rows and outputs needs besides weights and state.
-	Scratch(rows, outs int) int64
 	Unpin(Array)
 	Close() error
 }

@@ -9,6 +9,8 @@
 //	m := kernel.NewMatrix(kernel.Spec{Rows: n, Cols: k, Format: kernel.Codes4, Group: 64, Scales: kernel.ScaleBF16})
 //	m.SetRow(i, codes, scales, biases)  // once per row; rows may come from several tensors and in any order
 //	m.SetFloats(i, w), m.SetBF16(i, w)  // the same for dense formats
+//	p.Reset(m, form, bits)              // or, as models are loaded, a panel's rows at once: see Packer
+//	p.Pack(panel, rows, scales)
 //	a.Reset(kernel.Fast, rows, k, m.Group())
 //	a.SetRow(r, x)                      // once per activation row
 //	m.Mul(y, ldy, a, r0, r1, p0, p1)    // rows [r0,r1) against panels [p0,p1): y[r*ldy+n] = Σ x[r,k]·W[n,k]

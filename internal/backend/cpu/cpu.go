@@ -25,7 +25,6 @@ type Backend struct {
 	acts   []*acts // not in use
 
 	scopes [2]*scope
-	sizes  sizes
 	work   Work
 	last   *part // of the last product
 
@@ -51,13 +50,6 @@ var (
 	_ backend.Backend  = (*Backend)(nil)
 	_ backend.Spreader = (*Backend)(nil)
 )
-
-// sizes are what Scratch estimates from: the widest weights loaded.
-type sizes struct {
-	in, out, table int
-	picks          int // experts per row
-	up, down       int // columns that go into and come out of an expert's two products
-}
 
 // New makes a backend; threads start with the first step.
 func New() *Backend { return &Backend{arrays: []*array{nil}} }
@@ -107,15 +99,6 @@ func (b *Backend) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
 		}
 	}
 	panic("cpu: two steps are open already")
-}
-
-// Scratch counts the arrays of two layers at the widest weights with their prepared forms, one slice of logits, and the
-// chunk that each arena starts with.
-func (b *Backend) Scratch(rows, outs int) int64 {
-	layer := int64(rows) * int64(8*b.sizes.in+4*b.sizes.out)
-	logits := int64(min(outs, 64)) * int64(b.sizes.table)
-	experts := int64(min(rows*b.sizes.picks, moePairs)) * int64(2*(b.sizes.up+b.sizes.down))
-	return 4 * (2*layer + logits + experts + 2*leastChunk)
 }
 
 // Work is what a benchmark holds against the limits of the machine.

@@ -103,14 +103,21 @@ func (j *deltaJob) logDelta(sp *backend.Span, r int) {
 	copy(to, j.gates.row(r))
 }
 
+// logged is the state of an item's head, and what the first logged token put into that of all heads: keys, values and gates.
+// Those of the next tokens follow at drafts.floats.
+func (j *replayJob) logged(it *replayItem) (state, keys, values, gates []float32) {
+	sp, d := it.spec, &j.f.drafts
+	keys = d.log[j.slot][d.offset[it.id]:]
+	values = keys[sp.Heads*sp.KDim:]
+	gates = values[sp.Heads*sp.VDim:]
+	return j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*sp.KDim*kernel.DeltaLanes:], keys, values, gates
+}
+
 // keyDelta is delta with a decay per key.
 func (j *replayJob) keyDelta(it *replayItem) {
 	sp, d := it.spec, &j.f.drafts
 	heads, n := sp.Heads, sp.KDim*kernel.DeltaLanes
-	log := d.log[j.slot][d.offset[it.id]:]
-	state := j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*n:]
-	values := log[heads*sp.KDim:]
-	gates := values[heads*sp.VDim:]
+	state, log, values, gates := j.logged(it)
 	rates := gates[heads*sp.KDim:]
 	var y [kernel.DeltaLanes]float32
 	for b := range blocks(sp.VDim) {
@@ -203,10 +210,7 @@ func (j *replayJob) tail(it *replayItem) {
 func (j *replayJob) delta(it *replayItem) {
 	sp, d := it.spec, &j.f.drafts
 	heads, n := sp.Heads, sp.KDim*kernel.DeltaLanes
-	log := d.log[j.slot][d.offset[it.id]:]
-	state := j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*n:]
-	values := log[heads*sp.KDim:]
-	gates := values[heads*sp.VDim:]
+	state, log, values, gates := j.logged(it)
 	var y [kernel.DeltaLanes]float32
 	for b := range blocks(sp.VDim) {
 		k := kernel.Delta{

@@ -40,16 +40,6 @@ func (l *loader) loadExperts(s backend.WeightSpec) (backend.Weight, error) {
 		}
 		e.each = append(e.each, k)
 	}
-	z := &l.be.sizes
-	z.picks = max(z.picks, s.Picks)
-	switch s.Use {
-	case backend.UseExpertGLU:
-		z.up = max(z.up, e.In()+e.Out())
-	case backend.UseExperts:
-		z.down = max(z.down, e.In()+e.Out())
-	default: // the widest arrays are those of all heads side by side
-		z.out = max(z.out, s.Count*max(e.In(), e.Out()))
-	}
 	return e, nil
 }
 

@@ -122,12 +122,6 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	} else {
 		w.parts = l.pack(k, 0, k.Out)
 	}
-	l.be.sizes.in = max(l.be.sizes.in, w.in)
-	if s.Use == backend.UseTable {
-		l.be.sizes.table = max(l.be.sizes.table, w.out)
-	} else {
-		l.be.sizes.out = max(l.be.sizes.out, w.out)
-	}
 	return w, nil
 }
 

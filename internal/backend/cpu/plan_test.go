@@ -25,7 +25,7 @@ func bytesOf(w backend.Weight) (n int64) {
 	return n
 }
 
-// TestPlan: a plan knows the bytes that loading takes, and the sizes of a step's arrays.
+// TestPlan: a plan knows the bytes that loading takes. What a step takes: see TestForecast.
 func TestPlan(t *testing.T) {
 	floats := func(shape ...int) *backend.Tensor {
 		n := 2
@@ -71,8 +71,5 @@ func TestPlan(t *testing.T) {
 		if want += bytesOf(w); bytes() != want {
 			t.Errorf("with %s: %d bytes planned, %d loaded", spec.Name, bytes(), want)
 		}
-	}
-	if be.Scratch(100, 1) != real.Scratch(100, 1) {
-		t.Errorf("a step takes %d bytes as planned, %d as loaded", be.Scratch(100, 1), real.Scratch(100, 1))
 	}
 }

@@ -234,12 +234,8 @@ func (j *ssmJob) log(sp *backend.Span, r int) {
 
 // scan runs logged tokens of one head of a state space model again.
 func (j *replayJob) scan(worker int, it *replayItem) {
-	sp, d := it.spec, &j.f.drafts
-	heads, n := sp.Heads, sp.KDim*kernel.DeltaLanes
-	log := d.log[j.slot][d.offset[it.id]:]
-	state := j.f.slots.row[j.slot][j.f.offset[it.id]+it.head*blocks(sp.VDim)*n:]
-	values := log[heads*sp.KDim:]
-	gates := values[heads*sp.VDim:]
+	sp, d, n := it.spec, &j.f.drafts, it.spec.KDim*kernel.DeltaLanes
+	state, log, values, gates := j.logged(it)
 	j.factors[worker] = grow(j.factors[worker], n)
 	var y [kernel.DeltaLanes]float32
 	for b := range blocks(sp.VDim) {

@@ -27,8 +27,6 @@ func (b *Backend) Caps() B.Caps { return B.Caps{Eager: true, Invariant: true, Wo
 
 func (b *Backend) NewLoader(B.Options) B.Loader { return loader{} }
 
-func (b *Backend) Scratch(rows, outs int) int64 { return 0 }
-
 func (b *Backend) Close() error { return nil }
 
 func (b *Backend) Unpin(a B.Array) {

@@ -38,8 +38,6 @@ func (b *Backend) Caps() B.Caps {
 
 func (b *Backend) NewLoader(B.Options) B.Loader { return loader{b.world} }
 
-func (b *Backend) Scratch(rows, outs int) int64 { return 0 }
-
 func (b *Backend) Unpin(a B.Array) {
 	slot, _ := a.Slot()
 	delete(b.pinned, slot)
