@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 62, 66, 70, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {74, 82, 90, 94, 98, 102, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}}
-	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}}
+	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 62, 66, 70, 74, 82, 90, 98, 106, 32, 34, 36, 38, 40}, {114, 126, 138, 142, 146, 150, 154, 166, 178, 190, 202, 32, 34, 36, 38, 40}}
+	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 8, 8, 8, 8, 8, 2, 2, 2, 2, 2}, {12, 12, 4, 4, 4, 4, 12, 12, 12, 12, 12, 2, 2, 2, 2, 2}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -162,69 +162,285 @@ func callMul(id routine, a *mulArgs) {
 	case 74:
 		mulF32AVX512x4(a)
 	case 75:
-		mulFast4VNNIx1(a)
+		mulFast2AVX512x1(a)
 	case 76:
-		mulFast4VNNIx2(a)
+		mulFast2AVX512x2(a)
 	case 77:
-		mulFast4VNNIx3(a)
+		mulFast2AVX512x3(a)
 	case 78:
-		mulFast4VNNIx4(a)
+		mulFast2AVX512x4(a)
 	case 79:
-		mulFast4VNNIx5(a)
+		mulFast2AVX512x5(a)
 	case 80:
-		mulFast4VNNIx6(a)
+		mulFast2AVX512x6(a)
 	case 81:
-		mulFast4VNNIx7(a)
+		mulFast2AVX512x7(a)
 	case 82:
-		mulFast4VNNIx8(a)
+		mulFast2AVX512x8(a)
 	case 83:
-		mulFast8VNNIx1(a)
+		mulFast3AVX512x1(a)
 	case 84:
-		mulFast8VNNIx2(a)
+		mulFast3AVX512x2(a)
 	case 85:
-		mulFast8VNNIx3(a)
+		mulFast3AVX512x3(a)
 	case 86:
-		mulFast8VNNIx4(a)
+		mulFast3AVX512x4(a)
 	case 87:
-		mulFast8VNNIx5(a)
+		mulFast3AVX512x5(a)
 	case 88:
-		mulFast8VNNIx6(a)
+		mulFast3AVX512x6(a)
 	case 89:
-		mulFast8VNNIx7(a)
+		mulFast3AVX512x7(a)
 	case 90:
-		mulFast8VNNIx8(a)
+		mulFast3AVX512x8(a)
 	case 91:
-		mulExact4VNNIx1(a)
+		mulFast5AVX512x1(a)
 	case 92:
-		mulExact4VNNIx2(a)
+		mulFast5AVX512x2(a)
 	case 93:
-		mulExact4VNNIx3(a)
+		mulFast5AVX512x3(a)
 	case 94:
-		mulExact4VNNIx4(a)
+		mulFast5AVX512x4(a)
 	case 95:
-		mulExact8VNNIx1(a)
+		mulFast5AVX512x5(a)
 	case 96:
-		mulExact8VNNIx2(a)
+		mulFast5AVX512x6(a)
 	case 97:
-		mulExact8VNNIx3(a)
+		mulFast5AVX512x7(a)
 	case 98:
-		mulExact8VNNIx4(a)
+		mulFast5AVX512x8(a)
 	case 99:
-		mulBF16VNNIx1(a)
+		mulFast6AVX512x1(a)
 	case 100:
-		mulBF16VNNIx2(a)
+		mulFast6AVX512x2(a)
 	case 101:
-		mulBF16VNNIx3(a)
+		mulFast6AVX512x3(a)
 	case 102:
-		mulBF16VNNIx4(a)
+		mulFast6AVX512x4(a)
 	case 103:
-		mulF32VNNIx1(a)
+		mulFast6AVX512x5(a)
 	case 104:
-		mulF32VNNIx2(a)
+		mulFast6AVX512x6(a)
 	case 105:
-		mulF32VNNIx3(a)
+		mulFast6AVX512x7(a)
 	case 106:
+		mulFast6AVX512x8(a)
+	case 107:
+		mulFastE2M1AVX512x1(a)
+	case 108:
+		mulFastE2M1AVX512x2(a)
+	case 109:
+		mulFastE2M1AVX512x3(a)
+	case 110:
+		mulFastE2M1AVX512x4(a)
+	case 111:
+		mulFastE2M1AVX512x5(a)
+	case 112:
+		mulFastE2M1AVX512x6(a)
+	case 113:
+		mulFastE2M1AVX512x7(a)
+	case 114:
+		mulFastE2M1AVX512x8(a)
+	case 115:
+		mulFast4VNNIx1(a)
+	case 116:
+		mulFast4VNNIx2(a)
+	case 117:
+		mulFast4VNNIx3(a)
+	case 118:
+		mulFast4VNNIx4(a)
+	case 119:
+		mulFast4VNNIx5(a)
+	case 120:
+		mulFast4VNNIx6(a)
+	case 121:
+		mulFast4VNNIx7(a)
+	case 122:
+		mulFast4VNNIx8(a)
+	case 123:
+		mulFast4VNNIx9(a)
+	case 124:
+		mulFast4VNNIx10(a)
+	case 125:
+		mulFast4VNNIx11(a)
+	case 126:
+		mulFast4VNNIx12(a)
+	case 127:
+		mulFast8VNNIx1(a)
+	case 128:
+		mulFast8VNNIx2(a)
+	case 129:
+		mulFast8VNNIx3(a)
+	case 130:
+		mulFast8VNNIx4(a)
+	case 131:
+		mulFast8VNNIx5(a)
+	case 132:
+		mulFast8VNNIx6(a)
+	case 133:
+		mulFast8VNNIx7(a)
+	case 134:
+		mulFast8VNNIx8(a)
+	case 135:
+		mulFast8VNNIx9(a)
+	case 136:
+		mulFast8VNNIx10(a)
+	case 137:
+		mulFast8VNNIx11(a)
+	case 138:
+		mulFast8VNNIx12(a)
+	case 139:
+		mulExact4VNNIx1(a)
+	case 140:
+		mulExact4VNNIx2(a)
+	case 141:
+		mulExact4VNNIx3(a)
+	case 142:
+		mulExact4VNNIx4(a)
+	case 143:
+		mulExact8VNNIx1(a)
+	case 144:
+		mulExact8VNNIx2(a)
+	case 145:
+		mulExact8VNNIx3(a)
+	case 146:
+		mulExact8VNNIx4(a)
+	case 147:
+		mulBF16VNNIx1(a)
+	case 148:
+		mulBF16VNNIx2(a)
+	case 149:
+		mulBF16VNNIx3(a)
+	case 150:
+		mulBF16VNNIx4(a)
+	case 151:
+		mulF32VNNIx1(a)
+	case 152:
+		mulF32VNNIx2(a)
+	case 153:
+		mulF32VNNIx3(a)
+	case 154:
 		mulF32VNNIx4(a)
+	case 155:
+		mulFast2VNNIx1(a)
+	case 156:
+		mulFast2VNNIx2(a)
+	case 157:
+		mulFast2VNNIx3(a)
+	case 158:
+		mulFast2VNNIx4(a)
+	case 159:
+		mulFast2VNNIx5(a)
+	case 160:
+		mulFast2VNNIx6(a)
+	case 161:
+		mulFast2VNNIx7(a)
+	case 162:
+		mulFast2VNNIx8(a)
+	case 163:
+		mulFast2VNNIx9(a)
+	case 164:
+		mulFast2VNNIx10(a)
+	case 165:
+		mulFast2VNNIx11(a)
+	case 166:
+		mulFast2VNNIx12(a)
+	case 167:
+		mulFast3VNNIx1(a)
+	case 168:
+		mulFast3VNNIx2(a)
+	case 169:
+		mulFast3VNNIx3(a)
+	case 170:
+		mulFast3VNNIx4(a)
+	case 171:
+		mulFast3VNNIx5(a)
+	case 172:
+		mulFast3VNNIx6(a)
+	case 173:
+		mulFast3VNNIx7(a)
+	case 174:
+		mulFast3VNNIx8(a)
+	case 175:
+		mulFast3VNNIx9(a)
+	case 176:
+		mulFast3VNNIx10(a)
+	case 177:
+		mulFast3VNNIx11(a)
+	case 178:
+		mulFast3VNNIx12(a)
+	case 179:
+		mulFast5VNNIx1(a)
+	case 180:
+		mulFast5VNNIx2(a)
+	case 181:
+		mulFast5VNNIx3(a)
+	case 182:
+		mulFast5VNNIx4(a)
+	case 183:
+		mulFast5VNNIx5(a)
+	case 184:
+		mulFast5VNNIx6(a)
+	case 185:
+		mulFast5VNNIx7(a)
+	case 186:
+		mulFast5VNNIx8(a)
+	case 187:
+		mulFast5VNNIx9(a)
+	case 188:
+		mulFast5VNNIx10(a)
+	case 189:
+		mulFast5VNNIx11(a)
+	case 190:
+		mulFast5VNNIx12(a)
+	case 191:
+		mulFast6VNNIx1(a)
+	case 192:
+		mulFast6VNNIx2(a)
+	case 193:
+		mulFast6VNNIx3(a)
+	case 194:
+		mulFast6VNNIx4(a)
+	case 195:
+		mulFast6VNNIx5(a)
+	case 196:
+		mulFast6VNNIx6(a)
+	case 197:
+		mulFast6VNNIx7(a)
+	case 198:
+		mulFast6VNNIx8(a)
+	case 199:
+		mulFast6VNNIx9(a)
+	case 200:
+		mulFast6VNNIx10(a)
+	case 201:
+		mulFast6VNNIx11(a)
+	case 202:
+		mulFast6VNNIx12(a)
+	case 203:
+		mulFastE2M1VNNIx1(a)
+	case 204:
+		mulFastE2M1VNNIx2(a)
+	case 205:
+		mulFastE2M1VNNIx3(a)
+	case 206:
+		mulFastE2M1VNNIx4(a)
+	case 207:
+		mulFastE2M1VNNIx5(a)
+	case 208:
+		mulFastE2M1VNNIx6(a)
+	case 209:
+		mulFastE2M1VNNIx7(a)
+	case 210:
+		mulFastE2M1VNNIx8(a)
+	case 211:
+		mulFastE2M1VNNIx9(a)
+	case 212:
+		mulFastE2M1VNNIx10(a)
+	case 213:
+		mulFastE2M1VNNIx11(a)
+	case 214:
+		mulFastE2M1VNNIx12(a)
 	}
 }
 
@@ -451,6 +667,126 @@ func mulF32AVX512x3(a *mulArgs)
 func mulF32AVX512x4(a *mulArgs)
 
 //go:noescape
+func mulFast2AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
 func mulFast4VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -475,6 +811,18 @@ func mulFast4VNNIx7(a *mulArgs)
 func mulFast4VNNIx8(a *mulArgs)
 
 //go:noescape
+func mulFast4VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx12(a *mulArgs)
+
+//go:noescape
 func mulFast8VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -497,6 +845,18 @@ func mulFast8VNNIx7(a *mulArgs)
 
 //go:noescape
 func mulFast8VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast8VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast8VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast8VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast8VNNIx12(a *mulArgs)
 
 //go:noescape
 func mulExact4VNNIx1(a *mulArgs)
@@ -545,6 +905,186 @@ func mulF32VNNIx3(a *mulArgs)
 
 //go:noescape
 func mulF32VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast2VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch f {

@@ -2,6 +2,10 @@ package main
 
 // emit writes what all routines but the blocked ones share: the loop over panels, and passes over a panel.
 func (r routine) emit(a *asm) {
+	if r.tiled() {
+		tile{r}.emitTile(a)
+		return
+	}
 	if r.blocked() {
 		r.emitBlocked(a)
 		return
@@ -32,19 +36,14 @@ func (r routine) loadConstants(a *asm) {
 	switch r.kind {
 	case fast4:
 		bcast("nibbles", r.mask())
-		if !r.vnni {
-			bcast("ones16", r.ones())
-		}
+		bcast("ones16", r.ones())
 	case fast8:
-		switch {
-		case r.vnni:
-		case r.width == 64:
+		bcast("ones16", r.ones())
+		if r.width == 64 {
 			bcast("nibbles", r.mask())
-			bcast("ones16", r.ones())
 			bcast("sixteens16", r.ones()-2)
-		default:
+		} else {
 			bcast("signs", r.mask())
-			bcast("ones16", r.ones())
 		}
 	case exact4:
 		if r.width == 64 {

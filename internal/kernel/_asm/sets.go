@@ -56,12 +56,14 @@ var sets = []set{{"AVX2", 32, 2, false}, {"AVX512", 64, 4, false}, {"VNNI", 64, 
 // rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where AVX2's serve.
 func (s set) rows(k kind) int {
 	switch {
+	case s.vnni && k.fast():
+		return 12
+	case s.width == 64 && k.fast():
+		return 8
 	case s.width == 64 && k.planes():
 		return 0
 	case k.planes(): // from three and four rows on wide.go and tall.go are faster
 		return 2
-	case s.width == 64 && k.fast():
-		return 8
 	case s.width == 32 && k.dense():
 		return 3
 	}
@@ -102,10 +104,7 @@ func (r routine) passes() int { return 64 / r.width / r.halves() }
 
 // x addresses bytes off of activation row m.
 func (r routine) x(m, off int) string {
-	base := "DX"
-	if m >= 4 {
-		base = "R15"
-	}
+	base := [...]string{"DX", "R15", "R12"}[m/4]
 	switch m % 4 {
 	case 1:
 		return fmt.Sprintf("%d(%s)(R8*1)", off, base)
@@ -121,6 +120,9 @@ func (r routine) advanceX(a *asm, n int) {
 	a.o("ADDQ $%d, DX", n)
 	if r.rows > 4 {
 		a.o("ADDQ $%d, R15", n)
+	}
+	if r.rows > 8 {
+		a.o("ADDQ $%d, R12", n)
 	}
 }
 
