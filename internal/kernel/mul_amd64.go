@@ -62,7 +62,7 @@ func hasPlanes() bool { return mulSet >= 0 }
 
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones.
 func hasWide(f Format, p Precision) bool {
-	return p == Exact && (f.planes() && mulSet >= 0 || (f == Codes4 || f == Codes8) && mulSet == 0)
+	return p == Exact && mulSet == 0 && f != DenseBF16 && f != DenseF32
 }
 
 func hasTall(f Format) bool {

@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 62, 66, 70, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {74, 82, 90, 94, 98, 102, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}}
-	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}}
+	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 64, 70, 76, 22, 24, 26, 28, 30, 82, 88, 94, 100, 106}, {112, 120, 128, 134, 140, 146, 22, 24, 26, 28, 30, 152, 158, 164, 170, 176}}
+	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 6, 6}, {8, 8, 6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 6, 6}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -138,93 +138,245 @@ func callMul(id routine, a *mulArgs) {
 	case 62:
 		mulExact4AVX512x4(a)
 	case 63:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x5(a)
 	case 64:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x6(a)
 	case 65:
-		mulExact8AVX512x3(a)
+		mulExact8AVX512x1(a)
 	case 66:
-		mulExact8AVX512x4(a)
+		mulExact8AVX512x2(a)
 	case 67:
-		mulBF16AVX512x1(a)
+		mulExact8AVX512x3(a)
 	case 68:
-		mulBF16AVX512x2(a)
+		mulExact8AVX512x4(a)
 	case 69:
-		mulBF16AVX512x3(a)
+		mulExact8AVX512x5(a)
 	case 70:
-		mulBF16AVX512x4(a)
+		mulExact8AVX512x6(a)
 	case 71:
-		mulF32AVX512x1(a)
+		mulBF16AVX512x1(a)
 	case 72:
-		mulF32AVX512x2(a)
+		mulBF16AVX512x2(a)
 	case 73:
-		mulF32AVX512x3(a)
+		mulBF16AVX512x3(a)
 	case 74:
-		mulF32AVX512x4(a)
+		mulBF16AVX512x4(a)
 	case 75:
-		mulFast4VNNIx1(a)
+		mulBF16AVX512x5(a)
 	case 76:
-		mulFast4VNNIx2(a)
+		mulBF16AVX512x6(a)
 	case 77:
-		mulFast4VNNIx3(a)
+		mulF32AVX512x1(a)
 	case 78:
-		mulFast4VNNIx4(a)
+		mulF32AVX512x2(a)
 	case 79:
-		mulFast4VNNIx5(a)
+		mulF32AVX512x3(a)
 	case 80:
-		mulFast4VNNIx6(a)
+		mulF32AVX512x4(a)
 	case 81:
-		mulFast4VNNIx7(a)
+		mulF32AVX512x5(a)
 	case 82:
-		mulFast4VNNIx8(a)
+		mulF32AVX512x6(a)
 	case 83:
-		mulFast8VNNIx1(a)
+		mulExact2AVX512x1(a)
 	case 84:
-		mulFast8VNNIx2(a)
+		mulExact2AVX512x2(a)
 	case 85:
-		mulFast8VNNIx3(a)
+		mulExact2AVX512x3(a)
 	case 86:
-		mulFast8VNNIx4(a)
+		mulExact2AVX512x4(a)
 	case 87:
-		mulFast8VNNIx5(a)
+		mulExact2AVX512x5(a)
 	case 88:
-		mulFast8VNNIx6(a)
+		mulExact2AVX512x6(a)
 	case 89:
-		mulFast8VNNIx7(a)
+		mulExact3AVX512x1(a)
 	case 90:
-		mulFast8VNNIx8(a)
+		mulExact3AVX512x2(a)
 	case 91:
-		mulExact4VNNIx1(a)
+		mulExact3AVX512x3(a)
 	case 92:
-		mulExact4VNNIx2(a)
+		mulExact3AVX512x4(a)
 	case 93:
-		mulExact4VNNIx3(a)
+		mulExact3AVX512x5(a)
 	case 94:
-		mulExact4VNNIx4(a)
+		mulExact3AVX512x6(a)
 	case 95:
-		mulExact8VNNIx1(a)
+		mulExact5AVX512x1(a)
 	case 96:
-		mulExact8VNNIx2(a)
+		mulExact5AVX512x2(a)
 	case 97:
-		mulExact8VNNIx3(a)
+		mulExact5AVX512x3(a)
 	case 98:
-		mulExact8VNNIx4(a)
+		mulExact5AVX512x4(a)
 	case 99:
-		mulBF16VNNIx1(a)
+		mulExact5AVX512x5(a)
 	case 100:
-		mulBF16VNNIx2(a)
+		mulExact5AVX512x6(a)
 	case 101:
-		mulBF16VNNIx3(a)
+		mulExact6AVX512x1(a)
 	case 102:
-		mulBF16VNNIx4(a)
+		mulExact6AVX512x2(a)
 	case 103:
-		mulF32VNNIx1(a)
+		mulExact6AVX512x3(a)
 	case 104:
-		mulF32VNNIx2(a)
+		mulExact6AVX512x4(a)
 	case 105:
-		mulF32VNNIx3(a)
+		mulExact6AVX512x5(a)
 	case 106:
+		mulExact6AVX512x6(a)
+	case 107:
+		mulExactE2M1AVX512x1(a)
+	case 108:
+		mulExactE2M1AVX512x2(a)
+	case 109:
+		mulExactE2M1AVX512x3(a)
+	case 110:
+		mulExactE2M1AVX512x4(a)
+	case 111:
+		mulExactE2M1AVX512x5(a)
+	case 112:
+		mulExactE2M1AVX512x6(a)
+	case 113:
+		mulFast4VNNIx1(a)
+	case 114:
+		mulFast4VNNIx2(a)
+	case 115:
+		mulFast4VNNIx3(a)
+	case 116:
+		mulFast4VNNIx4(a)
+	case 117:
+		mulFast4VNNIx5(a)
+	case 118:
+		mulFast4VNNIx6(a)
+	case 119:
+		mulFast4VNNIx7(a)
+	case 120:
+		mulFast4VNNIx8(a)
+	case 121:
+		mulFast8VNNIx1(a)
+	case 122:
+		mulFast8VNNIx2(a)
+	case 123:
+		mulFast8VNNIx3(a)
+	case 124:
+		mulFast8VNNIx4(a)
+	case 125:
+		mulFast8VNNIx5(a)
+	case 126:
+		mulFast8VNNIx6(a)
+	case 127:
+		mulFast8VNNIx7(a)
+	case 128:
+		mulFast8VNNIx8(a)
+	case 129:
+		mulExact4VNNIx1(a)
+	case 130:
+		mulExact4VNNIx2(a)
+	case 131:
+		mulExact4VNNIx3(a)
+	case 132:
+		mulExact4VNNIx4(a)
+	case 133:
+		mulExact4VNNIx5(a)
+	case 134:
+		mulExact4VNNIx6(a)
+	case 135:
+		mulExact8VNNIx1(a)
+	case 136:
+		mulExact8VNNIx2(a)
+	case 137:
+		mulExact8VNNIx3(a)
+	case 138:
+		mulExact8VNNIx4(a)
+	case 139:
+		mulExact8VNNIx5(a)
+	case 140:
+		mulExact8VNNIx6(a)
+	case 141:
+		mulBF16VNNIx1(a)
+	case 142:
+		mulBF16VNNIx2(a)
+	case 143:
+		mulBF16VNNIx3(a)
+	case 144:
+		mulBF16VNNIx4(a)
+	case 145:
+		mulBF16VNNIx5(a)
+	case 146:
+		mulBF16VNNIx6(a)
+	case 147:
+		mulF32VNNIx1(a)
+	case 148:
+		mulF32VNNIx2(a)
+	case 149:
+		mulF32VNNIx3(a)
+	case 150:
 		mulF32VNNIx4(a)
+	case 151:
+		mulF32VNNIx5(a)
+	case 152:
+		mulF32VNNIx6(a)
+	case 153:
+		mulExact2VNNIx1(a)
+	case 154:
+		mulExact2VNNIx2(a)
+	case 155:
+		mulExact2VNNIx3(a)
+	case 156:
+		mulExact2VNNIx4(a)
+	case 157:
+		mulExact2VNNIx5(a)
+	case 158:
+		mulExact2VNNIx6(a)
+	case 159:
+		mulExact3VNNIx1(a)
+	case 160:
+		mulExact3VNNIx2(a)
+	case 161:
+		mulExact3VNNIx3(a)
+	case 162:
+		mulExact3VNNIx4(a)
+	case 163:
+		mulExact3VNNIx5(a)
+	case 164:
+		mulExact3VNNIx6(a)
+	case 165:
+		mulExact5VNNIx1(a)
+	case 166:
+		mulExact5VNNIx2(a)
+	case 167:
+		mulExact5VNNIx3(a)
+	case 168:
+		mulExact5VNNIx4(a)
+	case 169:
+		mulExact5VNNIx5(a)
+	case 170:
+		mulExact5VNNIx6(a)
+	case 171:
+		mulExact6VNNIx1(a)
+	case 172:
+		mulExact6VNNIx2(a)
+	case 173:
+		mulExact6VNNIx3(a)
+	case 174:
+		mulExact6VNNIx4(a)
+	case 175:
+		mulExact6VNNIx5(a)
+	case 176:
+		mulExact6VNNIx6(a)
+	case 177:
+		mulExactE2M1VNNIx1(a)
+	case 178:
+		mulExactE2M1VNNIx2(a)
+	case 179:
+		mulExactE2M1VNNIx3(a)
+	case 180:
+		mulExactE2M1VNNIx4(a)
+	case 181:
+		mulExactE2M1VNNIx5(a)
+	case 182:
+		mulExactE2M1VNNIx6(a)
 	}
 }
 
@@ -415,6 +567,12 @@ func mulExact4AVX512x3(a *mulArgs)
 func mulExact4AVX512x4(a *mulArgs)
 
 //go:noescape
+func mulExact4AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x6(a *mulArgs)
+
+//go:noescape
 func mulExact8AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -425,6 +583,12 @@ func mulExact8AVX512x3(a *mulArgs)
 
 //go:noescape
 func mulExact8AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x6(a *mulArgs)
 
 //go:noescape
 func mulBF16AVX512x1(a *mulArgs)
@@ -439,6 +603,12 @@ func mulBF16AVX512x3(a *mulArgs)
 func mulBF16AVX512x4(a *mulArgs)
 
 //go:noescape
+func mulBF16AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x6(a *mulArgs)
+
+//go:noescape
 func mulF32AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -449,6 +619,102 @@ func mulF32AVX512x3(a *mulArgs)
 
 //go:noescape
 func mulF32AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x6(a *mulArgs)
 
 //go:noescape
 func mulFast4VNNIx1(a *mulArgs)
@@ -511,6 +777,12 @@ func mulExact4VNNIx3(a *mulArgs)
 func mulExact4VNNIx4(a *mulArgs)
 
 //go:noescape
+func mulExact4VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact4VNNIx6(a *mulArgs)
+
+//go:noescape
 func mulExact8VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -521,6 +793,12 @@ func mulExact8VNNIx3(a *mulArgs)
 
 //go:noescape
 func mulExact8VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExact8VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact8VNNIx6(a *mulArgs)
 
 //go:noescape
 func mulBF16VNNIx1(a *mulArgs)
@@ -535,6 +813,12 @@ func mulBF16VNNIx3(a *mulArgs)
 func mulBF16VNNIx4(a *mulArgs)
 
 //go:noescape
+func mulBF16VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulBF16VNNIx6(a *mulArgs)
+
+//go:noescape
 func mulF32VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -545,6 +829,102 @@ func mulF32VNNIx3(a *mulArgs)
 
 //go:noescape
 func mulF32VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulF32VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulF32VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact2VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact3VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact5VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExact6VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1VNNIx6(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch f {

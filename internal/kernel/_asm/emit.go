@@ -55,6 +55,10 @@ func (r routine) loadConstants(a *asm) {
 	case exact8:
 		bcast("low8", r.mask())
 	case exact2, exact3, exact5, exact6, exactE2M1:
+		if r.width == 64 {
+			r.planes512(a)
+			break
+		}
 		bcast("low8", r.mask())
 		r.planeMasks(a, 12)
 	case fast2, fast3, fast5, fast6, fastE2M1:

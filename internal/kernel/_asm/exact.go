@@ -42,10 +42,14 @@ func (r routine) addChains(a *asm) {
 func (r routine) exactGroup(a *asm, pass int, l string) {
 	w, v := 8, 10
 	if r.width == 64 {
-		w, v = 16, 18
+		w, v = 24, 26
 	}
 	if r.kind.planes() {
-		r.exactPlanes(a, pass, w, v, l)
+		if r.width == 64 {
+			r.exactPlanes512(a, w, v, l)
+		} else {
+			r.exactPlanes(a, pass, w, v, l)
+		}
 		r.addChains(a)
 		r.exactEpilogue(a, pass, w, l)
 		return
@@ -101,7 +105,7 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 	r.loadScales(a, pass, w, l)
 	x := 15
 	if r.width == 64 {
-		x = 20
+		x = 26
 	}
 	a.o("LEAQ (DI), R14")
 	a.o("MOVQ R10, CX")
@@ -125,7 +129,7 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 func (r routine) dense(a *asm, pass int, l string) {
 	v := 12
 	if r.width == 64 {
-		v = 18
+		v = 26
 	}
 	r.clearChains(a)
 	a.label("part" + l)

@@ -56,13 +56,15 @@ var sets = []set{{"AVX2", 32, 2, false}, {"AVX512", 64, 4, false}, {"VNNI", 64, 
 // rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where AVX2's serve.
 func (s set) rows(k kind) int {
 	switch {
+	case s.width == 64 && !k.fast():
+		return 6
 	case s.width == 64 && k.planes():
 		return 0
 	case k.planes(): // from three and four rows on wide.go and tall.go are faster
 		return 2
 	case s.width == 64 && k.fast():
 		return 8
-	case s.width == 32 && k.dense():
+	case k.dense():
 		return 3
 	}
 	return 4
