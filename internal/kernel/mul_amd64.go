@@ -57,10 +57,10 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 	return mulBase[mulSet][k] + routine(n), n
 }
 
-// hasPlanes reports routines for codes in planes: those of AVX2, which the other sets use as well.
+// hasPlanes reports routines for codes in planes. Those of AVX2 for rounded activations are the other sets' as well.
 func hasPlanes() bool { return mulSet >= 0 }
 
-// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones.
+// hasWide reports a routine for many rows with exact activations, which AVX-512 does not need (see mul.go), hasTall one with rounded ones.
 func hasWide(f Format, p Precision) bool {
 	return p == Exact && mulSet == 0 && f != DenseBF16 && f != DenseF32
 }

@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 64, 70, 76, 22, 24, 26, 28, 30, 82, 88, 94, 100, 106}, {112, 120, 128, 134, 140, 146, 22, 24, 26, 28, 30, 152, 158, 164, 170, 176}}
-	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 6, 6}, {8, 8, 6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 6, 6}}
+	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 70, 82, 94, 22, 24, 26, 28, 30, 106, 118, 130, 142, 154}, {166, 174, 58, 70, 82, 94, 22, 24, 26, 28, 30, 106, 118, 130, 142, 154}}
+	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -142,241 +142,241 @@ func callMul(id routine, a *mulArgs) {
 	case 64:
 		mulExact4AVX512x6(a)
 	case 65:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x7(a)
 	case 66:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x8(a)
 	case 67:
-		mulExact8AVX512x3(a)
+		mulExact4AVX512x9(a)
 	case 68:
-		mulExact8AVX512x4(a)
+		mulExact4AVX512x10(a)
 	case 69:
-		mulExact8AVX512x5(a)
+		mulExact4AVX512x11(a)
 	case 70:
-		mulExact8AVX512x6(a)
+		mulExact4AVX512x12(a)
 	case 71:
-		mulBF16AVX512x1(a)
+		mulExact8AVX512x1(a)
 	case 72:
-		mulBF16AVX512x2(a)
+		mulExact8AVX512x2(a)
 	case 73:
-		mulBF16AVX512x3(a)
+		mulExact8AVX512x3(a)
 	case 74:
-		mulBF16AVX512x4(a)
+		mulExact8AVX512x4(a)
 	case 75:
-		mulBF16AVX512x5(a)
+		mulExact8AVX512x5(a)
 	case 76:
-		mulBF16AVX512x6(a)
+		mulExact8AVX512x6(a)
 	case 77:
-		mulF32AVX512x1(a)
+		mulExact8AVX512x7(a)
 	case 78:
-		mulF32AVX512x2(a)
+		mulExact8AVX512x8(a)
 	case 79:
-		mulF32AVX512x3(a)
+		mulExact8AVX512x9(a)
 	case 80:
-		mulF32AVX512x4(a)
+		mulExact8AVX512x10(a)
 	case 81:
-		mulF32AVX512x5(a)
+		mulExact8AVX512x11(a)
 	case 82:
-		mulF32AVX512x6(a)
+		mulExact8AVX512x12(a)
 	case 83:
-		mulExact2AVX512x1(a)
+		mulBF16AVX512x1(a)
 	case 84:
-		mulExact2AVX512x2(a)
+		mulBF16AVX512x2(a)
 	case 85:
-		mulExact2AVX512x3(a)
+		mulBF16AVX512x3(a)
 	case 86:
-		mulExact2AVX512x4(a)
+		mulBF16AVX512x4(a)
 	case 87:
-		mulExact2AVX512x5(a)
+		mulBF16AVX512x5(a)
 	case 88:
-		mulExact2AVX512x6(a)
+		mulBF16AVX512x6(a)
 	case 89:
-		mulExact3AVX512x1(a)
+		mulBF16AVX512x7(a)
 	case 90:
-		mulExact3AVX512x2(a)
+		mulBF16AVX512x8(a)
 	case 91:
-		mulExact3AVX512x3(a)
+		mulBF16AVX512x9(a)
 	case 92:
-		mulExact3AVX512x4(a)
+		mulBF16AVX512x10(a)
 	case 93:
-		mulExact3AVX512x5(a)
+		mulBF16AVX512x11(a)
 	case 94:
-		mulExact3AVX512x6(a)
+		mulBF16AVX512x12(a)
 	case 95:
-		mulExact5AVX512x1(a)
+		mulF32AVX512x1(a)
 	case 96:
-		mulExact5AVX512x2(a)
+		mulF32AVX512x2(a)
 	case 97:
-		mulExact5AVX512x3(a)
+		mulF32AVX512x3(a)
 	case 98:
-		mulExact5AVX512x4(a)
+		mulF32AVX512x4(a)
 	case 99:
-		mulExact5AVX512x5(a)
+		mulF32AVX512x5(a)
 	case 100:
-		mulExact5AVX512x6(a)
+		mulF32AVX512x6(a)
 	case 101:
-		mulExact6AVX512x1(a)
+		mulF32AVX512x7(a)
 	case 102:
-		mulExact6AVX512x2(a)
+		mulF32AVX512x8(a)
 	case 103:
-		mulExact6AVX512x3(a)
+		mulF32AVX512x9(a)
 	case 104:
-		mulExact6AVX512x4(a)
+		mulF32AVX512x10(a)
 	case 105:
-		mulExact6AVX512x5(a)
+		mulF32AVX512x11(a)
 	case 106:
-		mulExact6AVX512x6(a)
+		mulF32AVX512x12(a)
 	case 107:
-		mulExactE2M1AVX512x1(a)
+		mulExact2AVX512x1(a)
 	case 108:
-		mulExactE2M1AVX512x2(a)
+		mulExact2AVX512x2(a)
 	case 109:
-		mulExactE2M1AVX512x3(a)
+		mulExact2AVX512x3(a)
 	case 110:
-		mulExactE2M1AVX512x4(a)
+		mulExact2AVX512x4(a)
 	case 111:
-		mulExactE2M1AVX512x5(a)
+		mulExact2AVX512x5(a)
 	case 112:
-		mulExactE2M1AVX512x6(a)
+		mulExact2AVX512x6(a)
 	case 113:
-		mulFast4VNNIx1(a)
+		mulExact2AVX512x7(a)
 	case 114:
-		mulFast4VNNIx2(a)
+		mulExact2AVX512x8(a)
 	case 115:
-		mulFast4VNNIx3(a)
+		mulExact2AVX512x9(a)
 	case 116:
-		mulFast4VNNIx4(a)
+		mulExact2AVX512x10(a)
 	case 117:
-		mulFast4VNNIx5(a)
+		mulExact2AVX512x11(a)
 	case 118:
-		mulFast4VNNIx6(a)
+		mulExact2AVX512x12(a)
 	case 119:
-		mulFast4VNNIx7(a)
+		mulExact3AVX512x1(a)
 	case 120:
-		mulFast4VNNIx8(a)
+		mulExact3AVX512x2(a)
 	case 121:
-		mulFast8VNNIx1(a)
+		mulExact3AVX512x3(a)
 	case 122:
-		mulFast8VNNIx2(a)
+		mulExact3AVX512x4(a)
 	case 123:
-		mulFast8VNNIx3(a)
+		mulExact3AVX512x5(a)
 	case 124:
-		mulFast8VNNIx4(a)
+		mulExact3AVX512x6(a)
 	case 125:
-		mulFast8VNNIx5(a)
+		mulExact3AVX512x7(a)
 	case 126:
-		mulFast8VNNIx6(a)
+		mulExact3AVX512x8(a)
 	case 127:
-		mulFast8VNNIx7(a)
+		mulExact3AVX512x9(a)
 	case 128:
-		mulFast8VNNIx8(a)
+		mulExact3AVX512x10(a)
 	case 129:
-		mulExact4VNNIx1(a)
+		mulExact3AVX512x11(a)
 	case 130:
-		mulExact4VNNIx2(a)
+		mulExact3AVX512x12(a)
 	case 131:
-		mulExact4VNNIx3(a)
+		mulExact5AVX512x1(a)
 	case 132:
-		mulExact4VNNIx4(a)
+		mulExact5AVX512x2(a)
 	case 133:
-		mulExact4VNNIx5(a)
+		mulExact5AVX512x3(a)
 	case 134:
-		mulExact4VNNIx6(a)
+		mulExact5AVX512x4(a)
 	case 135:
-		mulExact8VNNIx1(a)
+		mulExact5AVX512x5(a)
 	case 136:
-		mulExact8VNNIx2(a)
+		mulExact5AVX512x6(a)
 	case 137:
-		mulExact8VNNIx3(a)
+		mulExact5AVX512x7(a)
 	case 138:
-		mulExact8VNNIx4(a)
+		mulExact5AVX512x8(a)
 	case 139:
-		mulExact8VNNIx5(a)
+		mulExact5AVX512x9(a)
 	case 140:
-		mulExact8VNNIx6(a)
+		mulExact5AVX512x10(a)
 	case 141:
-		mulBF16VNNIx1(a)
+		mulExact5AVX512x11(a)
 	case 142:
-		mulBF16VNNIx2(a)
+		mulExact5AVX512x12(a)
 	case 143:
-		mulBF16VNNIx3(a)
+		mulExact6AVX512x1(a)
 	case 144:
-		mulBF16VNNIx4(a)
+		mulExact6AVX512x2(a)
 	case 145:
-		mulBF16VNNIx5(a)
+		mulExact6AVX512x3(a)
 	case 146:
-		mulBF16VNNIx6(a)
+		mulExact6AVX512x4(a)
 	case 147:
-		mulF32VNNIx1(a)
+		mulExact6AVX512x5(a)
 	case 148:
-		mulF32VNNIx2(a)
+		mulExact6AVX512x6(a)
 	case 149:
-		mulF32VNNIx3(a)
+		mulExact6AVX512x7(a)
 	case 150:
-		mulF32VNNIx4(a)
+		mulExact6AVX512x8(a)
 	case 151:
-		mulF32VNNIx5(a)
+		mulExact6AVX512x9(a)
 	case 152:
-		mulF32VNNIx6(a)
+		mulExact6AVX512x10(a)
 	case 153:
-		mulExact2VNNIx1(a)
+		mulExact6AVX512x11(a)
 	case 154:
-		mulExact2VNNIx2(a)
+		mulExact6AVX512x12(a)
 	case 155:
-		mulExact2VNNIx3(a)
+		mulExactE2M1AVX512x1(a)
 	case 156:
-		mulExact2VNNIx4(a)
+		mulExactE2M1AVX512x2(a)
 	case 157:
-		mulExact2VNNIx5(a)
+		mulExactE2M1AVX512x3(a)
 	case 158:
-		mulExact2VNNIx6(a)
+		mulExactE2M1AVX512x4(a)
 	case 159:
-		mulExact3VNNIx1(a)
+		mulExactE2M1AVX512x5(a)
 	case 160:
-		mulExact3VNNIx2(a)
+		mulExactE2M1AVX512x6(a)
 	case 161:
-		mulExact3VNNIx3(a)
+		mulExactE2M1AVX512x7(a)
 	case 162:
-		mulExact3VNNIx4(a)
+		mulExactE2M1AVX512x8(a)
 	case 163:
-		mulExact3VNNIx5(a)
+		mulExactE2M1AVX512x9(a)
 	case 164:
-		mulExact3VNNIx6(a)
+		mulExactE2M1AVX512x10(a)
 	case 165:
-		mulExact5VNNIx1(a)
+		mulExactE2M1AVX512x11(a)
 	case 166:
-		mulExact5VNNIx2(a)
+		mulExactE2M1AVX512x12(a)
 	case 167:
-		mulExact5VNNIx3(a)
+		mulFast4VNNIx1(a)
 	case 168:
-		mulExact5VNNIx4(a)
+		mulFast4VNNIx2(a)
 	case 169:
-		mulExact5VNNIx5(a)
+		mulFast4VNNIx3(a)
 	case 170:
-		mulExact5VNNIx6(a)
+		mulFast4VNNIx4(a)
 	case 171:
-		mulExact6VNNIx1(a)
+		mulFast4VNNIx5(a)
 	case 172:
-		mulExact6VNNIx2(a)
+		mulFast4VNNIx6(a)
 	case 173:
-		mulExact6VNNIx3(a)
+		mulFast4VNNIx7(a)
 	case 174:
-		mulExact6VNNIx4(a)
+		mulFast4VNNIx8(a)
 	case 175:
-		mulExact6VNNIx5(a)
+		mulFast8VNNIx1(a)
 	case 176:
-		mulExact6VNNIx6(a)
+		mulFast8VNNIx2(a)
 	case 177:
-		mulExactE2M1VNNIx1(a)
+		mulFast8VNNIx3(a)
 	case 178:
-		mulExactE2M1VNNIx2(a)
+		mulFast8VNNIx4(a)
 	case 179:
-		mulExactE2M1VNNIx3(a)
+		mulFast8VNNIx5(a)
 	case 180:
-		mulExactE2M1VNNIx4(a)
+		mulFast8VNNIx6(a)
 	case 181:
-		mulExactE2M1VNNIx5(a)
+		mulFast8VNNIx7(a)
 	case 182:
-		mulExactE2M1VNNIx6(a)
+		mulFast8VNNIx8(a)
 	}
 }
 
@@ -573,6 +573,24 @@ func mulExact4AVX512x5(a *mulArgs)
 func mulExact4AVX512x6(a *mulArgs)
 
 //go:noescape
+func mulExact4AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulExact8AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -589,6 +607,24 @@ func mulExact8AVX512x5(a *mulArgs)
 
 //go:noescape
 func mulExact8AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulBF16AVX512x1(a *mulArgs)
@@ -609,6 +645,24 @@ func mulBF16AVX512x5(a *mulArgs)
 func mulBF16AVX512x6(a *mulArgs)
 
 //go:noescape
+func mulBF16AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulF32AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -625,6 +679,24 @@ func mulF32AVX512x5(a *mulArgs)
 
 //go:noescape
 func mulF32AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulExact2AVX512x1(a *mulArgs)
@@ -645,6 +717,24 @@ func mulExact2AVX512x5(a *mulArgs)
 func mulExact2AVX512x6(a *mulArgs)
 
 //go:noescape
+func mulExact2AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulExact3AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -661,6 +751,24 @@ func mulExact3AVX512x5(a *mulArgs)
 
 //go:noescape
 func mulExact3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulExact5AVX512x1(a *mulArgs)
@@ -681,6 +789,24 @@ func mulExact5AVX512x5(a *mulArgs)
 func mulExact5AVX512x6(a *mulArgs)
 
 //go:noescape
+func mulExact5AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulExact6AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -699,6 +825,24 @@ func mulExact6AVX512x5(a *mulArgs)
 func mulExact6AVX512x6(a *mulArgs)
 
 //go:noescape
+func mulExact6AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulExactE2M1AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -715,6 +859,24 @@ func mulExactE2M1AVX512x5(a *mulArgs)
 
 //go:noescape
 func mulExactE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulFast4VNNIx1(a *mulArgs)
@@ -763,168 +925,6 @@ func mulFast8VNNIx7(a *mulArgs)
 
 //go:noescape
 func mulFast8VNNIx8(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact4VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact8VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulBF16VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulF32VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact2VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact3VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact5VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExact6VNNIx6(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx1(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx2(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx3(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx4(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx5(a *mulArgs)
-
-//go:noescape
-func mulExactE2M1VNNIx6(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch f {

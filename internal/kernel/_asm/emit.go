@@ -84,6 +84,9 @@ func (r routine) pass(a *asm, pass int) {
 	if r.rows > 4 {
 		a.o("LEAQ (DX)(R8*4), R15")
 	}
+	if r.rows > 8 {
+		a.o("LEAQ (DX)(R8*8), R12")
+	}
 	a.o("MOVQ mulArgs_groups(AX), BX")
 	if pass > 0 {
 		a.o("MOVQ mulArgs_w(AX), SI")

@@ -1,10 +1,10 @@
 package main
 
 // chain is the register of the float sum of row m, half h, for columns that are c modulo chains.
-func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*r.chains + c }
+func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*chains + c }
 
 func (r routine) clearChains(a *asm) {
-	for i := range r.rows * r.halves() * r.chains {
+	for i := range r.rows * r.halves() * chains {
 		r.zero(a, i)
 	}
 }
@@ -13,26 +13,22 @@ func (r routine) clearChains(a *asm) {
 func (r routine) fma(a *asm, v, col, off int) {
 	for m := range r.rows {
 		if r.width == 64 {
-			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%r.chains))
+			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%chains))
 			continue
 		}
 		a.o("VBROADCASTSS %s, Y15", r.x(m, off))
 		for h := range r.halves() {
-			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%r.chains))
+			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%chains))
 		}
 	}
 }
 
-// addChains leaves the sum of all chains in chain 0: pairs of neighbours first.
+// addChains leaves the sum of both chains in the first.
 func (r routine) addChains(a *asm) {
 	for m := range r.rows {
 		for h := range r.halves() {
-			for step := 1; step < r.chains; step *= 2 {
-				for c := 0; c < r.chains; c += 2 * step {
-					d := r.v(r.chain(m, h, c))
-					a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, c+step)), d, d)
-				}
-			}
+			d := r.v(r.chain(m, h, 0))
+			a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, 1)), d, d)
 		}
 	}
 }
