@@ -55,15 +55,14 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 	return mulBase[mulSet][k] + routine(n), n
 }
 
-// hasPlanes reports routines for codes in planes. Those of AVX2 for exact activations are the other sets' as well.
+// hasPlanes reports routines for codes in planes.
 func hasPlanes() bool { return mulSet >= 0 }
 
-// hasWide reports a routine for many rows with exact activations.
+// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {
-	return p == Exact && (f.planes() && mulSet >= 0 || (f == Codes4 || f == Codes8) && mulSet == 0)
+	return p == Exact && mulSet == 0 && f != DenseBF16 && f != DenseF32
 }
 
-// hasTall reports a routine for many rows with rounded activations, which AVX-512 does not need.
 func hasTall(f Format) bool {
 	return mulSet == 0 && (f.planes() || f == Codes4)
 }

@@ -54,6 +54,10 @@ func (r routine) loadConstants(a *asm) {
 	case exact8:
 		bcast("low8", r.mask())
 	case exact2, exact3, exact5, exact6, exactE2M1:
+		if r.width == 64 {
+			r.planes512(a)
+			break
+		}
 		bcast("low8", r.mask())
 		r.planeMasks(a, 12)
 	case fast2, fast3, fast5, fast6, fastE2M1:
@@ -78,6 +82,9 @@ func (r routine) pass(a *asm, pass int) {
 	a.o("MOVQ mulArgs_x(AX), DX")
 	if r.rows > 4 {
 		a.o("LEAQ (DX)(R8*4), R15")
+	}
+	if r.rows > 8 {
+		a.o("LEAQ (DX)(R8*8), R12")
 	}
 	a.o("MOVQ mulArgs_groups(AX), BX")
 	if pass > 0 {
