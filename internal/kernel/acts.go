@@ -48,17 +48,22 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	rows *= p.forms()
 	n := rows * a.groups
 	if p != Exact {
-		a.stride = roundUp(cols, align)
+		a.stride = apart(roundUp(cols, align))
 		a.q = grow(a.q, rows*a.stride)
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
 	} else {
-		a.stride = roundUp(cols, align/4)
-		if a.stride%(1024/4) == 0 {
-			a.stride += align / 4 // rows a power of two apart would share their few places in the nearest cache
-		}
+		a.stride = apart(4*roundUp(cols, align/4)) / 4
 		a.x = grow(a.x, rows*a.stride)
 	}
 	a.sum = grow(a.sum, n)
+}
+
+// apart lengthens the bytes between rows by a cache line where rows would share their few places in the nearest cache.
+func apart(stride int) int {
+	if stride%1024 == 0 {
+		stride += align
+	}
+	return stride
 }
 
 func grow[T any](s []T, n int) []T {

@@ -25,7 +25,10 @@ type mulArgs struct {
 
 // sharedBytes is how much of a matrix the tiles of rows go through one after the other: it stays in the second-level
 // cache meanwhile. Products from there are as fast as from the nearest cache, which holds one panel and its rows of x.
-const sharedBytes = 128 << 10
+// Where there is AVX-512 that cache has a megabyte or more.
+var sharedBytes = leastShared
+
+const leastShared, mostShared = 128 << 10, 256 << 10
 
 // maxTile bounds the rows of one inner routine.
 const maxTile = 12

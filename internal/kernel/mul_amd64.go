@@ -14,7 +14,12 @@ var (
 )
 
 // setToggles selects a level: 0 generic, 1 AVX2, 2 AVX-512, 3 AVX-512 with VNNI.
-func setToggles(level int) { useAVX2, mulSet = level > 0, level-1 }
+func setToggles(level int) {
+	useAVX2, mulSet, sharedBytes = level > 0, level-1, leastShared
+	if level > 1 {
+		sharedBytes = mostShared
+	}
+}
 
 func archImpls() []impl {
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C

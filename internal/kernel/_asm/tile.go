@@ -8,6 +8,7 @@ type tile struct{ routine }
 
 // Vector registers of a tile: sums of 32 bits from 0 on, without VNNI those of 16 bits, then y, and these.
 const (
+	tileLine  = 24
 	tileCodes = 25 // while a group is finished: scales
 	tileTmp   = 26 // biases
 	tileX     = 27
@@ -118,8 +119,14 @@ func (t tile) codes(a *asm, q int) {
 	for i, p := range t.kind.layout() {
 		per := 8 / p.width // quads in a line
 		from, to := sprint("%d(SI)", (p.first+q/per)*64), tileCodes
-		if i > 0 {
+		switch {
+		case i > 0:
 			to = tileTmp
+		case per > 1:
+			if q%per == 0 {
+				a.o("VMOVDQU64 %s, Z%d", from, tileLine)
+			}
+			from = sprint("Z%d", tileLine)
 		}
 		switch shift := q%per*p.width - p.at; {
 		case shift > 0:
