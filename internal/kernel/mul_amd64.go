@@ -13,6 +13,17 @@ var (
 	mulSet  int
 )
 
+// weightsAhead is how many bytes ahead products with AVX-512 ask for weights. Zen 4 reads slower so: it asks for those that it reads.
+var weightsAhead = func() int {
+	if v := cpuVersion(); v>>8&15 == 15 && v>>20&255 == 10 { // AMD's family 25
+		return 0
+	}
+	return 8192
+}()
+
+// cpuVersion is the family, model and stepping as CPUID has them.
+func cpuVersion() uint32
+
 // setToggles selects a level: 0 generic, 1 AVX2, 2 AVX-512, 3 AVX-512 with VNNI.
 func setToggles(level int) {
 	useAVX2, mulSet, sharedBytes = level > 0, level-1, leastShared

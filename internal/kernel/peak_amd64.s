@@ -116,3 +116,11 @@ loop:
 	JNZ  loop
 	VZEROUPPER
 	RET
+
+// func cpuVersion() uint32
+TEXT ·cpuVersion(SB), NOSPLIT, $0-4
+	MOVL $1, AX
+	XORL CX, CX
+	CPUID
+	MOVL AX, ret+0(FP)
+	RET

@@ -3,7 +3,7 @@ package main
 // tile is a fast product with 512-bit registers. All sums of a group and y of the panel stay in registers, so that a group costs
 // little more than its products: three multiplications a row and a conversion.
 //
-// General registers as in routine, but R12 points to rows 8-11 of x.
+// General registers as in routine, but R12 points to rows 8-11 of x, and R14 is how far ahead weights are fetched.
 type tile struct{ routine }
 
 // Vector registers of a tile: sums of 32 bits from 0 on, without VNNI those of 16 bits, then y, and these.
@@ -17,11 +17,11 @@ const (
 	tileMasks = 30 // the second one: mask of the second plane, or table
 )
 
-// tileAhead is how many bytes ahead several rows ask for weights: see Mul.
-const tileAhead = 8192
-
 // tiled reports routines that are tiles: codes of 8 bits need more registers without VNNI.
 func (r routine) tiled() bool { return r.width == 64 && r.kind.fast() && (r.vnni || r.kind != fast8) }
+
+// fetches reports routines that ask for weights which are so far ahead: see Mul.
+func (t tile) fetches() bool { return t.rows > 1 || t.kind != fast8 }
 
 // narrow is the register of a sum of 16 bits.
 func (t tile) narrow(m int) int { return t.rows + m }
@@ -41,6 +41,9 @@ func (t tile) emitTile(a *asm) {
 	a.o("MOVQ mulArgs_xStride(AX), R8")
 	a.o("LEAQ (R8)(R8*2), R9")
 	a.o("MOVQ mulArgs_gStride(AX), R13")
+	if t.fetches() {
+		a.o("MOVQ ·weightsAhead(SB), R14")
+	}
 	t.constants(a)
 	a.label("panel")
 	a.o("MOVQ mulArgs_x(AX), DX")
@@ -99,8 +102,8 @@ func (t tile) products(a *asm) {
 	}
 	a.label("part")
 	for q := range 8 {
-		if t.rows > 1 && q < t.kind.bits() {
-			a.o("PREFETCHT0 %d(SI)", tileAhead+64*q)
+		if t.fetches() && q < t.kind.bits() {
+			a.o("PREFETCHT0 %d(SI)(R14*1)", 64*q)
 		}
 		t.codes(a, q)
 		if t.vnni {
