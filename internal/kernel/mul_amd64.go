@@ -35,6 +35,8 @@ func productKind(f Format, p Precision) int {
 		return 4
 	case f == DenseF32:
 		return 5
+	case f.small():
+		return 16 + int(f-FloatE2M1)
 	case f.planes() && p == Fast:
 		return 6 + int(f-Codes2)
 	case f.planes():
@@ -59,6 +61,9 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 
 // hasPlanes reports routines for codes in planes. Those of AVX2 for rounded activations are the other sets' as well.
 func hasPlanes() bool { return mulSet >= 0 }
+
+// hasSmall reports routines for small floats.
+func hasSmall() bool { return mulSet >= 0 }
 
 // hasWide reports a routine for many rows with exact activations, which AVX-512 does not need (see mul.go), hasTall one with rounded ones.
 func hasWide(f Format, p Precision) bool {

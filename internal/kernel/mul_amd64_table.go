@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 70, 82, 94, 22, 24, 26, 28, 30, 106, 118, 130, 142, 154}, {166, 174, 58, 70, 82, 94, 22, 24, 26, 28, 30, 106, 118, 130, 142, 154}}
-	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12}}
+	mulBase = [3][18]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44}, {48, 56, 64, 76, 88, 100, 22, 24, 26, 28, 30, 112, 124, 136, 148, 160, 172, 184}, {196, 204, 64, 76, 88, 100, 22, 24, 26, 28, 30, 112, 124, 136, 148, 160, 172, 184}}
+	mulMost = [3][18]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -98,284 +98,344 @@ func callMul(id routine, a *mulArgs) {
 	case 42:
 		mulExactE2M1AVX2x2(a)
 	case 43:
-		mulFast4AVX512x1(a)
+		mulFloatE2M1AVX2x1(a)
 	case 44:
-		mulFast4AVX512x2(a)
+		mulFloatE2M1AVX2x2(a)
 	case 45:
-		mulFast4AVX512x3(a)
+		mulFloatE4M3AVX2x1(a)
 	case 46:
-		mulFast4AVX512x4(a)
+		mulFloatE4M3AVX2x2(a)
 	case 47:
-		mulFast4AVX512x5(a)
+		mulFloatE4M3AVX2x3(a)
 	case 48:
-		mulFast4AVX512x6(a)
+		mulFloatE4M3AVX2x4(a)
 	case 49:
-		mulFast4AVX512x7(a)
+		mulFast4AVX512x1(a)
 	case 50:
-		mulFast4AVX512x8(a)
+		mulFast4AVX512x2(a)
 	case 51:
-		mulFast8AVX512x1(a)
+		mulFast4AVX512x3(a)
 	case 52:
-		mulFast8AVX512x2(a)
+		mulFast4AVX512x4(a)
 	case 53:
-		mulFast8AVX512x3(a)
+		mulFast4AVX512x5(a)
 	case 54:
-		mulFast8AVX512x4(a)
+		mulFast4AVX512x6(a)
 	case 55:
-		mulFast8AVX512x5(a)
+		mulFast4AVX512x7(a)
 	case 56:
-		mulFast8AVX512x6(a)
+		mulFast4AVX512x8(a)
 	case 57:
-		mulFast8AVX512x7(a)
+		mulFast8AVX512x1(a)
 	case 58:
-		mulFast8AVX512x8(a)
+		mulFast8AVX512x2(a)
 	case 59:
-		mulExact4AVX512x1(a)
+		mulFast8AVX512x3(a)
 	case 60:
-		mulExact4AVX512x2(a)
+		mulFast8AVX512x4(a)
 	case 61:
-		mulExact4AVX512x3(a)
+		mulFast8AVX512x5(a)
 	case 62:
-		mulExact4AVX512x4(a)
+		mulFast8AVX512x6(a)
 	case 63:
-		mulExact4AVX512x5(a)
+		mulFast8AVX512x7(a)
 	case 64:
-		mulExact4AVX512x6(a)
+		mulFast8AVX512x8(a)
 	case 65:
-		mulExact4AVX512x7(a)
+		mulExact4AVX512x1(a)
 	case 66:
-		mulExact4AVX512x8(a)
+		mulExact4AVX512x2(a)
 	case 67:
-		mulExact4AVX512x9(a)
+		mulExact4AVX512x3(a)
 	case 68:
-		mulExact4AVX512x10(a)
+		mulExact4AVX512x4(a)
 	case 69:
-		mulExact4AVX512x11(a)
+		mulExact4AVX512x5(a)
 	case 70:
-		mulExact4AVX512x12(a)
+		mulExact4AVX512x6(a)
 	case 71:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x7(a)
 	case 72:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x8(a)
 	case 73:
-		mulExact8AVX512x3(a)
+		mulExact4AVX512x9(a)
 	case 74:
-		mulExact8AVX512x4(a)
+		mulExact4AVX512x10(a)
 	case 75:
-		mulExact8AVX512x5(a)
+		mulExact4AVX512x11(a)
 	case 76:
-		mulExact8AVX512x6(a)
+		mulExact4AVX512x12(a)
 	case 77:
-		mulExact8AVX512x7(a)
+		mulExact8AVX512x1(a)
 	case 78:
-		mulExact8AVX512x8(a)
+		mulExact8AVX512x2(a)
 	case 79:
-		mulExact8AVX512x9(a)
+		mulExact8AVX512x3(a)
 	case 80:
-		mulExact8AVX512x10(a)
+		mulExact8AVX512x4(a)
 	case 81:
-		mulExact8AVX512x11(a)
+		mulExact8AVX512x5(a)
 	case 82:
-		mulExact8AVX512x12(a)
+		mulExact8AVX512x6(a)
 	case 83:
-		mulBF16AVX512x1(a)
+		mulExact8AVX512x7(a)
 	case 84:
-		mulBF16AVX512x2(a)
+		mulExact8AVX512x8(a)
 	case 85:
-		mulBF16AVX512x3(a)
+		mulExact8AVX512x9(a)
 	case 86:
-		mulBF16AVX512x4(a)
+		mulExact8AVX512x10(a)
 	case 87:
-		mulBF16AVX512x5(a)
+		mulExact8AVX512x11(a)
 	case 88:
-		mulBF16AVX512x6(a)
+		mulExact8AVX512x12(a)
 	case 89:
-		mulBF16AVX512x7(a)
+		mulBF16AVX512x1(a)
 	case 90:
-		mulBF16AVX512x8(a)
+		mulBF16AVX512x2(a)
 	case 91:
-		mulBF16AVX512x9(a)
+		mulBF16AVX512x3(a)
 	case 92:
-		mulBF16AVX512x10(a)
+		mulBF16AVX512x4(a)
 	case 93:
-		mulBF16AVX512x11(a)
+		mulBF16AVX512x5(a)
 	case 94:
-		mulBF16AVX512x12(a)
+		mulBF16AVX512x6(a)
 	case 95:
-		mulF32AVX512x1(a)
+		mulBF16AVX512x7(a)
 	case 96:
-		mulF32AVX512x2(a)
+		mulBF16AVX512x8(a)
 	case 97:
-		mulF32AVX512x3(a)
+		mulBF16AVX512x9(a)
 	case 98:
-		mulF32AVX512x4(a)
+		mulBF16AVX512x10(a)
 	case 99:
-		mulF32AVX512x5(a)
+		mulBF16AVX512x11(a)
 	case 100:
-		mulF32AVX512x6(a)
+		mulBF16AVX512x12(a)
 	case 101:
-		mulF32AVX512x7(a)
+		mulF32AVX512x1(a)
 	case 102:
-		mulF32AVX512x8(a)
+		mulF32AVX512x2(a)
 	case 103:
-		mulF32AVX512x9(a)
+		mulF32AVX512x3(a)
 	case 104:
-		mulF32AVX512x10(a)
+		mulF32AVX512x4(a)
 	case 105:
-		mulF32AVX512x11(a)
+		mulF32AVX512x5(a)
 	case 106:
-		mulF32AVX512x12(a)
+		mulF32AVX512x6(a)
 	case 107:
-		mulExact2AVX512x1(a)
+		mulF32AVX512x7(a)
 	case 108:
-		mulExact2AVX512x2(a)
+		mulF32AVX512x8(a)
 	case 109:
-		mulExact2AVX512x3(a)
+		mulF32AVX512x9(a)
 	case 110:
-		mulExact2AVX512x4(a)
+		mulF32AVX512x10(a)
 	case 111:
-		mulExact2AVX512x5(a)
+		mulF32AVX512x11(a)
 	case 112:
-		mulExact2AVX512x6(a)
+		mulF32AVX512x12(a)
 	case 113:
-		mulExact2AVX512x7(a)
+		mulExact2AVX512x1(a)
 	case 114:
-		mulExact2AVX512x8(a)
+		mulExact2AVX512x2(a)
 	case 115:
-		mulExact2AVX512x9(a)
+		mulExact2AVX512x3(a)
 	case 116:
-		mulExact2AVX512x10(a)
+		mulExact2AVX512x4(a)
 	case 117:
-		mulExact2AVX512x11(a)
+		mulExact2AVX512x5(a)
 	case 118:
-		mulExact2AVX512x12(a)
+		mulExact2AVX512x6(a)
 	case 119:
-		mulExact3AVX512x1(a)
+		mulExact2AVX512x7(a)
 	case 120:
-		mulExact3AVX512x2(a)
+		mulExact2AVX512x8(a)
 	case 121:
-		mulExact3AVX512x3(a)
+		mulExact2AVX512x9(a)
 	case 122:
-		mulExact3AVX512x4(a)
+		mulExact2AVX512x10(a)
 	case 123:
-		mulExact3AVX512x5(a)
+		mulExact2AVX512x11(a)
 	case 124:
-		mulExact3AVX512x6(a)
+		mulExact2AVX512x12(a)
 	case 125:
-		mulExact3AVX512x7(a)
+		mulExact3AVX512x1(a)
 	case 126:
-		mulExact3AVX512x8(a)
+		mulExact3AVX512x2(a)
 	case 127:
-		mulExact3AVX512x9(a)
+		mulExact3AVX512x3(a)
 	case 128:
-		mulExact3AVX512x10(a)
+		mulExact3AVX512x4(a)
 	case 129:
-		mulExact3AVX512x11(a)
+		mulExact3AVX512x5(a)
 	case 130:
-		mulExact3AVX512x12(a)
+		mulExact3AVX512x6(a)
 	case 131:
-		mulExact5AVX512x1(a)
+		mulExact3AVX512x7(a)
 	case 132:
-		mulExact5AVX512x2(a)
+		mulExact3AVX512x8(a)
 	case 133:
-		mulExact5AVX512x3(a)
+		mulExact3AVX512x9(a)
 	case 134:
-		mulExact5AVX512x4(a)
+		mulExact3AVX512x10(a)
 	case 135:
-		mulExact5AVX512x5(a)
+		mulExact3AVX512x11(a)
 	case 136:
-		mulExact5AVX512x6(a)
+		mulExact3AVX512x12(a)
 	case 137:
-		mulExact5AVX512x7(a)
+		mulExact5AVX512x1(a)
 	case 138:
-		mulExact5AVX512x8(a)
+		mulExact5AVX512x2(a)
 	case 139:
-		mulExact5AVX512x9(a)
+		mulExact5AVX512x3(a)
 	case 140:
-		mulExact5AVX512x10(a)
+		mulExact5AVX512x4(a)
 	case 141:
-		mulExact5AVX512x11(a)
+		mulExact5AVX512x5(a)
 	case 142:
-		mulExact5AVX512x12(a)
+		mulExact5AVX512x6(a)
 	case 143:
-		mulExact6AVX512x1(a)
+		mulExact5AVX512x7(a)
 	case 144:
-		mulExact6AVX512x2(a)
+		mulExact5AVX512x8(a)
 	case 145:
-		mulExact6AVX512x3(a)
+		mulExact5AVX512x9(a)
 	case 146:
-		mulExact6AVX512x4(a)
+		mulExact5AVX512x10(a)
 	case 147:
-		mulExact6AVX512x5(a)
+		mulExact5AVX512x11(a)
 	case 148:
-		mulExact6AVX512x6(a)
+		mulExact5AVX512x12(a)
 	case 149:
-		mulExact6AVX512x7(a)
+		mulExact6AVX512x1(a)
 	case 150:
-		mulExact6AVX512x8(a)
+		mulExact6AVX512x2(a)
 	case 151:
-		mulExact6AVX512x9(a)
+		mulExact6AVX512x3(a)
 	case 152:
-		mulExact6AVX512x10(a)
+		mulExact6AVX512x4(a)
 	case 153:
-		mulExact6AVX512x11(a)
+		mulExact6AVX512x5(a)
 	case 154:
-		mulExact6AVX512x12(a)
+		mulExact6AVX512x6(a)
 	case 155:
-		mulExactE2M1AVX512x1(a)
+		mulExact6AVX512x7(a)
 	case 156:
-		mulExactE2M1AVX512x2(a)
+		mulExact6AVX512x8(a)
 	case 157:
-		mulExactE2M1AVX512x3(a)
+		mulExact6AVX512x9(a)
 	case 158:
-		mulExactE2M1AVX512x4(a)
+		mulExact6AVX512x10(a)
 	case 159:
-		mulExactE2M1AVX512x5(a)
+		mulExact6AVX512x11(a)
 	case 160:
-		mulExactE2M1AVX512x6(a)
+		mulExact6AVX512x12(a)
 	case 161:
-		mulExactE2M1AVX512x7(a)
+		mulExactE2M1AVX512x1(a)
 	case 162:
-		mulExactE2M1AVX512x8(a)
+		mulExactE2M1AVX512x2(a)
 	case 163:
-		mulExactE2M1AVX512x9(a)
+		mulExactE2M1AVX512x3(a)
 	case 164:
-		mulExactE2M1AVX512x10(a)
+		mulExactE2M1AVX512x4(a)
 	case 165:
-		mulExactE2M1AVX512x11(a)
+		mulExactE2M1AVX512x5(a)
 	case 166:
-		mulExactE2M1AVX512x12(a)
+		mulExactE2M1AVX512x6(a)
 	case 167:
-		mulFast4VNNIx1(a)
+		mulExactE2M1AVX512x7(a)
 	case 168:
-		mulFast4VNNIx2(a)
+		mulExactE2M1AVX512x8(a)
 	case 169:
-		mulFast4VNNIx3(a)
+		mulExactE2M1AVX512x9(a)
 	case 170:
-		mulFast4VNNIx4(a)
+		mulExactE2M1AVX512x10(a)
 	case 171:
-		mulFast4VNNIx5(a)
+		mulExactE2M1AVX512x11(a)
 	case 172:
-		mulFast4VNNIx6(a)
+		mulExactE2M1AVX512x12(a)
 	case 173:
-		mulFast4VNNIx7(a)
+		mulFloatE2M1AVX512x1(a)
 	case 174:
-		mulFast4VNNIx8(a)
+		mulFloatE2M1AVX512x2(a)
 	case 175:
-		mulFast8VNNIx1(a)
+		mulFloatE2M1AVX512x3(a)
 	case 176:
-		mulFast8VNNIx2(a)
+		mulFloatE2M1AVX512x4(a)
 	case 177:
-		mulFast8VNNIx3(a)
+		mulFloatE2M1AVX512x5(a)
 	case 178:
-		mulFast8VNNIx4(a)
+		mulFloatE2M1AVX512x6(a)
 	case 179:
-		mulFast8VNNIx5(a)
+		mulFloatE2M1AVX512x7(a)
 	case 180:
-		mulFast8VNNIx6(a)
+		mulFloatE2M1AVX512x8(a)
 	case 181:
-		mulFast8VNNIx7(a)
+		mulFloatE2M1AVX512x9(a)
 	case 182:
+		mulFloatE2M1AVX512x10(a)
+	case 183:
+		mulFloatE2M1AVX512x11(a)
+	case 184:
+		mulFloatE2M1AVX512x12(a)
+	case 185:
+		mulFloatE4M3AVX512x1(a)
+	case 186:
+		mulFloatE4M3AVX512x2(a)
+	case 187:
+		mulFloatE4M3AVX512x3(a)
+	case 188:
+		mulFloatE4M3AVX512x4(a)
+	case 189:
+		mulFloatE4M3AVX512x5(a)
+	case 190:
+		mulFloatE4M3AVX512x6(a)
+	case 191:
+		mulFloatE4M3AVX512x7(a)
+	case 192:
+		mulFloatE4M3AVX512x8(a)
+	case 193:
+		mulFloatE4M3AVX512x9(a)
+	case 194:
+		mulFloatE4M3AVX512x10(a)
+	case 195:
+		mulFloatE4M3AVX512x11(a)
+	case 196:
+		mulFloatE4M3AVX512x12(a)
+	case 197:
+		mulFast4VNNIx1(a)
+	case 198:
+		mulFast4VNNIx2(a)
+	case 199:
+		mulFast4VNNIx3(a)
+	case 200:
+		mulFast4VNNIx4(a)
+	case 201:
+		mulFast4VNNIx5(a)
+	case 202:
+		mulFast4VNNIx6(a)
+	case 203:
+		mulFast4VNNIx7(a)
+	case 204:
+		mulFast4VNNIx8(a)
+	case 205:
+		mulFast8VNNIx1(a)
+	case 206:
+		mulFast8VNNIx2(a)
+	case 207:
+		mulFast8VNNIx3(a)
+	case 208:
+		mulFast8VNNIx4(a)
+	case 209:
+		mulFast8VNNIx5(a)
+	case 210:
+		mulFast8VNNIx6(a)
+	case 211:
+		mulFast8VNNIx7(a)
+	case 212:
 		mulFast8VNNIx8(a)
 	}
 }
@@ -505,6 +565,24 @@ func mulExactE2M1AVX2x1(a *mulArgs)
 
 //go:noescape
 func mulExactE2M1AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX2x2(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX2x3(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX2x4(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)
@@ -879,6 +957,78 @@ func mulExactE2M1AVX512x11(a *mulArgs)
 func mulExactE2M1AVX512x12(a *mulArgs)
 
 //go:noescape
+func mulFloatE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulFloatE2M1AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulFloatE4M3AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulFast4VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -942,6 +1092,10 @@ func callWide(f Format, a *wideArgs) {
 		mulWide6AVX2(a)
 	case CodesE2M1:
 		mulWideE2M1AVX2(a)
+	case FloatE2M1:
+		mulWideFloatE2M1AVX2(a)
+	case FloatE4M3:
+		mulWideFloatE4M3AVX2(a)
 	default:
 		panic("kernel: no routine for many rows")
 	}
@@ -967,6 +1121,12 @@ func mulWide6AVX2(a *wideArgs)
 
 //go:noescape
 func mulWideE2M1AVX2(a *wideArgs)
+
+//go:noescape
+func mulWideFloatE2M1AVX2(a *wideArgs)
+
+//go:noescape
+func mulWideFloatE4M3AVX2(a *wideArgs)
 
 func callTall(f Format, a *wideArgs) {
 	switch f {
