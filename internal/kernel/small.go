@@ -23,6 +23,9 @@ var (
 	}()
 )
 
+// Small reports a matrix of small floats.
+func (m *Matrix) Small() bool { return m.spec.Format.small() }
+
 // SetSmall stores row i of small floats: codes as a stream, 4 bits each of FloatE2M1 and 8 of FloatE4M3, and the scale of every
 // group. A group with a code that is no number gets a scale that is none. It panics on a wrong length, and when bfloat16 would round
 // a scale.
