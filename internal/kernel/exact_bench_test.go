@@ -11,7 +11,7 @@ import (
 // BenchmarkExact reports arithmetic of products with float activations, two operations per weight and row, in the shortest of all
 // passes over a matrix in the second-level cache: others that share the machine make most of them longer.
 func BenchmarkExact(b *testing.B) {
-	for _, f := range []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1, DenseBF16, DenseF32} {
+	for _, f := range []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1, FloatE2M1, FloatE4M3, DenseBF16, DenseF32} {
 		for _, cols := range []int{1024, 3072} {
 			m := benchMatrix(b, f, 128, cols)
 			for _, rows := range []int{1, 2, 4, 8, 12, 63, 512} {

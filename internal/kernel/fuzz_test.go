@@ -15,9 +15,15 @@ func FuzzMul(f *testing.F) {
 	f.Add(uint64(4), uint8(3), uint8(2), uint8(255), uint16(16), uint8(1))
 	f.Add(uint64(5), uint8(6), uint8(1), uint8(3), uint16(47), uint8(11))
 	f.Add(uint64(6), uint8(8), uint8(0), uint8(4), uint16(20), uint8(14))
+	f.Add(uint64(7), uint8(9), uint8(0), uint8(4), uint16(20), uint8(14))
+	f.Add(uint64(8), uint8(10), uint8(0), uint8(2), uint16(33), uint8(3))
 	f.Fuzz(func(t *testing.T, seed uint64, format, group, cols uint8, outputs uint16, rows uint8) {
-		s := Spec{Rows: int(outputs)%70 + 1, Cols: int(cols) + 1, Format: Format(format) % (CodesE2M1 + 1), Scales: ScaleKind(seed % 2)}
-		if s.Format != DenseBF16 && s.Format != DenseF32 {
+		s := Spec{Rows: int(outputs)%70 + 1, Cols: int(cols) + 1, Format: Format(format) % (FloatE4M3 + 1), Scales: ScaleKind(seed % 2)}
+		switch s.Format {
+		case DenseBF16, DenseF32:
+		case FloatE2M1, FloatE4M3:
+			s.Cols = (int(cols)%9 + 1) * s.Format.unit()
+		default:
 			s.Group = 32 << (group % 3)
 			s.Cols = (int(cols)%5 + 1) * s.Group
 		}

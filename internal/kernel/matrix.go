@@ -22,11 +22,14 @@ const (
 	Codes5
 	Codes6
 	CodesE2M1 // the codes 2·v+12 of the numbers v of four bits, e2m1: 0 to 24
+	FloatE2M1 // numbers of four bits, e2m1, with a scale for every 16 columns
+	FloatE4M3 // numbers of eight bits, e4m3, with a scale for every 32 columns
 )
 
 // bits of a code as it is stored.
 func (f Format) bits() int {
-	return [...]int{Codes4: 4, Codes8: 8, DenseBF16: 16, DenseF32: 32, Codes2: 2, Codes3: 3, Codes5: 5, Codes6: 6, CodesE2M1: 4}[f]
+	return [...]int{Codes4: 4, Codes8: 8, DenseBF16: 16, DenseF32: 32, Codes2: 2, Codes3: 3, Codes5: 5, Codes6: 6, CodesE2M1: 4,
+		FloatE2M1: 4, FloatE4M3: 8}[f]
 }
 
 // top is the largest code.
@@ -38,7 +41,13 @@ func (f Format) top() uint8 {
 }
 
 // planes reports a format that only assembly multiplies well: see hasPlanes.
-func (f Format) planes() bool { return f > DenseF32 }
+func (f Format) planes() bool { return f >= Codes2 && f <= CodesE2M1 }
+
+// small reports numbers with scales and no biases.
+func (f Format) small() bool { return f == FloatE2M1 || f == FloatE4M3 }
+
+// unit is how many columns of small floats share a scale.
+func (f Format) unit() int { return [...]int{FloatE2M1: 16, FloatE4M3: 32}[f] }
 
 // FormatFor gives the narrowest format with routines for codes of so many bits.
 func FormatFor(bits int) Format {
@@ -61,6 +70,18 @@ func FormatForE2M1() Format {
 		return CodesE2M1
 	}
 	return Codes8
+}
+
+// FormatForSmall gives what has room for numbers of so many bits, 4 (e2m1, a scale for every 16 of a row) or 8 (e4m3, for every 32),
+// and no more where that has routines.
+func FormatForSmall(bits int) Format {
+	switch {
+	case !hasSmall():
+		return DenseBF16
+	case bits == 4:
+		return FloatE2M1
+	}
+	return FloatE4M3
 }
 
 // ScaleKind is how scales and biases are stored. Nothing is rounded: choose ScaleF32 unless they are bfloat16 already.
@@ -93,10 +114,15 @@ type Spec struct {
 //
 // Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
 // columns 16 lanes of (even column in the low half, odd column in the high half).
+//
+// Small floats are dense to those who multiply them, but lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with
+// halves of the numbers' scales, FloatE4M3 as { 32 columns of Codes8 | 16 scales }, scales in bf16. Codes 0x7f and 0xff, no numbers
+// in e4m3, count as ±480: those who store them make the scale no number (see SetSmall).
 type Matrix struct {
 	spec   Spec
 	groups int // per row; 0 for dense
-	group  int // bytes per group of a panel; for dense bytes per panel
+	units  int // groups of small floats per row
+	group  int // bytes per group of a panel
 	panel  int // bytes per panel
 	data   []byte
 }
@@ -126,6 +152,15 @@ func newMatrix(s Spec, bytes func(int) []byte) *Matrix {
 			m.group += 64
 		}
 		m.panel = m.groups * m.group
+	case FloatE2M1, FloatE4M3:
+		n := s.Format.unit()
+		if s.Cols%n != 0 {
+			panic(fmt.Sprintf("kernel: scales for every %d of %d columns", n, s.Cols))
+		}
+		m.spec.Group, m.spec.Scales = 0, ScaleBF16
+		m.units = s.Cols / n
+		m.group = m.codeBytes() + 32
+		m.panel = m.units * m.group
 	case DenseBF16:
 		m.spec.Group = 0
 		m.panel = roundUp(s.Cols, 4) * PanelRows * 2
@@ -151,7 +186,7 @@ func (m *Matrix) Group() int { return m.spec.Group }
 // Format tells how elements are stored.
 func (m *Matrix) Format() Format { return m.spec.Format }
 
-// Dense reports a matrix without codes, which only Exact activations can multiply.
+// Dense reports a matrix without codes, or with those of small floats, which only Exact activations can multiply.
 func (m *Matrix) Dense() bool { return m.groups == 0 }
 
 // Panels is the number of panels, the unit in which a product is split.
@@ -165,7 +200,11 @@ func (m *Matrix) Bytes() int { return m.panel * m.Panels() }
 
 // codeBytes is the size of one group's codes in a panel.
 func (m *Matrix) codeBytes() int {
-	return m.spec.Group * PanelRows * m.spec.Format.bits() / 8
+	n := m.spec.Group
+	if m.spec.Format.small() {
+		n = m.spec.Format.unit()
+	}
+	return n * PanelRows * m.spec.Format.bits() / 8
 }
 
 // Touch reads n bytes, a multiple of 256, that begin at byte from of a panel, into the nearest caches; what lies behind the
@@ -284,7 +323,7 @@ func (m *Matrix) SetBF16(i int, w []uint16) {
 }
 
 func (m *Matrix) checkDense(i, n int) {
-	if !m.Dense() || n != m.spec.Cols {
+	if !m.Dense() || m.spec.Format.small() || n != m.spec.Cols {
 		panic(fmt.Sprintf("kernel: set dense row %d of %+v with %d values", i, m.spec, n))
 	}
 }
@@ -305,6 +344,8 @@ func (m *Matrix) Row(dst []float32, i int) {
 	r := i % PanelRows
 	at := m.data[m.panelAt(i):][:m.panel]
 	switch m.spec.Format {
+	case FloatE2M1, FloatE4M3:
+		m.smallRow(dst, at, r)
 	case DenseF32:
 		for k := range dst {
 			dst[k] = math.Float32frombits(get32(at[k*64+r*4:]))

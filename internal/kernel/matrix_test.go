@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"hearth/internal/quant"
 )
 
 var codeFormats = []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1}
@@ -29,6 +31,11 @@ func specs() []Spec {
 			}
 		}
 	}
+	for _, f := range []Format{FloatE2M1, FloatE4M3} {
+		for _, units := range []int{1, 2, 3, 8} {
+			out = append(out, Spec{Rows: 35, Cols: units * f.unit(), Format: f}, Spec{Rows: 16, Cols: units * f.unit(), Format: f})
+		}
+	}
 	for _, f := range []Format{DenseBF16, DenseF32} {
 		for _, cols := range []int{1, 2, 3, 4, 5, 7, 8, 31, 64, 130} {
 			out = append(out, Spec{Rows: 35, Cols: cols, Format: f}, Spec{Rows: 16, Cols: cols, Format: f})
@@ -47,7 +54,14 @@ func randomWeights(r *rand.Rand, s Spec) weights {
 	w := weights{Matrix: NewMatrix(s)}
 	for i := range s.Rows {
 		ref := make([]float64, s.Cols)
-		if w.Dense() {
+		switch {
+		case s.Format.small():
+			codes, scales, row := randomSmall(r, s, s.Format == FloatE4M3 && i == 0)
+			w.SetSmall(i, codes, scales)
+			for k, f := range row {
+				ref[k] = float64(f)
+			}
+		case w.Dense():
 			row := randomFloats(r, s.Cols)
 			if s.Format == DenseBF16 {
 				half := make([]uint16, s.Cols)
@@ -60,7 +74,7 @@ func randomWeights(r *rand.Rand, s Spec) weights {
 			for k, f := range row {
 				ref[k] = float64(f)
 			}
-		} else {
+		default:
 			codes := make([]uint8, s.Cols)
 			for k := range codes {
 				codes[k] = randomCode(r, s.Format)
@@ -81,6 +95,28 @@ func randomWeights(r *rand.Rand, s Spec) weights {
 		w.ref = append(w.ref, ref)
 	}
 	return w
+}
+
+// randomSmall is a row of small floats as stored, its scales, and the numbers. With subnormal all codes are below e4m3's normal numbers.
+func randomSmall(r *rand.Rand, s Spec, subnormal bool) (codes []byte, scales, row []float32) {
+	n := s.Format.unit()
+	codes, scales, row = make([]byte, s.Cols*s.Format.bits()/8), randomScales(r, s.Cols/n), make([]float32, s.Cols)
+	for i := range codes {
+		for codes[i] = byte(r.Uint32()); s.Format == FloatE4M3 && noNumber(codes[i]); {
+			codes[i] = byte(r.Uint32())
+		}
+		if subnormal {
+			codes[i] &= 0x87
+		}
+	}
+	for k := range row {
+		if s.Format == FloatE2M1 {
+			row[k] = quant.E2M1(nibble(codes, k)) * scales[k/n]
+		} else {
+			row[k] = quant.E4M3(codes[k]) * scales[k/n]
+		}
+	}
+	return codes, scales, row
 }
 
 func randomFloats(r *rand.Rand, n int) []float32 {
@@ -263,6 +299,8 @@ func TestMulManyRows(t *testing.T) {
 			{Rows: 24, Cols: 1024, Format: Codes3, Group: 128},
 			{Rows: 40, Cols: 1152, Format: Codes2, Group: 64},
 			{Rows: 24, Cols: 1024, Format: CodesE2M1, Group: 32},
+			{Rows: 40, Cols: 1040, Format: FloatE2M1},
+			{Rows: 24, Cols: 1056, Format: FloatE4M3},
 		} {
 			w := randomWeights(r, s)
 			for _, prec := range precisions(w.Matrix) {
@@ -324,7 +362,8 @@ func eachImplementation(t *testing.T, test func(t *testing.T)) {
 }
 
 func TestNewMatrixRefuses(t *testing.T) {
-	for _, s := range []Spec{{}, {Rows: 1, Cols: 33, Group: 32}, {Rows: 1, Cols: 48, Group: 48}, {Rows: 1, Cols: 1, Format: 9}} {
+	for _, s := range []Spec{{}, {Rows: 1, Cols: 33, Group: 32}, {Rows: 1, Cols: 48, Group: 48}, {Rows: 1, Cols: 1, Format: 99},
+		{Rows: 1, Cols: 24, Format: FloatE2M1}, {Rows: 1, Cols: 48, Format: FloatE4M3}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			defer func() {
 				if recover() == nil {

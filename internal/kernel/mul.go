@@ -16,7 +16,7 @@ type mulArgs struct {
 	y       unsafe.Pointer // first row, first column of the first panel
 	panels  int
 	groups  int // per row; dense: column quads
-	lines   int // 32-column parts of a group
+	lines   int // 32-column parts of a group; FloatE2M1: the one of 16
 	xStride int // bytes between rows of x
 	gStride int // bytes between rows of scale, sum and offset
 	yStride int // bytes between rows of y
@@ -164,7 +164,7 @@ func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 // inner multiplies up to n rows from r with whole panels and tells how many rows it took.
 func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
 	var id routine
-	if f := m.spec.Format; !f.planes() || hasPlanes() {
+	if f := m.spec.Format; (!f.planes() || hasPlanes()) && (!f.small() || hasSmall()) {
 		id, n = mulTile(f, a.prec, n)
 	}
 	if id == 0 {
@@ -180,9 +180,12 @@ func (m *Matrix) inner(y []float32, ldy int, a *Acts, r, n, p, panels int) int {
 	if m.spec.Scales == ScaleF32 {
 		args.wide = 1
 	}
-	if m.Dense() {
+	switch {
+	case m.spec.Format.small():
+		args.groups, args.lines = m.units, 1
+	case m.Dense():
 		args.groups = roundUp(m.spec.Cols, 4) / 4
-	} else {
+	default:
 		args.sum = unsafe.Pointer(&a.sum[r*a.groups])
 	}
 	if a.prec == Fast {

@@ -49,6 +49,8 @@ func productKind(f Format, p Precision) int {
 		return 4
 	case f == DenseF32:
 		return 5
+	case f.small():
+		return 16 + int(f-FloatE2M1)
 	case f.planes() && p == Fast:
 		return 6 + int(f-Codes2)
 	case f.planes():
@@ -73,6 +75,9 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 
 // hasPlanes reports routines for codes in planes.
 func hasPlanes() bool { return mulSet >= 0 }
+
+// hasSmall reports routines for small floats.
+func hasSmall() bool { return mulSet >= 0 }
 
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {

@@ -59,10 +59,13 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 // hasPlanes reports routines for codes in planes.
 func hasPlanes() bool { return mulSet >= 0 }
 
+// hasSmall reports routines for small floats.
+func hasSmall() bool { return false }
+
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. Bytes gain only from being
 // put into pairs.
 func hasWide(f Format, p Precision) bool {
-	return mulSet >= 0 && p == Exact && f != DenseBF16 && f != DenseF32
+	return mulSet >= 0 && p == Exact && f != DenseBF16 && f != DenseF32 && !f.small()
 }
 
 func hasTall(f Format) bool {

@@ -11,7 +11,7 @@ type wideArgs struct {
 	y       unsafe.Pointer // first row, first column of the first panel
 	panels  int
 	groups  int
-	lines   int // 32-column parts of a group
+	lines   int // 32-column parts of a group; FloatE2M1: the one of 16
 	tiles   int
 	xStride int // bytes between rows of x
 	gStride int // bytes between rows of sum and scale
@@ -51,12 +51,17 @@ func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 	for r := r0; r < r1; r += most {
 		args := wideArgs{
 			w: unsafe.Pointer(&m.data[p*m.panel]), xStride: bytes,
-			sum: unsafe.Pointer(&a.sum[r*a.groups]), gStride: a.groups * 4,
-			y: unsafe.Pointer(&y[r*ldy]), yStride: ldy * 4,
+			gStride: a.groups * 4,
+			y:       unsafe.Pointer(&y[r*ldy]), yStride: ldy * 4,
 			panels: panels, groups: m.groups, lines: m.spec.Group / 32, tiles: min(most, r1-r) / rows,
 		}
 		if m.spec.Scales == ScaleF32 {
 			args.wide = 1
+		}
+		if m.spec.Format.small() {
+			args.groups, args.lines = m.units, 1
+		} else {
+			args.sum = unsafe.Pointer(&a.sum[r*a.groups])
 		}
 		if a.prec == Exact {
 			args.x = unsafe.Pointer(&a.x[r*a.stride])

@@ -13,8 +13,8 @@ type Form uint8
 const (
 	FormCodes     Form = iota // a bit stream of codes of 2, 3, 4, 5, 6 or 8 bits: see FormatFor, or to Codes8
 	FormE2M1Codes             // 4-bit small floats (e2m1), which become the codes 2·value+12: see FormatForE2M1, or to Codes8
-	FormE2M1                  // the same with a scale for every 16; rounded to DenseBF16
-	FormE4M3                  // 8-bit small floats (e4m3) with a scale for every 32; rounded to DenseBF16
+	FormE2M1                  // the same with a scale for every 16, for FloatE2M1 or rounded to DenseBF16
+	FormE4M3                  // 8-bit small floats (e4m3) with a scale for every 32, for FloatE4M3 or rounded to DenseBF16
 	FormBF16                  // for DenseBF16
 	FormF16                   // for DenseF32
 	FormF32                   // for DenseF32
@@ -49,9 +49,9 @@ func (p *Packer) Reset(m *Matrix, form Form, bits int) {
 	case FormE2M1Codes:
 		fits = f == CodesE2M1 || f == Codes8
 	case FormE2M1:
-		fits = f == DenseBF16 && m.spec.Cols%16 == 0
+		fits = f == FloatE2M1 || f == DenseBF16 && m.spec.Cols%16 == 0
 	case FormE4M3:
-		fits = f == DenseBF16 && m.spec.Cols%32 == 0
+		fits = f == FloatE4M3 || f == DenseBF16 && m.spec.Cols%32 == 0
 	case FormBF16:
 		fits = f == DenseBF16
 	case FormF16, FormF32:
@@ -126,16 +126,24 @@ func (p *Packer) Pack(panel int, rows *[PanelRows][]byte, scales *[PanelRows][]f
 			from[r] = unsafe.Pointer(&lanes[0])
 		}
 		groups, skip, to := 1, 0, at*lane/8*PanelRows
-		if !m.Dense() {
-			groups, skip, to = n/m.spec.Group, m.group-m.codeBytes(), at/m.spec.Group*m.group
+		if all := m.groups + m.units; all > 0 {
+			group := cols / all
+			groups, skip, to = n/group, m.group-m.codeBytes(), at/group*m.group
 		}
 		packLanes(m.data[panel*m.panel+to:(panel+1)*m.panel], &from, groups, bytes/groups/4, skip)
+	}
+	if m.spec.Format.small() {
+		for r, row := range rows {
+			if row != nil {
+				m.smallScales(m.data[panel*m.panel:][:m.panel], r, row, scales[r])
+			}
+		}
 	}
 }
 
 // direct reports rows that are lanes as they are.
 func (p *Packer) direct() bool {
-	return p.form == FormBF16 || p.form == FormF32 || p.form == FormCodes && p.bits == 8
+	return p.form == FormBF16 || p.form == FormF32 || p.form == FormCodes && p.bits == 8 || p.m.spec.Format == FloatE4M3
 }
 
 // turn makes lanes of a piece of a row; what is left of them becomes zeros.
@@ -161,6 +169,10 @@ func (p *Packer) turn(lanes, src []byte, scales []float32) {
 			lanes[i] = e2m1Codes12[nibble(src, i)]
 		}
 	case FormE2M1, FormE4M3:
+		if p.m.spec.Format == FloatE2M1 {
+			nibbleLanes(lanes, src)
+			return
+		}
 		n := len(lanes) / 2
 		floats := p.floats[:n]
 		if p.form == FormE2M1 {
@@ -232,10 +244,11 @@ func packScales(dst []byte, rows *[PanelRows]unsafe.Pointer, groups, stride int)
 
 // nibbleLanes turns words of eight 4-bit codes: the first four go to the low halves of the bytes, the others to the high ones.
 func nibbleLanes(dst, src []byte) {
-	if nibbleLanesAsm(dst, src) {
-		return
+	done := 0
+	if whole := len(dst) &^ 15; whole > 0 && nibbleLanesAsm(dst[:whole], src[:whole]) {
+		done = whole
 	}
-	for i := 0; i < len(dst); i += 4 {
+	for i := done; i < len(dst); i += 4 {
 		w := get32(src[i:])
 		put32(dst[i:], spread(w&0xffff)|spread(w>>16)<<4)
 	}

@@ -33,7 +33,9 @@ func packCases() []packCase {
 		out = append(out, packCase{"mxfp4", FormE2M1Codes, 4, Spec{Rows: 35, Cols: cols, Format: CodesE2M1, Group: 32}},
 			packCase{"wide mxfp4", FormE2M1Codes, 4, Spec{Rows: 35, Cols: cols, Format: Codes8, Group: 32}},
 			packCase{"mxfp8", FormE4M3, 8, Spec{Rows: 35, Cols: cols, Format: DenseBF16}},
-			packCase{"nvfp4", FormE2M1, 4, Spec{Rows: 35, Cols: cols + 16, Format: DenseBF16}})
+			packCase{"nvfp4", FormE2M1, 4, Spec{Rows: 35, Cols: cols + 16, Format: DenseBF16}},
+			packCase{"small mxfp8", FormE4M3, 8, Spec{Rows: 35, Cols: cols, Format: FloatE4M3}},
+			packCase{"small nvfp4", FormE2M1, 4, Spec{Rows: 35, Cols: cols - 16, Format: FloatE2M1}})
 	}
 	for _, cols := range []int{1, 2, 3, 4, 7, 8, 31, 64, 130, 513, 1024} {
 		out = append(out, packCase{"bf16", FormBF16, 0, Spec{Rows: 35, Cols: cols, Format: DenseBF16}},
@@ -135,6 +137,8 @@ func (c *packCase) byRows(s storedRows) *Matrix {
 				half[k] = binary.LittleEndian.Uint16(row[2*k:])
 			}
 			m.SetBF16(i, half)
+		case c.spec.Format.small():
+			m.SetSmall(i, row, s.small[i])
 		case s.small != nil:
 			m.SetFloats(i, c.floatsOf(row, s.small[i]))
 		default:
@@ -192,7 +196,7 @@ func (c *packCase) differ(a, b *Matrix) int {
 			continue
 		}
 		at := i &^ 1
-		if c.form == FormE4M3 && get16(a.data[at:])&0x7fff > 0x7f80 && get16(b.data[at:])&0x7fff > 0x7f80 {
+		if c.form == FormE4M3 && c.spec.Format == DenseBF16 && get16(a.data[at:])&0x7fff > 0x7f80 && get16(b.data[at:])&0x7fff > 0x7f80 {
 			continue
 		}
 		return i

@@ -141,8 +141,9 @@ func (w *weight) vector(k *backend.Stack, plus1 bool) error {
 }
 
 // layout chooses how rows like those of m are packed without rounding anything. What is uniform stays codes. The small
-// floats of mxfp8 and nvfp4 fit no codes with one scale and bias per group, but bfloat16 holds their products with their
-// scales, two bytes a weight, as long as these are normal numbers; a global scale is applied to the result.
+// floats of mxfp8 and nvfp4 fit no codes with one scale and bias per group. They stay as they are where there are routines for
+// them; else bfloat16 holds their products with their scales, two bytes a weight, as long as these are normal numbers. A global
+// scale is applied to the result.
 func layout(m *quant.Matrix) kernel.Spec {
 	s := kernel.Spec{Cols: m.In}
 	u, uniform := m.Uniform()
@@ -155,7 +156,9 @@ func layout(m *quant.Matrix) kernel.Spec {
 		if u.BF16 {
 			s.Scales = kernel.ScaleBF16
 		}
-	case m.Scheme.None() && m.Type != quant.BF16: // float16, float32
+	case !m.Scheme.None():
+		s.Format = kernel.FormatForSmall(m.Scheme.Bits)
+	case m.Type != quant.BF16: // float16, float32
 		s.Format = kernel.DenseF32
 	default:
 		s.Format = kernel.DenseBF16
@@ -326,6 +329,12 @@ func (f *filler) rows(p, rows int) {
 
 // row packs row r by itself: its panel has rows of several forms.
 func (f *filler) row(r int, src *quant.Matrix, at int) {
+	if f.m.Small() {
+		f.floats[0] = grow(f.floats[0], src.In/src.Scheme.Group)
+		src.FloatScales(f.floats[0], at)
+		f.m.SetSmall(r, src.RowBytes(at), f.floats[0])
+		return
+	}
 	if f.m.Dense() {
 		f.floats[0] = grow(f.floats[0], src.In)
 		src.UnscaledRow(f.floats[0], at)

@@ -27,7 +27,7 @@ func (a *asm) constants() {
 		v    uint32
 	}{
 		{"nibbles", 0x0f0f0f0f}, {"signs", 0x80808080}, {"ones16", 0x00010001}, {"sixteens16", 0x00100010},
-		{"low4", 15}, {"low8", 255}, {"high16", 0xffff0000},
+		{"low4", 15}, {"low8", 255}, {"high16", 0xffff0000}, {"e4m3", 0x87f00000}, {"two120", math.Float32bits(0x1p120)},
 	} {
 		a.raw(fmt.Sprintf("DATA %s<>+0(SB)/4, $%#x\nGLOBL %s<>(SB), RODATA|NOPTR, $4\n", c.name, c.v, c.name))
 	}
@@ -39,5 +39,6 @@ func (a *asm) constants() {
 	}
 	floats("floats", 32, func(i int) int { return i })
 	floats("e2m1floats", 16, func(i int) int { return e2m1Values[i] })
+	floats("e2m1signedfloats", 16, func(i int) int { return e2m1Values[i] - 12 })
 	a.planeConstants()
 }

@@ -53,7 +53,9 @@ func (r routine) loadConstants(a *asm) {
 		}
 	case exact8:
 		bcast("low8", r.mask())
-	case exact2, exact3, exact5, exact6, exactE2M1:
+	case floatE4M3:
+		r.e4m3Constants(a)
+	case exact2, exact3, exact5, exact6, exactE2M1, floatE2M1:
 		if r.width == 64 {
 			r.planes512(a)
 			break

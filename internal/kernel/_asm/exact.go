@@ -1,5 +1,7 @@
 package main
 
+import "math/bits"
+
 // chain is the register of the float sum of row m, half h, for columns that are c modulo chains.
 func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*chains + c }
 
@@ -51,16 +53,13 @@ func (r routine) exactGroup(a *asm, pass int, l string) {
 		return
 	}
 	a.o("MOVQ mulArgs_lines(AX), CX")
-	a.o("SHLQ $%d, CX", 2+int(r.kind-exact4)) // lines of 8 or 4 columns
+	cols := 32 / r.kind.bits() // of a line
+	a.o("SHLQ $%d, CX", 5-bits.TrailingZeros(uint(cols)))
 	r.clearChains(a)
 	a.label("part" + l)
 	r.prefetch(a, 0)
 	for h := range r.halves() {
 		a.o("VMOVUPS %d(SI), %s", (pass+h)*32, r.v(w+h))
-	}
-	cols := 8
-	if r.kind == exact8 {
-		cols = 4
 	}
 	for col := range cols {
 		for h := range r.halves() {
@@ -78,6 +77,10 @@ func (r routine) exactGroup(a *asm, pass int, l string) {
 
 // widen makes floats of the codes of one column of a line.
 func (r routine) widen(a *asm, col, src, dst int) {
+	if r.kind.small() {
+		r.widenSmall(a, col, src, dst)
+		return
+	}
 	shift := col * 8
 	if r.kind == exact4 {
 		shift = col%4*8 + col/4*4
@@ -98,7 +101,11 @@ func (r routine) widen(a *asm, col, src, dst int) {
 }
 
 func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
-	r.loadScales(a, pass, w, l)
+	if r.kind.small() {
+		r.loadSmallScales(a, pass, w)
+	} else {
+		r.loadScales(a, pass, w, l)
+	}
 	x := 15
 	if r.width == 64 {
 		x = 26
@@ -106,11 +113,15 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 	a.o("LEAQ (DI), R14")
 	a.o("MOVQ R10, CX")
 	for m := range r.rows {
-		a.o("VBROADCASTSS (CX), %s", r.v(x))
+		if !r.kind.small() {
+			a.o("VBROADCASTSS (CX), %s", r.v(x))
+		}
 		for h := range r.halves() {
 			at, y := (pass+h)*32, r.chain(m, h, 1) // added up
 			a.o("VMOVUPS %d(R14), %s", at, r.v(y))
-			a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+			if !r.kind.small() {
+				a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+			}
 			a.o("VFMADD231PS %s, %s, %s", r.v(r.chain(m, h, 0)), r.v(w+h), r.v(y))
 			a.o("VMOVUPS %s, %d(R14)", r.v(y), at)
 		}

@@ -22,7 +22,7 @@ func (k kind) layout() []plane {
 	return []plane{{4, 0, 0}}
 }
 
-func (k kind) e2m1() bool { return k == fastE2M1 || k == exactE2M1 }
+func (k kind) e2m1() bool { return k == fastE2M1 || k == exactE2M1 || k == floatE2M1 }
 
 // top is the largest code.
 func (k kind) top() int {
@@ -78,7 +78,7 @@ func (r routine) quad(a *asm, q, h, dst, tmp, fixed int) {
 		return
 	}
 	if fixed == 0 {
-		a.o("VMOVDQU e2m1<>(SB), Y%d", tmp)
+		a.o("VMOVDQU %s<>(SB), Y%d", r.kind.e2m1Table(), tmp)
 	} else {
 		tmp = fixed + 1
 	}
@@ -94,7 +94,7 @@ func (r routine) planeMasks(a *asm, fixed int) {
 		a.o("VMOVDQU %s, Y%d", p.mask(), fixed+i)
 	}
 	if r.kind.e2m1() {
-		a.o("VMOVDQU e2m1<>(SB), Y%d", fixed+1)
+		a.o("VMOVDQU %s<>(SB), Y%d", r.kind.e2m1Table(), fixed+1)
 	}
 }
 
@@ -125,6 +125,7 @@ func (a *asm) planeConstants() {
 	}
 	vector("ones", func(i int) int { return 1 - i%2 })
 	vector("e2m1", func(i int) int { return e2m1Values[i%16] })
+	vector("e2m1signed", func(i int) int { return (e2m1Values[i%16] - 12) & 255 })
 	a.raw("\n")
 }
 
@@ -171,7 +172,7 @@ func (r routine) exactPlanes(a *asm, pass, w, v int, l string) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	r.clearChains(a)
 	a.label("part" + l)
-	for q := range 8 {
+	for q := range r.kind.quads() {
 		r.prefetchPart(a, q)
 		for h := range r.halves() {
 			r.quad(a, q, pass+h, w+h, v, 12)
@@ -183,8 +184,8 @@ func (r routine) exactPlanes(a *asm, pass, w, v int, l string) {
 			r.fma(a, v, col, q*16+col*4)
 		}
 	}
-	a.o("ADDQ $%d, SI", 64*r.kind.bits())
-	r.advanceX(a, 128)
+	a.o("ADDQ $%d, SI", 8*r.kind.quads()*r.kind.bits())
+	r.advanceX(a, 16*r.kind.quads())
 	a.o("DECQ CX")
 	a.o("JNZ part%s", l)
 }

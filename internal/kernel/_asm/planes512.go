@@ -23,7 +23,7 @@ func (r routine) planes512(a *asm) {
 	case 2:
 		a.o("VBROADCASTF32X4 floats<>(SB), Z%d", r.table())
 	case 4:
-		a.o("VMOVUPS e2m1floats<>(SB), Z%d", r.table())
+		a.o("VMOVUPS %sfloats<>(SB), Z%d", r.kind.e2m1Table(), r.table())
 	case 6:
 		a.o("VPBROADCASTD low8<>(SB), Z%d", r.mask())
 	default:
@@ -37,15 +37,15 @@ func (r routine) exactPlanes512(a *asm, w, v int, l string) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	r.clearChains(a)
 	a.label("part" + l)
-	for q := range 8 {
+	for q := range r.kind.quads() {
 		shift := r.quad512(a, q, w, v)
 		for col := range 4 {
 			r.widen512(a, shift+8*col, w, v)
 			r.fma(a, v, col, q*16+col*4)
 		}
 	}
-	a.o("ADDQ $%d, SI", 64*r.kind.bits())
-	r.advanceX(a, 128)
+	a.o("ADDQ $%d, SI", 8*r.kind.quads()*r.kind.bits())
+	r.advanceX(a, 16*r.kind.quads())
 	a.o("DECQ CX")
 	a.o("JNZ part%s", l)
 }

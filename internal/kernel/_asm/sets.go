@@ -23,21 +23,26 @@ const (
 	exact5
 	exact6
 	exactE2M1
+	floatE2M1 // small floats with scales alone: see small.go
+	floatE4M3
 	kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"Fast4", "Fast8", "Exact4", "Exact8", "BF16", "F32", "Fast2", "Fast3", "Fast5", "Fast6", "FastE2M1",
-		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1"}[k]
+		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1", "FloatE2M1", "FloatE4M3"}[k]
 }
 
-func (k kind) fast() bool   { return k <= fast8 || k.planes() && k < exact2 }
+func (k kind) fast() bool   { return k <= fast8 || k >= fast2 && k < exact2 }
 func (k kind) dense() bool  { return k == bf16 || k == f32 }
-func (k kind) planes() bool { return k >= fast2 }
+func (k kind) planes() bool { return k >= fast2 && k <= floatE2M1 }
 
 // bits of a code as it is stored.
 func (k kind) bits() int {
-	if k.planes() {
+	switch {
+	case k.small():
+		return [...]int{4, 8}[k-floatE2M1]
+	case k.planes():
 		return [...]int{2, 3, 5, 6, 4}[(k-fast2)%(exact2-fast2)]
 	}
 	return [...]int{4, 8, 4, 8, 16, 32}[k]

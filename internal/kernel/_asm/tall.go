@@ -36,19 +36,27 @@ func manyKinds(fast bool) []kind {
 	if fast {
 		return []kind{fast4, fast2, fast3, fast5, fast6, fastE2M1}
 	}
-	return []kind{exact4, exact8, exact2, exact3, exact5, exact6, exactE2M1}
+	return []kind{exact4, exact8, exact2, exact3, exact5, exact6, exactE2M1, floatE2M1, floatE4M3}
 }
 
 // short is the kind without its precision.
 func short(k kind) string {
 	s := k.String()
-	if k.fast() {
+	switch {
+	case k.small():
+		return s
+	case k.fast():
 		return s[len("Fast"):]
 	}
 	return s[len("Exact"):]
 }
 
-func formatName(k kind) string { return "Codes" + short(k) }
+func formatName(k kind) string {
+	if k.small() {
+		return short(k)
+	}
+	return "Codes" + short(k)
+}
 
 func talls() []tall {
 	var out []tall

@@ -1,5 +1,7 @@
 package main
 
+import "math/bits"
+
 // wide is the exact product of many rows with codes for AVX2. It makes floats of a group's codes once, in the nearest
 // cache, and multiplies all rows with them three at a time: two registers of weights, six of broadcast products, two
 // chains. Making them again for every tile of six rows, half a panel at a time, one Zen 3 thread did 72 of the 103 GFLOP/s
@@ -39,7 +41,7 @@ func (w wide) emitWide(a *asm) {
 	a.o("MOVQ wideArgs_y(AX), DI")
 	a.o("MOVQ wideArgs_xStride(AX), R8")
 	a.o("MOVQ wideArgs_lines(AX), R9")
-	a.o("SHLQ $7, R9")
+	a.o("SHLQ $%d, R9", 4+bits.TrailingZeros(uint(w.kind.quads())))
 	a.o("MOVQ wideArgs_gStride(AX), R13")
 	a.o("LEAQ 47(SP), R15")
 	a.o("ANDQ $-32, R15")
@@ -85,9 +87,10 @@ func (w wide) floats(a *asm) {
 	a.o("MOVQ wideArgs_lines(AX), CX")
 	quads, cols, bytes := 1, 8, 64
 	switch {
-	case w.kind.planes(): // a part of 32 columns
-		quads, cols, bytes = 8, 4, 64*w.kind.bits()
-	case w.kind == exact8:
+	case w.kind.planes(): // a part of 32 columns, or 16
+		quads, cols = w.kind.quads(), 4
+		bytes = 8 * quads * w.kind.bits()
+	case w.kind.bits() == 8:
 		cols = 4
 		a.o("SHLQ $3, CX")
 	default:
@@ -116,6 +119,10 @@ func (w wide) floats(a *asm) {
 	a.o("DECQ CX")
 	a.o("JNZ line")
 	a.o("MOVQ %s, R15", wideFloats)
+	if w.kind.small() {
+		w.smallScales(a)
+		return
+	}
 	a.o("CMPQ wideArgs_wide(AX), $0")
 	a.o("JNE wide")
 	for i := range 4 {
@@ -166,12 +173,16 @@ func (w wide) tiles(a *asm) {
 	a.o("JNZ cols")
 	a.o("MOVQ %s, R15", wideFloats)
 	for m := range wideRows {
-		a.o("VBROADCASTSS (R10), Y15")
+		if !w.kind.small() {
+			a.o("VBROADCASTSS (R10), Y15")
+		}
 		for h := range 2 {
 			d, y := wideChain(m, h, 0), wideChain(m, h, 1)
 			a.o("VADDPS Y%d, Y%d, Y%d", y, d, d)
 			a.o("VMOVUPS %d(R14), Y%d", h*32, y)
-			a.o("VFMADD231PS %d(R15), Y15, Y%d", 64+h*32, y)
+			if !w.kind.small() {
+				a.o("VFMADD231PS %d(R15), Y15, Y%d", 64+h*32, y)
+			}
 			a.o("VFMADD231PS %d(R15), Y%d, Y%d", h*32, d, y)
 			a.o("VMOVUPS Y%d, %d(R14)", y, h*32)
 		}

@@ -1,0 +1,72 @@
+package main
+
+// Small floats with a scale for every 16 columns (e2m1) or 32 (e4m3) and no biases: y = d·scale + y, where d is the sum of products
+// with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are.
+
+func (k kind) small() bool { return k == floatE2M1 || k == floatE4M3 }
+
+// quads is how many times four columns the loop over a group takes at once.
+func (k kind) quads() int {
+	if k == floatE2M1 {
+		return 4
+	}
+	return 8
+}
+
+// e2m1Table is the table from four bits to codes, or for numbers without biases to these.
+func (k kind) e2m1Table() string {
+	if k.small() {
+		return "e2m1signed"
+	}
+	return "e2m1"
+}
+
+// e4m3Constants fills the mask of what bits e4m3 has in a float, and the power that such floats lack.
+func (r routine) e4m3Constants(a *asm) {
+	a.o("VPBROADCASTD e4m3<>(SB), %s", r.v(r.mask()))
+	a.o("VPBROADCASTD two120<>(SB), %s", r.v(r.power()))
+}
+
+func (r routine) power() int {
+	if r.width == 64 {
+		return 31
+	}
+	return 12
+}
+
+// widenSmall makes floats of one of four columns. Bits of e4m3 that are moved to where a float has its own, the sign and what follows
+// the four highest bits of the exponent, are the number times 2^-120, denormal ones too.
+func (r routine) widenSmall(a *asm, col, src, dst int) {
+	from := src
+	if col < 3 {
+		a.o("VPSLLD $%d, %s, %s", 24-8*col, r.v(src), r.v(dst))
+		from = dst
+	}
+	if r.kind == floatE2M1 { // bytes of both signs
+		a.o("VPSRAD $24, %s, %s", r.v(from), r.v(dst))
+		a.o("VCVTDQ2PS %s, %s", r.v(dst), r.v(dst))
+		return
+	}
+	a.o("VPSRAD $4, %s, %s", r.v(from), r.v(dst))
+	r.and(a, r.mask(), dst, dst)
+	a.o("VMULPS %s, %s, %s", r.v(r.power()), r.v(dst), r.v(dst))
+}
+
+// loadSmallScales reads the scales of a group to registers from s and steps over them.
+func (r routine) loadSmallScales(a *asm, pass, s int) {
+	for h := range r.halves() {
+		a.o("VPMOVZXWD %d(SI), %s", (pass+h)*r.width/2, r.v(s+h))
+		a.o("VPSLLD $16, %s, %s", r.v(s+h), r.v(s+h))
+	}
+	a.o("ADDQ $32, SI")
+}
+
+// smallScales writes them before the floats.
+func (w wide) smallScales(a *asm) {
+	for h := range 2 {
+		a.o("VPMOVZXWD %d(SI), Y0", h*16)
+		a.o("VPSLLD $16, Y0, Y0")
+		a.o("VMOVDQU Y0, %d(R15)", h*32)
+	}
+	a.o("ADDQ $32, SI")
+}
