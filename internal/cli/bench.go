@@ -62,7 +62,7 @@ per prompt; with --precision exact in floats), and attention in floats.
 Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
 each repetition. Prompts run alone. Sampling is not part of it.
 
-HEARTH_CPU=generic, avx2, avx512 or avx512vnni (on Arm neon, dotprod or i8mm) in the environment forces one set of kernels, here and in every other command.`,
+HEARTH_CPU=generic, avx2, avxvnni, avx512 or avx512vnni (on Arm neon, dotprod or i8mm) in the environment forces one set of kernels, here and in every other command.`,
 		Example: `  hearth bench
   hearth bench -p 512,2048 -n 128 -d 0,4096 -b 1,8 --threads 1,2 --reps 5
   hearth bench --shape qwen3-4b --bits 8 --json

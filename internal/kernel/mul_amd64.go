@@ -9,8 +9,17 @@ type routine int
 
 // Toggles: which assembly may run. mulSet indexes mulBase, -1 for none.
 var (
-	useAVX2 bool
-	mulSet  int
+	useAVX2   bool
+	useAVX512 bool
+	mulSet    int
+)
+
+// Instruction sets for products, in the order of mulBase.
+const (
+	setAVX2 = iota
+	setAVXVNNI
+	setAVX512
+	setVNNI
 )
 
 // weightsAhead is how many bytes ahead products with AVX-512 ask for weights. Zen 4 reads slower so: it asks for those that it reads.
@@ -24,10 +33,12 @@ var weightsAhead = func() int {
 // cpuVersion is the family, model and stepping as CPUID has them.
 func cpuVersion() uint32
 
-// setToggles selects a level: 0 generic, 1 AVX2, 2 AVX-512, 3 AVX-512 with VNNI.
+// setToggles selects a level: 0 generic, otherwise one more than the set for products.
 func setToggles(level int) {
-	useAVX2, mulSet, sharedBytes = level > 0, level-1, leastShared
-	if level > 1 {
+	mulSet = level - 1
+	useAVX2, useAVX512 = mulSet >= setAVX2, mulSet >= setAVX512
+	sharedBytes = leastShared
+	if useAVX512 {
 		sharedBytes = mostShared
 	}
 }
@@ -36,9 +47,10 @@ func archImpls() []impl {
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
 	avx512 := avx2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
 	return []impl{
-		{"avx2", avx2, true, func() { setToggles(1) }},
-		{"avx512", avx512, true, func() { setToggles(2) }},
-		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, true, func() { setToggles(3) }},
+		{"avx2", avx2, true, func() { setToggles(1 + setAVX2) }},
+		{"avxvnni", avx2 && cpu.X86.HasAVXVNNI, true, func() { setToggles(1 + setAVXVNNI) }},
+		{"avx512", avx512, true, func() { setToggles(1 + setAVX512) }},
+		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, true, func() { setToggles(1 + setVNNI) }},
 	}
 }
 
@@ -81,9 +93,9 @@ func hasSmall() bool { return mulSet >= 0 }
 
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {
-	return p == Exact && mulSet == 0 && f != DenseBF16 && f != DenseF32
+	return p == Exact && useAVX2 && !useAVX512 && f != DenseBF16 && f != DenseF32
 }
 
 func hasTall(f Format) bool {
-	return mulSet == 0 && (f.planes() || f == Codes4)
+	return useAVX2 && !useAVX512 && (f.planes() || f == Codes4)
 }

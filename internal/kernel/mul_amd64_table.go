@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][18]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44}, {48, 56, 64, 76, 88, 100, 112, 120, 128, 136, 144, 152, 164, 176, 188, 200, 212, 224}, {236, 248, 64, 76, 88, 100, 260, 272, 284, 296, 308, 152, 164, 176, 188, 200, 212, 224}}
-	mulMost = [3][18]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
+	mulBase = [4][18]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44}, {48, 52, 8, 12, 16, 19, 56, 60, 64, 68, 72, 32, 34, 36, 38, 40, 42, 44}, {76, 84, 92, 104, 116, 128, 140, 148, 156, 164, 172, 180, 192, 204, 216, 228, 240, 252}, {264, 276, 92, 104, 116, 128, 288, 300, 312, 324, 336, 180, 192, 204, 216, 228, 240, 252}}
+	mulMost = [4][18]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, {4, 4, 4, 4, 3, 3, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 4}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -110,548 +110,604 @@ func callMul(id routine, a *mulArgs) {
 	case 48:
 		mulFloatE4M3AVX2x4(a)
 	case 49:
-		mulFast4AVX512x1(a)
+		mulFast4AVXVNNIx1(a)
 	case 50:
-		mulFast4AVX512x2(a)
+		mulFast4AVXVNNIx2(a)
 	case 51:
-		mulFast4AVX512x3(a)
+		mulFast4AVXVNNIx3(a)
 	case 52:
-		mulFast4AVX512x4(a)
+		mulFast4AVXVNNIx4(a)
 	case 53:
-		mulFast4AVX512x5(a)
+		mulFast8AVXVNNIx1(a)
 	case 54:
-		mulFast4AVX512x6(a)
+		mulFast8AVXVNNIx2(a)
 	case 55:
-		mulFast4AVX512x7(a)
+		mulFast8AVXVNNIx3(a)
 	case 56:
-		mulFast4AVX512x8(a)
+		mulFast8AVXVNNIx4(a)
 	case 57:
-		mulFast8AVX512x1(a)
+		mulFast2AVXVNNIx1(a)
 	case 58:
-		mulFast8AVX512x2(a)
+		mulFast2AVXVNNIx2(a)
 	case 59:
-		mulFast8AVX512x3(a)
+		mulFast2AVXVNNIx3(a)
 	case 60:
-		mulFast8AVX512x4(a)
+		mulFast2AVXVNNIx4(a)
 	case 61:
-		mulFast8AVX512x5(a)
+		mulFast3AVXVNNIx1(a)
 	case 62:
-		mulFast8AVX512x6(a)
+		mulFast3AVXVNNIx2(a)
 	case 63:
-		mulFast8AVX512x7(a)
+		mulFast3AVXVNNIx3(a)
 	case 64:
-		mulFast8AVX512x8(a)
+		mulFast3AVXVNNIx4(a)
 	case 65:
-		mulExact4AVX512x1(a)
+		mulFast5AVXVNNIx1(a)
 	case 66:
-		mulExact4AVX512x2(a)
+		mulFast5AVXVNNIx2(a)
 	case 67:
-		mulExact4AVX512x3(a)
+		mulFast5AVXVNNIx3(a)
 	case 68:
-		mulExact4AVX512x4(a)
+		mulFast5AVXVNNIx4(a)
 	case 69:
-		mulExact4AVX512x5(a)
+		mulFast6AVXVNNIx1(a)
 	case 70:
-		mulExact4AVX512x6(a)
+		mulFast6AVXVNNIx2(a)
 	case 71:
-		mulExact4AVX512x7(a)
+		mulFast6AVXVNNIx3(a)
 	case 72:
-		mulExact4AVX512x8(a)
+		mulFast6AVXVNNIx4(a)
 	case 73:
-		mulExact4AVX512x9(a)
+		mulFastE2M1AVXVNNIx1(a)
 	case 74:
-		mulExact4AVX512x10(a)
+		mulFastE2M1AVXVNNIx2(a)
 	case 75:
-		mulExact4AVX512x11(a)
+		mulFastE2M1AVXVNNIx3(a)
 	case 76:
-		mulExact4AVX512x12(a)
+		mulFastE2M1AVXVNNIx4(a)
 	case 77:
-		mulExact8AVX512x1(a)
+		mulFast4AVX512x1(a)
 	case 78:
-		mulExact8AVX512x2(a)
+		mulFast4AVX512x2(a)
 	case 79:
-		mulExact8AVX512x3(a)
+		mulFast4AVX512x3(a)
 	case 80:
-		mulExact8AVX512x4(a)
+		mulFast4AVX512x4(a)
 	case 81:
-		mulExact8AVX512x5(a)
+		mulFast4AVX512x5(a)
 	case 82:
-		mulExact8AVX512x6(a)
+		mulFast4AVX512x6(a)
 	case 83:
-		mulExact8AVX512x7(a)
+		mulFast4AVX512x7(a)
 	case 84:
-		mulExact8AVX512x8(a)
+		mulFast4AVX512x8(a)
 	case 85:
-		mulExact8AVX512x9(a)
+		mulFast8AVX512x1(a)
 	case 86:
-		mulExact8AVX512x10(a)
+		mulFast8AVX512x2(a)
 	case 87:
-		mulExact8AVX512x11(a)
+		mulFast8AVX512x3(a)
 	case 88:
-		mulExact8AVX512x12(a)
+		mulFast8AVX512x4(a)
 	case 89:
-		mulBF16AVX512x1(a)
+		mulFast8AVX512x5(a)
 	case 90:
-		mulBF16AVX512x2(a)
+		mulFast8AVX512x6(a)
 	case 91:
-		mulBF16AVX512x3(a)
+		mulFast8AVX512x7(a)
 	case 92:
-		mulBF16AVX512x4(a)
+		mulFast8AVX512x8(a)
 	case 93:
-		mulBF16AVX512x5(a)
+		mulExact4AVX512x1(a)
 	case 94:
-		mulBF16AVX512x6(a)
+		mulExact4AVX512x2(a)
 	case 95:
-		mulBF16AVX512x7(a)
+		mulExact4AVX512x3(a)
 	case 96:
-		mulBF16AVX512x8(a)
+		mulExact4AVX512x4(a)
 	case 97:
-		mulBF16AVX512x9(a)
+		mulExact4AVX512x5(a)
 	case 98:
-		mulBF16AVX512x10(a)
+		mulExact4AVX512x6(a)
 	case 99:
-		mulBF16AVX512x11(a)
+		mulExact4AVX512x7(a)
 	case 100:
-		mulBF16AVX512x12(a)
+		mulExact4AVX512x8(a)
 	case 101:
-		mulF32AVX512x1(a)
+		mulExact4AVX512x9(a)
 	case 102:
-		mulF32AVX512x2(a)
+		mulExact4AVX512x10(a)
 	case 103:
-		mulF32AVX512x3(a)
+		mulExact4AVX512x11(a)
 	case 104:
-		mulF32AVX512x4(a)
+		mulExact4AVX512x12(a)
 	case 105:
-		mulF32AVX512x5(a)
+		mulExact8AVX512x1(a)
 	case 106:
-		mulF32AVX512x6(a)
+		mulExact8AVX512x2(a)
 	case 107:
-		mulF32AVX512x7(a)
+		mulExact8AVX512x3(a)
 	case 108:
-		mulF32AVX512x8(a)
+		mulExact8AVX512x4(a)
 	case 109:
-		mulF32AVX512x9(a)
+		mulExact8AVX512x5(a)
 	case 110:
-		mulF32AVX512x10(a)
+		mulExact8AVX512x6(a)
 	case 111:
-		mulF32AVX512x11(a)
+		mulExact8AVX512x7(a)
 	case 112:
-		mulF32AVX512x12(a)
+		mulExact8AVX512x8(a)
 	case 113:
-		mulFast2AVX512x1(a)
+		mulExact8AVX512x9(a)
 	case 114:
-		mulFast2AVX512x2(a)
+		mulExact8AVX512x10(a)
 	case 115:
-		mulFast2AVX512x3(a)
+		mulExact8AVX512x11(a)
 	case 116:
-		mulFast2AVX512x4(a)
+		mulExact8AVX512x12(a)
 	case 117:
-		mulFast2AVX512x5(a)
+		mulBF16AVX512x1(a)
 	case 118:
-		mulFast2AVX512x6(a)
+		mulBF16AVX512x2(a)
 	case 119:
-		mulFast2AVX512x7(a)
+		mulBF16AVX512x3(a)
 	case 120:
-		mulFast2AVX512x8(a)
+		mulBF16AVX512x4(a)
 	case 121:
-		mulFast3AVX512x1(a)
+		mulBF16AVX512x5(a)
 	case 122:
-		mulFast3AVX512x2(a)
+		mulBF16AVX512x6(a)
 	case 123:
-		mulFast3AVX512x3(a)
+		mulBF16AVX512x7(a)
 	case 124:
-		mulFast3AVX512x4(a)
+		mulBF16AVX512x8(a)
 	case 125:
-		mulFast3AVX512x5(a)
+		mulBF16AVX512x9(a)
 	case 126:
-		mulFast3AVX512x6(a)
+		mulBF16AVX512x10(a)
 	case 127:
-		mulFast3AVX512x7(a)
+		mulBF16AVX512x11(a)
 	case 128:
-		mulFast3AVX512x8(a)
+		mulBF16AVX512x12(a)
 	case 129:
-		mulFast5AVX512x1(a)
+		mulF32AVX512x1(a)
 	case 130:
-		mulFast5AVX512x2(a)
+		mulF32AVX512x2(a)
 	case 131:
-		mulFast5AVX512x3(a)
+		mulF32AVX512x3(a)
 	case 132:
-		mulFast5AVX512x4(a)
+		mulF32AVX512x4(a)
 	case 133:
-		mulFast5AVX512x5(a)
+		mulF32AVX512x5(a)
 	case 134:
-		mulFast5AVX512x6(a)
+		mulF32AVX512x6(a)
 	case 135:
-		mulFast5AVX512x7(a)
+		mulF32AVX512x7(a)
 	case 136:
-		mulFast5AVX512x8(a)
+		mulF32AVX512x8(a)
 	case 137:
-		mulFast6AVX512x1(a)
+		mulF32AVX512x9(a)
 	case 138:
-		mulFast6AVX512x2(a)
+		mulF32AVX512x10(a)
 	case 139:
-		mulFast6AVX512x3(a)
+		mulF32AVX512x11(a)
 	case 140:
-		mulFast6AVX512x4(a)
+		mulF32AVX512x12(a)
 	case 141:
-		mulFast6AVX512x5(a)
+		mulFast2AVX512x1(a)
 	case 142:
-		mulFast6AVX512x6(a)
+		mulFast2AVX512x2(a)
 	case 143:
-		mulFast6AVX512x7(a)
+		mulFast2AVX512x3(a)
 	case 144:
-		mulFast6AVX512x8(a)
+		mulFast2AVX512x4(a)
 	case 145:
-		mulFastE2M1AVX512x1(a)
+		mulFast2AVX512x5(a)
 	case 146:
-		mulFastE2M1AVX512x2(a)
+		mulFast2AVX512x6(a)
 	case 147:
-		mulFastE2M1AVX512x3(a)
+		mulFast2AVX512x7(a)
 	case 148:
-		mulFastE2M1AVX512x4(a)
+		mulFast2AVX512x8(a)
 	case 149:
-		mulFastE2M1AVX512x5(a)
+		mulFast3AVX512x1(a)
 	case 150:
-		mulFastE2M1AVX512x6(a)
+		mulFast3AVX512x2(a)
 	case 151:
-		mulFastE2M1AVX512x7(a)
+		mulFast3AVX512x3(a)
 	case 152:
-		mulFastE2M1AVX512x8(a)
+		mulFast3AVX512x4(a)
 	case 153:
-		mulExact2AVX512x1(a)
+		mulFast3AVX512x5(a)
 	case 154:
-		mulExact2AVX512x2(a)
+		mulFast3AVX512x6(a)
 	case 155:
-		mulExact2AVX512x3(a)
+		mulFast3AVX512x7(a)
 	case 156:
-		mulExact2AVX512x4(a)
+		mulFast3AVX512x8(a)
 	case 157:
-		mulExact2AVX512x5(a)
+		mulFast5AVX512x1(a)
 	case 158:
-		mulExact2AVX512x6(a)
+		mulFast5AVX512x2(a)
 	case 159:
-		mulExact2AVX512x7(a)
+		mulFast5AVX512x3(a)
 	case 160:
-		mulExact2AVX512x8(a)
+		mulFast5AVX512x4(a)
 	case 161:
-		mulExact2AVX512x9(a)
+		mulFast5AVX512x5(a)
 	case 162:
-		mulExact2AVX512x10(a)
+		mulFast5AVX512x6(a)
 	case 163:
-		mulExact2AVX512x11(a)
+		mulFast5AVX512x7(a)
 	case 164:
-		mulExact2AVX512x12(a)
+		mulFast5AVX512x8(a)
 	case 165:
-		mulExact3AVX512x1(a)
+		mulFast6AVX512x1(a)
 	case 166:
-		mulExact3AVX512x2(a)
+		mulFast6AVX512x2(a)
 	case 167:
-		mulExact3AVX512x3(a)
+		mulFast6AVX512x3(a)
 	case 168:
-		mulExact3AVX512x4(a)
+		mulFast6AVX512x4(a)
 	case 169:
-		mulExact3AVX512x5(a)
+		mulFast6AVX512x5(a)
 	case 170:
-		mulExact3AVX512x6(a)
+		mulFast6AVX512x6(a)
 	case 171:
-		mulExact3AVX512x7(a)
+		mulFast6AVX512x7(a)
 	case 172:
-		mulExact3AVX512x8(a)
+		mulFast6AVX512x8(a)
 	case 173:
-		mulExact3AVX512x9(a)
+		mulFastE2M1AVX512x1(a)
 	case 174:
-		mulExact3AVX512x10(a)
+		mulFastE2M1AVX512x2(a)
 	case 175:
-		mulExact3AVX512x11(a)
+		mulFastE2M1AVX512x3(a)
 	case 176:
-		mulExact3AVX512x12(a)
+		mulFastE2M1AVX512x4(a)
 	case 177:
-		mulExact5AVX512x1(a)
+		mulFastE2M1AVX512x5(a)
 	case 178:
-		mulExact5AVX512x2(a)
+		mulFastE2M1AVX512x6(a)
 	case 179:
-		mulExact5AVX512x3(a)
+		mulFastE2M1AVX512x7(a)
 	case 180:
-		mulExact5AVX512x4(a)
+		mulFastE2M1AVX512x8(a)
 	case 181:
-		mulExact5AVX512x5(a)
+		mulExact2AVX512x1(a)
 	case 182:
-		mulExact5AVX512x6(a)
+		mulExact2AVX512x2(a)
 	case 183:
-		mulExact5AVX512x7(a)
+		mulExact2AVX512x3(a)
 	case 184:
-		mulExact5AVX512x8(a)
+		mulExact2AVX512x4(a)
 	case 185:
-		mulExact5AVX512x9(a)
+		mulExact2AVX512x5(a)
 	case 186:
-		mulExact5AVX512x10(a)
+		mulExact2AVX512x6(a)
 	case 187:
-		mulExact5AVX512x11(a)
+		mulExact2AVX512x7(a)
 	case 188:
-		mulExact5AVX512x12(a)
+		mulExact2AVX512x8(a)
 	case 189:
-		mulExact6AVX512x1(a)
+		mulExact2AVX512x9(a)
 	case 190:
-		mulExact6AVX512x2(a)
+		mulExact2AVX512x10(a)
 	case 191:
-		mulExact6AVX512x3(a)
+		mulExact2AVX512x11(a)
 	case 192:
-		mulExact6AVX512x4(a)
+		mulExact2AVX512x12(a)
 	case 193:
-		mulExact6AVX512x5(a)
+		mulExact3AVX512x1(a)
 	case 194:
-		mulExact6AVX512x6(a)
+		mulExact3AVX512x2(a)
 	case 195:
-		mulExact6AVX512x7(a)
+		mulExact3AVX512x3(a)
 	case 196:
-		mulExact6AVX512x8(a)
+		mulExact3AVX512x4(a)
 	case 197:
-		mulExact6AVX512x9(a)
+		mulExact3AVX512x5(a)
 	case 198:
-		mulExact6AVX512x10(a)
+		mulExact3AVX512x6(a)
 	case 199:
-		mulExact6AVX512x11(a)
+		mulExact3AVX512x7(a)
 	case 200:
-		mulExact6AVX512x12(a)
+		mulExact3AVX512x8(a)
 	case 201:
-		mulExactE2M1AVX512x1(a)
+		mulExact3AVX512x9(a)
 	case 202:
-		mulExactE2M1AVX512x2(a)
+		mulExact3AVX512x10(a)
 	case 203:
-		mulExactE2M1AVX512x3(a)
+		mulExact3AVX512x11(a)
 	case 204:
-		mulExactE2M1AVX512x4(a)
+		mulExact3AVX512x12(a)
 	case 205:
-		mulExactE2M1AVX512x5(a)
+		mulExact5AVX512x1(a)
 	case 206:
-		mulExactE2M1AVX512x6(a)
+		mulExact5AVX512x2(a)
 	case 207:
-		mulExactE2M1AVX512x7(a)
+		mulExact5AVX512x3(a)
 	case 208:
-		mulExactE2M1AVX512x8(a)
+		mulExact5AVX512x4(a)
 	case 209:
-		mulExactE2M1AVX512x9(a)
+		mulExact5AVX512x5(a)
 	case 210:
-		mulExactE2M1AVX512x10(a)
+		mulExact5AVX512x6(a)
 	case 211:
-		mulExactE2M1AVX512x11(a)
+		mulExact5AVX512x7(a)
 	case 212:
-		mulExactE2M1AVX512x12(a)
+		mulExact5AVX512x8(a)
 	case 213:
-		mulFloatE2M1AVX512x1(a)
+		mulExact5AVX512x9(a)
 	case 214:
-		mulFloatE2M1AVX512x2(a)
+		mulExact5AVX512x10(a)
 	case 215:
-		mulFloatE2M1AVX512x3(a)
+		mulExact5AVX512x11(a)
 	case 216:
-		mulFloatE2M1AVX512x4(a)
+		mulExact5AVX512x12(a)
 	case 217:
-		mulFloatE2M1AVX512x5(a)
+		mulExact6AVX512x1(a)
 	case 218:
-		mulFloatE2M1AVX512x6(a)
+		mulExact6AVX512x2(a)
 	case 219:
-		mulFloatE2M1AVX512x7(a)
+		mulExact6AVX512x3(a)
 	case 220:
-		mulFloatE2M1AVX512x8(a)
+		mulExact6AVX512x4(a)
 	case 221:
-		mulFloatE2M1AVX512x9(a)
+		mulExact6AVX512x5(a)
 	case 222:
-		mulFloatE2M1AVX512x10(a)
+		mulExact6AVX512x6(a)
 	case 223:
-		mulFloatE2M1AVX512x11(a)
+		mulExact6AVX512x7(a)
 	case 224:
-		mulFloatE2M1AVX512x12(a)
+		mulExact6AVX512x8(a)
 	case 225:
-		mulFloatE4M3AVX512x1(a)
+		mulExact6AVX512x9(a)
 	case 226:
-		mulFloatE4M3AVX512x2(a)
+		mulExact6AVX512x10(a)
 	case 227:
-		mulFloatE4M3AVX512x3(a)
+		mulExact6AVX512x11(a)
 	case 228:
-		mulFloatE4M3AVX512x4(a)
+		mulExact6AVX512x12(a)
 	case 229:
-		mulFloatE4M3AVX512x5(a)
+		mulExactE2M1AVX512x1(a)
 	case 230:
-		mulFloatE4M3AVX512x6(a)
+		mulExactE2M1AVX512x2(a)
 	case 231:
-		mulFloatE4M3AVX512x7(a)
+		mulExactE2M1AVX512x3(a)
 	case 232:
-		mulFloatE4M3AVX512x8(a)
+		mulExactE2M1AVX512x4(a)
 	case 233:
-		mulFloatE4M3AVX512x9(a)
+		mulExactE2M1AVX512x5(a)
 	case 234:
-		mulFloatE4M3AVX512x10(a)
+		mulExactE2M1AVX512x6(a)
 	case 235:
-		mulFloatE4M3AVX512x11(a)
+		mulExactE2M1AVX512x7(a)
 	case 236:
-		mulFloatE4M3AVX512x12(a)
+		mulExactE2M1AVX512x8(a)
 	case 237:
-		mulFast4VNNIx1(a)
+		mulExactE2M1AVX512x9(a)
 	case 238:
-		mulFast4VNNIx2(a)
+		mulExactE2M1AVX512x10(a)
 	case 239:
-		mulFast4VNNIx3(a)
+		mulExactE2M1AVX512x11(a)
 	case 240:
-		mulFast4VNNIx4(a)
+		mulExactE2M1AVX512x12(a)
 	case 241:
-		mulFast4VNNIx5(a)
+		mulFloatE2M1AVX512x1(a)
 	case 242:
-		mulFast4VNNIx6(a)
+		mulFloatE2M1AVX512x2(a)
 	case 243:
-		mulFast4VNNIx7(a)
+		mulFloatE2M1AVX512x3(a)
 	case 244:
-		mulFast4VNNIx8(a)
+		mulFloatE2M1AVX512x4(a)
 	case 245:
-		mulFast4VNNIx9(a)
+		mulFloatE2M1AVX512x5(a)
 	case 246:
-		mulFast4VNNIx10(a)
+		mulFloatE2M1AVX512x6(a)
 	case 247:
-		mulFast4VNNIx11(a)
+		mulFloatE2M1AVX512x7(a)
 	case 248:
-		mulFast4VNNIx12(a)
+		mulFloatE2M1AVX512x8(a)
 	case 249:
-		mulFast8VNNIx1(a)
+		mulFloatE2M1AVX512x9(a)
 	case 250:
-		mulFast8VNNIx2(a)
+		mulFloatE2M1AVX512x10(a)
 	case 251:
-		mulFast8VNNIx3(a)
+		mulFloatE2M1AVX512x11(a)
 	case 252:
-		mulFast8VNNIx4(a)
+		mulFloatE2M1AVX512x12(a)
 	case 253:
-		mulFast8VNNIx5(a)
+		mulFloatE4M3AVX512x1(a)
 	case 254:
-		mulFast8VNNIx6(a)
+		mulFloatE4M3AVX512x2(a)
 	case 255:
-		mulFast8VNNIx7(a)
+		mulFloatE4M3AVX512x3(a)
 	case 256:
-		mulFast8VNNIx8(a)
+		mulFloatE4M3AVX512x4(a)
 	case 257:
-		mulFast8VNNIx9(a)
+		mulFloatE4M3AVX512x5(a)
 	case 258:
-		mulFast8VNNIx10(a)
+		mulFloatE4M3AVX512x6(a)
 	case 259:
-		mulFast8VNNIx11(a)
+		mulFloatE4M3AVX512x7(a)
 	case 260:
-		mulFast8VNNIx12(a)
+		mulFloatE4M3AVX512x8(a)
 	case 261:
-		mulFast2VNNIx1(a)
+		mulFloatE4M3AVX512x9(a)
 	case 262:
-		mulFast2VNNIx2(a)
+		mulFloatE4M3AVX512x10(a)
 	case 263:
-		mulFast2VNNIx3(a)
+		mulFloatE4M3AVX512x11(a)
 	case 264:
-		mulFast2VNNIx4(a)
+		mulFloatE4M3AVX512x12(a)
 	case 265:
-		mulFast2VNNIx5(a)
+		mulFast4VNNIx1(a)
 	case 266:
-		mulFast2VNNIx6(a)
+		mulFast4VNNIx2(a)
 	case 267:
-		mulFast2VNNIx7(a)
+		mulFast4VNNIx3(a)
 	case 268:
-		mulFast2VNNIx8(a)
+		mulFast4VNNIx4(a)
 	case 269:
-		mulFast2VNNIx9(a)
+		mulFast4VNNIx5(a)
 	case 270:
-		mulFast2VNNIx10(a)
+		mulFast4VNNIx6(a)
 	case 271:
-		mulFast2VNNIx11(a)
+		mulFast4VNNIx7(a)
 	case 272:
-		mulFast2VNNIx12(a)
+		mulFast4VNNIx8(a)
 	case 273:
-		mulFast3VNNIx1(a)
+		mulFast4VNNIx9(a)
 	case 274:
-		mulFast3VNNIx2(a)
+		mulFast4VNNIx10(a)
 	case 275:
-		mulFast3VNNIx3(a)
+		mulFast4VNNIx11(a)
 	case 276:
-		mulFast3VNNIx4(a)
+		mulFast4VNNIx12(a)
 	case 277:
-		mulFast3VNNIx5(a)
+		mulFast8VNNIx1(a)
 	case 278:
-		mulFast3VNNIx6(a)
+		mulFast8VNNIx2(a)
 	case 279:
-		mulFast3VNNIx7(a)
+		mulFast8VNNIx3(a)
 	case 280:
-		mulFast3VNNIx8(a)
+		mulFast8VNNIx4(a)
 	case 281:
-		mulFast3VNNIx9(a)
+		mulFast8VNNIx5(a)
 	case 282:
-		mulFast3VNNIx10(a)
+		mulFast8VNNIx6(a)
 	case 283:
-		mulFast3VNNIx11(a)
+		mulFast8VNNIx7(a)
 	case 284:
-		mulFast3VNNIx12(a)
+		mulFast8VNNIx8(a)
 	case 285:
-		mulFast5VNNIx1(a)
+		mulFast8VNNIx9(a)
 	case 286:
-		mulFast5VNNIx2(a)
+		mulFast8VNNIx10(a)
 	case 287:
-		mulFast5VNNIx3(a)
+		mulFast8VNNIx11(a)
 	case 288:
-		mulFast5VNNIx4(a)
+		mulFast8VNNIx12(a)
 	case 289:
-		mulFast5VNNIx5(a)
+		mulFast2VNNIx1(a)
 	case 290:
-		mulFast5VNNIx6(a)
+		mulFast2VNNIx2(a)
 	case 291:
-		mulFast5VNNIx7(a)
+		mulFast2VNNIx3(a)
 	case 292:
-		mulFast5VNNIx8(a)
+		mulFast2VNNIx4(a)
 	case 293:
-		mulFast5VNNIx9(a)
+		mulFast2VNNIx5(a)
 	case 294:
-		mulFast5VNNIx10(a)
+		mulFast2VNNIx6(a)
 	case 295:
-		mulFast5VNNIx11(a)
+		mulFast2VNNIx7(a)
 	case 296:
-		mulFast5VNNIx12(a)
+		mulFast2VNNIx8(a)
 	case 297:
-		mulFast6VNNIx1(a)
+		mulFast2VNNIx9(a)
 	case 298:
-		mulFast6VNNIx2(a)
+		mulFast2VNNIx10(a)
 	case 299:
-		mulFast6VNNIx3(a)
+		mulFast2VNNIx11(a)
 	case 300:
-		mulFast6VNNIx4(a)
+		mulFast2VNNIx12(a)
 	case 301:
-		mulFast6VNNIx5(a)
+		mulFast3VNNIx1(a)
 	case 302:
-		mulFast6VNNIx6(a)
+		mulFast3VNNIx2(a)
 	case 303:
-		mulFast6VNNIx7(a)
+		mulFast3VNNIx3(a)
 	case 304:
-		mulFast6VNNIx8(a)
+		mulFast3VNNIx4(a)
 	case 305:
-		mulFast6VNNIx9(a)
+		mulFast3VNNIx5(a)
 	case 306:
-		mulFast6VNNIx10(a)
+		mulFast3VNNIx6(a)
 	case 307:
-		mulFast6VNNIx11(a)
+		mulFast3VNNIx7(a)
 	case 308:
-		mulFast6VNNIx12(a)
+		mulFast3VNNIx8(a)
 	case 309:
-		mulFastE2M1VNNIx1(a)
+		mulFast3VNNIx9(a)
 	case 310:
-		mulFastE2M1VNNIx2(a)
+		mulFast3VNNIx10(a)
 	case 311:
-		mulFastE2M1VNNIx3(a)
+		mulFast3VNNIx11(a)
 	case 312:
-		mulFastE2M1VNNIx4(a)
+		mulFast3VNNIx12(a)
 	case 313:
-		mulFastE2M1VNNIx5(a)
+		mulFast5VNNIx1(a)
 	case 314:
-		mulFastE2M1VNNIx6(a)
+		mulFast5VNNIx2(a)
 	case 315:
-		mulFastE2M1VNNIx7(a)
+		mulFast5VNNIx3(a)
 	case 316:
-		mulFastE2M1VNNIx8(a)
+		mulFast5VNNIx4(a)
 	case 317:
-		mulFastE2M1VNNIx9(a)
+		mulFast5VNNIx5(a)
 	case 318:
-		mulFastE2M1VNNIx10(a)
+		mulFast5VNNIx6(a)
 	case 319:
-		mulFastE2M1VNNIx11(a)
+		mulFast5VNNIx7(a)
 	case 320:
+		mulFast5VNNIx8(a)
+	case 321:
+		mulFast5VNNIx9(a)
+	case 322:
+		mulFast5VNNIx10(a)
+	case 323:
+		mulFast5VNNIx11(a)
+	case 324:
+		mulFast5VNNIx12(a)
+	case 325:
+		mulFast6VNNIx1(a)
+	case 326:
+		mulFast6VNNIx2(a)
+	case 327:
+		mulFast6VNNIx3(a)
+	case 328:
+		mulFast6VNNIx4(a)
+	case 329:
+		mulFast6VNNIx5(a)
+	case 330:
+		mulFast6VNNIx6(a)
+	case 331:
+		mulFast6VNNIx7(a)
+	case 332:
+		mulFast6VNNIx8(a)
+	case 333:
+		mulFast6VNNIx9(a)
+	case 334:
+		mulFast6VNNIx10(a)
+	case 335:
+		mulFast6VNNIx11(a)
+	case 336:
+		mulFast6VNNIx12(a)
+	case 337:
+		mulFastE2M1VNNIx1(a)
+	case 338:
+		mulFastE2M1VNNIx2(a)
+	case 339:
+		mulFastE2M1VNNIx3(a)
+	case 340:
+		mulFastE2M1VNNIx4(a)
+	case 341:
+		mulFastE2M1VNNIx5(a)
+	case 342:
+		mulFastE2M1VNNIx6(a)
+	case 343:
+		mulFastE2M1VNNIx7(a)
+	case 344:
+		mulFastE2M1VNNIx8(a)
+	case 345:
+		mulFastE2M1VNNIx9(a)
+	case 346:
+		mulFastE2M1VNNIx10(a)
+	case 347:
+		mulFastE2M1VNNIx11(a)
+	case 348:
 		mulFastE2M1VNNIx12(a)
 	}
 }
@@ -799,6 +855,90 @@ func mulFloatE4M3AVX2x3(a *mulArgs)
 
 //go:noescape
 func mulFloatE4M3AVX2x4(a *mulArgs)
+
+//go:noescape
+func mulFast4AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast4AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast4AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast4AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast8AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast8AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast8AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast8AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast2AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast2AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast2AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast2AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast3AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast3AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast3AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast3AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast5AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast5AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast5AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast5AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast6AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast6AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast6AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast6AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVXVNNIx4(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)
@@ -1617,24 +1757,24 @@ func mulFastE2M1VNNIx11(a *mulArgs)
 func mulFastE2M1VNNIx12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
-	switch f {
-	case Codes4:
+	switch {
+	case f == Codes4:
 		mulWide4AVX2(a)
-	case Codes8:
+	case f == Codes8:
 		mulWide8AVX2(a)
-	case Codes2:
+	case f == Codes2:
 		mulWide2AVX2(a)
-	case Codes3:
+	case f == Codes3:
 		mulWide3AVX2(a)
-	case Codes5:
+	case f == Codes5:
 		mulWide5AVX2(a)
-	case Codes6:
+	case f == Codes6:
 		mulWide6AVX2(a)
-	case CodesE2M1:
+	case f == CodesE2M1:
 		mulWideE2M1AVX2(a)
-	case FloatE2M1:
+	case f == FloatE2M1:
 		mulWideFloatE2M1AVX2(a)
-	case FloatE4M3:
+	case f == FloatE4M3:
 		mulWideFloatE4M3AVX2(a)
 	default:
 		panic("kernel: no routine for many rows")
@@ -1669,18 +1809,30 @@ func mulWideFloatE2M1AVX2(a *wideArgs)
 func mulWideFloatE4M3AVX2(a *wideArgs)
 
 func callTall(f Format, a *wideArgs) {
-	switch f {
-	case Codes4:
+	switch {
+	case f == Codes4 && mulSet == 1:
+		mulTall4AVXVNNI(a)
+	case f == Codes2 && mulSet == 1:
+		mulTall2AVXVNNI(a)
+	case f == Codes3 && mulSet == 1:
+		mulTall3AVXVNNI(a)
+	case f == Codes5 && mulSet == 1:
+		mulTall5AVXVNNI(a)
+	case f == Codes6 && mulSet == 1:
+		mulTall6AVXVNNI(a)
+	case f == CodesE2M1 && mulSet == 1:
+		mulTallE2M1AVXVNNI(a)
+	case f == Codes4:
 		mulTall4AVX2(a)
-	case Codes2:
+	case f == Codes2:
 		mulTall2AVX2(a)
-	case Codes3:
+	case f == Codes3:
 		mulTall3AVX2(a)
-	case Codes5:
+	case f == Codes5:
 		mulTall5AVX2(a)
-	case Codes6:
+	case f == Codes6:
 		mulTall6AVX2(a)
-	case CodesE2M1:
+	case f == CodesE2M1:
 		mulTallE2M1AVX2(a)
 	default:
 		panic("kernel: no routine for many rows")
@@ -1704,3 +1856,21 @@ func mulTall6AVX2(a *wideArgs)
 
 //go:noescape
 func mulTallE2M1AVX2(a *wideArgs)
+
+//go:noescape
+func mulTall4AVXVNNI(a *wideArgs)
+
+//go:noescape
+func mulTall2AVXVNNI(a *wideArgs)
+
+//go:noescape
+func mulTall3AVXVNNI(a *wideArgs)
+
+//go:noescape
+func mulTall5AVXVNNI(a *wideArgs)
+
+//go:noescape
+func mulTall6AVXVNNI(a *wideArgs)
+
+//go:noescape
+func mulTallE2M1AVXVNNI(a *wideArgs)

@@ -6,6 +6,9 @@ package kernel
 func int8LoopAVX2(n int)
 
 //go:noescape
+func int8LoopAVXVNNI(n int)
+
+//go:noescape
 func int8LoopAVX512(n int)
 
 //go:noescape
@@ -20,13 +23,16 @@ func floatLoopAVX512(n int)
 // int8Loop runs n turns and tells how many operations one of them is.
 func int8Loop(n int) int {
 	switch mulSet {
-	case 0:
+	case setAVX2:
 		int8LoopAVX2(n)
 		return 8 * 2 * 32
-	case 1:
+	case setAVXVNNI:
+		int8LoopAVXVNNI(n)
+		return 12 * 2 * 32
+	case setAVX512:
 		int8LoopAVX512(n)
 		return 8 * 2 * 64
-	case 2:
+	case setVNNI:
 		int8LoopVNNI(n)
 		return 12 * 2 * 64
 	}
@@ -36,10 +42,10 @@ func int8Loop(n int) int {
 // floatLoop is int8Loop for float32.
 func floatLoop(n int) int {
 	switch mulSet {
-	case 0:
+	case setAVX2, setAVXVNNI:
 		floatLoopAVX2(n)
 		return 12 * 2 * 8
-	case 1, 2:
+	case setAVX512, setVNNI:
 		floatLoopAVX512(n)
 		return 12 * 2 * 16
 	}

@@ -29,6 +29,31 @@ loop:
 	VZEROUPPER
 	RET
 
+// VPDPBUSD Y15, Y14, Y0 and up, or from Y8, as AVX-VNNI encodes it, which the assembler does not.
+#define DOT(sum) BYTE $0xc4; BYTE $0xc2; BYTE $0x0d; BYTE $0x50; BYTE $(0xc7 + 8*sum)
+#define DOT8(sum) BYTE $0xc4; BYTE $0x42; BYTE $0x0d; BYTE $0x50; BYTE $(0xc7 + 8*(sum-8))
+
+// func int8LoopAVXVNNI(n int)
+TEXT ·int8LoopAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+loop:
+	DOT(0)
+	DOT(1)
+	DOT(2)
+	DOT(3)
+	DOT(4)
+	DOT(5)
+	DOT(6)
+	DOT(7)
+	DOT8(8)
+	DOT8(9)
+	DOT8(10)
+	DOT8(11)
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET
+
 // func int8LoopAVX512(n int)
 TEXT ·int8LoopAVX512(SB), NOSPLIT, $0-8
 	MOVQ n+0(FP), CX

@@ -4,7 +4,7 @@ package main
 // of every group the sums are the end of a long chain: adding them to y there keeps the scheduler waiting. One Zen 3
 // thread, GOPS, weights in the second-level cache, per group and blocked: 4 rows 218 and 226, 8 rows 217 and 228, 64 rows
 // 210 and 219; 2 rows 196 and 196. Tried for 8-bit codes as well: no gain, their products are what takes the time.
-func (r routine) blocked() bool { return r.width == 32 && r.kind == fast4 && r.rows > 2 }
+func (r routine) blocked() bool { return r.width == 32 && !r.vnni && r.kind == fast4 && r.rows > 2 }
 
 // sumsPerBlock is how many vectors of integer sums per row and half a block has: 8 KiB with four rows.
 const sumsPerBlock = 32

@@ -32,6 +32,12 @@ func (r routine) emit(a *asm) {
 }
 
 func (r routine) loadConstants(a *asm) {
+	if r.vex() {
+		if r.kind != fast8 {
+			r.planeMasks(a, 14)
+		}
+		return
+	}
 	bcast := func(name string, n int) { a.o("VPBROADCASTD %s<>(SB), %s", name, r.v(n)) }
 	switch r.kind {
 	case fast4:

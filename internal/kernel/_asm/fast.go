@@ -12,7 +12,7 @@ func (r routine) work() int {
 	switch {
 	case r.width == 64:
 		return 20
-	case r.kind.planes():
+	case r.kind.planes() && !r.vex():
 		return 4
 	}
 	return 8
@@ -22,6 +22,8 @@ func (r routine) work() int {
 func (r routine) fastGroup(a *asm, pass int, l string) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	switch {
+	case r.vex():
+		r.vexParts(a, l)
 	case r.kind.planes():
 		r.planeParts(a, pass, l)
 	case r.kind == fast4:

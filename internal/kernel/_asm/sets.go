@@ -55,7 +55,7 @@ type set struct {
 	vnni  bool // VPDPBUSD
 }
 
-var sets = []set{{"AVX2", 32, false}, {"AVX512", 64, false}, {"VNNI", 64, true}}
+var sets = []set{{"AVX2", 32, false}, {"AVXVNNI", 32, true}, {"AVX512", 64, false}, {"VNNI", 64, true}}
 
 // chains is how many separate float sums an output has, by column modulo chains.
 const chains = 2
@@ -65,10 +65,12 @@ func (s set) rows(k kind) int {
 	switch {
 	case s.vnni && !k.fast():
 		return 0
-	case s.vnni || s.width == 64 && !k.fast():
+	case s.width == 64 && (s.vnni || !k.fast()):
 		return 12
 	case s.width == 64:
 		return 8
+	case s.vnni:
+		return 4
 	case k.planes(): // from three and four rows on wide.go and tall.go are faster
 		return 2
 	case k.dense():

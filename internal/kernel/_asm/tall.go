@@ -1,6 +1,6 @@
 package main
 
-// tall is the fast product of many rows for AVX2. The codes of a block of columns become bytes once, in the nearest cache,
+// tall is the fast product of many rows for AVX2 and AVX-VNNI. The codes of a block of columns become bytes once, in the nearest cache,
 // while the first four rows are multiplied with them; the other rows, four at a time, read the bytes. Sums stay integers until
 // the block is through, as in blocked.go.
 //
@@ -60,14 +60,16 @@ func formatName(k kind) string {
 
 func talls() []tall {
 	var out []tall
-	for _, k := range manyKinds(true) {
-		out = append(out, tall{routine{sets[0], k, tallRows}})
+	for _, s := range sets[:2] {
+		for _, k := range manyKinds(true) {
+			out = append(out, tall{routine{s, k, tallRows}})
+		}
 	}
 	return out
 }
 
 func (t tall) emitTall(a *asm) {
-	name := sprint("mulTall%sAVX2", short(t.kind))
+	name := sprint("mulTall%s%s", short(t.kind), t.set.name)
 	a.raw("// func ", name, "(a *wideArgs)\nTEXT ·", name, "(SB), 0, ", sprint("$%d-8\n", tallLocals+32+tallBytes))
 	a.o("NO_LOCAL_POINTERS")
 	a.o("MOVQ a+0(FP), AX")
@@ -151,6 +153,8 @@ func (t tall) firstTile(a *asm) {
 	a.o("MOVQ %s, CX", tallGroups)
 	a.o("MOVQ CX, %s", tallCount)
 	switch {
+	case t.vex():
+		t.planeMasks(a, 14)
 	case t.kind == fast4:
 		a.o("VMOVDQU plane15<>(SB), Y15")
 	case t.kind.unit() > 2:
@@ -195,15 +199,19 @@ func (t tall) nextTile(a *asm) {
 // group leaves the sums of a group at BX and goes on. first takes the codes from the weights and leaves bytes at R14.
 func (t tall) group(a *asm, first bool) {
 	l := sprint("Part%v", first)
-	a.o("MOVQ wideArgs_lines(AX), CX")
-	t.part(a, first, false)
-	a.o("DECQ CX")
-	a.o("JZ summed%s", l)
-	a.label("more" + l)
-	t.part(a, first, true)
-	a.o("DECQ CX")
-	a.o("JNZ more%s", l)
-	a.label("summed" + l)
+	if t.vex() {
+		t.vexGroup(a, first, l)
+	} else {
+		a.o("MOVQ wideArgs_lines(AX), CX")
+		t.part(a, first, false)
+		a.o("DECQ CX")
+		a.o("JZ summed%s", l)
+		a.label("more" + l)
+		t.part(a, first, true)
+		a.o("DECQ CX")
+		a.o("JNZ more%s", l)
+		a.label("summed" + l)
+	}
 	a.o("ADDQ $%d, BX", tallRows*64)
 }
 
@@ -215,6 +223,11 @@ func (t tall) part(a *asm, first, add bool) {
 	default:
 		t.partOf16(a, first, add)
 	}
+	t.advance(a, first)
+}
+
+// advance goes on to the next part.
+func (t tall) advance(a *asm, first bool) {
 	if first {
 		a.o("ADDQ $%d, SI", 64*t.kind.bits())
 	}
