@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][18]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44}, {48, 56, 64, 76, 88, 100, 22, 24, 26, 28, 30, 112, 124, 136, 148, 160, 172, 184}, {196, 204, 64, 76, 88, 100, 22, 24, 26, 28, 30, 112, 124, 136, 148, 160, 172, 184}}
-	mulMost = [3][18]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12}}
+	mulBase = [3][19]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 48}, {50, 58, 66, 78, 90, 102, 22, 24, 26, 28, 30, 114, 126, 138, 150, 162, 174, 186, 198}, {210, 218, 66, 78, 90, 102, 22, 24, 26, 28, 30, 114, 126, 138, 150, 162, 174, 186, 226}}
+	mulMost = [3][19]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12, 12}, {8, 8, 12, 12, 12, 12, 2, 2, 2, 2, 2, 12, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -110,333 +110,385 @@ func callMul(id routine, a *mulArgs) {
 	case 48:
 		mulFloatE4M3AVX2x4(a)
 	case 49:
-		mulFast4AVX512x1(a)
+		mulFastFloatE2M1AVX2x1(a)
 	case 50:
-		mulFast4AVX512x2(a)
+		mulFastFloatE2M1AVX2x2(a)
 	case 51:
-		mulFast4AVX512x3(a)
+		mulFast4AVX512x1(a)
 	case 52:
-		mulFast4AVX512x4(a)
+		mulFast4AVX512x2(a)
 	case 53:
-		mulFast4AVX512x5(a)
+		mulFast4AVX512x3(a)
 	case 54:
-		mulFast4AVX512x6(a)
+		mulFast4AVX512x4(a)
 	case 55:
-		mulFast4AVX512x7(a)
+		mulFast4AVX512x5(a)
 	case 56:
-		mulFast4AVX512x8(a)
+		mulFast4AVX512x6(a)
 	case 57:
-		mulFast8AVX512x1(a)
+		mulFast4AVX512x7(a)
 	case 58:
-		mulFast8AVX512x2(a)
+		mulFast4AVX512x8(a)
 	case 59:
-		mulFast8AVX512x3(a)
+		mulFast8AVX512x1(a)
 	case 60:
-		mulFast8AVX512x4(a)
+		mulFast8AVX512x2(a)
 	case 61:
-		mulFast8AVX512x5(a)
+		mulFast8AVX512x3(a)
 	case 62:
-		mulFast8AVX512x6(a)
+		mulFast8AVX512x4(a)
 	case 63:
-		mulFast8AVX512x7(a)
+		mulFast8AVX512x5(a)
 	case 64:
-		mulFast8AVX512x8(a)
+		mulFast8AVX512x6(a)
 	case 65:
-		mulExact4AVX512x1(a)
+		mulFast8AVX512x7(a)
 	case 66:
-		mulExact4AVX512x2(a)
+		mulFast8AVX512x8(a)
 	case 67:
-		mulExact4AVX512x3(a)
+		mulExact4AVX512x1(a)
 	case 68:
-		mulExact4AVX512x4(a)
+		mulExact4AVX512x2(a)
 	case 69:
-		mulExact4AVX512x5(a)
+		mulExact4AVX512x3(a)
 	case 70:
-		mulExact4AVX512x6(a)
+		mulExact4AVX512x4(a)
 	case 71:
-		mulExact4AVX512x7(a)
+		mulExact4AVX512x5(a)
 	case 72:
-		mulExact4AVX512x8(a)
+		mulExact4AVX512x6(a)
 	case 73:
-		mulExact4AVX512x9(a)
+		mulExact4AVX512x7(a)
 	case 74:
-		mulExact4AVX512x10(a)
+		mulExact4AVX512x8(a)
 	case 75:
-		mulExact4AVX512x11(a)
+		mulExact4AVX512x9(a)
 	case 76:
-		mulExact4AVX512x12(a)
+		mulExact4AVX512x10(a)
 	case 77:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x11(a)
 	case 78:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x12(a)
 	case 79:
-		mulExact8AVX512x3(a)
+		mulExact8AVX512x1(a)
 	case 80:
-		mulExact8AVX512x4(a)
+		mulExact8AVX512x2(a)
 	case 81:
-		mulExact8AVX512x5(a)
+		mulExact8AVX512x3(a)
 	case 82:
-		mulExact8AVX512x6(a)
+		mulExact8AVX512x4(a)
 	case 83:
-		mulExact8AVX512x7(a)
+		mulExact8AVX512x5(a)
 	case 84:
-		mulExact8AVX512x8(a)
+		mulExact8AVX512x6(a)
 	case 85:
-		mulExact8AVX512x9(a)
+		mulExact8AVX512x7(a)
 	case 86:
-		mulExact8AVX512x10(a)
+		mulExact8AVX512x8(a)
 	case 87:
-		mulExact8AVX512x11(a)
+		mulExact8AVX512x9(a)
 	case 88:
-		mulExact8AVX512x12(a)
+		mulExact8AVX512x10(a)
 	case 89:
-		mulBF16AVX512x1(a)
+		mulExact8AVX512x11(a)
 	case 90:
-		mulBF16AVX512x2(a)
+		mulExact8AVX512x12(a)
 	case 91:
-		mulBF16AVX512x3(a)
+		mulBF16AVX512x1(a)
 	case 92:
-		mulBF16AVX512x4(a)
+		mulBF16AVX512x2(a)
 	case 93:
-		mulBF16AVX512x5(a)
+		mulBF16AVX512x3(a)
 	case 94:
-		mulBF16AVX512x6(a)
+		mulBF16AVX512x4(a)
 	case 95:
-		mulBF16AVX512x7(a)
+		mulBF16AVX512x5(a)
 	case 96:
-		mulBF16AVX512x8(a)
+		mulBF16AVX512x6(a)
 	case 97:
-		mulBF16AVX512x9(a)
+		mulBF16AVX512x7(a)
 	case 98:
-		mulBF16AVX512x10(a)
+		mulBF16AVX512x8(a)
 	case 99:
-		mulBF16AVX512x11(a)
+		mulBF16AVX512x9(a)
 	case 100:
-		mulBF16AVX512x12(a)
+		mulBF16AVX512x10(a)
 	case 101:
-		mulF32AVX512x1(a)
+		mulBF16AVX512x11(a)
 	case 102:
-		mulF32AVX512x2(a)
+		mulBF16AVX512x12(a)
 	case 103:
-		mulF32AVX512x3(a)
+		mulF32AVX512x1(a)
 	case 104:
-		mulF32AVX512x4(a)
+		mulF32AVX512x2(a)
 	case 105:
-		mulF32AVX512x5(a)
+		mulF32AVX512x3(a)
 	case 106:
-		mulF32AVX512x6(a)
+		mulF32AVX512x4(a)
 	case 107:
-		mulF32AVX512x7(a)
+		mulF32AVX512x5(a)
 	case 108:
-		mulF32AVX512x8(a)
+		mulF32AVX512x6(a)
 	case 109:
-		mulF32AVX512x9(a)
+		mulF32AVX512x7(a)
 	case 110:
-		mulF32AVX512x10(a)
+		mulF32AVX512x8(a)
 	case 111:
-		mulF32AVX512x11(a)
+		mulF32AVX512x9(a)
 	case 112:
-		mulF32AVX512x12(a)
+		mulF32AVX512x10(a)
 	case 113:
-		mulExact2AVX512x1(a)
+		mulF32AVX512x11(a)
 	case 114:
-		mulExact2AVX512x2(a)
+		mulF32AVX512x12(a)
 	case 115:
-		mulExact2AVX512x3(a)
+		mulExact2AVX512x1(a)
 	case 116:
-		mulExact2AVX512x4(a)
+		mulExact2AVX512x2(a)
 	case 117:
-		mulExact2AVX512x5(a)
+		mulExact2AVX512x3(a)
 	case 118:
-		mulExact2AVX512x6(a)
+		mulExact2AVX512x4(a)
 	case 119:
-		mulExact2AVX512x7(a)
+		mulExact2AVX512x5(a)
 	case 120:
-		mulExact2AVX512x8(a)
+		mulExact2AVX512x6(a)
 	case 121:
-		mulExact2AVX512x9(a)
+		mulExact2AVX512x7(a)
 	case 122:
-		mulExact2AVX512x10(a)
+		mulExact2AVX512x8(a)
 	case 123:
-		mulExact2AVX512x11(a)
+		mulExact2AVX512x9(a)
 	case 124:
-		mulExact2AVX512x12(a)
+		mulExact2AVX512x10(a)
 	case 125:
-		mulExact3AVX512x1(a)
+		mulExact2AVX512x11(a)
 	case 126:
-		mulExact3AVX512x2(a)
+		mulExact2AVX512x12(a)
 	case 127:
-		mulExact3AVX512x3(a)
+		mulExact3AVX512x1(a)
 	case 128:
-		mulExact3AVX512x4(a)
+		mulExact3AVX512x2(a)
 	case 129:
-		mulExact3AVX512x5(a)
+		mulExact3AVX512x3(a)
 	case 130:
-		mulExact3AVX512x6(a)
+		mulExact3AVX512x4(a)
 	case 131:
-		mulExact3AVX512x7(a)
+		mulExact3AVX512x5(a)
 	case 132:
-		mulExact3AVX512x8(a)
+		mulExact3AVX512x6(a)
 	case 133:
-		mulExact3AVX512x9(a)
+		mulExact3AVX512x7(a)
 	case 134:
-		mulExact3AVX512x10(a)
+		mulExact3AVX512x8(a)
 	case 135:
-		mulExact3AVX512x11(a)
+		mulExact3AVX512x9(a)
 	case 136:
-		mulExact3AVX512x12(a)
+		mulExact3AVX512x10(a)
 	case 137:
-		mulExact5AVX512x1(a)
+		mulExact3AVX512x11(a)
 	case 138:
-		mulExact5AVX512x2(a)
+		mulExact3AVX512x12(a)
 	case 139:
-		mulExact5AVX512x3(a)
+		mulExact5AVX512x1(a)
 	case 140:
-		mulExact5AVX512x4(a)
+		mulExact5AVX512x2(a)
 	case 141:
-		mulExact5AVX512x5(a)
+		mulExact5AVX512x3(a)
 	case 142:
-		mulExact5AVX512x6(a)
+		mulExact5AVX512x4(a)
 	case 143:
-		mulExact5AVX512x7(a)
+		mulExact5AVX512x5(a)
 	case 144:
-		mulExact5AVX512x8(a)
+		mulExact5AVX512x6(a)
 	case 145:
-		mulExact5AVX512x9(a)
+		mulExact5AVX512x7(a)
 	case 146:
-		mulExact5AVX512x10(a)
+		mulExact5AVX512x8(a)
 	case 147:
-		mulExact5AVX512x11(a)
+		mulExact5AVX512x9(a)
 	case 148:
-		mulExact5AVX512x12(a)
+		mulExact5AVX512x10(a)
 	case 149:
-		mulExact6AVX512x1(a)
+		mulExact5AVX512x11(a)
 	case 150:
-		mulExact6AVX512x2(a)
+		mulExact5AVX512x12(a)
 	case 151:
-		mulExact6AVX512x3(a)
+		mulExact6AVX512x1(a)
 	case 152:
-		mulExact6AVX512x4(a)
+		mulExact6AVX512x2(a)
 	case 153:
-		mulExact6AVX512x5(a)
+		mulExact6AVX512x3(a)
 	case 154:
-		mulExact6AVX512x6(a)
+		mulExact6AVX512x4(a)
 	case 155:
-		mulExact6AVX512x7(a)
+		mulExact6AVX512x5(a)
 	case 156:
-		mulExact6AVX512x8(a)
+		mulExact6AVX512x6(a)
 	case 157:
-		mulExact6AVX512x9(a)
+		mulExact6AVX512x7(a)
 	case 158:
-		mulExact6AVX512x10(a)
+		mulExact6AVX512x8(a)
 	case 159:
-		mulExact6AVX512x11(a)
+		mulExact6AVX512x9(a)
 	case 160:
-		mulExact6AVX512x12(a)
+		mulExact6AVX512x10(a)
 	case 161:
-		mulExactE2M1AVX512x1(a)
+		mulExact6AVX512x11(a)
 	case 162:
-		mulExactE2M1AVX512x2(a)
+		mulExact6AVX512x12(a)
 	case 163:
-		mulExactE2M1AVX512x3(a)
+		mulExactE2M1AVX512x1(a)
 	case 164:
-		mulExactE2M1AVX512x4(a)
+		mulExactE2M1AVX512x2(a)
 	case 165:
-		mulExactE2M1AVX512x5(a)
+		mulExactE2M1AVX512x3(a)
 	case 166:
-		mulExactE2M1AVX512x6(a)
+		mulExactE2M1AVX512x4(a)
 	case 167:
-		mulExactE2M1AVX512x7(a)
+		mulExactE2M1AVX512x5(a)
 	case 168:
-		mulExactE2M1AVX512x8(a)
+		mulExactE2M1AVX512x6(a)
 	case 169:
-		mulExactE2M1AVX512x9(a)
+		mulExactE2M1AVX512x7(a)
 	case 170:
-		mulExactE2M1AVX512x10(a)
+		mulExactE2M1AVX512x8(a)
 	case 171:
-		mulExactE2M1AVX512x11(a)
+		mulExactE2M1AVX512x9(a)
 	case 172:
-		mulExactE2M1AVX512x12(a)
+		mulExactE2M1AVX512x10(a)
 	case 173:
-		mulFloatE2M1AVX512x1(a)
+		mulExactE2M1AVX512x11(a)
 	case 174:
-		mulFloatE2M1AVX512x2(a)
+		mulExactE2M1AVX512x12(a)
 	case 175:
-		mulFloatE2M1AVX512x3(a)
+		mulFloatE2M1AVX512x1(a)
 	case 176:
-		mulFloatE2M1AVX512x4(a)
+		mulFloatE2M1AVX512x2(a)
 	case 177:
-		mulFloatE2M1AVX512x5(a)
+		mulFloatE2M1AVX512x3(a)
 	case 178:
-		mulFloatE2M1AVX512x6(a)
+		mulFloatE2M1AVX512x4(a)
 	case 179:
-		mulFloatE2M1AVX512x7(a)
+		mulFloatE2M1AVX512x5(a)
 	case 180:
-		mulFloatE2M1AVX512x8(a)
+		mulFloatE2M1AVX512x6(a)
 	case 181:
-		mulFloatE2M1AVX512x9(a)
+		mulFloatE2M1AVX512x7(a)
 	case 182:
-		mulFloatE2M1AVX512x10(a)
+		mulFloatE2M1AVX512x8(a)
 	case 183:
-		mulFloatE2M1AVX512x11(a)
+		mulFloatE2M1AVX512x9(a)
 	case 184:
-		mulFloatE2M1AVX512x12(a)
+		mulFloatE2M1AVX512x10(a)
 	case 185:
-		mulFloatE4M3AVX512x1(a)
+		mulFloatE2M1AVX512x11(a)
 	case 186:
-		mulFloatE4M3AVX512x2(a)
+		mulFloatE2M1AVX512x12(a)
 	case 187:
-		mulFloatE4M3AVX512x3(a)
+		mulFloatE4M3AVX512x1(a)
 	case 188:
-		mulFloatE4M3AVX512x4(a)
+		mulFloatE4M3AVX512x2(a)
 	case 189:
-		mulFloatE4M3AVX512x5(a)
+		mulFloatE4M3AVX512x3(a)
 	case 190:
-		mulFloatE4M3AVX512x6(a)
+		mulFloatE4M3AVX512x4(a)
 	case 191:
-		mulFloatE4M3AVX512x7(a)
+		mulFloatE4M3AVX512x5(a)
 	case 192:
-		mulFloatE4M3AVX512x8(a)
+		mulFloatE4M3AVX512x6(a)
 	case 193:
-		mulFloatE4M3AVX512x9(a)
+		mulFloatE4M3AVX512x7(a)
 	case 194:
-		mulFloatE4M3AVX512x10(a)
+		mulFloatE4M3AVX512x8(a)
 	case 195:
-		mulFloatE4M3AVX512x11(a)
+		mulFloatE4M3AVX512x9(a)
 	case 196:
-		mulFloatE4M3AVX512x12(a)
+		mulFloatE4M3AVX512x10(a)
 	case 197:
-		mulFast4VNNIx1(a)
+		mulFloatE4M3AVX512x11(a)
 	case 198:
-		mulFast4VNNIx2(a)
+		mulFloatE4M3AVX512x12(a)
 	case 199:
-		mulFast4VNNIx3(a)
+		mulFastFloatE2M1AVX512x1(a)
 	case 200:
-		mulFast4VNNIx4(a)
+		mulFastFloatE2M1AVX512x2(a)
 	case 201:
-		mulFast4VNNIx5(a)
+		mulFastFloatE2M1AVX512x3(a)
 	case 202:
-		mulFast4VNNIx6(a)
+		mulFastFloatE2M1AVX512x4(a)
 	case 203:
-		mulFast4VNNIx7(a)
+		mulFastFloatE2M1AVX512x5(a)
 	case 204:
-		mulFast4VNNIx8(a)
+		mulFastFloatE2M1AVX512x6(a)
 	case 205:
-		mulFast8VNNIx1(a)
+		mulFastFloatE2M1AVX512x7(a)
 	case 206:
-		mulFast8VNNIx2(a)
+		mulFastFloatE2M1AVX512x8(a)
 	case 207:
-		mulFast8VNNIx3(a)
+		mulFastFloatE2M1AVX512x9(a)
 	case 208:
-		mulFast8VNNIx4(a)
+		mulFastFloatE2M1AVX512x10(a)
 	case 209:
-		mulFast8VNNIx5(a)
+		mulFastFloatE2M1AVX512x11(a)
 	case 210:
-		mulFast8VNNIx6(a)
+		mulFastFloatE2M1AVX512x12(a)
 	case 211:
-		mulFast8VNNIx7(a)
+		mulFast4VNNIx1(a)
 	case 212:
+		mulFast4VNNIx2(a)
+	case 213:
+		mulFast4VNNIx3(a)
+	case 214:
+		mulFast4VNNIx4(a)
+	case 215:
+		mulFast4VNNIx5(a)
+	case 216:
+		mulFast4VNNIx6(a)
+	case 217:
+		mulFast4VNNIx7(a)
+	case 218:
+		mulFast4VNNIx8(a)
+	case 219:
+		mulFast8VNNIx1(a)
+	case 220:
+		mulFast8VNNIx2(a)
+	case 221:
+		mulFast8VNNIx3(a)
+	case 222:
+		mulFast8VNNIx4(a)
+	case 223:
+		mulFast8VNNIx5(a)
+	case 224:
+		mulFast8VNNIx6(a)
+	case 225:
+		mulFast8VNNIx7(a)
+	case 226:
 		mulFast8VNNIx8(a)
+	case 227:
+		mulFastFloatE2M1VNNIx1(a)
+	case 228:
+		mulFastFloatE2M1VNNIx2(a)
+	case 229:
+		mulFastFloatE2M1VNNIx3(a)
+	case 230:
+		mulFastFloatE2M1VNNIx4(a)
+	case 231:
+		mulFastFloatE2M1VNNIx5(a)
+	case 232:
+		mulFastFloatE2M1VNNIx6(a)
+	case 233:
+		mulFastFloatE2M1VNNIx7(a)
+	case 234:
+		mulFastFloatE2M1VNNIx8(a)
+	case 235:
+		mulFastFloatE2M1VNNIx9(a)
+	case 236:
+		mulFastFloatE2M1VNNIx10(a)
+	case 237:
+		mulFastFloatE2M1VNNIx11(a)
+	case 238:
+		mulFastFloatE2M1VNNIx12(a)
 	}
 }
 
@@ -583,6 +635,12 @@ func mulFloatE4M3AVX2x3(a *mulArgs)
 
 //go:noescape
 func mulFloatE4M3AVX2x4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX2x2(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)
@@ -1029,6 +1087,42 @@ func mulFloatE4M3AVX512x11(a *mulArgs)
 func mulFloatE4M3AVX512x12(a *mulArgs)
 
 //go:noescape
+func mulFastFloatE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulFast4VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -1075,6 +1169,42 @@ func mulFast8VNNIx7(a *mulArgs)
 
 //go:noescape
 func mulFast8VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch f {
