@@ -33,12 +33,12 @@ type Acts struct {
 	x                 []float32
 	q                 []int8
 	scale, sum        []float32 // [rows][groups]
-	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out
+	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out; groups of 16: -12·Σq, the surplus of FloatE2M1
 }
 
 // Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact.
 func (a *Acts) Reset(p Precision, rows, cols, group int) {
-	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group%32 != 0) || p != Exact && group == 0 {
+	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || p != Exact && group == 0 {
 		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
 	}
 	a.prec, a.rows, a.cols, a.group, a.groups = p, rows, cols, group, 0

@@ -121,7 +121,7 @@ func guardVectors(t *testing.T, front bool) {
 		gx, gw, gy, gh := guardedCopy(t, x, front), guardedCopy(t, w, front), guardedCopy(t, y, front), guardedCopy(t, h, front)
 		equal(t, fmt.Sprintf("length %d", 2*n), all(gx, gw, gy, gh), all(x, w, y, h))
 	}
-	for _, group := range []int{32, 64, 128} {
+	for _, group := range []int{16, 32, 64, 128} {
 		x := randomFloats(r, 3*group)
 		want := quantized(x, group, quantizeRow)
 		q, scale, sum, offset := guarded[int8](t, 3*group, front), guarded[float32](t, 3, front), guarded[float32](t, 3, front), guarded[int32](t, 3, front)

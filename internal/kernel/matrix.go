@@ -93,7 +93,7 @@ const (
 )
 
 // Spec describes a Matrix of Rows outputs by Cols inputs. Group and Scales matter for code formats only; Cols is then
-// a multiple of Group, and Group is 32, 64 or 128.
+// a multiple of Group, and Group is 32, 64 or 128. Cols of small floats is a multiple of what share a scale.
 type Spec struct {
 	Rows, Cols int
 	Format     Format
@@ -115,13 +115,13 @@ type Spec struct {
 // Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
 // columns 16 lanes of (even column in the low half, odd column in the high half).
 //
-// Small floats are dense to those who multiply them, but lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with
-// halves of the numbers' scales, FloatE4M3 as { 32 columns of Codes8 | 16 scales }, scales in bf16. Codes 0x7f and 0xff, no numbers
-// in e4m3, count as ±480: those who store them make the scale no number (see SetSmall).
+// Small floats lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with halves of the numbers' scales, FloatE4M3 as
+// { 32 columns of Codes8 | 16 scales }, scales in bf16. FloatE4M3, too wide for integers, is dense to those who multiply. Its codes
+// 0x7f and 0xff, which are no numbers, count as ±480: what stores them makes the scale no number (see SetSmall).
 type Matrix struct {
 	spec   Spec
 	groups int // per row; 0 for dense
-	units  int // groups of small floats per row
+	units  int // per row of small floats: those with a scale of their own
 	group  int // bytes per group of a panel
 	panel  int // bytes per panel
 	data   []byte
@@ -159,6 +159,9 @@ func newMatrix(s Spec, bytes func(int) []byte) *Matrix {
 		}
 		m.spec.Group, m.spec.Scales = 0, ScaleBF16
 		m.units = s.Cols / n
+		if s.Format == FloatE2M1 {
+			m.spec.Group, m.groups = n, m.units
+		}
 		m.group = m.codeBytes() + 32
 		m.panel = m.units * m.group
 	case DenseBF16:
@@ -186,8 +189,11 @@ func (m *Matrix) Group() int { return m.spec.Group }
 // Format tells how elements are stored.
 func (m *Matrix) Format() Format { return m.spec.Format }
 
-// Dense reports a matrix without codes, or with those of small floats, which only Exact activations can multiply.
+// Dense reports a matrix without codes, or with those of FloatE4M3, which only Exact activations can multiply.
 func (m *Matrix) Dense() bool { return m.groups == 0 }
+
+// coded reports codes with scales and biases.
+func (m *Matrix) coded() bool { return m.groups > 0 && !m.Small() }
 
 // Panels is the number of panels, the unit in which a product is split.
 func (m *Matrix) Panels() int { return (m.spec.Rows + PanelRows - 1) / PanelRows }
@@ -219,7 +225,7 @@ func (m *Matrix) Touch(panel, from, n int) {
 // SetRow stores row i of a code format: Cols codes and Cols/Group scales and biases; nil biases are zeros. Different
 // rows may be set from different goroutines. It panics on a wrong length, and when ScaleBF16 would round a value.
 func (m *Matrix) SetRow(i int, codes []uint8, scales, biases []float32) {
-	if m.Dense() || len(codes) != m.spec.Cols || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
+	if !m.coded() || len(codes) != m.spec.Cols || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
 		panic(fmt.Sprintf("kernel: set row %d of %+v with %d codes, %d scales, %d biases", i, m.spec, len(codes), len(scales), len(biases)))
 	}
 	r := i % PanelRows
@@ -241,7 +247,7 @@ func (m *Matrix) SetRow(i int, codes []uint8, scales, biases []float32) {
 
 // SetScales stores the scales and biases of row i, as SetRow does.
 func (m *Matrix) SetScales(i int, scales, biases []float32) {
-	if m.Dense() || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
+	if !m.coded() || len(scales) != m.groups || biases != nil && len(biases) != m.groups {
 		panic(fmt.Sprintf("kernel: set scales of row %d of %+v with %d scales, %d biases", i, m.spec, len(scales), len(biases)))
 	}
 	at := m.data[m.panelAt(i):][:m.panel]

@@ -164,7 +164,7 @@ func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
 // codeSums is Σ|code·scale·x| + Σ|bias·x|: what rounding errors of a code format scale with, since the two terms are
 // summed apart.
 func codeSums(w weights, a *Acts, r, i int, x []float32, abs float64) float64 {
-	if w.Dense() {
+	if !w.coded() {
 		return abs
 	}
 	var out float64

@@ -61,6 +61,8 @@ func productKind(f Format, p Precision) int {
 		return 4
 	case f == DenseF32:
 		return 5
+	case f == FloatE2M1 && p == Fast:
+		return 18
 	case f.small():
 		return 16 + int(f-FloatE2M1)
 	case f.planes() && p == Fast:

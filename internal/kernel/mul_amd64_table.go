@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [4][18]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44}, {48, 52, 8, 12, 16, 19, 56, 60, 64, 68, 72, 32, 34, 36, 38, 40, 42, 44}, {76, 84, 92, 104, 116, 128, 140, 148, 156, 164, 172, 180, 192, 204, 216, 228, 240, 252}, {264, 276, 92, 104, 116, 128, 288, 300, 312, 324, 336, 180, 192, 204, 216, 228, 240, 252}}
-	mulMost = [4][18]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, {4, 4, 4, 4, 3, 3, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 4}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
+	mulBase = [4][19]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 48}, {50, 54, 8, 12, 16, 19, 58, 62, 66, 70, 74, 32, 34, 36, 38, 40, 42, 44, 78}, {82, 90, 98, 110, 122, 134, 146, 154, 162, 170, 178, 186, 198, 210, 222, 234, 246, 258, 270}, {282, 294, 98, 110, 122, 134, 306, 318, 330, 342, 354, 186, 198, 210, 222, 234, 246, 258, 366}}
+	mulMost = [4][19]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2}, {4, 4, 4, 4, 3, 3, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 4, 4}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -110,605 +110,665 @@ func callMul(id routine, a *mulArgs) {
 	case 48:
 		mulFloatE4M3AVX2x4(a)
 	case 49:
-		mulFast4AVXVNNIx1(a)
+		mulFastFloatE2M1AVX2x1(a)
 	case 50:
-		mulFast4AVXVNNIx2(a)
+		mulFastFloatE2M1AVX2x2(a)
 	case 51:
-		mulFast4AVXVNNIx3(a)
+		mulFast4AVXVNNIx1(a)
 	case 52:
-		mulFast4AVXVNNIx4(a)
+		mulFast4AVXVNNIx2(a)
 	case 53:
-		mulFast8AVXVNNIx1(a)
+		mulFast4AVXVNNIx3(a)
 	case 54:
-		mulFast8AVXVNNIx2(a)
+		mulFast4AVXVNNIx4(a)
 	case 55:
-		mulFast8AVXVNNIx3(a)
+		mulFast8AVXVNNIx1(a)
 	case 56:
-		mulFast8AVXVNNIx4(a)
+		mulFast8AVXVNNIx2(a)
 	case 57:
-		mulFast2AVXVNNIx1(a)
+		mulFast8AVXVNNIx3(a)
 	case 58:
-		mulFast2AVXVNNIx2(a)
+		mulFast8AVXVNNIx4(a)
 	case 59:
-		mulFast2AVXVNNIx3(a)
+		mulFast2AVXVNNIx1(a)
 	case 60:
-		mulFast2AVXVNNIx4(a)
+		mulFast2AVXVNNIx2(a)
 	case 61:
-		mulFast3AVXVNNIx1(a)
+		mulFast2AVXVNNIx3(a)
 	case 62:
-		mulFast3AVXVNNIx2(a)
+		mulFast2AVXVNNIx4(a)
 	case 63:
-		mulFast3AVXVNNIx3(a)
+		mulFast3AVXVNNIx1(a)
 	case 64:
-		mulFast3AVXVNNIx4(a)
+		mulFast3AVXVNNIx2(a)
 	case 65:
-		mulFast5AVXVNNIx1(a)
+		mulFast3AVXVNNIx3(a)
 	case 66:
-		mulFast5AVXVNNIx2(a)
+		mulFast3AVXVNNIx4(a)
 	case 67:
-		mulFast5AVXVNNIx3(a)
+		mulFast5AVXVNNIx1(a)
 	case 68:
-		mulFast5AVXVNNIx4(a)
+		mulFast5AVXVNNIx2(a)
 	case 69:
-		mulFast6AVXVNNIx1(a)
+		mulFast5AVXVNNIx3(a)
 	case 70:
-		mulFast6AVXVNNIx2(a)
+		mulFast5AVXVNNIx4(a)
 	case 71:
-		mulFast6AVXVNNIx3(a)
+		mulFast6AVXVNNIx1(a)
 	case 72:
-		mulFast6AVXVNNIx4(a)
+		mulFast6AVXVNNIx2(a)
 	case 73:
-		mulFastE2M1AVXVNNIx1(a)
+		mulFast6AVXVNNIx3(a)
 	case 74:
-		mulFastE2M1AVXVNNIx2(a)
+		mulFast6AVXVNNIx4(a)
 	case 75:
-		mulFastE2M1AVXVNNIx3(a)
+		mulFastE2M1AVXVNNIx1(a)
 	case 76:
-		mulFastE2M1AVXVNNIx4(a)
+		mulFastE2M1AVXVNNIx2(a)
 	case 77:
-		mulFast4AVX512x1(a)
+		mulFastE2M1AVXVNNIx3(a)
 	case 78:
-		mulFast4AVX512x2(a)
+		mulFastE2M1AVXVNNIx4(a)
 	case 79:
-		mulFast4AVX512x3(a)
+		mulFastFloatE2M1AVXVNNIx1(a)
 	case 80:
-		mulFast4AVX512x4(a)
+		mulFastFloatE2M1AVXVNNIx2(a)
 	case 81:
-		mulFast4AVX512x5(a)
+		mulFastFloatE2M1AVXVNNIx3(a)
 	case 82:
-		mulFast4AVX512x6(a)
+		mulFastFloatE2M1AVXVNNIx4(a)
 	case 83:
-		mulFast4AVX512x7(a)
+		mulFast4AVX512x1(a)
 	case 84:
-		mulFast4AVX512x8(a)
+		mulFast4AVX512x2(a)
 	case 85:
-		mulFast8AVX512x1(a)
+		mulFast4AVX512x3(a)
 	case 86:
-		mulFast8AVX512x2(a)
+		mulFast4AVX512x4(a)
 	case 87:
-		mulFast8AVX512x3(a)
+		mulFast4AVX512x5(a)
 	case 88:
-		mulFast8AVX512x4(a)
+		mulFast4AVX512x6(a)
 	case 89:
-		mulFast8AVX512x5(a)
+		mulFast4AVX512x7(a)
 	case 90:
-		mulFast8AVX512x6(a)
+		mulFast4AVX512x8(a)
 	case 91:
-		mulFast8AVX512x7(a)
+		mulFast8AVX512x1(a)
 	case 92:
-		mulFast8AVX512x8(a)
+		mulFast8AVX512x2(a)
 	case 93:
-		mulExact4AVX512x1(a)
+		mulFast8AVX512x3(a)
 	case 94:
-		mulExact4AVX512x2(a)
+		mulFast8AVX512x4(a)
 	case 95:
-		mulExact4AVX512x3(a)
+		mulFast8AVX512x5(a)
 	case 96:
-		mulExact4AVX512x4(a)
+		mulFast8AVX512x6(a)
 	case 97:
-		mulExact4AVX512x5(a)
+		mulFast8AVX512x7(a)
 	case 98:
-		mulExact4AVX512x6(a)
+		mulFast8AVX512x8(a)
 	case 99:
-		mulExact4AVX512x7(a)
+		mulExact4AVX512x1(a)
 	case 100:
-		mulExact4AVX512x8(a)
+		mulExact4AVX512x2(a)
 	case 101:
-		mulExact4AVX512x9(a)
+		mulExact4AVX512x3(a)
 	case 102:
-		mulExact4AVX512x10(a)
+		mulExact4AVX512x4(a)
 	case 103:
-		mulExact4AVX512x11(a)
+		mulExact4AVX512x5(a)
 	case 104:
-		mulExact4AVX512x12(a)
+		mulExact4AVX512x6(a)
 	case 105:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x7(a)
 	case 106:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x8(a)
 	case 107:
-		mulExact8AVX512x3(a)
+		mulExact4AVX512x9(a)
 	case 108:
-		mulExact8AVX512x4(a)
+		mulExact4AVX512x10(a)
 	case 109:
-		mulExact8AVX512x5(a)
+		mulExact4AVX512x11(a)
 	case 110:
-		mulExact8AVX512x6(a)
+		mulExact4AVX512x12(a)
 	case 111:
-		mulExact8AVX512x7(a)
+		mulExact8AVX512x1(a)
 	case 112:
-		mulExact8AVX512x8(a)
+		mulExact8AVX512x2(a)
 	case 113:
-		mulExact8AVX512x9(a)
+		mulExact8AVX512x3(a)
 	case 114:
-		mulExact8AVX512x10(a)
+		mulExact8AVX512x4(a)
 	case 115:
-		mulExact8AVX512x11(a)
+		mulExact8AVX512x5(a)
 	case 116:
-		mulExact8AVX512x12(a)
+		mulExact8AVX512x6(a)
 	case 117:
-		mulBF16AVX512x1(a)
+		mulExact8AVX512x7(a)
 	case 118:
-		mulBF16AVX512x2(a)
+		mulExact8AVX512x8(a)
 	case 119:
-		mulBF16AVX512x3(a)
+		mulExact8AVX512x9(a)
 	case 120:
-		mulBF16AVX512x4(a)
+		mulExact8AVX512x10(a)
 	case 121:
-		mulBF16AVX512x5(a)
+		mulExact8AVX512x11(a)
 	case 122:
-		mulBF16AVX512x6(a)
+		mulExact8AVX512x12(a)
 	case 123:
-		mulBF16AVX512x7(a)
+		mulBF16AVX512x1(a)
 	case 124:
-		mulBF16AVX512x8(a)
+		mulBF16AVX512x2(a)
 	case 125:
-		mulBF16AVX512x9(a)
+		mulBF16AVX512x3(a)
 	case 126:
-		mulBF16AVX512x10(a)
+		mulBF16AVX512x4(a)
 	case 127:
-		mulBF16AVX512x11(a)
+		mulBF16AVX512x5(a)
 	case 128:
-		mulBF16AVX512x12(a)
+		mulBF16AVX512x6(a)
 	case 129:
-		mulF32AVX512x1(a)
+		mulBF16AVX512x7(a)
 	case 130:
-		mulF32AVX512x2(a)
+		mulBF16AVX512x8(a)
 	case 131:
-		mulF32AVX512x3(a)
+		mulBF16AVX512x9(a)
 	case 132:
-		mulF32AVX512x4(a)
+		mulBF16AVX512x10(a)
 	case 133:
-		mulF32AVX512x5(a)
+		mulBF16AVX512x11(a)
 	case 134:
-		mulF32AVX512x6(a)
+		mulBF16AVX512x12(a)
 	case 135:
-		mulF32AVX512x7(a)
+		mulF32AVX512x1(a)
 	case 136:
-		mulF32AVX512x8(a)
+		mulF32AVX512x2(a)
 	case 137:
-		mulF32AVX512x9(a)
+		mulF32AVX512x3(a)
 	case 138:
-		mulF32AVX512x10(a)
+		mulF32AVX512x4(a)
 	case 139:
-		mulF32AVX512x11(a)
+		mulF32AVX512x5(a)
 	case 140:
-		mulF32AVX512x12(a)
+		mulF32AVX512x6(a)
 	case 141:
-		mulFast2AVX512x1(a)
+		mulF32AVX512x7(a)
 	case 142:
-		mulFast2AVX512x2(a)
+		mulF32AVX512x8(a)
 	case 143:
-		mulFast2AVX512x3(a)
+		mulF32AVX512x9(a)
 	case 144:
-		mulFast2AVX512x4(a)
+		mulF32AVX512x10(a)
 	case 145:
-		mulFast2AVX512x5(a)
+		mulF32AVX512x11(a)
 	case 146:
-		mulFast2AVX512x6(a)
+		mulF32AVX512x12(a)
 	case 147:
-		mulFast2AVX512x7(a)
+		mulFast2AVX512x1(a)
 	case 148:
-		mulFast2AVX512x8(a)
+		mulFast2AVX512x2(a)
 	case 149:
-		mulFast3AVX512x1(a)
+		mulFast2AVX512x3(a)
 	case 150:
-		mulFast3AVX512x2(a)
+		mulFast2AVX512x4(a)
 	case 151:
-		mulFast3AVX512x3(a)
+		mulFast2AVX512x5(a)
 	case 152:
-		mulFast3AVX512x4(a)
+		mulFast2AVX512x6(a)
 	case 153:
-		mulFast3AVX512x5(a)
+		mulFast2AVX512x7(a)
 	case 154:
-		mulFast3AVX512x6(a)
+		mulFast2AVX512x8(a)
 	case 155:
-		mulFast3AVX512x7(a)
+		mulFast3AVX512x1(a)
 	case 156:
-		mulFast3AVX512x8(a)
+		mulFast3AVX512x2(a)
 	case 157:
-		mulFast5AVX512x1(a)
+		mulFast3AVX512x3(a)
 	case 158:
-		mulFast5AVX512x2(a)
+		mulFast3AVX512x4(a)
 	case 159:
-		mulFast5AVX512x3(a)
+		mulFast3AVX512x5(a)
 	case 160:
-		mulFast5AVX512x4(a)
+		mulFast3AVX512x6(a)
 	case 161:
-		mulFast5AVX512x5(a)
+		mulFast3AVX512x7(a)
 	case 162:
-		mulFast5AVX512x6(a)
+		mulFast3AVX512x8(a)
 	case 163:
-		mulFast5AVX512x7(a)
+		mulFast5AVX512x1(a)
 	case 164:
-		mulFast5AVX512x8(a)
+		mulFast5AVX512x2(a)
 	case 165:
-		mulFast6AVX512x1(a)
+		mulFast5AVX512x3(a)
 	case 166:
-		mulFast6AVX512x2(a)
+		mulFast5AVX512x4(a)
 	case 167:
-		mulFast6AVX512x3(a)
+		mulFast5AVX512x5(a)
 	case 168:
-		mulFast6AVX512x4(a)
+		mulFast5AVX512x6(a)
 	case 169:
-		mulFast6AVX512x5(a)
+		mulFast5AVX512x7(a)
 	case 170:
-		mulFast6AVX512x6(a)
+		mulFast5AVX512x8(a)
 	case 171:
-		mulFast6AVX512x7(a)
+		mulFast6AVX512x1(a)
 	case 172:
-		mulFast6AVX512x8(a)
+		mulFast6AVX512x2(a)
 	case 173:
-		mulFastE2M1AVX512x1(a)
+		mulFast6AVX512x3(a)
 	case 174:
-		mulFastE2M1AVX512x2(a)
+		mulFast6AVX512x4(a)
 	case 175:
-		mulFastE2M1AVX512x3(a)
+		mulFast6AVX512x5(a)
 	case 176:
-		mulFastE2M1AVX512x4(a)
+		mulFast6AVX512x6(a)
 	case 177:
-		mulFastE2M1AVX512x5(a)
+		mulFast6AVX512x7(a)
 	case 178:
-		mulFastE2M1AVX512x6(a)
+		mulFast6AVX512x8(a)
 	case 179:
-		mulFastE2M1AVX512x7(a)
+		mulFastE2M1AVX512x1(a)
 	case 180:
-		mulFastE2M1AVX512x8(a)
+		mulFastE2M1AVX512x2(a)
 	case 181:
-		mulExact2AVX512x1(a)
+		mulFastE2M1AVX512x3(a)
 	case 182:
-		mulExact2AVX512x2(a)
+		mulFastE2M1AVX512x4(a)
 	case 183:
-		mulExact2AVX512x3(a)
+		mulFastE2M1AVX512x5(a)
 	case 184:
-		mulExact2AVX512x4(a)
+		mulFastE2M1AVX512x6(a)
 	case 185:
-		mulExact2AVX512x5(a)
+		mulFastE2M1AVX512x7(a)
 	case 186:
-		mulExact2AVX512x6(a)
+		mulFastE2M1AVX512x8(a)
 	case 187:
-		mulExact2AVX512x7(a)
+		mulExact2AVX512x1(a)
 	case 188:
-		mulExact2AVX512x8(a)
+		mulExact2AVX512x2(a)
 	case 189:
-		mulExact2AVX512x9(a)
+		mulExact2AVX512x3(a)
 	case 190:
-		mulExact2AVX512x10(a)
+		mulExact2AVX512x4(a)
 	case 191:
-		mulExact2AVX512x11(a)
+		mulExact2AVX512x5(a)
 	case 192:
-		mulExact2AVX512x12(a)
+		mulExact2AVX512x6(a)
 	case 193:
-		mulExact3AVX512x1(a)
+		mulExact2AVX512x7(a)
 	case 194:
-		mulExact3AVX512x2(a)
+		mulExact2AVX512x8(a)
 	case 195:
-		mulExact3AVX512x3(a)
+		mulExact2AVX512x9(a)
 	case 196:
-		mulExact3AVX512x4(a)
+		mulExact2AVX512x10(a)
 	case 197:
-		mulExact3AVX512x5(a)
+		mulExact2AVX512x11(a)
 	case 198:
-		mulExact3AVX512x6(a)
+		mulExact2AVX512x12(a)
 	case 199:
-		mulExact3AVX512x7(a)
+		mulExact3AVX512x1(a)
 	case 200:
-		mulExact3AVX512x8(a)
+		mulExact3AVX512x2(a)
 	case 201:
-		mulExact3AVX512x9(a)
+		mulExact3AVX512x3(a)
 	case 202:
-		mulExact3AVX512x10(a)
+		mulExact3AVX512x4(a)
 	case 203:
-		mulExact3AVX512x11(a)
+		mulExact3AVX512x5(a)
 	case 204:
-		mulExact3AVX512x12(a)
+		mulExact3AVX512x6(a)
 	case 205:
-		mulExact5AVX512x1(a)
+		mulExact3AVX512x7(a)
 	case 206:
-		mulExact5AVX512x2(a)
+		mulExact3AVX512x8(a)
 	case 207:
-		mulExact5AVX512x3(a)
+		mulExact3AVX512x9(a)
 	case 208:
-		mulExact5AVX512x4(a)
+		mulExact3AVX512x10(a)
 	case 209:
-		mulExact5AVX512x5(a)
+		mulExact3AVX512x11(a)
 	case 210:
-		mulExact5AVX512x6(a)
+		mulExact3AVX512x12(a)
 	case 211:
-		mulExact5AVX512x7(a)
+		mulExact5AVX512x1(a)
 	case 212:
-		mulExact5AVX512x8(a)
+		mulExact5AVX512x2(a)
 	case 213:
-		mulExact5AVX512x9(a)
+		mulExact5AVX512x3(a)
 	case 214:
-		mulExact5AVX512x10(a)
+		mulExact5AVX512x4(a)
 	case 215:
-		mulExact5AVX512x11(a)
+		mulExact5AVX512x5(a)
 	case 216:
-		mulExact5AVX512x12(a)
+		mulExact5AVX512x6(a)
 	case 217:
-		mulExact6AVX512x1(a)
+		mulExact5AVX512x7(a)
 	case 218:
-		mulExact6AVX512x2(a)
+		mulExact5AVX512x8(a)
 	case 219:
-		mulExact6AVX512x3(a)
+		mulExact5AVX512x9(a)
 	case 220:
-		mulExact6AVX512x4(a)
+		mulExact5AVX512x10(a)
 	case 221:
-		mulExact6AVX512x5(a)
+		mulExact5AVX512x11(a)
 	case 222:
-		mulExact6AVX512x6(a)
+		mulExact5AVX512x12(a)
 	case 223:
-		mulExact6AVX512x7(a)
+		mulExact6AVX512x1(a)
 	case 224:
-		mulExact6AVX512x8(a)
+		mulExact6AVX512x2(a)
 	case 225:
-		mulExact6AVX512x9(a)
+		mulExact6AVX512x3(a)
 	case 226:
-		mulExact6AVX512x10(a)
+		mulExact6AVX512x4(a)
 	case 227:
-		mulExact6AVX512x11(a)
+		mulExact6AVX512x5(a)
 	case 228:
-		mulExact6AVX512x12(a)
+		mulExact6AVX512x6(a)
 	case 229:
-		mulExactE2M1AVX512x1(a)
+		mulExact6AVX512x7(a)
 	case 230:
-		mulExactE2M1AVX512x2(a)
+		mulExact6AVX512x8(a)
 	case 231:
-		mulExactE2M1AVX512x3(a)
+		mulExact6AVX512x9(a)
 	case 232:
-		mulExactE2M1AVX512x4(a)
+		mulExact6AVX512x10(a)
 	case 233:
-		mulExactE2M1AVX512x5(a)
+		mulExact6AVX512x11(a)
 	case 234:
-		mulExactE2M1AVX512x6(a)
+		mulExact6AVX512x12(a)
 	case 235:
-		mulExactE2M1AVX512x7(a)
+		mulExactE2M1AVX512x1(a)
 	case 236:
-		mulExactE2M1AVX512x8(a)
+		mulExactE2M1AVX512x2(a)
 	case 237:
-		mulExactE2M1AVX512x9(a)
+		mulExactE2M1AVX512x3(a)
 	case 238:
-		mulExactE2M1AVX512x10(a)
+		mulExactE2M1AVX512x4(a)
 	case 239:
-		mulExactE2M1AVX512x11(a)
+		mulExactE2M1AVX512x5(a)
 	case 240:
-		mulExactE2M1AVX512x12(a)
+		mulExactE2M1AVX512x6(a)
 	case 241:
-		mulFloatE2M1AVX512x1(a)
+		mulExactE2M1AVX512x7(a)
 	case 242:
-		mulFloatE2M1AVX512x2(a)
+		mulExactE2M1AVX512x8(a)
 	case 243:
-		mulFloatE2M1AVX512x3(a)
+		mulExactE2M1AVX512x9(a)
 	case 244:
-		mulFloatE2M1AVX512x4(a)
+		mulExactE2M1AVX512x10(a)
 	case 245:
-		mulFloatE2M1AVX512x5(a)
+		mulExactE2M1AVX512x11(a)
 	case 246:
-		mulFloatE2M1AVX512x6(a)
+		mulExactE2M1AVX512x12(a)
 	case 247:
-		mulFloatE2M1AVX512x7(a)
+		mulFloatE2M1AVX512x1(a)
 	case 248:
-		mulFloatE2M1AVX512x8(a)
+		mulFloatE2M1AVX512x2(a)
 	case 249:
-		mulFloatE2M1AVX512x9(a)
+		mulFloatE2M1AVX512x3(a)
 	case 250:
-		mulFloatE2M1AVX512x10(a)
+		mulFloatE2M1AVX512x4(a)
 	case 251:
-		mulFloatE2M1AVX512x11(a)
+		mulFloatE2M1AVX512x5(a)
 	case 252:
-		mulFloatE2M1AVX512x12(a)
+		mulFloatE2M1AVX512x6(a)
 	case 253:
-		mulFloatE4M3AVX512x1(a)
+		mulFloatE2M1AVX512x7(a)
 	case 254:
-		mulFloatE4M3AVX512x2(a)
+		mulFloatE2M1AVX512x8(a)
 	case 255:
-		mulFloatE4M3AVX512x3(a)
+		mulFloatE2M1AVX512x9(a)
 	case 256:
-		mulFloatE4M3AVX512x4(a)
+		mulFloatE2M1AVX512x10(a)
 	case 257:
-		mulFloatE4M3AVX512x5(a)
+		mulFloatE2M1AVX512x11(a)
 	case 258:
-		mulFloatE4M3AVX512x6(a)
+		mulFloatE2M1AVX512x12(a)
 	case 259:
-		mulFloatE4M3AVX512x7(a)
+		mulFloatE4M3AVX512x1(a)
 	case 260:
-		mulFloatE4M3AVX512x8(a)
+		mulFloatE4M3AVX512x2(a)
 	case 261:
-		mulFloatE4M3AVX512x9(a)
+		mulFloatE4M3AVX512x3(a)
 	case 262:
-		mulFloatE4M3AVX512x10(a)
+		mulFloatE4M3AVX512x4(a)
 	case 263:
-		mulFloatE4M3AVX512x11(a)
+		mulFloatE4M3AVX512x5(a)
 	case 264:
-		mulFloatE4M3AVX512x12(a)
+		mulFloatE4M3AVX512x6(a)
 	case 265:
-		mulFast4VNNIx1(a)
+		mulFloatE4M3AVX512x7(a)
 	case 266:
-		mulFast4VNNIx2(a)
+		mulFloatE4M3AVX512x8(a)
 	case 267:
-		mulFast4VNNIx3(a)
+		mulFloatE4M3AVX512x9(a)
 	case 268:
-		mulFast4VNNIx4(a)
+		mulFloatE4M3AVX512x10(a)
 	case 269:
-		mulFast4VNNIx5(a)
+		mulFloatE4M3AVX512x11(a)
 	case 270:
-		mulFast4VNNIx6(a)
+		mulFloatE4M3AVX512x12(a)
 	case 271:
-		mulFast4VNNIx7(a)
+		mulFastFloatE2M1AVX512x1(a)
 	case 272:
-		mulFast4VNNIx8(a)
+		mulFastFloatE2M1AVX512x2(a)
 	case 273:
-		mulFast4VNNIx9(a)
+		mulFastFloatE2M1AVX512x3(a)
 	case 274:
-		mulFast4VNNIx10(a)
+		mulFastFloatE2M1AVX512x4(a)
 	case 275:
-		mulFast4VNNIx11(a)
+		mulFastFloatE2M1AVX512x5(a)
 	case 276:
-		mulFast4VNNIx12(a)
+		mulFastFloatE2M1AVX512x6(a)
 	case 277:
-		mulFast8VNNIx1(a)
+		mulFastFloatE2M1AVX512x7(a)
 	case 278:
-		mulFast8VNNIx2(a)
+		mulFastFloatE2M1AVX512x8(a)
 	case 279:
-		mulFast8VNNIx3(a)
+		mulFastFloatE2M1AVX512x9(a)
 	case 280:
-		mulFast8VNNIx4(a)
+		mulFastFloatE2M1AVX512x10(a)
 	case 281:
-		mulFast8VNNIx5(a)
+		mulFastFloatE2M1AVX512x11(a)
 	case 282:
-		mulFast8VNNIx6(a)
+		mulFastFloatE2M1AVX512x12(a)
 	case 283:
-		mulFast8VNNIx7(a)
+		mulFast4VNNIx1(a)
 	case 284:
-		mulFast8VNNIx8(a)
+		mulFast4VNNIx2(a)
 	case 285:
-		mulFast8VNNIx9(a)
+		mulFast4VNNIx3(a)
 	case 286:
-		mulFast8VNNIx10(a)
+		mulFast4VNNIx4(a)
 	case 287:
-		mulFast8VNNIx11(a)
+		mulFast4VNNIx5(a)
 	case 288:
-		mulFast8VNNIx12(a)
+		mulFast4VNNIx6(a)
 	case 289:
-		mulFast2VNNIx1(a)
+		mulFast4VNNIx7(a)
 	case 290:
-		mulFast2VNNIx2(a)
+		mulFast4VNNIx8(a)
 	case 291:
-		mulFast2VNNIx3(a)
+		mulFast4VNNIx9(a)
 	case 292:
-		mulFast2VNNIx4(a)
+		mulFast4VNNIx10(a)
 	case 293:
-		mulFast2VNNIx5(a)
+		mulFast4VNNIx11(a)
 	case 294:
-		mulFast2VNNIx6(a)
+		mulFast4VNNIx12(a)
 	case 295:
-		mulFast2VNNIx7(a)
+		mulFast8VNNIx1(a)
 	case 296:
-		mulFast2VNNIx8(a)
+		mulFast8VNNIx2(a)
 	case 297:
-		mulFast2VNNIx9(a)
+		mulFast8VNNIx3(a)
 	case 298:
-		mulFast2VNNIx10(a)
+		mulFast8VNNIx4(a)
 	case 299:
-		mulFast2VNNIx11(a)
+		mulFast8VNNIx5(a)
 	case 300:
-		mulFast2VNNIx12(a)
+		mulFast8VNNIx6(a)
 	case 301:
-		mulFast3VNNIx1(a)
+		mulFast8VNNIx7(a)
 	case 302:
-		mulFast3VNNIx2(a)
+		mulFast8VNNIx8(a)
 	case 303:
-		mulFast3VNNIx3(a)
+		mulFast8VNNIx9(a)
 	case 304:
-		mulFast3VNNIx4(a)
+		mulFast8VNNIx10(a)
 	case 305:
-		mulFast3VNNIx5(a)
+		mulFast8VNNIx11(a)
 	case 306:
-		mulFast3VNNIx6(a)
+		mulFast8VNNIx12(a)
 	case 307:
-		mulFast3VNNIx7(a)
+		mulFast2VNNIx1(a)
 	case 308:
-		mulFast3VNNIx8(a)
+		mulFast2VNNIx2(a)
 	case 309:
-		mulFast3VNNIx9(a)
+		mulFast2VNNIx3(a)
 	case 310:
-		mulFast3VNNIx10(a)
+		mulFast2VNNIx4(a)
 	case 311:
-		mulFast3VNNIx11(a)
+		mulFast2VNNIx5(a)
 	case 312:
-		mulFast3VNNIx12(a)
+		mulFast2VNNIx6(a)
 	case 313:
-		mulFast5VNNIx1(a)
+		mulFast2VNNIx7(a)
 	case 314:
-		mulFast5VNNIx2(a)
+		mulFast2VNNIx8(a)
 	case 315:
-		mulFast5VNNIx3(a)
+		mulFast2VNNIx9(a)
 	case 316:
-		mulFast5VNNIx4(a)
+		mulFast2VNNIx10(a)
 	case 317:
-		mulFast5VNNIx5(a)
+		mulFast2VNNIx11(a)
 	case 318:
-		mulFast5VNNIx6(a)
+		mulFast2VNNIx12(a)
 	case 319:
-		mulFast5VNNIx7(a)
+		mulFast3VNNIx1(a)
 	case 320:
-		mulFast5VNNIx8(a)
+		mulFast3VNNIx2(a)
 	case 321:
-		mulFast5VNNIx9(a)
+		mulFast3VNNIx3(a)
 	case 322:
-		mulFast5VNNIx10(a)
+		mulFast3VNNIx4(a)
 	case 323:
-		mulFast5VNNIx11(a)
+		mulFast3VNNIx5(a)
 	case 324:
-		mulFast5VNNIx12(a)
+		mulFast3VNNIx6(a)
 	case 325:
-		mulFast6VNNIx1(a)
+		mulFast3VNNIx7(a)
 	case 326:
-		mulFast6VNNIx2(a)
+		mulFast3VNNIx8(a)
 	case 327:
-		mulFast6VNNIx3(a)
+		mulFast3VNNIx9(a)
 	case 328:
-		mulFast6VNNIx4(a)
+		mulFast3VNNIx10(a)
 	case 329:
-		mulFast6VNNIx5(a)
+		mulFast3VNNIx11(a)
 	case 330:
-		mulFast6VNNIx6(a)
+		mulFast3VNNIx12(a)
 	case 331:
-		mulFast6VNNIx7(a)
+		mulFast5VNNIx1(a)
 	case 332:
-		mulFast6VNNIx8(a)
+		mulFast5VNNIx2(a)
 	case 333:
-		mulFast6VNNIx9(a)
+		mulFast5VNNIx3(a)
 	case 334:
-		mulFast6VNNIx10(a)
+		mulFast5VNNIx4(a)
 	case 335:
-		mulFast6VNNIx11(a)
+		mulFast5VNNIx5(a)
 	case 336:
-		mulFast6VNNIx12(a)
+		mulFast5VNNIx6(a)
 	case 337:
-		mulFastE2M1VNNIx1(a)
+		mulFast5VNNIx7(a)
 	case 338:
-		mulFastE2M1VNNIx2(a)
+		mulFast5VNNIx8(a)
 	case 339:
-		mulFastE2M1VNNIx3(a)
+		mulFast5VNNIx9(a)
 	case 340:
-		mulFastE2M1VNNIx4(a)
+		mulFast5VNNIx10(a)
 	case 341:
-		mulFastE2M1VNNIx5(a)
+		mulFast5VNNIx11(a)
 	case 342:
-		mulFastE2M1VNNIx6(a)
+		mulFast5VNNIx12(a)
 	case 343:
-		mulFastE2M1VNNIx7(a)
+		mulFast6VNNIx1(a)
 	case 344:
-		mulFastE2M1VNNIx8(a)
+		mulFast6VNNIx2(a)
 	case 345:
-		mulFastE2M1VNNIx9(a)
+		mulFast6VNNIx3(a)
 	case 346:
-		mulFastE2M1VNNIx10(a)
+		mulFast6VNNIx4(a)
 	case 347:
-		mulFastE2M1VNNIx11(a)
+		mulFast6VNNIx5(a)
 	case 348:
+		mulFast6VNNIx6(a)
+	case 349:
+		mulFast6VNNIx7(a)
+	case 350:
+		mulFast6VNNIx8(a)
+	case 351:
+		mulFast6VNNIx9(a)
+	case 352:
+		mulFast6VNNIx10(a)
+	case 353:
+		mulFast6VNNIx11(a)
+	case 354:
+		mulFast6VNNIx12(a)
+	case 355:
+		mulFastE2M1VNNIx1(a)
+	case 356:
+		mulFastE2M1VNNIx2(a)
+	case 357:
+		mulFastE2M1VNNIx3(a)
+	case 358:
+		mulFastE2M1VNNIx4(a)
+	case 359:
+		mulFastE2M1VNNIx5(a)
+	case 360:
+		mulFastE2M1VNNIx6(a)
+	case 361:
+		mulFastE2M1VNNIx7(a)
+	case 362:
+		mulFastE2M1VNNIx8(a)
+	case 363:
+		mulFastE2M1VNNIx9(a)
+	case 364:
+		mulFastE2M1VNNIx10(a)
+	case 365:
+		mulFastE2M1VNNIx11(a)
+	case 366:
 		mulFastE2M1VNNIx12(a)
+	case 367:
+		mulFastFloatE2M1VNNIx1(a)
+	case 368:
+		mulFastFloatE2M1VNNIx2(a)
+	case 369:
+		mulFastFloatE2M1VNNIx3(a)
+	case 370:
+		mulFastFloatE2M1VNNIx4(a)
+	case 371:
+		mulFastFloatE2M1VNNIx5(a)
+	case 372:
+		mulFastFloatE2M1VNNIx6(a)
+	case 373:
+		mulFastFloatE2M1VNNIx7(a)
+	case 374:
+		mulFastFloatE2M1VNNIx8(a)
+	case 375:
+		mulFastFloatE2M1VNNIx9(a)
+	case 376:
+		mulFastFloatE2M1VNNIx10(a)
+	case 377:
+		mulFastFloatE2M1VNNIx11(a)
+	case 378:
+		mulFastFloatE2M1VNNIx12(a)
 	}
 }
 
@@ -857,6 +917,12 @@ func mulFloatE4M3AVX2x3(a *mulArgs)
 func mulFloatE4M3AVX2x4(a *mulArgs)
 
 //go:noescape
+func mulFastFloatE2M1AVX2x1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX2x2(a *mulArgs)
+
+//go:noescape
 func mulFast4AVXVNNIx1(a *mulArgs)
 
 //go:noescape
@@ -939,6 +1005,18 @@ func mulFastE2M1AVXVNNIx3(a *mulArgs)
 
 //go:noescape
 func mulFastE2M1AVXVNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVXVNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVXVNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVXVNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVXVNNIx4(a *mulArgs)
 
 //go:noescape
 func mulFast4AVX512x1(a *mulArgs)
@@ -1505,6 +1583,42 @@ func mulFloatE4M3AVX512x11(a *mulArgs)
 func mulFloatE4M3AVX512x12(a *mulArgs)
 
 //go:noescape
+func mulFastFloatE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulFast4VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -1755,6 +1869,42 @@ func mulFastE2M1VNNIx11(a *mulArgs)
 
 //go:noescape
 func mulFastE2M1VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFastFloatE2M1VNNIx12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch {

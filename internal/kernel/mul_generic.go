@@ -14,9 +14,10 @@ import "math"
 //	acc = bias·sum + acc
 //	acc = d·(weight scale) + acc
 //
-// Small floats, per group ascending, with d = Σ number·x in the same chains:
+// Small floats, per group ascending, with D = Σ number·q (of e2m1 its double) or d = Σ number·x in the same chains:
 //
-//	acc = d·scale + acc
+//	acc = D·(weight scale · activation scale) + acc
+//	acc = d·(weight scale) + acc
 //
 // Dense: the same chains over all columns, added at the end. Assembly fuses each multiply-add, Go here may not.
 func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
@@ -24,8 +25,10 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 		w := m.data[(p+i)*m.panel:][:m.panel]
 		var acc [PanelRows]float32
 		switch {
+		case m.spec.Format.small() && a.prec == Fast:
+			m.smallFast(&acc, w, a, r)
 		case m.spec.Format.small():
-			m.smallGeneric(&acc, w, a.x[r*a.stride:][:m.spec.Cols])
+			m.smallExact(&acc, w, a.x[r*a.stride:][:m.spec.Cols])
 		case m.spec.Format == DenseF32:
 			denseF32Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
 		case m.spec.Format == DenseBF16:

@@ -35,7 +35,7 @@ func (m *Matrix) many(prec Precision, n int) int {
 	switch f := m.spec.Format; {
 	case prec == Fast && hasTall(f) && (n >= leastTall || f.planes()):
 		return n - n%tallRows
-	case prec == Exact && hasWide(f, prec) && (n >= leastWide || f.planes()):
+	case prec == Exact && hasWide(f, prec) && (n >= leastWide || f.planes() || f == FloatE2M1):
 		return n - n%wideRows
 	}
 	return 0
@@ -58,7 +58,7 @@ func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 		if m.spec.Scales == ScaleF32 {
 			args.wide = 1
 		}
-		if m.spec.Format.small() {
+		if m.Small() {
 			args.groups, args.lines = m.units, 1
 		} else {
 			args.sum = unsafe.Pointer(&a.sum[r*a.groups])

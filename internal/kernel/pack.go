@@ -45,7 +45,7 @@ func (p *Packer) Reset(m *Matrix, form Form, bits int) {
 	f, fits := m.spec.Format, false
 	switch form {
 	case FormCodes:
-		fits = !m.Dense() && f != CodesE2M1 && (f == Codes8 || f.bits() == bits)
+		fits = m.coded() && f != CodesE2M1 && (f == Codes8 || f.bits() == bits)
 	case FormE2M1Codes:
 		fits = f == CodesE2M1 || f == Codes8
 	case FormE2M1:
@@ -126,7 +126,7 @@ func (p *Packer) Pack(panel int, rows *[PanelRows][]byte, scales *[PanelRows][]f
 			from[r] = unsafe.Pointer(&lanes[0])
 		}
 		groups, skip, to := 1, 0, at*lane/8*PanelRows
-		if all := m.groups + m.units; all > 0 {
+		if all := max(m.groups, m.units); all > 0 {
 			group := cols / all
 			groups, skip, to = n/group, m.group-m.codeBytes(), at/group*m.group
 		}
@@ -193,7 +193,7 @@ func (p *Packer) turn(lanes, src []byte, scales []float32) {
 // Scales stores the scales and biases of a panel's codes from rows of bfloat16; nil rows as in Pack, nil biases are zeros.
 func (p *Packer) Scales(panel int, scales, biases *[PanelRows][]byte) {
 	m := p.m
-	if m.Dense() || m.spec.Scales != ScaleBF16 {
+	if !m.coded() || m.spec.Scales != ScaleBF16 {
 		panic(fmt.Sprintf("kernel: bfloat16 scales for %+v", m.spec))
 	}
 	for i, rows := range []*[PanelRows][]byte{scales, biases} {

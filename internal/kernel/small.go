@@ -87,8 +87,23 @@ func (m *Matrix) smallRow(dst []float32, panel []byte, r int) {
 	}
 }
 
-// smallGeneric is the product of one row with a panel of small floats.
-func (m *Matrix) smallGeneric(acc *[PanelRows]float32, w []byte, x []float32) {
+// smallFast is the product of a rounded row with a panel of FloatE2M1.
+func (m *Matrix) smallFast(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+	for g := range m.units {
+		grp, q := w[g*m.group:][:m.group], a.q[r*a.stride+g*16:][:16]
+		xs := a.scale[r*m.units+g]
+		for i := range acc {
+			var dot int32
+			for k, v := range q {
+				dot += int32(m.small(grp, i, k)) * int32(v)
+			}
+			acc[i] += float32(dot) * (m.scale(grp[m.codeBytes():], i) * xs)
+		}
+	}
+}
+
+// smallExact is that of a row of floats with a panel of either format.
+func (m *Matrix) smallExact(acc *[PanelRows]float32, w []byte, x []float32) {
 	n := m.spec.Format.unit()
 	for g := range m.units {
 		grp, part := w[g*m.group:][:m.group], x[g*n:][:n]

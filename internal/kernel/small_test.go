@@ -36,7 +36,7 @@ func TestSmallFloats(t *testing.T) {
 				x[k] = make([]float32, s.Cols)
 				x[k][k] = 1
 			}
-			a, y := acts(Exact, x, 0), make([]float32, s.Cols*s.Rows)
+			a, y := acts(Exact, x, m.Group()), make([]float32, s.Cols*s.Rows)
 			for _, rows := range []int{1, 7, s.Cols} {
 				m.Mul(y, s.Rows, a, 0, rows, 0, 1)
 				for k := range rows {
@@ -52,6 +52,42 @@ func TestSmallFloats(t *testing.T) {
 			for k, got := range row {
 				if got != want[k] {
 					t.Fatalf("%+v: column %d reads %g, want %g", s, k, got, want[k])
+				}
+			}
+		}
+	})
+}
+
+// TestSmallIntegers: unit scales make a fast product the integer sum itself, for what comes closest to overflowing 16 bits as well.
+func TestSmallIntegers(t *testing.T) {
+	eachImplementation(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 1))
+		s := Spec{Rows: 16, Cols: 48, Format: FloatE2M1}
+		m, codes := NewMatrix(s), make([][]byte, s.Rows)
+		for i := range codes {
+			codes[i] = make([]byte, s.Cols/2)
+			for k := range codes[i] {
+				codes[i][k] = []byte{0x77, 0xff, 0x7f, 0xf7, byte(r.Uint32())}[min(i, 4)]
+			}
+			m.SetSmall(i, codes[i], []float32{2, 2, 2}) // halves are 1
+		}
+		x := randomRows(r, 14, s.Cols)
+		for j, row := range x {
+			for k := range row {
+				row[k] = float32([]int{127, -127, 127 * (1 - 2*(k%2)), r.IntN(255) - 127}[min(j, 3)])
+			}
+			row[0], row[16], row[32] = 127, 127, 127 // the scale is 1
+		}
+		y := make([]float32, len(x)*s.Rows)
+		m.Mul(y, s.Rows, acts(Fast, x, 16), 0, len(x), 0, 1)
+		for j, row := range x {
+			for i := range s.Rows {
+				want := 0
+				for k, q := range row {
+					want += int(2*quant.E2M1(nibble(codes[i], k))) * int(q)
+				}
+				if int(y[j*s.Rows+i]) != want {
+					t.Fatalf("row %d output %d: %g, want %d", j, i, y[j*s.Rows+i], want)
 				}
 			}
 		}

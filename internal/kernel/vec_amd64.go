@@ -38,6 +38,9 @@ func fromBF16AVX2(dst, src unsafe.Pointer, n int)
 func quantizeAVX2(q, scale, sum, offset, x unsafe.Pointer, groups, group int)
 
 //go:noescape
+func quantize16AVX2(q, scale, sum, offset, x unsafe.Pointer, groups int)
+
+//go:noescape
 func readAVX2(b unsafe.Pointer, n int)
 
 func ptr[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
@@ -200,7 +203,11 @@ func quantizeAsm(q []int8, scale, sum []float32, offset []int32, x []float32, gr
 	if !useAVX2 || len(scale) == 0 {
 		return false
 	}
-	quantizeAVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
+	if group == 16 {
+		quantize16AVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale))
+	} else {
+		quantizeAVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
+	}
 	return true
 }
 

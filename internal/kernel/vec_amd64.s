@@ -379,6 +379,76 @@ zeros:
 	JNZ     zeros
 	JMP     sums
 
+// func quantize16AVX2(q, scale, sum, offset, x unsafe.Pointer, groups int)
+TEXT ·quantize16AVX2(SB), NOSPLIT, $0-48
+	MOVQ         q+0(FP), DI
+	MOVQ         scale+8(FP), R8
+	MOVQ         sum+16(FP), R9
+	MOVQ         offset+24(FP), R10
+	MOVQ         x+32(FP), SI
+	MOVQ         groups+40(FP), BX
+	VPBROADCASTD qConst<>+0(SB), Y15
+	VMOVSS       qConst<>+4(SB), X14
+	VMOVSS       qConst<>+8(SB), X13
+
+group:
+	VPAND        (SI), Y15, Y1
+	VPAND        32(SI), Y15, Y2
+	VPMAXSD      Y1, Y2, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VPMAXSD      X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPMAXSD      X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPMAXSD      X1, X0, X0
+	VXORPS       X7, X7, X7
+	VPXOR        Y6, Y6, Y6
+	VMULSS       X0, X7, X7          // 0, or NaN
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VUCOMISS     X13, X0
+	JCS          store               // below 1e-30, or NaN
+	VDIVSS       X0, X14, X6
+	VDIVSS       X14, X0, X7         // scale
+	VBROADCASTSS X6, Y6
+	VMULPS       (SI), Y6, Y1
+	VMULPS       32(SI), Y6, Y2
+	VCVTPS2DQ    Y1, Y1
+	VCVTPS2DQ    Y2, Y2
+
+store:
+	VPADDD       Y1, Y2, Y5
+	VPACKSSDW    Y2, Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VEXTRACTI128 $1, Y1, X2
+	VPACKSSWB    X2, X1, X1
+	VMOVDQU      X1, (DI)
+	VEXTRACTI128 $1, Y5, X1
+	VPADDD       X1, X5, X5
+	VPSHUFD      $0x4e, X5, X1
+	VPADDD       X1, X5, X5
+	VPSHUFD      $0xb1, X5, X1
+	VPADDD       X1, X5, X5
+	VCVTDQ2PS    X5, X1
+	VMULSS       X7, X1, X1
+	VPSLLD       $3, X5, X2
+	VPSLLD       $2, X5, X5
+	VPADDD       X2, X5, X5
+	VPXOR        X2, X2, X2
+	VPSUBD       X5, X2, X5          // -12 times
+	VMOVSS       X7, (R8)
+	VMOVSS       X1, (R9)
+	VMOVD        X5, (R10)
+	ADDQ         $64, SI
+	ADDQ         $16, DI
+	ADDQ         $4, R8
+	ADDQ         $4, R9
+	ADDQ         $4, R10
+	DECQ         BX
+	JNZ          group
+	VZEROUPPER
+	RET
+
 // func readAVX2(b unsafe.Pointer, n int)
 TEXT ·readAVX2(SB), NOSPLIT, $0-16
 	MOVQ b+0(FP), SI

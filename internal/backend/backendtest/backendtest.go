@@ -17,6 +17,8 @@ type Config struct {
 	Eps float64
 	// Int8 says that quantised weights meet activations rounded to 8 bits per group unless Options.Exact is set.
 	Int8 bool
+	// Int8Small says so of nvfp4.
+	Int8Small bool
 	// Threads are the counts that must agree with each other.
 	Threads []int
 	// Share is by how much of the largest number results may differ that other backends have with equal bits; 0: not at all.

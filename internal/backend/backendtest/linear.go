@@ -89,7 +89,7 @@ func (c Config) linear(t *testing.T) {
 				clear(x[in : in+128]) // a group of zeros
 				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
 				got, want := c.product(t, p.opts, s, x, linear)
-				int8 := c.Int8 && !p.opts.Exact && f.uniform()
+				int8 := !p.opts.Exact && (c.Int8 && f.uniform() || c.Int8Small && f.scheme.Mode == quant.NVFP4)
 				mag := magnitudes(&s)
 				if int8 {
 					c.int8Spread(t, x, &s, f.scheme.Group, got, want)

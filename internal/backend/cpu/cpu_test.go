@@ -19,10 +19,11 @@ func TestBackend(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = kernel.Use("") })
 			backendtest.Run(t, backendtest.Config{
-				Open:    func() backend.Backend { return cpu.New() },
-				Eps:     1.0 / (1 << 24),
-				Int8:    true,
-				Threads: []int{1, 2, 3},
+				Open:      func() backend.Backend { return cpu.New() },
+				Eps:       1.0 / (1 << 24),
+				Int8:      true,
+				Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
+				Threads:   []int{1, 2, 3},
 			})
 		})
 	}

@@ -301,7 +301,7 @@ func (f *filler) rows(p, rows int) {
 		f.packer.Reset(f.m, formOf(first), first.Scheme.Bits)
 		f.packs = first
 	}
-	codes := !f.m.Dense()
+	codes := !f.m.Dense() && !f.m.Small()
 	raw := codes && first.Scheme.Mode == quant.Affine && first.ScaleType == quant.BF16 && first.BiasType == quant.BF16
 	clear(f.weights[rows:])
 	for r := range rows {

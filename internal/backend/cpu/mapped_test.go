@@ -8,6 +8,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/backendtest"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/kernel"
 	"hearth/internal/quant"
 )
 
@@ -37,10 +38,11 @@ func TestMapped(t *testing.T) {
 		t.Skip("the bits are those of packed weights: see TestMappedEqualsPacked")
 	}
 	backendtest.Run(t, backendtest.Config{
-		Open:    func() backend.Backend { return inFiles{cpu.New()} },
-		Eps:     1.0 / (1 << 24),
-		Int8:    true,
-		Threads: []int{1, 2},
+		Open:      func() backend.Backend { return inFiles{cpu.New()} },
+		Eps:       1.0 / (1 << 24),
+		Int8:      true,
+		Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
+		Threads:   []int{1, 2},
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hearth/internal/backend"
+	"hearth/internal/kernel"
 	"hearth/internal/quant"
 )
 
@@ -70,6 +71,39 @@ func TestPlan(t *testing.T) {
 		}
 		if want += bytesOf(w); bytes() != want {
 			t.Errorf("with %s: %d bytes planned, %d loaded", spec.Name, bytes(), want)
+		}
+	}
+}
+
+// TestSmallFloatsInMemory: mxfp8 and nvfp4 take 8.5 and 5 bits a weight where kernels have routines for them, else those of bfloat16.
+func TestSmallFloatsInMemory(t *testing.T) {
+	const out, in = 32, 128
+	bits := map[string]map[quant.Mode]float64{"avx2": {quant.MXFP8: 8.5, quant.NVFP4: 5}, "neon": {quant.MXFP8: 16, quant.NVFP4: 16}}
+	bits["avx512"], bits["generic"] = bits["avx2"], bits["neon"]
+	t.Cleanup(func() { _ = kernel.Use("") })
+	for _, name := range kernel.Implementations() {
+		if err := kernel.Use(name); err != nil {
+			t.Fatal(err)
+		}
+		for mode, want := range bits[name] {
+			s, _ := mode.Default()
+			q, err := quant.Quantize(s, make([]float32, out*in), out, in, quant.BF16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			be := New()
+			w, err := be.NewLoader(backend.Options{}).Load(backend.WeightSpec{Name: "w", Use: backend.UseLinear, Out: []int{out}, In: in, Count: 1,
+				Parts: []backend.Part{{Scheme: s, Weight: &backend.Tensor{Name: "w", DType: "U32", Shape: []int{out, in * s.Bits / 32}, Bytes: q.Weight},
+					Scales: &backend.Tensor{Name: "w.scales", DType: "U8", Shape: []int{out, in / s.Group}, Bytes: q.Scales}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := float64(8*bytesOf(w)) / (out * in); got != want {
+				t.Errorf("%s: %s takes %g bits a weight, want %g", name, mode, got, want)
+			}
+			if err := be.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -10,6 +10,10 @@ func (r routine) emit(a *asm) {
 		r.emitBlocked(a)
 		return
 	}
+	if r.width == 64 && r.kind == fastFloatE2M1 {
+		r.emitSmall512(a)
+		return
+	}
 	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
 	a.o("MOVQ a+0(FP), AX")
 	a.o("MOVQ mulArgs_w(AX), SI")
@@ -68,7 +72,7 @@ func (r routine) loadConstants(a *asm) {
 		}
 		bcast("low8", r.mask())
 		r.planeMasks(a, 12)
-	case fast2, fast3, fast5, fast6, fastE2M1:
+	case fast2, fast3, fast5, fast6, fastE2M1, fastFloatE2M1:
 		r.planeMasks(a, 13)
 	case bf16:
 		bcast("high16", r.mask())

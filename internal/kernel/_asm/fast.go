@@ -33,13 +33,17 @@ func (r routine) fastGroup(a *asm, pass int, l string) {
 	default:
 		r.sign8Parts(a, l)
 	}
-	r.fastEpilogue(a, pass, l)
+	if r.kind.small() {
+		r.smallEpilogue(a, pass)
+	} else {
+		r.fastEpilogue(a, pass, l)
+	}
 }
 
 // nextPart closes the loop over 32-column parts whose codes take bytes.
 func (r routine) nextPart(a *asm, l string, bytes int) {
 	a.o("ADDQ $%d, SI", bytes)
-	r.advanceX(a, 32)
+	r.advanceX(a, 4*r.kind.quads())
 	a.o("DECQ CX")
 	a.o("JNZ part%s", l)
 }

@@ -22,7 +22,9 @@ func (k kind) layout() []plane {
 	return []plane{{4, 0, 0}}
 }
 
-func (k kind) e2m1() bool { return k == fastE2M1 || k == exactE2M1 || k == floatE2M1 }
+func (k kind) e2m1() bool {
+	return k == fastE2M1 || k == exactE2M1 || k == floatE2M1 || k == fastFloatE2M1
+}
 
 // top is the largest code.
 func (k kind) top() int {
@@ -138,7 +140,7 @@ func (r routine) planeParts(a *asm, pass int, l string) {
 	w, tmp, x, t := 8, 10, 11, 12
 	a.label("part" + l)
 	unit := r.kind.unit()
-	for q := range 8 {
+	for q := range r.kind.quads() {
 		r.prefetchPart(a, q)
 		for h := range r.halves() {
 			r.quad(a, q, pass+h, w+h, tmp, 13)
@@ -161,7 +163,7 @@ func (r routine) planeParts(a *asm, pass int, l string) {
 			}
 		}
 	}
-	r.nextPart(a, l, 64*r.kind.bits())
+	r.nextPart(a, l, 8*r.kind.quads()*r.kind.bits())
 	for i := range n {
 		a.o("VMOVDQU Y%d, Y%d", 4+i, i)
 	}

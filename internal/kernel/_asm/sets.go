@@ -25,23 +25,24 @@ const (
 	exactE2M1
 	floatE2M1 // small floats with scales alone: see small.go
 	floatE4M3
+	fastFloatE2M1
 	kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"Fast4", "Fast8", "Exact4", "Exact8", "BF16", "F32", "Fast2", "Fast3", "Fast5", "Fast6", "FastE2M1",
-		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1", "FloatE2M1", "FloatE4M3"}[k]
+		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1", "FloatE2M1", "FloatE4M3", "FastFloatE2M1"}[k]
 }
 
-func (k kind) fast() bool   { return k <= fast8 || k >= fast2 && k < exact2 }
+func (k kind) fast() bool   { return k <= fast8 || k >= fast2 && k < exact2 || k == fastFloatE2M1 }
 func (k kind) dense() bool  { return k == bf16 || k == f32 }
-func (k kind) planes() bool { return k >= fast2 && k <= floatE2M1 }
+func (k kind) planes() bool { return k >= fast2 && k != floatE4M3 }
 
 // bits of a code as it is stored.
 func (k kind) bits() int {
 	switch {
 	case k.small():
-		return [...]int{4, 8}[k-floatE2M1]
+		return [...]int{4, 8, 4}[k-floatE2M1]
 	case k.planes():
 		return [...]int{2, 3, 5, 6, 4}[(k-fast2)%(exact2-fast2)]
 	}
@@ -65,7 +66,7 @@ func (s set) rows(k kind) int {
 	switch {
 	case s.vnni && !k.fast():
 		return 0
-	case s.width == 64 && (s.vnni || !k.fast()):
+	case s.width == 64 && (s.vnni || !k.fast() || k.small()):
 		return 12
 	case s.width == 64:
 		return 8

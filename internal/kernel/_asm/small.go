@@ -1,21 +1,22 @@
 package main
 
 // Small floats with a scale for every 16 columns (e2m1) or 32 (e4m3) and no biases: y = d·scale + y, where d is the sum of products
-// with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are.
+// with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are. Rounded activations meet codes
+// 2·v+12 of e2m1, whose surplus is added up when the activations are rounded: d = Σ code·q - 12·Σq.
 
-func (k kind) small() bool { return k == floatE2M1 || k == floatE4M3 }
+func (k kind) small() bool { return k >= floatE2M1 }
 
 // quads is how many times four columns the loop over a group takes at once.
 func (k kind) quads() int {
-	if k == floatE2M1 {
+	if k.small() && k.e2m1() {
 		return 4
 	}
 	return 8
 }
 
-// e2m1Table is the table from four bits to codes, or for numbers without biases to these.
+// e2m1Table is the table from four bits to codes, or to whole numbers of both signs for floats without biases.
 func (k kind) e2m1Table() string {
-	if k.small() {
+	if k == floatE2M1 {
 		return "e2m1signed"
 	}
 	return "e2m1"
@@ -69,4 +70,30 @@ func (w wide) smallScales(a *asm) {
 		a.o("VMOVDQU Y0, %d(R15)", h*32)
 	}
 	a.o("ADDQ $32, SI")
+}
+
+// smallEpilogue is fastEpilogue: y = D·(weight scale · activation scale) + y.
+func (r routine) smallEpilogue(a *asm, pass int) {
+	w := r.work()
+	r.loadSmallScales(a, pass, w)
+	x, y := w+r.halves(), w+r.halves()+1
+	a.o("LEAQ (DI), R14")
+	a.o("MOVQ R10, CX")
+	for m := range r.rows {
+		for h := range r.halves() {
+			d := r.v(r.dot(m, h))
+			a.o("VPBROADCASTD (CX)(R12*1), %s", r.v(x))
+			a.o("VPADDD %s, %s, %s", r.v(x), d, d)
+			a.o("VBROADCASTSS (CX), %s", r.v(x))
+			a.o("VMULPS %s, %s, %s", r.v(w+h), r.v(x), r.v(x))
+			a.o("VCVTDQ2PS %s, %s", d, d)
+			a.o("VMOVUPS %d(R14), %s", (pass+h)*32, r.v(y))
+			a.o("VFMADD231PS %s, %s, %s", d, r.v(x), r.v(y))
+			a.o("VMOVUPS %s, %d(R14)", r.v(y), (pass+h)*32)
+		}
+		if m < r.rows-1 {
+			a.o("ADDQ R13, CX")
+			a.o("ADDQ mulArgs_yStride(AX), R14")
+		}
+	}
 }

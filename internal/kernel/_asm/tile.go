@@ -17,8 +17,10 @@ const (
 	tileMasks = 30 // the second one: mask of the second plane, or table
 )
 
-// tiled reports routines that are tiles: codes of 8 bits need more registers without VNNI.
-func (r routine) tiled() bool { return r.width == 64 && r.kind.fast() && (r.vnni || r.kind != fast8) }
+// tiled reports routines that are tiles: codes of 8 bits need more registers without VNNI. For small floats see small512.go.
+func (r routine) tiled() bool {
+	return r.width == 64 && r.kind.fast() && !r.kind.small() && (r.vnni || r.kind != fast8)
+}
 
 // fetches reports routines that ask for weights which are so far ahead: see Mul.
 func (t tile) fetches() bool { return t.rows > 1 || t.kind != fast8 }

@@ -40,12 +40,12 @@ func (r routine) vexParts(a *asm, l string) {
 		r.zero(a, i)
 	}
 	a.label("part" + l)
-	for q := range 8 {
+	for q := range r.kind.quads() {
 		r.prefetchPart(a, q)
 		r.vexBytes(a, q, 8, 10)
 		r.vexDots(a, q, 8, 11)
 	}
-	r.nextPart(a, l, 64*r.kind.bits())
+	r.nextPart(a, l, 8*r.kind.quads()*r.kind.bits())
 }
 
 // vexGroup is group of tall.go: sums stay in registers until the group is through.
