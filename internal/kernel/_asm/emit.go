@@ -103,6 +103,7 @@ func (r routine) pass(a *asm, pass int) {
 		a.o("MOVQ mulArgs_w(AX), SI")
 	}
 	if r.kind.dense() {
+		r.ahead(a)
 		r.dense(a, pass, l)
 		r.nextPanel(a, pass)
 		return
@@ -118,6 +119,7 @@ func (r routine) pass(a *asm, pass int) {
 	}
 	r.clearY(a, pass)
 	a.label("group" + l)
+	r.ahead(a)
 	switch {
 	case r.kind.fast():
 		r.fastGroup(a, pass, l)

@@ -105,6 +105,7 @@ func (r routine) madd8Parts(a *asm, l string) {
 	}
 	a.label("part" + l)
 	for line := range 8 {
+		r.prefetch(a, line*64)
 		a.o("VMOVDQU64 %d(SI), Z%d", line*64, w)
 		a.o("VPSRLW $4, Z%d, Z%d", w, w+1)
 		r.and(a, r.mask(), w, w)

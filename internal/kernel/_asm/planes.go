@@ -100,9 +100,13 @@ func (r routine) planeMasks(a *asm, fixed int) {
 	}
 }
 
-// prefetchPart asks for the line of a part, if it has so many, that is 2 KiB further on: see prefetch.
+// prefetchPart is prefetch of a line of a part, if it has so many.
 func (r routine) prefetchPart(a *asm, line int) {
-	if line < r.kind.bits() {
+	switch {
+	case line >= r.kind.bits():
+	case r.width == 64:
+		r.prefetch(a, line*64)
+	default:
 		a.o("PREFETCHT0 %d(SI)", line*64+2048)
 	}
 }

@@ -38,6 +38,7 @@ func (r routine) exactPlanes512(a *asm, w, v int, l string) {
 	r.clearChains(a)
 	a.label("part" + l)
 	for q := range r.kind.quads() {
+		r.prefetchPart(a, q)
 		shift := r.quad512(a, q, w, v)
 		for col := range 4 {
 			r.widen512(a, shift+8*col, w, v)

@@ -4,7 +4,7 @@ package main
 // as the sums of 64 products in each of their lanes. Outputs therefore stay in registers for the whole panel: 0 to 11; 12 to 23
 // are integer sums, 24 to 27 codes of four columns each, 28 scales, 29 scratch, 30 a mask, 31 the table.
 //
-// General registers as in routine, but R10 the scales of a group and R11 the distance to offsets; CX and R14 go from row to row.
+// General registers as in routine, but R10 the scales of a group and R11 the distance to offsets; CX goes from row to row.
 
 func (r routine) emitSmall512(a *asm) {
 	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
@@ -14,6 +14,7 @@ func (r routine) emitSmall512(a *asm) {
 	a.o("MOVQ mulArgs_xStride(AX), R8")
 	a.o("LEAQ (R8)(R8*2), R9")
 	a.o("MOVQ mulArgs_gStride(AX), R13")
+	r.ahead(a)
 	a.o("VPBROADCASTD nibbles<>(SB), Z30")
 	a.o("VBROADCASTI32X4 e2m1<>(SB), Z31")
 	a.label("panel")
@@ -34,6 +35,7 @@ func (r routine) emitSmall512(a *asm) {
 	a.label("group")
 	for line := range 2 {
 		lo, hi := 24+2*line, 25+2*line
+		r.prefetch(a, line*64)
 		a.o("VMOVDQU32 %d(SI), Z%d", line*64, lo)
 		a.o("VPSRLD $4, Z%d, Z%d", lo, hi)
 		for _, c := range []int{lo, hi} {
@@ -41,6 +43,7 @@ func (r routine) emitSmall512(a *asm) {
 			a.o("VPSHUFB Z%d, Z31, Z%d", c, c)
 		}
 	}
+	r.prefetch(a, 128)
 	a.o("VPMOVZXWD 128(SI), Z28")
 	a.o("VPSLLD $16, Z28, Z28")
 	if r.vnni {
@@ -62,11 +65,11 @@ func (r routine) emitSmall512(a *asm) {
 	a.o("ADDQ $4, R10")
 	a.o("DECQ BX")
 	a.o("JNZ group")
-	a.o("MOVQ DI, R14")
+	a.o("MOVQ DI, CX")
 	for m := range r.rows {
-		a.o("VMOVUPS Z%d, (R14)", m)
+		a.o("VMOVUPS Z%d, (CX)", m)
 		if m < r.rows-1 {
-			a.o("ADDQ mulArgs_yStride(AX), R14")
+			a.o("ADDQ mulArgs_yStride(AX), CX")
 		}
 	}
 	a.o("ADDQ $64, DI")
@@ -78,11 +81,11 @@ func (r routine) emitSmall512(a *asm) {
 
 // smallVNNI begins sums with the offsets.
 func (r routine) smallVNNI(a *asm) {
-	a.o("LEAQ (R10)(R11*1), R14")
+	a.o("LEAQ (R10)(R11*1), CX")
 	for m := range r.rows {
-		a.o("VPBROADCASTD (R14), Z%d", 12+m)
+		a.o("VPBROADCASTD (CX), Z%d", 12+m)
 		if m < r.rows-1 {
-			a.o("ADDQ R13, R14")
+			a.o("ADDQ R13, CX")
 		}
 	}
 	for q := range 4 {
@@ -106,12 +109,12 @@ func (r routine) smallMadd(a *asm) {
 		}
 	}
 	a.o("VPBROADCASTD ones16<>(SB), Z29")
-	a.o("LEAQ (R10)(R11*1), R14")
+	a.o("LEAQ (R10)(R11*1), CX")
 	for m := range r.rows {
 		a.o("VPMADDWD Z29, Z%d, Z%d", 12+m, 12+m)
-		a.o("VPADDD.BCST (R14), Z%d, Z%d", 12+m, 12+m)
+		a.o("VPADDD.BCST (CX), Z%d, Z%d", 12+m, 12+m)
 		if m < r.rows-1 {
-			a.o("ADDQ R13, R14")
+			a.o("ADDQ R13, CX")
 		}
 	}
 }

@@ -22,9 +22,6 @@ func (r routine) tiled() bool {
 	return r.width == 64 && r.kind.fast() && !r.kind.small() && (r.vnni || r.kind != fast8)
 }
 
-// fetches reports routines that ask for weights which are so far ahead: see Mul.
-func (t tile) fetches() bool { return t.rows > 1 || t.kind != fast8 }
-
 // narrow is the register of a sum of 16 bits.
 func (t tile) narrow(m int) int { return t.rows + m }
 
@@ -43,9 +40,7 @@ func (t tile) emitTile(a *asm) {
 	a.o("MOVQ mulArgs_xStride(AX), R8")
 	a.o("LEAQ (R8)(R8*2), R9")
 	a.o("MOVQ mulArgs_gStride(AX), R13")
-	if t.fetches() {
-		a.o("MOVQ ·weightsAhead(SB), R14")
-	}
+	t.ahead(a)
 	t.constants(a)
 	a.label("panel")
 	a.o("MOVQ mulArgs_x(AX), DX")
@@ -104,9 +99,7 @@ func (t tile) products(a *asm) {
 	}
 	a.label("part")
 	for q := range 8 {
-		if t.fetches() && q < t.kind.bits() {
-			a.o("PREFETCHT0 %d(SI)(R14*1)", 64*q)
-		}
+		t.prefetchPart(a, q)
 		t.codes(a, q)
 		if t.vnni {
 			for m := range t.rows {
