@@ -60,6 +60,32 @@ const maxTile = 12
 // Other widths, 64 rows, busy machine, where 4 bits did 247: 245 (3 bits), 224 (5), 200 (6: sums of two products fill 16 bits), 232
 // (e2m1), 117 (8 bits). One row, from cache: 5 and 6 bits 22 to 27 GB/s of packed codes, 3 bits 15.
 //
+// Rounded activations with AVX-512, one Zen 5 thread beside others, GOPS of 1030 with VNNI, 1024 columns in the second-level cache:
+//
+//	                                                  4 bits              8 bits              5 bits
+//	rows                                              1   2   8  12 512   1   2   8  12 512   1   2   8  12 512
+//	VPDPBUSD, eight rows, y in memory                464 616 763 720 703 400 511 725 687 673 126 182 278 297 327
+//	twelve rows, y in registers (tile.go)            459 598 786 830 816 412 540 764 801 785 301 487 748 797 787
+//	the same, lines of several quads loaded for each 419 534 767 819 820 415 537 770 801   - 293 427 702 753 750
+//	VPMADDUBSW, of 930, eight rows (8 bits: y in
+//	memory, halves of codes)                         400 508 621 613 610 230 293 350 347 346 277 391 530 522 514
+//	AVX-VNNI, of 520, four rows; bytes made first    252 336 402 405 405 254 343 399 395 393 145 234 377 385 398
+//
+// In the first line 5 bits have AVX2's routines. A group costs a row three multiplications for sixteen products, which is 84 % of the
+// limit at 64 columns, and each product takes a number of x straight from memory, one of two loads a cycle. Two panels at a time share
+// these: 703 GOPS with two rows and 783 with eight where one panel had 548 and 743, but 795 and 785 with twelve, and y no longer fits
+// in registers; memory does not give two threads with so few rows that much. Rows of x whose distance is a power of two are a tenth slower from
+// 4096 columns on (see apart).
+//
+// From memory software prefetches help Zen 5: GB/s, where plain loads read 39 on the same thread, asking so far ahead:
+//
+//	                          4 bits                5 bits                8 bits                bfloat16, exact
+//	rows                       1    2    8   12     1    2    8           1    2    8           1    2    8   12
+//	no                       38.8 35.8 13.0  8.3  36.7 34.3 12.0        43.3 40.8 24.3        37.2 29.5  8.4  7.9
+//	4 KiB                    40.6 38.8 24.0       38.7 36.8 26.3        37.9 38.3 31.8
+//	8 KiB                    41.3 40.1 26.1 17.2  39.4 37.2 29.5        39.4 38.2 36.1        37.8 37.6 28.0 19.7
+//	16 KiB                   39.3 37.7 26.0       36.9 36.8 29.6        39.5 38.7 35.7
+//
 // Exact, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
 // wide). Bfloat16 weights, 64 rows: four rows by half a panel 82, three by a whole one 96.
 //

@@ -1,4 +1,4 @@
-// Command _asm writes ../mul_amd64.s, ../planes_amd64.s and ../mul_amd64_table.go, the product routines for AVX2 and AVX-512 and the switch
+// Command _asm writes ../mul_amd64.s, ../planes_amd64.s and ../mul_amd64_table.go, the product routines for AVX2, AVX-VNNI and AVX-512 and the switch
 // that reaches them, and ../pack_amd64.s, what packs weights. Run it with: go run -C internal/kernel/_asm .
 package main
 

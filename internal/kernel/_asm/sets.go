@@ -13,7 +13,7 @@ const (
 	exact8
 	bf16
 	f32
-	fast2 // from here on codes in planes: see planes.go and, for floats and AVX-512, planes512.go
+	fast2 // from here on codes in planes: see planes.go and, for AVX-512, tile.go and planes512.go
 	fast3
 	fast5
 	fast6
@@ -148,7 +148,9 @@ func (r routine) prefetch(a *asm, off int) {
 }
 
 // fetches reports routines that need that.
-func (r routine) fetches() bool { return r.width == 64 && (r.rows > 1 || r.kind != fast8 && r.kind != f32) }
+func (r routine) fetches() bool {
+	return r.width == 64 && (r.rows > 1 || r.kind != fast8 && r.kind != f32)
+}
 
 // ahead puts it there.
 func (r routine) ahead(a *asm) {
