@@ -48,8 +48,8 @@ type widenArgs struct {
 
 func f32ptr(s []float32, at int) unsafe.Pointer { return unsafe.Pointer(&s[at]) }
 
-// A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights. A tile of
-// values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
+// A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights; for
+// AVX-512 [AttnTile/4][pad16(KDim)/16][4][16], by sixteens. A tile of values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
 // fall on the same sets of the nearest cache.
 const valueStrip = (AttnTile + 1) * 16
 
@@ -57,7 +57,12 @@ const valueStrip = (AttnTile + 1) * 16
 // vector of a pair and the next pair of vectors.
 type tileSteps struct{ row, group, odd, pair int }
 
-func keySteps(pad int) tileSteps { return tileSteps{8, 4 * pad, 32, 64} }
+func keySteps(pad int) tileSteps {
+	if useAVX512 {
+		return tileSteps{16, 4 * pad, 8, 64}
+	}
+	return tileSteps{8, 4 * pad, 32, 64}
+}
 
 var valueSteps = tileSteps{16, 64, 8, valueStrip}
 
@@ -120,7 +125,7 @@ func (w *AttnSpace) scoreAsm(q []float32, k, v *Rows, at, from, to, n int) bool 
 	for g := g0; g < g1; g += step {
 		x.k, x.keys = f32ptr(w.k, g*4*pad), min(step, g1-g)
 		for i := 0; i < n; {
-			rows, groups := portion(n-i, attnScoreRows)
+			rows, groups := portion(n-i, limits().scores)
 			x.q, x.s, x.groups = f32ptr(q, i*pad), f32ptr(w.s, i*AttnTile+4*g), groups
 			callScores(rows, &x)
 			i += rows * groups
@@ -133,7 +138,12 @@ func softcapAsm(s []float32, scale, to float32) bool {
 	if !useAVX2 {
 		return false
 	}
-	attnSoftcapAVX2(&attnArgs{s: ptr(s), groups: len(s) / AttnTile, scale: scale, cap: to})
+	x := attnArgs{s: ptr(s), groups: len(s) / AttnTile, scale: scale, cap: to}
+	if useAVX512 {
+		attnSoftcapAVX512(&x)
+	} else {
+		attnSoftcapAVX2(&x)
+	}
 	return true
 }
 
@@ -141,8 +151,13 @@ func softmaxAsm(s, most, sum, acc []float32, pad int, scale float32) bool {
 	if !useAVX2 {
 		return false
 	}
-	attnSoftmaxAVX2(&attnArgs{s: ptr(s), max: ptr(most), sum: ptr(sum), acc: ptr(acc), groups: len(most),
-		accStride: 4 * pad, strips: pad / 16, scale: scale})
+	x := attnArgs{s: ptr(s), max: ptr(most), sum: ptr(sum), acc: ptr(acc), groups: len(most),
+		accStride: 4 * pad, strips: pad / 16, scale: scale}
+	if useAVX512 {
+		attnSoftmaxAVX512(&x)
+	} else {
+		attnSoftmaxAVX2(&x)
+	}
 	return true
 }
 
@@ -168,7 +183,7 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 			x.values(a.acc[q*pad:], w.s[(q-q0)*AttnTile:], w.v, n, pad, lo, hi)
 		}
 	}
-	most := attnValueRows
+	most := limits().values
 	if lo, _ := bounds(q0 + n - 1); lo == from {
 		if _, hi := bounds(q0); hi == to {
 			most = n
@@ -196,7 +211,7 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 func (x *attnArgs) values(acc, p, v []float32, n, pad, lo, hi int) {
 	x.v, x.positions = f32ptr(v, lo*16), hi-lo
 	for i := 0; i < n; {
-		rows, groups := portion(n-i, attnValueRows)
+		rows, groups := portion(n-i, limits().values)
 		x.acc, x.s, x.groups = f32ptr(acc, i*pad), f32ptr(p, i*AttnTile+lo), groups
 		callValues(rows, x)
 		i += rows * groups
@@ -209,8 +224,64 @@ func (x *attnArgs) fetch(b []byte, n int) {
 	x.aheadEnd = x.ahead + uintptr(min(n, len(b)))
 }
 
+// attnLimits are the most queries that the routines of an instruction set take together.
+type attnLimits struct {
+	scores, values int              // of a widened tile
+	rows           [CacheQ4 + 1]int // of rows as they are stored
+}
+
+func limits() *attnLimits {
+	if useAVX512 {
+		return &attnAVX512
+	}
+	return &attnAVX2
+}
+
+func callScores(rows int, x *attnArgs) {
+	if useAVX512 {
+		callScoresAVX512(rows, x)
+		return
+	}
+	callScoresAVX2(rows, x)
+}
+
+func callValues(rows int, x *attnArgs) {
+	if useAVX512 {
+		callValuesAVX512(rows, x)
+		return
+	}
+	callValuesAVX2(rows, x)
+}
+
+func callWiden(t CacheType, x *widenArgs) {
+	if useAVX512 {
+		callWidenAVX512(t, x)
+		return
+	}
+	callWidenAVX2(t, x)
+}
+
+func callScoreRows(t CacheType, rows int, x *attnArgs) {
+	if useAVX512 {
+		callScoreRowsAVX512(t, rows, x)
+		return
+	}
+	callScoreRowsAVX2(t, rows, x)
+}
+
+func callValueRows(t CacheType, rows int, x *attnArgs) {
+	if useAVX512 {
+		callValueRowsAVX512(t, rows, x)
+		return
+	}
+	callValueRowsAVX2(t, rows, x)
+}
+
 // few reports so few queries that the routines that do without a tile are faster.
 func (r *Rows) few(queries int) bool {
+	if useAVX512 {
+		return queries <= 8
+	}
 	if r.Type.Quantised() {
 		return queries <= 2
 	}
@@ -230,7 +301,7 @@ func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 	x := attnArgs{qStride: 4 * k.Width, pairs: ptr(w.row), k: unsafe.Pointer(&k.Data[(at+4*g0)*k.Stride]), last: unsafe.Pointer(&k.Data[(at+end-1)*k.Stride]),
 		v: unsafe.Pointer(&v.Data[(at+4*g0)*v.Stride]), kStride: k.Stride, steps: k.span() / 16, scales: k.Width / k.span(), tail: k.tail()}
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, attnRowQueries[k.Type])
+		x.groups, _ = portion(n-i, limits().rows[k.Type])
 		x.q, x.s, x.keys = f32ptr(q, i*k.Width), f32ptr(w.s, i*AttnTile+4*g0), g1-g0
 		callScoreRows(k.Type, x.groups, &x)
 	}
@@ -241,7 +312,7 @@ func valueRows(acc, p []float32, v *Rows, next []byte, at, n, lo, hi int) {
 	x := attnArgs{accStride: 4 * v.Width, v: unsafe.Pointer(&v.Data[(at+lo)*v.Stride]), vStride: v.Stride, strips: v.span() / 32,
 		k: ptr(next), scales: v.Width / v.span(), tail: v.tail(), positions: hi - lo}
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, attnRowQueries[v.Type])
+		x.groups, _ = portion(n-i, limits().rows[v.Type])
 		x.acc, x.s = f32ptr(acc, i*v.Width), f32ptr(p, i*AttnTile+lo)
 		callValueRows(v.Type, x.groups, &x)
 	}

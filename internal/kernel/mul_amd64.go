@@ -9,12 +9,13 @@ type routine int
 
 // Toggles: which assembly may run. mulSet indexes mulBase, -1 for none.
 var (
-	useAVX2 bool
-	mulSet  int
+	useAVX2   bool
+	useAVX512 bool
+	mulSet    int
 )
 
 // setToggles selects a level: 0 generic, 1 AVX2, 2 AVX-512, 3 AVX-512 with VNNI.
-func setToggles(level int) { useAVX2, mulSet = level > 0, level-1 }
+func setToggles(level int) { useAVX2, useAVX512, mulSet = level > 0, level > 1, level-1 }
 
 func archImpls() []impl {
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
