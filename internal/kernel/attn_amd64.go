@@ -27,6 +27,7 @@ type attnArgs struct {
 	last                      unsafe.Pointer // row of keys that is there
 	pairs                     unsafe.Pointer // room for scales and biases of four keys, a vector each, on a cache line
 	ahead, aheadEnd           uintptr        // what will be read next; not dereferenced, and moved on by the tile routines
+	jump                      uintptr        // from where this call's rows end, aheadEnd, to where the next one's begin
 	qStride, accStride        int            // between queries
 	kStride, vStride          int            // between rows; between strips of a tile of values
 	groups                    int            // of queries
@@ -226,8 +227,8 @@ func (x *attnArgs) fetch(b []byte, n int) {
 
 // attnLimits are the most queries that the routines of an instruction set take together.
 type attnLimits struct {
-	scores, values int              // of a widened tile
-	rows           [CacheQ4 + 1]int // of rows as they are stored
+	scores, values       int              // of a widened tile
+	rowScores, rowValues [CacheQ4 + 1]int // of rows as they are stored
 }
 
 func limits() *attnLimits {
@@ -300,10 +301,22 @@ func (r *Rows) span() int {
 func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 	x := attnArgs{qStride: 4 * k.Width, pairs: ptr(w.row), k: unsafe.Pointer(&k.Data[(at+4*g0)*k.Stride]), last: unsafe.Pointer(&k.Data[(at+end-1)*k.Stride]),
 		v: unsafe.Pointer(&v.Data[(at+4*g0)*v.Stride]), kStride: k.Stride, steps: k.span() / 16, scales: k.Width / k.span(), tail: k.tail()}
+	x.then(uintptr(x.last)+uintptr(k.Stride), x.v)
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, limits().rows[k.Type])
+		x.groups, _ = portion(n-i, limits().rowScores[k.Type])
 		x.q, x.s, x.keys = f32ptr(q, i*k.Width), f32ptr(w.s, i*AttnTile+4*g0), g1-g0
 		callScoreRows(k.Type, x.groups, &x)
+	}
+}
+
+// fetchAhead is how many bytes ahead of what they read the routines of AVX-512 on stored rows fetch.
+const fetchAhead = 7 << 10
+
+// then sets what they go on with where their rows end.
+func (x *attnArgs) then(end uintptr, next unsafe.Pointer) {
+	x.aheadEnd = end
+	if next != nil {
+		x.jump = uintptr(next) - end
 	}
 }
 
@@ -311,8 +324,9 @@ func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 func valueRows(acc, p []float32, v *Rows, next []byte, at, n, lo, hi int) {
 	x := attnArgs{accStride: 4 * v.Width, v: unsafe.Pointer(&v.Data[(at+lo)*v.Stride]), vStride: v.Stride, strips: v.span() / 32,
 		k: ptr(next), scales: v.Width / v.span(), tail: v.tail(), positions: hi - lo}
+	x.then(uintptr(x.v)+uintptr(v.Stride*(hi-lo)), x.k)
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, limits().rows[v.Type])
+		x.groups, _ = portion(n-i, limits().rowValues[v.Type])
 		x.acc, x.s = f32ptr(acc, i*v.Width), f32ptr(p, i*AttnTile+lo)
 		callValueRows(v.Type, x.groups, &x)
 	}

@@ -5,7 +5,7 @@
 package kernel
 
 // The most queries that the routines of AVX2 take together: of a widened tile, and of rows as they are stored.
-var attnAVX2 = attnLimits{scores: 3, values: 6, rows: [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}}
+var attnAVX2 = attnLimits{scores: 3, values: 6, rowScores: [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}, rowValues: [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}}
 
 func callScoresAVX2(rows int, x *attnArgs) {
 	switch rows {
@@ -269,7 +269,7 @@ func attnValueRowsQ41AVX2(x *attnArgs)
 func attnValueRowsQ42AVX2(x *attnArgs)
 
 // The most queries that the routines of AVX512 take together: of a widened tile, and of rows as they are stored.
-var attnAVX512 = attnLimits{scores: 6, values: 12, rows: [...]int{CacheF32: 4, CacheBF16: 4, CacheF16: 4, CacheQ8: 4, CacheQ4: 4}}
+var attnAVX512 = attnLimits{scores: 6, values: 12, rowScores: [...]int{CacheF32: 4, CacheBF16: 4, CacheF16: 4, CacheQ8: 4, CacheQ4: 4}, rowValues: [...]int{CacheF32: 2, CacheBF16: 2, CacheF16: 2, CacheQ8: 4, CacheQ4: 4}}
 
 func callScoresAVX512(rows int, x *attnArgs) {
 	switch rows {
@@ -535,10 +535,6 @@ func callValueRowsAVX512(t CacheType, rows int, x *attnArgs) {
 			attnValueRowsF321AVX512(x)
 		case 2:
 			attnValueRowsF322AVX512(x)
-		case 3:
-			attnValueRowsF323AVX512(x)
-		case 4:
-			attnValueRowsF324AVX512(x)
 		}
 	case CacheBF16:
 		switch rows {
@@ -546,10 +542,6 @@ func callValueRowsAVX512(t CacheType, rows int, x *attnArgs) {
 			attnValueRowsBF161AVX512(x)
 		case 2:
 			attnValueRowsBF162AVX512(x)
-		case 3:
-			attnValueRowsBF163AVX512(x)
-		case 4:
-			attnValueRowsBF164AVX512(x)
 		}
 	case CacheF16:
 		switch rows {
@@ -557,10 +549,6 @@ func callValueRowsAVX512(t CacheType, rows int, x *attnArgs) {
 			attnValueRowsF161AVX512(x)
 		case 2:
 			attnValueRowsF162AVX512(x)
-		case 3:
-			attnValueRowsF163AVX512(x)
-		case 4:
-			attnValueRowsF164AVX512(x)
 		}
 	case CacheQ8:
 		switch rows {
@@ -594,34 +582,16 @@ func attnValueRowsF321AVX512(x *attnArgs)
 func attnValueRowsF322AVX512(x *attnArgs)
 
 //go:noescape
-func attnValueRowsF323AVX512(x *attnArgs)
-
-//go:noescape
-func attnValueRowsF324AVX512(x *attnArgs)
-
-//go:noescape
 func attnValueRowsBF161AVX512(x *attnArgs)
 
 //go:noescape
 func attnValueRowsBF162AVX512(x *attnArgs)
 
 //go:noescape
-func attnValueRowsBF163AVX512(x *attnArgs)
-
-//go:noescape
-func attnValueRowsBF164AVX512(x *attnArgs)
-
-//go:noescape
 func attnValueRowsF161AVX512(x *attnArgs)
 
 //go:noescape
 func attnValueRowsF162AVX512(x *attnArgs)
-
-//go:noescape
-func attnValueRowsF163AVX512(x *attnArgs)
-
-//go:noescape
-func attnValueRowsF164AVX512(x *attnArgs)
 
 //go:noescape
 func attnValueRowsQ81AVX512(x *attnArgs)

@@ -55,7 +55,11 @@ func (a *asm) constants() {
 	for i := range 16 {
 		fmt.Fprintf(a, "DATA nibbles<>+%d(SB)/4, $%d\n", 4*i, i/8*4)
 	}
-	a.WriteString("GLOBL nibbles<>(SB), RODATA|NOPTR, $64\n\n")
+	a.WriteString("GLOBL nibbles<>(SB), RODATA|NOPTR, $64\n")
+	for i := range 16 {
+		fmt.Fprintf(a, "DATA codes<>+%d(SB)/4, $%#x\n", 4*i, f(float64(i)))
+	}
+	a.WriteString("GLOBL codes<>(SB), RODATA|NOPTR, $64\n\n")
 }
 
 func main() {
@@ -104,8 +108,10 @@ func (a *asm) all512() {
 	a.softcap512()
 	for _, t := range types {
 		a.widen512(t)
-		for rows := 1; rows <= rowQueries512; rows++ {
+		for rows := 1; rows <= scoreQueries512; rows++ {
 			a.rowScores512(t, rows)
+		}
+		for rows := 1; rows <= valueQueries512(t); rows++ {
 			a.rowValues512(t, rows)
 		}
 	}

@@ -2,8 +2,16 @@ package main
 
 import "fmt"
 
-// rowQueries512 is how many queries share a load of a row as it is stored.
-const rowQueries512 = 4
+// How many queries share a load of a row as it is stored. Of floats two leave registers for whole rows of 128 values, which
+// are then read in order.
+const scoreQueries512 = 4
+
+func valueQueries512(t string) int {
+	if quantised(t) {
+		return 4
+	}
+	return 2
+}
 
 // rowScores512 is rowScores with sixteen lanes: see foldScore512. SI goes along the queries, R12 is the place in a row of
 // keys. Scales and biases of the four keys stay in Z24 to Z31.
@@ -12,7 +20,6 @@ func (a *asm) rowScores512(t string, rows int) {
 	a.o("MOVQ attnArgs_qStride(AX), R13")
 	a.o("LEAQ (R13)(R13*2), R15")
 	a.o("MOVQ attnArgs_s(AX), DI")
-	a.o("MOVQ attnArgs_v(AX), BX")
 	a.o("MOVQ attnArgs_k(AX), R8")
 	a.codes512(t)
 	k := []string{"R8", "R9", "R10", "R11"}
@@ -23,6 +30,7 @@ func (a *asm) rowScores512(t string, rows int) {
 		a.o("CMPQ %s, attnArgs_last(AX)", k[i])
 		a.o("CMOVQHI attnArgs_last(AX), %s", k[i])
 	}
+	a.further512("R8")
 	a.zero(4 * rows)
 	a.o("MOVQ attnArgs_q(AX), SI")
 	a.o("XORQ R12, R12")
@@ -31,14 +39,14 @@ func (a *asm) rowScores512(t string, rows int) {
 		a.o("MOVQ attnArgs_scales(AX), R14")
 		a.label("scale")
 		for i, p := range k {
-			a.scale512("("+p+")(DX*1)", 24+2*i)
+			a.scale512(t, "("+p+")(DX*1)", 24+2*i)
 		}
 		a.o("ADDQ $4, DX")
 	}
 	a.o("MOVQ attnArgs_steps(AX), CX")
 	a.label("loop")
 	per := packing(t)
-	a.ahead512(256 / per)
+	a.fetch512(256 / per)
 	for r := range rows {
 		a.o("VMOVUPS (SI)%s, Z%d", []string{"", "(R13*1)", "(R13*2)", "(R15*1)"}[r], 16+r)
 	}
@@ -68,15 +76,26 @@ func (a *asm) rowScores512(t string, rows int) {
 	a.end()
 }
 
-// ahead512 fetches the next bytes of what the other half of the work reads.
-func (a *asm) ahead512(bytes int) {
+// further512 leaves in BX what to fetch while p is read: the place so far behind it, or as far into what is read afterwards.
+// CX is lost.
+func (a *asm) further512(p string) {
+	a.o("MOVQ %s, BX", p)
+	a.o("ADDQ $const_fetchAhead, BX")
+	a.o("MOVQ BX, CX")
+	a.o("ADDQ attnArgs_jump(AX), CX")
+	a.o("CMPQ BX, attnArgs_aheadEnd(AX)")
+	a.o("CMOVQCC CX, BX")
+}
+
+// fetch512 fetches bytes from BX on and steps over them.
+func (a *asm) fetch512(bytes int) {
 	for line := 0; line < bytes; line += 64 {
 		a.o("PREFETCHT0 %d(BX)", line)
 	}
 	a.o("ADDQ $%d, BX", bytes)
 }
 
-// codes512 loads what load16to and scale512 need: shifts of the nibbles and their mask, and the mask of biases.
+// codes512 loads what load16to and scale512 need: the mask of biases and shifts that part nibbles.
 func (a *asm) codes512(t string) {
 	if quantised(t) {
 		a.o("VPBROADCASTD high16<>(SB), Z23")
@@ -86,14 +105,17 @@ func (a *asm) codes512(t string) {
 	}
 }
 
-// scale512 leaves the scale at p in Z(z) and the bias in Z(z+1).
-func (a *asm) scale512(p string, z int) {
+// scale512 leaves the scale at p in Z(z) and the bias in Z(z+1); of 4-bit codes, the sixteen numbers they stand for in Z(z).
+func (a *asm) scale512(t, p string, z int) {
 	a.o("VPBROADCASTD %s, Z%d", p, z+1)
 	a.o("VPSLLD $16, Z%d, Z%d", z+1, z)
 	a.o("VPANDD Z23, Z%d, Z%d", z+1, z+1)
+	if t == "Q4" {
+		a.o("VFMADD132PS codes<>(SB), Z%d, Z%d", z+1, z)
+	}
 }
 
-// load16to leaves the numbers [16i, 16i+16) of a row at p in Z(z); of codes, under scale and bias in Z(s) and Z(s+1).
+// load16to leaves the numbers [16i, 16i+16) of a row at p in Z(z); of codes, with what scale512 left in Z(s) and Z(s+1).
 func (a *asm) load16to(t, p string, i, z, s int) {
 	at := 64 / packing(t) * i
 	switch t {
@@ -106,19 +128,17 @@ func (a *asm) load16to(t, p string, i, z, s int) {
 		a.o("VCVTPH2PS %d%s, Z%d", at, p, z)
 	case "Q8":
 		a.o("VPMOVZXBD %d%s, Z%d", at, p, z)
-	case "Q4": // bytes twice: eight low halves, eight high ones
+		a.o("VCVTDQ2PS Z%d, Z%d", z, z)
+		a.o("VFMADD213PS Z%d, Z%d, Z%d", s+1, s, z)
+	case "Q4": // eight bytes twice: their low halves, then the high ones; a permutation looks at four bits
 		a.o("VMOVDDUP %d%s, X%d", at, p, z)
 		a.o("VPMOVZXBD X%d, Z%d", z, z)
 		a.o("VPSRLVD Z22, Z%d, Z%d", z, z)
-		a.o("VPANDD.BCST low4<>(SB), Z%d, Z%d", z, z)
-	}
-	if quantised(t) {
-		a.o("VCVTDQ2PS Z%d, Z%d", z, z)
-		a.o("VFMADD213PS Z%d, Z%d, Z%d", s+1, s, z)
+		a.o("VPERMPS Z%d, Z%d, Z%d", s, z, z)
 	}
 }
 
-// rowValues512 adds weighted rows to the sums of up to four queries, 64 columns at a time, then 32 if they are left.
+// rowValues512 adds weighted rows to the sums of a few queries: 128 columns at a time of floats, then 64 and 32.
 func (a *asm) rowValues512(t string, rows int) {
 	a.text(levels[1].rowName("Value", t, rows), "attnArgs")
 	a.o("MOVQ attnArgs_acc(AX), DI")
@@ -126,7 +146,6 @@ func (a *asm) rowValues512(t string, rows int) {
 	a.o("LEAQ (R8)(R8*2), R14")
 	a.o("MOVQ attnArgs_vStride(AX), R9")
 	a.o("MOVQ attnArgs_v(AX), R11")
-	a.o("MOVQ attnArgs_k(AX), BX")
 	a.codes512(t)
 	if quantised(t) {
 		a.o("MOVQ R11, R12")
@@ -135,17 +154,19 @@ func (a *asm) rowValues512(t string, rows int) {
 		a.label("scale")
 	}
 	a.o("MOVQ attnArgs_strips(AX), R13") // of 32 columns: all, of codes under one scale
-	a.o("SUBQ $2, R13")
-	a.o("JLT odd")
-	a.label("strips")
-	a.rowStrip512(t, rows, 4)
-	a.o("SUBQ $2, R13")
-	a.o("JGE strips")
-	a.label("odd")
-	a.o("ADDQ $2, R13")
-	a.o("JZ done")
-	a.rowStrip512(t, rows, 2)
-	a.label("done")
+	widths := []int{4, 2}
+	if !quantised(t) {
+		widths = []int{8, 4, 2}
+	}
+	for _, vecs := range widths {
+		a.label(fmt.Sprintf("strips%d", vecs))
+		a.o("CMPQ R13, $%d", vecs/2)
+		a.o("JLT narrower%d", vecs)
+		a.rowStrip512(t, rows, vecs)
+		a.o("SUBQ $%d, R13", vecs/2)
+		a.o("JMP strips%d", vecs)
+		a.label(fmt.Sprintf("narrower%d", vecs))
+	}
 	if quantised(t) {
 		a.o("ADDQ $4, R12")
 		a.o("DECQ R15")
@@ -163,37 +184,37 @@ func (a *asm) rowStrip512(t string, rows, vecs int) {
 	}
 	for r := range rows {
 		for i := range vecs {
-			a.o("VMOVUPS %s, Z%d", at(r, i), 4*r+i)
+			a.o("VMOVUPS %s, Z%d", at(r, i), vecs*r+i)
 		}
 	}
 	a.o("MOVQ R11, DX")
 	a.o("MOVQ attnArgs_s(AX), SI")
-	a.o("MOVQ attnArgs_positions(AX), CX")
-	if quantised(t) {
-		a.o("MOVQ R12, R10")
-	}
+	a.o("MOVQ attnArgs_positions(AX), R10")
+	a.o("LEAQ (SI)(R10*4), R10")
 	a.label(loop)
 	if quantised(t) {
-		a.scale512("(R10)", 24)
-		a.o("ADDQ R9, R10")
+		a.o("MOVQ DX, CX")
+		a.o("SUBQ R11, CX")
+		a.scale512(t, "(R12)(CX*1)", 24)
 	}
 	for r := range rows {
 		a.o("VBROADCASTSS %d(SI), Z%d", rowBytes*r, 16+r)
 	}
-	a.ahead512(64 * vecs / per)
+	a.further512("DX")
+	a.fetch512(64 * vecs / per)
 	for i := range vecs {
 		a.load16to(t, "(DX)", i, 20+i%2, 24)
 		for r := range rows {
-			a.o("VFMADD231PS Z%d, Z%d, Z%d", 20+i%2, 16+r, 4*r+i)
+			a.o("VFMADD231PS Z%d, Z%d, Z%d", 20+i%2, 16+r, vecs*r+i)
 		}
 	}
 	a.o("ADDQ $4, SI")
 	a.o("ADDQ R9, DX")
-	a.o("DECQ CX")
-	a.o("JNZ %s", loop)
+	a.o("CMPQ SI, R10")
+	a.o("JNE %s", loop)
 	for r := range rows {
 		for i := range vecs {
-			a.o("VMOVUPS Z%d, %s", 4*r+i, at(r, i))
+			a.o("VMOVUPS Z%d, %s", vecs*r+i, at(r, i))
 		}
 	}
 	a.o("ADDQ $%d, DI", 64*vecs)

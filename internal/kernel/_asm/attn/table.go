@@ -7,14 +7,14 @@ import (
 
 // level is an instruction set: its routines end in its name.
 type level struct {
-	name           string
-	scores, values int              // the most rows of the tile routines
-	queries        func(string) int // the most queries of the routines without a tile, by type
+	name                 string
+	scores, values       int              // the most rows of the tile routines
+	rowScores, rowValues func(string) int // the most queries of the routines without a tile, by type
 }
 
 var levels = []level{
-	{"AVX2", scoreRows, valueRows, rowQueries},
-	{"AVX512", scoreRows512, valueRows512, func(string) int { return rowQueries512 }},
+	{"AVX2", scoreRows, valueRows, rowQueries, rowQueries},
+	{"AVX512", scoreRows512, valueRows512, func(string) int { return scoreQueries512 }, valueQueries512},
 }
 
 // goTable declares the routines and the calls by number of queries and by type. Calls go through a switch because a call
@@ -30,19 +30,25 @@ func goTable() []byte {
 			fmt.Fprintf(&b, "\n//go:noescape\nfunc attn%s%s(x *attnArgs)\n", name, l.name)
 		}
 		l.widen(&b)
-		l.byType(&b, "Score")
-		l.byType(&b, "Value")
+		l.byType(&b, "Score", l.rowScores)
+		l.byType(&b, "Value", l.rowValues)
 	}
 	return b.Bytes()
 }
 
 func (l level) limits(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\n// The most queries that the routines of %s take together: of a widened tile, and of rows as they are stored.\n", l.name)
-	fmt.Fprintf(b, "var attn%s = attnLimits{scores: %d, values: %d, rows: [...]int{", l.name, l.scores, l.values)
-	for _, t := range types {
-		fmt.Fprintf(b, "Cache%s: %d, ", t, l.queries(t))
+	fmt.Fprintf(b, "var attn%s = attnLimits{scores: %d, values: %d", l.name, l.scores, l.values)
+	byType := func(name string, most func(string) int) {
+		fmt.Fprintf(b, ", %s: [...]int{", name)
+		for _, t := range types {
+			fmt.Fprintf(b, "Cache%s: %d, ", t, most(t))
+		}
+		b.WriteString("}")
 	}
-	b.WriteString("}}\n")
+	byType("rowScores", l.rowScores)
+	byType("rowValues", l.rowValues)
+	b.WriteString("}\n")
 }
 
 // byRows calls a tile routine.
@@ -69,18 +75,18 @@ func (l level) widen(b *bytes.Buffer) {
 }
 
 // byType calls a routine on rows as they are stored.
-func (l level) byType(b *bytes.Buffer, what string) {
+func (l level) byType(b *bytes.Buffer, what string, most func(string) int) {
 	fmt.Fprintf(b, "\nfunc call%sRows%s(t CacheType, rows int, x *attnArgs) {\n\tswitch t {\n", what, l.name)
 	for _, t := range types {
 		fmt.Fprintf(b, "\tcase Cache%s:\n\t\tswitch rows {\n", t)
-		for rows := 1; rows <= l.queries(t); rows++ {
+		for rows := 1; rows <= most(t); rows++ {
 			fmt.Fprintf(b, "\t\tcase %d:\n\t\t\t%s(x)\n", rows, l.rowName(what, t, rows))
 		}
 		b.WriteString("\t\t}\n")
 	}
 	b.WriteString("\t}\n}\n")
 	for _, t := range types {
-		for rows := 1; rows <= l.queries(t); rows++ {
+		for rows := 1; rows <= most(t); rows++ {
 			fmt.Fprintf(b, "\n//go:noescape\nfunc %s(x *attnArgs)\n", l.rowName(what, t, rows))
 		}
 	}

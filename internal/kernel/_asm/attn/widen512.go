@@ -19,7 +19,7 @@ func (a *asm) widen512(t string) {
 		a.o("ADDQ widenArgs_tail(AX), R13")
 		a.o("MOVQ widenArgs_scales(AX), R15")
 		a.label("scale")
-		a.scale512("(R13)", 24)
+		a.scale512(t, "(R13)", 24)
 		a.o("ADDQ $4, R13")
 	}
 	a.o("MOVQ widenArgs_pairs(AX), BX")
