@@ -40,6 +40,17 @@ func quantizeAVX2(q, scale, sum, offset, x unsafe.Pointer, groups, group int)
 //go:noescape
 func readAVX2(b unsafe.Pointer, n int)
 
+// The routines of vec512_amd64.s take any number of elements, at least one.
+
+//go:noescape
+func dotAVX512(a, b unsafe.Pointer, n int) float32
+
+//go:noescape
+func siluMulAVX512(dst, gate, up unsafe.Pointer, n int)
+
+//go:noescape
+func quantizeAVX512(q, scale, sum, offset, x unsafe.Pointer, groups, group int)
+
 func ptr[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
 
 // rest splits n into the part routines take in steps and what is left.
@@ -80,6 +91,9 @@ func axpyAsm(y, x []float32, f float32) bool {
 func dotAsm(a, b []float32) (float32, bool) {
 	if !useAVX2 {
 		return 0, false
+	}
+	if useAVX512 {
+		return dotAVX512(ptr(a), ptr(b), len(a)), true
 	}
 	var lane [dotLanes]float32
 	n, left := rest(len(a), dotLanes)
@@ -132,6 +146,10 @@ func ropeAsm(lo, hi, cos, sin []float32) bool {
 func siluMulAsm(dst, gate, up []float32) bool {
 	if !useAVX2 {
 		return false
+	}
+	if useAVX512 {
+		siluMulAVX512(ptr(dst), ptr(gate), ptr(up), len(dst))
+		return true
 	}
 	n, left := rest(len(dst), 8)
 	if n > 0 {
@@ -199,6 +217,10 @@ func fromBF16Asm(dst []float32, src []uint16) bool {
 func quantizeAsm(q []int8, scale, sum []float32, offset []int32, x []float32, group int) bool {
 	if !useAVX2 || len(scale) == 0 {
 		return false
+	}
+	if useAVX512 {
+		quantizeAVX512(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
+		return true
 	}
 	quantizeAVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
 	return true
