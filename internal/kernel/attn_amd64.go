@@ -5,8 +5,9 @@ package kernel
 import "unsafe"
 
 // Two ways lead to the same sums. A block of rows widens 64 keys and values to float32 once and takes them in register tiles
-// of 3 queries by 4 keys and 6 queries by 16 columns. The few queries of a step that decodes read rows as they are
-// stored, 4 keys by up to 3 queries at a time, and fetch values while they score and the next keys while they add.
+// of 3 queries by 4 keys and 6 queries by 16 columns; in AVX-512 6 by 4 and 12 by 32. The few queries of a step that decodes
+// read rows as they are stored, 4 keys by up to 3 or 4 queries at a time. With AVX2 they fetch values while they score and the
+// next keys while they add, with AVX-512 what they will read seven kilobytes later.
 //
 // What was tried, on one thread of a Zen 3 with 103.8 GFLOP/s and 20 GB/s of plain reads, 2 heads on bfloat16 keys of 128:
 //
@@ -20,6 +21,25 @@ import "unsafe"
 // From three queries of codes and five of floats on, widening first is faster. Scales and biases of codes as vectors on the
 // stack cost 15 % where that was not aligned. Keys that are stored or transposed with positions in lanes would need no
 // folding of lanes, about a tenth of the time at 128 columns; decode would have to transpose as well, or every store of a key.
+//
+// AVX-512, on one thread of a Zen 5 with 258 GFLOP/s (AVX2: 129) and 43 GB/s of plain reads in one piece, while other processes
+// ran; the best twentieth of many short runs. Queries of 128 columns on bfloat16 keys:
+//
+//	tiles, 12, 24, 48, 96 queries                            151, 172, 185, 196 GFLOP/s (AVX2: 85, 95, 97, 105)
+//	the same at 64 and 256 columns, 96 queries               167 and 205
+//	stored rows, 4, 8, 12, 24 queries                        166, 173, 178, 183; beyond that tiles are no slower
+//	decode, 2 heads, in the second cache                     67 GB/s of cache (AVX2: 40); a third of it at 8 heads
+//	decode from memory, values fetched while scoring         29 (AVX2 the same), and nothing fetched 12
+//	the same to the second cache only                        25
+//	keys and values of a head next to each other             29 to 30; plain reads of such pieces 35
+//	fetching 2, 4, 6, 8, 12 KiB ahead                        24, 29, 32, 31, 30
+//	2 to 6 KiB ahead, and 16 to the second cache             29
+//	every other line, 7 KiB ahead                            11
+//	4 heads: 64 columns of values at a time, or 128 twice    28, 30
+//	codes of 4 bits: shift, mask, convert, scale             10; looked up among sixteen numbers 11
+//
+// The time of a tile that decodes is 185 ns for scores, 160 for values, both near the limit of the additions, 45 for weights and 60
+// for the calls around them; memory takes 760.
 
 // attnArgs are what the tile routines take; distances are in bytes.
 type attnArgs struct {
@@ -170,13 +190,18 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 		return false
 	}
 	pad, q0, n := pad16(v.Width), r0*a.Heads, (r1-r0)*a.Heads
-	if v.few(n) && r1-r0 == 1 && v.span()%32 == 0 {
+	bounds := func(q int) (lo, hi int) { return max(from, a.lo[q/a.Heads]-t), min(to, a.hi[q/a.Heads]-t) }
+	whole := false // every row sees all of [from, to)
+	if lo, _ := bounds(q0 + n - 1); lo == from {
+		_, hi := bounds(q0)
+		whole = hi == to
+	}
+	if v.few(n) && whole && v.span()%32 == 0 {
 		valueRows(a.acc[q0*pad:], w.s, v, next, at, n, from, to)
 		return true
 	}
 	w.v = growAligned(w.v, pad/16*valueStrip)
 	w.widen(w.v, v, at, from&^3, to, valueSteps)
-	bounds := func(q int) (lo, hi int) { return max(from, a.lo[q/a.Heads]-t), min(to, a.hi[q/a.Heads]-t) }
 	x := attnArgs{accStride: 4 * pad, vStride: 4 * valueStrip, strips: pad / 16}
 	x.fetch(next, AttnTile*v.Stride)
 	add := func(q, n, lo, hi int) {
@@ -185,10 +210,8 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 		}
 	}
 	most := limits().values
-	if lo, _ := bounds(q0 + n - 1); lo == from {
-		if _, hi := bounds(q0); hi == to {
-			most = n
-		}
+	if whole {
+		most = n
 	}
 	for q := q0; q < q0+n; q += most {
 		end := min(q+most, q0+n)
@@ -280,10 +303,12 @@ func callValueRows(t CacheType, rows int, x *attnArgs) {
 
 // few reports so few queries that the routines that do without a tile are faster.
 func (r *Rows) few(queries int) bool {
-	if useAVX512 {
+	switch quantised := r.Type.Quantised(); {
+	case useAVX512 && quantised:
 		return queries <= 8
-	}
-	if r.Type.Quantised() {
+	case useAVX512:
+		return queries <= 24
+	case quantised:
 		return queries <= 2
 	}
 	return queries <= 4

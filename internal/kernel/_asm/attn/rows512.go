@@ -13,7 +13,7 @@ func valueQueries512(t string) int {
 	return 2
 }
 
-// rowScores512 is rowScores with sixteen lanes: see foldScore512. SI goes along the queries, R12 is the place in a row of
+// rowScores512 is rowScores with sixteen lanes: see fold512. SI goes along the queries, R12 is the place in a row of
 // keys. Scales and biases of the four keys stay in Z24 to Z31.
 func (a *asm) rowScores512(t string, rows int) {
 	a.text(levels[1].rowName("Score", t, rows), "attnArgs")

@@ -9,7 +9,7 @@ const (
 	valueRows512 = 12 // queries, by 32 columns
 )
 
-// scores512 is scores with sixteen lanes per pair: see foldScore512.
+// scores512 is scores with sixteen lanes per pair: see fold512.
 func (a *asm) scores512(rows int) {
 	a.text(fmt.Sprintf("attnScores%dAVX512", rows), "attnArgs")
 	a.o("MOVQ attnArgs_q(AX), SI")
