@@ -8,9 +8,11 @@ import (
 	"testing"
 )
 
-// benchMatrix is larger than the last-level cache of most machines, with random bytes for codes: products do not care.
-func benchMatrix(f Format, rows, cols int) *Matrix {
-	m := NewMatrix(Spec{Rows: rows, Cols: cols, Format: f, Group: 64})
+// benchMatrix has random bytes for codes: products do not care. It lies on huge pages, as those of models do.
+func benchMatrix(tb testing.TB, f Format, rows, cols int) *Matrix {
+	var mem Memory
+	tb.Cleanup(mem.Free)
+	m := mem.NewMatrix(Spec{Rows: rows, Cols: cols, Format: f, Group: 64})
 	r := rand.New(rand.NewPCG(9, 9))
 	for i := 0; i+8 <= len(m.data); i += 8 {
 		v := r.Uint64()
@@ -21,18 +23,50 @@ func benchMatrix(f Format, rows, cols int) *Matrix {
 	return m
 }
 
-// BenchmarkMul reports matrix bytes per second: hold one-row figures against BenchmarkRead.
+// BenchmarkMul reports matrix bytes per second from memory: hold one-row figures against BenchmarkRead.
 func BenchmarkMul(b *testing.B) {
-	for _, f := range []Format{Codes4, Codes8, DenseBF16} {
-		m := benchMatrix(f, 64<<10, 2048)
-		for _, prec := range precisions(m) {
-			for _, rows := range []int{1, 4, 12} {
-				for _, threads := range []int{1, 2} {
-					name := fmt.Sprintf("%s/format=%d/precision=%d/rows=%d/threads=%d", Current(), f, prec, rows, threads)
-					b.Run(name, func(b *testing.B) { benchMul(b, m, prec, rows, threads) })
+	for _, f := range []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1, DenseBF16} {
+		m := benchMatrix(b, f, 64<<10, 2048) // larger than the last-level cache of most machines
+		eachForBench(b, func(b *testing.B) {
+			for _, prec := range precisions(m)[:min(2, len(precisions(m)))] {
+				for _, rows := range []int{1, 2, 4, 8, 12} {
+					for _, threads := range []int{1, 2} {
+						name := fmt.Sprintf("format=%d/precision=%d/rows=%d/threads=%d", f, prec, rows, threads)
+						b.Run(name, func(b *testing.B) { benchMul(b, m, prec, rows, threads) })
+					}
 				}
 			}
-		}
+		})
+	}
+}
+
+// BenchmarkMulCached multiplies panels that stay in the second-level cache.
+func BenchmarkMulCached(b *testing.B) {
+	for _, f := range []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1, DenseBF16} {
+		m := benchMatrix(b, f, 256, 1024)
+		eachForBench(b, func(b *testing.B) {
+			for _, prec := range precisions(m)[:min(2, len(precisions(m)))] {
+				for _, rows := range []int{1, 2, 3, 4, 6, 8, 10, 12, 16, 64, 512} {
+					b.Run(fmt.Sprintf("format=%d/precision=%d/rows=%d", f, prec, rows), func(b *testing.B) { benchMul(b, m, prec, rows, 1) })
+				}
+			}
+		})
+	}
+}
+
+// eachForBench runs bench under every implementation, by whose name -bench selects.
+func eachForBench(b *testing.B, bench func(b *testing.B)) {
+	before := Current()
+	for _, name := range Implementations() {
+		b.Run(name, func(b *testing.B) {
+			if err := Use(name); err != nil {
+				b.Fatal(err)
+			}
+			bench(b)
+		})
+	}
+	if err := Use(before); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -52,6 +86,7 @@ func benchMul(b *testing.B, m *Matrix, prec Precision, rows, threads int) {
 		}
 		done.Wait()
 	}
+	b.ReportMetric(2*float64(rows*m.Rows()*m.Cols())*float64(b.N)/b.Elapsed().Seconds()/1e9, "GOPS")
 }
 
 // onThreads is a Spread of goroutines.

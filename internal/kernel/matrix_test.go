@@ -261,6 +261,8 @@ func TestMulManyRows(t *testing.T) {
 			{Rows: 24, Cols: 1600, Format: Codes6, Group: 64},
 			{Rows: 24, Cols: 1088, Format: Codes5, Group: 32, Scales: ScaleF32},
 			{Rows: 24, Cols: 1024, Format: Codes3, Group: 128},
+			{Rows: 40, Cols: 1152, Format: Codes2, Group: 64},
+			{Rows: 24, Cols: 1024, Format: CodesE2M1, Group: 32},
 		} {
 			w := randomWeights(r, s)
 			for _, prec := range precisions(w.Matrix) {

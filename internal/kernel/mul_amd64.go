@@ -23,9 +23,7 @@ func archImpls() []impl {
 	return []impl{
 		{"avx2", avx2, true, func() { setToggles(1) }},
 		{"avx512", avx512, true, func() { setToggles(2) }},
-		// Written but never executed: no machine or emulator at hand ran VPDPBUSD. Only by name, until its tests have
-		// passed somewhere; avx512 passed them under emulation.
-		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, false, func() { setToggles(3) }},
+		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, true, func() { setToggles(3) }},
 	}
 }
 
@@ -58,14 +56,14 @@ func mulTile(f Format, p Precision, n int) (routine, int) {
 	return mulBase[mulSet][k] + routine(n), n
 }
 
-// hasPlanes reports routines for codes in planes: those of AVX2, which the other sets use as well.
+// hasPlanes reports routines for codes in planes.
 func hasPlanes() bool { return mulSet >= 0 }
 
-// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones.
+// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {
-	return p == Exact && (f.planes() && mulSet >= 0 || (f == Codes4 || f == Codes8) && mulSet == 0)
+	return p == Exact && mulSet == 0 && f != DenseBF16 && f != DenseF32
 }
 
 func hasTall(f Format) bool {
-	return f.planes() && mulSet >= 0 || f == Codes4 && mulSet == 0
+	return mulSet == 0 && (f.planes() || f == Codes4)
 }

@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 62, 66, 70, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {74, 82, 90, 94, 98, 102, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}}
-	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}}
+	mulBase = [3][16]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40}, {42, 50, 58, 70, 82, 94, 106, 114, 122, 130, 138, 146, 158, 170, 182, 194}, {206, 218, 58, 70, 82, 94, 230, 242, 254, 266, 278, 146, 158, 170, 182, 194}}
+	mulMost = [3][16]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -138,93 +138,461 @@ func callMul(id routine, a *mulArgs) {
 	case 62:
 		mulExact4AVX512x4(a)
 	case 63:
-		mulExact8AVX512x1(a)
+		mulExact4AVX512x5(a)
 	case 64:
-		mulExact8AVX512x2(a)
+		mulExact4AVX512x6(a)
 	case 65:
-		mulExact8AVX512x3(a)
+		mulExact4AVX512x7(a)
 	case 66:
-		mulExact8AVX512x4(a)
+		mulExact4AVX512x8(a)
 	case 67:
-		mulBF16AVX512x1(a)
+		mulExact4AVX512x9(a)
 	case 68:
-		mulBF16AVX512x2(a)
+		mulExact4AVX512x10(a)
 	case 69:
-		mulBF16AVX512x3(a)
+		mulExact4AVX512x11(a)
 	case 70:
-		mulBF16AVX512x4(a)
+		mulExact4AVX512x12(a)
 	case 71:
-		mulF32AVX512x1(a)
+		mulExact8AVX512x1(a)
 	case 72:
-		mulF32AVX512x2(a)
+		mulExact8AVX512x2(a)
 	case 73:
-		mulF32AVX512x3(a)
+		mulExact8AVX512x3(a)
 	case 74:
-		mulF32AVX512x4(a)
+		mulExact8AVX512x4(a)
 	case 75:
-		mulFast4VNNIx1(a)
+		mulExact8AVX512x5(a)
 	case 76:
-		mulFast4VNNIx2(a)
+		mulExact8AVX512x6(a)
 	case 77:
-		mulFast4VNNIx3(a)
+		mulExact8AVX512x7(a)
 	case 78:
-		mulFast4VNNIx4(a)
+		mulExact8AVX512x8(a)
 	case 79:
-		mulFast4VNNIx5(a)
+		mulExact8AVX512x9(a)
 	case 80:
-		mulFast4VNNIx6(a)
+		mulExact8AVX512x10(a)
 	case 81:
-		mulFast4VNNIx7(a)
+		mulExact8AVX512x11(a)
 	case 82:
-		mulFast4VNNIx8(a)
+		mulExact8AVX512x12(a)
 	case 83:
-		mulFast8VNNIx1(a)
+		mulBF16AVX512x1(a)
 	case 84:
-		mulFast8VNNIx2(a)
+		mulBF16AVX512x2(a)
 	case 85:
-		mulFast8VNNIx3(a)
+		mulBF16AVX512x3(a)
 	case 86:
-		mulFast8VNNIx4(a)
+		mulBF16AVX512x4(a)
 	case 87:
-		mulFast8VNNIx5(a)
+		mulBF16AVX512x5(a)
 	case 88:
-		mulFast8VNNIx6(a)
+		mulBF16AVX512x6(a)
 	case 89:
-		mulFast8VNNIx7(a)
+		mulBF16AVX512x7(a)
 	case 90:
-		mulFast8VNNIx8(a)
+		mulBF16AVX512x8(a)
 	case 91:
-		mulExact4VNNIx1(a)
+		mulBF16AVX512x9(a)
 	case 92:
-		mulExact4VNNIx2(a)
+		mulBF16AVX512x10(a)
 	case 93:
-		mulExact4VNNIx3(a)
+		mulBF16AVX512x11(a)
 	case 94:
-		mulExact4VNNIx4(a)
+		mulBF16AVX512x12(a)
 	case 95:
-		mulExact8VNNIx1(a)
+		mulF32AVX512x1(a)
 	case 96:
-		mulExact8VNNIx2(a)
+		mulF32AVX512x2(a)
 	case 97:
-		mulExact8VNNIx3(a)
+		mulF32AVX512x3(a)
 	case 98:
-		mulExact8VNNIx4(a)
+		mulF32AVX512x4(a)
 	case 99:
-		mulBF16VNNIx1(a)
+		mulF32AVX512x5(a)
 	case 100:
-		mulBF16VNNIx2(a)
+		mulF32AVX512x6(a)
 	case 101:
-		mulBF16VNNIx3(a)
+		mulF32AVX512x7(a)
 	case 102:
-		mulBF16VNNIx4(a)
+		mulF32AVX512x8(a)
 	case 103:
-		mulF32VNNIx1(a)
+		mulF32AVX512x9(a)
 	case 104:
-		mulF32VNNIx2(a)
+		mulF32AVX512x10(a)
 	case 105:
-		mulF32VNNIx3(a)
+		mulF32AVX512x11(a)
 	case 106:
-		mulF32VNNIx4(a)
+		mulF32AVX512x12(a)
+	case 107:
+		mulFast2AVX512x1(a)
+	case 108:
+		mulFast2AVX512x2(a)
+	case 109:
+		mulFast2AVX512x3(a)
+	case 110:
+		mulFast2AVX512x4(a)
+	case 111:
+		mulFast2AVX512x5(a)
+	case 112:
+		mulFast2AVX512x6(a)
+	case 113:
+		mulFast2AVX512x7(a)
+	case 114:
+		mulFast2AVX512x8(a)
+	case 115:
+		mulFast3AVX512x1(a)
+	case 116:
+		mulFast3AVX512x2(a)
+	case 117:
+		mulFast3AVX512x3(a)
+	case 118:
+		mulFast3AVX512x4(a)
+	case 119:
+		mulFast3AVX512x5(a)
+	case 120:
+		mulFast3AVX512x6(a)
+	case 121:
+		mulFast3AVX512x7(a)
+	case 122:
+		mulFast3AVX512x8(a)
+	case 123:
+		mulFast5AVX512x1(a)
+	case 124:
+		mulFast5AVX512x2(a)
+	case 125:
+		mulFast5AVX512x3(a)
+	case 126:
+		mulFast5AVX512x4(a)
+	case 127:
+		mulFast5AVX512x5(a)
+	case 128:
+		mulFast5AVX512x6(a)
+	case 129:
+		mulFast5AVX512x7(a)
+	case 130:
+		mulFast5AVX512x8(a)
+	case 131:
+		mulFast6AVX512x1(a)
+	case 132:
+		mulFast6AVX512x2(a)
+	case 133:
+		mulFast6AVX512x3(a)
+	case 134:
+		mulFast6AVX512x4(a)
+	case 135:
+		mulFast6AVX512x5(a)
+	case 136:
+		mulFast6AVX512x6(a)
+	case 137:
+		mulFast6AVX512x7(a)
+	case 138:
+		mulFast6AVX512x8(a)
+	case 139:
+		mulFastE2M1AVX512x1(a)
+	case 140:
+		mulFastE2M1AVX512x2(a)
+	case 141:
+		mulFastE2M1AVX512x3(a)
+	case 142:
+		mulFastE2M1AVX512x4(a)
+	case 143:
+		mulFastE2M1AVX512x5(a)
+	case 144:
+		mulFastE2M1AVX512x6(a)
+	case 145:
+		mulFastE2M1AVX512x7(a)
+	case 146:
+		mulFastE2M1AVX512x8(a)
+	case 147:
+		mulExact2AVX512x1(a)
+	case 148:
+		mulExact2AVX512x2(a)
+	case 149:
+		mulExact2AVX512x3(a)
+	case 150:
+		mulExact2AVX512x4(a)
+	case 151:
+		mulExact2AVX512x5(a)
+	case 152:
+		mulExact2AVX512x6(a)
+	case 153:
+		mulExact2AVX512x7(a)
+	case 154:
+		mulExact2AVX512x8(a)
+	case 155:
+		mulExact2AVX512x9(a)
+	case 156:
+		mulExact2AVX512x10(a)
+	case 157:
+		mulExact2AVX512x11(a)
+	case 158:
+		mulExact2AVX512x12(a)
+	case 159:
+		mulExact3AVX512x1(a)
+	case 160:
+		mulExact3AVX512x2(a)
+	case 161:
+		mulExact3AVX512x3(a)
+	case 162:
+		mulExact3AVX512x4(a)
+	case 163:
+		mulExact3AVX512x5(a)
+	case 164:
+		mulExact3AVX512x6(a)
+	case 165:
+		mulExact3AVX512x7(a)
+	case 166:
+		mulExact3AVX512x8(a)
+	case 167:
+		mulExact3AVX512x9(a)
+	case 168:
+		mulExact3AVX512x10(a)
+	case 169:
+		mulExact3AVX512x11(a)
+	case 170:
+		mulExact3AVX512x12(a)
+	case 171:
+		mulExact5AVX512x1(a)
+	case 172:
+		mulExact5AVX512x2(a)
+	case 173:
+		mulExact5AVX512x3(a)
+	case 174:
+		mulExact5AVX512x4(a)
+	case 175:
+		mulExact5AVX512x5(a)
+	case 176:
+		mulExact5AVX512x6(a)
+	case 177:
+		mulExact5AVX512x7(a)
+	case 178:
+		mulExact5AVX512x8(a)
+	case 179:
+		mulExact5AVX512x9(a)
+	case 180:
+		mulExact5AVX512x10(a)
+	case 181:
+		mulExact5AVX512x11(a)
+	case 182:
+		mulExact5AVX512x12(a)
+	case 183:
+		mulExact6AVX512x1(a)
+	case 184:
+		mulExact6AVX512x2(a)
+	case 185:
+		mulExact6AVX512x3(a)
+	case 186:
+		mulExact6AVX512x4(a)
+	case 187:
+		mulExact6AVX512x5(a)
+	case 188:
+		mulExact6AVX512x6(a)
+	case 189:
+		mulExact6AVX512x7(a)
+	case 190:
+		mulExact6AVX512x8(a)
+	case 191:
+		mulExact6AVX512x9(a)
+	case 192:
+		mulExact6AVX512x10(a)
+	case 193:
+		mulExact6AVX512x11(a)
+	case 194:
+		mulExact6AVX512x12(a)
+	case 195:
+		mulExactE2M1AVX512x1(a)
+	case 196:
+		mulExactE2M1AVX512x2(a)
+	case 197:
+		mulExactE2M1AVX512x3(a)
+	case 198:
+		mulExactE2M1AVX512x4(a)
+	case 199:
+		mulExactE2M1AVX512x5(a)
+	case 200:
+		mulExactE2M1AVX512x6(a)
+	case 201:
+		mulExactE2M1AVX512x7(a)
+	case 202:
+		mulExactE2M1AVX512x8(a)
+	case 203:
+		mulExactE2M1AVX512x9(a)
+	case 204:
+		mulExactE2M1AVX512x10(a)
+	case 205:
+		mulExactE2M1AVX512x11(a)
+	case 206:
+		mulExactE2M1AVX512x12(a)
+	case 207:
+		mulFast4VNNIx1(a)
+	case 208:
+		mulFast4VNNIx2(a)
+	case 209:
+		mulFast4VNNIx3(a)
+	case 210:
+		mulFast4VNNIx4(a)
+	case 211:
+		mulFast4VNNIx5(a)
+	case 212:
+		mulFast4VNNIx6(a)
+	case 213:
+		mulFast4VNNIx7(a)
+	case 214:
+		mulFast4VNNIx8(a)
+	case 215:
+		mulFast4VNNIx9(a)
+	case 216:
+		mulFast4VNNIx10(a)
+	case 217:
+		mulFast4VNNIx11(a)
+	case 218:
+		mulFast4VNNIx12(a)
+	case 219:
+		mulFast8VNNIx1(a)
+	case 220:
+		mulFast8VNNIx2(a)
+	case 221:
+		mulFast8VNNIx3(a)
+	case 222:
+		mulFast8VNNIx4(a)
+	case 223:
+		mulFast8VNNIx5(a)
+	case 224:
+		mulFast8VNNIx6(a)
+	case 225:
+		mulFast8VNNIx7(a)
+	case 226:
+		mulFast8VNNIx8(a)
+	case 227:
+		mulFast8VNNIx9(a)
+	case 228:
+		mulFast8VNNIx10(a)
+	case 229:
+		mulFast8VNNIx11(a)
+	case 230:
+		mulFast8VNNIx12(a)
+	case 231:
+		mulFast2VNNIx1(a)
+	case 232:
+		mulFast2VNNIx2(a)
+	case 233:
+		mulFast2VNNIx3(a)
+	case 234:
+		mulFast2VNNIx4(a)
+	case 235:
+		mulFast2VNNIx5(a)
+	case 236:
+		mulFast2VNNIx6(a)
+	case 237:
+		mulFast2VNNIx7(a)
+	case 238:
+		mulFast2VNNIx8(a)
+	case 239:
+		mulFast2VNNIx9(a)
+	case 240:
+		mulFast2VNNIx10(a)
+	case 241:
+		mulFast2VNNIx11(a)
+	case 242:
+		mulFast2VNNIx12(a)
+	case 243:
+		mulFast3VNNIx1(a)
+	case 244:
+		mulFast3VNNIx2(a)
+	case 245:
+		mulFast3VNNIx3(a)
+	case 246:
+		mulFast3VNNIx4(a)
+	case 247:
+		mulFast3VNNIx5(a)
+	case 248:
+		mulFast3VNNIx6(a)
+	case 249:
+		mulFast3VNNIx7(a)
+	case 250:
+		mulFast3VNNIx8(a)
+	case 251:
+		mulFast3VNNIx9(a)
+	case 252:
+		mulFast3VNNIx10(a)
+	case 253:
+		mulFast3VNNIx11(a)
+	case 254:
+		mulFast3VNNIx12(a)
+	case 255:
+		mulFast5VNNIx1(a)
+	case 256:
+		mulFast5VNNIx2(a)
+	case 257:
+		mulFast5VNNIx3(a)
+	case 258:
+		mulFast5VNNIx4(a)
+	case 259:
+		mulFast5VNNIx5(a)
+	case 260:
+		mulFast5VNNIx6(a)
+	case 261:
+		mulFast5VNNIx7(a)
+	case 262:
+		mulFast5VNNIx8(a)
+	case 263:
+		mulFast5VNNIx9(a)
+	case 264:
+		mulFast5VNNIx10(a)
+	case 265:
+		mulFast5VNNIx11(a)
+	case 266:
+		mulFast5VNNIx12(a)
+	case 267:
+		mulFast6VNNIx1(a)
+	case 268:
+		mulFast6VNNIx2(a)
+	case 269:
+		mulFast6VNNIx3(a)
+	case 270:
+		mulFast6VNNIx4(a)
+	case 271:
+		mulFast6VNNIx5(a)
+	case 272:
+		mulFast6VNNIx6(a)
+	case 273:
+		mulFast6VNNIx7(a)
+	case 274:
+		mulFast6VNNIx8(a)
+	case 275:
+		mulFast6VNNIx9(a)
+	case 276:
+		mulFast6VNNIx10(a)
+	case 277:
+		mulFast6VNNIx11(a)
+	case 278:
+		mulFast6VNNIx12(a)
+	case 279:
+		mulFastE2M1VNNIx1(a)
+	case 280:
+		mulFastE2M1VNNIx2(a)
+	case 281:
+		mulFastE2M1VNNIx3(a)
+	case 282:
+		mulFastE2M1VNNIx4(a)
+	case 283:
+		mulFastE2M1VNNIx5(a)
+	case 284:
+		mulFastE2M1VNNIx6(a)
+	case 285:
+		mulFastE2M1VNNIx7(a)
+	case 286:
+		mulFastE2M1VNNIx8(a)
+	case 287:
+		mulFastE2M1VNNIx9(a)
+	case 288:
+		mulFastE2M1VNNIx10(a)
+	case 289:
+		mulFastE2M1VNNIx11(a)
+	case 290:
+		mulFastE2M1VNNIx12(a)
 	}
 }
 
@@ -415,6 +783,30 @@ func mulExact4AVX512x3(a *mulArgs)
 func mulExact4AVX512x4(a *mulArgs)
 
 //go:noescape
+func mulExact4AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact4AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulExact8AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -425,6 +817,30 @@ func mulExact8AVX512x3(a *mulArgs)
 
 //go:noescape
 func mulExact8AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact8AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulBF16AVX512x1(a *mulArgs)
@@ -439,6 +855,30 @@ func mulBF16AVX512x3(a *mulArgs)
 func mulBF16AVX512x4(a *mulArgs)
 
 //go:noescape
+func mulBF16AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulBF16AVX512x12(a *mulArgs)
+
+//go:noescape
 func mulF32AVX512x1(a *mulArgs)
 
 //go:noescape
@@ -449,6 +889,330 @@ func mulF32AVX512x3(a *mulArgs)
 
 //go:noescape
 func mulF32AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulF32AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast2AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast3AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast5AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFast6AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact2AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact3AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact5AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExact6AVX512x12(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x1(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x2(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x3(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x4(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x5(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x6(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x7(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x8(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x9(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x10(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x11(a *mulArgs)
+
+//go:noescape
+func mulExactE2M1AVX512x12(a *mulArgs)
 
 //go:noescape
 func mulFast4VNNIx1(a *mulArgs)
@@ -475,6 +1239,18 @@ func mulFast4VNNIx7(a *mulArgs)
 func mulFast4VNNIx8(a *mulArgs)
 
 //go:noescape
+func mulFast4VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast4VNNIx12(a *mulArgs)
+
+//go:noescape
 func mulFast8VNNIx1(a *mulArgs)
 
 //go:noescape
@@ -499,52 +1275,196 @@ func mulFast8VNNIx7(a *mulArgs)
 func mulFast8VNNIx8(a *mulArgs)
 
 //go:noescape
-func mulExact4VNNIx1(a *mulArgs)
+func mulFast8VNNIx9(a *mulArgs)
 
 //go:noescape
-func mulExact4VNNIx2(a *mulArgs)
+func mulFast8VNNIx10(a *mulArgs)
 
 //go:noescape
-func mulExact4VNNIx3(a *mulArgs)
+func mulFast8VNNIx11(a *mulArgs)
 
 //go:noescape
-func mulExact4VNNIx4(a *mulArgs)
+func mulFast8VNNIx12(a *mulArgs)
 
 //go:noescape
-func mulExact8VNNIx1(a *mulArgs)
+func mulFast2VNNIx1(a *mulArgs)
 
 //go:noescape
-func mulExact8VNNIx2(a *mulArgs)
+func mulFast2VNNIx2(a *mulArgs)
 
 //go:noescape
-func mulExact8VNNIx3(a *mulArgs)
+func mulFast2VNNIx3(a *mulArgs)
 
 //go:noescape
-func mulExact8VNNIx4(a *mulArgs)
+func mulFast2VNNIx4(a *mulArgs)
 
 //go:noescape
-func mulBF16VNNIx1(a *mulArgs)
+func mulFast2VNNIx5(a *mulArgs)
 
 //go:noescape
-func mulBF16VNNIx2(a *mulArgs)
+func mulFast2VNNIx6(a *mulArgs)
 
 //go:noescape
-func mulBF16VNNIx3(a *mulArgs)
+func mulFast2VNNIx7(a *mulArgs)
 
 //go:noescape
-func mulBF16VNNIx4(a *mulArgs)
+func mulFast2VNNIx8(a *mulArgs)
 
 //go:noescape
-func mulF32VNNIx1(a *mulArgs)
+func mulFast2VNNIx9(a *mulArgs)
 
 //go:noescape
-func mulF32VNNIx2(a *mulArgs)
+func mulFast2VNNIx10(a *mulArgs)
 
 //go:noescape
-func mulF32VNNIx3(a *mulArgs)
+func mulFast2VNNIx11(a *mulArgs)
 
 //go:noescape
-func mulF32VNNIx4(a *mulArgs)
+func mulFast2VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast3VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast5VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFast6VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx1(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx2(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx3(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx4(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx5(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx6(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx7(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx8(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx9(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx10(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx11(a *mulArgs)
+
+//go:noescape
+func mulFastE2M1VNNIx12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch f {

@@ -20,7 +20,7 @@ func (a *asm) o(f string, v ...any) { fmt.Fprintf(a, "\t"+f+"\n", v...) }
 
 func (a *asm) label(l string) { a.raw(l, ":\n") }
 
-// constants holds broadcast masks (their name is their meaning) and the sixteen code values as floats.
+// constants holds broadcast masks (their name is their meaning) and the first code values as floats.
 func (a *asm) constants() {
 	for _, c := range []struct {
 		name string
@@ -31,9 +31,13 @@ func (a *asm) constants() {
 	} {
 		a.raw(fmt.Sprintf("DATA %s<>+0(SB)/4, $%#x\nGLOBL %s<>(SB), RODATA|NOPTR, $4\n", c.name, c.v, c.name))
 	}
-	for i := range 16 {
-		a.raw(fmt.Sprintf("DATA floats<>+%d(SB)/4, $%#x\n", 4*i, math.Float32bits(float32(i))))
+	floats := func(name string, n int, value func(i int) int) {
+		for i := range n {
+			a.raw(fmt.Sprintf("DATA %s<>+%d(SB)/4, $%#x\n", name, 4*i, math.Float32bits(float32(value(i)))))
+		}
+		a.raw(fmt.Sprintf("GLOBL %s<>(SB), RODATA|NOPTR, $%d\n\n", name, 4*n))
 	}
-	a.raw("GLOBL floats<>(SB), RODATA|NOPTR, $64\n\n")
+	floats("floats", 32, func(i int) int { return i })
+	floats("e2m1floats", 16, func(i int) int { return e2m1Values[i] })
 	a.planeConstants()
 }

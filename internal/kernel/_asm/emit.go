@@ -2,6 +2,10 @@ package main
 
 // emit writes what all routines but the blocked ones share: the loop over panels, and passes over a panel.
 func (r routine) emit(a *asm) {
+	if r.tiled() {
+		tile{r}.emitTile(a)
+		return
+	}
 	if r.blocked() {
 		r.emitBlocked(a)
 		return
@@ -32,19 +36,14 @@ func (r routine) loadConstants(a *asm) {
 	switch r.kind {
 	case fast4:
 		bcast("nibbles", r.mask())
-		if !r.vnni {
-			bcast("ones16", r.ones())
-		}
+		bcast("ones16", r.ones())
 	case fast8:
-		switch {
-		case r.vnni:
-		case r.width == 64:
+		bcast("ones16", r.ones())
+		if r.width == 64 {
 			bcast("nibbles", r.mask())
-			bcast("ones16", r.ones())
 			bcast("sixteens16", r.ones()-2)
-		default:
+		} else {
 			bcast("signs", r.mask())
-			bcast("ones16", r.ones())
 		}
 	case exact4:
 		if r.width == 64 {
@@ -55,6 +54,10 @@ func (r routine) loadConstants(a *asm) {
 	case exact8:
 		bcast("low8", r.mask())
 	case exact2, exact3, exact5, exact6, exactE2M1:
+		if r.width == 64 {
+			r.planes512(a)
+			break
+		}
 		bcast("low8", r.mask())
 		r.planeMasks(a, 12)
 	case fast2, fast3, fast5, fast6, fastE2M1:
@@ -79,6 +82,9 @@ func (r routine) pass(a *asm, pass int) {
 	a.o("MOVQ mulArgs_x(AX), DX")
 	if r.rows > 4 {
 		a.o("LEAQ (DX)(R8*4), R15")
+	}
+	if r.rows > 8 {
+		a.o("LEAQ (DX)(R8*8), R12")
 	}
 	a.o("MOVQ mulArgs_groups(AX), BX")
 	if pass > 0 {

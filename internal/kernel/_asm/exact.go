@@ -1,10 +1,10 @@
 package main
 
 // chain is the register of the float sum of row m, half h, for columns that are c modulo chains.
-func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*r.chains + c }
+func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*chains + c }
 
 func (r routine) clearChains(a *asm) {
-	for i := range r.rows * r.halves() * r.chains {
+	for i := range r.rows * r.halves() * chains {
 		r.zero(a, i)
 	}
 }
@@ -13,26 +13,22 @@ func (r routine) clearChains(a *asm) {
 func (r routine) fma(a *asm, v, col, off int) {
 	for m := range r.rows {
 		if r.width == 64 {
-			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%r.chains))
+			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%chains))
 			continue
 		}
 		a.o("VBROADCASTSS %s, Y15", r.x(m, off))
 		for h := range r.halves() {
-			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%r.chains))
+			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%chains))
 		}
 	}
 }
 
-// addChains leaves the sum of all chains in chain 0: pairs of neighbours first.
+// addChains leaves the sum of both chains in the first.
 func (r routine) addChains(a *asm) {
 	for m := range r.rows {
 		for h := range r.halves() {
-			for step := 1; step < r.chains; step *= 2 {
-				for c := 0; c < r.chains; c += 2 * step {
-					d := r.v(r.chain(m, h, c))
-					a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, c+step)), d, d)
-				}
-			}
+			d := r.v(r.chain(m, h, 0))
+			a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, 1)), d, d)
 		}
 	}
 }
@@ -42,10 +38,14 @@ func (r routine) addChains(a *asm) {
 func (r routine) exactGroup(a *asm, pass int, l string) {
 	w, v := 8, 10
 	if r.width == 64 {
-		w, v = 16, 18
+		w, v = 24, 26
 	}
 	if r.kind.planes() {
-		r.exactPlanes(a, pass, w, v, l)
+		if r.width == 64 {
+			r.exactPlanes512(a, w, v, l)
+		} else {
+			r.exactPlanes(a, pass, w, v, l)
+		}
 		r.addChains(a)
 		r.exactEpilogue(a, pass, w, l)
 		return
@@ -101,7 +101,7 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 	r.loadScales(a, pass, w, l)
 	x := 15
 	if r.width == 64 {
-		x = 20
+		x = 26
 	}
 	a.o("LEAQ (DI), R14")
 	a.o("MOVQ R10, CX")
@@ -125,7 +125,7 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 func (r routine) dense(a *asm, pass int, l string) {
 	v := 12
 	if r.width == 64 {
-		v = 18
+		v = 26
 	}
 	r.clearChains(a)
 	a.label("part" + l)

@@ -24,8 +24,6 @@ func (r routine) fastGroup(a *asm, pass int, l string) {
 	switch {
 	case r.kind.planes():
 		r.planeParts(a, pass, l)
-	case r.vnni:
-		r.vnniParts(a, l)
 	case r.kind == fast4:
 		r.madd4Parts(a, l)
 	case r.width == 64:
@@ -44,50 +42,6 @@ func (r routine) nextPart(a *asm, l string, bytes int) {
 	a.o("JNZ part%s", l)
 }
 
-// vnniParts: VPDPBUSD adds four u8·s8 products to each 32-bit lane without saturation. Few rows alternate between two
-// sums to hide its latency.
-func (r routine) vnniParts(a *asm, l string) {
-	two := r.rows <= 4
-	for m := range r.rows {
-		r.zero(a, m)
-		if two {
-			r.zero(a, 8+m)
-		}
-	}
-	a.label("part" + l)
-	w := r.work()
-	bytes := 256
-	if r.kind == fast8 {
-		bytes = 512
-	}
-	for line := 0; line < bytes/64; line++ {
-		a.o("VMOVDQU64 %d(SI), Z%d", line*64, w)
-		quads := []int{w}
-		if r.kind == fast4 {
-			a.o("VPSRLW $4, Z%d, Z%d", w, w+1)
-			r.and(a, r.mask(), w, w)
-			r.and(a, r.mask(), w+1, w+1)
-			quads = []int{w, w + 1}
-		}
-		for i, q := range quads {
-			at := line*len(quads) + i
-			for m := range r.rows {
-				sum := m
-				if two && at%2 == 1 {
-					sum += 8
-				}
-				a.o("VPDPBUSD.BCST %s, Z%d, Z%d", r.x(m, at*4), q, sum)
-			}
-		}
-	}
-	r.nextPart(a, l, bytes)
-	if two {
-		for m := range r.rows {
-			a.o("VPADDD Z%d, Z%d, Z%d", 8+m, m, m)
-		}
-	}
-}
-
 // madd4Parts: VPMADDUBSW pairs of u8·s8 products stay below 2·15·127 = 3810, so eight of them fit 16 bits: the four
 // lines of a part are summed there before VPMADDWD widens. The 32-bit sums have registers of their own.
 func (r routine) madd4Parts(a *asm, l string) {
@@ -103,7 +57,7 @@ func (r routine) madd4Parts(a *asm, l string) {
 	}
 	r.nextPart(a, l, 256)
 	for i := range n {
-		a.o("%s %s, %s", r.mov(), r.v(n+i), r.v(i))
+		a.o("VMOVDQU Y%d, Y%d", n+i, i)
 	}
 }
 
@@ -114,7 +68,7 @@ func (r routine) madd4Lines(a *asm) {
 	for line := range 4 {
 		r.prefetch(a, line*64)
 		for h := range r.halves() {
-			a.o("%s %d(SI), %s", r.mov(), line*64+h*r.width, r.v(w+2*h))
+			a.o("VMOVDQU %d(SI), %s", line*64+h*32, r.v(w+2*h))
 			a.o("VPSRLW $4, %s, %s", r.v(w+2*h), r.v(w+2*h+1))
 			r.and(a, r.mask(), w+2*h, w+2*h)
 			r.and(a, r.mask(), w+2*h+1, w+2*h+1)
@@ -134,14 +88,6 @@ func (r routine) madd4Lines(a *asm) {
 			}
 		}
 	}
-}
-
-// mov is the load and store of integers.
-func (r routine) mov() string {
-	if r.width == 64 {
-		return "VMOVDQU64"
-	}
-	return "VMOVDQU"
 }
 
 // madd8Parts splits 8-bit codes into nibbles, whose products fit 16 bits for the eight lines of a part, and puts them

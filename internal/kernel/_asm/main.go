@@ -79,7 +79,7 @@ func goTable(all []routine) []byte {
 		for k := range kinds {
 			base[i][k], most[i][k] = n, s.rows(k)
 			if n += s.rows(k); s.rows(k) == 0 {
-				base[i][k], most[i][k] = base[0][k], most[0][k]
+				base[i][k], most[i][k] = base[i-1][k], most[i-1][k]
 			}
 		}
 	}

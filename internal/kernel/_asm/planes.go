@@ -105,6 +105,9 @@ func (r routine) prefetchPart(a *asm, line int) {
 	}
 }
 
+// e2m1Values are the codes that four bits number: twice e2m1's values, less their least.
+var e2m1Values = [16]int{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}
+
 // planeConstants are masks of planes and e2m1's values, doubled and less their least, in vectors.
 func (a *asm) planeConstants() {
 	vector := func(name string, b func(i int) int) {
@@ -121,8 +124,7 @@ func (a *asm) planeConstants() {
 		vector(sprint("plane%d", m), func(int) int { return m })
 	}
 	vector("ones", func(i int) int { return 1 - i%2 })
-	values := [...]int{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}
-	vector("e2m1", func(i int) int { return values[i%16] })
+	vector("e2m1", func(i int) int { return e2m1Values[i%16] })
 	a.raw("\n")
 }
 

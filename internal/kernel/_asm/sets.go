@@ -13,7 +13,7 @@ const (
 	exact8
 	bf16
 	f32
-	fast2 // from here on AVX2 alone: see planes.go
+	fast2 // from here on codes in planes: see planes.go and, for floats and AVX-512, planes512.go
 	fast3
 	fast5
 	fast6
@@ -45,24 +45,28 @@ func (k kind) bits() int {
 
 // set is an instruction set. Their order is that of the toggles in ../mul_amd64.go.
 type set struct {
-	name   string
-	width  int  // bytes of a vector register
-	chains int  // separate float sums per output, by column modulo chains
-	vnni   bool // VPDPBUSD
+	name  string
+	width int  // bytes of a vector register
+	vnni  bool // VPDPBUSD
 }
 
-var sets = []set{{"AVX2", 32, 2, false}, {"AVX512", 64, 4, false}, {"VNNI", 64, 4, true}}
+var sets = []set{{"AVX2", 32, false}, {"AVX512", 64, false}, {"VNNI", 64, true}}
 
-// rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where AVX2's serve.
+// chains is how many separate float sums an output has, by column modulo chains.
+const chains = 2
+
+// rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where those of the set before serve.
 func (s set) rows(k kind) int {
 	switch {
-	case s.width == 64 && k.planes():
+	case s.vnni && !k.fast():
 		return 0
+	case s.vnni || s.width == 64 && !k.fast():
+		return 12
+	case s.width == 64:
+		return 8
 	case k.planes(): // from three and four rows on wide.go and tall.go are faster
 		return 2
-	case s.width == 64 && k.fast():
-		return 8
-	case s.width == 32 && k.dense():
+	case k.dense():
 		return 3
 	}
 	return 4
@@ -78,8 +82,8 @@ func (s set) v(n int) string {
 // routine is one inner product: rows activation rows against whole panels.
 //
 // General registers: AX arguments, SI weights, DX and R15 rows 0-3 and 4-7 of x, R8 and R9 one and three row strides,
-// DI y of the panel, R10 scales (exact: sums) of the group, R11 and R12 distances from there to sums and offsets, R13
-// their row stride, BX groups left, CX and R14 scratch.
+// DI y of the panel, R10 scales (exact: sums) of the group, R11 and R12 distances from there to sums and offsets (exact: R12 rows
+// 8-11 of x), R13 their row stride, BX groups left, CX and R14 scratch.
 type routine struct {
 	set
 	kind kind
@@ -102,10 +106,7 @@ func (r routine) passes() int { return 64 / r.width / r.halves() }
 
 // x addresses bytes off of activation row m.
 func (r routine) x(m, off int) string {
-	base := "DX"
-	if m >= 4 {
-		base = "R15"
-	}
+	base := [...]string{"DX", "R15", "R12"}[m/4]
 	switch m % 4 {
 	case 1:
 		return fmt.Sprintf("%d(%s)(R8*1)", off, base)
@@ -121,6 +122,9 @@ func (r routine) advanceX(a *asm, n int) {
 	a.o("ADDQ $%d, DX", n)
 	if r.rows > 4 {
 		a.o("ADDQ $%d, R15", n)
+	}
+	if r.rows > 8 {
+		a.o("ADDQ $%d, R12", n)
 	}
 }
 

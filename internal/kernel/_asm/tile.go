@@ -1,0 +1,192 @@
+package main
+
+// tile is a fast product with 512-bit registers. All sums of a group and y of the panel stay in registers, so that a group costs
+// little more than its products: three multiplications a row and a conversion.
+//
+// General registers as in routine, but R12 points to rows 8-11 of x.
+type tile struct{ routine }
+
+// Vector registers of a tile: sums of 32 bits from 0 on, without VNNI those of 16 bits, then y, and these.
+const (
+	tileCodes = 25 // while a group is finished: scales
+	tileTmp   = 26 // biases
+	tileX     = 27
+	tileDot   = 28
+	tileOnes  = 29
+	tileMasks = 30 // the second one: mask of the second plane, or table
+)
+
+// tileAhead is how many bytes ahead several rows ask for weights: see Mul.
+const tileAhead = 8192
+
+// tiled reports routines that are tiles: codes of 8 bits need more registers without VNNI.
+func (r routine) tiled() bool { return r.width == 64 && r.kind.fast() && (r.vnni || r.kind != fast8) }
+
+// narrow is the register of a sum of 16 bits.
+func (t tile) narrow(m int) int { return t.rows + m }
+
+func (t tile) y(m int) int {
+	if t.vnni {
+		return t.rows + m
+	}
+	return 2*t.rows + m
+}
+
+func (t tile) emitTile(a *asm) {
+	a.raw("// func ", t.name(), "(a *mulArgs)\nTEXT ·", t.name(), "(SB), NOSPLIT, $0-8\n")
+	a.o("MOVQ a+0(FP), AX")
+	a.o("MOVQ mulArgs_w(AX), SI")
+	a.o("MOVQ mulArgs_y(AX), DI")
+	a.o("MOVQ mulArgs_xStride(AX), R8")
+	a.o("LEAQ (R8)(R8*2), R9")
+	a.o("MOVQ mulArgs_gStride(AX), R13")
+	t.constants(a)
+	a.label("panel")
+	a.o("MOVQ mulArgs_x(AX), DX")
+	if t.rows > 4 {
+		a.o("LEAQ (DX)(R8*4), R15")
+	}
+	if t.rows > 8 {
+		a.o("LEAQ (DX)(R8*8), R12")
+	}
+	a.o("MOVQ mulArgs_groups(AX), BX")
+	a.o("MOVQ mulArgs_scale(AX), R10")
+	a.o("MOVQ mulArgs_sum(AX), R11")
+	a.o("SUBQ R10, R11")
+	for m := range t.rows {
+		t.zero(a, t.y(m))
+	}
+	a.label("group")
+	t.products(a)
+	t.finish(a)
+	a.o("ADDQ $4, R10")
+	a.o("DECQ BX")
+	a.o("JNZ group")
+	a.o("MOVQ DI, CX")
+	for m := range t.rows {
+		a.o("VMOVUPS Z%d, (CX)", t.y(m))
+		if m < t.rows-1 {
+			a.o("ADDQ mulArgs_yStride(AX), CX")
+		}
+	}
+	a.o("ADDQ $64, DI")
+	a.o("DECQ mulArgs_panels(AX)")
+	a.o("JNZ panel")
+	a.o("VZEROUPPER")
+	a.o("RET\n")
+}
+
+func (t tile) constants(a *asm) {
+	if t.kind != fast8 {
+		for i, p := range t.kind.layout() {
+			a.o("VPBROADCASTD %s, Z%d", p.mask(), tileMasks+i)
+		}
+	}
+	if t.kind.e2m1() {
+		a.o("VBROADCASTI32X4 e2m1<>(SB), Z%d", tileMasks+1)
+	}
+	if !t.vnni {
+		a.o("VPBROADCASTD ones16<>(SB), Z%d", tileOnes)
+	}
+}
+
+// products sums the integer products of a group.
+func (t tile) products(a *asm) {
+	a.o("MOVQ mulArgs_lines(AX), CX")
+	for m := range t.rows {
+		t.zero(a, m)
+	}
+	a.label("part")
+	for q := range 8 {
+		if t.rows > 1 && q < t.kind.bits() {
+			a.o("PREFETCHT0 %d(SI)", tileAhead+64*q)
+		}
+		t.codes(a, q)
+		if t.vnni {
+			for m := range t.rows {
+				a.o("VPDPBUSD.BCST %s, Z%d, Z%d", t.x(m, q*4), tileCodes, m)
+			}
+			continue
+		}
+		t.pairs(a, q)
+	}
+	t.nextPart(a, "", 64*t.kind.bits())
+}
+
+// codes makes bytes of the codes of quad q of the part.
+func (t tile) codes(a *asm, q int) {
+	for i, p := range t.kind.layout() {
+		per := 8 / p.width // quads in a line
+		from, to := sprint("%d(SI)", (p.first+q/per)*64), tileCodes
+		if i > 0 {
+			to = tileTmp
+		}
+		switch shift := q%per*p.width - p.at; {
+		case shift > 0:
+			a.o("VPSRLW $%d, %s, Z%d", shift, from, to)
+			from = sprint("Z%d", to)
+		case shift < 0:
+			a.o("VPSLLW $%d, %s, Z%d", -shift, from, to)
+			from = sprint("Z%d", to)
+		}
+		switch {
+		case t.kind == fast8:
+			a.o("VMOVDQU64 %s, Z%d", from, to)
+		case i == 0:
+			a.o("VPANDD %s, Z%d, Z%d", from, tileMasks, to)
+		default: // codes | bits & mask
+			a.o("VPTERNLOGD $0xf8, %s, Z%d, Z%d", from, tileMasks+1, tileCodes)
+		}
+	}
+	if t.kind.e2m1() {
+		a.o("VPSHUFB Z%d, Z%d, Z%d", tileCodes, tileMasks+1, tileCodes)
+	}
+}
+
+// pairs sums pairs of products in 16 bits over a unit of quads, then in 32.
+func (t tile) pairs(a *asm, q int) {
+	unit := t.kind.unit()
+	for m := range t.rows {
+		a.o("VPBROADCASTD %s, Z%d", t.x(m, q*4), tileX)
+		if q%unit == 0 {
+			a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, t.narrow(m))
+			continue
+		}
+		a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, tileDot)
+		a.o("VPADDW Z%d, Z%d, Z%d", tileDot, t.narrow(m), t.narrow(m))
+	}
+	if q%unit < unit-1 {
+		return
+	}
+	for m := range t.rows {
+		a.o("VPMADDWD Z%d, Z%d, Z%d", tileOnes, t.narrow(m), t.narrow(m))
+		a.o("VPADDD Z%d, Z%d, Z%d", t.narrow(m), m, m)
+	}
+}
+
+// finish is the one formula, y = bias·sum + y; y = D·(weight scale · activation scale) + y.
+func (t tile) finish(a *asm) {
+	a.o("CMPQ mulArgs_wide(AX), $0")
+	a.o("JNE wide")
+	for i, v := range []int{tileCodes, tileTmp} {
+		a.o("VPMOVZXWD %d(SI), Z%d", i*32, v)
+		a.o("VPSLLD $16, Z%d, Z%d", v, v)
+	}
+	a.o("ADDQ $64, SI")
+	a.o("JMP scaled")
+	a.label("wide")
+	a.o("VMOVUPS (SI), Z%d", tileCodes)
+	a.o("VMOVUPS 64(SI), Z%d", tileTmp)
+	a.o("ADDQ $128, SI")
+	a.label("scaled")
+	a.o("MOVQ R10, CX")
+	for m := range t.rows {
+		a.o("VFMADD231PS.BCST (CX)(R11*1), Z%d, Z%d", tileTmp, t.y(m))
+		a.o("VMULPS.BCST (CX), Z%d, Z%d", tileCodes, tileX)
+		a.o("VCVTDQ2PS Z%d, Z%d", m, m)
+		a.o("VFMADD231PS Z%d, Z%d, Z%d", m, tileX, t.y(m))
+		if m < t.rows-1 {
+			a.o("ADDQ R13, CX")
+		}
+	}
+}
