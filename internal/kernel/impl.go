@@ -10,12 +10,11 @@ import (
 type impl struct {
 	name   string
 	usable bool   // this CPU can run it
-	auto   bool   // chosen without asking
 	enable func() // sets the toggles
 }
 
 // impls are in ascending order of preference; an arch file appends its own before init runs the choice.
-var impls = []impl{{name: "generic", usable: true, auto: true, enable: func() { setToggles(0) }}}
+var impls = []impl{{name: "generic", usable: true, enable: func() { setToggles(0) }}}
 
 var current string
 
@@ -45,7 +44,7 @@ func Current() string { return current }
 func Use(name string) error {
 	auto := name == "" || name == "auto"
 	for _, im := range slices.Backward(impls) {
-		if !im.usable || auto && !im.auto || !auto && im.name != name {
+		if !im.usable || !auto && im.name != name {
 			continue
 		}
 		im.enable()

@@ -47,10 +47,10 @@ func archImpls() []impl {
 	avx2 := cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
 	avx512 := avx2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
 	return []impl{
-		{"avx2", avx2, true, func() { setToggles(1 + setAVX2) }},
-		{"avxvnni", avx2 && cpu.X86.HasAVXVNNI, true, func() { setToggles(1 + setAVXVNNI) }},
-		{"avx512", avx512, true, func() { setToggles(1 + setAVX512) }},
-		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, true, func() { setToggles(1 + setVNNI) }},
+		{"avx2", avx2, func() { setToggles(1 + setAVX2) }},
+		{"avxvnni", avx2 && cpu.X86.HasAVXVNNI, func() { setToggles(1 + setAVXVNNI) }},
+		{"avx512", avx512, func() { setToggles(1 + setAVX512) }},
+		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, func() { setToggles(1 + setVNNI) }},
 	}
 }
 

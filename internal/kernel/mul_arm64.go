@@ -21,9 +21,9 @@ func setToggles(level int) { useNEON, mulSet = level > 0, level-1 }
 func archImpls() []impl {
 	dot := cpu.ARM64.HasASIMDDP
 	return []impl{
-		{"neon", true, true, func() { setToggles(1) }},
-		{"dotprod", dot, true, func() { setToggles(2) }},
-		{"i8mm", dot && cpu.ARM64.HasI8MM, true, func() { setToggles(3) }},
+		{"neon", true, func() { setToggles(1) }},
+		{"dotprod", dot, func() { setToggles(2) }},
+		{"i8mm", dot && cpu.ARM64.HasI8MM, func() { setToggles(3) }},
 	}
 }
 
