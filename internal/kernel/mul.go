@@ -101,7 +101,7 @@ const maxTile = 12
 // 92 % with twelve. Two sums have the bits of AVX2, and one row still takes codes faster than memory gives them (8 bits 50 GB/s, 4
 // bits 32). Codes in planes of 2 and 3 bits and e2m1 do as 4 bits, 5 bits as 6; in the first line those of 6 bits have AVX2's routines.
 //
-// Small floats with AVX-512, the same thread, 1, 12 and 512 rows: e4m3 71, 202 and 187 GFLOP/s (making its floats takes a
+// Small floats with AVX-512, the same thread, 1, 12 and 512 rows: e4m3 84, 202 and 192 GFLOP/s (making its floats takes a
 // multiplication per column as well), e2m1 125, 220 and 200; e2m1 with rounded activations 340, 633 and 629 GOPS with VNNI, 272, 506
 // and 505 without.
 func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {

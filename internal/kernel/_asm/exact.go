@@ -76,11 +76,15 @@ func (r routine) exactGroup(a *asm, pass int, l string) {
 	for h := range r.halves() {
 		a.o("VMOVUPS %d(SI), %s", (pass+h)*32, r.v(w+h))
 	}
-	for col := range cols {
-		for h := range r.halves() {
-			r.widen(a, col, w+h, v+h)
+	if r.kind == floatE4M3 && r.width == 64 {
+		r.e4m3Line(a, w, v)
+	} else {
+		for col := range cols {
+			for h := range r.halves() {
+				r.widen(a, col, w+h, v+h)
+			}
+			r.fma(a, v, col, col*4)
 		}
-		r.fma(a, v, col, col*4)
 	}
 	a.o("ADDQ $64, SI")
 	r.advanceX(a, cols*4)

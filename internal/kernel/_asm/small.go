@@ -53,6 +53,26 @@ func (r routine) widenSmall(a *asm, col, src, dst int) {
 	a.o("VMULPS %s, %s, %s", r.v(r.power()), r.v(dst), r.v(dst))
 }
 
+// e4m3Line multiplies with the four columns of the line in w, the even ones before the odd ones: either are moved in words, all bits
+// at once, so that one column of two has only to be masked.
+func (r routine) e4m3Line(a *asm, w, v int) {
+	even := w + 1
+	a.o("VPSLLW $8, Z%d, Z%d", w, even)
+	for i, from := range []int{even, w} {
+		a.o("VPSRAW $4, Z%d, Z%d", from, from)
+		a.o("VPSLLD $16, Z%d, Z%d", from, v)
+		for _, col := range []int{i, i + 2} {
+			src := v
+			if col > 1 {
+				src = from
+			}
+			r.and(a, r.mask(), src, v)
+			a.o("VMULPS Z%d, Z%d, Z%d", r.power(), v, v)
+			r.fma(a, v, col, col*4)
+		}
+	}
+}
+
 // loadSmallScales reads the scales of a group to registers from s and steps over them.
 func (r routine) loadSmallScales(a *asm, pass, s int) {
 	for h := range r.halves() {

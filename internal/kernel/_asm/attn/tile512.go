@@ -47,7 +47,7 @@ func (a *asm) scores512(rows int) {
 		a.fold512(4*r, 24+r%4)
 		a.o("VMOVUPS X%d, %d(R11)", 4*r, rowBytes*r)
 	}
-	a.fetch("R13", "R15", 1)
+	a.fetch("R13", "R15", 2)
 	a.o("ADDQ $16, R11")
 	a.o("DECQ BX")
 	a.o("JNZ keys")
@@ -143,10 +143,10 @@ func (a *asm) strip512(rows, strips int) {
 	a.sums512(rows, strips, func(at string, z int) { a.o("VMOVUPS Z%d, %s", z, at) })
 	a.o("CMPQ R14, attnArgs_aheadEnd(AX)")
 	a.o("JAE %s", l("fetched"))
-	for i := range 2 * strips {
+	for i := range 4 * strips {
 		a.o("PREFETCHT1 %d(R14)", 64*i)
 	}
-	a.o("ADDQ $%d, R14", 128*strips)
+	a.o("ADDQ $%d, R14", 256*strips)
 	a.label(l("fetched"))
 	a.o("ADDQ $%d, BX", rowBytes*rows)
 	a.o("MOVQ R9, DI")
