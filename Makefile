@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx interop interop-npm fuzz fuzz-parsers quality bench soak kill load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers quality bench soak kill load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -85,9 +85,17 @@ mlx: $(VENV)/mlx/.done ## the mlx backend on MLX itself, on the CPU device of it
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX ./internal/remote
 	HEARTH_TEST_MLX=$(MLX_DIR) go test -count=1 -run MLX -bench MLX -benchtime 200x ./internal/model
 
+mlx-overhead: $(VENV)/mlx/.done-lm ## what the host does for a decode step on MLX, by turns with mlx-lm's Python, TURNS times 20 steps (TURNS=50)
+	HEARTH_TEST_MLX=$(MLX_DIR) HEARTH_TEST_MLXLM=$(CURDIR)/$(VENV)/mlx/bin/python \
+	  go test ./internal/model -run NONE -bench MLXOverhead -benchtime $(or $(TURNS),50)x
+
 $(VENV)/mlx/.done:
 	python3 -m venv $(VENV)/mlx
 	$(VENV)/mlx/bin/pip install -q 'mlx[cpu]==0.32.4'
+	touch $@
+
+$(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
+	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
 interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code against a running server

@@ -4,18 +4,14 @@ package model_test
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/mlx"
 	"hearth/internal/backend/mlx/testshim"
 	"hearth/internal/golden"
-	"hearth/internal/kv"
 	"hearth/internal/model"
-	"hearth/internal/quant"
 )
 
 // TestMLXGoldens runs every golden on MLX itself, in float32 on its CPU device.
@@ -83,50 +79,4 @@ func TestMLXHalf(t *testing.T) {
 			g.compare(t, be, backend.Options{}, 0.1)
 		})
 	}
-}
-
-// BenchmarkMLXBuild is what the host does for a decode step besides waiting for the device: the graph of 28 layers of qwen3,
-// made on the owner's thread and taken apart again. Sizes hardly matter to it, so they are tiny.
-func BenchmarkMLXBuild(b *testing.B) {
-	be := testshim.Open(b)
-	const layers = 28
-	config := `{"model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 28, "intermediate_size": 64, "num_attention_heads": 4, "head_dim": 32,
-		"num_key_value_heads": 2, "rms_norm_eps": 1e-6, "vocab_size": 64, "rope_theta": 10000, "max_position_embeddings": 4096,
-		"tie_word_embeddings": true, "quantization": {"group_size": 32, "bits": 4}}`
-	m, err := model.Synthetic{Config: []byte(config), Seed: 1, Type: quant.BF16}.Load(be, backend.Options{Exact: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	store, err := be.NewStore(m.States(), backend.KVPolicy{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	pages := make([]kv.PageID, 64)
-	for i := range pages {
-		pages[i] = kv.PageID(i + 1)
-	}
-	table := &kv.Table{Pages: [][]kv.PageID{pages}}
-	batch := &backend.Batch{Tokens: []int32{1}, Out: []int32{0}, Spans: []backend.Span{{Len: 1, Table: table}}}
-	batch.Pos[0] = []int32{0}
-	var took []time.Duration
-	for b.Loop() {
-		start := time.Now()
-		sc := be.Begin(store, batch)
-		y := m.Logits(sc, m.Forward(sc, batch))
-		if err := sc.Err(); err != nil {
-			b.Fatal(err)
-		}
-		building := time.Since(start)
-		if _, err := sc.Floats(y); err != nil {
-			b.Fatal(err)
-		}
-		start = time.Now()
-		sc.End()
-		took = append(took, building+time.Since(start))
-		at := len(took) % 2000
-		batch.Spans[0].Start, batch.Pos[0][0] = at, int32(at)
-	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[0].Microseconds())/layers, "least-µs/layer")
-	b.ReportMetric(float64(took[len(took)/2].Microseconds())/layers, "µs/layer")
 }

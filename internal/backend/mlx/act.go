@@ -57,7 +57,7 @@ func (s *scope) Gate(g, x B.Array, u *B.GLU) B.Array {
 	n, gates := x.Rows(), g.Cols()
 	return s.op(n, x.Cols(), func() handle {
 		if gates == 1 || gates == x.Cols() {
-			return s.gated(u, of.h, in.h)
+			return s.is(s.gated(u, of.h, in.h))
 		}
 		y := s.gated(u, s.l.reshape(of.h, n, gates, 1), s.l.reshape(in.h, n, gates, x.Cols()/gates))
 		return s.l.reshape(y, n, x.Cols())

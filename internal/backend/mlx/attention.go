@@ -33,6 +33,9 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 		spans = s.b.Alt
 	}
 	if a.State != B.NoState && !k.IsZero() {
+		if k.Rows() == 1 {
+			s.pair(s.look(q), s.look(k))
+		}
 		s.st.write(s, a.State, s.rowsOf(k), s.rowsOf(v))
 	}
 	parts, n := s.parts(a, spans, q.Rows()), q.Rows()
@@ -44,6 +47,7 @@ func (s *scope) Attention(q, k, v B.Array, a *B.Attn) B.Array {
 				return s.l.attendCoded(a, &f[0], &f[1], c[0], c[1], s.heads(in, a.KDim))
 			}
 			keys, values := s.st.read(a.State, &parts[0])
+			s.typed = a.Cap == 0 && s.st.policy.DType == s.be.act
 			return s.attend(a, &parts[0], s.heads(in, a.KDim), keys, values)
 		})
 	}
@@ -198,7 +202,7 @@ func (s *scope) attend(a *B.Attn, p *part, q, k, v handle) handle {
 	l := s.l
 	sinks, m := handle(0), handle(0)
 	if a.Sinks != nil {
-		sinks = l.cast(a.Sinks.(*weight).vector, s.be.dtype())
+		sinks = s.scale(a.Sinks.(*weight))
 	}
 	if p.mask != nil {
 		m = p.mask.h

@@ -30,7 +30,9 @@ const (
 	fnArrayNdim
 	fnArrayDim
 	fnArrayDtype
+	fnArrayFloat
 	fnVectorNew
+	fnVectorOf
 	fnVectorFree
 	fnVectorAppend
 	fnVectorGet
@@ -84,23 +86,28 @@ const (
 	fnGatherQMM
 	fnGatherMM
 	fnDequantize
+	fnRMSNorm
+	fnLayerNorm
+	fnRope
+	fnAttention
 	fnCount
 )
 
-// names are mlx-c's, in the order of the constants. Their arguments are integers and pointers, so Call takes them.
+// names are mlx-c's, in the order of the constants.
 var names = [fnCount]string{
 	"mlx_set_error_handler", "mlx_string_new", "mlx_string_data", "mlx_string_free", "mlx_version",
 	"mlx_metal_is_available", "mlx_default_cpu_stream_new", "mlx_default_gpu_stream_new",
 	"mlx_get_active_memory", "mlx_get_peak_memory", "mlx_get_cache_memory", "mlx_clear_cache",
 	"mlx_reset_peak_memory", "mlx_set_cache_limit", "mlx_set_memory_limit", "mlx_set_wired_limit",
-	"mlx_array_free", "mlx_array_set", "mlx_array_ndim", "mlx_array_dim", "mlx_array_dtype",
-	"mlx_vector_array_new", "mlx_vector_array_free", "mlx_vector_array_append_value", "mlx_vector_array_get",
+	"mlx_array_free", "mlx_array_set", "mlx_array_ndim", "mlx_array_dim", "mlx_array_dtype", "mlx_array_new_float32",
+	"mlx_vector_array_new", "mlx_vector_array_new_data", "mlx_vector_array_free", "mlx_vector_array_append_value", "mlx_vector_array_get",
 	"mlx_closure_new_func_payload", "mlx_closure_free", "mlx_closure_apply", "mlx_compile", "mlx_eval", "mlx_async_eval",
 	"mlx_add", "mlx_subtract", "mlx_multiply", "mlx_divide", "mlx_maximum", "mlx_minimum", "mlx_matmul", "mlx_less", "mlx_greater",
 	"mlx_sigmoid", "mlx_tanh", "mlx_erf", "mlx_exp", "mlx_expm1", "mlx_log1p", "mlx_sqrt", "mlx_rsqrt", "mlx_square", "mlx_abs", "mlx_negative",
 	"mlx_astype", "mlx_contiguous", "mlx_reshape", "mlx_transpose_axes", "mlx_slice", "mlx_slice_update", "mlx_concatenate_axis",
 	"mlx_take_axis", "mlx_take_along_axis", "mlx_where", "mlx_sum_axis", "mlx_mean_axis", "mlx_max_axis", "mlx_min_axis", "mlx_argmax_axis", "mlx_round", "mlx_softmax_axis",
 	"mlx_sort_axis", "mlx_argsort_axis", "mlx_zeros", "mlx_quantized_matmul", "mlx_gather_qmm", "mlx_gather_mm", "mlx_dequantize",
+	"mlx_fast_rms_norm", "mlx_fast_layer_norm", "mlx_fast_rope", "mlx_fast_scaled_dot_product_attention",
 }
 
 // dtype is MLX's own numbering.
@@ -125,12 +132,24 @@ func flag(b bool) uintptr {
 	return 0
 }
 
+// result is where C puts the array it makes: into a spare handle if there is one, which it then need not make.
+func (l *lib) result() uintptr {
+	*l.res = 0
+	if n := len(l.spare) - 1; n >= 0 {
+		*l.res, l.spare = l.spare[n], l.spare[:n]
+	}
+	return l.out()
+}
+
 // made notes the array that a call left in res. It is freed when the running closure ends unless it is kept.
-func (l *lib) made() handle {
+func (l *lib) made(status uintptr) handle {
 	h := *l.res
-	if h == 0 {
+	if int32(status) != 0 || h == 0 {
 		if l.err == nil {
 			l.err = errors.New("MLX gave no array, and no reason")
+		}
+		if h != 0 {
+			l.spare = append(l.spare, h)
 		}
 		return 0
 	}
@@ -139,17 +158,38 @@ func (l *lib) made() handle {
 	return h
 }
 
-// do calls a function whose first argument is the result and whose last is the stream. After an error it does nothing.
+// args puts together those of a function whose first is the result and whose last is the stream.
+func (l *lib) args(result uintptr, more []uintptr) []uintptr {
+	n := 1 + copy(l.argv[1:], more)
+	l.argv[0], l.argv[n] = result, uintptr(l.stream)
+	return l.argv[:n+1]
+}
+
+// do calls such a function. After an error it does nothing.
 func (l *lib) do(f fn, args ...uintptr) handle {
 	if l.err != nil {
 		return 0
 	}
-	*l.res = 0
-	l.argv[0] = l.out()
-	n := 1 + copy(l.argv[1:], args)
-	l.argv[n] = uintptr(l.stream)
-	l.Call(l.fns[f], l.argv[:n+1]...)
-	return l.made()
+	return l.made(l.Call(l.fns[f], l.args(l.result(), args)...))
+}
+
+// doFloat is do with a float besides.
+func (l *lib) doFloat(f fn, x float32, args ...uintptr) handle {
+	if l.err != nil {
+		return 0
+	}
+	return l.made(l.CallFloat(l.fns[f], x, l.args(l.result(), args)...))
+}
+
+// over is do whose result takes the place of the array that has the handle h, which may be an argument.
+func (l *lib) over(h handle, f fn, args ...uintptr) {
+	if l.err != nil {
+		return
+	}
+	*l.res = h
+	if int32(l.Call(l.fns[f], l.args(l.out(), args)...)) != 0 && l.err == nil {
+		l.err = errors.New("MLX replaced no array, and gave no reason")
+	}
 }
 
 // keep takes an array out of those that are freed with the closure. One that is somebody else's gets another handle.
@@ -169,7 +209,7 @@ func (l *lib) keep(h handle) handle {
 // release frees what the closure made and did not keep.
 func (l *lib) release() {
 	for _, h := range l.temps {
-		l.free(h)
+		l.drop(h)
 	}
 	l.temps = l.temps[:0]
 }
@@ -181,14 +221,34 @@ func (l *lib) free(h handle) {
 	}
 }
 
+// drop is free while a step is built: the handle is for one of the next results, which saves a call. Until then MLX has the
+// array, so that this is for those without numbers.
+func (l *lib) drop(h handle) {
+	switch {
+	case h == 0:
+	case l.building && len(l.spare) < cap(l.spare):
+		l.spare = append(l.spare, h)
+		l.live--
+	default:
+		l.free(h)
+	}
+}
+
+// built ends building. What is computed next must not find arrays that nobody wants: MLX would not write over what they share.
+func (l *lib) built() {
+	l.building = false
+	for _, h := range l.spare {
+		l.Call(l.fns[fnArrayFree], uintptr(h))
+	}
+	l.spare = l.spare[:0]
+}
+
 // again is another handle of the same array.
 func (l *lib) again(h handle) handle {
 	if l.err != nil {
 		return 0
 	}
-	*l.res = 0
-	l.Call(l.fns[fnArraySet], l.out(), uintptr(h))
-	return l.made()
+	return l.made(l.Call(l.fns[fnArraySet], l.result(), uintptr(h)))
 }
 
 func (l *lib) un(f fn, a handle) handle     { return l.do(f, uintptr(a)) }
@@ -209,7 +269,7 @@ func (l *lib) cast(a handle, t dtype) handle {
 func (l *lib) num(f float32) handle {
 	h, ok := l.scalars[f]
 	if !ok && l.err == nil {
-		h = l.arrayFloat(f)
+		h = handle(l.CallFloat(l.fns[fnArrayFloat], f))
 		if math.IsNaN(float64(f)) {
 			panic("mlx: a constant is no number")
 		}
@@ -296,13 +356,24 @@ func (l *lib) list(at int) uintptr { return uintptr(unsafe.Pointer(&l.ints[8*at]
 
 // paste is a with b at from along one axis; the other axes are b's, which has that shape.
 func (l *lib) paste(a, b handle, axis, from int, shape ...int) handle {
+	n := l.place(axis, from, shape)
+	return l.do(fnSliceUpdate, uintptr(a), uintptr(b), l.list(0), n, l.list(1), n, l.list(2), n)
+}
+
+// pasteOver is paste whose result takes the place of a.
+func (l *lib) pasteOver(a, b handle, axis, from int, shape ...int) {
+	n := l.place(axis, from, shape)
+	l.over(a, fnSliceUpdate, uintptr(a), uintptr(b), l.list(0), n, l.list(1), n, l.list(2), n)
+}
+
+// place writes the lists of paste and gives their length.
+func (l *lib) place(axis, from int, shape []int) uintptr {
 	for i, n := range shape {
 		l.ints[i], l.ints[8+i], l.ints[16+i] = 0, int32(n), 1
 	}
-	n := uintptr(len(shape))
 	l.ints[axis] = int32(from)
 	l.ints[8+axis] += int32(from)
-	return l.do(fnSliceUpdate, uintptr(a), uintptr(b), l.list(0), n, l.list(1), n, l.list(2), n)
+	return uintptr(len(shape))
 }
 
 func (l *lib) concat(axis int, all ...handle) handle {
@@ -315,17 +386,21 @@ func (l *lib) concat(axis int, all ...handle) handle {
 }
 
 func (l *lib) vector(all []handle) uintptr {
-	v := l.Call(l.fns[fnVectorNew])
+	l.handles = l.handles[:0]
 	for _, h := range all {
 		if h != 0 {
-			l.Call(l.fns[fnVectorAppend], v, uintptr(h))
+			l.handles = append(l.handles, h)
 		}
 	}
-	return v
+	if len(l.handles) == 0 {
+		return l.Call(l.fns[fnVectorNew])
+	}
+	return l.Call(l.fns[fnVectorOf], uintptr(unsafe.Pointer(&l.handles[0])), uintptr(len(l.handles)))
 }
 
 // eval computes arrays, and waits unless async.
 func (l *lib) eval(async bool, all ...handle) {
+	l.built()
 	if l.err != nil {
 		return
 	}
@@ -369,21 +444,21 @@ func upload[T float32 | int32 | uint32 | uint16 | uint8 | bool](l *lib, x []T, t
 		p = unsafe.Pointer(&x[0])
 	}
 	*l.res = l.arrayData(p, unsafe.Pointer(&l.ints[0]), int32(len(shape)), int32(t))
-	return l.made()
+	return l.made(0)
 }
 
-// download waits for a and copies its numbers out as float32.
-func (l *lib) download(a handle, dst []float32) {
+// download waits for a, and whatever else is wanted, and copies a's numbers out as float32.
+func (l *lib) download(a handle, dst []float32, also ...handle) {
 	c := l.do(fnContiguous, uintptr(l.cast(a, f32)), flag(false))
-	l.eval(false, c)
+	l.eval(false, append(also, c)...)
 	if l.err == nil && len(dst) > 0 {
 		copy(dst, unsafe.Slice((*float32)(l.data(c)), len(dst)))
 	}
 }
 
-func (l *lib) downloadInts(a handle, dst []int32) {
+func (l *lib) downloadInts(a handle, dst []int32, also ...handle) {
 	c := l.do(fnContiguous, uintptr(l.cast(a, i32)), flag(false))
-	l.eval(false, c)
+	l.eval(false, append(also, c)...)
 	if l.err == nil && len(dst) > 0 {
 		copy(dst, unsafe.Slice((*int32)(l.data(c)), len(dst)))
 	}
@@ -401,20 +476,12 @@ func (l *lib) bytes(to []byte, a handle, n int) []byte {
 
 // normed is fast RMSNorm over the last axis.
 func (l *lib) normed(x, w handle, eps float32) handle {
-	if l.err != nil {
-		return 0
-	}
-	*l.res = 0
-	l.rmsNorm(l.res, x, w, eps, l.stream)
-	return l.made()
+	return l.doFloat(fnRMSNorm, eps, uintptr(x), uintptr(w))
 }
 
 // attend is fast attention: q [1, heads, rows, width], k and v [1, kv heads, keys, width]. causal: row i sees keys up to that
 // as far from the end; else mask, true where a key is seen, or 0.
 func (l *lib) attend(q, k, v handle, scale float32, causal bool, mask, sinks handle) handle {
-	if l.err != nil {
-		return 0
-	}
 	mode := ""
 	switch {
 	case causal:
@@ -422,13 +489,11 @@ func (l *lib) attend(q, k, v handle, scale float32, causal bool, mask, sinks han
 	case mask != 0:
 		mode = "array"
 	}
-	*l.res = 0
+	args := [...]uintptr{uintptr(q), uintptr(k), uintptr(v), uintptr(l.cText(mode)), uintptr(mask), uintptr(sinks), flag(false)}
 	if l.layout.forceFused {
-		l.sdpaFused(l.res, q, k, v, scale, l.cText(mode), mask, sinks, false, l.stream)
-	} else {
-		l.sdpa(l.res, q, k, v, scale, l.cText(mode), mask, sinks, l.stream)
+		return l.doFloat(fnAttention, scale, args[:]...)
 	}
-	return l.made()
+	return l.doFloat(fnAttention, scale, args[:6]...)
 }
 
 // scheme is how a matrix is quantised, as MLX wants it.

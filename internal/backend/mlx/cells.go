@@ -104,10 +104,7 @@ func (l *lib) pasted(f *form, c *cells, rows handle, at, n int, same bool) {
 		in[0] = l.cast(rows, f.t)
 	}
 	for i, k := range f.columns {
-		if y := l.keep(l.paste(c[i], in[i], 2, at, 1, f.heads, n, k.n)); y != 0 {
-			l.free(c[i])
-			c[i] = y
-		}
+		l.pasteOver(c[i], in[i], 2, at, 1, f.heads, n, k.n)
 	}
 }
 

@@ -31,16 +31,16 @@ func (l *lib) group(key groupKey, f func(in []handle) handle, in ...handle) hand
 		l.groups[key] = c
 	}
 	args := l.vector(in)
-	out := l.Call(l.fns[fnVectorNew])
-	*l.vec = handle(out)
+	*l.vec = 0
 	l.Call(l.fns[fnClosureApply], uintptr(unsafe.Pointer(l.vec)), uintptr(c), args)
-	*l.res = 0
-	if l.err == nil {
-		l.Call(l.fns[fnVectorGet], l.out(), out, 0)
-	}
 	l.Call(l.fns[fnVectorFree], args)
+	out := uintptr(*l.vec)
+	if out == 0 || l.err != nil {
+		return 0
+	}
+	y := l.made(l.Call(l.fns[fnVectorGet], l.result(), out, 0))
 	l.Call(l.fns[fnVectorFree], out)
-	return l.made()
+	return y
 }
 
 // compile wraps f. There is one callback for all functions, because callbacks are never freed.
@@ -70,9 +70,7 @@ func (l *lib) trace(res *uintptr, in, id uintptr) uintptr {
 	t := l.traced[id]
 	args := make([]handle, t.n)
 	for i := range args {
-		*l.res = 0
-		l.Call(l.fns[fnVectorGet], l.out(), in, uintptr(i))
-		args[i] = l.made()
+		args[i] = l.made(l.Call(l.fns[fnVectorGet], l.result(), in, uintptr(i)))
 	}
 	y := t.f(args)
 	if l.err != nil || y == 0 {

@@ -15,6 +15,7 @@ import (
 type Library interface {
 	Symbol(name string) (uintptr, bool)
 	Call(fn uintptr, args ...uintptr) uintptr
+	CallFloat(fn uintptr, f float32, args ...uintptr) uintptr
 	Bind(f any, fn uintptr)
 	Callback(f any) uintptr
 }
@@ -61,7 +62,8 @@ func (l layout) String() string {
 // lib is MLX in this process: its functions, its stream, and the arrays that are alive. Everything in it belongs to the
 // owner's thread.
 //
-// Invariants: temps are the arrays that the running closure made and nobody kept; live counts arrays not yet freed.
+// Invariants: temps are the arrays that the running closure made and nobody kept; live counts arrays neither freed nor spare;
+// there are no spare ones unless a step is being built.
 type lib struct {
 	Library
 	fns     [fnCount]uintptr
@@ -85,14 +87,8 @@ type lib struct {
 	traceBack uintptr
 	vec       *handle // where C puts a list
 
-	arrayData  func(data, shape unsafe.Pointer, dims, dtype int32) handle
-	arrayFloat func(float32) handle
-	data       func(handle) unsafe.Pointer
-	rmsNorm    func(res *handle, x, w handle, eps float32, s handle) int32
-	layerNorm  func(res *handle, x, w, b handle, eps float32, s handle) int32
-	rope       func(res *handle, x handle, dims int32, traditional bool, base uint64, scale float32, offset int32, freqs, s handle) int32
-	sdpa       func(res *handle, q, k, v handle, scale float32, mode unsafe.Pointer, mask, sinks, s handle) int32
-	sdpaFused  func(res *handle, q, k, v handle, scale float32, mode unsafe.Pointer, mask, sinks handle, force bool, s handle) int32
+	arrayData func(data, shape unsafe.Pointer, dims, dtype int32) handle
+	data      func(handle) unsafe.Pointer
 
 	stream  handle
 	res     *handle // where C puts a result: on the heap, which does not move
@@ -103,7 +99,11 @@ type lib struct {
 	words   [2]handle // see places
 	temps   []handle
 	live    int
-	err     error // the first since it was last taken
+
+	building bool     // a step that was not computed yet
+	spare    []handle // of arrays that are over; see drop
+	handles  []handle // of vector
+	err      error    // the first since it was last taken
 }
 
 // places are where libmlxc may be, in order.
@@ -176,9 +176,7 @@ func (l *lib) link() error {
 		to   any
 		name string
 	}{
-		{&l.arrayData, "mlx_array_new_data"}, {&l.arrayFloat, "mlx_array_new_float32"}, {&l.data, "mlx_array_data_uint8"},
-		{&l.rmsNorm, "mlx_fast_rms_norm"}, {&l.layerNorm, "mlx_fast_layer_norm"}, {&l.rope, "mlx_fast_rope"},
-		{&l.sdpa, "mlx_fast_scaled_dot_product_attention"}, {&l.sdpaFused, "mlx_fast_scaled_dot_product_attention"},
+		{&l.arrayData, "mlx_array_new_data"}, {&l.data, "mlx_array_data_uint8"},
 	} {
 		p, ok := l.Symbol(f.name)
 		if !ok {
@@ -187,7 +185,7 @@ func (l *lib) link() error {
 		l.Bind(f.to, p)
 	}
 	l.res, l.vec, l.ints, l.text, l.scalars = new(handle), new(handle), new([32]int32), map[string]*byte{}, map[float32]handle{}
-	l.groups = map[groupKey]handle{}
+	l.groups, l.spare = map[groupKey]handle{}, make([]handle, 0, 64)
 	l.Call(l.fns[fnErrorHandler], l.Callback(func(msg *byte, _ unsafe.Pointer) uintptr {
 		if l.err == nil {
 			l.err = errors.New(cString(msg))

@@ -24,6 +24,7 @@ type weight struct {
 	bias, factor   handle // [out], of a stack [count, out]
 	down, up       handle // of adapters: [in, ranks] and [ranks, out]; of a stack with the experts in front
 	vector         handle // of UseVector and UseConv, in float32
+	typed          handle // of UseVector, in the activation type where that is another; see scale
 }
 
 func (t *weight) Out() int      { return t.out }

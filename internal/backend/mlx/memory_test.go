@@ -35,6 +35,7 @@ type rigged struct {
 	active  uint64            // bytes in use; 0: those that are
 	limits  map[string]uint64 // set
 	names   map[uintptr]string
+	calls   map[string]int // not nil: counted, by name
 }
 
 // pointer makes a pointer of an argument.
@@ -55,7 +56,20 @@ func (r *rigged) Symbol(name string) (uintptr, bool) {
 	return p, ok
 }
 
+// count counts a call.
+func (r *rigged) count(fn uintptr) {
+	if r.calls != nil {
+		r.calls[r.names[fn]]++
+	}
+}
+
+func (r *rigged) CallFloat(fn uintptr, f float32, args ...uintptr) uintptr {
+	r.count(fn)
+	return r.Library.CallFloat(fn, f, args...)
+}
+
 func (r *rigged) Call(fn uintptr, args ...uintptr) uintptr {
+	r.count(fn)
 	switch name := r.names[fn]; name {
 	case "mlx_metal_is_available":
 		*pointer[bool](&args[0]) = r.metal

@@ -18,12 +18,13 @@ type Backend struct {
 	half   bool    // activations are bfloat16 unless a model is loaded to be exact
 	act    B.DType // of activations
 	gen    uint32
-	queue  []func() // for the owner, in order
+	queue  []task // for the owner, in order
 	free   []*node
 	pinned map[uint32]*node
 	pins   uint32
 	freqs  map[*B.Rope]handle // periods for MLX's own rope
-	owned  []handle           // of weights
+	scales map[scalesKey]handle
+	owned  []handle // of weights
 	stores []*Store
 	err    error // the first outside steps; the owner's
 
@@ -45,7 +46,7 @@ func Open(c Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open MLX: %w", err)
 	}
-	b := &Backend{o: o, half: c.half(o.device), act: B.F32, tileBytes: tileBytes, pinned: map[uint32]*node{}, freqs: map[*B.Rope]handle{}}
+	b := &Backend{o: o, half: c.half(o.device), act: B.F32, tileBytes: tileBytes, pinned: map[uint32]*node{}, freqs: map[*B.Rope]handle{}, scales: map[scalesKey]handle{}}
 	o.wait(func() {
 		o.gauge()
 		b.before = o.gauges.active.Load()
@@ -91,7 +92,7 @@ func (b *Backend) Close() error {
 		for _, n := range b.pinned {
 			b.o.free(n.h)
 		}
-		b.owned, b.freqs, b.pinned = nil, nil, nil
+		b.owned, b.freqs, b.scales, b.pinned = nil, nil, nil, nil
 		b.o.wire()
 	})
 	return b.settle()
@@ -112,21 +113,42 @@ func (b *Backend) Unpin(a B.Array) {
 	}
 }
 
-// later queues a closure for the owner. What fails in it is found by the next step, or by settle.
-func (b *Backend) later(f func()) {
-	b.queue = append(b.queue, func() {
-		f()
-		if err := b.o.takeErr(); err != nil && b.err == nil {
-			b.err = err
-		}
-	})
+// task is one thing for the owner to do: run, or make the array of a node.
+type task struct {
+	s    *scope // whose error it heeds; nil: it is of no step
+	run  func()
+	make func() handle
+	n    *node
 }
+
+// later queues a closure for the owner. What fails in it is found by the next step, or by settle.
+func (b *Backend) later(f func()) { b.queue = append(b.queue, task{run: f}) }
 
 // flush runs what is queued.
 func (b *Backend) flush() {
 	q := b.queue
-	b.queue = b.queue[:0]
-	b.o.hand(q)
+	if b.queue = q[:0]; len(q) == 0 {
+		return
+	}
+	b.o.wait(func() {
+		for i := range q {
+			b.do(&q[i])
+			b.o.release()
+		}
+	})
+	clear(q)
+}
+
+// do is on the owner's thread.
+func (b *Backend) do(t *task) {
+	if t.s != nil {
+		t.s.do(t)
+		return
+	}
+	t.run()
+	if err := b.o.takeErr(); err != nil && b.err == nil {
+		b.err = err
+	}
 }
 
 func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
@@ -142,7 +164,10 @@ func (b *Backend) Begin(s B.Store, batch *B.Batch) B.Scope {
 	}
 	sc.check.Begin(groups, B.PageTokens)
 	rows, need := batch.Rows(), b.Scratch(batch.Rows(), len(batch.Out))
-	b.later(func() { sc.err = sc.l.fits(rows, need) })
+	b.later(func() {
+		sc.err = sc.l.fits(rows, need)
+		sc.l.building = true
+	})
 	if sc.st != nil {
 		sc.wrote = sc.st.advance(batch)
 	}

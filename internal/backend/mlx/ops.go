@@ -99,7 +99,10 @@ func (t *weight) product(l *lib, x handle) handle {
 func (s *scope) Linear(x B.Array, w B.Weight) B.Array {
 	s.check.Linear(x, w)
 	t, in := w.(*weight), s.get(x)
-	return s.op(x.Rows(), t.out, func() handle { return t.product(s.l, in.h) })
+	return s.op(x.Rows(), t.out, func() handle {
+		s.typed = t.factor == 0 && t.bias == 0
+		return t.product(s.l, in.h)
+	})
 }
 
 func (s *scope) LinearGLU(x B.Array, w B.Weight, g *B.GLU) B.Array {
@@ -108,7 +111,7 @@ func (s *scope) LinearGLU(x B.Array, w B.Weight, g *B.GLU) B.Array {
 	n := t.out / 2
 	return s.op(x.Rows(), n, func() handle {
 		both, rows := t.product(s.l, in.h), x.Rows()
-		return s.gated(g, s.l.part(both, 1, 0, n, rows, 2*n), s.l.part(both, 1, n, 2*n, rows, 2*n))
+		return s.is(s.gated(g, s.l.part(both, 1, 0, n, rows, 2*n), s.l.part(both, 1, n, 2*n, rows, 2*n)))
 	})
 }
 
@@ -118,29 +121,30 @@ func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 	if width == 0 {
 		width = x.Cols()
 	}
-	if x.Rows() == 1 && width != x.Cols() && (w == nil || w.Out() == width) {
-		in := s.find(x)
-		return s.one(x.Cols(), width, func() handle { return s.l.normed(s.heads(in, width), vectorOf(w), eps) })
+	of := asWeight(w)
+	if x.Rows() == 1 && width != x.Cols() && (of == nil || of.out == width) {
+		return s.turned(x.Cols(), turn{in: s.find(x), width: width, normed: true, eps: eps, w: of})
 	}
 	in := s.get(x)
 	return s.op(x.Rows(), x.Cols(), func() handle {
-		l, of := s.l, handle(0)
-		whole := w != nil && w.Out() != width
-		if w != nil && !whole {
-			of = w.(*weight).vector
-		}
+		l, scale := s.l, s.scale(of)
+		whole := of != nil && of.out != width
 		y := in.h
 		if width != x.Cols() {
 			y = l.reshape(y, x.Rows(), -1, width)
 		}
-		y = l.normed(y, of, eps)
+		if whole {
+			y = l.normed(y, 0, eps)
+		} else {
+			y = l.normed(y, scale, eps)
+		}
 		if width != x.Cols() {
 			y = l.reshape(y, x.Rows(), x.Cols())
 		}
 		if whole {
-			y = l.mul(y, w.(*weight).vector)
+			y = l.mul(y, scale)
 		}
-		return y
+		return s.is(y)
 	})
 }
 
@@ -148,30 +152,26 @@ func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	s.check.LayerNorm(x, w, bias, n)
 	in, eps := s.get(x), n.Eps
 	return s.op(x.Rows(), x.Cols(), func() handle {
-		return s.l.layerNormed(in.h, vectorOf(w), vectorOf(bias), eps)
+		return s.is(s.l.layerNormed(in.h, s.scale(asWeight(w)), s.scale(asWeight(bias)), eps))
 	})
 }
 
-func vectorOf(w B.Weight) handle {
+// asWeight is nil for no weight.
+func asWeight(w B.Weight) *weight {
 	if w == nil {
-		return 0
+		return nil
 	}
-	return w.(*weight).vector
+	return w.(*weight)
 }
 
 func (l *lib) layerNormed(x, w, bias handle, eps float32) handle {
-	if l.err != nil {
-		return 0
-	}
-	*l.res = 0
-	l.layerNorm(l.res, x, w, bias, eps, l.stream)
-	return l.made()
+	return l.doFloat(fnLayerNorm, eps, uintptr(x), uintptr(w), uintptr(bias))
 }
 
 func (s *scope) Add(a, b B.Array) B.Array {
 	s.check.Add(a, b)
 	u, v := s.get(a), s.get(b)
-	return s.op(a.Rows(), a.Cols(), func() handle { return s.l.add(u.h, v.h) })
+	return s.op(a.Rows(), a.Cols(), func() handle { return s.is(s.l.add(u.h, v.h)) })
 }
 
 func (s *scope) Scale(x B.Array, f float32) B.Array {

@@ -14,8 +14,8 @@ type owner struct {
 }
 
 type job struct {
-	run  []func()
-	done chan any // what a closure panicked with, or nil
+	run  func()
+	done chan any // what it panicked with, or nil
 }
 
 // owners are the libraries this process has opened, by path and settings: an MLX library has state of its own for the whole process, and is
@@ -43,7 +43,6 @@ func (c *Config) open() (*owner, error) {
 		if err = o.link(); err == nil {
 			err = o.selfTest()
 		}
-		o.release()
 	})
 	if err != nil {
 		close(o.jobs)
@@ -61,30 +60,22 @@ func (o *owner) work() {
 	}
 }
 
-func (o *owner) run(all []func()) (failed any) {
+func (o *owner) run(f func()) (failed any) {
 	defer func() {
 		if r := recover(); r != nil {
 			failed = fmt.Sprint(r)
-			o.release()
 		}
-	}()
-	for _, f := range all {
-		f()
 		o.release()
-	}
+	}()
+	f()
 	return nil
 }
 
-// hand hands over closures and waits for them. A panic of theirs is raised here.
-func (o *owner) hand(all []func()) {
-	if len(all) == 0 {
-		return
-	}
+// wait hands over a closure and waits for it. A panic of its is raised here.
+func (o *owner) wait(f func()) {
 	done := make(chan any, 1)
-	o.jobs <- job{all, done}
+	o.jobs <- job{f, done}
 	if p := <-done; p != nil {
 		panic(p)
 	}
 }
-
-func (o *owner) wait(f func()) { o.hand([]func(){f}) }

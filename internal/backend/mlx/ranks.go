@@ -42,7 +42,5 @@ func (l *lib) allSum(x handle) handle {
 	if l.err != nil {
 		return 0
 	}
-	*l.res = 0
-	l.Call(l.sum, l.out(), uintptr(x), l.ranks, uintptr(l.stream))
-	return l.made()
+	return l.made(l.Call(l.sum, l.result(), uintptr(x), l.ranks, uintptr(l.stream)))
 }

@@ -22,14 +22,11 @@ func (s *scope) RoPE(x B.Array, p *B.Rope) B.Array {
 	first, ok := s.follows(n)
 	fast := ok && plain(p)
 	if fast && n == 1 {
-		in := s.find(x)
-		return s.one(x.Cols(), p.Head, func() handle {
-			return s.l.roped(s.heads(in, p.Head), 2*len(p.InvFreq), p.Traditional, first, s.periods(p))
-		})
+		return s.rotated(x, p, first)
 	}
 	in := s.get(x)
 	if fast {
-		return s.op(n, x.Cols(), func() handle { return s.fastRope(in.h, n, first, p) })
+		return s.op(n, x.Cols(), func() handle { return s.is(s.fastRope(in.h, n, first, p)) })
 	}
 	t := s.table(p, n)
 	return s.op(n, x.Cols(), func() handle {
@@ -86,12 +83,8 @@ func (s *scope) periods(p *B.Rope) handle {
 
 // roped is fast rope of the first dims columns of x [1, heads, rows, width], whose rows are at positions from first on.
 func (l *lib) roped(x handle, dims int, traditional bool, first int, periods handle) handle {
-	if l.err != nil {
-		return 0
-	}
-	*l.res = 0
-	l.rope(l.res, x, int32(dims), traditional, 0, 1, int32(first), periods, l.stream)
-	return l.made()
+	const noBase = 0
+	return l.doFloat(fnRope, 1, uintptr(x), uintptr(dims), flag(traditional), noBase, uintptr(first), uintptr(periods))
 }
 
 // table is computed on the host in float64, once per step and spec.

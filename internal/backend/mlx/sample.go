@@ -124,7 +124,5 @@ func (l *lib) cumulative(x handle, inclusive bool) handle {
 	if l.err != nil {
 		return 0
 	}
-	*l.res = 0
-	l.Call(l.cumsum, l.out(), uintptr(x), 1, flag(false), flag(inclusive), uintptr(l.stream))
-	return l.made()
+	return l.made(l.Call(l.cumsum, l.result(), uintptr(x), 1, flag(false), flag(inclusive), uintptr(l.stream)))
 }

@@ -10,12 +10,13 @@ import (
 // node is one array of a scope. Its handles are set when the closures that compute them have run.
 //
 // Invariants: h is [rows, cols]. That of an array of one row may be left out until somebody resolves it with get: heads of it
-// are then in split, or it is columns of another array. What only attention's ops see never exists as h.
+// are then in split, or to be made, or it is columns of another array. What only attention's ops see never exists as h.
 type node struct {
 	h          handle
 	rows, cols int
 	split      handle // [1, cols/width, 1, width], or 0
 	width      int    // of split's heads
+	todo       *turn  // what makes split; nil: it is there, or on its way
 	src        *node  // whose columns from from on these are
 	from       int
 	flat       bool  // h is there, or on its way
@@ -44,6 +45,9 @@ type scope struct {
 	check  B.Check
 	gen    uint32
 	nodes  []*node
+	alive  []*node // those that were not swept
+	typed  bool    // the array that is being made is known to be of the activation type
+	clean  bool    // what this step has written to the store is being computed
 	tables map[tableKey]*tableData
 	masks  map[maskKey]*mask
 	err    error
@@ -60,7 +64,7 @@ func (s *scope) make(rows, cols int, t B.DType) (B.Array, *node) {
 		n, s.be.free = s.be.free[last], s.be.free[:last]
 	}
 	*n = node{rows: rows, cols: cols, flat: true}
-	s.nodes = append(s.nodes, n)
+	s.nodes, s.alive, s.clean = append(s.nodes, n), append(s.alive, n), false
 	return B.Handle(uint32(len(s.nodes)-1), s.gen, rows, cols, t), n
 }
 
@@ -80,8 +84,15 @@ func (s *scope) get(a B.Array) *node {
 	return n
 }
 
-// find is get for those who read heads, or no numbers at all.
+// find is get for those who read heads.
 func (s *scope) find(a B.Array) *node {
+	n := s.look(a)
+	s.settle(n)
+	return n
+}
+
+// look is get for those who read no numbers.
+func (s *scope) look(a B.Array) *node {
 	slot, gen := a.Slot()
 	if isPin(a) {
 		if n := s.be.pinned[slot]; n != nil {
@@ -124,46 +135,51 @@ func (s *scope) divide(n *node, width int) handle {
 	return h
 }
 
-// one is op for an array of one row that f computes as heads.
+// one is op for an array of one row that f computes as heads of such a width.
 func (s *scope) one(cols, width int, f func() handle) B.Array {
 	a, n := s.make(1, cols, s.be.act)
 	n.width, n.flat = width, false
-	s.later(func() {
-		h := f()
-		if s.be.act != B.F32 {
-			h = s.l.cast(h, s.be.dtype())
-		}
-		n.split = s.l.keep(h)
-	})
+	s.into(n, f)
 	return a
 }
 
 // later runs f on the owner's thread unless the step has failed.
-func (s *scope) later(f func()) {
-	s.be.later(func() {
-		if s.err == nil {
-			s.err, s.be.err = s.be.err, nil
-		}
-		if s.err != nil {
-			return
-		}
-		f()
-		s.err = s.l.takeErr()
-	})
-}
+func (s *scope) later(f func()) { s.be.queue = append(s.be.queue, task{s: s, run: f}) }
 
-// into queues what computes n in float32 or the activation type. Arrays without numbers are not computed.
-func (s *scope) into(n *node, f func() handle) {
-	if n.rows*n.cols == 0 {
+// do is on the owner's thread.
+func (s *scope) do(t *task) {
+	if s.err == nil {
+		s.err, s.be.err = s.be.err, nil
+	}
+	if s.err != nil {
 		return
 	}
-	s.later(func() {
-		h := f()
-		if s.be.act != B.F32 {
-			h = s.l.cast(h, s.be.dtype())
-		}
-		n.h = s.l.keep(h)
-	})
+	if t.n != nil {
+		s.fill(t.n, t.make())
+	} else {
+		t.run()
+	}
+	s.err = s.l.takeErr()
+}
+
+// fill gives a node its array, or its heads, in float32 or the activation type.
+func (s *scope) fill(n *node, h handle) {
+	if !s.typed && s.be.act != B.F32 {
+		h = s.l.cast(h, s.be.dtype())
+	}
+	s.typed = false
+	if h = s.l.keep(h); n.width != 0 {
+		n.split = h
+	} else {
+		n.h = h
+	}
+}
+
+// into queues what computes n. Arrays without numbers are not computed.
+func (s *scope) into(n *node, f func() handle) {
+	if n.rows*n.cols != 0 {
+		s.be.queue = append(s.be.queue, task{s: s, make: f, n: n})
+	}
 }
 
 // op queues what computes a new array from arrays that f reads when it runs.
@@ -171,6 +187,12 @@ func (s *scope) op(rows, cols int, f func() handle) B.Array {
 	a, n := s.make(rows, cols, s.be.act)
 	s.into(n, f)
 	return a
+}
+
+// is says, inside of what op was given, that h is of the activation type: MLX need not be asked.
+func (s *scope) is(h handle) handle {
+	s.typed = true
+	return h
 }
 
 // view is op for an array that keeps x alive as a view would.
@@ -194,23 +216,23 @@ func (s *scope) Keep(a B.Array) B.Array {
 func (s *scope) Sweep(a B.Array) {
 	last := s.find(a)
 	var gone []*node
-	for _, n := range s.nodes {
-		if n != last && n != last.of && !n.kept && !n.dead {
+	left := s.alive[:0]
+	for _, n := range s.alive {
+		if n != last && n != last.of && !n.kept {
 			n.dead = true
 			gone = append(gone, n)
+		} else {
+			left = append(left, n)
 		}
 	}
+	s.alive = left
 	s.be.later(func() {
 		for _, n := range gone {
-			s.drop(n)
+			s.l.drop(n.h)
+			s.l.drop(n.split)
+			n.h, n.split = 0, 0
 		}
 	})
-}
-
-func (s *scope) drop(n *node) {
-	s.l.free(n.h)
-	s.l.free(n.split)
-	n.h, n.split = 0, 0
 }
 
 func (s *scope) Pin(a B.Array) B.Array {
@@ -249,6 +271,7 @@ func (s *scope) Submit(all ...B.Array) {
 		s.l.eval(true, hs...)
 	})
 	s.be.flush()
+	s.clean = true
 }
 
 // state are the buffers this step has changed: computing them with the results keeps their graphs from growing.
@@ -259,23 +282,26 @@ func (s *scope) state() []handle {
 	return s.st.pending(s.wrote)
 }
 
-func (s *scope) Floats(a B.Array) ([]float32, error) {
-	n := s.get(a)
-	dst := make([]float32, n.rows*n.cols)
-	if len(dst) > 0 {
-		s.later(func() { s.l.download(n.h, dst) })
-	}
-	s.be.flush()
-	return dst, s.err
-}
+func (s *scope) Floats(a B.Array) ([]float32, error) { return fetch(s, a, s.l.download) }
 
-func (s *scope) Ints(a B.Array) ([]int32, error) {
+func (s *scope) Ints(a B.Array) ([]int32, error) { return fetch(s, a, s.l.downloadInts) }
+
+// fetch computes a, and with it the state if nothing has yet: End then has nothing to wait for.
+func fetch[T float32 | int32](s *scope, a B.Array, download func(h handle, dst []T, also ...handle)) ([]T, error) {
 	n := s.get(a)
-	dst := make([]int32, n.rows*n.cols)
+	dst := make([]T, n.rows*n.cols)
 	if len(dst) > 0 {
-		s.later(func() { s.l.downloadInts(n.h, dst) })
+		clean := s.clean
+		s.later(func() {
+			if clean {
+				download(n.h, dst)
+			} else {
+				download(n.h, dst, s.state()...)
+			}
+		})
 	}
 	s.be.flush()
+	s.clean = s.clean || len(dst) > 0
 	return dst, s.err
 }
 
@@ -284,35 +310,44 @@ func (s *scope) Err() error {
 	return s.err
 }
 
-// End computes the state that the step has written, so that its graph goes with the step, and frees the arrays.
+// End computes the state that the step has written, so that its graph goes with the step, and frees the arrays: at once if there
+// is something to compute or much to free, else when the owner is next woken, which is for the next step's result or by Idle.
 func (s *scope) End() {
 	if s.ended {
 		return
 	}
 	s.ended = true
 	long := s.b.Rows() >= longStep
-	s.later(func() { s.l.eval(!long, s.state()...) })
-	s.be.later(func() {
-		if long {
-			defer s.l.Call(s.l.fns[fnClearCache])
-		}
-		for _, n := range s.nodes {
-			s.drop(n)
-		}
-		for _, t := range s.tables {
-			s.l.free(t.cos)
-			s.l.free(t.sin)
-			s.l.free(t.factor)
-		}
-		for _, m := range s.masks {
-			s.l.free(m.h)
-		}
-		s.l.gauge()
-	})
-	s.be.flush()
-	for _, n := range s.nodes {
-		n.of, n.src = nil, nil
+	now := long || !s.clean
+	if now {
+		s.later(func() { s.l.eval(!long, s.state()...) })
 	}
+	s.be.later(func() { s.leave(long) })
+	if now {
+		s.be.flush()
+	}
+}
+
+// leave frees what a step has made. It runs on the owner's thread, while whoever builds steps waits for that.
+func (s *scope) leave(long bool) {
+	s.l.built()
+	for _, n := range s.nodes {
+		s.l.free(n.h)
+		s.l.free(n.split)
+		n.h, n.split, n.of, n.src = 0, 0, nil, nil
+	}
+	for _, t := range s.tables {
+		s.l.free(t.cos)
+		s.l.free(t.sin)
+		s.l.free(t.factor)
+	}
+	for _, m := range s.masks {
+		s.l.free(m.h)
+	}
+	if long {
+		s.l.Call(s.l.fns[fnClearCache])
+	}
+	s.l.gauge()
 	s.be.free = append(s.be.free, s.nodes...)
-	s.nodes = nil
+	s.nodes, s.alive = nil, nil
 }

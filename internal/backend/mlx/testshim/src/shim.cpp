@@ -113,6 +113,12 @@ int mlx_array_dtype(Handle a) { return static_cast<int>(arr(a).dtype().val()); }
 const uint8_t* mlx_array_data_uint8(Handle a) { return arr(a).data<uint8_t>(); }
 
 Handle mlx_vector_array_new(void) { return {new Vector()}; }
+Handle mlx_vector_array_new_data(const Handle* data, size_t n) {
+  auto* v = new Vector();
+  v->reserve(n);
+  for (size_t i = 0; i < n; i++) v->push_back(arr(data[i]));
+  return {v};
+}
 int mlx_vector_array_free(Handle h) {
   delete static_cast<Vector*>(h.ctx);
   return 0;

@@ -1,0 +1,13 @@
+//go:build darwin || linux
+
+#include "textflag.h"
+
+// withFloat is entered by C's rules with the arguments of another function, of which the fifteenth are the bits of its float and
+// the sixteenth is its address: X0 gets the float, and the rest is where that function looks for it.
+TEXT withFloat<>(SB), NOSPLIT|NOFRAME, $0-0
+	MOVSS 72(SP), X0
+	MOVQ  80(SP), R11
+	JMP   R11
+
+DATA ·withFloat(SB)/8, $withFloat<>(SB)
+GLOBL ·withFloat(SB), RODATA|NOPTR, $8
