@@ -9,6 +9,7 @@ const (
 	Fast  Precision = iota // int8 per group
 	Exact                  // float32
 	Fine                   // two int8 per group, the second of what the first leaves out: 16 bits of its largest
+	Half                   // bfloat16, for DenseBF16 alone
 )
 
 // forms is how many rows of numbers a row becomes.
@@ -24,21 +25,22 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value
 // is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and
-// x - scale·q of the first. Exact, per group: sum = Σx in eight lanes, then pairwise.
+// x - scale·q of the first. Exact, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
-	stride            int // elements between rows of x or q: cols rounded up to a cache line or one more, the rest zeros
+	stride            int // elements between rows of x, q or half: cols rounded up to a cache line or one more, the rest zeros
 	groups            int
 	x                 []float32
 	q                 []int8
+	half              []uint16
 	scale, sum        []float32 // [rows][groups]
 	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out; groups of 16: -12·Σq, the surplus of FloatE2M1
 }
 
-// Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact.
+// Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact or Half.
 func (a *Acts) Reset(p Precision, rows, cols, group int) {
-	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || p != Exact && group == 0 {
+	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || (p == Fast || p == Fine) && group == 0 || p == Half && group > 0 {
 		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
 	}
 	a.prec, a.rows, a.cols, a.group, a.groups = p, rows, cols, group, 0
@@ -47,11 +49,15 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	}
 	rows *= p.forms()
 	n := rows * a.groups
-	if p != Exact {
+	switch p {
+	case Fast, Fine:
 		a.stride = apart(roundUp(cols, align))
 		a.q = grow(a.q, rows*a.stride)
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
-	} else {
+	case Half:
+		a.stride = apart(2*roundUp(cols, align/2)) / 2
+		a.half = grow(a.half, rows*a.stride)
+	default:
 		a.stride = apart(4*roundUp(cols, align/4)) / 4
 		a.x = grow(a.x, rows*a.stride)
 	}
@@ -84,8 +90,14 @@ func (a *Acts) SetRow(i int, x []float32) {
 	if len(x) != a.cols {
 		panic(fmt.Sprintf("kernel: activation row of %d values, want %d", len(x), a.cols))
 	}
-	if a.prec == Fine {
+	switch a.prec {
+	case Fine:
 		a.setFine(2*i, x)
+		return
+	case Half:
+		row := a.half[i*a.stride:][:a.stride]
+		ToBF16(row[:len(x)], x)
+		clear(row[len(x):])
 		return
 	}
 	at := i * a.groups
@@ -131,8 +143,12 @@ func (a *Acts) CopyRow(i int, b *Acts, j int) {
 
 func (a *Acts) copyRow(i int, b *Acts, j int) {
 	copy(a.sum[i*a.groups:][:a.groups], b.sum[j*a.groups:])
-	if a.prec == Exact {
+	switch a.prec {
+	case Exact:
 		copy(a.x[i*a.stride:][:a.stride], b.x[j*b.stride:])
+		return
+	case Half:
+		copy(a.half[i*a.stride:][:a.stride], b.half[j*b.stride:])
 		return
 	}
 	copy(a.q[i*a.stride:][:a.cols], b.q[j*b.stride:])

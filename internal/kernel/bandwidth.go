@@ -52,6 +52,9 @@ func (p *Probe) Int8(s Spread) float64 { return peak(s, int8Loop) }
 // Float is Int8 for float32.
 func (p *Probe) Float(s Spread) float64 { return peak(s, floatLoop) }
 
+// Half is Int8 for bfloat16.
+func (p *Probe) Half(s Spread) float64 { return peak(s, halfLoop) }
+
 // peak: loop runs that often and tells how many operations a turn is.
 func peak(s Spread, loop func(n int) int) float64 {
 	each := loop(1)

@@ -189,8 +189,21 @@ func (m *Matrix) Group() int { return m.spec.Group }
 // Format tells how elements are stored.
 func (m *Matrix) Format() Format { return m.spec.Format }
 
-// Dense reports a matrix without codes, or with those of FloatE4M3, which only Exact activations can multiply.
+// Dense reports a matrix without codes, or with those of FloatE4M3, which integers cannot multiply:
+// see Form.
 func (m *Matrix) Dense() bool { return m.groups == 0 }
+
+// Form is how activations for a product with m are prepared where p is asked for: dense matrices have Exact alone, or for Fast also
+// Half where that has routines.
+func (m *Matrix) Form(p Precision) Precision {
+	switch {
+	case !m.Dense():
+		return p
+	case p == Fast && m.spec.Format == DenseBF16 && hasHalf():
+		return Half
+	}
+	return Exact
+}
 
 // coded reports codes with scales and biases.
 func (m *Matrix) coded() bool { return m.groups > 0 && !m.Small() }

@@ -144,11 +144,14 @@ func TestMatrixRow(t *testing.T) {
 }
 
 // exactSums gives Σ a·b and Σ |a·b| in float64 for activation row r, weight row i, with the activations the product
-// really sees: the quantised ones in Fast and Fine.
+// really sees: the rounded ones in Fast, Fine and Half.
 func exactSums(a *Acts, r int, x []float32, ref []float64) (sum, abs float64) {
 	for k, w := range ref {
 		v := float64(x[k])
-		if a.prec != Exact {
+		switch a.prec {
+		case Half:
+			v = float64(widen(a.half[r*a.stride+k]))
+		case Fast, Fine:
 			v = 0
 			for i := range a.prec.forms() {
 				row := r*a.prec.forms() + i
@@ -322,7 +325,10 @@ func TestMulManyRows(t *testing.T) {
 }
 
 func precisions(m *Matrix) []Precision {
-	if m.Dense() {
+	switch {
+	case m.Format() == DenseBF16:
+		return []Precision{Exact, Half}
+	case m.Dense():
 		return []Precision{Exact}
 	}
 	return []Precision{Fast, Exact, Fine}

@@ -10523,3 +10523,771 @@ scaled:
 	RET
 
 #undef DOTS
+#define DOT0_214(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4)
+#define DOT0(off) DOT0_214(off)
+#define DOT1_215(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4)
+#define DOT1(off) DOT1_215(off)
+// func mulDotsBF16x1(a *mulArgs)
+TEXT ·mulDotsBF16x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_12()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	DECQ BX
+	JNZ part0
+	ADD_91()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_216(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4)
+#define DOT0(off) DOT0_216(off)
+#define DOT1_217(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4)
+#define DOT1(off) DOT1_217(off)
+// func mulDotsBF16x2(a *mulArgs)
+TEXT ·mulDotsBF16x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_26()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	DECQ BX
+	JNZ part0
+	ADD_95()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_218(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4)
+#define DOT0(off) DOT0_218(off)
+#define DOT1_219(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4)
+#define DOT1(off) DOT1_219(off)
+// func mulDotsBF16x3(a *mulArgs)
+TEXT ·mulDotsBF16x3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_40()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	DECQ BX
+	JNZ part0
+	ADD_99()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_220(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4)
+#define DOT0(off) DOT0_220(off)
+#define DOT1_221(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4)
+#define DOT1(off) DOT1_221(off)
+// func mulDotsBF16x4(a *mulArgs)
+TEXT ·mulDotsBF16x4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_54()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	DECQ BX
+	JNZ part0
+	ADD_103()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_222(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4)
+#define DOT0(off) DOT0_222(off)
+#define DOT1_223(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4)
+#define DOT1(off) DOT1_223(off)
+// func mulDotsBF16x5(a *mulArgs)
+TEXT ·mulDotsBF16x5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_107()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	DECQ BX
+	JNZ part0
+	ADD_108()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_224(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4)
+#define DOT0(off) DOT0_224(off)
+#define DOT1_225(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4)
+#define DOT1(off) DOT1_225(off)
+// func mulDotsBF16x6(a *mulArgs)
+TEXT ·mulDotsBF16x6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_112()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	DECQ BX
+	JNZ part0
+	ADD_113()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_226(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4)
+#define DOT0(off) DOT0_226(off)
+#define DOT1_227(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4)
+#define DOT1(off) DOT1_227(off)
+// func mulDotsBF16x7(a *mulArgs)
+TEXT ·mulDotsBF16x7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_117()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	DECQ BX
+	JNZ part0
+	ADD_118()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_228(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4)
+#define DOT0(off) DOT0_228(off)
+#define DOT1_229(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4)
+#define DOT1(off) DOT1_229(off)
+// func mulDotsBF16x8(a *mulArgs)
+TEXT ·mulDotsBF16x8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_122()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	DECQ BX
+	JNZ part0
+	ADD_123()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_230(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4)
+#define DOT0(off) DOT0_230(off)
+#define DOT1_231(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4)
+#define DOT1(off) DOT1_231(off)
+// func mulDotsBF16x9(a *mulArgs)
+TEXT ·mulDotsBF16x9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_128()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	ADDQ $8, R12
+	DECQ BX
+	JNZ part0
+	ADD_129()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_232(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4)
+#define DOT0(off) DOT0_232(off)
+#define DOT1_233(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4)
+#define DOT1(off) DOT1_233(off)
+// func mulDotsBF16x10(a *mulArgs)
+TEXT ·mulDotsBF16x10(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_134()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	ADDQ $8, R12
+	DECQ BX
+	JNZ part0
+	ADD_135()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z18, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_234(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4)
+#define DOT0(off) DOT0_234(off)
+#define DOT1_235(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4)
+#define DOT1(off) DOT1_235(off)
+// func mulDotsBF16x11(a *mulArgs)
+TEXT ·mulDotsBF16x11(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_140()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	ADDQ $8, R12
+	DECQ BX
+	JNZ part0
+	ADD_141()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z18, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z20, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1
+#define DOT0_236(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x44; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x54; BYTE $0x4; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x64; BYTE $0x44; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x3e; BYTE $0x50; BYTE $0x52; BYTE $0x74; BYTE $0xc; BYTE $(off/4)
+#define DOT0(off) DOT0_236(off)
+#define DOT1_237(off) \
+	BYTE $0x62; BYTE $0xf2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x22; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x2; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x42; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xb2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xa; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x52; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x27; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x7; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x47; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x12; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xf; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0xc2; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x4c; BYTE $0x24; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x5c; BYTE $0x4; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x6c; BYTE $0x44; BYTE $(off/4); \
+	BYTE $0x62; BYTE $0x82; BYTE $0x36; BYTE $0x50; BYTE $0x52; BYTE $0x7c; BYTE $0xc; BYTE $(off/4)
+#define DOT1(off) DOT1_237(off)
+// func mulDotsBF16x12(a *mulArgs)
+TEXT ·mulDotsBF16x12(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ mulArgs_w(AX), SI
+	MOVQ mulArgs_y(AX), DI
+	MOVQ mulArgs_xStride(AX), R8
+	LEAQ (R8)(R8*2), R9
+panel:
+	MOVQ mulArgs_x(AX), DX
+	LEAQ (DX)(R8*4), R15
+	LEAQ (DX)(R8*8), R12
+	MOVQ mulArgs_groups(AX), BX
+	MOVQ ·weightsAhead(SB), R14
+	CLEAR_146()
+part0:
+	PREFETCHT0 0(SI)(R14*1)
+	VMOVUPS 0(SI), Z24
+	DOT0(0)
+	PREFETCHT0 64(SI)(R14*1)
+	VMOVUPS 64(SI), Z25
+	DOT1(4)
+	ADDQ $128, SI
+	ADDQ $8, DX
+	ADDQ $8, R15
+	ADDQ $8, R12
+	DECQ BX
+	JNZ part0
+	ADD_147()
+	LEAQ (DI), R14
+	VMOVUPS Z0, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z2, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z4, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z6, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z8, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z10, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z12, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z14, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z16, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z18, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z20, 0(R14)
+	ADDQ mulArgs_yStride(AX), R14
+	VMOVUPS Z22, 0(R14)
+	ADDQ $64, DI
+	DECQ mulArgs_panels(AX)
+	JNZ panel
+	VZEROUPPER
+	RET
+
+#undef DOT0
+#undef DOT1

@@ -20,6 +20,7 @@ const (
 	setAVXVNNI
 	setAVX512
 	setVNNI
+	setBF16
 )
 
 // weightsAhead is how many bytes ahead products with AVX-512 ask for weights. Zen 4 reads slower so: it asks for those that it reads.
@@ -51,12 +52,15 @@ func archImpls() []impl {
 		{"avxvnni", avx2 && cpu.X86.HasAVXVNNI, func() { setToggles(1 + setAVXVNNI) }},
 		{"avx512", avx512, func() { setToggles(1 + setAVX512) }},
 		{"avx512vnni", avx512 && cpu.X86.HasAVX512VNNI, func() { setToggles(1 + setVNNI) }},
+		{"avx512bf16", avx512 && cpu.X86.HasAVX512VNNI && cpu.X86.HasAVX512BF16, func() { setToggles(1 + setBF16) }},
 	}
 }
 
 // productKind orders routines as _asm does.
 func productKind(f Format, p Precision) int {
 	switch {
+	case p == Half:
+		return 19
 	case f == DenseBF16:
 		return 4
 	case f == DenseF32:
@@ -92,6 +96,9 @@ func hasPlanes() bool { return mulSet >= 0 }
 
 // hasSmall reports routines for small floats.
 func hasSmall() bool { return mulSet >= 0 }
+
+// hasHalf reports products of bfloat16 numbers.
+func hasHalf() bool { return mulSet >= setBF16 }
 
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {

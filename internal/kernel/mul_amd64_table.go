@@ -7,8 +7,8 @@ package kernel
 // mulBase is one less than the number of the one-row routine of each instruction set and kind; mulMost is the
 // tallest tile.
 var (
-	mulBase = [4][19]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 48}, {50, 54, 8, 12, 16, 19, 58, 62, 66, 70, 74, 32, 34, 36, 38, 40, 42, 44, 78}, {82, 90, 98, 110, 122, 134, 146, 154, 162, 170, 178, 186, 198, 210, 222, 234, 246, 258, 270}, {282, 294, 98, 110, 122, 134, 306, 318, 330, 342, 354, 186, 198, 210, 222, 234, 246, 258, 366}}
-	mulMost = [4][19]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2}, {4, 4, 4, 4, 3, 3, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 4, 4}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12, 12}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
+	mulBase = [5][20]routine{{0, 4, 8, 12, 16, 19, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 48, 50}, {50, 54, 8, 12, 16, 19, 58, 62, 66, 70, 74, 32, 34, 36, 38, 40, 42, 44, 78, 50}, {82, 90, 98, 110, 122, 134, 146, 154, 162, 170, 178, 186, 198, 210, 222, 234, 246, 258, 270, 50}, {282, 294, 98, 110, 122, 134, 306, 318, 330, 342, 354, 186, 198, 210, 222, 234, 246, 258, 366, 50}, {282, 294, 98, 110, 122, 134, 306, 318, 330, 342, 354, 186, 198, 210, 222, 234, 246, 258, 366, 378}}
+	mulMost = [5][20]int{{4, 4, 4, 4, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2, 0}, {4, 4, 4, 4, 3, 3, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 4, 4, 0}, {8, 8, 12, 12, 12, 12, 8, 8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12, 12, 0}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 0}, {12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12}}
 )
 
 func callMul(id routine, a *mulArgs) {
@@ -769,6 +769,30 @@ func callMul(id routine, a *mulArgs) {
 		mulFastFloatE2M1VNNIx11(a)
 	case 378:
 		mulFastFloatE2M1VNNIx12(a)
+	case 379:
+		mulDotsBF16x1(a)
+	case 380:
+		mulDotsBF16x2(a)
+	case 381:
+		mulDotsBF16x3(a)
+	case 382:
+		mulDotsBF16x4(a)
+	case 383:
+		mulDotsBF16x5(a)
+	case 384:
+		mulDotsBF16x6(a)
+	case 385:
+		mulDotsBF16x7(a)
+	case 386:
+		mulDotsBF16x8(a)
+	case 387:
+		mulDotsBF16x9(a)
+	case 388:
+		mulDotsBF16x10(a)
+	case 389:
+		mulDotsBF16x11(a)
+	case 390:
+		mulDotsBF16x12(a)
 	}
 }
 
@@ -1905,6 +1929,42 @@ func mulFastFloatE2M1VNNIx11(a *mulArgs)
 
 //go:noescape
 func mulFastFloatE2M1VNNIx12(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x1(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x2(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x3(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x4(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x5(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x6(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x7(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x8(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x9(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x10(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x11(a *mulArgs)
+
+//go:noescape
+func mulDotsBF16x12(a *mulArgs)
 
 func callWide(f Format, a *wideArgs) {
 	switch {

@@ -62,6 +62,9 @@ func hasPlanes() bool { return mulSet >= 0 }
 // hasSmall reports routines for small floats.
 func hasSmall() bool { return false }
 
+// hasHalf reports products of bfloat16 numbers.
+func hasHalf() bool { return false }
+
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. Bytes gain only from being
 // put into pairs.
 func hasWide(f Format, p Precision) bool {

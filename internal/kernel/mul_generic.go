@@ -19,6 +19,9 @@ import "math"
 //	acc = D·(weight scale · activation scale) + acc
 //	acc = d·(weight scale) + acc
 //
+// Half: one chain of even and one of odd pairs of columns, added at the end; to a chain first the product of the odd column is added,
+// then that of the even one, each with one rounding. Denormal numbers and sums count as zeros.
+//
 // Dense: the same chains over all columns, added at the end. Assembly fuses each multiply-add, Go here may not.
 func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 	for i := range panels {
@@ -29,6 +32,8 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 			m.smallFast(&acc, w, a, r)
 		case m.spec.Format.small():
 			m.smallExact(&acc, w, a.x[r*a.stride:][:m.spec.Cols])
+		case a.prec == Half:
+			halfGeneric(&acc, w, a.half[r*a.stride:][:roundUp(m.spec.Cols, 4)])
 		case m.spec.Format == DenseF32:
 			denseF32Generic(&acc, w, a.x[r*a.stride:][:roundUp(m.spec.Cols, 4)])
 		case m.spec.Format == DenseBF16:
@@ -145,4 +150,39 @@ func denseBF16Generic(acc *[PanelRows]float32, w []byte, x []float32) {
 	for i := range acc {
 		acc[i] += odd[i]
 	}
+}
+
+func halfGeneric(acc *[PanelRows]float32, w []byte, x []uint16) {
+	var odd [PanelRows]float32
+	for k := 0; k+3 < len(x); k += 4 {
+		addPairs(acc, w[k*32:][:64], x[k], x[k+1])
+		addPairs(&odd, w[k*32+64:][:64], x[k+2], x[k+3])
+	}
+	for i := range acc {
+		acc[i] += odd[i]
+	}
+}
+
+// addPairs adds the products of a pair of columns to each sum.
+func addPairs(sum *[PanelRows]float32, line []byte, even, odd uint16) {
+	x0, x1 := flush(widen(even)), flush(widen(odd))
+	for i := range sum {
+		pair := get32(line[i*4:])
+		sum[i] = addProduct(sum[i], flush(math.Float32frombits(pair&0xffff0000)), x1)
+		sum[i] = addProduct(sum[i], flush(math.Float32frombits(pair<<16)), x0)
+	}
+}
+
+// addProduct rounds once: a float64 has room for the product of two bfloat16 numbers, and what it rounds of the sum is too small to
+// change how that rounds to a float32.
+func addProduct(sum, w, x float32) float32 {
+	return flush(float32(float64(sum) + float64(w)*float64(x)))
+}
+
+// flush makes zeros, of the same sign, of denormal numbers.
+func flush(f float32) float32 {
+	if u := math.Float32bits(f); u&0x7f800000 == 0 {
+		return math.Float32frombits(u & 0x80000000)
+	}
+	return f
 }

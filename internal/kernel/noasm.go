@@ -12,6 +12,8 @@ func mulTile(_ Format, _ Precision, n int) (routine, int) { return 0, n }
 
 func callMul(routine, *mulArgs) {}
 
+func hasHalf() bool { return false }
+
 func hasWide(Format, Precision) bool { return false }
 
 func callWide(Format, *wideArgs) {}

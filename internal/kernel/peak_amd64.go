@@ -20,6 +20,9 @@ func floatLoopAVX2(n int)
 //go:noescape
 func floatLoopAVX512(n int)
 
+//go:noescape
+func halfLoopBF16(n int)
+
 // int8Loop runs n turns and tells how many operations one of them is.
 func int8Loop(n int) int {
 	switch mulSet {
@@ -32,7 +35,7 @@ func int8Loop(n int) int {
 	case setAVX512:
 		int8LoopAVX512(n)
 		return 8 * 2 * 64
-	case setVNNI:
+	case setVNNI, setBF16:
 		int8LoopVNNI(n)
 		return 12 * 2 * 64
 	}
@@ -45,9 +48,18 @@ func floatLoop(n int) int {
 	case setAVX2, setAVXVNNI:
 		floatLoopAVX2(n)
 		return 12 * 2 * 8
-	case setAVX512, setVNNI:
+	case setAVX512, setVNNI, setBF16:
 		floatLoopAVX512(n)
 		return 12 * 2 * 16
 	}
 	return 0
+}
+
+// halfLoop is int8Loop for bfloat16.
+func halfLoop(n int) int {
+	if !hasHalf() {
+		return 0
+	}
+	halfLoopBF16(n)
+	return 12 * 2 * 32
 }

@@ -142,6 +142,31 @@ loop:
 	VZEROUPPER
 	RET
 
+// VDPBF16PS Z31, Z30, Z0 and up, or from Z8, which the assembler has not.
+#define HALF(sum) BYTE $0x62; BYTE $0x92; BYTE $0x0e; BYTE $0x40; BYTE $0x52; BYTE $(0xc7 + 8*sum)
+#define HALF8(sum) BYTE $0x62; BYTE $0x12; BYTE $0x0e; BYTE $0x40; BYTE $0x52; BYTE $(0xc7 + 8*(sum-8))
+
+// func halfLoopBF16(n int)
+TEXT ·halfLoopBF16(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+loop:
+	HALF(0)
+	HALF(1)
+	HALF(2)
+	HALF(3)
+	HALF(4)
+	HALF(5)
+	HALF(6)
+	HALF(7)
+	HALF8(8)
+	HALF8(9)
+	HALF8(10)
+	HALF8(11)
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET
+
 // func cpuVersion() uint32
 TEXT ·cpuVersion(SB), NOSPLIT, $0-4
 	MOVL $1, AX

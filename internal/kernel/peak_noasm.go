@@ -4,3 +4,4 @@ package kernel
 
 func int8Loop(int) int  { return 0 }
 func floatLoop(int) int { return 0 }
+func halfLoop(int) int  { return 0 }

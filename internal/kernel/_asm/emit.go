@@ -41,6 +41,8 @@ func (r routine) macros(a *asm) {
 	switch {
 	case r.vex():
 		r.vexMacros(a)
+	case r.kind == dots:
+		r.dotMacros(a)
 	case r.width == 64 && r.kind.fast():
 		r.madd8Macros(a)
 	case r.width == 64:
@@ -117,7 +119,11 @@ func (r routine) pass(a *asm, pass int) {
 	}
 	if r.kind.dense() {
 		r.ahead(a)
-		r.dense(a, pass, l)
+		if r.kind == dots {
+			r.dotPairs(a)
+		} else {
+			r.dense(a, pass, l)
+		}
 		r.nextPanel(a, pass)
 		return
 	}

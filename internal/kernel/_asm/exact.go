@@ -193,6 +193,11 @@ func (r routine) dense(a *asm, pass int, l string) {
 	a.o("DECQ BX")
 	a.o("JNZ part%s", l)
 	r.addChains(a)
+	r.storeChains(a, pass)
+}
+
+// storeChains writes the sums to y.
+func (r routine) storeChains(a *asm, pass int) {
 	a.o("LEAQ (DI), R14")
 	for m := range r.rows {
 		for h := range r.halves() {

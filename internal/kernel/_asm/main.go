@@ -85,7 +85,7 @@ func goTable(all []routine) []byte {
 	for i, s := range sets {
 		for k := range kinds {
 			base[i][k], most[i][k] = n, s.rows(k)
-			if n += s.rows(k); s.rows(k) == 0 {
+			if n += s.rows(k); s.rows(k) == 0 && i > 0 {
 				base[i][k], most[i][k] = base[i-1][k], most[i-1][k]
 			}
 		}

@@ -26,17 +26,19 @@ const (
 	floatE2M1 // small floats with scales alone: see small.go
 	floatE4M3
 	fastFloatE2M1
+	dots // bfloat16 weights and activations: see half.go
 	kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"Fast4", "Fast8", "Exact4", "Exact8", "BF16", "F32", "Fast2", "Fast3", "Fast5", "Fast6", "FastE2M1",
-		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1", "FloatE2M1", "FloatE4M3", "FastFloatE2M1"}[k]
+		"Exact2", "Exact3", "Exact5", "Exact6", "ExactE2M1", "FloatE2M1", "FloatE4M3", "FastFloatE2M1",
+		"Dots"}[k]
 }
 
 func (k kind) fast() bool   { return k <= fast8 || k >= fast2 && k < exact2 || k == fastFloatE2M1 }
-func (k kind) dense() bool  { return k == bf16 || k == f32 }
-func (k kind) planes() bool { return k >= fast2 && k != floatE4M3 }
+func (k kind) dense() bool  { return k == bf16 || k == f32 || k == dots }
+func (k kind) planes() bool { return k >= fast2 && k != floatE4M3 && k != dots }
 
 // bits of a code as it is stored.
 func (k kind) bits() int {
@@ -54,17 +56,21 @@ type set struct {
 	name  string
 	width int  // bytes of a vector register
 	vnni  bool // VPDPBUSD
+	bf16  bool // VDPBF16PS
 }
 
-var sets = []set{{"AVX2", 32, false}, {"AVXVNNI", 32, true}, {"AVX512", 64, false}, {"VNNI", 64, true}}
+var sets = []set{{"AVX2", 32, false, false}, {"AVXVNNI", 32, true, false}, {"AVX512", 64, false, false}, {"VNNI", 64, true, false}, {"BF16", 64, true, true}}
 
 // chains is how many separate float sums an output has, by column modulo chains.
 const chains = 2
 
-// rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where those of the set before serve.
+// rows is the tallest tile of a kind: as many as leave all sums in registers; 0 where those of the set before serve, or
+// there are none.
 func (s set) rows(k kind) int {
 	switch {
-	case s.vnni && !k.fast():
+	case s.bf16 && k == dots:
+		return 12
+	case s.bf16 || k == dots || s.vnni && !k.fast():
 		return 0
 	case s.width == 64 && (s.vnni || !k.fast() || k.small()):
 		return 12

@@ -4,7 +4,7 @@ package main
 // with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are. Rounded activations meet codes
 // 2·v+12 of e2m1, whose surplus is added up when the activations are rounded: d = Σ code·q - 12·Σq.
 
-func (k kind) small() bool { return k >= floatE2M1 }
+func (k kind) small() bool { return k >= floatE2M1 && k <= fastFloatE2M1 }
 
 // quads is how many times four columns the loop over a group takes at once.
 func (k kind) quads() int {
