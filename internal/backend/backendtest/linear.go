@@ -77,6 +77,9 @@ func (c Config) product(t *testing.T, o B.Options, s B.WeightSpec, x []float32, 
 	return got, want
 }
 
+// bf16Rounding is the relative error of a number rounded to bfloat16.
+const bf16Rounding = 1.0 / (1 << 9)
+
 func linear(o B.Ops, x B.Array, w B.Weight) B.Array { return o.Linear(x, w) }
 
 func (c Config) linear(t *testing.T) {
@@ -90,23 +93,29 @@ func (c Config) linear(t *testing.T) {
 				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
 				got, want := c.product(t, p.opts, s, x, linear)
 				int8 := !p.opts.Exact && (c.Int8 && f.uniform() || c.Int8Small && f.scheme.Mode == quant.NVFP4)
+				half := !p.opts.Exact && c.Half && f.scheme.None() && f.dtype == quant.BF16
 				mag := magnitudes(&s)
 				if int8 {
 					c.int8Spread(t, x, &s, f.scheme.Group, got, want)
 				}
 				worst := 0.0
 				for i, v := range got {
-					row := x[i/out*in:][:in]
+					row, sum := x[i/out*in:][:in], 0.0
+					for j, m := range mag[i%out] {
+						sum += m * math.Abs(float64(row[j]))
+					}
 					bound := c.productBound(row, mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
+					if half {
+						bound += sum * bf16Rounding
+					}
 					e := math.Abs(float64(v) - want[i])
 					if !(e <= bound) {
 						t.Fatalf("row %d output %d: %g, want %g within %g", i/out, i%out, v, want[i], bound)
 					}
-					sum := 0.0
-					for j, m := range mag[i%out] {
-						sum += m * math.Abs(float64(row[j]))
-					}
 					worst = max(worst, e/sum)
+				}
+				if half && worst < bf16Rounding/100 {
+					t.Errorf("no error is larger than %.1e of the magnitudes added up: activations are not bfloat16", worst)
 				}
 				t.Logf("largest error %.1e of the magnitudes added up", worst)
 			})

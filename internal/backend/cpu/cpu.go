@@ -104,7 +104,8 @@ func (b *Backend) Begin(s backend.Store, batch *backend.Batch) backend.Scope {
 // Work is what a benchmark holds against the limits of the machine.
 type Work struct {
 	Read   int64 // bytes of weights that products have gone through, once per product however many rows it had
-	Fast   int64 // operations of products with rounded activations, two per weight and row
+	Fast   int64 // operations of products with activations rounded to integers, two per weight and row
+	Half   int64 // of those of bfloat16 weights with activations rounded to bfloat16
 	Exact  int64 // of all other products
 	Attend int64 // of attention, two per query and number of a key or a value
 }
@@ -117,7 +118,9 @@ func (b *Backend) count(m *kernel.Matrix, prec kernel.Precision, rows int) {
 	b.work.Read += int64(m.Bytes())
 	ops := 2 * int64(m.Rows()) * int64(m.Cols()) * int64(rows)
 	switch {
-	case prec == kernel.Exact || m.Dense():
+	case prec == kernel.Half:
+		b.work.Half += ops
+	case prec == kernel.Exact:
 		b.work.Exact += ops
 	case prec == kernel.Fine:
 		b.work.Fast += 2 * ops

@@ -66,10 +66,8 @@ func (s *scope) perHead(w backend.Weight, x *array, xw int, y *array, yw int) {
 		j.acts = append(j.acts, kernel.Acts{})
 	}
 	for h, one := range j.w.each {
-		m, prec := one.parts[0].m, one.prec
-		if m.Dense() {
-			prec = kernel.Exact
-		}
+		m := one.parts[0].m
+		prec := m.Form(one.prec)
 		j.acts[h].Reset(prec, x.rows, one.in, m.Group())
 		s.be.count(m, prec, x.rows)
 	}
