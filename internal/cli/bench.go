@@ -57,12 +57,12 @@ the same threads immediately before and after each repetition, the higher of whi
 
 Decoding has to read every weight and the sequences' keys and values once per step; its limit is that or the arithmetic of the
 step, whichever takes longer. The limit of a prompt is two operations per weight and token in 8-bit integers (the output head once
-per prompt; with --precision exact in floats), and attention in floats.
+per prompt; with --precision exact in floats; of bfloat16 weights in floats or, fast and where the processor has it, in bfloat16), and attention in floats.
 
 Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
 each repetition. Prompts run alone. Sampling is not part of it.
 
-HEARTH_CPU=generic, avx2, avxvnni, avx512 or avx512vnni (on Arm neon, dotprod or i8mm) in the environment forces one set of kernels, here and in every other command.`,
+HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon, dotprod or i8mm) in the environment forces one set of kernels, here and in every other command.`,
 		Example: `  hearth bench
   hearth bench -p 512,2048 -n 128 -d 0,4096 -b 1,8 --threads 1,2 --reps 5
   hearth bench --shape qwen3-4b --bits 8 --json
@@ -103,7 +103,7 @@ func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.mode, "mode", "affine", "how weights are stored: affine, mxfp4, mxfp8 or nvfp4")
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight of affine: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights of affine that share a scale: 32, 64 or 128")
-	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations) or exact (float32 activations)")
+	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations, or bfloat16 for bfloat16 weights) or exact (float32 activations)")
 }
 
 // modelFlags are those and the threads.

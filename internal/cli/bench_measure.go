@@ -20,11 +20,12 @@ type limits struct {
 	Read  float64 // bytes
 	Int8  float64 // operations
 	Float float64
+	Half  float64 // bfloat16
 }
 
 // over takes the higher of each.
 func (l limits) over(m limits) limits {
-	return limits{max(l.Read, m.Read), max(l.Int8, m.Int8), max(l.Float, m.Float)}
+	return limits{max(l.Read, m.Read), max(l.Int8, m.Int8), max(l.Float, m.Float), max(l.Half, m.Half)}
 }
 
 // seconds is what work takes at least: its reads or its arithmetic. 0 if the arithmetic's speed is unknown.
@@ -34,7 +35,7 @@ func (l limits) seconds(w cpu.Work, state int64) float64 {
 	for _, s := range []struct {
 		ops  int64
 		rate float64
-	}{{w.Fast, l.Int8}, {w.Exact + w.Attend, l.Float}} {
+	}{{w.Fast, l.Int8}, {w.Half, l.Half}, {w.Exact + w.Attend, l.Float}} {
 		if s.ops > 0 && s.rate == 0 {
 			return 0
 		}
@@ -192,7 +193,7 @@ func (s *speedRun) warm(ctx context.Context, t *speedTest) (cpu.Work, error) {
 	w := s.b.be.Work()
 	n := int64(steps)
 	return cpu.Work{Read: n * (w.Read - before.Read), Fast: n * (w.Fast - before.Fast),
-		Exact: n * (w.Exact - before.Exact), Attend: n * (w.Attend - before.Attend)}, err
+		Half: n * (w.Half - before.Half), Exact: n * (w.Exact - before.Exact), Attend: n * (w.Attend - before.Attend)}, err
 }
 
 // step runs so many tokens of a test.
@@ -227,8 +228,8 @@ func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
 		state = s.b.stateBytes(t.Depth+t.tokens/2, t.Batch) * int64(t.tokens)
 	}
 	after := s.look()
-	s.progress(fmt.Sprintf("reads %.1f before and %.1f after GB/s, int8 %.0f and %.0f GOPS, float %.0f and %.0f GFLOPS", before.Read/1e9, after.Read/1e9,
-		before.Int8/1e9, after.Int8/1e9, before.Float/1e9, after.Float/1e9))
+	s.progress(fmt.Sprintf("reads %.1f before and %.1f after GB/s, int8 %.0f and %.0f GOPS, float %.0f and %.0f, bfloat16 %.0f and %.0f GFLOPS", before.Read/1e9, after.Read/1e9,
+		before.Int8/1e9, after.Int8/1e9, before.Float/1e9, after.Float/1e9, before.Half/1e9, after.Half/1e9))
 	l := before.over(after)
 	t.limits = append(t.limits, l)
 	t.tps = append(t.tps, float64(t.tokens*t.Batch)/took.Seconds())
@@ -239,7 +240,7 @@ func (s *speedRun) once(ctx context.Context, t *speedTest, w cpu.Work) error {
 // look measures the machine with the threads that compute.
 func (s *speedRun) look() limits {
 	spread := s.b.be.Spread
-	return limits{s.probe.Read(spread), s.probe.Int8(spread), s.probe.Float(spread)}
+	return limits{s.probe.Read(spread), s.probe.Int8(spread), s.probe.Float(spread), s.probe.Half(spread)}
 }
 
 // finish takes medians.
@@ -257,7 +258,7 @@ func (r *speedResult) finish() {
 		}
 	}
 	m := medians(all)
-	r.Machine = machineRates{round3(m.Read / 1e9), round3(m.Int8 / 1e9), round3(m.Float / 1e9)}
+	r.Machine = machineRates{round3(m.Read / 1e9), round3(m.Int8 / 1e9), round3(max(m.Float, m.Half) / 1e9)}
 }
 
 func medians(all []limits) limits {
@@ -268,7 +269,8 @@ func medians(all []limits) limits {
 		}
 		return median(x)
 	}
-	return limits{of(func(l limits) float64 { return l.Read }), of(func(l limits) float64 { return l.Int8 }), of(func(l limits) float64 { return l.Float })}
+	return limits{of(func(l limits) float64 { return l.Read }), of(func(l limits) float64 { return l.Int8 }),
+		of(func(l limits) float64 { return l.Float }), of(func(l limits) float64 { return l.Half })}
 }
 
 // round3 keeps three decimals.

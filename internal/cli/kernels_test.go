@@ -25,7 +25,7 @@ func TestUseKernels(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", value, kernel.Current(), err, want)
 		}
 	}
-	for _, name := range append([]string{"sse2"}, slices.DeleteFunc([]string{"avx2", "avxvnni", "avx512", "avx512vnni", "neon"}, func(s string) bool {
+	for _, name := range append([]string{"sse2"}, slices.DeleteFunc([]string{"avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "neon"}, func(s string) bool {
 		return slices.Contains(kernel.Implementations(), s)
 	})...) {
 		err := useKernels(env(name))

@@ -103,7 +103,7 @@ var Knobs = []Knob{
 		Doc:  "`path` of libmlxc for the mlx backend",
 		bind: func(c *Config) pflag.Value { return text(&c.MLXLib) }},
 	{Flag: "precision", Group: Run, PerModel: true,
-		Doc:  "exact keeps activations in float, fast quantises them for speed; auto is exact for models small enough that it costs nothing (weights up to 64 MiB), else fast",
+		Doc:  "exact keeps activations in float, fast rounds them for speed (to 8 bits for quantised weights, to bfloat16 for bfloat16 ones where the processor multiplies such numbers); auto is exact for models small enough that it costs nothing (weights up to 64 MiB), else fast",
 		bind: func(c *Config) pflag.Value { return choice(&c.Precision, "auto", "fast", "exact") }},
 	{Flag: "threads", Group: Run, Unset: "one per core",
 		Doc:  "threads of the cpu backend; 0 is one per core",
