@@ -106,9 +106,10 @@ const maxTile = 12
 //
 //	rows                                     1    2    8   12   63  512
 //	float32 activations                     68  131  244  250  242  242
-//	bfloat16, two sums of each              97  183  452  474  460  466
+//	bfloat16, one sum of each               50   95  360  476         475
+//	two, of even and odd pairs of columns   97  181  454  475  460  475
 //
-// From memory both read 36 GB/s with one row, with eight 26 and 27, with twelve 17 and 27.
+// From memory, beside others, float32 and bfloat16 activations read 32 and 36 GB/s with one row, 26 and 27 with eight, 17 and 27 with twelve.
 //
 // Small floats with AVX-512, the same thread, 1, 12 and 512 rows: e4m3 84, 202 and 192 GFLOP/s (making its floats takes a
 // multiplication per column as well), e2m1 125, 220 and 200; e2m1 with rounded activations 340, 633 and 629 GOPS with VNNI, 272, 506
