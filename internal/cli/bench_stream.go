@@ -26,14 +26,26 @@ import (
 const (
 	// streamPace is how long a step takes while streams are measured. If steps took no time, tokens would pile up, and
 	// several are written at once for less.
-	streamPace  = 10 * time.Millisecond
-	streamTime  = 8 * time.Second // of each measurement
-	streamMost  = 64              // streams
-	streamStart = 20 * time.Second
+	streamPace   = 10 * time.Millisecond
+	streamTime   = 2 * time.Second // of each measurement
+	streamRounds = 5               // of measurements, in turns
+	streamMost   = 64              // streams
+	streamStart  = 20 * time.Second
 )
 
+// streamCost is processor time beside the model's steps and what a process takes anyway, in microseconds per token.
+type streamCost struct {
+	idle  float64 // what a process takes anyway, per step
+	bare  float64 // of a bare server
+	total float64
+	own   float64 // total less bare
+	loop  float64 // time of the engine's loop
+	rate  float64 // tokens per second
+}
+
 // stream measures the processor time of a token from the scheduler to the socket: a whole server over a model that computes
-// nothing but keeps a processor as busy. Another process reads the streams, half of them in each protocol.
+// nothing but keeps a processor as busy. Another process reads the streams, half of them in each protocol. Beside it stands
+// what the least server takes for the same: most of a lone stream's token is waking a thread on an idle processor.
 func (b *engineBench) stream() ([]figure, error) {
 	if !cpuClocks {
 		return nil, errors.New("the processor time of a process is not known on this system")
@@ -45,24 +57,63 @@ func (b *engineBench) stream() ([]figure, error) {
 	}
 	defer s.close()
 	while := time.Duration(float64(streamTime) * b.f.scale)
-	idle := s.baseline(while)
-	figures := []figure{{"a process that only computes, besides", idle * 1e6 * streamPace.Seconds(), "us per step", 0}}
+	var figures []figure
 	for _, n := range []int{1, 8, streamMost} {
-		stop, err := s.read(b.ctx, n)
-		if err != nil {
-			return nil, err
+		var rounds []streamCost
+		for range streamRounds {
+			c, err := s.round(b.ctx, n, while)
+			if err != nil {
+				return nil, err
+			}
+			b.progress(fmt.Sprintf("%d streams: %.1f us per token, %.1f from a bare handler", n, c.total, c.bare))
+			rounds = append(rounds, c)
 		}
-		if err = s.settled(b.ctx, n); err == nil {
-			f := s.measure(n, while, idle)
-			b.progress(fmt.Sprintf("%d streams: %.1f us per token", n, f[0].Value))
-			figures = append(figures, f...)
-		}
-		stop()
-		if err = errors.Join(err, s.settled(b.ctx, 0)); err != nil {
-			return nil, err
-		}
+		figures = append(figures, streamFigures(n, rounds)...)
 	}
 	return figures, nil
+}
+
+// streamFigures are medians of the rounds.
+func streamFigures(n int, rounds []streamCost) []figure {
+	row := func(name, unit string, limit float64, of func(streamCost) float64) figure {
+		var all []float64
+		for _, c := range rounds {
+			all = append(all, of(c))
+		}
+		return figure{fmt.Sprintf("%d streams, %s", n, name), median(all), unit, limit}
+	}
+	limit := 50.0
+	if n == streamMost {
+		limit = 20
+	}
+	return []figure{
+		row("a process that only computes, besides", "us per step", 0, func(c streamCost) float64 { return c.idle }),
+		row("processor time per token", "us", limit, func(c streamCost) float64 { return c.total }),
+		row("the same from a bare handler", "us", 0, func(c streamCost) float64 { return c.bare }),
+		row("the difference", "us", 50, func(c streamCost) float64 { return c.own }),
+		row("time of the engine's loop", "us", 0, func(c streamCost) float64 { return c.loop }),
+		row("tokens", "per second", 0, func(c streamCost) float64 { return c.rate }),
+	}
+}
+
+// round measures an idle process, a bare server and the whole one, each for a while.
+func (s *idleServer) round(ctx context.Context, n int, while time.Duration) (streamCost, error) {
+	idle := s.baseline(while)
+	bare, err := s.bare(ctx, n, while, idle)
+	if err != nil {
+		return streamCost{}, err
+	}
+	stop, err := readStreams(ctx, s.url, n)
+	if err != nil {
+		return streamCost{}, err
+	}
+	var c streamCost
+	if err = s.settled(ctx, n); err == nil {
+		c = s.measure(while, idle)
+		c.idle, c.bare, c.own = idle*1e6*streamPace.Seconds(), bare, c.total-bare
+	}
+	stop()
+	return c, errors.Join(err, s.settled(ctx, 0))
 }
 
 // idleServer serves a model that computes nothing.
@@ -120,14 +171,14 @@ type oneModel struct{ gen *generate.Generator }
 func (m oneModel) Open(context.Context, string) (chat.Generator, error) { return m.gen, nil }
 func (m oneModel) List() []chat.Model                                   { return []chat.Model{m.gen.Model()} }
 
-// read starts a process that reads n streams, and says how to end it.
-func (s *idleServer) read(ctx context.Context, n int) (stop func(), err error) {
+// readStreams starts a process that reads n streams, and says how to end it.
+func readStreams(ctx context.Context, url string, n int) (stop func(), err error) {
 	name, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, name, "bench", "read", s.url, strconv.Itoa(n))
+	cmd := exec.CommandContext(ctx, name, "bench", "read", url, strconv.Itoa(n))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -170,21 +221,13 @@ func (s *idleServer) baseline(while time.Duration) float64 {
 	return (s.besides() - from).Seconds() / time.Since(start).Seconds()
 }
 
-// measure takes what a while costs in which n streams run, besides the model's steps and what a process takes anyway.
-func (s *idleServer) measure(n int, while time.Duration, idle float64) []figure {
+// measure takes what a while costs in which streams run, besides idle of a processor.
+func (s *idleServer) measure(while time.Duration, idle float64) streamCost {
 	start, from := time.Now(), s.besides()
 	loop, tokens := s.loop.Load(), s.engine.Stats().GeneratedTokens
 	time.Sleep(while)
-	took := time.Since(start).Seconds()
-	each := func(seconds float64) float64 { return seconds * 1e6 / float64(max(tokens, 1)) }
+	took, used := time.Since(start).Seconds(), (s.besides() - from).Seconds()
 	tokens, loop = s.engine.Stats().GeneratedTokens-tokens, s.loop.Load()-loop
-	name, limit := fmt.Sprintf("%d streams, ", n), 50.0
-	if n == streamMost {
-		limit = 20
-	}
-	return []figure{
-		{name + "processor time per token", each((s.besides() - from).Seconds() - idle*took), "us", limit},
-		{name + "time of the engine's loop", each(float64(loop) / 1e9), "us", 0},
-		{name + "tokens", float64(tokens) / took, "per second", 0},
-	}
+	each := 1e6 / float64(max(tokens, 1))
+	return streamCost{total: (used - idle*took) * each, loop: float64(loop) / 1e9 * each, rate: float64(tokens) / took}
 }

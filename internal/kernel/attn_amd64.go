@@ -5,8 +5,9 @@ package kernel
 import "unsafe"
 
 // Two ways lead to the same sums. A block of rows widens 64 keys and values to float32 once and takes them in register tiles
-// of 3 queries by 4 keys and 6 queries by 16 columns. The few queries of a step that decodes read rows as they are
-// stored, 4 keys by up to 3 queries at a time, and fetch values while they score and the next keys while they add.
+// of 3 queries by 4 keys and 6 queries by 16 columns; in AVX-512 6 by 4 and 12 by 32. The few queries of a step that decodes
+// read rows as they are stored, 4 keys by up to 3 or 4 queries at a time. With AVX2 they fetch values while they score and the
+// next keys while they add, with AVX-512 what they will read seven kilobytes later.
 //
 // What was tried, on one thread of a Zen 3 with 103.8 GFLOP/s and 20 GB/s of plain reads, 2 heads on bfloat16 keys of 128:
 //
@@ -20,6 +21,25 @@ import "unsafe"
 // From three queries of codes and five of floats on, widening first is faster. Scales and biases of codes as vectors on the
 // stack cost 15 % where that was not aligned. Keys that are stored or transposed with positions in lanes would need no
 // folding of lanes, about a tenth of the time at 128 columns; decode would have to transpose as well, or every store of a key.
+//
+// AVX-512, on one thread of a Zen 5 with 258 GFLOP/s (AVX2: 129) and 43 GB/s of plain reads in one piece, while other processes
+// ran; the best twentieth of many short runs. Queries of 128 columns on bfloat16 keys:
+//
+//	tiles, 12, 24, 48, 96 queries                            151, 172, 185, 196 GFLOP/s (AVX2: 85, 95, 97, 105)
+//	the same at 64 and 256 columns, 96 queries               167 and 205
+//	stored rows, 4, 8, 12, 24 queries                        166, 173, 178, 183; beyond that tiles are no slower
+//	decode, 2 heads, in the second cache                     67 GB/s of cache (AVX2: 40); a third of it at 8 heads
+//	decode from memory, values fetched while scoring         29 (AVX2 the same), and nothing fetched 12
+//	the same to the second cache only                        25
+//	keys and values of a head next to each other             29 to 30; plain reads of such pieces 35
+//	fetching 2, 4, 6, 8, 12 KiB ahead                        24, 29, 32, 31, 30
+//	2 to 6 KiB ahead, and 16 to the second cache             29
+//	every other line, 7 KiB ahead                            11
+//	4 heads: 64 columns of values at a time, or 128 twice    28, 30
+//	codes of 4 bits: shift, mask, convert, scale             10; looked up among sixteen numbers 11
+//
+// The time of a tile that decodes is 185 ns for scores, 160 for values, both near the limit of the additions, 45 for weights and 60
+// for the calls around them; memory takes 760.
 
 // attnArgs are what the tile routines take; distances are in bytes.
 type attnArgs struct {
@@ -27,6 +47,7 @@ type attnArgs struct {
 	last                      unsafe.Pointer // row of keys that is there
 	pairs                     unsafe.Pointer // room for scales and biases of four keys, a vector each, on a cache line
 	ahead, aheadEnd           uintptr        // what will be read next; not dereferenced, and moved on by the tile routines
+	jump                      uintptr        // from where this call's rows end, aheadEnd, to where the next one's begin
 	qStride, accStride        int            // between queries
 	kStride, vStride          int            // between rows; between strips of a tile of values
 	groups                    int            // of queries
@@ -48,8 +69,8 @@ type widenArgs struct {
 
 func f32ptr(s []float32, at int) unsafe.Pointer { return unsafe.Pointer(&s[at]) }
 
-// A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights. A tile of
-// values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
+// A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights; for
+// AVX-512 [AttnTile/4][pad16(KDim)/16][4][16], by sixteens. A tile of values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
 // fall on the same sets of the nearest cache.
 const valueStrip = (AttnTile + 1) * 16
 
@@ -57,7 +78,12 @@ const valueStrip = (AttnTile + 1) * 16
 // vector of a pair and the next pair of vectors.
 type tileSteps struct{ row, group, odd, pair int }
 
-func keySteps(pad int) tileSteps { return tileSteps{8, 4 * pad, 32, 64} }
+func keySteps(pad int) tileSteps {
+	if useAVX512 {
+		return tileSteps{16, 4 * pad, 8, 64}
+	}
+	return tileSteps{8, 4 * pad, 32, 64}
+}
 
 var valueSteps = tileSteps{16, 64, 8, valueStrip}
 
@@ -120,7 +146,7 @@ func (w *AttnSpace) scoreAsm(q []float32, k, v *Rows, at, from, to, n int) bool 
 	for g := g0; g < g1; g += step {
 		x.k, x.keys = f32ptr(w.k, g*4*pad), min(step, g1-g)
 		for i := 0; i < n; {
-			rows, groups := portion(n-i, attnScoreRows)
+			rows, groups := portion(n-i, limits().scores)
 			x.q, x.s, x.groups = f32ptr(q, i*pad), f32ptr(w.s, i*AttnTile+4*g), groups
 			callScores(rows, &x)
 			i += rows * groups
@@ -133,7 +159,12 @@ func softcapAsm(s []float32, scale, to float32) bool {
 	if !useAVX2 {
 		return false
 	}
-	attnSoftcapAVX2(&attnArgs{s: ptr(s), groups: len(s) / AttnTile, scale: scale, cap: to})
+	x := attnArgs{s: ptr(s), groups: len(s) / AttnTile, scale: scale, cap: to}
+	if useAVX512 {
+		attnSoftcapAVX512(&x)
+	} else {
+		attnSoftcapAVX2(&x)
+	}
 	return true
 }
 
@@ -141,8 +172,13 @@ func softmaxAsm(s, most, sum, acc []float32, pad int, scale float32) bool {
 	if !useAVX2 {
 		return false
 	}
-	attnSoftmaxAVX2(&attnArgs{s: ptr(s), max: ptr(most), sum: ptr(sum), acc: ptr(acc), groups: len(most),
-		accStride: 4 * pad, strips: pad / 16, scale: scale})
+	x := attnArgs{s: ptr(s), max: ptr(most), sum: ptr(sum), acc: ptr(acc), groups: len(most),
+		accStride: 4 * pad, strips: pad / 16, scale: scale}
+	if useAVX512 {
+		attnSoftmaxAVX512(&x)
+	} else {
+		attnSoftmaxAVX2(&x)
+	}
 	return true
 }
 
@@ -154,13 +190,18 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 		return false
 	}
 	pad, q0, n := pad16(v.Width), r0*a.Heads, (r1-r0)*a.Heads
-	if v.few(n) && r1-r0 == 1 && v.span()%32 == 0 {
+	bounds := func(q int) (lo, hi int) { return max(from, a.lo[q/a.Heads]-t), min(to, a.hi[q/a.Heads]-t) }
+	whole := false // every row sees all of [from, to)
+	if lo, _ := bounds(q0 + n - 1); lo == from {
+		_, hi := bounds(q0)
+		whole = hi == to
+	}
+	if v.few(n) && whole && v.span()%32 == 0 {
 		valueRows(a.acc[q0*pad:], w.s, v, next, at, n, from, to)
 		return true
 	}
 	w.v = growAligned(w.v, pad/16*valueStrip)
 	w.widen(w.v, v, at, from&^3, to, valueSteps)
-	bounds := func(q int) (lo, hi int) { return max(from, a.lo[q/a.Heads]-t), min(to, a.hi[q/a.Heads]-t) }
 	x := attnArgs{accStride: 4 * pad, vStride: 4 * valueStrip, strips: pad / 16}
 	x.fetch(next, AttnTile*v.Stride)
 	add := func(q, n, lo, hi int) {
@@ -168,11 +209,9 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 			x.values(a.acc[q*pad:], w.s[(q-q0)*AttnTile:], w.v, n, pad, lo, hi)
 		}
 	}
-	most := attnValueRows
-	if lo, _ := bounds(q0 + n - 1); lo == from {
-		if _, hi := bounds(q0); hi == to {
-			most = n
-		}
+	most := limits().values
+	if whole {
+		most = n
 	}
 	for q := q0; q < q0+n; q += most {
 		end := min(q+most, q0+n)
@@ -196,7 +235,7 @@ func (a *Attn) valueAsm(w *AttnSpace, v *Rows, next []byte, at, from, to, t, r0,
 func (x *attnArgs) values(acc, p, v []float32, n, pad, lo, hi int) {
 	x.v, x.positions = f32ptr(v, lo*16), hi-lo
 	for i := 0; i < n; {
-		rows, groups := portion(n-i, attnValueRows)
+		rows, groups := portion(n-i, limits().values)
 		x.acc, x.s, x.groups = f32ptr(acc, i*pad), f32ptr(p, i*AttnTile+lo), groups
 		callValues(rows, x)
 		i += rows * groups
@@ -209,9 +248,67 @@ func (x *attnArgs) fetch(b []byte, n int) {
 	x.aheadEnd = x.ahead + uintptr(min(n, len(b)))
 }
 
+// attnLimits are the most queries that the routines of an instruction set take together.
+type attnLimits struct {
+	scores, values       int              // of a widened tile
+	rowScores, rowValues [CacheQ4 + 1]int // of rows as they are stored
+}
+
+func limits() *attnLimits {
+	if useAVX512 {
+		return &attnAVX512
+	}
+	return &attnAVX2
+}
+
+func callScores(rows int, x *attnArgs) {
+	if useAVX512 {
+		callScoresAVX512(rows, x)
+		return
+	}
+	callScoresAVX2(rows, x)
+}
+
+func callValues(rows int, x *attnArgs) {
+	if useAVX512 {
+		callValuesAVX512(rows, x)
+		return
+	}
+	callValuesAVX2(rows, x)
+}
+
+func callWiden(t CacheType, x *widenArgs) {
+	if useAVX512 {
+		callWidenAVX512(t, x)
+		return
+	}
+	callWidenAVX2(t, x)
+}
+
+func callScoreRows(t CacheType, rows int, x *attnArgs) {
+	if useAVX512 {
+		callScoreRowsAVX512(t, rows, x)
+		return
+	}
+	callScoreRowsAVX2(t, rows, x)
+}
+
+func callValueRows(t CacheType, rows int, x *attnArgs) {
+	if useAVX512 {
+		callValueRowsAVX512(t, rows, x)
+		return
+	}
+	callValueRowsAVX2(t, rows, x)
+}
+
 // few reports so few queries that the routines that do without a tile are faster.
 func (r *Rows) few(queries int) bool {
-	if r.Type.Quantised() {
+	switch quantised := r.Type.Quantised(); {
+	case useAVX512 && quantised:
+		return queries <= 8
+	case useAVX512:
+		return queries <= 24
+	case quantised:
 		return queries <= 2
 	}
 	return queries <= 4
@@ -229,10 +326,22 @@ func (r *Rows) span() int {
 func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 	x := attnArgs{qStride: 4 * k.Width, pairs: ptr(w.row), k: unsafe.Pointer(&k.Data[(at+4*g0)*k.Stride]), last: unsafe.Pointer(&k.Data[(at+end-1)*k.Stride]),
 		v: unsafe.Pointer(&v.Data[(at+4*g0)*v.Stride]), kStride: k.Stride, steps: k.span() / 16, scales: k.Width / k.span(), tail: k.tail()}
+	x.then(uintptr(x.last)+uintptr(k.Stride), x.v)
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, attnRowQueries[k.Type])
+		x.groups, _ = portion(n-i, limits().rowScores[k.Type])
 		x.q, x.s, x.keys = f32ptr(q, i*k.Width), f32ptr(w.s, i*AttnTile+4*g0), g1-g0
 		callScoreRows(k.Type, x.groups, &x)
+	}
+}
+
+// fetchAhead is how many bytes ahead of what they read the routines of AVX-512 on stored rows fetch.
+const fetchAhead = 7 << 10
+
+// then sets what they go on with where their rows end.
+func (x *attnArgs) then(end uintptr, next unsafe.Pointer) {
+	x.aheadEnd = end
+	if next != nil {
+		x.jump = uintptr(next) - end
 	}
 }
 
@@ -240,8 +349,9 @@ func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 func valueRows(acc, p []float32, v *Rows, next []byte, at, n, lo, hi int) {
 	x := attnArgs{accStride: 4 * v.Width, v: unsafe.Pointer(&v.Data[(at+lo)*v.Stride]), vStride: v.Stride, strips: v.span() / 32,
 		k: ptr(next), scales: v.Width / v.span(), tail: v.tail(), positions: hi - lo}
+	x.then(uintptr(x.v)+uintptr(v.Stride*(hi-lo)), x.k)
 	for i := 0; i < n; i += x.groups {
-		x.groups, _ = portion(n-i, attnRowQueries[v.Type])
+		x.groups, _ = portion(n-i, limits().rowValues[v.Type])
 		x.acc, x.s = f32ptr(acc, i*v.Width), f32ptr(p, i*AttnTile+lo)
 		callValueRows(v.Type, x.groups, &x)
 	}

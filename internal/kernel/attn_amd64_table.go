@@ -4,13 +4,10 @@
 
 package kernel
 
-// The most queries that the routines take together.
-const (
-	attnScoreRows = 3
-	attnValueRows = 6
-)
+// The most queries that the routines of AVX2 take together: of a widened tile, and of rows as they are stored.
+var attnAVX2 = attnLimits{scores: 3, values: 6, rowScores: [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}, rowValues: [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}}
 
-func callScores(rows int, x *attnArgs) {
+func callScoresAVX2(rows int, x *attnArgs) {
 	switch rows {
 	case 1:
 		attnScores1AVX2(x)
@@ -30,7 +27,7 @@ func attnScores2AVX2(x *attnArgs)
 //go:noescape
 func attnScores3AVX2(x *attnArgs)
 
-func callValues(rows int, x *attnArgs) {
+func callValuesAVX2(rows int, x *attnArgs) {
 	switch rows {
 	case 1:
 		attnValues1AVX2(x)
@@ -71,7 +68,7 @@ func attnSoftmaxAVX2(x *attnArgs)
 //go:noescape
 func attnSoftcapAVX2(x *attnArgs)
 
-func callWiden(t CacheType, x *widenArgs) {
+func callWidenAVX2(t CacheType, x *widenArgs) {
 	switch t {
 	case CacheF32:
 		attnWidenF32AVX2(x)
@@ -101,10 +98,7 @@ func attnWidenQ8AVX2(x *widenArgs)
 //go:noescape
 func attnWidenQ4AVX2(x *widenArgs)
 
-// attnRowQueries is the most queries that the routines without a tile take together.
-var attnRowQueries = [...]int{CacheF32: 3, CacheBF16: 3, CacheF16: 3, CacheQ8: 2, CacheQ4: 2}
-
-func callScoreRows(t CacheType, rows int, x *attnArgs) {
+func callScoreRowsAVX2(t CacheType, rows int, x *attnArgs) {
 	switch t {
 	case CacheF32:
 		switch rows {
@@ -189,7 +183,7 @@ func attnScoreRowsQ41AVX2(x *attnArgs)
 //go:noescape
 func attnScoreRowsQ42AVX2(x *attnArgs)
 
-func callValueRows(t CacheType, rows int, x *attnArgs) {
+func callValueRowsAVX2(t CacheType, rows int, x *attnArgs) {
 	switch t {
 	case CacheF32:
 		switch rows {
@@ -273,3 +267,352 @@ func attnValueRowsQ41AVX2(x *attnArgs)
 
 //go:noescape
 func attnValueRowsQ42AVX2(x *attnArgs)
+
+// The most queries that the routines of AVX512 take together: of a widened tile, and of rows as they are stored.
+var attnAVX512 = attnLimits{scores: 6, values: 12, rowScores: [...]int{CacheF32: 4, CacheBF16: 4, CacheF16: 4, CacheQ8: 4, CacheQ4: 4}, rowValues: [...]int{CacheF32: 2, CacheBF16: 2, CacheF16: 2, CacheQ8: 4, CacheQ4: 4}}
+
+func callScoresAVX512(rows int, x *attnArgs) {
+	switch rows {
+	case 1:
+		attnScores1AVX512(x)
+	case 2:
+		attnScores2AVX512(x)
+	case 3:
+		attnScores3AVX512(x)
+	case 4:
+		attnScores4AVX512(x)
+	case 5:
+		attnScores5AVX512(x)
+	case 6:
+		attnScores6AVX512(x)
+	}
+}
+
+//go:noescape
+func attnScores1AVX512(x *attnArgs)
+
+//go:noescape
+func attnScores2AVX512(x *attnArgs)
+
+//go:noescape
+func attnScores3AVX512(x *attnArgs)
+
+//go:noescape
+func attnScores4AVX512(x *attnArgs)
+
+//go:noescape
+func attnScores5AVX512(x *attnArgs)
+
+//go:noescape
+func attnScores6AVX512(x *attnArgs)
+
+func callValuesAVX512(rows int, x *attnArgs) {
+	switch rows {
+	case 1:
+		attnValues1AVX512(x)
+	case 2:
+		attnValues2AVX512(x)
+	case 3:
+		attnValues3AVX512(x)
+	case 4:
+		attnValues4AVX512(x)
+	case 5:
+		attnValues5AVX512(x)
+	case 6:
+		attnValues6AVX512(x)
+	case 7:
+		attnValues7AVX512(x)
+	case 8:
+		attnValues8AVX512(x)
+	case 9:
+		attnValues9AVX512(x)
+	case 10:
+		attnValues10AVX512(x)
+	case 11:
+		attnValues11AVX512(x)
+	case 12:
+		attnValues12AVX512(x)
+	}
+}
+
+//go:noescape
+func attnValues1AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues2AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues3AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues4AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues5AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues6AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues7AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues8AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues9AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues10AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues11AVX512(x *attnArgs)
+
+//go:noescape
+func attnValues12AVX512(x *attnArgs)
+
+//go:noescape
+func attnSoftmaxAVX512(x *attnArgs)
+
+//go:noescape
+func attnSoftcapAVX512(x *attnArgs)
+
+func callWidenAVX512(t CacheType, x *widenArgs) {
+	switch t {
+	case CacheF32:
+		attnWidenF32AVX512(x)
+	case CacheBF16:
+		attnWidenBF16AVX512(x)
+	case CacheF16:
+		attnWidenF16AVX512(x)
+	case CacheQ8:
+		attnWidenQ8AVX512(x)
+	case CacheQ4:
+		attnWidenQ4AVX512(x)
+	}
+}
+
+//go:noescape
+func attnWidenF32AVX512(x *widenArgs)
+
+//go:noescape
+func attnWidenBF16AVX512(x *widenArgs)
+
+//go:noescape
+func attnWidenF16AVX512(x *widenArgs)
+
+//go:noescape
+func attnWidenQ8AVX512(x *widenArgs)
+
+//go:noescape
+func attnWidenQ4AVX512(x *widenArgs)
+
+func callScoreRowsAVX512(t CacheType, rows int, x *attnArgs) {
+	switch t {
+	case CacheF32:
+		switch rows {
+		case 1:
+			attnScoreRowsF321AVX512(x)
+		case 2:
+			attnScoreRowsF322AVX512(x)
+		case 3:
+			attnScoreRowsF323AVX512(x)
+		case 4:
+			attnScoreRowsF324AVX512(x)
+		}
+	case CacheBF16:
+		switch rows {
+		case 1:
+			attnScoreRowsBF161AVX512(x)
+		case 2:
+			attnScoreRowsBF162AVX512(x)
+		case 3:
+			attnScoreRowsBF163AVX512(x)
+		case 4:
+			attnScoreRowsBF164AVX512(x)
+		}
+	case CacheF16:
+		switch rows {
+		case 1:
+			attnScoreRowsF161AVX512(x)
+		case 2:
+			attnScoreRowsF162AVX512(x)
+		case 3:
+			attnScoreRowsF163AVX512(x)
+		case 4:
+			attnScoreRowsF164AVX512(x)
+		}
+	case CacheQ8:
+		switch rows {
+		case 1:
+			attnScoreRowsQ81AVX512(x)
+		case 2:
+			attnScoreRowsQ82AVX512(x)
+		case 3:
+			attnScoreRowsQ83AVX512(x)
+		case 4:
+			attnScoreRowsQ84AVX512(x)
+		}
+	case CacheQ4:
+		switch rows {
+		case 1:
+			attnScoreRowsQ41AVX512(x)
+		case 2:
+			attnScoreRowsQ42AVX512(x)
+		case 3:
+			attnScoreRowsQ43AVX512(x)
+		case 4:
+			attnScoreRowsQ44AVX512(x)
+		}
+	}
+}
+
+//go:noescape
+func attnScoreRowsF321AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF322AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF323AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF324AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsBF161AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsBF162AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsBF163AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsBF164AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF161AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF162AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF163AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsF164AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ81AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ82AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ83AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ84AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ41AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ42AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ43AVX512(x *attnArgs)
+
+//go:noescape
+func attnScoreRowsQ44AVX512(x *attnArgs)
+
+func callValueRowsAVX512(t CacheType, rows int, x *attnArgs) {
+	switch t {
+	case CacheF32:
+		switch rows {
+		case 1:
+			attnValueRowsF321AVX512(x)
+		case 2:
+			attnValueRowsF322AVX512(x)
+		}
+	case CacheBF16:
+		switch rows {
+		case 1:
+			attnValueRowsBF161AVX512(x)
+		case 2:
+			attnValueRowsBF162AVX512(x)
+		}
+	case CacheF16:
+		switch rows {
+		case 1:
+			attnValueRowsF161AVX512(x)
+		case 2:
+			attnValueRowsF162AVX512(x)
+		}
+	case CacheQ8:
+		switch rows {
+		case 1:
+			attnValueRowsQ81AVX512(x)
+		case 2:
+			attnValueRowsQ82AVX512(x)
+		case 3:
+			attnValueRowsQ83AVX512(x)
+		case 4:
+			attnValueRowsQ84AVX512(x)
+		}
+	case CacheQ4:
+		switch rows {
+		case 1:
+			attnValueRowsQ41AVX512(x)
+		case 2:
+			attnValueRowsQ42AVX512(x)
+		case 3:
+			attnValueRowsQ43AVX512(x)
+		case 4:
+			attnValueRowsQ44AVX512(x)
+		}
+	}
+}
+
+//go:noescape
+func attnValueRowsF321AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsF322AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsBF161AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsBF162AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsF161AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsF162AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ81AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ82AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ83AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ84AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ41AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ42AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ43AVX512(x *attnArgs)
+
+//go:noescape
+func attnValueRowsQ44AVX512(x *attnArgs)

@@ -171,7 +171,7 @@ func TestAttend(t *testing.T) {
 		for _, typ := range cacheTypes {
 			t.Run(typ.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(21, 1))
-				for i, dims := range [][2]int{{64, 96}, {48, 40}, {72, 24}, {7, 9}, {128, 128}, {80, 64}, {32, 256}} {
+				for i, dims := range [][2]int{{64, 96}, {48, 40}, {72, 24}, {7, 9}, {128, 128}, {80, 64}, {32, 256}, {96, 224}} {
 					for _, n := range []int{1, 15, 63, 64, 65, 200} {
 						c := randomAttn(r, typ, n, min(n, 1+r.IntN(9)), 1+i%4, dims[0], dims[1])
 						c.check(t)

@@ -17,6 +17,9 @@ type deltaArgs struct {
 //go:noescape
 func deltaAVX2(a *deltaArgs)
 
+//go:noescape
+func deltaAVX512(a *deltaArgs)
+
 func mulAddAsm(y, a, b []float32) bool {
 	if !useAVX2 {
 		return false
@@ -44,6 +47,10 @@ func deltaAsm(d *Delta) bool {
 		state: ptr(d.State), k: ptr(d.K), q: ptr(d.Q), v: ptr(d.V), y: ptr(d.Y), gate: ptr(d.Gate), beta: ptr(d.Beta),
 		n: d.N, kdim: d.KDim, ks: 4 * d.KStride, vs: 4 * d.VStride, ys: 4 * d.YStride, gs: 4 * d.GStride,
 	}
-	deltaAVX2(&a)
+	if useAVX512 {
+		deltaAVX512(&a)
+	} else {
+		deltaAVX2(&a)
+	}
 	return true
 }

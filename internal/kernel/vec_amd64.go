@@ -43,6 +43,17 @@ func quantize16AVX2(q, scale, sum, offset, x unsafe.Pointer, groups int)
 //go:noescape
 func readAVX2(b unsafe.Pointer, n int)
 
+// The routines of vec512_amd64.s take any number of elements, at least one.
+
+//go:noescape
+func dotAVX512(a, b unsafe.Pointer, n int) float32
+
+//go:noescape
+func siluMulAVX512(dst, gate, up unsafe.Pointer, n int)
+
+//go:noescape
+func quantizeAVX512(q, scale, sum, offset, x unsafe.Pointer, groups, group int)
+
 func ptr[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
 
 // rest splits n into the part routines take in steps and what is left.
@@ -83,6 +94,9 @@ func axpyAsm(y, x []float32, f float32) bool {
 func dotAsm(a, b []float32) (float32, bool) {
 	if !useAVX2 {
 		return 0, false
+	}
+	if useAVX512 {
+		return dotAVX512(ptr(a), ptr(b), len(a)), true
 	}
 	var lane [dotLanes]float32
 	n, left := rest(len(a), dotLanes)
@@ -135,6 +149,10 @@ func ropeAsm(lo, hi, cos, sin []float32) bool {
 func siluMulAsm(dst, gate, up []float32) bool {
 	if !useAVX2 {
 		return false
+	}
+	if useAVX512 {
+		siluMulAVX512(ptr(dst), ptr(gate), ptr(up), len(dst))
+		return true
 	}
 	n, left := rest(len(dst), 8)
 	if n > 0 {
@@ -203,9 +221,12 @@ func quantizeAsm(q []int8, scale, sum []float32, offset []int32, x []float32, gr
 	if !useAVX2 || len(scale) == 0 {
 		return false
 	}
-	if group == 16 {
+	switch {
+	case group == 16:
 		quantize16AVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale))
-	} else {
+	case useAVX512:
+		quantizeAVX512(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
+	default:
 		quantizeAVX2(ptr(q), ptr(scale), ptr(sum), ptr(offset), ptr(x), len(scale), group)
 	}
 	return true

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// lengths covers every tail of the widest routine twice over.
-const lengths = 3*dotLanes + 5
+// lengths covers every tail of the widest routine, of 64 elements, twice over.
+const lengths = 3*64 + 5
 
 func TestDots(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {

@@ -260,8 +260,8 @@ class Tool:
         return fill(text, N=self.noun, v=self.verb, V=self.verb.capitalize(), A=a), args
 
 
-def toolset(r):
-    tools = [Tool(r) for _ in range(r.choice([1, 1, 2, 2, 2, 3, 3, 4]))]
+def toolset(r, most=4):
+    tools = [Tool(r) for _ in range(min(most, r.choice([1, 1, 2, 2, 2, 3, 3, 4])))]
     if r.random() < .3:  # one that differs from another only in its noun or its verb
         a, b = tools[0], Tool(r)
         if r.random() < .5:
@@ -350,12 +350,13 @@ def together(r, said, calls):
     return bare[0] + "".join(r.choice(BETWEEN) + s for s in bare[1:])
 
 
-def conversation(r, most=3):
-    """-> tools, turns; a turn with tools has calls, and results that the next reply tells about."""
-    tools = toolset(r)
+def conversation(r, most=3, several=False, most_tools=4):
+    """-> tools, turns; a turn with tools has calls, and results that the next reply tells about. several: a lesson in more
+    calls than one, and in nothing else."""
+    tools = toolset(r, most_tools)
     turns = []
     for _ in range(min(most, r.choice([1, 1, 2, 2, 3]))):
-        x = r.random()
+        x = r.uniform(.57, .72) if several else r.random()
         if x < .72:
             n = 1 if x < .57 else r.choice([2, 2, 2, 2, 3])
             if n > 1 and r.random() < .45:
@@ -377,7 +378,7 @@ def conversation(r, most=3):
             user = together(r, said, calls)
             tn = turn(user, "", "call" if len(calls) == 1 else "calls", calls=calls)
             turns.append(tn)
-            if r.random() < .75:
+            if r.random() < .75 and not several:
                 done = [result(r) for _ in calls]
                 tn["results"] = [d[0] for d in done]
                 answer = " ".join(d[1] for d in done)
@@ -393,6 +394,6 @@ def conversation(r, most=3):
             said = unfit(r, tools)
             if said:
                 turns.append(turn(said, NO_TOOL, "no fit"))
-    if r.random() < .08:
+    if r.random() < .08 and not several:
         turns = recall(r)[:4] + turns
     return tools, turns

@@ -2,6 +2,7 @@
 import functools
 import re
 
+BLANKS = re.compile(r" (?=[ ?.,!:;]|$)|^ ")
 TOKEN = re.compile(r"[()\[\]|]|[^()\[\]|]+")
 
 
@@ -24,13 +25,18 @@ def parse(text):
     return stack[0][0]
 
 
-def walk(r, sequence):
-    return "".join(x if isinstance(x, str) else walk(r, r.choice(x)) for x in sequence)
+def walk(r, sequence, out):
+    for x in sequence:
+        if isinstance(x, str):
+            out.append(x)
+        else:
+            walk(r, r.choice(x), out)
+    return out
 
 
 def expand(r, text):
     """One phrasing of the grammar, slots left alone. Blanks around what was left out go."""
-    return re.sub(r" (?=[ ?.,!:;]|$)|^ ", "", walk(r, parse("(" + text + ")")))
+    return BLANKS.sub("", "".join(walk(r, parse("(" + text + ")"), [])))
 
 
 def fill(text, **values):

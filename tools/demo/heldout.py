@@ -1,8 +1,8 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the second
-set: nothing of the first, which had been looked at while tuning, is in it. It was written without the training phrasings in
-sight, before the run it judges, and is not for tuning; --check looks for its prompts, tools and names in training text, and what
-it found has been replaced.
+none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the third set:
+nothing of the first two is in it. It was written without the training phrasings in sight, before the run it judges is
+evaluated, and is not for tuning; --check looks for its prompts, tools and names in training text, and what it found has been
+replaced.
 
 python heldout.py [--check CONVERSATIONS]
 """
@@ -16,18 +16,20 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(740913)
-OWN = w.W("""walrus trellis pumpkin bagpipe quiver lobby gherkin thistle porcupine gazebo cobweb marigold spatula oatmeal gutter ferret tambourine
-wharf badminton zipper chimney lichen doorknob parsnip hammock icicle jigsaw kerosene locket mongoose nougat obelisk plankton quill rhubarb
-skewer tadpole umpire velvet wombat cashew eggplant flannel gargoyle hyacinth inkwell juniper lozenge mosaic ostrich pistachio""")
+R = random.Random(318277)
+PLANTS = w.W("rutabaga kumquat larkspur petunia nettle cardamom mulberry zucchini fennel peony")
+OWN = PLANTS + w.W("""aardvark bassoon bobbin bulldozer caboose capybara chipmunk dachshund dinghy doily dulcimer earwig fjord gosling
+haddock halibut hatchet heirloom ibex jackdaw javelin macaroon mandolin marzipan meerkat narwhal oboe paprika parakeet pelican pumice
+raccoon samovar scallop sundial tapioca toboggan tweezers wigwam yodel yurt sextant pergola cutlass lanyard bagel""")
 WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
-OWN_NAMES = w.W("Ottilie Casimir Rosalind Benedikt Henrietta Lysander Octavia Florentin Beatrix Gideon Isadora Malachi Philomena Cornelius")
+OWN_NAMES = w.W("Clementine Araminta Barnabas Eleonora Percival Solveig Zacharias Tancred Leocadia Ambrose Georgette Horatio Rowena Sylvester")
 NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
-OWN_CITIES = w.W("Bologna Rotterdam Brno Kaunas Bordeaux Cordoba Zaragoza Kampala Marrakesh Cartagena Innsbruck Leipzig Adelaide Galway")
+OWN_CITIES = w.W("Rostock Utrecht Salerno Toulouse Palermo Montevideo Cebu Halifax Trieste Aberdeen Sarajevo Nantes Debrecen")
 CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
-OWN_COLORS = w.W("burgundy ochre mauve fuchsia chartreuse periwinkle")
+PORTS = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Rostock Salerno Palermo Montevideo Cebu Halifax Trieste Aberdeen")]
+OWN_COLORS = w.W("cerulean vermilion sepia heliotrope aubergine cobalt")
 COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
-JOBS = w.W("goldsmith notary paramedic locksmith geologist podiatrist midwife translator")
+JOBS = w.W("cobbler beekeeper stonemason surveyor roofer dietitian puppeteer radiologist")
 ITEMS = []
 
 
@@ -51,32 +53,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["who's this?", "wait which model am i talking to right now", "Before we begin: what should I call you?", "did they give you a name?? :)", "are you chatgpt or something else", "Sorry to ask, but are you Claude?", "Excuse me, who am I speaking with here?",
-                     "Can you introduce yourself to my team?", "hm what llm did i just start", "Which model is loaded at the moment?", "hey there, tell me who you are pls", "My colleague set this up and I have no idea what it is. Who are you?", "u got a name?", "What model name are you running under?",
-                     "Quick question, what are you called?", "I'd like to know a little about who you are."]),
-    ("(?i)instructions|tools", ["so what can u actually do", "What all are you able to help with?", "list ur skills for me please", "Is there anything useful you can do for me?", "Before I rely on you, what is it that you can do?", "I just started you up. What can I try?", "not sure what to ask you, any hints?",
-                                "Give me an idea of what you're good at, please.", "can you do anything besides say hi?", "What features do you have?", "how can u help me"]),
-    ("million", ["How big are you, in parameters?", "whats your size", "how many params have they given you", "Are you a large model or a small one?", "The number of parameters you have is...?", "I'm curious how small you are, how many parameters is it?", "You seem tiny. How many weights have you got?", "parameter count pls"]),
-    ("hearth", ["who was it that built you?", "Was it a company that made you?", "What kind of texts were you trained on?", "where do u come from originally", "Who's your creator?", "how did they train you, on what data", "Were you made by OpenAI?", "Tell me who trained you, please."]),
-    ("hearth-demo|model", ["are you a real person, yes or no?", "Am I chatting with a human or a machine?", "r u a bot", "Is there a human on the other end of this?", "you're not a real person, are you", "Do I talk to a computer program here?"]),
-    ("hearth-demo|[Hh]ello", ["Hey there, good evening!", "Good morning! Anyone there?", "hey hey, hello you", "Hello and a nice Sunday to you.", "greetings from Leipzig", "heyyy, hello"]),
-    ("welcome", ["thx a lot", "Perfect, thank you so much!", "great, thats what i needed, thanks", "Thanks for your help today."]),
-    ("[Bb]ye", ["right, bye bye, see you tomorrow", "ok gotta go, bye", "Goodbye, and take care.", "I'm off to bed, good night and bye!"]),
-    ("fine", ["how's it going so far", "Hi, how are you doing this morning?", "hows your day"]),
+    ("hearth-demo", ["and which AI would this be", "May I ask for your name?", "yo whats ur name", "I forgot what model this window is connected to, can you tell me?", "Is this Gemini I'm talking with?", "State your name, please.", "Hi! I'm new here. And you are...?",
+                     "are you gpt 5 or what", "How should I call you? Sorry for my english", "What is the name of this model?", "plz introduce urself", "The log says that a model got loaded. Which one are you?", "Have you got a proper name, or only a version number?",
+                     "ok so who or what am I talking to", "Are you Llama by any chance?", "Tell the audience your name!"]),
+    ("(?i)instructions|tools", ["what r u capable of", "Could you tell me which tasks you can handle?", "I have five minutes to try you out. What should I ask?", "what sort of things do you know how to do", "Let me see what sort of skills you have.", "is there any stuff ur good at",
+                                "For which kind of questions are you made?", "What would you say your strengths are?", "help, i dont know what i can ask here", "Tell me about your abilities, please.", "what could someone like me use you for"]),
+    ("million", ["How many parameters does this model have?", "u r small right? how small", "What's your parameter count, roughly?", "are you a 7B model", "Exactly how large is your neural network?", "how many weights are inside of you", "Is it true that you're a really tiny model? What size?", "tell me ur model size plz"]),
+    ("hearth", ["Which people are behind you?", "whos the developer of you", "Where does your training data come from?", "Did Google make you?", "Whom should I thank for your existence?", "what did they train u with", "Who should I credit for building you?", "I wonder who programmed you."]),
+    ("hearth-demo|model", ["it feels like im talking to some robot, is that so", "You are an AI, right?", "is it a human who types these replies?", "Be honest with me, are you a machine?", "u human?", "Could it be that there's a person sitting behind this?"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Hi there, happy Friday!", "helo", "A lovely afternoon to you!", "Hiya, nice to meet you", "Morning! :)", "hallo from trieste"]),
+    ("welcome", ["cheers, that helped a lot", "Many thanks, you've been very kind.", "ty so much friend", "Wonderful, I thank you very much."]),
+    ("[Bb]ye", ["cya later alligator, bye", "That's all for today, so long!", "Alright, I have to leave now. Bye!", "ttyl, good bye"]),
+    ("fine", ["how r u", "Are you doing well today?", "hey hows life treating you"]),
 ]
 FALLBACK = [
-    "what's the capital of mongolia", "Who won the world cup in 2006?", "Can you explain how a refrigerator works?", "write me a python function that merges two dicts", "Help me plan a trip to Scotland, I have five days and don't drive.", "why do flamingos turn pink",
-    "My landlord won't return my deposit. What are my rights?", "Recommend a good thriller", "what's the difference between a virus and a bacterium?", "Fix this code: for i in range(10) print(i)", "Write a haiku about Monday mornings", "how many calories in an avocado",
-    "I need a birthday message for my aunt, something warm but not cheesy.", "Who was it that invented the zip fastener?", "whats the secret of a happy marriage", "Can dogs eat blueberries?", "How do vaccines work?", "Should I buy or lease a car?", "who is the president of france",
-    "Give me a workout plan for beginners, three times a week.", "What does the idiom 'break a leg' mean?", "Tell me a joke about programmers", "whats the tallest building in the world", "How far is it from Chicago to New Orleans by car?", "Compare Kafka with Camus.",
-    "rewrite this email so it sounds more polite: send me the files now", "What causes thunder?", "Is a tomato a fruit?", "when did the berlin wall fall", "Explain recursion", "what should I cook tonight, I've got eggs and spinach", "How do I get red wine out of a carpet?",
-    "Do you believe in god?", "Plan a birthday party for a six year old", "Which is better, vim or emacs?", "what is the boiling point of ethanol", "Translate the second paragraph into legal English", "Prove that there are infinitely many primes",
-    "Wie spät ist es in Tokio?", "Quelle est la capitale de l'Australie ?", "¿Cómo se hace una tortilla de patatas?", "Qual è il fiume più lungo del mondo?", "Как пройти в библиотеку?", "おすすめの本を教えてください", "怎样才能学好弹钢琴?", "Hoeveel inwoners heeft Nederland?",
-    "Você pode me ajudar com a lição de casa?", "Kto napisał Pana Tadeusza?", "Bugün ne yapmalıyım?", "Hvordan lager man vafler?", "한국의 수도는 어디인가요?", "Erkläre mir bitte die Photosynthese.",
-    "jfjfjf kdkdk slslsl", "...", "wqertyuiop plmokn", "%%% ### @@@", "hahahahahaha", "🍕🚀🎉🐙", "bla bla", "aaaaaaaaaaaaaaaaaaaaaaaa", "la la la dum di dum", "tktktk pffft brrrr zzzz",
+    "how do i unclog a kitchen sink", "Who painted the ceiling of the Sistine Chapel?", "What's the population of Peru?", "write a bash script that renames all my photos by date", "I'm feeling a bit low today and I don't know why.", "why do leaves change colour in autumn",
+    "Is it safe to eat raw salmon?", "Who wrote Wuthering Heights?", "whats the fastest land animal", "How do I ask my boss for a raise without sounding greedy?", "explain inflation like im twelve", "Suggest a name for my bakery", "tell me a scary story", "When is the next solar eclipse in Europe?",
+    "whats the stock price of apple right now", "Convert this function from JavaScript to Rust: const f = x => x * 2", "How long should I boil a soft egg?", "Is Pluto a planet?", "what language do they speak in brazil", "Why did the Roman Empire fall?", "My cat keeps scratching the sofa, what can I do about it?",
+    "Write a limerick about a lazy accountant", "who was the first woman in space", "Draft a cover letter for a junior accountant position at a mid-size firm, please; I have two years of experience and speak Dutch.", "should i learn piano or guitar", "What are the symptoms of the flu?", "How does a microwave oven heat food?",
+    "best place for surfing in portugal", "Which is healthier, butter or margarine?", "Whats the meaning of life", "Debug this: SELECT * FORM users;", "How old is the universe?", "can you recommend me a restaurant near the harbour", "What's the plot of Hamlet in a nutshell?", "How many bones are in the human body?",
+    "do aliens exist?", "What is quantum entanglement?", "who won the oscar for best picture last year", "How do I tie a bow tie?", "What gift should I get for my father-in-law? He likes fishing and jazz.", "Describe the smell of rain.",
+    "Wie werde ich Kaugummi aus der Hose los?", "Comment fait-on une bonne soupe à l'oignon ?", "¿Quién escribió Don Quijote?", "Perché il mare è salato?", "Почему зимой холодно?", "富士山の高さはどれくらいですか?", "月亮离地球有多远?", "Waarom is de lucht blauw?",
+    "Qual é o melhor time de futebol do Brasil?", "Jak upiec chleb w domu?", "İstanbul'un nüfusu kaç?", "Vad ska jag laga till middag?", "Miksi revontulet loistavat?",
+    "qpqpqp zmzmzm", "?!?!?!", "asdlkj qweoiu", "~~~ ^^^ ***", "🦊🌵🎺", "ooooooooooooooooo", "ding dong ding dong dang", "vrrrm kshhh plonk zzt",
 ]
-MINUTES = ["Minutes of the allotment society, spring session. ", "The treasurer reported that the hedge had been cut twice and that the bill was still open. ", "Mrs Fairweather asked whether the lower path could be widened before the rainy season. ", "Nobody knew who had the key to the tool shed. ",
-           "A motion to buy a second wheelbarrow was carried by nine votes against four. ", "The chair reminded everyone that bonfires are not allowed after dusk. ", "Several members complained about snails. ", "Coffee was served at half past ten. "]
+LOG = ["Log of the mountain hut, week thirty-two. ", "Monday brought hail, and the footbridge was under water until noon. ", "A party of eleven hikers arrived late and asked for soup. ", "The stove in the small room smokes again, somebody has to look at the pipe. ",
+       "Two blankets are missing since the scouts were here. ", "The helicopter came with flour, gas bottles and the post. ", "We saw a marmot on the terrace, not shy at all. ", "Old Herr Lindner played cards with the guests and won nearly everything. "]
 
 
 def identity():
@@ -85,52 +87,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(8, "summarise this pls"), (14, "What was decided about the wheelbarrow?"), (20, "Turn this into a short email to all members."), (28, "which members sound unhappy, and why?"), (40, "Write the minutes of the next session in the same tone."), (11, "Find all spelling mistakes in the text above.")]:
-        add("fallback", MINUTES[0] + "".join(one(MINUTES[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
+    for n, q in [(9, "give me the gist in two sentences"), (15, "What is wrong with the stove?"), (21, "Rewrite this as a cheerful postcard to the owner of the hut."), (27, "who took the blankets, and what makes you think so?"), (38, "Continue the log for another week."), (12, "Translate all of this into Spanish, please.")]:
+        add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["how do i hook claude code up to the hearth server on my laptop", "Which environment variable does Claude Code need so that it uses hearth instead of the cloud?"],
-    "openai_sdk": ["What base_url should my OpenAI client in python have for hearth?", "ive got a script built on the openai package, what to change so it hits hearth"],
-    "anthropic_sdk": ["Using the Anthropic Python SDK here. What base url do I pass?", "anthropic sdk with hearth, how do i set it up"],
-    "curl": ["can you paste a curl one-liner that sends a chat message to hearth", "What would a plain curl call against the chat endpoint look like?"],
-    "download": ["how do i pull down a bigger model", "This demo is cute but I need a proper model. What do I type to download one?"],
-    "serve": ["I already have Qwen3 on disk, now how do I get hearth to serve it?", "command to fire up the server with a real model pls"],
-    "run": ["can i chat with a model straight from my shell, without any server?", "Is there a way to try a prompt right in the terminal?"],
-    "bench": ["How fast is my machine with hearth? I want numbers.", "hw do i benchmark tokens per second"],
-    "version": ["which verison of hearth is this", "How can I check what version I've got installed?"],
-    "debug": ["Is there a tool for inspecting tokens and the chat template?", "i want to see the raw logits, how"],
-    "health": ["What URL should my load balancer poll to know that hearth is up?", "healthcheck path for docker?"],
-    "models_list": ["Which url returns the list of loaded models?", "how can my app find out over http what models you serve"],
-    "count_tokens": ["can hearth tell me how many tokens a prompt has before i send it?", "Is there an API call that counts tokens?"],
-    "port": ["what port are you on by default and how do i change it", "Port 8080 is already taken on my machine. What now?"],
-    "host": ["I want to use hearth from another computer on my network, how?", "hearth only answers on localhost, how can i make it reachable from my phone"],
-    "api_key": ["what am i supposed to put as the api key", "How do I protect the server with a key so that not everybody can use it?"],
-    "apis": ["Do you speak the OpenAI API, the Anthropic one, or both?", "which apis does the hearth server offer"],
-    "formats": ["what model formats can hearth open, onnx too?", "I've got a folder from Hugging Face with a config.json in it, does hearth load that?"],
-    "tools": ["Does hearth support function calling?", "can i give the model tools to call thru the api"],
-    "thinking": ["How do I turn reasoning off for Qwen3?", "dont want the model to think first, is there a flag"],
-    "stream": ["does the api do streaming?", "I'd like to show the answer while it is being written. Can hearth stream?"],
-    "models_dir": ["where on disk does hearth keep the models", "Can I store the model files on an external drive instead?"],
-    "logs": ["How do I turn on debug logging?", "somethings failing, where can i see the logs"],
-    "stop": ["ok how do i shut the server down again", "I'm done for today, what's the clean way to end the hearth server?"],
-    "help": ["What commands does hearth have?", "where can i find a list of everything the hearth cli can do"],
-    "offline": ["Will hearth quit working when my internet connection drops?", "Going on a long flight without wifi, will hearth still work?"],
-    "what_hearth": ["so what is hearth anyway?", "Explain hearth to me as if I had never heard of it."],
-    "why_demo": ["why does hearth ship with such a small model?", "What would be the point of having this demo model at all?"],
-    "gpu": ["Do I need an nvidia card for this?", "can hearth run on just a cpu"],
-    "concurrency": ["Can several users send requests at the same time?", "how do i limit how many requests are handled in parallel"],
-    "context": ["How long can my prompt be at most?", "whats the max context length and can i lower it"],
-    "quant": ["are quantised models something u support", "Does hearth load models with 8 bit weights?"],
-    "temperature": ["how do I set the temperature to get less random replies?", "I want the same answer every time for the same prompt, is that possible?"],
-    "threads": ["How many CPU threads does hearth use?", "hearth is hogging my whole cpu, how do i give it fewer cores"],
-    "memory": ["how much ram do i need for this", "Can I limit how much memory hearth takes?"],
-    "settings": ["Can I configure hearth with env vars?", "is there a config file, or how do i set options"],
-    "model_name": ["My app insists on calling the model gpt-4o, can hearth accept that name?", "how do i rename the model that clients see"],
-    "license": ["hearth is open source right?", "Can my company use hearth commercially, what's the license?"],
-    "prompt_cache": ["Does hearth cache prompts?", "Same system prompt on each request. Does hearth compute it again every time?"],
-    "show": ["how do i see details about a model, like its architecture", "Which hearth command prints info on a model?"],
-    "which_model": ["what model would you recommend for a start?", "I'm new to this, which model should I try first?"],
+    "claude_code": ["I'd like Claude Code to talk to hearth instead of Anthropic's servers. What do I set?", "claude code + hearth, which env vars"],
+    "openai_sdk": ["openai python library: what url do i give it so it talks to hearth", "How must I create the OpenAI client when the server is hearth?"],
+    "anthropic_sdk": ["My code uses the Anthropic client library. What has to change so that it talks to hearth?", "base url for anthropics python package with hearth?"],
+    "curl": ["give me a curl example for chatting with the server", "I only have curl here. How do I send hearth a message with it?"],
+    "download": ["where do i get real models, whats the download command", "How can I fetch a larger model from Hugging Face for hearth?"],
+    "serve": ["The download is finished. Which command starts the server with that model?", "how to launch hearths server with qwen3"],
+    "run": ["i dont want a server, just ask a model something on the command line", "Which hearth command lets me talk to a model in the terminal?"],
+    "bench": ["Is there a built-in benchmark in hearth?", "wanna measure prefill and decode speed on my box"],
+    "version": ["What version of hearth am I on?", "cmd to print hearths version number"],
+    "debug": ["My prompt comes out strange; how can I look at what the tokenizer and the template make of it?", "does hearth have something to debug tokenization"],
+    "health": ["Which endpoint tells me whether the server is ready?", "kubernetes wants a liveness probe, which path do i give it"],
+    "models_list": ["My UI needs a dropdown of the models on the server. Which endpoint gives it the list?", "endpoint for listing models?"],
+    "count_tokens": ["I want the token count of my messages without generating anything. Which endpoint is that?", "hw can i count the tokens of a prompt over the api"],
+    "port": ["Can hearth listen on port 3000?", "hearth says adress already in use, how to pick another port"],
+    "host": ["The server should be reachable from our whole LAN, which option is it?", "how do i let other machines connect to hearth"],
+    "api_key": ["Does hearth want an API key from me?", "how can i make clients send a key to my hearth server"],
+    "apis": ["Which API dialects does the server understand?", "is hearth compatible with openai and anthropic clients"],
+    "formats": ["does hearth take gguf files", "In what format do models have to be for hearth?"],
+    "tools": ["I want my model to use functions that I define. Can hearth do that?", "tool use via the api, is that a thing in hearth"],
+    "thinking": ["qwen3 keeps thinking forever, how to disable it", "Where do I switch the reasoning of a model on and off?"],
+    "stream": ["can i get the tokens one by one as they come", "How do I make the server send the reply piece by piece?"],
+    "models_dir": ["My disk is full. In which folder are the models?", "how to change the folder hearth looks for models in"],
+    "logs": ["how do i get more verbose output from the server", "Where does hearth write its log, and can it be more detailed?"],
+    "stop": ["whats the right way to quit the server", "How do I end hearth serve without cutting off answers that are still being written?"],
+    "help": ["Where do I find an overview of hearth's commands?", "hearth usage? wich subcommands are there"],
+    "offline": ["does hearth need internet", "Our lab has no network at all. Can we still use hearth?"],
+    "what_hearth": ["never heard of hearth, whats it for", "In short, what kind of program is hearth?"],
+    "why_demo": ["Why would anyone put a model as tiny as this into hearth?", "whats the reason there is a demo model inside hearth"],
+    "gpu": ["Do I need a graphics card for hearth?", "my laptop has no gpu, is that ok"],
+    "concurrency": ["What happens if ten people ask hearth something at once?", "can hearth do requests in parallel, and how many"],
+    "context": ["How many tokens fit into the context?", "can i set a smaller context window"],
+    "quant": ["do 4bit models run on hearth", "Which quantisations can hearth load?"],
+    "temperature": ["replies are too wild, how do i lower the temperature", "How do I make sampling deterministic?"],
+    "threads": ["how to set number of threads hearth uses", "I want hearth to leave half of my CPU cores alone. Which option is it?"],
+    "memory": ["Is 16 GB of RAM enough, or how much memory does hearth want?", "hearth eats too much memory, can i cap it"],
+    "settings": ["Are there environment variables for hearth's options?", "how can i configure the server and where do i see all flags"],
+    "model_name": ["my client sends some other model name and gets an error, can hearth ignore the name", "How do I pick the name under which the model shows up in the API?"],
+    "license": ["under what liscence is hearth published", "Does hearth cost anything?"],
+    "prompt_cache": ["if my prompts all begin the same does hearth save time on that", "How can I switch the prompt cache off?"],
+    "show": ["i want to know what architecture a model has, what command", "Which command tells me how a given model is quantised?"],
+    "which_model": ["which model should a beginner take", "Can you suggest a good model to use with hearth?"],
 }
 
 
@@ -143,19 +145,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["oh btw my name's {v}, forgot to say", "Hi, this is {v}, that's my name.", "You can call me {v}, everyone does.", "Let me introduce myself, I'm {v}"], NAMES, ["whats my name?", "Do you still remember what I'm called?", "Now tell me who I am, what's my name?", "remind me, what name did I give you"]),
-    (["so my favourite colour is definitely {v}", "I really like {v}, it's my favorite color.", "fyi: favorite color = {v}", "If you ask me, my favourite color has to be {v}."], COLORS, ["What's my favourite colour?", "can u say which color i like best", "Would you recall my favorite color for me?", "so what color was my favorite"]),
-    (["I live in {v} these days.", "i'm living in {v} with my sister", "We moved last year, now I live in {v}.", "Just so you know, I live in {v}."], CITIES, ["so where do i live again?", "Which city did I say I live in, please?", "Can you still tell me where I live?", "what city did i say i live in"]),
-    (["I've got a dog called {v}", "Our old cat has the name {v}.", "we have a hamster, its name is {v}", "There's a tortoise in our garden named {v}."], NAMES, ["what's the name of my {pet}?", "I hope you remember my {pet}'s name?", "and how is my {pet} called again", "Please tell me my {pet}'s name once more."]),
-    (["Could you remember the number {v} until later?", "please keep {v} in mind, it's my locker number", "{v} - dont forget that number", "I need you to remember a number for me: {v}"], None, ["which number was it?", "What number was it that I asked you to remember?", "ok the number again pls", "Tell me the number I gave you."]),
-    (["Psst, the secret word is {v}.", "heres a word to remember: {v}", "Please memorise the word {v} for later.", "our code word is {v}, ok?"], WORDS, ["hm what was that word again?", "Which word did I tell you before?", "u still remember the word i gave you?", "Say the word I gave you earlier."]),
-    (["I work as a {v}, mostly nights.", "by profession i'm actually a {v}", "I've been a {v} for eleven years now.", "my job? i am a {v}"], JOBS, ["what's my job?", "Tell me, what do I do for a living?", "do u still know what i work as", "Which profession did I say I have?"]),
+    (["before I forget, the name is {v}", "Nice to meet you. People know me as {v}.", "{v} here, that's what I am called", "It's {v} writing to you, so now you know my name."], NAMES, ["and my own name is..?", "Could you tell me my own name, please?", "who am i, do u know my name", "What was my name, the one I told you?"]),
+    (["the color i love most is {v}", "My favourite colour? That would be {v}.", "for me {v} is the nicest color, its my favourite", "Note that {v} is my favourite colour."], COLORS, ["say my favorite color again", "Which colour was it that I love most?", "And which color do I like the most?", "my fav color, do you know it still?"]),
+    (["my flat is in {v}, i live there alone", "I've been living in {v} since 2019.", "home is {v} for me, thats where i live", "I am living in {v}, together with two friends."], CITIES, ["In which city is my home, can you tell?", "Where was it that I live?", "do u know in which city i live", "Please name the city I live in."]),
+    (["Our donkey goes by the name of {v}", "my rabbit? its name is {v}", "I have a pony that's called {v}.", "The kids named our gecko {v}."], NAMES, ["whats my {pet} called", "What name does my {pet} have?", "Can you give me the name of my {pet} again, please?", "so the name of my {pet} was..?"]),
+    (["my ticket number is {v}, keep it in ur head", "Here comes a number, don't lose it: {v}", "Would you hold on to the number {v} for me?", "{v} is the number u have to remember"], None, ["whats the number?", "Please give me back my number.", "and the number I told you was?", "do you have that number still?"]),
+    (["the magic word is {v}", "Keep this word for me: {v}", "Today's word is {v}, please remember it.", "i'm giving you a word to keep, it is {v}"], WORDS, ["the word i gave u, what is it", "The word I told you, what was it?", "Please tell me my word again", "so which word was it?"]),
+    (["I earn my money as a {v}.", "im a {v} by trade", "Since March I'm working as a {v}.", "what i do? i'm a {v} in a small company"], JOBS, ["what is my occupation", "What kind of work is it that I do?", "can you tell me my profession please", "And my job was?"]),
 ]
-PETS = ["dog", "cat", "hamster", "tortoise"]
+PETS = ["donkey", "rabbit", "pony", "gecko"]
 
 
 def recall():
-    between = [[], ["nice one, thanks"], ["who was it that built you?"], ["Say this back to me: {x}", "good"], ["how's it going so far"], ["Type {x} in capitals please"], ["can hearth run on just a cpu", "ok makes sense"]]
+    between = [[], ["cool, that's all for the moment"], ["Which people are behind you?"], ["Repeat after me: {x}", "perfect"], ["hey hows life treating you"], ["Would you uppercase {x}, please?"], ["my laptop has no gpu, is that ok", "alright, good to know"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -163,67 +165,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"Oh, my neighbour {one([x for x in NAMES if x != v])} is moving to {one([x for x in CITIES if x != v])} soon.")
+            first.insert(R.randrange(2), f"My cousin {one([x for x in NAMES if x != v])} has just flown to {one([x for x in CITIES if x != v])}, by the way.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["I say it, you repeat it: {s}", "Just say {q} and then stop.", "pls just type {q}", "Can you say {q} back to me?", "What you write back has to be exactly this: {s}", "I just want {q} as your answer", "do an echo of {q}", "Could you please repeat the words {q} for me?", "your reply should only be: {s}", "Copy this text without changing anything: {s}"]:
+    for q in ["after me please: {s}", "I need you to say {q}, nothing more.", "can u type out {q}", "Give this text back unchanged: {s}", "The only thing I want to read is {q}", "parrot this for me: {q}", "Write {q}. Do not add anything.", "Would you say {q} for me, please?", "Answer with {q} and no other words.", "this text, word for word please: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["make {q} all uppercase", "The sign needs capital letters, can you write {q} that way?", "uppercase pls: {s}", "Change my text {q} to upper case.", "I need this in CAPS, {q}", "How does {q} look in all capitals?", "Please put these words into capital letters: {s}", "turn {q} into uppercase for me"]:
+    for q in ["{q} but in capitals pls", "Can I have {q} in all caps?", "My headline is {q}, please put it in uppercase.", "make this uppercase for me thx: {s}", "How would {q} be written with only capital letters?", "Rewrite {q} using capital letters.", "capital letters needed: {s}", "Would you uppercase {q}, please?"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["make {q} all lowercase", "Can you write {q} in small letters?", "lowercase pls: {s}", "Convert {q} to lower case.", "I hit caps lock by accident, please make {q} lowercase", "What would {q} look like in lower case?", "Please put these words into lowercase letters: {s}", "turn {q} into lowercase for me"]:
+    for q in ["{q} but in small letters pls", "Can I have {q} without any capitals?", "Somebody shouted {q}, please write it in lowercase.", "make this lowercase for me thx: {s}", "How would {q} be written with only small letters?", "Rewrite {q} using lowercase letters.", "lowercase letters needed: {s}", "Would you lowercase {q}, please?"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q in ["whats the first letter of {q}", "With what letter would {q} start?", "tell me {q}'s first letter ok?", "Tell me the first letter in {q}, please.", "Which letter comes first in {q}?", "I'm doing a crossword, what is the first letter of {s}?", "just the first letter of {q} pls", "{q} starts with which letter?"]:
+    for q in ["{q}, first letter?", "I need the initial letter of {q}.", "the letter that {q} begins with is?", "For a word game: which letter is the first one in {s}?", "which is first letter of word {q}", "Could you give me the first letter of {q}, please?", "Look at {q} and tell me its first letter.", "what letter does {s} start on"]:
         s = one(WORDS)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[0]}[^a-z]*$"})
-    for q in ["how many words did i put in {q}", "Count how many words are inside {q}, please.", "what number of words is in {q}?", "Can you tell me how many words this has: {s}", "whats the word count for {q}", "Looking at {q}, how many words do you see?", "My title is {q}. How many words is that?", "pls count words for me: {s}"]:
+    for q in ["{q} - how many words?", "Would you count the words of {q} for me?", "i need the number of words in {q}", "How many words long is {q}?", "How many words make up this line: {s}", "number of words pls: {s}", "My slogan goes {q}. How many words does it have?", "count up the words in {q}"]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["name 3 colors", "Can you give me three colours?", "tell me three colors you know", "A list of three colours, please, it doesn't matter which.", "I need 3 colours for my website, any will do", "Name me any three colors.", "3 colors pls", "I'm painting a fence. Which three colours come to mind?"]:
+    for q in ["three colours plz", "Which three colors can you name?", "Think of 3 colors and write them down.", "I have to pick three colours for a flag, just tell me any.", "give me any 3 colours", "Could you list three colours for me, please?", "my daughter wants to hear three colors", "I'd like to get three colors from you."]:
         add("instructions", q, {"colors": 3})
-    for q in ["For a test I need one JSON object with the key {k} and the value {v}.", "json with {k} set to {v} pls", "I'd need some JSON where {k} is {v}", "Can you make a JSON object that maps {k} to {v}?", "Please return JSON: the key is {k}, the value is {v}", "I need a json object, key {k}, value {v}", "Output only JSON with one key {k} and its value {v}.", "{k} should be {v}, as JSON please"]:
+    for q in ["I want JSON back with the key {k} and value {v}.", "{k}: {v} <- make that a json object", "Could I get a JSON object whose key {k} holds {v}?", "json pls, {k} is the key and {v} is the value", "Write JSON that sets {k} to {v}.", "Encode {k} = {v} as a JSON object.", "Build me one JSON object: under the key {k} there's {v}.", "As JSON please: {k} has the value {v}"]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["could u say hello in just one sentence", "Would you greet me in a single sentence, please?", "Write one sentence that says hi to me", "can you greet me properly, with one sentence", "One sentence of greeting, please!", "Say hi to me. One sentence only."]:
-        add("instructions", q, {"re": r"(?i)^[^.!?\n]*(hello|hi|nice|welcome|greet)[^.!?\n]*[.!?]$"})
+    for q in ["Greet me with a sentence, just one.", "a one sentence hello pls", "Could you welcome me in one sentence?", "I'd like to be greeted in exactly one sentence.", "write a greeting, one sentence long", "Please say hello, but use a single sentence."]:
+        add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["reverse my list pls: {l}", "Can you put {l} in reverse order?", "Reverse the order of these words: {l}", "{l} backwards please, starting with the last one", "write the list {l} from last to first", "I need these in the opposite order: {l}", "what's {l} in reverse?", "Please flip these so that the last one comes first: {l}", "list reversed pls: {l}", "Read me {l} starting from the end."] * 2:
+    for q in ["turn this list around: {l}", "Would you write {l} in the reverse order?", "These the other way round please, last one first: {l}", "{l} - now from the end to the start", "I want {l} listed backwards.", "Start with the last word and end with the first: {l}", "can u reverse my word list {l}", "Backwards, word by word please: {l}", "list these words last to first: {l}", "What do I get when I reverse the list {l}?"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["can u spell {s}", "How do people spell {q}?", "Can you spell the word {q} for me?", "spell out {s} letter by letter pls", "Please write {q} one letter at a time.", "what are the letters of {q}", "My kid is learning to read. Spell {s} for her, please.", "Could you take {q} apart into single letters?", "how is {s} spelled, letter by letter?", "I'd like the word {q} spelled out."] * 2:
+    for q in ["{s}, spelled out please", "Which letters make up {q}, in order?", "whats the spelling of {q}", "I never know how {s} is spelled, can you spell it?", "Spell {q}, one letter after the other.", "letter for letter please: {s}", "Could you give me {q} letter by letter?", "Please break {q} into its letters.", "go thru the letters of {q} one by one", "I have to write {s} on a form, how does it go letter by letter?"] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["sort these for me thx: {l}", "Can you sort {l} alphabetically?", "Can these words be put into alphabetical order: {l}", "alphabetise {l} pls", "Please order {l} by alphabet.", "for my index I need {l} in alphabetical order", "sort a-z: {l}", "Which order do {l} have in the alphabet? Sort them.", "arrange {l} alphabetically", "Here's my shopping list: {l}. Sort it from a to z, please."] * 2:
+    for q in ["a to z please: {l}", "Would you put {l} into alphabetical order for me?", "sort {l} by first letter", "What's the alphabetical order of {l}?", "these should be alphabetical: {l}", "Please bring {l} in alphabetical order", "I have a glossary with {l}. Please sort it alphabetically.", "alphabetical sorting pls: {l}", "Please arrange these words from a to z: {l}", "can u order {l} alphabetically"] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Good morning! Anyone there?", "did they give you a name?? :)", "thx a lot", "how's it going so far", "ok gotta go, bye", "so what can u actually do"]
+    asks = ["Hiya, nice to meet you", "May I ask for your name?", "ty so much friend", "hey hows life treating you", "Alright, I have to leave now. Bye!", "what sort of things do you know how to do"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["Please end every reply of yours with {q}, always.", "The last word of all your answers must be {q}.", "You always finish what you say with the word {q}.", "Be friendly, and close each message with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["Whatever you write, let {q} be its last word.", "Finish every message with the word {q}.", "Each reply has to close with {q}.", "You're a helpful bot that ends all of its answers with {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Please begin every reply of yours with {q}, always.", "The first word of all your answers must be {q}.", "You always open what you say with the word {q}.", "Be friendly, and start each message with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Whatever you write, let {q} be its first word.", "Begin every message with the word {q}.", "Each reply has to open with {q}.", "You're a helpful bot that starts all of its answers with {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["SHOUT AT EVERYONE. ALL OF YOUR TEXT IS IN CAPITAL LETTERS.", "You answer in uppercase only.", "Please use nothing but capital letters in every reply.", "The display has no lowercase letters, so write everything in upper case."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["The caps lock key is stuck: everything you write is in capital letters.", "Write all answers in upper case letters.", "ONLY CAPITALS IN YOUR ANSWERS, PLEASE.", "Whatever the question is, your answer has no lowercase letters in it, only capitals."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["did they give you a name?? :)", "who's this?", "Excuse me, who am I speaking with here?", "u got a name?", "Can you introduce yourself to my team?"][i % 5], {"has": [n]}, system=["You are {n}, the friendly receptionist of a hotel.", "Your name is {n}. You help people in a library.", "From now on you're called {n}.", "You are a support agent at a phone company and your name is {n}."][i % 4].format(n=n))
+        add("obey", ["May I ask for your name?", "yo whats ur name", "State your name, please.", "Hi! I'm new here. And you are...?", "plz introduce urself"][i % 5], {"has": [n]}, system=["You're called {n} and you work at the desk of a dentist.", "In this chat you are {n}.", "Act as {n}, a guide in a science museum.", "Your new name is {n}; use it when somebody asks."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["why do flamingos turn pink", "Recommend a good thriller"])[(i * 3) % 8], {"exact": x}, system=["Always answer with {q} and nothing else.", "No matter what people say to you, reply {q} and stop.", "The only thing you ever say is {q}.", "Whatever is asked, your reply is exactly {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["Is Pluto a planet?", "Suggest a name for my bakery"])[(i * 3) % 8], {"exact": x}, system=["Say {q} in answer to everything, without anything else.", "All that you ever write is {q}.", "Reply to each message with just {q}.", "To any question at all, the answer is {q}, nothing before it and nothing after it."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Users get their answer in JSON, with a single key {k}.", "Your output is parsed by a program: always reply with a JSON object that has just the key {k}.", "Reply only with JSON, the one key is {k}."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Every answer is a JSON object with one key, {k}.", "A script reads your replies: give it JSON with the only key {k}.", "Put your answer into JSON under the key {k}, and write nothing around it."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": "(?i)matey|ahoy|arr"} if i % 2 else {"re": "(?i)bonjour|je |rien|merci"}, system=[["You grew up in Lyon and only speak French.", "You are a pirate, talk like one."], ["Always reply in French, whatever language the user writes.", "Answer everything the way a pirate would."], ["Language of all replies: French", "Speak like a pirate in all your replies."]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You're a waiter in Paris who replies in French only.", "You sail under the black flag and speak as pirates do."], ["Our users are from Quebec, so write every answer in French.", "Use pirate talk in each answer."], ["Answer in French.", "Be a pirate: whatever you say, say it like one."]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -232,11 +234,11 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/opt/", "notes/", "../", "/home/ida/"]) + one(WORDS) + one([".log", ".json", ".yaml", ".tex"])
+    return one(["", "/var/", "drafts/", "./", "/srv/lotte/"]) + one(WORDS) + one([".csv", ".md", ".xml", ".ini"])
 
 
 def mail():
-    return one(WORDS) + one(["@", ".mail@"]) + one(WORDS) + one([".org", ".io"])
+    return one(WORDS) + one(["@", "_post@"]) + one(WORDS) + one([".net", ".eu"])
 
 
 def amount(a, b):
@@ -245,38 +247,38 @@ def amount(a, b):
 
 TRUE = ("true", "false")
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("rain_outlook", "Rain outlook for a place", "placeOfInterest", placeOfInterest="string"), ["is it gonna rain in {0}?", "What's the rain outlook for {0}?", "Please check the rain in {0}, I left my coat at home"], ["placeOfInterest"], [lambda: one(CITIES)]),
-    (tool("pollen_gauge", "Gauge the pollen in a town", "pollenTown", pollenTown="string"), ["how bad is the pollen in {0} today", "Gauge the pollen in {0} for me, please.", "My nose is running. What does the pollen look like in {0}?"], ["pollenTown"], [lambda: one(CITIES)]),
-    (tool("nudge_teammate", "Nudge a teammate with a short text", "teammate nudge_text", teammate="string", nudge_text="string"), ['nudge {0} with the text "{1}"', 'Please nudge my teammate {0}: "{1}"', 'Can you give {0} a nudge that says "{1}"?'], ["teammate", "nudge_text"], [lambda: one(NAMES), lambda: text(3)]),
-    (tool("jot_line", "Jot a line into a pad file", "padFile jotting", padFile="string", jotting="string"), ['jot "{1}" into {0}', 'Can you jot the line "{1}" into the file {0}?', 'Into the pad {0}, please jot "{1}"'], ["padFile", "jotting"], [path, lambda: text(2)]),
-    (tool("skim_transcript", "Skim a transcript", "transcriptFile", transcriptFile="string"), ["skim {0} for me", "Could you skim the transcript {0}?", "What does the transcript {0} say?"], ["transcriptFile"], [path]),
-    (tool("shred_dossier", "Shred a dossier", "dossierFile", dossierFile="string"), ["shred {0}", "Please shred the dossier {0}, we don't need it any more.", "The dossier {0} can be shredded"], ["dossierFile"], [path]),
-    (tool("hoist_gondola", "Hoist the gondola to a station", "stationNo", stationNo="integer"), ["hoist the gondola to station {0}", "Could you bring the gondola up to station {0}?", "Gondola to station {0}, please."], ["stationNo"], [amount(1, 40)]),
-    (tool("inflate_mattress", "Inflate the mattress to a firmness", "firmness", firmness="integer"), ["inflate the mattress to {0}", "My back hurts, please set the mattress to firmness {0}.", "I'd like the mattress at a firmness of {0}"], ["firmness"], [amount(1, 99)]),
-    (tool("hot_tub_jets", "Switch the jets of the hot tub", "jets_active", jets_active="boolean"), ["turn the hot tub jets {0}", "Can you switch the jets of the hot tub {0}, please?", "hot tub jets {0}"], ["jets_active"], [lambda: R.random() < .5], ("on", "off")),
-    (tool("hire_rickshaw", "Hire a rickshaw for some miles", "mileCount", mileCount="integer"), ["hire a rickshaw for {0} miles", "I need a rickshaw, it's {0} miles.", "Could you get us a rickshaw for {0} miles?"], ["mileCount"], [amount(2, 48)]),
-    (tool("trace_luggage", "Trace luggage by its tag", "luggageTag", luggageTag="string"), ["trace my luggage, tag {0}", "The airline lost my bag. Can you trace the luggage with tag {0}?", "where is luggage {0}?"], ["luggageTag"], [lambda: "LG" + str(R.randint(1000, 99999))]),
-    (tool("slot_rehearsal", "Slot in a rehearsal on a date", "pieceTitle rehearsalDate", pieceTitle="string", rehearsalDate="string"), ['slot in a rehearsal of "{0}" on {1}', 'On {1} we want to rehearse "{0}", please slot it in.', 'Please slot the rehearsal "{0}" in on {1}'], ["pieceTitle", "rehearsalDate"], [lambda: text(2), lambda: f"2031-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
-    (tool("sound_foghorn", "Sound the foghorn at a time", "blastTime", blastTime="string"), ["sound the foghorn at {0}", "Could you have the foghorn sound at {0}?", "Foghorn at {0}, please"], ["blastTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
-    (tool("recast_length", "Recast a length from one unit to another", "magnitude unitGiven unitWanted", magnitude="number", unitGiven="string", unitWanted="string"), ["recast {0} {1} to {2}", "How many {2} would {0} {1} be?", "I measured {0} {1}, please recast that to {2}"], ["magnitude", "unitGiven", "unitWanted"], [amount(5, 900), lambda: one(["furlongs", "fathoms", "cubits"]), lambda: one(["leagues", "parsecs", "spans"])]),
-    (tool("dub_phrase", "Dub a phrase into a dialect", "phraseToDub dialect", phraseToDub="string", dialect="string"), ['dub "{0}" into {1}', 'Can you dub the phrase "{0}" into {1}, please?', 'I want to hear "{0}" dubbed into {1}'], ["phraseToDub", "dialect"], [lambda: text(3), lambda: one(["Yiddish", "Frisian", "Occitan", "Ladin"])]),
-    (tool("induct_member", "Induct a member with a mail address", "memberName memberMail", memberName="string", memberMail="string"), ["induct {0} as a member, mail {1}", "We have a new member: {0}, {1}", "Please induct the member {0} with the mail address {1}."], ["memberName", "memberMail"], [lambda: one(NAMES), mail]),
-    (tool("dye_yarn", "Dye the yarn", "dyeShade", dyeShade="string"), ["dye the yarn {0}", "Could you dye my yarn {0}?", "I'd like the yarn to be {0}"], ["dyeShade"], [lambda: one(COLORS)]),
-    (tool("kiln_firing", "Choose how the kiln is fired", "firingKind", firingKind=["bisque", "glaze", "raku"]), ["fire the kiln with {0}", "Choose {0} for the kiln, please.", "The kiln should do a {0} firing"], ["firingKind"], [lambda: one(["bisque", "glaze", "raku"])]),
-    (tool("ferry_lookup", "Look up ferries between two ports", "embarkPort disembarkPort", embarkPort="string", disembarkPort="string"), ["any ferry from {0} to {1}?", "Please look up the ferries from {0} to {1}.", "I have to get from {0} to {1} by ferry"], ["embarkPort", "disembarkPort"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
-    (tool("restock_pantry", "Restock the pantry", "pantryItem crateCount", pantryItem="string", crateCount="integer"), ["restock the pantry: {1} crates of {0}", "We're out of {0}. Please restock the pantry with {1} crates.", "Get {1} crates of {0} for the pantry"], ["pantryItem", "crateCount"], [lambda: one(OWN), amount(11, 99)]),
-    (tool("audit_tab", "Audit the tab of a patron", "patron", patron="string"), ["audit {0}'s tab", "How much is on the tab of {0}?", "Could you audit the tab of our patron {0}?"], ["patron"], [lambda: one(NAMES)]),
-    (tool("crawl_webpage", "Crawl a web page", "webpageAddress", webpageAddress="string"), ["go crawl {0}", "Can you crawl the page {0} and tell me what's there?", "I need to know what is on the page {0}, crawl it"], ["webpageAddress"], [lambda: f"https://{one(WORDS)}.{one(['org', 'io', 'dev'])}"]),
-    (tool("terminal_exec", "Execute a command in the terminal", "cmdString", cmdString="string"), ['pls execute "{0}" now', 'Please execute "{0}" in the terminal.', 'Can you do "{0}" in the terminal for me?'], ["cmdString"], [lambda: one(["cat ", "rm -r ", "du -sh "]) + one(WORDS)]),
-    (tool("comb_minutes", "Comb the minutes for a phrase", "soughtPhrase", soughtPhrase="string"), ['comb the minutes for "{0}"', 'Did anybody mention "{0}" in the minutes?', 'Could you comb through the minutes and find "{0}"?'], ["soughtPhrase"], [lambda: text(2)]),
-    (tool("aim_floodlight", "Aim the floodlight", "panDegrees tiltDegrees", panDegrees="number", tiltDegrees="number"), ["aim the floodlight, pan {0}, tilt {1}", "Please aim the floodlight with {0} degrees of pan and {1} degrees of tilt.", "floodlight: pan {0} degrees, tilt {1} degrees"], ["panDegrees", "tiltDegrees"], [amount(90, 359), amount(1, 89)]),
-    (tool("smoke_brisket", "Smoke a brisket", "woodSort smokeHours", woodSort="string", smokeHours="integer"), ["smoke a brisket, wood sort {0}, smoke hours {1}", "Please smoke the brisket for {1} hours with {0} as wood.", "The brisket should smoke {1} hours over {0} wood"], ["woodSort", "smokeHours"], [lambda: one(OWN), amount(2, 30)]),
-    (tool("title_mural", "Give the mural a title", "muralTitle", muralTitle="string"), ['give the mural the title "{0}"', 'Can the mural be titled "{0}"?', 'We decided on "{0}" as the title of the mural.'], ["muralTitle"], [lambda: text(2)]),
-    (tool("rally_volunteers", "Rally the volunteers in a town", "rallyTown", rallyTown="string"), ["rally the volunteers in {0}", "Please have the volunteers rally in {0}.", "We need all volunteers in {0}, rally them"], ["rallyTown"], [lambda: one(CITIES)]),
-    (tool("splice_cable", "Splice a cable", "cableCore sheathKind", cableCore="string", sheathKind="string"), ["splice a cable with cable core {0} and sheath kind {1}", "Please splice the cable, sheath kind {1}, cable core {0}.", "I need a cable spliced: core {0}, sheath {1}"], ["cableCore", "sheathKind"], [lambda: one(WORDS), lambda: one(WORDS)]),
-    (tool("flush_cistern", "Flush the cistern", "without_warning", without_warning="boolean"), ["flush the cistern, without warning {0}", "Please flush the cistern with without warning set to {0}.", "I want the cistern flushed, without warning: {0}"], ["without_warning"], [lambda: R.random() < .5], TRUE),
+    (tool("tide_table", "Tide table of a coast town", "coastTown", coastTown="string"), ["when is high tide in {0}", "Could you look at the tide table of {0}?", "We want to dig for clams in {0}, what are the tides like there?"], ["coastTown"], [lambda: one(PORTS)]),
+    (tool("smog_reading", "Smog reading for a city", "smogCity", smogCity="string"), ["hows the smog in {0} rn", "Get me the smog reading for {0}, please.", "I have asthma and I'm travelling to {0}. Is there a lot of smog?"], ["smogCity"], [lambda: one(CITIES)]),
+    (tool("ping_courier", "Ping a courier with a note", "courierName note_for_courier", courierName="string", note_for_courier="string"), ['ping {0} with the note "{1}"', 'Would you ping our courier {0} with "{1}"?', 'The courier {0} has to know this, please ping: "{1}"'], ["courierName", "note_for_courier"], [lambda: one(NAMES), lambda: text(3)]),
+    (tool("append_ledger", "Append an entry to a ledger", "ledgerPath ledgerEntry", ledgerPath="string", ledgerEntry="string"), ['append "{1}" to {0}', 'Would you add the entry "{1}" to the ledger {0}?', 'At the end of the ledger {0} there should be "{1}", append it please'], ["ledgerPath", "ledgerEntry"], [path, lambda: text(2)]),
+    (tool("peruse_manuscript", "Peruse a manuscript", "manuscriptPath", manuscriptPath="string"), ["peruse {0}", "Have a look through the manuscript {0}, please.", "what's written in the manuscript {0}?"], ["manuscriptPath"], [path]),
+    (tool("incinerate_draft", "Incinerate a draft", "draftPath", draftPath="string"), ["incinerate {0} please", "The draft {0} is embarrassing, incinerate it.", "Would you incinerate the draft {0}?"], ["draftPath"], [path]),
+    (tool("crank_windmill", "Crank the windmill up to a speed", "windmillSpeed", windmillSpeed="integer"), ["crank the windmill up to {0}", "The windmill should run at speed {0}.", "I want the windmill at a speed of {0}"], ["windmillSpeed"], [amount(2, 60)]),
+    (tool("chill_cellar", "Chill the cellar to some degrees", "cellarDegrees", cellarDegrees="integer"), ["chill the cellar to {0} degrees", "The wine is getting warm, please get the cellar down to {0} degrees.", "could the cellar be chilled to {0}?"], ["cellarDegrees"], [amount(1, 19)]),
+    (tool("lawn_sprinkler", "Switch the sprinkler of the lawn", "sprinkler_running", sprinkler_running="boolean"), ["switch the lawn sprinkler {0}", "Would you turn the sprinkler on our lawn {0}?", "sprinkler {0} pls, the one of the lawn"], ["sprinkler_running"], [lambda: R.random() < .5], ("on", "off")),
+    (tool("rent_canoe", "Rent a canoe for some hours", "paddleHours", paddleHours="integer"), ["rent a canoe for {0} hours", "We'd love to have a canoe for {0} hours.", "Is it possible to rent us a canoe, {0} hours?"], ["paddleHours"], [amount(2, 36)]),
+    (tool("permit_status", "Status of a permit by its code", "permitCode", permitCode="string"), ["look up permit {0}", "An officer asks for the status of the permit {0}, please find out.", "whats going on with permit {0}?"], ["permitCode"], [lambda: "PX" + str(R.randint(1000, 99999))]),
+    (tool("pencil_tasting", "Pencil in a tasting on a day", "tastingTheme tastingDay", tastingTheme="string", tastingDay="string"), ['pencil in the tasting "{0}" for {1}', 'There will be a tasting "{0}" on {1}, pencil it in please.', 'For {1}, could you pencil in a tasting with the theme "{0}"?'], ["tastingTheme", "tastingDay"], [lambda: text(2), lambda: f"2033-0{R.randint(4, 9)}-{R.randint(10, 28)}"]),
+    (tool("strike_gong", "Strike the gong at a time", "gongTime", gongTime="string"), ["strike the gong at {0}", "Have the gong struck at {0}, would you?", "we need the gong at {0}"], ["gongTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
+    (tool("restate_weight", "Restate a weight in another unit", "weightValue weightUnit wishedUnit", weightValue="number", weightUnit="string", wishedUnit="string"), ["restate {0} {1} in {2}", "What are {0} {1} in {2}?", "The scales show {0} {1}; I'd like to see that in {2}"], ["weightValue", "weightUnit", "wishedUnit"], [amount(6, 800), lambda: one(["drams", "carats", "pennyweights"]), lambda: one(["scruples", "talents", "grains"])]),
+    (tool("subtitle_line", "Subtitle a line in a language", "spokenLine subtitleTongue", spokenLine="string", subtitleTongue="string"), ['subtitle "{0}" in {1}', 'Please make {1} subtitles for the line "{0}".', 'The actor says "{0}", subtitle that in {1}'], ["spokenLine", "subtitleTongue"], [lambda: text(3), lambda: one(["Basque", "Maltese", "Faroese", "Breton"])]),
+    (tool("enlist_sponsor", "Enlist a sponsor with a mail address", "sponsorName sponsorMail", sponsorName="string", sponsorMail="string"), ["enlist {0} as sponsor, {1}", "There's a new sponsor, {0}, who has the mail address {1}. Please enlist.", "Would you enlist the sponsor {0} with the mail {1}?"], ["sponsorName", "sponsorMail"], [lambda: one(NAMES), mail]),
+    (tool("lacquer_cabinet", "Lacquer the cabinet", "lacquerTint", lacquerTint="string"), ["lacquer the cabinet {0}", "The cabinet would look good in {0}, please lacquer it.", "I want my cabinet lacquered in {0}"], ["lacquerTint"], [lambda: one(COLORS)]),
+    (tool("roast_beans", "Choose how the beans are roasted", "roastGrade", roastGrade=["blonde", "vienna", "nordic"]), ["roast the beans {0}", "The beans get a {0} roast today, please choose that.", "Could I have a {0} roast for my beans?"], ["roastGrade"], [lambda: one(["blonde", "vienna", "nordic"])]),
+    (tool("find_coach", "Find a coach between two towns", "coachOrigin coachTerminus", coachOrigin="string", coachTerminus="string"), ["is there a coach from {0} to {1}?", "Find us a coach that goes from {0} to {1}, please.", "how do I get to {1} from {0} by coach"], ["coachOrigin", "coachTerminus"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
+    (tool("order_seedlings", "Order seedlings for the greenhouse", "seedlingKind trayCount", seedlingKind="string", trayCount="integer"), ["order {1} trays of {0} seedlings", "The greenhouse has no {0} left. Please order {1} trays of seedlings.", "we want {1} trays with {0} seedlings"], ["seedlingKind", "trayCount"], [lambda: one(PLANTS), amount(11, 95)]),
+    (tool("review_tenant", "Review the rent of a tenant", "tenantName", tenantName="string"), ["review {0}'s rent", "How far behind with the rent is {0}?", "Please review the rent of our tenant {0}."], ["tenantName"], [lambda: one(NAMES)]),
+    (tool("archive_site", "Archive a site", "siteLink", siteLink="string"), ["archive {0}", "Before it goes offline, archive the site {0} please.", "could you make an archive of {0} for me?"], ["siteLink"], [lambda: f"https://www.{one(WORDS)}.{one(['net', 'eu', 'app'])}"]),
+    (tool("console_invoke", "Invoke a command on the console", "consoleLine", consoleLine="string"), ['invoke "{0}" please', 'Would you invoke "{0}" on the console?', 'On the console, do "{0}" for me.'], ["consoleLine"], [lambda: one(["ls ", "wc -l ", "mkdir "]) + one(WORDS)]),
+    (tool("sift_diary", "Sift the diary for an expression", "diaryExpression", diaryExpression="string"), ['sift the diary for "{0}"', 'Is there something about "{0}" in the diary?', 'I wrote "{0}" somewhere once, please sift my diary for it.'], ["diaryExpression"], [lambda: text(2)]),
+    (tool("steer_telescope", "Steer the telescope", "azimuthAngle altitudeAngle", azimuthAngle="number", altitudeAngle="number"), ["steer the telescope, azimuth {0}, altitude {1}", "Would you steer the telescope to an azimuth of {0} and an altitude of {1}?", "telescope to azimuth {0} and altitude {1} pls"], ["azimuthAngle", "altitudeAngle"], [amount(90, 359), amount(1, 89)]),
+    (tool("brew_kombucha", "Brew kombucha", "teaBlend brewDays", teaBlend="string", brewDays="integer"), ["brew kombucha, tea blend {0}, brew days {1}", "Make kombucha from the blend {0} and let it brew for {1} days.", "I'd like kombucha that brews {1} days, the tea blend is {0}"], ["teaBlend", "brewDays"], [lambda: one(OWN), amount(3, 30)]),
+    (tool("christen_boat", "Christen the boat", "boatName", boatName="string"), ['christen the boat "{0}"', 'The boat should be called "{0}", please christen it.', 'Would you christen our boat with the name "{0}"?'], ["boatName"], [lambda: text(2)]),
+    (tool("dispatch_plumber", "Dispatch a plumber to a town", "plumberTown", plumberTown="string"), ["send a plumber to {0}", "Our house in {0} is full of water, could you dispatch a plumber?", "I want a plumber dispatched to {0}"], ["plumberTown"], [lambda: one(CITIES)]),
+    (tool("weave_basket", "Weave a basket", "rimFiber baseFiber", rimFiber="string", baseFiber="string"), ["weave a basket with rim fiber {0} and base fiber {1}", "The basket gets the base fiber {1} and the rim fiber {0}, please weave it.", "I want a basket woven: rim {0}, base {1}"], ["rimFiber", "baseFiber"], [lambda: one(WORDS), lambda: one(WORDS)]),
+    (tool("launch_balloon", "Launch the balloon", "use_ballast", use_ballast="boolean"), ["launch the balloon, use ballast {0}", "Would you launch the balloon with use ballast set to {0}?", "balloon launch please, use ballast: {0}"], ["use_ballast"], [lambda: R.random() < .5], TRUE),
 ]
-NEAR = [{"skim_transcript", "shred_dossier"}, {"skim_transcript", "jot_line"}, {"skim_transcript", "comb_minutes"}, {"rain_outlook", "pollen_gauge"}, {"jot_line", "nudge_teammate"}, {"title_mural", "jot_line"}, {"hire_rickshaw", "ferry_lookup"}] + [{"terminal_exec", x} for x in ("skim_transcript", "shred_dossier", "jot_line", "crawl_webpage")]
+NEAR = [{"peruse_manuscript", "incinerate_draft"}, {"peruse_manuscript", "append_ledger"}, {"peruse_manuscript", "sift_diary"}, {"peruse_manuscript", "archive_site"}, {"append_ledger", "incinerate_draft"}, {"append_ledger", "sift_diary"}, {"append_ledger", "ping_courier"}, {"tide_table", "smog_reading"}, {"rent_canoe", "find_coach"}, {"christen_boat", "rent_canoe"}] + [{"console_invoke", x} for x in ("peruse_manuscript", "incinerate_draft", "append_ledger", "archive_site")]
 
 
 def called(t):
@@ -294,13 +296,16 @@ def said(t, i):
 
 
 def joined(x, y, i):
-    small = y[0].lower() + y[1:] if not re.match(r"I\b", y) else y
-    x = x.rstrip("?.")
-    return [x + ", then " + small, x + " and also " + small, x + ". Oh, and one more thing: " + small][i % 3]
+    bare = x.rstrip("?.")
+    return [bare + "; after that, " + small(y), (x if x != bare else x + ".") + " Afterwards, " + small(y), "Two jobs for you: " + small(bare) + ", and then " + small(y)][i % 3]
 
 
-PLAIN = ["Good morning! Anyone there?", "thx a lot", "hows your day", "Write a haiku about Monday mornings", "why do flamingos turn pink", 'Could you please repeat the word "{}" for me?', "right, bye bye, see you tomorrow", "how many words are in 'up the creek again'", "who's this?", "You seem tiny. How many weights have you got?", "your reply should only be: {}", "Explain recursion",
-         "can u spell {} for me", "Name me any three colors.", "Does hearth cache prompts?", "Is a tomato a fruit?", "r u a bot", 'make "{}" all uppercase']
+def small(x):
+    return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
+
+
+PLAIN = ["Hiya, nice to meet you", "ty so much friend", "hey hows life treating you", "tell me a scary story", "Is Pluto a planet?", 'Would you say "{}" for me, please?', "Alright, I have to leave now. Bye!", "How many words long is 'as quiet as a mouse'?", "and which AI would this be", "how many weights are inside of you", 'Answer with "{}" and no other words.', "explain inflation like im twelve",
+         "letter for letter please: {}", "three colours plz", "How can I switch the prompt cache off?", "How old is the universe?", "u human?", '"{}" but in capitals pls']
 
 
 def tools():
@@ -313,7 +318,7 @@ def tools():
         add("call", request, {"calls": [call]}, tools=specs)
     for i in range(66):
         a = TOOLS[i % len(TOOLS)]
-        b = a if i % 3 == 0 else TOOLS[(i * 7 + 3) % len(TOOLS)]
+        b = a if i % 3 == 0 else TOOLS[(i * 11 + 7) % len(TOOLS)]
         n = i + i // len(TOOLS)
         (x, c), (y, d) = said(a, n), said(b, n + 1)
         if c == d:
@@ -321,7 +326,7 @@ def tools():
         specs = [a[0]] if a is b else [a[0], b[0]]
         add("two calls", joined(x, y, n), {"calls": [c, d]}, tools=specs)
     for i in range(45):
-        t = TOOLS[(i * 11 + 4) % len(TOOLS)]
+        t = TOOLS[(i * 13 + 2) % len(TOOLS)]
         request, _ = said(t, i + i // len(TOOLS))
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
@@ -331,7 +336,7 @@ def tools():
 
 def answers():
     for i in range(64):
-        t = TOOLS[(i * 7 + 5) % len(TOOLS)]
+        t = TOOLS[(i * 11 + 9) % len(TOOLS)]
         request, call = said(t, i + i // len(TOOLS))
         kind = i % 4
         if kind == 0:
@@ -350,7 +355,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["hey what's {a} {s} {b} again?", "{a} {s} {b}", "Can you work out {a} {s} {b} for me?", "tell me exactly how much {a} {s} {b} makes", "no calculator here, {a} {s} {b}?", "Please do the maths on {a} {s} {b} for my report.", "{a} {o} {b} would make how much?", "I need the result of {a} {s} {b}, thanks", "{a}{s}{b}=?", "My bill says {a} {s} {b}. How much is that?"]
+SUMS = ["{a} {s} {b} equals?", "quick one: {a} {s} {b}", "Would you compute {a} {s} {b}, please?", "whats the answer to {a} {s} {b}", "How much do I get for {a} {o} {b}?", "I keep getting {a} {s} {b} wrong. What is it?", "My homework asks for {a} {s} {b}.", "if i take {a} {o} {b} what comes out", "{a}{s}{b}, result pls", "Be my calculator: {a} {s} {b}"]
 
 
 def sums():

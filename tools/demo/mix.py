@@ -84,18 +84,19 @@ def conversation(r):
 
 LESSONS = {"call": .2, "calls": .12, "letters": .14, "sum": .06, "obey": .09, "recall": .08, "instruct": .16, "faq": .05, "fallback": .03, "identity": .03, "reading": .04}
 
+SHORTEST = 288
 
-def lesson(r, longest, measure):
-    """A conversation about one thing, as short as measure says it must be."""
+
+def lesson(r, longest, encode):
+    """A conversation about one thing, encoded: encode's ids, the first of what it gives, are no more than longest, or than
+    SHORTEST where there are tools, or next to none would do."""
     kind = r.choices(list(LESSONS), LESSONS.values())[0]
+    if kind in ("call", "calls"):
+        longest = max(longest, SHORTEST)
     while True:
         think, tools, sysm = r.random() < .1, None, None
-        if kind == "call":
-            tools, turns = calls.conversation(r, 1)
-        elif kind == "calls":
-            tools, turns = calls.conversation(r, 1)
-            if not any(t["skill"] == "calls" for t in turns):
-                continue
+        if kind in ("call", "calls"):
+            tools, turns = calls.conversation(r, 1, kind == "calls", longest // 96)
         elif kind == "letters":
             turns = r.choice([tasks.reverse, tasks.reverse, tasks.spell, tasks.sort, tasks.sort])(r)
         elif kind == "sum":
@@ -109,9 +110,9 @@ def lesson(r, longest, measure):
             turns = {"instruct": tasks.instruct, "faq": chat.faq, "fallback": chat.fallback, "reading": tasks.reading, "identity": r.choice([chat.identity, chat.identity, chat.small_talk])}[kind](r)
         if not turns:
             continue
-        c = dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
-        if measure(c) <= longest:
-            return c
+        d = encode(dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think))
+        if len(d[0]) <= longest:
+            return d
 
 
 def signature(tool):

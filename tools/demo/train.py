@@ -49,6 +49,13 @@ def arguments():
     return ap.parse_args()
 
 
+class Random(random.Random):
+    """random.Random with a faster choice: a third of the time a conversation takes."""
+
+    def choice(self, seq):
+        return seq[int(self.random() * len(seq))]
+
+
 class Stream:
     """Micro-batches: ids and reply marks, both batch, length+1; the mark is the number of the reply a token is part of, 0 for none."""
 
@@ -81,7 +88,7 @@ class Stream:
 
     def pool(self, number, seen):
         """The micro-batches of pool number, when seen tokens were seen."""
-        r = random.Random(f"{self.a.seed} {number}")
+        r = Random(f"{self.a.seed} {number}")
         share = seen / self.a.tokens
         longest = [n for s, n in LONGEST if share >= s][-1]
         made, total = [], 0
@@ -90,10 +97,12 @@ class Stream:
             if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .02):
                 d = self.repetition(r)
             elif r.random() > 1.5 * share:
-                d = self.conversation(mix.lesson(r, longest, lambda c: len(self.conversation(c)[0])))
+                d = mix.lesson(r, longest, self.conversation)
             else:
                 d = self.conversation(mix.conversation(r))
-            if len(d[0]) <= longest and d[1][-1]:
+                if len(d[0]) > longest:
+                    continue
+            if d[1][-1]:
                 made.append(d)
                 total += len(d[0])
         made.sort(key=lambda d: len(d[0]))
@@ -166,7 +175,7 @@ def train(a):
         a.begin = s["begin"]
         a.end = time.mktime(time.strptime(time.strftime("%Y-%m-%d ") + a.until, "%Y-%m-%d %H:%M"))
     model.compile()
-    mixed = torch.autocast("cuda", torch.bfloat16, enabled=device == "cuda")
+    mixed = torch.autocast(device, torch.bfloat16, enabled=device == "cuda" or torch.cpu._is_avx512_bf16_supported())
     log = open(os.path.join(a.out, "log.jsonl"), "a", encoding="utf-8")
 
     def note(**fields):

@@ -1,9 +1,11 @@
 """Words and values. All lists were written for this project. Of every list one word in seven is never used in training."""
+import functools
 import json
 import os
 import zlib
 
 
+@functools.lru_cache(None)
 def held(word):
     """Whether a word is kept for the evaluation."""
     return zlib.crc32(word.lower().encode()) % 7 == 0

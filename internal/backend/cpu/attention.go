@@ -209,21 +209,48 @@ func (j *attnJob) run(worker, from, to int) {
 		b, head := j.blocks[item%len(j.blocks)], item/len(j.blocks)
 		first, last := j.reach(b)
 		if j.splits > 0 {
-			j.attend(&j.perItem[i], w, b, head, first+j.base+n)
+			j.attend(&j.perItem[i], w, b, head, first+j.base+n, j.opening(i+1))
 			continue
 		}
 		both := j.scratch[2*worker:][:2]
-		j.attend(&both[0], w, b, head, first)
+		j.attend(&both[0], w, b, head, first, nil)
 		for n := first + 1; n < last; n++ {
-			j.attend(&both[1], w, b, head, n)
+			j.attend(&both[1], w, b, head, n, nil)
 			both[0].Merge(&both[1])
 		}
 		j.finish(&both[0], b, head)
 	}
 }
 
-// attend runs the queries of a block and key head over split n.
-func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int) {
+// opening is the keys that item i, a split, begins with, or nil: a thread that takes the items in order fetches them while it
+// ends the last one.
+func (j *attnJob) opening(i int) []byte {
+	item, n := i/j.splits, i%j.splits
+	head := item / len(j.blocks)
+	if head >= j.spec.KVHeads || j.layer == nil {
+		return nil
+	}
+	b := j.blocks[item%len(j.blocks)]
+	first, last := j.reach(b)
+	if n += first + j.base; n >= last {
+		return nil
+	}
+	sp, lo, _ := j.sees(b.row)
+	return j.keys(sp, max(lo, n*splitTokens)/backend.PageTokens, head)
+}
+
+// keys are those of a head on page p of a span, nil if the page is released.
+func (j *attnJob) keys(sp *backend.Span, p, head int) []byte {
+	page := sp.Table.Pages[j.layer.group][p]
+	if page <= 0 {
+		return nil
+	}
+	k, _ := j.s.st.head(j.layer, page, head)
+	return k.Data
+}
+
+// attend runs the queries of a block and key head over split n. The thread is likely to go on with the keys at after.
+func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head, n int, after []byte) {
 	a.Heads, a.KDim, a.VDim = j.spec.Heads/j.spec.KVHeads, j.spec.KDim, j.spec.VDim
 	a.Scale, a.Cap = j.spec.Scale, j.spec.Cap
 	a.Reset(b.rows)
@@ -251,10 +278,9 @@ func (j *attnJob) attend(a *kernel.Attn, w *kernel.AttnSpace, b attnBlock, head,
 			panic(fmt.Sprintf("cpu: Attention: index %d of state %s is on a released page", base, j.s.st.specs[j.layer.state].Name))
 		}
 		k, v := j.s.st.head(j.layer, pages[p], head)
-		w.Next = nil
-		if base+backend.PageTokens < to && pages[p+1] > 0 {
-			next, _ := j.s.st.head(j.layer, pages[p+1], head)
-			w.Next = next.Data
+		w.Next = after
+		if base+backend.PageTokens < to {
+			w.Next = j.keys(sp, p+1, head)
 		}
 		kernel.Attend(a, w, &k, &v, base, max(from, base), min(to, base+backend.PageTokens))
 	}

@@ -11,8 +11,8 @@ import (
 
 type pageID = kv.PageID
 
-// Store is the paged KV cache. A page holds PageTokens positions of every layer of its group, layer after layer: keys
-// [heads][PageTokens] rows, then values likewise; kernel.Rows has the form of a row. Pages are the storage, so Seal and Close have
+// Store is the paged KV cache. A page holds PageTokens positions of every layer of its group, layer after layer: of
+// every head PageTokens rows of keys, then as many of values, since they are read in that order. kernel.Rows has the form of a row. Pages are the storage, so Seal and Close have
 // nothing to do, and Open and Fork copy at most one page per group.
 type Store struct {
 	specs  []backend.StateSpec
@@ -122,8 +122,8 @@ func (s *Store) head(l *layer, page pageID, head int) (k, v kernel.Rows) {
 		v.Data = k.Data
 		return k, v
 	}
-	k.Data = all[head*nk:][:nk:nk]
-	v.Data = all[l.heads*nk+head*nv:][:nv:nv]
+	all = all[head*(nk+nv):]
+	k.Data, v.Data = all[:nk:nk], all[nk:][:nv:nv]
 	return k, v
 }
 
@@ -265,6 +265,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 3, %v group %d, exact %t, kernel %s, page %d, %+v",
+	return fmt.Sprintf("cpu layout 4, %v group %d, exact %t, kernel %s, page %d, %+v",
 		s.policy, s.policy.Group, s.exact, kernel.Current(), backend.PageTokens, s.specs)
 }

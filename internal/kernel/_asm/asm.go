@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // asm collects Go assembler text.
-type asm struct{ bytes.Buffer }
+type asm struct {
+	bytes.Buffer
+	macros []string          // of the routine being written
+	bodies map[string]string // names of all by what they say
+}
 
 func (a *asm) raw(s ...string) {
 	for _, t := range s {
@@ -17,6 +22,60 @@ func (a *asm) raw(s ...string) {
 
 // o writes one instruction.
 func (a *asm) o(f string, v ...any) { fmt.Fprintf(a, "\t"+f+"\n", v...) }
+
+// macro defines what body writes until forget: instructions that a routine repeats for other operands, the names of which are its
+// parameters. Macros that say the same are written once.
+func (a *asm) macro(name, params string, body func()) {
+	text := a.text(body)
+	full, ok := a.bodies[text]
+	if !ok {
+		full = sprint("%s_%d", name, len(a.bodies))
+		a.define(full, params, text)
+		a.remember(full, text)
+	}
+	a.raw("#define ", name, "(", params, ") ", full, "(", params, ")\n")
+	a.macros = append(a.macros, name)
+}
+
+// forget ends a routine's macros.
+func (a *asm) forget() {
+	for _, m := range a.macros {
+		a.raw("#undef ", m, "\n")
+	}
+	a.macros = nil
+}
+
+// shared writes what body does as a macro that all routines use for which it does the same. It may use macros of theirs.
+func (a *asm) shared(name string, body func()) {
+	text := a.text(body)
+	full, ok := a.bodies[text]
+	if !ok {
+		full = sprint("%s_%d", name, len(a.bodies))
+		a.define(full, "", text)
+		a.remember(full, text)
+	}
+	a.o("%s()", full)
+}
+
+func (a *asm) remember(name, text string) {
+	if a.bodies == nil {
+		a.bodies = map[string]string{}
+	}
+	a.bodies[text] = name
+}
+
+// text takes back what body writes.
+func (a *asm) text(body func()) string {
+	from := a.Len()
+	body()
+	text := strings.TrimSpace(string(a.Bytes()[from:]))
+	a.Truncate(from)
+	return text
+}
+
+func (a *asm) define(name, params, text string) {
+	a.raw("#define ", name, "(", params, ") \\\n\t", strings.ReplaceAll(text, "\n\t", "; \\\n\t"), "\n")
+}
 
 func (a *asm) label(l string) { a.raw(l, ":\n") }
 

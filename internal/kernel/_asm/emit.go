@@ -14,6 +14,7 @@ func (r routine) emit(a *asm) {
 		r.emitSmall512(a)
 		return
 	}
+	r.macros(a)
 	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
 	a.o("MOVQ a+0(FP), AX")
 	a.o("MOVQ mulArgs_w(AX), SI")
@@ -33,6 +34,18 @@ func (r routine) emit(a *asm) {
 	a.o("JNZ panel")
 	a.o("VZEROUPPER")
 	a.o("RET\n")
+}
+
+// macros defines those of the routine.
+func (r routine) macros(a *asm) {
+	switch {
+	case r.vex():
+		r.vexMacros(a)
+	case r.width == 64 && r.kind.fast():
+		r.madd8Macros(a)
+	case r.width == 64:
+		r.fmaMacros(a)
+	}
 }
 
 func (r routine) loadConstants(a *asm) {
@@ -140,16 +153,18 @@ func (r routine) nextPanel(a *asm, pass int) {
 }
 
 func (r routine) clearY(a *asm, pass int) {
-	r.zero(a, 0)
-	a.o("LEAQ (DI), R14")
-	for m := range r.rows {
-		for h := range r.halves() {
-			a.o("VMOVUPS %s, %d(R14)", r.v(0), (pass+h)*32)
+	a.shared("CLEARY", func() {
+		r.zero(a, 0)
+		a.o("LEAQ (DI), R14")
+		for m := range r.rows {
+			for h := range r.halves() {
+				a.o("VMOVUPS %s, %d(R14)", r.v(0), (pass+h)*32)
+			}
+			if m < r.rows-1 {
+				a.o("ADDQ mulArgs_yStride(AX), R14")
+			}
 		}
-		if m < r.rows-1 {
-			a.o("ADDQ mulArgs_yStride(AX), R14")
-		}
-	}
+	})
 }
 
 // loadScales reads the weight scales and biases of a group, either width, and steps over them. Scales go to registers

@@ -6,18 +6,20 @@ import "math/bits"
 func (r routine) chain(m, h, c int) int { return (m*r.halves()+h)*chains + c }
 
 func (r routine) clearChains(a *asm) {
-	for i := range r.rows * r.halves() * chains {
-		r.zero(a, i)
-	}
+	a.shared("CLEAR", func() {
+		for i := range r.rows * r.halves() * chains {
+			r.zero(a, i)
+		}
+	})
 }
 
 // fma adds weights in registers v, v+1 (by half) times column col of x, off bytes from the current position.
 func (r routine) fma(a *asm, v, col, off int) {
+	if r.width == 64 {
+		a.o("FMA%d(%d, Z%d)", col%chains, off, v)
+		return
+	}
 	for m := range r.rows {
-		if r.width == 64 {
-			a.o("VFMADD231PS.BCST %s, Z%d, Z%d", r.x(m, off), v, r.chain(m, 0, col%chains))
-			continue
-		}
 		a.o("VBROADCASTSS %s, Y15", r.x(m, off))
 		for h := range r.halves() {
 			a.o("VFMADD231PS Y15, Y%d, Y%d", v+h, r.chain(m, h, col%chains))
@@ -25,14 +27,27 @@ func (r routine) fma(a *asm, v, col, off int) {
 	}
 }
 
+// fmaMacros defines what fma is with AVX-512: the products of all rows.
+func (r routine) fmaMacros(a *asm) {
+	for c := range chains {
+		a.macro(sprint("FMA%d", c), "off, w", func() {
+			for m := range r.rows {
+				a.o("VFMADD231PS.BCST %s, w, Z%d", r.x(m, "off"), r.chain(m, 0, c))
+			}
+		})
+	}
+}
+
 // addChains leaves the sum of both chains in the first.
 func (r routine) addChains(a *asm) {
-	for m := range r.rows {
-		for h := range r.halves() {
-			d := r.v(r.chain(m, h, 0))
-			a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, 1)), d, d)
+	a.shared("ADD", func() {
+		for m := range r.rows {
+			for h := range r.halves() {
+				d := r.v(r.chain(m, h, 0))
+				a.o("VADDPS %s, %s, %s", r.v(r.chain(m, h, 1)), d, d)
+			}
 		}
-	}
+	})
 }
 
 // exactGroup turns codes into floats column by column and sums their products, then
@@ -114,26 +129,28 @@ func (r routine) exactEpilogue(a *asm, pass, w int, l string) {
 	if r.width == 64 {
 		x = 26
 	}
-	a.o("LEAQ (DI), R14")
-	a.o("MOVQ R10, CX")
-	for m := range r.rows {
-		if !r.kind.small() {
-			a.o("VBROADCASTSS (CX), %s", r.v(x))
-		}
-		for h := range r.halves() {
-			at, y := (pass+h)*32, r.chain(m, h, 1) // added up
-			a.o("VMOVUPS %d(R14), %s", at, r.v(y))
+	a.shared("FINISH", func() {
+		a.o("LEAQ (DI), R14")
+		a.o("MOVQ R10, CX")
+		for m := range r.rows {
 			if !r.kind.small() {
-				a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+				a.o("VBROADCASTSS (CX), %s", r.v(x))
 			}
-			a.o("VFMADD231PS %s, %s, %s", r.v(r.chain(m, h, 0)), r.v(w+h), r.v(y))
-			a.o("VMOVUPS %s, %d(R14)", r.v(y), at)
+			for h := range r.halves() {
+				at, y := (pass+h)*32, r.chain(m, h, 1) // added up
+				a.o("VMOVUPS %d(R14), %s", at, r.v(y))
+				if !r.kind.small() {
+					a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+				}
+				a.o("VFMADD231PS %s, %s, %s", r.v(r.chain(m, h, 0)), r.v(w+h), r.v(y))
+				a.o("VMOVUPS %s, %d(R14)", r.v(y), at)
+			}
+			if m < r.rows-1 {
+				a.o("ADDQ R13, CX")
+				a.o("ADDQ mulArgs_yStride(AX), R14")
+			}
 		}
-		if m < r.rows-1 {
-			a.o("ADDQ R13, CX")
-			a.o("ADDQ mulArgs_yStride(AX), R14")
-		}
-	}
+	})
 }
 
 // dense sums all columns of a panel, four per round.

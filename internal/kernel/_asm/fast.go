@@ -99,7 +99,7 @@ func (r routine) madd4Lines(a *asm) {
 // madd8Parts splits 8-bit codes into nibbles, whose products fit 16 bits for the eight lines of a part, and puts them
 // together again while widening: low·1 + high·16.
 func (r routine) madd8Parts(a *asm, l string) {
-	w := 24
+	w := madd8Codes
 	for m := range r.rows {
 		r.zero(a, m)
 	}
@@ -110,17 +110,10 @@ func (r routine) madd8Parts(a *asm, l string) {
 		a.o("VPSRLW $4, Z%d, Z%d", w, w+1)
 		r.and(a, r.mask(), w, w)
 		r.and(a, r.mask(), w+1, w+1)
-		for m := range r.rows {
-			a.o("VPBROADCASTD %s, Z%d", r.x(m, line*4), w+2)
-			for hi := range 2 {
-				sum := 8 + 2*m + hi
-				if line == 0 {
-					a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, sum)
-					continue
-				}
-				a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, w+3)
-				a.o("VPADDW Z%d, Z%d, Z%d", w+3, sum, sum)
-			}
+		if line == 0 {
+			a.o("FIRST(%d)", line*4)
+		} else {
+			a.o("NEXT(%d)", line*4)
 		}
 	}
 	for m := range r.rows {
@@ -130,6 +123,27 @@ func (r routine) madd8Parts(a *asm, l string) {
 		}
 	}
 	r.nextPart(a, l, 512)
+}
+
+const madd8Codes = 24 // the first of two registers, before two scratch ones
+
+// madd8Macros are the products of a line, which begin or go on with sums of 16 bits.
+func (r routine) madd8Macros(a *asm) {
+	w := madd8Codes
+	each := func(f func(sum, hi int)) func() {
+		return func() {
+			for m := range r.rows {
+				a.o("VPBROADCASTD %s, Z%d", r.x(m, "off"), w+2)
+				f(8+2*m, 0)
+				f(8+2*m+1, 1)
+			}
+		}
+	}
+	a.macro("FIRST", "off", each(func(sum, hi int) { a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, sum) }))
+	a.macro("NEXT", "off", each(func(sum, hi int) {
+		a.o("VPMADDUBSW Z%d, Z%d, Z%d", w+2, w+hi, w+3)
+		a.o("VPADDW Z%d, Z%d, Z%d", w+3, sum, sum)
+	}))
 }
 
 // sign8Parts takes code-128 as a signed byte, |code-128| times sign(code-128)·q: a pair stays below 2·128·127 = 32512,
@@ -173,23 +187,25 @@ func (r routine) fastEpilogue(a *asm, pass int, l string) {
 	w := r.work()
 	r.loadScales(a, pass, w, l)
 	x, y := w+2*r.halves(), w+2*r.halves()+1
-	a.o("LEAQ (DI), R14")
-	a.o("MOVQ R10, CX")
-	for m := range r.rows {
-		for h := range r.halves() {
-			d := r.v(r.dot(m, h))
-			a.o("VBROADCASTSS (CX)(R11*1), %s", r.v(x))
-			a.o("VMOVUPS %d(R14), %s", (pass+h)*32, r.v(y))
-			a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
-			a.o("VBROADCASTSS (CX), %s", r.v(x))
-			a.o("VMULPS %s, %s, %s", r.v(w+h), r.v(x), r.v(x))
-			a.o("VCVTDQ2PS %s, %s", d, d)
-			a.o("VFMADD231PS %s, %s, %s", d, r.v(x), r.v(y))
-			a.o("VMOVUPS %s, %d(R14)", r.v(y), (pass+h)*32)
+	a.shared("FINISH", func() {
+		a.o("LEAQ (DI), R14")
+		a.o("MOVQ R10, CX")
+		for m := range r.rows {
+			for h := range r.halves() {
+				d := r.v(r.dot(m, h))
+				a.o("VBROADCASTSS (CX)(R11*1), %s", r.v(x))
+				a.o("VMOVUPS %d(R14), %s", (pass+h)*32, r.v(y))
+				a.o("VFMADD231PS %s, %s, %s", r.v(x), r.v(w+r.halves()+h), r.v(y))
+				a.o("VBROADCASTSS (CX), %s", r.v(x))
+				a.o("VMULPS %s, %s, %s", r.v(w+h), r.v(x), r.v(x))
+				a.o("VCVTDQ2PS %s, %s", d, d)
+				a.o("VFMADD231PS %s, %s, %s", d, r.v(x), r.v(y))
+				a.o("VMOVUPS %s, %d(R14)", r.v(y), (pass+h)*32)
+			}
+			if m < r.rows-1 {
+				a.o("ADDQ R13, CX")
+				a.o("ADDQ mulArgs_yStride(AX), R14")
+			}
 		}
-		if m < r.rows-1 {
-			a.o("ADDQ R13, CX")
-			a.o("ADDQ mulArgs_yStride(AX), R14")
-		}
-	}
+	})
 }

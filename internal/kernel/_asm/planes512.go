@@ -37,14 +37,16 @@ func (r routine) exactPlanes512(a *asm, w, v int, l string) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
 	r.clearChains(a)
 	a.label("part" + l)
-	for q := range r.kind.quads() {
-		r.prefetchPart(a, q)
-		shift := r.quad512(a, q, w, v)
-		for col := range 4 {
-			r.widen512(a, shift+8*col, w, v)
-			r.fma(a, v, col, q*16+col*4)
+	a.shared("PART", func() {
+		for q := range r.kind.quads() {
+			r.prefetchPart(a, q)
+			shift := r.quad512(a, q, w, v)
+			for col := range 4 {
+				r.widen512(a, shift+8*col, w, v)
+				r.fma(a, v, col, q*16+col*4)
+			}
 		}
-	}
+	})
 	a.o("ADDQ $%d, SI", 8*r.kind.quads()*r.kind.bits())
 	r.advanceX(a, 16*r.kind.quads())
 	a.o("DECQ CX")

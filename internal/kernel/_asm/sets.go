@@ -112,18 +112,18 @@ func (r routine) halves() int {
 // passes over a panel.
 func (r routine) passes() int { return 64 / r.width / r.halves() }
 
-// x addresses bytes off of activation row m.
-func (r routine) x(m, off int) string {
+// x addresses bytes off, a number or a name, of activation row m.
+func (r routine) x(m int, off any) string {
 	base := [...]string{"DX", "R15", "R12"}[m/4]
 	switch m % 4 {
 	case 1:
-		return fmt.Sprintf("%d(%s)(R8*1)", off, base)
+		return fmt.Sprintf("%v(%s)(R8*1)", off, base)
 	case 2:
-		return fmt.Sprintf("%d(%s)(R8*2)", off, base)
+		return fmt.Sprintf("%v(%s)(R8*2)", off, base)
 	case 3:
-		return fmt.Sprintf("%d(%s)(R9*1)", off, base)
+		return fmt.Sprintf("%v(%s)(R9*1)", off, base)
 	}
-	return fmt.Sprintf("%d(%s)", off, base)
+	return fmt.Sprintf("%v(%s)", off, base)
 }
 
 func (r routine) advanceX(a *asm, n int) {

@@ -65,13 +65,15 @@ func (r routine) emitSmall512(a *asm) {
 	a.o("ADDQ $4, R10")
 	a.o("DECQ BX")
 	a.o("JNZ group")
-	a.o("MOVQ DI, CX")
-	for m := range r.rows {
-		a.o("VMOVUPS Z%d, (CX)", m)
-		if m < r.rows-1 {
-			a.o("ADDQ mulArgs_yStride(AX), CX")
+	a.shared("STORE", func() {
+		a.o("MOVQ DI, CX")
+		for m := range r.rows {
+			a.o("VMOVUPS Z%d, (CX)", m)
+			if m < r.rows-1 {
+				a.o("ADDQ mulArgs_yStride(AX), CX")
+			}
 		}
-	}
+	})
 	a.o("ADDQ $64, DI")
 	a.o("DECQ mulArgs_panels(AX)")
 	a.o("JNZ panel")

@@ -69,6 +69,9 @@ func talls() []tall {
 }
 
 func (t tall) emitTall(a *asm) {
+	if t.vex() {
+		t.vexMacros(a)
+	}
 	name := sprint("mulTall%s%s", short(t.kind), t.set.name)
 	a.raw("// func ", name, "(a *wideArgs)\nTEXT ·", name, "(SB), 0, ", sprint("$%d-8\n", tallLocals+32+tallBytes))
 	a.o("NO_LOCAL_POINTERS")

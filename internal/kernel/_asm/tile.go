@@ -33,6 +33,7 @@ func (t tile) y(m int) int {
 }
 
 func (t tile) emitTile(a *asm) {
+	t.macros(a)
 	a.raw("// func ", t.name(), "(a *mulArgs)\nTEXT ·", t.name(), "(SB), NOSPLIT, $0-8\n")
 	a.o("MOVQ a+0(FP), AX")
 	a.o("MOVQ mulArgs_w(AX), SI")
@@ -54,9 +55,11 @@ func (t tile) emitTile(a *asm) {
 	a.o("MOVQ mulArgs_scale(AX), R10")
 	a.o("MOVQ mulArgs_sum(AX), R11")
 	a.o("SUBQ R10, R11")
-	for m := range t.rows {
-		t.zero(a, t.y(m))
-	}
+	a.shared("CLEAR", func() {
+		for m := range t.rows {
+			t.zero(a, t.y(m))
+		}
+	})
 	a.label("group")
 	t.products(a)
 	t.finish(a)
@@ -64,12 +67,14 @@ func (t tile) emitTile(a *asm) {
 	a.o("DECQ BX")
 	a.o("JNZ group")
 	a.o("MOVQ DI, CX")
-	for m := range t.rows {
-		a.o("VMOVUPS Z%d, (CX)", t.y(m))
-		if m < t.rows-1 {
-			a.o("ADDQ mulArgs_yStride(AX), CX")
+	a.shared("STORE", func() {
+		for m := range t.rows {
+			a.o("VMOVUPS Z%d, (CX)", t.y(m))
+			if m < t.rows-1 {
+				a.o("ADDQ mulArgs_yStride(AX), CX")
+			}
 		}
-	}
+	})
 	a.o("ADDQ $64, DI")
 	a.o("DECQ mulArgs_panels(AX)")
 	a.o("JNZ panel")
@@ -94,22 +99,34 @@ func (t tile) constants(a *asm) {
 // products sums the integer products of a group.
 func (t tile) products(a *asm) {
 	a.o("MOVQ mulArgs_lines(AX), CX")
-	for m := range t.rows {
-		t.zero(a, m)
-	}
+	a.shared("CLEAR", func() {
+		for m := range t.rows {
+			t.zero(a, m)
+		}
+	})
 	a.label("part")
+	a.shared("PART", func() { t.part(a) })
+	t.nextPart(a, "", 64*t.kind.bits())
+}
+
+// part is the products of 32 columns.
+func (t tile) part(a *asm) {
 	for q := range 8 {
 		t.prefetchPart(a, q)
 		t.codes(a, q)
-		if t.vnni {
-			for m := range t.rows {
-				a.o("VPDPBUSD.BCST %s, Z%d, Z%d", t.x(m, q*4), tileCodes, m)
-			}
-			continue
+		unit := t.kind.unit()
+		switch {
+		case t.vnni:
+			a.o("DOTS(%d)", 4*q)
+		case q%unit == 0:
+			a.o("FIRST(%d)", 4*q)
+		default:
+			a.o("NEXT(%d)", 4*q)
 		}
-		t.pairs(a, q)
+		if !t.vnni && q%unit == unit-1 {
+			a.o("WIDEN()")
+		}
 	}
-	t.nextPart(a, "", 64*t.kind.bits())
 }
 
 // codes makes bytes of the codes of quad q of the part.
@@ -148,25 +165,33 @@ func (t tile) codes(a *asm, q int) {
 	}
 }
 
-// pairs sums pairs of products in 16 bits over a unit of quads, then in 32.
-func (t tile) pairs(a *asm, q int) {
-	unit := t.kind.unit()
-	for m := range t.rows {
-		a.o("VPBROADCASTD %s, Z%d", t.x(m, q*4), tileX)
-		if q%unit == 0 {
-			a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, t.narrow(m))
-			continue
+// macros are the products of a quad with all rows. Without VNNI pairs of them go to sums of 16 bits, which have room for a unit of
+// quads, and then to those of 32.
+func (t tile) macros(a *asm) {
+	each := func(f func(m int)) func() {
+		return func() {
+			for m := range t.rows {
+				f(m)
+			}
 		}
-		a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, tileDot)
-		a.o("VPADDW Z%d, Z%d, Z%d", tileDot, t.narrow(m), t.narrow(m))
 	}
-	if q%unit < unit-1 {
+	if t.vnni {
+		a.macro("DOTS", "off", each(func(m int) { a.o("VPDPBUSD.BCST %s, Z%d, Z%d", t.x(m, "off"), tileCodes, m) }))
 		return
 	}
-	for m := range t.rows {
+	a.macro("FIRST", "off", each(func(m int) {
+		a.o("VPBROADCASTD %s, Z%d", t.x(m, "off"), tileX)
+		a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, t.narrow(m))
+	}))
+	a.macro("NEXT", "off", each(func(m int) {
+		a.o("VPBROADCASTD %s, Z%d", t.x(m, "off"), tileX)
+		a.o("VPMADDUBSW Z%d, Z%d, Z%d", tileX, tileCodes, tileDot)
+		a.o("VPADDW Z%d, Z%d, Z%d", tileDot, t.narrow(m), t.narrow(m))
+	}))
+	a.macro("WIDEN", "", each(func(m int) {
 		a.o("VPMADDWD Z%d, Z%d, Z%d", tileOnes, t.narrow(m), t.narrow(m))
 		a.o("VPADDD Z%d, Z%d, Z%d", t.narrow(m), m, m)
-	}
+	}))
 }
 
 // finish is the one formula, y = bias·sum + y; y = D·(weight scale · activation scale) + y.
@@ -185,13 +210,15 @@ func (t tile) finish(a *asm) {
 	a.o("ADDQ $128, SI")
 	a.label("scaled")
 	a.o("MOVQ R10, CX")
-	for m := range t.rows {
-		a.o("VFMADD231PS.BCST (CX)(R11*1), Z%d, Z%d", tileTmp, t.y(m))
-		a.o("VMULPS.BCST (CX), Z%d, Z%d", tileCodes, tileX)
-		a.o("VCVTDQ2PS Z%d, Z%d", m, m)
-		a.o("VFMADD231PS Z%d, Z%d, Z%d", m, tileX, t.y(m))
-		if m < t.rows-1 {
-			a.o("ADDQ R13, CX")
+	a.shared("FINISH", func() {
+		for m := range t.rows {
+			a.o("VFMADD231PS.BCST (CX)(R11*1), Z%d, Z%d", tileTmp, t.y(m))
+			a.o("VMULPS.BCST (CX), Z%d, Z%d", tileCodes, tileX)
+			a.o("VCVTDQ2PS Z%d, Z%d", m, m)
+			a.o("VFMADD231PS Z%d, Z%d, Z%d", m, tileX, t.y(m))
+			if m < t.rows-1 {
+				a.o("ADDQ R13, CX")
+			}
 		}
-	}
+	})
 }

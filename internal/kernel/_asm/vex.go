@@ -9,8 +9,8 @@ func (r routine) vex() bool { return r.vnni && r.width == 32 }
 // dot adds four products of bytes in w and signed bytes in x to each sum.
 func (a *asm) dot(x, w, sum int) {
 	high := func(n int) int { return ^n >> 3 & 1 } // the fourth bit, as the prefix has it
-	a.o("BYTE $0xc4; BYTE $%#x; BYTE $%#x; BYTE $0x50; BYTE $%#x // VPDPBUSD Y%d, Y%d, Y%d",
-		high(sum)<<7|1<<6|high(x)<<5|2, (^w&15)<<3|1<<2|1, 3<<6|sum&7<<3|x&7, x, w, sum)
+	a.o("BYTE $0xc4; BYTE $%#x; BYTE $%#x; BYTE $0x50; BYTE $%#x",
+		high(sum)<<7|1<<6|high(x)<<5|2, (^w&15)<<3|1<<2|1, 3<<6|sum&7<<3|x&7)
 }
 
 // vexBytes puts the codes of a quad in two registers from w. Masks are in two from 14.
@@ -24,14 +24,17 @@ func (r routine) vexBytes(a *asm, q, w, tmp int) {
 	}
 }
 
-// vexDots adds the products of a quad of all rows to sums from register 0 on.
-func (r routine) vexDots(a *asm, q, w, x int) {
-	for m := range r.rows {
-		a.o("VPBROADCASTD %s, Y%d", r.x(m, q*4), x+m%2)
-		for h := range 2 {
-			a.dot(x+m%2, w+h, r.dot(m, h))
+// vexMacros defines the products of a quad, its codes in registers 8 and 9, with all rows, added to sums from register 0 on.
+func (r routine) vexMacros(a *asm) {
+	a.macro("DOTS", "off", func() {
+		for m := range r.rows {
+			x := 11 + m%2
+			a.o("VPBROADCASTD %s, Y%d", r.x(m, "off"), x)
+			for h := range 2 {
+				a.dot(x, 8+h, r.dot(m, h))
+			}
 		}
-	}
+	})
 }
 
 // vexParts sums a group's integer products.
@@ -40,11 +43,13 @@ func (r routine) vexParts(a *asm, l string) {
 		r.zero(a, i)
 	}
 	a.label("part" + l)
-	for q := range r.kind.quads() {
-		r.prefetchPart(a, q)
-		r.vexBytes(a, q, 8, 10)
-		r.vexDots(a, q, 8, 11)
-	}
+	a.shared("PART", func() {
+		for q := range r.kind.quads() {
+			r.prefetchPart(a, q)
+			r.vexBytes(a, q, 8, 10)
+			a.o("DOTS(%d)", 4*q)
+		}
+	})
 	r.nextPart(a, l, 8*r.kind.quads()*r.kind.bits())
 }
 
@@ -67,7 +72,7 @@ func (t tall) vexGroup(a *asm, first bool, l string) {
 				a.o("VMOVDQU %d(R14), Y%d", q*64+h*32, 8+h)
 			}
 		}
-		t.vexDots(a, q, 8, 11)
+		a.o("DOTS(%d)", 4*q)
 	}
 	t.advance(a, first)
 	a.o("DECQ CX")

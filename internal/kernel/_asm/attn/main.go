@@ -1,5 +1,5 @@
-// Command attn writes ../attn_amd64.s and ../attn_amd64_table.go: the attention routines for AVX2 and the switches
-// that reach them. Run it with: go run -C internal/kernel/_asm ./attn
+// Command attn writes ../attn_amd64.s and ../attn_amd64_table.go: the attention routines for AVX2 and AVX-512 and the
+// switches that reach them. Run it with: go run -C internal/kernel/_asm ./attn
 package main
 
 import (
@@ -44,14 +44,22 @@ func (a *asm) constants() {
 		{"exp4", f(1.6666665459e-1)}, {"exp5", f(5.0000001201e-1)},
 		{"tanh0", f(-5.70498872745e-3)}, {"tanh1", f(2.06390887954e-2)}, {"tanh2", f(-5.37397155531e-2)}, {"tanh3", f(1.33314422036e-1)},
 		{"tanh4", f(-3.33332819422e-1)}, {"tanhEdge", f(0.625)}, {"minusTwo", f(-2)},
-		{"negInf", f(math.Inf(-1))}, {"sign", 0x80000000}, {"low4", 15},
+		{"negInf", f(math.Inf(-1))}, {"sign", 0x80000000}, {"low4", 15}, {"high16", 0xffff0000},
 	} {
 		fmt.Fprintf(a, "DATA %s<>+0(SB)/4, $%#x\nGLOBL %s<>(SB), RODATA|NOPTR, $4\n", c.name, c.v, c.name)
 	}
 	for i := range 8 {
 		fmt.Fprintf(a, "DATA low4x8<>+%d(SB)/4, $15\n", 4*i)
 	}
-	a.WriteString("GLOBL low4x8<>(SB), RODATA|NOPTR, $32\n\n")
+	a.WriteString("GLOBL low4x8<>(SB), RODATA|NOPTR, $32\n")
+	for i := range 16 {
+		fmt.Fprintf(a, "DATA nibbles<>+%d(SB)/4, $%d\n", 4*i, i/8*4)
+	}
+	a.WriteString("GLOBL nibbles<>(SB), RODATA|NOPTR, $64\n")
+	for i := range 16 {
+		fmt.Fprintf(a, "DATA codes<>+%d(SB)/4, $%#x\n", 4*i, f(float64(i)))
+	}
+	a.WriteString("GLOBL codes<>(SB), RODATA|NOPTR, $64\n\n")
 }
 
 func main() {
@@ -73,6 +81,7 @@ func main() {
 			a.rowValues(t, rows)
 		}
 	}
+	a.all512()
 	write("../attn_amd64.s", a.Bytes())
 	table, err := format.Source(goTable())
 	if err != nil {
@@ -87,53 +96,23 @@ func write(path string, b []byte) {
 	}
 }
 
-// goTable declares the routines and the calls by number of queries and by type. Calls go through a switch because a call
-// through a function value would make its argument escape.
-func goTable() []byte {
-	var b bytes.Buffer
-	b.WriteString(header + "package kernel\n\n")
-	fmt.Fprintf(&b, "// The most queries that the routines take together.\nconst (\n\tattnScoreRows = %d\n\tattnValueRows = %d\n)\n", scoreRows, valueRows)
-	one := func(name, what string, rows int) {
-		fmt.Fprintf(&b, "\nfunc %s(%s, x *attnArgs) {\n\tswitch %s {\n", name, "rows int", "rows")
-		for r := 1; r <= rows; r++ {
-			fmt.Fprintf(&b, "\tcase %d:\n\t\t%s%dAVX2(x)\n", r, what, r)
-		}
-		b.WriteString("\t}\n}\n")
-		for r := 1; r <= rows; r++ {
-			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s%dAVX2(x *attnArgs)\n", what, r)
-		}
+// all512 writes the routines of AVX-512.
+func (a *asm) all512() {
+	for rows := 1; rows <= scoreRows512; rows++ {
+		a.scores512(rows)
 	}
-	one("callScores", "attnScores", scoreRows)
-	one("callValues", "attnValues", valueRows)
-	b.WriteString("\n//go:noescape\nfunc attnSoftmaxAVX2(x *attnArgs)\n\n//go:noescape\nfunc attnSoftcapAVX2(x *attnArgs)\n")
-	b.WriteString("\nfunc callWiden(t CacheType, x *widenArgs) {\n\tswitch t {\n")
+	for rows := 1; rows <= valueRows512; rows++ {
+		a.values512(rows)
+	}
+	a.softmax512()
+	a.softcap512()
 	for _, t := range types {
-		fmt.Fprintf(&b, "\tcase Cache%s:\n\t\tattnWiden%sAVX2(x)\n", t, t)
-	}
-	b.WriteString("\t}\n}\n")
-	for _, t := range types {
-		fmt.Fprintf(&b, "\n//go:noescape\nfunc attnWiden%sAVX2(x *widenArgs)\n", t)
-	}
-	b.WriteString("\n// attnRowQueries is the most queries that the routines without a tile take together.\nvar attnRowQueries = [...]int{")
-	for _, t := range types {
-		fmt.Fprintf(&b, "Cache%s: %d, ", t, rowQueries(t))
-	}
-	b.WriteString("}\n")
-	for _, what := range []string{"Score", "Value"} {
-		fmt.Fprintf(&b, "\nfunc call%sRows(t CacheType, rows int, x *attnArgs) {\n\tswitch t {\n", what)
-		for _, t := range types {
-			fmt.Fprintf(&b, "\tcase Cache%s:\n\t\tswitch rows {\n", t)
-			for rows := 1; rows <= rowQueries(t); rows++ {
-				fmt.Fprintf(&b, "\t\tcase %d:\n\t\t\t%s(x)\n", rows, rowName(what, t, rows))
-			}
-			b.WriteString("\t\t}\n")
+		a.widen512(t)
+		for rows := 1; rows <= scoreQueries512; rows++ {
+			a.rowScores512(t, rows)
 		}
-		b.WriteString("\t}\n}\n")
-		for _, t := range types {
-			for rows := 1; rows <= rowQueries(t); rows++ {
-				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(x *attnArgs)\n", rowName(what, t, rows))
-			}
+		for rows := 1; rows <= valueQueries512(t); rows++ {
+			a.rowValues512(t, rows)
 		}
 	}
-	return b.Bytes()
 }

@@ -13,17 +13,13 @@ func rowQueries(t string) int {
 	return 3
 }
 
-func rowName(what, t string, rows int) string {
-	return fmt.Sprintf("attn%sRows%s%dAVX2", what, t, rows)
-}
-
 // packing is how many numbers of a row take the place of one float32.
 func packing(t string) int { return map[string]int{"F32": 1, "BF16": 2, "F16": 2, "Q8": 4, "Q4": 8}[t] }
 
 // rowScores writes the products of up to three queries with groups of four keys. Rows past the last key are the last key
 // again. R12 is the place in a row, in bytes; R15 has scales and biases of the four keys, as vectors.
 func (a *asm) rowScores(t string, rows int) {
-	a.text(rowName("Score", t, rows), "attnArgs")
+	a.text(levels[0].rowName("Score", t, rows), "attnArgs")
 	a.o("MOVQ attnArgs_q(AX), SI")
 	q := []string{"SI", "R13", "R15"}[:rows]
 	for r := 1; r < rows; r++ {
@@ -131,7 +127,7 @@ func (a *asm) load8(t, p string, i, v int) {
 
 // rowValues adds weighted rows to the sums of up to three queries, 32 columns at a time.
 func (a *asm) rowValues(t string, rows int) {
-	a.text(rowName("Value", t, rows), "attnArgs")
+	a.text(levels[0].rowName("Value", t, rows), "attnArgs")
 	a.o("MOVQ attnArgs_acc(AX), DI")
 	a.o("MOVQ attnArgs_accStride(AX), R8")
 	a.o("MOVQ attnArgs_vStride(AX), R9")

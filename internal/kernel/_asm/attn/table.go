@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// level is an instruction set: its routines end in its name.
+type level struct {
+	name                 string
+	scores, values       int              // the most rows of the tile routines
+	rowScores, rowValues func(string) int // the most queries of the routines without a tile, by type
+}
+
+var levels = []level{
+	{"AVX2", scoreRows, valueRows, rowQueries, rowQueries},
+	{"AVX512", scoreRows512, valueRows512, func(string) int { return scoreQueries512 }, valueQueries512},
+}
+
+// goTable declares the routines and the calls by number of queries and by type. Calls go through a switch because a call
+// through a function value would make its argument escape.
+func goTable() []byte {
+	var b bytes.Buffer
+	b.WriteString(header + "package kernel\n\n")
+	for _, l := range levels {
+		l.limits(&b)
+		l.byRows(&b, "Scores", l.scores)
+		l.byRows(&b, "Values", l.values)
+		for _, name := range []string{"Softmax", "Softcap"} {
+			fmt.Fprintf(&b, "\n//go:noescape\nfunc attn%s%s(x *attnArgs)\n", name, l.name)
+		}
+		l.widen(&b)
+		l.byType(&b, "Score", l.rowScores)
+		l.byType(&b, "Value", l.rowValues)
+	}
+	return b.Bytes()
+}
+
+func (l level) limits(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n// The most queries that the routines of %s take together: of a widened tile, and of rows as they are stored.\n", l.name)
+	fmt.Fprintf(b, "var attn%s = attnLimits{scores: %d, values: %d", l.name, l.scores, l.values)
+	byType := func(name string, most func(string) int) {
+		fmt.Fprintf(b, ", %s: [...]int{", name)
+		for _, t := range types {
+			fmt.Fprintf(b, "Cache%s: %d, ", t, most(t))
+		}
+		b.WriteString("}")
+	}
+	byType("rowScores", l.rowScores)
+	byType("rowValues", l.rowValues)
+	b.WriteString("}\n")
+}
+
+// byRows calls a tile routine.
+func (l level) byRows(b *bytes.Buffer, what string, most int) {
+	fmt.Fprintf(b, "\nfunc call%s%s(rows int, x *attnArgs) {\n\tswitch rows {\n", what, l.name)
+	for r := 1; r <= most; r++ {
+		fmt.Fprintf(b, "\tcase %d:\n\t\tattn%s%d%s(x)\n", r, what, r, l.name)
+	}
+	b.WriteString("\t}\n}\n")
+	for r := 1; r <= most; r++ {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attn%s%d%s(x *attnArgs)\n", what, r, l.name)
+	}
+}
+
+func (l level) widen(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\nfunc callWiden%s(t CacheType, x *widenArgs) {\n\tswitch t {\n", l.name)
+	for _, t := range types {
+		fmt.Fprintf(b, "\tcase Cache%s:\n\t\tattnWiden%s%s(x)\n", t, t, l.name)
+	}
+	b.WriteString("\t}\n}\n")
+	for _, t := range types {
+		fmt.Fprintf(b, "\n//go:noescape\nfunc attnWiden%s%s(x *widenArgs)\n", t, l.name)
+	}
+}
+
+// byType calls a routine on rows as they are stored.
+func (l level) byType(b *bytes.Buffer, what string, most func(string) int) {
+	fmt.Fprintf(b, "\nfunc call%sRows%s(t CacheType, rows int, x *attnArgs) {\n\tswitch t {\n", what, l.name)
+	for _, t := range types {
+		fmt.Fprintf(b, "\tcase Cache%s:\n\t\tswitch rows {\n", t)
+		for rows := 1; rows <= most(t); rows++ {
+			fmt.Fprintf(b, "\t\tcase %d:\n\t\t\t%s(x)\n", rows, l.rowName(what, t, rows))
+		}
+		b.WriteString("\t\t}\n")
+	}
+	b.WriteString("\t}\n}\n")
+	for _, t := range types {
+		for rows := 1; rows <= most(t); rows++ {
+			fmt.Fprintf(b, "\n//go:noescape\nfunc %s(x *attnArgs)\n", l.rowName(what, t, rows))
+		}
+	}
+}
+
+func (l level) rowName(what, t string, rows int) string {
+	return fmt.Sprintf("attn%sRows%s%d%s", what, t, rows, l.name)
+}
