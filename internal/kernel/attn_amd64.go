@@ -35,6 +35,8 @@ import "unsafe"
 //	fetching 2, 4, 6, 8, 12 KiB ahead                        24, 29, 32, 31, 30
 //	2 to 6 KiB ahead, and 16 to the second cache             29
 //	every other line, 7 KiB ahead                            11
+//	another 2 to 8 KiB at once before the weights            no difference
+//	4 and 8 heads, in turns of 2                             29, 17.5; 26, 18.5 if later turns fetch only the next rows
 //	4 heads: 64 columns of values at a time, or 128 twice    28, 30
 //	codes of 4 bits: shift, mask, convert, scale             10; looked up among sixteen numbers 11
 //
