@@ -67,7 +67,7 @@ arm64: ## kernels, backend and a few models for arm64 under qemu-user, on a CPU 
 	  if test "$$CI" = true; then echo "qemu-aarch64-static is missing" >&2; exit 1; fi; \
 	  echo "skipped: arm64 needs qemu-aarch64-static" >&2; exit 0; fi; \
 	set -e; mkdir -p bin/arm64; \
-	echo '{"Replace":{"$(CURDIR)/internal/model/mlx_test.go":""}}' > bin/arm64/overlay.json; \
+	echo '{"Replace":{"$(CURDIR)/internal/model/mlx_test.go":"","$(CURDIR)/internal/model/mlxbuild_test.go":""}}' > bin/arm64/overlay.json; \
 	for p in kernel backend/cpu model; do \
 	  GOOS=linux GOARCH=arm64 go test -c -overlay bin/arm64/overlay.json -o bin/arm64/$$(basename $$p).test ./internal/$$p; done; \
 	for c in $(ARM64_CPUS); do cpu=$${c%=*}; set=$${c#*=}; echo "== $$cpu: $$set"; \

@@ -15,7 +15,7 @@ import (
 	"hearth/internal/model"
 )
 
-// smallFloats grow more than threefold when they are repacked.
+// smallFloats grow when they are repacked: from 4.5 bits a weight to 5, or to 16 where they have no kernels.
 const smallFloats = `{"model_type": "qwen3", "hidden_size": 512, "num_hidden_layers": 2, "intermediate_size": 2048, "num_attention_heads": 8, "num_key_value_heads": 2,
 	"head_dim": 64, "rms_norm_eps": 1e-6, "vocab_size": 30000, "tie_word_embeddings": true, "quantization": {"mode": "nvfp4", "bits": 4, "group_size": 16}}`
 
@@ -42,7 +42,7 @@ func TestReside(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := src.weightBytes()
-	if packed.Weights < 3*files || mapped.Weights > files/20 || packed.Step != mapped.Step || packed.Keys != mapped.Keys || packed.Tokens != leastContext {
+	if packed.Weights < files+files/20 || mapped.Weights > files/20 || packed.Step != mapped.Step || packed.Keys != mapped.Keys || packed.Tokens != leastContext {
 		t.Fatalf("%d bytes of files: packed %+v, mapped %+v", files, packed, mapped)
 	}
 	yes, no := true, false

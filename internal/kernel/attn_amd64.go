@@ -35,7 +35,10 @@ import "unsafe"
 //	fetching 2, 4, 6, 8, 12 KiB ahead                        24, 29, 32, 31, 30
 //	2 to 6 KiB ahead, and 16 to the second cache             29
 //	every other line, 7 KiB ahead                            11
+//	another 2 to 8 KiB at once before the weights            no difference
+//	4 and 8 heads, in turns of 2                             29, 17.5; 26, 18.5 if later turns fetch only the next rows
 //	4 heads: 64 columns of values at a time, or 128 twice    28, 30
+//	weights, one pass over a row of 64 scores                16 ns a row of many (AVX2: 26); maxima of 8 rows first 10.5
 //	codes of 4 bits: shift, mask, convert, scale             10; looked up among sixteen numbers 11
 //
 // The time of a tile that decodes is 185 ns for scores, 160 for values, both near the limit of the additions, 45 for weights and 60

@@ -3,9 +3,11 @@ package kernel
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // benchMatrix has random bytes for codes: products do not care. It lies on huge pages, as those of models do.
@@ -166,6 +168,54 @@ func benchAttend(b *testing.B, c attnCase) {
 		}
 		Attend(a, &w, &c.k, &c.v, 0, 0, c.n)
 	}
+}
+
+// BenchmarkAttendDeep reports cache bytes per second that one query token of some heads reads out of memory: splits of 16 pages
+// that lie layers apart, keys before values. It is the best twentieth of all splits, since other processes read as well.
+func BenchmarkAttendDeep(b *testing.B) {
+	for _, t := range cacheTypes {
+		for _, heads := range []int{1, 2, 4, 8} {
+			b.Run(fmt.Sprintf("%v/heads=%d", t, heads), func(b *testing.B) { benchDeep(b, t, heads) })
+		}
+	}
+}
+
+func benchDeep(b *testing.B, t CacheType, heads int) {
+	const dim, pages, apart = 128, 16, 7 << 20
+	row := Rows{Type: t, Width: dim, Group: 64}
+	row.Stride = row.RowBytes()
+	half := AttnTile * row.Stride
+	var m Memory
+	defer m.Free()
+	slab := m.Bytes((pages + 1) * apart)
+	r := rand.New(rand.NewPCG(6, 9))
+	row.Data = slab[:2*half]
+	for i := range 2 * AttnTile {
+		row.Set(i, randomFloats(r, dim))
+	}
+	for page := 0; page < len(slab); page += apart {
+		for at := 0; at+2*half <= apart; at += 2 * half {
+			copy(slab[page+at:], row.Data)
+		}
+	}
+	a, q := Attn{Heads: heads, KDim: dim, VDim: dim, Scale: 0.1}, randomFloats(r, heads*dim)
+	var w AttnSpace
+	var rates []float64
+	for b.Loop() {
+		for at := 0; at+2*half <= apart; at += 2 * half {
+			a.Reset(1)
+			a.SetRow(0, q, 0, pages*AttnTile)
+			start := time.Now()
+			for p := range pages {
+				k, v, page := row, row, slab[p*apart+at:]
+				k.Data, v.Data, w.Next = page[:half], page[half:2*half], page[apart:][:half]
+				Attend(&a, &w, &k, &v, p*AttnTile, p*AttnTile, (p+1)*AttnTile)
+			}
+			rates = append(rates, float64(pages*2*half)/time.Since(start).Seconds()/1e9)
+		}
+	}
+	slices.Sort(rates)
+	b.ReportMetric(rates[len(rates)*19/20], "GB/s")
 }
 
 // BenchmarkCacheSet stores one row.

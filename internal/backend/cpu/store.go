@@ -12,8 +12,8 @@ import (
 type pageID = kv.PageID
 
 // Store is the paged KV cache. A page holds PageTokens positions of every layer of its group, layer after layer: of
-// every head PageTokens rows of keys, then as many of values, since they are read in that order. kernel.Rows has the form of a row. Pages are the storage, so Seal and Close have
-// nothing to do, and Open and Fork copy at most one page per group.
+// every head PageTokens rows of keys, then as many of values, since they are read in that order. kernel.Rows has the form of a
+// row. Pages are the storage, so Seal and Close have nothing to do, and Open and Fork copy at most one page per group.
 type Store struct {
 	specs  []backend.StateSpec
 	layers []layer // by StateID

@@ -22,8 +22,11 @@ func (a *asm) o(f string, v ...any) { fmt.Fprintf(a, "\t"+f+"\n", v...) }
 func (a *asm) label(l string) { a.WriteString(l + ":\n") }
 
 // text opens a routine that takes one pointer, to AX.
-func (a *asm) text(name, args string) {
-	fmt.Fprintf(a, "// func %s(x *%s)\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, args, name)
+func (a *asm) text(name, args string) { a.framed(name, args, 0) }
+
+// framed is text with bytes on the stack.
+func (a *asm) framed(name, args string, bytes int) {
+	fmt.Fprintf(a, "// func %s(x *%s)\nTEXT ·%s(SB), NOSPLIT, $%d-8\n", name, args, name, bytes)
 	a.o("MOVQ x+0(FP), AX")
 }
 

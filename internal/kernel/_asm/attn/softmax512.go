@@ -1,8 +1,12 @@
 package main
 
+// topRows is of how many rows softmax512 finds the maxima before it takes the exponentials: two short chains of instructions for a
+// row overlap with those of the next rows better than a long one.
+const topRows = 8
+
 // softmax512 is softmax with the 64 scores of a row in four vectors, Z16 to Z19. Z5 holds the scale.
 func (a *asm) softmax512() {
-	a.text("attnSoftmaxAVX512", "attnArgs")
+	a.framed("attnSoftmaxAVX512", "attnArgs", 4*topRows)
 	a.o("MOVQ attnArgs_s(AX), SI")
 	a.o("MOVQ attnArgs_max(AX), R8")
 	a.o("MOVQ attnArgs_sum(AX), R9")
@@ -10,12 +14,21 @@ func (a *asm) softmax512() {
 	a.o("MOVQ attnArgs_groups(AX), R10")
 	a.o("VBROADCASTSS attnArgs_scale(AX), Z5")
 	a.expConstants512()
-	a.label("row")
-	a.o("VBROADCASTSS (R8), Z6")
+	a.label("some")
+	a.o("MOVQ $%d, R12", topRows)
+	a.o("CMPQ R10, R12")
+	a.o("CMOVQLT R10, R12")
+	a.o("SUBQ R12, R10")
+	a.o("XORQ DX, DX")
+	a.label("top")
+	a.o("VBROADCASTSS (R8)(DX*4), Z6")
 	for i := range 4 {
 		a.o("VMULPS %d(SI), Z5, Z%d", 64*i, 16+i)
-		a.o("VMAXPS Z6, Z%d, Z6", 16+i) // gives Z6 if the score is a NaN
+		a.o("VMAXPS Z6, Z%d, Z%d", 16+i, 16+i) // gives Z6 if the score is a NaN
 	}
+	a.o("VMAXPS Z17, Z16, Z16")
+	a.o("VMAXPS Z19, Z18, Z18")
+	a.o("VMAXPS Z18, Z16, Z6")
 	a.o("VEXTRACTF64X4 $1, Z6, Y0")
 	a.o("VMAXPS Y0, Y6, Y6")
 	a.o("VEXTRACTF128 $1, Y6, X0")
@@ -24,7 +37,19 @@ func (a *asm) softmax512() {
 	a.o("VMAXPS X0, X6, X6")
 	a.o("VPSHUFD $0xb1, X6, X0")
 	a.o("VMAXPS X0, X6, X6")
-	a.o("VBROADCASTSS X6, Z6")
+	a.o("VMOVSS X6, tops-%d(SP)(DX*4)", 4*topRows)
+	a.o("ADDQ $%d, SI", rowBytes)
+	a.o("INCQ DX")
+	a.o("CMPQ DX, R12")
+	a.o("JNE top")
+	a.o("SHLQ $8, DX")
+	a.o("SUBQ DX, SI")
+	a.o("XORQ DX, DX")
+	a.label("row")
+	a.o("VBROADCASTSS tops-%d(SP)(DX*4), Z6", 4*topRows)
+	for i := range 4 {
+		a.o("VMULPS %d(SI), Z5, Z%d", 64*i, 16+i)
+	}
 	// All scores -Inf or NaN: weights 0 or NaN, not Inf-Inf.
 	a.o("VCMPPS.BCST $0, negInf<>(SB), Z6, K1")
 	a.o("VPXORD Z6, Z6, K1, Z6")
@@ -66,12 +91,15 @@ func (a *asm) softmax512() {
 	a.label("add")
 	a.o("VADDSS X7, X15, X15")
 	a.o("VMOVSS X15, (R9)")
-	a.o("ADDQ $256, SI")
+	a.o("ADDQ $%d, SI", rowBytes)
 	a.o("ADDQ $4, R8")
 	a.o("ADDQ $4, R9")
 	a.o("ADDQ attnArgs_accStride(AX), DI")
-	a.o("DECQ R10")
-	a.o("JNZ row")
+	a.o("INCQ DX")
+	a.o("CMPQ DX, R12")
+	a.o("JNE row")
+	a.o("TESTQ R10, R10")
+	a.o("JNZ some")
 	a.end()
 }
 
