@@ -337,9 +337,6 @@ func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 	}
 }
 
-// fetchAhead is how many bytes ahead of what they read the routines of AVX-512 on stored rows fetch.
-const fetchAhead = 7 << 10
-
 // then sets what they go on with where their rows end.
 func (x *attnArgs) then(end uintptr, next unsafe.Pointer) {
 	x.aheadEnd = end

@@ -9137,7 +9137,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9211,7 +9211,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9308,7 +9308,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9428,7 +9428,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9577,7 +9577,7 @@ strips8:
 loop8:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9638,7 +9638,7 @@ strips4:
 loop4:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9681,7 +9681,7 @@ strips2:
 loop2:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9743,7 +9743,7 @@ loop8:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9825,7 +9825,7 @@ loop4:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9879,7 +9879,7 @@ loop2:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -9964,7 +9964,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10040,7 +10040,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10139,7 +10139,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10261,7 +10261,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10412,7 +10412,7 @@ strips8:
 loop8:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10477,7 +10477,7 @@ strips4:
 loop4:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10522,7 +10522,7 @@ strips2:
 loop2:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10585,7 +10585,7 @@ loop8:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10671,7 +10671,7 @@ loop4:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10727,7 +10727,7 @@ loop2:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10812,7 +10812,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10884,7 +10884,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -10979,7 +10979,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11097,7 +11097,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11244,7 +11244,7 @@ strips8:
 loop8:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11301,7 +11301,7 @@ strips4:
 loop4:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11342,7 +11342,7 @@ strips2:
 loop2:
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11403,7 +11403,7 @@ loop8:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11481,7 +11481,7 @@ loop4:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11533,7 +11533,7 @@ loop2:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11630,7 +11630,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11728,7 +11728,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11849,7 +11849,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -11993,7 +11993,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12171,7 +12171,7 @@ loop4:
 	VPANDD Z23, Z25, Z25
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12224,7 +12224,7 @@ loop2:
 	VPANDD Z23, Z25, Z25
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12294,7 +12294,7 @@ loop4:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12358,7 +12358,7 @@ loop2:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12437,7 +12437,7 @@ loop4:
 	VBROADCASTSS 256(SI), Z17
 	VBROADCASTSS 512(SI), Z18
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12512,7 +12512,7 @@ loop2:
 	VBROADCASTSS 256(SI), Z17
 	VBROADCASTSS 512(SI), Z18
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12600,7 +12600,7 @@ loop4:
 	VBROADCASTSS 512(SI), Z18
 	VBROADCASTSS 768(SI), Z19
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12686,7 +12686,7 @@ loop2:
 	VBROADCASTSS 512(SI), Z18
 	VBROADCASTSS 768(SI), Z19
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12802,7 +12802,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -12909,7 +12909,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13039,7 +13039,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13192,7 +13192,7 @@ keys:
 	CMPQ R11, attnArgs_last(AX)
 	CMOVQHI attnArgs_last(AX), R11
 	MOVQ R8, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13380,7 +13380,7 @@ loop4:
 	VFMADD132PS codes<>(SB), Z25, Z24
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13438,7 +13438,7 @@ loop2:
 	VFMADD132PS codes<>(SB), Z25, Z24
 	VBROADCASTSS 0(SI), Z16
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13512,7 +13512,7 @@ loop4:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13581,7 +13581,7 @@ loop2:
 	VBROADCASTSS 0(SI), Z16
 	VBROADCASTSS 256(SI), Z17
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13664,7 +13664,7 @@ loop4:
 	VBROADCASTSS 256(SI), Z17
 	VBROADCASTSS 512(SI), Z18
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13744,7 +13744,7 @@ loop2:
 	VBROADCASTSS 256(SI), Z17
 	VBROADCASTSS 512(SI), Z18
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13836,7 +13836,7 @@ loop4:
 	VBROADCASTSS 512(SI), Z18
 	VBROADCASTSS 768(SI), Z19
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)
@@ -13927,7 +13927,7 @@ loop2:
 	VBROADCASTSS 512(SI), Z18
 	VBROADCASTSS 768(SI), Z19
 	MOVQ DX, BX
-	ADDQ $const_fetchAhead, BX
+	ADDQ $7168, BX
 	MOVQ BX, CX
 	ADDQ attnArgs_jump(AX), CX
 	CMPQ BX, attnArgs_aheadEnd(AX)

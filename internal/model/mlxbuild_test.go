@@ -4,6 +4,7 @@ package model_test
 
 import (
 	"bufio"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -176,7 +177,9 @@ func newTwin(t testing.TB, dtype string) *twin {
 
 func (w *twin) steps(t testing.TB, n int) (all []took) {
 	t.Helper()
-	w.in.WriteString(strconv.Itoa(n) + "\n")
+	if _, err := fmt.Fprintln(w.in, n); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.in.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,9 @@ package main
 
 import "fmt"
 
+// fetchAhead is how many bytes ahead of what they read the routines on stored rows fetch.
+const fetchAhead = 7 << 10
+
 // How many queries share a load of a row as it is stored. Of floats two leave registers for whole rows of 128 values, which
 // are then read in order.
 const scoreQueries512 = 4
@@ -80,7 +83,7 @@ func (a *asm) rowScores512(t string, rows int) {
 // CX is lost.
 func (a *asm) further512(p string) {
 	a.o("MOVQ %s, BX", p)
-	a.o("ADDQ $const_fetchAhead, BX")
+	a.o("ADDQ $%d, BX", fetchAhead)
 	a.o("MOVQ BX, CX")
 	a.o("ADDQ attnArgs_jump(AX), CX")
 	a.o("CMPQ BX, attnArgs_aheadEnd(AX)")
