@@ -15,12 +15,7 @@ func (r routine) emit(a *asm) {
 		return
 	}
 	r.macros(a)
-	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
-	a.o("MOVQ a+0(FP), AX")
-	a.o("MOVQ mulArgs_w(AX), SI")
-	a.o("MOVQ mulArgs_y(AX), DI")
-	a.o("MOVQ mulArgs_xStride(AX), R8")
-	a.o("LEAQ (R8)(R8*2), R9")
+	r.enter(a)
 	if !r.kind.dense() {
 		a.o("MOVQ mulArgs_gStride(AX), R13")
 	}
@@ -103,9 +98,18 @@ func (r routine) ones() int {
 }
 func (r routine) mask() int { return r.ones() - 1 }
 
-// pass runs all groups of a panel, or of one half of it.
-func (r routine) pass(a *asm, pass int) {
-	l := sprint("%d", pass)
+// enter opens a routine and reads what all of them begin with.
+func (r routine) enter(a *asm) {
+	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
+	a.o("MOVQ a+0(FP), AX")
+	a.o("MOVQ mulArgs_w(AX), SI")
+	a.o("MOVQ mulArgs_y(AX), DI")
+	a.o("MOVQ mulArgs_xStride(AX), R8")
+	a.o("LEAQ (R8)(R8*2), R9")
+}
+
+// firstColumn points to the rows of x, four by four.
+func (r routine) firstColumn(a *asm) {
 	a.o("MOVQ mulArgs_x(AX), DX")
 	if r.rows > 4 {
 		a.o("LEAQ (DX)(R8*4), R15")
@@ -113,6 +117,12 @@ func (r routine) pass(a *asm, pass int) {
 	if r.rows > 8 {
 		a.o("LEAQ (DX)(R8*8), R12")
 	}
+}
+
+// pass runs all groups of a panel, or of one half of it.
+func (r routine) pass(a *asm, pass int) {
+	l := sprint("%d", pass)
+	r.firstColumn(a)
 	a.o("MOVQ mulArgs_groups(AX), BX")
 	if pass > 0 {
 		a.o("MOVQ mulArgs_w(AX), SI")

@@ -7,24 +7,13 @@ package main
 // General registers as in routine, but R10 the scales of a group and R11 the distance to offsets; CX goes from row to row.
 
 func (r routine) emitSmall512(a *asm) {
-	a.raw("// func ", r.name(), "(a *mulArgs)\nTEXT ·", r.name(), "(SB), NOSPLIT, $0-8\n")
-	a.o("MOVQ a+0(FP), AX")
-	a.o("MOVQ mulArgs_w(AX), SI")
-	a.o("MOVQ mulArgs_y(AX), DI")
-	a.o("MOVQ mulArgs_xStride(AX), R8")
-	a.o("LEAQ (R8)(R8*2), R9")
+	r.enter(a)
 	a.o("MOVQ mulArgs_gStride(AX), R13")
 	r.ahead(a)
 	a.o("VPBROADCASTD nibbles<>(SB), Z30")
 	a.o("VBROADCASTI32X4 e2m1<>(SB), Z31")
 	a.label("panel")
-	a.o("MOVQ mulArgs_x(AX), DX")
-	if r.rows > 4 {
-		a.o("LEAQ (DX)(R8*4), R15")
-	}
-	if r.rows > 8 {
-		a.o("LEAQ (DX)(R8*8), R12")
-	}
+	r.firstColumn(a)
 	a.o("MOVQ mulArgs_scale(AX), R10")
 	a.o("MOVQ mulArgs_offset(AX), R11")
 	a.o("SUBQ R10, R11")

@@ -34,23 +34,12 @@ func (t tile) y(m int) int {
 
 func (t tile) emitTile(a *asm) {
 	t.macros(a)
-	a.raw("// func ", t.name(), "(a *mulArgs)\nTEXT ·", t.name(), "(SB), NOSPLIT, $0-8\n")
-	a.o("MOVQ a+0(FP), AX")
-	a.o("MOVQ mulArgs_w(AX), SI")
-	a.o("MOVQ mulArgs_y(AX), DI")
-	a.o("MOVQ mulArgs_xStride(AX), R8")
-	a.o("LEAQ (R8)(R8*2), R9")
+	t.enter(a)
 	a.o("MOVQ mulArgs_gStride(AX), R13")
 	t.ahead(a)
 	t.constants(a)
 	a.label("panel")
-	a.o("MOVQ mulArgs_x(AX), DX")
-	if t.rows > 4 {
-		a.o("LEAQ (DX)(R8*4), R15")
-	}
-	if t.rows > 8 {
-		a.o("LEAQ (DX)(R8*8), R12")
-	}
+	t.firstColumn(a)
 	a.o("MOVQ mulArgs_groups(AX), BX")
 	a.o("MOVQ mulArgs_scale(AX), R10")
 	a.o("MOVQ mulArgs_sum(AX), R11")

@@ -40,6 +40,11 @@ func (a *asm) widen(t string) {
 	a.o("VMOVUPS Y0, (DX)")
 	a.o("VMOVUPS Y1, (DX)(R8*1)")
 	a.o("ADDQ R9, DX")
+	a.nextPair(t)
+}
+
+// nextPair goes on to the next pair of vectors, scale, row and group of rows, and ends the routine behind the last.
+func (a *asm) nextPair(t string) {
 	a.o("DECQ BX")
 	a.o("JNZ pair")
 	if quantised(t) {

@@ -28,20 +28,5 @@ func (a *asm) widen512(t string) {
 	a.o("ADDQ $%d, R12", 64/packing(t))
 	a.o("VMOVUPS Z0, (DX)")
 	a.o("ADDQ R9, DX")
-	a.o("DECQ BX")
-	a.o("JNZ pair")
-	if quantised(t) {
-		a.o("DECQ R15")
-		a.o("JNZ scale")
-	}
-	a.o("ADDQ widenArgs_stride(AX), SI")
-	a.o("ADDQ widenArgs_row(AX), R10")
-	a.o("DECQ CX")
-	a.o("JZ done")
-	a.o("DECQ R11")
-	a.o("JNZ row")
-	a.o("ADDQ widenArgs_group(AX), DI")
-	a.o("JMP group")
-	a.label("done")
-	a.end()
+	a.nextPair(t)
 }
