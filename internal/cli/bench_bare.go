@@ -89,7 +89,7 @@ func (s *idleServer) bare(ctx context.Context, n int, while time.Duration, idle 
 		return 0, err
 	}
 	defer stop()
-	for begun := time.Now(); b.token() < n; (&idleScope{m: s.model}).End() {
+	for begun := time.Now(); b.token() < n; s.model.step() {
 		if time.Since(begun) > streamStart {
 			return 0, fmt.Errorf("wait for %d bare streams: %d are there", n, b.token())
 		}
@@ -97,7 +97,7 @@ func (s *idleServer) bare(ctx context.Context, n int, while time.Duration, idle 
 	events := 0
 	start, from := time.Now(), s.besides()
 	for time.Since(start) < while {
-		(&idleScope{m: s.model}).End()
+		s.model.step()
 		events += b.token()
 	}
 	return ((s.besides() - from).Seconds() - idle*time.Since(start).Seconds()) * 1e6 / float64(max(events, 1)), nil

@@ -97,9 +97,10 @@ func (s *idleScope) Floats(a backend.Array) ([]float32, error) {
 	return l, nil
 }
 
-// End keeps a processor busy until the step is due, as a model does: a process that sleeps between steps pays for waking up.
-func (s *idleScope) End() {
-	m := s.m
+func (s *idleScope) End() { s.m.step() }
+
+// step keeps a processor busy until it is due, as a model does: a process that sleeps between steps pays for waking up.
+func (m *idle) step() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	from, now := threadTime(), time.Now()

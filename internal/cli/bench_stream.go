@@ -38,7 +38,6 @@ type streamCost struct {
 	idle  float64 // what a process takes anyway, per step
 	bare  float64 // of a bare server
 	total float64
-	own   float64 // total less bare
 	loop  float64 // time of the engine's loop
 	rate  float64 // tokens per second
 }
@@ -90,7 +89,7 @@ func streamFigures(n int, rounds []streamCost) []figure {
 		row("a process that only computes, besides", "us per step", 0, func(c streamCost) float64 { return c.idle }),
 		row("processor time per token", "us", limit, func(c streamCost) float64 { return c.total }),
 		row("the same from a bare handler", "us", 0, func(c streamCost) float64 { return c.bare }),
-		row("the difference", "us", 50, func(c streamCost) float64 { return c.own }),
+		row("the difference", "us", 50, func(c streamCost) float64 { return c.total - c.bare }),
 		row("time of the engine's loop", "us", 0, func(c streamCost) float64 { return c.loop }),
 		row("tokens", "per second", 0, func(c streamCost) float64 { return c.rate }),
 	}
@@ -110,7 +109,7 @@ func (s *idleServer) round(ctx context.Context, n int, while time.Duration) (str
 	var c streamCost
 	if err = s.settled(ctx, n); err == nil {
 		c = s.measure(while, idle)
-		c.idle, c.bare, c.own = idle*1e6*streamPace.Seconds(), bare, c.total-bare
+		c.idle, c.bare = idle*1e6*streamPace.Seconds(), bare
 	}
 	stop()
 	return c, errors.Join(err, s.settled(ctx, 0))
@@ -216,7 +215,7 @@ func (s *idleServer) besides() time.Duration {
 func (s *idleServer) baseline(while time.Duration) float64 {
 	start, from := time.Now(), s.besides()
 	for time.Since(start) < while {
-		(&idleScope{m: s.model}).End()
+		s.model.step()
 	}
 	return (s.besides() - from).Seconds() / time.Since(start).Seconds()
 }

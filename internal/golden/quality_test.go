@@ -68,7 +68,7 @@ func (q *quality) check(t *testing.T, s quant.Scheme) {
 }
 
 // rounds reports a CPU that multiplies bfloat16 numbers.
-func rounds() bool { return kernel.Current() == "avx512bf16" }
+func rounds() bool { return kernel.DenseBF16.Form(kernel.Fast) == kernel.Half }
 
 // quality sums up how logits differ from exact ones.
 type quality struct {

@@ -73,8 +73,8 @@ type widenArgs struct {
 func f32ptr(s []float32, at int) unsafe.Pointer { return unsafe.Pointer(&s[at]) }
 
 // A tile of keys is [AttnTile/4][pad16(KDim)/8][4][8] float32 numbers: four keys next to each other, by eights; for
-// AVX-512 [AttnTile/4][pad16(KDim)/16][4][16], by sixteens. A tile of values is [pad16(VDim)/16] strips of valueStrip, each [AttnTile][16], and a line between strips, which would otherwise all
-// fall on the same sets of the nearest cache.
+// AVX-512 [AttnTile/4][pad16(KDim)/16][4][16], by sixteens. A tile of values is [pad16(VDim)/16] strips of valueStrip, each
+// [AttnTile][16], and a line between strips, which would otherwise all fall on the same sets of the nearest cache.
 const valueStrip = (AttnTile + 1) * 16
 
 // tileSteps are distances between vectors of eight numbers, in numbers: to the next row, its group of four, the second

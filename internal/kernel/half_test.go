@@ -76,8 +76,7 @@ func TestForm(t *testing.T) {
 			{DenseBF16, Fast, fast}, {DenseBF16, Fine, Exact}, {DenseBF16, Exact, Exact}, {DenseF32, Fast, Exact}, {FloatE4M3, Fast, Exact},
 			{Codes4, Fast, Fast}, {Codes4, Fine, Fine}, {Codes4, Exact, Exact}, {FloatE2M1, Fast, Fast},
 		} {
-			m := NewMatrix(Spec{Rows: 1, Cols: 64, Format: c.f, Group: 64})
-			if got := m.Form(c.from); got != c.want {
+			if got := c.f.Form(c.from); got != c.want {
 				t.Errorf("format %d, precision %d: form %d, want %d", c.f, c.from, got, c.want)
 			}
 		}
@@ -98,6 +97,3 @@ func TestHalfRefuses(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkHalf is BenchmarkExact for bfloat16 weights and activations.
-func BenchmarkHalf(b *testing.B) { benchFormats(b, Half, DenseBF16) }

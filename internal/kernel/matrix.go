@@ -49,6 +49,18 @@ func (f Format) small() bool { return f == FloatE2M1 || f == FloatE4M3 }
 // unit is how many columns of small floats share a scale.
 func (f Format) unit() int { return [...]int{FloatE2M1: 16, FloatE4M3: 32}[f] }
 
+// Form is how activations for a product are prepared where p is asked for: what has no codes for integers has Exact alone, and
+// DenseBF16 for Fast also Half, where the CPU multiplies bfloat16 numbers.
+func (f Format) Form(p Precision) Precision {
+	switch {
+	case f != DenseBF16 && f != DenseF32 && f != FloatE4M3:
+		return p
+	case f == DenseBF16 && p == Fast && hasHalf():
+		return Half
+	}
+	return Exact
+}
+
 // FormatFor gives the narrowest format with routines for codes of so many bits.
 func FormatFor(bits int) Format {
 	if hasPlanes() {
@@ -189,21 +201,8 @@ func (m *Matrix) Group() int { return m.spec.Group }
 // Format tells how elements are stored.
 func (m *Matrix) Format() Format { return m.spec.Format }
 
-// Dense reports a matrix without codes, or with those of FloatE4M3, which integers cannot multiply:
-// see Form.
+// Dense reports a matrix without codes, or with those of FloatE4M3, which integers cannot multiply: see Format.Form.
 func (m *Matrix) Dense() bool { return m.groups == 0 }
-
-// Form is how activations for a product with m are prepared where p is asked for: dense matrices have Exact alone, or for Fast also
-// Half where that has routines.
-func (m *Matrix) Form(p Precision) Precision {
-	switch {
-	case !m.Dense():
-		return p
-	case p == Fast && m.spec.Format == DenseBF16 && hasHalf():
-		return Half
-	}
-	return Exact
-}
 
 // coded reports codes with scales and biases.
 func (m *Matrix) coded() bool { return m.groups > 0 && !m.Small() }

@@ -23,7 +23,7 @@ func TestBackend(t *testing.T) {
 				Eps:       1.0 / (1 << 24),
 				Int8:      true,
 				Int8Small: kernel.FormatForSmall(4) == kernel.FloatE2M1,
-				Half:      name == "avx512bf16",
+				Half:      kernel.DenseBF16.Form(kernel.Fast) == kernel.Half,
 				Threads:   []int{1, 2, 3},
 			})
 		})

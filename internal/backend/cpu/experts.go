@@ -286,7 +286,7 @@ func (j *moeJob) sort(from, n, k int) {
 
 // form finds the rows of this block in a form that is there, or makes room for them.
 func (j *moeJob) form(since int, m *kernel.Matrix, prec kernel.Precision, cols int) (a *acts, fresh bool) {
-	prec = m.Form(prec)
+	prec = m.Format().Form(prec)
 	for _, a := range j.acts[since:j.used] {
 		if a.prec == prec && a.group == m.Group() {
 			return a, false

@@ -23,7 +23,7 @@ const serialWork = 16 << 10
 // prepared gives x in the form matrix m multiplies. The form is kept with the array, so the products that share an
 // input (and a router beside them) prepare it once.
 func (s *scope) prepared(x *array, m *kernel.Matrix, prec kernel.Precision) *kernel.Acts {
-	prec = m.Form(prec)
+	prec = m.Format().Form(prec)
 	for _, a := range x.acts {
 		if a.prec == prec && a.group == m.Group() {
 			return &a.Acts

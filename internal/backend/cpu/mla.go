@@ -67,7 +67,7 @@ func (s *scope) perHead(w backend.Weight, x *array, xw int, y *array, yw int) {
 	}
 	for h, one := range j.w.each {
 		m := one.parts[0].m
-		prec := m.Form(one.prec)
+		prec := m.Format().Form(one.prec)
 		j.acts[h].Reset(prec, x.rows, one.in, m.Group())
 		s.be.count(m, prec, x.rows)
 	}
