@@ -160,7 +160,7 @@ fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, 
 	  ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(TIME) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/$$f -family $$f; done; \
 	  echo "== all"; ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(or $(ALL),20m) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/all
 
-quality: ## what fast costs against exact: every weight format, the demo model and every architecture (some minutes)
+quality: ## what fast and exact cost against no rounding: every weight format, the demo model and every architecture (some minutes)
 	go test ./internal/golden -run TestQuality -count=1 -v -quality -timeout 1h
 
 bench: build ## decode and prefill of the published shapes against the machine's memory bandwidth

@@ -1,6 +1,10 @@
 package backend
 
-import "hearth/internal/kv"
+import (
+	"slices"
+
+	"hearth/internal/kv"
+)
 
 // Caps are facts the engine plans with. No architecture reads them.
 type Caps struct {
@@ -11,11 +15,32 @@ type Caps struct {
 	Rank       int
 }
 
+// Precision is how far the cpu backend rounds activations for products, in ascending order. More than Fast also means MLA in its
+// absorbed form and, on mlx, float32.
+type Precision uint8
+
+const (
+	Fast    Precision = iota // to 8 bits per group of quantised weights, to bfloat16 for those of bfloat16 where the CPU multiplies such numbers
+	Exact                    // to 16 bits per group of quantised weights (bfloat16 keeps 8 of every number), else not
+	Float32                  // not at all
+)
+
+// PrecisionNames are those of the precisions, in their order.
+var PrecisionNames = []string{"fast", "exact", "float32"}
+
+func (p Precision) String() string { return PrecisionNames[p] }
+
+// ParsePrecision is the precision of that name.
+func ParsePrecision(name string) (p Precision, ok bool) {
+	i := slices.Index(PrecisionNames, name)
+	return Precision(max(i, 0)), i >= 0
+}
+
 // Options are fixed for the life of a loaded model.
 type Options struct {
-	Exact   bool // cpu: bf16/f32 activations instead of int8; always absorbed MLA
-	Mapped  bool // cpu: weights stay where their files are mapped, and every step packs them anew
-	Threads int
+	Precision Precision
+	Mapped    bool // cpu: weights stay where their files are mapped, and every step packs them anew
+	Threads   int
 }
 
 // Backend opens models. One value per process and device; not safe for concurrent use: one engine goroutine

@@ -66,9 +66,8 @@ type WeightSpec struct {
 	Picks int   // of experts: how many a row uses, which sizes what a step needs
 	Parts []Part
 	Shard Axis
-	Plus1 bool // stored as w, used as 1+w
-	Exact bool // activations are never rounded for this weight: a router would pick other experts
-	Fine  bool // they keep 16 bits instead of 8: what follows makes more of a difference than it was
+	Plus1 bool      // stored as w, used as 1+w
+	Least Precision // of activations for this weight, whatever the model's: a router would pick other experts
 }
 
 // Loader turns file tensors into weights, one at a time, so that peak memory is model + one tensor.

@@ -51,11 +51,11 @@ type diskSpec struct {
 
 // about is what a child tells of a model.
 type about struct {
-	Model   Facts
-	Encoder *model.Encoder // its facts, in the place of Model's
-	Backend string
-	Exact   bool
-	Summary string
+	Model     Facts
+	Encoder   *model.Encoder // its facts, in the place of Model's
+	Backend   string
+	Precision backend.Precision
+	Summary   string
 }
 
 // elsewhere tries the backends whose models run in processes of their own, as far as they come first in what cfg asks for: open
@@ -119,7 +119,7 @@ func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier
 	if err := json.Unmarshal(e.About(), &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
 	}
-	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Exact: m.Exact, Took: time.Since(start), summary: m.Summary}, nil
+	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Precision: m.Precision, Took: time.Since(start), summary: m.Summary}, nil
 }
 
 // openAway loads an encoder in a process of its own.
@@ -197,7 +197,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Exact: w.Exact, Summary: w.Summary()})
+	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Precision: w.Precision, Summary: w.Summary()})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -157,7 +157,7 @@ func TestApart(t *testing.T) {
 	if here.Weights().Model != away.Weights().Model || here.WeightBytes() != away.WeightBytes() {
 		t.Errorf("facts %+v, here %+v", away.Weights().Model, here.Weights().Model)
 	}
-	if got := away.Weights().Summary(); !strings.Contains(got, "backend cpu (exact), context 8192") || !strings.HasSuffix(got, "in a process of its own") {
+	if got := away.Weights().Summary(); !strings.Contains(got, "backend cpu (float32), context 8192") || !strings.HasSuffix(got, "in a process of its own") {
 		t.Errorf("summary %q", got)
 	}
 }

@@ -83,8 +83,8 @@ func TestSettings(t *testing.T) {
 		cfg.ServedModelName = []string{"mine", "other"}
 	})
 	w := c.Weights()
-	if w.Exact || w.Engine.Context() != 128 || c.Stats().Budget != 64<<20 {
-		t.Errorf("exact %v, context %d, budget %d", w.Exact, w.Engine.Context(), c.Stats().Budget)
+	if w.Precision != backend.Fast || w.Engine.Context() != 128 || c.Stats().Budget != 64<<20 {
+		t.Errorf("precision %v, context %d, budget %d", w.Precision, w.Engine.Context(), c.Stats().Budget)
 	}
 	if want := "context 128 of 8192"; !strings.Contains(w.Summary(), want) || !strings.Contains(w.Summary(), "cpu (fast)") {
 		t.Errorf("summary %q", w.Summary())
@@ -111,8 +111,13 @@ func TestSettings(t *testing.T) {
 }
 
 func TestPrecisionAuto(t *testing.T) {
-	if c := loaded(t, nil); !c.Weights().Exact {
-		t.Error("the demo is small enough for exact")
+	// the demo is small enough for float32
+	for asked, want := range map[string]backend.Precision{"auto": backend.Float32, "exact": backend.Exact} {
+		t.Run(asked, func(t *testing.T) {
+			if p := loaded(t, func(cfg *config.Config) { cfg.Precision = asked }).Weights().Precision; p != want {
+				t.Errorf("got %v", p)
+			}
+		})
 	}
 }
 

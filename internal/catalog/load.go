@@ -49,9 +49,9 @@ func (b Backends) open(cfg *config.Config) (backend.Backend, error) {
 	return nil, fmt.Errorf("open backend: none works here: %w", errors.Join(errs...))
 }
 
-// exactBytes is the size of weights up to which precision auto means exact: so small a model is not bound by its weights,
+// float32Bytes is the size of weights up to which precision auto means float32: so small a model is not bound by its weights,
 // so float activations cost nothing that anybody would notice.
-const exactBytes = 64 << 20
+const float32Bytes = 64 << 20
 
 // defaultContext is assumed where neither the model nor the user says how long it may get.
 const defaultContext = 4096
@@ -83,11 +83,11 @@ type Facts struct {
 
 // Weights is a model on a backend with its engine. Close frees all of it.
 type Weights struct {
-	Model   Facts
-	Engine  Engine
-	Backend string
-	Exact   bool
-	Took    time.Duration
+	Model     Facts
+	Engine    Engine
+	Backend   string
+	Precision backend.Precision
+	Took      time.Duration
 
 	summary    string // of one in another process, where the rest is
 	loaded     *model.Loaded
@@ -108,7 +108,13 @@ func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error)
 
 // Options are how a model is loaded, but for where its weights are kept.
 func Options(src *Source, cfg *config.Config) backend.Options {
-	return backend.Options{Exact: cfg.Precision == "exact" || cfg.Precision == "auto" && src.weightBytes() <= exactBytes, Threads: cfg.Threads}
+	o := backend.Options{Threads: cfg.Threads}
+	if p, ok := backend.ParsePrecision(cfg.Precision); ok {
+		o.Precision = p
+	} else if src.weightBytes() <= float32Bytes { // auto
+		o.Precision = backend.Float32
+	}
+	return o
 }
 
 // loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and trace are the engine's.
@@ -125,7 +131,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	}
 	w.Backend = w.backend.Name()
 	opts := Options(src, cfg)
-	w.Exact = opts.Exact
+	w.Precision = opts.Precision
 	if cfg.AdapterPath != "" {
 		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
 		if err != nil {
@@ -219,11 +225,7 @@ func (w *Weights) Summary() string {
 	if w.summary != "" {
 		return w.summary + ", in a process of its own"
 	}
-	precision := "fast"
-	if w.Exact {
-		precision = "exact"
-	}
-	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, precision), fmt.Sprintf("context %d", w.Engine.Context()),
+	parts := []string{w.Model.Description, fmt.Sprintf("backend %s (%s)", w.Backend, w.Precision), fmt.Sprintf("context %d", w.Engine.Context()),
 		fmt.Sprintf("cache %s (%v)", size(w.Engine.Stats().Budget), w.Engine.KV())}
 	if d := w.Engine.Stats().Cache.Disk; d.Dir != "" {
 		parts = append(parts, fmt.Sprintf("prompt cache on disk up to %s (%s there) in %s", size(d.Quota), size(d.Bytes), d.Dir))

@@ -57,7 +57,7 @@ the same threads immediately before and after each repetition, the higher of whi
 
 Decoding has to read every weight and the sequences' keys and values once per step; its limit is that or the arithmetic of the
 step, whichever takes longer. The limit of a prompt is two operations per weight and token in 8-bit integers (the output head once
-per prompt; with --precision exact in floats; of bfloat16 weights in floats or, fast and where the processor has it, in bfloat16), and attention in floats.
+per prompt; with --precision exact four; with float32 in floats; of bfloat16 weights in floats or, fast and where the processor has it, in bfloat16), and attention in floats.
 
 Tests are called pp for a prompt and tg for generated tokens. Lists such as --batch 1,8 measure every combination, in turns within
 each repetition. Prompts run alone. Sampling is not part of it.
@@ -103,7 +103,7 @@ func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.mode, "mode", "affine", "how weights are stored: affine, mxfp4, mxfp8 or nvfp4")
 	fl.IntVar(&f.bits, "bits", 4, "bits per weight of affine: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.group, "group", 64, "weights of affine that share a scale: 32, 64 or 128")
-	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations, or bfloat16 for bfloat16 weights) or exact (float32 activations)")
+	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations, or bfloat16 for bfloat16 weights), exact (16-bit) or float32")
 }
 
 // modelFlags are those and the threads.
@@ -136,8 +136,8 @@ func (f *benchFlags) check() error {
 	switch {
 	case shapes[f.shape].Hidden == 0:
 		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
-	case f.precision != "fast" && f.precision != "exact":
-		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are fast and exact")
+	case !slices.Contains(backend.PrecisionNames, f.precision):
+		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.threads < 0:
 		return errors.New("--threads must be at least 0")
 	}
@@ -180,7 +180,8 @@ func (f *benchFlags) options() backend.Options {
 	if f.threads > runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(f.threads)
 	}
-	return backend.Options{Threads: f.threads, Exact: f.precision == "exact"}
+	p, _ := backend.ParsePrecision(f.precision)
+	return backend.Options{Threads: f.threads, Precision: p}
 }
 
 // open makes the backend and the model on it, and fixes f.threads. The caller closes both.

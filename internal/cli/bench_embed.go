@@ -103,7 +103,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
 	fl.StringVar(&f.shape, "shape", "minilm", "model sizes: "+strings.Join(embedShapes(), ", "))
 	fl.IntVar(&f.bits, "bits", 16, "bits per weight: 2, 3, 4, 5, 6, 8, or 16 for bfloat16")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
-	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations where weights are quantised, bfloat16 where those are) or exact")
+	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations where weights are quantised, bfloat16 where those are), exact (16-bit) or float32")
 	fl.IntVar(&f.texts, "texts", 64, "texts of a batch")
 	fl.IntVar(&f.longest, "longest", 512, "tokens of the longest text")
 	fl.IntVar(&f.step, "step", embed.StepRows, "from how many tokens on texts no longer share a step")
@@ -151,8 +151,8 @@ func (f *embedFlags) check() error {
 		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(embedShapes(), ", "))
 	case !encoder:
 		return f.benchFlags.check()
-	case f.precision != "fast" && f.precision != "exact":
-		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are fast and exact")
+	case !slices.Contains(backend.PrecisionNames, f.precision):
+		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.bits != 16:
 		return scheme.Check(s.Hidden)
 	}
@@ -164,15 +164,9 @@ func (f *embedFlags) runEmbed(ctx context.Context, progress func(string)) (*embe
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	if f.threads == 0 {
-		f.threads = cpu.Threads()
-	}
-	if f.threads > runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(f.threads)
-	}
+	opts := f.options()
 	be := cpu.New()
 	defer be.Close()
-	opts := backend.Options{Threads: f.threads, Exact: f.precision == "exact"}
 	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
 	how := model.Pooling{Kind: model.Embeds, Normalize: true}
 	if _, ok := encoderShapes[f.shape]; !ok {

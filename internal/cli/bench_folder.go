@@ -49,7 +49,7 @@ DIR must not exist or be empty.`,
 }
 
 func (f *benchFlags) writeFolder(ctx context.Context, dir string, shard int64, out, notes io.Writer) error {
-	f.precision, f.kv = "exact", "auto" // not flags of this command
+	f.precision, f.kv = "float32", "auto" // not flags of this command
 	if err := f.check(); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (l limits) seconds(w cpu.Work, state int64) float64 {
 	for _, s := range []struct {
 		ops  int64
 		rate float64
-	}{{w.Fast, l.Int8}, {w.Half, l.Half}, {w.Exact + w.Attend, l.Float}} {
+	}{{w.Fast, l.Int8}, {w.Half, l.Half}, {w.Floats + w.Attend, l.Float}} {
 		if s.ops > 0 && s.rate == 0 {
 			return 0
 		}
@@ -193,7 +193,7 @@ func (s *speedRun) warm(ctx context.Context, t *speedTest) (cpu.Work, error) {
 	w := s.b.be.Work()
 	n := int64(steps)
 	return cpu.Work{Read: n * (w.Read - before.Read), Fast: n * (w.Fast - before.Fast),
-		Half: n * (w.Half - before.Half), Exact: n * (w.Exact - before.Exact), Attend: n * (w.Attend - before.Attend)}, err
+		Half: n * (w.Half - before.Half), Floats: n * (w.Floats - before.Floats), Attend: n * (w.Attend - before.Attend)}, err
 }
 
 // step runs so many tokens of a test.

@@ -195,7 +195,7 @@ func newLogitsCmd() *cobra.Command {
 		Short: "Show what the model predicts at every position",
 		Long: `Reads {"tokens":[...]} a line and writes {"argmax":[...],"top":[[[id,logprob], ...20], ...]} with one entry for every
 position. The folder needs no tokenizer.`,
-		Example: `  echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL --precision exact`,
+		Example: `  echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL --precision float32`,
 		Args:    noArgs,
 	}
 	cfg := settings(cmd, config.Model, config.Run)

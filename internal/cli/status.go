@@ -156,10 +156,6 @@ func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 		fmt.Fprintf(w, "[config] version=%s commit=%s model=%q script=%q\n", v, c, models.ID(), cfg.Script)
 		return
 	}
-	precision := "fast"
-	if weights.Exact {
-		precision = "exact"
-	}
 	isolation := "none"
 	if cfg.Isolated() {
 		isolation = "key"
@@ -167,7 +163,7 @@ func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 	fmt.Fprintf(w, "[config] version=%s commit=%s model=%q type=%s quantization=%q backend=%s precision=%s kv_type=%v context=%d cache_bytes=%d prompt_cache=%t "+
 		"prompt_cache_bytes=%d cache_isolation=%s context_ttl_ms=%d context_max_sessions=%d max_sequences=%d max_queue=%d "+
 		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q\n",
-		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
+		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, weights.Precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
 		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, cfg.MaxQueue,
 		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir)
 }

@@ -17,7 +17,7 @@ func BenchmarkTexts(b *testing.B) {
 	be := cpu.New()
 	defer be.Close()
 	cfg := `{"model_type":"bert","hidden_size":384,"num_hidden_layers":6,"intermediate_size":1536,"num_attention_heads":12,"vocab_size":30522,"max_position_embeddings":512}`
-	m, err := model.Synthetic{Config: []byte(cfg), Seed: 1, Type: quant.F32}.LoadEncoder(be, backend.Options{Exact: true}, model.Pooling{Kind: model.Embeds, Normalize: true})
+	m, err := model.Synthetic{Config: []byte(cfg), Seed: 1, Type: quant.F32}.LoadEncoder(be, backend.Options{Precision: backend.Float32}, model.Pooling{Kind: model.Embeds, Normalize: true})
 	if err != nil {
 		b.Fatal(err)
 	}

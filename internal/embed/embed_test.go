@@ -42,7 +42,7 @@ const bertConfig = `{"model_type":"bert","hidden_size":32,"num_hidden_layers":2,
 func service(t testing.TB, p model.Pooling, set func(*Config)) *Service {
 	t.Helper()
 	be := cpu.New()
-	m, err := model.Synthetic{Config: []byte(bertConfig), Seed: 5, Type: quant.F32}.LoadEncoder(be, backend.Options{Exact: true, Threads: 1}, p)
+	m, err := model.Synthetic{Config: []byte(bertConfig), Seed: 5, Type: quant.F32}.LoadEncoder(be, backend.Options{Precision: backend.Float32, Threads: 1}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestMiniLM(t *testing.T) {
 	}
 	be := cpu.New()
 	defer be.Close()
-	m, err := c.LoadEncoder(be, backend.Options{Exact: true}, p)
+	m, err := c.LoadEncoder(be, backend.Options{Precision: backend.Float32}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,9 +62,9 @@ func TestCachedSame(t *testing.T) {
 	}
 	for name, h := range map[string]func() *hooked{
 		"ref":         func() *hooked { return &hooked{} },
-		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
+		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), precision: backend.Float32} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
-		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, exact: true} },
+		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Exact} },
 		"cpu hybrid":  func() *hooked { return &hooked{Backend: cpu.New(), config: hybrid} },
 		"ref q4":      func() *hooked { return &hooked{kv: backend.KVPolicy{Bits: 4}} },
 		"cpu f16": func() *hooked {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/kv"
 	"hearth/internal/tier"
@@ -45,7 +46,7 @@ func TestRestoredSame(t *testing.T) {
 	}
 	for name, h := range map[string]func() *hooked{
 		"ref":        func() *hooked { return &hooked{} },
-		"cpu float":  func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
+		"cpu float":  func() *hooked { return &hooked{Backend: cpu.New(), precision: backend.Float32} },
 		"cpu 4 bits": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
 		"cpu hybrid": func() *hooked { return &hooked{Backend: cpu.New(), config: hybrid} },
 	} {

@@ -37,9 +37,9 @@ func mixed() []Prompt {
 func TestSameAnswer(t *testing.T) {
 	for name, h := range map[string]func() *hooked{
 		"ref":         func() *hooked { return &hooked{} },
-		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), exact: true} },
+		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), precision: backend.Float32} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
-		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, exact: true} },
+		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Exact} },
 	} {
 		t.Run(name, func(t *testing.T) { sameAnswer(t, h) })
 	}

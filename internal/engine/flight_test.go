@@ -105,14 +105,14 @@ func (s *flyingScope) Ints(a backend.Array) ([]int32, error) {
 func fly(t *testing.T, config string, change func(*Config)) (e, plain *Engine, f *flying) {
 	t.Helper()
 	f = &flying{ids: map[uint32][]int32{}}
-	f.hooked = &hooked{Backend: cpu.New(), config: config, exact: true}
+	f.hooked = &hooked{Backend: cpu.New(), config: config, precision: backend.Float32}
 	e = start(t, f.hooked, func(c *Config) {
 		if change != nil {
 			change(c)
 		}
 		c.Backend = f
 	})
-	plain = start(t, &hooked{Backend: cpu.New(), config: config, exact: true}, change)
+	plain = start(t, &hooked{Backend: cpu.New(), config: config, precision: backend.Float32}, change)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)

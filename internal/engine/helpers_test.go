@@ -34,7 +34,7 @@ const (
 // hooked is the oracle with places to interfere.
 type hooked struct {
 	backend.Backend // nil: a new oracle
-	exact           bool
+	precision       backend.Precision
 	config          string // "": tiny
 	kv              backend.KVPolicy
 	begin           func(*backend.Batch) // runs on the engine's goroutine before every step
@@ -107,7 +107,7 @@ func start(t *testing.T, h *hooked, change func(*Config)) *Engine {
 	if h.config == "" {
 		h.config = tiny
 	}
-	l, err := model.Synthetic{Config: []byte(h.config), Seed: 3, Type: quant.F32}.Load(h, backend.Options{Exact: h.exact, Threads: 2})
+	l, err := model.Synthetic{Config: []byte(h.config), Seed: 3, Type: quant.F32}.Load(h, backend.Options{Precision: h.precision, Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

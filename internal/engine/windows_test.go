@@ -76,7 +76,7 @@ func keepsAll(t *testing.T, h *hooked, e *Engine) {
 	if h.Backend == nil {
 		h.Backend = ref.New()
 	}
-	m, err := model.Synthetic{Config: []byte(h.config), Seed: 3, Type: quant.F32}.Load(h.Backend, backend.Options{Exact: h.exact, Threads: 2})
+	m, err := model.Synthetic{Config: []byte(h.config), Seed: 3, Type: quant.F32}.Load(h.Backend, backend.Options{Precision: h.precision, Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,15 +35,23 @@ func TestDemoGreedy(t *testing.T) {
 	t.Run("cpu", func(t *testing.T) {
 		be := cpu.New()
 		defer be.Close()
-		m := openDemo(t, be, true)
+		m := openDemo(t, be, backend.Float32)
 		for i, c := range g.Cases {
 			c.compare(t, be, m, exactMargin, i < 2 || !testing.Short())
+		}
+	})
+	t.Run("cpu-exact", func(t *testing.T) {
+		be := cpu.New()
+		defer be.Close()
+		m := openDemo(t, be, backend.Exact)
+		for _, c := range g.Cases {
+			c.compare(t, be, m, exactMargin, false)
 		}
 	})
 	t.Run("cpu-fast", func(t *testing.T) {
 		be := cpu.New()
 		defer be.Close()
-		m := openDemo(t, be, false)
+		m := openDemo(t, be, backend.Fast)
 		for _, c := range g.Cases {
 			c.compare(t, be, m, fastMargin, false)
 		}
@@ -53,17 +61,17 @@ func TestDemoGreedy(t *testing.T) {
 			t.Skip("float64 without kernels takes seconds")
 		}
 		be := ref.New()
-		g.Cases[0].compare(t, be, openDemo(t, be, true), exactMargin, false)
+		g.Cases[0].compare(t, be, openDemo(t, be, backend.Float32), exactMargin, false)
 	})
 }
 
-func openDemo(t *testing.T, be backend.Backend, exact bool) *model.Loaded {
+func openDemo(t *testing.T, be backend.Backend, p backend.Precision) *model.Loaded {
 	t.Helper()
 	c, err := model.OpenCheckpoint(demo.FS(), demo.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Load(be, backend.Options{Exact: exact})
+	m, err := c.Load(be, backend.Options{Precision: p})
 	if err != nil {
 		t.Fatal(err)
 	}

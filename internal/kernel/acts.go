@@ -6,10 +6,10 @@ import "fmt"
 type Precision uint8
 
 const (
-	Fast  Precision = iota // int8 per group
-	Exact                  // float32
-	Fine                   // two int8 per group, the second of what the first leaves out: 16 bits of its largest
-	Half                   // bfloat16, for DenseBF16 alone
+	Fast   Precision = iota // int8 per group
+	Floats                  // float32
+	Fine                    // two int8 per group, the second of what the first leaves out: 16 bits of its largest
+	Half                    // bfloat16, for DenseBF16 alone
 )
 
 // forms is how many rows of numbers a row becomes.
@@ -25,7 +25,7 @@ func (p Precision) forms() int {
 //
 // Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value
 // is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and
-// x - scale·q of the first. Exact, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
+// x - scale·q of the first. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
@@ -38,7 +38,7 @@ type Acts struct {
 	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out; groups of 16: -12·Σq, the surplus of FloatE2M1
 }
 
-// Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Exact or Half.
+// Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Floats or Half.
 func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	if rows < 0 || cols <= 0 || group < 0 || group > 0 && (cols%group != 0 || group != 16 && group%32 != 0) || (p == Fast || p == Fine) && group == 0 || p == Half && group > 0 {
 		panic(fmt.Sprintf("kernel: activations %d by %d, group %d, precision %d", rows, cols, group, p))
@@ -144,7 +144,7 @@ func (a *Acts) CopyRow(i int, b *Acts, j int) {
 func (a *Acts) copyRow(i int, b *Acts, j int) {
 	copy(a.sum[i*a.groups:][:a.groups], b.sum[j*a.groups:])
 	switch a.prec {
-	case Exact:
+	case Floats:
 		copy(a.x[i*a.stride:][:a.stride], b.x[j*b.stride:])
 		return
 	case Half:

@@ -64,10 +64,10 @@ var benchFormats = []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, Code
 
 // forms are those of activations that fast and exact products have.
 func forms(m *Matrix) []Precision {
-	if fast := m.Format().Form(Fast); fast != Exact {
-		return []Precision{fast, Exact}
+	if fast := m.Format().Form(Fast); fast != Floats {
+		return []Precision{fast, Floats}
 	}
-	return []Precision{Exact}
+	return []Precision{Floats}
 }
 
 // eachForBench runs bench under every implementation, by whose name -bench selects.

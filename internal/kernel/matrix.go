@@ -49,7 +49,7 @@ func (f Format) small() bool { return f == FloatE2M1 || f == FloatE4M3 }
 // unit is how many columns of small floats share a scale.
 func (f Format) unit() int { return [...]int{FloatE2M1: 16, FloatE4M3: 32}[f] }
 
-// Form is how activations for a product are prepared where p is asked for: what has no codes for integers has Exact alone, and
+// Form is how activations for a product are prepared where p is asked for: what has no codes for integers has Floats alone, and
 // DenseBF16 for Fast also Half, where the CPU multiplies bfloat16 numbers.
 func (f Format) Form(p Precision) Precision {
 	switch {
@@ -58,7 +58,7 @@ func (f Format) Form(p Precision) Precision {
 	case f == DenseBF16 && p == Fast && hasHalf():
 		return Half
 	}
-	return Exact
+	return Floats
 }
 
 // FormatFor gives the narrowest format with routines for codes of so many bits.

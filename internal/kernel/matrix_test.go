@@ -327,11 +327,11 @@ func TestMulManyRows(t *testing.T) {
 func precisions(m *Matrix) []Precision {
 	switch {
 	case m.Format() == DenseBF16:
-		return []Precision{Exact, Half}
+		return []Precision{Floats, Half}
 	case m.Dense():
-		return []Precision{Exact}
+		return []Precision{Floats}
 	}
-	return []Precision{Fast, Exact, Fine}
+	return []Precision{Fast, Floats, Fine}
 }
 
 func randomRows(r *rand.Rand, rows, cols int) [][]float32 {

@@ -86,10 +86,10 @@ const maxTile = 12
 //	8 KiB                    41.3 40.1 26.1 17.2  39.4 37.2 29.5        39.4 38.2 36.1        37.8 37.6 28.0 19.7
 //	16 KiB                   39.3 37.7 26.0       36.9 36.8 29.6        39.5 38.7 35.7
 //
-// Exact, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
+// Floats, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
 // wide). Bfloat16 weights, 64 rows: four rows by half a panel 82, three by a whole one 96.
 //
-// Exact with AVX-512, of 258 GFLOP/s of one Zen 5 thread, beside others, 1024 columns in the second-level cache:
+// Floats with AVX-512, of 258 GFLOP/s of one Zen 5 thread, beside others, 1024 columns in the second-level cache:
 //
 //	                                               4 bits      6 bits      bfloat16    float32
 //	rows                                           2   12 512  2   12 512  2   12 512  2   12 512

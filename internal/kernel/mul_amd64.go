@@ -102,7 +102,7 @@ func hasHalf() bool { return mulSet >= setBF16 }
 
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
 func hasWide(f Format, p Precision) bool {
-	return p == Exact && useAVX2 && !useAVX512 && f != DenseBF16 && f != DenseF32
+	return p == Floats && useAVX2 && !useAVX512 && f != DenseBF16 && f != DenseF32
 }
 
 func hasTall(f Format) bool {

@@ -68,7 +68,7 @@ func hasHalf() bool { return false }
 // hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. Bytes gain only from being
 // put into pairs.
 func hasWide(f Format, p Precision) bool {
-	return mulSet >= 0 && p == Exact && f != DenseBF16 && f != DenseF32 && !f.small()
+	return mulSet >= 0 && p == Floats && f != DenseBF16 && f != DenseF32 && !f.small()
 }
 
 func hasTall(f Format) bool {

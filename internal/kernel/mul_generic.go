@@ -9,7 +9,7 @@ import "math"
 //	acc = bias·sum + acc
 //	acc = D·(weight scale · activation scale) + acc
 //
-// Exact, per group ascending, with d = Σ code·x in two float32 chains, of even and of odd columns:
+// Floats, per group ascending, with d = Σ code·x in two float32 chains, of even and of odd columns:
 //
 //	acc = bias·sum + acc
 //	acc = d·(weight scale) + acc

@@ -35,7 +35,7 @@ func (m *Matrix) many(prec Precision, n int) int {
 	switch f := m.spec.Format; {
 	case prec == Fast && hasTall(f) && (n >= leastTall || f.planes()):
 		return n - n%tallRows
-	case prec == Exact && hasWide(f, prec) && (n >= leastWide || f.planes() || f == FloatE2M1):
+	case prec == Floats && hasWide(f, prec) && (n >= leastWide || f.planes() || f == FloatE2M1):
 		return n - n%wideRows
 	}
 	return 0
@@ -63,7 +63,7 @@ func (m *Matrix) wide(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 		} else {
 			args.sum = unsafe.Pointer(&a.sum[r*a.groups])
 		}
-		if a.prec == Exact {
+		if a.prec == Floats {
 			args.x = unsafe.Pointer(&a.x[r*a.stride])
 			callWide(m.spec.Format, &args)
 		} else {

@@ -36,7 +36,7 @@ func TestSmallFloats(t *testing.T) {
 				x[k] = make([]float32, s.Cols)
 				x[k][k] = 1
 			}
-			a, y := acts(Exact, x, m.Group()), make([]float32, s.Cols*s.Rows)
+			a, y := acts(Floats, x, m.Group()), make([]float32, s.Cols*s.Rows)
 			for _, rows := range []int{1, 7, s.Cols} {
 				m.Mul(y, s.Rows, a, 0, rows, 0, 1)
 				for k := range rows {
@@ -112,7 +112,7 @@ func TestNoNumbers(t *testing.T) {
 		var p Packer
 		p.Reset(packed, FormE4M3, 8)
 		p.Pack(0, &rows, &scales)
-		a := acts(Exact, randomRows(r, 2, s.Cols), 0)
+		a := acts(Floats, randomRows(r, 2, s.Cols), 0)
 		y, z := make([]float32, 2*s.Rows), make([]float32, 2*s.Rows)
 		m.Mul(y, s.Rows, a, 0, 2, 0, 1)
 		packed.Mul(z, s.Rows, a, 0, 2, 0, 1)

@@ -123,7 +123,7 @@ var squash = B.Activation{Kind: B.TanhCap, A: 1}
 // lin declares a small layer whose input is never rounded: it runs once per text.
 func lin(in, out int, bias bool) *nn.Linear {
 	l := nn.Lin(in, out)
-	l.Exact, l.Bias = true, bias
+	l.Least, l.Bias = B.Float32, bias
 	return &l
 }
 

@@ -40,11 +40,12 @@ type encoding struct {
 	Rows  golden.Floats `json:"rows"` // vectors, or scores, back to back
 }
 
-// The least cosine between our vectors and the reference's, and the largest difference of a score. fast rounds activations to 8
-// bits, which only matters where weights are quantised.
+// The least cosine between our vectors and the reference's, and the largest difference of a score. exact rounds activations to 16
+// bits, fast to 8, which only matters where weights are quantised.
 const (
 	leastCosine, fastCosine = 0.9999999, 0.999
-	scoreBound, fastScore   = 1e-5, 0.05
+
+	scoreBound, exactScore, fastScore = 1e-5, 1e-4, 0.05
 )
 
 func (g *encoding) pooling() model.Pooling {
@@ -166,11 +167,13 @@ func (g *encoding) compare(t *testing.T, be backend.Backend, opts backend.Option
 	}
 	bound := leastCosine
 	switch {
-	case m.Pooling.Kind == model.Ranks && opts.Exact:
+	case m.Pooling.Kind == model.Ranks && opts.Precision == backend.Float32:
 		bound = 1 - scoreBound
+	case m.Pooling.Kind == model.Ranks && opts.Precision == backend.Exact:
+		bound = 1 - exactScore
 	case m.Pooling.Kind == model.Ranks:
 		bound = 1 - fastScore
-	case !opts.Exact:
+	case opts.Precision == backend.Fast:
 		bound = fastCosine
 	}
 	t.Logf("1 - %.2g (bound 1 - %.1g)", 1-worst, 1-bound)

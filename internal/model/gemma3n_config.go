@@ -93,7 +93,7 @@ func (a *gemma3nArgs) layer(b *Build, i int, rope *B.Rope, last map[string]B.Sta
 	}
 	s := altUp{Scale: nn.Row{N: a.D}, Predict: nn.Lin(n, n*n), Correct: nn.Lin(n, n), Router: nn.Lin(a.D, n), Norm: *a.norm(),
 		d: a.D, active: a.Active, scaled: a.Scaled, mix: B.Mix{In: n, Out: n}, spread: B.Mix{In: 1, Out: n, Plus: 1}}
-	s.Predict.Clip, s.Correct.Clip, s.Router.Exact = float32(a.Clip), float32(a.Clip), true
+	s.Predict.Clip, s.Correct.Clip, s.Router.Least = float32(a.Clip), float32(a.Clip), B.Float32
 	l := gemma3nLayer{Attn: t, Streams: s, GateUp: nn.Lin(a.D, ffn, ffn), Down: nn.Lin(ffn, a.D),
 		Laurel: laurel{Left: nn.Lin(a.D, a.Laurel), Right: nn.Lin(a.Laurel, a.D), Norm: *a.norm()},
 		Input:  layerInput{Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()},

@@ -131,7 +131,7 @@ func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.Stat
 	t := nn.Attention{QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
 		QNorm: nn.HeadRMS(hd, eps), KNorm: nn.HeadRMS(hd, eps), VNorm: &B.Norm{Eps: eps, Width: hd},
 		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window}}
-	t.QKV.Fine = true // scores of normalised heads that nothing scales down make much of small differences
+	t.QKV.Least = B.Exact // scores of normalised heads that nothing scales down make much of small differences
 	if kEqV {
 		t.QKV.Outs[2] = 0
 	}
@@ -164,7 +164,7 @@ func (a *gemma4Args) experts(b *Build) *gemma4Experts {
 		Pre:  *a.norm(), Post1: *a.norm(), Post2: *a.norm(),
 		norm: B.Norm{Eps: float32(a.Eps)}, root: float32(1 / math.Sqrt(float64(a.D))),
 		router: B.Router{Score: B.SoftmaxSelected, K: a.TopK}, spec: B.Experts{GLU: &geluTanh}}
-	e.Router.Exact = true
+	e.Router.Least = B.Float32
 	return e
 }
 

@@ -58,8 +58,9 @@ var backends = []struct {
 	opts backend.Options
 	bounds
 }{
-	{"ref", func() backend.Backend { return ref.New() }, backend.Options{Exact: true}, exact},
-	{"cpu", func() backend.Backend { return cpu.New() }, backend.Options{Exact: true, Threads: 2}, exact},
+	{"ref", func() backend.Backend { return ref.New() }, backend.Options{Precision: backend.Float32}, exact},
+	{"cpu", func() backend.Backend { return cpu.New() }, backend.Options{Precision: backend.Float32, Threads: 2}, exact},
+	{"cpu-exact", func() backend.Backend { return cpu.New() }, backend.Options{Precision: backend.Exact, Threads: 2}, exact},
 	{"cpu-fast", func() backend.Backend { return cpu.New() }, backend.Options{Threads: 2}, fast},
 }
 
@@ -104,7 +105,7 @@ func TestGoldens(t *testing.T) {
 func (g *logits) compare(t *testing.T, be backend.Backend, opts backend.Options, bound float64) {
 	defer be.Close()
 	if kernel.DenseBF16.Form(kernel.Fast) == kernel.Half && g.Type == quant.BF16 && bound == fast.floats {
-		opts.Exact = true // fast rounds activations to bfloat16 there; what that costs is measured in package golden
+		opts.Precision = backend.Exact // fast rounds activations to bfloat16 there; what that costs is measured in package golden
 	}
 	stored := func(path string) bool { return g.KVB && strings.HasSuffix(path, ".kv_b_proj") }
 	m, err := model.Synthetic{Config: g.Config, Seed: g.Seed, Type: g.Type, Stored: stored}.Load(be, opts)
@@ -128,10 +129,10 @@ func (g *logits) compare(t *testing.T, be backend.Backend, opts backend.Options,
 
 	want := map[string][]float32{"prefill": g.Prefill, "decode": g.Steps, "chunked": g.Chunked}
 	for _, k := range []string{"prefill", "chunked", "decode"} {
-		if k == "chunked" && !opts.Exact && strings.Contains(string(g.Config), `"num_experts_per_tok"`) {
+		if k == "chunked" && opts.Precision == backend.Fast && strings.Contains(string(g.Config), `"num_experts_per_tok"`) {
 			continue // one row, in which a router may turn the other way; its bits are compared with those of prefill below
 		}
-		d := g.diff(got[k], want[k], m.Vocab, !opts.Exact)
+		d := g.diff(got[k], want[k], m.Vocab, opts.Precision < backend.Float32)
 		t.Logf("%-8s %.2g of the logit range (bound %.0e)", k, d, bound)
 		if d > bound {
 			t.Errorf("%s differs by %.3g of the logit range, bound %g", k, d, bound)

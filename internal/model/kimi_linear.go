@@ -77,7 +77,7 @@ func (a *kimiLinearArgs) delta(b *Build, i int) *nn.KeyDelta {
 		ALog: nn.Vec{N: n, Flat: true}, Dt: nn.Vec{N: n * hd, Flat: true}, Norm: *nn.HeadRMS(hd, float32(a.Eps)),
 		Spec: B.Delta{State: b.Driven(i, n, hd, hd, 2*hd+1), KHeads: n, VHeads: n, KDim: hd, VDim: hd, PerKey: true},
 	}
-	d.FB.Exact, d.F.Exact = true, true // what a decay is off by, all later rows see
+	d.FB.Least, d.F.Least = B.Float32, B.Float32 // what a decay is off by, all later rows see
 	return d
 }
 

@@ -31,7 +31,9 @@ func Load(m Model, src Source, ld B.Loader, world int) error {
 	}
 	fine := p.amplifies(m)
 	for _, j := range p.jobs {
-		j.spec.Fine = j.spec.Fine || fine
+		if fine {
+			j.spec.Least = max(j.spec.Least, B.Exact)
+		}
 		var stored []B.Part
 		for _, w := range j.wants {
 			part := src.Part(w)
@@ -245,7 +247,7 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 		t.names = []string{t.fused}
 	}
 	t.perm = x.Perm
-	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard, Exact: x.Exact, Fine: x.Fine}, t, Want{Bias: x.Bias, Turned: x.Turned})
+	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard, Least: x.Least}, t, Want{Bias: x.Bias, Turned: x.Turned})
 	if x.Turned {
 		p.jobs[len(p.jobs)-1].turn = turned
 	}

@@ -55,7 +55,7 @@ func (s *mambaSizes) layer(b *Build, i, d int) *nn.Mamba {
 		Spec: B.SSM{State: b.Driven(i, 1, s.state, s.inner, s.inner), Heads: 1, Groups: 1, KDim: s.state, VDim: s.inner, PerColumn: true},
 	}
 	m.In.Bias, m.Out.Bias, m.Conv.HasBias, m.Dt.Bias = s.bias, s.bias, s.convBias, true
-	m.X.Exact, m.Dt.Exact = true, true // what a decay is off by, all later rows see
+	m.X.Least, m.Dt.Least = B.Float32, B.Float32 // what a decay is off by, all later rows see
 	return m
 }
 

@@ -23,7 +23,7 @@ func TestMLXGoldens(t *testing.T) {
 			var g logits
 			golden.Load(t, file, &g)
 			t.Run(typ+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-				g.compare(t, testshim.Open(t), backend.Options{Exact: true}, g.bound(exact))
+				g.compare(t, testshim.Open(t), backend.Options{Precision: backend.Float32}, g.bound(exact))
 			})
 		}
 	}
@@ -37,7 +37,7 @@ func TestMLXSteady(t *testing.T) {
 		be := testshim.Open(t)
 		var g logits
 		golden.Load(t, filepath.Join("testdata", typ, "f32.json"), &g)
-		m, err := model.Synthetic{Config: g.Config, Seed: g.Seed, Type: g.Type}.Load(be, backend.Options{Exact: true})
+		m, err := model.Synthetic{Config: g.Config, Seed: g.Seed, Type: g.Type}.Load(be, backend.Options{Precision: backend.Float32})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,6 +122,6 @@ func (a *plamo2Args) mamba(b *Build, i int, s *mamba2Sizes) *plamo2Mamba {
 		spec: B.SSM{State: b.Recurrent(i, s.heads, s.state, s.width), Heads: s.heads, Groups: 1, KDim: s.state, VDim: s.width, Min: 0.001, Max: 100},
 	}
 	m.In.Perm = [][]int32{interleave(s.heads, s.width, s.width)}
-	m.BCDt.Exact, m.Dt.Exact = true, true // what a decay is off by, all later rows see
+	m.BCDt.Least, m.Dt.Least = B.Float32, B.Float32 // what a decay is off by, all later rows see
 	return m
 }

@@ -127,7 +127,7 @@ func (a *qwen3NextArgs) delta(b *Build, i int) *nn.GatedDelta {
 		ALog: nn.Vec{N: vh}, Dt: nn.Vec{N: vh}, Norm: *nn.HeadRMS(a.VDim, float32(a.Eps)), Out: nn.Lin(vd, a.D),
 		Spec: B.Delta{State: b.Recurrent(i, vh, a.KDim, a.VDim), KHeads: kh, VHeads: vh, KDim: a.KDim, VDim: a.VDim},
 	}
-	g.BA.Exact = true // what a decay is off by, all later rows see
+	g.BA.Least = B.Float32 // what a decay is off by, all later rows see
 	return &g
 }
 

@@ -13,11 +13,10 @@ type Linear struct {
 	Perm  [][]int32 // per stored tensor: its rows in the order the layer wants them; short or nil: as they are
 	// Turned: the checkpoint has the one part as [In, Out].
 	Turned bool
-	Bias   bool    // every part must have a bias; otherwise a part has one if the checkpoint does
-	Exact  bool    // activations keep their precision: a router would pick other experts
-	Fine   bool    // activations keep 16 bits: see backend.WeightSpec
-	Clip   float32 // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
-	Tied   Tie     // for a tag with tied=: what the config says
+	Bias   bool        // every part must have a bias; otherwise a part has one if the checkpoint does
+	Least  B.Precision // of activations, whatever the model's: see backend.WeightSpec
+	Clip   float32     // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
+	Tied   Tie         // for a tag with tied=: what the config says
 	W      B.Weight
 }
 

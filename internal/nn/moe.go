@@ -39,7 +39,7 @@ func NewMoE(d, ffn, n int, r B.Router, act *B.GLU) MoE {
 		Gate: Lin(d, n), Up: Stack{N: n, In: d, Outs: []int{ffn, ffn}, Picks: r.K}, Down: Stack{N: n, In: ffn, Outs: []int{d}, Picks: r.K},
 		Router: r, Spec: B.Experts{GLU: act},
 	}
-	m.Gate.Exact = true
+	m.Gate.Least = B.Float32
 	return m
 }
 
@@ -92,7 +92,7 @@ func NewPlainMoE(d, in, ffn, n int, act *B.Activation, r B.Router) *PlainMoE {
 		Gate: Lin(d, n), Bias: Vec{N: n}, Router: r, Spec: B.Experts{Act: act},
 		Up: Stack{N: n, In: in, Outs: []int{ffn}, Picks: r.K}, Down: Stack{N: n, In: ffn, Outs: []int{in}, Picks: r.K},
 	}
-	m.Gate.Exact = true
+	m.Gate.Least = B.Float32
 	return m
 }
 

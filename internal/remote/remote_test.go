@@ -100,7 +100,7 @@ func load(s spec, trace func(engine.Step)) (*Loaded, error) {
 			tell(st)
 		}
 	}
-	m, err := model.Synthetic{Config: []byte(tiny), Seed: 3, Type: quant.F32}.Load(be, backend.Options{Exact: true, Threads: 1})
+	m, err := model.Synthetic{Config: []byte(tiny), Seed: 3, Type: quant.F32}.Load(be, backend.Options{Precision: backend.Float32, Threads: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (c Config) adapters(t *testing.T) {
 	r := random(50)
 	const in, n = 128, 19
 	q4, f32 := affine(4, 64, quant.BF16), format{dtype: quant.F32}
-	exact := B.Options{Threads: 2, Exact: true}
+	exact := B.Options{Threads: 2, Precision: B.Float32}
 	x := normals(r, n*in)
 	perm := make([]int32, 24)
 	for i := range perm {
@@ -97,7 +97,7 @@ func (c Config) adaptedExperts(t *testing.T, r *rand.Rand) {
 	}
 	up := matrix(B.UseExpertGLU, in, []int{ffn, ffn}, stackOf(ffn, in, 3), stackOf(ffn, in, 2))
 	down := matrix(B.UseExperts, ffn, []int{out}, stackOf(out, ffn, 4))
-	m := moeCase{up: stacked(&up, experts, false), down: stacked(&down, experts, false), k: 3, glu: B.GLU{Act: B.SiLU}, opts: B.Options{Threads: 2, Exact: true}}
+	m := moeCase{up: stacked(&up, experts, false), down: stacked(&down, experts, false), k: 3, glu: B.GLU{Act: B.SiLU}, opts: B.Options{Threads: 2, Precision: B.Float32}}
 	m.x, m.scores = normals(r, n*in), normals(r, n*experts)
 	got := m.run(t, c.open(t), m.x, m.scores)
 	m.byHand(t, c, got)

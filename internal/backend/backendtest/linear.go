@@ -39,16 +39,20 @@ func (c Config) int8Spread(t *testing.T, x []float32, s *B.WeightSpec, group int
 	}
 }
 
-// precisions are the two modes a weight can be loaded for.
+// precisions a weight can be loaded for.
 var precisions = []struct {
 	name string
 	opts B.Options
-}{{"fast", B.Options{Threads: 2}}, {"exact", B.Options{Threads: 2, Exact: true}}}
+}{{"fast", B.Options{Threads: 2}}, {"exact", B.Options{Threads: 2, Precision: B.Exact}}, {"float32", B.Options{Threads: 2, Precision: B.Float32}}}
+
+// halfSteps are the most that activations of each precision are off by, as shares of the largest of their group: of 8 bits, and of
+// what those leave over as much again.
+var halfSteps = [...]float64{B.Fast: 1.0 / 254, B.Exact: 1.0 / (254 * 254), B.Float32: 0}
 
 // productBound is how far output n of row x may be from the exact sum. Rounding: every one of the K products and
-// additions, in whatever order, loses at most eps of the magnitudes added up. Int8 activations: each is off by at most
-// half a step, a 254th of the largest of its group.
-func (c Config) productBound(x []float32, mag []float64, group int, int8 bool) float64 {
+// additions, in whatever order, loses at most eps of the magnitudes added up. Activations in steps: each is off by at most
+// half a step of its group, that share of the largest; 0: they are not.
+func (c Config) productBound(x []float32, mag []float64, group int, half float64) float64 {
 	sum, steps := 0.0, 0.0
 	for at := 0; at < len(x); at += max(group, 1) {
 		top := 0.0
@@ -56,8 +60,8 @@ func (c Config) productBound(x []float32, mag []float64, group int, int8 bool) f
 			top = max(top, math.Abs(float64(x[i])))
 			sum += mag[i] * math.Abs(float64(x[i]))
 		}
-		for i := at; int8 && i < at+group; i++ {
-			steps += mag[i] * top / 254
+		for i := at; half > 0 && i < at+group; i++ {
+			steps += mag[i] * top * half
 		}
 	}
 	return c.Eps*float64(len(x)+8)*(sum+steps) + steps*1.001
@@ -92,10 +96,13 @@ func (c Config) linear(t *testing.T) {
 				clear(x[in : in+128]) // a group of zeros
 				s := matrix(B.UseLinear, in, []int{out}, part(r, f, out, in, true))
 				got, want := c.product(t, p.opts, s, x, linear)
-				int8 := !p.opts.Exact && (c.Int8 && f.uniform() || c.Int8Small && f.scheme.Mode == quant.NVFP4)
-				half := !p.opts.Exact && c.Half && f.scheme.None() && f.dtype == quant.BF16
+				stepped := c.Int8 && f.uniform() || c.Int8Small && f.scheme.Mode == quant.NVFP4
+				half, step := p.opts.Precision == B.Fast && c.Half && f.scheme.None() && f.dtype == quant.BF16, 0.0
+				if stepped {
+					step = halfSteps[p.opts.Precision]
+				}
 				mag := magnitudes(&s)
-				if int8 {
+				if step == halfSteps[B.Fast] {
 					c.int8Spread(t, x, &s, f.scheme.Group, got, want)
 				}
 				worst := 0.0
@@ -104,7 +111,7 @@ func (c Config) linear(t *testing.T) {
 					for j, m := range mag[i%out] {
 						sum += m * math.Abs(float64(row[j]))
 					}
-					bound := c.productBound(row, mag[i%out], f.scheme.Group, int8) + 2*c.Eps*math.Abs(want[i])
+					bound := c.productBound(row, mag[i%out], f.scheme.Group, step) + 2*c.Eps*math.Abs(want[i])
 					if half {
 						bound += sum * bf16Rounding
 					}
@@ -171,7 +178,7 @@ func (c Config) table(t *testing.T) {
 			s := matrix(B.UseTable, in, []int{vocab}, part(r, f, vocab, in, false))
 			mag := magnitudes(&s)
 			be, oracle := c.open(t), ref.New()
-			w, rw := load(t, be, B.Options{Threads: 2, Exact: true}, s), load(t, oracle, B.Options{}, s)
+			w, rw := load(t, be, B.Options{Threads: 2, Precision: B.Float32}, s), load(t, oracle, B.Options{}, s)
 			for _, ix := range []B.Index{
 				{IDs: []int32{0, 99, 5, 5, 64}},
 				{IDs: []int32{0, 1, 2, 3}, PerRow: 2, Scale: []float32{0.5, -1, 2, 0}},
@@ -197,9 +204,9 @@ func (c Config) table(t *testing.T) {
 				sc.End()
 			}
 			x := normals(r, 3*in)
-			got, want := c.product(t, B.Options{Exact: true}, s, x, linear)
+			got, want := c.product(t, B.Options{Precision: B.Float32}, s, x, linear)
 			for i, v := range got {
-				if bound := c.productBound(x[i/vocab*in:][:in], mag[i%vocab], 0, false); !(math.Abs(float64(v)-want[i]) <= bound) {
+				if bound := c.productBound(x[i/vocab*in:][:in], mag[i%vocab], 0, 0); !(math.Abs(float64(v)-want[i]) <= bound) {
 					t.Fatalf("head: row %d output %d: %g, want %g within %g", i/vocab, i%vocab, v, want[i], bound)
 				}
 			}

@@ -26,7 +26,7 @@ type mlaCase struct {
 func newMLACase(f format, p B.KVPolicy, spec B.MLA) *mlaCase {
 	const n = 135
 	r := random(41)
-	m := &mlaCase{f: f, policy: p, opts: B.Options{Exact: true}, spec: spec, n: n}
+	m := &mlaCase{f: f, policy: p, opts: B.Options{Precision: B.Float32}, spec: spec, n: n}
 	up := matrix(B.UseHeads, spec.Nope, []int{spec.Lora}, part(r, f, spec.Heads*spec.Lora, spec.Nope, false))
 	out := matrix(B.UseHeads, spec.Lora, []int{spec.VDim}, part(r, f, spec.Heads*spec.VDim, spec.Lora, false))
 	m.up, m.out = stacked(&up, spec.Heads, false), stacked(&out, spec.Heads, false)
@@ -130,14 +130,13 @@ func (c Config) mla(t *testing.T) {
 			if !c.compares(c.open(t)) {
 				return
 			}
-			for _, exact := range []bool{true, false} {
-				if !exact && !c.Int8 {
+			for _, m.opts.Precision = range []B.Precision{B.Float32, B.Exact, B.Fast} {
+				if m.opts.Precision < B.Float32 && !c.Int8 {
 					continue
 				}
-				m.opts.Exact = exact
 				whole, _ := m.run(t, c.open(t), false, false, m.n)
 				threads := c.Threads
-				if exact {
+				if m.opts.Precision > B.Fast {
 					threads = threads[:1] // what differs between counts does not depend on the precision
 				}
 				for _, m.opts.Threads = range threads {

@@ -106,7 +106,7 @@ type Work struct {
 	Read   int64 // bytes of weights that products have gone through, once per product however many rows it had
 	Fast   int64 // operations of products with activations rounded to integers, two per weight and row
 	Half   int64 // of those of bfloat16 weights with activations rounded to bfloat16
-	Exact  int64 // of all other products
+	Floats int64 // of all other products
 	Attend int64 // of attention, two per query and number of a key or a value
 }
 
@@ -120,8 +120,8 @@ func (b *Backend) count(m *kernel.Matrix, prec kernel.Precision, rows int) {
 	switch {
 	case prec == kernel.Half:
 		b.work.Half += ops
-	case prec == kernel.Exact:
-		b.work.Exact += ops
+	case prec == kernel.Floats:
+		b.work.Floats += ops
 	case prec == kernel.Fine:
 		b.work.Fast += 2 * ops
 	default:

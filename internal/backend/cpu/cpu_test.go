@@ -32,7 +32,7 @@ func TestBackend(t *testing.T) {
 
 // TestDecodeAllocates: a step that has run before takes no memory, so the collector has nothing to do between tokens.
 func TestDecodeAllocates(t *testing.T) {
-	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Exact: true}} {
+	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Precision: backend.Float32}} {
 		be := cpu.New()
 		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o),
 			"latent attention": backendtest.MLAStep(t, be, o), "gated delta rule": backendtest.DeltaStep(t, be, o),
@@ -109,7 +109,7 @@ func TestFingerprint(t *testing.T) {
 		s backend.StateSpec
 	}{
 		"plain":  {s: spec},
-		"exact":  {s: spec, o: backend.Options{Exact: true}},
+		"exact":  {s: spec, o: backend.Options{Precision: backend.Float32}},
 		"f32":    {s: spec, p: backend.KVPolicy{DType: backend.F32}},
 		"f16":    {s: spec, p: backend.KVPolicy{DType: backend.F16}},
 		"q8":     {s: spec, p: backend.KVPolicy{Bits: 8}},

@@ -104,7 +104,7 @@ func TestForecast(t *testing.T) {
 			if name == "dense" && r.Bytes < 90e6 {
 				t.Errorf("%d bytes are too few to tell", r.Bytes)
 			}
-			for _, opts := range []backend.Options{{Threads: 1}, {Threads: 1, Mapped: true}, {Threads: 2, Exact: true}} {
+			for _, opts := range []backend.Options{{Threads: 1}, {Threads: 1, Mapped: true}, {Threads: 2, Precision: backend.Float32}} {
 				compareForecast(t, dir, opts)
 			}
 		})

@@ -58,6 +58,9 @@ func (w *weight) row(dst []float32, r int) {
 	}
 }
 
+// forms of activations, by precision.
+var forms = [...]kernel.Precision{backend.Fast: kernel.Fast, backend.Exact: kernel.Fine, backend.Float32: kernel.Floats}
+
 type loader struct {
 	be      *Backend
 	plan    *int64    // bytes that loading would have taken; nil: it does
@@ -87,13 +90,7 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	if s.Shard != backend.Whole && l.be.Caps().World > 1 {
 		return nil, fmt.Errorf("the cpu backend does not shard")
 	}
-	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: kernel.Fast}
-	switch {
-	case l.be.opts.Exact || s.Exact:
-		w.prec = kernel.Exact
-	case s.Fine:
-		w.prec = kernel.Fine
-	}
+	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: forms[max(l.be.opts.Precision, s.Least)]}
 	if l.plan != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
 		*l.plan += 4 * int64(k.Out) * int64(k.In)
 		return w, nil

@@ -22,7 +22,7 @@ type Store struct {
 	policy backend.KVPolicy
 	mem    *kernel.Memory
 	be     *Backend
-	exact  bool
+	prec   backend.Precision
 }
 
 // layer says where one state lies inside the pages of its group.
@@ -45,7 +45,7 @@ var _ backend.Store = (*Store)(nil)
 func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {
 	if p.DType == backend.None && p.Bits == 0 {
 		p.DType = backend.BF16
-		if b.opts.Exact {
+		if b.opts.Precision > backend.Fast {
 			p.DType = backend.F32
 		}
 	}
@@ -55,7 +55,7 @@ func (b *Backend) NewStore(specs []backend.StateSpec, p backend.KVPolicy) (backe
 	if p.DType == backend.F64 {
 		return nil, fmt.Errorf("open store: the cpu backend keeps keys and values in f32, bf16, f16, q8 or q4, not in f64")
 	}
-	s := &Store{specs: specs, policy: p, exact: b.opts.Exact, mem: &b.mem, be: b}
+	s := &Store{specs: specs, policy: p, prec: b.opts.Precision, mem: &b.mem, be: b}
 	windows, of := backend.PageGroups(specs)
 	for _, w := range windows {
 		s.groups = append(s.groups, group{window: w, pages: [][]byte{nil}})
@@ -265,6 +265,6 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 
 // Fingerprint changes whenever bytes of a page would mean something else.
 func (s *Store) Fingerprint() string {
-	return fmt.Sprintf("cpu layout 4, %v group %d, exact %t, kernel %s, page %d, %+v",
-		s.policy, s.policy.Group, s.exact, kernel.Current(), backend.PageTokens, s.specs)
+	return fmt.Sprintf("cpu layout 4, %v group %d, precision %v, kernel %s, page %d, %+v",
+		s.policy, s.policy.Group, s.prec, kernel.Current(), backend.PageTokens, s.specs)
 }

@@ -24,7 +24,7 @@ func TestCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true})
+		m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 		if err != nil {
 			t.Fatal(err)
 		}

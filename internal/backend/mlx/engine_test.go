@@ -24,7 +24,7 @@ import (
 // and gives every turn's tokens and how many prompt tokens came from the cache.
 func talk(t *testing.T, be B.Backend, config json.RawMessage) (all [][]engine.Token, cached int) {
 	t.Helper()
-	m, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true, Threads: 2})
+	m, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32, Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

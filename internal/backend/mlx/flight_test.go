@@ -23,7 +23,7 @@ import (
 // chat runs conversations of two turns, some greedy and some not, and gives every turn's tokens.
 func chat(t *testing.T, be B.Backend, config json.RawMessage, kv B.KVPolicy, plain bool) (all [][]int32, s engine.Stats) {
 	t.Helper()
-	m, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true})
+	m, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 	if err != nil {
 		t.Fatal(err)
 	}

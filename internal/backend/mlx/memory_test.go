@@ -203,7 +203,7 @@ func TestShortStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Synthetic{Config: configOf(t, "qwen3"), Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true})
+	m, err := model.Synthetic{Config: configOf(t, "qwen3"), Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestScratch(t *testing.T) {
 	testshim.Library(t, testshim.Newest)
 	for _, typ := range []string{"qwen3", "gemma3", "gpt_oss", "deepseek_v3", "qwen3_next"} {
 		be := testshim.Open(t)
-		m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true})
+		m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 		if err != nil {
 			t.Fatal(err)
 		}

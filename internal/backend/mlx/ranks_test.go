@@ -36,7 +36,7 @@ func shared() map[string]string {
 // answer is the logits of a prompt and of tokens after it.
 func answer(t *testing.T, be B.Backend, config string) (all []float32) {
 	t.Helper()
-	m, err := model.Synthetic{Config: []byte(config), Seed: 5, Type: quant.F32}.Load(be, B.Options{Exact: true})
+	m, err := model.Synthetic{Config: []byte(config), Seed: 5, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 	if err != nil {
 		t.Fatal(err)
 	}

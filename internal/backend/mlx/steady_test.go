@@ -64,7 +64,7 @@ func decodeFor(t testing.TB, e *engine.Engine, be *mlx.Backend, steps int) held 
 // steady compares what is held after warming up and a fifth of so many steps with what is held after the last fifth.
 func steady(t testing.TB, typ string, steps int) {
 	be := testshim.Open(t)
-	m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Exact: true})
+	m, err := model.Synthetic{Config: configOf(t, typ), Seed: 3, Type: quant.F32}.Load(be, B.Options{Precision: B.Float32})
 	if err != nil {
 		t.Fatal(err)
 	}
