@@ -25,7 +25,7 @@ func (c Config) adapters(t *testing.T) {
 	r := random(50)
 	const in, n = 128, 19
 	q4, f32 := affine(4, 64, quant.BF16), format{dtype: quant.F32}
-	exact := B.Options{Threads: 2, Precision: B.Float32}
+	opts := B.Options{Threads: 2, Precision: B.Float32}
 	x := normals(r, n*in)
 	perm := make([]int32, 24)
 	for i := range perm {
@@ -47,10 +47,10 @@ func (c Config) adapters(t *testing.T) {
 		"lookup": {matrix(B.UseTable, in, []int{40}, parts[0]), lookup},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, want := c.product(t, exact, tc.spec, x, tc.f)
+			got, want := c.product(t, opts, tc.spec, x, tc.f)
 			c.close(t, got, want)
 			if c.open(t).Caps().Invariant && name != "lookup" {
-				alone, _ := c.product(t, exact, tc.spec, x[(n-1)*in:], tc.f)
+				alone, _ := c.product(t, opts, tc.spec, x[(n-1)*in:], tc.f)
 				same(t, "the last row alone", alone, got[len(got)-len(alone):])
 			}
 		})
@@ -59,7 +59,7 @@ func (c Config) adapters(t *testing.T) {
 	be := c.open(t)
 	bad := vector(normals(r, 4))
 	bad.Parts[0].Adapter = &B.Adapter{Rank: 1, Down: make([]float32, 1), Up: make([]float32, 4)}
-	if _, err := be.NewLoader(exact).Load(bad); err == nil {
+	if _, err := be.NewLoader(opts).Load(bad); err == nil {
 		t.Error("a vector with an adapter loads")
 	}
 }

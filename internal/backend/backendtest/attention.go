@@ -34,7 +34,7 @@ func attnCases() []attnCase {
 	mixed := []B.Span{{Len: 1, Start: 200}, {Len: 4, Start: 62}, {Len: 70}}
 	return []attnCase{
 		{name: "mixed", spec: one, spans: mixed, rounded: true},
-		{name: "exact", spec: one, spans: mixed, opts: B.Options{Precision: B.Float32}},
+		{name: "float32", spec: one, spans: mixed, opts: B.Options{Precision: B.Float32}},
 		{name: "f32", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.F32}},
 		{name: "bf16", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.BF16}},
 		{name: "f16", spec: one, spans: mixed, policy: B.KVPolicy{DType: B.F16}},
