@@ -6,7 +6,7 @@ python train.py --test RUN/final.pt        what it has learnt: new conversations
 Every row of a batch is one conversation, and a batch has conversations of nearly one length, so nothing is wasted on
 padding or on masks. Only what the assistant says is learnt. The conversations get longer as training goes on; the
 first ones are mixed with pure repetition of random tokens. What a step sees depends on the seed, the number of the
-batch and --tokens alone; --until makes the rate fall so that it ends at a time of the clock.
+batch, --processes and --tokens alone; --until makes the rate fall so that it ends at a time of the clock.
 """
 import argparse
 import collections
