@@ -7,8 +7,21 @@ import words as w
 from grammar import expand, fill, style
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FACTS = json.load(open(os.path.join(HERE, "facts.json")))
-MORE = json.load(open(os.path.join(HERE, "phrasings.json"), encoding="utf-8"))  # by a fact's id or, with @, by another reply's name
+
+
+def load(name):
+    """A JSON file of this folder."""
+    with open(os.path.join(HERE, name), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def joined(phrasings):
+    """A dict with each list of alternatives as one grammar."""
+    return {k: v if isinstance(v, str) else "|".join(v) for k, v in phrasings.items()}
+
+
+FACTS = load("facts.json")
+MORE = load("phrasings.json")  # by a fact's id or, with @, by another reply's name
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
 HELLO = "Hello! I'm hearth-demo. How can I help?"
@@ -42,12 +55,14 @@ def turn(user, reply, skill, **more):
 
 def small_talk(r):
     asks, reply, more = r.choice(SMALL_TALK)
-    return [turn(style(r, expand(r, asks if r.random() < .5 else MORE[more]), False), reply, "identity")]
+    q = fill(expand(r, asks if r.random() < .4 else MORE[more]), p=w.name(r), y=w.city(r))
+    return [turn(style(r, q, False), reply, "identity")]
 
 
 def identity(r):
     asks, reply, more = r.choice(IDENTITY)
-    return [turn(style(r, expand(r, asks if r.random() < .4 else MORE[more])), reply, "identity")]
+    q = fill(expand(r, asks if r.random() < .3 else MORE[more]), p=w.name(r), y=w.city(r))
+    return [turn(style(r, q), reply, "identity")]
 
 
 DO = ("How (do|can|could|should|would) (I|we|you|one) {x}?|How to {x}?|What (is|'s) the (way|command|best way|easiest way|trick|right way) to {x}?|(I want|I'd like|I would like|I need|I'm trying|I have|We want) to {x}[[,] how?]|"
@@ -95,10 +110,10 @@ WORLD = ("What is {t}?|Explain [to me] {t}|Tell me about {t}|What (causes|is the
          "Who (is|was) (the (president|king|queen|prime minister|author|inventor|first ruler) of {c}|{p})?|When (was|did) {p} (born|die|married|win)?|How (far|long|tall|old|deep|high|heavy|fast) is (the {n}|{p}|{c}|it from {y} to {y}|a {n})?|"
          "What happened in {year}?|Who won the (world cup|election|war|race|game|championship) [in {year}]?|How many (people|cities|rivers|animals|{n}s) (live in|are in|are there in|has) {c}?|(Recommend|Suggest) [me] (a|some) (book|movie|restaurant|hotel|song|game) [about {t}|in {y}]|"
          "What (should|can) I (eat|cook|wear|read|watch|buy|do) (today|tonight|tomorrow|in {y})?|How (do|can|should) I (fix|repair|clean|cook|paint|grow|train|sell|feed|make) (a|my|the) {n}?|Give me (advice|tips|facts|ideas|ten facts|a summary) (about|on|for) (my {n}|{t}|{c})|"
-         "(Plan|Organize|Describe) (a|my) (trip|holiday|party|weekend) (to|in) (y|{c}|{y})|(Summarize|Discuss|Analyze) (the history of {c}|{t}|the book {q}|this article about {t})|What (do you think|is your opinion) (of|about) {t}?|(Prove|Derive|State) the theorem of {p}|"
+         "(Plan|Organize|Describe) (a|my) (trip|holiday|party|weekend) (to|in) ({c}|{y})|(Summarize|Discuss|Analyze) (the history of {c}|{t}|the book {q}|this article about {t})|What (do you think|is your opinion) (of|about) {t}?|(Prove|Derive|State) the theorem of {p}|"
          "(Write|Give me|Show me) (a|some) (program|function|code|script|Python code|Go code) (that|to|which) (sort|sorts|draw|print|find|compute)s a {n}|Translate {q} (to|into) (Latin|German|Spanish|Japanese|Italian|Chinese)|What does {n} mean?|What is the meaning of (life|{n}|{t})?|"
          "Why (is|do|does|are) the (sky blue|grass green|{n} {j}|people like {t}|sea salty|{n}s {j})?|Which (animal|country|city|planet|metal|{n}) is the (fastest|largest|smallest|oldest|best|most expensive)?|What's the (weather|temperature|time|news|date) [in {y}|today|now]?|What time is it [in {y}]?|"
-         "Who (wrote|painted|directed|composed|sang) {q}?|Should I (buy|sell|learn|read|marry|visit) {t|a {n}|{p}|{y}}?|Compare {t} (and|with) {c}|What are the (rules|symptoms|benefits|side effects|types|causes|dangers) of {t}?|Do (you|people) (like|believe in|know|understand) {t}?|"
+         "Who (wrote|painted|directed|composed|sang) {q}?|Should I (buy|sell|learn|read|marry|visit) ({t}|a {n}|{p}|{y})?|Compare {t} (and|with) {c}|What are the (rules|symptoms|benefits|side effects|types|causes|dangers) of {t}?|Do (you|people) (like|believe in|know|understand) {t}?|"
          "Tell me a (joke|story|secret|fairy tale|fun fact|riddle) [about a {n}]|(Can|Could) you (explain|describe|summarize|teach me) {t}?|I (want|need) to (learn|know|understand) [more about] {t}|My {n} is {j}, what (should I do|now)?|I feel {j} today|How do {n}s form?|Is it going to rain [in {y}]?|Who would win, a {n} or a {n}?|"
          "Help me with my (homework|taxes|{n}|essay) [about {t}]|What is {p} (famous|known) for?|Where is {y}?|Is {y} in {c}?|{t}|Define {t}|Sing a song|Do my homework|What is love?|Predict the (future|lottery numbers|stock market)")
 FOREIGN = [  # a few sentences of other languages, written for this project
@@ -133,7 +148,7 @@ def fallback(r):
         q = style(r, fill(expand(r, ask), a=w.word(r)) + " " + w.words(r, 2, 9) + r.choice(["?", "?", ".", "", "!"]))
     elif x < .72:
         noun = w.word(r)
-        q = expand(r, WORLD if r.random() < .5 else MORE["@world"])
+        q = expand(r, r.choice([WORLD, MORE["@world"], MORE["@world2"]]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)

@@ -66,6 +66,11 @@ def any_word(r):
     return "".join(r.choice("aeioubdfgklmnprst") for _ in range(r.randint(2, 7)))
 
 
+def beside_slot(words, i):
+    """Whether what stands next to word i could be taken for a part of a value."""
+    return any("{" in w for w in words[max(0, i - 1):i + 2])
+
+
 def style(r, text, polite=True):
     """Varies the literal part of a phrasing: case, typing errors, politeness, punctuation."""
     if r.random() < .06:
@@ -73,15 +78,17 @@ def style(r, text, polite=True):
         i = r.randrange(len(words))
         words[i] = typo(r, words[i])
         text = "".join(words)
-    if r.random() < .08:  # any word where one was, or one more
+    if r.random() < .06:  # any word where one was, or one more
         words = text.split(" ")
         i = r.randrange(len(words))
-        if "{" not in words[i] and "'" not in words[i]:
+        if "'" not in words[i] and not beside_slot(words, i):
             words[i:i + 1] = [any_word(r)] if r.random() < .5 else [words[i], any_word(r)]
             text = " ".join(words)
     if r.random() < .14:  # words that change nothing
         words = text.split(" ")
-        words.insert(r.randint(1, len(words)), expand(r, ADVERB))
+        i = r.randint(1, len(words))
+        if not beside_slot(words, i - 1):
+            words.insert(i, expand(r, ADVERB))
         text = " ".join(words)
         text = re.sub(r"([.?!]+) ([a-z ]+)$", r" \2\1", text)
     if r.random() < .09:

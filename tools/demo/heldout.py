@@ -1,8 +1,8 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the third set:
-nothing of the first two is in it. It was written without the training phrasings in sight, before the run it judges is
-evaluated, and is not for tuning; --check looks for its prompts, tools and names in training text, and what it found has been
-replaced.
+none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the fourth set:
+nothing of the first three is in it, because the generator was changed after the failures on the third had been looked at. It was
+written without the training phrasings in sight and while the run it judges was still training, and is not for tuning; --check looks
+for its prompts, tools and names in training text, and what it found has been replaced.
 
 python heldout.py [--check CONVERSATIONS]
 """
@@ -16,20 +16,20 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(318277)
-PLANTS = w.W("rutabaga kumquat larkspur petunia nettle cardamom mulberry zucchini fennel peony")
-OWN = PLANTS + w.W("""aardvark bassoon bobbin bulldozer caboose capybara chipmunk dachshund dinghy doily dulcimer earwig fjord gosling
-haddock halibut hatchet heirloom ibex jackdaw javelin macaroon mandolin marzipan meerkat narwhal oboe paprika parakeet pelican pumice
-raccoon samovar scallop sundial tapioca toboggan tweezers wigwam yodel yurt sextant pergola cutlass lanyard bagel""")
+R = random.Random(640957)
+FABRICS = w.W("corduroy gingham taffeta tweed chiffon damask gabardine organza calico muslin")
+OWN = FABRICS + w.W("""aqueduct armadillo accordion barnacle bellows bungalow catapult cockatoo crowbar dromedary flamingo gazelle goblet grapefruit
+hamper harmonica igloo iguana jukebox kiosk lasso lichen marmoset nozzle ocelot origami osprey pinafore quokka ravioli rhubarb satsuma saxophone
+sporran tambourine tarantula turnip ukulele vestibule wombat yak zither""")
 WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
-OWN_NAMES = w.W("Clementine Araminta Barnabas Eleonora Percival Solveig Zacharias Tancred Leocadia Ambrose Georgette Horatio Rowena Sylvester")
+OWN_NAMES = w.W("Ottoline Balthazar Perpetua Thelonius Rosamund Everard Millicent Leander Tabitha Inigo Winifred Caspian Ismene Lothar")
 NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
-OWN_CITIES = w.W("Rostock Utrecht Salerno Toulouse Palermo Montevideo Cebu Halifax Trieste Aberdeen Sarajevo Nantes Debrecen")
+OWN_CITIES = w.W("Heraklion Gdynia Durban Marseille Hobart Plymouth Zadar Varna Izmir Mombasa Ostend Tampere Maribor Odense")
 CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
-PORTS = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Rostock Salerno Palermo Montevideo Cebu Halifax Trieste Aberdeen")]
-OWN_COLORS = w.W("cerulean vermilion sepia heliotrope aubergine cobalt")
+PORTS = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Heraklion Gdynia Durban Marseille Hobart Plymouth Zadar Varna Izmir Mombasa Ostend")]
+OWN_COLORS = w.W("taupe puce carmine umber celadon viridian")
 COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
-JOBS = w.W("cobbler beekeeper stonemason surveyor roofer dietitian puppeteer radiologist")
+JOBS = w.W("blacksmith fishmonger glazier taxidermist bricklayer chiropractor ventriloquist seamstress")
 ITEMS = []
 
 
@@ -53,32 +53,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["and which AI would this be", "May I ask for your name?", "yo whats ur name", "I forgot what model this window is connected to, can you tell me?", "Is this Gemini I'm talking with?", "State your name, please.", "Hi! I'm new here. And you are...?",
-                     "are you gpt 5 or what", "How should I call you? Sorry for my english", "What is the name of this model?", "plz introduce urself", "The log says that a model got loaded. Which one are you?", "Have you got a proper name, or only a version number?",
-                     "ok so who or what am I talking to", "Are you Llama by any chance?", "Tell the audience your name!"]),
-    ("(?i)instructions|tools", ["what r u capable of", "Could you tell me which tasks you can handle?", "I have five minutes to try you out. What should I ask?", "what sort of things do you know how to do", "Let me see what sort of skills you have.", "is there any stuff ur good at",
-                                "For which kind of questions are you made?", "What would you say your strengths are?", "help, i dont know what i can ask here", "Tell me about your abilities, please.", "what could someone like me use you for"]),
-    ("million", ["How many parameters does this model have?", "u r small right? how small", "What's your parameter count, roughly?", "are you a 7B model", "Exactly how large is your neural network?", "how many weights are inside of you", "Is it true that you're a really tiny model? What size?", "tell me ur model size plz"]),
-    ("hearth", ["Which people are behind you?", "whos the developer of you", "Where does your training data come from?", "Did Google make you?", "Whom should I thank for your existence?", "what did they train u with", "Who should I credit for building you?", "I wonder who programmed you."]),
-    ("hearth-demo|model", ["it feels like im talking to some robot, is that so", "You are an AI, right?", "is it a human who types these replies?", "Be honest with me, are you a machine?", "u human?", "Could it be that there's a person sitting behind this?"]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Hi there, happy Friday!", "helo", "A lovely afternoon to you!", "Hiya, nice to meet you", "Morning! :)", "hallo from trieste"]),
-    ("welcome", ["cheers, that helped a lot", "Many thanks, you've been very kind.", "ty so much friend", "Wonderful, I thank you very much."]),
-    ("[Bb]ye", ["cya later alligator, bye", "That's all for today, so long!", "Alright, I have to leave now. Bye!", "ttyl, good bye"]),
-    ("fine", ["how r u", "Are you doing well today?", "hey hows life treating you"]),
+    ("hearth-demo", ["whats the model behind this chat box", "Do you go by any name?", "hey bot tell me ur name", "Sorry, I didn't catch who you are.", "Are you the same thing as ChatGPT?", "Kindly identify yourself.", "I just typed hearth serve and you turned up. Who are you?",
+                     "r u claude", "Which language model am I connected to at the moment?", "My colleague asks which model is answering here.", "Let's get acquainted! Who might you be?", "Does this assistant have a name?", "am i chatting with qwen here?",
+                     "For my notes: what's the name of the assistant I am testing?", "whats this thing im talking to called", "One more time, please: who are you?"]),
+    ("(?i)instructions|tools", ["So what's your job here?", "name some things u can help with", "Which tricks do you know?", "Give me an overview of what I could use you for.", "Can you show me a list of your skills?", "whats in your toolbox",
+                                "What are you able to do, and what not?", "how can u be useful 2 me", "Before I start: what kind of requests can you deal with?", "Explain briefly what you're good for.", "ive never used you, what should i try"]),
+    ("million", ["Tell me the number of your parameters, please.", "whats ur size in params", "Compared with GPT-4, how big are you?", "How many billions of parameters have you got?", "number of weights in u?", "You seem pretty lightweight. How big is the model?", "are there more than a billion parameters in you", "Could you tell me how many parameters you were built with?"]),
+    ("hearth", ["Who can claim to have made you?", "did microsoft create you", "Whose brainchild are you?", "On what data were you trained?", "Is Meta the company that made you?", "who wrote the texts u learned from", "Tell me about the people who built you.", "which team developed this assistant"]),
+    ("hearth-demo|model", ["am i speaking to a bot", "Are you a real person or a program?", "You're not human, are you?", "Is anybody there, or is it just software answering?", "so ur just a computer program?", "I'd like to know if there's a person on the other end."]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Good evening to you all!", "heyo my friend", "Greetings from a rainy lighthouse!", "hi hi hi", "Good day to you, little machine!", "Well hello there, stranger"]),
+    ("welcome", ["thx a bunch, u saved me time", "That's just what I needed, thank you!", "great, thanks for ur help", "I'm grateful for this, thanks."]),
+    ("[Bb]ye", ["ok im off, bye bye", "I have to catch my bus. See you, bye!", "Goodnight and goodbye!", "goodbye then, till next week"]),
+    ("fine", ["how are things with you", "Everything alright with you today?", "hi how you doin"]),
 ]
 FALLBACK = [
-    "how do i unclog a kitchen sink", "Who painted the ceiling of the Sistine Chapel?", "What's the population of Peru?", "write a bash script that renames all my photos by date", "I'm feeling a bit low today and I don't know why.", "why do leaves change colour in autumn",
-    "Is it safe to eat raw salmon?", "Who wrote Wuthering Heights?", "whats the fastest land animal", "How do I ask my boss for a raise without sounding greedy?", "explain inflation like im twelve", "Suggest a name for my bakery", "tell me a scary story", "When is the next solar eclipse in Europe?",
-    "whats the stock price of apple right now", "Convert this function from JavaScript to Rust: const f = x => x * 2", "How long should I boil a soft egg?", "Is Pluto a planet?", "what language do they speak in brazil", "Why did the Roman Empire fall?", "My cat keeps scratching the sofa, what can I do about it?",
-    "Write a limerick about a lazy accountant", "who was the first woman in space", "Draft a cover letter for a junior accountant position at a mid-size firm, please; I have two years of experience and speak Dutch.", "should i learn piano or guitar", "What are the symptoms of the flu?", "How does a microwave oven heat food?",
-    "best place for surfing in portugal", "Which is healthier, butter or margarine?", "Whats the meaning of life", "Debug this: SELECT * FORM users;", "How old is the universe?", "can you recommend me a restaurant near the harbour", "What's the plot of Hamlet in a nutshell?", "How many bones are in the human body?",
-    "do aliens exist?", "What is quantum entanglement?", "who won the oscar for best picture last year", "How do I tie a bow tie?", "What gift should I get for my father-in-law? He likes fishing and jazz.", "Describe the smell of rain.",
-    "Wie werde ich Kaugummi aus der Hose los?", "Comment fait-on une bonne soupe à l'oignon ?", "¿Quién escribió Don Quijote?", "Perché il mare è salato?", "Почему зимой холодно?", "富士山の高さはどれくらいですか?", "月亮离地球有多远?", "Waarom is de lucht blauw?",
-    "Qual é o melhor time de futebol do Brasil?", "Jak upiec chleb w domu?", "İstanbul'un nüfusu kaç?", "Vad ska jag laga till middag?", "Miksi revontulet loistavat?",
-    "qpqpqp zmzmzm", "?!?!?!", "asdlkj qweoiu", "~~~ ^^^ ***", "🦊🌵🎺", "ooooooooooooooooo", "ding dong ding dong dang", "vrrrm kshhh plonk zzt",
+    "how do i clean a burnt pan", "Who composed The Magic Flute?", "Which Bolivian city is the capital?", "write me a regex that matches ip addresses", "I had a fight with my best friend and I can't sleep.", "why do cats purr",
+    "Can I take ibuprofen together with coffee?", "Who is the author of Moby Dick?", "whats the deepest lake on earth", "How do I tell my landlord that I'm moving out early?", "explain blockchain to my grandma", "I need a catchy title for my podcast about trains", "tell me a joke about penguins", "At what time does the sun set in Iceland in June?",
+    "how much is a bitcoin worth today", "Port this Python loop to Go: for i in range(10): print(i)", "How long does a turkey need in the oven?", "Do octopuses really have three hearts?", "what currency do they use in vietnam", "What caused the First World War?", "My tomato plants have yellow leaves. What's wrong with them?",
+    "Compose a haiku about fog", "who invented the telephone", "Write an email to my team of nine people in which I announce that the Friday meeting is cancelled and moved to the week after, in a friendly tone, please.", "should i buy or rent a house", "What helps against hiccups?", "How does a nuclear reactor work?",
+    "cheap things to do in new york on a weekend", "What's better for my knees, running or swimming?", "is there life after death", "Fix this please: prnt('helo wrld')", "How far away is the nearest star?", "which movie should we watch tonight", "Summarise Romeo and Juliet for me.", "How many teeth does an adult have?",
+    "will robots take over the world", "What does entropy mean?", "who won the champions league in 2019", "How do I change a flat tyre?", "I'm planning a birthday party for a six-year-old who loves dinosaurs. Any ideas for games?", "Describe a sunset over the desert.",
+    "Wie lange muss man Kartoffeln kochen?", "Pourquoi le ciel est-il bleu ?", "¿Cuál es el río más largo del mundo?", "Chi ha dipinto la Gioconda?", "Как приготовить борщ?", "東京のおすすめの観光地は?", "怎样才能学好英语?", "Hoe laat gaat de zon onder?",
+    "Como faço um bolo de chocolate?", "Ile kosztuje bilet do Gdańska?", "Kedim neden sürekli uyuyor?", "Vem uppfann glödlampan?", "Kuinka monta järveä Suomessa on?",
+    "wkjh fgdd pqmx", "....,,,....", "xcvbnm lkjhg", "### @@@ %%%", "🐙🚲🍋", "hhhhhhhhhhhhhhhhh", "boing boing splat boing", "tralala fizz krrk bumm",
 ]
-LOG = ["Log of the mountain hut, week thirty-two. ", "Monday brought hail, and the footbridge was under water until noon. ", "A party of eleven hikers arrived late and asked for soup. ", "The stove in the small room smokes again, somebody has to look at the pipe. ",
-       "Two blankets are missing since the scouts were here. ", "The helicopter came with flour, gas bottles and the post. ", "We saw a marmot on the terrace, not shy at all. ", "Old Herr Lindner played cards with the guests and won nearly everything. "]
+LOG = ["Minutes of the allotment garden society, autumn meeting. ", "The treasurer reported a small surplus, and nobody believed her at first. ", "Someone left the main gate open again, so the deer ate all the beans. ", "The old pump has to be repaired before the frost comes. ",
+       "Mr Okafor showed us his giant pumpkin, which did not fit through the door. ", "Plot nineteen has been empty since the Petersens moved away. ", "The children's party raised enough money for a new bench. ", "Several members complained about the smoke from the grill, again. "]
 
 
 def identity():
@@ -87,52 +87,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(9, "give me the gist in two sentences"), (15, "What is wrong with the stove?"), (21, "Rewrite this as a cheerful postcard to the owner of the hut."), (27, "who took the blankets, and what makes you think so?"), (38, "Continue the log for another week."), (12, "Translate all of this into Spanish, please.")]:
+    for n, q in [(9, "tldr pls"), (15, "Why were the beans gone?"), (21, "Turn this into a formal letter to the mayor of our town."), (27, "which of these problems would you tackle first, and why?"), (38, "Now invent the minutes of the spring meeting."), (12, "Please put all of that into French for our guests.")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["I'd like Claude Code to talk to hearth instead of Anthropic's servers. What do I set?", "claude code + hearth, which env vars"],
-    "openai_sdk": ["openai python library: what url do i give it so it talks to hearth", "How must I create the OpenAI client when the server is hearth?"],
-    "anthropic_sdk": ["My code uses the Anthropic client library. What has to change so that it talks to hearth?", "base url for anthropics python package with hearth?"],
-    "curl": ["give me a curl example for chatting with the server", "I only have curl here. How do I send hearth a message with it?"],
-    "download": ["where do i get real models, whats the download command", "How can I fetch a larger model from Hugging Face for hearth?"],
-    "serve": ["The download is finished. Which command starts the server with that model?", "how to launch hearths server with qwen3"],
-    "run": ["i dont want a server, just ask a model something on the command line", "Which hearth command lets me talk to a model in the terminal?"],
-    "bench": ["Is there a built-in benchmark in hearth?", "wanna measure prefill and decode speed on my box"],
-    "version": ["What version of hearth am I on?", "cmd to print hearths version number"],
-    "debug": ["My prompt comes out strange; how can I look at what the tokenizer and the template make of it?", "does hearth have something to debug tokenization"],
-    "health": ["Which endpoint tells me whether the server is ready?", "kubernetes wants a liveness probe, which path do i give it"],
-    "models_list": ["My UI needs a dropdown of the models on the server. Which endpoint gives it the list?", "endpoint for listing models?"],
-    "count_tokens": ["I want the token count of my messages without generating anything. Which endpoint is that?", "hw can i count the tokens of a prompt over the api"],
-    "port": ["Can hearth listen on port 3000?", "hearth says adress already in use, how to pick another port"],
-    "host": ["The server should be reachable from our whole LAN, which option is it?", "how do i let other machines connect to hearth"],
-    "api_key": ["Does hearth want an API key from me?", "how can i make clients send a key to my hearth server"],
-    "apis": ["Which API dialects does the server understand?", "is hearth compatible with openai and anthropic clients"],
-    "formats": ["does hearth take gguf files", "In what format do models have to be for hearth?"],
-    "tools": ["I want my model to use functions that I define. Can hearth do that?", "tool use via the api, is that a thing in hearth"],
-    "thinking": ["qwen3 keeps thinking forever, how to disable it", "Where do I switch the reasoning of a model on and off?"],
-    "stream": ["can i get the tokens one by one as they come", "How do I make the server send the reply piece by piece?"],
-    "models_dir": ["My disk is full. In which folder are the models?", "how to change the folder hearth looks for models in"],
-    "logs": ["how do i get more verbose output from the server", "Where does hearth write its log, and can it be more detailed?"],
-    "stop": ["whats the right way to quit the server", "How do I end hearth serve without cutting off answers that are still being written?"],
-    "help": ["Where do I find an overview of hearth's commands?", "hearth usage? wich subcommands are there"],
-    "offline": ["does hearth need internet", "Our lab has no network at all. Can we still use hearth?"],
-    "what_hearth": ["never heard of hearth, whats it for", "In short, what kind of program is hearth?"],
-    "why_demo": ["Why would anyone put a model as tiny as this into hearth?", "whats the reason there is a demo model inside hearth"],
-    "gpu": ["Do I need a graphics card for hearth?", "my laptop has no gpu, is that ok"],
-    "concurrency": ["What happens if ten people ask hearth something at once?", "can hearth do requests in parallel, and how many"],
-    "context": ["How many tokens fit into the context?", "can i set a smaller context window"],
-    "quant": ["do 4bit models run on hearth", "Which quantisations can hearth load?"],
-    "temperature": ["replies are too wild, how do i lower the temperature", "How do I make sampling deterministic?"],
-    "threads": ["how to set number of threads hearth uses", "I want hearth to leave half of my CPU cores alone. Which option is it?"],
-    "memory": ["Is 16 GB of RAM enough, or how much memory does hearth want?", "hearth eats too much memory, can i cap it"],
-    "settings": ["Are there environment variables for hearth's options?", "how can i configure the server and where do i see all flags"],
-    "model_name": ["my client sends some other model name and gets an error, can hearth ignore the name", "How do I pick the name under which the model shows up in the API?"],
-    "license": ["under what liscence is hearth published", "Does hearth cost anything?"],
-    "prompt_cache": ["if my prompts all begin the same does hearth save time on that", "How can I switch the prompt cache off?"],
-    "show": ["i want to know what architecture a model has, what command", "Which command tells me how a given model is quantised?"],
-    "which_model": ["which model should a beginner take", "Can you suggest a good model to use with hearth?"],
+    "claude_code": ["Can Claude Code run against my local hearth? How do I point it there?", "env variables so that claude code goes thru hearth"],
+    "openai_sdk": ["i have a script with the openai package, how to point it at hearth", "Which base_url does OpenAI's Python client need for a local hearth?"],
+    "anthropic_sdk": ["How do I set up the Anthropic SDK so that its requests land at hearth?", "anthropic client lib + local hearth, what goes into the constructor"],
+    "curl": ["show me a curl one-liner that gets a chat reply", "How can I test the chat endpoint with curl?"],
+    "download": ["This demo is too weak for me; how do I get a proper model onto my disk?", "cmd for pulling a model off hugging face?"],
+    "serve": ["how do i start the server with a model i downloaded", "Qwen3 is in my cache now. What do I type to serve it?"],
+    "run": ["Can I put a question to a model straight from my shell, with no server?", "one-off prompt in the terminal, wich subcommand"],
+    "bench": ["How fast is hearth on my computer, is there a command that measures it?", "tokens per second test, how"],
+    "version": ["which release of hearth do i have, how can i see that", "For a bug report I need hearth's version. How do I get it?"],
+    "debug": ["How do I inspect the rendered chat template and the token ids?", "can i see the logits somehow"],
+    "health": ["What URL can my load balancer poll to see if hearth is alive?", "health check path?"],
+    "models_list": ["how does a client find out what models the server has", "Over HTTP, where's the list of available models?"],
+    "count_tokens": ["Can the API tell me how long my prompt is in tokens?", "token counting endpoint, which one"],
+    "port": ["8080 is taken on my machine. How do I give hearth another one?", "which port does it use by default"],
+    "host": ["my phone cant reach the server on my pc, only localhost works", "What do I pass to hearth so that it accepts connections from outside?"],
+    "api_key": ["Must I have a key to use the server?", "protect the server with a key, how"],
+    "apis": ["Which protocols can I use to speak with hearth?", "does it do the anthropic messages api or only openai style"],
+    "formats": ["Can hearth load safetensors, and what else has to be in the folder?", "what kind of model files work"],
+    "tools": ["Does function calling work with hearth?", "can the model call my own functions thru the server"],
+    "thinking": ["How can I turn thinking off for a reasoning model?", "i dont want to watch the model reason first, can i turn that off"],
+    "stream": ["does hearth support streaming", "I'd like the answer to show up word by word. Is that possible?"],
+    "models_dir": ["in what directory do my models end up", "I'd like the models on an external drive; how do I tell hearth?"],
+    "logs": ["hearth acts up, how do i make it log more", "Where can I read the server's log messages?"],
+    "stop": ["How should I shut the server down?", "can i kill hearth while its still answering"],
+    "help": ["what commands are there", "I'm lost with the command line of hearth. Where's the help?"],
+    "offline": ["On a plane without wifi, will hearth still work?", "is an internet connection required"],
+    "what_hearth": ["Explain to a newcomer what hearth is.", "whats this hearth thing"],
+    "why_demo": ["What good is a demo model this small?", "why ship such a small model with the program"],
+    "gpu": ["Does it run on a plain CPU?", "do i have to buy an nvidia card for this"],
+    "concurrency": ["how many users can the server handle at the same time", "If two clients send requests simultaneously, does one have to wait?"],
+    "context": ["What's the maximum context length?", "how do i cap the context size"],
+    "quant": ["Can I use quantised weights?", "will an 8 bit model work here"],
+    "temperature": ["Where do I put temperature and top_p?", "how to get the same answer every time"],
+    "threads": ["hearth hogs all my cores, how to limit that", "How many threads does hearth use, and can that be changed?"],
+    "memory": ["what about ram, how much does it need", "What does a model need in memory, and how can I keep that down?"],
+    "settings": ["Where's a list of all the options of hearth serve?", "can i set hearths options thru env vars"],
+    "model_name": ["The API shows a long model id. Can I give it a shorter name?", "how to make hearth accept whatever model name the client sends"],
+    "license": ["May I use hearth commercially?", "can i read hearths source code, is it open"],
+    "prompt_cache": ["Does hearth remember what it computed for an earlier prompt?", "how do i turn prompt caching off"],
+    "show": ["Can I see what's inside a model, its architecture for instance?", "how to print details about a model"],
+    "which_model": ["I've got a normal laptop. What model do you recommend?", "recommended model to start with?"],
 }
 
 
@@ -145,19 +145,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["before I forget, the name is {v}", "Nice to meet you. People know me as {v}.", "{v} here, that's what I am called", "It's {v} writing to you, so now you know my name."], NAMES, ["and my own name is..?", "Could you tell me my own name, please?", "who am i, do u know my name", "What was my name, the one I told you?"]),
-    (["the color i love most is {v}", "My favourite colour? That would be {v}.", "for me {v} is the nicest color, its my favourite", "Note that {v} is my favourite colour."], COLORS, ["say my favorite color again", "Which colour was it that I love most?", "And which color do I like the most?", "my fav color, do you know it still?"]),
-    (["my flat is in {v}, i live there alone", "I've been living in {v} since 2019.", "home is {v} for me, thats where i live", "I am living in {v}, together with two friends."], CITIES, ["In which city is my home, can you tell?", "Where was it that I live?", "do u know in which city i live", "Please name the city I live in."]),
-    (["Our donkey goes by the name of {v}", "my rabbit? its name is {v}", "I have a pony that's called {v}.", "The kids named our gecko {v}."], NAMES, ["whats my {pet} called", "What name does my {pet} have?", "Can you give me the name of my {pet} again, please?", "so the name of my {pet} was..?"]),
-    (["my ticket number is {v}, keep it in ur head", "Here comes a number, don't lose it: {v}", "Would you hold on to the number {v} for me?", "{v} is the number u have to remember"], None, ["whats the number?", "Please give me back my number.", "and the number I told you was?", "do you have that number still?"]),
-    (["the magic word is {v}", "Keep this word for me: {v}", "Today's word is {v}, please remember it.", "i'm giving you a word to keep, it is {v}"], WORDS, ["the word i gave u, what is it", "The word I told you, what was it?", "Please tell me my word again", "so which word was it?"]),
-    (["I earn my money as a {v}.", "im a {v} by trade", "Since March I'm working as a {v}.", "what i do? i'm a {v} in a small company"], JOBS, ["what is my occupation", "What kind of work is it that I do?", "can you tell me my profession please", "And my job was?"]),
+    (["hey, {v} is my name btw", "You're talking to {v}.", "Just so you know: I go by {v}.", "My parents named me {v}, so please use that."], NAMES, ["and how am i called?", "Do you still know what my name is?", "quick test: my name?", "Which name did I say was mine?"]),
+    (["no colour beats {v} if u ask me, its my favorite", "If I had to choose a favourite colour, I'd take {v}.", "I like {v} more than any other color.", "put down {v} as my favourite colour"], COLORS, ["what color do i like best", "Let's see if you know it: my favourite colour?", "Name my favourite colour, please.", "so which colour did i say is my favourite"]),
+    (["i moved to {v} last spring and stayed", "These days I live in {v}, near the station.", "We bought a house in {v}, so that's our home now.", "the city i live in is called {v}"], CITIES, ["my city, what was it", "Tell me which city I live in.", "The city that I live in, what is it called?", "u remember my city?"]),
+    (["we named our turtle {v}", "I've got a budgie. She's called {v}.", "there's a gerbil in my kitchen, its name is {v}", "Everyone calls my lizard {v}."], NAMES, ["and my {pet}s name?", "Do you know how my {pet} is called?", "What was it that I named my {pet}?", "name of my {pet} pls"]),
+    (["keep {v} in mind for me, its a number", "There's a number I'd like you to know: {v}", "I'm going to ask for this number later: {v}", "number to note: {v}"], None, ["so what was that number", "Could you tell me my number again?", "What number did I give you?", "number please, the one from before"]),
+    (["note down the word {v} for later", "Our code word shall be {v}.", "remember this word pls: {v}", "The word I want you to keep is {v}."], WORDS, ["the word from before?", "What word did I ask you to keep?", "which word did i give u", "Now tell me that word."]),
+    (["by profession im a {v}", "I've been a {v} for nine years.", "They pay me for being a {v}.", "i recently started as a {v}"], JOBS, ["what do i work as", "What's my job, do you remember?", "do u know what i do for a living", "My profession, which one is it?"]),
 ]
-PETS = ["donkey", "rabbit", "pony", "gecko"]
+PETS = ["turtle", "budgie", "gerbil", "lizard"]
 
 
 def recall():
-    between = [[], ["cool, that's all for the moment"], ["Which people are behind you?"], ["Repeat after me: {x}", "perfect"], ["hey hows life treating you"], ["Would you uppercase {x}, please?"], ["my laptop has no gpu, is that ok", "alright, good to know"]]
+    between = [[], ["ok noted, lets move on"], ["Whose brainchild are you?"], ["Can you say {x} too?", "very good"], ["how are things with you"], ["No small letters please, just capitals: {x}"], ["Does it run on a plain CPU?", "i see, understood"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -165,67 +165,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"My cousin {one([x for x in NAMES if x != v])} has just flown to {one([x for x in CITIES if x != v])}, by the way.")
+            first.insert(R.randrange(2), f"My colleague {one([x for x in NAMES if x != v])} is in {one([x for x in CITIES if x != v])} this week.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["after me please: {s}", "I need you to say {q}, nothing more.", "can u type out {q}", "Give this text back unchanged: {s}", "The only thing I want to read is {q}", "parrot this for me: {q}", "Write {q}. Do not add anything.", "Would you say {q} for me, please?", "Answer with {q} and no other words.", "this text, word for word please: {s}"]:
+    for q in ["now you say {q}", "Type {q} and nothing else.", "Copy this exactly: {s}", "return this like an echo: {q}", "Your whole reply should be {q}.", "{q} - say it back to me", "can you write {q} for me, with nothing around it", "Reproduce the following text: {s}", "Be so kind and say {q}.", "the same text again please: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["{q} but in capitals pls", "Can I have {q} in all caps?", "My headline is {q}, please put it in uppercase.", "make this uppercase for me thx: {s}", "How would {q} be written with only capital letters?", "Rewrite {q} using capital letters.", "capital letters needed: {s}", "Would you uppercase {q}, please?"]:
+    for q in ["put {q} in caps", "I need an uppercase version of {q}.", "Shout {q} for me, that is, in capital letters.", "all letters big please: {s}", "No small letters please, just capitals: {q}", "What's {q} in upper case?", "every letter of {q} should be a capital", "Please convert to upper case: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["{q} but in small letters pls", "Can I have {q} without any capitals?", "Somebody shouted {q}, please write it in lowercase.", "make this lowercase for me thx: {s}", "How would {q} be written with only small letters?", "Rewrite {q} using lowercase letters.", "lowercase letters needed: {s}", "Would you lowercase {q}, please?"]:
+    for q in ["put {q} in small letters", "I need a lowercase version of {q}.", "My caps lock was on, please lowercase {q}.", "all letters small please: {s}", "No capitals please, just small letters: {q}", "What's {q} in lower case?", "get rid of the capitals in {q}", "Please convert to lower case: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q in ["{q}, first letter?", "I need the initial letter of {q}.", "the letter that {q} begins with is?", "For a word game: which letter is the first one in {s}?", "which is first letter of word {q}", "Could you give me the first letter of {q}, please?", "Look at {q} and tell me its first letter.", "what letter does {s} start on"]:
-        s = one(WORDS)
-        add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[0]}[^a-z]*$"})
-    for q in ["{q} - how many words?", "Would you count the words of {q} for me?", "i need the number of words in {q}", "How many words long is {q}?", "How many words make up this line: {s}", "number of words pls: {s}", "My slogan goes {q}. How many words does it have?", "count up the words in {q}"]:
+    for q in ["If I write {q}, which letter comes first?", "whats the letter at the start of {q}", "{q}: tell me just the first letter", "Take {q}. What's its first letter?", "For my crossword: what does {s} have as its first letter?", "The word is {s}. Its first letter is?", "and what is the last letter of {q}", "{q} ends in which letter?"]:
+        s = one([x for x in WORDS if x[0] != x[-1]])
+        add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[-1] if 'last' in q else s[0]}[^a-z]*$"})
+    for q in ["hw many words r in {q}", "Word count of {q}, please.", "need a word count: {s}", "Tell me how many words there are here: {s}", "{q}, that makes how many words?", "My tutor wants the number of words in {q}.", "words in {q}, how many", "Please work out how many words {q} consists of."]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["three colours plz", "Which three colors can you name?", "Think of 3 colors and write them down.", "I have to pick three colours for a flag, just tell me any.", "give me any 3 colours", "Could you list three colours for me, please?", "my daughter wants to hear three colors", "I'd like to get three colors from you."]:
+    for q in ["tell me 3 colors", "Any three colours, please.", "pick three colors for my bedroom wall", "What are three colours?", "I'm painting a fish and need three colours.", "list 3 colours", "Say the names of three colours.", "gimme three colors, whatever u like"]:
         add("instructions", q, {"colors": 3})
-    for q in ["I want JSON back with the key {k} and value {v}.", "{k}: {v} <- make that a json object", "Could I get a JSON object whose key {k} holds {v}?", "json pls, {k} is the key and {v} is the value", "Write JSON that sets {k} to {v}.", "Encode {k} = {v} as a JSON object.", "Build me one JSON object: under the key {k} there's {v}.", "As JSON please: {k} has the value {v}"]:
+    for q in ["make json: key {k}, value {v}", "A JSON object please with {k} set to {v}.", "Give me {v} under the key {k} as JSON.", "how does json look with the key {k} and the value {v}", "Produce valid JSON in which {k} has the value {v}.", "json object, one key, {k}, and its value is {v}", "My config needs {k} = {v} in JSON, can you write it?", "Please output JSON that maps {k} to {v}."]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["Greet me with a sentence, just one.", "a one sentence hello pls", "Could you welcome me in one sentence?", "I'd like to be greeted in exactly one sentence.", "write a greeting, one sentence long", "Please say hello, but use a single sentence."]:
+    for q in ["say hi in one sentence", "Write a single sentence of greeting.", "Greet my guests with one short sentence.", "Say good day in one sentence, please.", "could u greet me, one sentence only", "Welcome a new user in a single sentence."]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["turn this list around: {l}", "Would you write {l} in the reverse order?", "These the other way round please, last one first: {l}", "{l} - now from the end to the start", "I want {l} listed backwards.", "Start with the last word and end with the first: {l}", "can u reverse my word list {l}", "Backwards, word by word please: {l}", "list these words last to first: {l}", "What do I get when I reverse the list {l}?"] * 2:
+    for q in ["reverse this list please: {l}", "Flip this list over: {l}", "What is the list {l} in reverse?", "I want these words in the opposite order: {l}", "{l}, but in reverse order", "Say the words {l} in backward order.", "the order of these should be reversed: {l}", "Read this list from its end to its beginning: {l}", "{l} - please start from the other end", "Can you mirror the order of this list: {l}"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["{s}, spelled out please", "Which letters make up {q}, in order?", "whats the spelling of {q}", "I never know how {s} is spelled, can you spell it?", "Spell {q}, one letter after the other.", "letter for letter please: {s}", "Could you give me {q} letter by letter?", "Please break {q} into its letters.", "go thru the letters of {q} one by one", "I have to write {s} on a form, how does it go letter by letter?"] * 2:
+    for q in ["pls spell {s} out loud", "I'm unsure how {q} is written, spell it please.", "tell me {q} in single letters", "Which letters is {q} made of, one by one?", "dictate {s} to me letter by letter", "{q}, but one letter after another", "Split {q} into single letters.", "spelling of {s} please", "My pen pal can't read {q}, please spell it for her.", "Write out the letters of {s} separately."] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["a to z please: {l}", "Would you put {l} into alphabetical order for me?", "sort {l} by first letter", "What's the alphabetical order of {l}?", "these should be alphabetical: {l}", "Please bring {l} in alphabetical order", "I have a glossary with {l}. Please sort it alphabetically.", "alphabetical sorting pls: {l}", "Please arrange these words from a to z: {l}", "can u order {l} alphabetically"] * 2:
+    for q in ["sort these words: {l}", "put in abc order: {l}", "Please file {l} alphabetically.", "In which order would a dictionary have {l}?", "my list needs alphabetical sorting: {l}", "alphabetically sorted list pls: {l}", "Order these by the alphabet: {l}", "I'm making an index with {l}; sort the entries.", "how do {l} go alphabetically", "Would you sort the words {l} from a to z?"] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Hiya, nice to meet you", "May I ask for your name?", "ty so much friend", "hey hows life treating you", "Alright, I have to leave now. Bye!", "what sort of things do you know how to do"]
+    asks = ["Good day to you, little machine!", "Do you go by any name?", "great, thanks for ur help", "how are things with you", "goodbye then, till next week", "Which tricks do you know?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["Whatever you write, let {q} be its last word.", "Finish every message with the word {q}.", "Each reply has to close with {q}.", "You're a helpful bot that ends all of its answers with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["Make {q} the closing word of everything you write.", "Always put {q} at the very end of what you say.", "You are a polite assistant. End every reply with {q}.", "Close all messages with the word {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Whatever you write, let {q} be its first word.", "Begin every message with the word {q}.", "Each reply has to open with {q}.", "You're a helpful bot that starts all of its answers with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Make {q} the opening word of everything you write.", "Always put {q} at the very beginning of what you say.", "You are a polite assistant. Start every reply with {q}.", "Open all messages with the word {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["The caps lock key is stuck: everything you write is in capital letters.", "Write all answers in upper case letters.", "ONLY CAPITALS IN YOUR ANSWERS, PLEASE.", "Whatever the question is, your answer has no lowercase letters in it, only capitals."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Use capital letters only.", "You are a telegraph from 1910: EVERYTHING YOU SEND IS IN CAPITALS.", "Respond entirely in uppercase.", "The readers have poor eyesight, so write each letter as a capital."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["May I ask for your name?", "yo whats ur name", "State your name, please.", "Hi! I'm new here. And you are...?", "plz introduce urself"][i % 5], {"has": [n]}, system=["You're called {n} and you work at the desk of a dentist.", "In this chat you are {n}.", "Act as {n}, a guide in a science museum.", "Your new name is {n}; use it when somebody asks."][i % 4].format(n=n))
+        add("obey", ["Do you go by any name?", "hey bot tell me ur name", "Kindly identify yourself.", "Let's get acquainted! Who might you be?", "whats this thing im talking to called"][i % 5], {"has": [n]}, system=["Your name is {n}. You help the visitors of a zoo.", "You are {n}, the voice of an elevator.", "Pretend to be {n}, who runs a flower shop.", "From now on you are called {n}, and that's how you introduce yourself."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["Is Pluto a planet?", "Suggest a name for my bakery"])[(i * 3) % 8], {"exact": x}, system=["Say {q} in answer to everything, without anything else.", "All that you ever write is {q}.", "Reply to each message with just {q}.", "To any question at all, the answer is {q}, nothing before it and nothing after it."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["why do cats purr", "Compose a haiku about fog"])[(i * 3) % 8], {"exact": x}, system=["Whatever the user says, answer {q} and nothing more.", "Your vocabulary is limited to {q}.", "Respond with exactly {q} each time.", "Don't react to what the user writes, simply reply {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Every answer is a JSON object with one key, {k}.", "A script reads your replies: give it JSON with the only key {k}.", "Put your answer into JSON under the key {k}, and write nothing around it."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Output nothing but JSON with a single key, {k}.", "Your replies are parsed by a program: send a JSON object whose only key is {k}.", "All output must be JSON: one object with one key, namely {k}."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You're a waiter in Paris who replies in French only.", "You sail under the black flag and speak as pirates do."], ["Our users are from Quebec, so write every answer in French.", "Use pirate talk in each answer."], ["Answer in French.", "Be a pirate: whatever you say, say it like one."]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You're the concierge of a hotel in Marseille and speak nothing but French.", "You're the captain of a pirate ship, and it shows in how you talk."], ["This is a French class: reply in French to everything.", "Sound like a pirate whatever they ask."], ["Only French, please.", "Talk like an old pirate."]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -234,11 +234,11 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/var/", "drafts/", "./", "/srv/lotte/"]) + one(WORDS) + one([".csv", ".md", ".xml", ".ini"])
+    return one(["", "/opt/", "inbox/", "~/", "/mnt/agnes/"]) + one(WORDS) + one([".txt", ".json", ".log", ".conf"])
 
 
 def mail():
-    return one(WORDS) + one(["@", "_post@"]) + one(WORDS) + one([".net", ".eu"])
+    return one(WORDS) + one(["@", ".office@"]) + one(WORDS) + one([".org", ".de"])
 
 
 def amount(a, b):
@@ -247,38 +247,38 @@ def amount(a, b):
 
 TRUE = ("true", "false")
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("tide_table", "Tide table of a coast town", "coastTown", coastTown="string"), ["when is high tide in {0}", "Could you look at the tide table of {0}?", "We want to dig for clams in {0}, what are the tides like there?"], ["coastTown"], [lambda: one(PORTS)]),
-    (tool("smog_reading", "Smog reading for a city", "smogCity", smogCity="string"), ["hows the smog in {0} rn", "Get me the smog reading for {0}, please.", "I have asthma and I'm travelling to {0}. Is there a lot of smog?"], ["smogCity"], [lambda: one(CITIES)]),
-    (tool("ping_courier", "Ping a courier with a note", "courierName note_for_courier", courierName="string", note_for_courier="string"), ['ping {0} with the note "{1}"', 'Would you ping our courier {0} with "{1}"?', 'The courier {0} has to know this, please ping: "{1}"'], ["courierName", "note_for_courier"], [lambda: one(NAMES), lambda: text(3)]),
-    (tool("append_ledger", "Append an entry to a ledger", "ledgerPath ledgerEntry", ledgerPath="string", ledgerEntry="string"), ['append "{1}" to {0}', 'Would you add the entry "{1}" to the ledger {0}?', 'At the end of the ledger {0} there should be "{1}", append it please'], ["ledgerPath", "ledgerEntry"], [path, lambda: text(2)]),
-    (tool("peruse_manuscript", "Peruse a manuscript", "manuscriptPath", manuscriptPath="string"), ["peruse {0}", "Have a look through the manuscript {0}, please.", "what's written in the manuscript {0}?"], ["manuscriptPath"], [path]),
-    (tool("incinerate_draft", "Incinerate a draft", "draftPath", draftPath="string"), ["incinerate {0} please", "The draft {0} is embarrassing, incinerate it.", "Would you incinerate the draft {0}?"], ["draftPath"], [path]),
-    (tool("crank_windmill", "Crank the windmill up to a speed", "windmillSpeed", windmillSpeed="integer"), ["crank the windmill up to {0}", "The windmill should run at speed {0}.", "I want the windmill at a speed of {0}"], ["windmillSpeed"], [amount(2, 60)]),
-    (tool("chill_cellar", "Chill the cellar to some degrees", "cellarDegrees", cellarDegrees="integer"), ["chill the cellar to {0} degrees", "The wine is getting warm, please get the cellar down to {0} degrees.", "could the cellar be chilled to {0}?"], ["cellarDegrees"], [amount(1, 19)]),
-    (tool("lawn_sprinkler", "Switch the sprinkler of the lawn", "sprinkler_running", sprinkler_running="boolean"), ["switch the lawn sprinkler {0}", "Would you turn the sprinkler on our lawn {0}?", "sprinkler {0} pls, the one of the lawn"], ["sprinkler_running"], [lambda: R.random() < .5], ("on", "off")),
-    (tool("rent_canoe", "Rent a canoe for some hours", "paddleHours", paddleHours="integer"), ["rent a canoe for {0} hours", "We'd love to have a canoe for {0} hours.", "Is it possible to rent us a canoe, {0} hours?"], ["paddleHours"], [amount(2, 36)]),
-    (tool("permit_status", "Status of a permit by its code", "permitCode", permitCode="string"), ["look up permit {0}", "An officer asks for the status of the permit {0}, please find out.", "whats going on with permit {0}?"], ["permitCode"], [lambda: "PX" + str(R.randint(1000, 99999))]),
-    (tool("pencil_tasting", "Pencil in a tasting on a day", "tastingTheme tastingDay", tastingTheme="string", tastingDay="string"), ['pencil in the tasting "{0}" for {1}', 'There will be a tasting "{0}" on {1}, pencil it in please.', 'For {1}, could you pencil in a tasting with the theme "{0}"?'], ["tastingTheme", "tastingDay"], [lambda: text(2), lambda: f"2033-0{R.randint(4, 9)}-{R.randint(10, 28)}"]),
-    (tool("strike_gong", "Strike the gong at a time", "gongTime", gongTime="string"), ["strike the gong at {0}", "Have the gong struck at {0}, would you?", "we need the gong at {0}"], ["gongTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
-    (tool("restate_weight", "Restate a weight in another unit", "weightValue weightUnit wishedUnit", weightValue="number", weightUnit="string", wishedUnit="string"), ["restate {0} {1} in {2}", "What are {0} {1} in {2}?", "The scales show {0} {1}; I'd like to see that in {2}"], ["weightValue", "weightUnit", "wishedUnit"], [amount(6, 800), lambda: one(["drams", "carats", "pennyweights"]), lambda: one(["scruples", "talents", "grains"])]),
-    (tool("subtitle_line", "Subtitle a line in a language", "spokenLine subtitleTongue", spokenLine="string", subtitleTongue="string"), ['subtitle "{0}" in {1}', 'Please make {1} subtitles for the line "{0}".', 'The actor says "{0}", subtitle that in {1}'], ["spokenLine", "subtitleTongue"], [lambda: text(3), lambda: one(["Basque", "Maltese", "Faroese", "Breton"])]),
-    (tool("enlist_sponsor", "Enlist a sponsor with a mail address", "sponsorName sponsorMail", sponsorName="string", sponsorMail="string"), ["enlist {0} as sponsor, {1}", "There's a new sponsor, {0}, who has the mail address {1}. Please enlist.", "Would you enlist the sponsor {0} with the mail {1}?"], ["sponsorName", "sponsorMail"], [lambda: one(NAMES), mail]),
-    (tool("lacquer_cabinet", "Lacquer the cabinet", "lacquerTint", lacquerTint="string"), ["lacquer the cabinet {0}", "The cabinet would look good in {0}, please lacquer it.", "I want my cabinet lacquered in {0}"], ["lacquerTint"], [lambda: one(COLORS)]),
-    (tool("roast_beans", "Choose how the beans are roasted", "roastGrade", roastGrade=["blonde", "vienna", "nordic"]), ["roast the beans {0}", "The beans get a {0} roast today, please choose that.", "Could I have a {0} roast for my beans?"], ["roastGrade"], [lambda: one(["blonde", "vienna", "nordic"])]),
-    (tool("find_coach", "Find a coach between two towns", "coachOrigin coachTerminus", coachOrigin="string", coachTerminus="string"), ["is there a coach from {0} to {1}?", "Find us a coach that goes from {0} to {1}, please.", "how do I get to {1} from {0} by coach"], ["coachOrigin", "coachTerminus"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
-    (tool("order_seedlings", "Order seedlings for the greenhouse", "seedlingKind trayCount", seedlingKind="string", trayCount="integer"), ["order {1} trays of {0} seedlings", "The greenhouse has no {0} left. Please order {1} trays of seedlings.", "we want {1} trays with {0} seedlings"], ["seedlingKind", "trayCount"], [lambda: one(PLANTS), amount(11, 95)]),
-    (tool("review_tenant", "Review the rent of a tenant", "tenantName", tenantName="string"), ["review {0}'s rent", "How far behind with the rent is {0}?", "Please review the rent of our tenant {0}."], ["tenantName"], [lambda: one(NAMES)]),
-    (tool("archive_site", "Archive a site", "siteLink", siteLink="string"), ["archive {0}", "Before it goes offline, archive the site {0} please.", "could you make an archive of {0} for me?"], ["siteLink"], [lambda: f"https://www.{one(WORDS)}.{one(['net', 'eu', 'app'])}"]),
-    (tool("console_invoke", "Invoke a command on the console", "consoleLine", consoleLine="string"), ['invoke "{0}" please', 'Would you invoke "{0}" on the console?', 'On the console, do "{0}" for me.'], ["consoleLine"], [lambda: one(["ls ", "wc -l ", "mkdir "]) + one(WORDS)]),
-    (tool("sift_diary", "Sift the diary for an expression", "diaryExpression", diaryExpression="string"), ['sift the diary for "{0}"', 'Is there something about "{0}" in the diary?', 'I wrote "{0}" somewhere once, please sift my diary for it.'], ["diaryExpression"], [lambda: text(2)]),
-    (tool("steer_telescope", "Steer the telescope", "azimuthAngle altitudeAngle", azimuthAngle="number", altitudeAngle="number"), ["steer the telescope, azimuth {0}, altitude {1}", "Would you steer the telescope to an azimuth of {0} and an altitude of {1}?", "telescope to azimuth {0} and altitude {1} pls"], ["azimuthAngle", "altitudeAngle"], [amount(90, 359), amount(1, 89)]),
-    (tool("brew_kombucha", "Brew kombucha", "teaBlend brewDays", teaBlend="string", brewDays="integer"), ["brew kombucha, tea blend {0}, brew days {1}", "Make kombucha from the blend {0} and let it brew for {1} days.", "I'd like kombucha that brews {1} days, the tea blend is {0}"], ["teaBlend", "brewDays"], [lambda: one(OWN), amount(3, 30)]),
-    (tool("christen_boat", "Christen the boat", "boatName", boatName="string"), ['christen the boat "{0}"', 'The boat should be called "{0}", please christen it.', 'Would you christen our boat with the name "{0}"?'], ["boatName"], [lambda: text(2)]),
-    (tool("dispatch_plumber", "Dispatch a plumber to a town", "plumberTown", plumberTown="string"), ["send a plumber to {0}", "Our house in {0} is full of water, could you dispatch a plumber?", "I want a plumber dispatched to {0}"], ["plumberTown"], [lambda: one(CITIES)]),
-    (tool("weave_basket", "Weave a basket", "rimFiber baseFiber", rimFiber="string", baseFiber="string"), ["weave a basket with rim fiber {0} and base fiber {1}", "The basket gets the base fiber {1} and the rim fiber {0}, please weave it.", "I want a basket woven: rim {0}, base {1}"], ["rimFiber", "baseFiber"], [lambda: one(WORDS), lambda: one(WORDS)]),
-    (tool("launch_balloon", "Launch the balloon", "use_ballast", use_ballast="boolean"), ["launch the balloon, use ballast {0}", "Would you launch the balloon with use ballast set to {0}?", "balloon launch please, use ballast: {0}"], ["use_ballast"], [lambda: R.random() < .5], TRUE),
+    (tool("fog_bulletin", "Fog bulletin of a harbour town", "harbourTown", harbourTown="string"), ["any fog in {0} this morning?", "Get me the fog bulletin of {0}, would you?", "Our ship is due in {0} tonight. Is it foggy there?"], ["harbourTown"], [lambda: one(PORTS)]),
+    (tool("mosquito_count", "Mosquito count for a region", "mosquitoRegion", mosquitoRegion="string"), ["how bad are the mosquitoes in {0}", "Show me the mosquito count for {0}, please.", "I get bitten a lot and I'm about to visit {0}. Are there many mosquitoes?"], ["mosquitoRegion"], [lambda: one(CITIES)]),
+    (tool("fax_attorney", "Fax a text to an attorney", "attorneyName faxBody", attorneyName="string", faxBody="string"), ['fax {0} the text "{1}"', 'Would you send attorney {0} a fax that says "{1}"?', 'Our attorney {0} needs a fax, and it should say "{1}"'], ["attorneyName", "faxBody"], [lambda: one(NAMES), lambda: text(3)]),
+    (tool("amend_logbook", "Amend a logbook by a remark", "logbookPath logbookRemark", logbookPath="string", logbookRemark="string"), ['amend {0} by "{1}"', 'Please put the remark "{1}" into the logbook {0}.', 'The logbook {0} lacks the remark "{1}", could you amend it?'], ["logbookPath", "logbookRemark"], [path, lambda: text(2)]),
+    (tool("decipher_scroll", "Decipher a scroll", "scrollPath", scrollPath="string"), ["decipher {0}", "What does it say in the scroll {0}?", "I'd like you to decipher the scroll {0}."], ["scrollPath"], [path]),
+    (tool("pulverize_dossier", "Pulverize a dossier", "dossierPath", dossierPath="string"), ["pulverize {0} now", "I don't need the dossier {0} any more, pulverize it.", "Can you pulverize the dossier {0}, please?"], ["dossierPath"], [path]),
+    (tool("treadmill_pace", "Set the pace of the treadmill", "paceLevel", paceLevel="integer"), ["set the treadmill to pace {0}", "The treadmill is too slow for me, I want a pace of {0}.", "make the treadmill go at {0} pls"], ["paceLevel"], [amount(3, 40)]),
+    (tool("warm_sauna", "Warm the sauna to some degrees", "saunaDegrees", saunaDegrees="integer"), ["warm the sauna to {0} degrees", "The sauna should be at {0} degrees when we come, please warm it up.", "could u get the sauna to {0}?"], ["saunaDegrees"], [amount(55, 99)]),
+    (tool("attic_ventilator", "Switch the ventilator in the attic", "ventilator_whirring", ventilator_whirring="boolean"), ["turn the attic ventilator {0}", "Would you switch the ventilator in the attic {0}?", "attic ventilator {0} pls"], ["ventilator_whirring"], [lambda: R.random() < .5], ("on", "off")),
+    (tool("hire_pedalo", "Hire a pedalo for some minutes", "pedaloMinutes", pedaloMinutes="integer"), ["hire a pedalo for {0} minutes", "My wife would enjoy a pedalo for {0} minutes, please hire one.", "can we have the pedalo, like {0} minutes?"], ["pedaloMinutes"], [amount(15, 180)]),
+    (tool("visa_progress", "Progress of a visa by its reference", "visaReference", visaReference="string"), ["how far is visa {0}", "Please find out for me how the visa {0} is progressing.", "The embassy gave me the reference {0}; what's up with my visa?"], ["visaReference"], [lambda: "VJ" + str(R.randint(1000, 99999))]),
+    (tool("slot_masterclass", "Slot in a masterclass on a date", "masterclassTopic masterclassDate", masterclassTopic="string", masterclassDate="string"), ['slot in the masterclass "{0}" on {1}', 'We will hold a masterclass "{0}" on {1}, slot it in please.', 'On {1} I want to give the masterclass "{0}", could you slot it in?'], ["masterclassTopic", "masterclassDate"], [lambda: text(2), lambda: f"2034-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
+    (tool("fire_cannon", "Fire the cannon at a time", "cannonTime", cannonTime="string"), ["fire the cannon at {0}", "The cannon has to be fired at {0}, can you see to it?", "I'd like to hear the cannon at {0}"], ["cannonTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
+    (tool("reckon_volume", "Reckon a volume in another measure", "volumeFigure volumeMeasure otherMeasure", volumeFigure="number", volumeMeasure="string", otherMeasure="string"), ["reckon {0} {1} in {2}", "How much would {0} {1} be in {2}?", "The old cookbook asks for {0} {1}, I want to have that in {2}"], ["volumeFigure", "volumeMeasure", "otherMeasure"], [amount(3, 700), lambda: one(["firkins", "hogsheads", "gills"]), lambda: one(["pecks", "bushels", "drachms"])]),
+    (tool("revoice_dialogue", "Revoice a dialogue in a language", "dialogueSnippet revoiceTongue", dialogueSnippet="string", revoiceTongue="string"), ['revoice "{0}" in {1}', 'We need {1} audio for the dialogue "{0}", please revoice it.', 'She says "{0}" in this scene, revoice that in {1}'], ["dialogueSnippet", "revoiceTongue"], [lambda: text(3), lambda: one(["Icelandic", "Galician", "Sardinian", "Slovak"])]),
+    (tool("recruit_volunteer", "Recruit a volunteer with a mail address", "volunteerName volunteerMail", volunteerName="string", volunteerMail="string"), ["recruit {0} as volunteer, {1}", "We've found a new volunteer, {0}, reachable at {1}. Please recruit.", "Would you recruit the volunteer {0}, mail address {1}?"], ["volunteerName", "volunteerMail"], [lambda: one(NAMES), mail]),
+    (tool("varnish_banister", "Varnish the banister", "varnishShade", varnishShade="string"), ["varnish the banister {0}", "The banister should shine in {0}, please varnish it.", "I'd love to have the banister varnished in {0}"], ["varnishShade"], [lambda: one(COLORS)]),
+    (tool("grind_espresso", "Choose how the espresso is ground", "espressoGrind", espressoGrind=["coarse", "velvety", "powdery"]), ["grind the espresso {0}", "For the espresso I'll have a {0} grind, please choose that.", "Could you make the grind of the espresso {0}?"], ["espressoGrind"], [lambda: one(["coarse", "velvety", "powdery"])]),
+    (tool("locate_shuttle", "Locate a shuttle between two towns", "shuttleOrigin shuttleDestination", shuttleOrigin="string", shuttleDestination="string"), ["does a shuttle go from {0} to {1}?", "Locate a shuttle which takes us from {0} to {1}, please.", "I have to be in {1} and I'm stuck in {0}, is there a shuttle"], ["shuttleOrigin", "shuttleDestination"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
+    (tool("requisition_fabric", "Requisition fabric for the workshop", "fabricKind boltCount", fabricKind="string", boltCount="integer"), ["requisition {1} bolts of {0} fabric", "The workshop is out of {0}. Please requisition {1} bolts of fabric.", "we could use {1} bolts of {0} fabric"], ["fabricKind", "boltCount"], [lambda: one(FABRICS), amount(12, 90)]),
+    (tool("assess_apprentice", "Assess the work of an apprentice", "apprenticeName", apprenticeName="string"), ["assess {0}'s work", "How good is the work of {0}?", "Please assess our apprentice {0}."], ["apprenticeName"], [lambda: one(NAMES)]),
+    (tool("snapshot_homepage", "Take a snapshot of a homepage", "homepageLink", homepageLink="string"), ["snapshot {0}", "I'm afraid it will change soon, so take a snapshot of the homepage {0} please.", "could you make a snapshot of {0} for us?"], ["homepageLink"], [lambda: f"https://www.{one(WORDS)}.{one(['dev', 'ch', 'info'])}"]),
+    (tool("zsh_perform", "Perform a command in zsh", "zshLine", zshLine="string"), ['perform "{0}" please', 'Would you perform "{0}" in zsh?', 'In zsh, I need you to do "{0}".'], ["zshLine"], [lambda: one(["cat ", "du -h ", "touch "]) + one(WORDS)]),
+    (tool("scour_chronicle", "Scour the chronicle for some wording", "chronicleWording", chronicleWording="string"), ['scour the chronicle for "{0}"', 'Does the chronicle mention "{0}" anywhere?', 'Grandpa says "{0}" is written in the chronicle, please scour it.'], ["chronicleWording"], [lambda: text(2)]),
+    (tool("aim_searchlight", "Aim the searchlight", "beamPan beamTilt", beamPan="number", beamTilt="number"), ["aim the searchlight, pan {0}, tilt {1}", "Would you aim the searchlight at a pan of {0} and a tilt of {1}?", "searchlight to pan {0} and tilt {1} pls"], ["beamPan", "beamTilt"], [amount(90, 359), amount(1, 89)]),
+    (tool("ferment_kimchi", "Ferment kimchi", "spicePaste fermentDays", spicePaste="string", fermentDays="integer"), ["ferment kimchi, spice paste {0}, ferment days {1}", "Make kimchi with the paste {0} and let it ferment for {1} days.", "I want kimchi that ferments {1} days, the spice paste is {0}"], ["spicePaste", "fermentDays"], [lambda: one(OWN), amount(3, 30)]),
+    (tool("baptize_comet", "Baptize the comet", "cometName", cometName="string"), ['baptize the comet "{0}"', 'The comet shall be called "{0}", please baptize it.', 'Would you give the comet the name "{0}"?'], ["cometName"], [lambda: text(2)]),
+    (tool("summon_vet", "Summon a vet to a town", "vetTown", vetTown="string"), ["get a vet to {0}", "My cow in {0} is ill, could you summon a vet?", "we need a vet summoned to {0}"], ["vetTown"], [lambda: one(CITIES)]),
+    (tool("stitch_banner", "Stitch a banner", "hemThread borderThread", hemThread="string", borderThread="string"), ["stitch a banner with hem thread {0} and border thread {1}", "The banner gets the border thread {1} and the hem thread {0}, please stitch it.", "I'd like a banner stitched: hem {0}, border {1}"], ["hemThread", "borderThread"], [lambda: one(WORDS), lambda: one(WORDS)]),
+    (tool("ignite_bonfire", "Ignite the bonfire", "use_kindling", use_kindling="boolean"), ["ignite the bonfire, use kindling {0}", "Would you ignite the bonfire with use kindling set to {0}?", "bonfire please, use kindling: {0}"], ["use_kindling"], [lambda: R.random() < .5], TRUE),
 ]
-NEAR = [{"peruse_manuscript", "incinerate_draft"}, {"peruse_manuscript", "append_ledger"}, {"peruse_manuscript", "sift_diary"}, {"peruse_manuscript", "archive_site"}, {"append_ledger", "incinerate_draft"}, {"append_ledger", "sift_diary"}, {"append_ledger", "ping_courier"}, {"tide_table", "smog_reading"}, {"rent_canoe", "find_coach"}, {"christen_boat", "rent_canoe"}] + [{"console_invoke", x} for x in ("peruse_manuscript", "incinerate_draft", "append_ledger", "archive_site")]
+NEAR = [{"decipher_scroll", "pulverize_dossier"}, {"decipher_scroll", "amend_logbook"}, {"decipher_scroll", "scour_chronicle"}, {"decipher_scroll", "snapshot_homepage"}, {"amend_logbook", "pulverize_dossier"}, {"amend_logbook", "scour_chronicle"}, {"amend_logbook", "fax_attorney"}, {"fog_bulletin", "mosquito_count"}, {"fire_cannon", "ignite_bonfire"}] + [{"zsh_perform", x} for x in ("decipher_scroll", "pulverize_dossier", "amend_logbook", "snapshot_homepage")]
 
 
 def called(t):
@@ -297,15 +297,15 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + "; after that, " + small(y), (x if x != bare else x + ".") + " Afterwards, " + small(y), "Two jobs for you: " + small(bare) + ", and then " + small(y)][i % 3]
+    return [bare + "; once that's done, " + small(y), (x if x != bare else x + ".") + " And do this too: " + small(y), "Please do two things: " + small(bare) + ", and secondly " + small(y)][i % 3]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["Hiya, nice to meet you", "ty so much friend", "hey hows life treating you", "tell me a scary story", "Is Pluto a planet?", 'Would you say "{}" for me, please?', "Alright, I have to leave now. Bye!", "How many words long is 'as quiet as a mouse'?", "and which AI would this be", "how many weights are inside of you", 'Answer with "{}" and no other words.', "explain inflation like im twelve",
-         "letter for letter please: {}", "three colours plz", "How can I switch the prompt cache off?", "How old is the universe?", "u human?", '"{}" but in capitals pls']
+PLAIN = ["Good day to you, little machine!", "great, thanks for ur help", "how are things with you", "tell me a joke about penguins", "Do octopuses really have three hearts?", 'Be so kind and say "{}".', "Goodnight and goodbye!", "'once in a blue moon', that makes how many words?", "Do you go by any name?", "whats ur size in params", 'Type "{}" and nothing else.', "explain blockchain to my grandma",
+         "pls spell {} out loud", "list 3 colours", "how do i turn prompt caching off", "How far away is the nearest star?", "am i speaking to a bot", 'put "{}" in caps']
 
 
 def tools():
@@ -318,7 +318,7 @@ def tools():
         add("call", request, {"calls": [call]}, tools=specs)
     for i in range(66):
         a = TOOLS[i % len(TOOLS)]
-        b = a if i % 3 == 0 else TOOLS[(i * 11 + 7) % len(TOOLS)]
+        b = a if i % 3 == 0 else TOOLS[(i * 7 + 11) % len(TOOLS)]
         n = i + i // len(TOOLS)
         (x, c), (y, d) = said(a, n), said(b, n + 1)
         if c == d:
@@ -326,7 +326,7 @@ def tools():
         specs = [a[0]] if a is b else [a[0], b[0]]
         add("two calls", joined(x, y, n), {"calls": [c, d]}, tools=specs)
     for i in range(45):
-        t = TOOLS[(i * 13 + 2) % len(TOOLS)]
+        t = TOOLS[(i * 17 + 5) % len(TOOLS)]
         request, _ = said(t, i + i // len(TOOLS))
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
@@ -336,7 +336,7 @@ def tools():
 
 def answers():
     for i in range(64):
-        t = TOOLS[(i * 11 + 9) % len(TOOLS)]
+        t = TOOLS[(i * 7 + 4) % len(TOOLS)]
         request, call = said(t, i + i // len(TOOLS))
         kind = i % 4
         if kind == 0:
@@ -355,7 +355,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["{a} {s} {b} equals?", "quick one: {a} {s} {b}", "Would you compute {a} {s} {b}, please?", "whats the answer to {a} {s} {b}", "How much do I get for {a} {o} {b}?", "I keep getting {a} {s} {b} wrong. What is it?", "My homework asks for {a} {s} {b}.", "if i take {a} {o} {b} what comes out", "{a}{s}{b}, result pls", "Be my calculator: {a} {s} {b}"]
+SUMS = ["can u work out {a} {s} {b}", "{a} {s} {b} gives what", "Please tell me what {a} {s} {b} comes to.", "the result of {a} {s} {b} is?", "What would {a} {o} {b} be?", "I don't have a calculator at hand: {a} {s} {b}?", "My son asked me what {a} {s} {b} is.", "lets say i have {a} {o} {b}, how much is it", "pls solve {a}{s}{b} for me", "Give me the value of {a} {s} {b}, please."]
 
 
 def sums():

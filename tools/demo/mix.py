@@ -84,7 +84,7 @@ def conversation(r):
 
 LESSONS = {"call": .2, "calls": .12, "letters": .14, "sum": .06, "obey": .09, "recall": .08, "instruct": .16, "faq": .05, "fallback": .03, "identity": .03, "reading": .04}
 
-SHORTEST = 288
+SHORTEST = 352
 
 
 def lesson(r, longest, encode):

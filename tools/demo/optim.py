@@ -2,13 +2,18 @@
 import torch
 
 
+def fast_bf16(device):
+    """Whether products of bfloat16 are quicker than those of float32."""
+    return device == "cuda" or torch.cpu._is_avx512_bf16_supported()
+
+
 def orthogonal(x):
-    """Newton-Schulz steps towards the nearest orthogonal matrix; x is a stack of wide matrices."""
-    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    """Newton-Schulz steps towards the nearest orthogonal matrix; x is a stack of wide matrices. bfloat16 is enough for a direction."""
+    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(torch.bfloat16 if fast_bf16(x.device.type) else x.dtype)
     for _ in range(5):
         a = x @ x.mT
         x = 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
-    return x
+    return x.float()
 
 
 class Optimizer:

@@ -2,7 +2,7 @@
 word is either one token or its letters, the same after a blank, a quote or a slash: copying, spelling and upper-casing
 of unseen words is work on letters.
 
-python tokenizer.py [WORDS=1100]
+python tokenizer.py [WORDS=1500]
 """
 import collections
 import json
@@ -16,6 +16,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 import mix
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = ["chat.py", "tasks.py", "calls.py", "sums.py", "mix.py", "facts.json", "phrasings.json", "instructions.json", "memory.json", "schemes.json", "tools.json"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKUP = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", mix.NO_THOUGHT]
 SYNTAX = ['{"', ' {"', '":', ' "', '",', '"}', '"}}', "}}", " {}}", '"]}', ' ["', "):", "?:", ". ", " -", " =", '."', '?"', "://", "https", "http", "www"]
@@ -23,11 +24,11 @@ SYNTAX = ['{"', ' {"', '":', ' "', '",', '"}', '"}}', "}}", " {}}", '"]}', ' ["'
 
 def template_words():
     """Every word that the sources of the phrasings have."""
-    text = "".join(open(os.path.join(HERE, f), encoding="utf-8").read() for f in ("chat.py", "tasks.py", "calls.py", "sums.py", "facts.json", "mix.py"))
+    text = "".join(open(os.path.join(HERE, f), encoding="utf-8").read() for f in SOURCES)
     return {x.lower() for x in re.findall(r"[A-Za-z]+", text)}
 
 
-def main(size=1100):
+def main(size=1500):
     r = random.Random(11)
     mix.w.KNOWN = ["a"]  # whatever tokenizer.json is there
     pre = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
