@@ -25,8 +25,8 @@ func TestAdapter(t *testing.T) {
 	var b strings.Builder
 	const module = "model.layers.4.self_attn.q_proj"
 	if err := safetensors.Write(&b, []safetensors.Tensor{
-		{Name: module + ".lora_a", DType: "F32", Shape: []int{192, 1}, Bytes: make([]byte, 4*192)},
-		{Name: module + ".lora_b", DType: "F32", Shape: []int{1, 192}, Bytes: make([]byte, 4*192)},
+		{Name: module + ".lora_a", DType: "F32", Shape: []int{256, 1}, Bytes: make([]byte, 4*256)},
+		{Name: module + ".lora_b", DType: "F32", Shape: []int{1, 256}, Bytes: make([]byte, 4*256)},
 	}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func turn(t *testing.T, g chat.Generator, r *chat.Request) (answer string, u cha
 
 func conversation() *chat.Request {
 	return &chat.Request{MaxTokens: 60, Thinking: chat.Thinking{Mode: chat.Off},
-		Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "add 17 and 29"}}}},
+		Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "add the numbers 17 and 29"}}}},
 		Tools: []chat.Tool{{Name: "add", Description: "Add two numbers",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`)}}}
 }

@@ -13,7 +13,7 @@ func TestBudget(t *testing.T) {
 		messages    []chat.Message
 		want        string
 	}{
-		{"reached", "<think>\none two three four five six", 7, nil, "start\nreasoning: one two\ntext:  three four five six\nfinish stop"},
+		{"reached", "<think>\none two three and so on", 4, nil, "start\nreasoning: one two\ntext:  three and so on\nfinish stop"},
 		{"not reached", "<think>\none two\n</think>\n\nyes", 40, nil, "start\nreasoning: one two\ntext: yes\nfinish stop"},
 		{"none", "<think>\none two three\n</think>\n\nyes", 0, nil, "start\nreasoning: one two three\ntext: yes\nfinish stop"},
 		{"the prompt is inside", " and so on and on and on", 3, []chat.Message{text(chat.User, "Hi"), {Role: chat.Assistant, Parts: []chat.Part{thought("Hm")}}},
