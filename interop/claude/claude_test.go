@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,10 +115,10 @@ func TestPromptTooLong(t *testing.T) {
 		line{Times: 9, IfTool: "^Read$", Raw: toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)},
 		line{Raw: "All was read."})
 	home := s.home(t)
-	bigFiles(t, home, 10, 300)
+	bigFiles(t, home, 10, 440)
 	r := s.untold(t, home, "-p", "Read the files")
 	r.says(t, "All was read.")
-	if got := s.statuses(t); got != strings.Repeat("200 ", 8)+"400 200 200" { // refused, summary, answer
+	if got := s.statuses(t); !regexp.MustCompile("^(200 ){5,9}400 200 200$").MatchString(got) { // reading, refused, summary, answer
 		t.Errorf("statuses %s", got)
 	}
 }
