@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -252,9 +254,18 @@ func TestScorePreempted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := start(t, &hooked{}, func(c *Config) { c.PrefillChunk, c.Budget = 1, 11*64*2*2*8*8 })
+	st := newSteps()
+	e := start(t, &hooked{begin: st.begin}, func(c *Config) { c.PrefillChunk, c.Budget = 1, 11*64*2*2*8*8 })
 	s := submit(t, e, Prompt{Tokens: prompt(10, 1), MaxTokens: 390, Logprobs: -1})
-	got, err := e.Score(context.Background(), ids, 5)
+	st.wait()
+	var got []Score
+	var done sync.WaitGroup
+	done.Go(func() { got, err = e.Score(context.Background(), ids, 5) })
+	for n := e.Stats(); n.Running+n.Waiting < 2; n = e.Stats() { // both run from the first steps on, whoever is quicker
+		runtime.Gosched()
+	}
+	st.release()
+	done.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
