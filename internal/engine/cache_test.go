@@ -67,6 +67,7 @@ func TestCachedSame(t *testing.T) {
 		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), precision: backend.Float32} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
 		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Exact} },
+		"cpu 4 float": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Float32} },
 		"cpu hybrid":  func() *hooked { return &hooked{Backend: cpu.New(), config: hybrid} },
 		"ref q4":      func() *hooked { return &hooked{kv: backend.KVPolicy{Bits: 4}} },
 		"cpu f16": func() *hooked {

@@ -40,6 +40,7 @@ func TestSameAnswer(t *testing.T) {
 		"cpu float":   func() *hooked { return &hooked{Backend: cpu.New(), precision: backend.Float32} },
 		"cpu 4 bits":  func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4} },
 		"cpu 4 exact": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Exact} },
+		"cpu 4 float": func() *hooked { return &hooked{Backend: cpu.New(), config: tiny4, precision: backend.Float32} },
 	} {
 		t.Run(name, func(t *testing.T) { sameAnswer(t, h) })
 	}

@@ -32,30 +32,20 @@ func TestDemoGreedy(t *testing.T) {
 		Cases []conversation `json:"cases"`
 	}
 	golden.Load(t, "testdata/demo.json", &g)
-	t.Run("cpu", func(t *testing.T) {
-		be := cpu.New()
-		defer be.Close()
-		m := openDemo(t, be, backend.Float32)
-		for i, c := range g.Cases {
-			c.compare(t, be, m, exactMargin, i < 2 || !testing.Short())
-		}
-	})
-	t.Run("cpu-exact", func(t *testing.T) {
-		be := cpu.New()
-		defer be.Close()
-		m := openDemo(t, be, backend.Exact)
-		for _, c := range g.Cases {
-			c.compare(t, be, m, exactMargin, false)
-		}
-	})
-	t.Run("cpu-fast", func(t *testing.T) {
-		be := cpu.New()
-		defer be.Close()
-		m := openDemo(t, be, backend.Fast)
-		for _, c := range g.Cases {
-			c.compare(t, be, m, fastMargin, false)
-		}
-	})
+	for name, tt := range map[string]struct {
+		precision backend.Precision
+		margin    float64
+		decode    bool // token by token, not all at once
+	}{"cpu": {backend.Float32, exactMargin, true}, "cpu-exact": {backend.Exact, exactMargin, false}, "cpu-fast": {backend.Fast, fastMargin, false}} {
+		t.Run(name, func(t *testing.T) {
+			be := cpu.New()
+			defer be.Close()
+			m := openDemo(t, be, tt.precision)
+			for i, c := range g.Cases {
+				c.compare(t, be, m, tt.margin, tt.decode && (i < 2 || !testing.Short()))
+			}
+		})
+	}
 	t.Run("ref", func(t *testing.T) {
 		if testing.Short() {
 			t.Skip("float64 without kernels takes seconds")

@@ -32,7 +32,7 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 		case m.spec.Format.small() && a.prec == Fast:
 			m.smallFast(&acc, w, a, r)
 		case m.spec.Format.small():
-			m.smallExact(&acc, w, a.x[r*a.stride:][:m.spec.Cols])
+			m.smallFloats(&acc, w, a.x[r*a.stride:][:m.spec.Cols])
 		case a.prec == Half:
 			halfGeneric(&acc, w, a.half[r*a.stride:][:roundUp(m.spec.Cols, 4)])
 		case m.spec.Format == DenseF32:
@@ -42,7 +42,7 @@ func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
 		case a.prec == Fast:
 			m.fastGeneric(&acc, w, a, r)
 		default:
-			m.exactGeneric(&acc, w, a, r)
+			m.floatsGeneric(&acc, w, a, r)
 		}
 		copy(y[i*PanelRows:][:PanelRows], acc[:])
 	}
@@ -92,7 +92,7 @@ func dot8(dot *[PanelRows]int32, w []byte, q []int8) {
 	}
 }
 
-func (m *Matrix) exactGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
+func (m *Matrix) floatsGeneric(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
 	var bytes [128 * PanelRows]byte
 	n := m.codeBytes()
 	for g := range m.groups {

@@ -102,8 +102,8 @@ func (m *Matrix) smallFast(acc *[PanelRows]float32, w []byte, a *Acts, r int) {
 	}
 }
 
-// smallExact is that of a row of floats with a panel of either format.
-func (m *Matrix) smallExact(acc *[PanelRows]float32, w []byte, x []float32) {
+// smallFloats is that of a row of floats with a panel of either format.
+func (m *Matrix) smallFloats(acc *[PanelRows]float32, w []byte, x []float32) {
 	n := m.spec.Format.unit()
 	for g := range m.units {
 		grp, part := w[g*m.group:][:m.group], x[g*n:][:n]

@@ -201,7 +201,7 @@ func before(t *testing.T, be backend.Backend, store backend.Store, m model.Model
 // alone, in every architecture.
 func TestBatchEqualsAlone(t *testing.T) {
 	for _, typ := range model.Types() {
-		for _, opts := range []backend.Options{{Threads: 2, Precision: backend.Float32}, {Threads: 2}} {
+		for _, opts := range []backend.Options{{Threads: 2, Precision: backend.Float32}, {Threads: 2, Precision: backend.Exact}, {Threads: 2}} {
 			var c map[string]any
 			if err := json.Unmarshal(configOf(typ), &c); err != nil {
 				t.Fatal(err)

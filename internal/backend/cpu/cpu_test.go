@@ -32,7 +32,7 @@ func TestBackend(t *testing.T) {
 
 // TestDecodeAllocates: a step that has run before takes no memory, so the collector has nothing to do between tokens.
 func TestDecodeAllocates(t *testing.T) {
-	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Precision: backend.Float32}} {
+	for _, o := range []backend.Options{{Threads: 1}, {Threads: 2}, {Threads: 2, Precision: backend.Exact}, {Threads: 2, Precision: backend.Float32}} {
 		be := cpu.New()
 		for name, step := range map[string]func(){"decode": backendtest.DecodeStep(t, be, o), "mixture of experts": backendtest.MoEStep(t, be, o),
 			"latent attention": backendtest.MLAStep(t, be, o), "gated delta rule": backendtest.DeltaStep(t, be, o),
@@ -108,14 +108,15 @@ func TestFingerprint(t *testing.T) {
 		p backend.KVPolicy
 		s backend.StateSpec
 	}{
-		"plain":  {s: spec},
-		"exact":  {s: spec, o: backend.Options{Precision: backend.Float32}},
-		"f32":    {s: spec, p: backend.KVPolicy{DType: backend.F32}},
-		"f16":    {s: spec, p: backend.KVPolicy{DType: backend.F16}},
-		"q8":     {s: spec, p: backend.KVPolicy{Bits: 8}},
-		"q4":     {s: spec, p: backend.KVPolicy{Bits: 4}},
-		"groups": {s: spec, p: backend.KVPolicy{Bits: 4, Group: 32}},
-		"window": {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
+		"plain":   {s: spec},
+		"exact":   {s: spec, o: backend.Options{Precision: backend.Exact}},
+		"float32": {s: spec, o: backend.Options{Precision: backend.Float32}},
+		"f32":     {s: spec, p: backend.KVPolicy{DType: backend.F32}},
+		"f16":     {s: spec, p: backend.KVPolicy{DType: backend.F16}},
+		"q8":      {s: spec, p: backend.KVPolicy{Bits: 8}},
+		"q4":      {s: spec, p: backend.KVPolicy{Bits: 4}},
+		"groups":  {s: spec, p: backend.KVPolicy{Bits: 4, Group: 32}},
+		"window":  {s: backend.StateSpec{Name: "0.kv", Heads: 1, KDim: 8, VDim: 8, Window: 9}},
 	} {
 		be := cpu.New()
 		be.NewLoader(tc.o)
