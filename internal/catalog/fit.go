@@ -73,6 +73,28 @@ func fits(available int64) string {
 	return size(available) + " are available"
 }
 
+// CheckWeights refuses weights that do not fit into the memory that there is: the system would end the program. load loads them
+// on a backend that only counts what be would take; nothing can be computed with what it makes, and be must be closed after.
+func CheckWeights(be backend.Backend, o backend.Options, load func(backend.Backend) error) error {
+	return checkWeights(be, o, load, availableMemory())
+}
+
+// checkWeights is CheckWeights with so much memory, 0 if unknown.
+func checkWeights(be backend.Backend, o backend.Options, load func(backend.Backend) error, available int64) error {
+	p, ok := be.(planner)
+	if !ok || available == 0 {
+		return nil
+	}
+	l, bytes := p.Plan(o)
+	if err := load(planned{be, l, nil}); err != nil {
+		return err
+	}
+	if bytes() > available {
+		return fmt.Errorf("the weights take %s of memory, and %s are available", size(bytes()), size(available))
+	}
+	return nil
+}
+
 // needs is the least that a model takes to run.
 type needs struct {
 	Forecast

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"hearth/internal/convert"
 	"hearth/internal/hub"
 	"hearth/internal/model"
+	"hearth/internal/quant"
 )
 
 // smallFloats grow when they are repacked: from 4.5 bits a weight to 5, or to 16 where they have no kernels.
@@ -79,6 +81,35 @@ func TestReside(t *testing.T) {
 			}
 		case r.mapped != tt.mapped || !strings.Contains(r.String(), tt.want) || (tt.want == "") != (r.String() == ""):
 			t.Errorf("%s: %+v, %s", tt.name, r, r)
+		}
+	}
+}
+
+// TestCheckWeights: weights are refused from one byte too many on, and tensors without numbers count like those with.
+func TestCheckWeights(t *testing.T) {
+	const with = `{"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 128, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32,
+		"rms_norm_eps": 1e-6, "vocab_size": 96, "tie_word_embeddings": false, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": true%s}`
+	for _, stored := range []string{``, `, "quantization": {"bits": 4, "group_size": 32}`, `, "quantization": {"mode": "mxfp8", "bits": 8, "group_size": 32}`} {
+		s := model.Synthetic{Config: fmt.Appendf(nil, with, stored), Seed: 1, Type: quant.BF16}
+		plan := cpu.New()
+		l, bytes := plan.Plan(backend.Options{})
+		if _, err := s.Load(planned{plan, l, nil}, backend.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Blank = true
+		load := func(be backend.Backend) error {
+			_, err := s.Load(be, backend.Options{})
+			return err
+		}
+		for _, tt := range []struct {
+			be        backend.Backend
+			available int64
+			ok        bool
+		}{{cpu.New(), bytes(), true}, {cpu.New(), bytes() - 1, false}, {cpu.New(), 0, true}, {stub.New(1), 1, true}} {
+			err := checkWeights(tt.be, backend.Options{}, load, tt.available)
+			if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "MiB are available") {
+				t.Errorf("%s: %d bytes of %d on %T: %v", stored, bytes(), tt.available, tt.be, err)
+			}
 		}
 	}
 }

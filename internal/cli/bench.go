@@ -15,6 +15,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
+	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/model"
 	"hearth/internal/quant"
@@ -189,9 +190,18 @@ func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, e
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
+	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
+	blank := source
+	blank.Blank = true
+	if err := f.fits(func(be backend.Backend) error {
+		_, err := blank.Load(be, f.options())
+		return err
+	}); err != nil {
+		return nil, nil, err
+	}
 	start := time.Now()
 	be := cpu.New()
-	m, err := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}.Load(be, f.options())
+	m, err := source.Load(be, f.options())
 	if err != nil {
 		return nil, nil, errors.Join(err, be.Close())
 	}
@@ -200,13 +210,29 @@ func (f *benchFlags) open(progress func(string)) (*cpu.Backend, *model.Loaded, e
 	return be, m, nil
 }
 
+// fits refuses a model whose weights are more than the memory. load is given a backend that only counts.
+func (f *benchFlags) fits(load func(backend.Backend) error) error {
+	be := cpu.New()
+	err := catalog.CheckWeights(be, f.options(), load)
+	if err = errors.Join(err, be.Close()); err != nil {
+		return hintf(err, "a smaller --shape, fewer --bits or some of its --layers take less")
+	}
+	return nil
+}
+
 // openFolder is open for the model in a folder. Its files are closed: everything is packed.
 func (f *speedFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
-	start := time.Now()
 	c, err := model.OpenCheckpoint(os.DirFS(f.folder), f.folder)
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := f.fits(func(be backend.Backend) error {
+		_, err := c.Load(be, f.options())
+		return err
+	}); err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	start := time.Now()
 	be := cpu.New()
 	m, err := c.Load(be, f.options())
 	if err = errors.Join(err, c.Close()); err != nil {

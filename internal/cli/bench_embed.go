@@ -169,8 +169,20 @@ func (f *embedFlags) runEmbed(ctx context.Context, progress func(string)) (*embe
 	defer be.Close()
 	source := model.Synthetic{Config: f.config(), Seed: 1, Type: quant.BF16}
 	how := model.Pooling{Kind: model.Embeds, Normalize: true}
-	if _, ok := encoderShapes[f.shape]; !ok {
+	_, encoder := encoderShapes[f.shape]
+	if !encoder {
 		how.Rows = backend.PoolLast
+	}
+	blank := source
+	blank.Blank = true
+	if err := f.fits(func(be backend.Backend) error {
+		_, err := blank.LoadEncoder(be, opts, how)
+		if err == nil && !encoder { // prefill has one of its own
+			_, err = blank.Load(be, opts)
+		}
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	m, err := source.LoadEncoder(be, opts, how)
 	if err != nil {

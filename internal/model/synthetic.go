@@ -25,6 +25,7 @@ type Synthetic struct {
 	Seed    uint64
 	Adapter *Adapter    // to load with it; nil: none
 	Type    quant.DType // of floats, scales and biases: F32, F16 or BF16
+	Blank   bool        // for a loader that only counts: tensors have their shapes, and zeros in memory that all of them share
 	// Stored says which modules there are of those that a checkpoint may or may not have; nil: none.
 	Stored func(path string) bool
 }
@@ -48,13 +49,14 @@ func (s Synthetic) source(m Model) (Source, error) {
 	if r, ok := m.(renamer); ok {
 		q = q.rename(r.Rename)
 	}
-	return &formula{s, q}, nil
+	return &formula{Synthetic: s, quant: q}, nil
 }
 
 // formula is Synthetic as a Source.
 type formula struct {
 	Synthetic
 	quant quantization
+	zeros []byte // if Blank
 }
 
 // Has implements Source: a head exists only where the config says so, and then nobody asks.
@@ -132,13 +134,27 @@ func (f *formula) Part(w Want) B.Part {
 	return p
 }
 
+// bytes is memory for a tensor.
+func (f *formula) bytes(n int) []byte {
+	if !f.Blank {
+		return make([]byte, n)
+	}
+	if len(f.zeros) < n {
+		f.zeros = make([]byte, n)
+	}
+	return f.zeros[:n:n]
+}
+
 // floats makes base + amp·x.
 func (f *formula) floats(name string, shape []int, base, amp float64) *B.Tensor {
 	n := 1
 	for _, k := range shape {
 		n *= k
 	}
-	t := &B.Tensor{Name: name, DType: string(f.Type), Shape: shape, Bytes: make([]byte, n*f.Type.Size())}
+	t := &B.Tensor{Name: name, DType: string(f.Type), Shape: shape, Bytes: f.bytes(n * f.Type.Size())}
+	if f.Blank {
+		return t
+	}
 	key, size := f.key(name), f.Type.Size()
 	var buf [256]float32
 	for at := 0; at < n; at += len(buf) {
@@ -153,10 +169,11 @@ func (f *formula) floats(name string, shape []int, base, amp float64) *B.Tensor 
 
 // codes are random words.
 func (f *formula) codes(path string, rows, words int) *B.Tensor {
-	codes := make([]byte, (rows*words+1)/2*8)
-	key := f.key(path + ".weight")
-	for i := range len(codes) / 8 {
-		binary.LittleEndian.PutUint64(codes[8*i:], draw(key, i))
+	codes := f.bytes((rows*words + 1) / 2 * 8)
+	if key := f.key(path + ".weight"); !f.Blank {
+		for i := range len(codes) / 8 {
+			binary.LittleEndian.PutUint64(codes[8*i:], draw(key, i))
+		}
 	}
 	return &B.Tensor{Name: path + ".weight", DType: string(quant.U32), Shape: []int{rows, words}, Bytes: codes[:rows*words*4]}
 }
@@ -165,6 +182,11 @@ func (f *formula) codes(path string, rows, words int) *B.Tensor {
 func (f *formula) small(p *B.Part, path string, rows, in int, amp float64) {
 	s := p.Scheme
 	p.Weight = f.codes(path, rows, in*s.Bits/32)
+	scales := f.bytes(rows * in / s.Group)
+	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(quant.U8), Shape: []int{rows, in / s.Group}, Bytes: scales}
+	if f.Blank {
+		return
+	}
 	top := 3.0
 	if s.Mode == quant.MXFP8 {
 		top = 112
@@ -176,11 +198,10 @@ func (f *formula) small(p *B.Part, path string, rows, in int, amp float64) {
 	if s.Mode == quant.NVFP4 {
 		base, low = max(base-120, 1)*8, 7 // exponent with bias 7, three bits of fraction
 	}
-	scales, key := make([]byte, rows*in/s.Group), f.key(path+".scales")
+	key := f.key(path + ".scales")
 	for i := range scales {
 		scales[i] = byte(base + int(draw(key, i)&low))
 	}
-	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(quant.U8), Shape: []int{rows, in / s.Group}, Bytes: scales}
 }
 
 // affine fills codes, scales and biases.
@@ -188,11 +209,15 @@ func (f *formula) affine(p *B.Part, path string, rows, in int, amp float64) {
 	s := p.Scheme
 	groups := in / s.Group
 	p.Weight = f.codes(path, rows, in*s.Bits/32)
+	shape, n := []int{rows, groups}, rows*groups*f.Type.Size()
+	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(f.Type), Shape: shape, Bytes: f.bytes(n)}
+	p.Biases = &B.Tensor{Name: path + ".biases", DType: string(f.Type), Shape: shape, Bytes: f.bytes(n)}
+	if f.Blank {
+		return
+	}
 	top := float64(int(1)<<s.Bits - 1)
 	scales, biases := make([]float32, rows*groups), make([]float32, rows*groups)
 	ks, kb := f.key(path+".scales"), f.key(path+".biases")
-	p.Scales = &B.Tensor{Name: path + ".scales", DType: string(f.Type), Shape: []int{rows, groups}, Bytes: make([]byte, len(scales)*f.Type.Size())}
-	p.Biases = &B.Tensor{Name: path + ".biases", DType: string(f.Type), Shape: []int{rows, groups}, Bytes: make([]byte, len(scales)*f.Type.Size())}
 	for i := range scales {
 		r := draw(ks, i)
 		v := 2 * amp / top * (1 + float64(0.25*unit(r)))
