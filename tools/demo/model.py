@@ -10,6 +10,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import attention
+
 
 @dataclass
 class Config:
@@ -43,6 +45,8 @@ def rotate(x, cos, sin):
 
 
 class Block(nn.Module):
+    fused = False  # attention by attention.cpp, whose library must be in use
+
     def __init__(self, c):
         super().__init__()
         self.c = c
@@ -60,9 +64,13 @@ class Block(nn.Module):
         h = F.linear(norm(x, self.n1, c.eps), self.qkv)
         q, k, v = h.view(batch, t, -1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads], 2)
         q, k = rotate(norm(q, self.qn, c.eps), cos, sin), rotate(norm(k, self.kn, c.eps), cos, sin)
-        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-        p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
-        return x + F.linear((p @ v).transpose(1, 2).reshape(batch, t, -1), self.o)
+        if self.fused:
+            out, _ = attention.attention(q.float().contiguous(), k.float().contiguous(), v.float().contiguous())
+        else:
+            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+            p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
+            out = (p @ v).transpose(1, 2)
+        return x + F.linear(out.reshape(batch, t, -1), self.o)
 
     def think(self, x):
         g, u = F.linear(norm(x, self.n2, self.c.eps), self.gu).chunk(2, -1)

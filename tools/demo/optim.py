@@ -9,16 +9,17 @@ def fast_bf16(device):
 
 def orthogonal(x):
     """Newton-Schulz steps towards the nearest orthogonal matrix; x is a stack of wide matrices. bfloat16 is enough for a direction."""
-    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(torch.bfloat16 if fast_bf16(x.device.type) else x.dtype)
+    x = x / (x.norm(dim=(1, 2), keepdim=True, dtype=torch.float32) + 1e-7).to(x.dtype)
     for _ in range(5):
         a = x @ x.mT
-        x = 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
-    return x.float()
+        x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+    return x
 
 
 class Optimizer:
     def __init__(self, model, muon_lr, adam_lr, decay):
         c = model.c
+        self.dtype = torch.bfloat16 if fast_bf16(model.emb.device.type) else torch.float32
         self.muon_lr, self.adam_lr, self.decay, self.t = muon_lr, adam_lr, decay, 0
         hd = c.head_dim
         # views of parameters as stacks of wide matrices: (parameter, to the stack, back from it)
@@ -49,7 +50,7 @@ class Optimizer:
             stacks.setdefault(tuple(x.shape[1:]), []).append((view(p), x))
         lr = self.muon_lr * scale
         for same in stacks.values():
-            done = orthogonal(torch.cat([x for _, x in same]))
+            done = orthogonal(torch.cat([x.to(self.dtype) for _, x in same]))
             for (w, x), u in zip(same, done.split([len(x) for _, x in same])):
                 w.mul_(1 - lr * self.decay).sub_(u, alpha=lr)
         for p, m, v in zip(self.rest, self.first, self.second):

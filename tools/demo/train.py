@@ -15,14 +15,17 @@ import os
 import random
 import time
 
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")  # every shape of a product has code of its own
+
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
+import attention
 import mix
-from model import LM, SIZES, Config, parameters
+from model import LM, Block, SIZES, Config, parameters
 from optim import Optimizer, fast_bf16
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -90,11 +93,12 @@ class Stream:
         return ids, reply, [None, "repetition"]
 
     def pool(self, number, seen):
-        """The micro-batches of pool number, when seen tokens were seen."""
+        """Makes pool number, when seen tokens were seen: gives None after every part of the work, and then what it has made, for
+        batch() to make micro-batches of."""
         r = Random(f"{self.a.seed} {number}")
         share = seen / self.a.tokens
         longest = [n for s, n in LONGEST if share >= s][-1]
-        made, total = [], 0
+        made, total, parts = [], 0, 0
         while total < POOL * self.a.micro:
             x = r.random()
             if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .02):
@@ -108,28 +112,55 @@ class Stream:
             if d[1][-1]:
                 made.append(d)
                 total += len(d[0])
+            if total >= (parts + 1) * self.a.micro:
+                parts += 1
+                yield None
         made.sort(key=lambda d: len(d[0]))
-        batches, batch = [], []
-        for d in made:
-            if batch and (len(batch) + 1) * len(d[0]) > self.a.micro * 1.1:
-                batches.append(batch)
-                batch = []
-            batch.append(d)
-        batches.append(batch)
+        batches = []
+        while made:
+            n = rounded(len(made[-1][0]), 16)
+            count = max(1, self.a.micro // n)
+            batches.append((n, count, made[-count:]))
+            made = made[:-count]
         r.shuffle(batches)
-        for batch in batches:
-            n = max(len(d[0]) for d in batch)
-            ids, marks = torch.zeros(len(batch), n, dtype=torch.long), torch.zeros(len(batch), n, dtype=torch.long)
-            for i, (x, m, _) in enumerate(batch):
-                ids[i, :len(x)], marks[i, :len(x)] = torch.tensor(x), torch.tensor(m)
-            yield ids, marks
+        while True:
+            yield batches
+
+    def batches(self, rank, s):
+        """Micro-batches without end, s being the state of the training. The next pool is made a part at a time between those of
+        this one: a process that made it at once would keep the others waiting."""
+        number = lambda pool: pool * self.a.processes + rank
+        ready, making = None, self.pool(number(s["pool"]), s["tokens"])
+        while True:
+            while ready is None:
+                ready = next(making)
+            batches, making = ready, self.pool(number(s["pool"] + 1), s["tokens"])
+            for b in batches:
+                ready = next(making)
+                yield self.batch(*b)
+            s["pool"] += 1
+
+    def batch(self, length, count, some):
+        """count rows of length tokens: those of some conversations, and blanks."""
+        ids, marks = torch.zeros(count, length, dtype=torch.long), torch.zeros(count, length, dtype=torch.long)
+        for i, (x, m, _) in enumerate(some):
+            ids[i, :len(x)], marks[i, :len(x)] = torch.tensor(x), torch.tensor(m)
+        return ids, marks
+
+
+def rounded(n, by):
+    return (n + by - 1) // by * by
 
 
 def loss(model, ids, marks):
     """Summed loss over what the assistant says, and how many tokens that is."""
-    at = (marks[:, 1:] > 0).flatten().nonzero()[:, 0]
-    h = model.hidden(ids[:, :-1], at)
-    return F.cross_entropy(model.logits(h).float(), ids[:, 1:].flatten()[at], reduction="sum"), len(at)
+    target = torch.where(marks > 0, ids, -1).roll(-1, 1)
+    target[:, -1] = -1
+    at = (target.flatten() >= 0).nonzero()[:, 0]
+    some = F.pad(at, (0, rounded(len(at), 64) - len(at)))
+    h = model.hidden(ids, some)
+    target = F.pad(target.flatten()[at], (0, len(some) - len(at)), value=-1)
+    return F.cross_entropy(model.logits(h).float(), target, ignore_index=-1, reduction="sum"), len(at)
 
 
 @torch.no_grad()
@@ -175,6 +206,9 @@ def together(model, a, *numbers):
 def train(rank, a):
     """One process's part; all hold the same weights, the first writes the log and the checkpoints."""
     torch.set_num_threads(a.threads)
+    if a.attention:
+        attention.use(a.attention)
+        Block.fused = True
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if a.processes > 1:
         device = "cpu"
@@ -205,14 +239,9 @@ def train(rank, a):
         torch.save(dict(model=model.state_dict(), config=vars(model.c), optimizer=opt.state(), state=dict(s, pool=s["pool"] + 1), step=s["step"], tokens=s["tokens"], arguments=vars(a)), path + ".new")
         os.replace(path + ".new", path)
 
-    def batches():
-        while True:
-            yield from stream.pool(s["pool"] * a.processes + rank, s["tokens"])
-            s["pool"] += 1
-
     if rank == 0:
         note(parameters=parameters(model), device=device, arguments=vars(a), **s)
-    began, sums, source, lr = time.time(), [0, 0, 0], batches(), 1
+    began, sums, source, lr = time.time(), [0, 0, 0], stream.batches(rank, s), 1
     while lr > 0.002 or s["tokens"] < .05 * a.tokens:
         done = s["tokens"] / a.tokens
         if done >= 1 and not a.until:
@@ -249,6 +278,7 @@ def train(rank, a):
 
 def launch(a):
     os.makedirs(a.out, exist_ok=True)
+    a.attention = "" if torch.cuda.is_available() else attention.build()
     if a.processes == 1:
         return train(0, a)
     meeting = os.path.join(a.out, "meeting")
