@@ -419,9 +419,22 @@ def clash(tool, other):
     return alike(tool.verb, other.verb) or tool.scheme and other.scheme and VERB_GROUP.get(tool.first_verb) == VERB_GROUP.get(other.first_verb)
 
 
-def toolset(r, most=4):
-    tools = [Tool(r) for _ in range(min(most, r.choice([1, 1, 2, 2, 2, 3, 3, 4])))]
-    if r.random() < .3:  # one that differs from another only in its noun or its verb
+def bare_tool(r):
+    """A tool without parameters. The names of some say nothing of what they do; their descriptions do."""
+    t = Tool(r, None, False)
+    t.scheme, t.params, t.optional = None, [], []
+    t.label(r)
+    if r.random() < .5:
+        t.name = spelled(r, [w.word(r).lower() for _ in range(r.choice([1, 1, 2]))])
+        text = t.with_article(expand(r, SAY["description that tells"]))
+        t.text = fill(text, **t.words(text, t.verb.replace("_", " ")))
+    return t
+
+
+def toolset(r, most=4, bare=False):
+    """bare: tools without parameters, so that a conversation is about which tool is meant and nothing else"""
+    tools = [bare_tool(r) for _ in range(r.choice([2, 2, 3, 3, 4, 5, 6]))] if bare else [Tool(r) for _ in range(min(most, r.choice([1, 1, 2, 2, 2, 3, 3, 4])))]
+    if r.random() < .3 and not bare:  # one that differs from another only in its noun or its verb
         a, b = tools[0], Tool(r, None, False)
         if r.random() < .5:
             b.noun = a.noun
@@ -554,6 +567,11 @@ def calling(r, tools, count):
         chosen = [r.choice(tools) for _ in range(count)]
     said, calls = [], []
     for t in chosen:
+        if not t.params and r.random() < .4:
+            text = expand(r, SAY["request in short" if all(t.noun not in o.noun for o in tools if o is not t) else "request in short by both"])
+            said.append(fill(text, **t.words(text, t.verb)))
+            calls.append(call(t, {}))
+            continue
         text, arguments = t.request(r, tools, count > 1)
         said.append(text)
         calls.append(call(t, arguments))
@@ -584,25 +602,27 @@ def add_results(r, t):
     t["answer"] = "Done." if set(answers) == {"Done."} else " ".join(answers)
 
 
-def conversation(r, most=3, several=False, most_tools=4):
+def conversation(r, most=5, several=False, most_tools=4, bare=False):
     """-> tools, turns; a turn with tools has calls, and results that the next reply tells about. several: a lesson in more
-    calls than one, and in nothing else."""
-    tools = toolset(r, most_tools)
+    calls than one, and in nothing else; bare: one in choosing among tools without parameters. Many requests for the same
+    tools teach to look at the request: what differs between their replies is in it alone."""
+    tools = toolset(r, most_tools, bare)
     turns = []
-    for _ in range(min(most, r.choice([1, 1, 2, 2, 3]))):
-        x = r.uniform(.57, .72) if several else r.random()
+    for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 2, 3, 4, 5]))):
+        x = r.uniform(.5, .72) if several else r.random()
         if x < .72:
-            t = calling(r, tools, 1 if x < .57 else r.choice([2, 2, 2, 2, 3]))
+            t = calling(r, tools, 1 if x < .5 else r.choice([2, 2, 2, 2, 3]))
             turns.append(t)
-            if r.random() < .75 and not several:
+            if r.random() < .45 and not several and not bare:
                 add_results(r, t)
         elif x < .85:
-            t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
-            turns.append(dict(t, skill="no call"))
+            if not bare:
+                t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
+                turns.append(dict(t, skill="no call"))
         else:
             said = unfit(r, tools) or unfit(r, tools)
             if said:
                 turns.append(turn(said, NO_TOOL, "no fit"))
-    if r.random() < .08 and not several:
+    if r.random() < .08 and not several and not bare:
         turns = recall(r)[:4] + turns
     return tools, turns

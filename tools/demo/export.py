@@ -80,7 +80,7 @@ def main(checkpoint, out, *widths):
         os.makedirs(folder, exist_ok=True)
         tensors = {}
         for k, w in weights.items():
-            w = w.to(torch.bfloat16)
+            w = w.to(torch.bfloat16).contiguous()
             if bits and w.ndim == 2:
                 base = k.removesuffix("weight")
                 tensors[k], tensors[base + "scales"], tensors[base + "biases"] = quantise(w.float(), bits)

@@ -56,47 +56,47 @@ def conversation(r):
     think = r.random() < .25
     x = r.random()
     tools, sysm = None, system(r)
-    if x < .34:
-        tools, turns = calls.conversation(r)
+    if x < .5:
+        tools, turns = calls.conversation(r, bare=r.random() < .1)
         if not turns:
             return conversation(r)
         if r.random() < .6:
             sysm = None
-    elif x < .52:
+    elif x < .6:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .61:
+    elif x < .69:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .69:
+    elif x < .76:
         turns = tasks.recall(r)
     else:
         turns = []
         for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
             y = r.random()
-            make = (tasks.instruct if y < .54 else chat.faq if y < .76 else chat.fallback if y < .84 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
+            make = (tasks.instruct if y < .5 else chat.faq if y < .69 else chat.fallback if y < .8 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
             if make is sums.easy and think:
                 make = tasks.instruct
             turns += make(r)
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
-LESSONS = {"call": .2, "calls": .12, "letters": .14, "sum": .06, "obey": .09, "recall": .08, "instruct": .16, "faq": .05, "fallback": .03, "identity": .03, "reading": .04}
+LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .11, "sum": .05, "obey": .08, "recall": .08, "instruct": .12, "faq": .05, "fallback": .04, "identity": .04, "reading": .03}
 
 SHORTEST = 352
 
 
 def lesson(r, longest, encode):
     """A conversation about one thing, encoded: encode's ids, the first of what it gives, are no more than longest, or than
-    SHORTEST where there are tools, or next to none would do."""
+    SHORTEST where there are tools, or next to none would do. With tools, turns at the end of a longer one are left out."""
     kind = r.choices(list(LESSONS), LESSONS.values())[0]
-    if kind in ("call", "calls"):
+    if kind in ("call", "calls", "choice"):
         longest = max(longest, SHORTEST)
     while True:
         think, tools, sysm = r.random() < .1, None, None
-        if kind in ("call", "calls"):
-            tools, turns = calls.conversation(r, 1, kind == "calls", longest // 96)
+        if kind in ("call", "calls", "choice"):
+            tools, turns = calls.conversation(r, 4, kind == "calls", longest // 96, kind == "choice")
         elif kind == "letters":
             turns = r.choice([tasks.reverse, tasks.reverse, tasks.spell, tasks.sort, tasks.sort])(r)
         elif kind == "sum":
@@ -110,9 +110,13 @@ def lesson(r, longest, encode):
             turns = {"instruct": tasks.instruct, "faq": chat.faq, "fallback": chat.fallback, "reading": tasks.reading, "identity": r.choice([chat.identity, chat.identity, chat.small_talk])}[kind](r)
         if not turns:
             continue
-        d = encode(dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think))
-        if len(d[0]) <= longest:
-            return d
+        if tools:
+            tools = [t.schema(r) for t in tools]
+        while turns:
+            d = encode(dict(system=sysm, tools=tools, messages=pieces(turns, think), think=think))
+            if len(d[0]) <= longest:
+                return d
+            turns = turns[:int(len(turns) * longest / len(d[0]))] if tools else []
 
 
 def signature(tool):

@@ -2,13 +2,17 @@
 
 The first weights are not noise. Some heads begin as the parts of a copying machine: heads of the first layer that look
 one, two and three tokens back, and heads of the second that look for the place where the same tokens stood before and
-pass on what came next. All of it is only a beginning; training moves every weight.
+pass on what came next. Others are guided: their values begin as a chain from the beginning of a tool's line to a call,
+and hints.py tells them where to look. All of it is only a beginning; training moves every weight.
 """
+import json
+import os
 from dataclasses import dataclass
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from safetensors.torch import load_file
 
 import attention
 
@@ -25,11 +29,13 @@ class Config:
     theta: float = 1e7
     eps: float = 1e-6
     max_positions: int = 8192
+    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and value
 
 
 SIZES = {
     "tiny": Config(),  # 2.2 M, 1.5 M of them in the blocks: an hour or two of one CPU core
     "small": Config(dim=256, layers=6, heads=8, kv_heads=8, ffn=512),  # 4.9 M, 3.9 M of them in the blocks: two hours of two CPU cores, better a night
+    "deep": Config(dim=256, layers=9, heads=8, kv_heads=8, ffn=512, guided=(3, 5, 7)),  # 6.8 M, 5.9 M of them in the blocks
     "medium": Config(dim=384, layers=8, heads=12, kv_heads=12, ffn=1024),  # 15 M: a GPU
 }
 
@@ -47,9 +53,10 @@ def rotate(x, cos, sin):
 class Block(nn.Module):
     fused = False  # attention by attention.cpp, whose library must be in use
 
-    def __init__(self, c):
+    def __init__(self, c, guided=0):
+        """guided: how many heads' queries and keys attend() gives beside its output"""
         super().__init__()
-        self.c = c
+        self.c, self.guided = c, guided
         q, kv = c.heads * c.head_dim, c.kv_heads * c.head_dim
         self.n1, self.n2 = nn.Parameter(torch.ones(c.dim)), nn.Parameter(torch.ones(c.dim))
         self.qn, self.kn = nn.Parameter(torch.ones(c.head_dim)), nn.Parameter(torch.ones(c.head_dim))
@@ -64,13 +71,14 @@ class Block(nn.Module):
         h = F.linear(norm(x, self.n1, c.eps), self.qkv)
         q, k, v = h.view(batch, t, -1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads], 2)
         q, k = rotate(norm(q, self.qn, c.eps), cos, sin), rotate(norm(k, self.kn, c.eps), cos, sin)
+        guided = [y[:, :, :self.guided].float() for y in (q, k)] if self.guided else []
         if self.fused:
             out, _ = attention.attention(q.float().contiguous(), k.float().contiguous(), v.float().contiguous())
         else:
             q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
             p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
             out = (p @ v).transpose(1, 2)
-        return x + F.linear(out.reshape(batch, t, -1), self.o)
+        return x + F.linear(out.reshape(batch, t, -1), self.o), *guided
 
     def think(self, x):
         g, u = F.linear(norm(x, self.n2, self.c.eps), self.gu).chunk(2, -1)
@@ -83,33 +91,62 @@ class LM(nn.Module):
         self.c = c
         self.emb = nn.Parameter(torch.randn(c.vocab, c.dim) * 0.05)
         self.head = nn.Parameter(torch.zeros(c.vocab, c.dim))
-        self.blocks = nn.ModuleList(Block(c) for _ in range(c.layers))
+        self.blocks = nn.ModuleList(Block(c, PAIR * [g[0] for g in guided(c)].count(i)) for i in range(c.layers))
         self.nf = nn.Parameter(torch.ones(c.dim))
         inv = c.theta ** -(torch.arange(0, c.head_dim, 2).float() / c.head_dim)
         angle = torch.arange(c.max_positions).float()[:, None] * inv
         self.register_buffer("cos", angle.cos()[:, None], persistent=False)
         self.register_buffer("sin", angle.sin()[:, None], persistent=False)
         begin(self)
+        if c.guided:
+            guide(self)
 
     def compile(self):
         """Compiles the halves of the blocks, for any batch and length."""
         for b in self.blocks:
             b.attend, b.think = torch.compile(b.attend, dynamic=True), torch.compile(b.think, dynamic=True)
 
-    def hidden(self, ids, at):
-        """ids: batch, length; every row is one conversation, padded at its end. -> the last state at the flat positions at."""
+    def hidden(self, ids, at, hints=None):
+        """ids: batch, length; every row is one conversation, padded at its end. -> the last state at the flat positions at; with
+        hints also what looks() gives for each kind, or None for a kind that has none."""
         t = ids.shape[1]
         mask = torch.full((t, t), float("-inf"), device=ids.device).triu(1)
-        x = F.embedding(ids, self.emb)
+        x, found = F.embedding(ids, self.emb), []
         for i, b in enumerate(self.blocks):
-            x = b.attend(x, self.cos[:t], self.sin[:t], mask)
+            x, *qk = b.attend(x, self.cos[:t], self.sin[:t], mask)
+            if hints:
+                for layer, first in guided(self.c):
+                    if layer == i:
+                        hint = hints[len(found)]
+                        found.append(hint and looks(*(y[:, :, first:first + PAIR] for y in qk), *hint))
             if i == self.c.layers - 1:
                 x = x.flatten(0, 1)[at][None]
             x = b.think(x)
-        return norm(x[0], self.nf, self.c.eps)
+        x = norm(x[0], self.nf, self.c.eps)
+        return (x, found) if hints else x
 
     def logits(self, hidden):
         return F.linear(hidden, self.head)
+
+
+PAIR = 2  # heads of a kind
+
+
+def guided(c):
+    """The layer and the first head of every kind in hints.KINDS."""
+    return [(c.guided[0], 0), (c.guided[1], 0), (c.guided[2], 0), (c.guided[2], PAIR)] if c.guided else []
+
+
+def looks(q, k, rows, targets):
+    """q, k: batch, length, heads, head_dim; rows: batch, n, the places that look, -1 for none; targets: batch, n, length, where
+    they should. -> the mean of -log of the attention that goes there, and of that attention"""
+    at = rows.clamp(min=0)
+    some = torch.gather(q, 1, at[..., None, None].expand(-1, -1, *q.shape[2:]))
+    scores = torch.einsum("bnhd,bthd->bhnt", some, k) * q.shape[-1] ** -0.5
+    scores = scores.masked_fill((torch.arange(k.shape[1], device=k.device) > at[..., None])[:, None], float("-inf"))
+    there = torch.log_softmax(scores, -1).masked_fill(~targets[:, None], float("-inf")).logsumexp(-1)
+    there = there[(rows >= 0)[:, None].expand_as(there)]
+    return -there.mean(), there.detach().exp().mean().item()
 
 
 def rows(n, m):
@@ -168,19 +205,61 @@ def begin(m, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
             out[after, h] = part.T * 0.25 * size
 
 
+@torch.no_grad()
+def guide(m, size=9.0):
+    """The values of the guided heads: the token at the beginning of a tool's line (home) goes to the line's words, from these to
+    the same words in a request (match), from those to where the reply names the tool (choose), and is said there. Likewise
+    the first token of a value (value). size is one and a half times what a number of the residual is in a trained model:
+    with less, what is passed on is lost among the rest."""
+    c, hd, n = m.c, m.c.head_dim, PAIR * m.c.head_dim
+    e = c.dim // 3
+    content, after = torch.zeros(n, c.dim), torch.zeros(n, c.dim)
+    content[:, :e] = rows(n, e)
+    after[:, e:2 * e] = content[:, :e]
+    lent = rows(2 * n, c.dim).split(n)
+    chain = [(content * 1.2, lent[0] * size), (lent[0], lent[1] * size), (lent[1], after * 4), (content, after)]
+    for (layer, first), (value, out) in zip(guided(c), chain):
+        b = m.blocks[layer]
+        b.qkv.view(3, c.heads, hd, c.dim)[2, first:first + PAIR] = (value / b.n1).view(PAIR, hd, c.dim)
+        b.o.view(c.dim, c.heads, hd)[:, first:first + PAIR] = out.T.view(c.dim, PAIR, hd)
+
+
 def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
-def folder_weights(m):
-    """The weights under the names of Hugging Face's and MLX's qwen3."""
+def folder_weights(m, number=lambda i: i):
+    """The weights, not copied, under the names of Hugging Face's and MLX's qwen3; number gives a layer's, or None to leave it out."""
     c = m.c
     q, kv = c.heads * c.head_dim, c.kv_heads * c.head_dim
     out = {"model.embed_tokens.weight": m.emb, "model.norm.weight": m.nf, "lm_head.weight": m.head}
-    for i, b in enumerate(m.blocks):
+    for i, b in ((number(i), b) for i, b in enumerate(m.blocks) if number(i) is not None):
         parts = dict(zip(("q_proj", "k_proj", "v_proj"), b.qkv.split([q, kv, kv])), o_proj=b.o, q_norm=b.qn, k_norm=b.kn)
         mlp = dict(zip(("gate_proj", "up_proj"), b.gu.chunk(2)), down_proj=b.down)
         at = f"model.layers.{i}."
         out |= {at + "input_layernorm.weight": b.n1, at + "post_attention_layernorm.weight": b.n2}
         out |= {at + f"self_attn.{k}.weight": v for k, v in parts.items()} | {at + f"mlp.{k}.weight": v for k, v in mlp.items()}
-    return {k: v.detach().float().contiguous() for k, v in out.items()}
+    return {k: v.detach() for k, v in out.items()}
+
+
+def dequantise(packed, scales, biases, bits):
+    """Rows of MLX's affine quantisation with 4 or 8 bits, as float32."""
+    q = packed.view(torch.uint8)[..., None].int() >> torch.arange(0, 8, bits) & 2 ** bits - 1
+    g = q.float().view(scales.shape + (-1,)) * scales.float()[..., None] + biases.float()[..., None]
+    return g.flatten(1)
+
+
+@torch.no_grad()
+def load_folder(m, folder):
+    """Takes the weights of a model folder of export.py. Where m has more layers, its guided ones are new."""
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    stored = load_file(os.path.join(folder, "model.safetensors"))
+    kept = [i for i in range(m.c.layers) if config["num_hidden_layers"] == m.c.layers or i not in m.c.guided]
+    if len(kept) != config["num_hidden_layers"]:
+        raise SystemExit(f"{folder} has {config['num_hidden_layers']} layers, not {len(kept)} or {m.c.layers}")
+    for name, w in folder_weights(m, {i: n for n, i in enumerate(kept)}.get).items():
+        base, new = name.removesuffix("weight"), stored[name]
+        if base + "scales" in stored:
+            new = dequantise(new, stored[base + "scales"], stored[base + "biases"], config["quantization"]["bits"])
+        w.copy_(new)

@@ -1,6 +1,6 @@
 """Trains the demo model on the endless stream of mix.py.
 
-python train.py --out RUN [--tokens N] [--size tiny] [--resume RUN/last.pt]
+python train.py --out RUN [--tokens N] [--size tiny] [--resume RUN/last.pt | --start FOLDER --seen N]
 python train.py --test RUN/final.pt        what it has learnt: new conversations of the same stream
 
 Every row of a batch is one conversation, and a batch has conversations of nearly one length, so nothing is wasted on
@@ -25,11 +25,13 @@ from tokenizers import Tokenizer
 
 import attention
 import mix
-from model import LM, Block, SIZES, Config, parameters
+from model import LM, Block, SIZES, Config, load_folder, parameters
+from hints import KINDS, Hints
 from optim import Optimizer, fast_bf16
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARMUP = 30
+GUIDANCE = 0.3  # weight of the hints beside the loss of a token
 POOL = 24  # micro-batches made at once
 LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536)]  # share of the training, tokens of a conversation
 
@@ -52,6 +54,8 @@ def arguments():
     ap.add_argument("--save-every", type=int, default=250)
     ap.add_argument("--test-every", type=int, default=500)
     ap.add_argument("--resume", default="")
+    ap.add_argument("--start", default="", help="a model folder to begin with; it may lack the guided layers")
+    ap.add_argument("--seen", type=float, default=0, help="tokens of --tokens that --start counts for")
     return ap.parse_args()
 
 
@@ -68,6 +72,7 @@ class Stream:
     def __init__(self, a):
         self.tok = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
         self.vocab, self.a = self.tok.get_vocab_size(), a
+        self.hints = Hints(self.tok)
 
     def conversation(self, c):
         ids, reply, skills = [], [], [None]
@@ -141,26 +146,37 @@ class Stream:
             s["pool"] += 1
 
     def batch(self, length, count, some):
-        """count rows of length tokens: those of some conversations, and blanks."""
+        """count rows of length tokens: those of some conversations, and blanks. And for every kind of hints where to look, as
+        model.looks() takes it."""
         ids, marks = torch.zeros(count, length, dtype=torch.long), torch.zeros(count, length, dtype=torch.long)
         for i, (x, m, _) in enumerate(some):
             ids[i, :len(x)], marks[i, :len(x)] = torch.tensor(x), torch.tensor(m)
-        return ids, marks
+        found, hints = [self.hints(x) for x, _, _ in some], []
+        for kind in zip(*found):
+            n = max(map(len, kind))
+            rows, targets = torch.full((count, n), -1), torch.zeros(count, n, length, dtype=torch.bool)
+            for i, of_row in enumerate(kind):
+                for j, (place, there) in enumerate(of_row):
+                    rows[i, j] = place
+                    targets[i, j, there] = True
+            targets[..., 0] |= rows < 0  # anything, it does not count
+            hints.append((rows, targets) if n else None)
+        return ids, marks, hints
 
 
 def rounded(n, by):
     return (n + by - 1) // by * by
 
 
-def loss(model, ids, marks):
-    """Summed loss over what the assistant says, and how many tokens that is."""
+def loss(model, ids, marks, hints):
+    """Summed loss over what the assistant says, how many tokens that is, and what model.looks() gives for the hints."""
     target = torch.where(marks > 0, ids, -1).roll(-1, 1)
     target[:, -1] = -1
     at = (target.flatten() >= 0).nonzero()[:, 0]
     some = F.pad(at, (0, rounded(len(at), 64) - len(at)))
-    h = model.hidden(ids, some)
+    h, looks = model.hidden(ids, some, hints) if model.c.guided else (model.hidden(ids, some), [])
     target = F.pad(target.flatten()[at], (0, len(some) - len(at)), value=-1)
-    return F.cross_entropy(model.logits(h).float(), target, ignore_index=-1, reduction="sum"), len(at)
+    return F.cross_entropy(model.logits(h).float(), target, ignore_index=-1, reduction="sum"), len(at), looks
 
 
 @torch.no_grad()
@@ -217,7 +233,9 @@ def train(rank, a):
     stream = Stream(a)
     model = LM(Config(**{**vars(SIZES[a.size]), "vocab": stream.vocab})).to(device)
     opt = Optimizer(model, a.muon_lr, a.adam_lr, a.weight_decay)
-    s = dict(step=0, pool=0, tokens=0, learnt=0, seconds=0.0, begin=time.time())
+    if a.start:
+        load_folder(model, a.start)
+    s = dict(step=0, pool=0, tokens=int(a.seen), learnt=0, seconds=0.0, begin=time.time())
     if a.resume:
         ck = torch.load(a.resume, map_location=device)
         model.load_state_dict(ck["model"])
@@ -241,17 +259,20 @@ def train(rank, a):
 
     if rank == 0:
         note(parameters=parameters(model), device=device, arguments=vars(a), **s)
-    began, sums, source, lr = time.time(), [0, 0, 0], stream.batches(rank, s), 1
+    began, sums, source, lr, looked = time.time(), [0, 0, 0], stream.batches(rank, s), 1, collections.defaultdict(list)
     while lr > 0.002 or s["tokens"] < .05 * a.tokens:
         done = s["tokens"] / a.tokens
         if done >= 1 and not a.until:
             break
         mine = [0, 0, 0]  # loss, tokens to learn, tokens
         for _ in range(max(1, (1 if done < .15 else 2) // a.processes)):
-            ids, marks = next(source)
+            ids, marks, hints = next(source)
             with mixed:
-                total, count = loss(model, ids.to(device), marks.to(device))
-            (total / 1000).backward()
+                total, count, looks = loss(model, ids.to(device), marks.to(device), [h and [x.to(device) for x in h] for h in hints])
+            ((total + GUIDANCE * count * sum(l[0] for l in looks if l)) / 1000).backward()
+            for kind, l in zip(KINDS, looks):
+                if l:
+                    looked[kind].append(l[1])
             mine = [x + y for x, y in zip(mine, (total.item(), count, ids.numel()))]
         # the clock of one decides
         lr, *all_ = together(model, a, rate(done, s["step"], a, time.time()) if rank == 0 else 0, *mine)
@@ -265,8 +286,8 @@ def train(rank, a):
         if s["step"] % 50 == 0:
             now = time.time()
             s["seconds"] += now - began
-            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(sums[2] / (now - began)), hours=round(s["seconds"] / 3600, 3))
-            began, sums = now, [0, 0, 0]
+            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(sums[2] / (now - began)), hours=round(s["seconds"] / 3600, 3), looks={k: round(sum(v) / len(v), 3) for k, v in looked.items()})
+            began, sums, looked = now, [0, 0, 0], collections.defaultdict(list)
         if s["step"] % a.test_every == 0:
             t = test(model, stream, device)
             note(step=s["step"], right={k: f"{x}/{y} {z}" for k, (x, y, z) in t.items()}, all=round(sum(x for x, _, _ in t.values()) / sum(y for _, y, _ in t.values()), 4))
