@@ -71,7 +71,7 @@ func aparts(names ...string) Backends {
 func loadApart(t *testing.T, bs Backends, set func(*config.Config)) *Catalog {
 	t.Helper()
 	cfg := config.Default()
-	cfg.CacheMemoryMB, cfg.Threads = 128, 1
+	cfg.CacheMemoryMB, cfg.Threads = 256, 1
 	if set != nil {
 		set(cfg)
 	}

@@ -38,7 +38,7 @@ func turn(t *testing.T, g chat.Generator, r *chat.Request) (answer string, u cha
 			id := fmt.Sprintf("call_%d_%d", len(r.Messages), e.Tool)
 			answer += e.Call.Name + string(e.Call.Arguments)
 			said.Parts = append(said.Parts, chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: id, Name: e.Call.Name, Arguments: e.Call.Arguments}})
-			next.Parts = append(next.Parts, chat.Part{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: []chat.Part{{Text: `{"sum": 46}`}}}})
+			next.Parts = append(next.Parts, chat.Part{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: []chat.Part{{Text: `{"total": 46}`}}}})
 		case chat.EventFinish:
 			u = *e.Usage
 		}

@@ -185,7 +185,7 @@ func TestModelSettings(t *testing.T) {
 		t.Errorf("stdout:\n%s", p.stdout())
 	}
 	for model, tokens := range map[string]float64{"mine": 3, "little": 3, "demo": 4} {
-		_, body := request(t, "POST", p.url+"/v1/chat/completions", `{"model": "`+model+`", "messages": [{"role": "user", "content": "qx zzv 93 lorp"}]}`)
+		_, body := request(t, "POST", p.url+"/v1/chat/completions", `{"model": "`+model+`", "messages": [{"role": "user", "content": "what is 47 + 85?"}]}`)
 		var r struct {
 			Usage struct {
 				Completion float64 `json:"completion_tokens"`
