@@ -136,6 +136,8 @@ struct Rows {
   }
 };
 
+long up(long n) { return (n + size - 1) / size * size; }
+
 // Scratch is what the work on one head needs; padded is t as a multiple of 32.
 struct Scratch {
   long padded;
@@ -143,7 +145,7 @@ struct Scratch {
   Room<float> scores, grads;  // 16 rows of padded: of queries times keys, of the output's gradient times values
   Room<pair> p, ds;           // what becomes of them: the shares, and the gradients of the scores
   Room<float> out, sum, mean;
-  explicit Scratch(long t) : padded((t + size - 1) / size * size) {
+  explicit Scratch(long t) : padded(up(t)) {
     for (auto* x : {&q, &k, &v, &dout}) x->resize(padded);
     for (auto* x : {&scores, &grads}) x->resize(block * padded);
     out.resize(block * size), sum.resize(padded), mean.resize(padded);
@@ -154,8 +156,6 @@ struct Scratch {
     for (long j = from; j < until; j += size) product(a.rows + first * pairs, pairs, b.turned + j, padded, pairs, to + j, padded);
   }
 };
-
-long up(long n) { return (n + size - 1) / size * size; }
 
 void put(const Room<float>& from, long first, Head to, float scale = 1) {
   for (long i = 0; i < std::min(block, to.t - first); i++)

@@ -7,14 +7,12 @@ import sys
 
 import torch
 
-from model import LM, Config, load_folder
+from model import load_checkpoint, load_folder
 
 
 def main(checkpoint, folder, share, out):
-    d = torch.load(checkpoint, map_location="cpu")
+    d, m = load_checkpoint(checkpoint)
     share, new = float(share), d["model"]
-    m = LM(Config(**d["config"]))
-    m.load_state_dict(new)
     load_folder(m, folder)  # layers that the folder lacks stay the checkpoint's
     old = m.state_dict()
     d["model"] = {k: share * new[k] + (1 - share) * old[k] for k in new}

@@ -340,6 +340,12 @@ class Tool:
                 return said, args
         return self.own_request(r, tools, True)[:2]
 
+    def short_request(self, r, tools):
+        """A few words for a tool without parameters. -> what the user says, no arguments"""
+        alone = all(self.noun not in o.noun for o in tools if o is not self)
+        text = expand(r, SAY["request in short" if alone else "request in short by both"])
+        return fill(text, **self.words(text, self.verb)), {}
+
     def scheme_request(self, r, quote):
         """-> what the user says, arguments, their kinds"""
         text = expand(r, self.scheme.requests)
@@ -567,12 +573,7 @@ def calling(r, tools, count):
         chosen = [r.choice(tools) for _ in range(count)]
     said, calls = [], []
     for t in chosen:
-        if not t.params and r.random() < .4:
-            text = expand(r, SAY["request in short" if all(t.noun not in o.noun for o in tools if o is not t) else "request in short by both"])
-            said.append(fill(text, **t.words(text, t.verb)))
-            calls.append(call(t, {}))
-            continue
-        text, arguments = t.request(r, tools, count > 1)
+        text, arguments = t.short_request(r, tools) if not t.params and r.random() < .4 else t.request(r, tools, count > 1)
         said.append(text)
         calls.append(call(t, arguments))
     t = chosen[0]

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 import mix
-from model import LM, Config, folder_weights, parameters
+from model import folder_weights, load_checkpoint, parameters
 from verify import context
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,10 +70,8 @@ def side_files(folder, c, bits):
 
 def main(checkpoint, out, *widths):
     check_template()
-    d = torch.load(checkpoint, map_location="cpu")
-    c = Config(**d["config"])
-    m = LM(c)
-    m.load_state_dict(d["model"])
+    d, m = load_checkpoint(checkpoint)
+    c = m.c
     weights = folder_weights(m)
     for bits in [0, *map(int, widths or ["8"])]:
         folder = os.path.join(out, f"{bits}bit" if bits else "bf16")

@@ -1,5 +1,5 @@
-"""Where attention should look in a conversation with tools. Which tool is meant is a chain of four looks that a model of
-this size did not find by itself in 50 million tokens; told where to look, its heads find it in one.
+"""Where attention should look in a conversation with tools. Which tool is meant is a chain of three looks that a model of
+this size did not find by itself in 50 million tokens; told where to look, its heads find it in one. A fourth is for values.
 
 home     from a token of a tool's line to the beginning of the line
 match    from the end of a word of the user's to the same word in the tools' lines, or to itself where there is none
@@ -19,7 +19,7 @@ STEP = re.compile(r'<\|im_start\|>user\n(?!<tool_response>)(?P<said>.*?)<\|im_en
 VALUE = re.compile(r'": "((?:[^"\\]|\\.)*)"|": ([^",}]+)')
 
 
-def alike(a, b):
+def in_common(a, b):
     """How many letters two words have in common, if they are one word but for the ending, or 0."""
     if a == b:
         return len(a)
@@ -63,7 +63,7 @@ class Hints:
                 for word, p in words(text, said.start, said.stop):
                     if len(word) < 3:
                         continue
-                    found = [(alike(word, x), n, q) for x, n, q in has]
+                    found = [(in_common(word, x), n, q) for x, n, q in has]
                     longest = max((f[0] for f in found), default=0)
                     last = at[p + (longest or len(word)) - 1]
                     found = [(n, at[q + longest - 1]) for l, n, q in found if l and l == longest]
@@ -84,8 +84,9 @@ class Hints:
 
 
 if __name__ == "__main__":
-    import train
     import mix
+    import train
+
     r = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     stream = train.Stream(None)
     show = lambda ids: "".join(stream.hints.piece[x] for x in ids[-8:])

@@ -224,6 +224,14 @@ def guide(m, size=9.0):
         b.o.view(c.dim, c.heads, hd)[:, first:first + PAIR] = out.T.view(c.dim, PAIR, hd)
 
 
+def load_checkpoint(path):
+    """-> what train.py saved, and its model"""
+    d = torch.load(path, map_location="cpu")
+    m = LM(Config(**d["config"]))
+    m.load_state_dict(d["model"])
+    return d, m
+
+
 def parameters(model):
     return sum(p.numel() for p in model.parameters())
 

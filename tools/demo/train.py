@@ -4,7 +4,7 @@ python train.py --out RUN [--tokens N] [--size tiny] [--resume RUN/last.pt | --s
 python train.py --test RUN/final.pt        what it has learnt: new conversations of the same stream
 
 Every row of a batch is one conversation, and a batch has conversations of nearly one length, so nothing is wasted on
-padding or on masks. Only what the assistant says is learnt. The conversations get longer as training goes on; the
+padding or on masks. Only what the assistant says is learnt, and, by guided heads, where to look (hints.py). The conversations get longer as training goes on; the
 first ones are mixed with pure repetition of random tokens. What a step sees depends on the seed, the number of the
 batch, --processes and --tokens alone; --until makes the rate fall so that it ends at a time of the clock.
 """
@@ -25,8 +25,8 @@ from tokenizers import Tokenizer
 
 import attention
 import mix
-from model import LM, Block, SIZES, Config, load_folder, parameters
 from hints import KINDS, Hints
+from model import LM, Block, SIZES, Config, load_checkpoint, load_folder, parameters
 from optim import Optimizer, fast_bf16
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -147,10 +147,12 @@ class Stream:
 
     def batch(self, length, count, some):
         """count rows of length tokens: those of some conversations, and blanks. And for every kind of hints where to look, as
-        model.looks() takes it."""
+        model.looks() takes it; nothing where no head is guided."""
         ids, marks = torch.zeros(count, length, dtype=torch.long), torch.zeros(count, length, dtype=torch.long)
         for i, (x, m, _) in enumerate(some):
             ids[i, :len(x)], marks[i, :len(x)] = torch.tensor(x), torch.tensor(m)
+        if not SIZES[self.a.size].guided:
+            return ids, marks, []
         found, hints = [self.hints(x) for x, _, _ in some], []
         for kind in zip(*found):
             n = max(map(len, kind))
@@ -174,7 +176,7 @@ def loss(model, ids, marks, hints):
     target[:, -1] = -1
     at = (target.flatten() >= 0).nonzero()[:, 0]
     some = F.pad(at, (0, rounded(len(at), 64) - len(at)))
-    h, looks = model.hidden(ids, some, hints) if model.c.guided else (model.hidden(ids, some), [])
+    h, looks = model.hidden(ids, some, hints) if hints else (model.hidden(ids, some), [])
     target = F.pad(target.flatten()[at], (0, len(some) - len(at)), value=-1)
     return F.cross_entropy(model.logits(h).float(), target, ignore_index=-1, reduction="sum"), len(at), looks
 
@@ -299,7 +301,7 @@ def train(rank, a):
 
 def launch(a):
     os.makedirs(a.out, exist_ok=True)
-    a.attention = "" if torch.cuda.is_available() else attention.build()
+    a.attention = "" if torch.cuda.is_available() else attention.build(a.out)
     if a.processes == 1:
         return train(0, a)
     meeting = os.path.join(a.out, "meeting")
@@ -314,9 +316,7 @@ GROUPS = {"instructions": "repeat upper lower letter count bank json sentence nt
 def report(a):
     """Shares of the replies that are right, by the skills of evaluate.py."""
     torch.set_num_threads(a.threads)
-    d = torch.load(a.test, map_location="cpu")
-    model = LM(Config(**d["config"]))
-    model.load_state_dict(d["model"])
+    _, model = load_checkpoint(a.test)
     group = {s: g for g, names in GROUPS.items() for s in (names.split("|") if "|" in names else names.split(" "))}
     out = {}
     for s, (right, count, _) in test(model, Stream(a), "cpu", 500, 8_000_000).items():
