@@ -1,4 +1,5 @@
-// Causal attention of one micro-batch on the CPU, forward and backward, for attention.py.
+// Causal attention of one micro-batch on the CPU, forward and backward, for attention.py: from the product that makes q, k and
+// v to the input of the one that follows, so that norms, rotations and rounding are done where a head is in the cache.
 //
 // The scores of a head are never in memory as a whole: 16 rows of them at a time stay in the cache, and nothing right of
 // the diagonal is computed (Dao et al., FlashAttention, 2022). Products are of bfloat16 and add up in float32, in AMX's
@@ -18,24 +19,35 @@
 namespace {
 
 typedef uint32_t pair;  // two bfloat16, the first one low
-constexpr long size = 32, block = 16, pairs = size / 2;  // numbers of a head; rows made at once; pairs of a row
+constexpr long size = 32, half = size / 2, block = 16, pairs = size / 2;  // numbers of a head, and half of them; rows made at once; pairs of a row
 
-uint16_t rounded(float f) {
-  uint32_t u;
-  std::memcpy(&u, &f, 4);
-  return (u + 0x7fff + (u >> 16 & 1)) >> 16;
+// 16 numbers side by side. Left to the compiler, some of the loops below were not of vectors, and took five times as long.
+typedef float lane __attribute__((vector_size(64), aligned(4)));
+typedef int32_t ints __attribute__((vector_size(64), aligned(4)));
+typedef uint32_t bits __attribute__((vector_size(64), aligned(4)));
+typedef uint16_t halves __attribute__((vector_size(32), aligned(2)));
+
+inline lane& at(float* x) { return *(lane*)x; }
+inline lane at(const float* x) { return *(const lane*)x; }
+inline lane widened(const uint16_t* x) { return (lane)(__builtin_convertvector(*(const halves*)x, bits) << 16); }
+inline void round_to(uint16_t* to, lane x) {
+  bits u = (bits)x;
+  *(halves*)to = __builtin_convertvector((u + 0x7fff + (u >> 16 & 1)) >> 16, halves);
+}
+inline float sum_of(lane x) {
+  float s = 0;
+  for (int i = 0; i < 16; i++) s += x[i];
+  return s;
 }
 
-// e to the x for x up to 0, to 1e-6 of it, and 0 or next to it below -87; a loop of it needs no library
-inline float exponential(float x) {
-  x = std::max(x * 1.44269504f, -126.f);
-  float whole = std::nearbyint(x), f = x - whole;
-  float p = 1 + f * (0.69314718f + f * (0.24022651f + f * (0.05550411f + f * (0.00961813f + f * 0.00133336f))));
-  int32_t u;
-  std::memcpy(&u, &p, 4);
-  u += int32_t(whole) * (1 << 23);
-  std::memcpy(&p, &u, 4);
-  return p;
+// e to the x for x up to 0, to 1e-6 of it, and 0 or next to it below -87
+inline lane exponential(lane x) {
+  x *= 1.44269504f;
+  x = x < -126.f ? lane{} - 126.f : x;
+  ints whole = __builtin_convertvector(x - 0.5f, ints);  // the nearest, x not being above 0
+  lane f = x - __builtin_convertvector(whole, lane);
+  lane p = 1 + f * (0.69314718f + f * (0.24022651f + f * (0.05550411f + f * (0.00961813f + f * 0.00133336f))));
+  return (lane)((ints)p + (whole << 23));
 }
 
 // Room is memory that begins at a cache line: a load across two takes twice as long.
@@ -83,8 +95,6 @@ inline void product(const pair* a, long an, const pair* b, long bn, long count, 
 struct Tiles {};
 
 inline void product(const pair* a, long an, const pair* b, long bn, long count, float* c, long cn) {
-  typedef float lane __attribute__((vector_size(64), aligned(4)));
-  typedef uint32_t bits __attribute__((vector_size(64), aligned(4)));
   for (long i = 0; i < block; i += 4) {
     lane s[4][2] = {};
     for (long n = 0; n < count; n++)
@@ -103,13 +113,38 @@ inline void product(const pair* a, long an, const pair* b, long bn, long count, 
 }
 #endif
 
-// Head is the q, k, v or output of one head of one conversation, or its gradient: t rows of 32 numbers, a row every step numbers.
+// Head is one head of one conversation in a tensor of bfloat16: t rows of 32 numbers, a row every step numbers.
 struct Head {
-  float* at;
+  uint16_t* at;
   long t, step;
+  uint16_t* row(long i) const { return at + i * step; }
 };
 
-// Rows is a head in bfloat16, with zeros up to a multiple of 32 rows.
+// Norm is what is done to a head of q or k: its rows are divided by their root mean square, multiplied by weight (32), and turned by
+// the angles of their places (t times 16 cosines and sines).
+struct Norm {
+  const float *weight, *cos, *sin;
+  static constexpr float epsilon = 1e-6f;
+  static float inverse(lane a, lane b) { return 1 / std::sqrt(sum_of(a * a + b * b) / size + epsilon); }
+
+  void turn(lane& a, lane& b, long i) const {
+    lane c = ::at(cos + i * half), s = ::at(sin + i * half), x = a;
+    a = x * c - b * s, b = b * c + x * s;
+  }
+  // from the gradient of a row, in two halves, to that of what it was made from, which is x; that of weight is added to dweight
+  void back(lane& a, lane& b, long i, const uint16_t* x, float* dweight) const {
+    lane c = ::at(cos + i * half), s = ::at(sin + i * half), y = a;
+    a = y * c + b * s, b = b * c - y * s;
+    lane u = widened(x), v = widened(x + half);
+    float r = inverse(u, v);
+    ::at(dweight) += a * u * r, ::at(dweight + half) += b * v * r;
+    a *= ::at(weight), b *= ::at(weight + half);
+    float along = sum_of(a * u + b * v) * r * r / size;
+    a = (a - u * along) * r, b = (b - v * along) * r;
+  }
+};
+
+// Rows is a head as it is multiplied, with zeros up to a multiple of 32 rows.
 struct Rows {
   Room<pair> rows;    // padded rows of 16 pairs
   Room<pair> turned;  // 16 rows, one for each pair, of padded
@@ -117,22 +152,42 @@ struct Rows {
   long padded;
 
   void resize(long n) { padded = n, rows.resize(n * pairs), turned.resize(n * pairs), merged.resize(n * pairs); }
-  void take(Head h, float scale = 1) {
-    uint16_t* to = (uint16_t*)(rows + 0);
-    for (long i = 0; i < h.t; i++)
-      for (long d = 0; d < size; d++) to[i * size + d] = rounded(h.at[i * h.step + d] * scale);
-    std::memset(to + h.t * size, 0, (padded - h.t) * size * 2);
+  uint16_t* row(long i) { return (uint16_t*)(rows + i * pairs); }
+  void take(Head h) {
+    for (long i = 0; i < h.t; i++) std::memcpy(row(i), h.row(i), size * 2);
+    std::memset(row(h.t), 0, (padded - h.t) * size * 2);
+  }
+  void take(Head h, const Norm& n, float scale) {
+    for (long i = 0; i < h.t; i++) {
+      lane a = widened(h.row(i)), b = widened(h.row(i) + half);
+      float r = Norm::inverse(a, b) * scale;
+      a *= ::at(n.weight) * r, b *= ::at(n.weight + half) * r;
+      n.turn(a, b, i);
+      round_to(row(i), a), round_to(row(i) + half, b);
+    }
+    std::memset(row(h.t), 0, (padded - h.t) * size * 2);
   }
   void turn() {
-    const pair* from = rows + 0;
-    for (long i = 0; i < padded; i += 16)
-      for (long p = 0; p < pairs; p++)
-        for (long k = 0; k < 16; k++) (turned + p * padded + i)[k] = from[(i + k) * pairs + p];
+    for (long i = 0; i < padded; i += 16) {
+      bits x[16], y[16];
+      std::memcpy(x, rows + i * pairs, sizeof x);
+      for (int step = 8; step; step /= 2) {  // blocks of 8, 4, 2 and 1 change places across the diagonal
+        bits low, high;
+        for (int k = 0; k < 16; k++) low[k] = k & step ? 16 + k - step : k, high[k] = k & step ? 16 + k : k + step;
+        for (int k = 0; k < 16; k++)
+          if (!(k & step)) y[k] = __builtin_shuffle(x[k], x[k + step], low), y[k + step] = __builtin_shuffle(x[k], x[k + step], high);
+        std::memcpy(x, y, sizeof x);
+      }
+      for (long p = 0; p < pairs; p++) std::memcpy(turned + p * padded + i, x + p, sizeof *x);
+    }
   }
   void merge() {
     const uint16_t* from = (const uint16_t*)(rows + 0);
     for (long i = 0; i < padded; i += 2)
-      for (long d = 0; d < size; d++) (merged + i * pairs)[d] = from[i * size + d] | uint32_t(from[(i + 1) * size + d]) << 16;
+      for (long d = 0; d < size; d += 16) {
+        bits low = __builtin_convertvector(*(const halves*)(from + i * size + d), bits), high = __builtin_convertvector(*(const halves*)(from + (i + 1) * size + d), bits);
+        *(bits*)(merged + i * pairs + d) = low | high << 16;
+      }
   }
 };
 
@@ -155,45 +210,48 @@ struct Scratch {
   void against(const Rows& a, long first, const Rows& b, long from, long until, Room<float>& to) {
     for (long j = from; j < until; j += size) product(a.rows + first * pairs, pairs, b.turned + j, padded, pairs, to + j, padded);
   }
+  // the 16 rows of out, from first, one at a time: f(i, first half, second half)
+  template <class F>
+  void rows_of(long first, long t, F f) {
+    for (long i = 0; i < std::min(block, t - first); i++) f(first + i, at(out + i * size), at(out + i * size + half));
+  }
 };
 
-void put(const Room<float>& from, long first, Head to, float scale = 1) {
-  for (long i = 0; i < std::min(block, to.t - first); i++)
-    for (long d = 0; d < size; d++) to.at[(first + i) * to.step + d] = (from + i * size)[d] * scale;
-}
+void put(Head to, long i, lane a, lane b) { round_to(to.row(i), a), round_to(to.row(i) + half, b); }
 
-void forward(Head q, Head k, Head v, Head out, float* sum, Scratch& s) {
-  s.q.take(q, 1 / std::sqrt(float(size))), s.k.take(k), s.k.turn(), s.v.take(v), s.v.merge();
+void forward(Head q, Head k, Head v, const Norm& qn, const Norm& kn, Head out, float* sum, Scratch& s) {
+  s.q.take(q, qn, 1 / std::sqrt(float(size))), s.k.take(k, kn, 1), s.k.turn(), s.v.take(v), s.v.merge();
   for (long first = 0; first < q.t; first += block) {
     long seen = up(first + block);
     float share[block];
     s.against(s.q, first, s.k, 0, seen, s.scores);
     for (long i = 0; i < block; i++) {
-      float *x = s.scores + i * s.padded, most = -1e30f, all = 0;
+      float* x = s.scores + i * s.padded;
       uint16_t* p = (uint16_t*)(s.p + i * s.padded / 2);
       for (long j = first + i + 1; j < seen; j++) x[j] = -1e30f;
-      for (long j = 0; j < seen; j++) most = std::max(most, x[j]);
-      for (long j = 0; j < seen; j++) {
-        float e = exponential(x[j] - most);
-        all += e, p[j] = rounded(e);
+      lane most = at(x), all = {};
+      for (long j = 16; j < seen; j += 16) most = most > at(x + j) ? most : at(x + j);
+      float m = most[0];
+      for (int j = 1; j < 16; j++) m = std::max(m, most[j]);
+      for (long j = 0; j < seen; j += 16) {
+        lane e = exponential(at(x + j) - m);
+        all += e, round_to(p + j, e);
       }
-      if (first + i < q.t) sum[first + i] = most + std::log(all);
-      share[i] = 1 / all;
+      float a = sum_of(all);
+      if (first + i < q.t) sum[first + i] = m + std::log(a);
+      share[i] = 1 / a;
     }
     product(s.p + 0, s.padded / 2, s.v.merged + 0, size, seen / 2, s.out + 0, size);
-    for (long i = 0; i < block; i++)
-      for (long d = 0; d < size; d++) (s.out + i * size)[d] *= share[i];
-    put(s.out, first, out);
+    s.rows_of(first, q.t, [&](long i, lane a, lane b) { put(out, i, a * share[i - first], b * share[i - first]); });
   }
 }
 
-void backward(Head q, Head k, Head v, Head out, const float* sum, Head dout, Head dq, Head dk, Head dv, Scratch& s) {
+void backward(Head q, Head k, Head v, const Norm& qn, const Norm& kn, Head out, const float* sum, Head dout, Head dq, Head dk, Head dv, float* dqn, float* dkn, Scratch& s) {
   float scale = 1 / std::sqrt(float(size));
-  s.q.take(q, scale), s.q.turn(), s.q.merge(), s.k.take(k), s.k.turn(), s.k.merge(), s.v.take(v), s.v.turn(), s.dout.take(dout), s.dout.turn(), s.dout.merge();
+  s.q.take(q, qn, scale), s.q.turn(), s.q.merge(), s.k.take(k, kn, 1), s.k.turn(), s.k.merge(), s.v.take(v), s.v.turn(), s.dout.take(dout), s.dout.turn(), s.dout.merge();
   float *total = s.sum + 0, *mean = s.mean + 0;
   for (long i = 0; i < s.padded; i++) total[i] = i < q.t ? sum[i] : 0, mean[i] = 0;
-  for (long i = 0; i < q.t; i++)
-    for (long d = 0; d < size; d++) mean[i] += dout.at[i * dout.step + d] * out.at[i * out.step + d];
+  for (long i = 0; i < q.t; i++) mean[i] = sum_of(widened(dout.row(i)) * widened(out.row(i)) + widened(dout.row(i) + half) * widened(out.row(i) + half));
   // by rows of queries, for theirs
   for (long first = 0; first < q.t; first += block) {
     long seen = up(first + block);
@@ -201,12 +259,17 @@ void backward(Head q, Head k, Head v, Head out, const float* sum, Head dout, Hea
     for (long i = 0; i < block; i++) {
       float *x = s.scores + i * s.padded, *g = s.grads + i * s.padded, m = mean[first + i], l = total[first + i];
       uint16_t* ds = (uint16_t*)(s.ds + i * s.padded / 2);
-      for (long j = 0; j < seen; j++) x[j] = exponential(std::min(x[j] - l, 0.f)) * (g[j] - m);
-      for (long j = first + i + 1; j < seen; j++) x[j] = 0;
-      for (long j = 0; j < seen; j++) ds[j] = rounded(x[j]);
+      for (long j = first + i + 1; j < seen; j++) x[j] = -1e30f;
+      for (long j = 0; j < seen; j += 16) {
+        lane y = at(x + j) - l;
+        round_to(ds + j, exponential(y < 0.f ? y : lane{}) * (at(g + j) - m));
+      }
     }
     product(s.ds + 0, s.padded / 2, s.k.merged + 0, size, seen / 2, s.out + 0, size);
-    put(s.out, first, dq, scale);
+    s.rows_of(first, q.t, [&](long i, lane a, lane b) {
+      a *= scale, b *= scale;
+      qn.back(a, b, i, q.row(i), dqn), put(dq, i, a, b);
+    });
   }
   // by rows of keys, for theirs and those of the values
   for (long first = 0; first < k.t; first += block) {
@@ -215,36 +278,42 @@ void backward(Head q, Head k, Head v, Head out, const float* sum, Head dout, Hea
     for (long j = 0; j < block; j++) {
       float *x = s.scores + j * s.padded, *g = s.grads + j * s.padded;
       uint16_t *p = (uint16_t*)(s.p + j * s.padded / 2), *ds = (uint16_t*)(s.ds + j * s.padded / 2);
-      for (long i = from; i < s.padded; i++) x[i] = exponential(std::min(x[i] - total[i], 0.f));
-      for (long i = from; i < first + j; i++) x[i] = 0;
-      for (long i = from; i < s.padded; i++) p[i] = rounded(x[i]), ds[i] = rounded(x[i] * (g[i] - mean[i]));
+      for (long i = from; i < first + j; i++) x[i] = -1e30f;
+      for (long i = from; i < s.padded; i += 16) {
+        lane y = at(x + i) - at(total + i), e = exponential(y < 0.f ? y : lane{});
+        round_to(p + i, e), round_to(ds + i, e * (at(g + i) - at(mean + i)));
+      }
     }
     product(s.p + from / 2, s.padded / 2, s.dout.merged + from * pairs, size, (s.padded - from) / 2, s.out + 0, size);
-    put(s.out, first, dv);
+    s.rows_of(first, k.t, [&](long i, lane a, lane b) { put(dv, i, a, b); });
     product(s.ds + from / 2, s.padded / 2, s.q.merged + from * pairs, size, (s.padded - from) / 2, s.out + 0, size);
-    put(s.out, first, dk);
+    s.rows_of(first, k.t, [&](long i, lane a, lane b) { kn.back(a, b, i, k.row(i), dkn), put(dk, i, a, b); });
   }
 }
 
 }  // namespace
 
-// All tensors are batch, t, heads, 32, one number after the other; sum (the logarithm of a row's sum) is batch, heads, t.
-extern "C" void attention_forward(long batch, long t, long heads, float* q, float* k, float* v, float* out, float* sum) {
+// qkv and its gradient are batch, t, 3 times heads, 32 of bfloat16, the output and its gradient batch, t, heads, 32, one number after
+// the other. qn and kn are the weights of the norms, 32 each, and sum (the logarithm of a row's sum) is batch, heads, t; to the
+// gradients of qn and kn is added.
+extern "C" void attention_forward(long batch, long t, long heads, uint16_t* qkv, float* qn, float* kn, float* cos, float* sin, uint16_t* out, float* sum) {
   Scratch s(t);
   Tiles tiles;
+  Norm q{qn, cos, sin}, k{kn, cos, sin};
   for (long b = 0; b < batch; b++)
     for (long h = 0; h < heads; h++) {
-      auto head = [&](float* x) { return Head{x + (b * t * heads + h) * size, t, heads * size}; };
-      forward(head(q), head(k), head(v), head(out), sum + (b * heads + h) * t, s);
+      auto head = [&](uint16_t* x, long many, long n) { return Head{x + ((b * t * many + n) * heads + h) * size, t, many * heads * size}; };
+      forward(head(qkv, 3, 0), head(qkv, 3, 1), head(qkv, 3, 2), q, k, head(out, 1, 0), sum + (b * heads + h) * t, s);
     }
 }
 
-extern "C" void attention_backward(long batch, long t, long heads, float* q, float* k, float* v, float* out, float* sum, float* dout, float* dq, float* dk, float* dv) {
+extern "C" void attention_backward(long batch, long t, long heads, uint16_t* qkv, float* qn, float* kn, float* cos, float* sin, uint16_t* out, float* sum, uint16_t* dout, uint16_t* dqkv, float* dqn, float* dkn) {
   Scratch s(t);
   Tiles tiles;
+  Norm q{qn, cos, sin}, k{kn, cos, sin};
   for (long b = 0; b < batch; b++)
     for (long h = 0; h < heads; h++) {
-      auto head = [&](float* x) { return Head{x + (b * t * heads + h) * size, t, heads * size}; };
-      backward(head(q), head(k), head(v), head(out), sum + (b * heads + h) * t, head(dout), head(dq), head(dk), head(dv), s);
+      auto head = [&](uint16_t* x, long many, long n) { return Head{x + ((b * t * many + n) * heads + h) * size, t, many * heads * size}; };
+      backward(head(qkv, 3, 0), head(qkv, 3, 1), head(qkv, 3, 2), q, k, head(out, 1, 0), sum + (b * heads + h) * t, head(dout, 1, 0), head(dqkv, 3, 0), head(dqkv, 3, 1), head(dqkv, 3, 2), dqn, dkn, s);
     }
 }

@@ -47,6 +47,7 @@ MAKE = {
 FAMILY = {"word": "text", "text": "text", "person": "text", "city": "text", "code": "text", "path": "path", "folder": "path", "int": "number", "number": "number"}
 SLOT = re.compile(r"\{(\d)\}")
 A_NOUN = re.compile(r"\b([aA]) \{N\}")
+LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these days|later|at the moment|as usual|again|if possible|by noon|over there|soon|for once|this time".split("|")  # said after a value
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
 
@@ -349,6 +350,8 @@ class Tool:
     def scheme_request(self, r, quote):
         """-> what the user says, arguments, their kinds"""
         text = expand(r, self.scheme.requests)
+        if r.random() < .1:
+            text = re.sub(r"(\{\d\})(\??)$", lambda m: f"{m[1]} {r.choice(LATER)}{m[2]}" if self.params[int(m[1][1])].kind not in ("text", "word") else m[0], text)
         used = sorted({int(i) for i in SLOT.findall(text)})
         styled = style(r, text)
         values = {}
@@ -486,6 +489,11 @@ def unfit(r, tools):
     near = r.choice(tools)
     taken = " ".join(x.name + " " + x.text + " " + x.noun for x in tools).lower()
     x = r.random()
+    if r.random() < .06:  # in a few words
+        t = bare_tool(r)
+        said = t.short_request(r, [t])[0]
+        lost = any(p in taken for p in t.noun.lower().split(" ")) or any(alike(t.verb, o.verb) for o in tools) or t.verb in taken
+        return None if lost or t.noun.lower() not in said.lower() else said
     t = Tool(r, near.scheme if x < .4 else r.choice(SCHEMES) if x > .88 else None, False)
     if x < .4 and near.scheme:  # the same but for the noun
         t.verb, t.params, t.optional = near.verb, near.params, near.optional
@@ -546,10 +554,16 @@ def two_values(text):
     return SAY["two values"] + ("|" + SAY["two values by preposition"].replace("{p}", before[1]) if before else "")
 
 
+def ended(r, text):
+    """Now and then with a full stop, whatever it ends in."""
+    return text + r.choice("...!") if text[-1].isalnum() and r.random() < .3 else text
+
+
 def together(r, said, calls):
     """Requests as one message. What ends in a value keeps its last character; only a request before another loses its mark."""
     if len(said) == 1:
-        return said[0]
+        return ended(r, said[0])
+    said[-1] = ended(r, said[-1])
     ends = [tuple(str(v) for v in c["arguments"].values()) for c in calls]
     bare = [s[:-1] if s[-1] in ".?" and not s.endswith(e) else s for s, e in zip(said, ends)]
     if r.random() < .5:  # in the middle of a sentence

@@ -2,6 +2,7 @@
 dict(user, reply, skill) and, where a reply needs it, thought."""
 import json
 import os
+import re
 
 import words as w
 from grammar import expand, fill, style
@@ -70,7 +71,7 @@ DO = ("How (do|can|could|should|would) (I|we|you|one) {x}?|How to {x}?|What (is|
       "(steps|instructions|a recipe) to {x}|(Can|Could|May) I {x}[ somehow| here]?|I (don't know|do not know|forgot) how to {x}|(I can't|I cannot|I fail to) {x}|(Trying|Want|Need) to {x}|In order to {x} what (do I do|is needed)?|"
       "(What|Which) (flag|option|command|setting|endpoint) (do I use|is there|lets me use) to {x}?|what if I want to {x}?|And if I (want|need|have) to {x}?|Where do I {x}?|(Anyone|Does someone) know how to {x}?|"
       "(i wanna|i want to|i gotta|we wanna|id like to|lemme|let me|let's|I am going to) {x}[, how| pls|, what do i do]|(how 2|howto|how to|how i can|how can u|how does one|how would u) {x}[ pls|?]|(My boss|My team|My colleague|A client|My teacher|Somebody) (wants|asks me|told me|would like me) to {x}[[,] how| and I don't know how]|(whats|what's|which is) the (command|way|flag|trick|easiest way) (to|if I want to) {x}?|"
-      "(pls|please|can u|could you) (tell me|show me|explain|help me) [how to|how I] {x}|(What|How) would you do to {x}?|(I am new to this|I'm no expert|I tried everything)[,| and| -] how (do|can) I {x}?|(If|When|Suppose) (I|we) (want|have|need) to {x}, (what do I (type|do|set)|how|which command)[?]|(any|is there any|is there some) (way|chance|option|command|possibility) (for me |)to {x}?|(Does hearth|Does it|Can hearth|Can it|Will it) (allow|let|help) (me|us|one) [to] {x}?")
+      "(pls|please|can u|could you) (tell me|show me|explain|help me) [how to|how I] {x}|(What|How) would you do to {x}?|(I am new to this|I'm no expert|I tried everything)[,| and| -] how (do|can) I {x}?|(If|When|Suppose) (I|we) (want|have|need) to {x}, (what do I (type|do|set)|how|which command)[?]|(any|is there any|is there some) (way|chance|option|command|possibility) (for me |)to {x}?|(I'd like|I want|We want|I plan|I hope) to {x}[;|,|.| -] (how do I tell hearth|how do I tell it|is that possible|what do I need|where do I start|what do I type)?|(cmd|cli|flag|syntax|one-liner|recipe) (for|to) {x}[?]|(what's|which is) the (magic word|spell|syntax|incantation|right call) to {x}?|(Does hearth|Does it|Can hearth|Can it|Will it) (allow|let|help) (me|us|one) [to] {x}?")
 ABOUT = ("{x}?|{x}|What (is|about|are) {x}?|(Tell|Teach) me (about|more about|something about) {x}|(Is|Are) there {x}?|(Do you|Does it|Does hearth|Does the server) (have|support|know|offer|provide) {x}?|(Explain|Describe) {x}|"
          "(info|information|details|documentation|help|docs) (on|about|for) {x}|I have a question (about|on|regarding) {x}|How does {x} work?|How (do|can|should) I (use|set|get|see|find|change|handle) {x}?|Where (is|are|can I find|do I find|do I set) {x}?|"
          "(I need|I want|I'd like|I am looking for|I'm looking for|I search|Looking for) {x}|(Show|Give) me {x}|What can you (say|tell me) about {x}?|Anything (about|on) {x}?|(What's|What is) the (deal|story|situation) with {x}?|[Just ]curious about {x}|A word (on|about) {x}, please|{x} in hearth|{x} with hearth?|"
@@ -124,6 +125,39 @@ FOREIGN = [  # a few sentences of other languages, written for this project
 ]
 
 
+# what is wanted of a longer text before or after it
+OF_TEXT = ("(tldr|TL;DR|summary|short version|gist|key points|translation|title|headline)[ please| pls|?|:|]|(Summarize|Summarise|Shorten|Condense|Simplify|Rephrase|Rewrite|Proofread|Analyze|Review|Improve|Continue|Extend|Explain|Comment on|Criticize) (this|the|that|my) (text|report|article|story|page|log|essay|passage|note|protocol)[, please| for me| in one line| in two sentences| in simple words|][.|:|]|"
+           "(Turn|Make|Change|Convert|Put) (this|all of this|all that|all of that|the text|it|the above) (into|to) (a|an|one) ((formal|short|funny|polite|angry) |)(letter|poem|email|song|table|list|speech|tweet|story|play|report|summary)[ to (the mayor|my boss|{p}|our members|a child)|][.|, please|:|]|(Put|Translate) (all of (this|that)|this|the text|it) (into|to) (French|German|Spanish|Italian|Latin|Japanese|simple English|Dutch)[ for (our guests|my aunt|{p}|me)|][.|, please|:|]|"
+           "(What|Which) (of these|of those|of the) (problems|things|points|people|events|facts) (would|should|do) you (tackle|choose|fix|do|solve|like)[ first| best|][, and why|]?|(Why|How|When|Where|Since when|What for|By whom) (was|were|did|does|is|are) (the|their|his|her|our) {n}[s] (gone|there|{j}|broken|lost|sold|late|come|found)?|Now (invent|write|tell|imagine|make up) (the|a|another|the next) (next (part|chapter|page)|{n}|ending|continuation|sequel|minutes of the next meeting)[.|, please|]|"
+           "(What|How) (do you think|would you say|is your opinion)[ of| about| on] (this|that|the text|the author|the {n})?|(Who|What) is (right|wrong|to blame|the hero|the author|the main character|missing|the point) [here|in this text|of it]?|(Is|Was) (this|that|it) (good|true|well written|a joke|legal|correct|sarcastic)?|(Write|Give me|Draft) (an answer|a reply|a response|a comment|a summary|an abstract|feedback) (to|on|for|about) (this|the text|the above|it)[, please|.|]|(Find|Correct|Mark|List) (all|the|any) (mistakes|errors|names|dates|facts|verbs|problems) (in|of) (it|this|the text|the above)[.|, please|]")
+PROSE = ("(The|Our|My|That|Every|One|His|Her) [{j} ](N|N) (was|is|had been|looked|became|stayed|seemed) ({j}|{j} and {j}|very {j}|too {j} for the N|gone|full of Ns)[ (again|at last|since then|last year|in spring|that day)].|{p} (said|wrote|thought|told us|promised|heard|reported|believed) that (the|a|no|our) N (was|had|needs|would be|is) {j}.|(Mr|Mrs|Old|Young|Our friend|The teacher) {p} (showed|sold|gave|brought|sent|lent|owed) (us|me|them|{p}|the N) (a|the|his|her|another) {j} N[, which (nobody|everybody|only {p}) (liked|saw|wanted|noticed)].|"
+         "(Somebody|Nobody|Everybody|The N|A N|{p}) (left|took|found|repaired|painted|forgot|broke|moved|opened|closed|counted|ate) (the|a|all the|two|some) N[s] (in|on|under|behind|near|without|before|after) (the|a|our) N[, so (the N|we|nobody|the Ns) (had to wait|went home|was {j}|came back|never knew)].|(There (is|was|were)|We (have|had|saw|need)) (no|a|some|many|another|enough) {j} N[s] (in {y}|in the N|at the N|here|this year|on Monday).|(Yesterday|Last week|In winter|At noon|On {d}|Then|Later|Finally|Meanwhile|After that)[,] (the|a|our) N (fell|arrived|began|ended|broke|grew|left|opened) (in|near|behind|on|without) (the|a|{p}'s) N.|"
+         "(The|Their) (meeting|price|vote|journey|work|report|party|lesson|trip) (about|of|for|with) the N (took|lasted|cost|needed) {i} (hours|days|coins|people|pages)[ and (was|felt) {j}].")
+
+
+def prose(r):
+    """Some sentences about nothing."""
+    some = [w.pick(r, w.NOUNS) for _ in range(r.randint(3, 9))] + [w.word(r) for _ in range(r.randint(0, 4))]
+    out = []
+    for _ in range(r.choice([2, 3, 4, 6, 8, 12, 16, 20])):
+        x = expand(r, PROSE)
+        while "N" in re.findall(r"\bN", x):
+            x = re.sub(r"\bN", lambda m: r.choice(some), x, count=1)
+        out.append(fill(x, j=w.pick(r, w.ADJ), p=w.name(r), y=w.city(r), d=w.date(r), i=r.randint(2, 90)))
+    if r.random() < .3:
+        out += r.choices(out, k=r.randint(1, 5))  # said again
+    return " ".join(out)
+
+
+def about_text(r):
+    """A longer text, and what this model cannot do with it."""
+    q = fill(expand(r, OF_TEXT), p=w.name(r), n=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ))
+    q, text = style(r, q), prose(r)
+    if r.random() < .2:
+        return q.rstrip(".:") + r.choice([":\n\n", ":\n", ": ", "\n\n", ". "]) + text
+    return text + r.choice(["\n\n", "\n\n", "\n", " ", "\n---\n"]) + q
+
+
 def nonsense(r):
     x = r.random()
     if x < .3:
@@ -146,9 +180,11 @@ def fallback(r):
     if x < .12:  # questions and orders of any words
         ask = "(What|Who|Why|When|Where|How|Which {a}|Is|Are|Does|Did|Can|Could|Will|Should|How (many|much|long|far|often)|Tell me|Explain|Write|Describe|Find|Show me|Make|Help me|I (want|need|think)|My|The|Give me)"
         q = style(r, fill(expand(r, ask), a=w.word(r)) + " " + w.words(r, 2, 9) + r.choice(["?", "?", ".", "", "!"]))
+    elif x < .17:
+        q = about_text(r)
     elif x < .72:
         noun = w.word(r)
-        q = expand(r, r.choice([WORLD, MORE["@world"], MORE["@world2"]]))
+        q = expand(r, r.choice([WORLD, MORE["@world"], MORE["@world2"], MORE["@world2"]]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)

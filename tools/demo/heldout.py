@@ -1,7 +1,7 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the fourth set:
-nothing of the first three is in it, because the generator was changed after the failures on the third had been looked at. It was
-written without the training phrasings in sight and while the run it judges was still training, and is not for tuning; --check looks
+none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the fifth set:
+nothing of the first four is in it, because the failures on the fourth had been looked at before the generator was changed. It was
+written without the training phrasings in sight and before the run that it judges was finished, and is not for tuning; --check looks
 for its prompts, tools and names in training text, and what it found has been replaced.
 
 python heldout.py [--check CONVERSATIONS]
@@ -16,20 +16,20 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(640957)
-FABRICS = w.W("corduroy gingham taffeta tweed chiffon damask gabardine organza calico muslin")
-OWN = FABRICS + w.W("""aqueduct armadillo accordion barnacle bellows bungalow catapult cockatoo crowbar dromedary flamingo gazelle goblet grapefruit
-hamper harmonica igloo iguana jukebox kiosk lasso lichen marmoset nozzle ocelot origami osprey pinafore quokka ravioli rhubarb satsuma saxophone
-sporran tambourine tarantula turnip ukulele vestibule wombat yak zither""")
+R = random.Random(844021)
+HERBS = w.W("tarragon chervil marjoram fenugreek oregano lovage sorrel turmeric hyssop borage")
+OWN = HERBS + w.W("""albatross alcove anteater antler artichoke balustrade bazaar bobsleigh caribou castanet cauldron cormorant croissant croquet dandelion falafel
+gauntlet geyser gramophone hacksaw jackal kazoo kimono gnocchi leotard loofah mammoth moustache nutcracker parasol piccolo puffin quiche snorkel starfish
+tiara toucan tugboat turnstile urchin valise warthog wolverine xylophone""")
 WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
-OWN_NAMES = w.W("Ottoline Balthazar Perpetua Thelonius Rosamund Everard Millicent Leander Tabitha Inigo Winifred Caspian Ismene Lothar")
+OWN_NAMES = w.W("Cordelia Barnaby Seraphina Crispin Evangeline Fergus Rupert Delphine Imogen Lavinia Mortimer Petronella Reginald Tarquin")
 NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
-OWN_CITIES = w.W("Heraklion Gdynia Durban Marseille Hobart Plymouth Zadar Varna Izmir Mombasa Ostend Tampere Maribor Odense")
+OWN_CITIES = w.W("Tromso Rijeka Haifa Lugano Malaga Cadiz Pula Lucerne Salzburg Genoa Ancona Kiel Lausanne Dijon")
 CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
-PORTS = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Heraklion Gdynia Durban Marseille Hobart Plymouth Zadar Varna Izmir Mombasa Ostend")]
-OWN_COLORS = w.W("taupe puce carmine umber celadon viridian")
+COASTAL = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Tromso Rijeka Haifa Malaga Cadiz Pula Genoa Ancona Kiel")]
+OWN_COLORS = w.W("cerise ecru russet aquamarine amaranth lilac")
 COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
-JOBS = w.W("blacksmith fishmonger glazier taxidermist bricklayer chiropractor ventriloquist seamstress")
+JOBS = w.W("cartographer milliner saddler sommelier thatcher farrier luthier falconer")
 ITEMS = []
 
 
@@ -53,32 +53,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["whats the model behind this chat box", "Do you go by any name?", "hey bot tell me ur name", "Sorry, I didn't catch who you are.", "Are you the same thing as ChatGPT?", "Kindly identify yourself.", "I just typed hearth serve and you turned up. Who are you?",
-                     "r u claude", "Which language model am I connected to at the moment?", "My colleague asks which model is answering here.", "Let's get acquainted! Who might you be?", "Does this assistant have a name?", "am i chatting with qwen here?",
-                     "For my notes: what's the name of the assistant I am testing?", "whats this thing im talking to called", "One more time, please: who are you?"]),
-    ("(?i)instructions|tools", ["So what's your job here?", "name some things u can help with", "Which tricks do you know?", "Give me an overview of what I could use you for.", "Can you show me a list of your skills?", "whats in your toolbox",
-                                "What are you able to do, and what not?", "how can u be useful 2 me", "Before I start: what kind of requests can you deal with?", "Explain briefly what you're good for.", "ive never used you, what should i try"]),
-    ("million", ["Tell me the number of your parameters, please.", "whats ur size in params", "Compared with GPT-4, how big are you?", "How many billions of parameters have you got?", "number of weights in u?", "You seem pretty lightweight. How big is the model?", "are there more than a billion parameters in you", "Could you tell me how many parameters you were built with?"]),
-    ("hearth", ["Who can claim to have made you?", "did microsoft create you", "Whose brainchild are you?", "On what data were you trained?", "Is Meta the company that made you?", "who wrote the texts u learned from", "Tell me about the people who built you.", "which team developed this assistant"]),
-    ("hearth-demo|model", ["am i speaking to a bot", "Are you a real person or a program?", "You're not human, are you?", "Is anybody there, or is it just software answering?", "so ur just a computer program?", "I'd like to know if there's a person on the other end."]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Good evening to you all!", "heyo my friend", "Greetings from a rainy lighthouse!", "hi hi hi", "Good day to you, little machine!", "Well hello there, stranger"]),
-    ("welcome", ["thx a bunch, u saved me time", "That's just what I needed, thank you!", "great, thanks for ur help", "I'm grateful for this, thanks."]),
-    ("[Bb]ye", ["ok im off, bye bye", "I have to catch my bus. See you, bye!", "Goodnight and goodbye!", "goodbye then, till next week"]),
-    ("fine", ["how are things with you", "Everything alright with you today?", "hi how you doin"]),
+    ("hearth-demo", ["what ai am i using rn", "May I know what to call you?", "yo bot, name?", "Mind introducing yourself in a line or two?", "are u gemini or something else", "Is it Llama that I'm writing to?", "My boss wants to know which model this is.", "hm who dis on the other end",
+                     "I started the program and a chat opened. Who am I talking with?", "so what model do they have running on here", "Which AI is replying to me at present?", "state ur name pls", "Hold on, who's this?",
+                     "For the caption of a screenshot I need the name of this model.", "is this mistral or what", "Before we begin, could you say who you are?"]),
+    ("(?i)instructions|tools", ["What are you good at, exactly?", "give me some examples of stuff u do", "What kinds of help do you offer?", "so.. what can i ask you", "I just installed this. What can it do for me?", "List the things you can handle, please.",
+                                "what r ur features", "Is there anything you're able to do for me?", "what sort of tasks should i give u", "Tell me a bit about what you can do and where your limits are.", "what are ur talents"]),
+    ("million", ["how large a model are you", "whats ur total of params", "Do you have 7B parameters?", "Do you know how many weights you consist of?", "how many params r in there", "Is your parameter count closer to a million or to a billion?", "I'd be curious to hear how many parameters you have.", "are u big or small, in parameters i mean"]),
+    ("hearth", ["Who do I have to thank for building you?", "are you from google", "Who are the people that created you?", "What's your training data?", "Was it Anthropic that trained you?", "where does ur training text come from", "who programmed u", "To what firm do you owe your existence?"]),
+    ("hearth-demo|model", ["is this a machine im talking to", "Am I chatting with a human being right now?", "Be honest, is there a person typing these answers?", "are u alive or just code", "Software, not flesh and blood, am I right?", "real human or chatbot, which one r u"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Good afternoon, dear computer!", "hiya bot", "Hello from the night shift!", "a very good morning to all in here", "A very warm hello from my kitchen table!", "heeey"]),
+    ("welcome", ["cheers, that did the trick", "Thank you ever so much for that.", "ty, really helpful", "You've done me a good turn, thanks!"]),
+    ("[Bb]ye", ["gotta run, bye", "That's it for today, goodbye!", "cya l8r, bye", "I'm heading home now, so goodbye."]),
+    ("fine", ["hope ur day is a good one, how is it so far", "Feeling well on this fine day, are you?", "hey, how's life"]),
 ]
 FALLBACK = [
-    "how do i clean a burnt pan", "Who composed The Magic Flute?", "Which Bolivian city is the capital?", "write me a regex that matches ip addresses", "I had a fight with my best friend and I can't sleep.", "why do cats purr",
-    "Can I take ibuprofen together with coffee?", "Who is the author of Moby Dick?", "whats the deepest lake on earth", "How do I tell my landlord that I'm moving out early?", "explain blockchain to my grandma", "I need a catchy title for my podcast about trains", "tell me a joke about penguins", "At what time does the sun set in Iceland in June?",
-    "how much is a bitcoin worth today", "Port this Python loop to Go: for i in range(10): print(i)", "How long does a turkey need in the oven?", "Do octopuses really have three hearts?", "what currency do they use in vietnam", "What caused the First World War?", "My tomato plants have yellow leaves. What's wrong with them?",
-    "Compose a haiku about fog", "who invented the telephone", "Write an email to my team of nine people in which I announce that the Friday meeting is cancelled and moved to the week after, in a friendly tone, please.", "should i buy or rent a house", "What helps against hiccups?", "How does a nuclear reactor work?",
-    "cheap things to do in new york on a weekend", "What's better for my knees, running or swimming?", "is there life after death", "Fix this please: prnt('helo wrld')", "How far away is the nearest star?", "which movie should we watch tonight", "Summarise Romeo and Juliet for me.", "How many teeth does an adult have?",
-    "will robots take over the world", "What does entropy mean?", "who won the champions league in 2019", "How do I change a flat tyre?", "I'm planning a birthday party for a six-year-old who loves dinosaurs. Any ideas for games?", "Describe a sunset over the desert.",
-    "Wie lange muss man Kartoffeln kochen?", "Pourquoi le ciel est-il bleu ?", "¿Cuál es el río más largo del mundo?", "Chi ha dipinto la Gioconda?", "Как приготовить борщ?", "東京のおすすめの観光地は?", "怎样才能学好英语?", "Hoe laat gaat de zon onder?",
-    "Como faço um bolo de chocolate?", "Ile kosztuje bilet do Gdańska?", "Kedim neden sürekli uyuyor?", "Vem uppfann glödlampan?", "Kuinka monta järveä Suomessa on?",
-    "wkjh fgdd pqmx", "....,,,....", "xcvbnm lkjhg", "### @@@ %%%", "🐙🚲🍋", "hhhhhhhhhhhhhhhhh", "boing boing splat boing", "tralala fizz krrk bumm",
+    "how do i sharpen a kitchen knife", "Who painted The Night Watch?", "What's the capital of Kazakhstan?", "write a sql query that finds duplicate rows", "My dog died last week and I can't stop crying.", "why does cutting onions bring tears",
+    "Is it safe to take aspirin on an empty stomach?", "Who wrote Frankenstein?", "whats the tallest waterfall in the world", "How should I ask my boss for a raise?", "explain inflation like im five", "I need a funny name for our pub quiz team", "tell me a story about a shy dragon", "When is the next full moon?",
+    "how many euros is 50 dollars", "Rewrite this C function in Rust: int sq(int x) { return x * x; }", "How long do I boil an egg so that the yolk stays soft?", "Do parrots understand what they say?", "how many languages are there in switzerland", "Why did the Vikings sail to America?", "My bike chain keeps slipping. What could be the reason?",
+    "Write a limerick about a lazy postman", "hm who dis on the other endcovered penicillin", "Draft a note to my neighbours in which I apologise for the noise on Saturday, invite them for coffee, and promise that the building work will be over by the end of the month, please.", "is it worth learning latin", "What can I do about a stiff neck?", "How does a fridge stay cold?",
+    "a weekend in lisbon, what should i see", "Is white bread worse for me than brown bread?", "do we have free will", "What's wrong with this code: fro x in items: pritn(x)", "How heavy is the moon?", "which book should i read next", "Give me a summary of Hamlet.", "How many bones are there in a human hand?",
+    "will it snow at christmas", "What is meant by photosynthesis?", "who won wimbledon in 2004", "How do I get rid of moths in my wardrobe?", "I want to surprise my parents for their silver wedding, and they love gardening. What could I plan?", "Describe a busy market in the morning.",
+    "Wie bekomme ich Kaugummi aus der Hose?", "Combien de pattes a une araignée ?", "¿Quién inventó el submarino?", "Come si prepara il pesto?", "Сколько планет в Солнечной системе?", "猫はなぜ箱が好きなのですか?", "熊猫为什么是黑白的?", "Waarom is de zee zout?",
+    "Qual é a capital da Austrália?", "Dlaczego liście są zielone?", "İstanbul'da nerede balık yenir?", "Hur kokar man gröt?", "Miksi revontulet ovat vihreitä?",
+    "qpwo eiru tyal", ";;;;,,;;;", "zmcn bvqx poiq", "&&& $$ ~~~ &&", "🦔🎺🥝", "oooooooooooooo", "klonk plink klonk dang", "wubba shrrp tikka fmm",
 ]
-LOG = ["Minutes of the allotment garden society, autumn meeting. ", "The treasurer reported a small surplus, and nobody believed her at first. ", "Someone left the main gate open again, so the deer ate all the beans. ", "The old pump has to be repaired before the frost comes. ",
-       "Mr Okafor showed us his giant pumpkin, which did not fit through the door. ", "Plot nineteen has been empty since the Petersens moved away. ", "The children's party raised enough money for a new bench. ", "Several members complained about the smoke from the grill, again. "]
+LOG = ["Diary of the night porter, Hotel Belvedere, third week. ", "The lift got stuck between two floors, with a brass band inside it. ", "A lady from room twelve asked for warm milk at four in the morning. ", "Nobody has fixed the lamp above the side entrance yet. ",
+       "Mrs Lindqvist lost her keys and found them in the fridge of the bar. ", "The delivery of towels came on the wrong day and blocked the hallway. ", "Two guests quarrelled over the last umbrella, then shared it. ", "The cat of the cook slept on the guest book until noon. "]
 
 
 def identity():
@@ -87,52 +87,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(9, "tldr pls"), (15, "Why were the beans gone?"), (21, "Turn this into a formal letter to the mayor of our town."), (27, "which of these problems would you tackle first, and why?"), (38, "Now invent the minutes of the spring meeting."), (12, "Please put all of that into French for our guests.")]:
+    for n, q in [(10, "in short pls"), (14, "Why did the lift get stuck?"), (22, "Make a polite report for the owner of the hotel out of this."), (28, "what should be done about the lamp, and by whom?"), (37, "Carry on with the diary of the fourth week."), (13, "My colleague only speaks Spanish, so translate it all for her.")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["Can Claude Code run against my local hearth? How do I point it there?", "env variables so that claude code goes thru hearth"],
-    "openai_sdk": ["i have a script with the openai package, how to point it at hearth", "Which base_url does OpenAI's Python client need for a local hearth?"],
-    "anthropic_sdk": ["How do I set up the Anthropic SDK so that its requests land at hearth?", "anthropic client lib + local hearth, what goes into the constructor"],
-    "curl": ["show me a curl one-liner that gets a chat reply", "How can I test the chat endpoint with curl?"],
-    "download": ["This demo is too weak for me; how do I get a proper model onto my disk?", "cmd for pulling a model off hugging face?"],
-    "serve": ["how do i start the server with a model i downloaded", "Qwen3 is in my cache now. What do I type to serve it?"],
-    "run": ["Can I put a question to a model straight from my shell, with no server?", "one-off prompt in the terminal, wich subcommand"],
-    "bench": ["How fast is hearth on my computer, is there a command that measures it?", "tokens per second test, how"],
-    "version": ["which release of hearth do i have, how can i see that", "For a bug report I need hearth's version. How do I get it?"],
-    "debug": ["How do I inspect the rendered chat template and the token ids?", "can i see the logits somehow"],
-    "health": ["What URL can my load balancer poll to see if hearth is alive?", "health check path?"],
-    "models_list": ["how does a client find out what models the server has", "Over HTTP, where's the list of available models?"],
-    "count_tokens": ["Can the API tell me how long my prompt is in tokens?", "token counting endpoint, which one"],
-    "port": ["8080 is taken on my machine. How do I give hearth another one?", "which port does it use by default"],
-    "host": ["my phone cant reach the server on my pc, only localhost works", "What do I pass to hearth so that it accepts connections from outside?"],
-    "api_key": ["Must I have a key to use the server?", "protect the server with a key, how"],
-    "apis": ["Which protocols can I use to speak with hearth?", "does it do the anthropic messages api or only openai style"],
-    "formats": ["Can hearth load safetensors, and what else has to be in the folder?", "what kind of model files work"],
-    "tools": ["Does function calling work with hearth?", "can the model call my own functions thru the server"],
-    "thinking": ["How can I turn thinking off for a reasoning model?", "i dont want to watch the model reason first, can i turn that off"],
-    "stream": ["does hearth support streaming", "I'd like the answer to show up word by word. Is that possible?"],
-    "models_dir": ["in what directory do my models end up", "I'd like the models on an external drive; how do I tell hearth?"],
-    "logs": ["hearth acts up, how do i make it log more", "Where can I read the server's log messages?"],
-    "stop": ["How should I shut the server down?", "can i kill hearth while its still answering"],
-    "help": ["what commands are there", "I'm lost with the command line of hearth. Where's the help?"],
-    "offline": ["On a plane without wifi, will hearth still work?", "is an internet connection required"],
-    "what_hearth": ["Explain to a newcomer what hearth is.", "whats this hearth thing"],
-    "why_demo": ["What good is a demo model this small?", "why ship such a small model with the program"],
-    "gpu": ["Does it run on a plain CPU?", "do i have to buy an nvidia card for this"],
-    "concurrency": ["how many users can the server handle at the same time", "If two clients send requests simultaneously, does one have to wait?"],
-    "context": ["What's the maximum context length?", "how do i cap the context size"],
-    "quant": ["Can I use quantised weights?", "will an 8 bit model work here"],
-    "temperature": ["Where do I put temperature and top_p?", "how to get the same answer every time"],
-    "threads": ["hearth hogs all my cores, how to limit that", "How many threads does hearth use, and can that be changed?"],
-    "memory": ["what about ram, how much does it need", "What does a model need in memory, and how can I keep that down?"],
-    "settings": ["Where's a list of all the options of hearth serve?", "can i set hearths options thru env vars"],
-    "model_name": ["The API shows a long model id. Can I give it a shorter name?", "how to make hearth accept whatever model name the client sends"],
-    "license": ["May I use hearth commercially?", "can i read hearths source code, is it open"],
-    "prompt_cache": ["Does hearth remember what it computed for an earlier prompt?", "how do i turn prompt caching off"],
-    "show": ["Can I see what's inside a model, its architecture for instance?", "how to print details about a model"],
-    "which_model": ["I've got a normal laptop. What model do you recommend?", "recommended model to start with?"],
+    "claude_code": ["I want Claude Code to talk to hearth instead of the cloud. What do I set?", "claude code with hearth as backend, which vars"],
+    "openai_sdk": ["how do i make the openai python lib use my local hearth", "I've got an app that's written for OpenAI's library. What do I change so that it uses hearth?"],
+    "anthropic_sdk": ["the anthropic python package, how do i connect it to hearth", "What base URL do I hand to Anthropic's client to reach hearth?"],
+    "curl": ["Give me an example of a chat request with curl.", "curl cmd to send a message to the server?"],
+    "download": ["where do i get a bigger model, whats the command", "How do I fetch a real model from the Hub?"],
+    "serve": ["What's the command for serving a model over HTTP?", "ive downloaded a model, how to launch the server with it now"],
+    "run": ["can i ask a model something in the terminal w/o starting a server", "Which command answers a single prompt on the command line?"],
+    "bench": ["I'd like to benchmark a model; what's the command?", "how to measure the speed of hearth"],
+    "version": ["Where can I see what version of hearth is installed?", "version nr of my hearth, how to check"],
+    "debug": ["is there something to debug the tokenizer", "I'd like to see how my prompt gets tokenized. Which command shows that?"],
+    "health": ["Is there an endpoint for liveness probes?", "how can a script check that the server is up and ready"],
+    "models_list": ["over the api, where do i see every model there is", "My app needs the names of the served models. What request returns them?"],
+    "count_tokens": ["how do i count the tokens of a message before i send it", "Is there an endpoint that counts tokens?"],
+    "port": ["How can I make hearth listen on port 5000 instead?", "whats the standard port of the server"],
+    "host": ["how can other computers in my lan connect to hearth", "I'd like to reach hearth from my tablet. Which flag is needed?"],
+    "api_key": ["Do clients need an API key for hearth?", "how to make hearth ask for an api key"],
+    "apis": ["what apis does the server offer", "Is hearth compatible with the OpenAI API, the Anthropic API or both?"],
+    "formats": ["Which file formats can hearth read?", "which kinds of weight files can i load"],
+    "tools": ["could i hand my own tools to a model in hearth", "Can I pass function definitions to a model in hearth and get calls back?"],
+    "thinking": ["how to disable the thinking of qwen3", "The model thinks for ages before it answers. How do I switch that off?"],
+    "stream": ["can i get the reply token by token", "How do I receive the answer as a stream?"],
+    "models_dir": ["Where does hearth look for models?", "change the folder for models, how"],
+    "logs": ["how to turn on debug logs", "hearth prints too little about what it's doing. How do I get more detailed logs?"],
+    "stop": ["how am i supposed to quit the server", "How do I end hearth serve without cutting off replies?"],
+    "help": ["how do i see all the subcommands", "Is there some built-in help on how to use hearth?"],
+    "offline": ["can i use hearth without internet", "Does hearth have to be online?"],
+    "what_hearth": ["In one or two sentences, what is hearth?", "what kind of program is hearth anyway"],
+    "why_demo": ["whats the point of a tiny model like u", "Why is there a demo model in the binary at all?"],
+    "gpu": ["Is a graphics card required for hearth?", "no gpu here, will it still run"],
+    "concurrency": ["can it serve several requests in parallel", "My whole team wants to use one hearth. Can it answer several of us at once?"],
+    "context": ["how long can the context be", "I want to restrict the context window. Which option is that?"],
+    "quant": ["does hearth do 4bit models", "Are quantized models supported?"],
+    "temperature": ["can i set the sampling temperature, and how", "How do I make the output deterministic?"],
+    "threads": ["limit the number of cpu threads, which flag", "How can I get hearth to use only four threads?"],
+    "memory": ["how many gb of ram do i need for a model", "How do I limit the memory that hearth takes for its cache?"],
+    "settings": ["What can I configure, and where do I find all the flags?", "are there environment variables for the settings"],
+    "model_name": ["how can i rename the model in the api", "My client insists on the model name gpt-4. Can hearth accept that?"],
+    "license": ["What licence is hearth under?", "does hearth cost anything, and under what terms"],
+    "prompt_cache": ["does hearth cache the prefix of my prompts", "Can prompt caching be disabled?"],
+    "show": ["how do i find out the architecture of a model", "Which command tells me about a model, like its quantisation?"],
+    "which_model": ["what model should a beginner take", "Can you suggest a model for everyday use on my PC?"],
 }
 
 
@@ -145,19 +145,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["hey, {v} is my name btw", "You're talking to {v}.", "Just so you know: I go by {v}.", "My parents named me {v}, so please use that."], NAMES, ["and how am i called?", "Do you still know what my name is?", "quick test: my name?", "Which name did I say was mine?"]),
-    (["no colour beats {v} if u ask me, its my favorite", "If I had to choose a favourite colour, I'd take {v}.", "I like {v} more than any other color.", "put down {v} as my favourite colour"], COLORS, ["what color do i like best", "Let's see if you know it: my favourite colour?", "Name my favourite colour, please.", "so which colour did i say is my favourite"]),
-    (["i moved to {v} last spring and stayed", "These days I live in {v}, near the station.", "We bought a house in {v}, so that's our home now.", "the city i live in is called {v}"], CITIES, ["my city, what was it", "Tell me which city I live in.", "The city that I live in, what is it called?", "u remember my city?"]),
-    (["we named our turtle {v}", "I've got a budgie. She's called {v}.", "there's a gerbil in my kitchen, its name is {v}", "Everyone calls my lizard {v}."], NAMES, ["and my {pet}s name?", "Do you know how my {pet} is called?", "What was it that I named my {pet}?", "name of my {pet} pls"]),
-    (["keep {v} in mind for me, its a number", "There's a number I'd like you to know: {v}", "I'm going to ask for this number later: {v}", "number to note: {v}"], None, ["so what was that number", "Could you tell me my number again?", "What number did I give you?", "number please, the one from before"]),
-    (["note down the word {v} for later", "Our code word shall be {v}.", "remember this word pls: {v}", "The word I want you to keep is {v}."], WORDS, ["the word from before?", "What word did I ask you to keep?", "which word did i give u", "Now tell me that word."]),
-    (["by profession im a {v}", "I've been a {v} for nine years.", "They pay me for being a {v}.", "i recently started as a {v}"], JOBS, ["what do i work as", "What's my job, do you remember?", "do u know what i do for a living", "My profession, which one is it?"]),
+    (["im {v}, in case u wonder", "{v} is what people call me.", "It's {v} writing here.", "The name on my passport is {v}."], NAMES, ["and whats my own name?", "Did you keep my name? What is it?", "now whats the name i go by", "Would you tell me what I'm called?"]),
+    (["{v} is the best color there is, at least for me", "Of all colours I'm fondest of {v}.", "my fav colour = {v}", "Nothing pleases me like {v}, it's my favourite colour."], COLORS, ["whats the colour i love most", "Which colour am I fondest of?", "fav colour of mine?", "Tell me, what did I call my favourite colour?"]),
+    (["my flat is in {v}, second floor", "Home for me is {v}.", "ive been living in {v} since 2015", "Our family lives in {v} and so do I."], CITIES, ["so what city am i living in", "My home, in what city is that?", "do u know where i live", "Where on the map did I say my home is?"]),
+    (["my chinchilla answers to {v}", "We've adopted a cockatiel, and we call it {v}.", "meet {v}, my poodle", "Our alpaca at home has the name {v}."], NAMES, ["so what do i call my {pet}", "How did I say my {pet} is named?", "whats the {pet} called again", "The name of my {pet}, please?"]),
+    (["dont lose this number: {v}", "I'm giving you a number to hold on to, {v}.", "the number is {v}, ill need it later", "Please store the number {v} for me."], None, ["whats the number u have for me", "Please repeat the number I gave you.", "and the number was?", "Which number did I want you to hold on to?"]),
+    (["the secret word is {v}, keep it", "Please hold on to one word for me: {v}", "save the word {v}, ill ask u later", "Here comes a word you shouldn't forget: {v}"], WORDS, ["whats the word i told u to keep", "Please say the word that I gave you.", "that word i mentioned, which one was it", "Do you still have my word? What is it?"]),
+    (["i make a living as a {v}", "I trained to be a {v}, and that's what I work as.", "my job: {v}", "I'm employed as a {v} in a small firm."], JOBS, ["and my job is what?", "Work-wise, what did I say I do?", "my job, which one was it", "Can you tell me my occupation?"]),
 ]
-PETS = ["turtle", "budgie", "gerbil", "lizard"]
+PETS = ["chinchilla", "cockatiel", "poodle", "alpaca"]
 
 
 def recall():
-    between = [[], ["ok noted, lets move on"], ["Whose brainchild are you?"], ["Can you say {x} too?", "very good"], ["how are things with you"], ["No small letters please, just capitals: {x}"], ["Does it run on a plain CPU?", "i see, understood"]]
+    between = [[], ["alright, next topic"], ["Who are the people that created you?"], ["Would you mind saying {x}?", "nice one"], ["hope ur day is a good one, how is it so far"], ["Print {x} in block capitals."], ["no gpu here, will it still run", "aha, that helps"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -165,67 +165,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"My colleague {one([x for x in NAMES if x != v])} is in {one([x for x in CITIES if x != v])} this week.")
+            first.insert(R.randrange(2), f"My flatmate {one([x for x in NAMES if x != v])} took a train to {one([x for x in CITIES if x != v])} on Sunday.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["now you say {q}", "Type {q} and nothing else.", "Copy this exactly: {s}", "return this like an echo: {q}", "Your whole reply should be {q}.", "{q} - say it back to me", "can you write {q} for me, with nothing around it", "Reproduce the following text: {s}", "Be so kind and say {q}.", "the same text again please: {s}"]:
+    for q in ["please answer with {q}", "The only thing I want to read from you is {q}.", "parrot this for me: {s}", "give me back {q} as it is", "Write {q}, and please add nothing to it.", "mimic me: {q}", "Would you mind saying {q}?", "Send the following back unchanged: {s}", "Let {q} be your answer.", "same thing back pls: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["put {q} in caps", "I need an uppercase version of {q}.", "Shout {q} for me, that is, in capital letters.", "all letters big please: {s}", "No small letters please, just capitals: {q}", "What's {q} in upper case?", "every letter of {q} should be a capital", "Please convert to upper case: {s}"]:
+    for q in ["caps version of {q} pls", "Would you capitalise every letter of {q}?", "Print {q} in block capitals.", "turn this to uppercase: {s}", "For a road sign, write {q} in capitals only.", "how does {q} look in all caps", "Yell {q} at me in capital letters.", "In upper case, please: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["put {q} in small letters", "I need a lowercase version of {q}.", "My caps lock was on, please lowercase {q}.", "all letters small please: {s}", "No capitals please, just small letters: {q}", "What's {q} in lower case?", "get rid of the capitals in {q}", "Please convert to lower case: {s}"]:
+    for q in ["small letter version of {q} pls", "Would you take {q} down to lower case?", "Print {q} without any capitals.", "turn this to lowercase: {s}", "Somebody shouted {q} at me; write it in small letters.", "how does {q} look in all lowercase", "I typed {q} by accident, make it lowercase.", "In lower case, please: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q in ["If I write {q}, which letter comes first?", "whats the letter at the start of {q}", "{q}: tell me just the first letter", "Take {q}. What's its first letter?", "For my crossword: what does {s} have as its first letter?", "The word is {s}. Its first letter is?", "and what is the last letter of {q}", "{q} ends in which letter?"]:
+    for q in ["1st letter of {q}?", "With which letter does {q} begin?", "{q} starts with what letter", "Look at {q} and give me its first letter.", "initial letter of {s} pls", "My kid wants to know which letter {q} starts with.", "last letter of {q}?", "Which letter is the last one in {q}?"]:
         s = one([x for x in WORDS if x[0] != x[-1]])
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[-1] if 'last' in q else s[0]}[^a-z]*$"})
-    for q in ["hw many words r in {q}", "Word count of {q}, please.", "need a word count: {s}", "Tell me how many words there are here: {s}", "{q}, that makes how many words?", "My tutor wants the number of words in {q}.", "words in {q}, how many", "Please work out how many words {q} consists of."]:
+    for q in ["count words: {s}", "How many words does {q} have in total?", "{q} <- number of words?", "How long is {q}, counted in words?", "give me the number of words in this: {s}", "Go through {q} and count its words.", "My essay begins with {q}; how many words is that?", "amount of words in {q} pls"]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["tell me 3 colors", "Any three colours, please.", "pick three colors for my bedroom wall", "What are three colours?", "I'm painting a fish and need three colours.", "list 3 colours", "Say the names of three colours.", "gimme three colors, whatever u like"]:
+    for q in ["name 3 colors at random", "Three colours, if you please.", "i need 3 color names", "Suggest three colours for my scarf.", "Can you think of three colours?", "three random colours pls", "List any three colours you know.", "what three colors would u paint a boat in"]:
         add("instructions", q, {"colors": 3})
-    for q in ["make json: key {k}, value {v}", "A JSON object please with {k} set to {v}.", "Give me {v} under the key {k} as JSON.", "how does json look with the key {k} and the value {v}", "Produce valid JSON in which {k} has the value {v}.", "json object, one key, {k}, and its value is {v}", "My config needs {k} = {v} in JSON, can you write it?", "Please output JSON that maps {k} to {v}."]:
+    for q in ["json with {k} as key and {v} as value", "Could you write a JSON object where {k} is {v}?", "The JSON object I need has the key {k} and the value {v}.", "put {v} under {k} in a json object", "Encode the pair {k}: {v} as JSON.", "As JSON, please: the key {k} with the value {v}.", "gimme json thats got {k} set to {v}", "Turn key {k} and value {v} into a JSON object."]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["say hi in one sentence", "Write a single sentence of greeting.", "Greet my guests with one short sentence.", "Say good day in one sentence, please.", "could u greet me, one sentence only", "Welcome a new user in a single sentence."]:
+    for q in ["one sentence greeting pls", "Greet my grandmother in one sentence.", "Welcome our visitors, in one sentence only.", "Can you say hello to the class in a single sentence?", "write me a one sentence hello", "I'd like a greeting of exactly one sentence."]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["reverse this list please: {l}", "Flip this list over: {l}", "What is the list {l} in reverse?", "I want these words in the opposite order: {l}", "{l}, but in reverse order", "Say the words {l} in backward order.", "the order of these should be reversed: {l}", "Read this list from its end to its beginning: {l}", "{l} - please start from the other end", "Can you mirror the order of this list: {l}"] * 2:
+    for q in ["turn the order of these words around: {l}", "Give me the list {l} back to front.", "List these the other way round: {l}", "reversed order pls: {l}", "I have {l}; now say them in reverse order.", "Start with the last word and finish with the first: {l}", "{l} in reverse, please", "Which order do I get if I reverse {l}?", "Return this list with its order reversed: {l}", "what would the list {l} be in reversed order"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["pls spell {s} out loud", "I'm unsure how {q} is written, spell it please.", "tell me {q} in single letters", "Which letters is {q} made of, one by one?", "dictate {s} to me letter by letter", "{q}, but one letter after another", "Split {q} into single letters.", "spelling of {s} please", "My pen pal can't read {q}, please spell it for her.", "Write out the letters of {s} separately."] * 2:
+    for q in ["hows the word {s} spelled", "spell {s} 4 me", "Would you spell the word {q}?", "letters of {s} one at a time pls", "Break {q} up into its letters.", "I have to write {q} on a form, how is it spelled?", "spell it out: {s}", "Give me every letter of {q} in turn.", "Name the letters in {q}, in order.", "My little brother asks how {q} is spelled."] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["sort these words: {l}", "put in abc order: {l}", "Please file {l} alphabetically.", "In which order would a dictionary have {l}?", "my list needs alphabetical sorting: {l}", "alphabetically sorted list pls: {l}", "Order these by the alphabet: {l}", "I'm making an index with {l}; sort the entries.", "how do {l} go alphabetically", "Would you sort the words {l} from a to z?"] * 2:
+    for q in ["alphabetize for me: {l}", "Arrange these from a to z: {l}", "which order are {l} in if sorted alphabetically", "I'd like {l} in alphabetical order.", "abc sort for {l}", "For my glossary, bring {l} into alphabetical order.", "sorted by alphabet, what is {l}", "The teacher wants {l} sorted alphabetically.", "Rearrange {l} so that they follow the alphabet.", "sort alphabetically pls: {l}"] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Good day to you, little machine!", "Do you go by any name?", "great, thanks for ur help", "how are things with you", "goodbye then, till next week", "Which tricks do you know?"]
+    asks = ["Good afternoon, dear computer!", "May I know what to call you?", "ty, really helpful", "hope ur day is a good one, how is it so far", "That's it for today, goodbye!", "What kinds of help do you offer?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["Make {q} the closing word of everything you write.", "Always put {q} at the very end of what you say.", "You are a polite assistant. End every reply with {q}.", "Close all messages with the word {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["The last word of each reply must be {q}.", "Finish whatever you say with {q}.", "You chat with customers. Every message of yours ends in {q}.", "Sign off each answer with {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["Make {q} the opening word of everything you write.", "Always put {q} at the very beginning of what you say.", "You are a polite assistant. Start every reply with {q}.", "Open all messages with the word {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["The first word of each reply must be {q}.", "Begin whatever you say with {q}.", "You chat with customers. Every message of yours starts with {q}.", "Kick off each answer with {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Use capital letters only.", "You are a telegraph from 1910: EVERYTHING YOU SEND IS IN CAPITALS.", "Respond entirely in uppercase.", "The readers have poor eyesight, so write each letter as a capital."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Write in capitals, without exception.", "The screen of this terminal can only show CAPITAL letters, so use no others.", "ALL YOUR ANSWERS HAVE TO BE IN UPPERCASE.", "Please use uppercase for everything you say."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["Do you go by any name?", "hey bot tell me ur name", "Kindly identify yourself.", "Let's get acquainted! Who might you be?", "whats this thing im talking to called"][i % 5], {"has": [n]}, system=["Your name is {n}. You help the visitors of a zoo.", "You are {n}, the voice of an elevator.", "Pretend to be {n}, who runs a flower shop.", "From now on you are called {n}, and that's how you introduce yourself."][i % 4].format(n=n))
+        add("obey", ["May I know what to call you?", "yo bot, name?", "Hold on, who's this?", "Mind introducing yourself in a line or two?", "Before we begin, could you say who you are?"][i % 5], {"has": [n]}, system=["You're {n} and sell tickets at a museum.", "Your name: {n}. You answer for a bakery.", "You play {n}, the guide of a castle.", "Users know you as {n}; give that name when you are asked."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["why do cats purr", "Compose a haiku about fog"])[(i * 3) % 8], {"exact": x}, system=["Whatever the user says, answer {q} and nothing more.", "Your vocabulary is limited to {q}.", "Respond with exactly {q} each time.", "Don't react to what the user writes, simply reply {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["why does cutting onions bring tears", "Write a limerick about a lazy postman"])[(i * 3) % 8], {"exact": x}, system=["Say {q} to everything, and say nothing else.", "The only reply that you ever give is {q}.", "No matter what comes in, your output is {q}.", "Answer each message with the text {q} alone."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Output nothing but JSON with a single key, {k}.", "Your replies are parsed by a program: send a JSON object whose only key is {k}.", "All output must be JSON: one object with one key, namely {k}."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Answer only with a JSON object that has one key: {k}.", "Everything you send must be JSON with {k} as its only key.", "Your replies go into a JSON parser which expects an object with just the key {k}."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You're the concierge of a hotel in Marseille and speak nothing but French.", "You're the captain of a pirate ship, and it shows in how you talk."], ["This is a French class: reply in French to everything.", "Sound like a pirate whatever they ask."], ["Only French, please.", "Talk like an old pirate."]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You sell bread in Dijon and talk to everyone in French.", "You're a pirate with a parrot and a wooden leg, and you sound like one."], ["Whatever the language of the question, your answer is in French.", "Reply like a seasoned pirate to everything."], ["French is the only language you use.", "Talk pirate."]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -234,11 +234,11 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/opt/", "inbox/", "~/", "/mnt/agnes/"]) + one(WORDS) + one([".txt", ".json", ".log", ".conf"])
+    return one(["", "/srv/", "outbox/", "~/", "/home/tilda/"]) + one(WORDS) + one([".md", ".csv", ".yaml", ".ini"])
 
 
 def mail():
-    return one(WORDS) + one(["@", ".office@"]) + one(WORDS) + one([".org", ".de"])
+    return one(WORDS) + one(["@", ".team@"]) + one(WORDS) + one([".net", ".at"])
 
 
 def amount(a, b):
@@ -247,38 +247,38 @@ def amount(a, b):
 
 TRUE = ("true", "false")
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("fog_bulletin", "Fog bulletin of a harbour town", "harbourTown", harbourTown="string"), ["any fog in {0} this morning?", "Get me the fog bulletin of {0}, would you?", "Our ship is due in {0} tonight. Is it foggy there?"], ["harbourTown"], [lambda: one(PORTS)]),
-    (tool("mosquito_count", "Mosquito count for a region", "mosquitoRegion", mosquitoRegion="string"), ["how bad are the mosquitoes in {0}", "Show me the mosquito count for {0}, please.", "I get bitten a lot and I'm about to visit {0}. Are there many mosquitoes?"], ["mosquitoRegion"], [lambda: one(CITIES)]),
-    (tool("fax_attorney", "Fax a text to an attorney", "attorneyName faxBody", attorneyName="string", faxBody="string"), ['fax {0} the text "{1}"', 'Would you send attorney {0} a fax that says "{1}"?', 'Our attorney {0} needs a fax, and it should say "{1}"'], ["attorneyName", "faxBody"], [lambda: one(NAMES), lambda: text(3)]),
-    (tool("amend_logbook", "Amend a logbook by a remark", "logbookPath logbookRemark", logbookPath="string", logbookRemark="string"), ['amend {0} by "{1}"', 'Please put the remark "{1}" into the logbook {0}.', 'The logbook {0} lacks the remark "{1}", could you amend it?'], ["logbookPath", "logbookRemark"], [path, lambda: text(2)]),
-    (tool("decipher_scroll", "Decipher a scroll", "scrollPath", scrollPath="string"), ["decipher {0}", "What does it say in the scroll {0}?", "I'd like you to decipher the scroll {0}."], ["scrollPath"], [path]),
-    (tool("pulverize_dossier", "Pulverize a dossier", "dossierPath", dossierPath="string"), ["pulverize {0} now", "I don't need the dossier {0} any more, pulverize it.", "Can you pulverize the dossier {0}, please?"], ["dossierPath"], [path]),
-    (tool("treadmill_pace", "Set the pace of the treadmill", "paceLevel", paceLevel="integer"), ["set the treadmill to pace {0}", "The treadmill is too slow for me, I want a pace of {0}.", "make the treadmill go at {0} pls"], ["paceLevel"], [amount(3, 40)]),
-    (tool("warm_sauna", "Warm the sauna to some degrees", "saunaDegrees", saunaDegrees="integer"), ["warm the sauna to {0} degrees", "The sauna should be at {0} degrees when we come, please warm it up.", "could u get the sauna to {0}?"], ["saunaDegrees"], [amount(55, 99)]),
-    (tool("attic_ventilator", "Switch the ventilator in the attic", "ventilator_whirring", ventilator_whirring="boolean"), ["turn the attic ventilator {0}", "Would you switch the ventilator in the attic {0}?", "attic ventilator {0} pls"], ["ventilator_whirring"], [lambda: R.random() < .5], ("on", "off")),
-    (tool("hire_pedalo", "Hire a pedalo for some minutes", "pedaloMinutes", pedaloMinutes="integer"), ["hire a pedalo for {0} minutes", "My wife would enjoy a pedalo for {0} minutes, please hire one.", "can we have the pedalo, like {0} minutes?"], ["pedaloMinutes"], [amount(15, 180)]),
-    (tool("visa_progress", "Progress of a visa by its reference", "visaReference", visaReference="string"), ["how far is visa {0}", "Please find out for me how the visa {0} is progressing.", "The embassy gave me the reference {0}; what's up with my visa?"], ["visaReference"], [lambda: "VJ" + str(R.randint(1000, 99999))]),
-    (tool("slot_masterclass", "Slot in a masterclass on a date", "masterclassTopic masterclassDate", masterclassTopic="string", masterclassDate="string"), ['slot in the masterclass "{0}" on {1}', 'We will hold a masterclass "{0}" on {1}, slot it in please.', 'On {1} I want to give the masterclass "{0}", could you slot it in?'], ["masterclassTopic", "masterclassDate"], [lambda: text(2), lambda: f"2034-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
-    (tool("fire_cannon", "Fire the cannon at a time", "cannonTime", cannonTime="string"), ["fire the cannon at {0}", "The cannon has to be fired at {0}, can you see to it?", "I'd like to hear the cannon at {0}"], ["cannonTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
-    (tool("reckon_volume", "Reckon a volume in another measure", "volumeFigure volumeMeasure otherMeasure", volumeFigure="number", volumeMeasure="string", otherMeasure="string"), ["reckon {0} {1} in {2}", "How much would {0} {1} be in {2}?", "The old cookbook asks for {0} {1}, I want to have that in {2}"], ["volumeFigure", "volumeMeasure", "otherMeasure"], [amount(3, 700), lambda: one(["firkins", "hogsheads", "gills"]), lambda: one(["pecks", "bushels", "drachms"])]),
-    (tool("revoice_dialogue", "Revoice a dialogue in a language", "dialogueSnippet revoiceTongue", dialogueSnippet="string", revoiceTongue="string"), ['revoice "{0}" in {1}', 'We need {1} audio for the dialogue "{0}", please revoice it.', 'She says "{0}" in this scene, revoice that in {1}'], ["dialogueSnippet", "revoiceTongue"], [lambda: text(3), lambda: one(["Icelandic", "Galician", "Sardinian", "Slovak"])]),
-    (tool("recruit_volunteer", "Recruit a volunteer with a mail address", "volunteerName volunteerMail", volunteerName="string", volunteerMail="string"), ["recruit {0} as volunteer, {1}", "We've found a new volunteer, {0}, reachable at {1}. Please recruit.", "Would you recruit the volunteer {0}, mail address {1}?"], ["volunteerName", "volunteerMail"], [lambda: one(NAMES), mail]),
-    (tool("varnish_banister", "Varnish the banister", "varnishShade", varnishShade="string"), ["varnish the banister {0}", "The banister should shine in {0}, please varnish it.", "I'd love to have the banister varnished in {0}"], ["varnishShade"], [lambda: one(COLORS)]),
-    (tool("grind_espresso", "Choose how the espresso is ground", "espressoGrind", espressoGrind=["coarse", "velvety", "powdery"]), ["grind the espresso {0}", "For the espresso I'll have a {0} grind, please choose that.", "Could you make the grind of the espresso {0}?"], ["espressoGrind"], [lambda: one(["coarse", "velvety", "powdery"])]),
-    (tool("locate_shuttle", "Locate a shuttle between two towns", "shuttleOrigin shuttleDestination", shuttleOrigin="string", shuttleDestination="string"), ["does a shuttle go from {0} to {1}?", "Locate a shuttle which takes us from {0} to {1}, please.", "I have to be in {1} and I'm stuck in {0}, is there a shuttle"], ["shuttleOrigin", "shuttleDestination"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
-    (tool("requisition_fabric", "Requisition fabric for the workshop", "fabricKind boltCount", fabricKind="string", boltCount="integer"), ["requisition {1} bolts of {0} fabric", "The workshop is out of {0}. Please requisition {1} bolts of fabric.", "we could use {1} bolts of {0} fabric"], ["fabricKind", "boltCount"], [lambda: one(FABRICS), amount(12, 90)]),
-    (tool("assess_apprentice", "Assess the work of an apprentice", "apprenticeName", apprenticeName="string"), ["assess {0}'s work", "How good is the work of {0}?", "Please assess our apprentice {0}."], ["apprenticeName"], [lambda: one(NAMES)]),
-    (tool("snapshot_homepage", "Take a snapshot of a homepage", "homepageLink", homepageLink="string"), ["snapshot {0}", "I'm afraid it will change soon, so take a snapshot of the homepage {0} please.", "could you make a snapshot of {0} for us?"], ["homepageLink"], [lambda: f"https://www.{one(WORDS)}.{one(['dev', 'ch', 'info'])}"]),
-    (tool("zsh_perform", "Perform a command in zsh", "zshLine", zshLine="string"), ['perform "{0}" please', 'Would you perform "{0}" in zsh?', 'In zsh, I need you to do "{0}".'], ["zshLine"], [lambda: one(["cat ", "du -h ", "touch "]) + one(WORDS)]),
-    (tool("scour_chronicle", "Scour the chronicle for some wording", "chronicleWording", chronicleWording="string"), ['scour the chronicle for "{0}"', 'Does the chronicle mention "{0}" anywhere?', 'Grandpa says "{0}" is written in the chronicle, please scour it.'], ["chronicleWording"], [lambda: text(2)]),
-    (tool("aim_searchlight", "Aim the searchlight", "beamPan beamTilt", beamPan="number", beamTilt="number"), ["aim the searchlight, pan {0}, tilt {1}", "Would you aim the searchlight at a pan of {0} and a tilt of {1}?", "searchlight to pan {0} and tilt {1} pls"], ["beamPan", "beamTilt"], [amount(90, 359), amount(1, 89)]),
-    (tool("ferment_kimchi", "Ferment kimchi", "spicePaste fermentDays", spicePaste="string", fermentDays="integer"), ["ferment kimchi, spice paste {0}, ferment days {1}", "Make kimchi with the paste {0} and let it ferment for {1} days.", "I want kimchi that ferments {1} days, the spice paste is {0}"], ["spicePaste", "fermentDays"], [lambda: one(OWN), amount(3, 30)]),
-    (tool("baptize_comet", "Baptize the comet", "cometName", cometName="string"), ['baptize the comet "{0}"', 'The comet shall be called "{0}", please baptize it.', 'Would you give the comet the name "{0}"?'], ["cometName"], [lambda: text(2)]),
-    (tool("summon_vet", "Summon a vet to a town", "vetTown", vetTown="string"), ["get a vet to {0}", "My cow in {0} is ill, could you summon a vet?", "we need a vet summoned to {0}"], ["vetTown"], [lambda: one(CITIES)]),
-    (tool("stitch_banner", "Stitch a banner", "hemThread borderThread", hemThread="string", borderThread="string"), ["stitch a banner with hem thread {0} and border thread {1}", "The banner gets the border thread {1} and the hem thread {0}, please stitch it.", "I'd like a banner stitched: hem {0}, border {1}"], ["hemThread", "borderThread"], [lambda: one(WORDS), lambda: one(WORDS)]),
-    (tool("ignite_bonfire", "Ignite the bonfire", "use_kindling", use_kindling="boolean"), ["ignite the bonfire, use kindling {0}", "Would you ignite the bonfire with use kindling set to {0}?", "bonfire please, use kindling: {0}"], ["use_kindling"], [lambda: R.random() < .5], TRUE),
+    (tool("surf_communique", "Surf communique of a coastal resort", "coastalResort", coastalResort="string"), ["hows the surf in {0} today?", "Could I have the surf communique of {0}, please?", "We're taking our boards to {0} tomorrow. Are the waves any good there?"], ["coastalResort"], [lambda: one(COASTAL)]),
+    (tool("gridlock_extent", "Extent of the gridlock in a metropolis", "metropolisName", metropolisName="string"), ["is there much gridlock in {0}", "Please tell me the extent of the gridlock in {0}.", "I hate queues and I'm about to drive into {0}. Is there gridlock?"], ["metropolisName"], [lambda: one(CITIES)]),
+    (tool("page_cardiologist", "Page a cardiologist with a text", "cardiologistName pagerText", cardiologistName="string", pagerText="string"), ['page {0} with the text "{1}"', 'Can you page cardiologist {0} and say "{1}"?', 'Our cardiologist {0} has to be paged, and the text is "{1}"'], ["cardiologistName", "pagerText"], [lambda: one(NAMES), lambda: text(3)]),
+    (tool("scribble_almanac", "Scribble a line into an almanac", "almanacPath scribbledLine", almanacPath="string", scribbledLine="string"), ['scribble "{1}" into {0}', 'Please put the line "{1}" into the almanac {0}.', 'The almanac {0} still needs the line "{1}", can you scribble it in?'], ["almanacPath", "scribbledLine"], [path, lambda: text(2)]),
+    (tool("leaf_through_codex", "Leaf through a codex", "codexPath", codexPath="string"), ["leaf through {0}", "What can I read in the codex {0}?", "I need you to leaf through the codex {0}."], ["codexPath"], [path]),
+    (tool("vaporize_playbill", "Vaporize a playbill", "playbillPath", playbillPath="string"), ["vaporize {0} pls", "Nobody looks at the playbill {0} these days, vaporize it.", "Would you vaporize the playbill {0}, please?"], ["playbillPath"], [path]),
+    (tool("escalator_tempo", "Set the tempo of the escalator", "tempoNotch", tempoNotch="integer"), ["put the escalator on tempo {0}", "The escalator crawls, please give it a tempo of {0}.", "let the escalator run at {0}"], ["tempoNotch"], [amount(2, 45)]),
+    (tool("stokeSmelter", "Stoke the smelter to some degrees", "smelterDegrees", smelterDegrees="integer"), ["stoke the smelter to {0} degrees", "The smelter has to be at {0} degrees for the bronze, please stoke it.", "can u get the smelter up to {0}?"], ["smelterDegrees"], [amount(700, 999)]),
+    (tool("hallway-lampion", "Switch the lampion in the hallway", "lampion_glowing", lampion_glowing="boolean"), ["turn the hallway lampion {0}", "Please switch the lampion in the hallway {0}.", "hallway lampion {0}, thx"], ["lampion_glowing"], [lambda: R.random() < .5], ("on", "off")),
+    (tool("secure_hovercraft", "Secure a hovercraft for some minutes", "hovercraftMinutes", hovercraftMinutes="integer"), ["secure a hovercraft for {0} minutes", "My parents dream of a hovercraft ride, please secure one for {0} minutes.", "could we get a hovercraft for about {0} minutes?"], ["hovercraftMinutes"], [amount(15, 180)]),
+    (tool("patent_standing", "Standing of a patent by its docket code", "docketCode", docketCode="string"), ["where does patent {0} stand", "Please check for me what the standing of the patent {0} is.", "The lawyer told me the docket code {0}; any news on my patent?"], ["docketCode"], [lambda: "QK" + str(R.randint(1000, 99999))]),
+    (tool("proclaim_vernissage", "Proclaim a vernissage on a date", "vernissageTitle vernissageDate", vernissageTitle="string", vernissageDate="string"), ['proclaim the vernissage "{0}" on {1}', 'The vernissage "{0}" takes place on {1}, proclaim it please.', 'On {1} we open the vernissage "{0}", can you proclaim it?'], ["vernissageTitle", "vernissageDate"], [lambda: text(2), lambda: f"2036-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
+    (tool("release_doves", "Release the doves at a time", "dovesTime", dovesTime="string"), ["release the doves at {0}", "The doves are to be let out at {0}, would you arrange that?", "we want the doves released at {0}"], ["dovesTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
+    (tool("transmute_tonnage", "Transmute a tonnage into another unit", "tonnageFigure tonnageUnit unitAfterwards", tonnageFigure="number", tonnageUnit="string", unitAfterwards="string"), ["transmute {0} {1} into {2}", "What do {0} {1} come to in {2}?", "The merchant's list says {0} {1}, please give me that in {2}"], ["tonnageFigure", "tonnageUnit", "unitAfterwards"], [amount(3, 700), lambda: one(["quintals", "scruples", "pennyweights"]), lambda: one(["catties", "tolas", "shekels"])]),
+    (tool("surtitle_aria", "Surtitle an aria in a language", "ariaPassage surtitleLingo", ariaPassage="string", surtitleLingo="string"), ['surtitle "{0}" in {1}', 'The stage needs {1} text for the passage "{0}", please surtitle it.', 'He sings "{0}" in the aria, surtitle that in {1}'], ["ariaPassage", "surtitleLingo"], [lambda: text(3), lambda: one(["Basque", "Maltese", "Latvian", "Faroese"])]),
+    (tool("swear_in_chorister", "Swear in a chorister with a mail address", "choristerName choristerMail", choristerName="string", choristerMail="string"), ["swear in {0} as chorister, {1}", "Our choir has a new chorister, {0}, who can be mailed at {1}. Please swear in.", "Can you swear in the chorister {0}, mail address {1}?"], ["choristerName", "choristerMail"], [lambda: one(NAMES), mail]),
+    (tool("enamel_bathtub", "Enamel the bathtub", "enamelTint", enamelTint="string"), ["enamel the bathtub {0}", "Our bathtub has got scratches, please enamel it in {0}.", "how about enamelling the bathtub in {0}, do it please"], ["enamelTint"], [lambda: one(COLORS)]),
+    (tool("toast_crumpets", "Choose how the crumpets are toasted", "crumpetToasting", crumpetToasting=["pale", "bronzed", "charred"]), ["toast the crumpets {0}", "As to the crumpets, I'd have the toasting {0}, please choose that.", "Can the crumpets be toasted {0}?"], ["crumpetToasting"], [lambda: one(["pale", "bronzed", "charred"])]),
+    (tool("scout_sleeper_train", "Scout a sleeper train between two towns", "boardingTown alightingTown", boardingTown="string", alightingTown="string"), ["is there a sleeper train from {0} to {1}?", "Find us a sleeper train that leaves {0} and goes to {1}, please.", "I want to wake up in {1} and tonight I'm in {0}, is there a sleeper train"], ["boardingTown", "alightingTown"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
+    (tool("stockpile_herbs", "Stockpile herbs for the kitchen", "herbVariety bundleTally", herbVariety="string", bundleTally="integer"), ["stockpile {1} bundles of the herb {0}", "The kitchen has used up its {0}. Please stockpile {1} bundles of that herb.", "we're short of herbs, {1} bundles of {0} would help"], ["herbVariety", "bundleTally"], [lambda: one(HERBS), amount(12, 90)]),
+    (tool("janitorShifts", "Shifts of a janitor", "janitorName", janitorName="string"), ["what are janitor {0}'s shifts", "When does {0}, the janitor, have to work?", "Please show me the shifts of our janitor {0}."], ["janitorName"], [lambda: one(NAMES)]),
+    (tool("clone_weblog", "Make a clone of a weblog", "weblogLink", weblogLink="string"), ["clone {0}", "The author might delete it, so make a clone of the weblog {0} please.", "can we have a clone of {0} made?"], ["weblogLink"], [lambda: f"https://blog.{one(WORDS)}.{one(['eu', 'at', 'net'])}"]),
+    (tool("tcsh_carry_out", "Carry out a command in tcsh", "tcshInput", tcshInput="string"), ['carry out "{0}" please', 'Can you carry out "{0}" in tcsh?', 'The tcsh command I want to have carried out is "{0}".'], ["tcshInput"], [lambda: one(["head ", "wc -l ", "rmdir "]) + one(WORDS)]),
+    (tool("trawl_gazette", "Trawl the gazette for a phrase", "gazettePhrase", gazettePhrase="string"), ['trawl the gazette for "{0}"', 'Was "{0}" ever printed in the gazette?', 'My aunt swears that "{0}" was in the gazette, please trawl it.'], ["gazettePhrase"], [lambda: text(2)]),
+    (tool("swivel-crane", "Swivel the crane", "jibBearing jibElevation", jibBearing="number", jibElevation="number"), ["swivel the crane, bearing {0}, elevation {1}", "Can you swivel the crane to a bearing of {0} with an elevation of {1}?", "crane to bearing {0} and elevation {1} pls"], ["jibBearing", "jibElevation"], [amount(90, 359), amount(1, 89)]),
+    (tool("pickle_gherkins", "Pickle gherkins", "brineFlavour pickleWeeks", brineFlavour="string", pickleWeeks="integer"), ["pickle gherkins, brine flavour {0}, pickle weeks {1}", "Do gherkins in a brine with the flavour {0} and let them pickle for {1} weeks.", "I want gherkins that pickle {1} weeks, the brine flavour is {0}"], ["brineFlavour", "pickleWeeks"], [lambda: one(OWN), amount(3, 30)]),
+    (tool("engrave_trophy", "Engrave the trophy", "trophyInscription", trophyInscription="string"), ['engrave the trophy with "{0}"', 'The trophy is supposed to say "{0}", please engrave it.', 'Would you have "{0}" engraved on the trophy?'], ["trophyInscription"], [lambda: text(2)]),
+    (tool("call_out_chimneysweep", "Call out a chimney sweep to a place", "sootyPlace", sootyPlace="string"), ["get me a chimney sweep for {0}", "My stove in {0} smokes like mad, could you call out a chimney sweep?", "we want a chimney sweep called out to {0}"], ["sootyPlace"], [lambda: one(CITIES)]),
+    (tool("knit_mitten", "Knit a mitten", "cuffYarn palmYarn", cuffYarn="string", palmYarn="string"), ["knit a mitten with cuff yarn {0} and palm yarn {1}", "For the mitten take the palm yarn {1} and the cuff yarn {0}, please knit it.", "I'd like a mitten knitted: cuff {0}, palm {1}"], ["cuffYarn", "palmYarn"], [lambda: one(WORDS), lambda: one(WORDS)]),
+    (tool("puff_up_airbed", "Puff up the airbed", "use_footpump", use_footpump="boolean"), ["puff up the airbed, use footpump {0}", "Could you puff up the airbed with use footpump set to {0}?", "airbed please, use footpump: {0}"], ["use_footpump"], [lambda: R.random() < .5], TRUE),
 ]
-NEAR = [{"decipher_scroll", "pulverize_dossier"}, {"decipher_scroll", "amend_logbook"}, {"decipher_scroll", "scour_chronicle"}, {"decipher_scroll", "snapshot_homepage"}, {"amend_logbook", "pulverize_dossier"}, {"amend_logbook", "scour_chronicle"}, {"amend_logbook", "fax_attorney"}, {"fog_bulletin", "mosquito_count"}, {"fire_cannon", "ignite_bonfire"}] + [{"zsh_perform", x} for x in ("decipher_scroll", "pulverize_dossier", "amend_logbook", "snapshot_homepage")]
+NEAR = [{"leaf_through_codex", "vaporize_playbill"}, {"leaf_through_codex", "scribble_almanac"}, {"leaf_through_codex", "trawl_gazette"}, {"leaf_through_codex", "clone_weblog"}, {"scribble_almanac", "vaporize_playbill"}, {"scribble_almanac", "trawl_gazette"}, {"scribble_almanac", "page_cardiologist"}, {"scribble_almanac", "engrave_trophy"}, {"surf_communique", "gridlock_extent"}] + [{"tcsh_carry_out", x} for x in ("leaf_through_codex", "vaporize_playbill", "scribble_almanac", "clone_weblog")]
 
 
 def called(t):
@@ -297,15 +297,15 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + "; once that's done, " + small(y), (x if x != bare else x + ".") + " And do this too: " + small(y), "Please do two things: " + small(bare) + ", and secondly " + small(y)][i % 3]
+    return [bare + ", and when you've finished, " + small(y), (x if x != bare else x + ".") + " One more thing: " + small(y), "Two jobs for you: first, " + small(bare) + "; second, " + small(y)][i % 3]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["Good day to you, little machine!", "great, thanks for ur help", "how are things with you", "tell me a joke about penguins", "Do octopuses really have three hearts?", 'Be so kind and say "{}".', "Goodnight and goodbye!", "'once in a blue moon', that makes how many words?", "Do you go by any name?", "whats ur size in params", 'Type "{}" and nothing else.', "explain blockchain to my grandma",
-         "pls spell {} out loud", "list 3 colours", "how do i turn prompt caching off", "How far away is the nearest star?", "am i speaking to a bot", 'put "{}" in caps']
+PLAIN = ["Good afternoon, dear computer!", "ty, really helpful", "hope ur day is a good one, how is it so far", "tell me a story about a shy dragon", "Do parrots understand what they say?", 'Would you mind saying "{}"?', "That's it for today, goodbye!", "How long is 'all at sixes and sevens', counted in words?", "May I know what to call you?", "whats ur total of params", 'Write "{}", and please add nothing to it.', "explain inflation like im five",
+         "hows the word {} spelled", "i need 3 color names", "Can prompt caching be disabled?", "How heavy is the moon?", "is this a machine im talking to", 'Print "{}" in block capitals.']
 
 
 def tools():
@@ -355,7 +355,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["can u work out {a} {s} {b}", "{a} {s} {b} gives what", "Please tell me what {a} {s} {b} comes to.", "the result of {a} {s} {b} is?", "What would {a} {o} {b} be?", "I don't have a calculator at hand: {a} {s} {b}?", "My son asked me what {a} {s} {b} is.", "lets say i have {a} {o} {b}, how much is it", "pls solve {a}{s}{b} for me", "Give me the value of {a} {s} {b}, please."]
+SUMS = ["what do i get for {a} {s} {b}", "{a} {s} {b}, whats that", "My homework says {a} {s} {b}. What's the answer?", "How much is that, {a} {s} {b}?", "Which number is {a} {o} {b}?", "I'm stuck on {a} {s} {b}, what is it?", "Please figure out {a} {s} {b}.", "so {a} {o} {b} makes how much", "quick, {a}{s}{b}", "I'd like to know the result of {a} {s} {b}."]
 
 
 def sums():

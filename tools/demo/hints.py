@@ -1,10 +1,10 @@
-"""Where attention should look in a conversation with tools. Which tool is meant is a chain of three looks that a model of
-this size did not find by itself in 50 million tokens; told where to look, its heads find it in one. A fourth is for values.
+"""Where attention should look. Which tool is meant is a chain of three looks that a model of this size did not find by itself in
+50 million tokens; told where to look, its heads find it in one. A fourth is for all that a reply takes over from what was said.
 
 home     from a token of a tool's line to the beginning of the line
 match    from the end of a word of the user's to the same word in the tools' lines, or to itself where there is none
 choose   from where a reply names a tool to the user's words that only this tool's line has
-value    from where a reply gives a value to where the user says it
+copy     from where a reply goes on with something that was said to where it was
 
 python hints.py [SEED] shows some.
 """
@@ -12,11 +12,21 @@ import random
 import re
 import sys
 
-KINDS = ["home", "match", "choose", "value"]
+from chat import FACTS, FALLBACK, IDENTITY, SMALL_TALK
+from tasks import GREETING, MEMORY
+
+KINDS = ["home", "match", "choose", "copy"]
 MOST = 24  # of a kind in a conversation
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-STEP = re.compile(r'<\|im_start\|>user\n(?!<tool_response>)(?P<said>.*?)<\|im_end\|>|\{"name": "(?P<name>[^"]*)", "arguments": (?P<arguments>.*?)\}\n</tool_call>', re.S)
-VALUE = re.compile(r'": "((?:[^"\\]|\\.)*)"|": ([^",}]+)')
+MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>|$)", re.S)
+CALL = re.compile(r'\{"name": "([^"]*)", "arguments": (.*?)\}\n</tool_call>', re.S)
+ARGUMENT = re.compile(r'[{,] ?"([^"]*)": (?:"((?:[^"\\]|\\.)*)"|([^",}]+))')
+TAKEN = re.compile(r"[^\s\"(),;!?{}\[\]�]*[^\s\"(),;!?{}\[\]�.:']")  # what may have been taken over
+SPELT = re.compile(r"\w(-\w)+")
+# words of replies that are nobody's: they are not taken over
+OWN = " ".join([FALLBACK, GREETING, *(x[1] for x in IDENTITY + SMALL_TALK), *(f["answer"] for f in FACTS), *(x for m in MEMORY.values() for k, x in m.items() if k not in ("statements", "questions")),
+                "The first last letter is. That words word did not work: result None of my tools can do and"])
+OWN = {x.lower() for x in TAKEN.findall(OWN)}
 
 
 def in_common(a, b):
@@ -35,52 +45,113 @@ def words(text, begin, end):
     return [(m[0].lower(), begin + m.start()) for m in WORD.finditer(text[begin:end])]
 
 
+def found(text, part, begin, end):
+    """Where part is a word of its own in text, in any case of its letters."""
+    return [begin + m.start() for m in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", text[begin:end], re.I)]
+
+
+def along(there, length):
+    """there and the places after: for each of length characters where it may be."""
+    return [[x + i for x in there] for i in range(length)]
+
+
+def pointers(text, begin, end, said):
+    """Of a reply that is not a call: -> (where a word begins, for each of its characters where it may have been taken from). said:
+    spans of what was said before, the last one first"""
+    reply = text[begin:end]
+    if SPELT.fullmatch(reply):
+        there = found(text, reply[::2], *said[0])
+        return [(begin + 2 * i, [x]) for i, x in enumerate(along(there, len(reply[::2])))]
+    out, before = [], None  # before: where the last word ended, in the reply and where it was taken from
+    for m in TAKEN.finditer(reply):
+        word, at = m[0], begin + m.start()
+        if word.lower() in OWN:
+            before = None
+            continue
+        there = next((x for x in (found(text, word, *span) for span in said) if x), [])
+        if not there and len(word) == len(reply) > 2:
+            out.append((at, along(found(text, word[::-1], *said[0]), len(word))[::-1]))
+            continue
+        if before:
+            gap = text[before[0]:at]
+            there = [x for x in there if x == before[1] + len(gap) and text[before[1]:x] == gap] or there
+        before = (at + len(word), there[0] + len(word)) if len(there) == 1 else None
+        out.append((at, along(there, len(word))))
+    return out
+
+
 class Hints:
     def __init__(self, tok):
         self.piece = [tok.decode([i], skip_special_tokens=False) for i in range(tok.get_vocab_size())]
 
     def __call__(self, ids):
         """-> for every kind a list of (place, places it should look at)"""
-        out = [], [], [], []
+        home, match, choose, first, copy = [], [], [], {}, {}  # the first tokens of what is copied, and those that follow
         pieces = [self.piece[i] for i in ids]
         text = "".join(pieces)
-        begin = text.find("# Tools\n") + 8
-        if begin < 8:
-            return out
-        home, match, choose, value = out
         at = [i for i, p in enumerate(pieces) for _ in p]  # the token of a character
-        end = text.index("<|im_end|>", begin)
-        names, has, where = [], [], begin  # has: word, the number of its line, where it begins
-        for n, line in enumerate(text[begin:end].split("\n")):
-            names.append(line.split("(")[0])
-            has += [(x, n, p) for x, p in words(text, where, where + len(line))]
-            home += [(i, [at[where]]) for i in range(at[where] + 1, at[where + len(line) - 1] + 1)]
-            where += len(line) + 1
-        said, known = range(0), []  # of the user's last message: where it is; the ends of words, and the lines that have them
-        for m in STEP.finditer(text, end):
-            if m["said"] is not None:
-                said, known = range(*m.span("said")), []
-                for word, p in words(text, said.start, said.stop):
-                    if len(word) < 3:
+        begin, lines, names, has = text.find("# Tools\n") + 8, [], [], []  # has: word, the number of its line, where it begins
+        if begin >= 8:
+            where = begin
+            for n, line in enumerate(text[begin:text.index("<|im_end|>", begin)].split("\n")):
+                lines.append((where, where + len(line)))
+                names.append(line.split("(")[0])
+                has += [(x, n, p) for x, p in words(text, where, where + len(line))]
+                home += [(i, [at[where]]) for i in range(at[where] + 1, at[where + len(line) - 1] + 1)]
+                where += len(line) + 1
+
+        def point(begin, there):
+            """Adds to copy the looks of tokens from the character begin on, there being where each character is taken from."""
+            for i, x in enumerate(there):
+                if x and at[begin + i] != at[begin + i - 1]:
+                    (copy if i else first)[at[begin + i] - 1] = [at[y] for y in x]
+
+        said, known = [], []  # spans of what was said, the last one first; of the user's last message: the ends of words, and the lines that have them
+        for m in MESSAGE.finditer(text):
+            role, span = m[1], m.span(2)
+            if role == "system":
+                said.insert(0, (span[0], begin - 8 if begin >= 8 else span[1]))
+            elif role == "user":
+                said.insert(0, span)
+                if names and not m[2].startswith("<tool_response>"):
+                    known = self.match(text, span, has, at, match)
+            else:
+                body = span[0] + max(m[2].find("</think>") + 8, 0) if "</think>" in m[2] else span[0]
+                body += len(text[body:span[1]]) - len(text[body:span[1]].lstrip())
+                calls = list(CALL.finditer(text, body, span[1])) if names else []
+                for c in calls:
+                    if c[1] not in names:
                         continue
-                    found = [(in_common(word, x), n, q) for x, n, q in has]
-                    longest = max((f[0] for f in found), default=0)
-                    last = at[p + (longest or len(word)) - 1]
-                    found = [(n, at[q + longest - 1]) for l, n, q in found if l and l == longest]
-                    match.append((last, [q for _, q in found] or [last]))
-                    known.append((last, {n for n, _ in found}))
-                continue
-            right = names.index(m["name"]) if m["name"] in names else -1
-            there = [p for p, lines in known if lines == {right}] or [p for p, lines in known if right in lines and len(lines) < len(names)]
-            if there:
-                choose.append((at[m.start("name")] - 1, there))
-            for v in VALUE.finditer(text, *m.span("arguments")):
-                group = 1 if v[1] is not None else 2
-                there = [at[x.start()] for x in re.finditer(rf"(?<!\w){re.escape(v[group])}(?!\w)", text[:said.stop]) if x.start() >= said.start] if v[group] else []
-                if there:
-                    value.append((at[v.start(group)] - 1, there))
+                    right = names.index(c[1])
+                    there = [p for p, of in known if of == {right}] or [p for p, of in known if right in of and len(of) < len(names)]
+                    if there:
+                        choose.append((at[c.start(1)] - 1, there))
+                    point(c.start(1), along([lines[right][0]], len(c[1])))
+                    for a in ARGUMENT.finditer(text, *c.span(2)):
+                        point(a.start(1), along(found(text, a[1], lines[right][0] + len(c[1]), lines[right][1])[:1], len(a[1])))
+                        group = 2 if a[2] is not None else 3
+                        if a[group] and said:
+                            point(a.start(group), along(found(text, a[group], *said[0]), len(a[group])))
+                if not calls and said:
+                    for word, there in pointers(text, body, span[1], said):
+                        point(word, there)
         r = random.Random(len(ids))
-        return [x if len(x) <= MOST else r.sample(x, MOST) for x in out]
+        some = lambda x, most: x if len(x) <= most else r.sample(x, most)
+        return [some(x, MOST) for x in (home, match, choose)] + [some(list(first.items()), MOST) + some(list(copy.items()), MOST)]
+
+    def match(self, text, span, has, at, match):
+        """Adds the looks of a user's words to match. -> the ends of the words, and the lines that have them"""
+        known = []
+        for word, p in words(text, *span):
+            if len(word) < 3:
+                continue
+            same = [(in_common(word, x), n, q) for x, n, q in has]
+            longest = max((f[0] for f in same), default=0)
+            last = at[p + (longest or len(word)) - 1]
+            same = [(n, at[q + longest - 1]) for l, n, q in same if l and l == longest]
+            match.append((last, [q for _, q in same] or [last]))
+            known.append((last, {n for n, _ in same}))
+        return known
 
 
 if __name__ == "__main__":

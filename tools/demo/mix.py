@@ -56,33 +56,33 @@ def conversation(r):
     think = r.random() < .25
     x = r.random()
     tools, sysm = None, system(r)
-    if x < .5:
+    if x < .46:
         tools, turns = calls.conversation(r, bare=r.random() < .1)
         if not turns:
             return conversation(r)
         if r.random() < .6:
             sysm = None
-    elif x < .6:
+    elif x < .54:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .69:
+    elif x < .64:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .76:
+    elif x < .72:
         turns = tasks.recall(r)
     else:
         turns = []
         for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
             y = r.random()
-            make = (tasks.instruct if y < .5 else chat.faq if y < .69 else chat.fallback if y < .8 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
+            make = (tasks.instruct if y < .42 else chat.faq if y < .61 else chat.fallback if y < .77 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
             if make is sums.easy and think:
                 make = tasks.instruct
             turns += make(r)
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
-LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .11, "sum": .05, "obey": .08, "recall": .08, "instruct": .12, "faq": .05, "fallback": .04, "identity": .04, "reading": .03}
+LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .13, "sum": .04, "obey": .09, "recall": .08, "instruct": .11, "faq": .06, "fallback": .06, "identity": .06, "reading": .03}
 
 SHORTEST = 352
 

@@ -29,7 +29,7 @@ class Config:
     theta: float = 1e7
     eps: float = 1e-6
     max_positions: int = 8192
-    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and value
+    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and copy
 
 
 SIZES = {
@@ -68,17 +68,19 @@ class Block(nn.Module):
 
     def attend(self, x, cos, sin, mask):
         c, (batch, t, _) = self.c, x.shape
-        h = F.linear(norm(x, self.n1, c.eps), self.qkv)
-        q, k, v = h.view(batch, t, -1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads], 2)
-        q, k = rotate(norm(q, self.qn, c.eps), cos, sin), rotate(norm(k, self.kn, c.eps), cos, sin)
-        guided = [y[:, :, :self.guided].float() for y in (q, k)] if self.guided else []
+        x1 = norm(x, self.n1, c.eps)
+        h = F.linear(x1, self.qkv)
+        turned = lambda y, weight: rotate(norm(y.view(batch, t, -1, c.head_dim), weight, c.eps), cos, sin)
+        n, q = self.guided * c.head_dim, c.heads * c.head_dim  # the guided heads once more: to take them out of h would cost more
+        guided = [turned(F.linear(x1, self.qkv[at:at + n]).float(), weight) for at, weight in ((0, self.qn), (q, self.kn))] if n else []
         if self.fused:
-            out, _ = attention.attention(q.float().contiguous(), k.float().contiguous(), v.float().contiguous())
+            out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
         else:
-            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+            q, k, v = h.split([q, (h.shape[-1] - q) // 2, (h.shape[-1] - q) // 2], -1)
+            q, k, v = (y.transpose(1, 2) for y in (turned(q, self.qn), turned(k, self.kn), v.view(batch, t, -1, c.head_dim)))
             p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
-            out = (p @ v).transpose(1, 2)
-        return x + F.linear(out.reshape(batch, t, -1), self.o), *guided
+            out = (p @ v).transpose(1, 2).reshape(batch, t, -1)
+        return x + F.linear(out, self.o), *guided
 
     def think(self, x):
         g, u = F.linear(norm(x, self.n2, self.c.eps), self.gu).chunk(2, -1)
@@ -209,7 +211,7 @@ def begin(m, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
 def guide(m, size=9.0):
     """The values of the guided heads: the token at the beginning of a tool's line (home) goes to the line's words, from these to
     the same words in a request (match), from those to where the reply names the tool (choose), and is said there. Likewise
-    the first token of a value (value). size is one and a half times what a number of the residual is in a trained model:
+    whatever is copied (copy). size is one and a half times what a number of the residual is in a trained model:
     with less, what is passed on is lost among the rest."""
     c, hd, n = m.c, m.c.head_dim, PAIR * m.c.head_dim
     e = c.dim // 3

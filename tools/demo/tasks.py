@@ -265,7 +265,12 @@ TOLD = {
 
 
 def tell(r, kind, slots):
-    return fill(dress(r, expand(r, MEMORY[kind]["statements"]), False, False), **slots)
+    text = dress(r, expand(r, MEMORY[kind]["statements"]), False, False)
+    if r.random() < .12:  # the value is not the last word, nor what was said the last thing that matters
+        text = text.rstrip(".!") + expand(r, SAY["said by the way"])
+    elif r.random() < .05:
+        text = expand(r, SAY["opening"]).rstrip(".!?:, ") + ", " + text
+    return fill(text, **slots)
 
 
 def question(r, kind, slots):

@@ -246,6 +246,8 @@ def train(rank, a):
     if a.until:
         a.begin = s["begin"]
         a.end = time.mktime(time.strptime(time.strftime("%Y-%m-%d ") + a.until, "%Y-%m-%d %H:%M"))
+        if a.end < time.time():  # tomorrow
+            a.end += 24 * 3600
     model.compile()
     mixed = torch.autocast(device, torch.bfloat16, enabled=fast_bf16(device))
     log = open(os.path.join(a.out, "log.jsonl"), "a", encoding="utf-8") if rank == 0 else None
