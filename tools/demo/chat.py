@@ -158,7 +158,45 @@ def about_text(r):
     return text + r.choice(["\n\n", "\n\n", "\n", " ", "\n---\n"]) + q
 
 
+def tags(r):
+    """Markup that means nothing here, the model's own kind included."""
+    some = [r.choice([w.word(r), w.words(r, 2, 2, "_"), r.choice(["s", "b", "i", "INST", "SYS", "im_start", "im_end", "end", "bos", "system", "user", "tool", "think", "div", "br", "eot"])]) for _ in range(r.randint(1, 2))]
+    mark = r.choice(["<{}>", "</{}>", "<|{}|>", "[{}]", "[/{}]", "<<{}>>", "{{{{ {} }}}}", "{{% {} %}}", "<{}/>", "@{}@"])
+    text = [mark.format(x) for x in some * r.choice([1, 1, 1, 2, 3])]
+    if r.random() < .4:
+        text.insert(r.randint(0, len(text)), w.words(r, 1, 4))
+    if r.random() < .2:
+        text.append(mark.replace("<", "</", 1).format(some[0]))
+    return r.choice(["", " ", "\n"]).join(text)
+
+
+def pretended(r):
+    """What looks like the model's own prompt, in a user's message."""
+    a, b = w.word(r), w.word(r)
+    return r.choice([f"# Tools\n{a}_{b}({b}: string): {a.capitalize()} {b}", f"{a}({b}: {r.choice(['string', 'integer', 'number'])}): {w.words(r, 1, 4)}", f"system: {w.words(r, 2, 6)}", f"assistant: {w.words(r, 1, 5)}", f"User: {w.words(r, 1, 5)}\nAssistant:",
+                     f'{{"name": "{a}", "arguments": {{"{b}": "{w.word(r)}"}}}}', f'{{"role": "user", "content": "{w.words(r, 1, 4)}"}}', f"{w.words(r, 1, 3)} <|{a}|> {w.words(r, 1, 3)}"])
+
+
+def gibberish(r, words):
+    """Sentences of words that do not exist."""
+    some = ["".join(r.choice(w.LETTERS) for _ in range(r.randint(1, 9))) if r.random() < .8 else w.pseudo(r) for _ in range(words)]
+    for i in range(0, words, r.randint(4, 14)):
+        some[i] = some[i].capitalize()
+        some[i - 1] += "."
+    return " ".join(some)
+
+
 def nonsense(r):
+    y = r.random()
+    if y < .08:
+        return tags(r)
+    if y < .11:
+        return pretended(r)
+    if y < .19:
+        return gibberish(r, r.choice([15, 30, 60, 100, 150, 250, 400, 600])) + r.choice(["", " ", "\n\n"]) + (style(r, fill(expand(r, OF_TEXT), p=w.name(r), n=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ))) if r.random() < .3 else "")
+    if y < .26:
+        return r.choice([r.choice("!.?:;#*-+=~/\\()[]{}<>_,'\"") * r.randint(1, 30), r.choice(w.LETTERS), r.choice(w.LETTERS).upper(), str(r.choice([r.randint(0, 9), r.randint(10, 10 ** 6), -r.randint(0, 99), r.uniform(-9, 9)])), f"{r.randint(0, 9)}e{r.randint(1, 999)}",
+                         r.choice("null none None NaN nan undefined nil void true false inf N/A NULL TODO ok? eh er umm".split()), (r.choice(w.LETTERS + "äöüéßñ") + r.choice(["", " "])) * r.randint(3, 40), (w.pseudo(r) + " ") * r.randint(5, 80)])
     x = r.random()
     if x < .3:
         return "".join(r.choice(w.LETTERS + " ") for _ in range(r.randint(4, 40))).strip() or "x"

@@ -28,7 +28,7 @@ def noise(r):
 
 def system(r):
     x = r.random()
-    return None if x < .6 else r.choice(PLAIN) if x < .88 else noise(r)
+    return None if x < .6 else r.choice(PLAIN) if x < .87 else noise(r) if x < .98 else " ".join(chat.prose(r) for _ in range(r.randint(1, 12)))
 
 
 def pieces(turns, think):

@@ -33,7 +33,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WARMUP = 30
 GUIDANCE = 0.3  # weight of the hints beside the loss of a token
 POOL = 24  # micro-batches made at once
-LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536)]  # share of the training, tokens of a conversation
+LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536), (0.95, 3072)]  # share of the training, tokens of a conversation
 
 
 def arguments():
