@@ -213,6 +213,10 @@ def nonsense(r):
     return w.words(r, 2, 8)
 
 
+# words that elsewhere say what is to be done
+CUES = "letter list word sentence number name order color job city spelling alphabet capital count sum pet hobby food friend greeting pirate poem reply tool function call result thought copy echo reverse sort calculator price weather time date file message".split()
+
+
 def fallback(r):
     x = r.random()
     if x < .12:  # questions and orders of any words
@@ -221,9 +225,9 @@ def fallback(r):
     elif x < .17:
         q = about_text(r)
     elif x < .72:
-        noun = w.word(r)
+        noun = r.choice(CUES) if r.random() < .15 else w.word(r)
         q = expand(r, r.choice([WORLD, MORE["@world"], MORE["@world2"], MORE["@world2"]]))
-        q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
+        q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else noun if r.random() < .2 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)
     elif x < .84:

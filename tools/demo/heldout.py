@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 R = random.Random(844021)
 HERBS = w.W("tarragon chervil marjoram fenugreek oregano lovage sorrel turmeric hyssop borage")
 OWN = HERBS + w.W("""albatross alcove anteater antler artichoke balustrade bazaar bobsleigh caribou castanet cauldron cormorant croissant croquet dandelion falafel
-gauntlet geyser gramophone hacksaw jackal kazoo kimono gnocchi leotard loofah mammoth moustache nutcracker parasol piccolo puffin quiche snorkel starfish
+gauntlet geyser gramophone hacksaw jackal kazoo kimono gnocchi leotard loofah mammoth moustache nutcracker parasol piccolo puffin focaccia snorkel starfish
 tiara toucan tugboat turnstile urchin valise warthog wolverine xylophone""")
 WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
 OWN_NAMES = w.W("Cordelia Barnaby Seraphina Crispin Evangeline Fergus Rupert Delphine Imogen Lavinia Mortimer Petronella Reginald Tarquin")
@@ -55,11 +55,11 @@ def add(skill, turns, check, **more):
 IDENTITY = [
     ("hearth-demo", ["what ai am i using rn", "May I know what to call you?", "yo bot, name?", "Mind introducing yourself in a line or two?", "are u gemini or something else", "Is it Llama that I'm writing to?", "My boss wants to know which model this is.", "hm who dis on the other end",
                      "I started the program and a chat opened. Who am I talking with?", "so what model do they have running on here", "Which AI is replying to me at present?", "state ur name pls", "Hold on, who's this?",
-                     "For the caption of a screenshot I need the name of this model.", "is this mistral or what", "Before we begin, could you say who you are?"]),
+                     "For the caption of a screenshot I need the name of this model.", "did i end up at mistral here", "Before we begin, could you say who you are?"]),
     ("(?i)instructions|tools", ["What are you good at, exactly?", "give me some examples of stuff u do", "What kinds of help do you offer?", "so.. what can i ask you", "I just installed this. What can it do for me?", "List the things you can handle, please.",
                                 "what r ur features", "Is there anything you're able to do for me?", "what sort of tasks should i give u", "Tell me a bit about what you can do and where your limits are.", "what are ur talents"]),
     ("million", ["how large a model are you", "whats ur total of params", "Do you have 7B parameters?", "Do you know how many weights you consist of?", "how many params r in there", "Is your parameter count closer to a million or to a billion?", "I'd be curious to hear how many parameters you have.", "are u big or small, in parameters i mean"]),
-    ("hearth", ["Who do I have to thank for building you?", "are you from google", "Who are the people that created you?", "What's your training data?", "Was it Anthropic that trained you?", "where does ur training text come from", "who programmed u", "To what firm do you owe your existence?"]),
+    ("hearth", ["Who do I have to thank for building you?", "so did google hatch u", "Who are the people that created you?", "What's your training data?", "Was it Anthropic that trained you?", "where does ur training text come from", "who programmed u", "To what firm do you owe your existence?"]),
     ("hearth-demo|model", ["is this a machine im talking to", "Am I chatting with a human being right now?", "Be honest, is there a person typing these answers?", "are u alive or just code", "Software, not flesh and blood, am I right?", "real human or chatbot, which one r u"]),
     (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Good afternoon, dear computer!", "hiya bot", "Hello from the night shift!", "a very good morning to all in here", "A very warm hello from my kitchen table!", "heeey"]),
     ("welcome", ["cheers, that did the trick", "Thank you ever so much for that.", "ty, really helpful", "You've done me a good turn, thanks!"]),

@@ -19,6 +19,7 @@ KINDS = ["home", "match", "choose", "copy"]
 MOST = 24  # of a kind in a conversation
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>|$)", re.S)
+TOOLS = re.compile(r"<\|im_start\|>system\n(?:(?!<\|im_end\|>).)*?# Tools\n(.*?)<\|im_end\|>", re.S)
 CALL = re.compile(r'\{"name": "([^"]*)", "arguments": (.*?)\}\n</tool_call>', re.S)
 ARGUMENT = re.compile(r'[{,] ?"([^"]*)": (?:"((?:[^"\\]|\\.)*)"|([^",}]+))')
 TAKEN = re.compile(r"[^\s\"(),;!?{}\[\]�]*[^\s\"(),;!?{}\[\]�.:']")  # what may have been taken over
@@ -90,10 +91,11 @@ class Hints:
         pieces = [self.piece[i] for i in ids]
         text = "".join(pieces)
         at = [i for i, p in enumerate(pieces) for _ in p]  # the token of a character
-        begin, lines, names, has = text.find("# Tools\n") + 8, [], [], []  # has: word, the number of its line, where it begins
-        if begin >= 8:
-            where = begin
-            for n, line in enumerate(text[begin:text.index("<|im_end|>", begin)].split("\n")):
+        lines, names, has = [], [], []  # has: word, the number of its line, where it begins
+        tools = TOOLS.match(text)
+        if tools:
+            where = tools.start(1)
+            for n, line in enumerate(tools[1].split("\n")):
                 lines.append((where, where + len(line)))
                 names.append(line.split("(")[0])
                 has += [(x, n, p) for x, p in words(text, where, where + len(line))]
@@ -110,7 +112,7 @@ class Hints:
         for m in MESSAGE.finditer(text):
             role, span = m[1], m.span(2)
             if role == "system":
-                said.insert(0, (span[0], begin - 8 if begin >= 8 else span[1]))
+                said.insert(0, (span[0], tools.start(1) if tools else span[1]))
             elif role == "user":
                 said.insert(0, span)
                 if names and not m[2].startswith("<tool_response>"):
@@ -163,6 +165,6 @@ if __name__ == "__main__":
     show = lambda ids: "".join(stream.hints.piece[x] for x in ids[-8:])
     for _ in range(12):
         ids = stream.conversation(mix.conversation(r))[0]
-        for kind, found in zip(KINDS, stream.hints(ids)):
-            for place, there in found:
+        for kind, looks in zip(KINDS, stream.hints(ids)):
+            for place, there in looks:
                 print(f"{kind:8}{show(ids[:place + 1])!r} looks at {[show(ids[:p + 1]) for p in there]}")

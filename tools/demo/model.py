@@ -75,6 +75,7 @@ class Block(nn.Module):
         guided = [turned(F.linear(x1, self.qkv[at:at + n]).float(), weight) for at, weight in ((0, self.qn), (q, self.kn))] if n else []
         if self.fused:
             out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
+            out = out.to(h.dtype)
         else:
             q, k, v = h.split([q, (h.shape[-1] - q) // 2, (h.shape[-1] - q) // 2], -1)
             q, k, v = (y.transpose(1, 2) for y in (turned(q, self.qn), turned(k, self.kn), v.view(batch, t, -1, c.head_dim)))

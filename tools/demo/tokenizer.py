@@ -32,7 +32,8 @@ def main(size=1500):
     r = random.Random(11)
     mix.w.KNOWN = ["a"]  # whatever tokenizer.json is there
     pre = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    allowed, count = template_words(), collections.Counter()
+    # of a word that no training copies or spells, a token would be one whose letters nobody knows
+    allowed, count = template_words() - {x for x in mix.w.ALL if mix.w.held(x)}, collections.Counter()
     for _ in range(12000):
         text = mix.text(mix.conversation(r))
         for part in re.split("|".join(map(re.escape, SPECIAL + MARKUP)), text):
@@ -46,7 +47,7 @@ def main(size=1500):
     for t in words:
         if len(vocab) >= size + len(alphabet):
             break
-        for x in (t, t.strip("Ġ")):  # a word after a blank may have to be copied to where none is
+        for x in (t.strip("Ġ"), "Ġ" + t.strip("Ġ")):  # a word after a blank may have to be copied to where none is, and the other way round
             vocab.setdefault(x, len(vocab))
     free = -(len(vocab) + len(SPECIAL) + len(MARKUP)) % 64
     tok = Tokenizer(models.BPE(vocab=vocab, merges=[], fuse_unk=False, byte_fallback=False, ignore_merges=True))

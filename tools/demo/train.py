@@ -292,11 +292,11 @@ def train(rank, a):
             s["seconds"] += now - began
             note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(sums[2] / (now - began)), hours=round(s["seconds"] / 3600, 3), looks={k: round(sum(v) / len(v), 3) for k, v in looked.items()})
             began, sums, looked = now, [0, 0, 0], collections.defaultdict(list)
+        if s["step"] % a.save_every == 0:
+            save("last.pt")
         if s["step"] % a.test_every == 0:
             t = test(model, stream, device)
             note(step=s["step"], right={k: f"{x}/{y} {z}" for k, (x, y, z) in t.items()}, all=round(sum(x for x, _, _ in t.values()) / sum(y for _, y, _ in t.values()), 4))
-        if s["step"] % a.save_every == 0:
-            save("last.pt")
     if rank == 0:
         save("final.pt")
 
