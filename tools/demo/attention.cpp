@@ -124,21 +124,21 @@ struct Head {
 // the angles of their places (t times 16 cosines and sines).
 struct Norm {
   const float *weight, *cos, *sin;
-  static constexpr float epsilon = 1e-6f;
+  static constexpr float epsilon = 1e-6f;  // Config.eps
   static float inverse(lane a, lane b) { return 1 / std::sqrt(sum_of(a * a + b * b) / size + epsilon); }
 
   void turn(lane& a, lane& b, long i) const {
-    lane c = ::at(cos + i * half), s = ::at(sin + i * half), x = a;
+    lane c = at(cos + i * half), s = at(sin + i * half), x = a;
     a = x * c - b * s, b = b * c + x * s;
   }
   // from the gradient of a row, in two halves, to that of what it was made from, which is x; that of weight is added to dweight
   void back(lane& a, lane& b, long i, const uint16_t* x, float* dweight) const {
-    lane c = ::at(cos + i * half), s = ::at(sin + i * half), y = a;
+    lane c = at(cos + i * half), s = at(sin + i * half), y = a;
     a = y * c + b * s, b = b * c - y * s;
     lane u = widened(x), v = widened(x + half);
     float r = inverse(u, v);
-    ::at(dweight) += a * u * r, ::at(dweight + half) += b * v * r;
-    a *= ::at(weight), b *= ::at(weight + half);
+    at(dweight) += a * u * r, at(dweight + half) += b * v * r;
+    a *= at(weight), b *= at(weight + half);
     float along = sum_of(a * u + b * v) * r * r / size;
     a = (a - u * along) * r, b = (b - v * along) * r;
   }
@@ -153,19 +153,20 @@ struct Rows {
 
   void resize(long n) { padded = n, rows.resize(n * pairs), turned.resize(n * pairs), merged.resize(n * pairs); }
   uint16_t* row(long i) { return (uint16_t*)(rows + i * pairs); }
+  void pad(long t) { std::memset(row(t), 0, (padded - t) * size * 2); }
   void take(Head h) {
     for (long i = 0; i < h.t; i++) std::memcpy(row(i), h.row(i), size * 2);
-    std::memset(row(h.t), 0, (padded - h.t) * size * 2);
+    pad(h.t);
   }
   void take(Head h, const Norm& n, float scale) {
     for (long i = 0; i < h.t; i++) {
       lane a = widened(h.row(i)), b = widened(h.row(i) + half);
       float r = Norm::inverse(a, b) * scale;
-      a *= ::at(n.weight) * r, b *= ::at(n.weight + half) * r;
+      a *= at(n.weight) * r, b *= at(n.weight + half) * r;
       n.turn(a, b, i);
       round_to(row(i), a), round_to(row(i) + half, b);
     }
-    std::memset(row(h.t), 0, (padded - h.t) * size * 2);
+    pad(h.t);
   }
   void turn() {
     for (long i = 0; i < padded; i += 16) {

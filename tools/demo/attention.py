@@ -91,6 +91,7 @@ def check(batch, t, heads):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         use(build(folder))
+    torch.manual_seed(0)  # or a gradient that nearly cancels out is 1 % off now and then
     worst = 0
     for shape in ((1, 1, 1), (2, 7, 3), (1, 32, 2), (1, 33, 2), (3, 205, 4), (1, 1000, 2)):
         print(shape, off := check(*shape))

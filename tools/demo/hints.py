@@ -23,6 +23,7 @@ TOOLS = re.compile(r"<\|im_start\|>system\n(?:(?!<\|im_end\|>).)*?# Tools\n(.*?)
 CALL = re.compile(r'\{"name": "([^"]*)", "arguments": (.*?)\}\n</tool_call>', re.S)
 ARGUMENT = re.compile(r'[{,] ?"([^"]*)": (?:"((?:[^"\\]|\\.)*)"|([^",}]+))')
 TAKEN = re.compile(r"[^\s\"(),;!?{}\[\]�]*[^\s\"(),;!?{}\[\]�.:']")  # what may have been taken over
+THOUGHT = re.compile(r"(.*?</think>)?\s*", re.S)  # of a reply, what is before its content
 SPELT = re.compile(r"\w(-\w)+")
 # words of replies that are nobody's: they are not taken over
 OWN = " ".join([FALLBACK, GREETING, *(x[1] for x in IDENTITY + SMALL_TALK), *(f["answer"] for f in FACTS), *(x for m in MEMORY.values() for k, x in m.items() if k not in ("statements", "questions")),
@@ -81,6 +82,18 @@ def pointers(text, begin, end, said):
     return out
 
 
+def called(text, call, line, said):
+    """Of a call of the tool whose line is given: as pointers(); said is the span of the user's last message."""
+    name, arguments = call[1], call.span(2)
+    out = [(call.start(1), along([line[0]], len(name)))]
+    for a in ARGUMENT.finditer(text, *arguments):
+        out.append((a.start(1), along(found(text, a[1], line[0] + len(name), line[1])[:1], len(a[1]))))
+        group = 2 if a[2] is not None else 3
+        if a[group]:
+            out.append((a.start(group), along(found(text, a[group], *said), len(a[group]))))
+    return out
+
+
 class Hints:
     def __init__(self, tok):
         self.piece = [tok.decode([i], skip_special_tokens=False) for i in range(tok.get_vocab_size())]
@@ -118,25 +131,19 @@ class Hints:
                 if names and not m[2].startswith("<tool_response>"):
                     known = self.match(text, span, has, at, match)
             else:
-                body = span[0] + max(m[2].find("</think>") + 8, 0) if "</think>" in m[2] else span[0]
-                body += len(text[body:span[1]]) - len(text[body:span[1]].lstrip())
+                body = THOUGHT.match(text, *span).end()
                 calls = list(CALL.finditer(text, body, span[1])) if names else []
-                for c in calls:
-                    if c[1] not in names:
-                        continue
+                taken = []
+                for c in (c for c in calls if c[1] in names and said):
                     right = names.index(c[1])
                     there = [p for p, of in known if of == {right}] or [p for p, of in known if right in of and len(of) < len(names)]
                     if there:
                         choose.append((at[c.start(1)] - 1, there))
-                    point(c.start(1), along([lines[right][0]], len(c[1])))
-                    for a in ARGUMENT.finditer(text, *c.span(2)):
-                        point(a.start(1), along(found(text, a[1], lines[right][0] + len(c[1]), lines[right][1])[:1], len(a[1])))
-                        group = 2 if a[2] is not None else 3
-                        if a[group] and said:
-                            point(a.start(group), along(found(text, a[group], *said[0]), len(a[group])))
+                    taken += called(text, c, lines[right], said[0])
                 if not calls and said:
-                    for word, there in pointers(text, body, span[1], said):
-                        point(word, there)
+                    taken = pointers(text, body, span[1], said)
+                for word, there in taken:
+                    point(word, there)
         r = random.Random(len(ids))
         some = lambda x, most: x if len(x) <= most else r.sample(x, most)
         return [some(x, MOST) for x in (home, match, choose)] + [some(list(first.items()), MOST) + some(list(copy.items()), MOST)]

@@ -68,16 +68,17 @@ class Block(nn.Module):
 
     def attend(self, x, cos, sin, mask):
         c, (batch, t, _) = self.c, x.shape
+        q, kv, n = c.heads * c.head_dim, c.kv_heads * c.head_dim, self.guided * c.head_dim
         x1 = norm(x, self.n1, c.eps)
         h = F.linear(x1, self.qkv)
         turned = lambda y, weight: rotate(norm(y.view(batch, t, -1, c.head_dim), weight, c.eps), cos, sin)
-        n, q = self.guided * c.head_dim, c.heads * c.head_dim  # the guided heads once more: to take them out of h would cost more
+        # the guided heads once more: to take them out of h would cost more
         guided = [turned(F.linear(x1, self.qkv[at:at + n]).float(), weight) for at, weight in ((0, self.qn), (q, self.kn))] if n else []
         if self.fused:
             out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
             out = out.to(h.dtype)
         else:
-            q, k, v = h.split([q, (h.shape[-1] - q) // 2, (h.shape[-1] - q) // 2], -1)
+            q, k, v = h.split([q, kv, kv], -1)
             q, k, v = (y.transpose(1, 2) for y in (turned(q, self.qn), turned(k, self.kn), v.view(batch, t, -1, c.head_dim)))
             p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
             out = (p @ v).transpose(1, 2).reshape(batch, t, -1)
@@ -113,7 +114,7 @@ class LM(nn.Module):
         """ids: batch, length; every row is one conversation, padded at its end. -> the last state at the flat positions at; with
         hints also what looks() gives for each kind, or None for a kind that has none."""
         t = ids.shape[1]
-        mask = torch.full((t, t), float("-inf"), device=ids.device).triu(1)
+        mask = None if Block.fused else torch.full((t, t), float("-inf"), device=ids.device).triu(1)
         x, found = F.embedding(ids, self.emb), []
         for i, b in enumerate(self.blocks):
             x, *qk = b.attend(x, self.cos[:t], self.sin[:t], mask)
