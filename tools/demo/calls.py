@@ -489,11 +489,8 @@ def unfit(r, tools):
     near = r.choice(tools)
     taken = " ".join(x.name + " " + x.text + " " + x.noun for x in tools).lower()
     x = r.random()
-    if r.random() < .06:  # in a few words
-        t = bare_tool(r)
-        said = t.short_request(r, [t])[0]
-        lost = any(p in taken for p in t.noun.lower().split(" ")) or any(alike(t.verb, o.verb) for o in tools) or t.verb in taken
-        return None if lost or t.noun.lower() not in said.lower() else said
+    if r.random() < .06:
+        return other_noun(r, bare_tool(r), tools, taken, True)
     t = Tool(r, near.scheme if x < .4 else r.choice(SCHEMES) if x > .88 else None, False)
     if x < .4 and near.scheme:  # the same but for the noun
         t.verb, t.params, t.optional = near.verb, near.params, near.optional
@@ -533,8 +530,8 @@ def other_work(r, t, tools):
     return said if kinds else None
 
 
-def other_noun(r, t, tools, taken):
-    """A request for t, whose noun must be said and be far from those of the tools."""
+def other_noun(r, t, tools, taken, short=False):
+    """A request for t, whose noun must be said and be far from those of the tools. short: in a few words"""
     parts = t.noun.lower().split(" ")
     theirs = {NOUN_GROUP[x] for o in tools for x in o.noun.lower().split(" ") + o.verb.split(" ") if x in NOUN_GROUP}
     if any(x in taken or NOUN_GROUP.get(x) in theirs for x in parts):
@@ -542,7 +539,7 @@ def other_noun(r, t, tools, taken):
     if t.scheme and not t.scheme.says_noun:
         return None
     for _ in range(5):
-        said = t.request(r)[0]
+        said = (t.short_request(r, []) if short else t.request(r))[0]
         if t.noun.lower() in said.lower() and not any(o.noun.lower() in said.lower() for o in tools):
             return said
     return None
@@ -562,8 +559,7 @@ def ended(r, text):
 def together(r, said, calls):
     """Requests as one message. What ends in a value keeps its last character; only a request before another loses its mark."""
     if len(said) == 1:
-        return ended(r, said[0])
-    said[-1] = ended(r, said[-1])
+        return said[0]
     ends = [tuple(str(v) for v in c["arguments"].values()) for c in calls]
     bare = [s[:-1] if s[-1] in ".?" and not s.endswith(e) else s for s, e in zip(said, ends)]
     if r.random() < .5:  # in the middle of a sentence
@@ -593,7 +589,7 @@ def calling(r, tools, count):
     t = chosen[0]
     if count == 2 and t is chosen[1] and len(t.params) == 1 and t.params[0].kind in ("city", "person", "word", "path", "code") and r.random() < .7:
         said, calls = same_call_twice(r, t, tools) or (said, calls)
-    return turn(together(r, said, calls), "", "call" if len(calls) == 1 else "calls", calls=calls)
+    return turn(ended(r, together(r, said, calls)), "", "call" if len(calls) == 1 else "calls", calls=calls)
 
 
 def same_call_twice(r, t, tools):

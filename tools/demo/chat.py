@@ -140,19 +140,21 @@ def prose(r):
     some = [w.pick(r, w.NOUNS) for _ in range(r.randint(3, 9))] + [w.word(r) for _ in range(r.randint(0, 4))]
     out = []
     for _ in range(r.choice([2, 3, 4, 6, 8, 12, 16, 20])):
-        x = expand(r, PROSE)
-        while "N" in re.findall(r"\bN", x):
-            x = re.sub(r"\bN", lambda m: r.choice(some), x, count=1)
+        x = re.sub(r"\bN(?=s?\b)", lambda m: r.choice(some), expand(r, PROSE))
         out.append(fill(x, j=w.pick(r, w.ADJ), p=w.name(r), y=w.city(r), d=w.date(r), i=r.randint(2, 90)))
     if r.random() < .3:
         out += r.choices(out, k=r.randint(1, 5))  # said again
     return " ".join(out)
 
 
+def wish(r):
+    """What is wanted of a text."""
+    return style(r, fill(expand(r, OF_TEXT), p=w.name(r), n=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ)))
+
+
 def about_text(r):
     """A longer text, and what this model cannot do with it."""
-    q = fill(expand(r, OF_TEXT), p=w.name(r), n=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ))
-    q, text = style(r, q), prose(r)
+    q, text = wish(r), prose(r)
     if r.random() < .2:
         return q.rstrip(".:") + r.choice([":\n\n", ":\n", ": ", "\n\n", ". "]) + text
     return text + r.choice(["\n\n", "\n\n", "\n", " ", "\n---\n"]) + q
@@ -193,7 +195,7 @@ def nonsense(r):
     if y < .11:
         return pretended(r)
     if y < .19:
-        return gibberish(r, r.choice([15, 30, 60, 100, 150, 250, 400, 600])) + r.choice(["", " ", "\n\n"]) + (style(r, fill(expand(r, OF_TEXT), p=w.name(r), n=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ))) if r.random() < .3 else "")
+        return gibberish(r, r.choice([15, 30, 60, 100, 150, 250, 400, 600])) + r.choice(["", " ", "\n\n"]) + (wish(r) if r.random() < .3 else "")
     if y < .26:
         return r.choice([r.choice("!.?:;#*-+=~/\\()[]{}<>_,'\"") * r.randint(1, 30), r.choice(w.LETTERS), r.choice(w.LETTERS).upper(), str(r.choice([r.randint(0, 9), r.randint(10, 10 ** 6), -r.randint(0, 99), r.uniform(-9, 9)])), f"{r.randint(0, 9)}e{r.randint(1, 999)}",
                          r.choice("null none None NaN nan undefined nil void true false inf N/A NULL TODO ok? eh er umm".split()), (r.choice(w.LETTERS + "äöüéßñ") + r.choice(["", " "])) * r.randint(3, 40), (w.pseudo(r) + " ") * r.randint(5, 80)])
