@@ -204,10 +204,10 @@ class Tool:
     def __init__(self, r, scheme=None, named=True):
         x = r.random()
         self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .66 else None)
-        if self.scheme and r.random() < .25:
+        if self.scheme and r.random() < .4:
             self.noun = r.choice(self.scheme.nouns)
         else:
-            self.noun = w.pick(r, w.NOUNS) if x < .35 else w.pick(r, w.SUBJECTS) if x < .6 else w.word(r).lower()
+            self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.word(r).lower()
             if r.random() < .14:
                 self.noun = w.word(r).lower() + " " + self.noun
         if self.scheme:
@@ -491,16 +491,16 @@ def unfit(r, tools):
     x = r.random()
     if r.random() < .06:
         return other_noun(r, bare_tool(r), tools, taken, True)
-    t = Tool(r, near.scheme if x < .4 else r.choice(SCHEMES) if x > .88 else None, False)
-    if x < .4 and near.scheme:  # the same but for the noun
+    t = Tool(r, near.scheme if x < .3 else r.choice(SCHEMES) if x > .74 else None, False)
+    if x < .3 and near.scheme:  # the same but for the noun
         t.verb, t.params, t.optional = near.verb, near.params, near.optional
-    elif .4 <= x < .6 and not t.scheme and not near.scheme:
+    elif .3 <= x < .45 and not t.scheme and not near.scheme:
         return same_noun(r, t, near, tools, taken)
-    elif x < .4 or .6 <= x < .7:  # the same verb and parameters, another noun
+    elif x < .3 or .45 <= x < .58:  # the same verb and parameters, another noun
         if not near.scheme and not t.scheme:
             t.verb = near.verb
             t.params, t.optional = near.params, near.optional
-    elif x > .88:
+    elif x > .74:
         return other_work(r, t, tools)
     return other_noun(r, t, tools, taken)
 
@@ -619,19 +619,19 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
     tools teach to look at the request: what differs between their replies is in it alone."""
     tools = toolset(r, most_tools, bare)
     turns = []
-    for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 2, 3, 4, 5]))):
-        x = r.uniform(.5, .72) if several else r.random()
-        if x < .72:
-            t = calling(r, tools, 1 if x < .5 else r.choice([2, 2, 2, 2, 3]))
+    for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 3, 3, 4, 5]))):
+        x = r.uniform(.45, .67) if several else r.random()
+        if x < .67:
+            t = calling(r, tools, 1 if x < .45 else r.choice([2, 2, 2, 2, 3]))
             turns.append(t)
             if r.random() < .45 and not several and not bare:
                 add_results(r, t)
-        elif x < .85:
+        elif x < .79:
             if not bare:
                 t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))
         else:
-            said = unfit(r, tools) or unfit(r, tools)
+            said = unfit(r, tools) or unfit(r, tools) or unfit(r, tools)
             if said:
                 turns.append(turn(said, NO_TOOL, "no fit"))
     if r.random() < .08 and not several and not bare:

@@ -90,7 +90,8 @@ class Block(nn.Module):
 
 
 class LM(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, spelling=None):
+        """spelling: the text of every token, for the first weights"""
         super().__init__()
         self.c = c
         self.emb = nn.Parameter(torch.randn(c.vocab, c.dim) * 0.05)
@@ -101,7 +102,7 @@ class LM(nn.Module):
         angle = torch.arange(c.max_positions).float()[:, None] * inv
         self.register_buffer("cos", angle.cos()[:, None], persistent=False)
         self.register_buffer("sin", angle.sin()[:, None], persistent=False)
-        begin(self)
+        begin(self, spelling)
         if c.guided:
             guide(self)
 
@@ -158,17 +159,35 @@ def rows(n, m):
     return torch.linalg.qr(torch.randn(m, n))[0].T
 
 
+def unit(x):
+    return x / (x.norm(dim=1, keepdim=True) + 1e-9)
+
+
+def letters(spelling, size, most=10):
+    """For every text the sum of what its letters are at their places, whatever their case; none for what has others."""
+    at = unit(torch.randn(most * 26, size)).view(most, 26, size)
+    out = torch.zeros(len(spelling), size)
+    for row, text in zip(out, spelling):
+        text = text.strip().lower()
+        if text.isascii() and text.isalpha():
+            for i, x in enumerate(text[:most]):
+                row += at[i, ord(x) - 97]
+    return out
+
+
 @torch.no_grad()
-def begin(m, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
+def begin(m, spelling=None, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
     """The copying machine. Dimensions: what a token is (content), what comes next (next), one that is constant, and what the
-    tokens 1, 2, 3 places before are (lag)."""
+    tokens 1, 2, 3 places before are (lag). Two fifths of what a token is are its letters, so that who learns to spell some
+    tokens can spell all."""
     c, hd, half = m.c, m.c.head_dim, m.c.head_dim // 2
     e = c.dim // 3
     lag = min(hd, (c.dim - 2 * e - 1) // lags)
     content, after, constant = slice(0, e), slice(e, 2 * e), 2 * e
     spot = [slice(2 * e + 1 + i * lag, 2 * e + 1 + (i + 1) * lag) for i in range(lags)]
-    what = torch.randn(c.vocab, e)
-    what /= what.norm(dim=1, keepdim=True)
+    what = unit(torch.randn(c.vocab, e))
+    if spelling:
+        what = unit(what * 0.6 ** 0.5 + unit(letters(spelling, e)) * 0.4 ** 0.5)
     m.emb.mul_(0.2)
     m.emb[:, content] += what
     m.emb[:, constant] += 0.7
@@ -210,18 +229,18 @@ def begin(m, lags=3, copiers=(3, 2), positional=7, size=3, firm=6):
 
 
 @torch.no_grad()
-def guide(m, size=9.0):
+def guide(m, residual=0.45):
     """The values of the guided heads: the token at the beginning of a tool's line (home) goes to the line's words, from these to
     the same words in a request (match), from those to where the reply names the tool (choose), and is said there. Likewise
-    whatever is copied (copy). size is one and a half times what a number of the residual is in a trained model:
-    with less, what is passed on is lost among the rest."""
+    whatever is copied (copy). residual is what a number of the residual is after begin(): with far less, what is passed on is
+    lost among the rest; with far more, the copying machine is, until its heads look where they should."""
     c, hd, n = m.c, m.c.head_dim, PAIR * m.c.head_dim
     e = c.dim // 3
     content, after = torch.zeros(n, c.dim), torch.zeros(n, c.dim)
     content[:, :e] = rows(n, e)
     after[:, e:2 * e] = content[:, :e]
     lent = rows(2 * n, c.dim).split(n)
-    chain = [(content * 1.2, lent[0] * size), (lent[0], lent[1] * size), (lent[1], after * 4), (content, after)]
+    chain = [(x, y * residual) for x, y in ((content * 1.2, lent[0] * 1.5), (lent[0], lent[1] * 1.5), (lent[1], after * 0.7), (content, after * 0.5))]
     for (layer, first), (value, out) in zip(guided(c), chain):
         b = m.blocks[layer]
         b.qkv.view(3, c.heads, hd, c.dim)[2, first:first + PAIR] = (value / b.n1).view(PAIR, hd, c.dim)

@@ -267,7 +267,8 @@ TOLD = {
 def tell(r, kind, slots):
     text = dress(r, expand(r, MEMORY[kind]["statements"]), False, False)
     if r.random() < .12:  # the value is not the last word, nor what was said the last thing that matters
-        text = text.rstrip(".!") + expand(r, SAY["said by the way"])
+        more = expand(r, SAY["said by the way"])
+        text = text.rstrip(".!") + ("" if more[0] in ",.!" else " ") + more
     elif r.random() < .05:
         text = expand(r, SAY["opening"]).rstrip(".!?:, ") + ", " + text
     return fill(text, **slots)

@@ -73,6 +73,10 @@ class Stream:
         self.tok = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
         self.vocab, self.a = self.tok.get_vocab_size(), a
         self.hints = Hints(self.tok)
+        self.start = self.tok.token_to_id("<|im_start|>")
+        # of the tokens of words, with or without a blank before, the tokens of their letters
+        vocab = self.tok.get_vocab(with_added_tokens=False)
+        self.letters = {i: [vocab[x] for x in t] for t, i in vocab.items() if len(t) > 2 and t.lstrip("Ġ").isalpha() and t.isprintable()}
 
     def conversation(self, c):
         ids, reply, skills = [], [], [None]
@@ -84,6 +88,18 @@ class Stream:
             reply += [len(skills) - 1 if skill else 0] * len(e)
         end = max((i for i, m in enumerate(reply) if m), default=0) + 1
         return ids[:end], reply[:end], skills
+
+    def dropout(self, r, ids, reply, skills):
+        """BPE dropout (Provilkov et al., 2020) for words without merges: some of the words that are said to the model letter by
+        letter, so that it learns the letters of a token where its reply takes such a word over."""
+        out, marks = [], []
+        for i, (x, m) in enumerate(zip(ids, reply)):
+            word = self.letters.get(x)
+            if m or not word or ids[i - 1] == self.start or r.random() > .25:
+                word = [x]
+            out += word
+            marks += [m] * len(word)
+        return out, marks, skills
 
     def repetition(self, r):
         """Random tokens said twice or more, often with others in between."""
@@ -115,7 +131,7 @@ class Stream:
                 if len(d[0]) > longest:
                     continue
             if d[1][-1]:
-                made.append(d)
+                made.append(self.dropout(r, *d) if r.random() < .12 else d)
                 total += len(d[0])
             if total >= (parts + 1) * self.a.micro:
                 parts += 1
@@ -233,7 +249,7 @@ def train(rank, a):
         dist.init_process_group("gloo", init_method="file://" + os.path.abspath(os.path.join(a.out, "meeting")), rank=rank, world_size=a.processes)
     torch.manual_seed(a.seed)
     stream = Stream(a)
-    model = LM(Config(**{**vars(SIZES[a.size]), "vocab": stream.vocab})).to(device)
+    model = LM(Config(**{**vars(SIZES[a.size]), "vocab": stream.vocab}), stream.hints.piece).to(device)
     opt = Optimizer(model, a.muon_lr, a.adam_lr, a.weight_decay)
     if a.start:
         load_folder(model, a.start)
