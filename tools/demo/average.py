@@ -13,7 +13,7 @@ from model import load_checkpoint, load_folder
 def main(checkpoint, folder, share, out):
     d, m = load_checkpoint(checkpoint)
     share, new = float(share), d["model"]
-    load_folder(m, folder)  # layers that the folder lacks stay the checkpoint's
+    load_folder(m, folder)
     old = m.state_dict()
     d["model"] = {k: share * new[k] + (1 - share) * old[k] for k in new}
     del d["optimizer"]  # of other weights

@@ -122,7 +122,7 @@ FAQ = {
     "why_demo": ["whats the point of a tiny model like u", "Why is there a demo model in the binary at all?"],
     "gpu": ["Is a graphics card required for hearth?", "no gpu here, will it still run"],
     "concurrency": ["can it serve several requests in parallel", "My whole team wants to use one hearth. Can it answer several of us at once?"],
-    "context": ["how long can the context be", "I want to restrict the context window. Which option is that?"],
+    "context": ["what length of context still fits", "I want to restrict the context window. Which option is that?"],
     "quant": ["does hearth do 4bit models", "Are quantized models supported?"],
     "temperature": ["can i set the sampling temperature, and how", "How do I make the output deterministic?"],
     "threads": ["limit the number of cpu threads, which flag", "How can I get hearth to use only four threads?"],
@@ -145,7 +145,7 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["im {v}, in case u wonder", "{v} is what people call me.", "It's {v} writing here.", "The name on my passport is {v}."], NAMES, ["and whats my own name?", "Did you keep my name? What is it?", "now whats the name i go by", "Would you tell me what I'm called?"]),
+    (["im {v}, in case u wonder", "{v} is what people call me.", "It's {v} writing here.", "The name on my passport is {v}."], NAMES, ["and whats my own name?", "You kept my name, I hope; how does it go?", "now whats the name i go by", "Would you tell me what I'm called?"]),
     (["{v} is the best color there is, at least for me", "Of all colours I'm fondest of {v}.", "my fav colour = {v}", "Nothing pleases me like {v}, it's my favourite colour."], COLORS, ["whats the colour i love most", "Which colour am I fondest of?", "fav colour of mine?", "Tell me, what did I call my favourite colour?"]),
     (["my flat is in {v}, second floor", "Home for me is {v}.", "ive been living in {v} since 2015", "Our family lives in {v} and so do I."], CITIES, ["so what city am i living in", "My home, in what city is that?", "do u know where i live", "Where on the map did I say my home is?"]),
     (["my chinchilla answers to {v}", "We've adopted a cockatiel, and we call it {v}.", "meet {v}, my poodle", "Our alpaca at home has the name {v}."], NAMES, ["so what do i call my {pet}", "How did I say my {pet} is named?", "whats the {pet} called again", "The name of my {pet}, please?"]),

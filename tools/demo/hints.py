@@ -120,6 +120,11 @@ class Hints:
             for i, x in enumerate(there):
                 if x and at[begin + i] != at[begin + i - 1]:
                     (copy if i else first)[at[begin + i] - 1] = [at[y] for y in x]
+            blank = at[begin - 1]
+            if there and pieces[blank] == " ":  # of a word that is letters; one that is a token has its blank with it
+                there = [at[y - 1] for y in there[0] if text[y - 1] == " "]
+                if there:
+                    first[blank - 1] = there
 
         said, known = [], []  # spans of what was said, the last one first; of the user's last message: the ends of words, and the lines that have them
         for m in MESSAGE.finditer(text):

@@ -56,7 +56,7 @@ def conversation(r):
     think = r.random() < .25
     x = r.random()
     tools, sysm = None, system(r)
-    if x < .46:
+    if x < .45:
         tools, turns = calls.conversation(r, bare=r.random() < .1)
         if not turns:
             return conversation(r)
@@ -65,11 +65,11 @@ def conversation(r):
     elif x < .54:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .64:
+    elif x < .66:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .72:
+    elif x < .76:
         turns = tasks.recall(r)
     else:
         turns = []

@@ -259,12 +259,12 @@ def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
-def folder_weights(m, number=lambda i: i):
-    """The weights, not copied, under the names of Hugging Face's and MLX's qwen3; number gives a layer's, or None to leave it out."""
+def folder_weights(m):
+    """The weights, not copied, under the names of Hugging Face's and MLX's qwen3."""
     c = m.c
     q, kv = c.heads * c.head_dim, c.kv_heads * c.head_dim
     out = {"model.embed_tokens.weight": m.emb, "model.norm.weight": m.nf, "lm_head.weight": m.head}
-    for i, b in ((number(i), b) for i, b in enumerate(m.blocks) if number(i) is not None):
+    for i, b in enumerate(m.blocks):
         parts = dict(zip(("q_proj", "k_proj", "v_proj"), b.qkv.split([q, kv, kv])), o_proj=b.o, q_norm=b.qn, k_norm=b.kn)
         mlp = dict(zip(("gate_proj", "up_proj"), b.gu.chunk(2)), down_proj=b.down)
         at = f"model.layers.{i}."
@@ -282,14 +282,13 @@ def dequantise(packed, scales, biases, bits):
 
 @torch.no_grad()
 def load_folder(m, folder):
-    """Takes the weights of a model folder of export.py. Where m has more layers, its guided ones are new."""
+    """Takes the weights of a model folder of export.py, of as many layers."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
+    if config["num_hidden_layers"] != m.c.layers:
+        raise SystemExit(f"{folder} has {config['num_hidden_layers']} layers, not {m.c.layers}")
     stored = load_file(os.path.join(folder, "model.safetensors"))
-    kept = [i for i in range(m.c.layers) if config["num_hidden_layers"] == m.c.layers or i not in m.c.guided]
-    if len(kept) != config["num_hidden_layers"]:
-        raise SystemExit(f"{folder} has {config['num_hidden_layers']} layers, not {len(kept)} or {m.c.layers}")
-    for name, w in folder_weights(m, {i: n for n, i in enumerate(kept)}.get).items():
+    for name, w in folder_weights(m).items():
         base, new = name.removesuffix("weight"), stored[name]
         if base + "scales" in stored:
             new = dequantise(new, stored[base + "scales"], stored[base + "biases"], config["quantization"]["bits"])

@@ -235,7 +235,7 @@ def nth(r):
     return [turn(ask(r, "nth", s=", ".join(things), o=o, c=r.choice([str(i + 1), NUMBERS[i + 1]])), things[i], "nth")]
 
 
-INSTRUCTIONS = {repeat: 7, case: 8, letter: 5, count: 4, bank: 4, json_key: 6, greet: 2, reverse: 6, spell: 5, sort: 6, nth: 3}
+INSTRUCTIONS = {repeat: 7, case: 8, letter: 5, count: 4, bank: 4, json_key: 6, greet: 2, reverse: 9, spell: 6, sort: 9, nth: 3}
 
 
 def instruct(r):

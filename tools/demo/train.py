@@ -54,7 +54,7 @@ def arguments():
     ap.add_argument("--save-every", type=int, default=250)
     ap.add_argument("--test-every", type=int, default=500)
     ap.add_argument("--resume", default="")
-    ap.add_argument("--start", default="", help="a model folder to begin with; it may lack the guided layers")
+    ap.add_argument("--start", default="", help="a model folder to begin with")
     ap.add_argument("--seen", type=float, default=0, help="tokens of --tokens that --start counts for")
     return ap.parse_args()
 
