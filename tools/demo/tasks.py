@@ -507,7 +507,7 @@ def obey(r):
             rule += f", a {role}"
     talk = fitting(r, kind, talk)
     rule = fill(rule, q=quoted(r, q) if r.random() < .8 else q)
-    if r.random() > .06:
+    if r.random() > .06 and not rule.startswith(q):  # which the reply has as it was said
         rule = rule[0].upper() + rule[1:]
     rule = placed(r, rule + r.choice([".", ".", "", "!"]))
     return rule, [turn(t["user"], obeyed(kind, t["reply"], q, name, role), "obey") for t in talk]
