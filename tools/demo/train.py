@@ -76,7 +76,7 @@ class Stream:
         self.start = self.tok.token_to_id("<|im_start|>")
         # of the tokens of words, with or without a blank before, the tokens of their letters
         vocab = self.tok.get_vocab(with_added_tokens=False)
-        self.letters = {i: [vocab[x] for x in t] for t, i in vocab.items() if len(t) > 2 and t.lstrip("Ġ").isalpha() and t.isprintable()}
+        self.letters = {i: [vocab[x] for x in t] for t, i in vocab.items() if len(t) > 2 and t.lstrip("Ġ").isalpha()}
 
     def conversation(self, c):
         ids, reply, skills = [], [], [None]
