@@ -3,7 +3,8 @@ functions and parameters, so that only what the prompt says tells which tool and
 
 schemes.json has the schemes (see Scheme), tools.json the names of parameters, what is said with tools that have no scheme,
 and the words that mean nearly the same. The slots: {N} the noun, {P} its plural, {v} the verb, {G} -ing, {D} -ed, {S} -s,
-{V} and {T} verb and noun with a capital, {A} the parameters, {0} {1} {2} the values of a scheme's parameters.
+{V} and {T} verb and noun with a capital, {A} the parameters, {0} {1} {2} the values of a scheme's parameters; in a story {w} and {x}
+nouns, {j} an adjective, {p} a name.
 """
 import functools
 import json
@@ -136,8 +137,12 @@ class Param:
             return w.quoted(r, v), v
         return str(v), v
 
-    def label(self, r):
-        """The name as a request says it."""
+    def label(self, r, others=(), noun=""):
+        """The name as a request says it; now and then a part of it that no other name has."""
+        parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower().split("_")
+        part = r.choice([parts[0], parts[-1]])
+        if len(parts) > 1 and r.random() < .2 and len(part) > 2 and part not in noun.lower() and all(part not in o.name.lower() for o in others if o is not self):
+            return part
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name).replace("_", " ").lower() if r.random() < .85 else self.name
 
 
@@ -203,8 +208,8 @@ def mentions(text, verbs):
 class Tool:
     def __init__(self, r, scheme=None, named=True):
         x = r.random()
-        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .66 else None)
-        if self.scheme and r.random() < .4:
+        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .74 else None)
+        if self.scheme and r.random() < .5:
             self.noun = r.choice(self.scheme.nouns)
         else:
             self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.word(r).lower()
@@ -368,8 +373,25 @@ class Tool:
         said = self.fill(styled, **{str(i): v[0] for i, v in values.items()})
         return said, {self.params[i].name: values[i][1] for i in used}, {self.params[i].kind for i in used}
 
+    def request_around(self, r):
+        """A request of any verb and noun whose values are in the middle or come first, most often in a sentence of their own. -> as own_request(), or None"""
+        args, named, kinds = {}, [], set()
+        for p, optional in zip(self.params, self.optional):
+            if not optional or r.random() < .5:
+                value, args[p.name] = p.value(r)
+                kinds.add(p.kind)
+                named.append(fill(expand(r, SAY["parameter"]), k=p.label(r, self.params, self.noun), v=value))
+        if not named:
+            return None
+        if r.random() < .25:
+            r.shuffle(named)
+        return self.fill(style(r, expand(r, SAY["request around"])), A=listed(r, named)), args, kinds
+
     def own_request(self, r, tools=(), strict=False):
         """A request of any verb and noun, with parameters by name. strict: both are said. -> what the user says, arguments, their kinds"""
+        around = self.request_around(r) if r.random() < .2 else None
+        if around:
+            return around
         said, args, kinds = self.own_values(r, strict)
         x = 1 if strict else r.random()
         others = [o for o in tools if o is not self]
@@ -398,7 +420,7 @@ class Tool:
             if not strict and unnamed and r.random() < .4 and (len(strings) == 1 or p.clear and sum(p.kind == q.kind for q in strings) == 1 and all(q.clear for q in strings)):
                 bare += " " + fill(expand(r, unnamed), v=value)
             else:
-                label = p.label(r)
+                label = p.label(r, self.params, self.noun)
                 named.append(fill(expand(r, SAY["parameter"]), k=label, v=value))
         if r.random() < .2:
             r.shuffle(named)
@@ -501,7 +523,7 @@ def unfit(r, tools):
             t.verb = near.verb
             t.params, t.optional = near.params, near.optional
     elif x > .74:
-        return other_work(r, t, tools)
+        return other_work(r, t, tools, r.random() < .6)
     return other_noun(r, t, tools, taken)
 
 
@@ -519,15 +541,44 @@ def same_noun(r, t, near, tools, taken):
     return None
 
 
-def other_work(r, t, tools):
-    """A request of t's scheme: a kind of work that no tool does, whether its noun is said or not."""
+LONG_WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
+
+
+def long_words(text):
+    return {x.lower() for x in LONG_WORD.findall(text)}
+
+
+def other_work(r, t, tools, any_values):
+    """A request of t's scheme: a kind of work that no tool does, whether its noun is said or not. any_values: a tool may take such
+    values, if nothing of what is said is in its line"""
     said, _, kinds = t.scheme_request(r, False)
     verbs = {VERB_GROUP.get(v, v) for v in t.scheme.verbs}
+    spoken = long_words(said)
     for o in tools:
         theirs = o.scheme.verbs if o.scheme else [o.verb]
-        if families(kinds) & families(p.kind for p in o.params) or verbs & {VERB_GROUP.get(v, v) for v in theirs} or o.noun.lower() in said.lower():
+        if verbs & {VERB_GROUP.get(v, v) for v in theirs} or o.noun.lower() in said.lower():
+            return None
+        if families(kinds) & families(p.kind for p in o.params) and not (any_values and not spoken & long_words(" ".join([o.name, o.text, *(p.name for p in o.params)]))):
             return None
     return said if kinds else None
+
+
+def told(r, said, tools, after):
+    """A request with a sentence before or after it that asks for nothing; after: there is an end that it can be put to."""
+    after = after and r.random() < .5
+    for _ in range(4):
+        story = expand(r, SAY["story after" if after else "story before"])
+        some = dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.word(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
+        story = fill(story, **some)
+        if not long_words(story) & long_words(said + " " + " ".join(t.noun + " " + t.verb + " " + t.name for t in tools)):
+            break
+    else:
+        return said
+    if r.random() < .3:
+        story = story[:1].lower() + story[1:]
+    if after:
+        return said.rstrip(".") + story if story[0] in " ,;" else said + ("" if said[-1] in ".?!" else r.choice("...!")) + " " + story
+    return story + r.choice([". ", ". ", ". ", ", ", ", so ", "! ", " - ", "\n", " and "]) + (said[:1].lower() + said[1:] if r.random() < .6 and said.split(" ")[0] in STARTS else said)
 
 
 def other_noun(r, t, tools, taken, short=False):
@@ -587,9 +638,13 @@ def calling(r, tools, count):
         said.append(text)
         calls.append(call(t, arguments))
     t = chosen[0]
+    ends_in_value = any(said[-1].rstrip(".?!").endswith(str(v)) and isinstance(v, str) for v in calls[-1]["arguments"].values())
     if count == 2 and t is chosen[1] and len(t.params) == 1 and t.params[0].kind in ("city", "person", "word", "path", "code") and r.random() < .7:
         said, calls = same_call_twice(r, t, tools) or (said, calls)
-    return turn(ended(r, together(r, said, calls)), "", "call" if len(calls) == 1 else "calls", calls=calls)
+    text = ended(r, together(r, said, calls))
+    if r.random() < (.3 if count == 1 else .12):
+        text = told(r, text, tools, not ends_in_value)
+    return turn(text, "", "call" if len(calls) == 1 else "calls", calls=calls)
 
 
 def same_call_twice(r, t, tools):
@@ -633,7 +688,7 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
         else:
             said = unfit(r, tools) or unfit(r, tools) or unfit(r, tools)
             if said:
-                turns.append(turn(said, NO_TOOL, "no fit"))
+                turns.append(turn(told(r, said, tools, False) if r.random() < .25 else said, NO_TOOL, "no fit"))
     if r.random() < .08 and not several and not bare:
         turns = recall(r)[:4] + turns
     return tools, turns

@@ -1,6 +1,6 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the fifth set:
-nothing of the first four is in it, because the failures on the fourth had been looked at before the generator was changed. It was
+none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the sixth set:
+nothing of the first five is in it, because the failures on the fifth had been looked at before the generator was changed. It was
 written without the training phrasings in sight and before the run that it judges was finished, and is not for tuning; --check looks
 for its prompts, tools and names in training text, and what it found has been replaced.
 
@@ -16,20 +16,19 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(844021)
-HERBS = w.W("tarragon chervil marjoram fenugreek oregano lovage sorrel turmeric hyssop borage")
-OWN = HERBS + w.W("""albatross alcove anteater antler artichoke balustrade bazaar bobsleigh caribou castanet cauldron cormorant croissant croquet dandelion falafel
-gauntlet geyser gramophone hacksaw jackal kazoo kimono gnocchi leotard loofah mammoth moustache nutcracker parasol piccolo puffin focaccia snorkel starfish
-tiara toucan tugboat turnstile urchin valise warthog wolverine xylophone""")
+R = random.Random(5170936)
+CHEESES = w.W("gruyere pecorino halloumi manchego taleggio roquefort limburger mascarpone gorgonzola havarti")
+OWN = CHEESES + w.W("""abalone axolotl bassoon blowtorch bugle catapult cicada colander corkscrew dachshund dulcimer eiderdown filigree gazebo gibbon gurney ibex
+javelin jodhpurs kumquat mandrill marimba obelisk okapi pergola poncho quoit rickshaw sextant spatula tapir tarantula theremin trowel vole wombat yurt zither zucchini""")
 WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
-OWN_NAMES = w.W("Cordelia Barnaby Seraphina Crispin Evangeline Fergus Rupert Delphine Imogen Lavinia Mortimer Petronella Reginald Tarquin")
+OWN_NAMES = w.W("Soledad Tadashi Birgitta Konstantin Ximena Desmond Ludmila Anselm Zuleika Ottoline Thaddeus Winifred Leopold Rosalind")
 NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
-OWN_CITIES = w.W("Tromso Rijeka Haifa Lugano Malaga Cadiz Pula Lucerne Salzburg Genoa Ancona Kiel Lausanne Dijon")
+OWN_CITIES = w.W("Gdansk Trieste Utrecht Antwerp Leipzig Toulouse Odense Stavanger Brno Coimbra Zadar Cordoba Tampere Galway")
 CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
-COASTAL = [x for x in CITIES if x in w.W("Mumbai Miami Doha Baku Bergen Tromso Rijeka Haifa Malaga Cadiz Pula Genoa Ancona Kiel")]
-OWN_COLORS = w.W("cerise ecru russet aquamarine amaranth lilac")
+ROAD = [x for x in CITIES if x in OWN_CITIES + w.W("Warsaw Seville Vilnius Bergen")]  # one can drive from each to each
+OWN_COLORS = w.W("vermilion ochre periwinkle cobalt taupe sepia")
 COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
-JOBS = w.W("cartographer milliner saddler sommelier thatcher farrier luthier falconer")
+JOBS = w.W("glazier radiographer stonemason paramedic taxidermist bookbinder locksmith midwife")
 ITEMS = []
 
 
@@ -53,32 +52,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["what ai am i using rn", "May I know what to call you?", "yo bot, name?", "Mind introducing yourself in a line or two?", "are u gemini or something else", "Is it Llama that I'm writing to?", "My boss wants to know which model this is.", "hm who dis on the other end",
-                     "I started the program and a chat opened. Who am I talking with?", "so what model do they have running on here", "Which AI is replying to me at present?", "state ur name pls", "Hold on, who's this?",
-                     "For the caption of a screenshot I need the name of this model.", "did i end up at mistral here", "Before we begin, could you say who you are?"]),
-    ("(?i)instructions|tools", ["What are you good at, exactly?", "give me some examples of stuff u do", "What kinds of help do you offer?", "so.. what can i ask you", "I just installed this. What can it do for me?", "List the things you can handle, please.",
-                                "what r ur features", "Is there anything you're able to do for me?", "what sort of tasks should i give u", "Tell me a bit about what you can do and where your limits are.", "what are ur talents"]),
-    ("million", ["how large a model are you", "whats ur total of params", "Do you have 7B parameters?", "Do you know how many weights you consist of?", "how many params r in there", "Is your parameter count closer to a million or to a billion?", "I'd be curious to hear how many parameters you have.", "are u big or small, in parameters i mean"]),
-    ("hearth", ["Who do I have to thank for building you?", "so did google hatch u", "Who are the people that created you?", "What's your training data?", "Was it Anthropic that trained you?", "where does ur training text come from", "who programmed u", "To what firm do you owe your existence?"]),
-    ("hearth-demo|model", ["is this a machine im talking to", "Am I chatting with a human being right now?", "Be honest, is there a person typing these answers?", "are u alive or just code", "Software, not flesh and blood, am I right?", "real human or chatbot, which one r u"]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["Good afternoon, dear computer!", "hiya bot", "Hello from the night shift!", "a very good morning to all in here", "A very warm hello from my kitchen table!", "heeey"]),
-    ("welcome", ["cheers, that did the trick", "Thank you ever so much for that.", "ty, really helpful", "You've done me a good turn, thanks!"]),
-    ("[Bb]ye", ["gotta run, bye", "That's it for today, goodbye!", "cya l8r, bye", "I'm heading home now, so goodbye."]),
-    ("fine", ["hope ur day is a good one, how is it so far", "Feeling well on this fine day, are you?", "hey, how's life"]),
+    ("hearth-demo", ["sry what was ur name again", "With which assistant do I have the pleasure?", "r u claude or what", "Is this ChatGPT wearing a different coat?", "The log says that a model answered me. Which model was it?", "which model name do i put in the ticket??",
+                     "I must fill in 'AI used' on a form. What do I put there?", "a friend left his laptop with this chat open, what bot is it", "the name u go by, please", "Please identify yourself for the minutes of this meeting.", "you deepseek?",
+                     "Which language model is at the far end of this line?", "introduce urself real quick", "Before I type anything private: who are you?", "For our bug tracker: what is the name of the model that is replying here?", "ok and u are..?"]),
+    ("(?i)instructions|tools", ["so whats ur use", "Could I get an overview of your skills?", "Please enumerate your capabilities.", "im bored, what kinda things do u know how to do", "For which purposes would one use you?", "Where do you shine and where do you fail?",
+                                "What would be a sensible first thing to ask of you?", "Can you sketch what you're able to do?", "any cool things u can do?", "What am I allowed to expect from you?", "what jobs can i give to you"]),
+    ("million", ["parameter count?", "Of how many parameters are you made up?", "are u like a 70b model", "My student would like to know how many parameters you've got.", "how many trainable weights u have, roughly", "Please state your model size in parameters.", "ur a huge model right? how many params", "In terms of parameters, how small are you?"]),
+    ("hearth", ["which ppl are behind you", "was it microsoft who made u", "On what data were you trained?", "Which team do I credit for making you?", "what texts did they feed u in training", "Are you a product of Meta?", "Kindly name your developers.", "who came up w you"]),
+    ("hearth-demo|model", ["is there a living person behind this chat", "You sound human. Are you?", "r u a real guy", "Do I assume correctly that I'm dealing with a program?", "Is it a computer that writes these replies?", "bot or human, whats the truth"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["hey hey, u little chip head", "Greetings to you, little machine!", "Good evening, my electronic friend!", "hallo there little helper", "top of the morning to ya", "hi hi from the train"]),
+    ("welcome", ["thx m8, that worked", "I appreciate your help a lot, thank you.", "Many thanks, I've got all that I needed.", "tysm, u rock!!"]),
+    ("[Bb]ye", ["ok im off, byee", "Until next time, goodbye and take care.", "I have to catch my bus now. Bye!", "gn, bye bot"]),
+    ("fine", ["how r u doing my friend", "I trust you are well today?", "hows it going with u bot"]),
 ]
 FALLBACK = [
-    "how do i sharpen a kitchen knife", "Who painted The Night Watch?", "What's the capital of Kazakhstan?", "write a sql query that finds duplicate rows", "My dog died last week and I can't stop crying.", "why does cutting onions bring tears",
-    "Is it safe to take aspirin on an empty stomach?", "Who wrote Frankenstein?", "whats the tallest waterfall in the world", "How should I ask my boss for a raise?", "explain inflation like im five", "I need a funny name for our pub quiz team", "tell me a story about a shy dragon", "When is the next full moon?",
-    "how many euros is 50 dollars", "Rewrite this C function in Rust: int sq(int x) { return x * x; }", "How long do I boil an egg so that the yolk stays soft?", "Do parrots understand what they say?", "how many languages are there in switzerland", "Why did the Vikings sail to America?", "My bike chain keeps slipping. What could be the reason?",
-    "Write a limerick about a lazy postman", "hm who dis on the other endcovered penicillin", "Draft a note to my neighbours in which I apologise for the noise on Saturday, invite them for coffee, and promise that the building work will be over by the end of the month, please.", "is it worth learning latin", "What can I do about a stiff neck?", "How does a fridge stay cold?",
-    "a weekend in lisbon, what should i see", "Is white bread worse for me than brown bread?", "do we have free will", "What's wrong with this code: fro x in items: pritn(x)", "How heavy is the moon?", "which book should i read next", "Give me a summary of Hamlet.", "How many bones are there in a human hand?",
-    "will it snow at christmas", "What is meant by photosynthesis?", "who won wimbledon in 2004", "How do I get rid of moths in my wardrobe?", "I want to surprise my parents for their silver wedding, and they love gardening. What could I plan?", "Describe a busy market in the morning.",
-    "Wie bekomme ich Kaugummi aus der Hose?", "Combien de pattes a une araignée ?", "¿Quién inventó el submarino?", "Come si prepara il pesto?", "Сколько планет в Солнечной системе?", "猫はなぜ箱が好きなのですか?", "熊猫为什么是黑白的?", "Waarom is de zee zout?",
-    "Qual é a capital da Austrália?", "Dlaczego liście są zielone?", "İstanbul'da nerede balık yenir?", "Hur kokar man gröt?", "Miksi revontulet ovat vihreitä?",
-    "qpwo eiru tyal", ";;;;,,;;;", "zmcn bvqx poiq", "&&& $$ ~~~ &&", "🦔🎺🥝", "oooooooooooooo", "klonk plink klonk dang", "wubba shrrp tikka fmm",
+    "how to get red wine out of a carpet", "Who composed The Four Seasons?", "whats the biggest lake in africa", "Please write a Python decorator that retries a function three times.", "How far away is the sun?", "Why do leaves change their colour in autumn?", "what should i cook tonight, i have rice and eggs",
+    "Can I take ibuprofen together with red wine?", "who was the first woman in space", "My landlord keeps my deposit. What are my rights?", "explain blockchain to my grandma", "Suggest a title for my novel about two lighthouse keepers.", "write a poem about the rain", "In what year did the Berlin Wall fall?",
+    "is a tomato a fruit", "How do I centre a div with CSS?", "What's the difference between a crocodile and an alligator?", "regex for a german postcode??", "How many people live in Indonesia?", "write a rap about accountants", "Do fish sleep at night?",
+    "Please draft a cover letter for a position as warehouse manager; I have eight years of experience, a forklift licence, and I speak Polish and English.", "how do i tie a bow tie", "Should I buy or lease a car?", "Why is my sourdough so flat?", "wat is the meaning of life", "Name the parts of a flower.",
+    "who is gonna win the next election", "Is it rude to leave a party without saying goodbye to the host?", "fix this js: consol.log(arr.lenght)", "Which team won the first football world cup?", "How long does it take to learn the violin?", "plan me a 5 day workout", "What happened at the battle of Hastings?", "How tall is Mount Kilimanjaro?",
+    "my hamster got out and we cant find him", "We lost the final 0:3 and I'm gutted.", "I've been feeling so lonely these last weeks.", "My grandpa has been in hospital since yesterday.", "guess what, i passed my driving test!!", "Our neighbours had twins on Monday.", "im so nervous about tomorrow",
+    "Wie lange muss man Kartoffeln kochen?", "Pourquoi les flamants sont-ils roses ?", "¿Cuánto pesa un elefante adulto?", "Chi ha scritto la Divina Commedia?", "Почему кошки мурлычут?", "どうして空は青いのですか?", "长城有多长?", "Hoeveel provincies heeft Nederland?",
+    "Como se faz pão de queijo?", "Ile lat żyje żółw?", "Vem uppfann dynamiten?", "김치는 어떻게 만들어요?",
+    "xkcj wvut plmo", "!!??..--!!", "grbl grbl fnord zib", "@@ ## @@ ##", "🐙🪗🧦", "hhhhhhhhhhhhhhhhh", "bzzt krrk bzzt plop", "qaz wsx edc rfv",
 ]
-LOG = ["Diary of the night porter, Hotel Belvedere, third week. ", "The lift got stuck between two floors, with a brass band inside it. ", "A lady from room twelve asked for warm milk at four in the morning. ", "Nobody has fixed the lamp above the side entrance yet. ",
-       "Mrs Lindqvist lost her keys and found them in the fridge of the bar. ", "The delivery of towels came on the wrong day and blocked the hallway. ", "Two guests quarrelled over the last umbrella, then shared it. ", "The cat of the cook slept on the guest book until noon. "]
+LOG = ["Minutes of the Sunny Corner allotment society, spring meeting. ", "Mr Abernathy reported that somebody had painted his shed during the night. ", "The rain barrel by the gate leaks and waters only the path. ", "A motion to forbid gnomes was put off until the autumn. ",
+       "Miss Okafor brought a cake with courgettes, and nobody noticed the courgettes. ", "The treasurer has found eleven euros in an old watering can. ", "Two hens were seen on plot nine, although nobody admits to keeping any. ", "The hedge along the railway is to be cut before the birds come back. "]
 
 
 def identity():
@@ -87,52 +86,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(10, "in short pls"), (14, "Why did the lift get stuck?"), (22, "Make a polite report for the owner of the hotel out of this."), (28, "what should be done about the lamp, and by whom?"), (37, "Carry on with the diary of the fourth week."), (13, "My colleague only speaks Spanish, so translate it all for her.")]:
+    for n, q in [(9, "tldr"), (15, "Who might own the two hens?"), (21, "Turn these minutes into a friendly letter to all the members."), (27, "which of these points is the most urgent one & why"), (36, "Write the minutes of the summer meeting in the same style."), (12, "I need this in Italian for Mrs Ricci.")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["I want Claude Code to talk to hearth instead of the cloud. What do I set?", "claude code with hearth as backend, which vars"],
-    "openai_sdk": ["how do i make the openai python lib use my local hearth", "I've got an app that's written for OpenAI's library. What do I change so that it uses hearth?"],
-    "anthropic_sdk": ["the anthropic python package, how do i connect it to hearth", "What base URL do I hand to Anthropic's client to reach hearth?"],
-    "curl": ["Give me an example of a chat request with curl.", "curl cmd to send a message to the server?"],
-    "download": ["where do i get a bigger model, whats the command", "How do I fetch a real model from the Hub?"],
-    "serve": ["What's the command for serving a model over HTTP?", "ive downloaded a model, how to launch the server with it now"],
-    "run": ["can i ask a model something in the terminal w/o starting a server", "Which command answers a single prompt on the command line?"],
-    "bench": ["I'd like to benchmark a model; what's the command?", "how to measure the speed of hearth"],
-    "version": ["Where can I see what version of hearth is installed?", "version nr of my hearth, how to check"],
-    "debug": ["is there something to debug the tokenizer", "I'd like to see how my prompt gets tokenized. Which command shows that?"],
-    "health": ["Is there an endpoint for liveness probes?", "how can a script check that the server is up and ready"],
-    "models_list": ["over the api, where do i see every model there is", "My app needs the names of the served models. What request returns them?"],
-    "count_tokens": ["how do i count the tokens of a message before i send it", "Is there an endpoint that counts tokens?"],
-    "port": ["How can I make hearth listen on port 5000 instead?", "whats the standard port of the server"],
-    "host": ["how can other computers in my lan connect to hearth", "I'd like to reach hearth from my tablet. Which flag is needed?"],
-    "api_key": ["Do clients need an API key for hearth?", "how to make hearth ask for an api key"],
-    "apis": ["what apis does the server offer", "Is hearth compatible with the OpenAI API, the Anthropic API or both?"],
-    "formats": ["Which file formats can hearth read?", "which kinds of weight files can i load"],
-    "tools": ["could i hand my own tools to a model in hearth", "Can I pass function definitions to a model in hearth and get calls back?"],
-    "thinking": ["how to disable the thinking of qwen3", "The model thinks for ages before it answers. How do I switch that off?"],
-    "stream": ["can i get the reply token by token", "How do I receive the answer as a stream?"],
-    "models_dir": ["Where does hearth look for models?", "change the folder for models, how"],
-    "logs": ["how to turn on debug logs", "hearth prints too little about what it's doing. How do I get more detailed logs?"],
-    "stop": ["how am i supposed to quit the server", "How do I end hearth serve without cutting off replies?"],
-    "help": ["how do i see all the subcommands", "Is there some built-in help on how to use hearth?"],
-    "offline": ["can i use hearth without internet", "Does hearth have to be online?"],
-    "what_hearth": ["In one or two sentences, what is hearth?", "what kind of program is hearth anyway"],
-    "why_demo": ["whats the point of a tiny model like u", "Why is there a demo model in the binary at all?"],
-    "gpu": ["Is a graphics card required for hearth?", "no gpu here, will it still run"],
-    "concurrency": ["can it serve several requests in parallel", "My whole team wants to use one hearth. Can it answer several of us at once?"],
-    "context": ["what length of context still fits", "I want to restrict the context window. Which option is that?"],
-    "quant": ["does hearth do 4bit models", "Are quantized models supported?"],
-    "temperature": ["can i set the sampling temperature, and how", "How do I make the output deterministic?"],
-    "threads": ["limit the number of cpu threads, which flag", "How can I get hearth to use only four threads?"],
-    "memory": ["how many gb of ram do i need for a model", "How do I limit the memory that hearth takes for its cache?"],
-    "settings": ["What can I configure, and where do I find all the flags?", "are there environment variables for the settings"],
-    "model_name": ["how can i rename the model in the api", "My client insists on the model name gpt-4. Can hearth accept that?"],
-    "license": ["What licence is hearth under?", "does hearth cost anything, and under what terms"],
-    "prompt_cache": ["does hearth cache the prefix of my prompts", "Can prompt caching be disabled?"],
-    "show": ["how do i find out the architecture of a model", "Which command tells me about a model, like its quantisation?"],
-    "which_model": ["what model should a beginner take", "Can you suggest a model for everyday use on my PC?"],
+    "claude_code": ["our devs use claude code, can it be pointed at hearth? what to export", "Which environment variables make Claude Code use my hearth server?"],
+    "openai_sdk": ["I do `from openai import OpenAI`. How do I aim that client at hearth?", "openai client + hearth, what base url"],
+    "anthropic_sdk": ["We use the anthropic sdk in python, how to let it talk with hearth?", "base_url for the Anthropic SDK, when the server is hearth?"],
+    "curl": ["whats a quick curl to test the chat endpoint", "Please show me how to send a chat completion to hearth with curl."],
+    "download": ["how to download a proper model for hearth", "I'd like to replace the demo by a real model. With which command do I download one?"],
+    "serve": ["how do i start the http server with a model", "Model is on disk. What do I type so hearth serves it?"],
+    "run": ["one quick question to a model straight from the shell, how?", "I don't want a server, only to prompt a model in my terminal. What's the command?"],
+    "bench": ["tokens per second on my laptop, how do i find out with hearth", "Does hearth have a benchmark command?"],
+    "version": ["which hearth version do i have, cmd?", "For a bug report I need my hearth version. How do I get it?"],
+    "debug": ["The chat template looks off. Does hearth have something to inspect it?", "can i see the raw logits or tokens for debugging, which subcommand"],
+    "health": ["what url for the k8s readiness probe", "Which endpoint does a load balancer ask whether hearth is healthy?"],
+    "models_list": ["endpoint that lists models?", "How can my program ask the server which models it has?"],
+    "count_tokens": ["need token counts for a prompt via the api, what do i call", "How can I learn beforehand how many tokens my messages take up?"],
+    "port": ["8080 is taken on my box, how do i pick another port", "On what port does hearth listen unless told otherwise?"],
+    "host": ["my phone cant reach the server on my pc, what flag am i missing", "How do I expose hearth to the rest of the network?"],
+    "api_key": ["what do i put as api key, do i even need one", "How do I protect my hearth server with a key?"],
+    "apis": ["which rest apis does hearth implement", "Does it speak the API of OpenAI, that of Anthropic, or something of its own?"],
+    "formats": ["what model formats work w hearth", "In which format must the weights be so that hearth loads them?"],
+    "tools": ["does hearth do function calling", "We'd like the model to use our tools. Is tool calling supported by the server?"],
+    "thinking": ["qwen keeps reasoning b4 every reply, make it stop pls, how", "Is there a flag that turns off thinking mode?"],
+    "stream": ["does the server do sse streaming", "Can the words of a reply be sent as they are generated, rather than all at the end?"],
+    "models_dir": ["in what folder r the models kept", "My disk is full. How do I make hearth use a models folder on another disk?"],
+    "logs": ["how can i get more verbose logging", "Where do the logs go, and how do I raise the log level?"],
+    "stop": ["whats the right way to shut hearth serve down", "How do I stop a running hearth server?"],
+    "help": ["list of all hearth commands?", "How do I display the help of hearth?"],
+    "offline": ["does it work on a plane with no wifi", "Our lab has no internet connection. Is hearth usable there?"],
+    "what_hearth": ["whats hearth, never heard of it", "Explain to a newcomer what hearth is, please."],
+    "why_demo": ["why do they ship such a small model with hearth", "For what reason does hearth have a demo model built in?"],
+    "gpu": ["do i need nvidia for this", "We only have servers without graphics cards. Is that enough for hearth?"],
+    "concurrency": ["what if 5 people send requests at the same time", "How do I set the number of requests that hearth handles in parallel?"],
+    "context": ["how long can my prompts be, max", "Which flag sets a limit for the context length?"],
+    "quant": ["can i load 8 bit quantised weights", "To save memory I'd prefer a 4-bit model. Does hearth run those?"],
+    "temperature": ["always want the same answer to the same prompt, how", "Which sampling parameters can I send, for instance temperature?"],
+    "threads": ["hearth eats all my cores, how to make it use fewer threads", "How many threads does hearth run with, and can I change that?"],
+    "memory": ["is 8gb ram enough, how much memory does a model take", "What's the flag to keep the KV cache small?"],
+    "settings": ["can i use env vars instead of flags", "Where's a list of all the settings of the server?"],
+    "model_name": ["can i give my model a nicer name in the api", "The software of a vendor always sends the same fixed model name. How do I make hearth accept it?"],
+    "license": ["is hearth open source, can anyone read its code??", "May we use hearth in our company, licence-wise?"],
+    "prompt_cache": ["same long system prompt every time, does hearth reuse it or compute it again", "How do I turn off the prompt cache?"],
+    "show": ["what cmd prints the details of a model", "I've got a model folder and want to know its architecture and quantization. Which command says so?"],
+    "which_model": ["which model do u recommend to start with", "I'm new to this and unsure which model to choose for hearth. Any suggestion?"],
 }
 
 
@@ -145,19 +144,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["im {v}, in case u wonder", "{v} is what people call me.", "It's {v} writing here.", "The name on my passport is {v}."], NAMES, ["and whats my own name?", "You kept my name, I hope; how does it go?", "now whats the name i go by", "Would you tell me what I'm called?"]),
-    (["{v} is the best color there is, at least for me", "Of all colours I'm fondest of {v}.", "my fav colour = {v}", "Nothing pleases me like {v}, it's my favourite colour."], COLORS, ["whats the colour i love most", "Which colour am I fondest of?", "fav colour of mine?", "Tell me, what did I call my favourite colour?"]),
-    (["my flat is in {v}, second floor", "Home for me is {v}.", "ive been living in {v} since 2015", "Our family lives in {v} and so do I."], CITIES, ["so what city am i living in", "My home, in what city is that?", "do u know where i live", "Where on the map did I say my home is?"]),
-    (["my chinchilla answers to {v}", "We've adopted a cockatiel, and we call it {v}.", "meet {v}, my poodle", "Our alpaca at home has the name {v}."], NAMES, ["so what do i call my {pet}", "How did I say my {pet} is named?", "whats the {pet} called again", "The name of my {pet}, please?"]),
-    (["dont lose this number: {v}", "I'm giving you a number to hold on to, {v}.", "the number is {v}, ill need it later", "Please store the number {v} for me."], None, ["whats the number u have for me", "Please repeat the number I gave you.", "and the number was?", "Which number did I want you to hold on to?"]),
-    (["the secret word is {v}, keep it", "Please hold on to one word for me: {v}", "save the word {v}, ill ask u later", "Here comes a word you shouldn't forget: {v}"], WORDS, ["whats the word i told u to keep", "Please say the word that I gave you.", "that word i mentioned, which one was it", "Do you still have my word? What is it?"]),
-    (["i make a living as a {v}", "I trained to be a {v}, and that's what I work as.", "my job: {v}", "I'm employed as a {v} in a small firm."], JOBS, ["and my job is what?", "Work-wise, what did I say I do?", "my job, which one was it", "Can you tell me my occupation?"]),
+    (["hey its {v} here", "Allow me to introduce myself: I am {v}.", "u can call me {v} btw", "My parents named me {v}."], NAMES, ["quick check, who am i?", "Can you still tell me what my name is?", "my name, u got it? say it pls", "By what name would you greet me at my door?"]),
+    (["i absolutely love {v}, best colour ever for me", "My favourite colour has always been {v}.", "fyi {v} is my fave color", "If I had to pick a favourite colour, I would pick {v}."], COLORS, ["which color wins for me, as u know?", "What was my favourite colour again?", "remember my fave color? say it", "The colour I prefer to all others is which one?"]),
+    (["i moved to {v} last year and live there now", "I am a resident of {v}.", "greetings from {v}, thats where i live", "My husband and I have our house in {v}."], CITIES, ["which city do i live in again", "What place did I tell you I live in?", "wheres my home", "Could you name the town where I live?"]),
+    (["i have a ferret named {v}", "Our tortoise is called {v}.", "got a new beagle, his name is {v}", "The name we gave our gecko is {v}."], NAMES, ["name of my {pet}?", "Do you recall what our {pet} is called?", "hey what did i say my {pet}s name was", "Please tell me how my {pet} is called."]),
+    (["remember {v} for me, its an important number", "Please keep the number {v} in mind.", "my locker number is {v}, dont forget", "The number you should remember is {v}."], None, ["what number did i tell u", "Could you give me back that number?", "number pls, the one from before", "I have forgotten the number; what was it?"]),
+    (["remember this word pls: {v}", "The word I'd like you to memorise is {v}.", "codeword is {v}, got it?", "Keep the word {v} in your memory until I ask for it."], WORDS, ["ok now tell me the word", "What was the word I asked you to remember?", "the word again?", "I'm asking for it now: which word was it?"]),
+    (["im working as a {v} these days", "By profession I am a {v}.", "ive been a {v} for ten years now", "I earn my money as a {v}."], JOBS, ["what work did i say i go to every day", "Do you remember what my profession is?", "ok whats that job of mine again", "What kind of work did I say I do?"]),
 ]
-PETS = ["chinchilla", "cockatiel", "poodle", "alpaca"]
+PETS = ["ferret", "tortoise", "beagle", "gecko"]
 
 
 def recall():
-    between = [[], ["alright, next topic"], ["Who are the people that created you?"], ["Would you mind saying {x}?", "nice one"], ["hope ur day is a good one, how is it so far"], ["Print {x} in block capitals."], ["no gpu here, will it still run", "aha, that helps"]]
+    between = [[], ["ok cool, moving on"], ["Which team do I credit for making you?"], ["Your whole reply shall be {x}", "lovely"], ["I trust you are well today?"], ["make {x} all caps"], ["do i need nvidia for this", "good to know"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -165,67 +164,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"My flatmate {one([x for x in NAMES if x != v])} took a train to {one([x for x in CITIES if x != v])} on Sunday.")
+            first.insert(R.randrange(2), f"Yesterday {one([x for x in NAMES if x != v])} from accounting flew to {one([x for x in CITIES if x != v])}.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["please answer with {q}", "The only thing I want to read from you is {q}.", "parrot this for me: {s}", "give me back {q} as it is", "Write {q}, and please add nothing to it.", "mimic me: {q}", "Would you mind saying {q}?", "Send the following back unchanged: {s}", "Let {q} be your answer.", "same thing back pls: {s}"]:
+    for q in ["just say {q} ok", "Your whole reply shall be {q}", "copy this text exactly: {s}", "I want {q} back from you and nothing more.", "type {q}", "echo: {s}", "Kindly answer with the text {q} only.", "pls repeat after me, {q}", "Be a parrot: {q}", "Output precisely this and nothing else: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["caps version of {q} pls", "Would you capitalise every letter of {q}?", "Print {q} in block capitals.", "turn this to uppercase: {s}", "For a road sign, write {q} in capitals only.", "how does {q} look in all caps", "Yell {q} at me in capital letters.", "In upper case, please: {s}"]:
+    for q in ["make {q} all caps", "Convert {q} to capital letters, please.", "My caps lock is broken. Write {q} in capitals for me.", "{q} but in upper case", "uppercase plz: {s}", "I'd need {q} with every letter as a capital.", "For the headline, put {q} in all caps.", "CAPS this: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["small letter version of {q} pls", "Would you take {q} down to lower case?", "Print {q} without any capitals.", "turn this to lowercase: {s}", "Somebody shouted {q} at me; write it in small letters.", "how does {q} look in all lowercase", "I typed {q} by accident, make it lowercase.", "In lower case, please: {s}"]:
+    for q in ["make {q} all lowercase", "Convert {q} to small letters, please.", "stop shouting, write {q} in lower case", "{q} but in lower case", "lowercase plz: {s}", "I'd need {q} without a single capital letter.", "My file names must be lower case. What becomes of {q}?", "lower-case this: {s}"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q in ["1st letter of {q}?", "With which letter does {q} begin?", "{q} starts with what letter", "Look at {q} and give me its first letter.", "initial letter of {s} pls", "My kid wants to know which letter {q} starts with.", "last letter of {q}?", "Which letter is the last one in {q}?"]:
+    for q, at in [("what letter comes first in {q}", 0), ("Tell me the first letter of {q}, please.", 0), ("{q}: first letter?", 0), ("Which letter stands at the beginning of {q}?", 0), ("for a crossword: {q} begins with which letter", 0), ("In {q}, the very first letter is?", 0), ("what letter does {q} end with", -1), ("Could you name the final letter of {q}?", -1)]:
         s = one([x for x in WORDS if x[0] != x[-1]])
-        add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[-1] if 'last' in q else s[0]}[^a-z]*$"})
-    for q in ["count words: {s}", "How many words does {q} have in total?", "{q} <- number of words?", "How long is {q}, counted in words?", "give me the number of words in this: {s}", "Go through {q} and count its words.", "My essay begins with {q}; how many words is that?", "amount of words in {q} pls"]:
+        add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[at]}[^a-z]*$"})
+    for q in ["word count of {q}?", "Please count the words in {q}.", "how many words is this: {s}", "{q} has how many words", "Of how many words does {q} consist?", "{s}\n^^ how many words is that line", "I am paid by the word. How many are there in {q}?", "tell me how many words are in here: {s}"]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["name 3 colors at random", "Three colours, if you please.", "i need 3 color names", "Suggest three colours for my scarf.", "Can you think of three colours?", "three random colours pls", "List any three colours you know.", "what three colors would u paint a boat in"]:
+    for q in ["gimme 3 colors, dont care which", "Please name three colours.", "any three colours will do, go", "I need three colours for a flag. Which ones?", "3 different colors pls", "Say three names of colors.", "Our logo needs three colours; propose some.", "pick three colors for me"]:
         add("instructions", q, {"colors": 3})
-    for q in ["json with {k} as key and {v} as value", "Could you write a JSON object where {k} is {v}?", "The JSON object I need has the key {k} and the value {v}.", "put {v} under {k} in a json object", "Encode the pair {k}: {v} as JSON.", "As JSON, please: the key {k} with the value {v}.", "gimme json thats got {k} set to {v}", "Turn key {k} and value {v} into a JSON object."]:
+    for q in ["make a json object, key {k}, value {v}", "Please give me JSON in which {k} has the value {v}.", "i need {k} mapped to {v} as json", "Produce a JSON object with a single key {k} whose value is {v}.", "json pls: {k} -> {v}", "My config wants a JSON object with {k} set to {v}.", "the api i call wants json where {k} holds {v}", "return json, {k} should be {v}"]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["one sentence greeting pls", "Greet my grandmother in one sentence.", "Welcome our visitors, in one sentence only.", "Can you say hello to the class in a single sentence?", "write me a one sentence hello", "I'd like a greeting of exactly one sentence."]:
-        add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
+    for q in ["greet me in one sentence", "Write a greeting for our new intern, in one sentence.", "say hi to my mom, 1 sentence", "Please greet the audience with a single sentence.", "one sentence to welcome the guests pls", "Compose a friendly greeting; one sentence is enough."]:
+        add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening|afternoon)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["turn the order of these words around: {l}", "Give me the list {l} back to front.", "List these the other way round: {l}", "reversed order pls: {l}", "I have {l}; now say them in reverse order.", "Start with the last word and finish with the first: {l}", "{l} in reverse, please", "Which order do I get if I reverse {l}?", "Return this list with its order reversed: {l}", "what would the list {l} be in reversed order"] * 2:
+    for q in ["reverse this list: {l}", "Please turn the list {l} around.", "{l} <- same words, reversed order", "Could you give me {l} in the opposite order?", "flip the order: {l}", "Write the words {l} from the last one to the first one.", "put {l} in reverse order pls", "The list is {l}. I need it from back to front.", "My list goes {l}. Reversed, how does it go?", "read it backwards, word by word: {l}"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["hows the word {s} spelled", "spell {s} 4 me", "Would you spell the word {q}?", "letters of {s} one at a time pls", "Break {q} up into its letters.", "I have to write {q} on a form, how is it spelled?", "spell it out: {s}", "Give me every letter of {q} in turn.", "Name the letters in {q}, in order.", "My little brother asks how {q} is spelled."] * 2:
+    for q in ["spell {q}", "Could you spell {q} letter by letter?", "how do u spell {s}", "On the phone I must spell {q}. Do it for me, please.", "{q} letter by letter pls", "Please list the letters of {q} one after another.", "spelling of {s}?", "What is the spelling of the word {q}, one letter at a time?", "separate {q} into single letters", "My pupils want to hear {q} spelled out."] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["alphabetize for me: {l}", "Arrange these from a to z: {l}", "which order are {l} in if sorted alphabetically", "I'd like {l} in alphabetical order.", "abc sort for {l}", "For my glossary, bring {l} into alphabetical order.", "sorted by alphabet, what is {l}", "The teacher wants {l} sorted alphabetically.", "Rearrange {l} so that they follow the alphabet.", "sort alphabetically pls: {l}"] * 2:
+    for q in ["sort these words by alphabet: {l}", "Please put {l} into alphabetical order.", "a-z order of {l} pls", "How are {l} ordered in a dictionary?", "alphabetical: {l}", "Sort the list {l} alphabetically for me.", "can u order {l} from a to z", "In an index, in which order would {l} appear?", "ABC order: {l}", "I'd be grateful if you sorted {l} by the alphabet."] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Good afternoon, dear computer!", "May I know what to call you?", "ty, really helpful", "hope ur day is a good one, how is it so far", "That's it for today, goodbye!", "What kinds of help do you offer?"]
+    asks = ["Greetings to you, little machine!", "sry what was ur name again", "Many thanks, I've got all that I needed.", "how r u doing my friend", "Until next time, goodbye and take care.", "Could I get an overview of your skills?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["The last word of each reply must be {q}.", "Finish whatever you say with {q}.", "You chat with customers. Every message of yours ends in {q}.", "Sign off each answer with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["You help people at a library desk. Close every reply with the word {q}.", "All your replies end with {q}.", "always put {q} at the very end of what you write", "Whatever the user says, let {q} be the final word of your reply."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["The first word of each reply must be {q}.", "Begin whatever you say with {q}.", "You chat with customers. Every message of yours starts with {q}.", "Kick off each answer with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You help people at a library desk. Open every reply with the word {q}.", "All your replies start with {q}.", "always put {q} at the very beginning of what you write", "Whatever the user says, let {q} be the first word of your reply."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Write in capitals, without exception.", "The screen of this terminal can only show CAPITAL letters, so use no others.", "ALL YOUR ANSWERS HAVE TO BE IN UPPERCASE.", "Please use uppercase for everything you say."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Reply in all caps.", "You are a telegraph from the year 1900, and thus everything you write is in capital letters.", "only use uppercase letters, never lowercase", "The user is hard of sight: answer in CAPITAL LETTERS only."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["May I know what to call you?", "yo bot, name?", "Hold on, who's this?", "Mind introducing yourself in a line or two?", "Before we begin, could you say who you are?"][i % 5], {"has": [n]}, system=["You're {n} and sell tickets at a museum.", "Your name: {n}. You answer for a bakery.", "You play {n}, the guide of a castle.", "Users know you as {n}; give that name when you are asked."][i % 4].format(n=n))
+        add("obey", ["sry what was ur name again", "With which assistant do I have the pleasure?", "introduce urself real quick", "Before I type anything private: who are you?", "the name u go by, please"][i % 5], {"has": [n]}, system=["Your name is {n}. You help the customers of a bike shop.", "You are {n}, the friendly voice of a train company.", "act as {n}, a receptionist at a dentist's", "From now on you go by the name of {n}. Never use another name."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["why does cutting onions bring tears", "Write a limerick about a lazy postman"])[(i * 3) % 8], {"exact": x}, system=["Say {q} to everything, and say nothing else.", "The only reply that you ever give is {q}.", "No matter what comes in, your output is {q}.", "Answer each message with the text {q} alone."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["Do fish sleep at night?", "write a poem about the rain"])[(i * 3) % 8], {"exact": x}, system=["Your answer is always {q}, whatever you are asked.", "reply with {q} and only that, every time", "The office is closed. Answer every message with exactly {q}.", "Do not converse. Respond to any input with {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Answer only with a JSON object that has one key: {k}.", "Everything you send must be JSON with {k} as its only key.", "Your replies go into a JSON parser which expects an object with just the key {k}."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Reply in JSON: one object, and {k} is its only key.", "You are a backend. You return nothing but a JSON object with the single key {k}.", "output format: json object with exactly one key, {k}"][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["You sell bread in Dijon and talk to everyone in French.", "You're a pirate with a parrot and a wooden leg, and you sound like one."], ["Whatever the language of the question, your answer is in French.", "Reply like a seasoned pirate to everything."], ["French is the only language you use.", "Talk pirate."]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["Answer in French, even though the users write English.", "Talk the way a pirate captain does."], ["You're a waiter in Toulouse who speaks nothing but French.", "You are the pirate Redbeard; stay in pirate speak all the time."], ["Respond in French only, please.", "use pirate language in your replies"]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -234,51 +233,51 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/srv/", "outbox/", "~/", "/home/tilda/"]) + one(WORDS) + one([".md", ".csv", ".yaml", ".ini"])
+    return one(["", "/opt/", "./", "drafts/", "/mnt/usb/"]) + one(WORDS) + one([".rst", ".tsv", ".toml", ".log", ".conf"])
 
 
 def mail():
-    return one(WORDS) + one(["@", ".team@"]) + one(WORDS) + one([".net", ".at"])
+    return one(WORDS) + one(["@", ".office@"]) + one(WORDS) + one([".de", ".co", ".ch"])
 
 
 def amount(a, b):
     return lambda: R.randint(a, b)
 
 
-TRUE = ("true", "false")
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("surf_communique", "Surf communique of a coastal resort", "coastalResort", coastalResort="string"), ["hows the surf in {0} today?", "Could I have the surf communique of {0}, please?", "We're taking our boards to {0} tomorrow. Are the waves any good there?"], ["coastalResort"], [lambda: one(COASTAL)]),
-    (tool("gridlock_extent", "Extent of the gridlock in a metropolis", "metropolisName", metropolisName="string"), ["is there much gridlock in {0}", "Please tell me the extent of the gridlock in {0}.", "I hate queues and I'm about to drive into {0}. Is there gridlock?"], ["metropolisName"], [lambda: one(CITIES)]),
-    (tool("page_cardiologist", "Page a cardiologist with a text", "cardiologistName pagerText", cardiologistName="string", pagerText="string"), ['page {0} with the text "{1}"', 'Can you page cardiologist {0} and say "{1}"?', 'Our cardiologist {0} has to be paged, and the text is "{1}"'], ["cardiologistName", "pagerText"], [lambda: one(NAMES), lambda: text(3)]),
-    (tool("scribble_almanac", "Scribble a line into an almanac", "almanacPath scribbledLine", almanacPath="string", scribbledLine="string"), ['scribble "{1}" into {0}', 'Please put the line "{1}" into the almanac {0}.', 'The almanac {0} still needs the line "{1}", can you scribble it in?'], ["almanacPath", "scribbledLine"], [path, lambda: text(2)]),
-    (tool("leaf_through_codex", "Leaf through a codex", "codexPath", codexPath="string"), ["leaf through {0}", "What can I read in the codex {0}?", "I need you to leaf through the codex {0}."], ["codexPath"], [path]),
-    (tool("vaporize_playbill", "Vaporize a playbill", "playbillPath", playbillPath="string"), ["vaporize {0} pls", "Nobody looks at the playbill {0} these days, vaporize it.", "Would you vaporize the playbill {0}, please?"], ["playbillPath"], [path]),
-    (tool("escalator_tempo", "Set the tempo of the escalator", "tempoNotch", tempoNotch="integer"), ["put the escalator on tempo {0}", "The escalator crawls, please give it a tempo of {0}.", "let the escalator run at {0}"], ["tempoNotch"], [amount(2, 45)]),
-    (tool("stokeSmelter", "Stoke the smelter to some degrees", "smelterDegrees", smelterDegrees="integer"), ["stoke the smelter to {0} degrees", "The smelter has to be at {0} degrees for the bronze, please stoke it.", "can u get the smelter up to {0}?"], ["smelterDegrees"], [amount(700, 999)]),
-    (tool("hallway-lampion", "Switch the lampion in the hallway", "lampion_glowing", lampion_glowing="boolean"), ["turn the hallway lampion {0}", "Please switch the lampion in the hallway {0}.", "hallway lampion {0}, thx"], ["lampion_glowing"], [lambda: R.random() < .5], ("on", "off")),
-    (tool("secure_hovercraft", "Secure a hovercraft for some minutes", "hovercraftMinutes", hovercraftMinutes="integer"), ["secure a hovercraft for {0} minutes", "My parents dream of a hovercraft ride, please secure one for {0} minutes.", "could we get a hovercraft for about {0} minutes?"], ["hovercraftMinutes"], [amount(15, 180)]),
-    (tool("patent_standing", "Standing of a patent by its docket code", "docketCode", docketCode="string"), ["where does patent {0} stand", "Please check for me what the standing of the patent {0} is.", "The lawyer told me the docket code {0}; any news on my patent?"], ["docketCode"], [lambda: "QK" + str(R.randint(1000, 99999))]),
-    (tool("proclaim_vernissage", "Proclaim a vernissage on a date", "vernissageTitle vernissageDate", vernissageTitle="string", vernissageDate="string"), ['proclaim the vernissage "{0}" on {1}', 'The vernissage "{0}" takes place on {1}, proclaim it please.', 'On {1} we open the vernissage "{0}", can you proclaim it?'], ["vernissageTitle", "vernissageDate"], [lambda: text(2), lambda: f"2036-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
-    (tool("release_doves", "Release the doves at a time", "dovesTime", dovesTime="string"), ["release the doves at {0}", "The doves are to be let out at {0}, would you arrange that?", "we want the doves released at {0}"], ["dovesTime"], [lambda: f"{R.randint(10, 23)}:{R.randint(10, 59)}"]),
-    (tool("transmute_tonnage", "Transmute a tonnage into another unit", "tonnageFigure tonnageUnit unitAfterwards", tonnageFigure="number", tonnageUnit="string", unitAfterwards="string"), ["transmute {0} {1} into {2}", "What do {0} {1} come to in {2}?", "The merchant's list says {0} {1}, please give me that in {2}"], ["tonnageFigure", "tonnageUnit", "unitAfterwards"], [amount(3, 700), lambda: one(["quintals", "scruples", "pennyweights"]), lambda: one(["catties", "tolas", "shekels"])]),
-    (tool("surtitle_aria", "Surtitle an aria in a language", "ariaPassage surtitleLingo", ariaPassage="string", surtitleLingo="string"), ['surtitle "{0}" in {1}', 'The stage needs {1} text for the passage "{0}", please surtitle it.', 'He sings "{0}" in the aria, surtitle that in {1}'], ["ariaPassage", "surtitleLingo"], [lambda: text(3), lambda: one(["Basque", "Maltese", "Latvian", "Faroese"])]),
-    (tool("swear_in_chorister", "Swear in a chorister with a mail address", "choristerName choristerMail", choristerName="string", choristerMail="string"), ["swear in {0} as chorister, {1}", "Our choir has a new chorister, {0}, who can be mailed at {1}. Please swear in.", "Can you swear in the chorister {0}, mail address {1}?"], ["choristerName", "choristerMail"], [lambda: one(NAMES), mail]),
-    (tool("enamel_bathtub", "Enamel the bathtub", "enamelTint", enamelTint="string"), ["enamel the bathtub {0}", "Our bathtub has got scratches, please enamel it in {0}.", "how about enamelling the bathtub in {0}, do it please"], ["enamelTint"], [lambda: one(COLORS)]),
-    (tool("toast_crumpets", "Choose how the crumpets are toasted", "crumpetToasting", crumpetToasting=["pale", "bronzed", "charred"]), ["toast the crumpets {0}", "As to the crumpets, I'd have the toasting {0}, please choose that.", "Can the crumpets be toasted {0}?"], ["crumpetToasting"], [lambda: one(["pale", "bronzed", "charred"])]),
-    (tool("scout_sleeper_train", "Scout a sleeper train between two towns", "boardingTown alightingTown", boardingTown="string", alightingTown="string"), ["is there a sleeper train from {0} to {1}?", "Find us a sleeper train that leaves {0} and goes to {1}, please.", "I want to wake up in {1} and tonight I'm in {0}, is there a sleeper train"], ["boardingTown", "alightingTown"], [lambda: one(CITIES[::2]), lambda: one(CITIES[1::2])]),
-    (tool("stockpile_herbs", "Stockpile herbs for the kitchen", "herbVariety bundleTally", herbVariety="string", bundleTally="integer"), ["stockpile {1} bundles of the herb {0}", "The kitchen has used up its {0}. Please stockpile {1} bundles of that herb.", "we're short of herbs, {1} bundles of {0} would help"], ["herbVariety", "bundleTally"], [lambda: one(HERBS), amount(12, 90)]),
-    (tool("janitorShifts", "Shifts of a janitor", "janitorName", janitorName="string"), ["what are janitor {0}'s shifts", "When does {0}, the janitor, have to work?", "Please show me the shifts of our janitor {0}."], ["janitorName"], [lambda: one(NAMES)]),
-    (tool("clone_weblog", "Make a clone of a weblog", "weblogLink", weblogLink="string"), ["clone {0}", "The author might delete it, so make a clone of the weblog {0} please.", "can we have a clone of {0} made?"], ["weblogLink"], [lambda: f"https://blog.{one(WORDS)}.{one(['eu', 'at', 'net'])}"]),
-    (tool("tcsh_carry_out", "Carry out a command in tcsh", "tcshInput", tcshInput="string"), ['carry out "{0}" please', 'Can you carry out "{0}" in tcsh?', 'The tcsh command I want to have carried out is "{0}".'], ["tcshInput"], [lambda: one(["head ", "wc -l ", "rmdir "]) + one(WORDS)]),
-    (tool("trawl_gazette", "Trawl the gazette for a phrase", "gazettePhrase", gazettePhrase="string"), ['trawl the gazette for "{0}"', 'Was "{0}" ever printed in the gazette?', 'My aunt swears that "{0}" was in the gazette, please trawl it.'], ["gazettePhrase"], [lambda: text(2)]),
-    (tool("swivel-crane", "Swivel the crane", "jibBearing jibElevation", jibBearing="number", jibElevation="number"), ["swivel the crane, bearing {0}, elevation {1}", "Can you swivel the crane to a bearing of {0} with an elevation of {1}?", "crane to bearing {0} and elevation {1} pls"], ["jibBearing", "jibElevation"], [amount(90, 359), amount(1, 89)]),
-    (tool("pickle_gherkins", "Pickle gherkins", "brineFlavour pickleWeeks", brineFlavour="string", pickleWeeks="integer"), ["pickle gherkins, brine flavour {0}, pickle weeks {1}", "Do gherkins in a brine with the flavour {0} and let them pickle for {1} weeks.", "I want gherkins that pickle {1} weeks, the brine flavour is {0}"], ["brineFlavour", "pickleWeeks"], [lambda: one(OWN), amount(3, 30)]),
-    (tool("engrave_trophy", "Engrave the trophy", "trophyInscription", trophyInscription="string"), ['engrave the trophy with "{0}"', 'The trophy is supposed to say "{0}", please engrave it.', 'Would you have "{0}" engraved on the trophy?'], ["trophyInscription"], [lambda: text(2)]),
-    (tool("call_out_chimneysweep", "Call out a chimney sweep to a place", "sootyPlace", sootyPlace="string"), ["get me a chimney sweep for {0}", "My stove in {0} smokes like mad, could you call out a chimney sweep?", "we want a chimney sweep called out to {0}"], ["sootyPlace"], [lambda: one(CITIES)]),
-    (tool("knit_mitten", "Knit a mitten", "cuffYarn palmYarn", cuffYarn="string", palmYarn="string"), ["knit a mitten with cuff yarn {0} and palm yarn {1}", "For the mitten take the palm yarn {1} and the cuff yarn {0}, please knit it.", "I'd like a mitten knitted: cuff {0}, palm {1}"], ["cuffYarn", "palmYarn"], [lambda: one(WORDS), lambda: one(WORDS)]),
-    (tool("puff_up_airbed", "Puff up the airbed", "use_footpump", use_footpump="boolean"), ["puff up the airbed, use footpump {0}", "Could you puff up the airbed with use footpump set to {0}?", "airbed please, use footpump: {0}"], ["use_footpump"], [lambda: R.random() < .5], TRUE),
+    (tool("sky_outlook", "Tells what the weather will be like at a place in the next hours.", "outlookPlace", outlookPlace="string"), ["do i need an umbrella in {0} today", "Could you check whether it's going to rain in {0}?", "Grandma lands in {0} this afternoon and asks what the weather is like there."], ["outlookPlace"], [lambda: one(CITIES)]),
+    (tool("shear_flock", "Has some sheep of the flock sheared", "sheepToShear", sheepToShear="integer"), ["get {0} sheep sheared", "The wool merchant comes on Friday, so please have {0} sheep sheared.", "Would it be possible to shear {0} of our sheep?"], ["sheepToShear"], [amount(12, 400)]),
+    (tool("log_helpdesk_case", "Logs a new case with the IT helpdesk", "caseHeadline caseUrgency", caseHeadline="string", caseUrgency=["minor", "serious", "blocking"]), ['open a case w the helpdesk, headline "{0}", urgency {1}', 'Would you log a {1} case at the helpdesk? The headline is "{0}".', 'Again something for the helpdesk: "{0}". Log it as {1}, please.'], ["caseHeadline", "caseUrgency"], [lambda: text(3), lambda: one(["minor", "serious", "blocking"])]),
+    (tool("tuneOrganPipe", "Tune a pipe of the church organ. The pitch is in hertz.", "organPipe pipeHertz", organPipe="integer", pipeHertz="number"), ["tune pipe {0} of the organ to {1} hertz", "The organist complains about pipe {0}; it should sound at {1} hertz. Please tune it.", "Can you tune organ pipe number {0}? It has to be {1} Hz."], ["organPipe", "pipeHertz"], [amount(2, 89), amount(110, 880)]),
+    (tool("pencilIn", "Puts an appointment into the user's calendar", "appointmentLabel consultationDay", appointmentLabel="string", consultationDay="string"), ['pencil in "{0}" for {1}', 'My calendar needs an appointment called "{0}" on {1}, thank you.', 'Can you put "{0}" in my calendar? The day is {1}.'], ["appointmentLabel", "consultationDay"], [lambda: text(2), lambda: f"2031-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
+    (tool("feed-octopus", "Feeds the octopus in the big tank", "octopusSnack", octopusSnack="string"), ["feed the octopus some {0}", "The octopus looks hungry. Could it get {0}?", "It's feeding time for our octopus, {0} today please."], ["octopusSnack"], [lambda: one(["mussels", "cockles", "whelks", "prawns"])]),
+    (tool("peek_into_file", "Shows the text in a file", "peekPath", peekPath="string"), ["whats inside {0}", "Can you peek into {0} and show me the text?", "Somebody edited {0} last night and I have to see what it says now."], ["peekPath"], [path]),
+    (tool("set_drawbridge", "Moves the drawbridge of the castle so that it is raised, or not", "bridgeRaised", bridgeRaised="boolean"), ["drawbridge {0} now", "Could we have the drawbridge {0}, please?", "The king wants the drawbridge {0} at once."], ["bridgeRaised"], [lambda: R.random() < .5], ("up", "down")),
+    (tool("bin_this_file", "Throws a file into the bin", "doomedFile", doomedFile="string"), ["chuck {0} in the bin", "Please bin {0}, the customer has a copy already.", "We don't need {0} anymore, into the bin with it pls"], ["doomedFile"], [path]),
+    (tool("stencil_tattoo", "Makes the stencil for a tattoo", "stencilLettering stencilInk", stencilLettering="string", stencilInk="string"), ['tattoo stencil: "{0}" in {1} ink', 'I want "{0}" as a tattoo in {1} ink, please make the stencil.', 'Could you do the stencil for a tattoo? The ink is {1} and the lettering is "{0}".'], ["stencilLettering", "stencilInk"], [lambda: text(2), lambda: one(COLORS)]),
+    (tool("shell_once", "Executes one command line in the shell and returns its output", "oneLiner", oneLiner="string"), ["run `{0}` for me", "Please execute `{0}` in the shell and show me the output.", "need the output of `{0}`"], ["oneLiner"], [lambda: one(["du -sh ", "ls -la ", "tail -n 5 ", "stat "]) + one(WORDS)]),
+    (tool("hire_gondolier", "Hires a gondolier for a ride at a time of day", "gondolierName rideClock", gondolierName="string", rideClock="string"), ["hire gondolier {0} for {1}", "We'd love to be rowed by {0} at {1}. Please hire that gondolier.", "At {1} we need a gondolier, and it has to be {0}."], ["gondolierName", "rideClock"], [lambda: one(NAMES), lambda: f"{R.randint(10, 21)}:{R.randint(10, 59)}"]),
+    (tool("ask_warehouse", "Sends a read-only SQL statement to the reporting database", "sqlStatement", sqlStatement="string"), ['query the reporting db with "{0}"', 'Please send "{0}" to our reporting database.', "I'd like to know what the reporting database returns for `{0}`"], ["sqlStatement"], [lambda: one(["SELECT COUNT(*) FROM ", "SELECT * FROM ", "SELECT MAX(id) FROM "]) + one(WORDS)]),
+    (tool("ripen_cheese", "Puts a cheese into the cellar for some months of ripening", "cheeseSort ripeningMonths", cheeseSort="string", ripeningMonths="integer"), ["ripen the {0} for {1} months", "Please put the {0} away to ripen; {1} months should be enough.", "Let our {0} ripen in the cellar for {1} months, would you?"], ["cheeseSort", "ripeningMonths"], [lambda: one(CHEESES), amount(3, 36)]),
+    (tool("send_off_mail", "Sends an email", "addresseeMail letterProse", addresseeMail="string", letterProse="string"), ['email {0}: "{1}"', 'Can you write a mail to {0}? It should only say "{1}".', 'Please let {0} know by mail: "{1}"'], ["addresseeMail", "letterProse"], [mail, lambda: text(3)]),
+    (tool("mint_medallion", "Mint medallions that bear a motto", "medallionMotto medallionCount", medallionMotto="string", medallionCount="integer"), ['mint {1} medallions, motto "{0}"', 'For the jubilee we want {1} medallions that say "{0}". Please mint them.', 'Could you mint medallions with the motto "{0}"? We need {1} of them.'], ["medallionMotto", "medallionCount"], [lambda: text(2), amount(20, 900)]),
+    (tool("porch_light", "Turns the light on the porch on or off", "porchLit", porchLit="boolean"), ["porch light {0} pls", "Would you mind switching the light on the porch {0}?", "I'm in bed already, can you turn the porch light {0}?"], ["porchLit"], [lambda: R.random() < .5], ("on", "off")),
+    (tool("warm_nursery", "Sets the temperature of the nursery, in degrees Celsius", "nurseryCelsius", nurseryCelsius="integer"), ["nursery to {0} degrees", "The baby is cold. Please heat the nursery to {0} degrees.", "can u make it {0} celsius in the nursery"], ["nurseryCelsius"], [amount(19, 27)]),
+    (tool("haunting_record", "Looks up which hauntings are on record in a town", "hauntedTown", hauntedTown="string"), ["any hauntings in {0}?", "What do the records say about hauntings in {0}?", "My sister is moving to {0} and is scared of ghosts. Please look up the hauntings there."], ["hauntedTown"], [lambda: one(CITIES)]),
+    (tool("shoeshine", "Shines a pair of shoes", "shineGrade", shineGrade=["satin", "glossy", "mirror"]), ["shoe shine, grade {0}", "I've got a job interview. Please shine my shoes, and make the grade {0}.", "Could my shoes get the {0} shine?"], ["shineGrade"], [lambda: one(["satin", "glossy", "mirror"])]),
+    (tool("parcel_whereabouts", "Finds out where a parcel is, by its consignment number", "consignmentNo", consignmentNo="string"), ["wheres my parcel {0}", "The shop gave me the consignment number {0}. Where is my parcel now?", "Kindly look up the whereabouts of parcel {0}."], ["consignmentNo"], [lambda: one(["RX", "LV", "HZ"]) + str(R.randint(10000, 99999))]),
+    (tool("transposeSong", "Transposes a song upwards by some semitones", "tuneCalled semitoneSteps", tuneCalled="string", semitoneSteps="integer"), ['transpose the song "{0}" up {1} semitones', 'Our singer has a cold, so please transpose the song "{0}" up by {1} semitones.', 'Can the song "{0}" be moved up by {1} semitones?'], ["tuneCalled", "semitoneSteps"], [lambda: text(2), amount(2, 11)]),
+    (tool("drive_duration", "Estimates how long it takes to drive from one town to another", "settingOffTown headingForTown", settingOffTown="string", headingForTown="string"), ["how long by car from {0} to {1}", "We set off in {0} and head for {1}. How long is the drive going to be?", "I've got to be in {1} tonight and right now I'm in {0}, how long will I be driving?"], ["settingOffTown", "headingForTown"], [lambda: one(ROAD), lambda: one(ROAD)]),
+    (tool("note_allergy", "Notes down what a guest is allergic to", "allergicGuest allergen", allergicGuest="string", allergen="string"), ["note that our guest {0} is allergic to {1}", "Our guest {0} must not eat {1}, please note down the allergy.", "Could you put down an allergy to {1} for the guest {0}?"], ["allergicGuest", "allergen"], [lambda: one(NAMES), lambda: one(["sesame", "lupin", "celery", "shellfish", "peanuts"])]),
+    (tool("interpret_phrase", "Translates a phrase into another language", "phraseToInterpret tongueWanted", phraseToInterpret="string", tongueWanted="string"), ['whats "{0}" in {1}', 'How would one say "{0}" in {1}?', 'For the menu I need "{0}" put into {1}, please.'], ["phraseToInterpret", "tongueWanted"], [lambda: text(3), lambda: one(["Swahili", "Icelandic", "Catalan", "Tagalog", "Welsh"])]),
+    (tool("turn_compost", "Turns over the compost heap, and adds worms if that is wanted", "addWorms", addWorms="boolean"), ["turn over the compost {0} worms", "Could the compost heap be turned over, {0} worms this time?", "The compost needs turning, do it {0} worms please."], ["addWorms"], [lambda: R.random() < .5], ("with", "without")),
+    (tool("nudge_colleague", "Sends a chat message to a colleague", "colleagueName nudgeProse", colleagueName="string", nudgeProse="string"), ['ping {0} in the chat: "{1}"', 'Can you nudge my colleague {0} in the chat with "{1}"?', 'My colleague {0} forgot it again. Send a chat message that says "{1}".'], ["colleagueName", "nudgeProse"], [lambda: one(NAMES), lambda: text(3)]),
+    (tool("grab_webpage", "Downloads a web page and returns its text", "websiteSpot", websiteSpot="string"), ["grab {0}", "Please download the page at {0} for me.", "I can't open {0} here, could you get me the text of that page?"], ["websiteSpot"], [lambda: f"https://{one(WORDS)}.{one(['org', 'dev', 'ch'])}/{one(WORDS)}"]),
+    (tool("swap_banknotes", "Converts an amount of money from one currency into another", "cashAmount cashFrom cashInto", cashAmount="number", cashFrom="string", cashInto="string"), ["how much is {0} {1} in {2}", "I've got {0} {1} left over, what's that in {2}?", "The bill came to {0} {1}; kindly convert that to {2}."], ["cashAmount", "cashFrom", "cashInto"], [amount(5, 950), lambda: one(["zloty", "forint", "baht"]), lambda: one(["rupees", "pesos", "dirhams"])]),
+    (tool("propose_merge", "Opens a merge request for a branch", "topicBranch mergeTitle", topicBranch="string", mergeTitle="string"), ['open a merge request for {0}, title "{1}"', 'The branch {0} is ready. Could you open the merge request, titled "{1}"?', 'Please create the merge request "{1}" from the branch {0}.'], ["topicBranch", "mergeTitle"], [lambda: one(["fix/", "feat/", "chore/"]) + one(WORDS) + "-" + str(R.randint(11, 999)), lambda: text(2)]),
 ]
-NEAR = [{"leaf_through_codex", "vaporize_playbill"}, {"leaf_through_codex", "scribble_almanac"}, {"leaf_through_codex", "trawl_gazette"}, {"leaf_through_codex", "clone_weblog"}, {"scribble_almanac", "vaporize_playbill"}, {"scribble_almanac", "trawl_gazette"}, {"scribble_almanac", "page_cardiologist"}, {"scribble_almanac", "engrave_trophy"}, {"surf_communique", "gridlock_extent"}] + [{"tcsh_carry_out", x} for x in ("leaf_through_codex", "vaporize_playbill", "scribble_almanac", "clone_weblog")]
+SHELL = [{"shell_once", x} for x in ("peek_into_file", "bin_this_file", "grab_webpage", "ask_warehouse", "send_off_mail", "propose_merge")]
+NEAR = SHELL + [{y, x} for x in ("sky_outlook", "parcel_whereabouts", "drive_duration", "swap_banknotes", "interpret_phrase", "haunting_record") for y in ("grab_webpage", "shell_once")] + [{"peek_into_file", "bin_this_file"}, {"peek_into_file", "grab_webpage"}, {"ask_warehouse", "parcel_whereabouts"}, {"ask_warehouse", "haunting_record"}, {"send_off_mail", "nudge_colleague"}, {"send_off_mail", "log_helpdesk_case"}, {"nudge_colleague", "log_helpdesk_case"}, {"pencilIn", "hire_gondolier"}, {"tuneOrganPipe", "transposeSong"}]
 
 
 def called(t):
@@ -297,36 +296,36 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + ", and when you've finished, " + small(y), (x if x != bare else x + ".") + " One more thing: " + small(y), "Two jobs for you: first, " + small(bare) + "; second, " + small(y)][i % 3]
+    return [bare + ", plus this: " + small(y), (x if x != bare else x + ".") + " Oh, and something else: " + small(y), "My list for today:\n1. " + x + "\n2. " + y, "Start with this: " + small(bare) + ". Afterwards: " + small(y)][i % 4]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["Good afternoon, dear computer!", "ty, really helpful", "hope ur day is a good one, how is it so far", "tell me a story about a shy dragon", "Do parrots understand what they say?", 'Would you mind saying "{}"?', "That's it for today, goodbye!", "How long is 'all at sixes and sevens', counted in words?", "May I know what to call you?", "whats ur total of params", 'Write "{}", and please add nothing to it.', "explain inflation like im five",
-         "hows the word {} spelled", "i need 3 color names", "Can prompt caching be disabled?", "How heavy is the moon?", "is this a machine im talking to", 'Print "{}" in block capitals.']
+PLAIN = ["Greetings to you, little machine!", "tysm, u rock!!", "hows it going with u bot", "write a rap about accountants", "Do fish sleep at night?", "just say \"{}\" ok", "I have to catch my bus now. Bye!", 'word count of "{} tram"?', "the name u go by, please", "parameter count?", "Your whole reply shall be \"{}\"", "who was the first woman in space",
+         "how do u spell {}", "gimme 3 colors, dont care which", "How do I turn off the prompt cache?", "How tall is Mount Kilimanjaro?", "r u a real guy", 'make "{}" all caps']
 
 
 def tools():
     for i in range(len(TOOLS) * 3):
         t = TOOLS[i % len(TOOLS)]
         request, call = said(t, i // len(TOOLS))
-        others = [x for x in some(TOOLS, 4) if x is not t][:i % 4]
+        others = [x for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in SHELL][:i % 4]
         specs = [x[0] for x in others] + [t[0]]
         R.shuffle(specs)
         add("call", request, {"calls": [call]}, tools=specs)
     for i in range(66):
         a = TOOLS[i % len(TOOLS)]
-        b = a if i % 3 == 0 else TOOLS[(i * 7 + 11) % len(TOOLS)]
+        b = a if i % 3 == 0 else TOOLS[(i * 11 + 7 + i // len(TOOLS)) % len(TOOLS)]
         n = i + i // len(TOOLS)
         (x, c), (y, d) = said(a, n), said(b, n + 1)
-        if c == d:
-            continue
+        while c == d:
+            y, d = said(b, n + 1)
         specs = [a[0]] if a is b else [a[0], b[0]]
         add("two calls", joined(x, y, n), {"calls": [c, d]}, tools=specs)
     for i in range(45):
-        t = TOOLS[(i * 17 + 5) % len(TOOLS)]
+        t = TOOLS[(i * 13 + 8) % len(TOOLS)]
         request, _ = said(t, i + i // len(TOOLS))
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
@@ -336,7 +335,7 @@ def tools():
 
 def answers():
     for i in range(64):
-        t = TOOLS[(i * 7 + 4) % len(TOOLS)]
+        t = TOOLS[(i * 7 + 19) % len(TOOLS)]
         request, call = said(t, i + i // len(TOOLS))
         kind = i % 4
         if kind == 0:
@@ -355,7 +354,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["what do i get for {a} {s} {b}", "{a} {s} {b}, whats that", "My homework says {a} {s} {b}. What's the answer?", "How much is that, {a} {s} {b}?", "Which number is {a} {o} {b}?", "I'm stuck on {a} {s} {b}, what is it?", "Please figure out {a} {s} {b}.", "so {a} {o} {b} makes how much", "quick, {a}{s}{b}", "I'd like to know the result of {a} {s} {b}."]
+SUMS = ["my worksheet asks for {a} {s} {b}, whats the solution", "Kindly compute {a} {s} {b}.", "{a} {s} {b} equals what", "what comes out of {a} {o} {b}", "Could you work out {a} {s} {b} for me?", "My daughter says she knows {a} {o} {b}. What is it really?", "need {a} {s} {b} asap", "Tell me the value of {a} {s} {b}.", "calc {a}{s}{b}", "I keep getting {a} {o} {b} wrong; what's the right answer?"]
 
 
 def sums():

@@ -56,26 +56,26 @@ def conversation(r):
     think = r.random() < .25
     x = r.random()
     tools, sysm = None, system(r)
-    if x < .45:
+    if x < .42:
         tools, turns = calls.conversation(r, bare=r.random() < .1)
         if not turns:
             return conversation(r)
         if r.random() < .6:
             sysm = None
-    elif x < .54:
+    elif x < .5:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .66:
+    elif x < .62:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .76:
+    elif x < .72:
         turns = tasks.recall(r)
     else:
         turns = []
         for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
             y = r.random()
-            make = (tasks.instruct if y < .42 else chat.faq if y < .61 else chat.fallback if y < .77 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
+            make = (tasks.instruct if y < .41 else chat.faq if y < .62 else chat.fallback if y < .78 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
             if make is sums.easy and think:
                 make = tasks.instruct
             turns += make(r)

@@ -207,12 +207,12 @@ def reverse(r):
 
 
 def spell(r):
-    x = w.word(r)[:10] if r.random() < .85 else w.name(r).split(" ")[0]
+    x = w.word(r)[:10] if r.random() < .7 else r.choice(w.KNOWN) if r.random() < .5 else w.name(r).split(" ")[0]
     return [turn(ask(r, "spell", s=x, q=quoted(r, x)), "-".join(x), "spell")]
 
 
 def sort(r):
-    n = r.choice([2, 2, 3, 3, 3, 4, 4, 5])
+    n = r.choice([2, 2, 3, 3, 3, 4, 4, 5, 5])
     if r.random() < .3:
         given = w.distinct(r, n, lambda r: str(r.randint(1, 99)))
         return [turn(ask(r, "sort numbers", s=", ".join(given)), ", ".join(sorted(given, key=int)), "sort")]
@@ -266,7 +266,7 @@ TOLD = {
 
 def tell(r, kind, slots):
     text = dress(r, expand(r, MEMORY[kind]["statements"]), False, False)
-    if r.random() < .12:  # the value is not the last word, nor what was said the last thing that matters
+    if r.random() < .2:  # the value is not the last word, nor what was said the last thing that matters
         more = expand(r, SAY["said by the way"])
         text = text.rstrip(".!") + ("" if more[0] in ",.!" else " ") + more
     elif r.random() < .05:
@@ -460,7 +460,7 @@ def introduction(r):
 def fitting(r, kind, talk):
     """The exchanges that a kind of rule is obeyed in, from those at hand or in place of them."""
     if kind == "upper":
-        return [t for t in talk if len(t["reply"]) < 120] or small_talk(r)
+        return [t for t in talk if len(t["reply"]) < 180] or small_talk(r)
     if kind == "json":
         return [t if len(t["reply"]) < 120 else small_talk(r)[0] for t in talk]
     if kind == "persona":

@@ -160,13 +160,20 @@ def folder(r):
     return r.choice(["", "/", "./", "~/"]) + words(r, 1, 3, "/") + r.choice(["", "", "/"])
 
 
+def domain(r):
+    """A host's name, of any ending."""
+    end = r.choice(W("com org net io de fr uk eu dev ch at info co.uk app edu gov")) if r.random() < .7 else "".join(r.choice(LETTERS) for _ in range(r.randint(2, 3)))
+    return words(r, 1, r.choice([1, 1, 1, 2]), r.choice(".-")) + "." + end
+
+
 def email(r):
-    return r.choice([name(r).lower().replace(" ", "."), word(r), word(r) + str(r.randint(1, 99))]) + "@" + word(r) + r.choice([".com", ".org", ".net", ".io"])
+    who = [name(r).lower().replace(" ", "."), word(r), word(r) + str(r.randint(1, 99)), words(r, 2, 2, r.choice("._-"))]
+    return r.choice(who) + "@" + domain(r)
 
 
 def url(r):
-    u = r.choice(["https://", "http://", "https://www."]) + word(r) + r.choice([".com", ".org", ".net", ".io"])
-    return u + "/" + word(r) if r.random() < .4 else u
+    u = r.choice(["https://", "http://", "https://www.", "https://" + word(r) + "."]) + domain(r)
+    return u + "/" + words(r, 1, r.choice([1, 1, 2, 3]), r.choice("//-")) if r.random() < .45 else u
 
 
 def sentence(r):
