@@ -55,11 +55,11 @@ VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open"
 class Scheme:
     """A kind of tool. verbs: for its name; kinds: of its parameters, with ? one that may be missing; nouns: some that suit;
     roles: names for each parameter by what it is for, where those at the same place go together; forced: they have no
-    other names."""
+    other names; describes: descriptions of such a tool."""
 
-    def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False):
+    def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=()):
         self.verbs, self.kinds, self.nouns = verbs.split(), kinds.split(), nouns.split()
-        self.requests = "|".join(requests)
+        self.requests, self.describes = "|".join(requests), "|".join(describes)
         self.roles = [x.split() for x in roles] if roles else [[]] * len(self.kinds)
         self.forced = forced
         self.says_verb = "{v}" in self.requests or "{V}" in self.requests
@@ -208,7 +208,7 @@ def mentions(text, verbs):
 class Tool:
     def __init__(self, r, scheme=None, named=True):
         x = r.random()
-        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .74 else None)
+        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .77 else None)
         if self.scheme and r.random() < .5:
             self.noun = r.choice(self.scheme.nouns)
         else:
@@ -284,7 +284,10 @@ class Tool:
         return [verb] + noun + [r.choice("info data by for now item".split(" "))]
 
     def description(self, r, verb):
-        grammar = SAY["description by parameter" if self.params and r.random() < .22 else "description"]
+        if self.scheme and self.scheme.describes and r.random() < .5:
+            grammar = self.scheme.describes
+        else:
+            grammar = SAY["description by parameter" if self.params and r.random() < .22 else "description"]
         text = self.with_article(expand(r, grammar))
         text = fill(text, K=r.choice(CALLED[self.params[0].kind]) if self.params else "", **self.words(text, verb.replace("_", " ")))
         if r.random() < .8:
