@@ -67,6 +67,9 @@ func TestTurnsReuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := conversation()
+	// of less than a page of 64 tokens nothing is taken up, and an answer may be short
+	system := "You are a helpful assistant. Add the numbers that the user gives to you, with the tool where it can do that. Be friendly and brief."
+	r.Messages = append([]chat.Message{{Role: chat.System, Parts: []chat.Part{{Text: system}}}}, r.Messages...)
 	temperature := 1.3
 	before, spliced := chat.Usage{}, 0
 	for i := range 10 {
