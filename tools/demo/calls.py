@@ -376,16 +376,24 @@ class Tool:
         said = self.fill(styled, **{str(i): v[0] for i, v in values.items()})
         return said, {self.params[i].name: values[i][1] for i in used}, {self.params[i].kind for i in used}
 
-    def request_around(self, r):
-        """A request of any verb and noun whose values are in the middle or come first, most often in a sentence of their own. -> as own_request(), or None"""
-        args, named, kinds = {}, [], set()
+    def values(self, r):
+        """Values for the parameters, at times without those that may be missing. -> parameters with their values as text, arguments, their kinds"""
+        given, args = [], {}
         for p, optional in zip(self.params, self.optional):
             if not optional or r.random() < .5:
                 value, args[p.name] = p.value(r)
-                kinds.add(p.kind)
-                named.append(fill(expand(r, SAY["parameter"]), k=p.label(r, self.params, self.noun), v=value))
-        if not named:
+                given.append((p, value))
+        return given, args, {p.kind for p, _ in given}
+
+    def by_name(self, r, p, value):
+        return fill(expand(r, SAY["parameter"]), k=p.label(r, self.params, self.noun), v=value)
+
+    def request_around(self, r):
+        """A request of any verb and noun whose values are in the middle or come first, most often in a sentence of their own. -> as own_request(), or None"""
+        given, args, kinds = self.values(r)
+        if not given:
             return None
+        named = [self.by_name(r, p, value) for p, value in given]
         if r.random() < .25:
             r.shuffle(named)
         return self.fill(style(r, expand(r, SAY["request around"])), A=listed(r, named)), args, kinds
@@ -412,19 +420,15 @@ class Tool:
 
     def own_values(self, r, strict):
         """-> the values as text, arguments, their kinds"""
-        bare, named, args, kinds = "", [], {}, set()
+        bare, named = "", []
+        given, args, kinds = self.values(r)
         strings = [p for p in self.params if p.type == "string" and not p.enum]
-        for p, optional in zip(self.params, self.optional):
-            if optional and r.random() < .5:
-                continue
-            value, args[p.name] = p.value(r)
-            kinds.add(p.kind)
+        for p, value in given:
             unnamed = KINDS[p.kind].get("unnamed")
             if not strict and unnamed and r.random() < .4 and (len(strings) == 1 or p.clear and sum(p.kind == q.kind for q in strings) == 1 and all(q.clear for q in strings)):
                 bare += " " + fill(expand(r, unnamed), v=value)
             else:
-                label = p.label(r, self.params, self.noun)
-                named.append(fill(expand(r, SAY["parameter"]), k=label, v=value))
+                named.append(self.by_name(r, p, value))
         if r.random() < .2:
             r.shuffle(named)
         said = bare
@@ -566,9 +570,10 @@ def other_work(r, t, tools, any_values):
     return said if kinds else None
 
 
-def told(r, said, tools, after):
-    """A request with a sentence before or after it that asks for nothing; after: there is an end that it can be put to."""
-    after = after and r.random() < .5
+def told(r, said, tools, arguments=None):
+    """A request with a sentence before or after it that asks for nothing. arguments: of the call it ends with; after one of their values,
+    or where they are not known, there is no end that a sentence can be put to."""
+    after = arguments is not None and not any(isinstance(v, str) and said.rstrip(".?!").endswith(v) for v in arguments.values()) and r.random() < .5
     for _ in range(4):
         story = expand(r, SAY["story after" if after else "story before"])
         some = dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.word(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
@@ -641,12 +646,11 @@ def calling(r, tools, count):
         said.append(text)
         calls.append(call(t, arguments))
     t = chosen[0]
-    ends_in_value = any(said[-1].rstrip(".?!").endswith(str(v)) and isinstance(v, str) for v in calls[-1]["arguments"].values())
     if count == 2 and t is chosen[1] and len(t.params) == 1 and t.params[0].kind in ("city", "person", "word", "path", "code") and r.random() < .7:
         said, calls = same_call_twice(r, t, tools) or (said, calls)
     text = ended(r, together(r, said, calls))
     if r.random() < (.3 if count == 1 else .12):
-        text = told(r, text, tools, not ends_in_value)
+        text = told(r, text, tools, calls[-1]["arguments"])
     return turn(text, "", "call" if len(calls) == 1 else "calls", calls=calls)
 
 
@@ -691,7 +695,7 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
         else:
             said = unfit(r, tools) or unfit(r, tools) or unfit(r, tools)
             if said:
-                turns.append(turn(told(r, said, tools, False) if r.random() < .25 else said, NO_TOOL, "no fit"))
+                turns.append(turn(told(r, said, tools) if r.random() < .25 else said, NO_TOOL, "no fit"))
     if r.random() < .08 and not several and not bare:
         turns = recall(r)[:4] + turns
     return tools, turns
