@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
-#ifdef __AMX_BF16__
+#ifdef __AVX512BF16__
 #include <immintrin.h>
+#endif
+#ifdef __AMX_BF16__
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -31,8 +33,12 @@ inline lane& at(float* x) { return *(lane*)x; }
 inline lane at(const float* x) { return *(const lane*)x; }
 inline lane widened(const uint16_t* x) { return (lane)(__builtin_convertvector(*(const halves*)x, bits) << 16); }
 inline void round_to(uint16_t* to, lane x) {
+#ifdef __AVX512BF16__
+  *(halves*)to = (halves)_mm512_cvtneps_pbh((__m512)x);
+#else
   bits u = (bits)x;
   *(halves*)to = __builtin_convertvector((u + 0x7fff + (u >> 16 & 1)) >> 16, halves);
+#endif
 }
 inline float sum_of(lane x) {
   float s = 0;

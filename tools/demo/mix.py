@@ -62,27 +62,27 @@ def conversation(r):
             return conversation(r)
         if r.random() < .6:
             sysm = None
-    elif x < .5:
+    elif x < .52:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
     elif x < .62:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .72:
+    elif x < .73:
         turns = tasks.recall(r)
     else:
         turns = []
         for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
             y = r.random()
-            make = (tasks.instruct if y < .41 else chat.faq if y < .62 else chat.fallback if y < .78 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
+            make = (tasks.instruct if y < .37 else chat.faq if y < .57 else chat.fallback if y < .75 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
             if make is sums.easy and think:
                 make = tasks.instruct
             turns += make(r)
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
-LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .13, "sum": .04, "obey": .09, "recall": .08, "instruct": .11, "faq": .06, "fallback": .06, "identity": .06, "reading": .03}
+LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .13, "sum": .06, "obey": .08, "recall": .08, "instruct": .10, "faq": .06, "fallback": .06, "identity": .06, "reading": .03}
 
 SHORTEST = 352
 
