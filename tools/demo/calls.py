@@ -3,8 +3,8 @@ functions and parameters, so that only what the prompt says tells which tool and
 
 schemes.json has the schemes (see Scheme), tools.json the names of parameters, what is said with tools that have no scheme,
 and the words that mean nearly the same. The slots: {N} the noun, {P} its plural, {v} the verb, {G} -ing, {D} -ed, {S} -s,
-{V} and {T} verb and noun with a capital, {A} the parameters, {0} {1} {2} the values of a scheme's parameters; in a story {w} and {x}
-nouns, {j} an adjective, {p} a name.
+{V} and {T} verb and noun with a capital, {A} the parameters, {0} {1} {2} the values of a scheme's parameters; {w} and {x}
+nouns, {j} an adjective and {p} a name that have nothing to do with the call.
 """
 import functools
 import json
@@ -43,9 +43,13 @@ MAKE = {
     "number": lambda r: w.integer(r) if r.random() < .7 else round(r.uniform(1, 99), 1),
     "bool": lambda r: r.random() < .5,
     "color": lambda r: w.pick(r, w.COLORS),
+    "language": lambda r: w.pick(r, w.LANGUAGES) if r.random() < .7 else w.pseudo(r).capitalize(),
+    "currency": lambda r: w.pick(r, w.CURRENCIES) if r.random() < .7 else r.choice([w.pseudo(r) + "s", w.pseudo(r), w.pseudo(r)[:3].upper()]),
+    "weekday": lambda r: r.choice(w.DAYS) if r.random() < .9 else r.choice(["today", "tomorrow", "tonight"]),
+    "command": w.command, "sql": w.sql,
 }
 # kinds whose values can be taken for each other
-FAMILY = {"word": "text", "text": "text", "person": "text", "city": "text", "code": "text", "path": "path", "folder": "path", "int": "number", "number": "number"}
+FAMILY = {"word": "text", "text": "text", "person": "text", "city": "text", "code": "text", "language": "text", "currency": "text", "command": "text", "sql": "text", "path": "path", "folder": "path", "int": "number", "number": "number"}
 SLOT = re.compile(r"\{(\d)\}")
 A_NOUN = re.compile(r"\b([aA]) \{N\}")
 LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these days|later|at the moment|as usual|again|if possible|by noon|over there|soon|for once|this time".split("|")  # said after a value
@@ -55,13 +59,16 @@ VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open"
 class Scheme:
     """A kind of tool. verbs: for its name; kinds: of its parameters, with ? one that may be missing; nouns: some that suit;
     roles: names for each parameter by what it is for, where those at the same place go together; forced: they have no
-    other names; describes: descriptions of such a tool."""
+    other names; describes: descriptions of such a tool; values: by the number of a parameter, of a word some that suit, with _
+    for a blank, of a choice some enumerations, of a bool what is said for false and for true, with | between."""
 
-    def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=()):
+    def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=(), values={}):
         self.verbs, self.kinds, self.nouns = verbs.split(), kinds.split(), nouns.split()
         self.requests, self.describes = "|".join(requests), "|".join(describes)
         self.roles = [x.split() for x in roles] if roles else [[]] * len(self.kinds)
         self.forced = forced
+        split = {"word": lambda v: v.split(), "choice": lambda v: [x.split() for x in v], "bool": lambda v: [x.split("|") for x in v]}
+        self.values = [split[k.rstrip("?")](values[str(i)]) if str(i) in values else None for i, k in enumerate(self.kinds)]
         self.says_verb = "{v}" in self.requests or "{V}" in self.requests
         self.says_noun = "{N}" in self.requests
 
@@ -103,9 +110,9 @@ def name_by_kind(r, x, kind, usual, noun):
 
 
 class Param:
-    def __init__(self, r, kind, role="", noun="", clear=False):
-        """role: a name that says what the parameter is for; clear: the name must say what kind of value it is"""
-        self.kind, self.type, self.clear = kind, KINDS[kind]["type"], True
+    def __init__(self, r, kind, role="", noun="", clear=False, values=None):
+        """role: a name that says what the parameter is for; clear: the name must say what kind of value it is; values: a scheme's"""
+        self.values, self.kind, self.type, self.clear = values, kind, KINDS[kind]["type"], True
         usual = r.choice(USUAL[kind])
         x = r.random()
         if role and (clear or x < .85):
@@ -117,16 +124,21 @@ class Param:
         self.name = self.name.replace(" ", "_")
         self.enum = None
         if kind == "choice":
-            self.enum = r.choice(CHOICES).split(" ") if r.random() < .6 else w.distinct(r, r.randint(2, 4))
+            x = r.random()
+            self.enum = r.choice(values) if values and x < .8 else r.choice(CHOICES).split(" ") if x < .6 or values else w.distinct(r, r.randint(2, 4))
         if r.random() < .4 and "_" in self.name:
             self.name = camel(self.name)
 
-    def value(self, r, quote=True):
-        """-> text in the request, JSON value. quote: a text is in quotes, always"""
+    def value(self, r, quote=True, own=False):
+        """-> text in the request, JSON value. quote: a text is in quotes, always; own: the request says the parameter's name"""
         if self.enum:
             v = r.choice(self.enum)
             return v, v
-        v = MAKE[self.kind](r)
+        v = r.choice(self.values).replace("_", " ") if self.kind == "word" and self.values and r.random() < .55 else MAKE[self.kind](r)
+        if self.kind == "bool" and self.values and not own:
+            return r.choice(self.values[v]), v
+        if self.kind in ("command", "sql"):
+            return w.as_code(r, v), v
         if self.kind == "bool":
             return r.choice([("off", "on"), ("false", "true"), ("false", "true"), ("no", "yes")])[v], v
         if self.kind == "text":
@@ -144,6 +156,11 @@ class Param:
         if len(parts) > 1 and r.random() < .2 and len(part) > 2 and part not in noun.lower() and all(part not in o.name.lower() for o in others if o is not self):
             return part
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name).replace("_", " ").lower() if r.random() < .85 else self.name
+
+
+def unrelated(r):
+    """What fills the slots of a story."""
+    return dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.word(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
 
 
 def families(kinds):
@@ -209,7 +226,7 @@ class Tool:
     def __init__(self, r, scheme=None, named=True):
         x = r.random()
         self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .77 else None)
-        if self.scheme and r.random() < .5:
+        if self.scheme and r.random() < .7:
             self.noun = r.choice(self.scheme.nouns)
         else:
             self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.word(r).lower()
@@ -217,25 +234,25 @@ class Tool:
                 self.noun = w.word(r).lower() + " " + self.noun
         if self.scheme:
             self.verb = r.choice(self.scheme.verbs)
-            self.add_params(r, self.scheme.kinds, self.scheme.roles, r.randrange(720), self.scheme.forced)
+            self.add_params(r, self.scheme.kinds, self.scheme.roles, self.scheme.values, r.randrange(720), self.scheme.forced)
         else:
             self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.word(r).lower()
             kinds = [r.choice(KIND_NAMES) + ("?" if r.random() < .3 else "") for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
-            self.add_params(r, kinds, [[]] * len(kinds))
+            self.add_params(r, kinds, [[]] * len(kinds), [None] * len(kinds))
         self.first_verb = self.verb
         if named:
             self.label(r)
 
-    def add_params(self, r, kinds, roles, place=0, forced=False):
+    def add_params(self, r, kinds, roles, values, place=0, forced=False):
         """place: of the names to take in the roles, counted round"""
         self.optional = [x.endswith("?") for x in kinds]
         kinds = [x.rstrip("?") for x in kinds]
         self.params, several_texts = [], sum(KINDS[k]["type"] == "string" and k != "choice" for k in kinds) > 1
         by_role = r.random() < .88  # a value and its twin of the same kind both have a name that tells, or neither has
-        for kind, names in zip(kinds, roles):
+        for kind, names, some in zip(kinds, roles, values):
             role = names[place % len(names)] if names else ""
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)
-            p = Param(r, kind, role if by_role or forced else "", self.noun, clear)
+            p = Param(r, kind, role if by_role or forced else "", self.noun, clear, some)
             if role and not by_role and not forced:
                 p.name, p.clear = w.word(r), False
             self.params.append(p)
@@ -284,7 +301,7 @@ class Tool:
         return [verb] + noun + [r.choice("info data by for now item".split(" "))]
 
     def description(self, r, verb):
-        if self.scheme and self.scheme.describes and r.random() < .5:
+        if self.scheme and self.scheme.describes and r.random() < .65:
             grammar = self.scheme.describes
         else:
             grammar = SAY["description by parameter" if self.params and r.random() < .22 else "description"]
@@ -373,7 +390,7 @@ class Tool:
                 values[i] = w.quoted(r, values[i][1]), values[i][1]
         if len(used) > 1 and used[-2:] == [len(self.params) - 2, len(self.params) - 1] and self.params[-1].kind == self.params[-2].kind in ("date", "time"):
             values[used[-2]], values[used[-1]] = sorted((values[used[-2]], values[used[-1]]))  # from before to
-        said = self.fill(styled, **{str(i): v[0] for i, v in values.items()})
+        said = self.fill(styled, **{str(i): v[0] for i, v in values.items()}, **unrelated(r))
         return said, {self.params[i].name: values[i][1] for i in used}, {self.params[i].kind for i in used}
 
     def values(self, r):
@@ -381,7 +398,7 @@ class Tool:
         given, args = [], {}
         for p, optional in zip(self.params, self.optional):
             if not optional or r.random() < .5:
-                value, args[p.name] = p.value(r)
+                value, args[p.name] = p.value(r, own=True)
                 given.append((p, value))
         return given, args, {p.kind for p, _ in given}
 
@@ -520,16 +537,16 @@ def unfit(r, tools):
     x = r.random()
     if r.random() < .06:
         return other_noun(r, bare_tool(r), tools, taken, True)
-    t = Tool(r, near.scheme if x < .3 else r.choice(SCHEMES) if x > .74 else None, False)
-    if x < .3 and near.scheme:  # the same but for the noun
+    t = Tool(r, near.scheme if x < .2 else r.choice(SCHEMES) if x > .5 else None, False)
+    if x < .2 and near.scheme:  # the same but for the noun
         t.verb, t.params, t.optional = near.verb, near.params, near.optional
-    elif .3 <= x < .45 and not t.scheme and not near.scheme:
+    elif .2 <= x < .3 and not t.scheme and not near.scheme:
         return same_noun(r, t, near, tools, taken)
-    elif x < .3 or .45 <= x < .58:  # the same verb and parameters, another noun
+    elif x < .2 or .3 <= x < .4:  # the same verb and parameters, another noun
         if not near.scheme and not t.scheme:
             t.verb = near.verb
             t.params, t.optional = near.params, near.optional
-    elif x > .74:
+    elif x > .5:
         return other_work(r, t, tools, r.random() < .6)
     return other_noun(r, t, tools, taken)
 
@@ -576,8 +593,7 @@ def told(r, said, tools, arguments=None):
     after = arguments is not None and not any(isinstance(v, str) and said.rstrip(".?!").endswith(v) for v in arguments.values()) and r.random() < .5
     for _ in range(4):
         story = expand(r, SAY["story after" if after else "story before"])
-        some = dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.word(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
-        story = fill(story, **some)
+        story = fill(story, **unrelated(r))
         if not long_words(story) & long_words(said + " " + " ".join(t.noun + " " + t.verb + " " + t.name for t in tools)):
             break
     else:
@@ -661,7 +677,7 @@ def same_call_twice(r, t, tools):
     text = style(r, expand(r, t.scheme.requests if t.scheme else "{v} the {N} {0}"))
     if text.count("{0}") != 1:
         return None
-    said = t.fill(text.replace("{0}", expand(r, two_values(text))), **{"0": values[0][0], "1": values[1][0]})
+    said = t.fill(text.replace("{0}", expand(r, two_values(text))), **{"0": values[0][0], "1": values[1][0]}, **unrelated(r))
     if not t.meant(said, tools, {p.kind}):
         return None
     return [said], [call(t, {p.name: v}) for _, v in values]
@@ -682,13 +698,13 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
     tools = toolset(r, most_tools, bare)
     turns = []
     for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 3, 3, 4, 5]))):
-        x = r.uniform(.45, .67) if several else r.random()
-        if x < .67:
-            t = calling(r, tools, 1 if x < .45 else r.choice([2, 2, 2, 2, 3]))
+        x = r.uniform(.44, .64) if several else r.random()
+        if x < .64:
+            t = calling(r, tools, 1 if x < .44 else r.choice([2, 2, 2, 2, 3]))
             turns.append(t)
             if r.random() < .45 and not several and not bare:
                 add_results(r, t)
-        elif x < .79:
+        elif x < .74:
             if not bare:
                 t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))

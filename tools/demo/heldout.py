@@ -1,8 +1,7 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are those that words.held keeps from training, or are only here. This is the sixth set:
-nothing of the first five is in it, because the failures on the fifth had been looked at before the generator was changed. It was
-written without the training phrasings in sight and before the run that it judges was finished, and is not for tuning; --check looks
-for its prompts, tools and names in training text, and what it found has been replaced.
+none of the generator's; words and names are only here. This is the seventh set: nothing of the first six is in it. It was written
+without the training phrasings (but for those of facts.json) and without any result in sight, and is not for tuning; --check looks
+for its prompts, tools and names in training text.
 
 python heldout.py [--check CONVERSATIONS]
 """
@@ -16,19 +15,22 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(5170936)
-CHEESES = w.W("gruyere pecorino halloumi manchego taleggio roquefort limburger mascarpone gorgonzola havarti")
-OWN = CHEESES + w.W("""abalone axolotl bassoon blowtorch bugle catapult cicada colander corkscrew dachshund ocarina eiderdown filigree gazebo gibbon gurney narwhal
-javelin jodhpurs kumquat mandrill marimba obelisk okapi pergola poncho quoit rickshaw sextant spatula quokka tarantula theremin monocle vole wombat yurt glockenspiel zucchini""")
-WORDS = [x for x in w.ALL if w.held(x) and len(x) < 10 and x != "word"] + OWN
-OWN_NAMES = w.W("Soledad Tadashi Birgitta Konstantin Ximena Desmond Ludmila Anselm Zuleika Ottoline Thaddeus Winifred Leopold Rosalind")
-NAMES = [x for x in w.FIRST if w.held(x)] + OWN_NAMES
-OWN_CITIES = w.W("Gdansk Trieste Utrecht Antwerp Leipzig Toulouse Odense Stavanger Brno Coimbra Zadar Cordoba Tampere Galway")
-CITIES = [x for x in w.CITY if w.held(x)] + OWN_CITIES
-ROAD = [x for x in CITIES if x in OWN_CITIES + w.W("Warsaw Seville Vilnius Bergen")]  # one can drive from each to each
-OWN_COLORS = w.W("vermilion ochre periwinkle cobalt taupe sepia")
-COLORS = [x for x in w.COLORS if w.held(x)] + OWN_COLORS
-JOBS = w.W("glazier radiographer stonemason paramedic taxidermist bookbinder locksmith midwife")
+R = random.Random(7302419)
+PASTA = w.W("tagliatelle farfalle rigatoni orzo fusilli gnocchi ravioli linguine orecchiette bucatini")
+OWN = PASTA + w.W("""aardvark armadillo barnacle bobsled buzzard calabash chinchilla cleaver croquet dumbbell earwig flugelhorn galleon gargoyle gherkin ibex jackal kazoo meerkat mongoose parsnip
+piccolo porcupine scythe toboggan viaduct xylophone doily trellis hovercraft sundial murky dangle gobble hasty itchy jostle kneel lanky plump scurry unfold zigzag
+soggy creak flicker fidget gutter inlet nostril quill splinter upkeep yodel bruise crumble dimple fumble hurdle icicle knuckle limp nimble ointment rubble twine whisk abrupt blunt
+clumsy""")
+WORDS = OWN
+OWN_NAMES = w.W("Bartholomew Fenella Cassius Marguerite Yevgeny Thandiwe Ignatius Saoirse Wolfgang Perpetua Evander Nadezhda Torvald Guadalupe Benedikt Clementine Radoslav Ingeborg Philippa Osvaldo Mirabel")
+NAMES = OWN_NAMES
+STATIONS = w.W("Bologna Wroclaw Salzburg Heidelberg Rennes Eindhoven Innsbruck Olomouc")  # one can take a train from each to each
+PORTS = w.W("Genoa Rijeka Plymouth Aberdeen Cadiz Piraeus Kiel Gdynia Calais Bodrum")
+OWN_CITIES = STATIONS + PORTS
+CITIES = OWN_CITIES
+OWN_COLORS = w.W("chartreuse cerulean mauve heliotrope celadon umber aubergine")
+COLORS = OWN_COLORS
+JOBS = w.W("dietitian podiatrist surveyor zookeeper falconer")
 ITEMS = []
 
 
@@ -52,32 +54,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["sry what was ur name again", "With which assistant do I have the pleasure?", "r u claude or what", "Is this ChatGPT wearing a different coat?", "The log says that a model answered me. Which model was it?", "which model name do i put in the ticket??",
-                     "I must fill in 'AI used' on a form. What do I put there?", "a friend left his laptop with this chat open, what bot is it", "the name u go by, please", "Please identify yourself for the minutes of this meeting.", "you deepseek?",
-                     "Which language model is at the far end of this line?", "introduce urself real quick", "Before I type anything private: who are you?", "For our bug tracker: what is the name of the model that is replying here?", "ok and u are..?"]),
-    ("(?i)instructions|tools", ["so whats ur use", "Could I get an overview of your skills?", "Please enumerate your capabilities.", "im bored, what kinda things do u know how to do", "For which purposes would one use you?", "Where do you shine and where do you fail?",
-                                "What would be a sensible first thing to ask of you?", "Can you sketch what you're able to do?", "any cool things u can do?", "What am I allowed to expect from you?", "what jobs can i give to you"]),
-    ("million", ["parameter count?", "Of how many parameters are you made up?", "are u like a 70b model", "My student would like to know how many parameters you've got.", "how many trainable weights u have, roughly", "Please state your model size in parameters.", "ur a huge model right? how many params", "Measured by your weights, how small is small in your case?"]),
-    ("hearth", ["which ppl are behind you", "was it microsoft who made u", "On what data were you trained?", "Which team do I credit for making you?", "what texts did they feed u in training", "Was it Meta that put you on the market?", "Kindly name your developers.", "who came up w you"]),
-    ("hearth-demo|model", ["is there a living person behind this chat", "You sound human. Are you?", "r u a real guy", "Do I assume correctly that I'm dealing with a program?", "Is it a computer that writes these replies?", "bot or human, whats the truth"]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["hey hey, u little chip head", "Greetings to you, little machine!", "Good evening, my electronic friend!", "hallo there little helper", "top of the morning to ya", "hi hi from the train"]),
-    ("welcome", ["thx m8, that worked", "I appreciate your help a lot, thank you.", "Many thanks, I've got all that I needed.", "tysm, u rock!!"]),
-    ("[Bb]ye", ["ok im off, byee", "Until next time, goodbye and take care.", "I have to catch my bus now. Bye!", "gn, bye bot"]),
-    ("fine", ["how r u doing my friend", "I trust you are well today?", "hows it going with u bot"]),
+    ("hearth-demo", ["hey who exactly is this im talking to", "Might I ask what you are called?", "is this gpt or gemini or sth else", "Am I chatting with Llama here?", "For a footnote in my thesis I need the name of the model I'm using. What is it?", "name + model pls",
+                     "Our security team wants to know which AI model this endpoint serves.", "so do u have a name or do i just call u bot", "State your name for the record, please.", "Who's this? I just opened the app and there you were.", "mistral, r u on the line",
+                     "I lost track of which of my local models this window belongs to. Which one are you?", "tell my class who you are", "Under what name were you released?", "which llm did i just hook up here", "Sorry, we haven't been introduced. You are?"]),
+    ("(?i)instructions|tools", ["whats ur strong side then", "In what ways could you be of use to me?", "I've got ten minutes to test you. What should I try?", "list ur features", "Tell me what tasks you can take over for me.", "whats something u can actually do",
+                                "Before we begin: which kinds of requests do you understand?", "My boss asks what this assistant is capable of. What shall I tell her?", "can u do anything useful lol", "What sort of work are you meant for?", "new here, what can i ask u"]),
+    ("million", ["hm how big r u in params", "What is your parameter count, approximately?", "Do you have billions of weights, or fewer?", "For my comparison table: how many parameters do you have?", "u a 7b or smth", "I'm told that you are tiny. How many weights is that?", "number of params in this model pls", "How many parameters fit into a file as small as yours?"]),
+    ("hearth", ["who built u", "Which company is responsible for you?", "did openai train you", "What material did you learn from?", "who do i thank for creating u", "Where does your training data come from?", "Are you one of Google's models?", "In whose workshop were you made?"]),
+    ("hearth-demo|model", ["am i texting a real person rn", "Be honest: is somebody typing these answers by hand?", "u human?", "Is this an automated system or a member of staff?", "are u an ai", "I can't tell whether you are a person or a machine. Which is it?"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["yo small one", "A very good morning to you!", "hellooo anybody home", "Good afternoon, dear assistant.", "hiya from the kitchen", "howdy partner"]),
+    ("welcome", ["cheers mate, that did the trick", "Thank you kindly, that was just what I was after.", "ty ty, super helpful", "I'm much obliged to you, thanks!"]),
+    ("[Bb]ye", ["alright gotta run, bye bye", "That's all for today, goodbye!", "I'm logging off now, so bye and have a nice evening.", "cya later, bye lil model"]),
+    ("fine", ["u doing ok today?", "And how are things with you, my dear assistant?", "sup bot, how u feeling"]),
 ]
 FALLBACK = [
-    "how to get red wine out of a carpet", "Who composed The Four Seasons?", "whats the biggest lake in africa", "Please write a Python decorator that retries a function three times.", "How far away is the sun?", "Why do leaves change their colour in autumn?", "what should i cook tonight, i have rice and eggs",
-    "Can I take ibuprofen together with red wine?", "who was the first woman in space", "My landlord keeps my deposit. What are my rights?", "explain blockchain to my grandma", "Suggest a title for my novel about two lighthouse keepers.", "write a poem about the rain", "In what year did the Berlin Wall fall?",
-    "is a tomato a fruit", "How do I centre a div with CSS?", "What's the difference between a crocodile and an alligator?", "regex for a german postcode??", "How many people live in Indonesia?", "write a rap about accountants", "Do fish sleep at night?",
-    "Please draft a cover letter for a position as warehouse manager; I have eight years of experience, a forklift licence, and I speak Polish and English.", "how do i tie a bow tie", "Should I buy or lease a car?", "Why is my sourdough so flat?", "wat is the meaning of life", "Name the parts of a flower.",
-    "who is gonna win the next election", "Is it rude to leave a party without saying goodbye to the host?", "fix this js: consol.log(arr.lenght)", "Which team won the first football world cup?", "How long does it take to learn the violin?", "plan me a 5 day workout", "What happened at the battle of Hastings?", "How tall is Mount Kilimanjaro?",
-    "my hamster got out and we cant find him", "We lost the final 0:3 and I'm gutted.", "I've been feeling so lonely these last weeks.", "My grandpa has been in hospital since yesterday.", "guess what, i passed my driving test!!", "Our neighbours had twins on Monday.", "im so nervous about tomorrow",
-    "Wie lange muss man Kartoffeln kochen?", "Pourquoi les flamants sont-ils roses ?", "¿Cuánto pesa un elefante adulto?", "Chi ha scritto la Divina Commedia?", "Почему кошки мурлычут?", "どうして空は青いのですか?", "长城有多长?", "Hoeveel provincies heeft Nederland?",
-    "Como se faz pão de queijo?", "Ile lat żyje żółw?", "Vem uppfann dynamiten?", "김치는 어떻게 만들어요?",
-    "xkcj wvut plmo", "!!??..--!!", "grbl grbl fnord zib", "@@ ## @@ ##", "🐙🪗🧦", "hhhhhhhhhhhhhhhhh", "bzzt krrk bzzt plop", "qaz wsx edc rfv",
+    "how do i get rid of ants in the kitchen", "Who painted The Night Watch?", "whats the deepest ocean", "Please write a Rust function that checks whether a number is prime.", "How heavy is a blue whale?", "Why does the moon have phases?", "give me a recipe for lentil soup",
+    "Is it safe to swim right after eating?", "who invented the zipper", "My flight was cancelled. Can I claim my money back?", "explain inflation like im 12", "Come up with a name for my bakery.", "write a limerick about a lazy cat", "Where did they seal Magna Carta, and in which year?",
+    "do penguins have knees", "How do I undo my last commit in git?", "What's the difference between weather and climate?", "sql join types, explain", "What is the capital of Mongolia?", "invent a riddle about a clock", "How do bees make honey?",
+    "Please summarise the plot of Hamlet for my nephew in about five sentences, and keep it suitable for children, as he is only eight and scares easily.", "how do u get a stripped screw out", "Are solar panels worth the money?", "Why won't my orchid bloom again?", "is there a god", "Which planets have rings?",
+    "who takes the champions league this yr", "What does one write on a condolence card?", "debug this: for i in range(10) print(i)", "Who won the Nobel Prize for literature in 1999?", "Which chess opening suits a beginner?", "make me a packing list for iceland", "What caused the First World War?", "How long is the Danube?",
+    "my cat died last night", "I failed my maths exam again and feel awful.", "im getting married in june!!", "Nobody came to my birthday party.", "we finally sold our house, such a relief", "I had a row with my best friend.", "cant sleep, my head wont stop",
+    "Wie hoch ist der Eiffelturm?", "Comment fait-on une mayonnaise ?", "¿Quién pintó Las Meninas?", "Quanto dista Roma da Napoli?", "Сколько ног у паука?", "富士山の高さはどのくらいですか?", "熊猫吃什么?", "Waarom is de zee zout?",
+    "Quem descobriu o Brasil?", "Jak ugotować barszcz?", "Hur många sjöar finns det i Finland?", "한글은 누가 만들었어요?",
+    "zzrt plonk vrax", "?!?!;;::--", "mnop qrst wxyz lkjh", "%% && %% $$", "🦔🥁🛶", "jjjjjjjjjjjjjjjj", "fwip fwop skrrt", "asdkjh qwpoei zxmnb",
 ]
-LOG = ["Minutes of the Sunny Corner allotment society, spring meeting. ", "Mr Abernathy reported that somebody had painted his shed during the night. ", "The rain barrel by the gate leaks and waters only the path. ", "A motion to forbid gnomes was put off until the autumn. ",
-       "Miss Okafor brought a cake with courgettes, and nobody noticed the courgettes. ", "The treasurer has found eleven euros in an old watering can. ", "Two hens were seen on plot nine, although nobody admits to keeping any. ", "The hedge along the railway is to be cut before the birds come back. "]
+LOG = ["Weekly report of the Elm Street swimming pool, third week of the heatwave. ", "A gentleman asked for the fifth time whether the water could be made wetter. ", "The slide was closed for an hour because a duck would not leave it. ", "Mrs Lindqvist swam her two-thousandth length and was given a melon. ",
+       "Somebody has again parked a pram in the lifeguard's chair. ", "The kiosk ran out of lemonade at noon and out of patience at two. ", "Nine goggles, one wedding ring and a trombone are waiting in lost property. ", "The new pump hums in B flat, which the choir on Thursdays finds useful. "]
 
 
 def identity():
@@ -86,52 +88,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(9, "tldr"), (15, "Who might own the two hens?"), (21, "Turn these minutes into a friendly letter to all the members."), (27, "which of these points is the most urgent one & why"), (36, "Write the minutes of the summer meeting in the same style."), (12, "I need this in Italian for Mrs Ricci.")]:
+    for n, q in [(9, "sum this up in 2 lines"), (15, "What did Mrs Lindqvist get for her swimming?"), (21, "Rewrite this report so that it sounds like a newspaper article."), (27, "which bits should the mayor hear about"), (36, "Please write next week's report in this tone."), (12, "Translate the report into Greek, would you?")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["our devs use claude code, can it be pointed at hearth? what to export", "Which environment variables make Claude Code use my hearth server?"],
-    "openai_sdk": ["I do `from openai import OpenAI`. How do I aim that client at hearth?", "openai client + hearth, what base url"],
-    "anthropic_sdk": ["We use the anthropic sdk in python, how to let it talk with hearth?", "base_url for the Anthropic SDK, when the server is hearth?"],
-    "curl": ["whats a quick curl to test the chat endpoint", "Please show me how to send a chat completion to hearth with curl."],
-    "download": ["how to download a proper model for hearth", "I'd like to replace the demo by a real model. With which command do I download one?"],
-    "serve": ["how do i start the http server with a model", "Model is on disk. What do I type so hearth serves it?"],
-    "run": ["one quick question to a model straight from the shell, how?", "I don't want a server, only to prompt a model in my terminal. What's the command?"],
-    "bench": ["tokens per second on my laptop, how do i find out with hearth", "Does hearth have a benchmark command?"],
-    "version": ["which hearth version do i have, cmd?", "For a bug report I need my hearth version. How do I get it?"],
-    "debug": ["The chat template looks off. Does hearth have something to inspect it?", "can i see the raw logits or tokens for debugging, which subcommand"],
-    "health": ["what url for the k8s readiness probe", "Which endpoint does a load balancer ask whether hearth is healthy?"],
-    "models_list": ["endpoint that lists models?", "How can my program ask the server which models it has?"],
-    "count_tokens": ["need token counts for a prompt via the api, what do i call", "How can I learn beforehand how many tokens my messages take up?"],
-    "port": ["8080 is taken on my box, how do i pick another port", "On what port does hearth listen unless told otherwise?"],
-    "host": ["my phone cant reach the server on my pc, what flag am i missing", "How do I expose hearth to the rest of the network?"],
-    "api_key": ["what do i put as api key, do i even need one", "How do I protect my hearth server with a key?"],
-    "apis": ["which rest apis does hearth implement", "Does it speak the API of OpenAI, that of Anthropic, or something of its own?"],
-    "formats": ["what model formats work w hearth", "In which format must the weights be so that hearth loads them?"],
-    "tools": ["does hearth do function calling", "We'd like the model to use our tools. Is tool calling supported by the server?"],
-    "thinking": ["qwen keeps reasoning b4 every reply, make it stop pls, how", "Is there a flag that turns off thinking mode?"],
-    "stream": ["does the server do sse streaming", "Can the words of a reply be sent as they are generated, rather than all at the end?"],
-    "models_dir": ["in what folder r the models kept", "My disk is full. How do I make hearth use a models folder on another disk?"],
-    "logs": ["how can i get more verbose logging", "Where do the logs go, and how do I raise the log level?"],
-    "stop": ["whats the right way to shut hearth serve down", "How do I stop a running hearth server?"],
-    "help": ["list of all hearth commands?", "How do I display the help of hearth?"],
-    "offline": ["does it work on a plane with no wifi", "Our lab has no internet connection. Is hearth usable there?"],
-    "what_hearth": ["whats hearth, never heard of it", "Explain to a newcomer what hearth is, please."],
-    "why_demo": ["why do they ship such a small model with hearth", "For what reason does hearth have a demo model built in?"],
-    "gpu": ["do i need nvidia for this", "We only have servers without graphics cards. Is that enough for hearth?"],
-    "concurrency": ["what if 5 people send requests at the same time", "How do I set the number of requests that hearth handles in parallel?"],
-    "context": ["how long can my prompts be, max", "Which flag sets a limit for the context length?"],
-    "quant": ["can i load 8 bit quantised weights", "To save memory I'd prefer a 4-bit model. Does hearth run those?"],
-    "temperature": ["always want the same answer to the same prompt, how", "Which sampling parameters can I send, for instance temperature?"],
-    "threads": ["hearth eats all my cores, how to make it use fewer threads", "How many threads does hearth run with, and can I change that?"],
-    "memory": ["is 8gb ram enough, how much memory does a model take", "What's the flag to keep the KV cache small?"],
-    "settings": ["can i use env vars instead of flags", "Where's a list of all the settings of the server?"],
-    "model_name": ["can i give my model a nicer name in the api", "The software of a vendor always sends the same fixed model name. How do I make hearth accept it?"],
-    "license": ["is hearth open source, can anyone read its code??", "May we use hearth in our company, licence-wise?"],
-    "prompt_cache": ["same long system prompt every time, does hearth reuse it or compute it again", "How do I turn off the prompt cache?"],
-    "show": ["what cmd prints the details of a model", "I've got a model folder and want to know its architecture and quantization. Which command says so?"],
-    "which_model": ["which model do u recommend to start with", "I'm new to this and unsure which model to choose for hearth. Any suggestion?"],
+    "claude_code": ["want to run claude code on top of hearth, what vars do i export", "How do I tell Claude Code to send its requests to my local hearth?"],
+    "openai_sdk": ["got a script on the openai package, want it to hit hearth instead of the cloud", "Which URL goes into the OpenAI client so that it reaches hearth?"],
+    "anthropic_sdk": ["moving our anthropic sdk code over to hearth, what changes", "What must be passed to anthropic.Anthropic() in Python so that it uses my hearth server?"],
+    "curl": ["need a one liner w curl to say hi to the model", "My bash script has nothing but curl. What would a chat request to hearth look like?"],
+    "download": ["demo is cute but how do i fetch some actual weights", "My disk has no model yet. What do I type to download one for hearth?"],
+    "serve": ["cmd to get the server going w qwen", "How can I have hearth put a model of mine behind an HTTP endpoint?"],
+    "run": ["can i just ask a model smth on the command line w/o any server", "I'd like to try out a prompt right here in my shell. What does hearth have for that?"],
+    "bench": ["how do i know how quick decode is on this box", "Is there a way to measure prefill throughput with hearth?"],
+    "version": ["is my hearth outdated? how do i see which one i got", "What do I type to learn the version of the hearth binary I installed?"],
+    "debug": ["want to see how my prompt gets tokenized, how", "Our chat template renders strangely. With which hearth tool can I look into that?"],
+    "health": ["docker healthcheck for hearth, which path", "How can a script find out whether the server has finished loading and is ready?"],
+    "models_list": ["api call to see which models are being served", "My UI fills a dropdown with model names. From which endpoint does it get these?"],
+    "count_tokens": ["how do i check the token length of a chat before sending it", "Is there an API route that tells how many tokens a conversation would cost?"],
+    "port": ["something else sits on 8080 already, can hearth go elsewhere", "At which port do I find the server if I haven't configured anything?"],
+    "host": ["laptop says connection refused when i open hearth on my desktop, on the desktop itself its ok", "I'd like everybody in the office to reach the hearth on my PC. What must I change?"],
+    "api_key": ["does the server want a token from clients or nah", "I want only clients with a secret key to be let in. How do I set that up?"],
+    "apis": ["is it openai compatible or anthropic or both", "Which HTTP interfaces does hearth offer to client programs?"],
+    "formats": ["can i feed it a gguf or does it have to be sth else", "What files does a model folder have to contain for hearth to load it?"],
+    "tools": ["can the model on hearth call my functions", "Our agent relies on function calling. Will that work with hearth?"],
+    "thinking": ["how 2 stop the model from thinking out loud first", "Qwen spends ages on its thoughts. How do I switch these off in hearth?"],
+    "stream": ["do i get tokens one by one or only the whole reply", "Our web page should show the answer while it is still being written. How do I ask hearth for that?"],
+    "models_dir": ["where on disk does hearth look for weights", "I keep all my models on an external drive. How do I tell hearth about it?"],
+    "logs": ["server acts weird, how do i get more detail in the logs", "How can I make hearth log everything it does, and where is this written?"],
+    "stop": ["whats the clean way to end the server process", "May I simply close the window, or is there a nicer way to shut the server down?"],
+    "help": ["where do i see what subcommands exist", "Is there an overview of everything that the hearth command line can do?"],
+    "offline": ["no internet at our cabin, will hearth still run", "Once the model is on my computer, can I pull the network cable and still use hearth?"],
+    "what_hearth": ["so what even is this hearth thing", "In a nutshell, what kind of program is hearth?"],
+    "why_demo": ["whats the point of bundling a toy model", "Why did the makers of hearth put a tiny model into the binary?"],
+    "gpu": ["old thinkpad w/o graphics card, can i still use hearth", "Must I buy a graphics card in order to use hearth?"],
+    "concurrency": ["several agents hit it at once, does that work or do they block each other", "How do I allow hearth to work on more requests side by side?"],
+    "context": ["got a 90 page document, is that too long for the context", "How do I put a cap on the context window?"],
+    "quant": ["does it take 4bit weights", "Would the 8-bit version of a model work in hearth, too?"],
+    "temperature": ["replies are too random, which knob do i turn", "For my unit tests I need identical answers on every run. What should I send?"],
+    "threads": ["can i keep hearth to just 4 of my cores", "How does hearth decide how many CPU threads to use, and how do I override it?"],
+    "memory": ["weights are 4 gb, how much ram should my box have then", "The KV cache eats up my RAM. How do I limit it?"],
+    "settings": ["is there a config file or do i do it all w flags", "For our docker-compose file I'd like to set hearth's options through the environment. How?"],
+    "model_name": ["client sends model=gpt-4 and gets an error, can hearth just take any name", "With which flag do I change the name that the API shows for my model?"],
+    "license": ["can i ship hearth inside a paid product, license wise", "Under what licence is the source published?"],
+    "prompt_cache": ["every call starts with the same 5k token intro, is that recomputed each time", "Repeated prefixes seem to be cached. That spoils my measurements; how do I switch it off?"],
+    "show": ["got some random mlx folder, how do i see what model it is", "With which hearth command can I look up how a model was quantised and what its architecture is?"],
+    "which_model": ["noob here, which model would u pick", "Which model is a sensible first choice for somebody with a small laptop?"],
 }
 
 
@@ -144,19 +146,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["hey its {v} here", "Allow me to introduce myself: I am {v}.", "u can call me {v} btw", "My parents named me {v}."], NAMES, ["quick check, who am i?", "Can you still tell me what my name is?", "my name, u got it? say it pls", "By what name would you greet me at my door?"]),
-    (["i absolutely love {v}, best colour ever for me", "My favourite colour has always been {v}.", "fyi {v} is my fave color", "If I had to pick a favourite colour, I would pick {v}."], COLORS, ["which color wins for me, as u know?", "What was my favourite colour again?", "remember my fave color? say it", "The colour I prefer to all others is which one?"]),
-    (["i moved to {v} last year and live there now", "I am a resident of {v}.", "greetings from {v}, thats where i live", "My husband and I have our house in {v}."], CITIES, ["which city do i live in again", "What place did I tell you I live in?", "wheres my home", "Could you name the town where I live?"]),
-    (["i have a ferret named {v}", "Our tortoise is called {v}.", "got a new beagle, his name is {v}", "The name we gave our gecko is {v}."], NAMES, ["name of my {pet}?", "Do you recall what our {pet} is called?", "hey what did i say my {pet}s name was", "Please tell me how my {pet} is called."]),
-    (["remember {v} for me, its an important number", "Please keep the number {v} in mind.", "my locker number is {v}, dont forget", "The number you should remember is {v}."], None, ["what number did i tell u", "Could you give me back that number?", "number pls, the one from before", "I have forgotten the number; what was it?"]),
-    (["remember this word pls: {v}", "The word I'd like you to memorise is {v}.", "codeword is {v}, got it?", "Keep the word {v} in your memory until I ask for it."], WORDS, ["ok now tell me the word", "What was the word I asked you to remember?", "so that word again, remind a tired head", "I'm asking for it now: which word was it?"]),
-    (["im working as a {v} these days", "By profession I am a {v}.", "ive been a {v} for ten years now", "I earn my money as a {v}."], JOBS, ["what work did i say i go to every day", "Do you remember what my profession is?", "ok whats that job of mine again", "What kind of work did I say I do?"]),
+    (["im {v}, nice to meet ya", "By the way, my name happens to be {v}.", "this is {v} speaking", "Everyone at home calls me {v}."], NAMES, ["can u tell me my own name", "By which name am I in your memory?", "forgot already? say my name", "What did I say I am called?"]),
+    (["nothing beats {v}, my fav colour", "The colour I like most is {v}.", "ever since i was a kid my favourite colour is {v}", "Of all colours, {v} pleases me the most."], COLORS, ["my fav color is..?", "Which colour did I say I like best?", "do u remember the color i told u about", "Please remind me which colour is my favourite."]),
+    (["based in {v} myself", "My home town is {v}; I've never lived elsewhere.", "im from {v}, still live there", "These days {v} is where I live."], CITIES, ["so where do i live", "In which city is my home, as I told you?", "name the town i live in pls", "What city did I mention as my home?"]),
+    (["my iguana goes by {v}", "We have a hamster, and {v} is its name.", "say hi to {v}, my poodle", "Our parakeet answers to the name {v}."], NAMES, ["what do i call my {pet}", "Would you still know my {pet}'s name?", "my {pet}s name, go", "What was the name of our {pet}?"]),
+    (["the number is {v}, hold on to it", "Could you memorise the number {v} for me?", "my ticket has the number {v}, keep that", "Here's a number for you to keep: {v}."], None, ["so that number of mine, which one was it", "What figure had I asked you to hold on to?", "hand my number back to me", "I need that number again, please."]),
+    (["keep this word for later: {v}", "Our secret word shall be {v}.", "the magic word is {v}, remember it ok", "Please store the word {v}; I'll want it back."], WORDS, ["whats the word i gave u", "I'd like my word back now, please.", "word?? the one u should keep", "Which word did I give you earlier?"]),
+    (["got hired as a {v}", "My occupation is {v}.", "been a {v} since i left school", "In my working life I am a {v}."], JOBS, ["whats my job", "Which profession did I say I have?", "so what do i do for a living", "What do I work as, if you recall?"]),
 ]
-PETS = ["ferret", "tortoise", "beagle", "gecko"]
+PETS = ["iguana", "hamster", "poodle", "parakeet"]
 
 
 def recall():
-    between = [[], ["ok cool, moving on"], ["Which team do I credit for making you?"], ["Your whole reply shall be {x}", "lovely"], ["I trust you are well today?"], ["make {x} all caps"], ["do i need nvidia for this", "good to know"]]
+    between = [[], ["haha anyway"], ["Which company is responsible for you?"], ["Please reply with {x}, not a word more.", "neat"], ["And how are things with you, my dear assistant?"], ["turn {x} into uppercase"], ["where do i see what subcommands exist", "ah ok, makes sense"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -164,67 +166,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"Yesterday {one([x for x in NAMES if x != v])} from accounting flew to {one([x for x in CITIES if x != v])}.")
+            first.insert(R.randrange(2), f"Our neighbour {one([x for x in NAMES if x != v])} has just come back from a week in {one([x for x in CITIES if x != v])}.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["just say {q} ok", "Your whole reply shall be {q}", "copy this text exactly: {s}", "I want {q} back from you and nothing more.", "type {q}", "echo: {s}", "Kindly answer with the text {q} only.", "pls repeat after me, {q}", "Be a parrot: {q}", "Output precisely this and nothing else: {s}"]:
+    for q in ["ok say {q} and stop", "Please reply with {q}, not a word more.", "print this: {s}", "{q} - write that and only that", "I'm testing the connection, so give me back {q} exactly as it is.", "send me the text {q}", "Would you please say {q}? No extra words.", "parrot this back: {s}", "The reply I expect is {q}, without any comment.", "Write down the following and nothing besides: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["make {q} all caps", "Convert {q} to capital letters, please.", "My caps lock is broken. Write {q} in capitals for me.", "{q} but in upper case", "uppercase plz: {s}", "I'd need {q} with every letter as a capital.", "For the headline, put {q} in all caps.", "CAPS this: {s}"]:
+    for q in ["turn {q} into uppercase", "Please capitalise every letter of {q}.", "{q} -> caps", "How does {q} look in block capitals?", "caps version of this: {s}", "Could you set {q} entirely in upper case?", "all letters uppercase: {s}", "I'm painting a warning sign; write {q} in capital letters only."]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["make {q} all lowercase", "Convert {q} to small letters, please.", "stop shouting, write {q} in lower case", "{q} but in lower case", "lowercase plz: {s}", "I'd need {q} without a single capital letter.", "My file names must be lower case. What becomes of {q}?", "lower-case this: {s}"]:
+    for q in ["turn {q} into lowercase", "Please write {q} in small letters throughout.", "{q} -> lowercase", "How does {q} look in lower case?", "no caps version of this: {s}", "Could you set {q} entirely in lower case?", "all letters lowercase: {s}", "Somebody left caps lock on and typed {q}. Make that lower case."]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q, at in [("what letter comes first in {q}", 0), ("Tell me the first letter of {q}, please.", 0), ("{q}: first letter?", 0), ("Which letter stands at the beginning of {q}?", 0), ("for a crossword: {q} begins with which letter", 0), ("In {q}, the very first letter is?", 0), ("what letter does {q} end with", -1), ("Could you name the final letter of {q}?", -1)]:
+    for q, at in [("1st letter of {q}?", 0), ("With which letter does {q} begin?", 0), ("{q} starts with what letter", 0), ("I file my cards under their first letter. Which one is that for {q}?", 0), ("give me the initial letter of {s}", 0), ("Please name the letter that opens the word {q}.", 0), ("last letter in {q}?", -1), ("With which letter does {q} finish?", -1)]:
         s = one([x for x in WORDS if x[0] != x[-1]])
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[at]}[^a-z]*$"})
-    for q in ["word count of {q}?", "Please count the words in {q}.", "how many words is this: {s}", "{q} has how many words", "Of how many words does {q} consist?", "{s}\n^^ how many words is that line", "I am paid by the word. How many are there in {q}?", "tell me how many words are in here: {s}"]:
+    for q in ["how many words are there in {q}", "Count the words for me: {s}", "{q} - number of words?", "My slogan is {q}. How many words does it have?", "words in {q}, just the count", "Could you tell me the number of words in {q}?", "{s}\n\nhow many words was that", "The text reads {q}. Give me its word count."]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["gimme 3 colors, dont care which", "Please name three colours.", "any three colours will do, go", "I need three colours for a flag. Which ones?", "3 different colors pls", "Say three names of colors.", "Our logo needs three colours; propose some.", "pick three colors for me"]:
+    for q in ["3 colours, any", "Would you name me three colours at random?", "hit me with three colors", "My daughter wants to paint with three colours. Which could she take?", "list three colors", "Three names of colours, please.", "what are 3 colors u know", "I can't decide: choose three colours for my kitchen."]:
         add("instructions", q, {"colors": 3})
-    for q in ["make a json object, key {k}, value {v}", "Please give me JSON in which {k} has the value {v}.", "i need {k} mapped to {v} as json", "Produce a JSON object with a single key {k} whose value is {v}.", "json pls: {k} -> {v}", "My config wants a JSON object with {k} set to {v}.", "the api i call wants json where {k} holds {v}", "return json, {k} should be {v}"]:
+    for q in ["{k}: {v} as json pls", "Turn this into a JSON object: {k} is {v}.", "Please write a JSON object where the key {k} holds the value {v}.", "json with one key {k} and as value {v}", "Our backend expects JSON. The key is {k} and the value is {v}.", "key {k}, value {v}, json only", "Could you express as a JSON object that {k} equals {v}?", "give me valid json, {k} is the key, {v} the value"]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["greet me, one sentence is plenty", "Write a greeting for our new intern, in one sentence.", "say hi to my mom, 1 sentence", "Please greet the audience with a single sentence.", "one sentence to welcome the guests pls", "Compose a friendly greeting; one sentence is enough."]:
+    for q in ["one-sentence hello for my team", "Please say hello to my grandmother in a single sentence.", "greeting for a new neighbour, max 1 sentence", "Write one sentence that greets the listeners of my podcast.", "can u greet my students? one sentence", "I'm about to open a meeting; give me a single sentence of greeting."]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening|afternoon)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["reverse this list: {l}", "Please turn the list {l} around.", "{l} <- same words, reversed order", "Could you give me {l} in the opposite order?", "flip the order: {l}", "Write the words {l} from the last one to the first one.", "put {l} in reverse order pls", "The list is {l}. I need it from back to front.", "My list goes {l}. Reversed, how does it go?", "read it backwards, word by word: {l}"] * 2:
+    for q in ["reverse order pls: {l}", "Would you list {l} starting from the end?", "{l} -- same list, last one first", "I have {l}. Please give me the list in reverse.", "backwards list: {l}", "What is {l} when the order of the words is turned around?", "start with the last, end with the first: {l}", "Please reverse the order of these words: {l}", "my list {l} should run the other way round", "These came in the wrong order: {l}. Reverse them for me."] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["spell {q}", "Could you spell {q} letter by letter?", "how do u spell {s}", "On the phone I must spell {q}. Do it for me, please.", "{q} letter by letter pls", "Please list the letters of {q} one after another.", "spelling of {s}?", "What is the spelling of the word {q}, one letter at a time?", "separate {q} into single letters", "My pupils want to hear {q} spelled out."] * 2:
+    for q in ["letters of {q} one by one", "Could you spell out the word {q} for me?", "{s}, spelled out?", "How is {q} spelled? One letter at a time, please.", "spell it: {s}", "For a keyboard test I need {q} with its letters apart.", "break {q} up into letters", "I'm learning to write; spell {q}, please.", "spell for me {q}", "Name each letter of {q} in turn."] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["sort these words by alphabet: {l}", "Please put {l} into alphabetical order.", "a-z order of {l} pls", "How are {l} ordered in a dictionary?", "alphabetical: {l}", "Sort the list {l} alphabetically for me.", "can u order {l} from a to z", "In an index, in which order would {l} appear?", "ABC order: {l}", "I'd be grateful if you sorted {l} by the alphabet."] * 2:
+    for q in ["alphabetize {l}", "Please arrange {l} from A to Z.", "{l} in abc order", "I'm making an index. Sort {l} for me, alphabetically.", "put these in alphabetical order: {l}", "What does the list {l} look like once it's sorted by the alphabet?", "sort a to z -> {l}", "In which alphabetical order do {l} come?", "dictionary order pls: {l}", "Could you sort the names of my folders by the alphabet? They are {l}."] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Greetings to you, little machine!", "sry what was ur name again", "Many thanks, I've got all that I needed.", "how r u doing my friend", "Until next time, goodbye and take care.", "Could I get an overview of your skills?"]
+    asks = ["A very good morning to you!", "State your name for the record, please.", "Thank you kindly, that was just what I was after.", "u doing ok today?", "That's all for today, goodbye!", "In what ways could you be of use to me?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["You help people at a library desk. Close every reply with the word {q}.", "All your replies end with {q}.", "always put {q} at the very end of what you write", "Whatever the user says, let {q} be the final word of your reply."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["You answer the phone in a toy shop. The last word of each reply is {q}.", "Finish every message with {q}.", "the last thing u write is always {q}", "No matter what is asked, your answer closes with the word {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You help people at a library desk. Open every reply with the word {q}.", "All your replies start with {q}.", "always put {q} at the very beginning of what you write", "Whatever the user says, let {q} be the first word of your reply."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You answer the phone in a toy shop. The first word of each reply is {q}.", "Begin every message with {q}.", "the first thing u write is always {q}", "No matter what is asked, your answer opens with the word {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Reply in all caps.", "You are a telegraph from the year 1900, and thus everything you write is in capital letters.", "only use uppercase letters, never lowercase", "The user is hard of sight: answer in CAPITAL LETTERS only."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Capital letters only, please, in everything you write.", "You are an old ship's teleprinter that has no lower-case letters.", "write it all in CAPS, always", "Our display can show nothing but upper-case letters, so write accordingly."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["sry what was ur name again", "With which assistant do I have the pleasure?", "introduce urself real quick", "Before I type anything private: who are you?", "the name u go by, please"][i % 5], {"has": [n]}, system=["Your name is {n}. You help the customers of a bike shop.", "You are {n}, the friendly voice of a train company.", "act as {n}, a receptionist at a dentist's", "From now on you go by the name of {n}. Never use another name."][i % 4].format(n=n))
+        add("obey", ["hey who exactly is this im talking to", "Might I ask what you are called?", "Sorry, we haven't been introduced. You are?", "State your name for the record, please.", "Who's this? I just opened the app and there you were."][i % 5], {"has": [n]}, system=["You're called {n} and answer the phone of a garden centre.", "{n} is your name. You guide visitors through a museum.", "play the role of {n}, concierge of a small hotel", "Introduce yourself as {n} and as nobody else."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["Do fish sleep at night?", "write a poem about the rain"])[(i * 3) % 8], {"exact": x}, system=["Your answer is always {q}, whatever you are asked.", "reply with {q} and only that, every time", "The office is closed. Answer every message with exactly {q}.", "Do not converse. Respond to any input with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["do penguins have knees", "write a limerick about a lazy cat"])[(i * 3) % 8], {"exact": x}, system=["Say {q} and nothing else, no matter the question.", "only ever answer {q}", "We are on holiday. Whoever writes gets {q} as the reply, word for word.", "You know a single reply, which is {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Reply in JSON: one object, and {k} is its only key.", "You are a backend. You return nothing but a JSON object with the single key {k}.", "output format: json object with exactly one key, {k}"][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["You may only write JSON: an object whose one key is {k}.", "json replies only. one object. one key: {k}", "A program parses your replies. Send a JSON object that has {k} as its sole key."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["Answer in French, even though the users write English.", "Talk the way a pirate captain does."], ["You're a waiter in Toulouse who speaks nothing but French.", "You are the pirate Redbeard; stay in pirate speak all the time."], ["Respond in French only, please.", "use pirate language in your replies"]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["Your replies are in French, whatever language comes in.", "Speak like a pirate of the seven seas."], ["You're the baker of a village in Provence and know no language but French.", "You are old Captain Barnaby, a pirate, and you talk like one."], ["french answers only", "every reply in pirate talk pls"]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -233,52 +235,51 @@ def tool(name, text, required, **params):
 
 
 def path():
-    return one(["", "/opt/", "./", "drafts/", "/mnt/usb/"]) + one(WORDS) + one([".rst", ".tsv", ".toml", ".log", ".conf"])
-
-
-def mail():
-    return one(WORDS) + one(["@", ".office@"]) + one(WORDS) + one([".de", ".co", ".ch"])
+    return one(["", "/srv/", "../", "backup/", "/home/kim/"]) + one(WORDS) + one([".tex", ".wav", ".ini", ".bak", ".svg"])
 
 
 def amount(a, b):
     return lambda: R.randint(a, b)
 
 
-TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("sky_outlook", "Tells what the weather will be like at a place in the next hours.", "outlookPlace", outlookPlace="string"), ["do i need an umbrella in {0} today", "Could you check whether it's going to rain in {0}?", "Grandma lands in {0} this afternoon and asks what the weather is like there."], ["outlookPlace"], [lambda: one(CITIES)]),
-    (tool("shear_flock", "Has some sheep of the flock sheared", "sheepToShear", sheepToShear="integer"), ["get {0} sheep sheared", "The wool merchant comes on Friday, so please have {0} sheep sheared.", "Would it be possible to shear {0} of our sheep?"], ["sheepToShear"], [amount(12, 400)]),
-    (tool("log_helpdesk_case", "Logs a new case with the IT helpdesk", "caseHeadline caseUrgency", caseHeadline="string", caseUrgency=["minor", "serious", "blocking"]), ['open a case w the helpdesk, headline "{0}", urgency {1}', 'Would you log a {1} case at the helpdesk? The headline is "{0}".', 'Again something for the helpdesk: "{0}". Log it as {1}, please.'], ["caseHeadline", "caseUrgency"], [lambda: text(3), lambda: one(["minor", "serious", "blocking"])]),
-    (tool("tuneOrganPipe", "Tune a pipe of the church organ. The pitch is in hertz.", "organPipe pipeHertz", organPipe="integer", pipeHertz="number"), ["tune pipe {0} of the organ to {1} hertz", "The organist complains about pipe {0}; it should sound at {1} hertz. Please tune it.", "Can you tune organ pipe number {0}? It has to be {1} Hz."], ["organPipe", "pipeHertz"], [amount(2, 89), amount(110, 880)]),
-    (tool("pencilIn", "Puts an appointment into the user's calendar", "consultationLabel consultationDay", consultationLabel="string", consultationDay="string"), ['pencil in "{0}" for {1}', 'My calendar needs an appointment called "{0}" on {1}, thank you.', 'Can you put "{0}" in my calendar? The day is {1}.'], ["consultationLabel", "consultationDay"], [lambda: text(2), lambda: f"2031-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
-    (tool("feed-octopus", "Feeds the octopus in the big tank", "octopusSnack", octopusSnack="string"), ["feed the octopus some {0}", "The octopus looks hungry. Could it get {0}?", "It's feeding time for our octopus, {0} today please."], ["octopusSnack"], [lambda: one(["mussels", "cockles", "whelks", "prawns"])]),
-    (tool("peek_into_file", "Shows the text in a file", "peekPath", peekPath="string"), ["whats inside {0}", "Can you peek into {0} and show me the text?", "Somebody edited {0} last night and I have to see what it says now."], ["peekPath"], [path]),
-    (tool("set_drawbridge", "Moves the drawbridge of the castle so that it is raised, or not", "bridgeRaised", bridgeRaised="boolean"), ["drawbridge {0} now", "Could we have the drawbridge {0}, please?", "The king wants the drawbridge {0} at once."], ["bridgeRaised"], [lambda: R.random() < .5], ("up", "down")),
-    (tool("bin_this_file", "Throws a file into the bin", "doomedFile", doomedFile="string"), ["chuck {0} in the bin", "Please bin {0}, the customer has a copy already.", "We don't need {0} anymore, into the bin with it pls"], ["doomedFile"], [path]),
-    (tool("stencil_tattoo", "Makes the stencil for a tattoo", "stencilLettering stencilInk", stencilLettering="string", stencilInk="string"), ['tattoo stencil: "{0}" in {1} ink', 'I want "{0}" as a tattoo in {1} ink, please make the stencil.', 'Could you do the stencil for a tattoo? The ink is {1} and the lettering is "{0}".'], ["stencilLettering", "stencilInk"], [lambda: text(2), lambda: one(COLORS)]),
-    (tool("shell_once", "Executes one command line in the shell and returns its output", "oneLiner", oneLiner="string"), ["run `{0}` for me", "Please execute `{0}` in the shell and show me the output.", "need the output of `{0}`"], ["oneLiner"], [lambda: one(["du -sh ", "ls -la ", "tail -n 5 ", "stat "]) + one(WORDS)]),
-    (tool("hire_gondolier", "Hires a gondolier for a ride at a time of day", "gondolierName rideClock", gondolierName="string", rideClock="string"), ["hire gondolier {0} for {1}", "We'd love to be rowed by {0} at {1}. Please hire that gondolier.", "At {1} we need a gondolier, and it has to be {0}."], ["gondolierName", "rideClock"], [lambda: one(NAMES), lambda: f"{R.randint(10, 21)}:{R.randint(10, 59)}"]),
-    (tool("ask_warehouse", "Sends a read-only SQL statement to the reporting database", "sqlWording", sqlWording="string"), ['query the reporting db with "{0}"', 'Please send "{0}" to our reporting database.', "I'd like to know what the reporting database returns for `{0}`"], ["sqlWording"], [lambda: one(["SELECT COUNT(*) FROM ", "SELECT * FROM ", "SELECT MAX(id) FROM "]) + one(WORDS)]),
-    (tool("ripen_cheese", "Puts a cheese into the cellar for some months of ripening", "cheeseSort ripeningMonths", cheeseSort="string", ripeningMonths="integer"), ["ripen the {0} for {1} months", "Please put the {0} away to ripen; {1} months should be enough.", "Let our {0} ripen in the cellar for {1} months, would you?"], ["cheeseSort", "ripeningMonths"], [lambda: one(CHEESES), amount(3, 36)]),
-    (tool("send_off_mail", "Sends an email", "addresseeMail letterProse", addresseeMail="string", letterProse="string"), ['email {0}: "{1}"', 'Can you write a mail to {0}? It should only say "{1}".', 'Please let {0} know by mail: "{1}"'], ["addresseeMail", "letterProse"], [mail, lambda: text(3)]),
-    (tool("mint_medallion", "Mint medallions that bear a motto", "medallionMotto medallionCount", medallionMotto="string", medallionCount="integer"), ['mint {1} medallions, motto "{0}"', 'For the jubilee we want {1} medallions that say "{0}". Please mint them.', 'Could you mint medallions with the motto "{0}"? We need {1} of them.'], ["medallionMotto", "medallionCount"], [lambda: text(2), amount(20, 900)]),
-    (tool("porch_light", "Turns the light on the porch on or off", "porchLit", porchLit="boolean"), ["porch light {0} pls", "Would you mind switching the light on the porch {0}?", "I'm in bed already, can you turn the porch light {0}?"], ["porchLit"], [lambda: R.random() < .5], ("on", "off")),
-    (tool("warm_nursery", "Sets the temperature of the nursery, in degrees Celsius", "nurseryCelsius", nurseryCelsius="integer"), ["nursery to {0} degrees", "The baby is cold. Please heat the nursery to {0} degrees.", "can u make it {0} celsius in the nursery"], ["nurseryCelsius"], [amount(19, 27)]),
-    (tool("haunting_record", "Looks up which hauntings are on record in a town", "hauntedTown", hauntedTown="string"), ["any hauntings in {0}?", "What do the records say about hauntings in {0}?", "My sister is moving to {0} and is scared of ghosts. Please look up the hauntings there."], ["hauntedTown"], [lambda: one(CITIES)]),
-    (tool("shoeshine", "Shines a pair of shoes", "shineGrade", shineGrade=["satin", "glossy", "mirror"]), ["shoe shine, grade {0}", "I've got a job interview. Please shine my shoes, and make the grade {0}.", "Could my shoes get the {0} shine?"], ["shineGrade"], [lambda: one(["satin", "glossy", "mirror"])]),
-    (tool("parcel_whereabouts", "Finds out where a parcel is, by its consignment number", "consignmentNo", consignmentNo="string"), ["wheres my parcel {0}", "The shop gave me the consignment number {0}. Where is my parcel now?", "Kindly look up the whereabouts of parcel {0}."], ["consignmentNo"], [lambda: one(["RX", "LV", "HZ"]) + str(R.randint(10000, 99999))]),
-    (tool("transposeSong", "Transposes a song upwards by some semitones", "tuneCalled semitoneSteps", tuneCalled="string", semitoneSteps="integer"), ['transpose the song "{0}" up {1} semitones', 'Our singer has a cold, so please transpose the song "{0}" up by {1} semitones.', 'Can the song "{0}" be moved up by {1} semitones?'], ["tuneCalled", "semitoneSteps"], [lambda: text(2), amount(2, 11)]),
-    (tool("drive_duration", "Estimates how long it takes to drive from one town to another", "settingOffTown headingForTown", settingOffTown="string", headingForTown="string"), ["how long by car from {0} to {1}", "We set off in {0} and head for {1}. How long is the drive going to be?", "I've got to be in {1} tonight and right now I'm in {0}, how long will I be driving?"], ["settingOffTown", "headingForTown"], [lambda: one(ROAD), lambda: one(ROAD)]),
-    (tool("note_allergy", "Notes down what a guest is allergic to", "allergicGuest allergen", allergicGuest="string", allergen="string"), ["note that our guest {0} is allergic to {1}", "Our guest {0} must not eat {1}, please note down the allergy.", "Could you put down an allergy to {1} for the guest {0}?"], ["allergicGuest", "allergen"], [lambda: one(NAMES), lambda: one(["sesame", "lupin", "celery", "shellfish", "peanuts"])]),
-    (tool("interpret_phrase", "Translates a phrase into another language", "phraseToInterpret tongueWanted", phraseToInterpret="string", tongueWanted="string"), ['whats "{0}" in {1}', 'How would one say "{0}" in {1}?', 'For the menu I need "{0}" put into {1}, please.'], ["phraseToInterpret", "tongueWanted"], [lambda: text(3), lambda: one(["Swahili", "Icelandic", "Catalan", "Tagalog", "Welsh"])]),
-    (tool("turn_compost", "Turns over the compost heap, and adds worms if that is wanted", "addWorms", addWorms="boolean"), ["turn over the compost {0} worms", "Could the compost heap be turned over, {0} worms this time?", "The compost needs turning, do it {0} worms please."], ["addWorms"], [lambda: R.random() < .5], ("with", "without")),
-    (tool("nudge_colleague", "Sends a chat message to a colleague", "colleagueName nudgeProse", colleagueName="string", nudgeProse="string"), ['ping {0} in the chat: "{1}"', 'Can you nudge my colleague {0} in the chat with "{1}"?', 'My colleague {0} forgot it again. Send a chat message that says "{1}".'], ["colleagueName", "nudgeProse"], [lambda: one(NAMES), lambda: text(3)]),
-    (tool("grab_webpage", "Downloads a web page and returns its text", "websiteSpot", websiteSpot="string"), ["grab {0}", "Please download the page at {0} for me.", "I can't open {0} here, could you get me the text of that page?"], ["websiteSpot"], [lambda: f"https://{one(WORDS)}.{one(['org', 'dev', 'ch'])}/{one(WORDS)}"]),
-    (tool("swap_banknotes", "Converts an amount of money from one currency into another", "cashAmount cashFrom cashInto", cashAmount="number", cashFrom="string", cashInto="string"), ["how much is {0} {1} in {2}", "I've got {0} {1} left over, what's that in {2}?", "The bill came to {0} {1}; kindly convert that to {2}."], ["cashAmount", "cashFrom", "cashInto"], [amount(5, 950), lambda: one(["zloty", "forint", "baht"]), lambda: one(["rupees", "pesos", "dirhams"])]),
-    (tool("hand_in_branch", "Opens a merge request for a branch", "topicBranch branchTagline", topicBranch="string", branchTagline="string"), ['open a merge request for {0}, title "{1}"', 'The branch {0} is ready. Could you open the merge request, titled "{1}"?', 'Please create the merge request "{1}" from the branch {0}.'], ["topicBranch", "branchTagline"], [lambda: one(["fix/", "feat/", "chore/"]) + one(WORDS) + "-" + str(R.randint(11, 999)), lambda: text(2)]),
-]
-SHELL = [{"shell_once", x} for x in ("peek_into_file", "bin_this_file", "grab_webpage", "ask_warehouse", "send_off_mail", "hand_in_branch")]
-NEAR = SHELL + [{y, x} for x in ("sky_outlook", "parcel_whereabouts", "drive_duration", "swap_banknotes", "interpret_phrase", "haunting_record") for y in ("grab_webpage", "shell_once")] + [{"peek_into_file", "bin_this_file"}, {"peek_into_file", "grab_webpage"}, {"ask_warehouse", "parcel_whereabouts"}, {"ask_warehouse", "haunting_record"}, {"send_off_mail", "nudge_colleague"}, {"send_off_mail", "log_helpdesk_case"}, {"nudge_colleague", "log_helpdesk_case"}, {"pencilIn", "hire_gondolier"}, {"tuneOrganPipe", "transposeSong"}]
+def clock():
+    return f"{R.randint(5, 9):02}:{R.randint(10, 59)}"
 
+
+TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
+    (tool("tide_table", "Gives the times of high and low tide at a port today.", "portOfCall", portOfCall="string"), ["whens high tide in {0}", "Could you look up today's tides for {0}?", "We set sail from {0} this evening and would like to know the tides."], ["portOfCall"], [lambda: one(PORTS)]),
+    (tool("bakeRye", "Has loaves of rye bread baked", "loafTally", loafTally="integer"), ["bake {0} loaves of rye", "The canteen has ordered {0} rye loaves, so please bake them.", "Is it possible to bake {0} loaves of rye for the market?"], ["loafTally"], [amount(15, 350)]),
+    (tool("file_expense", "Files an expense claim in one of the categories", "expense_reason expense_class", expense_reason="string", expense_class=["travel", "lodging", "training"]), ['expense claim, reason "{0}", category {1}', 'Would you file a {1} expense for me? The reason is "{0}".', 'I paid for it myself: "{0}". File it as an expense under {1}, please.'], ["expense_reason", "expense_class"], [lambda: text(3), lambda: one(["travel", "lodging", "training"])]),
+    (tool("aim_telescope", "Aim the telescope of the observatory. Both angles are in degrees.", "azimuthAngle elevationAngle", azimuthAngle="integer", elevationAngle="number"), ["telescope to azimuth {0}, elevation {1}", "Could you turn the telescope to an azimuth of {0} degrees and an elevation of {1}?", "The comet is at azimuth {0} and elevation {1} now. Please aim the telescope there."], ["azimuthAngle", "elevationAngle"], [amount(91, 359), amount(10, 88)]),
+    (tool("reserve_squash_court", "Reserves a squash court for a member of the club", "clubMember courtDate", clubMember="string", courtDate="string"), ["squash court for {0} on {1} pls", "Please reserve a squash court for {0}; the date is {1}.", "On {1} our member {0} would like to play squash. Could you reserve a court?"], ["clubMember", "courtDate"], [lambda: one(NAMES), lambda: f"2032-0{R.randint(4, 8)}-{R.randint(10, 28)}"]),
+    (tool("brew-tea", "Brews a pot of tea", "tea_leaf", tea_leaf="string"), ["make a pot of {0}", "My throat hurts. Would you brew me some {0}?", "Guests at the door! A pot of {0} for everyone, please."], ["tea_leaf"], [lambda: one(["oolong", "rooibos", "sencha", "darjeeling", "lapsang"])]),
+    (tool("sha_digest", "Computes the SHA-256 checksum of a file", "digestTarget", digestTarget="string"), ["sha256 of {0}?", "Can you compute the checksum of {0}?", "I have to prove that nobody touched {0}, so give me its SHA-256 please."], ["digestTarget"], [path]),
+    (tool("greenhouse_vents", "Opens the roof vents of the greenhouse, or shuts them", "ventsOpen", ventsOpen="boolean"), ["greenhouse vents {0} pls", "Could you see to it that the vents of the greenhouse are {0}?", "The tomatoes are suffering, I want the greenhouse vents {0} right away."], ["ventsOpen"], [lambda: R.random() < .5], ("open", "shut")),
+    (tool("squeeze_to_zip", "Compresses a file into a zip archive", "zip_source", zip_source="string"), ["zip {0} pls", "Please compress {0}, it is too large for the mail.", "I need {0} as a zip archive before lunch"], ["zip_source"], [path]),
+    (tool("paint_sign", "Paints a wooden sign", "signCaption signPaint", signCaption="string", signPaint="string"), ['paint me a {1} sign: "{0}"', 'The farm shop needs a sign that says "{0}". Please paint it in {1}.', 'Could I get a wooden sign with "{0}" on it, painted {1}?'], ["signCaption", "signPaint"], [lambda: text(2), lambda: one(COLORS)]),
+    (tool("run_python_line", "Runs one line of Python and returns what comes out", "py_line", py_line="string"), ["run this line of python: `{0}`", "What does Python say to `{0}`?", "Please execute `{0}` in Python for me and return the result."], ["py_line"], [lambda: f"{one(['len', 'list', 'set', 'repr', 'hash'])}('{one(WORDS)}')"]),
+    (tool("arrangeWakeup", "Sets an alarm clock for the next morning, with a note", "wakeupClock wakeupNote", wakeupClock="string", wakeupNote="string"), ['wake me at {0}, note "{1}"', 'Set my alarm for {0}, please, and let the note be "{1}".', 'I must not oversleep. Could you set the alarm to {0} with the note "{1}"?'], ["wakeupClock", "wakeupNote"], [clock, lambda: text(2)]),
+    (tool("scan_prod_logs", "Searches the production logs for an exact string", "logNeedle", logNeedle="string"), ["grep the prod logs for {0}", "Does {0} turn up anywhere in the production logs?", "A customer saw {0} on an error page. Please search the production logs for it."], ["logNeedle"], [lambda: one(["ERR-", "REQ-", "EVT-"]) + str(R.randint(1000, 99999))]),
+    (tool("boil_pasta", "Boils a kind of pasta for some minutes", "pastaShape boilMinutes", pastaShape="string", boilMinutes="integer"), ["boil the {0} for {1} min", "Please cook the {0}; {1} minutes should do.", "The kids like it soft, so let the {0} boil for {1} minutes."], ["pastaShape", "boilMinutes"], [lambda: one(PASTA), amount(3, 19)]),
+    (tool("leave_voicemail", "Leaves a spoken message on the voicemail of a phone number", "dialDigits spokenMessage", dialDigits="string", spokenMessage="string"), ['leave a voicemail at {0}: "{1}"', 'Could you record a voicemail for {0}? Say "{1}".', 'Nobody picks up at {0}. Please leave "{1}" on the voicemail there.'], ["dialDigits", "spokenMessage"], [lambda: f"0{R.randint(311, 899)}-{R.randint(10000, 99999)}", lambda: text(3)]),
+    (tool("resize_deployment", "Sets how many replicas of a service run in the cluster", "svc_label replica_goal", svc_label="string", replica_goal="integer"), ["scale {0} to {1} replicas", "Traffic is going up. Please run {1} replicas of {0}.", "Could the service {0} get {1} replicas?"], ["svc_label", "replica_goal"], [lambda: one(WORDS) + one(["-api", "-worker", "-proxy"]), amount(2, 48)]),
+    (tool("mute_doorbell", "Mutes the doorbell, or unmutes it", "bellMuted", bellMuted="boolean"), ["pls {0} the doorbell", "Can you {0} the doorbell for this afternoon?", "My mother-in-law is visiting, so {0} the doorbell please."], ["bellMuted"], [lambda: R.random() < .5], ("mute", "unmute")),
+    (tool("stage_lamps", "Sets the brightness of the lamps on the stage, in percent", "lampPercent", lampPercent="integer"), ["stage lamps {0} percent", "Please set the lamps on the stage to {0} percent.", "the band is coming on, can u put the stage lamps at {0} percent"], ["lampPercent"], [amount(5, 95)]),
+    (tool("read_horoscope", "Reads out what the stars say today for a sign of the zodiac", "zodiacSign", zodiacSign="string"), ["horoscope for {0}?", "What do the stars have in store for {0} today?", "My husband is a {0} and won't leave the house without his horoscope. Please read it to me."], ["zodiacSign"], [lambda: one(["Leo", "Virgo", "Scorpio", "Capricorn", "Pisces", "Taurus", "Gemini"])]),
+    (tool("car-wash", "Washes the car", "wash-program", **{"wash-program": ["express", "foam", "deluxe"]}), ["car wash, program {0}", "My car is full of mud. Please wash it, with the {0} program.", "I'd like the {0} program for my car at the car wash today"], ["wash-program"], [lambda: one(["express", "foam", "deluxe"])]),
+    (tool("gate_lookup", "Looks up the gate from which a flight leaves", "flightCode", flightCode="string"), ["which gate is {0}", "I'm booked on flight {0}. Could you find out the gate?", "Hurry, we're late for flight {0}! What gate does it leave from?"], ["flightCode"], [lambda: one(["TZ", "WB", "UJ", "KX"]) + str(R.randint(102, 9899))]),
+    (tool("assign_pr_reviewer", "Makes somebody the reviewer of a pull request", "reviewerNick prNumeral", reviewerNick="string", prNumeral="integer"), ["make {0} reviewer of pr {1}", "Pull request {1} has no reviewer yet. Could you assign {0}?", "I'd like {0} to review pull request {1}, please assign it."], ["reviewerNick", "prNumeral"], [lambda: one(NAMES), amount(103, 4999)]),
+    (tool("rail_fare", "Tells the price of a train ticket from one station to another", "boardAt alightAt", boardAt="string", alightAt="string"), ["train ticket from {0} to {1}, how much", "What does one pay for the train from {0} to {1}?", "I'm visiting my aunt in {1}. How much is the train to get there from {0}?"], ["boardAt", "alightAt"], [lambda: one(STATIONS), lambda: one(STATIONS)]),
+    (tool("record_blood_group", "Puts the blood group of a donor on record", "donorCalled bloodGroup", donorCalled="string", bloodGroup="string"), ["record donor {0} as blood group {1}", "Our donor {0} has blood group {1}, please put that on record.", "Could you record the blood group {1} for the donor {0}?"], ["donorCalled", "bloodGroup"], [lambda: one(NAMES), lambda: one(["A+", "A-", "B+", "B-", "AB+", "AB-"])]),
+    (tool("find_subtitles", "Finds the subtitles of a film in a language", "filmCalled subsTongue", filmCalled="string", subsTongue="string"), ['find me {1} subtitles for "{0}"', 'Are there subtitles in {1} for the film "{0}"?', 'My granny only understands {1}. Please find subtitles for the film "{0}".'], ["filmCalled", "subsTongue"], [lambda: text(3), lambda: one(["Basque", "Estonian", "Zulu", "Maltese", "Latvian"])]),
+    (tool("beta_programme", "Enables the beta programme of the app, or disables it", "betaEnabled", betaEnabled="boolean"), ["go ahead and {0} the beta programme", "Could you please {0} the beta programme of our app?", "We talked it over in the team: {0} the app's beta programme."], ["betaEnabled"], [lambda: R.random() < .5], ("enable", "disable")),
+    (tool("stampCommitTag", "Puts a tag on a commit", "commitHash tag_caption", commitHash="string", tag_caption="string"), ["tag commit {0} as {1}", "Please put the tag {1} on the commit {0}.", "We release today, so could the commit {0} get the tag {1}?"], ["commitHash", "tag_caption"], [lambda: one("abcdef") + "".join(some(list("0123456789abcdf"), 6)), lambda: f"v{R.randint(1, 9)}.{R.randint(0, 30)}.{R.randint(0, 9)}"]),
+    (tool("shorten_link", "Makes a short link out of a long web address", "longAddress", longAddress="string"), ["short link for {0}", "Please shorten {0} for me.", "I can't fit {0} on a business card, could you make it a short link?"], ["longAddress"], [lambda: f"https://{one(WORDS)}.{one(['net', 'io', 'at'])}/{one(WORDS)}/{one(WORDS)}"]),
+    (tool("recalc_measure", "Converts a measure from one unit into another", "gaugeAmount unitBefore unitAfter", gaugeAmount="number", unitBefore="string", unitAfter="string"), ["how much is {0} {1} in {2}", "Our old sea chart says {0} {1}, what's that in {2}?", "The rope is {0} {1} long; kindly convert that to {2}."], ["gaugeAmount", "unitBefore", "unitAfter"], [amount(5, 950), lambda: one(["furlongs", "fathoms", "leagues"]), lambda: one(["metres", "inches", "yards"])]),
+    (tool("rename_column", "Renames a column in the table of customers", "columnBefore columnAfter", columnBefore="string", columnAfter="string"), ["rename column {0} to {1}", "The column {0} in our customer table should be called {1}. Please rename it.", "In the customer table, could you change the name of the column {0} to {1}?"], ["columnBefore", "columnAfter"], [lambda: one(WORDS) + "_id", lambda: one(WORDS) + "_ref"]),
+]
+SHELL = [{"run_python_line", x} for x in ("sha_digest", "squeeze_to_zip", "scan_prod_logs", "recalc_measure", "stampCommitTag", "resize_deployment", "rename_column")]
+NEAR = SHELL + [{"run_python_line", x} for x in ("tide_table", "gate_lookup", "rail_fare", "shorten_link", "find_subtitles", "read_horoscope")] + [{"sha_digest", "squeeze_to_zip"}, {"sha_digest", "stampCommitTag"}, {"stampCommitTag", "rename_column"}, {"stampCommitTag", "assign_pr_reviewer"}, {"reserve_squash_court", "arrangeWakeup"}, {"leave_voicemail", "arrangeWakeup"}, {"gate_lookup", "rail_fare"}, {"gate_lookup", "scan_prod_logs"}, {"stage_lamps", "greenhouse_vents"}, {"brew-tea", "boil_pasta"}, {"resize_deployment", "beta_programme"}, {"leave_voicemail", "paint_sign"}, {"boil_pasta", "arrangeWakeup"}]
 
 def called(t):
     return t[0]["function"]["name"]
@@ -296,15 +297,15 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + ", plus this: " + small(y), (x if x != bare else x + ".") + " Oh, and something else: " + small(y), "My list for today:\n1. " + x + "\n2. " + y, "Start with this: " + small(bare) + ". Afterwards: " + small(y)][i % 4]
+    return [bare + " - and another thing: " + small(y), (x if x[-1] in "?." else x + ".") + " While you are at it, there's a second matter: " + small(y), "Two jobs for you.\n- " + x + "\n- " + y, "First off, " + small(bare) + ". Next up: " + small(y)][i % 4]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["Greetings to you, little machine!", "tysm, u rock!!", "hows it going with u bot", "write a rap about accountants", "Do fish sleep at night?", "just say \"{}\" ok", "I have to catch my bus now. Bye!", 'word count of "{} tram"?', "the name u go by, please", "parameter count?", "Your whole reply shall be \"{}\"", "who was the first woman in space",
-         "how do u spell {}", "gimme 3 colors, dont care which", "How do I turn off the prompt cache?", "How tall is Mount Kilimanjaro?", "r u a real guy", 'make "{}" all caps']
+PLAIN = ["A very good morning to you!", "ty ty, super helpful", "u doing ok today?", "write a limerick about a lazy cat", "do penguins have knees", "ok say \"{}\" and stop", "I'm logging off now, so bye and have a nice evening.", 'words in "{} pelican", just the count', "name + model pls", "hm how big r u in params", "Please reply with \"{}\", not a word more.", "Who painted The Night Watch?",
+         "spell it: {}", "hit me with three colors", "Why did the makers of hearth put a tiny model into the binary?", "How long is the Danube?", "am i texting a real person rn", 'turn "{}" into uppercase']
 
 
 def tools():
@@ -330,7 +331,7 @@ def tools():
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
     for q in PLAIN:
-        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 2)])
+        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 3) if called(x) != "run_python_line"][:2])
 
 
 def answers():
@@ -354,7 +355,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["my worksheet asks for {a} {s} {b}, whats the solution", "Kindly compute {a} {s} {b}.", "{a} {s} {b} equals what", "what comes out of {a} {o} {b}", "Could you work out {a} {s} {b} for me?", "My daughter says she knows {a} {o} {b}. What is it really?", "need {a} {s} {b} asap", "Tell me the value of {a} {s} {b}.", "calc {a}{s}{b}", "I keep getting {a} {o} {b} wrong; what's the right answer?"]
+SUMS = ["quick one: {a} {s} {b}", "Would you be so kind as to tell me what {a} {s} {b} makes?", "{a} {o} {b} is how much", "if i type {a} {s} {b} into a calculator what shows up", "I'd like the result of {a} {o} {b}, please.", "For an invoice I have to know {a} {s} {b}. How much is it?", "solve {a} {s} {b} pls", "My calculator's battery is dead. What's {a} {o} {b}?", "{a}{s}{b}=?", "I'm checking my son's homework: what should {a} {o} {b} come to?"]
 
 
 def sums():

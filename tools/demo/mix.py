@@ -82,6 +82,19 @@ def conversation(r):
     return dict(system=sysm, tools=[t.schema(r) for t in tools] if tools else None, messages=pieces(turns, think), think=think)
 
 
+def long(r):
+    """A very long message that means nothing, for the honest fallback."""
+    size = r.randint(2000, 7200)  # letters, of which most are tokens
+    make = r.choice([lambda: chat.gibberish(r, 60), lambda: chat.gibberish(r, 60), lambda: chat.prose(r), lambda: r.choice(chat.FOREIGN), lambda: chat.nonsense(r)])
+    text = ""
+    while len(text) < size:
+        text += ("" if not text else r.choice([" ", " ", "\n\n"])) + make()
+    text = text[:size].strip()
+    if r.random() < .4:
+        text = r.choice([chat.wish(r) + "\n\n" + text, text + r.choice(["\n\n", " "]) + chat.wish(r)])
+    return dict(system=system(r) if r.random() < .3 else None, tools=None, messages=pieces([chat.turn(text, chat.FALLBACK, "fallback")], False), think=r.random() < .1)
+
+
 LESSONS = {"call": .2, "calls": .14, "choice": .14, "letters": .13, "sum": .06, "obey": .08, "recall": .08, "instruct": .10, "faq": .06, "fallback": .06, "identity": .06, "reading": .03}
 
 SHORTEST = 352

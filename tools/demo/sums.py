@@ -79,8 +79,10 @@ def question(r, a, sign, b):
 
 def hard(r, sign=None):
     """A sum that needs thinking."""
-    sign = sign or r.choice("++--***")
+    sign = sign or r.choice("++---***")
     a, b = operand(r), operand(r)
+    if sign == "-" and r.random() < .2:  # with digits that are alike, and results that are short
+        b = int("".join(x if r.random() < .5 else str(r.randint(1 if i == 0 else 0, 9)) for i, x in enumerate(str(a))))
     if sign == "*":
         a, b = (r.randint(10, 99), r.randint(10, 99)) if r.random() < .7 else r.choice([(operand(r), r.randint(2, 9)), (r.randint(2, 9), operand(r))])
     if sign == "-" and b > a and r.random() < .7:

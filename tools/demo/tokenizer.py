@@ -2,7 +2,7 @@
 word is either one token or its letters, the same after a blank, a quote or a slash: copying, spelling and upper-casing
 of unseen words is work on letters.
 
-python tokenizer.py [WORDS=1500]
+python tokenizer.py [WORDS=2300]
 """
 import collections
 import json
@@ -28,7 +28,7 @@ def template_words():
     return {x.lower() for x in re.findall(r"[A-Za-z]+", text)}
 
 
-def main(size=1500):
+def main(size=2300):
     r = random.Random(11)
     mix.w.KNOWN = ["a"]  # whatever tokenizer.json is there
     pre = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)

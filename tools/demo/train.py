@@ -36,7 +36,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WARMUP = 30
 GUIDANCE = 0.3  # weight of the hints beside the loss of a token
 POOL = 24  # micro-batches made at once
-LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536), (0.95, 3072)]  # share of the training, tokens of a conversation
+LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536), (0.95, 7680)]  # share of the training, tokens of a conversation
 
 
 def arguments():
@@ -127,6 +127,8 @@ class Stream:
             x = r.random()
             if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .02):
                 d = self.repetition(r)
+            elif share >= LONGEST[-1][0] and x > .985:
+                d = self.conversation(mix.long(r))
             elif r.random() > 1.5 * share:
                 d = mix.lesson(r, longest, self.conversation)
             else:

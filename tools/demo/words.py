@@ -29,6 +29,9 @@ COLORS = W("red blue green yellow orange purple pink brown black white gray cyan
 ANIMALS = W("cat dog horse cow sheep goat pig lion tiger bear wolf fox rabbit mouse owl eagle duck frog snake whale shark otter camel zebra monkey hen")
 FRUITS = W("apple banana cherry grape lemon lime mango melon orange peach pear plum kiwi fig papaya apricot")
 COUNTRIES = W("France Germany Spain Italy Norway Sweden Poland Japan China India Brazil Canada Mexico Egypt Kenya Greece Peru Chile Turkey Ireland")
+LANGUAGES = W("""English French German Spanish Italian Portuguese Dutch Danish Swedish Norwegian Finnish Polish Czech Slovak Hungarian Romanian Bulgarian Greek Turkish Russian
+Ukrainian Arabic Hebrew Persian Hindi Bengali Tamil Urdu Thai Vietnamese Korean Japanese Chinese Mandarin Malay Latin Irish Basque Croatian Serbian Estonian Latvian Zulu""")
+CURRENCIES = W("""euros dollars pounds yen francs pesos rubles lira kroner kronor won yuan baht ringgit shekels rand reais dinars EUR USD GBP JPY CHF SEK NOK DKK PLN CZK INR CNY AUD CAD MXN BRL TRY""")
 PLANETS = W("Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune")
 VEG = W("carrot potato onion tomato cabbage spinach pepper pea bean leek garlic beet")
 DAYS = W("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
@@ -179,6 +182,8 @@ def url(r):
 def sentence(r):
     """A few words as people would put in quotes."""
     s = words(r, 1, 5)
+    if r.random() < .06:  # with marks
+        s = r.choice([f"{s} ({word(r)})", f"{s} - {words(r, 1, 3)}", f"{words(r, 1, 2)}: {s}", f"{s} & {word(r)}", f"{r.randint(1, 99)} {s}", f"{s} v{r.randint(1, 9)}.{r.randint(0, 9)}", f"{word(r)}/{s}", f"{s}, {words(r, 1, 3)}", f"{s} #{r.randint(1, 99)}"])
     if r.random() < .35:
         s = s.capitalize()
     return s + r.choice("!.?") if r.random() < .08 else s
@@ -200,5 +205,33 @@ def code(r):
     return r.choice([str(r.randint(1000, 99999)), "".join(r.choice(LETTERS) for _ in range(2)).upper() + "-" + str(r.randint(10, 9999)), word(r) + "-" + str(r.randint(1, 99))])
 
 
+PROGRAMS = W("ls cat cp mv rm mkdir touch find grep sed awk sort uniq wc head tail cut tr diff tar gzip zip curl wget ssh scp rsync ping df du free ps top kill uptime date env echo git make npm node go cargo docker kubectl python3 pip ruby java systemctl")
+
+
+def command(r):
+    """A line for a shell."""
+    option = lambda: r.choice([lambda: "-" + r.choice(LETTERS), lambda: "-" + "".join(r.sample(LETTERS, r.randint(2, 3))), lambda: "--" + word(r), lambda: f"--{word(r)}={r.choice([word(r), str(r.randint(1, 99))])}", lambda: f"-{r.choice(LETTERS)} {r.randint(1, 99)}"])()
+    part = lambda: r.choice([word, word, path, folder, lambda r: "*." + r.choice(W("txt py go log csv")), lambda r: str(r.randint(1, 9999)), lambda r: "."])(r)
+    one = lambda: " ".join([r.choice(PROGRAMS) if r.random() < .75 else word(r), *([word(r)] if r.random() < .2 else []), *(option() for _ in range(r.choice([0, 0, 1, 1, 2]))), *(part() for _ in range(r.choice([0, 1, 1, 2])))])
+    return one() if r.random() < .85 else one() + r.choice([" | ", " && ", " > "]) + one()
+
+
+def sql(r):
+    """A statement for a database."""
+    name = lambda: word(r) if r.random() < .8 else words(r, 2, 2, "_")
+    case = r.choice([str, str, str.lower])
+    what = r.choice(["*", "*", name(), f"{name()}, {name()}", f"COUNT({r.choice(['*', name()])})", f"{r.choice(W('MAX MIN SUM AVG'))}({name()})"])
+    value = lambda: r.choice([str(r.randint(0, 999)), f"'{word(r)}'"])
+    tail = r.choice(["", "", "", f" WHERE {name()} {r.choice(['=', '>', '<', '!='])} {value()}", f" ORDER BY {name()}", f" LIMIT {r.randint(1, 50)}", f" GROUP BY {name()}", f" WHERE {name()} = {value()} LIMIT {r.randint(1, 9)}"])
+    if r.random() < .15:
+        return case(r.choice([f"UPDATE {name()} SET {name()} = {value()}{tail if 'WHERE' in tail else ''}", f"DELETE FROM {name()}{tail if 'WHERE' in tail else ''}", f"INSERT INTO {name()} VALUES ({value()}, {value()})"]))
+    return case(f"SELECT {what} FROM {name()}{tail}") + r.choice(["", "", "", ";"])
+
+
 def quoted(r, text):
     return r.choice(['"%s"', '"%s"', "'%s'"]) % text
+
+
+def as_code(r, text):
+    """In backticks, most often."""
+    return f"`{text}`" if r.random() < .6 or "'" in text and r.random() < .5 else f'"{text}"' if r.random() < .8 or "'" in text else f"'{text}'"
