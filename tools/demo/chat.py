@@ -84,14 +84,14 @@ SMALL = set("how do i the a an can is are to of for with my your does it there i
 
 def ask_fact(r, fact):
     x = r.random()
-    if x < .1:  # any words around what counts
+    if x < .06:  # any words around what counts
         q = " ".join(t for t in (w.words(r, 0, 3), expand(r, fact[r.choice(["do", "about"])]), w.words(r, 0, 2)) if t) + r.choice(["", "", "?", "."])
-    elif x < .36:
+    elif x < .25:
         q = fill(expand(r, DO), x=expand(r, fact["do"]))
-    elif x < .5:
+    elif x < .36:
         q = fill(expand(r, ABOUT), x=expand(r, fact["about"]))
     else:
-        q = expand(r, fact["ask"] if x < .66 else MORE[fact["id"]])
+        q = expand(r, fact["ask"] if x < .47 else MORE[fact["id"]])
     if r.random() < .12:  # telegram style
         q = " ".join(t for t in q.split(" ") if t.lower() not in SMALL or r.random() < .4) or q
     if r.random() < .12:
