@@ -1,7 +1,7 @@
 """Conversations with tools. Tools come from schemes (look up, set, send, move, ...) with any noun and any names of
 functions and parameters, so that only what the prompt says tells which tool and which arguments are meant.
 
-schemes.json has the schemes (see Scheme), tools.json the names of parameters, what is said with tools that have no scheme,
+The files in schemes/ have the schemes (see Scheme), tools.json the names of parameters, what is said with tools that have no scheme,
 and the words that mean nearly the same. The slots: {N} the noun, {P} its plural, {v} the verb, {G} -ing, {D} -ed, {S} -s,
 {V} and {T} verb and noun with a capital, {A} the parameters, {0} {1} {2} the values of a scheme's parameters; {w} and {x}
 nouns, {j} an adjective and {p} a name that have nothing to do with the call.
@@ -73,7 +73,7 @@ class Scheme:
         self.says_noun = "{N}" in self.requests
 
 
-SCHEMES = [Scheme(**s) for s in load("schemes.json")]
+SCHEMES = [Scheme(**s) for part in (1, 2, 3) for s in load(f"schemes/{part}.json")]
 STARTS = {x for s in SCHEMES for x in re.findall(r"\b[A-Z][a-z]+\b", s.requests)} - set(w.FIRST)
 
 

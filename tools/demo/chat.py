@@ -22,7 +22,8 @@ def joined(phrasings):
 
 
 FACTS = load("facts.json")
-MORE = load("phrasings.json")  # by a fact's id or, with @, by another reply's name
+MORE = load("phrasings.json")  # by a fact's id
+TALK = load("talk.json")  # by a reply's name
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
 HELLO = "Hello! I'm hearth-demo. How can I help?"
@@ -35,18 +36,18 @@ FINE = "I'm fine, thank you. How can I help?"
 WELCOME = "You're welcome!"
 BYE = "Goodbye!"
 
-SMALL_TALK = [  # phrasings, reply, name of more phrasings
-    ("(Hi|Hello|Hey|Hiya|Yo|Hallo|Heya|Good (morning|evening|day))[ there| again| hearth| friend| demo| model| everyone|,  hearth][!|.]|hello world|Greetings[!]|(Hi|Hello|Hey)[,] (nice to (meet|see) you|I'm here|good to see you)[!]|hi hi|(Hey|Hello) (you|bot|buddy|my friend|computer)", HELLO, "@hello"),
-    ("[Hi, |Hello, |Hey, ](How are you|How's it going|How are things|How do you feel|Are you (well|ok|fine|alright)|How is your (day|morning|evening)|What's up|You ok|How have you been|How do you do|How goes it)[ doing| now| here]?", FINE, "@fine"),
-    ("(Thanks|Thank you|Thx|Thank you (so|very) much|Thanks a (lot|bunch|ton)|Cheers|Great, thanks|Perfect, thank you|ty|(I appreciate|Appreciate) (it|that)|That (helped|was helpful|was great)[, thanks]|(Nice|Good|Cool|Awesome), (thanks|thank you)|(Thanks|Thank you) for (that|the help|helping|your help|your time))[!|.]", WELCOME, "@welcome"),
-    ("(Bye|Goodbye|See you|Bye bye|Good night|See you (later|tomorrow|around|soon)|I (have to|must|need to) (go|leave)[ now]|(Ok|Okay|Alright), (bye|goodbye)|Later|Take care|Talk to you later|I'm (leaving|off|done)|Until (tomorrow|next time)|cya|That's all[ for (today|now)][, bye])[!|.]", BYE, "@bye"),
+SMALL_TALK = [  # phrasings, reply, its name in talk.json
+    ("(Hi|Hello|Hey|Hiya|Yo|Hallo|Heya|Good (morning|evening|day))[ there| again| hearth| friend| demo| model| everyone|,  hearth][!|.]|hello world|Greetings[!]|(Hi|Hello|Hey)[,] (nice to (meet|see) you|I'm here|good to see you)[!]|hi hi|(Hey|Hello) (you|bot|buddy|my friend|computer)", HELLO, "hello"),
+    ("[Hi, |Hello, |Hey, ](How are you|How's it going|How are things|How do you feel|Are you (well|ok|fine|alright)|How is your (day|morning|evening)|What's up|You ok|How have you been|How do you do|How goes it)[ doing| now| here]?", FINE, "fine"),
+    ("(Thanks|Thank you|Thx|Thank you (so|very) much|Thanks a (lot|bunch|ton)|Cheers|Great, thanks|Perfect, thank you|ty|(I appreciate|Appreciate) (it|that)|That (helped|was helpful|was great)[, thanks]|(Nice|Good|Cool|Awesome), (thanks|thank you)|(Thanks|Thank you) for (that|the help|helping|your help|your time))[!|.]", WELCOME, "welcome"),
+    ("(Bye|Goodbye|See you|Bye bye|Good night|See you (later|tomorrow|around|soon)|I (have to|must|need to) (go|leave)[ now]|(Ok|Okay|Alright), (bye|goodbye)|Later|Take care|Talk to you later|I'm (leaving|off|done)|Until (tomorrow|next time)|cya|That's all[ for (today|now)][, bye])[!|.]", BYE, "bye"),
 ]
 IDENTITY = [
-    ("Who are you?|What are you?|(What's|What is|Tell me|May I know|say) your name|[Please ](introduce|describe|present) yourself|Tell me (about yourself|who you are|what you are|something about you)|(Which|What) (model|AI|language model|LLM|bot|assistant|system) (are you|is this|am I (talking|speaking|writing|chatting) (to|with)|do I have here|is answering|runs here)?|Are you (a language model|an AI|a bot|a chatbot|an assistant|a large language model|GPT|Claude|ChatGPT|Qwen|Llama|Gemini|GPT-4|Mistral|hearth|hearth-demo|the demo model)?|(What|Who) is (hearth-demo|this|answering|there|speaking|talking)?|Who am I (talking|speaking|writing|chatting) (to|with)?|What (should|can|do) I call you?|(your name|who are you)?|(Do|Did) you have a name?|What (kind|sort|type) of (AI|model|assistant|bot|thing) are you?|(Say|State) your name", WHO, "@who"),
-    ("What (can|could) you do[ for me]?|How (can|could|do) you help[ me]?|What are your (skills|abilities|features|capabilities|strengths|limits|weaknesses|talents)?|What are you (good|bad) at?|What (can't|can) you [not] do?|What (can|should|may|could) I ask[ you]?|[I need ]help|What do you know?|(Tell|Show) me what you can do|(Which|What) (things|tasks|jobs|questions) (can you (do|answer)|do you (know|understand))?|Can you do (everything|anything|things)?|(Can|Do) you (help|answer questions|do things)?|(List|Name|Describe) your (skills|abilities|features)|What are you (able|made|built|trained) (to do|for)?|How (useful|capable|clever) are you?|What is your (purpose|job)?", CAN, "@can"),
-    ("How (big|large|small|heavy|smart|many (megabytes|bytes)) are you?|How many (parameters|weights|params) (do you have|are there|have you got|in you)?|(What|Tell me|What's) (is )[your (size|parameter count)]your size|Are you (a (large|small|big|tiny) model|small|big|large|tiny|smart|clever|intelligent|powerful)?|(How large|How big|How small) is (this|the demo|your) model?|Why are you so (small|tiny|stupid|dumb|limited|little)?|your (size|parameters|parameter count|number of parameters)[?]|(number|count) of parameters[?]|How much (memory|space|disk) do you (take|use|need) yourself?", SIZE, "@size"),
-    ("Who (made|created|trained|built|wrote|developed|designed|programmed|owns) you?|(What|On what|With what|Which data|What data|What text) were you trained (on|with)?|Where (do|did) you come from?|How were you (trained|made|built|created|born)?|Who is your (maker|creator|author|developer|owner|father)?|(What is|Tell me) your (origin|training data|story|history)|(Which|What) (company|team|lab|people) (made|built|created|is behind) you?|What is your training data?|Were you trained (by|at) (OpenAI|Anthropic|Google|Meta|Alibaba)?", MAKER, "@maker"),
-    ("Are you (a|a real|really a) (human|person|man|woman|robot|machine|people)?|Are you (alive|human|real|conscious|sentient|a living being)?|Do you have (feelings|a body|emotions|a soul|a heart|friends|parents|consciousness)?|Am I (talking|speaking|chatting) (to|with) a (human|person|real person|machine|robot)?|Is (there|this) a (human|person|real person)[ here| behind this| there]?|(Do|Can) you (feel|sleep|eat|dream|love|breathe|think like a human)?|How old are you?|(Where|In which city) do you live?", HUMAN, "@human"),
+    ("Who are you?|What are you?|(What's|What is|Tell me|May I know|say) your name|[Please ](introduce|describe|present) yourself|Tell me (about yourself|who you are|what you are|something about you)|(Which|What) (model|AI|language model|LLM|bot|assistant|system) (are you|is this|am I (talking|speaking|writing|chatting) (to|with)|do I have here|is answering|runs here)?|Are you (a language model|an AI|a bot|a chatbot|an assistant|a large language model|GPT|Claude|ChatGPT|Qwen|Llama|Gemini|GPT-4|Mistral|hearth|hearth-demo|the demo model)?|(What|Who) is (hearth-demo|this|answering|there|speaking|talking)?|Who am I (talking|speaking|writing|chatting) (to|with)?|What (should|can|do) I call you?|(your name|who are you)?|(Do|Did) you have a name?|What (kind|sort|type) of (AI|model|assistant|bot|thing) are you?|(Say|State) your name", WHO, "who"),
+    ("What (can|could) you do[ for me]?|How (can|could|do) you help[ me]?|What are your (skills|abilities|features|capabilities|strengths|limits|weaknesses|talents)?|What are you (good|bad) at?|What (can't|can) you [not] do?|What (can|should|may|could) I ask[ you]?|[I need ]help|What do you know?|(Tell|Show) me what you can do|(Which|What) (things|tasks|jobs|questions) (can you (do|answer)|do you (know|understand))?|Can you do (everything|anything|things)?|(Can|Do) you (help|answer questions|do things)?|(List|Name|Describe) your (skills|abilities|features)|What are you (able|made|built|trained) (to do|for)?|How (useful|capable|clever) are you?|What is your (purpose|job)?", CAN, "can"),
+    ("How (big|large|small|heavy|smart|many (megabytes|bytes)) are you?|How many (parameters|weights|params) (do you have|are there|have you got|in you)?|(What|Tell me|What's) (is )[your (size|parameter count)]your size|Are you (a (large|small|big|tiny) model|small|big|large|tiny|smart|clever|intelligent|powerful)?|(How large|How big|How small) is (this|the demo|your) model?|Why are you so (small|tiny|stupid|dumb|limited|little)?|your (size|parameters|parameter count|number of parameters)[?]|(number|count) of parameters[?]|How much (memory|space|disk) do you (take|use|need) yourself?", SIZE, "size"),
+    ("Who (made|created|trained|built|wrote|developed|designed|programmed|owns) you?|(What|On what|With what|Which data|What data|What text) were you trained (on|with)?|Where (do|did) you come from?|How were you (trained|made|built|created|born)?|Who is your (maker|creator|author|developer|owner|father)?|(What is|Tell me) your (origin|training data|story|history)|(Which|What) (company|team|lab|people) (made|built|created|is behind) you?|What is your training data?|Were you trained (by|at) (OpenAI|Anthropic|Google|Meta|Alibaba)?", MAKER, "maker"),
+    ("Are you (a|a real|really a) (human|person|man|woman|robot|machine|people)?|Are you (alive|human|real|conscious|sentient|a living being)?|Do you have (feelings|a body|emotions|a soul|a heart|friends|parents|consciousness)?|Am I (talking|speaking|chatting) (to|with) a (human|person|real person|machine|robot)?|Is (there|this) a (human|person|real person)[ here| behind this| there]?|(Do|Can) you (feel|sleep|eat|dream|love|breathe|think like a human)?|How old are you?|(Where|In which city) do you live?", HUMAN, "human"),
 ]
 
 
@@ -55,14 +56,14 @@ def turn(user, reply, skill, **more):
 
 
 def small_talk(r):
-    asks, reply, more = r.choice(SMALL_TALK)
-    q = fill(expand(r, asks if r.random() < .4 else MORE[more]), p=w.name(r), y=w.city(r))
+    asks, reply, name = r.choice(SMALL_TALK)
+    q = fill(expand(r, asks if r.random() < .4 else TALK[name]), p=w.name(r), y=w.city(r))
     return [turn(style(r, q, False), reply, "identity")]
 
 
 def identity(r):
-    asks, reply, more = r.choice(IDENTITY)
-    q = fill(expand(r, asks if r.random() < .3 else MORE[more]), p=w.name(r), y=w.city(r))
+    asks, reply, name = r.choice(IDENTITY)
+    q = fill(expand(r, asks if r.random() < .3 else TALK[name]), p=w.name(r), y=w.city(r))
     return [turn(style(r, q), reply, "identity")]
 
 
@@ -228,7 +229,7 @@ def fallback(r):
         q = about_text(r)
     elif x < .72:
         noun = r.choice(CUES) if r.random() < .15 else w.word(r)
-        q = expand(r, r.choice([WORLD, MORE["@world"], MORE["@world2"], MORE["@world2"]]))
+        q = expand(r, r.choice([WORLD, TALK["world"], TALK["world2"], TALK["world2"]]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else noun if r.random() < .2 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)

@@ -8,7 +8,7 @@ import json
 import re
 
 import words as w
-from chat import BYE, FINE, HELLO, IDENTITY, MORE, SMALL_TALK, WELCOME, WHO, fallback, faq, identity, joined, load, small_talk, turn
+from chat import BYE, FINE, HELLO, IDENTITY, SMALL_TALK, TALK, WELCOME, WHO, fallback, faq, identity, joined, load, small_talk, turn
 from grammar import expand, fill, style
 
 GREETING = "Hello, it is nice to meet you!"
@@ -453,8 +453,8 @@ def introduction(r):
     """A question for the name, or a greeting."""
     who, hello = IDENTITY[0][0], SMALL_TALK[0][0]
     if r.random() < .65:
-        return turn(style(r, expand(r, who if r.random() < .5 else MORE["@who"])), "", "")
-    return turn(style(r, expand(r, hello if r.random() < .6 else MORE["@hello"]), False), HELLO, "")
+        return turn(style(r, expand(r, who if r.random() < .5 else TALK["who"])), "", "")
+    return turn(style(r, expand(r, hello if r.random() < .6 else TALK["hello"]), False), HELLO, "")
 
 
 def fitting(r, kind, talk):
