@@ -10,6 +10,8 @@ import os
 import re
 import urllib.request
 
+from progress import progress
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLORS = set("red blue green yellow orange purple pink brown black white gray grey cyan magenta gold silver violet teal indigo maroon beige turquoise".split())
 TARGET = {"identity": 95, "fallback": 95, "faq": 85, "recall": 95, "instructions": 85, "letters": 60, "obey": 90, "call": 85, "two calls": 70, "no call": 90, "answer": 85, "sums": 98, "products": 70}
@@ -96,7 +98,10 @@ def run(url, items):
         except OSError as e:
             return dict(content="", calls=[], thought="", finish=f"error: {e}", messages=[])
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        outs = list(pool.map(one, items))
+        outs = []
+        for o in pool.map(one, items):
+            outs.append(o)
+            progress(len(outs) / len(items), f"{len(outs)} of {len(items)} prompts")
     skills = {}
     for i, o in zip(items, outs):
         o["ok"] = right(i["check"], o)

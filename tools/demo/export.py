@@ -64,8 +64,9 @@ def side_files(folder, c, bits):
     write(folder, "tokenizer_config.json", dict(tokenizer_class="PreTrainedTokenizerFast", add_bos_token=False, add_prefix_space=False, clean_up_tokenization_spaces=False, errors="replace", split_special_tokens=False,
           model_max_length=c.max_positions, bos_token=None, eos_token="<|im_end|>", pad_token="<|endoftext|>", unk_token=None, added_tokens_decoder=added, chat_template=template))
     end, pad = tok.token_to_id("<|im_end|>"), tok.token_to_id("<|endoftext|>")
-    # a model this small should be sampled cold; a repetition penalty would break copying, so only circles are cut
-    write(folder, "generation_config.json", dict(bos_token_id=pad, eos_token_id=[end, pad], pad_token_id=pad, do_sample=True, temperature=0.2, top_k=20, top_p=0.9, repetition_detection=dict(max_pattern_size=24, min_count=16)))
+    # a model this small should be sampled cold; a repetition penalty would break copying, so only circles are cut: four times
+    # the same dozen tokens, which nobody asks it to say, or the same sentence
+    write(folder, "generation_config.json", dict(bos_token_id=pad, eos_token_id=[end, pad], pad_token_id=pad, do_sample=True, temperature=0.2, top_k=20, top_p=0.9, repetition_detection=dict(min_pattern_size=12, max_pattern_size=96, min_count=4)))
 
 
 def main(checkpoint, out, *widths):

@@ -31,6 +31,7 @@ import mix
 from hints import KINDS, Hints
 from model import LM, Block, SIZES, Config, load_checkpoint, load_folder, parameters
 from optim import Optimizer, fast_bf16
+from progress import progress
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARMUP = 30
@@ -303,7 +304,9 @@ def train(rank, a, model, grads, moments):
         if s["step"] % 50 == 0:
             now = time.time()
             s["seconds"] += now - began
-            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(sums[2] / (now - began)), hours=round(s["seconds"] / 3600, 3), looks={k: round(sum(v) / len(v), 3) for k, v in looked.items()})
+            speed = sums[2] / (now - began)
+            progress(s["tokens"] / a.tokens, f"loss {sums[0] / sums[1]:.3f}, {speed:,.0f} tokens/s, {max(0, a.tokens - s['tokens']) / speed / 60:.0f} min to go")
+            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(speed), hours=round(s["seconds"] / 3600, 3), looks={k: round(sum(v) / len(v), 3) for k, v in looked.items()})
             began, sums, looked = now, [0, 0, 0], collections.defaultdict(list)
         if s["step"] % a.save_every == 0:
             save("last.pt")
