@@ -136,8 +136,10 @@ class Stream:
                 d = self.conversation(mix.conversation(r))
                 if len(d[0]) > longest:
                     continue
-            if d[1][-1]:
-                made.append(self.dropout(r, *d) if r.random() < .12 else d)
+            if d[1][-1] and r.random() < .12:
+                d = self.dropout(r, *d)
+            if d[1][-1] and len(d[0]) <= SIZES[self.a.size].max_positions:
+                made.append(d)
                 total += len(d[0])
             if total >= (parts + 1) * self.a.micro:
                 parts += 1
