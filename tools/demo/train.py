@@ -21,6 +21,7 @@ for _key, _value in dict(GLIBC_TUNABLES="glibc.malloc.hugetlb=1", MALLOC_MMAP_TH
     os.environ.setdefault(_key, str(_value))
 
 import torch
+import torch._dynamo
 import torch.distributed as dist
 import torch.multiprocessing
 import torch.nn.functional as F
@@ -264,6 +265,7 @@ def train(rank, a, model, grads, moments):
         a.end = time.mktime(time.strptime(time.strftime("%Y-%m-%d ") + a.until, "%Y-%m-%d %H:%M"))
         if a.end < time.time():  # tomorrow
             a.end += 24 * 3600
+    torch._dynamo.config.recompile_limit = 64  # with 8, half of the kinds of blocks and batches were not compiled in the end
     model.compile()
     mixed = torch.autocast(device, torch.bfloat16, enabled=fast_bf16(device))
     log = open(os.path.join(a.out, "log.jsonl"), "a", encoding="utf-8") if rank == 0 else None
