@@ -3,7 +3,7 @@
 The first weights are not noise. Some heads begin as the parts of a copying machine: heads of the first layer that look
 one, two and three tokens back, and heads of the second that look for the place where the same tokens stood before and
 pass on what came next. Others are guided: their values begin as a chain from the beginning of a tool's line to a call,
-and hints.py tells them where to look. All of it is only a beginning; training moves every weight.
+and hints.py tells them where to look and what to pass on. All of it is only a beginning; training moves every weight.
 """
 import json
 import os
@@ -54,7 +54,7 @@ class Block(nn.Module):
     fused = False  # attention by attention.cpp, whose library must be in use
 
     def __init__(self, c, guided=0):
-        """guided: how many heads' queries and keys attend() gives beside its output"""
+        """guided: of how many heads attend() gives queries, keys and values beside its output"""
         super().__init__()
         self.c, self.guided = c, guided
         q, kv = c.heads * c.head_dim, c.kv_heads * c.head_dim
@@ -73,7 +73,9 @@ class Block(nn.Module):
         h = F.linear(x1, self.qkv)
         turned = lambda y, weight: rotate(norm(y.view(batch, t, -1, c.head_dim), weight, c.eps), cos, sin)
         # the guided heads once more: to take them out of h would cost more
-        guided = [turned(F.linear(x1, self.qkv[at:at + n]).float(), weight) for at, weight in ((0, self.qn), (q, self.kn))] if n else []
+        guided = [F.linear(x1, self.qkv[at:at + n]).float() for at in (0, q, q + kv)] if n else []
+        if n:
+            guided = turned(guided[0], self.qn), turned(guided[1], self.kn), guided[2].view(batch, t, -1, c.head_dim)
         if self.fused:
             out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
             out = out.to(h.dtype)
@@ -113,28 +115,46 @@ class LM(nn.Module):
 
     def hidden(self, ids, at, hints=None):
         """ids: batch, length; every row is one conversation, padded at its end. -> the last state at the flat positions at; with
-        hints also what looks() gives for each kind, or None for a kind that has none."""
+        hints also what guidance() gives for each kind, or None for a kind that has none."""
         t = ids.shape[1]
         mask = None if Block.fused else torch.full((t, t), float("-inf"), device=ids.device).triu(1)
         x, found = F.embedding(ids, self.emb), []
         for i, b in enumerate(self.blocks):
-            x, *qk = b.attend(x, self.cos[:t], self.sin[:t], mask)
+            x, *qkv = b.attend(x, self.cos[:t], self.sin[:t], mask)
             if hints:
                 for layer, first in guided(self.c):
                     if layer == i:
                         hint = hints[len(found)]
-                        found.append(hint and looks(*(y[:, :, first:first + PAIR] for y in qk), *hint))
+                        found.append(hint and self.guidance(b, x, first, qkv, *hint))
             if i == self.c.layers - 1:
                 x = x.flatten(0, 1)[at][None]
             x = b.think(x)
         x = norm(x[0], self.nf, self.c.eps)
         return (x, found) if hints else x
 
+    def guidance(self, block, x, first, qkv, rows, targets, tokens):
+        """How far a block's pair of heads from first on is from its hints. x: batch, length, dim, what attend() gave, and qkv beside
+        it; rows, targets: see looks(); tokens: like rows, what the pair by itself should say there, were the block the last one, -1
+        for anything. -> a loss, the share of the attention that looks where it should, and of the tokens that are said, or None"""
+        looking, share, passed = looks(*(y[:, :, first:first + PAIR] for y in qkv), rows, targets)
+        some = (tokens.flatten() >= 0).nonzero()[:, 0]
+        if not len(some):
+            return looking, share, None
+        want, hd = tokens.flatten()[some], self.c.head_dim
+        out = F.linear(passed.flatten(0, 1)[some], block.o[:, first * hd:(first + PAIR) * hd])
+        with torch.no_grad():  # as loud as it is among the rest
+            at = rows + torch.arange(len(rows), device=rows.device)[:, None] * x.shape[1]
+            rms = x.flatten(0, 1)[at.flatten()[some]].float().pow(2).mean(-1, keepdim=True).sqrt()
+        # what tokens mean is for others to say
+        said = F.linear(out / rms * self.nf.detach(), self.head.detach()).float()
+        return looking + PASSED * F.cross_entropy(said, want), share, (said.argmax(-1) == want).float().mean().item()
+
     def logits(self, hidden):
         return F.linear(hidden, self.head)
 
 
 PAIR = 2  # heads of a kind
+PASSED = 0.5  # weight of what they pass on beside where they look
 
 
 def guided(c):
@@ -142,16 +162,17 @@ def guided(c):
     return [(c.guided[0], 0), (c.guided[1], 0), (c.guided[2], 0), (c.guided[2], PAIR)] if c.guided else []
 
 
-def looks(q, k, rows, targets):
-    """q, k: batch, length, heads, head_dim; rows: batch, n, the places that look, -1 for none; targets: batch, n, length, where
-    they should. -> the mean of -log of the attention that goes there, and of that attention"""
+def looks(q, k, v, rows, targets):
+    """q, k, v: batch, length, heads, head_dim; rows: batch, n, the places that look, -1 for none; targets: batch, n, length, where
+    they should. -> the mean of -log of the attention that goes there, of that attention, and what the heads give: batch, n, heads * head_dim"""
     at = rows.clamp(min=0)
     some = torch.gather(q, 1, at[..., None, None].expand(-1, -1, *q.shape[2:]))
     scores = torch.einsum("bnhd,bthd->bhnt", some, k) * q.shape[-1] ** -0.5
     scores = scores.masked_fill((torch.arange(k.shape[1], device=k.device) > at[..., None])[:, None], float("-inf"))
-    there = torch.log_softmax(scores, -1).masked_fill(~targets[:, None], float("-inf")).logsumexp(-1)
+    p = torch.log_softmax(scores, -1)
+    there = p.masked_fill(~targets[:, None], float("-inf")).logsumexp(-1)
     there = there[(rows >= 0)[:, None].expand_as(there)]
-    return -there.mean(), there.detach().exp().mean().item()
+    return -there.mean(), there.detach().exp().mean().item(), torch.einsum("bhnt,bthd->bnhd", p.exp(), v).flatten(2)
 
 
 def rows(n, m):

@@ -4,9 +4,10 @@ python train.py --out RUN [--tokens N] [--size tiny] [--resume RUN/last.pt | --s
 python train.py --test RUN/final.pt        what it has learnt: new conversations of the same stream
 
 Every row of a batch is one conversation, and a batch has conversations of nearly one length, so nothing is wasted on
-padding or on masks. Only what the assistant says is learnt, and, by guided heads, where to look (hints.py). The conversations get longer as training goes on; the
-first ones are mixed with pure repetition of random tokens. What a step sees depends on the seed, the number of the
-batch, --processes and --tokens alone; --until makes the rate fall so that it ends at a time of the clock.
+padding or on masks. Only what the assistant says is learnt, and, by guided heads, where to look and what to pass on
+(hints.py). The conversations get longer as training goes on; the first ones are mixed with pure repetition of random
+tokens. What a step sees depends on the seed, the number of the batch, --processes and --tokens alone; --until makes
+the rate fall so that it ends at a time of the clock.
 """
 import argparse
 import collections
@@ -172,7 +173,7 @@ class Stream:
 
     def batch(self, length, count, some):
         """count rows of length tokens: those of some conversations, and blanks. And for every kind of hints where to look, as
-        model.looks() takes it; nothing where no head is guided."""
+        LM.guidance() takes it; nothing where no head is guided."""
         ids, marks = torch.zeros(count, length, dtype=torch.long), torch.zeros(count, length, dtype=torch.long)
         for i, (x, m, _) in enumerate(some):
             ids[i, :len(x)], marks[i, :len(x)] = torch.tensor(x), torch.tensor(m)
@@ -181,13 +182,14 @@ class Stream:
         found, hints = [self.hints(x) for x, _, _ in some], []
         for kind in zip(*found):
             n = max(map(len, kind))
-            rows, targets = torch.full((count, n), -1), torch.zeros(count, n, length, dtype=torch.bool)
+            rows, tokens, targets = torch.full((count, n), -1), torch.full((count, n), -1), torch.zeros(count, n, length, dtype=torch.bool)
             for i, of_row in enumerate(kind):
-                for j, (place, there) in enumerate(of_row):
+                for j, (place, there, token) in enumerate(of_row):
                     rows[i, j] = place
+                    tokens[i, j] = -1 if token is None else token
                     targets[i, j, there] = True
             targets[..., 0] |= rows < 0  # anything, it does not count
-            hints.append((rows, targets) if n else None)
+            hints.append((rows, targets, tokens) if n else None)
         return ids, marks, hints
 
 
@@ -196,7 +198,7 @@ def rounded(n, by):
 
 
 def loss(model, ids, marks, hints):
-    """Summed loss over what the assistant says, how many tokens that is, and what model.looks() gives for the hints."""
+    """Summed loss over what the assistant says, how many tokens that is, and what LM.guidance() gives for the hints."""
     target = torch.where(marks > 0, ids, -1).roll(-1, 1)
     target[:, -1] = -1
     at = (target.flatten() >= 0).nonzero()[:, 0]
@@ -281,7 +283,9 @@ def train(rank, a, model, grads, moments):
 
     if rank == 0:
         note(parameters=parameters(model), device=device, arguments=vars(a), **s)
-    began, sums, source, lr, looked = time.time(), [0, 0, 0], stream.batches(rank, s), 1, collections.defaultdict(list)
+    began, sums, source, lr = time.time(), [0, 0, 0], stream.batches(rank, s), 1
+    looked, said = ({k: [] for k in KINDS} for _ in range(2))
+    mean = lambda x: {k: round(sum(v) / len(v), 3) for k, v in x.items() if v}
     while lr > 0.002 or s["tokens"] < .05 * a.tokens:
         done = s["tokens"] / a.tokens
         if done >= 1 and not a.until:
@@ -295,6 +299,8 @@ def train(rank, a, model, grads, moments):
             for kind, l in zip(KINDS, looks):
                 if l:
                     looked[kind].append(l[1])
+                    if l[2] is not None:
+                        said[kind].append(l[2])
             mine = [x + y for x, y in zip(mine, (total.item(), count, ids.numel()))]
         # the clock of one decides
         lr, *all_ = together(a, rate(done, s["step"], a, time.time()) if rank == 0 else 0, *mine)
@@ -310,8 +316,10 @@ def train(rank, a, model, grads, moments):
             s["seconds"] += now - began
             speed = sums[2] / (now - began)
             progress(s["tokens"] / a.tokens, f"loss {sums[0] / sums[1]:.3f}, {speed:,.0f} tokens/s, {max(0, a.tokens - s['tokens']) / speed / 60:.0f} min to go")
-            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(speed), hours=round(s["seconds"] / 3600, 3), looks={k: round(sum(v) / len(v), 3) for k, v in looked.items()})
-            began, sums, looked = now, [0, 0, 0], collections.defaultdict(list)
+            note(step=s["step"], loss=round(sums[0] / sums[1], 4), learnt=round(sums[1] / sums[2], 3), tokens=s["tokens"], rate=round(lr, 3), tokens_per_second=round(speed), hours=round(s["seconds"] / 3600, 3), looks=mean(looked), says=mean(said))
+            began, sums = now, [0, 0, 0]
+            for x in (*looked.values(), *said.values()):
+                x.clear()
         if s["step"] % a.save_every == 0:
             save("last.pt")
         if s["step"] % a.test_every == 0:
