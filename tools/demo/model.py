@@ -73,9 +73,10 @@ class Block(nn.Module):
         h = F.linear(x1, self.qkv)
         turned = lambda y, weight: rotate(norm(y.view(batch, t, -1, c.head_dim), weight, c.eps), cos, sin)
         # the guided heads once more: to take them out of h would cost more
-        guided = [F.linear(x1, self.qkv[at:at + n]).float() for at in (0, q, q + kv)] if n else []
+        guided = ()
         if n:
-            guided = turned(guided[0], self.qn), turned(guided[1], self.kn), guided[2].view(batch, t, -1, c.head_dim)
+            gq, gk, gv = (F.linear(x1, self.qkv[at:at + n]).float() for at in (0, q, q + kv))
+            guided = turned(gq, self.qn), turned(gk, self.kn), gv.view(batch, t, -1, c.head_dim)
         if self.fused:
             out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
             out = out.to(h.dtype)
