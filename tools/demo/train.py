@@ -297,7 +297,7 @@ def train(rank, a, model, grads, moments):
                 total, count, looks = loss(model, ids.to(device), marks.to(device), [h and [x.to(device) for x in h] for h in hints])
             ((total + GUIDANCE * count * sum(l[0] for l in looks if l)) / 1000).backward()
             for kind, l in zip(KINDS, looks):
-                if l:
+                if l and rank == 0:
                     looked[kind].append(l[1])
                     if l[2] is not None:
                         said[kind].append(l[2])
