@@ -698,13 +698,13 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
     tools = toolset(r, most_tools, bare)
     turns = []
     for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 3, 3, 4, 5]))):
-        x = r.uniform(.44, .64) if several else r.random()
-        if x < .64:
-            t = calling(r, tools, 1 if x < .44 else r.choice([2, 2, 2, 2, 3]))
+        x = r.uniform(.4, .58) if several else r.random()
+        if x < .58:
+            t = calling(r, tools, 1 if x < .4 else r.choice([2, 2, 2, 2, 3]))
             turns.append(t)
             if r.random() < .45 and not several and not bare:
                 add_results(r, t)
-        elif x < .74:
+        elif x < .67:
             if not bare:
                 t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))

@@ -14,7 +14,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-import attention
+import blocks
 
 
 @dataclass
@@ -51,7 +51,7 @@ def rotate(x, cos, sin):
 
 
 class Block(nn.Module):
-    fused = False  # attention by attention.cpp, whose library must be in use
+    fused = False  # by blocks.cpp, whose library must be in use; heads are of 32, and there are as many of keys and values
 
     def __init__(self, c, guided=0):
         """guided: of how many heads attend() gives queries, keys and values beside its output"""
@@ -68,26 +68,19 @@ class Block(nn.Module):
 
     def attend(self, x, cos, sin, mask):
         c, (batch, t, _) = self.c, x.shape
-        q, kv, n = c.heads * c.head_dim, c.kv_heads * c.head_dim, self.guided * c.head_dim
-        x1 = norm(x, self.n1, c.eps)
-        h = F.linear(x1, self.qkv)
-        turned = lambda y, weight: rotate(norm(y.view(batch, t, -1, c.head_dim), weight, c.eps), cos, sin)
-        # the guided heads once more: to take them out of h would cost more
-        guided = ()
-        if n:
-            gq, gk, gv = (F.linear(x1, self.qkv[at:at + n]).float() for at in (0, q, q + kv))
-            guided = turned(gq, self.qn), turned(gk, self.kn), gv.view(batch, t, -1, c.head_dim)
         if self.fused:
-            out, _ = attention.attention(h.bfloat16(), self.qn, self.kn, cos[:, 0], sin[:, 0])
-            out = out.to(h.dtype)
-        else:
-            q, k, v = h.split([q, kv, kv], -1)
-            q, k, v = (y.transpose(1, 2) for y in (turned(q, self.qn), turned(k, self.kn), v.view(batch, t, -1, c.head_dim)))
-            p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
-            out = (p @ v).transpose(1, 2).reshape(batch, t, -1)
+            return blocks.Attend.apply(x, self, cos[:, 0], sin[:, 0])
+        q, k, v = F.linear(norm(x, self.n1, c.eps), self.qkv).view(batch, t, -1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads], 2)
+        q, k = rotate(norm(q, self.qn, c.eps), cos, sin), rotate(norm(k, self.kn, c.eps), cos, sin)
+        guided = tuple(y[:, :, :self.guided].float() for y in (q, k, v)) if self.guided else ()
+        q, k, v = (y.transpose(1, 2) for y in (q, k, v))
+        p = torch.softmax((q @ k.mT) * c.head_dim ** -0.5 + mask, -1)
+        out = (p @ v).transpose(1, 2).reshape(batch, t, -1)
         return x + F.linear(out, self.o), *guided
 
     def think(self, x):
+        if self.fused:
+            return blocks.Think.apply(x, self)
         g, u = F.linear(norm(x, self.n2, self.c.eps), self.gu).chunk(2, -1)
         return x + F.linear(F.silu(g) * u, self.down)
 

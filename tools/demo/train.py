@@ -28,7 +28,7 @@ import torch.multiprocessing
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
-import attention
+import blocks
 import mix
 from hints import KINDS, Hints
 from model import LM, Block, SIZES, Config, load_checkpoint, load_folder, parameters
@@ -249,8 +249,8 @@ def together(a, *numbers):
 def train(rank, a, model, grads, moments):
     """One process's part. All share the model and what the optimizer needs; the first writes the log and the checkpoints."""
     torch.set_num_threads(a.threads)
-    if a.attention:
-        attention.use(a.attention)
+    if a.blocks:
+        blocks.use(a.blocks)
         Block.fused = True
     device = grads.device.type
     if a.processes > 1:
@@ -267,8 +267,9 @@ def train(rank, a, model, grads, moments):
         a.end = time.mktime(time.strptime(time.strftime("%Y-%m-%d ") + a.until, "%Y-%m-%d %H:%M"))
         if a.end < time.time():  # tomorrow
             a.end += 24 * 3600
-    torch._dynamo.config.recompile_limit = 64  # with 8, half of the kinds of blocks and batches were not compiled in the end
-    model.compile()
+    if not a.blocks:
+        torch._dynamo.config.recompile_limit = 64  # with 8, half of the kinds of blocks and batches were not compiled in the end
+        model.compile()
     mixed = torch.autocast(device, torch.bfloat16, enabled=fast_bf16(device))
     log = open(os.path.join(a.out, "log.jsonl"), "a", encoding="utf-8") if rank == 0 else None
 
@@ -332,7 +333,7 @@ def train(rank, a, model, grads, moments):
 def launch(a):
     os.makedirs(a.out, exist_ok=True)
     gpu = torch.cuda.is_available() and a.processes == 1
-    a.attention = "" if gpu else attention.build(a.out)
+    a.blocks = "" if gpu else blocks.build(a.out)
     torch.manual_seed(a.seed)
     stream = Stream(a)
     model = LM(Config(**{**vars(SIZES[a.size]), "vocab": stream.vocab}), stream.hints.piece).to("cuda" if gpu else "cpu")
