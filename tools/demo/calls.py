@@ -38,7 +38,7 @@ KIND_NAMES = list(KINDS)
 USUAL, RARE, CALLED = ({kind: k[field].split(" ") for kind, k in KINDS.items()} for field in ("names", "rare", "called"))
 # a value is said as it is made unless Param.value() says otherwise
 MAKE = {
-    "city": w.city, "person": w.name, "email": w.email, "path": w.path, "folder": w.folder, "url": w.url, "word": w.word, "code": w.code, "date": w.date, "time": w.time, "int": w.integer,
+    "city": w.city, "person": w.name, "email": w.email, "path": w.path, "folder": w.folder, "url": w.url, "word": w.thing, "code": w.code, "date": w.date, "time": w.time, "int": w.integer,
     "text": lambda r: w.sentence(r) if r.random() < .9 else w.words(r, 5, 8),
     "number": lambda r: w.integer(r) if r.random() < .7 else round(r.uniform(1, 99), 1),
     "bool": lambda r: r.random() < .5,
@@ -92,7 +92,7 @@ def name_by_role(r, role, kind, usual, noun):
         return role
     if x < .75 and kind not in ("int", "number"):
         return role + "_" + first_part(usual)
-    return (noun if noun and x < .88 else w.word(r)) + "_" + role
+    return (noun if noun and x < .88 else w.thing(r)) + "_" + role
 
 
 def name_by_kind(r, x, kind, usual, noun):
@@ -100,9 +100,9 @@ def name_by_kind(r, x, kind, usual, noun):
     if x < .38:
         return usual
     if x < .5:
-        return w.word(r) + "_" + first_part(usual)
+        return w.thing(r) + "_" + first_part(usual)
     if x < .7:
-        return (noun or w.word(r)) + "_" + usual
+        return (noun or w.thing(r)) + "_" + usual
     if x < .8:
         return r.choice(BEFORE) + "_" + usual
     rare = r.choice(RARE[kind])
@@ -118,7 +118,7 @@ class Param:
         if role and (clear or x < .85):
             self.name = name_by_role(r, role, kind, usual, noun)
         elif x < .13 and not clear:
-            self.name, self.clear = w.word(r), False
+            self.name, self.clear = w.thing(r), False
         else:
             self.name = name_by_kind(r, x, kind, usual, noun)
         self.name = self.name.replace(" ", "_")
@@ -160,7 +160,7 @@ class Param:
 
 def unrelated(r):
     """What fills the slots of a story."""
-    return dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.word(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
+    return dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.thing(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
 
 
 def families(kinds):
@@ -229,14 +229,14 @@ class Tool:
         if self.scheme and r.random() < .7:
             self.noun = r.choice(self.scheme.nouns)
         else:
-            self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.word(r).lower()
+            self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.thing(r).lower()
             if r.random() < .14:
-                self.noun = w.word(r).lower() + " " + self.noun
+                self.noun = w.thing(r).lower() + " " + self.noun
         if self.scheme:
             self.verb = r.choice(self.scheme.verbs)
             self.add_params(r, self.scheme.kinds, self.scheme.roles, self.scheme.values, r.randrange(720), self.scheme.forced)
         else:
-            self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.word(r).lower()
+            self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.thing(r).lower()
             kinds = [r.choice(KIND_NAMES) + ("?" if r.random() < .3 else "") for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
             self.add_params(r, kinds, [[]] * len(kinds), [None] * len(kinds))
         self.first_verb = self.verb
@@ -254,7 +254,7 @@ class Tool:
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)
             p = Param(r, kind, role if by_role or forced else "", self.noun, clear, some)
             if role and not by_role and not forced:
-                p.name, p.clear = w.word(r), False
+                p.name, p.clear = w.thing(r), False
             self.params.append(p)
         seen = set()
         for p in self.params:

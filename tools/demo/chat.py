@@ -228,7 +228,7 @@ def fallback(r):
     elif x < .17:
         q = about_text(r)
     elif x < .72:
-        noun = r.choice(CUES) if r.random() < .15 else w.word(r)
+        noun = r.choice(CUES) if r.random() < .15 else w.thing(r)
         q = expand(r, r.choice([WORLD, TALK["world"], TALK["world2"], TALK["world2"]]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else noun if r.random() < .2 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))

@@ -247,7 +247,7 @@ THINGS = ["favorite food", "favorite drink", "favorite animal", "favorite book",
 
 
 def a_thing(r):
-    make = r.choice([w.word, w.word, w.name, lambda r: str(r.randint(2, 99)), lambda r: w.pick(r, w.FRUITS), lambda r: w.pick(r, w.SPORTS)])
+    make = r.choice([w.thing, w.thing, w.name, lambda r: str(r.randint(2, 99)), lambda r: w.pick(r, w.FRUITS), lambda r: w.pick(r, w.SPORTS)])
     return dict(v=make(r), k=r.choice(THINGS) if r.random() < .7 else w.pick(r, w.NOUNS))
 
 
@@ -256,10 +256,10 @@ TOLD = {
     "name": lambda r: dict(v=w.name(r)),
     "color": lambda r: dict(v=w.pick(r, w.COLORS) if r.random() < .7 else w.pseudo(r)),
     "city": lambda r: dict(v=w.city(r)),
-    "pet": lambda r: dict(v=w.name(r), k=w.pick(r, w.ANIMALS) if r.random() < .7 else w.word(r)),
+    "pet": lambda r: dict(v=w.name(r), k=w.pick(r, w.ANIMALS) if r.random() < .7 else w.thing(r)),
     "number": lambda r: dict(v=str(r.choice([r.randint(2, 99), r.randint(100, 99999)]))),
     "word": lambda r: dict(v=w.word(r)),
-    "job": lambda r: dict(v=r.choice(JOBS) if r.random() < .7 else w.word(r)),
+    "job": lambda r: dict(v=r.choice(JOBS) if r.random() < .7 else w.thing(r)),
     "thing": a_thing,
 }
 

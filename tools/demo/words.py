@@ -126,6 +126,18 @@ def word(r):
     return pick(r, ALL) if x < .5 else pseudo(r) if x < .86 else r.choice(KNOWN)
 
 
+JOINING = set(W("quickly slowly always never often sometimes maybe perhaps together alone above below inside outside before after around between"))
+
+
+def thing(r):
+    """A word as something may be called. Where words that hold a sentence together stood for things, nobody could tell what was meant."""
+    if r.random() < .42:
+        return pseudo(r)
+    while (w := pick(r, ALL)) in JOINING:
+        pass
+    return w
+
+
 def words(r, a, b, sep=" "):
     return sep.join(word(r) for _ in range(r.randint(a, b)))
 
