@@ -96,7 +96,7 @@ def name_by_role(r, role, kind, usual, noun):
 
 
 def name_by_kind(r, x, kind, usual, noun):
-    """x, from .13 to 1, decides how."""
+    """x, from .07 to 1, decides how."""
     if x < .38:
         return usual
     if x < .5:
@@ -117,7 +117,7 @@ class Param:
         x = r.random()
         if role and (clear or x < .85):
             self.name = name_by_role(r, role, kind, usual, noun)
-        elif x < .13 and not clear:
+        elif x < .07 and not clear:
             self.name, self.clear = w.thing(r), False
         else:
             self.name = name_by_kind(r, x, kind, usual, noun)
@@ -134,7 +134,7 @@ class Param:
         if self.enum:
             v = r.choice(self.enum)
             return v, v
-        v = r.choice(self.values).replace("_", " ") if self.kind == "word" and self.values and r.random() < .55 else MAKE[self.kind](r)
+        v = r.choice(self.values).replace("_", " ") if self.kind == "word" and self.values and r.random() < .65 else MAKE[self.kind](r)
         if self.kind == "bool" and self.values and not own:
             return r.choice(self.values[v]), v
         if self.kind in ("command", "sql"):
@@ -248,7 +248,7 @@ class Tool:
         self.optional = [x.endswith("?") for x in kinds]
         kinds = [x.rstrip("?") for x in kinds]
         self.params, several_texts = [], sum(KINDS[k]["type"] == "string" and k != "choice" for k in kinds) > 1
-        by_role = r.random() < .88  # a value and its twin of the same kind both have a name that tells, or neither has
+        by_role = r.random() < .95  # a value and its twin of the same kind both have a name that tells, or neither has
         for kind, names, some in zip(kinds, roles, values):
             role = names[place % len(names)] if names else ""
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)

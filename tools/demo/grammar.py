@@ -78,13 +78,13 @@ def style(r, text, polite=True):
         i = r.randrange(len(words))
         words[i] = typo(r, words[i])
         text = "".join(words)
-    if r.random() < .06:  # one more word that means nothing, or it stands for one of so many that the others still tell
+    if r.random() < .04:  # one more word that means nothing, or it stands for one of so many that the others still tell
         words = text.split(" ")
         i = r.randrange(len(words))
         if "'" not in words[i] and not beside_slot(words, i) and len(words) > 2:
             words[i:i + 1] = [any_word(r)] if len(words) > 5 and r.random() < .5 else [words[i], any_word(r)]
             text = " ".join(words)
-    if r.random() < .14:  # words that change nothing
+    if r.random() < .07:  # words that change nothing
         words = text.split(" ")
         i = r.randint(1, len(words))
         if not beside_slot(words, i - 1):

@@ -2,7 +2,7 @@
 word is either one token or its letters, the same after a blank, a quote or a slash: copying, spelling and upper-casing
 of unseen words is work on letters.
 
-python tokenizer.py [WORDS=2300]
+python tokenizer.py [WORDS=6000 [CONVERSATIONS=24000]]
 """
 import collections
 import json
@@ -11,7 +11,7 @@ import random
 import re
 import sys
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 import mix
 
@@ -28,13 +28,14 @@ def template_words():
     return {x.lower() for x in re.findall(r"[A-Za-z]+", text)}
 
 
-def main(size=2300):
+def main(size=6000, conversations=24000):
     r = random.Random(11)
     mix.w.KNOWN = ["a"]  # whatever tokenizer.json is there
-    pre = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    # a name like sponsorMail is two words, or its letters would have to be read for what sponsor_mail says at once
+    pre = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(r"\p{Ll}(?=\p{Lu})"), "merged_with_previous"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
     # of a word that no training copies or spells, a token would be one whose letters nobody knows
     allowed, count = template_words() - {x for x in mix.w.ALL if mix.w.held(x)}, collections.Counter()
-    for _ in range(12000):
+    for _ in range(conversations):
         text = mix.text(mix.conversation(r))
         for part in re.split("|".join(map(re.escape, SPECIAL + MARKUP)), text):
             count.update(t for t, _ in pre.pre_tokenize_str(part))
