@@ -13,7 +13,7 @@ import re
 import words as w
 from chat import fallback, faq, identity, joined, load, small_talk, turn
 from grammar import expand, fill, style
-from tasks import NUMBERS, instruct, recall
+from tasks import NUMBERS, instruct, recall, repeat
 
 NO_TOOL = "None of my tools can do that."
 DATA = load("tools.json")
@@ -587,6 +587,20 @@ def other_work(r, t, tools, any_values):
     return said if kinds else None
 
 
+COMMON = set("please could would should what where when which whose with that this these those have from into there here they them your about need want like make give some more just only after before".split())
+WORD = re.compile(r"([A-Za-z][a-z]{3,})([.,?!;:]*)")
+
+
+def strange(r, text):
+    """With other words for some of those that tell what is meant: in use half of the words may be ones that no training had."""
+    words = text.split(" ")
+    for i, x in enumerate(words):
+        m = WORD.fullmatch(x)
+        if m and m[1].lower() not in COMMON and r.random() < .4:
+            words[i] = (w.pseudo(r).capitalize() if x[0].isupper() else w.pseudo(r)) + m[2]
+    return " ".join(words)
+
+
 def told(r, said, tools, arguments=None):
     """A request with a sentence before or after it that asks for nothing. arguments: of the call it ends with; after one of their values,
     or where they are not known, there is no end that a sentence can be put to."""
@@ -594,6 +608,8 @@ def told(r, said, tools, arguments=None):
     for _ in range(4):
         story = expand(r, SAY["story after" if after else "story before"])
         story = fill(story, **unrelated(r))
+        if r.random() < .25:
+            story = strange(r, story)
         if not long_words(story) & long_words(said + " " + " ".join(t.noun + " " + t.verb + " " + t.name for t in tools)):
             break
     else:
@@ -706,11 +722,13 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
                 add_results(r, t)
         elif x < .67:
             if not bare:
-                t = r.choice([small_talk, identity, faq, instruct, fallback])(r)[0]
+                t = r.choice([small_talk, identity, faq, instruct, instruct, repeat, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))
         else:
             said = unfit(r, tools) or unfit(r, tools) or unfit(r, tools)
             if said:
+                if r.random() < .35:
+                    said = strange(r, said)
                 turns.append(turn(told(r, said, tools) if r.random() < .25 else said, NO_TOOL, "no fit"))
     if r.random() < .08 and not several and not bare:
         turns = recall(r)[:4] + turns
