@@ -50,6 +50,7 @@ def arguments():
     ap.add_argument("--tokens", type=float, default=20e6)
     ap.add_argument("--decay", type=float, default=0.45, help="share of the training in which the rate falls")
     ap.add_argument("--micro", type=int, default=2048, help="tokens of a micro-batch")
+    ap.add_argument("--batch", type=int, default=2, help="micro-batches of a step, of all processes together")
     ap.add_argument("--until", default="", help="HH:MM at which the rate must have fallen to nothing")
     ap.add_argument("--processes", type=int, default=1, help="each with micro-batches of its own: with matrices as small as these, twice as quick on two cores, where two threads gain a fifth")
     ap.add_argument("--threads", type=int, default=1, help="of each process")
@@ -292,7 +293,7 @@ def train(rank, a, model, grads, moments):
         if done >= 1 and not a.until:
             break
         mine = [0, 0, 0]  # loss, tokens to learn, tokens
-        for _ in range(max(1, (1 if done < .15 else 2) // a.processes)):
+        for _ in range(max(1, (1 if done < .15 else a.batch) // a.processes)):
             ids, marks, hints = next(source)
             with mixed:
                 total, count, looks = loss(model, ids.to(device), marks.to(device), [h and [x.to(device) for x in h] for h in hints])
