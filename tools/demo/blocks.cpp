@@ -31,7 +31,6 @@ struct RowNorm {
     float a = sum_of(along) * r * r / dim;
     for (long d = 0; d < dim; d += 16) ::at(dx + d) = ::at(dy + d) + (::at(dn + d) * ::at(weight + d) - ::at(x + d) * a) * r;
   }
-
   // Rows of x in to, the first as its first.
   void apply(const float* x, long count, Strips to) const {
     for (long i = 0; i < count; i++) {
@@ -188,21 +187,21 @@ struct Think {
 
   void backward(const float* dy, float* dx, float* dn2, float* dwgu, float* dwdown) const {
     static thread_local Right up, down, right;
-    static thread_local Buffer grounds, inner, inputs, outputs;
+    static thread_local Buffer of_gu, of_h, inputs, outputs;
     static thread_local Room<float> sums;
     RowNorm norm{n2, dim};
     up.weights_back(wgu, 2 * ffn, dim), down.weights_back(wdown, dim, ffn);
     sums.resize(panel * dim);
-    Strips dgu = grounds.of(chunk, 2 * ffn), h = inner.of(chunk, ffn), x2 = inputs.of(chunk, dim), d = outputs.of(chunk, dim);
+    Strips dgu = of_gu.of(chunk, 2 * ffn), h = of_h.of(chunk, ffn), x2 = inputs.of(chunk, dim), d = outputs.of(chunk, dim);
     for (long from = 0; from < rows; from += chunk) {
       long all = std::min(chunk, rows - from);
       round_rows(dy + from * dim, all, dim, d);
       for (long first = 0; first < all; first += panel) {
         long count = std::min(panel, all - first), row = from + first;
-        Strips was = kept(row), let = h.from(first), to = dgu.from(first);
+        Strips was = kept(row), again = h.from(first), to = dgu.from(first);
         multiply(d.from(first), count, down, ffn, [&](long i, long j, lane dh) {
           lane g = widened(was.at(i, j)), u = widened(was.at(i, ffn + j)), s = sigmoid(g);
-          round_to(let.at(i, j), g * s * u);
+          round_to(again.at(i, j), g * s * u);
           round_to(to.at(i, j), dh * u * s * (1 + g * (1 - s))), round_to(to.at(i, ffn + j), dh * g * s);
         });
         multiply(to, count, up, dim, [&](long i, long j, lane v) { at(sums + i * dim + j) = v; });

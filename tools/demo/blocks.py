@@ -52,6 +52,7 @@ def gradients(*parameters):
 class Attend(torch.autograd.Function):
     @staticmethod
     def fields(b, x, cos, sin, *others):
+        """Attend of blocks.cpp"""
         batch, t, dim = x.shape
         return batch, t, b.c.heads, b.guided, dim, x, b.n1, b.qkv, b.qn, b.kn, b.o, cos, sin, *others
 
@@ -69,15 +70,17 @@ class Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy, *guided):
-        b, dx = ctx.b, torch.empty_like(dy)
+        b, dy = ctx.b, dy.contiguous()
+        dx = torch.empty_like(dy)
         guided = [x.contiguous() for x in guided] or [None] * 3
-        call("attend_backward", Attend.fields(b, *ctx.saved_tensors, *guided), dy.contiguous(), dx, *gradients(b.n1, b.qkv, b.qn, b.kn, b.o))
+        call("attend_backward", Attend.fields(b, *ctx.saved_tensors, *guided), dy, dx, *gradients(b.n1, b.qkv, b.qn, b.kn, b.o))
         return dx, None, None, None
 
 
 class Think(torch.autograd.Function):
     @staticmethod
     def fields(b, x, gu):
+        """Think of blocks.cpp"""
         return x.numel() // x.shape[-1], x.shape[-1], b.c.ffn, x, b.n2, b.gu, b.down, gu
 
     @staticmethod
@@ -90,8 +93,9 @@ class Think(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy):
-        b, dx = ctx.b, torch.empty_like(dy)
-        call("think_backward", Think.fields(b, *ctx.saved_tensors), dy.contiguous(), dx, *gradients(b.n2, b.gu, b.down))
+        b, dy = ctx.b, dy.contiguous()
+        dx = torch.empty_like(dy)
+        call("think_backward", Think.fields(b, *ctx.saved_tensors), dy, dx, *gradients(b.n2, b.gu, b.down))
         return dx, None
 
 
