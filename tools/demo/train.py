@@ -121,12 +121,12 @@ class Stream:
         return ids, reply, [None, "repetition"]
 
     def pool(self, number, seen):
-        """Makes pool number, when seen tokens were seen: gives None after every part of the work, and then what it has made, for
-        batch() to make micro-batches of."""
+        """Makes pool number, when seen tokens were seen: gives after every conversation the share of the work that is done, and then
+        what it has made, for batch() to make micro-batches of."""
         r = Random(f"{self.a.seed} {number}")
         share = seen / self.a.tokens
         longest = [n for s, n in LONGEST if share >= s][-1]
-        made, total, parts = [], 0, 0
+        made, total = [], 0
         while total < POOL * self.a.micro:
             x = r.random()
             if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .02):
@@ -144,9 +144,7 @@ class Stream:
             if d[1][-1] and len(d[0]) <= SIZES[self.a.size].max_positions:
                 made.append(d)
                 total += len(d[0])
-            if total >= (parts + 1) * self.a.micro:
-                parts += 1
-                yield None
+            yield total / (POOL * self.a.micro)
         made.sort(key=lambda d: len(d[0]))
         batches = []
         while made:
@@ -155,20 +153,35 @@ class Stream:
             batches.append((n, count, made[-count:]))
             made = made[:-count]
         r.shuffle(batches)
-        while True:
-            yield batches
+        yield batches
+
+    def begin(self, number, seen):
+        self.making, self.share, self.made = self.pool(number, seen), 0, None
+
+    def more(self):
+        """Makes one more conversation of the next pool. -> whether it was not finished"""
+        if self.made is not None:
+            return False
+        x = next(self.making)
+        if isinstance(x, list):
+            self.made = x
+        else:
+            self.share = x
+        return True
 
     def batches(self, rank, s):
         """Micro-batches without end, s being the state of the training. The next pool is made a part at a time between those of
         this one: a process that made it at once would keep the others waiting."""
         number = lambda pool: pool * self.a.processes + rank
-        ready, making = None, self.pool(number(s["pool"]), s["tokens"])
+        self.begin(number(s["pool"]), s["tokens"])
         while True:
-            while ready is None:
-                ready = next(making)
-            batches, making = ready, self.pool(number(s["pool"] + 1), s["tokens"])
-            for b in batches:
-                ready = next(making)
+            while self.made is None:
+                self.more()
+            batches = self.made
+            self.begin(number(s["pool"] + 1), s["tokens"])
+            for i, b in enumerate(batches):
+                while self.made is None and self.share < (i + 1) / len(batches):
+                    self.more()
                 yield self.batch(*b)
             s["pool"] += 1
 
@@ -238,12 +251,15 @@ def rate(done, step, a, now):
     return min(1.0, (step + 1) / WARMUP) * max(0.0, min(1.0, left))
 
 
-def together(a, *numbers):
-    """Adds up some numbers of all processes; whoever has them knows that all have come this far."""
+def together(a, meanwhile, *numbers):
+    """Adds up some numbers of all processes; whoever has them knows that all have come this far. Who is early calls meanwhile until it has nothing to do."""
     if a.processes == 1:
         return numbers
     flat = torch.tensor(numbers, dtype=torch.float64)
-    dist.all_reduce(flat)
+    work = dist.all_reduce(flat, async_op=True)
+    while not work.is_completed() and meanwhile():
+        pass
+    work.wait()
     return flat.tolist()
 
 
@@ -305,9 +321,9 @@ def train(rank, a, model, grads, moments):
                         said[kind].append(l[2])
             mine = [x + y for x, y in zip(mine, (total.item(), count, ids.numel()))]
         # the clock of one decides
-        lr, *all_ = together(a, rate(done, s["step"], a, time.time()) if rank == 0 else 0, *mine)
+        lr, *all_ = together(a, stream.more, rate(done, s["step"], a, time.time()) if rank == 0 else 0, *mine)
         opt.step(lr, 1000 / all_[1])
-        together(a, 0)
+        together(a, stream.more, 0)
         opt.clear()
         s["step"], s["tokens"], s["learnt"] = s["step"] + 1, s["tokens"] + int(all_[2]), s["learnt"] + int(all_[1])
         sums = [x + y for x, y in zip(sums, all_)]
