@@ -1,5 +1,5 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are only here. This is the seventh set: nothing of the first six is in it. It was written
+none of the generator's; words and names are only here. This is the eighth set: nothing of the first seven is in it. It was written
 without the training phrasings (but for those of facts.json) and without any result in sight, and is not for tuning; --check looks
 for its prompts, tools and names in training text.
 
@@ -15,22 +15,22 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(7302419)
-PASTA = w.W("tagliatelle farfalle rigatoni orzo fusilli gnocchi ravioli linguine orecchiette bucatini")
-OWN = PASTA + w.W("""aardvark armadillo barnacle bobsled buzzard calabash chinchilla cleaver croquet dumbbell earwig flugelhorn galleon gargoyle gherkin ibex jackal kazoo meerkat mongoose parsnip
-piccolo porcupine scythe toboggan viaduct xylophone doily trellis hovercraft sundial murky dangle gobble hasty itchy jostle kneel lanky plump scurry unfold zigzag
-soggy creak flicker fidget gutter inlet nostril quill splinter upkeep yodel bruise crumble dimple fumble hurdle icicle knuckle limp nimble ointment rubble twine whisk abrupt blunt
-clumsy""")
+R = random.Random(86150314)
+HERBS = w.W("tarragon marjoram chervil lovage borage hyssop coriander fenugreek lemongrass wasabi")
+OWN = HERBS + w.W("""astrolabe balustrade bellows birdbath blubber brisket bungalow caboose camisole cartwheel cutlass clamber coddle corduroy dawdle dovetail dustpan eyelash elderberry festoon
+flannel fritter garnish gaunt gusset hatchet hayloft hacksaw huddle inkblot jackdaw jiffy jamboree kerchief kettledrum lampshade leeway linoleum lopsided maypole mothball mudguard
+nectarine nozzle nuzzle oarlock omelette oilcloth pancreas pinafore puddle pontoon quibble quicksand ramshackle raspy rhubarb sawdust scabbard shrivel skillet slither sprocket squelch
+tarpaulin tinsel thatch turnip umbrage unravel velveteen vermin wheelbarrow wrangle yarrow yelp zinnia zipline""")
 WORDS = OWN
-OWN_NAMES = w.W("Bartholomew Fenella Cassius Marguerite Yevgeny Thandiwe Ignatius Saoirse Wolfgang Perpetua Evander Nadezhda Torvald Guadalupe Benedikt Clementine Radoslav Ingeborg Philippa Osvaldo Mirabel")
+OWN_NAMES = w.W("Anselm Hildegard Cornelius Ottoline Mordecai Xiomara Zbigniew Gwendolyn Eustace Vasilisa Tatsuya Wilhelmina Kazimir Rosalba Sigismund Leocadia Fergus Babajide Ximena Aurelio Winifred")
 NAMES = OWN_NAMES
-STATIONS = w.W("Bologna Wroclaw Salzburg Heidelberg Rennes Eindhoven Innsbruck Olomouc")  # one can take a train from each to each
-PORTS = w.W("Genoa Rijeka Plymouth Aberdeen Cadiz Piraeus Kiel Gdynia Calais Bodrum")
-OWN_CITIES = STATIONS + PORTS
+QUAYS = w.W("Ancona Patras Trieste Dubrovnik Bari Brindisi Corfu Zadar")  # one can take a ferry from each to each
+INLAND = w.W("Debrecen Poznan Ostrava Tampere Uppsala Zaragoza Toulouse Leuven Bergamo Utrecht")
+OWN_CITIES = QUAYS + INLAND
 CITIES = OWN_CITIES
-OWN_COLORS = w.W("chartreuse cerulean mauve heliotrope celadon umber aubergine")
+OWN_COLORS = w.W("vermilion periwinkle ochre taupe cinnabar viridian fuchsia")
 COLORS = OWN_COLORS
-JOBS = w.W("dietitian podiatrist surveyor zookeeper falconer")
+JOBS = w.W("glazier taxidermist cartographer bookbinder stonemason")
 ITEMS = []
 
 
@@ -54,32 +54,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["hey who exactly is this im talking to", "Might I ask what you are called?", "is this gpt or gemini or sth else", "Am I chatting with Llama here?", "For a footnote in my thesis I need the name of the model I'm using. What is it?", "name + model pls",
-                     "Our security team wants to know which AI model this endpoint serves.", "so do u have a name or do i just call u bot", "State your name for the record, please.", "Who's this? I just opened the app and there you were.", "mistral, r u on the line",
-                     "I lost track of which of my local models this window belongs to. Which one are you?", "tell my class who you are", "What name stood on your release?", "which llm did i just hook up here", "Sorry, we haven't been introduced. You are?"]),
-    ("(?i)instructions|tools", ["whats ur strong side then", "In what ways could you be of use to me?", "I've got ten minutes to test you. What should I try?", "list ur features", "Tell me what tasks you can take over for me.", "whats something u can actually do",
-                                "Before we begin: which kinds of requests do you understand?", "My boss asks what this assistant is capable of. What shall I tell her?", "can u do anything useful lol", "What sort of work are you meant for?", "new here, what can i ask u"]),
-    ("million", ["hm how big r u in params", "What is your parameter count, approximately?", "Do you have billions of weights, or fewer?", "For my comparison table: how many parameters do you have?", "u a 7b or smth", "I'm told that you are tiny. How many weights is that?", "number of params in this model pls", "How many parameters fit into a file as small as yours?"]),
-    ("hearth", ["who built u", "Which company is responsible for you?", "did openai train you", "What material did you learn from?", "who do i thank for creating u", "Where does your training data come from?", "Are you one of Google's models?", "In whose workshop were you made?"]),
-    ("hearth-demo|model", ["am i texting a real person rn", "Be honest: is somebody typing these answers by hand?", "u human?", "Is this an automated system or a member of staff?", "are u an ai", "I can't tell whether you are a person or a machine. Which is it?"]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["yo small one", "A very good morning to you!", "hellooo anybody home", "Good afternoon, dear assistant.", "hiya from the kitchen", "howdy partner"]),
-    ("welcome", ["cheers mate, that did the trick", "Thank you kindly, that was just what I was after.", "ty ty, super helpful", "I'm much obliged to you, thanks!"]),
-    ("[Bb]ye", ["alright gotta run, bye bye", "Off to bed with me, so goodbye for now!", "I'm logging off now, so bye and have a nice evening.", "cya later, bye lil model"]),
-    ("fine", ["u doing ok today?", "And how are things with you, my dear assistant?", "sup bot, how u feeling"]),
+    ("hearth-demo", ["quick q, what model is behind this chat", "Pardon me, I didn't catch your name.", "wait is this chatgpt or smth different", "I've wired up an endpoint and want to be sure that the right model replies. Which model are you?", "sry whats ur name again", "Under what name should I list you in our inventory of AI systems?",
+                     "am i connected to claude or to something local, what model r u", "What do your makers call you?", "The label on this window only says \"assistant\". What's your actual name?", "is it deepseek im typing to", "Please introduce yourself to the audience.",
+                     "hello mister bot do u have a name", "Which model name would stand under a reply of yours?", "My colleague bets that you're Qwen and I say you aren't. What are you?", "who dis in my terminal lol", "identify yourself, model"]),
+    ("(?i)instructions|tools", ["so what r u actually able to do for me", "Where do your talents lie?", "give me an idea of what i could type here", "I've never used a chat model before. What may I ask of you?", "ur skills in short?",
+                                "For which jobs would you say you are suited?", "whats ur speciality lil bot", "I'm writing a page about you for our wiki. What are your abilities?", "What are you good at? Please be frank.", "anything u can help with or are u just decoration", "Could you outline the sort of tasks you handle?"]),
+    ("million", ["how tiny are you exactly, in weights", "Somebody called you a small model. What's your size?", "param count pls, for a spreadsheet", "Are we talking about thousands, millions or billions of parameters in your case?", "how big is ur brain in parameters lol", "Of how many parameters do you consist?", "u feel small.. whats the model size", "My phone runs a 3B model. How large are you next to that?"]),
+    ("hearth", ["whose product am i typing to here", "did anthropic make u or who", "On which texts were you trained?", "Who should be credited as your author?", "ur training data was what exactly", "I'd like to know who stands behind this model.", "meta or microsoft, who owns u", "Who taught you to talk?"]),
+    ("hearth-demo|model", ["r u a guy or a program", "Before I tell you anything private: is a person reading this?", "is there a human on the other end", "You sound rather mechanical. Are you a robot?", "be real, bot or not", "Does a living being answer me here, or is it software?"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["heyooo bot", "Good evening to you, little model.", "mornin, just booted u up", "Greetings from a rainy harbour!", "hi there whoever u are", "Oh hello, nice to see you running."]),
+    ("welcome", ["thx a bunch, works now", "That answers it perfectly, many thanks.", "u saved my day thank u", "How kind of you, thanks for the help!"]),
+    ("[Bb]ye", ["ok thats all from me, goodbye", "My train is arriving, so I must say goodbye.", "gn bot, byeee", "Until tomorrow then, bye!"]),
+    ("fine", ["hows life treating u", "I hope you are well today? How do you feel?", "everything good on ur side?"]),
 ]
 FALLBACK = [
-    "how do i get rid of ants in the kitchen", "Who painted The Night Watch?", "whats the deepest ocean", "Please write a Rust function that checks whether a number is prime.", "What might a full-grown blue whale weigh?", "Why does the moon have phases?", "give me a recipe for lentil soup",
-    "Is it safe to swim right after eating?", "who invented the zipper", "My flight was cancelled. Can I claim my money back?", "explain inflation like im 12", "Come up with a name for my bakery.", "write a limerick about a lazy cat", "Where did they seal Magna Carta, and in which year?",
-    "do penguins have knees", "How do I undo my last commit in git?", "What's the difference between weather and climate?", "sql join types, explain", "What is the capital of Mongolia?", "invent a riddle about a clock", "How do bees make honey?",
-    "Please summarise the plot of Hamlet for my nephew in about five sentences, and keep it suitable for children, as he is only eight and scares easily.", "how do u get a stripped screw out", "Are solar panels worth the money?", "Why won't my orchid bloom again?", "is there a god", "Which planets have rings?",
-    "who takes the champions league this yr", "What does one write on a condolence card?", "debug this: for i in range(10) print(i)", "Who won the Nobel Prize for literature in 1999?", "Which chess opening suits a beginner?", "make me a packing list for iceland", "What caused the First World War?", "How long is the Danube?",
-    "my cat died last night", "I failed my maths exam again and feel awful.", "im getting married in june!!", "Nobody came to my birthday party.", "we finally sold our house, such a relief", "I had a row with my best friend.", "cant sleep, my head wont stop",
-    "Wie hoch ist der Eiffelturm?", "Comment fait-on une mayonnaise ?", "¿Quién pintó Las Meninas?", "Quanto dista Roma da Napoli?", "Сколько ног у паука?", "富士山の高さはどのくらいですか?", "熊猫吃什么?", "Waarom is de zee zout?",
-    "Quem descobriu o Brasil?", "Jak ugotować barszcz?", "Hur många sjöar finns det i Finland?", "한글은 누가 만들었어요?",
-    "zzrt plonk vrax", "?!?!;;::--", "mnop qrst wxyz lkjh", "%% && %% $$", "🦔🥁🛶", "jjjjjjjjjjjjjjjj", "fwip fwop skrrt", "asdkjh qwpoei zxmnb",
+    "whats a good substitute for eggs in a cake", "Who composed the Moonlight Sonata?", "how tall is kilimanjaro", "Could you write a Python script that renames all my photos?", "How many legs does a lobster have?", "Why do leaves turn red in autumn?", "best way to descale a kettle",
+    "Do I need a visa for a trip to Japan?", "who was the first woman in space", "My landlord won't give back my deposit. What are my rights?", "explain recursion to me like im a toddler", "Think up a title for my novel about a lighthouse keeper.", "compose a haiku on the first frost", "When was the Suez Canal opened, and who planned it?",
+    "can cats eat cheese", "how 2 revert a git merge", "What distinguishes a virus from a bacterium?", "regex for an email adress?", "What is the currency of Vietnam?", "got any good dad jokes", "How does a refrigerator get cold?",
+    "Please draft a letter to my insurance company about a broken window, polite yet firm, in which I ask for an answer within two weeks and mention that this is my second letter.", "how do i stop my dog barking at the postman", "Is it worthwhile to learn Esperanto?", "My bread never rises. What am I doing wrong?", "whats the meaning of life", "Name the moons of Mars.",
+    "who will win the next election", "What should one wear to a job interview at a bank?", "fix this css: div { colour red }", "Who directed Casablanca?", "Which stretches help against back pain?", "plan a weekend in lisbon for me", "Why did the Roman Empire fall?", "How far away is the nearest star?",
+    "my grandpa passed away on sunday", "I got the job! I can hardly believe it.", "my bf dumped me by text", "I feel so lonely since I moved here.", "our baby was born this morning!!", "I'm terribly nervous about my driving test.", "everything is just too much rn",
+    "Wie kocht man Spätzle?", "Qui a écrit Les Misérables ?", "¿Cuántos habitantes tiene Chile?", "Chi ha scolpito il David?", "Как далеко до Луны?", "京都の名物は何ですか?", "长城有多长?", "Hoe laat gaat de zon onder in december?",
+    "Como se faz pão de queijo?", "Dlaczego koty mruczą?", "Vad äter en igelkott?", "고양이는 왜 야옹하나요?",
+    "blorp snazz tqwik", ";;--//??..", "vbnm ghjk tyui dfgh", "@@ ~~ @@ ~~", "🪁🧦🪵🐌", "ooooooooooooooooo", "grunk splod wizzit", "lkjdf pqowie mznxb",
 ]
-LOG = ["Weekly report of the Elm Street swimming pool, third week of the heatwave. ", "A gentleman asked for the fifth time whether the water could be made wetter. ", "The slide was closed for an hour because a duck would not leave it. ", "Mrs Lindqvist swam her two-thousandth length and was given a melon. ",
-       "Somebody has again parked a pram in the lifeguard's chair. ", "The kiosk ran out of lemonade at noon and out of patience at two. ", "Nine goggles, one wedding ring and a trombone are waiting in lost property. ", "The new pump hums in B flat, which the choir on Thursdays finds useful. "]
+LOG = ["Minutes of the Quarry Road allotment society, which met in the shed owing to rain. ", "The treasurer reported that the biscuit fund is larger than the rent fund. ", "Plot nine has again been taken over by pumpkins, whose owner denies everything. ", "Mr Okonkwo showed a marrow of eleven kilos and received a silver fork. ",
+       "The scarecrow has been stolen, returned, and stolen a second time. ", "A motion to ban whistling before eight was defeated by one whistle. ", "The water butt leaks, and nobody would say who had kicked it. ", "Mrs Tremblay asked that her bees be thanked by name. "]
 
 
 def identity():
@@ -88,52 +88,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(9, "sum this up in 2 lines"), (15, "What did Mrs Lindqvist get for her swimming?"), (21, "Rewrite this report so that it sounds like a newspaper article."), (27, "which bits should the mayor hear about"), (36, "Please write next week's report in this tone."), (12, "Translate the report into Greek, would you?")]:
+    for n, q in [(9, "can u boil this down to a few bullet points"), (15, "What prize did Mr Okonkwo get?"), (21, "Turn these minutes into a poem, please."), (27, "anything in there i should act on before friday"), (36, "Write the minutes of the following meeting in the same spirit."), (12, "Would you put all of it into Portuguese?")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["want to run claude code on top of hearth, what vars do i export", "How do I tell Claude Code to send its requests to my local hearth?"],
-    "openai_sdk": ["got a script on the openai package, want it to hit hearth instead of the cloud", "Which URL goes into the OpenAI client so that it reaches hearth?"],
-    "anthropic_sdk": ["moving our anthropic sdk code over to hearth, what changes", "What must be passed to anthropic.Anthropic() in Python so that it uses my hearth server?"],
-    "curl": ["need a one liner w curl to say hi to the model", "My bash script has nothing but curl. What would a chat request to hearth look like?"],
-    "download": ["demo is cute but how do i fetch some actual weights", "My disk has no model yet. What do I type to download one for hearth?"],
-    "serve": ["cmd to get the server going w qwen", "How can I have hearth put a model of mine behind an HTTP endpoint?"],
-    "run": ["can i just ask a model smth on the command line w/o any server", "I'd like to try out a prompt right here in my shell. What does hearth have for that?"],
-    "bench": ["how do i know how quick decode is on this box", "Is there a way to measure prefill throughput with hearth?"],
-    "version": ["is my hearth outdated? how do i see which one i got", "What do I type to learn the version of the hearth binary I installed?"],
-    "debug": ["want to see how my prompt gets tokenized, how", "Our chat template renders strangely. With which hearth tool can I look into that?"],
-    "health": ["docker healthcheck for hearth, which path", "How can a script find out whether the server has finished loading and is ready?"],
-    "models_list": ["api call to see which models are being served", "My UI fills a dropdown with model names. From which endpoint does it get these?"],
-    "count_tokens": ["how do i check the token length of a chat before sending it", "Is there an API route that tells how many tokens a conversation would cost?"],
-    "port": ["something else sits on 8080 already, can hearth go elsewhere", "At which port do I find the server if I haven't configured anything?"],
-    "host": ["laptop says connection refused when i open hearth on my desktop, on the desktop itself its ok", "I'd like everybody in the office to reach the hearth on my PC. What must I change?"],
-    "api_key": ["does the server want a token from clients or nah", "I want only clients with a secret key to be let in. How do I set that up?"],
-    "apis": ["is it openai compatible or anthropic or both", "Which HTTP interfaces does hearth offer to client programs?"],
-    "formats": ["can i feed it a gguf or does it have to be sth else", "What files does a model folder have to contain for hearth to load it?"],
-    "tools": ["can the model on hearth call my functions", "Our agent relies on function calling. Will that work with hearth?"],
-    "thinking": ["how 2 stop the model from thinking out loud first", "Qwen spends ages on its thoughts. How do I switch these off in hearth?"],
-    "stream": ["do i get tokens one by one or only the whole reply", "Our web page should show the answer while it is still being written. How do I ask hearth for that?"],
-    "models_dir": ["where on disk does hearth look for weights", "I keep all my models on an external drive. How do I tell hearth about it?"],
-    "logs": ["server acts weird, how do i get more detail in the logs", "How can I make hearth log everything it does, and where is this written?"],
-    "stop": ["whats the clean way to end the server process", "May I simply close the window, or is there a nicer way to shut the server down?"],
-    "help": ["where do i see what subcommands exist", "Is there an overview of everything that the hearth command line can do?"],
-    "offline": ["no internet at our cabin, will hearth still run", "Once the model is on my computer, can I pull the network cable and still use hearth?"],
-    "what_hearth": ["so what even is this hearth thing", "In a nutshell, what kind of program is hearth?"],
-    "why_demo": ["whats the point of bundling a toy model", "Why did the makers of hearth put a tiny model into the binary?"],
-    "gpu": ["old thinkpad w/o graphics card, can i still use hearth", "Must I buy a graphics card in order to use hearth?"],
-    "concurrency": ["several agents hit it at once, does that work or do they block each other", "How do I allow hearth to work on more requests side by side?"],
-    "context": ["got a 90 page document, is that too long for the context", "How do I put a cap on the context window?"],
-    "quant": ["does it take 4bit weights", "Would the 8-bit version of a model work in hearth, too?"],
-    "temperature": ["replies are too random, which knob do i turn", "For my unit tests I need identical answers on every run. What should I send?"],
-    "threads": ["can i keep hearth to just 4 of my cores", "How does hearth decide how many CPU threads to use, and how do I override it?"],
-    "memory": ["weights are 4 gb, how much ram should my box have then", "The KV cache eats up my RAM. How do I limit it?"],
-    "settings": ["is there a config file or do i do it all w flags", "For our docker-compose file I'd like to set hearth's options through the environment. How?"],
-    "model_name": ["client sends model=gpt-4 and gets an error, can hearth just take any name", "With which flag do I change the name that the API shows for my model?"],
-    "license": ["can i ship hearth inside a paid product, license wise", "Under what licence is the source published?"],
-    "prompt_cache": ["every call starts with the same 5k token intro, is that recomputed each time", "Repeated prefixes seem to be cached. That spoils my measurements; how do I switch it off?"],
-    "show": ["got some random mlx folder, how do i see what model it is", "With which hearth command can I look up how a model was quantised and what its architecture is?"],
-    "which_model": ["noob here, which model would u pick", "Which model is a sensible first choice for somebody with a small laptop?"],
+    "claude_code": ["claude code -> my hearth box, which env vars", "I have hearth running already. What must I export before I launch Claude Code, so that it talks to that?"],
+    "openai_sdk": ["what do i put as base url when i do from openai import OpenAI", "Our chatbot was written for the OpenAI Python library. How can we make it talk to hearth?"],
+    "anthropic_sdk": ["anthropic python client, which url so it lands on hearth", "I use the Anthropic SDK at work. With which arguments do I create the client for hearth?"],
+    "curl": ["how wld i poke the server w curl", "Could you give me a complete curl command that asks the server something?"],
+    "download": ["where do i get a proper model from, like the command", "I'm done with the toy. How do real weights get onto this machine?"],
+    "serve": ["whats the cmd to host a real model", "I've downloaded Qwen3. What must I type so that hearth serves it?"],
+    "run": ["dont want http, just want to type to a model in my terminal", "Is it possible to hold a conversation with a model straight from the console?"],
+    "bench": ["tok/s on my machine, how to find out", "I bought a new laptop. What tells me how fast hearth generates on it?"],
+    "version": ["which hearth is this, like the number", "The bug form asks for my hearth version. Where do I find it?"],
+    "debug": ["can hearth print the token ids of a sentence", "I suspect a broken chat template. What lets me see the prompt as rendered?"],
+    "health": ["k8s liveness probe, what path do i hit", "Our load balancer has to know whether hearth is alive. Which URL should it ask?"],
+    "models_list": ["how does a client find out the model ids", "Which GET request returns the models that the server knows?"],
+    "count_tokens": ["how many tokens will my msg be? is there a route for it", "Before we send a long chat we'd like to know its size in tokens. How is that done over HTTP?"],
+    "port": ["need it on 9090, what flag is that", "Which port should I open in my firewall for hearth?"],
+    "host": ["phone cant reach the server over wifi, pc can", "My flatmates would like to use the hearth on my computer from theirs. What do I have to do?"],
+    "api_key": ["random ppl on my lan shouldnt be able to use it, how do i lock them out", "Does every request need a key, or may I leave it out?"],
+    "apis": ["what routes can my client post chats to", "I'm writing a client from scratch. Which API styles will hearth understand?"],
+    "formats": ["will .gguf files load", "In what format must the weights be so that hearth can read them?"],
+    "tools": ["does function calling work w this", "I'd like the model to look things up through my own functions. Does hearth allow that?"],
+    "thinking": ["it rambles in <think> tags, how do i shut that up", "Can I choose for each request whether the model reasons before it answers?"],
+    "stream": ["i want the words to trickle in live", "Does the server send partial replies, and what must the request contain for that?"],
+    "models_dir": ["which folder do the downloads land in", "My home partition is full. Can the models live on another drive?"],
+    "logs": ["need verbose output, how", "A request fails and I'd like to see more of what the server is doing. Which option helps?"],
+    "stop": ["best way to bring the server down w/o cutting ppl off", "What happens to answers in progress if I end the server, and how do I end it?"],
+    "help": ["cmd that prints all the other cmds?", "I forget the names of the subcommands all the time. Where can I look them up?"],
+    "offline": ["does it phone home or can i use it with wifi off", "We work on a ship without a connection. Is hearth any use to us there?"],
+    "what_hearth": ["never heard of hearth, explain", "My colleague told me to install hearth. What sort of software is that?"],
+    "why_demo": ["why ship a mini model inside the exe", "If real models exist, what is the built-in one supposed to achieve?"],
+    "gpu": ["no nvidia in my pc, does that matter", "Our server has nothing but CPUs. Will hearth be able to run there?"],
+    "concurrency": ["2 ppl chatting w it simultaneously ok?", "How many conversations can the server work on at one time, and where is that set?"],
+    "context": ["how long can a prompt get b4 it breaks", "I want to forbid very long prompts. Which flag sets the limit?"],
+    "quant": ["q4 weights ok?", "To save memory I'd rather use a quantised model. Is that possible?"],
+    "temperature": ["how do i make it answer the same thing every time", "Where do I set how creative the replies are?"],
+    "threads": ["default nr of threads is what", "My desktop freezes while hearth computes. How do I leave a few cores to the rest?"],
+    "memory": ["will it blow up my ram, how much does it take", "How do I work out the amount of RAM that a model is going to need?"],
+    "settings": ["can i set stuff w env vars", "I'd rather not type all the options on every start. How else are they configured?"],
+    "model_name": ["app insists on sending gpt-4o as model, 404", "How can I publish my model under a name of my own choosing?"],
+    "license": ["does it cost anything, and is the code public", "Our legal department asks about the terms under which hearth may be used."],
+    "prompt_cache": ["same long doc, many questions - does hearth save work there", "Is there a way to disable the reuse of earlier prompts?"],
+    "show": ["architecture + bits of a model, which cmd", "A colleague handed me a model directory. How do I have hearth describe it?"],
+    "which_model": ["pls point me to a model thats fine for a beginner", "I know nothing about language models. With which of them would you begin?"],
 }
 
 
@@ -146,19 +146,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["im {v}, nice to meet ya", "By the way, my name happens to be {v}.", "this is {v} speaking", "Everyone at home calls me {v}."], NAMES, ["can u tell me my own name", "By which name am I in your memory?", "forgot already? say my name", "What did I say I am called?"]),
-    (["nothing beats {v}, my fav colour", "The colour I like most is {v}.", "ever since i was a kid my favourite colour is {v}", "Of all colours, {v} pleases me the most."], COLORS, ["my fav color is..?", "Which colour did I say I like best?", "do u remember the color i told u about", "Please remind me which colour is my favourite."]),
-    (["based in {v} myself", "My home town is {v}; I've never lived elsewhere.", "im from {v}, still live there", "These days {v} is where I live."], CITIES, ["so what place was it that i live at", "In which city is my home, as I told you?", "name the town i live in pls", "What city did I mention as my home?"]),
-    (["my iguana goes by {v}", "We have a hamster, and {v} is its name.", "say hi to {v}, my poodle", "Our parakeet answers to the name {v}."], NAMES, ["what do i call my {pet}", "Would you still know my {pet}'s name?", "my {pet}s name, go", "What was the name of our {pet}?"]),
-    (["the number is {v}, hold on to it", "Could you memorise the number {v} for me?", "my ticket has the number {v}, keep that", "Here's a number for you to keep: {v}."], None, ["so that number of mine, which one was it", "What figure had I asked you to hold on to?", "hand my number back to me", "I need that number again, please."]),
-    (["keep this word for later: {v}", "Our secret word shall be {v}.", "the magic word is {v}, remember it ok", "Please store the word {v}; I'll want it back."], WORDS, ["whats the word i gave u", "I'd like my word back now, please.", "word?? the one u should keep", "Which word did I give you earlier?"]),
-    (["got hired as a {v}", "My occupation is {v}.", "been a {v} since i left school", "In my working life I am a {v}."], JOBS, ["whats my job", "What line of work had I told you I'm in?", "so what do i do for a living", "What do I work as, if you recall?"]),
+    (["{v} here, hello", "People know me as {v}.", "my parents named me {v}", "You may address me as {v}."], NAMES, ["do u still have my name", "Would you tell me what I'm called?", "my name, what did i say it was", "Who am I, by name?"]),
+    (["fav colour of mine: {v}", "I have a weakness for {v}; no other colour comes close.", "if i had to choose one colour for ever itd be {v}", "My favourite among the colours has always been {v}."], COLORS, ["so whats my fav colour", "Could you name the colour I'm so fond of?", "which colour did i pick", "Do you happen to remember my favourite colour?"]),
+    (["moved to {v} a while ago, still here", "I have my flat in {v}.", "living in {v} rn", "My family and I make our home in {v}."], CITIES, ["where am i living, u should know", "Can you recall the city I'm living in?", "my city, whats it called", "In what town would you find me?"]),
+    (["got a gecko called {v}", "Our tortoise bears the name {v}.", "my beagles name is {v}", "There's a cockatoo in my kitchen, and we named it {v}."], NAMES, ["{pet} name pls", "What is my {pet} called, as far as you know?", "how did i say my {pet} is called", "I told you what my {pet}'s name is. Say it, please."]),
+    (["put this number away for me: {v}", "Would you keep in mind that my number is {v}?", "my locker number is {v}, dont let me forget", "Please note down the number {v}."], None, ["number pls, the one from before", "Which number had I passed on to you?", "ok what number did i have u store", "Could I have that number back?"]),
+    (["codeword = {v}, got it?", "I'm going to trust you with a word: {v}.", "hang on to the word {v} for me", "For our game you have to remember the word {v}."], WORDS, ["what was that word of mine", "Tell me the word that I left with you.", "say the word i wanted u to keep", "Do you still know which word I meant you to remember?"]),
+    (["started out as a {v} in spring, love it", "For a living, I am a {v}.", "{v} by trade, thats me", "I earn my bread as a {v}."], JOBS, ["whats the work i do, again", "Which profession have I got?", "my job is what, i told u", "Could you say what my trade is?"]),
 ]
-PETS = ["iguana", "hamster", "poodle", "parakeet"]
+PETS = ["gecko", "tortoise", "beagle", "cockatoo"]
 
 
 def recall():
-    between = [[], ["haha anyway"], ["Which company is responsible for you?"], ["Please reply with {x}, not a word more.", "neat"], ["And how are things with you, my dear assistant?"], ["turn {x} into uppercase"], ["where do i see what subcommands exist", "ah ok, makes sense"]]
+    between = [[], ["lol ok"], ["Who should be credited as your author?"], ["I'd like you to write {x} and to add nothing.", "sweet"], ["I hope you are well today? How do you feel?"], ["make {x} uppercase"], ["cmd that prints all the other cmds?", "right, got it"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -166,67 +166,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"Our neighbour {one([x for x in NAMES if x != v])} has just come back from a week in {one([x for x in CITIES if x != v])}.")
+            first.insert(R.randrange(2), f"My cousin {one([x for x in NAMES if x != v])} wants to see {one([x for x in CITIES if x != v])} this summer.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["ok say {q} and stop", "Please reply with {q}, not a word more.", "print this: {s}", "{q} - write that and only that", "I'm testing the connection, so give me back {q} exactly as it is.", "send me the text {q}", "Would you please say {q}? No extra words.", "parrot this back: {s}", "The reply I expect is {q}, without any comment.", "Write down the following and nothing besides: {s}"]:
+    for q in ["type {q}, thats all i want", "For a microphone test, please utter {q} and leave it there.", "copy paste this back at me: {s}", "{q} <- reply w exactly this", "Your whole answer should consist of {q}.", "gimme back {q} unchanged", "May I hear {q} from you, without anything around it?", "respond w/ these words only: {s}", "I'd like you to write {q} and to add nothing.", "Echo, please: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["turn {q} into uppercase", "Please capitalise every letter of {q}.", "{q} -> caps", "How does {q} look in block capitals?", "caps version of this: {s}", "Could you set {q} entirely in upper case?", "all letters uppercase: {s}", "I'm painting a warning sign; write {q} in capital letters only."]:
+    for q in ["{q} in all caps pls", "Would you convert {q} to capital letters?", "make {q} uppercase", "My form accepts capitals only, so how do I write {q}?", "upper case -> {s}", "Rewrite {q} with nothing but capitals, please.", "capitalize the whole thing, every letter: {s}", "What would {q} be with caps lock on?"]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["turn {q} into lowercase", "Please write {q} in small letters throughout.", "{q} -> lowercase", "How does {q} look in lower case?", "no caps version of this: {s}", "Could you set {q} entirely in lower case?", "all letters lowercase: {s}", "Somebody left caps lock on and typed {q}. Make that lower case."]:
+    for q in ["{q} in all lowercase pls", "Would you convert {q} to small letters?", "make {q} lowercase", "My form accepts no capitals, so how do I write {q}?", "lower case -> {s}", "Rewrite {q} without a single capital, please.", "uncapitalize the whole thing, every letter: {s}", "The headline {q} is too loud. Put it into lower case."]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q, at in [("1st letter of {q}?", 0), ("With which letter does {q} begin?", 0), ("{q} starts with what letter", 0), ("I file my cards under their first letter. Which one is that for {q}?", 0), ("give me the initial letter of {s}", 0), ("Please name the letter that opens the word {q}.", 0), ("last letter in {q}?", -1), ("With which letter does {q} finish?", -1)]:
+    for q, at in [("first letter, word is {q}", 0), ("Would you tell me the letter at the start of {q}?", 0), ("{q} begins w which letter", 0), ("In a crossword the answer is {q}. What goes into its first box?", 0), ("initial of {s}?", 0), ("Take the word {q} and give me just its last letter.", -1), ("and {q} ends in which letter", -1), ("What is the final letter of the word {q}?", -1)]:
         s = one([x for x in WORDS if x[0] != x[-1]])
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[at]}[^a-z]*$"})
-    for q in ["how many words are there in {q}", "Count the words for me: {s}", "{q} - number of words?", "My slogan is {q}. How many words does it have?", "words in {q}, just the count", "Could you tell me the number of words in {q}?", "{s}\n\nhow many words was that", "The text reads {q}. Give me its word count."]:
+    for q in ["word count of {q}?", "How many words would you say {q} contains?", "count words -> {s}", "I pay by the word for this advert: {q}. How many are they?", "num of words in {q} pls", "Please work out how many words stand in the line {q}.", "{s}\n\nhow long is that, in words", "The telegram says {q}. Count its words, please."]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["3 colours, any", "Would you name me three colours at random?", "hit me with three colors", "My daughter wants to paint with three colours. Which could she take?", "list three colors", "Three names of colours, please.", "what are 3 colors u know", "I can't decide: choose three colours for my kitchen."]:
+    for q in ["gimme 3 colours", "Which three colours come to your mind first?", "three colors, go", "I need three colours for a flag. Suggest some, please.", "any 3 colors will do, name them", "Can you think of three different colours?", "3 random colors pls", "My knitting needs three colours of wool. Which shall I buy?"]:
         add("instructions", q, {"colors": 3})
-    for q in ["{k}: {v} as json pls", "Turn this into a JSON object: {k} is {v}.", "Please write a JSON object where the key {k} holds the value {v}.", "json with one key {k} and as value {v}", "Our backend expects JSON. The key is {k} and the value is {v}.", "key {k}, value {v}, json only", "Could you express as a JSON object that {k} equals {v}?", "give me valid json, {k} is the key, {v} the value"]:
+    for q in ["make json: {k} -> {v}", "I need a JSON object with a single pair: the key {k} and its value {v}.", "as json, {k} is {v}", "Would you write down as a JSON object that the field {k} contains {v}?", "json obj pls, key={k} val={v}", "The config has to say that {k} is {v}. Please put it as a JSON object.", "Format it as a JSON object: the key is {k} and {v} belongs to it.", "{k} maps to {v}, json only no talk"]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["one-sentence hello for my team", "Please say hello to my grandmother in a single sentence.", "greeting for a new neighbour, max 1 sentence", "Write one sentence that greets the listeners of my podcast.", "can u greet my students? one sentence", "I'm about to open a meeting; give me a single sentence of greeting."]:
+    for q in ["say hi to my followers in one sentence", "Could you welcome our new colleague with one sentence?", "1 sentence greeting for the family chat", "I need a single sentence to greet the guests at my wedding.", "greet my choir, one sentence pls", "Please greet the passengers of a night train in one sentence."]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening|afternoon)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["reverse order pls: {l}", "Would you list {l} starting from the end?", "{l} -- same list, last one first", "I have {l}. Please give me the list in reverse.", "backwards list: {l}", "What is {l} when the order of the words is turned around?", "start with the last, end with the first: {l}", "Please reverse the order of these words: {l}", "my list {l} should run the other way round", "These came in the wrong order: {l}. Reverse them for me."] * 2:
+    for q in ["flip the order: {l}", "Please give me {l} again, but from last to first.", "other way round pls: {l}", "I've written {l}. What is that list with the final item first?", "list in reverse -> {l}", "The queue is {l}. Kindly turn it around so that the last one stands in front.", "{l} - reverse the list", "Read the following list from its end to its beginning: {l}", "swap this list end to start: {l}", "My stack of cards, top to bottom, reads {l}. What does it read from bottom to top?"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["letters of {q} one by one", "Could you spell out the word {q} for me?", "{s}, spelled out?", "How is {q} spelled? One letter at a time, please.", "spell it: {s}", "For a keyboard test I need {q} with its letters apart.", "break {q} up into letters", "I'm learning to write; spell {q}, please.", "spell for me {q}", "Name each letter of {q} in turn."] * 2:
+    for q in ["spell {q} 4 me", "What are the letters of {q}, in order?", "{s} letter by letter", "Dictate the word {q} to me, letter after letter.", "how do u spell {s}", "Our announcer can't pronounce {q}. Please spell it out.", "split {q} into its letters", "I want to hear {q} as single letters.", "spelling of {q} pls", "Would you write {q} with each letter standing alone?"] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["alphabetize {l}", "Please arrange {l} from A to Z.", "{l} in abc order", "I'm making an index. Sort {l} for me, alphabetically.", "put these in alphabetical order: {l}", "What does the list {l} look like once it's sorted by the alphabet?", "sort a to z -> {l}", "In which alphabetical order do {l} come?", "dictionary order pls: {l}", "Could you sort the names of my folders by the alphabet? They are {l}."] * 2:
+    for q in ["sort alphabetically pls: {l}", "How would a dictionary order {l}?", "abc order: {l}", "My labels read {l}. Line them up alphabetically.", "{l} sorted by first letter", "Kindly bring {l} into alphabetical order.", "order by alphabet -> {l}", "Could I have the entries {l} from A to Z?", "alphabetical: {l}", "I must file {l} in the right order by the alphabet. Which is it?"] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["A very good morning to you!", "State your name for the record, please.", "Thank you kindly, that was just what I was after.", "u doing ok today?", "Off to bed with me, so goodbye for now!", "In what ways could you be of use to me?"]
+    asks = ["Greetings from a rainy harbour!", "What do your makers call you?", "That answers it perfectly, many thanks.", "hows life treating u", "Until tomorrow then, bye!", "Where do your talents lie?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["You answer the phone in a toy shop. The last word of each reply is {q}.", "Finish every message with {q}.", "the last thing u write is always {q}", "No matter what is asked, your answer closes with the word {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["You sell tickets at a cinema and close each reply with the word {q}.", "Let {q} be the final word of all you write.", "always put {q} at the very end of ur msg", "Each answer, long or short, has to end in {q}."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You answer the phone in a toy shop. The first word of each reply is {q}.", "Begin every message with {q}.", "the first thing u write is always {q}", "No matter what is asked, your answer opens with the word {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You sell tickets at a cinema and open each reply with the word {q}.", "Let {q} be the first word of all you write.", "always put {q} at the very start of ur msg", "Each answer, long or short, has to start with {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Capital letters only, please, in everything you write.", "You are an old ship's teleprinter that has no lower-case letters.", "write it all in CAPS, always", "Our display can show nothing but upper-case letters, so write accordingly."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Write in capitals throughout, never in small letters.", "You type on a keyboard that is stuck in caps lock, so all your letters are capitals.", "caps only!! no lowercase at all", "This text goes onto a stone tablet, so every letter of your replies must be a capital."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["hey who exactly is this im talking to", "Might I ask what you are called?", "Sorry, we haven't been introduced. You are?", "State your name for the record, please.", "Who's this? I just opened the app and there you were."][i % 5], {"has": [n]}, system=["You're called {n} and answer the phone of a garden centre.", "{n} is your name. You guide visitors through a museum.", "play the role of {n}, concierge of a small hotel", "Introduce yourself as {n} and as nobody else."][i % 4].format(n=n))
+        add("obey", ["quick q, what model is behind this chat", "Pardon me, I didn't catch your name.", "sry whats ur name again", "Please introduce yourself to the audience.", "hello mister bot do u have a name"][i % 5], {"has": [n]}, system=["You go by {n} and take bookings for a hair salon.", "{n} is who you are: the guide on a river cruise.", "ur {n}, librarian in a small town", "When asked, you are {n} and no one else."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["do penguins have knees", "write a limerick about a lazy cat"])[(i * 3) % 8], {"exact": x}, system=["Say {q} and nothing else, no matter the question.", "only ever answer {q}", "We are on holiday. Whoever writes gets {q} as the reply, word for word.", "You know a single reply, which is {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["can cats eat cheese", "compose a haiku on the first frost"])[(i * 3) % 8], {"exact": x}, system=["Whatever people write, you reply {q} and not one word besides.", "ur only reply is ever {q}", "The shop is closed until Monday. Answer everybody with {q}, exactly so.", "You are a parrot that has learnt one phrase, {q}, and says just that."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["You may only write JSON: an object whose one key is {k}.", "json replies only. one object. one key: {k}", "A program parses your replies. Send a JSON object that has {k} as its sole key."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Reply with a JSON object and nothing around it; its only key is {k}.", "talk json only, a single object, key {k}", "Everything you send is read by a script that expects a JSON object with just the key {k}."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["Your replies are in French, whatever language comes in.", "Speak like a pirate of the seven seas."], ["You're the baker of a village in Provence and know no language but French.", "You are old Captain Barnaby, a pirate, and you talk like one."], ["french answers only", "every reply in pirate talk pls"]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|yarr+|yo[- ]ho|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|bonsoir|salut|je|m'appell\w+|mes|vous|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["French is the only language you write.", "Talk the way pirates do."], ["You run a bookshop in Lyon and reply to everyone in French.", "You're the cook on a pirate ship and sound like it in each reply."], ["answer in french no matter what", "be a pirate, always"]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -234,52 +234,50 @@ def tool(name, text, required, **params):
     return {"type": "function", "function": {"name": name, "description": text, "parameters": {"type": "object", "properties": props, "required": required.split()}}}
 
 
-def path():
-    return one(["", "/srv/", "../", "backup/", "/home/kim/"]) + one(WORDS) + one([".tex", ".wav", ".ini", ".bak", ".svg"])
+def path(*ends):
+    return lambda: one(["", "/opt/", "./", "archive/", "/home/noor/"]) + one(WORDS) + one(ends)
 
 
 def amount(a, b):
     return lambda: R.randint(a, b)
 
 
-def clock():
-    return f"{R.randint(5, 9):02}:{R.randint(10, 59)}"
-
-
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("tide_table", "Gives the times of high and low tide at a port today.", "portOfCall", portOfCall="string"), ["whens high tide in {0}", "Could you look up today's tides for {0}?", "We set sail from {0} this evening and would like to know the tides."], ["portOfCall"], [lambda: one(PORTS)]),
-    (tool("bakeRye", "Has loaves of rye bread baked", "loafTally", loafTally="integer"), ["bake {0} loaves of rye", "The canteen has ordered {0} rye loaves, so please bake them.", "Is it possible to bake {0} loaves of rye for the market?"], ["loafTally"], [amount(15, 350)]),
-    (tool("file_expense", "Files an expense claim in one of the categories", "expense_reason expense_class", expense_reason="string", expense_class=["travel", "lodging", "training"]), ['expense claim, reason "{0}", category {1}', 'Would you file a {1} expense for me? The reason is "{0}".', 'I paid for it myself: "{0}". File it as an expense under {1}, please.'], ["expense_reason", "expense_class"], [lambda: text(3), lambda: one(["travel", "lodging", "training"])]),
-    (tool("aim_telescope", "Aim the telescope of the observatory. Both angles are in degrees.", "azimuthAngle elevationAngle", azimuthAngle="integer", elevationAngle="number"), ["telescope to azimuth {0}, elevation {1}", "Could you turn the telescope to an azimuth of {0} degrees and an elevation of {1}?", "The comet is at azimuth {0} and elevation {1} now. Please aim the telescope there."], ["azimuthAngle", "elevationAngle"], [amount(91, 359), amount(10, 88)]),
-    (tool("reserve_squash_court", "Reserves a squash court for a member of the club", "clubMember hearingDay", clubMember="string", hearingDay="string"), ["squash court for {0} on {1} pls", "Please reserve a squash court for {0}; the date is {1}.", "On {1} our member {0} would like to play squash. Could you reserve a court?"], ["clubMember", "hearingDay"], [lambda: one(NAMES), lambda: f"2032-0{R.randint(4, 8)}-{R.randint(10, 28)}"]),
-    (tool("brew-tea", "Brews a pot of tea", "tea_leaf", tea_leaf="string"), ["make a pot of {0}", "My throat hurts. Would you brew me some {0}?", "Guests at the door! A pot of {0} for everyone, please."], ["tea_leaf"], [lambda: one(["oolong", "rooibos", "sencha", "darjeeling", "lapsang"])]),
-    (tool("sha_digest", "Computes the SHA-256 checksum of a file", "digestTarget", digestTarget="string"), ["sha256 of {0}?", "Can you compute the checksum of {0}?", "I have to prove that nobody touched {0}, so give me its SHA-256 please."], ["digestTarget"], [path]),
-    (tool("greenhouse_vents", "Opens the roof vents of the greenhouse, or shuts them", "ventsOpen", ventsOpen="boolean"), ["greenhouse vents {0} pls", "Could you see to it that the vents of the greenhouse are {0}?", "The tomatoes are suffering, I want the greenhouse vents {0} right away."], ["ventsOpen"], [lambda: R.random() < .5], ("open", "shut")),
-    (tool("squeeze_to_zip", "Compresses a file into a zip archive", "zip_source", zip_source="string"), ["zip {0} pls", "Please compress {0}, it is too large for the mail.", "I need {0} as a zip archive before lunch"], ["zip_source"], [path]),
-    (tool("paint_sign", "Paints a wooden sign", "signCaption signPaint", signCaption="string", signPaint="string"), ['paint me a {1} sign: "{0}"', 'The farm shop needs a sign that says "{0}". Please paint it in {1}.', 'Could I get a wooden sign with "{0}" on it, painted {1}?'], ["signCaption", "signPaint"], [lambda: text(2), lambda: one(COLORS)]),
-    (tool("run_python_line", "Runs one line of Python and returns what comes out", "py_line", py_line="string"), ["run this line of python: `{0}`", "What does Python say to `{0}`?", "Please execute `{0}` in Python for me and return the result."], ["py_line"], [lambda: f"{one(['len', 'list', 'set', 'repr', 'hash'])}('{one(WORDS)}')"]),
-    (tool("arrangeWakeup", "Sets an alarm clock for the next morning, with a note", "wakeupClock wakeupNote", wakeupClock="string", wakeupNote="string"), ['wake me at {0}, note "{1}"', 'Set my alarm for {0}, please, and let the note be "{1}".', 'I must not oversleep. Could you set the alarm to {0} with the note "{1}"?'], ["wakeupClock", "wakeupNote"], [clock, lambda: text(2)]),
-    (tool("scan_prod_logs", "Searches the production logs for an exact string", "logNeedle", logNeedle="string"), ["grep the prod logs for {0}", "Does {0} turn up anywhere in the production logs?", "A customer saw {0} on an error page. Please search the production logs for it."], ["logNeedle"], [lambda: one(["ERR-", "REQ-", "EVT-"]) + str(R.randint(1000, 99999))]),
-    (tool("boil_pasta", "Boils a kind of pasta for some minutes", "pastaShape boilMinutes", pastaShape="string", boilMinutes="integer"), ["boil the {0} for {1} min", "Please cook the {0}; {1} minutes should do.", "The kids like it soft, so let the {0} boil for {1} minutes."], ["pastaShape", "boilMinutes"], [lambda: one(PASTA), amount(3, 19)]),
-    (tool("leave_voicemail", "Leaves a spoken message on the voicemail of a phone number", "dialDigits spokenMessage", dialDigits="string", spokenMessage="string"), ['leave a voicemail at {0}: "{1}"', 'Could you record a voicemail for {0}? Say "{1}".', 'Nobody picks up at {0}. Please leave "{1}" on the voicemail there.'], ["dialDigits", "spokenMessage"], [lambda: f"0{R.randint(311, 899)}-{R.randint(10000, 99999)}", lambda: text(3)]),
-    (tool("rescale_rollout", "Sets how many replicas of a service run in the cluster", "svc_label replica_goal", svc_label="string", replica_goal="integer"), ["scale {0} to {1} replicas", "Traffic is going up. Please run {1} replicas of {0}.", "Could the service {0} get {1} replicas?"], ["svc_label", "replica_goal"], [lambda: one(WORDS) + one(["-api", "-worker", "-proxy"]), amount(2, 48)]),
-    (tool("mute_doorbell", "Mutes the doorbell, or unmutes it", "bellMuted", bellMuted="boolean"), ["pls {0} the doorbell", "Can you {0} the doorbell for this afternoon?", "My mother-in-law is visiting, so {0} the doorbell please."], ["bellMuted"], [lambda: R.random() < .5], ("mute", "unmute")),
-    (tool("stage_lamps", "Sets the brightness of the lamps on the stage, in percent", "lampPercent", lampPercent="integer"), ["stage lamps {0} percent", "Please set the lamps on the stage to {0} percent.", "the band is coming on, can u put the stage lamps at {0} percent"], ["lampPercent"], [amount(5, 95)]),
-    (tool("read_horoscope", "Reads out what the stars say today for a sign of the zodiac", "zodiacSign", zodiacSign="string"), ["horoscope for {0}?", "What do the stars have in store for {0} today?", "My husband is a {0} and won't leave the house without his horoscope. Please read it to me."], ["zodiacSign"], [lambda: one(["Leo", "Virgo", "Scorpio", "Capricorn", "Pisces", "Taurus", "Gemini"])]),
-    (tool("car-wash", "Washes the car", "wash-program", **{"wash-program": ["express", "foam", "deluxe"]}), ["car wash, program {0}", "My car is full of mud. Please wash it, with the {0} program.", "I'd like the {0} program for my car at the car wash today"], ["wash-program"], [lambda: one(["express", "foam", "deluxe"])]),
-    (tool("gate_lookup", "Looks up the gate from which a flight leaves", "flightCode", flightCode="string"), ["which gate is {0}", "I'm booked on flight {0}. Could you find out the gate?", "Hurry, we're late for flight {0}! What gate does it leave from?"], ["flightCode"], [lambda: one(["TZ", "WB", "UJ", "KX"]) + str(R.randint(102, 9899))]),
-    (tool("assign_pr_reviewer", "Makes somebody the reviewer of a pull request", "reviewerNick prNumeral", reviewerNick="string", prNumeral="integer"), ["make {0} reviewer of pr {1}", "Pull request {1} has no reviewer yet. Could you assign {0}?", "I'd like {0} to review pull request {1}, please assign it."], ["reviewerNick", "prNumeral"], [lambda: one(NAMES), amount(103, 4999)]),
-    (tool("rail_fare", "Tells the price of a train ticket from one station to another", "boardAt alightAt", boardAt="string", alightAt="string"), ["train ticket from {0} to {1}, how much", "What does one pay for the train from {0} to {1}?", "I'm visiting my aunt in {1}. How much is the train to get there from {0}?"], ["boardAt", "alightAt"], [lambda: one(STATIONS), lambda: one(STATIONS)]),
-    (tool("record_blood_group", "Puts the blood group of a donor on record", "donorCalled bloodGroup", donorCalled="string", bloodGroup="string"), ["record donor {0} as blood group {1}", "Our donor {0} has blood group {1}, please put that on record.", "Could you record the blood group {1} for the donor {0}?"], ["donorCalled", "bloodGroup"], [lambda: one(NAMES), lambda: one(["A+", "A-", "B+", "B-", "AB+", "AB-"])]),
-    (tool("find_subtitles", "Finds the subtitles of a film in a language", "filmCalled subsTongue", filmCalled="string", subsTongue="string"), ['find me {1} subtitles for "{0}"', 'Are there subtitles in {1} for the film "{0}"?', 'My granny only understands {1}. Please find subtitles for the film "{0}".'], ["filmCalled", "subsTongue"], [lambda: text(3), lambda: one(["Basque", "Estonian", "Zulu", "Maltese", "Latvian"])]),
-    (tool("beta_programme", "Enables the beta programme of the app, or disables it", "betaEnabled", betaEnabled="boolean"), ["go ahead and {0} the beta programme", "Could you please {0} the beta programme of our app?", "We talked it over in the team: {0} the app's beta programme."], ["betaEnabled"], [lambda: R.random() < .5], ("enable", "disable")),
-    (tool("stampCommitTag", "Puts a tag on a commit", "commitHash tag_caption", commitHash="string", tag_caption="string"), ["tag commit {0} as {1}", "Please put the tag {1} on the commit {0}.", "We release today, so could the commit {0} get the tag {1}?"], ["commitHash", "tag_caption"], [lambda: one("abcdef") + "".join(some(list("0123456789abcdf"), 6)), lambda: f"v{R.randint(1, 9)}.{R.randint(0, 30)}.{R.randint(0, 9)}"]),
-    (tool("shorten_link", "Makes a short link out of a long web address", "longAddress", longAddress="string"), ["short link for {0}", "Please shorten {0} for me.", "I can't fit {0} on a business card, could you make it a short link?"], ["longAddress"], [lambda: f"https://{one(WORDS)}.{one(['net', 'io', 'at'])}/{one(WORDS)}/{one(WORDS)}"]),
-    (tool("recalc_measure", "Converts a measure from one unit into another", "gaugeAmount unitBefore unitAfter", gaugeAmount="number", unitBefore="string", unitAfter="string"), ["how much is {0} {1} in {2}", "Our old sea chart says {0} {1}, what's that in {2}?", "The rope is {0} {1} long; kindly convert that to {2}."], ["gaugeAmount", "unitBefore", "unitAfter"], [amount(5, 950), lambda: one(["furlongs", "fathoms", "leagues"]), lambda: one(["metres", "inches", "yards"])]),
-    (tool("rename_column", "Renames a column in the table of customers", "columnBefore columnAfter", columnBefore="string", columnAfter="string"), ["rename column {0} to {1}", "The column {0} in our customer table should be called {1}. Please rename it.", "In the customer table, could you change the name of the column {0} to {1}?"], ["columnBefore", "columnAfter"], [lambda: one(WORDS) + "_id", lambda: one(WORDS) + "_ref"]),
+    (tool("pollenReport", "Tells how much pollen is in the air of a town today", "hayfeverTown", hayfeverTown="string"), ["pollen in {0} today?", "My nose won't stop running. How bad is the pollen in {0}?", "I'm off to {0} this afternoon and have hay fever, so please check the pollen there."], ["hayfeverTown"], [lambda: one(INLAND)]),
+    (tool("order-firewood", "Orders crates of firewood.", "crate-quantity", **{"crate-quantity": "integer"}), ["get {0} crates of firewood", "Winter is close and the shed is empty. Please order {0} crates of firewood.", "Could we have {0} crates of firewood delivered?"], ["crate-quantity"], [amount(12, 240)]),
+    (tool("lodge_complaint", "Lodges the complaint of a tenant under one of the headings", "grievance_wording grievance_kind", grievance_wording="string", grievance_kind=["noise", "damp", "heating"]), ['log a {1} complaint: "{0}"', 'A tenant rang us. The heading is {1} and the wording is "{0}"; please lodge that as a complaint.', 'Could you lodge the complaint "{0}" for me? It belongs under {1}.'], ["grievance_wording", "grievance_kind"], [lambda: text(3), lambda: one(["noise", "damp", "heating"])]),
+    (tool("mixMortar", "Mix a batch of mortar. Both amounts are in kilograms.", "sandKilos cementKilos", sandKilos="number", cementKilos="integer"), ["mix mortar: {0} kg sand, {1} kg cement", "The bricklayers come at noon. Could you mix mortar from {1} kilos of cement and {0} kilos of sand?", "Please prepare a batch of mortar with {0} kg of sand and {1} kg of cement."], ["sandKilos", "cementKilos"], [amount(42, 310), amount(5, 40)]),
+    (tool("book_kennel", "Books a place in the kennels for a dog", "houndCalled kennelStayStart", houndCalled="string", kennelStayStart="string"), ["kennel place for {0} from {1}", "We'll be away, so could you book our dog {0} into the kennels? Arrival on {1}.", "On {1} I'd like to bring my terrier {0} to the kennels. Please book a place."], ["houndCalled", "kennelStayStart"], [lambda: one(NAMES), lambda: f"2033-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
+    (tool("press_juice", "Presses a jug of fruit juice", "juice_fruit", juice_fruit="string"), ["press me some {0} juice", "It's so hot out here. A jug of {0} juice would be lovely.", "The children are thirsty; could you press some {0} juice for them?"], ["juice_fruit"], [lambda: one(["quince", "pomelo", "guava", "lychee", "papaya"])]),
+    (tool("tallyLines", "Counts the lines of a text file", "lines_within", lines_within="string"), ["how many lines in {0}", "Can you tell me how many lines {0} has?", "The print shop charges by the line, so please count those of {0}."], ["lines_within"], [path(".conf", ".rst", ".srt", ".lst")]),
+    (tool("drawbridge-lever", "Raises the drawbridge, or lowers it", "bridgeRaised", bridgeRaised="boolean"), ["time to {0} the drawbridge", "Could you {0} the drawbridge before the parade gets here?", "The harbour master rang, we should {0} the drawbridge now."], ["bridgeRaised"], [lambda: R.random() < .5], ("raise", "lower")),
+    (tool("make_mp3", "Converts a recording into an mp3 file", "recording_file", recording_file="string"), ["mp3 of {0} pls", "My car stereo can't play {0}. Could you turn it into an mp3?", "Please convert {0} into an mp3, the choir wants to hear it."], ["recording_file"], [path(".flac", ".aiff", ".ogg", ".m4a")]),
+    (tool("embroider_cap", "Embroiders some words on a cap", "capWords threadShade", capWords="string", threadShade="string"), ['embroider a cap in {1}: "{0}"', 'The bowling team wants a cap that says "{0}". Please use {1} thread for the words.', 'Could I have "{0}" embroidered on a cap? The thread should be {1}.'], ["capWords", "threadShade"], [lambda: text(2), lambda: one(COLORS)]),
+    (tool("query_shop_db", "Runs a SQL query on the database of the shop and returns the rows", "sql_query_line", sql_query_line="string"), ["run this on the shop db: `{0}`", "Which rows does the query `{0}` give in the shop's database?", "I'm curious what our shop's database says to `{0}`, so please run that."], ["sql_query_line"], [lambda: f"SELECT {one(['*', 'COUNT(*)', 'id', 'MAX(price)', 'DISTINCT owner'])} FROM {one(WORDS)}"]),
+    (tool("assign-chore", "Puts a chore on the list of the household and says who has to do it", "chore-title chore-owner", **{"chore-title": "string", "chore-owner": "string"}), ['new chore for {1}: "{0}"', 'Somebody has to do it, so please enter "{0}" as a chore of {1}.', 'Could you put "{0}" on our list of chores? It is the turn of {1}.'], ["chore-title", "chore-owner"], [lambda: text(2), lambda: one(NAMES)]),
+    (tool("traceParcel", "Finds out where a parcel is", "parcelBarcode", parcelBarcode="string"), ["wheres parcel {0}", "My order should have come on Monday. Could you trace the parcel {0}?", "Please find out where the parcel {0} is, my sister is waiting for it."], ["parcelBarcode"], [lambda: one(["PX-", "DL-", "GV-"]) + str(R.randint(1000, 99999))]),
+    (tool("sowHerb", "Sows a herb in a row of the kitchen garden", "herbKind gardenRow", herbKind="string", gardenRow="integer"), ["sow {0} in row {1}", "There's room left in the kitchen garden. Please sow {0} in row {1}.", "Could row {1} of the garden get some {0}? I have the seeds here."], ["herbKind", "gardenRow"], [lambda: one(HERBS), amount(2, 38)]),
+    (tool("dispatch_fax", "Sends a few words by fax", "faxDigits faxWording", faxDigits="string", faxWording="string"), ['fax to {0}: "{1}"', 'The notary only takes faxes, at {0}. Please fax him "{1}".', 'Could you send "{1}" by fax? The number is {0}.'], ["faxDigits", "faxWording"], [lambda: f"0{R.randint(211, 899)}/{R.randint(10000, 99999)}", lambda: text(3)]),
+    (tool("backup_retention", "Sets for how many days the backups of a database are kept", "db_nick retention_days", db_nick="string", retention_days="integer"), ["keep backups of {0} for {1} days", "The auditors were here. Please see to it that backups of {0} are kept for {1} days.", "Could the retention of the backups of {0} be set to {1} days?"], ["db_nick", "retention_days"], [lambda: one(WORDS) + one(["-db", "-store", "-replica"]), amount(6, 390)]),
+    (tool("snow_cannon", "Starts the snow cannons on the slope, or stops them", "cannonsRunning", cannonsRunning="boolean"), ["snow cannons: {0} them", "Could you {0} the snow cannons before the lifts open?", "I've looked at the thermometer, so please {0} the snow cannons."], ["cannonsRunning"], [lambda: R.random() < .5], ("start", "stop")),
+    (tool("fountain_jet", "Sets how high the fountain in the park sprays, in centimetres", "jetHeight", jetHeight="integer"), ["fountain at {0} cm", "It's windy today. Please set the fountain in the park to {0} centimetres.", "the wedding guests are getting wet, can u put the fountain to {0} cm"], ["jetHeight"], [amount(15, 480)]),
+    (tool("birthstoneOf", "Tells the birthstone of a month", "natalMonth", natalMonth="string"), ["birthstone for {0}?", "My girlfriend was born in {0}. Which birthstone is hers?", "I want to buy a ring for somebody whose birthday is in {0}, please tell me the birthstone."], ["natalMonth"], [lambda: one(["January", "February", "April", "July", "August", "October", "November"])]),
+    (tool("tumble_dry", "Dries the laundry in the dryer", "dryer-cycle", **{"dryer-cycle": ["denim", "towels", "delicates"]}), ["dry the laundry, cycle {0}", "The washing is still dripping. Please dry it, with the {0} cycle.", "I'd like the {0} cycle on the dryer for this load"], ["dryer-cycle"], [lambda: one(["denim", "towels", "delicates"])]),
+    (tool("plateLookup", "Looks up which car a number plate belongs to", "plateChars", plateChars="string"), ["what car has plate {0}", "Somebody is blocking my driveway. Could you look up the number plate {0}?", "Please find out which car the plate {0} is on."], ["plateChars"], [lambda: one(["QF", "HY", "ZB", "MW"]) + str(R.randint(102, 9899))]),
+    (tool("mark_absent", "Marks a pupil as absent from a lesson", "pupilCalled lesson_index", pupilCalled="string", lesson_index="integer"), ["mark {0} absent, lesson {1}", "Lesson {1} has begun and {0} isn't here. Please mark that down as an absence.", "I'd like {0} to be marked as absent from lesson {1}."], ["pupilCalled", "lesson_index"], [lambda: one(NAMES), amount(3, 140)]),
+    (tool("sail_hours_between", "Tells how long the ferry takes from one port to another", "quayOut quayIn", quayOut="string", quayIn="string"), ["ferry {0} to {1}, how long", "How many hours does the ferry from {0} to {1} take?", "We're spending the summer in {1}. How long is the ferry to get there from {0}?"], ["quayOut", "quayIn"], [lambda: one(QUAYS), lambda: one(QUAYS)]),
+    (tool("jot_heartbeat", "Puts down the pulse of a patient in beats per minute", "patientCalled pulseRate", patientCalled="string", pulseRate="integer"), ["pulse of {0} is {1}, put it down", "I've just counted {1} beats per minute on our patient {0}, please note that pulse.", "Could you write down a pulse of {1} for the patient {0}?"], ["patientCalled", "pulseRate"], [lambda: one(NAMES), amount(48, 176)]),
+    (tool("find_sheet_music", "Finds the sheet music of a piece for an instrument", "pieceCalled playedOn", pieceCalled="string", playedOn="string"), ['get me "{0}" as sheet music for {1}', 'Does sheet music of "{0}" exist for the {1}?', 'My son plays the {1} and needs something for his recital. Please find him the sheet music of "{0}".'], ["pieceCalled", "playedOn"], [lambda: text(3), lambda: one(["bassoon", "viola", "lute", "cornet", "zither"])]),
+    (tool("newsletter_hold", "Pauses the weekly newsletter, or resumes it", "newsletterPaused", newsletterPaused="boolean"), ["ok {0} the newsletter", "Could you please {0} our weekly newsletter?", "The board has met, and we are to {0} the newsletter."], ["newsletterPaused"], [lambda: R.random() < .5], ("pause", "resume")),
+    (tool("pinBuildPackage", "Pins a package of the build to a version", "packageNick pinned_release", packageNick="string", pinned_release="string"), ["pin {0} to {1}", "The build broke again. Please pin the package {0} to version {1}.", "Could version {1} of the package {0} be pinned for our build?"], ["packageNick", "pinned_release"], [lambda: one(WORDS) + one(["-core", "-utils", "-sdk"]), lambda: f"{R.randint(1, 9)}.{R.randint(0, 30)}.{R.randint(0, 9)}"]),
+    (tool("site_reachable", "Checks whether a web page can be reached", "pageToReach", pageToReach="string"), ["is {0} up", "Customers say that {0} doesn't load. Could you check whether it can be reached?", "Please see whether {0} can be reached, I get nothing but a blank page."], ["pageToReach"], [lambda: f"https://{one(WORDS)}.{one(['org', 'dev', 'ch'])}/{one(WORDS)}"]),
+    (tool("splitTheBill", "Divides a bill among the guests, after a tip in percent is added", "tableReckoning guestHeads tipPercent", tableReckoning="number", guestHeads="integer", tipPercent="integer"), ["split a bill of {0} between {1} people, tip {2} percent", "There were {1} of us and the bill came to {0}. With a tip of {2} percent, what does each of us pay?", "The dinner cost {0}. Please divide that among {1} guests with {2} percent on top as a tip."], ["tableReckoning", "guestHeads", "tipPercent"], [amount(61, 980), amount(3, 14), amount(5, 25)]),
+    (tool("fold_accounts", "Merges a duplicate account of a customer into the account that stays", "stayingAccount duplicateAccount", stayingAccount="string", duplicateAccount="string"), ["merge account {1} into {0}", "The customer account {1} is a duplicate of {0}. Please merge it into that one.", "We have a customer twice; could you merge the duplicate {1} into {0}?"], ["stayingAccount", "duplicateAccount"], [lambda: one(WORDS) + str(R.randint(11, 99)), lambda: one(WORDS) + str(R.randint(11, 99))]),
 ]
-SHELL = [{"run_python_line", x} for x in ("sha_digest", "squeeze_to_zip", "scan_prod_logs", "recalc_measure", "stampCommitTag", "rescale_rollout", "rename_column")]
-NEAR = SHELL + [{"run_python_line", x} for x in ("tide_table", "gate_lookup", "rail_fare", "shorten_link", "find_subtitles", "read_horoscope")] + [{"sha_digest", "squeeze_to_zip"}, {"sha_digest", "stampCommitTag"}, {"stampCommitTag", "rename_column"}, {"stampCommitTag", "assign_pr_reviewer"}, {"reserve_squash_court", "arrangeWakeup"}, {"leave_voicemail", "arrangeWakeup"}, {"gate_lookup", "rail_fare"}, {"gate_lookup", "scan_prod_logs"}, {"stage_lamps", "greenhouse_vents"}, {"brew-tea", "boil_pasta"}, {"rescale_rollout", "beta_programme"}, {"leave_voicemail", "paint_sign"}, {"boil_pasta", "arrangeWakeup"}]
+SHELL = [{"query_shop_db", x} for x in ("fold_accounts", "traceParcel", "backup_retention", "lodge_complaint", "plateLookup", "jot_heartbeat", "mark_absent", "tallyLines")]
+NEAR = SHELL + [{"query_shop_db", x} for x in ("order-firewood", "splitTheBill", "site_reachable", "find_sheet_music", "birthstoneOf", "pinBuildPackage")] + [{"assign-chore", x} for x in ("order-firewood", "press_juice", "tumble_dry", "sowHerb", "mixMortar", "dispatch_fax", "lodge_complaint", "mark_absent", "book_kennel", "embroider_cap")] + [
+    {"dispatch_fax", "lodge_complaint"}, {"dispatch_fax", "embroider_cap"}, {"dispatch_fax", "newsletter_hold"}, {"mark_absent", "jot_heartbeat"}, {"lodge_complaint", "mark_absent"}, {"traceParcel", "plateLookup"}, {"traceParcel", "order-firewood"}, {"backup_retention", "pinBuildPackage"}, {"fold_accounts", "pinBuildPackage"}, {"fold_accounts", "jot_heartbeat"},
+    {"drawbridge-lever", "snow_cannon"}, {"drawbridge-lever", "fountain_jet"}, {"snow_cannon", "fountain_jet"}, {"snow_cannon", "newsletter_hold"}, {"pollenReport", "sail_hours_between"}, {"tallyLines", "make_mp3"}, {"make_mp3", "find_sheet_music"}, {"tumble_dry", "press_juice"}]
 
 def called(t):
     return t[0]["function"]["name"]
@@ -297,15 +295,15 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + " - and another thing: " + small(y), (x if x[-1] in "?." else x + ".") + " While you are at it, there's a second matter: " + small(y), "Two jobs for you.\n- " + x + "\n- " + y, "First off, " + small(bare) + ". Next up: " + small(y)][i % 4]
+    return [bare + ". oh and also: " + small(y), (x if x[-1] in "?." else x + ".") + " Once that is done, please see to this as well: " + small(y), "Here are two errands.\n1) " + x + "\n2) " + y, "Request one: " + (x if x[-1] in "?." else x + ".") + " Request two: " + y][i % 4]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["A very good morning to you!", "ty ty, super helpful", "u doing ok today?", "write a limerick about a lazy cat", "do penguins have knees", "ok say \"{}\" and stop", "I'm logging off now, so bye and have a nice evening.", 'words in "{} pelican", just the count', "name + model pls", "hm how big r u in params", "Please reply with \"{}\", not a word more.", "Who painted The Night Watch?",
-         "spell it: {}", "hit me with three colors", "Why did the makers of hearth put a tiny model into the binary?", "How long is the Danube?", "am i texting a real person rn", 'turn "{}" into uppercase']
+PLAIN = ["Greetings from a rainy harbour!", "thx a bunch, works now", "hows life treating u", "compose a haiku on the first frost", "can cats eat cheese", "type \"{}\", thats all i want", "Until tomorrow then, bye!", 'num of words in "{} teapot" pls', "What do your makers call you?", "param count pls, for a spreadsheet", "May I hear \"{}\" from you, without anything around it?", "Who directed Casablanca?",
+         "how do u spell {}", "three colors, go", "why ship a mini model inside the exe", "How far away is the nearest star?", "is there a human on the other end", 'make "{}" uppercase']
 
 
 def tools():
@@ -331,7 +329,7 @@ def tools():
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
     for q in PLAIN:
-        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 3) if called(x) != "run_python_line"][:2])
+        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 3) if called(x) not in ("query_shop_db", "tallyLines")][:2])
 
 
 def answers():
@@ -355,7 +353,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["quick one: {a} {s} {b}", "Would you be so kind as to tell me what {a} {s} {b} makes?", "{a} {o} {b} is how much", "if i type {a} {s} {b} into a calculator what shows up", "I'd like the result of {a} {o} {b}, please.", "For an invoice I have to know {a} {s} {b}. How much is it?", "solve {a} {s} {b} pls", "My calculator's battery is dead. What's {a} {o} {b}?", "{a}{s}{b} gimme", "I'm checking my son's homework: what should {a} {o} {b} come to?"]
+SUMS = ["{a} {s} {b}, answer pls", "Could you work out {a} {s} {b} for me?", "how much do i get for {a} {o} {b}", "need {a} {s} {b} real quick", "I was never good at arithmetic: {a} {o} {b}, please.", "My notes say {a} {s} {b}. What's the result?", "{a} {s} {b} is what", "Would you do {a} {o} {b} in your head and tell me the outcome?", "{a}{s}{b} is..?", "We can't agree on what {a} {o} {b} is. Please settle it."]
 
 
 def sums():
