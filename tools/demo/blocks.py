@@ -30,10 +30,9 @@ def use(path):
 
 
 def call(name, fields, *tensors):
-    """fields: of the structure that the function takes, in its order: numbers, tensors, and None for a tensor that is not there"""
-    struct = type("Fields", (ctypes.Structure,), {"_fields_": [(f"f{i}", ctypes.c_long if isinstance(x, int) else ctypes.c_void_p) for i, x in enumerate(fields)]})
-    value = lambda x: x if x is None or isinstance(x, int) else x.data_ptr()
-    getattr(library, name)(ctypes.byref(struct(*map(value, fields))), *(ctypes.c_void_p(x.data_ptr()) for x in tensors))
+    """fields: of the structure that the function takes, in its order, all of 8 bytes: numbers, tensors, and None for a tensor that is not there"""
+    values = [0 if x is None else x if isinstance(x, int) else x.data_ptr() for x in fields]
+    getattr(library, name)((ctypes.c_int64 * len(values))(*values), *(ctypes.c_void_p(x.data_ptr()) for x in tensors))
 
 
 def strips(rows, width):

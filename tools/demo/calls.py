@@ -587,7 +587,7 @@ def other_work(r, t, tools, any_values):
     return said if kinds else None
 
 
-COMMON = set("please could would should what where when which whose with that this these those have from into there here they them your about need want like make give some more just only after before".split())
+NEUTRAL = set("please could would should what where when which whose with that this these those have from into there here they them your about need want like make give some more just only after before".split())
 WORD = re.compile(r"([A-Za-z][a-z]{3,})([.,?!;:]*)")
 
 
@@ -596,7 +596,7 @@ def strange(r, text):
     words = text.split(" ")
     for i, x in enumerate(words):
         m = WORD.fullmatch(x)
-        if m and m[1].lower() not in COMMON and r.random() < .4:
+        if m and m[1].lower() not in NEUTRAL and r.random() < .4:
             words[i] = (w.pseudo(r).capitalize() if x[0].isupper() else w.pseudo(r)) + m[2]
     return " ".join(words)
 

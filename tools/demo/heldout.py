@@ -226,7 +226,7 @@ def obey():
         k = one(WORDS)
         add("obey", asks[i], {"key": k}, system=["Reply with a JSON object and nothing around it; its only key is {k}.", "talk json only, a single object, key {k}", "Everything you send is read by a script that expects a JSON object with just the key {k}."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|yarr+|yo[- ]ho|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|bonsoir|salut|je|m'appell\w+|mes|vous|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["French is the only language you write.", "Talk the way pirates do."], ["You run a bookshop in Lyon and reply to everyone in French.", "You're the cook on a pirate ship and sound like it in each reply."], ["answer in french no matter what", "be a pirate, always"]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["French is the only language you write.", "Talk the way pirates do."], ["You run a bookshop in Lyon and reply to everyone in French.", "You're the cook on a pirate ship and sound like it in each reply."], ["answer in french no matter what", "be a pirate, always"]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
