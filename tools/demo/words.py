@@ -126,13 +126,27 @@ def word(r):
     return pick(r, ALL) if x < .5 else pseudo(r) if x < .86 else r.choice(KNOWN)
 
 
-JOINING = set(W("quickly slowly always never often sometimes maybe perhaps together alone above below inside outside before after around between"))
+JOINING = set(W("""able about above after again against ago ahead all almost alone along already alright also always among and another any anybody anymore anyone anything anyway apart are around asap away
+because been before behind being believe below beside best better between both btw but bye came can cannot could couldn did didn does doesn doing don done down each either else elsewhere enough even ever every
+everybody everyone everything exactly few finally first five for forever four from gave get gets getting give given gives going gone goodbye got gotta had has hasn hate hates have haven hello help helper helpful
+helps her here het hey his hmm honestly how important inside instead into isn its itself just keep kindly know known knows last least left less let lets like liked likes long made make makes making many may maybe
+mean meaning means might mine more most much must myself name named namely names near need needed needs neither never next nice nine nobody not nothing now off offer often okay once one ones only onto other others
+otherwise ought our out outside over owe own per perhaps please pls quickly quite rather really reckon right said same saw say saying says second see seem seemed seems seen seven several shall she should show showed
+shown shows simply since six slowly some somebody somehow someone something sometimes somewhere soon sorry still such suppose sure take taken takes tell telling ten than thank thanks that the their them then there
+these they thing things think thinking thinks third this those though thought three through throw thx till today together told tomorrow tonight too took twice two under unless until upon use used uses using usual very
+via wait wanna want wanted wants was wat wats way well went were what whatever whats when where whether which while who whoever whole whom whose why will wish with within without won wonder wondering would wrong wrote
+yes yesterday yet you your yours yourself"""))
+CALLED = [x for x in KNOWN if x.islower() and len(x) > 2 and x not in JOINING] or KNOWN
 
 
 def thing(r):
-    """A word as something may be called. Where words that hold a sentence together stood for things, nobody could tell what was meant."""
-    if r.random() < .42:
+    """A word as something may be called. Where words that hold a sentence together stood for things, nobody could tell what was meant;
+    where a word that is a token was never part of a name, another one was copied in its stead."""
+    x = r.random()
+    if x < .36:
         return pseudo(r)
+    if x < .56:
+        return r.choice(CALLED)
     while (w := pick(r, ALL)) in JOINING:
         pass
     return w
