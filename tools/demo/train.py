@@ -39,6 +39,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WARMUP = 30
 GUIDANCE = 0.3  # weight of the hints beside the loss of a token
 POOL = 24  # micro-batches made at once
+COPIED = {"call", "calls", "answer", "no call", "no fit", "recall", "repeat"}  # skills of replies in which one word is as good as another
+KEPT = mix.w.JOINING | set("arguments string integer number boolean array object true false null none tools tool hearth demo".split())
+RENAMED = .5
 LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536), (0.95, 7680)]  # share of the training, tokens of a conversation
 
 
@@ -84,6 +87,8 @@ class Stream:
         # of the tokens of words, with or without a blank before, the tokens of their letters
         vocab = self.tok.get_vocab(with_added_tokens=False)
         self.letters = {i: [vocab[x] for x in t] for t, i in vocab.items() if len(t) > 2 and t.lstrip("Ġ").isalpha()}
+        self.pieces = lambda t: [vocab[t]] if t in vocab else [vocab[x] for x in t]
+        self.words = {i: t for t, i in vocab.items() if t.isascii() and len(t.lstrip("Ġ")) > 1 and t.lstrip("Ġ").isalpha()}
 
     def conversation(self, c):
         ids, reply, skills = [], [], [None]
@@ -108,6 +113,27 @@ class Stream:
             marks += [m] * len(word)
         return out, marks, skills
 
+    def renamed(self, r, ids, reply, skills):
+        """Some of the words that a reply takes over have another in their stead, wherever they are: most tokens of words are rare in
+        what the templates say, and one that was rarely copied is mistaken for another."""
+        if not COPIED.issuperset(skills[1:]):
+            return ids, reply, skills
+        lower = lambda x: self.words[x].lstrip("Ġ").lower()
+        said, heard = ({lower(x) for x, m in zip(ids, reply) if x in self.words and bool(m) == learnt} for learnt in (True, False))
+        some = sorted(x for x in said & heard - KEPT if len(x) > 2)
+        instead = {x: r.choice(mix.w.CALLED) for x in r.sample(some, min(len(some), r.choice([1, 1, 2, 3])))}
+        if not instead or said.union(heard).intersection(instead.values()):
+            return ids, reply, skills
+        out, marks = [], []
+        for x, m in zip(ids, reply):
+            new = [x]
+            if x in self.words and lower(x) in instead:
+                old, word = self.words[x].lstrip("Ġ"), instead[lower(x)]
+                new = self.pieces("Ġ" * self.words[x].startswith("Ġ") + (word if old.islower() else word.upper() if old.isupper() else word.capitalize()))
+            out += new
+            marks += [m] * len(new)
+        return out, marks, skills
+
     def repetition(self, r):
         """Random tokens said twice or more, often with others in between."""
         pool = range(256) if r.random() < .3 else range(self.vocab - 64) if r.random() < .6 else r.sample(range(self.vocab - 64), 40)
@@ -129,7 +155,7 @@ class Stream:
         made, total = [], 0
         while total < POOL * self.a.micro:
             x = r.random()
-            if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .02):
+            if x < (.3 if share < .005 else .12 if share < .1 else .04 if share < .5 else .03):
                 d = self.repetition(r)
             elif share >= LONGEST[-1][0] and x > .985:
                 d = self.conversation(mix.long(r))
@@ -139,6 +165,8 @@ class Stream:
                 d = self.conversation(mix.conversation(r))
                 if len(d[0]) > longest:
                     continue
+            if d[1][-1] and r.random() < RENAMED:
+                d = self.renamed(r, *d)
             if d[1][-1] and r.random() < .12:
                 d = self.dropout(r, *d)
             if d[1][-1] and len(d[0]) <= SIZES[self.a.size].max_positions:
