@@ -90,10 +90,16 @@ class Stream:
         self.pieces = lambda t: [vocab[t]] if t in vocab else [vocab[x] for x in t]
         self.words = {i: t for t, i in vocab.items() if t.isascii() and len(t.lstrip("Ġ")) > 1 and t.lstrip("Ġ").isalpha()}
 
+    def lower(self, x):
+        return self.words.get(x, "").lstrip("Ġ").lower()
+
     def conversation(self, c):
         ids, reply, skills = [], [], [None]
         for text, skill in mix.segments(c):
             e = self.tok.encode(text, add_special_tokens=False).ids
+            if skill == "lower":  # what is said in capitals is letters: so is the reply, or it would have to know which token they make
+                heard = {self.lower(x) for x in ids}
+                e = [y for x in e for y in (self.letters[x] if x in self.letters and self.lower(x) not in heard else [x])]
             if skill:
                 skills.append(skill)
             ids += e
@@ -118,8 +124,7 @@ class Stream:
         what the templates say, and one that was rarely copied is mistaken for another."""
         if not COPIED.issuperset(skills[1:]):
             return ids, reply, skills
-        lower = lambda x: self.words[x].lstrip("Ġ").lower()
-        said, heard = ({lower(x) for x, m in zip(ids, reply) if x in self.words and bool(m) == learnt} for learnt in (True, False))
+        said, heard = ({self.lower(x) for x, m in zip(ids, reply) if x in self.words and bool(m) == learnt} for learnt in (True, False))
         some = sorted(x for x in said & heard - KEPT if len(x) > 2)
         instead = {x: r.choice(mix.w.CALLED) for x in r.sample(some, min(len(some), r.choice([1, 1, 2, 3])))}
         if not instead or said.union(heard).intersection(instead.values()):
@@ -127,8 +132,8 @@ class Stream:
         out, marks = [], []
         for x, m in zip(ids, reply):
             new = [x]
-            if x in self.words and lower(x) in instead:
-                old, word = self.words[x].lstrip("Ġ"), instead[lower(x)]
+            if x in self.words and self.lower(x) in instead:
+                old, word = self.words[x].lstrip("Ġ"), instead[self.lower(x)]
                 new = self.pieces("Ġ" * self.words[x].startswith("Ġ") + (word if old.islower() else word.upper() if old.isupper() else word.capitalize()))
             out += new
             marks += [m] * len(new)
