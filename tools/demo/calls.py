@@ -53,6 +53,8 @@ FAMILY = {"word": "text", "text": "text", "person": "text", "city": "text", "cod
 SLOT = re.compile(r"\{(\d)\}")
 A_NOUN = re.compile(r"\b([aA]) \{N\}")
 LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these days|later|at the moment|as usual|again|if possible|by noon|over there|soon|for once|this time".split("|")  # said after a value
+BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city")  # kinds whose values are said next to a noun
+TWINS = "word word person city color path text code date time int int number email language folder".split()
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
 
@@ -153,7 +155,7 @@ class Param:
         """The name as a request says it; now and then a part of it that no other name has."""
         parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower().split("_")
         part = r.choice([parts[0], parts[-1]])
-        if len(parts) > 1 and r.random() < .2 and len(part) > 2 and part not in noun.lower() and all(part not in o.name.lower() for o in others if o is not self):
+        if len(parts) > 1 and r.random() < .35 and len(part) > 2 and part not in noun.lower() and all(part not in o.name.lower() for o in others if o is not self):
             return part
         return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name).replace("_", " ").lower() if r.random() < .85 else self.name
 
@@ -238,7 +240,12 @@ class Tool:
         else:
             self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.thing(r).lower()
             kinds = [r.choice(KIND_NAMES) + ("?" if r.random() < .3 else "") for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
-            self.add_params(r, kinds, [[]] * len(kinds), [None] * len(kinds))
+            twins = r.random() < .18
+            if twins:
+                kinds[:0] = [r.choice(TWINS)] * 2
+            self.add_params(r, kinds[:3], [[]] * len(kinds[:3]), [None] * len(kinds[:3]))
+            if twins:
+                self.name_twins(r)
         self.first_verb = self.verb
         if named:
             self.label(r)
@@ -261,6 +268,15 @@ class Tool:
             while p.name in seen:
                 p.name += "_" + w.word(r)
             seen.add(p.name)
+
+    def name_twins(self, r):
+        """The names of the first two parameters differ in the first word alone."""
+        last = r.choice(USUAL[self.params[0].kind]) if r.random() < .6 else w.thing(r)
+        make = camel if r.random() < .5 else str
+        for p, first in zip(self.params, w.distinct(r, 2, w.thing)):
+            name = make(first + "_" + last)
+            if all(name != q.name for q in self.params):
+                p.name, p.clear = name, True
 
     def label(self, r, plain=False):
         """Name and description. plain: verb and noun, nothing else"""
@@ -361,7 +377,7 @@ class Tool:
     def request(self, r, tools=(), quote=False):
         """-> what the user says, arguments. tools: those it must be told from; quote: something follows"""
         for _ in range(6):
-            said, args, kinds = self.scheme_request(r, quote) if self.scheme and r.random() < .95 else self.own_request(r, tools)
+            said, args, kinds = self.scheme_request(r, quote) if self.scheme and r.random() < .85 else self.own_request(r, tools)
             if self.meant(said, tools, kinds):
                 return said, args
         return self.own_request(r, tools, True)[:2]
@@ -415,12 +431,27 @@ class Tool:
             r.shuffle(named)
         return self.fill(style(r, expand(r, SAY["request around"])), A=listed(r, named)), args, kinds
 
+    def request_by_value(self, r, tools):
+        """A request of any verb and noun with a value next to the noun, as a name, a path or a number often is, or in its stead. -> as own_request(), or None"""
+        given, args, kinds = self.values(r)
+        some = [x for x in given if x[0].kind in BY_VALUE and x[0].clear and sum(x[0].kind == p.kind for p in self.params) == 1]
+        if not some:
+            return None
+        one = r.choice(some)
+        said = self.own_values(r, [x for x in given if x is not one], False)
+        others = [o for o in tools if o is not self]
+        alone = self.verb not in VAGUE_VERBS and all(o.verb != self.verb and VERB_GROUP.get(o.verb, 0) != VERB_GROUP.get(self.verb, 1) for o in others)
+        text = expand(r, SAY["request by value alone" if alone and r.random() < .4 else "request by value"])
+        return self.fill(style(r, text), A=said, **{"0": one[1]}), args, kinds
+
     def own_request(self, r, tools=(), strict=False):
         """A request of any verb and noun, with parameters by name. strict: both are said. -> what the user says, arguments, their kinds"""
-        around = self.request_around(r) if r.random() < .2 else None
-        if around:
-            return around
-        said, args, kinds = self.own_values(r, strict)
+        x = r.random()
+        special = self.request_around(r) if x < .2 else self.request_by_value(r, tools) if x < .5 and not strict else None
+        if special:
+            return special
+        given, args, kinds = self.values(r)
+        said = self.own_values(r, given, strict)
         x = 1 if strict else r.random()
         others = [o for o in tools if o is not self]
         if x < .15:
@@ -435,10 +466,9 @@ class Tool:
         text = expand(r, SAY[kind]).replace("{A}", "{A}" if said else "")
         return self.fill(style(r, text), A=said), args, kinds
 
-    def own_values(self, r, strict):
-        """-> the values as text, arguments, their kinds"""
+    def own_values(self, r, given, strict):
+        """-> the values as text, what is to be put before them included"""
         bare, named = "", []
-        given, args, kinds = self.values(r)
         strings = [p for p in self.params if p.type == "string" and not p.enum]
         for p, value in given:
             unnamed = KINDS[p.kind].get("unnamed")
@@ -453,7 +483,7 @@ class Tool:
             said += r.choice([" with ", " with ", ", ", ": ", " using ", ". Use ", "; ", " (", ", and "]) + listed(r, named)
         if " (" in said and said.count("(") > said.count(")"):
             said += ")"
-        return said, args, kinds
+        return said
 
 
 def listed(r, items):

@@ -174,9 +174,12 @@ def city(r):
     return r.choice(["New ", "San ", "Port ", "North "]) + c if r.random() < .08 else c
 
 
+ENDINGS = W("txt md py go json csv log html yaml sh js c pdf png toml xml ini cfg conf tsv rst sql jpg svg zip doc rs java h css bak tmp")
+
+
 def file(r):
     stem = words(r, 1, 2, r.choice("_-")) if r.random() < .85 else word(r) + str(r.randint(1, 99))
-    return stem + "." + r.choice(W("txt md py go json csv log html yaml sh js c pdf png toml"))
+    return stem + "." + (r.choice(ENDINGS) if r.random() < .85 else "".join(r.choice(LETTERS) for _ in range(r.randint(2, 4))))
 
 
 def path(r):
