@@ -53,7 +53,8 @@ FAMILY = {"word": "text", "text": "text", "person": "text", "city": "text", "cod
 SLOT = re.compile(r"\{(\d)\}")
 A_NOUN = re.compile(r"\b([aA]) \{N\}")
 LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these days|later|at the moment|as usual|again|if possible|by noon|over there|soon|for once|this time".split("|")  # said after a value
-BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city")  # kinds whose values are said next to a noun
+BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", "word")  # kinds whose values are said next to a noun
+PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")
 TWINS = "word word person city color path text code date time int int number email language folder".split()
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
@@ -240,12 +241,16 @@ class Tool:
         else:
             self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.thing(r).lower()
             kinds = [r.choice(KIND_NAMES) + ("?" if r.random() < .3 else "") for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
-            twins = r.random() < .18
-            if twins:
+            x = r.random()
+            if x < .18:
                 kinds[:0] = [r.choice(TWINS)] * 2
+            elif x < .4:
+                kinds = r.choice(PAIRS).split(" ")
             self.add_params(r, kinds[:3], [[]] * len(kinds[:3]), [None] * len(kinds[:3]))
-            if twins:
+            if x < .18:
                 self.name_twins(r)
+            elif x < .34:
+                self.name_pair(r)
         self.first_verb = self.verb
         if named:
             self.label(r)
@@ -276,6 +281,14 @@ class Tool:
         for p, first in zip(self.params, w.distinct(r, 2, w.thing)):
             name = make(first + "_" + last)
             if all(name != q.name for q in self.params):
+                p.name, p.clear = name, True
+
+    def name_pair(self, r):
+        """The names of the parameters begin with one word, and only the kind of the value tells them apart."""
+        make, first = camel if r.random() < .5 else str, self.noun.split(" ")[-1] if r.random() < .6 else w.thing(r).lower()
+        names = [make(first + "_" + first_part(r.choice((USUAL if r.random() < .75 else RARE)[p.kind]))) for p in self.params]
+        if len(set(names)) == len(names):
+            for p, name in zip(self.params, names):
                 p.name, p.clear = name, True
 
     def label(self, r, plain=False):
@@ -441,7 +454,7 @@ class Tool:
         said = self.own_values(r, [x for x in given if x is not one], False)
         others = [o for o in tools if o is not self]
         alone = self.verb not in VAGUE_VERBS and all(o.verb != self.verb and VERB_GROUP.get(o.verb, 0) != VERB_GROUP.get(self.verb, 1) for o in others)
-        text = expand(r, SAY["request by value alone" if alone and r.random() < .4 else "request by value"])
+        text = expand(r, SAY["request by value alone" if alone and one[0].kind != "word" and r.random() < .4 else "request by value"])
         return self.fill(style(r, text), A=said, **{"0": one[1]}), args, kinds
 
     def own_request(self, r, tools=(), strict=False):

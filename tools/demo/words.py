@@ -136,6 +136,7 @@ shown shows simply since six slowly some somebody somehow someone something some
 these they thing things think thinking thinks third this those though thought three through throw thx till today together told tomorrow tonight too took twice two under unless until upon use used uses using usual very
 via wait wanna want wanted wants was wat wats way well went were what whatever whats when where whether which while who whoever whole whom whose why will wish with within without won wonder wondering would wrong wrote
 yes yesterday yet you your yours yourself"""))
+JOINED = sorted(JOINING)
 CALLED = [x for x in KNOWN if x.islower() and len(x) > 2 and x not in JOINING] or KNOWN
 
 
@@ -211,6 +212,11 @@ def url(r):
 def sentence(r):
     """A few words as people would put in quotes."""
     s = words(r, 1, 5)
+    if r.random() < .2:
+        s = s.split(" ")
+        for _ in range(r.choice([1, 1, 2, 3])):
+            s.insert(r.randint(0, len(s)), r.choice(JOINED))
+        s = " ".join(s)
     if r.random() < .06:  # with marks
         s = r.choice([f"{s} ({word(r)})", f"{s} - {words(r, 1, 3)}", f"{words(r, 1, 2)}: {s}", f"{s} & {word(r)}", f"{r.randint(1, 99)} {s}", f"{s} v{r.randint(1, 9)}.{r.randint(0, 9)}", f"{word(r)}/{s}", f"{s}, {words(r, 1, 3)}", f"{s} #{r.randint(1, 99)}"])
     if r.random() < .35:
