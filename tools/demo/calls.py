@@ -124,7 +124,7 @@ class Param:
             self.name, self.clear = w.thing(r), False
         else:
             self.name = name_by_kind(r, x, kind, usual, noun)
-        self.name = self.name.replace(" ", "_")
+        self.name = "_".join(with_small(r, self.name.replace(" ", "_").split("_"), .05))
         self.enum = None
         if kind == "choice":
             x = r.random()
@@ -168,6 +168,14 @@ def unrelated(r):
 
 def families(kinds):
     return {FAMILY.get(k, k) for k in kinds}
+
+
+def with_small(r, parts, share):
+    """Some of these parts of names with a word among them that holds sentences together: it stands for nothing, but is copied."""
+    if r.random() >= share:
+        return parts
+    at = r.randint(0, len(parts))
+    return parts[:at] + [r.choice(w.JOINED)] + parts[at:]
 
 
 def spelled(r, parts):
@@ -297,7 +305,7 @@ class Tool:
         verb = self.verb
         if free and r.random() < .35 and verb in VERBS_INSTEAD and not plain:
             verb = r.choice(VERBS_INSTEAD[verb])
-        self.name = spelled(r, self.name_parts(r, .3 if plain else r.random(), verb))[:64]
+        self.name = spelled(r, with_small(r, self.name_parts(r, .3 if plain else r.random(), verb), .12))[:64]
         self.text = self.description(r, self.verb if not free or verb == self.verb or r.random() < .6 else verb)
 
     def name_parts(self, r, x, verb):

@@ -241,11 +241,12 @@ def code(r):
 
 
 PROGRAMS = W("ls cat cp mv rm mkdir touch find grep sed awk sort uniq wc head tail cut tr diff tar gzip zip curl wget ssh scp rsync ping df du free ps top kill uptime date env echo git make npm node go cargo docker kubectl python3 pip ruby java systemctl")
+SYLLABLES = W("ah ai am an as at be by ch cm co de do du eu fr go ha he hf hi id if im in io is it je js km la mb md me ml mm my na ne no of oh ok on or pr py sh so st to un up ur us we ye yo")  # two letters that are one token
 
 
 def command(r):
     """A line for a shell."""
-    option = lambda: r.choice([lambda: "-" + r.choice(LETTERS), lambda: "-" + "".join(r.sample(LETTERS, r.randint(2, 3))), lambda: "--" + word(r), lambda: f"--{word(r)}={r.choice([word(r), str(r.randint(1, 99))])}", lambda: f"-{r.choice(LETTERS)} {r.randint(1, 99)}"])()
+    option = lambda: r.choice([lambda: "-" + r.choice(LETTERS), lambda: "-" + ("".join(r.sample(LETTERS, r.randint(2, 3))) if r.random() < .7 else r.choice(SYLLABLES)), lambda: "--" + word(r), lambda: f"--{word(r)}={r.choice([word(r), str(r.randint(1, 99))])}", lambda: f"-{r.choice(LETTERS)} {r.randint(1, 99)}"])()
     part = lambda: r.choice([word, word, path, folder, lambda r: "*." + r.choice(W("txt py go log csv")), lambda r: str(r.randint(1, 9999)), lambda r: "."])(r)
     one = lambda: " ".join([r.choice(PROGRAMS) if r.random() < .75 else word(r), *([word(r)] if r.random() < .2 else []), *(option() for _ in range(r.choice([0, 0, 1, 1, 2]))), *(part() for _ in range(r.choice([0, 1, 1, 2])))])
     return one() if r.random() < .85 else one() + r.choice([" | ", " && ", " > "]) + one()
