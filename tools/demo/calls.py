@@ -21,6 +21,9 @@ SAY = joined(DATA["say"])
 BETWEEN = DATA["between"]  # what is between several requests in one message; SAY has frames for two and three
 CHOICES = DATA["choices"]
 BEFORE = DATA["before_names"].split(" ")
+EXTRA = {k: v.split("|") for k, v in DATA["extra"].items()}  # names of a parameter for whether something comes with the rest, and what is said
+SWITCHED = [("off", "on"), ("false", "true"), ("false", "true"), ("no", "yes")]
+SWITCHED_OFF = [no for no, _ in SWITCHED]
 VERBS_INSTEAD = {verb: others.split(" ") for verb, others in DATA["verbs_instead"].items()}  # what a name may have for the verb of the request
 
 
@@ -77,6 +80,7 @@ class Scheme:
 
 
 SCHEMES = [Scheme(**s) for part in (1, 2, 3) for s in load(f"schemes/{part}.json")]
+SWITCH = next(s for s in SCHEMES if s.kinds == ["bool"])  # told of in few words, and often asked for
 STARTS = {x for s in SCHEMES for x in re.findall(r"\b[A-Z][a-z]+\b", s.requests)} - set(w.FIRST)
 
 
@@ -125,7 +129,7 @@ class Param:
         else:
             self.name = name_by_kind(r, x, kind, usual, noun)
         self.name = "_".join(with_small(r, self.name.replace(" ", "_").split("_"), .05))
-        self.enum = None
+        self.enum, self.extra = None, ""
         if kind == "choice":
             x = r.random()
             self.enum = r.choice(values) if values and x < .8 else r.choice(CHOICES).split(" ") if x < .6 or values else w.distinct(r, r.randint(2, 4))
@@ -143,7 +147,7 @@ class Param:
         if self.kind in ("command", "sql"):
             return w.as_code(r, v), v
         if self.kind == "bool":
-            return r.choice([("off", "on"), ("false", "true"), ("false", "true"), ("no", "yes")])[v], v
+            return r.choice(SWITCHED)[v], v
         if self.kind == "text":
             return (v if not quote else w.quoted(r, v)), v
         if self.kind == "int" and v <= 10 and r.random() < .2:
@@ -236,7 +240,7 @@ def mentions(text, verbs):
 class Tool:
     def __init__(self, r, scheme=None, named=True):
         x = r.random()
-        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .77 else None)
+        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .77 else SWITCH if r.random() < .12 else None)
         if self.scheme and r.random() < .7:
             self.noun = r.choice(self.scheme.nouns)
         else:
@@ -252,13 +256,17 @@ class Tool:
             x = r.random()
             if x < .18:
                 kinds[:0] = [r.choice(TWINS)] * 2
-            elif x < .4:
+            elif x < .36:
                 kinds = r.choice(PAIRS).split(" ")
+            elif x < .5:
+                kinds[:1] = ["bool"]
             self.add_params(r, kinds[:3], [[]] * len(kinds[:3]), [None] * len(kinds[:3]))
             if x < .18:
                 self.name_twins(r)
-            elif x < .34:
+            elif x < .31:
                 self.name_pair(r)
+            elif .36 <= x < .5:
+                self.add_extra(r)
         self.first_verb = self.verb
         if named:
             self.label(r)
@@ -298,6 +306,13 @@ class Tool:
         if len(set(names)) == len(names):
             for p, name in zip(self.params, names):
                 p.name, p.clear = name, True
+
+    def add_extra(self, r):
+        """The first parameter says whether something comes with the rest."""
+        p = self.params[0]
+        p.extra, p.clear = w.thing(r).lower(), True
+        name = r.choice(EXTRA["names"]) + "_" + p.extra.replace(" ", "_")
+        p.name = camel(name) if r.random() < .4 else name
 
     def label(self, r, plain=False):
         """Name and description. plain: verb and noun, nothing else"""
@@ -493,7 +508,9 @@ class Tool:
         strings = [p for p in self.params if p.type == "string" and not p.enum]
         for p, value in given:
             unnamed = KINDS[p.kind].get("unnamed")
-            if not strict and unnamed and r.random() < .4 and (len(strings) == 1 or p.clear and sum(p.kind == q.kind for q in strings) == 1 and all(q.clear for q in strings)):
+            if p.extra and r.random() < .85:
+                bare += " " + fill(r.choice(EXTRA["without" if value in SWITCHED_OFF else "with"]), x=p.extra)
+            elif not strict and unnamed and r.random() < .4 and (len(strings) == 1 or p.clear and sum(p.kind == q.kind for q in strings) == 1 and all(q.clear for q in strings)):
                 bare += " " + fill(expand(r, unnamed), v=value)
             else:
                 named.append(self.by_name(r, p, value))
@@ -598,7 +615,7 @@ def unfit(r, tools):
             t.verb = near.verb
             t.params, t.optional = near.params, near.optional
     elif x > .5:
-        return other_work(r, t, tools, r.random() < .6)
+        return other_work(r, t, tools, r.random() < .8)
     return other_noun(r, t, tools, taken)
 
 
@@ -765,13 +782,13 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
     tools = toolset(r, most_tools, bare)
     turns = []
     for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 3, 3, 4, 5]))):
-        x = r.uniform(.4, .58) if several else r.random()
-        if x < .58:
-            t = calling(r, tools, 1 if x < .4 else r.choice([2, 2, 2, 2, 3]))
+        x = r.uniform(.36, .52) if several else r.random()
+        if x < .52:
+            t = calling(r, tools, 1 if x < .36 else r.choice([2, 2, 2, 2, 3]))
             turns.append(t)
             if r.random() < .45 and not several and not bare:
                 add_results(r, t)
-        elif x < .67:
+        elif x < .61:
             if not bare:
                 t = r.choice([small_talk, identity, faq, instruct, instruct, repeat, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))
