@@ -56,20 +56,20 @@ def conversation(r):
     think = r.random() < .25
     x = r.random()
     tools, sysm = None, system(r)
-    if x < .48:
+    if x < .44:
         tools, turns = calls.conversation(r, bare=r.random() < .1)
         if not turns:
             return conversation(r)
         if r.random() < .6:
             sysm = None
-    elif x < .53:
+    elif x < .5:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .65:
+    elif x < .64:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .75:
+    elif x < .73:
         turns = tasks.recall(r)
     else:
         turns = []

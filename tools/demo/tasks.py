@@ -235,7 +235,7 @@ def nth(r):
     return [turn(ask(r, "nth", s=", ".join(things), o=o, c=r.choice([str(i + 1), NUMBERS[i + 1]])), things[i], "nth")]
 
 
-INSTRUCTIONS = {repeat: 7, case: 8, letter: 5, count: 4, bank: 4, json_key: 6, greet: 2, reverse: 9, spell: 6, sort: 9, nth: 3}
+INSTRUCTIONS = {repeat: 7, case: 9, letter: 5, count: 4, bank: 4, json_key: 6, greet: 2, reverse: 12, spell: 7, sort: 13, nth: 3}
 
 
 def instruct(r):
