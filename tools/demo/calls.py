@@ -323,6 +323,12 @@ class Tool:
         self.name = spelled(r, with_small(r, self.name_parts(r, .3 if plain else r.random(), verb), .12))[:64]
         self.text = self.description(r, self.verb if not free or verb == self.verb or r.random() < .6 else verb)
 
+    def name_like(self, r, other):
+        """A name that begins with the letters another's name begins with: who looks only for these copies the wrong one."""
+        mine, theirs = (re.split(r"[_-]|(?<=[a-z])(?=[A-Z])", t.name) for t in (self, other))
+        if mine[0] != "mcp":
+            self.name = spelled(r, [(theirs[0][:r.randint(2, 4)] + w.pseudo(r)).lower()] + mine[1:])[:64]
+
     def name_parts(self, r, x, verb):
         """x, from 0 to 1, decides how."""
         noun = self.noun.split(" ")
@@ -565,6 +571,8 @@ def toolset(r, most=4, bare=False):
             b.verb = a.verb
         b.label(r, True)
         tools.append(b)
+    if r.random() < .12 and len(tools) > 1:
+        tools[1].name_like(r, tools[0])
     r.shuffle(tools)
     by_name = {}
     for t in tools:
