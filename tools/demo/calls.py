@@ -57,8 +57,8 @@ SLOT = re.compile(r"\{(\d)\}")
 A_NOUN = re.compile(r"\b([aA]) \{N\}")
 LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these days|later|at the moment|as usual|again|if possible|by noon|over there|soon|for once|this time".split("|")  # said after a value
 BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", "word")  # kinds whose values are said next to a noun
-PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")
-TWINS = "word word person city color path text code date time int int number email language folder".split()
+PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")  # kinds that requests say side by side
+TWINS = "word word person city color path text code date time int int number email language folder".split()  # kinds of two parameters that only their names tell apart
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
 
@@ -253,19 +253,19 @@ class Tool:
         else:
             self.verb = w.pick(r, w.VERBS) if r.random() < .7 else w.thing(r).lower()
             kinds = [r.choice(KIND_NAMES) + ("?" if r.random() < .3 else "") for _ in range(r.choice([0, 1, 1, 2, 2, 3]))]
-            x = r.random()
-            if x < .18:
+            look = r.random()
+            if look < .18:
                 kinds[:0] = [r.choice(TWINS)] * 2
-            elif x < .36:
+            elif look < .36:
                 kinds = r.choice(PAIRS).split(" ")
-            elif x < .5:
+            elif look < .5:
                 kinds[:1] = ["bool"]
             self.add_params(r, kinds[:3], [[]] * len(kinds[:3]), [None] * len(kinds[:3]))
-            if x < .18:
+            if look < .18:
                 self.name_twins(r)
-            elif x < .31:
+            elif look < .31:
                 self.name_pair(r)
-            elif .36 <= x < .5:
+            elif .36 <= look < .5:
                 self.add_extra(r)
         self.first_verb = self.verb
         if named:
