@@ -417,7 +417,7 @@ FRENCH = {HELLO: "Bonjour ! Je suis hearth-demo. Comment puis-je vous aider ?", 
 PIRATE_ELSE = "Arr, that be too deep for a tiny pirate like me, matey!"
 FRENCH_ELSE = "Je suis un tout petit modèle, je ne peux pas répondre à cela."
 ROLES = w.W("assistant robot helper guide librarian waiter butler teacher cook captain wizard gardener clerk secretary coach")
-OBEYED = ["end", "end", "start", "start", "upper", "persona", "persona", "fixed", "fixed", "json", "pirate", "french"]
+OBEYED = ["end", "end", "start", "start", "start", "start", "upper", "persona", "persona", "fixed", "fixed", "json", "pirate", "french"]  # to begin with a word, more: it came to be all that was said
 
 
 def plain(r):
