@@ -11,7 +11,7 @@ import (
 const Name = "demo"
 
 // Created is when the weights were made, in Unix seconds.
-const Created = 1_795_475_248
+const Created = 1_795_530_570
 
 //go:embed model
 var files embed.FS

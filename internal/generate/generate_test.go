@@ -22,7 +22,7 @@ import (
 const demoFolder = "../demo/model"
 
 // Of the demo's vocabulary.
-const endOfText, imEnd = 1757, 1759
+const endOfText, imEnd = 5709, 5711
 
 // script is an engine that answers every prompt with the tokens of a text.
 type script struct {

@@ -28,9 +28,10 @@ func demoTokenizer(t testing.TB, special ...string) *tokenizer.Tokenizer {
 		t.Fatal(err)
 	}
 	added := file["added_tokens"].([]any)
+	first := len(file["model"].(map[string]any)["vocab"].(map[string]any)) // of the ids behind the vocabulary
 	for _, s := range special {
 		if !slices.ContainsFunc(added, func(a any) bool { return a.(map[string]any)["content"] == s }) {
-			added = append(added, map[string]any{"id": 4096 + len(added), "content": s, "special": true})
+			added = append(added, map[string]any{"id": first + len(added), "content": s, "special": true})
 		}
 	}
 	file["added_tokens"] = added

@@ -55,6 +55,24 @@ var scanners = map[string]scanFunc{
 	deepseekRegex: scanDeepSeek,
 }
 
+// camelRegex matches the ends of words inside of names like sponsorMail; the demo model has it.
+const camelRegex = `\p{Ll}(?=\p{Lu})`
+
+// findCamel finds the matches of camelRegex.
+func findCamel(s string) (all [][]int, err error) {
+	lower := -1 // where the rune before begins, if it is a small letter
+	for i, r := range s {
+		if lower >= 0 && unicode.IsUpper(r) {
+			all = append(all, []int{lower, i})
+		}
+		lower = -1
+		if unicode.IsLower(r) {
+			lower = i
+		}
+	}
+	return all, nil
+}
+
 // leavesGaps has the known expressions that do not match all of a text.
 var leavesGaps = map[string]bool{numberRegex: true, cjkRegex: true, deepseekRegex: true}
 

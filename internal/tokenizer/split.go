@@ -45,6 +45,10 @@ func (c *component) splitStage() (stage, error) {
 	if scan, ok := scanner(*c.Pattern.Regex); ok && (how == isolated || how == removed && c.Invert && !leavesGaps[*c.Pattern.Regex]) {
 		return scanStage(scan), nil
 	}
+	if *c.Pattern.Regex == camelRegex {
+		p.find = findCamel
+		return p, nil
+	}
 	find, err := newRegexFinder(*c.Pattern.Regex)
 	if err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: Split expression %s: %w", quoted(*c.Pattern.Regex), err)

@@ -19,7 +19,7 @@ import blocks
 
 @dataclass
 class Config:
-    vocab: int = 1792
+    vocab: int = 5760
     dim: int = 192
     layers: int = 5
     heads: int = 6
@@ -35,7 +35,7 @@ class Config:
 SIZES = {
     "tiny": Config(),  # 2.2 M, 1.5 M of them in the blocks: an hour or two of one CPU core
     "small": Config(dim=256, layers=6, heads=8, kv_heads=8, ffn=512),  # 4.9 M, 3.9 M of them in the blocks: two hours of two CPU cores, better a night
-    "deep": Config(dim=256, layers=9, heads=8, kv_heads=8, ffn=512, guided=(3, 5, 7)),  # 6.8 M, 5.9 M of them in the blocks
+    "deep": Config(dim=256, layers=9, heads=8, kv_heads=8, ffn=512, guided=(3, 5, 7)),  # 8.9 M, 5.9 M of them in the blocks
     "medium": Config(dim=384, layers=8, heads=12, kv_heads=12, ffn=1024),  # 15 M: a GPU
 }
 
