@@ -30,7 +30,7 @@ def template_words():
 
 def main(size=6000, conversations=24000):
     r = random.Random(11)
-    mix.w.KNOWN = ["a"]  # whatever tokenizer.json is there
+    mix.w.know(["a"])  # whatever tokenizer.json is there
     # a name like sponsorMail is two words, or its letters would have to be read for what sponsor_mail says at once
     pre = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(r"\p{Ll}(?=\p{Lu})"), "merged_with_previous"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
     # of a word that no training copies or spells, a token would be one whose letters nobody knows

@@ -118,7 +118,11 @@ def known():
     return sorted(t for t in vocab if t.isascii() and t.isalpha())
 
 
-KNOWN = known()
+def know(words):
+    """Sets the words that are drawn from as those that are tokens."""
+    global KNOWN, CALLED
+    KNOWN = words
+    CALLED = [x for x in KNOWN if x.islower() and len(x) > 2 and x not in JOINING] or KNOWN  # things are called by these
 
 
 def word(r):
@@ -137,7 +141,7 @@ these they thing things think thinking thinks third this those though thought th
 via wait wanna want wanted wants was wat wats way well went were what whatever whats when where whether which while who whoever whole whom whose why will wish with within without won wonder wondering would wrong wrote
 yes yesterday yet you your yours yourself"""))
 JOINED = sorted(JOINING)
-CALLED = [x for x in KNOWN if x.islower() and len(x) > 2 and x not in JOINING] or KNOWN
+know(known())
 
 
 def thing(r):
