@@ -78,9 +78,9 @@ func TestScannersAgree(t *testing.T) {
 
 func compareStages(t *testing.T, name, regex string, engine stage, s string) {
 	t.Helper()
-	st := stage(splitStage{find: findCamel, how: isolated})
-	if scan, ok := scanners[regex]; ok {
-		st = scanStage(scan)
+	st := stage(scanStage(scanners[regex]))
+	if regex == camelRegex {
+		st = splitStage{find: findCamel, how: isolated}
 	}
 	got := pieces(t, st, s)
 	want := pieces(t, engine, s)
