@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
 	"embed":          {"chat", "tokenizer", "model", "backend"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
-	"generate":       {"chat", "jinja", "tokenizer", "parser", "engine", "sample"},
+	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample"},
 	"parser":         {"chat"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
@@ -50,7 +50,7 @@ var layers = map[string][]string{
 
 	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "jinja": {}, "tokenizer": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
+	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
 	"config": {}, "hub": {}, "demo": {}, "metrics": {},
 }
 

@@ -1,0 +1,143 @@
+// Package grammar keeps what a model writes to a form while it writes it: after every token it tells which tokens may come
+// next. The form here is a tool call in JSON whose arguments follow the tool's JSON Schema. Package generate asks it and hands
+// the answer to the engine.
+//
+// A form is a machine over bytes with a stack, as JSON nests; what was written leaves it on one or several ways at once, since
+// alternatives in a schema may begin alike. A vocabulary is a tree of the bytes of its tokens, and the tokens that may come
+// next are those whose path the machine can go. The package knows no tokenizer, no template and no markup but what it is told.
+package grammar
+
+// Grammar is a form. It does not change and may be used by many at once.
+type Grammar struct {
+	start *frame
+}
+
+// Matcher follows one output through a grammar. It belongs to one goroutine.
+type Matcher struct {
+	vocab  *Vocab
+	ways   []way
+	next   []way   // reused
+	levels []level // reused by walk, like at
+	at     []int
+
+	allowed []uint64
+	of      []way // that allowed belongs to
+}
+
+// Match begins a form.
+func (v *Vocab) Match(g *Grammar) *Matcher {
+	return &Matcher{vocab: v, ways: []way{{top: g.start}}}
+}
+
+// Accept takes what was written next. It reports whether that fits the form; if not, the matcher is of no more use.
+func (m *Matcher) Accept(written []byte) bool {
+	for _, b := range written {
+		m.next = advance(m.next[:0], m.ways, b)
+		m.ways, m.next = m.next, m.ways
+	}
+	return len(m.ways) > 0
+}
+
+// Done reports whether the form is complete: what follows is free.
+func (m *Matcher) Done() bool {
+	for _, w := range m.ways {
+		if w.top == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Allowed is the set of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
+// next call and must not be written to.
+func (m *Matcher) Allowed() []uint64 {
+	if m.of == nil || !equal(m.of, m.ways) { // within a string it stays the same from token to token
+		m.of = append(m.of[:0], m.ways...)
+		m.allow()
+	}
+	for _, w := range m.allowed {
+		if w != 0 {
+			return m.allowed
+		}
+	}
+	return nil
+}
+
+// allow fills the set. Within a string nearly every token may come: those that can neither end it nor break it are known once
+// for all, and only the others are tried.
+func (m *Matcher) allow() {
+	v := m.vocab
+	m.allowed = append(m.allowed[:0], v.none...)
+	var inside, others []way
+	for _, w := range m.ways {
+		if w.top != nil && w.top.op == inString {
+			inside = append(inside, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	if len(inside) > 0 {
+		for i, w := range v.plain {
+			m.allowed[i] |= w
+		}
+		m.walk(&v.rest, inside)
+	}
+	if len(others) > 0 {
+		m.walk(&v.all, others)
+	}
+}
+
+// walk adds the tokens of a tree that the ways can go.
+func (m *Matcher) walk(t *tree, ways []way) {
+	at := append(m.at[:0], m.level(0, ways)) // by depth
+	for i := 0; i < len(t.nodes); {
+		n := &t.nodes[i]
+		before := &m.levels[at[n.depth-1]]
+		level := at[n.depth-1]
+		if !before.inside || breaks(n.b) { // else all is as it was
+			m.next = advance(m.next[:0], before.ways, n.b)
+			level = m.level(int(n.depth), m.next)
+		}
+		at = append(at[:n.depth], level)
+		if len(m.levels[level].ways) == 0 {
+			i = int(n.end)
+			continue
+		}
+		for _, id := range t.ids[n.from:n.to] {
+			m.allowed[id/64] |= 1 << (id % 64)
+		}
+		i++
+	}
+	m.at = at
+}
+
+// level is a place of a walk: where the bytes so far lead.
+type level struct {
+	ways   []way
+	inside bool // all of them are within a string
+}
+
+// level copies ways to level n and gives n.
+func (m *Matcher) level(n int, ways []way) int {
+	for len(m.levels) <= n {
+		m.levels = append(m.levels, level{})
+	}
+	l := &m.levels[n]
+	l.ways, l.inside = append(l.ways[:0], ways...), true
+	for _, w := range ways {
+		l.inside = l.inside && w.top != nil && w.top.op == inString
+	}
+	return n
+}
+
+func equal(a, b []way) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

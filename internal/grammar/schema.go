@@ -1,0 +1,278 @@
+package grammar
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// shape is what a value may be, read off a JSON Schema. What it does not speak of (pattern, format, bounds, lengths and the
+// like) is not held.
+type shape struct {
+	kinds      kinds
+	any        []*shape // one of these, and nothing else here counts
+	spellings  *choices // one of these, likewise
+	keys       *choices // of an object's properties, in the order of their spelling
+	properties []*shape // beside keys
+	required   uint64   // of the first 64 properties, see bit
+	extra      *shape   // of members that are no properties; nil: there are none
+	items      *shape   // of an array
+}
+
+type kinds uint8
+
+const (
+	text kinds = 1 << iota
+	integer
+	number
+	boolean
+	null
+	elements // of an array
+	members  // of an object
+)
+
+var kindNames = map[string]kinds{"string": text, "integer": integer, "number": number, "boolean": boolean, "null": null, "array": elements, "object": members}
+
+var (
+	anything = func() *shape {
+		s := &shape{kinds: text | integer | number | boolean | null | elements | members}
+		s.extra, s.items = s, s
+		return s
+	}()
+	anyObject = &shape{kinds: members, extra: anything, items: anything}
+)
+
+// choices are spellings in the order of their bytes.
+type choices struct {
+	texts []string
+	after func(next *frame, i int32) *frame // what follows a choice, where that depends on it
+}
+
+// narrow gives those of [lo, hi), which have the first n bytes in common, whose next one is b.
+func (c *choices) narrow(lo, hi int32, n int, b byte) (int32, int32) {
+	beyond := func(b int) int32 { // the first one with a larger byte there
+		return lo + int32(sort.Search(int(hi-lo), func(i int) bool {
+			t := c.texts[lo+int32(i)]
+			return len(t) > n && int(t[n]) > b
+		}))
+	}
+	return beyond(int(b) - 1), beyond(int(b))
+}
+
+const (
+	mostShapes = 4096 // of a schema; what comes after them may be anything
+	mostLevels = 64   // of a schema within a schema
+)
+
+// reader reads a schema.
+type reader struct {
+	root any
+	refs map[string]*shape // that were met
+	made int
+}
+
+// arguments reads the schema of a tool's arguments. A schema that can't be read lets every object through.
+func arguments(schema json.RawMessage) *shape {
+	r := &reader{refs: map[string]*shape{}}
+	if json.Unmarshal(schema, &r.root) != nil {
+		return anyObject
+	}
+	node, ok := r.root.(map[string]any)
+	if !ok {
+		return anyObject
+	}
+	if props, ok := node["properties"].(map[string]any); ok && len(props) == 0 && node["additionalProperties"] == nil {
+		return &shape{kinds: members} // a tool without arguments
+	}
+	s := *r.shape(node, 0)
+	for _, alt := range s.any {
+		if alt.kinds != members {
+			return anyObject
+		}
+	}
+	if s.any == nil && s.kinds&members == 0 {
+		return anyObject // arguments are an object, whatever the schema says
+	}
+	s.kinds = members
+	return &s
+}
+
+func (r *reader) shape(schema any, level int) *shape {
+	node, ok := schema.(map[string]any)
+	r.made++
+	if !ok || level > mostLevels || r.made > mostShapes {
+		return anything
+	}
+	if ref, ok := node["$ref"].(string); ok {
+		return r.reference(ref, level)
+	}
+	s := &shape{extra: anything, items: anything}
+	if r.enumerated(s, node) {
+		return s
+	}
+	s.kinds = declared(node)
+	if props, ok := node["properties"].(map[string]any); ok {
+		s.kinds |= members
+		r.object(s, node, props, level)
+	} else if extra, ok := node["additionalProperties"].(map[string]any); ok {
+		s.extra = r.shape(extra, level+1)
+	}
+	if items, ok := node["items"].(map[string]any); ok && node["prefixItems"] == nil {
+		s.items = r.shape(items, level+1)
+		if node["type"] == nil {
+			s.kinds |= elements
+		}
+	}
+	if s.kinds != 0 {
+		return s
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		alts, _ := node[key].([]any)
+		if len(alts) == 0 || key == "allOf" && len(alts) > 1 {
+			continue
+		}
+		for _, a := range alts {
+			s.any = append(s.any, r.shape(a, level+1))
+		}
+		return s
+	}
+	return anything
+}
+
+// declared is what a schema's type says, 0 if nothing.
+func declared(node map[string]any) (k kinds) {
+	names, _ := node["type"].([]any)
+	if name, ok := node["type"].(string); ok {
+		names = []any{name}
+	}
+	for _, name := range names {
+		s, _ := name.(string)
+		kind, ok := kindNames[strings.ToLower(s)]
+		if !ok {
+			return anything.kinds
+		}
+		k |= kind
+	}
+	if nullable, _ := node["nullable"].(bool); nullable && k != 0 {
+		k |= null
+	}
+	return k
+}
+
+// reference reads what a local reference leads to, once.
+func (r *reader) reference(ref string, level int) *shape {
+	if s, ok := r.refs[ref]; ok {
+		return s
+	}
+	s := &shape{}
+	r.refs[ref] = s
+	*s = *anything
+	at := r.root
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return s
+	}
+	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if key == "" {
+			continue
+		}
+		m, ok := at.(map[string]any)
+		if !ok {
+			return s
+		}
+		if at, ok = m[strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")]; !ok {
+			return s
+		}
+	}
+	*s = *r.shape(at, level+1)
+	return s
+}
+
+// enumerated reads enum and const. Lists and objects among the values leave it open how they are spelled: they are not held.
+func (r *reader) enumerated(s *shape, node map[string]any) bool {
+	values, _ := node["enum"].([]any)
+	if v, ok := node["const"]; ok {
+		values = []any{v}
+	}
+	c := &choices{}
+	for _, v := range values {
+		switch x := v.(type) {
+		case []any, map[string]any:
+			return false
+		case float64:
+			if math.Trunc(x) != x || math.Abs(x) > 1<<53 {
+				return false
+			}
+		}
+		c.texts = append(c.texts, spelled(v))
+	}
+	if len(c.texts) == 0 {
+		return false
+	}
+	slices.Sort(c.texts)
+	c.texts = slices.Compact(c.texts)
+	s.spellings = c
+	return true
+}
+
+// object reads the members of an object. One that declares properties has no others unless it says so: models that write
+// others mean one of these.
+func (r *reader) object(s *shape, node, props map[string]any, level int) {
+	needed := map[string]bool{}
+	required, _ := node["required"].([]any)
+	for _, v := range required {
+		if name, ok := v.(string); ok {
+			needed[name] = true
+		}
+	}
+	switch extra := node["additionalProperties"].(type) {
+	case map[string]any:
+		s.extra = r.shape(extra, level+1)
+	case bool:
+		if !extra {
+			s.extra = nil
+		}
+	default:
+		if len(props) > 0 && node["patternProperties"] == nil {
+			s.extra = nil
+		}
+	}
+	of := map[string]any{}
+	names := map[string]string{} // by their spelling
+	for name, p := range props {
+		of[spelled(name)], names[spelled(name)] = p, name
+	}
+	for name := range needed { // one that is required and not declared may be anything
+		if key := spelled(name); names[key] == "" {
+			of[key], names[key] = true, name
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	s.keys = &choices{}
+	for key := range of {
+		s.keys.texts = append(s.keys.texts, key)
+	}
+	slices.Sort(s.keys.texts)
+	for i, key := range s.keys.texts {
+		s.properties = append(s.properties, r.shape(of[key], level+1))
+		if needed[names[key]] {
+			s.required |= bit(int32(i))
+		}
+	}
+}
+
+// spelled is a value in JSON, as models write it.
+func spelled(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return "null"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,88 @@
+package grammar
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
+// many at once.
+type Vocab struct {
+	none  []uint64 // the empty set
+	plain []uint64 // tokens that stay within a JSON string wherever they come in it
+	all   tree
+	rest  tree // the tokens that are not plain
+}
+
+// tree has the bytes of tokens, what begins alike in one place. Nodes are in the order of a walk in which a node comes before
+// what is below it.
+type tree struct {
+	nodes []node
+	ids   []int32
+}
+
+type node struct {
+	b        byte
+	depth    uint16 // 1 for the first byte of a token
+	end      int32  // the first node that is not below this one
+	from, to int32  // ids of the tokens that end here
+}
+
+// longestToken bounds the depth of a tree; longer ones are never allowed. The longest of known vocabularies have 256 bytes.
+const longestToken = 1 << 10
+
+// NewVocab takes a vocabulary of size ids. text gives what a token stands for, and nothing for tokens that are no text.
+func NewVocab(size int, text func(id int32) []byte) *Vocab {
+	v := &Vocab{none: make([]uint64, (size+63)/64), plain: make([]uint64, (size+63)/64)}
+	var all, rest []token
+	for id := range int32(size) {
+		t := token{text(id), id}
+		if len(t.text) == 0 || len(t.text) > longestToken {
+			continue
+		}
+		all = append(all, t)
+		if slices.IndexFunc(t.text, breaks) < 0 {
+			v.plain[id/64] |= 1 << (id % 64)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	v.all, v.rest = newTree(all), newTree(rest)
+	return v
+}
+
+// breaks tells whether a byte does something in a string other than to stand for itself.
+func breaks(b byte) bool { return b < ' ' || b == '"' || b == '\\' }
+
+type token struct {
+	text []byte
+	id   int32
+}
+
+func newTree(tokens []token) tree {
+	slices.SortFunc(tokens, func(a, b token) int { return bytes.Compare(a.text, b.text) })
+	var t tree
+	var open []int32 // nodes on the way to the last token
+	var last []byte
+	for _, k := range tokens {
+		common := 0
+		for common < len(last) && common < len(k.text) && last[common] == k.text[common] {
+			common++
+		}
+		for _, n := range open[common:] {
+			t.nodes[n].end = int32(len(t.nodes))
+		}
+		open = open[:common]
+		for i := common; i < len(k.text); i++ {
+			open = append(open, int32(len(t.nodes)))
+			t.nodes = append(t.nodes, node{b: k.text[i], depth: uint16(i + 1), from: int32(len(t.ids)), to: int32(len(t.ids))})
+		}
+		t.ids = append(t.ids, k.id)
+		t.nodes[open[len(open)-1]].to = int32(len(t.ids))
+		last = k.text
+	}
+	for _, n := range open {
+		t.nodes[n].end = int32(len(t.nodes))
+	}
+	return t
+}
