@@ -3,12 +3,14 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +101,8 @@ func requests() map[string]*chat.Request {
 	}
 	tools := conversation()
 	tools.Sampling = chat.Sampling{Seed: &seed}
+	kept := demanded(9)
+	kept.Logprobs, kept.TopLogprobs, kept.MaxTokens, kept.Choice.Single = true, 3, 60, false
 	return map[string]*chat.Request{
 		"greedy":   {MaxTokens: 30, Messages: user("Hello")},
 		"logprobs": {MaxTokens: 20, Messages: user("Who are you?"), Logprobs: true, TopLogprobs: 4, Sampling: chat.Sampling{Seed: &seed, Temperature: &hot}},
@@ -107,8 +111,68 @@ func requests() map[string]*chat.Request {
 		"budget":   {MaxTokens: 60, Messages: user("What is 17 + 25?"), Thinking: chat.Thinking{Mode: chat.On, Budget: 6}, Sampling: chat.Sampling{Seed: &seed}},
 		"stop":     {MaxTokens: 60, Messages: user("Count to ten"), Stop: []string{"e"}, Sampling: chat.Sampling{Seed: &seed}},
 		"tools":    tools,
+		"kept":     kept,
 		"echo":     {MaxTokens: 5, Prompt: &chat.Prompt{Text: "The quick brown fox", Echo: true}, Logprobs: true, TopLogprobs: 2, Sampling: chat.Sampling{Seed: &seed}},
 	}
+}
+
+// demanded is a request whose answer must be a call of any of two tools, at a temperature at which words are chosen by chance.
+func demanded(seed uint64) *chat.Request {
+	hot := 3.0
+	return &chat.Request{MaxTokens: 400, Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Text: "Paint the shed."}}}},
+		Choice: chat.ToolChoice{Kind: chat.ChoiceRequired, Single: true}, Sampling: chat.Sampling{Seed: &seed, Temperature: &hot},
+		Tools: []chat.Tool{
+			{Name: "paint_shed", Description: "Paint a shed", Parameters: json.RawMessage(`{"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}, "coats": {"type": "integer"}, "matt": {"type": "boolean"}}, "required": ["colour", "coats"]}`)},
+			{Name: "ring", Description: "Ring a bell", Parameters: json.RawMessage(`{"type": "object", "properties": {"bells": {"type": "array", "items": {"enum": [1, 2, 3]}}}, "required": ["bells"]}`)},
+		}}
+}
+
+// TestConstrainTools: what a model says by chance is a call that follows its tool's schema, unless nobody sees to it.
+func TestConstrainTools(t *testing.T) {
+	for mode, want := range map[string]bool{"auto": true, "never": false} {
+		c := loadApart(t, backends(), func(cfg *config.Config) { cfg.ConstrainTools = mode })
+		g, err := c.Open(t.Context(), "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := 0
+		for seed := range uint64(12) {
+			seq, err := g.Generate(t.Context(), demanded(seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for e, err := range seq {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Kind == chat.EventToolEnd && follows(e.Call) {
+					good++
+				}
+			}
+		}
+		if (good == 12) != want {
+			t.Errorf("%s: %d of 12 calls follow their schema", mode, good)
+		}
+	}
+}
+
+// follows tells whether a call is one that demanded asks for.
+func follows(call *chat.ToolCall) bool {
+	var args struct {
+		Colour string
+		Coats  json.Number
+		Matt   bool
+		Bells  []int
+	}
+	d := json.NewDecoder(bytes.NewReader(call.Arguments))
+	d.DisallowUnknownFields()
+	if d.Decode(&args) != nil {
+		return false
+	}
+	if call.Name == "ring" {
+		return args.Bells != nil && !slices.ContainsFunc(args.Bells, func(n int) bool { return n < 1 || n > 3 })
+	}
+	return call.Name == "paint_shed" && args.Coats != "" && (args.Colour == "red" || args.Colour == "blue")
 }
 
 // TestApart: a model in a process of its own is told apart from one that is not by nothing but what it says of itself.

@@ -78,6 +78,7 @@ type Config struct {
 	ToolCallParser       string
 	ReasoningParser      string
 	NoToolRepair         bool
+	ConstrainTools       string
 	EnableAutoToolChoice bool // changes nothing: calls are always read where a request declares tools
 
 	// How the API behaves.
@@ -125,6 +126,7 @@ func Default() *Config {
 		StreamInterval:    1,
 		ModelProcess:      "auto",
 		ToolCallParser:    "auto",
+		ConstrainTools:    "auto",
 		ReasoningParser:   "auto",
 		ReasoningField:    "both",
 		ValidationStatus:  "400",

@@ -195,6 +195,15 @@ func (e *Engine) Context() int { return e.context }
 // KV is how keys and values are kept.
 func (e *Engine) KV() backend.KVPolicy { return e.run.store.Policy() }
 
+// Course is what a hook wants to come after a token.
+type Course struct {
+	IDs []int32 // come next whatever the model says
+	// Only, if not nil, are the tokens of which the next one drawn must be one; those that end the sequence are no exception. It
+	// counts for the token right after the one that Steer was told, has no meaning beside IDs, and must stay as it is until
+	// Steer is called again.
+	Only sample.Set
+}
+
 // Prompt is one sequence to generate.
 type Prompt struct {
 	Tokens    []int32       // at least one; copied
@@ -202,14 +211,15 @@ type Prompt struct {
 	StopIDs   []int32       // any of these ends the sequence
 	Sampling  sample.Params // LogitBias is not copied
 	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
+	Only      sample.Set    // if not nil, the tokens of which the first one must be; copied
 	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
-	// Steer, if set, hears of every generated token and may answer with ids that come next whatever the model says; they
-	// count as generated, and Steer hears of them too. The loop calls it, in order: it must be quick and depend on the
-	// tokens alone.
-	Steer func(id int32) []int32
+	// Steer, if set, hears of every generated token and may answer with ids that come next whatever the model says, or with
+	// those that may; both count as generated, and Steer hears of them too. The loop calls it, in order: it must be quick and
+	// depend on the tokens alone.
+	Steer func(id int32) Course
 	// Settled, if set in place of Steer, is asked before every generated token but the first for what the token before it
-	// makes certain. For answers that come from afar: it may wait for one that is on its way.
-	Settled func() []int32
+	// makes of it. For answers that come from afar: it may wait for one that is on its way.
+	Settled func() Course
 	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true it is
 	// something of a step, the end of which Config.Trace will tell.
 	Watch func(step bool)
@@ -261,6 +271,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
 		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer, ahead: p.Settled, watch: p.Watch,
+		only: slices.Clone(p.Only),
 	}
 	if err := e.submit(ctx, q); err != nil {
 		return nil, err

@@ -79,13 +79,16 @@ func TestWatched(t *testing.T) {
 // TestSettled: what comes from Settled is what Steer would have said.
 func TestSettled(t *testing.T) {
 	e := start(t, &hooked{}, nil)
-	answer := func() func(int32) []int32 {
+	answer := func() func(int32) Course {
 		n := 0
-		return func(id int32) []int32 {
-			if n++; n%3 == 1 {
-				return []int32{id % 7, 11}
+		return func(id int32) Course {
+			switch n++; n % 4 {
+			case 1:
+				return Course{IDs: []int32{id % 7, 11}}
+			case 3:
+				return Course{Only: sample.Set{1 << 20, 1 << (id % 33)}}
 			}
-			return nil
+			return Course{}
 		}
 	}
 	tokens := func(p Prompt, each func(int32)) (ids []int32) {
@@ -101,8 +104,8 @@ func TestSettled(t *testing.T) {
 		return ids
 	}
 	want := tokens(Prompt{Steer: answer()}, func(int32) {})
-	steer, settled := answer(), make(chan []int32, 1)
-	got := tokens(Prompt{Settled: func() []int32 { return <-settled }}, func(id int32) { settled <- steer(id) })
+	steer, settled := answer(), make(chan Course, 1)
+	got := tokens(Prompt{Settled: func() Course { return <-settled }}, func(id int32) { settled <- steer(id) })
 	if !slices.Equal(got, want) || len(want) != 12 {
 		t.Errorf("settled %v, steered %v", got, want)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hearth/internal/sample"
 )
 
@@ -12,7 +14,7 @@ import (
 func TestSteer(t *testing.T) {
 	e := start(t, &hooked{}, nil)
 	prompt := []int32{5, 6, 7}
-	run := func(steer func(int32) []int32) ([]int32, *Stream) {
+	run := func(steer func(int32) Course) ([]int32, *Stream) {
 		s := submit(t, e, Prompt{Tokens: prompt, MaxTokens: 12, StopIDs: []int32{91}, Steer: steer, Sampling: sample.Params{Temperature: 0.8, Seed: 4}})
 		var ids []int32
 		for _, tok := range read(t, s) {
@@ -25,11 +27,11 @@ func TestSteer(t *testing.T) {
 	}
 	free, _ := run(nil)
 	var heard []int32
-	steered, s := run(func(id int32) []int32 {
+	steered, s := run(func(id int32) Course {
 		if heard = append(heard, id); len(heard) == 4 {
-			return []int32{90, 89}
+			return Course{IDs: []int32{90, 89}}
 		}
-		return nil
+		return Course{}
 	})
 	if !slices.Equal(steered[:4], free[:4]) || !slices.Equal(steered[4:6], []int32{90, 89}) || len(steered) != 12 {
 		t.Errorf("free %v, steered %v", free, steered)
@@ -37,18 +39,90 @@ func TestSteer(t *testing.T) {
 	if !slices.Equal(heard, steered) || s.Usage().Generated != 12 {
 		t.Errorf("heard %v of %v, %+v", heard, steered, s.Usage())
 	}
-	if ids, s := run(func(int32) []int32 { return []int32{91} }); len(ids) != 1 || s.Finish() != Stop || s.StopID() != 91 {
+	if ids, s := run(func(int32) Course { return Course{IDs: []int32{91}} }); len(ids) != 1 || s.Finish() != Stop || s.StopID() != 91 {
 		t.Errorf("a settled stop id: %v, %v", ids, s.Finish())
 	}
 
 	once := []int32{90, 89}
-	greedy := read(t, submit(t, e, Prompt{Tokens: prompt, MaxTokens: 4, Logprobs: -1, Steer: func(int32) []int32 {
+	greedy := read(t, submit(t, e, Prompt{Tokens: prompt, MaxTokens: 4, Logprobs: -1, Steer: func(int32) Course {
 		ids := once
 		once = nil
-		return ids
+		return Course{IDs: ids}
 	}}))
 	told := read(t, submit(t, e, Prompt{Tokens: append(slices.Clone(prompt), greedy[0].ID, 90, 89), MaxTokens: 1, Logprobs: -1}))
 	if greedy[3].ID != told[0].ID {
 		t.Errorf("after settled tokens the model says %d, after the same prompt %d", greedy[3].ID, told[0].ID)
+	}
+}
+
+// TestSteerOnly: after its first token a sequence says nothing but what its hook allows at each place, likelier tokens or not,
+// and who shares its steps says what it says alone.
+func TestSteerOnly(t *testing.T) {
+	st := newSteps()
+	e := start(t, &hooked{begin: st.begin}, nil)
+	alone := start(t, &hooked{}, nil)
+	allowed := []sample.Set{{1<<5 | 1<<40}, {0, 1<<1 | 1<<32}, {1 << 63, 1 << 0}, nil}
+	hook := func() func(int32) Course {
+		n := 0
+		return func(int32) Course {
+			n++
+			return Course{Only: allowed[n%len(allowed)]}
+		}
+	}
+	params := sample.Params{Temperature: 1, Seed: 6}
+	free := Prompt{Tokens: prompt(9, 1), MaxTokens: 40, Logprobs: 3, Sampling: params}
+	limited := Prompt{Tokens: prompt(12, 2), MaxTokens: 40, Logprobs: 3, Sampling: params}
+	greedy := Prompt{Tokens: prompt(12, 3), MaxTokens: 40, Logprobs: -1}
+	prompts := []Prompt{free, limited, greedy}
+	var streams []*Stream
+	for i, p := range prompts {
+		if i > 0 {
+			p.Steer = hook()
+		}
+		streams = append(streams, submit(t, e, p))
+		if i == 0 {
+			st.wait() // the others arrive while it runs
+		}
+	}
+	st.release()
+	for i, s := range streams {
+		got := read(t, s)
+		p := prompts[i]
+		if i > 0 {
+			p.Steer = hook()
+		}
+		if d := cmp.Diff(read(t, submit(t, alone, p)), got); d != "" || len(got) != 40 {
+			t.Errorf("prompt %d: alone -, in company +\n%s", i, d)
+		}
+		for at, tok := range got {
+			only := allowed[at%len(allowed)]
+			if i == 0 || at == 0 || only == nil {
+				continue
+			}
+			if !only.Has(tok.ID) || i == 1 && len(tok.Top) != 2 {
+				t.Errorf("prompt %d, token %d: %+v", i, at, tok)
+			}
+		}
+	}
+}
+
+// TestSteerPreempted: what a sequence may say next is the same after it had to give its memory away.
+func TestSteerPreempted(t *testing.T) {
+	long := func(i uint64) Prompt {
+		return Prompt{Tokens: prompt(10, i), MaxTokens: 390, Logprobs: -1, Steer: func(id int32) Course {
+			return Course{Only: sample.Set{1 << (id % 31), 1 << (id % 29)}}
+		}}
+	}
+	fresh := start(t, &hooked{}, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })
+	geo := fresh.alloc.Geometry()
+	e := start(t, &hooked{}, func(c *Config) { c.Budget = 11 * geo.Groups[0].PageBytes })
+	streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
+	for i, s := range streams {
+		if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
+			t.Error(d)
+		}
+	}
+	if e.Stats().Preempted == 0 {
+		t.Error("nobody was preempted")
 	}
 }

@@ -22,10 +22,11 @@ type sequence struct {
 	stop    []int32
 	sampler *sample.Sampler
 	top     int // logprobs wanted, -1 none
-	steer   func(id int32) []int32
-	ahead   func() []int32
+	steer   func(id int32) Course
+	ahead   func() Course
 	watch   func(step bool)
 	settled []int32     // what steer wants next
+	only    sample.Set  // or what it wants that to be of
 	scores  []Score     // of a prompt that is scored
 	disk    [2]int      // tokens that the disk gave for it: from, to
 	open    bool        // the store has its slot
@@ -263,7 +264,7 @@ func (r *runner) sample() {
 	}
 	for _, j := range r.jobs {
 		if q := j.res.seq; q.steer != nil && j.res.picked {
-			q.settled = append(q.settled, q.steer(j.res.token.ID)...)
+			q.follow(q.steer(j.res.token.ID))
 		}
 	}
 }
@@ -286,14 +287,20 @@ func (r *runner) drawOne(worker, i int) {
 // next draws a token, or takes the one that is settled.
 func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) (sample.Logprob, []sample.Logprob, error) {
 	if q.ahead != nil && len(q.tokens) > q.Prompt {
-		q.settled = append(q.settled, q.ahead()...)
+		q.follow(q.ahead())
 	}
 	if len(q.settled) == 0 {
+		q.sampler.Limit(q.only)
 		return q.sampler.Next(logits, w, q.top, top)
 	}
 	id := q.settled[0]
 	q.settled = q.settled[1:]
 	return q.sampler.Take(id, logits, w, q.top, top)
+}
+
+// follow notes what the last token's course is, until the next one's.
+func (q *sequence) follow(c Course) {
+	q.settled, q.only = append(q.settled, c.IDs...), c.Only
 }
 
 // iota gives [from, to).

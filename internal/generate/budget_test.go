@@ -30,6 +30,9 @@ func TestBudget(t *testing.T) {
 			if got := events(t, g, r); got != c.want {
 				t.Errorf("got %s\nwant %s\ntokens %v", got, c.want, s.reply)
 			}
+			if hooked := s.prompts[0].Steer != nil; hooked != (c.budget > 0) {
+				t.Errorf("the engine has a hook: %t", hooked)
+			}
 			seq, err := g.Generate(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)

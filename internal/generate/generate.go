@@ -93,6 +93,7 @@ type Config struct {
 	// parser.Override takes them; "" and "auto" leave the choice.
 	ToolParser, ReasoningParser string
 	NoToolRepair                bool // calls are taken as the model writes them
+	GuideCalls                  bool // calls are kept to the request's tools while they are written, see newCalls
 }
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.
@@ -105,6 +106,7 @@ type Generator struct {
 	switches switches
 	history  *history
 	callIDs  callIDs
+	calls    *calls   // nil: they are not guided
 	stops    []string // texts of the tokens that end an answer
 	clocks   clocks
 	repairs  repairs
@@ -130,6 +132,7 @@ func New(cfg Config) (*Generator, error) {
 	}
 	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
 		func(m string) bool { return slices.Contains(g.family.Control, m) }))
+	g.calls = newCalls(g)
 	g.history = newHistory(g.guard, !cfg.PlainHistory)
 	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
 	for _, id := range g.cfg.StopIDs {
@@ -241,7 +244,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	g.attribute(&ep, &r.Origin)
 	for i := range streams {
-		ep.Steer = g.newBudget(p, r.Thinking.Budget)
+		ep.Steer, ep.Only = g.steer(p, r.Thinking.Budget)
 		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
 			cancel()

@@ -50,14 +50,14 @@ func (s *script) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 type scriptStream struct {
 	*script
 	at      int
-	steer   func(int32) []int32
+	steer   func(int32) engine.Course
 	settled []int32
 }
 
 func (s *scriptStream) Next() (engine.Token, error) {
 	if len(s.settled) > 0 {
 		id := s.settled[0]
-		s.settled = append(s.settled[1:], s.steer(id)...)
+		s.settled = append(s.settled[1:], s.steer(id).IDs...)
 		return engine.Token{ID: id, Logprob: -0.5}, nil
 	}
 	if s.at == len(s.reply) {
@@ -68,7 +68,7 @@ func (s *scriptStream) Next() (engine.Token, error) {
 	}
 	s.at++
 	if s.steer != nil {
-		s.settled = s.steer(s.reply[s.at-1])
+		s.settled = s.steer(s.reply[s.at-1]).IDs
 	}
 	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
 }

@@ -124,6 +124,7 @@ func derive(f *Family, syn *syntax, what string) *Family {
 	d := tagFamily(f.Name, syn, f.Force, f.matches, slices.DeleteFunc(slices.Clone(f.Markers), func(m string) bool {
 		return m == f.Open || m == f.Close
 	})...)
+	d.CallOpen, d.CallClose = f.CallOpen, f.CallClose
 	got, _ := derived.LoadOrStore([2]string{f.Name, what}, d)
 	return got.(*Family)
 }
@@ -251,6 +252,6 @@ func withoutCalls(f *Family) *Family {
 	}
 	syn := &syntax{open: f.syntax.open, close: f.syntax.close, reopen: f.syntax.reopen, label: f.syntax.label, drop: f.syntax.drop}
 	d := *derive(f, syn, "none "+f.Open)
-	d.Force = nil
+	d.Force, d.CallOpen, d.CallClose = nil, "", ""
 	return &d
 }

@@ -7,7 +7,7 @@ package parser
 // Also read, because models write it: arguments before the name, "parameters" for "arguments", arguments encoded as a
 // string, a list of calls, a missing closing tag, raw control characters and bad escapes in strings, Python's True, False
 // and None, and the form of qwen3Coder, with and without the tag around it.
-var hermes = tagFamily("hermes", taggedSyntax, func(tool string) string {
+var hermes = jsonCalls(tagFamily("hermes", taggedSyntax, func(tool string) string {
 	if tool == "" {
 		return callOpen + "\n"
 	}
@@ -17,7 +17,13 @@ var hermes = tagFamily("hermes", taggedSyntax, func(tool string) string {
 		return !e.mentions("<function=") && !e.mentions("]<]")
 	}
 	return e.token(callOpen, callClose)
-})
+}))
+
+// jsonCalls is a family of taggedSyntax that was taught to write its calls as a JSON object.
+func jsonCalls(f *Family) *Family {
+	f.CallOpen, f.CallClose = callOpen, callClose
+	return f
+}
 
 // qwen3Coder is the format of Qwen 3 Coder, Qwen 3.5, Nemotron 3 and Step 3.5, read by the parser of hermes:
 //

@@ -70,6 +70,10 @@ type Family struct {
 	// continued with it; the parser is fed it as if the model had written it. Nil where the format has no such opening.
 	Force func(tool string) string
 
+	// CallOpen and CallClose are around a call that is one JSON object with its name and its arguments; empty in formats whose
+	// calls are something else.
+	CallOpen, CallClose string
+
 	matches func(Evidence) bool
 	syntax  *syntax // of formats read by tagged; nil for others
 }

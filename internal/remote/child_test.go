@@ -89,7 +89,7 @@ func TestCancel(t *testing.T) {
 		p := prompt(30, 1)
 		p.MaxTokens = 1900
 		if steered {
-			p.Steer = func(int32) []int32 { asked <- struct{}{}; <-hold; return nil }
+			p.Steer = func(int32) engine.Course { asked <- struct{}{}; <-hold; return engine.Course{} }
 		}
 		s, err := e.Submit(ctx, p)
 		if err != nil {
@@ -232,7 +232,7 @@ func TestOrphan(t *testing.T) {
 	long := prompt(100, 1)
 	long.MaxTokens = 1900
 	steered := long
-	steered.Steer = func(int32) []int32 { return nil }
+	steered.Steer = func(int32) engine.Course { return engine.Course{} }
 	hello := appendJSON(nil, greeting{Version: version, Build: "test", Spec: json.RawMessage("{}")})
 	for name, c := range map[string]struct {
 		say  func(conn net.Conn, in *receiver)
@@ -261,10 +261,14 @@ func TestOrphan(t *testing.T) {
 		}, errFrame},
 		"settles what nobody asked": {func(conn net.Conn, in *receiver) {
 			start(t, conn, in, hello, &steered)
-			b := finish(append(begin(nil, kindSettled), appendIDs(appendUint(nil, 1), []int32{1})...), 0)
+			b := finish(append(begin(nil, kindSettled), appendCourse(appendUint(nil, 1), engine.Course{IDs: []int32{1}})...), 0)
 			for range 100 { // it may have ended, and it asks for some
 				_, _ = conn.Write(b)
 			}
+		}, errFrame},
+		"allows more than there can be": {func(conn net.Conn, in *receiver) {
+			start(t, conn, in, hello, &steered)
+			say(t, conn, kindSettled, appendCourse(appendUint(nil, 1), engine.Course{Only: make(sample.Set, longestSet+1)}))
 		}, errFrame},
 		"ends it": {func(conn net.Conn, in *receiver) {
 			start(t, conn, in, hello, &long)

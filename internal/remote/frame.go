@@ -30,7 +30,7 @@ const (
 	// To the child.
 	kindPrompt  // stream, prompt
 	kindCancel  // stream
-	kindSettled // stream, ids: after every token of a prompt with Steer
+	kindSettled // stream, course: after every token of a prompt with Steer
 	kindCall    // call, method, arguments
 	kindDrop    // call: nobody waits for its reply
 	kindEnd     // no more: keep what is worth keeping and end

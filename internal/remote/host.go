@@ -35,7 +35,7 @@ type hosted struct {
 	logprobs bool
 	ctx      context.Context
 	cancel   context.CancelFunc
-	settled  chan []int32 // after a token, at most once
+	settled  chan engine.Course // after a token, at most once
 
 	// Of the writer.
 	sent  sent
@@ -146,7 +146,7 @@ func (h *host) submit(e *engine.Engine, c *contents) {
 	s.logprobs = p.Logprobs >= 0
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
 	if steered {
-		s.settled = make(chan []int32, 1)
+		s.settled = make(chan engine.Course, 1)
 		p.Settled = s.await
 	}
 	p.Watch = func(step bool) { h.touch(s, !step) }
@@ -166,12 +166,12 @@ func (h *host) submit(e *engine.Engine, c *contents) {
 }
 
 // await is Prompt.Settled.
-func (s *hosted) await() []int32 {
+func (s *hosted) await() engine.Course {
 	select {
-	case ids := <-s.settled:
-		return ids
+	case course := <-s.settled:
+		return course
 	case <-s.ctx.Done():
-		return nil
+		return engine.Course{}
 	}
 }
 
@@ -197,9 +197,12 @@ func (h *host) cancel(id uint64) {
 	}
 }
 
-// settle hands on what a token has settled.
+// settle hands on what is to come after a token.
 func (h *host) settle(c *contents) {
-	id, ids := c.uint(), c.ids()
+	id, course := c.uint(), c.course()
+	if c.end() != nil {
+		return
+	}
 	h.mu.Lock()
 	s := h.streams[id]
 	h.mu.Unlock()
@@ -207,7 +210,7 @@ func (h *host) settle(c *contents) {
 		return
 	}
 	select {
-	case s.settled <- ids:
+	case s.settled <- course:
 	default:
 		if s.ctx.Err() == nil { // else await has not waited for the one before
 			c.fail()

@@ -20,6 +20,7 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	b = appendIDs(b, p.StopIDs)
 	b = appendParams(b, &p.Sampling)
 	b = appendInt(b, p.Logprobs)
+	b = appendOnly(b, p.Only)
 	b = binary.AppendUvarint(b, p.Client)
 	b = appendBool(b, p.Steer != nil)
 	b = appendText(b, p.Request)
@@ -42,6 +43,7 @@ func (c *contents) prompt() (p engine.Prompt, steered bool) {
 	p.StopIDs = c.ids()
 	p.Sampling = c.params()
 	p.Logprobs = c.int()
+	p.Only = c.only()
 	p.Client = c.uint()
 	steered = c.bool()
 	p.Request = c.text()
@@ -57,6 +59,57 @@ func (c *contents) prompt() (p engine.Prompt, steered bool) {
 		}
 	}
 	return p, steered
+}
+
+func appendCourse(b []byte, course engine.Course) []byte {
+	return appendOnly(appendIDs(b, course.IDs), course.Only)
+}
+
+func (c *contents) course() (course engine.Course) {
+	course.IDs, course.Only = c.ids(), c.only()
+	return course
+}
+
+// appendOnly spells a set that may be nil, which is not the empty one.
+func appendOnly(b []byte, only sample.Set) []byte {
+	b = appendBool(b, only != nil)
+	if only != nil {
+		b = appendSet(b, only)
+	}
+	return b
+}
+
+func (c *contents) only() sample.Set {
+	if !c.bool() {
+		return nil
+	}
+	return c.set()
+}
+
+// longestSet is the words of a vocabulary of two million, which is many times the largest there is.
+const longestSet = 1 << 21 / 64
+
+// appendSet spells words as they are: most are all zeros or all ones, and a copy costs less than finding that out.
+func appendSet(b []byte, s sample.Set) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	for _, word := range s {
+		b = binary.LittleEndian.AppendUint64(b, word)
+	}
+	return b
+}
+
+// set is not nil even if it has no words: nil would restrict nothing.
+func (c *contents) set() sample.Set {
+	n := c.count(8)
+	if n > longestSet {
+		c.fail()
+		n = 0
+	}
+	s, b := make(sample.Set, n), c.take(8*n)
+	for i := range s {
+		s[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return s
 }
 
 func appendParams(b []byte, p *sample.Params) []byte {

@@ -76,12 +76,46 @@ func TestPromptCrosses(t *testing.T) {
 	var want engine.Prompt
 	for range 20 {
 		fill(t, r, reflect.ValueOf(&want).Elem())
-		want.Steer = func(int32) []int32 { return nil }
+		want.Steer = func(int32) engine.Course { return engine.Course{} }
 		c := &contents{b: appendPrompt(nil, &want)}
 		got, steered := c.prompt()
 		want.Steer = nil
 		if d := cmp.Diff(want, got); d != "" || !steered || c.end() != nil {
 			t.Fatalf("steered %t, end %v, sent -, read +\n%s", steered, c.end(), d)
+		}
+	}
+}
+
+// courses are of all kinds.
+func courses() []engine.Course {
+	return []engine.Course{
+		{}, {IDs: []int32{5, 1 << 20, -1}}, {Only: sample.Set{}}, {Only: sample.Set{0}}, {Only: sample.Set{1, 0, ^uint64(0), 1 << 63}},
+		{IDs: []int32{7}, Only: sample.Set{9}}, {Only: make(sample.Set, longestSet)},
+	}
+}
+
+// TestCourseCrosses: a hook's answer arrives, one that restricts nothing apart from one that allows nothing, and no set is
+// longer than makes sense.
+func TestCourseCrosses(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	var filled engine.Course
+	fill(t, r, reflect.ValueOf(&filled).Elem())
+	for _, want := range append(courses(), filled) {
+		c := &contents{b: appendCourse(nil, want)}
+		if d := cmp.Diff(want, c.course()); d != "" || c.end() != nil {
+			t.Errorf("end %v, sent -, read +\n%s", c.end(), d)
+		}
+	}
+	whole := appendCourse(nil, engine.Course{Only: sample.Set{1, 2}})
+	for name, b := range map[string][]byte{
+		"too long":       appendCourse(nil, engine.Course{Only: make(sample.Set, longestSet+1)}),
+		"cut off":        whole[:len(whole)-1],
+		"nothing behind": whole[:2],
+		"more behind":    append(slices.Clone(whole), 0),
+	} {
+		c := &contents{b: b}
+		if got := c.course(); c.end() == nil {
+			t.Errorf("%s: read %v", name, got)
 		}
 	}
 }
@@ -230,6 +264,9 @@ func FuzzContents(f *testing.F) {
 		Usage: engine.Usage{Prompt: 5, Generated: 1}, Reason: engine.Error, Err: &engine.StepError{Err: errors.New("x")}}, true))
 	f.Add(byte(kindReply), appendScores(nil, []engine.Score{{Argmax: 3, Top: []sample.Logprob{{ID: 1, Logprob: -1}}}}))
 	f.Add(byte(kindCall), appendTexts(nil, &backend.Batch{Tokens: []int32{1, 2, 3}, Types: []int32{0, 1, 1}, Spans: []backend.Span{{Len: 1}, {Len: 2}}}))
+	for _, course := range courses()[:6] {
+		f.Add(byte(kindSettled), appendCourse(nil, course))
+	}
 	f.Add(byte(kindClosed), appendError(nil, &engine.QueueFullError{Running: 1}))
 	f.Fuzz(func(t *testing.T, k byte, b []byte) {
 		c := &contents{b: b}
@@ -240,12 +277,24 @@ func FuzzContents(f *testing.F) {
 				return
 			}
 			if steered {
-				p.Steer = func(int32) []int32 { return nil }
+				p.Steer = func(int32) engine.Course { return engine.Course{} }
 			}
 			again := &contents{b: appendPrompt(nil, &p)}
 			q, _ := again.prompt()
 			p.Steer = nil
 			if d := cmp.Diff(p, q, cmpopts.EquateNaNs()); d != "" || again.end() != nil {
+				t.Errorf("end %v\n%s", again.end(), d)
+			}
+		case kindSettled:
+			course := c.course()
+			if len(course.Only) > longestSet || 8*len(course.Only) > len(b) {
+				t.Errorf("a set of %d words from %d bytes", len(course.Only), len(b))
+			}
+			if c.end() != nil {
+				return
+			}
+			again := &contents{b: appendCourse(nil, course)}
+			if d := cmp.Diff(course, again.course()); d != "" || again.end() != nil {
 				t.Errorf("end %v\n%s", again.end(), d)
 			}
 		case kindNews:

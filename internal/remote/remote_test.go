@@ -271,17 +271,30 @@ func prompts() []engine.Prompt {
 	add(30, func(p *engine.Prompt) { // after every third token two others
 		n := 0
 		p.Logprobs, p.Sampling = 1, sample.Params{Temperature: 1, Seed: 11}
-		p.Steer = func(id int32) []int32 {
+		p.Steer = func(id int32) engine.Course {
 			if n++; n%3 == 0 {
-				return []int32{id%50 + 1, 42}
+				return engine.Course{IDs: []int32{id%50 + 1, 42}}
 			}
-			return nil
+			return engine.Course{}
 		}
 	})
 	add(100, func(p *engine.Prompt) {
 		p.MaxTokens, p.Session, p.Party, p.Client, p.Marked, p.Marks = 0, 3, 4, 5, true, []int{16, 48}
 	})
 	add(100, func(p *engine.Prompt) { p.Salt[3], p.Background, p.Request = 9, true, "r" })
+	add(60, func(p *engine.Prompt) { // by turns all tokens, some, and one that is said whatever may come
+		n := 0
+		p.Logprobs, p.Sampling = 5, sample.Params{Temperature: 1, TopP: 0.9, Seed: 12}
+		p.Steer = func(id int32) engine.Course {
+			switch n++; n % 3 {
+			case 0:
+				return engine.Course{Only: sample.Set{1<<id%60 | 1<<7, 1 << 30}}
+			case 1:
+				return engine.Course{IDs: []int32{8}, Only: sample.Set{}}
+			}
+			return engine.Course{}
+		}
+	})
 	return ps
 }
 

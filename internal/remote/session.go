@@ -212,11 +212,11 @@ func (s *session) news(c *contents) error {
 	return nil
 }
 
-// steer tells the child for every token what it settles, be it nothing.
+// steer tells the child for every token what is to come after it, be it anything.
 func (s *session) steer(id uint64, q *stream, tokens []engine.Token) {
 	for i := range tokens {
-		ids := q.steer(tokens[i].ID)
-		s.out.put(kindSettled, func(b []byte) []byte { return appendIDs(appendUint(b, id), ids) })
+		course := q.steer(tokens[i].ID)
+		s.out.put(kindSettled, func(b []byte) []byte { return appendCourse(appendUint(b, id), course) })
 	}
 }
 

@@ -18,7 +18,7 @@ type stream struct {
 	id      uint64
 	feed    engine.Feed
 	known   known // of the reader
-	steer   func(int32) []int32
+	steer   func(int32) engine.Course
 	ctx     context.Context
 	unwatch func() bool
 	request string

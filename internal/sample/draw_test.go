@@ -21,6 +21,14 @@ func TestDrawElsewhere(t *testing.T) {
 			t.Errorf("%+v: a draw elsewhere", p)
 		}
 	}
+	s.Limit(Set{1})
+	if _, ok := s.Draw(0); ok {
+		t.Error("a limit: a draw elsewhere")
+	}
+	s.Accept(0)
+	if _, ok := s.Draw(0); !ok {
+		t.Error("a limit for more than one token")
+	}
 	if _, ok := New(Params{XTCProbability: 0.5, RepetitionPenalty: 1}, nil).Draw(0); !ok {
 		t.Error("greedy decoding needs no more than logits")
 	}

@@ -13,7 +13,8 @@ type cand struct {
 // a candidate: so a row costs one pass, and selection works on hundreds of candidates instead of the vocabulary.
 const near = 12
 
-var everything = float32(math.Inf(1))
+// everything that can come: a logit of -Inf is infinitely far away, and never drawn, be it by rounding.
+const everything float32 = math.MaxFloat32
 
 // keep returns the tokens that pass all filters, by ascending id. Every filter but XTC keeps those above some logit of
 // one and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the

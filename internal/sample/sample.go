@@ -3,8 +3,8 @@
 // whatever else runs, because randomness is a function of the seed and the token's index. It takes final numbers:
 // defaults are resolved by its callers.
 //
-// The order is that of mlx-lm: logit bias, repetition, presence and frequency penalty; then, on the untempered
-// distribution, top_p, min_p, XTC, top_k; then a draw at the temperature.
+// The order is that of mlx-lm: logit bias, repetition, presence and frequency penalty; after them the limit, so that nothing
+// brings a token back; then, on the untempered distribution, top_p, min_p, XTC, top_k; then a draw at the temperature.
 package sample
 
 import (
@@ -32,7 +32,7 @@ type Params struct {
 // RepetitionWindow is how many of the last tokens, prompt included, the repetition penalty looks at.
 const RepetitionWindow = 20
 
-// ErrLogits reports logits from which nothing can be drawn: a NaN or +Inf among them, or all of them -Inf.
+// ErrLogits reports logits from which nothing can be drawn: a NaN or +Inf among them, or all that may be drawn -Inf.
 var ErrLogits = errors.New("sample: logits are not finite: the weights or the backend are broken")
 
 // Sampler is the state of one sequence: its parameters, what it has generated, and the index of the next draw.
@@ -42,6 +42,7 @@ type Sampler struct {
 	seen   int                     // tokens ever put into recent
 	counts map[int32]int32         // generated tokens; nil unless a penalty needs them
 	index  uint64                  // generated tokens so far
+	only   Set                     // what the next token must be of; nil: any
 }
 
 // New starts a sequence after its prompt.
@@ -71,7 +72,8 @@ type Work struct {
 
 // Next draws the next token from one row of logits, which is left as it is, and remembers it. With top >= 0 it also
 // gives the logprob of the token and the top most likely ones, appended to dst. Logprobs are of the distribution
-// after the processors and before filters and temperature, as in mlx-lm.
+// after the processors and before filters and temperature, as in mlx-lm. Tokens that a limit excludes are not among
+// the most likely: there may be fewer than top.
 func (s *Sampler) Next(logits []float32, w *Work, top int, dst []Logprob) (Logprob, []Logprob, error) {
 	return s.next(logits, w, -1, top, dst)
 }
@@ -82,6 +84,7 @@ func (s *Sampler) Take(id int32, logits []float32, w *Work, top int, dst []Logpr
 	if id < 0 || int(id) >= len(logits) {
 		return Logprob{}, dst, fmt.Errorf("sample: token %d is outside the vocabulary of %d", id, len(logits))
 	}
+	s.only = nil
 	return s.next(logits, w, id, top, dst)
 }
 
@@ -90,9 +93,13 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 	logits = s.process(logits, w)
 	var lse float64
 	if top >= 0 {
+		before := len(dst)
 		dst, lse = Top(logits, top, dst)
 		if math.IsNaN(lse) || math.IsInf(lse, 0) {
 			return Logprob{}, dst, ErrLogits
+		}
+		for s.only != nil && len(dst) > before && math.IsInf(float64(dst[len(dst)-1].Logprob), -1) {
+			dst = dst[:len(dst)-1]
 		}
 	}
 	if id < 0 {
@@ -113,6 +120,7 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 func (s *Sampler) accept(id int32) {
 	s.remember(id)
 	s.index++
+	s.only = nil
 	if s.counts != nil {
 		s.counts[id]++
 	}
@@ -121,7 +129,7 @@ func (s *Sampler) accept(id int32) {
 // process applies the processors that are on to a copy; without any it returns logits itself.
 func (s *Sampler) process(logits []float32, w *Work) []float32 {
 	repeat := s.p.RepetitionPenalty != 0 && s.p.RepetitionPenalty != 1
-	if len(s.p.LogitBias) == 0 && !repeat && len(s.counts) == 0 {
+	if len(s.p.LogitBias) == 0 && !repeat && len(s.counts) == 0 && s.only == nil {
 		return logits
 	}
 	w.logits = append(w.logits[:0], logits...)
@@ -131,6 +139,9 @@ func (s *Sampler) process(logits []float32, w *Work) []float32 {
 	}
 	presence(w.logits, s.counts, s.p.PresencePenalty)
 	frequency(w.logits, s.counts, s.p.FrequencyPenalty)
+	if s.only != nil {
+		limit(w.logits, s.only)
+	}
 	return w.logits
 }
 

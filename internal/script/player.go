@@ -152,7 +152,7 @@ type stream struct {
 	tokens []int32 // that are still to be played
 	max    int
 	stop   []int32
-	steer  func(id int32) []int32
+	steer  func(id int32) engine.Course
 	began  chan struct{}
 
 	sequence past // the prompt, and what was played
@@ -195,7 +195,7 @@ func (s *stream) play() int32 {
 	s.tokens = s.tokens[1:]
 	s.sequence.tokens = appendIDs(s.sequence.tokens, id)
 	if s.steer != nil {
-		if next := s.steer(id); len(next) > 0 {
+		if next := s.steer(id).IDs; len(next) > 0 { // what else may come is the script's choice
 			s.tokens = slices.Concat(next, s.tokens)
 		}
 	}

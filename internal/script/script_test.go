@@ -277,12 +277,12 @@ func TestEnds(t *testing.T) {
 		{answer{raw: "abc" + name + "def"}, engine.Prompt{}, "abc", engine.Stop, 0},
 		{answer{raw: "one two three"}, engine.Prompt{MaxTokens: 1}, "", engine.Length, 1},
 		{answer{raw: ""}, engine.Prompt{}, "", engine.Stop, 1},
-		{answer{raw: "abc"}, engine.Prompt{Steer: func(int32) []int32 {
+		{answer{raw: "abc"}, engine.Prompt{Steer: func(int32) engine.Course {
 			if steered {
-				return nil
+				return engine.Course{}
 			}
 			steered = true
-			return []int32{eos}
+			return engine.Course{IDs: []int32{eos}}
 		}}, "", engine.Stop, 2},
 	} {
 		said, why, n := drain(&tt.a, tt.p)

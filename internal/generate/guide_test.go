@@ -1,0 +1,172 @@
+package generate
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+	"hearth/internal/engine"
+	"hearth/internal/sample"
+)
+
+// monkey is an engine that opens a call, then types whatever it is allowed to, and stops where everything is.
+type monkey struct {
+	*script
+	r    *rand.Rand
+	open []int32
+	size int
+}
+
+func (m *monkey) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
+	m.prompts = append(m.prompts, p)
+	return &typing{scriptStream: scriptStream{script: m.script, steer: p.Steer}, monkey: m, only: p.Only, open: m.open}, nil
+}
+
+type typing struct {
+	scriptStream
+	monkey *monkey
+	only   sample.Set
+	open   []int32
+	typed  int
+}
+
+func (s *typing) Next() (engine.Token, error) {
+	var id int32
+	switch {
+	case len(s.open) > 0:
+		id, s.open = s.open[0], s.open[1:]
+	case s.only == nil || s.typed > 400:
+		return engine.Token{}, io.EOF
+	default:
+		s.typed++
+		var may []int32
+		for i := range int32(s.monkey.size) {
+			if s.only.Has(i) {
+				may = append(may, i)
+			}
+		}
+		id = may[s.monkey.r.IntN(len(may))]
+	}
+	s.only = s.steer(id).Only
+	return engine.Token{ID: id}, nil
+}
+
+func (s *typing) Finish() engine.Reason { return engine.Stop }
+
+func newMonkey(t *testing.T, open string) (*Generator, *monkey) {
+	t.Helper()
+	g, s := newTest(t, open)
+	cfg := g.cfg
+	m := &monkey{script: s, r: rand.New(rand.NewPCG(7, 8)), open: s.reply, size: cfg.Tokenizer.Size()}
+	cfg.Engine, cfg.GuideCalls = m, true
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, m
+}
+
+// TestGuide: whatever is typed, what comes out is a call of a declared tool with all that its schema asks for.
+func TestGuide(t *testing.T) {
+	tools := []chat.Tool{
+		{Name: "paint", Parameters: json.RawMessage(`{"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}, "coats": {"type": "integer"}, "matt": {"type": "boolean"}}, "required": ["colour", "coats"]}`)},
+		{Name: "rest", Parameters: json.RawMessage(`{"type": "object", "properties": {}}`)},
+	}
+	for _, c := range []struct {
+		name, open string
+		choice     chat.ToolChoice
+	}{
+		{"opened by the model", "Let me see.\n<tool_call>", chat.ToolChoice{}},
+		{"opened within reasoning", "<think>\nHm <tool_call>", chat.ToolChoice{}},
+		{"demanded", "", chat.ToolChoice{Kind: chat.ChoiceRequired}},
+		{"named", "", chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "paint"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, _ := newMonkey(t, c.open)
+			called := map[string]int{}
+			for range 40 {
+				seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: tools, Choice: c.choice})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for e, err := range seq {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Kind == chat.EventText && strings.Contains(e.Text, "<tool_call>") {
+						t.Errorf("markup: %q", e.Text)
+					}
+					if e.Kind != chat.EventToolEnd {
+						continue
+					}
+					called[e.Call.Name]++
+					var args struct {
+						Colour *string
+						Coats  *json.Number
+						Matt   *bool
+					}
+					d := json.NewDecoder(strings.NewReader(string(e.Call.Arguments)))
+					d.DisallowUnknownFields()
+					if err := d.Decode(&args); err != nil || e.Call.Name == "paint" && (args.Colour == nil || args.Coats == nil || *args.Colour != "red" && *args.Colour != "blue") {
+						t.Errorf("%s %s: %v", e.Call.Name, e.Call.Arguments, err)
+					}
+				}
+			}
+			if all := called["paint"] + called["rest"]; all < 30 || called["paint"] == 0 || called["rest"] == 0 && c.name != "named" {
+				t.Errorf("of 40 replies: %v", called)
+			}
+		})
+	}
+}
+
+// TestGuideLeavesAlone: where there is nothing to keep calls to, the engine hears of no hook, which would keep it from working
+// ahead; and what a model writes besides calls is free.
+func TestGuideLeavesAlone(t *testing.T) {
+	request := func() *chat.Request {
+		return &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather()}
+	}
+	for name, change := range map[string]func(*Config, *chat.Request){
+		"not wanted":            func(c *Config, _ *chat.Request) { c.GuideCalls = false },
+		"no tools":              func(_ *Config, r *chat.Request) { r.Tools = nil },
+		"calls forbidden":       func(_ *Config, r *chat.Request) { r.Choice.Kind = chat.ChoiceNone },
+		"calls are not JSON":    func(c *Config, _ *chat.Request) { c.ToolParser = "qwen3_coder" },
+		"calls are text":        func(c *Config, _ *chat.Request) { c.ToolParser = "none" },
+		"a prompt that is text": func(_ *Config, r *chat.Request) { r.Prompt = &chat.Prompt{Text: "<tool_call>"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := Load(os.DirFS(demoFolder))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &script{context: 4096, finish: engine.Stop}
+			cfg.Engine, cfg.GuideCalls = s, true
+			r := request()
+			change(&cfg, r)
+			g, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events(t, g, r)
+			if p := s.prompts[0]; p.Steer != nil || p.Only != nil {
+				t.Error("there is a hook")
+			}
+		})
+	}
+
+	g, m := newMonkey(t, "")
+	events(t, g, request())
+	steer, inside := m.prompts[0].Steer, false
+	for _, id := range newGuard(g.cfg.Tokenizer, nil).plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
+		text, _ := g.cfg.Tokenizer.Token(id)
+		inside = text == "<tool_call>" || inside && text != "</tool_call>"
+		only := steer(id).Only
+		if (only != nil) != inside || only.Has(imEnd) {
+			t.Errorf("after %q: restricted %v, the turn may end %v", text, only != nil, only.Has(imEnd))
+		}
+	}
+}
