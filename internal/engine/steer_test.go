@@ -106,6 +106,26 @@ func TestSteerOnly(t *testing.T) {
 	}
 }
 
+// TestOnly: the first token alone is of the prompt's set, which is the engine's own.
+func TestOnly(t *testing.T) {
+	e := start(t, &hooked{}, nil)
+	told := Prompt{Tokens: prompt(9, 1), MaxTokens: 6, Logprobs: -1}
+	free := read(t, submit(t, e, told))
+	only := sample.Set{0}
+	only.Add((free[0].ID + 1) % 32)
+	told.Only = only
+	s := submit(t, e, told)
+	only[0] = ^uint64(0)
+	limited := read(t, s)
+	if limited[0].ID != (free[0].ID+1)%32 {
+		t.Errorf("free %d, limited %d", free[0].ID, limited[0].ID)
+	}
+	after := read(t, submit(t, e, Prompt{Tokens: append(prompt(9, 1), limited[0].ID), MaxTokens: 5, Logprobs: -1}))
+	if d := cmp.Diff(after, limited[1:]); d != "" {
+		t.Errorf("after that token -, limited +\n%s", d)
+	}
+}
+
 // TestSteerPreempted: what a sequence may say next is the same after it had to give its memory away.
 func TestSteerPreempted(t *testing.T) {
 	long := func(i uint64) Prompt {

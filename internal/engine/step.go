@@ -291,6 +291,7 @@ func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) 
 	}
 	if len(q.settled) == 0 {
 		q.sampler.Limit(q.only)
+		q.only = nil
 		return q.sampler.Next(logits, w, q.top, top)
 	}
 	id := q.settled[0]
