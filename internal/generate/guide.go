@@ -39,8 +39,8 @@ func newCalls(g *Generator) *calls {
 	})}
 }
 
-// guide follows one reply: from what opens a call to its end it tells which tokens may come. What does not fit, which a
-// grammar that counts blanks and nesting can do to a call that is right, is left alone from there to the next call.
+// guide follows one reply: from what opens a call to its end it tells which tokens may come. Behind a token that comes all the
+// same, be it that a budget put it there or that no token would do, the rest of that call is left alone.
 type guide struct {
 	g     *Generator
 	vocab *grammar.Vocab
