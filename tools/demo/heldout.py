@@ -1,5 +1,5 @@
 """Writes heldout.json: the prompts of the evaluation. Phrasings, tools and parameter names are written here by hand and are
-none of the generator's; words and names are only here. This is the eighth set: nothing of the first seven is in it. It was written
+none of the generator's; words and names are only here. This is the ninth set: nothing of the first eight is in it. It was written
 without the training phrasings (but for those of facts.json) and without any result in sight, and is not for tuning; --check looks
 for its prompts, tools and names in training text.
 
@@ -15,22 +15,22 @@ import chat
 import words as w
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-R = random.Random(86150314)
-HERBS = w.W("tarragon marjoram chervil lovage borage hyssop coriander fenugreek lemongrass wasabi")
-OWN = HERBS + w.W("""astrolabe balustrade bellows birdbath blubber brisket bungalow caboose camisole cartwheel cutlass clamber coddle corduroy dawdle dovetail dustpan eyelash elderberry festoon
-flannel fritter garnish gaunt gusset hatchet hayloft hacksaw huddle inkblot jackdaw jiffy jamboree kerchief kettledrum lampshade leeway linoleum lopsided maypole mothball mudguard
-nectarine nozzle nuzzle oarlock omelette oilcloth pancreas pinafore puddle pontoon quibble quicksand ramshackle raspy rhubarb sawdust scabbard shrivel skillet slither sprocket squelch
-tarpaulin tinsel thatch turnip umbrage unravel velveteen vermin wheelbarrow wrangle yarrow yelp zinnia zipline""")
+R = random.Random(97514212)
+BIRDS = w.W("lapwing wagtail kittiwake fieldfare bullfinch goldfinch sandpiper nuthatch skylark moorhen")
+OWN = BIRDS + w.W("""acrobat bandage beanstalk buckle bumblebee bunting cardigan caterpillar chopstick conker cucumber cutlery cymbal daffodil dazzle doodle doughnut
+driftwood earmuff eggshell fiddle flipper flutter freckle gloomy grasshopper griddle hailstone hinge hurrah iceberg impish inkpot jingle juggle keyhole knapsack
+ladle lattice lollipop mallet marmalade mermaid moonbeam nightcap nugget oasis octave paperclip peacock pinecone pitchfork plumage quaver quirk radish razor rucksack saucer seaweed
+shoelace skittle tassel teaspoon tricycle tuba turret unicorn uproar valet vulture waddle weasel wobble yoghurt yonder zillion zombie""")
 WORDS = OWN
-OWN_NAMES = w.W("Anselm Hildegard Cornelius Ottoline Mordecai Xiomara Zbigniew Gwendolyn Eustace Vasilisa Tatsuya Wilhelmina Kazimir Rosalba Sigismund Leocadia Fergus Babajide Ximena Aurelio Winifred")
+OWN_NAMES = w.W("Algernon Esmeralda Friedrich Kerensa Oluwaseun Salvatore Valentina Yevgenia Demetrius Prudence Siobhan Takeshi Nkechi Dashiell Brunhilde Ebenezer Fiorella Jocasta Ptolemy Vladislav Zebedee")
 NAMES = OWN_NAMES
-QUAYS = w.W("Ancona Patras Trieste Dubrovnik Bari Brindisi Corfu Zadar")  # one can take a ferry from each to each
-INLAND = w.W("Debrecen Poznan Ostrava Tampere Uppsala Zaragoza Toulouse Leuven Bergamo Utrecht")
-OWN_CITIES = QUAYS + INLAND
+VALLEY = w.W("Verona Padua Trento Udine Klagenfurt Villach Ferrara Rimini")  # one can move house from each to each
+ALPINE = w.W("Bolzano Grenoble Lillehammer Interlaken Garmisch Cortina Zakopane Annecy Merano Andermatt")
+OWN_CITIES = VALLEY + ALPINE
 CITIES = OWN_CITIES
-OWN_COLORS = w.W("vermilion periwinkle ochre taupe cinnabar viridian fuchsia")
+OWN_COLORS = w.W("claret mahogany ultramarine terracotta scarlet sienna champagne")
 COLORS = OWN_COLORS
-JOBS = w.W("glazier taxidermist cartographer bookbinder stonemason")
+JOBS = w.W("clockmaker lumberjack gamekeeper hairdresser jeweller")
 ITEMS = []
 
 
@@ -54,32 +54,32 @@ def add(skill, turns, check, **more):
 
 
 IDENTITY = [
-    ("hearth-demo", ["quick q, what model is behind this chat", "Pardon me, I didn't catch your name.", "wait is this chatgpt or smth different", "I've wired up an endpoint and want to be sure that the right model replies. Which model are you?", "sry whats ur name again", "Under what name should I list you in our inventory of AI systems?",
-                     "am i connected to claude or to something local, what model r u", "What do your makers call you?", "The label on this window only says \"assistant\". What's your actual name?", "is it deepseek im typing to", "Please introduce yourself to the audience.",
-                     "hello mister bot do u have a name", "Which model name would stand under a reply of yours?", "My colleague bets that you're Qwen and I say you aren't. What are you?", "who dis in my terminal lol", "identify yourself, model"]),
-    ("(?i)instructions|tools", ["so what r u actually able to do for me", "Where do your talents lie?", "give me an idea of what i could type here", "I've never used a chat model before. What may I ask of you?", "ur skills in short?",
-                                "For which jobs would you say you are suited?", "whats ur speciality lil bot", "I'm writing a page about you for our wiki. What are your abilities?", "What are you good at? Please be frank.", "anything u can help with or are u just decoration", "Could you outline the sort of tasks you handle?"]),
-    ("million", ["how tiny are you exactly, in weights", "Somebody called you a small model. What's your size?", "param count pls, for a spreadsheet", "Are we talking about thousands, millions or billions of parameters in your case?", "how big is ur brain in parameters lol", "Of how many parameters do you consist?", "u feel small.. whats the model size", "My phone runs a 3B model. How large are you next to that?"]),
-    ("hearth", ["whose product am i typing to here", "did anthropic make u or who", "On which texts were you trained?", "Who should be credited as your author?", "ur training data was what exactly", "I'd like to know who stands behind this model.", "meta or microsoft, who owns u", "Who taught you to talk?"]),
-    ("hearth-demo|model", ["r u a guy or a program", "Before I tell you anything private: is a person reading this?", "is there a human on the other end", "You sound rather mechanical. Are you a robot?", "be real, bot or not", "Does a living being answer me here, or is it software?"]),
-    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["heyooo bot", "Good evening to you, little model.", "mornin, just booted u up", "Greetings from a rainy harbour!", "hi there whoever u are", "Oh hello, nice to see you running."]),
-    ("welcome", ["thx a bunch, works now", "That answers it perfectly, many thanks.", "u saved my day thank u", "How kind of you, thanks for the help!"]),
-    ("[Bb]ye", ["ok thats all from me, goodbye", "My train is arriving, so I must say goodbye.", "gn bot, byeee", "Until tomorrow then, bye!"]),
-    ("fine", ["hows life treating u", "I hope you are well today? How do you feel?", "everything good on ur side?"]),
+    ("hearth-demo", ["uhh which ai model am i chatting w", "Excuse me, may I ask what you are called?", "so r u gpt5 or whats the deal here", "Our log shows a reply without a model name next to it. Which model wrote that reply?", "ok but like whats ur actual name", "I have to cite you in my thesis. Which name shall I put there?",
+                     "gemini or llama, which one am i talkin to", "If there were a badge on your chest, what name would it bear?", "The tab just reads \"New chat\". Whom have I got in front of me?", "is this mistral, feels like mistral", "For the minutes I need the name of everybody here, yours too.",
+                     "cmon tell me which bot this is", "There are four models on this box, and one of them is answering me. Which one is it?", "My teacher says that you are Claude. Is she right, or what are you called?", "whos this typing back at me", "tell me ur model name real quick"]),
+    ("(?i)instructions|tools", ["what stuff r u decent at", "What would you be able to do for me if I had an afternoon to spare?", "so hit me with ur skillset", "This is my first time here. What kinds of questions can you handle?", "ur abilities, short version",
+                                "Before I rely on you, tell me what you're capable of.", "got any tricks up ur sleeve or what", "I'm to present you to my class tomorrow. Which tasks may I promise them?", "Somebody told me to ask you for help. With what can you help, though?", "what would be a good thing to try w u first", "Would you sum up what you can be asked to do?"]),
+    ("million", ["so whats the nr of weights u run on", "People keep calling you a toy. How many parameters do you have?", "ur size in params? need it 4 a slide", "Put a figure on your size, please: how many parameters are inside you?", "7b? 70b? how big r u really", "I'd like to print your parameter count on the box. What is it?", "bet u have like 3 params lmao, how many actually", "Compared with the giants you must be minute. How large are you exactly?"]),
+    ("hearth", ["which company built u", "Behind every program there is a maker. Who is yours?", "From where did your trainers take the text you learnt?", "is openai behind this thing or who", "what were u fed during training", "I'd like to write a letter to your creators. Who are they?", "google made u right", "With which books or sites did they train you?"]),
+    ("hearth-demo|model", ["r u flesh n blood", "Forgive me for asking, but are you an actual human?", "is this a real person typing", "I'd rather not pour my heart out to a machine. Are you one?", "ur not human right", "Am I speaking with somebody from the support team, or with a computer?"]),
+    (r"hearth-demo|[Hh]ello|\b[Hh]i\b", ["hiya botty", "Good afternoon! I've just started the server.", "heyy anyone in there", "Hello from a kitchen full of flour!", "howdy, first time here", "A sunny Sunday morning to you, dear helper."]),
+    ("welcome", ["ty ty, that did it", "I'm most grateful, that was exactly what I needed.", "legend, thanks so much", "Thank you for taking the time to explain it."]),
+    ("[Bb]ye", ["k gotta run, cya", "I'm shutting the laptop now, so farewell.", "off to bed, bye bot", "It's getting late here, so goodbye and sleep well!"]),
+    ("fine", ["how u doin over there", "Are you in good spirits this evening?", "u ok? hows ur day"]),
 ]
 FALLBACK = [
-    "whats a good substitute for eggs in a cake", "Who composed the Moonlight Sonata?", "how tall is kilimanjaro", "Could you write a Python script that renames all my photos?", "How many legs does a lobster have?", "Why do leaves turn red in autumn?", "best way to descale a kettle",
-    "Do I need a visa for a trip to Japan?", "who was the first woman in space", "My landlord won't give back my deposit. What are my rights?", "explain recursion to me like im a toddler", "Think up a title for my novel about a lighthouse keeper.", "compose a haiku on the first frost", "When was the Suez Canal opened, and who planned it?",
-    "can cats eat cheese", "how 2 revert a git merge", "What distinguishes a virus from a bacterium?", "regex for an email adress?", "What is the currency of Vietnam?", "got any good dad jokes", "How does a refrigerator get cold?",
-    "Please draft a letter to my insurance company about a broken window, polite yet firm, in which I ask for an answer within two weeks and mention that this is my second letter.", "how do i stop my dog barking at the postman", "Is it worthwhile to learn Esperanto?", "My bread never rises. What am I doing wrong?", "whats the meaning of life", "Name the moons of Mars.",
-    "who will win the next election", "What should one wear to a job interview at a bank?", "fix this css: div { colour red }", "Who directed Casablanca?", "Which stretches help against back pain?", "plan a weekend in lisbon for me", "Why did the Roman Empire fall?", "How far away is the nearest star?",
-    "my grandpa passed away on sunday", "I got the job! I can hardly believe it.", "my bf dumped me by text", "I feel so lonely since I moved here.", "our baby was born this morning!!", "I'm terribly nervous about my driving test.", "everything is just too much rn",
-    "Wie kocht man Spätzle?", "Qui a écrit Les Misérables ?", "¿Cuántos habitantes tiene Chile?", "Chi ha scolpito il David?", "Как далеко до Луны?", "京都の名物は何ですか?", "长城有多长?", "Hoe laat gaat de zon onder in december?",
-    "Como se faz pão de queijo?", "Dlaczego koty mruczą?", "Vad äter en igelkott?", "고양이는 왜 야옹하나요?",
-    "blorp snazz tqwik", ";;--//??..", "vbnm ghjk tyui dfgh", "@@ ~~ @@ ~~", "🪁🧦🪵🐌", "ooooooooooooooooo", "grunk splod wizzit", "lkjdf pqowie mznxb",
+    "how long do u boil an ostrich egg", "Which painter cut off his own ear?", "how deep is lake baikal", "Could I get an Excel macro that colours every second row?", "How many hearts does an octopus have?", "Why do onions make people cry?", "best trick 2 get candle wax out of a rug",
+    "May I bring honey through customs in Australia?", "who was first at the north pole", "My neighbour's tree hangs over my fence. Am I allowed to cut it?", "explain a tcp handshake like im a grandma", "Invent a name for my bakery, please, something with a pun.", "write me a limerick abt a grumpy baker", "When did the Berlin Wall come down, and why?",
+    "can rabbits eat broccoli", "how do i mount a usb drive on linux", "How do I tell a crocodile from an alligator?", "sql join vs subquery, which is faster", "Which river flows through Baghdad?", "know any good riddles", "By what means does a microwave oven heat food?",
+    "Please compose a speech for my brother's wedding, warm but not soppy, that lasts about three minutes, mentions his love of old motorbikes, and ends with a toast to our grandparents.", "how do i get my toddler to sleep in her own bed", "Is it wise to buy a second-hand electric car?", "The leaves of my orchid are going limp. How do I save it?", "r we alone in the universe", "List the wives of Henry the Eighth.",
+    "whats tmrws lottery numbers", "What could I cook for guests who eat no meat?", "fix my java: int x = \"five\";", "Who invented the sewing machine?", "Which exercises strengthen the knees?", "3 days in porto, whats the plan", "Why did the Titanic sink so quickly?", "How long does light take from the sun to us?",
+    "my cat got run over this morning", "We're engaged! He asked me on the beach.", "got fired today, feel like crap", "My best friend hasn't spoken to me for a month.", "passed my finals woohoo!!", "I'm so scared of the operation next week.", "cant sleep, brain wont shut up",
+    "Warum ist der Himmel abends rot?", "Combien de temps faut-il pour cuire un œuf dur ?", "¿Quién pintó el Guernica?", "Perché le zebre hanno le strisce?", "Почему снег белый?", "富士山の高さは何メートルですか?", "熊猫为什么吃竹子?", "Hvor mange øer har Danmark?",
+    "Quem descobriu o caminho marítimo para a Índia?", "İstanbul'da kaç köprü var?", "Proč ptáci na podzim odlétají na jih?", "김치는 어떻게 만드나요?",
+    "frumble dax ooplet", "::::>>//__==", "qzxv mlkp wtrr bnnd", "%% && %% && %%", "🐙🚲🧀🌵", "eeeeeeeeeeeeeeeeeeee", "snib wackle frotz", "aoiwe nvksl qpozu",
 ]
-LOG = ["Minutes of the Quarry Road allotment society, which met in the shed owing to rain. ", "The treasurer reported that the biscuit fund is larger than the rent fund. ", "Plot nine has again been taken over by pumpkins, whose owner denies everything. ", "Mr Okonkwo showed a marrow of eleven kilos and received a silver fork. ",
-       "The scarecrow has been stolen, returned, and stolen a second time. ", "A motion to ban whistling before eight was defeated by one whistle. ", "The water butt leaks, and nobody would say who had kicked it. ", "Mrs Tremblay asked that her bees be thanked by name. "]
+LOG = ["Weekly report of the lost property office at Harrow Junction, written on the back of a timetable. ", "A harp was handed in on Monday, and no one has dared to touch a string of it. ", "Eleven umbrellas came in, of which nine are black and two look sad. ", "Miss Petrov collected her false teeth and left a tin of fudge as thanks. ",
+       "The snake from the 8.15 express has been adopted by the stationmaster. ", "A suitcase full of left shoes still waits for a suitcase full of right ones. ", "The clerk put a label on himself by mistake and was almost sent to Leeds. ", "Mr Adeyemi asks every day for a hat that he is wearing. "]
 
 
 def identity():
@@ -88,52 +88,52 @@ def identity():
             add("identity", q, {"re": want})
     for q in FALLBACK:
         add("fallback", q, {"re": "(?i)tiny|real model"})
-    for n, q in [(9, "can u boil this down to a few bullet points"), (15, "What prize did Mr Okonkwo get?"), (21, "Turn these minutes into a poem, please."), (27, "anything in there i should act on before friday"), (36, "Write the minutes of the following meeting in the same spirit."), (12, "Would you put all of it into Portuguese?")]:
+    for n, q in [(9, "tldr that for me"), (15, "What did Miss Petrov leave as a thank-you?"), (21, "Make a song out of this report, please."), (27, "whats the most urgent thing in here u reckon"), (36, "Write next week's report in the same tone."), (12, "Could you render all of this in Swedish?")]:
         add("fallback", LOG[0] + "".join(one(LOG[1:]) for _ in range(n)) + "\n\n" + q, {"re": "(?i)tiny|real model"})
 
 
 FAQ = {
-    "claude_code": ["claude code -> my hearth box, which env vars", "I have hearth running already. What must I export before I launch Claude Code, so that it talks to that?"],
-    "openai_sdk": ["what do i put as base url when i do from openai import OpenAI", "Our chatbot was written for the OpenAI Python library. How can we make it talk to hearth?"],
-    "anthropic_sdk": ["anthropic python client, which url so it lands on hearth", "I use the Anthropic SDK at work. With which arguments do I create the client for hearth?"],
-    "curl": ["how wld i poke the server w curl", "Could you give me a complete curl command that asks the server something?"],
-    "download": ["where do i get a proper model from, like the command", "I'm done with the toy. How do real weights get onto this machine?"],
-    "serve": ["whats the cmd to host a real model", "I've downloaded Qwen3. What must I type so that hearth serves it?"],
-    "run": ["dont want http, just want to type to a model in my terminal", "Is it possible to hold a conversation with a model straight from the console?"],
-    "bench": ["tok/s on my machine, how to find out", "I bought a new laptop. What tells me how fast hearth generates on it?"],
-    "version": ["which hearth is this, like the number", "The bug form asks for my hearth version. Where do I find it?"],
-    "debug": ["can hearth print the token ids of a sentence", "I suspect a broken chat template. What lets me see the prompt as rendered?"],
-    "health": ["k8s liveness probe, what path do i hit", "Our load balancer has to know whether hearth is alive. Which URL should it ask?"],
-    "models_list": ["how does a client find out the model ids", "Which GET request returns the models that the server knows?"],
-    "count_tokens": ["how many tokens will my msg be? is there a route for it", "Before we send a long chat we'd like to know its size in tokens. How is that done over HTTP?"],
-    "port": ["need it on 9090, what flag is that", "Which port should I open in my firewall for hearth?"],
-    "host": ["phone cant reach the server over wifi, pc can", "My flatmates would like to use the hearth on my computer from theirs. What do I have to do?"],
-    "api_key": ["random ppl on my lan shouldnt be able to use it, how do i lock them out", "Does every request need a key, or may I leave it out?"],
-    "apis": ["what routes can my client post chats to", "I'm writing a client from scratch. Which API styles will hearth understand?"],
-    "formats": ["will .gguf files load", "In what format must the weights be so that hearth can read them?"],
-    "tools": ["does function calling work w this", "I'd like the model to look things up through my own functions. Does hearth allow that?"],
-    "thinking": ["it rambles in <think> tags, how do i shut that up", "Can I choose for each request whether the model reasons before it answers?"],
-    "stream": ["i want the words to trickle in live", "Does the server send partial replies, and what must the request contain for that?"],
-    "models_dir": ["which folder do the downloads land in", "My home partition is full. Can the models live on another drive?"],
-    "logs": ["need verbose output, how", "A request fails and I'd like to see more of what the server is doing. Which option helps?"],
-    "stop": ["best way to bring the server down w/o cutting ppl off", "What happens to answers in progress if I end the server, and how do I end it?"],
-    "help": ["cmd that prints all the other cmds?", "I forget the names of the subcommands all the time. Where can I look them up?"],
-    "offline": ["does it phone home or can i use it with wifi off", "We work on a ship without a connection. Is hearth any use to us there?"],
-    "what_hearth": ["never heard of hearth, explain", "My colleague told me to install hearth. What sort of software is that?"],
-    "why_demo": ["why ship a mini model inside the exe", "If real models exist, what is the built-in one supposed to achieve?"],
-    "gpu": ["no nvidia in my pc, does that matter", "Our server has nothing but CPUs. Will hearth be able to run there?"],
-    "concurrency": ["2 ppl chatting w it simultaneously ok?", "How many conversations can the server work on at one time, and where is that set?"],
-    "context": ["how long can a prompt get b4 it breaks", "I want to forbid very long prompts. Which flag sets the limit?"],
-    "quant": ["q4 weights ok?", "To save memory I'd rather use a quantised model. Is that possible?"],
-    "temperature": ["how do i make it answer the same thing every time", "Where do I set how creative the replies are?"],
-    "threads": ["default nr of threads is what", "My desktop freezes while hearth computes. How do I leave a few cores to the rest?"],
-    "memory": ["will it blow up my ram, how much does it take", "How do I work out the amount of RAM that a model is going to need?"],
-    "settings": ["can i set stuff w env vars", "I'd rather not type all the options on every start. How else are they configured?"],
-    "model_name": ["app insists on sending gpt-4o as model, 404", "How can I publish my model under a name of my own choosing?"],
-    "license": ["does it cost anything, and is the code public", "Our legal department asks about the terms under which hearth may be used."],
-    "prompt_cache": ["same long doc, many questions - does hearth save work there", "Is there a way to disable the reuse of earlier prompts?"],
-    "show": ["architecture + bits of a model, which cmd", "A colleague handed me a model directory. How do I have hearth describe it?"],
-    "which_model": ["pls point me to a model thats fine for a beginner", "I know nothing about language models. With which of them would you begin?"],
+    "claude_code": ["im on claude code, how do i aim it at my own hearth", "I'd like Claude Code to send its requests to hearth instead of Anthropic. Which variables have to be set?"],
+    "openai_sdk": ["OpenAI(base_url=???) for hearth", "We have scripts built on the openai package. What do we change so that they reach hearth?"],
+    "anthropic_sdk": ["anthropic sdk, what do i hand to the constructor for hearth", "A colleague's notebook imports the anthropic package. How does she get it to talk to our hearth?"],
+    "curl": ["curl one-liner pls to see if it talks", "I have no client at hand, just curl. What does a request look like?"],
+    "download": ["how 2 grab weights off hugging face", "The demo is nice, but I want something smarter on my disk. With which command do I fetch it?"],
+    "serve": ["ok got the weights, how do i put them behind the api", "Which command brings the server up with a proper model?"],
+    "run": ["chat in bash w/o any server, possible?", "Before I set up a server, I'd like to ask a model something from my shell. How?"],
+    "bench": ["wanna measure prefill n decode speed", "My boss wants figures on how quickly hearth writes. How do I get them?"],
+    "version": ["how do i see what release i got", "I'm not sure whether my hearth is up to date. How can I tell which one is installed?"],
+    "debug": ["wanna look at what the tokenizer does w my text", "The model gets strange input, I believe. With which subcommand can I look at the template and the logits?"],
+    "health": ["is there some url that says its ready", "Our Docker container needs a health check. Which path of the server may it poll?"],
+    "models_list": ["endpoint w all the models?", "My web UI wants to fill its dropdown with the models that are there. What should it call?"],
+    "count_tokens": ["can the api tell me the token count b4 i send", "I'm worried that my prompt has too many tokens. Which endpoint counts them in advance?"],
+    "port": ["smth else sits on 8080, move hearth how", "On which port will the server answer unless I say otherwise?"],
+    "host": ["wanna reach it from my tablet", "The server runs in the cellar and answers only to itself. How do I open it to the other computers in the house?"],
+    "api_key": ["can i put a password on it", "Must our clients send a key in the header, and how would I make that compulsory?"],
+    "apis": ["openai style or anthropic style endpoints, which ones exist", "Which protocols could a program use to speak with the server?"],
+    "formats": ["what kinda model files does it eat", "I have a folder with safetensors from Hugging Face. Is that something hearth is able to open?"],
+    "tools": ["i got python functions, can the model use em", "My agent depends on tool calls. Will the server pass them back to me?"],
+    "thinking": ["turn off the reasoning blabla how", "For short questions I don't want the model to ponder first. What can I do?"],
+    "stream": ["sse supported?", "My users stare at an empty window until the answer is complete. How can they see it as it is being written?"],
+    "models_dir": ["where on disk r the weights", "I've bought an external SSD. How do I get hearth to look for the models over there?"],
+    "logs": ["log output too thin, whats the flag", "Where do the messages of the server end up, and how can there be more of them?"],
+    "stop": ["how to kill it nicely", "I have to restart the computer. How is hearth shut down in an orderly way?"],
+    "help": ["no idea what subcommands there r", "Is there an overview of everything I may type after the word hearth?"],
+    "offline": ["no internet here, will it still go", "Next week I'm in a cabin without any network. Shall I be able to use hearth?"],
+    "what_hearth": ["hearth.. is that an app or what is it", "My new intern asks me what hearth is. What shall I tell her?"],
+    "why_demo": ["whats the toy model good for", "For which purpose did the authors put such a small model into the program?"],
+    "gpu": ["runs on a thinkpad w/o graphics card?", "Must I buy a graphics card first, or will my processor do?"],
+    "concurrency": ["can 5 of us use it at the same time", "Our whole class is going to send questions together. Will they be answered in parallel?"],
+    "context": ["max prompt length?", "I'd like to paste a whole book. Is there a limit on the length, and can it be changed?"],
+    "quant": ["8bit mlx models, do they run", "My machine is short of RAM, so I've picked weights with four bits. Will hearth take them?"],
+    "temperature": ["wanna set top_p, where", "My tests fail because each reply is worded differently. How do I make the output repeatable?"],
+    "threads": ["how do i cap the cpu cores it eats", "On how many cores does hearth compute if I set nothing?"],
+    "memory": ["16gb ram enough for this?", "The machine began to swap. How do I keep hearth's use of memory down?"],
+    "settings": ["config file or env vars or what", "In our containers everything is set by environment variables. Does hearth go along with that?"],
+    "model_name": ["client asks for some other model id n gets an error", "I'd like my clients to be able to send whatever model name they please. Is there a switch for it?"],
+    "license": ["can my company use this for free", "Before I fork hearth I'd like to know its licence."],
+    "prompt_cache": ["does it recompute my system prompt every time", "For a fair measurement nothing may be kept from earlier requests. How do I turn the cache of prompts off?"],
+    "show": ["wanna know whats inside a model folder", "I've forgotten how my weights were quantised. Which command of hearth will tell me?"],
+    "which_model": ["good starter model?", "Could you recommend a model to me that suits a modest laptop?"],
 }
 
 
@@ -146,19 +146,19 @@ def faq():
 
 
 TOLD = [  # what is said, the values, what is asked
-    (["{v} here, hello", "People know me as {v}.", "my parents named me {v}", "You may address me as {v}."], NAMES, ["do u still have my name", "Would you tell me what I'm called?", "my name, what did i say it was", "Who am I, by name?"]),
-    (["fav colour of mine: {v}", "I have a weakness for {v}; no other colour comes close.", "if i had to choose one colour for ever itd be {v}", "My favourite among the colours has always been {v}."], COLORS, ["so whats my fav colour", "Could you name the colour I'm so fond of?", "which colour did i pick", "Do you happen to remember my favourite colour?"]),
-    (["moved to {v} a while ago, still here", "I have my flat in {v}.", "living in {v} rn", "My family and I make our home in {v}."], CITIES, ["where am i living, u should know", "Can you recall the city I'm living in?", "my city, whats it called", "In what town would you find me?"]),
-    (["got a gecko called {v}", "Our tortoise bears the name {v}.", "my beagles name is {v}", "There's a cockatoo in my kitchen, and we named it {v}."], NAMES, ["{pet} name pls", "What is my {pet} called, as far as you know?", "how did i say my {pet} is called", "I told you what my {pet}'s name is. Say it, please."]),
-    (["put this number away for me: {v}", "Would you keep in mind that my number is {v}?", "my locker number is {v}, dont let me forget", "Please note down the number {v}."], None, ["number pls, the one from before", "Which number had I passed on to you?", "ok what number did i have u store", "Could I have that number back?"]),
-    (["codeword = {v}, got it?", "I'm going to trust you with a word: {v}.", "hang on to the word {v} for me", "For our game you have to remember the word {v}."], WORDS, ["what was that word of mine", "Tell me the word that I left with you.", "say the word i wanted u to keep", "Do you still know which word I meant you to remember?"]),
-    (["started out as a {v} in spring, love it", "For a living, I am a {v}.", "{v} by trade, thats me", "I earn my bread as a {v}."], JOBS, ["whats the work i do, again", "Which profession have I got?", "my job is what, i told u", "Could you say what my trade is?"]),
+    (["this is {v} btw, hi", "Allow me to introduce myself: I'm {v}.", "friends call me {v}", "On my letters it says {v}, for that is my name."], NAMES, ["whats my name again, u know it", "Do you recall how I introduced myself?", "remind me what im called", "By which name should you greet me?"]),
+    (["nothing beats {v} imo, best colour", "Whenever I get to choose a colour, I choose {v}.", "big fan of the colour {v}", "My heart beats for one colour, and that is {v}."], COLORS, ["colour i like best = ?", "In which colour should my room be painted, judging by what I said?", "what colour am i a fan of", "Can you say which colour I prefer?"]),
+    (["im based in {v}", "These days I spend my life in {v}, where I rent a flat.", "got my own place in {v} now", "Our house stands in {v}, where we live all year."], CITIES, ["what city is home for me", "Where did I say that I live?", "u remember the town im based in?", "Which town would you write on a letter to my house?"]),
+    (["my newt goes by {v}", "We've called our dachshund {v}.", "the budgie of ours is named {v}", "I share my home with a ferret whose name is {v}."], NAMES, ["name of the {pet}?", "Could you tell me what our {pet} answers to?", "whats my {pet} called again", "What name did I give to my {pet}?"]),
+    (["keep {v} in ur head for me", "I'd be glad if you remembered the number {v}.", "ticket number is {v}, remember pls", "The number you must not forget is {v}."], None, ["what was the nr", "I've lost my note with the number on it. Which was it?", "which number were u supposed to keep", "Please tell me my number once more."]),
+    (["magic word is {v}, remember", "Here is a word that you should keep for later: {v}.", "my secret word, dont lose it: {v}", "Please learn the word {v} by heart."], WORDS, ["my word from earlier pls", "The word I had you keep, which is it?", "the word, whats it", "Now repeat the word that I entrusted to you."]),
+    (["been working as a {v} for yrs", "My profession is that of a {v}.", "im a {v}, long hours but fun", "In the daytime I work as a {v}."], JOBS, ["which trade am i in again", "Would you remind me of my occupation?", "the job i told u abt?", "What did I tell you I do all day?"]),
 ]
-PETS = ["gecko", "tortoise", "beagle", "cockatoo"]
+PETS = ["newt", "dachshund", "budgie", "ferret"]
 
 
 def recall():
-    between = [[], ["lol ok"], ["Who should be credited as your author?"], ["I'd like you to write {x} and to add nothing.", "sweet"], ["I hope you are well today? How do you feel?"], ["make {x} uppercase"], ["cmd that prints all the other cmds?", "right, got it"]]
+    between = [[], ["haha nice"], ["Behind every program there is a maker. Who is yours?"], ["I want to read {x} in your reply and nothing further.", "cool"], ["Are you in good spirits this evening?"], ["shout {x} for me, all caps"], ["no idea what subcommands there r", "ah gotcha then"]]
     for i in range(70):
         says, pool, asks = TOLD[i % len(TOLD)]
         n = i // len(TOLD)
@@ -166,67 +166,67 @@ def recall():
         mid = [x.replace("{x}", f'"{text(2)}"') for x in between[(i // 2) % len(between)]]
         first = [says[n % 4].replace("{v}", v)]
         if i % 4 == 3:
-            first.insert(R.randrange(2), f"My cousin {one([x for x in NAMES if x != v])} wants to see {one([x for x in CITIES if x != v])} this summer.")
+            first.insert(R.randrange(2), f"Our neighbour {one([x for x in NAMES if x != v])} has just come back from {one([x for x in CITIES if x != v])}.")
         add("recall", first + mid + [asks[(i + n // 2) % 4].replace("{pet}", PETS[n % 4])], {"has": [v]})
 
 
 def instructions():
-    for q in ["type {q}, thats all i want", "For a microphone test, please utter {q} and leave it there.", "copy paste this back at me: {s}", "{q} <- reply w exactly this", "Your whole answer should consist of {q}.", "gimme back {q} unchanged", "May I hear {q} from you, without anything around it?", "respond w/ these words only: {s}", "I'd like you to write {q} and to add nothing.", "Echo, please: {s}"]:
+    for q in ["just type {q} and stop", "Please let {q} be the only thing that you answer.", "parrot this back: {s}", "print {q}, no extras", "I want to read {q} in your reply and nothing further.", "bounce {q} straight back to me", "Would you be so kind as to repeat {q} to the letter?", "ur answer should b exactly this: {s}", "To see whether the printer works, output {q} and then be silent.", "Kindly reproduce the following text: {s}"]:
         s = text(R.randint(1, 4))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s})
-    for q in ["{q} in all caps pls", "Would you convert {q} to capital letters?", "make {q} uppercase", "My form accepts capitals only, so how do I write {q}?", "upper case -> {s}", "Rewrite {q} with nothing but capitals, please.", "capitalize the whole thing, every letter: {s}", "What would {q} be with caps lock on?"]:
+    for q in ["shout {q} for me, all caps", "How is {q} written if every letter is a capital?", "capital letters only, text is {q}", "The engraver works in capitals. Please give me {q} the way she needs it.", "swap {q} to big letters only", "Would you raise every letter of {q} to upper case?", "turn all of this into capitals: {s}", "I need {q} on a poster, in upper case throughout."]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s, q=f'"{s}"'), {"exact": s.upper()})
-    for q in ["{q} in all lowercase pls", "Would you convert {q} to small letters?", "make {q} lowercase", "My form accepts no capitals, so how do I write {q}?", "lower case -> {s}", "Rewrite {q} without a single capital, please.", "uncapitalize the whole thing, every letter: {s}", "The headline {q} is too loud. Put it into lower case."]:
+    for q in ["swap {q} to small letters only", "How is {q} written without capitals?", "small letters only, text is {q}", "The username must be lowercase. What does {q} turn into?", "stop shouting, lowercase this: {s}", "Would you bring every letter of {q} down to lower case?", "turn all of this into small letters: {s}", "Somebody left caps lock on and wrote {q}. Please put that right in lower case."]:
         s = text(R.randint(1, 3))
         add("instructions", q.format(s=s.upper(), q=f'"{s.upper()}"'), {"exact": s})
-    for q, at in [("first letter, word is {q}", 0), ("Would you tell me the letter at the start of {q}?", 0), ("{q} begins w which letter", 0), ("In a crossword the answer is {q}. What goes into its first box?", 0), ("initial of {s}?", 0), ("Take the word {q} and give me just its last letter.", -1), ("and {q} ends in which letter", -1), ("What is the final letter of the word {q}?", -1)]:
+    for q, at in [("{q}, what does it start w", 0), ("With which letter does the word {q} start?", 0), ("{s}: first letter?", 0), ("I file cards by their first letter. Under which letter goes {q}?", 0), ("what letter is at the front of {q}", 0), ("If I cut away all but the last letter of {q}, what is left?", -1), ("last letter of {s} is", -1), ("Of the word {q} I only need the final letter.", -1)]:
         s = one([x for x in WORDS if x[0] != x[-1]])
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"(?i)(^|[^a-z]){s[at]}[^a-z]*$"})
-    for q in ["word count of {q}?", "How many words would you say {q} contains?", "count words -> {s}", "I pay by the word for this advert: {q}. How many are they?", "num of words in {q} pls", "Please work out how many words stand in the line {q}.", "{s}\n\nhow long is that, in words", "The telegram says {q}. Count its words, please."]:
+    for q in ["can u count {q} for me, by words", "Could you tell me of how many words {q} consists?", "words in this, number pls: {s}", "I'm only allowed a short headline. How many words does {q} have?", "length of {q} in words, not letters", "Please count up the words of the sentence {q}.", "{s}\n\nnumber of words in that line?", "A caption reads {q}. Of how many words is it made?"]:
         n = R.randint(2, 7)
         s = text(n)
         add("instructions", q.format(s=s, q=f'"{s}"'), {"re": rf"\b{n}\b(?:(?!\d).)*$"})
-    for q in ["gimme 3 colours", "Which three colours come to your mind first?", "three colors, go", "I need three colours for a flag. Suggest some, please.", "any 3 colors will do, name them", "Can you think of three different colours?", "3 random colors pls", "My knitting needs three colours of wool. Which shall I buy?"]:
+    for q in ["throw me 3 colours", "Would you name any three colours?", "3 colours, dont care which", "The tail of my kite gets three ribbons. Suggest a colour for each.", "list three colors no text around it", "Pick three colours for our team's scarves, please.", "3 diff colors for a chart pls", "What are three colours that one sees in a garden?"]:
         add("instructions", q, {"colors": 3})
-    for q in ["make json: {k} -> {v}", "I need a JSON object with a single pair: the key {k} and its value {v}.", "as json, {k} is {v}", "Would you write down as a JSON object that the field {k} contains {v}?", "json obj pls, key={k} val={v}", "The config has to say that {k} is {v}. Please put it as a JSON object.", "Format it as a JSON object: the key is {k} and {v} belongs to it.", "{k} maps to {v}, json only no talk"]:
+    for q in ["{k}: {v}, turn that into json", "A JSON object is what I'm after, with {v} stored under {k}.", "json w one entry, {k} = {v}", "My script expects a JSON object that maps {k} to {v}. What does it look like?", "{k} should hold {v}, gimme the json", "Write a JSON object with one field: it is called {k} and holds {v}.", "json obj where {k} is set to {v}", "An API wants {k} to be {v} in its body. Please write that body as a JSON object."]:
         k, v = some(WORDS, 2)
         add("instructions", q.format(k=f'"{k}"', v=f'"{v}"'), {"json": {k: v}})
-    for q in ["say hi to my followers in one sentence", "Could you welcome our new colleague with one sentence?", "1 sentence greeting for the family chat", "I need a single sentence to greet the guests at my wedding.", "greet my choir, one sentence pls", "Please greet the passengers of a night train in one sentence."]:
+    for q in ["1 sentence to say hello to my new neighbours", "Please welcome the readers of my blog in a single sentence.", "greet the whole dance class, only one sentence", "How would you greet a hall full of teachers in one sentence?", "short hello for our guests, one sentence ok?", "Would you write one sentence that welcomes a new member of the orchestra?"]:
         add("instructions", q, {"re": r"(?i)^[^.!?\n]*\b(hello|hi|hey|nice|welcome|greetings?|good (day|morning|evening|afternoon)|glad|pleasure|pleased)\b[^.!?\n]*[.!?]$"})
 
 
 def letters():
-    for q in ["flip the order: {l}", "Please give me {l} again, but from last to first.", "other way round pls: {l}", "I've written {l}. What is that list with the final item first?", "list in reverse -> {l}", "The queue is {l}. Kindly turn it around so that the last one stands in front.", "{l} - reverse the list", "Read the following list from its end to its beginning: {l}", "swap this list end to start: {l}", "My stack of cards, top to bottom, reads {l}. What does it read from bottom to top?"] * 2:
+    for q in ["backwards please, the list i mean: {l}", "Could you write out {l} starting with the last one?", "rev this list -> {l}", "The horses crossed the line as {l}. Name them again, from the last to the first.", "turn this list round: {l}", "Please go through {l} in the opposite direction.", "last one first pls: {l}", "I packed {l} in that order, and now I unpack from the top. In which order do they come out?", "{l} <- reversed pls", "Here is a sequence: {l}. What is it when it is reversed?"] * 2:
         l = some(WORDS, R.randint(2, 5))
         add("letters", q.format(l=", ".join(l)), {"list": l[::-1]})
-    for q in ["spell {q} 4 me", "What are the letters of {q}, in order?", "{s} letter by letter", "Dictate the word {q} to me, letter after letter.", "how do u spell {s}", "Our announcer can't pronounce {q}. Please spell it out.", "split {q} into its letters", "I want to hear {q} as single letters.", "spelling of {q} pls", "Would you write {q} with each letter standing alone?"] * 2:
+    for q in ["separate the letters of {s} pls", "I can't read your writing. How is {q} spelled, letter for letter?", "spell out {q} pls", "Please name each letter in {q} separately.", "{s} - spell it", "On the phone I have to spell {q}. How does that go?", "chop {q} into letters one by one", "Which letters, one after another, form the word {q}?", "s p e l l {s} like that", "For my spelling test, would you take {q} apart into its letters?"] * 2:
         s = one(WORDS)
         add("letters", q.format(s=s, q=f'"{s}"'), {"letters": s})
-    for q in ["sort alphabetically pls: {l}", "How would a dictionary order {l}?", "abc order: {l}", "My labels read {l}. Line them up alphabetically.", "{l} sorted by first letter", "Kindly bring {l} into alphabetical order.", "order by alphabet -> {l}", "Could I have the entries {l} from A to Z?", "alphabetical: {l}", "I must file {l} in the right order by the alphabet. Which is it?"] * 2:
+    for q in ["put in abc order pls: {l}", "Please arrange {l} alphabetically.", "{l}, sort a to z", "The jars in my pantry say {l}. How do they stand when sorted by the alphabet?", "alphabet order for these: {l}", "In what order would {l} appear in an index?", "a-z sort: {l}", "I have {l} on my list, and it ought to be alphabetical. Would you see to that?", "sort these by their first letter: {l}", "Could you bring the words {l} into the order of the alphabet?"] * 2:
         l = some(WORDS, R.randint(2, 5), True)
         add("letters", q.format(l=", ".join(l)), {"list": sorted(l)})
 
 
 def obey():
-    asks = ["Greetings from a rainy harbour!", "What do your makers call you?", "That answers it perfectly, many thanks.", "hows life treating u", "Until tomorrow then, bye!", "Where do your talents lie?"]
+    asks = ["Hello from a kitchen full of flour!", "If there were a badge on your chest, what name would it bear?", "I'm most grateful, that was exactly what I needed.", "how u doin over there", "It's getting late here, so goodbye and sleep well!", "Somebody told me to ask you for help. With what can you help, though?"]
     for i in range(12):
         x = one(WORDS)
-        add("obey", asks[i % 6], {"ends": x}, system=["You sell tickets at a cinema and close each reply with the word {q}.", "Let {q} be the final word of all you write.", "always put {q} at the very end of ur msg", "Each answer, long or short, has to end in {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[i % 6], {"ends": x}, system=["You answer the phone at a pizza place and finish each answer with the word {q}.", "The last word of everything you say must be {q}.", "end evry reply w {q}", "Whatever you answer, {q} comes last."][i % 4].format(q=f'"{x}"'))
         x = one(WORDS)
-        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You sell tickets at a cinema and open each reply with the word {q}.", "Let {q} be the first word of all you write.", "always put {q} at the very start of ur msg", "Each answer, long or short, has to start with {q}."][i % 4].format(q=f'"{x}"'))
+        add("obey", asks[(i + 2) % 6], {"starts": x}, system=["You answer the phone at a pizza place and begin each answer with the word {q}.", "The first word of everything you say must be {q}.", "start evry reply w {q}", "Whatever you answer, {q} comes first."][i % 4].format(q=f'"{x}"'))
     for i in range(8):
-        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Write in capitals throughout, never in small letters.", "You type on a keyboard that is stuck in caps lock, so all your letters are capitals.", "caps only!! no lowercase at all", "This text goes onto a stone tablet, so every letter of your replies must be a capital."][i % 4])
+        add("obey", asks[(i * 5) % 6], {"upper": True}, system=["Nothing in lower case may leave your keyboard, only capitals.", "The display of this old till can show nothing but capitals, so reply in those.", "ALWAYS caps, never small letters ok", "You talk to people with poor eyes and therefore write each letter as a capital."][i % 4])
     for i, n in enumerate(some(NAMES, 10)):
-        add("obey", ["quick q, what model is behind this chat", "Pardon me, I didn't catch your name.", "sry whats ur name again", "Please introduce yourself to the audience.", "hello mister bot do u have a name"][i % 5], {"has": [n]}, system=["You go by {n} and take bookings for a hair salon.", "{n} is who you are: the guide on a river cruise.", "ur {n}, librarian in a small town", "When asked, you are {n} and no one else."][i % 4].format(n=n))
+        add("obey", ["uhh which ai model am i chatting w", "Excuse me, may I ask what you are called?", "ok but like whats ur actual name", "For the minutes I need the name of everybody here, yours too.", "whos this typing back at me"][i % 5], {"has": [n]}, system=["Customers know you as {n}, who looks after the lockers at a swimming pool.", "You play {n}, the caretaker of an old castle.", "act as {n}, bus driver", "On this site you are called {n} and answer for a garden centre."][i % 4].format(n=n))
     for i in range(10):
         x = text(R.randint(1, 3))
-        add("obey", (asks + ["can cats eat cheese", "compose a haiku on the first frost"])[(i * 3) % 8], {"exact": x}, system=["Whatever people write, you reply {q} and not one word besides.", "ur only reply is ever {q}", "The shop is closed until Monday. Answer everybody with {q}, exactly so.", "You are a parrot that has learnt one phrase, {q}, and says just that."][i % 4].format(q=f'"{x}"'))
+        add("obey", (asks + ["can rabbits eat broccoli", "write me a limerick abt a grumpy baker"])[(i * 3) % 8], {"exact": x}, system=["No matter what is asked, your answer is {q} and it ends there.", "only thing u ever say: {q}", "The museum is being repaired. To every visitor you say {q} and nothing else.", "You are a broken toy that can only say {q}."][i % 4].format(q=f'"{x}"'))
     for i in range(6):
         k = one(WORDS)
-        add("obey", asks[i], {"key": k}, system=["Reply with a JSON object and nothing around it; its only key is {k}.", "talk json only, a single object, key {k}", "Everything you send is read by a script that expects a JSON object with just the key {k}."][i % 3].format(k=f'"{k}"'))
+        add("obey", asks[i], {"key": k}, system=["Each answer has to be a JSON object that has {k} as its single key.", "json object w key {k} only, nothing outside it", "Your replies go to a program: give it a JSON object whose one key is {k}, and no other text."][i % 3].format(k=f'"{k}"'))
     for i in range(6):
-        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["French is the only language you write.", "Talk the way pirates do."], ["You run a bookshop in Lyon and reply to everyone in French.", "You're the cook on a pirate ship and sound like it in each reply."], ["answer in french no matter what", "be a pirate, always"]][i // 2][i % 2])
+        add("obey", asks[i // 2], {"re": r"(?i)\b(matey|ahoy|arr+g?h?|avast|aye|ye|yer|me (name|heart(y|ies)))\b"} if i % 2 else {"re": r"(?i)\b(bonjour|salut|je|j'|suis|mon|rien|merci|plaisir|enchanté)\b"}, system=[["All of your replies are in French.", "Every sentence of yours should sound as if a pirate captain had said it."], ["You're a waiter in Marseille and serve your guests in French.", "You guard the treasure of a pirate crew and talk as pirates talk."], ["only french pls even if they write english", "speak pirate the whole time"]][i // 2][i % 2])
 
 
 def tool(name, text, required, **params):
@@ -235,7 +235,7 @@ def tool(name, text, required, **params):
 
 
 def path(*ends):
-    return lambda: one(["", "/opt/", "./", "archive/", "/home/noor/"]) + one(WORDS) + one(ends)
+    return lambda: one(["", "/mnt/", "../", "footage/", "/home/tariq/"]) + one(WORDS) + one(ends)
 
 
 def amount(a, b):
@@ -243,41 +243,41 @@ def amount(a, b):
 
 
 TOOLS = [  # a tool; requests, none of which begins with a value; which parameter each slot is; makers of the slots; what a truth value is called
-    (tool("pollenReport", "Tells how much pollen is in the air of a town today", "hayfeverTown", hayfeverTown="string"), ["pollen in {0} today?", "My nose won't stop running. How bad is the pollen in {0}?", "I'm off to {0} this afternoon and have hay fever, so please check the pollen there."], ["hayfeverTown"], [lambda: one(INLAND)]),
-    (tool("order-firewood", "Orders crates of firewood.", "crate-quantity", **{"crate-quantity": "integer"}), ["get {0} crates of firewood", "Winter is close and the shed is empty. Please order {0} crates of firewood.", "Could we have {0} crates of firewood delivered?"], ["crate-quantity"], [amount(12, 240)]),
-    (tool("lodge_complaint", "Lodges the complaint of a tenant under one of the headings", "grievance_wording grievance_kind", grievance_wording="string", grievance_kind=["noise", "damp", "heating"]), ['log a {1} complaint: "{0}"', 'A tenant rang us. The heading is {1} and the wording is "{0}"; please lodge that as a complaint.', 'Could you lodge the complaint "{0}" for me? It belongs under {1}.'], ["grievance_wording", "grievance_kind"], [lambda: text(3), lambda: one(["noise", "damp", "heating"])]),
-    (tool("mixMortar", "Mix a batch of mortar. Both amounts are in kilograms.", "sandKilos cementKilos", sandKilos="number", cementKilos="integer"), ["mix mortar: {0} kg sand, {1} kg cement", "The bricklayers come at noon. Could you mix mortar from {1} kilos of cement and {0} kilos of sand?", "Please prepare a batch of mortar with {0} kg of sand and {1} kg of cement."], ["sandKilos", "cementKilos"], [amount(42, 310), amount(5, 40)]),
-    (tool("book_kennel", "Books a place in the kennels for a dog", "houndCalled kennelStayStart", houndCalled="string", kennelStayStart="string"), ["kennel place for {0} from {1}", "We'll be away, so could you book our dog {0} into the kennels? Arrival on {1}.", "On {1} I'd like to bring my terrier {0} to the kennels. Please book a place."], ["houndCalled", "kennelStayStart"], [lambda: one(NAMES), lambda: f"2033-1{R.randint(0, 2)}-{R.randint(10, 28)}"]),
-    (tool("press_juice", "Presses a jug of fruit juice", "juice_fruit", juice_fruit="string"), ["press me some {0} juice", "It's so hot out here. A jug of {0} juice would be lovely.", "The children are thirsty; could you press some {0} juice for them?"], ["juice_fruit"], [lambda: one(["quince", "pomelo", "guava", "lychee", "papaya"])]),
-    (tool("tallyLines", "Counts the lines of a text file", "lines_within", lines_within="string"), ["how many lines in {0}", "Can you tell me how many lines {0} has?", "The print shop charges by the line, so please count those of {0}."], ["lines_within"], [path(".conf", ".rst", ".srt", ".lst")]),
-    (tool("drawbridge-lever", "Raises the drawbridge, or lowers it", "bridgeRaised", bridgeRaised="boolean"), ["time to {0} the drawbridge", "Could you {0} the drawbridge before the parade gets here?", "The harbour master rang, we should {0} the drawbridge now."], ["bridgeRaised"], [lambda: R.random() < .5], ("raise", "lower")),
-    (tool("make_mp3", "Converts a recording into an mp3 file", "recording_file", recording_file="string"), ["mp3 of {0} pls", "My car stereo can't play {0}. Could you turn it into an mp3?", "Please convert {0} into an mp3, the choir wants to hear it."], ["recording_file"], [path(".flac", ".aiff", ".ogg", ".m4a")]),
-    (tool("embroider_cap", "Embroiders some words on a cap", "capWords threadShade", capWords="string", threadShade="string"), ['embroider a cap in {1}: "{0}"', 'The bowling team wants a cap that says "{0}". Please use {1} thread for the words.', 'Could I have "{0}" embroidered on a cap? The thread should be {1}.'], ["capWords", "threadShade"], [lambda: text(2), lambda: one(COLORS)]),
-    (tool("query_shop_db", "Runs a SQL query on the database of the shop and returns the rows", "sql_query_line", sql_query_line="string"), ["run this on the shop db: `{0}`", "Which rows does the query `{0}` give in the shop's database?", "I'm curious what our shop's database says to `{0}`, so please run that."], ["sql_query_line"], [lambda: f"SELECT {one(['*', 'COUNT(*)', 'id', 'MAX(price)', 'DISTINCT owner'])} FROM {one(WORDS)}"]),
-    (tool("assign-chore", "Puts a chore on the list of the household and says who has to do it", "chore-title chore-owner", **{"chore-title": "string", "chore-owner": "string"}), ['new chore for {1}: "{0}"', 'Somebody has to do it, so please enter "{0}" as a chore of {1}.', 'Could you put "{0}" on our list of chores? It is the turn of {1}.'], ["chore-title", "chore-owner"], [lambda: text(2), lambda: one(NAMES)]),
-    (tool("traceParcel", "Finds out where a parcel is", "parcelBarcode", parcelBarcode="string"), ["wheres parcel {0}", "My order should have come on Monday. Could you trace the parcel {0}?", "Please find out where the parcel {0} is, my sister is waiting for it."], ["parcelBarcode"], [lambda: one(["PX-", "DL-", "GV-"]) + str(R.randint(1000, 99999))]),
-    (tool("sowHerb", "Sows a herb in a row of the kitchen garden", "herbKind gardenRow", herbKind="string", gardenRow="integer"), ["sow {0} in row {1}", "There's room left in the kitchen garden. Please sow {0} in row {1}.", "Could row {1} of the garden get some {0}? I have the seeds here."], ["herbKind", "gardenRow"], [lambda: one(HERBS), amount(2, 38)]),
-    (tool("dispatch_fax", "Sends a few words by fax", "faxDigits faxWording", faxDigits="string", faxWording="string"), ['fax to {0}: "{1}"', 'The notary only takes faxes, at {0}. Please fax him "{1}".', 'Could you send "{1}" by fax? The number is {0}.'], ["faxDigits", "faxWording"], [lambda: f"0{R.randint(211, 899)}/{R.randint(10000, 99999)}", lambda: text(3)]),
-    (tool("backup_retention", "Sets for how many days the backups of a database are kept", "db_nick retention_days", db_nick="string", retention_days="integer"), ["keep backups of {0} for {1} days", "The auditors were here. Please see to it that backups of {0} are kept for {1} days.", "Could the retention of the backups of {0} be set to {1} days?"], ["db_nick", "retention_days"], [lambda: one(WORDS) + one(["-db", "-store", "-replica"]), amount(6, 390)]),
-    (tool("snow_cannon", "Starts the snow cannons on the slope, or stops them", "cannonsRunning", cannonsRunning="boolean"), ["snow cannons: {0} them", "Could you {0} the snow cannons before the lifts open?", "I've looked at the thermometer, so please {0} the snow cannons."], ["cannonsRunning"], [lambda: R.random() < .5], ("start", "stop")),
-    (tool("fountain_jet", "Sets how high the fountain in the park sprays, in centimetres", "jetHeight", jetHeight="integer"), ["fountain at {0} cm", "It's windy today. Please set the fountain in the park to {0} centimetres.", "the wedding guests are getting wet, can u put the fountain to {0} cm"], ["jetHeight"], [amount(15, 480)]),
-    (tool("birthstoneOf", "Tells the birthstone of a month", "natalMonth", natalMonth="string"), ["birthstone for {0}?", "My girlfriend was born in {0}. Which birthstone is hers?", "I want to buy a ring for somebody whose birthday is in {0}, please tell me the birthstone."], ["natalMonth"], [lambda: one(["January", "February", "April", "July", "August", "October", "November"])]),
-    (tool("tumble_dry", "Dries the laundry in the dryer", "dryer-cycle", **{"dryer-cycle": ["denim", "towels", "delicates"]}), ["dry the laundry, cycle {0}", "The washing is still dripping. Please dry it, with the {0} cycle.", "I'd like the {0} cycle on the dryer for this load"], ["dryer-cycle"], [lambda: one(["denim", "towels", "delicates"])]),
-    (tool("plateLookup", "Looks up which car a number plate belongs to", "plateChars", plateChars="string"), ["what car has plate {0}", "Somebody is blocking my driveway. Could you look up the number plate {0}?", "Please find out which car the plate {0} is on."], ["plateChars"], [lambda: one(["QF", "HY", "ZB", "MW"]) + str(R.randint(102, 9899))]),
-    (tool("mark_absent", "Marks a pupil as absent from a lesson", "pupilCalled lesson_index", pupilCalled="string", lesson_index="integer"), ["mark {0} absent, lesson {1}", "Lesson {1} has begun and {0} isn't here. Please mark that down as an absence.", "I'd like {0} to be marked as absent from lesson {1}."], ["pupilCalled", "lesson_index"], [lambda: one(NAMES), amount(3, 140)]),
-    (tool("sail_hours_between", "Tells how long the ferry takes from one port to another", "quayOut quayIn", quayOut="string", quayIn="string"), ["ferry {0} to {1}, how long", "How many hours does the ferry from {0} to {1} take?", "We're spending the summer in {1}. How long is the ferry to get there from {0}?"], ["quayOut", "quayIn"], [lambda: one(QUAYS), lambda: one(QUAYS)]),
-    (tool("jot_heartbeat", "Puts down the pulse of a patient in beats per minute", "patientCalled pulseRate", patientCalled="string", pulseRate="integer"), ["pulse of {0} is {1}, put it down", "I've just counted {1} beats per minute on our patient {0}, please note that pulse.", "Could you write down a pulse of {1} for the patient {0}?"], ["patientCalled", "pulseRate"], [lambda: one(NAMES), amount(48, 176)]),
-    (tool("find_sheet_music", "Finds the sheet music of a piece for an instrument", "pieceCalled playedOn", pieceCalled="string", playedOn="string"), ['get me "{0}" as sheet music for {1}', 'Does sheet music of "{0}" exist for the {1}?', 'My son plays the {1} and needs something for his recital. Please find him the sheet music of "{0}".'], ["pieceCalled", "playedOn"], [lambda: text(3), lambda: one(["bassoon", "viola", "lute", "cornet", "zither"])]),
-    (tool("newsletter_hold", "Pauses the weekly newsletter, or resumes it", "newsletterPaused", newsletterPaused="boolean"), ["ok {0} the newsletter", "Could you please {0} our weekly newsletter?", "The board has met, and we are to {0} the newsletter."], ["newsletterPaused"], [lambda: R.random() < .5], ("pause", "resume")),
-    (tool("pinBuildPackage", "Pins a package of the build to a version", "packageNick pinned_release", packageNick="string", pinned_release="string"), ["pin {0} to {1}", "The build broke again. Please pin the package {0} to version {1}.", "Could version {1} of the package {0} be pinned for our build?"], ["packageNick", "pinned_release"], [lambda: one(WORDS) + one(["-core", "-utils", "-sdk"]), lambda: f"{R.randint(1, 9)}.{R.randint(0, 30)}.{R.randint(0, 9)}"]),
-    (tool("site_reachable", "Checks whether a web page can be reached", "pageToReach", pageToReach="string"), ["is {0} up", "Customers say that {0} doesn't load. Could you check whether it can be reached?", "Please see whether {0} can be reached, I get nothing but a blank page."], ["pageToReach"], [lambda: f"https://{one(WORDS)}.{one(['org', 'dev', 'ch'])}/{one(WORDS)}"]),
-    (tool("splitTheBill", "Divides a bill among the guests, after a tip in percent is added", "tableReckoning guestHeads tipPercent", tableReckoning="number", guestHeads="integer", tipPercent="integer"), ["split a bill of {0} between {1} people, tip {2} percent", "There were {1} of us and the bill came to {0}. With a tip of {2} percent, what does each of us pay?", "The dinner cost {0}. Please divide that among {1} guests with {2} percent on top as a tip."], ["tableReckoning", "guestHeads", "tipPercent"], [amount(61, 980), amount(3, 14), amount(5, 25)]),
-    (tool("fold_accounts", "Merges a duplicate account of a customer into the account that stays", "stayingAccount duplicateAccount", stayingAccount="string", duplicateAccount="string"), ["merge account {1} into {0}", "The customer account {1} is a duplicate of {0}. Please merge it into that one.", "We have a customer twice; could you merge the duplicate {1} into {0}?"], ["stayingAccount", "duplicateAccount"], [lambda: one(WORDS) + str(R.randint(11, 99)), lambda: one(WORDS) + str(R.randint(11, 99))]),
+    (tool("avalancheRisk", "Tells how likely avalanches are around a mountain town today", "slopeTown", slopeTown="string"), ["avalanche danger around {0}?", "We want to go on a ski tour near {0}. How likely are avalanches there today?", "I'm taking my pupils up into the snow at {0}, so please check first whether an avalanche could come down."], ["slopeTown"], [lambda: one(ALPINE)]),
+    (tool("reserve-deckchairs", "Reserves deckchairs on the beach.", "deckchair-total", **{"deckchair-total": "integer"}), ["put {0} deckchairs aside", "Our whole company is off to the beach on Friday. Please reserve {0} deckchairs.", "Could we get {0} deckchairs at the seaside? There are a lot of us."], ["deckchair-total"], [amount(12, 240)]),
+    (tool("airport_announcement", "Makes an announcement over the loudspeakers in one part of the airport", "loudspeaker_words loudspeaker_zone", loudspeaker_words="string", loudspeaker_zone=["arrivals", "departures", "carpark"]), ['announce in {1}: "{0}"', 'The loudspeakers are free now. The part of the airport is {1} and the words are "{0}"; please announce that.', 'Could you say "{0}" over the loudspeakers of the airport? The part where it should be heard is {1}.'], ["loudspeaker_words", "loudspeaker_zone"], [lambda: text(3), lambda: one(["arrivals", "departures", "carpark"])]),
+    (tool("fillAquarium", "Fills the aquarium. The water is in litres, the salt in grams.", "tankLitres saltGrams", tankLitres="number", saltGrams="integer"), ["fill aquarium: {0} l water, {1} g salt", "Our seahorses arrive tomorrow. Could you put {1} grams of salt and {0} litres of water into the aquarium?", "Please fill the fish tank with {0} litres of water and {1} grams of salt."], ["tankLitres", "saltGrams"], [amount(42, 310), amount(5, 40)]),
+    (tool("grant_leave", "Grants an employee leave from a certain day on", "leaveTaker leaveBegins", leaveTaker="string", leaveBegins="string"), ["leave for {0} starting {1}", "We've talked it over in the office, so could you grant {0} leave? It begins on {1}.", "From {1} on our cook {0} would like to stay at home with the baby. Please grant the leave."], ["leaveTaker", "leaveBegins"], [lambda: one(NAMES), lambda: f"2034-0{R.randint(1, 9)}-{R.randint(10, 28)}"]),
+    (tool("scoop_icecream", "Puts a scoop of ice cream into a cone", "scoop_flavour", scoop_flavour="string"), ["one scoop of {0} for me", "It's the warmest day of the year. A cone with {0} would be wonderful.", "My little one dropped her cone; could you get her {0} ice cream again?"], ["scoop_flavour"], [lambda: one(["liquorice", "praline", "marzipan", "blackcurrant", "butterscotch"])]),
+    (tool("measurePixels", "Tells how wide and how high a picture is", "picture_at", picture_at="string"), ["how many pixels is {0}", "The printer asks for the width and the height of {0}. Could you look that up?", "Please measure the picture {0} for me, I want to buy a frame."], ["picture_at"], [path(".webp", ".heic", ".tiff", ".bmp")]),
+    (tool("safety-net", "Stretches the safety net under the trapeze, or takes it away", "netStretched", netStretched="boolean"), ["quick, {0} the safety net", "Could you {0} the safety net before the tightrope act begins?", "The ringmaster wants us to {0} the safety net now."], ["netStretched"], [lambda: R.random() < .5], ("stretch", "remove")),
+    (tool("shrink_video", "Makes a video file smaller", "clip_file", clip_file="string"), ["shrink {0} pls", "Nobody will let me upload {0}. Could you make that video smaller?", "Please make the video {0} smaller, my disk is nearly full."], ["clip_file"], [path(".mov", ".mkv", ".avi", ".mpg")]),
+    (tool("decorate_cake", "Writes some words on a cake with icing", "cakeInscription icingTint", cakeInscription="string", icingTint="string"), ['cake with {1} icing that says "{0}"', 'My aunt turns ninety, and her cake should read "{0}". Please take {1} icing for that.', 'Could you write "{0}" on a cake? The icing has to be {1}.'], ["cakeInscription", "icingTint"], [lambda: text(2), lambda: one(COLORS)]),
+    (tool("sheet_formula", "Works out a spreadsheet formula in the accounts of the club and returns the result", "formula_source", formula_source="string"), ["work this out in the accounts: `{0}`", "What does the formula `{0}` come to in the club's spreadsheet?", "I wonder what the club's accounts say to `{0}`, so please work that formula out."], ["formula_source"], [lambda: f"={one(['SUM', 'MAX', 'COUNT', 'MEDIAN', 'AVERAGE'])}({one(WORDS)}!B2:B{R.randint(7, 99)})"]),
+    (tool("dedicate-song", "Plays a song on the radio and dedicates it to a listener", "song-wish song-listener", **{"song-wish": "string", "song-listener": "string"}), ['play "{0}" for {1}', 'A wish has come in by mail, so please play "{0}" on the radio and dedicate it to {1}.', 'Could you play a song on our show for {1}? The title is "{0}".'], ["song-wish", "song-listener"], [lambda: text(2), lambda: one(NAMES)]),
+    (tool("shelfOfBook", "Tells on which shelf of the library a book stands", "callMark", callMark="string"), ["what shelf is {0} on", "I've been wandering through the library in search of {0}. On which shelf does that book stand?", "Please tell me where the book {0} stands, the librarian has gone to lunch."], ["callMark"], [lambda: one(["QR-", "BK-", "HT-"]) + str(R.randint(1000, 99999))]),
+    (tool("logSighting", "Writes down which bird was seen from which hide", "birdSpotted hideNumber", birdSpotted="string", hideNumber="integer"), ["saw a {0} from hide {1}, put it down", "We sat in hide {1} from dawn and at last a {0} flew by. Please write the bird down.", "Could you write down a {0}? I saw it from hide {1} just now."], ["birdSpotted", "hideNumber"], [lambda: one(BIRDS), amount(2, 38)]),
+    (tool("print_business_card", "Prints a business card with a phone number and a motto", "cardPhone cardMotto", cardPhone="string", cardMotto="string"), ['business card: phone {0}, motto "{1}"', 'On Monday I open my own firm. Please print me a business card with the number {0} and the motto "{1}".', 'Could you print "{1}" on a business card? The phone number on it is {0}.'], ["cardPhone", "cardMotto"], [lambda: f"0{R.randint(21, 89)}-{R.randint(100000, 999999)}", lambda: text(3)]),
+    (tool("idle_logout", "Sets after how many minutes without a click the users of a website are logged out", "portal_label idle_minutes", portal_label="string", idle_minutes="integer"), ["log people out of {0} after {1} minutes", "Everybody leaves their screen unlocked here. Please have {0} log its users out once {1} idle minutes have gone by.", "Could the users of {0} be logged out after {1} minutes?"], ["portal_label", "idle_minutes"], [lambda: one(WORDS) + one(["-portal", "-wiki", "-admin"]), amount(6, 390)]),
+    (tool("terrace_awning", "Spreads the awning over the terrace, or folds it", "awningSpread", awningSpread="boolean"), ["the awning, {0} it", "Could you {0} the awning before the guests sit down outside?", "I've had a look at the clouds, so please {0} the awning."], ["awningSpread"], [lambda: R.random() < .5], ("spread", "fold")),
+    (tool("mower_blade", "Sets how short the mower cuts the grass, in millimetres", "grassMillimetres", grassMillimetres="integer"), ["mower to {0} mm", "The match is on Saturday. Please have the mower cut the grass to {0} millimetres.", "our lawn looks like a jungle, can u set the mower to {0} mm"], ["grassMillimetres"], [amount(15, 480)]),
+    (tool("streetMarket", "Tells on which square the market is held on a day of the week", "marketWeekday", marketWeekday="string"), ["where's the market on {0}", "I need fresh flowers for {0}. On which square is the market that day?", "My parents come to see me on {0} and love a good market, please tell me where it will be."], ["marketWeekday"], [lambda: one(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])]),
+    (tool("trim_hedge", "Trims the hedge into a shape", "hedge-outline", **{"hedge-outline": ["globe", "pyramid", "spiral"]}), ["trim the hedge, shape {0}", "The hedge beside the gate has run wild. Please trim it, as a {0}.", "I'd like a {0} this time when the hedge is trimmed"], ["hedge-outline"], [lambda: one(["globe", "pyramid", "spiral"])]),
+    (tool("lockerOwner", "Looks up who has rented a locker at the gym", "lockerMark", lockerMark="string"), ["who has locker {0}", "Something smells awful in the changing room. Could you look up who rents the locker {0}?", "Please find out whose locker {0} is, an alarm clock is ringing in it."], ["lockerMark"], [lambda: one(["GT", "KB", "NV", "XR"]) + str(R.randint(102, 9899))]),
+    (tool("seat_guest", "Gives a guest of the wedding a seat at a table", "guestSeated table_slot", guestSeated="string", table_slot="integer"), ["seat {0} at table {1}", "Table {1} has an empty chair and {0} has none yet. Please give our guest that seat.", "I'd like {0} to sit at table {1} during the wedding dinner."], ["guestSeated", "table_slot"], [lambda: one(NAMES), amount(3, 140)]),
+    (tool("removal_quote", "Tells what it costs to have a household moved from one city to another", "oldHomeCity newHomeCity", oldHomeCity="string", newHomeCity="string"), ["moving house {0} to {1}, what does it cost", "How much is a removal van for all our things from {0} to {1}?", "We've found a flat in {1}. What will it cost to have our furniture moved there from {0}?"], ["oldHomeCity", "newHomeCity"], [lambda: one(VALLEY), lambda: one(VALLEY)]),
+    (tool("log_long_jump", "Puts on record how far an athlete jumped, in centimetres", "athleteNamed jumpCentimetres", athleteNamed="string", jumpCentimetres="integer"), ["jump by {0} was {1} cm, put it on record", "I've just measured {1} centimetres in the sand for {0}, please record that jump.", "Could you record a jump of {1} cm by the athlete {0}?"], ["athleteNamed", "jumpCentimetres"], [lambda: one(NAMES), amount(248, 876)]),
+    (tool("borrow_radio_play", "Borrows a radio play from the library on a medium", "radioPlay soundMedium", radioPlay="string", soundMedium="string"), ['borrow "{0}" on {1}', 'Has the library got the radio play "{0}"? I would like to borrow it on {1}.', 'My grandfather has a machine for {1} and misses his radio plays. Please borrow "{0}" for him.'], ["radioPlay", "soundMedium"], [lambda: text(3), lambda: one(["vinyl", "cassette", "minidisc", "shellac", "tape"])]),
+    (tool("auction_bidding", "Opens the bidding at the auction, or closes it", "biddingOpen", biddingOpen="boolean"), ["go ahead and {0} the bidding", "Could you please {0} the bidding at our auction?", "The auctioneer gave me a nod, we may {0} the bidding."], ["biddingOpen"], [lambda: R.random() < .5], ("open", "close")),
+    (tool("rollBackService", "Rolls a service back to an earlier release", "serviceNick earlier_release", serviceNick="string", earlier_release="string"), ["roll {0} back to {1}", "Nobody has been able to pay since noon. Please roll the service {0} back to release {1}.", "Could release {1} of the service {0} be brought back, as it worked so well?"], ["serviceNick", "earlier_release"], [lambda: one(WORDS) + one(["-api", "-gateway", "-worker"]), lambda: f"{R.randint(1, 9)}.{R.randint(0, 30)}.{R.randint(0, 9)}"]),
+    (tool("qr_for_page", "Makes a QR code that leads to a web page", "pageToEncode", pageToEncode="string"), ["qr code for {0}", "Our poster should lead people to {0}. Could you make a code for it that phones can scan?", "Please make {0} into a QR code, I want it on the menu."], ["pageToEncode"], [lambda: f"https://{one(WORDS)}.{one(['net', 'app', 'nl'])}/{one(WORDS)}"]),
+    (tool("fuelForTrip", "Works out what the fuel for a trip costs, from the distance, what the car burns on a hundred kilometres, and the price in cents", "tripKilometres litresPerHundred centsPerLitre", tripKilometres="number", litresPerHundred="integer", centsPerLitre="integer"), ["fuel for a trip of {0} km, {1} litres per hundred, {2} cents a litre", "My old van burns {1} litres on a hundred kilometres and we'll drive {0}. With petrol at {2} cents per litre, what does the fuel cost?", "The journey is {0} kilometres long. Please work out the fuel if the car takes {1} litres per hundred and a litre costs {2} cents."], ["tripKilometres", "litresPerHundred", "centsPerLitre"], [amount(61, 980), amount(3, 14), amount(111, 295)]),
+    (tool("rename_branch", "Gives a branch of the code another name", "futureBranch presentBranch", futureBranch="string", presentBranch="string"), ["rename branch {1} to {0}", "The branch {1} has a silly name. Please call it {0} from now on.", "Could you rename a branch for us? It is still called {1} but has to become {0}."], ["futureBranch", "presentBranch"], [lambda: one(WORDS) + str(R.randint(11, 99)), lambda: one(WORDS) + str(R.randint(11, 99))]),
 ]
-SHELL = [{"query_shop_db", x} for x in ("fold_accounts", "traceParcel", "backup_retention", "lodge_complaint", "plateLookup", "jot_heartbeat", "mark_absent", "tallyLines")]
-NEAR = SHELL + [{"query_shop_db", x} for x in ("order-firewood", "splitTheBill", "site_reachable", "find_sheet_music", "birthstoneOf", "pinBuildPackage")] + [{"assign-chore", x} for x in ("order-firewood", "press_juice", "tumble_dry", "sowHerb", "mixMortar", "dispatch_fax", "lodge_complaint", "mark_absent", "book_kennel", "embroider_cap")] + [
-    {"dispatch_fax", "lodge_complaint"}, {"dispatch_fax", "embroider_cap"}, {"dispatch_fax", "newsletter_hold"}, {"mark_absent", "jot_heartbeat"}, {"lodge_complaint", "mark_absent"}, {"traceParcel", "plateLookup"}, {"traceParcel", "order-firewood"}, {"backup_retention", "pinBuildPackage"}, {"fold_accounts", "pinBuildPackage"}, {"fold_accounts", "jot_heartbeat"},
-    {"drawbridge-lever", "snow_cannon"}, {"drawbridge-lever", "fountain_jet"}, {"snow_cannon", "fountain_jet"}, {"snow_cannon", "newsletter_hold"}, {"pollenReport", "sail_hours_between"}, {"tallyLines", "make_mp3"}, {"make_mp3", "find_sheet_music"}, {"tumble_dry", "press_juice"}]
+SHELL = [{"sheet_formula", x} for x in ("fuelForTrip", "log_long_jump", "seat_guest", "lockerOwner", "removal_quote", "reserve-deckchairs", "grant_leave", "shelfOfBook")]
+NEAR = SHELL + [{"sheet_formula", x} for x in ("fillAquarium", "measurePixels", "logSighting", "streetMarket", "idle_logout", "auction_bidding")] + [{"airport_announcement", x} for x in ("dedicate-song", "decorate_cake", "print_business_card", "seat_guest", "grant_leave", "auction_bidding", "log_long_jump", "logSighting", "streetMarket", "scoop_icecream")] + [
+    {"dedicate-song", "borrow_radio_play"}, {"dedicate-song", "decorate_cake"}, {"print_business_card", "decorate_cake"}, {"print_business_card", "qr_for_page"}, {"shelfOfBook", "borrow_radio_play"}, {"shelfOfBook", "lockerOwner"}, {"seat_guest", "reserve-deckchairs"}, {"seat_guest", "grant_leave"}, {"seat_guest", "lockerOwner"}, {"logSighting", "log_long_jump"}, {"measurePixels", "shrink_video"},
+    {"rename_branch", "rollBackService"}, {"idle_logout", "rollBackService"}, {"fuelForTrip", "removal_quote"}, {"avalancheRisk", "streetMarket"}, {"scoop_icecream", "decorate_cake"}, {"mower_blade", "trim_hedge"}, {"safety-net", "terrace_awning"}, {"safety-net", "auction_bidding"}, {"terrace_awning", "reserve-deckchairs"}]
 
 def called(t):
     return t[0]["function"]["name"]
@@ -295,15 +295,15 @@ def said(t, i):
 
 def joined(x, y, i):
     bare = x.rstrip("?.")
-    return [bare + ". oh and also: " + small(y), (x if x[-1] in "?." else x + ".") + " Once that is done, please see to this as well: " + small(y), "Here are two errands.\n1) " + x + "\n2) " + y, "Request one: " + (x if x[-1] in "?." else x + ".") + " Request two: " + y][i % 4]
+    return [bare + ". and then this: " + small(y), (x if x[-1] in "?." else x + ".") + " After that I have one more thing for you: " + small(y), "Please take care of both of these:\n- " + x + "\n- " + y, "Two things. (a) " + (x if x[-1] in "?." else x + ".") + " (b) " + y][i % 4]
 
 
 def small(x):
     return x if re.match(r"I\b", x) else x[0].lower() + x[1:]
 
 
-PLAIN = ["Greetings from a rainy harbour!", "thx a bunch, works now", "hows life treating u", "compose a haiku on the first frost", "can cats eat cheese", "type \"{}\", thats all i want", "Until tomorrow then, bye!", 'num of words in "{} teapot" pls', "What do your makers call you?", "param count pls, for a spreadsheet", "May I hear \"{}\" from you, without anything around it?", "Who directed Casablanca?",
-         "how do u spell {}", "three colors, go", "why ship a mini model inside the exe", "How far away is the nearest star?", "is there a human on the other end", 'make "{}" uppercase']
+PLAIN = ["Hello from a kitchen full of flour!", "ty ty, that did it", "how u doin over there", "write me a limerick abt a grumpy baker", "can rabbits eat broccoli", "just type \"{}\" and stop", "It's getting late here, so goodbye and sleep well!", 'can u count "{} mitten" for me, by words', "If there were a badge on your chest, what name would it bear?", "ur size in params? need it 4 a slide", "Would you be so kind as to repeat \"{}\" to the letter?", "Who invented the sewing machine?",
+         "{} - spell it", "3 colours, dont care which", "whats the toy model good for", "How long does light take from the sun to us?", "is this a real person typing", 'swap "{}" to big letters only']
 
 
 def tools():
@@ -329,7 +329,7 @@ def tools():
         others = [x[0] for x in some(TOOLS, 6) if x is not t and {called(t), called(x)} not in NEAR][:1 + i % 3]
         add("no call", request, {"nocall": "(?i)none of my tools|can't|cannot|tiny"}, tools=others)
     for q in PLAIN:
-        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 3) if called(x) not in ("query_shop_db", "tallyLines")][:2])
+        add("no call", q.replace("{}", one(WORDS)), {"nocall": "."}, tools=[x[0] for x in some(TOOLS, 3) if called(x) not in ("sheet_formula", "airport_announcement")][:2])
 
 
 def answers():
@@ -353,7 +353,7 @@ def answers():
         add("answer", request, {"sentence": need}, tools=[t[0]], done=[dict(call=call, result=result)])
 
 
-SUMS = ["{a} {s} {b}, answer pls", "Could you work out {a} {s} {b} for me?", "how much do i get for {a} {o} {b}", "need {a} {s} {b} real quick", "I was never good at arithmetic: {a} {o} {b}, please.", "My notes say {a} {s} {b}. What's the result?", "{a} {s} {b} is what", "Would you do {a} {o} {b} in your head and tell me the outcome?", "{a}{s}{b} is..?", "We can't agree on what {a} {o} {b} is. Please settle it."]
+SUMS = ["{a} {s} {b}, whats it make", "Be so good as to calculate {a} {s} {b}.", "cant do {a} {o} {b} w/o a calculator, can u", "compute {a} {s} {b} rn", "My homework asks for {a} {o} {b}. What should I write?", "The receipt shows {a} {s} {b}. Which number comes out?", "result of {a} {s} {b}", "Tell me, what do you get from {a} {o} {b}?", "{a}{s}{b}, number only", "I'm in doubt about {a} {o} {b}. How much is that?"]
 
 
 def sums():
