@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers quality bench soak kill load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak kill load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,7 +20,7 @@ build: ## bin/hearth, with version and commit stamped
 run: build ## build and serve the demo model
 	bin/hearth serve
 
-check: fmt vet lint test race purego cross interop ## everything that must hold before a change lands
+check: fmt vet lint test demo-data race purego cross interop ## everything that must hold before a change lands
 
 fmt:
 	@out="$$(gofmt -l $(GO_FILES))"; test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -38,6 +38,9 @@ bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 
 test: ## all unit tests and goldens, no network, no Python
 	go test ./...
+
+demo-data: ## what the demo model is trained on is the same for a seed, and has nothing of its evaluation in it
+	python3 -B tools/demo/check.py
 
 race: ## the packages that hold state, under the race detector
 	CGO_ENABLED=1 go test -race -short $(RACE)

@@ -387,16 +387,28 @@ def check(count):
     known, prompts = set(stream), [i for i in ITEMS if plain(i["turns"][-1]) and plain(i["turns"][-1]) in seen]
     names = {called(t) for t in TOOLS} | {k for t in TOOLS for k in t[2]}
     own = {x.lower() for x in OWN + OWN_NAMES + OWN_CITIES + OWN_COLORS + JOBS}
-    print(f"{count} conversations: {len(prompts)} of the prompts in them {sorted({i['skill'] + ': ' + i['turns'][-1] for i in prompts})}, {sorted(names & known)} of the tools and parameters, {sorted(own & (spoken | set(w.ALL) | set(w.KNOWN)))} of the words that are only here")
+    found = dict(prompts=sorted({i["skill"] + ": " + i["turns"][-1] for i in prompts}), tools_and_parameters=sorted(names & known), own_words=sorted(own & (spoken | set(w.ALL) | set(w.KNOWN))))
+    if any(found.values()):
+        raise SystemExit(f"{count} conversations have some of the held-out set in them: {found}")
+    print(f"{count} conversations: nothing of the held-out set is in them")
+
+
+def file():
+    """What heldout.json has."""
+    return "[\n" + ",\n".join(json.dumps(i, ensure_ascii=False) for i in ITEMS) + "\n]\n"
+
+
+def make():
+    for skill in (identity, faq, recall, instructions, letters, obey, tools, answers, sums):
+        skill()
 
 
 def main():
-    for make in (identity, faq, recall, instructions, letters, obey, tools, answers, sums):
-        make()
+    make()
     if sys.argv[1:2] == ["--check"]:
         return check(int(sys.argv[2]))
     with open(os.path.join(HERE, "heldout.json"), "w", encoding="utf-8") as f:
-        f.write("[\n" + ",\n".join(json.dumps(i, ensure_ascii=False) for i in ITEMS) + "\n]\n")
+        f.write(file())
     count = {}
     for i in ITEMS:
         count[i["skill"]] = count.get(i["skill"], 0) + 1
