@@ -229,7 +229,7 @@ var Knobs = []Knob{
 		Doc:  "take tool calls as the model writes them: arguments that are not quite JSON or not of the declared type are not mended",
 		bind: func(c *Config) pflag.Value { return boolean(&c.NoToolRepair) }},
 	{Flag: "constrain-tools", Also: []string{"tool-grammar"}, Group: Sampling, PerModel: true,
-		Doc:  "keep tool calls to the declared tools and their schemas while they are written; auto does so where that costs nothing, which is not on Apple's GPU; docs/dialects.md has the forms that can be kept",
+		Doc:  "keep tool calls to the declared tools and their schemas while they are written; auto does so where that costs next to nothing, which is not on Apple's GPU; docs/dialects.md has the forms that can be kept",
 		bind: func(c *Config) pflag.Value { return choice(&c.ConstrainTools, "auto", "always", "never") }},
 	{Flag: "enable-auto-tool-choice", Group: Sampling,
 		Doc:  "accepted for command lines made for other servers; tools that a request declares can always be called",
