@@ -173,24 +173,6 @@ func TestLimitBroken(t *testing.T) {
 	}
 }
 
-// After the first token nothing is allocated for a limit.
-func TestLimitAllocs(t *testing.T) {
-	logits := row(20000, 4)
-	var w Work
-	top := make([]Logprob, 0, 20)
-	only := set(300, 5, 700, 19000)
-	s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50}, nil)
-	n := testing.AllocsPerRun(20, func() {
-		s.Limit(only)
-		if _, _, err := s.Next(logits, &w, 20, top); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if n != 0 {
-		t.Errorf("%v allocations per token", n)
-	}
-}
-
 func BenchmarkLimit(b *testing.B) {
 	logits := row(151936, 5)
 	few, most := set(2374, 5, 7000, 70000), make(Set, 2374)

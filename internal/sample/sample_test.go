@@ -265,19 +265,22 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// After the first token nothing is allocated.
+// After the first token nothing is allocated, with a limit or without.
 func TestAllocs(t *testing.T) {
 	logits := row(20000, 4)
 	var w Work
 	top := make([]Logprob, 0, 20)
-	s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50, MinP: 0.01, RepetitionPenalty: 1.1}, []int32{1, 2, 3})
-	n := testing.AllocsPerRun(20, func() {
-		if _, _, err := s.Next(logits, &w, 20, top); err != nil {
-			t.Fatal(err)
+	for _, only := range []Set{nil, set(300, 5, 700, 19000)} {
+		s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50, MinP: 0.01, RepetitionPenalty: 1.1}, []int32{1, 2, 3})
+		n := testing.AllocsPerRun(20, func() {
+			s.Limit(only)
+			if _, _, err := s.Next(logits, &w, 20, top); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v allocations per token, limited %v", n, only != nil)
 		}
-	})
-	if n != 0 {
-		t.Errorf("%v allocations per token", n)
 	}
 }
 
