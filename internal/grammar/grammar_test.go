@@ -162,7 +162,7 @@ func TestManyProperties(t *testing.T) {
 }
 
 // words are tokens that end, begin or cross what a form is made of.
-var words = []string{`{"`, `":`, `": "`, `"}`, `"}}`, `"name": "f`, `", "`, "\n", "</", end, end + "\n", "tool", "arguments", `\"`, `\\`, "\\u00", "12", "-1.", "e5", "true", "tru", "alse", "null,", "[]", "[{", "ab", "a\"b", "é", "\xc3", " ", "  {", "kids", "red"}
+var words = []string{`{"`, `":`, `": "`, `"}`, `"}}`, `"name": "f`, `", "`, "\n", "</", end, end + "\n", "tool", "arguments", `\"`, `\\`, "\\u00", "12", "-1.", "e5", "true", "tru", "false"[1:], "null,", "[]", "[{", "ab", "a\"b", "é", "\xc3", " ", "  {", "kids", "red"}
 
 const wide = `{"properties": {"a": {"type": "string"}, "ab": {"enum": ["red", "redder", 12, 1]}, "n": {"type": ["number", "null"]}, "kids": {"type": "array", "items": {"$ref": "#"}},
 	"o": {"type": "object"}, "u": {"anyOf": [{"type": "boolean"}, {"type": "string"}, {"properties": {"x": {"type": "integer"}}, "required": ["x"]}]}}, "required": ["a"]}`

@@ -167,11 +167,11 @@ func begin(dst []way, f *frame, b byte, unions int) []way {
 	case b == '[' && s.kinds&elements != 0 && f.depth < mostFrames:
 		return to(dst, f.become(frame{op: array, shape: s}))
 	case b == 't' && s.kinds&boolean != 0:
-		return to(dst, f.become(frame{op: literal, text: "rue"}))
+		return to(dst, f.become(frame{op: literal, text: "true"[1:]}))
 	case b == 'f' && s.kinds&boolean != 0:
-		return to(dst, f.become(frame{op: literal, text: "alse"}))
+		return to(dst, f.become(frame{op: literal, text: "false"[1:]}))
 	case b == 'n' && s.kinds&null != 0:
-		return to(dst, f.become(frame{op: literal, text: "ull"}))
+		return to(dst, f.become(frame{op: literal, text: "null"[1:]}))
 	case s.kinds&(integer|number) != 0:
 		return inDigits(dst, f.become(frame{op: inNumber, n: numberStart, shape: s}), b)
 	}
