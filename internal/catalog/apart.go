@@ -54,6 +54,7 @@ type about struct {
 	Model     Facts
 	Encoder   *model.Encoder // its facts, in the place of Model's
 	Backend   string
+	Ahead     bool
 	Precision backend.Precision
 	Summary   string
 }
@@ -119,7 +120,7 @@ func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier
 	if err := json.Unmarshal(e.About(), &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
 	}
-	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Precision: m.Precision, Took: time.Since(start), summary: m.Summary}, nil
+	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Ahead: m.Ahead, Precision: m.Precision, Took: time.Since(start), summary: m.Summary}, nil
 }
 
 // openAway loads an encoder in a process of its own.
@@ -197,7 +198,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Precision: w.Precision, Summary: w.Summary()})
+	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Ahead: w.Ahead, Precision: w.Precision, Summary: w.Summary()})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

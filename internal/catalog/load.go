@@ -86,6 +86,7 @@ type Weights struct {
 	Model     Facts
 	Engine    Engine
 	Backend   string
+	Ahead     bool // the engine launches steps before the tokens of the last one are read
 	Precision backend.Precision
 	Took      time.Duration
 
@@ -129,7 +130,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if w.backend, err = bs.open(cfg); err != nil {
 		return nil, noBackendError{err}
 	}
-	w.Backend = w.backend.Name()
+	w.Backend, w.Ahead = w.backend.Name(), w.backend.Caps().LateTokens
 	opts := Options(src, cfg)
 	w.Precision = opts.Precision
 	if cfg.AdapterPath != "" {

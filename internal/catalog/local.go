@@ -32,7 +32,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	}
 	text.Engine = generate.Over(w.Engine)
 	configure(&text, src, cfg, id)
-	text.GuideCalls = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && w.Backend != "mlx"
+	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
 	if err != nil {

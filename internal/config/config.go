@@ -78,8 +78,8 @@ type Config struct {
 	ToolCallParser       string
 	ReasoningParser      string
 	NoToolRepair         bool
-	ConstrainTools       string
-	EnableAutoToolChoice bool // changes nothing: calls are always read where a request declares tools
+	ConstrainTools       string // auto, always, never: whether calls are kept to the declared tools while they are written
+	EnableAutoToolChoice bool   // changes nothing: calls are always read where a request declares tools
 
 	// How the API behaves.
 	StrictAnthropic    bool

@@ -21,7 +21,7 @@ type budget struct {
 	closing int // of close, those still on their way
 }
 
-// newBudget gives what the engine's hook for a choice asks, nil where there is nothing to limit.
+// newBudget gives the part of a choice's hook that limits reasoning, nil where there is nothing to limit.
 func (g *Generator) newBudget(p *prompt, tokens int) func(int32) []int32 {
 	if tokens <= 0 || g.family.Open == "" {
 		return nil

@@ -93,7 +93,7 @@ type Config struct {
 	// parser.Override takes them; "" and "auto" leave the choice.
 	ToolParser, ReasoningParser string
 	NoToolRepair                bool // calls are taken as the model writes them
-	GuideCalls                  bool // calls are kept to the request's tools while they are written, see newCalls
+	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
 }
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.

@@ -15,21 +15,20 @@ import (
 // in which what opens a call is not a token of its own.
 type calls struct {
 	open  int32
-	close string
 	vocab func() *grammar.Vocab // made when a request first has tools
 }
 
 // newCalls is nil where calls are not guided.
 func newCalls(g *Generator) *calls {
 	f, tok := g.family, g.cfg.Tokenizer
-	if !g.cfg.GuideCalls || f.CallOpen == "" {
+	if !g.cfg.ConstrainTools || f.CallOpen == "" {
 		return nil
 	}
 	open, ok := tok.ID(f.CallOpen)
 	if !ok || string(tok.Bytes(open)) != f.CallOpen {
 		return nil
 	}
-	return &calls{open: open, close: f.CallClose, vocab: sync.OnceValue(func() *grammar.Vocab {
+	return &calls{open: open, vocab: sync.OnceValue(func() *grammar.Vocab {
 		return grammar.NewVocab(tok.Size(), func(id int32) []byte {
 			if !g.visible(id) || slices.Contains(g.cfg.StopIDs, id) {
 				return nil
@@ -57,7 +56,7 @@ func (g *Generator) newGuide(p *prompt) *guide {
 	for i, t := range p.options.Tools {
 		tools[i] = grammar.Tool(t)
 	}
-	u := &guide{g: g, vocab: g.calls.vocab(), form: grammar.Call(tools, g.calls.close)}
+	u := &guide{g: g, vocab: g.calls.vocab(), form: grammar.Call(tools, g.family.CallClose)}
 	if _, begun, ok := strings.Cut(p.forced, g.family.CallOpen); ok {
 		u.match = u.vocab.Match(u.form)
 		u.accept([]byte(begun))

@@ -63,7 +63,7 @@ func newMonkey(t *testing.T, open string) (*Generator, *monkey) {
 	g, s := newTest(t, open)
 	cfg := g.cfg
 	m := &monkey{script: s, r: rand.New(rand.NewPCG(7, 8)), open: s.reply, size: cfg.Tokenizer.Size()}
-	cfg.Engine, cfg.GuideCalls = m, true
+	cfg.Engine, cfg.ConstrainTools = m, true
 	g, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 		return &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather()}
 	}
 	for name, change := range map[string]func(*Config, *chat.Request){
-		"not wanted":            func(c *Config, _ *chat.Request) { c.GuideCalls = false },
+		"not wanted":            func(c *Config, _ *chat.Request) { c.ConstrainTools = false },
 		"no tools":              func(_ *Config, r *chat.Request) { r.Tools = nil },
 		"calls forbidden":       func(_ *Config, r *chat.Request) { r.Choice.Kind = chat.ChoiceNone },
 		"calls are not JSON":    func(c *Config, _ *chat.Request) { c.ToolParser = "qwen3_coder" },
@@ -144,7 +144,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &script{context: 4096, finish: engine.Stop}
-			cfg.Engine, cfg.GuideCalls = s, true
+			cfg.Engine, cfg.ConstrainTools = s, true
 			r := request()
 			change(&cfg, r)
 			g, err := New(cfg)

@@ -7,6 +7,8 @@
 // next are those whose path the machine can go. The package knows no tokenizer, no template and no markup but what it is told.
 package grammar
 
+import "slices"
+
 // Grammar is a form. It does not change and may be used by many at once.
 type Grammar struct {
 	start *frame
@@ -21,12 +23,12 @@ type Matcher struct {
 	at     []int
 
 	allowed []uint64
-	of      []way // that allowed belongs to
+	of      []way // that allowed belongs to; none: it is still to be filled
 }
 
 // Match begins a form.
 func (v *Vocab) Match(g *Grammar) *Matcher {
-	return &Matcher{vocab: v, ways: []way{{top: g.start}}}
+	return &Matcher{vocab: v, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
 
 // Accept takes what was written next. It reports whether that fits the form; if not, the matcher is of no more use.
@@ -51,7 +53,7 @@ func (m *Matcher) Done() bool {
 // Allowed is the set of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
 // next call and must not be written to.
 func (m *Matcher) Allowed() []uint64 {
-	if m.of == nil || !equal(m.of, m.ways) { // within a string it stays the same from token to token
+	if m.of == nil || !slices.Equal(m.of, m.ways) { // within a string it stays the same from token to token
 		m.of = append(m.of[:0], m.ways...)
 		m.allow()
 	}
@@ -67,7 +69,7 @@ func (m *Matcher) Allowed() []uint64 {
 // for all, and only the others are tried.
 func (m *Matcher) allow() {
 	v := m.vocab
-	m.allowed = append(m.allowed[:0], v.none...)
+	clear(m.allowed)
 	var inside, others []way
 	for _, w := range m.ways {
 		if w.top != nil && w.top.op == inString {
@@ -92,9 +94,8 @@ func (m *Matcher) walk(t *tree, ways []way) {
 	at := append(m.at[:0], m.level(0, ways)) // by depth
 	for i := 0; i < len(t.nodes); {
 		n := &t.nodes[i]
-		before := &m.levels[at[n.depth-1]]
 		level := at[n.depth-1]
-		if !before.inside || breaks(n.b) { // else all is as it was
+		if before := &m.levels[level]; !before.inside || breaks(n.b) { // else all is as it was
 			m.next = advance(m.next[:0], before.ways, n.b)
 			level = m.level(int(n.depth), m.next)
 		}
@@ -128,16 +129,4 @@ func (m *Matcher) level(n int, ways []way) int {
 		l.inside = l.inside && w.top != nil && w.top.op == inString
 	}
 	return n
-}
-
-func equal(a, b []way) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -63,7 +63,7 @@ func (f *frame) become(g frame) *frame { return f.next.push(g) }
 func advance(dst, ways []way, b byte) []way {
 	from := len(dst)
 	for _, w := range ways {
-		dst = step(dst, w, b, 0)
+		dst = step(dst, w, b)
 	}
 	if len(dst)-from > mostWays {
 		dst = dst[:from+mostWays]
@@ -74,7 +74,7 @@ func advance(dst, ways []way, b byte) []way {
 // to appends a way unless it is there.
 func to(dst []way, top *frame) []way {
 	for _, w := range dst {
-		if w.top == top && w.blanks == 0 || w.top != nil && top != nil && w.blanks == 0 && *w.top == *top {
+		if w.blanks == 0 && (w.top == top || w.top != nil && top != nil && *w.top == *top) {
 			return dst
 		}
 	}
@@ -83,8 +83,8 @@ func to(dst []way, top *frame) []way {
 
 func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
 
-// step appends where a byte leads on one way. Unions counts alternatives within alternatives.
-func step(dst []way, w way, b byte, unions int) []way {
+// step appends where a byte leads on one way.
+func step(dst []way, w way, b byte) []way {
 	f := w.top
 	if f == nil { // what follows the form is free
 		return to(dst, nil)
@@ -105,7 +105,7 @@ func step(dst []way, w way, b byte, unions int) []way {
 		}
 		return to(dst, f.become(frame{op: literal, text: f.text[1:]}))
 	case value:
-		return begin(dst, f, b, unions)
+		return begin(dst, f, b, 0)
 	case inString, inEscape, inHex:
 		return inText(dst, f, b)
 	case inNumber:
@@ -124,7 +124,7 @@ func step(dst []way, w way, b byte, unions int) []way {
 		if b == ']' {
 			return to(dst, f.next)
 		}
-		return begin(dst, f.become(frame{op: arrayAfter, shape: f.shape}).push(frame{op: value, shape: f.shape.items}), b, unions)
+		return begin(dst, f.become(frame{op: arrayAfter, shape: f.shape}).push(frame{op: value, shape: f.shape.items}), b, 0)
 	case arrayAfter:
 		switch b {
 		case ',':
@@ -145,7 +145,7 @@ func (o op) spaced() bool {
 	return false
 }
 
-// begin takes the first byte of a value.
+// begin takes the first byte of a value. Unions counts alternatives within alternatives.
 func begin(dst []way, f *frame, b byte, unions int) []way {
 	s := f.shape
 	if len(s.any) > 0 {

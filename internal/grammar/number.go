@@ -64,7 +64,7 @@ func inDigits(dst []way, f *frame, b byte) []way {
 	}
 	switch f.n {
 	case numberZero, numberWhole, numberFraction, numberExponent:
-		return step(dst, way{top: f.next}, b, 0)
+		return step(dst, way{top: f.next}, b)
 	}
 	return dst
 }

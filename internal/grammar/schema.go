@@ -167,9 +167,9 @@ func (r *reader) reference(ref string, level int) *shape {
 	if s, ok := r.refs[ref]; ok {
 		return s
 	}
-	s := &shape{}
-	r.refs[ref] = s
+	s := new(shape)
 	*s = *anything
+	r.refs[ref] = s
 	at := r.root
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {

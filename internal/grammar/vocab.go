@@ -8,7 +8,6 @@ import (
 // Vocab is the tokens of a model, ordered for asking which of them a form lets through. It does not change and may be used by
 // many at once.
 type Vocab struct {
-	none  []uint64 // the empty set
 	plain []uint64 // tokens that stay within a JSON string wherever they come in it
 	all   tree
 	rest  tree // the tokens that are not plain
@@ -33,7 +32,7 @@ const longestToken = 1 << 10
 
 // NewVocab takes a vocabulary of size ids. text gives what a token stands for, and nothing for tokens that are no text.
 func NewVocab(size int, text func(id int32) []byte) *Vocab {
-	v := &Vocab{none: make([]uint64, (size+63)/64), plain: make([]uint64, (size+63)/64)}
+	v := &Vocab{plain: make([]uint64, (size+63)/64)}
 	var all, rest []token
 	for id := range int32(size) {
 		t := token{text(id), id}
