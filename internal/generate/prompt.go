@@ -86,8 +86,8 @@ func (p *prompt) remember(g *Generator, ids []int32) {
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
-// the arguments and for "required" the name too, stays the model's: nothing but the opening is enforced. Formats
-// without such an opening, and requests that continue a message, get none.
+// the arguments and for "required" the name too, stays the model's, within what newGuide keeps it to. Formats without such an
+// opening, and requests that continue a message, get none.
 func (g *Generator) forcedOpening(r *chat.Request) string {
 	if g.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
 		return ""

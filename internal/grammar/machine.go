@@ -231,14 +231,15 @@ func choose(dst []way, f *frame, b byte) []way {
 // differ takes a byte of a name that must not become one of the choices.
 func differ(dst []way, f *frame, b byte) []way {
 	lo, hi := f.pick.narrow(f.lo, f.hi, int(f.n), b)
+	name := f.become(frame{op: inString})
+	for _, c := range []byte(f.pick.texts[f.lo][1:f.n]) { // it may be in the middle of an escape
+		name = inText(nil, name, c)[0].top
+	}
 	switch {
-	case b == '"':
-		if lo == hi { // with its quote none of them is complete
-			dst = to(dst, f.next)
-		}
-		return dst
 	case lo == hi:
-		return inText(dst, f.become(frame{op: inString}), b)
+		return inText(dst, name, b)
+	case name.op == inString && b == '"':
+		return dst
 	}
 	g := *f
 	g.lo, g.hi, g.n = lo, hi, f.n+1
