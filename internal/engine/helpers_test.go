@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"hearth/internal/backend"
@@ -201,5 +202,19 @@ func readAll(s *Stream) (toks []Token, err error) {
 			return toks, err
 		}
 		toks = append(toks, tok)
+	}
+}
+
+// preempts runs two prompts in an engine that has no room for both: one is preempted, and each says what it says in fresh.
+func preempts(t *testing.T, e, fresh *Engine, long func(uint64) Prompt) {
+	t.Helper()
+	streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
+	for i, s := range streams {
+		if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
+			t.Error(d)
+		}
+	}
+	if e.Stats().Preempted == 0 {
+		t.Error("nobody was preempted")
 	}
 }

@@ -58,15 +58,7 @@ func TestHybridPreempted(t *testing.T) {
 	e := start(t, &hooked{Backend: cpu.New(), config: hybrid}, func(c *Config) {
 		c.Budget = 11*geo.Groups[0].PageBytes + 2*geo.FixedBytes + 2*geo.SnapBytes
 	})
-	streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
-	for i, s := range streams {
-		if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
-			t.Error(d)
-		}
-	}
-	if e.Stats().Preempted == 0 {
-		t.Error("nobody was preempted")
-	}
+	preempts(t, e, fresh, long)
 }
 
 // TestHybridRestart: an engine that starts where another one ended goes on from the last snapshot at the end of a page,

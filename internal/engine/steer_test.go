@@ -136,13 +136,5 @@ func TestSteerPreempted(t *testing.T) {
 	fresh := start(t, &hooked{}, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })
 	geo := fresh.alloc.Geometry()
 	e := start(t, &hooked{}, func(c *Config) { c.Budget = 11 * geo.Groups[0].PageBytes })
-	streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
-	for i, s := range streams {
-		if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
-			t.Error(d)
-		}
-	}
-	if e.Stats().Preempted == 0 {
-		t.Error("nobody was preempted")
-	}
+	preempts(t, e, fresh, long)
 }
