@@ -207,8 +207,9 @@ func TestFetchEnds(t *testing.T) {
 	}
 	fs[0].Stop()
 	fs[readers].Stop()
+	// The fetch that gets the freed turn may meet a file that is gone and take those that follow it away itself.
 	for _, f := range d.files() {
-		if err := os.Remove(f); err != nil {
+		if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}
