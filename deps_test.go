@@ -20,13 +20,13 @@ var layers = map[string][]string{
 	"server":         {"wire", "webui", "chat", "config", "metrics"},
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
-	"wire/openai":    {"wire", "chat"},
+	"wire/openai":    {"wire", "chat", "jsonref"},
 	"wire/wiretest":  {"wire", "chat"},
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
 	"embed":          {"chat", "tokenizer", "model", "backend"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
 	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample"},
-	"parser":         {"chat"},
+	"parser":         {"chat", "jsonref"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
 	"remote":  {"engine", "sample", "kv", "backend"},
@@ -50,7 +50,7 @@ var layers = map[string][]string{
 
 	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
+	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
 	"config": {}, "hub": {}, "demo": {}, "metrics": {},
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"hearth/internal/jsonref"
 )
 
 // shape is what a value may be, read off a JSON Schema. What it does not speak of (pattern, format, bounds, lengths and the
@@ -170,24 +172,9 @@ func (r *reader) reference(ref string, level int) *shape {
 	s := new(shape)
 	*s = *anything
 	r.refs[ref] = s
-	at := r.root
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return s
+	if at, ok := jsonref.Local(r.root, ref); ok {
+		*s = *r.shape(at, level+1)
 	}
-	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if key == "" {
-			continue
-		}
-		m, ok := at.(map[string]any)
-		if !ok {
-			return s
-		}
-		if at, ok = m[strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")]; !ok {
-			return s
-		}
-	}
-	*s = *r.shape(at, level+1)
 	return s
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"hearth/internal/jsonref"
 )
 
 // types is a set of JSON types. The empty set means that nothing is known.
@@ -135,19 +137,8 @@ func (s schema) types() types {
 // follow resolves a local reference, nil if node has none or it leads nowhere.
 func follow(node, root map[string]any) any {
 	ref, _ := node["$ref"].(string)
-	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
-		return nil
-	}
-	var at any = root
-	for _, key := range strings.Split(path, "/") {
-		m, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at = m[strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")]
-	}
-	return at
+	to, _ := jsonref.Local(root, ref)
+	return to
 }
 
 func typesOf(schema any, root map[string]any, depth int) types {

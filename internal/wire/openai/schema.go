@@ -5,10 +5,10 @@ import (
 	"math"
 	"reflect"
 	"regexp"
-	"strings"
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/jsonref"
 )
 
 // A reply that is not what response_format asked for says so in this header, or in a trailer of that name if it is a
@@ -70,28 +70,12 @@ func (c *checker) valid(schema, v any, depth int) bool {
 		return schema != false
 	}
 	if ref, ok := s["$ref"].(string); ok {
-		to, ok := c.resolve(ref)
+		to, ok := jsonref.Local(c.root, ref)
 		if !ok || !c.valid(to, v, depth+1) {
 			return false
 		}
 	}
 	return c.value(s, v) && c.combined(s, v, depth) && c.shape(s, v, depth)
-}
-
-// resolve follows a reference of the form #/a/b.
-func (c *checker) resolve(ref string) (any, bool) {
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, false
-	}
-	at := c.root
-	for _, key := range strings.Split(path, "/")[1:] {
-		of, _ := at.(map[string]any)
-		if at, ok = of[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]; !ok {
-			return nil, false
-		}
-	}
-	return at, path == "" || path[0] == '/'
 }
 
 func (c *checker) value(s map[string]any, v any) bool {
