@@ -79,7 +79,7 @@ class Scheme:
         self.says_noun = "{N}" in self.requests
 
 
-SCHEMES = [Scheme(**s) for part in (1, 2, 3) for s in load(f"schemes/{part}.json")]
+SCHEMES = [Scheme(**s) for part in (1, 2, 3, 4) for s in load(f"schemes/{part}.json")]
 SWITCH = next(s for s in SCHEMES if s.kinds == ["bool"])  # told of in few words, and often asked for
 STARTS = {x for s in SCHEMES for x in re.findall(r"\b[A-Z][a-z]+\b", s.requests)} - set(w.FIRST)
 

@@ -22,8 +22,8 @@ def joined(phrasings):
 
 
 FACTS = load("facts.json")
-MORE = load("phrasings.json")  # by a fact's id
-TALK = load("talk.json")  # by a reply's name
+MORE = joined(load("phrasings.json"))  # by a fact's id
+TALK = joined(load("talk.json"))  # by a reply's name
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
 HELLO = "Hello! I'm hearth-demo. How can I help?"
@@ -229,7 +229,7 @@ def fallback(r):
         q = about_text(r)
     elif x < .72:
         noun = r.choice(CUES) if r.random() < .15 else w.thing(r)
-        q = expand(r, r.choice([WORLD, TALK["world"], TALK["world2"], TALK["world2"]]))
+        q = expand(r, r.choice([WORLD, TALK["world"], *[TALK["world2"], TALK["world3"]] * 2]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else noun if r.random() < .2 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)

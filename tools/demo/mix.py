@@ -65,17 +65,17 @@ def conversation(r):
     elif x < .5:
         think = True
         turns = (r.choice([chat.small_talk, chat.faq, tasks.instruct])(r)[:1] if r.random() < .1 else []) + sums.hard(r)
-    elif x < .64:
+    elif x < .60:
         sysm, turns = tasks.obey(r)
         if r.random() < .3:
             sysm = " ".join(r.sample([sysm, r.choice(PLAIN)], 2))
-    elif x < .73:
+    elif x < .71:
         turns = tasks.recall(r)
     else:
         turns = []
         for _ in range(r.choice([1, 2, 3, 4, 5, 6])):
             y = r.random()
-            make = (tasks.instruct if y < .37 else chat.faq if y < .57 else chat.fallback if y < .75 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
+            make = (tasks.instruct if y < .32 else chat.faq if y < .52 else chat.fallback if y < .72 else chat.identity if y < .91 else chat.small_talk if y < .94 else sums.easy if y < .97 else tasks.reading)
             if make is sums.easy and think:
                 make = tasks.instruct
             turns += make(r)

@@ -36,7 +36,7 @@ SIZES = {
     "tiny": Config(),  # 3.7 M, 1.5 M of them in the blocks: an hour or two of one CPU core
     "small": Config(dim=256, layers=6, heads=8, kv_heads=8, ffn=512),  # 6.9 M, 3.9 M of them in the blocks: two hours of two CPU cores, better a night
     "deep": Config(dim=256, layers=9, heads=8, kv_heads=8, ffn=512, guided=(3, 5, 7)),  # 8.9 M, 5.9 M of them in the blocks
-    "medium": Config(dim=384, layers=8, heads=12, kv_heads=12, ffn=1024),  # 19 M: a GPU
+    "medium": Config(dim=384, layers=8, heads=12, kv_heads=12, ffn=1024, guided=(2, 4, 6)),  # 19 M: a GPU, and 6 bits for 16 MB
 }
 
 

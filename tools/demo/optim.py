@@ -9,7 +9,7 @@ def fast_bf16(device):
 
 def orthogonal(x):
     """Newton-Schulz steps towards the nearest orthogonal matrix; x is a stack of wide matrices. bfloat16 is enough for a direction."""
-    x = x / (x.norm(dim=(1, 2), keepdim=True, dtype=torch.float32) + 1e-7).to(x.dtype)
+    x = x / (torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True, dtype=torch.float32) + 1e-7).to(x.dtype)
     for _ in range(5):
         a = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
