@@ -59,6 +59,7 @@ LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these da
 BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", "word")  # kinds whose values are said next to a noun
 PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")  # kinds that requests say side by side
 TWINS = "word word person city color path text code date time int int number email language folder".split()  # kinds of two parameters that only their names tell apart
+NATURAL = .55  # share of the conversations whose tools are what their scheme says, as those of programs are
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
 
@@ -93,6 +94,11 @@ def camel(name):
     return first + "".join(x.capitalize() for x in others)
 
 
+def natural_name(r, name, noun):
+    """name most often, else with the noun before it."""
+    return noun.split(" ")[-1] + "_" + name if noun and r.random() < .1 and noun not in name else name
+
+
 def name_by_role(r, role, kind, usual, noun):
     x = r.random()
     if x < .55 or "_" in role:
@@ -117,23 +123,26 @@ def name_by_kind(r, x, kind, usual, noun):
 
 
 class Param:
-    def __init__(self, r, kind, role="", noun="", clear=False, values=None):
-        """role: a name that says what the parameter is for; clear: the name must say what kind of value it is; values: a scheme's"""
-        self.values, self.kind, self.type, self.clear = values, kind, KINDS[kind]["type"], True
+    def __init__(self, r, kind, role="", noun="", clear=False, values=None, natural=False):
+        """role: a name that says what the parameter is for; clear: the name must say what kind of value it is; values: a scheme's;
+        natural: the name is the role or one that is usual"""
+        self.values, self.kind, self.type, self.clear, self.natural = values, kind, KINDS[kind]["type"], True, natural
         usual = r.choice(USUAL[kind])
         x = r.random()
-        if role and (clear or x < .85):
+        if natural:
+            self.name = natural_name(r, role or usual, noun)
+        elif role and (clear or x < .85):
             self.name = name_by_role(r, role, kind, usual, noun)
         elif x < .07 and not clear:
             self.name, self.clear = w.thing(r), False
         else:
             self.name = name_by_kind(r, x, kind, usual, noun)
-        self.name = "_".join(with_small(r, self.name.replace(" ", "_").split("_"), .05))
+        self.name = "_".join(with_small(r, self.name.replace(" ", "_").split("_"), 0 if natural else .05))
         self.enum, self.extra = None, ""
         if kind == "choice":
             x = r.random()
             self.enum = r.choice(values) if values and x < .8 else r.choice(CHOICES).split(" ") if x < .6 or values else w.distinct(r, r.randint(2, 4))
-        if r.random() < .4 and "_" in self.name:
+        if not natural and r.random() < .4 and "_" in self.name:
             self.name = camel(self.name)
 
     def value(self, r, quote=True, own=False):
@@ -141,7 +150,7 @@ class Param:
         if self.enum:
             v = r.choice(self.enum)
             return v, v
-        v = r.choice(self.values).replace("_", " ") if self.kind == "word" and self.values and r.random() < .65 else MAKE[self.kind](r)
+        v = r.choice(self.values).replace("_", " ") if self.kind == "word" and self.values and r.random() < (.85 if self.natural else .65) else MAKE[self.kind](r)
         if self.kind == "bool" and self.values and not own:
             return r.choice(self.values[v]), v
         if self.kind in ("command", "sql"):
@@ -238,10 +247,11 @@ def mentions(text, verbs):
 
 
 class Tool:
-    def __init__(self, r, scheme=None, named=True):
-        x = r.random()
-        self.scheme = scheme or (r.choice(SCHEMES) if r.random() < .77 else SWITCH if r.random() < .12 else None)
-        if self.scheme and r.random() < .7:
+    def __init__(self, r, scheme=None, named=True, natural=False):
+        """natural: noun and names are the scheme's"""
+        x, self.natural = r.random(), natural
+        self.scheme = scheme or (r.choice(SCHEMES) if natural or r.random() < .77 else SWITCH if r.random() < .12 else None)
+        if natural or self.scheme and r.random() < .7:
             self.noun = r.choice(self.scheme.nouns)
         else:
             self.noun = w.pick(r, w.NOUNS) if x < .4 else w.pick(r, w.SUBJECTS) if x < .7 else w.thing(r).lower()
@@ -280,8 +290,8 @@ class Tool:
         for kind, names, some in zip(kinds, roles, values):
             role = names[place % len(names)] if names else ""
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)
-            p = Param(r, kind, role if by_role or forced else "", self.noun, clear, some)
-            if role and not by_role and not forced:
+            p = Param(r, kind, role if by_role or forced or self.natural else "", self.noun, clear, some, self.natural)
+            if role and not by_role and not forced and not self.natural:
                 p.name, p.clear = w.thing(r), False
             self.params.append(p)
         seen = set()
@@ -289,6 +299,9 @@ class Tool:
             while p.name in seen:
                 p.name += "_" + w.word(r)
             seen.add(p.name)
+        if self.natural and r.random() < .3:
+            for p in self.params:
+                p.name = camel(p.name)
 
     def name_twins(self, r):
         """The names of the first two parameters differ in the first word alone."""
@@ -320,7 +333,11 @@ class Tool:
         verb = self.verb
         if free and r.random() < .35 and verb in VERBS_INSTEAD and not plain:
             verb = r.choice(VERBS_INSTEAD[verb])
-        self.name = spelled(r, with_small(r, self.name_parts(r, .3 if plain else r.random(), verb), .12))[:64]
+        if self.natural:
+            x = r.random() * .74 if r.random() < .85 else r.choice([.86, .9, .97])
+            self.name = spelled(r, self.name_parts(r, x, verb))[:64]
+        else:
+            self.name = spelled(r, with_small(r, self.name_parts(r, .3 if plain else r.random(), verb), .12))[:64]
         self.text = self.description(r, self.verb if not free or verb == self.verb or r.random() < .6 else verb)
 
     def name_like(self, r, other):
@@ -359,7 +376,7 @@ class Tool:
         return [verb] + noun + [r.choice("info data by for now item".split(" "))]
 
     def description(self, r, verb):
-        if self.scheme and self.scheme.describes and r.random() < .65:
+        if self.scheme and self.scheme.describes and r.random() < (.92 if self.natural else .65):
             grammar = self.scheme.describes
         else:
             grammar = SAY["description by parameter" if self.params and r.random() < .22 else "description"]
@@ -367,7 +384,7 @@ class Tool:
         text = fill(text, K=r.choice(CALLED[self.params[0].kind]) if self.params else "", **self.words(text, verb.replace("_", " ")))
         if r.random() < .8:
             text = text[:1].upper() + text[1:]
-        if r.random() < .15:
+        if r.random() < (.04 if self.natural else .15):
             text += expand(r, SAY["description end"]).replace("{x}", w.word(r))
         return text
 
@@ -419,7 +436,7 @@ class Tool:
     def request(self, r, tools=(), quote=False):
         """-> what the user says, arguments. tools: those it must be told from; quote: something follows"""
         for _ in range(6):
-            said, args, kinds = self.scheme_request(r, quote) if self.scheme and r.random() < .85 else self.own_request(r, tools)
+            said, args, kinds = self.scheme_request(r, quote) if self.scheme and r.random() < (.96 if self.natural else .85) else self.own_request(r, tools)
             if self.meant(said, tools, kinds):
                 return said, args
         return self.own_request(r, tools, True)[:2]
@@ -560,10 +577,10 @@ def bare_tool(r):
     return t
 
 
-def toolset(r, most=4, bare=False):
+def toolset(r, most=4, bare=False, natural=False):
     """bare: tools without parameters, so that a conversation is about which tool is meant and nothing else"""
-    tools = [bare_tool(r) for _ in range(r.choice([2, 2, 3, 3, 4, 5, 6]))] if bare else [Tool(r) for _ in range(min(most, r.choice([1, 1, 2, 2, 2, 3, 3, 4])))]
-    if r.random() < .3 and not bare:  # one that differs from another only in its noun or its verb
+    tools = [bare_tool(r) for _ in range(r.choice([2, 2, 3, 3, 4, 5, 6]))] if bare else [Tool(r, natural=natural) for _ in range(min(most, r.choice([1, 1, 2, 2, 2, 3, 3, 4])))]
+    if r.random() < .3 and not bare and not natural:  # one that differs from another only in its noun or its verb
         a, b = tools[0], Tool(r, None, False)
         if r.random() < .5:
             b.noun = a.noun
@@ -571,7 +588,7 @@ def toolset(r, most=4, bare=False):
             b.verb = a.verb
         b.label(r, True)
         tools.append(b)
-    if r.random() < .12 and len(tools) > 1:
+    if r.random() < .12 and len(tools) > 1 and not natural:
         tools[1].name_like(r, tools[0])
     r.shuffle(tools)
     by_name = {}
@@ -606,8 +623,10 @@ def result_key(r):
     return w.word(r) if r.random() < .8 else w.words(r, 2, 2, "_")
 
 
-def unfit(r, tools):
-    """A request for a tool that is not there, often close to one that is; or None."""
+def unfit(r, tools, natural=False):
+    """A request for a tool that is not there, often close to one that is; or None. natural: always another kind of work"""
+    if natural:
+        return other_work(r, Tool(r, named=False, natural=True), tools, r.random() < .9)
     near = r.choice(tools)
     taken = " ".join(x.name + " " + x.text + " " + x.noun for x in tools).lower()
     x = r.random()
@@ -616,6 +635,8 @@ def unfit(r, tools):
     t = Tool(r, near.scheme if x < .2 else r.choice(SCHEMES) if x > .5 else None, False)
     if x < .2 and near.scheme:  # the same but for the noun
         t.verb, t.params, t.optional = near.verb, near.params, near.optional
+        if t.noun in near.scheme.nouns:  # they mean nearly the same
+            t.noun = w.thing(r).lower()
     elif .2 <= x < .3 and not t.scheme and not near.scheme:
         return same_noun(r, t, near, tools, taken)
     elif x < .2 or .3 <= x < .4:  # the same verb and parameters, another noun
@@ -787,7 +808,8 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
     """-> tools, turns; a turn with tools has calls, and results that the next reply tells about. several: a lesson in more
     calls than one, and in nothing else; bare: one in choosing among tools without parameters. Many requests for the same
     tools teach to look at the request: what differs between their replies is in it alone."""
-    tools = toolset(r, most_tools, bare)
+    natural = not bare and r.random() < NATURAL
+    tools = toolset(r, most_tools, bare, natural)
     turns = []
     for _ in range(r.randint(3, 10) if bare else min(most, r.choice([1, 2, 3, 3, 4, 5]))):
         x = r.uniform(.36, .52) if several else r.random()
@@ -801,9 +823,9 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
                 t = r.choice([small_talk, identity, faq, instruct, instruct, repeat, fallback])(r)[0]
                 turns.append(dict(t, skill="no call"))
         else:
-            said = unfit(r, tools) or unfit(r, tools) or unfit(r, tools)
+            said = next(filter(None, (unfit(r, tools, natural) for _ in range(3))), None)
             if said:
-                if r.random() < .35:
+                if r.random() < (.1 if natural else .35):
                     said = strange(r, said)
                 turns.append(turn(told(r, said, tools) if r.random() < .25 else said, NO_TOOL, "no fit"))
     if r.random() < .08 and not several and not bare:
