@@ -22,7 +22,7 @@ def joined(phrasings):
 
 
 FACTS = load("facts.json")
-MORE = joined(load("phrasings.json"))  # by a fact's id
+MORE = {k: "|".join([v, *load("phrasings/2.json")[k]]) for k, v in load("phrasings/1.json").items()}  # by a fact's id
 TALK = joined(load("talk.json"))  # by a reply's name
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
