@@ -59,7 +59,6 @@ LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these da
 BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", "word")  # kinds whose values are said next to a noun
 PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")  # kinds that requests say side by side
 TWINS = "word word person city color path text code date time int int number email language folder".split()  # kinds of two parameters that only their names tell apart
-UNFAMILIAR = .4  # share of the conversations whose words of content are others, see unfamiliar()
 NATURAL = .55  # share of the conversations whose tools are what their scheme says, as those of programs are
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
@@ -805,68 +804,6 @@ def add_results(r, t):
     t["answer"] = "Done." if set(answers) == {"Done."} else " ".join(answers)
 
 
-PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-ENDING = re.compile(r"(ings?|ed|es|s|ers?|e)$")
-KNOWN_WORDS = NEUTRAL | w.JOINING | set(NUMBERS) | {d.lower() for d in w.DAYS} | set("mcp http https www select from where count tool tools user".split())
-
-
-def stem_of(word):
-    """A word without its ending, and the ending."""
-    m = ENDING.search(word)
-    return (word[:m.start()], m[0]) if m and m.start() > 2 else (word, "")
-
-
-def content(text):
-    """Stems of the words that tell what is meant."""
-    return {stem_of(x.lower())[0] for x in PART.findall(text) if x.lower() not in KNOWN_WORDS}
-
-
-def line(tool):
-    return " ".join([tool.name, tool.text, *(p.name for p in tool.params)])
-
-
-def told_by_words(t, tools):
-    """Whether words alone tell which tools a turn needs: those that are called share some with it, and more than others; without a call, none does."""
-    said = content(t["user"])
-    shared = {o.name: len(said & content(line(o))) for o in tools}
-    called = {c["name"] for c in t.get("calls", ())}
-    least = min((shared[n] for n in called), default=1)
-    return least > max((k for n, k in shared.items() if n not in called), default=0) if called else not any(shared.values())
-
-
-def unfamiliar(r, tools, turns):
-    """The same with other words for most of those that tell what is meant, in requests and tools alike, and without turns that no tool could
-    then be chosen for: in use most such words are ones that no training had, and that a word is said again is all there is to go by."""
-    kept = [t for t in turns if t["skill"] not in ("call", "calls", "no fit") or told_by_words(t, tools)]
-    kept = [t for t in kept if not any(isinstance(v, bool) for c in t.get("calls", ()) for v in c["arguments"].values())]
-    if not any(t["skill"] in ("call", "calls", "no fit") for t in kept):
-        return turns
-    new = {}
-
-    def other(m):
-        stem, ending = stem_of(m[0].lower())
-        if m[0].lower() in KNOWN_WORDS:
-            return m[0]
-        if stem not in new:
-            new[stem] = None if r.random() < .2 else w.pseudo(r).lower() if r.random() < .5 else r.choice(w.CALLED)
-        word = new[stem] and new[stem] + ending
-        return m[0] if not word else word.upper() if m[0].isupper() else word.capitalize() if m[0][0].isupper() else word
-
-    say = lambda x: PART.sub(other, x) if isinstance(x, str) else x
-    for o in tools:
-        o.name, o.text = say(o.name)[:64], say(o.text)
-        for p in o.params:
-            p.name, p.enum = say(p.name), p.enum and [say(x) for x in p.enum]
-    for t in kept:
-        if t["skill"] in ("call", "calls", "no fit"):
-            t["user"] = say(t["user"])
-            for c in t.get("calls", ()):
-                c["name"], c["arguments"] = say(c["name"])[:64], {say(k): say(v) for k, v in c["arguments"].items()}
-    distinct = lambda names: len(set(names)) == len(names)
-    sound = distinct([o.name for o in tools]) and all(distinct([p.name for p in o.params]) for o in tools)
-    return kept if sound and all(set(c["arguments"]) <= {p.name for o in tools if o.name == c["name"] for p in o.params} for t in kept for c in t.get("calls", ())) else []
-
-
 def conversation(r, most=5, several=False, most_tools=4, bare=False):
     """-> tools, turns; a turn with tools has calls, and results that the next reply tells about. several: a lesson in more
     calls than one, and in nothing else; bare: one in choosing among tools without parameters. Many requests for the same
@@ -891,8 +828,6 @@ def conversation(r, most=5, several=False, most_tools=4, bare=False):
                 if r.random() < (.1 if natural else .35):
                     said = strange(r, said)
                 turns.append(turn(told(r, said, tools) if r.random() < .25 else said, NO_TOOL, "no fit"))
-    if turns and r.random() < UNFAMILIAR:
-        turns = unfamiliar(r, tools, turns)
-    if turns and r.random() < .08 and not several and not bare:
+    if r.random() < .08 and not several and not bare:
         turns = recall(r)[:4] + turns
     return tools, turns
