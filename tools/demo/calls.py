@@ -11,7 +11,7 @@ import json
 import re
 
 import words as w
-from chat import fallback, faq, identity, joined, load, small_talk, turn
+from chat import fallback, faq, identity, joined, load, parts, small_talk, turn
 from grammar import expand, fill, style
 from tasks import NUMBERS, instruct, recall, repeat
 
@@ -80,7 +80,7 @@ class Scheme:
         self.says_noun = "{N}" in self.requests
 
 
-SCHEMES = [Scheme(**s) for part in (1, 2, 3, 4) for s in load(f"schemes/{part}.json")]
+SCHEMES = [Scheme(**s) for part in parts("schemes") for s in load(part)]
 SWITCH = next(s for s in SCHEMES if s.kinds == ["bool"])  # told of in few words, and often asked for
 STARTS = {x for s in SCHEMES for x in re.findall(r"\b[A-Z][a-z]+\b", s.requests)} - set(w.FIRST)
 

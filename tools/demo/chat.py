@@ -16,13 +16,19 @@ def load(name):
         return json.load(f)
 
 
+def parts(folder):
+    """The JSON files of a folder of this one, in their order."""
+    return [f"{folder}/{name}" for name in sorted(os.listdir(os.path.join(HERE, folder)))]
+
+
 def joined(phrasings):
     """A dict with each list of alternatives as one grammar."""
     return {k: v if isinstance(v, str) else "|".join(v) for k, v in phrasings.items()}
 
 
 FACTS = load("facts.json")
-MORE = {k: "|".join([v, *load("phrasings/2.json")[k]]) for k, v in load("phrasings/1.json").items()}  # by a fact's id
+ASKED = [joined(load(part)) for part in parts("phrasings")]
+MORE = {f["id"]: "|".join(part[f["id"]] for part in ASKED) for f in FACTS}  # by a fact's id
 TALK = joined(load("talk.json"))  # by a reply's name
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"

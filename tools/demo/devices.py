@@ -3,6 +3,7 @@ optimizer and test with tensors that have a shape and a device but no numbers (P
 
 python devices.py [SIZE]      ends with an error where devices mix
 """
+import contextlib
 import sys
 
 import torch
@@ -29,6 +30,7 @@ def pretend():
     torch.Tensor.__getitem__ = getitem
     torch.Tensor.nonzero = lambda self: torch.zeros(128, self.dim(), dtype=torch.long, device=self.device)
     torch.Tensor.item = lambda self: 1.0
+    torch.Tensor.__bool__ = lambda self: True
 
 
 def moved(model):
@@ -40,30 +42,23 @@ def moved(model):
 
 
 def main(size):
-    sys.argv[1:] = ["--size", size]
-    a = train.arguments()
+    a = train.arguments(["--size", size])
     stream = train.Stream(a)
     batches = stream.batches(0, dict(pool=0, tokens=int(a.tokens / 2)))
     batches = [next(batches) for _ in range(4)]
-    config = Config(**{**vars(SIZES[size]), "vocab": stream.vocab})
     optim.fast_bf16 = lambda device: True
     with FakeTensorMode(shape_env=ShapeEnv()) as mode:
         fake = mode.from_tensor
-        model = moved(LM(config, {}))
+        model = moved(LM(Config(**{**vars(SIZES[size]), "vocab": stream.vocab}), {}))
         pretend()
         opt = train.Optimizer(model, *(model.emb.new_zeros(n, parameters(model)) for n in (1, 2)), 0, a.muon_lr, a.adam_lr, a.weight_decay)
         for ids, marks, hints in batches:
-            on = lambda x: fake(x).to(DEVICE)
-            total, count, looks = train.loss(model, on(ids), on(marks), [h and [on(x) for x in h] for h in hints])
-            (total + train.GUIDANCE * count * sum(l[0] for l in looks if l)).backward()
+            train.learn(model, DEVICE, contextlib.nullcontext(), fake(ids), fake(marks), [h and [fake(x) for x in h] for h in hints])
             opt.step(.5, .01)
             opt.clear()
         assert all(x.device == torch.device(DEVICE) for p in model.parameters() for x in (p, p.grad))
-        x, at = on(ids)[:1], fake(torch.arange(3))  # as in train.test()
-        with torch.no_grad():
-            right = model.logits(model.hidden(x[:, :-1], at)).argmax(-1) == x[0, 1:][at]
-        assert right.device == torch.device(DEVICE), right.device
-    print(f"{size}: {len(batches)} steps on {DEVICE}, no device is mixed with another")
+        train.test(model, stream, DEVICE, 4)
+    print(f"{size}: {len(batches)} steps and a test on {DEVICE}, no device is mixed with another")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ RENAMED = .5
 LONGEST = [(0.0, 144), (0.1, 192), (0.2, 288), (0.4, 448), (0.65, 768), (0.85, 1536), (0.95, 7680)]  # share of the training, tokens of a conversation
 
 
-def arguments():
+def arguments(given=None):
+    """given: instead of those of the command line"""
     ap = argparse.ArgumentParser()
     ap.add_argument("--out")
     ap.add_argument("--test", default="", help="a checkpoint to test instead of training")
@@ -66,7 +67,7 @@ def arguments():
     ap.add_argument("--resume", default="")
     ap.add_argument("--start", default="", help="a model folder to begin with")
     ap.add_argument("--seen", type=float, default=0, help="tokens of --tokens that --start counts for")
-    return ap.parse_args()
+    return ap.parse_args(given)
 
 
 class Random(random.Random):
@@ -255,6 +256,14 @@ def loss(model, ids, marks, hints):
     return F.cross_entropy(model.logits(h).float(), target, ignore_index=-1, reduction="sum"), len(at), looks
 
 
+def learn(model, device, mixed, ids, marks, hints):
+    """Adds a micro-batch's part to the gradients. -> as loss(), the loss as a number"""
+    with mixed:
+        total, count, looks = loss(model, ids.to(device), marks.to(device), [h and [x.to(device) for x in h] for h in hints])
+    ((total + GUIDANCE * count * sum(l[0] for l in looks if l)) / 1000).backward()
+    return total.item(), count, looks
+
+
 @torch.no_grad()
 def test(model, stream, device, count=100, seed=7_000_000):
     """Replies that are right to the last token when all before is given, by skill: new conversations of the same stream."""
@@ -343,16 +352,14 @@ def train(rank, a, model, grads, moments):
             break
         mine = [0, 0, 0]  # loss, tokens to learn, tokens
         for _ in range(max(1, (1 if done < .15 else a.batch) // a.processes)):
-            ids, marks, hints = next(source)
-            with mixed:
-                total, count, looks = loss(model, ids.to(device), marks.to(device), [h and [x.to(device) for x in h] for h in hints])
-            ((total + GUIDANCE * count * sum(l[0] for l in looks if l)) / 1000).backward()
+            batch = next(source)
+            total, count, looks = learn(model, device, mixed, *batch)
             for kind, l in zip(KINDS, looks):
                 if l and rank == 0:
                     looked[kind].append(l[1])
                     if l[2] is not None:
                         said[kind].append(l[2])
-            mine = [x + y for x, y in zip(mine, (total.item(), count, ids.numel()))]
+            mine = [x + y for x, y in zip(mine, (total, count, batch[0].numel()))]
         # the clock of one decides
         lr, *all_ = together(a, stream.more, rate(done, s["step"], a, time.time()) if rank == 0 else 0, *mine)
         opt.step(lr, 1000 / all_[1])
