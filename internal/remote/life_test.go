@@ -419,6 +419,24 @@ func TestOpenFails(t *testing.T) {
 	})
 }
 
+// TestLastWords: what a child said of loading counts, be it gone when that is looked at.
+func TestLastWords(t *testing.T) {
+	refusal, died := &Refused{Msg: "no tensor"}, &diedError{"exit status 7"}
+	for _, said := range []error{nil, refusal} {
+		for range 50 {
+			s := &session{e: &Engine{}, loaded: make(chan error, 1), ended: make(chan struct{}), err: died}
+			s.loaded <- said
+			close(s.ended)
+			if err := s.load(); err != said {
+				t.Fatalf("it said %v; error %v", said, err)
+			}
+			if err := s.load(); err != died {
+				t.Fatalf("it said nothing; error %v", err)
+			}
+		}
+	}
+}
+
 // TestCloseAnytime: closing ends what waits for a child, and a child that is just being started.
 func TestCloseAnytime(t *testing.T) {
 	for name, second := range map[string]func(*actor){

@@ -53,20 +53,32 @@ func (e *Engine) launch() (*session, error) {
 		_ = s.out.run(proc) // the reader notices
 	}()
 	go s.live(written)
-	select {
-	case err := <-s.loaded:
-		if err == nil {
-			return s, nil
-		}
-		<-s.ended
+	if err := s.load(); err != nil {
 		return nil, err
-	case <-s.ended:
-		return nil, s.err
-	case <-e.quit:
-		proc.Kill()
-		<-s.ended
-		return nil, engine.ErrClosed
 	}
+	return s, nil
+}
+
+// load waits until the child has loaded, or has ended.
+func (s *session) load() error {
+	var err error
+	select {
+	case err = <-s.loaded:
+	case <-s.ended:
+		select { // what it said counts, however soon it ended
+		case err = <-s.loaded:
+		default:
+			return s.err
+		}
+	case <-s.e.quit:
+		s.proc.Kill()
+		<-s.ended
+		return engine.ErrClosed
+	}
+	if err != nil {
+		<-s.ended
+	}
+	return err
 }
 
 // live reads until the child ends, then clears up behind it.
