@@ -220,16 +220,18 @@ func TestFlightEnds(t *testing.T) {
 		{func() { f.poor, f.fail = false, context.DeadlineExceeded }, "run step: " + context.DeadlineExceeded.Error()},
 	} {
 		first := true
-		f.begin = func(*backend.Batch) {
-			if !first {
-				c.set()
+		between(e, func() {
+			f.begin = func(*backend.Batch) {
+				if !first {
+					c.set()
+				}
+				first = false
 			}
-			first = false
-		}
+		})
 		if _, err := readAll(submit(t, e, Prompt{Tokens: prompt(12, 3), MaxTokens: 50, Logprobs: -1})); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
-		f.begin, f.poor, f.fail = nil, false, nil
+		between(e, func() { f.begin, f.poor, f.fail = nil, false, nil })
 		if d := cmp.Diff(want, read(t, submit(t, e, p))); d != "" {
 			t.Error(d)
 		}

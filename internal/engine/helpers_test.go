@@ -131,6 +131,16 @@ func start(t *testing.T, h *hooked, change func(*Config)) *Engine {
 	return e
 }
 
+// between runs f on the engine's goroutine between two steps: a reader has a reply before the step that ended it has ended.
+func between(e *Engine, f func()) {
+	done := make(chan struct{})
+	e.mu.Lock()
+	e.calls = append(e.calls, func() { defer close(done); f() })
+	e.mu.Unlock()
+	e.signal()
+	<-done
+}
+
 // steps makes every step wait for the test: next lets one run and open stops holding them.
 type steps struct {
 	gate chan struct{}
