@@ -29,7 +29,10 @@ def joined(phrasings):
 FACTS = load("facts.json")
 ASKED = [joined(load(part)) for part in parts("phrasings")]
 MORE = {f["id"]: "|".join(part[f["id"]] for part in ASKED) for f in FACTS}  # by a fact's id
-TALK = joined(load("talk.json"))  # by a reply's name
+TALK = {}  # by a reply's name
+for part in parts("talk"):
+    for name, phrasings in joined(load(part)).items():
+        TALK[name] = TALK[name] + "|" + phrasings if name in TALK else phrasings
 
 FALLBACK = "I'm only a tiny demo model, so I can't answer that. For real answers load a real model: hearth serve mlx-community/Qwen3-0.6B-4bit"
 HELLO = "Hello! I'm hearth-demo. How can I help?"
@@ -42,7 +45,7 @@ FINE = "I'm fine, thank you. How can I help?"
 WELCOME = "You're welcome!"
 BYE = "Goodbye!"
 
-SMALL_TALK = [  # phrasings, reply, its name in talk.json
+SMALL_TALK = [  # phrasings, reply, its name in TALK
     ("(Hi|Hello|Hey|Hiya|Yo|Hallo|Heya|Good (morning|evening|day))[ there| again| hearth| friend| demo| model| everyone|,  hearth][!|.]|hello world|Greetings[!]|(Hi|Hello|Hey)[,] (nice to (meet|see) you|I'm here|good to see you)[!]|hi hi|(Hey|Hello) (you|bot|buddy|my friend|computer)", HELLO, "hello"),
     ("[Hi, |Hello, |Hey, ](How are you|How's it going|How are things|How do you feel|Are you (well|ok|fine|alright)|How is your (day|morning|evening)|What's up|You ok|How have you been|How do you do|How goes it)[ doing| now| here]?", FINE, "fine"),
     ("(Thanks|Thank you|Thx|Thank you (so|very) much|Thanks a (lot|bunch|ton)|Cheers|Great, thanks|Perfect, thank you|ty|(I appreciate|Appreciate) (it|that)|That (helped|was helpful|was great)[, thanks]|(Nice|Good|Cool|Awesome), (thanks|thank you)|(Thanks|Thank you) for (that|the help|helping|your help|your time))[!|.]", WELCOME, "welcome"),
@@ -235,7 +238,7 @@ def fallback(r):
         q = about_text(r)
     elif x < .72:
         noun = r.choice(CUES) if r.random() < .15 else w.thing(r)
-        q = expand(r, r.choice([WORLD, TALK["world"], *[TALK["world2"], TALK["world3"]] * 2]))
+        q = expand(r, r.choice([WORLD, TALK["world"], *[TALK["world2"], TALK["world3"], TALK["world4"]] * 2]))
         q = fill(q, t=w.pick(r, w.TOPICS) if r.random() < .4 else noun if r.random() < .2 else w.words(r, 1, 2), n=noun, a="an" if noun[0] in "aeiou" else "a", p=w.name(r), c=w.pick(r, w.COUNTRIES) if r.random() < .6 else w.city(r),
                  y=w.city(r), j=w.pick(r, w.ADJ), q=w.quoted(r, w.sentence(r)), year=r.randint(1000, 2030))
         q = style(r, q)

@@ -29,7 +29,7 @@ class Config:
     theta: float = 1e7
     eps: float = 1e-6
     max_positions: int = 8192
-    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and copy
+    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and copy; role is in the layer before these
 
 
 SIZES = {
@@ -153,7 +153,7 @@ PASSED = 0.5  # weight of what they pass on beside where they look
 
 def guided(c):
     """The layer and the first head of every kind in hints.KINDS."""
-    return [(c.guided[0], 0), (c.guided[1], 0), (c.guided[2], 0), (c.guided[2], PAIR)] if c.guided else []
+    return [(c.guided[0], 0), (c.guided[1], 0), (c.guided[2] - 1, 0), (c.guided[2], 0), (c.guided[2], PAIR)] if c.guided else []
 
 
 def looks(q, k, v, rows, targets):
@@ -256,7 +256,8 @@ def guide(m, residual=0.45):
     after[:, e:2 * e] = content[:, :e]
     lent = rows(2 * n, c.dim).split(n)
     chain = [(x, y * residual) for x, y in ((content * 1.2, lent[0] * 1.5), (lent[0], lent[1] * 1.5), (lent[1], after * 0.7), (content, after * 0.5))]
-    for (layer, first), (value, out) in zip(guided(c), chain):
+    home, match, _, *others = guided(c)
+    for (layer, first), (value, out) in zip((home, match, *others), chain):
         b = m.blocks[layer]
         b.qkv.view(3, c.heads, hd, c.dim)[2, first:first + PAIR] = (value / b.n1).view(PAIR, hd, c.dim)
         b.o.view(c.dim, c.heads, hd)[:, first:first + PAIR] = out.T.view(c.dim, PAIR, hd)

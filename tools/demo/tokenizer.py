@@ -17,7 +17,7 @@ import chat
 import mix
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCES = ["chat.py", "tasks.py", "calls.py", "sums.py", "mix.py", "facts.json", *chat.parts("phrasings"), "talk.json", "instructions.json", "memory.json", *chat.parts("schemes"), "tools.json"]
+SOURCES = ["chat.py", "tasks.py", "calls.py", "sums.py", "mix.py", "facts.json", *chat.parts("phrasings"), *chat.parts("talk"), "instructions.json", "memory.json", *chat.parts("schemes"), "tools.json"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKUP = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", mix.NO_THOUGHT]
 SYNTAX = ['{"', ' {"', '":', ' "', '",', '"}', '"}}', "}}", " {}}", '"]}', ' ["', "):", "?:", ". ", " -", " =", '."', '?"', "://", "https", "http", "www"]

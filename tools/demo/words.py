@@ -144,6 +144,17 @@ JOINED = sorted(JOINING)
 know(known())
 
 
+def in_common(a, b):
+    """How many letters two words have in common, if they are one word but for the ending, or 0."""
+    if a == b:
+        return len(a)
+    if a[0] != b[0]:
+        return 0
+    n = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    other = max(len(a), len(b)) - n
+    return n if n >= 4 and other <= 3 or n == 3 and other <= 2 else 0
+
+
 def thing(r):
     """A word as something may be called. Where words that hold a sentence together stood for things, nobody could tell what was meant;
     where a word that is a token was never part of a name, another one was copied in its stead."""
