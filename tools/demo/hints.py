@@ -1,16 +1,15 @@
 """Where attention should look, and what it should bring from there. Which tool is meant is a chain of three looks that a model of this size
 did not find by itself in 50 million tokens. Told where to look, its heads looked there within one, and still said the wrong name one time
 in three after 75: what one pass on to the next was lost. Told what to pass on as well, they learnt that in three. A kind is for all that
-a reply takes over from what was said, and one for which of two values is meant.
+a reply takes over from what was said, and one for whether a tool is meant at all.
 
 home     from a token of a tool's line to the beginning of the line, which is the tool's name
 match    from the end of a word of the user's to the same word in the tools' lines, or to itself where there is none
-role     from where a value begins to the user's words next to it that the name of its parameter has and no other's
-choose   from where a reply names a tool to the user's words that only this tool's line has; from where a reply begins to
-         those for all tools that it names, or to itself
+fit      from where a reply begins to the user's words that tell the tools that it calls, or to itself where it calls none
+choose   from where a reply names a tool to the user's words that only this tool's line has
 copy     from where a reply goes on with something that was said to where it was
 
-What is passed on is the first token of the tool's name, and of a copy the next token.
+What is passed on is the first token of the tool's name, for fit and copy the next token.
 
 python hints.py [SEED] shows some.
 """
@@ -19,12 +18,12 @@ import re
 import sys
 
 import words as w
+from calls import NO_TOOL
 from chat import FACTS, FALLBACK, IDENTITY, SMALL_TALK
 from tasks import GREETING, MEMORY
 
-KINDS = ["home", "match", "role", "choose", "copy"]  # by their layers
+KINDS = ["home", "match", "fit", "choose", "copy"]  # by their layers
 MOST = 24  # of a kind in a conversation
-NEXT = 12  # letters between words that are as near to a value as one another
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>|$)", re.S)
 TOOLS = re.compile(r"<\|im_start\|>system\n(?:(?!<\|im_end\|>).)*?# Tools\n(.*?)<\|im_end\|>", re.S)
@@ -91,30 +90,13 @@ def called(text, call, line, said):
     return out
 
 
-def roles(text, call, said):
-    """Of a call: -> (where a value begins, where the user's words end, next to the value, that its parameter's name has and no other's).
-    said is the span of the user's last message."""
-    values = [(a, 2 if a[2] is not None else 3) for a in ARGUMENT.finditer(text, *call.span(2))]
-    parts = [{x for x, _ in words(a[1], 0, len(a[1]))} for a, _ in values]
-    places = [found(text, a[g], *said) if a[g] else [] for a, g in values]
-    taken = [(p, p + len(a[g])) for (a, g), there in zip(values, places) for p in there]
-    spoken = [(x, p) for x, p in words(text, *said) if not any(b <= p < e for b, e in taken)]
-    out = []
-    for i, ((a, group), there) in enumerate(zip(values, places)):
-        own = parts[i].difference(*parts[:i], *parts[i + 1:])
-        far = {p + len(x) - 1: min((abs(p - q) for q in there), default=0) for x, p in spoken if x in own or len(x) > 2 and x not in w.JOINING and any(w.in_common(x, y) for y in own)}
-        if far:
-            out.append((a.start(group), [p for p, d in far.items() if d <= min(far.values()) + NEXT]))
-    return out
-
-
 class Hints:
     def __init__(self, tok):
         self.piece = [tok.decode([i], skip_special_tokens=False) for i in range(tok.get_vocab_size())]
 
     def __call__(self, ids):
         """-> for every kind a list of (place, places it should look at, the token to pass on or None)"""
-        home, match, role, choose, first, copy = [], [], [], [], {}, {}  # the first tokens of what is copied, and those that follow
+        home, match, fit, choose, first, copy = [], [], [], [], {}, {}  # the first tokens of what is copied, and those that follow
         pieces = [self.piece[i] for i in ids]
         text = "".join(pieces)
         at = [i for i, p in enumerate(pieces) for _ in p]  # the token of a character
@@ -153,22 +135,19 @@ class Hints:
             else:
                 body = THOUGHT.match(text, *span).end()
                 calls = list(CALL.finditer(text, body, span[1])) if names else []
-                taken, meant = [], {}  # meant: the words that tell a tool, and the first token of its name
+                taken, meant = [], set()  # meant: the words that tell a tool
                 for c in (c for c in calls if c[1] in names and said):
                     right = names.index(c[1])
                     there = [p for p, of in known if of == {right}] or [p for p, of in known if right in of and len(of) < len(names)]
                     if there:
                         place = at[c.start(1)] - 1
                         choose.append((place, there, ids[place + 1]))
-                        meant |= dict.fromkeys(there, ids[place + 1])
-                    role += [(at[p] - 1, [at[q] for q in ends], None) for p, ends in roles(text, c, said[0])]
+                        meant.update(there)
                     taken += called(text, c, lines[right], said[0])
-                place = at[body] - 1 if body < len(text) else 0
-                if asked and place:
-                    if meant:
-                        choose.append((place, list(meant), next(iter(meant.values())) if len(set(meant.values())) == 1 else None))
-                    elif not calls:
-                        choose.append((place, [place], None))
+                if asked and body < len(text) and (meant or not calls):
+                    begin = at[body] - 1
+                    refused = text.startswith(NO_TOOL, body)
+                    fit.append((begin, sorted(meant) or [begin], ids[begin + 1] if meant or refused else None))
                 if not calls and said:
                     taken = pointers(text, body, span[1], said)
                 for word, there in taken:
@@ -176,7 +155,7 @@ class Hints:
         r = random.Random(len(ids))
         some = lambda x, most: x if len(x) <= most else r.sample(x, most)
         copies = [[(place, there, ids[place + 1]) for place, there in x.items()] for x in (first, copy)]
-        return [some(x, MOST) for x in (home, match, role, choose)] + [[y for x in copies for y in some(x, MOST)]]
+        return [some(x, MOST) for x in (home, match, fit, choose)] + [[y for x in copies for y in some(x, MOST)]]
 
     def match(self, text, span, has, at, names, match):
         """Adds the looks of a user's words to match; names: the first token of every line. -> the ends of the words, and the lines that have them"""

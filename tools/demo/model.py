@@ -29,7 +29,7 @@ class Config:
     theta: float = 1e7
     eps: float = 1e-6
     max_positions: int = 8192
-    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and copy; role is in the layer before these
+    guided: tuple = ()  # the layers with heads that hints.py guides: home, match, and choose and copy; fit is in the layer before these
 
 
 SIZES = {
