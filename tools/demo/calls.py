@@ -60,7 +60,7 @@ BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", 
 PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")  # kinds that requests say side by side
 TWINS = "word word person city color path text code date time int int number email language folder".split()  # kinds of two parameters that only their names tell apart
 NATURAL = .55  # share of the conversations whose tools are what their scheme says, as those of programs are
-TOLD = .94  # share of the requests for a tool that say a word of its line, and of those for none that say no word of any. In the sets of heldout.py it is as much
+TOLD = .94  # share of the requests for a tool that say a word of its line, and of those for none that say no word of any
 MOST_TRIES = 16
 VAGUE_VERBS = ("get", "set", "make", "do", "new", "add", "start", "show", "open", "check", "find")  # say nothing without a noun
 
