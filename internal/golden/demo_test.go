@@ -20,8 +20,11 @@ type conversation struct {
 }
 
 // A step whose two best tokens are closer than its margin may go either way, one in twenty at most. fastMargin is for
-// activations rounded to 8 bits; what that costs in quality is measured elsewhere, here it must not be a blunder.
-const exactMargin, fastMargin = 1e-2, 0.75
+// activations rounded to 8 bits; what that costs in quality is measured elsewhere, here it must not be a blunder. After the
+// end of a reply the model goes on with what it was never taught, and fastMargin is half as much again.
+const exactMargin, fastMargin = 1e-2, 0.5
+
+const endOfReply = 5711 // <|im_end|>, eos_token_id of the model's config.json
 
 // TestDemoGreedy: the embedded model says what mlx-lm makes of the same file, over 200 tokens of every prompt. Each step
 // is fed the reference's tokens so far, so that one close call does not end the comparison; as long as all steps
@@ -93,8 +96,11 @@ func (c *conversation) compare(t *testing.T, be backend.Backend, m *model.Loaded
 		}
 		logits = s.Step(append(c.Prompt[:len(c.Prompt):len(c.Prompt)], c.Tokens[:len(c.Tokens)-1]...), rows...)
 	}
-	same, tight := 0, 0
+	same, tight, limit := 0, 0, margin
 	for i, want := range c.Tokens {
+		if i > 0 && c.Tokens[i-1] == endOfReply && margin == fastMargin {
+			limit = 1.5 * fastMargin
+		}
 		row := logits[i*m.Vocab : (i+1)*m.Vocab]
 		best := 0
 		for j, x := range row {
@@ -105,7 +111,7 @@ func (c *conversation) compare(t *testing.T, be backend.Backend, m *model.Loaded
 		switch {
 		case best == int(want):
 			same++
-		case float64(c.Margins[i]) > margin:
+		case float64(c.Margins[i]) > limit:
 			t.Errorf("step %d: token %d, mlx-lm has %d by a margin of %.3g", i, best, want, c.Margins[i])
 		default:
 			tight++
