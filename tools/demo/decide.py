@@ -35,8 +35,8 @@ def record(block, first, seen):
 
 
 @torch.no_grad()
-def places(model, stream, block, first):
-    """-> what the heads give at some places, and what they should say there"""
+def places(model, stream, block, first, says):
+    """says: what they should say where a reply begins with a token. -> what the heads give at some places, and what they should say there"""
     r, seen, given, wanted = random.Random(SEED), [], [], []
     record(block, first, seen)
     left = MANY
@@ -50,7 +50,7 @@ def places(model, stream, block, first):
         for i in begins:
             skill = skills[reply[i]]
             given.append(seen[0][i - 1])
-            wanted.append({stream.none: 1.0, stream.call: -1.0}.get(ids[i], 0.0) if skill in ("call", "calls", "no fit", "no call") else 0.0)
+            wanted.append(says.get(ids[i], 0.0) if skill in ("call", "calls", "no fit", "no call") else 0.0)
         for i in r.sample(range(len(ids) - 1), min(ELSEWHERE, len(ids) - 1)):
             if i + 1 not in begins:
                 given.append(seen[0][i] * WEIGHT ** 0.5)
@@ -60,14 +60,14 @@ def places(model, stream, block, first):
 
 def main(checkpoint, loudness, out):
     stream = train.Stream(train.arguments(["--size", "deep"]))
-    stream.call, stream.none = (stream.tok.encode(x, add_special_tokens=False).ids[0] for x in ("<tool_call>", NO_TOOL))
+    call, none = (stream.tok.encode(x, add_special_tokens=False).ids[0] for x in ("<tool_call>", NO_TOOL))
     d, model = load_checkpoint(checkpoint)
     layer, first = guided(model.c)[KINDS.index("fit")]
-    x, y = places(model, stream, model.blocks[layer], first)
+    x, y = places(model, stream, model.blocks[layer], first, {none: 1.0, call: -1.0})
     squares = x.T @ x
     squares += torch.eye(len(squares)) * squares.trace() / len(squares) * RIDGE
     says = torch.linalg.solve(squares, x.T @ y)
-    towards = d["model"]["nf"] * (d["model"]["head"][stream.none] - d["model"]["head"][stream.call])
+    towards = d["model"]["nf"] * (d["model"]["head"][none] - d["model"]["head"][call])
     hd = model.c.head_dim
     d["model"][f"blocks.{layer}.o"][:, first * hd:(first + PAIR) * hd] += float(loudness) * torch.outer(towards / towards.norm(), says.float())
     torch.save(d, out)

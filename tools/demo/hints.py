@@ -18,13 +18,12 @@ import re
 import sys
 
 import words as w
-from calls import NO_TOOL
+from calls import NO_TOOL, SPOKEN
 from chat import FACTS, FALLBACK, IDENTITY, SMALL_TALK
 from tasks import GREETING, MEMORY
 
 KINDS = ["home", "match", "fit", "choose", "copy"]  # by their layers
 MOST = 24  # of a kind in a conversation
-WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>|$)", re.S)
 TOOLS = re.compile(r"<\|im_start\|>system\n(?:(?!<\|im_end\|>).)*?# Tools\n(.*?)<\|im_end\|>", re.S)
 CALL = re.compile(r'\{"name": "([^"]*)", "arguments": (.*?)\}\n</tool_call>', re.S)
@@ -40,7 +39,7 @@ OWN = {x.lower() for x in TAKEN.findall(OWN)}
 
 def words(text, begin, end):
     """-> words, where they begin"""
-    return [(m[0].lower(), begin + m.start()) for m in WORD.finditer(text[begin:end])]
+    return [(m[0].lower(), begin + m.start()) for m in SPOKEN.finditer(text[begin:end])]
 
 
 def found(text, part, begin, end):
