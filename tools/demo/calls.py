@@ -69,14 +69,14 @@ class Scheme:
     """A kind of tool. verbs: for its name; kinds: of its parameters, with ? one that may be missing; nouns: some that suit;
     roles: names for each parameter by what it is for, where those at the same place go together; forced: they have no
     other names; describes: descriptions of such a tool; values: by the number of a parameter, of a word some that suit, with _
-    for a blank, of a choice some enumerations, of a bool what is said for false and for true, with | between."""
+    for a blank, of a choice some enumerations, of a bool what is said for false and for true, with | between the ways."""
 
     def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=(), values={}):
         self.verbs, self.kinds, self.nouns = verbs.split(), kinds.split(), nouns.split()
         self.requests, self.describes = "|".join(requests), "|".join(describes)
         self.roles = [x.split() for x in roles] if roles else [[]] * len(self.kinds)
         self.forced = forced
-        split = {"word": lambda v: v.split(), "choice": lambda v: [x.split() for x in v], "bool": lambda v: [x.split("|") for x in v]}
+        split = {"word": lambda v: v.split(), "choice": lambda v: [x.split() for x in v], "bool": lambda v: [v[x].split("|") for x in ("false", "true")]}
         self.values = [split[k.rstrip("?")](values[str(i)]) if str(i) in values else None for i, k in enumerate(self.kinds)]
         self.says_verb = "{v}" in self.requests or "{V}" in self.requests
         self.says_noun = "{N}" in self.requests
