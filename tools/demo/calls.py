@@ -59,6 +59,8 @@ LATER = "this morning|this evening|tonight|tomorrow|on Sunday|next week|these da
 BY_VALUE = ("person", "path", "folder", "url", "code", "email", "city", "text", "word")  # kinds whose values are said next to a noun
 PAIRS = "person email|person time|person date|person text|person int|person city|person code|person word|text language|text language|text color|path text|email text|text path|url path|city date|city time|word int|word date|word color|path folder|code date|text weekday|text currency".split("|")  # kinds that requests say side by side
 TWINS = "word word person city color path text code date time int int number email language folder".split()  # kinds of two parameters that only their names tell apart
+SAID_BY_KIND = set(KIND_NAMES) - {"word", "choice", "bool"}  # kinds whose values tell that a name of the kind means them
+BY_KIND, STRANGE = .2, .05  # shares of the parameters with a role that have a name of their kind instead, or one that tells nothing
 NATURAL = .55  # share of the conversations whose tools are what their scheme says, as those of programs are
 TOLD = .94  # share of the requests for a tool that say a word of its line, and of those for none that say no word of any
 MOST_TRIES = 16
@@ -181,6 +183,11 @@ def unrelated(r):
     return dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.thing(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
 
 
+def alone(kind, kinds):
+    """Whether a value of the kind can be taken for no other's."""
+    return kinds.count(kind) == 1 and not {"int", "number"}.issubset({kind, *kinds})
+
+
 def families(kinds):
     return {FAMILY.get(k, k) for k in kinds}
 
@@ -288,9 +295,16 @@ class Tool:
         self.optional = [x.endswith("?") for x in kinds]
         kinds = [x.rstrip("?") for x in kinds]
         self.params, several_texts = [], sum(KINDS[k]["type"] == "string" and k != "choice" for k in kinds) > 1
+        strange = ""  # a name that tells nothing: the others' do
         by_role = r.random() < .95  # a value and its twin of the same kind both have a name that tells, or neither has
         for kind, names, some in zip(kinds, roles, values):
             role = names[place % len(names)] if names else ""
+            if role and kind in SAID_BY_KIND and alone(kind, kinds) and not forced:
+                x = r.random()
+                if x < BY_KIND:
+                    role = r.choice(RARE[kind])
+                elif x < BY_KIND + STRANGE and not strange:
+                    role = strange = w.thing(r).lower()
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)
             p = Param(r, kind, role if by_role or forced or self.natural else "", self.noun, clear, some, self.natural)
             if role and not by_role and not forced and not self.natural:
