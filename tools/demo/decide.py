@@ -9,27 +9,25 @@ import random
 import sys
 
 import torch
-import torch.nn.functional as F
 
 import mix
 import train
 from calls import NO_TOOL
 from hints import KINDS
-from model import PAIR, guided, load_checkpoint, norm, rotate
+from model import PAIR, guided, load_checkpoint, looks
 
 MANY, LONGEST, ELSEWHERE, WEIGHT, RIDGE, SEED = 1300, 350, 6, 0.3, 0.002, 4242  # conversations, their tokens, other places of each and what one counts for
 
 
 def record(block, first, seen):
     """Puts what a pair of heads from first on gives into seen, whenever the block attends: length, PAIR * head_dim."""
-    attend, c, some = block.attend, block.c, slice(first, first + PAIR)
+    attend = block.attend
 
-    def recording(x, cos, sin, mask):
-        q, k, v = F.linear(norm(x, block.n1, c.eps), block.qkv)[0].view(x.shape[1], -1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads], 1)
-        q, k = (rotate(norm(y[:, some], w, c.eps), cos, sin) for y, w in ((q, block.qn), (k, block.kn)))
-        p = torch.softmax(torch.einsum("qhd,khd->hqk", q, k) * c.head_dim ** -0.5 + mask, -1)
-        seen[:] = [torch.einsum("hqk,khd->qhd", p, v[:, some]).flatten(1)]
-        return attend(x, cos, sin, mask)
+    def recording(x, *others):
+        given = attend(x, *others)
+        everywhere = torch.arange(x.shape[1])[None]
+        seen[:] = looks(*(y[:, :, first:first + PAIR] for y in given[1:]), everywhere, everywhere[..., None] >= 0)[2]
+        return given
 
     block.attend = recording
 
