@@ -71,7 +71,8 @@ class Scheme:
     """A kind of tool. verbs: for its name; kinds: of its parameters, with ? one that may be missing; nouns: some that suit;
     roles: names for each parameter by what it is for, where those at the same place go together; forced: they have no
     other names; describes: descriptions of such a tool; values: by the number of a parameter, of a word some that suit, with _
-    for a blank, of a choice some enumerations, of a bool what is said for false and for true, with | between the ways."""
+    for a blank, of a choice some enumerations, of a bool the ways to say "false" and "true",
+    with | between."""
 
     def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=(), values={}):
         self.verbs, self.kinds, self.nouns = verbs.split(), kinds.split(), nouns.split()
