@@ -71,8 +71,7 @@ class Scheme:
     """A kind of tool. verbs: for its name; kinds: of its parameters, with ? one that may be missing; nouns: some that suit;
     roles: names for each parameter by what it is for, where those at the same place go together; forced: they have no
     other names; describes: descriptions of such a tool; values: by the number of a parameter, of a word some that suit, with _
-    for a blank, of a choice some enumerations, of a bool the ways to say "false" and "true",
-    with | between."""
+    for a blank, of a choice some enumerations, of a bool the ways to say "false" and "true", with | between."""
 
     def __init__(self, verbs, kinds, nouns, requests, roles=(), forced=False, describes=(), values={}):
         self.verbs, self.kinds, self.nouns = verbs.split(), kinds.split(), nouns.split()
@@ -184,9 +183,9 @@ def unrelated(r):
     return dict(w=w.pick(r, w.NOUNS) if r.random() < .6 else w.thing(r).lower(), x=w.pick(r, w.NOUNS), j=w.pick(r, w.ADJ), p=w.pick(r, w.FIRST))
 
 
-def alone(kind, kinds):
-    """Whether a value of the kind can be taken for no other's."""
-    return kinds.count(kind) == 1 and not {"int", "number"}.issubset({kind, *kinds})
+def told_by_kind(kind, kinds):
+    """Whether a name of the kind can mean one parameter alone; with both kinds of numbers it is not asked."""
+    return kind in SAID_BY_KIND and kinds.count(kind) == 1 and not {"int", "number"}.issubset(kinds)
 
 
 def families(kinds):
@@ -296,16 +295,16 @@ class Tool:
         self.optional = [x.endswith("?") for x in kinds]
         kinds = [x.rstrip("?") for x in kinds]
         self.params, several_texts = [], sum(KINDS[k]["type"] == "string" and k != "choice" for k in kinds) > 1
-        strange = ""  # a name that tells nothing: the others' do
+        odd = False  # whether a name tells nothing: those of the others do
         by_role = r.random() < .95  # a value and its twin of the same kind both have a name that tells, or neither has
         for kind, names, some in zip(kinds, roles, values):
             role = names[place % len(names)] if names else ""
-            if role and kind in SAID_BY_KIND and alone(kind, kinds) and not forced:
+            if role and told_by_kind(kind, kinds) and not forced:
                 x = r.random()
                 if x < BY_KIND:
                     role = r.choice(RARE[kind])
-                elif x < BY_KIND + STRANGE and not strange:
-                    role = strange = w.thing(r).lower()
+                elif x < BY_KIND + STRANGE and not odd:
+                    role, odd = w.thing(r).lower(), True
             clear = forced or by_role if role else several_texts and any(not q.clear for q in self.params)
             p = Param(r, kind, role if by_role or forced or self.natural else "", self.noun, clear, some, self.natural)
             if role and not by_role and not forced and not self.natural:
