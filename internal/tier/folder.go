@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,29 +59,75 @@ func ours(dir string) bool {
 	return i >= 0 && err == nil && len(b) == 8
 }
 
-// sweepStale removes the folders in dir that no process has opened for staleDays: models that were deleted, or changed.
-// It touches only folders that look like ours.
-func sweepStale(dir, own string) {
+// other is a folder of a model that is not this tier's.
+type other struct {
+	dir    string
+	opened time.Time // last
+	bytes  int64
+}
+
+// sweep removes folders in dir that nobody has open, and that nobody is likely to want: those not opened for staleDays
+// (models that were deleted); of those of one name all but the last opened (models that changed, and other builds of the
+// program); and of the rest, least recently opened first, as many as it takes for all folders to have at most a diskShare-th
+// of what they and the free bytes of the disk are together, if those are known. It touches only folders that look like ours.
+func sweep(dir, own string, free int64, known bool) {
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockFile)) // the pattern is good
+	var others []other
+	total := sizeOf(own)
 	for _, name := range locks {
 		d := filepath.Dir(name)
-		st, err := os.Stat(name)
-		if d == own || !ours(d) || err != nil || time.Since(st.ModTime()) < staleDays*24*time.Hour {
-			continue
+		if st, err := os.Stat(name); d != own && ours(d) && err == nil {
+			others = append(others, other{d, st.ModTime(), sizeOf(d)})
+			total += others[len(others)-1].bytes
 		}
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			continue
-		}
-		if lock(f) == nil {
-			for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + asideSuffix, aboutFile, lockFile} {
-				files, _ := filepath.Glob(filepath.Join(d, pattern))
-				for _, f := range files {
-					_ = os.Remove(f)
-				}
-			}
-			_ = os.Remove(d) // if nothing else is in it
-		}
-		f.Close()
 	}
+	slices.SortFunc(others, func(a, b other) int { return a.opened.Compare(b.opened) })
+	var wanted []other
+	for i, o := range others {
+		changed := slices.ContainsFunc(others[i+1:], func(later other) bool { return nameOf(later.dir) == nameOf(o.dir) })
+		if stale := time.Since(o.opened) >= staleDays*24*time.Hour; !stale && !changed {
+			wanted = append(wanted, o)
+		} else if removeFolder(o.dir) {
+			free, total = free+o.bytes, total-o.bytes
+		}
+	}
+	for _, o := range wanted {
+		if known && total > (free+total)/diskShare && removeFolder(o.dir) {
+			free, total = free+o.bytes, total-o.bytes
+		}
+	}
+}
+
+// nameOf is what names of folders of one model begin with.
+func nameOf(dir string) string { return dir[:strings.LastIndexByte(dir, '-')+1] }
+
+// sizeOf is the bytes of the files in dir.
+func sizeOf(dir string) (bytes int64) {
+	files, _ := os.ReadDir(dir) // what cannot be read counts nothing
+	for _, f := range files {
+		if st, err := f.Info(); err == nil {
+			bytes += st.Size()
+		}
+	}
+	return bytes
+}
+
+// removeFolder removes a folder unless a process has it open.
+func removeFolder(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if lock(f) != nil {
+		return false
+	}
+	for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + asideSuffix, aboutFile, lockFile} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, f := range files {
+			_ = os.Remove(f)
+		}
+	}
+	_ = os.Remove(dir) // if nothing else is in it
+	return true
 }

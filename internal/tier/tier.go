@@ -31,6 +31,7 @@ const (
 	defaultMax = 10 << 30 // quota where none is given,
 	freeShare  = 10       // or this part of the free disk, if that is less
 	readers    = 2        // fetches that read at once
+	diskShare  = 4        // what folders nobody has open go for: the part of the disk, as far as it is free, that all may have
 	staleDays  = 30       // folders of other models that were not opened for so long are removed
 	mostUses   = 8        // bounds what past use is worth
 )
@@ -139,7 +140,8 @@ func (t *Tier) open() (err error) {
 	if err := os.WriteFile(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n"), 0o600); err != nil {
 		return err
 	}
-	sweepStale(t.opts.Dir, t.dir)
+	free, err := freeBytes(t.dir)
+	sweep(t.opts.Dir, t.dir, free, err == nil)
 	if err := t.scan(); err != nil {
 		return err
 	}

@@ -390,3 +390,66 @@ func TestOwners(t *testing.T) {
 		t.Error("a file as folder")
 	}
 }
+
+// TestSweep: folders of models that nobody has open go when they are old, when a later one has their name, and when the
+// disk is full. Those that are open, or not ours, stay whatever they hold.
+func TestSweep(t *testing.T) {
+	const print, day = "-00000000000000", 24 * time.Hour
+	folders := []struct {
+		name   string
+		opened time.Duration // ago
+		bytes  int
+	}{
+		{"own" + print + "00", 0, 1000},
+		{"used" + print + "00", 90 * day, 1000},
+		{"mine", 90 * day, 1000},
+		{"old" + print + "00", 31 * day, 1000},
+		{"new" + print + "00", 29 * day, 1000},
+		{"b" + print + "00", 9 * day, 1000},
+		{"a" + print + "00", 3 * day, 1000},
+		{"a" + print + "01", 2 * day, 1000},
+		{"a" + print + "02", 1 * day, 1000},
+	}
+	for name, c := range map[string]struct {
+		free int64
+		want string
+	}{
+		"room":             {1 << 30, "a02 b00 mine new00 own00 used00"},
+		"not known":        {0, "a02 b00 mine new00 own00 used00"},
+		"for four":         {9000, "a02 b00 mine own00 used00"}, // a quarter of 9,000 and the 8,000 that are there at first
+		"for three":        {4000, "a02 mine own00 used00"},
+		"for those in use": {1, "mine own00 used00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, f := range folders {
+				d, at := filepath.Join(dir, f.name), time.Now().Add(-f.opened)
+				lock := filepath.Join(d, lockFile)
+				if err := errors.Join(os.Mkdir(d, 0o700), os.WriteFile(filepath.Join(d, "x"+suffix), make([]byte, f.bytes), 0o600),
+					os.WriteFile(lock, nil, 0o600), os.Chtimes(lock, at, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			used, err := os.OpenFile(filepath.Join(dir, folders[1].name, lockFile), os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer used.Close()
+			if err := lock(used); err != nil {
+				t.Fatal(err)
+			}
+			sweep(dir, filepath.Join(dir, folders[0].name), c.free, c.free > 0)
+			left, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, f := range left {
+				names = append(names, strings.Replace(f.Name(), print, "", 1))
+			}
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("left: %s\nwant: %s", got, c.want)
+			}
+		})
+	}
+}
