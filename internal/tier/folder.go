@@ -59,43 +59,47 @@ func ours(dir string) bool {
 	return i >= 0 && err == nil && len(b) == 8
 }
 
-// other is a folder of a model that is not this tier's.
-type other struct {
-	dir    string
-	opened time.Time // last
-	bytes  int64
-}
-
-// sweep removes folders in dir that nobody has open, and that nobody is likely to want: those not opened for staleDays
-// (models that were deleted); of those of one name all but the last opened (models that changed, and other builds of the
-// program); and of the rest, least recently opened first, as many as it takes for all folders to have at most a diskShare-th
-// of what they and the free bytes of the disk are together, if those are known. It touches only folders that look like ours.
-func sweep(dir, own string, free int64, known bool) {
+// sweep removes folders in dir that nobody has open and nobody is likely to want: those not opened for staleDays (models
+// that were deleted), and of those of one name all but the last opened (models that changed, and other builds of the
+// program). It gives the rest without own, least recently opened first, and touches only folders that look like ours.
+func sweep(dir, own string) (rest []string) {
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockFile)) // the pattern is good
-	var others []other
-	total := sizeOf(own)
+	opened := map[string]time.Time{}
+	var others []string
 	for _, name := range locks {
 		d := filepath.Dir(name)
 		if st, err := os.Stat(name); d != own && ours(d) && err == nil {
-			others = append(others, other{d, st.ModTime(), sizeOf(d)})
-			total += others[len(others)-1].bytes
+			opened[d] = st.ModTime()
+			others = append(others, d)
 		}
 	}
-	slices.SortFunc(others, func(a, b other) int { return a.opened.Compare(b.opened) })
-	var wanted []other
-	for i, o := range others {
-		changed := slices.ContainsFunc(others[i+1:], func(later other) bool { return nameOf(later.dir) == nameOf(o.dir) })
-		if stale := time.Since(o.opened) >= staleDays*24*time.Hour; !stale && !changed {
-			wanted = append(wanted, o)
-		} else if removeFolder(o.dir) {
-			free, total = free+o.bytes, total-o.bytes
+	slices.SortFunc(others, func(a, b string) int { return opened[a].Compare(opened[b]) })
+	for i, d := range others {
+		stale := time.Since(opened[d]) >= staleDays*24*time.Hour
+		changed := slices.ContainsFunc(others[i+1:], func(later string) bool { return nameOf(later) == nameOf(d) })
+		if !(stale || changed) || !removeFolder(d) {
+			rest = append(rest, d)
 		}
 	}
-	for _, o := range wanted {
-		if known && total > (free+total)/diskShare && removeFolder(o.dir) {
-			free, total = free+o.bytes, total-o.bytes
+	return rest
+}
+
+// shrink removes those of the folders, in their order, that it takes for all and bytes more of this tier to have at most a
+// diskShare-th of what they and the free bytes of the disk are together. Those that are open stay. It gives the bytes that
+// it made free.
+func shrink(folders []string, bytes, free int64) (freed int64) {
+	sizes := make([]int64, len(folders))
+	for i, d := range folders {
+		sizes[i] = sizeOf(d)
+		bytes += sizes[i]
+	}
+	most := (free + bytes) / diskShare
+	for i, d := range folders {
+		if bytes-freed > most && removeFolder(d) {
+			freed += sizes[i]
 		}
 	}
+	return freed
 }
 
 // nameOf is what names of folders of one model begin with.

@@ -31,8 +31,8 @@ const (
 	defaultMax = 10 << 30 // quota where none is given,
 	freeShare  = 10       // or this part of the free disk, if that is less
 	readers    = 2        // fetches that read at once
-	diskShare  = 4        // what folders nobody has open go for: the part of the disk, as far as it is free, that all may have
-	staleDays  = 30       // folders of other models that were not opened for so long are removed
+	staleDays  = 30       // folders of other models that were not opened for so long are removed,
+	diskShare  = 4        // and more of them where all folders have more than this part of what they and the free disk are
 	mostUses   = 8        // bounds what past use is worth
 )
 
@@ -140,16 +140,18 @@ func (t *Tier) open() (err error) {
 	if err := os.WriteFile(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n"), 0o600); err != nil {
 		return err
 	}
-	free, err := freeBytes(t.dir)
-	sweep(t.opts.Dir, t.dir, free, err == nil)
+	others := sweep(t.opts.Dir, t.dir)
 	if err := t.scan(); err != nil {
 		return err
 	}
+	free, unknown := freeBytes(t.dir)
+	if unknown == nil {
+		free += shrink(others, t.bytes, free)
+	}
 	t.quota = t.opts.Quota
 	if t.quota <= 0 {
-		free, err := freeBytes(t.dir)
-		if err != nil {
-			return fmt.Errorf("free space of %s: %w", t.dir, err)
+		if unknown != nil {
+			return fmt.Errorf("free space of %s: %w", t.dir, unknown)
 		}
 		t.quota = min(defaultMax, (free+t.bytes)/freeShare)
 	}
