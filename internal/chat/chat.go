@@ -213,6 +213,10 @@ type Usage struct {
 	// that. It is for them alone.
 	Around [2]string
 
+	// Bounds are those that were met without ending the reply: what they bound was left undone, as Loose says.
+	Bounds []Bound
+	Loose  []string // tools whose calls were not kept to their schemas for that
+
 	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 
 	Queued  time.Duration // before the first step

@@ -31,6 +31,7 @@ type Error struct {
 	MaxTokens  int // ContextLength: output tokens asked for, 0 if none
 	Limit      int // ContextLength: tokens that fit
 	RetryAfter time.Duration
+	Bound      Bound // that the request met; "" none
 	Err        error // cause, for logs
 }
 

@@ -38,6 +38,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			s.log(r, rec, info, took)
 			s.measure(info, began, took)
 			s.totals.add(info)
+			s.bounds.add(met(info))
 			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole {
 				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
 			}
@@ -73,6 +74,12 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	}
 	if u := info.Usage; u != nil {
 		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("spliced_tokens", u.Spliced), slog.Int("output_tokens", u.Output))
+	}
+	if list := met(info); len(list) > 0 {
+		attrs = append(attrs, slog.Any("bounds", list))
+		if u := info.Usage; u != nil && len(u.Loose) > 0 {
+			attrs = append(attrs, slog.Any("loose_tools", u.Loose))
+		}
 	}
 	level := slog.LevelInfo
 	if info.Err != nil {

@@ -97,6 +97,7 @@ type Server struct {
 	draining atomic.Bool
 	began    time.Time
 	totals   totals
+	bounds   bounds
 }
 
 // New builds the handler chain. It panics on missing required options.

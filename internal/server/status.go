@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +31,8 @@ type Status struct {
 	Metal   Metal    `json:"metal"`
 	Memory  Memory   `json:"memory"`
 	Cache   Cache    `json:"cache"`
+	// Bounds counts requests that met a bound, refused or not, by its name: docs/security.md lists them.
+	Bounds map[chat.Bound]int64 `json:"bounds_met,omitempty"`
 	// Repairs counts what was put right in tool calls, by kind.
 	Repairs map[string]int64 `json:"tool_call_repairs,omitempty"`
 
@@ -153,12 +158,52 @@ func (t *totals) add(info *wire.Info) {
 	}
 }
 
+// bounds counts requests by the bounds they met.
+type bounds struct {
+	mu     sync.Mutex
+	counts map[chat.Bound]int64
+}
+
+// met are the bounds of a call, each once.
+func met(info *wire.Info) []chat.Bound {
+	var out []chat.Bound
+	if info.Usage != nil {
+		out = slices.Clone(info.Usage.Bounds)
+	}
+	var e *chat.Error
+	if errors.As(info.Err, &e) && e.Bound != "" && !slices.Contains(out, e.Bound) {
+		out = append(out, e.Bound)
+	}
+	return out
+}
+
+func (b *bounds) add(list []chat.Bound) {
+	if len(list) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.counts == nil {
+		b.counts = map[chat.Bound]int64{}
+	}
+	for _, name := range list {
+		b.counts[name]++
+	}
+}
+
+func (b *bounds) all() map[chat.Bound]int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.counts)
+}
+
 // mountMonitor registers the routes of the monitor.
 func (s *Server) mountMonitor(mux *http.ServeMux) {
 	m := s.o.Monitor
 	wire.Handle(mux, "/status", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, _ *http.Request) {
 		st := m.Status()
 		st.UptimeS = int64(time.Since(s.began).Seconds())
+		st.Bounds = s.bounds.all()
 		st.Processed, st.Prompt, st.Output = s.totals.requests.Load(), s.totals.prompt.Load(), s.totals.output.Load()
 		if st.Requests == nil {
 			st.Requests = []RequestStatus{}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -206,6 +207,16 @@ func addUsage(sum, u *chat.Usage) {
 	sum.Disk = u.Disk
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
 	sum.Around = u.Around
+	for _, b := range u.Bounds {
+		if !slices.Contains(sum.Bounds, b) {
+			sum.Bounds = append(sum.Bounds, b)
+		}
+	}
+	for _, name := range u.Loose {
+		if !slices.Contains(sum.Loose, name) {
+			sum.Loose = append(sum.Loose, name)
+		}
+	}
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning

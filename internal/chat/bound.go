@@ -1,0 +1,16 @@
+package chat
+
+// Bound names a limit on what a request may cost. An Error says which one it met, logs and /v1/status count by it, and
+// docs/security.md lists all of them with what they bound and how they are set.
+type Bound string
+
+const (
+	BoundBody Bound = "body" // bytes of one request's body
+)
+
+// Boundf makes an Invalid error about the field at param that met bound b.
+func Boundf(b Bound, param, format string, args ...any) *Error {
+	e := Invalidf(param, format, args...)
+	e.Bound = b
+	return e
+}
