@@ -23,13 +23,13 @@ var layers = map[string][]string{
 	"wire/openai":    {"wire", "chat", "jsonref"},
 	"wire/wiretest":  {"wire", "chat"},
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
-	"embed":          {"chat", "tokenizer", "model", "backend"},
+	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
 	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample"},
 	"parser":         {"chat", "jsonref"},
 
-	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
-	"remote":  {"engine", "sample", "kv", "backend"},
+	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
+	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
 	"tier":    {"kv"},
 	"sched":   {"kv"},
 	"model":   {"nn", "backend", "quant", "safetensors"},
@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
-	"config": {}, "hub": {}, "demo": {}, "metrics": {},
+	"watchdog": {}, "config": {}, "hub": {}, "demo": {}, "metrics": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

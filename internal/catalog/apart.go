@@ -98,7 +98,7 @@ func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if taken || err != nil {
 		return w, errors.Join(err, c.Close())
 	}
-	return loadWeights(src, c, cfg, left, disk, nil)
+	return loadWeights(src, c, cfg, left, disk, remote.Hooks{Stuck: left.stuck(src.ID)})
 }
 
 // open loads a model in a process of its own.
@@ -194,7 +194,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if d := s.Disk; d != nil {
 		disk = &tier.Options{Dir: d.Dir, Name: d.Name, Fingerprint: d.Fingerprint, Quota: d.Quota, TTL: d.TTL, Warn: h.Warn}
 	}
-	w, err := loadWeights(src, c, s.Config, bs, disk, h.Trace)
+	w, err := loadWeights(src, c, s.Config, bs, disk, h)
 	if err != nil {
 		return nil, err
 	}

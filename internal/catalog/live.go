@@ -64,6 +64,7 @@ func (s *Small) Stats() engine.Stats {
 	sum.Cache.Queries += b.Cache.Queries
 	sum.Cache.Hits += b.Cache.Hits
 	sum.Cache.Tokens += b.Cache.Tokens
+	sum.Stuck = max(sum.Stuck, b.Stuck)
 	sum.Device.Active += b.Device.Active // they run in processes of their own
 	sum.Device.Peak += b.Device.Peak
 	sum.Device.Cache += b.Device.Cache

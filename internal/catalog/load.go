@@ -27,6 +27,8 @@ type Backends struct {
 	Open  map[string]Opener
 	Auto  []string
 	Apart *Apart // nil: all models run in this process
+	// Warn, if set, gets a line when something goes wrong with a model in this process; called from any goroutine.
+	Warn func(line string)
 }
 
 // open makes the configured backend, or with auto the first that can be made.
@@ -47,6 +49,15 @@ func (b Backends) open(cfg *config.Config) (backend.Backend, error) {
 		errs = append(errs, err)
 	}
 	return nil, fmt.Errorf("open backend: none works here: %w", errors.Join(errs...))
+}
+
+// stuck tells of a step in this process that does not end.
+func (b Backends) stuck(id string) func(time.Duration) {
+	return func(d time.Duration) {
+		if b.Warn != nil {
+			b.Warn(fmt.Sprintf("a step of %s has not ended for %v: its requests wait; a restart of the server ends that, and --model-process always lets it end by itself", id, d))
+		}
+	}
 }
 
 // float32Bytes is the size of weights up to which precision auto means float32: so small a model is not bound by its weights,
@@ -104,7 +115,7 @@ func OpenWeights(src *Source, cfg *config.Config, bs Backends) (*Weights, error)
 	if err != nil {
 		return nil, err
 	}
-	return loadWeights(src, c, cfg, bs, nil, nil)
+	return loadWeights(src, c, cfg, bs, nil, remote.Hooks{})
 }
 
 // Options are how a model is loaded, but for where its weights are kept.
@@ -118,8 +129,8 @@ func Options(src *Source, cfg *config.Config) backend.Options {
 	return o
 }
 
-// loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and trace are the engine's.
-func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options, trace func(engine.Step)) (_ *Weights, err error) {
+// loadWeights loads a model in this process. It takes over the checkpoint, also when it fails. Disk and hooks are the engine's.
+func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options, h remote.Hooks) (_ *Weights, err error) {
 	start := time.Now()
 	w := &Weights{checkpoint: c}
 	defer func() {
@@ -174,7 +185,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		MaxSequences: cfg.MaxSequences, MaxQueue: cfg.MaxQueue, PrefillChunk: cfg.PrefillStepSize,
 		StepTarget: cfg.StepTarget, NoCache: !cfg.PromptCache,
 		CacheTTL: cfg.ContextTTL, CacheSessions: cfg.ContextSessions, CacheBytes: cfg.PromptCacheMax,
-		Disk: disk, Trace: trace,
+		Disk: disk, Trace: h.Trace, Stuck: h.Stuck,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

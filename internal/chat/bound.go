@@ -5,7 +5,9 @@ package chat
 type Bound string
 
 const (
-	BoundBody Bound = "body" // bytes of one request's body
+	BoundBody    Bound = "body"    // bytes of one request's body
+	BoundForm    Bound = "form"    // steps that keeping a reply to its form may take
+	BoundEndless Bound = "endless" // a schema that no value follows, since each needs another one
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

@@ -39,9 +39,10 @@ func backends() catalog.Backends {
 // apart is backends with those in processes of their own whose models cfg wants there.
 func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backends {
 	b := backends()
+	b.Warn = func(line string) { log.Warn(line) }
 	a := &catalog.Apart{
 		Build: buildMark(), Command: childCommand,
-		Warn:   func(line string) { log.Warn(line) },
+		Warn:   b.Warn,
 		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
 	}
 	switch {

@@ -278,6 +278,9 @@ func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 		h.Status = "ok"
 	}
 	s := models.Stats()
+	if s.Stuck > 0 {
+		h.Status = server.Stuck
+	}
 	h.PromptCache = server.PromptCache{Enabled: s.Cache.Enabled, Entries: s.Cache.Entries, Bytes: s.Cache.Bytes, CapBytes: s.Budget, TTL: cfg.ContextTTL.Milliseconds()}
 	think := models.Settings().Thinking()
 	on := m.Thinking && (think == nil || *think)

@@ -41,6 +41,8 @@ func (m monitor) Status() server.Status {
 	switch {
 	case !m.main.Ready():
 		st.Status = "loading"
+	case s.Stuck > 0:
+		st.Status = "stuck"
 	case len(live) > 0:
 		st.Status = "running"
 	}

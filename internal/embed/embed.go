@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"hearth/internal/backend"
 	"hearth/internal/chat"
@@ -33,6 +34,8 @@ type Config struct {
 	Truncate bool
 	// StepRows is from how many tokens on a step is full; a text that has more has a step of its own.
 	StepRows int
+	// Stuck, if set, is called once for a step here that does not end, with how long that has been; it must not wait.
+	Stuck func(time.Duration)
 	// MaxWaiting requests wait at most; more are told to come back later.
 	MaxWaiting int
 }
@@ -122,6 +125,9 @@ func (s *Service) Embed(ctx context.Context, r *chat.EmbedRequest) (*chat.Embedd
 	}
 	q := &request{ctx: ctx, width: n}
 	for i := range r.Inputs {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		ids, err := s.text(&r.Inputs[i], limit, s.truncates(&r.Overflow))
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/chat"
 	"hearth/internal/model"
+	"hearth/internal/watchdog"
 )
 
 // queue holds the requests that have texts in no step yet and runs the steps.
@@ -29,6 +30,7 @@ type queue struct {
 	// Of the loop, reused from step to step.
 	batch backend.Batch
 	owner []place // of every span
+	dog   *watchdog.Dog
 }
 
 // place is whose text a span is.
@@ -39,6 +41,11 @@ type place struct {
 
 func (u *queue) start(s *Service) {
 	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
+	u.dog = watchdog.New(true, func(d time.Duration) {
+		if s.cfg.Stuck != nil {
+			s.cfg.Stuck(d)
+		}
+	})
 	go u.loop()
 }
 
@@ -105,6 +112,7 @@ func (u *queue) waiting() int {
 
 func (u *queue) loop() {
 	defer close(u.stopped)
+	defer u.dog.Close()
 	for {
 		u.mu.Lock()
 		u.collect()
@@ -211,7 +219,10 @@ func Forward(m *model.Encoder, be backend.Backend, b *backend.Batch, use func(ro
 func (u *queue) step() error {
 	cfg, c := &u.s.cfg, &u.s.counts
 	if cfg.Away == nil {
-		if err := Forward(cfg.Model, cfg.Backend, &u.batch, u.hand); err != nil {
+		u.dog.Begin(watchdog.Prompt)
+		err := Forward(cfg.Model, cfg.Backend, &u.batch, u.hand)
+		u.dog.End()
+		if err != nil {
 			return err
 		}
 	} else {

@@ -19,6 +19,7 @@ import (
 	"hearth/internal/sample"
 	"hearth/internal/sched"
 	"hearth/internal/tier"
+	"hearth/internal/watchdog"
 )
 
 // Config is fixed for the life of an engine. Zero numbers mean the default in brackets.
@@ -44,6 +45,9 @@ type Config struct {
 	CacheBytes    int64         // of what is stored and no sequence uses; 0: as much as there is
 	Disk          *tier.Options // where pages go that leave memory; Geometry and Ready are the engine's; nil: nowhere
 	Trace         func(Step)    // called after every step, on the engine's goroutine: it must not wait; nil: nobody listens
+	// Stuck, if set, is called once for a step that does not end, with how long that has been, from any goroutine: it must not
+	// wait. Stats tell it, too.
+	Stuck func(time.Duration)
 }
 
 // Engine is a running model. All methods may be called from any goroutine.
@@ -76,6 +80,7 @@ type Engine struct {
 	disk     *disk // nil: there is none; set before the loop starts
 	failed   error // of closing it
 	trace    trace
+	dog      *watchdog.Dog
 	seqs     map[sched.ID]*sequence // waiting and running
 	outcomes []sched.Outcome        // reused
 	left     []kv.SlotID            // reused
@@ -163,7 +168,13 @@ func New(cfg Config) (*Engine, error) {
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, fly: fly}
+	_, device := cfg.Backend.(backend.Device)
+	e.dog = watchdog.New(device, func(d time.Duration) {
+		if cfg.Stuck != nil {
+			cfg.Stuck(d)
+		}
+	})
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, fly: fly, waits: answerWaits}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
 	e.openDisk()
@@ -202,6 +213,7 @@ type Course struct {
 	// counts for the token right after the one that Steer was told, has no meaning beside IDs, and must stay as it is until
 	// Steer is called again.
 	Only sample.Set
+	Err  error // ends the sequence, which cannot be what it has to be; nothing else counts beside it
 }
 
 // Prompt is one sequence to generate.
@@ -214,12 +226,12 @@ type Prompt struct {
 	Only      sample.Set    // if not nil, the tokens of which the first one must be; copied
 	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
 	// Steer, if set, hears of every generated token and may answer with ids that come next whatever the model says, or with
-	// those that may; both count as generated, and Steer hears of them too. The loop calls it, in order: it must be quick and
-	// depend on the tokens alone.
+	// those that may; both count as generated, and Steer hears of them too. It is called in order, from a goroutine of its own
+	// while the next step runs, and must bound its own work and depend on the tokens alone: the step waits for its answer, and
+	// in the end the sequence is ended without one (SteerError).
 	Steer func(id int32) Course
-	// Settled, if set in place of Steer, is asked before every generated token but the first for what the token before it
-	// makes of it. For answers that come from afar: it may wait for one that is on its way.
-	Settled func() Course
+	// Answers, if set in place of Steer, brings what Steer would answer, in order, for answers that come from afar.
+	Answers <-chan Course
 	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true it is
 	// something of a step, the end of which Config.Trace will tell.
 	Watch func(step bool)
@@ -270,8 +282,18 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
-		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, steer: p.Steer, ahead: p.Settled, watch: p.Watch,
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, answers: p.Answers, watch: p.Watch,
 		only: slices.Clone(p.Only),
+	}
+	if p.Steer != nil {
+		answers := make(chan Course, 1) // the next token is not drawn before the answer to the last one was taken
+		q.answers = answers
+		q.hook = NewHook(p.Steer, func(c Course) {
+			select {
+			case answers <- c:
+			default: // who leaves does not take all of them
+			}
+		})
 	}
 	if err := e.submit(ctx, q); err != nil {
 		return nil, err
@@ -429,6 +451,7 @@ type Stats struct {
 	PagesUsed        int   // by sequences, over all groups; what only the cache holds is not used
 	Used, Budget     int64 // bytes of state: used by sequences, and all there may be with the cache
 	Cache            CacheStats
+	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
 	Device           backend.Memory // of the backend, zero where it has none of its own
 }
 
@@ -452,6 +475,7 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Waiting = e.live - s.Running
+	s.Stuck = e.dog.Stuck()
 	if e.disk != nil {
 		s.Cache.Disk = e.disk.tier.Stats()
 	}

@@ -76,8 +76,8 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestSettled: what comes from Settled is what Steer would have said.
-func TestSettled(t *testing.T) {
+// TestAnswers: what comes from afar is what Steer would have said.
+func TestAnswers(t *testing.T) {
 	e := start(t, &hooked{}, nil)
 	answer := func() func(int32) Course {
 		n := 0
@@ -104,9 +104,9 @@ func TestSettled(t *testing.T) {
 		return ids
 	}
 	want := tokens(Prompt{Steer: answer()}, func(int32) {})
-	steer, settled := answer(), make(chan Course, 1)
-	got := tokens(Prompt{Settled: func() Course { return <-settled }}, func(id int32) { settled <- steer(id) })
+	steer, answers := answer(), make(chan Course, 1)
+	got := tokens(Prompt{Answers: answers}, func(id int32) { answers <- steer(id) })
 	if !slices.Equal(got, want) || len(want) != 12 {
-		t.Errorf("settled %v, steered %v", got, want)
+		t.Errorf("from afar %v, steered %v", got, want)
 	}
 }

@@ -93,7 +93,7 @@ func (r *runner) decodes(p sched.Plan) bool {
 // free reports whether a token depends on nothing but the logits and the sequence's own draws.
 func (q *sequence) free() bool {
 	_, ok := q.sampler.Draw(0)
-	return ok && q.top < 0 && q.steer == nil && q.ahead == nil && len(q.settled) == 0
+	return ok && q.top < 0 && q.answers == nil && len(q.settled) == 0
 }
 
 // cruise runs a plan that decodes says yes to: the step after it is launched before its tokens are read.

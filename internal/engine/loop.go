@@ -7,14 +7,20 @@ import (
 
 	"hearth/internal/kv"
 	"hearth/internal/sched"
+	"hearth/internal/watchdog"
 )
 
 // loop runs steps until the engine is closed. It alone touches the model.
 func (e *Engine) loop() {
 	defer close(e.done)
+	defer e.dog.Close()
 	for e.intake() {
 		e.trace.lap(nil)
+		e.dog.Begin(watchdog.Decode)
 		plan := e.sched.Next()
+		if slices.ContainsFunc(plan.Items, func(it sched.Item) bool { return !it.Decode }) {
+			e.dog.Kind(watchdog.Prompt)
+		}
 		e.book(0)
 		e.trace.plan(plan)
 		began := time.Now()
@@ -33,6 +39,7 @@ func (e *Engine) loop() {
 			}
 		}
 		e.deliver(out)
+		e.dog.End()
 		e.trace.done()
 	}
 	for _, q := range e.seqs {

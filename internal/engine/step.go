@@ -21,11 +21,11 @@ type sequence struct {
 	tokens  []int32 // prompt and generated
 	stop    []int32
 	sampler *sample.Sampler
-	top     int // logprobs wanted, -1 none
-	steer   func(id int32) Course
-	ahead   func() Course
+	top     int           // logprobs wanted, -1 none
+	hook    *Hook         // of Prompt.Steer
+	answers <-chan Course // what comes after each generated token; nil: whatever the model says
 	watch   func(step bool)
-	settled []int32     // what steer wants next
+	settled []int32     // what the last answer wants next
 	only    sample.Set  // or what it wants that to be of
 	scores  []Score     // of a prompt that is scored
 	disk    [2]int      // tokens that the disk gave for it: from, to
@@ -51,6 +51,7 @@ type runner struct {
 	work  []sample.Work // per worker
 	draw  func(worker, i int)
 	fly   flier
+	waits int // for an answer, see await
 }
 
 // job is a row from which a token is drawn.
@@ -263,8 +264,8 @@ func (r *runner) sample() {
 		}
 	}
 	for _, j := range r.jobs {
-		if q := j.res.seq; q.steer != nil && j.res.picked {
-			q.follow(q.steer(j.res.token.ID))
+		if q := j.res.seq; q.hook != nil && j.res.picked {
+			q.hook.Tell(j.res.token.ID)
 		}
 	}
 }
@@ -276,7 +277,7 @@ func (r *runner) drawOne(worker, i int) {
 	if res.seq.top > 0 {
 		top = make([]sample.Logprob, 0, min(res.seq.top, len(r.jobs[i].logits))) // the stream keeps it
 	}
-	t, top, err := res.seq.next(r.jobs[i].logits, &r.work[worker], top)
+	t, top, err := res.seq.next(r.jobs[i].logits, &r.work[worker], top, r.waits)
 	if err != nil {
 		res.err = err
 		return
@@ -285,9 +286,13 @@ func (r *runner) drawOne(worker, i int) {
 }
 
 // next draws a token, or takes the one that is settled.
-func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) (sample.Logprob, []sample.Logprob, error) {
-	if q.ahead != nil && len(q.tokens) > q.Prompt {
-		q.follow(q.ahead())
+func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob, waits int) (sample.Logprob, []sample.Logprob, error) {
+	if q.answers != nil && len(q.tokens) > q.Prompt {
+		c := await(q.stream.ctx, q.answers, waits)
+		if c.Err != nil {
+			return sample.Logprob{}, nil, &SteerError{c.Err}
+		}
+		q.settled, q.only = append(q.settled, c.IDs...), c.Only
 	}
 	if len(q.settled) == 0 {
 		q.sampler.Limit(q.only)
@@ -297,11 +302,6 @@ func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob) 
 	id := q.settled[0]
 	q.settled = q.settled[1:]
 	return q.sampler.Take(id, logits, w, q.top, top)
-}
-
-// follow notes what the last token's course is, until the next one's.
-func (q *sequence) follow(c Course) {
-	q.settled, q.only = append(q.settled, c.IDs...), c.Only
 }
 
 // iota gives [from, to).

@@ -38,6 +38,7 @@ type choice struct {
 	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
 	pending  []chat.Logprob // of tokens whose text has not gone out
+	guide    *guide         // nil: the reply is free
 	gone     bool           // the caller wants no more events
 	hit      string         // the stop string found
 	looping  bool           // the reply goes round in circles
@@ -243,6 +244,7 @@ func (c *choice) finish(r engine.Reason) bool {
 	case c.complete > 0:
 		e.Finish = chat.FinishToolCalls
 	}
+	c.guide.note(&c.usage, c.name)
 	c.emit(e)
 	return !c.gone
 }

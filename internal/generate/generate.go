@@ -236,15 +236,23 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
 		params.Seed = rand.Uint64()
 	}
+	form, err := g.newForm(r, p)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	streams := make([]Stream, n)
+	streams, guides := make([]Stream, n), make([]*guide, n)
 	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Marks: p.marks()}
 	if p.stopIDs != nil {
 		ep.StopIDs = p.stopIDs
 	}
 	g.attribute(&ep, &r.Origin)
 	for i := range streams {
-		ep.Steer, ep.Only = g.steer(p, r.Thinking.Budget)
+		guides[i] = g.newGuide(r, p, form)
+		if ep.Steer, ep.Only, err = g.steer(p, r.Thinking.Budget, guides[i]); err != nil {
+			cancel()
+			return nil, err
+		}
 		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
 			cancel()
@@ -262,6 +270,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		}
 		for i, s := range streams {
 			c := newChoice(g, r, p, i, yield)
+			c.guide = guides[i]
 			if !c.run(s, streams[0]) {
 				return
 			}

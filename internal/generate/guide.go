@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
+	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/grammar"
 	"hearth/internal/sample"
@@ -41,34 +43,58 @@ func newCalls(g *Generator) *calls {
 // guide follows one reply: from what opens a call to its end it tells which tokens may come. Behind a token that comes all the
 // same, be it that a budget put it there or that no token would do, the rest of that call is left alone.
 type guide struct {
-	g     *Generator
-	vocab *grammar.Vocab
-	form  *grammar.Grammar
-	match *grammar.Matcher // nil outside of calls
+	g        *Generator
+	vocab    *grammar.Vocab
+	form     *grammar.Form
+	budget   *grammar.Budget
+	match    *grammar.Matcher // nil outside of calls
+	demanded bool             // the request asks for a call, and it is not complete
+	spent    atomic.Bool      // the budget is, and the reply goes on free
 }
 
-// newGuide is nil where there is nothing to guide.
-func (g *Generator) newGuide(p *prompt) *guide {
+// newForm is the calls that a request lets through, nil where there is nothing to guide. A call that is demanded and that there
+// cannot be is an error.
+func (g *Generator) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
 	if g.calls == nil || p.raw || len(p.options.Tools) == 0 {
-		return nil
+		return nil, nil
 	}
 	tools := make([]grammar.Tool, len(p.options.Tools))
 	for i, t := range p.options.Tools {
 		tools[i] = grammar.Tool(t)
 	}
-	u := &guide{g: g, vocab: g.calls.vocab(), form: grammar.Call(tools, g.family.CallClose)}
+	form := grammar.Call(tools, g.family.CallClose)
+	switch kind := r.Choice.Kind; {
+	case kind == chat.ChoiceNamed && !form.Finite(r.Choice.Name):
+		return nil, chat.Boundf(chat.BoundEndless, "tools", "no arguments follow the schema of %q, which tool_choice asks for: each value needs another one within it, without end", r.Choice.Name)
+	case kind == chat.ChoiceRequired && !form.Finite(""):
+		return nil, chat.Boundf(chat.BoundEndless, "tools", "tool_choice asks for a call, and no arguments follow the schema of any tool: each value needs another one within it, without end")
+	}
+	return form, nil
+}
+
+// newGuide is that of one of a request's replies, nil where there is no form.
+func (g *Generator) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide {
+	if form == nil {
+		return nil
+	}
+	u := &guide{g: g, vocab: g.calls.vocab(), form: form, budget: grammar.NewBudget(r.N)}
 	if _, begun, ok := strings.Cut(p.forced, g.family.CallOpen); ok {
-		u.match = u.vocab.Match(u.form)
+		u.demanded = true
+		u.match = u.vocab.Match(&form.Grammar, u.budget)
 		u.accept([]byte(begun))
 	}
 	return u
 }
 
-// next takes note of a token and returns those that may follow, nil for all.
-func (u *guide) next(id int32) sample.Set {
+// next takes note of a token and says what may follow.
+func (u *guide) next(id int32) (sample.Set, error) {
+	if u.spent.Load() {
+		return nil, nil
+	}
+	u.budget.Token()
 	switch {
 	case id == u.g.calls.open:
-		u.match = u.vocab.Match(u.form)
+		u.match = u.vocab.Match(&u.form.Grammar, u.budget)
 	case u.match != nil:
 		u.accept(u.g.cfg.Tokenizer.Bytes(id))
 	}
@@ -76,37 +102,64 @@ func (u *guide) next(id int32) sample.Set {
 }
 
 func (u *guide) accept(written []byte) {
-	if !u.match.Accept(written) || u.match.Done() {
+	switch {
+	case !u.match.Accept(written):
 		u.match = nil
+	case u.match.Done():
+		u.match, u.demanded = nil, false // what follows is the model's own
 	}
 }
 
-// only is what may come now.
-func (u *guide) only() sample.Set {
-	if u.match == nil {
-		return nil
+// only is what may come now, nil for all. Whose budget is spent goes on without, unless the form was asked for.
+func (u *guide) only() (only sample.Set, err error) {
+	if u.match != nil {
+		only = u.match.Allowed()
 	}
-	return u.match.Allowed()
+	if !u.budget.Spent() {
+		return only, nil
+	}
+	if u.match = nil; u.demanded {
+		return nil, chat.Boundf(chat.BoundForm, "tools", "keeping the call to the schemas of the tools takes too much work: they leave open too many ways at once to read what was written; use simpler ones")
+	}
+	u.spent.Store(true)
+	return nil, nil
+}
+
+// note tells of what was not held. Name is the tool that was called last.
+func (u *guide) note(usage *chat.Usage, name string) {
+	if u == nil {
+		return
+	}
+	if usage.Loose = u.form.Loose(); len(usage.Loose) > 0 {
+		usage.Bounds = append(usage.Bounds, chat.BoundEndless)
+	}
+	if u.spent.Load() {
+		usage.Bounds = append(usage.Bounds, chat.BoundForm)
+		if name != "" {
+			usage.Loose = append(usage.Loose, name)
+		}
+	}
 }
 
 // steer is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are kept
 // to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func (g *Generator) steer(p *prompt, budget int) (func(int32) engine.Course, sample.Set) {
-	limit, calls := g.newBudget(p, budget), g.newGuide(p)
+func (g *Generator) steer(p *prompt, budget int, calls *guide) (hook func(int32) engine.Course, first sample.Set, err error) {
+	limit := g.newBudget(p, budget)
 	if limit == nil && calls == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var first sample.Set
 	if calls != nil {
-		first = calls.only()
+		if first, err = calls.only(); err != nil {
+			return nil, nil, err
+		}
 	}
 	return func(id int32) (c engine.Course) {
 		if limit != nil {
 			c.IDs = limit(id)
 		}
 		if calls != nil {
-			c.Only = calls.next(id)
+			c.Only, c.Err = calls.next(id)
 		}
 		return c
-	}, first
+	}, first, nil
 }

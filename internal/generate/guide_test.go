@@ -3,9 +3,11 @@ package generate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,6 +169,81 @@ func TestGuideLeavesAlone(t *testing.T) {
 		only := steer(id).Only
 		if (only != nil) != inside || only.Has(imEnd) {
 			t.Errorf("after %q: restricted %v, the turn may end %v", text, only != nil, only.Has(imEnd))
+		}
+	}
+}
+
+// endless is a tool whose arguments need another value within each.
+var endless = chat.Tool{Name: "dig", Parameters: json.RawMessage(
+	`{"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#/properties/x"}, {"$ref": "#/properties/x"}]}}, "required": ["x"]}`)}
+
+// TestEndless: a call that there cannot be is refused where it is demanded; else the call is free, which is told.
+func TestEndless(t *testing.T) {
+	other := weather()[0]
+	for _, c := range []struct {
+		name    string
+		tools   []chat.Tool
+		choice  chat.ToolChoice
+		refused bool
+	}{
+		{"named", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "dig"}, true},
+		{"required", []chat.Tool{endless}, chat.ToolChoice{Kind: chat.ChoiceRequired}, true},
+		{"another is named", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: other.Name}, false},
+		{"one of two is required", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceRequired}, false},
+		{"auto", []chat.Tool{endless, other}, chat.ToolChoice{}, false},
+	} {
+		g, m := newMonkey(t, "")
+		_, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: c.tools, Choice: c.choice})
+		var e *chat.Error
+		if refused := errors.As(err, &e); refused != c.refused || refused && (e.Kind != chat.Invalid || e.Bound != chat.BoundEndless || len(m.prompts) > 0) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	g, _ := newMonkey(t, "<tool_call>")
+	seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: []chat.Tool{endless}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == chat.EventFinish && (!slices.Equal(e.Usage.Loose, []string{"dig"}) || !slices.Equal(e.Usage.Bounds, []chat.Bound{chat.BoundEndless})) {
+			t.Errorf("%+v", e.Usage)
+		}
+	}
+}
+
+// TestGuideSpent: whose budget is spent goes on free, and it is told, but where a call was asked for.
+func TestGuideSpent(t *testing.T) {
+	g, _ := newMonkey(t, "")
+	open := g.calls.open
+	for name, choice := range map[string]chat.ToolChoice{"auto": {}, "demanded": {Kind: chat.ChoiceRequired}} {
+		r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Choice: choice}
+		p, err := g.prompt(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form, err := g.newForm(r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.N = 1 << 30 // so many replies that nothing is left for one
+		u := g.newGuide(r, p, form)
+		_, _, err = g.steer(p, 0, u)
+		var e *chat.Error
+		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
+			t.Fatalf("%s: %v", name, err)
+		} else if demanded {
+			continue
+		}
+		if only, err := u.next(open); only != nil || err != nil {
+			t.Errorf("limited to %v, %v", only, err)
+		}
+		var usage chat.Usage
+		u.note(&usage, "dig")
+		if !slices.Equal(usage.Bounds, []chat.Bound{chat.BoundForm}) || !slices.Equal(usage.Loose, []string{"dig"}) {
+			t.Errorf("%+v", usage)
 		}
 	}
 }

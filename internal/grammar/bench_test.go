@@ -39,15 +39,17 @@ func BenchmarkAllowed(b *testing.B) {
 		"end":    `{"name": "f", "arguments": {"a": "x"}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			m := v.Match(callOf(wide))
+			m := v.Match(callOf(wide), NewBudget(1))
 			if !m.Accept([]byte(written)) {
 				b.Fatal("not accepted")
 			}
 			b.ReportAllocs()
 			for b.Loop() {
 				m.of = nil
+				m.budget.left = burst
 				m.Allowed()
 			}
+			b.ReportMetric(float64(burst-m.budget.left), "steps")
 		})
 	}
 }

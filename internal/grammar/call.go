@@ -3,7 +3,9 @@ package grammar
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Tool is a function that may be called. Parameters is its JSON Schema; nil allows any object.
@@ -12,33 +14,90 @@ type Tool struct {
 	Parameters json.RawMessage
 }
 
+// Form is the calls that a request's tools let through. It does not change but for what Loose tells, and may be used by many at
+// once.
+type Form struct {
+	Grammar
+	tools []*tool // by their spelling
+}
+
+// tool is one of a form. Its schema is read when it is called, since a request has many tools and calls few.
+type tool struct {
+	Tool
+	spelled string
+	loose   atomic.Bool // it has been called and its arguments are any object
+	read    func() (*shape, bool)
+}
+
+// longSchema is the most bytes of a schema that is read while a reply is written.
+const longSchema = 1 << 16
+
 // Call is the form of a call of one of the tools, as a JSON object with its name and then its arguments, and of what ends it:
 //
 //	{"name": "f", "arguments": {…}}end
 //
-// The arguments follow the tool's schema; their members come in any order.
-func Call(tools []Tool, end string) *Grammar {
+// The arguments follow the tool's schema; their members come in any order. Of tools with the same name the first one counts.
+// A schema that no value follows lets any object through.
+func Call(tools []Tool, end string) *Form {
+	f := &Form{}
 	names := &choices{}
-	byName := map[string]func() *shape{}
+	known := map[string]bool{}
 	for _, t := range tools {
 		name := spelled(t.Name)
-		if byName[name] == nil {
-			names.texts = append(names.texts, name)
-			byName[name] = sync.OnceValue(func() *shape { // a request has many tools and calls few
-				if len(t.Parameters) == 0 {
-					return anyObject
-				}
-				return arguments(t.Parameters)
-			})
+		if known[name] {
+			continue
 		}
+		known[name] = true
+		k := &tool{Tool: t, spelled: name}
+		k.read = sync.OnceValues(func() (*shape, bool) {
+			if len(t.Parameters) == 0 {
+				return anyObject, true
+			}
+			return arguments(t.Parameters)
+		})
+		if len(t.Parameters) > longSchema {
+			k.read()
+		}
+		f.tools = append(f.tools, k)
 	}
-	slices.Sort(names.texts)
+	slices.SortFunc(f.tools, func(a, b *tool) int { return strings.Compare(a.spelled, b.spelled) })
+	for _, k := range f.tools {
+		names.texts = append(names.texts, k.spelled)
+	}
 	names.after = func(next *frame, i int32) *frame {
-		return next.push(frame{op: value, shape: byName[names.texts[i]]()}).push(spaced(":")).push(spaced(`"arguments"`)).push(spaced(","))
+		s, ok := f.tools[i].read()
+		if !ok {
+			f.tools[i].loose.Store(true)
+		}
+		return next.push(frame{op: value, shape: s}).push(spaced(":")).push(spaced(`"arguments"`)).push(spaced(","))
 	}
 	form := (*frame)(nil).push(spaced(end)).push(spaced("}"))
-	form = form.push(frame{op: value, shape: &shape{spellings: names}}).push(spaced(":")).push(spaced(`"name"`)).push(spaced("{"))
-	return &Grammar{start: form}
+	f.start = form.push(frame{op: value, shape: &shape{spellings: names}}).push(spaced(":")).push(spaced(`"name"`)).push(spaced("{"))
+	return f
+}
+
+// Finite tells whether there is an end to the arguments of the tools by that name, or of any tool if it is "". It reads their
+// schemas.
+func (f *Form) Finite(name string) bool {
+	for _, k := range f.tools {
+		if name == "" || k.Name == name {
+			if _, ok := k.read(); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Loose are the tools that were called although no value follows their schema.
+func (f *Form) Loose() []string {
+	var names []string
+	for _, k := range f.tools {
+		if k.loose.Load() {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 func spaced(s string) frame { return frame{op: spacedLiteral, text: s} }

@@ -17,6 +17,7 @@ type Grammar struct {
 // Matcher follows one output through a grammar. It belongs to one goroutine.
 type Matcher struct {
 	vocab  *Vocab
+	budget *Budget
 	ways   []way
 	next   []way   // reused
 	levels []level // reused by walk, like at
@@ -26,15 +27,19 @@ type Matcher struct {
 	of      []way // that allowed belongs to; none: it is still to be filled
 }
 
-// Match begins a form.
-func (v *Vocab) Match(g *Grammar) *Matcher {
-	return &Matcher{vocab: v, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
+// Match begins a form, the work of which is on a budget that several may have in common.
+func (v *Vocab) Match(g *Grammar, budget *Budget) *Matcher {
+	return &Matcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
 
-// Accept takes what was written next. It reports whether that fits the form; if not, the matcher is of no more use.
+// Accept takes what was written next. It reports whether that fits the form; if not, or once the budget is spent, the matcher
+// is of no more use.
 func (m *Matcher) Accept(written []byte) bool {
 	for _, b := range written {
-		m.next = advance(m.next[:0], m.ways, b)
+		if m.budget.Spent() {
+			return false
+		}
+		m.next = m.budget.advance(m.next, m.ways, b)
 		m.ways, m.next = m.next, m.ways
 	}
 	return len(m.ways) > 0
@@ -51,7 +56,7 @@ func (m *Matcher) Done() bool {
 }
 
 // Allowed is the set of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
-// next call and must not be written to.
+// next call and must not be written to. Once the budget is spent some may be missing.
 func (m *Matcher) Allowed() []uint64 {
 	if m.of == nil || !slices.Equal(m.of, m.ways) { // within a string it stays the same from token to token
 		m.of = append(m.of[:0], m.ways...)
@@ -92,14 +97,15 @@ func (m *Matcher) allow() {
 // walk adds the tokens of a tree that the ways can go.
 func (m *Matcher) walk(t *tree, ways []way) {
 	at := append(m.at[:0], m.level(0, ways)) // by depth
-	for i := 0; i < len(t.nodes); {
+	for i := 0; i < len(t.nodes) && !m.budget.Spent(); {
 		n := &t.nodes[i]
 		level := at[n.depth-1]
 		if before := &m.levels[level]; !before.inside || breaks(n.b) { // else all is as it was
-			m.next = advance(m.next[:0], before.ways, n.b)
+			m.next = m.budget.advance(m.next, before.ways, n.b)
 			level = m.level(int(n.depth), m.next)
 		}
 		at = append(at[:n.depth], level)
+		m.budget.spend(1)
 		if len(m.levels[level].ways) == 0 {
 			i = int(n.end)
 			continue

@@ -32,22 +32,22 @@ const end = "</tool_call>"
 
 // callOf is the form of a call of a tool f with a schema.
 func callOf(schema string) *Grammar {
-	return Call([]Tool{{Name: "f", Parameters: json.RawMessage(schema)}, {Name: "fetch"}}, end)
+	return &Call([]Tool{{Name: "f", Parameters: json.RawMessage(schema)}, {Name: "fetch"}}, end).Grammar
 }
 
 // fits tells whether a text is a whole call.
 func fits(g *Grammar, text string) bool {
-	m := bytesVocab().Match(g)
+	m := bytesVocab().Match(g, NewBudget(1))
 	return m.Accept([]byte(text)) && m.Done()
 }
 
 func TestCall(t *testing.T) {
-	g := Call([]Tool{
+	g := &Call([]Tool{
 		{Name: "f", Parameters: json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}`)},
 		{Name: "fetch", Parameters: json.RawMessage(`{"type": "object", "properties": {}}`)},
 		{Name: `say "ü"`},
 		{Name: "f", Parameters: json.RawMessage(`{"type": "object"}`)}, // twice: the first one counts
-	}, end)
+	}, end).Grammar
 	for text, want := range map[string]bool{
 		`{"name": "f", "arguments": {"a": "x"}}` + end:                            true,
 		"\n{\"name\": \"f\", \"arguments\": {\"a\": \"x\", \"b\": 3}}\n" + end:    true,
@@ -182,13 +182,13 @@ func TestAllowed(t *testing.T) {
 	}
 	complete := 0
 	for range 300 {
-		m := v.Match(callOf(wide))
+		m := v.Match(callOf(wide), NewBudget(1))
 		var out []byte
 		for range 200 {
 			allowed := m.Allowed()
 			var may []int
 			for id := range 256 + len(words) {
-				one := &Matcher{vocab: v, ways: slices.Clone(m.ways)}
+				one := &Matcher{vocab: v, budget: NewBudget(1), ways: slices.Clone(m.ways)}
 				ok := one.Accept(texts(id))
 				if got := allowed != nil && allowed[id/64]&(1<<(id%64)) != 0; got != ok {
 					t.Fatalf("after %q the token %q is allowed: %v, want %v", out, texts(id), got, ok)
@@ -197,6 +197,7 @@ func TestAllowed(t *testing.T) {
 					may = append(may, id)
 				}
 			}
+			m.budget.Token()
 			if len(may) == 0 {
 				t.Fatalf("after %q there is nothing to go on with", out)
 			}
@@ -235,7 +236,7 @@ func check(t *testing.T, out []byte) {
 // TestString: within a string the set is made once.
 func TestString(t *testing.T) {
 	v := bytesVocab(words...)
-	m := v.Match(callOf(wide))
+	m := v.Match(callOf(wide), NewBudget(1))
 	m.Accept([]byte(`{"name": "f", "arguments": {"a": "`))
 	before := &m.Allowed()[0]
 	m.of[0].blanks = 7 // a mark that would be gone if it were made again
@@ -250,10 +251,10 @@ func TestString(t *testing.T) {
 
 func TestNothingAllowed(t *testing.T) {
 	v := NewVocab(3, func(id int32) []byte { return []byte("xyz"[id : id+1]) })
-	if v.Match(callOf(wide)).Allowed() != nil {
+	if v.Match(callOf(wide), NewBudget(1)).Allowed() != nil {
 		t.Error("something is allowed")
 	}
-	if g := Call(nil, end); bytesVocab().Match(g).Accept([]byte(`{"name": "`)) {
+	if g := &Call(nil, end).Grammar; bytesVocab().Match(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
 		t.Error("a call without tools")
 	}
 }
@@ -264,7 +265,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add(`{"properties": {"a": {"enum": ["a", 1, null]}}}`, `{"a": nul`)
 	v := bytesVocab(words...)
 	f.Fuzz(func(t *testing.T, schema, args string) {
-		m := v.Match(callOf(schema))
+		m := v.Match(callOf(schema), NewBudget(1))
 		if !m.Accept([]byte(`{"name": "f", "arguments": `)) {
 			t.Fatal("the head is not accepted")
 		}

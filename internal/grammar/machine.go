@@ -45,7 +45,6 @@ const (
 	mostBlanks = 64  // in a row: a model that writes nothing else comes to an end
 	mostWays   = 64  // more are forgotten, which leaves less that is allowed
 	mostFrames = 256 // deeper nesting is not allowed
-	mostUnions = 8   // alternatives that are alternatives again
 )
 
 func (f *frame) push(g frame) *frame {
@@ -59,20 +58,20 @@ func (f *frame) push(g frame) *frame {
 // become is a frame in the place of f.
 func (f *frame) become(g frame) *frame { return f.next.push(g) }
 
-// advance takes a byte on every way and appends where that leads.
-func advance(dst, ways []way, b byte) []way {
-	from := len(dst)
+// advance takes a byte on every way and says where that leads, in the place of dst.
+func (u *Budget) advance(dst, ways []way, b byte) []way {
+	dst = dst[:0]
 	for _, w := range ways {
-		dst = step(dst, w, b)
-	}
-	if len(dst)-from > mostWays {
-		dst = dst[:from+mostWays]
+		dst = u.step(dst, w, b)
 	}
 	return dst
 }
 
 // to appends a way unless it is there.
-func to(dst []way, top *frame) []way {
+func (u *Budget) to(dst []way, top *frame) []way {
+	if u.spend(len(dst)); len(dst) == mostWays {
+		return dst
+	}
 	for _, w := range dst {
 		if w.blanks == 0 && (w.top == top || w.top != nil && top != nil && *w.top == *top) {
 			return dst
@@ -84,13 +83,14 @@ func to(dst []way, top *frame) []way {
 func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
 
 // step appends where a byte leads on one way.
-func step(dst []way, w way, b byte) []way {
+func (u *Budget) step(dst []way, w way, b byte) []way {
 	f := w.top
+	u.spend(1)
 	if f == nil { // what follows the form is free
-		return to(dst, nil)
+		return u.to(dst, nil)
 	}
 	if blank(b) && f.op.spaced() {
-		if w.blanks < mostBlanks {
+		if w.blanks < mostBlanks && len(dst) < mostWays {
 			dst = append(dst, way{f, w.blanks + 1})
 		}
 		return dst
@@ -101,36 +101,39 @@ func step(dst []way, w way, b byte) []way {
 			return dst
 		}
 		if len(f.text) == 1 {
-			return to(dst, f.next)
+			return u.to(dst, f.next)
 		}
-		return to(dst, f.become(frame{op: literal, text: f.text[1:]}))
+		return u.to(dst, f.become(frame{op: literal, text: f.text[1:]}))
 	case value:
-		return begin(dst, f, b, 0)
+		return u.begin(dst, f, b)
 	case inString, inEscape, inHex:
-		return inText(dst, f, b)
+		return u.inText(dst, f, b)
 	case inNumber:
-		return inDigits(dst, f, b)
+		return u.inDigits(dst, f, b)
 	case oneOf, oneKey:
-		return choose(dst, f, b)
+		return u.choose(dst, f, b)
 	case otherKey:
-		return differ(dst, f, b)
+		return u.differ(dst, f, b)
 	case colon:
 		if b == ':' {
-			return to(dst, f.become(frame{op: value, shape: f.shape}))
+			return u.to(dst, f.become(frame{op: value, shape: f.shape}))
 		}
 	case object, objectMore, objectAfter:
-		return member(dst, f, b)
+		return u.member(dst, f, b)
 	case array:
 		if b == ']' {
-			return to(dst, f.next)
+			return u.to(dst, f.next)
 		}
-		return begin(dst, f.become(frame{op: arrayAfter, shape: f.shape}).push(frame{op: value, shape: f.shape.items}), b, 0)
+		if f.shape.items == nil {
+			return dst
+		}
+		return u.begin(dst, f.become(frame{op: arrayAfter, shape: f.shape}).push(frame{op: value, shape: f.shape.items}), b)
 	case arrayAfter:
 		switch b {
 		case ',':
-			return to(dst, f.push(frame{op: value, shape: f.shape.items}))
+			return u.to(dst, f.push(frame{op: value, shape: f.shape.items}))
 		case ']':
-			return to(dst, f.next)
+			return u.to(dst, f.next)
 		}
 	}
 	return dst
@@ -145,48 +148,50 @@ func (o op) spaced() bool {
 	return false
 }
 
-// begin takes the first byte of a value. Unions counts alternatives within alternatives.
-func begin(dst []way, f *frame, b byte, unions int) []way {
+// begin takes the first byte of a value. Alternatives have no alternatives themselves (see flatten).
+func (u *Budget) begin(dst []way, f *frame, b byte) []way {
 	s := f.shape
+	u.spend(1)
 	if len(s.any) > 0 {
-		if unions < mostUnions {
-			for _, alt := range s.any {
-				dst = begin(dst, f.become(frame{op: value, shape: alt}), b, unions+1)
+		for _, alt := range s.any {
+			if u.Spent() {
+				break
 			}
+			dst = u.begin(dst, f.become(frame{op: value, shape: alt}), b)
 		}
 		return dst
 	}
 	if s.spellings != nil {
-		return choose(dst, f.become(frame{op: oneOf, pick: s.spellings, hi: int32(len(s.spellings.texts))}), b)
+		return u.choose(dst, f.become(frame{op: oneOf, pick: s.spellings, hi: int32(len(s.spellings.texts))}), b)
 	}
 	switch {
 	case b == '"' && s.kinds&text != 0:
-		return to(dst, f.become(frame{op: inString}))
+		return u.to(dst, f.become(frame{op: inString}))
 	case b == '{' && s.kinds&members != 0 && f.depth < mostFrames:
-		return to(dst, f.become(frame{op: object, shape: s}))
+		return u.to(dst, f.become(frame{op: object, shape: s}))
 	case b == '[' && s.kinds&elements != 0 && f.depth < mostFrames:
-		return to(dst, f.become(frame{op: array, shape: s}))
+		return u.to(dst, f.become(frame{op: array, shape: s}))
 	case b == 't' && s.kinds&boolean != 0:
-		return to(dst, f.become(frame{op: literal, text: "true"[1:]}))
+		return u.to(dst, f.become(frame{op: literal, text: "true"[1:]}))
 	case b == 'f' && s.kinds&boolean != 0:
-		return to(dst, f.become(frame{op: literal, text: "false"[1:]}))
+		return u.to(dst, f.become(frame{op: literal, text: "false"[1:]}))
 	case b == 'n' && s.kinds&null != 0:
-		return to(dst, f.become(frame{op: literal, text: "null"[1:]}))
+		return u.to(dst, f.become(frame{op: literal, text: "null"[1:]}))
 	case s.kinds&(integer|number) != 0:
-		return inDigits(dst, f.become(frame{op: inNumber, n: numberStart, shape: s}), b)
+		return u.inDigits(dst, f.become(frame{op: inNumber, n: numberStart, shape: s}), b)
 	}
 	return dst
 }
 
 // inText takes a byte of a string. Bytes of characters beyond ASCII are taken as they come.
-func inText(dst []way, f *frame, b byte) []way {
+func (u *Budget) inText(dst []way, f *frame, b byte) []way {
 	switch f.op {
 	case inEscape:
 		switch b {
 		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			return to(dst, f.become(frame{op: inString}))
+			return u.to(dst, f.become(frame{op: inString}))
 		case 'u':
-			return to(dst, f.become(frame{op: inHex, n: 4}))
+			return u.to(dst, f.become(frame{op: inHex, n: 4}))
 		}
 		return dst
 	case inHex:
@@ -194,91 +199,95 @@ func inText(dst []way, f *frame, b byte) []way {
 			return dst
 		}
 		if f.n == 1 {
-			return to(dst, f.become(frame{op: inString}))
+			return u.to(dst, f.become(frame{op: inString}))
 		}
-		return to(dst, f.become(frame{op: inHex, n: f.n - 1}))
+		return u.to(dst, f.become(frame{op: inHex, n: f.n - 1}))
 	}
 	switch {
 	case b == '"':
-		return to(dst, f.next)
+		return u.to(dst, f.next)
 	case b == '\\':
-		return to(dst, f.become(frame{op: inEscape}))
+		return u.to(dst, f.become(frame{op: inEscape}))
 	case b < ' ':
 		return dst
 	}
-	return to(dst, f) // the same frame: see Matcher.Allowed
+	return u.to(dst, f) // the same frame: see Matcher.Allowed
 }
 
 // choose takes a byte of one of several spellings.
-func choose(dst []way, f *frame, b byte) []way {
+func (u *Budget) choose(dst []way, f *frame, b byte) []way {
 	lo, hi := f.pick.narrow(f.lo, f.hi, int(f.n), b)
 	n := f.n + 1
 	for ; lo < hi && len(f.pick.texts[lo]) == int(n); lo++ { // it comes before those that go on
 		if f.open(lo) {
-			dst = f.chosen(dst, lo)
+			dst = f.chosen(u, dst, lo)
 		}
 	}
 	for i := lo; i < hi; i++ {
+		u.spend(1)
 		if f.open(i) {
 			g := *f
 			g.lo, g.hi, g.n = lo, hi, n
-			return to(dst, &g)
+			return u.to(dst, &g)
 		}
 	}
 	return dst
 }
 
 // differ takes a byte of a name that must not become one of the choices.
-func differ(dst []way, f *frame, b byte) []way {
+func (u *Budget) differ(dst []way, f *frame, b byte) []way {
 	lo, hi := f.pick.narrow(f.lo, f.hi, int(f.n), b)
 	name := f.become(frame{op: inString})
+	u.spend(int(f.n))
 	for _, c := range []byte(f.pick.texts[f.lo][1:f.n]) { // it may be in the middle of an escape
-		name = inText(nil, name, c)[0].top
+		name = u.inText(nil, name, c)[0].top
 	}
 	switch {
 	case lo == hi:
-		return inText(dst, name, b)
+		return u.inText(dst, name, b)
 	case name.op == inString && b == '"':
 		return dst
 	}
 	g := *f
 	g.lo, g.hi, g.n = lo, hi, f.n+1
-	return to(dst, &g)
+	return u.to(dst, &g)
 }
 
-// open tells whether a choice is still to be had: an object has every member once.
-func (f *frame) open(i int32) bool { return f.op != oneKey || f.seen&bit(i) == 0 }
+// open tells whether a choice is still to be had: an object has every member once, and none that nothing can be the value of.
+func (f *frame) open(i int32) bool {
+	return f.op != oneKey || f.seen&bit(i) == 0 && f.shape.properties[i] != nil
+}
 
 // chosen goes on behind a complete spelling.
-func (f *frame) chosen(dst []way, i int32) []way {
+func (f *frame) chosen(u *Budget, dst []way, i int32) []way {
 	switch {
 	case f.op == oneKey:
 		after := f.become(frame{op: objectAfter, shape: f.shape, seen: f.seen | bit(i)})
-		return to(dst, after.push(frame{op: colon, shape: f.shape.properties[i]}))
+		return u.to(dst, after.push(frame{op: colon, shape: f.shape.properties[i]}))
 	case f.pick.after != nil:
-		return to(dst, f.pick.after(f.next, i))
+		return u.to(dst, f.pick.after(f.next, i))
 	}
-	return to(dst, f.next)
+	return u.to(dst, f.next)
 }
 
 // bit is that of a property. Those beyond the 64th have none: they may come twice and need not come.
 func bit(i int32) uint64 { return 1 << uint(i) }
 
 // member takes a byte between the members of an object.
-func member(dst []way, f *frame, b byte) []way {
+func (u *Budget) member(dst []way, f *frame, b byte) []way {
 	s := f.shape
 	switch {
 	case b == '}' && f.op != objectMore:
 		if s.required&^f.seen == 0 {
-			return to(dst, f.next)
+			return u.to(dst, f.next)
 		}
 	case b == ',' && f.op == objectAfter:
-		if s.extra != nil || len(s.properties) > 64 || f.seen != bit(int32(len(s.properties)))-1 {
-			return to(dst, f.become(frame{op: objectMore, shape: s, seen: f.seen}))
+		if s.extra != nil || len(s.properties) > 64 || f.seen|s.closed != bit(int32(len(s.properties)))-1 {
+			return u.to(dst, f.become(frame{op: objectMore, shape: s, seen: f.seen}))
 		}
 	case b == '"' && f.op != objectAfter:
 		if s.keys != nil {
-			dst = choose(dst, f.become(frame{op: oneKey, shape: s, seen: f.seen, pick: s.keys, hi: int32(len(s.keys.texts))}), b)
+			dst = u.choose(dst, f.become(frame{op: oneKey, shape: s, seen: f.seen, pick: s.keys, hi: int32(len(s.keys.texts))}), b)
 		}
 		if s.extra != nil {
 			after := f.become(frame{op: objectAfter, shape: s, seen: f.seen})
@@ -286,7 +295,7 @@ func member(dst []way, f *frame, b byte) []way {
 			if s.keys != nil {
 				name = frame{op: otherKey, pick: s.keys, hi: int32(len(s.keys.texts)), n: 1}
 			}
-			dst = to(dst, after.push(frame{op: colon, shape: s.extra}).push(name))
+			dst = u.to(dst, after.push(frame{op: colon, shape: s.extra}).push(name))
 		}
 	}
 	return dst

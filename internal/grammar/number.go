@@ -17,7 +17,7 @@ const (
 const mostDigits = 40
 
 // inDigits takes a byte of a number, or one behind it: nothing but what follows marks its end.
-func inDigits(dst []way, f *frame, b byte) []way {
+func (u *Budget) inDigits(dst []way, f *frame, b byte) []way {
 	digit, fraction := b-'0' <= 9, f.shape.kinds&number != 0
 	at := int32(-1)
 	switch f.n {
@@ -58,13 +58,13 @@ func inDigits(dst []way, f *frame, b byte) []way {
 		if f.seen < mostDigits {
 			g := *f
 			g.n, g.seen = at, f.seen+1
-			dst = to(dst, &g)
+			dst = u.to(dst, &g)
 		}
 		return dst
 	}
 	switch f.n {
 	case numberZero, numberWhole, numberFraction, numberExponent:
-		return step(dst, way{top: f.next}, b)
+		return u.step(dst, way{top: f.next}, b)
 	}
 	return dst
 }

@@ -15,13 +15,15 @@ import (
 // like) is not held.
 type shape struct {
 	kinds      kinds
-	any        []*shape // one of these, and nothing else here counts
+	any        []*shape // one of these, and nothing else here counts; not nil where there is a choice, be it of nothing
 	spellings  *choices // one of these, likewise
 	keys       *choices // of an object's properties, in the order of their spelling
-	properties []*shape // beside keys
+	properties []*shape // beside keys; nil: nothing can be its value
 	required   uint64   // of the first 64 properties, see bit
+	closed     uint64   // of those, the ones without a value
 	extra      *shape   // of members that are no properties; nil: there are none
-	items      *shape   // of an array
+	items      *shape   // of an array; nil: it is empty
+	finite     bool     // there is a value of it, see settle
 }
 
 type kinds uint8
@@ -40,7 +42,7 @@ var kindNames = map[string]kinds{"string": text, "integer": integer, "number": n
 
 var (
 	anything = func() *shape {
-		s := &shape{kinds: text | integer | number | boolean | null | elements | members}
+		s := &shape{kinds: text | integer | number | boolean | null | elements | members, finite: true}
 		s.extra, s.items = s, s
 		return s
 	}()
@@ -73,45 +75,57 @@ const (
 type reader struct {
 	root any
 	refs map[string]*shape // that were met
+	all  []*shape          // that were made
 	made int
 }
 
-// arguments reads the schema of a tool's arguments. A schema that can't be read lets every object through.
-func arguments(schema json.RawMessage) *shape {
+// arguments reads the schema of a tool's arguments. A schema that can't be read lets every object through. It reports false, and
+// the same, for one that no object follows: a node that holds another one and so on has no end.
+func arguments(schema json.RawMessage) (*shape, bool) {
 	r := &reader{refs: map[string]*shape{}}
 	if json.Unmarshal(schema, &r.root) != nil {
-		return anyObject
+		return anyObject, true
 	}
 	node, ok := r.root.(map[string]any)
 	if !ok {
-		return anyObject
+		return anyObject, true
 	}
 	if props, ok := node["properties"].(map[string]any); ok && len(props) == 0 && node["additionalProperties"] == nil {
-		return &shape{kinds: members} // a tool without arguments
+		return &shape{kinds: members}, true // a tool without arguments
 	}
-	s := *r.shape(node, 0)
-	for _, alt := range s.any {
-		if alt.kinds != members {
-			return anyObject
-		}
+	root := r.shape(node, 0)
+	object := root.any != nil || root.kinds&members != 0
+	r.settle()
+	if !object || slices.ContainsFunc(root.any, func(alt *shape) bool { return alt.kinds != members }) {
+		return anyObject, true // arguments are an object, whatever the schema says
 	}
-	if s.any == nil && s.kinds&members == 0 {
-		return anyObject // arguments are an object, whatever the schema says
+	if len(root.any) == 0 && root.kinds&members == 0 {
+		return anyObject, false
 	}
+	s := *root
 	s.kinds = members
-	return &s
+	return &s, true
 }
 
+// shape is a new one for a schema, or the one there is for what it refers to.
 func (r *reader) shape(schema any, level int) *shape {
+	if r.made++; level > mostLevels || r.made > mostShapes {
+		return anything
+	}
 	node, ok := schema.(map[string]any)
-	r.made++
-	if !ok || level > mostLevels || r.made > mostShapes {
+	if !ok {
 		return anything
 	}
 	if ref, ok := node["$ref"].(string); ok {
 		return r.reference(ref, level)
 	}
-	s := &shape{extra: anything, items: anything}
+	return r.fill(new(shape), node, level)
+}
+
+// fill reads a schema that is no reference.
+func (r *reader) fill(s *shape, node map[string]any, level int) *shape {
+	*s = shape{extra: anything, items: anything}
+	r.all = append(r.all, s)
 	if r.enumerated(s, node) {
 		return s
 	}
@@ -141,7 +155,8 @@ func (r *reader) shape(schema any, level int) *shape {
 		}
 		return s
 	}
-	return anything
+	*s = *anything
+	return s
 }
 
 // declared is what a schema's type says, 0 if nothing.
@@ -164,16 +179,40 @@ func declared(node map[string]any) (k kinds) {
 	return k
 }
 
-// reference reads what a local reference leads to, once.
+// reference reads what a local reference leads to, once. References that lead to nothing but each other say nothing.
 func (r *reader) reference(ref string, level int) *shape {
-	if s, ok := r.refs[ref]; ok {
-		return s
+	var on []string // the way to what is no reference
+	s := anything
+	for at := any(nil); ; {
+		if known, ok := r.refs[ref]; ok {
+			s = known
+			break
+		}
+		on = append(on, ref)
+		r.refs[ref] = anything // until more is known
+		var ok bool
+		if at, ok = jsonref.Local(r.root, ref); !ok {
+			break
+		}
+		node, ok := at.(map[string]any)
+		if !ok {
+			break
+		}
+		if next, ok := node["$ref"].(string); ok {
+			ref = next
+			continue
+		}
+		if r.made++; level < mostLevels && r.made <= mostShapes {
+			s = new(shape)
+			for _, ref := range on {
+				r.refs[ref] = s
+			}
+			r.fill(s, node, level+1)
+		}
+		break
 	}
-	s := new(shape)
-	*s = *anything
-	r.refs[ref] = s
-	if at, ok := jsonref.Local(r.root, ref); ok {
-		*s = *r.shape(at, level+1)
+	for _, ref := range on {
+		r.refs[ref] = s
 	}
 	return s
 }

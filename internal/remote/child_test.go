@@ -71,6 +71,81 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestStuckStep: a child whose step does not end is ended, and the next prompts are answered by another one.
+func TestStuckStep(t *testing.T) {
+	var warn log
+	e, c := open(t, spec{Stuck: 5}, func(c *Config) { c.Warn = warn.add })
+	r := read(mustSubmit(t, e, prompt(50, 1)))
+	var lost *engine.LostError
+	if !errors.As(r.Err, &lost) || !lost.Began || !strings.Contains(r.Err.Error(), "a step did not end for 2m0s") {
+		t.Errorf("reply %+v", r)
+	}
+	p := prompt(50, 1)
+	p.MaxTokens = 2
+	if r := read(mustSubmit(t, e, p)); r.Err != nil || len(r.Tokens) != 2 {
+		t.Errorf("afterwards %+v; %q", r, warn.all())
+	}
+	if c.n != 2 {
+		t.Errorf("%d children", c.n)
+	}
+}
+
+// TestSteerFails: what a hook says of why its sequence cannot go on comes back as it was.
+func TestSteerFails(t *testing.T) {
+	e, _ := open(t, spec{}, nil)
+	no := errors.New("no")
+	for name, hook := range map[string]func() engine.Course{
+		"no":    func() engine.Course { return engine.Course{Err: no} },
+		"panic": func() engine.Course { panic("oh") },
+	} {
+		p := prompt(9, 1)
+		n := 0
+		p.Steer = func(int32) engine.Course {
+			if n++; n < 3 {
+				return engine.Course{}
+			}
+			return hook()
+		}
+		r := read(mustSubmit(t, e, p))
+		var steer *engine.SteerError
+		if !errors.As(r.Err, &steer) || name == "no" && !errors.Is(r.Err, no) || len(r.Tokens) != 3 || r.Reason != engine.Error {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if r := read(mustSubmit(t, e, prompt(9, 1))); r.Err != nil {
+			t.Errorf("after %s: %v", name, r.Err)
+		}
+	}
+}
+
+// TestSteerIsApart: a hook that does not answer holds up nobody who only reads.
+func TestSteerIsApart(t *testing.T) {
+	e, _ := open(t, spec{}, nil)
+	never, told := make(chan struct{}), make(chan struct{}, 1)
+	defer close(never)
+	ctx, cancel := context.WithCancel(t.Context())
+	p := prompt(9, 1)
+	p.Steer = func(int32) engine.Course {
+		told <- struct{}{}
+		<-never
+		return engine.Course{}
+	}
+	s, err := e.Submit(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	if st := e.Stats(); st.Steps == 0 { // the reader reads
+		t.Errorf("%+v", st)
+	}
+	cancel()
+	if r := read(s); !errors.Is(r.Err, context.Canceled) {
+		t.Errorf("%+v", r)
+	}
+	if r := read(mustSubmit(t, e, prompt(9, 1))); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
 func mustSubmit(t *testing.T, e *Engine, p engine.Prompt) *engine.Stream {
 	t.Helper()
 	s, err := e.Submit(t.Context(), p)
@@ -201,7 +276,7 @@ func serve(t *testing.T) (parent net.Conn, in *receiver, ended chan error) {
 	ours, theirs := net.Pipe()
 	ended = make(chan error, 1)
 	go func() {
-		ended <- Serve(theirs, "test", func(b json.RawMessage, h Hooks) (*Loaded, error) { return load(spec{}, h.Trace) })
+		ended <- Serve(theirs, "test", func(b json.RawMessage, h Hooks) (*Loaded, error) { return load(spec{}, h.Trace, h.Stuck) })
 	}()
 	return ours, newReceiver(ours), ended
 }

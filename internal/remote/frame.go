@@ -14,7 +14,7 @@ import (
 // A frame is four bytes with the length of what follows (little-endian), a byte that says what it is, and its contents: numbers
 // as in encoding/binary's Uvarint, texts and lists after their lengths.
 const (
-	version    = 1
+	version    = 2
 	headerSize = 4
 	maxFrame   = 64 << 20
 	newsFrame  = 1 << 20 // from here on, what is new goes on in another frame
@@ -42,13 +42,14 @@ const (
 	kindReply  // call, whether more follow, error, result
 	kindWarn   // a line
 	kindClosed // the last: how ending went
+	kindStuck  // a step does not end: for how many nanoseconds
 
-	lastKind = kindClosed
+	lastKind = kindStuck
 )
 
 func (k kind) String() string {
 	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "settled", "call", "drop", "end",
-		"loaded", "failed", "news", "reply", "warn", "closed"}[min(k, lastKind)]
+		"loaded", "failed", "news", "reply", "warn", "closed", "stuck"}[min(k, lastKind)]
 }
 
 // begin starts a frame at the end of b, finish closes it.

@@ -198,7 +198,7 @@ func BenchmarkReplies(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(tokens/n), "µs/step")
 		}
 		b.Run(fmt.Sprintf("here/%d", n), func(b *testing.B) {
-			l, err := load(s, nil)
+			l, err := load(s, nil, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"hearth/internal/backend"
 	"hearth/internal/engine"
+	"hearth/internal/watchdog"
 )
 
 // host is the child's side of a connection.
@@ -19,6 +21,7 @@ type host struct {
 
 	reading   sync.Mutex // held while readTexts runs
 	readTexts func(b *backend.Batch, use func(rows []float32)) error
+	dog       *watchdog.Dog // of that
 
 	mu      sync.Mutex
 	loaded  bool
@@ -73,6 +76,11 @@ func appendJSON(b []byte, v any) []byte {
 
 func (h *host) warn(line string) {
 	h.out.put(kindWarn, func(b []byte) []byte { return append(b, line...) })
+}
+
+// stuck says that a step does not end.
+func (h *host) stuck(d time.Duration) {
+	h.out.put(kindStuck, func(b []byte) []byte { return binary.AppendUvarint(b, uint64(d)) })
 }
 
 // fail tells why nothing was loaded.
@@ -147,7 +155,7 @@ func (h *host) submit(e *engine.Engine, c *contents) {
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
 	if steered {
 		s.settled = make(chan engine.Course, 1)
-		p.Settled = s.await
+		p.Answers = s.settled
 	}
 	p.Watch = func(step bool) { h.touch(s, !step) }
 	h.mu.Lock()
@@ -163,16 +171,6 @@ func (h *host) submit(e *engine.Engine, c *contents) {
 	s.stream = stream
 	h.mu.Unlock()
 	h.touch(s, true)
-}
-
-// await is Prompt.Settled.
-func (s *hosted) await() engine.Course {
-	select {
-	case course := <-s.settled:
-		return course
-	case <-s.ctx.Done():
-		return engine.Course{}
-	}
 }
 
 // touch notes that a stream has something new.
@@ -212,7 +210,7 @@ func (h *host) settle(c *contents) {
 	select {
 	case s.settled <- course:
 	default:
-		if s.ctx.Err() == nil { // else await has not waited for the one before
+		if s.ctx.Err() == nil { // else the engine has not waited for the one before
 			c.fail()
 		}
 	}

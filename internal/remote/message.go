@@ -62,11 +62,12 @@ func (c *contents) prompt() (p engine.Prompt, steered bool) {
 }
 
 func appendCourse(b []byte, course engine.Course) []byte {
-	return appendOnly(appendIDs(b, course.IDs), course.Only)
+	b = appendOnly(appendIDs(b, course.IDs), course.Only)
+	return appendError(b, course.Err)
 }
 
 func (c *contents) course() (course engine.Course) {
-	course.IDs, course.Only = c.ids(), c.only()
+	course.IDs, course.Only, course.Err = c.ids(), c.only(), c.error()
 	return course
 }
 

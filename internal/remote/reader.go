@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/engine"
+	"hearth/internal/watchdog"
 )
 
 // Reader is a model in a child process that gives a row of numbers per text and keeps nothing of it. Its child lives as an
@@ -110,6 +111,8 @@ func (c *contents) floats() []float32 {
 func (h *host) answerRead(id uint64, b *backend.Batch) {
 	h.reading.Lock()
 	defer h.reading.Unlock()
+	h.dog.Begin(watchdog.Prompt)
+	defer h.dog.End()
 	err := h.readTexts(b, func(rows []float32) {
 		const most = newsFrame / 4
 		for len(rows) > 0 {

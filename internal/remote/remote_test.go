@@ -47,6 +47,7 @@ type spec struct {
 	Disk   string
 	MLX    string // path of its library: the model runs on it
 	Abort  int    // steps after which its process calls abort
+	Stuck  int    // steps after which it says that one does not end, and none does
 	Sequences,
 	Queue int
 }
@@ -72,7 +73,7 @@ func child() int {
 			case s.Refuse != "":
 				return nil, &Refused{Msg: s.Refuse, Advice: "have another"}
 			}
-			return load(s, h.Trace)
+			return load(s, h.Trace, h.Stuck)
 		})
 	}
 	if err != nil && !errors.Is(err, ErrGone) {
@@ -83,12 +84,22 @@ func child() int {
 }
 
 // load is the model of these tests, the same in every process.
-func load(s spec, trace func(engine.Step)) (*Loaded, error) {
+func load(s spec, trace func(engine.Step), stuck func(time.Duration)) (*Loaded, error) {
 	var be backend.Backend = cpu.New()
 	if s.MLX != "" {
 		var err error
 		if be, err = openMLX(s.MLX); err != nil {
 			return nil, err
+		}
+	}
+	if s.Stuck > 0 { // as if the watch over steps had found one that does not end
+		tell, n := trace, 0
+		trace = func(st engine.Step) {
+			if n++; n == s.Stuck {
+				stuck(2 * time.Minute)
+				select {}
+			}
+			tell(st)
 		}
 	}
 	if s.Abort > 0 {
@@ -106,7 +117,7 @@ func load(s spec, trace func(engine.Step)) (*Loaded, error) {
 	}
 	limits := Limits{Vocab: m.Vocab, MaxSequences: cmp.Or(s.Sequences, 4), MaxQueue: cmp.Or(s.Queue, 16)}
 	cfg := engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 26, MaxContext: 2000,
-		MaxSequences: limits.MaxSequences, MaxQueue: limits.MaxQueue, PrefillChunk: 64, Trace: trace}
+		MaxSequences: limits.MaxSequences, MaxQueue: limits.MaxQueue, PrefillChunk: 64, Trace: trace, Stuck: stuck}
 	if s.Disk != "" {
 		cfg.Disk = &tier.Options{Dir: s.Disk, Name: "test", Fingerprint: "test"}
 	}
@@ -193,7 +204,7 @@ func open(t *testing.T, s spec, change func(*Config)) (*Engine, *children) {
 // local is the same engine in this process.
 func local(t *testing.T, s spec) *engine.Engine {
 	t.Helper()
-	l, err := load(s, nil)
+	l, err := load(s, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

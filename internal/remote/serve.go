@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/engine"
+	"hearth/internal/watchdog"
 )
 
 // greeting is the first frame in both directions.
@@ -20,7 +21,7 @@ type greeting struct {
 
 // Loaded is a model that a child has loaded: it has an engine, or it reads.
 type Loaded struct {
-	Engine *engine.Engine // made with Hooks.Trace
+	Engine *engine.Engine // made with Hooks.Trace and Hooks.Stuck
 	Limits Limits         // of the engine
 	// Read runs a batch of texts without state and hands their rows over for as long as use takes.
 	Read  func(b *backend.Batch, use func(rows []float32)) error
@@ -41,8 +42,9 @@ type facts struct {
 
 // Hooks are for what is loaded in a child.
 type Hooks struct {
-	Trace func(engine.Step) // must be the engine's
-	Warn  func(line string) // of anything that is not an error; the parent hears it
+	Trace func(engine.Step)   // must be the engine's
+	Stuck func(time.Duration) // likewise: the parent ends this process
+	Warn  func(line string)   // of anything that is not an error; the parent hears it
 }
 
 // Refused is why a child loads nothing, as sentences that have crossed.
@@ -71,6 +73,8 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	var stop context.CancelFunc
 	h.ctx, stop = context.WithCancel(context.Background())
 	defer stop()
+	h.dog = watchdog.New(true, h.stuck)
+	defer h.dog.Close()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -92,7 +96,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	}
 	loads, ended := make(chan loading, 1), make(chan error, 1)
 	go func() {
-		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { h.out.signal() }, Warn: h.warn})
+		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { h.out.signal() }, Stuck: h.stuck, Warn: h.warn})
 		loads <- loading{l, err}
 	}()
 	go func() { ended <- h.read(in) }()

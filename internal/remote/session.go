@@ -24,10 +24,10 @@ type session struct {
 	loaded chan error    // gets one: nil when it has loaded
 	ended  chan struct{} // closed when nothing of it is left
 	// Before ended is closed.
-	err    error // why it ended
-	closed error // what kindClosed said
-	stuck  atomic.Bool
-	buried bool // under Engine.mu
+	err    error                  // why it ended
+	closed error                  // what kindClosed said
+	stuck  atomic.Pointer[string] // why it was killed
+	buried bool                   // under Engine.mu
 }
 
 // diedError is a child that ended by itself.
@@ -94,18 +94,40 @@ func (s *session) live(written <-chan struct{}) {
 	if !errors.Is(err, io.EOF) {
 		s.proc.Kill()
 	}
-	t := time.AfterFunc(closeLimit, s.proc.Kill)
-	how := s.proc.Wait()
-	t.Stop()
-	switch {
-	case s.stuck.Load():
-		how = fmt.Sprintf("it said nothing for %v and was killed", s.e.cfg.Silence)
+	how := s.wait()
+	switch why := s.stuck.Load(); {
+	case why != nil:
+		how = *why
 	case !errors.Is(err, io.EOF):
 		how = fmt.Sprintf("%v; %s", err, how)
 	}
 	s.err = &diedError{how}
 	s.e.bury(s)
 	close(s.ended)
+}
+
+// kill ends a child that is there and does nothing.
+func (s *session) kill(why string) {
+	s.stuck.CompareAndSwap(nil, &why)
+	s.proc.Kill()
+	s.proc.Close() // a process that its driver does not let go is given up, too
+}
+
+// wait says how a child has ended. One that cannot be killed is not waited for.
+func (s *session) wait() string {
+	how := make(chan string, 1)
+	go func() { how <- s.proc.Wait() }()
+	for range 2 {
+		t := time.NewTimer(closeLimit)
+		select {
+		case h := <-how:
+			t.Stop()
+			return h
+		case <-t.C:
+			s.proc.Kill()
+		}
+	}
+	return "it does not end, not even when it is killed"
 }
 
 // watch asks a child now and then whether it is there, and kills it when it says nothing.
@@ -118,8 +140,7 @@ func (s *session) watch(ended <-chan struct{}) {
 			return
 		case <-t.C:
 			if time.Since(s.began)-time.Duration(s.heard.Load()) > s.e.cfg.Silence {
-				s.stuck.Store(true)
-				s.proc.Kill()
+				s.kill(fmt.Sprintf("it said nothing for %v and was killed", s.e.cfg.Silence))
 				return
 			}
 			s.out.put(kindPing, nil)
@@ -150,6 +171,8 @@ func (s *session) read() error {
 			err = s.greet(b)
 			c.b = nil
 		case kindPong:
+		case kindStuck:
+			s.kill(fmt.Sprintf("a step did not end for %v and it was killed", time.Duration(c.uint())))
 		case kindWarn:
 			s.e.cfg.Warn(string(b))
 			c.b = nil
@@ -210,7 +233,7 @@ func (s *session) news(c *contents) error {
 			q.prompt = nil
 		}
 		if q.steer != nil {
-			s.steer(id, q, n.Tokens)
+			s.steer(q, n.Tokens)
 		}
 		if n.Reason != engine.Running {
 			q.unwatch()
@@ -218,17 +241,27 @@ func (s *session) news(c *contents) error {
 			if err := q.ctx.Err(); err != nil && n.Reason == engine.Cancel {
 				n.Err = err
 			}
+			if err := q.failed.Load(); err != nil && n.Reason == engine.Error {
+				n.Err = &engine.SteerError{Err: *err} // as it was before it crossed
+			}
 		}
 		q.feed.Give(n)
 	}
 	return nil
 }
 
-// steer tells the child for every token what is to come after it, be it anything.
-func (s *session) steer(id uint64, q *stream, tokens []engine.Token) {
+// steer has the child told for every token what is to come after it, be it anything.
+func (s *session) steer(q *stream, tokens []engine.Token) {
+	if q.hook == nil { // only who has begun has tokens, and nobody begins twice
+		q.hook = engine.NewHook(q.steer, func(course engine.Course) {
+			if course.Err != nil {
+				q.failed.Store(&course.Err)
+			}
+			s.out.put(kindSettled, func(b []byte) []byte { return appendCourse(appendUint(b, q.id), course) })
+		})
+	}
 	for i := range tokens {
-		course := q.steer(tokens[i].ID)
-		s.out.put(kindSettled, func(b []byte) []byte { return appendCourse(appendUint(b, id), course) })
+		q.hook.Tell(tokens[i].ID)
 	}
 }
 

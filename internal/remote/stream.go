@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"hearth/internal/engine"
@@ -19,6 +20,8 @@ type stream struct {
 	feed    engine.Feed
 	known   known // of the reader
 	steer   func(int32) engine.Course
+	hook    *engine.Hook          // that runs it; of the reader
+	failed  atomic.Pointer[error] // what ended it, if it was that
 	ctx     context.Context
 	unwatch func() bool
 	request string

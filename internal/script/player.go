@@ -195,8 +195,13 @@ func (s *stream) play() int32 {
 	s.tokens = s.tokens[1:]
 	s.sequence.tokens = appendIDs(s.sequence.tokens, id)
 	if s.steer != nil {
-		if next := s.steer(id).IDs; len(next) > 0 { // what else may come is the script's choice
-			s.tokens = slices.Concat(next, s.tokens)
+		next := s.steer(id)
+		if len(next.IDs) > 0 { // what else may come is the script's choice
+			s.tokens = slices.Concat(next.IDs, s.tokens)
+		}
+		if next.Err != nil && s.err == nil {
+			s.err = &engine.SteerError{Err: next.Err}
+			s.end(engine.Error)
 		}
 	}
 	return id

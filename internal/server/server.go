@@ -64,7 +64,7 @@ type Options struct {
 
 // Health is the body of GET /health.
 type Health struct {
-	Status      string      `json:"status"` // ok, loading or draining
+	Status      string      `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
 	Model       string      `json:"model"`
 	Context     int         `json:"context"` // tokens
 	Thinking    Thinking    `json:"thinking"`
@@ -72,6 +72,9 @@ type Health struct {
 	Version     string      `json:"version"`
 	Commit      string      `json:"commit"`
 }
+
+// Stuck is the Health.Status of a model that has to be started again.
+const Stuck = "stuck"
 
 // Thinking says whether the model reasons and whether clients get to see it.
 type Thinking struct {
@@ -216,7 +219,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	if s.draining.Load() {
 		h.Status = "draining"
 	}
-	wire.WriteJSON(w, http.StatusOK, h)
+	status := http.StatusOK
+	if h.Status == Stuck {
+		status = http.StatusServiceUnavailable // a probe need not read the body
+	}
+	wire.WriteJSON(w, status, h)
 }
 
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {

@@ -17,7 +17,7 @@ import (
 // Status is the body of GET /v1/status: the state of the model, for people and scripts who watch it. The fields are
 // those that other servers of MLX models have under this path.
 type Status struct {
-	Status    string `json:"status"` // loading, idle, running or draining
+	Status    string `json:"status"` // loading, idle, running, stuck or draining
 	Model     string `json:"model"`
 	UptimeS   int64  `json:"uptime_s"`
 	Steps     int64  `json:"steps_executed"`

@@ -1,0 +1,110 @@
+package grammar
+
+import "slices"
+
+// settle makes the shapes of a schema ready for the machine: alternatives of alternatives become alternatives, and what no
+// value follows is left out.
+func (r *reader) settle() {
+	r.flatten()
+	r.ends()
+	for _, s := range r.all {
+		s.prune()
+	}
+}
+
+// flatten replaces alternatives that have alternatives by those, each once, so that taking a byte need not look for them. An
+// alternative that is being replaced already adds nothing.
+func (r *reader) flatten() {
+	left := mostShapes
+	for _, s := range r.all {
+		if s.any == nil || !slices.ContainsFunc(s.any, func(a *shape) bool { return a.any != nil }) {
+			continue
+		}
+		flat := []*shape{} // none is not the same as no alternatives
+		met := map[*shape]bool{s: true}
+		for todo := slices.Clone(s.any); len(todo) > 0; {
+			a := todo[0]
+			todo = todo[1:]
+			if met[a] {
+				continue
+			}
+			met[a] = true
+			if a.any != nil {
+				todo = slices.Insert(todo, 0, a.any...)
+			} else {
+				flat = append(flat, a)
+			}
+		}
+		if left -= len(flat); left < 0 { // together they would be the square of what was sent
+			*s = *anything
+			continue
+		}
+		s.any = flat
+	}
+}
+
+// ends finds the shapes of which there are values: those that need no others first, then those that need none but these.
+func (r *reader) ends() {
+	needs := map[*shape]int{}      // required members that are not known to have values
+	users := map[*shape][]*shape{} // by what they need, or have for an alternative
+	var todo []*shape
+	found := func(s *shape) {
+		if !s.finite {
+			s.finite = true
+			todo = append(todo, s)
+		}
+	}
+	for _, s := range r.all {
+		switch {
+		case s.any != nil:
+			for _, a := range s.any {
+				if a.finite { // anything
+					found(s)
+				}
+				users[a] = append(users[a], s)
+			}
+		case s.spellings != nil || s.kinds != members:
+			found(s)
+		default:
+			for i, p := range s.properties {
+				if s.required&bit(int32(i)) != 0 && !p.finite {
+					needs[s]++
+					users[p] = append(users[p], s)
+				}
+			}
+			if needs[s] == 0 {
+				found(s)
+			}
+		}
+	}
+	for len(todo) > 0 {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, u := range users[s] {
+			if needs[u]--; u.any != nil || needs[u] == 0 {
+				found(u)
+			}
+		}
+	}
+}
+
+// prune leaves out what no value follows.
+func (s *shape) prune() {
+	if s.any != nil {
+		s.any = slices.DeleteFunc(s.any, func(a *shape) bool { return !a.finite })
+	}
+	for i, p := range s.properties {
+		if !p.finite {
+			s.properties[i], s.closed = nil, s.closed|bit(int32(i))
+			if s.required&bit(int32(i)) != 0 { // of several kinds the others are left
+				s.kinds &^= members
+			}
+		}
+	}
+	if s.extra != nil && !s.extra.finite {
+		s.extra = nil
+	}
+	if s.items != nil && !s.items.finite {
+		s.items = nil
+	}
+}
