@@ -2,6 +2,10 @@ package grammar
 
 import "slices"
 
+// mostVisits bounds flattening, which would take the square of a schema: where it is reached, what has not been looked at may be
+// anything.
+const mostVisits = 1 << 16
+
 // settle makes the shapes of a schema ready for the machine: alternatives of alternatives become alternatives, and what no
 // value follows is left out.
 func (r *reader) settle() {
@@ -15,27 +19,32 @@ func (r *reader) settle() {
 // flatten replaces alternatives that have alternatives by those, each once, so that taking a byte need not look for them. An
 // alternative that is being replaced already adds nothing.
 func (r *reader) flatten() {
-	left := mostShapes
+	left := mostVisits
 	for _, s := range r.all {
 		if s.any == nil || !slices.ContainsFunc(s.any, func(a *shape) bool { return a.any != nil }) {
 			continue
 		}
 		flat := []*shape{} // none is not the same as no alternatives
 		met := map[*shape]bool{s: true}
-		for todo := slices.Clone(s.any); len(todo) > 0; {
-			a := todo[0]
-			todo = todo[1:]
+		todo := slices.Clone(s.any)
+		slices.Reverse(todo) // the last one is next
+		for ; len(todo) > 0 && left > 0; left-- {
+			a := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
 			if met[a] {
 				continue
 			}
 			met[a] = true
-			if a.any != nil {
-				todo = slices.Insert(todo, 0, a.any...)
-			} else {
+			if a.any == nil {
 				flat = append(flat, a)
+				continue
 			}
+			for _, b := range slices.Backward(a.any) {
+				todo = append(todo, b)
+			}
+			left -= len(a.any) / 8
 		}
-		if left -= len(flat); left < 0 { // together they would be the square of what was sent
+		if len(todo) > 0 {
 			*s = *anything
 			continue
 		}

@@ -97,7 +97,9 @@ func courses() []engine.Course {
 }
 
 // sameError compares errors by what they say.
-func sameError(a, b error) bool { return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error()) }
+func sameError(a, b error) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
+}
 
 // TestCourseCrosses: a hook's answer arrives, one that restricts nothing apart from one that allows nothing, and no set is
 // longer than makes sense.
