@@ -30,10 +30,10 @@ type choice struct {
 	pieces []parser.Piece
 
 	usage    chat.Usage
-	ids      []int32  // that were generated
-	calls    int      // started so far
-	given    []string // ids of the model's that became the client's
-	complete int      // of those, with an end
+	ids      []int32         // that were generated
+	calls    int             // started so far
+	known    map[string]bool // ids of the calls of the conversation and of this reply; nil: not looked at
+	complete int             // of those, with an end
 	name     string
 	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
@@ -177,7 +177,7 @@ func (c *choice) callID(own string) string {
 		return ""
 	}
 	if form.ids.forClients(own, c.name) && !c.taken(own) {
-		c.given = append(c.given, own)
+		c.known[own] = true
 		return own
 	}
 	c.id = newCallID()
@@ -187,14 +187,17 @@ func (c *choice) callID(own string) string {
 
 // taken tells whether a call of the conversation or this reply has an id.
 func (c *choice) taken(id string) bool {
-	for i := range c.r.Messages {
-		for _, p := range c.r.Messages[i].Parts {
-			if p.Kind == chat.PartToolCall && p.Call.ID == id {
-				return true
+	if c.known == nil {
+		c.known = map[string]bool{}
+		for i := range c.r.Messages {
+			for _, p := range c.r.Messages[i].Parts {
+				if p.Kind == chat.PartToolCall {
+					c.known[p.Call.ID] = true
+				}
 			}
 		}
 	}
-	return slices.Contains(c.given, id)
+	return c.known[id]
 }
 
 // rememberID notes what the model calls the call being read.
