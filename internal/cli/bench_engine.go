@@ -52,10 +52,11 @@ var scenarios = map[string]scenario{
 	"long":          {"a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
 	"mixed":         {"a long prompt and short ones beside eight streams", (*engineBench).mixed},
 	"conversations": {"10,000 conversations through 1 GB of cache", (*engineBench).conversations},
+	"masks":         {"16 sequences of which each is held to a form", (*engineBench).masks},
 	"stream":        {"processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
 }
 
-var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations", "stream"}
+var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations", "masks", "stream"}
 
 func newBenchEngineCmd() *cobra.Command {
 	var f engineFlags
