@@ -5,7 +5,18 @@ package chat
 type Bound string
 
 const (
-	BoundBody Bound = "body" // bytes of one request's body
+	BoundBody       Bound = "body"        // bytes of one request's body
+	BoundBodies     Bound = "bodies"      // bytes of all bodies that are held at once
+	BoundMessages   Bound = "messages"    // of a request
+	BoundParts      Bound = "parts"       // of a request's messages
+	BoundTools      Bound = "tools"       // of a request
+	BoundStops      Bound = "stops"       // number and length of a request's stop strings
+	BoundInputs     Bound = "inputs"      // prompts, texts or documents of a request
+	BoundTokenIDs   Bound = "token_ids"   // of a request's prompts
+	BoundLogitBias  Bound = "logit_bias"  // entries
+	BoundArgs       Bound = "args"        // variables of the template that a request sets
+	BoundValues     Bound = "json_values" // in a request's schemas, arguments and variables
+	BoundReferences Bound = "references"  // bytes of tools that a request has printed where it refers to them
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

@@ -1,8 +1,10 @@
 package wire_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,11 +37,22 @@ func TestReadBody(t *testing.T) {
 			}
 			r.Header.Set("Content-Type", tc.mediaType)
 			r.Header.Set("Content-Encoding", tc.encoding)
-			v, err := wire.ReadBody(httptest.NewRecorder(), r, 64)
+			o := wire.Options{MaxBody: 64}.WithDefaults()
+			body, err := o.ReadBody(httptest.NewRecorder(), r)
 			if tc.want == "" {
-				if err != nil || string(v.Raw()) != tc.body {
-					t.Fatalf("got %s, %v", v.Raw(), err)
+				if err != nil || string(body.Raw()) != tc.body {
+					t.Fatalf("got %v, %v", body, err)
 				}
+				if o.Bodies.Held() == 0 {
+					t.Error("nothing is held")
+				}
+				body.Close()
+				body.Close()
+			}
+			if n := o.Bodies.Held(); n != 0 {
+				t.Errorf("%d bytes are held at the end", n)
+			}
+			if tc.want == "" {
 				return
 			}
 			if err == nil || err.Kind != tc.kind || err.Code != tc.code || !strings.Contains(err.Msg, tc.want) {
@@ -86,12 +99,28 @@ func TestModels(t *testing.T) {
 	}
 }
 
-func TestAppendText(t *testing.T) {
-	parts := wire.AppendText(nil, "a")
-	parts = wire.AppendText(parts, "")
-	parts = wire.AppendText(parts, "b\n")
-	parts = wire.AppendText(parts, "c")
-	if len(parts) != 1 || parts[0].Text != "a\nb\nc" {
-		t.Errorf("got %+v", parts)
+func TestParts(t *testing.T) {
+	var p wire.Parts
+	for _, text := range []string{"", "a", "", "b\n", "c"} {
+		p.Text(text)
+	}
+	p.Add(chat.Part{Kind: chat.PartReasoning, Text: "r"})
+	p.Add(chat.Part{Kind: chat.PartReasoning, Text: "s"})
+	p.Text("d")
+	var got []string
+	for _, part := range p.All() {
+		got = append(got, fmt.Sprint(part.Kind, part.Text))
+	}
+	if want := []string{"0a\nb\nc", "1r", "1s", "0d"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAppendSystem(t *testing.T) {
+	r := &chat.Request{Messages: []chat.Message{{Role: chat.User}}}
+	wire.AppendSystem(r, "a")
+	wire.AppendSystem(r, "b")
+	if len(r.Messages) != 2 || r.Messages[0].Role != chat.System || r.Messages[0].Text() != "a\nb" || len(r.Messages[0].Parts) != 1 {
+		t.Errorf("got %+v", r.Messages)
 	}
 }
