@@ -9,6 +9,7 @@ const (
 	BoundBodies     Bound = "bodies"      // bytes of all bodies that are held at once
 	BoundMessages   Bound = "messages"    // of a request
 	BoundParts      Bound = "parts"       // of a request's messages
+	BoundCalls      Bound = "calls"       // tool calls and results of a request
 	BoundTools      Bound = "tools"       // of a request
 	BoundStops      Bound = "stops"       // number and length of a request's stop strings
 	BoundInputs     Bound = "inputs"      // prompts, texts or documents of a request

@@ -251,10 +251,18 @@ func equalJSON(a, b any) bool {
 
 // draft makes the draft of a rendering, with the spans of its messages.
 func (out *rendering) draft(messages []chat.Message) draft {
-	longest := map[int]jinja.Span{}
+	longest := make([]jinja.Span, len(messages)) // of each message; without a tag where there is none
+	n := 0
 	for _, s := range out.spans {
-		if l, ok := longest[s.Tag]; !ok || s.To-s.From > l.To-l.From {
-			longest[s.Tag] = s
+		if s.Tag < 1 || s.Tag > len(messages) || s.From >= len(out.text) {
+			continue
+		}
+		l := &longest[s.Tag-1]
+		if l.Tag == 0 {
+			n++
+		}
+		if l.Tag == 0 || s.To-s.From > l.To-l.From {
+			*l = s
 		}
 	}
 	d := draft{text: out.text, messages: len(messages)}
@@ -262,9 +270,10 @@ func (out *rendering) draft(messages []chat.Message) draft {
 	for _, tag := range slices.Sorted(maps.Keys(ids)) {
 		d.ids = append(d.ids, ids[tag]...)
 	}
-	for tag, s := range longest {
-		if m := tag - 1; m < len(messages) && s.From < len(out.text) {
-			d.spans = append(d.spans, span{message: m, from: s.From, to: min(s.To, len(out.text)), answer: messages[m].Role == chat.Assistant, ids: ids[tag]})
+	d.spans = make([]span, 0, n)
+	for m, s := range longest {
+		if s.Tag > 0 {
+			d.spans = append(d.spans, span{message: m, from: s.From, to: min(s.To, len(out.text)), answer: messages[m].Role == chat.Assistant, ids: ids[s.Tag]})
 		}
 	}
 	slices.SortFunc(d.spans, func(a, b span) int {

@@ -8,7 +8,7 @@ import (
 )
 
 // fit rewrites a conversation into one that a template of this form renders. Nothing that was said is left out; what has
-// no place of its own goes to a neighbouring turn. turns stay as they are.
+// no place of its own goes to a neighbouring turn. It uses turns up: what it returns may be in the same memory.
 func (f form) fit(turns []turn) []turn {
 	turns = f.placeSystem(f.placeCalls(turns))
 	out := merger{turns: turns[:0]}
@@ -133,8 +133,10 @@ const (
 
 // placeCalls puts calls and results into the turns that the template has for them, and words where it has none.
 func (f form) placeCalls(turns []turn) []turn {
-	turns = slices.Clone(turns) // resultsOf moves some
-	out := make([]turn, 0, len(turns))
+	out := turns[:0] // calls, which may become several turns, need more
+	if slices.ContainsFunc(turns, func(t turn) bool { return len(t.calls) > 0 }) {
+		out = make([]turn, 0, len(turns))
+	}
 	for len(turns) > 0 {
 		t := turns[0]
 		turns = turns[1:]

@@ -75,6 +75,8 @@ const (
 	historyBytes = 64 << 20
 	// pieceBytes is what a piece takes besides its text and ids.
 	pieceBytes = 400
+	// promptShare is the part of it that one prompt may fill: what is beyond is encoded again the next time.
+	promptShare = 4
 	// maxAnswers bounds the different answers remembered for one prompt.
 	maxAnswers = 16
 )
@@ -183,15 +185,19 @@ func (h *history) encode(s salt, d *draft) tokens {
 	if known == len(t.cuts) {
 		return t
 	}
-	fresh := make([]*piece, 0, len(t.cuts)-known)
+	var fresh []*piece
+	room := h.limit / promptShare
 	for i := known; i < len(t.cuts); i++ {
-		f := &piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
+		f := piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
 		f.ids = h.guard.encode(f.text)
 		if i == known && len(near) > 0 {
 			f.ids, f.generated = h.splice(f.text, f.ids, near)
 		}
-		fresh = append(fresh, f)
-		t.add(f)
+		t.add(&f)
+		if room -= f.bytes(); room >= 0 {
+			kept := f
+			fresh = append(fresh, &kept)
+		}
 	}
 	h.mu.Lock()
 	h.grow(p, fresh, t.session)

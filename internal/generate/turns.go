@@ -47,11 +47,10 @@ const billingHeader = "x-anthropic-billing-header:"
 // turnsOf splits the conversation into turns. Every tool result becomes a turn of its own; what else stands in the same
 // message becomes turns before and after it, in order.
 func turnsOf(messages []chat.Message) ([]turn, error) {
-	b := &turnBuilder{byID: map[string]*call{}}
+	b := &turnBuilder{turns: make([]turn, 0, len(messages)), byID: map[string]*call{}}
 	for i := range messages {
 		m := &messages[i]
 		b.from = i + 1
-		at := fmt.Sprintf("messages[%d].content", i)
 		if m.Role == chat.Assistant {
 			b.assistant(m)
 			continue
@@ -61,14 +60,14 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 			if m.Parts[j].Kind != chat.PartToolResult {
 				continue
 			}
-			if err := b.plain(m, m.Parts[start:j], at); err != nil {
+			if err := b.plain(m, m.Parts[start:j]); err != nil {
 				return nil, err
 			}
 			b.result(m.Parts[j].Result)
 			start = j + 1
 		}
 		if start == 0 || start < len(m.Parts) {
-			if err := b.plain(m, m.Parts[start:], at); err != nil {
+			if err := b.plain(m, m.Parts[start:]); err != nil {
 				return nil, err
 			}
 		}
@@ -84,13 +83,13 @@ type turnBuilder struct {
 	count int              // calls so far
 }
 
-func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part, at string) error {
+func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part) error {
 	if len(parts) == 0 && len(m.Parts) > 0 {
 		return nil
 	}
 	for i := range parts {
 		if parts[i].Kind == chat.PartImage {
-			return chat.Invalidf(cmp.Or(parts[i].Path, at), "this model cannot see images")
+			return chat.Invalidf(cmp.Or(parts[i].Path, fmt.Sprintf("messages[%d].content", b.from-1)), "this model cannot see images")
 		}
 	}
 	t := turn{from: b.from, role: string(m.Role), name: m.Name, text: chat.Text(parts)}

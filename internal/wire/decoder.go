@@ -16,6 +16,7 @@ import (
 type Decoder struct {
 	err    *chat.Error
 	parts  int // counted by Parts
+	calls  int // counted by Call
 	values int // counted by own
 }
 
@@ -92,6 +93,7 @@ func (d *Decoder) Items(v Value) iter.Seq2[int, Value] {
 const (
 	MaxMessages = 100_000 // as Anthropic has it
 	MaxParts    = 100_000 // of all messages, calls and what is inside results included
+	MaxCalls    = 40_000  // tool calls and their results
 	MaxTools    = 4096
 	MaxTokenIDs = 1 << 22 // of all prompts
 	MaxArgs     = 256     // variables of a template
@@ -151,6 +153,13 @@ func (d *Decoder) Parts(v Value) iter.Seq2[int, Value] {
 				return
 			}
 		}
+	}
+}
+
+// Call counts a tool call or a result, which stands at v.
+func (d *Decoder) Call(v Value) {
+	if d.calls++; d.calls > MaxCalls {
+		d.Exceeds(chat.BoundCalls, v, "too many tool calls and results: at most %d in one request", MaxCalls)
 	}
 }
 

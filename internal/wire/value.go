@@ -289,7 +289,7 @@ func (v Value) sort() {
 	if known.names == nil { // nothing was ever asked for
 		known.names = map[string]string{}
 	}
-	known.list = make([]Value, 0, min(4, len(v.raw)/4))
+	known.list = make([]Value, 0, min(4, 1+len(v.raw)/12))
 	v.eachField(func(rawKey, raw []byte) {
 		name := nameIn(known.names, rawKey)
 		if name == "" {

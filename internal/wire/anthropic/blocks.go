@@ -157,6 +157,7 @@ func (d *decoder) toolReference(parts *wire.Parts, b wire.Value) {
 }
 
 func (d *decoder) toolResult(b wire.Value) *chat.ToolResult {
+	d.Call(b)
 	res := &chat.ToolResult{CallID: d.String(b.Get("tool_use_id")), IsError: d.Bool(b.Get("is_error"))}
 	content := b.Get("content")
 	if content.Kind() == wire.String {
@@ -201,6 +202,7 @@ func (d *decoder) assistant(content wire.Value) []chat.Part {
 				parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
 			}
 		case "tool_use":
+			d.Call(b)
 			parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
 				ID: d.String(b.Get("id")), Name: d.String(b.Get("name")), Arguments: d.Compact(b.Get("input")),
 			}})

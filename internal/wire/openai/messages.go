@@ -34,9 +34,11 @@ func (d *decoder) message(m wire.Value) chat.Message {
 	case "assistant":
 		msg.Role, msg.Parts = chat.Assistant, d.assistant(m)
 	case "tool":
+		d.Call(m)
 		msg.Role = chat.ToolRole
 		msg.Parts = toolResult(d.OptString(m.Get("tool_call_id")), d.content(content, true))
 	case "function": // before tools there was one call a turn and no id
+		d.Call(m)
 		msg.Role = chat.ToolRole
 		msg.Parts = toolResult("", d.content(content, false))
 	default:
@@ -130,6 +132,7 @@ func (d *decoder) assistant(m wire.Value) []chat.Part {
 		if !d.Want(c, wire.Object) {
 			return nil
 		}
+		d.Call(c)
 		if kind := d.OptString(c.Get("type")); kind == "custom" {
 			parts.Add(d.customCall(c))
 			continue
@@ -137,6 +140,7 @@ func (d *decoder) assistant(m wire.Value) []chat.Part {
 		parts.Add(d.call(d.OptString(c.Get("id")), c.Get("function")))
 	}
 	if fn := m.Get("function_call"); !fn.Absent() {
+		d.Call(fn)
 		parts.Add(d.call("", fn))
 	}
 	return parts.All()
