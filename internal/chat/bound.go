@@ -7,6 +7,7 @@ type Bound string
 const (
 	BoundBody       Bound = "body"        // bytes of one request's body
 	BoundBodies     Bound = "bodies"      // bytes of all bodies that are held at once
+	BoundDepth      Bound = "depth"       // levels of a body, and of blocks in blocks
 	BoundMessages   Bound = "messages"    // of a request
 	BoundParts      Bound = "parts"       // of a request's messages
 	BoundCalls      Bound = "calls"       // tool calls and results of a request

@@ -75,6 +75,9 @@ const (
 	historyBytes = 64 << 20
 	// pieceBytes is what a piece takes besides its text and ids.
 	pieceBytes = 400
+	// mostCopied bounds the bytes that are copied to put answers into a prompt's text, which is all of it for each. What is
+	// beyond stays as the template renders it.
+	mostCopied = 1 << 30
 	// promptShare is the part of it that one prompt may fill: what is beyond is encoded again the next time.
 	promptShare = 4
 	// maxAnswers bounds the different answers remembered for one prompt.
@@ -165,8 +168,9 @@ func (h *history) encode(s salt, d *draft) tokens {
 	p := h.walk(h.root(s), &t, d.text)
 	near, answers := p.near(), p.around()
 	h.mu.Unlock()
+	copied := 0
 	for range d.messages { // once for each at most
-		if len(answers) == 0 || len(t.at) == len(t.cuts) {
+		if copied += len(d.text); copied > mostCopied || len(answers) == 0 || len(t.at) == len(t.cuts) {
 			break
 		}
 		up := d.standIn(h, &t, answers)

@@ -81,8 +81,8 @@ func (b *Body) Close() {
 	b.bytes = 0
 }
 
-// Memory for a body is taken as it comes: a little at first, then several times as much as there is, never more than was
-// promised.
+// Memory for a body is taken as it comes: a little at first, then several times as much as there is, and what was promised
+// once that is not far.
 const (
 	firstBytes = 4 << 10
 	growth     = 4
@@ -99,8 +99,8 @@ func (b *Body) read(r io.Reader, promised, limit int64) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
 			size := min(max(growth*int64(cap(buf)), firstBytes), limit+1)
-			if promised >= int64(len(buf)) { // one more shows the end
-				size = min(size, promised+1)
+			if whole := promised + 1; whole > int64(len(buf)) && whole <= 2*size { // one more shows the end
+				size = whole
 			}
 			if !b.of.grow(b.bytes, size) {
 				return nil, errFull

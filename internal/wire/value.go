@@ -96,7 +96,7 @@ func newValue(raw []byte, parent *Value, key string, index int) Value {
 func Parse(body []byte) (Value, *chat.Error) {
 	switch ok, tooDeep := isJSON(body, maxDepth); {
 	case tooDeep:
-		return Value{}, chat.Invalidf("", "the request body nests deeper than %d levels", maxDepth)
+		return Value{}, chat.Boundf(chat.BoundDepth, "", "the request body nests deeper than %d levels", maxDepth)
 	case !ok:
 		return Value{}, syntaxError(body)
 	}

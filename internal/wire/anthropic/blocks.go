@@ -106,9 +106,7 @@ func (d *decoder) document(parts *wire.Parts, b wire.Value) {
 		if c := source.Get("content"); c.Kind() == wire.String {
 			parts.Text(d.String(c))
 		} else {
-			for _, e := range d.Parts(c) {
-				d.input(parts, e)
-			}
+			d.inside(parts, c)
 		}
 	default:
 		at := source.Get("type")
@@ -125,9 +123,21 @@ func (d *decoder) document(parts *wire.Parts, b wire.Value) {
 
 func (d *decoder) searchResult(parts *wire.Parts, b wire.Value) {
 	parts.Text("[Search result " + d.OptString(b.Get("title")) + " " + d.OptString(b.Get("source")) + "]")
-	for _, e := range d.Parts(b.Get("content")) {
+	d.inside(parts, b.Get("content"))
+}
+
+// maxDepth bounds how deep documents and search results are inside each other: each level reads what is below it again.
+const maxDepth = 4
+
+// inside adds the blocks of a document or search result.
+func (d *decoder) inside(parts *wire.Parts, content wire.Value) {
+	if d.depth++; d.depth > maxDepth {
+		d.Exceeds(chat.BoundDepth, content, "documents and search results nest deeper than %d levels", maxDepth)
+	}
+	for _, e := range d.Parts(content) {
 		d.input(parts, e)
 	}
+	d.depth--
 }
 
 // maxReferences bounds the bytes of what toolReference prints: a few bytes that refer to a tool print all of its schema.

@@ -108,6 +108,7 @@ type decoder struct {
 	inResult bool            // inside a tool result
 
 	references int // bytes that toolReference has printed
+	depth      int // of documents and search results in each other
 }
 
 // clamped returns a number, moved into [lo, hi]: clients send what other servers allow.
