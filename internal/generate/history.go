@@ -35,6 +35,8 @@ type history struct {
 	size  int   // bytes
 	limit int
 
+	copies int // bytes, see mostCopied
+
 	terms    terms
 	began    time.Time
 	sessions map[uint64]int64 // of which something may be remembered: the number of their last request
@@ -85,7 +87,7 @@ const (
 )
 
 func newHistory(g *guard, exact bool) *history {
-	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, special: map[string]bool{}, began: time.Now()}
+	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, copies: mostCopied, special: map[string]bool{}, began: time.Now()}
 	var ids []int32
 	for _, text := range g.texts {
 		h.special[text] = true
@@ -170,7 +172,7 @@ func (h *history) encode(s salt, d *draft) tokens {
 	h.mu.Unlock()
 	copied := 0
 	for range d.messages { // once for each at most
-		if copied += len(d.text); copied > mostCopied || len(answers) == 0 || len(t.at) == len(t.cuts) {
+		if copied += len(d.text); copied > h.copies || len(answers) == 0 || len(t.at) == len(t.cuts) {
 			break
 		}
 		up := d.standIn(h, &t, answers)
