@@ -137,22 +137,29 @@ func TestTextPartsAreLinear(t *testing.T) {
 	}
 }
 
-// FuzzCost looks for bodies that take much more memory than they have bytes.
+// FuzzCost looks for bodies that take much more memory than they have bytes: those in which something stands many times.
 func FuzzCost(f *testing.F) {
-	f.Add(agentBody())
-	for _, s := range []string{
-		talk(many(50, same(turn))), talk(user(many(50, same(word)))), talk(turn + `,{"role":"assistant","content":[` + many(20, same(`{"type":"tool_use","id":"a","name":"f","input":{"a":[{},[]]}}`)) + `]}`),
-		`{"tools":[{"name":"a","defer_loading":true,"description":"xxxxxxxxxxxxxxx","input_schema":{}}],"messages":[` + user(many(50, same(`{"type":"tool_reference","tool_name":"a"}`))) + `]}`,
-		talk(user(`{"type":"tool_result","tool_use_id":"a","content":[` + many(20, same(`{"type":"document","source":{"type":"text","data":""}}`)) + `]}`)),
-		`{"stop_sequences":[` + many(64, same(`"\u0001"`)) + `],"system":[` + many(50, same(word)) + `],"messages":[` + turn + `]}`,
-		`{` + strings.Repeat(`"a":{},`, 100) + `"messages":[` + turn + `]}`,
-	} {
-		f.Add([]byte(s))
+	block := func(unit string) {
+		f.Add([]byte(`{"messages":[{"role":"user","content":[`), []byte(unit+`,`), []byte(unit+`]}]}`))
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) == 0 {
-			return
-		}
+	f.Add([]byte(`{"messages":[`), []byte(turn+`,`), []byte(turn+`]}`))
+	f.Add([]byte(`{"messages":[`), []byte(`{"role":"assistant","content":[]},`), []byte(turn+`]}`))
+	f.Add([]byte(`{"messages":[{"role":"assistant","content":[`), []byte(`{"type":"tool_use","id":"a","name":"f","input":{}},`), []byte(word+`]}]}`))
+	f.Add([]byte(`{"messages":[{"role":"assistant","content":[`), []byte(`{"type":"thinking","thinking":"a"},`), []byte(word+`]}]}`))
+	f.Add([]byte(`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"a":[`), []byte(`{},`), []byte(`[]]}}]}]}`))
+	f.Add([]byte(`{"tools":[`), []byte(`{"name":"a","input_schema":{}},`), []byte(`{"name":"b"}],"messages":[`+turn+`]}`))
+	f.Add([]byte(`{"tools":[{"name":"a","defer_loading":true,"description":"xxxxxxxxxxxxxxxxxxx"}],"messages":[{"role":"user","content":[`), []byte(`{"type":"tool_reference","tool_name":"a"},`), []byte(word+`]}]}`))
+	f.Add([]byte(`{"system":[`), []byte(word+`,`), []byte(word+`],"messages":[`+turn+`]}`))
+	f.Add([]byte(`{"stop_sequences":[`), []byte(`"\u0001",`), []byte(`""],"messages":[`+turn+`]}`))
+	f.Add([]byte(`{`), []byte(`"model":"\u0061",`), []byte(`"messages":[`+turn+`]}`))
+	block(word)
+	block(`{"type":"tool_result","tool_use_id":"a","content":"b"}`)
+	block(`{"type":"tool_result","tool_use_id":"a","content":[` + word + `]}`)
+	block(`{"type":"image","source":{"type":"base64","data":""}}`)
+	block(`{"type":"document","source":{"type":"text","data":""}}`)
+	block(`{"type":"search_result","title":"","source":"","content":[` + word + `]}`)
+	f.Fuzz(func(t *testing.T, before, unit, after []byte) {
+		body := wiretest.Repeated(before, unit, after)
 		wiretest.Costs(t, body, func() { _, _ = Decode(body) })
 	})
 }

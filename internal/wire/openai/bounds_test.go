@@ -2,6 +2,8 @@ package openai
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,23 +162,35 @@ func TestTextPartsAreLinear(t *testing.T) {
 	}
 }
 
-// FuzzCost looks for bodies that take much more memory than they have bytes, at every route.
+// FuzzCost looks for bodies that take much more memory than they have bytes, at every route: those in which something
+// stands many times.
 func FuzzCost(f *testing.F) {
-	for _, s := range []string{
-		talk(list(50, same(turn))), talk(`{"role":"user","content":[` + list(50, same(word)) + `]}`),
-		talk(`{"role":"assistant","tool_calls":[` + list(20, same(call)) + `]},{"role":"tool","tool_call_id":"a","content":"b"}`),
-		talk(turn, `"tools":[`+call+`]`, `"logit_bias":{"1":2,"3":4}`, `"chat_template_kwargs":{"a":[[],{}]}`, `"stop":["a","b"]`, `"response_format":{"type":"json_schema","json_schema":{"schema":{"a":[]}}}`),
-		`{"prompt":[` + list(50, same("[]")) + `],"logit_bias":{"1":1}}`, `{"prompt":[1,2,3],"suffix":"a"}`, `{"input":["a","b"]}`, `{"query":"q","documents":["a",{"text":"b"}]}`,
-		`{` + strings.Repeat(`"a":{},`, 100) + `"messages":[` + turn + `]}`,
+	for _, s := range [][3]string{
+		{`{"messages":[`, turn + `,`, turn + `]}`},
+		{`{"messages":[{"role":"user","content":[`, word + `,`, word + `]}]}`},
+		{`{"messages":[{"role":"user","content":[`, `{"type":"image_url","image_url":"data:;base64,"},`, word + `]}]}`},
+		{`{"messages":[{"role":"assistant","tool_calls":[`, call + `,`, call + `]}]}`},
+		{`{"messages":[`, `{"role":"tool","tool_call_id":"a","content":"b"},`, turn + `]}`},
+		{`{"messages":[`, `{"role":"assistant","function_call":{"name":"f","arguments":"x"}},`, turn + `]}`},
+		{`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[`, `{},`, `[]]}"}}]}]}`},
+		{`{"messages":[` + turn + `],"tools":[`, `{"function":{"name":"a","parameters":{}}},`, call + `]}`},
+		{`{"messages":[` + turn + `],"tools":[`, `{"type":"custom","custom":{"name":"a"}},`, call + `]}`},
+		{`{"messages":[` + turn + `],"chat_template_kwargs":{`, `"a":[],`, `"b":{}}}`},
+		{`{"messages":[` + turn + `],"logit_bias":{`, `"1":2,`, `"3":4}}`},
+		{`{"messages":[` + turn + `],"stop":[`, `"\u0001",`, `"b"]}`},
+		{`{"messages":[` + turn + `],"response_format":{"type":"json_schema","json_schema":{"schema":{"a":[`, `[],`, `{}]}}}}`},
+		{`{"prompt":[`, `[],`, `[1]]}`},
+		{`{"prompt":[`, `1,`, `2],"suffix":"a"}`},
+		{`{"input":[`, `"a",`, `"b"]}`},
+		{`{"query":"q","documents":[`, `{"text":"a"},`, `"b"]}`},
+		{`{`, `"model":"\u0061",`, `"messages":[` + turn + `]}`},
 	} {
-		f.Add([]byte(s))
+		f.Add([]byte(s[0]), []byte(s[1]), []byte(s[2]))
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) == 0 {
-			return
-		}
-		for _, decode := range decoders {
-			wiretest.Costs(t, body, func() { _ = decode(body) })
+	f.Fuzz(func(t *testing.T, before, unit, after []byte) {
+		body := wiretest.Repeated(before, unit, after)
+		for _, route := range slices.Sorted(maps.Keys(decoders)) {
+			wiretest.Costs(t, body, func() { _ = decoders[route](body) })
 		}
 	})
 }

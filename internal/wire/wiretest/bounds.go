@@ -1,8 +1,10 @@
 package wiretest
 
 import (
+	"bytes"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,8 +73,15 @@ func within(most uint64, f func()) uint64 {
 // Costs fails if f takes more of the heap than a body of so many bytes may: what hostile bodies are made for.
 func Costs(t *testing.T, body []byte, f func()) {
 	t.Helper()
-	const perByte, always = 64, 512 << 10
+	const perByte, always = 64, 128 << 10
 	if got := within(perByte*uint64(len(body))+always, f); got > 0 {
-		t.Errorf("%d bytes take %d, %d for each: %.200q", len(body), got, got/uint64(len(body)), body)
+		t.Errorf("%d bytes take %d, %d for each: %.300q", len(body), got, got/uint64(len(body)), body)
 	}
+}
+
+// Repeated is a body in which unit stands many times: what a few bytes cost shows where there are many of them.
+func Repeated(before, unit, after []byte) []byte {
+	const size = 64 << 10
+	times := max(1, size/max(1, len(unit)))
+	return slices.Concat(before, bytes.Repeat(unit, times), after)
 }
