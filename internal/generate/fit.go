@@ -273,7 +273,7 @@ func (f form) placeSystem(turns []turn) []turn {
 // messages are turns in the shape of OpenAI's messages, which templates expect. Like in the reference, what is
 // missing is left out and not null; only content is always there.
 func (f form) messages(turns []turn) *jinja.List {
-	out := jinja.NewList()
+	out := &jinja.List{Items: make([]jinja.Value, 0, len(turns))}
 	for _, t := range turns {
 		d := object("role", t.role, "content", f.content(t.text))
 		d.Tag = t.from

@@ -71,12 +71,15 @@ type Body struct {
 	bytes int64
 }
 
-// Close lets go of the body, which nothing may look into any more. Closing twice, and closing nil, does nothing.
+// Decoded lets go of the bytes, which nothing may look into any more. What was made of them keeps their place among Bodies.
+func (b *Body) Decoded() { b.Value = Value{} }
+
+// Close gives the place back. Closing twice, and closing nil, does nothing.
 func (b *Body) Close() {
 	if b == nil {
 		return
 	}
-	b.Value = Value{}
+	b.Decoded()
 	b.of.release(b.bytes)
 	b.bytes = 0
 }

@@ -123,6 +123,7 @@ func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.B
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}
+	body.Decoded()
 	return req, body, err
 }
 

@@ -35,6 +35,7 @@ func (h handler) completions(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return

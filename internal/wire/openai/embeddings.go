@@ -28,6 +28,7 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Close()
 	req, err := decodeEmbedding(body.Value)
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return

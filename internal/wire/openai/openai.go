@@ -68,6 +68,7 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return

@@ -56,6 +56,7 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Close()
 	req, err := decodeRank(body.Value)
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
