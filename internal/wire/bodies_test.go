@@ -131,7 +131,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// TestNamesAreLearned: an object that was sorted before a name was first asked for has its field nevertheless.
+// TestNamesAreLearned: an object that was scanned before a name was first asked for has its field nevertheless.
 func TestNamesAreLearned(t *testing.T) {
 	v, err := Parse([]byte(`{"learned early":1,"learned late":2,"learned late":3}`))
 	if err != nil {

@@ -95,7 +95,7 @@ const (
 	MaxParts    = 100_000 // of all messages, calls and what is inside results included
 	MaxCalls    = 40_000  // tool calls and their results
 	MaxTools    = 4096
-	MaxTokenIDs = 1 << 22 // of all prompts
+	MaxTokenIDs = 1 << 21 // of all prompts
 	MaxArgs     = 256     // variables of a template
 	MaxValues   = 500_000 // JSON values, keys included, of all schemas, arguments and variables
 )

@@ -53,7 +53,7 @@ type fields struct {
 }
 
 // asked are the names that Get was ever called with, each to itself. Decoders ask by literals, so they are few and all
-// known soon; a name that an object's fields were not sorted by is looked for by a scan of its own.
+// known soon; a name that an object was not scanned for is looked for by a scan of its own.
 var asked struct {
 	names atomic.Pointer[map[string]string]
 	mu    sync.Mutex
@@ -266,7 +266,7 @@ func (v Value) Get(key string) Value {
 	if v.known != nil {
 		if v.known.names == nil {
 			v.known.names = askedNames()
-			v.sort()
+			v.collect()
 		}
 		if v.known.names[key] == "" {
 			learn(key)
@@ -283,8 +283,8 @@ func (v Value) Get(key string) Value {
 
 func (v Value) missing(key string) Value { return Value{parent: &v, key: key, index: -1} }
 
-// sort scans the object for fields of known names.
-func (v Value) sort() {
+// collect scans the object for fields of known names.
+func (v Value) collect() {
 	known := v.known
 	if known.names == nil { // nothing was ever asked for
 		known.names = map[string]string{}

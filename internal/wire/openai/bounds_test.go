@@ -71,7 +71,7 @@ func TestBounds(t *testing.T) {
 	function := func(i int) string {
 		return fmt.Sprintf(`{"type":"function","function":{"name":"t%d","parameters":{}}}`, i)
 	}
-	ids := func(n int) string { return list(n, same("1")) }
+	ids := func(n int) string { return strings.Repeat("1,", n-1) + "1" }
 	bias := func(n int) string {
 		return `"logit_bias":{` + list(n, func(i int) string { return fmt.Sprintf(`"%d":1`, i) }) + `}`
 	}
@@ -102,32 +102,32 @@ func TestBounds(t *testing.T) {
 				return talk(turn, `"chat_template_kwargs":{`+list(n, func(i int) string { return fmt.Sprintf(`"v%d":1`, i) })+`}`)
 			}),
 			"values of template arguments": wiretest.Limit(chat.BoundValues, wire.MaxValues, "chat_template_kwargs.a", "at most 500000",
-				func(n int) string { return talk(turn, `"chat_template_kwargs":{"a":[`+list(n, same("1"))+`]}`) }),
+				func(n int) string { return talk(turn, `"chat_template_kwargs":{"a":[`+ids(n)+`]}`) }),
 			"values of arguments": wiretest.Limit(chat.BoundValues, wire.MaxValues-2, "messages[0].tool_calls[0].function.arguments", "at most 500000", func(n int) string {
-				return talk(`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[` + list(n, same("1")) + `]}"}}]}`)
+				return talk(`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[` + ids(n) + `]}"}}]}`)
 			}),
 			"values of an object of arguments": wiretest.Limit(chat.BoundValues, wire.MaxValues-2, "messages[0].tool_calls[0].function.arguments", "at most 500000", func(n int) string {
-				return talk(`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":[` + list(n, same("1")) + `]}}}]}`)
+				return talk(`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":[` + ids(n) + `]}}}]}`)
 			}),
 			"values of schemas": wiretest.Limit(chat.BoundValues, wire.MaxValues-2, "tools[0].function.parameters", "at most 500000", func(n int) string {
-				return talk(turn, `"tools":[{"function":{"name":"f","parameters":{"a":[`+list(n, same("1"))+`]}}}]`)
+				return talk(turn, `"tools":[{"function":{"name":"f","parameters":{"a":[`+ids(n)+`]}}}]`)
 			}),
 			"values of a response's schema": wiretest.Limit(chat.BoundValues, wire.MaxValues-2, "response_format.json_schema.schema", "at most 500000", func(n int) string {
-				return talk(turn, `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"a":[`+list(n, same("1"))+`]}}}`)
+				return talk(turn, `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"a":[`+ids(n)+`]}}}`)
 			}),
 		},
 		"completions": {
 			"prompts": wiretest.Limit(chat.BoundInputs, maxCompletions, "prompt", "at most 1024", func(n int) string { return `{"prompt":[` + list(n, same(`"a"`)) + `]}` }),
-			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[4194304]", "at most 4194304",
+			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[2097152]", "at most 2097152",
 				func(n int) string { return `{"prompt":[` + ids(n) + `]}` }),
-			"token ids of several prompts": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[1][4194303]", "at most 4194304",
+			"token ids of several prompts": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[1][2097151]", "at most 2097152",
 				func(n int) string { return `{"prompt":[[1],[` + ids(n-1) + `]]}` }),
 			"stop strings": wiretest.Limit(chat.BoundStops, 64, "stop", "at most 64", func(n int) string { return `{"prompt":"a","stop":[` + list(n, same(`"a"`)) + `]}` }),
 			"logit_bias":   wiretest.Limit(chat.BoundLogitBias, maxBias, "logit_bias", "at most 300000", func(n int) string { return `{"prompt":"a",` + bias(n) + `}` }),
 		},
 		"embeddings": {
 			"inputs":    wiretest.Limit(chat.BoundInputs, maxInputs, "input", "at most 2048", func(n int) string { return `{"input":[` + list(n, same(`"a"`)) + `]}` }),
-			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "input[4194304]", "at most 4194304", func(n int) string { return `{"input":[` + ids(n) + `]}` }),
+			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "input[2097152]", "at most 2097152", func(n int) string { return `{"input":[` + ids(n) + `]}` }),
 		},
 		"rerank": {
 			"documents": wiretest.Limit(chat.BoundInputs, maxInputs, "documents", "at most 2048",
