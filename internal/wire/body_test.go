@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -59,6 +60,39 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("error %#v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// readDeadlines is a reply that keeps what it is told of reading.
+type readDeadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Duration // from now; 0: none
+}
+
+func (d *readDeadlines) SetReadDeadline(at time.Time) error {
+	left := time.Duration(0)
+	if !at.IsZero() {
+		left = time.Until(at).Round(time.Second)
+	}
+	d.set = append(d.set, left)
+	return nil
+}
+
+// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after
+// that has no deadline of a body's.
+func TestBodyDeadlines(t *testing.T) {
+	for body, want := range map[string][]time.Duration{
+		`{}`:                       {2 * time.Minute, 0},
+		strings.Repeat(" ", 1<<10): {2 * time.Minute, 5 * time.Second, 0},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
+		b, _ := wire.Options{MaxBody: 64}.WithDefaults().ReadBody(w, r)
+		b.Close()
+		if !slices.Equal(w.set, want) {
+			t.Errorf("%d bytes: deadlines %v, want %v", len(body), w.set, want)
+		}
 	}
 }
 
