@@ -162,6 +162,34 @@ func TestTextPartsAreLinear(t *testing.T) {
 	}
 }
 
+// TestFoldIsLinear: arguments that come token by token take memory by their bytes, also where the reply ends in them.
+func TestFoldIsLinear(t *testing.T) {
+	const n = 20_000
+	for _, whole := range []bool{true, false} {
+		got := wiretest.Allocated(func() {
+			f := newFoldEncoder(reply{choices: 1, newID: func(string) string { return "a" }})
+			for range 2 {
+				f.Event(&chat.Event{Kind: chat.EventToolStart, Call: &chat.ToolCall{Name: "f"}})
+				for range n {
+					f.Event(&chat.Event{Kind: chat.EventToolArgs, Text: "abcd"})
+				}
+				if whole {
+					f.Event(&chat.Event{Kind: chat.EventToolEnd, Call: &chat.ToolCall{Name: "f", Arguments: []byte("{}")}})
+				}
+			}
+			f.Event(&chat.Event{Kind: chat.EventFinish, Finish: chat.FinishLength})
+			for _, c := range f.Body().(completion).Choices[0].Message.ToolCalls {
+				if len(c.Function.Arguments) != 4*n {
+					t.Errorf("%d bytes of arguments", len(c.Function.Arguments))
+				}
+			}
+		})
+		if got > 20*2*4*n {
+			t.Errorf("two calls of %d bytes take %d", 4*n, got)
+		}
+	}
+}
+
 // FuzzCost looks for bodies that take much more memory than they have bytes, at every route: those in which something
 // stands many times.
 func FuzzCost(f *testing.F) {

@@ -43,14 +43,14 @@ func (b Bound) Check(t *testing.T, decode func(body []byte) *chat.Error) {
 		}
 	}
 	const perByte = 3 // a string of them is copied before it is looked at
-	one := allocated(refuse(body))
+	one := Allocated(refuse(body))
 	if many := within(one+one/4+4096+perByte*uint64(len(more)-len(body)), refuse(more)); many > 0 {
 		t.Errorf("one too many takes %d bytes, twice as many %d", one, many)
 	}
 }
 
-// allocated is how many bytes f takes from the heap.
-func allocated(f func()) uint64 {
+// Allocated is how many bytes f takes from the heap.
+func Allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -63,7 +63,7 @@ func allocated(f func()) uint64 {
 func within(most uint64, f func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range 3 {
-		if least = min(least, allocated(f)); least <= most {
+		if least = min(least, Allocated(f)); least <= most {
 			return 0
 		}
 	}
