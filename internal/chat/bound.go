@@ -5,9 +5,22 @@ package chat
 type Bound string
 
 const (
-	BoundBody    Bound = "body"    // bytes of one request's body
-	BoundForm    Bound = "form"    // steps that keeping a reply to its form may take
-	BoundEndless Bound = "endless" // a schema that no value follows, since each needs another one
+	BoundBody       Bound = "body"        // bytes of one request's body
+	BoundForm       Bound = "form"        // steps that keeping a reply to its form may take
+	BoundEndless    Bound = "endless"     // a schema that no value follows, since each needs another one
+	BoundBodies     Bound = "bodies"      // bytes of all bodies that are held at once
+	BoundDepth      Bound = "depth"       // levels of a body, and of blocks in blocks
+	BoundMessages   Bound = "messages"    // of a request
+	BoundParts      Bound = "parts"       // of a request's messages
+	BoundCalls      Bound = "calls"       // tool calls and results of a request
+	BoundTools      Bound = "tools"       // of a request
+	BoundStops      Bound = "stops"       // number and length of a request's stop strings
+	BoundInputs     Bound = "inputs"      // prompts, texts or documents of a request
+	BoundTokenIDs   Bound = "token_ids"   // of a request's prompts
+	BoundLogitBias  Bound = "logit_bias"  // entries
+	BoundArgs       Bound = "args"        // variables of the template that a request sets
+	BoundValues     Bound = "json_values" // in a request's schemas, arguments and variables
+	BoundReferences Bound = "references"  // bytes of tools that a request has printed where it refers to them
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

@@ -247,6 +247,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: peakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
+		MaxBodies:  cfg.MaxRequestBytes,
 		Interval:   cfg.StreamInterval,
 		Drain:      cfg.DrainTimeout,
 	}

@@ -53,6 +53,7 @@ type Config struct {
 	CacheMemoryPart float64       // of the machine's memory
 	MaxSequences    int
 	MaxQueue        int    // requests that wait for one of those
+	MaxRequestBytes int64  // of all request bodies that are held at once
 	History         string // exact, text
 	PrefillStepSize int
 	StepTarget      time.Duration // 0: prompt chunks never shrink
@@ -117,6 +118,7 @@ func Default() *Config {
 		CacheMemoryPart:   0.2,
 		MaxSequences:      16,
 		MaxQueue:          1024,
+		MaxRequestBytes:   4 * MaxBodyBytes,
 		History:           "exact",
 		PrefillStepSize:   2048,
 		ContextTTL:        12 * time.Hour,

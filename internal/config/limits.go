@@ -4,6 +4,8 @@ package config
 const (
 	// MaxBodyBytes is the longest request body; a longer one is answered with 413.
 	MaxBodyBytes = 64 << 20
+	// leastRequestBytes is the least that --max-request-bytes may be: room for the longest body in the share of large ones.
+	leastRequestBytes = 2 * MaxBodyBytes
 	// mostSessions is the most that --context-max-sessions may be.
 	mostSessions = 1 << 20
 	// MaxBatchTokens is the most rows one step of the engine runs, over all sequences.

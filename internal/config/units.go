@@ -43,6 +43,19 @@ func byteSize(p *int64) *value[int64] {
 	return &value[int64]{p, "bytes", parseBytes, func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
+// byteSizeFrom is a number of bytes that is not less than least, a whole number of MiB.
+func byteSizeFrom(p *int64, least int64) *value[int64] {
+	v := byteSize(p)
+	v.parse = func(s string) (int64, error) {
+		n, err := parseBytes(s)
+		if err == nil && n < least {
+			err = fmt.Errorf("want at least %dMiB", least>>20)
+		}
+		return n, err
+	}
+	return v
+}
+
 func checkBytes(s string) error {
 	_, err := parseBytes(s)
 	return err

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,14 @@ func TestUnits(t *testing.T) {
 		if _, _, err := load(t, nil, "--prompt-cache-bytes="+arg); err == nil {
 			t.Errorf("%q is a size", arg)
 		}
+	}
+	for arg, want := range map[string]int64{"128MiB": 2 * MaxBodyBytes, "1GiB": 1 << 30} {
+		if c, _, err := load(t, nil, "--max-request-bytes="+arg); err != nil || c.MaxRequestBytes != want {
+			t.Errorf("%q: %v %v, want %d", arg, c, err, want)
+		}
+	}
+	if _, _, err := load(t, nil, "--max-request-bytes=127MiB"); err == nil || !strings.Contains(err.Error(), "at least 128MiB") {
+		t.Errorf("no room for the longest body: %v", err)
 	}
 	c, warns, err := load(t, map[string]string{"CONTEXT_TTL_MS": "1500", "CONTEXT_MAX_SESSIONS": "7", "PROMPT_CACHE_BYTES": "1MB", "PROMPT_CACHE": "0"})
 	if err != nil || len(warns) > 0 || c.ContextTTL != 1500*time.Millisecond || c.ContextSessions != 7 || c.PromptCacheMax != 1e6 || c.PromptCache {

@@ -27,7 +27,20 @@ type draft struct {
 	family *parser.Family
 	tools  []parser.Tool
 	stops  []string // texts of the tokens that end an answer
+
+	shown meant // of the rendering compared last: several answers may have been given in its place
 }
+
+// meant is what a text says.
+type meant struct {
+	text      string
+	reasoning bool
+	says      []statement
+	ok        bool
+}
+
+// mostSearched bounds the bytes that are looked through for the ids of an answer's calls.
+const mostSearched = 1 << 28
 
 // span is the part of the text that the template wrote for a message.
 type span struct {
@@ -116,6 +129,9 @@ func (d *draft) rendering(h *history, at int, a *reply) (from, to, skipped int, 
 	if to < 0 || d.text[from:to] == a.text[skipped:] {
 		return 0, 0, 0, false
 	}
+	if len(s.ids) > 0 && to-from+len(a.text) > mostSearched/len(s.ids) {
+		return 0, 0, 0, false
+	}
 	for _, id := range s.ids {
 		if id != "" && strings.Contains(d.text[from:to], id) && !strings.Contains(a.text[skipped:], id) {
 			return 0, 0, 0, false
@@ -170,8 +186,11 @@ func (d *draft) agree(h *history, a *reply, v verdict) bool {
 	if !ok {
 		return false
 	}
-	shown, ok := d.meaning(h.guard.unmark(v.rendered), reasoning)
-	return ok && slices.EqualFunc(said, shown, statement.equal)
+	if d.shown.text != v.rendered || d.shown.reasoning != reasoning {
+		d.shown = meant{text: v.rendered, reasoning: reasoning}
+		d.shown.says, d.shown.ok = d.meaning(h.guard.unmark(v.rendered), reasoning)
+	}
+	return d.shown.ok && slices.EqualFunc(said, d.shown.says, statement.equal)
 }
 
 // statement is something that an answer says: text, reasoning, or a call with its arguments decoded.
@@ -187,24 +206,35 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	pieces := p.Feed(nil, text)
 	pieces = p.Finish(pieces)
 	var all []statement
-	args := ""
+	var args, more strings.Builder // more: of the last text, after its first piece
+	begin := func(x parser.Piece) {
+		if more.Len() > 0 {
+			all[len(all)-1].text += more.String()
+			more.Reset()
+		}
+		all = append(all, statement{kind: x.Kind, text: x.Text})
+	}
 	for _, x := range pieces {
 		last := len(all) - 1
 		switch {
 		case x.Kind == parser.ToolStart:
-			all, args = append(all, statement{kind: x.Kind, text: x.Text}), ""
+			begin(x)
+			args.Reset()
 		case x.Kind == parser.ToolArgs:
-			args += x.Text
+			args.WriteString(x.Text)
 		case x.Kind == parser.ToolEnd:
-			if last < 0 || decodeNumbers(args, &all[last].args) != nil {
+			if last < 0 || decodeNumbers(args.String(), &all[last].args) != nil {
 				return nil, false
 			}
 			all[last].kind = x.Kind
 		case last >= 0 && all[last].kind == x.Kind:
-			all[last].text += x.Text
+			more.WriteString(x.Text)
 		default:
-			all = append(all, statement{kind: x.Kind, text: x.Text})
+			begin(x)
 		}
+	}
+	if more.Len() > 0 {
+		all[len(all)-1].text += more.String()
 	}
 	for i := range all {
 		switch all[i].kind {
@@ -251,10 +281,18 @@ func equalJSON(a, b any) bool {
 
 // draft makes the draft of a rendering, with the spans of its messages.
 func (out *rendering) draft(messages []chat.Message) draft {
-	longest := map[int]jinja.Span{}
+	longest := make([]jinja.Span, len(messages)) // of each message; without a tag where there is none
+	n := 0
 	for _, s := range out.spans {
-		if l, ok := longest[s.Tag]; !ok || s.To-s.From > l.To-l.From {
-			longest[s.Tag] = s
+		if s.Tag < 1 || s.Tag > len(messages) || s.From >= len(out.text) {
+			continue
+		}
+		l := &longest[s.Tag-1]
+		if l.Tag == 0 {
+			n++
+		}
+		if l.Tag == 0 || s.To-s.From > l.To-l.From {
+			*l = s
 		}
 	}
 	d := draft{text: out.text, messages: len(messages)}
@@ -262,9 +300,10 @@ func (out *rendering) draft(messages []chat.Message) draft {
 	for _, tag := range slices.Sorted(maps.Keys(ids)) {
 		d.ids = append(d.ids, ids[tag]...)
 	}
-	for tag, s := range longest {
-		if m := tag - 1; m < len(messages) && s.From < len(out.text) {
-			d.spans = append(d.spans, span{message: m, from: s.From, to: min(s.To, len(out.text)), answer: messages[m].Role == chat.Assistant, ids: ids[tag]})
+	d.spans = make([]span, 0, n)
+	for m, s := range longest {
+		if s.Tag > 0 {
+			d.spans = append(d.spans, span{message: m, from: s.From, to: min(s.To, len(out.text)), answer: messages[m].Role == chat.Assistant, ids: ids[s.Tag]})
 		}
 	}
 	slices.SortFunc(d.spans, func(a, b span) int {

@@ -8,35 +8,95 @@ import (
 )
 
 // fit rewrites a conversation into one that a template of this form renders. Nothing that was said is left out; what has
-// no place of its own goes to a neighbouring turn.
+// no place of its own goes to a neighbouring turn. It uses turns up: what it returns may be in the same memory.
 func (f form) fit(turns []turn) []turn {
 	turns = f.placeSystem(f.placeCalls(turns))
-	var out []turn
+	out := merger{turns: turns[:0]}
 	for _, t := range turns {
-		prev := last(out)
+		prev := out.last()
 		switch {
 		case prev == nil:
 		case t.role == roleUser && prev.role == roleUser && (!f.users || prev.reminder):
-			prev.text, prev.reminder = paragraphs(prev.text, t.text), prev.reminder && t.reminder
+			prev.reminder = prev.reminder && t.reminder
+			out.join(t)
 			continue
 		case t.role == roleUser && prev.role == roleTool && !f.afterTool:
-			prev.text = paragraphs(prev.text, t.text)
+			out.join(t)
 			continue
 		case t.role == roleAssistant && prev.role == roleAssistant && !f.assistants:
-			prev.text, prev.reasoning = paragraphs(prev.text, t.text), paragraphs(prev.reasoning, t.reasoning)
-			prev.calls = slices.Concat(prev.calls, t.calls)
+			out.join(t)
 			continue
 		}
-		out = append(out, t)
+		out.add(t)
 	}
-	return f.begin(out)
+	return f.begin(out.done())
 }
 
-func last(turns []turn) *turn {
-	if len(turns) == 0 {
+// merger collects turns, some of which join the one before them, in time that is linear in what all of them say. It may
+// write over the slice that it reads from: it never has more turns than were read.
+type merger struct {
+	turns           []turn
+	text, reasoning strings.Builder // what joins made of the last turn's; empty until there are some
+	calls           bool            // the last turn's calls are the merger's own
+}
+
+// last is the turn that the next one could join, nil if there is none. Its text may be out of date.
+func (m *merger) last() *turn {
+	if len(m.turns) == 0 {
 		return nil
 	}
-	return &turns[len(turns)-1]
+	return &m.turns[len(m.turns)-1]
+}
+
+// add begins a turn.
+func (m *merger) add(t turn) {
+	m.end()
+	m.turns = append(m.turns, t)
+}
+
+// join adds what t says, thinks and calls to the last turn.
+func (m *merger) join(t turn) {
+	prev := m.last()
+	joinText(&m.text, prev.text, t.text)
+	joinText(&m.reasoning, prev.reasoning, t.reasoning)
+	if len(t.calls) > 0 {
+		if !m.calls {
+			prev.calls, m.calls = slices.Clip(prev.calls), true
+		}
+		prev.calls = append(prev.calls, t.calls...)
+	}
+}
+
+// joinText adds a paragraph to those in b, which begin with first.
+func joinText(b *strings.Builder, first, text string) {
+	if text == "" {
+		return
+	}
+	if b.Len() == 0 {
+		b.WriteString(first)
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n\n")
+	}
+	b.WriteString(text)
+}
+
+// end completes the last turn.
+func (m *merger) end() {
+	prev := m.last()
+	if m.text.Len() > 0 {
+		prev.text, m.text = m.text.String(), strings.Builder{}
+	}
+	if m.reasoning.Len() > 0 {
+		prev.reasoning, m.reasoning = m.reasoning.String(), strings.Builder{}
+	}
+	m.calls = false
+}
+
+// done gives the turns.
+func (m *merger) done() []turn {
+	m.end()
+	return m.turns
 }
 
 // paragraphs joins texts that are not empty.
@@ -73,7 +133,10 @@ const (
 
 // placeCalls puts calls and results into the turns that the template has for them, and words where it has none.
 func (f form) placeCalls(turns []turn) []turn {
-	var out []turn
+	out := turns[:0] // calls, which may become several turns, need more
+	if slices.ContainsFunc(turns, func(t turn) bool { return len(t.calls) > 0 }) {
+		out = make([]turn, 0, len(turns))
+	}
 	for len(turns) > 0 {
 		t := turns[0]
 		turns = turns[1:]
@@ -96,28 +159,49 @@ func (f form) placeCalls(turns []turn) []turn {
 }
 
 // resultsOf takes the results that answer t's calls out of the turns after it: those that follow at once, and where the
-// template needs it those that only follow what a user says.
+// template needs it those that only follow what a user says. It puts them before what they follow, in turns itself.
 func (f form) resultsOf(t turn, turns []turn) (results, rest []turn) {
-	for i, r := range turns {
-		switch {
-		case r.role == roleAssistant || f.orphans && r.role != roleTool:
-			return results, append(rest, turns[i:]...)
-		case r.role == roleTool && (len(rest) == 0 || slices.Contains(t.calls, r.answers)):
-			results = append(results, r)
-		default:
-			rest = append(rest, r)
+	var others []turn // before end, in order, without the results
+	var calls map[*call]bool
+	n, end := 0, 0
+	for ; end < len(turns); end++ {
+		r := turns[end]
+		if r.role == roleAssistant || f.orphans && r.role != roleTool {
+			break
+		}
+		if len(others) > 0 && calls == nil {
+			calls = make(map[*call]bool, len(t.calls))
+			for _, c := range t.calls {
+				calls[c] = true
+			}
+		}
+		if r.role == roleTool && (len(others) == 0 || calls[r.answers]) {
+			turns[n] = r
+			n++
+		} else {
+			others = append(others, r)
 		}
 	}
-	return results, rest
+	copy(turns[n:end], others)
+	return turns[:n:n], turns[n:]
 }
 
 // exchange is an assistant's turn with calls and the results that follow it, one call after the other where the template
 // has no room for several. Calls without a result get one that says so, unless the template does not mind or nothing follows.
 func (f form) exchange(t turn, results []turn, more bool) []turn {
-	if !f.orphans && (more || len(results) > 0) {
+	missing, apart := !f.orphans && (more || len(results) > 0), !f.parallel && len(t.calls) > 1
+	var to map[*call][]turn // the results by what they answer
+	if missing || apart {
+		to = make(map[*call][]turn, len(t.calls))
+		for _, r := range results {
+			to[r.answers] = append(to[r.answers], r)
+		}
+	}
+	if missing {
 		for _, c := range t.calls {
-			if !slices.ContainsFunc(results, func(r turn) bool { return r.answers == c }) {
-				results = append(slices.Clip(results), turn{role: roleTool, text: "[no result]", answers: c})
+			if len(to[c]) == 0 {
+				to[c] = []turn{{role: roleTool, text: "[no result]", answers: c}}
+				results = append(results, to[c]...)
 			}
 		}
 	}
@@ -130,23 +214,20 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 	case !f.mixed && t.reasoning != "":
 		t.text, t.reasoning = "", paragraphs(t.reasoning, t.text)
 	}
-	if f.parallel || len(t.calls) < 2 {
+	if !apart {
 		return append(append(out, t), results...)
 	}
+	own := make(map[*call]bool, len(t.calls))
 	for i, c := range t.calls {
 		one := turn{from: t.from, role: roleAssistant, calls: []*call{c}}
 		if i == 0 {
 			one.name, one.text, one.reasoning = t.name, t.text, t.reasoning
 		}
-		out = append(out, one)
-		for _, r := range results {
-			if r.answers == c {
-				out = append(out, r)
-			}
-		}
+		out = append(append(out, one), to[c]...)
+		own[c] = true
 	}
 	for _, r := range results {
-		if !slices.Contains(t.calls, r.answers) {
+		if !own[r.answers] {
 			out = append(out, r)
 		}
 	}
@@ -160,38 +241,39 @@ func (f form) placeSystem(turns []turn) []turn {
 	if lead < 0 {
 		lead = len(turns)
 	}
-	var out []turn
+	out := merger{turns: turns[:0]}
+	rest := turns[lead:]
 	for _, t := range turns[:lead] {
-		if p := last(out); p != nil && !(f.system && f.systems) {
-			p.text = paragraphs(p.text, t.text)
+		if out.last() != nil && !(f.system && f.systems) {
+			out.join(t)
 			continue
 		}
-		out = append(out, t)
+		out.add(t)
 	}
-	rest := turns[lead:]
 	if lead > 0 && !f.system {
-		out[0].role = roleUser
+		out.turns[0].role = roleUser
 		if len(rest) > 0 && rest[0].role == roleUser {
-			out[0].text, rest = paragraphs(out[0].text, rest[0].text), rest[1:]
+			out.join(turn{text: rest[0].text})
+			rest = rest[1:]
 		}
 	}
 	for _, t := range rest {
 		if t.role == roleSystem && !f.late {
 			t = turn{from: t.from, role: roleUser, reminder: true, text: "<system-reminder>\n" + t.text + "\n</system-reminder>"}
-			if p := last(out); p != nil && p.role == roleUser {
-				p.text = paragraphs(p.text, t.text)
+			if p := out.last(); p != nil && p.role == roleUser {
+				out.join(t)
 				continue
 			}
 		}
-		out = append(out, t)
+		out.add(t)
 	}
-	return out
+	return out.done()
 }
 
 // messages are turns in the shape of OpenAI's messages, which templates expect. Like in the reference, what is
 // missing is left out and not null; only content is always there.
 func (f form) messages(turns []turn) *jinja.List {
-	out := jinja.NewList()
+	out := &jinja.List{Items: make([]jinja.Value, 0, len(turns))}
 	for _, t := range turns {
 		d := object("role", t.role, "content", f.content(t.text))
 		d.Tag = t.from

@@ -35,6 +35,8 @@ type history struct {
 	size  int   // bytes
 	limit int
 
+	copies int // bytes, see mostCopied
+
 	terms    terms
 	began    time.Time
 	sessions map[uint64]int64 // of which something may be remembered: the number of their last request
@@ -75,12 +77,17 @@ const (
 	historyBytes = 64 << 20
 	// pieceBytes is what a piece takes besides its text and ids.
 	pieceBytes = 400
+	// mostCopied bounds the bytes that are copied to put answers into a prompt's text, which is all of it for each. What is
+	// beyond stays as the template renders it.
+	mostCopied = 1 << 30
+	// promptShare is the part of it that one prompt may fill: what is beyond is encoded again the next time.
+	promptShare = 4
 	// maxAnswers bounds the different answers remembered for one prompt.
 	maxAnswers = 16
 )
 
 func newHistory(g *guard, exact bool) *history {
-	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, special: map[string]bool{}, began: time.Now()}
+	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, copies: mostCopied, special: map[string]bool{}, began: time.Now()}
 	var ids []int32
 	for _, text := range g.texts {
 		h.special[text] = true
@@ -163,8 +170,9 @@ func (h *history) encode(s salt, d *draft) tokens {
 	p := h.walk(h.root(s), &t, d.text)
 	near, answers := p.near(), p.around()
 	h.mu.Unlock()
+	copied := 0
 	for range d.messages { // once for each at most
-		if len(answers) == 0 || len(t.at) == len(t.cuts) {
+		if copied += len(d.text); copied > h.copies || len(answers) == 0 || len(t.at) == len(t.cuts) {
 			break
 		}
 		up := d.standIn(h, &t, answers)
@@ -183,15 +191,19 @@ func (h *history) encode(s salt, d *draft) tokens {
 	if known == len(t.cuts) {
 		return t
 	}
-	fresh := make([]*piece, 0, len(t.cuts)-known)
+	var fresh []*piece
+	room := h.limit / promptShare
 	for i := known; i < len(t.cuts); i++ {
-		f := &piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
+		f := piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
 		f.ids = h.guard.encode(f.text)
 		if i == known && len(near) > 0 {
 			f.ids, f.generated = h.splice(f.text, f.ids, near)
 		}
-		fresh = append(fresh, f)
-		t.add(f)
+		t.add(&f)
+		if room -= f.bytes(); room >= 0 {
+			kept := f
+			fresh = append(fresh, &kept)
+		}
 	}
 	h.mu.Lock()
 	h.grow(p, fresh, t.session)

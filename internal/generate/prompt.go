@@ -26,6 +26,9 @@ type prompt struct {
 
 // prompt renders and encodes a request.
 func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
+	if e := checkBias(r.Sampling.LogitBias, g.cfg.Tokenizer.Size()); e != nil {
+		return nil, e
+	}
 	if r.Prompt != nil {
 		return g.raw(r)
 	}

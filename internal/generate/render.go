@@ -24,12 +24,10 @@ const continueMark = "\uE012hearth-continues-here "
 // render runs the template. A conversation that it refuses is fitted more strictly and tried again; the error is the
 // first refusal.
 func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, error) {
-	turns, err := turnsOf(r.Messages)
+	turns, err := g.turns(r, think)
 	if err != nil {
 		return nil, err
 	}
-	g.callIDs.recall(r.Origin.Salt, turns)
-	turns = g.switches.say(turns, think)
 	tools, err := tools(r)
 	if err != nil {
 		return nil, err
@@ -38,15 +36,22 @@ func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, er
 	if !hasTools {
 		tools = g.forms[0].noTools()
 	}
-	now := g.clocks.of(turns, g.cfg.Now)
+	now, n := g.clocks.of(turns, g.cfg.Now), len(turns)
 	var refused error
-	for _, f := range g.forms {
-		vars, err := g.variables(r, f.messages(f.fit(turns)), tools, think)
+	for i, f := range g.forms {
+		if i > 0 {
+			if turns, err = g.turns(r, think); err != nil {
+				return nil, err
+			}
+		}
+		messages := f.messages(f.fit(turns))
+		turns = nil // used up, and large in a long conversation
+		vars, err := g.variables(r, messages, tools, think)
 		if err != nil {
 			return nil, err
 		}
 		setLegacy(g.cfg.Template, vars, now)
-		out, err := g.renderVars(vars, hasTools, len(turns), now)
+		out, err := g.renderVars(vars, hasTools, n, now)
 		if err == nil {
 			return out, nil
 		}
@@ -58,6 +63,16 @@ func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, er
 		}
 	}
 	return nil, renderError(refused)
+}
+
+// turns are those of a request, as they are before they are fitted to a form.
+func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) {
+	turns, err := turnsOf(r.Messages)
+	if err != nil {
+		return nil, err
+	}
+	g.callIDs.recall(r.Origin.Salt, turns)
+	return g.switches.say(turns, think), nil
 }
 
 // renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where

@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"strconv"
+
 	"hearth/internal/chat"
 	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
@@ -55,6 +57,20 @@ func params(s chat.Sampling) sample.Params {
 		}
 	}
 	return p
+}
+
+// checkBias refuses biases of what is no token: of so many there are.
+func checkBias(bias map[int32]float64, tokens int) *chat.Error {
+	bad := int32(-1)
+	for id := range bias {
+		if (id < 0 || int(id) >= tokens) && (bad == -1 || id < bad) {
+			bad = id
+		}
+	}
+	if bad == -1 {
+		return nil
+	}
+	return chat.Boundf(chat.BoundLogitBias, "logit_bias."+strconv.Itoa(int(bad)), "there is no token %d: the vocabulary has %d", bad, tokens)
 }
 
 // xtcSpare are the tokens that XTC must not drop, as in mlx-lm: those that end a line or a turn.

@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"hearth/internal/chat"
@@ -44,6 +46,25 @@ func TestSamplingOrder(t *testing.T) {
 			if p := s.prompts[len(s.prompts)-1].Sampling; p.Temperature != tt.temperature || p.TopP != tt.topP {
 				t.Errorf("%+v: temperature %g, top_p %g", tt, p.Temperature, p.TopP)
 			}
+		}
+	}
+}
+
+// TestLogitBias: biases are for tokens that there are, whether a template renders the prompt or not.
+func TestLogitBias(t *testing.T) {
+	g, _ := newTest(t, "x")
+	size := int32(g.cfg.Tokenizer.Size())
+	for _, r := range []*chat.Request{{Messages: []chat.Message{text(chat.User, "Hi")}}, {Prompt: &chat.Prompt{Text: "Hi", Path: "prompt"}}} {
+		r.Sampling.LogitBias = map[int32]float64{0: 1, size - 1: -100}
+		if _, err := g.Generate(t.Context(), r); err != nil {
+			t.Errorf("the last token: %v", err)
+		}
+		r.Sampling.LogitBias = map[int32]float64{0: 1, size + 7: 1, size: 1}
+		_, err := g.Generate(t.Context(), r)
+		var e *chat.Error
+		want := fmt.Sprintf("logit_bias.%d: there is no token %d: the vocabulary has %d", size, size, size)
+		if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Bound != chat.BoundLogitBias || e.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -46,11 +47,10 @@ const billingHeader = "x-anthropic-billing-header:"
 // turnsOf splits the conversation into turns. Every tool result becomes a turn of its own; what else stands in the same
 // message becomes turns before and after it, in order.
 func turnsOf(messages []chat.Message) ([]turn, error) {
-	b := &turnBuilder{byID: map[string]*call{}}
+	b := &turnBuilder{turns: make([]turn, 0, len(messages)), byID: map[string]*call{}}
 	for i := range messages {
 		m := &messages[i]
 		b.from = i + 1
-		at := fmt.Sprintf("messages[%d].content", i)
 		if m.Role == chat.Assistant {
 			b.assistant(m)
 			continue
@@ -60,14 +60,14 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 			if m.Parts[j].Kind != chat.PartToolResult {
 				continue
 			}
-			if err := b.plain(m, m.Parts[start:j], at); err != nil {
+			if err := b.plain(m, m.Parts[start:j]); err != nil {
 				return nil, err
 			}
 			b.result(m.Parts[j].Result)
 			start = j + 1
 		}
 		if start == 0 || start < len(m.Parts) {
-			if err := b.plain(m, m.Parts[start:], at); err != nil {
+			if err := b.plain(m, m.Parts[start:]); err != nil {
 				return nil, err
 			}
 		}
@@ -78,18 +78,18 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 type turnBuilder struct {
 	from  int // the message, as turn has it
 	turns []turn
-	open  []*call          // of the assistant's last turn with calls
+	open  []*call          // of the assistant's last turn with calls, from the first that is not answered on
 	byID  map[string]*call // of the whole conversation, by the client's ids
 	count int              // calls so far
 }
 
-func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part, at string) error {
+func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part) error {
 	if len(parts) == 0 && len(m.Parts) > 0 {
 		return nil
 	}
 	for i := range parts {
 		if parts[i].Kind == chat.PartImage {
-			return chat.Invalidf(cmp.Or(parts[i].Path, at), "this model cannot see images")
+			return chat.Invalidf(cmp.Or(parts[i].Path, fmt.Sprintf("messages[%d].content", b.from-1)), "this model cannot see images")
 		}
 	}
 	t := turn{from: b.from, role: string(m.Role), name: m.Name, text: chat.Text(parts)}
@@ -111,10 +111,15 @@ func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part, at string) error
 
 func (b *turnBuilder) assistant(m *chat.Message) {
 	t := turn{from: b.from, role: roleAssistant, name: m.Name, text: chat.Text(withoutImages(m.Parts))}
+	var more strings.Builder // reasoning after the first part of it
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
 		case chat.PartReasoning:
-			t.reasoning += p.Text
+			if t.reasoning == "" {
+				t.reasoning = p.Text
+			} else {
+				more.WriteString(p.Text)
+			}
 		case chat.PartToolCall:
 			c := &call{id: p.Call.ID, name: p.Call.Name, args: p.Call.Arguments, number: b.count}
 			if c.id == "" {
@@ -124,6 +129,9 @@ func (b *turnBuilder) assistant(m *chat.Message) {
 			t.calls = append(t.calls, c)
 			b.byID[c.id] = c
 		}
+	}
+	if more.Len() > 0 {
+		t.reasoning += more.String()
 	}
 	if len(t.calls) > 0 {
 		b.open = t.calls
@@ -135,10 +143,11 @@ func (b *turnBuilder) assistant(m *chat.Message) {
 // A result that answers nothing gets a call without a name.
 func (b *turnBuilder) result(r *chat.ToolResult) {
 	c := b.byID[r.CallID]
-	for i := 0; c == nil && i < len(b.open); i++ {
-		if !b.open[i].answered {
-			c = b.open[i]
-		}
+	for len(b.open) > 0 && b.open[0].answered {
+		b.open = b.open[1:]
+	}
+	if c == nil && len(b.open) > 0 {
+		c = b.open[0]
 	}
 	if c == nil {
 		c = &call{id: r.CallID, number: b.count}
@@ -162,6 +171,9 @@ func lines(parts []chat.Part) string {
 // withoutImages puts a note in the place of images. A tool may return one to an agent at any time, and the result stays
 // in the conversation for good: refusing it would end that conversation. What a person attaches is refused instead.
 func withoutImages(parts []chat.Part) []chat.Part {
+	if !slices.ContainsFunc(parts, func(p chat.Part) bool { return p.Kind == chat.PartImage }) {
+		return parts
+	}
 	out := make([]chat.Part, 0, len(parts))
 	for _, p := range parts {
 		if p.Kind == chat.PartImage {

@@ -57,6 +57,7 @@ type Options struct {
 	RequestDir string // a folder for a summary of every request; "": none are written
 
 	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
+	MaxBodies int64         // bytes of all bodies that are held at once; 0: wire.DefaultMaxBodies
 	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
 	Interval  int           // see wire.Options
 	Drain     time.Duration // 0: DefaultDrain
@@ -127,6 +128,10 @@ func New(o Options) *Server {
 	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(o.AllowedHosts, origins, o.HostNames)}
 	mux := http.NewServeMux()
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
+	if o.MaxBodies > 0 {
+		wo.Bodies = wire.NewBodies(o.MaxBodies)
+	}
+	wo = wo.WithDefaults() // before the protocols do: they share it
 	if o.RequestDir != "" {
 		wo.Seen = (&summaries{dir: o.RequestDir}).write
 	}

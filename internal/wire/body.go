@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -17,40 +16,48 @@ import (
 const (
 	bodyTimeout  = 2 * time.Minute // for the whole body to arrive
 	drainTimeout = 5 * time.Second // for what is left of a refused body
-	maxGrow      = 1 << 20         // bytes set aside for a body before it comes
 )
 
-// ReadBody returns the parsed body of a POST. It insists on application/json, which also keeps web pages from posting
-// without a CORS preflight.
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (Value, *chat.Error) {
+// ReadBody returns the parsed body of a POST, which the caller closes. It insists on application/json, which also keeps
+// web pages from posting without a CORS preflight.
+func (o Options) ReadBody(w http.ResponseWriter, r *http.Request) (*Body, *chat.Error) {
 	if e := checkMediaType(r.Header); e != nil {
-		return Value{}, e
+		return nil, e
 	}
 	rc := http.NewResponseController(w)
 	// Not every ResponseWriter has deadlines (a test recorder); then the read is simply unbounded in time.
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-	if r.ContentLength > limit {
-		drain(rc, r.Body, limit)
-		return Value{}, tooLarge(limit)
+	if r.ContentLength > o.MaxBody {
+		drain(rc, r.Body, o.MaxBody)
+		return nil, tooLarge(o.MaxBody)
 	}
-	var buf bytes.Buffer
-	// One allocation for most bodies; a client that promises more than it sends gets no more than this for nothing.
-	buf.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
-	_, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
-	body := buf.Bytes()
-	if err != nil {
-		return Value{}, &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
+	body := &Body{of: o.Bodies}
+	raw, err := body.read(r.Body, r.ContentLength, o.MaxBody)
+	var e *chat.Error
+	switch err {
+	case nil:
+		if body.Value, e = Parse(raw); e == nil {
+			return body, nil
+		}
+		body.Close()
+		return nil, e
+	case errLarge:
+		e = tooLarge(o.MaxBody)
+	case errFull:
+		e = o.Bodies.full()
+	default:
+		e = &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read to its end", Err: err}
 	}
-	if int64(len(body)) > limit {
-		drain(rc, r.Body, limit)
-		return Value{}, tooLarge(limit)
+	body.Close()
+	if e.Bound != "" {
+		drain(rc, r.Body, o.MaxBody)
 	}
-	return Parse(body)
+	return nil, e
 }
 
 func tooLarge(limit int64) *chat.Error {
-	return &chat.Error{Kind: chat.TooLarge, Msg: "the request body is larger than the limit of " + byteCount(limit)}
+	return &chat.Error{Kind: chat.TooLarge, Bound: chat.BoundBody, Msg: "the request body is larger than the limit of " + byteCount(limit)}
 }
 
 func byteCount(n int64) string {

@@ -1,10 +1,13 @@
 package wire_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -35,17 +38,61 @@ func TestReadBody(t *testing.T) {
 			}
 			r.Header.Set("Content-Type", tc.mediaType)
 			r.Header.Set("Content-Encoding", tc.encoding)
-			v, err := wire.ReadBody(httptest.NewRecorder(), r, 64)
+			o := wire.Options{MaxBody: 64}.WithDefaults()
+			body, err := o.ReadBody(httptest.NewRecorder(), r)
 			if tc.want == "" {
-				if err != nil || string(v.Raw()) != tc.body {
-					t.Fatalf("got %s, %v", v.Raw(), err)
+				if err != nil || string(body.Raw()) != tc.body {
+					t.Fatalf("got %v, %v", body, err)
 				}
+				if o.Bodies.Held() == 0 {
+					t.Error("nothing is held")
+				}
+				body.Close()
+				body.Close()
+			}
+			if n := o.Bodies.Held(); n != 0 {
+				t.Errorf("%d bytes are held at the end", n)
+			}
+			if tc.want == "" {
 				return
 			}
 			if err == nil || err.Kind != tc.kind || err.Code != tc.code || !strings.Contains(err.Msg, tc.want) {
 				t.Errorf("error %#v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// readDeadlines is a reply that keeps what it is told of reading.
+type readDeadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Duration // from now; 0: none
+}
+
+func (d *readDeadlines) SetReadDeadline(at time.Time) error {
+	left := time.Duration(0)
+	if !at.IsZero() {
+		left = time.Until(at).Round(time.Second)
+	}
+	d.set = append(d.set, left)
+	return nil
+}
+
+// TestBodyDeadlines: a body has two minutes to come, what is left of a refused one five seconds, and what is read after
+// that has no deadline of a body's.
+func TestBodyDeadlines(t *testing.T) {
+	for body, want := range map[string][]time.Duration{
+		`{}`:                       {2 * time.Minute, 0},
+		strings.Repeat(" ", 1<<10): {2 * time.Minute, 5 * time.Second, 0},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
+		b, _ := wire.Options{MaxBody: 64}.WithDefaults().ReadBody(w, r)
+		b.Close()
+		if !slices.Equal(w.set, want) {
+			t.Errorf("%d bytes: deadlines %v, want %v", len(body), w.set, want)
+		}
 	}
 }
 
@@ -86,12 +133,28 @@ func TestModels(t *testing.T) {
 	}
 }
 
-func TestAppendText(t *testing.T) {
-	parts := wire.AppendText(nil, "a")
-	parts = wire.AppendText(parts, "")
-	parts = wire.AppendText(parts, "b\n")
-	parts = wire.AppendText(parts, "c")
-	if len(parts) != 1 || parts[0].Text != "a\nb\nc" {
-		t.Errorf("got %+v", parts)
+func TestParts(t *testing.T) {
+	var p wire.Parts
+	for _, text := range []string{"", "a", "", "b\n", "c"} {
+		p.Text(text)
+	}
+	p.Add(chat.Part{Kind: chat.PartReasoning, Text: "r"})
+	p.Add(chat.Part{Kind: chat.PartReasoning, Text: "s"})
+	p.Text("d")
+	var got []string
+	for _, part := range p.All() {
+		got = append(got, fmt.Sprint(part.Kind, part.Text))
+	}
+	if want := []string{"0a\nb\nc", "1r", "1s", "0d"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAppendSystem(t *testing.T) {
+	r := &chat.Request{Messages: []chat.Message{{Role: chat.User}}}
+	wire.AppendSystem(r, "a")
+	wire.AppendSystem(r, "b")
+	if len(r.Messages) != 2 || r.Messages[0].Role != chat.System || r.Messages[0].Text() != "a\nb" || len(r.Messages[0].Parts) != 1 {
+		t.Errorf("got %+v", r.Messages)
 	}
 }

@@ -14,7 +14,10 @@ import (
 // Decoder reads typed values and remembers the first error, so that decoding reads as a list of fields with one check
 // at the end. After an error every method returns zero values and iterations stop.
 type Decoder struct {
-	err *chat.Error
+	err    *chat.Error
+	parts  int // counted by Parts
+	calls  int // counted by Call
+	values int // counted by own
 }
 
 // Err returns the first error.
@@ -31,6 +34,13 @@ func (d *Decoder) Fail(v Value, format string, args ...any) {
 func (d *Decoder) FailAt(path, format string, args ...any) {
 	if d.err == nil {
 		d.err = chat.Invalidf(path, format, args...)
+	}
+}
+
+// Exceeds is Fail for a value that met bound b.
+func (d *Decoder) Exceeds(b chat.Bound, v Value, format string, args ...any) {
+	if d.err == nil {
+		d.err = chat.Boundf(b, v.Path(), format, args...)
 	}
 }
 
@@ -78,6 +88,90 @@ func (d *Decoder) Items(v Value) iter.Seq2[int, Value] {
 	}
 }
 
+// Bounds of what a request may have many of, far above what any client sends: every element becomes more in memory than
+// it is in the body.
+const (
+	MaxMessages = 100_000 // as Anthropic has it
+	MaxParts    = 100_000 // of all messages, calls and what is inside results included
+	MaxCalls    = 40_000  // tool calls and their results
+	MaxTools    = 4096
+	MaxTokenIDs = 1 << 21 // of all prompts
+	MaxArgs     = 256     // variables of a template
+	MaxValues   = 500_000 // JSON values, keys included, of all schemas, arguments and variables
+)
+
+// ItemsWithin is Items for an array of which most elements are allowed, by bound b; what is their name in the plural.
+func (d *Decoder) ItemsWithin(v Value, b chat.Bound, most int, what string) iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		for i, e := range d.Items(v) {
+			if i == most {
+				d.Exceeds(b, v, "too many %s: at most %d", what, most)
+				return
+			}
+			if !yield(i, e) {
+				return
+			}
+		}
+	}
+}
+
+// FieldsWithin is Fields for an object of which most fields are allowed, by bound b; what is their name in the plural.
+func (d *Decoder) FieldsWithin(v Value, b chat.Bound, most int, what string) iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		n := 0
+		for k, f := range d.Fields(v) {
+			if n++; n > most {
+				d.Exceeds(b, v, "too many %s: at most %d", what, most)
+				return
+			}
+			if !yield(k, f) {
+				return
+			}
+		}
+	}
+}
+
+// Messages is Items for the messages of a request.
+func (d *Decoder) Messages(v Value) iter.Seq2[int, Value] {
+	return d.ItemsWithin(v, chat.BoundMessages, MaxMessages, "messages")
+}
+
+// Tools is Items for the tools of a request.
+func (d *Decoder) Tools(v Value) iter.Seq2[int, Value] {
+	return d.ItemsWithin(v, chat.BoundTools, MaxTools, "tools")
+}
+
+// Parts is Items for parts of messages, all of which a decoder counts together.
+func (d *Decoder) Parts(v Value) iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		for i, e := range d.Items(v) {
+			if d.parts++; d.parts > MaxParts {
+				d.Exceeds(chat.BoundParts, e, "too many parts of messages: at most %d in one request", MaxParts)
+				return
+			}
+			if !yield(i, e) {
+				return
+			}
+		}
+	}
+}
+
+// Call counts a tool call or a result, which stands at v.
+func (d *Decoder) Call(v Value) {
+	if d.calls++; d.calls > MaxCalls {
+		d.Exceeds(chat.BoundCalls, v, "too many tool calls and results: at most %d in one request", MaxCalls)
+	}
+}
+
+// own takes in JSON of the client's own: schemas, arguments, variables, which are kept as they are and make a tree of
+// values where a template sees them. false: there is too much of it.
+func (d *Decoder) own(v Value) bool {
+	if d.values += v.count(MaxValues); d.values > MaxValues {
+		d.Exceeds(chat.BoundValues, v, "schemas, arguments and template variables hold too many JSON values: at most %d in one request", MaxValues)
+	}
+	return d.err == nil
+}
+
 // String returns a required string.
 func (d *Decoder) String(v Value) string {
 	if !d.Want(v, String) {
@@ -104,23 +198,34 @@ func (d *Decoder) Bool(v Value) bool {
 
 // Int returns an integer in [lo, hi], nil if absent. A number written as 8.0 or 8e0 is one.
 func (d *Decoder) Int(v Value, lo, hi int) *int {
-	if v.Absent() || !d.Want(v, Number) {
+	if v.Absent() {
 		return nil
+	}
+	if n := d.Number(v, lo, hi); d.err == nil {
+		return &n
+	}
+	return nil
+}
+
+// Number returns a required integer in [lo, hi].
+func (d *Decoder) Number(v Value, lo, hi int) int {
+	if !d.Want(v, Number) {
+		return 0
 	}
 	n, err := strconv.Atoi(string(v.raw))
 	if err != nil {
 		f, ferr := strconv.ParseFloat(string(v.raw), 64)
 		if ferr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 			d.Fail(v, "expected an integer, got %s", clip(v.raw))
-			return nil
+			return 0
 		}
 		n = int(f)
 	}
 	if n < lo || n > hi {
 		d.Fail(v, "%s is out of range: must be %s", clip(v.raw), interval(lo, hi))
-		return nil
+		return 0
 	}
-	return &n
+	return n
 }
 
 func interval(lo, hi int) string {
@@ -143,12 +248,20 @@ func (d *Decoder) Float(v Value, lo, hi float64) *float64 {
 	return &f
 }
 
-// ObjectRaw returns the bytes of an object, nil if absent.
+// ObjectRaw returns a copy of the bytes of an object, nil if absent.
 func (d *Decoder) ObjectRaw(v Value) json.RawMessage {
 	if v.Absent() || !d.Want(v, Object) {
 		return nil
 	}
-	return v.Raw()
+	return d.Copy(v)
+}
+
+// Copy returns a copy of the bytes of v: what is kept must not keep the body.
+func (d *Decoder) Copy(v Value) json.RawMessage {
+	if !d.own(v) {
+		return nil
+	}
+	return bytes.Clone(v.raw)
 }
 
 // Compact returns the object v without insignificant space, so that the same arguments sent back by different clients
@@ -157,10 +270,11 @@ func (d *Decoder) Compact(v Value) json.RawMessage {
 	if v.Absent() {
 		return json.RawMessage("{}")
 	}
-	if !d.Want(v, Object) {
+	if !d.Want(v, Object) || !d.own(v) {
 		return nil
 	}
 	var b bytes.Buffer
+	b.Grow(len(v.raw))
 	if err := json.Compact(&b, v.raw); err != nil {
 		panic("wire: compact of validated JSON: " + err.Error())
 	}
@@ -179,11 +293,8 @@ func (d *Decoder) Stops(v Value) []string {
 		return d.stop(nil, v)
 	}
 	var out []string
-	for _, e := range d.Items(v) {
+	for _, e := range d.ItemsWithin(v, chat.BoundStops, maxStops, "stop strings") {
 		out = d.stop(out, e)
-	}
-	if len(out) > maxStops {
-		d.Fail(v, "%d stop strings are too many: at most %d", len(out), maxStops)
 	}
 	return out
 }
@@ -191,7 +302,7 @@ func (d *Decoder) Stops(v Value) []string {
 func (d *Decoder) stop(out []string, v Value) []string {
 	s := d.String(v)
 	if len(s) > maxStopBytes {
-		d.Fail(v, "a stop string may have at most %d bytes, this has %d", maxStopBytes, len(s))
+		d.Exceeds(chat.BoundStops, v, "a stop string may have at most %d bytes, this has %d", maxStopBytes, len(s))
 	}
 	if s == "" {
 		return out
@@ -215,33 +326,6 @@ func Quote(s string) string {
 		s = strings.ToValidUTF8(s[:n], "") + "…"
 	}
 	return strconv.Quote(s)
-}
-
-// AppendText adds text to parts as one more paragraph: neighbouring texts become one part with a line break between
-// them, so that a message cut into many pieces and the same message in one string are the same message.
-func AppendText(parts []chat.Part, text string) []chat.Part {
-	if text == "" {
-		return parts
-	}
-	if n := len(parts); n > 0 && parts[n-1].Kind == chat.PartText {
-		last := &parts[n-1]
-		if !strings.HasSuffix(last.Text, "\n") {
-			last.Text += "\n"
-		}
-		last.Text += text
-		return parts
-	}
-	return append(parts, chat.Part{Kind: chat.PartText, Text: text})
-}
-
-// AppendSystem adds text to the leading system message, or makes one.
-func AppendSystem(r *chat.Request, text string) {
-	if len(r.Messages) > 0 && r.Messages[0].Role == chat.System {
-		r.Messages[0].Parts = AppendText(r.Messages[0].Parts, text)
-		return
-	}
-	system := chat.Message{Role: chat.System, Parts: AppendText(nil, text)}
-	r.Messages = append([]chat.Message{system}, r.Messages...)
 }
 
 // JSONInstruction asks the model for JSON, of the given schema if there is one. It is a request, not a constraint.

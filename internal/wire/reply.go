@@ -166,6 +166,9 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	}
 	enc.Begin(m)
 	events, err := gen.Generate(ctx, req)
+	if o.Queued != nil {
+		o.Queued()
+	}
 	if err != nil {
 		return asError(ctx, err)
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
+	"maps"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"hearth/internal/chat"
@@ -34,20 +36,58 @@ func (k Kind) String() string { return kindNames[k] }
 
 // Value is one value inside a request body: its exact bytes and the way to it. Children are found by scanning on
 // demand, so a body costs its own bytes and whatever its reader keeps, not a tree. An object that is asked for a field
-// is scanned once; it and its copies then remember where its fields are, so they belong to one goroutine.
+// is scanned once; it and its copies then remember where the fields are that decoders know, so they belong to one
+// goroutine. Fields that no decoder asks for cost nothing but the scan.
 type Value struct {
 	raw    []byte // valid JSON without surrounding space; nil when Missing
 	parent *Value
-	key    string   // in an object
-	index  int      // in an array; -1 in an object
-	known  *[]Value // fields, nil inside until asked for; nil for other kinds
+	key    string  // in an object
+	index  int     // in an array; -1 in an object
+	known  *fields // empty until asked for; nil for kinds other than objects
+}
+
+// fields are those of one object whose names are in names, each once: the last of that name.
+type fields struct {
+	names map[string]string
+	list  []Value
+}
+
+// asked are the names that Get was ever called with, each to itself. Decoders ask by literals, so they are few and all
+// known soon; a name that an object was not scanned for is looked for by a scan of its own.
+var asked struct {
+	names atomic.Pointer[map[string]string]
+	mu    sync.Mutex
+}
+
+// mostAsked bounds the names, should they ever be a client's words; what is beyond is found by scanning.
+const mostAsked = 1024
+
+// learn adds a name.
+func learn(name string) {
+	asked.mu.Lock()
+	defer asked.mu.Unlock()
+	old := askedNames()
+	if old[name] != "" || name == "" || len(old) == mostAsked {
+		return
+	}
+	names := make(map[string]string, len(old)+1)
+	maps.Copy(names, old)
+	names[name] = name
+	asked.names.Store(&names)
+}
+
+func askedNames() map[string]string {
+	if p := asked.names.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // newValue makes a value of valid JSON.
 func newValue(raw []byte, parent *Value, key string, index int) Value {
 	v := Value{raw: raw, parent: parent, key: key, index: index}
 	if raw[0] == '{' {
-		v.known = new([]Value)
+		v.known = new(fields)
 	}
 	return v
 }
@@ -56,7 +96,7 @@ func newValue(raw []byte, parent *Value, key string, index int) Value {
 func Parse(body []byte) (Value, *chat.Error) {
 	switch ok, tooDeep := isJSON(body, maxDepth); {
 	case tooDeep:
-		return Value{}, chat.Invalidf("", "the request body nests deeper than %d levels", maxDepth)
+		return Value{}, chat.Boundf(chat.BoundDepth, "", "the request body nests deeper than %d levels", maxDepth)
 	case !ok:
 		return Value{}, syntaxError(body)
 	}
@@ -135,6 +175,12 @@ func skipSpace(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// At is v as the document that the string at holds: errors about it are about the string.
+func (v Value) At(at Value) Value {
+	v.parent, v.key, v.index = at.parent, at.key, at.index
+	return v
 }
 
 // Kind returns the value's type.
@@ -217,21 +263,103 @@ func (v Value) Items() iter.Seq2[int, Value] {
 
 // Get returns the field key of an object, the last if it is there twice, or a Missing value that knows its path.
 func (v Value) Get(key string) Value {
-	if v.known != nil && *v.known == nil {
-		all := make([]Value, 0, 8) // not nil, even if there are none
-		for _, f := range v.Fields() {
-			all = append(all, f)
-		}
-		*v.known = all
-	}
 	if v.known != nil {
-		for _, f := range slices.Backward(*v.known) {
-			if f.key == key {
-				return f
+		if v.known.names == nil {
+			v.known.names = askedNames()
+			v.collect()
+		}
+		if v.known.names[key] == "" {
+			learn(key)
+			return v.find(key)
+		}
+		for i := range v.known.list {
+			if f := &v.known.list[i]; f.key == key {
+				return *f
 			}
 		}
 	}
-	return Value{parent: &v, key: key, index: -1}
+	return v.missing(key)
+}
+
+func (v Value) missing(key string) Value { return Value{parent: &v, key: key, index: -1} }
+
+// collect scans the object for fields of known names.
+func (v Value) collect() {
+	known := v.known
+	if known.names == nil { // nothing was ever asked for
+		known.names = map[string]string{}
+	}
+	known.list = make([]Value, 0, min(4, 1+len(v.raw)/12))
+	v.eachField(func(rawKey, raw []byte) {
+		name := nameIn(known.names, rawKey)
+		if name == "" {
+			return
+		}
+		f := newValue(raw, &v, name, -1)
+		for i := range known.list {
+			if known.list[i].key == name {
+				known.list[i] = f
+				return
+			}
+		}
+		known.list = append(known.list, f)
+	})
+}
+
+// nameIn is the name that a key spells, "" if it is not one of names.
+func nameIn(names map[string]string, rawKey []byte) string {
+	in := rawKey[1 : len(rawKey)-1]
+	if bytes.IndexByte(in, '\\') < 0 { // names have nothing that unquote changes
+		return names[string(in)]
+	}
+	const longest = 6 // bytes of an escaped character
+	if len(in) > longest*longestName {
+		return ""
+	}
+	return names[unquote(rawKey)]
+}
+
+// longestName is more bytes than a name that decoders ask for has.
+const longestName = 64
+
+// find is Get by a scan.
+func (v Value) find(key string) Value {
+	found := v.missing(key)
+	v.eachField(func(rawKey, raw []byte) {
+		if unquote(rawKey) == key {
+			found = newValue(raw, found.parent, key, -1)
+		}
+	})
+	return found
+}
+
+// eachField calls f with each key as it is spelled, and its value.
+func (v Value) eachField(f func(rawKey, raw []byte)) {
+	for i := skipSpace(v.raw, 1); i < len(v.raw) && v.raw[i] != '}'; i = skipSpace(v.raw, i) {
+		end := skipString(v.raw, i)
+		key := v.raw[i:end]
+		i = skipSpace(v.raw, end)
+		end = skipValue(v.raw, i)
+		f(key, v.raw[i:end])
+		i = end
+	}
+}
+
+// count is how many values v is made of, itself and keys included; at most one more than most.
+func (v Value) count(most int) int {
+	n := 0
+	for i := 0; i < len(v.raw) && n <= most; {
+		switch v.raw[i] {
+		case '"':
+			i = skipString(v.raw, i)
+			n++
+			continue
+		case '{', '[', ',':
+			n++
+		}
+		i++
+	}
+	return n
 }
 
 // unquote decodes a JSON string. Invalid UTF-8 and lone surrogates become U+FFFD, as encoding/json has it.

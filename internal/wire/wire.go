@@ -20,6 +20,7 @@ import (
 // Limits and intervals used when Options leaves them zero.
 const (
 	DefaultMaxBody   = 64 << 20        // bytes of a request body
+	DefaultMaxBodies = 256 << 20       // bytes of all that are held at once
 	DefaultKeepAlive = 5 * time.Second // silence on the wire before a keep-alive
 )
 
@@ -39,11 +40,14 @@ type Options struct {
 	Models    chat.Models
 	Encoders  chat.Encoders // nil: nothing embeds or ranks
 	MaxBody   int64         // bytes; more is answered 413
+	Bodies    *Bodies       // of all protocols together
 	KeepAlive time.Duration // silence before a keep-alive on a stream
 	Version   string        // of hearth, for system_fingerprint
 	// Interval is how many pieces of text, mostly a token each, a stream collects into one event. The first piece, the first
 	// and last of a call and the end never wait.
 	Interval int
+	// Queued, if set, is called once the prompt of a reply is made, or cannot be: the body is no longer needed.
+	Queued func()
 	// Seen, if set, is told of every request that was decoded.
 	Seen  func(r *http.Request, req *chat.Request)
 	Now   func() time.Time
@@ -54,6 +58,9 @@ type Options struct {
 func (o Options) WithDefaults() Options {
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
+	}
+	if o.Bodies == nil {
+		o.Bodies = NewBodies(DefaultMaxBodies)
 	}
 	if o.KeepAlive == 0 {
 		o.KeepAlive = DefaultKeepAlive

@@ -70,7 +70,9 @@ type handler struct {
 }
 
 func (h handler) messages(w http.ResponseWriter, r *http.Request) {
-	req, err := h.read(w, r)
+	req, body, err := h.read(w, r)
+	defer body.Close()
+	h.Queued = body.Close
 	if err == nil && h.Strict {
 		err = req.strict()
 	}
@@ -88,7 +90,8 @@ func (h handler) messages(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
-	req, cerr := h.read(w, r)
+	req, body, cerr := h.read(w, r)
+	defer body.Close()
 	if cerr != nil {
 		h.WriteError(w, r, cerr)
 		return
@@ -110,16 +113,18 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 	}{n})
 }
 
-func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *chat.Error) {
-	body, err := wire.ReadBody(w, r, h.MaxBody)
+// read decodes a request. The caller closes its body.
+func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.Body, *chat.Error) {
+	body, err := h.ReadBody(w, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req, err := decode(body)
-	if err != nil {
-		return nil, err
+	req, err := decode(body.Value)
+	if err == nil {
+		err = wire.Identify(r, body.Value, &req.Request)
 	}
-	return req, wire.Identify(r, body, &req.Request)
+	body.Decoded()
+	return req, body, err
 }
 
 func (h handler) newReply(r *http.Request, req *request) reply {

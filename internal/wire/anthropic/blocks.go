@@ -12,26 +12,26 @@ import (
 // tool, the blocks between them user messages, all in their order.
 func (d *decoder) user(r *request, content wire.Value) {
 	if content.Kind() == wire.String {
-		r.Messages = append(r.Messages, chat.Message{Role: chat.User, Parts: wire.AppendText(nil, d.String(content))})
+		r.Messages = append(r.Messages, chat.Message{Role: chat.User, Parts: wire.TextParts(d.String(content))})
 		return
 	}
 	if !d.Want(content, wire.Array) {
 		return
 	}
-	var parts []chat.Part
+	var parts wire.Parts
 	flush := func() {
-		if len(parts) > 0 {
-			r.Messages = append(r.Messages, chat.Message{Role: chat.User, Parts: parts})
-			parts = nil
+		if all := parts.All(); len(all) > 0 {
+			r.Messages = append(r.Messages, chat.Message{Role: chat.User, Parts: all})
 		}
+		parts = wire.Parts{}
 	}
 	before := len(r.Messages)
-	for _, b := range d.Items(content) {
+	for _, b := range d.Parts(content) {
 		if !d.Want(b, wire.Object) {
 			return
 		}
 		if d.String(b.Get("type")) != "tool_result" {
-			parts = d.input(parts, b)
+			d.input(&parts, b)
 			continue
 		}
 		flush()
@@ -44,70 +44,69 @@ func (d *decoder) user(r *request, content wire.Value) {
 	}
 }
 
-// input appends a block that carries content for the model to read.
-func (d *decoder) input(parts []chat.Part, b wire.Value) []chat.Part {
+// input adds a block that carries content for the model to read.
+func (d *decoder) input(parts *wire.Parts, b wire.Value) {
 	switch kind := d.String(b.Get("type")); kind {
 	case "text":
-		return wire.AppendText(parts, d.String(b.Get("text")))
+		parts.Text(d.String(b.Get("text")))
 	case "image":
-		return d.image(parts, b.Get("source"))
+		d.image(parts, b.Get("source"))
 	case "document":
-		return d.document(parts, b)
+		d.document(parts, b)
 	case "search_result":
-		return d.searchResult(parts, b)
+		d.searchResult(parts, b)
 	case "tool_reference":
-		return d.toolReference(parts, b)
-	case "container_upload", "browser_state":
-		return parts // state of Anthropic's own servers
+		d.toolReference(parts, b)
+	case "container_upload", "browser_state": // state of Anthropic's own servers
 	default:
 		d.Fail(b.Get("type"), "unknown block type %s in a user message", wire.Quote(kind))
-		return parts
 	}
 }
 
-func (d *decoder) image(parts []chat.Part, source wire.Value) []chat.Part {
+func (d *decoder) image(parts *wire.Parts, source wire.Value) {
 	if !d.Want(source, wire.Object) {
-		return parts
+		return
 	}
 	switch kind := d.String(source.Get("type")); {
 	case kind == "base64":
 	case d.inResult:
-		return wire.AppendText(parts, "[Image: this server cannot fetch it]")
+		parts.Text("[Image: this server cannot fetch it]")
+		return
 	default:
 		d.Fail(source.Get("type"), "image source %s is not supported: send the image as base64", wire.Quote(kind))
-		return parts
+		return
 	}
 	d.OptString(source.Get("media_type")) // what the data is, its own first bytes say
 	data, err := wire.Base64(d.String(source.Get("data")))
 	if err != nil {
 		d.Fail(source.Get("data"), "is not valid base64: %v", err)
-		return parts
+		return
 	}
-	return append(parts, chat.Part{Kind: chat.PartImage, Image: data, Path: source.Path()})
+	parts.Add(chat.Part{Kind: chat.PartImage, Image: data, Path: source.Path()})
 }
 
 // document renders what is text. Other documents (PDF, URLs, stored files) are refused, except in the result of a tool:
 // no person chose to send that, and it stays in the conversation for good, so the model learns that it was there.
-func (d *decoder) document(parts []chat.Part, b wire.Value) []chat.Part {
+func (d *decoder) document(parts *wire.Parts, b wire.Value) {
 	title := d.OptString(b.Get("title"))
 	if title == "" {
 		title = "untitled"
 	}
 	source := b.Get("source")
 	if !d.Want(source, wire.Object) {
-		return parts
+		return
 	}
-	var body []chat.Part
+	heading := "[Document " + title + "]"
 	switch kind := d.String(source.Get("type")); kind {
 	case "text":
-		body = wire.AppendText(nil, d.String(source.Get("data")))
+		parts.Text(heading)
+		parts.Text(d.String(source.Get("data")))
 	case "content":
+		parts.Text(heading)
 		if c := source.Get("content"); c.Kind() == wire.String {
-			body = wire.AppendText(nil, d.String(c))
+			parts.Text(d.String(c))
 		} else {
-			for _, e := range d.Items(c) {
-				body = d.input(body, e)
-			}
+			d.inside(parts, c)
 		}
 	default:
 		at := source.Get("type")
@@ -115,32 +114,49 @@ func (d *decoder) document(parts []chat.Part, b wire.Value) []chat.Part {
 			kind, at = media, source.Get("media_type")
 		}
 		if d.inResult {
-			return wire.AppendText(parts, "[Document "+title+": this server cannot read "+kind+"]")
+			parts.Text("[Document " + title + ": this server cannot read " + kind + "]")
+			return
 		}
 		d.Fail(at, "documents of %s are not supported: send the text, as a source of type text", wire.Quote(kind))
-		return parts
 	}
-	parts = wire.AppendText(parts, "[Document "+title+"]")
-	return appendParts(parts, body)
 }
 
-func (d *decoder) searchResult(parts []chat.Part, b wire.Value) []chat.Part {
-	parts = wire.AppendText(parts, "[Search result "+d.OptString(b.Get("title"))+" "+d.OptString(b.Get("source"))+"]")
-	for _, e := range d.Items(b.Get("content")) {
-		parts = d.input(parts, e)
-	}
-	return parts
+func (d *decoder) searchResult(parts *wire.Parts, b wire.Value) {
+	parts.Text("[Search result " + d.OptString(b.Get("title")) + " " + d.OptString(b.Get("source")) + "]")
+	d.inside(parts, b.Get("content"))
 }
+
+// maxDepth bounds how deep documents and search results are inside each other: each level reads what is below it again.
+const maxDepth = 4
+
+// inside adds the blocks of a document or search result.
+func (d *decoder) inside(parts *wire.Parts, content wire.Value) {
+	if d.depth++; d.depth > maxDepth {
+		d.Exceeds(chat.BoundDepth, content, "documents and search results nest deeper than %d levels", maxDepth)
+	}
+	for _, e := range d.Parts(content) {
+		d.input(parts, e)
+	}
+	d.depth--
+}
+
+// maxReferences bounds the bytes of what toolReference prints: a few bytes that refer to a tool print all of its schema.
+const maxReferences = 8 << 20
 
 // toolReference renders the schema of a deferred tool where a tool search loaded it, so that the tools in front of the
 // conversation, and with them the cached prefix, stay as they were.
-func (d *decoder) toolReference(parts []chat.Part, b wire.Value) []chat.Part {
+func (d *decoder) toolReference(parts *wire.Parts, b wire.Value) {
 	name := d.String(b.Get("tool_name"))
 	t := d.byName[name]
 	if t == nil || !t.Deferred {
-		return wire.AppendText(parts, "Tool "+name+" is available.")
+		parts.Text("Tool " + name + " is available.")
+		return
 	}
-	return wire.AppendText(parts, string(wire.Marshal(struct {
+	if d.references += len(t.Name) + len(t.Description) + len(t.Parameters); d.references > maxReferences {
+		d.Exceeds(chat.BoundReferences, b, "the tools that tool_reference blocks refer to have too many bytes together: at most %d in one request", maxReferences)
+		return
+	}
+	parts.Text(string(wire.Marshal(struct {
 		Type     string `json:"type"`
 		Function any    `json:"function"`
 	}{"function", struct {
@@ -150,72 +166,65 @@ func (d *decoder) toolReference(parts []chat.Part, b wire.Value) []chat.Part {
 	}{t.Name, t.Description, t.Parameters}})))
 }
 
-func appendParts(parts, more []chat.Part) []chat.Part {
-	for _, p := range more {
-		if p.Kind == chat.PartText {
-			parts = wire.AppendText(parts, p.Text)
-		} else {
-			parts = append(parts, p)
-		}
-	}
-	return parts
-}
-
 func (d *decoder) toolResult(b wire.Value) *chat.ToolResult {
+	d.Call(b)
 	res := &chat.ToolResult{CallID: d.String(b.Get("tool_use_id")), IsError: d.Bool(b.Get("is_error"))}
 	content := b.Get("content")
 	if content.Kind() == wire.String {
-		res.Parts = wire.AppendText(nil, d.String(content))
+		res.Parts = wire.TextParts(d.String(content))
 		return res
 	}
+	var parts wire.Parts
 	d.inResult = true
-	for _, e := range d.Items(content) {
+	for _, e := range d.Parts(content) {
 		if !d.Want(e, wire.Object) {
 			break
 		}
-		res.Parts = d.input(res.Parts, e)
+		d.input(&parts, e)
 	}
 	d.inResult = false
+	res.Parts = parts.All()
 	return res
 }
 
 // assistant reads the model's own earlier turns, and a prefill as the last message.
 func (d *decoder) assistant(content wire.Value) []chat.Part {
 	if content.Kind() == wire.String {
-		return wire.AppendText(nil, d.String(content))
+		return wire.TextParts(d.String(content))
 	}
 	if !d.Want(content, wire.Array) {
 		return nil
 	}
-	var parts []chat.Part
-	for _, b := range d.Items(content) {
+	var parts wire.Parts
+	for _, b := range d.Parts(content) {
 		if !d.Want(b, wire.Object) {
 			break
 		}
 		switch kind := d.String(b.Get("type")); kind {
 		case "text":
-			parts = wire.AppendText(parts, d.String(b.Get("text")))
+			parts.Text(d.String(b.Get("text")))
 		case "thinking":
 			text, signature := d.OptString(b.Get("thinking")), d.OptString(b.Get("signature"))
 			if text == "" {
 				text = openSignature(signature)
 			}
 			if text != "" {
-				parts = append(parts, chat.Part{Kind: chat.PartReasoning, Text: text})
+				parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
 			}
 		case "tool_use":
-			parts = append(parts, chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
+			d.Call(b)
+			parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
 				ID: d.String(b.Get("id")), Name: d.String(b.Get("name")), Arguments: d.Compact(b.Get("input")),
 			}})
 		case "image", "document", "search_result":
-			parts = d.input(parts, b)
+			d.input(&parts, b)
 		default:
 			if !serverBlock(kind) {
 				d.Fail(b.Get("type"), "unknown block type %s in an assistant message", wire.Quote(kind))
 			}
 		}
 	}
-	return parts
+	return parts.All()
 }
 
 // serverBlock reports blocks that only Anthropic's servers make or read; a conversation begun there may hold some.
@@ -230,25 +239,25 @@ func serverBlock(kind string) bool {
 // systemTurn reads a message of role system between the turns. It stays where it is.
 func (d *decoder) systemTurn(content wire.Value) []chat.Part {
 	if content.Kind() == wire.String {
-		return wire.AppendText(nil, d.String(content))
+		return wire.TextParts(d.String(content))
 	}
 	if !d.Want(content, wire.Array) {
 		return nil
 	}
-	var parts []chat.Part
-	for _, b := range d.Items(content) {
+	var parts wire.Parts
+	for _, b := range d.Parts(content) {
 		if !d.Want(b, wire.Object) {
 			break
 		}
 		switch kind := d.String(b.Get("type")); kind {
 		case "text":
-			parts = wire.AppendText(parts, d.String(b.Get("text")))
+			parts.Text(d.String(b.Get("text")))
 		case "tool_addition", "tool_removal": // tools holds the current set
 		default:
 			d.Fail(b.Get("type"), "unknown block type %s in a system message", wire.Quote(kind))
 		}
 	}
-	return parts
+	return parts.All()
 }
 
 // signaturePrefix starts the signatures we give thinking blocks. Nothing is signed: the rest is empty, or the thinking

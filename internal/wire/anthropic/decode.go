@@ -106,6 +106,9 @@ type decoder struct {
 	byName   map[string]*chat.Tool
 	server   map[string]bool // names of server tools, which nobody here can run
 	inResult bool            // inside a tool result
+
+	references int // bytes that toolReference has printed
+	depth      int // of documents and search results in each other
 }
 
 // clamped returns a number, moved into [lo, hi]: clients send what other servers allow.
@@ -131,7 +134,7 @@ func (d *decoder) topK(v wire.Value) *int {
 func (d *decoder) tools(r *request, v wire.Value) {
 	d.server = map[string]bool{}
 	names := map[string]bool{}
-	for _, t := range d.Items(v) {
+	for _, t := range d.Tools(v) {
 		if !d.Want(t, wire.Object) {
 			return
 		}
@@ -244,19 +247,19 @@ func (d *decoder) system(v wire.Value) []chat.Part {
 		return nil
 	}
 	if v.Kind() == wire.String {
-		return wire.AppendText(nil, stripBilling(d.String(v)))
+		return wire.TextParts(stripBilling(d.String(v)))
 	}
-	var parts []chat.Part
-	for _, b := range d.Items(v) {
+	var parts wire.Parts
+	for _, b := range d.Parts(v) {
 		if !d.Want(b, wire.Object) {
 			return nil
 		}
 		if kind := d.String(b.Get("type")); kind != "text" {
 			d.Fail(b.Get("type"), "unknown block type %s: a system prompt has text blocks only", wire.Quote(kind))
 		}
-		parts = wire.AppendText(parts, stripBilling(d.String(b.Get("text"))))
+		parts.Text(stripBilling(d.String(b.Get("text"))))
 	}
-	return parts
+	return parts.All()
 }
 
 func stripBilling(s string) string {
@@ -272,7 +275,7 @@ func (d *decoder) messages(r *request, v wire.Value) {
 		return
 	}
 	n := 0
-	for _, m := range d.Items(v) {
+	for _, m := range d.Messages(v) {
 		n++
 		d.message(r, m)
 	}

@@ -24,15 +24,18 @@ type completionRequest struct {
 }
 
 func (h handler) completions(w http.ResponseWriter, r *http.Request) {
-	body, err := wire.ReadBody(w, r, h.MaxBody)
+	body, err := h.ReadBody(w, r)
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
 	}
-	req, err := decodeCompletion(body)
+	defer body.Close()
+	h.Queued = body.Close
+	req, err := decodeCompletion(body.Value)
 	if err == nil {
-		err = wire.Identify(r, body, &req.Request)
+		err = wire.Identify(r, body.Value, &req.Request)
 	}
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -62,7 +65,7 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	}
 	c := &completionRequest{request: *d.request(body)}
 	r := &c.request
-	d.prompts(c, body.Get("prompt"))
+	d.prompts(c, body.Get("prompt"), maxCompletions, "prompts")
 	d.limits(r, body, 0)
 	d.sampling(r, body)
 	d.choices(c, body)
@@ -78,8 +81,9 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	return c, nil
 }
 
-// prompts reads a text, a list of texts, a list of token ids, or a list of such lists.
-func (d *decoder) prompts(c *completionRequest, v wire.Value) {
+// prompts reads a text, a list of texts, a list of token ids, or a list of such lists. There may be most of them, whose
+// name is what.
+func (d *decoder) prompts(c *completionRequest, v wire.Value, most int, what string) {
 	switch v.Kind() {
 	case wire.String:
 		c.prompts = []chat.Prompt{{Text: d.String(v), Path: v.Path()}}
@@ -98,6 +102,10 @@ func (d *decoder) prompts(c *completionRequest, v wire.Value) {
 		}
 		if e.Kind() != first {
 			d.Fail(e, "expected %s like the first, got %s", first, e.Kind())
+		}
+		if first != wire.Number && i == most {
+			d.Exceeds(chat.BoundInputs, v, "too many %s: at most %d", what, most)
+			return
 		}
 		switch first {
 		case wire.String:
@@ -123,12 +131,10 @@ func (d *decoder) prompts(c *completionRequest, v wire.Value) {
 }
 
 func (d *decoder) token(v wire.Value) int32 {
-	n := d.Int(v, 0, math.MaxInt32)
-	if n == nil {
-		d.Want(v, wire.Number)
-		return 0
+	if d.tokens++; d.tokens > wire.MaxTokenIDs {
+		d.Exceeds(chat.BoundTokenIDs, v, "too many token ids: at most %d in one request", wire.MaxTokenIDs)
 	}
-	return int32(*n)
+	return int32(d.Number(v, 0, math.MaxInt32))
 }
 
 // choices reads how many completions a prompt gets and how many are generated to choose from.
@@ -149,7 +155,7 @@ func (d *decoder) choices(c *completionRequest, f wire.Value) {
 	}
 	c.N = c.bestOf * len(c.prompts)
 	if c.N > maxCompletions {
-		d.Fail(f.Get("prompt"), "%d prompts with %d completions each are too many: at most %d completions", len(c.prompts), c.bestOf, maxCompletions)
+		d.Exceeds(chat.BoundInputs, f.Get("prompt"), "%d prompts with %d completions each are too many: at most %d completions", len(c.prompts), c.bestOf, maxCompletions)
 	}
 }
 

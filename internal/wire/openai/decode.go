@@ -12,6 +12,8 @@ import (
 const (
 	maxChoices = 128
 	maxTop     = 20 // top_logprobs
+	// maxBias bounds the entries of logit_bias: no vocabulary has as many tokens. Which tokens there are, the model's side knows.
+	maxBias = 300_000
 )
 
 // request is a decoded call: the neutral form and what only this protocol's encoder needs.
@@ -65,6 +67,8 @@ func decode(body wire.Value) (*request, *chat.Error) {
 // decoder adds the readers of this protocol's objects.
 type decoder struct {
 	wire.Decoder
+	byName map[string]bool // tools
+	tokens int             // ids of prompts
 }
 
 // request reads what chat and completions have in common first.
@@ -126,7 +130,7 @@ func (d *decoder) sampling(r *request, f wire.Value) {
 		seed := uint64(*n)
 		r.Sampling.Seed = &seed
 	}
-	for k, v := range d.Fields(f.Get("logit_bias")) {
+	for k, v := range d.FieldsWithin(f.Get("logit_bias"), chat.BoundLogitBias, maxBias, "entries") {
 		id, err := strconv.ParseInt(k, 10, 32)
 		if err != nil || id < 0 {
 			d.Fail(v, "the keys of logit_bias are token ids, got %s", wire.Quote(k))
@@ -147,11 +151,11 @@ func (d *decoder) sampling(r *request, f wire.Value) {
 // thinking gathers the spellings in use: enable_thinking, alone or among the template's arguments; thinking.type;
 // reasoning_effort or reasoning.effort, whose "none" switches thinking off.
 func (d *decoder) thinking(r *request, f wire.Value) {
-	for k, v := range d.Fields(f.Get("chat_template_kwargs")) {
+	for k, v := range d.FieldsWithin(f.Get("chat_template_kwargs"), chat.BoundArgs, wire.MaxArgs, "variables") {
 		if r.TemplateArgs == nil {
 			r.TemplateArgs = map[string]json.RawMessage{}
 		}
-		r.TemplateArgs[k] = v.Raw()
+		r.TemplateArgs[k] = d.Copy(v)
 		if (k == "enable_thinking" || k == "thinking") && v.Kind() == wire.Bool {
 			r.Thinking.Mode = toggle(d.Bool(v))
 		}

@@ -21,12 +21,14 @@ type embeddingRequest struct {
 }
 
 func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
-	body, err := wire.ReadBody(w, r, h.MaxBody)
+	body, err := h.ReadBody(w, r)
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
 	}
-	req, err := decodeEmbedding(body)
+	defer body.Close()
+	req, err := decodeEmbedding(body.Value)
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -92,10 +94,7 @@ func decodeEmbedding(body wire.Value) (*embeddingRequest, *chat.Error) {
 // inputs reads a text, a list of texts, a list of token ids, or a list of such lists.
 func (d *decoder) inputs(v wire.Value) []chat.Input {
 	c := &completionRequest{}
-	d.prompts(c, v)
-	if len(c.prompts) > maxInputs {
-		d.Fail(v, "%d inputs are too many: at most %d", len(c.prompts), maxInputs)
-	}
+	d.prompts(c, v, maxInputs, "inputs")
 	inputs := make([]chat.Input, len(c.prompts))
 	for i, p := range c.prompts {
 		if inputs[i] = (chat.Input{Text: p.Text, Tokens: p.Tokens, Path: p.Path}); p.Text == "" && len(p.Tokens) == 0 {

@@ -186,8 +186,17 @@ type toolCustom struct {
 type folding struct {
 	text, reasoning strings.Builder
 	calls           []toolCall
+	args            strings.Builder // of the last call, as far as it was told
 	logprobs        []tokenLogprob
 	finish          chat.Finish
+}
+
+// endArgs gives the last call what was told of its arguments.
+func (c *folding) endArgs() {
+	if c.args.Len() > 0 {
+		c.calls[len(c.calls)-1].Function.Arguments = c.args.String()
+		c.args.Reset()
+	}
 }
 
 // foldEncoder collects a completion.
@@ -213,12 +222,14 @@ func (f *foldEncoder) Event(e *chat.Event) {
 	case chat.EventReasoning:
 		c.reasoning.WriteString(e.Text)
 	case chat.EventToolStart:
+		c.endArgs()
 		c.calls = append(c.calls, f.toolCall(e))
 	case chat.EventToolArgs:
 		if n := len(c.calls); n > 0 && c.calls[n-1].Function != nil {
-			c.calls[n-1].Function.Arguments += e.Text
+			c.args.WriteString(e.Text)
 		}
 	case chat.EventToolEnd:
+		c.endArgs()
 		if n := len(c.calls); n > 0 && e.Call != nil {
 			c.calls[n-1].complete(e.Call)
 		}
@@ -236,6 +247,7 @@ func (f *foldEncoder) Body() any {
 	unmet := false
 	for i := range f.parts {
 		p := &f.parts[i]
+		p.endArgs() // the reply may have been cut off in them
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
 		unmet = unmet || f.missed(text, p.finish)

@@ -12,7 +12,7 @@ func (d *decoder) messages(r *request, v wire.Value) {
 	if !d.Want(v, wire.Array) {
 		return
 	}
-	for _, m := range d.Items(v) {
+	for _, m := range d.Messages(v) {
 		if !d.Want(m, wire.Object) {
 			return
 		}
@@ -34,9 +34,11 @@ func (d *decoder) message(m wire.Value) chat.Message {
 	case "assistant":
 		msg.Role, msg.Parts = chat.Assistant, d.assistant(m)
 	case "tool":
+		d.Call(m)
 		msg.Role = chat.ToolRole
 		msg.Parts = toolResult(d.OptString(m.Get("tool_call_id")), d.content(content, true))
 	case "function": // before tools there was one call a turn and no id
+		d.Call(m)
 		msg.Role = chat.ToolRole
 		msg.Parts = toolResult("", d.content(content, false))
 	default:
@@ -49,94 +51,99 @@ func toolResult(id string, parts []chat.Part) []chat.Part {
 	return []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}
 }
 
-// content reads a string, a list of parts, or null, which is no content.
 func (d *decoder) content(v wire.Value, images bool) []chat.Part {
+	var parts wire.Parts
+	d.addContent(&parts, v, images)
+	return parts.All()
+}
+
+// addContent reads a string, a list of parts, or null, which is no content.
+func (d *decoder) addContent(parts *wire.Parts, v wire.Value, images bool) {
 	if v.Absent() {
-		return nil
+		return
 	}
 	if v.Kind() == wire.String {
-		return wire.AppendText(nil, d.String(v))
+		parts.Text(d.String(v))
+		return
 	}
 	if v.Kind() != wire.Array {
 		d.Fail(v, "expected a string or an array of parts, got %s", v.Kind())
-		return nil
+		return
 	}
-	var parts []chat.Part
-	for _, p := range d.Items(v) {
+	for _, p := range d.Parts(v) {
 		if !d.Want(p, wire.Object) {
-			return nil
+			return
 		}
 		switch kind := d.String(p.Get("type")); kind {
 		case "text", "input_text", "output_text": // the Responses API has the longer names
-			parts = wire.AppendText(parts, d.String(p.Get("text")))
+			parts.Text(d.String(p.Get("text")))
 		case "refusal":
-			parts = wire.AppendText(parts, d.String(p.Get("refusal")))
+			parts.Text(d.String(p.Get("refusal")))
 		case "image_url":
 			if !images {
 				d.Fail(p.Get("type"), "images are allowed in user and tool messages only")
-				return nil
+				return
 			}
-			parts = d.image(parts, p.Get("image_url"))
+			d.image(parts, p.Get("image_url"))
 		case "input_audio", "file", "video_url":
 			d.Fail(p.Get("type"), "no model here takes %s parts: send text", kind)
 		default:
 			d.Fail(p.Get("type"), "unknown content part %s: must be text, image_url or refusal", wire.Quote(kind))
 		}
 	}
-	return parts
 }
 
 // image reads {"url": …}, or the bare URL some clients send. Only data URLs: the server fetches nothing.
-func (d *decoder) image(parts []chat.Part, v wire.Value) []chat.Part {
+func (d *decoder) image(parts *wire.Parts, v wire.Value) {
 	if v.Kind() == wire.Object {
 		v = v.Get("url")
 	}
 	url := d.String(v)
 	if d.Err() != nil {
-		return parts
+		return
 	}
 	if !strings.HasPrefix(url, "data:") {
 		d.Fail(v, "image URLs are not fetched: send the image as data:image/…;base64,…")
-		return parts
+		return
 	}
 	_, data, err := wire.DataURL(url)
 	if err != nil {
 		d.Fail(v, "is not a valid data URL: %v", err)
-		return parts
+		return
 	}
-	return append(parts, chat.Part{Kind: chat.PartImage, Image: data, Path: v.Path()})
+	parts.Add(chat.Part{Kind: chat.PartImage, Image: data, Path: v.Path()})
 }
 
 // assistant reads a turn of the model's own: its reasoning under any of the names clients send it back as, then the
 // text, then the calls.
 func (d *decoder) assistant(m wire.Value) []chat.Part {
-	var parts []chat.Part
+	var parts wire.Parts
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if v := m.Get(key); v.Kind() == wire.String {
 			if text := d.String(v); text != "" {
-				parts = append(parts, chat.Part{Kind: chat.PartReasoning, Text: text})
+				parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
 				break
 			}
 		}
 	}
-	for _, p := range d.content(m.Get("content"), false) {
-		parts = wire.AppendText(parts, p.Text)
-	}
-	parts = wire.AppendText(parts, d.OptString(m.Get("refusal")))
-	for _, c := range d.Items(m.Get("tool_calls")) {
+	d.addContent(&parts, m.Get("content"), false)
+	parts.Text(d.OptString(m.Get("refusal")))
+	for _, c := range d.Parts(m.Get("tool_calls")) {
 		if !d.Want(c, wire.Object) {
 			return nil
 		}
+		d.Call(c)
 		if kind := d.OptString(c.Get("type")); kind == "custom" {
-			parts = append(parts, d.customCall(c))
+			parts.Add(d.customCall(c))
 			continue
 		}
-		parts = append(parts, d.call(d.OptString(c.Get("id")), c.Get("function")))
+		parts.Add(d.call(d.OptString(c.Get("id")), c.Get("function")))
 	}
 	if fn := m.Get("function_call"); !fn.Absent() {
-		parts = append(parts, d.call("", fn))
+		d.Call(fn)
+		parts.Add(d.call("", fn))
 	}
-	return parts
+	return parts.All()
 }
 
 func (d *decoder) call(id string, fn wire.Value) chat.Part {
@@ -148,7 +155,7 @@ func (d *decoder) call(id string, fn wire.Value) chat.Part {
 	if args.Kind() == wire.Object { // some clients send the object instead of its text
 		call.Arguments = d.Compact(args)
 	} else {
-		call.Arguments = arguments(d.OptString(args))
+		call.Arguments = d.arguments(args)
 	}
 	return chat.Part{Kind: chat.PartToolCall, Call: call}
 }
@@ -167,7 +174,8 @@ func (d *decoder) customCall(c wire.Value) chat.Part {
 
 // arguments reads the JSON text of a call's arguments. A model may have written something else in an earlier turn;
 // clients send that back, and it must not end the conversation, so it is kept as one argument.
-func arguments(text string) json.RawMessage {
+func (d *decoder) arguments(at wire.Value) json.RawMessage {
+	text := d.OptString(at)
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}")
 	}
@@ -175,8 +183,7 @@ func arguments(text string) json.RawMessage {
 	if err != nil || v.Kind() != wire.Object {
 		return textArgument("raw_arguments", text)
 	}
-	var d wire.Decoder
-	return d.Compact(v)
+	return d.Compact(v.At(at))
 }
 
 func textArgument(name, text string) json.RawMessage {

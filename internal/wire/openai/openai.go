@@ -57,15 +57,18 @@ type handler struct {
 }
 
 func (h handler) chat(w http.ResponseWriter, r *http.Request) {
-	body, err := wire.ReadBody(w, r, h.MaxBody)
+	body, err := h.ReadBody(w, r)
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
 	}
-	req, err := decode(body)
+	defer body.Close()
+	h.Queued = body.Close
+	req, err := decode(body.Value)
 	if err == nil {
-		err = wire.Identify(r, body, &req.Request)
+		err = wire.Identify(r, body.Value, &req.Request)
 	}
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return

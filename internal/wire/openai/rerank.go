@@ -49,12 +49,14 @@ type rankMeta struct {
 
 // rerank answers in a shape that clients of Jina's and of Cohere's API both read.
 func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
-	body, err := wire.ReadBody(w, r, h.MaxBody)
+	body, err := h.ReadBody(w, r)
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
 	}
-	req, err := decodeRank(body)
+	defer body.Close()
+	req, err := decodeRank(body.Value)
+	body.Decoded()
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -109,7 +111,7 @@ func (d *decoder) documents(q *rankRequest, v wire.Value) {
 	if !d.Want(v, wire.Array) {
 		return
 	}
-	for _, e := range d.Items(v) {
+	for _, e := range d.ItemsWithin(v, chat.BoundInputs, maxInputs, "documents") {
 		if e.Kind() == wire.Object {
 			e = e.Get("text")
 		}
@@ -119,11 +121,8 @@ func (d *decoder) documents(q *rankRequest, v wire.Value) {
 			d.Fail(e, "must not be empty")
 		}
 	}
-	switch n := len(q.Documents); {
-	case n == 0:
+	if len(q.Documents) == 0 {
 		d.Fail(v, "must not be empty")
-	case n > maxInputs:
-		d.Fail(v, "%d documents are too many: at most %d", n, maxInputs)
 	}
 }
 

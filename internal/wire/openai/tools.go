@@ -10,7 +10,7 @@ import (
 // tools keeps functions and custom tools. Tools of other types (web_search, …) only work where OpenAI runs them; the model
 // does not learn of them.
 func (d *decoder) tools(r *request, f wire.Value) {
-	for _, t := range d.Items(f.Get("tools")) {
+	for _, t := range d.Tools(f.Get("tools")) {
 		if !d.Want(t, wire.Object) {
 			return
 		}
@@ -43,9 +43,13 @@ func (d *decoder) tool(r *request, v wire.Value, t chat.Tool) {
 	case d.Err() != nil:
 	case t.Name == "":
 		d.Fail(v, "must not be empty")
-	case hasTool(r.Tools, t.Name):
+	case d.byName[t.Name]:
 		d.Fail(v, "there are two tools named %s", wire.Quote(t.Name))
 	default:
+		if d.byName == nil {
+			d.byName = map[string]bool{}
+		}
+		d.byName[t.Name] = true
 		r.Tools = append(r.Tools, t)
 	}
 }
@@ -125,7 +129,7 @@ func (d *decoder) named(r *request, v wire.Value) string {
 		return ""
 	}
 	name := d.String(of.Get("name"))
-	if !hasTool(r.Tools, name) || r.custom[name] != (kind == "custom") {
+	if !d.byName[name] || r.custom[name] != (kind == "custom") {
 		d.Fail(of.Get("name"), "there is no %s tool named %s in tools", kind, wire.Quote(name))
 	}
 	return name
@@ -153,7 +157,7 @@ func (d *decoder) allowedTools(r *request, v wire.Value) {
 		return
 	}
 	allowed := map[string]bool{}
-	for _, t := range d.Items(v.Get("tools")) {
+	for _, t := range d.Tools(v.Get("tools")) {
 		if !d.Want(t, wire.Object) {
 			return
 		}
@@ -164,8 +168,4 @@ func (d *decoder) allowedTools(r *request, v wire.Value) {
 	if r.Choice.Kind = d.choiceMode(mode, r); r.Choice.Kind == chat.ChoiceNone {
 		d.Fail(mode, "must be auto or required")
 	}
-}
-
-func hasTool(tools []chat.Tool, name string) bool {
-	return slices.ContainsFunc(tools, func(t chat.Tool) bool { return t.Name == name })
 }

@@ -1,0 +1,154 @@
+package generate
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+// cost is what f takes: bytes of the heap, and processor time of the whole process.
+func cost(f func()) (bytes uint64, cpu time.Duration) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := processorTime()
+	f()
+	cpu = processorTime() - began
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, cpu
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // of itself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestFitIsLinear: what a conversation costs on its way to the template's messages grows as it does, whatever has to be
+// joined, split or found in it.
+func TestFitIsLinear(t *testing.T) {
+	calls := func(n int) []chat.Part {
+		var parts []chat.Part
+		for i := range n {
+			parts = append(parts, callPart(fmt.Sprint("call_", i), "f", "{}"))
+		}
+		return parts
+	}
+	results := func(n int, id string) []chat.Message {
+		var all []chat.Message
+		for i := range n {
+			all = append(all, answers(resultPart(fmt.Sprint(id, n-1-i), "r")))
+		}
+		return all
+	}
+	times := func(n int, m ...chat.Message) []chat.Message { return slices.Repeat(m, n) }
+	user, assistant := text(chat.User, strings.Repeat("u", 20)), text(chat.Assistant, strings.Repeat("a", 20))
+	for name, conversation := range map[string]func(n int) []chat.Message{
+		"users":        func(n int) []chat.Message { return times(n, user) },
+		"assistants":   func(n int) []chat.Message { return times(n, assistant) },
+		"in turn":      func(n int) []chat.Message { return times(n, user, assistant) },
+		"systems":      func(n int) []chat.Message { return append(times(n, text(chat.System, "s")), user) },
+		"late systems": func(n int) []chat.Message { return append(times(n, user, text(chat.System, "s")), user) },
+		"reasoning": func(n int) []chat.Message {
+			return []chat.Message{user, says(slices.Repeat([]chat.Part{{Kind: chat.PartReasoning, Text: "hm, hm, hm, hm"}}, n)...), user}
+		},
+		"thinking assistants": func(n int) []chat.Message {
+			return append(times(n, says(chat.Part{Kind: chat.PartReasoning, Text: "hm, hm, hm, hm"}, chat.Part{Text: "a"})), user)
+		},
+		"calls in one turn": func(n int) []chat.Message {
+			return append([]chat.Message{user, says(calls(n)...)}, results(n, "call_")...)
+		},
+		"calls under other ids": func(n int) []chat.Message { return append([]chat.Message{user, says(calls(n)...)}, results(n, "x")...) },
+		"calls in many turns": func(n int) []chat.Message {
+			return times(n, user, says(callPart("a", "f", "{}")), answers(resultPart("a", "r")))
+		},
+		"calls that users interrupt": func(n int) []chat.Message {
+			return times(n, says(callPart("a", "f", "{}")), user, answers(resultPart("a", "r")))
+		},
+		"calling assistants in a row": func(n int) []chat.Message { return times(n, says(callPart("a", "f", "{}"))) },
+		"calls after calls and a user": func(n int) []chat.Message {
+			return append([]chat.Message{user, says(calls(n)...), user}, results(n, "call_")...)
+		},
+		"results alone": func(n int) []chat.Message { return append(times(n, answers(resultPart("a", "r"))), user) },
+	} {
+		for form, src := range map[string]string{"all": printAll, "strict": printMistral, "odd": printOdd, "plain": printPlain} {
+			g, err := withTemplate(t, src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range g.forms {
+				if i > 0 && form != "all" { // they are as strict as those
+					break
+				}
+				fit := func(n int) (uint64, time.Duration) {
+					messages := conversation(n)
+					return cost(func() {
+						turns, err := turnsOf(messages)
+						if err != nil {
+							t.Fatal(err)
+						}
+						f.fit(turns)
+					})
+				}
+				const n, times, tries = 500, 8, 3
+				bytes1, cpu1 := fit(n)
+				for try := 1; ; try++ {
+					bytes2, cpu2 := fit(times * n)
+					if bytes2 <= 2*times*bytes1+64<<10 && cpu2 <= 3*times*max(cpu1, time.Millisecond) { // quadratic: times*times
+						break
+					}
+					if try == tries {
+						t.Errorf("%s, form %s %d: %d messages take %d bytes and %v, %d times as many %d and %v", name, form, i, n, bytes1, cpu1, times, bytes2, cpu2)
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestOnePromptLeavesRoom: a prompt of very many pieces gets the ids that encoding gives, but fills no more than its share
+// of what is remembered.
+func TestOnePromptLeavesRoom(t *testing.T) {
+	h := demoHistory(t, true)
+	h.limit = 400_000
+	mine := h.encodeText("<|im_start|>user\nHello<|im_end|>\n")
+	long := strings.Repeat("<|im_start|>user\nHi<|im_end|>\n", 20_000)
+	got := h.encodeText(long)
+	if !slices.Equal(got.ids, h.guard.encode(long)) {
+		t.Error("ids differ from those of encoding")
+	}
+	if h.size > h.limit/promptShare+2000 {
+		t.Errorf("%d bytes are remembered, of %d", h.size, h.limit)
+	}
+	h.check(t)
+	if p := h.roots[salt{}].next; len(p) == 0 || len(mine.ids) == 0 {
+		t.Error("what was remembered is gone")
+	}
+}
+
+// TestCopiesAreBounded: where putting answers into a prompt would copy too much, they stay as the template renders them.
+func TestCopiesAreBounded(t *testing.T) {
+	reused := func(copies int) (turns int) {
+		k := newTalk(t, true)
+		if copies > 0 {
+			k.g.history.copies = copies
+		}
+		for range 10 {
+			common, ran := k.say("<think>\nI look.\n</think>\n\n<tool_call>\n{\"name\":\"get_weather\",\"arguments\":{\"z\":1.0,\"city\":\"T\\u00f8nsberg\"}}\n</tool_call>\n")
+			if common == ran {
+				turns++
+			}
+			k.results("sunny")
+		}
+		return turns
+	}
+	if all, few := reused(0), reused(10_000); all != 10 || few == 0 || few == 10 {
+		t.Errorf("%d of 10 turns are reused, %d with a bound", all, few)
+	}
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"hearth/internal/chat"
+)
+
+// Bodies bounds the bytes of request bodies that are held at once, each from its first byte until the prompt is made of
+// it. What a client promises does not count, only what has come.
+type Bodies struct {
+	most int64
+
+	mu    sync.Mutex
+	held  int64 // bytes of all bodies
+	large int64 // of those, bytes beyond the first smallBody of each
+}
+
+// smallBody is what most bodies are smaller than. A part of the bytes is kept for the beginnings of bodies, so that a few
+// clients with large ones, which may come slowly, do not shut out all the others.
+const smallBody = 1 << 20
+
+// forLarge is the share of the bytes that may be beyond the beginnings of bodies.
+func (b *Bodies) forLarge() int64 { return b.most / 4 * 3 }
+
+// NewBodies makes a bound of so many bytes.
+func NewBodies(most int64) *Bodies { return &Bodies{most: most} }
+
+// Held is how many bytes are held now.
+func (b *Bodies) Held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
+// grow makes a body of from bytes one of to bytes. false: there is no room for that now. A body that is alone always has.
+func (b *Bodies) grow(from, to int64) bool {
+	large := max(to-smallBody, 0) - max(from-smallBody, 0)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held > from && (b.held+to-from > b.most || large > 0 && b.large+large > b.forLarge()) {
+		return false
+	}
+	b.held += to - from
+	b.large += large
+	return true
+}
+
+// release lets go of a body.
+func (b *Bodies) release(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= bytes
+	b.large -= max(bytes-smallBody, 0)
+}
+
+// full is the answer to a body that there is no room for: that of a full queue.
+func (b *Bodies) full() *chat.Error {
+	return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Bound: chat.BoundBodies,
+		Msg: fmt.Sprintf("the server is busy: the requests that it reads hold as many bytes as its flag --max-request-bytes lets, %s; try again later", byteCount(b.most))}
+}
+
+// Body is the body of one request and its place among Bodies.
+type Body struct {
+	Value
+	of    *Bodies
+	bytes int64
+}
+
+// Decoded lets go of the bytes, which nothing may look into any more. What was made of them keeps their place among Bodies.
+func (b *Body) Decoded() { b.Value = Value{} }
+
+// Close gives the place back. Closing twice, and closing nil, does nothing.
+func (b *Body) Close() {
+	if b == nil {
+		return
+	}
+	b.Decoded()
+	b.of.release(b.bytes)
+	b.bytes = 0
+}
+
+// Memory for a body is taken as it comes: a little at first, then several times as much as there is, and what was promised
+// once that is not far.
+const (
+	firstBytes = 4 << 10
+	growth     = 4
+)
+
+var (
+	errFull  = errors.New("no room for the body")
+	errLarge = errors.New("larger than the limit")
+)
+
+// read reads all of r, of which promised bytes are to come (-1: nobody knows), and counts what is held for it.
+func (b *Body) read(r io.Reader, promised, limit int64) ([]byte, error) {
+	var buf []byte
+	for {
+		if len(buf) == cap(buf) {
+			size := min(max(growth*int64(cap(buf)), firstBytes), limit+1)
+			if whole := promised + 1; whole > int64(len(buf)) && whole <= 2*size { // one more shows the end
+				size = whole
+			}
+			if !b.of.grow(b.bytes, size) {
+				return nil, errFull
+			}
+			b.bytes = size
+			buf = append(make([]byte, 0, size), buf...)
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)) > limit:
+			return nil, errLarge
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
