@@ -15,8 +15,9 @@ import (
 // statusGone is logged for calls whose client left before the reply began (nginx's number for it).
 const statusGone = 499
 
-// observe is the outermost handler: it gives the request its id, cleans its path, recovers from panics and writes the
-// request log.
+// observe is the outermost handler: it gives the request its id, cleans its path, recovers from panics, writes the
+// request log, bounds the time that the end of a reply takes to be read, and sees to it that what is no reply is not taken
+// for one.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -28,20 +29,27 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		u := *r.URL
 		u.Path, u.RawPath = cleanPath(u.Path), cleanPath(u.RawPath)
 		r.URL = &u
+		conn := http.NewResponseController(w)  // a test recorder has no deadlines
+		_ = conn.SetWriteDeadline(time.Time{}) // that of the reply before; what writes sets its own
 		defer func() {
 			p := recover()
 			if p != nil && p != http.ErrAbortHandler {
 				info.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 				s.panicked(rec, r, info)
 			}
+			if rec.failed && info.Err == nil {
+				info.Err = wire.ErrClientGone
+			}
 			took := time.Since(began)
 			s.log(r, rec, info, took)
 			s.measure(info, began, took)
 			s.totals.add(info)
 			s.bounds.add(met(info))
-			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole {
-				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
+			// A reply that is cut, or was never begun, must not be taken for a complete one, which net/http would make of it.
+			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole || rec.status == 0 || errors.Is(info.Err, wire.ErrClientGone) {
+				panic(http.ErrAbortHandler)
 			}
+			_ = conn.SetWriteDeadline(time.Now().Add(wire.WriteTimeout)) // for what net/http has still to flush
 		}()
 		next.ServeHTTP(rec, r)
 	})
@@ -100,6 +108,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	whole  bool // an error reply was written in full after a panic
+	failed bool // to write
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -113,7 +122,9 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.failed = w.failed || err != nil
+	return n, err
 }
 
 // Unwrap lets http.ResponseController reach flushing and deadlines.

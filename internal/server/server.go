@@ -21,7 +21,7 @@ import (
 	"hearth/internal/wire"
 )
 
-// Timeouts of connections. Bodies and streams have their own (package wire); a whole reply has none.
+// Timeouts of connections. Bodies and replies have their own (package wire).
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute

@@ -222,8 +222,6 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 		switch {
 		case err == nil:
 			wire.WriteJSON(w, http.StatusOK, c)
-		case r.Context().Err() != nil:
-			wire.InfoFrom(r.Context()).Err = err
 		case errors.As(err, &e):
 			s.fail(w, r, e)
 		default:

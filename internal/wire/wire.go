@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -134,9 +135,15 @@ func Status(e *chat.Error, table map[chat.ErrorKind]int) int {
 	return http.StatusInternalServerError
 }
 
-// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON.
+// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON. That a client left is told
+// to nobody.
 func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, status int, body any) {
-	InfoFrom(r.Context()).Err = e
+	info := InfoFrom(r.Context())
+	if gone(r.Context()) && errors.Is(e, context.Canceled) {
+		info.Err = ErrClientGone
+		return
+	}
+	info.Err = e
 	if e.RetryAfter > 0 {
 		secs := (e.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(secs)))
@@ -149,7 +156,7 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(Marshal(body), '\n'))
+	Write(w, append(Marshal(body), '\n'))
 }
 
 // Marshal encodes v as compact JSON without escaping HTML characters. The values are our own response types, so a
