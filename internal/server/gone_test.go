@@ -104,6 +104,44 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
+// silent is a protocol that says nothing.
+type silent struct{ wire.Protocol }
+
+func (silent) Mount(mux *http.ServeMux, _ wire.Options) {
+	mux.HandleFunc("/silent", func(http.ResponseWriter, *http.Request) {})
+}
+
+// A stream whose client left ends without the mark of its end, and a handler that says nothing has not said 200.
+func TestCutReply(t *testing.T) {
+	w := newWaiting()
+	w.Script = func(*chat.Request) ([]wiretest.Step, error) {
+		return []wiretest.Step{{Event: chat.Event{Kind: chat.EventText, Text: "a"}}, {Before: func(ctx context.Context) { _ = w.wait(ctx) }}}, nil
+	}
+	o := options()
+	o.Models, o.Protocols = w, append([]wire.Protocol{silent{}}, o.Protocols...)
+	o.Protocols[0] = silent{o.Protocols[1]}
+	addr, stop := serve(t, o)
+	defer func() { _ = stop() }()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	streamed := strings.Replace(messages, "{", `{"stream":true,`, 1)
+	fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(streamed), streamed)
+	<-w.asked
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := io.ReadAll(conn); !bytes.Contains(got, []byte("content_block_delta")) || bytes.HasSuffix(got, []byte("\r\n0\r\n\r\n")) {
+		t.Errorf("the stream was told %q", got)
+	}
+	if res, err := http.Get(addr + "/silent"); err == nil {
+		t.Errorf("a handler that says nothing: %s", res.Status)
+		res.Body.Close()
+	}
+}
+
 // pipes is a listener whose connections have no buffers: what is not read is not written.
 type pipes struct {
 	conns chan net.Conn
@@ -195,7 +233,12 @@ func TestSlowReader(t *testing.T) {
 		defer conn.Close()
 		in := bufio.NewReaderSize(conn, 16)
 		for range 2 {
-			fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(messages), messages)
+			fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(messages))
+			if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+				t.Fatalf("%q, %v", line, err)
+			}
+			_, _ = in.ReadString('\n')
+			_, _ = io.WriteString(conn, messages)
 			res, err := http.ReadResponse(in, nil)
 			if err != nil {
 				t.Fatal(err)
