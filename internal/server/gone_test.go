@@ -223,6 +223,18 @@ func TestUnreadReply(t *testing.T) {
 	}
 }
 
+// Nor does net/http wait for ever with what it answers by itself.
+func TestUnreadRefusal(t *testing.T) {
+	unread(t, options(), func(p *pipes, _ *bytes.Buffer) {
+		conn := p.dial()
+		_, _ = io.WriteString(conn, "GET\r\n\r\n")
+		time.Sleep(wire.WriteTimeout + time.Second)
+		if got, _ := io.ReadAll(conn); len(got) > 0 {
+			t.Errorf("there is still %q", got)
+		}
+	})
+}
+
 // A client that reads slowly gets all of a long reply, and the next one on the same connection, however old that is.
 func TestSlowReader(t *testing.T) {
 	o := options()

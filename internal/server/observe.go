@@ -29,8 +29,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		u := *r.URL
 		u.Path, u.RawPath = cleanPath(u.Path), cleanPath(u.RawPath)
 		r.URL = &u
-		conn := http.NewResponseController(w)  // a test recorder has no deadlines
-		_ = conn.SetWriteDeadline(time.Time{}) // that of the reply before; what writes sets its own
+		conn := http.NewResponseController(w)
 		defer func() {
 			p := recover()
 			if p != nil && p != http.ErrAbortHandler {
@@ -49,7 +48,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole || rec.status == 0 || errors.Is(info.Err, wire.ErrClientGone) {
 				panic(http.ErrAbortHandler)
 			}
-			_ = conn.SetWriteDeadline(time.Now().Add(wire.WriteTimeout)) // for what net/http has still to flush
+			// For what net/http has still to flush. A test recorder has no deadlines.
+			_ = conn.SetWriteDeadline(time.Now().Add(wire.WriteTimeout))
 		}()
 		next.ServeHTTP(rec, r)
 	})

@@ -158,6 +158,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
+		WriteTimeout:      wire.WriteTimeout, // for what net/http itself answers; handlers set their own
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
