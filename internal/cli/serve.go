@@ -154,7 +154,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		loaded <- encoders.Load(bs, all.Load(bs))
 	}()
 
-	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Started: time.Now()}
+	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Locked: len(cfg.Keys()) > 0, Started: time.Now()}
 	if small, ok := all.(*catalog.Small); ok {
 		about.Small = small.ID()
 	}
@@ -303,7 +303,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Protocols: []wire.Protocol{
 			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: toggle(cfg.ExposeThinking)},
 			openai.Protocol{Thinking: toggle(cfg.ExposeThinking), Reasoning: reasoningField(cfg), Unprocessable: cfg.ValidationStatus == "422"}},
-		Keys: cfg.APIKeys, Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
+		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
 		Monitor: monitor{cfg, models, models, nil},
@@ -405,12 +405,18 @@ func realModel(cache hub.Cache) string {
 }
 
 func (b *banner) auth() string {
-	if n := len(b.cfg.APIKeys); n > 0 {
-		from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("api-key-file"))
-		if n == 1 {
+	if keys := b.cfg.Keys(); len(keys) > 0 {
+		from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("api-key-file"), b.cfg.Origin("operator-key"))
+		if len(keys) == 1 {
 			return "on, from " + from
 		}
-		return fmt.Sprintf("on, %d keys from %s; each has a prompt cache of its own: %t", n, from, b.cfg.Isolated())
+		operators := 0
+		for _, k := range keys {
+			if k.Operator {
+				operators++
+			}
+		}
+		return fmt.Sprintf("on, %d keys from %s, %d of them an operator's; each has a prompt cache of its own: %t", len(keys), from, operators, b.cfg.Isolated())
 	}
 	if b.public() {
 		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
@@ -425,8 +431,8 @@ func (b *banner) public() bool {
 
 func (b *banner) curl(url string) string {
 	key := ""
-	switch from := cmp.Or(b.cfg.Origin("api-key"), "--api-key-file"); {
-	case len(b.cfg.APIKeys) == 0:
+	switch from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("operator-key"), "--api-key-file"); {
+	case len(b.cfg.Keys()) == 0:
 	case strings.HasPrefix(from, "--"), strings.HasPrefix(from, b.cfg.File()+":"):
 		key = ` -H "x-api-key: KEY"`
 	default:

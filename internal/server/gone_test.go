@@ -205,7 +205,7 @@ func TestUnreadReply(t *testing.T) {
 		{"GET", "/health", "", "k"}, {"GET", "/", "", "k"}, {"OPTIONS", "/v1/messages", "", "k"},
 	} {
 		o := options()
-		o.Models, o.Monitor, o.Keys = long(300<<10), &figures{}, []string{"k"}
+		o.Models, o.Monitor, o.Keys = long(300<<10), &figures{}, plain("k")
 		unread(t, o, func(p *pipes, logged *bytes.Buffer) {
 			began := time.Now()
 			conn := p.dial()

@@ -44,6 +44,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			s.measure(info, began, took)
 			s.totals.add(info)
 			s.bounds.add(met(info))
+			s.shares.leave(info)
 			// A reply that is cut, or was never begun, must not be taken for a complete one, which net/http would make of it.
 			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole || rec.status == 0 || errors.Is(info.Err, wire.ErrClientGone) {
 				panic(http.ErrAbortHandler)
@@ -76,6 +77,9 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	attrs := []slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID),
+	}
+	if info.Key != "" {
+		attrs = append(attrs, slog.String("key", info.Key))
 	}
 	if info.Model != "" {
 		attrs = append(attrs, slog.String("model", info.Model))

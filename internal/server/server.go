@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/wire"
 )
 
@@ -37,11 +38,11 @@ type Options struct {
 	Encoders  chat.Encoders   // nil: nothing embeds or ranks
 	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
-	Keys           []string // accepted credentials; empty: no check, any or none is accepted
-	Isolate        bool     // what is stored for the prompts of one key does not help others
-	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
-	HostNames      []string // the machine's own names; nil: what the system says
+	Keys           []config.Key // accepted credentials; empty: no check, any or none is accepted
+	Isolate        bool         // what is stored for the prompts of one key does not help others
+	AllowedHosts   []string     // besides the local ones: names, *.suffix, or *
+	AllowedOrigins []string     // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
+	HostNames      []string     // the machine's own names; nil: what the system says
 
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
@@ -98,6 +99,7 @@ type Server struct {
 	began    time.Time
 	totals   totals
 	bounds   bounds
+	shares   shares
 }
 
 // New builds the handler chain. It panics on missing required options.
@@ -116,7 +118,7 @@ func New(o Options) *Server {
 			o.HostNames = []string{name}
 		}
 	}
-	keys := newKeys(o.Keys)
+	keys := keys(o.Keys)
 	origins := o.AllowedOrigins
 	if len(keys) > 0 && len(origins) == 0 { // a page without the key gets nothing
 		origins = []string{"*"}
@@ -211,13 +213,27 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + r.Method + " " + r.URL.Path})
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+// health answers probes, which need no key. To pages of others it says no more than they ask for, where there are keys.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := s.o.Health()
 	h.Version, h.Commit = s.o.Version, s.o.Commit
 	if s.draining.Load() {
 		h.Status = "draining"
 	}
+	if len(s.keys) > 0 && foreign(r) {
+		wire.WriteJSON(w, http.StatusOK, struct {
+			Status string `json:"status"`
+		}{h.Status})
+		return
+	}
 	wire.WriteJSON(w, http.StatusOK, h)
+}
+
+// foreign reports requests of web pages that this server has not served itself.
+func foreign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return origin != "" && !strings.EqualFold(host, r.Host)
 }
 
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {

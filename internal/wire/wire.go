@@ -98,6 +98,8 @@ type Info struct {
 
 	// Set by the server before the protocol sees the call, see chat.Origin.
 	Caller, Salt [16]byte
+	Key          string // name of the key, for the log; "": it has none
+	Operator     bool   // may see and clear what is of all callers
 }
 
 type infoKey struct{}
