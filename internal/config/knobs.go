@@ -58,7 +58,7 @@ var Knobs = []Knob{
 		Doc:  "port to listen on; 0 picks a free one",
 		bind: func(c *Config) pflag.Value { return integer(&c.Port, 0, 65535) }, shared: checkPort},
 	{Flag: "drain-timeout", Group: Listen,
-		Doc:  "how long requests may go on after SIGTERM or Ctrl-C; a second signal quits at once",
+		Doc:  "how long requests may go on after SIGTERM, SIGHUP or Ctrl-C; a second signal, but for SIGHUP, quits at once",
 		bind: func(c *Config) pflag.Value { return duration(&c.DrainTimeout) }},
 
 	{Flag: "api-key", Env: []string{"ANTHROPIC_AUTH_TOKEN"}, Group: Access, Unset: "no check",

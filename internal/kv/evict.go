@@ -114,7 +114,7 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 // Clear forgets everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
-	p.root.children, p.leaves, p.nodes, p.sessions, p.stored = nil, nil, 0, nil, nil
+	p.root.children, p.leaves, p.nodes, p.sessions, p.stored, p.moved = nil, nil, 0, nil, nil, true
 }
 
 // drop gives back all pages at n and below.

@@ -29,8 +29,13 @@ type Stored struct {
 	Bytes   int64
 }
 
-// Stored lists what there is under every tag that has something.
+// Stored lists what there is under every tag that has something. It is given the same map every time, and leaves that alone
+// while nothing changes.
 func (p *Prefix) Stored(to map[Tag]Stored) {
+	if !p.moved {
+		return
+	}
+	p.moved = false
 	clear(to)
 	for tag, s := range p.stored {
 		to[tag] = *s
@@ -39,6 +44,7 @@ func (p *Prefix) Stored(to map[Tag]Stored) {
 
 // count adds to what is stored under a tag.
 func (p *Prefix) count(tag Tag, entries int, bytes int64) {
+	p.moved = true
 	s := p.stored[tag]
 	if s == nil {
 		s = &Stored{}
