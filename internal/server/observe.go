@@ -66,6 +66,9 @@ func (s *Server) panicked(rec *recorder, r *http.Request, info *wire.Info) {
 	info.Err, rec.whole = cause, true
 }
 
+// longestError is the bytes of an error in the log: of a panic that is where it was, and whose fault.
+const longestError = 8 << 10
+
 func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.Duration) {
 	status := rec.status
 	if status == 0 {
@@ -75,14 +78,14 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID),
 	}
 	if info.Key != "" {
 		attrs = append(attrs, slog.String("key", info.Key))
 	}
 	if info.Model != "" {
-		attrs = append(attrs, slog.String("model", info.Model))
+		attrs = append(attrs, slog.String("model", clip(info.Model)))
 	}
 	if u := info.Usage; u != nil {
 		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("spliced_tokens", u.Spliced), slog.Int("output_tokens", u.Output))
@@ -95,13 +98,13 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	}
 	level := slog.LevelInfo
 	if info.Err != nil {
-		attrs = append(attrs, slog.String("error", info.Err.Error()))
+		attrs = append(attrs, slog.String("error", clipTo(longestError, info.Err.Error())))
 		if status >= 500 {
 			level = slog.LevelError
 		}
 		var e *chat.Error
 		if errors.As(info.Err, &e) && e.Err != nil {
-			attrs = append(attrs, slog.String("cause", e.Err.Error()))
+			attrs = append(attrs, slog.String("cause", clipTo(longestError, e.Err.Error())))
 		}
 	}
 	s.o.Log.LogAttrs(r.Context(), level, "request", attrs...)

@@ -161,3 +161,25 @@ func TestKeyNames(t *testing.T) {
 		}
 	}
 }
+
+// Nobody makes long lines in the log, or gets long ones for an answer.
+func TestLogLine(t *testing.T) {
+	var logged strings.Builder
+	o := options()
+	o.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	s := New(o)
+	long := strings.Repeat("x", 1<<20)
+	for _, r := range []struct{ method, path, body string }{
+		{"GET", "/" + long, ""}, {"GET", "/v1/models/" + long, ""}, {"POST", "/v1/models/" + long, "{}"}, {long, "/v1/messages", ""}, {long, "/" + long, ""},
+		{"POST", "/v1/messages", strings.Replace(messages, "{", `{"model":"`+long+`",`, 1)},
+	} {
+		logged.Reset()
+		w := do(s, r.method, r.path, r.body)
+		if n := logged.Len(); n == 0 || n > 20<<10 {
+			t.Errorf("%.20s %.20s: a line of %d bytes", r.method, r.path, n)
+		}
+		if r.body == "" && !strings.HasPrefix(r.path, "/v1/models/") && w.Body.Len() > 2<<10 {
+			t.Errorf("%.20s %.20s: an answer of %d bytes", r.method, r.path, w.Body.Len())
+		}
+	}
+}

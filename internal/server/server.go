@@ -210,7 +210,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + r.Method + " " + r.URL.Path})
+	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)})
 }
 
 // health answers probes, which need no key. To pages of others it says no more than they ask for, where there are keys.

@@ -196,8 +196,17 @@ func Methods(fail func(http.ResponseWriter, *http.Request, *chat.Error), m map[s
 			return
 		}
 		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
-			Msg: "method " + r.Method + " is not allowed on " + r.URL.Path + "; use " + strings.Join(allow, " or ")})
+			Msg: "method " + shown(r.Method) + " is not allowed on " + shown(r.URL.Path) + "; use " + strings.Join(allow, " or ")})
 	})
+}
+
+// shown shortens what a client sent for an error's text.
+func shown(s string) string {
+	const most = 200
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // Handle registers h at /v1/path and /path: clients differ in whether the base URL holds the version.
