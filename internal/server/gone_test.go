@@ -274,3 +274,19 @@ func TestSlowReader(t *testing.T) {
 		}
 	})
 }
+
+// A connection on which nothing comes is closed: before a request's header is whole, and when there is no request.
+func TestSilentClient(t *testing.T) {
+	for sent, limit := range map[string]time.Duration{"": readHeaderTimeout, "GET / HT": readHeaderTimeout, "GET / HTTP/1.1\r\nHost: localhost\r\nX: ": readHeaderTimeout,
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n": idleTimeout} {
+		unread(t, options(), func(p *pipes, _ *bytes.Buffer) {
+			began := time.Now()
+			conn := p.dial()
+			_, _ = io.WriteString(conn, sent)
+			_, _ = io.ReadAll(conn)
+			if took := time.Since(began); took != limit {
+				t.Errorf("%q: closed after %v, want %v", sent, took, limit)
+			}
+		})
+	}
+}
