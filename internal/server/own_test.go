@@ -69,7 +69,7 @@ func TestOwnStatus(t *testing.T) {
 			(own.Cache.Entries != nil) != isolate || isolate && (*own.Cache.Entries != 21 || *own.Cache.MemoryMB != 22) {
 			t.Errorf("isolated %t: alice sees %s", isolate, text)
 		}
-		for _, other := range []string{"4711", "req_theirs", "99", "steps", "embedding"} {
+		for _, other := range []string{":4711", "req_theirs", ":99", "steps", "embedding"} {
 			if strings.Contains(text, other) {
 				t.Errorf("alice sees %q in %s", other, text)
 			}
