@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 )
 
 // Live lists what waits and runs, nothing until Ready.
@@ -36,6 +37,26 @@ func (c *Catalog) DropCache(ctx context.Context) (engine.Dropped, error) {
 		g.Forget()
 	}
 	return w.Engine.DropCache(ctx)
+}
+
+// Stored is what is stored under one salt, nothing until Ready.
+func (c *Catalog) Stored(salt kv.Salt) engine.Stored {
+	if w := c.Weights(); w != nil {
+		return w.Engine.Stored(salt)
+	}
+	return engine.Stored{}
+}
+
+// DropSalt is DropCache for what is stored under one salt alone.
+func (c *Catalog) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
+	w := c.Weights()
+	if w == nil {
+		return engine.Dropped{}, nil
+	}
+	if g, ok := c.gen.(interface{ ForgetSalt(salt [16]byte) }); ok {
+		g.ForgetSalt(salt)
+	}
+	return w.Engine.DropSalt(ctx, salt)
 }
 
 // Live lists what waits and runs on the main model, then on the small one.
@@ -71,10 +92,29 @@ func (s *Small) Stats() engine.Stats {
 	return sum
 }
 
+// Stored gives the sums of both.
+func (s *Small) Stored(salt kv.Salt) engine.Stored {
+	sum, b := s.main.Stored(salt), s.small.Stored(salt)
+	sum.Entries += b.Entries
+	sum.Bytes += b.Bytes
+	sum.DiskEntries += b.DiskEntries
+	sum.DiskBytes += b.DiskBytes
+	return sum
+}
+
 // DropCache forgets what nobody uses of either.
 func (s *Small) DropCache(ctx context.Context) (engine.Dropped, error) {
-	sum, err := s.main.DropCache(ctx)
-	b, err2 := s.small.DropCache(ctx)
+	return s.drop(func(c *Catalog) (engine.Dropped, error) { return c.DropCache(ctx) })
+}
+
+// DropSalt forgets what nobody uses of either under one salt.
+func (s *Small) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
+	return s.drop(func(c *Catalog) (engine.Dropped, error) { return c.DropSalt(ctx, salt) })
+}
+
+func (s *Small) drop(of func(*Catalog) (engine.Dropped, error)) (engine.Dropped, error) {
+	sum, err := of(s.main)
+	b, err2 := of(s.small)
 	sum.Entries += b.Entries
 	sum.Bytes += b.Bytes
 	sum.DiskEntries += b.DiskEntries

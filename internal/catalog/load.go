@@ -14,6 +14,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/engine"
 	"hearth/internal/generate"
+	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/remote"
 	"hearth/internal/tier"
@@ -73,7 +74,9 @@ type Engine interface {
 	KV() backend.KVPolicy
 	Stats() engine.Stats
 	Live() []engine.Live
+	Stored(salt kv.Salt) engine.Stored
 	DropCache(ctx context.Context) (engine.Dropped, error)
+	DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error)
 	Save(name string, data []byte) error
 	Saved(name string) []byte
 	Drain(ctx context.Context) error

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,6 +89,9 @@ func newChildCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// Whoever stops all processes of a service at once stops this one too soon: replies may go on, and the server
+			// says when it is enough. When the server is gone, this process ends by itself, and nobody reads what it prints.
+			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 			runtime.GOMAXPROCS(cpu.Threads() + 2) // as in serve
 			err = catalog.ServeChild(conn, buildMark(), backends())
 			var told *remote.Refused

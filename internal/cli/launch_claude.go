@@ -76,6 +76,12 @@ func claudeTarget(cmd *cobra.Command, cfg *config.Config, asDemo, onlyFind bool)
 		return nil, hintf(errors.New("the demo model cannot do an agent's work"), "name a model: %s --model mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit; --demo insists", cmd.CommandPath())
 	}
 	if t != nil {
+		if t.Locked && t.Key == "" {
+			if t.Key = cfg.APIKey(); t.Key == "" {
+				return nil, hintf(errors.New("the server that runs asks for a key and knows no more than the hashes of those it accepts"),
+					"name yours: %s --api-key KEY", cmd.CommandPath())
+			}
+		}
 		return t, nil
 	}
 	if onlyFind {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -85,6 +87,39 @@ CLAUDE_CODE_SUBAGENT_MODEL=demo
 	}
 	if files, _ = filepath.Glob(filepath.Join(dir, "hearth", "*")); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
+	}
+}
+
+// Of several keys the agent gets one that is not the operator's; where the server knows hashes only, the user names theirs.
+func TestLaunchKeys(t *testing.T) {
+	hash := sha256.Sum256([]byte("hers"))
+	for file, want := range map[string]string{
+		"op operator k-op\nalice user k-alice\n":                             "k-alice",
+		"op operator k-op\nalice user sha256:" + hex.EncodeToString(hash[:]): "k-op",
+		"alice user sha256:" + hex.EncodeToString(hash[:]):                   "",
+	} {
+		dir := t.TempDir()
+		keys := filepath.Join(dir, "keys")
+		if err := os.WriteFile(keys, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, []string{"XDG_RUNTIME_DIR=" + dir}, "--api-key-file", keys)
+		out, errs, code := launch(t, dir, "--demo")
+		if want != "" {
+			if code != 3 || !strings.Contains(out, "\nANTHROPIC_AUTH_TOKEN="+want+"\n") {
+				t.Errorf("%q: %d %s%s", file, code, out, errs)
+			}
+			continue
+		}
+		if code != 1 || !strings.Contains(errs, "knows no more than the hashes") || !strings.Contains(errs, "--api-key KEY") {
+			t.Errorf("without a key: %d %s%s", code, out, errs)
+		}
+		if out, errs, code = launch(t, dir, "--demo", "--api-key", "hers"); code != 3 || !strings.Contains(out, "\nANTHROPIC_AUTH_TOKEN=hers\n") {
+			t.Errorf("with a key: %d %s%s", code, out, errs)
+		}
+		if status, b := request(t, "POST", p.url+"/v1/messages", hello, "X-Api-Key", "hers"); status != 200 || !strings.Contains(p.stderr.String(), " key=alice ") {
+			t.Errorf("%d %s\n%s", status, b, p.stderr)
+		}
 	}
 }
 

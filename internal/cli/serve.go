@@ -42,15 +42,66 @@ folder, an id that is in the Hugging Face cache, or demo, the tiny model inside 
 	}
 	cfg := settings(cmd, config.Groups...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := load(cmd, cfg); err != nil {
-			return err
+		// Nobody need read what a server prints, and it goes on when nobody can.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		stdout, stderr := newPrinter(cmd.OutOrStdout()), newPrinter(cmd.ErrOrStderr())
+		cmd.SetOut(stdout)
+		cmd.SetErr(stderr)
+		err := load(cmd, cfg)
+		if err == nil {
+			if len(args) > 0 {
+				cfg.Model = args[0]
+			}
+			err = serve(cmd.Context(), cfg, stdout, stderr)
 		}
-		if len(args) > 0 {
-			cfg.Model = args[0]
+		if err != nil {
+			report(stderr, err)
+			err = &exitError{code: 1, err: err}
 		}
-		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		stdout.Close(flushLimit)
+		stderr.Close(flushLimit)
+		return err
 	}
 	return cmd
+}
+
+// untilSignal is a context that SIGINT, SIGTERM and SIGHUP end. After that another SIGINT or SIGTERM ends the process at once.
+// Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the start (nohup), it
+// stays so.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(parent)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
+	}
+	go func() {
+		select {
+		case <-got:
+			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
+// closeTimeout is how long a server that was told to end takes at most, beyond --drain-timeout, for what runs to be cut off and
+// for its models to end.
+const closeTimeout = time.Minute
+
+// within gives f its time. What takes longer is left behind, so that the process ends nevertheless.
+func within(limit time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-t.C:
+		return fmt.Errorf("what runs has not ended within %s and is left behind; what the prompt cache held may not be on disk", limit)
+	}
 }
 
 // greeting is how long the first lines wait for the model: one that loads at once, or not at all, belongs into them.
@@ -58,9 +109,7 @@ const greeting = 300 * time.Millisecond
 
 // serve listens first and loads then, so that /health answers from the start.
 func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
-	ctx, restore := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer restore()
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 
 	cache := hub.Cache{Dir: cfg.HubCache}
@@ -105,7 +154,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		loaded <- encoders.Load(bs, all.Load(bs))
 	}()
 
-	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Started: time.Now()}
+	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Locked: len(cfg.Keys()) > 0, Started: time.Now()}
 	if small, ok := all.(*catalog.Small); ok {
 		about.Small = small.ID()
 	}
@@ -116,7 +165,21 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		defer withdraw()
 	}
 	b := banner{cfg: cfg, src: src, models: models, cache: cache, listeners: listeners}
-	greet, shown := time.After(greeting), false
+	greet, shown, ready := time.After(greeting), false, false
+	end := func() error {
+		return within(cfg.DrainTimeout+closeTimeout, func() error {
+			err := <-served
+			select {
+			case <-loaded: // nobody will wait for it any more
+				ready = true
+			default:
+			}
+			if !ready { // there is nothing to keep, and no way to break a load off but to end the process
+				return err
+			}
+			return firstError(err, encoders.Close(), all.Close())
+		})
+	}
 	for {
 		select {
 		case <-greet:
@@ -129,6 +192,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				stop()
 				return firstError(err, <-served)
 			}
+			ready = true
 			if !shown {
 				b.print(stdout)
 				shown = true
@@ -154,12 +218,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				fmt.Fprintf(stdout, "%s model %s: %s\n", e.Model().Kind, e.Model().ID, e.Summary())
 			}
 		case <-ctx.Done():
-			restore() // a second signal quits at once
 			fmt.Fprintf(stderr, "hearth: stopping; running replies may go on for %s, another Ctrl-C quits at once\n", cfg.DrainTimeout)
-			err := <-served
-			return firstError(err, encoders.Close(), all.Close())
+			return end()
 		case err := <-served:
-			return firstError(err, encoders.Close(), all.Close())
+			served <- err
+			return end()
 		}
 	}
 }
@@ -240,7 +303,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Protocols: []wire.Protocol{
 			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: toggle(cfg.ExposeThinking)},
 			openai.Protocol{Thinking: toggle(cfg.ExposeThinking), Reasoning: reasoningField(cfg), Unprocessable: cfg.ValidationStatus == "422"}},
-		Keys: cfg.APIKeys, Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
+		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
 		Monitor: monitor{cfg, models, models, nil},
@@ -346,12 +409,18 @@ func realModel(cache hub.Cache) string {
 }
 
 func (b *banner) auth() string {
-	if n := len(b.cfg.APIKeys); n > 0 {
-		from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("api-key-file"))
-		if n == 1 {
+	if keys := b.cfg.Keys(); len(keys) > 0 {
+		from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("api-key-file"), b.cfg.Origin("operator-key"))
+		if len(keys) == 1 {
 			return "on, from " + from
 		}
-		return fmt.Sprintf("on, %d keys from %s; each has a prompt cache of its own: %t", n, from, b.cfg.Isolated())
+		operators := 0
+		for _, k := range keys {
+			if k.Operator {
+				operators++
+			}
+		}
+		return fmt.Sprintf("on, %d keys from %s, %d of them an operator's; each has a prompt cache of its own: %t", len(keys), from, operators, b.cfg.Isolated())
 	}
 	if b.public() {
 		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
@@ -366,8 +435,8 @@ func (b *banner) public() bool {
 
 func (b *banner) curl(url string) string {
 	key := ""
-	switch from := cmp.Or(b.cfg.Origin("api-key"), "--api-key-file"); {
-	case len(b.cfg.APIKeys) == 0:
+	switch from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("operator-key"), "--api-key-file"); {
+	case len(b.cfg.Keys()) == 0:
 	case strings.HasPrefix(from, "--"), strings.HasPrefix(from, b.cfg.File()+":"):
 		key = ` -H "x-api-key: KEY"`
 	default:

@@ -22,6 +22,7 @@ type state struct {
 	Small   string    `json:"small_model,omitempty"`
 	Demo    bool      `json:"demo"`
 	Key     string    `json:"key,omitempty"`
+	Locked  bool      `json:"locked,omitempty"` // a key is asked for, if only such as the server knows the hashes of
 	Started time.Time `json:"started"`
 }
 

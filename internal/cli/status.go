@@ -10,6 +10,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 	"hearth/internal/server"
 )
 
@@ -27,7 +28,9 @@ type engines interface {
 	Stats() engine.Stats
 	Live() []engine.Live
 	WeightBytes() int64
+	Stored(salt kv.Salt) engine.Stored
 	DropCache(ctx context.Context) (engine.Dropped, error)
+	DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error)
 }
 
 func (m monitor) Status() server.Status {
@@ -147,6 +150,13 @@ func (m monitor) CacheStats() server.CacheStats {
 
 func (m monitor) ClearCache(ctx context.Context) (server.Cleared, error) {
 	d, err := m.all.DropCache(ctx)
+	return server.Cleared{Entries: d.Entries, Bytes: d.Bytes, DiskEntries: d.DiskEntries, DiskBytes: d.DiskBytes}, err
+}
+
+func (m monitor) Stored(salt [16]byte) server.Stored { return server.Stored(m.all.Stored(salt)) }
+
+func (m monitor) ClearStored(ctx context.Context, salt [16]byte) (server.Cleared, error) {
+	d, err := m.all.DropSalt(ctx, salt)
 	return server.Cleared{Entries: d.Entries, Bytes: d.Bytes, DiskEntries: d.DiskEntries, DiskBytes: d.DiskBytes}, err
 }
 

@@ -61,7 +61,7 @@ func exactly(t *testing.T, body []byte, v any) {
 // Two keys talk at the same time, in the same words, while others look at the state and clear the cache. Neither learns
 // from headers or counts that the other was there, and both get the same answers.
 func TestTwoKeys(t *testing.T) {
-	url := serveDemo(t, func(c *config.Config) { c.APIKeys, c.CacheMemoryMB = []string{"a", "b"}, 64 })
+	url := serveDemo(t, func(c *config.Config) { c.APIKeys, c.OperatorKey, c.CacheMemoryMB = []string{"a", "b"}, "o", 64 })
 	long := strings.Repeat("Count the sheep on the green hill. ", 30)
 	body := func(turn int) string {
 		return fmt.Sprintf(`{"max_tokens":12,"temperature":0,"system":%q,"messages":[{"role":"user","content":"turn %d"}]}`, long, turn)
@@ -114,9 +114,13 @@ func TestTwoKeys(t *testing.T) {
 			default:
 			}
 			_, b := request(t, "GET", url+"/v1/status", "", "X-Api-Key", "b")
-			exactly(t, b, &server.Status{})
+			exactly(t, b, &server.OwnStatus{})
 			_, b = request(t, "GET", url+"/v1/cache/stats", "", "X-Api-Key", "b")
-			exactly(t, b, &server.CacheStats{})
+			exactly(t, b, &server.OwnCacheStats{})
+			_, b = request(t, "GET", url+"/v1/status", "", "X-Api-Key", "o")
+			exactly(t, b, &server.Status{})
+			_, b = request(t, "DELETE", url+"/v1/cache", "", "X-Api-Key", "o")
+			exactly(t, b, &server.Cleared{})
 			_, b = request(t, "DELETE", url+"/v1/cache", "", "X-Api-Key", "a")
 			exactly(t, b, &server.Cleared{})
 		}
@@ -134,17 +138,37 @@ func TestTwoKeys(t *testing.T) {
 			t.Errorf("key %s again: %q", key, cache)
 		}
 	}
-	var stats server.CacheStats
-	_, b := request(t, "GET", url+"/v1/cache/stats", "", "X-Api-Key", "a")
-	exactly(t, b, &stats)
-	if stats.Isolation != "key" || stats.Sessions != 2 || stats.Entries < 2 || stats.Idle != stats.Bytes || stats.Budget != 64<<20 {
-		t.Errorf("%+v", stats)
+	own := func(key string) (stats server.OwnCacheStats) {
+		t.Helper()
+		_, b := request(t, "GET", url+"/v1/cache/stats", "", "X-Api-Key", key)
+		exactly(t, b, &stats)
+		if stats.Isolation != "key" || stats.Entries == nil || stats.Queries != 6 || stats.Hits < 1 || stats.TokensSaved < 64 {
+			t.Errorf("key %s: %s", key, b)
+		}
+		return stats
 	}
+	a, b := own("a"), own("b")
+	var stats server.CacheStats
+	_, text := request(t, "GET", url+"/v1/cache/stats", "", "X-Api-Key", "o")
+	exactly(t, text, &stats)
+	if stats.Isolation != "key" || stats.Sessions != 2 || stats.Entries != *a.Entries+*b.Entries || stats.Bytes != *a.Bytes+*b.Bytes || *a.Bytes == 0 || *b.Bytes == 0 ||
+		stats.Idle != stats.Bytes || stats.Budget != 64<<20 {
+		t.Errorf("%+v, of them %s", stats, text)
+	}
+	// One key's part goes without the other's, and what is left with the operator.
 	var cleared server.Cleared
-	_, b = request(t, "DELETE", url+"/v1/cache", "", "X-Api-Key", "a")
-	exactly(t, b, &cleared)
-	if cleared.Entries != stats.Entries || cleared.Bytes != stats.Bytes {
-		t.Errorf("cleared %+v of %+v", cleared, stats)
+	_, text = request(t, "DELETE", url+"/v1/cache", "", "X-Api-Key", "a")
+	exactly(t, text, &cleared)
+	if cleared.Entries != *a.Entries || cleared.Bytes != *a.Bytes || *own("a").Entries != 0 || *own("b").Entries != *b.Entries {
+		t.Errorf("cleared %+v of %+v", cleared, a)
+	}
+	if cache, _ := post("b", 9); !strings.HasPrefix(cache, "supersequence; ") {
+		t.Errorf("key b after key a has cleared: %q", cache)
+	}
+	_, text = request(t, "DELETE", url+"/v1/cache", "", "X-Api-Key", "o")
+	exactly(t, text, &cleared)
+	if cleared.Entries != *b.Entries || cleared.Bytes != *b.Bytes {
+		t.Errorf("cleared %+v of %+v", cleared, b)
 	}
 }
 
@@ -219,7 +243,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What one key left on disk helps that key after a restart and tells another nothing; clearing the cache clears the disk.
+// What one key left on disk helps that key after a restart and tells another nothing; clearing the part of a key clears it on disk, too, and no more.
 func TestKeysOnDisk(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
@@ -261,7 +285,7 @@ func TestKeysOnDisk(t *testing.T) {
 		}
 		_, b := request(t, "DELETE", p.url+"/v1/cache", "", "X-Api-Key", "a")
 		exactly(t, b, &cleared)
-		if cleared.DiskEntries == 0 || cleared.DiskBytes == 0 || cleared.Entries != 2 {
+		if cleared.DiskEntries == 0 || cleared.DiskBytes == 0 || cleared.Entries != 1 {
 			t.Errorf("cleared %+v", cleared)
 		}
 		if !strings.Contains(p.stderr.String(), "\n[config] version=") && !strings.HasPrefix(p.stderr.String(), "[config] version=") {
@@ -271,6 +295,9 @@ func TestKeysOnDisk(t *testing.T) {
 	run(func(p *process) {
 		if n := cached(p, "a"); n != 0 {
 			t.Errorf("after clearing, key a finds %d tokens", n)
+		}
+		if n := cached(p, "b"); n < 64 {
+			t.Errorf("after clearing by key a, key b finds %d tokens", n)
 		}
 	})
 }

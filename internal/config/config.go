@@ -18,8 +18,10 @@ type Config struct {
 	Port int    // 0 picks a free one
 
 	// Access.
-	APIKeys        []string // of --api-key and APIKeyFile; none: nothing is checked
+	APIKeys        []string // of --api-key and APIKeyFile; see Keys
+	NamedKeys      []Key    // of APIKeyFile
 	APIKeyFile     string
+	OperatorKey    string
 	AllowedHosts   []string
 	AllowedOrigins []string
 
@@ -140,17 +142,9 @@ func Default() *Config {
 	}
 }
 
-// APIKey is the first of the accepted keys, "" if there are none.
-func (c *Config) APIKey() string {
-	if len(c.APIKeys) == 0 {
-		return ""
-	}
-	return c.APIKeys[0]
-}
-
 // Isolated reports whether each key has a prompt cache of its own.
 func (c *Config) Isolated() bool {
-	return c.CacheIsolation == "key" || c.CacheIsolation == "" && len(c.APIKeys) > 1
+	return c.CacheIsolation == "key" || c.CacheIsolation == "" && len(c.Keys()) > 1
 }
 
 // Thinking says whether models think where requests leave it open: EnableThinking, else what ChatTemplateArgs have of it; nil:

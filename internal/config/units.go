@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -82,25 +81,4 @@ func checkMillis(s string) error {
 func checkSessions(s string) error {
 	_, err := parseInt(1, mostSessions)(s)
 	return err
-}
-
-// lines is a file whose lines are appended to a list. What is not there cannot be read later, so it is read at once.
-func lines(name *string, to *[]string) *value[string] {
-	parse := func(s string) (string, error) {
-		b, err := os.ReadFile(s)
-		if err != nil {
-			return "", err
-		}
-		n := len(*to)
-		for _, line := range strings.Split(string(b), "\n") {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				*to = append(*to, line)
-			}
-		}
-		if len(*to) == n {
-			return "", fmt.Errorf("%s has no lines", s)
-		}
-		return s, nil
-	}
-	return &value[string]{name, "string", parse, func(s string) string { return s }}
 }

@@ -286,6 +286,26 @@ func (d *disk) clear() (entries int, bytes int64) {
 	return entries, d.tier.Clear()
 }
 
+// clearTag is clear for what is under a tag.
+func (d *disk) clearTag(tag kv.Tag) (entries int, bytes int64) {
+	if d == nil {
+		return 0, 0
+	}
+	of := func(key []kv.Elem) bool { return len(key) > 0 && kv.TagOf(key[0]) == tag }
+	d.loads = slices.DeleteFunc(d.loads, func(l *load) bool {
+		if !of(l.key) {
+			return false
+		}
+		l.fetch.Stop()
+		d.loaded(l)
+		return true
+	})
+	d.ended = slices.DeleteFunc(d.ended, func(t turn) bool { return of(t.key) })
+	d.later = slices.DeleteFunc(d.later, of)
+	s := d.tier.ClearTag(tag)
+	return s.Entries, s.Bytes
+}
+
 // stop ends what is on its way.
 func (d *disk) stop() {
 	for _, l := range d.loads {

@@ -241,3 +241,52 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// What is under a salt is counted and dropped by itself, in memory and on disk, and comes back to nobody; the rest stays.
+func TestDropSalt(t *testing.T) {
+	var n tiertest.Notes
+	dir := t.TempDir()
+	e := start(t, &hooked{}, onDisk(dir, &n, nil))
+	ask := func(salt byte) Prompt {
+		return Prompt{Tokens: prompt(200, 1), MaxTokens: 3, Logprobs: -1, Salt: kv.Salt{salt}}
+	}
+	cached := func(salt byte) int {
+		s := submit(t, e, ask(salt))
+		read(t, s)
+		return s.Usage().Cached
+	}
+	for salt := range byte(3) {
+		cached(salt)
+	}
+	if err := e.Save("name", []byte("everybody's")); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, e)
+	e = start(t, &hooked{}, onDisk(dir, &n, nil))
+	cached(1)
+	cached(2)
+	all := e.Stats().Cache
+	for salt, entries := range []int{0, 1, 1, 0} {
+		if s := e.Stored(kv.Salt{byte(salt)}); s.Entries != entries || (s.Bytes > 0) != (entries > 0) || (s.DiskEntries > 0) != (salt < 3) || (s.DiskBytes > 0) != (salt < 3) {
+			t.Errorf("salt %d: %+v of %+v", salt, s, all)
+		}
+	}
+	mine := e.Stored(kv.Salt{1})
+	d, err := e.DropSalt(t.Context(), kv.Salt{1})
+	if err != nil || d != Dropped(mine) || e.Stored(kv.Salt{1}) != (Stored{}) || e.Saved("name") != nil {
+		t.Errorf("dropped %+v, %v of %+v, left %+v", d, err, mine, e.Stored(kv.Salt{1}))
+	}
+	if s := e.Stats().Cache; s.Entries != all.Entries-1 || s.Bytes != all.Bytes-mine.Bytes || s.Disk.Entries != all.Disk.Entries-mine.DiskEntries {
+		t.Errorf("%+v are left of %+v", s, all)
+	}
+	if n := cached(2); n != 199 {
+		t.Errorf("another salt finds %d tokens", n)
+	}
+	if n := cached(1); n != 0 {
+		t.Errorf("%d tokens came back", n)
+	}
+	closeNow(t, e)
+	if lines := n.Take(); lines != nil {
+		t.Error(lines)
+	}
+}

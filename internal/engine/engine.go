@@ -72,6 +72,7 @@ type Engine struct {
 	state   phase
 	idle    chan struct{} // closed when live reaches 0 while draining
 	stats   Stats
+	stored  map[kv.Tag]kv.Stored // of the prefix tree
 
 	// Of the loop alone.
 	sched    *sched.Scheduler
@@ -163,7 +164,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), idle: make(chan struct{}),
-		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{},
+		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{}, stored: map[kv.Tag]kv.Stored{},
 	}
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
@@ -409,6 +410,7 @@ func (e *Engine) book(gone int) {
 	if p := e.sched.Prefix(); p != nil {
 		c := &e.stats.Cache
 		c.Entries, c.Bytes, c.Idle, c.Sessions = p.Entries(), p.Bytes(), e.alloc.Idle(), p.Sessions()
+		p.Stored(e.stored)
 	}
 	e.live -= gone
 	e.settleIdle()

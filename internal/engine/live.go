@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"hearth/internal/kv"
 )
 
 // Live is a sequence that waits or runs.
@@ -56,10 +58,13 @@ type Dropped struct {
 
 // DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps. Errors: ErrClosed, and ctx's,
 // after which it may still happen.
-func (e *Engine) DropCache(ctx context.Context) (Dropped, error) {
+func (e *Engine) DropCache(ctx context.Context) (Dropped, error) { return e.between(ctx, e.dropCache) }
+
+// between runs drop between two steps.
+func (e *Engine) between(ctx context.Context, drop func() Dropped) (Dropped, error) {
 	out := make(chan Dropped, 1)
 	e.mu.Lock()
-	e.calls = append(e.calls, func() { out <- e.dropCache() })
+	e.calls = append(e.calls, func() { out <- drop() })
 	e.mu.Unlock()
 	e.signal()
 	select {
@@ -83,6 +88,42 @@ func (e *Engine) dropCache() (d Dropped) {
 		e.book(0)
 	}
 	return d
+}
+
+// Stored is what the prefix cache has under one salt.
+type Stored struct {
+	Entries int   // ends of stored prompts and answers
+	Bytes   int64 // of pages
+
+	DiskEntries int // runs of pages in the tier on disk
+	DiskBytes   int64
+}
+
+// Stored tells what there was under a salt after the last step.
+func (e *Engine) Stored(salt kv.Salt) Stored {
+	e.mu.Lock()
+	s := e.stored[salt.Tag()]
+	e.mu.Unlock()
+	out := Stored{Entries: s.Entries, Bytes: s.Bytes}
+	if e.disk != nil {
+		d := e.disk.tier.Stored(salt.Tag())
+		out.DiskEntries, out.DiskBytes = d.Entries, d.Bytes
+	}
+	return out
+}
+
+// DropSalt is DropCache for what is stored under one salt alone.
+func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Dropped, error) {
+	return e.between(ctx, func() (d Dropped) {
+		if p := e.sched.Prefix(); p != nil {
+			before := p.Entries()
+			d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())
+			d.Bytes = p.DropTag(salt.Tag())
+			d.Entries = before - p.Entries()
+			e.book(0)
+		}
+		return d
+	})
 }
 
 // Save keeps data beside what the engine has on disk, under a plain name, for the next engine of the same model in the same

@@ -179,6 +179,12 @@ func (g *Generator) Forget() {
 	g.callIDs.forget()
 }
 
+// ForgetSalt drops what is remembered of prompts and answers under one salt.
+func (g *Generator) ForgetSalt(salt [16]byte) {
+	g.history.forgetSalt(salt)
+	g.callIDs.forgetSalt(salt)
+}
+
 // Remembered spells what is remembered of prompts and answers, for Recall in another process. It means something for the same
 // model only.
 func (g *Generator) Remembered() []byte { return g.history.save() }

@@ -113,6 +113,26 @@ func (h *history) forget() {
 	h.used.newer, h.used.older = &h.used, &h.used
 }
 
+// forgetSalt drops everything under a salt.
+func (h *history) forgetSalt(s salt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for work := []*piece{h.roots[s]}; len(work) > 0; {
+		p := work[len(work)-1]
+		if p == nil {
+			return // there was nothing
+		}
+		if len(p.next) == 0 {
+			h.drop(p)
+			work = work[:len(work)-1]
+			continue
+		}
+		for _, below := range p.next {
+			work = append(work, below)
+		}
+	}
+}
+
 // cut appends the places where the pieces of text begin, and its end.
 func (h *history) cut(dst []int, text string) []int {
 	dst = append(dst, 0)

@@ -142,6 +142,16 @@ func (m *callIDs) recall(s salt, turns []turn) {
 	}
 }
 
+func (m *callIDs) forgetSalt(s salt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range m.said { // its place in order is taken by another in time
+		if k.salt == s {
+			delete(m.said, k)
+		}
+	}
+}
+
 func (m *callIDs) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -392,6 +392,14 @@ func TestOwnCallIDs(t *testing.T) {
 				t.Error("ids of one caller are remembered for another")
 			}
 			k.r.Origin.Salt = salt{}
+			k.g.ForgetSalt(salt{1})
+			if render() != out {
+				t.Error("what is remembered for one caller went with another's")
+			}
+			k.g.ForgetSalt(salt{})
+			if len(k.g.callIDs.said) > 0 || k.g.history.roots[salt{}] != nil {
+				t.Error("something is remembered of a caller who had it dropped")
+			}
 			k.g.Forget()
 			for _, id := range c.kept {
 				if out := render(); !seen[id] || !strings.Contains(out, id) {

@@ -56,7 +56,7 @@ func (a *Alloc) CheckSnaps(held []SnapID) error {
 
 // Check asserts the invariants of Prefix.
 func (p *Prefix) Check() error {
-	c := treeCheck{p: p, named: make([]map[PageID]int32, len(p.named))}
+	c := treeCheck{p: p, named: make([]map[PageID]int32, len(p.named)), stored: map[Tag]*Stored{}}
 	for g := range c.named {
 		c.named[g] = map[PageID]int32{}
 	}
@@ -101,6 +101,20 @@ func (p *Prefix) Check() error {
 	if bytes != p.bytes {
 		return fmt.Errorf("check prefix tree: %d bytes counted, the pages have %d", p.bytes, bytes)
 	}
+	for _, n := range p.leaves {
+		c.of(n.tag).Entries++
+	}
+	for _, n := range p.snaps {
+		c.of(n.tag).Bytes += p.alloc.geo.SnapBytes
+	}
+	if len(c.stored) != len(p.stored) {
+		return fmt.Errorf("check prefix tree: %d tags counted, there are %d", len(p.stored), len(c.stored))
+	}
+	for tag, want := range c.stored {
+		if got := p.stored[tag]; got == nil || *got != *want {
+			return fmt.Errorf("check prefix tree: under tag %x %v counted, there is %v", tag, got, want)
+		}
+	}
 	return nil
 }
 
@@ -109,6 +123,14 @@ type treeCheck struct {
 	named         []map[PageID]int32
 	nodes, leaves int
 	snaps         int
+	stored        map[Tag]*Stored
+}
+
+func (c *treeCheck) of(tag Tag) *Stored {
+	if c.stored[tag] == nil {
+		c.stored[tag] = &Stored{}
+	}
+	return c.stored[tag]
 }
 
 func (c *treeCheck) below(up *node) error {
@@ -116,6 +138,9 @@ func (c *treeCheck) below(up *node) error {
 		c.nodes++
 		if n.snap != 0 {
 			c.snaps++
+		}
+		if up.parent != nil && n.tag != up.tag || up.parent == nil && n.tag != TagOf(first) {
+			return fmt.Errorf("edge from %d: tag %x below %x", n.from, n.tag, up.tag)
 		}
 		if n.parent != up || n.from != up.to() || len(n.key) == 0 || n.key[0] != first {
 			return fmt.Errorf("edge from %d of %d tokens: wrong place below the edge from %d", n.from, len(n.key), up.from)
@@ -130,7 +155,9 @@ func (c *treeCheck) below(up *node) error {
 					return fmt.Errorf("edge from %d to %d: a page is gone from group %d, which has no window", n.from, n.to(), g)
 				}
 				if page != 0 {
-					c.named[g][page]++
+					if c.named[g][page]++; c.named[g][page] == 1 {
+						c.of(n.tag).Bytes += c.p.alloc.geo.Groups[g].PageBytes
+					}
 				}
 			}
 		}

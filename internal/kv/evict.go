@@ -27,7 +27,8 @@ func (p *Prefix) Evict(need int64) int64 {
 			freed += p.dropSnap(s)
 			continue
 		}
-		n := p.leaves.Pop()
+		n := p.leaves[0]
+		p.pull(n)
 		p.show(n)
 		freed += p.cut(n, need-freed)
 		if len(n.key) > 0 { // the rest is in use, or enough is free
@@ -37,7 +38,7 @@ func (p *Prefix) Evict(need int64) int64 {
 		p.remove(n)
 	}
 	for _, n := range aside {
-		p.leaves.Push(n)
+		p.push(n)
 	}
 	for s := p.leastSnap(); s != nil && freed < need; s = p.leastSnap() {
 		p.showSnap(s)
@@ -60,7 +61,7 @@ func (p *Prefix) cut(n *node, need int64) int64 {
 		}
 		freed += p.dropSnap(n)
 		for g := range n.pages {
-			freed += p.unname(g, n.pages[g][last])
+			freed += p.unname(n.tag, g, n.pages[g][last])
 			n.pages[g] = n.pages[g][:last]
 		}
 		n.key = n.key[:max((first+last)*p.alloc.geo.PageTokens-n.from, 0)]
@@ -84,7 +85,7 @@ func (p *Prefix) remove(n *node) {
 	delete(up.children, n.key[:1][0]) // cut leaves the first token behind the end
 	p.nodes--
 	if len(up.children) == 0 && up.parent != nil {
-		p.leaves.Push(up)
+		p.push(up)
 	}
 }
 
@@ -97,7 +98,7 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 		}
 		for k, page := range n.pages[g] {
 			if page != 0 && freed < need && !p.alloc.pages[g].shared(int32(page)) {
-				freed += p.unname(g, page)
+				freed += p.unname(n.tag, g, page)
 				n.pages[g][k] = 0
 			}
 		}
@@ -113,7 +114,7 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 // Clear forgets everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
-	p.root.children, p.leaves, p.nodes, p.sessions = nil, nil, 0, nil
+	p.root.children, p.leaves, p.nodes, p.sessions, p.stored, p.moved = nil, nil, 0, nil, nil, true
 }
 
 // drop gives back all pages at n and below.
@@ -121,7 +122,7 @@ func (p *Prefix) drop(n *node) {
 	p.dropSnap(n)
 	for g := range n.pages {
 		for _, page := range n.pages[g] {
-			p.unname(g, page)
+			p.unname(n.tag, g, page)
 		}
 	}
 	for _, c := range n.children {

@@ -161,10 +161,10 @@ func (p *Prefix) forget(gone func(*node) bool) (freed int64) {
 		if !gone(n) {
 			continue
 		}
-		p.leaves.Remove(n)
+		p.pull(n)
 		freed += p.cut(n, math.MaxInt64)
 		if len(n.key) > 0 { // in use
-			p.leaves.Push(n)
+			p.push(n)
 			continue
 		}
 		up := n.parent

@@ -204,3 +204,57 @@ func run(t *testing.T, a *Alloc, p *Prefix, key []Elem) (Match, Table) {
 	p.Insert(key, &table, len(key))
 	return m, table
 }
+
+// What is under each of several salts is counted by itself, whatever comes and goes, and dropped by itself.
+func TestStored(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	g := Geometry{PageTokens: 8, Groups: []Group{{PageBytes: 3}, {Window: 20, PageBytes: 2}}}
+	a, err := NewAlloc(g, Limits{Bytes: 400, Slots: 4, Tokens: 200, Span: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPrefix(a)
+	salts := []Salt{{}, saltOf("a"), saltOf("b")}
+	stored := map[Tag]Stored{}
+	drops := 0
+	for range 2000 {
+		who := r.IntN(len(salts))
+		if r.IntN(20) == 0 {
+			p.Stored(stored)
+			before, mine := p.Bytes(), stored[salts[who].Tag()]
+			freed := p.DropTag(salts[who].Tag())
+			p.Stored(stored)
+			if left := stored[salts[who].Tag()]; freed != mine.Bytes || before-p.Bytes() != freed || left != (Stored{}) {
+				t.Fatalf("dropped %d of %+v, %+v are left", freed, mine, left)
+			}
+			drops += int(min(freed, 1))
+		}
+		key := make([]Elem, 1+r.IntN(60))
+		for i := range key {
+			key[i] = salts[who].Elem(i, Elem(r.IntN(2)))
+		}
+		m := p.Match(key)
+		var table Table
+		a.Share(&table, &m)
+		pin := p.Pin(&m)
+		p.Unpin(&pin)
+		a.Release(&table)
+		if !a.Grow(&table, len(key)) {
+			p.Evict(200)
+			if !a.Grow(&table, len(key)) {
+				t.Fatal("no memory")
+			}
+		}
+		p.Insert(key, &table, len(key))
+		a.Release(&table)
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.Stored(stored); len(stored) != len(salts) || drops < 50 {
+		t.Errorf("%v after %d drops: this shows nothing", stored, drops)
+	}
+	if len(stored) == 0 || TagOf(salts[1].Elem(0, 7)) != salts[1].Tag() || TagOf(7) != 0 {
+		t.Error("a tag is not that of its salt")
+	}
+}

@@ -24,6 +24,8 @@ type Prefix struct {
 	leaves Heap[*node] // the evictable nodes
 	nodes  int
 	bytes  int64 // of the pages named
+	stored map[Tag]*Stored
+	moved  bool // stored has, since Stored
 	clock  int64 // counts uses: inserts and pins
 	snaps  []*node
 
@@ -46,6 +48,7 @@ type node struct {
 	pages    [][]PageID // per group: from index from/PageTokens on
 	hits     int        // how often a sequence started from here or from below
 	shown    bool       // see OnEvict
+	tag      Tag        // of the key
 	mark
 	snapshot
 }
@@ -271,7 +274,7 @@ func (p *Prefix) adopt(n *node, count int, t *Table) {
 			case *mine == *its || *mine == 0:
 			case *its == 0:
 				*its = *mine
-				p.name(g, *its)
+				p.name(x.tag, g, *its)
 			default:
 				p.alloc.share(g, *its)
 				p.alloc.drop(g, *mine)
@@ -283,15 +286,15 @@ func (p *Prefix) adopt(n *node, count int, t *Table) {
 
 // add makes a node below n for what key and t have beyond it.
 func (p *Prefix) add(n *node, key []Elem, t *Table, to int) *node {
-	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named))}
+	c := &node{parent: n, from: n.to(), pages: make([][]PageID, len(p.named)), tag: TagOf(key[0])}
 	if n.children == nil {
 		n.children = map[Elem]*node{}
 	}
-	p.leaves.Remove(n)
+	p.pull(n)
 	n.children[key[c.from]] = c
 	p.nodes++
 	p.extend(c, key, t, to)
-	p.leaves.Push(c)
+	p.push(c)
 	return c
 }
 
@@ -302,11 +305,11 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 	at := n.to()
 	for g := range n.pages {
 		if have := len(n.pages[g]); have > 0 && at%pt != 0 {
-			p.unname(g, n.pages[g][have-1])
+			p.unname(n.tag, g, n.pages[g][have-1])
 			n.pages[g] = n.pages[g][:have-1]
 		}
 		for _, page := range t.Pages[g][at/pt : ceil(to, pt)] {
-			p.name(g, page)
+			p.name(n.tag, g, page)
 			n.pages[g] = append(n.pages[g], page)
 		}
 	}
@@ -319,13 +322,13 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 func (p *Prefix) split(n *node, at int) *node {
 	pt := p.alloc.geo.PageTokens
 	k, first := at-n.from, n.from/pt
-	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, mark: n.mark,
+	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, mark: n.mark, tag: n.tag,
 		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
 	for g, pages := range n.pages {
 		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])
 		n.pages[g] = slices.Clone(pages[at/pt-first:])
 		if at%pt != 0 {
-			p.name(g, n.pages[g][0])
+			p.name(n.tag, g, n.pages[g][0])
 		}
 	}
 	n.parent.children[u.key[0]] = u
@@ -335,7 +338,7 @@ func (p *Prefix) split(n *node, at int) *node {
 }
 
 // name counts one more node that names a page; the first takes the tree's reference.
-func (p *Prefix) name(g int, page PageID) {
+func (p *Prefix) name(tag Tag, g int, page PageID) {
 	if page == 0 {
 		return
 	}
@@ -344,18 +347,18 @@ func (p *Prefix) name(g int, page PageID) {
 	}
 	if p.named[g][page]++; p.named[g][page] == 1 {
 		p.alloc.keep(g, page)
-		p.bytes += p.alloc.geo.Groups[g].PageBytes
+		p.count(tag, 0, p.alloc.geo.Groups[g].PageBytes)
 	}
 }
 
 // unname is the opposite. It gives the bytes that were freed.
-func (p *Prefix) unname(g int, page PageID) int64 {
+func (p *Prefix) unname(tag Tag, g int, page PageID) int64 {
 	if page == 0 {
 		return 0
 	}
 	if p.named[g][page]--; p.named[g][page] > 0 {
 		return 0
 	}
-	p.bytes -= p.alloc.geo.Groups[g].PageBytes
+	p.count(tag, 0, -p.alloc.geo.Groups[g].PageBytes)
 	return p.alloc.unkeep(g, page)
 }

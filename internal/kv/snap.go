@@ -72,7 +72,7 @@ func (p *Prefix) putSnap(n *node, at int, id SnapID) {
 	}
 	n.snapshot = snapshot{snap: id, snapAt: len(p.snaps), worth: p.clock}
 	p.snaps = append(p.snaps, n)
-	p.bytes += p.alloc.geo.SnapBytes
+	p.count(n.tag, 0, p.alloc.geo.SnapBytes)
 	p.alloc.snaps.keep(int32(id))
 	p.alloc.DropSnap(id)
 }
@@ -97,7 +97,7 @@ func (p *Prefix) dropSnap(n *node) int64 {
 	p.snaps = p.snaps[:len(p.snaps)-1]
 	id := n.snap
 	n.snapshot = snapshot{}
-	p.bytes -= p.alloc.geo.SnapBytes
+	p.count(n.tag, 0, -p.alloc.geo.SnapBytes)
 	was, before := p.alloc.snaps.idle, p.alloc.inUse
 	free := p.alloc.snaps.unkeep(int32(id))
 	p.alloc.settleSnap(was, free)

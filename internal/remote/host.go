@@ -11,6 +11,7 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 	"hearth/internal/watchdog"
 )
 
@@ -277,12 +278,14 @@ func (h *host) appendStream(b []byte, s *hosted) []byte {
 type method byte
 
 const (
-	callStats method = 1 + iota // -> engine.Stats as JSON
-	callClear                   // -> engine.Dropped as JSON
-	callSave                    // name, data ->
-	callSaved                   // name -> data
-	callScore                   // top, tokens -> scores, in pieces
-	callRead                    // texts -> rows, in pieces; the only one without an engine
+	callStats     method = 1 + iota // -> engine.Stats as JSON
+	callClear                       // -> engine.Dropped as JSON
+	callStored                      // salt -> engine.Stored as JSON
+	callClearSalt                   // salt -> engine.Dropped as JSON
+	callSave                        // name, data ->
+	callSaved                       // name -> data
+	callScore                       // top, tokens -> scores, in pieces
+	callRead                        // texts -> rows, in pieces; the only one without an engine
 )
 
 // call answers a call. What may take time has a goroutine.
@@ -306,6 +309,19 @@ func (h *host) call(e *engine.Engine, c *contents) {
 	case callClear:
 		h.spawn(id, func(ctx context.Context) {
 			d, err := e.DropCache(ctx)
+			h.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
+		})
+	case callStored:
+		var salt kv.Salt
+		copy(salt[:], c.take(len(salt)))
+		h.spawn(id, func(context.Context) {
+			h.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, e.Stored(salt)) })
+		})
+	case callClearSalt:
+		var salt kv.Salt
+		copy(salt[:], c.take(len(salt)))
+		h.spawn(id, func(ctx context.Context) {
+			d, err := e.DropSalt(ctx, salt)
 			h.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
 		})
 	case callSave:

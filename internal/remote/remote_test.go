@@ -22,6 +22,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 	"hearth/internal/model"
 	"hearth/internal/quant"
 	"hearth/internal/sample"
@@ -357,6 +358,12 @@ func TestSame(t *testing.T) {
 	a.Steps, b.Steps = 0, 0 // of prompts that were cancelled while a step ran
 	if d := diff.Diff(a, b); d != "" {
 		t.Errorf("stats: here -, away +\n%s", d)
+	}
+	if x, y := here.Stored(kv.Salt{}), away.Stored(kv.Salt{}); x != y || x.Entries == 0 || away.Stored(kv.Salt{9}) != (engine.Stored{}) {
+		t.Errorf("stored %+v, here %+v", y, x)
+	}
+	if d, err := away.DropSalt(t.Context(), kv.Salt{9}); err != nil || d != (engine.Dropped{}) {
+		t.Errorf("dropped what is not there: %+v, %v", d, err)
 	}
 	x, err := here.DropCache(t.Context())
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 )
 
 // stream is the parent's side of a sequence. One that a child had not begun when it ended is given to the next one.
@@ -384,14 +385,36 @@ func takeJSON(c *contents, to any) {
 	c.b = nil
 }
 
+// Stored is engine.Engine's; nothing where the child does not answer.
+func (e *Engine) Stored(salt kv.Salt) engine.Stored {
+	var out engine.Stored
+	if e.ask(callLimit, callStored, appendSalt(salt), func(c *contents) { takeJSON(c, &out) }) != nil {
+		return engine.Stored{}
+	}
+	return out
+}
+
 // DropCache is engine.Engine's.
 func (e *Engine) DropCache(ctx context.Context) (engine.Dropped, error) {
+	return e.drop(ctx, callClear, nil)
+}
+
+// DropSalt is engine.Engine's.
+func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
+	return e.drop(ctx, callClearSalt, appendSalt(salt))
+}
+
+func appendSalt(salt kv.Salt) func(b []byte) []byte {
+	return func(b []byte) []byte { return append(b, salt[:]...) }
+}
+
+func (e *Engine) drop(ctx context.Context, m method, args func(b []byte) []byte) (engine.Dropped, error) {
 	s, err := e.ready(ctx)
 	if err != nil {
 		return engine.Dropped{}, err
 	}
 	var d engine.Dropped
-	if err := e.call(ctx, s, callClear, nil, func(c *contents) { takeJSON(c, &d) }); err != nil {
+	if err := e.call(ctx, s, m, args, func(c *contents) { takeJSON(c, &d) }); err != nil {
 		return engine.Dropped{}, err // the reader may still be at d
 	}
 	return d, nil

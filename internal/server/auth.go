@@ -7,33 +7,26 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/wire"
 )
 
-// keys holds digests of the accepted credentials: comparing digests takes the same time whatever the candidate's
-// length and content.
-type keys [][sha256.Size]byte
+// keys are the accepted credentials, compared by digests: that takes the same time whatever the candidate's length and content.
+type keys []config.Key
 
-func newKeys(plain []string) keys {
-	var k keys
-	for _, p := range plain {
-		if p != "" {
-			k = append(k, sha256.Sum256([]byte(p)))
-		}
-	}
-	return k
-}
-
-// accept reports whether candidate is one of the keys, comparing with all of them. The caller is a digest that does not
+// accept finds the key that candidate is, comparing with all of them; nil: it is none. The caller is a digest that does not
 // tell the key.
-func (k keys) accept(candidate string) (caller [16]byte, ok bool) {
+func (k keys) accept(candidate string) (key *config.Key, caller [16]byte) {
 	sum := sha256.Sum256([]byte(candidate))
-	found := 0
+	found := -1
 	for i := range k {
-		found |= subtle.ConstantTimeCompare(k[i][:], sum[:])
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(k[i].Sum[:], sum[:]), i, found)
+	}
+	if found < 0 {
+		return nil, caller
 	}
 	again := sha256.Sum256(append([]byte("hearth caller\x00"), sum[:]...))
-	return [16]byte(again[:16]), found == 1
+	return &k[found], [16]byte(again[:16])
 }
 
 // credential returns what the client presents: x-api-key (Anthropic), which wins where several are sent, api-key
@@ -54,7 +47,10 @@ func credential(h http.Header) string {
 // checkKey refuses callers without a key, if there are any. /health and / stay open to probes.
 func (s *Server) checkKey(next http.Handler) http.Handler {
 	if len(s.keys) == 0 {
-		return next
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			wire.InfoFrom(r.Context()).Operator = true
+			next.ServeHTTP(w, r)
+		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" || r.URL.Path == "/health" {
@@ -66,14 +62,16 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 			s.refuse(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
 			return
 		}
-		caller, ok := s.keys.accept(c)
-		if !ok {
+		key, caller := s.keys.accept(c)
+		if key == nil {
 			s.refuse(w, r, "invalid API key")
 			return
 		}
 		info := wire.InfoFrom(r.Context())
+		info.Key, info.Operator = key.Name, key.Operator || len(s.keys) == 1
 		if len(s.keys) > 1 { // one key for all says nothing about who calls
 			info.Caller = caller
+			s.shares.enter(info)
 		}
 		if s.o.Isolate {
 			info.Salt = caller

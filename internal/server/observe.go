@@ -15,8 +15,9 @@ import (
 // statusGone is logged for calls whose client left before the reply began (nginx's number for it).
 const statusGone = 499
 
-// observe is the outermost handler: it gives the request its id, cleans its path, recovers from panics and writes the
-// request log.
+// observe is the outermost handler: it gives the request its id, cleans its path, recovers from panics, writes the
+// request log, bounds the time that the end of a reply takes to be read, and sees to it that what is no reply is not taken
+// for one.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -28,20 +29,28 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		u := *r.URL
 		u.Path, u.RawPath = cleanPath(u.Path), cleanPath(u.RawPath)
 		r.URL = &u
+		conn := http.NewResponseController(w)
 		defer func() {
 			p := recover()
 			if p != nil && p != http.ErrAbortHandler {
 				info.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 				s.panicked(rec, r, info)
 			}
+			if rec.failed && info.Err == nil {
+				info.Err = wire.ErrClientGone
+			}
 			took := time.Since(began)
 			s.log(r, rec, info, took)
 			s.measure(info, began, took)
 			s.totals.add(info)
 			s.bounds.add(met(info))
-			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole {
-				panic(http.ErrAbortHandler) // the reply is cut: the client must not take it for a complete one
+			s.shares.leave(info)
+			// A reply that is cut, or was never begun, must not be taken for a complete one, which net/http would make of it.
+			if p == http.ErrAbortHandler || p != nil && rec.status != 0 && !rec.whole || rec.status == 0 || errors.Is(info.Err, wire.ErrClientGone) {
+				panic(http.ErrAbortHandler)
 			}
+			// For what net/http has still to flush. A test recorder has no deadlines.
+			_ = conn.SetWriteDeadline(time.Now().Add(wire.WriteTimeout))
 		}()
 		next.ServeHTTP(rec, r)
 	})
@@ -57,6 +66,9 @@ func (s *Server) panicked(rec *recorder, r *http.Request, info *wire.Info) {
 	info.Err, rec.whole = cause, true
 }
 
+// longestError is the bytes of an error in the log: of a panic that is where it was, and whose fault.
+const longestError = 8 << 10
+
 func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.Duration) {
 	status := rec.status
 	if status == 0 {
@@ -66,11 +78,14 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID),
 	}
+	if info.Key != "" {
+		attrs = append(attrs, slog.String("key", info.Key))
+	}
 	if info.Model != "" {
-		attrs = append(attrs, slog.String("model", info.Model))
+		attrs = append(attrs, slog.String("model", clip(info.Model)))
 	}
 	if u := info.Usage; u != nil {
 		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("spliced_tokens", u.Spliced), slog.Int("output_tokens", u.Output))
@@ -83,13 +98,13 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	}
 	level := slog.LevelInfo
 	if info.Err != nil {
-		attrs = append(attrs, slog.String("error", info.Err.Error()))
+		attrs = append(attrs, slog.String("error", clipTo(longestError, info.Err.Error())))
 		if status >= 500 {
 			level = slog.LevelError
 		}
 		var e *chat.Error
 		if errors.As(info.Err, &e) && e.Err != nil {
-			attrs = append(attrs, slog.String("cause", e.Err.Error()))
+			attrs = append(attrs, slog.String("cause", clipTo(longestError, e.Err.Error())))
 		}
 	}
 	s.o.Log.LogAttrs(r.Context(), level, "request", attrs...)
@@ -100,6 +115,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	whole  bool // an error reply was written in full after a panic
+	failed bool // to write
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -113,7 +129,9 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.failed = w.failed || err != nil
+	return n, err
 }
 
 // Unwrap lets http.ResponseController reach flushing and deadlines.

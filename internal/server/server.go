@@ -18,10 +18,11 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/wire"
 )
 
-// Timeouts of connections. Bodies and streams have their own (package wire); a whole reply has none.
+// Timeouts of connections. Bodies and replies have their own (package wire).
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -37,11 +38,11 @@ type Options struct {
 	Encoders  chat.Encoders   // nil: nothing embeds or ranks
 	Protocols []wire.Protocol // in this order asked whether they speak to a caller; the last also answers all others
 
-	Keys           []string // accepted credentials; empty: no check, any or none is accepted
-	Isolate        bool     // what is stored for the prompts of one key does not help others
-	AllowedHosts   []string // besides the local ones: names, *.suffix, or *
-	AllowedOrigins []string // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
-	HostNames      []string // the machine's own names; nil: what the system says
+	Keys           []config.Key // accepted credentials; empty: no check, any or none is accepted
+	Isolate        bool         // what is stored for the prompts of one key does not help others
+	AllowedHosts   []string     // besides the local ones: names, *.suffix, or *
+	AllowedOrigins []string     // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
+	HostNames      []string     // the machine's own names; nil: what the system says
 
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
@@ -102,6 +103,7 @@ type Server struct {
 	began    time.Time
 	totals   totals
 	bounds   bounds
+	shares   shares
 }
 
 // New builds the handler chain. It panics on missing required options.
@@ -120,7 +122,7 @@ func New(o Options) *Server {
 			o.HostNames = []string{name}
 		}
 	}
-	keys := newKeys(o.Keys)
+	keys := keys(o.Keys)
 	origins := o.AllowedOrigins
 	if len(keys) > 0 && len(origins) == 0 { // a page without the key gets nothing
 		origins = []string{"*"}
@@ -166,6 +168,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
+		WriteTimeout:      wire.WriteTimeout, // for what net/http itself answers; handlers set their own
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
@@ -215,10 +218,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + r.Method + " " + r.URL.Path})
+	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)})
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+// health answers probes, which need no key. To pages of others it says no more than they ask for, where there are keys.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := s.o.Health()
 	h.Version, h.Commit = s.o.Version, s.o.Commit
 	if s.draining.Load() {
@@ -228,7 +232,20 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	if h.Status == Stuck {
 		status = http.StatusServiceUnavailable // a probe need not read the body
 	}
+	if len(s.keys) > 0 && foreign(r) {
+		wire.WriteJSON(w, status, struct {
+			Status string `json:"status"`
+		}{h.Status})
+		return
+	}
 	wire.WriteJSON(w, status, h)
+}
+
+// foreign reports requests of web pages that this server has not served itself.
+func foreign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return origin != "" && !strings.EqualFold(host, r.Host)
 }
 
 func (s *Server) root(w http.ResponseWriter, _ *http.Request) {

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
@@ -36,6 +37,14 @@ func options() Options {
 				PromptCache: PromptCache{Enabled: true, Entries: 2, Bytes: 10, CapBytes: 20, TTL: 30}}
 		},
 	}
+}
+
+// plain are keys as flags have them.
+func plain(keys ...string) (all []config.Key) {
+	for _, k := range keys {
+		all = append(all, config.PlainKey(k))
+	}
+	return all
 }
 
 // do sends method path to s with headers "Name: value" and, for POST, body.
@@ -110,7 +119,7 @@ func TestRoutes(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	o := options()
-	o.Keys = []string{"secret", "second"}
+	o.Keys = plain("secret", "second")
 	s := New(o)
 	for _, tc := range []struct {
 		path   string
@@ -203,7 +212,7 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	o.AllowedOrigins = nil
-	o.Keys = []string{"k"}
+	o.Keys = plain("k")
 	w := do(New(o), "POST", "/v1/messages", messages, "Origin: https://elsewhere.com")
 	if w.Code != 401 || w.Header().Get("Access-Control-Allow-Origin") != "https://elsewhere.com" {
 		t.Errorf("a page elsewhere without the key: %d %v", w.Code, w.Header())
@@ -221,7 +230,7 @@ func TestOrigins(t *testing.T) {
 // The preflight carries no credential and must pass before the key check.
 func TestPreflight(t *testing.T) {
 	o := options()
-	o.Keys = []string{"k"}
+	o.Keys = plain("k")
 	s := New(o)
 	w := do(s, "OPTIONS", "/v1/messages", "", "Origin: http://localhost:3000", "Access-Control-Request-Method: POST",
 		"Access-Control-Request-Headers: x-api-key, anthropic-version", "Access-Control-Request-Private-Network: true")

@@ -145,6 +145,9 @@ type Monitor interface {
 	CacheStats() CacheStats
 	// ClearCache drops what no running sequence uses.
 	ClearCache(ctx context.Context) (Cleared, error)
+	// Stored is what of the cache is under one salt, and ClearStored drops of that what no running sequence uses.
+	Stored(salt [16]byte) Stored
+	ClearStored(ctx context.Context, salt [16]byte) (Cleared, error)
 }
 
 // totals counts requests that reached a model.
@@ -200,30 +203,37 @@ func (b *bounds) all() map[chat.Bound]int64 {
 // mountMonitor registers the routes of the monitor.
 func (s *Server) mountMonitor(mux *http.ServeMux) {
 	m := s.o.Monitor
-	wire.Handle(mux, "/status", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, _ *http.Request) {
+	wire.Handle(mux, "/status", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
 		st := m.Status()
 		st.UptimeS = int64(time.Since(s.began).Seconds())
+		if s.draining.Load() {
+			st.Status = "draining"
+		}
+		if info := wire.InfoFrom(r.Context()); !info.Operator {
+			wire.WriteJSON(w, http.StatusOK, s.ownStatus(&st, info))
+			return
+		}
 		st.Bounds = s.bounds.all()
 		st.Processed, st.Prompt, st.Output = s.totals.requests.Load(), s.totals.prompt.Load(), s.totals.output.Load()
 		if st.Requests == nil {
 			st.Requests = []RequestStatus{}
 		}
-		if s.draining.Load() {
-			st.Status = "draining"
-		}
 		wire.WriteJSON(w, http.StatusOK, st)
 	}}))
-	wire.Handle(mux, "/cache/stats", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, _ *http.Request) {
-		wire.WriteJSON(w, http.StatusOK, m.CacheStats())
+	wire.Handle(mux, "/cache/stats", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+		c := m.CacheStats()
+		if info := wire.InfoFrom(r.Context()); !info.Operator {
+			wire.WriteJSON(w, http.StatusOK, s.ownCache(&c, info))
+			return
+		}
+		wire.WriteJSON(w, http.StatusOK, c)
 	}}))
 	wire.Handle(mux, "/cache", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodDelete: func(w http.ResponseWriter, r *http.Request) {
-		c, err := m.ClearCache(r.Context())
+		c, err := s.clear(r.Context(), wire.InfoFrom(r.Context()))
 		var e *chat.Error
 		switch {
 		case err == nil:
 			wire.WriteJSON(w, http.StatusOK, c)
-		case r.Context().Err() != nil:
-			wire.InfoFrom(r.Context()).Err = err
 		case errors.As(err, &e):
 			s.fail(w, r, e)
 		default:

@@ -18,6 +18,7 @@ import (
 type figures struct {
 	status  Status
 	cleared int
+	salts   [][16]byte // cleared
 	err     error
 }
 
@@ -25,6 +26,18 @@ func (f *figures) Status() Status { return f.status }
 func (f *figures) CacheStats() CacheStats {
 	return CacheStats{Type: "prefix_tree", Isolation: "key", Entries: 1, Sessions: 2, MaxSessions: 3, Bytes: 4, Idle: 5, MaxIdle: 6, Budget: 7,
 		TTL: 8, Queries: 10, Hits: 9, HitRate: 0.9, TokensSaved: 11, Disk: &DiskStats{"/d", 1, 2, 3, 4, 5, 6, 7, 8, 9}}
+}
+
+func (f *figures) Stored(salt [16]byte) Stored {
+	if salt == ([16]byte{}) {
+		return Stored{}
+	}
+	return Stored{Entries: 21, Bytes: 22e6, DiskEntries: 23, DiskBytes: 24}
+}
+
+func (f *figures) ClearStored(_ context.Context, salt [16]byte) (Cleared, error) {
+	f.salts = append(f.salts, salt)
+	return Cleared{Entries: 21, Bytes: 22, DiskEntries: 23, DiskBytes: 24}, f.err
 }
 
 func (f *figures) ClearCache(context.Context) (Cleared, error) {
@@ -91,7 +104,7 @@ func TestStatus(t *testing.T) {
 func TestStatusKeys(t *testing.T) {
 	f := &figures{}
 	o := options()
-	o.Monitor, o.Keys = f, []string{"k"}
+	o.Monitor, o.Keys = f, plain("k")
 	s := New(o)
 	for _, c := range []struct{ method, path string }{{"GET", "/v1/status"}, {"GET", "/cache/stats"}, {"DELETE", "/v1/cache"}} {
 		for _, key := range []string{"", "wrong", "k"} {
@@ -117,7 +130,7 @@ func TestCallers(t *testing.T) {
 	ask := func(isolate bool, keys []string, key string) chat.Origin {
 		t.Helper()
 		o := options()
-		o.Models, o.Keys, o.Isolate = gen, keys, isolate
+		o.Models, o.Keys, o.Isolate = gen, plain(keys...), isolate
 		if w := do(New(o), "POST", "/v1/messages", messages, "X-Api-Key: "+key, "X-Hearth-Priority: background", "X-Session-Id: s"); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}

@@ -128,8 +128,9 @@ func describe(parts []chat.Part) []string {
 }
 
 // clip shortens a client's word.
-func clip(s string) string {
-	const most = 200
+func clip(s string) string { return clipTo(200, s) }
+
+func clipTo(most int, s string) string {
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
 	}

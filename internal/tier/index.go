@@ -18,6 +18,7 @@ type run struct {
 	pages   []page
 	size    int64 // of the file
 	offset  int64 // where the pages start
+	tag     kv.Tag
 	kids    int   // runs that continue it
 	uses    int   // times a prompt started from it, or from what continues it
 	used    int64 // clock at the last use
@@ -59,6 +60,26 @@ func spell(key []kv.Elem, index, tokens int) (string, bool) {
 // saltedElems is how many elements a salt changes, see kv.Salt.Elem. Keys of salted and plain first pages differ in
 // length.
 const saltedElems = 4
+
+// tagOf is the tag of a path, by the key of its first page.
+func tagOf(key string, tokens int) kv.Tag {
+	if len(key) == 4*tokens {
+		return 0
+	}
+	return kv.Tag(binary.LittleEndian.Uint32([]byte(key[4:8])))
+}
+
+// count adds to what is stored under a tag.
+func (t *Tier) count(tag kv.Tag, entries int, bytes int64) {
+	s := t.stored[tag]
+	s.Entries += entries
+	s.Bytes += bytes
+	t.stored[tag] = s
+	if s == (kv.Stored{}) {
+		delete(t.stored, tag)
+	}
+	t.bytes += bytes
+}
 
 // Match is what is stored of a path.
 type Match struct{ pages []*page }
@@ -170,6 +191,11 @@ func (t *Tier) link(r *run) bool {
 	if next[r.pages[0].key] != nil {
 		return false
 	}
+	if r.parent != nil {
+		r.tag = r.parent.run.tag
+	} else {
+		r.tag = tagOf(r.pages[0].key, t.opts.Geometry.PageTokens)
+	}
 	for i := range r.pages {
 		p := &r.pages[i]
 		p.run = r
@@ -184,7 +210,7 @@ func (t *Tier) link(r *run) bool {
 		t.leaves.Remove(up.run)
 	}
 	t.runs[r.id] = r
-	t.bytes += r.size
+	t.count(r.tag, 1, r.size)
 	r.Rank = t.rank(r)
 	t.rescale()
 	t.settle(r)
@@ -212,7 +238,7 @@ func (t *Tier) unlink(r *run) (files []string) {
 		}
 	}
 	t.leaves.Remove(r)
-	t.bytes -= r.size
+	t.count(r.tag, -1, -r.size)
 	next := t.root
 	if r.parent != nil {
 		next = r.parent.next

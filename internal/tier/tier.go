@@ -76,6 +76,7 @@ type Tier struct {
 	runs   map[runID]*run
 	leaves kv.Heap[*run]
 	bytes  int64 // of all runs, queued ones too
+	stored map[kv.Tag]kv.Stored
 	queued int64 // of those, not written yet
 	clock  int64 // counts uses
 	scale  int64 // see rank
@@ -112,7 +113,7 @@ func Open(o Options) (*Tier, error) {
 		o.Ready = func() {}
 	}
 	t := &Tier{opts: o, print: fingerprint(&o), quit: make(chan struct{}), jobs: make(chan job, queueRuns),
-		reads: make(chan struct{}, readers), root: map[string]*page{}, runs: map[runID]*run{}, create: createFile}
+		reads: make(chan struct{}, readers), root: map[string]*page{}, runs: map[runID]*run{}, stored: map[kv.Tag]kv.Stored{}, create: createFile}
 	if o.Snapshots {
 		t.opts.Geometry.Groups = append(slices.Clip(o.Geometry.Groups), kv.Group{Window: snapGroup, PageBytes: o.Geometry.SnapBytes})
 	}
@@ -195,9 +196,31 @@ func (t *Tier) Clear() int64 {
 		}
 	}
 	t.root, t.runs, t.leaves, t.bytes = map[string]*page{}, map[runID]*run{}, nil, 0
+	clear(t.stored)
 	t.mu.Unlock()
 	t.removeFiles(files)
 	return bytes
+}
+
+// Stored is how much there is under a tag.
+func (t *Tier) Stored(tag kv.Tag) kv.Stored {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stored[tag]
+}
+
+// ClearTag removes everything under a tag, and what Save has kept, which may be of any. It gives what there was.
+func (t *Tier) ClearTag(tag kv.Tag) kv.Stored {
+	t.mu.Lock()
+	was, files := t.stored[tag], t.asides()
+	for key, p := range t.root {
+		if tagOf(key, t.opts.Geometry.PageTokens) == tag {
+			files = append(files, t.unlink(p.run)...)
+		}
+	}
+	t.mu.Unlock()
+	t.removeFiles(files)
+	return was
 }
 
 // Close writes what waits to be written, notes the uses and lets go of the folder. Fetches end first.

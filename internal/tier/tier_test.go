@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,9 +155,11 @@ func (d *desk) check() {
 	d.Tier.mu.Lock()
 	defer d.Tier.mu.Unlock()
 	var bytes int64
-	kids := map[*run]int{}
+	kids, stored := map[*run]int{}, map[kv.Tag]kv.Stored{}
 	for id, r := range d.runs {
 		bytes += r.size
+		s := stored[r.tag]
+		stored[r.tag] = kv.Stored{Entries: s.Entries + 1, Bytes: s.Bytes + r.size}
 		if r.id != id || len(r.pages) == 0 {
 			d.t.Fatalf("run %v of %d pages is listed as %v", r.id, len(r.pages), id)
 		}
@@ -179,6 +182,9 @@ func (d *desk) check() {
 		if r.kids != kids[r] || r.Listed() != (r.written && r.kids == 0) || r.Listed() != slices.Contains(d.leaves, r) {
 			d.t.Fatalf("run %v: %d continue it, %d counted, listed %t", r.id, kids[r], r.kids, r.Listed())
 		}
+	}
+	if !maps.Equal(stored, d.stored) {
+		d.t.Fatalf("under tags there is %v, counted %v", stored, d.stored)
 	}
 	if bytes != d.bytes || bytes > d.quota {
 		d.t.Fatalf("%d bytes, %d counted, quota %d", bytes, d.bytes, d.quota)

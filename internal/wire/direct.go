@@ -14,12 +14,12 @@ func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (
 	info.Model = model
 	switch {
 	case err != nil && gone(r.Context()):
-		info.Err = errClientGone
+		info.Err = ErrClientGone
 	case err != nil:
 		fail(w, r, chat.AsError(err))
 	default:
 		info.Usage = &chat.Usage{Prompt: tokens}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
+		Write(w, body)
 	}
 }

@@ -39,8 +39,9 @@ type FoldEncoder interface {
 	Body() any
 }
 
-// errClientGone is logged for calls whose client closed the connection; nothing can be written to it.
-var errClientGone = errors.New("the client closed the connection")
+// ErrClientGone is what Info.Err has of calls whose client closed the connection, or its half of it, or reads nothing. Such a
+// call writes no more; whoever serves it closes the connection, so that what there is of a reply is not taken for all of it.
+var ErrClientGone = errors.New("the client closed the connection")
 
 // Stream answers r with the events of req as SSE. An error before the first event keeps its own status, unless a
 // keep-alive went out before; later ones end the stream by Done.
@@ -77,7 +78,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	case err == nil:
 		enc.Done(nil)
 	case s.Err() != nil || gone(r.Context()):
-		InfoFrom(ctx).Err = errClientGone
+		InfoFrom(ctx).Err = ErrClientGone
 	case errors.Is(err, chat.ErrCut):
 		abort(r, err)
 	case s.Claim():
@@ -102,7 +103,7 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 		}
 		WriteJSON(w, http.StatusOK, enc.Body())
 	case gone(r.Context()):
-		InfoFrom(r.Context()).Err = errClientGone
+		InfoFrom(r.Context()).Err = ErrClientGone
 	case errors.Is(err, chat.ErrCut):
 		abort(r, err)
 	default:

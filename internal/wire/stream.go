@@ -9,12 +9,43 @@ import (
 	"time"
 )
 
-// writeTimeout is how long one flush may take: a client that reads nothing for this long with full buffers is gone. It may be
-// less by deadlineAge, for which a deadline that was set serves further flushes.
+// WriteTimeout is how long one write of a reply may take: a client that reads nothing for this long with full buffers is gone.
+// It may be less by deadlineAge, for which a deadline that was set serves further writes.
 const (
-	writeTimeout = 60 * time.Second
+	WriteTimeout = 60 * time.Second
 	deadlineAge  = 5 * time.Second
 )
+
+// pieceBytes is how much of a whole reply is written under one deadline, so that a slow client may take its time over a long one.
+const pieceBytes = 64 << 10
+
+// deadline is that of the writes to a connection. A ResponseWriter without deadlines (a test recorder) just writes.
+type deadline struct {
+	rc  *http.ResponseController
+	set time.Time // when last
+}
+
+// renew gives the next write WriteTimeout.
+func (d *deadline) renew() {
+	if now := time.Now(); now.Sub(d.set) > deadlineAge {
+		d.set = now
+		_ = d.rc.SetWriteDeadline(now.Add(WriteTimeout))
+	}
+}
+
+// Write sends b as the body of a reply, under a deadline that moves on with it. What a client that is
+// gone did not get is lost.
+func Write(w http.ResponseWriter, b []byte) {
+	d := deadline{rc: http.NewResponseController(w)}
+	for len(b) > 0 {
+		n := min(len(b), pieceBytes)
+		d.renew()
+		if _, err := w.Write(b[:n]); err != nil {
+			return
+		}
+		b = b[n:]
+	}
+}
 
 // Stream writes server-sent events. Event collects, Flush sends; after keepAlive of silence on the wire,
 // whatever the reason, a timer sends ping by itself. The status line goes out with the first byte, so that a failure
@@ -30,7 +61,7 @@ type Stream struct {
 	ping     []byte
 	timer    *time.Timer // of the keep-alive; it looks at sent when it fires, nobody resets it for every token
 	sent     time.Time   // when something was sent last
-	deadline time.Time   // when the write deadline was set last
+	deadline deadline
 	cancel   context.CancelFunc
 	began    bool
 	closed   bool
@@ -40,7 +71,8 @@ type Stream struct {
 // NewStream makes a stream on w. ping is a complete frame. cancel is called when the client can no longer be written
 // to, so that its generation ends. Close must be called.
 func NewStream(w http.ResponseWriter, every time.Duration, ping string, cancel context.CancelFunc) *Stream {
-	s := &Stream{w: w, rc: http.NewResponseController(w), every: every, ping: []byte(ping), cancel: cancel, sent: time.Now()}
+	rc := http.NewResponseController(w)
+	s := &Stream{w: w, rc: rc, deadline: deadline{rc: rc}, every: every, ping: []byte(ping), cancel: cancel, sent: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(every, s.keepAlive)
@@ -142,16 +174,12 @@ func (s *Stream) send(b []byte) {
 		h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
 		s.w.WriteHeader(http.StatusOK)
 	}
-	// A ResponseWriter without deadlines or flushing (a test recorder) just writes.
-	if now := time.Now(); now.Sub(s.deadline) > deadlineAge {
-		s.deadline = now
-		_ = s.rc.SetWriteDeadline(now.Add(writeTimeout))
-	}
+	s.deadline.renew()
 	_, err := s.w.Write(b)
 	if err == nil {
 		err = s.rc.Flush()
 	}
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err != nil && !errors.Is(err, http.ErrNotSupported) { // a test recorder cannot flush
 		s.err = err
 		s.timer.Stop()
 		s.cancel()

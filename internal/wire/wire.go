@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -104,6 +105,8 @@ type Info struct {
 
 	// Set by the server before the protocol sees the call, see chat.Origin.
 	Caller, Salt [16]byte
+	Key          string // name of the key, for the log; "": it has none
+	Operator     bool   // may see and clear what is of all callers
 }
 
 type infoKey struct{}
@@ -141,9 +144,15 @@ func Status(e *chat.Error, table map[chat.ErrorKind]int) int {
 	return http.StatusInternalServerError
 }
 
-// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON.
+// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON. That a client left is told
+// to nobody.
 func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, status int, body any) {
-	InfoFrom(r.Context()).Err = e
+	info := InfoFrom(r.Context())
+	if gone(r.Context()) && errors.Is(e, context.Canceled) {
+		info.Err = ErrClientGone
+		return
+	}
+	info.Err = e
 	if e.RetryAfter > 0 {
 		secs := (e.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(secs)))
@@ -156,7 +165,7 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 func WriteJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(Marshal(body), '\n'))
+	Write(w, append(Marshal(body), '\n'))
 }
 
 // Marshal encodes v as compact JSON without escaping HTML characters. The values are our own response types, so a
@@ -194,8 +203,17 @@ func Methods(fail func(http.ResponseWriter, *http.Request, *chat.Error), m map[s
 			return
 		}
 		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
-			Msg: "method " + r.Method + " is not allowed on " + r.URL.Path + "; use " + strings.Join(allow, " or ")})
+			Msg: "method " + shown(r.Method) + " is not allowed on " + shown(r.URL.Path) + "; use " + strings.Join(allow, " or ")})
 	})
+}
+
+// shown shortens what a client sent for an error's text.
+func shown(s string) string {
+	const most = 200
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // Handle registers h at /v1/path and /path: clients differ in whether the base URL holds the version.
