@@ -25,7 +25,7 @@ type Prefix struct {
 	nodes  int
 	bytes  int64 // of the pages named
 	stored map[Tag]*Stored
-	moved  bool // stored has, since Stored
+	moved  bool  // stored has, since Stored
 	clock  int64 // counts uses: inserts and pins
 	snaps  []*node
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -142,6 +143,17 @@ func TestHealthOrigins(t *testing.T) {
 			if w.Code != 200 || (w.Body.String() == alone) != tc.alone || !tc.alone && !strings.Contains(w.Body.String(), `"version":"1.2.3"`) {
 				t.Errorf("%d keys, origin %q: %d %s", len(tc.keys), tc.origin, w.Code, w.Body)
 			}
+		}
+	}
+}
+
+// A model that is stuck is no model to send requests to, and a probe sees that without reading.
+func TestHealthStuck(t *testing.T) {
+	o := options()
+	o.Keys, o.Health = plain("k"), func() Health { return Health{Status: Stuck} }
+	for _, origin := range []string{"", "https://evil.com"} {
+		if w := do(New(o), "GET", "/health", "", "Origin: "+origin); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"status":"stuck"`) {
+			t.Errorf("origin %q: %d %s", origin, w.Code, w.Body)
 		}
 	}
 }
