@@ -22,18 +22,18 @@ var layers = map[string][]string{
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat", "jsonref"},
 	"wire/wiretest":  {"wire", "chat"},
-	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
+	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend"},
-	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
-	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample"},
+	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
+	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample", "regular"},
 	"parser":         {"chat", "jsonref"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics"},
 	"remote":  {"engine", "sample", "kv", "backend"},
-	"tier":    {"kv"},
+	"tier":    {"kv", "regular"},
 	"sched":   {"kv"},
-	"model":   {"nn", "backend", "quant", "safetensors"},
-	"convert": {"model", "backend", "quant", "safetensors"},
+	"model":   {"nn", "backend", "quant", "safetensors", "regular"},
+	"convert": {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":      {"backend"},
 
 	"backend":              {"kv", "quant"},
@@ -50,8 +50,8 @@ var layers = map[string][]string{
 
 	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
-	"config": {}, "hub": {}, "demo": {}, "metrics": {},
+	"chat": {}, "jinja": {}, "tokenizer": {"regular"}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
+	"config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

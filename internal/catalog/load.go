@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"hearth/internal/engine"
 	"hearth/internal/generate"
 	"hearth/internal/model"
+	"hearth/internal/regular"
 	"hearth/internal/remote"
 	"hearth/internal/tier"
 )
@@ -134,7 +134,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	opts := Options(src, cfg)
 	w.Precision = opts.Precision
 	if cfg.AdapterPath != "" {
-		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
+		a, err := model.OpenAdapter(regular.Dir(cfg.AdapterPath), cfg.AdapterPath)
 		if err != nil {
 			return nil, err
 		}

@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"hearth/internal/regular"
 )
 
 // byteUnits are suffixes of sizes, longest first.
@@ -74,7 +75,7 @@ func checkSessions(s string) error {
 // lines is a file whose lines are appended to a list. What is not there cannot be read later, so it is read at once.
 func lines(name *string, to *[]string) *value[string] {
 	parse := func(s string) (string, error) {
-		b, err := os.ReadFile(s)
+		b, err := regular.ReadStream(s, maxFile)
 		if err != nil {
 			return "", err
 		}

@@ -11,6 +11,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -56,7 +57,7 @@ func OpenAdapter(fsys fs.FS, where string) (*Adapter, error) {
 func (a *Adapter) Close() error { return a.file.Close() }
 
 func (a *Adapter) read(fsys fs.FS) error {
-	b, err := fs.ReadFile(fsys, adapterConfig)
+	b, err := regular.ReadFS(fsys, adapterConfig, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &LoadError{File: adapterConfig, Problem: "is missing", Hint: "give a folder with adapter_config.json and adapters.safetensors in it"}
 	} else if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -20,6 +21,13 @@ const (
 	indexFile      = "model.safetensors.index.json"
 	hfQuantFile    = "hf_quant_config.json"
 	weightGlob     = "model*.safetensors"
+)
+
+// Bounds on the files of a folder, well above the largest known ones: configs have some kilobytes, indices up to 10 MB.
+const (
+	maxConfigBytes = 16 << 20
+	maxIndexBytes  = 64 << 20
+	maxShards      = 4096 // files with weights
 )
 
 // Checkpoint is an open model folder: its configs are read, its weight files are mapped. Close it when nothing loaded
@@ -89,7 +97,7 @@ func (c *Checkpoint) Release(name string) {
 }
 
 func (c *Checkpoint) readConfig() error {
-	b, err := fs.ReadFile(c.fsys, configFile)
+	b, err := regular.ReadFS(c.fsys, configFile, maxConfigBytes)
 	if err != nil {
 		return c.foreign(configFile, err)
 	}
@@ -109,7 +117,7 @@ func (c *Checkpoint) readConfig() error {
 		_, err := New(c.Type, b, 1)
 		return err
 	}
-	hf, err := fs.ReadFile(c.fsys, hfQuantFile)
+	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &LoadError{File: hfQuantFile, Err: err}
 	}
@@ -205,7 +213,7 @@ func (c *Checkpoint) openFiles() error {
 
 // readIndex returns the index's map from tensor to file, nil if there is no index.
 func (c *Checkpoint) readIndex() (map[string]string, error) {
-	b, err := fs.ReadFile(c.fsys, indexFile)
+	b, err := regular.ReadFS(c.fsys, indexFile, maxIndexBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"hearth/internal/regular"
 )
 
 // Generation is what the folder says about generating: which tokens end a reply and the sampling its authors
@@ -76,7 +78,7 @@ func (c *Checkpoint) readGeneration() error {
 	if len(top.EOS) == 0 {
 		c.Generation.EOS = cfg.EOS
 	}
-	b, err := fs.ReadFile(c.fsys, generationFile)
+	b, err := regular.ReadFS(c.fsys, generationFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

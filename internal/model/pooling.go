@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -160,7 +161,7 @@ func defaultRows(typ string) B.PoolKind {
 
 // readJSON reads an optional file.
 func (c *Checkpoint) readJSON(name string, to any) (found bool, err error) {
-	b, err := fs.ReadFile(c.fsys, name)
+	b, err := regular.ReadFS(c.fsys, name, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

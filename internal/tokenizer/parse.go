@@ -5,23 +5,29 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"hearth/internal/regular"
 )
 
 const (
 	mainFile   = "tokenizer.json"
 	configFile = "tokenizer_config.json"
-	// maxFileBytes bounds tokenizer.json; the largest known ones have 35 MB.
-	maxFileBytes = 1 << 28
+	// maxFileBytes bounds tokenizer.json and what stands in its place; the largest known ones have 35 MB. maxConfigBytes
+	// bounds the other files, some of which list every token.
+	maxFileBytes   = 1 << 28
+	maxConfigBytes = 1 << 26
 )
 
 // Parse reads the contents of tokenizer.json and of tokenizer_config.json, which
 // may be empty. The truncation and padding sections are ignored.
 func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	var c config
-	if err := c.read(configFile, configJSON); err != nil {
-		return nil, err
+	err := c.read(configFile, configJSON)
+	var t *Tokenizer
+	if err == nil {
+		t, err = parse(tokenizerJSON, &c)
 	}
-	return parse(tokenizerJSON, &c)
+	return t, regular.Short(err)
 }
 
 func parse(tokenizerJSON []byte, c *config) (*Tokenizer, error) {

@@ -25,9 +25,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"hearth/internal/regular"
 )
 
 // Tokenizer is one loaded tokenizer.
@@ -64,10 +65,15 @@ type EncodeOptions struct {
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json. The error
 // names the file and the component that is wrong or not supported.
 func Load(fsys fs.FS) (*Tokenizer, error) {
+	t, err := load(fsys)
+	return t, regular.Short(err)
+}
+
+func load(fsys fs.FS) (*Tokenizer, error) {
 	var c config
 	files := map[string][]byte{}
 	for _, name := range []string{configFile, specialMapFile, addedFile} {
-		data, err := fs.ReadFile(fsys, name)
+		data, err := regular.ReadFS(fsys, name, maxConfigBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read tokenizer: %w", err)
 		}
@@ -80,7 +86,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		name  string
 		parse func([]byte, *config) (*Tokenizer, error)
 	}{{mainFile, parse}, {modelFile, parseSentencePiece}, {tiktokenFile, parseTiktoken}} {
-		data, err := fs.ReadFile(fsys, kind.name)
+		data, err := regular.ReadFS(fsys, kind.name, maxFileBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -245,10 +251,4 @@ func (e *encoder) plain(s string) {
 }
 
 // quoted shortens s for an error message.
-func quoted(s string) string {
-	const limit = 80
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quoted(s string) string { return regular.Quote(s) }
