@@ -2,4 +2,7 @@
 
 package regular
 
-const nonblocking = 0 // nothing that one waits for has a place in a folder here
+const (
+	nonblocking = 0 // nothing that one waits for has a place in a folder here
+	nofollow    = 0
+)

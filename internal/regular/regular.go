@@ -8,6 +8,7 @@
 package regular
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -82,6 +83,43 @@ func Open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
+// OpenOwn opens a file that the program itself has made, as os.OpenFile does, in a folder that others may have been at: a
+// link in its place, which could lead to somebody else's file, is refused as well.
+func OpenOwn(path string, flag int) (*os.File, error) {
+	st, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		err = kind(path, st, 0)
+	case errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0:
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flag|nonblocking|nofollow, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if st, err = f.Stat(); err == nil {
+		err = kind(path, st, 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// ReadOwn reads all of a file of OpenOwn, of at most limit bytes.
+func ReadOwn(path string, limit int64) ([]byte, error) {
+	f, err := OpenOwn(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return contents(path, f, limit)
+}
+
 // open opens a file, or something of another kind where also allows that. What it is is looked at before opening, which a
 // device may act on, and after, because names can be given to something else between the two.
 func open(path string, also fs.FileMode) (*os.File, fs.FileInfo, error) {
@@ -122,6 +160,9 @@ func ReadStream(path string, limit int64) ([]byte, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(st, null) {
+		return nil, nil // as people write for "nothing"
 	}
 	if st.Mode()&fs.ModeNamedPipe == 0 {
 		return Read(path, limit)
@@ -217,6 +258,8 @@ func kind(name string, st fs.FileInfo, also fs.FileMode) error {
 		what = "a socket"
 	case mode&fs.ModeDevice != 0:
 		what = "a device"
+	case mode&fs.ModeSymlink != 0:
+		what = "a link"
 	}
 	return &fs.PathError{Op: "open", Path: name, Err: &KindError{what}}
 }
