@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // KindError says that a name leads to something that is no file.
@@ -154,8 +155,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return contents(path, f, limit)
 }
 
-// ReadStream is Read for a file that a person named, which may also be a pipe, as a shell's <(command) is. A pipe is read
-// to its end.
+// ReadStream is Read for a file that a person named, which may also be a pipe that this process has open, as a shell's
+// <(command) is: /dev/fd/63. A pipe is read to its end. One with a name of its own would have us wait for who may never come.
 func ReadStream(path string, limit int64) ([]byte, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -164,7 +165,7 @@ func ReadStream(path string, limit int64) ([]byte, error) {
 	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(st, null) {
 		return nil, nil // as people write for "nothing"
 	}
-	if st.Mode()&fs.ModeNamedPipe == 0 {
+	if st.Mode()&fs.ModeNamedPipe == 0 || !strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/proc/") {
 		return Read(path, limit)
 	}
 	f, err := os.Open(path)

@@ -36,8 +36,8 @@ var readers = map[string]func(dir, name string, limit int64) ([]byte, error){
 func TestKinds(t *testing.T) {
 	for kind, put := range regulartest.Kinds {
 		for reader, read := range readers {
-			if reader == "ReadStream" && strings.Contains(kind, "pipe") || reader == "fs.ReadFile of Dir" && kind == "folder" {
-				continue // see TestStream; a folder is read as one
+			if reader == "fs.ReadFile of Dir" && kind == "folder" {
+				continue // which is read as one
 			}
 			t.Run(kind+"/"+reader, func(t *testing.T) {
 				dir := t.TempDir()
