@@ -86,7 +86,8 @@ func (c *Config) readFile(fs *pflag.FlagSet, env Env, warn func(string)) (*file,
 	if err != nil {
 		return nil, fmt.Errorf("read settings file: %w", err)
 	}
-	return parseFile(path, text)
+	parsed, err := parseFile(path, text)
+	return parsed, regular.Short(err)
 }
 
 // defaultFile is where a settings file is looked for, "" if there is no home folder.

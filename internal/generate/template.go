@@ -61,7 +61,7 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
 		b, ok := builtins[kind]
 		if !ok {
-			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %q is not supported", kind)
+			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %s is not supported", regular.Quote(kind))
 		}
 		name, src, tools = "built-in "+kind, b, ""
 	}

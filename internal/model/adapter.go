@@ -81,9 +81,9 @@ func (a *Adapter) read(fsys fs.FS) error {
 	const fuse = "fuse it into the model with the program that made it"
 	switch {
 	case c.PEFT != "":
-		return fail(fuse+", or convert it to mlx-lm's form", "adapters of PEFT (peft_type %q) are not supported", c.PEFT)
+		return fail(fuse+", or convert it to mlx-lm's form", "adapters of PEFT (peft_type %s) are not supported", regular.Quote(c.PEFT))
 	case c.Kind != "" && c.Kind != "lora":
-		return fail(fuse, "fine_tune_type %q is not supported", c.Kind)
+		return fail(fuse, "fine_tune_type %s is not supported", regular.Quote(c.Kind))
 	case c.LoRA == nil:
 		return fail("", "lora_parameters is missing")
 	case c.LoRA.Scale == nil && c.LoRA.Alpha != nil:

@@ -178,11 +178,13 @@ func (c *Checkpoint) openFiles() error {
 		return err
 	}
 	for _, file := range index {
-		if !slices.Contains(names, file) {
-			names = append(names, file)
-		}
+		names = append(names, file)
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > maxShards {
+		return &LoadError{File: indexFile, Problem: fmt.Sprintf("the folder has %d files of weights, more than %d", len(names), maxShards)}
+	}
 	if len(names) == 0 {
 		return c.foreign("model.safetensors", fs.ErrNotExist)
 	}
@@ -201,7 +203,7 @@ func (c *Checkpoint) openFiles() error {
 		for _, t := range f.Tensors {
 			k, twice := c.where[t.Name]
 			if twice && index[t.Name] != name && index[t.Name] != names[k] {
-				return &LoadError{File: name, Tensor: t.Name, Problem: fmt.Sprintf("tensor %s is in %s as well", t.Name, names[k]), Hint: "remove one of the two files"}
+				return &LoadError{File: name, Tensor: t.Name, Problem: fmt.Sprintf("tensor %s is in %s as well", regular.Clip(t.Name), regular.Clip(names[k])), Hint: "remove one of the two files"}
 			}
 			if !twice || index[t.Name] == name {
 				c.where[t.Name] = i
@@ -227,10 +229,10 @@ func (c *Checkpoint) readIndex() (map[string]string, error) {
 	}
 	for tensor, file := range x.Map {
 		if !fs.ValidPath(file) || strings.Contains(file, `\`) {
-			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is outside the folder", tensor, file)}
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %s, which is outside the folder", regular.Clip(tensor), regular.Quote(file))}
 		}
 		if path.Ext(file) != ".safetensors" {
-			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is no safetensors file", tensor, file)}
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %s, which is no safetensors file", regular.Clip(tensor), regular.Quote(file))}
 		}
 	}
 	return x.Map, nil

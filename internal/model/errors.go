@@ -39,7 +39,7 @@ func (e *LoadError) Message() string {
 		}
 	}
 	if e.Problem != "" {
-		s.WriteString(": " + e.Problem)
+		s.WriteString(": " + regular.ClipTo(e.Problem, 5*regular.Line))
 	}
 	if e.Err != nil {
 		s.WriteString(": " + regular.Short(e.Err).Error())

@@ -28,6 +28,9 @@ type Loop struct {
 	MinSize, MaxSize, MinCount int
 }
 
+// maxEOS bounds the tokens that end a reply, which are gone through at every token; models have up to seven.
+const maxEOS = 256
+
 // ids is a token id, a list of them or null.
 type ids []int32
 
@@ -42,6 +45,9 @@ func (l *ids) UnmarshalJSON(b []byte) error {
 	}
 	if err := json.Unmarshal(b, (*[]int32)(l)); err != nil {
 		return fmt.Errorf("eos_token_id is neither a token id nor a list of them")
+	}
+	if len(*l) > maxEOS {
+		return fmt.Errorf("eos_token_id has %d tokens, more than %d", len(*l), maxEOS)
 	}
 	return nil
 }

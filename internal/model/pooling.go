@@ -22,6 +22,9 @@ const (
 	sentenceConfig = "sentence_bert_config.json"
 )
 
+// maxModules bounds what modules.json lists, each of which is a file to read; models have up to five.
+const maxModules = 64
+
 // denseModule begins the names of the tensors of layers behind the pooling.
 const denseModule = "dense."
 
@@ -203,10 +206,13 @@ func (c *Checkpoint) readModules(p *Pooling) error {
 		}
 		return err
 	}
+	if len(modules) > maxModules {
+		return &LoadError{File: modulesFile, Problem: fmt.Sprintf("it lists %d modules, more than %d", len(modules), maxModules)}
+	}
 	p.Kind, p.Normalize = Embeds, false
 	for _, m := range modules {
 		if m.Path != "" && (!fs.ValidPath(m.Path) || strings.Contains(m.Path, `\`)) {
-			return &LoadError{File: modulesFile, Problem: fmt.Sprintf("%q is outside the folder", m.Path)}
+			return &LoadError{File: modulesFile, Problem: fmt.Sprintf("%s is outside the folder", regular.Quote(m.Path))}
 		}
 		switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
 		case "Transformer", "Dropout":
@@ -262,7 +268,7 @@ func (c *Checkpoint) readPooling(folder string, p *Pooling) (bool, error) {
 	case "lasttoken", "last_token":
 		p.Rows = B.PoolLast
 	default:
-		return true, &LoadError{File: name, Problem: fmt.Sprintf("pooling %q is not supported", mode), Hint: "known are mean_tokens, cls_token and lasttoken, one at a time"}
+		return true, &LoadError{File: name, Problem: fmt.Sprintf("pooling %s is not supported", regular.Quote(mode)), Hint: "known are mean_tokens, cls_token and lasttoken, one at a time"}
 	}
 	return true, nil
 }

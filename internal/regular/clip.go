@@ -13,23 +13,22 @@ const Line = 200
 // lineErr is the most bytes of an error's own words with what it shows.
 const lineErr = 3 * Line
 
-// Clip is s as an error shows it: at most a line of it, and what would not print is escaped.
-func Clip(s string) string { return clip(s, Line) }
+// Clip is s as an error shows it: at most a line of it, its two ends, and what would not print is escaped.
+func Clip(s string) string { return ClipTo(s, Line) }
 
 // Quote is Clip in quotation marks, escaped as in Go.
 func Quote(s string) string {
-	if len(s) <= Line {
-		return strconv.Quote(s)
-	}
-	return strconv.Quote(cut(s, Line) + "…")
+	return strconv.Quote(cut(s, Line))
 }
 
-func clip(s string, most int) string {
+// ClipTo is Clip for text of several parts, each of which is kept short already.
+func ClipTo(s string, most int) string {
 	if len(s) <= most && !strings.ContainsFunc(s, odd) {
 		return s
 	}
 	var b strings.Builder
-	for i, r := range cut(s, most) {
+	s = cut(s, most)
+	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
 			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i])|1<<8, 16)[1:])
@@ -39,23 +38,22 @@ func clip(s string, most int) string {
 			b.WriteRune(r)
 		}
 	}
-	if len(s) > most {
-		b.WriteString("…")
-	}
 	return b.String()
 }
 
-// cut is the start of s, of whole characters.
+// cut leaves out the middle of s if it is longer: an error has its own words at its ends.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	for i := most; i > most-utf8.UTFMax; i-- {
-		if utf8.RuneStart(s[i]) {
-			return s[:i]
-		}
+	head, tail := most*2/3, len(s)-most/3
+	for n := 1; n < utf8.UTFMax && !utf8.RuneStart(s[head]); n++ {
+		head--
 	}
-	return s[:most]
+	for n := 1; n < utf8.UTFMax && !utf8.RuneStart(s[tail]); n++ {
+		tail++
+	}
+	return s[:head] + "…" + s[tail:]
 }
 
 func odd(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
@@ -71,6 +69,6 @@ func Short(err error) error {
 
 type short struct{ error }
 
-func (e *short) Error() string { return clip(e.error.Error(), lineErr) }
+func (e *short) Error() string { return ClipTo(e.error.Error(), lineErr) }
 
 func (e *short) Unwrap() error { return e.error }

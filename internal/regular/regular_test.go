@@ -182,14 +182,14 @@ func TestClip(t *testing.T) {
 		"a\nb\x1b[1m":  `a\nb\x1b[1m`,
 		"a\xffb\u202e": `a\xffb\u202e`,
 		"\ufffd":       "\ufffd",
-		long:           strings.Repeat("ä", 100) + "…",
-		"x" + long:     "x" + strings.Repeat("ä", 99) + "…",
+		long:           strings.Repeat("ä", 66) + "…" + strings.Repeat("ä", 33),
+		"x" + long:     "x" + strings.Repeat("ä", 66) + "…" + strings.Repeat("ä", 33),
 	} {
 		if got := Clip(in); got != want {
 			t.Errorf("Clip(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := Quote("x" + long + "\n"); got != `"x`+strings.Repeat("ä", 99)+`…"` {
+	if got := Quote("x" + long + "\n"); got != `"x`+strings.Repeat("ä", 66)+"…"+strings.Repeat("ä", 32)+`\n"` {
 		t.Errorf("Quote = %s", got)
 	}
 	if Quote("a\n") != `"a\n"` {

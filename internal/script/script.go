@@ -74,7 +74,7 @@ func Open(name string) (*Script, error) {
 	}
 	s, err := Parse(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("script %s: %w", name, err)
+		return nil, fmt.Errorf("script %s: %w", name, regular.Short(err))
 	}
 	return s, nil
 }
