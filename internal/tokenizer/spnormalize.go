@@ -57,6 +57,10 @@ func (n *spNormalizer) split(s string, atStart bool, emit func(string)) error {
 	}
 	afterSpace := n.trim
 	for s != "" {
+		if b.Len() > grown(len(whole.s)) {
+			emit(whole.s)
+			return errGrown
+		}
 		text, size := next(s)
 		s = s[size:]
 		if afterSpace {

@@ -233,7 +233,10 @@ func newEncoder(t *Tokenizer) *encoder {
 func (e *encoder) text(s string, parseSpecial bool) {
 	a := &e.t.added
 	a.raw.split(s, !parseSpecial, e.token, func(piece string) {
-		piece = e.t.normalize.apply(piece)
+		piece, err := e.t.normalize.apply(piece)
+		if err != nil && e.err == nil {
+			e.err = fmt.Errorf("tokenize: %w", err)
+		}
 		a.normalized.split(piece, !parseSpecial, e.token, e.plain)
 	})
 }
