@@ -28,7 +28,9 @@ func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, er
 	if err != nil {
 		return nil, err
 	}
-	g.callIDs.recall(r.Origin.Salt, turns)
+	if !r.PlainHistory {
+		g.callIDs.recall(r.Origin.Salt, turns)
+	}
 	turns = g.switches.say(turns, think)
 	tools, err := tools(r)
 	if err != nil {
