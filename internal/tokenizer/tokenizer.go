@@ -132,7 +132,7 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 //
 // The error is always nil for models whose split expression has its own scanner
 // (Qwen, Llama 3, GPT-2, GPT-4o, Mistral, DeepSeek, Kimi). For others it reports that the regular
-// expression exceeded its time or size limit. The ids are complete even then and
+// expression took too many steps (machine), or a normalizer made too much of it. The ids are complete even then and
 // decode to text, but the stretch after that point was not cut into words, so
 // they may differ from the reference's.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) ([]int32, error) {
