@@ -34,6 +34,9 @@ func TestOddRest(t *testing.T) {
 	}
 	src := t.TempDir()
 	regulartest.Large(t, filepath.Join(src, "notes.txt"))
+	if err := os.Truncate(filepath.Join(src, "notes.txt"), maxRest+1); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(src, "tokenizer.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Huge is the size of a file that nothing reads.
-const Huge = 64 << 30
+// Huge is the size of a file that nothing reads: above every bound but that of files copied beside weights.
+const Huge = 512 << 20
 
 // Kinds puts each kind at a path that is free. The text is what an error says of it.
 var Kinds = map[string]func(t testing.TB, path string) (says string){
