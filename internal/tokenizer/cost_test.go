@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"strings"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hearth/internal/regular"
+	"hearth/internal/regular/regulartest"
 )
 
 // processor is the processor time that the process has had.
@@ -134,12 +138,6 @@ func TestLinearLoad(t *testing.T) {
 // TestLinearEncode: the ids of a text take time in proportion to it, with tokenizers made to look far ahead, or back.
 func TestLinearEncode(t *testing.T) {
 	a := func(n int) string { return strings.Repeat("a", n) }
-	charmap := make([]byte, 4+4*512) // every unit leads back to the root: keys without end
-	binary.LittleEndian.PutUint32(charmap, 4*512)
-	for i := range 512 {
-		binary.LittleEndian.PutUint32(charmap[4+4*i:], uint32(i&0xFF))
-	}
-	charmap = append(charmap, 'x', 0)
 	pieces := func(n int) string {
 		return list(n, ",", func(i int) string { return fmt.Sprintf(`["%s",-%d]`, a(i+1), i+1) })
 	}
@@ -157,7 +155,7 @@ func TestLinearEncode(t *testing.T) {
 		"a word of many characters":                 {oneWord(`{"type":"WordPiece","unk_token":"[UNK]","max_input_chars_per_word":1000000000,"vocab":{"[UNK]":0,"a":1,"##a":2,"##`+a(maxTrieBytes-4)+`b":3}}`, ""), "a", 8000},
 		"an expression that goes back":              {small("pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(?:a|aa)+c|b"},"behavior":"Isolated"}`), "a", 4000},
 		"an expression that looks ahead":            {small("pre_tokenizer", `{"type":"Split","pattern":{"Regex":"a(?=a*b)|x"},"behavior":"Isolated"}`), "a", 4000},
-		"a map of endless keys":                     {small("normalizer", `{"type":"Precompiled","precompiled_charsmap":"`+base64.StdEncoding.EncodeToString(charmap)+`"}`), "abc", 4000},
+		"a map of endless keys, by clusters":        {small("normalizer", `{"type":"Precompiled","precompiled_charsmap":"`+base64.StdEncoding.EncodeToString(endlessKeys())+`"}`), "abc", 4000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tok, err := Parse(c.file, nil)
@@ -170,6 +168,21 @@ func TestLinearEncode(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a map of endless keys", func(t *testing.T) {
+		field := func(number byte, data []byte) []byte {
+			return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(data))), data...)
+		}
+		file := append(field(1, append(field(1, []byte("<unk>")), 3<<3, 2)), field(1, field(1, []byte("a")))...)
+		file = append(file, field(3, field(2, endlessKeys()))...)
+		tok, err := Load(fstest.MapFS{modelFile: {Data: file}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		linear(t, 8000, func(n int) func() {
+			text := a(n)
+			return func() { tok.Encode(text, EncodeOptions{}) }
+		})
+	})
 	t.Run("walks of a finder", func(t *testing.T) {
 		m := &matcher{}
 		m.add(a(maxAddedBytes-1)+"b", &addedToken{})
@@ -183,6 +196,15 @@ func TestLinearEncode(t *testing.T) {
 			}
 		}
 	})
+}
+
+// endlessKeys is a character map in which no text ends to be the start of a key.
+func endlessKeys() []byte {
+	m := binary.LittleEndian.AppendUint32(nil, 4*256)
+	for i := range uint32(256) {
+		m = binary.LittleEndian.AppendUint32(m, i<<10|i) // labelled i, it leads to 0, from where i leads here
+	}
+	return append(m, 'x', 0)
 }
 
 // TestTokenizerBounds: what a file may make of a text, and each of its lists and texts, has a bound, which the error names.
@@ -249,6 +271,13 @@ func TestFileSizes(t *testing.T) {
 	for name, limit := range map[string]int{configFile: maxConfigBytes, specialMapFile: maxConfigBytes, addedFile: maxConfigBytes} {
 		fsys := fstest.MapFS{mainFile: {Data: small("normalizer", "null")}, name: {Data: make([]byte, limit+1)}}
 		if _, err := Load(fsys); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: has %d bytes, more than the %d", name, limit+1, limit)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{mainFile, modelFile, tiktokenFile} {
+		dir := t.TempDir()
+		regulartest.Large(t, filepath.Join(dir, name))
+		if _, err := Load(regular.Dir(dir)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%s: has %d bytes, more than the %d", name, regulartest.Huge, maxFileBytes)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

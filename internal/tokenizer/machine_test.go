@@ -138,6 +138,9 @@ func TestRegexSteps(t *testing.T) {
 			}
 		}
 	}
+	if _, _, err := spend(`(?:(?:b??c??){25}a)+`, strings.Repeat("a", 2000)); !errors.Is(err, errSteps) {
+		t.Errorf("many ways open: %v", err)
+	}
 	if _, found, err := spend(`ab|(?:a|aa)+c`, "ab"+strings.Repeat("a", 50)); err == nil || !slices.Equal(found[0], []int{0, 2}) {
 		t.Errorf("before it gave up: %v, %v", found, err)
 	}
