@@ -461,3 +461,35 @@ func TestPlainHistory(t *testing.T) {
 		t.Error("nothing is spliced without it: the test shows nothing")
 	}
 }
+
+// What the model called its calls is memory too: a plain prompt has the ids that it makes of the client's.
+func TestPlainCallIDs(t *testing.T) {
+	k := newTalk(t, true)
+	tmpl, err := NewTemplate("ids", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls %}[{{ c.id }}]{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Config{Engine: k.m, Tokenizer: k.g.cfg.Tokenizer, Template: tmpl, StopIDs: k.g.cfg.StopIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: "call_0123456789", Name: "get_weather", Arguments: json.RawMessage(`{}`)}}
+	r := chat.Request{Messages: []chat.Message{text(chat.User, "Weather?"), {Role: chat.Assistant, Parts: []chat.Part{call}}, text(chat.User, "And?")}}
+	prompt := func(plain bool) string {
+		t.Helper()
+		r.PlainHistory = plain
+		p, err := g.prompt(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.text
+	}
+	before := prompt(true)
+	g.callIDs.remember(salt{}, "call_0123456789", "functions.get_weather:7")
+	if after := prompt(true); after != before || strings.Contains(after, "functions.get_weather:7") {
+		t.Errorf("a plain prompt has %q, before %q", after, before)
+	}
+	if exact := prompt(false); !strings.Contains(exact, "functions.get_weather:7") {
+		t.Errorf("what is remembered is not in %q: the test shows nothing", exact)
+	}
+}
