@@ -465,7 +465,7 @@ func TestPlainHistory(t *testing.T) {
 // What the model called its calls is memory too: a plain prompt has the ids that it makes of the client's.
 func TestPlainCallIDs(t *testing.T) {
 	k := newTalk(t, true)
-	tmpl, err := NewTemplate("ids", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls %}[{{ c.id }}]{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n")
+	tmpl, err := NewTemplate("ids", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[CALL_ID]{{ c.id }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,11 +485,11 @@ func TestPlainCallIDs(t *testing.T) {
 		return p.text
 	}
 	before := prompt(true)
-	g.callIDs.remember(salt{}, "call_0123456789", "functions.get_weather:7")
-	if after := prompt(true); after != before || strings.Contains(after, "functions.get_weather:7") {
+	g.callIDs.remember(salt{}, "call_0123456789", "abcDEF123")
+	if after := prompt(true); after != before || strings.Contains(after, "abcDEF123") {
 		t.Errorf("a plain prompt has %q, before %q", after, before)
 	}
-	if exact := prompt(false); !strings.Contains(exact, "functions.get_weather:7") {
+	if exact := prompt(false); !strings.Contains(exact, "abcDEF123") {
 		t.Errorf("what is remembered is not in %q: the test shows nothing", exact)
 	}
 }
