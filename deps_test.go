@@ -22,18 +22,18 @@ var layers = map[string][]string{
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat", "jsonref"},
 	"wire/wiretest":  {"wire", "chat"},
-	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier"},
+	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
-	"script":         {"chat", "generate", "tokenizer", "engine", "kv"},
-	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample"},
+	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
+	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample", "regular"},
 	"parser":         {"chat", "jsonref"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
-	"tier":    {"kv"},
+	"tier":    {"kv", "regular"},
 	"sched":   {"kv"},
-	"model":   {"nn", "backend", "quant", "safetensors"},
-	"convert": {"model", "backend", "quant", "safetensors"},
+	"model":   {"nn", "backend", "quant", "safetensors", "regular"},
+	"convert": {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":      {"backend"},
 
 	"backend":              {"kv", "quant"},
@@ -48,10 +48,10 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "tools/bigfolder": {},
+	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "jinja": {}, "tokenizer": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {},
-	"watchdog": {}, "config": {}, "hub": {}, "demo": {}, "metrics": {},
+	"chat": {}, "jinja": {}, "tokenizer": {"regular"}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
+	"watchdog": {}, "config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -61,7 +61,7 @@ var modules = map[string]string{
 	"github.com/spf13/pflag":          "cobra's flags: the knob table registers on it directly",
 	"github.com/peterh/liner":         "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
 	"github.com/pelletier/go-toml/v2": "the settings file: errors with their line, no dependencies",
-	"github.com/dlclark/regexp2/v2":   "unknown pre-tokenizer patterns need lookahead; has a match time-out, which the standard package's syntax lacks",
+	"github.com/dlclark/regexp2/v2":   "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
 	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
 	"golang.org/x/sys":                "mmap, madvise, CPU features, file locks, free disk space",
 	"golang.org/x/term":               "terminal detection and width",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"hearth/internal/embed"
 	"hearth/internal/engine"
 	"hearth/internal/model"
+	"hearth/internal/regular"
 	"hearth/internal/remote"
 	"hearth/internal/tier"
 )
@@ -181,7 +181,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	}
 	src := &Source{ID: s.ID, Path: s.Path, Where: s.Where, Created: s.Created}
 	if src.FS = demo.FS(); !src.Demo() {
-		src.FS = os.DirFS(s.Path)
+		src.FS = regular.Dir(s.Path)
 	}
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {

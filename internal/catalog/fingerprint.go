@@ -8,8 +8,11 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
+
+	"hearth/internal/regular"
 )
 
 const (
@@ -37,19 +40,22 @@ func (s *Source) fingerprint() (string, error) {
 }
 
 func hashFile(h hash.Hash, fsys fs.FS, name string) error {
-	f, err := fsys.Open(name)
+	if st, err := fs.Stat(fsys, name); err == nil && st.IsDir() {
+		return nil
+	}
+	f, _, err := regular.OpenFS(fsys, name, math.MaxInt64)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	st, err := f.Stat()
-	if err != nil || st.IsDir() {
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(h, "%q %d\n", name, st.Size())
 	at, ok := f.(io.ReaderAt)
 	if st.Size() <= wholeFile || !ok {
-		_, err := io.Copy(h, f)
+		_, err := io.Copy(h, io.LimitReader(f, st.Size()))
 		return err
 	}
 	_ = binary.Write(h, binary.LittleEndian, st.ModTime().UnixNano()) // a hash takes everything

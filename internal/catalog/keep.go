@@ -1,10 +1,10 @@
 package catalog
 
 import (
-	"os"
 	"time"
 
 	"hearth/internal/config"
+	"hearth/internal/regular"
 	"hearth/internal/tier"
 )
 
@@ -35,7 +35,7 @@ func identity(src *Source, cfg *config.Config) (string, error) {
 	if err != nil || cfg.AdapterPath == "" {
 		return print, err
 	}
-	a := Source{ID: "adapter", Path: cfg.AdapterPath, FS: os.DirFS(cfg.AdapterPath), Where: cfg.AdapterPath}
+	a := Source{ID: "adapter", Path: cfg.AdapterPath, FS: regular.Dir(cfg.AdapterPath), Where: cfg.AdapterPath}
 	more, err := a.fingerprint()
 	return print + "\n" + more, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"hearth/internal/generate"
 	"hearth/internal/kv"
 	"hearth/internal/model"
+	"hearth/internal/regular"
 	"hearth/internal/remote"
 	"hearth/internal/tier"
 )
@@ -148,7 +148,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	opts := Options(src, cfg)
 	w.Precision = opts.Precision
 	if cfg.AdapterPath != "" {
-		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
+		a, err := model.OpenAdapter(regular.Dir(cfg.AdapterPath), cfg.AdapterPath)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/model"
+	"hearth/internal/regular"
 )
 
 // Source is where a model's files are. It says nothing about whether they are any good.
@@ -42,7 +43,7 @@ func Find(name string, cache hub.Cache) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{ID: e.ID, Path: e.Dir, Where: e.ID, FS: os.DirFS(e.Dir), Created: e.Time}, nil
+	return &Source{ID: e.ID, Path: e.Dir, Where: e.ID, FS: regular.Dir(e.Dir), Created: e.Time}, nil
 }
 
 // weightBytes is the size of the weight files.
@@ -69,7 +70,7 @@ func folder(name string, st fs.FileInfo) (*Source, error) {
 	if cached, ok := snapshotID(path); ok {
 		id = cached
 	}
-	return &Source{ID: id, Path: path, Where: name, FS: os.DirFS(path), Created: st.ModTime()}, nil
+	return &Source{ID: id, Path: path, Where: name, FS: regular.Dir(path), Created: st.ModTime()}, nil
 }
 
 // snapshotID recovers the id of a folder inside a hub cache: its own name is only a commit.

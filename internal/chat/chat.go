@@ -42,6 +42,10 @@ type Request struct {
 
 	Origin Origin // whose it is
 
+	// PlainHistory has earlier answers encoded as the template writes them, whatever was generated here: the prompt then
+	// depends on the request alone.
+	PlainHistory bool
+
 	// TemplateArgs are extra variables for the chat template (chat_template_kwargs); they win over ours.
 	TemplateArgs map[string]json.RawMessage
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/model"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // benchFlags say which model runs and how.
@@ -222,7 +222,7 @@ func (f *benchFlags) fits(load func(backend.Backend) error) error {
 
 // openFolder is open for the model in a folder. Its files are closed: everything is packed.
 func (f *speedFlags) openFolder(progress func(string)) (*cpu.Backend, *model.Loaded, error) {
-	c, err := model.OpenCheckpoint(os.DirFS(f.folder), f.folder)
+	c, err := model.OpenCheckpoint(regular.Dir(f.folder), f.folder)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
+	"hearth/internal/regular"
 	"hearth/internal/tokenizer"
 )
 
@@ -159,7 +160,7 @@ func loadTokenizer(file string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	conf, err := os.ReadFile(filepath.Join(filepath.Dir(file), "tokenizer_config.json"))
+	conf, err := regular.Read(filepath.Join(filepath.Dir(file), "tokenizer_config.json"), maxTokenizerBytes)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -245,7 +246,7 @@ func logits(ctx context.Context, w *catalog.Weights, line []byte) (any, error) {
 }
 
 func readFile(name string) ([]byte, error) {
-	b, err := os.ReadFile(name)
+	b, err := regular.ReadStream(name, maxTokenizerBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +18,7 @@ import (
 	"hearth/internal/generate"
 	"hearth/internal/hub"
 	"hearth/internal/model"
+	"hearth/internal/regular"
 )
 
 // shown is what hearth show says about a model.
@@ -124,7 +124,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	}
 	defer c.Close()
 	if cfg.AdapterPath != "" {
-		a, err := model.OpenAdapter(os.DirFS(cfg.AdapterPath), cfg.AdapterPath)
+		a, err := model.OpenAdapter(regular.Dir(cfg.AdapterPath), cfg.AdapterPath)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,9 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
-	s.Tokenizer.Type = tokenizerType(src.FS)
+	if s.Tokenizer.Type, err = tokenizerType(src.FS); err != nil {
+		return nil, &model.LoadError{Where: src.Where, Err: err}
+	}
 	if s.Memory, err = f.memory(contexts, look.layers); err != nil {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
@@ -156,16 +158,22 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	return s, nil
 }
 
+// maxTokenizerBytes bounds a tokenizer's file, as package tokenizer does.
+const maxTokenizerBytes = 1 << 28
+
 // tokenizerType is the kind of model that the tokenizer's file holds.
-func tokenizerType(fsys fs.FS) string {
-	b, err := fs.ReadFile(fsys, "tokenizer.json")
+func tokenizerType(fsys fs.FS) (string, error) {
+	b, err := regular.ReadFS(fsys, "tokenizer.json", maxTokenizerBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	if err != nil {
 		for _, name := range []string{"tokenizer.model", "tiktoken.model"} {
 			if _, err := fs.Stat(fsys, name); err == nil {
-				return name
+				return name, nil
 			}
 		}
-		return "unknown"
+		return "unknown", nil
 	}
 	var t struct {
 		Model struct {
@@ -174,12 +182,12 @@ func tokenizerType(fsys fs.FS) string {
 		} `json:"model"`
 	}
 	if json.Unmarshal(b, &t) != nil || t.Model.Type == "" {
-		return "BPE" // old files leave it out
+		return "BPE", nil // old files leave it out
 	}
 	if t.Model.ByteFallback {
-		return t.Model.Type + " with byte fallback"
+		return t.Model.Type + " with byte fallback", nil
 	}
-	return t.Model.Type
+	return t.Model.Type, nil
 }
 
 // surveyor takes note of weights on their way.

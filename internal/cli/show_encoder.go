@@ -47,9 +47,13 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 		return nil, err
 	}
 	defer m.Close()
+	kind, err := tokenizerType(src.FS)
+	if err != nil {
+		return nil, &model.LoadError{Where: src.Where, Err: err}
+	}
 	s := &shownEncoder{ID: src.ID, Path: src.Path, Architecture: c.Type, Use: p.Kind.String(), Parameters: m.Params, Bytes: m.Bytes,
 		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers,
-		Tokenizer: shownTokenizer{Type: tokenizerType(src.FS), Vocabulary: m.Vocab}}
+		Tokenizer: shownTokenizer{Type: kind, Vocabulary: m.Vocab}}
 	if p.Kind == model.Embeds {
 		s.Width, s.Normalised = m.Width, p.Normalize
 	}

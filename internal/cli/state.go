@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hearth/internal/config"
+	"hearth/internal/regular"
 )
 
 // state is what a running server tells other programs of its user, in serve-<pid>.json of the runtime folder. It holds
@@ -56,6 +57,9 @@ func announce(s *state) (withdraw func(), err error) {
 	return func() { _ = os.Remove(s.file(dir)) }, nil
 }
 
+// maxState bounds the file in which a server says that it runs.
+const maxState = 64 << 10
+
 // announced lists the servers that say they run, the latest first. Files of dead processes are removed.
 func announced() ([]*state, error) {
 	dir, err := config.RuntimeDir(config.Environ)
@@ -68,7 +72,7 @@ func announced() ([]*state, error) {
 	}
 	var all []*state
 	for _, f := range files {
-		text, err := os.ReadFile(f)
+		text, err := regular.Read(f, maxState)
 		s := &state{}
 		if err != nil || json.Unmarshal(text, s) != nil || s.file(dir) != f || !strings.HasPrefix(s.URL, "http://") {
 			continue

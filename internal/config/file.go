@@ -16,6 +16,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/spf13/pflag"
+
+	"hearth/internal/regular"
 )
 
 // modelsKey is the table of the file that holds a table for every model or pattern.
@@ -52,6 +54,9 @@ func (s *setting) set(c *Config) error {
 	return nil
 }
 
+// maxFile bounds the files that are read with the settings.
+const maxFile = 4 << 20
+
 // readFile reads the settings file that --config or its environment name; nil if there is none.
 func (c *Config) readFile(fs *pflag.FlagSet, env Env, warn func(string)) (*file, error) {
 	f := fs.Lookup("config")
@@ -74,14 +79,15 @@ func (c *Config) readFile(fs *pflag.FlagSet, env Env, warn func(string)) (*file,
 	default:
 		path = expand(path, home(env))
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadStream(path, maxFile)
 	if errors.Is(err, os.ErrNotExist) && c.ConfigFile == "" {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read settings file: %w", err)
 	}
-	return parseFile(path, text)
+	parsed, err := parseFile(path, text)
+	return parsed, regular.Short(err)
 }
 
 // defaultFile is where a settings file is looked for, "" if there is no home folder.

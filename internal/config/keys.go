@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+
+	"hearth/internal/regular"
 )
 
 // Key is a credential that requests may show.
@@ -78,7 +79,7 @@ const hashed = "sha256:"
 // never what is in them.
 func keyFile(name *string, plain *[]string, named *[]Key) *value[string] {
 	parse := func(s string) (string, error) {
-		b, err := os.ReadFile(s)
+		b, err := regular.ReadStream(s, maxFile)
 		if err != nil {
 			return "", err
 		}

@@ -156,7 +156,7 @@ var Knobs = []Knob{
 		Doc:  "prompt `tokens` that run in one step at most; step-target makes it fewer while others wait",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefillStepSize, 1, MaxBatchTokens) }},
 	{Flag: "history", Group: Run,
-		Doc:  "exact keeps earlier answers as they were generated where the conversation says the same, so that no turn computes them again; text encodes them as the chat template writes them",
+		Doc:  "exact keeps earlier answers as they were generated where the conversation says the same, so that no turn computes them again; text encodes them as the chat template writes them, as the header X-Hearth-History: text of a request does for that one",
 		bind: func(c *Config) pflag.Value { return choice(&c.History, "exact", "text") }},
 	{Flag: "step-target", Group: Run,
 		Doc:  "how long a step may take while replies are being generated: prompts then run in smaller pieces, and alone in such as take a second, or three where that is all that is left; 0 never makes them smaller",
@@ -196,7 +196,7 @@ var Knobs = []Knob{
 		Doc:  "subtract this from the logits of tokens for every time they were generated before",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.FrequencyPenalty, penalty, "a number from -2 to 2") }},
 	{Flag: "seed", Also: []string{"default-seed"}, Group: Sampling, PerModel: true, Unset: "a new one for every request",
-		Doc: "what chance starts from: with a seed, the same request gets the same reply",
+		Doc: "what chance starts from: with a seed, the same request gets the same reply, with --history exact as long as what was generated here before is the same too",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.Seed, "int", parseSeed, func(n uint64) string { return strconv.FormatUint(n, 10) })
 		}},

@@ -10,6 +10,7 @@ import (
 
 	"hearth/internal/model"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // Options are what a conversion may be told.
@@ -68,7 +69,7 @@ func (o *Options) check() error {
 	}
 	if o.Recipe != "" {
 		if _, ok := recipes[o.Recipe]; !ok {
-			return fmt.Errorf("unknown recipe %q, want one of %v", o.Recipe, Recipes())
+			return fmt.Errorf("unknown recipe %s, want one of %v", regular.Quote(o.Recipe), Recipes())
 		}
 		if o.Scheme.Mode != quant.Affine {
 			return fmt.Errorf("recipe %s is for mode affine, not %s", o.Recipe, o.Scheme.Mode)

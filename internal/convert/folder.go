@@ -2,7 +2,6 @@ package convert
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 	"strings"
 
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -257,6 +257,9 @@ func (p *plan) newConfig() map[string]any {
 // weightNames are the ends of names of files that hold weights, in whatever form.
 var weightNames = []string{".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pth", ".pt", ".gguf", ".h5", ".msgpack", ".onnx", ".npz"}
 
+// maxRest bounds a file that is copied: what is larger is no tokenizer and no config.
+const maxRest = 16 << 30
+
 // copyRest copies what is beside the weights: tokenizer, template, generation config and the like.
 func copyRest(ctx context.Context, to *folder, src fs.FS) error {
 	return fs.WalkDir(src, ".", func(name string, e fs.DirEntry, err error) error {
@@ -275,12 +278,13 @@ func copyRest(ctx context.Context, to *folder, src fs.FS) error {
 		case e.IsDir() || linked(src, name) || name == "config.json" || slices.ContainsFunc(weightNames, func(end string) bool { return strings.HasSuffix(strings.ToLower(base), end) }):
 			return nil
 		}
-		b, err := fs.ReadFile(src, name)
+		f, size, err := regular.OpenFS(src, name, maxRest)
 		if err != nil {
 			return err
 		}
+		defer f.Close()
 		return to.file(name, func(w io.Writer) error {
-			_, err := io.Copy(w, bytes.NewReader(b))
+			_, err := io.CopyN(w, f, size)
 			return err
 		})
 	})

@@ -11,6 +11,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/model"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -56,7 +57,7 @@ func foreignLayout(where, tensor string) error {
 
 func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
 	if !slices.Contains(compared, c.Type) {
-		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("quantize does not know what mlx-lm quantises of %q", c.Type),
+		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("quantize does not know what mlx-lm quantises of %s", regular.Quote(c.Type)),
 			Hint: "convert it with mlx-lm"}
 	}
 	p := &plan{options: o, modelType: c.Type, stored: c.Tensor, release: c.Release, rules: map[string]rule{}, seen: map[string]bool{}}

@@ -23,6 +23,7 @@ type draft struct {
 	messages int
 	ids      []string // of all calls, as the template has seen them
 	session  uint64   // whose prompt it is; 0: not known
+	plain    bool     // nothing is looked up: see chat.Request.PlainHistory
 
 	family *parser.Family
 	tools  []parser.Tool

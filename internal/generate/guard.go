@@ -17,9 +17,8 @@ import (
 // Markers of the output format (<think>, <tool_call>) are left alone: templates look for them in earlier turns.
 type guard struct {
 	tok     *tokenizer.Tokenizer
-	texts   []string // of the special tokens, longest first
-	starts  [256]bool
-	heads   map[[2]byte][]string // texts by their first two bytes
+	texts   []string         // of the special tokens, longest first
+	has     *tokenizer.Texts // texts
 	wrapper *strings.Replacer
 }
 
@@ -30,7 +29,7 @@ const (
 )
 
 func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
-	g := &guard{tok: tok, heads: map[[2]byte][]string{}}
+	g := &guard{tok: tok}
 	for id := range int32(tok.Size()) {
 		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
 			g.texts = append(g.texts, s)
@@ -40,10 +39,8 @@ func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
 	pairs := []string{markOpen, "", markClose, ""}
 	for _, s := range g.texts {
 		pairs = append(pairs, s, markOpen+s+markClose)
-		g.starts[s[0]] = true
-		head := headOf(s)
-		g.heads[head] = append(g.heads[head], s)
 	}
+	g.has = tokenizer.NewTexts(g.texts)
 	g.wrapper = strings.NewReplacer(pairs...)
 	return g
 }
@@ -102,33 +99,7 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 }
 
 // touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
-func (g *guard) touches(s string) bool {
-	if hasMarks(s) {
-		return true
-	}
-	for i := range len(s) {
-		if !g.starts[s[i]] {
-			continue
-		}
-		for _, t := range g.heads[headOf(s[i:])] {
-			if strings.HasPrefix(s[i:], t) {
-				return true
-			}
-		}
-		for _, t := range g.heads[[2]byte{s[i]}] {
-			if t == s[i:i+1] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// headOf is the first two bytes of a text, one of them 0 if it has only one.
-func headOf(s string) (h [2]byte) {
-	copy(h[:], s)
-	return h
-}
+func (g *guard) touches(s string) bool { return hasMarks(s) || g.has.In(s) }
 
 func hasMarks(s string) bool { return strings.Contains(s, markOpen) || strings.Contains(s, markClose) }
 

@@ -180,10 +180,16 @@ type tokens struct {
 }
 
 // encode gives the ids of d's text, from memory as far as it goes. Where the text parts from memory at an answer that d
-// finds to say the same, the answer takes its place in d's text.
+// finds to say the same, the answer takes its place in d's text. Of a plain draft nothing is looked up or remembered.
 func (h *history) encode(s salt, d *draft) tokens {
 	t := tokens{cuts: h.cut(nil, d.text), at: make([]int, 1, 16), session: d.session}
 	t.ids = make([]int32, 0, len(d.text)/3+16)
+	if d.plain {
+		for i := 1; i < len(t.cuts); i++ {
+			t.add(&piece{ids: h.guard.encode(d.text[t.cuts[i-1]:t.cuts[i]])})
+		}
+		return t
+	}
 	h.mu.Lock()
 	h.expire()
 	h.visit(d.session)

@@ -51,6 +51,7 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 		}
 	}
 	p.draft = out.draft(r.Messages)
+	p.draft.plain = r.PlainHistory
 	p.draft.family, p.draft.stops = g.family, g.stops
 	if r.Origin.Session != "" {
 		p.draft.session = party(&r.Origin)
@@ -82,7 +83,7 @@ func (p *prompt) encode(g *Generator, forced string) {
 
 // remember takes in what was generated after the prompt.
 func (p *prompt) remember(g *Generator, ids []int32) {
-	if p.raw {
+	if p.raw || p.draft.plain {
 		return
 	}
 	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, ids)

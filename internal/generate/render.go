@@ -71,7 +71,9 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) 
 	if err != nil {
 		return nil, err
 	}
-	g.callIDs.recall(r.Origin.Salt, turns)
+	if !r.PlainHistory {
+		g.callIDs.recall(r.Origin.Salt, turns)
+	}
 	return g.switches.say(turns, think), nil
 }
 

@@ -421,3 +421,83 @@ func TestCallIDsBounded(t *testing.T) {
 		t.Errorf("remembered %q %q %q of %d", c[0].said, c[1].said, c[2].said, len(m.said))
 	}
 }
+
+// TestPlainHistory: a request that asks for it has the prompt of its text alone, before a conversation was generated here and
+// after it, in counting too, and leaves nothing behind.
+func TestPlainHistory(t *testing.T) {
+	k := newTalk(t, true)
+	for i := range 6 {
+		k.say([]string{
+			"<think>\nLet me see.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+			"<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call><tool_call>{\"arguments\": {\"city\": \"Bø\"}, \"name\": \"get_weather\"}</tool_call>",
+		}[i%2])
+		k.results("sunny\n")
+	}
+	prompt := func(g *Generator, plain bool) *prompt {
+		t.Helper()
+		r := k.r
+		r.PlainHistory = plain
+		p, err := g.prompt(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := g.Count(t.Context(), &r); err != nil || n != len(p.tokens) {
+			t.Fatalf("%d tokens counted of %d, %v", n, len(p.tokens), err)
+		}
+		return p
+	}
+	text, never := newTalk(t, false), newTalk(t, true)
+	want := prompt(text.g, false).tokens // as --history text has it
+	if got := prompt(never.g, true); !slices.Equal(got.tokens, want) {
+		t.Errorf("before anything was generated: %v, want %v", got.tokens, want)
+	}
+	if never.g.history.size != 0 {
+		t.Error("something is remembered of it")
+	}
+	size := k.g.history.size
+	for range 2 {
+		p := prompt(k.g, true)
+		if !slices.Equal(p.tokens, want) || p.encoded.spliced != 0 {
+			t.Errorf("after the conversation: %d spliced, %v, want %v", p.encoded.spliced, p.tokens, want)
+		}
+		p.remember(k.g, []int32{1, 2, 3})
+	}
+	if k.g.history.size != size {
+		t.Error("something is remembered of it")
+	}
+	if p := prompt(k.g, false); p.encoded.spliced == 0 || slices.Equal(p.tokens, want) {
+		t.Error("nothing is spliced without it: the test shows nothing")
+	}
+}
+
+// What the model called its calls is memory too: a plain prompt has the ids that it makes of the client's.
+func TestPlainCallIDs(t *testing.T) {
+	k := newTalk(t, true)
+	tmpl, err := NewTemplate("ids", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[CALL_ID]{{ c.id }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Config{Engine: k.m, Tokenizer: k.g.cfg.Tokenizer, Template: tmpl, StopIDs: k.g.cfg.StopIDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: "call_0123456789", Name: "get_weather", Arguments: json.RawMessage(`{}`)}}
+	r := chat.Request{Messages: []chat.Message{text(chat.User, "Weather?"), {Role: chat.Assistant, Parts: []chat.Part{call}}, text(chat.User, "And?")}}
+	prompt := func(plain bool) string {
+		t.Helper()
+		r.PlainHistory = plain
+		p, err := g.prompt(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.text
+	}
+	before := prompt(true)
+	g.callIDs.remember(salt{}, "call_0123456789", "abcDEF123")
+	if after := prompt(true); after != before || strings.Contains(after, "abcDEF123") {
+		t.Errorf("a plain prompt has %q, before %q", after, before)
+	}
+	if exact := prompt(false); !strings.Contains(exact, "abcDEF123") {
+		t.Errorf("what is remembered is not in %q: the test shows nothing", exact)
+	}
+}

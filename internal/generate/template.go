@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hearth/internal/jinja"
+	"hearth/internal/regular"
 )
 
 // Template is a model's chat template with the variables its tokenizer adds.
@@ -16,6 +17,13 @@ type Template struct {
 	tools  *jinja.Template // a variant for requests with tools; usually nil
 	tokens *jinja.Dict     // bos_token, eos_token …, as the reference passes them
 }
+
+// Bounds on what is read of a folder: the longest known templates have some 50 kB, and a tokenizer_config.json that lists
+// every token some 30 MB.
+const (
+	maxTemplateBytes = 4 << 20
+	maxConfigBytes   = 64 << 20
+)
 
 // tokenNames are the special tokens that templates know by name, in the reference's order.
 var tokenNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
@@ -28,6 +36,11 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
 // tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32.
 func LoadTemplate(fsys fs.FS) (*Template, error) {
+	t, err := loadTemplate(fsys)
+	return t, regular.Short(err)
+}
+
+func loadTemplate(fsys fs.FS) (*Template, error) {
 	var config, old, specials map[string]json.RawMessage
 	for name, v := range map[string]*map[string]json.RawMessage{
 		"tokenizer_config.json": &config, "chat_template.json": &old, "special_tokens_map.json": &specials,
@@ -48,7 +61,7 @@ func LoadTemplate(fsys fs.FS) (*Template, error) {
 	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
 		b, ok := builtins[kind]
 		if !ok {
-			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %q is not supported", kind)
+			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %s is not supported", regular.Quote(kind))
 		}
 		name, src, tools = "built-in "+kind, b, ""
 	}
@@ -191,7 +204,7 @@ func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" 
 
 // readText reads a file that may be absent.
 func readText(fsys fs.FS, name string) (string, error) {
-	data, err := fs.ReadFile(fsys, name)
+	data, err := regular.ReadFS(fsys, name, maxTemplateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -203,7 +216,7 @@ func readText(fsys fs.FS, name string) (string, error) {
 
 // readJSON reads a file that may be absent into v.
 func readJSON(fsys fs.FS, name string, v any) error {
-	data, err := fs.ReadFile(fsys, name)
+	data, err := regular.ReadFS(fsys, name, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

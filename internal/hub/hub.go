@@ -9,13 +9,14 @@ package hub
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"hearth/internal/regular"
 )
 
 // Cache is a hub cache folder. It need not exist.
@@ -196,17 +197,10 @@ func (c Cache) List() []Entry {
 }
 
 // maxSmall bounds the JSON and ref files this package reads.
-const maxSmall = 32 << 20
+const maxSmall = 64 << 20
 
 func readSmall(path string) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > maxSmall {
-		return nil, fmt.Errorf("%s: %w", path, fs.ErrInvalid)
-	}
-	return os.ReadFile(path)
+	return regular.Read(path, maxSmall)
 }
 
 func isDir(path string) bool {

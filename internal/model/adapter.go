@@ -11,6 +11,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -56,7 +57,7 @@ func OpenAdapter(fsys fs.FS, where string) (*Adapter, error) {
 func (a *Adapter) Close() error { return a.file.Close() }
 
 func (a *Adapter) read(fsys fs.FS) error {
-	b, err := fs.ReadFile(fsys, adapterConfig)
+	b, err := regular.ReadFS(fsys, adapterConfig, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &LoadError{File: adapterConfig, Problem: "is missing", Hint: "give a folder with adapter_config.json and adapters.safetensors in it"}
 	} else if err != nil {
@@ -80,9 +81,9 @@ func (a *Adapter) read(fsys fs.FS) error {
 	const fuse = "fuse it into the model with the program that made it"
 	switch {
 	case c.PEFT != "":
-		return fail(fuse+", or convert it to mlx-lm's form", "adapters of PEFT (peft_type %q) are not supported", c.PEFT)
+		return fail(fuse+", or convert it to mlx-lm's form", "adapters of PEFT (peft_type %s) are not supported", regular.Quote(c.PEFT))
 	case c.Kind != "" && c.Kind != "lora":
-		return fail(fuse, "fine_tune_type %q is not supported", c.Kind)
+		return fail(fuse, "fine_tune_type %s is not supported", regular.Quote(c.Kind))
 	case c.LoRA == nil:
 		return fail("", "lora_parameters is missing")
 	case c.LoRA.Scale == nil && c.LoRA.Alpha != nil:

@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("afmoe", newAFMoE) }
@@ -78,7 +79,7 @@ func (a *afMoEArgs) check() error {
 	a.Experts, a.Shared, a.Dense, a.Renorm, a.Scale = a.NumExperts, a.NumShared, a.NumDense, a.RouteNorm, a.RouteScale
 	a.Method, a.Scoring = "noaux_tc", "sigmoid"
 	if a.Score != "sigmoid" {
-		return fmt.Errorf("score_func %q is not supported", a.Score)
+		return fmt.Errorf("score_func %s is not supported", regular.Quote(a.Score))
 	}
 	if err := a.glm4MoEArgs.check(); err != nil {
 		return err

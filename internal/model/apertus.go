@@ -6,6 +6,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("apertus", newApertus) }
@@ -23,7 +24,7 @@ func newApertus(cfg []byte, b *Build) (Generator, error) {
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
 	switch {
 	case a.Act != "" && a.Act != "xielu":
-		return nil, fmt.Errorf("hidden_act %q is not supported", a.Act)
+		return nil, fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
 	case a.Post:
 		return nil, fmt.Errorf("post_norm is not supported")
 	}

@@ -6,6 +6,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("bailing_moe", newBailing) }
@@ -110,7 +111,7 @@ func (a *bailingArgs) check() error {
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize || a.Shared < 0 || a.Shared > 64:
 		return fmt.Errorf("moe_intermediate_size %d or num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
 	case a.Score != "softmax" && a.Score != "sigmoid":
-		return fmt.Errorf("score_function %q is not supported", a.Score)
+		return fmt.Errorf("score_function %s is not supported", regular.Quote(a.Score))
 	case a.Score == "softmax" && (a.Groups > 1 || a.ExpertBias):
 		return fmt.Errorf("score_function softmax with n_group %d or a bias is not supported", a.Groups)
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:

@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() {
@@ -117,9 +118,9 @@ func (a *bertArgs) check() error {
 	}
 	switch _, known := bertActs[a.Act]; {
 	case !known:
-		return fmt.Errorf("hidden_act %q is not supported", a.Act)
+		return fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
 	case a.Positions != nil && *a.Positions != "absolute":
-		return fmt.Errorf("position_embedding_type %q is not supported; absolute is", *a.Positions)
+		return fmt.Errorf("position_embedding_type %s is not supported; absolute is", regular.Quote(*a.Positions))
 	case !(*a.NormEps > 0 && *a.NormEps < 1):
 		return fmt.Errorf("layer_norm_eps %g is out of range", float64(*a.NormEps))
 	case a.MaxPos <= 0 || a.MaxPos > maxSize:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -20,6 +21,13 @@ const (
 	indexFile      = "model.safetensors.index.json"
 	hfQuantFile    = "hf_quant_config.json"
 	weightGlob     = "model*.safetensors"
+)
+
+// Bounds on the files of a folder, well above the largest known ones: configs have some kilobytes, indices up to 10 MB.
+const (
+	maxConfigBytes = 16 << 20
+	maxIndexBytes  = 64 << 20
+	maxShards      = 4096 // files with weights
 )
 
 // Checkpoint is an open model folder: its configs are read, its weight files are mapped. Close it when nothing loaded
@@ -89,7 +97,7 @@ func (c *Checkpoint) Release(name string) {
 }
 
 func (c *Checkpoint) readConfig() error {
-	b, err := fs.ReadFile(c.fsys, configFile)
+	b, err := regular.ReadFS(c.fsys, configFile, maxConfigBytes)
 	if err != nil {
 		return c.foreign(configFile, err)
 	}
@@ -109,7 +117,7 @@ func (c *Checkpoint) readConfig() error {
 		_, err := New(c.Type, b, 1)
 		return err
 	}
-	hf, err := fs.ReadFile(c.fsys, hfQuantFile)
+	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &LoadError{File: hfQuantFile, Err: err}
 	}
@@ -170,11 +178,13 @@ func (c *Checkpoint) openFiles() error {
 		return err
 	}
 	for _, file := range index {
-		if !slices.Contains(names, file) {
-			names = append(names, file)
-		}
+		names = append(names, file)
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > maxShards {
+		return &LoadError{File: indexFile, Problem: fmt.Sprintf("the folder has %d files of weights, more than %d", len(names), maxShards)}
+	}
 	if len(names) == 0 {
 		return c.foreign("model.safetensors", fs.ErrNotExist)
 	}
@@ -193,7 +203,7 @@ func (c *Checkpoint) openFiles() error {
 		for _, t := range f.Tensors {
 			k, twice := c.where[t.Name]
 			if twice && index[t.Name] != name && index[t.Name] != names[k] {
-				return &LoadError{File: name, Tensor: t.Name, Problem: fmt.Sprintf("tensor %s is in %s as well", t.Name, names[k]), Hint: "remove one of the two files"}
+				return &LoadError{File: name, Tensor: t.Name, Problem: fmt.Sprintf("tensor %s is in %s as well", regular.Clip(t.Name), regular.Clip(names[k])), Hint: "remove one of the two files"}
 			}
 			if !twice || index[t.Name] == name {
 				c.where[t.Name] = i
@@ -205,7 +215,7 @@ func (c *Checkpoint) openFiles() error {
 
 // readIndex returns the index's map from tensor to file, nil if there is no index.
 func (c *Checkpoint) readIndex() (map[string]string, error) {
-	b, err := fs.ReadFile(c.fsys, indexFile)
+	b, err := regular.ReadFS(c.fsys, indexFile, maxIndexBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -219,10 +229,10 @@ func (c *Checkpoint) readIndex() (map[string]string, error) {
 	}
 	for tensor, file := range x.Map {
 		if !fs.ValidPath(file) || strings.Contains(file, `\`) {
-			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is outside the folder", tensor, file)}
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %s, which is outside the folder", regular.Clip(tensor), regular.Quote(file))}
 		}
 		if path.Ext(file) != ".safetensors" {
-			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %q, which is no safetensors file", tensor, file)}
+			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %s, which is no safetensors file", regular.Clip(tensor), regular.Quote(file))}
 		}
 	}
 	return x.Map, nil

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // float is a number of config.json. Some exporters tag what JSON cannot say: {"__float__": "Infinity"}.
@@ -205,7 +206,7 @@ func (c *common) checkRopes() error {
 		return nil
 	}
 	if x, y := cmp.Or(a.Type, a.RopeType), cmp.Or(b.Type, b.RopeType); x != "" && y != "" && x != y {
-		return fmt.Errorf("rope_scaling says %q, rope_parameters says %q", x, y)
+		return fmt.Errorf("rope_scaling says %s, rope_parameters says %s", regular.Quote(x), regular.Quote(y))
 	}
 	if a.Factor != 0 && b.Factor != 0 && a.Factor != b.Factor {
 		return fmt.Errorf("rope_scaling has the factor %g, rope_parameters has %g", float64(a.Factor), float64(b.Factor))

@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // decoder is the transformer that most families are; their files say what differs.
@@ -201,7 +202,7 @@ func (w *windows) checkWindows(layers int) error {
 	for i, t := range w.Types {
 		switch {
 		case t != "full_attention" && t != "sliding_attention":
-			return fmt.Errorf("layer_types[%d] is %q; full_attention and sliding_attention are known", i, t)
+			return fmt.Errorf("layer_types[%d] is %s; full_attention and sliding_attention are known", i, regular.Quote(t))
 		case t == "sliding_attention" && (w.Window <= 0 || w.Window > 1<<30):
 			return fmt.Errorf("layer_types[%d] is sliding, but sliding_window is %d", i, w.Window)
 		}

@@ -5,6 +5,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("deepseek_v2", newDeepseekV2) }
@@ -23,10 +24,10 @@ func newDeepseekV2(cfg []byte, b *Build) (Generator, error) {
 	case "group_limited_greedy":
 		router.Groups, router.TopGroups = a.Groups, a.TopGroups
 	default:
-		return nil, fmt.Errorf("topk_method %q is not supported", a.Method)
+		return nil, fmt.Errorf("topk_method %s is not supported", regular.Quote(a.Method))
 	}
 	if a.Scoring != "softmax" {
-		return nil, fmt.Errorf("scoring_func %q is not supported", a.Scoring)
+		return nil, fmt.Errorf("scoring_func %s is not supported", regular.Quote(a.Scoring))
 	}
 	a.Method, a.Scoring = "noaux_tc", "sigmoid" // the rest is checked like its successor's
 	if err := a.check(); err != nil {

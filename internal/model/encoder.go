@@ -10,6 +10,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // Kind is what a model is for.
@@ -192,7 +193,7 @@ func newBody(typ string, cfg []byte, p *Pooling, world int) (encoderBody, error)
 	}
 	d, ok := g.(*decoder)
 	if !ok {
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q cannot embed or rank texts here", typ)}
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here", regular.Quote(typ))}
 	}
 	return encode(d, cfg, p)
 }

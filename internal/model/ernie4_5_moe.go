@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("ernie4_5_moe", newErnieMoE) }
@@ -95,7 +96,7 @@ func (a *ernieMoEArgs) check() error {
 	case a.Interval <= 0:
 		return fmt.Errorf("moe_layer_interval %d is out of range", a.Interval)
 	case a.Gate != "softmax" && a.Gate != "sigmoid":
-		return fmt.Errorf("moe_gate_act %q is not supported", a.Gate)
+		return fmt.Errorf("moe_gate_act %s is not supported", regular.Quote(a.Gate))
 	}
 	return a.common.check()
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"hearth/internal/regular"
 )
 
 // LoadError is why a model could not be loaded, for the person who asked for it. Its text is one sentence that ends in
@@ -33,14 +35,14 @@ func (e *LoadError) Message() string {
 	s.WriteString("load " + cmp.Or(e.What, "model"))
 	for _, p := range []string{e.Where, e.File} {
 		if p != "" {
-			s.WriteString(": " + p)
+			s.WriteString(": " + regular.Clip(p))
 		}
 	}
 	if e.Problem != "" {
-		s.WriteString(": " + e.Problem)
+		s.WriteString(": " + regular.ClipTo(e.Problem, 5*regular.Line))
 	}
 	if e.Err != nil {
-		s.WriteString(": " + e.Err.Error())
+		s.WriteString(": " + regular.Short(e.Err).Error())
 	}
 	return s.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("exaone4", newExaone4) }
@@ -46,7 +47,7 @@ func (a *exaone4Args) check() error {
 	for _, c := range a.Pattern {
 		switch {
 		case c != 'L' && c != 'G':
-			return fmt.Errorf("sliding_window_pattern %q has other letters than L and G", a.Pattern)
+			return fmt.Errorf("sliding_window_pattern %s has other letters than L and G", regular.Quote(a.Pattern))
 		case c == 'L' && (a.Window <= 0 || a.Window > 1<<30):
 			return fmt.Errorf("sliding_window_pattern has sliding layers, but sliding_window is %d", a.Window)
 		}

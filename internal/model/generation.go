@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"hearth/internal/regular"
 )
 
 // Generation is what the folder says about generating: which tokens end a reply and the sampling its authors
@@ -26,6 +28,9 @@ type Loop struct {
 	MinSize, MaxSize, MinCount int
 }
 
+// maxEOS bounds the tokens that end a reply, which are gone through at every token; models have up to seven.
+const maxEOS = 256
+
 // ids is a token id, a list of them or null.
 type ids []int32
 
@@ -40,6 +45,9 @@ func (l *ids) UnmarshalJSON(b []byte) error {
 	}
 	if err := json.Unmarshal(b, (*[]int32)(l)); err != nil {
 		return fmt.Errorf("eos_token_id is neither a token id nor a list of them")
+	}
+	if len(*l) > maxEOS {
+		return fmt.Errorf("eos_token_id has %d tokens, more than %d", len(*l), maxEOS)
 	}
 	return nil
 }
@@ -76,7 +84,7 @@ func (c *Checkpoint) readGeneration() error {
 	if len(top.EOS) == 0 {
 		c.Generation.EOS = cfg.EOS
 	}
-	b, err := fs.ReadFile(c.fsys, generationFile)
+	b, err := regular.ReadFS(c.fsys, generationFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("glm4_moe", newGLM4MoE) }
@@ -78,7 +79,7 @@ func (a *glm4MoEArgs) check() error {
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.Method != "noaux_tc" || a.Scoring != "sigmoid":
-		return fmt.Errorf("topk_method %q with scoring_func %q is not supported", a.Method, a.Scoring)
+		return fmt.Errorf("topk_method %s with scoring_func %s is not supported", regular.Quote(a.Method), regular.Quote(a.Scoring))
 	case !(a.Scale > 0 && a.Scale < 1e6):
 		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
 	}

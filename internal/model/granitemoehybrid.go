@@ -6,6 +6,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("granitemoehybrid", newGraniteHybrid) }
@@ -108,7 +109,7 @@ func (a *graniteHybridArgs) check() error {
 	}
 	for i, k := range a.Kinds {
 		if k != "attention" && k != "mamba" {
-			return fmt.Errorf("layer_types[%d] is %q; attention and mamba are known", i, k)
+			return fmt.Errorf("layer_types[%d] is %s; attention and mamba are known", i, regular.Quote(k))
 		}
 	}
 	if a.Experts == 0 {

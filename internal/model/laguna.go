@@ -6,6 +6,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("laguna", newLaguna) }
@@ -90,7 +91,7 @@ func (a *lagunaArgs) check() error {
 	case len(a.MLPs) != a.Layers || a.PerLayer != nil && len(a.PerLayer) != a.Layers:
 		return fmt.Errorf("mlp_layer_types and num_attention_heads_per_layer have %d and %d entries for %d layers", len(a.MLPs), len(a.PerLayer), a.Layers)
 	case a.Score != "sigmoid" || a.SoftCap > 0:
-		return fmt.Errorf("moe_router_score_func %q with moe_router_logit_softcapping %g is not supported", a.Score, float64(a.SoftCap))
+		return fmt.Errorf("moe_router_score_func %s with moe_router_logit_softcapping %g is not supported", regular.Quote(a.Score), float64(a.SoftCap))
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize:
 		return fmt.Errorf("moe_intermediate_size %d or shared_expert_intermediate_size %d is out of range", a.ExpFFN, a.SharedFFN)
 	case !(a.Scale > 0 && a.Scale < 1e6):

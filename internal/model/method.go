@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // methodJSON are the keys that tell one tool's "quantization_config" from another's.
@@ -87,7 +88,7 @@ func (c *methodJSON) translate() (q quantization, refused string) {
 		return q, fmt.Sprintf(`"modelopt" with algorithm %q`, c.Algorithm)
 	case "awq", "gptq":
 		if c.Bits != 0 && c.Bits != 4 {
-			return q, fmt.Sprintf("%q with %d bits", c.Method, c.Bits)
+			return q, fmt.Sprintf("%s with %d bits", regular.Quote(c.Method), c.Bits)
 		}
 		switch {
 		case c.Method == "awq":
@@ -97,5 +98,5 @@ func (c *methodJSON) translate() (q quantization, refused string) {
 		}
 		return set(quant.Affine, &gptq)
 	}
-	return q, fmt.Sprintf("%q", c.Method)
+	return q, regular.Quote(c.Method)
 }

@@ -5,6 +5,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("minimax", newMiniMax) }
@@ -52,7 +53,7 @@ func (a *miniMaxArgs) check() error {
 		return err
 	}
 	if a.Scoring != "sigmoid" {
-		return fmt.Errorf("scoring_func %q is not supported", a.Scoring)
+		return fmt.Errorf("scoring_func %s is not supported", regular.Quote(a.Scoring))
 	}
 	if err := a.common.check(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 )
 
 // Model is a loaded architecture. Values are read-only after loading.
@@ -81,7 +82,7 @@ func register(name string, m maker) { registry[name] = m }
 func New(modelType string, cfg []byte, world int) (Generator, error) {
 	m, ok := registry[resolve(modelType)]
 	if _, encodes := encoders[resolveEncoder(modelType)]; encodes {
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q embeds or ranks texts and generates none", modelType),
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
 			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
 	}
 	if !ok {
@@ -90,7 +91,7 @@ func New(modelType string, cfg []byte, world int) (Generator, error) {
 		if near := relative(modelType); near != "" {
 			hint = "its nearest relative here is " + near + "; " + hint
 		}
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %q is not supported", modelType), Hint: hint}
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported", regular.Quote(modelType)), Hint: hint}
 	}
 	g, err := m(cfg, &Build{World: world})
 	return g, inConfig(err)

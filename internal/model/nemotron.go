@@ -5,6 +5,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("nemotron", newNemotron) }
@@ -23,7 +24,7 @@ func newNemotron(cfg []byte, b *Build) (Generator, error) {
 		return nil, err
 	}
 	if a.Act != "" && a.Act != "relu2" {
-		return nil, fmt.Errorf("hidden_act %q is not supported", a.Act)
+		return nil, fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
 	}
 	if err := a.check(a.NormEps); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("nemotron_h", newNemotronH) }
@@ -126,13 +127,13 @@ func (a *nemotronHArgs) kinds() (string, error) {
 		}
 		for i, t := range list {
 			if words[t] == "" {
-				return "", fmt.Errorf("layer %d is of the unknown type %q", i, t)
+				return "", fmt.Errorf("layer %d is of the unknown type %s", i, regular.Quote(t))
 			}
 			kinds += words[t]
 		}
 	}
 	if at := strings.IndexFunc(kinds, func(r rune) bool { return !strings.ContainsRune("M*-E", r) }); at >= 0 || kinds == "" {
-		return "", fmt.Errorf("hybrid_override_pattern %q has to be letters M, *, - and E", kinds)
+		return "", fmt.Errorf("hybrid_override_pattern %s has to be letters M, *, - and E", regular.Quote(kinds))
 	}
 	a.Layers = len(kinds)
 	return kinds, nil
@@ -144,7 +145,7 @@ func (a *nemotronHArgs) check(kinds string) error {
 		a.FFN = 1 // no layer has it
 	}
 	if a.Act != "" && a.Act != "relu2" {
-		return fmt.Errorf("mlp_hidden_act %q is not supported", a.Act)
+		return fmt.Errorf("mlp_hidden_act %s is not supported", regular.Quote(a.Act))
 	}
 	if !strings.Contains(kinds, "E") {
 		return a.common.check()

@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("nemotron-nas", newNemotronNAS) }
@@ -129,7 +130,7 @@ func (a *nasArgs) check() error {
 		return fmt.Errorf("block_configs has %d entries for %d layers", len(a.Blocks), a.Layers)
 	}
 	if _, ok := nasActs[a.Act]; !ok {
-		return fmt.Errorf("hidden_act %q is not supported", a.Act)
+		return fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
 	}
 	attends := false
 	for i := range a.Blocks {

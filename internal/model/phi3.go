@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("phi3", newPhi3) }
@@ -30,7 +31,7 @@ func newPhi3(cfg []byte, b *Build) (Generator, error) {
 		args.Orig = float64(a.Orig)
 	case "", "default", "linear":
 	default:
-		return nil, fmt.Errorf("rope type %q is not supported in phi3", args.Type)
+		return nil, fmt.Errorf("rope type %s is not supported in phi3", regular.Quote(args.Type))
 	}
 	rope, err := nn.NewRope(a.HeadDim, args)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -20,6 +21,9 @@ const (
 	poolingFolder  = "1_Pooling"
 	sentenceConfig = "sentence_bert_config.json"
 )
+
+// maxModules bounds what modules.json lists, each of which is a file to read; models have up to five.
+const maxModules = 64
 
 // denseModule begins the names of the tensors of layers behind the pooling.
 const denseModule = "dense."
@@ -160,7 +164,7 @@ func defaultRows(typ string) B.PoolKind {
 
 // readJSON reads an optional file.
 func (c *Checkpoint) readJSON(name string, to any) (found bool, err error) {
-	b, err := fs.ReadFile(c.fsys, name)
+	b, err := regular.ReadFS(c.fsys, name, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -202,10 +206,13 @@ func (c *Checkpoint) readModules(p *Pooling) error {
 		}
 		return err
 	}
+	if len(modules) > maxModules {
+		return &LoadError{File: modulesFile, Problem: fmt.Sprintf("it lists %d modules, more than %d", len(modules), maxModules)}
+	}
 	p.Kind, p.Normalize = Embeds, false
 	for _, m := range modules {
 		if m.Path != "" && (!fs.ValidPath(m.Path) || strings.Contains(m.Path, `\`)) {
-			return &LoadError{File: modulesFile, Problem: fmt.Sprintf("%q is outside the folder", m.Path)}
+			return &LoadError{File: modulesFile, Problem: fmt.Sprintf("%s is outside the folder", regular.Quote(m.Path))}
 		}
 		switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
 		case "Transformer", "Dropout":
@@ -261,7 +268,7 @@ func (c *Checkpoint) readPooling(folder string, p *Pooling) (bool, error) {
 	case "lasttoken", "last_token":
 		p.Rows = B.PoolLast
 	default:
-		return true, &LoadError{File: name, Problem: fmt.Sprintf("pooling %q is not supported", mode), Hint: "known are mean_tokens, cls_token and lasttoken, one at a time"}
+		return true, &LoadError{File: name, Problem: fmt.Sprintf("pooling %s is not supported", regular.Quote(mode)), Hint: "known are mean_tokens, cls_token and lasttoken, one at a time"}
 	}
 	return true, nil
 }

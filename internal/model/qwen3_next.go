@@ -7,6 +7,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("qwen3_next", newQwen3Next) }
@@ -174,7 +175,7 @@ func (a *qwen3NextArgs) check() error {
 	}
 	for i, t := range a.Types {
 		if attends := (i+1)%a.Interval == 0; slices.Contains(a.Types, "linear_attention") && (t == "full_attention") != attends {
-			return fmt.Errorf("layer_types[%d] is %q, full_attention_interval is %d", i, t, a.Interval)
+			return fmt.Errorf("layer_types[%d] is %s, full_attention_interval is %d", i, regular.Quote(t), a.Interval)
 		}
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	B "hearth/internal/backend"
+	"hearth/internal/regular"
 )
 
 // Source is where weights come from: a checkpoint after the architecture's renames, or a formula. Names are module
@@ -169,14 +170,14 @@ func describe(faults []Fault, one, many string) string {
 		if f.Text == "" {
 			return ""
 		}
-		return " (" + f.Text + ")"
+		return " (" + regular.Clip(f.Text) + ")"
 	}
 	if len(faults) == 1 {
-		return "tensor " + faults[0].Tensor + " " + one + why(faults[0])
+		return "tensor " + regular.Clip(faults[0].Tensor) + " " + one + why(faults[0])
 	}
 	var names []string
 	for _, f := range faults {
-		names = append(names, f.Tensor+why(f))
+		names = append(names, regular.Clip(f.Tensor)+why(f))
 	}
 	return fmt.Sprintf("%d tensors %s: %s", len(faults), many, list(names, maxFaults))
 }

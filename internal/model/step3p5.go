@@ -9,6 +9,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("step3p5", newStep3) }
@@ -162,7 +163,7 @@ func (a *step3Args) check() (routed []int, err error) {
 		for _, s := range strings.Split(strings.TrimSpace(a.Enum), ",") {
 			i, err := strconv.Atoi(strings.TrimSpace(s))
 			if err != nil {
-				return nil, fmt.Errorf("moe_layers_enum %q is no list of layers", a.Enum)
+				return nil, fmt.Errorf("moe_layers_enum %s is no list of layers", regular.Quote(a.Enum))
 			}
 			routed = append(routed, i)
 		}

@@ -10,6 +10,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"hearth/internal/regular"
 )
 
 // elementBits are the types of the format with their widths.
@@ -17,6 +19,9 @@ var elementBits = map[string]int{
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
 	"I32": 32, "U32": 32, "F32": 32, "I64": 64, "U64": 64, "F64": 64, "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
 }
+
+// maxDims bounds the dimensions of a tensor; models have three.
+const maxDims = 16
 
 // entry is a tensor as the header describes it.
 type entry struct {
@@ -42,7 +47,7 @@ func parseHeader(head []byte) ([]entry, map[string]string, error) {
 		}
 		name := t.(string) // a JSON decoder yields only strings as keys
 		if seen[name] {
-			return nil, nil, fmt.Errorf("header: tensor %q is there twice", name)
+			return nil, nil, fmt.Errorf("header: tensor %s is there twice", regular.Quote(name))
 		}
 		seen[name] = true
 		if name == "__metadata__" {
@@ -53,7 +58,7 @@ func parseHeader(head []byte) ([]entry, map[string]string, error) {
 		}
 		e := entry{name: name}
 		if err := d.Decode(&e); err != nil {
-			return nil, nil, fmt.Errorf("header: tensor %q: %w", name, tidy(err))
+			return nil, nil, fmt.Errorf("header: tensor %s: %w", regular.Quote(name), tidy(err))
 		}
 		list = append(list, e)
 	}
@@ -78,7 +83,7 @@ func tidy(err error) error {
 func (f *File) place(list []entry, body []byte) error {
 	for i := range list {
 		if err := list[i].check(); err != nil {
-			return fmt.Errorf("tensor %q: %w", list[i].name, err)
+			return fmt.Errorf("tensor %s: %w", regular.Quote(list[i].name), err)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b entry) int {
@@ -90,11 +95,11 @@ func (f *File) place(list []entry, body []byte) error {
 		from, to := e.Range[0], e.Range[1]
 		switch {
 		case from < at:
-			return fmt.Errorf("tensor %q: bytes [%d, %d) overlap the tensor before, which ends at %d", e.name, from, to, at)
+			return fmt.Errorf("tensor %s: bytes [%d, %d) overlap the tensor before, which ends at %d", regular.Quote(e.name), from, to, at)
 		case from > at:
-			return fmt.Errorf("tensor %q: starts at byte %d, which leaves a hole after byte %d", e.name, from, at)
+			return fmt.Errorf("tensor %s: starts at byte %d, which leaves a hole after byte %d", regular.Quote(e.name), from, at)
 		case to > uint64(len(body)):
-			return fmt.Errorf("tensor %q: the file is truncated: it should reach byte %d, there are %d", e.name, to, len(body))
+			return fmt.Errorf("tensor %s: the file is truncated: it should reach byte %d, there are %d", regular.Quote(e.name), to, len(body))
 		}
 		shape := make([]int, len(e.Shape))
 		for i, n := range e.Shape {
@@ -112,9 +117,12 @@ func (f *File) place(list []entry, body []byte) error {
 
 // check compares the byte range with type and shape.
 func (e *entry) check() error {
+	if len(e.Shape) > maxDims || len(e.Range) > maxDims {
+		return fmt.Errorf("it has %d dimensions and %d offsets, more than %d", len(e.Shape), len(e.Range), maxDims)
+	}
 	width, ok := elementBits[e.DType]
 	if !ok {
-		return fmt.Errorf("unknown dtype %q", e.DType)
+		return fmt.Errorf("unknown dtype %s", regular.Quote(e.DType))
 	}
 	if len(e.Range) != 2 || e.Range[0] > e.Range[1] || e.Range[1] > math.MaxInt {
 		return fmt.Errorf("data_offsets %v are no byte range", e.Range)

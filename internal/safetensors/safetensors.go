@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"math"
 	"unsafe"
+
+	"hearth/internal/regular"
 )
 
 // MaxHeader bounds the JSON header, as the format's reference implementation does.
@@ -40,12 +42,12 @@ type File struct {
 // Open reads the header of name in fsys and checks all of it. A file that has a descriptor (from os.DirFS) is mapped
 // into memory, any other (embedded) is read. Errors name the file and, where one is at fault, the tensor.
 func Open(fsys fs.FS, name string) (*File, error) {
-	h, err := fsys.Open(name)
+	h, size, err := regular.OpenFS(fsys, name, math.MaxInt)
 	if err != nil {
 		return nil, fmt.Errorf("open safetensors: %w", err)
 	}
 	defer func() { _ = h.Close() }()
-	data, mapped, err := contents(h)
+	data, mapped, err := contents(h, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -61,34 +63,27 @@ func Open(fsys fs.FS, name string) (*File, error) {
 }
 
 // contents maps or reads a whole file.
-func contents(h fs.File) (data []byte, mapped bool, err error) {
-	st, err := h.Stat()
-	if err != nil {
-		return nil, false, err
-	}
-	switch size := st.Size(); {
-	case !st.Mode().IsRegular():
-		return nil, false, fmt.Errorf("is not a regular file")
-	case size < 8:
+func contents(h fs.File, size int64) (data []byte, mapped bool, err error) {
+	if size < 8 {
 		return nil, false, fmt.Errorf("is truncated: %d bytes, too short for a safetensors header", size)
-	case size > math.MaxInt:
-		return nil, false, fmt.Errorf("is too large for this machine: %d bytes", size)
-	default:
-		if fd, ok := h.(interface{ Fd() uintptr }); ok {
-			if data, err := mmap(fd.Fd(), int(size)); err == nil {
-				return data, true, nil
-			}
+	}
+	if fd, ok := h.(interface{ Fd() uintptr }); ok {
+		if data, err := mmap(fd.Fd(), int(size)); err == nil {
+			return data, true, nil
 		}
 	}
-	data, err = io.ReadAll(h)
-	return data, false, err
+	data = make([]byte, size)
+	if _, err := io.ReadFull(h, data); err != nil {
+		return nil, false, fmt.Errorf("was cut while it was read: %w", err)
+	}
+	return data, false, nil
 }
 
 // Parse is Open for bytes already in memory; name is used in errors. The file keeps data.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: data, index: map[string]int{}}
 	if err := f.parse(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, regular.Short(err))
 	}
 	return f, nil
 }

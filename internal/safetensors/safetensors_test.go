@@ -3,9 +3,11 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -244,4 +246,45 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHeaderCost: a header costs memory in proportion to its size, and an error about it shows little of it.
+func TestHeaderCost(t *testing.T) {
+	many := func(n int) []byte {
+		var h strings.Builder
+		for i := range n {
+			fmt.Fprintf(&h, `,"t%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, i)
+		}
+		return file("{"+h.String()[1:]+"}", 0)
+	}
+	cost := func(data []byte) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Parse("m", data); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(data))
+	}
+	small, large := cost(many(5000)), cost(many(10000))
+	if large > 64 || large > 2*small {
+		t.Errorf("%.0f bytes for a byte of 5,000 tensors, %.0f of 10,000", small, large)
+	}
+	long := strings.Repeat("1,", 1<<19) + "1"
+	for name, header := range map[string]string{
+		"a shape":       `{"a":{"dtype":"U8","shape":[` + long + `],"data_offsets":[0,0]}}`,
+		"offsets":       `{"a":{"dtype":"U8","shape":[0],"data_offsets":[` + long + `]}}`,
+		"a name":        `{"` + long + `":{"dtype":"U8","shape":[3],"data_offsets":[0,0]}}`,
+		"a dtype":       `{"a":{"dtype":"` + long + `","shape":[3],"data_offsets":[0,0]}}`,
+		"a number":      `{"a":{"dtype":"U8","shape":[-` + strings.ReplaceAll(long, ",", "") + `],"data_offsets":[0,0]}}`,
+		"a name\\n":     `{"\n\u001b[2J":{"dtype":"U8","shape":[3],"data_offsets":[0,0]}}`,
+		"17 dimensions": `{"a":{"dtype":"U8","shape":[0` + strings.Repeat(",1", 16) + `],"data_offsets":[0,0]}}`,
+	} {
+		if _, err := Parse("m", file(header, 0)); err == nil || len(err.Error()) > 700 || strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%s: %d bytes: %.800v", name, len(fmt.Sprint(err)), err)
+		}
+	}
+	if _, err := Parse("m", file(`{"a":{"dtype":"U8","shape":[0`+strings.Repeat(",1", 15)+`],"data_offsets":[0,0]}}`, 0)); err != nil {
+		t.Errorf("16 dimensions: %v", err)
+	}
 }

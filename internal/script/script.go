@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"text/template"
 
 	"hearth/internal/generate"
+	"hearth/internal/regular"
 )
 
 // Script is a parsed file. Its methods are safe for concurrent use.
@@ -61,19 +61,20 @@ const (
 
 var faultKinds = []faultKind{cut, failure, stall, overloaded, rateLimited}
 
-// maxLine bounds a line of a script.
-const maxLine = 16 << 20
+const (
+	maxLine = 16 << 20  // bounds a line of a script
+	maxFile = 256 << 20 // and all of them
+)
 
 // Open reads the script in the file called name.
 func Open(name string) (*Script, error) {
-	f, err := os.Open(name)
+	text, err := regular.ReadStream(name, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("open script: %w", err)
 	}
-	defer f.Close()
-	s, err := Parse(f)
+	s, err := Parse(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("script %s: %w", name, err)
+		return nil, fmt.Errorf("script %s: %w", name, regular.Short(err))
 	}
 	return s, nil
 }

@@ -78,3 +78,59 @@ func TestParting(t *testing.T) {
 		}
 	}
 }
+
+// A reply says when its prompt has tokens as they were generated, and a request can ask for a prompt without: on every API,
+// streamed or not.
+func TestHistoryHeader(t *testing.T) {
+	const plain = `{"model":"test-model","messages":[{"role":"user","content":"Hi"}],"max_tokens":5`
+	for _, spliced := range []int{0, 7} {
+		usage := chat.Usage{Prompt: 9, Spliced: spliced}
+		o := options()
+		models := wiretest.New(
+			wiretest.Step{Event: chat.Event{Kind: chat.EventStart, Usage: &usage}},
+			wiretest.Step{Event: chat.Event{Kind: chat.EventText, Text: "hi"}},
+			wiretest.Step{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishStop, Usage: &usage}})
+		var last *chat.Request
+		models.Got = func(r *chat.Request) { last = r }
+		o.Models = models
+		s := New(o)
+		for _, path := range []string{"/v1/messages", "/v1/chat/completions", "/v1/completions"} {
+			body := plain
+			if path == "/v1/completions" {
+				body = `{"model":"test-model","prompt":"Hi","max_tokens":5`
+			}
+			for _, end := range []string{`}`, `,"stream":true}`} {
+				for asked, code := range map[string]int{"": 200, "exact": 200, "text": 200, "plain": 400} {
+					var header []string
+					if asked != "" {
+						header = []string{"X-Hearth-History: " + asked}
+					}
+					w := do(s, "POST", path, body+end, header...)
+					if w.Code != code {
+						t.Errorf("%s, %q: %d %s", path, asked, w.Code, w.Body)
+					}
+					if code == 400 {
+						if !strings.Contains(w.Body.String(), `must be exact or text, got \"plain\"`) {
+							t.Errorf("%s: %s", path, w.Body)
+						}
+						continue
+					}
+					if got := last.PlainHistory; got != (asked == "text") {
+						t.Errorf("%s, %q: plain is %v", path, asked, got)
+					}
+					want := ""
+					if spliced > 0 {
+						want = "exact; spliced=7"
+					}
+					if got := w.Header().Get("X-Hearth-History"); got != want {
+						t.Errorf("%s%s: header %q, want %q", path, end, got, want)
+					}
+				}
+			}
+		}
+		w := do(s, "POST", "/v1/messages/count_tokens", plain[:strings.LastIndexByte(plain, ',')]+"}", "X-Hearth-History: text")
+		if w.Code != 200 || !last.PlainHistory {
+			t.Errorf("counting: %d %s", w.Code, w.Body)
+		}
+	}
+}

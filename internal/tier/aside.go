@@ -1,27 +1,30 @@
 package tier
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"hearth/internal/regular"
 )
 
-const asideSuffix = ".aside"
+const (
+	asideSuffix = ".aside"
+	asideBytes  = 256 << 20 // that are read of what was kept: several times the most that is kept
+)
+
+var errSum = errors.New("its checksum is wrong")
 
 // Save keeps data beside the runs under a plain name, in place of what was there. It belongs to the same model in the same
 // form as they do, goes with Clear, and does not count in the quota: it is for what is small. It waits for the disk.
 func (t *Tier) Save(name string, data []byte) error {
 	part := filepath.Join(t.dir, name+partSuffix)
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	_, err2 := f.Write(binary.LittleEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
-	if err = errors.Join(err, err2, f.Close()); err == nil {
+	err := replace(part, data, binary.LittleEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
+	if err == nil {
 		err = os.Rename(part, t.aside(name))
 	}
 	if err != nil {
@@ -30,9 +33,26 @@ func (t *Tier) Save(name string, data []byte) error {
 	return err
 }
 
+// replace writes a new file in the place of whatever has its name: that is never written through, whoever put it there.
+func replace(name string, parts ...[]byte) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := createFile(name)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err == nil {
+			_, err = f.Write(p)
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
 // Saved gives what Save kept under a name, nil if there is nothing. What is damaged is removed with a line.
 func (t *Tier) Saved(name string) []byte {
-	b, err := os.ReadFile(t.aside(name))
+	b, err := regular.ReadOwn(t.aside(name), asideBytes)
 	if err == nil && len(b) >= 4 {
 		data, sum := b[:len(b)-4], b[len(b)-4:]
 		if crc32.Checksum(data, castagnoli) == binary.LittleEndian.Uint32(sum) {
@@ -40,7 +60,7 @@ func (t *Tier) Saved(name string) []byte {
 		}
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		t.warnf("prefix cache: removed %s: it cannot be read, or its checksum is wrong", t.aside(name))
+		t.warnf("prefix cache: removed %s: %v", t.aside(name), regular.Short(cmp.Or(err, errSum)))
 		t.removeFiles([]string{t.aside(name)})
 	}
 	return nil

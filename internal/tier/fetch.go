@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"hearth/internal/regular"
 )
 
 // Page is a page that was read. Give it back with Fetch.Done.
@@ -75,7 +77,7 @@ func (f *Fetch) read(from int) {
 				open.Close()
 			}
 			var err error
-			if open, err = os.Open(t.path(p.run.id)); err != nil {
+			if open, err = regular.OpenOwn(t.path(p.run.id), os.O_RDONLY); err != nil {
 				t.spoiled(p.run, err)
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hearth/internal/kv"
+	"hearth/internal/regular"
 )
 
 // A run's file, little endian:
@@ -182,6 +183,9 @@ func readHeader(r io.Reader, size int64, f *form) (out *run, up runID, err error
 	return out, up, nil
 }
 
+// namedOdd is how many files that cannot be read are named when a tier opens.
+const namedOdd = 10
+
 // scan fills the index from the files there are.
 func (t *Tier) scan() error {
 	entries, err := os.ReadDir(t.dir)
@@ -189,6 +193,8 @@ func (t *Tier) scan() error {
 		return err
 	}
 	found, parents := map[runID]*run{}, map[runID]runID{}
+	var beyond []string
+	spoiled := 0
 	for _, e := range entries {
 		name := e.Name()
 		switch {
@@ -197,23 +203,35 @@ func (t *Tier) scan() error {
 			continue
 		case !strings.HasSuffix(name, suffix):
 			continue
+		case len(found)+spoiled >= mostRead:
+			beyond = append(beyond, filepath.Join(t.dir, name))
+			continue
 		}
 		r, up, err := t.readRun(name)
 		if err != nil {
 			t.stats.Errors++
-			t.warnf("prefix cache: removed %s: %v", filepath.Join(t.dir, name), err)
+			if spoiled++; spoiled <= namedOdd {
+				t.warnf("prefix cache: removed %s: %v", regular.Clip(filepath.Join(t.dir, name)), regular.Short(err))
+			}
 			t.removeFiles([]string{filepath.Join(t.dir, name)})
 			continue
 		}
 		found[r.id], parents[r.id] = r, up
 		t.clock = max(t.clock, r.used)
 	}
+	if spoiled > namedOdd {
+		t.warnf("prefix cache: removed %d more files in %s that could not be read", spoiled-namedOdd, t.dir)
+	}
+	if len(beyond) > 0 {
+		t.warnf("prefix cache: removed %d files in %s that are more than %d", len(beyond), t.dir, mostRead)
+		t.removeFiles(beyond)
+	}
 	t.join(found, parents)
 	return nil
 }
 
 func (t *Tier) readRun(name string) (*run, runID, error) {
-	f, err := os.Open(filepath.Join(t.dir, name))
+	f, err := regular.OpenOwn(filepath.Join(t.dir, name), os.O_RDONLY)
 	if err != nil {
 		return nil, runID{}, err
 	}
@@ -271,7 +289,7 @@ func (t *Tier) join(found map[runID]*run, parents map[runID]runID) {
 
 // note writes a run's uses into its file.
 func (t *Tier) note(r *run) {
-	f, err := os.OpenFile(t.path(r.id), os.O_WRONLY, 0)
+	f, err := regular.OpenOwn(t.path(r.id), os.O_WRONLY)
 	if err != nil {
 		return // it ranks lower next time
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hearth/internal/regular"
 )
 
 const (
@@ -36,7 +38,7 @@ func folder(name string, print [32]byte) string {
 // lockDir takes the folder for this process until the file is closed. It also marks it as used now.
 func lockDir(dir string) (*os.File, error) {
 	name := filepath.Join(dir, lockFile)
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := regular.OpenOwn(name, os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +76,13 @@ func sweep(dir, own string) (rest []string) {
 		}
 	}
 	slices.SortFunc(others, func(a, b string) int { return opened[a].Compare(opened[b]) })
-	for i, d := range others {
+	last := map[string]string{} // of those of one name
+	for _, d := range others {
+		last[nameOf(d)] = d
+	}
+	for _, d := range others {
 		stale := time.Since(opened[d]) >= staleDays*24*time.Hour
-		changed := slices.ContainsFunc(others[i+1:], func(later string) bool { return nameOf(later) == nameOf(d) })
-		if !(stale || changed) || !removeFolder(d) {
+		if !(stale || last[nameOf(d)] != d) || !removeFolder(d) {
 			rest = append(rest, d)
 		}
 	}
@@ -118,7 +123,7 @@ func sizeOf(dir string) (bytes int64) {
 
 // removeFolder removes a folder unless a process has it open.
 func removeFolder(dir string) bool {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+	f, err := regular.OpenOwn(filepath.Join(dir, lockFile), os.O_RDWR)
 	if err != nil {
 		return false
 	}

@@ -225,15 +225,17 @@ func (t *Tier) settle(r *run) {
 }
 
 // unlink takes a run out of the index, with all that continue it, and lists the files.
-func (t *Tier) unlink(r *run) (files []string) {
+func (t *Tier) unlink(r *run) (files []string) { return t.unlinkInto(nil, r) }
+
+func (t *Tier) unlinkInto(files []string, r *run) []string {
 	if t.runs[r.id] != r {
-		return nil
+		return files
 	}
 	delete(t.runs, r.id)
 	for i := range r.pages {
 		for _, p := range r.pages[i].next {
 			if p.run != r {
-				files = append(files, t.unlink(p.run)...)
+				files = t.unlinkInto(files, p.run)
 			}
 		}
 	}
@@ -279,11 +281,12 @@ func (t *Tier) expire() {
 	limit := time.Now().Add(-t.opts.TTL).Unix()
 	var files []string
 	t.mu.Lock()
-	for found := true; found; {
-		found = false
-		for _, r := range slices.Clone(t.leaves) {
-			if r.when <= limit {
-				files, found = append(files, t.unlink(r)...), true
+	for _, r := range slices.Clone(t.leaves) {
+		for r != nil && r.Listed() && r.when <= limit {
+			up := r.parent
+			files = t.unlinkInto(files, r)
+			if r = nil; up != nil { // which may be an end now
+				r = up.run
 			}
 		}
 	}

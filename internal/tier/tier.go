@@ -23,17 +23,18 @@ import (
 )
 
 const (
-	runPages   = 16       // pages of a run at most
-	runBytes   = 16 << 20 // likewise, unless one page is larger
-	queueBytes = 64 << 20 // waiting to be written, unless one run is larger
-	queueRuns  = 256      // likewise
-	mostRuns   = 1 << 14  // files: bounds the time to start
-	defaultMax = 10 << 30 // quota where none is given,
-	freeShare  = 10       // or this part of the free disk, if that is less
-	readers    = 2        // fetches that read at once
-	staleDays  = 30       // folders of other models that were not opened for so long are removed,
-	diskShare  = 4        // and more of them where all folders have more than this part of what they and the free disk are
-	mostUses   = 8        // bounds what past use is worth
+	runPages   = 16           // pages of a run at most
+	runBytes   = 16 << 20     // likewise, unless one page is larger
+	queueBytes = 64 << 20     // waiting to be written, unless one run is larger
+	queueRuns  = 256          // likewise
+	mostRuns   = 1 << 14      // files: bounds the time to start,
+	mostRead   = 2 * mostRuns // as this does where others have put more there
+	defaultMax = 10 << 30     // quota where none is given,
+	freeShare  = 10           // or this part of the free disk, if that is less
+	readers    = 2            // fetches that read at once
+	staleDays  = 30           // folders of other models that were not opened for so long are removed,
+	diskShare  = 4            // and more of them where all folders have more than this part of what they and the free disk are
+	mostUses   = 8            // bounds what past use is worth
 )
 
 // Options say what is stored where.
@@ -138,7 +139,7 @@ func (t *Tier) open() (err error) {
 			t.lock.Close()
 		}
 	}()
-	if err := os.WriteFile(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n"), 0o600); err != nil {
+	if err := replace(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n")); err != nil {
 		return err
 	}
 	others := sweep(t.opts.Dir, t.dir)

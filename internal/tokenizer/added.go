@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -25,13 +26,77 @@ type addedTokens struct {
 }
 
 // matcher finds added tokens leftmost, then longest. It walks a byte trie from
-// each position, so its time is linear in the text with the longest token
-// (at most maxAddedBytes) as the bound of the constant; in practice nearly every
-// walk ends at the first byte.
+// each position; nearly every walk ends at the first byte. In a text where walks
+// are long, see finder.
 type matcher struct {
 	start [256]bool // bytes some token begins with
 	nodes []trieNode
 	next  map[trieEdge]int32
+	all   []addedPattern
+	back  func() *backwards // of all; made when it is first needed
+}
+
+// addedPattern is what a token is matched by.
+type addedPattern struct {
+	text  string
+	token *addedToken
+}
+
+// backwards is an automaton of all patterns read from their ends.
+type backwards struct {
+	*automaton
+	ends []int32
+}
+
+// finder looks for tokens at places of one text. When its walks together are
+// longer than the text by far, it reads the text once from its end, which finds
+// the longest token at every place: so its time is linear, whatever the tokens.
+type finder struct {
+	m     *matcher
+	s     string
+	steps int
+	at    []int32 // by place, the number of the pattern that begins there or -1; nil: not read yet
+}
+
+// walkSteps is how many steps of walks a finder does for a byte of text.
+const walkSteps = 16
+
+func (m *matcher) finder(s string) finder { return finder{m: m, s: s} }
+
+// longest returns the longest token at place i and its pattern's length.
+func (f *finder) longest(i int) (tok *addedToken, n int) {
+	if f.at == nil {
+		var steps int
+		tok, n, steps = f.m.walk(f.s[i:])
+		if f.steps += steps; f.steps > walkSteps*len(f.s)+maxAddedBytes {
+			f.read()
+		}
+		return tok, n
+	}
+	if k := f.at[i]; k >= 0 {
+		return f.m.all[k].token, len(f.m.all[k].text)
+	}
+	return nil, 0
+}
+
+func (f *finder) read() {
+	b := f.m.back()
+	f.at = make([]int32, len(f.s))
+	node := int32(0)
+	for i := len(f.s) - 1; i >= 0; i-- {
+		node = b.step(node, f.s[i])
+		f.at[i] = b.ends[node]
+	}
+}
+
+func (m *matcher) readBack() *backwards {
+	b := &backwards{automaton: newAutomaton()}
+	for k, p := range m.all {
+		b.add(len(p.text), func(i int) byte { return p.text[len(p.text)-1-i] }, int32(k))
+	}
+	b.link()
+	b.ends = b.longestEnds()
+	return b
 }
 
 type trieNode struct {
@@ -52,6 +117,7 @@ func (m *matcher) add(pattern string, tok *addedToken) {
 	if m.next == nil {
 		m.next = map[trieEdge]int32{}
 		m.nodes = make([]trieNode, 1)
+		m.back = sync.OnceValue(m.readBack)
 	}
 	m.start[pattern[0]] = true
 	node := int32(0)
@@ -67,14 +133,22 @@ func (m *matcher) add(pattern string, tok *addedToken) {
 	}
 	if m.nodes[node].token == nil {
 		m.nodes[node].token = tok
+		m.all = append(m.all, addedPattern{pattern, tok})
 	}
 }
 
 // longest returns the longest token at the start of s and its pattern's length.
 func (m *matcher) longest(s string) (tok *addedToken, n int) {
+	tok, n, _ = m.walk(s)
+	return tok, n
+}
+
+// walk is longest; steps is how far it looked.
+func (m *matcher) walk(s string) (tok *addedToken, n, steps int) {
 	node := int32(0)
 	for i := range len(s) {
 		to, ok := m.next[trieEdge{node, s[i]}]
+		steps++
 		if !ok {
 			break
 		}
@@ -83,7 +157,7 @@ func (m *matcher) longest(s string) (tok *addedToken, n int) {
 			tok, n = t, i+1
 		}
 	}
-	return tok, n
+	return tok, n, steps
 }
 
 // split calls token for each added token in s and text for the stretches between
@@ -92,13 +166,15 @@ func (m *matcher) longest(s string) (tok *addedToken, n int) {
 // As in the reference, a match that is not used (special in plain text, or inside
 // a word) still covers its bytes: no other token is looked for inside it.
 func (m *matcher) split(s string, plainSpecial bool, token func(int32), text func(string)) {
-	done := 0 // everything before it has been handed out
+	done := 0     // everything before it has been handed out
+	spaceEnd := 0 // the end of the white space that a token took last
+	f := m.finder(s)
 	for i := 0; i < len(s) && len(m.nodes) > 0; {
 		if !m.start[s[i]] {
 			i++
 			continue
 		}
-		tok, n := m.longest(s[i:])
+		tok, n := f.longest(i)
 		if tok == nil {
 			i++
 			continue
@@ -112,10 +188,16 @@ func (m *matcher) split(s string, plainSpecial bool, token func(int32), text fun
 			continue
 		}
 		if tok.LStrip {
-			start = max(done, len(strings.TrimRightFunc(s[:start], unicode.IsSpace)))
+			from := min(done, start) // no further back: all before is handed out
+			start = max(done, from+len(strings.TrimRightFunc(s[from:start], unicode.IsSpace)))
 		}
 		if tok.RStrip {
-			stop = len(s) - len(strings.TrimLeftFunc(s[stop:], unicode.IsSpace))
+			if stop < spaceEnd { // inside what one before took
+				stop = spaceEnd
+			} else {
+				stop = len(s) - len(strings.TrimLeftFunc(s[stop:], unicode.IsSpace))
+				spaceEnd = stop
+			}
 		}
 		if done < start {
 			text(s[done:start])

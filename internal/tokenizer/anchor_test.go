@@ -91,8 +91,82 @@ func TestNoAnchors(t *testing.T) {
 		{"<a>", []string{"<<a"}, true},
 		{"<a>", []string{"<", "a>", "<a"}, false},
 	} {
-		if got := reached(c.anchor, c.others); got != c.want {
+		if got := reached([]string{c.anchor}, setOf(c.others))[0]; got != c.want {
 			t.Errorf("%s reached by %q: %v", c.anchor, c.others, got)
+		}
+	}
+}
+
+func setOf(texts []string) map[string]int32 {
+	set := map[string]int32{}
+	for _, s := range texts {
+		set[s] = 0
+	}
+	return set
+}
+
+// reachedOne is reached as its words have it.
+func reachedOne(anchor string, all []string) bool {
+	for _, other := range all {
+		if len(other) > len(anchor) && strings.HasPrefix(other, anchor) {
+			return true
+		}
+		for at := 1; at < len(other); at++ {
+			if tail := other[at:]; strings.HasPrefix(tail, anchor) || strings.HasPrefix(anchor, tail) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// randomTexts makes some short texts of few letters, so that they overlap in every way.
+func randomTexts(r *rand.Rand) []string {
+	var all []string
+	for range 1 + r.IntN(5) {
+		b := make([]byte, 1+r.IntN(6))
+		for i := range b {
+			b[i] = "abc"[r.IntN(3)]
+		}
+		all = append(all, string(b))
+	}
+	return all
+}
+
+func TestReached(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		all := randomTexts(r)
+		anchors := append(randomTexts(r)[:1], all[0])
+		got := reached(anchors, setOf(all))
+		for i, a := range anchors {
+			if want := reachedOne(a, all); got[i] != want {
+				t.Fatalf("%q reached by %q: %v", a, all, got[i])
+			}
+		}
+	}
+}
+
+// The set and the finder agree with looking at every place.
+func TestTexts(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20000 {
+		all := randomTexts(r)
+		text := strings.Join(randomTexts(r), "")
+		if got, want := NewTexts(all).In(text), slices.ContainsFunc(all, func(s string) bool { return strings.Contains(text, s) }); got != want {
+			t.Fatalf("%q in %q: %v", all, text, got)
+		}
+		m := &matcher{}
+		for i, s := range all {
+			m.add(s, &addedToken{ID: int32(i)})
+		}
+		f := m.finder(text)
+		f.read()
+		for i := range len(text) {
+			tok, n := f.longest(i)
+			if want, size := m.longest(text[i:]); tok != want || n != size {
+				t.Fatalf("%q at %d of %q: %d bytes, want %d", all, i, text, n, size)
+			}
 		}
 	}
 }

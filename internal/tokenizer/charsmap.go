@@ -17,8 +17,8 @@ type charsMap struct {
 	texts []byte
 }
 
-// maxMapped bounds one replacement; the longest in the published tables has 33
-// bytes.
+// maxMapped bounds one replacement and what it is for; the longest in the published
+// tables has 33 bytes.
 const maxMapped = 64
 
 // newCharsMap reads the table; an empty one maps nothing.
@@ -55,7 +55,7 @@ func (m *charsMap) match(s string, longest bool) (to []byte, n int) {
 		return nil, 0
 	}
 	pos := trieOffset(m.units[0])
-	for i := 0; i < len(s) && s[i] != 0; i++ {
+	for i := 0; i < min(len(s), maxMapped) && s[i] != 0; i++ {
 		pos ^= uint32(s[i])
 		if int(pos) >= len(m.units) {
 			break
@@ -88,7 +88,8 @@ func trieOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6
 // that key's text as a whole; in others each rune is looked up.
 func (m *charsMap) rewriteGraphemes(s string) string {
 	var b strings.Builder
-	for len(s) > 0 {
+	most := grown(len(s))
+	for len(s) > 0 && b.Len() <= most { // else normalizer.apply leaves it all
 		n := graphemeLen(s)
 		cluster := s[:n]
 		s = s[n:]

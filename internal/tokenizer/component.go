@@ -88,6 +88,16 @@ type template struct {
 	before, after []int32
 }
 
+// maxAround bounds the ids around a text; models have up to three.
+const maxAround = 64
+
+func (t *template) check() error {
+	if n := len(t.before) + len(t.after); n > maxAround {
+		return unsupported("post_processor", fmt.Sprintf("putting more than %d tokens around a text", maxAround))
+	}
+	return nil
+}
+
 // template flattens the post_processor section, for a single text.
 func (c *component) template() (template, error) {
 	switch c.Type {
@@ -110,6 +120,9 @@ func (c *component) template() (template, error) {
 			// A later one goes around what the earlier ones made.
 			all.before = append(t.before, all.before...)
 			all.after = append(all.after, t.after...)
+			if err := all.check(); err != nil {
+				return template{}, err
+			}
 		}
 		return all, nil
 	}
@@ -132,6 +145,9 @@ func (c *component) templateProcessing() (template, error) {
 				t.before = append(t.before, tok.IDs...)
 			} else {
 				t.after = append(t.after, tok.IDs...)
+			}
+			if err := t.check(); err != nil {
+				return t, err
 			}
 		}
 	}

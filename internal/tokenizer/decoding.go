@@ -56,8 +56,11 @@ func (l *lead) append(dst, src []byte, special bool) []byte {
 // text returns what a token written as text stands for, but for the bytes of
 // byte-level text and of byte tokens.
 func (d *decoding) text(s string, first bool) string {
+	most := grown(len(s))
 	for _, f := range d.maps {
-		s = f(s, first)
+		if s = f(s, first); len(s) > most {
+			break // fillBytes refuses such a file
+		}
 	}
 	return s
 }

@@ -119,6 +119,9 @@ func (b *vocabBuilder) build() (vocabulary, error) {
 	from := uint32(0)
 	for _, e := range b.entries {
 		text := x.text[from:e.end]
+		if len(text) > maxTokenBytes {
+			return vocabulary{}, fmt.Errorf("token %s has %d bytes, more than %d", quoted(text), len(text), maxTokenBytes)
+		}
 		if text != "" {
 			hash := maphash.String(x.seed, text)
 			slot, ok := x.lookup(hash, text)

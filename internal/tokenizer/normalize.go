@@ -11,17 +11,28 @@ import (
 // normalizer is the list of rewritings applied to text between added tokens.
 type normalizer []func(string) string
 
-func (n normalizer) apply(s string) string {
+// apply rewrites s. It gives s as it is, and an error, if that makes it longer by
+// far than any real file does.
+func (n normalizer) apply(s string) (string, error) {
+	out := s
 	for _, f := range n {
-		s = f(s)
+		if out = f(out); len(out) > grown(len(s)) {
+			return s, errGrown
+		}
 	}
-	return s
+	return out, nil
 }
 
+// grown is what a text of n bytes may become: the longest that one is known to
+// grow is 33 bytes for the three of U+FDFA.
+func grown(n int) int { return 16*n + 4*maxMapped }
+
+var errGrown = fmt.Errorf("the normalizer makes the text more than %d times as long", grown(1)-grown(0))
+
 const (
-	// Bounds on what a hostile file can make of a short text: steps of a section,
-	// and how many times longer one Replace or Prepend makes it, in bytes. Real
-	// files turn a space into U+2581 and a quotation mark into two.
+	// Bounds on what a hostile file can make of a short text, besides grown: steps
+	// of a section, and how many times longer one Replace or Prepend makes it, in
+	// bytes. Real files turn a space into U+2581 and a quotation mark into two.
 	maxSteps       = 16
 	maxReplacement = 8
 	maxGrowing     = 4 // steps that can make the text longer
@@ -30,11 +41,7 @@ const (
 // normalizers flattens the normalizer section.
 func (c *component) normalizers() (normalizer, error) {
 	growing := 0
-	n, err := c.flatten(&growing)
-	if err == nil && (len(n) > maxSteps || growing > maxGrowing) {
-		err = unsupported("normalizer", fmt.Sprintf("a Sequence of %d steps, %d of which lengthen the text,", len(n), growing))
-	}
-	return n, err
+	return c.flatten(&growing)
 }
 
 func (c *component) flatten(growing *int) (normalizer, error) {
@@ -86,7 +93,9 @@ func (c *component) flatten(growing *int) (normalizer, error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, n...)
+			if all = append(all, n...); len(all) > maxSteps || *growing > maxGrowing {
+				return nil, unsupported("normalizer", fmt.Sprintf("a Sequence of more than %d steps, or than %d that lengthen the text,", maxSteps, maxGrowing))
+			}
 		}
 		return all, nil
 	}

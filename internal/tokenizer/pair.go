@@ -60,6 +60,9 @@ func (c *component) pairTemplate() []PairPiece {
 				pair = append(pair, PairPiece{ID: id, Type: piece.SpecialToken.Type})
 			}
 		}
+		if len(pair) > maxAround {
+			return nil
+		}
 	}
 	if seen != [3]int{0, 1, 1} {
 		return nil

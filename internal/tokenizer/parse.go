@@ -3,25 +3,32 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
+
+	"hearth/internal/regular"
 )
 
 const (
 	mainFile   = "tokenizer.json"
 	configFile = "tokenizer_config.json"
-	// maxFileBytes bounds tokenizer.json; the largest known ones have 35 MB.
-	maxFileBytes = 1 << 28
+	// maxFileBytes bounds tokenizer.json and what stands in its place; the largest known ones have 35 MB. maxConfigBytes
+	// bounds the other files, some of which list every token.
+	maxFileBytes   = 1 << 28
+	maxConfigBytes = 1 << 26
 )
 
 // Parse reads the contents of tokenizer.json and of tokenizer_config.json, which
 // may be empty. The truncation and padding sections are ignored.
 func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	var c config
-	if err := c.read(configFile, configJSON); err != nil {
-		return nil, err
+	err := c.read(configFile, configJSON)
+	var t *Tokenizer
+	if err == nil {
+		t, err = parse(tokenizerJSON, &c)
 	}
-	return parse(tokenizerJSON, &c)
+	return t, regular.Short(err)
 }
 
 func parse(tokenizerJSON []byte, c *config) (*Tokenizer, error) {
@@ -60,7 +67,9 @@ func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
 			return fmt.Errorf("parse %s: post_processor: no token has id %d", name, id)
 		}
 	}
-	t.fillBytes()
+	if err := t.fillBytes(); err != nil {
+		return fmt.Errorf("parse %s: %w", name, err)
+	}
 	if id, ok := t.ID(string(c.BOS)); ok {
 		t.bos = id
 	}
@@ -257,10 +266,14 @@ func (t *Tokenizer) build(f *file) (err error) {
 // reports that words reach the model as text whose bytes are its symbols, because a
 // last ByteLevel's rewriting is left to it.
 func (t *Tokenizer) checkStages(f *file) (bytewise bool, err error) {
-	last := len(t.stages) - 1
+	last, growing := len(t.stages)-1, 0
 	for i, s := range t.stages {
+		if growing > maxGrowing {
+			break
+		}
 		switch s := s.(type) {
 		case metaspace:
+			growing++
 			if s.first && i > 0 {
 				return false, unsupported("pre_tokenizer", `Metaspace with prepend_scheme "first" after another one`)
 			}
@@ -268,7 +281,13 @@ func (t *Tokenizer) checkStages(f *file) (bytewise bool, err error) {
 			bytewise = i == last && !bytewise && f.model.Type == "BPE" && !f.model.affixed() && !f.model.ByteFallback
 			s.rewrite = !bytewise
 			t.stages[i] = s
+			if s.rewrite || s.prefixSpace {
+				growing++
+			}
 		}
+	}
+	if growing > maxGrowing {
+		return false, unsupported("pre_tokenizer", fmt.Sprintf("a Sequence of more than %d steps that lengthen the text", maxGrowing))
 	}
 	return bytewise, nil
 }
@@ -328,9 +347,15 @@ func newBPE(f *file, v *vocabulary, bytewise bool) (*bpe, error) {
 	if head.Suffix != nil {
 		m.suffix = *head.Suffix
 	}
+	if len(m.prefix) > maxAffix || len(m.suffix) > maxAffix {
+		return nil, unsupported("model", fmt.Sprintf("BPE with an affix of more than %d bytes", maxAffix))
+	}
 	m.fill(v)
 	return m, nil
 }
+
+// maxAffix bounds what is put around every character of a word.
+const maxAffix = 64
 
 // addTokens enters the added tokens in the vocabulary and the matchers. A token
 // that the model has keeps the model's id, as in the reference.
@@ -357,7 +382,11 @@ func (t *Tokenizer) addTokens(list []addedToken) error {
 		text, in := tok.Content, &t.added.raw
 		if tok.Normalized {
 			// The reference decodes such a token to its normalised text too.
-			text, in = t.normalize.apply(tok.Content), &t.added.normalized
+			var err error
+			if text, err = t.normalize.apply(tok.Content); err != nil {
+				return fmt.Errorf("added token %s: %w", quoted(tok.Content), err)
+			}
+			in = &t.added.normalized
 		}
 		in.add(text, tok)
 		t.added.ids[tok.Content] = tok.ID
@@ -369,18 +398,25 @@ func (t *Tokenizer) addTokens(list []addedToken) error {
 }
 
 // fillBytes works out what every token stands for.
-func (t *Tokenizer) fillBytes() {
+func (t *Tokenizer) fillBytes() error {
 	v := &t.vocab
 	v.rawEnd = make([]uint32, len(v.text))
 	if t.deco.fallback {
 		t.deco.bytes = make([]bool, len(v.text))
 	}
 	for id, text := range v.text {
-		text = t.deco.text(text, false)
+		most := grown(len(text))
+		if text = t.deco.text(text, false); len(text) > most {
+			return fmt.Errorf("decoder: it makes token %s more than %d times as long", quoted(v.text[id]), grown(1)-grown(0))
+		}
 		if t.deco.fallback {
 			_, t.deco.bytes[id] = byteToken(text)
 		}
 		v.raw = t.deco.appendPlain(v.raw, text)
+		if len(v.raw) > math.MaxUint32 {
+			return fmt.Errorf("the tokens stand for more than %d bytes", uint32(math.MaxUint32))
+		}
 		v.rawEnd[id] = uint32(len(v.raw))
 	}
+	return nil
 }

@@ -34,10 +34,12 @@ func (n *spNormalizer) read(msg []byte) error {
 
 // split normalises s into one word. A text that is all spaces gives none.
 func (n *spNormalizer) split(s string, atStart bool, emit func(string)) error {
+	whole := n.user.finder(s)
+	next := func(s string) (string, int) { return n.next(&whole, s) }
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/2)
 	for n.trim && s != "" {
-		text, size := n.next(s)
+		text, size := next(s)
 		if text != " " {
 			break
 		}
@@ -55,7 +57,11 @@ func (n *spNormalizer) split(s string, atStart bool, emit func(string)) error {
 	}
 	afterSpace := n.trim
 	for s != "" {
-		text, size := n.next(s)
+		if b.Len() > grown(len(whole.s)) {
+			emit(whole.s)
+			return errGrown
+		}
+		text, size := next(s)
 		s = s[size:]
 		if afterSpace {
 			text = strings.TrimLeft(text, " ")
@@ -81,10 +87,10 @@ func (n *spNormalizer) split(s string, atStart bool, emit func(string)) error {
 	return nil
 }
 
-// next returns what the start of s becomes, and the length of that start.
-func (n *spNormalizer) next(s string) (text string, size int) {
+// next returns what the start of s becomes, the rest of the whole text, and the length of that start.
+func (n *spNormalizer) next(whole *finder, s string) (text string, size int) {
 	if len(n.user.nodes) > 0 && n.user.start[s[0]] {
-		if tok, size := n.user.longest(s); tok != nil {
+		if tok, size := whole.longest(len(whole.s) - len(s)); tok != nil {
 			return s[:size], size
 		}
 	}

@@ -25,9 +25,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"hearth/internal/regular"
 )
 
 // Tokenizer is one loaded tokenizer.
@@ -64,10 +65,15 @@ type EncodeOptions struct {
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json. The error
 // names the file and the component that is wrong or not supported.
 func Load(fsys fs.FS) (*Tokenizer, error) {
+	t, err := load(fsys)
+	return t, regular.Short(err)
+}
+
+func load(fsys fs.FS) (*Tokenizer, error) {
 	var c config
 	files := map[string][]byte{}
 	for _, name := range []string{configFile, specialMapFile, addedFile} {
-		data, err := fs.ReadFile(fsys, name)
+		data, err := regular.ReadFS(fsys, name, maxConfigBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read tokenizer: %w", err)
 		}
@@ -80,7 +86,7 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 		name  string
 		parse func([]byte, *config) (*Tokenizer, error)
 	}{{mainFile, parse}, {modelFile, parseSentencePiece}, {tiktokenFile, parseTiktoken}} {
-		data, err := fs.ReadFile(fsys, kind.name)
+		data, err := regular.ReadFS(fsys, kind.name, maxFileBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -126,7 +132,7 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 //
 // The error is always nil for models whose split expression has its own scanner
 // (Qwen, Llama 3, GPT-2, GPT-4o, Mistral, DeepSeek, Kimi). For others it reports that the regular
-// expression exceeded its time or size limit. The ids are complete even then and
+// expression took too many steps (machine), or a normalizer made too much of it. The ids are complete even then and
 // decode to text, but the stretch after that point was not cut into words, so
 // they may differ from the reference's.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) ([]int32, error) {
@@ -227,7 +233,10 @@ func newEncoder(t *Tokenizer) *encoder {
 func (e *encoder) text(s string, parseSpecial bool) {
 	a := &e.t.added
 	a.raw.split(s, !parseSpecial, e.token, func(piece string) {
-		piece = e.t.normalize.apply(piece)
+		piece, err := e.t.normalize.apply(piece)
+		if err != nil && e.err == nil {
+			e.err = fmt.Errorf("tokenize: %w", err)
+		}
 		a.normalized.split(piece, !parseSpecial, e.token, e.plain)
 	})
 }
@@ -245,10 +254,4 @@ func (e *encoder) plain(s string) {
 }
 
 // quoted shortens s for an error message.
-func quoted(s string) string {
-	const limit = 80
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quoted(s string) string { return regular.Quote(s) }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 type trie struct {
 	edges []trieStep // power of two, at most half full
 	shift uint
+	seed  uint64  // a random odd factor, so that a crafted file cannot aim at one slot
 	ids   []int32 // by node: the token that ends there, -1 for none; node 0 is the root
 }
 
@@ -92,7 +94,7 @@ func buildTrie(texts []string, list []trieToken) (*trie, error) {
 		return nil, fmt.Errorf("the vocabulary has %d different beginnings, more than %d", nodes, maxTrieNodes)
 	}
 	size := bits.Len(uint(2 * nodes))
-	t := &trie{edges: make([]trieStep, 1<<size), shift: uint(32 - size), ids: make([]int32, 1, nodes)}
+	t := &trie{edges: make([]trieStep, 1<<size), shift: uint(64 - size), seed: rand.Uint64() | 1, ids: make([]int32, 1, nodes)}
 	t.ids[0] = -1
 	path := []int32{0} // nodes along the text before
 	before = ""
@@ -135,7 +137,8 @@ func commonPrefix(a, b string) int {
 
 func (t *trie) slot(key uint32) int {
 	mask := len(t.edges) - 1
-	i := int(key * 0x9E3779B1 >> t.shift)
+	hi, lo := bits.Mul64(uint64(key)^0x9E3779B97F4A7C15, t.seed)
+	i := int((hi ^ lo) * 0x9E3779B97F4A7C15 >> t.shift)
 	for t.edges[i].to != 0 && t.edges[i].from != key {
 		i = (i + 1) & mask
 	}

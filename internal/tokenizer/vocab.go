@@ -8,11 +8,13 @@ const (
 	// maxGap bounds the unused ids below the largest one, so that memory stays
 	// proportional to the file.
 	maxGap = 1 << 16
-	// maxAddedBytes bounds an added token's text (see matcher), maxTrieBytes that of
-	// the tokens that are looked up at every place of a text, and maxJoinedBytes that
-	// of tokens whose parts are looked for.
-	maxAddedBytes  = 1 << 12
-	maxTrieBytes   = 1 << 12
+	// maxTokenBytes bounds a token's text. maxAddedBytes bounds that of an added token,
+	// maxTrieBytes that of the tokens that are looked up at every place of a text, and
+	// maxJoinedBytes that of tokens whose parts are looked for. The longest that are
+	// known are runs of some hundred spaces or dots.
+	maxTokenBytes  = 1 << 14
+	maxAddedBytes  = 1 << 10
+	maxTrieBytes   = 1 << 9
 	maxJoinedBytes = 1 << 10
 )
 

@@ -17,11 +17,15 @@ var sessionHeaders = []string{"X-Claude-Code-Session-Id", "X-Session-Id", "X-Ses
 // PriorityHeader says whether somebody waits for the reply: interactive, or background.
 const PriorityHeader = "X-Hearth-Priority"
 
+// HistoryHeader of a request says how earlier answers stand in its prompt, in the words of --history: text, as the template
+// writes them, or exact, as the server has it. Of a reply it says that some stand as they were generated.
+const HistoryHeader = "X-Hearth-History"
+
 // Identify fills in req.Origin from the headers of r and the fields that clients of all protocols use for it. The
 // session is the first there is of sessionHeaders, the session in metadata.user_id (Claude Code), prompt_cache_key and
 // previous_response_id. A request is background if PriorityHeader says so or, without that, service_tier is flex.
 // cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no hint, and
-// nothing here refuses a request but a wrong PriorityHeader.
+// nothing here refuses a request but a wrong PriorityHeader or HistoryHeader, which fills in req.PlainHistory.
 func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	info := InfoFrom(r.Context())
 	cacheKey := text(body.Get("prompt_cache_key"))
@@ -33,6 +37,13 @@ func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 		o.Background = p == "background"
 	default:
 		return &chat.Error{Kind: chat.Invalid, Param: PriorityHeader, Msg: "must be interactive or background, got " + Quote(p)}
+	}
+	switch h := r.Header.Get(HistoryHeader); h {
+	case "", "exact":
+	case "text":
+		req.PlainHistory = true
+	default:
+		return &chat.Error{Kind: chat.Invalid, Param: HistoryHeader, Msg: "must be exact or text, got " + Quote(h)}
 	}
 	names := make([]string, 0, 8)
 	for _, h := range sessionHeaders {

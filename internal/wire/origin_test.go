@@ -31,6 +31,7 @@ func TestIdentify(t *testing.T) {
 		{"flex", `{"service_tier":"flex"}`, nil, chat.Origin{Background: true}},
 		{"other tiers", `{"service_tier":"auto"}`, nil, chat.Origin{}},
 		{"background", `{}`, []string{"X-Hearth-Priority", "background"}, chat.Origin{Background: true}},
+		{"history is no origin", `{}`, []string{"X-Hearth-History", "text"}, chat.Origin{}},
 		{"header over tier", `{"service_tier":"flex"}`, []string{"X-Hearth-Priority", "interactive"}, chat.Origin{}},
 		{"a name for a log", `{"prompt_cache_key":"a b\nc"}`, nil, chat.Origin{Session: "sha256:24b366cf6891c1a7", Marked: true}},
 		{"a long name", `{"prompt_cache_key":"` + strings.Repeat("a", 65) + `"}`, nil, chat.Origin{Session: "sha256:635361c48bb9eab1", Marked: true}},

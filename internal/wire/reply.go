@@ -68,6 +68,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 		if e.Kind == chat.EventStart {
 			s.header(cacheHeader, cacheText(e.Usage))
 			s.header(partingHeader, PartingText(e.Usage))
+			s.header(HistoryHeader, historyText(e.Usage))
 		}
 		g.event(e)
 		s.Flush()
@@ -96,7 +97,7 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 	switch {
 	case err == nil:
 		u := InfoFrom(r.Context()).Usage
-		for name, text := range map[string]string{cacheHeader: cacheText(u), partingHeader: PartingText(u)} {
+		for name, text := range map[string]string{cacheHeader: cacheText(u), partingHeader: PartingText(u), HistoryHeader: historyText(u)} {
 			if text != "" {
 				w.Header().Set(name, text)
 			}
@@ -131,6 +132,15 @@ func PartingText(u *chat.Usage) string {
 		return ""
 	}
 	return strconv.QuoteToASCII(u.Around[0]) + " " + strconv.QuoteToASCII(u.Around[1])
+}
+
+// historyText is not empty where the prompt depends on what was generated before: it tells how many of its tokens stand as
+// they were generated.
+func historyText(u *chat.Usage) string {
+	if u == nil || u.Spliced == 0 {
+		return ""
+	}
+	return fmt.Sprintf("exact; spliced=%d", u.Spliced)
 }
 
 func cacheText(u *chat.Usage) string {
