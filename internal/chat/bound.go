@@ -6,6 +6,9 @@ type Bound string
 
 const (
 	BoundBody Bound = "body" // bytes of one request's body
+
+	BoundTemplate Bound = "template" // steps, depth and bytes of rendering one prompt
+	BoundSchema   Bound = "schema"   // steps of comparing a reply with the schema of its response_format
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -187,25 +188,34 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	pieces := p.Feed(nil, text)
 	pieces = p.Finish(pieces)
 	var all []statement
-	args := ""
+	var args, said []byte // of the last one
+	spell := func() {
+		if n := len(all); n > 0 && len(said) > 0 {
+			all[n-1].text += string(said)
+		}
+		said = said[:0]
+	}
 	for _, x := range pieces {
 		last := len(all) - 1
 		switch {
 		case x.Kind == parser.ToolStart:
-			all, args = append(all, statement{kind: x.Kind, text: x.Text}), ""
+			spell()
+			all, args = append(all, statement{kind: x.Kind, text: x.Text}), args[:0]
 		case x.Kind == parser.ToolArgs:
-			args += x.Text
+			args = append(args, x.Text...)
 		case x.Kind == parser.ToolEnd:
 			if last < 0 || decodeNumbers(args, &all[last].args) != nil {
 				return nil, false
 			}
 			all[last].kind = x.Kind
 		case last >= 0 && all[last].kind == x.Kind:
-			all[last].text += x.Text
+			said = append(said, x.Text...)
 		default:
+			spell()
 			all = append(all, statement{kind: x.Kind, text: x.Text})
 		}
 	}
+	spell()
 	for i := range all {
 		switch all[i].kind {
 		case parser.ToolStart:
@@ -217,8 +227,8 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	return slices.DeleteFunc(all, func(s statement) bool { return s.kind <= parser.Reasoning && s.text == "" }), true
 }
 
-func decodeNumbers(text string, v *any) error {
-	d := json.NewDecoder(strings.NewReader(text))
+func decodeNumbers(text []byte, v *any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(v)
 }

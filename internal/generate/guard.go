@@ -17,10 +17,18 @@ import (
 // Markers of the output format (<think>, <tool_call>) are left alone: templates look for them in earlier turns.
 type guard struct {
 	tok     *tokenizer.Tokenizer
-	texts   []string // of the special tokens, longest first
+	texts   []string        // of the special tokens, longest first
+	special map[string]bool // texts
+	longest int             // of them, in bytes
 	starts  [256]bool
-	heads   map[[2]byte][]string // texts by their first two bytes
+	tree    []branch // of texts, the root first
 	wrapper *strings.Replacer
+}
+
+// branch is a place in the tree of texts: how they begin up to there.
+type branch struct {
+	next  map[byte]int32
+	whole bool // a text ends here
 }
 
 // The marks are private-use characters; requests lose them if they hold any.
@@ -30,7 +38,7 @@ const (
 )
 
 func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
-	g := &guard{tok: tok, heads: map[[2]byte][]string{}}
+	g := &guard{tok: tok, special: map[string]bool{}, tree: make([]branch, 1)}
 	for id := range int32(tok.Size()) {
 		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
 			g.texts = append(g.texts, s)
@@ -41,8 +49,9 @@ func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
 	for _, s := range g.texts {
 		pairs = append(pairs, s, markOpen+s+markClose)
 		g.starts[s[0]] = true
-		head := headOf(s)
-		g.heads[head] = append(g.heads[head], s)
+		g.special[s] = true
+		g.longest = max(g.longest, len(s))
+		g.plant(s)
 	}
 	g.wrapper = strings.NewReplacer(pairs...)
 	return g
@@ -101,7 +110,26 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 	return v, false
 }
 
-// touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
+// plant adds a text to the tree.
+func (g *guard) plant(s string) {
+	at := int32(0)
+	for i := range len(s) {
+		next, ok := g.tree[at].next[s[i]]
+		if !ok {
+			next = int32(len(g.tree))
+			g.tree = append(g.tree, branch{})
+			if g.tree[at].next == nil {
+				g.tree[at].next = map[byte]int32{}
+			}
+			g.tree[at].next[s[i]] = next
+		}
+		at = next
+	}
+	g.tree[at].whole = true
+}
+
+// touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those, most of which
+// begin alike: each place of s is compared with all of them at once.
 func (g *guard) touches(s string) bool {
 	if hasMarks(s) {
 		return true
@@ -110,13 +138,9 @@ func (g *guard) touches(s string) bool {
 		if !g.starts[s[i]] {
 			continue
 		}
-		for _, t := range g.heads[headOf(s[i:])] {
-			if strings.HasPrefix(s[i:], t) {
-				return true
-			}
-		}
-		for _, t := range g.heads[[2]byte{s[i]}] {
-			if t == s[i:i+1] {
+		at, ok := int32(0), true
+		for j := i; ok && j < len(s); j++ {
+			if at, ok = g.tree[at].next[s[j]]; ok && g.tree[at].whole {
 				return true
 			}
 		}
@@ -124,10 +148,13 @@ func (g *guard) touches(s string) bool {
 	return false
 }
 
-// headOf is the first two bytes of a text, one of them 0 if it has only one.
-func headOf(s string) (h [2]byte) {
-	copy(h[:], s)
-	return h
+// quoted is the length of a special token's text with the closing mark at the start of s; 0 if there is none.
+func (g *guard) quoted(s string) int {
+	n := strings.Index(s[:min(len(s), g.longest+len(markClose))], markClose)
+	if n < 0 || !g.special[s[:n]] {
+		return 0
+	}
+	return n + len(markClose)
 }
 
 func hasMarks(s string) bool { return strings.Contains(s, markOpen) || strings.Contains(s, markClose) }
@@ -157,9 +184,9 @@ func (g *guard) encode(text string) []int32 {
 		if !isOpen {
 			continue
 		}
-		if s, rest, ok := strings.Cut(text, markClose); ok && slices.Contains(g.texts, s) {
-			ids = append(ids, g.tok.Encode(s, tokenizer.EncodeOptions{})...)
-			text = rest
+		if n := g.quoted(text); n > 0 {
+			ids = append(ids, g.tok.Encode(text[:n-len(markClose)], tokenizer.EncodeOptions{})...)
+			text = text[n:]
 		}
 	}
 	return ids

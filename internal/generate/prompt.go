@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type prompt struct {
 }
 
 // prompt renders and encodes a request.
-func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
+func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
 	if r.Prompt != nil {
 		return g.raw(r)
 	}
@@ -36,7 +37,7 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
 	}
 	force := g.forcedOpening(r)
-	out, err := g.render(r, g.thinking(r, force != ""))
+	out, err := g.render(ctx, r, g.thinking(r, force != ""))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,9 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
 		p.draft.tools = append(p.draft.tools, parser.Tool{Name: t.Name})
 	}
-	p.encode(g, "")
+	if err := p.encode(ctx, g, ""); err != nil {
+		return nil, err
+	}
 	p.options.InReasoning = g.insideReasoning(p.tokens)
 	if force != "" {
 		if p.options.InReasoning {
@@ -64,17 +67,23 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 			p.options.InReasoning = false
 		}
 		p.forced = force
-		p.encode(g, force)
+		if err := p.encode(ctx, g, force); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.
-func (p *prompt) encode(g *Generator, forced string) {
+func (p *prompt) encode(ctx context.Context, g *Generator, forced string) error {
 	p.draft.text += forced
-	p.encoded = g.history.encode(p.salt, &p.draft)
+	var err error
+	if p.encoded, err = g.history.encode(ctx, p.salt, &p.draft); err != nil {
+		return chat.AsError(err)
+	}
 	p.spoken = len(p.draft.text) - len(forced)
 	p.tokens, p.text = p.encoded.ids, g.guard.unmark(p.draft.text)
+	return nil
 }
 
 // remember takes in what was generated after the prompt.

@@ -225,7 +225,7 @@ func BenchmarkPrompt(b *testing.B) {
 				r.Messages = append(r.Messages, text(chat.User, fmt.Sprint(i, strings.Repeat(" func main() { fmt.Println(\"hello\") }\n", 40))), text(chat.Assistant, fmt.Sprint("Done with ", i, "; what is next?")))
 			}
 			r.Messages = append(r.Messages, text(chat.User, ""))
-			p, err := g.prompt(&r)
+			p, err := g.prompt(context.Background(), &r)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func BenchmarkPrompt(b *testing.B) {
 				if history == "fresh" {
 					r.Origin.Salt = salt{byte(i), byte(i >> 8), byte(i >> 16)}
 				}
-				if _, err := g.prompt(&r); err != nil {
+				if _, err := g.prompt(context.Background(), &r); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -309,10 +309,10 @@ func TestEqualJSON(t *testing.T) {
 		{`[1, 2]`, `[2, 1]`, false},
 	} {
 		var a, b any
-		if err := decodeNumbers(c.a, &a); err != nil {
+		if err := decodeNumbers([]byte(c.a), &a); err != nil {
 			t.Fatal(err)
 		}
-		if err := decodeNumbers(c.b, &b); err != nil {
+		if err := decodeNumbers([]byte(c.b), &b); err != nil {
 			t.Fatal(err)
 		}
 		if equalJSON(a, b) != c.want || equalJSON(b, a) != c.want {
@@ -411,5 +411,20 @@ func TestCallIDsBounded(t *testing.T) {
 	m.recall(salt{}, turns)
 	if c := turns[0].calls; c[0].said != "" || c[1].said != "m10" || c[2].said != fmt.Sprint("m", maxCallIDs+9) || len(m.said) != maxCallIDs || len(m.order) != maxCallIDs {
 		t.Errorf("remembered %q %q %q of %d", c[0].said, c[1].said, c[2].said, len(m.said))
+	}
+}
+
+// TestCopiesBounded: answers stand in for their renderings only as far as that copies a bounded amount of text.
+func TestCopiesBounded(t *testing.T) {
+	for copies, reused := range map[int]bool{0: false, mostCopied: true} {
+		k := newTalk(t, true)
+		k.g.history.copies = copies
+		for range 3 {
+			k.say("<tool_call>{\"arguments\": {\"city\":\"Bø\"}, \"name\": \"get_weather\"}</tool_call>")
+			k.results("sunny")
+		}
+		if common, ran := k.say("x"); (common == ran) != reused {
+			t.Errorf("with %d bytes %d of %d tokens had run", copies, common, ran)
+		}
 	}
 }
