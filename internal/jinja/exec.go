@@ -28,17 +28,17 @@ type variable struct {
 }
 
 func (r *renderer) get(sym int, s *scope) (Value, bool) {
-	seen := 0
-	for ; s != nil; s = s.up {
+	for far := 0; s != nil; s = s.up {
 		for i := range s.vars {
 			if s.vars[i].sym == sym {
-				r.spend((seen + i) >> 4)
 				return s.vars[i].val, true
 			}
 		}
-		seen += 1 + len(s.vars)
+		if far += 1 + len(s.vars); far >= 16 {
+			r.steps -= far >> 4 // the next step looks whether they are spent
+			far &= 15
+		}
 	}
-	r.spend(seen >> 4)
 	v := r.top[sym]
 	return v.val, v.set
 }
@@ -48,7 +48,7 @@ func (r *renderer) set(sym int, v Value, s *scope) {
 		r.top[sym] = variable{v, true}
 		return
 	}
-	r.spend(len(s.vars) >> 4)
+	r.steps -= len(s.vars) >> 4
 	s.set(sym, v)
 }
 
@@ -146,7 +146,11 @@ func (r *renderer) made(n int) {
 }
 
 // scanned accounts for n bytes that are searched or compared many at a time.
-func (r *renderer) scanned(n int) { r.spend(n >> 7) }
+func (r *renderer) scanned(n int) {
+	if n >= 1<<7 {
+		r.spend(n >> 7)
+	}
+}
 
 // walked accounts for n bytes of text that are looked at rune by rune.
 func (r *renderer) walked(n int) { r.spend(n >> 4) }
@@ -165,7 +169,9 @@ func (r *renderer) descend() {
 
 func (r *renderer) write(s string) {
 	r.checkSize(r.out.Len() + len(s))
-	r.spend(len(s) >> 5)
+	if len(s) >= 1<<5 {
+		r.spend(len(s) >> 5)
+	}
 	r.out.WriteString(s)
 }
 
