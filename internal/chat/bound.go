@@ -21,6 +21,9 @@ const (
 	BoundArgs       Bound = "args"        // variables of the template that a request sets
 	BoundValues     Bound = "json_values" // in a request's schemas, arguments and variables
 	BoundReferences Bound = "references"  // bytes of tools that a request has printed where it refers to them
+	BoundWhole      Bound = "whole"       // bytes of text that the tokenizer has to take as one
+	BoundTemplate   Bound = "template"    // steps, depth and bytes of rendering one prompt
+	BoundSchema     Bound = "schema"      // steps of comparing a reply with the schema of its response_format
 )
 
 // Boundf makes an Invalid error about the field at param that met bound b.

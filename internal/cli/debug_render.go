@@ -113,7 +113,7 @@ func renderTemplate(cmd *cobra.Command, file string, now func() time.Time) error
 		if !ok {
 			return nil, errors.New("want an object with the template's variables")
 		}
-		text, err := t.RenderAt(vars, jinja.Limits{}, now)
+		text, err := t.RenderAt(cmd.Context(), vars, jinja.Limits{}, now)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -207,36 +208,34 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	pieces := p.Feed(nil, text)
 	pieces = p.Finish(pieces)
 	var all []statement
-	var args, more strings.Builder // more: of the last text, after its first piece
-	begin := func(x parser.Piece) {
-		if more.Len() > 0 {
-			all[len(all)-1].text += more.String()
-			more.Reset()
+	var args, said []byte // of the last one
+	spell := func() {
+		if n := len(all); n > 0 && len(said) > 0 {
+			all[n-1].text += string(said)
 		}
-		all = append(all, statement{kind: x.Kind, text: x.Text})
+		said = said[:0]
 	}
 	for _, x := range pieces {
 		last := len(all) - 1
 		switch {
 		case x.Kind == parser.ToolStart:
-			begin(x)
-			args.Reset()
+			spell()
+			all, args = append(all, statement{kind: x.Kind, text: x.Text}), args[:0]
 		case x.Kind == parser.ToolArgs:
-			args.WriteString(x.Text)
+			args = append(args, x.Text...)
 		case x.Kind == parser.ToolEnd:
-			if last < 0 || decodeNumbers(args.String(), &all[last].args) != nil {
+			if last < 0 || decodeNumbers(args, &all[last].args) != nil {
 				return nil, false
 			}
 			all[last].kind = x.Kind
 		case last >= 0 && all[last].kind == x.Kind:
-			more.WriteString(x.Text)
+			said = append(said, x.Text...)
 		default:
-			begin(x)
+			spell()
+			all = append(all, statement{kind: x.Kind, text: x.Text})
 		}
 	}
-	if more.Len() > 0 {
-		all[len(all)-1].text += more.String()
-	}
+	spell()
 	for i := range all {
 		switch all[i].kind {
 		case parser.ToolStart:
@@ -248,8 +247,8 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	return slices.DeleteFunc(all, func(s statement) bool { return s.kind <= parser.Reasoning && s.text == "" }), true
 }
 
-func decodeNumbers(text string, v *any) error {
-	d := json.NewDecoder(strings.NewReader(text))
+func decodeNumbers(text []byte, v *any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(v)
 }

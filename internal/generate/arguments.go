@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -14,7 +15,7 @@ func (f form) arguments(raw json.RawMessage) jinja.Value {
 	if !f.text {
 		return v
 	}
-	if text, err := asJSON.Render(object("v", v), jinja.Limits{}); err == nil {
+	if text, err := asJSON.Render(context.Background(), object("v", v), jinja.Limits{}); err == nil {
 		return text
 	}
 	return string(raw) // larger than a render may be: as it came
@@ -49,7 +50,7 @@ func writerOf(f *parser.Family) func([]*call) string {
 			list.Items = append(list.Items, object("name", c.name, "arguments", argumentsObject(c.args)))
 			ids.Items = append(ids.Items, idsNumbered.of(c))
 		}
-		text, err := w.Render(object("calls", list, "ids", ids), jinja.Limits{})
+		text, err := w.Render(context.Background(), object("calls", list, "ids", ids), jinja.Limits{})
 		if err != nil {
 			return ""
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/parser"
@@ -169,7 +168,6 @@ func TestEveryTemplate(t *testing.T) {
 			if why, ok := fails[name]; ok {
 				t.Skip(why)
 			}
-			g.cfg.Limits.Time = time.Minute
 			rnd := rand.New(rand.NewPCG(1, 2))
 			for range 100 {
 				actions := make([]byte, 1+rnd.IntN(12))

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -271,10 +272,13 @@ func (f form) placeSystem(turns []turn) []turn {
 }
 
 // messages are turns in the shape of OpenAI's messages, which templates expect. Like in the reference, what is
-// missing is left out and not null; only content is always there.
-func (f form) messages(turns []turn) *jinja.List {
+// missing is left out and not null; only content is always there. They break off when ctx ends.
+func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 	out := &jinja.List{Items: make([]jinja.Value, 0, len(turns))}
 	for _, t := range turns {
+		if ctx.Err() != nil {
+			break
+		}
 		d := object("role", t.role, "content", f.content(t.text))
 		d.Tag = t.from
 		if t.name != "" {

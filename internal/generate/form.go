@@ -1,7 +1,10 @@
 package generate
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,15 +55,18 @@ func (f form) stricter() []form {
 	return []form{turns, plain, words}
 }
 
-// probeTime bounds a trial rendering. It is long because a trial that runs out of time would be taken for a refusal.
-const probeTime = time.Second
+// probeSteps bounds all trial renderings of a template together. A template of the published ones takes 45,000 at most.
+const probeSteps = 1_000_000
 
 // prober renders trial conversations.
 type prober struct {
 	t      *Template
 	form   form
 	limits jinja.Limits
-	spent  bool // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
+	steps  int   // taken so far
+	spent  bool  // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
+	works  bool  // a trial was rendered
+	err    error // of the first trial that was not
 }
 
 // Words that trial conversations are made of.
@@ -76,12 +82,12 @@ const (
 // findForm tries what the template can render, for output of the given family. The error is that of a template that
 // leaves out what the user says.
 func findForm(t *Template, family *parser.Family, limits jinja.Limits) (*prober, error) {
-	limits.Time = max(limits.Time, probeTime)
 	p := &prober{t: t, limits: limits}
+	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
 	f.ids, f.write = idsOf(family), writerOf(family)
 	var err error
-	if f.list, err = t.wantsList(limits); err != nil {
+	if f.list, err = t.wantsList(p.limits); err != nil {
 		return nil, err
 	}
 	user, said, sys := trial(roleUser), trial(roleAssistant), trial(roleSystem)
@@ -183,7 +189,7 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 		return ""
 	}
 	vars := p.t.tokens.Clone()
-	vars.Set("messages", p.form.messages(turns))
+	vars.Set("messages", p.form.messages(context.Background(), turns))
 	vars.Set("tools", p.form.noTools())
 	set(vars)
 	if slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
@@ -194,13 +200,33 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	list, _ := tools.(*jinja.List)
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", true)
-	out, err := p.t.forRequest(list != nil && len(list.Items) > 0).Render(vars, p.limits)
+	out, err := p.t.forRequest(list != nil && len(list.Items) > 0).Render(context.Background(), vars, p.limits)
 	if err != nil {
 		e := (*jinja.Error)(nil)
 		p.spent = errors.As(err, &e) && e.Kind == jinja.Limit
+		p.err = cmp.Or(p.err, err)
 		return ""
 	}
+	p.works = true
 	return out
+}
+
+// warnings says what is wrong with a template as far as its trials tell.
+func (p *prober) warnings() []string {
+	switch {
+	case p.spent:
+		return []string{fmt.Sprintf("chat template %s: the trials that show what it can render end at a limit, so most of what it can do goes unused: %s",
+			p.t.Name(), firstLine(p.err))}
+	case !p.works:
+		return []string{fmt.Sprintf("chat template %s fails on every trial conversation, and so will most requests: %s", p.t.Name(), firstLine(p.err))}
+	}
+	return nil
+}
+
+// firstLine is an error in one line that is not long.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return head(line)
 }
 
 // noTools is what the variable tools is without any.

@@ -147,6 +147,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, fmt.Errorf("make generator: %w", err)
 	}
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
+	g.warnings = append(g.warnings, p.warnings()...)
 	g.cfg.Info.Tools = p.form.declares || p.form.calls
 	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
@@ -161,12 +162,12 @@ func (g *Generator) Format() string { return g.family.Name }
 // CheckParsers reports names of parsers that Config does not take. It needs no model, so a mistake shows before one loads.
 func CheckParsers(tool, reasoning string) error { return parser.CheckNames(tool, reasoning) }
 
-// Warnings says where parsers that were asked for contradict the model's template, a line each.
+// Warnings says where parsers that were asked for contradict the model's template, and that the template fails, a line each.
 func (g *Generator) Warnings() []string { return g.warnings }
 
 // Count returns the length of the prompt in tokens.
-func (g *Generator) Count(_ context.Context, r *chat.Request) (int, error) {
-	p, err := g.prompt(r)
+func (g *Generator) Count(ctx context.Context, r *chat.Request) (int, error) {
+	p, err := g.prompt(ctx, r)
 	if err != nil {
 		return 0, err
 	}
@@ -193,8 +194,8 @@ func (g *Generator) Remembered() []byte { return g.history.save() }
 func (g *Generator) Recall(b []byte) error { return g.history.load(b) }
 
 // Render returns the text of the prompt.
-func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
-	p, err := g.prompt(r)
+func (g *Generator) Render(ctx context.Context, r *chat.Request) (string, error) {
+	p, err := g.prompt(ctx, r)
 	if err != nil {
 		return "", err
 	}
@@ -205,7 +206,7 @@ func (g *Generator) Render(_ context.Context, r *chat.Request) (string, error) {
 // events then come as the caller asks for them: it must range over them or end ctx. Several choices decode together and
 // are told one after the other.
 func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
-	p, err := g.prompt(r)
+	p, err := g.prompt(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -19,7 +20,15 @@ type guard struct {
 	tok     *tokenizer.Tokenizer
 	texts   []string         // of the special tokens, longest first
 	has     *tokenizer.Texts // texts
+	special map[string]bool  // texts
+	longest int              // of them, in bytes
 	wrapper *strings.Replacer
+}
+
+// branch is a place in the tree of texts: how they begin up to there.
+type branch struct {
+	next  map[byte]int32
+	whole bool // a text ends here
 }
 
 // The marks are private-use characters; requests lose them if they hold any.
@@ -29,7 +38,7 @@ const (
 )
 
 func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
-	g := &guard{tok: tok}
+	g := &guard{tok: tok, special: map[string]bool{}}
 	for id := range int32(tok.Size()) {
 		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
 			g.texts = append(g.texts, s)
@@ -39,6 +48,8 @@ func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
 	pairs := []string{markOpen, "", markClose, ""}
 	for _, s := range g.texts {
 		pairs = append(pairs, s, markOpen+s+markClose)
+		g.special[s] = true
+		g.longest = max(g.longest, len(s))
 	}
 	g.has = tokenizer.NewTexts(g.texts)
 	g.wrapper = strings.NewReplacer(pairs...)
@@ -101,6 +112,15 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 // touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
 func (g *guard) touches(s string) bool { return hasMarks(s) || g.has.In(s) }
 
+// quoted is the length of a special token's text with the closing mark at the start of s; 0 if there is none.
+func (g *guard) quoted(s string) int {
+	n := strings.Index(s[:min(len(s), g.longest+len(markClose))], markClose)
+	if n < 0 || !g.special[s[:n]] {
+		return 0
+	}
+	return n + len(markClose)
+}
+
 func hasMarks(s string) bool { return strings.Contains(s, markOpen) || strings.Contains(s, markClose) }
 
 // plain encodes text in which special tokens are the template's.
@@ -109,31 +129,45 @@ func (g *guard) plain(text string) []int32 {
 }
 
 // encode encodes marked text: what stands between marks as ordinary text. A template may have separated a pair of marks
-// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token.
-func (g *guard) encode(text string) []int32 {
+// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token. The error is that of
+// ctx, or a *tokenizer.WholeError.
+func (g *guard) encode(ctx context.Context, text string) ([]int32, error) {
+	special := tokenizer.EncodeOptions{ParseSpecial: true}
 	if !hasMarks(text) {
-		return g.plain(text)
+		return g.tok.EncodeContext(ctx, text, special)
 	}
 	var ids []int32
+	add := func(text string, o tokenizer.EncodeOptions) error {
+		more, err := g.tok.EncodeContext(ctx, text, o)
+		ids = append(ids, more...)
+		return err
+	}
 	for text != "" {
 		i := strings.IndexAny(text, markOpen+markClose)
 		if i < 0 {
-			return append(ids, g.plain(text)...)
+			i = len(text)
 		}
 		if i > 0 {
-			ids = append(ids, g.plain(text[:i])...)
+			if err := add(text[:i], special); err != nil {
+				return nil, err
+			}
+		}
+		if i == len(text) {
+			break
 		}
 		isOpen := strings.HasPrefix(text[i:], markOpen)
 		text = text[i+len(markOpen):]
 		if !isOpen {
 			continue
 		}
-		if s, rest, ok := strings.Cut(text, markClose); ok && slices.Contains(g.texts, s) {
-			ids = append(ids, g.tok.Encode(s, tokenizer.EncodeOptions{})...)
-			text = rest
+		if n := g.quoted(text); n > 0 {
+			if err := add(text[:n-len(markClose)], tokenizer.EncodeOptions{}); err != nil {
+				return nil, err
+			}
+			text = text[n:]
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 var unmarker = strings.NewReplacer(markOpen, "", markClose, "")

@@ -173,8 +173,8 @@ func TestGuideLeavesAlone(t *testing.T) {
 	}
 }
 
-// endless is a tool whose arguments need another value within each.
-var endless = chat.Tool{Name: "dig", Parameters: json.RawMessage(
+// endlessTool is a tool whose arguments need another value within each.
+var endlessTool = chat.Tool{Name: "dig", Parameters: json.RawMessage(
 	`{"type": "object", "properties": {"x": {"anyOf": [{"$ref": "#/properties/x"}, {"$ref": "#/properties/x"}]}}, "required": ["x"]}`)}
 
 // TestEndless: a call that there cannot be is refused where it is demanded; else the call is free, which is told.
@@ -186,11 +186,11 @@ func TestEndless(t *testing.T) {
 		choice  chat.ToolChoice
 		refused bool
 	}{
-		{"named", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "dig"}, true},
-		{"required", []chat.Tool{endless}, chat.ToolChoice{Kind: chat.ChoiceRequired}, true},
-		{"another is named", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: other.Name}, false},
-		{"one of two is required", []chat.Tool{endless, other}, chat.ToolChoice{Kind: chat.ChoiceRequired}, false},
-		{"auto", []chat.Tool{endless, other}, chat.ToolChoice{}, false},
+		{"named", []chat.Tool{endlessTool, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "dig"}, true},
+		{"required", []chat.Tool{endlessTool}, chat.ToolChoice{Kind: chat.ChoiceRequired}, true},
+		{"another is named", []chat.Tool{endlessTool, other}, chat.ToolChoice{Kind: chat.ChoiceNamed, Name: other.Name}, false},
+		{"one of two is required", []chat.Tool{endlessTool, other}, chat.ToolChoice{Kind: chat.ChoiceRequired}, false},
+		{"auto", []chat.Tool{endlessTool, other}, chat.ToolChoice{}, false},
 	} {
 		g, m := newMonkey(t, "")
 		_, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: c.tools, Choice: c.choice})
@@ -200,7 +200,7 @@ func TestEndless(t *testing.T) {
 		}
 	}
 	g, _ := newMonkey(t, "<tool_call>")
-	seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: []chat.Tool{endless}})
+	seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: []chat.Tool{endlessTool}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestGuideSpent(t *testing.T) {
 	open := g.calls.open
 	for name, choice := range map[string]chat.ToolChoice{"auto": {}, "demanded": {Kind: chat.ChoiceRequired}} {
 		r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Choice: choice}
-		p, err := g.prompt(r)
+		p, err := g.prompt(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

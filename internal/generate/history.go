@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -24,10 +25,8 @@ type history struct {
 	tok     *tokenizer.Tokenizer
 	guard   *guard
 	anchors *tokenizer.Anchors
-	special map[string]bool // the guard's texts
-	longest int             // of them, in bytes
-	starts  [256]bool       // bytes at which cut has to look closer
-	exact   bool            // answers are remembered as generated
+	starts  [256]bool // bytes at which cut has to look closer
+	exact   bool      // answers are remembered as generated
 
 	mu    sync.Mutex
 	roots map[salt]*piece
@@ -35,7 +34,7 @@ type history struct {
 	size  int   // bytes
 	limit int
 
-	copies int // bytes, see mostCopied
+	copies int // bytes of text that an encode may copy, see mostCopied
 
 	terms    terms
 	began    time.Time
@@ -87,11 +86,9 @@ const (
 )
 
 func newHistory(g *guard, exact bool) *history {
-	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, copies: mostCopied, special: map[string]bool{}, began: time.Now()}
+	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, copies: mostCopied, began: time.Now()}
 	var ids []int32
 	for _, text := range g.texts {
-		h.special[text] = true
-		h.longest = max(h.longest, len(text))
 		if id, ok := g.tok.ID(text); ok {
 			ids = append(ids, id)
 		}
@@ -149,7 +146,7 @@ func (h *history) cut(dst []int, text string) []int {
 			i += n
 		case strings.HasPrefix(text[i:], markOpen):
 			i += len(markOpen)
-			i += h.quoted(text[i:])
+			i += h.guard.quoted(text[i:])
 		default:
 			i++
 		}
@@ -158,16 +155,6 @@ func (h *history) cut(dst []int, text string) []int {
 		dst = append(dst, len(text))
 	}
 	return dst
-}
-
-// quoted is the length of a special token's text with the closing mark at the start of s, as guard.encode sees it; 0 if
-// there is none.
-func (h *history) quoted(s string) int {
-	n := strings.Index(s[:min(len(s), h.longest+len(markClose))], markClose)
-	if n < 0 || !h.special[s[:n]] {
-		return 0
-	}
-	return n + len(markClose)
 }
 
 // tokens are the ids of a text and where its pieces are.
@@ -180,15 +167,20 @@ type tokens struct {
 }
 
 // encode gives the ids of d's text, from memory as far as it goes. Where the text parts from memory at an answer that d
-// finds to say the same, the answer takes its place in d's text. Of a plain draft nothing is looked up or remembered.
-func (h *history) encode(s salt, d *draft) tokens {
+// finds to say the same, the answer takes its place in d's text. Of a plain draft nothing is looked up or remembered. The error is
+// that of ctx.
+func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) {
 	t := tokens{cuts: h.cut(nil, d.text), at: make([]int, 1, 16), session: d.session}
 	t.ids = make([]int32, 0, len(d.text)/3+16)
 	if d.plain {
 		for i := 1; i < len(t.cuts); i++ {
-			t.add(&piece{ids: h.guard.encode(d.text[t.cuts[i-1]:t.cuts[i]])})
+			ids, err := h.guard.encode(ctx, d.text[t.cuts[i-1]:t.cuts[i]])
+			if err != nil {
+				return t, err
+			}
+			t.add(&piece{ids: ids})
 		}
-		return t
+		return t, nil
 	}
 	h.mu.Lock()
 	h.expire()
@@ -198,9 +190,13 @@ func (h *history) encode(s salt, d *draft) tokens {
 	h.mu.Unlock()
 	copied := 0
 	for range d.messages { // once for each at most
-		if copied += len(d.text); copied > h.copies || len(answers) == 0 || len(t.at) == len(t.cuts) {
+		if len(answers) == 0 || len(t.at) == len(t.cuts) || copied+len(d.text) > h.copies {
 			break
 		}
+		if err := ctx.Err(); err != nil {
+			return t, err
+		}
+		copied += len(d.text)
 		up := d.standIn(h, &t, answers)
 		if up < 0 {
 			break
@@ -215,13 +211,16 @@ func (h *history) encode(s salt, d *draft) tokens {
 	}
 	known := len(t.at)
 	if known == len(t.cuts) {
-		return t
+		return t, nil
 	}
 	var fresh []*piece
 	room := h.limit / promptShare
 	for i := known; i < len(t.cuts); i++ {
 		f := piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
-		f.ids = h.guard.encode(f.text)
+		var err error
+		if f.ids, err = h.guard.encode(ctx, f.text); err != nil {
+			return t, err
+		}
 		if i == known && len(near) > 0 {
 			f.ids, f.generated = h.splice(f.text, f.ids, near)
 		}
@@ -234,7 +233,7 @@ func (h *history) encode(s salt, d *draft) tokens {
 	h.mu.Lock()
 	h.grow(p, fresh, t.session)
 	h.mu.Unlock()
-	return t
+	return t, nil
 }
 
 func (t *tokens) add(p *piece) {
@@ -359,7 +358,7 @@ func (h *history) anchor(id int32) bool {
 		return false
 	}
 	name, _ := h.tok.Token(id)
-	return h.special[name] && h.anchors.At(name) == len(name)
+	return h.guard.special[name] && h.anchors.At(name) == len(name)
 }
 
 // root gives a salt's tree. Called with mu held, like all below.

@@ -19,7 +19,7 @@ func told(t testing.TB) (h *history, next []string) {
 		for range 4 {
 			prompt := text + "<|im_end|>\n<|im_start|>assistant\n"
 			s := salt{byte(i % 3)}
-			enc := h.encode(s, &draft{text: prompt})
+			enc := h.mustEncode(s, &draft{text: prompt})
 			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
 			h.remember(s, prompt, &enc, len(prompt), i%2 == 0, answer)
 			text = prompt + h.spell(answer) + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3)
@@ -44,7 +44,7 @@ func TestHistoryFile(t *testing.T) {
 	spliced := 0
 	for i, text := range next {
 		a, b := draft{text: text}, draft{text: text}
-		got, want := again.encode(salt{byte(i % 3)}, &a), h.encode(salt{byte(i % 3)}, &b)
+		got, want := again.mustEncode(salt{byte(i % 3)}, &a), h.mustEncode(salt{byte(i % 3)}, &b)
 		if !slices.Equal(got.ids, want.ids) || got.spliced != want.spliced || a.text != b.text {
 			t.Errorf("%q: %v with %d spliced, want %v with %d", text, got.ids, got.spliced, want.ids, want.spliced)
 		}
@@ -105,7 +105,7 @@ func FuzzHistoryFile(f *testing.F) {
 			}
 			return
 		}
-		again.encode(salt{}, &draft{text: next[0]})
+		again.mustEncode(salt{}, &draft{text: next[0]})
 		again.check(t)
 		twice := newHistory(h.guard, true)
 		if err := twice.load(again.save()); err != nil || !bytes.HasPrefix(again.save(), []byte(historyMagic)) {

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -64,7 +65,15 @@ func demoHistory(t testing.TB, exact bool) *history {
 	return newHistory(g.guard, exact)
 }
 
-func (h *history) encodeText(text string) tokens { return h.encode(salt{}, &draft{text: text}) }
+func (h *history) encodeText(text string) tokens { return h.mustEncode(salt{}, &draft{text: text}) }
+
+func (h *history) mustEncode(s salt, d *draft) tokens {
+	t, err := h.encode(context.Background(), s, d)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
 
 // Without answers, what comes out of the memory is what encoding gives, whatever was in it before.
 func TestHistoryEncodes(t *testing.T) {
@@ -77,7 +86,7 @@ func TestHistoryEncodes(t *testing.T) {
 		text = text[:r.IntN(len(text)+1)] + randomText(r, r.IntN(12))
 		text = strings.ToValidUTF8(text, "?")
 		got := h.encodeText(text)
-		if want := h.guard.encode(text); !slices.Equal(got.ids, want) {
+		if want := encoded(t, h.guard, text); !slices.Equal(got.ids, want) {
 			t.Fatalf("%q: %v, want %v", text, got.ids, want)
 		}
 		h.check(t)
@@ -210,8 +219,8 @@ func TestSplicePlaces(t *testing.T) {
 			if got.spliced != extra {
 				t.Errorf("%d ids spliced, want %d", got.spliced, extra)
 			}
-			other := h.encode(salt{1}, &draft{text: prompt + c.shown})
-			if want := h.guard.encode(prompt + c.shown); !slices.Equal(other.ids, want) || other.spliced != 0 {
+			other := h.mustEncode(salt{1}, &draft{text: prompt + c.shown})
+			if want := encoded(t, h.guard, prompt + c.shown); !slices.Equal(other.ids, want) || other.spliced != 0 {
 				t.Errorf("another salt: %v, want %v", other.ids, want)
 			}
 		})
@@ -232,10 +241,10 @@ func FuzzSplice(f *testing.F) {
 		}
 		s := salt{byte(seed), byte(seed >> 8)}
 		const prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-		enc := h.encode(s, &draft{text: prompt})
+		enc := h.mustEncode(s, &draft{text: prompt})
 		h.remember(s, prompt, &enc, len(prompt), false, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, h.guard.unmark(said)))
 		for _, text := range []string{prompt + shown, prompt + said, prompt + h.guard.wrapper.Replace(shown)} {
-			got := h.encode(s, &draft{text: text})
+			got := h.mustEncode(s, &draft{text: text})
 			holds(t, h, got, text)
 		}
 	})
@@ -266,4 +275,14 @@ func TestHistoryShared(t *testing.T) {
 	}
 	all.Wait()
 	h.check(t)
+}
+
+// encoded are the ids of a text.
+func encoded(t *testing.T, g *guard, text string) []int32 {
+	t.Helper()
+	ids, err := g.encode(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
 }

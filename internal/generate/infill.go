@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"slices"
 
 	"hearth/internal/chat"
@@ -35,7 +36,7 @@ var infillEnds = []string{
 }
 
 // infill makes a prompt for the text between the one that p begins with and suffix.
-func (g *Generator) infill(p *prompt, suffix string) error {
+func (g *Generator) infill(ctx context.Context, p *prompt, suffix string) (err error) {
 	tok := g.cfg.Tokenizer
 	for _, f := range infillForms {
 		before, ok1 := tok.ID(f.prefix)
@@ -45,10 +46,16 @@ func (g *Generator) infill(p *prompt, suffix string) error {
 			continue
 		}
 		if p.tokens == nil {
-			p.tokens = tok.Encode(p.text, tokenizer.EncodeOptions{ParseSpecial: true})
+			if p.tokens, err = tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{ParseSpecial: true}); err != nil {
+				return encodeError(err)
+			}
+		}
+		rest, err := g.continued(ctx, suffix)
+		if err != nil {
+			return encodeError(err)
 		}
 		first := append([]int32{before}, p.tokens...)
-		second := append([]int32{after}, g.continued(suffix)...)
+		second := append([]int32{after}, rest...)
 		if f.suffixFirst {
 			first, second = second, first
 		}
@@ -70,18 +77,20 @@ func (g *Generator) infill(p *prompt, suffix string) error {
 
 // continued encodes text that goes on from other text: without the space that some tokenizers put before every text. The
 // reference implementations of Code Llama and Codestral encode suffixes so, by the same means.
-func (g *Generator) continued(text string) []int32 {
+func (g *Generator) continued(ctx context.Context, text string) ([]int32, error) {
 	const before = "☺"
-	encode := func(s string) []int32 {
-		return g.cfg.Tokenizer.Encode(s, tokenizer.EncodeOptions{ParseSpecial: true})
+	parse := tokenizer.EncodeOptions{ParseSpecial: true}
+	short := func(s string) []int32 { return g.cfg.Tokenizer.Encode(s, parse) }
+	head := short(before)
+	if slices.Equal(short(before+"a"), slices.Concat(head, short("a"))) {
+		return g.cfg.Tokenizer.EncodeContext(ctx, text, parse)
 	}
-	head := encode(before)
-	if slices.Equal(encode(before+"a"), slices.Concat(head, encode("a"))) {
-		return encode(text)
+	whole, err := g.cfg.Tokenizer.EncodeContext(ctx, before+text, parse)
+	if err != nil {
+		return nil, err
 	}
-	whole := encode(before + text)
 	if len(whole) < len(head) || !slices.Equal(whole[:len(head)], head) {
-		return encode(text)
+		return g.cfg.Tokenizer.EncodeContext(ctx, text, parse)
 	}
-	return whole[len(head):]
+	return whole[len(head):], nil
 }

@@ -66,7 +66,7 @@ func TestInfillSentencePiece(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := prompt{text: "the house"}
-		if err := (&Generator{cfg: Config{Tokenizer: tok}}).infill(&p, "the end"); err != nil {
+		if err := (&Generator{cfg: Config{Tokenizer: tok}}).infill(t.Context(), &p, "the end"); err != nil {
 			t.Fatal(err)
 		}
 		var pieces []string

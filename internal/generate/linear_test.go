@@ -120,7 +120,7 @@ func TestOnePromptLeavesRoom(t *testing.T) {
 	mine := h.encodeText("<|im_start|>user\nHello<|im_end|>\n")
 	long := strings.Repeat("<|im_start|>user\nHi<|im_end|>\n", 20_000)
 	got := h.encodeText(long)
-	if !slices.Equal(got.ids, h.guard.encode(long)) {
+	if !slices.Equal(got.ids, encoded(t, h.guard, long)) {
 		t.Error("ids differ from those of encoding")
 	}
 	if h.size > h.limit/promptShare+2000 {

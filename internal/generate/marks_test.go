@@ -16,7 +16,7 @@ func TestMarks(t *testing.T) {
 	r := &chat.Request{Messages: []chat.Message{
 		text(chat.System, "You help. <|im_end|>"), text(chat.User, "What do you know of <|im_start|> and é?"), text(chat.Assistant, "Nothing.\n\nReally."), text(chat.User, "Go on."),
 	}}
-	p, err := g.prompt(r)
+	p, err := g.prompt(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestNoMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}}
-		p, err := g.prompt(r)
+		p, err := g.prompt(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestAround(t *testing.T) {
 	g, s := newTest(t, "x")
 	r := &chat.Request{Messages: []chat.Message{text(chat.System, "You help. <|im_end|>"),
 		text(chat.User, strings.Repeat("é", 70)+" "+strings.Repeat("日本", 60))}}
-	p, err := g.prompt(r)
+	p, err := g.prompt(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

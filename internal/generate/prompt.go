@@ -1,12 +1,15 @@
 package generate
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/parser"
+	"hearth/internal/tokenizer"
 )
 
 // prompt is a request made ready for the engine.
@@ -25,12 +28,12 @@ type prompt struct {
 }
 
 // prompt renders and encodes a request.
-func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
+func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
 	if e := checkBias(r.Sampling.LogitBias, g.cfg.Tokenizer.Size()); e != nil {
 		return nil, e
 	}
 	if r.Prompt != nil {
-		return g.raw(r)
+		return g.raw(ctx, r)
 	}
 	if len(r.Messages) == 0 {
 		return nil, chat.Invalidf("messages", "at least one message is needed")
@@ -39,7 +42,7 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
 	}
 	force := g.forcedOpening(r)
-	out, err := g.render(r, g.thinking(r, force != ""))
+	out, err := g.render(ctx, r, g.thinking(r, force != ""))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,9 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
 		p.draft.tools = append(p.draft.tools, parser.Tool{Name: t.Name})
 	}
-	p.encode(g, "")
+	if err := p.encode(ctx, g, ""); err != nil {
+		return nil, err
+	}
 	p.options.InReasoning = g.insideReasoning(p.tokens)
 	if force != "" {
 		if p.options.InReasoning {
@@ -68,17 +73,32 @@ func (g *Generator) prompt(r *chat.Request) (*prompt, error) {
 			p.options.InReasoning = false
 		}
 		p.forced = force
-		p.encode(g, force)
+		if err := p.encode(ctx, g, force); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.
-func (p *prompt) encode(g *Generator, forced string) {
+func (p *prompt) encode(ctx context.Context, g *Generator, forced string) error {
 	p.draft.text += forced
-	p.encoded = g.history.encode(p.salt, &p.draft)
+	var err error
+	if p.encoded, err = g.history.encode(ctx, p.salt, &p.draft); err != nil {
+		return encodeError(err)
+	}
 	p.spoken = len(p.draft.text) - len(forced)
 	p.tokens, p.text = p.encoded.ids, g.guard.unmark(p.draft.text)
+	return nil
+}
+
+// encodeError is that of a prompt that could not be encoded.
+func encodeError(err error) error {
+	var whole *tokenizer.WholeError
+	if errors.As(err, &whole) {
+		return chat.Boundf(chat.BoundWhole, "", "the prompt cannot be encoded: %v", whole)
+	}
+	return chat.AsError(err)
 }
 
 // remember takes in what was generated after the prompt.

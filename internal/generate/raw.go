@@ -14,11 +14,14 @@ import (
 
 // raw makes a prompt of text or tokens that the model continues as they are: no template renders them, no history puts
 // earlier tokens in their place, and nobody looks for calls in what comes.
-func (g *Generator) raw(r *chat.Request) (*prompt, error) {
+func (g *Generator) raw(ctx context.Context, r *chat.Request) (*prompt, error) {
 	p := &prompt{raw: true, salt: r.Origin.Salt, text: r.Prompt.Text, tokens: r.Prompt.Tokens}
 	tok := g.cfg.Tokenizer
 	if p.tokens == nil && r.Prompt.Suffix == "" {
-		p.tokens = tok.Encode(p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+		var err error
+		if p.tokens, err = tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}); err != nil {
+			return nil, encodeError(err)
+		}
 	}
 	for i, id := range r.Prompt.Tokens {
 		if int(id) >= tok.Size() || id < 0 {
@@ -26,7 +29,7 @@ func (g *Generator) raw(r *chat.Request) (*prompt, error) {
 		}
 	}
 	if r.Prompt.Suffix != "" {
-		return p, g.infill(p, r.Prompt.Suffix)
+		return p, g.infill(ctx, p, r.Prompt.Suffix)
 	}
 	if r.Prompt.Tokens != nil {
 		p.text = tok.Decode(p.tokens, false)

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -21,9 +22,9 @@ type rendering struct {
 // continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
 const continueMark = "\uE012hearth-continues-here "
 
-// render runs the template. A conversation that it refuses is fitted more strictly and tried again; the error is the
-// first refusal.
-func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, error) {
+// render runs the template. A conversation that it refuses is fitted more strictly and tried again, all within one budget of
+// steps; the error is the first refusal.
+func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
 	turns, err := g.turns(r, think)
 	if err != nil {
 		return nil, err
@@ -36,22 +37,27 @@ func (g *Generator) render(r *chat.Request, think chat.Thinking) (*rendering, er
 	if !hasTools {
 		tools = g.forms[0].noTools()
 	}
-	now, n := g.clocks.of(turns, g.cfg.Now), len(turns)
+	now := g.clocks.of(turns, g.cfg.Now)
 	var refused error
+	limits, spent := g.cfg.Limits, 0
+	limits.Spent = &spent
 	for i, f := range g.forms {
 		if i > 0 {
 			if turns, err = g.turns(r, think); err != nil {
 				return nil, err
 			}
 		}
-		messages := f.messages(f.fit(turns))
+		messages := f.messages(ctx, f.fit(turns))
 		turns = nil // used up, and large in a long conversation
+		if err := ctx.Err(); err != nil {
+			return nil, chat.AsError(err)
+		}
 		vars, err := g.variables(r, messages, tools, think)
 		if err != nil {
 			return nil, err
 		}
 		setLegacy(g.cfg.Template, vars, now)
-		out, err := g.renderVars(vars, hasTools, n, now)
+		out, err := g.renderVars(ctx, vars, hasTools, limits, now)
 		if err == nil {
 			return out, nil
 		}
@@ -79,7 +85,7 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) 
 
 // renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where
 // that message does, without the marks that would close the turn.
-func (g *Generator) renderVars(vars *jinja.Dict, hasTools bool, turns int, now func() time.Time) (*rendering, error) {
+func (g *Generator) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bool, limits jinja.Limits, now func() time.Time) (*rendering, error) {
 	out := &rendering{}
 	g.guard.mark(vars)
 	field := continueField(vars)
@@ -89,11 +95,7 @@ func (g *Generator) renderVars(vars *jinja.Dict, hasTools bool, turns int, now f
 	if field != "" {
 		vars.Set("add_generation_prompt", false)
 	}
-	limits := g.cfg.Limits
-	if limits.Time == 0 { // some templates look at every message for every message
-		limits.Time = 80*time.Millisecond + time.Duration(turns)*time.Millisecond
-	}
-	text, spans, err := g.cfg.Template.forRequest(hasTools).RenderSpans(vars, limits, now)
+	text, spans, err := g.cfg.Template.forRequest(hasTools).RenderSpans(ctx, vars, limits, now)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +162,26 @@ func renderError(err error) error {
 	switch e.Kind {
 	case jinja.Raised:
 		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_refused", Err: err,
-			Msg: "the model's chat template refuses this conversation: " + e.Msg}
+			Msg: "the model's chat template refuses this conversation: " + head(e.Msg)}
 	case jinja.Limit:
-		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_limit", Err: err,
+		return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_limit", Bound: chat.BoundTemplate, Err: err,
 			Msg: "the model's chat template cannot render this conversation: " + e.Msg}
 	}
 	return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_failed", Err: err,
-		Msg: "the model's chat template fails on this conversation: " + e.Error()}
+		Msg: "the model's chat template fails on this conversation: " + head(e.Error())}
+}
+
+// mostQuoted is how much of a template's words an error has, in bytes.
+const mostQuoted = 1000
+
+// head is a text, or as much of it as an error quotes.
+func head(text string) string {
+	if len(text) <= mostQuoted {
+		return text
+	}
+	n := mostQuoted
+	for n > 0 && !startsRune(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
 }

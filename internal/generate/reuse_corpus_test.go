@@ -120,7 +120,7 @@ func (k *talk) utterance(parts []chat.Part) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	p, err := k.g.prompt(&k.r)
+	p, err := k.g.prompt(k.t.Context(), &k.r)
 	if err != nil {
 		return "", false
 	}

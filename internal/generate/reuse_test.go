@@ -225,7 +225,7 @@ func BenchmarkPrompt(b *testing.B) {
 				r.Messages = append(r.Messages, text(chat.User, fmt.Sprint(i, strings.Repeat(" func main() { fmt.Println(\"hello\") }\n", 40))), text(chat.Assistant, fmt.Sprint("Done with ", i, "; what is next?")))
 			}
 			r.Messages = append(r.Messages, text(chat.User, ""))
-			p, err := g.prompt(&r)
+			p, err := g.prompt(context.Background(), &r)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func BenchmarkPrompt(b *testing.B) {
 				if history == "fresh" {
 					r.Origin.Salt = salt{byte(i), byte(i >> 8), byte(i >> 16)}
 				}
-				if _, err := g.prompt(&r); err != nil {
+				if _, err := g.prompt(context.Background(), &r); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -309,10 +309,10 @@ func TestEqualJSON(t *testing.T) {
 		{`[1, 2]`, `[2, 1]`, false},
 	} {
 		var a, b any
-		if err := decodeNumbers(c.a, &a); err != nil {
+		if err := decodeNumbers([]byte(c.a), &a); err != nil {
 			t.Fatal(err)
 		}
-		if err := decodeNumbers(c.b, &b); err != nil {
+		if err := decodeNumbers([]byte(c.b), &b); err != nil {
 			t.Fatal(err)
 		}
 		if equalJSON(a, b) != c.want || equalJSON(b, a) != c.want {
@@ -437,7 +437,7 @@ func TestPlainHistory(t *testing.T) {
 		t.Helper()
 		r := k.r
 		r.PlainHistory = plain
-		p, err := g.prompt(&r)
+		p, err := g.prompt(t.Context(), &r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -486,7 +486,7 @@ func TestPlainCallIDs(t *testing.T) {
 	prompt := func(plain bool) string {
 		t.Helper()
 		r.PlainHistory = plain
-		p, err := g.prompt(&r)
+		p, err := g.prompt(t.Context(), &r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -499,5 +499,20 @@ func TestPlainCallIDs(t *testing.T) {
 	}
 	if exact := prompt(false); !strings.Contains(exact, "abcDEF123") {
 		t.Errorf("what is remembered is not in %q: the test shows nothing", exact)
+	}
+}
+
+// TestCopiesBounded: answers stand in for their renderings only as far as that copies a bounded amount of text.
+func TestCopiesBounded(t *testing.T) {
+	for copies, reused := range map[int]bool{0: false, mostCopied: true} {
+		k := newTalk(t, true)
+		k.g.history.copies = copies
+		for range 3 {
+			k.say("<tool_call>{\"arguments\": {\"city\":\"Bø\"}, \"name\": \"get_weather\"}</tool_call>")
+			k.results("sunny")
+		}
+		if common, ran := k.say("x"); (common == ran) != reused {
+			t.Errorf("with %d bytes %d of %d tokens had run", copies, common, ran)
+		}
 	}
 }

@@ -95,6 +95,15 @@ func commonBytes(a, b string) int {
 func (h *history) ends(text string, ids []int32) []int {
 	out := make([]int, len(ids))
 	at, lost := 0, false
+	absent := map[int32]bool{} // special tokens that the rest does not have: it is searched once for each
+	find := func(id int32, rest, w string) int {
+		if absent[id] {
+			return -1
+		}
+		n := strings.Index(rest, w)
+		absent[id] = n < 0
+		return n
+	}
 	for i, id := range ids {
 		w := h.word(id)
 		rest := text[at:]
@@ -103,7 +112,7 @@ func (h *history) ends(text string, ids []int32) []int {
 			out[i] = -1
 			continue
 		case lost:
-			n := strings.Index(rest, w)
+			n := find(id, rest, w)
 			if n < 0 {
 				out[i] = -1
 				continue
@@ -117,7 +126,7 @@ func (h *history) ends(text string, ids []int32) []int {
 			lost = true
 			out[i] = -1
 			if h.tok.Special(id) { // white space that the token takes with it
-				if n := strings.Index(rest, w); n >= 0 {
+				if n := find(id, rest, w); n >= 0 {
 					at, lost = at+n+len(w), false
 					out[i] = at
 				}

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -183,7 +184,7 @@ func (t *Template) wantsList(limits jinja.Limits) (bool, error) {
 		vars.Set("tools", nil)
 		vars.Set("documents", nil)
 		vars.Set("add_generation_prompt", true)
-		out, err := t.Template.Render(vars, limits)
+		out, err := t.Template.Render(context.Background(), vars, limits)
 		return strings.Contains(out, probe), err
 	}
 	asString, errString := prints(probe)

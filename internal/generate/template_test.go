@@ -39,7 +39,7 @@ func TestDeepSeekV32(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tmpl.Render(vars.(*jinja.Dict), jinja.Limits{})
+		got, err := tmpl.Render(t.Context(), vars.(*jinja.Dict), jinja.Limits{})
 		switch {
 		case c.Text == nil && err == nil:
 			t.Errorf("case %d: no error, the reference has %s: %s", i, c.Error, got)
@@ -82,7 +82,7 @@ func TestPrecedence(t *testing.T) {
 			}
 			for tools, want := range map[bool]string{false: c.plain, true: c.tool} {
 				vars := object("messages", jinja.NewList())
-				if got, err := tmpl.forRequest(tools).Render(vars, jinja.Limits{}); err != nil || got != want {
+				if got, err := tmpl.forRequest(tools).Render(t.Context(), vars, jinja.Limits{}); err != nil || got != want {
 					t.Errorf("tools %v: got %q, %v, want %q", tools, got, err, want)
 				}
 			}
@@ -118,7 +118,7 @@ func TestHarmony(t *testing.T) {
 		"<|start|>user<|message|>Q<|end|><|start|>assistant<|channel|>final<|message|>A<|end|><|start|>user<|message|>R<|end|>" +
 		"<|start|>assistant<|channel|>analysis<|message|>kept<|end|><|start|>assistant to=functions.f<|channel|>commentary json<|message|>{\"a\": \"é\"}<|call|>" +
 		"<|start|>functions.f to=assistant<|channel|>commentary<|message|>\"1\"<|end|><|start|>assistant"
-	got, err := tmpl.Render(vars.(*jinja.Dict), jinja.Limits{})
+	got, err := tmpl.Render(t.Context(), vars.(*jinja.Dict), jinja.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

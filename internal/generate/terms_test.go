@@ -12,8 +12,8 @@ import (
 func talkTo(h *history, session uint64, name string) int {
 	prompt := "<|im_start|>user\n" + name + "<|im_end|>\n<|im_start|>assistant\n"
 	answer := prompt + "Hello there " + name + "."
-	known := h.encode(salt{}, &draft{text: answer + "<|im_end|>\n", session: session}).spliced
-	enc := h.encode(salt{}, &draft{text: prompt, session: session})
+	known := h.mustEncode(salt{}, &draft{text: answer + "<|im_end|>\n", session: session}).spliced
+	enc := h.mustEncode(salt{}, &draft{text: prompt, session: session})
 	h.remember(salt{}, prompt, &enc, len(prompt), false, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
 	return known
 }

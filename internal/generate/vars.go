@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -81,7 +82,7 @@ func setLegacy(t *Template, vars *jinja.Dict, now func() time.Time) {
 			}
 		}
 	}
-	text, err := asJSON.Render(object("v", list), jinja.Limits{})
+	text, err := asJSON.Render(context.Background(), object("v", list), jinja.Limits{})
 	if err != nil {
 		text = "[]"
 	}

@@ -65,7 +65,7 @@ func renderMicros(b *testing.B, t *Template, vars *Dict) float64 {
 	for n := 1; took < atLeast; n *= 2 {
 		start := cpuTime(b)
 		for range n {
-			if _, err := t.Render(vars, Limits{}); err != nil {
+			if _, err := t.Render(b.Context(), vars, Limits{}); err != nil {
 				b.Fatal(err)
 			}
 		}

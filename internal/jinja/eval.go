@@ -84,6 +84,7 @@ func (r *renderer) eval(e expr, s *scope) Value {
 		return &List{items}
 	case *dictExpr:
 		d := NewDict()
+		r.step()
 		for i := range e.keys {
 			k := r.eval(e.keys[i], s)
 			r.setKey(d, k, r.eval(e.values[i], s))
@@ -96,6 +97,7 @@ func (r *renderer) eval(e expr, s *scope) Value {
 	case *itemExpr:
 		o := r.eval(e.obj, s)
 		if d, ok := o.(*Dict); ok && e.member != nil {
+			r.scanned(len(e.name))
 			if i := d.findText(e.name); i >= 0 || !e.own {
 				return d.valueAt(i, e.missing)
 			}
@@ -125,6 +127,7 @@ func (r *renderer) eval(e expr, s *scope) Value {
 // member is obj.name, where the parser has looked name up beforehand.
 func (r *renderer) member(o Value, m *member) Value {
 	if d, ok := o.(*Dict); ok && !m.own {
+		r.scanned(len(m.name))
 		return d.valueAt(d.findText(m.name), m.missing)
 	}
 	return r.attr(o, m.name)
@@ -142,14 +145,12 @@ func (r *renderer) evalCall(e *callExpr, s *scope) Value {
 			if at.ofString != nil {
 				a := r.args(&e.args, s)
 				r.line = e.exprLine()
-				r.made(len(x))
 				return at.ofString(r, x, a)
 			}
 		case *Dict:
 			if at.ofDict != nil {
 				a := r.args(&e.args, s)
 				r.line = e.exprLine()
-				r.made(16 * x.Len())
 				return at.ofDict(r, x, a)
 			}
 		}
@@ -167,9 +168,6 @@ func (r *renderer) evalFilter(e *filterExpr, v Value, s *scope) Value {
 	r.line = e.exprLine()
 	if e.fn == nil {
 		r.failFilter(e.name)
-	}
-	if t, ok := asString(v); ok {
-		r.made(len(t))
 	}
 	return e.fn(r, v, a)
 }
@@ -205,18 +203,19 @@ func (r *renderer) evalOperator(e expr, s *scope) Value {
 		base := len(r.parts)
 		v := r.sum(e, s)
 		if v == nil {
-			v = r.joinStrings(r.parts[base:], "")
+			v = r.concat(r.parts[base:])
 		}
 		r.parts = r.parts[:base]
 		return v
 	case *concatExpr:
-		var b strings.Builder
+		base := len(r.parts)
 		for _, item := range e.items {
-			b.WriteString(str(r.eval(item, s)))
-			r.checkSize(b.Len())
+			text := r.str(r.eval(item, s))
+			r.parts = append(r.parts, text)
 		}
-		r.made(b.Len())
-		return b.String()
+		out := r.concat(r.parts[base:])
+		r.parts = r.parts[:base]
+		return out
 	case *compareExpr:
 		a := r.eval(e.first, s)
 		for i, op := range e.ops {
@@ -253,7 +252,7 @@ func (r *renderer) sum(e *sumExpr, s *scope) (v Value) {
 		case i == 0: // None takes part in no addition
 			v = r.binary("+", nil, r.eval(e.items[1], s))
 		default:
-			v = r.binary("+", r.joinStrings(r.parts[base:], ""), x)
+			v = r.binary("+", r.concat(r.parts[base:]), x)
 		}
 	}
 	return v
@@ -277,14 +276,23 @@ func (r *renderer) hash(k Value) any {
 	return h
 }
 
-// hashed accounts for the work of hashing a tuple.
+// hashed accounts for the work of hashing a key and looking it up.
 func (r *renderer) hashed(h any) {
-	if t, ok := h.(tupleHash); ok {
-		r.spend(len(t) / 8)
+	switch h := h.(type) {
+	case string:
+		r.walked(len(h)) // a small dict may have ten more of that length
+	case tupleHash:
+		r.spend(len(h))
+	case bigHash:
+		r.spend(len(h))
 	}
 }
 
+// entrySteps is what an entry takes in a dict: its memory and that of the index.
+const entrySteps = 4
+
 func (r *renderer) setKey(d *Dict, k, v Value) {
+	r.spend(entrySteps)
 	d.set(k, r.hash(k), v)
 }
 
@@ -305,7 +313,9 @@ func (r *renderer) args(e *argExprs, s *scope) *args {
 		a.set(name, r.eval(e.values[i], s))
 	}
 	if e.star != nil {
-		a.pos = append(a.pos, r.iterate(r.eval(e.star, s))...)
+		more := r.iterate(r.eval(e.star, s))
+		r.made(16 * len(more))
+		a.pos = append(a.pos, more...)
 	}
 	if e.star2 != nil {
 		d, ok := r.eval(e.star2, s).(*Dict)
@@ -313,6 +323,7 @@ func (r *renderer) args(e *argExprs, s *scope) *args {
 			r.fail("argument after ** must be a mapping")
 		}
 		for _, en := range d.entries {
+			r.spend(2)
 			k, ok := asString(en.key)
 			if !ok {
 				r.fail("keywords must be strings")
@@ -339,10 +350,18 @@ func (r *renderer) call(fn Value, a *args) Value {
 	return nil
 }
 
-// iterate returns what a loop over v sees. A generator is used up by it.
+// letters are the strings of the bytes that stand for a rune, as values.
+var letters = func() (out [utf8.RuneSelf]Value) {
+	for c := range out {
+		out[c] = string(rune(c))
+	}
+	return out
+}()
+
+// iterate returns what a loop over v sees, which the caller does not change. A generator is used up by it. What is done with
+// the items is for the caller to account for.
 func (r *renderer) iterate(v Value) []Value {
 	if items, ok := sequence(v); ok {
-		r.made(16 * len(items))
 		return items
 	}
 	switch x := v.(type) {
@@ -350,24 +369,30 @@ func (r *renderer) iterate(v Value) []Value {
 		r.made(16 * x.Len())
 		return x.keys()
 	case view:
-		r.made(16 * len(x.items))
 		return x.items
 	case undefined:
 		return nil
 	case string, Markup:
 		s, _ := asString(x)
-		r.made(16 * len(s))
-		items := make([]Value, 0, utf8.RuneCountInString(s))
+		r.scanned(len(s))
+		n := utf8.RuneCountInString(s)
+		r.spend(n >> 1)
+		items := make([]Value, 0, n)
 		for _, c := range s {
-			items = append(items, string(c))
+			r.step()
+			if c < utf8.RuneSelf {
+				items = append(items, letters[c])
+			} else {
+				items = append(items, string(c))
+			}
 		}
 		return items
 	case rangeValue:
+		r.spend(int(x.len()))
 		items := make([]Value, x.len())
 		for i := range items {
 			items[i] = x.start + int64(i)*x.step
 		}
-		r.made(16 * len(items))
 		return items
 	case *generator:
 		r.descend()
@@ -407,10 +432,11 @@ func (r *renderer) item(o, k Value) Value {
 			return items[i]
 		}
 	case string, Markup:
-		s, _ := asString(x)
-		r.made(len(s))
-		if v, ok := runeAt(s, k); ok {
-			return v
+		if s, _ := asString(x); isInt(k) {
+			r.walked(len(s))
+			if v, ok := runeAt(s, k); ok {
+				return v
+			}
 		}
 	case rangeValue:
 		if i, ok := index(k, x.len()); ok {
@@ -423,7 +449,7 @@ func (r *renderer) item(o, k Value) Value {
 	if !ok {
 		what := typeName(k)
 		if i, isInt := k.(int64); isInt {
-			what = repr(i)
+			what = r.repr(i)
 		}
 		return undefined{objectName(o) + " has no element " + what}
 	}
@@ -431,7 +457,13 @@ func (r *renderer) item(o, k Value) Value {
 	if v, ok := r.method(o, name); ok {
 		return v
 	}
+	r.step() // its message
 	return missingAttr(o, name)
+}
+
+func isInt(v Value) bool {
+	_, ok := asInt(v)
+	return ok
 }
 
 // index resolves a possibly negative index into n items.
@@ -462,6 +494,7 @@ func (r *renderer) attr(o Value, name string) Value {
 	if u, ok := o.(undefined); ok {
 		r.failUndefined(u)
 	}
+	r.made(len(name))
 	if v, ok := r.method(o, name); ok {
 		return v
 	}
@@ -515,22 +548,21 @@ func (r *renderer) slice(o Value, e *sliceExpr, s *scope) Value {
 	switch x := o.(type) {
 	case string, Markup:
 		text, _ := asString(x)
-		r.made(len(text))
-		runes := []rune(text)
-		var b strings.Builder
-		eachIndex(len(runes), bounds, func(i int) { b.WriteRune(runes[i]) })
-		return like(x, b.String())
+		return like(x, r.sliceText(text, bounds))
 	case *List, Tuple:
 		items, _ := sequence(x)
-		var out []Value
+		n := countIndices(len(items), bounds)
+		r.made(16 * n)
+		out := make([]Value, 0, n)
 		eachIndex(len(items), bounds, func(i int) { out = append(out, items[i]) })
-		r.made(16 * len(out))
 		if _, ok := x.(Tuple); ok {
 			return Tuple(out)
 		}
 		return &List{out}
 	case rangeValue:
-		var out []Value
+		n := countIndices(int(x.len()), bounds)
+		r.spend(n)
+		out := make([]Value, 0, n)
 		eachIndex(int(x.len()), bounds, func(i int) { out = append(out, x.start+int64(i)*x.step) })
 		return &List{out}
 	case undefined:
@@ -539,29 +571,34 @@ func (r *renderer) slice(o Value, e *sliceExpr, s *scope) Value {
 	return undefined{objectName(o) + " cannot be sliced"}
 }
 
+// sliceText is slice for a text. What has only ASCII is cut without a copy.
+func (r *renderer) sliceText(text string, bounds [3]*int64) string {
+	r.scanned(len(text))
+	lo, hi, step := resolve(len(text), bounds)
+	if step == 1 && isASCII(text) {
+		return text[lo:max(lo, hi)]
+	}
+	r.spend(len(text) >> 2)
+	runes := []rune(text)
+	var b strings.Builder
+	eachIndex(len(runes), bounds, func(i int) {
+		if i%(1<<16) == 0 {
+			r.look()
+		}
+		b.WriteRune(runes[i])
+	})
+	return b.String()
+}
+
+// countIndices is how many indices eachIndex gives.
+func countIndices(n int, bounds [3]*int64) int {
+	lo, hi, step := resolve(n, bounds)
+	return int(rangeValue{lo, hi, step}.len())
+}
+
 // eachIndex calls f with every index that the slice bounds select from n items, as Python counts them.
 func eachIndex(n int, bounds [3]*int64, f func(int)) {
-	step := int64(1)
-	if bounds[2] != nil {
-		step = *bounds[2]
-	}
-	first, last := int64(0), int64(n) // of valid bounds: for a negative step both one lower
-	lo, hi := first, last
-	if step < 0 {
-		first, last = -1, int64(n)-1
-		lo, hi = last, first
-	}
-	clamp := func(p *int64, def int64) int64 {
-		if p == nil {
-			return def
-		}
-		v := *p
-		if v < 0 {
-			v += int64(n)
-		}
-		return min(max(v, first), last)
-	}
-	lo, hi = clamp(bounds[0], lo), clamp(bounds[1], hi)
+	lo, hi, step := resolve(n, bounds)
 	if step > 0 {
 		for i := lo; i < hi; {
 			f(int(i))
@@ -579,4 +616,29 @@ func eachIndex(n int, bounds [3]*int64, f func(int)) {
 		}
 		i += step
 	}
+}
+
+// resolve gives the bounds of a slice of n items as those of a range.
+func resolve(n int, bounds [3]*int64) (lo, hi, step int64) {
+	step = 1
+	if bounds[2] != nil {
+		step = *bounds[2]
+	}
+	first, last := int64(0), int64(n) // of valid bounds: for a negative step both one lower
+	lo, hi = first, last
+	if step < 0 {
+		first, last = -1, int64(n)-1
+		lo, hi = last, first
+	}
+	clamp := func(p *int64, def int64) int64 {
+		if p == nil {
+			return def
+		}
+		v := *p
+		if v < 0 {
+			v += int64(n)
+		}
+		return min(max(v, first), last)
+	}
+	return clamp(bounds[0], lo), clamp(bounds[1], hi), step
 }

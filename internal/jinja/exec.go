@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,11 +28,15 @@ type variable struct {
 }
 
 func (r *renderer) get(sym int, s *scope) (Value, bool) {
-	for ; s != nil; s = s.up {
+	for far := 0; s != nil; s = s.up {
 		for i := range s.vars {
 			if s.vars[i].sym == sym {
 				return s.vars[i].val, true
 			}
+		}
+		if far += 1 + len(s.vars); far >= 16 {
+			r.steps -= far >> 4 // the next step looks whether they are spent
+			far &= 15
 		}
 	}
 	v := r.top[sym]
@@ -43,6 +48,7 @@ func (r *renderer) set(sym int, v Value, s *scope) {
 		r.top[sym] = variable{v, true}
 		return
 	}
+	r.steps -= len(s.vars) >> 4
 	s.set(sym, v)
 }
 
@@ -63,6 +69,7 @@ func (s *scope) has(sym int) bool {
 
 // renderer is the state of one Render.
 type renderer struct {
+	ctx    context.Context
 	limits Limits
 	now    func() time.Time
 	out    *strings.Builder
@@ -70,12 +77,13 @@ type renderer struct {
 	spans  *[]Span          // wanted, or nil
 	top    []variable
 	parts  []string // of the sums being made
-	depth  int      // macro calls, recursive loops and lazy sequences we are in
-	line   int      // of the node being worked on
+	tails  [4]*tail // of long texts made last, the oldest at
+	oldest int
+	depth  int // macro calls, recursive loops and lazy sequences we are in
+	line   int // of the node being worked on
 
-	steps    int // left
-	check    int // look at the clock when fewer steps are left than this
-	deadline time.Time
+	steps int // left
+	check int // look at the context when fewer steps are left than this
 }
 
 // control says how a list of statements ended.
@@ -96,10 +104,11 @@ func (r *renderer) fail(format string, args ...any) { r.throw(Runtime, format, a
 // failUndefined is the error of using an undefined value for anything but printing, testing and looping.
 func (r *renderer) failUndefined(u undefined) { r.throw(Runtime, "%s", u.msg) }
 
-// stepsPerCheck is how many steps go by between two looks at the clock; a step takes less than a microsecond.
+// stepsPerCheck is how many steps go by between two looks at the context.
 const stepsPerCheck = 1024
 
-// step counts a unit of work.
+// step counts a unit of work. What an operation does to the bytes and items that it is given is counted by made, scanned and
+// walked, before it is done.
 func (r *renderer) step() { r.spend(1) }
 
 func (r *renderer) spend(n int) {
@@ -112,11 +121,15 @@ func (r *renderer) checkpoint() {
 	if r.steps < 0 {
 		r.throw(Limit, "template does more than %d steps of work", r.limits.Steps)
 	}
-	// Few steps by then mean that the machine is busy with others, not that the template is slow.
-	if used := r.limits.Steps - r.steps; time.Now().After(r.deadline) && time.Duration(used)*time.Microsecond > r.limits.Time {
-		r.throw(Limit, "template takes longer than %v", r.limits.Time)
-	}
+	r.look()
 	r.check = max(r.steps-stepsPerCheck, 0)
+}
+
+// look looks at the context, in the middle of work that was counted all at once.
+func (r *renderer) look() {
+	if err := r.ctx.Err(); err != nil {
+		panic(gone{err})
+	}
 }
 
 // checkSize refuses strings and lists over the output limit; n is in bytes.
@@ -126,10 +139,26 @@ func (r *renderer) checkSize(n int) {
 	}
 }
 
-// made accounts for a string or list of n bytes that was made or walked.
+// made accounts for a string or list of n bytes that is made or copied.
 func (r *renderer) made(n int) {
 	r.checkSize(n)
-	r.spend(n >> 10)
+	r.spend(n >> 5)
+}
+
+// scanned accounts for n bytes that are searched or compared many at a time.
+func (r *renderer) scanned(n int) {
+	if n >= 1<<7 {
+		r.spend(n >> 7)
+	}
+}
+
+// walked accounts for n bytes of text that are looked at rune by rune.
+func (r *renderer) walked(n int) { r.spend(n >> 4) }
+
+// mapped accounts for n bytes of text of which another text is made rune by rune.
+func (r *renderer) mapped(n int) {
+	r.checkSize(n)
+	r.spend(n >> 3)
 }
 
 func (r *renderer) descend() {
@@ -140,6 +169,9 @@ func (r *renderer) descend() {
 
 func (r *renderer) write(s string) {
 	r.checkSize(r.out.Len() + len(s))
+	if len(s) >= 1<<5 {
+		r.spend(len(s) >> 5)
+	}
 	r.out.WriteString(s)
 }
 
@@ -150,7 +182,6 @@ func (r *renderer) capture(f func()) string {
 	f()
 	s := r.out.String()
 	r.out = outer
-	r.made(len(s))
 	return s
 }
 
@@ -187,13 +218,13 @@ func (r *renderer) execNode(n node, s *scope) control {
 		r.assign(&n.target, r.applyFilters(n.filters, text, s), s)
 	case *filterBlockNode:
 		text := r.capture(func() { r.exec(n.body, &scope{up: s}) })
-		r.write(str(r.applyFilters(n.filters, text, s)))
+		r.write(r.str(r.applyFilters(n.filters, text, s)))
 	case *macroNode:
 		r.set(n.sym, &macro{n, s}, s)
 	case *callNode:
 		a := *r.args(&n.call.args, s)
 		a.set("caller", &macro{n.caller, s})
-		r.write(str(r.call(r.eval(n.call.fn, s), &a)))
+		r.write(r.str(r.call(r.eval(n.call.fn, s), &a)))
 	case *scopeNode:
 		return r.exec(n.body, &scope{up: s})
 	case *withNode:
@@ -248,6 +279,7 @@ func (r *renderer) assign(t *target, v Value, s *scope) {
 			r.fail("cannot unpack %d values into %d names", len(items), len(t.tuple))
 		}
 		for i := range items {
+			r.step()
 			r.assign(&t.tuple[i], items[i], s)
 		}
 	case t.attr != "":
@@ -259,6 +291,7 @@ func (r *renderer) assign(t *target, v Value, s *scope) {
 		if strings.HasPrefix(t.attr, "_") {
 			r.fail("cannot store the attribute '%s' on a namespace: names that begin with an underscore are refused", t.attr)
 		}
+		r.scanned(len(t.attr))
 		ns.attrs.Set(t.attr, v)
 	default:
 		r.set(t.sym, v, s)
@@ -318,6 +351,7 @@ func (r *renderer) note(item Value, from int) {
 func (r *renderer) filterItems(n *forNode, items []Value, s *scope) []Value {
 	var kept []Value
 	for _, item := range items {
+		r.spend(2)
 		inner := &scope{up: s}
 		r.assign(&n.target, item, inner)
 		if truth(r.eval(n.filter, inner)) {
@@ -396,6 +430,7 @@ func (m *macro) call(r *renderer, a *args) Value {
 	r.descend()
 	defer func() { r.depth-- }()
 	d := m.def
+	r.spend(4 + len(d.params)*len(d.params)>>5 + len(a.named)*len(d.params)>>5)
 	inner := &scope{vars: make([]binding, 0, len(d.params)+1), up: m.scope}
 	extra := a.pos[min(len(d.params), len(a.pos)):]
 	if len(extra) > 0 && !d.usesVarargs {

@@ -4,22 +4,20 @@ import (
 	"html"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// filter is a filter's function: v|name(args).
+// filter is a filter's function: v|name(args). It accounts for its own work.
 type filter func(r *renderer, v Value, a *args) Value
 
 func (r *renderer) filter(name string, v Value, a *args) Value {
 	f := filters[name]
 	if f == nil {
 		r.failFilter(name)
-	}
-	if s, ok := asString(v); ok {
-		r.made(len(s))
 	}
 	return f(r, v, a)
 }
@@ -41,7 +39,7 @@ func init() {
 		"escape":         escapeFilter,
 		"filesizeformat": fileSizeFilter,
 		"float":          floatFilter,
-		"forceescape":    func(r *renderer, v Value, _ *args) Value { return Markup(escapeHTML(r.str(v))) },
+		"forceescape":    func(r *renderer, v Value, _ *args) Value { return Markup(r.escapeHTML(r.str(v))) },
 		"format":         formatFilter,
 		"indent":         indentFilter,
 		"int":            intFilter,
@@ -51,29 +49,37 @@ func init() {
 		"replace":        replaceFilter,
 		"round":          roundFilter,
 		"safe":           func(r *renderer, v Value, _ *args) Value { return Markup(r.str(v)) },
-		"string":         textFilter(func(s string) string { return s }),
+		"string": func(r *renderer, v Value, a *args) Value {
+			a.atMost(r, 0)
+			return like(v, r.str(v))
+		},
 		"striptags": func(r *renderer, v Value, a *args) Value {
 			a.atMost(r, 0)
 			s := r.str(v)
-			r.made(16 * len(s))
-			return stripTags(s)
+			r.spend(len(s))
+			r.checkSize(len(s))
+			return r.stripTags(s)
 		},
-		"title":      textFilter(titleFilter),
-		"tojson":     tojsonFilter,
-		"trim":       trimFilter,
-		"truncate":   truncateFilter,
-		"upper":      textFilter(upper),
-		"urlencode":  urlencodeFilter,
-		"wordcount":  wordcountFilter,
-		"xmlattr":    xmlattrFilter,
-		"batch":      batchFilter,
-		"dictsort":   dictsortFilter,
-		"first":      firstFilter,
-		"groupby":    groupbyFilter,
-		"items":      itemsFilter,
-		"join":       joinFilter,
-		"last":       lastFilter,
-		"list":       func(r *renderer, v Value, _ *args) Value { return &List{append([]Value(nil), r.iterate(v)...)} },
+		"title":     textFilter(titleFilter),
+		"tojson":    tojsonFilter,
+		"trim":      trimFilter,
+		"truncate":  truncateFilter,
+		"upper":     textFilter(upper),
+		"urlencode": urlencodeFilter,
+		"wordcount": wordcountFilter,
+		"xmlattr":   xmlattrFilter,
+		"batch":     batchFilter,
+		"dictsort":  dictsortFilter,
+		"first":     firstFilter,
+		"groupby":   groupbyFilter,
+		"items":     itemsFilter,
+		"join":      joinFilter,
+		"last":      lastFilter,
+		"list": func(r *renderer, v Value, _ *args) Value {
+			items := r.iterate(v)
+			r.made(16 * len(items))
+			return &List{slices.Clone(items)}
+		},
 		"map":        mapFilter,
 		"max":        extremeFilter(1),
 		"min":        extremeFilter(-1),
@@ -89,20 +95,11 @@ func init() {
 	}
 }
 
-// str is str, with its work accounted for: a list prints as more than it weighs.
-func (r *renderer) str(v Value) string {
-	s := str(v)
-	r.made(len(s))
-	return s
-}
-
-// textFilter makes a filter from a function of text. Markup stays Markup.
+// textFilter makes a filter from a function that maps text rune by rune. Markup stays Markup.
 func textFilter(f func(string) string) filter {
 	return func(r *renderer, v Value, a *args) Value {
 		a.atMost(r, 0)
-		s := f(r.str(v))
-		r.made(len(s))
-		return like(v, s)
+		return like(v, r.mapText(r.str(v), f))
 	}
 }
 
@@ -124,10 +121,10 @@ func tojsonFilter(r *renderer, v Value, a *args) Value {
 		if len(pair) != 2 {
 			r.fail("separators must be a pair")
 		}
-		d.itemSep, d.kSep = str(pair[0]), str(pair[1])
+		d.itemSep, d.kSep = r.str(pair[0]), r.str(pair[1])
 	}
 	d.dump(v, 0)
-	r.made(d.b.Len())
+	r.checkSize(d.b.Len())
 	return d.b.String()
 }
 
@@ -139,11 +136,13 @@ func absFilter(r *renderer, v Value, _ *args) Value {
 	if !ok {
 		r.fail("bad operand type for abs(): '%s'", typeName(v))
 	}
+	r.number(v)
 	return normInt(new(big.Int).Abs(z))
 }
 
 func attrFilter(r *renderer, v Value, a *args) Value {
-	name := str(a.need(r, 0, "name"))
+	name := r.str(a.need(r, 0, "name"))
+	r.made(len(name))
 	if x, ok := r.method(v, name); ok {
 		return x
 	}
@@ -155,6 +154,9 @@ func centerFilter(r *renderer, v Value, a *args) Value {
 }
 
 func lengthFilter(r *renderer, v Value, _ *args) Value {
+	if s, ok := asString(v); ok {
+		r.scanned(len(s))
+	}
 	n, ok := length(v)
 	if !ok {
 		r.fail("object of type '%s' has no len()", typeName(v))
@@ -175,7 +177,7 @@ func escapeFilter(r *renderer, v Value, _ *args) Value {
 	if m, ok := v.(Markup); ok {
 		return m
 	}
-	return Markup(escapeHTML(r.str(v)))
+	return Markup(r.escapeHTML(r.str(v)))
 }
 
 func formatFilter(r *renderer, v Value, a *args) Value {
@@ -194,7 +196,7 @@ func trimFilter(r *renderer, v Value, a *args) Value {
 	if c := a.get(0, "chars", nil); c != nil {
 		strip.pos = []Value{c}
 	}
-	return likeAll(v, stripMethod(true, true)(r, r.str(v), strip))
+	return r.likeAll(v, stripMethod(true, true)(r, r.str(v), strip))
 }
 
 func replaceFilter(r *renderer, v Value, a *args) Value {
@@ -203,7 +205,7 @@ func replaceFilter(r *renderer, v Value, a *args) Value {
 	if !ok {
 		n = -1
 	}
-	return r.replaceText(r.str(v), str(a.need(r, 0, "old")), str(a.need(r, 1, "new")), n)
+	return r.replaceText(r.str(v), r.str(a.need(r, 0, "old")), r.str(a.need(r, 1, "new")), n)
 }
 
 func indentFilter(r *renderer, v Value, a *args) Value {
@@ -221,7 +223,9 @@ func indentFilter(r *renderer, v Value, a *args) Value {
 		by = strings.Repeat(" ", r.width(width))
 	}
 	blank := truth(a.get(2, "blank", false))
+	r.mapped(len(s))
 	lines := splitLines(s+"\n", false)
+	r.spend(2 * len(lines))
 	r.made(len(s) + len(by)*len(lines))
 	for i, line := range lines {
 		if i > 0 && (blank || line != "") {
@@ -240,7 +244,7 @@ func parseInt(s string, base int) (Value, bool) {
 	s = strings.TrimFunc(s, isSpace)
 	digits := strings.TrimLeft(s, "+-")
 	if len(s)-len(digits) > 1 || digits == "" || strings.HasPrefix(digits, "_") || strings.HasSuffix(digits, "_") ||
-		strings.Contains(digits, "__") || len(digits) > 4300 {
+		strings.Contains(digits, "__") || len(digits) > maxDigits {
 		return nil, false
 	}
 	lower := strings.ToLower(digits)
@@ -281,6 +285,7 @@ func intFilter(r *renderer, v Value, a *args) Value {
 		r.failUndefined(x)
 	case string, Markup:
 		s, _ := asString(x)
+		r.mapped(len(s))
 		if i, ok := parseInt(s, int(base)); ok {
 			return i
 		}
@@ -322,15 +327,21 @@ func (r *renderer) toFloat(v Value) (f float64, ok bool) {
 		r.failUndefined(u)
 	}
 	if s, ok := asString(v); ok {
+		r.mapped(len(s))
 		return parseFloat(s)
 	}
+	r.number(v)
 	return asFloat(v)
 }
 
+// roundSteps is what rounding to hundreds of digits takes.
+const roundSteps = 64
+
 func roundFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 2, "precision", "method")
+	r.number(v)
 	prec, ok := asInt(a.get(0, "precision", int64(0)))
-	method := str(a.get(1, "method", "common"))
+	method := r.str(a.get(1, "method", "common"))
 	x, isNumber := asFloat(v)
 	if !ok || !isNumber {
 		r.fail("type %s doesn't define round", typeName(v))
@@ -358,6 +369,7 @@ func roundFilter(r *renderer, v Value, a *args) Value {
 	if x-x != 0 {
 		return x
 	}
+	r.spend(roundSteps)
 	f, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', int(prec), 64), 64) // its own output always parses
 	return f
 }
@@ -379,7 +391,7 @@ func titleFilter(s string) string {
 }
 
 // stripTags drops tags and comments, joins blanks and resolves entities.
-func stripTags(s string) string {
+func (r *renderer) stripTags(s string) string {
 	var kept strings.Builder
 	for {
 		i := strings.IndexByte(s, '<')
@@ -398,7 +410,12 @@ func stripTags(s string) string {
 		s = s[i+skip+end+len(mark):]
 	}
 	kept.WriteString(s)
-	return html.UnescapeString(strings.Join(strings.FieldsFunc(kept.String(), isSpace), " "))
+	r.look()
+	words := strings.FieldsFunc(kept.String(), isSpace)
+	r.look()
+	s = strings.Join(words, " ")
+	r.look()
+	return html.UnescapeString(s)
 }
 
 // fileSizeFilter prints a number of bytes in decimal or binary units.
@@ -418,7 +435,7 @@ func fileSizeFilter(r *renderer, v Value, a *args) Value {
 	case n != n:
 		r.fail("cannot convert float NaN to integer")
 	case n < base:
-		return str(truncFloat(n)) + " Bytes"
+		return r.str(truncFloat(n)) + " Bytes"
 	}
 	units := "kMGTPEZY"
 	if unit == "iB" {
@@ -436,7 +453,7 @@ func fileSizeFilter(r *renderer, v Value, a *args) Value {
 // not reproduced.
 func prettyFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 0)
-	s := repr(r.keysSorted(v, 0))
+	s := r.repr(r.keysSorted(v, 0))
 	if utf8.RuneCountInString(s) > 80 {
 		r.fail("pprint of more than one line is not supported")
 	}
@@ -455,6 +472,7 @@ func (r *renderer) keysSorted(v Value, depth int) Value {
 		r.sortBy(x.Len(), func(i int) Value { return x.entries[i].key }, func(order []int) {
 			for _, i := range order {
 				e := x.entries[i]
+				r.spend(entrySteps)
 				d.set(e.key, e.hash, r.keysSorted(e.val, depth+1))
 			}
 		})
@@ -468,6 +486,7 @@ func (r *renderer) keysSorted(v Value, depth int) Value {
 }
 
 func (r *renderer) allSorted(items []Value, depth int) []Value {
+	r.made(16 * len(items))
 	out := make([]Value, len(items))
 	for i, e := range items {
 		out[i] = r.keysSorted(e, depth+1)
@@ -477,7 +496,8 @@ func (r *renderer) allSorted(items []Value, depth int) []Value {
 
 func truncateFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 4, "length", "killwords", "end", "leeway")
-	s, end := r.str(v), str(a.get(2, "end", "..."))
+	s, end := r.str(v), r.str(a.get(2, "end", "..."))
+	r.made(len(s) + len(end))
 	n := r.width(a.get(0, "length", int64(255)))
 	leeway := 5
 	if l := a.get(3, "leeway", nil); l != nil {
@@ -500,29 +520,44 @@ func truncateFilter(r *renderer, v Value, a *args) Value {
 }
 
 func wordcountFilter(r *renderer, v Value, _ *args) Value {
-	return int64(len(strings.FieldsFunc(r.str(v), func(c rune) bool {
-		return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c)
-	})))
+	s := r.str(v)
+	r.spend(len(s) >> 1) // a word takes 16 bytes
+	n, inside := 0, false
+	for _, c := range s {
+		was := inside
+		if inside = c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c); inside && !was {
+			n++
+		}
+	}
+	return int64(n)
 }
 
 func urlencodeFilter(r *renderer, v Value, _ *args) Value {
 	d, ok := v.(*Dict)
+	quote := func(v Value, safe string) string {
+		s := r.str(v)
+		r.checkSize(3 * len(s))
+		r.spend(len(s))
+		return quoteURL(s, safe)
+	}
 	if _, isText := asString(v); isText || !ok && !isIterable(v) {
-		return quoteURL(r.str(v), "/")
+		return quote(v, "/")
 	}
 	var pairs []Value
 	if ok {
-		pairs = d.pairs()
+		pairs = r.pairs(d)
 	} else {
 		pairs = r.iterate(v)
 	}
+	r.made(16 * len(pairs))
 	parts := make([]string, len(pairs))
 	for i, p := range pairs {
+		r.spend(4)
 		kv := r.iterate(p)
 		if len(kv) != 2 {
 			r.fail("urlencode needs pairs")
 		}
-		enc := func(v Value) string { return strings.ReplaceAll(quoteURL(r.str(v), ""), "%20", "+") }
+		enc := func(v Value) string { return strings.ReplaceAll(quote(v, ""), "%20", "+") }
 		parts[i] = enc(kv[0]) + "=" + enc(kv[1])
 	}
 	return r.joinStrings(parts, "&")
@@ -548,17 +583,24 @@ func xmlattrFilter(r *renderer, v Value, a *args) Value {
 		r.fail("'%s' object has no attribute 'items'", typeName(v))
 	}
 	var parts []string
+	size := 0
 	for _, e := range d.entries {
+		r.spend(4)
 		if _, missing := e.val.(undefined); missing || e.val == nil {
 			continue
 		}
-		k := str(e.key)
+		k := r.str(e.key)
+		r.walked(len(k))
 		if strings.ContainsAny(k, " \t\n\f\r\v/>=") {
-			r.fail("invalid character in attribute name: %s", repr(e.key))
+			r.fail("invalid character in attribute name: %s", r.repr(e.key))
 		}
-		parts = append(parts, escapeHTML(k)+`="`+escapeHTML(str(e.val))+`"`)
+		p := r.escapeHTML(k) + `="` + r.escapeHTML(r.str(e.val)) + `"`
+		size += len(p)
+		r.made(len(p))
+		r.checkSize(size)
+		parts = append(parts, p)
 	}
-	out := strings.Join(parts, " ")
+	out := r.joinStrings(parts, " ")
 	if out != "" && truth(a.get(0, "autospace", true)) {
 		out = " " + out
 	}

@@ -12,6 +12,8 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 	switch s, isText := asString(path); {
 	case path == nil:
 	case isText:
+		r.made(16 * strings.Count(s, "."))
+		r.walked(len(s))
 		for p := range strings.SplitSeq(s, ".") {
 			if i, err := strconv.ParseInt(p, 10, 64); err == nil && isDecimal(p[0]) {
 				parts = append(parts, i)
@@ -24,6 +26,7 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 	}
 	return func(v Value) Value {
 		for _, p := range parts {
+			r.step()
 			v = r.item(v, p)
 		}
 		return v
@@ -33,8 +36,7 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 // fold is the key that sorting and grouping compare by: text ignores case unless asked not to.
 func (r *renderer) fold(v Value, caseSensitive bool) Value {
 	if s, ok := asString(v); ok && !caseSensitive {
-		r.made(len(s))
-		return strings.ToLower(s)
+		return r.mapText(s, strings.ToLower)
 	}
 	return v
 }
@@ -63,7 +65,7 @@ func lastFilter(r *renderer, v Value, _ *args) Value {
 func itemsFilter(r *renderer, v Value, _ *args) Value {
 	switch x := v.(type) {
 	case *Dict:
-		return sliceGenerator("generator", x.pairs())
+		return sliceGenerator("generator", r.pairs(x))
 	case undefined:
 		return sliceGenerator("generator", nil)
 	}
@@ -75,11 +77,14 @@ func itemsFilter(r *renderer, v Value, _ *args) Value {
 
 func reverseFilter(r *renderer, v Value, _ *args) Value {
 	if s, ok := asString(v); ok {
+		r.mapped(len(s))
 		runes := []rune(s)
 		slices.Reverse(runes)
 		return like(v, string(runes))
 	}
-	items := slices.Clone(r.iterate(v))
+	items := r.iterate(v)
+	r.made(16 * len(items))
+	items = slices.Clone(items)
 	slices.Reverse(items)
 	if _, ok := v.(*generator); ok {
 		return &List{items}
@@ -91,14 +96,16 @@ func joinFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 2, "d", "attribute")
 	get := r.attrGetter(a.get(1, "attribute", nil))
 	items := r.iterate(v)
+	r.made(16 * len(items))
 	parts := make([]string, len(items))
 	size := 0
 	for i, e := range items {
+		r.step()
 		parts[i] = r.str(get(e))
 		size += len(parts[i])
 		r.checkSize(size)
 	}
-	return r.joinStrings(parts, str(a.get(0, "d", "")))
+	return r.joinStrings(parts, r.str(a.get(0, "d", "")))
 }
 
 // mapFilter is lazy like the reference's: a value that cannot be iterated over, or is false, only matters when read.
@@ -118,7 +125,7 @@ func mapFilter(r *renderer, v Value, a *args) Value {
 		if len(a.pos) == 0 {
 			r.fail("map requires a filter argument")
 		}
-		name, rest := str(a.pos[0]), &args{pos: a.pos[1:], named: a.named}
+		name, rest := r.str(a.pos[0]), &args{pos: a.pos[1:], named: a.named}
 		f = func(e Value) Value { return r.filter(name, e, rest) }
 	}
 	return r.lazy(v, func(e Value) (Value, bool) { return f(e), true })
@@ -162,7 +169,7 @@ func selectFilter(want, byAttr bool) filter {
 		}
 		is := truth
 		if len(rest) > 0 {
-			name, more := str(rest[0]), &args{pos: rest[1:], named: a.named}
+			name, more := r.str(rest[0]), &args{pos: rest[1:], named: a.named}
 			is = func(e Value) bool { return r.test(name, e, more) }
 		}
 		return r.lazy(v, func(e Value) (Value, bool) { return e, is(get(e)) == want })
@@ -175,6 +182,7 @@ func sortFilter(r *renderer, v Value, a *args) Value {
 	var getters []func(Value) Value
 	path := a.get(2, "attribute", nil)
 	if s, ok := asString(path); ok {
+		r.spend(4 * strings.Count(s, ","))
 		for p := range strings.SplitSeq(s, ",") {
 			getters = append(getters, r.attrGetter(p))
 		}
@@ -183,6 +191,7 @@ func sortFilter(r *renderer, v Value, a *args) Value {
 	}
 	items := r.iterate(v)
 	return &List{r.sorted(items, truth(a.get(0, "reverse", false)), func(e Value) Value {
+		r.made(16 * len(getters))
 		key := make(Tuple, len(getters))
 		for i, get := range getters {
 			key[i] = r.fold(get(e), sensitive)
@@ -193,6 +202,7 @@ func sortFilter(r *renderer, v Value, a *args) Value {
 
 // sorted is Python's sorted: stable, also in reverse.
 func (r *renderer) sorted(items []Value, reverse bool, key func(Value) Value) []Value {
+	r.spend(4 * len(items))
 	items = slices.Clone(items)
 	if reverse {
 		slices.Reverse(items)
@@ -221,14 +231,14 @@ func dictsortFilter(r *renderer, v Value, a *args) Value {
 	}
 	sensitive := truth(a.get(0, "case_sensitive", false))
 	at := 0
-	switch by := str(a.get(1, "by", "key")); by {
+	switch by := r.str(a.get(1, "by", "key")); by {
 	case "key":
 	case "value":
 		at = 1
 	default:
 		r.fail(`You can only sort by either "key" or "value"`)
 	}
-	return &List{r.sorted(d.pairs(), truth(a.get(2, "reverse", false)), func(e Value) Value {
+	return &List{r.sorted(r.pairs(d), truth(a.get(2, "reverse", false)), func(e Value) Value {
 		return r.fold(e.(Tuple)[at], sensitive)
 	})}
 }
@@ -247,8 +257,10 @@ func groupbyFilter(r *renderer, v Value, a *args) Value {
 	out := new(List)
 	var last Value
 	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return r.fold(value(e), sensitive) }) {
+		r.spend(2)
 		k := r.fold(value(e), sensitive)
 		if i == 0 || !r.equal(k, last, 0) {
+			r.spend(4)
 			out.Items = append(out.Items, Tuple{value(e), new(List)})
 			last = k
 		}
@@ -263,6 +275,7 @@ func uniqueFilter(r *renderer, v Value, a *args) Value {
 	get, sensitive := r.attrGetter(a.get(1, "attribute", nil)), truth(a.get(0, "case_sensitive", false))
 	seen := map[any]bool{}
 	return r.lazy(NewList(r.iterate(v)...), func(e Value) (Value, bool) {
+		r.spend(entrySteps)
 		h := r.hash(r.fold(get(e), sensitive))
 		keep := !seen[h]
 		seen[h] = true
@@ -311,6 +324,11 @@ func batchFilter(r *renderer, v Value, a *args) Value {
 	}
 	var out []Value
 	for chunk := range slices.Chunk(r.iterate(v), n) {
+		r.spend(4)
+		r.made(16 * len(chunk))
+		if fill != nil {
+			r.made(16 * n)
+		}
 		chunk = slices.Clone(chunk)
 		for fill != nil && len(chunk) < n {
 			chunk = append(chunk, fill)
@@ -326,8 +344,9 @@ func sliceFilter(r *renderer, v Value, a *args) Value {
 	if n == 0 {
 		r.fail("integer division or modulo by zero")
 	}
-	r.made(64 * n)
+	r.made(128 * n)
 	items := r.iterate(v)
+	r.made(16 * len(items))
 	per, extra := len(items)/n, len(items)%n
 	var out []Value
 	for i := range n {

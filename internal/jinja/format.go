@@ -32,10 +32,13 @@ func (r *renderer) formatPercent(f string, arg Value) string {
 	var b strings.Builder
 	used := 0
 	for {
+		r.step()
 		i := strings.IndexByte(f, '%')
 		if i < 0 {
 			break
 		}
+		r.made(i)
+		r.checkSize(b.Len() + i)
 		b.WriteString(f[:i])
 		f = f[i+1:]
 		var v Value
@@ -46,6 +49,7 @@ func (r *renderer) formatPercent(f string, arg Value) string {
 			if end < 0 || dict == nil {
 				r.fail("format requires a mapping")
 			}
+			r.scanned(end)
 			v = r.item(dict, f[1:end])
 			if u, missing := v.(undefined); missing {
 				r.failUndefined(u)
@@ -67,16 +71,19 @@ func (r *renderer) formatPercent(f string, arg Value) string {
 		if !named {
 			v = next()
 		}
-		b.WriteString(r.formatValue(v, sp))
-		r.checkSize(b.Len())
+		text := r.formatValue(v, sp)
+		r.made(len(text))
+		r.checkSize(b.Len() + len(text))
+		b.WriteString(text)
 	}
+	r.made(len(f))
 	b.WriteString(f)
 	if used < len(values) && (isTuple || dict == nil) {
 		if _, isList := arg.(*List); !isList {
 			r.fail("not all arguments converted during string formatting")
 		}
 	}
-	r.made(b.Len())
+	r.checkSize(b.Len())
 	return b.String()
 }
 
@@ -134,20 +141,21 @@ func (r *renderer) percentSpec(f string, sp *spec, star func() Value) string {
 func (r *renderer) formatValue(v Value, sp spec) string {
 	switch sp.verb {
 	case 's', 'r', 'a':
-		s := str(v)
+		s := r.str(v)
 		if sp.verb != 's' {
-			s = repr(v)
+			s = r.repr(v)
 		}
 		if sp.precision >= 0 {
+			r.walked(min(len(s), utf8.UTFMax*sp.precision))
 			s = firstRunes(s, sp.precision)
 		}
-		return pad("", s, sp)
+		return r.pad("", s, sp)
 	case 'c':
-		if s, ok := asString(v); ok && utf8.RuneCountInString(s) == 1 {
-			return pad("", s, sp)
+		if s, ok := asString(v); ok && len(s) <= utf8.UTFMax && utf8.RuneCountInString(s) == 1 {
+			return r.pad("", s, sp)
 		}
 		if n, ok := asInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			return pad("", string(rune(n)), sp)
+			return r.pad("", string(rune(n)), sp)
 		}
 		r.fail("%%c requires int or char")
 	case 'd', 'i', 'u', 'o', 'x', 'X', 'b':
@@ -157,7 +165,7 @@ func (r *renderer) formatValue(v Value, sp spec) string {
 		if !ok {
 			r.fail("must be real number, not %s", typeName(v))
 		}
-		return formatFloat(x, sp)
+		return r.formatFloat(x, sp)
 	}
 	r.fail("unsupported format character '%c'", sp.verb)
 	return ""
@@ -181,6 +189,8 @@ func (r *renderer) formatInt(v Value, sp spec) string {
 	case 'b':
 		base, prefix = 2, "0b"
 	}
+	r.spend(z.BitLen() / 8)
+	r.made(max(sp.precision, 0))
 	digits := new(big.Int).Abs(z).Text(base)
 	if sp.verb == 'X' {
 		digits = strings.ToUpper(digits)
@@ -191,15 +201,17 @@ func (r *renderer) formatInt(v Value, sp spec) string {
 	if !sp.alternate {
 		prefix = ""
 	}
-	return pad(signOf(z.Sign() < 0, sp)+prefix, group(digits, sp.comma), sp)
+	return r.pad(signOf(z.Sign() < 0, sp)+prefix, group(digits, sp.comma), sp)
 }
 
-func formatFloat(x float64, sp spec) string {
+func (r *renderer) formatFloat(x float64, sp spec) string {
 	verb := sp.verb
 	prec := sp.precision
 	if prec < 0 {
 		prec = 6
 	}
+	r.spend(roundSteps)
+	r.made(prec)
 	neg := x < 0 || x == 0 && 1/x < 0
 	if neg {
 		x = -x
@@ -209,6 +221,7 @@ func formatFloat(x float64, sp spec) string {
 	case x-x != 0: // NaN or infinite
 		s = floatRepr(x)
 	case verb == 'g' || verb == 'G':
+		r.spend(roundSteps) // written twice
 		s = strconv.FormatFloat(x, 'e', max(prec-1, 0), 64)
 		exp, _ := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:]) // FormatFloat always writes an exponent here
 		mant := s[:strings.IndexByte(s, 'e')]
@@ -228,7 +241,7 @@ func formatFloat(x float64, sp spec) string {
 	} else {
 		s = group(s, sp.comma)
 	}
-	return pad(signOf(neg, sp), s, sp)
+	return r.pad(signOf(neg, sp), s, sp)
 }
 
 func trimZeros(s string, keep bool) string {
@@ -253,19 +266,29 @@ func group(digits string, sep byte) string {
 	if sep == 0 {
 		return digits
 	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + string(sep) + digits[i:]
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(sep)
+		}
+		b.WriteByte(digits[i])
 	}
-	return digits
+	return b.String()
 }
 
 // pad fills prefix+s up to the width; with '=' the fill goes between them.
-func pad(prefix, s string, sp spec) string {
+func (r *renderer) pad(prefix, s string, sp spec) string {
+	r.spend(4)
+	r.scanned(len(s))
 	n := sp.width - utf8.RuneCountInString(prefix) - utf8.RuneCountInString(s)
 	if n <= 0 {
-		return prefix + s
+		if prefix == "" {
+			return s
+		}
+		n = 0
 	}
 	fill := string(sp.fill)
+	r.made(len(prefix) + len(s) + n*len(fill))
 	switch sp.align {
 	case '<':
 		return prefix + s + strings.Repeat(fill, n)
@@ -289,6 +312,7 @@ func firstRunes(s string, n int) string {
 
 // formatBraces is str.format.
 func (r *renderer) formatBraces(f string, a *args) string {
+	r.mapped(len(f))
 	var b strings.Builder
 	auto := 0
 	for i := 0; i < len(f); i++ {
@@ -303,14 +327,17 @@ func (r *renderer) formatBraces(f string, a *args) string {
 			if end < 0 {
 				r.fail("expected '}' before end of string")
 			}
-			b.WriteString(r.formatField(f[i+1:end], a, &auto))
-			r.checkSize(b.Len())
+			r.spend(4)
+			text := r.formatField(f[i+1:end], a, &auto)
+			r.made(len(text))
+			r.checkSize(b.Len() + len(text))
+			b.WriteString(text)
 			i = end
 		default:
 			b.WriteByte(c)
 		}
 	}
-	r.made(b.Len())
+	r.checkSize(b.Len())
 	return b.String()
 }
 
@@ -344,6 +371,7 @@ func (r *renderer) formatField(field string, a *args, auto *int) string {
 	v := r.formatArg(field[:n], a, auto)
 	for rest := field[n:]; rest != ""; {
 		if rest[0] == '[' {
+			r.step()
 			key, tail, ok := strings.Cut(rest[1:], "]")
 			if !ok {
 				r.fail("missing ']' in format string")
@@ -364,20 +392,21 @@ func (r *renderer) formatField(field string, a *args, auto *int) string {
 		if n == 0 {
 			r.fail("empty attribute in format string")
 		}
+		r.step()
 		v = r.attr(v, rest[:n])
 		rest = rest[n:]
 	}
 	switch conv {
 	case "":
 	case "s":
-		v = str(v)
+		v = r.str(v)
 	case "r", "a":
-		v = repr(v)
+		v = r.repr(v)
 	default:
 		r.fail("unknown conversion specifier '%s'", conv)
 	}
 	if specText == "" {
-		return str(v)
+		return r.str(v)
 	}
 	return r.formatSpec(v, specText)
 }
@@ -393,8 +422,10 @@ func (r *renderer) formatArg(name string, a *args, auto *int) Value {
 		}
 		return a.pos[i]
 	}
+	r.spend(len(a.named) >> 3)
 	for _, k := range a.named {
 		if k.name == name {
+			r.scanned(len(name))
 			return k.val
 		}
 	}
@@ -450,7 +481,7 @@ func (r *renderer) formatTyped(v Value, sp spec) string {
 	_, isInt := asBig(v)
 	_, isFloat := v.(float64)
 	if _, isBool := v.(bool); isBool && sp.verb == 0 {
-		v, isInt, isText = str(v), false, true
+		v, isInt, isText = r.str(v), false, true
 	}
 	if sp.align == 0 {
 		sp.align = '<'
@@ -463,14 +494,14 @@ func (r *renderer) formatTyped(v Value, sp spec) string {
 		f, _ := asFloat(v)
 		sp.verb = 'f'
 		sp.width--
-		return formatFloat(f*100, sp) + "%"
+		return r.formatFloat(f*100, sp) + "%"
 	case sp.verb == 0 && isInt && sp.precision < 0:
 		sp.verb = 'd'
 	case sp.verb == 0 && isFloat && sp.precision >= 0:
 		sp.verb = 'g'
 	case sp.verb == 0 && isFloat:
 		f := v.(float64)
-		return pad(signOf(f < 0, sp), strings.TrimPrefix(floatRepr(f), "-"), sp)
+		return r.pad(signOf(f < 0, sp), strings.TrimPrefix(floatRepr(f), "-"), sp)
 	case sp.verb == 0:
 		if !isText {
 			r.fail("unsupported format string passed to %s", typeName(v))

@@ -16,11 +16,15 @@ func init() {
 	globals = map[string]Value{}
 	for name, f := range map[string]func(r *renderer, a *args) Value{
 		"raise_exception": func(r *renderer, a *args) Value {
-			r.throw(Raised, "%s", str(a.need(r, 0, "message")))
+			r.throw(Raised, "%s", r.str(a.need(r, 0, "message")))
 			return nil
 		},
 		"strftime_now": func(r *renderer, a *args) Value {
-			return strftime(r.now(), str(a.need(r, 0, "format")))
+			format := r.str(a.need(r, 0, "format"))
+			r.spend(8 * len(format)) // a letter of it may print a whole date
+			s := strftime(r.now(), format)
+			r.made(len(s))
+			return s
 		},
 		"range":     rangeGlobal,
 		"dict":      func(r *renderer, a *args) Value { return r.newDict(a) },
@@ -32,7 +36,7 @@ func init() {
 			return &cycler{items: a.pos}
 		},
 		"joiner": func(r *renderer, a *args) Value {
-			sep, used := str(a.get(0, "sep", ", ")), false
+			sep, used := r.str(a.get(0, "sep", ", ")), false
 			return &function{"joiner", func(*renderer, *args) Value {
 				if !used {
 					used = true
@@ -85,7 +89,7 @@ func (r *renderer) newDict(a *args) *Dict {
 	}
 	if len(a.pos) == 1 {
 		if src, ok := a.pos[0].(*Dict); ok {
-			r.made(48 * src.Len())
+			r.spend(entrySteps * src.Len())
 			d = src.Clone()
 		} else {
 			for _, p := range r.iterate(a.pos[0]) {
@@ -98,13 +102,14 @@ func (r *renderer) newDict(a *args) *Dict {
 		}
 	}
 	for _, k := range a.named {
-		d.Set(k.name, k.val)
+		r.setKey(d, k.name, k.val)
 	}
 	return d
 }
 
 func namespaceGlobal(r *renderer, a *args) Value {
 	d := r.newDict(a)
+	r.made(16 * d.Len())
 	for _, k := range d.Keys() {
 		if strings.HasPrefix(k, "_") {
 			r.fail("cannot store the attribute '%s' on a namespace: names that begin with an underscore are refused", k)

@@ -12,6 +12,7 @@
 package jinja
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -31,25 +32,28 @@ type Template struct {
 }
 
 // Limits bounds one Render. Zero fields mean the defaults.
+//
+// No clock is among them: what renders on an idle machine renders on a busy one. A step is worth about 50 ns of a processor
+// and 32 bytes of memory: a node evaluated, or what an operation does to some bytes or items of what it is given.
 type Limits struct {
-	Steps  int           // nodes evaluated, plus one per kilobyte of text made; default 10 million
-	Depth  int           // nested macro calls, recursive loops, lazy sequences over one another; default 200
-	Output int           // bytes of the result and of any single string on the way; default 8 MiB
-	Time   time.Duration // of the clock on the wall, and a microsecond for each step at least; default 50 ms, thousands of times what a conversation takes
+	Steps  int  // work; default DefaultSteps
+	Depth  int  // nested macro calls, recursive loops, lazy sequences over one another; default 200
+	Output int  // bytes of the result and of any single string on the way; default 8 MiB
+	Spent  *int // if not nil, the steps taken are added to it, and Steps bounds them together with those that were there
 }
+
+// DefaultSteps is what a Render may take: thousands of times what a conversation takes, and a second or so of a processor.
+const DefaultSteps = 16_000_000
 
 func (l Limits) withDefaults() Limits {
 	if l.Steps <= 0 {
-		l.Steps = 10_000_000
+		l.Steps = DefaultSteps
 	}
 	if l.Depth <= 0 {
 		l.Depth = 200
 	}
 	if l.Output <= 0 {
 		l.Output = 8 << 20
-	}
-	if l.Time <= 0 {
-		l.Time = 50 * time.Millisecond
 	}
 	return l
 }
@@ -97,14 +101,15 @@ func (t *Template) Name() string { return t.name }
 // Source returns the template's text.
 func (t *Template) Source() string { return t.src }
 
-// Render runs the template over vars, whose values are those FromJSON makes. The error is an *Error.
-func (t *Template) Render(vars *Dict, limits Limits) (string, error) {
-	return t.RenderAt(vars, limits, t.Now)
+// Render runs the template over vars, whose values are those FromJSON makes. The error is an *Error, or that of ctx, which
+// ends it.
+func (t *Template) Render(ctx context.Context, vars *Dict, limits Limits) (string, error) {
+	return t.RenderAt(ctx, vars, limits, t.Now)
 }
 
 // RenderAt is Render with another clock; nil means time.Now.
-func (t *Template) RenderAt(vars *Dict, limits Limits, now func() time.Time) (string, error) {
-	return t.render(vars, limits, now, nil)
+func (t *Template) RenderAt(ctx context.Context, vars *Dict, limits Limits, now func() time.Time) (string, error) {
+	return t.render(ctx, vars, limits, now, nil)
 }
 
 // Span is the text that one pass of a loop over a tagged dict has written: out[From:To].
@@ -113,19 +118,27 @@ type Span struct{ Tag, From, To int }
 // RenderSpans is RenderAt that also tells which stretches of the text come from which tagged dicts, in the order in
 // which they end. A dict that is looped over several times has a span for each time that wrote something; what a
 // template writes into variables first, or without a loop, has none.
-func (t *Template) RenderSpans(vars *Dict, limits Limits, now func() time.Time) (out string, spans []Span, err error) {
-	out, err = t.render(vars, limits, now, &spans)
+func (t *Template) RenderSpans(ctx context.Context, vars *Dict, limits Limits, now func() time.Time) (out string, spans []Span, err error) {
+	out, err = t.render(ctx, vars, limits, now, &spans)
 	return out, spans, err
 }
 
-func (t *Template) render(vars *Dict, limits Limits, now func() time.Time, spans *[]Span) (out string, err error) {
-	r := &renderer{limits: limits.withDefaults(), now: now, out: new(strings.Builder), spans: spans, top: make([]variable, len(t.syms))}
+// mostGuessed is the largest result that the next one gets room for from the start.
+const mostGuessed = 1 << 20
+
+func (t *Template) render(ctx context.Context, vars *Dict, limits Limits, now func() time.Time, spans *[]Span) (out string, err error) {
+	r := &renderer{ctx: ctx, limits: limits.withDefaults(), now: now, out: new(strings.Builder), spans: spans, top: make([]variable, len(t.syms))}
 	r.main = r.out
+	r.steps = r.limits.Steps
+	if s := limits.Spent; s != nil {
+		r.steps -= *s
+		defer func() { *s = r.limits.Steps - r.steps }()
+	}
 	defer recoverError(t.name, &r.line, &err)
 	if r.now == nil {
 		r.now = time.Now
 	}
-	r.steps, r.check, r.deadline = r.limits.Steps, r.limits.Steps, time.Now().Add(r.limits.Time)
+	r.check = r.steps
 	for i := range vars.entries {
 		if k, ok := vars.entries[i].key.(string); ok {
 			if sym, ok := t.syms[k]; ok {
@@ -133,7 +146,7 @@ func (t *Template) render(vars *Dict, limits Limits, now func() time.Time, spans
 			}
 		}
 	}
-	r.out.Grow(int(t.size.Load()))
+	r.out.Grow(int(min(t.size.Load(), mostGuessed)))
 	r.exec(t.body, nil)
 	t.size.Store(int64(r.out.Len()))
 	return r.out.String(), nil
@@ -141,7 +154,7 @@ func (t *Template) render(vars *Dict, limits Limits, now func() time.Time, spans
 
 // Inside the package errors travel as panics of type *Error, as in text/template: only Parse, Render and FromJSON, the
 // three ways in, recover them. Anything else that panics is a bug and goes on up.
-// line is used where the error has none.
+// line is used where the error has none. What ends a context travels as gone.
 func recoverError(name string, line *int, err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -151,10 +164,14 @@ func recoverError(name string, line *int, err *error) {
 			p.Line = *line
 		}
 		*err = p
+	case gone:
+		*err = p.err
 	default:
 		panic(p)
 	}
 }
+
+type gone struct{ err error }
 
 func syntaxError(line int, format string, args ...any) {
 	panic(&Error{Kind: Syntax, Line: line, Msg: fmt.Sprintf(format, args...)})

@@ -96,8 +96,8 @@ func number(s string) (Value, error) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return i, nil
 	}
-	if len(s) > 4300 { // Python's limit on the digits of an int
-		return nil, errors.New("integer with more than 4300 digits")
+	if len(s) > maxDigits {
+		return nil, fmt.Errorf("integer with more than %d digits", maxDigits)
 	}
 	z, ok := new(big.Int).SetString(s, 10)
 	if !ok {
@@ -119,6 +119,9 @@ type dumper struct {
 // newline starts a line at a level when indenting.
 func (d *dumper) newline(level int) {
 	if d.pretty {
+		n := 1 + level*len(d.indent)
+		d.r.checkSize(d.b.Len() + n)
+		d.r.spend(n>>5 + level>>3)
 		d.b.WriteByte('\n')
 		for range level {
 			d.b.WriteString(d.indent)
@@ -143,14 +146,14 @@ func (d *dumper) dump(v Value, level int) {
 	case *Dict:
 		d.object(x, level)
 	case nil, bool, int64, *big.Int, float64:
-		d.b.WriteString(jsonScalar(v))
+		d.b.WriteString(d.r.jsonScalar(v))
 	default:
 		d.r.fail("Object of type %s is not JSON serializable", typeName(v))
 	}
 }
 
 // jsonScalar is the JSON of a value that is neither string nor container.
-func jsonScalar(v Value) string {
+func (r *renderer) jsonScalar(v Value) string {
 	switch x := v.(type) {
 	case nil:
 		return "null"
@@ -166,7 +169,7 @@ func jsonScalar(v Value) string {
 			return "-Infinity"
 		}
 	}
-	return repr(v)
+	return r.repr(v)
 }
 
 func (d *dumper) array(items []Value, level int) {
@@ -177,7 +180,7 @@ func (d *dumper) array(items []Value, level int) {
 	d.b.WriteByte('[')
 	for i, e := range items {
 		if i > 0 {
-			d.b.WriteString(d.itemSep)
+			d.separator(d.itemSep)
 		}
 		d.newline(level + 1)
 		d.dump(e, level+1)
@@ -193,6 +196,7 @@ func (d *dumper) object(m *Dict, level int) {
 	}
 	entries := m.entries
 	if d.sort {
+		d.r.spend(entrySteps * len(entries))
 		entries = append([]entry(nil), entries...)
 		d.r.sortBy(len(entries), func(i int) Value { return entries[i].key }, func(order []int) {
 			for i, j := range order {
@@ -203,7 +207,7 @@ func (d *dumper) object(m *Dict, level int) {
 	d.b.WriteByte('{')
 	for i, e := range entries {
 		if i > 0 {
-			d.b.WriteString(d.itemSep)
+			d.separator(d.itemSep)
 		}
 		d.newline(level + 1)
 		switch k := e.key.(type) {
@@ -212,24 +216,35 @@ func (d *dumper) object(m *Dict, level int) {
 		case Markup:
 			d.string(string(k))
 		case nil, bool, int64, *big.Int, float64:
-			d.string(jsonScalar(k))
+			d.string(d.r.jsonScalar(k))
 		default:
 			d.r.fail("keys must be str, int, float, bool or None, not %s", typeName(k))
 		}
-		d.b.WriteString(d.kSep)
+		d.separator(d.kSep)
 		d.dump(e.val, level+1)
 	}
 	d.newline(level)
 	d.b.WriteByte('}')
 }
 
+func (d *dumper) separator(s string) {
+	d.r.checkSize(d.b.Len() + len(s))
+	d.r.spend(1 + len(s)>>5)
+	d.b.WriteString(s)
+}
+
 func (d *dumper) string(s string) {
 	b := &d.b
+	d.r.mapped(len(s))
 	b.WriteByte('"')
 	start := 0
 	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
+		r, n := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(s[i:])
+		}
 		if esc := jsonEscape(r, d.ascii); esc != "" {
+			d.r.step()
 			b.WriteString(s[start:i])
 			b.WriteString(esc)
 			start = i + n

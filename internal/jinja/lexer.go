@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (t token) describe() string {
 	case tokString:
 		return "string " + strconv.Quote(t.text)
 	case tokNumber:
-		return "number " + str(t.num)
+		return fmt.Sprintf("number %v", t.num)
 	case tokBlockBegin:
 		return "'{%'"
 	case tokBlockEnd:
@@ -310,6 +311,9 @@ func (l *lexer) name(rest string) bool {
 	return true
 }
 
+// maxDigits is Python's limit on the digits of an int.
+const maxDigits = 4300
+
 // number lexes an integer or float literal. After a dot ("x.0.1") only integers are read, so that the rest stays a path.
 func (l *lexer) number(rest string) bool {
 	if rest[0] < '0' || rest[0] > '9' {
@@ -324,6 +328,9 @@ func (l *lexer) number(rest string) bool {
 		}
 	}
 	n := intLen(rest)
+	if n > maxDigits {
+		syntaxError(l.line, "number of more than %d digits", maxDigits)
+	}
 	z, ok := new(big.Int).SetString(strings.ReplaceAll(rest[:n], "_", ""), 0)
 	if !ok {
 		syntaxError(l.line, "bad number %q", rest[:n])

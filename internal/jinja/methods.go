@@ -10,7 +10,7 @@ import (
 func (r *renderer) method(o Value, name string) (Value, bool) {
 	if strings.HasPrefix(name, "_") {
 		if strings.HasPrefix(name, "__") {
-			return unsafe(o, name), true
+			return refusedAttr(o, name), true
 		}
 		return nil, false
 	}
@@ -18,18 +18,18 @@ func (r *renderer) method(o Value, name string) (Value, bool) {
 	case string, Markup:
 		s, _ := asString(x)
 		if f := stringMethods[name]; f != nil {
-			return &function{name, func(r *renderer, a *args) Value { r.made(len(s)); return likeAll(x, f(r, s, a)) }}, true
+			return &function{name, func(r *renderer, a *args) Value { return r.likeAll(x, f(r, s, a)) }}, true
 		}
 	case *Dict:
 		if slices.Contains([]string{"clear", "pop", "popitem", "setdefault", "update"}, name) {
-			return unsafe(o, name), true
+			return refusedAttr(o, name), true
 		}
 		if f := dictMethods[name]; f != nil {
-			return &function{name, func(r *renderer, a *args) Value { r.made(16 * x.Len()); return f(r, x, a) }}, true
+			return &function{name, func(r *renderer, a *args) Value { return f(r, x, a) }}, true
 		}
 	case *List, Tuple:
 		if _, isList := x.(*List); isList && slices.Contains([]string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"}, name) {
-			return unsafe(o, name), true
+			return refusedAttr(o, name), true
 		}
 		if f := listMethods[name]; f != nil && (name != "copy" || typeName(o) == "list") {
 			return &function{name, func(r *renderer, a *args) Value { return f(r, x, a) }}, true
@@ -43,6 +43,7 @@ func (r *renderer) method(o Value, name string) (Value, bool) {
 	case *loopState:
 		return x.attr(name)
 	case *macro:
+		r.spend(len(x.def.params))
 		return x.attr(name)
 	case *cycler:
 		return x.attr(name)
@@ -50,7 +51,7 @@ func (r *renderer) method(o Value, name string) (Value, bool) {
 	return nil, false
 }
 
-func unsafe(o Value, name string) undefined {
+func refusedAttr(o Value, name string) undefined {
 	return undefined{"access to attribute '" + name + "' of '" + typeName(o) + "' object is unsafe."}
 }
 
@@ -75,7 +76,7 @@ func (m *macro) attr(name string) (Value, bool) {
 }
 
 // likeAll makes the strings a method returned Markup if its object was.
-func likeAll(o, v Value) Value {
+func (r *renderer) likeAll(o, v Value) Value {
 	if _, ok := o.(Markup); !ok {
 		return v
 	}
@@ -84,7 +85,8 @@ func likeAll(o, v Value) Value {
 		return Markup(x)
 	case *List:
 		for i := range x.Items {
-			x.Items[i] = likeAll(o, x.Items[i])
+			r.step()
+			x.Items[i] = r.likeAll(o, x.Items[i])
 		}
 	}
 	return v
@@ -93,10 +95,22 @@ func likeAll(o, v Value) Value {
 type dictMethod func(r *renderer, d *Dict, a *args) Value
 
 var dictMethods = map[string]dictMethod{
-	"items":  func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_items", d.pairs()} },
-	"keys":   func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_keys", d.keys()} },
-	"values": func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_values", d.values()} },
-	"copy":   func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return d.Clone() },
+	"items": func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_items", r.pairs(d)} },
+	"keys": func(r *renderer, d *Dict, a *args) Value {
+		a.atMost(r, 0)
+		r.made(16 * d.Len())
+		return view{"dict_keys", d.keys()}
+	},
+	"values": func(r *renderer, d *Dict, a *args) Value {
+		a.atMost(r, 0)
+		r.made(16 * d.Len())
+		return view{"dict_values", d.values()}
+	},
+	"copy": func(r *renderer, d *Dict, a *args) Value {
+		a.atMost(r, 0)
+		r.spend(entrySteps * d.Len())
+		return d.Clone()
+	},
 	"get": func(r *renderer, d *Dict, a *args) Value {
 		a.atMost(r, 2)
 		if i := d.find(r.hash(a.need(r, 0, "key"))); i >= 0 {
@@ -106,7 +120,8 @@ var dictMethods = map[string]dictMethod{
 	},
 }
 
-func (d *Dict) pairs() []Value {
+func (r *renderer) pairs(d *Dict) []Value {
+	r.spend(2 * len(d.entries))
 	ps := make([]Value, len(d.entries))
 	for i, e := range d.entries {
 		ps[i] = Tuple{e.key, e.val}
@@ -141,11 +156,12 @@ var listMethods = map[string]func(r *renderer, o Value, a *args) Value{
 				return int64(i)
 			}
 		}
-		r.fail("%s is not in list", repr(v))
+		r.fail("%s is not in list", r.repr(v))
 		return nil
 	},
-	"copy": func(_ *renderer, o Value, _ *args) Value {
+	"copy": func(r *renderer, o Value, _ *args) Value {
 		items, _ := sequence(o)
+		r.made(16 * len(items))
 		return &List{slices.Clone(items)}
 	},
 }

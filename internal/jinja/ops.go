@@ -14,7 +14,9 @@ func (r *renderer) equal(a, b Value, depth int) bool {
 	switch x := a.(type) { // the common ones, without making big integers
 	case string:
 		if y, ok := b.(string); ok {
-			r.made(min(len(x), len(y)))
+			if len(x) == len(y) {
+				r.scanned(len(x))
+			}
 			return x == y
 		}
 	case int64:
@@ -30,6 +32,7 @@ func (r *renderer) equal(a, b Value, depth int) bool {
 		tooDeep()
 	}
 	if x, ok := asBig(a); ok {
+		r.number(a)
 		if y, ok := asBig(b); ok {
 			return x.Cmp(y) == 0
 		}
@@ -42,7 +45,7 @@ func (r *renderer) equal(a, b Value, depth int) bool {
 		if !ok || len(s) != len(t) {
 			return false
 		}
-		r.made(len(s))
+		r.scanned(len(s))
 		return s == t
 	}
 	switch x := a.(type) {
@@ -83,6 +86,7 @@ func (r *renderer) equalDicts(a, b *Dict, depth int) bool {
 		return false
 	}
 	for _, e := range a.entries {
+		r.hashed(e.hash)
 		i := b.find(e.hash)
 		if i < 0 || !r.equal(e.val, b.entries[i].val, depth+1) {
 			return false
@@ -101,6 +105,8 @@ func (r *renderer) compareValues(a, b Value, depth int) int {
 			return cmp.Compare(x, y)
 		}
 	}
+	r.number(a)
+	r.number(b)
 	if x, ok := asBig(a); ok {
 		if y, ok := asBig(b); ok {
 			return x.Cmp(y)
@@ -119,7 +125,7 @@ func (r *renderer) compareValues(a, b Value, depth int) int {
 	}
 	if x, ok := asString(a); ok {
 		if y, ok := asString(b); ok {
-			r.made(min(len(x), len(y)))
+			r.scanned(min(len(x), len(y)))
 			return strings.Compare(x, y)
 		}
 	}
@@ -143,12 +149,13 @@ func (r *renderer) compareValues(a, b Value, depth int) int {
 
 // sortBy sorts the numbers 0 to n-1 by their keys, stably, and hands the order to use.
 func (r *renderer) sortBy(n int, key func(int) Value, use func(order []int)) {
+	r.spend(n)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		r.step()
+		r.spend(2) // with the moves that go with a comparison
 		return r.compareValues(key(i), key(j), 0)
 	})
 	use(order)
@@ -194,7 +201,7 @@ func (r *renderer) contains(c, v Value) bool {
 		if !ok {
 			r.fail("'in <string>' requires string as left operand, not %s", typeName(v))
 		}
-		r.made(len(s))
+		r.searched(len(s))
 		return strings.Contains(s, sub)
 	case *Dict:
 		return x.find(r.hash(v)) >= 0
@@ -220,6 +227,7 @@ func (r *renderer) sign(op byte, v Value) Value {
 	case undefined:
 		r.failUndefined(x)
 	}
+	r.number(v)
 	z, ok := asBig(v)
 	if !ok {
 		r.fail("bad operand type for unary %c: '%s'", op, typeName(v))
@@ -289,10 +297,11 @@ func (r *renderer) binaryText(op string, a, b Value) (Value, bool) {
 		case !aMark && !bMark:
 			return s + t, true
 		case !aMark:
-			s = escapeHTML(s)
+			s = r.escapeHTML(s)
 		case !bMark:
-			t = escapeHTML(t)
+			t = r.escapeHTML(t)
 		}
+		r.made(len(s) + len(t))
 		return Markup(s + t), true
 	case op == "*" && aText:
 		if n, ok := asInt(b); ok {
@@ -365,7 +374,7 @@ func (r *renderer) binaryList(op string, a, b Value) (Value, bool) {
 const maxBits = 1 << 14
 
 func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
-	r.spend((x.BitLen() + y.BitLen()) / 64)
+	r.spend((x.BitLen() + y.BitLen()) / 16)
 	z := new(big.Int)
 	switch op {
 	case "+":
@@ -398,6 +407,9 @@ func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
 		}
 		if x.BitLen() <= 1 && y.BitLen() > 1 { // 0, 1 and -1 need only the parity of a large exponent
 			y = big.NewInt(2 + int64(y.Bit(0)))
+		}
+		if y.IsInt64() {
+			r.spend(x.BitLen() * int(y.Int64()) / 16)
 		}
 		z.Exp(x, y, nil)
 	default:
@@ -462,4 +474,16 @@ func (r *renderer) binaryFloat(op string, x, y float64) Value {
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
-func escapeHTML(s string) string { return htmlEscaper.Replace(s) }
+func (r *renderer) escapeHTML(s string) string {
+	return r.mapText(s, htmlEscaper.Replace)
+}
+
+// number accounts for work on an integer that has many digits.
+func (r *renderer) number(v Value) {
+	if z, ok := v.(*big.Int); ok {
+		r.spend(z.BitLen() / 16)
+	}
+}
+
+// searched accounts for a search in n bytes of text.
+func (r *renderer) searched(n int) { r.spend(n >> 5) }

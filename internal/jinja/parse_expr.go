@@ -1,6 +1,9 @@
 package jinja
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // tuple parses one expression, or several separated by commas as a tuple. cond allows inline conditionals; ends are
 // words that end a tuple after a trailing comma.
@@ -195,11 +198,11 @@ func (p *parser) primary() expr {
 		}
 		return &nameExpr{line, p.sym(t.text), undefined{"'" + t.text + "' is undefined"}}
 	case t.kind == tokString:
-		s := ""
+		var s strings.Builder
 		for p.is(tokString) {
-			s += p.take().text
+			s.WriteString(p.take().text)
 		}
-		return &constExpr{line, s}
+		return &constExpr{line, s.String()}
 	case t.kind == tokNumber:
 		p.at++
 		return &constExpr{line, t.num}
@@ -327,6 +330,7 @@ func (p *parser) call(fn expr) expr {
 
 func (p *parser) args() argExprs {
 	var a argExprs
+	var named map[string]bool
 	p.expectOp("(")
 	for first := true; !p.isOp(")"); first = false {
 		if !first {
@@ -353,9 +357,13 @@ func (p *parser) args() argExprs {
 				p.fail("invalid syntax in call")
 			}
 			name := p.take().text
-			if slices.Contains(a.names, name) {
+			if named[name] {
 				p.fail("keyword argument repeated: %s", name)
 			}
+			if named == nil {
+				named = map[string]bool{}
+			}
+			named[name] = true
 			p.at++
 			a.names = append(a.names, name)
 			a.values = append(a.values, p.expression())
@@ -390,11 +398,11 @@ func (p *parser) filters() []*filterExpr {
 }
 
 func (p *parser) dottedName() string {
-	name := p.expectName()
+	name := []string{p.expectName()}
 	for p.skipOp(".") {
-		name += "." + p.expectName()
+		name = append(name, p.expectName())
 	}
-	return name
+	return strings.Join(name, ".")
 }
 
 func (p *parser) test(obj expr) expr {

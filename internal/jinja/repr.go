@@ -20,7 +20,7 @@ func tooDeep() {
 }
 
 // str is Python's str(v).
-func str(v Value) string {
+func (r *renderer) str(v Value) string {
 	switch x := v.(type) {
 	case string:
 		return x
@@ -29,11 +29,12 @@ func str(v Value) string {
 	case undefined:
 		return ""
 	}
-	return repr(v)
+	return r.repr(v)
 }
 
 // repr is Python's repr(v).
-func repr(v Value) string {
+func (r *renderer) repr(v Value) string {
+	r.step()
 	switch x := v.(type) {
 	case nil:
 		return "None"
@@ -45,14 +46,17 @@ func repr(v Value) string {
 	case int64:
 		return strconv.FormatInt(x, 10)
 	case float64:
+		r.spend(4)
 		return floatRepr(x)
 	}
 	var b strings.Builder
-	writeRepr(&b, v, 0)
+	r.writeRepr(&b, v, 0)
 	return b.String()
 }
 
-func writeRepr(b *strings.Builder, v Value, depth int) {
+// writeRepr prints a value, of which every part is a step: shared parts print again and again.
+func (r *renderer) writeRepr(b *strings.Builder, v Value, depth int) {
+	r.step()
 	if depth > maxValueDepth {
 		tooDeep()
 	}
@@ -61,20 +65,21 @@ func writeRepr(b *strings.Builder, v Value, depth int) {
 	}
 	switch x := v.(type) {
 	case string:
-		quote(b, x)
+		r.quote(b, x)
 	case Markup:
 		b.WriteString("Markup(")
-		quote(b, string(x))
+		r.quote(b, string(x))
 		b.WriteByte(')')
 	case *big.Int:
+		r.number(x)
 		b.WriteString(x.String())
 	case *List:
 		b.WriteByte('[')
-		writeReprs(b, x.Items, depth)
+		r.writeReprs(b, x.Items, depth)
 		b.WriteByte(']')
 	case Tuple:
 		b.WriteByte('(')
-		writeReprs(b, x, depth)
+		r.writeReprs(b, x, depth)
 		if len(x) == 1 {
 			b.WriteByte(',')
 		}
@@ -85,14 +90,14 @@ func writeRepr(b *strings.Builder, v Value, depth int) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			writeRepr(b, e.key, depth+1)
+			r.writeRepr(b, e.key, depth+1)
 			b.WriteString(": ")
-			writeRepr(b, e.val, depth+1)
+			r.writeRepr(b, e.val, depth+1)
 		}
 		b.WriteByte('}')
 	case view:
 		b.WriteString(x.kind + "([")
-		writeReprs(b, x.items, depth)
+		r.writeReprs(b, x.items, depth)
 		b.WriteString("])")
 	case rangeValue:
 		fmt.Fprintf(b, "range(%d, %d", x.start, x.stop)
@@ -104,58 +109,70 @@ func writeRepr(b *strings.Builder, v Value, depth int) {
 		b.WriteString("Undefined")
 	case *namespace:
 		b.WriteString("<Namespace ")
-		writeRepr(b, x.attrs, depth+1)
+		r.writeRepr(b, x.attrs, depth+1)
 		b.WriteByte('>')
 	case *macro:
-		b.WriteString("<Macro " + repr(x.def.name) + ">")
+		b.WriteString("<Macro " + r.repr(x.def.name) + ">")
 	case *loopState:
 		fmt.Fprintf(b, "<LoopContext %d/%d>", x.index+1, len(x.items))
 	case nil, bool, int64, float64:
-		b.WriteString(repr(x))
+		b.WriteString(r.repr(x))
 	default: // the reference prints an address here
 		b.WriteString("<" + typeName(v) + " object>")
 	}
 }
 
-func writeReprs(b *strings.Builder, items []Value, depth int) {
+func (r *renderer) writeReprs(b *strings.Builder, items []Value, depth int) {
 	for i, e := range items {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		writeRepr(b, e, depth+1)
+		r.writeRepr(b, e, depth+1)
 	}
 }
 
 // quote writes a string as Python's repr does: single quotes unless only double quotes avoid an escape, and everything
 // str.isprintable refuses as an escape.
-func quote(b *strings.Builder, s string) {
+func (r *renderer) quote(b *strings.Builder, s string) {
+	r.mapped(len(s))
 	q := '\''
 	if strings.ContainsRune(s, '\'') && !strings.ContainsRune(s, '"') {
 		q = '"'
 	}
 	b.WriteRune(q)
-	for _, r := range s {
+	for _, c := range s {
 		switch {
-		case r == q || r == '\\':
+		case c == q || c == '\\':
 			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
+			b.WriteRune(c)
+		case c == '\n':
 			b.WriteString(`\n`)
-		case r == '\r':
+		case c == '\r':
 			b.WriteString(`\r`)
-		case r == '\t':
+		case c == '\t':
 			b.WriteString(`\t`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(b, `\u%04x`, r)
+		case unicode.IsPrint(c):
+			b.WriteRune(c)
+		case c < 0x100:
+			r.step()
+			writeHex(b, `\x`, c, 2)
+		case c < 0x10000:
+			r.step()
+			writeHex(b, `\u`, c, 4)
 		default:
-			fmt.Fprintf(b, `\U%08x`, r)
+			r.step()
+			writeHex(b, `\U`, c, 8)
 		}
 	}
 	b.WriteRune(q)
+}
+
+// writeHex writes an escape of so many digits.
+func writeHex(b *strings.Builder, mark string, c rune, digits int) {
+	b.WriteString(mark)
+	for digits--; digits >= 0; digits-- {
+		b.WriteByte("0123456789abcdef"[c>>(4*digits)&15])
+	}
 }
 
 // floatRepr is Python's repr of a float: the shortest digits that read back, in scientific form from 1e16 and below 1e-4.

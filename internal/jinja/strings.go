@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -12,12 +13,31 @@ import (
 
 type stringMethod func(r *renderer, s string, a *args) Value
 
-// mapped makes a method without arguments from a function.
-func mapped[T any](f func(string) T) stringMethod {
+// walking makes a method without arguments from a function that looks at text rune by rune, and maybe maps it to compare.
+func walking(f func(string) bool) stringMethod {
 	return func(r *renderer, s string, a *args) Value {
 		a.atMost(r, 0)
+		r.spend(len(s) >> 2)
 		return f(s)
 	}
+}
+
+// mapping makes a method without arguments from a function that maps text rune by rune.
+func mapping(f func(string) string) stringMethod {
+	return func(r *renderer, s string, a *args) Value {
+		a.atMost(r, 0)
+		return r.mapText(s, f)
+	}
+}
+
+// mapText is f of a text, which maps it rune by rune.
+func (r *renderer) mapText(s string, f func(string) string) string {
+	r.spend(2)
+	r.mapped(len(s))
+	out := f(s)
+	r.made(max(len(out)-len(s), 0))
+	r.checkSize(len(out))
+	return out
 }
 
 var stringMethods map[string]stringMethod
@@ -34,16 +54,17 @@ func init() {
 		"endswith":     affixMethod(strings.HasSuffix),
 		"removeprefix": cutMethod(strings.TrimPrefix),
 		"removesuffix": cutMethod(strings.TrimSuffix),
-		"upper":        mapped(upper),
-		"lower":        mapped(lower),
-		"casefold":     mapped(lower),
-		"swapcase":     mapped(swapCase),
-		"title":        mapped(titleCase),
-		"capitalize":   mapped(capitalize),
+		"upper":        mapping(upper),
+		"lower":        mapping(lower),
+		"casefold":     mapping(lower),
+		"swapcase":     mapping(swapCase),
+		"title":        mapping(titleCase),
+		"capitalize":   mapping(capitalize),
 		"replace":      replaceMethod,
 		"join": func(r *renderer, s string, a *args) Value {
 			a.atMost(r, 1)
 			items := r.iterate(a.need(r, 0, "iterable"))
+			r.made(16 * len(items))
 			parts := make([]string, len(items))
 			for i, e := range items {
 				t, ok := asString(e)
@@ -54,11 +75,15 @@ func init() {
 			}
 			return r.joinStrings(parts, s)
 		},
-		"find":       findMethod(strings.Index, false),
-		"rfind":      findMethod(strings.LastIndex, false),
-		"index":      findMethod(strings.Index, true),
-		"rindex":     findMethod(strings.LastIndex, true),
-		"count":      func(r *renderer, s string, a *args) Value { return int64(strings.Count(within(r, s, a), a.text(r, 0))) },
+		"find":   findMethod(strings.Index, false),
+		"rfind":  findMethod(strings.LastIndex, false),
+		"index":  findMethod(strings.Index, true),
+		"rindex": findMethod(strings.LastIndex, true),
+		"count": func(r *renderer, s string, a *args) Value {
+			area := within(r, s, a)
+			r.searched(len(area))
+			return int64(strings.Count(area, a.text(r, 0)))
+		},
 		"partition":  partitionMethod(strings.Index, false),
 		"rpartition": partitionMethod(strings.LastIndex, true),
 		"format":     func(r *renderer, s string, a *args) Value { return r.formatBraces(s, a) },
@@ -69,7 +94,8 @@ func init() {
 			}
 			named := new(args)
 			for _, e := range d.entries {
-				named.set(str(e.key), e.val)
+				r.spend(2)
+				named.set(r.str(e.key), e.val)
 			}
 			return r.formatBraces(s, named)
 		},
@@ -79,24 +105,25 @@ func init() {
 		"zfill": func(r *renderer, s string, a *args) Value {
 			sp := spec{fill: '0', align: '=', width: r.width(a.need(r, 0, "width"))}
 			if s != "" && (s[0] == '+' || s[0] == '-') {
-				return pad(s[:1], s[1:], sp)
+				return r.pad(s[:1], s[1:], sp)
 			}
-			return pad("", s, sp)
+			return r.pad("", s, sp)
 		},
-		"isdigit":      mapped(all(unicode.IsDigit)),
-		"isdecimal":    mapped(all(unicode.IsDigit)),
-		"isnumeric":    mapped(all(unicode.IsNumber)),
-		"isalpha":      mapped(all(unicode.IsLetter)),
-		"isalnum":      mapped(all(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) })),
-		"isspace":      mapped(all(isSpace)),
-		"isascii":      mapped(isASCII),
-		"isprintable":  mapped(func(s string) bool { return s == "" || all(unicode.IsPrint)(s) }),
-		"isupper":      mapped(func(s string) bool { return s == strings.ToUpper(s) && s != strings.ToLower(s) }),
-		"islower":      mapped(func(s string) bool { return s == strings.ToLower(s) && s != strings.ToUpper(s) }),
-		"istitle":      mapped(func(s string) bool { return s == titleCase(s) && s != strings.ToLower(s) }),
-		"isidentifier": mapped(isIdentifier),
+		"isdigit":      walking(all(unicode.IsDigit)),
+		"isdecimal":    walking(all(unicode.IsDigit)),
+		"isnumeric":    walking(all(unicode.IsNumber)),
+		"isalpha":      walking(all(unicode.IsLetter)),
+		"isalnum":      walking(all(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) })),
+		"isspace":      walking(all(isSpace)),
+		"isascii":      walking(isASCII),
+		"isprintable":  walking(func(s string) bool { return s == "" || all(unicode.IsPrint)(s) }),
+		"isupper":      walking(func(s string) bool { return s == strings.ToUpper(s) && s != strings.ToLower(s) }),
+		"islower":      walking(func(s string) bool { return s == strings.ToLower(s) && s != strings.ToUpper(s) }),
+		"istitle":      walking(func(s string) bool { return s == titleCase(s) && s != strings.ToLower(s) }),
+		"isidentifier": walking(isIdentifier),
 		"expandtabs": func(r *renderer, s string, a *args) Value {
 			size := r.width(a.get(0, "tabsize", int64(8)))
+			r.mapped(len(s))
 			r.made(len(s) + size*strings.Count(s, "\t"))
 			return expandTabs(s, size)
 		},
@@ -149,10 +176,9 @@ func isIdentifier(s string) bool {
 func stripMethod(left, right bool) stringMethod {
 	return func(r *renderer, s string, a *args) Value {
 		a.atMost(r, 1)
-		cut := isSpace
+		cut, whole := isSpace, s
 		if len(a.pos) > 0 && a.pos[0] != nil {
-			set := a.text(r, 0)
-			cut = func(c rune) bool { return strings.ContainsRune(set, c) }
+			cut = r.oneOf(a.text(r, 0))
 		}
 		if left {
 			s = strings.TrimLeftFunc(s, cut)
@@ -160,13 +186,29 @@ func stripMethod(left, right bool) stringMethod {
 		if right {
 			s = strings.TrimRightFunc(s, cut)
 		}
+		r.walked(len(whole) - len(s))
 		return s
 	}
 }
 
-func stringList(parts []string) *List {
+// oneOf tells whether a rune is in a set.
+func (r *renderer) oneOf(set string) func(rune) bool {
+	const few = 16
+	if len(set) <= few {
+		return func(c rune) bool { return strings.ContainsRune(set, c) }
+	}
+	r.spend(2 * len(set))
+	in := make(map[rune]bool)
+	for _, c := range set {
+		in[c] = true
+	}
+	return func(c rune) bool { return in[c] }
+}
+
+func (r *renderer) list(parts []string) *List {
 	l := &List{make([]Value, len(parts))}
 	for i, p := range parts {
+		r.step()
 		l.Items[i] = p
 	}
 	return l
@@ -192,21 +234,29 @@ func splitArgs(r *renderer, a *args) (sep string, bySpace bool, most int) {
 
 func splitMethod(r *renderer, s string, a *args) Value {
 	sep, bySpace, most := splitArgs(r, a)
-	r.made(len(s))
 	if !bySpace {
-		r.made(32 * strings.Count(s, sep))
-		if most < 0 {
-			return stringList(strings.Split(s, sep))
+		r.searched(len(s))
+		n := strings.Count(s, sep)
+		if most >= 0 {
+			n = min(n, most)
 		}
-		return stringList(strings.SplitN(s, sep, most+1))
+		parts := make([]string, 0, n+1)
+		for range n {
+			r.step()
+			i := strings.Index(s, sep)
+			parts = append(parts, s[:i])
+			s = s[i+len(sep):]
+		}
+		return r.list(append(parts, s))
 	}
 	var parts []string
+	r.walked(len(s))
 	s = strings.TrimLeftFunc(s, isSpace)
-	r.made(16 * len(s))
 	for s != "" && (most < 0 || len(parts) < most) {
+		r.step()
 		i := strings.IndexFunc(s, isSpace)
 		if i < 0 {
-			return stringList(append(parts, s))
+			return r.list(append(parts, s))
 		}
 		parts = append(parts, s[:i])
 		s = strings.TrimLeftFunc(s[i:], isSpace)
@@ -214,7 +264,7 @@ func splitMethod(r *renderer, s string, a *args) Value {
 	if s != "" {
 		parts = append(parts, s)
 	}
-	return stringList(parts)
+	return r.list(parts)
 }
 
 func rsplitMethod(r *renderer, s string, a *args) Value {
@@ -222,9 +272,10 @@ func rsplitMethod(r *renderer, s string, a *args) Value {
 	if most < 0 {
 		return splitMethod(r, s, a)
 	}
-	r.made(len(s))
+	r.walked(len(s))
 	var parts []string
 	for most > 0 {
+		r.step()
 		if bySpace {
 			s = strings.TrimRightFunc(s, isSpace)
 		}
@@ -249,14 +300,14 @@ func rsplitMethod(r *renderer, s string, a *args) Value {
 		parts = append(parts, s)
 	}
 	slices.Reverse(parts)
-	return stringList(parts)
+	return r.list(parts)
 }
 
 // splitLines splits at every line break Python knows; breaks are dropped.
 func splitLines(s string, keep bool) []string {
 	var lines []string
 	for s != "" {
-		i := strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
+		i := strings.IndexFunc(s, breaksLine)
 		if i < 0 {
 			return append(lines, s)
 		}
@@ -274,10 +325,16 @@ func splitLines(s string, keep bool) []string {
 	return lines
 }
 
+func breaksLine(c rune) bool {
+	return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
+}
+
 func splitLinesMethod(r *renderer, s string, a *args) Value {
 	a.atMost(r, 1, "keepends")
-	r.made(16 * len(s))
-	return stringList(splitLines(s, truth(a.get(0, "keepends", false))))
+	r.mapped(len(s))
+	lines := splitLines(s, truth(a.get(0, "keepends", false)))
+	r.spend(len(lines))
+	return r.list(lines)
 }
 
 func affixMethod(has func(s, affix string) bool) stringMethod {
@@ -286,14 +343,20 @@ func affixMethod(has func(s, affix string) bool) stringMethod {
 		s = within(r, s, a)
 		if t, ok := v.(Tuple); ok {
 			for _, e := range t {
-				if p, ok := asString(e); ok && has(s, p) {
+				r.step()
+				if p, ok := asString(e); ok && r.affixed(has, s, p) {
 					return true
 				}
 			}
 			return false
 		}
-		return has(s, a.text(r, 0))
+		return r.affixed(has, s, a.text(r, 0))
 	}
+}
+
+func (r *renderer) affixed(has func(s, affix string) bool, s, affix string) bool {
+	r.scanned(min(len(s), len(affix)))
+	return has(s, affix)
 }
 
 // within cuts s to the optional start and end arguments that follow the first.
@@ -301,6 +364,7 @@ func within(r *renderer, s string, a *args) string {
 	if len(a.pos) < 2 {
 		return s
 	}
+	r.mapped(len(s))
 	runes := []rune(s)
 	bounds := [2]int{0, len(runes)}
 	for i := range bounds {
@@ -321,7 +385,11 @@ func within(r *renderer, s string, a *args) string {
 }
 
 func cutMethod(cut func(s, affix string) string) stringMethod {
-	return func(r *renderer, s string, a *args) Value { return cut(s, a.text(r, 0)) }
+	return func(r *renderer, s string, a *args) Value {
+		affix := a.text(r, 0)
+		r.scanned(len(affix))
+		return cut(s, affix)
+	}
 }
 
 func replaceMethod(r *renderer, s string, a *args) Value {
@@ -335,15 +403,23 @@ func replaceMethod(r *renderer, s string, a *args) Value {
 
 // replaceText is str.replace within the size limit.
 func (r *renderer) replaceText(s, old, with string, n int64) string {
-	if grow := len(with) - len(old); grow > 0 {
-		r.made(len(s) + grow*strings.Count(s, old))
+	r.searched(len(s))
+	times := strings.Count(s, old)
+	if n >= 0 && int64(times) > n {
+		times = int(n)
 	}
+	if times == 0 {
+		return s
+	}
+	r.spend(times)
+	r.made(len(s) + times*(len(with)-len(old)))
 	return strings.Replace(s, old, with, int(max(n, -1)))
 }
 
 func findMethod(find func(s, sub string) int, must bool) stringMethod {
 	return func(r *renderer, s string, a *args) Value {
 		sub, area := a.text(r, 0), within(r, s, a)
+		r.searched(len(area))
 		i := find(area, sub)
 		if i < 0 {
 			if must {
@@ -368,6 +444,7 @@ func partitionMethod(find func(s, sub string) int, last bool) stringMethod {
 		if sep == "" {
 			r.fail("empty separator")
 		}
+		r.searched(len(s))
 		i := find(s, sep)
 		switch {
 		case i >= 0:
@@ -385,6 +462,7 @@ func alignMethod(align byte) stringMethod {
 		if len(a.pos) > 1 {
 			sp.fill, _ = utf8.DecodeRuneInString(a.text(r, 1))
 		}
+		r.scanned(len(s))
 		if align == '^' { // str.center puts the odd blank left when the width is odd
 			n := sp.width - utf8.RuneCountInString(s)
 			if n <= 0 {
@@ -392,9 +470,10 @@ func alignMethod(align byte) stringMethod {
 			}
 			left := n/2 + n&sp.width&1
 			fill := string(sp.fill)
+			r.made(len(s) + n*len(fill))
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left)
 		}
-		return pad("", s, sp)
+		return r.pad("", s, sp)
 	}
 }
 
@@ -403,8 +482,56 @@ func (r *renderer) joinStrings(parts []string, sep string) string {
 	for _, p := range parts {
 		n += len(p)
 	}
+	r.spend(len(parts) >> 2)
 	r.made(n)
 	return strings.Join(parts, sep)
+}
+
+// tail is a text that was made by adding to another, with room behind it. Templates make prompts piece by piece, each time of
+// all that was there; the next one of such a chain is written behind the last and shares its bytes, which never change.
+type tail struct{ strings.Builder }
+
+// tailFrom is the length from which a text is worth a tail.
+const tailFrom = 1 << 10
+
+// ends tells whether s is all of the text, and not only equal to it.
+func (t *tail) ends(s string) bool {
+	return t != nil && len(s) == t.Len() && unsafe.StringData(s) == unsafe.StringData(t.String())
+}
+
+// concat joins texts of which the first may be long.
+func (r *renderer) concat(parts []string) string {
+	if len(parts) == 0 || len(parts[0]) < tailFrom {
+		return r.joinStrings(parts, "")
+	}
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	r.checkSize(n)
+	first, more := parts[0], n-len(parts[0])
+	if more == 0 {
+		return first
+	}
+	slot := slices.IndexFunc(r.tails[:], func(t *tail) bool { return t.ends(first) })
+	if slot < 0 {
+		slot, r.oldest = r.oldest, (r.oldest+1)%len(r.tails)
+		r.tails[slot] = nil
+	}
+	at := r.tails[slot]
+	if at == nil || at.Cap() < n {
+		room := n + n/2
+		r.spend(room >> 5)
+		at = new(tail)
+		at.Grow(room)
+		at.WriteString(first)
+		r.tails[slot] = at
+	}
+	r.spend(more >> 5)
+	for _, p := range parts[1:] {
+		at.WriteString(p)
+	}
+	return at.String()
 }
 
 // upper and lower are Python's, with the mappings that change the number of letters.
@@ -423,7 +550,12 @@ func lower(s string) string {
 }
 
 func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func swapCase(s string) string {

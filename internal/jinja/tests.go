@@ -50,10 +50,12 @@ func init() {
 		"escaped":   isType(func(v Value) bool { _, ok := v.(Markup); return ok }),
 		"lower": func(r *renderer, v Value, _ *args) bool {
 			s := r.str(v)
+			r.spend(len(s) >> 2)
 			return s == strings.ToLower(s) && s != strings.ToUpper(s)
 		},
 		"upper": func(r *renderer, v Value, _ *args) bool {
 			s := r.str(v)
+			r.spend(len(s) >> 2)
 			return s == strings.ToUpper(s) && s != strings.ToLower(s)
 		},
 		"iterable": isType(isIterable),
@@ -65,10 +67,18 @@ func init() {
 			}
 			return false
 		}),
-		"filter": func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return filters[s] != nil },
-		"test":   func(_ *renderer, v Value, _ *args) bool { s, _ := asString(v); return tests[s] != nil },
-		"odd":    func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(1), 0) },
-		"even":   func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(0), 0) },
+		"filter": func(r *renderer, v Value, _ *args) bool {
+			s, _ := asString(v)
+			r.walked(len(s))
+			return filters[s] != nil
+		},
+		"test": func(r *renderer, v Value, _ *args) bool {
+			s, _ := asString(v)
+			r.walked(len(s))
+			return tests[s] != nil
+		},
+		"odd":  func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(1), 0) },
+		"even": func(r *renderer, v Value, _ *args) bool { return r.equal(r.binary("%", v, int64(2)), int64(0), 0) },
 		"divisibleby": func(r *renderer, v Value, a *args) bool {
 			return r.equal(r.binary("%", v, a.need(r, 0, "num")), int64(0), 0)
 		},

@@ -3,6 +3,7 @@ package parser
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,13 +26,19 @@ const (
 var typeNames = map[string]types{"string": typeString, "integer": typeInteger, "number": typeNumber,
 	"boolean": typeBoolean, "array": typeArray, "object": typeObject, "null": typeNull}
 
-// maxSchemaDepth bounds the way through references and alternatives.
-const maxSchemaDepth = 16
+const (
+	// maxReferences bounds how many references lead on from one to another where only one schema is meant.
+	maxReferences = 16
+	// maxSchemaWork bounds what is read of schemas for one reply, in parts of them: after that their types count as not known,
+	// and arguments stay as the model wrote them.
+	maxSchemaWork = 1_000_000
+)
 
 // toolset is the tools of a request and what may be done for them. Schemas are read when a call first needs them.
 type toolset struct {
 	tools    []Tool
 	schemas  map[string]schema // of parameters, by tool
+	reading  *reading          // of all of them
 	strict   bool              // no repairs
 	repaired func(Repair)
 	pending  []Repair // in what may become a call
@@ -65,6 +72,19 @@ func (s *toolset) begins(prefix string) bool {
 type schema struct {
 	node map[string]any
 	root map[string]any // what references lead into
+	*reading
+}
+
+// reading is what was found in schemas so far.
+type reading struct {
+	left  int
+	known map[uintptr]types // by the map that is the schema
+}
+
+// spend counts work before it is done and tells whether it may be.
+func (r *reading) spend(n int) bool {
+	r.left -= n
+	return r.left > 0
 }
 
 // of returns the schema of a tool's arguments.
@@ -73,6 +93,10 @@ func (s *toolset) of(tool string) schema {
 	if ok {
 		return sc
 	}
+	if s.reading == nil {
+		s.reading = &reading{left: maxSchemaWork, known: map[uintptr]types{}}
+	}
+	sc.reading = s.reading
 	for i := range s.tools {
 		if s.tools[i].Name == tool && json.Unmarshal(s.tools[i].Parameters, &sc.root) == nil {
 			sc.node = sc.root
@@ -91,18 +115,20 @@ func (s *toolset) types(tool, param string) types { return s.of(tool).property(p
 // hasAll tells whether the parameters given are all that the tool requires.
 func (s *toolset) hasAll(tool string, given []string) bool {
 	required, _ := s.of(tool).resolved().node["required"].([]any)
-	for _, r := range required {
-		if name, ok := r.(string); ok && !slices.Contains(given, name) {
-			return false
-		}
+	has := make(map[string]bool, len(given))
+	for _, name := range given {
+		has[name] = true
 	}
-	return true
+	return !slices.ContainsFunc(required, func(r any) bool {
+		name, ok := r.(string)
+		return ok && !has[name]
+	})
 }
 
 // resolved is the schema that references lead to.
 func (s schema) resolved() schema {
-	for range maxSchemaDepth {
-		to, ok := follow(s.node, s.root).(map[string]any)
+	for range maxReferences {
+		to, ok := s.follow(s.node).(map[string]any)
 		if !ok {
 			break
 		}
@@ -126,42 +152,68 @@ func (s schema) items() schema {
 	return s
 }
 
-// types returns what a value may be.
+// follow resolves a local reference, nil if node has none or it leads nowhere.
+func (s schema) follow(node map[string]any) any {
+	ref, ok := node["$ref"].(string)
+	if !ok || !s.spend(1+len(ref)/8) {
+		return nil
+	}
+	to, _ := jsonref.Local(s.root, ref)
+	return to
+}
+
+// types returns what a value may be: all that a schema and those which it refers to or combines say, each of them read once.
 func (s schema) types() types {
 	if s.node == nil {
 		return 0
 	}
-	return typesOf(s.node, s.root, 0)
-}
-
-// follow resolves a local reference, nil if node has none or it leads nowhere.
-func follow(node, root map[string]any) any {
-	ref, _ := node["$ref"].(string)
-	to, _ := jsonref.Local(root, ref)
-	return to
-}
-
-func typesOf(schema any, root map[string]any, depth int) types {
-	node, ok := schema.(map[string]any)
-	if !ok || depth > maxSchemaDepth {
-		return 0
+	id := reflect.ValueOf(s.node).Pointer()
+	if ts, ok := s.known[id]; ok {
+		return ts
 	}
+	var ts types
+	seen := map[uintptr]bool{}
+	todo := []any{s.node}
+	for len(todo) > 0 {
+		node, ok := todo[len(todo)-1].(map[string]any)
+		todo = todo[:len(todo)-1]
+		if !ok {
+			continue
+		}
+		if !s.spend(1) {
+			return 0
+		}
+		at := reflect.ValueOf(node).Pointer()
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		own, more := s.own(node)
+		ts |= own
+		todo = append(todo, more...)
+	}
+	s.known[id] = ts
+	return ts
+}
+
+// own is what one part of a schema says of types, and the parts that say the rest.
+func (s schema) own(node map[string]any) (ts types, more []any) {
 	switch t := node["type"].(type) {
 	case string:
-		return typeNames[t]
+		return typeNames[t], nil
 	case []any:
-		var ts types
+		s.spend(len(t))
 		for _, e := range t {
 			name, _ := e.(string)
 			ts |= typeNames[name]
 		}
-		return ts
+		return ts, nil
 	}
-	if to := follow(node, root); to != nil {
-		return typesOf(to, root, depth+1)
+	if to := s.follow(node); to != nil {
+		return 0, []any{to}
 	}
-	var ts types
 	if values, ok := node["enum"].([]any); ok {
+		s.spend(len(values))
 		for _, v := range values {
 			ts |= typeOf(v)
 		}
@@ -171,9 +223,10 @@ func typesOf(schema any, root map[string]any, depth int) types {
 	}
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		alts, _ := node[key].([]any)
-		for _, a := range alts {
-			ts |= typesOf(a, root, depth+1)
+		if !s.spend(len(alts)) {
+			return ts, nil
 		}
+		more = append(more, alts...)
 	}
 	if _, ok := node["properties"]; ok {
 		ts |= typeObject
@@ -181,7 +234,7 @@ func typesOf(schema any, root map[string]any, depth int) types {
 	if _, ok := node["items"]; ok {
 		ts |= typeArray
 	}
-	return ts
+	return ts, more
 }
 
 func typeOf(v any) types {

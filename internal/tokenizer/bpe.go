@@ -38,6 +38,7 @@ func (m *bpe) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
 		if n == 0 {
 			break
 		}
+		sc.watch.pass(n)
 		dst = m.cache.appendWord(dst, w[:n], sc, (*wordMerger)(m))
 		w = w[n:]
 	}
@@ -73,6 +74,7 @@ func (m *wordMerger) appendWord(dst []int32, w string, sc *wordScratch) []int32 
 }
 
 func (m *bpe) mergeWord(dst []int32, w string, sc *wordScratch) []int32 {
+	sc.watch.whole(len(w))
 	if m.ignoreMerges {
 		if id, ok := m.whole(w, sc); ok {
 			return append(dst, id)
@@ -253,11 +255,13 @@ func (m *bpe) mergeLong(dst []int32, sc *wordScratch) []int32 {
 		}
 	}
 	for i := range len(syms) - 1 {
+		sc.watch.pass(1)
 		consider(int32(i), int32(i)+1)
 	}
 	for len(heap) > 0 {
 		var c candidate
 		c, heap = popCandidate(heap)
+		sc.watch.pass(1)
 		l := int32(uint32(c.order))
 		r := syms[l].next
 		if r < 0 || syms[l].id != c.left || syms[r].id != c.right {

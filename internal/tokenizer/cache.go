@@ -18,6 +18,17 @@ type wordScratch struct {
 	syms  []symbol
 	heap  []candidate
 	paths []path
+	watch *watch
+}
+
+// longScratch is how many symbols or bytes of a word its memory is kept for.
+const longScratch = 1 << 18
+
+// shrink lets go of what a very long word has needed.
+func (sc *wordScratch) shrink() {
+	if cap(sc.syms) > longScratch || cap(sc.heap) > longScratch || cap(sc.paths) > longScratch || cap(sc.text) > longScratch {
+		sc.text, sc.syms, sc.heap, sc.paths = nil, nil, nil, nil
+	}
 }
 
 const (

@@ -270,11 +270,8 @@ func TestTranslate(t *testing.T) {
 			t.Errorf("%s: %v", tt.regex, err)
 			continue
 		}
-		found, err := find(tt.text)
 		var got []string
-		for _, m := range found {
-			got = append(got, tt.text[m[0]:m[1]])
-		}
+		err = find(tt.text, nil, func(from, to int) { got = append(got, tt.text[from:to]) })
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s on %q: %q, %v, want %q", tt.regex, tt.text, got, err, tt.want)
 		}

@@ -255,12 +255,16 @@ func (m *machine) loop(n *syntax.RegexNode) error {
 	return nil
 }
 
+// regexLook is how many steps are done between two looks at the context.
+const regexLook = 1 << 16
+
 // matching is the state of a search.
 type matching struct {
 	*machine
 	s     string
 	from  int // where the match before ended
 	steps int // left
+	on    *watch
 	stack []retreat
 	marks []int
 }
@@ -274,27 +278,27 @@ type retreat struct {
 	other int // opRun: no further back than this; opLazyRun: how many more; opMark: what the mark was
 }
 
-// findAll lists the matches in s as regexp2 and Go's own package do: an empty one right behind another counts for nothing.
-// When the steps are spent it gives those found before, and errSteps.
-func (m *machine) findAll(s string) (all [][]int, err error) {
-	g := &matching{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks)}
+// find tells of the matches in s as regexp2 and Go's own package list them: an empty one right behind another counts for nothing.
+// When the steps are spent it has told of those before, and gives errSteps.
+func (m *machine) find(s string, on *watch, found func(from, to int)) error {
+	g := &matching{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks), on: on}
 	last := -1
 	for at := 0; ; {
 		from, to, ok := g.search(at)
 		g.from = to
 		if g.steps < 0 {
-			return all, errSteps
+			return errSteps
 		}
 		if !ok {
-			return all, nil
+			return nil
 		}
 		if to > from || from != last {
-			all = append(all, []int{from, to})
+			found(from, to)
 			last = to
 		}
 		if at = to; to == from {
 			if at == len(s) {
-				return all, nil
+				return nil
 			}
 			_, n := utf8.DecodeRuneInString(s[at:])
 			at += n
@@ -332,6 +336,9 @@ func (g *matching) match(pc, pos int) (end int, ok bool) {
 		if g.steps--; g.steps < 0 || len(g.stack) > regexWays*len(g.s)+regexBaseWays {
 			g.steps, g.stack = -1, g.stack[:base]
 			return 0, false
+		}
+		if g.steps%regexLook == 0 {
+			g.on.pass(lookEvery)
 		}
 		in := &g.code[pc]
 		pc++

@@ -120,17 +120,16 @@ func (c *component) replacer(section string) (func(string) string, error) {
 		return nil, fmt.Errorf("%s: Replace expression %s: %w", section, quoted(*c.Pattern.Regex), err)
 	}
 	return func(s string) string {
-		// When the expression gives up, the rest of the text stays as it is.
-		found, _ := find(s)
-		if len(found) == 0 {
-			return s
-		}
 		var b strings.Builder
 		at := 0
-		for _, m := range found {
-			b.WriteString(s[at:m[0]])
+		// When the expression gives up, the rest of the text stays as it is.
+		_ = find(s, nil, func(from, end int) {
+			b.WriteString(s[at:from])
 			b.WriteString(to)
-			at = m[1]
+			at = end
+		})
+		if b.Len() == 0 && at == 0 {
+			return s
 		}
 		b.WriteString(s[at:])
 		return b.String()

@@ -8,9 +8,10 @@ import (
 )
 
 // stage is one pre-tokenizer: it cuts s, never empty, into pieces and calls emit
-// for each in order. atStart tells that nothing precedes s in the text.
+// for each in order. atStart tells that nothing precedes s in the text. What takes more
+// than a scan of s tells on.
 type stage interface {
-	split(s string, atStart bool, emit func(string)) error
+	split(s string, atStart bool, on *watch, emit func(string)) error
 }
 
 // stages flattens the pre_tokenizer section.
@@ -108,7 +109,7 @@ type byteLevel struct {
 	rewrite     bool
 }
 
-func (b byteLevel) split(s string, atStart bool, emit func(string)) error {
+func (b byteLevel) split(s string, atStart bool, on *watch, emit func(string)) error {
 	if b.prefixSpace && s[0] != ' ' {
 		s = " " + s
 	}
@@ -117,7 +118,7 @@ func (b byteLevel) split(s string, atStart bool, emit func(string)) error {
 		emit = func(w string) { last(string(appendByteRunes(nil, w))) }
 	}
 	if b.words {
-		return scanStage(scanGPT2).split(s, atStart, emit)
+		return scanStage(scanGPT2).split(s, atStart, on, emit)
 	}
 	emit(s)
 	return nil
@@ -126,7 +127,7 @@ func (b byteLevel) split(s string, atStart bool, emit func(string)) error {
 // scanStage is a Split by a known expression; every piece is kept.
 type scanStage scanFunc
 
-func (f scanStage) split(s string, _ bool, emit func(string)) error {
+func (f scanStage) split(s string, _ bool, _ *watch, emit func(string)) error {
 	for i := 0; i < len(s); {
 		j := f(s, i)
 		emit(s[i:j])
@@ -142,7 +143,7 @@ type runeSplit struct {
 	how behavior
 }
 
-func (p runeSplit) split(s string, _ bool, emit func(string)) error {
+func (p runeSplit) split(s string, _ bool, _ *watch, emit func(string)) error {
 	from := 0
 	cut := func(to int) {
 		if to > from {
@@ -187,7 +188,7 @@ func isPunct(r rune) bool {
 // wordsAndSigns is the Whitespace pre-tokenizer: `\w+|[^\w\s]+`.
 type wordsAndSigns struct{}
 
-func (wordsAndSigns) split(s string, _ bool, emit func(string)) error {
+func (wordsAndSigns) split(s string, _ bool, _ *watch, emit func(string)) error {
 	const space, word, sign = 0, 1, 2
 	from, was := 0, space
 	for i, r := range s {
@@ -213,7 +214,7 @@ func (wordsAndSigns) split(s string, _ bool, emit func(string)) error {
 // fixedLength cuts every so many runes.
 type fixedLength int
 
-func (n fixedLength) split(s string, _ bool, emit func(string)) error {
+func (n fixedLength) split(s string, _ bool, _ *watch, emit func(string)) error {
 	from, count := 0, 0
 	for i := range s {
 		if count == int(n) {
@@ -234,7 +235,7 @@ type metaspace struct {
 	words         bool
 }
 
-func (m metaspace) split(s string, atStart bool, emit func(string)) error {
+func (m metaspace) split(s string, atStart bool, _ *watch, emit func(string)) error {
 	s = strings.ReplaceAll(s, " ", m.mark)
 	if (m.always || m.first && atStart) && !strings.HasPrefix(s, m.mark) {
 		s = m.mark + s

@@ -6,7 +6,7 @@ import "fmt"
 const maxRegexBytes = 1 << 14
 
 // newRegexFinder compiles an expression that has no scanner of its own.
-func newRegexFinder(pattern string) (func(string) ([][]int, error), error) {
+func newRegexFinder(pattern string) (finding, error) {
 	if len(pattern) > maxRegexBytes {
 		return nil, fmt.Errorf("the expression has %d bytes, more than %d", len(pattern), maxRegexBytes)
 	}
@@ -18,5 +18,5 @@ func newRegexFinder(pattern string) (func(string) ([][]int, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.findAll, nil
+	return m.find, nil
 }

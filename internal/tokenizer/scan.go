@@ -59,18 +59,18 @@ var scanners = map[string]scanFunc{
 const camelRegex = `\p{Ll}(?=\p{Lu})`
 
 // findCamel finds the matches of camelRegex.
-func findCamel(s string) (all [][]int, err error) {
+func findCamel(s string, _ *watch, found func(from, to int)) error {
 	lower := -1 // where the rune before begins, if it is a small letter
 	for i, r := range s {
 		if lower >= 0 && unicode.IsUpper(r) {
-			all = append(all, []int{lower, i})
+			found(lower, i)
 		}
 		lower = -1
 		if unicode.IsLower(r) {
 			lower = i
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // leavesGaps has the known expressions that do not match all of a text.

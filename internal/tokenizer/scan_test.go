@@ -22,7 +22,7 @@ func pieces(t testing.TB, st stage, s string) []string {
 	if s == "" {
 		return nil
 	}
-	if err := st.split(s, true, func(p string) { out = append(out, p) }); err != nil {
+	if err := st.split(s, true, nil, func(p string) { out = append(out, p) }); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -122,7 +122,7 @@ func TestSplitBehaviors(t *testing.T) {
 		{contiguous, false, []string{"the", "-", "final", "--", "countdown"}},
 	}
 	for _, tt := range tests {
-		for name, find := range map[string]func(string) ([][]int, error){
+		for name, find := range map[string]finding{
 			"string": newStringFinder("-"),
 			"regex":  engineStage(t, "-").(splitStage).find,
 		} {

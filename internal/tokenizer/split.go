@@ -57,9 +57,12 @@ func (c *component) splitStage() (stage, error) {
 	return p, nil
 }
 
+// finding calls found for each match in s, in order. It is told of a watch, which may be nil.
+type finding func(s string, on *watch, found func(from, to int)) error
+
 // splitStage is the Split pre-tokenizer with any pattern.
 type splitStage struct {
-	find   func(s string) ([][]int, error) // the matches as [start, end], in order
+	find   finding
 	how    behavior
 	invert bool
 }
@@ -69,66 +72,73 @@ type span struct {
 	match    bool
 }
 
-func (p splitStage) split(s string, _ bool, emit func(string)) error {
-	found, err := p.find(s)
-	var spans []span
+func (p splitStage) split(s string, _ bool, on *watch, emit func(string)) error {
+	j := joining{how: p.how, emit: func(sp span) { emit(s[sp.from:sp.to]) }}
 	at := 0
 	add := func(to int, match bool) {
 		if to > at {
-			spans = append(spans, span{at, to, match != p.invert})
+			j.add(span{at, to, match != p.invert})
 			at = to
 		}
 	}
-	for _, m := range found {
-		add(m[0], false)
-		add(m[1], true)
-	}
+	err := p.find(s, on, func(from, to int) {
+		add(from, false)
+		add(to, true)
+	})
 	add(len(s), false)
-	for _, sp := range p.how.join(spans) {
-		emit(s[sp.from:sp.to])
-	}
+	j.end()
 	return err
 }
 
-// join turns matched and unmatched spans, which cover the text without gaps, into
-// the pieces. It works in place.
-func (how behavior) join(spans []span) []span {
-	out := spans[:0]
-	for i, sp := range spans {
-		last := len(out) - 1
-		glue := false
-		switch how {
-		case removed:
-			if sp.match {
-				continue
-			}
-		case mergedWithPrevious:
-			glue = sp.match && last >= 0 && !out[last].match
-		case mergedWithNext:
-			glue = !sp.match && i > 0 && out[last].match
-		case contiguous:
-			glue = last >= 0 && out[last].match == sp.match
+// joining turns matched and unmatched spans, which cover the text without gaps, into the pieces, as they come: a text has as many
+// as it has words.
+type joining struct {
+	how  behavior
+	emit func(span)
+	last span // what may still grow
+	has  bool // there is one
+}
+
+func (j *joining) add(sp span) {
+	glue := false
+	switch j.how {
+	case removed:
+		if sp.match {
+			return
 		}
-		if glue {
-			// What follows a glued pair starts afresh, except in a contiguous run.
-			out[last].to = sp.to
-			out[last].match = sp.match
-			continue
-		}
-		out = append(out, sp)
+	case mergedWithPrevious:
+		glue = sp.match && j.has && !j.last.match
+	case mergedWithNext:
+		glue = !sp.match && j.has && j.last.match
+	case contiguous:
+		glue = j.has && j.last.match == sp.match
 	}
-	return out
+	if glue {
+		// What follows a glued pair starts afresh, except in a contiguous run.
+		j.last.to, j.last.match = sp.to, sp.match
+		return
+	}
+	j.end()
+	j.last, j.has = sp, true
+}
+
+// end gives out what is left.
+func (j *joining) end() {
+	if j.has {
+		j.emit(j.last)
+		j.has = false
+	}
 }
 
 // newStringFinder finds a fixed string.
-func newStringFinder(sep string) func(string) ([][]int, error) {
-	return func(s string) (all [][]int, _ error) {
+func newStringFinder(sep string) finding {
+	return func(s string, _ *watch, found func(from, to int)) error {
 		for at := 0; ; {
 			i := strings.Index(s[at:], sep)
 			if i < 0 {
-				return all, nil
+				return nil
 			}
-			all = append(all, []int{at + i, at + i + len(sep)})
+			found(at+i, at+i+len(sep))
 			at += i + len(sep)
 		}
 	}

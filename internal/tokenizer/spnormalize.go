@@ -33,7 +33,7 @@ func (n *spNormalizer) read(msg []byte) error {
 }
 
 // split normalises s into one word. A text that is all spaces gives none.
-func (n *spNormalizer) split(s string, atStart bool, emit func(string)) error {
+func (n *spNormalizer) split(s string, atStart bool, _ *watch, emit func(string)) error {
 	whole := n.user.finder(s)
 	next := func(s string) (string, int) { return n.next(&whole, s) }
 	var b strings.Builder

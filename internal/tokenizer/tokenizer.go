@@ -136,10 +136,16 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
 // decode to text, but the stretch after that point was not cut into words, so
 // they may differ from the reference's.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) ([]int32, error) {
+	e := t.encoders.Get().(*encoder)
+	dst, err := t.encode(e, dst, text, o)
+	t.encoders.Put(e)
+	return dst, err
+}
+
+func (t *Tokenizer) encode(e *encoder, dst []int32, text string, o EncodeOptions) ([]int32, error) {
 	if !utf8.ValidString(text) {
 		text = string(appendLossy(nil, []byte(text)))
 	}
-	e := t.encoders.Get().(*encoder)
 	e.dst, e.err, e.atStart = dst, nil, true
 	if o.AddSpecial {
 		e.dst = append(e.dst, t.post.before...)
@@ -150,7 +156,7 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, o EncodeOptions) ([]i
 	}
 	dst, err := e.dst, e.err
 	e.dst, e.err = nil, nil
-	t.encoders.Put(e)
+	e.word.shrink()
 	return dst, err
 }
 
@@ -215,13 +221,14 @@ func newEncoder(t *Tokenizer) *encoder {
 	e := &encoder{t: t, emit: make([]func(string), len(t.stages)+1)}
 	for i, st := range t.stages {
 		e.emit[i] = func(s string) {
-			if err := st.split(s, e.atStart, e.emit[i+1]); err != nil && e.err == nil {
+			if err := st.split(s, e.atStart, e.word.watch, e.emit[i+1]); err != nil && e.err == nil {
 				e.err = fmt.Errorf("tokenize: %w", err)
 			}
 		}
 	}
 	e.emit[len(t.stages)] = func(w string) {
 		if w != "" {
+			e.word.watch.pass(len(w))
 			e.dst = t.model.appendWord(e.dst, w, &e.word)
 		}
 	}

@@ -106,8 +106,9 @@ func TestAppendEncodeKeepsPrefix(t *testing.T) {
 func TestSplitFailure(t *testing.T) {
 	tok := mustParse(t, filepath.Join("testdata", "unknown.json"))
 	failure := errors.New("too slow")
-	tok.stages[0] = splitStage{how: isolated, find: func(string) ([][]int, error) {
-		return [][]int{{0, 4}}, failure
+	tok.stages[0] = splitStage{how: isolated, find: func(_ string, _ *watch, found func(from, to int)) error {
+		found(0, 4)
+		return failure
 	}}
 	const text = "warm small room"
 	ids, err := tok.AppendEncode(nil, text, EncodeOptions{})

@@ -40,7 +40,8 @@ func (m *unigram) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
 type wordCutter unigram
 
 func (m *wordCutter) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
-	best := (*unigram)(m).cut(sc.paths, w)
+	sc.watch.whole(len(w))
+	best := (*unigram)(m).cut(sc.paths, w, sc.watch)
 	sc.paths = best
 	start := len(dst)
 	for end := len(w); end > 0; {
@@ -61,7 +62,7 @@ func (m *wordCutter) appendWord(dst []int32, w string, sc *wordScratch) []int32 
 }
 
 // cut finds the best path to every byte of w; buf is reused for the result.
-func (m *unigram) cut(buf []path, w string) []path {
+func (m *unigram) cut(buf []path, w string, on *watch) []path {
 	trie := m.trie()
 	best := append(buf[:0], path{})
 	for range len(w) {
@@ -69,6 +70,7 @@ func (m *unigram) cut(buf []path, w string) []path {
 	}
 	for i := 0; i < len(w); {
 		_, size := utf8.DecodeRuneInString(w[i:])
+		on.pass(size)
 		here := best[i].score
 		known := false
 		node := int32(0)

@@ -13,7 +13,7 @@ import (
 )
 
 // list joins f(0) … f(n-1) with commas.
-func list(n int, f func(i int) string) string {
+func listOf(n int, f func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
 		if i > 0 {
@@ -66,40 +66,40 @@ var decoders = map[string]func(body []byte) *chat.Error{
 func TestBounds(t *testing.T) {
 	parts := func(role string) wiretest.Bound {
 		return wiretest.Limit(chat.BoundParts, wire.MaxParts, "messages[0].content[100000]", "at most 100000",
-			func(n int) string { return talk(`{"role":"` + role + `","content":[` + list(n, same(word)) + `]}`) })
+			func(n int) string { return talk(`{"role":"` + role + `","content":[` + listOf(n, same(word)) + `]}`) })
 	}
 	function := func(i int) string {
 		return fmt.Sprintf(`{"type":"function","function":{"name":"t%d","parameters":{}}}`, i)
 	}
 	ids := func(n int) string { return strings.Repeat("1,", n-1) + "1" }
 	bias := func(n int) string {
-		return `"logit_bias":{` + list(n, func(i int) string { return fmt.Sprintf(`"%d":1`, i) }) + `}`
+		return `"logit_bias":{` + listOf(n, func(i int) string { return fmt.Sprintf(`"%d":1`, i) }) + `}`
 	}
 	for route, bounds := range map[string]map[string]wiretest.Bound{
 		"chat": {
-			"messages":                  wiretest.Limit(chat.BoundMessages, wire.MaxMessages, "messages", "at most 100000", func(n int) string { return talk(list(n, same(turn))) }),
+			"messages":                  wiretest.Limit(chat.BoundMessages, wire.MaxMessages, "messages", "at most 100000", func(n int) string { return talk(listOf(n, same(turn))) }),
 			"parts of a user":           parts("user"),
 			"parts of a system message": parts("system"),
 			"parts of an assistant":     parts("assistant"),
 			"parts of a result":         parts("tool"),
 			"calls": wiretest.Limit(chat.BoundCalls, wire.MaxCalls, "messages[0].tool_calls[40000]", "at most 40000",
-				func(n int) string { return talk(`{"role":"assistant","tool_calls":[` + list(n, same(call)) + `]}`) }),
+				func(n int) string { return talk(`{"role":"assistant","tool_calls":[` + listOf(n, same(call)) + `]}`) }),
 			"old calls": wiretest.Limit(chat.BoundCalls, wire.MaxCalls, "messages[40000].function_call", "at most 40000",
 				func(n int) string {
-					return talk(list(n, same(`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`)))
+					return talk(listOf(n, same(`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`)))
 				}),
 			"results": wiretest.Limit(chat.BoundCalls, wire.MaxCalls, "messages[40000]", "at most 40000",
-				func(n int) string { return talk(list(n, same(`{"role":"tool","tool_call_id":"a","content":"b"}`))) }),
+				func(n int) string { return talk(listOf(n, same(`{"role":"tool","tool_call_id":"a","content":"b"}`))) }),
 			"tools": wiretest.Limit(chat.BoundTools, wire.MaxTools, "tools", "at most 4096",
-				func(n int) string { return talk(turn, `"tools":[`+list(n, function)+`]`) }),
+				func(n int) string { return talk(turn, `"tools":[`+listOf(n, function)+`]`) }),
 			"allowed tools": wiretest.Limit(chat.BoundTools, wire.MaxTools, "tool_choice.allowed_tools.tools", "at most 4096", func(n int) string {
 				return talk(turn, `"tools":[`+function(0)+`]`, `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[`+
-					list(n, same(`{"type":"function","function":{"name":"t0"}}`))+`]}}`)
+					listOf(n, same(`{"type":"function","function":{"name":"t0"}}`))+`]}}`)
 			}),
-			"stop strings": wiretest.Limit(chat.BoundStops, 64, "stop", "at most 64", func(n int) string { return talk(turn, `"stop":[`+list(n, same(`"a"`))+`]`) }),
+			"stop strings": wiretest.Limit(chat.BoundStops, 64, "stop", "at most 64", func(n int) string { return talk(turn, `"stop":[`+listOf(n, same(`"a"`))+`]`) }),
 			"logit_bias":   wiretest.Limit(chat.BoundLogitBias, maxBias, "logit_bias", "at most 300000", func(n int) string { return talk(turn, bias(n)) }),
 			"template arguments": wiretest.Limit(chat.BoundArgs, wire.MaxArgs, "chat_template_kwargs", "at most 256", func(n int) string {
-				return talk(turn, `"chat_template_kwargs":{`+list(n, func(i int) string { return fmt.Sprintf(`"v%d":1`, i) })+`}`)
+				return talk(turn, `"chat_template_kwargs":{`+listOf(n, func(i int) string { return fmt.Sprintf(`"v%d":1`, i) })+`}`)
 			}),
 			"values of template arguments": wiretest.Limit(chat.BoundValues, wire.MaxValues, "chat_template_kwargs.a", "at most 500000",
 				func(n int) string { return talk(turn, `"chat_template_kwargs":{"a":[`+ids(n)+`]}`) }),
@@ -117,21 +117,21 @@ func TestBounds(t *testing.T) {
 			}),
 		},
 		"completions": {
-			"prompts": wiretest.Limit(chat.BoundInputs, maxCompletions, "prompt", "at most 1024", func(n int) string { return `{"prompt":[` + list(n, same(`"a"`)) + `]}` }),
+			"prompts": wiretest.Limit(chat.BoundInputs, maxCompletions, "prompt", "at most 1024", func(n int) string { return `{"prompt":[` + listOf(n, same(`"a"`)) + `]}` }),
 			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[2097152]", "at most 2097152",
 				func(n int) string { return `{"prompt":[` + ids(n) + `]}` }),
 			"token ids of several prompts": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "prompt[1][2097151]", "at most 2097152",
 				func(n int) string { return `{"prompt":[[1],[` + ids(n-1) + `]]}` }),
-			"stop strings": wiretest.Limit(chat.BoundStops, 64, "stop", "at most 64", func(n int) string { return `{"prompt":"a","stop":[` + list(n, same(`"a"`)) + `]}` }),
+			"stop strings": wiretest.Limit(chat.BoundStops, 64, "stop", "at most 64", func(n int) string { return `{"prompt":"a","stop":[` + listOf(n, same(`"a"`)) + `]}` }),
 			"logit_bias":   wiretest.Limit(chat.BoundLogitBias, maxBias, "logit_bias", "at most 300000", func(n int) string { return `{"prompt":"a",` + bias(n) + `}` }),
 		},
 		"embeddings": {
-			"inputs":    wiretest.Limit(chat.BoundInputs, maxInputs, "input", "at most 2048", func(n int) string { return `{"input":[` + list(n, same(`"a"`)) + `]}` }),
+			"inputs":    wiretest.Limit(chat.BoundInputs, maxInputs, "input", "at most 2048", func(n int) string { return `{"input":[` + listOf(n, same(`"a"`)) + `]}` }),
 			"token ids": wiretest.Limit(chat.BoundTokenIDs, wire.MaxTokenIDs, "input[2097152]", "at most 2097152", func(n int) string { return `{"input":[` + ids(n) + `]}` }),
 		},
 		"rerank": {
 			"documents": wiretest.Limit(chat.BoundInputs, maxInputs, "documents", "at most 2048",
-				func(n int) string { return `{"query":"q","documents":[` + list(n, same(`"a"`)) + `]}` }),
+				func(n int) string { return `{"query":"q","documents":[` + listOf(n, same(`"a"`)) + `]}` }),
 		},
 	} {
 		for name, b := range bounds {
@@ -145,12 +145,12 @@ func TestTextPartsAreLinear(t *testing.T) {
 	long := `{"type":"text","text":"abcdefghijklmnopqrst"}`
 	many := func(role, parts string) string { return talk(`{"role":"` + role + `","content":[` + parts + `]}`) }
 	for name, body := range map[string]string{
-		"user":      many("user", list(80_000, same(long))),
-		"system":    many("system", list(80_000, same(long))),
-		"assistant": many("assistant", list(80_000, same(long))),
-		"result":    many("tool", list(80_000, same(long))),
-		"images":    many("user", list(40_000, same(long+`,{"type":"image_url","image_url":"data:image/png;base64,aaaa"}`))),
-		"format":    talk(`{"role":"system","content":[`+list(80_000, same(long))+`]}`, `"response_format":{"type":"json_object"}`),
+		"user":      many("user", listOf(80_000, same(long))),
+		"system":    many("system", listOf(80_000, same(long))),
+		"assistant": many("assistant", listOf(80_000, same(long))),
+		"result":    many("tool", listOf(80_000, same(long))),
+		"images":    many("user", listOf(40_000, same(long+`,{"type":"image_url","image_url":"data:image/png;base64,aaaa"}`))),
+		"format":    talk(`{"role":"system","content":[`+listOf(80_000, same(long))+`]}`, `"response_format":{"type":"json_object"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			wiretest.Costs(t, []byte(body), func() {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ const pingFrame = ": keep-alive\n\n"
 
 // reply is what both encoders know about the completion they produce.
 type reply struct {
+	ctx         context.Context // of the call
 	id          string
 	created     int64 // Unix seconds
 	model       string
@@ -244,13 +246,12 @@ func (f *foldEncoder) Body() any {
 		ID: f.id, Object: "chat.completion", Created: f.created, Model: f.model, Fingerprint: f.fingerprint,
 		Usage: f.usageBody(),
 	}
-	unmet := false
 	for i := range f.parts {
 		p := &f.parts[i]
 		p.endArgs() // the reply may have been cut off in them
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
-		unmet = unmet || f.missed(text, p.finish)
+		f.format.look(f.ctx, text, p.finish)
 		c.Message = message{Role: "assistant", ToolCalls: p.calls}
 		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
@@ -261,8 +262,8 @@ func (f *foldEncoder) Body() any {
 		}
 		out.Choices = append(out.Choices, c)
 	}
-	if unmet {
-		f.header.Set(schemaHeader, schemaUnmet)
+	if h := f.format.header(); h != "" {
+		f.header.Set(schemaHeader, h)
 	}
 	return out
 }

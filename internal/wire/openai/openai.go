@@ -75,7 +75,7 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	setDeployment(r, &req.Request)
 	rep := reply{
-		id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
+		ctx: r.Context(), id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
 		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID, custom: req.custom, format: req.format, header: w.Header(),
 		asContent: h.Thinking != chat.Off && h.Reasoning != "reasoning", asReasoning: h.Thinking != chat.Off && h.Reasoning != "reasoning_content",
 	}

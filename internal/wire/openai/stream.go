@@ -45,7 +45,6 @@ type streamEncoder struct {
 	out          *wire.Stream
 	includeUsage bool
 	parts        []streaming
-	unmet        bool
 	short        short
 }
 
@@ -113,7 +112,7 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 	case chat.EventFinish:
 		s.count(e.Usage)
-		s.unmet = s.unmet || s.missed(of.text.String(), e.Finish)
+		s.format.look(s.ctx, of.text.String(), e.Finish)
 		reason := finishReason(e.Finish)
 		c.FinishReason = &reason
 	}
@@ -128,8 +127,8 @@ func (s *streamEncoder) Done(e *chat.Error) {
 	case s.includeUsage:
 		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
 	}
-	if s.unmet {
-		s.header.Set(http.TrailerPrefix+schemaHeader, schemaUnmet)
+	if h := s.format.header(); h != "" {
+		s.header.Set(http.TrailerPrefix+schemaHeader, h)
 	}
 	s.out.Event("", []byte("[DONE]"))
 }
