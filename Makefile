@@ -172,6 +172,9 @@ bench: build ## decode and prefill of the published shapes against the machine's
 soak: build ## mixed load on the demo model for TIME (TIME=30s)
 	go test ./interop/soak -count=1 -timeout 0 -v -soak $(TIME) -hearth $(CURDIR)/bin/hearth
 
+hostile: build ## inputs whose cost others decide, each at a size and at twice that (TABLE=file takes the table as Markdown, RUN=regexp some of them)
+	go test ./interop/hostile -count=1 -timeout 0 -v $(if $(RUN),-run '$(RUN)') -hostile -hearth $(CURDIR)/bin/hearth $(if $(TABLE),-table $(abspath $(TABLE)))
+
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)
 

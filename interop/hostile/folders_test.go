@@ -63,8 +63,8 @@ func run(cmd *exec.Cmd) (out ran) {
 			switch {
 			case strings.Contains(said.String(), "\nready in "):
 				end(ready, syscall.SIGTERM)
-			case time.Since(began) > runLimit:
-				end(fmt.Sprintf("still running after %v", runLimit), os.Kill)
+			case time.Since(began) > min(runLimit, *limit):
+				end(fmt.Sprintf("still running after %v", min(runLimit, *limit)), os.Kill)
 			case peak > runMemory:
 				end(fmt.Sprintf("takes more than %d MB", runMemory>>20), os.Kill)
 			}

@@ -238,7 +238,7 @@ func letters(n int) string {
 // checks are schemas that a reply is compared with when it is complete; a script makes the reply.
 func checks(t *testing.T) (out []row) {
 	add := func(name string, n int, raw string, schema func(n int) string) {
-		s := scripted(t, raw)
+		s := scripted(t, raw, "--context-length", "2000000")
 		out = append(out, row{name: "chat response_format, " + name, n: n, server: s, send: one(func(n int) request { return checked(schema(n)) })},
 			row{name: "chat response_format, streamed, " + name, n: n, server: s, send: one(func(n int) request {
 				r := checked(schema(n))
