@@ -36,6 +36,11 @@ func each(name string, n int, f func(a api, n int) request, more ...func(*row)) 
 func bounded(r *row) { r.bounded = true }
 func refused(r *row) { r.refused = true }
 
+// runs is for prompts that fit: they take what is kept of them, and a step of so many tokens.
+func runs(r *row) { r.memory, r.step = cacheBytes+floorPeak, promptStep }
+
+const promptStep = 600 * time.Millisecond
+
 // repeat is n copies of an item with commas between them; %d in it is its number.
 func repeat(n int, item string) string {
 	var b strings.Builder
@@ -134,8 +139,8 @@ func forms(t *testing.T) []row {
 	offered := func(schema func(n int) string) func(n int) request {
 		return func(n int) request { return openai.say("Hello", openai.tools(schema(n))+opens) }
 	}
-	many := func(a api, schema string) row {
-		return row{name: a.name + " forced calls at once, each recursive", n: 8, memory: cacheBytes + floorPeak, send: func(n int) (q []request) {
+	many := func(a api, what, schema string) row {
+		return row{name: a.name + " forced calls at once, " + what, n: 8, memory: cacheBytes + floorPeak, send: func(n int) (q []request) {
 			for range n {
 				q = append(q, a.say("Hello", a.forced(schema)))
 			}
@@ -181,8 +186,8 @@ func forms(t *testing.T) []row {
 		}),
 		each("offered tools that need themselves", 500, func(a api, n int) request {
 			return a.say("Hello", a.tools(slices.Repeat([]string{selfish}, n)...))
-		}),
-		[]row{many(openai, ending(30)), many(anthropic, ending(30)), many(anthropic, diamonds(17, `{"type": "string"}`))},
+		}, runs),
+		[]row{many(openai, "recursive", ending(30)), many(anthropic, "recursive", ending(30)), many(anthropic, "diamonds", diamonds(17, `{"type": "string"}`))},
 	)
 	for name, schema := range map[string]func(int) string{
 		"alternatives that are the value itself": recursive, "and one that ends": ending, "a circle of definitions": circle,
@@ -481,7 +486,7 @@ func completions() []row {
 		{name: "completions with a suffix", n: 400_000, send: one(func(n int) request {
 			return complete(`"prompt": "a", "suffix": "` + strings.Repeat("word ", n/5) + `"`)
 		})},
-		{name: "completions with echo and logprobs", n: 2000, memory: cacheBytes + floorPeak, send: one(func(n int) request {
+		{name: "completions with echo and logprobs", n: 2000, memory: cacheBytes + floorPeak, step: promptStep, send: one(func(n int) request {
 			return complete(`"echo": true, "logprobs": 5, "prompt": ` + list(n, `7`))
 		})},
 		{name: "completions, choices", n: 64, memory: cacheBytes + floorPeak, send: one(func(n int) request { return complete(fmt.Sprintf(`"prompt": "Hello", "n": %d`, n)) })},
