@@ -28,7 +28,7 @@ type ran struct {
 
 const (
 	ready     = "ready"
-	runLimit  = 10 * time.Second
+	runLimit  = 30 * time.Second
 	runMemory = 2 << 30
 )
 
@@ -53,7 +53,7 @@ func run(cmd *exec.Cmd) (out ran) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for tick, began := time.NewTicker(5*time.Millisecond), time.Now(); ; {
+		for tick, began := time.NewTicker(5*time.Millisecond), time.Now(); ; { // a clock, since what waits uses no processor time
 			select {
 			case <-ended:
 				return

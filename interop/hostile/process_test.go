@@ -84,7 +84,7 @@ func TestHalfClosed(t *testing.T) {
 				}
 				_, _ = c.Write(append([]byte(head(q.path, length)), q.body...))
 				_ = c.CloseWrite()
-				_ = c.SetReadDeadline(time.Now().Add(*limit))
+				_ = c.SetReadDeadline(time.Now().Add(helloLimit))
 				raw, err := io.ReadAll(c)
 				c.Close()
 				if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -97,7 +97,7 @@ func TestHalfClosed(t *testing.T) {
 					break
 				}
 			}
-			if _, err := s.hello(); err != nil {
+			if _, err := s.hello(context.Background()); err != nil {
 				faults = append(faults, err)
 			}
 			outcome(t, "half closed: "+q.name, strings.Join(sorted(seen), ", "), faults...)
@@ -202,14 +202,14 @@ func TestOutput(t *testing.T) {
 			if i%100 == 99 {
 				q = anthropic.say("Hi", "")
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), helloLimit/4)
 			p := q.send(ctx, s.url)
 			cancel()
 			if p.err != nil {
 				return fmt.Errorf("request %d: %w", i+1, p.err)
 			}
 		}
-		_, err := s.hello()
+		_, err := s.hello(context.Background())
 		return err
 	}
 	try := func(name string, n int, prepare func(t *testing.T, cmd *exec.Cmd) (then func(*server) error)) {

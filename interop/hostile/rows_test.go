@@ -454,6 +454,21 @@ func extras() []row {
 			q.header = map[string]string{"X-Session-Id": strings.Repeat("a", n), "User-Agent": strings.Repeat("b", n)}
 			return q
 		}),
+		each("an encoding of 400 kB", 400_000, func(a api, n int) request {
+			q := a.say("Hi", "")
+			q.header = map[string]string{"Content-Encoding": strings.Repeat("a", n)}
+			return q
+		}, refused),
+		each("a key of 400 kB", 400_000, func(a api, n int) request {
+			q := a.say("Hi", "")
+			q.header = map[string]string{"Authorization": "Bearer " + strings.Repeat("a", n)}
+			return q
+		}),
+		each("a path of 400 kB", 400_000, func(a api, n int) request {
+			q := a.say("Hi", "")
+			q.path += "/" + strings.Repeat("a", n)
+			return q
+		}, refused),
 		[]row{
 			{name: "chat prompt_cache_key and user of 1 MB", n: mb, send: one(func(n int) request {
 				return openai.say("Hi", `, "prompt_cache_key": "`+strings.Repeat("k", n)+`", "user": "`+strings.Repeat("u", n)+`"`)
@@ -466,6 +481,11 @@ func extras() []row {
 			})},
 			{name: "chat chat_template_kwargs, one of 4 MB", n: 4 * mb, send: one(func(n int) request {
 				return openai.say("Hi", `, "chat_template_kwargs": {"a": "`+strings.Repeat("a", n)+`"}`)
+			})},
+			{name: "chat deployment of 400 kB", n: 400_000, refused: true, send: one(func(n int) request {
+				q := openai.say("Hi", "")
+				q.path = "/openai/deployments/" + strings.Repeat("a", n) + "/chat/completions?api-version=2026-01-01"
+				return q
 			})},
 			{name: "chat reasoning_effort of 1 MB", n: mb, send: one(func(n int) request { return openai.say("Hi", `, "reasoning_effort": "`+strings.Repeat("a", n)+`"`) })},
 		},

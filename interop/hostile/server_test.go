@@ -5,6 +5,7 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -258,10 +259,11 @@ type status struct {
 	Bounds map[string]int64 `json:"bounds_met"`
 }
 
-var quick = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// helloLimit only ends what would never end: a busy machine takes a while for everything.
+const helloLimit = 2 * time.Minute
 
-func (s *server) status() (st status, err error) {
-	res, err := quick.Get(s.url + "/v1/status")
+func (s *server) status(ctx context.Context) (st status, err error) {
+	res, err := s.do(ctx, http.MethodGet, "/v1/status", "")
 	if err != nil {
 		return st, err
 	}
@@ -269,14 +271,23 @@ func (s *server) status() (st status, err error) {
 	return st, json.NewDecoder(res.Body).Decode(&st)
 }
 
+func (s *server) do(ctx context.Context, method, path, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return (&http.Client{Timeout: helloLimit, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+}
+
 // hello is what another client asks for; it gives the engine's steps from then to its first token.
-func (s *server) hello() (steps int64, err error) {
-	before, err := s.status()
+func (s *server) hello(ctx context.Context) (steps int64, err error) {
+	before, err := s.status(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("status: %w", err)
 	}
 	const body = `{"max_tokens": 2, "stream": true, "temperature": 0, "messages": [{"role": "user", "content": "Hello"}]}`
-	res, err := quick.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	res, err := s.do(ctx, http.MethodPost, "/v1/chat/completions", body)
 	if err != nil {
 		return 0, err
 	}
@@ -285,7 +296,7 @@ func (s *server) hello() (steps int64, err error) {
 		if !bytes.Contains(lines.Bytes(), []byte(`"delta":{"content":"`)) {
 			continue
 		}
-		after, err := s.status()
+		after, err := s.status(ctx)
 		_, _ = io.Copy(io.Discard, res.Body)
 		return after.Steps - before.Steps, err
 	}
@@ -296,7 +307,7 @@ func (s *server) hello() (steps int64, err error) {
 func (s *server) warm() error {
 	s.alone = 1 << 20
 	for range 4 {
-		n, err := s.hello()
+		n, err := s.hello(context.Background())
 		if err != nil {
 			return fmt.Errorf("Hello to a fresh server: %w", err)
 		}
