@@ -156,7 +156,8 @@ func forms(t *testing.T) []row {
 		each("forced tool, nested unions", 30, forced(unions)),
 		each("forced tool, unions nested beyond any use", 2000, forced(unions)),
 		each("forced tool that needs itself", 1, forced(fixed(selfish)), refused),
-		each("forced tool, a circle of definitions", 500, forced(circle), refused),
+		each("forced tool, a circle of definitions", 20, forced(circle), refused),
+		each("forced tool, a circle longer than schemas are read", 500, forced(circle)), // what is beyond may be anything, so there is a value
 		each("forced tool, enum of 100,000", 100_000, forced(func(n int) string { return property(`{"enum": ` + list(n, `"value-%d"`) + `}`) })),
 		each("forced tool, enum with long common beginnings", 2000, forced(func(n int) string {
 			return property(`{"enum": ` + list(n, `"`+strings.Repeat("a", 500)+`%d"`) + `}`)
