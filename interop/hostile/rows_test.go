@@ -286,7 +286,7 @@ func checks(t *testing.T) (out []row) {
 		if !a.anthropic {
 			field = `, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": %s}}`
 		}
-		out = append(out, row{name: a.name + " schema in words, strict where there is that, diamonds", n: 17, send: one(func(n int) request {
+		out = append(out, row{name: a.name + " schema in words, strict where there is that, diamonds", n: 17, step: promptStep, memory: cacheBytes + floorPeak, send: one(func(n int) request {
 			return a.say("Hello", fmt.Sprintf(field, diamonds(n, `{"type": "string", "pattern": "^(a+)+$"}`)))
 		})}, row{name: a.name + " json object or schema of 100,000 members", n: 100_000, send: one(func(n int) request {
 			return a.say("Hello", fmt.Sprintf(strings.Replace(field, `"strict": true, `, "", 1), `{"properties": {`+repeat(n, `"p%d": {}`)+`}}`))
