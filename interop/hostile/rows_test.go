@@ -156,7 +156,7 @@ func forms(t *testing.T) []row {
 		each("forced tool, nested unions", 30, forced(unions)),
 		each("forced tool, unions nested beyond any use", 2000, forced(unions)),
 		each("forced tool that needs itself", 1, forced(fixed(selfish)), refused),
-		each("forced tool, a circle of definitions", 20, forced(circle), refused),
+		each("forced tool, a circle of definitions", 14, forced(circle), refused),
 		each("forced tool, a circle longer than schemas are read", 500, forced(circle)), // what is beyond may be anything, so there is a value
 		each("forced tool, enum of 100,000", 100_000, forced(func(n int) string { return property(`{"enum": ` + list(n, `"value-%d"`) + `}`) })),
 		each("forced tool, enum with long common beginnings", 2000, forced(func(n int) string {
@@ -408,6 +408,8 @@ func texts() []row {
 	return slices.Concat(
 		each("1 MB of letters without spaces", mb, say("abcdefghij")),
 		each("1 MB of one letter", mb, say("a")),
+		each("16 MB of one letter", 16*mb, say("a")),
+		each("16 MB of words", 16*mb, say("word ")),
 		each("1 MB of spaces", mb, say(" ")),
 		each("1 MB of line ends", mb, say("\n")),
 		each("1 MB of special tokens", mb, say("<|im_start|>")),
