@@ -408,8 +408,8 @@ func texts() []row {
 	return slices.Concat(
 		each("1 MB of letters without spaces", mb, say("abcdefghij")),
 		each("1 MB of one letter", mb, say("a")),
-		each("16 MB of one letter", 16*mb, say("a")),
-		each("16 MB of words", 16*mb, say("word ")),
+		each("4 MB of one letter", 4_000_000, say("a")),
+		each("4 MB of words", 4_000_000, say("word ")),
 		each("1 MB of spaces", mb, say(" ")),
 		each("1 MB of line ends", mb, say("\n")),
 		each("1 MB of special tokens", mb, say("<|im_start|>")),
