@@ -78,8 +78,8 @@ const (
 	helloMost = 3                     // steps
 	patience  = 6
 	bodyTimes = 8
-	// garbage is what memory may be beyond its limit, as a share: what was let go of stays resident until it is collected.
-	garbage = 0.5
+	// garbage is how many times its limit memory may be: a collection waits until as much again has been set aside as is in use.
+	garbage = 2
 	tries   = 3 // at leaving: what a collection adds to one of them is no work for the client
 )
 
@@ -156,7 +156,7 @@ func (r *row) measure(s *server, n int) (out result) {
 	if most == 0 {
 		most = bodyTimes*bodies + floorPeak
 	}
-	if out.peak > most+int64(garbage*float64(most)) {
+	if out.peak > garbage*most {
 		out.fault("%d MB of memory, of which it may take %d", out.peak>>20, most>>20)
 	}
 	if st, err := s.status(ctx); err == nil {
@@ -281,7 +281,7 @@ Written by "make hostile TABLE=docs/hostile.md"; [security.md](security.md) has 
 is what it had resident at most, beyond what it had before. Growth is the CPU at 2n over that at n. Hello is how many steps of the
 model more than alone another client's first token takes. The CPU after leaving is what the server still uses when the client closes
 its connection half way; a dash: the reply had come by then. A row fails where CPU or memory more than double, where memory is
-beyond 8 times the body and 64 MB, a Hello takes more than 3 steps more or is not answered, a reply is neither success nor one
+beyond 8 times the body and 64 MB (twice that, as a collector waits for as much again), a Hello takes more than 3 steps more or is not answered, a reply is neither success nor one
 sentence of error in the protocol, or work goes on for more than 100 ms; what measuring adds is allowed for.
 `
 
