@@ -56,7 +56,7 @@ func connections() (out []row) {
 	for _, a := range both {
 		begun := string(a.say(strings.Repeat("a", 130), "").body)[:130]
 		out = append(out, row{name: a.name + " connections that promise 60 MB and send 130 bytes", n: 400, memory: 64 << 20, open: hold(head(a.path, 60_000_000) + begun)},
-			row{name: a.name + " connections that promise 60 MB and send 2 MB", n: 40, memory: 512 << 20, open: hold(head(a.path, 60_000_000) + begun + strings.Repeat("a", 2<<20))},
+			row{name: a.name + " connections that promise 60 MB and send 2 MB", n: 100, memory: 512 << 20, open: hold(head(a.path, 60_000_000) + begun + strings.Repeat("a", 2<<20))},
 			row{name: a.name + " connections in chunks without an end", n: 400, memory: 64 << 20,
 				open: hold(strings.Replace(head(a.path, 0), "Content-Length: 0", "Transfer-Encoding: chunked", 1) + "82\r\n" + begun + "\r\n")})
 	}
