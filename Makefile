@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak kill load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak hostile kill load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -171,6 +171,9 @@ bench: build ## decode and prefill of the published shapes against the machine's
 
 soak: build ## mixed load on the demo model for TIME (TIME=30s)
 	go test ./interop/soak -count=1 -timeout 0 -v -soak $(TIME) -hearth $(CURDIR)/bin/hearth
+
+hostile: build ## inputs whose cost others decide, each at a size and at twice that (TABLE=file takes the table as Markdown, RUN=regexp some of them)
+	go test ./interop/hostile -count=1 -timeout 0 -v $(if $(RUN),-run '$(RUN)') -hostile -hearth $(CURDIR)/bin/hearth $(if $(TABLE),-table $(abspath $(TABLE)))
 
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)

@@ -48,9 +48,9 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/browser": {}, "interop/claude": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
+	"interop/browser": {}, "interop/claude": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "jinja": {}, "tokenizer": {"regular"}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
+	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular"}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
 }
 

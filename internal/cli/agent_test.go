@@ -22,12 +22,8 @@ import (
 // withScript is a whole server with a script in the model's place.
 func withScript(t testing.TB, script string) http.Handler {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "script.jsonl")
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cfg := config.Default()
-	cfg.Script = file
+	cfg.Script = scriptFile(t, script)
 	src, err := catalog.Find("", hub.Cache{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +33,15 @@ func withScript(t testing.TB, script string) http.Handler {
 		t.Fatal(err)
 	}
 	return newServer(cfg, models, slog.New(slog.DiscardHandler))
+}
+
+func scriptFile(t testing.TB, script string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script.jsonl")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func post(t testing.TB, h http.Handler, path string, body []byte) []byte {

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,24 @@ func serveWith(t *testing.T, args []string, script ...line) *server {
 	if s.url == "" {
 		t.Fatalf("hearth serve printed no address: %s", s.stderr)
 	}
+	t.Cleanup(func() { s.checkBounds(t) })
 	return s
+}
+
+// checkBounds complains about bounds that were met: nothing that Claude Code does is too much.
+func (s *server) checkBounds(t *testing.T) {
+	res, err := http.Get(s.url + "/v1/status")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	var status struct {
+		Bounds map[string]int `json:"bounds_met"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&status); err != nil || len(status.Bounds) > 0 {
+		t.Errorf("bounds were met: %v, %v", status.Bounds, err)
+	}
 }
 
 // env is that of every process: nothing of the user's, and a runtime folder of the test's own.
