@@ -170,8 +170,8 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		return within(cfg.DrainTimeout+closeTimeout, func() error {
 			err := <-served
 			select {
-			case <-loaded: // nobody will wait for it any more
-				ready = true
+			case failed := <-loaded: // nobody will wait for it any more
+				ready, err = true, firstError(err, failed)
 			default:
 			}
 			if !ready { // there is nothing to keep, and no way to break a load off but to end the process

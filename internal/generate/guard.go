@@ -25,12 +25,6 @@ type guard struct {
 	wrapper *strings.Replacer
 }
 
-// branch is a place in the tree of texts: how they begin up to there.
-type branch struct {
-	next  map[byte]int32
-	whole bool // a text ends here
-}
-
 // The marks are private-use characters; requests lose them if they hold any.
 const (
 	markOpen  = "\uE010"

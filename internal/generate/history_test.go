@@ -220,7 +220,7 @@ func TestSplicePlaces(t *testing.T) {
 				t.Errorf("%d ids spliced, want %d", got.spliced, extra)
 			}
 			other := h.mustEncode(salt{1}, &draft{text: prompt + c.shown})
-			if want := encoded(t, h.guard, prompt + c.shown); !slices.Equal(other.ids, want) || other.spliced != 0 {
+			if want := encoded(t, h.guard, prompt+c.shown); !slices.Equal(other.ids, want) || other.spliced != 0 {
 				t.Errorf("another salt: %v, want %v", other.ids, want)
 			}
 		})

@@ -272,6 +272,7 @@ func TestSlowReader(t *testing.T) {
 				time.Sleep(time.Second)
 				_, err = io.CopyN(&got, res.Body, 4<<10)
 			}
+			_ = res.Body.Close()
 			if err != io.EOF || got.Len() < 300<<10 {
 				t.Errorf("%d bytes, %v", got.Len(), err)
 			}

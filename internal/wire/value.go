@@ -52,8 +52,8 @@ type fields struct {
 	list  []Value
 }
 
-// asked are the names that Get was ever called with, each to itself. Decoders ask by literals, so they are few and all
-// known soon; a name that an object was not scanned for is looked for by a scan of its own.
+// asked are the names that were declared or that Get was ever called with, each to itself. Decoders ask by literals, so they are
+// few; a name that an object was not scanned for is looked for by a scan of its own.
 var asked struct {
 	names atomic.Pointer[map[string]string]
 	mu    sync.Mutex
@@ -61,6 +61,23 @@ var asked struct {
 
 // mostAsked bounds the names, should they ever be a client's words; what is beyond is found by scanning.
 const mostAsked = 1024
+
+// Declare tells of names that decoders ask for, so that the first request need not be scanned for each of them. Packages call it
+// for a variable of theirs.
+func Declare(names ...string) (declared int) {
+	for _, name := range names {
+		learn(name)
+		declaredNames[name] = true
+	}
+	return len(names)
+}
+
+var declaredNames = map[string]bool{} // written while packages begin
+
+var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "user_id")
+
+// Declared reports whether a name was.
+func Declared(name string) bool { return declaredNames[name] }
 
 // learn adds a name.
 func learn(name string) {
