@@ -150,7 +150,7 @@ var Knobs = []Knob{
 		Doc:  "requests that may wait while max-sequences run; one more is told to come back later, as is one of a client that has half of all places",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxQueue, 1, 1<<20) }},
 	{Flag: "max-request-bytes", Group: Run,
-		Doc:  "`bytes`, or with a unit such as 512MB or 2GiB, of all request bodies that are being read and made into prompts, at least 128MiB; one more is told to come back later, as is a body over 1 MiB while others of that kind hold three quarters. The work on them takes up to 8 times as much memory",
+		Doc:  "`bytes`, or with a unit such as 512MB or 2GiB, of all request bodies that are being read and made into prompts, at least 128MiB; one more is told to come back later, as is a body over 64 KiB while such bodies hold three quarters. The work on them takes up to 8 times as much memory",
 		bind: func(c *Config) pflag.Value { return byteSizeFrom(&c.MaxRequestBytes, leastRequestBytes) }},
 	{Flag: "prefill-step-size", Also: []string{"prefill-chunk", "chunked-prefill-tokens"}, Group: Run,
 		Doc:  "prompt `tokens` that run in one step at most; step-target makes it fewer while others wait",

@@ -20,9 +20,9 @@ type Bodies struct {
 	large int64 // of those, bytes beyond the first smallBody of each
 }
 
-// smallBody is what most bodies are smaller than. A part of the bytes is kept for the beginnings of bodies, so that a few
+// smallBody is what a conversation that begins is smaller than. A part of the bytes is kept for the beginnings of bodies, so that
 // clients with large ones, which may come slowly, do not shut out all the others.
-const smallBody = 1 << 20
+const smallBody = 64 << 10
 
 // forLarge is the share of the bytes that may be beyond the beginnings of bodies.
 func (b *Bodies) forLarge() int64 { return b.most / 4 * 3 }
@@ -42,7 +42,8 @@ func (b *Bodies) grow(from, to int64) bool {
 	large := max(to-smallBody, 0) - max(from-smallBody, 0)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held > from && (b.held+to-from > b.most || large > 0 && b.large+large > b.forLarge()) {
+	small := to - from - large
+	if b.held > from && (small > 0 && b.held-b.large+small > b.most-b.forLarge() || large > 0 && b.large+large > b.forLarge()) {
 		return false
 	}
 	b.held += to - from

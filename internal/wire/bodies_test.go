@@ -51,7 +51,7 @@ func TestBodiesTogether(t *testing.T) {
 	grow(0, 1, false) // until all is taken
 	b.release(30 * smallBody)
 	grow(20, 49, true)
-	if e := b.full(); e.Kind != chat.Overloaded || e.Bound != chat.BoundBodies || e.RetryAfter == 0 || !strings.Contains(e.Msg, "64 MiB") {
+	if e := b.full(); e.Kind != chat.Overloaded || e.Bound != chat.BoundBodies || e.RetryAfter == 0 || !strings.Contains(e.Msg, "4 MiB") {
 		t.Errorf("refused with %#v", e)
 	}
 }

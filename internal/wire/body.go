@@ -37,7 +37,7 @@ func (o Options) ReadBody(w http.ResponseWriter, r *http.Request) (*Body, *chat.
 	var e *chat.Error
 	switch err {
 	case nil:
-		if body.Value, e = Parse(raw); e == nil {
+		if body.Value, e = parse(r.Context(), raw); e == nil {
 			return body, nil
 		}
 		body.Close()

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/bits"
 	"strings"
@@ -14,11 +15,14 @@ import (
 type scanner struct {
 	b       []byte
 	deepest int
+	ctx     context.Context // looked at now and then; nil: not
+	n       int             // elements and fields so far
 }
 
-// isJSON reports whether b is one JSON document that nests no deeper than most. tooDeep tells that this was the reason.
-func isJSON(b []byte, most int) (ok, tooDeep bool) {
-	s := scanner{b: b, deepest: most}
+// isJSON reports whether b is one JSON document that nests no deeper than most. tooDeep tells that this was the reason. It breaks
+// off when ctx ends.
+func isJSON(ctx context.Context, b []byte, most int) (ok, tooDeep bool) {
+	s := scanner{b: b, deepest: most, ctx: ctx}
 	i := s.value(s.space(0), 0)
 	if i == deeper {
 		return false, true
@@ -31,6 +35,13 @@ const (
 	broken = -1
 	deeper = -2
 )
+
+// left reports whether nobody waits any more.
+func (s *scanner) left() bool {
+	const often = 1 << 16
+	s.n++
+	return s.n%often == 0 && s.ctx != nil && s.ctx.Err() != nil
+}
 
 func (s *scanner) space(i int) int {
 	for i < len(s.b) && (s.b[i] == ' ' || s.b[i] == '\n' || s.b[i] == '\t' || s.b[i] == '\r') {
@@ -77,7 +88,7 @@ func (s *scanner) object(i, depth int) int {
 		return i + 1
 	}
 	for {
-		if i >= len(s.b) || s.b[i] != '"' {
+		if i >= len(s.b) || s.b[i] != '"' || s.left() {
 			return broken
 		}
 		if i = s.str(i); i < 0 {
@@ -106,8 +117,8 @@ func (s *scanner) array(i, depth int) int {
 		return i + 1
 	}
 	for {
-		if i = s.value(i, depth); i < 0 {
-			return i
+		if i = s.value(i, depth); i < 0 || s.left() {
+			return min(i, broken)
 		}
 		switch i = s.space(i); {
 		case i >= len(s.b):

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -19,7 +21,7 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want := json.Valid(b)
-		got, tooDeep := isJSON(b, 10000) // the limit of encoding/json
+		got, tooDeep := isJSON(t.Context(), b, 10000) // the limit of encoding/json
 		if got != want || tooDeep {
 			t.Fatalf("%q: JSON %t (too deep %t), want %t", b, got, tooDeep, want)
 		}
@@ -35,8 +37,23 @@ func FuzzScan(f *testing.F) {
 func TestDepth(t *testing.T) {
 	for n, deep := range map[int]bool{3: false, 4: true} {
 		body := strings.Repeat(`{"a":[`, n/2) + strings.Repeat("[", n%2) + strings.Repeat("]", n%2) + strings.Repeat("]}", n/2)
-		if ok, tooDeep := isJSON([]byte(body), 3); tooDeep != deep || ok == deep {
+		if ok, tooDeep := isJSON(t.Context(), []byte(body), 3); tooDeep != deep || ok == deep {
 			t.Errorf("%s: JSON %t, too deep %t", body, ok, tooDeep)
 		}
+	}
+}
+
+// TestScanLeaves: nobody scans a body to its end for a client who has left.
+func TestScanLeaves(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, body := range []string{"[" + strings.Repeat("1,", 1<<17) + "x", `{` + strings.Repeat(`"a":1,`, 1<<17) + "x"} {
+		s := scanner{b: []byte(body), deepest: 3, ctx: ctx}
+		if i := s.value(0, 0); i != broken || s.n != 1<<16 {
+			t.Errorf("%.5q: %d after %d elements", body, i, s.n)
+		}
+	}
+	if _, err := parse(ctx, []byte("{}")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -110,8 +111,13 @@ func newValue(raw []byte, parent *Value, key string, index int) Value {
 }
 
 // Parse checks that body is one JSON document within the depth bound and returns its root. The Value aliases body.
-func Parse(body []byte) (Value, *chat.Error) {
-	switch ok, tooDeep := isJSON(body, maxDepth); {
+func Parse(body []byte) (Value, *chat.Error) { return parse(context.Background(), body) }
+
+// parse is Parse that breaks off when ctx ends.
+func parse(ctx context.Context, body []byte) (Value, *chat.Error) {
+	switch ok, tooDeep := isJSON(ctx, body, maxDepth); {
+	case ctx.Err() != nil:
+		return Value{}, chat.AsError(ctx.Err())
 	case tooDeep:
 		return Value{}, chat.Boundf(chat.BoundDepth, "", "the request body nests deeper than %d levels", maxDepth)
 	case !ok:
