@@ -17,6 +17,7 @@ const (
 	BoundStops      Bound = "stops"       // number and length of a request's stop strings
 	BoundInputs     Bound = "inputs"      // prompts, texts or documents of a request
 	BoundTokenIDs   Bound = "token_ids"   // of a request's prompts
+	BoundTokens     Bound = "tokens"      // of all texts to embed or rank
 	BoundLogitBias  Bound = "logit_bias"  // entries
 	BoundArgs       Bound = "args"        // variables of the template that a request sets
 	BoundValues     Bound = "json_values" // in a request's schemas, arguments and variables

@@ -128,11 +128,14 @@ func (s *Service) Embed(ctx context.Context, r *chat.EmbedRequest) (*chat.Embedd
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		ids, err := s.text(&r.Inputs[i], limit, s.truncates(&r.Overflow))
+		in := &r.Inputs[i]
+		ids, err := s.text(ctx, in, limit, s.truncates(&r.Overflow))
+		if err == nil {
+			err = q.add(ids, nil, in.Path)
+		}
 		if err != nil {
 			return nil, err
 		}
-		q.add(ids, nil)
 	}
 	if err := s.run(q); err != nil {
 		return nil, err
@@ -161,7 +164,7 @@ func (s *Service) truncates(o *chat.Overflow) bool {
 }
 
 // text is the ids of an input. The tokenizer's own around a text stay when it is cut.
-func (s *Service) text(in *chat.Input, limit int, cut bool) ([]int32, error) {
+func (s *Service) text(ctx context.Context, in *chat.Input, limit int, cut bool) ([]int32, error) {
 	if in.Tokens != nil {
 		for i, id := range in.Tokens {
 			if id < 0 || int(id) >= s.cfg.Model.Vocab {
@@ -179,7 +182,10 @@ func (s *Service) text(in *chat.Input, limit int, cut bool) ([]int32, error) {
 		s.counts.truncated.Add(1)
 		return in.Tokens[:limit], nil
 	}
-	ids := s.cfg.Tokenizer.Encode(in.Text, tokenizer.EncodeOptions{AddSpecial: true})
+	ids, err := s.cfg.Tokenizer.EncodeContext(ctx, in.Text, tokenizer.EncodeOptions{AddSpecial: true})
+	if err != nil {
+		return nil, encodeError(ctx, in.Path, err)
+	}
 	switch {
 	case len(ids) == 0:
 		return nil, chat.Invalidf(in.Path, "the text has no tokens")
@@ -191,6 +197,15 @@ func (s *Service) text(in *chat.Input, limit int, cut bool) ([]int32, error) {
 	s.counts.truncated.Add(1)
 	after := s.around[1]
 	return append(ids[:limit-len(after)], after...), nil
+}
+
+// encodeError is that of a text that could not be encoded.
+func encodeError(ctx context.Context, path string, err error) error {
+	var whole *tokenizer.WholeError
+	if errors.As(err, &whole) {
+		return chat.Boundf(chat.BoundWhole, path, "the text cannot be encoded: %v", whole)
+	}
+	return context.Cause(ctx)
 }
 
 func (s *Service) tooLong(path string, tokens, limit int) error {
@@ -275,7 +290,14 @@ type text struct {
 	types []int32 // nil: all 0
 }
 
-func (q *request) add(ids, types []int32) {
+// mostTokens bounds the tokens of a request: what stands in every text, as a ranker's query does, makes many of few bytes.
+const mostTokens = 1 << 22
+
+// add takes in a text, which came from path.
+func (q *request) add(ids, types []int32, path string) error {
 	q.texts = append(q.texts, text{ids, types})
-	q.tokens += len(ids)
+	if q.tokens += len(ids); q.tokens > mostTokens {
+		return chat.Boundf(chat.BoundTokens, path, "the texts up to this one have more than %d tokens, with what stands around each; send fewer at once", mostTokens)
+	}
+	return nil
 }

@@ -214,7 +214,7 @@ func TestCollect(t *testing.T) {
 	put := func(lens ...int) *request {
 		q := &request{left: len(lens), done: make(chan struct{})}
 		for _, n := range lens {
-			q.add(make([]int32, n), nil)
+			_ = q.add(make([]int32, n), nil, "")
 		}
 		u.list = append(u.list, q)
 		return q
@@ -294,7 +294,7 @@ func TestStepFails(t *testing.T) {
 
 func (s *Service) run2(t *testing.T, ids []int32) ([]float32, error) {
 	q := &request{ctx: t.Context(), width: 32}
-	q.add(ids, nil)
+	_ = q.add(ids, nil, "")
 	return q.out, s.run(q)
 }
 
@@ -311,7 +311,11 @@ func TestRank(t *testing.T) {
 	if len(out.Scores) != 2 || out.Tokens != 6+8 || out.Scores[0] == out.Scores[1] || out.Scores[0] <= 0 || out.Scores[0] >= 1 {
 		t.Errorf("%+v", out)
 	}
-	ids, types := s.newPairs("ab").join([]int32{8})
+	read, err := s.query(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, types := read.(*pairs).join([]int32{8})
 	if !slices.Equal(ids, []int32{2, 4, 7, 3, 8, 3}) || !slices.Equal(types, []int32{0, 0, 0, 0, 1, 1}) {
 		t.Errorf("the model reads %v of types %v", ids, types)
 	}
@@ -333,15 +337,21 @@ func TestRank(t *testing.T) {
 func TestJudge(t *testing.T) {
 	tok := letters(t)
 	j := newJudge(&model.Encoder{Type: "qwen3"}, tok)
-	q := j.ask(&chat.RankRequest{Query: "abc"})
-	ids, types, n := q.read("def", 1000)
+	q, err := j.ask(t.Context(), &chat.RankRequest{Query: "abc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, types, n, err := q.read(t.Context(), "def", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plain := tokenizer.EncodeOptions{}
 	want := slices.Concat(tok.Encode(judgeSystem, plain),
 		tok.Encode("<Instruct>: "+judgeInstruction+"\n<Query>: abc\n<Document>: def", plain), tok.Encode(judgeAfter, plain))
 	if !slices.Equal(ids, want) || types != nil || n != len(want) {
 		t.Errorf("%d tokens, want %d", len(ids), len(want))
 	}
-	ids, _, n = q.read("def", n-2)
+	ids, _, n, _ = q.read(t.Context(), "def", n-2)
 	if n != len(want) || len(ids) != n-2 || !slices.Equal(ids[len(ids)-5:], want[len(want)-5:]) {
 		t.Errorf("%d of %d tokens", len(ids), n)
 	}
@@ -361,5 +371,19 @@ func TestNewErrors(t *testing.T) {
 		if _, err := New(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestTokensTogether: a request whose texts are few bytes and many tokens, since a query stands before each, has a bound for all.
+func TestTokensTogether(t *testing.T) {
+	ids, q := make([]int32, mostTokens/4), &request{}
+	for i := range 4 {
+		if err := q.add(ids, nil, ""); err != nil {
+			t.Fatalf("text %d: %v", i, err)
+		}
+	}
+	var e *chat.Error
+	if err := q.add(ids[:1], nil, "documents[4]"); !errors.As(err, &e) || e.Kind != chat.Invalid || e.Bound != chat.BoundTokens || e.Param != "documents[4]" {
+		t.Errorf("%v", err)
 	}
 }

@@ -16,24 +16,29 @@ func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking,
 	if err != nil {
 		return nil, err
 	}
-	var read reader = s.newPairs(r.Query)
-	if s.judge != nil {
-		read = s.judge.ask(r)
+	query, err := s.query(ctx, r)
+	if err != nil {
+		return nil, encodeError(ctx, "query", err)
 	}
-	if n := read.least(); n >= limit {
+	if n := query.least(); n >= limit {
 		return nil, s.tooLong("query", n, limit)
 	}
 	q := &request{ctx: ctx, width: 1}
 	for i := range r.Documents {
 		d := &r.Documents[i]
-		ids, types, n := read.read(d.Text, limit)
+		ids, types, n, err := query.read(ctx, d.Text, limit)
+		if err != nil {
+			return nil, encodeError(ctx, d.Path, err)
+		}
 		if n > limit {
 			if !s.truncates(&r.Overflow) {
 				return nil, s.tooLong(d.Path, n, limit)
 			}
 			s.counts.truncated.Add(1)
 		}
-		q.add(ids, types)
+		if err := q.add(ids, types, d.Path); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.run(q); err != nil {
 		return nil, err
@@ -50,7 +55,16 @@ type reader interface {
 	// least is how many tokens there are without a document.
 	least() int
 	// read cuts the document so that there are limit tokens, and says how many there would be.
-	read(document string, limit int) (ids, types []int32, n int)
+	read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error)
+}
+
+// query makes the reader of a request.
+func (s *Service) query(ctx context.Context, r *chat.RankRequest) (reader, error) {
+	if s.judge != nil {
+		return s.judge.ask(ctx, r)
+	}
+	ids, err := s.cfg.Tokenizer.EncodeContext(ctx, r.Query, tokenizer.EncodeOptions{})
+	return &pairs{s, ids}, err
 }
 
 // pairs is for models that read two texts side by side.
@@ -59,20 +73,19 @@ type pairs struct {
 	query []int32
 }
 
-func (s *Service) newPairs(query string) *pairs {
-	return &pairs{s, s.cfg.Tokenizer.Encode(query, tokenizer.EncodeOptions{})}
-}
-
 func (p *pairs) least() int {
 	ids, _ := p.join(nil)
 	return len(ids)
 }
 
-func (p *pairs) read(document string, limit int) (ids, types []int32, n int) {
-	doc := p.s.cfg.Tokenizer.Encode(document, tokenizer.EncodeOptions{})
+func (p *pairs) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
+	doc, err := p.s.cfg.Tokenizer.EncodeContext(ctx, document, tokenizer.EncodeOptions{})
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	n = p.least() + len(doc)
 	ids, types = p.join(doc[:min(len(doc), len(doc)-n+limit)])
-	return ids, types, n
+	return ids, types, n, nil
 }
 
 // join puts the tokenizer's own around both; where it has none for two texts they follow each other as one.
@@ -125,27 +138,32 @@ func newJudge(m *model.Encoder, tok *tokenizer.Tokenizer) *judge {
 	return &judge{tok, tok.Encode(judgeSystem, parse), tok.Encode(judgeAfter, parse)}
 }
 
-func (j *judge) ask(r *chat.RankRequest) *question {
+func (j *judge) ask(ctx context.Context, r *chat.RankRequest) (*question, error) {
 	instruction := r.Instruction
 	if instruction == "" {
 		instruction = judgeInstruction
 	}
-	return &question{j, "<Instruct>: " + instruction + "\n<Query>: " + r.Query + "\n<Document>: "}
+	q := &question{judge: j, before: "<Instruct>: " + instruction + "\n<Query>: " + r.Query + "\n<Document>: "}
+	ids, err := j.tok.EncodeContext(ctx, q.before, tokenizer.EncodeOptions{})
+	q.own = len(j.system) + len(ids) + len(j.after)
+	return q, err
 }
 
 // question is one query to a judge.
 type question struct {
 	*judge
 	before string // the document
+	own    int    // tokens without one
 }
 
-func (q *question) least() int {
-	return len(q.system) + len(q.tok.Encode(q.before, tokenizer.EncodeOptions{})) + len(q.after)
-}
+func (q *question) least() int { return q.own }
 
 // read encodes query and document as one text, as the authors do: tokens reach across the seam.
-func (q *question) read(document string, limit int) (ids, types []int32, n int) {
-	body := q.tok.Encode(q.before+document, tokenizer.EncodeOptions{})
+func (q *question) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
+	body, err := q.tok.EncodeContext(ctx, q.before+document, tokenizer.EncodeOptions{})
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	n = len(q.system) + len(body) + len(q.after)
-	return slices.Concat(q.system, body[:min(len(body), len(body)-n+limit)], q.after), nil, n
+	return slices.Concat(q.system, body[:min(len(body), len(body)-n+limit)], q.after), nil, n, nil
 }

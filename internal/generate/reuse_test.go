@@ -501,18 +501,3 @@ func TestPlainCallIDs(t *testing.T) {
 		t.Errorf("what is remembered is not in %q: the test shows nothing", exact)
 	}
 }
-
-// TestCopiesBounded: answers stand in for their renderings only as far as that copies a bounded amount of text.
-func TestCopiesBounded(t *testing.T) {
-	for copies, reused := range map[int]bool{0: false, mostCopied: true} {
-		k := newTalk(t, true)
-		k.g.history.copies = copies
-		for range 3 {
-			k.say("<tool_call>{\"arguments\": {\"city\":\"Bø\"}, \"name\": \"get_weather\"}</tool_call>")
-			k.results("sunny")
-		}
-		if common, ran := k.say("x"); (common == ran) != reused {
-			t.Errorf("with %d bytes %d of %d tokens had run", copies, common, ran)
-		}
-	}
-}
