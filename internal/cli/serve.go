@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -311,9 +312,20 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
 		MaxBodies:  cfg.MaxRequestBytes,
+		HugeBodies: collectOften,
 		Interval:   cfg.StreamInterval,
 		Drain:      cfg.DrainTimeout,
 	}
+}
+
+// collectOften has the collector come at half the growth while what is made of a huge body fills the heap: it waits for as much
+// again as there is, else.
+func collectOften(often bool) {
+	percent := 100
+	if often {
+		percent = 40
+	}
+	debug.SetGCPercent(percent)
 }
 
 // toggle turns a knob that may be unset into what the protocols take.

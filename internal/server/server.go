@@ -57,11 +57,13 @@ type Options struct {
 
 	RequestDir string // a folder for a summary of every request; "": none are written
 
-	MaxBody   int64         // bytes; 0: wire.DefaultMaxBody
-	MaxBodies int64         // bytes of all bodies that are held at once; 0: wire.DefaultMaxBodies
-	KeepAlive time.Duration // 0: wire.DefaultKeepAlive
-	Interval  int           // see wire.Options
-	Drain     time.Duration // 0: DefaultDrain
+	MaxBody   int64 // bytes; 0: wire.DefaultMaxBody
+	MaxBodies int64 // bytes of all bodies that are held at once; 0: wire.DefaultMaxBodies
+	// HugeBodies, with MaxBodies, is wire.Bodies.Huge.
+	HugeBodies func(held bool)
+	KeepAlive  time.Duration // 0: wire.DefaultKeepAlive
+	Interval   int           // see wire.Options
+	Drain      time.Duration // 0: DefaultDrain
 }
 
 // Health is the body of GET /health.
@@ -132,6 +134,7 @@ func New(o Options) *Server {
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
 	if o.MaxBodies > 0 {
 		wo.Bodies = wire.NewBodies(o.MaxBodies)
+		wo.Bodies.Huge = o.HugeBodies
 	}
 	wo = wo.WithDefaults() // before the protocols do: they share it
 	if o.RequestDir != "" {

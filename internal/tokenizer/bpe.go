@@ -242,6 +242,9 @@ type candidate struct {
 // mergeLong merges sc.syms with a heap of candidates: n log n, whatever the word.
 func (m *bpe) mergeLong(dst []int32, sc *wordScratch) []int32 {
 	syms, heap := sc.syms, sc.heap[:0]
+	if len(syms) > longScratch { // at once, not by doubling
+		heap = make([]candidate, 0, len(syms))
+	}
 	for i := range syms {
 		syms[i].prev, syms[i].next = int32(i)-1, int32(i)+1
 	}

@@ -7,7 +7,7 @@ import (
 
 // MaxWhole is the most bytes that EncodeContext takes as one word, which is a stretch that the model's rules let nobody cut: each
 // takes some forty bytes of memory until it is encoded.
-const MaxWhole = 2 << 20
+const MaxWhole = 1 << 20
 
 // WholeError is a stretch of text that is longer than MaxWhole.
 type WholeError struct{ Bytes int }

@@ -14,11 +14,17 @@ import (
 // it. What a client promises does not count, only what has come.
 type Bodies struct {
 	most int64
+	// Huge, if set, is told when the first body of more than hugeBody is held, and when none is any more. It must not wait.
+	Huge func(held bool)
 
 	mu    sync.Mutex
 	held  int64 // bytes of all bodies
 	large int64 // of those, bytes beyond the first smallBody of each
+	huge  int   // bodies of more than hugeBody
 }
+
+// hugeBody is what the largest bodies of agents come near, and what is made of one takes memory that matters.
+const hugeBody = 1 << 20
 
 // smallBody is what a conversation that begins is smaller than. A part of the bytes is kept for the beginnings of bodies, so that
 // clients with large ones, which may come slowly, do not shut out all the others.
@@ -48,6 +54,7 @@ func (b *Bodies) grow(from, to int64) bool {
 	}
 	b.held += to - from
 	b.large += large
+	b.count(from, to)
 	return true
 }
 
@@ -57,6 +64,21 @@ func (b *Bodies) release(bytes int64) {
 	defer b.mu.Unlock()
 	b.held -= bytes
 	b.large -= max(bytes-smallBody, 0)
+	b.count(bytes, 0)
+}
+
+// count keeps the number of huge bodies as one of from bytes becomes one of to bytes. Called with mu held.
+func (b *Bodies) count(from, to int64) {
+	before := b.huge
+	if from > hugeBody {
+		b.huge--
+	}
+	if to > hugeBody {
+		b.huge++
+	}
+	if b.Huge != nil && (before == 0) != (b.huge == 0) {
+		b.Huge(b.huge > 0)
+	}
 }
 
 // full is the answer to a body that there is no room for: that of a full queue.

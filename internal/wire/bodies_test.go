@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -161,5 +162,23 @@ func TestPartsAreLinear(t *testing.T) {
 	})
 	if got > 10*n*20 {
 		t.Errorf("%d pieces of 20 bytes take %d bytes", n, got)
+	}
+}
+
+// TestHugeBodies: of several huge bodies the first one and the last one are told of.
+func TestHugeBodies(t *testing.T) {
+	var told []bool
+	b := NewBodies(64 * hugeBody)
+	b.Huge = func(held bool) { told = append(told, held) }
+	b.grow(0, hugeBody)
+	b.grow(hugeBody, hugeBody+1)
+	b.grow(0, 2*hugeBody)
+	b.release(hugeBody + 1)
+	if !slices.Equal(told, []bool{true}) {
+		t.Errorf("told %v while one is held", told)
+	}
+	b.release(2 * hugeBody)
+	if b.grow(0, 4*hugeBody); !slices.Equal(told, []bool{true, false, true}) {
+		t.Errorf("told %v", told)
 	}
 }
