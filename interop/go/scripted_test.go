@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/config"
 	"hearth/internal/server"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
@@ -25,7 +26,7 @@ func newScripted() *server.Server {
 	g.Names = []string{"thinking", "slow", "midway", "overloaded", "long"}
 	g.Script = script
 	return server.New(server.Options{
-		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}}, Keys: []string{scriptedKey},
+		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}}, Keys: []config.Key{config.PlainKey(scriptedKey)},
 		Health:    func() server.Health { return server.Health{Status: "ok", Model: g.Desc.ID} },
 		KeepAlive: keepAlive,
 	})
