@@ -76,6 +76,9 @@ func (f *Fetch) read(from int) {
 			if open != nil {
 				open.Close()
 			}
+			if t.opts.Reading != nil {
+				t.opts.Reading(t.path(p.run.id))
+			}
 			var err error
 			if open, err = regular.OpenOwn(t.path(p.run.id), os.O_RDONLY); err != nil {
 				t.spoiled(p.run, err)

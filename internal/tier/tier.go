@@ -48,6 +48,8 @@ type Options struct {
 	TTL         time.Duration // what was not used for so long goes; 0: nothing does for that
 	Warn        func(string)  // one line; called from any goroutine; nil: nobody reads them
 	Ready       func()        // a page has been read, a fetch has ended, or a run was written; likewise
+	// Reading, if set, is called before a run's file is opened to give pages back: disks of tests take their time there.
+	Reading func(name string)
 }
 
 // ErrBusy means that another process owns the folder.
