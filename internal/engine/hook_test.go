@@ -79,7 +79,7 @@ func TestHookLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	never := make(chan struct{})
 	defer close(never)
-	told := make(chan struct{}, 1)
+	told := make(chan struct{}, 20)
 	s, err := e.Submit(ctx, Prompt{Tokens: prompt(9, 1), MaxTokens: 20, Logprobs: -1, Steer: func(int32) Course {
 		told <- struct{}{}
 		<-never

@@ -120,7 +120,7 @@ func TestSteerFails(t *testing.T) {
 // TestSteerIsApart: a hook that does not answer holds up nobody who only reads.
 func TestSteerIsApart(t *testing.T) {
 	e, _ := open(t, spec{}, nil)
-	never, told := make(chan struct{}), make(chan struct{}, 1)
+	never, told := make(chan struct{}), make(chan struct{}, 20)
 	defer close(never)
 	ctx, cancel := context.WithCancel(t.Context())
 	p := prompt(9, 1)

@@ -35,6 +35,9 @@ const (
 
 // TestBounds: what a request may have many of, wherever it can stand.
 func TestBounds(t *testing.T) {
+	if testing.Short() { // large bodies, and nothing that races
+		t.Skip("long")
+	}
 	half := wire.MaxParts / 2
 	for name, b := range map[string]wiretest.Bound{
 		"messages": wiretest.Limit(chat.BoundMessages, wire.MaxMessages, "messages", "at most 100000", func(n int) string { return talk(many(n, same(turn))) }),

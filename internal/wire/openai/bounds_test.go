@@ -64,6 +64,9 @@ var decoders = map[string]func(body []byte) *chat.Error{
 
 // TestBounds: what a request may have many of, wherever it can stand.
 func TestBounds(t *testing.T) {
+	if testing.Short() { // large bodies, and nothing that races
+		t.Skip("long")
+	}
 	parts := func(role string) wiretest.Bound {
 		return wiretest.Limit(chat.BoundParts, wire.MaxParts, "messages[0].content[100000]", "at most 100000",
 			func(n int) string { return talk(`{"role":"` + role + `","content":[` + listOf(n, same(word)) + `]}`) })
