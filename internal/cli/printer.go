@@ -13,6 +13,8 @@ const (
 	printQueue = 1 << 20
 	// flushLimit is how long a program that ends waits for its lines to be read.
 	flushLimit = time.Second
+	// gatherTime is how long lines wait for others: a request has several, and its reply goes out at the same moment.
+	gatherTime = 2 * time.Millisecond
 )
 
 // printer hands lines on to a file from a goroutine of its own, so that whoever prints never waits for who reads and never
@@ -73,6 +75,9 @@ func (p *printer) run() {
 				return
 			}
 			p.more.Wait()
+			p.mu.Unlock()
+			time.Sleep(gatherTime)
+			p.mu.Lock()
 		}
 		b, told := p.queue, 0
 		if p.dropped > 0 && (p.deaf || len(p.queue) == 0) {

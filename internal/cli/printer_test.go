@@ -34,6 +34,7 @@ func TestPrinterStalled(t *testing.T) {
 		r := &reader{gate: make(chan struct{})}
 		p := newPrinter(r)
 		fmt.Fprintln(p, "first")
+		time.Sleep(2 * gatherTime)
 		synctest.Wait()
 		line := strings.Repeat("x", 1023) + "\n"
 		const lines = 3 * printQueue / 1024
@@ -48,11 +49,12 @@ func TestPrinterStalled(t *testing.T) {
 		}
 		began := time.Now()
 		close(r.gate)
+		time.Sleep(2 * gatherTime)
 		synctest.Wait()
 		fmt.Fprintln(p, "last")
 		p.Close(time.Hour)
 		want := "first\n" + strings.Repeat(line, printQueue/1024) + fmt.Sprintf("hearth: %d log lines were dropped: nobody read them\nlast\n", lines-printQueue/1024+1)
-		if r.got.String() != want || time.Since(began) > 0 {
+		if r.got.String() != want || time.Since(began) > 10*gatherTime {
 			t.Errorf("%d bytes, want %d, after %v, with %q at the end", r.got.Len(), len(want), time.Since(began), r.got.Bytes()[max(r.got.Len()-100, 0):])
 		}
 	})
@@ -65,6 +67,7 @@ func TestPrinterClosed(t *testing.T) {
 		p := newPrinter(r)
 		for range 3 {
 			fmt.Fprint(p, "[cache] one\n[perf] two\n")
+			time.Sleep(2 * gatherTime)
 			synctest.Wait()
 		}
 		r.away = false

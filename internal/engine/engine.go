@@ -226,7 +226,7 @@ type Prompt struct {
 	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
 	Only      sample.Set    // if not nil, the tokens of which the first one must be; copied
 	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
-	// Steer, if set, hears of every generated token and may answer with ids that come next whatever the model says, or with
+	// Steer, if set, hears of every generated token that another one is to follow, and may answer with ids that come next whatever the model says, or with
 	// those that may; both count as generated, and Steer hears of them too. It is called in order, from a goroutine of its own
 	// while the next step runs, and must bound its own work and depend on the tokens alone: the step waits for its answer, and
 	// in the end the sequence is ended without one (SteerError).

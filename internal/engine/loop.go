@@ -147,7 +147,9 @@ func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 		case r.picked:
 			o.New = 1
 			generated++
-			r.reason = r.seq.take(r.token.ID)
+			if r.reason = r.seq.take(r.token.ID); r.reason == Running && r.seq.hook != nil {
+				r.seq.hook.Tell(r.token.ID)
+			}
 		case it.Seq.Score && it.Seq.Table.Len+it.Tokens == it.Seq.Prompt:
 			r.reason = Length
 		}

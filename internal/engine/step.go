@@ -263,11 +263,6 @@ func (r *runner) sample() {
 			r.draw(0, i)
 		}
 	}
-	for _, j := range r.jobs {
-		if q := j.res.seq; q.hook != nil && j.res.picked {
-			q.hook.Tell(j.res.token.ID)
-		}
-	}
 }
 
 // drawOne draws the token of job i. Jobs are of different sequences and may run at the same time.

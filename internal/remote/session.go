@@ -232,7 +232,7 @@ func (s *session) news(c *contents) error {
 		if !n.Usage.Started.IsZero() {
 			q.prompt = nil
 		}
-		if q.steer != nil {
+		if q.steer != nil && n.Reason == engine.Running { // else nothing follows
 			s.steer(q, n.Tokens)
 		}
 		if n.Reason != engine.Running {
