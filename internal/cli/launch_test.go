@@ -117,7 +117,9 @@ func TestLaunchKeys(t *testing.T) {
 		if out, errs, code = launch(t, dir, "--demo", "--api-key", "hers"); code != 3 || !strings.Contains(out, "\nANTHROPIC_AUTH_TOKEN=hers\n") {
 			t.Errorf("with a key: %d %s%s", code, out, errs)
 		}
-		if status, b := request(t, "POST", p.url+"/v1/messages", hello, "X-Api-Key", "hers"); status != 200 || !strings.Contains(p.stderr.String(), " key=alice ") {
+		status, b := request(t, "POST", p.url+"/v1/messages", hello, "X-Api-Key", "hers")
+		stop(t, p) // its log is whole then
+		if status != 200 || !strings.Contains(p.stderr.String(), " key=alice ") {
 			t.Errorf("%d %s\n%s", status, b, p.stderr)
 		}
 	}

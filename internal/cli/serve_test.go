@@ -260,6 +260,7 @@ func TestForeignEnvironment(t *testing.T) {
 	if !strings.HasPrefix(p.url, "http://127.0.0.1:") {
 		t.Errorf("listens on %s", p.url)
 	}
+	stop(t, p) // its log is whole then
 	if got := p.stderr.String(); strings.Count(got, "ignoring HOST=\"x86_64-conda-linux-gnu\"") != 1 || strings.Contains(got, "PORT=") {
 		t.Errorf("stderr %q: want one line about HOST, none about PORT, which --port overrides", got)
 	}

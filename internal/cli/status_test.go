@@ -260,6 +260,9 @@ func TestKeysOnDisk(t *testing.T) {
 		if err := p.Wait(); err != nil {
 			t.Fatalf("%v\n%s", err, p.stderr)
 		}
+		if !strings.Contains("\n"+p.stderr.String(), "\n[config] version=") {
+			t.Errorf("no [config] line:\n%s", p.stderr)
+		}
 	}
 	cached := func(p *process, key string) int {
 		t.Helper()
@@ -287,9 +290,6 @@ func TestKeysOnDisk(t *testing.T) {
 		exactly(t, b, &cleared)
 		if cleared.DiskEntries == 0 || cleared.DiskBytes == 0 || cleared.Entries != 1 {
 			t.Errorf("cleared %+v", cleared)
-		}
-		if !strings.Contains(p.stderr.String(), "\n[config] version=") && !strings.HasPrefix(p.stderr.String(), "[config] version=") {
-			t.Errorf("no [config] line:\n%s", p.stderr)
 		}
 	})
 	run(func(p *process) {
