@@ -67,9 +67,9 @@ const mostAsked = 1024
 // for a variable of theirs.
 func Declare(names ...string) (declared int) {
 	for _, name := range names {
-		learn(name)
 		declaredNames[name] = true
 	}
+	learn(names...)
 	return len(names)
 }
 
@@ -80,17 +80,21 @@ var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service
 // Declared reports whether a name was.
 func Declared(name string) bool { return declaredNames[name] }
 
-// learn adds a name.
-func learn(name string) {
+// learn adds names.
+func learn(more ...string) {
 	asked.mu.Lock()
 	defer asked.mu.Unlock()
 	old := askedNames()
-	if old[name] != "" || name == "" || len(old) == mostAsked {
+	if len(old) == mostAsked {
 		return
 	}
-	names := make(map[string]string, len(old)+1)
+	names := make(map[string]string, len(old)+len(more))
 	maps.Copy(names, old)
-	names[name] = name
+	for _, name := range more {
+		if name != "" && len(names) < mostAsked {
+			names[name] = name
+		}
+	}
 	asked.names.Store(&names)
 }
 
