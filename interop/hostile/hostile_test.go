@@ -281,8 +281,9 @@ Written by "make hostile TABLE=docs/hostile.md"; [security.md](security.md) has 
 is what it had resident at most, beyond what it had before. Growth is the CPU at 2n over that at n. Hello is how many steps of the
 model more than alone another client's first token takes. The CPU after leaving is what the server still uses when the client closes
 its connection half way; a dash: the reply had come by then. A row fails where CPU or memory more than double, where memory is
-beyond 8 times the body and 64 MB (twice that, as a collector waits for as much again), a Hello takes more than 3 steps more or is not answered, a reply is neither success nor one
-sentence of error in the protocol, or work goes on for more than 100 ms; what measuring adds is allowed for.
+beyond 8 times the body and 64 MB (twice that, as a collector waits for as much again), a Hello takes more than 3 steps more or is
+not answered, a reply is neither success nor one sentence of error in the protocol, or work goes on for more than 100 ms; what
+measuring adds is allowed for.
 `
 
 // lines of the table, in the order of the rows.
