@@ -55,7 +55,7 @@ func (h *Hook) run() {
 func (h *Hook) ask(id int32) (c Course) {
 	defer func() {
 		if v := recover(); v != nil {
-			c = Course{Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack())}
+			c = Course{Err: &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}}
 		}
 	}()
 	return h.steer(id)
