@@ -12,14 +12,18 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 	switch s, isText := asString(path); {
 	case path == nil:
 	case isText:
-		r.made(16 * strings.Count(s, "."))
+		n := strings.Count(s, ".") + 1
+		r.made(64 * n) // a value each, and what it holds
 		r.walked(len(s))
+		parts = make([]Value, 0, n)
 		for p := range strings.SplitSeq(s, ".") {
-			if i, err := strconv.ParseInt(p, 10, 64); err == nil && isDecimal(p[0]) {
-				parts = append(parts, i)
-			} else {
-				parts = append(parts, p)
+			if p != "" && isDecimal(p[0]) {
+				if i, err := strconv.ParseInt(p, 10, 64); err == nil {
+					parts = append(parts, i)
+					continue
+				}
 			}
+			parts = append(parts, p)
 		}
 	default:
 		parts = []Value{path}
