@@ -112,7 +112,9 @@ func TestStuck(t *testing.T) {
 		t.Errorf("stuck for %v, %v", d, e.Stats().Stuck)
 	}
 	st.release()
-	if n := len(read(t, s)); n != 3 || e.Stats().Stuck != 0 {
+	n := len(read(t, s))
+	between(e, func() {}) // the last step has ended
+	if n != 3 || e.Stats().Stuck != 0 {
 		t.Errorf("%d tokens, stuck for %v", n, e.Stats().Stuck)
 	}
 }

@@ -35,7 +35,8 @@ type Dog struct {
 	kind  atomic.Uint32
 	done  [kinds]atomic.Bool // a step of the kind has ended
 	armed atomic.Bool
-	found atomic.Int64 // ticks of a step that is stuck
+	found atomic.Int64  // ticks of a step that is stuck,
+	which atomic.Uint64 // which has this seq
 
 	compiles bool
 
@@ -75,7 +76,7 @@ func (d *Dog) End() {
 
 // Stuck is how long the step that runs has been running, if it is stuck; else 0.
 func (d *Dog) Stuck() time.Duration {
-	if d.seq.Load()%2 == 0 {
+	if seq := d.seq.Load(); seq%2 == 0 || d.which.Load() != seq {
 		return 0
 	}
 	return time.Duration(d.found.Load()) * tick
@@ -125,7 +126,6 @@ func (d *Dog) tick(now time.Time) {
 			d.longest = max(d.longest, d.age+1)
 		}
 		d.age = 0
-		d.found.Store(0)
 	} else if d.compiles && !d.done[d.kind.Load()].Load() || late {
 		d.age = 0
 	} else {
@@ -135,10 +135,11 @@ func (d *Dog) tick(now time.Time) {
 	d.seen = seq
 	report := int64(0)
 	if seq%2 == 1 && d.age >= max(leastTicks, mostTimes*d.longest) {
-		if d.found.Load() == 0 {
+		if d.which.Load() != seq {
 			report = d.age
 		}
 		d.found.Store(d.age)
+		d.which.Store(seq)
 	}
 	if !idle {
 		d.timer.Reset(tick)

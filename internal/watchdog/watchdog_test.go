@@ -60,6 +60,9 @@ func TestStuck(t *testing.T) {
 		t.Errorf("stuck for %v after it ended", c.d.Stuck())
 	}
 	c.d.Begin(Decode)
+	if c.d.Stuck() != 0 {
+		t.Errorf("the next step is stuck for %v before it was looked at", c.d.Stuck())
+	}
 	c.pass(5, tick)
 	if c.d.Stuck() != 0 || len(c.told) != 1 {
 		t.Errorf("the next step is stuck for %v", c.d.Stuck())
