@@ -124,6 +124,7 @@ func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err erro
 		return err
 	}
 	e.on = e.backend.Name()
+	c.Stuck = left.stuck(e.src.ID)
 	c.Model, err = loadEncoder(e.checkpoint, e.src, e.cfg, e.backend, p)
 	e.loaded, c.Backend = c.Model, e.backend
 	return err

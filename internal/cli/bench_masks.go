@@ -41,7 +41,9 @@ func (b *engineBench) masks() ([]figure, error) {
 		mask = append(mask, time.Since(start).Seconds())
 	}
 	round := func(held bool) (float64, error) {
+		mu.Lock()
 		steps = steps[:0]
+		mu.Unlock()
 		var streams []*engine.Stream
 		for range sequences {
 			p := engine.Prompt{Tokens: b.text(prompt), MaxTokens: tokens, Logprobs: -1}

@@ -312,20 +312,23 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
 		MaxBodies:  cfg.MaxRequestBytes,
-		HugeBodies: collectOften,
+		HugeBodies: collectOften(),
 		Interval:   cfg.StreamInterval,
 		Drain:      cfg.DrainTimeout,
 	}
 }
 
-// collectOften has the collector come at half the growth while what is made of a huge body fills the heap: it waits for as much
-// again as there is, else.
-func collectOften(often bool) {
-	percent := 100
-	if often {
-		percent = 40
+// collectOften has the collector come at 1.4 times what is live while what is made of a huge body fills the heap, and then as
+// before: by default it waits for as much again as there is.
+func collectOften() func(often bool) {
+	before := 0
+	return func(often bool) {
+		if often {
+			before = debug.SetGCPercent(40)
+		} else {
+			debug.SetGCPercent(before)
+		}
 	}
-	debug.SetGCPercent(percent)
 }
 
 // toggle turns a knob that may be unset into what the protocols take.

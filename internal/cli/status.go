@@ -45,7 +45,7 @@ func (m monitor) Status() server.Status {
 	case !m.main.Ready():
 		st.Status = "loading"
 	case s.Stuck > 0:
-		st.Status = "stuck"
+		st.Status = server.Stuck
 	case len(live) > 0:
 		st.Status = "running"
 	}

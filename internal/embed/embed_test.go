@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -21,6 +22,7 @@ import (
 	"hearth/internal/model"
 	"hearth/internal/quant"
 	"hearth/internal/tokenizer"
+	"hearth/internal/watchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -386,4 +388,16 @@ func TestTokensTogether(t *testing.T) {
 	if err := q.add(ids[:1], nil, "documents[4]"); !errors.As(err, &e) || e.Kind != chat.Invalid || e.Bound != chat.BoundTokens || e.Param != "documents[4]" {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestStuck: a step here that does not end is told of.
+func TestStuck(t *testing.T) {
+	told := make(chan time.Duration, 1)
+	s := service(t, model.Pooling{Kind: model.Embeds}, func(c *Config) { c.Stuck = func(d time.Duration) { told <- d } })
+	s.queue.dog.Begin(watchdog.Prompt)
+	s.queue.dog.Ticks(130)
+	if d := <-told; d < 2*time.Minute {
+		t.Errorf("stuck for %v", d)
+	}
+	s.queue.dog.End()
 }

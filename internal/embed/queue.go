@@ -41,7 +41,8 @@ type place struct {
 
 func (u *queue) start(s *Service) {
 	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
-	u.dog = watchdog.New(true, func(d time.Duration) {
+	_, device := s.cfg.Backend.(backend.Device)
+	u.dog = watchdog.New(device, func(d time.Duration) {
 		if s.cfg.Stuck != nil {
 			s.cfg.Stuck(d)
 		}

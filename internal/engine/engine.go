@@ -1,8 +1,9 @@
 // Package engine runs one loaded model: it takes prompts of token ids and streams tokens back. generate and the
 // debug commands call it. One goroutine per engine, and no other, touches the model, the backend and the store; callers
-// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it. Prompts start from what the prefix
-// cache has of them (docs/cache.md); that never changes an answer on a backend whose Caps say Invariant. It never sees
-// text or a concrete backend, and it does not log.
+// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it; what a caller decides between tokens
+// runs beside it (Hook), and its answer is waited for, but not without end. Prompts start from what the prefix cache has of
+// them (docs/cache.md); that never changes an answer on a backend whose Caps say Invariant. It never sees text or a concrete
+// backend, and it does not log.
 package engine
 
 import (

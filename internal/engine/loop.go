@@ -16,11 +16,12 @@ func (e *Engine) loop() {
 	defer e.dog.Close()
 	for e.intake() {
 		e.trace.lap(nil)
-		e.dog.Begin(watchdog.Decode)
 		plan := e.sched.Next()
+		kind := watchdog.Decode
 		if slices.ContainsFunc(plan.Items, func(it sched.Item) bool { return !it.Decode }) {
-			e.dog.Kind(watchdog.Prompt)
+			kind = watchdog.Prompt
 		}
+		e.dog.Begin(kind)
 		e.book(0)
 		e.trace.plan(plan)
 		began := time.Now()

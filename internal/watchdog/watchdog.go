@@ -65,9 +65,6 @@ func (d *Dog) Begin(k Kind) {
 	d.arm()
 }
 
-// Kind says what the step that runs turns out to do.
-func (d *Dog) Kind(k Kind) { d.kind.Store(uint32(k)) }
-
 // End says that it has ended.
 func (d *Dog) End() {
 	d.done[d.kind.Load()].Store(true)
