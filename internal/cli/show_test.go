@@ -11,7 +11,7 @@ import (
 // TestStateOf: of a hybrid, layers that attend take memory for every token, the others once.
 func TestStateOf(t *testing.T) {
 	f := benchFlags{shape: "qwen3.5-0.8b", layers: 8, bits: 4, group: 64}
-	m, err := model.New("qwen3_5", f.config(), 1)
+	m, _, err := model.New("qwen3_5", f.config(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,16 +26,16 @@ type afMoEArgs struct {
 }
 
 // newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a window rotate.
-func newAFMoE(cfg []byte, b *Build) (Generator, error) {
+func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	a := afMoEArgs{NumShared: 1, NumDense: 2, RouteNorm: true, RouteScale: 2.826, Score: "sigmoid", MuP: true}
 	a.Groups, a.TopGroups, a.Window = 1, 1, 2048
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

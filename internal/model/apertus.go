@@ -12,13 +12,13 @@ import (
 func init() { register("apertus", newApertus) }
 
 // newApertus: norms per head of queries and keys, and an MLP of two products with a learned curve between.
-func newApertus(cfg []byte, b *Build) (Generator, error) {
+func newApertus(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
 		Act  string `json:"hidden_act"`
 		Post bool   `json:"post_norm"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
@@ -31,7 +31,7 @@ func newApertus(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

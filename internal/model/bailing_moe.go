@@ -34,19 +34,19 @@ type bailingArgs struct {
 }
 
 // newBailing: experts picked by softmax, or by sigmoids and a bias in groups, beside shared ones.
-func newBailing(cfg []byte, b *Build) (Generator, error) {
+func newBailing(cfg *config, b *Build) (Generator, error) {
 	a := bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra := a.rope(10000)
+	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1}
 	if a.Rotary > 0 {
-		ra.Partial = min((float64(a.Rotary)+0.5)/float64(a.HeadDim), 1)
+		turn.Turns = a.Rotary
 	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(turn)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ var bailingLinearNames = strings.NewReplacer("word_embeddings", "embed_tokens", 
 
 // newBailingLinear is bailing_moe with lightning attention in all but the last layer of every group, and but the layers behind the
 // last whole group.
-func newBailingLinear(cfg []byte, b *Build) (Generator, error) {
+func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		bailingArgs
 		Group      int  `json:"layer_group_size"`
@@ -47,7 +47,7 @@ func newBailingLinear(cfg []byte, b *Build) (Generator, error) {
 		Scaled     bool `json:"moe_router_enable_routed_scaling"`
 	}
 	a.bailingArgs = bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if hd := a.HeadDim; hd != 0 && a.Heads > 0 && hd != a.D/a.Heads {
@@ -63,7 +63,7 @@ func newBailingLinear(cfg []byte, b *Build) (Generator, error) {
 	if a.NormGroups <= 0 || inner%a.NormGroups != 0 {
 		return nil, fmt.Errorf("group_norm_size %d does not divide %d columns", a.NormGroups, inner)
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -60,13 +60,13 @@ type bertLayer struct {
 	spec     B.Attn
 }
 
-func newBert(cfg []byte, _ *Build) (encoderBody, error) { return makeBert(cfg, false) }
+func newBert(cfg *config, _ *Build) (encoderBody, error) { return makeBert(cfg, false) }
 
 // newXLMRoberta is bert with positions that begin behind the one of padding, and a classifier of two layers.
-func newXLMRoberta(cfg []byte, _ *Build) (encoderBody, error) { return makeBert(cfg, true) }
+func newXLMRoberta(cfg *config, _ *Build) (encoderBody, error) { return makeBert(cfg, true) }
 
-func makeBert(cfg []byte, roberta bool) (encoderBody, error) {
-	a, err := parse[bertArgs](cfg)
+func makeBert(cfg *config, roberta bool) (encoderBody, error) {
+	a, err := read[bertArgs](cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ func init() { register("bitnet", newBitNet) }
 
 // newBitNet is llama with squared relu and norms before the last product of attention and of the MLP. Its weights are -1, 0 and 1
 // times a number per tensor.
-func newBitNet(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[llamaArgs](cfg)
+func newBitNet(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func newBitNet(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -113,8 +113,7 @@ func (c *Checkpoint) readConfig() error {
 	}
 	c.Type, c.Config = head.Type, b
 	_, encodes := encoders[resolveEncoder(c.Type)]
-	if _, ok := registry[resolve(c.Type)]; !ok && !encodes {
-		_, err := New(c.Type, b, 1)
+	if err := known(c.Type); err != nil && !encodes {
 		return err
 	}
 	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)

@@ -8,8 +8,8 @@ import (
 )
 
 func init() {
-	register("cohere", func(cfg []byte, b *Build) (Generator, error) { return newCohere(cfg, b, false) })
-	register("cohere2", func(cfg []byte, b *Build) (Generator, error) { return newCohere(cfg, b, true) })
+	register("cohere", func(cfg *config, b *Build) (Generator, error) { return newCohere(cfg, b, false) })
+	register("cohere2", func(cfg *config, b *Build) (Generator, error) { return newCohere(cfg, b, true) })
 }
 
 type cohereArgs struct {
@@ -24,24 +24,22 @@ type cohereArgs struct {
 
 // newCohere: attention and MLP side by side, rotation in pairs of neighbours, the embedding table as head. In cohere2 every so
 // many layers see everything and know no positions; the others have a window.
-func newCohere(cfg []byte, b *Build, windows bool) (Generator, error) {
+func newCohere(cfg *config, b *Build, windows bool) (Generator, error) {
 	a := cohereArgs{Scale: 0.0625, Window: 4096, Pattern: 4}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	theta := 8e6
+	turn := rotation{Base: 8e6, Pairs: true}
 	if windows {
-		theta = 50000
+		turn.Base = 50000
 	} else {
 		a.HeadDim = 0 // always a share of the width
-	}
-	if a.Theta != 0 {
-		theta = float64(a.Theta)
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: theta, Partial: 1, Traditional: true})
+	turn.Head = a.HeadDim
+	rope, err := cfg.rope(turn)
 	if err != nil {
 		return nil, err
 	}

@@ -2,14 +2,12 @@ package model
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 // float is a number of config.json. Some exporters tag what JSON cannot say: {"__float__": "Infinity"}.
@@ -39,25 +37,6 @@ func (f *float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ropeJSON is rope_scaling (older spelling) or rope_parameters (newer, which holds the base as well).
-type ropeJSON struct {
-	Type      string `json:"type"`
-	RopeType  string `json:"rope_type"`
-	Theta     float  `json:"rope_theta"`
-	Factor    float  `json:"factor"`
-	Partial   float  `json:"partial_rotary_factor"`
-	LowFreq   float  `json:"low_freq_factor"`
-	HighFreq  float  `json:"high_freq_factor"`
-	BetaFast  float  `json:"beta_fast"`
-	BetaSlow  float  `json:"beta_slow"`
-	MScale    *float `json:"mscale"`
-	MScaleAll float  `json:"mscale_all_dim"`
-	Orig      float  `json:"original_max_position_embeddings"`
-
-	Long []float `json:"long_factor"`
-	Beta float   `json:"llama_4_scaling_beta"`
-}
-
 // common are the keys nearly every decoder has.
 type common struct {
 	D       int   `json:"hidden_size"`
@@ -70,12 +49,6 @@ type common struct {
 	Vocab   int   `json:"vocab_size"`
 	MaxPos  int   `json:"max_position_embeddings"`
 	Tied    *bool `json:"tie_word_embeddings"`
-
-	Theta       float     `json:"rope_theta"`
-	Partial     float     `json:"partial_rotary_factor"`
-	Traditional bool      `json:"rope_traditional"`
-	Scaling     *ropeJSON `json:"rope_scaling"`
-	Parameters  *ropeJSON `json:"rope_parameters"`
 }
 
 // plainJSON is a config with what Python's JSON has beyond the standard, numbers that are infinite or none, as tags.
@@ -111,35 +84,6 @@ func plainJSON(b []byte) []byte {
 		out, i = append(out, `{"__float__": "`+word+`"}`...), i+len(word)
 	}
 	return out
-}
-
-// parse decodes config.json; a nested text_config wins over the flat form.
-func parse[T any](cfg []byte) (T, error) {
-	var t T
-	return t, parseInto(cfg, &t)
-}
-
-// parseInto is parse for a value that holds the defaults.
-func parseInto(cfg []byte, to any) error {
-	text, err := textConfig(cfg)
-	if err != nil {
-		return err
-	}
-	return tidyJSON(json.Unmarshal(text, to))
-}
-
-// textConfig is the part of config.json that describes the language model.
-func textConfig(cfg []byte) ([]byte, error) {
-	var nest struct {
-		Text json.RawMessage `json:"text_config"`
-	}
-	if err := json.Unmarshal(cfg, &nest); err != nil {
-		return nil, tidyJSON(err)
-	}
-	if given(nest.Text) {
-		return nest.Text, nil
-	}
-	return cfg, nil
 }
 
 // tidyJSON words the two common failures without Go's types.
@@ -196,21 +140,6 @@ func (c *common) check() error {
 	case !(c.Eps > 0 && c.Eps < 1):
 		return fmt.Errorf("rms_norm_eps %g is out of range", float64(c.Eps))
 	}
-	return c.checkRopes()
-}
-
-// checkRopes compares the two spellings where a config has both.
-func (c *common) checkRopes() error {
-	a, b := c.Scaling, c.Parameters
-	if a == nil || b == nil {
-		return nil
-	}
-	if x, y := cmp.Or(a.Type, a.RopeType), cmp.Or(b.Type, b.RopeType); x != "" && y != "" && x != y {
-		return fmt.Errorf("rope_scaling says %s, rope_parameters says %s", regular.Quote(x), regular.Quote(y))
-	}
-	if a.Factor != 0 && b.Factor != 0 && a.Factor != b.Factor {
-		return fmt.Errorf("rope_scaling has the factor %g, rope_parameters has %g", float64(a.Factor), float64(b.Factor))
-	}
 	return nil
 }
 
@@ -223,50 +152,4 @@ func (c *common) tie() nn.Tie {
 		return nn.TieAlways
 	}
 	return nn.TieNever
-}
-
-// rope merges both spellings over mlx-lm's defaults; theta is the architecture's default base.
-func (c *common) rope(theta float64) nn.RopeArgs {
-	a := nn.RopeArgs{Theta: theta, Partial: 1, Traditional: c.Traditional, BetaFast: 32, BetaSlow: 1, MScale: 1, LowFreq: 1, HighFreq: 4,
-		Max: float64(c.MaxPos)}
-	set := func(to *float64, from float) {
-		if from != 0 {
-			*to = float64(from)
-		}
-	}
-	r := c.Scaling
-	if r == nil {
-		r = c.Parameters
-	}
-	if c.Parameters != nil {
-		set(&a.Theta, c.Parameters.Theta)
-	}
-	set(&a.Theta, c.Theta)
-	set(&a.Partial, c.Partial)
-	if r == nil {
-		return a
-	}
-	a.Type = r.Type
-	if a.Type == "" {
-		a.Type = r.RopeType
-	}
-	a.Orig = 4096
-	if a.Type == "llama3" {
-		a.Orig = 8192
-	}
-	set(&a.Partial, r.Partial)
-	set(&a.Factor, r.Factor)
-	set(&a.Orig, r.Orig)
-	set(&a.LowFreq, r.LowFreq)
-	set(&a.HighFreq, r.HighFreq)
-	set(&a.BetaFast, r.BetaFast)
-	set(&a.BetaSlow, r.BetaSlow)
-	if r.MScale != nil {
-		a.MScale = float64(*r.MScale)
-	}
-	a.MScaleAllDim = float64(r.MScaleAll)
-	for _, f := range r.Long {
-		a.Long = append(a.Long, float64(f))
-	}
-	return a
 }

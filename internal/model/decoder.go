@@ -210,6 +210,14 @@ func (w *windows) checkWindows(layers int) error {
 	return nil
 }
 
+// kind is what layer_types says of layer i.
+func (w *windows) kind(i int) string {
+	if len(w.Types) > 0 {
+		return w.Types[i]
+	}
+	return full
+}
+
 // window is that of layer i, 0 if it sees everything.
 func (w *windows) window(i int) int {
 	if len(w.Types) > 0 && w.Types[i] == "sliding_attention" {

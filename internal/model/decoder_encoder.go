@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,16 +17,12 @@ type decoderEncoder struct {
 
 // encode makes an encoder of a decoder. Where the config says that rows see what follows them too, windows are what
 // transformers makes of them: as many positions in all, half of them on either side.
-func encode(d *decoder, cfg []byte, p *Pooling) (*decoderEncoder, error) {
+func encode(d *decoder, cfg *config, p *Pooling) (*decoderEncoder, error) {
 	var k struct {
 		Both   bool  `json:"use_bidirectional_attention"`
 		Causal *bool `json:"is_causal"`
 	}
-	text, err := textConfig(cfg)
-	if err == nil {
-		err = tidyJSON(json.Unmarshal(text, &k))
-	}
-	if err != nil {
+	if err := cfg.into(&k); err != nil {
 		return nil, err
 	}
 	for _, s := range d.states {

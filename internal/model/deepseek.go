@@ -8,20 +8,20 @@ import (
 func init() { register("deepseek", newDeepseekV1) }
 
 // newDeepseekV1 is llama with experts, picked by softmax, beside shared ones.
-func newDeepseekV1(cfg []byte, b *Build) (Generator, error) {
+func newDeepseekV1(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		glm4MoEArgs
 		Freq int `json:"moe_layer_freq"`
 	}
 	a.Groups, a.TopGroups, a.Scale, a.Freq = 1, 1, 1, 1
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Method, a.Scoring, a.Freq, a.HeadDim = "noaux_tc", "sigmoid", max(a.Freq, 1), 0 // heads are always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 func init() { register("deepseek_v2", newDeepseekV2) }
 
 // newDeepseekV2: latent attention like its successor's; experts picked by softmax, from the groups that have the best ones.
-func newDeepseekV2(cfg []byte, b *Build) (Generator, error) {
+func newDeepseekV2(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Together: true}}
 	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Scoring: "softmax"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	router := B.Router{Score: B.Softmax, K: a.TopK, Scale: float32(a.Scale)}
@@ -33,5 +33,5 @@ func newDeepseekV2(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	return a.decoder(b, router)
+	return a.decoder(cfg, b, router)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 func init() {
-	register("deepseek_v3", func(cfg []byte, b *Build) (Generator, error) { return newDeepseek(cfg, b, "deepseek_v3") })
-	register("glm4_moe_lite", func(cfg []byte, b *Build) (Generator, error) { return newDeepseek(cfg, b, "glm4_moe_lite") })
+	register("deepseek_v3", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "deepseek_v3") })
+	register("glm4_moe_lite", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "glm4_moe_lite") })
 }
 
 // latentArgs are the keys of models whose heads share a latent.
@@ -31,13 +31,13 @@ type latentArgs struct {
 }
 
 // newDeepseek: latent attention; experts as in glm4_moe, without groups of layers or any at all where the config says so.
-func newDeepseek(cfg []byte, b *Build, typ string) (Generator, error) {
+func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
 	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}
 	if typ == "glm4_moe_lite" {
 		a.theta, a.Scale = 1e6, 1.8
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
@@ -46,19 +46,23 @@ func newDeepseek(cfg []byte, b *Build, typ string) (Generator, error) {
 	if typ == "glm4_moe_lite" {
 		a.normEps = float64(a.Eps)
 	}
-	return a.decoder(b, a.router())
+	return a.decoder(cfg, b, a.router())
 }
 
-func (a *latentArgs) decoder(b *Build, router B.Router) (*decoder, error) {
-	ra := a.rope(a.theta)
-	ra.Partial, ra.Traditional = 1, !a.apart
+func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, error) {
+	ra, err := cfg.ropeArgs(rotation{Head: a.Rot, Base: a.theta, Pairs: !a.apart})
+	if err != nil {
+		return nil, err
+	}
 	rope, err := nn.NewRope(a.Rot, ra)
 	if err != nil {
 		return nil, err
 	}
 	qrope, krope := nn.At(rope, a.Nope+a.Rot, a.Nope), nn.At(rope, a.Rot, 0)
 	if a.grows {
-		qrope.QBeta, qrope.QOrig = float32(a.Parameters.Beta), int(a.Parameters.Orig)
+		if qrope.QBeta, qrope.QOrig, err = cfg.growth(); err != nil {
+			return nil, err
+		}
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := a.attention(b, i, &ra)

@@ -10,20 +10,20 @@ import (
 func init() { register("dots1", newDots1) }
 
 // newDots1: experts as in glm4_moe, norms per head of queries and keys, and the whole head rotates.
-func newDots1(cfg []byte, b *Build) (Generator, error) {
+func newDots1(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		glm4MoEArgs
 		MLPBias bool `json:"mlp_bias"` // of what is no routed expert
 	}
 	a.Groups, a.TopGroups, a.Scale = 1, 1, 1
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Method, a.Scoring = "noaux_tc", "sigmoid" // whatever the config calls it
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

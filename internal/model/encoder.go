@@ -33,8 +33,9 @@ type Encoder struct {
 	Width       int    // columns of a row: of a vector, or what a score is made of
 	Pooling     Pooling
 	Params      int64
-	Bytes       int64  // as stored
-	Description string // for example "bert, 23M parameters, 32 bits, embeds texts in 384 numbers"
+	Bytes       int64    // as stored
+	Warnings    []string // what of the folder was not understood, a sentence each
+	Description string   // for example "bert, 23M parameters, 32 bits, embeds texts in 384 numbers"
 
 	net    *pooled
 	loader B.Loader
@@ -65,7 +66,7 @@ func (e *Encoder) Prepare(b *B.Batch) {
 func (e *Encoder) Forward(o B.Ops, b *B.Batch) B.Array { return e.net.Forward(o, b) }
 
 // encoderMaker declares an architecture that only encodes.
-type encoderMaker func(cfg []byte, b *Build) (encoderBody, error)
+type encoderMaker func(cfg *config, b *Build) (encoderBody, error)
 
 // encoderBody is a network of which an Encoder needs the rows.
 type encoderBody interface {
@@ -152,11 +153,25 @@ func (p *pooled) Rename(name string) string {
 }
 
 // newEncoder declares the network of a model_type for the use that p describes, in which it fills in what rows a head reads.
-func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, error) {
-	body, err := newBody(typ, cfg, p, world)
+func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, *Reading, error) {
+	c, err := openConfig(typ, cfg)
 	if err != nil {
-		return nil, inConfig(err)
+		return nil, nil, inConfig(err)
 	}
+	body, err := newBody(c, p, world)
+	if err != nil {
+		return nil, nil, inConfig(err)
+	}
+	r, err := c.finish()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := pool(body, p)
+	return m, r, err
+}
+
+// pool puts behind a body what its use wants.
+func pool(body encoderBody, p *Pooling) (*pooled, error) {
 	_, _, width := body.Sizes()
 	m := &pooled{Body: body, pool: p.Rows}
 	if _, ok := body.(*decoderEncoder); !ok && p.yesNo() {
@@ -182,20 +197,19 @@ func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, error) 
 }
 
 // newBody declares an encoder, or makes one of a decoder.
-func newBody(typ string, cfg []byte, p *Pooling, world int) (encoderBody, error) {
-	b := &Build{World: world}
-	if mk, ok := encoders[resolveEncoder(typ)]; ok {
-		return mk(cfg, b)
+func newBody(c *config, p *Pooling, world int) (encoderBody, error) {
+	if mk, ok := encoders[resolveEncoder(c.typ)]; ok {
+		return mk(c, &Build{World: world})
 	}
-	g, err := New(typ, cfg, world)
+	g, err := c.make(world)
 	if err != nil {
 		return nil, err
 	}
 	d, ok := g.(*decoder)
 	if !ok {
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here", regular.Quote(typ))}
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here", regular.Quote(c.typ))}
 	}
-	return encode(d, cfg, p)
+	return encode(d, c, p)
 }
 
 // width is the columns that come out.
@@ -236,7 +250,7 @@ func (s Synthetic) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Encode
 
 func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(Model) (Source, error)) (*Encoder, error) {
 	world := max(be.Caps().World, 1)
-	m, err := newEncoder(typ, cfg, &p, world)
+	m, reading, err := newEncoder(typ, cfg, &p, world)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +262,7 @@ func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), net: m, loader: count}
+	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), Warnings: reading.Warnings(), net: m, loader: count}
 	e.Vocab, e.Context, _ = m.Body.Sizes()
 	use := fmt.Sprintf("embeds texts in %d numbers", e.Width)
 	if p.Kind == Ranks {

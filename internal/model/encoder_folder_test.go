@@ -281,10 +281,10 @@ func TestBrokenEncoders(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
 		}
 	}
-	if _, err := model.New("bert", []byte(tinyBert), 1); err == nil || !strings.Contains(err.Error(), "generates none") {
+	if _, _, err := model.New("bert", []byte(tinyBert), 1); err == nil || !strings.Contains(err.Error(), "generates none") {
 		t.Errorf("bert as a chat model: %v", err)
 	}
-	if _, err := model.New("modernbert", nil, 1); err == nil || !strings.Contains(err.Error(), "xlm-roberta") {
+	if _, _, err := model.New("modernbert", nil, 1); err == nil || !strings.Contains(err.Error(), "xlm-roberta") {
 		t.Errorf("an unknown type: %v", err)
 	}
 	if _, err := (model.Synthetic{Config: []byte(tinyBert), Type: quant.F32}).LoadEncoder(stub.New(1), backend.Options{}, model.Pooling{Kind: model.Ranks, Yes: 1, No: 2}); err == nil || !strings.Contains(err.Error(), "no logits") {

@@ -1,8 +1,6 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("ernie4_5", newErnie) }
 
@@ -11,16 +9,16 @@ type ernieArgs struct {
 	Bias bool `json:"use_bias"` // in every product
 }
 
-// newErnie is llama with a rotation in pairs of neighbours, which no rope_scaling changes.
-func newErnie(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[ernieArgs](cfg)
+// newErnie is llama with a rotation in pairs of neighbours, and biases everywhere or nowhere.
+func newErnie(cfg *config, b *Build) (Generator, error) {
+	a, err := read[ernieArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(b)
+	layer, err := a.layers(cfg, b)
 	if err != nil {
 		return nil, err
 	}
@@ -28,12 +26,8 @@ func newErnie(cfg []byte, b *Build) (Generator, error) {
 }
 
 // layers is also for the family's models of experts.
-func (a *ernieArgs) layers(b *Build) (func(i int) decoderLayer, error) {
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1, Traditional: true}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+func (a *ernieArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Pairs: true})
 	return func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
 		l.Attn.QKV.Bias, l.Attn.O.Bias, l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.Bias, a.Bias, a.Bias, a.Bias

@@ -40,15 +40,15 @@ func (n *ints) UnmarshalJSON(b []byte) error {
 }
 
 // newErnieMoE is ernie4_5 with experts in some of its layers.
-func newErnieMoE(cfg []byte, b *Build) (Generator, error) {
+func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	a := ernieMoEArgs{TopK: 1, Interval: 1, Gate: "softmax"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(b)
+	layer, err := a.layers(cfg, b)
 	if err != nil {
 		return nil, err
 	}

@@ -2,20 +2,18 @@ package model
 
 import (
 	"strings"
-
-	"hearth/internal/nn"
 )
 
 func init() { register("exaone", newExaone) }
 
 // newExaone is llama under other names.
-func newExaone(cfg []byte, b *Build) (Generator, error) {
+func newExaone(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
 		NumLayers int   `json:"num_layers"`
 		LNEps     float `json:"layer_norm_epsilon"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types = nil // the family has no windows
@@ -28,7 +26,7 @@ func newExaone(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -16,15 +16,15 @@ type exaone4Args struct {
 }
 
 // newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys.
-func newExaone4(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[exaone4Args](cfg)
+func newExaone4(cfg *config, b *Build) (Generator, error) {
+	a, err := read[exaone4Args](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

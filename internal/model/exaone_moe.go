@@ -20,15 +20,15 @@ type exaoneMoEArgs struct {
 }
 
 // newExaoneMoE: experts as in glm4_moe; where some layers have a window, only they rotate.
-func newExaoneMoE(cfg []byte, b *Build) (Generator, error) {
+func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	a := exaoneMoEArgs{glm4MoEArgs: glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 2.5, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

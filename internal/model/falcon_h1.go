@@ -25,7 +25,7 @@ var falconH1Names = strings.NewReplacer(".mamba.", ".mixer.mamba.", ".self_attn.
 
 // newFalconH1: the many factors of the family are inside the weights of conversions to MLX, but for that of a tied head; folders as
 // published are refused.
-func newFalconH1(cfg []byte, b *Build) (Generator, error) {
+func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := struct {
 		common
@@ -46,7 +46,7 @@ func newFalconH1(cfg []byte, b *Build) (Generator, error) {
 		Logits    float64 `json:"lm_head_multiplier"`
 	}{MHeads: 24, MWidth: 64, State: 128, Kernel: 4, MGroups: 1, ConvBias: true, Embedding: 5.656854249492381, Logits: 0.0390625}
 	a.HeadDim, a.Eps, a.Tied = 64, 1e-5, &tied
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.InBias, a.ConvBias, a.OutBias, nil}
@@ -56,7 +56,7 @@ func newFalconH1(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e11))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e11})
 	if err != nil {
 		return nil, err
 	}

@@ -10,17 +10,15 @@ import (
 func init() { register("gemma", newGemma) }
 
 // newGemma is llama with norms used as 1+w, scaled embeddings and the exact gelu.
-func newGemma(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[common](cfg)
+func newGemma(cfg *config, b *Build) (Generator, error) {
+	a, err := read[common](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	args := a.rope(10000)
-	args.Type = "" // the reference rotates plainly whatever the config says
-	rope, err := nn.NewRope(a.HeadDim, args)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -19,17 +19,15 @@ type gemma2Args struct {
 	Query    float `json:"query_pre_attn_scalar"`
 }
 
-func newGemma2(cfg []byte, b *Build) (Generator, error) {
+func newGemma2(cfg *config, b *Build) (Generator, error) {
 	a := gemma2Args{ScoreCap: 50, LogitCap: 30, Query: 144}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	args := a.rope(10000)
-	args.Type = "" // the reference rotates plainly whatever the config says
-	rope, err := nn.NewRope(a.HeadDim, args)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -19,42 +18,41 @@ type gemma3Args struct {
 	common
 	Window  int   `json:"sliding_window"`
 	Pattern int   `json:"sliding_window_pattern"`
-	Local   float `json:"rope_local_base_freq"`
 	Query   float `json:"query_pre_attn_scalar"`
 }
 
 // gemma3Defaults are what configs leave out.
 func gemma3Defaults() gemma3Args {
-	return gemma3Args{Window: 512, Pattern: 6, Local: 10000, Query: 256, common: common{
+	return gemma3Args{Window: 512, Pattern: 6, Query: 256, common: common{
 		D: 1152, Layers: 26, FFN: 6912, Heads: 4, KVHeads: 1, HeadDim: 256, Eps: 1e-6, Vocab: 262144, MaxPos: 32768}}
 }
 
-func newGemma3Text(cfg []byte, b *Build) (Generator, error) {
+func newGemma3Text(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	return a.decoder(b)
+	return a.decoder(cfg, b)
 }
 
 // newGemma3 is the language model of a model of text and images. Its configs leave out more, and the size of the vocabulary
 // beside them counts.
-func newGemma3(cfg []byte, b *Build) (Generator, error) {
+func newGemma3(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
 	a.Heads, a.KVHeads, a.Vocab = 8, 4, 262208
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	var beside struct {
 		Vocab int `json:"vocab_size"`
 	}
-	if err := json.Unmarshal(cfg, &beside); err != nil {
-		return nil, tidyJSON(err)
+	if err := cfg.beside(&beside); err != nil {
+		return nil, err
 	}
 	if beside.Vocab != 0 {
 		a.Vocab = beside.Vocab
 	}
-	m, err := a.decoder(b)
+	m, err := a.decoder(cfg, b)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +60,15 @@ func newGemma3(cfg []byte, b *Build) (Generator, error) {
 	return m, nil
 }
 
-func (a *gemma3Args) decoder(b *Build) (*decoder, error) {
+func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	global, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}
-	local, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: float64(a.Local), Partial: 1})
+	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true})
 	if err != nil {
 		return nil, err
 	}

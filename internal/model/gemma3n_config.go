@@ -29,7 +29,6 @@ type gemma3nArgs struct {
 	windows
 	FFNs     counts  `json:"intermediate_size"`
 	Sparsity []float `json:"activation_sparsity_pattern"` // the share of a layer's gates that is closed
-	Local    float   `json:"rope_local_base_freq"`
 	Shared   int     `json:"num_kv_shared_layers"`
 	PerLayer int     `json:"hidden_size_per_layer_input"`
 	PerVocab int     `json:"vocab_size_per_layer_input"`
@@ -41,8 +40,8 @@ type gemma3nArgs struct {
 	Cap      *float  `json:"final_logit_softcapping"`
 }
 
-func newGemma3n(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[gemma3nArgs](cfg)
+func newGemma3n(cfg *config, b *Build) (Generator, error) {
+	a, err := read[gemma3nArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +49,11 @@ func newGemma3n(cfg []byte, b *Build) (Generator, error) {
 		return nil, err
 	}
 	ropes := map[string]*B.Rope{}
-	for kind, theta := range map[string]float{full: a.Theta, slides: a.Local} {
-		r, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: float64(theta), Partial: 1}) // the reference rotates plainly whatever else the config says
-		if err != nil {
+	for _, r := range []rotation{{Kind: full, Base: 1e6}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true}} {
+		r.Head = a.HeadDim
+		if ropes[r.Kind], err = cfg.rope(r); err != nil {
 			return nil, err
 		}
-		ropes[kind] = r
 	}
 	w := a.PerLayer
 	m := &gemma3n{vocab: a.Vocab, context: a.MaxPos, streams: a.Streams, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),

@@ -64,7 +64,7 @@ func TestGemma3nConfigs(t *testing.T) {
 		if !strings.Contains(tinyGemma3n, c.old) {
 			t.Fatalf("config has no %s", c.old)
 		}
-		_, err := model.New("gemma3n", []byte(strings.Replace(tinyGemma3n, c.old, c.new, 1)), 1)
+		_, _, err := model.New("gemma3n", []byte(strings.Replace(tinyGemma3n, c.old, c.new, 1)), 1)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.new, err, c.want)
 		}

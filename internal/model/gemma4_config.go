@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -16,20 +15,19 @@ import (
 type gemma4Args struct {
 	common
 	windows
-	Pattern    int                  `json:"sliding_window_pattern"`
-	GlobalDim  int                  `json:"global_head_dim"`
-	GlobalKV   int                  `json:"num_global_key_value_heads"`
-	KEqV       bool                 `json:"attention_k_eq_v"`     // layers that see everything use their keys as values
-	Shared     int                  `json:"num_kv_shared_layers"` // at the end: they read the last state of their kind before them
-	DoubleWide bool                 `json:"use_double_wide_mlp"`  // in those
-	PerLayer   int                  `json:"hidden_size_per_layer_input"`
-	PerVocab   int                  `json:"vocab_size_per_layer_input"`
-	Cap        *float               `json:"final_logit_softcapping"`
-	MoE        bool                 `json:"enable_moe_block"`
-	Experts    int                  `json:"num_experts"`
-	TopK       int                  `json:"top_k_experts"`
-	ExpFFN     int                  `json:"moe_intermediate_size"`
-	Ropes      map[string]*ropeJSON `json:"rope_parameters"` // by kind of layer
+	Pattern    int    `json:"sliding_window_pattern"`
+	GlobalDim  int    `json:"global_head_dim"`
+	GlobalKV   int    `json:"num_global_key_value_heads"`
+	KEqV       bool   `json:"attention_k_eq_v"`     // layers that see everything use their keys as values
+	Shared     int    `json:"num_kv_shared_layers"` // at the end: they read the last state of their kind before them
+	DoubleWide bool   `json:"use_double_wide_mlp"`  // in those
+	PerLayer   int    `json:"hidden_size_per_layer_input"`
+	PerVocab   int    `json:"vocab_size_per_layer_input"`
+	Cap        *float `json:"final_logit_softcapping"`
+	MoE        bool   `json:"enable_moe_block"`
+	Experts    int    `json:"num_experts"`
+	TopK       int    `json:"top_k_experts"`
+	ExpFFN     int    `json:"moe_intermediate_size"`
 }
 
 const slides, full = "sliding_attention", "full_attention"
@@ -42,39 +40,46 @@ func gemma4Defaults() gemma4Args {
 		common:  common{D: 1536, Layers: 35, FFN: 6144, Heads: 8, KVHeads: 1, HeadDim: 256, Eps: 1e-6, Vocab: 262144, MaxPos: 131072}}
 }
 
-func newGemma4Text(cfg []byte, b *Build) (Generator, error) {
+func newGemma4Text(cfg *config, b *Build) (Generator, error) {
 	a := gemma4Defaults()
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	return a.build(b)
+	return a.build(cfg, b)
 }
 
 // newGemma4 is the language model of a model of text, images and sound. The size of the vocabulary beside its config counts.
-func newGemma4(cfg []byte, b *Build) (Generator, error) {
+func newGemma4(cfg *config, b *Build) (Generator, error) {
 	a := gemma4Defaults()
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	var beside struct {
 		Vocab int `json:"vocab_size"`
 	}
-	if err := json.Unmarshal(cfg, &beside); err != nil {
-		return nil, tidyJSON(err)
+	if err := cfg.beside(&beside); err != nil {
+		return nil, err
 	}
 	if beside.Vocab != 0 {
 		a.Vocab = beside.Vocab
 	}
-	return a.build(b)
+	return a.build(cfg, b)
 }
 
-func (a *gemma4Args) build(b *Build) (Generator, error) {
+func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	ropes := map[string]*B.Rope{}
 	for kind, dim := range map[string]int{slides: a.HeadDim, full: a.GlobalDim} {
-		r, err := nn.NewRope(dim, a.ropeOf(kind))
+		args, err := cfg.ropeArgs(gemma4Rotations[kind].of(dim))
+		if err != nil {
+			return nil, err
+		}
+		if args.Type == "proportional" && args.Factor == 0 {
+			args.Factor = 1
+		}
+		r, err := nn.NewRope(dim, args)
 		if err != nil {
 			return nil, err
 		}
@@ -103,19 +108,11 @@ func (a *gemma4Args) build(b *Build) (Generator, error) {
 	return m, nil
 }
 
-// ropeOf is the rotation of a kind of layer; without parameters it is the reference's default.
-func (a *gemma4Args) ropeOf(kind string) nn.RopeArgs {
-	r := a.Ropes[kind]
-	if a.Ropes == nil {
-		r = map[string]*ropeJSON{full: {RopeType: "proportional", Theta: 1e6, Partial: 0.25}, slides: {Theta: 1e4}}[kind]
-	}
-	args := (&common{MaxPos: a.MaxPos, Traditional: a.Traditional, Parameters: r}).rope(10000)
-	if args.Type != "proportional" {
-		args.Partial = 1 // the reference looks at the share nowhere else
-	} else if args.Factor == 0 {
-		args.Factor = 1
-	}
-	return args
+// gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the frequencies of the
+// whole.
+var gemma4Rotations = map[string]rotation{
+	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true},
+	slides: {Kind: slides, Base: 1e4, New: true},
 }
 
 func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.StateID) gemma4Layer {

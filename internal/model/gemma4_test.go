@@ -105,7 +105,7 @@ func TestGemma4Configs(t *testing.T) {
 		if !strings.Contains(tinyGemma4, c.old) {
 			t.Fatalf("config has no %s", c.old)
 		}
-		_, err := model.New("gemma4", []byte(strings.Replace(tinyGemma4, c.old, c.new, 1)), 1)
+		_, _, err := model.New("gemma4", []byte(strings.Replace(tinyGemma4, c.old, c.new, 1)), 1)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", c.new, err, c.want)
 		}

@@ -68,21 +68,19 @@ type generationJSON struct {
 }
 
 func (c *Checkpoint) readGeneration() error {
-	cfg, err := parse[struct {
-		EOS ids `json:"eos_token_id"`
-	}](c.Config)
+	cfg, err := openConfig(c.Type, c.Config)
 	if err != nil {
 		return inConfig(err)
 	}
-	var top struct {
+	var top, text struct {
 		EOS ids `json:"eos_token_id"`
 	}
-	if err := json.Unmarshal(c.Config, &top); err != nil {
-		return inConfig(tidyJSON(err))
+	if err := errors.Join(cfg.beside(&top), cfg.into(&text)); err != nil {
+		return inConfig(err)
 	}
 	c.Generation.EOS = top.EOS
 	if len(top.EOS) == 0 {
-		c.Generation.EOS = cfg.EOS
+		c.Generation.EOS = text.EOS
 	}
 	b, err := regular.ReadFS(c.fsys, generationFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,36 +2,24 @@ package model
 
 import (
 	"strings"
-
-	"hearth/internal/nn"
 )
 
 func init() {
-	register("glm", func(cfg []byte, b *Build) (Generator, error) { return newGLM(cfg, b, false) })
-	register("glm4", func(cfg []byte, b *Build) (Generator, error) { return newGLM(cfg, b, true) })
+	register("glm", func(cfg *config, b *Build) (Generator, error) { return newGLM(cfg, b, false) })
+	register("glm4", func(cfg *config, b *Build) (Generator, error) { return newGLM(cfg, b, true) })
 }
 
 // newGLM: rotation in pairs of neighbours, gate and up as one tensor; glm4 also normalises what attention and MLP give.
-func newGLM(cfg []byte, b *Build, after bool) (Generator, error) {
-	var a struct {
-		llamaArgs
-		Pairs *bool `json:"rope_traditional"`
-	}
-	if err := parseInto(cfg, &a); err != nil {
+func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
+	var a llamaArgs
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1, Traditional: !after || a.Pairs == nil || *a.Pairs}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	if after && a.Partial != 0 {
-		ra.Partial = float64(a.Partial)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -28,15 +28,19 @@ type glm4MoEArgs struct {
 }
 
 // newGLM4MoE: experts picked by sigmoids and a bias, in groups, beside a shared one; a part of each head rotates.
-func newGLM4MoE(cfg []byte, b *Build) (Generator, error) {
+func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	a := glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "noaux_tc", Scoring: "sigmoid"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	share := 0.5
+	if cfg.typ == "solar_open" {
+		share = 1
+	}
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: share})
 	if err != nil {
 		return nil, err
 	}

@@ -40,9 +40,9 @@ var gpt2Names = strings.NewReplacer("wte", "embed_tokens", "wpe", "positions", "
 	"model.h.", "model.layers.")
 
 // newGPT2: positions from a table, biases everywhere. Published folders have every product the other way round.
-func newGPT2(cfg []byte, b *Build) (Generator, error) {
+func newGPT2(cfg *config, b *Build) (Generator, error) {
 	var a gpt2Args
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Inner = 0 // whatever the config says

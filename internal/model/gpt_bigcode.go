@@ -8,7 +8,7 @@ import (
 func init() { register("gpt_bigcode", newGPTBigCode) }
 
 // newGPTBigCode is gpt2 in which all heads may share one key and value.
-func newGPTBigCode(cfg []byte, b *Build) (Generator, error) {
+func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := struct {
 		gpt2Args
@@ -17,7 +17,7 @@ func newGPTBigCode(cfg []byte, b *Build) (Generator, error) {
 		MLPBias  bool `json:"mlp_bias"`
 	}{Shared: true, AttnBias: true, MLPBias: true}
 	a.Tied = &tied
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {

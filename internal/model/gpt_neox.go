@@ -11,21 +11,19 @@ func init() { register("gpt_neox", newGPTNeoX) }
 
 // newGPTNeoX: attention and an MLP of two products side by side, each behind a norm of its own, biases everywhere; the query, key
 // and value of every head are next to each other in one tensor.
-func newGPTNeoX(cfg []byte, b *Build) (Generator, error) {
+func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		centredArgs
-		Share    float `json:"rotary_pct"`
-		Base     float `json:"rotary_emb_base"`
-		Parallel bool  `json:"use_parallel_residual"`
-	}{Share: 0.25, Base: 10000, Parallel: true}
-	if err := parseInto(cfg, &a); err != nil {
+		Parallel bool `json:"use_parallel_residual"`
+	}{Parallel: true}
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim, a.KVHeads, a.FFN = 0, a.Heads, 4*min(max(a.D, 0), maxSize/4) // whatever the config says
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: float64(a.Base), Partial: float64(a.Share)})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, BaseKey: "rotary_emb_base", Share: 0.25, ShareKey: "rotary_pct"})
 	if err != nil {
 		return nil, err
 	}

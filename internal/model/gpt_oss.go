@@ -23,9 +23,9 @@ var gptOssNames = strings.NewReplacer(
 	"_proj_blocks", "_proj.weight", "_proj_scales", "_proj.scales", "_proj_bias", "_proj.bias")
 
 // newGptOss: every second layer has a window, every head a sink, every projection a bias, every MLP experts.
-func newGptOss(cfg []byte, b *Build) (Generator, error) {
+func newGptOss(cfg *config, b *Build) (Generator, error) {
 	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if a.Types == nil {
@@ -36,7 +36,7 @@ func newGptOss(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(150000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000})
 	if err != nil {
 		return nil, err
 	}

@@ -11,13 +11,13 @@ import (
 func init() { register("gptj", newGPTJ) }
 
 // newGPTJ: attention and an MLP of two products read the same norm; neighbours of a part of each head rotate; the head has a bias.
-func newGPTJ(cfg []byte, b *Build) (Generator, error) {
+func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	part := 64
 	a := struct {
 		gpt2Args
 		Rotary *int `json:"rotary_dim"` // null: all of a head
 	}{Rotary: &part}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Inner = 0 // whatever the config says

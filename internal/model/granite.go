@@ -2,8 +2,6 @@ package model
 
 import (
 	"fmt"
-
-	"hearth/internal/nn"
 )
 
 func init() { register("granite", newGranite) }
@@ -17,15 +15,15 @@ type graniteArgs struct {
 	Logits    float `json:"logits_scaling"` // divides
 }
 
-func newGranite(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[graniteArgs](cfg)
+func newGranite(cfg *config, b *Build) (Generator, error) {
+	a, err := read[graniteArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(b)
+	layer, err := a.layers(cfg, b)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +33,8 @@ func newGranite(cfg []byte, b *Build) (Generator, error) {
 }
 
 // layers is also for the family's models of experts.
-func (a *graniteArgs) layers(b *Build) (func(i int) decoderLayer, error) {
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+func (a *graniteArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	return func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		l.Attn.Spec.Scale = float32(a.Attention)

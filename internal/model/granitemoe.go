@@ -10,13 +10,13 @@ import (
 func init() { register("granitemoe", newGraniteMoE) }
 
 // newGraniteMoE is granite with experts in every layer.
-func newGraniteMoE(cfg []byte, b *Build) (Generator, error) {
+func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		graniteArgs
 		Experts int `json:"num_local_experts"`
 		TopK    int `json:"num_experts_per_tok"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
@@ -26,7 +26,7 @@ func newGraniteMoE(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(b)
+	layer, err := a.layers(cfg, b)
 	if err != nil {
 		return nil, err
 	}

@@ -30,11 +30,11 @@ type graniteHybridArgs struct {
 }
 
 // newGraniteHybrid is granite with Mamba 2 layers among those that attend, and where there are experts one that sees every row.
-func newGraniteHybrid(cfg []byte, b *Build) (Generator, error) {
+func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := graniteHybridArgs{Position: "rope", Limits: []float{0.001, 100}}
 	a.Tied = &tied
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
@@ -43,10 +43,8 @@ func newGraniteHybrid(cfg []byte, b *Build) (Generator, error) {
 	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
 	var rope *B.Rope
 	if a.Position != "nope" {
-		r := a.rope(10000)
-		r.Type = ""
 		var err error
-		if rope, err = nn.NewRope(a.HeadDim, r); err != nil {
+		if rope, err = cfg.rope(rotation{Head: a.HeadDim, Base: 10000}); err != nil {
 			return nil, err
 		}
 	}
@@ -98,9 +96,6 @@ func (m *decoder) lookGranite(shape func(name string) []int) {
 
 func (a *graniteHybridArgs) check() error {
 	a.HeadDim = 0 // always a share of the width
-	if a.Parameters != nil && a.Parameters.Theta != 0 {
-		a.Theta = a.Parameters.Theta
-	}
 	if err := a.graniteArgs.check(); err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("helium", newHelium) }
 
 // newHelium is llama with a rotation in pairs of neighbours and no bias of attention's result.
-func newHelium(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[llamaArgs](cfg)
+func newHelium(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -16,11 +14,7 @@ func newHelium(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1, Traditional: true}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Pairs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -11,30 +11,29 @@ import (
 func init() { register("hunyuan_v1_dense", newHunyuan) }
 
 // newHunyuan is llama whose queries and keys are normalised per head after the rotation, which a factor stretches.
-func newHunyuan(cfg []byte, b *Build) (Generator, error) {
+func newHunyuan(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
 		Norm bool `json:"use_qk_norm"`
-		NTK  struct {
-			Alpha float `json:"alpha"`
-		} `json:"rope_scaling"`
 	}
-	a.Norm, a.NTK.Alpha = true, 1
-	if err := parseInto(cfg, &a); err != nil {
+	a.Norm = true
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if !(a.NTK.Alpha > 0 && a.NTK.Alpha < 1e6) || a.HeadDim <= 2 {
-		return nil, fmt.Errorf("rope_scaling.alpha %g with heads of %d is out of range", float64(a.NTK.Alpha), a.HeadDim)
+	ra, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000})
+	if err != nil {
+		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
+	if ra.Alpha != 0 {
+		if !(ra.Alpha > 0 && ra.Alpha < 1e6) || a.HeadDim <= 2 {
+			return nil, fmt.Errorf("rope_parameters.alpha %g with heads of %d is out of range", ra.Alpha, a.HeadDim)
+		}
+		ra.Theta *= math.Pow(ra.Alpha, float64(a.HeadDim)/float64(a.HeadDim-2))
 	}
-	ra.Theta *= math.Pow(float64(a.NTK.Alpha), float64(a.HeadDim)/float64(a.HeadDim-2))
 	rope, err := nn.NewRope(a.HeadDim, ra)
 	if err != nil {
 		return nil, err

@@ -128,7 +128,7 @@ func TestBrokenHybrids(t *testing.T) {
 		`"rope_parameters": {"partial_rotary_factor": 0.001}`: "columns would rotate",
 	} {
 		cfg := fmt.Sprintf(`{"model_type": "qwen3_5", %s, %s}`, hybridKeys, change)
-		if _, err := model.New("qwen3_5", []byte(cfg), 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := model.New("qwen3_5", []byte(cfg), 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want something about %q", change, err, want)
 		}
 	}

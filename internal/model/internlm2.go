@@ -2,19 +2,17 @@ package model
 
 import (
 	"strings"
-
-	"hearth/internal/nn"
 )
 
 func init() { register("internlm2", newInternLM2) }
 
 // newInternLM2 is llama under other names, with the queries, key and value of each key head next to each other in one tensor.
-func newInternLM2(cfg []byte, b *Build) (Generator, error) {
+func newInternLM2(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		llamaArgs
 		Bias bool `json:"bias"`
 	}{Bias: true}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
@@ -22,7 +20,7 @@ func newInternLM2(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -1,19 +1,17 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("internlm3", newInternLM3) }
 
 // newInternLM3 is llama with its own words for biases.
-func newInternLM3(cfg []byte, b *Build) (Generator, error) {
+func newInternLM3(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
 		QKVBias bool `json:"qkv_bias"` // of attention's result too
 		Bias    bool `json:"bias"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
@@ -21,7 +19,7 @@ func newInternLM3(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

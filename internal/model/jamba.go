@@ -33,11 +33,11 @@ var jambaNames = strings.NewReplacer(".mamba.", ".mixer.", ".feed_forward.router
 
 // newJamba: Mamba layers with norms of what steps, b and c come from, among some that attend and know no positions; MLPs, or experts
 // of the same width.
-func newJamba(cfg []byte, b *Build) (Generator, error) {
+func newJamba(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := jambaArgs{ConvBias: true}
 	a.Tied = &tied
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {

@@ -33,10 +33,10 @@ var kimiLinearNames = strings.NewReplacer(".block_sparse_moe.", ".mlp.", ".mlp.e
 	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.", "_conv1d.", "_conv.conv.")
 
 // newKimiLinear: the gated delta rule with a decay per key, and latent attention without positions in layers between.
-func newKimiLinear(cfg []byte, b *Build) (Generator, error) {
+func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 	a := kimiLinearArgs{PerToken: 1, NumGroups: 1, Activation: "sigmoid", Normalise: true}
 	a.TopGroups, a.Freq, a.Scale, a.kvb, a.Linear.Kernel = 1, 1, 1, nn.Heads{Again: true}, 4
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {

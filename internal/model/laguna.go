@@ -14,19 +14,18 @@ func init() { register("laguna", newLaguna) }
 type lagunaArgs struct {
 	common
 	windows
-	Ropes     ropesByKind `json:"rope_parameters"`
-	QKVBias   bool        `json:"qkv_bias"`
-	AttnBias  bool        `json:"attention_bias"` // of the product behind attention
-	Gating    bool        `json:"gating"`
-	PerLayer  []int       `json:"num_attention_heads_per_layer"`
-	MLPs      []string    `json:"mlp_layer_types"`
-	Experts   int         `json:"num_experts"`
-	TopK      int         `json:"num_experts_per_tok"`
-	ExpFFN    int         `json:"moe_intermediate_size"`
-	SharedFFN int         `json:"shared_expert_intermediate_size"`
-	Scale     float       `json:"moe_routed_scaling_factor"`
-	SoftCap   float       `json:"moe_router_logit_softcapping"`
-	Score     string      `json:"moe_router_score_func"`
+	QKVBias   bool     `json:"qkv_bias"`
+	AttnBias  bool     `json:"attention_bias"` // of the product behind attention
+	Gating    bool     `json:"gating"`
+	PerLayer  []int    `json:"num_attention_heads_per_layer"`
+	MLPs      []string `json:"mlp_layer_types"`
+	Experts   int      `json:"num_experts"`
+	TopK      int      `json:"num_experts_per_tok"`
+	ExpFFN    int      `json:"moe_intermediate_size"`
+	SharedFFN int      `json:"shared_expert_intermediate_size"`
+	Scale     float    `json:"moe_routed_scaling_factor"`
+	SoftCap   float    `json:"moe_router_logit_softcapping"`
+	Score     string   `json:"moe_router_score_func"`
 }
 
 var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.experts.e_score_correction_bias", ".mlp.gate.e_score_correction_bias",
@@ -34,29 +33,25 @@ var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.exper
 
 // newLaguna: heads whose results have gates of softplus, as many as a layer says; rotations by the type of a layer; experts picked by
 // sigmoids and a bias beside a shared one.
-func newLaguna(cfg []byte, b *Build) (Generator, error) {
+func newLaguna(cfg *config, b *Build) (Generator, error) {
 	a := lagunaArgs{Gating: true, Experts: 256, TopK: 8, ExpFFN: 512, SharedFFN: 512, Scale: 1, Score: "sigmoid"}
 	a.Eps, a.Window, a.HeadDim = 1e-6, 512, 128
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ropes := map[bool]*B.Rope{}
-	for slides, kind := range map[bool]string{false: "full_attention", true: "sliding_attention"} {
-		rope, err := a.Ropes.rope(a.common, kind, func(*nn.RopeArgs) {})
-		if err != nil {
-			return nil, err
-		}
-		ropes[slides] = rope
+	ropes, err := cfg.ropesOf([]string{full, slides}, rotation{Head: a.HeadDim, Base: 10000, Share: 1})
+	if err != nil {
+		return nil, err
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		c := a.common
 		if a.PerLayer != nil {
 			c.Heads = a.PerLayer[i]
 		}
-		t := gqa(b, &c, i, a.window(i), ropes[a.window(i) > 0])
+		t := gqa(b, &c, i, a.window(i), ropes[a.kind(i)])
 		t.QKV.Bias, t.O.Bias = a.QKVBias, a.AttnBias
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		if a.Gating {

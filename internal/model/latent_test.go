@@ -92,7 +92,7 @@ func TestBrokenLatents(t *testing.T) {
 		`"topk_method": "greedy"`:                    `topk_method "greedy" with scoring_func "sigmoid" is not supported`,
 		`"rope_scaling": {"type": "x", "factor": 2}`: `rope type "x" is not supported`,
 	} {
-		_, err := model.New("deepseek_v3", []byte(`{`+latentKeys+`, `+change+`}`), 1)
+		_, _, err := model.New("deepseek_v3", []byte(`{`+latentKeys+`, `+change+`}`), 1)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", change, err, want)
 		}

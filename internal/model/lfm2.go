@@ -37,9 +37,9 @@ var lfm2Names = strings.NewReplacer("model.embedding_norm", "model.norm", ".oper
 	".conv.conv", ".mixer.conv", ".conv.in_proj", ".mixer.in_proj", ".conv.out_proj", ".mixer.out_proj",
 	".feed_forward.expert_bias", ".mlp.gate.e_score_correction_bias", ".feed_forward", ".mlp", ".w1", ".gate_proj", ".w2", ".down_proj", ".w3", ".up_proj")
 
-func newLFM2(cfg []byte, b *Build) (Generator, error) {
+func newLFM2(cfg *config, b *Build) (Generator, error) {
 	var a lfm2Args
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.FFN = cmp.Or(a.BlockFFN, a.FFN)
@@ -55,15 +55,15 @@ func newLFM2(cfg []byte, b *Build) (Generator, error) {
 	if a.Width != 0 && a.Width != a.D {
 		return nil, fmt.Errorf("block_dim %d is not hidden_size %d", a.Width, a.D)
 	}
-	return a.build(b, func(int, *decoderLayer) {})
+	return a.build(cfg, b, func(int, *decoderLayer) {})
 }
 
 // build declares the layers; mlp changes the MLP of layer i.
-func (a *lfm2Args) build(b *Build, mlp func(i int, l *decoderLayer)) (Generator, error) {
+func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: cmp.Or(float64(a.Theta), 1e6), Partial: 1})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,6 @@ func (a *lfm2Args) conv(b *Build, i int) *nn.ShortConv {
 
 func (a *lfm2Args) check() error {
 	a.Eps, a.HeadDim = a.NormEps, 0 // heads are always a share of the width
-	if a.Parameters != nil && a.Parameters.Theta != 0 {
-		a.Theta = a.Parameters.Theta
-	}
 	if a.Taps < 2 || a.Taps > 64 {
 		return fmt.Errorf("conv_L_cache %d is out of range", a.Taps)
 	}
@@ -116,7 +113,7 @@ func (a *lfm2Args) check() error {
 }
 
 // newLFM2MoE has experts in all but the first layers, picked by their sigmoids and a bias.
-func newLFM2MoE(cfg []byte, b *Build) (Generator, error) {
+func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		lfm2Args
 		Experts int   `json:"num_experts"`
@@ -127,7 +124,7 @@ func newLFM2MoE(cfg []byte, b *Build) (Generator, error) {
 		Bias    bool  `json:"use_expert_bias"`
 		Scale   float `json:"routed_scaling_factor"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
@@ -137,7 +134,7 @@ func newLFM2MoE(cfg []byte, b *Build) (Generator, error) {
 		return nil, fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
 	}
 	router := B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: a.Renorm, Least: 1e-6, Scale: float32(a.Scale)}
-	return a.build(b, func(i int, l *decoderLayer) {
+	return a.build(cfg, b, func(i int, l *decoderLayer) {
 		if i < a.Dense {
 			return
 		}

@@ -2,7 +2,6 @@ package model
 
 import (
 	B "hearth/internal/backend"
-	"hearth/internal/nn"
 )
 
 func init() { register("llama", newLlama) }
@@ -23,15 +22,15 @@ func (a *llamaArgs) check() error {
 	return a.checkWindows(a.Layers)
 }
 
-func newLlama(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[llamaArgs](cfg)
+func newLlama(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

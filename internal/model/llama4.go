@@ -36,17 +36,15 @@ func (t *truthy) UnmarshalJSON(b []byte) error {
 // newLlama4 is the language model of a model of text and images. Three layers of four rotate and see the chunk of the text that
 // they are in; the fourth sees everything, knows no positions and has queries that grow with theirs. One expert of a layer
 // works, beside a shared one, on an input that the router weighs.
-func newLlama4(cfg []byte, b *Build) (Generator, error) {
+func newLlama4(cfg *config, b *Build) (Generator, error) {
 	a := llama4Args{Tuning: true, Floor: 8192, Growth: 0.1}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra := a.rope(10000)
-	ra.Traditional = true
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Pairs: true})
 	if err != nil {
 		return nil, err
 	}

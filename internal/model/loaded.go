@@ -17,11 +17,13 @@ type Loaded struct {
 	Vocab       int    // rows of the logits
 	Context     int    // positions the config allows; 0 if it does not say
 	Generation  Generation
-	Params      int64  // weights, a tied head counted once
-	Bytes       int64  // as stored
-	Description string // for example "qwen3, 4.6M parameters, 8 bits"
-	Width       string // the last of these
-	Adapter     string // where the adapter is that was added; empty: none
+	Params      int64    // weights, a tied head counted once
+	Bytes       int64    // as stored
+	Description string   // for example "qwen3, 4.6M parameters, 8 bits"
+	Width       string   // the last of these
+	Reading     *Reading // what the architecture made of config.json
+	Warnings    []string // what of the folder was not understood, a sentence each
+	Adapter     string   // where the adapter is that was added; empty: none
 
 	loader B.Loader
 }
@@ -41,7 +43,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 
 func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model) (Source, error), a *Adapter) (*Loaded, error) {
 	world := max(be.Caps().World, 1)
-	m, err := New(typ, cfg, world)
+	m, reading, err := New(typ, cfg, world)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, loader: count}
+	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, Reading: reading, Warnings: reading.Warnings(), loader: count}
 	l.Vocab, l.Context = m.Sizes()
 	l.Width = count.width()
 	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)

@@ -60,7 +60,7 @@ func (s *mambaSizes) layer(b *Build, i, d int) *nn.Mamba {
 }
 
 // newMamba: nothing but Mamba layers. Those of falcon_mamba normalise what steps, b and c come from, without weights.
-func newMamba(cfg []byte, b *Build) (Generator, error) {
+func newMamba(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := struct {
 		common
@@ -74,7 +74,7 @@ func newMamba(cfg []byte, b *Build) (Generator, error) {
 		NormEps  float           `json:"mixer_rms_eps"`
 	}{NormEps: 1e-6}
 	a.Tied = &tied
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	rank, err := stepRank(a.Rank, a.D)

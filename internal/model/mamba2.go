@@ -127,7 +127,7 @@ func (m *stack) Rename(name string) string {
 }
 
 // newMamba2: nothing but Mamba 2 layers.
-func newMamba2(cfg []byte, b *Build) (Generator, error) {
+func newMamba2(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		common
 		Width    int     `json:"head_dim"`
@@ -141,7 +141,7 @@ func newMamba2(cfg []byte, b *Build) (Generator, error) {
 		LNEps    float   `json:"layer_norm_epsilon"`
 		Limits   []float `json:"time_step_limit"`
 	}{}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if a.SSMState == 0 {

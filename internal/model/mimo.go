@@ -1,14 +1,12 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("mimo", newMiMo) }
 
 // newMiMo is qwen2 in all but its defaults, with layers that predict further tokens, which are left out.
-func newMiMo(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[common](cfg)
+func newMiMo(cfg *config, b *Build) (Generator, error) {
+	a, err := read[common](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -16,7 +14,7 @@ func newMiMo(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -14,41 +14,38 @@ func init() { register("mimo_v2_flash", newMiMoV2) }
 // mimoV2Args: layers of pattern 1 have a window, and heads of their own. Layers of frequency 1 have experts.
 type mimoV2Args struct {
 	glm4MoEArgs
-	Pattern  []int   `json:"hybrid_layer_pattern"`
-	Freq     []int   `json:"moe_layer_freq"`
-	Window   int     `json:"sliding_window_size"`
-	LNEps    float   `json:"layernorm_epsilon"`
-	VDim     int     `json:"v_head_dim"`
-	VScale   float   `json:"attention_value_scale"`
-	Sinks    bool    `json:"add_full_attention_sink_bias"`
-	SWASinks bool    `json:"add_swa_attention_sink_bias"`
-	SWAHeads int     `json:"swa_num_attention_heads"`
-	SWAKV    int     `json:"swa_num_key_value_heads"`
-	SWADim   int     `json:"swa_head_dim"`
-	SWAVDim  int     `json:"swa_v_head_dim"`
-	SWATheta float64 `json:"swa_rope_theta"`
+	Pattern  []int `json:"hybrid_layer_pattern"`
+	Freq     []int `json:"moe_layer_freq"`
+	Window   int   `json:"sliding_window_size"`
+	LNEps    float `json:"layernorm_epsilon"`
+	VDim     int   `json:"v_head_dim"`
+	VScale   float `json:"attention_value_scale"`
+	Sinks    bool  `json:"add_full_attention_sink_bias"`
+	SWASinks bool  `json:"add_swa_attention_sink_bias"`
+	SWAHeads int   `json:"swa_num_attention_heads"`
+	SWAKV    int   `json:"swa_num_key_value_heads"`
+	SWADim   int   `json:"swa_head_dim"`
+	SWAVDim  int   `json:"swa_v_head_dim"`
 }
 
 var mimoV2Names = strings.NewReplacer(".attention_sink_bias", ".sinks")
 
 // newMiMoV2: experts as in glm4_moe; values narrower than keys; sinks where the config says so.
-func newMiMoV2(cfg []byte, b *Build) (Generator, error) {
+func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	a := mimoV2Args{}
 	a.Groups, a.TopGroups, a.Scale = 1, 1, 1
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	swa, err := a.check()
 	if err != nil {
 		return nil, err
 	}
-	full := nn.RopeArgs{Theta: float64(a.Theta), Partial: float64(a.Partial)}
-	rope, err := nn.NewRope(a.HeadDim, full)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 10000, Share: 1})
 	if err != nil {
 		return nil, err
 	}
-	full.Theta = a.SWATheta
-	local, err := nn.NewRope(swa.HeadDim, full)
+	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 1, Plain: true})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +90,7 @@ func narrow(b *Build, a *common, i, vdim, window int, rope *B.Rope, sinks bool) 
 
 // check gives the sizes of layers with a window beside its verdict.
 func (a *mimoV2Args) check() (*common, error) {
-	if a.Eps, a.Scoring, a.Scaling, a.Parameters = a.LNEps, "sigmoid", nil, nil; a.Method == "" {
+	if a.Eps, a.Scoring = a.LNEps, "sigmoid"; a.Method == "" {
 		a.Method = "noaux_tc"
 	}
 	if a.Scale == 0 {
@@ -114,8 +111,6 @@ func (a *mimoV2Args) check() (*common, error) {
 		return nil, fmt.Errorf("v_head_dim %d or swa_v_head_dim %d is missing or out of range", a.VDim, a.SWAVDim)
 	case a.Window <= 0 || a.Window > 1<<30:
 		return nil, fmt.Errorf("sliding_window_size %d is missing or out of range", a.Window)
-	case !(a.Partial > 0):
-		return nil, fmt.Errorf("partial_rotary_factor %g is missing or out of range", float64(a.Partial))
 	}
 	return &swa, nil
 }

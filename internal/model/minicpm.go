@@ -32,12 +32,12 @@ func (a *miniCPMArgs) multiply(m *decoder, c *common) {
 }
 
 // newMiniCPM is llama with factors.
-func newMiniCPM(cfg []byte, b *Build) (Generator, error) {
+func newMiniCPM(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
 		miniCPMArgs
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
@@ -47,7 +47,7 @@ func newMiniCPM(cfg []byte, b *Build) (Generator, error) {
 	if err := a.miniCPMArgs.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

@@ -8,14 +8,14 @@ import (
 func init() { register("minicpm3", newMiniCPM3) }
 
 // newMiniCPM3: latent attention, an ordinary MLP and minicpm's factors.
-func newMiniCPM3(cfg []byte, b *Build) (Generator, error) {
+func newMiniCPM3(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		latentArgs
 		miniCPMArgs
 	}
 	a.Freq, a.theta, a.normEps, a.kvb = 1, 1e6, 1e-5, nn.Heads{Together: true}
 	a.apart = true
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Experts = 0
@@ -28,7 +28,7 @@ func newMiniCPM3(cfg []byte, b *Build) (Generator, error) {
 	if err := a.miniCPMArgs.check(); err != nil {
 		return nil, err
 	}
-	m, err := a.decoder(b, B.Router{})
+	m, err := a.decoder(cfg, b, B.Router{})
 	if err != nil {
 		return nil, err
 	}

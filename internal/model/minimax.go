@@ -20,16 +20,15 @@ type miniMaxArgs struct {
 }
 
 // newMiniMax: experts in every layer, picked by sigmoids and a bias; norms over all heads of the queries and all of the keys.
-func newMiniMax(cfg []byte, b *Build) (Generator, error) {
+func newMiniMax(cfg *config, b *Build) (Generator, error) {
 	a := miniMaxArgs{Scoring: "sigmoid", Norm: true}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	args := nn.RopeArgs{Theta: float64(a.Theta), Partial: min((float64(a.Rotary)+0.5)/float64(a.HeadDim), 1)}
-	rope, err := nn.NewRope(a.HeadDim, args)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Share: 1, Turns: a.Rotary})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"hearth/internal/nn"
@@ -19,22 +18,22 @@ type ministral3Args struct {
 
 // newMinistral3 is llama whose queries grow with the logarithm of their position, once that is past the context the model
 // was first trained on.
-func newMinistral3(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[ministral3Args](cfg)
+func newMinistral3(cfg *config, b *Build) (Generator, error) {
+	a, err := read[ministral3Args](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	p := a.Parameters
-	a.Theta = 0 // the base in rope_parameters is the one that counts
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
 	queries := *rope
-	queries.QBeta, queries.QOrig = float32(p.Beta), int(p.Orig)
+	if queries.QBeta, queries.QOrig, err = cfg.growth(); err != nil {
+		return nil, err
+	}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QRope = &queries
@@ -42,23 +41,27 @@ func newMinistral3(cfg []byte, b *Build) (Generator, error) {
 	}), nil
 }
 
-// growth checks what makes queries grow.
-func (c *common) growth() error {
-	switch p := c.Parameters; {
-	case p == nil:
-		return fmt.Errorf("rope_parameters is missing")
-	case !(p.Orig >= 1 && p.Orig <= maxSize):
-		return fmt.Errorf("rope_parameters: original_max_position_embeddings %g is missing or out of range", float64(p.Orig))
-	case !(p.Beta >= 0 && p.Beta <= 100):
-		return fmt.Errorf("rope_parameters: llama_4_scaling_beta %g is out of range", float64(p.Beta))
+// growth is what makes queries grow: how fast, and from which position on.
+func (c *config) growth() (beta float32, from int, err error) {
+	older, newer, at, err := c.ropes("")
+	p := newer
+	if p == nil {
+		p, at = older, "rope_scaling"
 	}
-	return nil
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case p == nil:
+		return 0, 0, fmt.Errorf("rope_parameters is missing")
+	case !(p.Orig >= 1 && p.Orig <= maxSize):
+		return 0, 0, fmt.Errorf("%s: original_max_position_embeddings %g is missing or out of range", at, float64(p.Orig))
+	case !(p.Beta >= 0 && p.Beta <= 100):
+		return 0, 0, fmt.Errorf("%s: llama_4_scaling_beta %g is out of range", at, float64(p.Beta))
+	}
+	return float32(p.Beta), int(p.Orig), nil
 }
 
 func (a *ministral3Args) check() error {
-	if err := a.growth(); err != nil {
-		return err
-	}
 	if err := a.common.check(); err != nil {
 		return err
 	}
@@ -67,17 +70,13 @@ func (a *ministral3Args) check() error {
 
 // newMistral3 is the language model of a model of text and images: ministral3, mistral4 or llama, with a head of its own unless the
 // config says otherwise.
-func newMistral3(cfg []byte, b *Build) (Generator, error) {
-	text, err := textConfig(cfg)
-	if err != nil {
-		return nil, err
-	}
+func newMistral3(cfg *config, b *Build) (Generator, error) {
 	var head struct {
 		Type string `json:"model_type"`
 		Tied *bool  `json:"tie_word_embeddings"`
 	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, tidyJSON(err)
+	if err := cfg.into(&head); err != nil {
+		return nil, err
 	}
 	mk := newLlama // also for types that nobody knows, as in mlx-lm
 	switch head.Type {
@@ -86,7 +85,7 @@ func newMistral3(cfg []byte, b *Build) (Generator, error) {
 	case "mistral4":
 		mk = newMistral4
 	}
-	g, err := mk(text, b)
+	g, err := mk(cfg, b)
 	if err != nil {
 		return nil, err
 	}

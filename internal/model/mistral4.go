@@ -10,13 +10,13 @@ import (
 func init() { register("mistral4", newMistral4) }
 
 // newMistral4: latent attention like deepseek_v3's, with queries that grow like ministral3's; experts picked by softmax.
-func newMistral4(cfg []byte, b *Build) (Generator, error) {
+func newMistral4(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		latentArgs
 		Pairs *bool `json:"rope_interleave"`
 	}{latentArgs: latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}}
 	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if a.Groups > 1 {
@@ -26,9 +26,6 @@ func newMistral4(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if err := a.growth(); err != nil {
-		return nil, err
-	}
-	a.Theta, a.grows = 0, true // the base in rope_parameters is the one that counts
-	return a.decoder(b, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm, Scale: float32(a.Scale)})
+	a.grows = true
+	return a.decoder(cfg, b, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm, Scale: float32(a.Scale)})
 }

@@ -21,10 +21,10 @@ var sparseNames = strings.NewReplacer(
 	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
 
 // newMixtral is llama with experts in every layer.
-func newMixtral(cfg []byte, b *Build) (Generator, error) {
+func newMixtral(cfg *config, b *Build) (Generator, error) {
 	a := mixtralArgs{Experts: 8, TopK: 2, common: common{
 		D: 4096, Layers: 32, FFN: 14336, Heads: 32, KVHeads: 8, Eps: 1e-5, Vocab: 32000}}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
@@ -34,7 +34,7 @@ func newMixtral(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

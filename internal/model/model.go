@@ -72,29 +72,53 @@ func (b *Build) Latent(layer, lora, rot int) B.StateID {
 }
 
 // maker reads config.json and declares every layer with its sizes.
-type maker func(cfg []byte, b *Build) (Generator, error)
+type maker func(cfg *config, b *Build) (Generator, error)
 
 var registry = map[string]maker{}
 
 func register(name string, m maker) { registry[name] = m }
 
-// New makes an unloaded model from config.json; Load fills it. World is the number of tensor-parallel ranks.
-func New(modelType string, cfg []byte, world int) (Generator, error) {
-	m, ok := registry[resolve(modelType)]
+// New makes an unloaded model from config.json; Load fills it. World is the number of tensor-parallel ranks. What it did not
+// understand of the config is in the Reading.
+func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
+	if err := known(modelType); err != nil {
+		return nil, nil, err
+	}
+	c, err := openConfig(modelType, cfg)
+	if err != nil {
+		return nil, nil, inConfig(err)
+	}
+	g, err := c.make(world)
+	if err != nil {
+		return nil, nil, inConfig(err)
+	}
+	r, err := c.finish()
+	return g, r, err
+}
+
+// known refuses a type that has no constructor of text.
+func known(modelType string) error {
 	if _, encodes := encoders[resolveEncoder(modelType)]; encodes {
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
+		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
 			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
 	}
-	if !ok {
-		known := append(Types(), EncoderTypes()...)
-		hint := "known architectures: " + list(known, len(known))
-		if near := relative(modelType); near != "" {
-			hint = "its nearest relative here is " + near + "; " + hint
-		}
-		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported", regular.Quote(modelType)), Hint: hint}
+	if _, ok := registry[resolve(modelType)]; ok {
+		return nil
 	}
-	g, err := m(cfg, &Build{World: world})
-	return g, inConfig(err)
+	types := append(Types(), EncoderTypes()...)
+	hint := "known architectures: " + list(types, len(types))
+	if near := relative(modelType); near != "" {
+		hint = "its nearest relative here is " + near + "; " + hint
+	}
+	return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported", regular.Quote(modelType)), Hint: hint}
+}
+
+// make runs the constructor of the config's type.
+func (c *config) make(world int) (Generator, error) {
+	if err := known(c.typ); err != nil {
+		return nil, err
+	}
+	return registry[resolve(c.typ)](c, &Build{World: world})
 }
 
 // relative is the known type whose name begins most alike, the newest of a family where several do; "" if none has three

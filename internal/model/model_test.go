@@ -236,7 +236,7 @@ func TestBatchEqualsAlone(t *testing.T) {
 }
 
 func TestUnknownType(t *testing.T) {
-	_, err := model.New("gear", nil, 1)
+	_, _, err := model.New("gear", nil, 1)
 	if err == nil || !strings.Contains(err.Error(), `"gear" is not supported`) || !strings.Contains(err.Error(), "qwen3") {
 		t.Errorf("error %v", err)
 	}

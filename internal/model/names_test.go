@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 	golden.Load(t, file, &g)
 	digits := regexp.MustCompile(`\.\d+\.`)
 	for typ, theirs := range g.Types {
-		m, err := model.New(typ, theirs.Config, 1)
+		m, _, err := model.New(typ, theirs.Config, 1)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -11,8 +11,8 @@ func init() { register("nanochat", newNanochat) }
 
 // newNanochat: no norm has weights, and there is one of the embedding; positions rotate the other way, queries and keys are normalised
 // after that; an MLP of two products with squared relu between; logits below 15.
-func newNanochat(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[common](cfg)
+func newNanochat(cfg *config, b *Build) (Generator, error) {
+	a, err := read[common](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -20,11 +20,7 @@ func newNanochat(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

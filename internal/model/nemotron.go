@@ -11,7 +11,7 @@ import (
 func init() { register("nemotron", newNemotron) }
 
 // newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu between.
-func newNemotron(cfg []byte, b *Build) (Generator, error) {
+func newNemotron(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
 		NormEps  float  `json:"norm_eps"`
@@ -19,8 +19,7 @@ func newNemotron(cfg []byte, b *Build) (Generator, error) {
 		MLPBias  bool   `json:"mlp_bias"`
 		Act      string `json:"hidden_act"`
 	}
-	a.Partial = 0.5
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if a.Act != "" && a.Act != "relu2" {
@@ -29,7 +28,7 @@ func newNemotron(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(a.NormEps); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5})
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,9 @@ var nemotronHNames = strings.NewReplacer(".switch_mlp.fc1", ".switch_mlp.up_proj
 
 // newNemotronH: layers are Mamba 2, attention without positions, an MLP of two products with squared relu between, or experts
 // of that kind.
-func newNemotronH(cfg []byte, b *Build) (Generator, error) {
+func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	a := nemotronHArgs{Groups: 1, TopGroups: 1, Scale: 1}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	kinds, err := a.kinds()

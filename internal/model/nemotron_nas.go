@@ -56,15 +56,15 @@ type nasLayer struct {
 
 var nasActs = map[string]B.ActKind{"silu": B.SiLU, "gelu": B.GeluErf, "gelu_new": B.GeluTanh, "gelu_fast": B.GeluTanh}
 
-func newNemotronNAS(cfg []byte, b *Build) (Generator, error) {
+func newNemotronNAS(cfg *config, b *Build) (Generator, error) {
 	a := nasArgs{Act: "silu"}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(500000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ func init() { register("olmo2", newOlmo2) }
 
 // newOlmo2 is llama with norms after attention and MLP instead of before them, and norms over all heads of the queries and
 // all of the keys.
-func newOlmo2(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[llamaArgs](cfg)
+func newOlmo2(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func newOlmo2(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

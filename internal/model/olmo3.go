@@ -1,14 +1,12 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("olmo3", newOlmo3) }
 
 // newOlmo3 is olmo2 with windows in three layers of four. The scaling of the rotation is for the others alone.
-func newOlmo3(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[llamaArgs](cfg)
+func newOlmo3(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -24,13 +22,11 @@ func newOlmo3(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	args := a.rope(10000)
-	full, err := nn.NewRope(a.HeadDim, args)
+	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
-	args.Type = ""
-	plain, err := nn.NewRope(a.HeadDim, args)
+	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, Plain: true})
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +34,6 @@ func newOlmo3(cfg []byte, b *Build) (Generator, error) {
 		if a.window(i) > 0 {
 			return a.postNorm(b, i, plain)
 		}
-		return a.postNorm(b, i, full)
+		return a.postNorm(b, i, every)
 	}), nil
 }

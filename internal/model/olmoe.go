@@ -15,8 +15,8 @@ type olmoeArgs struct {
 }
 
 // newOlmoe is llama with experts in every layer and norms over all heads of the queries and all of the keys.
-func newOlmoe(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[olmoeArgs](cfg)
+func newOlmoe(cfg *config, b *Build) (Generator, error) {
+	a, err := read[olmoeArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func newOlmoe(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

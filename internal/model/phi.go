@@ -8,23 +8,16 @@ import (
 func init() { register("phi", newPhi) }
 
 // newPhi: attention and an MLP of two products side by side, biases everywhere, also in the head.
-func newPhi(cfg []byte, b *Build) (Generator, error) {
+func newPhi(cfg *config, b *Build) (Generator, error) {
 	var a centredArgs
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 0.4}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	if a.Partial != 0 {
-		ra.Partial = float64(a.Partial)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5})
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,6 @@
 package model
 
-import (
-	"fmt"
-
-	"hearth/internal/nn"
-	"hearth/internal/regular"
-)
+import ()
 
 func init() { register("phi3", newPhi3) }
 
@@ -16,24 +11,16 @@ type phi3Args struct {
 }
 
 // newPhi3 is llama with q, k and v in one tensor, gate and up in another, and a part of each head rotated.
-func newPhi3(cfg []byte, b *Build) (Generator, error) {
+func newPhi3(cfg *config, b *Build) (Generator, error) {
 	a := phi3Args{common: common{MaxPos: 131072}, Orig: 4096}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	args := a.rope(10000)
-	switch args.Type {
-	case "longrope", "su":
-		args.Orig = float64(a.Orig)
-	case "", "default", "linear":
-	default:
-		return nil, fmt.Errorf("rope type %s is not supported in phi3", regular.Quote(args.Type))
-	}
-	rope, err := nn.NewRope(a.HeadDim, args)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig), Types: []string{"default", "linear", "longrope", "su"}})
 	if err != nil {
 		return nil, err
 	}

@@ -56,11 +56,11 @@ var plamo2Names = strings.NewReplacer("model.layers.layers.", "model.layers.", "
 	".post_mixer_norm", ".post_attention_layernorm", ".pre_mlp_norm", ".pre_feedforward_layernorm", ".post_mlp_norm", ".post_feedforward_layernorm")
 
 // newPlamo2: of Step layers one attends; norms before and after both halves of a layer are stored less numbers of their own.
-func newPlamo2(cfg []byte, b *Build) (Generator, error) {
+func newPlamo2(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := plamo2Args{Width: 128, State: 64, Kernel: 4, MHeads: 64, Step: 2, Enabled: true}
 	a.Tied, a.Eps = &tied, 1e-6
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if a.HeadDim = a.Width; a.Step <= 1 {
@@ -73,7 +73,7 @@ func newPlamo2(cfg []byte, b *Build) (Generator, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, nn.RopeArgs{Theta: 10000, Partial: 1})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

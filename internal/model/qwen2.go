@@ -1,21 +1,19 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("qwen2", newQwen2) }
 
 // newQwen2: queries, keys and values have a bias, nothing else does.
-func newQwen2(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[common](cfg)
+func newQwen2(cfg *config, b *Build) (Generator, error) {
+	a, err := read[common](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

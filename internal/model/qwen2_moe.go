@@ -19,8 +19,8 @@ type qwen2MoEArgs struct {
 }
 
 // newQwen2MoE is qwen2 with experts in every layer, and a shared one behind a gate.
-func newQwen2MoE(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[qwen2MoEArgs](cfg)
+func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
+	a, err := read[qwen2MoEArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func newQwen2MoE(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,15 @@ import (
 func init() { register("qwen3", newQwen3) }
 
 // newQwen3: queries and keys are normalised per head before the rotation.
-func newQwen3(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[common](cfg)
+func newQwen3(cfg *config, b *Build) (Generator, error) {
+	a, err := read[common](cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

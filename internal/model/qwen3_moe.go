@@ -22,15 +22,15 @@ type qwen3MoEArgs struct {
 }
 
 // newQwen3MoE is qwen3 with routed experts.
-func newQwen3MoE(cfg []byte, b *Build) (Generator, error) {
+func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
 	a := qwen3MoEArgs{Step: 1}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(1e6))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

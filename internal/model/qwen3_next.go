@@ -56,12 +56,12 @@ type hybridLayer struct {
 	PostNorm nn.RMSNorm     `w:"post_attention_layernorm"`
 }
 
-func newQwen3Next(cfg []byte, b *Build) (Generator, error) {
+func newQwen3Next(cfg *config, b *Build) (Generator, error) {
 	a := qwen3NextArgs{Interval: 4, Step: 1}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	m, err := newHybrid(&a, a.rope(10000), b)
+	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,12 @@ func newQwen3Next(cfg []byte, b *Build) (Generator, error) {
 }
 
 // newHybrid declares the layers that both families have.
-func newHybrid(a *qwen3NextArgs, r nn.RopeArgs, b *Build) (*hybrid, error) {
+func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, r)
+	r.Head = a.HeadDim
+	rope, err := cfg.rope(r)
 	if err != nil {
 		return nil, err
 	}

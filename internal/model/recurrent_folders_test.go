@@ -145,7 +145,7 @@ func TestRecurrentRefusals(t *testing.T) {
 		for k, want := range keys {
 			cfg := fmt.Sprintf(`{"model_type": %q, "hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
 				"rms_norm_eps": 1e-6, "norm_eps": 1e-6, "layer_norm_epsilon": 1e-6, "vocab_size": 32, "max_position_embeddings": 64, "use_conv_bias": true, %s}`, typ, k)
-			if _, err := model.New(typ, []byte(cfg), 1); err == nil || !strings.Contains(err.Error(), want) {
+			if _, _, err := model.New(typ, []byte(cfg), 1); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, %s: %v, want something about %q", typ, k, err, want)
 			}
 		}

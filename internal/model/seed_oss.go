@@ -1,8 +1,6 @@
 package model
 
-import (
-	"hearth/internal/nn"
-)
+import ()
 
 func init() { register("seed_oss", newSeedOSS) }
 
@@ -12,8 +10,8 @@ type seedOSSArgs struct {
 }
 
 // newSeedOSS is llama that says apart whether attention's result has a bias.
-func newSeedOSS(cfg []byte, b *Build) (Generator, error) {
-	a, err := parse[seedOSSArgs](cfg)
+func newSeedOSS(cfg *config, b *Build) (Generator, error) {
+	a, err := read[seedOSSArgs](cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +19,7 @@ func newSeedOSS(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

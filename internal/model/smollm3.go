@@ -2,8 +2,6 @@ package model
 
 import (
 	"fmt"
-
-	"hearth/internal/nn"
 )
 
 func init() { register("smollm3", newSmolLM3) }
@@ -16,15 +14,15 @@ type smolLM3Args struct {
 }
 
 // newSmolLM3 is llama with layers that know no positions.
-func newSmolLM3(cfg []byte, b *Build) (Generator, error) {
+func newSmolLM3(cfg *config, b *Build) (Generator, error) {
 	a := smolLM3Args{Interval: 4}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := nn.NewRope(a.HeadDim, a.rope(10000))
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,14 @@ import (
 func init() { register("stablelm", newStableLM) }
 
 // newStableLM: a share of each head rotates.
-func newStableLM(cfg []byte, b *Build) (Generator, error) {
+func newStableLM(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
 		QKVBias  bool `json:"use_qkv_bias"`
 		Parallel bool `json:"use_parallel_residual"`
 		QKNorm   bool `json:"qk_layernorm"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
@@ -27,14 +27,7 @@ func newStableLM(cfg []byte, b *Build) (Generator, error) {
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 10000, Partial: 1}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	if a.Partial != 0 {
-		ra.Partial = float64(a.Partial)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25})
 	if err != nil {
 		return nil, err
 	}

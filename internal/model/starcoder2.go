@@ -10,23 +10,19 @@ import (
 func init() { register("starcoder2", newStarcoder2) }
 
 // newStarcoder2: an MLP of two products, and biases everywhere.
-func newStarcoder2(cfg []byte, b *Build) (Generator, error) {
+func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
 		NormEps float `json:"norm_epsilon"`
 	}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
 	if err := a.check(a.NormEps); err != nil {
 		return nil, err
 	}
-	ra := nn.RopeArgs{Theta: 100000, Partial: 1}
-	if a.Theta != 0 {
-		ra.Theta = float64(a.Theta)
-	}
-	rope, err := nn.NewRope(a.HeadDim, ra)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 100000})
 	if err != nil {
 		return nil, err
 	}

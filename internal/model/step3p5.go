@@ -42,10 +42,10 @@ var step3Names = strings.NewReplacer(".mlp.gate.gate", ".mlp.gate", ".mlp.gate.r
 
 // newStep3: heads whose results have gates, other numbers of them in layers with a window; bases and shares of rotations per layer;
 // gated MLPs that are cut off behind the gate. Folders as published have other names and norms: they are not read.
-func newStep3(cfg []byte, b *Build) (Generator, error) {
+func newStep3(cfg *config, b *Build) (Generator, error) {
 	a := step3Args{HeadGate: true, Experts: 288, TopK: 8, ExpFFN: 1280, SharedFFN: 1280, Scale: 3, Renorm: true}
 	a.Eps, a.Window, a.MaxPos = 1e-5, 512, 262144
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	routed, err := a.check()
@@ -54,7 +54,7 @@ func newStep3(cfg []byte, b *Build) (Generator, error) {
 	}
 	var layers []nn.Attention
 	for i := range a.Layers {
-		t, err := a.attention(b, i)
+		t, err := a.attention(cfg, b, i)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func cutGLU(limits []float, i int) B.GLU {
 }
 
 // attention declares that of layer i.
-func (a *step3Args) attention(b *Build, i int) (nn.Attention, error) {
+func (a *step3Args) attention(cfg *config, b *Build, i int) (nn.Attention, error) {
 	c, window := a.common, 0
 	if a.slides(i) {
 		if window = a.Window; a.Other != nil {
@@ -95,6 +95,7 @@ func (a *step3Args) attention(b *Build, i int) (nn.Attention, error) {
 	if err := c.check(); err != nil {
 		return nn.Attention{}, fmt.Errorf("layer %d: %w", i, err)
 	}
+	turn := rotation{Head: c.HeadDim}
 	var base float64
 	var bases []float64
 	if json.Unmarshal(a.Base, &base) != nil {
@@ -104,14 +105,13 @@ func (a *step3Args) attention(b *Build, i int) (nn.Attention, error) {
 		base = bases[i]
 	}
 	if kind := a.kind(i); len(a.YarnTypes) > 0 && !slices.Contains(a.YarnTypes, kind) {
-		c.Scaling = nil
+		turn.Plain = true
 	}
-	c.Parameters = nil
-	r := c.rope(base)
-	if r.Theta = base; i < len(a.Partials) {
-		r.Partial = float64(a.Partials[i])
+	turn.Base, turn.Share, turn.Own = base, 1, true
+	if i < len(a.Partials) {
+		turn.Share = float64(a.Partials[i])
 	}
-	rope, err := nn.NewRope(c.HeadDim, r)
+	rope, err := cfg.rope(turn)
 	if err != nil {
 		return nn.Attention{}, fmt.Errorf("layer %d: %w", i, err)
 	}

@@ -8,21 +8,21 @@ import (
 func init() { register("youtu_llm", newYoutu) }
 
 // newYoutu: latent attention and an ordinary MLP.
-func newYoutu(cfg []byte, b *Build) (Generator, error) {
+func newYoutu(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		latentArgs
 		MLPBias bool  `json:"mlp_bias"`
 		Pairs   *bool `json:"rope_traditional"`
 	}
 	a.Freq, a.theta, a.kvb = 1, 1.6e6, nn.Heads{Together: true}
-	if err := parseInto(cfg, &a); err != nil {
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Experts, a.normEps, a.apart = 0, float64(a.Eps), a.Pairs != nil && !*a.Pairs
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	m, err := a.decoder(b, B.Router{})
+	m, err := a.decoder(cfg, b, B.Router{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,12 @@ type RopeArgs struct {
 	Orig                                     float64 // context the model was first trained on
 	LowFreq, HighFreq                        float64 // llama3
 	BetaFast, BetaSlow, MScale, MScaleAllDim float64 // yarn
+	Amp                                      float64 // attention_factor: of cosines and sines; 0: as yarn and longrope have it
+	Whole                                    bool    // yarn's ramp begins and ends between pairs: truncate is false
+	Alpha                                    float64 // of hunyuan, which raises the base by it: not looked at here
 	Traditional                              bool    // pairs (2i, 2i+1)
 
-	Max  float64   // positions the model allows: longrope's amplitude
+	Max  float64   // positions the model allows
 	Long []float64 // longrope's divisor of every pair; the one for short texts is never used, as in mlx-lm
 }
 
@@ -47,10 +50,14 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 		r.InvFreq = append(r.InvFreq, float32(scale(f, i)))
 	}
 	switch {
-	case a.yarn():
+	case a.Amp > 0 && (a.yarn() || a.long()):
+		r.Amp = float32(a.Amp)
+	case a.yarn() && a.MScale != 0 && a.MScaleAllDim != 0:
 		r.Amp = float32(mscale(a.Factor, a.MScale) / mscale(a.Factor, a.MScaleAllDim))
-	case a.long() && a.Max > a.Orig:
-		r.Amp = float32(math.Sqrt(1 + math.Log(a.Max/a.Orig)/math.Log(a.Orig)))
+	case a.yarn():
+		r.Amp = float32(mscale(a.Factor, 1))
+	case a.long() && a.Factor > 1:
+		r.Amp = float32(math.Sqrt(1 + math.Log(a.Factor)/math.Log(a.Orig)))
 	}
 	return r, nil
 }
@@ -142,7 +149,11 @@ func (a *RopeArgs) ramp(dims int) func(f float64, i int) float64 {
 	at := func(rotations float64) float64 {
 		return float64(dims) * math.Log(a.Orig/(rotations*2*math.Pi)) / (2 * math.Log(a.Theta))
 	}
-	lo, hi := max(math.Floor(at(a.BetaFast)), 0), min(math.Ceil(at(a.BetaSlow)), float64(dims-1))
+	lo, hi := at(a.BetaFast), at(a.BetaSlow)
+	if !a.Whole {
+		lo, hi = math.Floor(lo), math.Ceil(hi)
+	}
+	lo, hi = max(lo, 0), min(hi, float64(dims-1))
 	if lo == hi {
 		hi += 0.001
 	}

@@ -37,10 +37,10 @@ func TestRopeTables(t *testing.T) {
 		{"yarn", yarn, 32, 1, slowest / 4, 0.1*math.Log(4) + 1},
 		{"dynamic", with(func(a *RopeArgs) { a.Type, a.Factor = "dynamic", 4 }), 32, 1, slowest, 1},
 		{"longrope", with(func(a *RopeArgs) {
-			a.Type, a.Orig, a.Max, a.Long = "longrope", 4096, 4096*4096, slices.Repeat([]float64{2}, 32)
+			a.Type, a.Orig, a.Factor, a.Long = "longrope", 4096, 4096, slices.Repeat([]float64{2}, 32)
 		}), 32, 1.0 / 2, slowest / 2, math.Sqrt2},
 		{"longrope, not longer", with(func(a *RopeArgs) {
-			a.Type, a.Orig, a.Max, a.Long = "su", 4096, 4096, slices.Repeat([]float64{3}, 32)
+			a.Type, a.Orig, a.Factor, a.Long = "su", 4096, 1, slices.Repeat([]float64{3}, 32)
 		}), 32, 1.0 / 3, slowest / 3, 1},
 		{"proportional", with(func(a *RopeArgs) { a.Type, a.Factor, a.Partial = "proportional", 4, 0.25 }), 8, 1.0 / 4, math.Pow(10000, -14.0/64) / 4, 1},
 		{"deepseek_yarn", with(func(a *RopeArgs) { *a = yarn; a.Type, a.MScaleAllDim = "deepseek_yarn", 1 }), 32, 1, slowest / 4, 1},

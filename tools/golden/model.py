@@ -77,7 +77,7 @@ GEMMA3N = {"model_type": "gemma3n_text", "head_dim": 24, "num_hidden_layers": 6,
 GEMMA3N_Q4 = GEMMA3N | {"head_dim": 8, "hidden_size_per_layer_input": 64, "laurel_rank": 64, "intermediate_size": 192, "activation_sparsity_pattern": None}
 GPT_OSS = {"model_type": "gpt_oss", "head_dim": 32, "num_hidden_layers": 4, "sliding_window": 6, "num_local_experts": 6, "num_experts_per_tok": 2,
            "intermediate_size": 96, "tie_word_embeddings": False,
-           "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
+           "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}}  # theirs truncates whatever this says
 ROUTERS = {f"model.layers.{i}.mlp.router": {"group_size": 64, "bits": 8} for i in range(4)}
 MIXTRAL = {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2, "tie_word_embeddings": False}
 MINIMAX = {"model_type": "minimax", "head_dim": 48, "rotary_dim": 24, "num_local_experts": 12, "num_experts_per_tok": 3, "shared_intermediate_size": 0,
@@ -328,8 +328,8 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "glm4_moe_lite/bf16": (GLM4_LITE | {"q_lora_rank": None, "attention_bias": True, "rope_scaling": DEEPSEEK_V3["rope_scaling"], "n_group": 1, "topk_group": 1}, "BF16"),
     "glm4_moe_lite/4bit": (GLM4_LITE | {"quantization": Q4["quantization"] | GATES}, "BF16"),
     "glm4_moe_lite/8bit": (GLM4_LITE | {"quantization": {"group_size": 32, "bits": 8} | GATES}, "BF16"),
-    "glm/f32": ({"model_type": "glm", "head_dim": 48, "attention_bias": True}, "F32"),
-    "glm/4bit": ({"model_type": "glm", "head_dim": 32, "tie_word_embeddings": False} | Q4, "BF16"),
+    "glm/f32": ({"model_type": "glm", "partial_rotary_factor": 1.0, "head_dim": 48, "attention_bias": True}, "F32"),
+    "glm/4bit": ({"model_type": "glm", "partial_rotary_factor": 1.0, "head_dim": 32, "tie_word_embeddings": False} | Q4, "BF16"),
     "glm4/f32": (GLM4, "F32"),
     "glm4/4bit": (GLM4 | {"attention_bias": False, "head_dim": 32} | Q4, "BF16"),
     "exaone/f32": (EXAONE | {"attention_bias": True, "mlp_bias": True}, "F32"),

@@ -1,0 +1,298 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"hearth/internal/regular"
+)
+
+// config is an open config.json. A model type reads every key through it, so that New knows which ones nobody read: what
+// they mean is not in the numbers.
+type config struct {
+	typ  string
+	top  map[string]json.RawMessage // the whole file
+	text map[string]json.RawMessage // the language model's part: text_config where there is one, else top
+	at   string                     // path of text: "text_config." or ""
+	seen map[string]bool            // paths that were read
+	part map[string]bool            // paths of which parts were read
+
+	only      []refusal
+	rotations []Rotation
+}
+
+// refusal is a key whose value a type does not do.
+type refusal struct {
+	path, value string
+	accepted    []string
+}
+
+// openConfig parses config.json; what it says of the language model may be nested.
+func openConfig(typ string, b []byte) (*config, error) {
+	c := &config{typ: typ, seen: map[string]bool{}, part: map[string]bool{}}
+	if err := json.Unmarshal(b, &c.top); err != nil {
+		return nil, tidyJSON(err)
+	}
+	c.text = c.top
+	if raw := c.top["text_config"]; given(raw) {
+		c.text, c.at = nil, "text_config."
+		if err := json.Unmarshal(raw, &c.text); err != nil {
+			return nil, keyed("text_config", err)
+		}
+	}
+	return c, nil
+}
+
+// into decodes the language model's keys into the tagged fields of a struct, which holds the defaults; keys that are null leave
+// them. Of two fields with one tag the less deeply embedded counts.
+func (c *config) into(to any) error { return c.decode(c.text, c.at, to) }
+
+// read is into for a struct without defaults.
+func read[T any](c *config) (T, error) {
+	var t T
+	return t, c.into(&t)
+}
+
+// beside is into for the keys that a nested config has outside of the language model's part.
+func (c *config) beside(to any) error { return c.decode(c.top, "", to) }
+
+func (c *config) decode(from map[string]json.RawMessage, at string, to any) error {
+	fields := tagsOf(reflect.ValueOf(to).Elem())
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		raw, ok := from[key]
+		if !ok {
+			continue
+		}
+		f := fields[key]
+		c.mark(at+key, f.Type(), raw)
+		if err := json.Unmarshal(raw, f.Addr().Interface()); err != nil {
+			return keyed(key, err)
+		}
+	}
+	return nil
+}
+
+// raw is a key of the language model's part, nil if it is missing or null. It counts as read.
+func (c *config) raw(key string) json.RawMessage {
+	raw, ok := c.text[key]
+	if ok {
+		c.seen[c.at+key] = true
+	}
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// number is a key of the language model's part that holds a number; nil if it is missing or null.
+func (c *config) number(key string) (*float64, error) {
+	raw := c.raw(key)
+	if raw == nil {
+		return nil, nil
+	}
+	var x float
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return nil, keyed(key, err)
+	}
+	return (*float64)(&x), nil
+}
+
+// is says that the type does only these values of a key, given as JSON; New refuses others by name. null is always fine.
+func (c *config) is(key string, values ...string) {
+	raw, ok := c.text[key]
+	if !ok {
+		return
+	}
+	c.seen[c.at+key] = true
+	c.accept(c.at+key, raw, values)
+}
+
+func (c *config) accept(path string, raw json.RawMessage, values []string) {
+	if v := compact(raw); v != "null" && !slices.Contains(values, v) {
+		c.only = append(c.only, refusal{path, v, values})
+	}
+}
+
+// harmless says that a key, whatever its value, changes no number of this type. The call says why.
+func (c *config) harmless(keys ...string) {
+	for _, k := range keys {
+		c.seen[c.at+k] = true
+	}
+}
+
+// mark notes that path was read, or what of it a struct has fields for.
+func (c *config) mark(path string, t reflect.Type, raw json.RawMessage) {
+	for t.Kind() == reflect.Pointer && !t.Implements(unmarshaler) {
+		t = t.Elem()
+	}
+	own := reflect.PointerTo(t).Implements(unmarshaler)
+	switch {
+	case t.Kind() == reflect.Struct && !own:
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(raw, &inner) != nil || inner == nil {
+			break
+		}
+		c.part[path] = true
+		for key, f := range tagsOf(reflect.New(t).Elem()) {
+			if v, ok := inner[key]; ok {
+				c.mark(path+"."+key, f.Type(), v)
+			}
+		}
+		return
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && !own:
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			break
+		}
+		c.part[path] = true
+		for i, v := range list {
+			c.mark(fmt.Sprintf("%s[%d]", path, i), t.Elem(), v)
+		}
+		return
+	}
+	c.seen[path] = true
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// tagsOf are the fields of a struct by their JSON key.
+func tagsOf(v reflect.Value) map[string]reflect.Value {
+	fields := map[string]reflect.Value{}
+	for level := []reflect.Value{v}; len(level) > 0; {
+		var next []reflect.Value
+		here := map[string]reflect.Value{}
+		for _, s := range level {
+			for i := range s.NumField() {
+				f := s.Type().Field(i)
+				key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				switch {
+				case f.Anonymous && key == "" && f.Type.Kind() == reflect.Struct:
+					next = append(next, s.Field(i))
+				case key != "" && key != "-":
+					here[key] = s.Field(i)
+				}
+			}
+		}
+		for key, f := range here {
+			if _, shallower := fields[key]; !shallower {
+				fields[key] = f
+			}
+		}
+		level = next
+	}
+	return fields
+}
+
+// keyed words the failure to decode a key.
+func keyed(key string, err error) error {
+	var t *json.UnmarshalTypeError
+	if errors.As(err, &t) {
+		if t.Field != "" {
+			key += "." + t.Field
+		}
+		return fmt.Errorf("%s should not be a JSON %s", key, t.Value)
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// compact is a JSON value without spaces.
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// Reading is what a model type made of its config.json.
+type Reading struct {
+	Unread    []Unread   // keys that are not understood: what they mean is not in the numbers
+	Rotations []Rotation // in force, in the order of first use
+}
+
+// Unread is a key of config.json that nobody read.
+type Unread struct {
+	Key   string // its path: "rope_parameters.factor"
+	Value string // JSON
+}
+
+// Warnings says of every key that is not understood what it may mean.
+func (r *Reading) Warnings() []string {
+	var out []string
+	for _, u := range r.Unread {
+		out = append(out, fmt.Sprintf("%s: %s is %s, which is not understood: answers may not be the ones that the model's authors had", configFile,
+			regular.Clip(u.Key), regular.Clip(u.Value)))
+	}
+	if n := len(out); n > maxWarnings {
+		out = append(out[:maxWarnings], fmt.Sprintf("%s: and %d more keys that are not understood", configFile, n-maxWarnings))
+	}
+	return out
+}
+
+// maxWarnings bounds how many keys are named one by one.
+const maxWarnings = 12
+
+// finish looks at what nobody read: an error for what would certainly change numbers, the rest is reported.
+func (c *config) finish() (*Reading, error) {
+	r := &Reading{Rotations: c.rotations}
+	c.unread(c.top, "", &r.Unread)
+	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(c.only, func(a, b refusal) int { return strings.Compare(a.path, b.path) })
+	if len(c.only) > 0 {
+		return nil, c.only[0].err(c.typ)
+	}
+	return r, nil
+}
+
+func (r *refusal) err(typ string) error {
+	do := strings.Join(r.accepted, " or ")
+	return &LoadError{File: configFile, Problem: fmt.Sprintf("%s is %s, which architecture %s does not do here", regular.Clip(r.path), regular.Clip(r.value), regular.Quote(typ)),
+		Hint: fmt.Sprintf("%s can be %s; hearth show FOLDER/%s says what is read of the others", r.path, do, configFile)}
+}
+
+// unread walks what a part of the config holds. Keys of the language model and those beside it are judged alike.
+func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread) {
+	for key, raw := range keys {
+		path := at + key
+		value := compact(raw)
+		if c.seen[path] || value == "null" {
+			continue
+		}
+		if harmless(strings.TrimPrefix(path, "text_config.")) != "" && path != "text_config" {
+			continue
+		}
+		if values, ok := expected[strings.TrimPrefix(path, c.at)]; ok {
+			c.accept(path, raw, values)
+			continue
+		}
+		if !c.within(path, raw, to) {
+			*to = append(*to, Unread{path, value})
+		}
+	}
+}
+
+// within reports a value of which parts were read, and adds the parts that were not.
+func (c *config) within(path string, raw json.RawMessage, to *[]Unread) bool {
+	if !c.part[path] && path != "text_config" {
+		return false
+	}
+	var inner map[string]json.RawMessage
+	if json.Unmarshal(raw, &inner) == nil {
+		c.unread(inner, path+".", to)
+		return true
+	}
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		for i, inner := range list {
+			c.unread(inner, fmt.Sprintf("%s[%d].", path, i), to)
+		}
+		return true
+	}
+	return false
+}
