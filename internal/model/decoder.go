@@ -194,6 +194,20 @@ type windows struct {
 	Window int      `json:"sliding_window"`
 }
 
+// fill says which layers slide where layer_types does not; a config without a window has none.
+func (w *windows) fill(layers int, slide func(i int) bool) {
+	if len(w.Types) > 0 || w.Window == 0 {
+		return
+	}
+	for i := range min(max(layers, 0), maxLayers) {
+		kind := full
+		if slide(i) {
+			kind = slides
+		}
+		w.Types = append(w.Types, kind)
+	}
+}
+
 // checkWindows: there is a known word per layer, or none at all, and a window where a layer slides.
 func (w *windows) checkWindows(layers int) error {
 	if len(w.Types) != 0 && len(w.Types) != layers {

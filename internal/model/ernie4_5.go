@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("ernie4_5", newErnie) }
 
 type ernieArgs struct {

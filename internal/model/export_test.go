@@ -10,6 +10,11 @@ func Draws(name string, seed uint64) func(i int) uint64 {
 
 var Unit = unit
 
+// Fill makes n numbers around base, as goldens of saved folders have them.
+func Fill(name string, seed uint64, n int, base, amp float64) []byte {
+	return (&formula{Synthetic: Synthetic{Seed: seed, Type: quant.F32}}).floats(name, []int{n}, base, amp).Bytes
+}
+
 // Amplitudes makes the numbers of a float tensor, as a model of formula has them.
 func Amplitudes(name string, seed uint64, n int, amp float64) []float32 {
 	x := make([]float32, n)

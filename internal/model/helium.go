@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("helium", newHelium) }
 
 // newHelium is llama with a rotation in pairs of neighbours and no bias of attention's result.

@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("internlm3", newInternLM3) }
 
 // newInternLM3 is llama with its own words for biases.

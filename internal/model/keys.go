@@ -1,26 +1,80 @@
 package model
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
-// harmlessKeys are keys that change no number of any architecture here, and why. A key that is on no list and that no architecture reads is
-// told of by name.
-var harmlessKeys = map[string]string{}
-
-// harmlessEnds are ends of such keys.
-var harmlessEnds = map[string]string{}
-
-// harmless is why a key of the config changes no number; "": it may.
-func harmless(key string) string {
-	if why, ok := harmlessKeys[key]; ok {
-		return why
-	}
-	for end, why := range harmlessEnds {
-		if strings.HasSuffix(key, end) {
-			return why
-		}
-	}
-	return ""
+// Harmless are keys of config.json that change no number, with the reason.
+type Harmless struct {
+	Reason string
+	Keys   []string // a star stands for any letters at that end
 }
 
-// expected are keys that would change numbers, with the only values that are done where an architecture does not read them.
-var expected = map[string][]string{}
+// HarmlessKeys are those that change no number of any architecture. A key that is not here and that no architecture reads is told of by
+// name; an architecture adds those that are harmless to it alone.
+var HarmlessKeys = []Harmless{
+	{"names, versions and classes", []string{"architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path", "auto_map", "_commit_hash",
+		"_diffusers_version", "model_name", "tokenizer_class", "processor_class", "id2label", "label2id", "num_labels", "problem_type", "finetuning_task",
+		"task_specific_params", "unsloth_*", "mlx_lm_version"}},
+	{"every tensor says how it is stored", []string{"dtype", "torch_dtype", "quantization", "quantization_config", "params_dtype", "compression_config"}},
+	{"training alone", []string{"*dropout", "*_dropout_rate", "*_dropout_prob", "dropout_*", "*pdrop", "initializer_*", "init_std", "*_init_std", "*_init_scheme",
+		"router_aux_loss_coef", "aux_loss_alpha", "seq_aux", "output_router_logits", "router_z_loss_coef", "z_loss_*", "gradient_checkpointing", "use_gradient_checkpointing",
+		"router_jitter_noise", "input_jitter_noise", "rescale_prenorm_residual", "time_step_floor", "time_step_init_scheme", "load_balance_coeff", "label_smoothing"}},
+	{"what a call gives back, or keeps", []string{"use_cache", "return_dict", "use_return_dict", "output_hidden_states", "output_attentions", "torchscript", "use_bfloat16",
+		"is_encoder_decoder", "is_decoder", "add_cross_attention", "cross_attention_hidden_size", "tie_encoder_decoder", "chunk_size_feed_forward", "pruned_heads",
+		"tf_legacy_loss", "return_unused_kwargs", "keys_to_ignore_at_inference", "cache_implementation"}},
+	{"tokens with a name: which ones end a reply is read apart, the rest is the tokenizer's", []string{"*_token_id", "*_token_ids", "*_token_index", "*_token_idx", "sep_token", "pad_token"}},
+	{"sampling, which generation_config.json recommends", []string{"temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "length_penalty", "do_sample",
+		"num_beams", "num_beam_groups", "diversity_penalty", "max_length", "min_length", "max_new_tokens", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+		"early_stopping", "bad_words_ids", "num_return_sequences", "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
+		"output_scores", "return_dict_in_generate", "prefix", "use_cache_*"}},
+	{"which of several ways of computing the same", []string{"_attn_implementation*", "attn_implementation", "_experts_implementation*", "use_flash_attn", "flash_attn_*",
+		"use_flash_attention*", "pretraining_tp", "ep_size", "use_mamba_kernels", "use_mambapy", "use_associative_scan", "chunk_size", "mamba_chunk_size", "use_fused_*", "fuse_*",
+		"use_kernels", "use_liger_*", "tp_plan", "base_model_*_plan"}},
+	{"float32 here, whatever it says", []string{"residual_in_fp32", "fp32_residual_connection", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "reorder_and_upcast_attn",
+		"mamba_ssm_dtype", "*_upcast", "use_fp32_*", "router_dtype", "moe_router_dtype", "head_dtype"}},
+	{"the parts that see and hear are not read", []string{"vision_config", "audio_config", "video_config", "vision_feature_*", "vision_*_token", "image_*", "video_*", "audio_*", "mm_*",
+		"multimodal_projector_*", "projector_*", "spatial_merge_size", "use_image_*", "vision_start_*", "vision_end_*", "boi_*", "eoi_*", "boa_*", "eoa_*", "media_placeholder_*",
+		"vision_soft_tokens_per_image", "audio_soft_tokens_per_image", "downsample_factor", "encoder_patch_size", "max_image_*", "min_image_*", "tile_size", "max_tiles", "min_tiles",
+		"max_num_patches", "max_pixels_*", "pixel_*", "use_thumbnail", "do_image_splitting"}},
+	{"a bias is added where the folder has one", []string{"attention_bias", "mlp_bias", "qkv_bias", "attention_out_bias", "attention_in_bias", "use_qkv_bias", "add_qkv_bias", "lm_head_bias"}},
+	{"layers that predict further tokens are left out", []string{"num_nextn_predict_layers", "mtp_*", "num_mtp_*", "use_mtp", "mtp"}},
+}
+
+// harmless reports a key that changes no number.
+func harmless(key string) bool {
+	if at := strings.LastIndexByte(key, '.'); at >= 0 {
+		key = key[at+1:]
+	}
+	return slices.ContainsFunc(HarmlessKeys, func(h Harmless) bool {
+		return slices.ContainsFunc(h.Keys, func(k string) bool { return matches(k, key) })
+	})
+}
+
+// matches compares a key with a pattern that may have a star at either end.
+func matches(pattern, key string) bool {
+	front, anyEnd := strings.CutSuffix(pattern, "*")
+	rest, anyStart := strings.CutPrefix(front, "*")
+	switch {
+	case anyEnd:
+		return strings.HasPrefix(key, rest)
+	case anyStart:
+		return strings.HasSuffix(key, rest)
+	}
+	return key == pattern
+}
+
+// expected are keys that would change numbers, with the values, as JSON, that an architecture does that does not read them.
+var expected = map[string][]string{
+	"hidden_act":             {`"silu"`, `"swish"`},
+	"use_sliding_window":     {"false"},
+	"use_qk_norm":            {"false"},
+	"qk_layernorm":           {"false"},
+	"attn_logit_softcapping": {},
+	"alibi":                  {"false"},
+}
+
+// Expected lists the keys of expected, for documents.
+func Expected() []string { return slices.Sorted(maps.Keys(expected)) }

@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("mimo", newMiMo) }
 
 // newMiMo is qwen2 in all but its defaults, with layers that predict further tokens, which are left out.

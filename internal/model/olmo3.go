@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("olmo3", newOlmo3) }
 
 // newOlmo3 is olmo2 with windows in three layers of four. The scaling of the rotation is for the others alone.

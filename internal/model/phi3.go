@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("phi3", newPhi3) }
 
 // phi3Args: the context of the longrope is a key beside rope_scaling.

@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("qwen2", newQwen2) }
 
 // newQwen2: queries, keys and values have a bias, nothing else does.

@@ -264,7 +264,7 @@ func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread
 		if c.seen[path] || value == "null" {
 			continue
 		}
-		if harmless(strings.TrimPrefix(path, "text_config.")) != "" && path != "text_config" {
+		if harmless(path) || c.idle(key) {
 			continue
 		}
 		if values, ok := expected[strings.TrimPrefix(path, c.at)]; ok {
@@ -275,6 +275,29 @@ func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread
 			*to = append(*to, Unread{path, value})
 		}
 	}
+}
+
+// idle reports keys of windows where no layer has one.
+func (c *config) idle(key string) bool {
+	switch key {
+	case "layer_types", "sliding_window", "max_window_layers":
+	default:
+		return false
+	}
+	var k struct {
+		Types []string `json:"layer_types"`
+		Use   *bool    `json:"use_sliding_window"`
+	}
+	for name, to := range map[string]any{"layer_types": &k.Types, "use_sliding_window": &k.Use} {
+		if raw, ok := c.text[name]; ok && json.Unmarshal(raw, to) != nil {
+			return false
+		}
+	}
+	some := slices.ContainsFunc(k.Types, func(t string) bool { return t != full })
+	if key == "layer_types" {
+		return !some
+	}
+	return !some && (len(k.Types) > 0 || k.Use != nil && !*k.Use)
 }
 
 // within reports a value of which parts were read, and adds the parts that were not.

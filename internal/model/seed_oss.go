@@ -1,7 +1,5 @@
 package model
 
-import ()
-
 func init() { register("seed_oss", newSeedOSS) }
 
 type seedOSSArgs struct {
