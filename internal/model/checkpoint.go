@@ -40,6 +40,7 @@ type Checkpoint struct {
 	Adapter    *Adapter // to load with the model; nil: none
 
 	fsys  fs.FS
+	blank bool // config.json alone: tensors have their shapes and nothing in them
 	quant quantization
 	files []*safetensors.File
 	where map[string]int // tensor name -> file
@@ -53,6 +54,22 @@ func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
 			c.Close()
 			return nil, c.blame(err)
 		}
+	}
+	return c, nil
+}
+
+// OpenConfig makes a checkpoint of a config.json alone, so that what a model of it would be and take can be said without its weights; what
+// is loaded from it computes nothing of sense. Where its quantisation is none of MLX's, weights are taken for bfloat16.
+func OpenConfig(b []byte, where string) (*Checkpoint, error) {
+	c := &Checkpoint{Where: where, blank: true}
+	if err := c.parseConfig(b); err != nil {
+		return nil, c.blame(err)
+	}
+	var bad *LoadError
+	if err := c.parseQuantization(nil); errors.As(err, &bad) && bad.Problem != "" {
+		c.quant = quantization{}
+	} else if err != nil {
+		return nil, c.blame(err)
 	}
 	return c, nil
 }
@@ -101,6 +118,18 @@ func (c *Checkpoint) readConfig() error {
 	if err != nil {
 		return c.foreign(configFile, err)
 	}
+	if err := c.parseConfig(b); err != nil {
+		return err
+	}
+	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &LoadError{File: hfQuantFile, Err: err}
+	}
+	return c.parseQuantization(hf)
+}
+
+// parseConfig takes the contents of config.json, of a type that is known.
+func (c *Checkpoint) parseConfig(b []byte) error {
 	b = plainJSON(b)
 	var head struct {
 		Type string `json:"model_type"`
@@ -116,11 +145,12 @@ func (c *Checkpoint) readConfig() error {
 	if err := known(c.Type); err != nil && !encodes {
 		return err
 	}
-	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &LoadError{File: hfQuantFile, Err: err}
-	}
-	c.quant, err = parseQuantization(b, hf)
+	return nil
+}
+
+// parseQuantization reads how weights are stored; hf is hf_quant_config.json, nil if there is none.
+func (c *Checkpoint) parseQuantization(hf []byte) (err error) {
+	c.quant, err = parseQuantization(c.Config, hf)
 	return inConfig(err)
 }
 

@@ -93,7 +93,11 @@ func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
 		return nil, nil, inConfig(err)
 	}
 	r, err := c.finish()
-	return g, r, err
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Windows = c.windowsOf(g.States())
+	return g, r, nil
 }
 
 // known refuses a type that has no constructor of text.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	B "hearth/internal/backend"
 	"hearth/internal/regular"
 )
 
@@ -214,6 +215,42 @@ func compact(raw json.RawMessage) string {
 type Reading struct {
 	Unread    []Unread   // keys that are not understood: what they mean is not in the numbers
 	Rotations []Rotation // in force, in the order of first use
+	Windows   []Window   // in force, of the layers that attend
+}
+
+// Window is how many of the last positions some layers see.
+type Window struct {
+	Layers    int    `json:"layers"`
+	Positions int    `json:"positions"` // 0: all
+	Whence    string `json:"from,omitempty"`
+}
+
+// windowKeys are where configs say how long windows are.
+var windowKeys = []string{"sliding_window", "sliding_window_size", "attention_chunk_size", "window_size"}
+
+// windowsOf lists the windows of a model's states.
+func (c *config) windowsOf(states []B.StateSpec) (all []Window) {
+	for _, s := range states {
+		if s.Kind != B.StateKV && s.Kind != B.StateLatent {
+			continue
+		}
+		i := slices.IndexFunc(all, func(w Window) bool { return w.Positions == s.Window })
+		if i < 0 {
+			w := Window{Positions: s.Window}
+			if s.Window > 0 {
+				w.Whence = byDefault
+			}
+			for _, key := range windowKeys {
+				if x, err := c.number(key); s.Window > 0 && err == nil && x != nil && *x == float64(s.Window) {
+					w.Whence = c.at + key
+					break
+				}
+			}
+			i, all = len(all), append(all, w)
+		}
+		all[i].Layers++
+	}
+	return all
 }
 
 // Unread is a key of config.json that nobody read.

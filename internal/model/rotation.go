@@ -43,6 +43,9 @@ type Rotation struct {
 	From    string  `json:"type_from"`                  // key of the type
 }
 
+// byDefault is where what the config does not say comes from.
+const byDefault = "the architecture's default"
+
 // ropeJSON are the parameters of a rotation: rope_scaling, or rope_parameters, which holds the base as well.
 type ropeJSON struct {
 	Type      string  `json:"type"`
@@ -187,7 +190,7 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	if flat.Pairs != nil {
 		a.Traditional = *flat.Pairs
 	}
-	note := Rotation{Kind: r.Kind, Whence: "the architecture's default", From: "the architecture's default"}
+	note := Rotation{Kind: r.Kind, Whence: byDefault, From: byDefault}
 	if base != nil {
 		a.Theta, note.Whence = *base, c.at+baseKey
 	}

@@ -21,6 +21,10 @@ func (c *Checkpoint) source(m Model) (Source, error) {
 	if r, ok := m.(renamer); ok {
 		rename = r.Rename
 	}
+	if c.blank {
+		f := formula{Synthetic: Synthetic{Type: quant.BF16, Blank: true}, quant: c.quant.rename(rename)}
+		return &f, nil
+	}
 	s := &source{c: c, names: map[string]string{}, used: map[string]bool{}, quant: c.quant.rename(rename)}
 	for name := range c.where {
 		to := rename(name)
