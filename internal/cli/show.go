@@ -23,19 +23,22 @@ import (
 
 // shown is what hearth show says about a model.
 type shown struct {
-	ID           string          `json:"id"`
-	Path         string          `json:"path,omitempty"` // none: the embedded demo
-	Architecture string          `json:"architecture"`
-	Adapter      string          `json:"adapter,omitempty"`
-	Parameters   int64           `json:"parameters"`
-	Bytes        int64           `json:"bytes"`
-	Context      int             `json:"context,omitempty"`
-	State        shownState      `json:"state"`
-	Memory       []shownMemory   `json:"memory"`
-	Layers       []shownLayers   `json:"layers"`
-	Tokenizer    shownTokenizer  `json:"tokenizer"`
-	Template     generate.Traits `json:"template"`
-	Sampling     shownSampling   `json:"sampling"`
+	ID           string           `json:"id"`
+	Path         string           `json:"path,omitempty"` // none: the embedded demo
+	Architecture string           `json:"architecture"`
+	Adapter      string           `json:"adapter,omitempty"`
+	Parameters   int64            `json:"parameters"`
+	Bytes        int64            `json:"bytes"`
+	Context      int              `json:"context,omitempty"`
+	Ropes        []model.Rotation `json:"rope,omitempty"`
+	Windows      []model.Window   `json:"windows,omitempty"`
+	Unread       []model.Unread   `json:"not_understood"`
+	State        shownState       `json:"state"`
+	Memory       []shownMemory    `json:"memory"`
+	Layers       []shownLayers    `json:"layers"`
+	Tokenizer    shownTokenizer   `json:"tokenizer"`
+	Template     generate.Traits  `json:"template"`
+	Sampling     shownSampling    `json:"sampling"`
 }
 
 // shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
@@ -70,12 +73,14 @@ type shownSampling struct {
 func newShowCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show [MODEL]",
+		Use:   "show [MODEL | CONFIG]",
 		Short: "Say what a model is: architecture, quantisation, tokenizer, template",
 		Long: `show reads a model's folder and says what hearth found in it. Weights are looked at but not loaded. MODEL is a folder,
-an id in the Hugging Face cache, or demo, which is also what it shows without one.`,
+an id in the Hugging Face cache, or demo, which is also what it shows without one. CONFIG is a config.json alone, of a model that is
+not here yet: show says what would run and what it would take, and which keys are not understood.`,
 		Example: `  hearth show
-  hearth show mlx-community/Qwen3-0.6B-4bit --json`,
+  hearth show mlx-community/Qwen3-0.6B-4bit --json
+  hearth show Downloads/config.json`,
 		Args: maxArgs(1),
 	}
 	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
@@ -89,6 +94,13 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		if len(args) > 0 {
 			cfg.Model = args[0]
 		}
+		if isConfig(cfg.Model) {
+			s, err := surveyConfig(cfg.Model, cfg, contexts)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), s, asJSON)
+		}
 		src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
 		if err != nil {
 			return err
@@ -97,7 +109,7 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		if err := generate.CheckParsers(cfg.ToolCallParser, cfg.ReasoningParser); err != nil {
 			return err
 		}
-		var s interface{ print(w io.Writer) error }
+		var s inspected
 		if e, err := surveyEncoder(src); err != nil {
 			return err
 		} else if e != nil {
@@ -105,15 +117,22 @@ an id in the Hugging Face cache, or demo, which is also what it shows without on
 		} else if s, err = survey(src, cfg, contexts); err != nil {
 			return err
 		}
-		if asJSON {
-			enc := json.NewEncoder(cmd.OutOrStdout())
-			enc.SetIndent("", "  ")
-			enc.SetEscapeHTML(false)
-			return enc.Encode(s)
-		}
-		return s.print(cmd.OutOrStdout())
+		return show(cmd.OutOrStdout(), s, asJSON)
 	}
 	return cmd
+}
+
+// inspected is what show says, for people or as JSON.
+type inspected interface{ print(w io.Writer) error }
+
+func show(w io.Writer, s inspected, asJSON bool) error {
+	if !asJSON {
+		return s.print(w)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(s)
 }
 
 // survey reads everything but the weights' values.
@@ -136,12 +155,13 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	look := &surveyor{}
-	f, err := newForecasts(c, src, cfg, look.note)
+	f, err := newForecasts(c, catalog.Options(src, cfg), cfg, look.note)
 	if err != nil {
 		return nil, err
 	}
 	m := f.packed.Model
 	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+	s.read(m.Reading)
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
@@ -281,6 +301,7 @@ func (s *shown) print(w io.Writer) error {
 	if s.Context > 0 {
 		row("context", "%s tokens", commas(int64(s.Context)))
 	}
+	s.printReading(row)
 	if s.State.Sequence > 0 {
 		row("state", "%s bytes per token, %s per sequence and snapshot", commas(s.State.Token), commas(s.State.Sequence))
 	} else {
@@ -293,6 +314,9 @@ func (s *shown) print(w io.Writer) error {
 	}
 	for _, l := range s.Layers {
 		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
+	}
+	if s.Tokenizer.Type == "" { // of a config.json alone
+		return t.Flush()
 	}
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
 	if s.Template.Source == "" {

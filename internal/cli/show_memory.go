@@ -45,8 +45,7 @@ type forecasts struct {
 	program        int64
 }
 
-func newForecasts(c *model.Checkpoint, src *catalog.Source, cfg *config.Config, note func(backend.WeightSpec)) (f forecasts, err error) {
-	o := catalog.Options(src, cfg)
+func newForecasts(c *model.Checkpoint, o backend.Options, cfg *config.Config, note func(backend.WeightSpec)) (f forecasts, err error) {
 	if f.packed, err = catalog.NewForecaster(c, cpu.New(), o, cfg, note); err != nil {
 		return f, err
 	}

@@ -74,6 +74,12 @@ func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// Encodes reports an architecture that embeds or ranks texts and generates none.
+func (c *Checkpoint) Encodes() bool {
+	_, ok := encoders[resolveEncoder(c.Type)]
+	return ok
+}
+
 // blame makes any error a LoadError that names the folder.
 func (c *Checkpoint) blame(err error) error {
 	var e *LoadError

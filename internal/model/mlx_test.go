@@ -29,6 +29,14 @@ func TestMLXGoldens(t *testing.T) {
 	}
 }
 
+// TestMLXSavedFolders is TestSavedFolders on MLX itself.
+func TestMLXSavedFolders(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	for _, name := range savedGoldens(t) {
+		t.Run(name, func(t *testing.T) { loadSaved(t, name).compare(t, testshim.Open(t)) })
+	}
+}
+
 // TestMLXSteady: a decode step leaves nothing behind, and closing leaves nothing at all.
 func TestMLXSteady(t *testing.T) {
 	be := testshim.Open(t)

@@ -232,10 +232,16 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 		a.Factor = a.Max / a.Orig
 	}
 	note.Base, note.Type, note.Columns = a.Theta, cmp.Or(a.Type, "default"), int(float64(r.Head)*a.Partial)
-	if note.Type != "default" && note.Type != "mrope" {
+	switch note.Type {
+	case "default", "mrope":
+	case "linear", "proportional", "dynamic":
+		note.Factor = a.Factor
+	default:
 		note.Factor, note.Orig = a.Factor, a.Orig
 	}
-	c.rotations = append(c.rotations, note)
+	if !slices.Contains(c.rotations, note) {
+		c.rotations = append(c.rotations, note)
+	}
 	return a, nil
 }
 
