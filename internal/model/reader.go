@@ -301,7 +301,7 @@ func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread
 		if c.seen[path] || value == "null" {
 			continue
 		}
-		if harmless(path) || c.idle(key) {
+		if harmless(path) || c.idle(key) || at == "" && c.again(key, value) {
 			continue
 		}
 		if values, ok := expected[strings.TrimPrefix(path, c.at)]; ok {
@@ -312,6 +312,12 @@ func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread
 			*to = append(*to, Unread{path, value})
 		}
 	}
+}
+
+// again reports a key beside text_config that is in it too: there it counts.
+func (c *config) again(key, value string) bool {
+	inner, ok := c.text[key]
+	return ok && c.at != "" && (key != "tie_word_embeddings" || compact(inner) == value)
 }
 
 // idle reports keys of windows where no layer has one.
