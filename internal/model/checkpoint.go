@@ -38,6 +38,7 @@ type Checkpoint struct {
 	Config     []byte // config.json
 	Generation Generation
 	Adapter    *Adapter // to load with the model; nil: none
+	Warnings   []string // what is read otherwise than it may have been meant; some are known only when the model is loaded
 
 	fsys  fs.FS
 	quant quantization
@@ -122,6 +123,7 @@ func (c *Checkpoint) readConfig() error {
 		return &LoadError{File: hfQuantFile, Err: err}
 	}
 	c.quant, err = parseQuantization(b, hf)
+	c.Warnings = append(c.Warnings, c.quant.warnings...)
 	return inConfig(err)
 }
 
