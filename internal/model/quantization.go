@@ -123,6 +123,9 @@ var entryKeys = []string{"group_size", "bits", "mode", "global_scale", "quantize
 
 // warn notes a key that is not understood, in the entry of a module or beside them.
 func (q *quantization) warn(key, value, module string) {
+	if len(q.warnings) == maxFaults {
+		return
+	}
 	where := "quantization"
 	if module != "" {
 		where += ": " + regular.Clip(module)
