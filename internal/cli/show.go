@@ -36,9 +36,12 @@ type shown struct {
 	State        shownState       `json:"state"`
 	Memory       []shownMemory    `json:"memory"`
 	Layers       []shownLayers    `json:"layers"`
+	Modules      []shownModules   `json:"modules"`
 	Tokenizer    shownTokenizer   `json:"tokenizer"`
 	Template     generate.Traits  `json:"template"`
 	Sampling     shownSampling    `json:"sampling"`
+
+	look *surveyor
 }
 
 // shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
@@ -160,7 +163,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, err
 	}
 	m := f.packed.Model
-	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
 	s.read(m.Reading)
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
@@ -211,7 +214,11 @@ func tokenizerType(fsys fs.FS) (string, error) {
 }
 
 // surveyor takes note of weights on their way.
-type surveyor struct{ layers []shownLayers }
+type surveyor struct {
+	layers  []shownLayers
+	modules []shownModules
+	seen    map[string]bool // tensors
+}
 
 func (s *surveyor) note(w backend.WeightSpec) {
 	for _, p := range w.Parts {
@@ -229,6 +236,7 @@ func (s *surveyor) note(w backend.WeightSpec) {
 			}
 		}
 		s.add(l)
+		s.module(l.Kind, stored, p)
 	}
 }
 
@@ -253,7 +261,13 @@ func weights(p backend.Part) int64 {
 func (s *surveyor) add(l shownLayers) {
 	i := slices.IndexFunc(s.layers, func(o shownLayers) bool { return o.Kind == l.Kind && o.Stored == l.Stored })
 	if i < 0 {
-		s.layers = append(s.layers, l)
+		at := len(s.layers) // behind others of its kind
+		for i, o := range s.layers {
+			if o.Kind == l.Kind {
+				at = i + 1
+			}
+		}
+		s.layers = slices.Insert(s.layers, at, l)
 		return
 	}
 	s.layers[i].Parameters += l.Parameters
@@ -312,9 +326,7 @@ func (s *shown) print(w io.Writer) error {
 			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step), commas(m.Program))
 		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", commas(m.LowMemory.Bytes), commas(m.LowMemory.Files))
 	}
-	for _, l := range s.Layers {
-		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
-	}
+	s.look.rows(row)
 	if s.Tokenizer.Type == "" { // of a config.json alone
 		return t.Flush()
 	}

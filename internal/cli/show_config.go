@@ -41,7 +41,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 			return nil, err
 		}
 		defer m.Close()
-		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
+		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
 		s.read(m.Reading)
 		return s, nil
 	}
@@ -56,7 +56,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	}
 	f.program = program
 	m := f.packed.Model
-	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers}
+	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers, Modules: look.modules, look: look}
 	s.read(m.Reading)
 	if len(contexts) == 0 {
 		contexts = []int{usualContexts[len(usualContexts)-1]}

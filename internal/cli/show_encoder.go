@@ -24,7 +24,10 @@ type shownEncoder struct {
 	Pooling      string         `json:"pooling"`
 	Normalised   bool           `json:"normalised"`
 	Layers       []shownLayers  `json:"layers"`
+	Modules      []shownModules `json:"modules"`
 	Tokenizer    shownTokenizer `json:"tokenizer"`
+
+	look *surveyor
 }
 
 var poolings = map[backend.PoolKind]string{backend.PoolMean: "mean of all tokens", backend.PoolFirst: "first token", backend.PoolLast: "last token"}
@@ -52,7 +55,7 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	s := &shownEncoder{ID: src.ID, Path: src.Path, Architecture: c.Type, Use: p.Kind.String(), Parameters: m.Params, Bytes: m.Bytes,
-		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers,
+		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers, Modules: look.modules, look: look,
 		Tokenizer: shownTokenizer{Type: kind, Vocabulary: m.Vocab}}
 	if p.Kind == model.Embeds {
 		s.Width, s.Normalised = m.Width, p.Normalize
@@ -77,9 +80,7 @@ func (s *shownEncoder) print(w io.Writer) error {
 	if s.Width > 0 {
 		row("vectors", "%s numbers, length 1: %s", commas(int64(s.Width)), yes(s.Normalised))
 	}
-	for _, l := range s.Layers {
-		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
-	}
+	s.look.rows(row)
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
 	return t.Flush()
 }

@@ -233,7 +233,8 @@ type schemeJSON struct {
 	Mode  quant.Mode `json:"mode,omitempty"`
 }
 
-// newConfig is the source's with what was done, said twice, as mlx-lm does it for Hugging Face's sake.
+// newConfig is the source's with what was done, said twice, as mlx-lm does it for Hugging Face's sake, and with both names of keys
+// that have two.
 func (p *plan) newConfig() map[string]any {
 	s := p.options.Scheme
 	q := map[string]any{"group_size": s.Group, "bits": s.Bits, "mode": s.Mode}
@@ -244,9 +245,11 @@ func (p *plan) newConfig() map[string]any {
 		}
 		q[module] = e
 	}
+	given := maps.Clone(p.config)
+	spellBoth(given, p.modelType, slices.ContainsFunc(p.units, func(u unit) bool { return strings.HasSuffix("."+u.name, ".lm_head") }))
 	c := map[string]any{}
-	for _, k := range slices.Sorted(maps.Keys(p.config)) {
-		c[k] = p.config[k]
+	for k, v := range given {
+		c[k] = v
 	}
 	delete(c, "_name_or_path")
 	delete(c, "vision_config") // the language model alone is written

@@ -38,6 +38,7 @@ type Checkpoint struct {
 	Config     []byte // config.json
 	Generation Generation
 	Adapter    *Adapter // to load with the model; nil: none
+	Warnings   []string // what is read otherwise than it may have been meant; some are known only when the model is loaded
 
 	fsys  fs.FS
 	blank bool // config.json alone: tensors have their shapes and nothing in them
@@ -157,6 +158,7 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 // parseQuantization reads how weights are stored; hf is hf_quant_config.json, nil if there is none.
 func (c *Checkpoint) parseQuantization(hf []byte) (err error) {
 	c.quant, err = parseQuantization(c.Config, hf)
+	c.Warnings = append(c.Warnings, c.quant.warnings...)
 	return inConfig(err)
 }
 

@@ -2,11 +2,14 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // foreign is how a tool other than MLX stores the tensors of a quantised module, and how they become ours. Modules that
@@ -20,6 +23,25 @@ type foreign struct {
 	check func(m module, w Want) error
 	// convert builds weight, scales, biases and scheme. What is only named otherwise refers to the mapped bytes.
 	convert func(m module, w Want) B.Part
+}
+
+// unread are the ends of names of tensors that only tools write whose formats are not read, with what to call them.
+var unread = map[string]string{
+	".tq_packed": "JANGTQ (TurboQuant)", ".qweight": "AWQ or GPTQ, which config.json does not say", ".weight_packed": "compressed-tensors, which config.json does not say",
+	".weight.absmax": "bitsandbytes", ".trellis": "EXL3", ".q_weight": "EXL2", ".codebooks": "AQLM", ".Qidxs": "QuIP#", ".W_q": "HQQ",
+}
+
+// unreadable says which tensor of the folder has a format that is not read.
+func (s *source) unreadable() error {
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
+		for end, tool := range unread {
+			if !strings.HasSuffix(name, end) || s.quant.foreign != nil && slices.Contains(s.quant.foreign.suffixes(), end) {
+				continue
+			}
+			return &LoadError{Tensor: s.names[name], Problem: fmt.Sprintf("tensor %s is stored as by %s, which is not supported", regular.Clip(s.names[name]), tool), Hint: mlxHint}
+		}
+	}
+	return nil
 }
 
 // suffixes are all names of a module's tensors.
@@ -284,6 +306,58 @@ var blockFP8 = foreign{
 		s, _ := quant.MXFP8.Default()
 		return B.Part{Scheme: s, Weight: words(codes, n), Scales: scales}
 	},
+}
+
+// floatFP8: bytes of e4m3 with floats that multiply: one for all, one for each row, or one for each block of 128×128. They become
+// bfloat16, rounded once, as in mlx-lm's models that take such files. Single modules of a folder may be stored so.
+var floatFP8 = foreign{
+	keys: []string{".weight_scale_inv", ".weight_scale"}, needs: []string{".weight"}, drop: []string{".activation_scale", ".input_scale"},
+	check: func(m module, w Want) error {
+		codes, s := m.t[".weight"], m.first
+		n, err := rows(codes, w)
+		if err != nil {
+			return err
+		}
+		if err := expect(codes, n, w.In, e4m3Types...); err != nil {
+			return err
+		}
+		if !slices.Contains(floatTypes, s.DType) {
+			return fmt.Errorf("%s is %s, expected %s", s.Name, s.DType, floatTypes[0])
+		}
+		if fp8Scale(s, n, w.In) == nil {
+			return fmt.Errorf("%s has shape %v, expected one number, one for each of %d rows, or [%d %d] for blocks of 128x128", s.Name, s.Shape, n, (n+127)/128, (w.In+127)/128)
+		}
+		return nil
+	},
+	convert: func(m module, w Want) B.Part {
+		codes, s := m.t[".weight"], m.first
+		n := codes.Shape[0]
+		at := fp8Scale(s, n, w.In)
+		scales := make([]float32, product(s.Shape))
+		quant.Floats(scales, quant.DType(s.DType), s.Bytes)
+		t := &B.Tensor{Name: codes.Name, DType: string(quant.BF16), Shape: codes.Shape, Bytes: make([]byte, 2*n*w.In)}
+		eachHead(n, func(r int) {
+			row := make([]float32, w.In)
+			for c := range row {
+				row[c] = quant.E4M3(codes.Bytes[r*w.In+c]) * scales[at(r, c)]
+			}
+			quant.PutFloats(t.Bytes[2*r*w.In:], quant.BF16, row)
+		})
+		return B.Part{Weight: t}
+	},
+}
+
+// fp8Scale tells which of its scales a weight has; nil: the shape is none that is known.
+func fp8Scale(s *B.Tensor, rows, cols int) func(r, c int) int {
+	switch across := (cols + 127) / 128; {
+	case product(s.Shape) == 1:
+		return func(int, int) int { return 0 }
+	case slices.Equal(s.Shape, []int{(rows + 127) / 128, across}):
+		return func(r, c int) int { return r/128*across + c/128 }
+	case slices.Equal(s.Shape, []int{rows, 1}):
+		return func(r, _ int) int { return r }
+	}
+	return nil
 }
 
 // powers gives a tensor of powers of two as exponents with bias 127.

@@ -125,33 +125,38 @@ func loadFolders(t testing.TB) (g folderCases) {
 	return g
 }
 
+// compare loads the folder on b and holds its logits against the reference's.
+func (c *folderCase) compare(t *testing.T, g *folderCases, b backend.Backend, opts backend.Options, bound float64) {
+	defer b.Close()
+	p, err := model.OpenCheckpoint(c.folder(t, g.Seed), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(b, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if len(p.Warnings) > 0 {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+	got := golden.NewSequence(t, b, m, len(g.Tokens)).Step(g.Tokens, g.Rows...)
+	d := golden.Diff(got, c.Logits, c.Logits)
+	t.Logf("%.2g of the logit range (bound %.0e)", d, bound)
+	if d > bound {
+		t.Errorf("differs by %.3g of the logit range, bound %g", d, bound)
+	}
+}
+
 // TestFolderGoldens: every published way to store quantised weights gives the logits that mlx-lm gives for the folder.
 func TestFolderGoldens(t *testing.T) {
 	golden.Update(t, filepath.FromSlash("../../tools/golden/folders.py"), "testdata/folders.json")
 	g := loadFolders(t)
 	for i := range g.Cases {
-		c := &g.Cases[i]
-		folder := c.folder(t, g.Seed)
 		for _, be := range backends {
-			t.Run(fmt.Sprintf("%s/%s", c.Name, be.name), func(t *testing.T) {
-				b := be.open()
-				defer b.Close()
-				p, err := model.OpenCheckpoint(folder, "m")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.Close()
-				m, err := p.Load(b, be.opts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer m.Close()
-				got := golden.NewSequence(t, b, m, len(g.Tokens)).Step(g.Tokens, g.Rows...)
-				d := golden.Diff(got, c.Logits, c.Logits)
-				t.Logf("%.2g of the logit range (bound %.0e)", d, be.quantised)
-				if d > be.quantised {
-					t.Errorf("differs by %.3g of the logit range, bound %g", d, be.quantised)
-				}
+			t.Run(fmt.Sprintf("%s/%s", g.Cases[i].Name, be.name), func(t *testing.T) {
+				g.Cases[i].compare(t, &g, be.open(), be.opts, be.quantised)
 			})
 		}
 	}
@@ -186,6 +191,101 @@ func TestMethodsRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "load model: m: "+at) {
 				t.Errorf("%s in %s: error %v, want %q", c.config, at, err, want)
 			}
+		}
+	}
+}
+
+// said is the folder of the case with other words about quantisation.
+func (g *folderCases) said(t testing.TB, name, quantization string) fstest.MapFS {
+	t.Helper()
+	i := slices.IndexFunc(g.Cases, func(c folderCase) bool { return c.Name == name })
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(g.Cases[i].Config, &keys); err != nil {
+		t.Fatal(err)
+	}
+	keys["quantization"] = json.RawMessage(quantization)
+	b, err := json.Marshal(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return with(g.Cases[i].folder(t, g.Seed), "config.json", text(string(b)))
+}
+
+// TestEntries: what config.json says of a module is held against its tensors, or refused by name; of what is not there it may say
+// anything. What may change numbers and is not followed is told.
+func TestEntries(t *testing.T) {
+	g := loadFolders(t)
+	const hint = `; correct the module's entry in "quantization" of config.json, or remove it: the tensors say how they are stored`
+	for _, c := range []struct {
+		entry, want string // with @ for the module
+		warning     string
+	}{
+		{`"@": {"group_size": 128, "bits": 6}`, "", ""},
+		{`"@": {"group_size": 64, "bits": 6}`, "load model: m: model.safetensors: tensor @.weight does not fit (config.json says that it is affine 6 bits, group 64, its tensors are affine 6 bits, group 128)" + hint, ""},
+		{`"@": {"group_size": 64, "bits": 12}`, "load model: m: config.json: @: quantisation affine 12 bits, group 64 is not supported; use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4", ""},
+		{`"@": {"group_size": 32, "bits": 4, "mode": "mxfp4"}`, "…says that it is mxfp4 4 bits, group 32, its tensors are affine 6 bits, group 128)" + hint, ""},
+		{`"@": {"group_size": 64, "bits": 6, "mode": "nf4"}`, `load model: m: config.json: @: quantisation mode "nf4" is not supported; …`, ""},
+		{`"@": true`, "…says that it is affine 4 bits, group 64, its tensors are affine 6 bits, group 128)" + hint, ""},
+		{`"@": false`, "…does not fit (it is quantised, config.json says that it is not)" + hint, ""},
+		{`"@": {}`, "…does not fit (it is quantised, config.json says that it is not)" + hint, ""},
+		{`"@": null`, "…does not fit (it is quantised, config.json says that it is not)" + hint, ""},
+		{`"@": 6`, `load model: m: config.json: quantization: @: 6 does not say how it is stored; write false, or a dictionary such as {"group_size": 64, "bits": 4, "mode": "affine"}`, ""},
+		{`"@": "6bit"`, `load model: m: config.json: quantization: @: "6bit" does not say how it is stored; …`, ""},
+		{`"@": [6, 128]`, `load model: m: config.json: quantization: @: [6,128] does not say how it is stored; …`, ""},
+		{`"@": {"bits": "six"}`, `load model: m: config.json: quantization: @: bits should not be a JSON string; …`, ""},
+		{`"model.embed_tokens": {"bits": 16}, "@s": {"bits": "six"}, "vision_tower.0": 7, "model.layers": {"bits": 2}`, "load model: m: config.json: model.embed_tokens: quantisation affine 16 bits, group 64 is not supported; …", ""},
+		{`"@s": {"bits": "six"}, "vision_tower.0": 7, "model.layers": {"bits": 2}, "*.mlp.up_proj": {"bits": 2}, "calibration": {"bits": 4.5}, "layers": ["a"]`, "", ""},
+		{`"@": {"group_size": 128, "bits": 6, "rotation": "hadamard"}`, "", `quantization: @ in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
+		{`"@": {"group_size": 128, "bits": 6, "quantize_input": true}`, "", `quantization: @ in config.json: "quantize_input" true is not understood: if it changes what the codes mean, answers are wrong`},
+		{`"@": {"group_size": 128, "bits": 6, "quantize_input": false}`, "", ""},
+		{`"rotation": "hadamard"`, "", `quantization in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
+	} {
+		const up = "model.layers.0.mlp.up_proj"
+		folder := g.said(t, "bits and groups by module, none said", `{"group_size": 64, "bits": 4, `+strings.ReplaceAll(c.entry, "@", up)+"}")
+		p, err := model.OpenCheckpoint(folder, "m")
+		if err == nil {
+			defer p.Close()
+			for range 2 { // told once however often it is loaded
+				_, err = p.Load(stub.New(1), backend.Options{})
+			}
+		}
+		want := strings.ReplaceAll(c.want, "@", up)
+		if (err == nil) != (want == "") || err != nil && !like(err.Error(), want) {
+			t.Errorf("%s: error\n\t%v\nwant\n\t%s", c.entry, err, want)
+		}
+		if err == nil && strings.Join(p.Warnings, "; ") != strings.ReplaceAll(c.warning, "@", up) {
+			t.Errorf("%s: warnings %q, want %q", c.entry, p.Warnings, c.warning)
+		}
+	}
+}
+
+// TestActivationsAreNotRounded: mlx-lm would, so it is told.
+func TestActivationsAreNotRounded(t *testing.T) {
+	_, good := tinyModel(t)
+	p, err := model.OpenCheckpoint(with(good, "config.json", text(strings.Replace(tiny, `"quantization": {`, `"quantize_activations": true, "quantization": {`, 1))), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "quantize_activations in config.json is not followed: ") {
+		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+// TestFormatsThatAreNotRead: tensors that only other tools write are called by the tool.
+func TestFormatsThatAreNotRead(t *testing.T) {
+	s, good := tinyModel(t)
+	for end, tool := range map[string]string{".tq_packed": "JANGTQ (TurboQuant)", ".qweight": "AWQ or GPTQ, which config.json does not say", ".trellis": "EXL3"} {
+		tensors := tensorsOf(t, s)
+		for i := range tensors {
+			if tensors[i].Name == "model.layers.0.mlp.up_proj.weight" {
+				tensors[i].Name = "model.layers.0.mlp.up_proj" + end
+			}
+		}
+		err := load(with(good, "model.safetensors", pack(t, tensors)))
+		want := "load model: m: tensor model.layers.0.mlp.up_proj" + end + " is stored as by " + tool + ", which is not supported; use an affine conversion of 2, …"
+		if err == nil || !like(err.Error(), want) {
+			t.Errorf("error\n\t%v\nwant\n\t%s", err, want)
 		}
 	}
 }
@@ -286,6 +386,14 @@ func TestForeignTensorsThatDoNotFit(t *testing.T) {
 			"tensor @.qweight does not fit (@.g_idx puts column 5 into group 1: columns that are reordered before they are grouped are not supported); …"},
 		{"gptq", ".g_idx", reshaped("I32", 5),
 			"tensor @.qweight does not fit (@.g_idx is I32 of shape [5], expected I32 of [128]); …"},
+		{"fp8 beside affine", ".weight_scale_inv", reshaped("F32", 4, 1),
+			"tensor @.weight_scale_inv does not fit (@.weight_scale_inv has shape [4 1], expected one number, one for each of 256 rows, or [2 1] for blocks of 128x128); …"},
+		{"fp8 beside affine", ".weight_scale_inv", reshaped("U8", 2, 1), "…(@.weight_scale_inv is U8, expected BF16); …"},
+		{"fp8 beside affine", ".weight", removed, "tensor @.weight is missing (the weight is quantised); …"},
+		{"fp8 beside affine", ".weight_scale_inv", removed, "tensor @.weight does not fit (expected a float type, found F8_E4M3); …"},
+		{"groups of 128", ".biases", removed,
+			"tensor @.weight does not fit (biases are missing); without them nobody can know which code is zero: convert the model again with mlx-lm; mxfp4, mxfp8 and nvfp4 have none"},
+		{"groups of 128", ".scales", reshaped("F16", 256, 8), "tensor @.weight does not fit (…"},
 		{"mxfp4", ".scales", reshaped("U8", 256, 5),
 			"tensor @.weight does not fit (scales have shape [256 5], expected [256 4]); …"},
 		{"mxfp4", ".scales", reshaped("BF16", 256, 4), "tensor @.weight does not fit (biases are missing); …"},

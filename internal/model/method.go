@@ -26,7 +26,7 @@ type nestedAlg struct {
 	Algorithm string `json:"quant_algo"`
 }
 
-// parseMethod reads a quantization_config of file. Without a method it is MLX's dictionary under another name.
+// parseMethod reads a quantization_config of file. Without a method, or with one of that name, it is MLX's dictionary.
 func parseMethod(raw json.RawMessage, file string) (quantization, error) {
 	var c methodJSON
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -38,7 +38,7 @@ func parseMethod(raw json.RawMessage, file string) (quantization, error) {
 			c.Method = "modelopt"
 		}
 	}
-	if c.Method == "" {
+	if c.Method == "" || c.Method == "mlx" {
 		return parseSchemes(raw)
 	}
 	q, name := c.translate()

@@ -37,6 +37,17 @@ func TestMLXSavedFolders(t *testing.T) {
 	}
 }
 
+// TestMLXFolders: folders in which modules are stored in several ways give the reference's logits on MLX itself.
+func TestMLXFolders(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	g := loadFolders(t)
+	for i := range g.Cases {
+		t.Run(g.Cases[i].Name, func(t *testing.T) {
+			g.Cases[i].compare(t, &g, testshim.Open(t), backend.Options{Precision: backend.Float32}, exact.quantised)
+		})
+	}
+}
+
 // TestMLXSteady: a decode step leaves nothing behind, and closing leaves nothing at all.
 func TestMLXSteady(t *testing.T) {
 	be := testshim.Open(t)

@@ -9,30 +9,45 @@ import (
 	"strings"
 
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
-// quantization is what the configs say about quantisation. A module that has an entry in paths is stored as the entry
-// says. Any other is quantised if it has scales, and its scheme is read off the shapes: the defaults may be wrong for it.
+// quantization is what the configs say about quantisation. The tensors of a module say themselves how it is stored, the
+// number of its columns being known; what is said of it is compared with them, as mlx-lm's loader does.
 type quantization struct {
-	quant.Scheme                         // defaults; zero if the model is not quantised
-	paths        map[string]quant.Scheme // zero: this one is plain floats
-	foreign      *foreign                // how another tool than MLX stores modules; nil: nothing to translate
+	quant.Scheme                            // defaults; zero if the model is not quantised
+	entries      map[string]json.RawMessage // what is said of single modules, by the names that config.json has for them
+	foreign      *foreign                   // how another tool than MLX stores modules; nil: nothing to translate
+	warnings     []string
 }
 
 // parseQuantization reads config.json's "quantization" or else "quantization_config", its own or its text_config's, or
 // else hf, the contents of hf_quant_config.json if there is one. What another tool says is translated where package quant
 // has its format; any other method is an error that names it.
 func parseQuantization(cfg, hf []byte) (quantization, error) {
-	var c struct {
-		MLX json.RawMessage `json:"quantization"`
-		HF  json.RawMessage `json:"quantization_config"`
-		Sub struct {
-			HF json.RawMessage `json:"quantization_config"`
-		} `json:"text_config"`
-	}
+	var c quantizationJSON
 	if err := json.Unmarshal(cfg, &c); err != nil {
 		return quantization{}, tidyJSON(err)
 	}
+	q, err := c.read(hf)
+	if c.Activations && err == nil {
+		q.warnings = append(q.warnings, "quantize_activations in "+configFile+" is not followed: activations are not rounded to the type of the weights, "+
+			"so results are nearer to the unquantised model's than mlx-lm's")
+	}
+	return q, err
+}
+
+// quantizationJSON are the keys of config.json that may say it.
+type quantizationJSON struct {
+	MLX json.RawMessage `json:"quantization"`
+	HF  json.RawMessage `json:"quantization_config"`
+	Sub struct {
+		HF json.RawMessage `json:"quantization_config"`
+	} `json:"text_config"`
+	Activations bool `json:"quantize_activations"`
+}
+
+func (c *quantizationJSON) read(hf []byte) (quantization, error) {
 	if given(c.MLX) {
 		return parseSchemes(c.MLX)
 	}
@@ -44,7 +59,7 @@ func parseQuantization(cfg, hf []byte) (quantization, error) {
 	if given(hf) {
 		return parseMethod(hf, hfQuantFile)
 	}
-	return quantization{}, nil
+	return quantization{foreign: &floatFP8}, nil
 }
 
 func given(raw json.RawMessage) bool {
@@ -74,61 +89,112 @@ func (s schemeJSON) scheme() quant.Scheme {
 	return quant.Scheme{Mode: s.Mode, Bits: s.Bits, Group: s.Group}
 }
 
-// parseSchemes reads MLX's dictionary: the defaults, and one entry per module that is stored otherwise.
+// parseSchemes reads MLX's dictionary: the defaults, and what is said of single modules. A module that is not there may have
+// any entry: those of towers that are not run are none of ours.
 func parseSchemes(raw json.RawMessage) (quantization, error) {
-	var q quantization
+	q := quantization{entries: map[string]json.RawMessage{}, foreign: &floatFP8}
 	var top schemeJSON
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return q, fmt.Errorf("quantization: %w", tidyJSON(err))
 	}
 	q.Scheme = top.scheme()
-	q.paths = map[string]quant.Scheme{}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &all); err != nil {
+	if err := q.Check(q.Group); err != nil {
+		return q, unsupported("", err)
+	}
+	if err := json.Unmarshal(raw, &q.entries); err != nil {
 		return q, fmt.Errorf("quantization: %w", tidyJSON(err))
 	}
-	for path, v := range all {
-		switch text := strings.TrimSpace(string(v)); {
-		case text == "false":
-			q.paths[path] = quant.Scheme{}
-		case text == "true":
-			q.paths[path] = q.Scheme
-		case strings.HasPrefix(text, "{"):
-			var s schemeJSON
-			if err := json.Unmarshal(v, &s); err != nil {
-				return q, fmt.Errorf("quantization: %s: %w", path, tidyJSON(err))
-			}
-			q.paths[path] = s.scheme()
+	for _, k := range slices.Sorted(maps.Keys(q.entries)) {
+		if c := q.entries[k][0]; !slices.Contains(topKeys, k) && !strings.Contains(k, ".") && (c == '"' || c == '-' || '0' <= c && c <= '9') {
+			q.warn(k, string(q.entries[k]), "")
 		}
 	}
-	return q, q.check()
+	for _, k := range topKeys {
+		delete(q.entries, k)
+	}
+	return q, nil
 }
 
-// check refuses what package quant cannot read before any tensor is looked at.
-func (q quantization) check() error {
-	if err := q.Scheme.Check(q.Group); err != nil {
-		return unsupported("", err)
+// topKeys are those beside the entries of modules: the defaults, and what tools note of themselves.
+var topKeys = []string{"group_size", "bits", "mode", "quant_method", "version", "linear_class", "bits_per_weight", "recipe"}
+
+// entryKeys are those of a module's entry.
+var entryKeys = []string{"group_size", "bits", "mode", "global_scale", "quantize_input"}
+
+// warn notes a key that is not understood, in the entry of a module or beside them.
+func (q *quantization) warn(key, value, module string) {
+	if len(q.warnings) == maxFaults {
+		return
 	}
-	for _, path := range slices.Sorted(maps.Keys(q.paths)) {
-		s := q.paths[path]
-		if err := s.Check(s.Group); err != nil {
-			return unsupported(path+": ", err)
+	where := "quantization"
+	if module != "" {
+		where += ": " + regular.Clip(module)
+	}
+	q.warnings = append(q.warnings, fmt.Sprintf("%s in %s: %s %s is not understood: if it changes what the codes mean, answers are wrong",
+		where, configFile, regular.Quote(key), regular.Clip(value)))
+}
+
+// entry reads what is said of a module of that name in config.json; none is a plain float one.
+func (q *quantization) entry(name string) (s quant.Scheme, said bool, err error) {
+	raw, ok := q.entries[name]
+	if !ok {
+		return s, false, nil
+	}
+	bad := func(why string) error {
+		return &LoadError{File: configFile, Problem: "quantization: " + regular.Clip(name) + ": " + why,
+			Hint: `write false, or a dictionary such as {"group_size": 64, "bits": 4, "mode": "affine"}`}
+	}
+	switch text := strings.TrimSpace(string(raw)); {
+	case slices.Contains([]string{"false", "null", "0", `""`, "[]"}, text): // as Python takes them
+		return quant.Scheme{}, true, nil
+	case text == "true":
+		return q.Scheme, true, nil
+	case !strings.HasPrefix(text, "{"):
+		return s, true, bad(regular.Clip(text) + " does not say how it is stored")
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return s, true, bad(tidyJSON(err).Error())
+	}
+	if len(keys) == 0 {
+		return quant.Scheme{}, true, nil
+	}
+	var e schemeJSON
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return s, true, bad(tidyJSON(err).Error())
+	}
+	s = e.scheme()
+	if err := s.Check(s.Group); err != nil {
+		return s, true, unsupported(regular.Clip(name)+": ", err)
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if v := string(keys[k]); !slices.Contains(entryKeys, k) || k == "quantize_input" && v == "true" {
+			q.warn(k, v, name)
 		}
 	}
-	return nil
+	return s, true, nil
 }
+
+const mlxHint = "use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4"
 
 func unsupported(where string, err error) error {
-	return &LoadError{File: configFile, Problem: where + err.Error(),
-		Hint: "use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4"}
+	return &LoadError{File: configFile, Problem: where + err.Error(), Hint: mlxHint}
 }
 
-// rename applies an architecture's renames to the paths.
-func (q quantization) rename(f func(string) string) quantization {
-	r := q
-	r.paths = map[string]quant.Scheme{}
-	for p, s := range q.paths {
-		r.paths[strings.TrimSuffix(f(p+".weight"), ".weight")] = s
+// modules are the entries of modules that there are, by the names that an architecture has for them. Of two spellings of a name
+// that of the files counts: rename gives the architecture's name of a tensor, there reports a stored one.
+func (q *quantization) modules(rename func(string) string, there func(tensor string) bool) (map[string]quant.Scheme, error) {
+	m := map[string]quant.Scheme{}
+	for _, name := range slices.Sorted(maps.Keys(q.entries)) {
+		path, ok := strings.CutSuffix(rename(name+".weight"), ".weight")
+		if !ok || !there(name+".weight") {
+			continue
+		}
+		s, _, err := q.entry(name)
+		if err != nil {
+			return nil, err
+		}
+		m[path] = s
 	}
-	return r
+	return m, nil
 }

@@ -14,6 +14,7 @@ type source struct {
 	names map[string]string // name in tags -> name in files
 	used  map[string]bool   // by name in tags
 	quant quantization
+	said  map[string]quant.Scheme // what config.json says of modules
 }
 
 func (c *Checkpoint) source(m Model) (Source, error) {
@@ -22,10 +23,9 @@ func (c *Checkpoint) source(m Model) (Source, error) {
 		rename = r.Rename
 	}
 	if c.blank {
-		f := formula{Synthetic: Synthetic{Type: quant.BF16, Blank: true}, quant: c.quant.rename(rename)}
-		return &f, nil
+		return Synthetic{Type: quant.BF16, Blank: true}.formula(c.quant, rename)
 	}
-	s := &source{c: c, names: map[string]string{}, used: map[string]bool{}, quant: c.quant.rename(rename)}
+	s := &source{c: c, names: map[string]string{}, used: map[string]bool{}, quant: c.quant}
 	for name := range c.where {
 		to := rename(name)
 		if to == "" {
@@ -36,7 +36,17 @@ func (c *Checkpoint) source(m Model) (Source, error) {
 		}
 		s.names[to] = name
 	}
-	return s, nil
+	if err := s.unreadable(); err != nil {
+		return nil, err
+	}
+	var err error
+	s.said, err = s.quant.modules(rename, func(tensor string) bool { _, ok := c.where[tensor]; return ok })
+	for _, w := range s.quant.warnings {
+		if !slices.Contains(c.Warnings, w) {
+			c.Warnings = append(c.Warnings, w)
+		}
+	}
+	return s, err
 }
 
 func (s *source) tensor(name string) (*B.Tensor, string) {
@@ -115,8 +125,9 @@ func (s *source) Check(w Want) []Fault {
 		return []Fault{{Kind: Missing, Tensor: w.tensor(), Text: fmt.Sprintf("expected shape %v", w.shape())}}
 	}
 	faults := s.checkBias(w)
+	hint := ""
 	bad := func(t *B.Tensor, format string, args ...any) {
-		faults = append(faults, Fault{Kind: Misshapen, Tensor: t.Name, File: file, Text: fmt.Sprintf(format, args...)})
+		faults = append(faults, Fault{Kind: Misshapen, Tensor: t.Name, File: file, Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	if p.Scheme.None() && p.Weight.DType == string(quant.U32) {
 		_, scaled := s.names[w.Path+".scales"]
@@ -124,6 +135,7 @@ func (s *source) Check(w Want) []Fault {
 		if !scaled {
 			return append(faults, Fault{Kind: Missing, Tensor: w.Path + ".scales", Text: "the weight is quantised"})
 		}
+		hint = entryHint
 		bad(p.Weight, "it is quantised, config.json says that it is not")
 		return faults
 	}
@@ -146,10 +158,27 @@ func (s *source) Check(w Want) []Fault {
 		return faults
 	}
 	if err := checkQuantised(p, w); err != nil {
+		var is quant.Scheme
+		switch said, named := s.said[w.Path]; {
+		case named && p.Scales == nil && quant.DType(p.Weight.DType).Float():
+			err, hint = fmt.Errorf("config.json says that it is %s, it is %s", said, p.Weight.DType), entryHint
+		case named && p.Scales != nil:
+			if is = s.infer(p, w); is != said && checkQuantised(B.Part{Scheme: is, Weight: p.Weight, Scales: p.Scales, Biases: p.Biases, Global: p.Global}, w) == nil {
+				err, hint = fmt.Errorf("config.json says that it is %s, its tensors are %s", said, is), entryHint
+			}
+		}
+		if hint == "" && p.Scales != nil && p.Biases == nil && quant.DType(p.Scales.DType).Float() {
+			hint = biasesHint
+		}
 		bad(p.Weight, "%v", err)
 	}
 	return faults
 }
+
+const (
+	entryHint  = `correct the module's entry in "quantization" of config.json, or remove it: the tensors say how they are stored`
+	biasesHint = "without them nobody can know which code is zero: convert the model again with mlx-lm; mxfp4, mxfp8 and nvfp4 have none"
+)
 
 // checkBias looks at the ordinary bias beside the weight.
 func (s *source) checkBias(w Want) []Fault {
@@ -251,8 +280,8 @@ func (s *source) Done(p B.Part) {
 	}
 }
 
-// part gathers the tensors of w and decides how they are quantised: what the config says about this path, or else what
-// the shapes say. Scales without codes they fit stay unused and are reported as extra.
+// part gathers the tensors of w and decides how they are quantised: as the config says about this path, which Check compares with
+// them, or else as the shapes say. Scales without codes they fit stay unused and are reported as extra.
 func (s *source) part(w Want) (p B.Part, file string) {
 	p.Weight, file = s.tensor(w.tensor())
 	if t := p.Weight; t != nil && w.Vector && len(t.Shape) == 0 {
@@ -274,12 +303,15 @@ func (s *source) part(w Want) (p B.Part, file string) {
 		return p, file
 	}
 	p.Bias, _ = s.bias(w)
-	scheme, named := s.quant.paths[w.Path]
+	scheme, named := s.said[w.Path]
 	_, scaled := s.names[w.Path+".scales"]
 	if named && scheme.None() || !named && !scaled {
 		return p, file
 	}
 	p.Scales, _ = s.tensor(w.Path + ".scales")
+	if t := p.Scales; t != nil && (t.DType == "F8_E8M0" || t.DType == "F8_E4M3") { // bytes, called by what they mean
+		p.Scales = as(t, quant.U8, t.Shape...)
+	}
 	p.Biases, _ = s.tensor(w.Path + ".biases")
 	p.Global, _ = s.tensor(w.Path + ".global_scale")
 	p.Scheme = scheme

@@ -46,17 +46,28 @@ func (s Synthetic) source(m Model) (Source, error) {
 	if err != nil {
 		return nil, inConfig(err)
 	}
+	rename := func(name string) string { return name }
 	if r, ok := m.(renamer); ok {
-		q = q.rename(r.Rename)
+		rename = r.Rename
 	}
-	return &formula{Synthetic: s, quant: q}, nil
+	return s.formula(q, rename)
+}
+
+// formula is the source of a model whose config says so of quantisation.
+func (s Synthetic) formula(q quantization, rename func(string) string) (Source, error) {
+	said, err := q.modules(rename, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	return &formula{Synthetic: s, quant: q, said: said}, nil
 }
 
 // formula is Synthetic as a Source.
 type formula struct {
 	Synthetic
 	quant quantization
-	zeros []byte // if Blank
+	said  map[string]quant.Scheme // by module
+	zeros []byte                  // if Blank
 }
 
 // Has implements Source: a head exists only where the config says so, and then nobody asks.
@@ -87,7 +98,7 @@ func (f *formula) scheme(w Want) quant.Scheme {
 	if w.Vector || w.Conv {
 		return quant.Scheme{}
 	}
-	if s, ok := f.quant.paths[w.Path]; ok {
+	if s, ok := f.said[w.Path]; ok {
 		return s
 	}
 	if s := f.quant.Scheme; !s.None() && s.Group > 0 && w.In%s.Group == 0 {

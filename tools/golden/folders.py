@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_map
-from mlx_lm.models import deepseek_v3, deepseek_v41, llama
-from mlx_lm.utils import load_model
+from mlx_lm.models import deepseek_v3, deepseek_v41, mistral4
+from mlx_lm.utils import _get_classes, load_model
 
 import pins
 import synthetic
@@ -67,26 +67,26 @@ def bytes_(name, dtype, low, span, *shape, sign=False):
 
 
 def plain(path, shape, dtype="BF16"):
-    return [floats(path + ".weight", dtype, 0, (3 / shape[1]) ** 0.5, *shape)]
+    return [floats(path + ".weight", dtype, 0, (3 / shape[-1]) ** 0.5, *shape)]
 
 
-def affine(path, shape, bits, group, dtype="BF16"):
-    out, cols = shape
+def affine(path, shape, bits, group, dtype="BF16", bias_dtype=None):
+    *lead, cols = shape  # a stack of experts has one dimension more
     step = 3.5 / cols**0.5 / 2**bits
-    return [bytes_(path + ".weight", "U32", 0, 256, out, cols * bits // 32), floats(path + ".scales", dtype, step, step / 4, out, cols // group),
-            floats(path + ".biases", dtype, -step * 2 ** (bits - 1), step, out, cols // group)]
+    return [bytes_(path + ".weight", "U32", 0, 256, *lead, cols * bits // 32), floats(path + ".scales", dtype, step, step / 4, *lead, cols // group),
+            floats(path + ".biases", bias_dtype or dtype, -step * 2 ** (bits - 1), step, *lead, cols // group)]
 
 
 def mxfp4(path, shape, codes=".weight", scales=".scales", dtype="U32", sdtype="U8"):
-    out, cols = shape
+    *lead, cols = shape
     size = 4 if dtype == "U32" else 1
-    return [bytes_(path + codes, dtype, 0, 256, out, cols // 2 // size), bytes_(path + scales, sdtype, 120, 4, out, cols // 32)]
+    return [bytes_(path + codes, dtype, 0, 256, *lead, cols // 2 // size), bytes_(path + scales, sdtype, 120, 4, *lead, cols // 32)]
 
 
-def mxfp8(path, shape):
+def mxfp8(path, shape, sdtype="U8"):
     out, cols = shape
     t = bytes_(path + ".weight", "U32", 0, 120, out, cols // 4, sign=True)
-    return [t, bytes_(path + ".scales", "U8", 114, 3, out, cols // 32)]
+    return [t, bytes_(path + ".scales", sdtype, 114, 3, out, cols // 32)]
 
 
 def nvfp4(path, shape, codes=".weight", scales=".scales", dtype="U32", sdtype="U8", low=8):
@@ -118,6 +118,12 @@ def gptq(path, shape, group=64):
 def block_fp8(path, shape):
     out, cols = shape
     return [bytes_(path + ".weight", "F8_E4M3", 0, 120, out, cols, sign=True), bytes_(path + ".scale", "F8_E8M0", 114, 3, (out + 31) // 32, cols // 32)]
+
+
+def float_fp8(path, shape, scales):
+    out, cols = shape
+    s = floats(path + ".weight_scale_inv", "F32", 4e-4, 2e-4, *scales)
+    return [bytes_(path + ".weight", "F8_E4M3", 0, 120, out, cols, sign=True), s]
 
 
 def modelopt(path, shape):
@@ -194,6 +200,19 @@ def dequantised(codes, factor):
     return f
 
 
+def as_floats(w):
+    """mistral4.py: bytes of e4m3 with float scales become bfloat16. What is quantised stays."""
+    return mistral4.Model.sanitize(SimpleNamespace(args=SimpleNamespace(num_hidden_layers=0)), w)
+
+
+def as_stacks(w):
+    """Experts one by one, stacked with their scales as in deepseek_v3.py. qwen3_moe.py stacks codes alone."""
+    out = {k: v for k, v in w.items() if ".experts." not in k}
+    for k in [k for k in w if ".experts.0." in k]:
+        out[k.replace(".experts.0.", ".switch_mlp.")] = mx.stack([w[k.replace(".experts.0.", f".experts.{e}.")] for e in range(EXPERTS)])
+    return out
+
+
 def as_gptq(w):
     """GPTQ's own layout, by its definition: w = (code - zero - 1)·scale, eight inputs to a word. mlx-lm refuses g_idx."""
     out = {k: v for k, v in w.items() if not k.endswith((".qweight", ".qzeros", ".scales", ".g_idx"))}
@@ -222,6 +241,119 @@ MIXED_TENSORS = (
     + affine(LAYER + "self_attn.k_proj", (KV, D), 3, 32) + plain(LAYER + "self_attn.v_proj", (KV, D)) + mxfp4(LAYER + "self_attn.o_proj", (D, D))
     + mxfp4(LAYER + "mlp.gate_proj", (FFN, D)) + affine(LAYER + "mlp.up_proj", (FFN, D), 4, 64) + nvfp4(LAYER + "mlp.down_proj", (D, FFN)))
 TIED = {"tie_word_embeddings": True}
+
+
+def entry(bits, group, **kw):
+    return {"group_size": group, "bits": bits, **kw}
+
+
+def each(plan, linear=LINEAR, dtype="BF16", tables=TABLES):
+    """Affine modules, bits and group by the last part of the name, which may begin with the number of the layer and a dot."""
+    t = []
+    for path, shape in (linear | tables).items():
+        last, layer = path.split(".")[-1], [p for p in path.split(".") if p.isdigit()]
+        bits, group = plan.get((layer[0] + "." if layer else "") + last) or plan.get(last) or plan[""]
+        t += affine(path, shape, bits, group, dtype)
+    return t
+
+
+def layers(n):
+    return {path.replace(".0.", f".{i}."): shape for i in range(n) for path, shape in LINEAR.items()}
+
+
+def norms(n, prefix=""):
+    names = [f"model.layers.{i}.{k}" for i in range(n) for k in ("input_layernorm", "post_attention_layernorm")] + ["model.norm"]
+    return [floats(prefix + k + ".weight", "BF16", 1, 0.25, D) for k in names]
+
+
+def said(tensors, only=lambda path: True):
+    """The entries that mlx-lm's converter writes for affine tensors."""
+    by = {t["name"]: t for t in tensors}
+    out = {}
+    for name, t in by.items():
+        path = name.removesuffix(".scales")
+        if name.endswith(".scales") and t["dtype"] != "U8" and only(path):
+            words, cols = by[path + ".weight"]["shape"][-1], COLS[path.split(".")[-1]]
+            out[path] = entry(words * 32 // cols, cols // t["shape"][-1])
+    return out
+
+
+EXPERTS, MOE = 4, 64
+COLS = {k.split(".")[-1]: shape[1] for k, shape in (LINEAR | TABLES).items()} | {"gate": D}
+RECIPE = each({"": (3, 64), "0.v_proj": (6, 64), "0.down_proj": (6, 64), "2.v_proj": (6, 64), "2.down_proj": (6, 64), "lm_head": (6, 64)}, layers(3))
+PLAN = each({"": (4, 64), "q_proj": (2, 128), "k_proj": (5, 32), "v_proj": (8, 64), "o_proj": (5, 128), "gate_proj": (3, 32), "up_proj": (6, 128),
+             "0.down_proj": (2, 32), "1.down_proj": (8, 128), "embed_tokens": (6, 32), "lm_head": (8, 32)}, layers(2))
+FUSED = [  # parts of one product in other modes
+    *mxfp8(LAYER + "self_attn.q_proj", (D, D)), *affine(LAYER + "self_attn.k_proj", (KV, D), 6, 32), *nvfp4(LAYER + "self_attn.v_proj", (KV, D)),
+    *affine(LAYER + "self_attn.o_proj", (D, D), 5, 128), *mxfp4(LAYER + "mlp.gate_proj", (FFN, D)), *plain(LAYER + "mlp.up_proj", (FFN, D)),
+    *affine(LAYER + "mlp.down_proj", (D, FFN), 3, 128), *affine("model.embed_tokens", (VOCAB, D), 8, 32), *mxfp8("lm_head", (VOCAB, D))]
+NESTED = {"model_type": "mistral3", "text_config": CONFIG}
+NESTED_TENSORS = [t | {"name": "language_model." + t["name"]} for t in PLAN if ".1." not in t["name"]]
+NESTED_SAID = {"language_model." + k: v for k, v in said(PLAN).items() if ".1." not in k}
+WITH_BIASES = {"model_type": "qwen2", "rope_theta": 1e6}
+QKV_BIASES = [floats(LAYER + f"self_attn.{k}_proj.bias", "BF16", 0, 0.5, n) for k, n in (("q", D), ("k", KV), ("v", KV))]
+PHI = {"model_type": "phi3", "original_max_position_embeddings": 64, "partial_rotary_factor": 1.0, "rope_scaling": None, "rope_traditional": False}
+PHI_LINEAR = {LAYER + "self_attn.qkv_proj": (D + 2 * KV, D), LAYER + "self_attn.o_proj": (D, D), LAYER + "mlp.gate_up_proj": (2 * FFN, D), LAYER + "mlp.down_proj": (D, FFN)}
+SPARSE = {"model_type": "qwen3_moe", "head_dim": D // 4, "num_experts": EXPERTS, "num_experts_per_tok": EXPERTS, "moe_intermediate_size": MOE, "decoder_sparse_step": 1,
+          "mlp_only_layers": [], "norm_topk_prob": True}
+SPARSE_SHARED = (
+    each({"": (6, 32), "v_proj": (8, 64)}, {k: v for k, v in LINEAR.items() if "self_attn" in k}) + affine(LAYER + "mlp.gate", (EXPERTS, D), 8, 64)
+    + [floats(LAYER + f"self_attn.{k}_norm.weight", "BF16", 1, 0.25, D // 4) for k in "qk"] + norms(1))
+EXPERT = {"gate_proj": (MOE, D, 2, 64), "up_proj": (MOE, D, 5, 128), "down_proj": (D, MOE, 3, 32)}
+STACKED = [t for k, (out, cols, bits, group) in EXPERT.items() for t in affine(LAYER + f"mlp.switch_mlp.{k}", (EXPERTS, out, cols), bits, group)]
+APART = [t for k, (out, cols, bits, group) in EXPERT.items() for e in range(EXPERTS) for t in affine(LAYER + f"mlp.experts.{e}.{k}", (out, cols), bits, group)]
+LATENT = {"model_type": "deepseek_v3", "num_key_value_heads": 4, "q_lora_rank": None, "kv_lora_rank": 64, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64, "v_head_dim": 32,
+          "n_routed_experts": None, "moe_intermediate_size": MOE, "first_k_dense_replace": 1, "attention_bias": False, "rope_scaling": None}
+LATENT_LINEAR = {LAYER + "self_attn.q_proj": (4 * 96, D), LAYER + "self_attn.kv_a_proj_with_mqa": (96, D), LAYER + "self_attn.kv_b_proj": (4 * 96, 64),
+                 LAYER + "self_attn.o_proj": (D, D), **{k: v for k, v in LINEAR.items() if ".mlp." in k}}
+LATENT_TENSORS = (each({"": (4, 32), "kv_b_proj": (6, 64), "kv_a_proj_with_mqa": (8, 64), "o_proj": (3, 64)}, LATENT_LINEAR)
+                  + [floats(LAYER + "self_attn.kv_a_layernorm.weight", "BF16", 1, 0.25, 64)] + norms(1))
+UNIFORM = {"quantization": entry(4, 64)}
+
+
+def scales_of(dtype, bias_dtype=None):
+    return every(lambda p, s: affine(p, s, 4, 32, dtype, bias_dtype), lambda p, s: affine(p, s, 8, 64, dtype, bias_dtype))
+
+
+MIXED_CASES = {  # name: (config, tensors, translation or None, what config.json must say for mlx-lm to load it)
+    "recipe mixed_3_6": ({"num_hidden_layers": 3, "quantization": entry(3, 64, mode="affine") | {k: v | {"mode": "affine"} for k, v in said(RECIPE).items()}}, RECIPE + norms(3), None, {}),
+    "bits and groups by module, each said": ({"num_hidden_layers": 2} | {"quantization": entry(4, 64) | said(PLAN)}, PLAN + norms(2), None, {}),
+    "bits and groups by module, none said": ({"num_hidden_layers": 2, "quantization": entry(2, 32)}, PLAN + norms(2), None, {}),
+    "groups of 128": ({"quantization": entry(4, 128)}, each({"": (4, 128)}), None, {}),
+    "groups of 32": (TIED | {"quantization": entry(4, 32)}, each({"": (4, 32)}, tables={"model.embed_tokens": (VOCAB, D)}), None, {}),
+    "fused parts in other modes": (UNIFORM, FUSED, None, {}),
+    "entries under other names, and of a tower": (
+        NESTED | {"vision_config": {"model_type": "pixtral"}, "quantization": entry(4, 64) | NESTED_SAID
+                  | {k.replace("language_model.", "model.language_model."): entry(7, 64, mode="nf4") for k in NESTED_SAID}
+                  | {"vision_tower.blocks.0.fc1": entry(16, 64), "vision_tower.blocks.0.fc2": {"bits": "float"}, "multi_modal_projector": False}},
+        NESTED_TENSORS + norms(1, "language_model."), None, {}),
+    "entries by the names of other files": (NESTED | {"quantization": entry(4, 128) | {k.replace("language_model.", "model.language_model."): v for k, v in NESTED_SAID.items()}},
+                                            NESTED_TENSORS + norms(1, "language_model."), None, {}),
+    "entries that say nothing or no": ({"quantization": entry(6, 64) | {LAYER + "self_attn.v_proj": None, LAYER + "mlp.up_proj": {}, "lm_head": True, LAYER + "mlp.gate_proj": False}},
+        plain(LAYER + "self_attn.v_proj", (KV, D)) + plain(LAYER + "mlp.up_proj", (FFN, D)) + plain(LAYER + "mlp.gate_proj", (FFN, D)) + [
+            t for t in each({"": (3, 32), "lm_head": (6, 64)}) if not any(k in t["name"] for k in ("v_proj", "up_proj", "gate_proj"))], None, {}),
+    "scales in float32": (UNIFORM, scales_of("F32"), None, {}),
+    "scales in float16 beside bfloat16": (UNIFORM, scales_of("F16", "BF16"), None, {}),
+    "scales called by their types": (UNIFORM, every(lambda p, s: mxfp8(p, s, "F8_E8M0"), lambda p, s: nvfp4(p, s, sdtype="F8_E4M3")), None, {}),
+    "two dictionaries": (UNIFORM | method(quant_method="fp8", weight_block_size=[128, 128]), each({"": (5, 64)}), None, {}),
+    "quantization_config of method mlx": (method(quant_method="mlx", bits=4, group_size=64), each({"": (5, 64)}), None, {"quantization": entry(4, 64)}),
+    "a tied head quantised apart": (TIED | {"quantization": entry(4, 64) | {"lm_head": entry(6, 32)}}, each({"": (4, 64), "lm_head": (6, 32)}), None, {"tie_word_embeddings": False}),
+    "a tied head quantised, the embedding not": (TIED | UNIFORM, [t for t in each({"": (4, 64), "lm_head": (8, 64)}) if "embed" not in t["name"]]
+                                                 + plain("model.embed_tokens", (VOCAB, D)), None, {"tie_word_embeddings": False}),
+    "fp8 beside affine": (UNIFORM, [
+        *float_fp8(LAYER + "self_attn.q_proj", (D, D), [1, 1]), *float_fp8(LAYER + "self_attn.k_proj", (KV, D), []), *float_fp8(LAYER + "self_attn.o_proj", (D, D), [D, 1]),
+        *float_fp8(LAYER + "mlp.up_proj", (FFN, D), [2, 1]), *float_fp8(LAYER + "mlp.down_proj", (D, FFN), [1, 2]),
+        *affine(LAYER + "self_attn.v_proj", (KV, D), 4, 64), *affine(LAYER + "mlp.gate_proj", (FFN, D), 3, 64), *affine("model.embed_tokens", (VOCAB, D), 6, 64),
+        *mxfp8("lm_head", (VOCAB, D))], as_floats, {}),
+    "linear biases beside codes": (WITH_BIASES | UNIFORM, each({"": (4, 64), "q_proj": (6, 32), "k_proj": (3, 128)}) + QKV_BIASES, None, {}),
+    "one module for several": (PHI | {"quantization": entry(4, 64) | {LAYER + "self_attn.qkv_proj": entry(6, 128)}}, each({"": (4, 64), "qkv_proj": (6, 128), "gate_up_proj": (5, 32)}, PHI_LINEAR), None, {}),
+    "stacked experts": (SPARSE | {"quantization": entry(4, 64) | {LAYER + "mlp.gate": entry(8, 64), LAYER + "mlp.switch_mlp.up_proj": entry(5, 128)}},
+                        SPARSE_SHARED + STACKED, None, {}),
+    "experts apart": (SPARSE | UNIFORM, SPARSE_SHARED + APART, as_stacks, {}),
+    "experts of gpt-oss's form beside affine": (SPARSE | UNIFORM, SPARSE_SHARED + [t for k, (out, cols, *_) in EXPERT.items()
+        for t in mxfp4(LAYER + f"mlp.switch_mlp.{k}", (EXPERTS, out, cols))], None, {}),
+    "two kinds of heads in one tensor": (LATENT | {"quantization": entry(4, 32) | {LAYER + "self_attn.kv_b_proj": entry(6, 64)}}, LATENT_TENSORS, None, {}),
+}
 CASES = {  # name: (config, tensors, translation or None, hf_quant_config.json or None)
     "mxfp4": ({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, every(mxfp4, mxfp4), None, None),
     "mxfp8 tied": (TIED | {"quantization": {"group_size": 32, "bits": 8, "mode": "mxfp8"}}, every(mxfp8, mxfp8), None, None),
@@ -263,20 +395,23 @@ def write(path, tensors):
     Path(path).write_bytes(struct.pack("<Q", len(js)) + js + body)
 
 
-def logits(config, tensors, translate, hf):
-    class Model(llama.Model):
+def logits(config, tensors, translate, hf, changes):
+    kind, args = _get_classes(config)
+
+    class Model(kind):
         def sanitize(self, w):
-            return super().sanitize(translate(w) if translate else w)
+            w = translate(w) if translate else w
+            return super().sanitize(w) if hasattr(kind, "sanitize") else w
 
     with tempfile.TemporaryDirectory() as d:
         (Path(d) / "config.json").write_text(json.dumps(config))
         if hf:
             (Path(d) / "hf_quant_config.json").write_text(json.dumps(hf))
         write(d + "/model.safetensors", tensors)
-        reference = dict(config)
+        reference = config | changes
         if translate in (as_gptq,):  # already floats: keep mlx-lm's own reading of the method out
             reference["quantization_config"] = None
-        model, _ = load_model(Path(d), model_config=reference, get_model_classes=lambda config: (Model, llama.ModelArgs))
+        model, _ = load_model(Path(d), model_config=reference, get_model_classes=lambda config: (Model, args))
     model.update(tree_map(lambda p: p.astype(mx.float32) if mx.issubdtype(p.dtype, mx.floating) else p, model.parameters()))
     y = model(mx.array([TOKENS]))
     mx.eval(y)
@@ -297,13 +432,18 @@ def write_golden(path, golden):
 
 def main(out):
     made, cases = pins.made(__file__), []
-    for name, (extra, tensors, translate, hf) in CASES.items():
+    cases_of = {name: (*case, {}) for name, case in CASES.items()} | {name: (*case[:3], None, case[3]) for name, case in MIXED_CASES.items()}
+    for name, (extra, tensors, translate, hf, changes) in cases_of.items():
         config = CONFIG | extra
-        if config["tie_word_embeddings"]:
+        if config["tie_word_embeddings"] and not changes:
             tensors = [t for t in tensors if not t["name"].startswith("lm_head.")]
-        dtype = "F16" if any(t["dtype"] == "F16" for t in tensors) else "BF16"
-        tensors = tensors + [floats(n + ".weight", dtype, 1, 0.25, D) for n in NORMS]
-        y = logits(config, tensors, translate, hf)
+        if not any("layernorm" in t["name"] for t in tensors):
+            dtype = "F16" if name in CASES and any(t["dtype"] == "F16" for t in tensors) else "BF16"
+            tensors = tensors + [floats(n + ".weight", dtype, 1, 0.25, D) for n in NORMS]
+        names = [t["name"] for t in tensors]
+        tensors = tensors + [t for path, shape in TABLES.items() for t in plain(path, shape)
+                             if config["model_type"] != "mistral3" and path + ".weight" not in names and not (path == "lm_head" and config["tie_word_embeddings"])]
+        y = logits(config, tensors, translate, hf, changes)
         print(name, "range", np.ptp(y))
         cases.append({"name": name, "config": config, "beside": hf, "tensors": tensors, "logits": pins.f32(y[[0, 2, 5]])})
     write_golden(out, {"made": made, "seed": SEED, "tokens": TOKENS, "rows": [0, 2, 5], "cases": cases})

@@ -1,9 +1,16 @@
 """Holds the quantize command against mlx-lm's converter for one float config of every type that model.py has, to the bit. What is
 right belongs into the list of internal/convert/rules.go.
 
+With --saved it spells each config of model.py as transformers 5 saves it (rope_parameters, renamed numbers of experts, none of the
+older names), and holds mlx-lm's logits of what the command writes from it against those of what it writes from the older spelling, as
+shares of the logit range: the written folder has both. hearth's own logits of the folder are compared with mlx-lm's too. Floats are
+from a formula, in float32.
+
 run: python tools/golden/quantize_types.py path/to/hearth [model_type ...]
+     python tools/golden/quantize_types.py path/to/hearth --saved [model_type ... | beginning of a case's name ...]
 """
 import contextlib
+import copy
 import io
 import json
 import subprocess
@@ -12,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 import mlx.core as mx
-from mlx.utils import tree_flatten
+import numpy as np
+from mlx.utils import tree_flatten, tree_map
 from mlx_lm.utils import load_model, quantize_model
 
 import model as models
@@ -43,7 +51,100 @@ def compare(hearth, config, dtype, folder):
     return ", ".join(wrong[:6]) + (f" and {len(wrong) - 6} more" if len(wrong) > 6 else "")
 
 
+LOCAL = {"gemma3": "rope_local_base_freq", "gemma3_text": "rope_local_base_freq", "gemma3n": "rope_local_base_freq", "mimo_v2_flash": "swa_rope_theta",
+         "olmo3": "rope_theta"}
+RENAMED = {"exaone": {"num_layers": "num_hidden_layers", "layer_norm_epsilon": "rms_norm_eps"}, "qwen3_moe": {"num_experts": "num_local_experts"},
+           "qwen3_vl_moe": {"num_experts": "num_local_experts"}, "mellum": {"num_experts": "num_local_experts"}}
+
+
+def saved(config):
+    """The config as transformers 5 spells it."""
+    config = copy.deepcopy(config)
+    kind = config["model_type"]
+    c = config.get("text_config", config)
+    for old, new in RENAMED.get(kind, {}).items():
+        if old in c:
+            c[new] = c.pop(old)
+    theta, partial = ("rotary_emb_base", "rotary_pct") if kind == "gpt_neox" else ("rope_theta", "partial_rotary_factor")
+    if "rope_parameters" in c or theta not in c or kind in ("step3p5", "llama4"):
+        return config
+    rope = {"rope_type": "default"} | (c.pop("rope_scaling", None) or {})
+    rope["rope_type"] = rope.pop("type", rope["rope_type"])
+    rope["rope_theta"] = c[theta]
+    if partial in c and kind not in ("bailing_moe", "bailing_moe_linear", "glm4_moe_lite"):
+        rope["partial_rotary_factor"] = c.pop(partial)
+    if kind in ("minimax", "minimax_m2"):
+        rope["partial_rotary_factor"] = c.pop("rotary_dim") / c["head_dim"]
+    if kind in LOCAL:
+        sliding = {"rope_type": "default", "rope_theta": c[LOCAL[kind]]}
+        c.pop(LOCAL[kind], None)
+        rope = {"full_attention": rope, "sliding_attention": sliding}
+    c.pop(theta, None)
+    c["rope_parameters"] = rope
+    return config
+
+
+def written(hearth, config, dtype, folder):
+    """What the command writes from a config, and why it does not."""
+    src, dst = Path(folder) / "src", Path(folder) / "dst"
+    src.mkdir(parents=True)
+    tensors = {}
+    for n, shape in models.shapes(config).items():
+        x = np.random.default_rng(list(n.encode())).uniform(-1, 1, shape)
+        x = 1 + x / 4 if "norm" in n and len(shape) == 1 else x * (3 / shape[-1]) ** 0.5
+        tensors[n] = mx.array(x).astype(models.DTYPES[dtype])
+    (src / "config.json").write_text(json.dumps(config))
+    mx.save_safetensors(str(src / "model.safetensors"), tensors, {"format": "mlx"})
+    done = subprocess.run([hearth, "quantize", str(src), str(dst), "--group-size", str(GROUP), "--bits", "8"], capture_output=True, text=True)
+    return dst, done.stderr.strip()
+
+
+def reference(folder, tokens):
+    model, _ = load_model(folder)
+    model.update(tree_map(lambda p: p.astype(mx.float32) if mx.issubdtype(p.dtype, mx.floating) else p, model.parameters()))
+    y = model(mx.array([tokens]))
+    return np.array(y[0].astype(mx.float32))
+
+
+def apart(hearth, folder, tokens, want):
+    """How far hearth's best tokens of every position are from the reference's, as a share of the logit range."""
+    done = subprocess.run([hearth, "debug", "logits", "--model", str(folder), "--precision", "float32"], input=json.dumps({"tokens": tokens}),
+                          capture_output=True, text=True)
+    answer = json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
+    if "error" in answer:
+        return answer["error"].strip()
+    want = want.astype(np.float64)
+    want -= np.log(np.exp(want - want.max(-1, keepdims=True)).sum(-1, keepdims=True)) + want.max(-1, keepdims=True)
+    off = max(abs(want[i, int(t)] - lp) for i, row in enumerate(answer["top"]) for t, lp in row)
+    return f"{off / np.ptp(want):.1e}"
+
+
+def compare_saved(hearth, config, dtype, folder):
+    tokens = [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
+    made = {}
+    for name, c in (("older", config), ("saved", saved(config))):
+        made[name], refused = written(hearth, c, dtype, Path(folder) / name)
+        if refused:
+            return f"{name}: {refused}"
+    try:
+        older, new = reference(made["older"], tokens), reference(made["saved"], tokens)
+    except Exception as e:
+        return f"mlx-lm: {type(e).__name__} {e}"[:200]
+    d = np.abs(older - new).max() / np.ptp(older)
+    return f"mlx-lm {d:.1e}, hearth of the older {apart(hearth, made['older'], tokens, older)}, of the saved {apart(hearth, made['saved'], tokens, new)}"
+
+
 def main(hearth, *only):
+    if only[:1] == ("--saved",):
+        seen = []
+        for name, (config, dtype, *_) in models.CASES.items():
+            config = {k: v for k, v in (models.BASE | config).items() if k != "quantization"}
+            if config in seen or only[1:] and not any(name.startswith(o) for o in only[1:]):
+                continue
+            seen.append(config)
+            with tempfile.TemporaryDirectory() as d:
+                print(name, compare_saved(hearth, config, dtype, d), flush=True)
+        return
     seen = {}
     for config, dtype, *_ in models.CASES.values():
         config = {k: v for k, v in (models.BASE | config).items() if k != "quantization"}
