@@ -33,8 +33,9 @@ type Encoder struct {
 	Width       int    // columns of a row: of a vector, or what a score is made of
 	Pooling     Pooling
 	Params      int64
-	Bytes       int64  // as stored
-	Description string // for example "bert, 23M parameters, 32 bits, embeds texts in 384 numbers"
+	Bytes       int64    // as stored
+	Description string   // for example "bert, 23M parameters, 32 bits, embeds texts in 384 numbers"
+	Warnings    []string // the checkpoint's
 
 	net    *pooled
 	loader B.Loader
@@ -220,6 +221,7 @@ func (c *Checkpoint) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Enco
 	if err != nil {
 		return nil, c.blame(err)
 	}
+	e.Warnings = c.Warnings
 	return e, nil
 }
 

@@ -17,11 +17,12 @@ type Loaded struct {
 	Vocab       int    // rows of the logits
 	Context     int    // positions the config allows; 0 if it does not say
 	Generation  Generation
-	Params      int64  // weights, a tied head counted once
-	Bytes       int64  // as stored
-	Description string // for example "qwen3, 4.6M parameters, 8 bits"
-	Width       string // the last of these
-	Adapter     string // where the adapter is that was added; empty: none
+	Params      int64    // weights, a tied head counted once
+	Bytes       int64    // as stored
+	Description string   // for example "qwen3, 4.6M parameters, 8 bits"
+	Width       string   // the last of these
+	Adapter     string   // where the adapter is that was added; empty: none
+	Warnings    []string // the checkpoint's
 
 	loader B.Loader
 }
@@ -36,6 +37,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 		return nil, c.blame(err)
 	}
 	l.Generation = c.Generation
+	l.Warnings = c.Warnings
 	return l, nil
 }
 

@@ -19,19 +19,27 @@ type quantization struct {
 	foreign      *foreign                // how another tool than MLX stores modules; nil: nothing to translate
 }
 
+// quantizationKeys are where config.json says how weights are stored.
+type quantizationKeys struct {
+	MLX json.RawMessage `json:"quantization"`
+	HF  json.RawMessage `json:"quantization_config"`
+	Sub struct {
+		HF json.RawMessage `json:"quantization_config"`
+	} `json:"text_config"`
+}
+
+func parseQuantizationKeys(cfg []byte) (quantizationKeys, error) {
+	var c quantizationKeys
+	return c, inConfig(tidyJSON(json.Unmarshal(cfg, &c)))
+}
+
 // parseQuantization reads config.json's "quantization" or else "quantization_config", its own or its text_config's, or
 // else hf, the contents of hf_quant_config.json if there is one. What another tool says is translated where package quant
 // has its format; any other method is an error that names it.
 func parseQuantization(cfg, hf []byte) (quantization, error) {
-	var c struct {
-		MLX json.RawMessage `json:"quantization"`
-		HF  json.RawMessage `json:"quantization_config"`
-		Sub struct {
-			HF json.RawMessage `json:"quantization_config"`
-		} `json:"text_config"`
-	}
-	if err := json.Unmarshal(cfg, &c); err != nil {
-		return quantization{}, tidyJSON(err)
+	c, err := parseQuantizationKeys(cfg)
+	if err != nil {
+		return quantization{}, err
 	}
 	if given(c.MLX) {
 		return parseSchemes(c.MLX)
@@ -45,6 +53,12 @@ func parseQuantization(cfg, hf []byte) (quantization, error) {
 		return parseMethod(hf, hfQuantFile)
 	}
 	return quantization{}, nil
+}
+
+// saysQuantization tells whether config.json says how its weights are stored, so that no other file counts.
+func saysQuantization(cfg []byte) (bool, error) {
+	c, err := parseQuantizationKeys(cfg)
+	return given(c.MLX) || given(c.HF) || given(c.Sub.HF), err
 }
 
 func given(raw json.RawMessage) bool {
