@@ -25,14 +25,14 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample", "regular"},
+	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample", "regular", "jsonc"},
 	"parser":         {"chat", "jsonref"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
 	"tier":    {"kv", "regular"},
 	"sched":   {"kv"},
-	"model":   {"nn", "backend", "quant", "safetensors", "regular"},
+	"model":   {"nn", "backend", "quant", "safetensors", "regular", "jsonc"},
 	"convert": {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":      {"backend"},
 
@@ -50,7 +50,7 @@ var layers = map[string][]string{
 
 	"interop/browser": {}, "interop/claude": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular"}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
+	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
 }
 

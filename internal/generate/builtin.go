@@ -2,7 +2,6 @@ package generate
 
 import (
 	_ "embed"
-	"encoding/json"
 	"io/fs"
 )
 
@@ -21,9 +20,6 @@ var (
 // builtinFor names the built-in template for a folder without one, "" if there is none. The evidence is the
 // architecture in config.json, never the model's name.
 func builtinFor(fsys fs.FS) string {
-	var config map[string]json.RawMessage
-	if err := readJSON(fsys, "config.json", &config); err != nil {
-		return ""
-	}
+	config := (&loader{fsys: fsys}).keys("config.json")
 	return builtinOf[tokenText(config["model_type"])]
 }

@@ -61,12 +61,13 @@ func (a adapter) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
 	return s, nil
 }
 
-// Config is what a Generator is made of. Load fills in Tokenizer and Template.
+// Config is what a Generator is made of. Load fills in Tokenizer, Template and Warnings.
 type Config struct {
 	Info       chat.Model // ID, Path, Created; the rest New fills in
 	Engine     Engine
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *Template
+	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
 	StopIDs    []int32       // end a turn; the tokenizer's own end token always does
 	Generation chat.Sampling // what the model's authors recommend
 	Loop       Loop          // ends a reply as if the tokens had run out

@@ -407,7 +407,7 @@ func TestLoadTemplate(t *testing.T) {
 		{"old file", fstest.MapFS{"chat_template.json": file(`{"chat_template": "c"}`)}, "c"},
 		{"none", fstest.MapFS{"tokenizer_config.json": file(`{}`)}, "no chat template"},
 		{"broken", fstest.MapFS{"chat_template.jinja": file("{% if %}")}, "parse template chat_template.jinja: line 1"},
-		{"not JSON", fstest.MapFS{"tokenizer_config.json": file(`{`)}, "read tokenizer_config.json"},
+		{"not JSON", fstest.MapFS{"tokenizer_config.json": file(`{`)}, "tokenizer_config.json: is no valid JSON at byte 1, line 1: unexpected end of JSON input; no other file has a template"},
 		{"a number", fstest.MapFS{"tokenizer_config.json": file(`{"chat_template": 3}`)}, "neither a string nor a list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -428,6 +428,61 @@ func TestLoadTemplate(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"bos_token", "eos_token"}, tmpl.tokens.Keys()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBrokenTemplateFiles: a file that is broken gives no template, which is a warning where another has one.
+func TestBrokenTemplateFiles(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	main, err := os.ReadFile(demoFolder + "/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		files   fstest.MapFS
+		want    string // the template's text
+		warning string
+	}{
+		{"leftover", fstest.MapFS{"chat_template.jinja": file("a"), "chat_template.json": file(`{"chat_template": `)}, "a",
+			"chat_template.json: is no valid JSON at byte 18, line 1: unexpected end of JSON input; the file is left out: it gives no chat template"},
+		{"leftover with a comma", fstest.MapFS{"chat_template.json": file(`{"chat_template": "b",}`)}, "b",
+			"chat_template.json: has a comma too many at byte 22, line 1, which JSON does not allow; it is read without"},
+		{"leftover of another kind", fstest.MapFS{"tokenizer_config.json": file(`{"chat_template": "a"}`), "chat_template.json": file(`["b"]`)}, "a",
+			"chat_template.json: a JSON array is not what should be here; the file is left out: it gives no chat template"},
+		{"config cut", fstest.MapFS{"chat_template.jinja": file("a"), "tokenizer_config.json": file(`{"chat_template": "b`)}, "a",
+			"tokenizer_config.json: is no valid JSON at byte 20, line 1: unexpected end of JSON input; the file is left out: no token that it names has a role, and it gives no chat template"},
+		{"config with a comment", fstest.MapFS{"tokenizer_config.json": file("{\"chat_template\": \"b\" // x\n}")}, "b",
+			"tokenizer_config.json: has a comment at byte 23, line 1, which JSON does not allow; it is read without"},
+		{"a number", fstest.MapFS{"tokenizer_config.json": file(`{"chat_template": 3}`), "chat_template.json": file(`{"chat_template": "c"}`)}, "c",
+			"tokenizer_config.json: chat_template is neither a string nor a list of named templates; the key is left out"},
+		{"map cut", fstest.MapFS{"chat_template.jinja": file("a"), "special_tokens_map.json": file(`{`)}, "a",
+			"special_tokens_map.json: is no valid JSON at byte 1, line 1: unexpected end of JSON input; the file is left out: no token that it names has a role"},
+		{"tools", fstest.MapFS{"chat_template.jinja": file("a"), "additional_chat_templates/tool_use.jinja": file("{% if %}")}, "a",
+			"additional_chat_templates/tool_use.jinja: line 1: unexpected '%}'; it is left out: requests with tools use the template for those without"},
+	} {
+		c.files["tokenizer.json"] = file(string(main))
+		got, err := Load(c.files)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if text := got.Template.Source(); text != c.want || len(got.Warnings) != 1 || got.Warnings[0] != c.warning {
+			t.Errorf("%s: %q, want %q; warnings\n%q, want\n%q", c.name, text, c.want, got.Warnings, c.warning)
+		}
+	}
+	var broken *BrokenError
+	for _, files := range []fstest.MapFS{
+		{"tokenizer_config.json": file(`{"chat_template": "b`)}, {"tokenizer_config.json": file(`{}`), "chat_template.json": file(`[]`)},
+	} {
+		files["tokenizer.json"] = file(string(main))
+		if _, err := Load(files); !errors.As(err, &broken) || !errors.Is(err, ErrNoTemplate) || !strings.Contains(err.Error(), ".json: ") {
+			t.Errorf("%v", err)
+		}
+	}
+	files := fstest.MapFS{"tokenizer.json": file(string(main)), "special_tokens_map.json": file("{")}
+	if _, err := Load(files); !errors.Is(err, ErrNoTemplate) || errors.As(err, &broken) {
+		t.Errorf("a base model with a broken special_tokens_map.json: %v", err)
 	}
 }
 

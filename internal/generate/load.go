@@ -2,6 +2,7 @@ package generate
 
 import (
 	"io/fs"
+	"slices"
 
 	"hearth/internal/tokenizer"
 )
@@ -15,5 +16,9 @@ func Load(fsys fs.FS) (Config, error) {
 		return Config{}, err
 	}
 	tmpl, err := LoadTemplate(fsys)
-	return Config{Tokenizer: tok, Template: tmpl}, err
+	c := Config{Tokenizer: tok, Template: tmpl, Warnings: tok.Warnings()}
+	if tmpl != nil {
+		c.Warnings = append(slices.Clip(c.Warnings), tmpl.Warnings()...)
+	}
+	return c, err
 }

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"hearth/internal/jinja"
+	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 )
 
@@ -17,7 +19,13 @@ type Template struct {
 	*jinja.Template
 	tools  *jinja.Template // a variant for requests with tools; usually nil
 	tokens *jinja.Dict     // bos_token, eos_token …, as the reference passes them
+
+	warnings []string
 }
+
+// Warnings says what is wrong with the files of templates and was read over, a line each with the file first. What is wrong with
+// those that name tokens as well, the tokenizer tells.
+func (t *Template) Warnings() []string { return t.warnings }
 
 // Bounds on what is read of a folder: the longest known templates have some 50 kB, and a tokenizer_config.json that lists
 // every token some 30 MB.
@@ -35,29 +43,106 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // LoadTemplate finds the chat template in a model's folder: chat_template.jinja, else chat_template in
 // tokenizer_config.json (a string, or a list of named ones), else chat_template.json, else a built-in one that the
 // folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
-// tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32.
+// tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32. A file that is
+// broken counts as absent; where none is left the error is a BrokenError.
 func LoadTemplate(fsys fs.FS) (*Template, error) {
 	t, err := loadTemplate(fsys)
 	return t, regular.Short(err)
 }
 
-func loadTemplate(fsys fs.FS) (*Template, error) {
-	var config, old, specials map[string]json.RawMessage
-	for name, v := range map[string]*map[string]json.RawMessage{
-		"tokenizer_config.json": &config, "chat_template.json": &old, "special_tokens_map.json": &specials,
-	} {
-		if err := readJSON(fsys, name, v); err != nil {
-			return nil, fmt.Errorf("load chat template: %w", err)
+// BrokenError is ErrNoTemplate for a folder that has one, in a file that cannot be read.
+type BrokenError struct {
+	Why []string // a line for each such file
+}
+
+func (e *BrokenError) Error() string {
+	return "load chat template: " + strings.Join(e.Why, "; ") + "; no other file has a template"
+}
+
+func (e *BrokenError) Unwrap() error { return ErrNoTemplate }
+
+// loader reads the files that templates come in.
+type loader struct {
+	fsys     fs.FS
+	warnings []string // for people
+	why      []string // why a file gives no template; told as warnings by whoever else reads it
+	err      error
+}
+
+// text reads a file that may be absent.
+func (l *loader) text(name string) string {
+	data, err := regular.ReadFS(l.fsys, name, maxTemplateBytes)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.err = cmp.Or(l.err, fmt.Errorf("read %s: %w", name, err))
+	}
+	return string(data)
+}
+
+// keys reads a JSON file that may be absent. One that is no JSON gives none.
+func (l *loader) keys(name string) map[string]json.RawMessage {
+	data, err := regular.ReadFS(l.fsys, name, maxConfigBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		l.err = cmp.Or(l.err, fmt.Errorf("read %s: %w", name, err))
+		return nil
+	}
+	var keys map[string]json.RawMessage
+	fault, err := jsonc.Unmarshal(data, &keys)
+	if err != nil {
+		var t *json.UnmarshalTypeError
+		if errors.As(err, &t) {
+			err = fmt.Errorf("a JSON %s is not what should be here", t.Value)
 		}
+		l.why = append(l.why, name+": "+err.Error())
+		return nil
 	}
-	name := "chat_template.jinja"
-	src, err := readText(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("load chat template: %w", err)
+	if fault != "" && name == oldTemplateFile {
+		l.warn(name + ": has " + fault + ", which JSON does not allow; it is read without")
 	}
-	tools, err := readText(fsys, "additional_chat_templates/tool_use.jinja")
+	return keys
+}
+
+func (l *loader) warn(line string) {
+	l.warnings = append(l.warnings, regular.ClipTo(line, 3*regular.Line))
+}
+
+// field reads chat_template of a file's keys. One that is no template counts as none.
+func (l *loader) field(name string, keys map[string]json.RawMessage) (src, tools string) {
+	src, tools, err := templateField(keys["chat_template"])
 	if err != nil {
-		return nil, fmt.Errorf("load chat template: %w", err)
+		l.why = append(l.why, name+": "+err.Error())
+		l.warn(name + ": " + err.Error() + "; the key is left out")
+	}
+	return src, tools
+}
+
+// Names of files with templates.
+const (
+	templateFile     = "chat_template.jinja"
+	toolTemplateFile = "additional_chat_templates/tool_use.jinja"
+	configFile       = "tokenizer_config.json"
+	oldTemplateFile  = "chat_template.json"
+)
+
+func loadTemplate(fsys fs.FS) (*Template, error) {
+	l := &loader{fsys: fsys}
+	// What is wrong with the text of the two that name tokens is told by package tokenizer, which reads them as well.
+	specials := l.keys("special_tokens_map.json")
+	l.why = nil // it never has a template
+	config := l.keys(configFile)
+	told := len(l.why)
+	old := l.keys(oldTemplateFile)
+	for _, w := range l.why[told:] {
+		l.warn(w + "; the file is left out: it gives no chat template")
+	}
+	name, src, tools, toolName := templateFile, l.text(templateFile), l.text(toolTemplateFile), ""
+	if tools != "" {
+		toolName = toolTemplateFile
+	}
+	if l.err != nil {
+		return nil, fmt.Errorf("load chat template: %w", l.err)
 	}
 	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
 		b, ok := builtins[kind]
@@ -68,13 +153,10 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 	}
 	if src == "" {
 		extra := tools
-		name = "tokenizer_config.json"
-		if src, tools, err = templateField(config["chat_template"]); err == nil && src == "" {
-			name = "chat_template.json"
-			src, tools, err = templateField(old["chat_template"])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("load chat template: %s: %w", name, err)
+		name = configFile
+		if src, tools = l.field(name, config); src == "" {
+			name = oldTemplateFile
+			src, tools = l.field(name, old)
 		}
 		if extra != "" {
 			tools = extra
@@ -85,6 +167,9 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 			name, src = "built-in "+kind, builtins[kind]
 		}
 	}
+	if src == "" && len(l.why) > 0 {
+		return nil, &BrokenError{Why: l.why}
+	}
 	if src == "" {
 		return nil, fmt.Errorf("load chat template: %w", ErrNoTemplate)
 	}
@@ -93,8 +178,12 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 		return nil, fmt.Errorf("load chat template: %w", err)
 	}
 	if tools != "" {
-		if t.tools, err = jinja.Parse(name+" (tool_use)", tools); err != nil {
-			return nil, fmt.Errorf("load chat template: %w", err)
+		if toolName == "" {
+			toolName = name + " (tool_use)"
+		}
+		if t.tools, err = jinja.Parse(toolName, tools); err != nil {
+			l.warn(toolName + ": " + strings.TrimPrefix(err.Error(), "parse template "+toolName+": ") + "; it is left out: requests with tools use the template for those without")
+			t.tools = nil
 		}
 	}
 	for _, n := range tokenNames {
@@ -104,6 +193,7 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 			t.tokens.Set(n, s)
 		}
 	}
+	t.warnings = l.warnings
 	return t, nil
 }
 
@@ -202,30 +292,3 @@ func (t *Template) wantsList(limits jinja.Limits) (bool, error) {
 }
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
-
-// readText reads a file that may be absent.
-func readText(fsys fs.FS, name string) (string, error) {
-	data, err := regular.ReadFS(fsys, name, maxTemplateBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", name, err)
-	}
-	return string(data), nil
-}
-
-// readJSON reads a file that may be absent into v.
-func readJSON(fsys fs.FS, name string, v any) error {
-	data, err := regular.ReadFS(fsys, name, maxConfigBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	return nil
-}

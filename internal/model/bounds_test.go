@@ -40,12 +40,12 @@ func TestFolderBounds(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"more files":            {"model.safetensors.index.json", index(4096), "has 4097 files of weights, more than 4096"},
 		"as many files":         {"model.safetensors.index.json", index(4095), "f0.safetensors: model.safetensors.index.json names this file, but it is missing"},
-		"more ends":             {"generation_config.json", eos(257), "eos_token_id has 257 tokens, more than 256"},
+		"more ends":             {"generation_config.json", eos(257), "warning: generation_config.json: eos_token_id: has 257 tokens, more than 256"},
 		"as many ends":          {"generation_config.json", eos(256), ""},
 		"more modules":          {"modules.json", modules(65), "it lists 65 modules, more than 64"},
 		"as many modules":       {"modules.json", modules(64), ""},
 		"long model type":       {"config.json", `{"model_type": "` + long + `"}`, "is not supported"},
-		"long number":           {"generation_config.json", `{"top_k": ` + strings.Repeat("1", 1<<20) + `}`, "generation_config.json"},
+		"long number":           {"generation_config.json", `{"top_k": ` + strings.Repeat("1", 1<<20) + `}`, "warning: generation_config.json: top_k: 111"},
 		"long tensor":           {"model.safetensors.index.json", `{"weight_map": {"` + long + `": "../x.safetensors"}}`, "outside the folder"},
 		"long file":             {"model.safetensors.index.json", `{"weight_map": {"t": "` + long + `"}}`, "no safetensors file"},
 		"long missing file":     {"model.safetensors.index.json", `{"weight_map": {"t": "` + long + `.safetensors"}}`, "is missing"},
@@ -62,6 +62,9 @@ func TestFolderBounds(t *testing.T) {
 			if err == nil {
 				_, err = k.Pooling()
 				defer k.Close()
+				if err == nil && len(k.Warnings) > 0 {
+					err = errors.New("warning: " + strings.Join(k.Warnings, "\n"))
+				}
 			}
 			switch {
 			case c.want == "" && err != nil:

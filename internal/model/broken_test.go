@@ -150,7 +150,7 @@ func TestBrokenFolders(t *testing.T) {
 		})), "load model: m: tensor model.norm.weight is missing …; tensor model.layers.0.input_layernorm.weight does not fit (expected shape [64], found [8 8]); tensor model.norn.weight is not part of this architecture; …"},
 		{"config of a wider model", config(`"hidden_size": 64`, `"hidden_size": 128`), "load model: m: model.safetensors: … tensors do not fit: …"},
 
-		{"index no JSON", with(good, "model.safetensors.index.json", text("x")), "load model: m: model.safetensors.index.json: is no valid JSON …"},
+		{"index no JSON", with(without(good, "model.safetensors"), "model.safetensors.index.json", text("x")), "load model: m: model.safetensors.index.json: is no valid JSON …"},
 		{"index leaves folder", with(good, "model.safetensors.index.json", text(`{"weight_map": {"a": "../x.safetensors"}}`)),
 			`load model: m: model.safetensors.index.json: tensor a is said to be in "../x.safetensors", which is outside the folder`},
 		{"index absolute", with(good, "model.safetensors.index.json", text(`{"weight_map": {"a": "/etc/x.safetensors"}}`)), `load model: m: model.safetensors.index.json: tensor a is said to be in "/etc/x.safetensors", which is outside the folder`},

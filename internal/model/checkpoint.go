@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
@@ -128,16 +130,19 @@ func (c *Checkpoint) readConfig() error {
 	if err := c.parseConfig(b); err != nil {
 		return err
 	}
-	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &LoadError{File: hfQuantFile, Err: err}
+	hf, err := c.readHFQuant(c.Config)
+	if err != nil {
+		return err
 	}
 	return c.parseQuantization(hf)
 }
 
 // parseConfig takes the contents of config.json, of a type that is known.
 func (c *Checkpoint) parseConfig(b []byte) error {
-	b = plainJSON(b)
+	if len(bytes.TrimSpace(jsonc.WithoutBOM(b))) == 0 {
+		return &LoadError{File: configFile, Problem: "is empty", Hint: "fetch the file again"}
+	}
+	b = jsonc.Tagged(jsonc.WithoutBOM(b))
 	var head struct {
 		Type string `json:"model_type"`
 	}
@@ -160,6 +165,32 @@ func (c *Checkpoint) parseQuantization(hf []byte) (err error) {
 	c.quant, err = parseQuantization(c.Config, hf)
 	c.Warnings = append(c.Warnings, c.quant.warnings...)
 	return inConfig(err)
+}
+
+// readHFQuant gives hf_quant_config.json, nil if there is none. A file that cannot be read matters where config.json says nothing
+// of quantisation: then the numbers hang on it.
+func (c *Checkpoint) readHFQuant(cfg []byte) ([]byte, error) {
+	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &LoadError{File: hfQuantFile, Err: err}
+	}
+	said, err := saysQuantization(cfg)
+	if err != nil {
+		return nil, err
+	}
+	plain, fault, err := jsonc.Plain(hf)
+	switch {
+	case err != nil && said:
+		c.warn(hfQuantFile, "%v; the file is left out: %s says how the weights are stored", err, configFile)
+		return nil, nil
+	case err != nil:
+		return nil, &LoadError{File: hfQuantFile, Err: err, Hint: "fetch the file again: it says how the weights are stored"}
+	}
+	c.readOver(hfQuantFile, fault)
+	return plain, nil
 }
 
 // foreign explains a folder in which a file is missing, from what is there instead.
@@ -223,6 +254,11 @@ func (c *Checkpoint) openFiles() error {
 		return &LoadError{File: indexFile, Problem: fmt.Sprintf("the folder has %d files of weights, more than %d", len(names), maxShards)}
 	}
 	if len(names) == 0 {
+		for _, w := range c.Warnings {
+			if strings.HasPrefix(w, indexFile) {
+				return &LoadError{Problem: w, Hint: "fetch the file again"}
+			}
+		}
 		return c.foreign("model.safetensors", fs.ErrNotExist)
 	}
 	for i, name := range names {
@@ -250,19 +286,15 @@ func (c *Checkpoint) openFiles() error {
 	return nil
 }
 
-// readIndex returns the index's map from tensor to file, nil if there is no index.
+// readIndex returns the index's map from tensor to file, nil if there is no index. A broken one is done without, as mlx-lm does
+// without any: the loader demands every tensor, and of two of one name it takes none.
 func (c *Checkpoint) readIndex() (map[string]string, error) {
-	b, err := regular.ReadFS(c.fsys, indexFile, maxIndexBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, &LoadError{File: indexFile, Err: err}
-	}
 	var x struct {
 		Map map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(b, &x); err != nil {
-		return nil, &LoadError{File: indexFile, Err: tidyJSON(err)}
+	found, err := c.readOptional(indexFile, maxIndexBytes, &x, "the weights are those of the files "+weightGlob)
+	if err != nil || !found {
+		return nil, err
 	}
 	for tensor, file := range x.Map {
 		if !fs.ValidPath(file) || strings.Contains(file, `\`) {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,41 +48,6 @@ type common struct {
 	Vocab   int   `json:"vocab_size"`
 	MaxPos  int   `json:"max_position_embeddings"`
 	Tied    *bool `json:"tie_word_embeddings"`
-}
-
-// plainJSON is a config with what Python's JSON has beyond the standard, numbers that are infinite or none, as tags.
-func plainJSON(b []byte) []byte {
-	if !bytes.Contains(b, []byte("Infinity")) && !bytes.Contains(b, []byte("NaN")) {
-		return b
-	}
-	var out []byte
-	for i := 0; i < len(b); {
-		if b[i] == '"' {
-			end := i + 1
-			for end < len(b) && b[end] != '"' {
-				if b[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			end = min(end+1, len(b))
-			out, i = append(out, b[i:end]...), end
-			continue
-		}
-		word := ""
-		for _, w := range []string{"-Infinity", "Infinity", "NaN"} {
-			if bytes.HasPrefix(b[i:], []byte(w)) {
-				word = w
-				break
-			}
-		}
-		if word == "" {
-			out, i = append(out, b[i]), i+1
-			continue
-		}
-		out, i = append(out, `{"__float__": "`+word+`"}`...), i+len(word)
-	}
-	return out
 }
 
 // tidyJSON words the two common failures without Go's types.

@@ -35,7 +35,7 @@ type Encoder struct {
 	Params      int64
 	Bytes       int64    // as stored
 	Reading     *Reading // what the architecture made of config.json
-	Warnings    []string // what of the folder was not understood, a sentence each
+	Warnings    []string // what is wrong with the folder, or not understood, a line each
 	Description string   // for example "bert, 23M parameters, 32 bits, embeds texts in 384 numbers"
 
 	net    *pooled
@@ -235,6 +235,7 @@ func (c *Checkpoint) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Enco
 	if err != nil {
 		return nil, c.blame(err)
 	}
+	e.Warnings = append(slices.Clip(c.Warnings), e.Reading.Warnings()...)
 	return e, nil
 }
 
@@ -263,7 +264,7 @@ func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), Reading: reading, Warnings: reading.Warnings(), net: m, loader: count}
+	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), Reading: reading, net: m, loader: count}
 	e.Vocab, e.Context, _ = m.Body.Sizes()
 	use := fmt.Sprintf("embeds texts in %d numbers", e.Width)
 	if p.Kind == Ranks {

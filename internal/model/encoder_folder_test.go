@@ -230,7 +230,6 @@ func TestPooling(t *testing.T) {
 		"another module": {with(plain, "modules.json", text(module("Transformer", "CNN"))), model.Pooling{}, "module sentence_transformers.models.CNN is not supported"},
 		"outside":        {with(plain, "modules.json", text(`[{"path": "../x", "type": "Pooling"}]`)), model.Pooling{}, `"../x" is outside the folder`},
 		"no JSON":        {with(plain, "modules.json", text(`[`)), model.Pooling{}, "modules.json: is no valid JSON"},
-		"length below 0": {with(plain, "sentence_bert_config.json", text(`{"max_seq_length": -1}`)), model.Pooling{}, "max_seq_length is -1"},
 		"one token":      {with(config(qwen), "modules.json", text(module("Transformer", "LogitScore")), "m/config.json", text(`{"true_token_id": 5}`)), model.Pooling{}, "should be two tokens"},
 	} {
 		checkpoint, err := model.OpenCheckpoint(c.folder, "tiny")
@@ -239,6 +238,9 @@ func TestPooling(t *testing.T) {
 			continue
 		}
 		got, err := checkpoint.Pooling()
+		if len(checkpoint.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", name, checkpoint.Warnings)
+		}
 		checkpoint.Close()
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -250,6 +252,36 @@ func TestPooling(t *testing.T) {
 			got.MaxTokens != c.want.MaxTokens || got.Labels != c.want.Labels || got.Raw != c.want.Raw || got.Yes != c.want.Yes || got.No != c.want.No {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
 		}
+	}
+}
+
+// TestPoolingWarnings: sentence_bert_config.json only shortens texts, so what is wrong with it is a warning; what decides about
+// numbers may be written carelessly, but not be broken.
+func TestPoolingWarnings(t *testing.T) {
+	plain := encoderFolder(t, tinyBert, meanPooling)
+	const out = "sentence_bert_config.json: "
+	for _, c := range []struct {
+		name, file, text, want string
+		most                   int
+	}{
+		{"length below 0", "sentence_bert_config.json", `{"max_seq_length": -1}`, out + "max_seq_length: -1 is outside [0, 1.6777216e+07]; the key is left out", 0},
+		{"length as text", "sentence_bert_config.json", `{"max_seq_length": "24"}`, out + `max_seq_length: "24" is a text; it is read as 24`, 24},
+		{"length cut", "sentence_bert_config.json", `{"max_seq_length": 24`, out + "is no valid JSON at byte 21, line 1: unexpected end of JSON input; the file is left out: texts may be as long as the model has positions", 0},
+		{"a comma in the pooling", "1_Pooling/config.json", `{"pooling_mode_mean_tokens": true,}`, "1_Pooling/config.json: has a comma too many at byte 34, line 1, which JSON does not allow; it is read without", 0},
+	} {
+		k, err := model.OpenCheckpoint(with(plain, c.file, text(c.text)), "tiny")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := k.Pooling()
+		if err != nil || p.MaxTokens != c.most || strings.Join(k.Warnings, "\n") != c.want {
+			t.Errorf("%s: at most %d tokens, warnings %q, error %v, want %q", c.name, p.MaxTokens, k.Warnings, err, c.want)
+		}
+		e, err := k.LoadEncoder(stub.New(1), backend.Options{}, p)
+		if err != nil || strings.Join(e.Warnings, "\n") != c.want {
+			t.Errorf("%s: the model's warnings are %q, %v", c.name, e.Warnings, err)
+		}
+		k.Close()
 	}
 }
 

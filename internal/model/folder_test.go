@@ -187,43 +187,135 @@ func TestLoadedFacts(t *testing.T) {
 	}
 }
 
+// TestGenerationFiles: generation_config.json is optional, so what is wrong with it is a warning that names file, key and place,
+// and what is right in it counts.
 func TestGenerationFiles(t *testing.T) {
 	_, base := tinyModel(t)
+	half, none := 0.5, 0.0
+	const left = "; the key is left out"
+	const gone = "; the file is left out: it recommends no sampling and names no token that ends a reply"
 	for _, c := range []struct {
 		name, generation string
 		eos              []int32
-		want             string // in the error
+		temperature      *float64
+		want             string // the warning, without the file
 	}{
-		{"absent", "", []int32{7}, ""},
-		{"empty", `{}`, []int32{7}, ""},
-		{"null", `{"eos_token_id": null}`, []int32{7}, ""},
-		{"one", `{"eos_token_id": 9}`, []int32{9}, ""},
-		{"all tokens", `{"top_k": -1}`, []int32{7}, ""},
-		{"words", `{"eos_token_id": "</s>"}`, nil, "neither a token id nor a list"},
-		{"broken", `{"eos_token_id": `, nil, "valid JSON"},
-		{"top_p", `{"top_p": 1.5}`, nil, "top_p 1.5 is outside [0, 1]"},
-		{"temperature", `{"temperature": {"__float__": "NaN"}}`, nil, "temperature NaN"},
-		{"temperature infinite", `{"temperature": {"__float__": "Infinity"}}`, nil, "temperature +Inf"},
-		{"temperature tagged", `{"temperature": {"__float__": "lots"}}`, nil, "no number"},
-		{"temperature text", `{"temperature": "hot"}`, nil, "no number"},
-		{"top_k", `{"top_k": -2}`, nil, "top_k -2"},
-		{"repetition", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 16}}`, []int32{7}, ""},
-		{"repetition null", `{"repetition_detection": null}`, []int32{7}, ""},
-		{"repetition without a size", `{"repetition_detection": {"min_count": 16}}`, nil, "repetition_detection"},
-		{"repetition once", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 1}}`, nil, "repetition_detection"},
+		{"absent", "", []int32{7}, nil, ""},
+		{"empty object", `{}`, []int32{7}, nil, ""},
+		{"null", `{"eos_token_id": null, "temperature": null, "repetition_detection": null, "do_sample": null}`, []int32{7}, nil, ""},
+		{"one", `{"eos_token_id": 9}`, []int32{9}, nil, ""},
+		{"byte order mark", "\xef\xbb\xbf" + `{"eos_token_id": 9}` + "\r\n \n", []int32{9}, nil, ""},
+		{"all tokens", `{"top_k": -1}`, []int32{7}, nil, ""},
+		{"an empty list", `{"eos_token_id": []}`, []int32{7}, nil, ""},
+		{"repetition", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 16}}`, []int32{7}, nil, ""},
+
+		{"comma", `{"eos_token_id": 2,}`, []int32{2}, nil, "has a comma too many at byte 19, line 1, which JSON does not allow; it is read without"},
+		{"comment", "{\n  \"eos_token_id\": [2, 3], // ends\n  \"temperature\": 0.5 /* mild */\n}", []int32{2, 3}, &half, "has a comment at byte 29, line 2, which JSON does not allow; it is read without"},
+		{"cut", "{\"eos_token_id\": 2,\n\"top_p", []int32{7}, nil, "is no valid JSON at byte 26, line 2: unexpected end of JSON input" + gone},
+		{"empty", "", []int32{7}, nil, "is empty" + gone},
+		{"null alone", "null", []int32{7}, nil, "is null" + gone},
+		{"a list", "[]", []int32{7}, nil, "a JSON array is not what should be here" + gone},
+		{"a page", "<html>\n", []int32{7}, nil, "is no valid JSON at byte 1, line 1: invalid character '<' looking for beginning of value" + gone},
+
+		{"words", `{"eos_token_id": "</s>", "temperature": 0.5}`, []int32{7}, &half, `eos_token_id: "</s>" is neither a token id nor a list of them; it is left out`},
+		{"a word among numbers", `{"eos_token_id": [2, "</s>", 3]}`, []int32{2, 3}, nil, `eos_token_id: "</s>" is neither a token id nor a list of them; it is left out`},
+		{"a number as text", `{"eos_token_id": "2"}`, []int32{2}, nil, `eos_token_id: "2" is a text; it is read as the token id`},
+		{"half a token", `{"eos_token_id": 2.5}`, []int32{7}, nil, "eos_token_id: 2.5 is neither a token id nor a list of them; it is left out"},
+		{"top_p", `{"top_p": 1.5, "eos_token_id": 2}`, []int32{2}, nil, "top_p: 1.5 is outside [0, 1]" + left},
+		{"NaN", `{"top_p": NaN, "temperature": 0.5}`, []int32{7}, &half, "top_p: NaN is outside [0, 1]" + left},
+		{"tagged NaN", `{"top_p": {"__float__": "NaN"}, "temperature": 0.5}`, []int32{7}, &half, "top_p: NaN is outside [0, 1]" + left},
+		{"infinite", `{"temperature": Infinity}`, []int32{7}, nil, "temperature: +Inf is outside [0, 100]" + left},
+		{"huge", `{"temperature": 1e999}`, []int32{7}, nil, "temperature: 1e999 is no number" + left},
+		{"tagged otherwise", `{"temperature": {"__float__": "lots"}}`, []int32{7}, nil, `temperature: {"__float__": "lots"} is no number` + left},
+		{"temperature as text", `{"temperature": "0.5"}`, []int32{7}, &half, `temperature: "0.5" is a text; it is read as 0.5`},
+		{"temperature in words", `{"temperature": "hot", "eos_token_id": 2}`, []int32{2}, nil, `temperature: "hot" is no number` + left},
+		{"no truth", `{"do_sample": 0, "temperature": 0.5}`, []int32{7}, &half, "do_sample: 0 is neither true nor false" + left},
+		{"truth as text", `{"do_sample": "False"}`, []int32{7}, &none, `do_sample: "False" is a text; it is read as false`},
+		{"top_k", `{"top_k": -2}`, []int32{7}, nil, "top_k: -2 is outside [-1, 1.6777216e+07]" + left},
+		{"repetition without a size", `{"repetition_detection": {"min_count": 16}}`, []int32{7}, nil, "repetition_detection: {MinSize:0 MaxSize:0 MinCount:16} makes no sense" + left},
+		{"repetition once", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 1}}`, []int32{7}, nil, "repetition_detection: {MinSize:0 MaxSize:24 MinCount:1} makes no sense" + left},
+		{"repetition of words", `{"repetition_detection": "on"}`, []int32{7}, nil, "repetition_detection: a JSON string is not what should be here" + left},
 	} {
 		folder := base
-		if c.generation != "" {
+		if c.name != "absent" {
 			folder = with(base, "generation_config.json", text(c.generation))
 		}
 		p, err := model.OpenCheckpoint(folder, "tiny")
-		switch {
-		case c.want == "" && err != nil:
+		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
-		case c.want == "" && !slices.Equal(p.Generation.EOS, c.eos):
-			t.Errorf("%s: ends with %v, want %v", c.name, p.Generation.EOS, c.eos)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "generation_config.json")):
-			t.Errorf("%s: error %v, want %q in it", c.name, err, c.want)
+			continue
+		}
+		var want []string
+		if c.want != "" {
+			want = []string{"generation_config.json: " + c.want}
+		}
+		if g := p.Generation; !slices.Equal(g.EOS, c.eos) || (g.Temperature == nil) != (c.temperature == nil) || g.Temperature != nil && *g.Temperature != *c.temperature {
+			t.Errorf("%s: ends with %v, want %v, temperature %v", c.name, g.EOS, c.eos, g.Temperature)
+		}
+		if !slices.Equal(p.Warnings, want) {
+			t.Errorf("%s: warnings\n%q, want\n%q", c.name, p.Warnings, want)
+		}
+		m, err := p.Load(stub.New(1), backend.Options{})
+		if err != nil || !slices.Equal(m.Warnings, want) {
+			t.Errorf("%s: the model's warnings are %q, %v", c.name, m.Warnings, err)
+		}
+	}
+}
+
+// TestConfigText: config.json may have a byte order mark, white space around it and numbers of Python, but it has to be JSON; what
+// it says about the end of a reply is as optional as the file that says more of it.
+func TestConfigText(t *testing.T) {
+	_, base := tinyModel(t)
+	for _, c := range []struct{ name, config, warning, err string }{
+		{"byte order mark", "\xef\xbb\xbf" + tiny + "\r\n\t ", "", ""},
+		{"numbers of Python", strings.Replace(tiny, "{", `{"x": NaN, "y": [-Infinity],`, 1), "", ""},
+		{"no token", strings.Replace(tiny, `"eos_token_id": 7`, `"eos_token_id": "</s>"`, 1), `config.json: eos_token_id: "</s>" is neither a token id nor a list of them; it is left out`, ""},
+		{"comma", strings.Replace(tiny, "{", `{"x": [1,],`, 1), "", "config.json: is no valid JSON at byte 10"},
+		{"comment", "// a model\n" + tiny, "", "config.json: is no valid JSON at byte 1"},
+		{"empty", " ", "", "config.json: is empty"},
+		{"null", "null", "", "config.json: model_type is missing"},
+	} {
+		p, err := model.OpenCheckpoint(with(base, "config.json", text(c.config)), "tiny")
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %q", c.name, err, c.err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case strings.Join(p.Warnings, "\n") != c.warning:
+			t.Errorf("%s: warnings %q, want %q", c.name, p.Warnings, c.warning)
+		}
+	}
+}
+
+// TestOptionalFiles: a file that the weights can be read without does not stop the start when its text is broken.
+func TestOptionalFiles(t *testing.T) {
+	_, base := tinyModel(t)
+	plain := strings.Replace(tiny, `, "quantization": {"group_size": 32, "bits": 4, "model.layers.1.mlp.down_proj": false}`, "", 1)
+	for _, c := range []struct{ name, file, text, config, warning, err string }{
+		{"index cut", "model.safetensors.index.json", `{"weight_map": {`, tiny, "is no valid JSON at byte 16, line 1: unexpected end of JSON input; the file is left out: the weights are those of the files model*.safetensors", ""},
+		{"index of numbers", "model.safetensors.index.json", `{"weight_map": {"lm_head.weight": 1}}`, tiny, "weight_map should not be a JSON number; the file is left out: the weights are those of the files model*.safetensors", ""},
+		{"index with a comma", "model.safetensors.index.json", `{"weight_map": {"lm_head.weight": "model.safetensors",}}`, tiny, "has a comma too many at byte 54, line 1, which JSON does not allow; it is read without", ""},
+		{"quantisation said elsewhere", "hf_quant_config.json", `{"quantization": `, tiny, "is no valid JSON at byte 17, line 1: unexpected end of JSON input; the file is left out: config.json says how the weights are stored", ""},
+		{"quantisation said nowhere else", "hf_quant_config.json", `{"quantization": `, plain, "", "hf_quant_config.json: is no valid JSON at byte 17, line 1"},
+	} {
+		p, err := model.OpenCheckpoint(with(base, c.file, text(c.text), "config.json", text(c.config)), "tiny")
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %q", c.name, err, c.err)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if want := []string{c.file + ": " + c.warning}; !slices.Equal(p.Warnings, want) {
+			t.Errorf("%s: warnings\n%q, want\n%q", c.name, p.Warnings, want)
+		}
+		if _, err := p.Load(stub.New(1), backend.Options{}); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }
@@ -257,7 +349,42 @@ func TestHead(t *testing.T) {
 	if !slices.Equal(logits("", shared), tied) {
 		t.Error("the embedding is not used when there is no head and the config says nothing")
 	}
-	if !slices.Equal(logits(`"tie_word_embeddings": true,`, own), tied) {
-		t.Error("a head in the files is used although the config ties it")
+	if !slices.Equal(logits(`"tie_word_embeddings": true,`, own), untied) {
+		t.Error("a head in the files that is not the embedding is not used")
+	}
+}
+
+// TestTiedHeads: a head of floats that is the embedding once more is the embedding; one that is not counts, with a warning.
+func TestTiedHeads(t *testing.T) {
+	plain := tiny[:strings.Index(tiny, `, "quantization"`)] + "}"
+	plain = strings.Replace(plain, `"tie_word_embeddings": false`, `"tie_word_embeddings": true`, 1)
+	tensors := tensorsOf(t, model.Synthetic{Config: []byte(plain), Seed: 3, Type: quant.BF16})
+	i := slices.IndexFunc(tensors, func(x safetensors.Tensor) bool { return x.Name == "model.embed_tokens.weight" })
+	head := tensors[i]
+	head.Name = "lm_head.weight"
+	other := head
+	other.Bytes = bytes.Repeat([]byte{0x80, 0x3f}, len(head.Bytes)/2)
+	run := func(more ...safetensors.Tensor) (logits []float32, warnings []string) {
+		f := fstest.MapFS{"config.json": text(plain), "model.safetensors": pack(t, append(slices.Clip(tensors), more...))}
+		c, err := model.OpenCheckpoint(f, "tiny")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		logits = firstLogits(t, func(be backend.Backend) (*model.Loaded, error) {
+			m, err := c.Load(be, backend.Options{})
+			if err == nil {
+				warnings = m.Warnings
+			}
+			return m, err
+		})
+		return logits, warnings
+	}
+	tied, _ := run()
+	if same, w := run(head); !slices.Equal(same, tied) || len(w) != 0 {
+		t.Errorf("the embedding once more: other logits, or the warnings %q", w)
+	}
+	if own, w := run(other); slices.Equal(own, tied) || len(w) != 1 || !strings.Contains(w[0], "tie_word_embeddings") {
+		t.Errorf("another head: the embedding's logits, or the warnings %q", w)
 	}
 }

@@ -1,10 +1,10 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
+	"math"
 	"slices"
 
 	"hearth/internal/regular"
@@ -31,40 +31,84 @@ type Loop struct {
 // maxEOS bounds the tokens that end a reply, which are gone through at every token; models have up to seven.
 const maxEOS = 256
 
-// ids is a token id, a list of them or null.
-type ids []int32
+// eosKey names the tokens that end a reply, in both configs.
+const eosKey = "eos_token_id"
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *ids) UnmarshalJSON(b []byte) error {
-	var one *int32
-	if err := json.Unmarshal(b, &one); err == nil {
-		if one != nil {
-			*l = ids{*one}
-		}
-		return nil
-	}
-	if err := json.Unmarshal(b, (*[]int32)(l)); err != nil {
-		return fmt.Errorf("eos_token_id is neither a token id nor a list of them")
-	}
-	if len(*l) > maxEOS {
-		return fmt.Errorf("eos_token_id has %d tokens, more than %d", len(*l), maxEOS)
+// values are the keys of an optional file. A value that cannot be used is a warning, and the others count.
+type values struct {
+	c    *Checkpoint
+	file string
+	of   map[string]json.RawMessage
+}
+
+// get is the value of a key, nil if there is none.
+func (v values) get(key string) json.RawMessage {
+	if raw := bytes.TrimSpace(v.of[key]); string(raw) != "null" {
+		return raw
 	}
 	return nil
 }
 
-type generationJSON struct {
-	EOS         ids    `json:"eos_token_id"`
-	Temperature *float `json:"temperature"`
-	TopP        *float `json:"top_p"`
-	TopK        *float `json:"top_k"` // some exporters write 50.0
-	MinP        *float `json:"min_p"`
-	Repetition  *float `json:"repetition_penalty"`
-	Sample      *bool  `json:"do_sample"`
-	Loop        struct {
-		MinSize  int `json:"min_pattern_size"`
-		MaxSize  int `json:"max_pattern_size"`
-		MinCount int `json:"min_count"`
-	} `json:"repetition_detection"`
+// leave tells that the value of a key is not used.
+func (v values) leave(key string, why any) {
+	v.c.warn(v.file, "%s: %v; the key is left out", key, why)
+}
+
+// number is the value of a key between two bounds, nil where there is none.
+func (v values) number(key string, least, most float64) *float64 {
+	raw := v.get(key)
+	if raw == nil {
+		return nil
+	}
+	x, repaired, err := readNumber(raw)
+	switch {
+	case err != nil:
+		v.leave(key, err)
+		return nil
+	case !(x >= least && x <= most):
+		v.leave(key, fmt.Sprintf("%g is outside [%g, %g]", x, least, most))
+		return nil
+	case repaired:
+		v.c.warn(v.file, "%s: %s is a text; it is read as %g", key, regular.Clip(string(raw)), x)
+	}
+	return &x
+}
+
+// tokens is the value of a key that is a token id, a list of them or null.
+func (v values) tokens(key string) []int32 {
+	raw := v.get(key)
+	if raw == nil {
+		return nil
+	}
+	list := []json.RawMessage{raw}
+	if raw[0] == '[' && json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw}
+	}
+	if len(list) > maxEOS {
+		v.leave(key, fmt.Sprintf("has %d tokens, more than %d", len(list), maxEOS))
+		return nil
+	}
+	var ids []int32
+	var bad, texts []json.RawMessage
+	for _, one := range list {
+		x, repaired, err := readNumber(one)
+		id, ok := whole(x, math.MinInt32, math.MaxInt32)
+		if err != nil || !ok {
+			bad = append(bad, one)
+			continue
+		}
+		if repaired {
+			texts = append(texts, one)
+		}
+		ids = append(ids, int32(id))
+	}
+	if len(texts) > 0 {
+		v.c.warn(v.file, "%s: %s is a text; it is read as the token id", key, regular.Clip(string(texts[0])))
+	}
+	if len(bad) > 0 {
+		v.c.warn(v.file, "%s: %s is neither a token id nor a list of them; it is left out", key, regular.Clip(string(bad[0])))
+	}
+	return ids
 }
 
 func (c *Checkpoint) readGeneration() error {
@@ -72,70 +116,65 @@ func (c *Checkpoint) readGeneration() error {
 	if err != nil {
 		return inConfig(err)
 	}
-	var top, text struct {
-		EOS ids `json:"eos_token_id"`
+	for _, keys := range []map[string]json.RawMessage{cfg.top, cfg.text} {
+		if c.Generation.EOS = (values{c: c, file: configFile, of: keys}).tokens(eosKey); len(c.Generation.EOS) > 0 {
+			break
+		}
 	}
-	if err := errors.Join(cfg.beside(&top), cfg.into(&text)); err != nil {
-		return inConfig(err)
+	v := values{c: c, file: generationFile}
+	found, err := c.readOptional(generationFile, maxConfigBytes, &v.of, "it recommends no sampling and names no token that ends a reply")
+	if found {
+		c.Generation.merge(v)
 	}
-	c.Generation.EOS = top.EOS
-	if len(top.EOS) == 0 {
-		c.Generation.EOS = text.EOS
-	}
-	b, err := regular.ReadFS(c.fsys, generationFile, maxConfigBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var g generationJSON
-	if err == nil {
-		err = tidyJSON(json.Unmarshal(b, &g))
-	}
-	if err == nil {
-		err = c.Generation.merge(g)
-	}
-	if err != nil {
-		return &LoadError{File: generationFile, Err: err}
-	}
-	return nil
+	return err
 }
 
-func (g *Generation) merge(j generationJSON) error {
-	if len(j.EOS) > 0 {
-		g.EOS = slices.Clone(j.EOS)
+func (g *Generation) merge(v values) {
+	if ids := v.tokens(eosKey); len(ids) > 0 {
+		g.EOS = slices.Clone(ids)
 	}
-	for _, f := range []struct {
-		key      string
-		to       **float64
-		from     *float
-		min, max float64
-	}{
-		{"temperature", &g.Temperature, j.Temperature, 0, 100}, {"top_p", &g.TopP, j.TopP, 0, 1}, {"min_p", &g.MinP, j.MinP, 0, 1},
-		{"repetition_penalty", &g.RepetitionPenalty, j.Repetition, 0, 100},
-	} {
-		if f.from == nil {
-			continue
-		}
-		x := float64(*f.from)
-		if !(x >= f.min && x <= f.max) {
-			return fmt.Errorf("%s %g is outside [%g, %g]", f.key, x, f.min, f.max)
-		}
-		*f.to = &x
-	}
-	if l := Loop(j.Loop); l != (Loop{}) {
-		if l.MinSize < 0 || l.MaxSize < max(l.MinSize, 1) || l.MaxSize > maxSize || l.MinCount < 2 || l.MinCount > maxSize {
-			return fmt.Errorf("repetition_detection %+v makes no sense", l)
-		}
-		g.Loop = l
-	}
-	if j.Sample != nil && !*j.Sample && g.Temperature == nil {
-		g.Temperature = new(float64) // greedy
-	}
-	if j.TopK != nil {
-		if !(*j.TopK >= -1 && *j.TopK <= maxSize) {
-			return fmt.Errorf("top_k %g is out of range", float64(*j.TopK))
-		}
-		k := max(int(*j.TopK), 0) // -1 and 0 both mean all tokens
+	g.Temperature = v.number("temperature", 0, 100)
+	g.TopP = v.number("top_p", 0, 1)
+	g.MinP = v.number("min_p", 0, 1)
+	g.RepetitionPenalty = v.number("repetition_penalty", 0, 100)
+	if x := v.number("top_k", -1, maxSize); x != nil {
+		k := max(int(*x), 0) // -1 and 0 both mean all tokens; some exporters write 50.0
 		g.TopK = &k
 	}
-	return nil
+	if raw := v.get("do_sample"); raw != nil {
+		sample, repaired, err := readBool(raw)
+		switch {
+		case err != nil:
+			v.leave("do_sample", err)
+		case repaired:
+			v.c.warn(v.file, "do_sample: %s is a text; it is read as %t", regular.Clip(string(raw)), sample)
+		}
+		if err == nil && !sample && g.Temperature == nil {
+			g.Temperature = new(float64) // greedy
+		}
+	}
+	g.Loop = v.loop("repetition_detection")
+}
+
+// loop is the value of a key that is a Loop.
+func (v values) loop(key string) Loop {
+	raw := v.get(key)
+	if raw == nil {
+		return Loop{}
+	}
+	var j struct {
+		MinSize  int `json:"min_pattern_size"`
+		MaxSize  int `json:"max_pattern_size"`
+		MinCount int `json:"min_count"`
+	}
+	if err := json.Unmarshal(raw, &j); err != nil {
+		v.leave(key, tidyJSON(err))
+		return Loop{}
+	}
+	l := Loop(j)
+	if l != (Loop{}) && (l.MinSize < 0 || l.MaxSize < max(l.MinSize, 1) || l.MaxSize > maxSize || l.MinCount < 2 || l.MinCount > maxSize) {
+		v.leave(key, fmt.Sprintf("%+v makes no sense", l))
+		return Loop{}
+	}
+	return l
 }

@@ -233,7 +233,7 @@ func (p *plan) nested(f reflect.Value, path string) {
 }
 
 func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
-	if t.tied != "" && (x.Tied == nn.TieAlways && !p.apart(t.names[0]) || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
+	if t.tied != "" && (x.Tied == nn.TieAlways && !p.apart(t, parent) || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
 		p.src.Ignore(t.names[0])
 		e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
 		p.ties = append(p.ties, func() { x.W = e.W })
@@ -256,9 +256,13 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	}
 }
 
-// apart reports a head that is tied by the config, but quantised apart from the embedding: what is stored is what was meant, since
-// somebody chose how to round it. A head of floats is the embedding once more, as mlx-lm takes it.
-func (p *plan) apart(head string) bool { return p.src.Shape(head+".scales") != nil }
+// apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is stored counts, as in
+// transformers. Somebody trained it, or chose how to round it.
+func (p *plan) apart(head tagged, parent reflect.Value) bool {
+	f, _ := parent.Type().FieldByName(head.tied)
+	path := strings.TrimSuffix(strings.TrimSuffix(head.names[0], "lm_head"), ".")
+	return p.src.Apart(head.names[0], parseTag(path, f.Tag.Get("w")).names[0])
+}
 
 func (p *plan) stack(x *nn.Stack, t tagged) {
 	s := B.WeightSpec{Use: B.UseExperts, Out: x.Outs, In: x.In, Shard: t.shard, Count: x.N, Picks: x.Picks}

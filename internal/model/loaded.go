@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
@@ -22,7 +23,7 @@ type Loaded struct {
 	Description string   // for example "qwen3, 4.6M parameters, 8 bits"
 	Width       string   // the last of these
 	Reading     *Reading // what the architecture made of config.json
-	Warnings    []string // what of the folder was not understood, a sentence each
+	Warnings    []string // what is wrong with the folder, or not understood, a line each
 	Adapter     string   // where the adapter is that was added; empty: none
 
 	loader B.Loader
@@ -38,6 +39,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 		return nil, c.blame(err)
 	}
 	l.Generation = c.Generation
+	l.Warnings = append(slices.Clip(c.Warnings), l.Reading.Warnings()...)
 	return l, nil
 }
 
@@ -61,7 +63,7 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, Reading: reading, Warnings: reading.Warnings(), loader: count}
+	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, Reading: reading, loader: count}
 	l.Vocab, l.Context = m.Sizes()
 	l.Width = count.width()
 	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
@@ -162,30 +163,29 @@ func defaultRows(typ string) B.PoolKind {
 	return B.PoolLast
 }
 
-// readJSON reads an optional file.
+// readJSON reads a file that may be absent. What it says decides about numbers, so one that cannot be read is an error.
 func (c *Checkpoint) readJSON(name string, to any) (found bool, err error) {
 	b, err := regular.ReadFS(c.fsys, name, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+	var fault string
 	if err == nil {
-		err = tidyJSON(json.Unmarshal(b, to))
+		fault, err = jsonc.Unmarshal(b, to)
 	}
 	if err != nil {
-		return false, &LoadError{File: name, Err: err}
+		return false, &LoadError{File: name, Err: tidyJSON(err)}
 	}
+	c.readOver(name, fault)
 	return true, nil
 }
 
 func (c *Checkpoint) readMaxTokens(p *Pooling) error {
-	var s struct {
-		Max int `json:"max_seq_length"`
+	v := values{c: c, file: sentenceConfig}
+	_, err := c.readOptional(sentenceConfig, maxConfigBytes, &v.of, "texts may be as long as the model has positions")
+	if x := v.number("max_seq_length", 0, maxSize); x != nil {
+		p.MaxTokens = int(*x)
 	}
-	_, err := c.readJSON(sentenceConfig, &s)
-	if err == nil && s.Max < 0 {
-		err = &LoadError{File: sentenceConfig, Problem: fmt.Sprintf("max_seq_length is %d", s.Max)}
-	}
-	p.MaxTokens = s.Max
 	return err
 }
 

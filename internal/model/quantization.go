@@ -62,6 +62,13 @@ func (c *quantizationJSON) read(hf []byte) (quantization, error) {
 	return quantization{foreign: &floatFP8}, nil
 }
 
+// saysQuantization tells whether config.json says how its weights are stored, so that no other file counts.
+func saysQuantization(cfg []byte) (bool, error) {
+	var c quantizationJSON
+	err := inConfig(tidyJSON(json.Unmarshal(cfg, &c)))
+	return given(c.MLX) || given(c.HF) || given(c.Sub.HF), err
+}
+
 func given(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) != 0 && string(raw) != "null" && string(raw) != "false"

@@ -1,11 +1,13 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // source is the checkpoint under the names an architecture uses.
@@ -85,6 +87,23 @@ func (s *source) Shape(name string) []int {
 	}
 	t, _ := s.c.files[s.c.where[stored]].Tensor(stored)
 	return t.Shape
+}
+
+// Apart implements Source. A head of floats that differs is told of: mlx-lm would not use it.
+func (s *source) Apart(head, table string) bool {
+	if s.Shape(head+".scales") != nil {
+		return true
+	}
+	mine, ok := s.names[head+".weight"]
+	theirs, is := s.names[table+".weight"]
+	if !ok {
+		return false
+	}
+	if a, b := s.c.Tensor(mine), s.c.Tensor(theirs); is && a.DType == b.DType && bytes.Equal(a.Bytes, b.Bytes) {
+		return false
+	}
+	s.c.warn(configFile, "tie_word_embeddings is true, but the folder has a %s that is not the embedding: it is used", regular.Clip(mine))
+	return true
 }
 
 // Ignore implements Source.

@@ -22,6 +22,8 @@ type Source interface {
 	Done(p B.Part)
 	// Ignore marks what path has as not needed.
 	Ignore(path string)
+	// Apart reports a head that is stored, and not as the table once more.
+	Apart(head, table string) bool
 	// Unused lists tensors that nobody asked for.
 	Unused() []Fault
 }

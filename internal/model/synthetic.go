@@ -82,6 +82,9 @@ func (f *formula) Done(B.Part) {}
 // Ignore implements Source.
 func (f *formula) Ignore(string) {}
 
+// Apart implements Source.
+func (f *formula) Apart(string, string) bool { return false }
+
 // Unused implements Source.
 func (f *formula) Unused() []Fault { return nil }
 

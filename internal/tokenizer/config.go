@@ -2,9 +2,14 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+
+	"hearth/internal/jsonc"
+	"hearth/internal/regular"
 )
 
 const (
@@ -19,61 +24,152 @@ const (
 // PyPI's transformers drops them when there is one, whose post-processor decides.
 type config struct {
 	names
-	AddBOS  bool                  `json:"add_bos_token"`
-	AddEOS  bool                  `json:"add_eos_token"`
-	Added   map[string]addedToken `json:"added_tokens_decoder"`
-	Class   string                `json:"tokenizer_class"`
-	Pattern string                `json:"pat_str"` // for tiktoken.model
+	AddBOS  bool
+	AddEOS  bool
+	Added   map[string]addedToken // added_tokens_decoder, by id
+	Class   string                // tokenizer_class
+	Pattern string                // pat_str, for tiktoken.model
+	model   modelConfig
+
+	warnings []string // a line each, the file first
 }
 
 // names are the tokens with a role.
 type names struct {
-	BOS  tokenName `json:"bos_token"`
-	EOS  tokenName `json:"eos_token"`
-	Unk  tokenName `json:"unk_token"`
-	Pad  tokenName `json:"pad_token"`
-	Sep  tokenName `json:"sep_token"`
-	Cls  tokenName `json:"cls_token"`
-	Mask tokenName `json:"mask_token"`
+	BOS, EOS, Unk, Pad, Sep, Cls, Mask tokenName
 }
 
-// read reads the file, which may be empty.
-func (c *config) read(name string, data []byte) error {
-	if len(data) == 0 {
-		return nil
+// byKey are the names by their keys, in the reference's order.
+func (n *names) byKey() []namedToken {
+	return []namedToken{{"bos_token", &n.BOS}, {"eos_token", &n.EOS}, {"unk_token", &n.Unk}, {"sep_token", &n.Sep},
+		{"pad_token", &n.Pad}, {"cls_token", &n.Cls}, {"mask_token", &n.Mask}}
+}
+
+type namedToken struct {
+	key  string
+	name *tokenName
+}
+
+func (c *config) warn(file, format string, args ...any) {
+	c.warnings = append(c.warnings, file+": "+regular.ClipTo(fmt.Sprintf(format, args...), 3*regular.Line))
+}
+
+// decode reads one of the JSON files that a tokenizer can do without; false: it is left out, and a warning says why and what that
+// means.
+func (c *config) decode(file string, data []byte, to any, without string) bool {
+	fault, err := jsonc.Unmarshal(data, to)
+	if err != nil {
+		c.warn(file, "%v; the file is left out: %s", mistyped(err), without)
+		return false
 	}
-	if err := json.Unmarshal(data, c); err != nil {
-		return fmt.Errorf("parse %s: %w", name, err)
+	if fault != "" {
+		c.warn(file, "has %s, which JSON does not allow; it is read without", fault)
 	}
-	return nil
+	return true
+}
+
+// mistyped words a value of the wrong kind without Go's types.
+func mistyped(err error) error {
+	var t *json.UnmarshalTypeError
+	if errors.As(err, &t) {
+		return fmt.Errorf("a JSON %s is not what should be here", t.Value)
+	}
+	return err
+}
+
+// read reads tokenizer_config.json. A value that cannot be used is a warning, and the others count.
+func (c *config) read(data []byte) (ok bool) {
+	var keys map[string]json.RawMessage
+	if !c.decode(configFile, data, &keys, "no token that it names has a role, and it gives no chat template") {
+		return false
+	}
+	c.readNames(configFile, keys)
+	for key, to := range map[string]any{"add_bos_token": &c.AddBOS, "add_eos_token": &c.AddEOS, "tokenizer_class": &c.Class, "pat_str": &c.Pattern} {
+		c.readKey(configFile, key, keys[key], to)
+	}
+	var added map[string]json.RawMessage
+	c.readKey(configFile, "added_tokens_decoder", keys["added_tokens_decoder"], &added)
+	if added != nil {
+		c.Added = make(map[string]addedToken, len(added))
+	}
+	bad := 0
+	for _, key := range slices.Sorted(maps.Keys(added)) {
+		var tok addedToken
+		id, err := strconv.Atoi(key)
+		if err == nil && (id < 0 || id >= maxTokens) || err != nil {
+			err = fmt.Errorf("%s is no token id", quoted(key))
+		} else {
+			err = mistyped(json.Unmarshal(added[key], &tok))
+		}
+		if err == nil {
+			c.Added[key] = tok
+		} else if bad++; bad == 1 { // one of a kind is enough
+			c.warn(configFile, "added_tokens_decoder: %s: %v; the entry is left out", regular.Clip(key), err)
+		}
+	}
+	return true
+}
+
+// readKey reads the value of a key, if there is one.
+func (c *config) readKey(file, key string, raw json.RawMessage, to any) {
+	if len(raw) == 0 {
+		return
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		c.warn(file, "%s: %v; the key is left out", key, mistyped(err))
+	}
+}
+
+func (n *names) read(keys map[string]json.RawMessage, warn func(key string, raw json.RawMessage)) {
+	for _, k := range n.byKey() {
+		raw, ok := keys[k.key]
+		if !ok {
+			continue
+		}
+		if json.Unmarshal(raw, k.name) != nil {
+			warn(k.key, raw)
+		}
+	}
+}
+
+func (c *config) readNames(file string, keys map[string]json.RawMessage) {
+	c.names.read(keys, func(key string, raw json.RawMessage) {
+		c.warn(file, "%s: %s is no token; the key is left out", key, regular.Clip(string(raw)))
+	})
 }
 
 // readLegacy reads the two files that older folders have besides
-// tokenizer_config.json. As PyPI's transformers does, it heeds them only when that
+// tokenizer_config.json, nil where there is none. As PyPI's transformers does, it heeds them only when that
 // file lists no added tokens; the names they give then win.
-func (c *config) readLegacy(special, added []byte) error {
-	if c.Added != nil {
-		return nil
+func (c *config) readLegacy(special, added []byte) {
+	var keys map[string]json.RawMessage
+	if special != nil && c.decode(specialMapFile, special, &keys, "no token that it names has a role") && c.Added == nil {
+		c.readNames(specialMapFile, keys)
 	}
-	if len(special) > 0 {
-		if err := json.Unmarshal(special, &c.names); err != nil {
-			return fmt.Errorf("parse %s: %w", specialMapFile, err)
-		}
+	if c.Added != nil || added == nil {
+		return
 	}
-	if len(added) == 0 {
-		return nil
+	var ids map[string]json.RawMessage
+	if !c.decode(addedFile, added, &ids, "texts with tokens that it lists become other ids") {
+		return
 	}
-	var ids map[string]int32
-	if err := json.Unmarshal(added, &ids); err != nil {
-		return fmt.Errorf("parse %s: %w", addedFile, err)
+	var named []tokenName
+	for _, k := range c.names.byKey() {
+		named = append(named, *k.name)
 	}
-	named := []tokenName{c.BOS, c.EOS, c.Unk, c.Pad, c.Sep, c.Cls, c.Mask}
 	c.Added = make(map[string]addedToken, len(ids))
-	for text, id := range ids {
+	bad := 0
+	for _, text := range slices.Sorted(maps.Keys(ids)) {
+		var id int32
+		if err := json.Unmarshal(ids[text], &id); err != nil || id < 0 || id >= maxTokens {
+			if bad++; bad == 1 {
+				c.warn(addedFile, "%s: %s is no token id; the entry is left out", regular.Clip(text), regular.Clip(string(ids[text])))
+			}
+			continue
+		}
 		special := slices.Contains(named, tokenName(text))
 		c.Added[strconv.Itoa(int(id))] = addedToken{Content: text, Special: special, Normalized: !special}
 	}
-	return nil
 }
 
 // tokenName is a token given as a string, as an object with its content, or null.
@@ -99,22 +195,20 @@ func (n *tokenName) UnmarshalJSON(data []byte) error {
 // PyPI's transformers does when it loads both: entries of added_tokens_decoder
 // replace the flags of a token or add it, and a named token that is only in the
 // model's vocabulary becomes a special one.
-func (c *config) apply(added []addedToken, v *vocabulary) ([]addedToken, error) {
+func (c *config) apply(added []addedToken, v *vocabulary) []addedToken {
 	known := make(map[string]int, len(added))
 	for i, tok := range added {
 		known[tok.Content] = i
 	}
 	more := make([]addedToken, 0, len(c.Added))
 	for key, tok := range c.Added {
-		id, err := strconv.Atoi(key)
-		if err != nil || id < 0 || id >= maxTokens {
-			return nil, fmt.Errorf("added_tokens_decoder: %s is no token id", quoted(key))
-		}
+		id, _ := strconv.Atoi(key) // read has looked at it
 		tok.ID = int32(id)
 		more = append(more, tok)
 	}
 	slices.SortFunc(more, func(a, b addedToken) int { return int(a.ID) - int(b.ID) })
-	for _, name := range []tokenName{c.BOS, c.EOS, c.Unk, c.Sep, c.Pad, c.Cls, c.Mask} {
+	for _, k := range c.names.byKey() {
+		name := *k.name
 		if _, ok := known[string(name)]; ok {
 			continue
 		}
@@ -132,5 +226,5 @@ func (c *config) apply(added []addedToken, v *vocabulary) ([]addedToken, error) 
 		tok.ID = added[i].ID
 		added[i] = tok
 	}
-	return added, nil
+	return added
 }

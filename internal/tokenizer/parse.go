@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 )
 
@@ -23,11 +24,10 @@ const (
 // may be empty. The truncation and padding sections are ignored.
 func Parse(tokenizerJSON, configJSON []byte) (*Tokenizer, error) {
 	var c config
-	err := c.read(configFile, configJSON)
-	var t *Tokenizer
-	if err == nil {
-		t, err = parse(tokenizerJSON, &c)
+	if len(configJSON) > 0 {
+		c.read(configJSON)
 	}
+	t, err := parse(tokenizerJSON, &c)
 	return t, regular.Short(err)
 }
 
@@ -36,6 +36,7 @@ func parse(tokenizerJSON []byte, c *config) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", mainFile, err)
 	}
+	f.mend(c)
 	t := newTokenizer()
 	if err := t.build(f); err != nil {
 		return nil, fmt.Errorf("parse %s: %w", mainFile, err)
@@ -55,11 +56,7 @@ func newTokenizer() *Tokenizer {
 // finish enters the added tokens and what the configuration says; name is the file
 // that the rest is from.
 func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
-	added, err := c.apply(list, &t.vocab)
-	if err != nil {
-		return fmt.Errorf("parse %s: %w", configFile, err)
-	}
-	if err := t.addTokens(added); err != nil {
+	if err := t.addTokens(c.apply(list, &t.vocab)); err != nil {
 		return fmt.Errorf("parse %s: %w", name, err)
 	}
 	for _, id := range slices.Concat(t.post.before, t.post.after) {
@@ -76,6 +73,7 @@ func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
 	if id, ok := t.ID(string(c.EOS)); ok {
 		t.eos = id
 	}
+	t.warnings = append(t.warnings, c.warnings...)
 	return nil
 }
 
@@ -108,6 +106,7 @@ func readFile(data []byte) (*file, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("the file has %d bytes, more than %d", len(data), maxFileBytes)
 	}
+	data = jsonc.WithoutBOM(data)
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("the file is not valid UTF-8")
 	}

@@ -78,8 +78,13 @@ var leavesGaps = map[string]bool{numberRegex: true, cjkRegex: true, deepseekRege
 
 // scanner returns the scanner for an expression.
 func scanner(regex string) (scanFunc, bool) {
-	f, ok := scanners[strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(regex)]
+	f, ok := scanners[plainRegex(regex)]
 	return f, ok
+}
+
+// plainRegex is an expression with its line ends as escapes.
+func plainRegex(regex string) string {
+	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(regex)
 }
 
 // class is the set of regular expression classes a rune is in, as bits.

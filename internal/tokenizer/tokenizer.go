@@ -42,6 +42,7 @@ type Tokenizer struct {
 	pair      []PairPiece
 	deco      decoding
 	bos, eos  int32 // -1 when the configuration names none
+	warnings  []string
 
 	encoders sync.Pool // *encoder
 }
@@ -62,7 +63,8 @@ type EncodeOptions struct {
 
 // Load reads the tokenizer of a model folder: tokenizer.json, or else
 // tokenizer.model (SentencePiece) or tiktoken.model; with it, when present,
-// tokenizer_config.json, special_tokens_map.json and added_tokens.json. The error
+// tokenizer_config.json, special_tokens_map.json and added_tokens.json, which a
+// tokenizer.json can do without: what is wrong with them are Warnings. The error
 // names the file and the component that is wrong or not supported.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	t, err := load(fsys)
@@ -72,16 +74,15 @@ func Load(fsys fs.FS) (*Tokenizer, error) {
 func load(fsys fs.FS) (*Tokenizer, error) {
 	var c config
 	files := map[string][]byte{}
-	for _, name := range []string{configFile, specialMapFile, addedFile} {
+	for _, name := range []string{configFile, specialMapFile, addedFile, modelConfigFile} {
 		data, err := regular.ReadFS(fsys, name, maxConfigBytes)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read tokenizer: %w", err)
 		}
 		files[name] = data
 	}
-	if err := c.read(configFile, files[configFile]); err != nil {
-		return nil, err
-	}
+	readable := files[configFile] == nil || c.read(files[configFile])
+	c.readModel(files[modelConfigFile])
 	for _, kind := range []struct {
 		name  string
 		parse func([]byte, *config) (*Tokenizer, error)
@@ -93,14 +94,15 @@ func load(fsys fs.FS) (*Tokenizer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read tokenizer: %w", err)
 		}
-		// The other files add nothing to a tokenizer.json, which lists its tokens.
+		// The other files add nothing to a tokenizer.json, which lists its tokens. The others lean on them.
 		added := files[addedFile]
-		if kind.name == mainFile {
+		switch {
+		case kind.name == mainFile:
 			added = nil
+		case !readable && len(files[configFile]) > 0:
+			return nil, fmt.Errorf("parse %s", c.warnings[0])
 		}
-		if err := c.readLegacy(files[specialMapFile], added); err != nil {
-			return nil, err
-		}
+		c.readLegacy(files[specialMapFile], added)
 		return kind.parse(data, &c)
 	}
 	return nil, missingFile(fsys)
@@ -204,6 +206,9 @@ func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
 // EOS returns the end-of-sequence id that tokenizer_config.json names. A model may
 // have more of them in its generation_config.json.
 func (t *Tokenizer) EOS() (int32, bool) { return t.eos, t.eos >= 0 }
+
+// Warnings says what is wrong with the folder's files and was read over or mended, a line each with the file first.
+func (t *Tokenizer) Warnings() []string { return t.warnings }
 
 // encoder is the working memory of one Encode call, pooled because its buffers
 // and closures outlive the call.

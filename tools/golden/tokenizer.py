@@ -1,8 +1,10 @@
 """Goldens of internal/tokenizer: small tokenizers and what PyPI tokenizers, sentencepiece and tiktoken make of a set of texts.
 
-Run by hand from the repository root:  python tools/golden/tokenizer.py
+Run by hand from the repository root:  python tools/golden/tokenizer.py [mended]
 
-Writes internal/tokenizer/testdata/<name>.json (the tokenizers), golden.json (texts, and for each tokenizer the ids
+With "mended" it writes only mended.json and golden_mended.json, which need transformers and neither sentencepiece nor tiktoken: a
+tokenizer as Mistral's models were published for MLX, and the ids and texts of what transformers makes of it with fix_mistral_regex
+and of the decoder that its vocabulary has. Without, it writes internal/tokenizer/testdata/<name>.json (the tokenizers), golden.json (texts, and for each tokenizer the ids
 and the decoded text), golden_demo.json (the same texts through the embedded demo model's tokenizer), <name>.model with
 golden_files.json (SentencePiece and tiktoken) and golden_unicode.json (rune classes of the reference). The training text
 below was written for this file.
@@ -16,8 +18,6 @@ import sys
 import tempfile
 import unicodedata
 
-import sentencepiece
-import tiktoken
 import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers as pre, processors, trainers
 
@@ -150,6 +150,7 @@ def charsmap():
 
 
 def sentencepiece_model(**options):
+    import sentencepiece
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(PROSE.strip().split("\n")), model_writer=out, minloglevel=2, num_threads=1,
                                              hard_vocab_limit=False, **options)
@@ -257,6 +258,7 @@ def cases(t, texts):
 
 def sentencepiece_files():
     """SentencePiece models of both kinds, and what the library makes of the texts."""
+    import sentencepiece
     made = {
         "sp_bpe": dict(vocab_size=560, model_type="bpe", byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.98,
                        user_defined_symbols=["<sep>", "key", "    "], control_symbols=["<|start|>"]),
@@ -273,6 +275,7 @@ def sentencepiece_files():
 
 def tiktoken_file(pattern):
     """A tiktoken vocabulary made of the merges of a trained BPE."""
+    import tiktoken
     t = train(split(LLAMA3), size=440, specials=())
     runes = {c: b for b, c in tiktoken_bytes()}
     ranks = {bytes(runes[c] for c in token): rank for token, rank in t.get_vocab().items()}
@@ -334,6 +337,25 @@ def unicode_classes():
     return out
 
 
+def mended(texts):
+    """A byte-level vocabulary with the decoder of SentencePiece models and the wrong expression, and what it is once both are right."""
+    import transformers
+    from transformers.tokenization_utils_tokenizers import TokenizersBackend
+
+    t = train(split(LLAMA3), specials=("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "<|start|>", "<|end|>"))
+    t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    with open(os.path.join(OUT, "mended.json"), "w", encoding="utf-8") as f:
+        f.write(t.to_str() + "\n")
+    folder = tempfile.mkdtemp()
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump({"model_type": "mistral3", "transformers_version": "4.57.1"}, f)
+    right = TokenizersBackend._patch_mistral_regex(Tokenizer.from_str(t.to_str()), folder, is_local=True, init_kwargs={}, fix_mistral_regex=True)
+    t.decoder = right.decoder = decoders.ByteLevel()
+    made_by = f"tokenizers {tokenizers.__version__}, transformers {transformers.__version__}, python {sys.version.split()[0]}"
+    write("golden_mended.json", {"made_by": made_by, "texts": texts, "tokenizers": {"decoder": cases(t, texts), "decoder and expression": cases(right, texts)}})
+    print(made_by)
+
+
 def write(name, value):
     with open(os.path.join(OUT, name), "w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=True, separators=(",", ":"))
@@ -343,6 +365,10 @@ def write(name, value):
 def main():
     os.makedirs(OUT, exist_ok=True)
     texts = TEXTS + random_texts(32)
+    if sys.argv[1:] == ["mended"]:
+        return mended(texts)
+    import sentencepiece
+    import tiktoken
     made_by = f"tokenizers {tokenizers.__version__}, python {sys.version.split()[0]}"
     files_by = f"sentencepiece {sentencepiece.__version__}, tiktoken {tiktoken.__version__}, python {sys.version.split()[0]}"
     golden = {"made_by": made_by, "texts": texts, "tokenizers": {}}
