@@ -96,10 +96,10 @@ func (s *source) Apart(head, table string) bool {
 	}
 	mine, ok := s.names[head+".weight"]
 	theirs, is := s.names[table+".weight"]
-	if !ok {
+	if !ok || !is {
 		return false
 	}
-	if a, b := s.c.Tensor(mine), s.c.Tensor(theirs); is && a.DType == b.DType && bytes.Equal(a.Bytes, b.Bytes) {
+	if a, b := s.c.Tensor(mine), s.c.Tensor(theirs); !slices.Equal(a.Shape, b.Shape) || a.DType == b.DType && bytes.Equal(a.Bytes, b.Bytes) {
 		return false
 	}
 	s.c.warn(configFile, "tie_word_embeddings is true, but the folder has a %s that is not the embedding: it is used", regular.Clip(mine))
