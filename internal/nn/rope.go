@@ -96,7 +96,7 @@ func (a *RopeArgs) check() error {
 		return nil
 	case !(a.Orig > 0) || math.IsInf(a.Orig, 0):
 		return bad("original_max_position_embeddings", a.Orig)
-	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq > a.LowFreq):
+	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq >= a.LowFreq):
 		return fmt.Errorf("rope llama3: low_freq_factor %g and high_freq_factor %g are out of range", a.LowFreq, a.HighFreq)
 	case a.yarn() && !(a.BetaFast > 0 && a.BetaSlow > 0):
 		return fmt.Errorf("rope yarn: beta_fast %g and beta_slow %g are out of range", a.BetaFast, a.BetaSlow)

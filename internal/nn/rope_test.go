@@ -34,7 +34,11 @@ func TestRopeTables(t *testing.T) {
 		{"llama3", with(func(a *RopeArgs) {
 			a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 8, 8192, 1, 4
 		}), 32, 1, slowest / 8, 1},
+		{"llama3, nothing between", with(func(a *RopeArgs) {
+			a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 16, 8192, 1, 1
+		}), 32, 1, slowest / 16, 1},
 		{"yarn", yarn, 32, 1, slowest / 4, 0.1*math.Log(4) + 1},
+		{"yarn, its own amplitude", with(func(a *RopeArgs) { *a = yarn; a.Amp = 0.8 }), 32, 1, slowest / 4, 0.8},
 		{"dynamic", with(func(a *RopeArgs) { a.Type, a.Factor = "dynamic", 4 }), 32, 1, slowest, 1},
 		{"longrope", with(func(a *RopeArgs) {
 			a.Type, a.Orig, a.Factor, a.Long = "longrope", 4096, 4096, slices.Repeat([]float64{2}, 32)
@@ -89,7 +93,7 @@ func TestRopeErrors(t *testing.T) {
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Traditional = "proportional", 1, true }, "not in traditional pairs"},
 		{func(a *RopeArgs) { a.Type, a.Factor = "yarn", 4 }, "original_max_position_embeddings 0"},
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig = "yarn", 4, 512 }, "beta_fast 0"},
-		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 4, 512, 4, 4 }, "low_freq_factor 4"},
+		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 4, 512, 4, 2 }, "low_freq_factor 4"},
 	} {
 		a := plain()
 		c.change(&a)
