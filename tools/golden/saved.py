@@ -26,6 +26,7 @@ import synthetic
 PINS = {"transformers": "5.24.0", "torch": "2.15.0"}
 SEED, VOCAB, LENGTH = 20261125, 96, 24
 MOVES = 1e-5  # more than this is written of a mutation too
+PICKS = 16  # of the vocabulary, what is kept of a mutation's last row
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
@@ -85,10 +86,10 @@ GEMMA4 = SLIDING | {
     "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": VOCAB, "final_logit_softcapping": 3.0, "num_experts": None, "moe_intermediate_size": None}
 LLAMA4 = {"num_hidden_layers": 4, "no_rope_layers": [1, 0, 1, 1], "attention_chunk_size": 8, "intermediate_size": 32, "intermediate_size_mlp": 96, "num_experts_per_tok": 1,
           "interleave_moe_layer_step": 2, "moe_layers": [1, 3], "floor_scale": 4, "attn_scale": 0.3}
-MINISTRAL3 = {"rope_parameters": rope(500.0, "yarn", **YARN, beta_fast=8.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)}
+MINISTRAL3 = {"rope_parameters": rope(500.0, "yarn", **YARN, beta_fast=1.0, beta_slow=0.25, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)}
 CASES = {  # what the reference is given beside TINY
     "afmoe": SLIDING | {"num_dense_layers": 1, "mup_enabled": True, "route_scale": 1.5, "global_attn_every_n_layers": 2},
-    "apertus": {},
+    "apertus": {"rope_parameters": rope(500.0, "llama3", **LLAMA3)},
     "bitnet": {},
     "cohere": {"use_qk_norm": True, "logit_scale": 0.25},
     "cohere2": SLIDING | {"logit_scale": 0.25},
@@ -121,7 +122,7 @@ CASES = {  # what the reference is given beside TINY
     "gemma4_unified": {"text_config": {k: v for k, v in GEMMA4.items() if "per_layer" not in k} | {"pad_token_id": 0}},
     "gpt2": {},
     "gpt_bigcode": {},
-    "gpt_oss": SLIDING | {"rope_parameters": rope(500.0, "yarn", **YARN, beta_fast=8.0, beta_slow=1.0, truncate=False), "swiglu_limit": 1.5},
+    "gpt_oss": SLIDING | {"rope_parameters": rope(500.0, "yarn", **YARN, beta_fast=1.0, beta_slow=0.25, truncate=False), "swiglu_limit": 1.5},
     "gptj": {"rotary_dim": 8},
     "granite": GRANITE,
     "granitemoe": GRANITE,
@@ -162,7 +163,7 @@ CASES = {  # what the reference is given beside TINY
     "ministral3": MINISTRAL3,
     "mistral": {"sliding_window": 8},
     "mistral3": {"text_config": {"model_type": "mistral"}, "vision_config": {"model_type": "pixtral", "head_dim": 8} | VISION},
-    "mistral4": MLA | GROUPS | {"first_k_dense_replace": 1, "rope_parameters": MINISTRAL3["rope_parameters"]},
+    "mistral4": MLA | GROUPS | {"first_k_dense_replace": 1, "qk_nope_head_dim": 24, "head_dim": 32, "rope_parameters": MINISTRAL3["rope_parameters"]},
     "mixtral": {},
     "nanochat": {"final_logit_softcapping": 3.0},
     "nemotron": {},
@@ -221,6 +222,7 @@ VARIANTS = {  # these have no mutations
     "phi-plain": {"qk_layernorm": False, "rope_parameters": rope(partial_rotary_factor=0.25)},
     "phi3-longrope": {"original_max_position_embeddings": 16, "rope_parameters": rope(500.0, "longrope", partial_rotary_factor=0.75, **longrope(6))},
     "qwen2-plain": {},
+    "qwen3_moe-window": {"use_sliding_window": True, "sliding_window": 8, "decoder_sparse_step": 2, "norm_topk_prob": False},
     "qwen3-plain": {"attention_bias": False, "tie_word_embeddings": True},
     "smollm3-plain": {"num_hidden_layers": 4, "no_rope_layer_interval": 4},
     "stablelm-parallel": {"use_parallel_residual": True},
@@ -326,10 +328,10 @@ def logits(model, tokens):
         return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float().numpy()
 
 
-def moves(model, tokens, first, rows):
+def moves(model, tokens, first, rows, seeds=3):
     """How far the recorded logits move, as a share of their range, when all weights move by about half of their last bit."""
     worst, kept = 0.0, {k: v.clone() for k, v in model.state_dict().items()}
-    for seed in range(3):
+    for seed in range(seeds):
         g = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             seen = set()
@@ -365,7 +367,7 @@ NULLS = {  # for keys that are null: another family's value, as small as the res
 }
 
 
-def others(key, value, types):
+def others(key, value):
     """Other values of a key that the reference may or may not take."""
     if isinstance(value, bool):
         return [not value, None]
@@ -384,13 +386,13 @@ def others(key, value, types):
     if isinstance(value, str):
         return [s for s in STRINGS.get(key, [value + "x"]) if s != value] + ([None] if key not in ("rope_type", "type") else [])
     if isinstance(value, list):
-        return changed(value, types) + [None]
+        return changed(value) + [None]
     if value is None:
         return [NULLS[key]] if key in NULLS else []
     return []
 
 
-def changed(value, types):
+def changed(value):
     """A list with one element changed."""
     if not value:
         return [[0], [1]]
@@ -443,7 +445,7 @@ def ropes(r, head):
         return
     for k, v in r.items():
         if k not in ("rope_type", "type"):
-            for o in others(k, v, ()):
+            for o in others(k, v):
                 yield (k,), o
     if "partial_rotary_factor" not in r:
         yield ("partial_rotary_factor",), 0.5
@@ -453,7 +455,7 @@ def ropes(r, head):
     for kind, more in SCALED.items():
         if kind != r["rope_type"]:
             yield (), plain | {"rope_type": kind} | more
-    yield (), plain | {"rope_type": "yarn"} | YARN | {"beta_fast": 16, "beta_slow": 2, "attention_factor": 0.8, "truncate": False}
+    yield (), plain | {"rope_type": "yarn"} | YARN | {"beta_fast": 1, "beta_slow": 0.25, "attention_factor": 0.8, "truncate": False}
     yield (), plain | {"rope_type": "yarn"} | YARN | {"mscale": 0.7, "mscale_all_dim": 0.9}
     yield (), plain | {"rope_type": "yarn", "factor": 4.0}
     yield (), plain | {"rope_type": "longrope"} | longrope(int(head * r.get("partial_rotary_factor", 1)) // 2)
@@ -474,7 +476,7 @@ def edits(config, cls):
             yield entry, put(config, path, value)
 
     for path, value in leaves(config):
-        for o in others(path[-1], value, ()):
+        for o in others(path[-1], value):
             yield from one(path, o)
     for k, v in config.items():
         if k not in PLAIN and k != "rope_parameters" and (k in SMALL or not isinstance(v, (int, dict)) or isinstance(v, bool)) and v is not None:
@@ -488,18 +490,43 @@ def edits(config, cls):
             head = c.get("qk_rope_head_dim") or c.get("head_dim") or c.get("hidden_size", 0) // c.get("num_attention_heads", 1)
             for p, v in ropes(at, head):
                 yield from one(path + p, v)
+    if config["model_type"] in ("qwen2_vl", "qwen2_5_vl"):  # published with their text model's keys at the top
+        text = {k: v for k, v in config["text_config"].items() if k not in PLAIN}
+        yield {"config": text, "drop": ["text_config"]}, {k: v for k, v in config.items() if k != "text_config"} | text
+    if config["model_type"] == "kimi_k25":
+        text = config["text_config"] | {"model_type": "kimi_k2"}
+        yield {"config": {"text_config": text}, "drop": []}, config | {"text_config": text}
     for at, into in [(config, None), (config.get("text_config"), "text_config")]:
         if not at:
             continue
         for new, drop in old(at, cls if not into else hf.CONFIG_MAPPING[at["model_type"]]):
             entry = {"config": new, "drop": drop}
             out = {k: v for k, v in at.items() if k not in drop} | new
+            if into and len(new) == 1 and not drop:
+                (k, v), = new.items()
+                yield from one((into, k), v)
+                continue
             if into:
                 entry = {"config": {into: out}, "drop": []}
                 out = config | {into: out}
             yield entry, out
 
 
+FOREIGN = [  # keys of other families: what a type does with a key that it does not have
+    {"sliding_window": 8}, {"sliding_window": 8, "use_sliding_window": True}, {"layer_types": ["sliding_attention", "full_attention", "full_attention"]},
+    {"attn_logit_softcapping": 2.0}, {"final_logit_softcapping": 2.0}, {"logit_scale": 0.5}, {"logits_scaling": 2.0}, {"embedding_multiplier": 2.0},
+    {"attention_multiplier": 0.3}, {"residual_multiplier": 0.5}, {"query_pre_attn_scalar": 30}, {"qk_layernorm": True}, {"use_qk_norm": True}, {"use_qk_norm": False},
+    {"no_rope_layers": [0, 1, 1, 1]}, {"rope_interleave": True}, {"rope_interleave": False}, {"attention_bias": True}, {"attention_bias": False}, {"mlp_bias": True},
+    {"mlp_bias": False}, {"qkv_bias": True}, {"qkv_bias": False}, {"use_bias": True}, {"use_bias": False}, {"hidden_act": "gelu"}, {"hidden_activation": "gelu"},
+    {"activation_function": "relu"}, {"rms_norm_eps": 0.5}, {"layer_norm_eps": 0.5}, {"norm_eps": 0.5}, {"layer_norm_epsilon": 0.5}, {"head_dim": 32},
+    {"num_key_value_heads": 1}, {"use_parallel_residual": True}, {"use_parallel_residual": False}, {"scale_emb": 2}, {"attention_chunk_size": 4},
+    {"use_bidirectional_attention": True}, {"clip_qkv": 0.3}, {"partial_rotary_factor": 0.5}, {"rope_traditional": True}, {"is_causal": False},
+]
+FOREIGN_EXPERTS = [
+    {"scoring_func": "softmax"}, {"scoring_func": "sigmoid"}, {"topk_method": "greedy"}, {"moe_layer_freq": 2}, {"norm_topk_prob": True}, {"norm_topk_prob": False},
+    {"routed_scaling_factor": 2.0}, {"n_group": 2, "topk_group": 1}, {"first_k_dense_replace": 2}, {"mlp_only_layers": [0]}, {"decoder_sparse_step": 2},
+    {"shared_expert_intermediate_size": 48}, {"swiglu_limit": 0.3},
+]
 ONCE = ["layer_types"]
 OLD = {  # older spellings of one type
     "qwen3_next": [({"full_attention_interval": 2}, ONCE)], "qwen3_5_text": [({"full_attention_interval": 2}, ONCE)], "qwen3_5_moe_text": [({"full_attention_interval": 2}, ONCE)],
@@ -525,6 +552,9 @@ OLD = {  # older spellings of one type
     "phi3": [({"rope_theta": 500.0, "partial_rotary_factor": 0.75, "rope_scaling": {"type": t} | longrope(6)}, ["rope_parameters"]) for t in ("longrope", "su", "yarn")],
     "step3p5": [({"moe_layers_enum": "1,2,3"}, ["mlp_layer_types"]), ({"rope_theta": [90.0, 500.0, 90.0, 90.0]}, ["rope_parameters"]),
                 ({"rope_theta": [90.0, 500.0, 90.0, 90.0], "partial_rotary_factors": [1.0, 0.5, 1.0, 1.0]}, ["rope_parameters"])],
+    "qwen2_vl_text": [({"rope_theta": 300.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}, ["rope_parameters"])],
+    "qwen2_5_vl_text": [({"rope_theta": 300.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}, ["rope_parameters"])],
+    "qwen3_vl_text": [({"rope_theta": 300.0, "rope_scaling": {"rope_type": "default", "mrope_section": [6, 3, 3], "mrope_interleaved": True}}, ["rope_parameters"])],
     "gpt2": [({"n_ctx": 64}, ["n_positions"]), ({"num_key_value_heads": 2}, [])],
     "llama4_text": [({}, ["no_rope_layers"]), ({}, ["moe_layers"])],
 }
@@ -560,6 +590,9 @@ def old(c, cls):
         yield {"_sliding_window_pattern": 2}, ["layer_types"]
         yield {"sliding_window_pattern": 3}, []
     yield from OLD.get(c["model_type"], [])
+    for new in FOREIGN + FOREIGN_EXPERTS * any("expert" in k for k in c):
+        if not new.keys() & c.keys():
+            yield new, []
     for name in ("rotary_pct", "rotary_emb_base", "rotary_dim", "rotary_percent"):
         if c["model_type"] in ("gpt_neox", "gptj", "minimax", "stablelm", "glm", "glm4", "nemotron", "minimax_m2", "phi"):
             v = {"rotary_pct": 0.25, "rotary_emb_base": 300, "rotary_dim": 8, "rotary_percent": 0.25}[name]
@@ -584,7 +617,7 @@ def said(e, folder):
     return f"{type(e).__name__}: {' '.join(lines[:2])}"[:140]
 
 
-def mutations(config, cls, model, folder, tokens):
+def mutations(config, cls, model, folder, tokens, base):
     out = []
     for entry, edited in edits(config, cls):
         (folder / "config.json").write_text(json.dumps(edited))
@@ -593,8 +626,8 @@ def mutations(config, cls, model, folder, tokens):
             y = logits(m, tokens)
             if not np.all(np.isfinite(y[-1])):
                 raise Refused("the logits are not finite")
-            entry["logits"] = pins.f32(y[-1])
-            if (w := moves(m, tokens, y, [-1])) > MOVES:
+            entry["logits"] = pins.f32(y[-1][:PICKS])
+            if not np.array_equal(y, base) and (w := moves(m, tokens, y, [-1], 1)) > MOVES:
                 entry["moves"] = w
         except Exception as e:
             entry["error"] = said(e, folder)
@@ -620,7 +653,8 @@ def case(name, given, base):
         golden = {"seed": seed, "config": written, "tensors": tensors, "tokens": tokens, "rows": rows, "logits": pins.f32(y[rows]),
                   "range": float(y.max() - y.min()), "moves": moves(m, tokens, y, rows)}
         if base:
-            golden["mutations"] = mutations(written, config, model, folder, tokens) if "--no-mutations" not in sys.argv else []
+            golden["picks"] = PICKS
+            golden["mutations"] = mutations(written, config, model, folder, tokens, y) if "--no-mutations" not in sys.argv else []
     return golden
 
 
