@@ -17,6 +17,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/generate"
 	"hearth/internal/hub"
+	"hearth/internal/jsonc"
 	"hearth/internal/model"
 	"hearth/internal/regular"
 )
@@ -36,6 +37,7 @@ type shown struct {
 	Tokenizer    shownTokenizer  `json:"tokenizer"`
 	Template     generate.Traits `json:"template"`
 	Sampling     shownSampling   `json:"sampling"`
+	Warnings     []string        `json:"warnings,omitempty"` // what is wrong with the folder and was read over or mended, the file first
 }
 
 // shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
@@ -155,6 +157,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	}
 	g := c.Generation
 	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
+	s.Warnings = each(c.Warnings, m.Warnings, text.Warnings)
 	return s, nil
 }
 
@@ -181,7 +184,7 @@ func tokenizerType(fsys fs.FS) (string, error) {
 			ByteFallback bool   `json:"byte_fallback"`
 		} `json:"model"`
 	}
-	if json.Unmarshal(b, &t) != nil || t.Model.Type == "" {
+	if json.Unmarshal(jsonc.WithoutBOM(b), &t) != nil || t.Model.Type == "" {
 		return "BPE", nil // old files leave it out
 	}
 	if t.Model.ByteFallback {
@@ -315,7 +318,28 @@ func (s *shown) print(w io.Writer) error {
 		}
 	}
 	row("sampling", "%s", s.Sampling)
+	printShownWarnings(row, s.Warnings)
 	return t.Flush()
+}
+
+// printShownWarnings is the last part of what show says of a folder, if there is something to warn of.
+func printShownWarnings(row func(name, format string, args ...any), warnings []string) {
+	name := "warnings"
+	for _, w := range warnings {
+		row(name, "%s", w)
+		name = ""
+	}
+}
+
+// each is what lists hold, every line once.
+func each(lists ...[]string) []string {
+	var all []string
+	for _, line := range slices.Concat(lists...) {
+		if !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 func yes(b bool) string {

@@ -9,6 +9,7 @@ import (
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/model"
+	"hearth/internal/tokenizer"
 )
 
 // shownEncoder is what hearth show says about a model that embeds or ranks.
@@ -25,6 +26,7 @@ type shownEncoder struct {
 	Normalised   bool           `json:"normalised"`
 	Layers       []shownLayers  `json:"layers"`
 	Tokenizer    shownTokenizer `json:"tokenizer"`
+	Warnings     []string       `json:"warnings,omitempty"`
 }
 
 var poolings = map[backend.PoolKind]string{backend.PoolMean: "mean of all tokens", backend.PoolFirst: "first token", backend.PoolLast: "last token"}
@@ -60,6 +62,10 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 	if p.MaxTokens > 0 {
 		s.Context = min(p.MaxTokens, m.Context)
 	}
+	s.Warnings = each(c.Warnings, m.Warnings)
+	if tok, err := tokenizer.Load(src.FS); err == nil { // an error is told by who serves it
+		s.Warnings = each(s.Warnings, tok.Warnings())
+	}
 	return s, nil
 }
 
@@ -81,6 +87,7 @@ func (s *shownEncoder) print(w io.Writer) error {
 		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
 	}
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	printShownWarnings(row, s.Warnings)
 	return t.Flush()
 }
 
