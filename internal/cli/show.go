@@ -146,6 +146,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers}
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
+		text.StopIDs = c.Generation.EOS
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
@@ -317,9 +318,29 @@ func (s *shown) print(w io.Writer) error {
 			row("  warning", "%s", w)
 		}
 	}
+	row("replies end", "%s", endsWith(s.Template.Ends))
 	row("sampling", "%s", s.Sampling)
 	printShownWarnings(row, s.Warnings)
 	return t.Flush()
+}
+
+// endsWith lists the tokens that end a reply.
+func endsWith(ends []generate.End) string {
+	var list []string
+	for _, e := range ends {
+		text := e.Token
+		if text == "" {
+			text = fmt.Sprintf("token %d, which the vocabulary does not have", e.ID)
+		}
+		if e.Template {
+			text += " (from the template)"
+		}
+		list = append(list, text)
+	}
+	if list == nil {
+		return "at the limit of tokens only: nothing names a token that ends them"
+	}
+	return "with " + strings.Join(list, ", ")
 }
 
 // printShownWarnings is the last part of what show says of a folder, if there is something to warn of.
