@@ -57,6 +57,7 @@ type about struct {
 	Ahead     bool
 	Precision backend.Precision
 	Summary   string
+	Warnings  []string // of the folder, as the child read it
 }
 
 // elsewhere tries the backends whose models run in processes of their own, as far as they come first in what cfg asks for: open
@@ -120,7 +121,7 @@ func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier
 	if err := json.Unmarshal(e.About(), &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model: what its process says of it: %w", err), e.Close())
 	}
-	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Ahead: m.Ahead, Precision: m.Precision, Took: time.Since(start), summary: m.Summary}, nil
+	return &Weights{Model: m.Model, Engine: e, Backend: m.Backend, Ahead: m.Ahead, Precision: m.Precision, Took: time.Since(start), summary: m.Summary, warnings: m.Warnings}, nil
 }
 
 // openAway loads an encoder in a process of its own.
@@ -198,7 +199,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Ahead: w.Ahead, Precision: w.Precision, Summary: w.Summary()})
+	told, err := json.Marshal(about{Model: w.Model, Backend: w.Backend, Ahead: w.Ahead, Precision: w.Precision, Summary: w.Summary(), Warnings: w.warnings})
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -27,10 +27,11 @@ type Catalog struct {
 
 	done chan struct{} // closed when Load has ended
 	// Set before done is closed, read-only afterwards.
-	weights *Weights
-	gen     chat.Generator
-	enc     *Encoder // in the place of weights and gen where the model does not generate
-	err     error
+	weights  *Weights
+	gen      chat.Generator
+	enc      *Encoder // in the place of weights and gen where the model does not generate
+	warnings []Warning
+	err      error
 
 	closing sync.Once
 }
@@ -60,12 +61,12 @@ func (c *Catalog) Load(bs Backends) error {
 	defer close(c.done)
 	switch {
 	case c.cfg.Script != "":
-		c.gen, c.err = openScripted(c.src, c.cfg, c.ID())
+		c.gen, c.warnings, c.err = openScripted(c.src, c.cfg, c.ID())
 	case encodes(c.src):
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)
 		c.err = c.enc.load(bs)
 	default:
-		c.weights, c.gen, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)
+		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)
 	}
 	return c.err
 }

@@ -34,6 +34,7 @@ type Encoder struct {
 	away       *remote.Reader // in the place of backend, where the model runs in another process
 	on         string         // the backend's name
 	took       time.Duration
+	warnings   []Warning
 	err        error
 }
 
@@ -102,6 +103,7 @@ func (e *Encoder) open(bs Backends) (err error) {
 	if err := e.place(bs, p, &c); err != nil {
 		return err
 	}
+	e.warnings = e.src.warnings(e.checkpoint.Warnings, e.loaded.Warnings, tok.Warnings())
 	c.Info = chat.Model{ID: e.names.id(), Path: e.src.Path, Created: e.src.Created, Description: e.loaded.Description}
 	e.service, err = embed.New(c)
 	if err != nil {

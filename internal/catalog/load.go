@@ -104,7 +104,8 @@ type Weights struct {
 	Precision backend.Precision
 	Took      time.Duration
 
-	summary    string // of one in another process, where the rest is
+	warnings   []string // of its folder
+	summary    string   // of one in another process, where the rest is
 	loaded     *model.Loaded
 	residence  residence
 	checkpoint *model.Checkpoint
@@ -167,6 +168,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	}
 	m := w.loaded
 	w.Model = Facts{Type: m.Type, Description: m.Description, Width: m.Width, Vocab: m.Vocab, Context: m.Context, Bytes: m.Bytes}
+	w.warnings = m.Warnings
 	policy, err := backend.ParseKV(cfg.KVType)
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)

@@ -14,36 +14,38 @@ import (
 )
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep) (*Weights, chat.Generator, error) {
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep) (*Weights, chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	text, err := openText(src, c)
 	if err != nil {
-		return nil, nil, errors.Join(err, c.Close())
+		return nil, nil, nil, errors.Join(err, c.Close())
 	}
+	read := c.Warnings // the checkpoint is given away
 	w, err := openWeights(src, c, cfg, bs, keep.options(src, cfg))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	warnings := src.warnings(read, w.warnings, text.Warnings)
 	text.Engine = generate.Over(w.Engine)
 	configure(&text, src, cfg, id)
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
 	if err != nil {
-		return nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())
+		return nil, nil, nil, errors.Join(&model.LoadError{Where: src.Where, Err: err}, w.Close())
 	}
 	if b := w.Engine.Saved(historyName); b != nil {
 		if err := gen.Recall(b); err != nil {
 			keep.Warn("prefix cache: earlier answers are read as text: " + err.Error())
 		}
 	}
-	return w, gen, nil
+	return w, gen, warnings, nil
 }
 
 // historyName is under which the ids of earlier answers are kept beside their keys and values.
@@ -62,24 +64,28 @@ func saveHistory(w *Weights, gen chat.Generator) error {
 }
 
 // openScripted loads the text side of a model and a script that answers in its place.
-func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, error) {
+func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := script.Open(cfg.Script)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := model.OpenCheckpoint(src.FS, src.Where)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := openText(src, c)
 	if err := errors.Join(err, c.Close()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	configure(&text, src, cfg, id)
-	return script.New(text, s, cfg.ContextLength)
+	gen, err := script.New(text, s, cfg.ContextLength)
+	if err != nil {
+		return nil, nil, err
+	}
+	return gen, src.warnings(c.Warnings, text.Warnings), nil
 }
 
 // configure fills in what is the same for every engine.
@@ -112,9 +118,12 @@ func checkParsers(cfg *config.Config) error {
 // openText reads tokenizer and template; errors are LoadErrors.
 func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
 	text, err := generate.Load(src.FS)
+	var broken *generate.BrokenError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = &model.LoadError{Where: src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
+	case errors.As(err, &broken):
+		err = &model.LoadError{Where: src.Where, Err: err, Hint: "fetch the file again, or mend it"}
 	case errors.Is(err, generate.ErrNoTemplate):
 		err = &model.LoadError{Where: src.Where, Problem: generate.ErrNoTemplate.Error(), Hint: "it is a base model that was never taught to chat; use its instruct or chat version"}
 	case err != nil:

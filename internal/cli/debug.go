@@ -155,7 +155,16 @@ func decodeTokens(t *tokenizer.Tokenizer, line []byte, skip bool) (any, error) {
 	return t.Decode(ids, skip), nil
 }
 
+// loadTokenizer reads a tokenizer.json as a model's is read, with the files beside it; a file of another name only with its
+// tokenizer_config.json.
 func loadTokenizer(file string) (*tokenizer.Tokenizer, error) {
+	if filepath.Base(file) == "tokenizer.json" {
+		t, err := tokenizer.Load(regular.Dir(filepath.Dir(file)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		return t, nil
+	}
 	b, err := readFile(file)
 	if err != nil {
 		return nil, err

@@ -92,6 +92,9 @@ func quantize(ctx context.Context, src *catalog.Source, dst string, o convert.Op
 	if err != nil {
 		return err
 	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(notes, "hearth: warning: %s: %s\n", src.Where, w)
+	}
 	_, err = fmt.Fprintf(out, "%s: %d of %d modules quantised, %.2f bits per weight, %s bytes\n", dst, r.Quantised, r.Modules, r.BitsPerWeight(), commas(r.Bytes))
 	return err
 }

@@ -79,6 +79,9 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 		return err
 	}
 	defer func() { err = firstError(err, models.Close()) }()
+	for _, w := range models.Warnings() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: warning: %s: %s\n", w.Folder, w.Text)
+	}
 	if err := printWarnings(cmd.Context(), cmd.ErrOrStderr(), models); err != nil {
 		return err
 	}

@@ -198,6 +198,9 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				b.print(stdout)
 				shown = true
 			}
+			for _, w := range folderWarnings(all, encoders) {
+				log.Warn(w.Text, "folder", w.Folder)
+			}
 			if err := printWarnings(ctx, stderr, models); err != nil {
 				stop()
 				return firstError(err, <-served)
@@ -233,6 +236,7 @@ type library interface {
 	chat.Models
 	engines
 	Load(catalog.Backends) error
+	Warnings() []catalog.Warning
 	Close() error
 }
 
@@ -265,6 +269,15 @@ func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cach
 		m.add(src, cfg)
 	}
 	return e, nil
+}
+
+// folderWarnings are those of all models.
+func folderWarnings(all library, encoders *catalog.Encoders) []catalog.Warning {
+	warnings := all.Warnings()
+	for _, e := range encoders.Beside() {
+		warnings = append(warnings, e.Warnings()...)
+	}
+	return warnings
 }
 
 // printWarnings says where settings contradict the model, a line each.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -214,6 +215,46 @@ func TestServeFolder(t *testing.T) {
 		if status, got := request(t, "POST", p.url+"/v1/messages", string(body)); status != want {
 			t.Errorf("model %q: %d, want %d: %s", model, status, want, got)
 		}
+	}
+}
+
+// TestServeWarnings: what is wrong with a folder and was read over is a line of the log for each thing, also for a model in a process
+// of its own and for the small model.
+func TestServeWarnings(t *testing.T) {
+	dir := t.TempDir() + "/little"
+	if err := writeDemo(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/generation_config.json", []byte(`{"eos_token_id": 5711, "temperature": "hot",}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/special_tokens_map.json", []byte(`{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{dir}, {dir, "--model-process", "always"}, {"demo", "--small-model", dir}} {
+		p := start(t, nil, append(args, "--cache-memory-mb", "64")...)
+		p.end(t)
+		for _, want := range []string{
+			`level=WARN msg="generation_config.json: has a comma too many at byte 44, line 1, which JSON does not allow; it is read without" folder=` + dir,
+			`level=WARN msg="generation_config.json: temperature: \"hot\" is no number; the key is left out" folder=` + dir,
+			`level=WARN msg="special_tokens_map.json: is no valid JSON at byte 1, line 1: unexpected end of JSON input; the file is left out: no token that it names has a role" folder=` + dir,
+		} {
+			if n := strings.Count(p.stderr.String(), want); n != 1 {
+				t.Errorf("%v: %d times %s in\n%s", args, n, want, p.stderr)
+			}
+		}
+	}
+	p := start(t, nil, "demo")
+	if p.end(t); strings.Contains(p.stderr.String(), "WARN") {
+		t.Errorf("the demo: %s", p.stderr)
+	}
+}
+
+// end stops the server, after which all that it said is there.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(p.Process.Signal(os.Interrupt), p.Wait()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/generate"
 	"hearth/internal/hub"
+	"hearth/internal/jsonc"
 	"hearth/internal/model"
 	"hearth/internal/regular"
 )
@@ -40,6 +41,7 @@ type shown struct {
 	Tokenizer    shownTokenizer   `json:"tokenizer"`
 	Template     generate.Traits  `json:"template"`
 	Sampling     shownSampling    `json:"sampling"`
+	Warnings     []string         `json:"warnings,omitempty"` // what is wrong with the folder and was read over or mended, the file first
 
 	look *surveyor
 }
@@ -167,6 +169,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	s.read(m.Reading)
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
+		text.StopIDs = c.Generation.EOS
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
 	}
@@ -178,6 +181,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	}
 	g := c.Generation
 	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
+	s.Warnings = each(c.Warnings, text.Warnings) // what is not understood of config.json is told apart
 	return s, nil
 }
 
@@ -204,7 +208,7 @@ func tokenizerType(fsys fs.FS) (string, error) {
 			ByteFallback bool   `json:"byte_fallback"`
 		} `json:"model"`
 	}
-	if json.Unmarshal(b, &t) != nil || t.Model.Type == "" {
+	if json.Unmarshal(jsonc.WithoutBOM(b), &t) != nil || t.Model.Type == "" {
 		return "BPE", nil // old files leave it out
 	}
 	if t.Model.ByteFallback {
@@ -350,8 +354,49 @@ func (s *shown) print(w io.Writer) error {
 			row("  warning", "%s", w)
 		}
 	}
+	row("replies end", "%s", endsWith(s.Template.Ends))
 	row("sampling", "%s", s.Sampling)
+	printShownWarnings(row, s.Warnings)
 	return t.Flush()
+}
+
+// endsWith lists the tokens that end a reply.
+func endsWith(ends []generate.End) string {
+	var list []string
+	for _, e := range ends {
+		text := e.Token
+		if text == "" {
+			text = fmt.Sprintf("token %d, which the vocabulary does not have", e.ID)
+		}
+		if e.Template {
+			text += " (from the template)"
+		}
+		list = append(list, text)
+	}
+	if list == nil {
+		return "at the limit of tokens only: nothing names a token that ends them"
+	}
+	return "with " + strings.Join(list, ", ")
+}
+
+// printShownWarnings is the last part of what show says of a folder, if there is something to warn of.
+func printShownWarnings(row func(name, format string, args ...any), warnings []string) {
+	name := "warnings"
+	for _, w := range warnings {
+		row(name, "%s", w)
+		name = ""
+	}
+}
+
+// each is what lists hold, every line once.
+func each(lists ...[]string) []string {
+	var all []string
+	for _, line := range slices.Concat(lists...) {
+		if !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 func yes(b bool) string {

@@ -9,6 +9,7 @@ import (
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/model"
+	"hearth/internal/tokenizer"
 )
 
 // shownEncoder is what hearth show says about a model that embeds or ranks.
@@ -26,6 +27,7 @@ type shownEncoder struct {
 	Layers       []shownLayers  `json:"layers"`
 	Modules      []shownModules `json:"modules"`
 	Tokenizer    shownTokenizer `json:"tokenizer"`
+	Warnings     []string       `json:"warnings,omitempty"`
 
 	look *surveyor
 }
@@ -63,6 +65,10 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 	if p.MaxTokens > 0 {
 		s.Context = min(p.MaxTokens, m.Context)
 	}
+	s.Warnings = each(c.Warnings, m.Warnings)
+	if tok, err := tokenizer.Load(src.FS); err == nil { // an error is told by who serves it
+		s.Warnings = each(s.Warnings, tok.Warnings())
+	}
 	return s, nil
 }
 
@@ -82,6 +88,7 @@ func (s *shownEncoder) print(w io.Writer) error {
 	}
 	s.look.rows(row)
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	printShownWarnings(row, s.Warnings)
 	return t.Flush()
 }
 

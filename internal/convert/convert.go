@@ -25,7 +25,8 @@ type Options struct {
 type Report struct {
 	Modules, Quantised int
 	Parameters         int64
-	Bytes              int64 // of tensors
+	Bytes              int64    // of tensors
+	Warnings           []string // what is wrong with the folder and was read over, the file first
 }
 
 // BitsPerWeight is the size of an average parameter.
@@ -57,6 +58,7 @@ func Quantize(ctx context.Context, src fs.FS, where, dst string, o Options) (*Re
 	if err := to.commit(); err != nil {
 		return nil, fmt.Errorf("quantize %s: %w", where, err)
 	}
+	p.report.Warnings = c.Warnings
 	return &p.report, nil
 }
 

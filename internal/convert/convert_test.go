@@ -206,7 +206,7 @@ func TestFolder(t *testing.T) {
 	mostShard = 20_000
 	t.Cleanup(func() { mostShard = 5 << 30 })
 	src := folderOf(t, []byte(tinyConfig), quant.BF16, tinyShapes())
-	for name, data := range map[string]string{"tokenizer.json": "{}", "chat_template.jinja": "x", "generation_config.json": `{"eos_token_id": 7}`, "1_Pooling/config.json": "{}",
+	for name, data := range map[string]string{"tokenizer.json": "{}", "chat_template.jinja": "x", "generation_config.json": `{"eos_token_id": 7,}`, "1_Pooling/config.json": "{}",
 		"pytorch_model.bin": "x", ".gitattributes": "x", ".cache/x.json": "x", "model.safetensors.index.json": `{"weight_map": {}}`, "original/consolidated.00.pth": "x"} {
 		src[name] = &fstest.MapFile{Data: []byte(data)}
 	}
@@ -229,6 +229,9 @@ func TestFolder(t *testing.T) {
 	}
 	if last != -1 {
 		t.Error("the last of the progress is not all")
+	}
+	if want := []string{"generation_config.json: has a comma too many at byte 19, line 1, which JSON does not allow; it is read without"}; !slices.Equal(r.Warnings, want) {
+		t.Errorf("warnings %q, want %q", r.Warnings, want)
 	}
 	params := int64(0)
 	for _, shape := range tinyShapes() {

@@ -191,6 +191,7 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	vars := p.t.tokens.Clone()
 	vars.Set("messages", p.form.messages(context.Background(), turns))
 	vars.Set("tools", p.form.noTools())
+	vars.Set("add_generation_prompt", true)
 	set(vars)
 	if slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
 		setProbeTool(vars)
@@ -199,7 +200,6 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	tools, _ := vars.Get("tools")
 	list, _ := tools.(*jinja.List)
 	vars.Set("documents", nil)
-	vars.Set("add_generation_prompt", true)
 	out, err := p.t.forRequest(list != nil && len(list.Items) > 0).Render(context.Background(), vars, p.limits)
 	if err != nil {
 		e := (*jinja.Error)(nil)

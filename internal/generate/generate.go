@@ -68,7 +68,7 @@ type Config struct {
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *Template
 	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
-	StopIDs    []int32       // end a turn; the tokenizer's own end token always does
+	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
 	Generation chat.Sampling // what the model's authors recommend
 	Loop       Loop          // ends a reply as if the tokens had run out
 
@@ -123,30 +123,29 @@ func New(cfg Config) (*Generator, error) {
 		return nil, errors.New("make generator: engine, tokenizer and template are needed")
 	}
 	g := &Generator{cfg: cfg}
-	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(cfg.StopIDs, id) {
-		g.cfg.StopIDs = append(slices.Clone(cfg.StopIDs), id)
-	}
 	g.family, _ = chooseFamily(cfg)
 	var err error
 	if g.family, g.warnings, err = parser.Override(g.family, cfg.ToolParser, cfg.ReasoningParser); err != nil {
 		return nil, err
+	}
+	p, err := findForm(cfg.Template, g.family, cfg.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("make generator: %w", err)
+	}
+	g.cfg.StopIDs = nil
+	for _, e := range turnEnds(&cfg, g.family, p) {
+		g.cfg.StopIDs = append(g.cfg.StopIDs, e.ID)
+		if e.Token != "" {
+			g.stops = append(g.stops, e.Token)
+		}
 	}
 	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
 		func(m string) bool { return slices.Contains(g.family.Control, m) }))
 	g.calls = newCalls(g)
 	g.history = newHistory(g.guard, !cfg.PlainHistory)
 	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
-	for _, id := range g.cfg.StopIDs {
-		if text, ok := cfg.Tokenizer.Token(id); ok && text != "" {
-			g.stops = append(g.stops, text)
-		}
-	}
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context, g.cfg.Info.Parser = cfg.Engine.Context(), g.family.Name
-	p, err := findForm(cfg.Template, g.family, cfg.Limits)
-	if err != nil {
-		return nil, fmt.Errorf("make generator: %w", err)
-	}
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	g.warnings = append(g.warnings, p.warnings()...)
 	g.cfg.Info.Tools = p.form.declares || p.form.calls

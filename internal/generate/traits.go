@@ -21,12 +21,14 @@ type Traits struct {
 	// Reasoning is the tag that begins reasoning, "" for output without.
 	Reasoning string   `json:"reasoning,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"` // where settings contradict the evidence
+	Ends      []End    `json:"ends"`               // what ends a reply
 }
 
 // Traits examines the text side of a model by trial renderings.
 func (c Config) Traits() Traits {
 	var t Traits
 	if c.Template == nil {
+		t.Ends = turnEnds(&c, nil, nil)
 		return t
 	}
 	src := c.Template.Source()
@@ -46,8 +48,10 @@ func (c Config) Traits() Traits {
 	}
 	p, err := findForm(c.Template, family, c.Limits)
 	if err != nil {
+		t.Ends = turnEnds(&c, family, nil)
 		return t
 	}
+	t.Ends = turnEnds(&c, family, p)
 	if findSwitches(p).works {
 		t.Thinking = "switch"
 	}

@@ -1,0 +1,183 @@
+package generate
+
+import (
+	"slices"
+	"strings"
+
+	"hearth/internal/jinja"
+	"hearth/internal/parser"
+	"hearth/internal/tokenizer"
+)
+
+// End is a token that ends a reply.
+type End struct {
+	ID    int32  `json:"id"`
+	Token string `json:"token"`
+	// Template says that no file names it: the template's trials have shown it.
+	Template bool `json:"from_template,omitempty"`
+}
+
+// turnEnds are the tokens that end a reply: those that the folder's files name, and those that its template writes behind what an
+// assistant says. Some folders name the end of a document, or nothing, and a reply would go on into turns of its own making. What
+// files say is never taken back.
+func turnEnds(cfg *Config, family *parser.Family, p *prober) []End {
+	ids := slices.Clone(cfg.StopIDs)
+	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	named := len(ids)
+	if p != nil {
+		f := &endFinder{tok: cfg.Tokenizer, family: family, p: p, alone: named == 0}
+		for _, id := range f.find() {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	list := make([]End, len(ids))
+	for i, id := range ids {
+		text, _ := cfg.Tokenizer.Token(id)
+		list[i] = End{id, text, i >= named}
+	}
+	return list
+}
+
+// endFinder looks for the special tokens that end an assistant's turn in trial conversations.
+type endFinder struct {
+	tok    *tokenizer.Tokenizer
+	family *parser.Family
+	p      *prober
+	alone  bool // no file names a token
+}
+
+// Families that end turns by tokens of which no trial tells.
+const (
+	harmonyFamily = "harmony"
+	glmUser       = "<|user|>" // begins a user's turn and is what the model ends its own with
+	glmTool       = "<|observation|>"
+)
+
+func (f *endFinder) find() []int32 {
+	if f.family.Name == harmonyFamily { // its <|end|> ends a message, of which a turn may have several
+		return f.known("<|return|>", "<|call|>")
+	}
+	user, said := trial(roleUser), trial(roleAssistant)
+	asked, answered := []turn{user(probeA)}, []turn{user(probeA), said(probeB)}
+	next, ok := f.behind(append(slices.Clip(answered), user(probeC)), true)
+	if !ok {
+		return nil
+	}
+	next, _, _ = strings.Cut(next, probeC)
+	last, _ := f.behind(answered, false)
+	start := f.render(asked, true)
+	prompts := start == f.render(asked, false) // the template writes a generation prompt in any case, if it has one
+
+	if id, ok := f.shared(f.encode(next), f.encode(last), f.first(start), prompts); ok {
+		return f.outside(id)
+	}
+	// The template ends a turn in two ways, or only one that another follows, or only the last one.
+	var found []int32
+	before, _, _ := strings.Cut(f.render(answered, false), probeB)
+	if tail := f.first(last); len(tail) > 0 && !slices.Contains(f.encode(before), tail[len(tail)-1]) {
+		found = append(found, tail[len(tail)-1])
+	}
+	if tail := f.first(next); len(tail) > 0 {
+		before, _, _ := strings.Cut(start, probeA)
+		switch id := tail[0]; {
+		case !slices.Contains(f.encode(before), id):
+			found = append(found, id)
+		case len(f.known(glmTool)) > 0 && slices.Equal(f.known(glmUser), tail[:1]):
+			found = append(found, f.known(glmUser, glmTool)...)
+		case f.alone && len(found) == 0 && !f.begins(id):
+			found = append(found, id) // what begins another turn: nothing else would end this one
+		}
+	}
+	return f.outside(found...)
+}
+
+// shared is the last special token that stands behind the assistant's words both where another turn follows and where none does.
+// Tokens that begin turns, as a text begins with them, come after it; the one right behind the words may be among them, unless
+// generation prompts are written in any case.
+func (f *endFinder) shared(next, last, openers []int32, prompts bool) (id int32, ok bool) {
+	for i := 0; i < min(len(next), len(last)) && next[i] == last[i]; i++ {
+		if !f.tok.Special(next[i]) {
+			continue
+		}
+		if (ok || prompts) && slices.Contains(openers, next[i]) {
+			break
+		}
+		id, ok = next[i], true
+	}
+	return id, ok
+}
+
+// known are tokens of the vocabulary by their names, as far as they are special.
+func (f *endFinder) known(names ...string) []int32 {
+	var ids []int32
+	for _, name := range names {
+		if id, ok := f.tok.ID(name); ok && f.tok.Special(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// begins tells whether a token begins every text.
+func (f *endFinder) begins(id int32) bool {
+	bos, ok := f.tok.BOS()
+	return ok && bos == id
+}
+
+func (f *endFinder) render(turns []turn, prompt bool) string {
+	return f.p.renderWith(turns, func(vars *jinja.Dict) { vars.Set("add_generation_prompt", prompt) })
+}
+
+// behind is the text after the assistant's words in a trial.
+func (f *endFinder) behind(turns []turn, prompt bool) (string, bool) {
+	_, rest, ok := strings.Cut(f.render(turns, prompt), probeB)
+	return rest, ok
+}
+
+func (f *endFinder) encode(text string) []int32 {
+	return f.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true})
+}
+
+// first are the special tokens that a text begins with, white space aside.
+func (f *endFinder) first(text string) []int32 {
+	var found []int32
+	for _, id := range f.encode(text) {
+		switch {
+		case f.tok.Special(id):
+			found = append(found, id)
+		case strings.TrimSpace(f.tok.Decode([]int32{id}, false)) != "":
+			return found
+		}
+	}
+	return found
+}
+
+// outside are those of some tokens that do not stand within an assistant's turn as well.
+func (f *endFinder) outside(ids ...int32) []int32 { return slices.DeleteFunc(ids, f.inside) }
+
+// inside tells whether a token stands within an assistant's turn as well: between what it thinks, says and calls.
+func (f *endFinder) inside(id int32) bool {
+	name, _ := f.tok.Token(id)
+	if strings.Contains(f.family.Close, name) {
+		return true
+	}
+	think := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, reasoning: probeD, text: probeB}}
+	k := probeCall("call00001") // in a turn that others follow: of the last one some templates make two
+	act := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, text: probeB, calls: []*call{k}}, {role: roleTool, text: probeC, answers: k},
+		{role: roleAssistant, text: probeC}, {role: roleUser, text: probeD}}
+	return strings.Contains(between(f.render(think, false), probeD, probeB), name) || strings.Contains(between(f.render(act, true), probeB, probeValue), name)
+}
+
+// between is what of a text stands between two words, "" without either.
+func between(text, from, to string) string {
+	_, text, _ = strings.Cut(text, from)
+	text, _, ok := strings.Cut(text, to)
+	if !ok {
+		return ""
+	}
+	return text
+}
