@@ -121,12 +121,19 @@ func (n ropeNames) older(c keys) {
 	if n.scaling == "" || given(c, n.scaling) {
 		return
 	}
-	c[n.scaling] = json.RawMessage("null") // some families must have the key
+	n.unscaled(c)
 	if scaled(full) {
 		s := maps.Clone(full)
 		delete(s, "rope_theta")
 		bothTypes(s)
 		c[n.scaling] = marshal(s)
+	}
+}
+
+// unscaled says that positions are not stretched: mlx-lm must have the key in some families.
+func (n ropeNames) unscaled(c keys) {
+	if n.scaling != "" && !given(c, n.scaling) {
+		c[n.scaling] = json.RawMessage("null")
 	}
 }
 
@@ -149,6 +156,7 @@ func (n ropeNames) newer(c keys) {
 		bothTypes(s)
 		maps.Copy(full, s)
 	}
+	n.unscaled(c)
 	copyKey(c, n.theta, full, "rope_theta")
 	copyKey(c, n.partial, full, "partial_rotary_factor")
 	var dim, turn float64

@@ -84,12 +84,12 @@ def saved(config):
     return config
 
 
-def written(hearth, config, dtype, folder):
+def written(hearth, config, shapes, dtype, folder):
     """What the command writes from a config, and why it does not."""
     src, dst = Path(folder) / "src", Path(folder) / "dst"
     src.mkdir(parents=True)
     tensors = {}
-    for n, shape in models.shapes(config).items():
+    for n, shape in shapes.items():
         x = np.random.default_rng(list(n.encode())).uniform(-1, 1, shape)
         x = 1 + x / 4 if "norm" in n and len(shape) == 1 else x * (3 / shape[-1]) ** 0.5
         tensors[n] = mx.array(x).astype(models.DTYPES[dtype])
@@ -123,7 +123,7 @@ def compare_saved(hearth, config, dtype, folder):
     tokens = [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
     made = {}
     for name, c in (("older", config), ("saved", saved(config))):
-        made[name], refused = written(hearth, c, dtype, Path(folder) / name)
+        made[name], refused = written(hearth, c, models.shapes(config), dtype, Path(folder) / name)
         if refused:
             return f"{name}: {refused}"
     try:
