@@ -33,6 +33,7 @@ var ropes = map[string]ropeNames{
 	"olmo3":         {theta: "rope_theta", scaling: "rope_scaling", sliding: "rope_theta"},
 	"minimax":       {theta: "rope_theta", dims: "rotary_dim"},
 	"minimax_m2":    {theta: "rope_theta", dims: "rotary_dim"},
+	"kimi_linear":   {}, // has no positions
 	"gemma4":        {}, "gemma4_text": {}, "gemma4_unified": {}, "mellum": {}, "laguna": {}, "step3p5": {},
 }
 
@@ -79,6 +80,11 @@ func untie(c keys, hasHead bool) {
 
 // spell is spellBoth for one dictionary.
 func spell(c keys, modelType string) {
+	spellRope(c, modelType)
+	derive(c, modelType)
+}
+
+func spellRope(c keys, modelType string) {
 	for _, pair := range slices.Concat(sameKeys[""], sameKeys[modelType]) {
 		copyKey(c, pair[0], c, pair[1])
 		copyKey(c, pair[1], c, pair[0])

@@ -43,9 +43,9 @@ func TestSpellings(t *testing.T) {
 		{"bases that mlx-lm cannot have", "olmo3", `{"rope_parameters": {"full_attention": {"rope_theta": 5e5, "rope_type": "default"}, "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}}`, `{}`},
 		{"read by kind of layer", "laguna", `{"rope_parameters": {"full_attention": {"rope_theta": 5e5, "rope_type": "default"}}}`, `{}`},
 		{"columns, new", "minimax_m2", `{"head_dim": 128, "rope_parameters": {"rope_theta": 5e6, "rope_type": "default", "partial_rotary_factor": 0.5}}`,
-			`{"rope_theta": 5e6, "rotary_dim": 64}`},
+			`{"rope_theta": 5e6, "rotary_dim": 64, "shared_intermediate_size": 0}`},
 		{"columns, old", "minimax_m2", `{"head_dim": 128, "rope_theta": 5e6, "rotary_dim": 64}`,
-			`{"rope_parameters": {"rope_theta": 5e6, "rope_type": "default", "partial_rotary_factor": 0.5}}`},
+			`{"shared_intermediate_size": 0, "rope_parameters": {"rope_theta": 5e6, "rope_type": "default", "partial_rotary_factor": 0.5}}`},
 		{"experts, new", "qwen3_moe", `{"num_local_experts": 128, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}}`,
 			`{"num_experts": 128, "rope_theta": 1e6, "rope_scaling": null}`},
 		{"experts, old", "mellum", `{"num_experts": 64}`, `{"num_local_experts": 64}`},
@@ -53,7 +53,18 @@ func TestSpellings(t *testing.T) {
 		{"kinds of layers", "granitemoehybrid", `{"layer_types": ["linear_attention", "full_attention"]}`, `{"layer_types": ["mamba", "attention"]}`},
 		{"inside a text_config", "gemma3", `{"text_config": {"model_type": "gemma3_text", "rope_parameters": {"full_attention": {"rope_theta": 1e6, "rope_type": "default"}, "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}}}`,
 			`{"text_config": {"model_type": "gemma3_text", "rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": null, "rope_parameters": {"full_attention": {"rope_theta": 1e6, "rope_type": "default"}, "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}}}`},
-		{"no positions", "gpt2", `{"n_embd": 64}`, `{}`},
+		{"no positions", "gpt2", `{"n_embd": 64, "n_positions": 32}`, `{"n_ctx": 32}`},
+		{"what follows", "exaone_moe", `{"hidden_size": 64, "num_attention_heads": 4, "mlp_layer_types": ["dense", "sparse"]}`, `{"head_dim": 16, "is_moe_layer": [false, true]}`},
+		{"what does not follow", "exaone4", `{"hidden_size": 64}`, `{}`},
+		{"a period", "gemma3_text", `{"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}`, `{"sliding_window_pattern": 2}`},
+		{"a period with its name", "gemma3_text", `{"_sliding_window_pattern": 6, "layer_types": ["sliding_attention"]}`, `{"sliding_window_pattern": 6}`},
+		{"no period", "qwen3_next", `{"layer_types": ["linear_attention", "full_attention", "full_attention"]}`, `{}`},
+		{"one kind alone", "cohere2", `{"layer_types": ["sliding_attention"]}`, `{}`},
+		{"layers without experts first", "glm4_moe_lite", `{"mlp_layer_types": ["dense", "dense", "sparse"]}`, `{"first_k_dense_replace": 2}`},
+		{"and between", "glm4_moe_lite", `{"mlp_layer_types": ["sparse", "dense"]}`, `{}`},
+		{"layers without attention", "kimi_linear", `{"layer_types": ["linear_attention", "full_attention", "linear_attention"], "linear_num_heads": 2, "linear_head_dim": 16, "linear_conv_kernel_dim": 4}`,
+			`{"rope_theta": 10000, "linear_attn_config": {"kda_layers": [1, 3], "full_attn_layers": [2], "num_heads": 2, "head_dim": 16, "short_conv_kernel_size": 4}}`},
+		{"a state's width", "mamba2", `{"expand": 2, "hidden_size": 64}`, `{"intermediate_size": 128}`},
 		{"both there", "qwen3", `{"rope_theta": 1e6, "rope_scaling": null, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}}`, `{}`},
 	} {
 		var got, want keys
@@ -83,8 +94,8 @@ func plain(t *testing.T, c keys) (v map[string]any) {
 
 // TestSpelledTypes: the tables have no family that quantize does not take, nor any that is none.
 func TestSpelledTypes(t *testing.T) {
-	inner := []string{"", "gemma3n", "gemma3n_text", "qwen3_vl_moe_text"} // of text_configs, or taken by others later
-	for _, typ := range slices.Concat(slices.Collect(maps.Keys(ropes)), slices.Collect(maps.Keys(sameKeys)), slices.Collect(maps.Keys(sameValues))) {
+	inner := []string{"", "gemma3n", "gemma3n_text", "qwen3_vl_moe_text", "qwen3_5_text", "qwen3_5_moe_text"} // of text_configs, or taken by others later
+	for _, typ := range slices.Concat(slices.Collect(maps.Keys(ropes)), slices.Collect(maps.Keys(sameKeys)), slices.Collect(maps.Keys(sameValues)), slices.Collect(maps.Keys(derived))) {
 		if !slices.Contains(compared, typ) && !slices.Contains(inner, typ) {
 			t.Errorf("%s has names, but was not compared", typ)
 		}
