@@ -12,7 +12,7 @@ var derived = map[string]map[string]func(c keys) any{
 	"cohere2":       {"sliding_window_pattern": period("full_attention")},
 	"exaone4":       {"head_dim": headDim},
 	"exaone_moe":    {"head_dim": headDim, "is_moe_layer": sparse},
-	"gemma3_text":   {"sliding_window_pattern": either(same("_sliding_window_pattern"), period("full_attention"))},
+	"gemma3_text":   {"sliding_window_pattern": either(period("full_attention"), same("_sliding_window_pattern"))},
 	"glm4_moe":      {"head_dim": headDim},
 	"glm4_moe_lite": {"first_k_dense_replace": dense},
 	"gpt2":          {"n_ctx": same("n_positions")},

@@ -58,6 +58,7 @@ func TestSpellings(t *testing.T) {
 		{"what does not follow", "exaone4", `{"hidden_size": 64}`, `{}`},
 		{"a period", "gemma3_text", `{"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}`, `{"sliding_window_pattern": 2}`},
 		{"a period with its name", "gemma3_text", `{"_sliding_window_pattern": 6, "layer_types": ["sliding_attention"]}`, `{"sliding_window_pattern": 6}`},
+		{"a period against its name", "gemma3_text", `{"_sliding_window_pattern": 6, "layer_types": ["sliding_attention", "full_attention"]}`, `{"sliding_window_pattern": 2}`},
 		{"no period", "qwen3_next", `{"layer_types": ["linear_attention", "full_attention", "full_attention"]}`, `{}`},
 		{"one kind alone", "cohere2", `{"layer_types": ["sliding_attention"]}`, `{}`},
 		{"layers without experts first", "glm4_moe_lite", `{"mlp_layer_types": ["dense", "dense", "sparse"]}`, `{"first_k_dense_replace": 2}`},

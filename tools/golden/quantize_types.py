@@ -6,11 +6,14 @@ older names), and holds mlx-lm's logits of what the command writes from it again
 shares of the logit range: the written folder has both. hearth's own logits of the folder are compared with mlx-lm's too. Floats are
 from a formula, in float32.
 
+With --folders it compares the same two logits of what the command writes from folders that are there.
+
 With --mixed mlx-lm itself quantises each config of model.py with bits, groups and modes drawn by module and saves the folder; hearth's
 logits of it are compared with mlx-lm's.
 
 run: python tools/golden/quantize_types.py path/to/hearth [model_type ...]
      python tools/golden/quantize_types.py path/to/hearth --mixed [model_type ... | beginning of a case's name ...]
+     python tools/golden/quantize_types.py path/to/hearth --folders FOLDER ...  (of floats, as transformers 5 saved them)
      python tools/golden/quantize_types.py path/to/hearth --saved [model_type ... | beginning of a case's name ...]
 """
 import contextlib
@@ -111,8 +114,7 @@ def compare_mixed(hearth, config, dtype, folder):
         model, made = quantize_model(model, made, 16, 4, quant_predicate=way)
     save_model(dst, model)
     save_config(made, dst / "config.json")
-    tokens = [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
-    return apart(hearth, dst, tokens, reference(dst, tokens))
+    return apart(hearth, dst, tokens := some_tokens(config), reference(dst, tokens))
 
 
 def source(config, shapes, dtype, src):
@@ -127,12 +129,10 @@ def source(config, shapes, dtype, src):
     mx.save_safetensors(str(src / "model.safetensors"), tensors, {"format": "mlx"})
 
 
-def written(hearth, config, shapes, dtype, folder):
-    """What the command writes from a config, and why it does not."""
-    src, dst = Path(folder) / "src", Path(folder) / "dst"
-    source(config, shapes, dtype, src)
+def written(hearth, src, dst):
+    """Runs the command. -> why it refuses, "" if it does not."""
     done = subprocess.run([hearth, "quantize", str(src), str(dst), "--group-size", str(GROUP), "--bits", "8"], capture_output=True, text=True)
-    return dst, done.stderr.strip()
+    return done.stderr.strip()
 
 
 def looked_up(self, x):
@@ -163,19 +163,39 @@ def apart(hearth, folder, tokens, want):
     return f"{off / np.ptp(want):.1e}"
 
 
+def some_tokens(config):
+    return [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
+
+
 def compare_saved(hearth, config, dtype, folder):
-    tokens = [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
-    made = {}
+    tokens, made = some_tokens(config), {}
     for name, c in (("older", config), ("saved", saved(config))):
-        made[name], refused = written(hearth, c, models.shapes(config), dtype, Path(folder) / name)
-        if refused:
+        made[name] = Path(folder) / name / "dst"
+        source(c, models.shapes(config), dtype, Path(folder) / name / "src")
+        if refused := written(hearth, Path(folder) / name / "src", made[name]):
             return f"{name}: {refused}"
     older, new = reference(made["older"], tokens), reference(made["saved"], tokens)
     d = np.abs(older - new).max() / np.ptp(older)
     return f"mlx-lm {d:.1e}, hearth of the older {apart(hearth, made['older'], tokens, older)}, of the saved {apart(hearth, made['saved'], tokens, new)}"
 
 
+def compare_folder(hearth, src, folder):
+    dst = Path(folder) / "dst"
+    if refused := written(hearth, src, dst):
+        return refused
+    tokens = some_tokens(json.loads((dst / "config.json").read_text()))
+    return apart(hearth, dst, tokens, reference(dst, tokens))
+
+
 def main(hearth, *only):
+    if only[:1] == ("--folders",):
+        for src in only[1:]:
+            with tempfile.TemporaryDirectory() as d:
+                try:
+                    print(src, compare_folder(hearth, src, d), flush=True)
+                except Exception as e:  # of mlx-lm
+                    print(src, "mlx-lm:", type(e).__name__, str(e)[:200], flush=True)
+        return
     if only[:1] in (("--saved",), ("--mixed",)):
         seen = []
         for name, (config, dtype, *_) in models.CASES.items():
