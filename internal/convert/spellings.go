@@ -33,6 +33,7 @@ var ropes = map[string]ropeNames{
 	"olmo3":         {theta: "rope_theta", scaling: "rope_scaling", sliding: "rope_theta"},
 	"minimax":       {theta: "rope_theta", dims: "rotary_dim"},
 	"minimax_m2":    {theta: "rope_theta", dims: "rotary_dim"},
+	"kimi_linear":   {}, // has no positions
 	"gemma4":        {}, "gemma4_text": {}, "gemma4_unified": {}, "mellum": {}, "laguna": {}, "step3p5": {},
 }
 
@@ -79,6 +80,11 @@ func untie(c keys, hasHead bool) {
 
 // spell is spellBoth for one dictionary.
 func spell(c keys, modelType string) {
+	spellRope(c, modelType)
+	derive(c, modelType)
+}
+
+func spellRope(c keys, modelType string) {
 	for _, pair := range slices.Concat(sameKeys[""], sameKeys[modelType]) {
 		copyKey(c, pair[0], c, pair[1])
 		copyKey(c, pair[1], c, pair[0])
@@ -121,12 +127,19 @@ func (n ropeNames) older(c keys) {
 	if n.scaling == "" || given(c, n.scaling) {
 		return
 	}
-	c[n.scaling] = json.RawMessage("null") // some families must have the key
+	n.unscaled(c)
 	if scaled(full) {
 		s := maps.Clone(full)
 		delete(s, "rope_theta")
 		bothTypes(s)
 		c[n.scaling] = marshal(s)
+	}
+}
+
+// unscaled says that positions are not stretched: mlx-lm must have the key in some families.
+func (n ropeNames) unscaled(c keys) {
+	if n.scaling != "" && !given(c, n.scaling) {
+		c[n.scaling] = json.RawMessage("null")
 	}
 }
 
@@ -149,6 +162,7 @@ func (n ropeNames) newer(c keys) {
 		bothTypes(s)
 		maps.Copy(full, s)
 	}
+	n.unscaled(c)
 	copyKey(c, n.theta, full, "rope_theta")
 	copyKey(c, n.partial, full, "partial_rotary_factor")
 	var dim, turn float64

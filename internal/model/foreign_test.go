@@ -238,25 +238,36 @@ func TestEntries(t *testing.T) {
 		{`"@": {"group_size": 128, "bits": 6, "rotation": "hadamard"}`, "", `quantization: @ in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
 		{`"@": {"group_size": 128, "bits": 6, "quantize_input": true}`, "", `quantization: @ in config.json: "quantize_input" true is not understood: if it changes what the codes mean, answers are wrong`},
 		{`"@": {"group_size": 128, "bits": 6, "quantize_input": false}`, "", ""},
+		{`"group_size": 16`, "", ""}, // a default that no module has
+		{`"group_size": 16, "@": true`, "load model: m: config.json: @: quantisation affine 4 bits, group 16 is not supported; …", ""},
 		{`"rotation": "hadamard"`, "", `quantization in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
 	} {
 		const up = "model.layers.0.mlp.up_proj"
 		folder := g.said(t, "bits and groups by module, none said", `{"group_size": 64, "bits": 4, `+strings.ReplaceAll(c.entry, "@", up)+"}")
-		p, err := model.OpenCheckpoint(folder, "m")
-		if err == nil {
-			defer p.Close()
-			for range 2 { // told once however often it is loaded
-				_, err = p.Load(stub.New(1), backend.Options{})
-			}
-		}
+		warnings, err := loadTwice(folder)
 		want := strings.ReplaceAll(c.want, "@", up)
 		if (err == nil) != (want == "") || err != nil && !like(err.Error(), want) {
 			t.Errorf("%s: error\n\t%v\nwant\n\t%s", c.entry, err, want)
 		}
-		if err == nil && strings.Join(p.Warnings, "; ") != strings.ReplaceAll(c.warning, "@", up) {
-			t.Errorf("%s: warnings %q, want %q", c.entry, p.Warnings, c.warning)
+		if err == nil && strings.Join(warnings, "; ") != strings.ReplaceAll(c.warning, "@", up) {
+			t.Errorf("%s: warnings %q, want %q", c.entry, warnings, c.warning)
 		}
 	}
+}
+
+// loadTwice loads a folder twice and gives what it was told.
+func loadTwice(folder fstest.MapFS) ([]string, error) {
+	p, err := model.OpenCheckpoint(folder, "m")
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	for range 2 {
+		if _, err := p.Load(stub.New(1), backend.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	return p.Warnings, nil
 }
 
 // TestActivationsAreNotRounded: mlx-lm would, so it is told.

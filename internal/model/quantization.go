@@ -105,7 +105,9 @@ func parseSchemes(raw json.RawMessage) (quantization, error) {
 		return q, fmt.Errorf("quantization: %w", tidyJSON(err))
 	}
 	q.Scheme = top.scheme()
-	if err := q.Check(q.Group); err != nil {
+	if err := q.Check(q.Group); err != nil && !slices.ContainsFunc([]int{16, 32, 64, 128}, func(group int) bool {
+		return quant.Scheme{Mode: q.Mode, Bits: q.Bits, Group: group}.Check(group) == nil // modules may all have other groups
+	}) {
 		return q, unsupported("", err)
 	}
 	if err := json.Unmarshal(raw, &q.entries); err != nil {
@@ -155,6 +157,9 @@ func (q *quantization) entry(name string) (s quant.Scheme, said bool, err error)
 	case slices.Contains([]string{"false", "null", "0", `""`, "[]"}, text): // as Python takes them
 		return quant.Scheme{}, true, nil
 	case text == "true":
+		if err := q.Check(q.Group); err != nil {
+			return s, true, unsupported(regular.Clip(name)+": ", err)
+		}
 		return q.Scheme, true, nil
 	case !strings.HasPrefix(text, "{"):
 		return s, true, bad(regular.Clip(text) + " does not say how it is stored")

@@ -6,7 +6,14 @@ older names), and holds mlx-lm's logits of what the command writes from it again
 shares of the logit range: the written folder has both. hearth's own logits of the folder are compared with mlx-lm's too. Floats are
 from a formula, in float32.
 
+With --folders it compares the same two logits of what the command writes from folders that are there.
+
+With --mixed mlx-lm itself quantises each config of model.py with bits, groups and modes drawn by module and saves the folder; hearth's
+logits of it are compared with mlx-lm's.
+
 run: python tools/golden/quantize_types.py path/to/hearth [model_type ...]
+     python tools/golden/quantize_types.py path/to/hearth --mixed [model_type ... | beginning of a case's name ...]
+     python tools/golden/quantize_types.py path/to/hearth --folders FOLDER ...  (of floats, as transformers 5 saved them)
      python tools/golden/quantize_types.py path/to/hearth --saved [model_type ... | beginning of a case's name ...]
 """
 import contextlib
@@ -19,9 +26,11 @@ import tempfile
 from pathlib import Path
 
 import mlx.core as mx
+import mlx.nn as nn
 import numpy as np
 from mlx.utils import tree_flatten, tree_map
-from mlx_lm.utils import load_model, quantize_model
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.utils import load_model, quantize_model, save_config, save_model
 
 import model as models
 import quantize
@@ -66,7 +75,7 @@ def saved(config):
         if old in c:
             c[new] = c.pop(old)
     theta, partial = ("rotary_emb_base", "rotary_pct") if kind == "gpt_neox" else ("rope_theta", "partial_rotary_factor")
-    if "rope_parameters" in c or theta not in c or kind in ("step3p5", "llama4"):
+    if "rope_parameters" in c or theta not in c or kind in ("step3p5", "llama4", "mellum", "laguna") or kind.startswith("gemma4"):
         return config
     rope = {"rope_type": "default"} | (c.pop("rope_scaling", None) or {})
     rope["rope_type"] = rope.pop("type", rope["rope_type"])
@@ -84,25 +93,60 @@ def saved(config):
     return config
 
 
-def written(hearth, config, dtype, folder):
-    """What the command writes from a config, and why it does not."""
+WAYS = [{"bits": b, "group_size": g} for b in (2, 3, 4, 5, 6, 8) for g in (32, 64, 128)] + [
+    {"bits": 4, "group_size": 32, "mode": "mxfp4"}, {"bits": 8, "group_size": 32, "mode": "mxfp8"}, {"bits": 4, "group_size": 16, "mode": "nvfp4"}]
+
+
+def compare_mixed(hearth, config, dtype, folder):
     src, dst = Path(folder) / "src", Path(folder) / "dst"
+    source(config, models.shapes(config), dtype, src)
+    model, made = load_model(src)
+
+    def way(path, module):
+        rng = np.random.default_rng(list(path.encode()))
+        fit = [w for w in WAYS if module.weight.shape[-1] % w["group_size"] == 0]
+        # Codes of few bits of what is only written as floats would be noise; a router turns with every bit.
+        if any(k in path for k in ("gate", "router")) and "gate_proj" not in path and "gate_up" not in path:
+            fit = [w for w in fit if w["bits"] == 8 and "mode" not in w]
+        return dict(fit[rng.integers(len(fit))]) if fit and rng.random() > 0.1 else False
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        model, made = quantize_model(model, made, 16, 4, quant_predicate=way)
+    save_model(dst, model)
+    save_config(made, dst / "config.json")
+    return apart(hearth, dst, tokens := some_tokens(config), reference(dst, tokens))
+
+
+def source(config, shapes, dtype, src):
+    """A folder of floats."""
     src.mkdir(parents=True)
     tensors = {}
-    for n, shape in models.shapes(config).items():
+    for n, shape in shapes.items():
         x = np.random.default_rng(list(n.encode())).uniform(-1, 1, shape)
-        x = 1 + x / 4 if "norm" in n and len(shape) == 1 else x * (3 / shape[-1]) ** 0.5
+        x = 1 + x / 4 if "norm" in n and len(shape) == 1 else x * (3 / (shape or [1])[-1]) ** 0.5
         tensors[n] = mx.array(x).astype(models.DTYPES[dtype])
     (src / "config.json").write_text(json.dumps(config))
     mx.save_safetensors(str(src / "model.safetensors"), tensors, {"format": "mlx"})
+
+
+def written(hearth, src, dst):
+    """Runs the command. -> why it refuses, "" if it does not."""
     done = subprocess.run([hearth, "quantize", str(src), str(dst), "--group-size", str(GROUP), "--bits", "8"], capture_output=True, text=True)
-    return dst, done.stderr.strip()
+    return done.stderr.strip()
+
+
+def looked_up(self, x):
+    """MLX makes bfloat16 of rows in the small floats, in which gemma's factors would round."""
+    biases = self.get("biases")
+    return mx.dequantize(self["weight"][x], self["scales"][x], None if biases is None else biases[x], group_size=self.group_size, bits=self.bits,
+                         mode=self.mode, dtype=mx.float32)
 
 
 def reference(folder, tokens):
+    nn.QuantizedEmbedding.__call__ = looked_up
     model, _ = load_model(folder)
     model.update(tree_map(lambda p: p.astype(mx.float32) if mx.issubdtype(p.dtype, mx.floating) else p, model.parameters()))
-    y = model(mx.array([tokens]))
+    y = model(mx.array([tokens]), cache=make_prompt_cache(model))  # without one gemma3n shares no keys
     return np.array(y[0].astype(mx.float32))
 
 
@@ -119,23 +163,40 @@ def apart(hearth, folder, tokens, want):
     return f"{off / np.ptp(want):.1e}"
 
 
+def some_tokens(config):
+    return [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
+
+
 def compare_saved(hearth, config, dtype, folder):
-    tokens = [int(t) for t in np.random.default_rng(7).integers(0, config.get("text_config", config).get("vocab_size", 96), 40)]
-    made = {}
+    tokens, made = some_tokens(config), {}
     for name, c in (("older", config), ("saved", saved(config))):
-        made[name], refused = written(hearth, c, dtype, Path(folder) / name)
-        if refused:
+        made[name] = Path(folder) / name / "dst"
+        source(c, models.shapes(config), dtype, Path(folder) / name / "src")
+        if refused := written(hearth, Path(folder) / name / "src", made[name]):
             return f"{name}: {refused}"
-    try:
-        older, new = reference(made["older"], tokens), reference(made["saved"], tokens)
-    except Exception as e:
-        return f"mlx-lm: {type(e).__name__} {e}"[:200]
+    older, new = reference(made["older"], tokens), reference(made["saved"], tokens)
     d = np.abs(older - new).max() / np.ptp(older)
     return f"mlx-lm {d:.1e}, hearth of the older {apart(hearth, made['older'], tokens, older)}, of the saved {apart(hearth, made['saved'], tokens, new)}"
 
 
+def compare_folder(hearth, src, folder):
+    dst = Path(folder) / "dst"
+    if refused := written(hearth, src, dst):
+        return refused
+    tokens = some_tokens(json.loads((dst / "config.json").read_text()))
+    return apart(hearth, dst, tokens, reference(dst, tokens))
+
+
 def main(hearth, *only):
-    if only[:1] == ("--saved",):
+    if only[:1] == ("--folders",):
+        for src in only[1:]:
+            with tempfile.TemporaryDirectory() as d:
+                try:
+                    print(src, compare_folder(hearth, src, d), flush=True)
+                except Exception as e:  # of mlx-lm
+                    print(src, "mlx-lm:", type(e).__name__, str(e)[:200], flush=True)
+        return
+    if only[:1] in (("--saved",), ("--mixed",)):
         seen = []
         for name, (config, dtype, *_) in models.CASES.items():
             config = {k: v for k, v in (models.BASE | config).items() if k != "quantization"}
@@ -143,7 +204,10 @@ def main(hearth, *only):
                 continue
             seen.append(config)
             with tempfile.TemporaryDirectory() as d:
-                print(name, compare_saved(hearth, config, dtype, d), flush=True)
+                try:
+                    print(name, {"--saved": compare_saved, "--mixed": compare_mixed}[only[0]](hearth, config, dtype, d), flush=True)
+                except Exception as e:  # of mlx-lm
+                    print(name, "mlx-lm:", type(e).__name__, str(e)[:200], flush=True)
         return
     seen = {}
     for config, dtype, *_ in models.CASES.values():
