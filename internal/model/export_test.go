@@ -10,6 +10,9 @@ func Draws(name string, seed uint64) func(i int) uint64 {
 
 var Unit = unit
 
+// PlainJSON is what a checkpoint does to its config.json before anyone reads it.
+var PlainJSON = plainJSON
+
 // Amplitudes makes the numbers of a float tensor, as a model of formula has them.
 func Amplitudes(name string, seed uint64, n int, amp float64) []float32 {
 	x := make([]float32, n)
