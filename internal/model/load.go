@@ -182,6 +182,11 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.heads(x, t)
 	case *nn.Embedding:
 		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true})
+		if x.Rounded {
+			j := &p.jobs[len(p.jobs)-1]
+			j.fuses = true // an adapter is not touched
+			j.turn = func(part B.Part) (B.Part, error) { x.Scale = roundedLike(part, x.Scale); return part, nil }
+		}
 	case *nn.RMSNorm:
 		if x.Unit {
 			return
@@ -336,6 +341,21 @@ func turned(p B.Part) (B.Part, error) {
 	}
 	p.Weight = &t
 	return p, nil
+}
+
+// roundedLike is f in the type that a part's numbers are stored in, or its scales.
+func roundedLike(p B.Part, f float32) float32 {
+	of := p.Weight
+	if !p.Scheme.None() {
+		of = p.Scales
+	}
+	switch quant.DType(of.DType) {
+	case quant.F32:
+		return f
+	case quant.F16:
+		return quant.F16ToF32(quant.F32ToF16(f))
+	}
+	return quant.BF16ToF32(quant.F32ToBF16(f))
 }
 
 // raised adds a number to a vector of floats, in float32.

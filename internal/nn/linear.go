@@ -60,6 +60,7 @@ func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 type Embedding struct {
 	Vocab, Dim int
 	Scale      float32 // of what is read; 0: as it is
+	Rounded    bool    // Scale is, to the type that the table is stored in
 	W          B.Weight
 }
 

@@ -287,8 +287,8 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "gpt_oss/long": (GPT_OSS | {"sliding_window": 70}, "BF16"),
     "gpt_oss/4bit": (GPT_OSS | {"intermediate_size": 128} | {"quantization": Q4["quantization"] | ROUTERS}, "BF16"),
     "gpt_oss/mxfp4": (GPT_OSS | {"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"} | ROUTERS}, "BF16"),
-    "gemma/f32": ({"model_type": "gemma", "head_dim": 48}, "F32"),
-    "gemma/4bit": ({"model_type": "gemma", "head_dim": 48} | Q4, "BF16"),
+    "gemma/f32": ({"model_type": "gemma", "hidden_act": "gelu_python", "head_dim": 48}, "F32"),  # theirs is the exact gelu whatever this says; for transformers gelu is the other one
+    "gemma/4bit": ({"model_type": "gemma", "hidden_act": "gelu_python", "head_dim": 48} | Q4, "BF16"),
     "seed_oss/f32": ({"model_type": "seed_oss", "head_dim": 48, "attention_bias": True}, "F32"),
     "seed_oss/4bit": ({"model_type": "seed_oss", "head_dim": 48, "attention_bias": True, "attention_out_bias": True, "tie_word_embeddings": False} | Q4, "BF16"),
     "mixtral/f32": (MIXTRAL, "F32"),
