@@ -10,14 +10,15 @@ func init() { register("gemma", newGemma) }
 
 // newGemma is llama with norms used as 1+w, scaled embeddings and another activation.
 func newGemma(cfg *config, b *Build) (Generator, error) {
-	a := common{HeadDim: 256, Eps: 1e-6}
+	yes := true
+	a := common{HeadDim: 256, Eps: 1e-6, Tied: &yes}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", B.GeluTanh)
+	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,9 @@ type gemma2Args struct {
 }
 
 func newGemma2(cfg *config, b *Build) (Generator, error) {
-	score, logit := float(50), float(30)
+	score, logit, yes := float(50), float(30), true
 	a := gemma2Args{ScoreCap: &score, LogitCap: &logit, Query: 256, windows: windows{Window: 4096},
-		common: common{HeadDim: 256, Eps: 1e-6, MaxPos: 8192}}
+		common: common{HeadDim: 256, Eps: 1e-6, MaxPos: 8192, Tied: &yes}}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_activation", B.GeluTanh)
+	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	if err != nil {
 		return nil, err
 	}

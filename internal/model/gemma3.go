@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -68,7 +67,7 @@ func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 	}
 	// The pattern that transformers writes is not read by it, nor are capped scores done: layer_types counts.
 	cfg.harmless("_sliding_window_pattern", "attn_logit_softcapping")
-	act, err := cfg.act("hidden_activation", B.GeluTanh)
+	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	if err != nil {
 		return nil, err
 	}
