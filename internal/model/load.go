@@ -191,7 +191,12 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		if x.Unit {
 			return
 		}
-		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
+		outs := []int{x.N}
+		if x.Apart {
+			outs = slices.Repeat([]int{x.Spec.Width}, x.N/x.Spec.Width)
+			t.names = numbered(t.names[0]+".norms.", len(outs))
+		}
+		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: outs, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.Less != 0 {
 			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return raised(part, x.Less), nil }
 		}
@@ -288,6 +293,15 @@ func (p *plan) stack(x *nn.Stack, t tagged) {
 	}
 	t.names, t.of = names, t.names
 	p.add(&x.W, s, t, Want{Bias: x.Bias})
+}
+
+// numbered are n names that begin alike.
+func numbered(name string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = name + strconv.Itoa(i)
+	}
+	return names
 }
 
 // add checks one weight and queues it. like holds what all its parts have in common.
