@@ -21,6 +21,7 @@ type Ops interface {
 
 	// RMSNorm over each s.Width columns (0: all); w has s.Width or all columns' entries, or is nil.
 	RMSNorm(x Array, w Weight, s *Norm) Array
+	// LayerNorm likewise, less the mean of each; a bias has as many entries as w may have.
 	LayerNorm(x Array, w, bias Weight, s *Norm) Array
 
 	// RoPE rotates columns [s.Offset, s.Offset+2·pairs) of every s.Head-wide head by the row's position.

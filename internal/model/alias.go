@@ -21,7 +21,15 @@ var aliases = map[string]string{
 	"gemma4_unified": "gemma4",
 }
 
+// spellings are names that transformers has for types that go by another of the names here.
+var spellings = map[string]string{
+	"gemma3n_text": "gemma3n",
+}
+
 func resolve(modelType string) string {
+	if t, ok := spellings[modelType]; ok {
+		modelType = t
+	}
 	if t, ok := aliases[modelType]; ok {
 		return t
 	}

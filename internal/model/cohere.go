@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -14,28 +13,36 @@ func init() {
 
 type cohereArgs struct {
 	centredArgs
+	windows
 	Scale    float `json:"logit_scale"`
 	AttnBias bool  `json:"attention_bias"`
 	NormBias bool  `json:"layer_norm_bias"`
 	QKNorm   bool  `json:"use_qk_norm"`
-	Window   int   `json:"sliding_window"`
 	Pattern  int   `json:"sliding_window_pattern"`
 }
 
-// newCohere: attention and MLP side by side, rotation in pairs of neighbours, the embedding table as head. In cohere2 every so
-// many layers see everything and know no positions; the others have a window.
-func newCohere(cfg *config, b *Build, windows bool) (Generator, error) {
-	a := cohereArgs{Scale: 0.0625, Window: 4096, Pattern: 4}
+// newCohere: attention and MLP side by side, rotation in pairs of neighbours, the embedding table as head. In cohere2 layers that see
+// everything, every so many, know no positions; the others have a window.
+func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
+	yes := true
+	a := cohereArgs{Scale: 0.0625, Pattern: 4}
+	a.Tied = &yes
+	turn := rotation{Base: 500000, Pairs: true}
+	if two {
+		turn.Base, a.Window = 10000, 4096
+	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	turn := rotation{Base: 8e6, Pairs: true}
-	if windows {
-		turn.Base = 50000
-	} else {
-		a.HeadDim = 0 // always a share of the width
+	cfg.harmless("_sliding_window_pattern") // the reference reads layer_types and the key without the line
+	if !two {
+		a.windows = windows{}
 	}
 	if err := a.check(); err != nil {
+		return nil, err
+	}
+	act, err := cfg.act("hidden_act", "silu")
+	if err != nil {
 		return nil, err
 	}
 	turn.Head = a.HeadDim
@@ -44,18 +51,21 @@ func newCohere(cfg *config, b *Build, windows bool) (Generator, error) {
 		return nil, err
 	}
 	m := newCentred(&a.common, b, nn.LayerNorm{NoBias: !a.NormBias}, func(i int, l *centredLayer) {
-		window, turn := 0, rope
-		if windows {
-			if window = a.Window; (i+1)%a.Pattern == 0 {
-				window, turn = 0, nil
-			}
+		turn := rope
+		if two && a.kind(i) == full {
+			turn = nil
 		}
-		l.Attn = gqa(b, &a.common, i, window, turn)
+		l.Attn = gqa(b, &a.common, i, a.window(i), turn)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
-		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+		if a.QKNorm && !two {
+			l.Attn.QNorm = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps))
+			l.Attn.KNorm = nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
+			l.Attn.QNorm.Flat, l.Attn.KNorm.Flat = true, true
+		}
+		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU, l.PostNorm = &mlp, nil
 	})
-	m.Head.Tied, m.logits = nn.TieAlways, float32(a.Scale)
+	m.Head.Tied, m.logits = a.tie(), float32(a.Scale)
 	return m, nil
 }
 
@@ -63,10 +73,12 @@ func (a *cohereArgs) check() error {
 	switch {
 	case !(a.Scale > 0 && a.Scale < 1e6):
 		return fmt.Errorf("logit_scale %g is out of range", float64(a.Scale))
-	case a.Window <= 0 || a.Window > 1<<30 || a.Pattern <= 0:
-		return fmt.Errorf("sliding_window %d or sliding_window_pattern %d is out of range", a.Window, a.Pattern)
-	case a.QKNorm:
-		return fmt.Errorf("use_qk_norm is not supported: norms of queries and keys that take the mean away")
+	case a.Pattern <= 0:
+		return fmt.Errorf("sliding_window_pattern %d is not positive", a.Pattern)
 	}
-	return a.centredArgs.check(a.LNEps)
+	if err := a.centredArgs.check(a.LNEps); err != nil {
+		return err
+	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%a.Pattern != 0 })
+	return a.checkWindows(a.Layers)
 }

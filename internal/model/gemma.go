@@ -4,31 +4,43 @@ import (
 	"math"
 
 	B "hearth/internal/backend"
-	"hearth/internal/nn"
 )
 
 func init() { register("gemma", newGemma) }
 
-// newGemma is llama with norms used as 1+w, scaled embeddings and the exact gelu.
+// newGemma is llama with norms used as 1+w, scaled embeddings and another activation.
 func newGemma(cfg *config, b *Build) (Generator, error) {
-	a, err := read[common](cfg)
-	if err != nil {
+	yes := true
+	a := common{HeadDim: 256, Eps: 1e-6, Tied: &yes}
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
+	if err != nil {
+		return nil, err
+	}
+	if string(cfg.raw("hidden_act")) == `"gelu"` {
+		act = B.GeluTanh // the first folders say gelu and mean this one
+	}
+	cfg.harmless("hidden_activation") // hidden_act counts
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
 	m := newDecoder(&a, b, func(i int) decoderLayer {
 		l := preNorm(&a, b, gqa(b, &a, i, 0, rope))
-		l.MLP.Spec.Act = B.GeluErf
+		l.MLP.Spec.Act = act
 		l.InNorm.Plus1, l.PostNorm.Plus1 = true, true
 		return l
 	})
-	m.gemma(float32(math.Sqrt(float64(a.D))))
-	m.Head.Tied = nn.TieAlways
+	m.gemma(a.D)
 	return m, nil
+}
+
+// gemma scales the embeddings; the last norm is as all others.
+func (m *decoder) gemma(d int) {
+	m.Embed.Scale, m.Norm.Plus1 = float32(math.Sqrt(float64(d))), true
 }

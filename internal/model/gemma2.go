@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -10,46 +11,73 @@ import (
 
 func init() { register("gemma2", newGemma2) }
 
-// gemma2Args: scores and logits are capped. As in mlx-lm no layer has a window: the model was made with one of 4096 positions
-// in every other layer.
+// gemma2Args: scores and logits are capped, unless the config says null. Every other layer has a window where layer_types is missing.
 type gemma2Args struct {
 	common
-	ScoreCap float `json:"attn_logit_softcapping"`
-	LogitCap float `json:"final_logit_softcapping"`
-	Query    float `json:"query_pre_attn_scalar"`
+	windows
+	ScoreCap *float `json:"attn_logit_softcapping"`
+	LogitCap *float `json:"final_logit_softcapping"`
+	Query    float  `json:"query_pre_attn_scalar"`
 }
 
 func newGemma2(cfg *config, b *Build) (Generator, error) {
-	a := gemma2Args{ScoreCap: 50, LogitCap: 30, Query: 144}
+	score, logit, yes := float(50), float(30), true
+	a := gemma2Args{ScoreCap: &score, LogitCap: &logit, Query: 256, windows: windows{Window: 4096},
+		common: common{HeadDim: 256, Eps: 1e-6, MaxPos: 8192, Tied: &yes}}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("sliding_window_size", "sliding_window_pattern", "_sliding_window_pattern") // sliding_window and layer_types count
+	a.fill(a.Layers, func(i int) bool { return i%2 == 0 })
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
+	if err != nil {
+		return nil, err
+	}
+	cfg.harmless("hidden_act") // hidden_activation counts
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
-		l := a.sandwich(b, gqa(b, &a.common, i, 0, rope), a.Query)
-		l.Attn.Spec.Cap = float32(a.ScoreCap)
+		l := a.sandwich(b, gqa(b, &a.common, i, a.window(i), rope), a.Query)
+		l.MLP.Spec.Act = act
+		if a.ScoreCap != nil {
+			l.Attn.Spec.Cap = float32(*a.ScoreCap)
+		}
 		return l
 	})
-	m.gemma(float32(math.Sqrt(float64(a.D))))
-	m.Head.Tied = nn.TieAlways
-	m.cap = &B.Activation{Kind: B.TanhCap, A: float32(a.LogitCap)}
+	m.gemma(a.D)
+	m.cap = capped(a.LogitCap)
 	return m, nil
 }
 
-func (a *gemma2Args) check() error {
-	if a.ScoreCap <= 0 || a.LogitCap <= 0 {
-		return fmt.Errorf("attn_logit_softcapping %g or final_logit_softcapping %g is not positive", float64(a.ScoreCap), float64(a.LogitCap))
+// capped is the activation of logits that are kept below a limit; nil: none.
+func capped(limit *float) *B.Activation {
+	if limit == nil {
+		return nil
 	}
-	if err := checkQuery(a.Query); err != nil {
+	return &B.Activation{Kind: B.TanhCap, A: float32(*limit)}
+}
+
+// checkCap refuses limits that no model has.
+func checkCap(key string, limit *float) error {
+	if limit != nil && !(*limit > 0 && *limit < 1e9) {
+		return fmt.Errorf("%s %g is out of range", key, float64(*limit))
+	}
+	return nil
+}
+
+func (a *gemma2Args) check() error {
+	if err := cmp.Or(checkCap("attn_logit_softcapping", a.ScoreCap), checkCap("final_logit_softcapping", a.LogitCap), checkQuery(a.Query)); err != nil {
 		return err
 	}
-	return a.common.check()
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	return a.checkWindows(a.Layers)
 }
 
 func checkQuery(q float) error {
@@ -71,9 +99,4 @@ func (c *common) sandwich(b *Build, t nn.Attention, query float) decoderLayer {
 		}
 	}
 	return l
-}
-
-// gemma scales the embeddings; the last norm is as all others.
-func (m *decoder) gemma(scale float32) {
-	m.Embed.Scale, m.Norm.Plus1 = scale, true
 }

@@ -38,6 +38,7 @@ type gemma3nLayer struct {
 	PreNorm  nn.RMSNorm   `w:"pre_feedforward_layernorm"`
 	MLPNorm  nn.RMSNorm   `w:"post_feedforward_layernorm"` // of the MLP's result
 
+	gate   *B.GLU
 	sparse *B.Activation // of gates; nil: all pass
 }
 
@@ -147,7 +148,7 @@ func (l *gemma3nLayer) mlp(o B.Ops, x B.Array) B.Array {
 	if l.sparse != nil {
 		g = o.Act(g, l.sparse)
 	}
-	return l.Down.Forward(o, o.Gate(g, l.GateUp.Part(o, y, 1), &geluTanh))
+	return l.Down.Forward(o, o.Gate(g, l.GateUp.Part(o, y, 1), l.gate))
 }
 
 func (s *altUp) stream(o B.Ops, h B.Array) B.Array {

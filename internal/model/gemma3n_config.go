@@ -34,22 +34,42 @@ type gemma3nArgs struct {
 	PerVocab int     `json:"vocab_size_per_layer_input"`
 	Streams  int     `json:"altup_num_inputs"`
 	Active   int     `json:"altup_active_idx"`
-	Clip     float   `json:"altup_coef_clip"`
+	Clip     *float  `json:"altup_coef_clip"`
 	Scaled   bool    `json:"altup_correct_scale"`
 	Laurel   int     `json:"laurel_rank"`
 	Cap      *float  `json:"final_logit_softcapping"`
+
+	gate  *B.GLU
+	clips bool
 }
 
 func newGemma3n(cfg *config, b *Build) (Generator, error) {
-	a, err := read[gemma3nArgs](cfg)
-	if err != nil {
+	limit, clip, yes := float(30), float(120), true
+	a := gemma3nArgs{FFNs: counts{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Clip: &clip, Scaled: true, Laurel: 64, Cap: &limit,
+		windows: windows{Window: 512},
+		common:  common{D: 2048, Layers: 35, Heads: 8, KVHeads: 2, HeadDim: 256, Eps: 1e-6, Vocab: 262400, MaxPos: 32768, Tied: &yes}}
+	if err := cfg.into(&a); err != nil {
+		return nil, err
+	}
+	var beside struct {
+		Tied *bool `json:"tie_word_embeddings"` // the folder tells
+	}
+	if err := cfg.beside(&beside); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
+	if err != nil {
+		return nil, err
+	}
+	// Trained numbers are inside altup_coef_clip. Made-up ones are cut by mlx-lm, which runs the nested type alone, and left as they
+	// are by transformers.
+	a.gate, a.clips = &B.GLU{Act: act}, cfg.typ == "gemma3n"
+	cfg.harmless("sliding_window_pattern", "_sliding_window_pattern") // layer_types counts
 	ropes := map[string]*B.Rope{}
-	for _, r := range []rotation{{Kind: full, Base: 1e6}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true}} {
+	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true}} {
 		r.Head = a.HeadDim
 		if ropes[r.Kind], err = cfg.rope(r); err != nil {
 			return nil, err
@@ -61,10 +81,10 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 		Inputs: layerInputs{width: w, root: float32(1 / math.Sqrt(float64(a.D))),
 			Table: nn.Embedding{Vocab: a.PerVocab, Dim: a.Layers * w, Scale: float32(math.Sqrt(float64(w)))},
 			Proj:  nn.Lin(a.D, a.Layers*w), Norm: *nn.HeadRMS(w, float32(a.Eps))}}
-	m.Head.Tied = nn.TieAlways
-	if a.Cap != nil {
-		m.cap = &B.Activation{Kind: B.TanhCap, A: float32(*a.Cap)}
+	if m.Head.Tied = nn.TieFile; cfg.at == "" {
+		m.Head.Tied = a.tie()
 	}
+	m.cap = capped(a.Cap)
 	for range a.Streams - 1 {
 		m.Spread, m.Gather = append(m.Spread, nn.Lin(a.D, a.D)), append(m.Gather, nn.Lin(a.D, a.D))
 	}
@@ -91,10 +111,14 @@ func (a *gemma3nArgs) layer(b *Build, i int, rope *B.Rope, last map[string]B.Sta
 	}
 	s := altUp{Scale: nn.Row{N: a.D}, Predict: nn.Lin(n, n*n), Correct: nn.Lin(n, n), Router: nn.Lin(a.D, n), Norm: *a.norm(),
 		d: a.D, active: a.Active, scaled: a.Scaled, mix: B.Mix{In: n, Out: n}, spread: B.Mix{In: 1, Out: n, Plus: 1}}
-	s.Predict.Clip, s.Correct.Clip, s.Router.Least = float32(a.Clip), float32(a.Clip), B.Float32
+	s.Router.Least = B.Float32
+	if a.clips && a.Clip != nil {
+		s.Predict.Clip, s.Correct.Clip = float32(*a.Clip), float32(*a.Clip)
+	}
 	l := gemma3nLayer{Attn: t, Streams: s, GateUp: nn.Lin(a.D, ffn, ffn), Down: nn.Lin(ffn, a.D),
 		Laurel: laurel{Left: nn.Lin(a.D, a.Laurel), Right: nn.Lin(a.Laurel, a.D), Norm: *a.norm()},
-		Input:  layerInput{Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()},
+		gate:   a.gate,
+		Input:  layerInput{gate: a.gate, Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()},
 		InNorm: *a.norm(), AttnNorm: *a.norm(), PreNorm: *a.norm(), MLPNorm: *a.norm()}
 	if len(a.Sparsity) > 0 && a.Sparsity[i] > 0 {
 		l.sparse = &B.Activation{Kind: B.AboveMean, A: float32(math.Sqrt2 * math.Erfinv(2*float64(a.Sparsity[i])-1))}
@@ -118,12 +142,17 @@ func (a *gemma3nArgs) check() error {
 	if err := a.common.check(); err != nil {
 		return err
 	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%5 != 0 })
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
+	if len(a.Sparsity) == 0 && a.Layers > 10 {
+		a.Sparsity = make([]float, a.Layers)
+		for i := range 10 {
+			a.Sparsity[i] = 0.95
+		}
+	}
 	switch {
-	case len(a.Types) == 0:
-		return fmt.Errorf("layer_types is missing")
 	case len(a.Sparsity) != 0 && len(a.Sparsity) != a.Layers:
 		return fmt.Errorf("activation_sparsity_pattern has %d entries for %d layers", len(a.Sparsity), a.Layers)
 	case slices.ContainsFunc(a.Sparsity, func(f float) bool { return !(f >= 0 && f < 1) }):
@@ -134,12 +163,13 @@ func (a *gemma3nArgs) check() error {
 		return fmt.Errorf("vocab_size_per_layer_input %d is missing or out of range", a.PerVocab)
 	case a.Streams <= 0 || a.Streams > 16 || a.Active < 0 || a.Active >= a.Streams:
 		return fmt.Errorf("altup_num_inputs %d or altup_active_idx %d is out of range", a.Streams, a.Active)
-	case !(a.Clip >= 0 && a.Clip < 1e9):
-		return fmt.Errorf("altup_coef_clip %g is out of range", float64(a.Clip))
+	case a.Clip != nil && !(*a.Clip >= 0 && *a.Clip < 1e9):
+		return fmt.Errorf("altup_coef_clip %g is out of range", float64(*a.Clip))
 	case a.Laurel <= 0 || a.Laurel > maxSize:
 		return fmt.Errorf("laurel_rank %d is missing or out of range", a.Laurel)
-	case a.Cap != nil && !(*a.Cap > 0 && *a.Cap < 1e9):
-		return fmt.Errorf("final_logit_softcapping %g is out of range", float64(*a.Cap))
+	}
+	if err := checkCap("final_logit_softcapping", a.Cap); err != nil {
+		return err
 	}
 	return checkShared(a.Types, a.Shared)
 }

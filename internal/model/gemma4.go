@@ -54,6 +54,8 @@ type layerInput struct {
 	Gate nn.Linear  `w:"per_layer_input_gate"`
 	Proj nn.Linear  `w:"per_layer_projection"`
 	Norm nn.RMSNorm `w:"post_per_layer_input_norm"`
+
+	gate *B.GLU
 }
 
 // gemma4Experts run beside the dense MLP; their router reads the residual stream itself.
@@ -77,8 +79,6 @@ type gemma4Experts struct {
 func (e *gemma4Experts) Bind() {
 	e.router.Each, e.spec.Up, e.spec.Down = e.Each.W, e.Up.W, e.Down.W
 }
-
-var geluTanh = B.GLU{Act: B.GeluTanh}
 
 // States implements Model.
 func (m *gemma4) States() []B.StateSpec { return m.states }
@@ -131,7 +131,7 @@ func (n *layerInputs) forward(o B.Ops, b *B.Batch, h B.Array) B.Array {
 
 // value is what the input adds where the hidden state is h.
 func (n *layerInput) value(o B.Ops, h, in B.Array) B.Array {
-	return n.Norm.Forward(o, n.Proj.Forward(o, o.Gate(n.Gate.Forward(o, h), in, &geluTanh)))
+	return n.Norm.Forward(o, n.Proj.Forward(o, o.Gate(n.Gate.Forward(o, h), in, n.gate)))
 }
 
 // known replaces tokens that the table has no row for, as the reference does.

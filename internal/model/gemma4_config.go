@@ -1,7 +1,10 @@
 package model
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -9,18 +12,18 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // gemma4Args: layers that see everything have heads of another width, and perhaps of another number, and rotate otherwise.
 type gemma4Args struct {
 	common
 	windows
-	Pattern    int    `json:"sliding_window_pattern"`
-	GlobalDim  int    `json:"global_head_dim"`
-	GlobalKV   int    `json:"num_global_key_value_heads"`
-	KEqV       bool   `json:"attention_k_eq_v"`     // layers that see everything use their keys as values
-	Shared     int    `json:"num_kv_shared_layers"` // at the end: they read the last state of their kind before them
-	DoubleWide bool   `json:"use_double_wide_mlp"`  // in those
+	GlobalDim  int    `json:"global_head_dim"`            // where there is no per_layer_config
+	GlobalKV   int    `json:"num_global_key_value_heads"` // likewise, with attention_k_eq_v
+	KEqV       bool   `json:"attention_k_eq_v"`           // layers that see everything use their keys as values
+	Shared     int    `json:"num_kv_shared_layers"`       // at the end: they read the last state of their kind before them
+	DoubleWide bool   `json:"use_double_wide_mlp"`        // in those
 	PerLayer   int    `json:"hidden_size_per_layer_input"`
 	PerVocab   int    `json:"vocab_size_per_layer_input"`
 	Cap        *float `json:"final_logit_softcapping"`
@@ -28,16 +31,24 @@ type gemma4Args struct {
 	Experts    int    `json:"num_experts"`
 	TopK       int    `json:"top_k_experts"`
 	ExpFFN     int    `json:"moe_intermediate_size"`
+
+	heads []gemma4Heads // by layer
+	gate  *B.GLU
+}
+
+// gemma4Heads are the sizes of a layer's heads, and the entries of per_layer_config.
+type gemma4Heads struct {
+	Dim int `json:"head_dim"`
+	KV  int `json:"num_key_value_heads"`
 }
 
 const slides, full = "sliding_attention", "full_attention"
 
 // gemma4Defaults are what configs leave out.
 func gemma4Defaults() gemma4Args {
-	limit := float(30)
-	return gemma4Args{Pattern: 5, GlobalDim: 512, Shared: 20, DoubleWide: true, PerLayer: 256, PerVocab: 262144, Cap: &limit,
-		windows: windows{Window: 512},
-		common:  common{D: 1536, Layers: 35, FFN: 6144, Heads: 8, KVHeads: 1, HeadDim: 256, Eps: 1e-6, Vocab: 262144, MaxPos: 131072}}
+	yes := true
+	return gemma4Args{GlobalDim: 512, PerLayer: 256, PerVocab: 262144, windows: windows{Window: 512},
+		common: common{D: 2304, Layers: 30, FFN: 9216, Heads: 8, KVHeads: 4, HeadDim: 256, Eps: 1e-6, Vocab: 262144, MaxPos: 131072, Tied: &yes}}
 }
 
 func newGemma4Text(cfg *config, b *Build) (Generator, error) {
@@ -51,11 +62,15 @@ func newGemma4Text(cfg *config, b *Build) (Generator, error) {
 // newGemma4 is the language model of a model of text, images and sound. The size of the vocabulary beside its config counts.
 func newGemma4(cfg *config, b *Build) (Generator, error) {
 	a := gemma4Defaults()
+	if cfg.typ == "gemma4_unified" {
+		a.Window, a.PerLayer, a.MaxPos = 1024, 0, 262144
+	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	var beside struct {
-		Vocab int `json:"vocab_size"`
+		Vocab int   `json:"vocab_size"`
+		Tied  *bool `json:"tie_word_embeddings"`
 	}
 	if err := cfg.beside(&beside); err != nil {
 		return nil, err
@@ -63,38 +78,48 @@ func newGemma4(cfg *config, b *Build) (Generator, error) {
 	if beside.Vocab != 0 {
 		a.Vocab = beside.Vocab
 	}
+	if beside.Tied != nil {
+		a.Tied = beside.Tied
+	}
 	return a.build(cfg, b)
 }
 
 func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
-	if err := a.check(); err != nil {
+	if err := a.check(cfg); err != nil {
 		return nil, err
 	}
-	ropes := map[string]*B.Rope{}
-	for kind, dim := range map[string]int{slides: a.HeadDim, full: a.GlobalDim} {
-		args, err := cfg.ropeArgs(gemma4Rotations[kind].of(dim))
+	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
+	if err != nil {
+		return nil, err
+	}
+	a.gate = &B.GLU{Act: act}
+	cfg.is("use_bidirectional_attention", `"vision"`) // of the rows of an image
+	cfg.harmless("sliding_window_pattern")            // the reference reads layer_types alone
+	ropes := map[gemma4Rope]*B.Rope{}
+	for i, t := range a.Types {
+		k := gemma4Rope{t, a.heads[i].Dim}
+		if ropes[k] != nil {
+			continue
+		}
+		args, err := cfg.ropeArgs(gemma4Rotations[t].of(k.dim))
 		if err != nil {
 			return nil, err
 		}
-		if args.Type == "proportional" && args.Factor == 0 {
+		switch {
+		case args.Type == "proportional" && args.Factor == 0:
 			args.Factor = 1
+		case args.Type == "default" || args.Type == "":
+			args.Partial = 1 // whatever the share
+			cfg.rotations[len(cfg.rotations)-1].Columns = k.dim
 		}
-		r, err := nn.NewRope(dim, args)
-		if err != nil {
+		if ropes[k], err = nn.NewRope(k.dim, args); err != nil {
 			return nil, err
 		}
-		ropes[kind] = r
 	}
 	m := &gemma4{vocab: a.Vocab, context: a.MaxPos, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D, Scale: float32(math.Sqrt(float64(a.D)))}}
-	if a.Tied != nil && !*a.Tied {
-		m.Head.Tied = nn.TieNever
-	} else {
-		m.Head.Tied = nn.TieAlways
-	}
-	if a.Cap != nil {
-		m.cap = &B.Activation{Kind: B.TanhCap, A: float32(*a.Cap)}
-	}
+	m.Head.Tied = a.tie()
+	m.cap = capped(a.Cap)
 	if w := a.PerLayer; w > 0 {
 		m.Inputs = &layerInputs{width: w, root: float32(1 / math.Sqrt(float64(a.D))),
 			Table: nn.Embedding{Vocab: a.PerVocab, Dim: a.Layers * w, Scale: float32(math.Sqrt(float64(w)))},
@@ -102,29 +127,29 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	}
 	last := map[string]B.StateID{} // by kind of layer
 	for i := range a.Layers {
-		m.Layers = append(m.Layers, a.layer(b, i, ropes[a.Types[i]], last))
+		m.Layers = append(m.Layers, a.layer(b, i, ropes[gemma4Rope{a.Types[i], a.heads[i].Dim}], last))
 	}
 	m.states = b.states
 	return m, nil
 }
 
+// gemma4Rope says which layers share a rotation.
+type gemma4Rope struct {
+	kind string
+	dim  int
+}
+
 // gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the frequencies of the
 // whole.
 var gemma4Rotations = map[string]rotation{
-	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true},
-	slides: {Kind: slides, Base: 1e4, New: true},
+	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true},
+	slides: {Kind: slides, Base: 1e4, New: true, Apart: true},
 }
 
 func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.StateID) gemma4Layer {
 	kind, window, shared, ffn := a.Types[i], a.window(i), i >= a.Layers-a.Shared, a.FFN
-	h, kv, hd, eps := b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps)
+	h, kv, hd, eps := b.Local(a.Heads), b.LocalKV(a.heads[i].KV), a.heads[i].Dim, float32(a.Eps)
 	kEqV := a.KEqV && kind == full
-	if kind == full {
-		hd = a.GlobalDim
-	}
-	if kEqV && a.GlobalKV > 0 {
-		kv = b.LocalKV(a.GlobalKV)
-	}
 	t := nn.Attention{QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
 		QNorm: nn.HeadRMS(hd, eps), KNorm: nn.HeadRMS(hd, eps), VNorm: &B.Norm{Eps: eps, Width: hd},
 		Spec: B.Attn{Heads: h, KVHeads: kv, KDim: hd, VDim: hd, Scale: 1, Window: window}}
@@ -142,10 +167,10 @@ func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.Stat
 		t.Spec.State = b.KV(i, kv, hd, hd, window)
 		last[kind] = t.Spec.State
 	}
-	l := gemma4Layer{Attn: t, MLP: nn.NewGLUMLP(a.D, b.Local(ffn), B.GeluTanh),
+	l := gemma4Layer{Attn: t, MLP: nn.NewGLUMLP(a.D, b.Local(ffn), a.gate.Act),
 		InNorm: *a.norm(), AttnNorm: *a.norm(), PreNorm: *a.norm(), MLPNorm: *a.norm()}
 	if a.PerLayer > 0 {
-		l.Input = &layerInput{Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()}
+		l.Input = &layerInput{gate: a.gate, Gate: nn.Lin(a.D, a.PerLayer), Proj: nn.Lin(a.PerLayer, a.D), Norm: *a.norm()}
 	}
 	if a.MoE {
 		l.MoE = a.experts(b)
@@ -160,30 +185,20 @@ func (a *gemma4Args) experts(b *Build) *gemma4Experts {
 		Down: nn.Stack{N: n, In: ffn, Outs: []int{a.D}, Picks: a.TopK},
 		Pre:  *a.norm(), Post1: *a.norm(), Post2: *a.norm(),
 		norm: B.Norm{Eps: float32(a.Eps)}, root: float32(1 / math.Sqrt(float64(a.D))),
-		router: B.Router{Score: B.SoftmaxSelected, K: a.TopK}, spec: B.Experts{GLU: &geluTanh}}
+		router: B.Router{Score: B.SoftmaxSelected, K: a.TopK}, spec: B.Experts{GLU: a.gate}}
 	e.Router.Least = B.Float32
 	return e
 }
 
 // check fills what may be left out and refuses what no model has.
-func (a *gemma4Args) check() error {
-	if a.Pattern <= 0 {
-		return fmt.Errorf("sliding_window_pattern %d is not positive", a.Pattern)
-	}
+func (a *gemma4Args) check(cfg *config) error {
 	if a.GlobalDim == 0 {
 		a.GlobalDim = a.HeadDim
 	}
 	if err := a.common.check(); err != nil {
 		return err
 	}
-	if len(a.Types) == 0 {
-		for i := range a.Layers {
-			a.Types = append(a.Types, slides)
-			if (i+1)%a.Pattern == 0 {
-				a.Types[i] = full
-			}
-		}
-	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%6 != 0 })
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
@@ -196,16 +211,80 @@ func (a *gemma4Args) check() error {
 		return fmt.Errorf("hidden_size_per_layer_input %d is out of range for %d layers", a.PerLayer, a.Layers)
 	case a.PerLayer > 0 && (a.PerVocab < a.Vocab || a.PerVocab > maxSize):
 		return fmt.Errorf("vocab_size_per_layer_input %d does not cover a vocab_size of %d", a.PerVocab, a.Vocab)
-	case a.Cap != nil && !(*a.Cap > 0 && *a.Cap < 1e9):
-		return fmt.Errorf("final_logit_softcapping %g is out of range", float64(*a.Cap))
 	case a.MoE && (a.ExpFFN <= 0 || a.ExpFFN > maxSize):
 		return fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
 	}
-	if err := checkShared(a.Types, a.Shared); err != nil {
+	if err := cmp.Or(checkCap("final_logit_softcapping", a.Cap), checkShared(a.Types, a.Shared), a.perLayer(cfg)); err != nil {
 		return err
 	}
 	if a.MoE {
 		return checkExperts("num_experts", a.Experts, "top_k_experts", a.TopK)
+	}
+	return nil
+}
+
+// perLayer fills the sizes of every layer's heads. Without per_layer_config, which transformers writes since 5.24, layers that see
+// everything have sizes of their own.
+func (a *gemma4Args) perLayer(cfg *config) error {
+	const key = "per_layer_config"
+	raw := cfg.raw(key)
+	if raw != nil {
+		// The reference lets the last layer see everything, whatever layer_types says.
+		a.Types[a.Layers-1] = full
+	}
+	for _, t := range a.Types {
+		h := gemma4Heads{a.HeadDim, a.KVHeads}
+		if raw == nil && t == full {
+			if h.Dim = a.GlobalDim; a.KEqV && a.GlobalKV > 0 {
+				h.KV = a.GlobalKV
+			}
+		}
+		a.heads = append(a.heads, h)
+	}
+	if raw == nil {
+		return nil
+	}
+	var layers map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &layers); err != nil {
+		return keyed(key, err)
+	}
+	for _, n := range slices.Sorted(maps.Keys(layers)) {
+		i, err := strconv.Atoi(n)
+		if err != nil || i < 0 || i >= a.Layers {
+			return fmt.Errorf("%s has an entry for layer %s, of %d", key, regular.Quote(n), a.Layers)
+		}
+		for k := range layers[n] {
+			if k != "head_dim" && k != "num_key_value_heads" {
+				return fmt.Errorf("%s.%s has %s: head_dim and num_key_value_heads are supported there", key, n, regular.Quote(k))
+			}
+		}
+		h := &a.heads[i]
+		if err := cfg.decode(layers[n], cfg.at+key+"."+n+".", h); err != nil {
+			return fmt.Errorf("%s.%s: %w", key, n, err)
+		}
+		switch {
+		case h.Dim <= 0 || h.Dim > 1<<12 || h.Dim%2 != 0:
+			return fmt.Errorf("%s.%s.head_dim %d is odd or out of range", key, n, h.Dim)
+		case h.KV <= 0 || a.Heads%h.KV != 0:
+			return fmt.Errorf("%s.%s.num_key_value_heads %d does not divide num_attention_heads %d", key, n, h.KV, a.Heads)
+		}
+	}
+	return a.checkHeads(key)
+}
+
+// checkHeads: layers at the end read keys and values of an earlier one, so their heads are like its.
+func (a *gemma4Args) checkHeads(key string) error {
+	own := a.Layers - a.Shared
+	for i := own; i < a.Layers; i++ {
+		for from := own - 1; from >= 0; from-- {
+			if a.Types[from] != a.Types[i] {
+				continue
+			}
+			if a.heads[from] != a.heads[i] {
+				return fmt.Errorf("%s: layer %d shares keys and values with layer %d, whose heads are others", key, i, from)
+			}
+			break
+		}
 	}
 	return nil
 }

@@ -75,6 +75,8 @@ var expected = map[string][]string{
 	"qk_layernorm":           {"false"},
 	"attn_logit_softcapping": {},
 	"alibi":                  {"false"},
+
+	"use_bidirectional_attention": {"false"}, // read for a model that embeds
 }
 
 // Expected lists the keys of expected, for documents.

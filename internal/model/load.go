@@ -182,11 +182,21 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.heads(x, t)
 	case *nn.Embedding:
 		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.Vocab}, In: x.Dim}, t, Want{Table: true})
+		if x.Rounded {
+			j := &p.jobs[len(p.jobs)-1]
+			j.fuses = true // an adapter is not touched
+			j.turn = func(part B.Part) (B.Part, error) { x.Scale = roundedLike(part, x.Scale); return part, nil }
+		}
 	case *nn.RMSNorm:
 		if x.Unit {
 			return
 		}
-		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
+		outs := []int{x.N}
+		if x.Apart {
+			outs = slices.Repeat([]int{x.Spec.Width}, x.N/x.Spec.Width)
+			t.names = numbered(t.names[0]+".norms.", len(outs))
+		}
+		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: outs, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.Less != 0 {
 			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return raised(part, x.Less), nil }
 		}
@@ -293,6 +303,15 @@ func (p *plan) stack(x *nn.Stack, t tagged) {
 	p.add(&x.W, s, t, Want{Bias: x.Bias})
 }
 
+// numbered are n names that begin alike.
+func numbered(name string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = name + strconv.Itoa(i)
+	}
+	return names
+}
+
 // add checks one weight and queues it. like holds what all its parts have in common.
 func (p *plan) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 	s.Name, s.Count = t.names[0], max(s.Count, 1)
@@ -344,6 +363,21 @@ func turned(p B.Part) (B.Part, error) {
 	}
 	p.Weight = &t
 	return p, nil
+}
+
+// roundedLike is f in the type that a part's numbers are stored in, or its scales.
+func roundedLike(p B.Part, f float32) float32 {
+	of := p.Weight
+	if !p.Scheme.None() {
+		of = p.Scales
+	}
+	switch quant.DType(of.DType) {
+	case quant.F32:
+		return f
+	case quant.F16:
+		return quant.F16ToF32(quant.F32ToF16(f))
+	}
+	return quant.BF16ToF32(quant.F32ToBF16(f))
 }
 
 // raised adds a number to a vector of floats, in float32.

@@ -43,7 +43,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 
 // growth is what makes queries grow: how fast, and from which position on.
 func (c *config) growth() (beta float32, from int, err error) {
-	older, newer, at, err := c.ropes("")
+	older, newer, at, err := c.ropes("", false)
 	p := newer
 	if p == nil {
 		p, at = older, "rope_scaling"

@@ -24,6 +24,7 @@ type rotation struct {
 	Pairs    bool     // partners are neighbours, unless rope_traditional says otherwise
 	Plain    bool     // rope_scaling of older folders is not for layers of this kind
 	New      bool     // no folder has other keys than rope_parameters
+	Apart    bool     // rope_parameters are by layer type: flat ones are nobody's
 	Own      bool     // base and share are as they are here: the family has keys of its own for them
 	Turns    int      // columns that turn, whatever the share; 0: by the share
 	Type     string   // rope_type where the config has none
@@ -77,7 +78,7 @@ func (r rotation) of(head int) rotation {
 func (r *ropeJSON) kind() string { return cmp.Or(r.RopeType, r.Type) }
 
 // ropes reads the parameters of layers of a kind in both spellings; nil: there are none. at is the path of the newer one.
-func (c *config) ropes(kind string) (older, newer *ropeJSON, at string, err error) {
+func (c *config) ropes(kind string, apart bool) (older, newer *ropeJSON, at string, err error) {
 	if older, err = c.ropeOf("rope_scaling", c.raw("rope_scaling")); err != nil {
 		return nil, nil, "", err
 	}
@@ -93,6 +94,9 @@ func (c *config) ropes(kind string) (older, newer *ropeJSON, at string, err erro
 	if byKind(kinds) {
 		raw, at = kinds[kind], at+"."+kind
 		c.leave("rope_parameters", kinds)
+	} else if apart && len(kinds) > 0 {
+		delete(c.seen, c.at+at)
+		return older, nil, at, nil
 	}
 	if !given(raw) {
 		return older, nil, at, nil
@@ -158,7 +162,7 @@ func (c *config) rope(r rotation) (*B.Rope, error) {
 
 // ropeArgs merges what the config says, in all its spellings, over the family's defaults, and notes what is in force.
 func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
-	older, newer, at, err := c.ropes(r.Kind)
+	older, newer, at, err := c.ropes(r.Kind, r.Apart)
 	if err != nil {
 		return nn.RopeArgs{}, err
 	}

@@ -1,9 +1,8 @@
 package model
 
 import (
-	"fmt"
+	"strings"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -21,10 +20,11 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
-	if a.QKNorm {
-		return nil, fmt.Errorf("qk_layernorm is not supported: norms of queries and keys that take the mean away")
-	}
 	if err := a.check(a.LNEps); err != nil {
+		return nil, err
+	}
+	act, err := cfg.act("hidden_act", "silu")
+	if err != nil {
 		return nil, err
 	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25})
@@ -34,12 +34,22 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias = a.QKVBias
-		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+		if a.QKNorm {
+			l.Attn.QNorm = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps))
+			l.Attn.KNorm = nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
+			l.Attn.QNorm.Apart, l.Attn.KNorm.Apart = true, true
+		}
+		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU = &mlp
 		if a.Parallel {
 			l.PostNorm = nil
 		}
 	})
-	m.Head.Tied = nn.TieNever
+	if m.Head.Tied = a.tie(); a.Tied == nil {
+		m.Head.Tied = nn.TieNever
+	}
+	m.family = stablelmNames
 	return m, nil
 }
+
+var stablelmNames = strings.NewReplacer(".q_layernorm.", ".q_norm.", ".k_layernorm.", ".k_norm.")

@@ -34,8 +34,11 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 		return nil, err
 	}
 	dims := int(float64(head) * a.Partial)
+	if a.Type == "proportional" {
+		dims -= dims % 2
+	}
 	if dims < 2 || dims%2 != 0 {
-		return nil, fmt.Errorf("rope %s: %d of %d columns would rotate, not a positive even number", a.Type, dims, head)
+		return nil, fmt.Errorf("rope %s: partial_rotary_factor %g: %d of %d columns would rotate, not a positive even number", a.Type, a.Partial, dims, head)
 	}
 	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
 	if a.long() && len(a.Long) != dims/2 {

@@ -62,8 +62,10 @@ GEMMA3 = {"model_type": "gemma3_text", "head_dim": 48, "num_hidden_layers": 5, "
           "rope_local_base_freq": 300.0, "query_pre_attn_scalar": 40.0, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
 GEMMA4 = {"model_type": "gemma4_text", "head_dim": 48, "global_head_dim": 64, "num_hidden_layers": 7, "sliding_window": 6, "num_kv_shared_layers": 3,
           "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
-                          "sliding_attention"], "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 96, "final_logit_softcapping": 2.0}
-GEMMA4_DENSE = GEMMA4 | {"num_hidden_layers": 5, "sliding_window_pattern": 3, "layer_types": None, "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0,
+                          "sliding_attention"], "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 96, "final_logit_softcapping": 2.0,
+          "use_double_wide_mlp": True}  # theirs is by default, that of transformers is not
+GEMMA4_DENSE = GEMMA4 | {"num_hidden_layers": 5, "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+                                                                 "sliding_attention"], "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0,
                          "use_double_wide_mlp": False, "attention_k_eq_v": True, "num_global_key_value_heads": 1}
 GEMMA4_MOE = GEMMA4_DENSE | {"enable_moe_block": True, "num_experts": 12, "top_k_experts": 3, "num_experts_per_tok": 3, "moe_intermediate_size": 64}
 # Scores are not divided by anything and norms are around 1 here: with wide heads softmax is so sharp that activations of 8 bits pick other keys.
@@ -287,8 +289,8 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "gpt_oss/long": (GPT_OSS | {"sliding_window": 70}, "BF16"),
     "gpt_oss/4bit": (GPT_OSS | {"intermediate_size": 128} | {"quantization": Q4["quantization"] | ROUTERS}, "BF16"),
     "gpt_oss/mxfp4": (GPT_OSS | {"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"} | ROUTERS}, "BF16"),
-    "gemma/f32": ({"model_type": "gemma", "head_dim": 48}, "F32"),
-    "gemma/4bit": ({"model_type": "gemma", "head_dim": 48} | Q4, "BF16"),
+    "gemma/f32": ({"model_type": "gemma", "hidden_act": "gelu_python", "head_dim": 48}, "F32"),  # theirs is the exact gelu whatever this says; for transformers gelu is the other one
+    "gemma/4bit": ({"model_type": "gemma", "hidden_act": "gelu_python", "head_dim": 48} | Q4, "BF16"),
     "seed_oss/f32": ({"model_type": "seed_oss", "head_dim": 48, "attention_bias": True}, "F32"),
     "seed_oss/4bit": ({"model_type": "seed_oss", "head_dim": 48, "attention_bias": True, "attention_out_bias": True, "tie_word_embeddings": False} | Q4, "BF16"),
     "mixtral/f32": (MIXTRAL, "F32"),

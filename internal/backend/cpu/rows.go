@@ -91,7 +91,7 @@ func (j *rowJob) row(r int) {
 	case opRMSNorm:
 		j.rmsNorm(r)
 	case opLayerNorm:
-		layerNorm(j.dst.row(r), j.a.row(r), j.w, j.bias, j.f)
+		j.layerNorm(r)
 	case opRoPE:
 		j.rope(r)
 	case opEmbed:
@@ -144,7 +144,20 @@ func (j *rowJob) rmsNorm(r int) {
 	}
 }
 
-// layerNorm sums in order of columns, in float64: encoders only, and rows of a thousand.
+func (j *rowJob) layerNorm(r int) {
+	y, x := j.dst.row(r), j.a.row(r)
+	part := func(v []float32, at int) []float32 {
+		if len(v) > j.width {
+			return v[at : at+j.width]
+		}
+		return v
+	}
+	for at := 0; at < len(x); at += j.width {
+		layerNorm(y[at:at+j.width], x[at:at+j.width], part(j.w, at), part(j.bias, at), j.f)
+	}
+}
+
+// layerNorm sums in order of columns, in float64: rows of a few thousand, or heads.
 func layerNorm(y, x, w, bias []float32, eps float32) {
 	var sum, square float64
 	for _, v := range x {
@@ -259,8 +272,12 @@ func (s *scope) RMSNorm(x backend.Array, w backend.Weight, n *backend.Norm) back
 
 func (s *scope) LayerNorm(x backend.Array, w, bias backend.Weight, n *backend.Norm) backend.Array {
 	s.check.LayerNorm(x, w, bias, n)
+	width := n.Width
+	if width == 0 {
+		width = x.Cols()
+	}
 	h, y := s.make(x.Rows(), x.Cols())
-	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps}
+	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps, width: width}
 	s.eachRow()
 	return h
 }

@@ -150,9 +150,28 @@ func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 
 func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	s.check.LayerNorm(x, w, bias, n)
-	in, eps := s.get(x), n.Eps
+	in, eps, width := s.get(x), n.Eps, n.Width
+	if width == 0 || width == x.Cols() {
+		return s.op(x.Rows(), x.Cols(), func() handle {
+			return s.is(s.l.layerNormed(in.h, s.scale(asWeight(w)), s.scale(asWeight(bias)), eps))
+		})
+	}
 	return s.op(x.Rows(), x.Cols(), func() handle {
-		return s.is(s.l.layerNormed(in.h, s.scale(asWeight(w)), s.scale(asWeight(bias)), eps))
+		l := s.l
+		y := l.layerNormed(l.reshape(in.h, x.Rows(), -1, width), 0, 0, eps)
+		by := func(t *weight, f func(x, y handle) handle) {
+			if t == nil {
+				return
+			}
+			v := s.scale(t)
+			if t.out != width {
+				v = l.reshape(v, -1, width)
+			}
+			y = f(y, v)
+		}
+		by(asWeight(w), l.mul)
+		by(asWeight(bias), l.add)
+		return s.is(l.reshape(y, x.Rows(), x.Cols()))
 	})
 }
 
