@@ -21,7 +21,17 @@ var aliases = map[string]string{
 	"gemma4_unified": "gemma4",
 }
 
+// spellings are names that transformers has for types that go by another of the names here.
+var spellings = map[string]string{
+	"lfm2_vl":          "lfm2-vl",
+	"qwen3_5_text":     "qwen3_5",
+	"qwen3_5_moe_text": "qwen3_5_moe",
+}
+
 func resolve(modelType string) string {
+	if t, ok := spellings[modelType]; ok {
+		modelType = t
+	}
 	if t, ok := aliases[modelType]; ok {
 		return t
 	}

@@ -30,7 +30,7 @@ type gemma4Args struct {
 	ExpFFN     int    `json:"moe_intermediate_size"`
 }
 
-const slides, full = "sliding_attention", "full_attention"
+const slides, full, linear = "sliding_attention", "full_attention", "linear_attention"
 
 // gemma4Defaults are what configs leave out.
 func gemma4Defaults() gemma4Args {
