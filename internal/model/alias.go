@@ -12,7 +12,6 @@ var aliases = map[string]string{
 	"telechat3":       "llama",
 	"solar_open":      "glm4_moe",
 	"llava":           "mistral3",
-	"minimax_m2":      "minimax",
 	"qwen3_5_moe":     "qwen3_5",
 	"qwen2_5_vl":      "qwen2_vl",
 	"lfm2-vl":         "lfm2",

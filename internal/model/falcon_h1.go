@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ type falconH1Mixer struct {
 	Mamba *nn.Mamba2   `w:"mamba"`
 	Attn  nn.Attention `w:"self_attn"`
 
-	mambaIn, mambaOut, attnIn, attnOut float32 // 0: none
+	mambaIn, mambaOut, attnIn, attnOut float32
 }
 
 // Forward implements mixer.
@@ -27,9 +28,9 @@ func (m *falconH1Mixer) Forward(o B.Ops, x B.Array) B.Array {
 	return o.Add(y, times(o, m.Attn.Forward(o, times(o, x, m.attnIn)), m.attnOut))
 }
 
-// times scales x where there is a factor.
+// times scales x by a factor that is often 1.
 func times(o B.Ops, x B.Array, f float32) B.Array {
-	if f == 0 || f == 1 {
+	if f == 1 {
 		return x
 	}
 	return o.Scale(x, f)
@@ -111,7 +112,7 @@ func newFalconH1(cfg *config, b *Build) (Generator, error) {
 		l.MLP.GateUp.Bias, l.MLP.Down.Bias, l.MLP.Spec.Act, l.Attn = a.MLPBias, a.MLPBias, act, nil
 		t := gqa(b, &a.common, i, 0, rope)
 		t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
-		x := &falconH1Mixer{Mamba: s.layer(b, i, a.D), Attn: t}
+		x := &falconH1Mixer{Mamba: s.layer(b, i, a.D), Attn: t, mambaIn: 1, mambaOut: 1, attnIn: 1, attnOut: 1}
 		if a.MNorm {
 			x.Mamba.Norm = &nn.RMSNorm{N: s.heads * s.width, Spec: B.Norm{Eps: float32(a.Eps)}}
 			x.Mamba.NormFirst = a.NormFirst != nil && *a.NormFirst
@@ -141,6 +142,17 @@ func (a *falconH1Args) sizes() (*mamba2Sizes, error) {
 		return nil, fmt.Errorf("mlp_multipliers has %d entries, there are 2", len(a.MLP))
 	case len(a.Mamba) != 5:
 		return nil, fmt.Errorf("ssm_multipliers has %d entries, there are 5", len(a.Mamba))
+	}
+	for key, f := range map[string][]float{
+		"embedding_multiplier": {float(factor(a.Embedding, 1))}, "lm_head_multiplier": {float(factor(a.Logits, 1))}, "key_multiplier": {a.Key},
+		"attention_in_multiplier": {a.AttnIn}, "attention_out_multiplier": {a.AttnOut}, "ssm_in_multiplier": {a.MambaIn}, "ssm_out_multiplier": {a.MambaOut},
+		"mlp_multipliers": a.MLP, "ssm_multipliers": a.Mamba,
+	} {
+		for _, x := range f {
+			if x == 0 || !(math.Abs(float64(x)) < 1e6) {
+				return nil, fmt.Errorf("%s %v is out of range", key, f)
+			}
+		}
 	}
 	return s, nil
 }
