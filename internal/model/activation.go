@@ -32,3 +32,17 @@ func (c *config) act(key, missing string) (B.ActKind, error) {
 	}
 	return kind, nil
 }
+
+// actOf is act for a value that New refuses by name.
+func (c *config) actOf(key, missing string) B.ActKind {
+	kind, err := c.act(key, missing)
+	if err != nil {
+		var known []string
+		for _, k := range slices.Sorted(maps.Keys(acts)) {
+			known = append(known, `"`+k+`"`)
+		}
+		c.is(key, known...)
+		return acts[missing]
+	}
+	return kind
+}

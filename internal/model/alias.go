@@ -12,7 +12,6 @@ var aliases = map[string]string{
 	"telechat3":       "llama",
 	"solar_open":      "glm4_moe",
 	"llava":           "mistral3",
-	"minimax_m2":      "minimax",
 	"qwen3_5_moe":     "qwen3_5",
 	"qwen2_5_vl":      "qwen2_vl",
 	"lfm2-vl":         "lfm2",
@@ -24,6 +23,9 @@ var aliases = map[string]string{
 // spellings are names that transformers has for types that go by another of the names here.
 var spellings = map[string]string{
 	"gemma3n_text": "gemma3n",
+	"lfm2_vl":          "lfm2-vl",
+	"qwen3_5_text":     "qwen3_5",
+	"qwen3_5_moe_text": "qwen3_5_moe",
 }
 
 func resolve(modelType string) string {

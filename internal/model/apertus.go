@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -28,10 +29,17 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 	case a.Post:
 		return nil, fmt.Errorf("post_norm is not supported")
 	}
+	if a.Eps == 0 {
+		a.Eps = 1e-5
+	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	if !given(cfg.text["rope_parameters"]) && !given(cfg.text["rope_scaling"]) { // then rope_theta does not count either
+		cfg.text["rope_parameters"] = json.RawMessage(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
+			"low_freq_factor": 1.0, "high_freq_factor": 4.0}`)
+	}
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 12e6})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 func init() { register("bitnet", newBitNet) }
 
-// newBitNet is llama with squared relu and norms before the last product of attention and of the MLP. Its weights are -1, 0 and 1
+// newBitNet is llama with squared relu, or what hidden_act says, and norms before the last product of attention and of the MLP. Its weights are -1, 0 and 1
 // times a number per tensor.
 func newBitNet(cfg *config, b *Build) (Generator, error) {
 	a, err := read[llamaArgs](cfg)
@@ -22,14 +22,15 @@ func newBitNet(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
 	if err != nil {
 		return nil, err
 	}
+	act := cfg.actOf("hidden_act", "relu2")
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		result, hidden := nn.RMS(b.Local(a.Heads)*a.HeadDim, float32(a.Eps)), nn.RMS(b.Local(a.FFN), float32(a.Eps))
-		l.Attn.SubNorm, l.MLP.SubNorm, l.MLP.Spec.Act = &result, &hidden, B.ReLU2
+		l.Attn.SubNorm, l.MLP.SubNorm, l.MLP.Spec.Act = &result, &hidden, act
 		return l
 	}), nil
 }

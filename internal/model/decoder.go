@@ -38,6 +38,7 @@ type decoderLayer struct {
 	MLP   *nn.GLUMLP    `w:"mlp"`
 	MoE   *nn.MoE       `w:"mlp"`
 	Two   *nn.MLP       `w:"mlp"` // of two products
+	Other mixer         `w:"mlp"` // an MLP of a family's own
 
 	InNorm   *nn.RMSNorm `w:"input_layernorm"`
 	AttnNorm *nn.RMSNorm `w:"post_attention_layernorm"` // of attention's result
@@ -131,6 +132,8 @@ func (l *decoderLayer) mlp(o B.Ops, x B.Array) B.Array {
 		return l.MoE.Forward(o, x)
 	case l.Two != nil:
 		return l.Two.Forward(o, x)
+	case l.Other != nil:
+		return l.Other.Forward(o, x)
 	}
 	return l.MLP.Forward(o, x)
 }

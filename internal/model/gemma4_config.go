@@ -42,7 +42,7 @@ type gemma4Heads struct {
 	KV  int `json:"num_key_value_heads"`
 }
 
-const slides, full = "sliding_attention", "full_attention"
+const slides, full, linear = "sliding_attention", "full_attention", "linear_attention"
 
 // gemma4Defaults are what configs leave out.
 func gemma4Defaults() gemma4Args {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -20,7 +21,8 @@ type graniteHybridArgs struct {
 	SharedFFN int      `json:"shared_intermediate_size"`
 
 	MHeads   int     `json:"mamba_n_heads"`
-	MWidth   int     `json:"mamba_d_head"`
+	MWidth   autoInt `json:"mamba_d_head"`
+	Expand   int     `json:"mamba_expand"`
 	MBias    bool    `json:"mamba_proj_bias"`
 	State    int     `json:"mamba_d_state"`
 	Kernel   int     `json:"mamba_d_conv"`
@@ -31,18 +33,28 @@ type graniteHybridArgs struct {
 
 // newGraniteHybrid is granite with Mamba 2 layers among those that attend, and where there are experts one that sees every row.
 func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
-	tied := true
-	a := graniteHybridArgs{Position: "rope", Limits: []float{0.001, 100}}
-	a.Tied = &tied
+	cfg.also("num_local_experts", "num_experts")
+	cfg.also("layer_types", "layers_block_type")
+	a := graniteHybridArgs{TopK: 2, MHeads: 128, State: 256, Kernel: 4, Expand: 2, MGroups: 1, ConvBias: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
+	if a.MWidth == 0 && a.MHeads > 0 {
+		a.MWidth = autoInt(a.Expand * a.D / a.MHeads)
+	}
+	s := mamba2Sizes{a.MHeads, int(a.MWidth), a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
+	if slices.Contains(a.Kinds, "mamba") {
+		if err := s.expand(cfg, "mamba_expand", a.D); err != nil {
+			return nil, err
+		}
+	}
 	var rope *B.Rope
-	if a.Position != "nope" {
+	if a.Position != "rope" {
+		cfg.harmless("rope_parameters", "rope_theta", "rope_scaling") // no layer knows positions
+	} else {
 		var err error
 		if rope, err = cfg.rope(rotation{Head: a.HeadDim, Base: 10000}); err != nil {
 			return nil, err
@@ -62,8 +74,7 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 			l = preNorm(&a.common, b, nn.Attention{})
 			l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
 			x := s.layer(b, i, a.D)
-			n := nn.RMS(s.heads*s.width, float32(a.Eps))
-			x.Norm, l.Attn, l.Mixer = &n, nil, x
+			x.Norm, l.Attn, l.Mixer = s.norm(float32(a.Eps)), nil, x
 		}
 		if a.Experts == 0 {
 			return l
@@ -99,12 +110,21 @@ func (a *graniteHybridArgs) check() error {
 	if err := a.graniteArgs.check(); err != nil {
 		return err
 	}
+	if a.Kinds == nil {
+		a.Kinds = slices.Repeat([]string{"mamba"}, a.Layers)
+	}
 	if len(a.Kinds) != a.Layers {
 		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Kinds), a.Layers)
 	}
 	for i, k := range a.Kinds {
-		if k != "attention" && k != "mamba" {
-			return fmt.Errorf("layer_types[%d] is %s; attention and mamba are known", i, regular.Quote(k))
+		switch k {
+		case full:
+			a.Kinds[i] = "attention"
+		case linear:
+			a.Kinds[i] = "mamba"
+		case "attention", "mamba":
+		default:
+			return fmt.Errorf("layer_types[%d] is %s; full_attention, or attention, and linear_attention, or mamba, are known", i, regular.Quote(k))
 		}
 	}
 	if a.Experts == 0 {

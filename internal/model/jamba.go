@@ -34,9 +34,8 @@ var jambaNames = strings.NewReplacer(".mamba.", ".mixer.", ".feed_forward.router
 // newJamba: Mamba layers with norms of what steps, b and c come from, among some that attend and know no positions; MLPs, or experts
 // of the same width.
 func newJamba(cfg *config, b *Build) (Generator, error) {
-	tied := true
-	a := jambaArgs{ConvBias: true}
-	a.Tied = &tied
+	cfg.also("num_experts", "num_local_experts")
+	a := jambaArgs{ConvBias: true, TopK: 2, Kernel: 4, State: 16, Expand: 2}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -51,7 +50,7 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	eps := float32(a.Eps)
+	eps, router := float32(a.Eps), B.Router{Score: B.SoftmaxSelected, K: a.TopK}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, nn.Attention{})
 		if l.Attn = nil; a.Kinds[i] == "attention" {
@@ -62,13 +61,25 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 			x.DtN, x.BN, x.CN = &nn.RMSNorm{N: rank, Spec: B.Norm{Eps: eps}}, &nn.RMSNorm{N: s.state, Spec: B.Norm{Eps: eps}}, &nn.RMSNorm{N: s.state, Spec: B.Norm{Eps: eps}}
 			l.Mixer = x
 		}
-		if a.Experts <= 1 || (i+a.ExpertOffset)%a.ExpertPeriod != 0 {
+		if a.Experts <= 1 || i%a.ExpertPeriod != a.ExpertOffset {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, &B.GLU{Act: B.SiLU})
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, router, &B.GLU{Act: B.SiLU})
 		return l.routed(&moe)
 	})
 	m.family = jambaNames
+	m.look = func(shape func(name string) []int) { // mlx-lm, which converts folders, picks experts in another way than the model's authors
+		for i := range m.Layers {
+			if asPublished(shape(fmt.Sprintf("model.layers.%d.mixer.conv1d.weight", i))) {
+				router = B.Router{Score: B.Softmax, K: a.TopK}
+			}
+		}
+		for i := range m.Layers {
+			if moe := m.Layers[i].MoE; moe != nil {
+				moe.Router = router
+			}
+		}
+	}
 	return m, nil
 }
 
@@ -98,7 +109,7 @@ func (a *jambaArgs) check() error {
 	if a.Experts <= 1 {
 		return nil
 	}
-	if a.ExpertPeriod <= 0 || a.ExpertOffset < 0 {
+	if a.ExpertPeriod <= 0 || a.ExpertOffset < 0 || a.ExpertOffset >= a.ExpertPeriod {
 		return fmt.Errorf("expert_layer_period %d or expert_layer_offset %d is missing or out of range", a.ExpertPeriod, a.ExpertOffset)
 	}
 	return checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK)

@@ -1,12 +1,14 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("kimi_linear", newKimiLinear) }
@@ -21,8 +23,15 @@ type kimiLinearArgs struct {
 	Activation string `json:"moe_router_activation_func"`
 	Normalise  bool   `json:"moe_renormalize"`
 	MaxLen     int    `json:"model_max_length"`
-	Linear     struct {
+
+	Kinds   []string `json:"layer_types"` // newer folders have these in place of Linear
+	MLPs    []string `json:"mlp_layer_types"`
+	LHeads  int      `json:"linear_num_heads"`
+	LWidth  int      `json:"linear_head_dim"`
+	LKernel int      `json:"linear_conv_kernel_dim"`
+	Linear  struct {
 		Layers  []int `json:"kda_layers"` // counted from one
+		Full    []int `json:"full_attn_layers"`
 		Heads   int   `json:"num_heads"`
 		HeadDim int   `json:"head_dim"`
 		Kernel  int   `json:"short_conv_kernel_size"`
@@ -34,10 +43,20 @@ var kimiLinearNames = strings.NewReplacer(".block_sparse_moe.", ".mlp.", ".mlp.e
 
 // newKimiLinear: the gated delta rule with a decay per key, and latent attention without positions in layers between.
 func newKimiLinear(cfg *config, b *Build) (Generator, error) {
-	a := kimiLinearArgs{PerToken: 1, NumGroups: 1, Activation: "sigmoid", Normalise: true}
-	a.TopGroups, a.Freq, a.Scale, a.kvb, a.Linear.Kernel = 1, 1, 1, nn.Heads{Again: true}, 4
+	for key, other := range map[string]string{"num_experts": "num_local_experts", "num_shared_experts": "n_shared_experts", "num_experts_per_token": "num_experts_per_tok",
+		"num_expert_group": "n_group", "moe_renormalize": "norm_topk_prob"} {
+		cfg.also(key, other)
+	}
+	cfg.is("mla_use_nope", "true")
+	// Nothing rotates, and the width of a query's head is the sum of its parts.
+	cfg.harmless("rope_theta", "rope_scaling", "rope_parameters", "qk_head_dim", "use_grouped_topk")
+	a := kimiLinearArgs{PerToken: 8, NumShared: 1, NumGroups: 1, Activation: "sigmoid", Normalise: true, LHeads: 32, LWidth: 128, LKernel: 4}
+	a.TopGroups, a.Freq, a.Scale, a.kvb, a.Dense = 1, 1, 2.446, nn.Heads{Again: true}, 1
 	if err := cfg.into(&a); err != nil {
 		return nil, err
+	}
+	if cfg.null("moe_renormalize") {
+		a.Normalise = false
 	}
 	if err := a.check(); err != nil {
 		return nil, err
@@ -45,12 +64,12 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := decoderLayer{InNorm: a.norm(), PostNorm: a.norm()}
-		if slices.Contains(a.Linear.Layers, i+1) {
+		if a.Kinds[i] == linear {
 			l.Recur = a.delta(b, i)
 		} else {
 			l.MLA = a.attention(b, i, &nn.RopeArgs{})
 		}
-		if a.Experts == 0 || i < a.Dense || i%a.Freq != 0 {
+		if a.Experts == 0 || a.MLPs[i] != "sparse" {
 			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
 			l.MLP = &mlp
 			return l
@@ -88,11 +107,61 @@ func (a *kimiLinearArgs) check() error {
 	if a.VDim == 0 {
 		a.VDim = a.HeadDim
 	}
-	a.Experts, a.Shared, a.TopK, a.Groups, a.Renorm, a.MaxPos = a.NumExperts, a.NumShared, a.PerToken, a.NumGroups, a.Normalise, a.MaxLen
-	a.Method, a.Scoring, a.QLora, a.normEps, a.AttnBias = "noaux_tc", a.Activation, 0, float64(a.Eps), false
+	a.Experts, a.Shared, a.TopK, a.Groups, a.Renorm, a.MaxPos = a.NumExperts, a.NumShared, a.PerToken, a.NumGroups, a.Normalise, cmp.Or(a.MaxLen, a.MaxPos)
+	a.Method, a.Scoring, a.normEps, a.AttnBias = "noaux_tc", a.Activation, 1e-6, false
 	l := &a.Linear
-	if len(l.Layers) == 0 || l.Heads <= 0 || l.Heads > 1<<12 || l.HeadDim <= 0 || l.HeadDim > 1<<12 || l.Kernel < 2 || l.Kernel > 64 {
-		return fmt.Errorf("linear_attn_config of %d layers, %d heads of %d and %d taps is missing or out of range", len(l.Layers), l.Heads, l.HeadDim, l.Kernel)
+	l.Heads, l.HeadDim, l.Kernel = cmp.Or(l.Heads, a.LHeads), cmp.Or(l.HeadDim, a.LWidth), cmp.Or(l.Kernel, a.LKernel)
+	if l.Heads <= 0 || l.Heads > 1<<12 || l.HeadDim <= 0 || l.HeadDim > 1<<12 || l.Kernel < 2 || l.Kernel > 64 {
+		return fmt.Errorf("linear_attn_config, or linear_num_heads, linear_head_dim and linear_conv_kernel_dim, of %d heads of %d and %d taps is out of range",
+			l.Heads, l.HeadDim, l.Kernel)
+	}
+	if err := a.kinds(); err != nil {
+		return err
+	}
+	if a.Groups <= 0 || a.Experts%a.Groups != 0 {
+		return fmt.Errorf("num_expert_group %d does not divide %d experts", a.Groups, a.Experts)
+	}
+	if a.Experts > 0 && a.Experts/a.Groups*a.TopGroups < a.TopK {
+		return fmt.Errorf("topk_group %d of num_expert_group %d leaves %d experts, num_experts_per_token is %d", a.TopGroups, a.Groups, a.Experts/a.Groups*a.TopGroups, a.TopK)
 	}
 	return a.latentArgs.check()
+}
+
+// kinds fills what layers are, where layer_types and mlp_layer_types do not say it.
+func (a *kimiLinearArgs) kinds() error {
+	n := min(max(a.Layers, 0), maxLayers)
+	if a.Kinds == nil || a.Linear.Layers != nil && !slices.Contains(a.Kinds, linear) {
+		a.Kinds = nil
+		for i := range n {
+			kind := full
+			if slices.Contains(a.Linear.Layers, i+1) || a.Linear.Layers == nil && (i == 0 || i%4 != 0) {
+				kind = linear
+			}
+			a.Kinds = append(a.Kinds, kind)
+		}
+	}
+	if a.MLPs == nil {
+		for i := range n {
+			kind := "sparse"
+			if i < a.Dense || a.Freq > 0 && i%a.Freq != 0 {
+				kind = "dense"
+			}
+			a.MLPs = append(a.MLPs, kind)
+		}
+	}
+	for _, f := range []struct {
+		key   string
+		kinds []string
+		known [2]string
+	}{{"layer_types", a.Kinds, [2]string{full, linear}}, {"mlp_layer_types", a.MLPs, [2]string{"dense", "sparse"}}} {
+		if len(f.kinds) != n {
+			return fmt.Errorf("%s has %d entries for %d layers", f.key, len(f.kinds), a.Layers)
+		}
+		for i, k := range f.kinds {
+			if !slices.Contains(f.known[:], k) {
+				return fmt.Errorf("%s[%d] is %s; %s and %s are known", f.key, i, regular.Quote(k), f.known[0], f.known[1])
+			}
+		}
+	}
+	return nil
 }

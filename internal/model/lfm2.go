@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -29,6 +30,12 @@ type lfm2Args struct {
 	Adjust   bool  `json:"block_auto_adjust_ff_dim"`
 	Factor   float `json:"block_ffn_dim_multiplier"`
 	Multiple int   `json:"block_multiple_of"`
+
+	Tie *bool `json:"tie_embedding"` // counts before tie_word_embeddings
+}
+
+func newLFM2Args() lfm2Args {
+	return lfm2Args{NormEps: 1e-5, Taps: 3, Adjust: true, Factor: 1, Multiple: 256}
 }
 
 // lfm2Names: models with experts have Hugging Face's names of the MLP in published folders and the usual ones in conversions.
@@ -38,7 +45,10 @@ var lfm2Names = strings.NewReplacer("model.embedding_norm", "model.norm", ".oper
 	".feed_forward.expert_bias", ".mlp.gate.e_score_correction_bias", ".feed_forward", ".mlp", ".w1", ".gate_proj", ".w2", ".down_proj", ".w3", ".up_proj")
 
 func newLFM2(cfg *config, b *Build) (Generator, error) {
-	var a lfm2Args
+	if string(bytes.TrimSpace(cfg.text["model_type"])) == `"lfm2_moe"` {
+		return newLFM2MoE(cfg, b) // a model of text and images around it
+	}
+	a := newLFM2Args()
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -81,6 +91,16 @@ func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)
 		return l
 	})
 	m.family, m.nested, m.Head.Tied = lfm2Names, true, nn.TieAlways
+	var whole struct {
+		Tie  *bool `json:"tie_embedding"`
+		Tied *bool `json:"tie_word_embeddings"`
+	}
+	if err := cfg.beside(&whole); err != nil {
+		return nil, err
+	}
+	if tied := cmp.Or(whole.Tie, whole.Tied, a.Tie, a.Tied); tied != nil && !*tied {
+		m.Head.Tied = nn.TieFile
+	}
 	return m, nil
 }
 
@@ -92,20 +112,24 @@ func (a *lfm2Args) conv(b *Build, i int) *nn.ShortConv {
 
 func (a *lfm2Args) check() error {
 	a.Eps, a.HeadDim = a.NormEps, 0 // heads are always a share of the width
+	if err := checkEps("norm_eps", a.Eps); err != nil {
+		return err
+	}
 	if a.Taps < 2 || a.Taps > 64 {
 		return fmt.Errorf("conv_L_cache %d is out of range", a.Taps)
 	}
 	if err := a.common.check(); err != nil {
 		return err
 	}
-	if a.Attends != nil {
+	if a.Types == nil && a.Attends != nil {
 		return nil
 	}
+	a.Attends = nil // layer_types counts
 	if len(a.Types) != a.Layers {
 		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
 	}
 	for i, t := range a.Types {
-		if t == "full_attention" {
+		if t == full {
 			a.Attends = append(a.Attends, i)
 		}
 	}
@@ -114,7 +138,7 @@ func (a *lfm2Args) check() error {
 
 // newLFM2MoE has experts in all but the first layers, picked by their sigmoids and a bias.
 func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
-	var a struct {
+	a := struct {
 		lfm2Args
 		Experts int   `json:"num_experts"`
 		TopK    int   `json:"num_experts_per_tok"`
@@ -123,7 +147,7 @@ func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
 		Renorm  bool  `json:"norm_topk_prob"`
 		Bias    bool  `json:"use_expert_bias"`
 		Scale   float `json:"routed_scaling_factor"`
-	}
+	}{lfm2Args: newLFM2Args(), TopK: 4, Dense: 2, Renorm: true, Bias: true, Scale: 1}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,19 @@ func (s *mambaSizes) layer(b *Build, i, d int) *nn.Mamba {
 	return m
 }
 
+// checkEps is what common.check says, of another key.
+func checkEps(key string, eps float) error {
+	if !(eps > 0 && eps < 1) {
+		return fmt.Errorf("%s %g is out of range", key, float64(eps))
+	}
+	return nil
+}
+
+// initial marks the keys of what steps were before training: they are in the weights now.
+func (c *config) initial() {
+	c.harmless("time_step_min", "time_step_max", "time_step_scale")
+}
+
 // newMamba: nothing but Mamba layers. Those of falcon_mamba normalise what steps, b and c come from, without weights.
 func newMamba(cfg *config, b *Build) (Generator, error) {
 	tied := true
@@ -72,8 +85,11 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 		Rank     json.RawMessage `json:"time_step_rank"`
 		Norms    bool            `json:"use_bcdt_rms"`
 		NormEps  float           `json:"mixer_rms_eps"`
-	}{NormEps: 1e-6}
+		LNEps    float           `json:"layer_norm_epsilon"`
+		Expand   float           `json:"expand"`
+	}{NormEps: 1e-6, LNEps: 1e-5, State: 16, Kernel: 4, ConvBias: true, Expand: 2}
 	a.Tied = &tied
+	cfg.initial()
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -81,8 +97,14 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.FFN == 0 {
+		a.FFN = int(float64(a.Expand) * float64(a.D))
+	}
 	s := mambaSizes{a.FFN, a.State, a.Kernel, rank, a.Bias, a.ConvBias}
-	a.Heads, a.KVHeads, a.HeadDim, a.Eps = 1, 1, 2, 1e-5 // nothing attends
+	a.Heads, a.KVHeads, a.HeadDim, a.Eps = 1, 1, 2, a.LNEps // nothing attends
+	if err := checkEps("layer_norm_epsilon", a.Eps); err != nil {
+		return nil, err
+	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -92,7 +114,7 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	norm := func(n int) *nn.RMSNorm {
 		return &nn.RMSNorm{N: n, Unit: true, Spec: B.Norm{Eps: float32(a.NormEps)}}
 	}
-	return newStack(&a.common, b, 1e-5, func(i int) mixer {
+	return newStack(&a.common, b, float32(a.Eps), func(i int) mixer {
 		l := s.layer(b, i, a.D)
 		if a.Norms || a.Type == "falcon_mamba" {
 			l.DtN, l.BN, l.CN = norm(s.rank), norm(s.state), norm(s.state)

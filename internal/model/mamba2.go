@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -57,16 +58,22 @@ func (s *mamba2Sizes) layer(b *Build, i, d int) *nn.Mamba2 {
 	return m
 }
 
+// norm is that of every group of the result, behind its gate.
+func (s *mamba2Sizes) norm(eps float32) *nn.RMSNorm {
+	return &nn.RMSNorm{N: s.heads * s.width, Spec: B.Norm{Eps: eps, Width: s.heads * s.width / s.groups}}
+}
+
 // stack is a model whose layers are a norm and one of several kinds of mixers, added to the input.
 type stack struct {
 	states         []B.StateSpec
 	vocab, context int
-	free           int               // from this layer on none keeps a state
-	family         *strings.Replacer // as in decoder
-	Embed          nn.Embedding      `w:"backbone.embeddings"`
-	Layers         []stackLayer      `w:"backbone.layers"`
-	Norm           nn.RMSNorm        `w:"backbone.norm_f"`
-	Head           nn.Linear         `w:"lm_head,tied=Embed"`
+	free           int                                 // from this layer on none keeps a state
+	family         *strings.Replacer                   // as in decoder
+	look           func(shape func(name string) []int) // as in inspector; nil: none
+	Embed          nn.Embedding                        `w:"backbone.embeddings"`
+	Layers         []stackLayer                        `w:"backbone.layers"`
+	Norm           nn.RMSNorm                          `w:"backbone.norm_f"`
+	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
 type stackLayer struct {
@@ -115,6 +122,36 @@ func (m *stack) Forward(o B.Ops, b *B.Batch) B.Array {
 // Logits implements Generator.
 func (m *stack) Logits(o B.Ops, h B.Array) B.Array { return m.Head.Forward(o, h) }
 
+// Inspect implements inspector.
+func (m *stack) Inspect(shape func(name string) []int) {
+	if m.look != nil {
+		m.look(shape)
+	}
+}
+
+// asPublished reports taps of a convolution as they were trained, [C, 1, K]; conversions to MLX turn them.
+func asPublished(taps []int) bool { return len(taps) == 3 && taps[1] == 1 && taps[2] != 1 }
+
+// autoInt is a number, or the word auto, which is 0.
+type autoInt int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *autoInt) UnmarshalJSON(b []byte) error {
+	if *n = 0; string(b) == `"auto"` {
+		return nil
+	}
+	return json.Unmarshal(b, (*int)(n))
+}
+
+// expand checks what says the columns of a Mamba layer once more, where the config has it.
+func (s *mamba2Sizes) expand(cfg *config, key string, d int) error {
+	times, err := cfg.number(key)
+	if err != nil || times == nil || int(*times*float64(d)) == s.heads*s.width {
+		return err
+	}
+	return fmt.Errorf("%s %g times hidden_size %d is not %d heads of %d columns", key, *times, d, s.heads, s.width)
+}
+
 // Rename drops the layers that predict further tokens.
 func (m *stack) Rename(name string) string {
 	if strings.HasPrefix(name, "mtp.") {
@@ -140,7 +177,9 @@ func newMamba2(cfg *config, b *Build) (Generator, error) {
 		ConvBias bool    `json:"use_conv_bias"`
 		LNEps    float   `json:"layer_norm_epsilon"`
 		Limits   []float `json:"time_step_limit"`
-	}{}
+	}{Width: 64, State: 128, NHeads: 128, NGroups: 8, Kernel: 4, ConvBias: true, LNEps: 1e-5}
+	cfg.initial()
+	cfg.harmless("time_step_rank") // steps are made from no fewer columns than heads
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -151,15 +190,27 @@ func newMamba2(cfg *config, b *Build) (Generator, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if err := s.expand(cfg, "expand", a.D); err != nil {
+		return nil, err
+	}
 	a.Heads, a.KVHeads, a.HeadDim, a.FFN, a.Eps = 1, 1, 2, 1, a.LNEps // nothing attends
+	if err := checkEps("layer_norm_epsilon", a.Eps); err != nil {
+		return nil, err
+	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	m := newStack(&a.common, b, 1e-5, func(i int) mixer {
+	m := newStack(&a.common, b, float32(a.Eps), func(i int) mixer {
 		l := s.layer(b, i, a.D)
-		n := nn.RMS(s.heads*s.width, float32(a.Eps))
-		l.Norm = &n
+		l.Norm = s.norm(float32(a.Eps))
 		return l
 	})
+	m.look = func(shape func(name string) []int) {
+		for i := range m.Layers {
+			if !asPublished(shape(fmt.Sprintf("backbone.layers.%d.mixer.conv1d.weight", i))) {
+				m.Layers[i].Mixer.(*nn.Mamba2).Norm.Spec.Width = 0 // mlx-lm, which converted it, knows no groups there
+			}
+		}
+	}
 	return m, nil
 }

@@ -1,14 +1,34 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
 	"hearth/internal/regular"
 )
 
-func init() { register("minimax", newMiniMax) }
+func init() {
+	register("minimax", newMiniMax)
+	register("minimax_m2", newMiniMaxM2)
+}
+
+// newMiniMax: two architectures go by this name: MiniMax-Text-01, whose lightning attention Hugging Face calls so, and MiniMax-M2
+// before it had a name of its own, as in mlx-lm. Keys that only one has tell them apart.
+func newMiniMax(cfg *config, b *Build) (Generator, error) {
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return given(cfg.text[k]) })
+	}
+	var types []string
+	_ = json.Unmarshal(cfg.text["layer_types"], &types) // told of where it is read
+	if !has("block_size", "full_attn_alpha_factor", "linear_attn_alpha_factor", "mlp_alpha_factor") && !slices.Contains(types, linear) &&
+		has("rotary_dim", "scoring_func", "use_qk_norm", "use_routing_bias") {
+		return newMiniMaxM2(cfg, b)
+	}
+	return newMiniMaxText(cfg, b)
+}
 
 type miniMaxArgs struct {
 	common
@@ -17,28 +37,38 @@ type miniMaxArgs struct {
 	Rotary  int    `json:"rotary_dim"` // columns of a head that rotate
 	Scoring string `json:"scoring_func"`
 	Norm    bool   `json:"use_qk_norm"`
+	Attends []int  `json:"attn_type_list"`
 }
 
-// newMiniMax: experts in every layer, picked by sigmoids and a bias; norms over all heads of the queries and all of the keys.
-func newMiniMax(cfg *config, b *Build) (Generator, error) {
-	a := miniMaxArgs{Scoring: "sigmoid", Norm: true}
+// newMiniMaxM2: experts in every layer, picked by sigmoids and a bias; norms over all heads of the queries and all of the keys.
+func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
+	cfg.also("num_local_experts", "num_experts")
+	cfg.is("qk_norm_type", `"per_layer"`)
+	cfg.is("use_routing_bias", "true")
+	cfg.is("shared_intermediate_size", "0")
+	a := miniMaxArgs{Scoring: "sigmoid", Norm: true, TopK: 8}
+	a.Eps = 1e-6
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Share: 1, Turns: a.Rotary})
+	r := rotation{Head: a.HeadDim, Base: 5e6, Share: 1}
+	if a.Rotary > 0 {
+		r.Share = min((float64(a.Rotary)+0.5)/float64(a.HeadDim), 1)
+	}
+	rope, err := cfg.rope(r)
 	if err != nil {
 		return nil, err
 	}
-	silu := &B.GLU{Act: B.SiLU}
+	glu := &B.GLU{Act: cfg.actOf("hidden_act", "silu")}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		if a.Norm {
 			a.wholeNorms(&t)
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: true}, silu)
+		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: true}, glu)
 		moe.Bias = &nn.Vec{N: a.Experts}
 		return preNorm(&a.common, b, t).routed(&moe)
 	})
@@ -57,8 +87,11 @@ func (a *miniMaxArgs) check() error {
 	if err := a.common.check(); err != nil {
 		return err
 	}
-	if a.Rotary <= 0 || a.Rotary > a.HeadDim {
-		return fmt.Errorf("rotary_dim %d is missing or above the head's %d", a.Rotary, a.HeadDim)
+	if a.Rotary < 0 || a.Rotary > a.HeadDim {
+		return fmt.Errorf("rotary_dim %d is above the head's %d", a.Rotary, a.HeadDim)
+	}
+	if slices.ContainsFunc(a.Attends, func(n int) bool { return n != 1 }) {
+		return fmt.Errorf("attn_type_list %v has layers of another kind than 1, which are not supported", a.Attends)
 	}
 	return nil
 }

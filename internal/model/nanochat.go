@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -10,13 +11,15 @@ import (
 func init() { register("nanochat", newNanochat) }
 
 // newNanochat: no norm has weights, and there is one of the embedding; positions rotate the other way, queries and keys are normalised
-// after that; an MLP of two products with squared relu between; logits below 15.
+// after that; an MLP of two products with squared relu between; a cap on logits.
 func newNanochat(cfg *config, b *Build) (Generator, error) {
-	a, err := read[common](cfg)
-	if err != nil {
+	a := struct {
+		common
+		Cap *float `json:"final_logit_softcapping"`
+	}{common: common{Eps: 1e-6}}
+	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Eps, a.HeadDim = 1e-5, 0 // heads are always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -32,15 +35,26 @@ func newNanochat(cfg *config, b *Build) (Generator, error) {
 		n.Unit = true
 		return n
 	}
-	m := newDecoder(&a, b, func(i int) decoderLayer {
-		t := gqa(b, &a, i, 0, rope)
-		t.Even = &B.Norm{Eps: 1e-5, Width: a.HeadDim}
-		return decoderLayer{Attn: &t, Two: nn.NewMLP(a.D, b.Local(a.FFN), B.ReLU2), InNorm: unit(), PostNorm: unit()}
+	act := cfg.actOf("hidden_act", "relu2")
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+		t := gqa(b, &a.common, i, 0, rope)
+		t.Even = &B.Norm{Eps: float32(a.Eps), Width: a.HeadDim}
+		return decoderLayer{Attn: &t, Two: nn.NewMLP(a.D, b.Local(a.FFN), act), InNorm: unit(), PostNorm: unit()}
 	})
 	m.Norm.Unit, m.first = true, unit()
-	m.family, m.cap, m.Head.Tied = nanochatNames, &B.Activation{Kind: B.TanhCap, A: 15}, nn.TieNever
+	m.family, m.cap = nanochatNames, &B.Activation{Kind: B.TanhCap, A: 15}
+	if _, given := cfg.text["final_logit_softcapping"]; given {
+		if m.cap = nil; a.Cap != nil { // null is none
+			if !(*a.Cap > 0) {
+				return nil, fmt.Errorf("final_logit_softcapping %g is not positive", float64(*a.Cap))
+			}
+			m.cap = &B.Activation{Kind: B.TanhCap, A: float32(*a.Cap)}
+		}
+	}
 	return m, nil
 }
 
+// nanochatNames are those of the model's first trainer, and those of Hugging Face.
 var nanochatNames = strings.NewReplacer("transformer.wte", "model.embed_tokens", "transformer.h.", "model.layers.", ".attn.c_q", ".self_attn.q_proj",
-	".attn.c_k", ".self_attn.k_proj", ".attn.c_v", ".self_attn.v_proj", ".attn.c_proj", ".self_attn.o_proj", ".mlp.c_fc", ".mlp.up_proj", ".mlp.c_proj", ".mlp.down_proj")
+	".attn.c_k", ".self_attn.k_proj", ".attn.c_v", ".self_attn.v_proj", ".attn.c_proj", ".self_attn.o_proj", ".mlp.c_fc", ".mlp.up_proj", ".mlp.c_proj", ".mlp.down_proj",
+	".mlp.fc1", ".mlp.up_proj", ".mlp.fc2", ".mlp.down_proj")

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -21,7 +22,7 @@ type nemotronHArgs struct {
 	LNEps    float           `json:"layer_norm_epsilon"`
 	AttnBias bool            `json:"attention_bias"`
 	MLPBias  bool            `json:"mlp_bias"`
-	Act      string          `json:"mlp_hidden_act"`
+	act      B.ActKind
 
 	MHeads   int     `json:"mamba_num_heads"`
 	MWidth   int     `json:"mamba_head_dim"`
@@ -31,9 +32,10 @@ type nemotronHArgs struct {
 	MGroups  int     `json:"n_groups"`
 	ConvBias bool    `json:"use_conv_bias"`
 	Limits   []float `json:"time_step_limit"`
+	Least    float   `json:"time_step_min"`
 
 	Experts   int   `json:"n_routed_experts"`
-	Shared    int   `json:"n_shared_experts"`
+	Shared    int   `json:"n_shared_experts"` // however many, they are as wide as SharedFFN
 	TopK      int   `json:"num_experts_per_tok"`
 	ExpFFN    int   `json:"moe_intermediate_size"`
 	SharedFFN int   `json:"moe_shared_expert_intermediate_size"`
@@ -50,7 +52,18 @@ var nemotronHNames = strings.NewReplacer(".switch_mlp.fc1", ".switch_mlp.up_proj
 // newNemotronH: layers are Mamba 2, attention without positions, an MLP of two products with squared relu between, or experts
 // of that kind.
 func newNemotronH(cfg *config, b *Build) (Generator, error) {
-	a := nemotronHArgs{Groups: 1, TopGroups: 1, Scale: 1}
+	for key, older := range map[string]string{"n_groups": "mamba_n_groups", "conv_kernel": "mamba_d_conv", "time_step_limit": "mamba_dt_limit",
+		"use_conv_bias": "mamba_conv_bias", "n_routed_experts": "num_local_experts", "head_dim": "attention_head_dim"} {
+		cfg.also(key, older)
+	}
+	cfg.initial()
+	cfg.is("mamba_hidden_act", `"silu"`, `"swish"`)
+	// Nothing rotates, there is one way of norms, caches are float32, and the shared expert's rows may wait for no others.
+	cfg.harmless("rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "norm_eps", "rms_norm_eps", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap",
+		"time_step_rank", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "num_logits_to_keep", "use_bias", "expand", "mamba_expand")
+	act := cfg.actOf("mlp_hidden_act", "relu2")
+	a := nemotronHArgs{MHeads: 128, MWidth: 64, State: 128, Kernel: 4, MGroups: 8, ConvBias: true, LNEps: 1e-5, Least: 0.001, TopK: 2, Groups: 1, TopGroups: 1,
+		Renorm: true, Scale: 1, act: act}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -71,7 +84,7 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 		switch kinds[i] {
 		case 'M':
 			l := s.layer(b, i, a.D)
-			l.Norm = &nn.RMSNorm{N: s.heads * s.width, Spec: B.Norm{Eps: float32(a.Eps), Width: s.heads * s.width / s.groups}}
+			l.Norm = s.norm(float32(a.Eps))
 			return l
 		case '*':
 			t := gqa(b, &a.common, i, 0, nil)
@@ -82,12 +95,31 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 		}
 		return a.moe(b)
 	})
-	m.Head.Tied, m.family = nn.TieNever, nemotronHNames
+	m.family = nemotronHNames
+	m.look = func(shape func(name string) []int) { m.lookNemotron(shape, float32(a.Least)) }
 	return m, nil
 }
 
+// lookNemotron: Hugging Face's attention has no biases, whatever attention_bias says, and its steps are at least time_step_min,
+// whatever time_step_limit says. Conversions are as the config says.
+func (m *stack) lookNemotron(shape func(name string) []int, least float32) {
+	for i := range m.Layers {
+		path := fmt.Sprintf("backbone.layers.%d.mixer.", i)
+		switch x := m.Layers[i].Mixer.(type) {
+		case *nn.Attention:
+			if shape(path+"q_proj.weight") != nil && shape(path+"q_proj.bias") == nil {
+				x.QKV.Bias, x.O.Bias = false, false
+			}
+		case *nn.Mamba2:
+			if asPublished(shape(path + "conv1d.weight")) {
+				x.Spec.Min, x.Spec.Max = least, float32(math.Inf(1))
+			}
+		}
+	}
+}
+
 func (a *nemotronHArgs) mlp(b *Build, ffn int) *nn.MLP {
-	m := nn.NewMLP(a.D, b.Local(ffn), B.ReLU2)
+	m := nn.NewMLP(a.D, b.Local(ffn), a.act)
 	m.Up.Bias, m.Down.Bias = a.MLPBias, a.MLPBias
 	return m
 }
@@ -97,14 +129,14 @@ func (a *nemotronHArgs) moe(b *Build) *nn.PlainMoE {
 	if a.Latent != 0 {
 		in = a.Latent
 	}
-	m := nn.NewPlainMoE(a.D, in, b.Local(a.ExpFFN), a.Experts, &B.Activation{Kind: B.ReLU2},
-		B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)})
+	m := nn.NewPlainMoE(a.D, in, b.Local(a.ExpFFN), a.Experts, &B.Activation{Kind: a.act},
+		B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm, Scale: float32(a.Scale)})
 	if a.Latent != 0 {
 		to, from := nn.Lin(a.D, in), nn.Lin(in, a.D)
 		to.Bias, from.Bias = a.MLPBias, a.MLPBias
 		m.To, m.From = &to, &from
 	}
-	if a.Shared > 0 {
+	if a.SharedFFN > 0 {
 		m.Shared = a.mlp(b, a.SharedFFN)
 	}
 	return m
@@ -114,7 +146,7 @@ func (a *nemotronHArgs) moe(b *Build) *nn.PlainMoE {
 func (a *nemotronHArgs) kinds() (string, error) {
 	var kinds string
 	var list []string
-	if given(a.Pattern) && json.Unmarshal(a.Pattern, &kinds) != nil {
+	if a.Blocks == nil && given(a.Pattern) && json.Unmarshal(a.Pattern, &kinds) != nil {
 		if err := json.Unmarshal(a.Pattern, &list); err != nil {
 			return "", fmt.Errorf("hybrid_override_pattern is neither a string nor a list of them")
 		}
@@ -141,11 +173,11 @@ func (a *nemotronHArgs) kinds() (string, error) {
 
 func (a *nemotronHArgs) check(kinds string) error {
 	a.Eps = a.LNEps
+	if err := checkEps("layer_norm_epsilon", a.Eps); err != nil {
+		return err
+	}
 	if a.FFN == 0 && !strings.Contains(kinds, "-") {
 		a.FFN = 1 // no layer has it
-	}
-	if a.Act != "" && a.Act != "relu2" {
-		return fmt.Errorf("mlp_hidden_act %s is not supported", regular.Quote(a.Act))
 	}
 	if !strings.Contains(kinds, "E") {
 		return a.common.check()
@@ -160,6 +192,8 @@ func (a *nemotronHArgs) check(kinds string) error {
 		return fmt.Errorf("moe_shared_expert_intermediate_size %d is missing or out of range", a.SharedFFN)
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
+	case a.Experts/a.Groups*a.TopGroups < a.TopK:
+		return fmt.Errorf("topk_group %d of n_group %d leaves %d experts, num_experts_per_tok is %d", a.TopGroups, a.Groups, a.Experts/a.Groups*a.TopGroups, a.TopK)
 	}
 	return a.common.check()
 }

@@ -1,19 +1,39 @@
 package model
 
+import "hearth/internal/nn"
+
 func init() { register("qwen3_5", newQwen35) }
 
 // newQwen35 is qwen3_next with the projections of a delta layer in four tensors, and with experts in every layer or in
 // none. It is the language model of a model of text and images.
 func newQwen35(cfg *config, b *Build) (Generator, error) {
-	a := qwen3NextArgs{Interval: 4, Step: 1, Renorm: true}
+	a := qwen3NextArgs{Step: 1, Renorm: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	a.Step, a.Dense = 1, nil
-	m, err := newHybrid(cfg, &a, rotation{Base: 100000, Share: 0.25}, b)
+	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
 	if err != nil {
 		return nil, err
 	}
 	m.names.nested = true
+	if err := cfg.tieBeside(&m.Head); err != nil {
+		return nil, err
+	}
 	return m, nil
+}
+
+// tieBeside: of a model of text and images around the language model the whole config says whether the head is tied.
+func (c *config) tieBeside(head *nn.Linear) error {
+	if c.at == "" {
+		return nil
+	}
+	var whole common
+	err := c.beside(&struct {
+		Tied **bool `json:"tie_word_embeddings"`
+	}{&whole.Tied})
+	if whole.Tied != nil {
+		head.Tied = whole.tie()
+	}
+	return err
 }

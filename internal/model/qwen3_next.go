@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 func init() { register("qwen3_next", newQwen3Next) }
 
-// qwen3NextArgs: every layer whose number Interval divides attends, the others have the gated delta rule; a layer is dense if
+// qwen3NextArgs: layers attend by their type, or if Interval divides their number, the others have the gated delta rule; a layer is dense if
 // it is listed, or not the last of Step, or there are no experts.
 type qwen3NextArgs struct {
 	common
@@ -24,7 +25,7 @@ type qwen3NextArgs struct {
 	Kernel    int      `json:"linear_conv_kernel_dim"`
 	AttnBias  bool     `json:"attention_bias"`
 	AttnGate  *bool    `json:"attn_output_gate"`
-	Types     []string `json:"layer_types"` // may repeat what Interval says
+	Types     []string `json:"layer_types"` // or Interval
 	Experts   int      `json:"num_experts"`
 	TopK      int      `json:"num_experts_per_tok"`
 	Step      int      `json:"decoder_sparse_step"`
@@ -57,7 +58,7 @@ type hybridLayer struct {
 }
 
 func newQwen3Next(cfg *config, b *Build) (Generator, error) {
-	a := qwen3NextArgs{Interval: 4, Step: 1}
+	a := qwen3NextArgs{Step: 1, Renorm: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	m.names.family = sharedNames
 	for i := range a.Layers {
 		l := hybridLayer{InNorm: *a.norm(), PostNorm: *a.norm()}
-		if (i+1)%a.Interval == 0 {
+		if a.attends(i) {
 			l.Attn = a.attention(b, i, rope)
 		} else {
 			l.Delta = a.delta(b, i)
@@ -155,8 +156,16 @@ func interleave(n int, widths ...int) []int32 {
 	return p
 }
 
+// attends is what layer_types says, or full_attention_interval where that says nothing of this family's kinds.
+func (a *qwen3NextArgs) attends(i int) bool {
+	if slices.Contains(a.Types, linear) || !slices.ContainsFunc(a.Types, func(t string) bool { return t != full }) && len(a.Types) > 0 {
+		return a.Types[i] == full
+	}
+	return (i+1)%a.Interval == 0
+}
+
 func (a *qwen3NextArgs) check() error {
-	if a.Interval <= 0 || a.Step <= 0 {
+	if a.Interval < 0 || a.Step <= 0 {
 		return fmt.Errorf("full_attention_interval %d or decoder_sparse_step %d is not positive", a.Interval, a.Step)
 	}
 	for _, f := range []struct {
@@ -175,10 +184,11 @@ func (a *qwen3NextArgs) check() error {
 		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
 	}
 	for i, t := range a.Types {
-		if attends := (i+1)%a.Interval == 0; slices.Contains(a.Types, "linear_attention") && (t == "full_attention") != attends {
+		if attends := a.Interval > 0 && (i+1)%a.Interval == 0; a.Interval > 0 && slices.Contains(a.Types, linear) && (t == full) != attends {
 			return fmt.Errorf("layer_types[%d] is %s, full_attention_interval is %d", i, regular.Quote(t), a.Interval)
 		}
 	}
+	a.Interval = cmp.Or(a.Interval, 4)
 	switch {
 	case a.AttnGate != nil && !*a.AttnGate:
 		return fmt.Errorf("attn_output_gate is false, which is not supported")

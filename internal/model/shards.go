@@ -159,10 +159,6 @@ func (s *source) Check(w Want) []Fault {
 		return faults
 	}
 	shape := p.Weight.Shape
-	if stored := s.Shape(w.tensor()); w.Converted && len(stored) == 3 && stored[1] == 1 && stored[2] != 1 {
-		return append(faults, Fault{Kind: Misshapen, Tensor: p.Weight.Name, File: file, Text: "the folder is as it was published",
-			Hint: "use a conversion to MLX, in which the architecture's factors are inside the weights"})
-	}
 	if w.Vector || p.Scheme.None() {
 		ok := len(shape) == 1 && w.fits(shape[0])
 		if !w.Vector {

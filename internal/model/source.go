@@ -31,21 +31,19 @@ type Source interface {
 // Want is one tensor that a layer declares.
 type Want struct {
 	Path   string
-	Count  int  // experts stacked in one tensor; 0: no stack
-	Rows   int  // on this rank, of one expert
-	In     int  // of the stored tensor; 1 for vectors
-	Ranks  int  // how many ranks share the stored rows (1: all are this rank's)
-	Table  bool // rows are looked up
-	Vector bool // one dimension, never quantised
-	Flat   bool // a vector stored in any number of dimensions
-	Conv   bool // taps of a convolution, never quantised
-	Turned bool // stored as [In, Rows], never quantised
-	// Converted: taps must lie as a conversion to MLX has them.
-	Converted bool
-	Bare      bool    // the tensor is called Path itself, without ".weight"
-	Perm      []int32 // stored rows in the order the layer wants them; nil: as they are
-	Plus1     bool    // a vector used as 1+w
-	Bias      bool    // a bias must be there
+	Count  int     // experts stacked in one tensor; 0: no stack
+	Rows   int     // on this rank, of one expert
+	In     int     // of the stored tensor; 1 for vectors
+	Ranks  int     // how many ranks share the stored rows (1: all are this rank's)
+	Table  bool    // rows are looked up
+	Vector bool    // one dimension, never quantised
+	Flat   bool    // a vector stored in any number of dimensions
+	Conv   bool    // taps of a convolution, never quantised
+	Turned bool    // stored as [In, Rows], never quantised
+	Bare   bool    // the tensor is called Path itself, without ".weight"
+	Perm   []int32 // stored rows in the order the layer wants them; nil: as they are
+	Plus1  bool    // a vector used as 1+w
+	Bias   bool    // a bias must be there
 
 	Of              string // the stack that this is a part of, where experts are stored apart
 	Expert, Experts int    // which of how many

@@ -6,10 +6,9 @@ import B "hearth/internal/backend"
 type Conv1d struct {
 	C, K    int
 	HasBias bool
-	// Converted: only a conversion to MLX will do, whose other weights are not those of the folder as it was published.
-	Converted bool
-	W, Bias   B.Weight
-	Spec      B.Conv
+	Factors []float32 // of every column, before it is convolved; nil: 1
+	W, Bias B.Weight
+	Spec    B.Conv
 }
 
 // NewConv declares a convolution without bias whose last rows are kept in st.

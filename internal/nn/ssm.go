@@ -12,8 +12,9 @@ type Mamba2 struct {
 	Norm *RMSNorm `w:"norm"` // of the result behind the gate, or before it; nil: none
 	Out  Linear   `w:"out_proj"`
 
-	NormFirst bool
-	Spec      B.SSM
+	NormFirst    bool
+	Gated, Steps float32 // factors of z and of the steps; 0: none
+	Spec         B.SSM
 }
 
 // Bind runs when the weights are loaded.
@@ -25,6 +26,12 @@ func (m *Mamba2) Forward(o B.Ops, x B.Array) B.Array {
 	inner, keys := s.Heads*s.VDim, s.Groups*s.KDim
 	y := m.In.Forward(o, x)
 	z, dt := m.In.Part(o, y, 0), m.In.Part(o, y, 2)
+	if m.Gated != 0 && m.Gated != 1 {
+		z = o.Scale(z, m.Gated)
+	}
+	if m.Steps != 0 && m.Steps != 1 {
+		dt = o.Scale(dt, m.Steps)
+	}
 	c := m.Conv.Forward(o, m.In.Part(o, y, 1))
 	y = o.SSM(o.Cols(c, 0, inner), o.Cols(c, inner, inner+keys), o.Cols(c, inner+keys, inner+2*keys), dt, s)
 	if m.NormFirst {

@@ -205,7 +205,7 @@ LAGUNA = {"model_type": "laguna", "head_dim": 48, "num_experts": 12, "num_expert
 
 
 def qwen3_5(text, **more):
-    return {"model_type": text["model_type"].removesuffix("_text"), "text_config": BASE | text} | more
+    return {"model_type": text["model_type"].removesuffix("_text"), "text_config": BASE | text} | {k: text[k] for k in ["tie_word_embeddings"] if k in text} | more
 
 
 CASES = {  # file: (config, dtype of floats, scales and biases)
@@ -381,11 +381,12 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "nemotron-nas/f32": (NAS | {"attention_bias": True, "mlp_bias": True}, "F32"),
     "nemotron-nas/4bit": (NAS | {"tie_word_embeddings": False} | Q4, "BF16"),
     "apertus/f32": ({"model_type": "apertus", "mlp_bias": True, "attention_bias": False, "post_norm": False, "qk_norm": True, "rope_scaling": LLAMA["rope_scaling"]}, "F32"),
-    "apertus/4bit": ({"model_type": "apertus", "mlp_bias": False, "attention_bias": False, "post_norm": False, "qk_norm": True, "tie_word_embeddings": False} | Q4, "BF16"),
+    "apertus/4bit": ({"model_type": "apertus", "mlp_bias": False, "attention_bias": False, "post_norm": False, "qk_norm": True, "tie_word_embeddings": False,
+                      "rope_scaling": {"rope_type": "default"}} | Q4, "BF16"),
     "bitnet/f32": ({"model_type": "bitnet", "head_dim": 32, "attention_bias": True, "mlp_bias": True}, "F32"),
     "bitnet/4bit": ({"model_type": "bitnet", "tie_word_embeddings": False} | Q4, "BF16"),
-    "nanochat/f32": ({"model_type": "nanochat", "tie_word_embeddings": False}, "F32"),
-    "nanochat/4bit": ({"model_type": "nanochat", "rope_theta": 500.0, "tie_word_embeddings": False} | Q4, "BF16"),
+    "nanochat/f32": ({"model_type": "nanochat", "rms_norm_eps": 1e-5, "tie_word_embeddings": False}, "F32"),
+    "nanochat/4bit": ({"model_type": "nanochat", "rms_norm_eps": 1e-5, "rope_theta": 500.0, "tie_word_embeddings": False} | Q4, "BF16"),
     "gpt_neox/f32": (NEOX, "F32"),
     "gpt_neox/4bit": (NEOX | {"use_parallel_residual": False, "rotary_pct": 0.5} | Q4, "BF16"),
     "mistral4/f32": (MISTRAL4, "F32"),
