@@ -90,6 +90,11 @@ func (m *decoder) Inspect(shape func(name string) []int) {
 	if m.look != nil {
 		m.look(shape)
 	}
+	for i := range m.Layers {
+		if moe := m.Layers[i].MoE; moe != nil {
+			turnedExperts(moe, fmt.Sprintf("model.layers.%d.mlp.switch_mlp.", i), shape)
+		}
+	}
 }
 
 // Sizes implements Generator.
@@ -171,6 +176,7 @@ func (m *decoder) Rename(name string) string {
 	if m.family != nil {
 		name = m.family.Replace(name)
 	}
+	name = fusedExperts(name)
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return ""
 	}

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -12,8 +14,9 @@ func init() { register("gpt_oss", newGptOss) }
 type gptOssArgs struct {
 	common
 	windows
-	Experts int `json:"num_local_experts"`
-	TopK    int `json:"num_experts_per_tok"`
+	Experts int   `json:"num_local_experts"`
+	TopK    int   `json:"num_experts_per_tok"`
+	Limit   float `json:"swiglu_limit"`
 }
 
 // gptOssNames are what the family calls its router and experts, and what the folders that OpenAI published call the parts of
@@ -22,11 +25,21 @@ var gptOssNames = strings.NewReplacer(
 	".mlp.router.", ".mlp.gate.", ".mlp.experts.", ".mlp.switch_mlp.",
 	"_proj_blocks", "_proj.weight", "_proj_scales", "_proj.scales", "_proj_bias", "_proj.bias")
 
+// gptOssRope is the rotation of a config that says nothing of it.
+const gptOssRope = `{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`
+
 // newGptOss: every second layer has a window, every head a sink, every projection a bias, every MLP experts.
 func newGptOss(cfg *config, b *Build) (Generator, error) {
-	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}}
+	cfg.also("num_local_experts", "num_experts")
+	cfg.also("num_experts_per_tok", "experts_per_token")
+	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4}
+	a.Window = 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
+	}
+	cfg.is("swiglu_alpha", "1.702")
+	if !given(cfg.text["rope_parameters"]) && !given(cfg.text["rope_scaling"]) {
+		cfg.text["rope_parameters"] = json.RawMessage(gptOssRope)
 	}
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
@@ -40,7 +53,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	glu := &B.GLU{Act: B.QuickGelu, Limit: 7, UpPlus1: true}
+	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias, t.O.Bias = true, true
@@ -56,6 +69,9 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 func (a *gptOssArgs) check() error {
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return err
+	}
+	if !(a.Limit > 0 && a.Limit < 1e6) {
+		return fmt.Errorf("swiglu_limit %g is out of range", float64(a.Limit))
 	}
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
