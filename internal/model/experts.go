@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // checkExperts refuses numbers of experts that no model has. key and pick are what config.json calls all of them and those
@@ -45,3 +46,33 @@ func turnedExperts(m *nn.MoE, path string, shape func(name string) []int) {
 	turned := down[2] == m.Up.In && down[1] != m.Up.In || down[1] == down[2] && up[1] == m.Up.In && up[2] != m.Up.In
 	m.Up.Turned, m.Down.Turned = turned, turned
 }
+
+// mlpTypes says which layers have experts.
+type mlpTypes struct {
+	MLPs []string `json:"mlp_layer_types"`
+}
+
+const (
+	dense  = "dense"
+	sparse = "sparse"
+)
+
+// fillMLPs gives layers that mlp_layer_types leaves out experts where a family has them, and checks the words.
+func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
+	if m.MLPs == nil {
+		for i := range min(max(layers, 0), maxLayers) {
+			m.MLPs = append(m.MLPs, map[bool]string{true: sparse, false: dense}[experts(i)])
+		}
+	}
+	if len(m.MLPs) != layers {
+		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(m.MLPs), layers)
+	}
+	for i, t := range m.MLPs {
+		if t != dense && t != sparse {
+			return fmt.Errorf("mlp_layer_types[%d] is %s; dense and sparse are known", i, regular.Quote(t))
+		}
+	}
+	return nil
+}
+
+func (m *mlpTypes) sparse(i int) bool { return m.MLPs[i] == sparse }

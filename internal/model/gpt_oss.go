@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -25,9 +24,6 @@ var gptOssNames = strings.NewReplacer(
 	".mlp.router.", ".mlp.gate.", ".mlp.experts.", ".mlp.switch_mlp.",
 	"_proj_blocks", "_proj.weight", "_proj_scales", "_proj.scales", "_proj_bias", "_proj.bias")
 
-// gptOssRope is the rotation of a config that says nothing of it.
-const gptOssRope = `{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`
-
 // newGptOss: every second layer has a window, every head a sink, every projection a bias, every MLP experts.
 func newGptOss(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
@@ -38,9 +34,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("swiglu_alpha", "1.702")
-	if !given(cfg.text["rope_parameters"]) && !given(cfg.text["rope_scaling"]) {
-		cfg.text["rope_parameters"] = json.RawMessage(gptOssRope)
-	}
+	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
 			a.Types = append(a.Types, []string{"sliding_attention", "full_attention"}[i%2])

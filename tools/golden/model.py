@@ -128,7 +128,8 @@ LLAMA4 = {"model_type": "llama4_text", "head_dim": 48, "num_hidden_layers": 5, "
           "interleave_moe_layer_step": 2, "intermediate_size_mlp": 128, "num_local_experts": 6, "num_experts_per_tok": 1, "rope_scaling": LLAMA["rope_scaling"],
           "use_qk_norm": True, "floor_scale": 5, "attn_scale": 0.3, "tie_word_embeddings": False}
 AFMOE = {"model_type": "afmoe", "head_dim": 48, "num_experts": 12, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
-         "num_dense_layers": 1, "n_group": 4, "topk_group": 2, "tie_word_embeddings": False} | SLIDING
+         "num_dense_layers": 1, "mup_enabled": True, "route_scale": 2.826,  # which theirs takes for granted
+         "n_group": 4, "topk_group": 2, "tie_word_embeddings": False} | SLIDING
 NAS = {"model_type": "nemotron-nas", "num_hidden_layers": 5, "rope_scaling": LLAMA["rope_scaling"], "block_configs": [
     {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.3}}, {"attention": {"no_op": True}, "ffn": {"ffn_mult": 4.0}},
     {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}}, {"attention": {"n_heads_in_group": 4}, "ffn": {"replace_with_linear": True}},
@@ -392,7 +393,8 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "mistral3/mistral4": ({"model_type": "mistral3", "text_config": BASE | MISTRAL4}, "BF16"),
     "solar_open/bf16": (GLM4_MOE | {"model_type": "solar_open"}, "BF16"),
     "exaone_moe/f32": (EXAONE_MOE, "F32"),
-    "exaone_moe/4bit": (EXAONE_MOE | {"layer_types": ["full_attention"] * 4, "num_shared_experts": 0, "head_dim": 32, "tie_word_embeddings": False,
+    "exaone_moe/4bit": (EXAONE_MOE | {"layer_types": ["full_attention"] * 4, "sliding_window": None,  # theirs rotates where no layer has a window, whatever this says
+                        "num_shared_experts": 0, "head_dim": 32, "tie_word_embeddings": False,
                         "quantization": Q4["quantization"] | GATES | {"model.layers.3.mlp.gate": False}}, "BF16"),
     "cohere/f32": (COHERE | {"layer_norm_bias": True, "attention_bias": True}, "F32"),
     "cohere/4bit": (COHERE | Q4, "BF16"),
