@@ -21,7 +21,17 @@ var aliases = map[string]string{
 	"gemma4_unified": "gemma4",
 }
 
+// spellings are names that transformers has for types that go by another of the names here.
+var spellings = map[string]string{
+	"llama4_text": "llama4",
+	"mimo_v2":     "mimo_v2_flash",
+	"step3p7":     "step3p5",
+}
+
 func resolve(modelType string) string {
+	if t, ok := spellings[modelType]; ok {
+		modelType = t
+	}
 	if t, ok := aliases[modelType]; ok {
 		return t
 	}

@@ -35,7 +35,7 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	}
 	dims := int(float64(head) * a.Partial)
 	if dims < 2 || dims%2 != 0 {
-		return nil, fmt.Errorf("rope %s: %d of %d columns would rotate, not a positive even number", a.Type, dims, head)
+		return nil, fmt.Errorf("rope %s: by partial_rotary_factor %g %d of %d columns would rotate, not a positive even number", a.Type, a.Partial, dims, head)
 	}
 	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
 	if a.long() && len(a.Long) != dims/2 {
@@ -96,7 +96,7 @@ func (a *RopeArgs) check() error {
 		return nil
 	case !(a.Orig > 0) || math.IsInf(a.Orig, 0):
 		return bad("original_max_position_embeddings", a.Orig)
-	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq > a.LowFreq):
+	case a.Type == "llama3" && !(a.LowFreq > 0 && a.HighFreq >= a.LowFreq):
 		return fmt.Errorf("rope llama3: low_freq_factor %g and high_freq_factor %g are out of range", a.LowFreq, a.HighFreq)
 	case a.yarn() && !(a.BetaFast > 0 && a.BetaSlow > 0):
 		return fmt.Errorf("rope yarn: beta_fast %g and beta_slow %g are out of range", a.BetaFast, a.BetaSlow)

@@ -414,7 +414,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "qwen2_5_vl/4bit": ({"model_type": "qwen2_5_vl", "text_config": BASE | QWEN2} | Q4, "BF16"),
     "qwen3_vl/4bit": ({"model_type": "qwen3_vl", "text_config": BASE | QWEN3 | {"rope_scaling": {
         "mrope_interleaved": True, "mrope_section": [8, 8, 8], "rope_type": "default"}}} | Q4, "BF16"),
-    "qwen3_vl_moe/4bit": ({"model_type": "qwen3_vl_moe", "text_config": BASE | QWEN3_MOE | {"tie_word_embeddings": False}} | Q4, "BF16"),
+    "qwen3_vl_moe/4bit": ({"model_type": "qwen3_vl_moe", "tie_word_embeddings": False, "text_config": BASE | QWEN3_MOE | {"tie_word_embeddings": False}} | Q4, "BF16"),
     "qwen3_next/f32": (QWEN3_NEXT, "F32"),
     "qwen3_next/bf16": (QWEN3_NEXT | {"attention_bias": True, "norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": [], "linear_conv_kernel_dim": 3,
                         "tie_word_embeddings": True, "rope_scaling": {"type": "linear", "factor": 2.0}}, "BF16"),
@@ -658,6 +658,13 @@ def names(out, header):
     pins.write(f"{out}/names.json", {"made": header, "types": types})
 
 
+def written(config):
+    """The config that says to transformers what mlx-lm makes of the one that it reads."""
+    if config["model_type"] == "mimo_v2_flash":  # theirs counts the row itself among the positions of a window
+        return config | {"sliding_window_size": config["sliding_window_size"] - 1}
+    return config
+
+
 def main(out, *only):
     header = pins.made(__file__)
     if not only or "names" in only:
@@ -678,7 +685,7 @@ def main(out, *only):
         chunked = run(model, cache, tokens[cut:prompt])[-1]
         print(name, "range", np.ptp(prefill), "chunked differs by", np.abs(chunked - prefill[-1]).max())
         pins.write(f"{out}/{name}.json", {
-            "made": header, "config": config, "seed": SEED, "type": dtype,
+            "made": header, "config": written(config), "seed": SEED, "type": dtype,
             "params": sum(int(np.prod(s)) for k, s in shapes(config, kv_b).items() if not unused(config, k)),
             **({"kv_b": True} if kv_b else {}),
             "prompt": tokens[:prompt], "decode": tokens[prompt:], "rows": rows, "cut": cut,
