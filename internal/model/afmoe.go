@@ -22,15 +22,19 @@ type afMoEArgs struct {
 	RouteNorm  bool   `json:"route_norm"`
 	RouteScale float  `json:"route_scale"`
 	Score      string `json:"score_func"`
-	MuP        bool   `json:"mup_enabled"` // the embedding is multiplied by the root of its width
+	Global     int    `json:"global_attn_every_n_layers"` // where layer_types does not say
+	MuP        bool   `json:"mup_enabled"`                // the embedding is multiplied by the root of its width
 }
 
 // newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a window rotate.
 func newAFMoE(cfg *config, b *Build) (Generator, error) {
-	a := afMoEArgs{NumShared: 1, NumDense: 2, RouteNorm: true, RouteScale: 2.826, Score: "sigmoid", MuP: true}
-	a.Groups, a.TopGroups, a.Window = 1, 1, 2048
+	a := afMoEArgs{NumShared: 2, NumDense: 1, RouteNorm: true, RouteScale: 1, Score: "sigmoid", Global: 4}
+	a.Groups, a.TopGroups, a.Window, a.HeadDim = 1, 1, 1024, 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
+	}
+	if cfg.null("route_scale") {
+		a.RouteScale = 1
 	}
 	if err := a.check(); err != nil {
 		return nil, err
@@ -84,8 +88,9 @@ func (a *afMoEArgs) check() error {
 	if err := a.glm4MoEArgs.check(); err != nil {
 		return err
 	}
-	if len(a.Types) == 0 {
-		return fmt.Errorf("layer_types is missing")
+	if a.Global <= 0 {
+		return fmt.Errorf("global_attn_every_n_layers %d is not positive", a.Global)
 	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%a.Global != 0 })
 	return a.checkWindows(a.Layers)
 }

@@ -22,10 +22,13 @@ var aliases = map[string]string{
 
 // spellings are names that transformers has for types that go by another of the names here.
 var spellings = map[string]string{
-	"gemma3n_text": "gemma3n",
+	"gemma3n_text":     "gemma3n",
 	"lfm2_vl":          "lfm2-vl",
 	"qwen3_5_text":     "qwen3_5",
 	"qwen3_5_moe_text": "qwen3_5_moe",
+	"llama4_text":      "llama4",
+	"mimo_v2":          "mimo_v2_flash",
+	"step3p7":          "step3p5",
 }
 
 func resolve(modelType string) string {

@@ -19,6 +19,7 @@ type decoder struct {
 	extra          string                              // beginning of names of layers that predict further tokens; "": none
 	drop           []string                            // in names of tensors that are left out
 	look           func(shape func(name string) []int) // as in inspector; nil: none
+	note           func(name string)                   // is told every stored name before that; nil: none
 	branch, logits float32                             // factors of what attention and MLP add, and of the logits; 0: none
 	first          *nn.RMSNorm                         // of the embedding; nil: none
 	cap            *B.Activation                       // on logits; nil: none
@@ -90,6 +91,11 @@ func gqa(b *Build, a *common, i, window int, rope *B.Rope) nn.Attention {
 func (m *decoder) Inspect(shape func(name string) []int) {
 	if m.look != nil {
 		m.look(shape)
+	}
+	for i := range m.Layers {
+		if moe := m.Layers[i].MoE; moe != nil {
+			turnedExperts(moe, fmt.Sprintf("model.layers.%d.mlp.switch_mlp.", i), shape)
+		}
 	}
 }
 
@@ -163,6 +169,9 @@ var otherParts = []string{"vision_tower.", "multi_modal_projector.", "audio_towe
 
 // Rename drops the rotation tables that old exporters wrote and, in nested models, prefixes and parts of other kinds.
 func (m *decoder) Rename(name string) string {
+	if m.note != nil {
+		m.note(name)
+	}
 	if m.extra != "" && strings.HasPrefix(name, m.extra) {
 		return ""
 	}
@@ -174,6 +183,7 @@ func (m *decoder) Rename(name string) string {
 	if m.family != nil {
 		name = m.family.Replace(name)
 	}
+	name = fusedExperts(name)
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return ""
 	}

@@ -13,14 +13,23 @@ func init() { register("dots1", newDots1) }
 func newDots1(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		glm4MoEArgs
-		MLPBias bool `json:"mlp_bias"` // of what is no routed expert
+		windows
+		MaxWindow int  `json:"max_window_layers"` // layers from here on have a window, where layer_types does not say
+		MLPBias   bool `json:"mlp_bias"`          // of what is no routed expert
 	}
-	a.Groups, a.TopGroups, a.Scale = 1, 1, 1
+	a.Groups, a.TopGroups, a.Scale, a.MaxWindow, a.Window = 1, 1, 1, 62, 4096
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	if cfg.null("sliding_window") {
+		a.Window = 0
+	}
+	a.fill(a.Layers, func(i int) bool { return i >= a.MaxWindow })
 	a.Method, a.Scoring = "noaux_tc", "sigmoid" // whatever the config calls it
 	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
@@ -30,7 +39,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	silu := &B.GLU{Act: B.SiLU}
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
-		t := gqa(b, &a.common, i, 0, rope)
+		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
 		l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
@@ -41,10 +42,11 @@ func (n *ints) UnmarshalJSON(b []byte) error {
 
 // newErnieMoE is ernie4_5 with experts in some of its layers.
 func newErnieMoE(cfg *config, b *Build) (Generator, error) {
-	a := ernieMoEArgs{TopK: 1, Interval: 1, Gate: "softmax"}
+	a := ernieMoEArgs{TopK: 6, Interval: 1, Gate: "softmax"}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("moe_norm_min") // a floor of the sum of the picked weights, far below what they can add up to
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -71,10 +73,28 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	// As mlx-lm leaves out: layers that predict further tokens, and the bias that balanced the experts in training.
-	m.drop = []string{"mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.", "mtp_emb_norm.", "e_score_correction_bias"}
+	// Conversions to MLX leave out the bias that balanced the experts in training, which corrects their choice. Only they have
+	// biases in experts.
+	m.look = func(shape func(name string) []int) {
+		for i := range m.Layers {
+			moe, path := m.Layers[i].MoE, fmt.Sprintf("model.layers.%d.mlp.", i)
+			if moe == nil {
+				continue
+			}
+			if shape(path+"gate.e_score_correction_bias") != nil {
+				moe.Bias = &nn.Vec{N: a.Experts, Flat: true}
+			}
+			if shape(path+"experts.0.down_proj.weight") != nil || shape(path+"switch_mlp.down_proj.weight") != nil {
+				moe.Up.Bias, moe.Down.Bias = false, false
+			}
+		}
+	}
+	m.family = ernieMoENames
+	m.drop = []string{"mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.", "mtp_emb_norm."} // layers that predict further tokens
 	return m, nil
 }
+
+var ernieMoENames = strings.NewReplacer(".moe_statics.", ".gate.")
 
 func (a *ernieMoEArgs) check() error {
 	if err := checkExperts("moe_num_experts", a.Experts, "moe_k", a.TopK); err != nil {
@@ -84,9 +104,9 @@ func (a *ernieMoEArgs) check() error {
 		a.ExpFFN = a.FFN
 	}
 	if len(a.First) == 0 {
-		a.First = ints{0}
+		a.First = ints{1}
 	}
-	if len(a.Last) == 0 {
+	if len(a.Last) == 0 || len(a.Last) == 1 && a.Last[0] == -1 {
 		a.Last = ints{a.Layers - 1}
 	}
 	a.First[0], a.Last[0] = slices.Min(a.First), slices.Max(a.Last)

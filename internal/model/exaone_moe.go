@@ -1,11 +1,13 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() { register("exaone_moe", newExaoneMoE) }
@@ -17,32 +19,37 @@ type exaoneMoEArgs struct {
 	NumExperts int    `json:"num_experts"`
 	NumShared  int    `json:"num_shared_experts"`
 	IsMoE      []bool `json:"is_moe_layer"`
+	mlpTypes
+	SlidingPattern json.RawMessage `json:"sliding_window_pattern"` // every so many layers see everything, or a letter per layer
 }
 
 // newExaoneMoE: experts as in glm4_moe; where some layers have a window, only they rotate.
 func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	a := exaoneMoEArgs{glm4MoEArgs: glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 2.5, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}}
+	a.Dense, a.Window, a.NumShared = 1, 4096, 1
 	if err := cfg.into(&a); err != nil {
 		return nil, err
+	}
+	if cfg.null("sliding_window") {
+		a.Window = 0
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
-	slides := strings.Contains(strings.Join(a.Types, " "), "sliding_attention")
 	router, silu := a.router(), &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		turn := rope
-		if slides && a.window(i) == 0 {
+		if a.Window > 0 && a.window(i) == 0 {
 			turn = nil
 		}
 		t := gqa(b, &a.common, i, a.window(i), turn)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
-		if !a.IsMoE[i] {
+		if !a.sparse(i) {
 			return l
 		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
@@ -64,8 +71,32 @@ func (a *exaoneMoEArgs) check() error {
 	if err := a.glm4MoEArgs.check(); err != nil {
 		return err
 	}
-	if len(a.IsMoE) != a.Layers {
-		return fmt.Errorf("is_moe_layer has %d entries for %d layers", len(a.IsMoE), a.Layers)
+	if a.IsMoE != nil && a.MLPs == nil {
+		if len(a.IsMoE) != a.Layers {
+			return fmt.Errorf("is_moe_layer has %d entries for %d layers", len(a.IsMoE), a.Layers)
+		}
+		for _, is := range a.IsMoE {
+			a.MLPs = append(a.MLPs, map[bool]string{true: sparse, false: dense}[is])
+		}
+	}
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return i >= a.Dense }); err != nil {
+		return err
+	}
+	if err := a.slide(); err != nil {
+		return err
 	}
 	return a.checkWindows(a.Layers)
+}
+
+// slide says which layers have a window where layer_types does not.
+func (a *exaoneMoEArgs) slide() error {
+	every, letters := 4, ""
+	if raw := a.SlidingPattern; given(raw) && json.Unmarshal(raw, &every) != nil && json.Unmarshal(raw, &letters) != nil {
+		return fmt.Errorf("sliding_window_pattern %s is neither a number nor letters", regular.Clip(string(raw)))
+	}
+	if len(a.Types) == 0 && a.Window > 0 && (letters != "" || every <= 0) {
+		return fmt.Errorf("sliding_window_pattern %s without layer_types is not supported", regular.Clip(string(a.SlidingPattern)))
+	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%every != 0 })
+	return nil
 }

@@ -1,6 +1,12 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"hearth/internal/nn"
+	"hearth/internal/regular"
+)
 
 // checkExperts refuses numbers of experts that no model has. key and pick are what config.json calls all of them and those
 // that a token uses.
@@ -15,3 +21,58 @@ func checkExperts(key string, n int, pick string, k int) error {
 }
 
 const maxExperts = 4096
+
+// fusedExperts gives stacks of experts that transformers saved, which have no ".weight", the name that others have.
+func fusedExperts(name string) string {
+	for _, part := range []string{"gate_up_proj", "down_proj"} {
+		for _, suffix := range [][2]string{{"", ".weight"}, {"_bias", ".bias"}} {
+			for _, stack := range []string{".experts.", ".switch_mlp."} {
+				if path, ok := strings.CutSuffix(name, stack+part+suffix[0]); ok {
+					return path + ".switch_mlp." + part + suffix[1]
+				}
+			}
+		}
+	}
+	return name
+}
+
+// turnedExperts finds out which way round the matrices of experts lie: transformers saves some families' as [in, out]. Where one of
+// the two stacks is square, the other is not.
+func turnedExperts(m *nn.MoE, path string, shape func(name string) []int) {
+	up, down := shape(path+"gate_up_proj.weight"), shape(path+"down_proj.weight")
+	if len(up) != 3 || len(down) != 3 || shape(path+"down_proj.scales") != nil {
+		return
+	}
+	turned := down[2] == m.Up.In && down[1] != m.Up.In || down[1] == down[2] && up[1] == m.Up.In && up[2] != m.Up.In
+	m.Up.Turned, m.Down.Turned = turned, turned
+}
+
+// mlpTypes says which layers have experts.
+type mlpTypes struct {
+	MLPs []string `json:"mlp_layer_types"`
+}
+
+const (
+	dense  = "dense"
+	sparse = "sparse"
+)
+
+// fillMLPs gives layers that mlp_layer_types leaves out experts where a family has them, and checks the words.
+func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
+	if m.MLPs == nil {
+		for i := range min(max(layers, 0), maxLayers) {
+			m.MLPs = append(m.MLPs, map[bool]string{true: sparse, false: dense}[experts(i)])
+		}
+	}
+	if len(m.MLPs) != layers {
+		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(m.MLPs), layers)
+	}
+	for i, t := range m.MLPs {
+		if t != dense && t != sparse {
+			return fmt.Errorf("mlp_layer_types[%d] is %s; dense and sparse are known", i, regular.Quote(t))
+		}
+	}
+	return nil
+}
+
+func (m *mlpTypes) sparse(i int) bool { return m.MLPs[i] == sparse }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -12,8 +13,9 @@ func init() { register("gpt_oss", newGptOss) }
 type gptOssArgs struct {
 	common
 	windows
-	Experts int `json:"num_local_experts"`
-	TopK    int `json:"num_experts_per_tok"`
+	Experts int   `json:"num_local_experts"`
+	TopK    int   `json:"num_experts_per_tok"`
+	Limit   float `json:"swiglu_limit"`
 }
 
 // gptOssNames are what the family calls its router and experts, and what the folders that OpenAI published call the parts of
@@ -24,10 +26,15 @@ var gptOssNames = strings.NewReplacer(
 
 // newGptOss: every second layer has a window, every head a sink, every projection a bias, every MLP experts.
 func newGptOss(cfg *config, b *Build) (Generator, error) {
-	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}}
+	cfg.also("num_local_experts", "num_experts")
+	cfg.also("num_experts_per_tok", "experts_per_token")
+	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4}
+	a.Window = 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("swiglu_alpha", "1.702")
+	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
 			a.Types = append(a.Types, []string{"sliding_attention", "full_attention"}[i%2])
@@ -40,7 +47,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	glu := &B.GLU{Act: B.QuickGelu, Limit: 7, UpPlus1: true}
+	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias, t.O.Bias = true, true
@@ -56,6 +63,9 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 func (a *gptOssArgs) check() error {
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return err
+	}
+	if !(a.Limit > 0 && a.Limit < 1e6) {
+		return fmt.Errorf("swiglu_limit %g is out of range", float64(a.Limit))
 	}
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err

@@ -250,6 +250,10 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 		p.src.Ignore(t.names[0])
 		e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
 		p.ties = append(p.ties, func() { x.W = e.W })
+		if bias := t.names[0] + ".bias"; p.src.Shape(bias) != nil {
+			x.Extra = &nn.Row{N: sum(x.Outs)}
+			p.field(reflect.ValueOf(x.Extra).Elem(), tagged{names: []string{bias}}, parent)
+		}
 		return
 	}
 	use := B.UseLinear
@@ -293,7 +297,10 @@ func (p *plan) stack(x *nn.Stack, t tagged) {
 				perm = alternate(sum(x.Outs))
 			}
 		}
-		p.add(&x.W, s, t, Want{Bias: x.Bias, Count: x.N, Perm: perm})
+		p.add(&x.W, s, t, Want{Bias: x.Bias, Count: x.N, Perm: perm, Turned: x.Turned})
+		if x.Turned {
+			p.jobs[len(p.jobs)-1].turn = turned
+		}
 		return
 	}
 	var names []string
@@ -354,16 +361,17 @@ func asRow(p B.Part) (B.Part, error) {
 	return p, nil
 }
 
-// turned is the transpose of a float matrix.
+// turned is the transpose of a float matrix, or of each of a stack.
 func turned(p B.Part) (B.Part, error) {
 	t := *p.Weight
-	rows, cols, size := t.Shape[0], t.Shape[1], quant.DType(t.DType).Size()
-	t.Shape, t.Bytes = []int{cols, rows}, make([]byte, len(t.Bytes))
-	for r := range rows {
-		for c := range cols {
-			copy(t.Bytes[(c*rows+r)*size:][:size], p.Weight.Bytes[(r*cols+c)*size:])
-		}
-	}
+	n := len(t.Shape)
+	rows, cols, size := t.Shape[n-2], t.Shape[n-1], quant.DType(t.DType).Size()
+	t.Shape = append(slices.Clone(t.Shape[:n-2]), cols, rows)
+	t.Bytes, t.Release = make([]byte, len(t.Bytes)), nil
+	each := rows * cols * size
+	eachHead(len(t.Bytes)/max(each, 1), func(i int) {
+		turn(t.Bytes[i*each:][:each], p.Weight.Bytes[i*each:][:each], rows, cols, size)
+	})
 	p.Weight = &t
 	return p, nil
 }
@@ -381,6 +389,20 @@ func roundedLike(p B.Part, f float32) float32 {
 		return quant.F16ToF32(quant.F32ToF16(f))
 	}
 	return quant.BF16ToF32(quant.F32ToBF16(f))
+}
+
+// turn writes the transpose of a matrix of numbers of so many bytes, in tiles that fit a cache.
+func turn(to, from []byte, rows, cols, size int) {
+	const tile = 32
+	for r0 := 0; r0 < rows; r0 += tile {
+		for c0 := 0; c0 < cols; c0 += tile {
+			for r := r0; r < min(r0+tile, rows); r++ {
+				for c := c0; c < min(c0+tile, cols); c++ {
+					copy(to[(c*rows+r)*size:][:size], from[(r*cols+c)*size:])
+				}
+			}
+		}
+	}
 }
 
 // raised adds a number to a vector of floats, in float32.

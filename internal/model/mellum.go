@@ -12,8 +12,10 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		qwen3MoEArgs
 		windows
+		mlpTypes
 	}
-	a.Step = 1
+	cfg.also("num_experts", "num_local_experts")
+	a.Step, a.Renorm, a.TopK, a.Window = 1, true, 8, 1024
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -21,10 +23,14 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	if err := a.fillMLPs(a.Layers, func(int) bool { return true }); err != nil {
+		return nil, err
+	}
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	ropes, err := cfg.ropesOf(a.Types, rotation{Head: a.HeadDim, Base: 10000})
+	cfg.ropeless(`{"full_attention": {"rope_theta": 500000}, "sliding_attention": {"rope_theta": 10000}}`)
+	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +39,9 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		t := gqa(b, &a.common, i, a.window(i), ropes[a.kind(i)])
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
+		if !a.sparse(i) {
+			return l
+		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		return l.routed(&moe)
 	}), nil

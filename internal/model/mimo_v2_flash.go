@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -11,55 +12,72 @@ import (
 
 func init() { register("mimo_v2_flash", newMiMoV2) }
 
-// mimoV2Args: layers of pattern 1 have a window, and heads of their own. Layers of frequency 1 have experts.
+// mimoV2Args: layers with a window have heads of their own, which older folders count. Those say with numbers what layer_types and
+// mlp_layer_types say with words: 1 is a window, or experts.
 type mimoV2Args struct {
 	glm4MoEArgs
-	Pattern  []int `json:"hybrid_layer_pattern"`
-	Freq     []int `json:"moe_layer_freq"`
-	Window   int   `json:"sliding_window_size"`
-	LNEps    float `json:"layernorm_epsilon"`
-	VDim     int   `json:"v_head_dim"`
-	VScale   float `json:"attention_value_scale"`
-	Sinks    bool  `json:"add_full_attention_sink_bias"`
-	SWASinks bool  `json:"add_swa_attention_sink_bias"`
-	SWAHeads int   `json:"swa_num_attention_heads"`
-	SWAKV    int   `json:"swa_num_key_value_heads"`
-	SWADim   int   `json:"swa_head_dim"`
-	SWAVDim  int   `json:"swa_v_head_dim"`
+	windows
+	mlpTypes
+	Pattern  []int  `json:"hybrid_layer_pattern"`
+	Freq     []int  `json:"moe_layer_freq"`
+	Before   int    `json:"sliding_window_size"` // positions before the row's own, in older folders
+	VDim     int    `json:"v_head_dim"`
+	VScale   *float `json:"attention_value_scale"`
+	Sinks    bool   `json:"add_full_attention_sink_bias"`
+	SWASinks bool   `json:"add_swa_attention_sink_bias"`
+	SWAHeads int    `json:"swa_num_attention_heads"`
+	SWAKV    int    `json:"swa_num_key_value_heads"`
+	SWADim   int    `json:"swa_head_dim"`
+	SWAVDim  int    `json:"swa_v_head_dim"`
 }
 
 var mimoV2Names = strings.NewReplacer(".attention_sink_bias", ".sinks")
 
-// newMiMoV2: experts as in glm4_moe; values narrower than keys; sinks where the config says so.
+// newMiMoV2: experts as in glm4_moe; values narrower than keys; sinks where the config says so, else in layers with a window.
 func newMiMoV2(cfg *config, b *Build) (Generator, error) {
-	a := mimoV2Args{}
-	a.Groups, a.TopGroups, a.Scale = 1, 1, 1
+	a := mimoV2Args{SWASinks: true, VDim: 128}
+	a.Groups, a.TopGroups, a.Scale, a.Renorm, a.TopK, a.HeadDim, a.Window = 1, 1, 1, true, 8, 192, 129
+	a.Eps, a.Scoring, a.Method = 1e-5, "sigmoid", "noaux_tc"
+	if scale := float(0.707); !cfg.null("attention_value_scale") {
+		a.VScale = &scale
+	}
+	cfg.harmless("attention_chunk_size") // nobody reads it
 	if err := cfg.into(&a); err != nil {
 		return nil, err
+	}
+	if a.Pattern != nil {
+		older := struct {
+			Eps *float `json:"layernorm_epsilon"`
+		}{&a.Eps}
+		if err := cfg.into(&older); err != nil {
+			return nil, err
+		}
 	}
 	swa, err := a.check()
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 10000, Share: 1})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil})
 	if err != nil {
 		return nil, err
 	}
-	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 1, Plain: true})
+	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil})
 	if err != nil {
 		return nil, err
 	}
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		var t nn.Attention
-		if a.Pattern[i] == 1 {
-			t = narrow(b, swa, i, a.SWAVDim, a.Window, local, a.SWASinks)
+		if w := a.window(i); w > 0 {
+			t = narrow(b, swa, i, a.SWAVDim, w, local, a.SWASinks)
 		} else {
 			t = narrow(b, &a.common, i, a.VDim, 0, rope, a.Sinks)
 		}
-		t.VScale = float32(a.VScale)
+		if a.VScale != nil {
+			t.VScale = float32(*a.VScale)
+		}
 		l := preNorm(&a.common, b, t)
-		if a.Freq[i] != 1 {
+		if !a.sparse(i) {
 			return l
 		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
@@ -70,7 +88,9 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", nn.TieNever
+	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", a.tie()
+	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
+	m.ownHead(&a.common)
 	return m, nil
 }
 
@@ -90,27 +110,50 @@ func narrow(b *Build, a *common, i, vdim, window int, rope *B.Rope, sinks bool) 
 
 // check gives the sizes of layers with a window beside its verdict.
 func (a *mimoV2Args) check() (*common, error) {
-	if a.Eps, a.Scoring = a.LNEps, "sigmoid"; a.Method == "" {
-		a.Method = "noaux_tc"
-	}
-	if a.Scale == 0 {
-		a.Scale = 1
-	}
 	if err := a.glm4MoEArgs.check(); err != nil {
 		return nil, err
 	}
+	if err := a.older(); err != nil {
+		return nil, err
+	}
 	swa := a.common
-	swa.Heads, swa.KVHeads, swa.HeadDim = a.SWAHeads, a.SWAKV, a.SWADim
+	swa.Heads, swa.KVHeads, swa.HeadDim = cmp.Or(a.SWAHeads, a.Heads), cmp.Or(a.SWAKV, 2*a.KVHeads), cmp.Or(a.SWADim, a.HeadDim)
+	a.SWAVDim = cmp.Or(a.SWAVDim, a.VDim)
 	if err := swa.check(); err != nil {
 		return nil, fmt.Errorf("layers with a window: %w", err)
 	}
-	switch {
-	case len(a.Pattern) < a.Layers || len(a.Freq) < a.Layers:
-		return nil, fmt.Errorf("hybrid_layer_pattern and moe_layer_freq have %d and %d entries for %d layers", len(a.Pattern), len(a.Freq), a.Layers)
-	case a.VDim <= 0 || a.VDim > 1<<12 || a.SWAVDim <= 0 || a.SWAVDim > 1<<12:
+	if a.VDim <= 0 || a.VDim > 1<<12 || a.SWAVDim <= 0 || a.SWAVDim > 1<<12 {
 		return nil, fmt.Errorf("v_head_dim %d or swa_v_head_dim %d is missing or out of range", a.VDim, a.SWAVDim)
-	case a.Window <= 0 || a.Window > 1<<30:
-		return nil, fmt.Errorf("sliding_window_size %d is missing or out of range", a.Window)
 	}
-	return &swa, nil
+	a.fill(a.Layers, func(i int) bool { return i > 0 && (i+1)%6 != 0 })
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return i > 0 }); err != nil {
+		return nil, err
+	}
+	return &swa, a.checkWindows(a.Layers)
+}
+
+// older reads what older folders say with numbers.
+func (a *mimoV2Args) older() error {
+	if a.Pattern != nil && len(a.Pattern) < a.Layers || a.Freq != nil && len(a.Freq) < a.Layers {
+		return fmt.Errorf("hybrid_layer_pattern and moe_layer_freq have %d and %d entries for %d layers", len(a.Pattern), len(a.Freq), a.Layers)
+	}
+	if a.Before < 0 || a.Before > 1<<30 {
+		return fmt.Errorf("sliding_window_size %d is out of range", a.Before)
+	}
+	if a.Before > 0 {
+		a.Window = a.Before + 1
+	}
+	for i := range a.Layers {
+		if a.Types == nil || len(a.Types) == i {
+			if a.Pattern != nil {
+				a.Types = append(a.Types, map[bool]string{true: slides, false: full}[a.Pattern[i] == 1])
+			}
+		}
+		if a.MLPs == nil || len(a.MLPs) == i {
+			if a.Freq != nil {
+				a.MLPs = append(a.MLPs, map[bool]string{true: sparse, false: dense}[a.Freq[i] == 1])
+			}
+		}
+	}
+	return nil
 }

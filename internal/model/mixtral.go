@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -13,6 +14,7 @@ type mixtralArgs struct {
 	common
 	Experts int `json:"num_local_experts"`
 	TopK    int `json:"num_experts_per_tok"`
+	Window  int `json:"sliding_window"` // of all layers
 }
 
 // sparseNames are what mixtral and minimax call their experts and the parts of each.
@@ -22,17 +24,20 @@ var sparseNames = strings.NewReplacer(
 
 // newMixtral is llama with experts in every layer.
 func newMixtral(cfg *config, b *Build) (Generator, error) {
+	cfg.also("num_local_experts", "num_experts")
 	a := mixtralArgs{Experts: 8, TopK: 2, common: common{
 		D: 4096, Layers: 32, FFN: 14336, Heads: 32, KVHeads: 8, Eps: 1e-5, Vocab: 32000}}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
+	}
+	if a.Window < 0 || a.Window > 1<<30 {
+		return nil, fmt.Errorf("sliding_window %d is out of range", a.Window)
 	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
@@ -41,7 +46,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, silu)
-		return preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope)).routed(&moe)
+		return preNorm(&a.common, b, gqa(b, &a.common, i, a.Window, rope)).routed(&moe)
 	})
 	m.family = sparseNames
 	m.ownHead(&a.common)

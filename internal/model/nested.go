@@ -9,7 +9,7 @@ import (
 func init() {
 	register("qwen2_vl", func(cfg *config, b *Build) (Generator, error) { return newNested(newQwen2, cfg, b) })
 	register("qwen3_vl", func(cfg *config, b *Build) (Generator, error) { return newNested(newQwen3, cfg, b) })
-	register("qwen3_vl_moe", func(cfg *config, b *Build) (Generator, error) { return newNested(newQwen3MoE, cfg, b) })
+	register("qwen3_vl_moe", newQwen3VLMoE)
 	register("pixtral", newPixtral)
 }
 
@@ -22,6 +22,41 @@ func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
 	}
 	g.(*decoder).nested = true
 	return g, nil
+}
+
+// tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders
+// do; missing is for configs that do not say it beside. A folder's own head counts where they say that it is tied.
+func (c *config) tieBeside(head *nn.Linear, missing *bool) error {
+	var in struct {
+		Tied *bool `json:"tie_word_embeddings"`
+	}
+	out := struct {
+		Tied *bool `json:"tie_word_embeddings"`
+	}{missing}
+	if err := c.into(&in); err != nil {
+		return err
+	}
+	if err := c.beside(&out); err != nil {
+		return err
+	}
+	head.Tied = nn.TieNever
+	if (in.Tied == nil && out.Tied == nil) || (in.Tied != nil && *in.Tied) || (out.Tied != nil && *out.Tied) {
+		head.Tied = nn.TieFile
+	}
+	return nil
+}
+
+// newQwen3VLMoE is qwen3_moe whose picked weights always add up to 1, and without windows.
+func newQwen3VLMoE(cfg *config, b *Build) (Generator, error) {
+	cfg.is("norm_topk_prob", "true")
+	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
+	g, err := newNested(func(cfg *config, b *Build) (Generator, error) {
+		return qwen3MoE(cfg, b, qwen3MoEArgs{Step: 1, Renorm: true}, 500000)
+	}, cfg, b)
+	if err != nil {
+		return nil, err
+	}
+	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
 }
 
 // newPixtral is llama with a head of its own. Its configs leave out the number of heads where it is 32.

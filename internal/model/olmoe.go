@@ -16,6 +16,8 @@ type olmoeArgs struct {
 
 // newOlmoe is llama with experts in every layer and norms over all heads of the queries and all of the keys.
 func newOlmoe(cfg *config, b *Build) (Generator, error) {
+	cfg.also("num_experts", "num_local_experts")
+	cfg.is("clip_qkv", "null")
 	a, err := read[olmoeArgs](cfg)
 	if err != nil {
 		return nil, err

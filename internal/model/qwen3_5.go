@@ -1,7 +1,5 @@
 package model
 
-import "hearth/internal/nn"
-
 func init() { register("qwen3_5", newQwen35) }
 
 // newQwen35 is qwen3_next with the projections of a delta layer in four tensors, and with experts in every layer or in
@@ -17,23 +15,5 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m.names.nested = true
-	if err := cfg.tieBeside(&m.Head); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// tieBeside: of a model of text and images around the language model the whole config says whether the head is tied.
-func (c *config) tieBeside(head *nn.Linear) error {
-	if c.at == "" {
-		return nil
-	}
-	var whole common
-	err := c.beside(&struct {
-		Tied **bool `json:"tie_word_embeddings"`
-	}{&whole.Tied})
-	if whole.Tied != nil {
-		head.Tied = whole.tie()
-	}
-	return err
+	return m, cfg.tieBeside(&m.Head, nil)
 }

@@ -13,30 +13,50 @@ func init() { register("qwen3_moe", newQwen3MoE) }
 // qwen3MoEArgs: a layer is dense if it is listed, or not the last of Step.
 type qwen3MoEArgs struct {
 	common
-	Experts int   `json:"num_experts"`
-	TopK    int   `json:"num_experts_per_tok"`
-	Step    int   `json:"decoder_sparse_step"`
-	Dense   []int `json:"mlp_only_layers"`
-	ExpFFN  int   `json:"moe_intermediate_size"`
-	Renorm  bool  `json:"norm_topk_prob"`
+	Experts     int   `json:"num_experts"`
+	TopK        int   `json:"num_experts_per_tok"`
+	Step        int   `json:"decoder_sparse_step"`
+	Dense       []int `json:"mlp_only_layers"`
+	ExpFFN      int   `json:"moe_intermediate_size"`
+	Renorm      bool  `json:"norm_topk_prob"`
+	everyWindow int   // of all layers; 0: none
 }
 
 // newQwen3MoE is qwen3 with routed experts.
 func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
+	slides := struct {
+		Use    bool `json:"use_sliding_window"`
+		Window int  `json:"sliding_window"` // of all layers
+	}{false, 4096}
+	if err := cfg.into(&slides); err != nil {
+		return nil, err
+	}
 	a := qwen3MoEArgs{Step: 1}
+	if slides.Use && !cfg.null("sliding_window") {
+		a.everyWindow = slides.Window
+	}
+	if a.everyWindow < 0 || a.everyWindow > 1<<30 {
+		return nil, fmt.Errorf("sliding_window %d is out of range", a.everyWindow)
+	}
+	return qwen3MoE(cfg, b, a, 10000)
+}
+
+// qwen3MoE reads the rest over a.
+func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, error) {
+	cfg.also("num_experts", "num_local_experts")
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base})
 	if err != nil {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
-		t := gqa(b, &a.common, i, 0, rope)
+		t := gqa(b, &a.common, i, a.everyWindow, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
 		if !slices.Contains(a.Dense, i) && (i+1)%a.Step == 0 {

@@ -148,7 +148,18 @@ func (c *config) ropeOf(path string, raw json.RawMessage) (*ropeJSON, error) {
 	delete(c.seen, c.at+path)
 	c.part[c.at+path] = true
 	r := &ropeJSON{}
-	return r, c.decode(keys, c.at+path+".", r)
+	err := c.decode(keys, c.at+path+".", r)
+	if raw, ok := keys["truncate"]; ok && !given(raw) {
+		r.Truncate = new(bool) // null is false there, not the default
+	}
+	return r, err
+}
+
+// ropeless gives a config that says nothing of rotations the family's parameters.
+func (c *config) ropeless(parameters string) {
+	if !given(c.text["rope_parameters"]) && !given(c.text["rope_scaling"]) {
+		c.text["rope_parameters"] = json.RawMessage(parameters)
+	}
 }
 
 // rope is the rotation that the config asks for.

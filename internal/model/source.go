@@ -70,6 +70,9 @@ func (w *Want) shape() []int {
 	if w.Vector {
 		return []int{w.Rows * max(w.Ranks, 1)}
 	}
+	if w.Count > 0 && w.Turned {
+		return []int{w.Count, w.In, w.Rows * max(w.Ranks, 1)}
+	}
 	if w.Count > 0 {
 		return []int{w.Count, w.Rows * max(w.Ranks, 1), w.In}
 	}
@@ -88,7 +91,7 @@ func (w *Want) matrix(shape []int, cols int) (rows int, ok bool) {
 		}
 		shape = shape[1:]
 	}
-	if w.Turned && len(shape) == 2 {
+	if w.Turned && len(shape) == 2 { // also of each matrix of a stack
 		shape = []int{shape[1], shape[0]}
 	}
 	if len(shape) != 2 || shape[1] != cols || !w.fits(shape[0]) {

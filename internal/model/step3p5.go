@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +19,15 @@ func init() { register("step3p5", newStep3) }
 type step3Args struct {
 	common
 	windows
-	NGroups   int             `json:"num_attention_groups"`
-	Base      json.RawMessage `json:"rope_theta"`             // one, or one per layer
-	Partials  []float         `json:"partial_rotary_factors"` // per layer; where there is none all columns rotate
-	YarnTypes []string        `json:"yarn_only_types"`        // of layers that rope_scaling is for; nil: all
+	mlpTypes
+	Sliding   int                   `json:"num_sliding_attention_heads"` // of layers with a window, in newer folders
+	PerLayer  map[string]step3Layer `json:"per_layer_config"`
+	QScale    float                 `json:"query_pre_attn_scalar"` // scores are divided by its root; 0: by that of head_dim
+	DenseTo   int                   `json:"first_k_dense_replace"`
+	Extra     int                   `json:"num_nextn_predict_layers"`
+	Base      json.RawMessage       `json:"rope_theta"`             // one, or one per layer, in older folders
+	Partials  []float               `json:"partial_rotary_factors"` // per layer; where there is none all columns rotate
+	YarnTypes []string              `json:"yarn_only_types"`        // of layers that rope_scaling is for; nil: all
 	Other     *struct {
 		Heads  int `json:"num_attention_heads"`
 		Groups int `json:"num_attention_groups"`
@@ -37,18 +44,32 @@ type step3Args struct {
 	LimitsOne []float `json:"swiglu_limits_shared"` // of the shared one, and of MLPs
 }
 
+// step3Layer is what per_layer_config may say of a layer.
+type step3Layer struct {
+	Heads   int `json:"num_attention_heads"`
+	KVHeads int `json:"num_key_value_heads"`
+}
+
 var step3Names = strings.NewReplacer(".mlp.gate.gate", ".mlp.gate", ".mlp.gate.router_bias", ".mlp.gate.e_score_correction_bias",
-	".mlp.share_expert.", ".mlp.shared_experts.")
+	".mlp.share_expert.", ".mlp.shared_experts.", ".share_expert.", ".mlp.shared_experts.",
+	".moe.gate.", ".mlp.gate.", ".moe.router_bias", ".mlp.gate.e_score_correction_bias", ".moe.", ".mlp.switch_mlp.")
 
 // newStep3: heads whose results have gates, other numbers of them in layers with a window; bases and shares of rotations per layer;
-// gated MLPs that are cut off behind the gate. Folders as published have other names and norms: they are not read.
+// gated MLPs that are cut off behind the gate. Folders as published have other names than conversions to MLX, and norms apart from 1.
 func newStep3(cfg *config, b *Build) (Generator, error) {
 	a := step3Args{HeadGate: true, Experts: 288, TopK: 8, ExpFFN: 1280, SharedFFN: 1280, Scale: 3, Renorm: true}
-	a.Eps, a.Window, a.MaxPos = 1e-5, 512, 262144
+	a.Eps, a.Window, a.MaxPos, a.DenseTo = 1e-5, 512, 262144, 1
+	if cfg.typ == "step3p7" {
+		a.HeadDim, a.Window, a.MaxPos, a.Scale, a.DenseTo, a.KVHeads = 128, 0, 128000, 1, 3, 8
+	}
+	cfg.also("num_key_value_heads", "num_attention_groups")
+	cfg.also("moe_num_experts", "n_routed_experts", "num_local_experts", "num_experts")
+	cfg.also("moe_top_k", "num_experts_per_tok")
+	cfg.also("share_expert_dim", "share_expert_dims")
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	routed, err := a.check()
+	err := a.check(cfg.typ == "step3p7")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +83,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, layers[i])
-		if !slices.Contains(routed, i) {
+		if !a.sparse(i) {
 			l.MLP.Spec = cutGLU(a.LimitsOne, i)
 			return l
 		}
@@ -72,7 +93,27 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 		shared.Spec, moe.Bias, moe.Shared = cutGLU(a.LimitsOne, i), &nn.Vec{N: a.Experts}, &shared
 		return l.routed(&moe)
 	})
-	m.family, m.drop, m.Head.Tied = step3Names, []string{".mtp"}, nn.TieNever
+	m.family, m.nested, m.drop = step3Names, true, []string{".mtp", "vision_model.", "vit_large_projector."}
+	m.ownHead(&a.common)
+	for i := range a.Extra {
+		m.drop = append(m.drop, fmt.Sprintf("model.layers.%d.", a.Layers+i))
+	}
+	published := false
+	m.note = func(name string) {
+		published = published || strings.Contains(name, ".moe.") || strings.HasPrefix(name, "vision_model.")
+	}
+	m.look = func(func(string) []int) {
+		if !published {
+			return
+		}
+		m.Norm.Plus1 = true
+		for i := range m.Layers {
+			l := &m.Layers[i]
+			for _, n := range []*nn.RMSNorm{l.InNorm, l.PostNorm, l.Attn.QNorm, l.Attn.KNorm} {
+				n.Plus1 = true
+			}
+		}
+	}
 	return m, nil
 }
 
@@ -89,20 +130,53 @@ func (a *step3Args) attention(cfg *config, b *Build, i int) (nn.Attention, error
 	c, window := a.common, 0
 	if a.slides(i) {
 		if window = a.Window; a.Other != nil {
-			c.Heads, c.KVHeads = a.Other.Heads, a.Other.Groups
+			c.Heads, c.KVHeads = a.Other.Heads, cmp.Or(a.Other.Groups, c.KVHeads)
+		}
+		if a.PerLayer == nil {
+			c.Heads = cmp.Or(a.Sliding, c.Heads)
 		}
 	}
+	own := a.PerLayer[strconv.Itoa(i)]
+	c.Heads, c.KVHeads = cmp.Or(own.Heads, c.Heads), cmp.Or(own.KVHeads, c.KVHeads)
 	if err := c.check(); err != nil {
 		return nn.Attention{}, fmt.Errorf("layer %d: %w", i, err)
 	}
-	turn := rotation{Head: c.HeadDim}
-	var base float64
+	rope, err := a.rope(cfg, i)
+	if err != nil {
+		return nn.Attention{}, fmt.Errorf("layer %d: %w", i, err)
+	}
+	t := gqa(b, &c, i, window, rope)
+	t.QNorm, t.KNorm = nn.HeadRMS(c.HeadDim, float32(a.Eps)), nn.HeadRMS(c.HeadDim, float32(a.Eps))
+	if a.QScale != 0 {
+		t.Spec.Scale = float32(1 / math.Sqrt(float64(a.QScale)))
+	}
+	if a.HeadGate {
+		gate := nn.Lin(a.D, t.Spec.Heads)
+		t.HeadG = &gate
+	}
+	return t, nil
+}
+
+// rope is the rotation of layer i: by its type in newer folders, by lists in older ones.
+func (a *step3Args) rope(cfg *config, i int) (*B.Rope, error) {
+	if raw := cfg.text["rope_parameters"]; given(raw) {
+		var kinds map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[a.kind(i)]) {
+			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, a.kind(i))
+		}
+		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true})
+	}
+	turn := rotation{Head: a.HeadDim}
+	base := 10000.0
 	var bases []float64
-	if json.Unmarshal(a.Base, &base) != nil {
+	if a.Base != nil && json.Unmarshal(a.Base, &base) != nil {
 		if err := json.Unmarshal(a.Base, &bases); err != nil || i >= len(bases) {
-			return nn.Attention{}, fmt.Errorf("rope_theta is neither a number nor one for each of %d layers", a.Layers)
+			return nil, fmt.Errorf("rope_theta is neither a number nor one for each of %d layers", a.Layers)
 		}
 		base = bases[i]
+	}
+	if cfg.typ == "step3p7" && len(a.YarnTypes) == 0 {
+		a.YarnTypes = []string{full}
 	}
 	if kind := a.kind(i); len(a.YarnTypes) > 0 && !slices.Contains(a.YarnTypes, kind) {
 		turn.Plain = true
@@ -111,65 +185,55 @@ func (a *step3Args) attention(cfg *config, b *Build, i int) (nn.Attention, error
 	if i < len(a.Partials) {
 		turn.Share = float64(a.Partials[i])
 	}
-	rope, err := cfg.rope(turn)
-	if err != nil {
-		return nn.Attention{}, fmt.Errorf("layer %d: %w", i, err)
-	}
-	t := gqa(b, &c, i, window, rope)
-	t.QNorm, t.KNorm = nn.HeadRMS(c.HeadDim, float32(a.Eps)), nn.HeadRMS(c.HeadDim, float32(a.Eps))
-	if a.HeadGate {
-		gate := nn.Lin(a.D, t.Spec.Heads)
-		t.HeadG = &gate
-	}
-	return t, nil
+	return cfg.rope(turn)
 }
 
-func (a *step3Args) kind(i int) string {
-	if len(a.Types) == 0 {
-		return "full_attention"
-	}
-	return a.Types[i]
-}
+func (a *step3Args) slides(i int) bool { return a.window(i) > 0 }
 
-func (a *step3Args) slides(i int) bool {
-	if len(a.Types) == 0 {
-		return i%2 == 0
-	}
-	return a.Types[i] == "sliding_attention"
-}
-
-// check also lists the layers with experts.
-func (a *step3Args) check() (routed []int, err error) {
+// check also fills what the config does not say of layers: transformers takes other things for granted than mlx-lm.
+func (a *step3Args) check(newer bool) error {
 	if len(a.Types) > a.Layers && a.Layers > 0 {
 		a.Types = a.Types[:a.Layers] // those that predict further tokens come behind
 	}
-	if a.KVHeads = a.NGroups; a.NGroups == 0 {
-		return nil, fmt.Errorf("num_attention_groups is missing")
+	if len(a.MLPs) > a.Layers && a.Layers > 0 {
+		a.MLPs = a.MLPs[:a.Layers]
+	}
+	if a.KVHeads == 0 {
+		return fmt.Errorf("num_attention_groups is missing")
 	}
 	if err := a.common.check(); err != nil {
-		return nil, err
+		return err
 	}
+	if !newer && len(a.Types) == 0 && (a.Window <= 0 || a.Window > 1<<30) {
+		return fmt.Errorf("sliding_window %d is out of range", a.Window)
+	}
+	a.fill(a.Layers, func(i int) bool { return !newer && i%2 == 0 })
 	if err := a.checkWindows(a.Layers); err != nil {
-		return nil, err
+		return err
 	}
-	if len(a.Types) == 0 && (a.Window <= 0 || a.Window > 1<<30) {
-		return nil, fmt.Errorf("sliding_window %d is out of range", a.Window)
-	}
-	if a.Enum == "" {
-		for i := 1; i < a.Layers; i++ {
-			routed = append(routed, i)
+	routed := map[int]bool{}
+	for _, s := range strings.FieldsFunc(a.Enum, func(r rune) bool { return r == ',' || r == ' ' }) {
+		i, err := strconv.Atoi(s)
+		if err != nil {
+			return fmt.Errorf("moe_layers_enum %s is no list of layers", regular.Quote(a.Enum))
 		}
-	} else {
-		for _, s := range strings.Split(strings.TrimSpace(a.Enum), ",") {
-			i, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil {
-				return nil, fmt.Errorf("moe_layers_enum %s is no list of layers", regular.Quote(a.Enum))
-			}
-			routed = append(routed, i)
+		routed[i] = true
+	}
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return a.Enum == "" && i >= a.DenseTo || routed[i] }); err != nil {
+		return err
+	}
+	for i := range a.PerLayer {
+		if n, err := strconv.Atoi(i); err != nil || n < 0 || n >= a.Layers {
+			return fmt.Errorf("per_layer_config has an entry %s for %d layers", regular.Quote(i), a.Layers)
 		}
 	}
-	if a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize {
-		return nil, fmt.Errorf("moe_intermediate_size %d or share_expert_dim %d is out of range", a.ExpFFN, a.SharedFFN)
+	switch {
+	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize:
+		return fmt.Errorf("moe_intermediate_size %d or share_expert_dim %d is out of range", a.ExpFFN, a.SharedFFN)
+	case !(a.QScale >= 0 && a.QScale < 1e9):
+		return fmt.Errorf("query_pre_attn_scalar %g is out of range", float64(a.QScale))
+	case !(a.Scale > 0 && a.Scale < 1e6):
+		return fmt.Errorf("moe_router_scaling_factor %g is out of range", float64(a.Scale))
 	}
-	return routed, checkExperts("moe_num_experts", a.Experts, "moe_top_k", a.TopK)
+	return checkExperts("moe_num_experts", a.Experts, "moe_top_k", a.TopK)
 }

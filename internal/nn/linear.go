@@ -17,6 +17,7 @@ type Linear struct {
 	Least  B.Precision // of activations, whatever the model's: see backend.WeightSpec
 	Clip   float32     // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
 	Tied   Tie         // for a tag with tied=: what the config says
+	Extra  *Row        // of a head whose matrix is the embedding table, but whose bias is its own; nil: none
 	W      B.Weight
 }
 
@@ -38,7 +39,7 @@ func (l *Linear) Forward(o B.Ops, x B.Array) B.Array {
 	if l.W.Partial() {
 		y = o.AllSum(y)
 	}
-	return y
+	return l.Extra.Plus(o, y)
 }
 
 // Part returns the columns of part i of a fused result, no array if there is no such part.
@@ -118,7 +119,7 @@ type Vec struct {
 	W    B.Weight
 }
 
-// Row is a vector of N parameters that rows are multiplied by.
+// Row is a vector of N parameters that rows are multiplied by, or that is added to them.
 type Row struct {
 	N int
 	W B.Weight // a table of one row
@@ -127,6 +128,14 @@ type Row struct {
 // Times multiplies every row of x with the vector.
 func (w *Row) Times(o B.Ops, x B.Array) B.Array {
 	return o.Gate(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}), &identity)
+}
+
+// Plus adds the vector to every row of x; there may be none.
+func (w *Row) Plus(o B.Ops, x B.Array) B.Array {
+	if w == nil {
+		return x
+	}
+	return o.Add(x, o.Embed(w.W, B.Index{IDs: make([]int32, 1)}))
 }
 
 var identity = B.GLU{Act: B.ActNone}

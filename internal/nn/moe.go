@@ -10,7 +10,9 @@ type Stack struct {
 	Picks int   // experts a row uses
 	// Interleaved: where the checkpoint has two parts in one tensor, their rows alternate.
 	Interleaved bool
-	W           B.Weight
+	// Turned: the checkpoint has every expert's matrix as [In, Out].
+	Turned bool
+	W      B.Weight
 }
 
 // MoE routes every row to some of many MLPs and sums what they give. A shared one, where there is one, sees every row.
@@ -24,7 +26,8 @@ type MoE struct {
 	SharedGate *Linear `w:"shared_expert_gate"` // one number per row, through a sigmoid; nil: 1
 
 	Router B.Router
-	Weigh  *B.Router // of one expert: its weight multiplies the input of the experts, not the result; nil: no such thing
+	Cap    *B.Activation // of the scores; nil: none
+	Weigh  *B.Router     // of one expert: its weight multiplies the input of the experts, not the result; nil: no such thing
 	Spec   B.Experts
 }
 
@@ -54,6 +57,9 @@ func (m *MoE) Bind() {
 // Forward is the layer without norm and residual: [rows, D] to [rows, D].
 func (m *MoE) Forward(o B.Ops, x B.Array) B.Array {
 	scores, in := m.Gate.Forward(o, x), x
+	if m.Cap != nil {
+		scores = o.Act(scores, m.Cap)
+	}
 	if m.Weigh != nil {
 		in = o.Gate(o.Route(scores, m.Weigh).Weights, x, &times)
 	}

@@ -130,7 +130,8 @@ LLAMA4 = {"model_type": "llama4_text", "head_dim": 48, "num_hidden_layers": 5, "
           "interleave_moe_layer_step": 2, "intermediate_size_mlp": 128, "num_local_experts": 6, "num_experts_per_tok": 1, "rope_scaling": LLAMA["rope_scaling"],
           "use_qk_norm": True, "floor_scale": 5, "attn_scale": 0.3, "tie_word_embeddings": False}
 AFMOE = {"model_type": "afmoe", "head_dim": 48, "num_experts": 12, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
-         "num_dense_layers": 1, "n_group": 4, "topk_group": 2, "tie_word_embeddings": False} | SLIDING
+         "num_dense_layers": 1, "mup_enabled": True, "route_scale": 2.826,  # which theirs takes for granted
+         "n_group": 4, "topk_group": 2, "tie_word_embeddings": False} | SLIDING
 NAS = {"model_type": "nemotron-nas", "num_hidden_layers": 5, "rope_scaling": LLAMA["rope_scaling"], "block_configs": [
     {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.3}}, {"attention": {"no_op": True}, "ffn": {"ffn_mult": 4.0}},
     {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}}, {"attention": {"n_heads_in_group": 4}, "ffn": {"replace_with_linear": True}},
@@ -395,7 +396,8 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "mistral3/mistral4": ({"model_type": "mistral3", "text_config": BASE | MISTRAL4}, "BF16"),
     "solar_open/bf16": (GLM4_MOE | {"model_type": "solar_open"}, "BF16"),
     "exaone_moe/f32": (EXAONE_MOE, "F32"),
-    "exaone_moe/4bit": (EXAONE_MOE | {"layer_types": ["full_attention"] * 4, "num_shared_experts": 0, "head_dim": 32, "tie_word_embeddings": False,
+    "exaone_moe/4bit": (EXAONE_MOE | {"layer_types": ["full_attention"] * 4, "sliding_window": None,  # theirs rotates where no layer has a window, whatever this says
+                        "num_shared_experts": 0, "head_dim": 32, "tie_word_embeddings": False,
                         "quantization": Q4["quantization"] | GATES | {"model.layers.3.mlp.gate": False}}, "BF16"),
     "cohere/f32": (COHERE | {"layer_norm_bias": True, "attention_bias": True}, "F32"),
     "cohere/4bit": (COHERE | Q4, "BF16"),
@@ -415,7 +417,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "qwen2_5_vl/4bit": ({"model_type": "qwen2_5_vl", "text_config": BASE | QWEN2} | Q4, "BF16"),
     "qwen3_vl/4bit": ({"model_type": "qwen3_vl", "text_config": BASE | QWEN3 | {"rope_scaling": {
         "mrope_interleaved": True, "mrope_section": [8, 8, 8], "rope_type": "default"}}} | Q4, "BF16"),
-    "qwen3_vl_moe/4bit": ({"model_type": "qwen3_vl_moe", "text_config": BASE | QWEN3_MOE | {"tie_word_embeddings": False}} | Q4, "BF16"),
+    "qwen3_vl_moe/4bit": ({"model_type": "qwen3_vl_moe", "tie_word_embeddings": False, "text_config": BASE | QWEN3_MOE | {"tie_word_embeddings": False}} | Q4, "BF16"),
     "qwen3_next/f32": (QWEN3_NEXT, "F32"),
     "qwen3_next/bf16": (QWEN3_NEXT | {"attention_bias": True, "norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": [], "linear_conv_kernel_dim": 3,
                         "tie_word_embeddings": True, "rope_scaling": {"type": "linear", "factor": 2.0}}, "BF16"),
@@ -659,6 +661,13 @@ def names(out, header):
     pins.write(f"{out}/names.json", {"made": header, "types": types})
 
 
+def written(config):
+    """The config that says to transformers what mlx-lm makes of the one that it reads."""
+    if config["model_type"] == "mimo_v2_flash":  # theirs counts the row itself among the positions of a window
+        return config | {"sliding_window_size": config["sliding_window_size"] - 1}
+    return config
+
+
 def main(out, *only):
     header = pins.made(__file__)
     if not only or "names" in only:
@@ -679,7 +688,7 @@ def main(out, *only):
         chunked = run(model, cache, tokens[cut:prompt])[-1]
         print(name, "range", np.ptp(prefill), "chunked differs by", np.abs(chunked - prefill[-1]).max())
         pins.write(f"{out}/{name}.json", {
-            "made": header, "config": config, "seed": SEED, "type": dtype,
+            "made": header, "config": written(config), "seed": SEED, "type": dtype,
             "params": sum(int(np.prod(s)) for k, s in shapes(config, kv_b).items() if not unused(config, k)),
             **({"kv_b": True} if kv_b else {}),
             "prompt": tokens[:prompt], "decode": tokens[prompt:], "rows": rows, "cut": cut,
