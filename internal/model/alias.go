@@ -2,7 +2,6 @@ package model
 
 // aliases is the only list of model types that share another's implementation.
 var aliases = map[string]string{
-	"mistral":         "llama",
 	"iquestcoder":     "llama",
 	"xverse":          "llama",
 	"kimi_k2":         "deepseek_v3",
@@ -11,7 +10,6 @@ var aliases = map[string]string{
 	"joyai_llm_flash": "deepseek_v3",
 	"telechat3":       "llama",
 	"solar_open":      "glm4_moe",
-	"llava":           "mistral3",
 	"minimax_m2":      "minimax",
 	"qwen3_5_moe":     "qwen3_5",
 	"qwen2_5_vl":      "qwen2_vl",

@@ -2,13 +2,16 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
-	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() {
 	register("ministral3", newMinistral3)
 	register("mistral3", newMistral3)
+	register("llava", newLlava)
 }
 
 type ministral3Args struct {
@@ -23,6 +26,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.everywhere(cfg, a.Layers, 0)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -68,31 +72,35 @@ func (a *ministral3Args) check() error {
 	return a.checkWindows(a.Layers)
 }
 
-// newMistral3 is the language model of a model of text and images: ministral3, mistral4 or llama, with a head of its own unless the
-// config says otherwise.
+// newMistral3 is the language model of a model of text and images, of one of the types that textTypes has.
 func newMistral3(cfg *config, b *Build) (Generator, error) {
+	return newTexts(cfg, b, "mistral", true)
+}
+
+// newLlava is newMistral3 with other defaults.
+func newLlava(cfg *config, b *Build) (Generator, error) {
+	return newTexts(cfg, b, "llama", false)
+}
+
+// textTypes are the types of language models that these two may have.
+var textTypes = []string{"llama", "ministral3", "mistral", "mistral4", "qwen2", "qwen3"}
+
+func newTexts(cfg *config, b *Build, typ string, tied bool) (Generator, error) {
 	var head struct {
 		Type string `json:"model_type"`
-		Tied *bool  `json:"tie_word_embeddings"`
 	}
 	if err := cfg.into(&head); err != nil {
 		return nil, err
 	}
-	mk := newLlama // also for types that nobody knows, as in mlx-lm
-	switch head.Type {
-	case "ministral3":
-		mk = newMinistral3
-	case "mistral4":
-		mk = newMistral4
+	if cfg.at != "" && head.Type != "" {
+		typ = head.Type
 	}
-	g, err := mk(cfg, b)
+	if !slices.Contains(textTypes, typ) {
+		return nil, fmt.Errorf("%smodel_type %s is not supported in %s; these are: %s", cfg.at, regular.Quote(typ), regular.Quote(cfg.typ), strings.Join(textTypes, ", "))
+	}
+	g, err := newNested(registry[typ], cfg, b)
 	if err != nil {
 		return nil, err
 	}
-	m := g.(*decoder)
-	m.nested = true
-	if head.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
-	return m, nil
+	return g, cfg.tieBeside(g.(*decoder), &tied)
 }

@@ -163,7 +163,7 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 		older = nil
 	}
 	if err := agree(older, newer, at); err != nil {
-		return nn.RopeArgs{}, err
+		return nn.RopeArgs{}, fmt.Errorf("%s%w", c.at, err)
 	}
 	var flat struct {
 		Max   int   `json:"max_position_embeddings"`
