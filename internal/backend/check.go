@@ -134,11 +134,17 @@ func (c Check) RMSNorm(x Array, w Weight, s *Norm) {
 }
 
 func (c Check) LayerNorm(x Array, w, bias Weight, s *Norm) {
-	if s.Width != 0 && s.Width != x.Cols() {
-		fail("LayerNorm: width %d of %d columns", s.Width, x.Cols())
+	width := s.Width
+	if width == 0 {
+		width = x.Cols()
 	}
-	if w != nil && w.Out() != x.Cols() || bias != nil && bias.Out() != x.Cols() {
-		fail("LayerNorm: weight or bias does not have %d entries", x.Cols())
+	if width < 0 || x.Cols()%width != 0 {
+		fail("LayerNorm: width %d does not divide %d columns", width, x.Cols())
+	}
+	for _, v := range []Weight{w, bias} {
+		if v != nil && v.Out() != width && v.Out() != x.Cols() {
+			fail("LayerNorm: weight or bias has %d entries for width %d of %d columns", v.Out(), width, x.Cols())
+		}
 	}
 }
 

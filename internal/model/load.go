@@ -199,6 +199,14 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.jobs[len(p.jobs)-1].number = x
 	case *nn.LayerNorm:
 		s := B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1}
+		if x.Each > 0 {
+			s.Out = slices.Repeat(s.Out, x.Each)
+			path := t.names[0]
+			t.names = nil
+			for i := range x.Each {
+				t.names = append(t.names, fmt.Sprintf("%s.norms.%d", path, i))
+			}
+		}
 		scale := s
 		scale.Plus1 = x.Plus1
 		p.add(&x.W, scale, t, Want{Vector: true, Plus1: x.Plus1})

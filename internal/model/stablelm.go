@@ -1,15 +1,12 @@
 package model
 
 import (
-	"fmt"
-
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
 func init() { register("stablelm", newStableLM) }
 
-// newStableLM: a share of each head rotates.
+// newStableLM: a share of each head rotates; every head may have norms of its own for its queries and its key.
 func newStableLM(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
@@ -21,8 +18,9 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	a.HeadDim = 0 // always a share of the width
-	if a.QKNorm {
-		return nil, fmt.Errorf("qk_layernorm is not supported: norms of queries and keys that take the mean away")
+	act, err := cfg.act("hidden_act", "silu")
+	if err != nil {
+		return nil, err
 	}
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
@@ -34,12 +32,17 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias = a.QKVBias
-		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+		if a.QKNorm {
+			q, k := nn.HeadLN(a.HeadDim, float32(a.Eps)), nn.HeadLN(a.HeadDim, float32(a.Eps))
+			q.NoBias, q.Each, k.NoBias, k.Each = true, b.Local(a.Heads), true, b.LocalKV(a.KVHeads)
+			l.Attn.QLayer, l.Attn.KLayer = q, k
+		}
+		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU = &mlp
 		if a.Parallel {
 			l.PostNorm = nil
 		}
 	})
-	m.Head.Tied = nn.TieNever
+	m.ownHead(&a.common)
 	return m, nil
 }

@@ -35,7 +35,7 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	}
 	dims := int(float64(head) * a.Partial)
 	if dims < 2 || dims%2 != 0 {
-		return nil, fmt.Errorf("rope %s: %d of %d columns would rotate, not a positive even number", a.Type, dims, head)
+		return nil, fmt.Errorf("rope %s: with a partial_rotary_factor of %g %d of %d columns would rotate, not a positive even number", a.Type, a.Partial, dims, head)
 	}
 	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
 	if a.long() && len(a.Long) != dims/2 {

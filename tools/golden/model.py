@@ -133,7 +133,9 @@ NAS = {"model_type": "nemotron-nas", "num_hidden_layers": 5, "rope_scaling": LLA
     {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.3}}, {"attention": {"no_op": True}, "ffn": {"ffn_mult": 4.0}},
     {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}}, {"attention": {"n_heads_in_group": 4}, "ffn": {"replace_with_linear": True}},
     {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 0.5}}]}
-NEOX = {"model_type": "gpt_neox", "num_key_value_heads": 4, "layer_norm_eps": 1e-5, "rotary_emb_base": 500, "rotary_pct": 0.25, "tie_word_embeddings": False}
+# Theirs does this activation and an MLP four times as wide whatever the config says, which counts in transformers.
+NEOX = {"model_type": "gpt_neox", "num_key_value_heads": 4, "layer_norm_eps": 1e-5, "rotary_emb_base": 500, "rotary_pct": 0.25, "tie_word_embeddings": False,
+        "hidden_act": "gelu_new", "intermediate_size": 512}
 GATES = {f"model.layers.{i}.mlp.gate": False for i in range(3)}  # this family's are no modules that mlx-lm quantises
 
 QWEN3_NEXT = {"model_type": "qwen3_next", "head_dim": 48, "num_hidden_layers": 6, "full_attention_interval": 3, "partial_rotary_factor": 0.25,
@@ -181,7 +183,9 @@ BAILING_LINEAR = {"model_type": "bailing_moe_linear", "num_hidden_layers": 5, "n
                   "layer_group_size": 4, "group_norm_size": 3, "use_qk_norm": True, "score_function": "sigmoid", "moe_router_enable_expert_bias": True,
                   "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.5, "tie_word_embeddings": False}
 GPT2 = {"model_type": "gpt2", "n_ctx": 512, "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "layer_norm_epsilon": 1e-5, "num_key_value_heads": 4}
-BIGCODE = {"model_type": "gpt_bigcode", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_inner": 320, "n_positions": 512, "layer_norm_epsilon": 1e-5}
+# Theirs does this activation whatever the config says, which counts in transformers.
+BIGCODE = {"model_type": "gpt_bigcode", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_inner": 320, "n_positions": 512, "layer_norm_epsilon": 1e-5,
+           "activation_function": "gelu"}
 GPTJ = {"model_type": "gptj", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "rotary_dim": 16, "tie_word_embeddings": False}
 MIMO_V2 = {"model_type": "mimo_v2_flash", "num_hidden_layers": 4, "hybrid_layer_pattern": [0, 1, 1, 0], "moe_layer_freq": [0, 1, 1, 1], "n_shared_experts": None,
            "n_routed_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "add_swa_attention_sink_bias": True, "add_full_attention_sink_bias": False,
@@ -400,8 +404,9 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "cohere2/f32": (COHERE2, "F32"),
     "cohere2/long": (COHERE2 | {"sliding_window": 70}, "BF16"),
     "cohere2/4bit": (COHERE2 | {"layer_norm_bias": True} | Q4, "BF16"),
-    "starcoder2/f32": ({"model_type": "starcoder2", "norm_epsilon": 1e-5}, "F32"),
-    "starcoder2/4bit": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "tie_word_embeddings": False} | Q4, "BF16"),
+    # theirs does this activation whatever the config says, which counts in transformers
+    "starcoder2/f32": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "hidden_act": "gelu"}, "F32"),
+    "starcoder2/4bit": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "hidden_act": "gelu", "tie_word_embeddings": False} | Q4, "BF16"),
     "phi/f32": ({"model_type": "phi", "partial_rotary_factor": 0.5, "tie_word_embeddings": False}, "F32"),
     "phi/4bit": ({"model_type": "phi", "partial_rotary_factor": 0.25, "tie_word_embeddings": False} | Q4, "BF16"),
     "stablelm/f32": (STABLELM, "F32"),
@@ -456,7 +461,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "gpt2/f32": (GPT2, "F32"),
     "gpt2/4bit": (GPT2 | Q4, "BF16"),
     "gpt_bigcode/f32": (BIGCODE, "F32"),
-    "gpt_bigcode/bf16": (BIGCODE | {"multi_query": False, "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}, "BF16"),
+    "gpt_bigcode/bf16": (BIGCODE | {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}, "BF16"),
     "gpt_bigcode/4bit": (BIGCODE | Q4, "BF16"),
     "gptj/f32": (GPTJ, "F32"),
     "gptj/4bit": (GPTJ | {"rotary_dim": None} | Q4, "BF16"),

@@ -112,10 +112,12 @@ func (c Config) norms(t *testing.T) {
 			near(t, "RMSNorm", floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return c.Eps * float64(width/2+4) }, 0)
 			sc.End()
 		}
-		if tc.width != 0 || tc.weight == 0 {
+		if tc.weight == 0 {
 			continue
 		}
-		layer := func(o B.Ops, x B.Array, w, b B.Weight) B.Array { return o.LayerNorm(x, w, b, &B.Norm{Eps: 1e-5}) }
+		layer := func(o B.Ops, x B.Array, w, b B.Weight) B.Array {
+			return o.LayerNorm(x, w, b, &B.Norm{Eps: 1e-5, Width: tc.width})
+		}
 		sc, y := run(c.open(t), false, layer)
 		rs, want := run(ref.New(), false, layer)
 		near(t, "LayerNorm", floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return c.Eps * 8 }, c.Eps*float64(64+width))

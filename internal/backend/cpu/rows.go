@@ -91,7 +91,7 @@ func (j *rowJob) row(r int) {
 	case opRMSNorm:
 		j.rmsNorm(r)
 	case opLayerNorm:
-		layerNorm(j.dst.row(r), j.a.row(r), j.w, j.bias, j.f)
+		j.layerNorm(r)
 	case opRoPE:
 		j.rope(r)
 	case opEmbed:
@@ -141,6 +141,20 @@ func (j *rowJob) rmsNorm(r int) {
 			w = w[at : at+j.width]
 		}
 		kernel.RMSNorm(y[at:at+j.width], x[at:at+j.width], w, j.f)
+	}
+}
+
+func (j *rowJob) layerNorm(r int) {
+	y, x := j.dst.row(r), j.a.row(r)
+	for at := 0; at < len(x); at += j.width {
+		w, bias := j.w, j.bias
+		if len(w) > j.width {
+			w = w[at : at+j.width]
+		}
+		if len(bias) > j.width {
+			bias = bias[at : at+j.width]
+		}
+		layerNorm(y[at:at+j.width], x[at:at+j.width], w, bias, j.f)
 	}
 }
 
@@ -260,7 +274,11 @@ func (s *scope) RMSNorm(x backend.Array, w backend.Weight, n *backend.Norm) back
 func (s *scope) LayerNorm(x backend.Array, w, bias backend.Weight, n *backend.Norm) backend.Array {
 	s.check.LayerNorm(x, w, bias, n)
 	h, y := s.make(x.Rows(), x.Cols())
-	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps}
+	width := n.Width
+	if width == 0 {
+		width = x.Cols()
+	}
+	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps, width: width}
 	s.eachRow()
 	return h
 }

@@ -150,9 +150,32 @@ func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 
 func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	s.check.LayerNorm(x, w, bias, n)
-	in, eps := s.get(x), n.Eps
+	in, eps, width := s.get(x), n.Eps, n.Width
+	if width == 0 || width == x.Cols() {
+		return s.op(x.Rows(), x.Cols(), func() handle {
+			return s.is(s.l.layerNormed(in.h, s.scale(asWeight(w)), s.scale(asWeight(bias)), eps))
+		})
+	}
 	return s.op(x.Rows(), x.Cols(), func() handle {
-		return s.is(s.l.layerNormed(in.h, s.scale(asWeight(w)), s.scale(asWeight(bias)), eps))
+		l := s.l
+		y := l.layerNormed(l.reshape(in.h, x.Rows(), -1, width), 0, 0, eps)
+		for _, v := range []B.Weight{w, bias} {
+			of := asWeight(v)
+			if of == nil {
+				continue
+			}
+			if of.out == width {
+				y = l.reshape(y, x.Rows(), -1, width)
+			} else {
+				y = l.reshape(y, x.Rows(), x.Cols())
+			}
+			if v == w {
+				y = l.mul(y, s.scale(of))
+			} else {
+				y = l.add(y, s.scale(of))
+			}
+		}
+		return s.is(l.reshape(y, x.Rows(), x.Cols()))
 	})
 }
 

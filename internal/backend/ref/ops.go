@@ -92,25 +92,29 @@ func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 
 func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	s.check.LayerNorm(x, w, bias, n)
+	width := n.Width
+	if width == 0 {
+		width = x.Cols()
+	}
 	h, y := s.make(x.Rows(), x.Cols())
 	a := s.get(x)
-	for r := range x.Rows() {
-		in, out := a.row(r), y.row(r)
+	for at := 0; at < len(a.v); at += width {
+		in, out := a.v[at:at+width], y.v[at:at+width]
 		mean, sum := 0.0, 0.0
 		for _, v := range in {
-			mean += v / float64(len(in))
+			mean += v / float64(width)
 		}
 		for _, v := range in {
 			sum += (v - mean) * (v - mean)
 		}
-		inv := 1 / math.Sqrt(sum/float64(len(in))+float64(n.Eps))
+		inv := 1 / math.Sqrt(sum/float64(width)+float64(n.Eps))
 		for i, v := range in {
 			out[i] = (v - mean) * inv
 			if w != nil {
-				out[i] *= w.(*weight).w[i]
+				out[i] *= w.(*weight).w[(at+i)%w.Out()]
 			}
 			if bias != nil {
-				out[i] += bias.(*weight).w[i]
+				out[i] += bias.(*weight).w[(at+i)%bias.Out()]
 			}
 		}
 	}
