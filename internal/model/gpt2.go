@@ -63,7 +63,6 @@ func newGPT2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.harmless("n_ctx") // n_positions counts
 	if err := a.check(); err != nil {
 		return nil, err
 	}

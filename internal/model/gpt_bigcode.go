@@ -24,7 +24,7 @@ func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.harmless("n_ctx") // n_positions counts
+	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length") // how the first code ran it
 	a.ByLayer = false
 	if err := a.check(); err != nil {
 		return nil, err

@@ -23,7 +23,6 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.harmless("n_ctx") // n_positions counts
 	a.Scaled, a.ByLayer = nil, false
 	if err := a.check(); err != nil {
 		return nil, err

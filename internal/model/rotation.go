@@ -71,7 +71,13 @@ func (r rotation) of(head int) rotation {
 	return r
 }
 
-func (r *ropeJSON) kind() string { return cmp.Or(r.RopeType, r.Type) }
+func (r *ropeJSON) kind() string {
+	k := cmp.Or(r.RopeType, r.Type)
+	if k == "telechat3-yarn" {
+		return "yarn"
+	}
+	return k
+}
 
 // ropes reads the parameters of layers of a kind in both spellings; nil: there are none. at is the path of the newer one.
 func (c *config) ropes(kind string) (older, newer *ropeJSON, at string, err error) {
