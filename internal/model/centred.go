@@ -57,6 +57,15 @@ func (a *centredArgs) checkEps(key string, eps float) error {
 	return a.common.check()
 }
 
+// shareOf refuses a width of heads that is none: for families in which heads are always a share of the width, but whose rotation
+// transformers makes by the key.
+func (a *centredArgs) shareOf() error {
+	if a.HeadDim != 0 && a.HeadDim*a.Heads != a.D {
+		return fmt.Errorf("head_dim is %d, but %d heads share hidden_size %d", a.HeadDim, a.Heads, a.D)
+	}
+	return nil
+}
+
 // ownHead is for families whose head is tied only if the config says so.
 func (m *centred) ownHead(a *common) {
 	if m.Head.Tied = a.tie(); a.Tied == nil {

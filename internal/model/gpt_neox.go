@@ -23,7 +23,10 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.HeadDim, a.KVHeads = 0, a.Heads // whatever the config says
+	if err := a.shareOf(); err != nil {
+		return nil, err
+	}
+	a.KVHeads = a.Heads // whatever the config says
 	if a.FFN == 0 {
 		a.FFN = 4 * min(max(a.D, 0), maxSize/4)
 	}

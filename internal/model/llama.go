@@ -40,6 +40,7 @@ func newMistral(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.AttnBias, a.MLPBias = false, false // there may be some, but no key says so
 	a.everywhere(cfg, a.Layers, 4096)
 	return a.llama(cfg, b)
 }

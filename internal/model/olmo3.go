@@ -13,6 +13,7 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.MLPBias = false // there may be some, but no key says so
 	if _, ok := cfg.text["sliding_window"]; !ok {
 		a.Window = 4096
 	}

@@ -21,6 +21,7 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
 	a.everywhere(cfg, a.Layers, 0)
 	if err := a.check(); err != nil {
 		return nil, err

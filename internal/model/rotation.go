@@ -101,6 +101,9 @@ func (c *config) ropes(kind string) (older, newer *ropeJSON, at string, err erro
 		return older, nil, at, nil
 	}
 	newer, err = c.ropeOf(at, raw)
+	if newer != nil && at != "rope_parameters" {
+		newer.Truncate = nil // transformers does not look for it there
+	}
 	return older, newer, at, err
 }
 

@@ -17,7 +17,9 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
+	if err := a.shareOf(); err != nil {
+		return nil, err
+	}
 	act, err := cfg.act("hidden_act", "silu")
 	if err != nil {
 		return nil, err

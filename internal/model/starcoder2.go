@@ -27,6 +27,7 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkEps("norm_epsilon", a.NormEps); err != nil {
 		return nil, err
 	}
+	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
 	a.everywhere(cfg, a.Layers, 0)
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
