@@ -2,7 +2,6 @@ package model
 
 // aliases is the only list of model types that share another's implementation.
 var aliases = map[string]string{
-	"mistral":         "llama",
 	"iquestcoder":     "llama",
 	"xverse":          "llama",
 	"kimi_k2":         "deepseek_v3",

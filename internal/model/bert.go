@@ -73,6 +73,10 @@ func makeBert(cfg *config, roberta bool) (encoderBody, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	cfg.is("is_decoder", "false") // rows of a decoder do not see what follows them
+	cfg.is("add_cross_attention", "false")
+	cfg.harmless("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+		"output_past") // of the first code, which nothing since reads
 	m := &bert{vocab: a.Vocab, context: a.MaxPos, dim: a.D, roberta: roberta, act: B.Activation{Kind: bertActs[a.Act]},
 		Words: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Positions: nn.Embedding{Vocab: a.MaxPos, Dim: a.D}}
 	if roberta {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,10 +45,32 @@ type centredArgs struct {
 	LNEps float `json:"layer_norm_eps"`
 }
 
-// check is common's; eps is what the family calls so.
-func (a *centredArgs) check(eps float) error {
+// check is common's; eps is what the family calls layer_norm_eps.
+func (a *centredArgs) check(eps float) error { return a.checkEps("layer_norm_eps", eps) }
+
+// checkEps is check for families that have another key.
+func (a *centredArgs) checkEps(key string, eps float) error {
 	a.Eps = cmp.Or(eps, 1e-5)
+	if !(a.Eps > 0 && a.Eps < 1) {
+		return fmt.Errorf("%s %g is out of range", key, float64(a.Eps))
+	}
 	return a.common.check()
+}
+
+// shareOf refuses a width of heads that is none: for families in which heads are always a share of the width, but whose rotation
+// transformers makes by the key.
+func (a *centredArgs) shareOf() error {
+	if a.HeadDim != 0 && a.HeadDim*a.Heads != a.D {
+		return fmt.Errorf("head_dim is %d, but %d heads share hidden_size %d", a.HeadDim, a.Heads, a.D)
+	}
+	return nil
+}
+
+// ownHead is for families whose head is tied only if the config says so.
+func (m *centred) ownHead(a *common) {
+	if m.Head.Tied = a.tie(); a.Tied == nil {
+		m.Head.Tied = nn.TieNever
+	}
 }
 
 // newCentred declares the parts common to all; like is a norm that has what all of the family's have.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"hearth/internal/nn"
@@ -9,16 +10,24 @@ import (
 
 func init() { register("exaone4", newExaone4) }
 
+// exaone4Args: without layer_types, sliding_window_pattern says which layers slide. It is a number of layers of which the last sees
+// everything, or a word like LLLG: L slides, G does not. null is none.
 type exaone4Args struct {
 	common
-	Window  int    `json:"sliding_window"`
-	Pattern string `json:"sliding_window_pattern"` // for instance LLLG, repeated: L slides and rotates, G does neither; empty: all rotate
+	windows
 }
 
-// newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys.
+// newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys. Where some layers have a
+// window, the others do not rotate.
 func newExaone4(cfg *config, b *Build) (Generator, error) {
 	a, err := read[exaone4Args](cfg)
 	if err != nil {
+		return nil, err
+	}
+	if _, ok := cfg.text["sliding_window"]; !ok {
+		a.Window = 4096
+	}
+	if err := a.pattern(cfg.raw("sliding_window_pattern")); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
@@ -29,10 +38,8 @@ func newExaone4(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
-		window, turn := 0, rope
-		if n := len(a.Pattern); n > 0 && a.Pattern[i%n] == 'L' {
-			window = a.Window
-		} else if n > 0 {
+		window, turn := a.window(i), rope
+		if a.Window > 0 && len(a.Types) > 0 && window == 0 {
 			turn = nil
 		}
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, window, turn))
@@ -43,14 +50,37 @@ func newExaone4(cfg *config, b *Build) (Generator, error) {
 	}), nil
 }
 
-func (a *exaone4Args) check() error {
-	for _, c := range a.Pattern {
-		switch {
-		case c != 'L' && c != 'G':
-			return fmt.Errorf("sliding_window_pattern %s has other letters than L and G", regular.Quote(a.Pattern))
-		case c == 'L' && (a.Window <= 0 || a.Window > 1<<30):
-			return fmt.Errorf("sliding_window_pattern has sliding layers, but sliding_window is %d", a.Window)
-		}
+// pattern fills in what layer_types leaves to sliding_window_pattern.
+func (a *exaone4Args) pattern(raw json.RawMessage) error {
+	if raw == nil || len(a.Types) > 0 {
+		return nil
 	}
-	return a.common.check()
+	var word string
+	if json.Unmarshal(raw, &word) == nil {
+		for _, c := range word {
+			if c != 'L' && c != 'G' {
+				return fmt.Errorf("sliding_window_pattern %s has other letters than L and G", regular.Quote(word))
+			}
+		}
+		if word != "" {
+			a.fill(a.Layers, func(i int) bool { return word[i%len(word)] == 'L' })
+		}
+		return nil
+	}
+	var every int
+	if err := json.Unmarshal(raw, &every); err != nil {
+		return keyed("sliding_window_pattern", err)
+	}
+	if every < 1 && a.Window != 0 {
+		return fmt.Errorf("sliding_window_pattern %d is not positive", every)
+	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%every != 0 })
+	return nil
+}
+
+func (a *exaone4Args) check() error {
+	if err := a.common.check(); err != nil {
+		return err
+	}
+	return a.checkWindows(a.Layers)
 }

@@ -19,6 +19,8 @@ type gpt2Args struct {
 	Positions int   `json:"n_positions"`
 	Inner     int   `json:"n_inner"` // 0: four times the width
 	NormEps   float `json:"layer_norm_epsilon"`
+	Scaled    *bool `json:"scale_attn_weights"`              // whether scores are divided by the root of a head's width; null: they are
+	ByLayer   bool  `json:"scale_attn_by_inverse_layer_idx"` // and by the layer's number
 }
 
 func (a *gpt2Args) check() error {
@@ -29,7 +31,19 @@ func (a *gpt2Args) check() error {
 	if a.Positions <= 0 || a.Positions > maxSize {
 		return fmt.Errorf("n_positions %d is missing or out of range", a.Positions)
 	}
-	return a.centredArgs.check(a.NormEps)
+	return a.checkEps("layer_norm_epsilon", a.NormEps)
+}
+
+// attention is that of layer i.
+func (a *gpt2Args) attention(b *Build, i int, rope *B.Rope) nn.Attention {
+	t := gqa(b, &a.common, i, 0, rope)
+	if a.Scaled != nil && !*a.Scaled {
+		t.Spec.Scale = 1
+	}
+	if a.ByLayer {
+		t.Spec.Scale /= float32(i + 1)
+	}
+	return t
 }
 
 // learned gives a model a table of positions.
@@ -45,18 +59,24 @@ func newGPT2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Inner = 0 // whatever the config says
+	act, err := cfg.act("activation_function", "gelu_new")
+	if err != nil {
+		return nil, err
+	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
-		l.Attn = gqa(b, &a.common, i, 0, nil)
+		l.Attn = a.attention(b, i, nil)
 		l.Attn.QKV.Fused, l.Attn.QKV.Bias, l.Attn.O.Bias = true, true, true
-		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluTanh)
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), act)
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
 	a.learned(m)
-	m.family, m.drop, m.Head.Tied, m.root = gpt2Names, []string{".attn.bias", ".attn.masked_bias"}, nn.TieAlways, []string{"transformer.", "model."}
+	m.family, m.drop, m.root = gpt2Names, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
+	if m.Head.Tied = nn.TieAlways; a.Tied != nil && !*a.Tied {
+		m.Head.Tied = nn.TieFile // mlx-lm has no other head
+	}
 	m.look = func(shape func(name string) []int) {
 		s := shape("model.layers.0.self_attn.qkv_proj.weight")
 		turned := len(s) == 2 && s[0] == a.D

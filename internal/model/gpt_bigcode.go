@@ -1,13 +1,13 @@
 package model
 
 import (
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
 func init() { register("gpt_bigcode", newGPTBigCode) }
 
-// newGPTBigCode is gpt2 in which all heads may share one key and value.
+// newGPTBigCode is gpt2 in which all heads may share one key and value; else the query, key and value of every head are next to each
+// other.
 func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := struct {
@@ -20,16 +20,26 @@ func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	act, err := cfg.act("activation_function", "gelu_pytorch_tanh")
+	if err != nil {
+		return nil, err
+	}
+	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length") // how the first code ran it
+	a.ByLayer = false
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	if a.Shared {
 		a.KVHeads = 1
 	}
+	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
-		l.Attn = gqa(b, &a.common, i, 0, nil)
+		l.Attn = a.attention(b, i, nil)
+		if !a.Shared {
+			l.Attn.QKV.Perm = [][]int32{perm}
+		}
 		l.Attn.QKV.Fused, l.Attn.QKV.Bias, l.Attn.O.Bias = true, a.AttnBias, a.AttnBias
-		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluErf)
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), act)
 		l.MLP.Up.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
 	})
 	a.learned(m)

@@ -3,7 +3,6 @@ package model
 import (
 	"strings"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -15,11 +14,22 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		centredArgs
 		Parallel bool `json:"use_parallel_residual"`
-	}{Parallel: true}
+		AttnBias bool `json:"attention_bias"`
+	}{Parallel: true, AttnBias: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim, a.KVHeads, a.FFN = 0, a.Heads, 4*min(max(a.D, 0), maxSize/4) // whatever the config says
+	act, err := cfg.act("hidden_act", "gelu")
+	if err != nil {
+		return nil, err
+	}
+	if err := a.shareOf(); err != nil {
+		return nil, err
+	}
+	a.KVHeads = a.Heads // whatever the config says
+	if a.FFN == 0 {
+		a.FFN = 4 * min(max(a.D, 0), maxSize/4)
+	}
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
@@ -31,12 +41,13 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Fused, l.Attn.QKV.Perm = true, [][]int32{perm}
-		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true
-		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluTanh)
+		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), act)
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 		l.beside = a.Parallel
 	})
-	m.family, m.drop, m.Head.Tied = neoXNames, []string{".attention.bias", ".attention.masked_bias"}, nn.TieNever
+	m.family, m.drop = neoXNames, []string{".attention.bias", ".attention.masked_bias"}
+	m.ownHead(&a.common)
 	return m, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -20,7 +19,11 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Inner = 0 // whatever the config says
+	act, err := cfg.act("activation_function", "gelu_new")
+	if err != nil {
+		return nil, err
+	}
+	a.Scaled, a.ByLayer = nil, false
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -37,10 +40,11 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	rope = nn.At(rope, a.HeadDim, 0)
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
-		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluTanh), nil
+		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.Head.Bias, m.Head.Tied = true, nn.TieNever
+	m.Head.Bias = true
+	m.ownHead(&a.common)
 	m.family, m.drop, m.root = gptjNames, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
 	return m, nil
 }

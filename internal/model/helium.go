@@ -8,11 +8,11 @@ func newHelium(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
+	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Pairs: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 100000, Pairs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -41,13 +41,19 @@ func newHunyuan(cfg *config, b *Build) (Generator, error) {
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
-		if a.Norm {
-			l.Attn.QNorm, l.Attn.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
-			l.Attn.RotateFirst = true
-		}
+		l.Attn.RotateFirst = true
 		return l
 	})
 	m.family = layerNormNames
+	m.look = func(shape func(name string) []int) {
+		if !a.Norm && shape("model.layers.0.self_attn.q_norm.weight") == nil {
+			return // a folder that has norms has them whatever the config says
+		}
+		for i := range m.Layers {
+			t := m.Layers[i].Attn
+			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
+		}
+	}
 	return m, nil
 }
 

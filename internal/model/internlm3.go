@@ -2,7 +2,7 @@ package model
 
 func init() { register("internlm3", newInternLM3) }
 
-// newInternLM3 is llama with its own words for biases.
+// newInternLM3 is llama that older folders have own words for biases in.
 func newInternLM3(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
@@ -12,8 +12,8 @@ func newInternLM3(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
-	a.AttnBias, a.MLPBias = a.QKVBias, a.Bias
+	a.Types = nil // the family has no windows
+	a.AttnBias, a.MLPBias = a.AttnBias || a.QKVBias, a.MLPBias || a.Bias
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ var HarmlessKeys = []Harmless{
 		"max_num_patches", "max_pixels_*", "pixel_*", "use_thumbnail", "do_image_splitting"}},
 	{"a bias is added where the folder has one", []string{"attention_bias", "mlp_bias", "qkv_bias", "attention_out_bias", "attention_in_bias", "use_qkv_bias", "add_qkv_bias", "lm_head_bias"}},
 	{"a position of text is the same on every axis", []string{"mrope_section", "mrope_interleaved"}},
+	{"other names of how long a text may be", []string{"n_ctx", "max_sequence_length", "max_seq_len", "seq_length"}},
+	{"read apart, for models that embed or rank", []string{"sentence_transformers", "sbert_ce_default_activation_function"}},
+	{"heads that classify are not read", []string{"summary_*"}},
 	{"layers that predict further tokens are left out", []string{"num_nextn_predict_layers", "mtp_*", "num_mtp_*", "use_mtp", "mtp"}},
 }
 

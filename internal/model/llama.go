@@ -4,10 +4,14 @@ import (
 	B "hearth/internal/backend"
 )
 
-func init() { register("llama", newLlama) }
+func init() {
+	register("llama", newLlama)
+	register("mistral", newMistral)
+}
 
 // llamaArgs: attention_bias and mlp_bias make the biases obligatory; without them a bias in the files is still used.
-// Only layers that layer_types calls sliding have a window: as in mlx-lm, sliding_window alone means nothing.
+// Only layers that layer_types calls sliding have a window; in llama itself sliding_window alone means nothing, in mistral it is that
+// of every layer.
 type llamaArgs struct {
 	common
 	windows
@@ -27,6 +31,21 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.llama(cfg, b)
+}
+
+// newMistral is llama that has a window in every layer, unless sliding_window is null or layer_types tells layers apart.
+func newMistral(cfg *config, b *Build) (Generator, error) {
+	a, err := read[llamaArgs](cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.AttnBias, a.MLPBias = false, false // there may be some, but no key says so
+	a.everywhere(cfg, a.Layers, 4096)
+	return a.llama(cfg, b)
+}
+
+func (a *llamaArgs) llama(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -35,6 +54,15 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }), nil
+}
+
+// everywhere gives all layers the window of sliding_window where layer_types tells none apart; null is none, and a config without
+// the key means missing.
+func (w *windows) everywhere(cfg *config, layers, missing int) {
+	if _, ok := cfg.text["sliding_window"]; !ok {
+		w.Window = missing
+	}
+	w.fill(layers, func(int) bool { return true })
 }
 
 // layer is also that of smollm3 and granite.

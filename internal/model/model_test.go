@@ -253,7 +253,8 @@ func TestConfigSpellings(t *testing.T) {
 			`"rope_parameters": {"rope_type": "default", "rope_theta": 5000}, "num_key_value_heads": 2`},
 		{`"rope_scaling": {"type": "linear", "factor": 2}`, `"rope_scaling": {"rope_type": "linear", "factor": 2.0}`,
 			`"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 10000}`},
-		{`"rope_scaling": {"type": "yarn", "factor": 4}`, `"rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1}`},
+		{`"rope_scaling": {"type": "yarn", "factor": 4}`, `"rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1}`,
+			`"rope_scaling": {"type": "telechat3-yarn", "factor": 4}`},
 		{`"rope_scaling": {"type": "llama3", "factor": 4}`, `"rope_scaling": {"type": "llama3", "factor": 4, "original_max_position_embeddings": 8192, "low_freq_factor": 1, "high_freq_factor": 4}`},
 	} {
 		var first []float32

@@ -1,31 +1,27 @@
 package model
 
 import (
-	"fmt"
-
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("nemotron", newNemotron) }
 
-// newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu between.
+// newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu or another activation between.
 func newNemotron(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
-		NormEps  float  `json:"norm_eps"`
-		AttnBias bool   `json:"attention_bias"`
-		MLPBias  bool   `json:"mlp_bias"`
-		Act      string `json:"hidden_act"`
+		NormEps  float `json:"norm_eps"`
+		AttnBias bool  `json:"attention_bias"`
+		MLPBias  bool  `json:"mlp_bias"`
 	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	if a.Act != "" && a.Act != "relu2" {
-		return nil, fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
+	act, err := cfg.act("hidden_act", "relu2")
+	if err != nil {
+		return nil, err
 	}
-	if err := a.check(a.NormEps); err != nil {
+	if err := a.checkEps("norm_eps", a.NormEps); err != nil {
 		return nil, err
 	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5})
@@ -35,7 +31,7 @@ func newNemotron(cfg *config, b *Build) (Generator, error) {
 	return newCentred(&a.common, b, nn.LayerNorm{Plus1: true}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
-		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.ReLU2)
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), act)
 		l.MLP.Up.Bias, l.MLP.Down.Bias = a.MLPBias, a.MLPBias
 	}), nil
 }

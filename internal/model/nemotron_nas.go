@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -26,12 +27,36 @@ type nasBlock struct {
 		None   bool `json:"no_op"`
 		Linear bool `json:"replace_with_linear"`
 		Group  int  `json:"n_heads_in_group"` // query heads of a key head
+
+		Window json.RawMessage `json:"window_length"`
+		Sinks  json.RawMessage `json:"num_sink_tokens"`
+		Sparse json.RawMessage `json:"sparsify"`
+		Early  json.RawMessage `json:"use_prefill_window_in_sink_attention"` // how sinks are used
+		Kept   json.RawMessage `json:"unshifted_sink"`
 	} `json:"attention"`
 	FFN struct {
 		None   bool  `json:"no_op"`
 		Linear bool  `json:"replace_with_linear"`
 		Mult   float `json:"ffn_mult"`
+
+		Sparse json.RawMessage `json:"sparsify"`
 	} `json:"ffn"`
+}
+
+// other is a key of a block that is not done, with its value; "": there is none.
+func (k *nasBlock) other() (key, value string) {
+	for _, f := range []struct {
+		key string
+		raw json.RawMessage
+	}{
+		{"attention.window_length", k.Attention.Window}, {"attention.num_sink_tokens", k.Attention.Sinks}, {"attention.sparsify", k.Attention.Sparse},
+		{"ffn.sparsify", k.FFN.Sparse},
+	} {
+		if v := compact(f.raw); given(f.raw) && v != "0" && v != "[]" && v != "false" {
+			return f.key, v
+		}
+	}
+	return "", ""
 }
 
 // nas is llama after a search that replaced halves of layers by a product, or by nothing, and gave the others sizes of their own.
@@ -135,6 +160,9 @@ func (a *nasArgs) check() error {
 	attends := false
 	for i := range a.Blocks {
 		k := &a.Blocks[i]
+		if key, value := k.other(); key != "" {
+			return fmt.Errorf("block_configs[%d].%s is %s: only null is done here", i, key, regular.Clip(value))
+		}
 		if t := &k.Attention; !t.None && !t.Linear {
 			attends = true
 			if t.Group <= 0 || a.Heads%t.Group != 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 func init() {
-	register("qwen2_vl", func(cfg *config, b *Build) (Generator, error) { return newNested(newQwen2, cfg, b) })
-	register("qwen3_vl", func(cfg *config, b *Build) (Generator, error) { return newNested(newQwen3, cfg, b) })
+	register("qwen2_vl", newQwen2VL)
+	register("qwen3_vl", newQwen3VL)
 	register("qwen3_vl_moe", newQwen3VLMoE)
 	register("pixtral", newPixtral)
 }
@@ -59,14 +59,44 @@ func newQwen3VLMoE(cfg *config, b *Build) (Generator, error) {
 	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
 }
 
+// newQwen2VL is also for older folders, whose config has all keys in one.
+func newQwen2VL(cfg *config, b *Build) (Generator, error) {
+	g, err := newNested(func(cfg *config, b *Build) (Generator, error) { return qwen2(cfg, b, 80, 1e6) }, cfg, b)
+	if err != nil {
+		return nil, err
+	}
+	return g, cfg.tieBeside(&g.(*decoder).Head, nil)
+}
+
+func newQwen3VL(cfg *config, b *Build) (Generator, error) {
+	g, err := newNested(qwen3Text, cfg, b)
+	if err != nil {
+		return nil, err
+	}
+	return g, cfg.tieBeside(&g.(*decoder).Head, nil)
+}
+
+// qwen3Text is qwen3 without windows.
+func qwen3Text(cfg *config, b *Build) (Generator, error) {
+	var a qwenArgs
+	if err := cfg.into(&a.common); err != nil {
+		return nil, err
+	}
+	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
+	if err := a.common.check(); err != nil {
+		return nil, err
+	}
+	return a.qwen3(cfg, b, 500000)
+}
+
 // newPixtral is llama with a head of its own. Its configs leave out the number of heads where it is 32.
 func newPixtral(cfg *config, b *Build) (Generator, error) {
 	if _, ok := cfg.text["num_attention_heads"]; !ok {
 		cfg.text["num_attention_heads"] = json.RawMessage("32")
 	}
 	g, err := newNested(newLlama, cfg, b)
-	if err == nil {
-		g.(*decoder).Head.Tied = nn.TieNever
+	if err != nil {
+		return nil, err
 	}
-	return g, err
+	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
 }

@@ -14,7 +14,8 @@ func newOlmo2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Types = nil // the family has no windows
+	a.MLPBias = false // there may be some, but no key says so
+	a.Types = nil     // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 func init() { register("olmo3", newOlmo3) }
 
 // newOlmo3 is olmo2 with windows in three layers of four. The scaling of the rotation is for the others alone.
@@ -8,25 +13,33 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Types == nil {
-		for i := range min(max(a.Layers, 0), maxLayers) {
-			kind := "sliding_attention"
-			if (i+1)%4 == 0 {
-				kind = "full_attention"
-			}
-			a.Types = append(a.Types, kind)
-		}
+	a.MLPBias = false // there may be some, but no key says so
+	if _, ok := cfg.text["sliding_window"]; !ok {
+		a.Window = 4096
 	}
+	a.fill(a.Layers, func(i int) bool { return (i+1)%4 != 0 })
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 10000})
+	var kinds map[string]json.RawMessage
+	if raw := cfg.raw("rope_parameters"); raw != nil {
+		if err := json.Unmarshal(raw, &kinds); err != nil {
+			return nil, keyed("rope_parameters", err)
+		}
+		if len(kinds) > 0 && !byKind(kinds) {
+			return nil, fmt.Errorf("rope_parameters should be by layer type: %s and %s", full, slides)
+		}
+	}
+	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: olmo3Base})
 	if err != nil {
 		return nil, err
 	}
-	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, Plain: true})
+	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: olmo3Base, Plain: true})
 	if err != nil {
 		return nil, err
+	}
+	if base, err := cfg.number("rope_theta"); err == nil && base != nil && *base != olmo3Base && len(kinds) == 0 {
+		delete(cfg.seen, cfg.at+"rope_theta") // to be told of: transformers 5 does not turn layers with a window by it, those before and mlx-lm do
 	}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		if a.window(i) > 0 {
@@ -35,3 +48,5 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 		return a.postNorm(b, i, every)
 	}), nil
 }
+
+const olmo3Base = 500000

@@ -1,7 +1,6 @@
 package model
 
 import (
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
@@ -9,11 +8,17 @@ func init() { register("phi", newPhi) }
 
 // newPhi: attention and an MLP of two products side by side, biases everywhere, also in the head.
 func newPhi(cfg *config, b *Build) (Generator, error) {
-	var a centredArgs
+	var a struct {
+		centredArgs
+		QKNorm bool `json:"qk_layernorm"`
+	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
+	act, err := cfg.act("hidden_act", "gelu_new")
+	if err != nil {
+		return nil, err
+	}
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
@@ -24,9 +29,13 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true
-		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluTanh), nil
+		if a.QKNorm {
+			l.Attn.QLayer, l.Attn.KLayer = nn.HeadLayerNorm(a.HeadDim, float32(a.Eps)), nn.HeadLayerNorm(a.HeadDim, float32(a.Eps))
+		}
+		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.family, m.Head.Tied, m.Head.Bias = plainNames, nn.TieNever, true
+	m.family, m.Head.Bias = plainNames, true
+	m.ownHead(&a.common)
 	return m, nil
 }

@@ -1,10 +1,17 @@
 package model
 
+import (
+	"cmp"
+
+	"hearth/internal/nn"
+)
+
 func init() { register("phi3", newPhi3) }
 
 // phi3Args: the context of the longrope is a key beside rope_scaling.
 type phi3Args struct {
 	common
+	windows
 	Orig float `json:"original_max_position_embeddings"`
 }
 
@@ -14,16 +21,27 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
+	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
+	a.everywhere(cfg, a.Layers, 0)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig), Types: []string{"default", "linear", "longrope", "su"}})
+	if err := a.checkWindows(a.Layers); err != nil {
+		return nil, err
+	}
+	args, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig), Types: []string{"default", "linear", "longrope", "su", "yarn"}})
+	if err != nil {
+		return nil, err
+	}
+	if args.Type == "yarn" { // an old name for it here
+		args.Type, args.Factor = "longrope", cmp.Or(args.Factor, args.Max/args.Orig)
+	}
+	rope, err := nn.NewRope(a.HeadDim, args)
 	if err != nil {
 		return nil, err
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
-		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
+		l := preNorm(&a.common, b, gqa(b, &a.common, i, a.window(i), rope))
 		l.Attn.QKV.Fused, l.MLP.GateUp.Fused = true, true
 		return l
 	})

@@ -75,7 +75,13 @@ func (r rotation) of(head int) rotation {
 	return r
 }
 
-func (r *ropeJSON) kind() string { return cmp.Or(r.RopeType, r.Type) }
+func (r *ropeJSON) kind() string {
+	k := cmp.Or(r.RopeType, r.Type)
+	if k == "telechat3-yarn" {
+		return "yarn"
+	}
+	return k
+}
 
 // ropes reads the parameters of layers of a kind in both spellings; nil: there are none. at is the path of the newer one.
 func (c *config) ropes(kind string, apart bool) (older, newer *ropeJSON, at string, err error) {
@@ -102,6 +108,9 @@ func (c *config) ropes(kind string, apart bool) (older, newer *ropeJSON, at stri
 		return older, nil, at, nil
 	}
 	newer, err = c.ropeOf(at, raw)
+	if newer != nil && at != "rope_parameters" {
+		newer.Truncate = nil // transformers does not look for it there
+	}
 	return older, newer, at, err
 }
 
@@ -181,7 +190,7 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 		older = nil
 	}
 	if err := agree(older, newer, at); err != nil {
-		return nn.RopeArgs{}, err
+		return nn.RopeArgs{}, fmt.Errorf("%s%w", c.at, err)
 	}
 	var flat struct {
 		Max   int   `json:"max_position_embeddings"`

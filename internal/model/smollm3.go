@@ -6,11 +6,12 @@ import (
 
 func init() { register("smollm3", newSmolLM3) }
 
-// smolLM3Args: layer i rotates if Rotates[i] is not 0; without the list, all but every Interval-th do.
+// smolLM3Args: layer i rotates if Rotates[i] is not 0; without the list, all but every Interval-th do. The others may have a window.
 type smolLM3Args struct {
 	llamaArgs
 	Interval int   `json:"no_rope_layer_interval"`
 	Rotates  []int `json:"no_rope_layers"`
+	Slides   bool  `json:"use_sliding_window"` // where layer_types does not say which
 }
 
 // newSmolLM3 is llama with layers that know no positions.
@@ -22,7 +23,7 @@ func newSmolLM3(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 2e6})
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +39,11 @@ func (a *smolLM3Args) check() error {
 	if a.Interval <= 0 {
 		return fmt.Errorf("no_rope_layer_interval %d is not positive", a.Interval)
 	}
-	if err := a.llamaArgs.check(); err != nil {
-		return err
-	}
 	if a.Rotates != nil && len(a.Rotates) != a.Layers {
 		return fmt.Errorf("no_rope_layers has %d entries for %d layers", len(a.Rotates), a.Layers)
 	}
-	return nil
+	a.fill(a.Layers, func(i int) bool { return a.Slides && !a.rotates(i) })
+	return a.llamaArgs.check()
 }
 
 func (a *smolLM3Args) rotates(i int) bool {

@@ -8,7 +8,7 @@ import (
 
 func init() { register("stablelm", newStableLM) }
 
-// newStableLM: a share of each head rotates.
+// newStableLM: a share of each head rotates; every head may have norms of its own for its queries and its key.
 func newStableLM(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs

@@ -3,34 +3,44 @@ package model
 import (
 	"strings"
 
-	B "hearth/internal/backend"
 	"hearth/internal/nn"
 )
 
 func init() { register("starcoder2", newStarcoder2) }
 
-// newStarcoder2: an MLP of two products, and biases everywhere.
+// newStarcoder2: an MLP of two products, biases everywhere, and perhaps a window in every layer.
 func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs
+		windows
 		NormEps float `json:"norm_epsilon"`
+		Bias    bool  `json:"use_bias"`
 	}
+	a.Bias, a.KVHeads = true, 2
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
-	if err := a.check(a.NormEps); err != nil {
+	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
+	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 100000})
+	if err := a.checkEps("norm_epsilon", a.NormEps); err != nil {
+		return nil, err
+	}
+	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
+	a.everywhere(cfg, a.Layers, 0)
+	if err := a.checkWindows(a.Layers); err != nil {
+		return nil, err
+	}
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
-		l.Attn = gqa(b, &a.common, i, 0, rope)
-		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true
-		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), B.GeluErf)
-		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
+		l.Attn = gqa(b, &a.common, i, a.window(i), rope)
+		l.Attn.QKV.Bias, l.Attn.O.Bias = a.Bias, a.Bias
+		l.MLP = nn.NewMLP(a.D, b.Local(a.FFN), act)
+		l.MLP.Up.Bias, l.MLP.Down.Bias = a.Bias, a.Bias
 	})
 	m.family = plainNames
 	return m, nil

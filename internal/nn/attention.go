@@ -9,13 +9,15 @@ import (
 // Attention is the grouped-query layer of most decoders. Without values of its own (no third part) those are the keys before norm
 // and rotation; without keys either it reads the state that another layer writes.
 type Attention struct {
-	QKV     Linear   `w:"q_proj+k_proj+v_proj,fused=qkv_proj,shard=col"`
-	O       Linear   `w:"o_proj,shard=row"`
-	QNorm   *RMSNorm `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
-	KNorm   *RMSNorm `w:"k_norm"`
-	VNorm   *B.Norm  // of values, per head and without weights; nil where the architecture has none
-	Gated   bool     // every query head brings as many columns again, whose sigmoids its result is multiplied by
-	HeadG   *Linear  `w:"g_proj,shard=col"` // whose sigmoid every head's result is multiplied by, or what HeadAct says; nil where the architecture has none
+	QKV     Linear     `w:"q_proj+k_proj+v_proj,fused=qkv_proj,shard=col"`
+	O       Linear     `w:"o_proj,shard=row"`
+	QNorm   *RMSNorm   `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
+	KNorm   *RMSNorm   `w:"k_norm"`
+	QLayer  *LayerNorm `w:"q_layernorm"` // in place of QNorm and KNorm; nil where the architecture has none
+	KLayer  *LayerNorm `w:"k_layernorm"`
+	VNorm   *B.Norm    // of values, per head and without weights; nil where the architecture has none
+	Gated   bool       // every query head brings as many columns again, whose sigmoids its result is multiplied by
+	HeadG   *Linear    `w:"g_proj,shard=col"` // whose sigmoid every head's result is multiplied by, or what HeadAct says; nil where the architecture has none
 	HeadAct *B.GLU
 	Gate    *Linear  `w:"gate_proj,shard=col"` // whose sigmoids attention's result is multiplied by; nil where the architecture has none
 	SubNorm *RMSNorm `w:"attn_sub_norm"`       // of attention's result, over all heads; nil where the architecture has none
@@ -45,7 +47,7 @@ func (a *Attention) Forward(o B.Ops, x B.Array) B.Array {
 		n := q.Cols() / 2
 		q, gate = o.Cols(q, 0, n), o.Cols(q, n, 2*n)
 	}
-	q = a.place(o, q, a.QNorm, cmp.Or(a.QRope, a.Rope))
+	q = a.place(o, q, a.QNorm, a.QLayer, cmp.Or(a.QRope, a.Rope))
 	var k, v B.Array
 	if a.QKV.Outs[1] > 0 {
 		k, v = a.keyValue(o, y)
@@ -67,15 +69,15 @@ func (a *Attention) Forward(o B.Ops, x B.Array) B.Array {
 }
 
 // place normalises and rotates queries or keys.
-func (a *Attention) place(o B.Ops, x B.Array, n *RMSNorm, r *B.Rope) B.Array {
+func (a *Attention) place(o B.Ops, x B.Array, n *RMSNorm, ln *LayerNorm, r *B.Rope) B.Array {
 	if !a.RotateFirst {
-		x = n.Forward(o, x)
+		x = ln.Forward(o, n.Forward(o, x))
 	}
 	if r != nil {
 		x = o.RoPE(x, r)
 	}
 	if a.RotateFirst {
-		x = n.Forward(o, x)
+		x = ln.Forward(o, n.Forward(o, x))
 	}
 	if a.Even != nil {
 		x = o.RMSNorm(x, nil, a.Even)
@@ -88,7 +90,7 @@ func (a *Attention) keyValue(o B.Ops, y B.Array) (k, v B.Array) {
 	if v.IsZero() {
 		v = k
 	}
-	k = a.place(o, k, a.KNorm, a.Rope)
+	k = a.place(o, k, a.KNorm, a.KLayer, a.Rope)
 	if a.VNorm != nil {
 		v = o.RMSNorm(v, nil, a.VNorm)
 	}

@@ -14,5 +14,15 @@ type LayerNorm struct {
 // LN declares a norm over whole rows.
 func LN(n int, eps float32) LayerNorm { return LayerNorm{N: n, Spec: B.Norm{Eps: eps}} }
 
-// Forward normalises every row.
-func (n *LayerNorm) Forward(o B.Ops, x B.Array) B.Array { return o.LayerNorm(x, n.W, n.Bias, &n.Spec) }
+// HeadLayerNorm declares a norm over each of heads of a width, with the same weights for all.
+func HeadLayerNorm(width int, eps float32) *LayerNorm {
+	return &LayerNorm{N: width, Spec: B.Norm{Eps: eps, Width: width}}
+}
+
+// Forward normalises every row; a nil norm leaves it as it is.
+func (n *LayerNorm) Forward(o B.Ops, x B.Array) B.Array {
+	if n == nil {
+		return x
+	}
+	return o.LayerNorm(x, n.W, n.Bias, &n.Spec)
+}

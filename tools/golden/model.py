@@ -136,7 +136,9 @@ NAS = {"model_type": "nemotron-nas", "num_hidden_layers": 5, "rope_scaling": LLA
     {"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.3}}, {"attention": {"no_op": True}, "ffn": {"ffn_mult": 4.0}},
     {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}}, {"attention": {"n_heads_in_group": 4}, "ffn": {"replace_with_linear": True}},
     {"attention": {"n_heads_in_group": 1}, "ffn": {"ffn_mult": 0.5}}]}
-NEOX = {"model_type": "gpt_neox", "num_key_value_heads": 4, "layer_norm_eps": 1e-5, "rotary_emb_base": 500, "rotary_pct": 0.25, "tie_word_embeddings": False}
+# Theirs does this activation and an MLP four times as wide whatever the config says, which counts in transformers.
+NEOX = {"model_type": "gpt_neox", "num_key_value_heads": 4, "layer_norm_eps": 1e-5, "rotary_emb_base": 500, "rotary_pct": 0.25, "tie_word_embeddings": False,
+        "hidden_act": "gelu_new", "intermediate_size": 512}
 GATES = {f"model.layers.{i}.mlp.gate": False for i in range(3)}  # this family's are no modules that mlx-lm quantises
 
 QWEN3_NEXT = {"model_type": "qwen3_next", "head_dim": 48, "num_hidden_layers": 6, "full_attention_interval": 3, "partial_rotary_factor": 0.25,
@@ -184,7 +186,9 @@ BAILING_LINEAR = {"model_type": "bailing_moe_linear", "num_hidden_layers": 5, "n
                   "layer_group_size": 4, "group_norm_size": 3, "use_qk_norm": True, "score_function": "sigmoid", "moe_router_enable_expert_bias": True,
                   "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5, "partial_rotary_factor": 0.5, "tie_word_embeddings": False}
 GPT2 = {"model_type": "gpt2", "n_ctx": 512, "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "layer_norm_epsilon": 1e-5, "num_key_value_heads": 4}
-BIGCODE = {"model_type": "gpt_bigcode", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_inner": 320, "n_positions": 512, "layer_norm_epsilon": 1e-5}
+# Theirs does this activation whatever the config says, which counts in transformers.
+BIGCODE = {"model_type": "gpt_bigcode", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_inner": 320, "n_positions": 512, "layer_norm_epsilon": 1e-5,
+           "activation_function": "gelu"}
 GPTJ = {"model_type": "gptj", "n_embd": 128, "n_head": 4, "n_layer": 3, "n_positions": 512, "rotary_dim": 16, "tie_word_embeddings": False}
 MIMO_V2 = {"model_type": "mimo_v2_flash", "num_hidden_layers": 4, "hybrid_layer_pattern": [0, 1, 1, 0], "moe_layer_freq": [0, 1, 1, 1], "n_shared_experts": None,
            "n_routed_experts": 12, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "add_swa_attention_sink_bias": True, "add_full_attention_sink_bias": False,
@@ -238,10 +242,11 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "ministral3/f32": (MINISTRAL3 | SLIDING, "F32"),
     "ministral3/bf16": (MINISTRAL3 | {"tie_word_embeddings": True}, "BF16"),
     "ministral3/4bit": (MINISTRAL3 | Q4, "BF16"),
-    "mistral3/f32": ({"model_type": "mistral3", "text_config": BASE | MINISTRAL3 | SLIDING}, "F32"),
-    "mistral3/4bit": ({"model_type": "mistral3", "text_config": BASE | MINISTRAL3} | Q4, "BF16"),
-    "mistral3/llama": ({"model_type": "mistral3", "text_config": BASE | MISTRAL}, "BF16"),
-    "llava/bf16": ({"model_type": "llava", "text_config": BASE | MISTRAL}, "BF16"),
+    # theirs looks at tie_word_embeddings in text_config alone
+    "mistral3/f32": ({"model_type": "mistral3", "tie_word_embeddings": False, "text_config": BASE | MINISTRAL3 | SLIDING}, "F32"),
+    "mistral3/4bit": ({"model_type": "mistral3", "tie_word_embeddings": False, "text_config": BASE | MINISTRAL3} | Q4, "BF16"),
+    "mistral3/llama": ({"model_type": "mistral3", "tie_word_embeddings": False, "text_config": BASE | MISTRAL}, "BF16"),
+    "llava/bf16": ({"model_type": "llava", "tie_word_embeddings": False, "text_config": BASE | MISTRAL}, "BF16"),
     "smollm3/f32": (SMOLLM3, "F32"),
     "smollm3/bf16": (SMOLLM3 | {"no_rope_layers": [0, 1, 1, 0, 1], "tie_word_embeddings": False}, "BF16"),
     "smollm3/4bit": (SMOLLM3 | Q4, "BF16"),
@@ -393,7 +398,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "mistral4/f32": (MISTRAL4, "F32"),
     "mistral4/bf16": (MISTRAL4 | {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "routed_scaling_factor": 1.5}, "BF16"),
     "mistral4/4bit": (MISTRAL4 | {"kv_lora_rank": 128, "qk_nope_head_dim": 64, "v_head_dim": 32, "num_hidden_layers": 2} | Q4, "BF16"),
-    "mistral3/mistral4": ({"model_type": "mistral3", "text_config": BASE | MISTRAL4}, "BF16"),
+    "mistral3/mistral4": ({"model_type": "mistral3", "tie_word_embeddings": False, "text_config": BASE | MISTRAL4}, "BF16"),
     "solar_open/bf16": (GLM4_MOE | {"model_type": "solar_open"}, "BF16"),
     "exaone_moe/f32": (EXAONE_MOE, "F32"),
     "exaone_moe/4bit": (EXAONE_MOE | {"layer_types": ["full_attention"] * 4, "sliding_window": None,  # theirs rotates where no layer has a window, whatever this says
@@ -404,15 +409,16 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "cohere2/f32": (COHERE2, "F32"),
     "cohere2/long": (COHERE2 | {"sliding_window": 70}, "BF16"),
     "cohere2/4bit": (COHERE2 | {"layer_norm_bias": True} | Q4, "BF16"),
-    "starcoder2/f32": ({"model_type": "starcoder2", "norm_epsilon": 1e-5}, "F32"),
-    "starcoder2/4bit": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "tie_word_embeddings": False} | Q4, "BF16"),
+    # theirs does this activation whatever the config says, which counts in transformers
+    "starcoder2/f32": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "hidden_act": "gelu"}, "F32"),
+    "starcoder2/4bit": ({"model_type": "starcoder2", "norm_epsilon": 1e-5, "hidden_act": "gelu", "tie_word_embeddings": False} | Q4, "BF16"),
     "phi/f32": ({"model_type": "phi", "partial_rotary_factor": 0.5, "tie_word_embeddings": False}, "F32"),
     "phi/4bit": ({"model_type": "phi", "partial_rotary_factor": 0.25, "tie_word_embeddings": False} | Q4, "BF16"),
     "stablelm/f32": (STABLELM, "F32"),
     "stablelm/4bit": (STABLELM | {"use_parallel_residual": True, "use_qkv_bias": False} | Q4, "BF16"),
     "nemotron/f32": (NEMOTRON | {"attention_bias": True, "mlp_bias": True, "rope_scaling": {"type": "linear", "factor": 2.0}}, "F32"),
     "nemotron/4bit": (NEMOTRON | {"tie_word_embeddings": False} | Q4, "BF16"),
-    "pixtral/bf16": ({"model_type": "pixtral", "text_config": BASE | MISTRAL}, "BF16"),
+    "pixtral/bf16": ({"model_type": "pixtral", "tie_word_embeddings": False, "text_config": BASE | MISTRAL}, "BF16"),
     "qwen2_vl/f32": ({"model_type": "qwen2_vl", "rope_scaling": {"type": "mrope", "mrope_section": [4, 6, 6]}}, "F32"),
     "qwen2_5_vl/4bit": ({"model_type": "qwen2_5_vl", "text_config": BASE | QWEN2} | Q4, "BF16"),
     "qwen3_vl/4bit": ({"model_type": "qwen3_vl", "text_config": BASE | QWEN3 | {"rope_scaling": {
@@ -460,7 +466,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "gpt2/f32": (GPT2, "F32"),
     "gpt2/4bit": (GPT2 | Q4, "BF16"),
     "gpt_bigcode/f32": (BIGCODE, "F32"),
-    "gpt_bigcode/bf16": (BIGCODE | {"multi_query": False, "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}, "BF16"),
+    "gpt_bigcode/bf16": (BIGCODE | {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}, "BF16"),
     "gpt_bigcode/4bit": (BIGCODE | Q4, "BF16"),
     "gptj/f32": (GPTJ, "F32"),
     "gptj/4bit": (GPTJ | {"rotary_dim": None} | Q4, "BF16"),
