@@ -134,22 +134,29 @@ func TestPublishedTable(t *testing.T) {
 
 // refusedPublished are the published configurations that New refuses, with a word of why.
 var refusedPublished = map[string]string{
+	"LiquidAI/LFM2.5-VL-1.6B":                             `architecture "lfm2_vl"`,
+	"Qwen/Qwen3.8-2.4T-A95B":                              `architecture "qwen3_5_moe_text"`,
 	"RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": "high_freq_factor 1 are out of range",
+	"XiaomiMiMo/MiMo-V2.5-Pro":                            `architecture "mimo_v2"`,
+	"llava-hf/llava-1.5-7b-hf":                            "hidden_size is missing",
 	"meta-llama/Llama-4-Scout-17B-16E-Instruct":           "high_freq_factor 1 are out of range",
-	"stepfun-ai/Step-3.7-Flash-FP8":                       `architecture "step3p7"`,
-	"stepfun-ai/Step-3.7-Flash":                           `architecture "step3p7"`,
+	"poolside/Laguna-S-2.1-FP8":                           "gating should not be a JSON string",
+	"poolside/Laguna-XS.2-FP8":                            "rope_parameters should not be a JSON number",
 }
 
 // TestPublishedRead makes every published configuration of a generator into a model.
 func TestPublishedRead(t *testing.T) {
 	all := publishedConfigs(t)
-	types := map[string]int{}
+	types, met := map[string]int{}, 0
 	for _, p := range all {
 		if types[p.Type]++; slices.Contains(model.EncoderTypes(), p.Type) {
 			continue
 		}
 		_, err := model.New(p.Type, p.Config, 1)
 		why, refused := refusedPublished[p.Name]
+		if refused {
+			met++
+		}
 		switch {
 		case refused && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("%s (%s): got %v, should be refused because of %s", p.Name, p.Type, err, why)
@@ -158,6 +165,9 @@ func TestPublishedRead(t *testing.T) {
 		}
 	}
 	t.Logf("%d configurations of %d types: %v", len(all), len(types), slices.Sorted(maps.Keys(types)))
+	if met != len(refusedPublished) {
+		t.Errorf("%d of the %d configurations that should be refused are there", met, len(refusedPublished))
+	}
 	if len(all) < 60 {
 		t.Errorf("there are %d published configurations, fewer than 60", len(all))
 	}
