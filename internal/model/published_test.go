@@ -134,6 +134,7 @@ func TestPublishedTable(t *testing.T) {
 
 // refusedPublished are the published configurations that New refuses, with a word of why.
 var refusedPublished = map[string]string{
+	"LGAI-EXAONE/EXAONE-4.5-33B":                          `architecture "exaone4_5"`,
 	"LiquidAI/LFM2.5-VL-1.6B":                             `architecture "lfm2_vl"`,
 	"Qwen/Qwen3.8-2.4T-A95B":                              `architecture "qwen3_5_moe_text"`,
 	"RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": "high_freq_factor 1 are out of range",
@@ -142,6 +143,7 @@ var refusedPublished = map[string]string{
 	"meta-llama/Llama-4-Scout-17B-16E-Instruct":           "high_freq_factor 1 are out of range",
 	"poolside/Laguna-S-2.1-FP8":                           "gating should not be a JSON string",
 	"poolside/Laguna-XS.2-FP8":                            "rope_parameters should not be a JSON number",
+	"zai-org/GLM-4.5V":                                    `architecture "glm4v_moe"`,
 }
 
 // TestPublishedRead makes every published configuration of a generator into a model.
