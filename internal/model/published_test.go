@@ -134,12 +134,15 @@ func TestPublishedTable(t *testing.T) {
 }
 
 // refusedPublished are the published configurations that New refuses, with a word of why.
-var refusedPublished = map[string]string{}
+var refusedPublished = map[string]string{
+	"LGAI-EXAONE/EXAONE-4.5-33B": `architecture "exaone4_5"`,
+	"zai-org/GLM-4.5V":           `architecture "glm4v_moe"`,
+}
 
 // TestPublishedRead makes every published configuration of a generator into a model.
 func TestPublishedRead(t *testing.T) {
 	all := publishedConfigs(t)
-	types := map[string]int{}
+	types, met := map[string]int{}, 0
 	for _, p := range all {
 		if types[p.Type]++; slices.Contains(model.EncoderTypes(), p.Type) {
 			continue
@@ -151,6 +154,9 @@ func TestPublishedRead(t *testing.T) {
 			}
 		}
 		why, refused := refusedPublished[p.Name]
+		if refused {
+			met++
+		}
 		switch {
 		case refused && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("%s (%s): got %v, should be refused because of %s", p.Name, p.Type, err, why)
@@ -159,6 +165,9 @@ func TestPublishedRead(t *testing.T) {
 		}
 	}
 	t.Logf("%d configurations of %d types: %v", len(all), len(types), slices.Sorted(maps.Keys(types)))
+	if met != len(refusedPublished) {
+		t.Errorf("%d of the %d configurations that should be refused are there", met, len(refusedPublished))
+	}
 	if len(all) < 60 {
 		t.Errorf("there are %d published configurations, fewer than 60", len(all))
 	}
