@@ -164,12 +164,24 @@ func (s *source) Check(w Want) []Fault {
 				err, hint = fmt.Errorf("config.json says that it is %s, its tensors are %s", said, is), entryHint
 			}
 		}
+		if bits, odd := oddBits(p, w); hint == "" && odd {
+			err, hint = fmt.Errorf("%d words of codes for %d columns are codes of %d bits, which no format has", shape[len(shape)-1], w.In, bits), mlxHint
+		}
 		if hint == "" && p.Scales != nil && p.Biases == nil && quant.DType(p.Scales.DType).Float() {
 			hint = biasesHint
 		}
 		bad(p.Weight, "%v", err)
 	}
 	return faults
+}
+
+// oddBits reports codes of a whole number of bits that no format has.
+func oddBits(p B.Part, w Want) (bits int, odd bool) {
+	if p.Scales == nil || p.Weight.DType != string(quant.U32) || len(p.Weight.Shape) == 0 || w.In <= 0 {
+		return 0, false
+	}
+	words := p.Weight.Shape[len(p.Weight.Shape)-1] * 32
+	return words / w.In, words%w.In == 0 && !slices.Contains([]int{2, 3, 4, 5, 6, 8}, words/w.In)
 }
 
 const (
