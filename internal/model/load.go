@@ -233,11 +233,13 @@ func (p *plan) nested(f reflect.Value, path string) {
 }
 
 func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
-	if t.tied != "" && (x.Tied == nn.TieAlways && !p.apart(t.names[0]) || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
-		p.src.Ignore(t.names[0])
+	if t.tied != "" {
 		e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
-		p.ties = append(p.ties, func() { x.W = e.W })
-		return
+		if x.Tied == nn.TieAlways && !p.apart(t.names[0], e) || x.Tied == nn.TieFile && !p.src.Has(t.names[0]) {
+			p.src.Ignore(t.names[0])
+			p.ties = append(p.ties, func() { x.W = e.W })
+			return
+		}
 	}
 	use := B.UseLinear
 	if t.glu {
@@ -256,9 +258,26 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	}
 }
 
-// apart reports a head that is tied by the config, but quantised apart from the embedding: what is stored is what was meant, since
-// somebody chose how to round it. A head of floats is the embedding once more, as mlx-lm takes it.
-func (p *plan) apart(head string) bool { return p.src.Shape(head+".scales") != nil }
+// apart reports a head that the config ties, but that is quantised otherwise than the embedding: somebody chose how to round it, so
+// it is what was meant. Any other is the embedding once more, as mlx-lm takes it; the source may say if it is not.
+func (p *plan) apart(head string, e *nn.Embedding) bool {
+	i := slices.IndexFunc(p.jobs, func(j job) bool { return j.to == &e.W })
+	if i < 0 {
+		return false
+	}
+	embedding := p.jobs[i].spec.Name
+	if p.src.Shape(head+".scales") != nil {
+		for _, s := range []string{".weight", ".scales", ".biases"} { // no two formats have the same shapes of all three
+			if !slices.Equal(p.src.Shape(head+s), p.src.Shape(embedding+s)) {
+				return true
+			}
+		}
+	}
+	if w, ok := p.src.(interface{ Tied(head, embedding string) }); ok {
+		w.Tied(head, embedding)
+	}
+	return false
+}
 
 func (p *plan) stack(x *nn.Stack, t tagged) {
 	s := B.WeightSpec{Use: B.UseExperts, Out: x.Outs, In: x.In, Shard: t.shard, Count: x.N, Picks: x.Picks}

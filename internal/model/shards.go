@@ -1,11 +1,13 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // source is the checkpoint under the names an architecture uses.
@@ -39,11 +41,38 @@ func (c *Checkpoint) source(m Model) (Source, error) {
 	var err error
 	s.said, err = s.quant.modules(rename, func(tensor string) bool { _, ok := c.where[tensor]; return ok })
 	for _, w := range s.quant.warnings {
-		if !slices.Contains(c.Warnings, w) {
-			c.Warnings = append(c.Warnings, w)
-		}
+		c.warn(w)
 	}
 	return s, err
+}
+
+// warn tells something once, however often the folder is loaded.
+func (c *Checkpoint) warn(text string) {
+	if !slices.Contains(c.Warnings, text) {
+		c.Warnings = append(c.Warnings, text)
+	}
+}
+
+// tieSample is how many rows of a head are compared with the embedding's.
+const tieSample = 64
+
+// Tied warns of a head that is not the embedding although config.json says so.
+func (s *source) Tied(head, embedding string) {
+	for _, suffix := range []string{".weight", ".scales"} {
+		a, b := s.c.Tensor(s.names[head+suffix]), s.c.Tensor(s.names[embedding+suffix])
+		if a == nil || b == nil || len(a.Shape) != 2 || !slices.Equal(a.Shape, b.Shape) || a.DType != b.DType {
+			return
+		}
+		rows, width := a.Shape[0], len(a.Bytes)/max(a.Shape[0], 1)
+		for i := range min(tieSample, rows) {
+			at := i * rows / min(tieSample, rows) * width
+			if !bytes.Equal(a.Bytes[at:][:width], b.Bytes[at:][:width]) {
+				s.c.warn(fmt.Sprintf("tie_word_embeddings in %s is true, but %s is not %s: the embedding is used for the head, as by mlx-lm; "+
+					"if answers are wrong, set it to false", configFile, regular.Clip(a.Name), regular.Clip(b.Name)))
+				return
+			}
+		}
+	}
 }
 
 func (s *source) tensor(name string) (*B.Tensor, string) {
