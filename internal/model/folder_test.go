@@ -330,6 +330,7 @@ func TestHead(t *testing.T) {
 			shared = append(shared, x)
 		}
 	}
+	var warnings []string
 	logits := func(tie string, tensors []safetensors.Tensor) []float32 {
 		f := with(folder, "config.json", text(strings.Replace(tiny, `"tie_word_embeddings": false,`, tie, 1)), "model.safetensors", pack(t, tensors))
 		c, err := model.OpenCheckpoint(f, "tiny")
@@ -337,7 +338,9 @@ func TestHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		return firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
+		l := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) { return c.Load(be, backend.Options{}) })
+		warnings = c.Warnings
+		return l
 	}
 	untied, tied := logits(`"tie_word_embeddings": false,`, own), logits(`"tie_word_embeddings": true,`, shared)
 	if slices.Equal(untied, tied) {
@@ -351,6 +354,18 @@ func TestHead(t *testing.T) {
 	}
 	if !slices.Equal(logits(`"tie_word_embeddings": true,`, own), untied) {
 		t.Error("a head in the files that is not the embedding is not used")
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "tie_word_embeddings") {
+		t.Errorf("warnings %q of a head that is not the embedding it is tied to", warnings)
+	}
+	for _, x := range shared { // the same once more
+		if rest, ok := strings.CutPrefix(x.Name, "model.embed_tokens."); ok {
+			x.Name = "lm_head." + rest
+			shared = append(shared, x)
+		}
+	}
+	if !slices.Equal(logits(`"tie_word_embeddings": true,`, shared), tied) || len(warnings) > 0 {
+		t.Errorf("a copy of the embedding changes logits, or gives the warnings %q", warnings)
 	}
 }
 

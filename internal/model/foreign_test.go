@@ -238,6 +238,8 @@ func TestEntries(t *testing.T) {
 		{`"@": {"group_size": 128, "bits": 6, "rotation": "hadamard"}`, "", `quantization: @ in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
 		{`"@": {"group_size": 128, "bits": 6, "quantize_input": true}`, "", `quantization: @ in config.json: "quantize_input" true is not understood: if it changes what the codes mean, answers are wrong`},
 		{`"@": {"group_size": 128, "bits": 6, "quantize_input": false}`, "", ""},
+		{`"@": {"group_size": 128, "bits": 6, "global_scale": true}`, "load model: m: tensor @.global_scale is missing, which config.json says is there; …", ""},
+		{`"@": {"group_size": 128, "bits": 6, "global_scale": false}`, "", ""},
 		{`"group_size": 16`, "", ""}, // a default that no module has
 		{`"group_size": 16, "@": true`, "load model: m: config.json: @: quantisation affine 4 bits, group 16 is not supported; …", ""},
 		{`"rotation": "hadamard"`, "", `quantization in config.json: "rotation" "hadamard" is not understood: if it changes what the codes mean, answers are wrong`},
@@ -405,6 +407,8 @@ func TestForeignTensorsThatDoNotFit(t *testing.T) {
 		{"groups of 128", ".biases", removed,
 			"tensor @.weight does not fit (biases are missing); without them nobody can know which code is zero: convert the model again with mlx-lm; mxfp4, mxfp8 and nvfp4 have none"},
 		{"groups of 128", ".scales", reshaped("F16", 256, 8), "tensor @.weight does not fit (…"},
+		{"groups of 128", ".weight", reshaped("U32", 256, 4), "tensor @.weight does not fit (4 words of codes for 128 columns are codes of 1 bits, which no format has); use an affine conversion of …"},
+		{"groups of 128", ".weight", reshaped("U32", 256, 64), "tensor @.weight does not fit (64 words of codes for 128 columns are codes of 16 bits, which no format has); …"},
 		{"mxfp4", ".scales", reshaped("U8", 256, 5),
 			"tensor @.weight does not fit (scales have shape [256 5], expected [256 4]); …"},
 		{"mxfp4", ".scales", reshaped("BF16", 256, 4), "tensor @.weight does not fit (biases are missing); …"},

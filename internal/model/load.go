@@ -246,9 +246,12 @@ func (p *plan) nested(f reflect.Value, path string) {
 }
 
 func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
-	if t.tied != "" && (x.Tied == nn.TieAlways && !p.apart(t, parent) || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
+	var e *nn.Embedding
+	if t.tied != "" {
+		e = parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
+	}
+	if e != nil && (x.Tied == nn.TieAlways && !p.apart(t.names[0], e) || x.Tied == nn.TieFile && !p.src.Has(t.names[0])) {
 		p.src.Ignore(t.names[0])
-		e := parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
 		p.ties = append(p.ties, func() { x.W = e.W })
 		if bias := t.names[0] + ".bias"; p.src.Shape(bias) != nil {
 			x.Extra = &nn.Row{N: sum(x.Outs)}
@@ -275,10 +278,9 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 
 // apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is stored counts, as in
 // transformers. Somebody trained it, or chose how to round it.
-func (p *plan) apart(head tagged, parent reflect.Value) bool {
-	f, _ := parent.Type().FieldByName(head.tied)
-	path := strings.TrimSuffix(strings.TrimSuffix(head.names[0], "lm_head"), ".")
-	return p.src.Apart(head.names[0], parseTag(path, f.Tag.Get("w")).names[0])
+func (p *plan) apart(head string, e *nn.Embedding) bool {
+	i := slices.IndexFunc(p.jobs, func(j job) bool { return j.to == &e.W })
+	return i >= 0 && p.src.Apart(head, p.jobs[i].spec.Name)
 }
 
 func (p *plan) stack(x *nn.Stack, t tagged) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,10 +15,7 @@ import (
 
 // warn notes something wrong with a file that the model can do without, once.
 func (c *Checkpoint) warn(file, format string, args ...any) {
-	w := file + ": " + regular.ClipTo(fmt.Sprintf(format, args...), 3*regular.Line)
-	if !slices.Contains(c.Warnings, w) {
-		c.Warnings = append(c.Warnings, w)
-	}
+	c.tell(file + ": " + regular.ClipTo(fmt.Sprintf(format, args...), 3*regular.Line))
 }
 
 // readOptional reads a JSON file that the model can do without. What is wrong with its text is a warning, which ends in what it

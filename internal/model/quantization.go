@@ -206,6 +206,13 @@ func (q *quantization) modules(rename func(string) string, there func(tensor str
 		if err != nil {
 			return nil, err
 		}
+		var more struct {
+			Global bool `json:"global_scale"`
+		}
+		if json.Unmarshal(q.entries[name], &more) == nil && more.Global && !there(name+".global_scale") {
+			return nil, &LoadError{Tensor: name + ".global_scale", Problem: "tensor " + regular.Clip(name) + ".global_scale is missing, which config.json says is there",
+				Hint: hints[Missing]}
+		}
 		m[path] = s
 	}
 	return m, nil

@@ -44,11 +44,34 @@ func (c *Checkpoint) source(m Model) (Source, error) {
 	var err error
 	s.said, err = s.quant.modules(rename, func(tensor string) bool { _, ok := c.where[tensor]; return ok })
 	for _, w := range s.quant.warnings {
-		if !slices.Contains(c.Warnings, w) {
-			c.Warnings = append(c.Warnings, w)
-		}
+		c.tell(w)
 	}
 	return s, err
+}
+
+// tell warns of something once, however often the folder is loaded.
+func (c *Checkpoint) tell(text string) {
+	if !slices.Contains(c.Warnings, text) {
+		c.Warnings = append(c.Warnings, text)
+	}
+}
+
+// tieSample is how many rows of a head are compared with the embedding's.
+const tieSample = 64
+
+// alike compares two stored tensors by some of their rows; ones that are not there are alike.
+func (s *source) alike(name, other string) bool {
+	a, b := s.c.Tensor(s.names[name]), s.c.Tensor(s.names[other])
+	if a == nil || b == nil || len(a.Shape) != 2 || a.DType != b.DType {
+		return a == nil && b == nil
+	}
+	rows, width := a.Shape[0], len(a.Bytes)/max(a.Shape[0], 1)
+	for i := range min(tieSample, rows) {
+		if at := i * rows / min(tieSample, rows) * width; !bytes.Equal(a.Bytes[at:][:width], b.Bytes[at:][:width]) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *source) tensor(name string) (*B.Tensor, string) {
@@ -89,20 +112,19 @@ func (s *source) Shape(name string) []int {
 	return t.Shape
 }
 
-// Apart implements Source. A head of floats that differs is told of: mlx-lm would not use it.
+// Apart implements Source. A head that is stored like the table and differs is told of: mlx-lm would not use it.
 func (s *source) Apart(head, table string) bool {
-	if s.Shape(head+".scales") != nil {
-		return true
+	same := true
+	for _, suffix := range companions {
+		same = same && slices.Equal(s.Shape(head+suffix), s.Shape(table+suffix))
 	}
-	mine, ok := s.names[head+".weight"]
-	theirs, is := s.names[table+".weight"]
-	if !ok || !is {
+	if !same {
+		return s.Shape(head+".scales") != nil // somebody chose how to round it; floats of another shape are no head
+	}
+	if s.alike(head+".weight", table+".weight") && s.alike(head+".scales", table+".scales") {
 		return false
 	}
-	if a, b := s.c.Tensor(mine), s.c.Tensor(theirs); !slices.Equal(a.Shape, b.Shape) || a.DType == b.DType && bytes.Equal(a.Bytes, b.Bytes) {
-		return false
-	}
-	s.c.warn(configFile, "tie_word_embeddings is true, but the folder has a %s that is not the embedding: it is used", regular.Clip(mine))
+	s.c.warn(configFile, "tie_word_embeddings is true, but the folder has %s.weight, which is not the embedding: it is used as the head", regular.Clip(head))
 	return true
 }
 
@@ -182,12 +204,24 @@ func (s *source) Check(w Want) []Fault {
 				err, hint = fmt.Errorf("config.json says that it is %s, its tensors are %s", said, is), entryHint
 			}
 		}
+		if bits, odd := oddBits(p, w); hint == "" && odd {
+			err, hint = fmt.Errorf("%d words of codes for %d columns are codes of %d bits, which no format has", shape[len(shape)-1], w.In, bits), mlxHint
+		}
 		if hint == "" && p.Scales != nil && p.Biases == nil && quant.DType(p.Scales.DType).Float() {
 			hint = biasesHint
 		}
 		bad(p.Weight, "%v", err)
 	}
 	return faults
+}
+
+// oddBits reports codes of a whole number of bits that no format has.
+func oddBits(p B.Part, w Want) (bits int, odd bool) {
+	if p.Scales == nil || p.Weight.DType != string(quant.U32) || len(p.Weight.Shape) == 0 || w.In <= 0 {
+		return 0, false
+	}
+	words := p.Weight.Shape[len(p.Weight.Shape)-1] * 32
+	return words / w.In, words%w.In == 0 && !slices.Contains([]int{2, 3, 4, 5, 6, 8}, words/w.In)
 }
 
 const (
