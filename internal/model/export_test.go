@@ -1,6 +1,11 @@
 package model
 
-import "hearth/internal/quant"
+import (
+	"maps"
+	"slices"
+
+	"hearth/internal/quant"
+)
 
 // Draws and Unit are the formula's numbers, for tests that fill other tensors than a model of formula has.
 func Draws(name string, seed uint64) func(i int) uint64 {
@@ -24,3 +29,8 @@ func Amplitudes(name string, seed uint64, n int, amp float64) []float32 {
 
 // IsHarmless reports a key that changes no number of any architecture.
 func IsHarmless(key string) bool { return harmless(key) }
+
+// Expected lists the keys that have to be as they are where an architecture does not read them, and ExpectedValues their values.
+func Expected() []string { return slices.Sorted(maps.Keys(expected)) }
+
+func ExpectedValues(key string) []string { return expected[key] }

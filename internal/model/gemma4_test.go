@@ -99,7 +99,7 @@ func TestGemma4Configs(t *testing.T) {
 		{`"head_dim": 16`, `"head_dim": 16, "final_logit_softcapping": -1`, "final_logit_softcapping -1 is out of range"},
 		{`"head_dim": 16`, `"head_dim": 16, "num_global_key_value_heads": 3`, "num_attention_heads 2 is no multiple of num_global_key_value_heads 3"},
 		{`"sliding_attention", "full`, `"chunked_attention", "full`, `layer_types[0] is "chunked_attention"`},
-		{`"head_dim": 16`, `"head_dim": 16, "rope_parameters": {"full_attention": {"rope_type": "spiral"}}`, `rope type "spiral" is not supported`},
+		{`"head_dim": 16`, `"head_dim": 16, "rope_parameters": {"full_attention": {"rope_type": "spiral"}}`, `rope_type "spiral" is not supported`},
 		{`"hidden_size_per_layer_input": 32`, `"hidden_size_per_layer_input": 9000000`, "hidden_size_per_layer_input 9000000 is out of range for 4 layers"},
 	} {
 		if !strings.Contains(tinyGemma4, c.old) {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -92,6 +91,3 @@ var expected = map[string][]string{
 
 	"use_bidirectional_attention": {"false"}, // read for a model that embeds
 }
-
-// Expected lists the keys of expected, for documents.
-func Expected() []string { return slices.Sorted(maps.Keys(expected)) }

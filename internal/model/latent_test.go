@@ -90,7 +90,7 @@ func TestBrokenLatents(t *testing.T) {
 		`"moe_layer_freq": 0`:                        "moe_layer_freq 0 is missing or out of range",
 		`"n_group": 3`:                               "n_group 3 and topk_group 1 do not fit 4 experts",
 		`"topk_method": "greedy"`:                    `topk_method "greedy" with scoring_func "sigmoid" is not supported`,
-		`"rope_scaling": {"type": "x", "factor": 2}`: `rope type "x" is not supported`,
+		`"rope_scaling": {"type": "x", "factor": 2}`: `rope_type "x" is not supported`,
 	} {
 		_, _, err := model.New("deepseek_v3", []byte(`{`+latentKeys+`, `+change+`}`), 1)
 		if err == nil || !strings.Contains(err.Error(), want) {

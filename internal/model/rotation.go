@@ -63,7 +63,7 @@ type ropeJSON struct {
 	Attention *float  `json:"attention_factor"`
 	Orig      float   `json:"original_max_position_embeddings"`
 	Long      []float `json:"long_factor"`
-	Short     []float `json:"short_factor"`
+	Short     []float `json:"short_factor"` // for short texts: see nn.NewRope for why it has no use
 	Truncate  *bool   `json:"truncate"`
 	Beta      float   `json:"llama_4_scaling_beta"` // how fast queries grow with their position
 	Alpha     float   `json:"alpha"`                // hunyuan's
@@ -293,6 +293,9 @@ func (r *ropeJSON) over(a *nn.RopeArgs) {
 	}
 	if r.Truncate != nil {
 		a.Whole = !*r.Truncate
+	}
+	if len(r.Long) > 0 {
+		a.Long = nil // said twice, it counts once
 	}
 	for _, f := range r.Long {
 		a.Long = append(a.Long, float64(f))

@@ -30,7 +30,8 @@ var missing = map[string]string{
 }
 
 // Marks around the part of docs/models.md that the test writes.
-const tableBegin, tableEnd = "<!-- written by TestModelTable -->\n", "<!-- end -->\n"
+// docEnd ends the part of a document that a test writes.
+const docEnd = "<!-- end -->\n"
 
 // TestModelTable holds docs/models.md against the registry and the list of mlx-lm's types: every type is here, or there is a
 // reason. With -update it writes the table.
@@ -82,15 +83,16 @@ func TestModelTable(t *testing.T) {
 	compareDoc(t, filepath.FromSlash("../../docs/models.md"), b.String())
 }
 
-// compareDoc compares, or with -update replaces, the part of a document between the marks.
+// compareDoc compares, or with -update replaces, the part of a document between the marks of the test that runs.
 func compareDoc(t *testing.T, path, want string) {
 	t.Helper()
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(doc), tableBegin)
-	got, after, ok2 := strings.Cut(rest, tableEnd)
+	begin := "<!-- written by " + t.Name() + " -->\n"
+	before, rest, ok := strings.Cut(string(doc), begin)
+	got, after, ok2 := strings.Cut(rest, docEnd)
 	if !ok || !ok2 {
 		t.Fatalf("%s: the marks are missing", path)
 	}
@@ -98,10 +100,10 @@ func compareDoc(t *testing.T, path, want string) {
 		return
 	}
 	if flag.Lookup("update").Value.String() != "true" {
-		t.Errorf("%s is stale: go test ./internal/model -run ModelTable -update", path)
+		t.Errorf("%s is stale: go test ./internal/model -run %s -update", path, t.Name())
 		return
 	}
-	if err := os.WriteFile(path, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(before+begin+want+docEnd+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	B "hearth/internal/backend"
 )
@@ -65,6 +66,9 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	return r, nil
 }
 
+// ropeTypes are the values of rope_type.
+var ropeTypes = []string{"default", "dynamic", "linear", "llama3", "longrope", "mrope", "proportional", "su", "yarn", "deepseek_yarn"}
+
 func (a *RopeArgs) yarn() bool { return a.Type == "yarn" || a.Type == "deepseek_yarn" }
 
 func (a *RopeArgs) long() bool { return a.Type == "longrope" || a.Type == "su" }
@@ -90,7 +94,7 @@ func (a *RopeArgs) check() error {
 		}
 	case "linear", "llama3", "yarn", "deepseek_yarn":
 	default:
-		return fmt.Errorf("rope type %q is not supported", a.Type)
+		return fmt.Errorf("rope_type %q is not supported: %s are", a.Type, strings.Join(ropeTypes, ", "))
 	}
 	switch {
 	case !(a.Factor > 0) || math.IsInf(a.Factor, 0):
