@@ -99,7 +99,7 @@ func TestBrokenFolders(t *testing.T) {
 		{"absurd size", config(`"vocab_size": 32`, `"vocab_size": 99999999999`), "load model: m: config.json: vocab_size 99999999999 is out of range"},
 		{"heads", config(`"num_key_value_heads": 1`, `"num_key_value_heads": 3`), "load model: m: config.json: num_attention_heads 2 is no multiple of num_key_value_heads 3"},
 		{"odd head", config(`"head_dim": 32`, `"head_dim": 31`), "load model: m: config.json: head_dim 31 is odd"},
-		{"rope", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "spiral"}`), `load model: m: config.json: rope_type "spiral" is not supported`},
+		{"rope", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "spiral"}`), `load model: m: config.json: rope_type "spiral" is not supported: default, dynamic, linear, llama3, longrope, mrope, proportional, su, yarn, deepseek_yarn are`},
 		{"two ropes", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "yarn", "factor": 2}`),
 			`load model: m: config.json: rope_scaling says "linear", rope_parameters says "yarn"`},
 		{"two factors", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "linear", "factor": 4}`),
