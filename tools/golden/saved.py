@@ -359,6 +359,9 @@ STRINGS = {
     "mamba_hidden_act": ["gelu"], "topk_method": ["greedy", "group_limited_greedy", "noaux_tc"], "scoring_func": ["softmax", "sigmoid"],
     "position_embedding_type": ["nope", "rope"], "rope_type": [], "type": [], "use_bidirectional_attention": ["all"],
 }
+ACTS = ["gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python", "gelu_10", "quick_gelu", "silu", "swish", "relu", "relu2", "relu6", "leaky_relu", "linear",
+        "mish", "sigmoid", "tanh", "swiglu", "none"]
+ALL_ACTS = {"llama", "gemma2", "gpt2", "nemotron", "phi", "qwen3_moe", "mixtral", "deepseek_v3", "falcon_h1", "mamba", "mamba2", "nemotron_h"}  # the rest get two
 NULLS = {  # for keys that are null: another family's value, as small as the rest
     "sliding_window": 8, "head_dim": 16, "num_key_value_heads": 2, "q_lora_rank": 24, "pad_token_id": 0, "bos_token_id": 3, "eos_token_id": 5, "n_inner": 80,
     "attn_logit_softcapping": 3.0, "final_logit_softcapping": 3.0, "use_bidirectional_attention": True, "position_embedding_type": "rope", "n_group": 2,
@@ -460,6 +463,11 @@ def ropes(r, head):
     yield (), plain | {"rope_type": "yarn", "factor": 4.0}
     yield (), plain | {"rope_type": "longrope"} | longrope(int(head * r.get("partial_rotary_factor", 1)) // 2)
     yield (), plain | {"type": "linear"} | LINEAR
+    yield (), plain | {"type": "linear", "rope_type": "yarn"} | YARN
+    yield (), plain | {"rope_type": "default", "factor": 4.0}
+    yield (), plain | {"factor": 4.0}
+    yield (), plain | {"rope_type": "llama3", "factor": 4.0, "original_max_position_embeddings": 16}
+    yield (), plain | {"rope_type": "llama3"} | {k: v for k, v in LLAMA3.items() if k != "original_max_position_embeddings"}
     yield (), plain | {"rope_type": "later"}
     yield (), None
 
@@ -478,6 +486,10 @@ def edits(config, cls):
     for path, value in leaves(config):
         for o in others(path[-1], value):
             yield from one(path, o)
+        if isinstance(value, str) and value in ACTS and config["model_type"] in ALL_ACTS:
+            for o in ACTS:
+                if o != value:
+                    yield from one(path, o)
     for k, v in config.items():
         if k not in PLAIN and k != "rope_parameters" and (k in SMALL or not isinstance(v, (int, dict)) or isinstance(v, bool)) and v is not None:
             yield {"config": {}, "drop": [k]}, {x: y for x, y in config.items() if x != k}
@@ -496,6 +508,10 @@ def edits(config, cls):
     if config["model_type"] == "kimi_k25":
         text = config["text_config"] | {"model_type": "kimi_k2"}
         yield {"config": {"text_config": text}, "drop": []}, config | {"text_config": text}
+    if "text_config" in config:
+        for new in FOREIGN_ABOVE:
+            if not new.keys() & config.keys():
+                yield {"config": new, "drop": []}, config | new
     for at, into in [(config, None), (config.get("text_config"), "text_config")]:
         if not at:
             continue
@@ -521,6 +537,11 @@ FOREIGN = [  # keys of other families: what a type does with a key that it does 
     {"activation_function": "relu"}, {"rms_norm_eps": 0.5}, {"layer_norm_eps": 0.5}, {"norm_eps": 0.5}, {"layer_norm_epsilon": 0.5}, {"head_dim": 32},
     {"num_key_value_heads": 1}, {"use_parallel_residual": True}, {"use_parallel_residual": False}, {"scale_emb": 2}, {"attention_chunk_size": 4},
     {"use_bidirectional_attention": True}, {"clip_qkv": 0.3}, {"partial_rotary_factor": 0.5}, {"rope_traditional": True}, {"is_causal": False},
+]
+FOREIGN_ABOVE = [  # keys of the text model beside its text_config
+    {"rms_norm_eps": 0.5}, {"hidden_size": 32}, {"vocab_size": 48}, {"num_hidden_layers": 1}, {"num_attention_heads": 2}, {"num_key_value_heads": 1}, {"head_dim": 8},
+    {"rope_theta": 50.0}, {"rope_parameters": rope(50.0)}, {"rope_scaling": {"rope_type": "linear"} | LINEAR}, {"sliding_window": 4}, {"hidden_act": "gelu"},
+    {"final_logit_softcapping": 2.0}, {"max_position_embeddings": 8}, {"intermediate_size": 48}, {"layer_types": ["full_attention"]}, {"num_experts_per_tok": 1},
 ]
 FOREIGN_EXPERTS = [
     {"scoring_func": "softmax"}, {"scoring_func": "sigmoid"}, {"topk_method": "greedy"}, {"moe_layer_freq": 2}, {"norm_topk_prob": True}, {"norm_topk_prob": False},
@@ -574,7 +595,9 @@ def old(c, cls):
             yield {"rope_theta": 300.0, "rope_scaling": {"rope_type": kind} | more} | partial, ["rope_parameters"]
         for kind in ("linear", "yarn"):
             yield {"rope_theta": 300.0, "rope_scaling": {"type": kind} | SCALED[kind]} | partial, ["rope_parameters"]
+        yield {"rope_theta": 300.0, "rope_scaling": {"factor": 4.0}} | partial, ["rope_parameters"]
         yield {"rope_scaling": {"rope_type": "linear"} | LINEAR}, []
+        yield {"rope_parameters": r | {"rope_type": "dynamic", "factor": 4.0}, "max_position_embeddings": 16}, []
     elif r:
         yield {}, ["rope_parameters"]
         yield {"rope_theta": 300.0}, ["rope_parameters"]
