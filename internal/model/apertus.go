@@ -22,6 +22,7 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("qk_norm", "true")
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
 	switch {
 	case a.Act != "" && a.Act != "xielu":

@@ -16,7 +16,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.names.nested = true
+	m.names.nested, m.renorm = true, true
 	if err := cfg.tieBeside(&m.Head); err != nil {
 		return nil, err
 	}

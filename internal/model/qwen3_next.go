@@ -40,6 +40,7 @@ type hybrid struct {
 	states         []B.StateSpec
 	vocab, context int
 	names          decoder // whose names these are
+	renorm         bool    // norm_topk_prob is a key of conversions alone
 
 	Embed  nn.Embedding  `w:"model.embed_tokens"`
 	Layers []hybridLayer `w:"model.layers"`
@@ -272,6 +273,9 @@ func (m *hybrid) Inspect(shape func(name string) []int) {
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		l.InNorm.Plus1, l.PostNorm.Plus1 = plus1, plus1
+		if l.MoE != nil && m.renorm && plus1 {
+			l.MoE.Router.Renorm = true
+		}
 		if l.Attn != nil {
 			l.Attn.QNorm.Plus1, l.Attn.KNorm.Plus1 = plus1, plus1
 		}
