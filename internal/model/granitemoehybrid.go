@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,7 +131,8 @@ func (a *graniteHybridArgs) check() error {
 		}
 	}
 	if a.Experts == 0 {
-		return nil
+		a.FFN = cmp.Or(a.SharedFFN, a.FFN) // the one MLP is the shared one
+		return a.common.check()
 	}
 	if a.SharedFFN <= 0 || a.SharedFFN > maxSize {
 		return fmt.Errorf("shared_intermediate_size %d is missing or out of range", a.SharedFFN)
