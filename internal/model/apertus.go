@@ -52,8 +52,23 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 		l.Two.Up.Bias, l.Two.Down.Bias, l.Two.Curve = a.MLPBias, a.MLPBias, &nn.Curve{}
 		return l
 	})
-	m.family = apertusNames
+	m.family, m.look = apertusNames, m.lookPlain
 	return m, nil
 }
 
 var apertusNames = strings.NewReplacer("attention_layernorm", "input_layernorm", "feedforward_layernorm", "post_attention_layernorm")
+
+// lookPlain: MLPs of folders that transformers saved have no biases, whatever mlp_bias says.
+func (m *decoder) lookPlain(shape func(name string) []int) {
+	for i := range m.Layers {
+		path := fmt.Sprintf("model.layers.%d.mlp.up_proj.", i)
+		if shape(path+"weight") == nil || shape(path+"bias") != nil {
+			continue
+		}
+		if l := &m.Layers[i]; l.Two != nil {
+			l.Two.Up.Bias, l.Two.Down.Bias = false, false
+		} else {
+			l.MLP.GateUp.Bias, l.MLP.Down.Bias = false, false
+		}
+	}
+}

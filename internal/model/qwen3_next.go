@@ -60,6 +60,7 @@ type hybridLayer struct {
 
 func newQwen3Next(cfg *config, b *Build) (Generator, error) {
 	a := qwen3NextArgs{Step: 1, Renorm: true}
+	a.KVHeads = 2
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
