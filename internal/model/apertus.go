@@ -52,13 +52,18 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 		l.Two.Up.Bias, l.Two.Down.Bias, l.Two.Curve = a.MLPBias, a.MLPBias, &nn.Curve{}
 		return l
 	})
-	m.family, m.look = apertusNames, m.lookPlain
-	return m, nil
+	m.family = apertusNames
+	return m.plain(), nil
 }
 
 var apertusNames = strings.NewReplacer("attention_layernorm", "input_layernorm", "feedforward_layernorm", "post_attention_layernorm")
 
-// lookPlain: MLPs of folders that transformers saved have no biases, whatever mlp_bias says.
+// plain is for types whose MLPs have no biases in folders that transformers saved, whatever mlp_bias says.
+func (m *decoder) plain() *decoder {
+	m.look = m.lookPlain
+	return m
+}
+
 func (m *decoder) lookPlain(shape func(name string) []int) {
 	for i := range m.Layers {
 		path := fmt.Sprintf("model.layers.%d.mlp.up_proj.", i)

@@ -27,14 +27,12 @@ func newBitNet(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	act := cfg.act("hidden_act", "relu2")
-	m := newDecoder(&a.common, b, func(i int) decoderLayer {
+	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		result, hidden := nn.RMS(b.Local(a.Heads)*a.HeadDim, float32(a.Eps)), nn.RMS(b.Local(a.FFN), float32(a.Eps))
 		l.Attn.SubNorm, l.MLP.SubNorm, l.MLP.Spec.Act = &result, &hidden, act
 		return l
-	})
-	m.look = m.lookPlain
-	return m, nil
+	}).plain(), nil
 }
 
 // ternary is how BitNet's weights are stored: bytes of four codes, of rows a quarter of the matrix apart, and one number for all,

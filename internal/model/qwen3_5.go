@@ -11,7 +11,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	if a.Step, a.Dense = 1, nil; a.KVHeads == 0 {
+	if a.Step, a.Dense, a.always = 1, nil, true; a.KVHeads == 0 {
 		a.KVHeads = 4
 		if a.Experts > 0 {
 			a.KVHeads = 2
@@ -21,7 +21,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.names.nested, m.renorm = true, true
+	m.names.nested = true
 	if err := cfg.tieBeside(&m.Head); err != nil {
 		return nil, err
 	}

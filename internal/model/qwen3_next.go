@@ -33,6 +33,7 @@ type qwen3NextArgs struct {
 	ExpFFN    int      `json:"moe_intermediate_size"`
 	SharedFFN int      `json:"shared_expert_intermediate_size"`
 	Renorm    bool     `json:"norm_topk_prob"`
+	always    bool     // Renorm is a key of conversions alone
 }
 
 // hybrid is a decoder with layers of both kinds. Its families differ in how checkpoints name and order what they store.
@@ -40,7 +41,7 @@ type hybrid struct {
 	states         []B.StateSpec
 	vocab, context int
 	names          decoder // whose names these are
-	renorm         bool    // norm_topk_prob is a key of conversions alone
+	renorm         bool    // weights of experts, whatever the config says, but in a conversion
 
 	Embed  nn.Embedding  `w:"model.embed_tokens"`
 	Layers []hybridLayer `w:"model.layers"`
@@ -93,7 +94,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	m := &hybrid{vocab: a.Vocab, context: a.MaxPos,
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
-	m.names.family = sharedNames
+	m.names.family, m.renorm = sharedNames, a.always
 	for i := range a.Layers {
 		l := hybridLayer{InNorm: *a.norm(), PostNorm: *a.norm()}
 		if a.attends(i) {
