@@ -84,7 +84,9 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.extra = kimiLinearNames, "model.mtp"
-	m.ownHead(&a.common)
+	if m.ownHead(&a.common); m.Head.Tied == nn.TieAlways {
+		m.Head.Tied = nn.TieFile // transformers ties none
+	}
 	return m, nil
 }
 
