@@ -22,6 +22,7 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("qk_norm", "true")
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
 	switch {
 	case a.Act != "" && a.Act != "xielu":
@@ -52,7 +53,27 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 		return l
 	})
 	m.family = apertusNames
-	return m, nil
+	return m.plain(), nil
 }
 
 var apertusNames = strings.NewReplacer("attention_layernorm", "input_layernorm", "feedforward_layernorm", "post_attention_layernorm")
+
+// plain is for types whose MLPs have no biases in folders that transformers saved, whatever mlp_bias says.
+func (m *decoder) plain() *decoder {
+	m.look = m.lookPlain
+	return m
+}
+
+func (m *decoder) lookPlain(shape func(name string) []int) {
+	for i := range m.Layers {
+		path := fmt.Sprintf("model.layers.%d.mlp.up_proj.", i)
+		if shape(path+"weight") == nil || shape(path+"bias") != nil {
+			continue
+		}
+		if l := &m.Layers[i]; l.Two != nil {
+			l.Two.Up.Bias, l.Two.Down.Bias = false, false
+		} else {
+			l.MLP.GateUp.Bias, l.MLP.Down.Bias = false, false
+		}
+	}
+}

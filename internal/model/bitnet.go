@@ -32,7 +32,7 @@ func newBitNet(cfg *config, b *Build) (Generator, error) {
 		result, hidden := nn.RMS(b.Local(a.Heads)*a.HeadDim, float32(a.Eps)), nn.RMS(b.Local(a.FFN), float32(a.Eps))
 		l.Attn.SubNorm, l.MLP.SubNorm, l.MLP.Spec.Act = &result, &hidden, act
 		return l
-	}), nil
+	}).plain(), nil
 }
 
 // ternary is how BitNet's weights are stored: bytes of four codes, of rows a quarter of the matrix apart, and one number for all,

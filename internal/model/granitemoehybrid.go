@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type graniteHybridArgs struct {
 func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.also("layer_types", "layers_block_type")
+	cfg.is("normalization_function", `"rmsnorm"`)
+	cfg.harmless("init_method") // of weights, before training
 	a := graniteHybridArgs{TopK: 2, MHeads: 128, State: 256, Kernel: 4, Expand: 2, MGroups: 1, ConvBias: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -128,7 +131,8 @@ func (a *graniteHybridArgs) check() error {
 		}
 	}
 	if a.Experts == 0 {
-		return nil
+		a.FFN = cmp.Or(a.SharedFFN, a.FFN) // the one MLP is the shared one
+		return a.common.check()
 	}
 	if a.SharedFFN <= 0 || a.SharedFFN > maxSize {
 		return fmt.Errorf("shared_intermediate_size %d is missing or out of range", a.SharedFFN)

@@ -62,6 +62,7 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	router := a.router()
+	router.Renorm = a.Renorm // of one expert too
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := decoderLayer{InNorm: a.norm(), PostNorm: a.norm()}
 		if a.Kinds[i] == linear {
@@ -83,7 +84,9 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.extra = kimiLinearNames, "model.mtp"
-	m.ownHead(&a.common)
+	if m.ownHead(&a.common); m.Head.Tied == nn.TieAlways {
+		m.Head.Tied = nn.TieFile // transformers ties none
+	}
 	return m, nil
 }
 

@@ -70,6 +70,10 @@ func newLFM2(cfg *config, b *Build) (Generator, error) {
 
 // build declares the layers; mlp changes the MLP of layer i.
 func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)) (Generator, error) {
+	cfg.is("block_use_swiglu", "true")
+	cfg.is("use_pos_enc", "true")
+	// Weights before training, and sizes that other keys say.
+	cfg.harmless("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init", "conv_use_xavier_init", "block_norm_eps", "conv_dim", "conv_dim_out", "num_heads")
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -90,6 +90,13 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	}{NormEps: 1e-6, LNEps: 1e-5, State: 16, Kernel: 4, ConvBias: true, Expand: 2}
 	a.Tied = &tied
 	cfg.initial()
+	for key, other := range map[string]string{"hidden_size": "d_model", "intermediate_size": "d_inner", "num_hidden_layers": "n_layer", "state_size": "d_state",
+		"conv_kernel": "d_conv", "use_bias": "bias", "use_conv_bias": "conv_bias"} {
+		cfg.also(key, other)
+	}
+	cfg.is("rms_norm", "true")
+	cfg.is("ssm_cfg", "{}")
+	cfg.harmless("fused_add_norm", "pad_vocab_size_multiple", "use_falcon_mambapy") // ways of computing, and rows that the vocabulary has already
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

@@ -179,7 +179,8 @@ func newMamba2(cfg *config, b *Build) (Generator, error) {
 		Limits   []float `json:"time_step_limit"`
 	}{Width: 64, State: 128, NHeads: 128, NGroups: 8, Kernel: 4, ConvBias: true, LNEps: 1e-5}
 	cfg.initial()
-	cfg.harmless("time_step_rank") // steps are made from no fewer columns than heads
+	cfg.is("rms_norm", "true")
+	cfg.harmless("time_step_rank", "norm_before_gate") // steps have a column per head, and the norm is behind the gate whatever the key says
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

@@ -73,6 +73,13 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 		return preNorm(&a.common, b, t).routed(&moe)
 	})
 	m.family = sparseNames
+	m.look = func(shape func(name string) []int) { // norms that a folder has are used, whatever use_qk_norm says
+		for i := range m.Layers {
+			if shape(fmt.Sprintf("model.layers.%d.self_attn.q_norm.weight", i)) != nil {
+				a.wholeNorms(m.Layers[i].Attn)
+			}
+		}
+	}
 	m.ownHead(&a.common)
 	return m, nil
 }

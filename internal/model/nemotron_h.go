@@ -95,7 +95,7 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 		}
 		return a.moe(b)
 	})
-	m.family = nemotronHNames
+	m.Head.Tied, m.family = nn.TieNever, nemotronHNames // whatever tie_word_embeddings says
 	m.look = func(shape func(name string) []int) { m.lookNemotron(shape, float32(a.Least)) }
 	return m, nil
 }

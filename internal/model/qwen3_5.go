@@ -9,7 +9,12 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Step, a.Dense = 1, nil
+	if a.Step, a.Dense, a.always = 1, nil, true; a.KVHeads == 0 {
+		a.KVHeads = 4
+		if a.Experts > 0 {
+			a.KVHeads = 2
+		}
+	}
 	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
 	if err != nil {
 		return nil, err

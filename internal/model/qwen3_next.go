@@ -33,6 +33,7 @@ type qwen3NextArgs struct {
 	ExpFFN    int      `json:"moe_intermediate_size"`
 	SharedFFN int      `json:"shared_expert_intermediate_size"`
 	Renorm    bool     `json:"norm_topk_prob"`
+	always    bool     // Renorm is a key of conversions alone
 }
 
 // hybrid is a decoder with layers of both kinds. Its families differ in how checkpoints name and order what they store.
@@ -40,6 +41,7 @@ type hybrid struct {
 	states         []B.StateSpec
 	vocab, context int
 	names          decoder // whose names these are
+	renorm         bool    // weights of experts, whatever the config says, but in a conversion
 
 	Embed  nn.Embedding  `w:"model.embed_tokens"`
 	Layers []hybridLayer `w:"model.layers"`
@@ -59,6 +61,7 @@ type hybridLayer struct {
 
 func newQwen3Next(cfg *config, b *Build) (Generator, error) {
 	a := qwen3NextArgs{Step: 1, Renorm: true}
+	a.KVHeads = 2
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	m := &hybrid{vocab: a.Vocab, context: a.MaxPos,
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
-	m.names.family = sharedNames
+	m.names.family, m.renorm = sharedNames, a.always
 	for i := range a.Layers {
 		l := hybridLayer{InNorm: *a.norm(), PostNorm: *a.norm()}
 		if a.attends(i) {
@@ -272,6 +275,9 @@ func (m *hybrid) Inspect(shape func(name string) []int) {
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		l.InNorm.Plus1, l.PostNorm.Plus1 = plus1, plus1
+		if l.MoE != nil && m.renorm && plus1 {
+			l.MoE.Router.Renorm = true
+		}
 		if l.Attn != nil {
 			l.Attn.QNorm.Plus1, l.Attn.KNorm.Plus1 = plus1, plus1
 		}

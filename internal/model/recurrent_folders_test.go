@@ -51,8 +51,11 @@ func transposed(t *testing.T, folder fstest.MapFS, ends ...string) fstest.MapFS 
 }
 
 const (
-	formMamba2 = `"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 2, "mamba_d_conv": 4`
-	formMoE    = `"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32`
+	formMamba2  = `"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 2, "mamba_d_conv": 4`
+	formLatent  = `"kv_lora_rank": 32, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 16, "moe_intermediate_size": 32`
+	formGranite = `"embedding_multiplier": 12, "attention_multiplier": 0.05, "residual_multiplier": 0.22, "logits_scaling": 8, `
+
+	formMoE = `"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32`
 )
 
 // TestRecurrentFolders: as published and as converted, the logits have the same bits.
@@ -129,13 +132,21 @@ func TestRecurrentRefusals(t *testing.T) {
 		"mamba2": {`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 3, "conv_kernel": 4`: "4 heads are no multiple of 3 groups",
 			`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 1`:                           "a convolution of 1 taps",
 			`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 4, "time_step_limit": [2,1]`: "time_step_limit [2 1]"},
-		"nemotron_h":  {`"hybrid_override_pattern": "MX"`: `"MX"`, `"layers_block_type": ["mamba", "rnn"]`: `"rnn"`, `"hybrid_override_pattern": 3`: "neither a string nor a list"},
-		"kimi_linear": {`"linear_attn_config": {"num_heads": -1}`: "linear_attn_config, or linear_num_heads"},
-		"lfm2":        {`"conv_L_cache": 3, "layer_types": ["conv"]`: "layer_types has 1 entries for 3 layers", `"conv_L_cache": 0`: "conv_L_cache 0"},
-		"jamba":       {`"mamba_expand": 2`: "attn_layer_period 0"},
-		"mamba":       {`"state_size": 16, "conv_kernel": 4, "time_step_rank": "many"`: "neither a number nor auto"},
-		"step3p5":     {`"num_attention_groups": 1, "head_dim": 32, "rope_theta": [1000]`: "one for each of 3 layers"},
-		"gptj":        {`"n_embd": 64, "n_layer": 1, "n_head": 2, "n_positions": 64, "rotary_dim": 64`: "not part of a head's 32"},
+		"nemotron_h":   {`"hybrid_override_pattern": "MX"`: `"MX"`, `"layers_block_type": ["mamba", "rnn"]`: `"rnn"`, `"hybrid_override_pattern": 3`: "neither a string nor a list"},
+		"qwen3_5_text": {`"layer_types": ["full_attention"]`: "linear_num_key_heads 0"},
+		"kimi_linear": {`"layer_types": ["linear_attention", "conv", "full_attention"], ` + formLatent: `layer_types[1] is "conv"`,
+			`"num_expert_group": 3, "topk_group": 1, "num_experts": 6, "num_experts_per_token": 3, ` + formLatent: "topk_group 1 of num_expert_group 3 leaves 2 experts", `"linear_attn_config": {"num_heads": -1}`: "linear_attn_config, or linear_num_heads"},
+		"falcon_h1": {`"mlp_multipliers": [1], ` + formMamba2: "mlp_multipliers has 1 entries", `"ssm_multipliers": [1, 1, 0, 1, 1], ` + formMamba2: "ssm_multipliers [1 1 0 1 1]",
+			`"mamba_d_ssm": 128, ` + formMamba2: "mamba_d_ssm 128 is not"},
+		"granitemoehybrid": {`"mamba_expand": 3, "layer_types": ["mamba", "mamba", "mamba"], ` + formGranite + formMamba2: "mamba_expand 3",
+			`"layer_types": ["mamba", "rnn", "mamba"], ` + formGranite + formMamba2: `layer_types[1] is "rnn"`},
+		"minimax": {`"rotary_dim": 16, "attn_type_list": [1, 0, 1], "num_local_experts": 4, "num_experts_per_tok": 2`: "attn_type_list [1 0 1]",
+			`"layer_types": ["full_attention", "linear_attention", "conv"]`: `layer_types[2] is "conv"`},
+		"lfm2":    {`"conv_L_cache": 3, "layer_types": ["conv"]`: "layer_types has 1 entries for 3 layers", `"conv_L_cache": 0`: "conv_L_cache 0"},
+		"jamba":   {`"mamba_expand": 2`: "attn_layer_period 0"},
+		"mamba":   {`"state_size": 16, "conv_kernel": 4, "time_step_rank": "many"`: "neither a number nor auto"},
+		"step3p5": {`"num_attention_groups": 1, "head_dim": 32, "rope_theta": [1000]`: "one for each of 3 layers"},
+		"gptj":    {`"n_embd": 64, "n_layer": 1, "n_head": 2, "n_positions": 64, "rotary_dim": 64`: "not part of a head's 32"},
 	} {
 		for k, want := range keys {
 			cfg := fmt.Sprintf(`{"model_type": %q, "hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
