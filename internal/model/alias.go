@@ -10,7 +10,6 @@ var aliases = map[string]string{
 	"joyai_llm_flash": "deepseek_v3",
 	"telechat3":       "llama",
 	"solar_open":      "glm4_moe",
-	"llava":           "mistral3",
 	"qwen3_5_moe":     "qwen3_5",
 	"qwen2_5_vl":      "qwen2_vl",
 	"lfm2-vl":         "lfm2",

@@ -235,7 +235,7 @@ func (c *Checkpoint) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Enco
 	if err != nil {
 		return nil, c.blame(err)
 	}
-	e.Warnings = append(slices.Clip(c.Warnings), e.Reading.Warnings()...)
+	e.Warnings = append(slices.Clip(c.Warnings), e.Warnings...)
 	return e, nil
 }
 
@@ -264,7 +264,7 @@ func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), Reading: reading, net: m, loader: count}
+	e := &Encoder{Type: typ, Pooling: p, Params: count.params, Bytes: count.bytes, Width: m.width(), Reading: reading, Warnings: reading.Warnings(), net: m, loader: count}
 	e.Vocab, e.Context, _ = m.Body.Sizes()
 	use := fmt.Sprintf("embeds texts in %d numbers", e.Width)
 	if p.Kind == Ranks {

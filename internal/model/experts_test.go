@@ -274,7 +274,7 @@ func TestNestedNames(t *testing.T) {
 		}
 		got := firstLogits(t, func(be backend.Backend) (*model.Loaded, error) {
 			l, err := c.Load(be, backend.Options{})
-			if err == nil && (l.Vocab != 40 || l.Context != 32768) {
+			if err == nil && (l.Vocab != 40 || l.Context != 131072) {
 				t.Errorf("vocabulary of %d, context of %d", l.Vocab, l.Context)
 			}
 			return l, err

@@ -39,7 +39,7 @@ func (c *Checkpoint) Load(be B.Backend, opts B.Options) (*Loaded, error) {
 		return nil, c.blame(err)
 	}
 	l.Generation = c.Generation
-	l.Warnings = append(slices.Clip(c.Warnings), l.Reading.Warnings()...)
+	l.Warnings = append(slices.Clip(c.Warnings), l.Warnings...)
 	return l, nil
 }
 
@@ -63,7 +63,7 @@ func load(typ string, cfg []byte, be B.Backend, opts B.Options, open func(Model)
 	if err := Load(m, src, count, world); err != nil {
 		return nil, errors.Join(err, count.Close())
 	}
-	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, Reading: reading, loader: count}
+	l := &Loaded{Generator: m, Type: typ, Params: count.params, Bytes: count.bytes, Reading: reading, Warnings: reading.Warnings(), loader: count}
 	l.Vocab, l.Context = m.Sizes()
 	l.Width = count.width()
 	l.Description = fmt.Sprintf("%s, %s parameters, %s", typ, scaled(l.Params), l.Width)
