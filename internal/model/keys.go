@@ -16,7 +16,7 @@ type Harmless struct {
 var HarmlessKeys = []Harmless{
 	{"names, versions and classes", []string{"architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path", "auto_map", "_commit_hash",
 		"_diffusers_version", "model_name", "tokenizer_class", "processor_class", "id2label", "label2id", "num_labels", "problem_type", "finetuning_task",
-		"task_specific_params", "unsloth_*", "mlx_lm_version", "for_llm_compressor", "is_llama_config", "linear_impl_type"}},
+		"task_specific_params", "unsloth_*", "mlx_lm_version", "for_llm_compressor", "transformers.js_config", "is_llama_config", "linear_impl_type"}},
 	{"every tensor says how it is stored", []string{"dtype", "torch_dtype", "quantization", "quantization_config", "params_dtype", "compression_config"}},
 	{"training alone", []string{"*dropout", "*_dropout_rate", "*_dropout_prob", "dropout_*", "*pdrop", "initializer_*", "init_std", "*_init_std", "*_init_scheme",
 		"router_aux_loss_coef", "aux_loss_alpha", "seq_aux", "output_router_logits", "router_z_loss_coef", "z_loss_*", "gradient_checkpointing", "use_gradient_checkpointing",
@@ -48,14 +48,9 @@ var HarmlessKeys = []Harmless{
 
 // harmless reports a key that changes no number.
 func harmless(key string) bool {
-	if strings.HasPrefix(key, "transformers.js") { // the one key with a dot in its name
-		return true
-	}
-	if at := strings.LastIndexByte(key, '.'); at >= 0 {
-		key = key[at+1:]
-	}
+	last := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(HarmlessKeys, func(h Harmless) bool {
-		return slices.ContainsFunc(h.Keys, func(k string) bool { return matches(k, key) })
+		return slices.ContainsFunc(h.Keys, func(k string) bool { return k == key || matches(k, last) })
 	})
 }
 
