@@ -328,10 +328,14 @@ func (s *shown) print(w io.Writer) error {
 	for _, m := range s.Memory {
 		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s, the program %s",
 			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step), commas(m.Program))
+		if m.LowMemory.Files == 0 {
+			continue // there are no files that could stay mapped
+		}
 		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", commas(m.LowMemory.Bytes), commas(m.LowMemory.Files))
 	}
 	s.look.rows(row)
 	if s.Tokenizer.Type == "" { // of a config.json alone
+		printShownWarnings(row, s.Warnings)
 		return t.Flush()
 	}
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))

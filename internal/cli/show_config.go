@@ -58,6 +58,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	m := f.packed.Model
 	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers, Modules: look.modules, look: look}
 	s.read(m.Reading)
+	s.Warnings = c.Warnings
 	if len(contexts) == 0 {
 		contexts = []int{usualContexts[len(usualContexts)-1]}
 	}
@@ -96,7 +97,7 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 		row(name, "%s", text)
 	}
 	if len(s.Windows) == 1 && s.Windows[0].Positions == 0 {
-		row("window", "none: every layer sees everything")
+		row("window", "none: every layer that attends sees everything")
 	} else {
 		for _, w := range s.Windows {
 			if w.Positions == 0 {

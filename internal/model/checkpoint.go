@@ -69,10 +69,16 @@ func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 		return nil, c.blame(err)
 	}
 	var bad *LoadError
-	if err := c.parseQuantization(nil); errors.As(err, &bad) && bad.Problem != "" {
+	switch err := c.parseQuantization(nil); {
+	case errors.As(err, &bad) && bad.Problem != "":
 		c.quant = quantization{}
-	} else if err != nil {
+		c.tell(fmt.Sprintf("%s; %s; here weights are counted as bfloat16", bad.Problem, bad.Hint))
+	case err != nil:
 		return nil, c.blame(err)
+	default:
+		if said, _ := saysQuantization(c.Config); said && c.quant.None() {
+			c.tell("the weights are in another tool's format; here they are counted as bfloat16")
+		}
 	}
 	return c, nil
 }
