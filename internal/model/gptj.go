@@ -44,7 +44,8 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
 	m.Head.Bias = true
-	m.ownHead(&a.common)
+	m.Head.Tied = nn.TieNever
+	cfg.is("tie_word_embeddings", "false") // a table has no bias
 	m.family, m.drop, m.root = gptjNames, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
 	return m, nil
 }

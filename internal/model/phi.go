@@ -36,6 +36,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
 	m.family, m.Head.Bias = plainNames, true
-	m.ownHead(&a.common)
+	m.Head.Tied = nn.TieNever
+	cfg.is("tie_word_embeddings", "false") // a table has no bias
 	return m, nil
 }
