@@ -25,6 +25,7 @@ type centred struct {
 	Layers         []centredLayer                      `w:"model.layers"`
 	Norm           nn.LayerNorm                        `w:"model.norm"`
 	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
+	Bias           *nn.Row                             `w:"lm_head.bias"` // of a head that is the embedding; nil: none, or Head has it
 }
 
 // centredLayer has one of the two kinds of MLP.
@@ -70,6 +71,19 @@ func (a *centredArgs) shareOf() error {
 func (m *centred) ownHead(a *common) {
 	if m.Head.Tied = a.tie(); a.Tied == nil {
 		m.Head.Tied = nn.TieNever
+	}
+}
+
+// biasedHead is ownHead for heads with a bias. A folder's own head counts.
+func (m *centred) biasedHead(a *common) {
+	m.Head.Bias, m.Head.Tied = true, nn.TieNever
+	if a.Tied == nil || !*a.Tied {
+		return
+	}
+	m.look = func(shape func(name string) []int) {
+		if shape("lm_head.weight") == nil {
+			m.Head.Bias, m.Head.Tied, m.Bias = false, nn.TieAlways, &nn.Row{N: a.Vocab}
+		}
 	}
 }
 
@@ -149,6 +163,9 @@ func (m *centred) Forward(o B.Ops, b *B.Batch) B.Array {
 // Logits implements Generator.
 func (m *centred) Logits(o B.Ops, h B.Array) B.Array {
 	y := m.Head.Forward(o, h)
+	if m.Bias != nil {
+		y = m.Bias.Plus(o, y)
+	}
 	if m.logits != 0 {
 		y = o.Scale(y, m.logits)
 	}

@@ -43,9 +43,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.Head.Bias = true
-	m.Head.Tied = nn.TieNever
-	cfg.is("tie_word_embeddings", "false") // a table has no bias
+	m.biasedHead(&a.common)
 	m.family, m.drop, m.root = gptjNames, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
 	return m, nil
 }

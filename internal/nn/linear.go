@@ -107,7 +107,7 @@ type Vec struct {
 	W    B.Weight
 }
 
-// Row is a vector of N parameters that rows are multiplied by.
+// Row is a vector of N parameters that is for every row.
 type Row struct {
 	N int
 	W B.Weight // a table of one row
@@ -116,6 +116,11 @@ type Row struct {
 // Times multiplies every row of x with the vector.
 func (w *Row) Times(o B.Ops, x B.Array) B.Array {
 	return o.Gate(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}), &identity)
+}
+
+// Plus adds the vector to every row of x.
+func (w *Row) Plus(o B.Ops, x B.Array) B.Array {
+	return o.Add(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}))
 }
 
 var identity = B.GLU{Act: B.ActNone}
