@@ -41,6 +41,9 @@ func newMistral(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	a.AttnBias, a.MLPBias = false, false // there may be some, but no key says so
+	if cfg.at != "" {
+		a.Types = nil // transformers looks for it at the top alone, where it makes another type of the model
+	}
 	a.everywhere(cfg, a.Layers, 4096)
 	return a.llama(cfg, b)
 }
