@@ -23,6 +23,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.is("rotary", "true")
 	a.Scaled, a.ByLayer = nil, false
 	if err := a.check(); err != nil {
 		return nil, err
