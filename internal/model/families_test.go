@@ -66,6 +66,7 @@ func TestOwnKeys(t *testing.T) {
 		{sizes + `"model_type": "olmo3", "rope_parameters": {"full_attention": {"rope_theta": 300}}`, "rope_parameters", `{"rope_theta": 300}`},
 		{sizes + `"model_type": "ministral3", "rope_parameters": {"type": "yarn", "factor": 2, "original_max_position_embeddings": 8}, "num_hidden_layers": 2, "sliding_window": 4, "layer_types": ["sliding_attention", "sliding_attention"]`,
 			"layer_types", `["sliding_attention", "full_attention"]`},
+		{sizes + `"model_type": "llama", "sliding_window": 4, "layer_types": ["full_attention"]`, "layer_types", `["sliding_attention"]`},
 		{sizes + `"model_type": "exaone4", "sliding_window": 8, "sliding_window_pattern": 4`, "sliding_window_pattern", "0"},
 		{sizes + `"model_type": "qwen2", "use_sliding_window": false, "sliding_window": 8, "max_window_layers": 21, "layer_types": ["full_attention"]`, "layer_types", `["sliding_attention"]`},
 	} {

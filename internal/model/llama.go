@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	B "hearth/internal/backend"
 )
 
@@ -30,6 +32,9 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 	a, err := read[llamaArgs](cfg)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(a.Types, slides) {
+		delete(cfg.seen, cfg.at+"layer_types") // to be told of: mlx-lm goes by it, transformers has no windows here
 	}
 	return a.llama(cfg, b)
 }
