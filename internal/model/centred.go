@@ -73,6 +73,14 @@ func (m *centred) ownHead(a *common) {
 	}
 }
 
+// biasedHead is a head with a bias, also where it is the embedding.
+func (m *centred) biasedHead(a *common) {
+	m.Head.Bias, m.Head.Tied = true, nn.TieNever
+	if a.Tied != nil && *a.Tied {
+		m.Head.Tied = nn.TieAlways
+	}
+}
+
 // newCentred declares the parts common to all; like is a norm that has what all of the family's have.
 func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *centredLayer)) *centred {
 	norm := nn.LN(a.D, float32(a.Eps))

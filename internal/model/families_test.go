@@ -50,6 +50,42 @@ func TestEncoderConfigs(t *testing.T) {
 	}
 }
 
+// TestOwnKeys: keys that published folders of one family have give no warning; values of them that are not done are refused by name.
+func TestOwnKeys(t *testing.T) {
+	sizes := `"hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": 16, "max_position_embeddings": 64, `
+	gpt := `"n_embd": 64, "n_layer": 1, "n_head": 2, "n_positions": 64, "vocab_size": 16, "n_inner": null, "summary_type": "cls_index", "summary_use_proj": true, "n_ctx": 64, `
+	for _, tc := range []struct{ keys, key, other string }{
+		{gpt + `"model_type": "gptj", "rotary_dim": 8, "rotary": true, "scale_attn_weights": true`, "rotary", "false"},
+		{gpt + `"model_type": "gpt2", "reorder_and_upcast_attn": false, "activation_function": "gelu_new"`, "activation_function", `"mish"`},
+		{sizes + `"model_type": "starcoder2", "mlp_type": "default", "norm_type": "layer_norm", "sliding_window": 8`, "mlp_type", `"gated"`},
+		{sizes + `"model_type": "phi3", "full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": false, "attention_bias": false`, "full_attn_mod", "2"},
+		{sizes + `"model_type": "hunyuan_v1_dense", "use_cla": false, "cla_share_factor": 2, "norm_type": "rms", "attention_head_dim": 32`, "use_cla", "true"},
+		{sizes + `"model_type": "gpt_neox", "hidden_act": "gelu", "head_dim": 32`, "head_dim", "16"},
+		{sizes + `"model_type": "stablelm", "hidden_act": "silu", "head_dim": 32`, "head_dim", "16"},
+		{sizes + `"model_type": "olmo3", "sliding_window": 8, "rope_theta": 500000`, "rope_theta", "10000"},
+		{sizes + `"model_type": "olmo3", "rope_parameters": {"full_attention": {"rope_theta": 300}}`, "rope_parameters", `{"rope_theta": 300}`},
+		{sizes + `"model_type": "ministral3", "rope_parameters": {"type": "yarn", "factor": 2, "original_max_position_embeddings": 8}, "num_hidden_layers": 2, "sliding_window": 4, "layer_types": ["sliding_attention", "sliding_attention"]`,
+			"layer_types", `["sliding_attention", "full_attention"]`},
+		{sizes + `"model_type": "llama", "sliding_window": 4, "layer_types": ["full_attention"]`, "layer_types", `["sliding_attention"]`},
+		{sizes + `"model_type": "exaone4", "sliding_window": 8, "sliding_window_pattern": 4`, "sliding_window_pattern", "0"},
+		{sizes + `"model_type": "qwen2", "use_sliding_window": false, "sliding_window": 8, "max_window_layers": 21, "layer_types": ["full_attention"]`, "layer_types", `["sliding_attention"]`},
+	} {
+		said := func(config string) []string {
+			m, err := model.Synthetic{Config: lastOf(t, config), Type: quant.F32}.Load(stub.New(1), backend.Options{})
+			if err != nil {
+				return []string{err.Error()}
+			}
+			return m.Warnings
+		}
+		if got := said(tc.keys); len(got) > 0 {
+			t.Errorf("%s: said %q", tc.keys, got)
+		}
+		if got := said(tc.keys + `, "` + tc.key + `": ` + tc.other); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, tc.key) }) {
+			t.Errorf("%s with %s: said %q", tc.keys, tc.other, got)
+		}
+	}
+}
+
 // lastOf is a config of which later keys count.
 func lastOf(t *testing.T, keys string) []byte {
 	t.Helper()

@@ -74,9 +74,7 @@ func newGPT2(cfg *config, b *Build) (Generator, error) {
 	})
 	a.learned(m)
 	m.family, m.drop, m.root = gpt2Names, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
-	if m.Head.Tied = nn.TieAlways; a.Tied != nil && !*a.Tied {
-		m.Head.Tied = nn.TieFile // mlx-lm has no other head
-	}
+	m.Head.Tied = nn.TieFile // mlx-lm has no head of its own, whatever the config says
 	m.look = func(shape func(name string) []int) {
 		s := shape("model.layers.0.self_attn.qkv_proj.weight")
 		turned := len(s) == 2 && s[0] == a.D

@@ -23,6 +23,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.is("rotary", "true")
 	a.Scaled, a.ByLayer = nil, false
 	if err := a.check(); err != nil {
 		return nil, err
@@ -43,8 +44,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.Head.Bias = true
-	m.ownHead(&a.common)
+	m.biasedHead(&a.common)
 	m.family, m.drop, m.root = gptjNames, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
 	return m, nil
 }

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	B "hearth/internal/backend"
 )
 
@@ -31,6 +33,9 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(a.Types, slides) {
+		delete(cfg.seen, cfg.at+"layer_types") // to be told of: mlx-lm goes by it, transformers has no windows here
+	}
 	return a.llama(cfg, b)
 }
 
@@ -41,6 +46,9 @@ func newMistral(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	a.AttnBias, a.MLPBias = false, false // there may be some, but no key says so
+	if cfg.at != "" {
+		a.Types = nil // transformers looks for it at the top alone, where it makes another type of the model
+	}
 	a.everywhere(cfg, a.Layers, 4096)
 	return a.llama(cfg, b)
 }

@@ -31,6 +31,9 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	if slices.Contains(a.Types, full) && slices.Contains(a.Types, slides) {
+		delete(cfg.seen, cfg.at+"layer_types") // to be told of: mlx-lm goes by it, transformers has the window in every layer
+	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err

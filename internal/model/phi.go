@@ -35,7 +35,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.family, m.Head.Bias = plainNames, true
-	m.ownHead(&a.common)
+	m.family = plainNames
+	m.biasedHead(&a.common)
 	return m, nil
 }

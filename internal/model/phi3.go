@@ -21,6 +21,8 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("full_attn_mod", "1") // of the first code: layers without a window, and how far positions are stretched
+	cfg.is("interpolate_factor", "1")
 	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
 	a.everywhere(cfg, a.Layers, 0)
 	if err := a.check(); err != nil {

@@ -20,6 +20,8 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("mlp_type", `"default"`)
+	cfg.is("norm_type", `"layer_norm"`)
 	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
 	if err != nil {
 		return nil, err
