@@ -8,7 +8,7 @@ type ScoreKind uint8
 const (
 	Softmax         ScoreKind = iota // over all experts, then pick
 	SoftmaxSelected                  // pick on raw scores, softmax over the picked
-	Sigmoid                          // of each score, plus Bias for picking only
+	Sigmoid                          // of each score
 )
 
 // Router picks K experts of every row: those with the highest scores, ties to the lower id. All in f32 or better.
@@ -20,9 +20,9 @@ type Router struct {
 	Scale  float32 // of the weights, after that; 0 means 1
 	Each   Weight  // a factor of the weight per expert, after that; nil: none
 
-	Bias Weight // for Sigmoid; nil: none
-	// With Groups only experts of the TopGroups best of them are picked: for Sigmoid those whose two best add up to most, and the
-	// other experts count as 0; for Softmax those with the best expert.
+	Bias Weight // of Softmax's and Sigmoid's, added for picking only; nil: none
+	// With Groups only experts of the TopGroups best of them are picked: for Sigmoid those whose two best add up to most; for
+	// Softmax those with the best expert.
 	Groups, TopGroups int
 }
 
@@ -59,7 +59,7 @@ func (c Check) Route(scores Array, r *Router) {
 	if r.Groups > 1 && (scores.Cols()%r.Groups != 0 || scores.Cols() == r.Groups || r.TopGroups <= 0 || r.TopGroups > r.Groups) {
 		fail("Route: %d of %d groups of %d experts", r.TopGroups, r.Groups, scores.Cols())
 	}
-	if r.Score != Sigmoid && r.Bias != nil || r.Score == SoftmaxSelected && r.Groups > 1 {
+	if r.Score == SoftmaxSelected && (r.Bias != nil || r.Groups > 1) || r.Score == Softmax && r.Bias != nil && r.Groups > 1 {
 		fail("Route: a bias or groups with scores of kind %d", r.Score)
 	}
 }

@@ -103,6 +103,29 @@ func (c *config) number(key string) (*float64, error) {
 	return (*float64)(&x), nil
 }
 
+// also reads a key under its other names, of which newer folders may have one instead.
+func (c *config) also(key string, others ...string) {
+	for _, k := range others {
+		raw, ok := c.text[k]
+		if !ok {
+			continue
+		}
+		own, twice := c.text[key]
+		if c.seen[c.at+k] = true; !twice || !given(own) {
+			c.text[key] = raw
+			c.seen[c.at+key] = true
+		} else if given(raw) && compact(raw) != compact(own) {
+			c.only = append(c.only, refusal{c.at + k, compact(raw), []string{compact(own) + ", which " + key + " is,"}})
+		}
+	}
+}
+
+// null reports a key that is there, but is null: not what its default is.
+func (c *config) null(key string) bool {
+	raw, ok := c.text[key]
+	return ok && compact(raw) == "null"
+}
+
 // is says that the type does only these values of a key, given as JSON; New refuses others by name. null is always fine.
 func (c *config) is(key string, values ...string) {
 	raw, ok := c.text[key]

@@ -53,7 +53,7 @@ func (s *scope) Route(scores backend.Array, r *backend.Router) backend.Routing {
 	wh, w := s.make(scores.Rows(), r.K)
 	x := s.get(scores)
 	var picks *array
-	if r.Score == backend.Sigmoid || r.Groups > 1 {
+	if r.Score == backend.Sigmoid || r.Groups > 1 || r.Bias != nil {
 		_, picks = s.make(x.rows, x.cols)
 	}
 	s.be.rows = rowJob{op: opRoute, dst: ids, b: w, a: x, router: r, picks: picks, w: vector(r.Each), bias: vector(r.Bias)}
@@ -67,12 +67,18 @@ func pickScores(r *backend.Router, sel, x, bias []float32) {
 	rank, least := best, float32(math.Inf(-1))
 	copy(sel, x)
 	if r.Score == backend.Sigmoid {
-		rank, least = bestTwo, 0
+		rank = bestTwo
 		for e, v := range x {
 			sel[e] = float32(act(backend.SigmoidAct, 0, float64(v)))
 			if bias != nil {
 				sel[e] += bias[e]
 			}
+		}
+	}
+	if r.Score == backend.Softmax && bias != nil {
+		softmaxInto(sel, x)
+		for e := range sel {
+			sel[e] += bias[e]
 		}
 	}
 	if r.Groups <= 1 {
@@ -100,6 +106,17 @@ func pickScores(r *backend.Router, sel, x, bias []float32) {
 }
 
 const maxGroups = 64
+
+// softmaxInto fills y with the softmax of x.
+func softmaxInto(y, x []float32) {
+	top, sum := float64(best(x)), 0.0
+	for _, v := range x {
+		sum += math.Exp(float64(v) - top)
+	}
+	for i, v := range x {
+		y[i] = float32(math.Exp(float64(v)-top) / sum)
+	}
+}
 
 // best is the largest number.
 func best(x []float32) float32 {
@@ -176,6 +193,13 @@ func routeWeights(r *backend.Router, ids, weights, x []float32) {
 		for _, v := range x {
 			sum += math.Exp(float64(v) - top)
 		}
+	}
+	if r.Bias != nil && r.Renorm { // what is picked may weigh next to nothing among all
+		all, most := 0.0, float64(best(x))
+		for _, v := range x {
+			all += math.Exp(float64(v) - most)
+		}
+		sum += 1e-20 * all * math.Exp(most-top)
 	}
 	for i, id := range ids {
 		weights[i] = float32(math.Exp(float64(x[int(id)])-top) / sum * scale)

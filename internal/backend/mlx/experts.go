@@ -29,10 +29,12 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 func (l *lib) selection(r *B.Router, x handle, n, experts int) handle {
 	sel, none := x, float32(math.Inf(-1))
 	if r.Score == B.Sigmoid {
-		sel, none = l.un(fnSigmoid, x), 0
+		sel = l.un(fnSigmoid, x)
 		if r.Bias != nil {
 			sel = l.add(sel, r.Bias.(*weight).vector)
 		}
+	} else if r.Bias != nil {
+		sel = l.add(l.softmax(x, 1), r.Bias.(*weight).vector)
 	}
 	if r.Groups <= 1 {
 		return sel

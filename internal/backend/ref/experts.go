@@ -46,6 +46,8 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 		switch {
 		case r.Score == B.Sigmoid:
 			sel = sigmoidScores(r, x)
+		case r.Bias != nil:
+			sel = softmaxScores(x, r.Bias.(*weight).w)
 		case r.Groups > 1:
 			sel = bestGroups(r, x)
 		}
@@ -112,7 +114,20 @@ func sigmoidScores(r *B.Router, x []float64) []float64 {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return -compare(best[a], best[b]) })
 	for _, g := range order[r.TopGroups:] {
-		clear(sel[g*n : (g+1)*n])
+		fill(sel[g*n:(g+1)*n], math.Inf(-1))
+	}
+	return sel
+}
+
+// softmaxScores are what a row's experts are picked by where a bias corrects the choice of a softmax.
+func softmaxScores(x, bias []float64) []float64 {
+	top, sum := slices.Max(x), 0.0
+	for _, v := range x {
+		sum += math.Exp(v - top)
+	}
+	sel := make([]float64, len(x))
+	for e, v := range x {
+		sel[e] = math.Exp(v-top)/sum + bias[e]
 	}
 	return sel
 }
