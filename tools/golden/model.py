@@ -319,7 +319,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "deepseek_v3/kv_b_4bit": (DEEPSEEK_Q4 | {"quantization": Q4["quantization"] | GATES}, "BF16"),
     "deepseek_v3/kv_b_8bit": (DEEPSEEK_Q4 | {"quantization": {"group_size": 32, "bits": 8} | GATES}, "F16"),
     "kimi_k2/4bit": (DEEPSEEK_Q4 | {"model_type": "kimi_k2", "n_group": 1, "topk_group": 1, "num_hidden_layers": 2, "quantization": Q4["quantization"] | GATES}, "BF16"),
-    "kimi_k25/4bit": ({"model_type": "kimi_k25", "text_config": BASE | DEEPSEEK_Q4, "quantization": Q4["quantization"] | {"language_model." + g: False for g in GATES}}, "BF16"),
+    "kimi_k25/4bit": ({"model_type": "kimi_k25", "tie_word_embeddings": False, "text_config": BASE | DEEPSEEK_Q4, "quantization": Q4["quantization"] | {"language_model." + g: False for g in GATES}}, "BF16"),
     "kimi_vl/bf16": ({"model_type": "kimi_vl", "text_config": BASE | DEEPSEEK_V3 | {"q_lora_rank": None, "rope_scaling": None, "num_hidden_layers": 2}}, "BF16"),
     "joyai_llm_flash/bf16": (DEEPSEEK_V3 | {"model_type": "joyai_llm_flash", "num_hidden_layers": 2}, "BF16"),
     "deepseek_v2/f32": (DEEPSEEK_V2, "F32"),
@@ -368,7 +368,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "granitemoe/4bit": (GRANITE | {"model_type": "granitemoe", "num_local_experts": 12, "num_experts_per_tok": 3, "attention_bias": True, "tie_word_embeddings": False} | Q4, "BF16"),
     "minicpm/f32": (MINICPM | {"tie_word_embeddings": False, "num_key_value_heads": 1}, "F32"),
     "minicpm/4bit": (MINICPM | {"tie_word_embeddings": False} | Q4, "BF16"),
-    "minicpm3/f32": (MINICPM3, "F32"),
+    "minicpm3/f32": (MINICPM3 | {"dim_model_base": 128}, "F32"),  # where the table is the head, theirs ignores this
     "minicpm3/4bit": (MINICPM3 | {"kv_lora_rank": 128, "tie_word_embeddings": False} | Q4, "BF16"),
     "youtu_llm/f32": (YOUTU, "F32"),
     "youtu_llm/4bit": (YOUTU | {"q_lora_rank": None, "kv_lora_rank": 128, "rope_traditional": False, "tie_word_embeddings": False} | Q4, "BF16"),

@@ -48,6 +48,8 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 			sel = sigmoidScores(r, x)
 		case r.Bias != nil:
 			sel = softmaxScores(x, r.Bias.(*weight).w)
+		case r.Groups > 1 && r.TwoBest:
+			sel = bestPairs(r, softmaxScores(x, make([]float64, len(x))))
 		case r.Groups > 1:
 			sel = bestGroups(r, x)
 		}
@@ -105,7 +107,12 @@ func sigmoidScores(r *B.Router, x []float64) []float64 {
 	if r.Groups <= 1 {
 		return sel
 	}
-	n := len(x) / r.Groups
+	return bestPairs(r, sel)
+}
+
+// bestPairs leaves the scores of the groups whose two best experts add up to most.
+func bestPairs(r *B.Router, sel []float64) []float64 {
+	n := len(sel) / r.Groups
 	var best []float64
 	order := make([]int, r.Groups)
 	for g := range order {
