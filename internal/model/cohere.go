@@ -27,7 +27,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	yes := true
 	a := cohereArgs{Scale: 0.0625, Pattern: 4}
 	a.Tied = &yes
-	turn := rotation{Base: 500000, Pairs: true}
+	turn := rotation{Base: 500000, Pairs: true, Fixed: true}
 	if two {
 		turn.Base, a.Window = 10000, 4096
 	}

@@ -96,7 +96,7 @@ var kimiNames = strings.NewReplacer("language_model.model.blocks.", "language_mo
 
 func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, error) {
 	cfg.harmless("qk_head_dim") // the sum of the two
-	ra, err := cfg.ropeArgs(rotation{Head: a.Rot, Base: a.theta, Pairs: !a.apart, Turns: a.turns, Share: a.part})
+	ra, err := cfg.ropeArgs(rotation{Head: a.Rot, Base: a.theta, Pairs: !a.apart, Turns: a.turns, Share: a.part, Fixed: cfg.typ != "youtu_llm"})
 	if err != nil {
 		return nil, err
 	}

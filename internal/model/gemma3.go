@@ -72,11 +72,11 @@ func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 		return nil, err
 	}
 	cfg.harmless("hidden_act") // hidden_activation counts
-	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true})
+	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true})
+	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -142,8 +142,8 @@ type gemma4Rope struct {
 // gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the frequencies of the
 // whole.
 var gemma4Rotations = map[string]rotation{
-	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true},
-	slides: {Kind: slides, Base: 1e4, New: true, Apart: true},
+	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true, Fixed: true},
+	slides: {Kind: slides, Base: 1e4, New: true, Apart: true, Fixed: true},
 }
 
 func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.StateID) gemma4Layer {

@@ -23,7 +23,7 @@ func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

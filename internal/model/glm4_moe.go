@@ -49,7 +49,7 @@ func (a *glm4MoEArgs) read(cfg *config, all any) (err error) {
 func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	a := glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "noaux_tc", Scoring: "sigmoid", Experts: 128, Shared: 1, TopK: 8, ExpFFN: 1408, Dense: 1,
 		Renorm: true, common: common{KVHeads: 8, Eps: 1e-5}}
-	turn := rotation{Base: 10000, Share: 0.5}
+	turn := rotation{Base: 10000, Share: 0.5, Fixed: true}
 	if cfg.typ == "solar_open" {
 		turn.Base, turn.Share, a.Dense, a.ExpFFN, a.HeadDim = 1e6, 1, 0, 1280, 128
 	}
