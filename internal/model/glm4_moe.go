@@ -108,9 +108,8 @@ func (a *glm4MoEArgs) check() error {
 		return fmt.Errorf("moe_intermediate_size %d or n_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
-	case a.Groups > 1 && a.TopGroups*(a.Experts/a.Groups) < a.TopK:
-		return fmt.Errorf("num_experts_per_tok is %d, but topk_group %d of n_group %d leaves %d of %d experts", a.TopK, a.TopGroups, a.Groups,
-			a.TopGroups*(a.Experts/a.Groups), a.Experts)
+	case a.TopGroups*(a.Experts/a.Groups) < a.TopK:
+		return fmt.Errorf("topk_group %d of n_group %d leaves %d experts, fewer than num_experts_per_tok %d", a.TopGroups, a.Groups, a.TopGroups*(a.Experts/a.Groups), a.TopK)
 	case a.Method != "noaux_tc" || a.Scoring != "sigmoid":
 		return fmt.Errorf("topk_method %s with scoring_func %s is not supported", regular.Quote(a.Method), regular.Quote(a.Scoring))
 	case !(a.Scale > 0 && a.Scale < 1e6):

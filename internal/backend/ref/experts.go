@@ -48,8 +48,6 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 			sel = sigmoidScores(r, x)
 		case r.Bias != nil:
 			sel = softmaxScores(x, r.Bias.(*weight).w)
-		case r.Groups > 1 && r.TwoBest:
-			sel = bestPairs(r, softmaxScores(x, make([]float64, len(x))))
 		case r.Groups > 1:
 			sel = bestGroups(r, x)
 		}
@@ -141,6 +139,9 @@ func softmaxScores(x, bias []float64) []float64 {
 
 // bestGroups leaves the scores of the groups that have the best experts.
 func bestGroups(r *B.Router, x []float64) []float64 {
+	if r.TwoBest {
+		return bestPairs(r, softmaxScores(x, make([]float64, len(x))))
+	}
 	n := len(x) / r.Groups
 	groups := slices.Collect(slices.Chunk(slices.Clone(x), n))
 	order := slices.Clone(groups)
