@@ -34,6 +34,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("model_max_length")        // how long texts may be; max_position_embeddings is read
 	cfg.harmless("_sliding_window_pattern") // the reference reads layer_types and the key without the line
 	if !two {
 		a.windows = windows{}

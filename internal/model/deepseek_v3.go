@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -77,7 +78,9 @@ func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
 		return m, err
 	}
 	var beside struct {
-		Tied *bool `json:"tie_word_embeddings"`
+		Tied   *bool           `json:"tie_word_embeddings"`
+		Ignore json.RawMessage `json:"ignore_index"`             // of labels, in training
+		Chunks json.RawMessage `json:"use_unified_vision_chunk"` // of images
 	}
 	if err := cfg.beside(&beside); err != nil {
 		return nil, err
