@@ -12,8 +12,8 @@ import (
 )
 
 func init() {
-	register("deepseek_v3", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "deepseek_v3") })
-	register("glm4_moe_lite", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "glm4_moe_lite") })
+	register("deepseek_v3", newDeepseek)
+	register("glm4_moe_lite", newDeepseek)
 }
 
 // latentArgs are the keys of models whose heads share a latent.
@@ -57,12 +57,14 @@ func (a *latentArgs) sparse(i int) bool {
 }
 
 // newDeepseek: latent attention; experts as in glm4_moe, without groups of layers or any at all where the config says so.
-func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
+func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
-	a.glm4MoEArgs = glm4MoEArgs{Groups: 8, TopGroups: 4, Scale: 2.5, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid", Shared: 1, TopK: 8, Dense: 3, ExpFFN: 2048,
-		common: common{Eps: 1e-6}}
-	if typ == "glm4_moe_lite" {
-		a.Groups, a.TopGroups, a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Eps, a.part = 1, 1, 1.8, 4, 1, 1536, 1e-5, 1
+	a.glm4MoEArgs = glm4MoEArgs{Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid", common: common{Eps: 1e-6}}
+	switch cfg.typ {
+	case "deepseek_v3", "kimi_k25":
+		a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Shared = 2.5, 8, 3, 2048, 1
+	case "glm4_moe_lite":
+		a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Shared, a.Eps, a.part = 1.8, 4, 1, 1536, 1, 1e-5, 1
 	}
 	if err := a.read(cfg, &a); err != nil {
 		return nil, err
@@ -70,6 +72,7 @@ func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
 	if err := a.pairs(cfg); err != nil {
 		return nil, err
 	}
+	a.groups(cfg.typ == "deepseek_v3" || cfg.typ == "kimi_k25")
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -87,11 +90,29 @@ func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
 	}
 	if cfg.typ == "kimi_k25" {
 		m.family = kimiNames
-		if beside.Tied == nil || *beside.Tied {
-			m.Head.Tied = nn.TieFile // what is said of the whole model counts
+		if beside.Tied == nil || *beside.Tied { // a folder without a head is meant so, whatever text_config says
+			m.look = func(shape func(name string) []int) {
+				if shape("model.embed_tokens.weight") != nil && shape("lm_head.weight") == nil {
+					m.Head.Tied = nn.TieAlways
+				}
+			}
 		}
 	}
 	return m, nil
+}
+
+// groups are those of the published deepseek_v3 where a config has none and they fit, or one.
+func (a *latentArgs) groups(published bool) {
+	if a.Groups == 0 {
+		if a.Groups = 1; published && a.Experts >= 16 && a.Experts%8 == 0 {
+			a.Groups = 8
+		}
+	}
+	if a.TopGroups == 0 {
+		if a.TopGroups = 1; published && a.Groups >= 4 {
+			a.TopGroups = 4
+		}
+	}
 }
 
 // kimiNames: transformers saves layers of the language model under the name that those of the vision tower have.

@@ -319,7 +319,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "deepseek_v3/kv_b_4bit": (DEEPSEEK_Q4 | {"quantization": Q4["quantization"] | GATES}, "BF16"),
     "deepseek_v3/kv_b_8bit": (DEEPSEEK_Q4 | {"quantization": {"group_size": 32, "bits": 8} | GATES}, "F16"),
     "kimi_k2/4bit": (DEEPSEEK_Q4 | {"model_type": "kimi_k2", "n_group": 1, "topk_group": 1, "num_hidden_layers": 2, "quantization": Q4["quantization"] | GATES}, "BF16"),
-    "kimi_k25/4bit": ({"model_type": "kimi_k25", "tie_word_embeddings": False, "text_config": BASE | DEEPSEEK_Q4, "quantization": Q4["quantization"] | {"language_model." + g: False for g in GATES}}, "BF16"),
+    "kimi_k25/4bit": ({"model_type": "kimi_k25", "text_config": BASE | DEEPSEEK_Q4, "quantization": Q4["quantization"] | {"language_model." + g: False for g in GATES}}, "BF16"),
     "kimi_vl/bf16": ({"model_type": "kimi_vl", "text_config": BASE | DEEPSEEK_V3 | {"q_lora_rank": None, "rope_scaling": None, "num_hidden_layers": 2}}, "BF16"),
     "joyai_llm_flash/bf16": (DEEPSEEK_V3 | {"model_type": "joyai_llm_flash", "num_hidden_layers": 2}, "BF16"),
     "deepseek_v2/f32": (DEEPSEEK_V2, "F32"),
