@@ -105,6 +105,10 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil && newer.kind() == "" {
+			args.Type = "default" // the family's own type is for configs without parameters
+			cfg.rotations[len(cfg.rotations)-1].Type = args.Type
+		}
 		switch {
 		case args.Type == "proportional" && args.Factor == 0:
 			args.Factor = 1
