@@ -10,6 +10,9 @@ func Draws(name string, seed uint64) func(i int) uint64 {
 
 var Unit = unit
 
+// RoundedLike is roundedLike.
+var RoundedLike = roundedLike
+
 // Fill makes n numbers around base, as goldens of saved folders have them.
 func Fill(name string, seed uint64, n int, base, amp float64) []byte {
 	return (&formula{Synthetic: Synthetic{Seed: seed, Type: quant.F32}}).floats(name, []int{n}, base, amp).Bytes
@@ -21,6 +24,3 @@ func Amplitudes(name string, seed uint64, n int, amp float64) []float32 {
 	quant.Floats(x, quant.F32, (&formula{Synthetic: Synthetic{Seed: seed, Type: quant.F32}}).floats(name, []int{n}, 0, amp).Bytes)
 	return x
 }
-
-// RoundedLike is roundedLike.
-var RoundedLike = roundedLike
