@@ -105,16 +105,21 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil && newer.kind() == "" {
-			args.Type = "default" // the family's own type is for configs without parameters
-			cfg.rotations[len(cfg.rotations)-1].Type = args.Type
+		note := &cfg.rotations[len(cfg.rotations)-1]
+		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil { // the family's own type and share are for configs without parameters
+			if newer.kind() == "" {
+				args.Type, note.Type = "default", "default"
+			}
+			if newer.Partial == 0 {
+				args.Partial, note.Columns = 1, k.dim
+			}
 		}
 		switch {
 		case args.Type == "proportional" && args.Factor == 0:
 			args.Factor = 1
 		case args.Type == "default" || args.Type == "":
 			args.Partial = 1 // whatever the share
-			cfg.rotations[len(cfg.rotations)-1].Columns = k.dim
+			note.Columns = k.dim
 		}
 		if ropes[k], err = nn.NewRope(k.dim, args); err != nil {
 			return nil, err
