@@ -120,21 +120,30 @@ func (c Check) LinearGLU(x Array, w Weight) {
 	}
 }
 
-func (c Check) RMSNorm(x Array, w Weight, s *Norm) { c.norm("RMSNorm", x, s, w) }
-
-func (c Check) LayerNorm(x Array, w, bias Weight, s *Norm) { c.norm("LayerNorm", x, s, w, bias) }
-
-func (c Check) norm(op string, x Array, s *Norm, by ...Weight) {
+func (c Check) RMSNorm(x Array, w Weight, s *Norm) {
 	width := s.Width
 	if width == 0 {
 		width = x.Cols()
 	}
 	if width < 0 || x.Cols()%width != 0 {
-		fail("%s: width %d does not divide %d columns", op, width, x.Cols())
+		fail("RMSNorm: width %d does not divide %d columns", width, x.Cols())
 	}
-	for _, w := range by {
-		if w != nil && w.Out() != width && w.Out() != x.Cols() {
-			fail("%s: weight or bias has %d entries for width %d of %d columns", op, w.Out(), width, x.Cols())
+	if w != nil && w.Out() != width && w.Out() != x.Cols() {
+		fail("RMSNorm: weight has %d entries for width %d of %d columns", w.Out(), width, x.Cols())
+	}
+}
+
+func (c Check) LayerNorm(x Array, w, bias Weight, s *Norm) {
+	width := s.Width
+	if width == 0 {
+		width = x.Cols()
+	}
+	if width < 0 || x.Cols()%width != 0 {
+		fail("LayerNorm: width %d does not divide %d columns", width, x.Cols())
+	}
+	for _, v := range []Weight{w, bias} {
+		if v != nil && v.Out() != width && v.Out() != x.Cols() {
+			fail("LayerNorm: weight or bias has %d entries for width %d of %d columns", v.Out(), width, x.Cols())
 		}
 	}
 }

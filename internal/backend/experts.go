@@ -24,6 +24,7 @@ type Router struct {
 	// With Groups only experts of the TopGroups best of them are picked: for Sigmoid those whose two best add up to most; for
 	// Softmax those with the best expert.
 	Groups, TopGroups int
+	TwoBest           bool // for Softmax too those whose two best add up to most
 }
 
 // Routing is the result of Route, one column per picked expert: ids (I32), which ascend within a row, and weights.

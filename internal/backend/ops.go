@@ -21,7 +21,7 @@ type Ops interface {
 
 	// RMSNorm over each s.Width columns (0: all); w has s.Width or all columns' entries, or is nil.
 	RMSNorm(x Array, w Weight, s *Norm) Array
-	// LayerNorm likewise, less the mean of each; a bias has as many entries as w may have.
+	// LayerNorm is RMSNorm that takes the mean away before, and adds a bias, of which the same holds as of w.
 	LayerNorm(x Array, w, bias Weight, s *Norm) Array
 
 	// RoPE rotates columns [s.Offset, s.Offset+2·pairs) of every s.Head-wide head by the row's position.

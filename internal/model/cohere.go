@@ -27,13 +27,14 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	yes := true
 	a := cohereArgs{Scale: 0.0625, Pattern: 4}
 	a.Tied = &yes
-	turn := rotation{Base: 500000, Pairs: true}
+	turn := rotation{Base: 500000, Pairs: true, Fixed: true}
 	if two {
 		turn.Base, a.Window = 10000, 4096
 	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("model_max_length")        // how long texts may be; max_position_embeddings is read
 	cfg.harmless("_sliding_window_pattern") // the reference reads layer_types and the key without the line
 	if !two {
 		a.windows = windows{}

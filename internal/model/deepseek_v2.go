@@ -13,8 +13,9 @@ func init() { register("deepseek_v2", newDeepseekV2) }
 // newDeepseekV2: latent attention like its successor's; experts picked by softmax, from the groups that have the best ones.
 func newDeepseekV2(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Together: true}}
-	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Scoring: "softmax"}
-	if err := cfg.into(&a); err != nil {
+	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Scoring: "softmax", Experts: 64, Shared: 2, ExpFFN: 1407,
+		common: common{Eps: 1e-6}}
+	if err := a.read(cfg, &a); err != nil {
 		return nil, err
 	}
 	router := B.Router{Score: B.Softmax, K: a.TopK, Scale: float32(a.Scale)}

@@ -1,58 +1,131 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 func init() {
-	register("deepseek_v3", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "deepseek_v3") })
-	register("glm4_moe_lite", func(cfg *config, b *Build) (Generator, error) { return newDeepseek(cfg, b, "glm4_moe_lite") })
+	register("deepseek_v3", newDeepseek)
+	register("glm4_moe_lite", newDeepseek)
 }
 
 // latentArgs are the keys of models whose heads share a latent.
 type latentArgs struct {
 	glm4MoEArgs
-	QLora int `json:"q_lora_rank"` // 0: queries come from the hidden state at once
-	Lora  int `json:"kv_lora_rank"`
-	Rot   int `json:"qk_rope_head_dim"`
-	Nope  int `json:"qk_nope_head_dim"`
-	VDim  int `json:"v_head_dim"`
-	Freq  int `json:"moe_layer_freq"`
+	QLora int      `json:"q_lora_rank"` // 0: queries come from the hidden state at once
+	Lora  int      `json:"kv_lora_rank"`
+	Rot   int      `json:"qk_rope_head_dim"`
+	Nope  int      `json:"qk_nope_head_dim"`
+	VDim  int      `json:"v_head_dim"`
+	Freq  int      `json:"moe_layer_freq"`
+	Kinds []string `json:"mlp_layer_types"` // in place of first_k_dense_replace and moe_layer_freq
 
 	theta   float64 // where the config has none
 	normEps float64 // of the norms inside attention
 	kvb     nn.Heads
-	grows   bool // queries do, as rope_parameters say
-	apart   bool // partners of the rotation are half of its width apart, not neighbours
+	grows   bool    // queries do, as rope_parameters say
+	apart   bool    // partners of the rotation are half of its width apart, not neighbours
+	turns   int     // columns that turn, whatever their share; 0: by the share
+	part    float64 // as Share of a rotation
+}
+
+// pairs reads whether neighbours are partners; null is false.
+func (a *latentArgs) pairs(cfg *config) error {
+	var k struct {
+		Pairs *bool `json:"rope_interleave"`
+	}
+	if err := cfg.into(&k); err != nil {
+		return err
+	}
+	a.apart = a.apart || cfg.null("rope_interleave") || k.Pairs != nil && !*k.Pairs
+	return nil
+}
+
+// sparse reports a layer with experts.
+func (a *latentArgs) sparse(i int) bool {
+	if len(a.Kinds) > 0 {
+		return a.Kinds[i] == "sparse"
+	}
+	return a.Experts > 0 && i >= a.Dense && i%a.Freq == 0
 }
 
 // newDeepseek: latent attention; experts as in glm4_moe, without groups of layers or any at all where the config says so.
-func newDeepseek(cfg *config, b *Build, typ string) (Generator, error) {
+func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
-	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}
-	if typ == "glm4_moe_lite" {
-		a.theta, a.Scale = 1e6, 1.8
+	a.glm4MoEArgs = glm4MoEArgs{Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid", common: common{Eps: 1e-6}}
+	switch cfg.typ {
+	case "deepseek_v3", "kimi_k25":
+		a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Shared = 2.5, 8, 3, 2048, 1
+	case "glm4_moe_lite":
+		a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Shared, a.Eps, a.part = 1.8, 4, 1, 1536, 1, 1e-5, 1
 	}
-	if err := cfg.into(&a); err != nil {
+	if err := a.read(cfg, &a); err != nil {
 		return nil, err
 	}
+	if err := a.pairs(cfg); err != nil {
+		return nil, err
+	}
+	a.groups(cfg.typ == "deepseek_v3" || cfg.typ == "kimi_k25")
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if typ == "glm4_moe_lite" {
-		a.normEps = float64(a.Eps)
+	m, err := a.decoder(cfg, b, a.router())
+	if err != nil || cfg.at == "" {
+		return m, err
 	}
-	return a.decoder(cfg, b, a.router())
+	var beside struct {
+		Tied   *bool           `json:"tie_word_embeddings"`
+		Ignore json.RawMessage `json:"ignore_index"`             // of labels, in training
+		Chunks json.RawMessage `json:"use_unified_vision_chunk"` // of images
+	}
+	if err := cfg.beside(&beside); err != nil {
+		return nil, err
+	}
+	if cfg.typ == "kimi_k25" {
+		m.family = kimiNames
+		if beside.Tied == nil || *beside.Tied { // a folder without a head is meant so, whatever text_config says
+			m.look = func(shape func(name string) []int) {
+				if shape("model.embed_tokens.weight") != nil && shape("lm_head.weight") == nil {
+					m.Head.Tied = nn.TieAlways
+				}
+			}
+		}
+	}
+	return m, nil
 }
 
+// groups are those of the published deepseek_v3 where a config has none and they fit, or one.
+func (a *latentArgs) groups(published bool) {
+	if a.Groups == 0 {
+		if a.Groups = 1; published && a.Experts >= 16 && a.Experts%8 == 0 {
+			a.Groups = 8
+		}
+	}
+	if a.TopGroups == 0 {
+		if a.TopGroups = 1; published && a.Groups >= 4 {
+			a.TopGroups = 4
+		}
+	}
+}
+
+// kimiNames: transformers saves layers of the language model under the name that those of the vision tower have.
+var kimiNames = strings.NewReplacer("language_model.model.blocks.", "language_model.model.layers.")
+
 func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, error) {
-	ra, err := cfg.ropeArgs(rotation{Head: a.Rot, Base: a.theta, Pairs: !a.apart})
+	cfg.harmless("qk_head_dim") // the sum of the two
+	ra, err := cfg.ropeArgs(rotation{Head: a.Rot, Base: a.theta, Pairs: !a.apart, Turns: a.turns, Share: a.part, Fixed: cfg.typ != "youtu_llm"})
 	if err != nil {
 		return nil, err
+	}
+	if ra.Partial != 1 {
+		return nil, fmt.Errorf("partial_rotary_factor %g is not supported: the %d columns of qk_rope_head_dim turn", ra.Partial, a.Rot)
 	}
 	rope, err := nn.NewRope(a.Rot, ra)
 	if err != nil {
@@ -68,17 +141,17 @@ func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, 
 		t := a.attention(b, i, &ra)
 		t.QRope, t.KRope = qrope, krope
 		l := decoderLayer{MLA: t, InNorm: a.norm(), PostNorm: a.norm()}
-		if a.Experts == 0 || i < a.Dense || i%a.Freq != 0 {
-			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
+		if !a.sparse(i) {
+			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), a.act)
 			l.MLP = &mlp
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: a.act})
 		if router.Score == B.Sigmoid {
 			moe.Bias = &nn.Vec{N: a.Experts}
 		}
 		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), a.act)
 			moe.Shared = &shared
 		}
 		return l.routed(&moe)
@@ -92,7 +165,7 @@ func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, 
 func (a *latentArgs) attention(b *Build, i int, ra *nn.RopeArgs) *nn.MLA {
 	h, qd := b.Local(a.Heads), a.Nope+a.Rot
 	scale := 1 / math.Sqrt(float64(qd))
-	if ra.MScaleAllDim != 0 && ra.Factor > 1 {
+	if ra.MScaleAllDim != 0 && ra.Factor > 1 && ra.Type != "" && ra.Type != "default" {
 		s := 0.1*ra.MScaleAllDim*math.Log(ra.Factor) + 1
 		scale *= s * s
 	}
@@ -128,6 +201,17 @@ func (a *latentArgs) check() error {
 		}
 	}
 	a.HeadDim, a.KVHeads = a.Rot, a.Heads // of the rotation; what latent attention has instead is above
+	if a.FFN == 0 && a.Experts > 0 && a.sparse(0) {
+		a.FFN = a.ExpFFN // of no layer
+	}
+	if len(a.Kinds) > 0 && len(a.Kinds) != a.Layers {
+		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(a.Kinds), a.Layers)
+	}
+	for i, k := range a.Kinds {
+		if k != "dense" && (k != "sparse" || a.Experts == 0) {
+			return fmt.Errorf("mlp_layer_types[%d] is %s, with %d experts", i, regular.Quote(k), a.Experts)
+		}
+	}
 	if a.Experts == 0 {
 		return a.common.check()
 	}

@@ -15,6 +15,9 @@ func Draws(name string, seed uint64) func(i int) uint64 {
 
 var Unit = unit
 
+// RoundedLike is roundedLike.
+var RoundedLike = roundedLike
+
 // Fill makes n numbers around base, as goldens of saved folders have them.
 func Fill(name string, seed uint64, n int, base, amp float64) []byte {
 	return (&formula{Synthetic: Synthetic{Seed: seed, Type: quant.F32}}).floats(name, []int{n}, base, amp).Bytes

@@ -37,7 +37,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.harmless("hidden_act") // hidden_activation counts
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

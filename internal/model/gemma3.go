@@ -39,6 +39,7 @@ func newGemma3Text(cfg *config, b *Build) (Generator, error) {
 // but the embedding table is known to it where the folder has none.
 func newGemma3(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
+	a.MaxPos = 32768 // as in mlx-lm
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -72,11 +73,11 @@ func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 		return nil, err
 	}
 	cfg.harmless("hidden_act") // hidden_activation counts
-	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true})
+	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true})
+	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	a.gate, a.clips = &B.GLU{Act: act}, cfg.typ == "gemma3n"
 	cfg.harmless("sliding_window_pattern", "_sliding_window_pattern") // layer_types counts
 	ropes := map[string]*B.Rope{}
-	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true}} {
+	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true, Fixed: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true}} {
 		r.Head = a.HeadDim
 		if ropes[r.Kind], err = cfg.rope(r); err != nil {
 			return nil, err

@@ -105,12 +105,21 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 		if err != nil {
 			return nil, err
 		}
+		note := &cfg.rotations[len(cfg.rotations)-1]
+		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil { // the family's own type and share are for configs without parameters
+			if newer.kind() == "" {
+				args.Type, note.Type = "default", "default"
+			}
+			if newer.Partial == 0 {
+				args.Partial, note.Columns = 1, k.dim
+			}
+		}
 		switch {
 		case args.Type == "proportional" && args.Factor == 0:
 			args.Factor = 1
 		case args.Type == "default" || args.Type == "":
 			args.Partial = 1 // whatever the share
-			cfg.rotations[len(cfg.rotations)-1].Columns = k.dim
+			note.Columns = k.dim
 		}
 		if ropes[k], err = nn.NewRope(k.dim, args); err != nil {
 			return nil, err
@@ -142,8 +151,8 @@ type gemma4Rope struct {
 // gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the frequencies of the
 // whole.
 var gemma4Rotations = map[string]rotation{
-	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true},
-	slides: {Kind: slides, Base: 1e4, New: true, Apart: true},
+	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true, Fixed: true},
+	slides: {Kind: slides, Base: 1e4, New: true, Apart: true, Fixed: true},
 }
 
 func (a *gemma4Args) layer(b *Build, i int, rope *B.Rope, last map[string]B.StateID) gemma4Layer {

@@ -11,7 +11,7 @@ func init() {
 
 // newGLM: rotation in pairs of neighbours, gate and up as one tensor; glm4 also normalises what attention and MLP give.
 func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
-	var a llamaArgs
+	a := llamaArgs{common: common{KVHeads: 2, HeadDim: 128, Eps: 1.5625e-7}}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
@@ -19,13 +19,17 @@ func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true})
+	act, err := cfg.act("hidden_act", "silu")
+	if err != nil {
+		return nil, err
+	}
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
-		l.Attn.QKV.Bias, l.MLP.GateUp.Fused = a.AttnBias, true
+		l.Attn.QKV.Bias, l.MLP.GateUp.Fused, l.MLP.Spec.Act = a.AttnBias, true, act
 		if after {
 			l.PreNorm, l.PostNorm = l.PostNorm, nil
 			l.AttnNorm, l.MLPNorm = a.norm(), a.norm()

@@ -20,31 +20,56 @@ type glm4MoEArgs struct {
 	Groups    int    `json:"n_group"`
 	TopGroups int    `json:"topk_group"`
 	Scale     float  `json:"routed_scaling_factor"`
-	Renorm    bool   `json:"norm_topk_prob"`
+	Renorm    bool   `json:"norm_topk_prob"` // null is false
 	AttnBias  bool   `json:"attention_bias"`
 	Norm      bool   `json:"use_qk_norm"`
 	Method    string `json:"topk_method"`
 	Scoring   string `json:"scoring_func"`
+
+	act B.ActKind
+}
+
+// read decodes the keys, which newer folders may have under other names, into all, of which a is a part.
+func (a *glm4MoEArgs) read(cfg *config, all any) (err error) {
+	cfg.also("n_routed_experts", "num_local_experts", "num_experts")
+	if err := cfg.into(all); err != nil {
+		return err
+	}
+	for key, to := range map[string]*int{"n_shared_experts": &a.Shared, "n_routed_experts": &a.Experts} {
+		if cfg.null(key) {
+			*to = 0
+		}
+	}
+	a.Renorm = a.Renorm && !cfg.null("norm_topk_prob")
+	a.act, err = cfg.act("hidden_act", "silu")
+	return err
 }
 
 // newGLM4MoE: experts picked by sigmoids and a bias, in groups, beside a shared one; a part of each head rotates.
 func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
-	a := glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "noaux_tc", Scoring: "sigmoid"}
-	if err := cfg.into(&a); err != nil {
+	a := glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "noaux_tc", Scoring: "sigmoid", Experts: 128, Shared: 1, TopK: 8, ExpFFN: 1408, Dense: 1,
+		Renorm: true, common: common{KVHeads: 8, Eps: 1e-5}}
+	turn := rotation{Base: 10000, Share: 0.5, Fixed: true}
+	if cfg.typ == "solar_open" {
+		turn.Base, turn.Share, a.Dense, a.ExpFFN, a.HeadDim = 1e6, 1, 0, 1280, 128
+	}
+	if err := a.read(cfg, &a); err != nil {
 		return nil, err
+	}
+	switch {
+	case a.FFN == 0 && a.Dense > 0:
+		return nil, fmt.Errorf("intermediate_size is missing, but first_k_dense_replace is %d", a.Dense)
+	case a.FFN == 0:
+		a.FFN = a.ExpFFN // of no layer
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	share := 0.5
-	if cfg.typ == "solar_open" {
-		share = 1
-	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: share})
+	rope, err := cfg.rope(turn.of(a.HeadDim))
 	if err != nil {
 		return nil, err
 	}
-	silu := &B.GLU{Act: B.SiLU}
+	glu := &B.GLU{Act: a.act}
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
@@ -53,13 +78,14 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		}
 		l := preNorm(&a.common, b, t)
+		l.MLP.Spec.Act = a.act
 		if i < a.Dense {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, glu)
 		moe.Bias = &nn.Vec{N: a.Experts}
 		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
+			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), a.act)
 			moe.Shared = &shared
 		}
 		return l.routed(&moe)

@@ -35,7 +35,7 @@ var HarmlessKeys = []Harmless{
 	{"float32 here, whatever it says", []string{"residual_in_fp32", "fp32_residual_connection", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "reorder_and_upcast_attn",
 		"mamba_ssm_dtype", "*_upcast", "use_fp32_*", "router_dtype", "moe_router_dtype", "head_dtype"}},
 	{"the parts that see and hear are not read", []string{"vision_config", "audio_config", "video_config", "vision_feature_*", "vision_*_token", "image_*", "video_*", "audio_*", "mm_*",
-		"multimodal_projector_*", "projector_*", "spatial_merge_size", "use_image_*", "vision_start_*", "vision_end_*", "boi_*", "eoi_*", "boa_*", "eoa_*", "media_placeholder_*",
+		"multimodal_projector_*", "projector_*", "projection_hidden_size", "projection_layer_norm_eps", "spatial_merge_size", "use_image_*", "vision_start_*", "vision_end_*", "boi_*", "eoi_*", "boa_*", "eoa_*", "media_placeholder_*",
 		"vision_soft_tokens_per_image", "audio_soft_tokens_per_image", "downsample_factor", "encoder_patch_size", "max_image_*", "min_image_*", "tile_size", "max_tiles", "min_tiles",
 		"max_num_patches", "max_pixels_*", "pixel_*", "use_thumbnail", "use_unified_vision_chunk", "do_image_splitting"}},
 	{"a bias is added where the folder has one", []string{"attention_bias", "mlp_bias", "qkv_bias", "attention_out_bias", "attention_in_bias", "use_qkv_bias", "add_qkv_bias", "lm_head_bias"}},

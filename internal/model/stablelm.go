@@ -27,7 +27,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -374,7 +374,7 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "granitemoe/4bit": (GRANITE | {"model_type": "granitemoe", "num_local_experts": 12, "num_experts_per_tok": 3, "attention_bias": True, "tie_word_embeddings": False} | Q4, "BF16"),
     "minicpm/f32": (MINICPM | {"tie_word_embeddings": False, "num_key_value_heads": 1}, "F32"),
     "minicpm/4bit": (MINICPM | {"tie_word_embeddings": False} | Q4, "BF16"),
-    "minicpm3/f32": (MINICPM3, "F32"),
+    "minicpm3/f32": (MINICPM3 | {"dim_model_base": 128}, "F32"),  # where the table is the head, theirs ignores this
     "minicpm3/4bit": (MINICPM3 | {"kv_lora_rank": 128, "tie_word_embeddings": False} | Q4, "BF16"),
     "youtu_llm/f32": (YOUTU, "F32"),
     "youtu_llm/4bit": (YOUTU | {"q_lora_rank": None, "kv_lora_rank": 128, "rope_traditional": False, "tie_word_embeddings": False} | Q4, "BF16"),

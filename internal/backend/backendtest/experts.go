@@ -26,6 +26,7 @@ func (c Config) route(t *testing.T) {
 			bias := normals(r, tc.experts)
 			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Softmax, K: min(tc.k, tc.experts/4), Groups: 4, TopGroups: 1, Scale: 16}, nil, nil)
 			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Softmax, K: tc.k, Groups: 4, TopGroups: 3}, nil, nil)
+			c.routeOne(t, normals(r, len(x)), tc.n, tc.experts, &B.Router{Score: B.Softmax, K: tc.k, Groups: 4, TopGroups: 2, TwoBest: true}, nil, nil)
 			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Renorm: true, Scale: 1.5}, bias, nil)
 			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Softmax, K: tc.k, Renorm: true}, bias, nil)
 			c.routeOne(t, x, tc.n, tc.experts, &B.Router{Score: B.Sigmoid, K: tc.k, Groups: 4, TopGroups: 2}, bias, nil)

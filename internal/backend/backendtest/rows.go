@@ -115,7 +115,9 @@ func (c Config) norms(t *testing.T) {
 		if tc.weight == 0 {
 			continue
 		}
-		layer := func(o B.Ops, x B.Array, w, b B.Weight) B.Array { return o.LayerNorm(x, w, b, norm) }
+		layer := func(o B.Ops, x B.Array, w, b B.Weight) B.Array {
+			return o.LayerNorm(x, w, b, &B.Norm{Eps: 1e-5, Width: tc.width})
+		}
 		sc, y := run(c.open(t), false, layer)
 		rs, want := run(ref.New(), false, layer)
 		near(t, "LayerNorm", floats(t, sc, y), ref.Float64s(rs, want), func(int) float64 { return c.Eps * 8 }, c.Eps*float64(64+width))

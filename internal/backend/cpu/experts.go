@@ -84,6 +84,10 @@ func pickScores(r *backend.Router, sel, x, bias []float32) {
 	if r.Groups <= 1 {
 		return
 	}
+	if r.TwoBest && r.Score == backend.Softmax {
+		softmaxInto(sel, x)
+		rank = bestTwo
+	}
 	// A group stays if fewer than TopGroups are better: compared in pairs, for there are few.
 	n := len(x) / r.Groups
 	var out [maxGroups]bool

@@ -146,18 +146,19 @@ func (j *rowJob) rmsNorm(r int) {
 
 func (j *rowJob) layerNorm(r int) {
 	y, x := j.dst.row(r), j.a.row(r)
-	part := func(v []float32, at int) []float32 {
-		if len(v) > j.width {
-			return v[at : at+j.width]
-		}
-		return v
-	}
 	for at := 0; at < len(x); at += j.width {
-		layerNorm(y[at:at+j.width], x[at:at+j.width], part(j.w, at), part(j.bias, at), j.f)
+		w, bias := j.w, j.bias
+		if len(w) > j.width {
+			w = w[at : at+j.width]
+		}
+		if len(bias) > j.width {
+			bias = bias[at : at+j.width]
+		}
+		layerNorm(y[at:at+j.width], x[at:at+j.width], w, bias, j.f)
 	}
 }
 
-// layerNorm sums in order of columns, in float64: rows of a few thousand, or heads.
+// layerNorm sums in order of columns, in float64: encoders only, and rows of a thousand.
 func layerNorm(y, x, w, bias []float32, eps float32) {
 	var sum, square float64
 	for _, v := range x {
@@ -272,11 +273,11 @@ func (s *scope) RMSNorm(x backend.Array, w backend.Weight, n *backend.Norm) back
 
 func (s *scope) LayerNorm(x backend.Array, w, bias backend.Weight, n *backend.Norm) backend.Array {
 	s.check.LayerNorm(x, w, bias, n)
+	h, y := s.make(x.Rows(), x.Cols())
 	width := n.Width
 	if width == 0 {
 		width = x.Cols()
 	}
-	h, y := s.make(x.Rows(), x.Cols())
 	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps, width: width}
 	s.eachRow()
 	return h

@@ -39,10 +39,13 @@ func (l *lib) selection(r *B.Router, x handle, n, experts int) handle {
 	if r.Groups <= 1 {
 		return sel
 	}
+	if r.TwoBest && r.Score == B.Softmax {
+		sel = l.softmax(x, 1)
+	}
 	each := experts / r.Groups
 	groups := l.reshape(sel, n, r.Groups, each)
 	best := l.reduce(fnMax, groups, 2)
-	if r.Score == B.Sigmoid {
+	if r.Score == B.Sigmoid || r.TwoBest {
 		sorted := l.do(fnSort, uintptr(groups), uintptr(2))
 		best = l.add(l.cut(sorted, 2, each-1, each), l.cut(sorted, 2, each-2, each-1))
 	}

@@ -159,18 +159,22 @@ func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	return s.op(x.Rows(), x.Cols(), func() handle {
 		l := s.l
 		y := l.layerNormed(l.reshape(in.h, x.Rows(), -1, width), 0, 0, eps)
-		by := func(t *weight, f func(x, y handle) handle) {
-			if t == nil {
-				return
+		for _, v := range []B.Weight{w, bias} {
+			of := asWeight(v)
+			if of == nil {
+				continue
 			}
-			v := s.scale(t)
-			if t.out != width {
-				v = l.reshape(v, -1, width)
+			if of.out == width {
+				y = l.reshape(y, x.Rows(), -1, width)
+			} else {
+				y = l.reshape(y, x.Rows(), x.Cols())
 			}
-			y = f(y, v)
+			if v == w {
+				y = l.mul(y, s.scale(of))
+			} else {
+				y = l.add(y, s.scale(of))
+			}
 		}
-		by(asWeight(w), l.mul)
-		by(asWeight(bias), l.add)
 		return s.is(l.reshape(y, x.Rows(), x.Cols()))
 	})
 }

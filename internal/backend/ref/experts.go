@@ -105,7 +105,12 @@ func sigmoidScores(r *B.Router, x []float64) []float64 {
 	if r.Groups <= 1 {
 		return sel
 	}
-	n := len(x) / r.Groups
+	return bestPairs(r, sel)
+}
+
+// bestPairs leaves the scores of the groups whose two best experts add up to most.
+func bestPairs(r *B.Router, sel []float64) []float64 {
+	n := len(sel) / r.Groups
 	var best []float64
 	order := make([]int, r.Groups)
 	for g := range order {
@@ -134,6 +139,9 @@ func softmaxScores(x, bias []float64) []float64 {
 
 // bestGroups leaves the scores of the groups that have the best experts.
 func bestGroups(r *B.Router, x []float64) []float64 {
+	if r.TwoBest {
+		return bestPairs(r, softmaxScores(x, make([]float64, len(x))))
+	}
 	n := len(x) / r.Groups
 	groups := slices.Collect(slices.Chunk(slices.Clone(x), n))
 	order := slices.Clone(groups)

@@ -97,18 +97,18 @@ func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 		width = x.Cols()
 	}
 	h, y := s.make(x.Rows(), x.Cols())
-	in := s.get(x)
-	for at := 0; at < len(in.v); at += width {
-		part, out := in.v[at:at+width], y.v[at:at+width]
+	a := s.get(x)
+	for at := 0; at < len(a.v); at += width {
+		in, out := a.v[at:at+width], y.v[at:at+width]
 		mean, sum := 0.0, 0.0
-		for _, v := range part {
+		for _, v := range in {
 			mean += v / float64(width)
 		}
-		for _, v := range part {
+		for _, v := range in {
 			sum += (v - mean) * (v - mean)
 		}
 		inv := 1 / math.Sqrt(sum/float64(width)+float64(n.Eps))
-		for i, v := range part {
+		for i, v := range in {
 			out[i] = (v - mean) * inv
 			if w != nil {
 				out[i] *= w.(*weight).w[(at+i)%w.Out()]
