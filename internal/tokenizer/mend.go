@@ -72,11 +72,17 @@ func (f *file) mendDecoder() string {
 		f.deco = component{Type: "ByteLevel"}
 		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which is byte-level; text is decoded by ByteLevel", naming(steps))
 	case spaces > bytes && (declared || spaces >= total/20):
-		if !byBytes && slices.ContainsFunc(steps, func(s component) bool { return s.unmarks(mark) }) {
+		single := f.hasToken("<0x0A>")
+		if !byBytes && slices.ContainsFunc(steps, func(s component) bool { return s.unmarks(mark) }) &&
+			(!single || !f.model.ByteFallback || slices.ContainsFunc(steps, func(s component) bool { return s.Type == "ByteFallback" })) {
 			return ""
 		}
-		f.deco = f.sentencePieceDecoder(mark, prefixed)
-		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which writes a space as %s; text is decoded by %s", naming(steps), mark, naming(f.deco.Decoders))
+		writes := "a space as " + mark
+		if single {
+			writes += " and a byte as <0x0A>"
+		}
+		f.deco = sentencePieceDecoder(mark, single, prefixed)
+		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which writes %s; text is decoded by %s", naming(steps), writes, naming(f.deco.Decoders))
 	}
 	return ""
 }
@@ -144,14 +150,18 @@ func (f *file) marks() (mark string, declared, prefixed bool) {
 	return mark, declared, prefixed
 }
 
-// countMarks goes through the model's own tokens: how many begin with the mark, how many have a byte-level space, how many have
-// a rune that is in no byte-level vocabulary, and how many there are.
+// sampled is how many tokens of a vocabulary are looked at, about.
+const sampled = 1 << 13
+
+// countMarks looks at tokens of the model's own, evenly spread: how many begin with the mark, how many have a byte-level space, how
+// many have a rune that is in no byte-level vocabulary, and how many there are.
 func (f *file) countMarks(mark string) (spaces, bytes, odd, total int) {
 	added := make(map[string]bool, len(f.added))
 	for i := range f.added {
 		added[f.added[i].Content] = true
 	}
-	for id, text := range f.vocab.text {
+	for id := 0; id < len(f.vocab.text); id += 1 + len(f.vocab.text)/sampled {
+		text := f.vocab.text[id]
 		if !f.vocab.used[id] || added[text] {
 			continue
 		}
@@ -179,10 +189,10 @@ func inByteRunes(text string) bool {
 	return true
 }
 
-// sentencePieceDecoder is the decoder of SentencePiece vocabularies.
-func (f *file) sentencePieceDecoder(mark string, prefixed bool) component {
+// sentencePieceDecoder is the decoder of SentencePiece vocabularies: single, of those with tokens of bytes.
+func sentencePieceDecoder(mark string, single, prefixed bool) component {
 	c := component{Type: "Sequence", Decoders: []component{{Type: "Replace", Pattern: pattern{String: &mark}, Content: " "}}}
-	if _, ok := f.vocab.index.find("<0x0A>"); ok {
+	if single {
 		c.Decoders = append(c.Decoders, component{Type: "ByteFallback"})
 	}
 	c.Decoders = append(c.Decoders, component{Type: "Fuse"})

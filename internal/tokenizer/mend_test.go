@@ -42,10 +42,12 @@ const (
 func TestDecoders(t *testing.T) {
 	byBytes := []string{"null", sentencePieceSteps, metaspaceStep, bytesOnly}
 	bySpaces := []string{"null", byteLevelStep, bytesOnly}
+	withBytes := append(bySpaces, metaspaceStep)
 	kinds := map[string][]string{
 		"gpt2": byBytes, "llama3": byBytes, "qwen2": byBytes, "qwen35": byBytes, "o200k": byBytes, "mistral": byBytes, "unknown": byBytes, "digits": byBytes, "added": byBytes,
 		"falcon": byBytes, "deepseek": byBytes, "kimi": byBytes, "fixed": byBytes, "bytes_normalized": byBytes,
-		"sentencepiece": bySpaces, "metaspace_first": bySpaces, "metaspace_words": bySpaces, "split_space": bySpaces, "unigram": bySpaces, "unigram_map": bySpaces, "unigram_bytes": bySpaces,
+		"sentencepiece": withBytes, "metaspace_first": withBytes, "metaspace_words": withBytes, "split_space": withBytes,
+		"unigram": bySpaces, "unigram_map": bySpaces, "unigram_bytes": bySpaces,
 		"bert": nil, "bert_cased": nil, "level": nil, "suffix": nil,
 	}
 	g := readGolden(t, "golden.json")
