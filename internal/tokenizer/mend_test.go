@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +251,48 @@ func TestOptionalFilesOfModels(t *testing.T) {
 		id, ok := tok.ID("<late>")
 		if ok != (c.name != "cut") || ok && id != 600 || strings.Join(tok.Warnings(), "\n") != c.want {
 			t.Errorf("%s: %d, %t, warnings %q, want %q", c.name, id, ok, tok.Warnings(), c.want)
+		}
+	}
+}
+
+// TestMendMistral: what becomes of the steps before the model, in vocabularies as large as Mistral's own and in small ones.
+func TestMendMistral(t *testing.T) {
+	regex := func(s string) component {
+		return component{Type: "Split", Pattern: pattern{Regex: &s}, Behavior: isolated}
+	}
+	no := false
+	plain, meta := component{Type: "ByteLevel", PrefixSpace: &no, UseRegex: &no}, component{Type: "Metaspace", Replacement: "▁"}
+	words := component{Type: "ByteLevel"}
+	sequence := func(steps ...component) component { return component{Type: "Sequence", Pretokenizers: steps} }
+	mended := sequence(regex(mistralRegex), plain)
+	const large, little = tekkenSize + 1, 500
+	for name, c := range map[string]struct {
+		size int
+		pre  component
+		want component // the zero value: as it was
+	}{
+		"known":                 {little, sequence(regex(llama3Regex), plain), mended},
+		"known, with line ends": {little, sequence(regex(strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(llama3Regex)), plain), mended},
+		"known, large":          {large, sequence(regex(llama3Regex), plain), mended},
+		"another":               {little, sequence(regex(qwen2Regex), plain), component{}},
+		"another, large":        {large, sequence(regex(qwen2Regex), plain), mended},
+		"right, large":          {large, mended, component{}},
+		"alone":                 {little, words, component{}},
+		"alone, large":          {large, words, sequence(regex(mistralRegex), words)},
+		"SentencePiece's":       {large, meta, mended},
+		"no first expression":   {large, sequence(component{Type: "Digits"}, plain), component{}},
+		"nothing":               {large, component{}, component{}},
+		"no steps":              {large, sequence(), component{}},
+	} {
+		f := &file{pre: c.pre, added: []addedToken{{Content: "[INST]"}}}
+		f.vocab.count = c.size
+		did := f.mendMistral(&modelConfig{known: true, Type: "mistral"})
+		want := c.want
+		if want.Type == "" {
+			want = c.pre
+		}
+		if got := f.pre; !reflect.DeepEqual(got, want) || (did != "") != (c.want.Type != "") {
+			t.Errorf("%s: %+v, want %+v; %q", name, got, want, did)
 		}
 	}
 }
