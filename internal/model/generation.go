@@ -112,21 +112,20 @@ func (v values) tokens(key string) []int32 {
 }
 
 func (c *Checkpoint) readGeneration() error {
-	for _, part := range []func() ([]byte, error){
-		func() ([]byte, error) { return c.Config, nil },
-		func() ([]byte, error) { return textConfig(c.Config) },
-	} {
-		b, err := part()
-		if err != nil {
-			return inConfig(err)
+	b := c.Config
+	for range 2 { // its own and its text_config's
+		var k struct {
+			EOS  json.RawMessage `json:"eos_token_id"`
+			Text json.RawMessage `json:"text_config"`
 		}
-		v := values{c: c, file: configFile}
-		if err := json.Unmarshal(b, &v.of); err != nil {
+		if err := json.Unmarshal(b, &k); err != nil {
 			return inConfig(tidyJSON(err))
 		}
-		if c.Generation.EOS = v.tokens(eosKey); len(c.Generation.EOS) > 0 {
+		v := values{c: c, file: configFile, of: map[string]json.RawMessage{eosKey: k.EOS}}
+		if c.Generation.EOS = v.tokens(eosKey); len(c.Generation.EOS) > 0 || !given(k.Text) {
 			break
 		}
+		b = k.Text
 	}
 	v := values{c: c, file: generationFile}
 	found, err := c.readOptional(generationFile, maxConfigBytes, &v.of, "it recommends no sampling and names no token that ends a reply")

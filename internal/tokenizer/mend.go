@@ -24,7 +24,10 @@ type modelConfig struct {
 
 // readModel reads config.json, nil where there is none. What is wrong with it is said by who reads all of it.
 func (c *config) readModel(data []byte) {
-	var keys map[string]json.RawMessage
+	var keys struct {
+		Type    json.RawMessage `json:"model_type"`
+		Version json.RawMessage `json:"transformers_version"`
+	}
 	if data == nil {
 		return
 	}
@@ -32,8 +35,8 @@ func (c *config) readModel(data []byte) {
 		return
 	}
 	c.model.known = true
-	_ = json.Unmarshal(keys["model_type"], &c.model.Type)
-	_ = json.Unmarshal(keys["transformers_version"], &c.model.Version)
+	_ = json.Unmarshal(keys.Type, &c.model.Type)
+	_ = json.Unmarshal(keys.Version, &c.model.Version)
 }
 
 // mend puts right what is wrong with published files in known ways; what it did is one warning.
