@@ -42,7 +42,7 @@ func (c *config) readModel(data []byte) {
 // mend puts right what is wrong with published files in known ways; what it did is one warning.
 func (f *file) mend(c *config) {
 	var did []string
-	for _, d := range []string{f.mendDecoder(), f.mendMistral(&c.model)} {
+	for _, d := range []string{f.mendMistral(&c.model), f.mendDecoder()} {
 		if d != "" {
 			did = append(did, d)
 		}
@@ -68,12 +68,16 @@ func (f *file) mendDecoder() string {
 	mark, declared, prefixed := f.marks()
 	spaces, bytes, odd, total := f.countMarks(mark)
 	switch {
-	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/1000):
-		if byBytes {
-			return ""
+	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/1000 && !f.writes(byteMark)):
+		var did []string
+		if !byBytes {
+			f.deco = component{Type: "ByteLevel"}
+			did = append(did, fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which is byte-level; text is decoded by ByteLevel", naming(steps)))
 		}
-		f.deco = component{Type: "ByteLevel"}
-		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which is byte-level; text is decoded by ByteLevel", naming(steps))
+		if !cuts {
+			did = append(did, "nothing before the model writes text as its byte-level vocabulary has it, so prompts are encoded otherwise than it has learned")
+		}
+		return strings.Join(did, "; ")
 	case spaces > bytes && (declared || spaces >= total/20):
 		single := f.hasToken("<0x0A>")
 		if !byBytes && slices.ContainsFunc(steps, func(s component) bool { return s.unmarks(mark) }) &&
@@ -117,6 +121,12 @@ func (c *component) each(f func(*component)) {
 			list[i].each(f)
 		}
 	}
+}
+
+// writes tells whether a step before the model writes a mark for something.
+func (f *file) writes(mark string) (does bool) {
+	f.normalizer.each(func(c *component) { does = does || c.Type == "Replace" && strings.Contains(c.Content, mark) })
+	return does
 }
 
 // unmarks tells whether a decoder writes spaces for a mark.

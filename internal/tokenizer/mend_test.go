@@ -84,7 +84,7 @@ func TestVocabularyDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := tok.Warnings(); len(w) != 1 || !strings.Contains(w[0], "which is byte-level") {
+		if w := tok.Warnings(); len(w) != 1 || !strings.Contains(w[0], "which is byte-level") || !strings.Contains(w[0], "prompts are encoded otherwise") {
 			t.Errorf("%s: warnings %q", pre, w)
 		}
 		for _, ids := range g.Tokenizers["llama3"].IDs {
@@ -92,6 +92,22 @@ func TestVocabularyDecides(t *testing.T) {
 				t.Fatalf("%v is %q, want %q", ids, got, want.Decode(ids, false))
 			}
 		}
+	}
+}
+
+// TestOwnMark: a vocabulary whose file itself writes the mark of byte-level ones for a space is none of them.
+func TestOwnMark(t *testing.T) {
+	model := `{"type":"BPE","vocab":{"a":0,"é":1,"Ġ":2,"Ġa":3},"merges":["Ġ a"]}`
+	replace := func(from, to string) string {
+		return `{"type":"Replace","pattern":{"String":"` + from + `"},"content":"` + to + `"}`
+	}
+	tok, err := Parse(small("model", model, "normalizer", replace(" ", "Ġ"), "pre_tokenizer", "null", "decoder", `{"type":"Sequence","decoders":[`+replace("Ġ", " ")+`,{"type":"Fuse"}]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := tok.Encode("é a é", EncodeOptions{})
+	if got := tok.Decode(ids, false); got != "é a é" || len(tok.Warnings()) > 0 {
+		t.Errorf("%v is %q, warnings %q", ids, got, tok.Warnings())
 	}
 }
 
