@@ -68,7 +68,7 @@ func (f *file) mendDecoder() string {
 	mark, declared, prefixed := f.marks()
 	spaces, bytes, odd, total := f.countMarks(mark)
 	switch {
-	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/1000 && !f.writes(byteMark)):
+	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/50 && !f.writes(byteMark)):
 		var did []string
 		if !byBytes {
 			f.deco = component{Type: "ByteLevel"}
