@@ -20,7 +20,9 @@ func TestWarnings(t *testing.T) {
 	}
 	write := func(dir, name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		file := filepath.Join(dir, name)
+		_ = os.Remove(file) // one that is there may be read-only
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
