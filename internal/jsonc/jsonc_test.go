@@ -12,6 +12,7 @@ func TestUnmarshal(t *testing.T) {
 		{"plain", `{"a": [1, 2]}`, `{"a": [1, 2]}`, "", ""},
 		{"white space around", " \n{}\r\n\t", `{}`, "", ""},
 		{"byte order mark", "\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, "", ""},
+		{"byte order mark and a comma", "\xef\xbb\xbf[1,]", `[1]`, "a comma too many at byte 6, line 1", ""},
 		{"comma in an object", "{\"a\": 1,\n}", `{"a": 1}`, "a comma too many at byte 8, line 1", ""},
 		{"comma in a list", `[1, 2 , ]`, `[1, 2]`, "a comma too many at byte 7, line 1", ""},
 		{"commas in both", `{"a": [1,], "b": {"c": 2,},}`, `{"a": [1], "b": {"c": 2}}`, "a comma too many at byte 9, line 1", ""},
