@@ -62,7 +62,7 @@ func TestUnmarshal(t *testing.T) {
 
 // TestLinear: texts full of what is read over, as long as files are; looking for an end again and again would take hours.
 func TestLinear(t *testing.T) {
-	for _, unit := range []string{"//", "//\n", "/**/", "/*", "[1,],", `"\`, "NaN,", ",,,}", `"`} {
+	for _, unit := range []string{"//", "//\n", "/**/", "/*", "/* ", "[1,],", `"\`, "NaN,", ",,,}", `"`} {
 		in := []byte("[" + strings.Repeat(unit, (4<<20)/len(unit)))
 		if _, _, err := Plain(in); err == nil || !strings.Contains(err.Error(), "is no valid JSON at byte") {
 			t.Errorf("%q: error %v", unit, err)
