@@ -368,7 +368,7 @@ func (s *shown) print(w io.Writer) error {
 func endsWith(ends []generate.End) string {
 	var list []string
 	for _, e := range ends {
-		text := e.Token
+		text := regular.Clip(e.Token)
 		if text == "" {
 			text = fmt.Sprintf("token %d, which the vocabulary does not have", e.ID)
 		}

@@ -12,6 +12,7 @@ func TestUnmarshal(t *testing.T) {
 		{"plain", `{"a": [1, 2]}`, `{"a": [1, 2]}`, "", ""},
 		{"white space around", " \n{}\r\n\t", `{}`, "", ""},
 		{"byte order mark", "\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, "", ""},
+		{"byte order mark and a comma", "\xef\xbb\xbf[1,]", `[1]`, "a comma too many at byte 6, line 1", ""},
 		{"comma in an object", "{\"a\": 1,\n}", `{"a": 1}`, "a comma too many at byte 8, line 1", ""},
 		{"comma in a list", `[1, 2 , ]`, `[1, 2]`, "a comma too many at byte 7, line 1", ""},
 		{"commas in both", `{"a": [1,], "b": {"c": 2,},}`, `{"a": [1], "b": {"c": 2}}`, "a comma too many at byte 9, line 1", ""},
@@ -59,10 +60,10 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// TestLinear: texts full of what is read over, as long as files may be; looking for an end again and again would take hours.
+// TestLinear: texts full of what is read over, as long as files are; looking for an end again and again would take hours.
 func TestLinear(t *testing.T) {
-	for _, unit := range []string{"//", "//\n", "/**/", "/*", "[1,],", `"\`, "NaN,", ",,,}", `"`} {
-		in := []byte("[" + strings.Repeat(unit, (16<<20)/len(unit)))
+	for _, unit := range []string{"//", "//\n", "/**/", "/*", "/* ", "[1,],", `"\`, "NaN,", ",,,}", `"`} {
+		in := []byte("[" + strings.Repeat(unit, (4<<20)/len(unit)))
 		if _, _, err := Plain(in); err == nil || !strings.Contains(err.Error(), "is no valid JSON at byte") {
 			t.Errorf("%q: error %v", unit, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	B "hearth/internal/backend"
+	"hearth/internal/jsonc"
 	"hearth/internal/quant"
 	"hearth/internal/regular"
 	"hearth/internal/safetensors"
@@ -72,7 +73,7 @@ func (a *Adapter) read(fsys fs.FS) error {
 			Alpha *float `json:"alpha"`
 		} `json:"lora_parameters"`
 	}
-	if err := json.Unmarshal(b, &c); err != nil {
+	if err := json.Unmarshal(jsonc.WithoutBOM(b), &c); err != nil {
 		return &LoadError{File: adapterConfig, Err: tidyJSON(err)}
 	}
 	fail := func(hint, format string, args ...any) error {

@@ -16,6 +16,7 @@ func newExaone(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("activation_function", `"silu"`)
 	a.Types = nil // the family has no windows
 	if a.NumLayers != 0 {
 		a.Layers = a.NumLayers

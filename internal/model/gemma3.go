@@ -39,7 +39,6 @@ func newGemma3Text(cfg *config, b *Build) (Generator, error) {
 // but the embedding table is known to it where the folder has none.
 func newGemma3(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
-	a.MaxPos = 32768 // as in mlx-lm
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

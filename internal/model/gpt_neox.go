@@ -37,6 +37,8 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.same("rope_theta", cfg.rotations[0].Base)
+	cfg.same("partial_rotary_factor", float64(2*len(rope.InvFreq))/float64(a.HeadDim))
 	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)

@@ -33,6 +33,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("initial_context_length") // the rotation's original_max_position_embeddings counts
 	cfg.is("swiglu_alpha", "1.702")
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"hearth/internal/nn"
 )
@@ -40,7 +41,8 @@ func newMiniCPM(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
+	cfg.is("mup_denominator", strconv.Itoa(a.Layers)) // the root of the number of layers divides what they add
+	a.Types, a.HeadDim = nil, 0                       // the family has no windows, and heads are always a share of the width
 	if err := a.llamaArgs.check(); err != nil {
 		return nil, err
 	}

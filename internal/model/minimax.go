@@ -46,6 +46,8 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	cfg.is("qk_norm_type", `"per_layer"`)
 	cfg.is("use_routing_bias", "true")
 	cfg.is("shared_intermediate_size", "0")
+	// MiniMax-Text-01 has these; the family's later configs still list them.
+	cfg.harmless("layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta", "mlp_intermediate_size", "shared_moe_mode")
 	a := miniMaxArgs{Scoring: "sigmoid", Norm: true, TopK: 8}
 	a.Eps = 1e-6
 	if err := cfg.into(&a); err != nil {

@@ -26,6 +26,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.same("rotary_dim", float64(2*len(rope.InvFreq)))
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true

@@ -15,6 +15,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 			a.KVHeads = 2
 		}
 	}
+	cfg.is("output_gate_type", `"swish"`)
 	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
 	if err != nil {
 		return nil, err

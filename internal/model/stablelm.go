@@ -19,7 +19,9 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
+	if err := a.shareOf(); err != nil {
+		return nil, err
+	}
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}

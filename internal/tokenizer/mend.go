@@ -24,7 +24,10 @@ type modelConfig struct {
 
 // readModel reads config.json, nil where there is none. What is wrong with it is said by who reads all of it.
 func (c *config) readModel(data []byte) {
-	var keys map[string]json.RawMessage
+	var keys struct {
+		Type    json.RawMessage `json:"model_type"`
+		Version json.RawMessage `json:"transformers_version"`
+	}
 	if data == nil {
 		return
 	}
@@ -32,14 +35,14 @@ func (c *config) readModel(data []byte) {
 		return
 	}
 	c.model.known = true
-	_ = json.Unmarshal(keys["model_type"], &c.model.Type)
-	_ = json.Unmarshal(keys["transformers_version"], &c.model.Version)
+	_ = json.Unmarshal(keys.Type, &c.model.Type)
+	_ = json.Unmarshal(keys.Version, &c.model.Version)
 }
 
 // mend puts right what is wrong with published files in known ways; what it did is one warning.
 func (f *file) mend(c *config) {
 	var did []string
-	for _, d := range []string{f.mendDecoder(), f.mendMistral(&c.model)} {
+	for _, d := range []string{f.mendMistral(&c.model), f.mendDecoder()} {
 		if d != "" {
 			did = append(did, d)
 		}
@@ -65,18 +68,28 @@ func (f *file) mendDecoder() string {
 	mark, declared, prefixed := f.marks()
 	spaces, bytes, odd, total := f.countMarks(mark)
 	switch {
-	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/1000):
-		if byBytes {
-			return ""
+	case bytes >= spaces && (cuts || bytes > 0 && spaces == 0 && odd <= total/50 && !f.writes(byteMark)):
+		var did []string
+		if !byBytes {
+			f.deco = component{Type: "ByteLevel"}
+			did = append(did, fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which is byte-level; text is decoded by ByteLevel", naming(steps)))
 		}
-		f.deco = component{Type: "ByteLevel"}
-		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which is byte-level; text is decoded by ByteLevel", naming(steps))
+		if !cuts {
+			did = append(did, "nothing before the model writes text as its byte-level vocabulary has it, so prompts are encoded otherwise than it has learned")
+		}
+		return strings.Join(did, "; ")
 	case spaces > bytes && (declared || spaces >= total/20):
-		if !byBytes && slices.ContainsFunc(steps, func(s component) bool { return s.unmarks(mark) }) {
+		single := f.hasToken("<0x0A>")
+		if !byBytes && slices.ContainsFunc(steps, func(s component) bool { return s.unmarks(mark) }) &&
+			(!single || !f.model.ByteFallback || slices.ContainsFunc(steps, func(s component) bool { return s.Type == "ByteFallback" })) {
 			return ""
 		}
-		f.deco = f.sentencePieceDecoder(mark, prefixed)
-		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which writes a space as %s; text is decoded by %s", naming(steps), mark, naming(f.deco.Decoders))
+		writes := "a space as " + mark
+		if single {
+			writes += " and a byte as <0x0A>"
+		}
+		f.deco = sentencePieceDecoder(mark, single, prefixed)
+		return fmt.Sprintf("the decoder (%s) does not fit the vocabulary, which writes %s; text is decoded by %s", naming(steps), writes, naming(f.deco.Decoders))
 	}
 	return ""
 }
@@ -108,6 +121,12 @@ func (c *component) each(f func(*component)) {
 			list[i].each(f)
 		}
 	}
+}
+
+// writes tells whether a step before the model writes a mark for something.
+func (f *file) writes(mark string) (does bool) {
+	f.normalizer.each(func(c *component) { does = does || c.Type == "Replace" && strings.Contains(c.Content, mark) })
+	return does
 }
 
 // unmarks tells whether a decoder writes spaces for a mark.
@@ -144,14 +163,18 @@ func (f *file) marks() (mark string, declared, prefixed bool) {
 	return mark, declared, prefixed
 }
 
-// countMarks goes through the model's own tokens: how many begin with the mark, how many have a byte-level space, how many have
-// a rune that is in no byte-level vocabulary, and how many there are.
+// sampled is how many tokens of a vocabulary are looked at, about.
+const sampled = 1 << 13
+
+// countMarks looks at tokens of the model's own, evenly spread: how many begin with the mark, how many have a byte-level space, how
+// many have a rune that is in no byte-level vocabulary, and how many there are.
 func (f *file) countMarks(mark string) (spaces, bytes, odd, total int) {
 	added := make(map[string]bool, len(f.added))
 	for i := range f.added {
 		added[f.added[i].Content] = true
 	}
-	for id, text := range f.vocab.text {
+	for id := 0; id < len(f.vocab.text); id += 1 + len(f.vocab.text)/sampled {
+		text := f.vocab.text[id]
 		if !f.vocab.used[id] || added[text] {
 			continue
 		}
@@ -179,10 +202,10 @@ func inByteRunes(text string) bool {
 	return true
 }
 
-// sentencePieceDecoder is the decoder of SentencePiece vocabularies.
-func (f *file) sentencePieceDecoder(mark string, prefixed bool) component {
+// sentencePieceDecoder is the decoder of SentencePiece vocabularies: single, of those with tokens of bytes.
+func sentencePieceDecoder(mark string, single, prefixed bool) component {
 	c := component{Type: "Sequence", Decoders: []component{{Type: "Replace", Pattern: pattern{String: &mark}, Content: " "}}}
-	if _, ok := f.vocab.index.find("<0x0A>"); ok {
+	if single {
 		c.Decoders = append(c.Decoders, component{Type: "ByteFallback"})
 	}
 	c.Decoders = append(c.Decoders, component{Type: "Fuse"})

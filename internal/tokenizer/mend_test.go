@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -42,10 +43,12 @@ const (
 func TestDecoders(t *testing.T) {
 	byBytes := []string{"null", sentencePieceSteps, metaspaceStep, bytesOnly}
 	bySpaces := []string{"null", byteLevelStep, bytesOnly}
+	withBytes := append(bySpaces, metaspaceStep)
 	kinds := map[string][]string{
 		"gpt2": byBytes, "llama3": byBytes, "qwen2": byBytes, "qwen35": byBytes, "o200k": byBytes, "mistral": byBytes, "unknown": byBytes, "digits": byBytes, "added": byBytes,
 		"falcon": byBytes, "deepseek": byBytes, "kimi": byBytes, "fixed": byBytes, "bytes_normalized": byBytes,
-		"sentencepiece": bySpaces, "metaspace_first": bySpaces, "metaspace_words": bySpaces, "split_space": bySpaces, "unigram": bySpaces, "unigram_map": bySpaces, "unigram_bytes": bySpaces,
+		"sentencepiece": withBytes, "metaspace_first": withBytes, "metaspace_words": withBytes, "split_space": withBytes,
+		"unigram": bySpaces, "unigram_map": bySpaces, "unigram_bytes": bySpaces,
 		"bert": nil, "bert_cased": nil, "level": nil, "suffix": nil,
 	}
 	g := readGolden(t, "golden.json")
@@ -81,7 +84,7 @@ func TestVocabularyDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := tok.Warnings(); len(w) != 1 || !strings.Contains(w[0], "which is byte-level") {
+		if w := tok.Warnings(); len(w) != 1 || !strings.Contains(w[0], "which is byte-level") || !strings.Contains(w[0], "prompts are encoded otherwise") {
 			t.Errorf("%s: warnings %q", pre, w)
 		}
 		for _, ids := range g.Tokenizers["llama3"].IDs {
@@ -89,6 +92,22 @@ func TestVocabularyDecides(t *testing.T) {
 				t.Fatalf("%v is %q, want %q", ids, got, want.Decode(ids, false))
 			}
 		}
+	}
+}
+
+// TestOwnMark: a vocabulary whose file itself writes the mark of byte-level ones for a space is none of them.
+func TestOwnMark(t *testing.T) {
+	model := `{"type":"BPE","vocab":{"a":0,"é":1,"Ġ":2,"Ġa":3},"merges":["Ġ a"]}`
+	replace := func(from, to string) string {
+		return `{"type":"Replace","pattern":{"String":"` + from + `"},"content":"` + to + `"}`
+	}
+	tok, err := Parse(small("model", model, "normalizer", replace(" ", "Ġ"), "pre_tokenizer", "null", "decoder", `{"type":"Sequence","decoders":[`+replace("Ġ", " ")+`,{"type":"Fuse"}]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := tok.Encode("é a é", EncodeOptions{})
+	if got := tok.Decode(ids, false); got != "é a é" || len(tok.Warnings()) > 0 {
+		t.Errorf("%v is %q, warnings %q", ids, got, tok.Warnings())
 	}
 }
 
@@ -248,6 +267,48 @@ func TestOptionalFilesOfModels(t *testing.T) {
 		id, ok := tok.ID("<late>")
 		if ok != (c.name != "cut") || ok && id != 600 || strings.Join(tok.Warnings(), "\n") != c.want {
 			t.Errorf("%s: %d, %t, warnings %q, want %q", c.name, id, ok, tok.Warnings(), c.want)
+		}
+	}
+}
+
+// TestMendMistral: what becomes of the steps before the model, in vocabularies as large as Mistral's own and in small ones.
+func TestMendMistral(t *testing.T) {
+	regex := func(s string) component {
+		return component{Type: "Split", Pattern: pattern{Regex: &s}, Behavior: isolated}
+	}
+	no := false
+	plain, meta := component{Type: "ByteLevel", PrefixSpace: &no, UseRegex: &no}, component{Type: "Metaspace", Replacement: "▁"}
+	words := component{Type: "ByteLevel"}
+	sequence := func(steps ...component) component { return component{Type: "Sequence", Pretokenizers: steps} }
+	mended := sequence(regex(mistralRegex), plain)
+	const large, little = tekkenSize + 1, 500
+	for name, c := range map[string]struct {
+		size int
+		pre  component
+		want component // the zero value: as it was
+	}{
+		"known":                 {little, sequence(regex(llama3Regex), plain), mended},
+		"known, with line ends": {little, sequence(regex(strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(llama3Regex)), plain), mended},
+		"known, large":          {large, sequence(regex(llama3Regex), plain), mended},
+		"another":               {little, sequence(regex(qwen2Regex), plain), component{}},
+		"another, large":        {large, sequence(regex(qwen2Regex), plain), mended},
+		"right, large":          {large, mended, component{}},
+		"alone":                 {little, words, component{}},
+		"alone, large":          {large, words, sequence(regex(mistralRegex), words)},
+		"SentencePiece's":       {large, meta, mended},
+		"no first expression":   {large, sequence(component{Type: "Digits"}, plain), component{}},
+		"nothing":               {large, component{}, component{}},
+		"no steps":              {large, sequence(), component{}},
+	} {
+		f := &file{pre: c.pre, added: []addedToken{{Content: "[INST]"}}}
+		f.vocab.count = c.size
+		did := f.mendMistral(&modelConfig{known: true, Type: "mistral"})
+		want := c.want
+		if want.Type == "" {
+			want = c.pre
+		}
+		if got := f.pre; !reflect.DeepEqual(got, want) || (did != "") != (c.want.Type != "") {
+			t.Errorf("%s: %+v, want %+v; %q", name, got, want, did)
 		}
 	}
 }
