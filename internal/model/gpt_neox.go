@@ -33,12 +33,16 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, BaseKey: "rotary_emb_base", Share: 0.25, ShareKey: "rotary_pct"})
+	ra, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000, BaseKey: "rotary_emb_base", Share: 0.25, ShareKey: "rotary_pct"})
 	if err != nil {
 		return nil, err
 	}
-	cfg.same("rope_theta", cfg.rotations[0].Base)
-	cfg.same("partial_rotary_factor", float64(2*len(rope.InvFreq))/float64(a.HeadDim))
+	cfg.same("rope_theta", ra.Theta)
+	cfg.same("partial_rotary_factor", ra.Partial)
+	rope, err := nn.NewRope(a.HeadDim, ra)
+	if err != nil {
+		return nil, err
+	}
 	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)

@@ -145,15 +145,10 @@ func (c *config) accept(path string, raw json.RawMessage, values []string) {
 
 // same says that a key repeats, in another spelling, a number that is in force; another number is told of.
 func (c *config) same(key string, number float64) {
-	if x, err := readNumberOf(c.text[key]); err == nil && x == number {
+	var x float
+	if json.Unmarshal(c.text[key], &x) == nil && float64(x) == number {
 		c.seen[c.at+key] = true
 	}
-}
-
-func readNumberOf(raw json.RawMessage) (float64, error) {
-	var x float
-	err := json.Unmarshal(raw, &x)
-	return float64(x), err
 }
 
 // harmless says that a key, whatever its value, changes no number of this type. The call says why.

@@ -115,7 +115,7 @@ func (s *source) Shape(name string) []int {
 // Apart implements Source. A head that is stored like the table and differs is told of: mlx-lm would not use it.
 func (s *source) Apart(head, table string) bool {
 	same := true
-	for _, suffix := range companions {
+	for _, suffix := range []string{".weight", ".scales", ".biases"} {
 		same = same && slices.Equal(s.Shape(head+suffix), s.Shape(table+suffix))
 	}
 	if !same {
