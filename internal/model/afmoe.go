@@ -33,6 +33,7 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
 	if cfg.null("route_scale") {
 		a.RouteScale = 1
 	}

@@ -21,6 +21,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}

@@ -30,6 +30,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}

@@ -34,6 +34,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("swiglu_alpha", "1.702")
+	cfg.harmless("initial_context_length") // which the rotation has as original_max_position_embeddings
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {

@@ -22,7 +22,6 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		mlpTypes
 	}
 	cfg.also("num_experts", "num_local_experts")
+	cfg.is("use_qk_norm", "true")
 	a.Step, a.Renorm, a.TopK, a.Window = 1, true, 8, 1024
 	if err := cfg.into(&a); err != nil {
 		return nil, err

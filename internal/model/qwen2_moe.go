@@ -34,7 +34,6 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
 	if i := slices.Index(a.Types, slides); i >= 0 && !a.UseWindow {
 		return nil, fmt.Errorf("use_sliding_window is false, but layer_types[%d] is sliding", i)
 	}

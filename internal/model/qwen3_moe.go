@@ -44,6 +44,8 @@ func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
 // qwen3MoE reads the rest over a.
 func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
+	cfg.is("use_qk_norm", "true")
+	cfg.is("shared_expert_intermediate_size", "0")
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
