@@ -94,7 +94,7 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-var ernieMoENames = strings.NewReplacer(".moe_statics.", ".gate.")
+var ernieMoENames = strings.NewReplacer(".gate.moe_statics.", ".gate.", ".moe_statics.", ".gate.")
 
 func (a *ernieMoEArgs) check() error {
 	if err := checkExperts("moe_num_experts", a.Experts, "moe_k", a.TopK); err != nil {

@@ -260,4 +260,15 @@ func TestHead(t *testing.T) {
 	if !slices.Equal(logits(`"tie_word_embeddings": true,`, own), tied) {
 		t.Error("a head in the files is used although the config ties it")
 	}
+	bias := safetensors.Tensor{Name: "lm_head.bias", DType: "F32", Shape: []int{32}, Bytes: make([]byte, 4*32)}
+	add := make([]float32, 32) // one per token
+	for i := range add {
+		add[i] = float32(i % 7)
+	}
+	quant.PutFloats(bias.Bytes, quant.F32, add)
+	for i, y := range logits(`"tie_word_embeddings": true,`, append(shared, bias)) {
+		if d := y - tied[i] - add[i%32]; d > 0.05 || d < -0.05 {
+			t.Fatalf("logit %d is %g with a bias of the head, %g without, the bias is %g", i, y, tied[i], add[i%32])
+		}
+	}
 }

@@ -41,5 +41,5 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 }
 
 // graniteMoENames: Hugging Face has gate and up of all experts in one tensor.
-var graniteMoENames = strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
+var graniteMoENames = strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.router.", ".mlp.gate.", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
 	".block_sparse_moe.output_linear", ".mlp.switch_mlp.down_proj", ".block_sparse_moe.", ".mlp.")

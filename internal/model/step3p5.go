@@ -100,7 +100,9 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	}
 	published := false
 	m.note = func(name string) {
-		published = published || strings.Contains(name, ".moe.") || strings.HasPrefix(name, "vision_model.")
+		for _, part := range []string{".moe.", "vision_model.", ".experts.gate_up_proj"} {
+			published = published || strings.Contains(name, part)
+		}
 	}
 	m.look = func(func(string) []int) {
 		if !published {
