@@ -17,15 +17,15 @@ var aliases = map[string]string{
 	"qwen2_5_vl":      "qwen2_vl",
 	"lfm2-vl":         "lfm2",
 	"falcon_mamba":    "mamba",
+	"llama4_text":     "llama4",
 
 	"gemma4_unified": "gemma4",
 }
 
 // spellings are names that transformers has for types that go by another of the names here.
 var spellings = map[string]string{
-	"llama4_text": "llama4",
-	"mimo_v2":     "mimo_v2_flash",
-	"step3p7":     "step3p5",
+	"mimo_v2": "mimo_v2_flash",
+	"step3p7": "step3p5",
 }
 
 func resolve(modelType string) string {

@@ -105,6 +105,7 @@ func init() {
 		{"attention": {"no_op": true}, "ffn": {"replace_with_linear": true}}, {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}}]`
 	typeKeys["llama4"] = `"num_local_experts": 8, "num_experts_per_tok": 1, "attention_chunk_size": 16, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 64,
 		"use_qk_norm": true, "floor_scale": 8, "layer_types": ["chunked_attention", "full_attention", "chunked_attention"]`
+	typeKeys["llama4_text"] = typeKeys["llama4"]
 	typeKeys["mistral4"] = mla + experts + `, "rope_parameters": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "llama_4_scaling_beta": 0.1}`
 	typeKeys["solar_open"] = typeKeys["glm4_moe"]
 	typeKeys["exaone_moe"] = `"num_experts": 8, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "is_moe_layer": [false, true, true]`
