@@ -46,7 +46,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1}
+	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true}
 	if a.Rotary > 0 {
 		turn.Turns = a.Rotary
 	}

@@ -33,7 +33,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	m.family = expertsNames
+	m.family, m.look = expertsNames, m.freeBiases
 	m.ownHead(&a.common)
 	return m, nil
 }

@@ -44,7 +44,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.is("moe_apply_router_weight_on_input", "false")
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000, "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1})
+	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1})
+	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

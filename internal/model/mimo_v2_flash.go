@@ -58,11 +58,11 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil})
+	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

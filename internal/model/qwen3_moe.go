@@ -52,7 +52,7 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type rotation struct {
 	Share    float64  // partial_rotary_factor where the config has none; 0: plain rotations turn whole heads, whatever the config says
 	ShareKey string   // the key of older folders; "": partial_rotary_factor
 	Pairs    bool     // partners are neighbours, unless rope_traditional says otherwise
+	Fixed    bool     // it does not: no folder of the family has that key of mlx-lm's
 	Plain    bool     // rope_scaling of older folders is not for layers of this kind
 	New      bool     // no folder has other keys than rope_parameters
 	Own      bool     // base and share are as they are here: the family has keys of its own for them
@@ -95,6 +96,9 @@ func (c *config) ropes(kind string) (older, newer *ropeJSON, at string, err erro
 		return older, nil, at, nil
 	}
 	newer, err = c.ropeOf(at, raw)
+	if newer != nil && at != "rope_parameters" {
+		newer.Truncate = nil // transformers does not look for it there
+	}
 	return older, newer, at, err
 }
 
@@ -195,7 +199,9 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	}
 	a := nn.RopeArgs{Type: r.Type, Theta: r.Base, Partial: cmp.Or(r.Share, 1), Traditional: r.Pairs, BetaFast: 32, BetaSlow: 1, LowFreq: 1, HighFreq: 4,
 		Max: float64(flat.Max)}
-	if flat.Pairs != nil {
+	if r.Fixed {
+		delete(c.seen, c.at+"rope_traditional")
+	} else if flat.Pairs != nil {
 		a.Traditional = *flat.Pairs
 	}
 	note := Rotation{Kind: r.Kind, Whence: "the architecture's default", From: "the architecture's default"}

@@ -166,9 +166,9 @@ func (a *step3Args) rope(cfg *config, i int) (*B.Rope, error) {
 		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[a.kind(i)]) {
 			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, a.kind(i))
 		}
-		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true})
+		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true, Fixed: true})
 	}
-	turn := rotation{Head: a.HeadDim}
+	turn := rotation{Head: a.HeadDim, Fixed: true}
 	base := 10000.0
 	var bases []float64
 	if a.Base != nil && json.Unmarshal(a.Base, &base) != nil {

@@ -89,7 +89,7 @@ func TestRopeErrors(t *testing.T) {
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Traditional = "proportional", 1, true }, "not in traditional pairs"},
 		{func(a *RopeArgs) { a.Type, a.Factor = "yarn", 4 }, "original_max_position_embeddings 0"},
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig = "yarn", 4, 512 }, "beta_fast 0"},
-		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 4, 512, 4, 4 }, "low_freq_factor 4"},
+		{func(a *RopeArgs) { a.Type, a.Factor, a.Orig, a.LowFreq, a.HighFreq = "llama3", 4, 512, 4, 2 }, "low_freq_factor 4"},
 	} {
 		a := plain()
 		c.change(&a)
