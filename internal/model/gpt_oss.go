@@ -16,6 +16,7 @@ type gptOssArgs struct {
 	Experts int   `json:"num_local_experts"`
 	TopK    int   `json:"num_experts_per_tok"`
 	Limit   float `json:"swiglu_limit"`
+	Bias    bool  `json:"attention_bias"`
 }
 
 // gptOssNames are what the family calls its router and experts, and what the folders that OpenAI published call the parts of
@@ -28,7 +29,7 @@ var gptOssNames = strings.NewReplacer(
 func newGptOss(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.also("num_experts_per_tok", "experts_per_token")
-	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4}
+	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4, Bias: true}
 	a.Window = 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
-		t.QKV.Bias, t.O.Bias = true, true
+		t.QKV.Bias, t.O.Bias = a.Bias, a.Bias
 		t.Sinks = &nn.Vec{N: t.Spec.Heads}
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, glu)
 		moe.Gate.Bias, moe.Up.Bias, moe.Down.Bias, moe.Up.Interleaved = true, true, true, true
