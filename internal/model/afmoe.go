@@ -51,7 +51,7 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family = afMoENames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 func (a *afMoEArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {

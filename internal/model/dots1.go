@@ -58,7 +58,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family, m.look = expertsNames, m.freeBiases
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // expertsNames: stacks that are named like experts apart.

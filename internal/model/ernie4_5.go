@@ -20,7 +20,8 @@ func newErnie(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a.common, b, layer), nil
+	m := newDecoder(&a.common, b, layer)
+	return m, m.gate(cfg)
 }
 
 // layers is also for the family's models of experts.

@@ -62,7 +62,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.extra = exaoneMoENames, "mtp."
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 var exaoneMoENames = strings.NewReplacer(".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	B "hearth/internal/backend"
 	"hearth/internal/nn"
 	"hearth/internal/regular"
 )
@@ -95,4 +96,26 @@ func (m *decoder) freeBiases(shape func(name string) []int) {
 			s.GateUp.Bias, s.Down.Bias = false, false
 		}
 	}
+}
+
+// gate gives all gated MLPs, experts among them, the activation that the config names.
+func (m *decoder) gate(cfg *config) error {
+	kind, err := cfg.act("hidden_act", "silu")
+	if err != nil {
+		return err
+	}
+	glu := &B.GLU{Act: kind}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		if l.MLP != nil {
+			l.MLP.Spec.Act = kind
+		}
+		if l.MoE == nil {
+			continue
+		}
+		if l.MoE.Spec.GLU = glu; l.MoE.Shared != nil {
+			l.MoE.Shared.Spec.Act = kind
+		}
+	}
+	return nil
 }

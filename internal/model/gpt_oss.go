@@ -35,6 +35,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("swiglu_alpha", "1.702")
+	cfg.harmless("hidden_act")             // experts have their own, whatever it says
 	cfg.harmless("initial_context_length") // which the rotation has as original_max_position_embeddings
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {

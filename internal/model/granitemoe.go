@@ -37,7 +37,7 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = graniteMoENames
 	a.multiply(m)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // graniteMoENames: Hugging Face has gate and up of all experts in one tensor.

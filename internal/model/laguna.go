@@ -86,7 +86,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family, m.nested = lagunaNames, true
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // gates reports a gate per head.

@@ -95,7 +95,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	})
 	m.nested, m.family, m.drop = true, llama4Names, []string{"vision_model."}
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // window is the chunk that layer i sees, 0 if it sees everything.

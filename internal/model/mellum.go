@@ -36,7 +36,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	return newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), ropes[a.kind(i)])
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
@@ -45,5 +45,6 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		return l.routed(&moe)
-	}), nil
+	})
+	return m, m.gate(cfg)
 }

@@ -50,7 +50,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sparseNames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // routed has experts in the place of the MLP.

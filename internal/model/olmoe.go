@@ -42,5 +42,5 @@ func newOlmoe(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.look = m.freeBiases
-	return m, nil
+	return m, m.gate(cfg)
 }

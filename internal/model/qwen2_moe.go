@@ -63,7 +63,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sharedNames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // sharedNames: this family has one shared expert and says so.

@@ -57,7 +57,7 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	return newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.everyWindow, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
@@ -66,7 +66,8 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 			return l.routed(&moe)
 		}
 		return l
-	}), nil
+	})
+	return m, m.gate(cfg)
 }
 
 func (a *qwen3MoEArgs) check() error {

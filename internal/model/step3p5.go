@@ -62,6 +62,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	if cfg.typ == "step3p7" {
 		a.HeadDim, a.Window, a.MaxPos, a.Scale, a.DenseTo, a.KVHeads = 128, 0, 128000, 1, 3, 8
 	}
+	cfg.harmless("hidden_act") // transformers puts silu in its place
 	cfg.also("num_key_value_heads", "num_attention_groups")
 	cfg.also("moe_num_experts", "n_routed_experts", "num_local_experts", "num_experts")
 	cfg.also("moe_top_k", "num_experts_per_tok")
