@@ -34,6 +34,9 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("use_qk_norm", "true")
+	cfg.is("num_expert_groups", "1")
+	cfg.is("num_limited_groups", "1")
+	cfg.harmless("use_grouped_mm") // a way of computing the same
 	if cfg.null("route_scale") {
 		a.RouteScale = 1
 	}

@@ -22,6 +22,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("use_qk_norm", "true")
+	cfg.is("moe_layer_freq", "1")
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}

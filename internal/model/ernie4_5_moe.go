@@ -47,6 +47,8 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.harmless("moe_norm_min") // a floor of the sum of the picked weights, far below what they can add up to
+	// How many rows an expert took in training, and the losses there; whether a bias corrects the choice, the folder says.
+	cfg.harmless("moe_capacity", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_group_orthogonal_loss", "global_aux_loss")
 	if err := a.check(); err != nil {
 		return nil, err
 	}

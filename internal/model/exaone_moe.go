@@ -31,6 +31,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("use_qk_norm", "true")
+	cfg.harmless("first_last_k_dense_replace") // is_moe_layer says it
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}
