@@ -33,13 +33,17 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
+	cfg.is("num_expert_groups", "1")
+	cfg.is("num_limited_groups", "1")
+	cfg.harmless("use_grouped_mm") // a way of computing the same
 	if cfg.null("route_scale") {
 		a.RouteScale = 1
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +54,7 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family = afMoENames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 func (a *afMoEArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {

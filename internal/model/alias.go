@@ -14,6 +14,7 @@ var aliases = map[string]string{
 	"qwen2_5_vl":      "qwen2_vl",
 	"lfm2-vl":         "lfm2",
 	"falcon_mamba":    "mamba",
+	"llama4_text":     "llama4",
 
 	"gemma4_unified": "gemma4",
 }
@@ -24,7 +25,6 @@ var spellings = map[string]string{
 	"lfm2_vl":          "lfm2-vl",
 	"qwen3_5_text":     "qwen3_5",
 	"qwen3_5_moe_text": "qwen3_5_moe",
-	"llama4_text":      "llama4",
 	"mimo_v2":          "mimo_v2_flash",
 	"step3p7":          "step3p5",
 }

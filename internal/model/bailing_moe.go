@@ -35,6 +35,10 @@ type bailingArgs struct {
 
 // newBailing: experts picked by softmax, or by sigmoids and a bias in groups, beside shared ones.
 func newBailing(cfg *config, b *Build) (Generator, error) {
+	cfg.is("norm_softmax", "false")
+	cfg.is("use_rmsnorm", "true")
+	cfg.is("using_split_qkv_in_self_attention", "false")
+	cfg.is("moe_router_enable_routed_scaling", "true")
 	a := bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -42,7 +46,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1}
+	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true}
 	if a.Rotary > 0 {
 		turn.Turns = a.Rotary
 	}
@@ -116,6 +120,8 @@ func (a *bailingArgs) check() error {
 		return fmt.Errorf("score_function softmax with n_group %d or a bias is not supported", a.Groups)
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
+	case a.Groups > 1 && a.TopGroups*(a.Experts/a.Groups) < a.TopK:
+		return fmt.Errorf("topk_group %d of n_group %d leaves fewer experts than num_experts_per_tok %d", a.TopGroups, a.Groups, a.TopK)
 	case !(a.Scale > 0 && a.Scale < 1e6):
 		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
 	case a.NormHead:

@@ -17,11 +17,12 @@ func newDeepseekV1(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "false")
 	a.Method, a.Scoring, a.Freq, a.HeadDim = "noaux_tc", "sigmoid", max(a.Freq, 1), 0 // heads are always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func newDeepseekV1(cfg *config, b *Build) (Generator, error) {
 		if i < a.Dense || i%a.Freq != 0 {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK}, silu)
+		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}, silu)
 		if a.Shared > 0 {
 			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
 			moe.Shared = &shared

@@ -21,6 +21,8 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
+	cfg.is("moe_layer_freq", "1")
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}
@@ -32,7 +34,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +57,9 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	m.family = expertsNames
+	m.family, m.look = expertsNames, m.freeBiases
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // expertsNames: stacks that are named like experts apart.

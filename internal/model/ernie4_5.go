@@ -20,12 +20,15 @@ func newErnie(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a.common, b, layer), nil
+	m := newDecoder(&a.common, b, layer)
+	return m, m.gate(cfg)
 }
 
 // layers is also for the family's models of experts.
 func (a *ernieArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true})
+	cfg.is("use_rmsnorm", "true")
+	cfg.is("compression_ratio", "1", "1.0")
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
 	return func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
 		l.Attn.QKV.Bias, l.Attn.O.Bias, l.MLP.GateUp.Bias, l.MLP.Down.Bias = a.Bias, a.Bias, a.Bias, a.Bias

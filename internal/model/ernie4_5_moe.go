@@ -47,6 +47,8 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.harmless("moe_norm_min") // a floor of the sum of the picked weights, far below what they can add up to
+	// How many rows an expert took in training, and the losses there; whether a bias corrects the choice, the folder says.
+	cfg.harmless("moe_capacity", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_group_orthogonal_loss", "global_aux_loss")
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -91,10 +93,10 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family = ernieMoENames
 	m.drop = []string{"mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.", "mtp_emb_norm."} // layers that predict further tokens
-	return m, nil
+	return m, m.gate(cfg)
 }
 
-var ernieMoENames = strings.NewReplacer(".moe_statics.", ".gate.")
+var ernieMoENames = strings.NewReplacer(".gate.moe_statics.", ".gate.", ".moe_statics.", ".gate.")
 
 func (a *ernieMoEArgs) check() error {
 	if err := checkExperts("moe_num_experts", a.Experts, "moe_k", a.TopK); err != nil {

@@ -30,13 +30,15 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "true")
+	cfg.harmless("first_last_k_dense_replace") // is_moe_layer says it
 	if cfg.null("sliding_window") {
 		a.Window = 0
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.extra = exaoneMoENames, "mtp."
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 var exaoneMoENames = strings.NewReplacer(".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias")

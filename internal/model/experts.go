@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	B "hearth/internal/backend"
 	"hearth/internal/nn"
 	"hearth/internal/regular"
 )
@@ -76,3 +77,45 @@ func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
 }
 
 func (m *mlpTypes) sparse(i int) bool { return m.MLPs[i] == sparse }
+
+// freeBiases: whatever mlp_bias says, MLPs have biases where the folder has them, as in transformers, which does not read the key.
+func (m *decoder) freeBiases(shape func(name string) []int) {
+	for i := range m.Layers {
+		l, path := &m.Layers[i], fmt.Sprintf("model.layers.%d.mlp.", i)
+		bare := func(down string) bool { return shape(path+down+".weight") != nil && shape(path+down+".bias") == nil }
+		if l.MLP != nil && bare("down_proj") {
+			l.MLP.GateUp.Bias, l.MLP.Down.Bias = false, false
+		}
+		if l.MoE == nil {
+			continue
+		}
+		if bare("switch_mlp.down_proj") || bare("experts.0.down_proj") {
+			l.MoE.Up.Bias, l.MoE.Down.Bias = false, false
+		}
+		if s := l.MoE.Shared; s != nil && bare("shared_experts.down_proj") {
+			s.GateUp.Bias, s.Down.Bias = false, false
+		}
+	}
+}
+
+// gate gives all gated MLPs, experts among them, the activation that the config names.
+func (m *decoder) gate(cfg *config) error {
+	kind, err := cfg.act("hidden_act", "silu")
+	if err != nil {
+		return err
+	}
+	glu := &B.GLU{Act: kind}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		if l.MLP != nil {
+			l.MLP.Spec.Act = kind
+		}
+		if l.MoE == nil {
+			continue
+		}
+		if l.MoE.Spec.GLU = glu; l.MoE.Shared != nil {
+			l.MoE.Shared.Spec.Act = kind
+		}
+	}
+	return nil
+}

@@ -22,6 +22,8 @@ func expertForms(t *testing.T) map[string]map[string]fstest.MapFS {
 	qwen := func(quantization string) fstest.MapFS {
 		return experts(t, `{"model_type": "qwen3_moe", "num_experts": 4, "moe_intermediate_size": 32, "norm_topk_prob": true, `+tinyExperts+quantization+`}`)
 	}
+	// tinyExperts is half as wide inside as outside, so that gate and up together are square; here the product behind them is.
+	square := experts(t, `{"model_type": "qwen3_moe", "num_experts": 4, "moe_intermediate_size": 64, "norm_topk_prob": true, `+tinyExperts+`}`)
 	quantised := `, "quantization": {"group_size": 32, "bits": 4, "model.layers.1.mlp.switch_mlp.up_proj": {"group_size": 64, "bits": 6}}`
 	oss := `{"model_type": "gpt_oss", "num_local_experts": 4, "sliding_window": 8, ` + tinyExperts
 	plain := []string{`"model.embed_tokens": false`, `"lm_head": false`}
@@ -33,7 +35,8 @@ func expertForms(t *testing.T) map[string]map[string]fstest.MapFS {
 	mxfp4 := experts(t, oss+`, "quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4", `+strings.Join(plain, ", ")+`}}`)
 	names := strings.NewReplacer(".mlp.gate.", ".mlp.router.", ".mlp.switch_mlp.", ".mlp.experts.")
 	return map[string]map[string]fstest.MapFS{
-		"floats":    {"stacked": qwen(""), "apart": apart(t, qwen(""))},
+		"floats":    {"stacked": qwen(""), "apart": apart(t, qwen("")), "fused": fuse(t, qwen(""), false), "turned": fuse(t, qwen(""), true)},
+		"square":    {"stacked": square, "fused": fuse(t, square, false), "turned": fuse(t, square, true)},
 		"quantised": {"stacked": qwen(quantised)},
 		"mxfp4": {
 			"ours": mxfp4,
@@ -80,6 +83,50 @@ func apart(t *testing.T, folder fstest.MapFS) fstest.MapFS {
 			out = append(out, safetensors.Tensor{Name: fmt.Sprintf("%s.experts.%d.%s", before, e, after), DType: x.DType, Shape: x.Shape[1:], Bytes: x.Bytes[e*n:][:n]})
 		}
 		return out
+	})
+}
+
+// fuse stores gate and up of all experts as one tensor, as transformers does: of matrices as they are, or turned.
+func fuse(t *testing.T, folder fstest.MapFS, turned bool) fstest.MapFS {
+	gates := map[string]safetensors.Tensor{}
+	return tensorsAs(t, folder, func(x safetensors.Tensor) []safetensors.Tensor {
+		before, after, stacked := strings.Cut(x.Name, ".switch_mlp.")
+		if !stacked {
+			return []safetensors.Tensor{x}
+		}
+		part := strings.TrimSuffix(after, ".weight")
+		if part != "down_proj" {
+			other, both := gates[before]
+			if !both {
+				gates[before] = x
+				return nil
+			}
+			gate, up := other, x
+			if part == "gate_proj" {
+				gate, up = x, other
+			}
+			each := len(gate.Bytes) / gate.Shape[0]
+			x.Shape, x.Bytes = []int{gate.Shape[0], 2 * gate.Shape[1], gate.Shape[2]}, nil
+			for e := range gate.Shape[0] {
+				x.Bytes = append(append(x.Bytes, gate.Bytes[e*each:][:each]...), up.Bytes[e*each:][:each]...)
+			}
+			part = "gate_up_proj"
+		}
+		x.Name = before + ".experts." + part
+		if turned {
+			n, rows, cols := x.Shape[0], x.Shape[1], x.Shape[2]
+			size := len(x.Bytes) / (n * rows * cols)
+			from := x.Bytes
+			x.Shape, x.Bytes = []int{n, cols, rows}, make([]byte, len(from))
+			for e := range n {
+				for r := range rows {
+					for c := range cols {
+						copy(x.Bytes[((e*cols+c)*rows+r)*size:][:size], from[((e*rows+r)*cols+c)*size:])
+					}
+				}
+			}
+		}
+		return []safetensors.Tensor{x}
 	})
 }
 
@@ -200,6 +247,10 @@ func TestBrokenExperts(t *testing.T) {
 		{change(forms["quantised"]["stacked"], up+".scales", cut), "load model: m: model.safetensors: tensor " + up + ".weight does not fit (scales have shape [3 32 1], expected [128 1]); …"},
 		{change(forms["floats"]["apart"], "model.layers.0.mlp.experts.3.down_proj.weight", drop),
 			"load model: m: tensor model.layers.0.mlp.experts.3.down_proj.weight is missing (expected shape [64 32]); …"},
+		{change(forms["floats"]["turned"], "model.layers.0.mlp.experts.gate_up_proj", drop),
+			"load model: m: 2 tensors are missing: model.layers.0.mlp.switch_mlp.gate_proj.weight (expected shape [4 32 64]), model.layers.0.mlp.switch_mlp.up_proj.weight (expected shape [4 32 64]); …"},
+		{change(forms["floats"]["turned"], "model.layers.0.mlp.experts.gate_up_proj", cut),
+			"load model: m: model.safetensors: tensor model.layers.0.mlp.experts.gate_up_proj does not fit (expected shape [4 64 64], found [3 64 64]); …"},
 		{change(forms["mxfp4"]["ours"], "model.layers.0.mlp.switch_mlp.down_proj.bias", drop),
 			"load model: m: tensor model.layers.0.mlp.switch_mlp.down_proj.bias is missing (expected shape [4 64]); …"},
 		{change(forms["mxfp4"]["openai"], "model.layers.0.mlp.experts.gate_up_proj_bias", cut),

@@ -367,6 +367,17 @@ func TestHead(t *testing.T) {
 	if !slices.Equal(logits(`"tie_word_embeddings": true,`, shared), tied) || len(warnings) > 0 {
 		t.Errorf("a copy of the embedding changes logits, or gives the warnings %q", warnings)
 	}
+	bias := safetensors.Tensor{Name: "lm_head.bias", DType: "F32", Shape: []int{32}, Bytes: make([]byte, 4*32)}
+	add := make([]float32, 32) // one per token
+	for i := range add {
+		add[i] = float32(i % 7)
+	}
+	quant.PutFloats(bias.Bytes, quant.F32, add)
+	for i, y := range logits(`"tie_word_embeddings": true,`, append(slices.DeleteFunc(slices.Clone(shared), func(x safetensors.Tensor) bool { return strings.HasPrefix(x.Name, "lm_head.") }), bias)) {
+		if d := y - tied[i] - add[i%32]; d > 0.05 || d < -0.05 {
+			t.Fatalf("logit %d is %g with a bias of the head, %g without, the bias is %g", i, y, tied[i], add[i%32])
+		}
+	}
 }
 
 // TestTiedHeads: a head of floats that is the embedding once more is the embedding; one that is not counts, with a warning.

@@ -96,7 +96,7 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 }
 
 func (a *glm4MoEArgs) router() B.Router {
-	return B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
+	return B.Router{Score: B.Sigmoid, K: a.TopK, Groups: a.Groups, TopGroups: a.TopGroups, Renorm: a.Renorm, Scale: float32(a.Scale)}
 }
 
 func (a *glm4MoEArgs) check() error {

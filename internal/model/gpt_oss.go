@@ -16,6 +16,7 @@ type gptOssArgs struct {
 	Experts int   `json:"num_local_experts"`
 	TopK    int   `json:"num_experts_per_tok"`
 	Limit   float `json:"swiglu_limit"`
+	Bias    bool  `json:"attention_bias"`
 }
 
 // gptOssNames are what the family calls its router and experts, and what the folders that OpenAI published call the parts of
@@ -28,13 +29,15 @@ var gptOssNames = strings.NewReplacer(
 func newGptOss(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.also("num_experts_per_tok", "experts_per_token")
-	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4}
+	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4, Bias: true}
 	a.Window = 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	cfg.harmless("initial_context_length") // the rotation's original_max_position_embeddings counts
 	cfg.is("swiglu_alpha", "1.702")
+	cfg.harmless("hidden_act")             // experts have their own, whatever it says
+	cfg.harmless("initial_context_length") // which the rotation has as original_max_position_embeddings
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
@@ -44,14 +47,14 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
 	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
-		t.QKV.Bias, t.O.Bias = true, true
+		t.QKV.Bias, t.O.Bias = a.Bias, a.Bias
 		t.Sinks = &nn.Vec{N: t.Spec.Heads}
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, glu)
 		moe.Gate.Bias, moe.Up.Bias, moe.Down.Bias, moe.Up.Interleaved = true, true, true, true

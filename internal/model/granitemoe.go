@@ -22,7 +22,6 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -38,9 +37,9 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = graniteMoENames
 	a.multiply(m)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // graniteMoENames: Hugging Face has gate and up of all experts in one tensor.
-var graniteMoENames = strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
+var graniteMoENames = strings.NewReplacer(".block_sparse_moe.router.layer", ".mlp.gate", ".block_sparse_moe.router.", ".mlp.gate.", ".block_sparse_moe.input_linear", ".mlp.switch_mlp.gate_up_proj",
 	".block_sparse_moe.output_linear", ".mlp.switch_mlp.down_proj", ".block_sparse_moe.", ".mlp.")

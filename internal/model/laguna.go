@@ -21,6 +21,7 @@ type lagunaArgs struct {
 	Gating   json.RawMessage `json:"gating"`         // true or "per-head": a gate per head; else one per column, or none: the folder says
 	PerLayer []int           `json:"num_attention_heads_per_layer"`
 	mlpTypes
+	DenseAt   []int  `json:"mlp_only_layers"` // where mlp_layer_types does not say
 	Experts   int    `json:"num_experts"`
 	TopK      int    `json:"num_experts_per_tok"`
 	ExpFFN    int    `json:"moe_intermediate_size"`
@@ -45,8 +46,11 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("moe_apply_router_weight_on_input", "false")
+	cfg.is("norm_topk_prob", "true")
+	cfg.is("decoder_sparse_step", "1")
+	cfg.is("moe_router_use_sigmoid", "true")
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000, "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1})
+	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family, m.nested = lagunaNames, true
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // gates reports a gate per head.
@@ -101,7 +105,7 @@ func (a *lagunaArgs) check() error {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
-	if err := a.fillMLPs(a.Layers, func(i int) bool { return i > 0 }); err != nil {
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return !slices.Contains(a.DenseAt, i) && (i > 0 || a.DenseAt != nil) }); err != nil {
 		return err
 	}
 	switch {

@@ -54,6 +54,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.harmless("for_llm_compressor") // which layout of the experts a tool wants
 	var beside struct {
 		Tied *bool `json:"tie_word_embeddings"` // the language model's part has its own, which counts
 	}
@@ -63,7 +64,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	})
 	m.nested, m.family, m.drop = true, llama4Names, []string{"vision_model."}
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // window is the chunk that layer i sees, 0 if it sees everything.

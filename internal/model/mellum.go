@@ -15,6 +15,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		mlpTypes
 	}
 	cfg.also("num_experts", "num_local_experts")
+	cfg.is("use_qk_norm", "true")
 	a.Step, a.Renorm, a.TopK, a.Window = 1, true, 8, 1024
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -30,12 +31,12 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1})
+	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	return newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), ropes[a.kind(i)])
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
@@ -44,5 +45,6 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		return l.routed(&moe)
-	}), nil
+	})
+	return m, m.gate(cfg)
 }

@@ -45,6 +45,7 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("use_qk_norm", "false")
 	if a.Pattern != nil {
 		older := struct {
 			Eps *float `json:"layernorm_epsilon"`
@@ -57,11 +58,11 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil})
+	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", a.tie()
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // narrow declares attention whose values are of another width than its keys.

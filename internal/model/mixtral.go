@@ -39,7 +39,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	if a.Window < 0 || a.Window > 1<<30 {
 		return nil, fmt.Errorf("sliding_window %d is out of range", a.Window)
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sparseNames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // routed has experts in the place of the MLP.

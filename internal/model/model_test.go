@@ -79,7 +79,7 @@ var typeKeys = map[string]string{
 	"minimax_m2":   `"num_local_experts": 8, "num_experts_per_tok": 3, "rotary_dim": 8, "rope_theta": 10000`,
 	"mixtral":      `"num_local_experts": 8, "num_experts_per_tok": 3`,
 	"olmoe":        `"num_experts": 8, "num_experts_per_tok": 3`,
-	"qwen2_moe":    `"use_sliding_window": true, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64`,
+	"qwen2_moe":    `"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64, "use_sliding_window": true`,
 	"gpt_oss":      `"num_local_experts": 8, "num_experts_per_tok": 3`,
 	"qwen3_vl_moe": `"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 32`,
 	"gemma4_text":  `"head_dim": 16, "global_head_dim": 32, "num_kv_shared_layers": 1, "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 50`,
@@ -104,7 +104,8 @@ func init() {
 	typeKeys["nemotron-nas"] = `"block_configs": [{"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.3}},
 		{"attention": {"no_op": true}, "ffn": {"replace_with_linear": true}}, {"attention": {"replace_with_linear": true}, "ffn": {"no_op": true}}]`
 	typeKeys["llama4"] = `"num_local_experts": 8, "num_experts_per_tok": 1, "attention_chunk_size": 16, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 64,
-		"use_qk_norm": true, "floor_scale": 8, "layer_types": null`
+		"use_qk_norm": true, "floor_scale": 8, "layer_types": ["chunked_attention", "full_attention", "chunked_attention"]`
+	typeKeys["llama4_text"] = typeKeys["llama4"]
 	typeKeys["mistral4"] = mla + experts + `, "rope_parameters": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "llama_4_scaling_beta": 0.1}`
 	typeKeys["solar_open"] = typeKeys["glm4_moe"]
 	typeKeys["exaone_moe"] = `"num_experts": 8, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 32, "is_moe_layer": [false, true, true]`

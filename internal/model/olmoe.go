@@ -29,16 +29,18 @@ func newOlmoe(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	return newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		a.wholeNorms(l.Attn)
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		moe.Up.Bias, moe.Down.Bias = a.MLPBias, a.MLPBias
 		return l.routed(&moe)
-	}), nil
+	})
+	m.look = m.freeBiases
+	return m, m.gate(cfg)
 }

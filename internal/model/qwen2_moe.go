@@ -34,7 +34,6 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	a.HeadDim = 0 // always a share of the width
 	if i := slices.Index(a.Types, slides); i >= 0 && !a.UseWindow {
 		return nil, fmt.Errorf("use_sliding_window is false, but layer_types[%d] is sliding", i)
 	}
@@ -45,7 +44,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sharedNames
 	m.ownHead(&a.common)
-	return m, nil
+	return m, m.gate(cfg)
 }
 
 // sharedNames: this family has one shared expert and says so.

@@ -44,18 +44,20 @@ func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
 // qwen3MoE reads the rest over a.
 func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
+	cfg.is("use_qk_norm", "true")
+	cfg.is("shared_expert_intermediate_size", "0")
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
 	silu := &B.GLU{Act: B.SiLU}
-	return newDecoder(&a.common, b, func(i int) decoderLayer {
+	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.everyWindow, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
@@ -64,7 +66,8 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 			return l.routed(&moe)
 		}
 		return l
-	}), nil
+	})
+	return m, m.gate(cfg)
 }
 
 func (a *qwen3MoEArgs) check() error {

@@ -326,6 +326,11 @@ func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error)
 	for _, t := range types {
 		kinds[t] = true
 	}
+	for _, kind := range []string{full, slides} {
+		if !kinds[kind] {
+			c.harmless("rope_parameters." + kind) // no layer is of this type
+		}
+	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		r.Kind = kind
 		rope, err := c.rope(r)

@@ -62,6 +62,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	if cfg.typ == "step3p7" {
 		a.HeadDim, a.Window, a.MaxPos, a.Scale, a.DenseTo, a.KVHeads = 128, 0, 128000, 1, 3, 8
 	}
+	cfg.harmless("hidden_act") // transformers puts silu in its place
 	cfg.also("num_key_value_heads", "num_attention_groups")
 	cfg.also("moe_num_experts", "n_routed_experts", "num_local_experts", "num_experts")
 	cfg.also("moe_top_k", "num_experts_per_tok")
@@ -100,7 +101,9 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	}
 	published := false
 	m.note = func(name string) {
-		published = published || strings.Contains(name, ".moe.") || strings.HasPrefix(name, "vision_model.")
+		for _, part := range []string{".moe.", "vision_model.", ".experts.gate_up_proj"} {
+			published = published || strings.Contains(name, part)
+		}
 	}
 	m.look = func(func(string) []int) {
 		if !published {
@@ -164,9 +167,9 @@ func (a *step3Args) rope(cfg *config, i int) (*B.Rope, error) {
 		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[a.kind(i)]) {
 			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, a.kind(i))
 		}
-		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true})
+		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true, Fixed: true})
 	}
-	turn := rotation{Head: a.HeadDim}
+	turn := rotation{Head: a.HeadDim, Fixed: true}
 	base := 10000.0
 	var bases []float64
 	if a.Base != nil && json.Unmarshal(a.Base, &base) != nil {

@@ -25,7 +25,7 @@ var missing = map[string]string{
 	"needs layers with LayerNorm":                        "dbrx olmo phi3small phimoe phixtral phi-msft",
 	"needs an activation, norm or bias that is not here": "afm7 openelm talkie",
 	"has experts, lacks its file":                        "Klear hunyuan",
-	"lacks its file": "lille-130m llama4_text nanbeige " +
+	"lacks its file": "lille-130m nanbeige " +
 		"plamo plamo3 qwen",
 }
 

@@ -129,6 +129,8 @@ EXAONE_MOE = {"model_type": "exaone_moe", "head_dim": 48, "num_experts": 12, "nu
 LLAMA4 = {"model_type": "llama4_text", "head_dim": 48, "num_hidden_layers": 5, "attention_bias": False, "attention_chunk_size": 8, "intermediate_size": 64,
           "interleave_moe_layer_step": 2, "intermediate_size_mlp": 128, "num_local_experts": 6, "num_experts_per_tok": 1, "rope_scaling": LLAMA["rope_scaling"],
           "use_qk_norm": True, "floor_scale": 5, "attn_scale": 0.3, "tie_word_embeddings": False}
+LLAMA4_TEXT = {"model_type": "llama4_text", "head_dim": 48, "intermediate_size": 64, "intermediate_size_mlp": 192, "use_qk_norm": True, "no_rope_layers": [1, 1, 1],
+               "moe_layers": [], "attn_temperature_tuning": False, "layer_types": ["full_attention"] * 3, "tie_word_embeddings": False}  # what theirs takes for granted
 AFMOE = {"model_type": "afmoe", "head_dim": 48, "num_experts": 12, "num_shared_experts": 1, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
          "num_dense_layers": 1, "mup_enabled": True, "route_scale": 2.826,  # which theirs takes for granted
          "n_group": 4, "topk_group": 2, "tie_word_embeddings": False} | SLIDING
@@ -379,6 +381,9 @@ CASES = {  # file: (config, dtype of floats, scales and biases)
     "youtu_llm/f32": (YOUTU, "F32"),
     "youtu_llm/4bit": (YOUTU | {"q_lora_rank": None, "kv_lora_rank": 128, "rope_traditional": False, "tie_word_embeddings": False} | Q4, "BF16"),
     "llama4/f32": ({"model_type": "llama4", "text_config": BASE | LLAMA4}, "F32"),
+    # theirs normalises the heads of all layers, the one that does not rotate among them
+    "llama4_text/f32": (LLAMA4_TEXT | {"no_rope_layers": [1, 0, 1], "use_qk_norm": False}, "F32"),
+    "llama4_text/4bit": (LLAMA4_TEXT | {"head_dim": 32} | Q4, "BF16"),
     "llama4/long": ({"model_type": "llama4", "text_config": BASE | LLAMA4 | {"attention_chunk_size": 70, "use_qk_norm": False, "attention_bias": True,
                      "attn_temperature_tuning": 0}}, "BF16"),
     "llama4/4bit": ({"model_type": "llama4", "text_config": BASE | LLAMA4 | {"interleave_moe_layer_step": 1, "head_dim": 32}} | Q4, "BF16"),
@@ -600,6 +605,7 @@ FAMILIES = {  # names that only one family has for parts
     "apertus": {"attention_layernorm": "input_layernorm", "feedforward_layernorm": "post_attention_layernorm"},
     "afmoe": {".mlp.router.gate": ".mlp.gate", ".mlp.expert_bias": ".mlp.gate.e_score_correction_bias", "pre_mlp_layernorm": "pre_feedforward_layernorm",
               "post_mlp_layernorm": "post_feedforward_layernorm"},
+    "llama4_text": {".feed_forward.": ".mlp.", "output.": "lm_head."},
     "llama4": {".feed_forward.router": ".mlp.gate", ".feed_forward.experts.": ".mlp.switch_mlp.", ".feed_forward.shared_expert.": ".mlp.shared_experts.",
                ".feed_forward.": ".mlp."},
 }
