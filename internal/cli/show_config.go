@@ -111,6 +111,10 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 		row("not understood", "nothing: every key of config.json was read or changes no number")
 	}
 	for _, u := range s.Unread {
+		if u.Why != "" {
+			row("to be checked", "%s %s, %s", regular.Clip(u.Key), regular.Clip(u.Value), u.Why)
+			continue
+		}
 		row("not understood", "%s %s", regular.Clip(u.Key), regular.Clip(u.Value))
 	}
 }

@@ -2,13 +2,11 @@ package model
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 
 	B "hearth/internal/backend"
-	"hearth/internal/regular"
 )
 
 // acts are the activations of transformers that backends have. It has several names for the two curves that are called gelu.
@@ -18,31 +16,19 @@ var acts = map[string]B.ActKind{
 	"sigmoid": B.SigmoidAct,
 }
 
-// act is the activation that a key names; missing is what the type has without the key.
-func (c *config) act(key, missing string) (B.ActKind, error) {
+// act is the activation that a key names; missing is what the type has without the key. New refuses others by name.
+func (c *config) act(key, missing string) B.ActKind {
 	name := missing
-	if raw := c.raw(key); raw != nil {
-		if err := json.Unmarshal(raw, &name); err != nil {
-			return 0, keyed(c.at+key, err)
-		}
+	if raw := c.raw(key); raw != nil && json.Unmarshal(raw, &name) != nil {
+		name = ""
 	}
-	kind, ok := acts[name]
-	if !ok {
-		return 0, fmt.Errorf("%s %s is not supported; these are: %s", c.at+key, regular.Quote(name), strings.Join(slices.Sorted(maps.Keys(acts)), ", "))
+	if kind, ok := acts[name]; ok {
+		return kind
 	}
-	return kind, nil
-}
-
-// actOf is act for a value that New refuses by name.
-func (c *config) actOf(key, missing string) B.ActKind {
-	kind, err := c.act(key, missing)
-	if err != nil {
-		var known []string
-		for _, k := range slices.Sorted(maps.Keys(acts)) {
-			known = append(known, `"`+k+`"`)
-		}
-		c.is(key, known...)
-		return acts[missing]
+	var known []string
+	for _, k := range slices.Sorted(maps.Keys(acts)) {
+		known = append(known, strconv.Quote(k))
 	}
-	return kind
+	c.is(key, known...)
+	return acts[missing]
 }

@@ -43,6 +43,9 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	if a.Groups > 1 {
+		cfg.differs("n_group", "as mlx-lm reads it; in transformers experts of this architecture have no groups")
+	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
@@ -54,7 +57,8 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family = afMoENames
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 func (a *afMoEArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {

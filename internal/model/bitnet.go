@@ -26,7 +26,7 @@ func newBitNet(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	act := cfg.actOf("hidden_act", "relu2")
+	act := cfg.act("hidden_act", "relu2")
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		result, hidden := nn.RMS(b.Local(a.Heads)*a.HeadDim, float32(a.Eps)), nn.RMS(b.Local(a.FFN), float32(a.Eps))

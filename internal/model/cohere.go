@@ -42,10 +42,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "silu")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "silu")
 	turn.Head = a.HeadDim
 	rope, err := cfg.rope(turn)
 	if err != nil {

@@ -59,7 +59,8 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family, m.look = expertsNames, m.freeBiases
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // expertsNames: stacks that are named like experts apart.

@@ -21,7 +21,8 @@ func newErnie(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m := newDecoder(&a.common, b, layer)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // layers is also for the family's models of experts.

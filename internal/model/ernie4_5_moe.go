@@ -93,7 +93,8 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family = ernieMoENames
 	m.drop = []string{"mtp_block.", "mtp_linear_proj.", "mtp_hidden_norm.", "mtp_emb_norm."} // layers that predict further tokens
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 var ernieMoENames = strings.NewReplacer(".gate.moe_statics.", ".gate.", ".moe_statics.", ".gate.")

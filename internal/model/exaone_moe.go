@@ -63,7 +63,8 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.extra = exaoneMoENames, "mtp."
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 var exaoneMoENames = strings.NewReplacer(".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias")

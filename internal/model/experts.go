@@ -99,11 +99,8 @@ func (m *decoder) freeBiases(shape func(name string) []int) {
 }
 
 // gate gives all gated MLPs, experts among them, the activation that the config names.
-func (m *decoder) gate(cfg *config) error {
-	kind, err := cfg.act("hidden_act", "silu")
-	if err != nil {
-		return err
-	}
+func (m *decoder) gate(cfg *config) {
+	kind := cfg.act("hidden_act", "silu")
 	glu := &B.GLU{Act: kind}
 	for i := range m.Layers {
 		l := &m.Layers[i]
@@ -117,5 +114,4 @@ func (m *decoder) gate(cfg *config) error {
 			l.MoE.Shared.Spec.Act = kind
 		}
 	}
-	return nil
 }

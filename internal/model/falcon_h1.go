@@ -107,7 +107,7 @@ func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	act := cfg.actOf("hidden_act", "silu")
+	act := cfg.act("hidden_act", "silu")
 	cfg.is("hidden_act", `"silu"`, `"swish"`) // of the convolutions too
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, nn.Attention{})

@@ -18,10 +18,7 @@ func newGemma(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "gelu_pytorch_tanh")
 	if string(cfg.raw("hidden_act")) == `"gelu"` {
 		act = B.GeluTanh // the first folders say gelu and mean this one
 	}

@@ -32,10 +32,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	cfg.harmless("hidden_act") // hidden_activation counts
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {

@@ -67,10 +67,7 @@ func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 	}
 	// The pattern that transformers writes is not read by it, nor are capped scores done: layer_types counts.
 	cfg.harmless("_sliding_window_pattern", "attn_logit_softcapping")
-	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	cfg.harmless("hidden_act") // hidden_activation counts
 	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true, Fixed: true})
 	if err != nil {

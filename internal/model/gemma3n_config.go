@@ -60,20 +60,18 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
 	// Trained numbers are inside altup_coef_clip. Made-up ones are cut by mlx-lm, which runs the nested type alone, and left as they
 	// are by transformers.
-	a.gate, a.clips = &B.GLU{Act: act}, cfg.typ == "gemma3n"
+	a.gate, a.clips = &B.GLU{Act: cfg.act("hidden_activation", "gelu_pytorch_tanh")}, cfg.typ == "gemma3n"
 	cfg.harmless("sliding_window_pattern", "_sliding_window_pattern") // layer_types counts
 	ropes := map[string]*B.Rope{}
 	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true, Fixed: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true}} {
 		r.Head = a.HeadDim
-		if ropes[r.Kind], err = cfg.rope(r); err != nil {
+		rope, err := cfg.rope(r)
+		if err != nil {
 			return nil, err
 		}
+		ropes[r.Kind] = rope
 	}
 	w := a.PerLayer
 	m := &gemma3n{vocab: a.Vocab, context: a.MaxPos, streams: a.Streams, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),

@@ -88,10 +88,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(cfg); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_activation", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	a.gate = &B.GLU{Act: act}
 	cfg.is("use_bidirectional_attention", `"vision"`) // of the rows of an image
 	cfg.harmless("sliding_window_pattern")            // the reference reads layer_types alone

@@ -19,10 +19,7 @@ func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "silu")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "silu")
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true, Fixed: true})
 	if err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ func (a *glm4MoEArgs) read(cfg *config, all any) (err error) {
 		}
 	}
 	a.Renorm = a.Renorm && !cfg.null("norm_topk_prob")
-	a.act, err = cfg.act("hidden_act", "silu")
-	return err
+	a.act = cfg.act("hidden_act", "silu")
+	return nil
 }
 
 // newGLM4MoE: experts picked by sigmoids and a bias, in groups, beside a shared one; a part of each head rotates.

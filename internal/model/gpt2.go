@@ -59,10 +59,7 @@ func newGPT2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("activation_function", "gelu_new")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("activation_function", "gelu_new")
 	if err := a.check(); err != nil {
 		return nil, err
 	}

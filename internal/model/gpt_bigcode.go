@@ -20,10 +20,7 @@ func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("activation_function", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("activation_function", "gelu_pytorch_tanh")
 	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length") // how the first code ran it
 	a.ByLayer = false
 	if err := a.check(); err != nil {

@@ -19,10 +19,7 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "gelu")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "gelu")
 	if err := a.shareOf(); err != nil {
 		return nil, err
 	}

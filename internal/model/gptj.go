@@ -19,10 +19,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("activation_function", "gelu_new")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("activation_function", "gelu_new")
 	cfg.is("rotary", "true")
 	a.Scaled, a.ByLayer = nil, false
 	if err := a.check(); err != nil {

@@ -37,7 +37,8 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = graniteMoENames
 	a.multiply(m)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // graniteMoENames: Hugging Face has gate and up of all experts in one tensor.

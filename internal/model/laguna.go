@@ -47,6 +47,8 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.is("moe_apply_router_weight_on_input", "false")
 	cfg.is("norm_topk_prob", "true")
+	cfg.harmless("gating_types")                                     // the shapes of the gates say it
+	cfg.harmless("rope_parameters.original_max_position_embeddings") // those of each layer type count
 	cfg.is("decoder_sparse_step", "1")
 	cfg.is("moe_router_use_sigmoid", "true")
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000, "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_theta": 10000}}`)
@@ -90,7 +92,8 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	m.family, m.nested = lagunaNames, true
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // gates reports a gate per head.

@@ -34,7 +34,7 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	if slices.Contains(a.Types, slides) {
-		delete(cfg.seen, cfg.at+"layer_types") // to be told of: mlx-lm goes by it, transformers has no windows here
+		cfg.differs("layer_types", "as mlx-lm reads it; in transformers no layer of this architecture has a window")
 	}
 	return a.llama(cfg, b)
 }

@@ -95,7 +95,8 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	})
 	m.nested, m.family, m.drop = true, llama4Names, []string{"vision_model."}
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // window is the chunk that layer i sees, 0 if it sees everything.

@@ -46,5 +46,6 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 		return l.routed(&moe)
 	})
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }

@@ -92,7 +92,8 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", a.tie()
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // narrow declares attention whose values are of another width than its keys.

@@ -64,7 +64,7 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	glu := &B.GLU{Act: cfg.actOf("hidden_act", "silu")}
+	glu := &B.GLU{Act: cfg.act("hidden_act", "silu")}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		if a.Norm {

@@ -81,7 +81,7 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	act := cfg.actOf("hidden_act", "silu")
+	act := cfg.act("hidden_act", "silu")
 	m := &miniMaxText{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	m.names = decoder{family: sparseNames, drop: []string{".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay"}} // computed here

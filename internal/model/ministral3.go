@@ -32,7 +32,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	if slices.Contains(a.Types, full) && slices.Contains(a.Types, slides) {
-		delete(cfg.seen, cfg.at+"layer_types") // to be told of: mlx-lm goes by it, transformers has the window in every layer
+		cfg.differs("layer_types", "as mlx-lm reads it; in transformers every layer of this architecture has the window")
 	}
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {

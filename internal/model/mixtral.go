@@ -50,7 +50,8 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sparseNames
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // routed has experts in the place of the MLP.

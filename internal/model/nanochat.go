@@ -35,7 +35,7 @@ func newNanochat(cfg *config, b *Build) (Generator, error) {
 		n.Unit = true
 		return n
 	}
-	act := cfg.actOf("hidden_act", "relu2")
+	act := cfg.act("hidden_act", "relu2")
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		t.Even = &B.Norm{Eps: float32(a.Eps), Width: a.HeadDim}

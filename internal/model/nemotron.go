@@ -17,10 +17,7 @@ func newNemotron(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "relu2")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "relu2")
 	if err := a.checkEps("norm_eps", a.NormEps); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	// Nothing rotates, there is one way of norms, caches are float32, and the shared expert's rows may wait for no others.
 	cfg.harmless("rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "norm_eps", "rms_norm_eps", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap",
 		"time_step_rank", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "num_logits_to_keep", "use_bias", "expand", "mamba_expand")
-	act := cfg.actOf("mlp_hidden_act", "relu2")
+	act := cfg.act("mlp_hidden_act", "relu2")
 	a := nemotronHArgs{MHeads: 128, MWidth: 64, State: 128, Kernel: 4, MGroups: 8, ConvBias: true, LNEps: 1e-5, Least: 0.001, TopK: 2, Groups: 1, TopGroups: 1,
 		Renorm: true, Scale: 1, act: act}
 	if err := cfg.into(&a); err != nil {

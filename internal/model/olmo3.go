@@ -39,7 +39,7 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	if base, err := cfg.number("rope_theta"); err == nil && base != nil && *base != olmo3Base && len(kinds) == 0 {
-		delete(cfg.seen, cfg.at+"rope_theta") // to be told of: transformers 5 does not turn layers with a window by it, those before and mlx-lm do
+		cfg.differs("rope_theta", "which turns all layers, as in mlx-lm; transformers 5 turns those with a window by 500000")
 	}
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		if a.window(i) > 0 {

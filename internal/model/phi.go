@@ -15,10 +15,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "gelu_new")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "gelu_new")
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}

@@ -63,7 +63,8 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family = sharedNames
 	m.ownHead(&a.common)
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 // sharedNames: this family has one shared expert and says so.

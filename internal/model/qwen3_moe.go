@@ -67,7 +67,8 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 		}
 		return l
 	})
-	return m, m.gate(cfg)
+	m.gate(cfg)
+	return m, nil
 }
 
 func (a *qwen3MoEArgs) check() error {

@@ -23,6 +23,7 @@ type config struct {
 	at   string                     // path of text: "text_config." or ""
 	seen map[string]bool            // paths that were read
 	part map[string]bool            // paths of which parts were read
+	why  map[string]string          // of keys that are told of although they were read
 
 	only      []refusal
 	rotations []Rotation
@@ -36,7 +37,7 @@ type refusal struct {
 
 // openConfig parses config.json; what it says of the language model may be nested.
 func openConfig(typ string, b []byte) (*config, error) {
-	c := &config{typ: typ, seen: map[string]bool{}, part: map[string]bool{}}
+	c := &config{typ: typ, seen: map[string]bool{}, part: map[string]bool{}, why: map[string]string{}}
 	if err := json.Unmarshal(b, &c.top); err != nil {
 		return nil, tidyJSON(err)
 	}
@@ -149,6 +150,12 @@ func (c *config) same(key string, number float64) {
 	if json.Unmarshal(c.text[key], &x) == nil && float64(x) == number {
 		c.seen[c.at+key] = true
 	}
+}
+
+// differs tells of a key that is followed here and that mlx-lm and transformers take differently: a sentence says how.
+func (c *config) differs(key, how string) {
+	delete(c.seen, c.at+key)
+	c.why[c.at+key] = how
 }
 
 // harmless says that a key, whatever its value, changes no number of this type. The call says why.
@@ -284,18 +291,26 @@ func (c *config) windowsOf(states []B.StateSpec) (all []Window) {
 	return all
 }
 
-// Unread is a key of config.json that nobody read.
+// Unread is a key of config.json that nobody read, or that the two libraries which write such folders read differently.
 type Unread struct {
-	Key   string // its path: "rope_parameters.factor"
-	Value string // JSON
+	Key   string `json:"key"`           // its path: "rope_parameters.factor"
+	Value string `json:"value"`         // JSON
+	Why   string `json:"why,omitempty"` // how it is read, and how else; "": it is not understood
+}
+
+func (u *Unread) warning() string {
+	how := "which is not understood: answers may not be the ones that the model's authors had"
+	if u.Why != "" {
+		how = u.Why
+	}
+	return fmt.Sprintf("%s: %s is %s, %s", configFile, regular.Clip(u.Key), regular.Clip(u.Value), how)
 }
 
 // Warnings says of every key that is not understood what it may mean.
 func (r *Reading) Warnings() []string {
 	var out []string
 	for _, u := range r.Unread {
-		out = append(out, fmt.Sprintf("%s: %s is %s, which is not understood: answers may not be the ones that the model's authors had", configFile,
-			regular.Clip(u.Key), regular.Clip(u.Value)))
+		out = append(out, u.warning())
 	}
 	if n := len(out); n > maxWarnings {
 		out = append(out[:maxWarnings], fmt.Sprintf("%s: and %d more keys that are not understood", configFile, n-maxWarnings))
@@ -340,7 +355,7 @@ func (c *config) unread(keys map[string]json.RawMessage, at string, to *[]Unread
 			continue
 		}
 		if !c.within(path, raw, to) {
-			*to = append(*to, Unread{path, value})
+			*to = append(*to, Unread{path, value, c.why[path]})
 		}
 	}
 }

@@ -30,7 +30,7 @@ func reading(t *testing.T, config string) (*model.Reading, error) {
 
 // everyCase are keys that tools/golden/model.py gives its cases whether the architecture has them or not.
 var everyCase = []string{"rope_theta", "tie_word_embeddings", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "intermediate_size", "num_experts_per_tok",
-	"layer_types"} // the last in ministral3, where it is told of: mlx-lm follows it and transformers does not
+	"layer_types", "n_group"} // the last two where mlx-lm follows them and transformers does not, which is told of
 
 // TestGoldenConfigs: nothing of the configs that goldens have is left unread.
 func TestGoldenConfigs(t *testing.T) {

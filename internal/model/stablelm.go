@@ -25,10 +25,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	act, err := cfg.act("hidden_act", "silu")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "silu")
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25, Fixed: true})
 	if err != nil {
 		return nil, err

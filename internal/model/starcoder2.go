@@ -23,10 +23,7 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	cfg.is("mlp_type", `"default"`)
 	cfg.is("norm_type", `"layer_norm"`)
 	cfg.harmless("activation_function", "layer_norm_epsilon") // starcoder's; hidden_act and norm_epsilon count
-	act, err := cfg.act("hidden_act", "gelu_pytorch_tanh")
-	if err != nil {
-		return nil, err
-	}
+	act := cfg.act("hidden_act", "gelu_pytorch_tanh")
 	if err := a.checkEps("norm_epsilon", a.NormEps); err != nil {
 		return nil, err
 	}
