@@ -328,8 +328,9 @@ def logits(model, tokens):
         return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].float().numpy()
 
 
-def moves(model, tokens, first, rows, seeds=3):
-    """How far the recorded logits move, as a share of their range, when all weights move by about half of their last bit."""
+def moves(model, tokens, first, rows, seeds=3, by=1e-7):
+    """How far the recorded logits move, as a share of their range, when all weights move by about their last bit; a larger by sees
+    a router's tie from further away, and is divided out again."""
     worst, kept = 0.0, {k: v.clone() for k, v in model.state_dict().items()}
     for seed in range(seeds):
         g = torch.Generator().manual_seed(seed)
@@ -338,10 +339,10 @@ def moves(model, tokens, first, rows, seeds=3):
             for k, v in model.state_dict().items():
                 if v.is_floating_point() and v.data_ptr() not in seen:
                     seen.add(v.data_ptr())
-                    v.copy_(kept[k] * (1 + 1e-7 * (2 * torch.rand(v.shape, generator=g) - 1)))
+                    v.copy_(kept[k] * (1 + by * (2 * torch.rand(v.shape, generator=g) - 1)))
         worst = max(worst, float(np.abs(logits(model, tokens)[rows] - first[rows]).max()))
     model.load_state_dict(kept)
-    return worst / float(first.max() - first.min())
+    return worst / float(first.max() - first.min()) * (1e-7 / by)
 
 
 # Keys that say nothing about what is computed, and those whose other values would build something large.
@@ -379,6 +380,8 @@ def others(key, value):
         more = [2 * value] if big and value else [value - 1 if value > 1 else value + 1]
         if re.search(r"heads|n_head", key) and value > 1:
             more.append(value // 2)
+        if key == "max_position_embeddings":
+            more.append(value // 8)
         if key in ("num_hidden_layers", "n_layer"):
             more = [value - 1, value + 1]
         return more + [None]
@@ -450,6 +453,9 @@ def ropes(r, head):
         if k not in ("rope_type", "type"):
             for o in others(k, v):
                 yield (k,), o
+    for k in r:
+        if len(r) > 1:
+            yield (), {x: y for x, y in r.items() if x != k}
     if "partial_rotary_factor" not in r:
         yield ("partial_rotary_factor",), 0.5
     plain = {k: v for k, v in r.items() if k in ("rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved")}
@@ -650,7 +656,7 @@ def mutations(config, cls, model, folder, tokens, base):
             if not np.all(np.isfinite(y[-1])):
                 raise Refused("the logits are not finite")
             entry["logits"] = pins.f32(y[-1][:PICKS])
-            if not np.array_equal(y, base) and (w := moves(m, tokens, y, [-1], 1)) > MOVES:
+            if not np.array_equal(y, base) and (w := moves(m, tokens, y, [-1], 2, 1e-6)) > MOVES:
                 entry["moves"] = w
         except Exception as e:
             entry["error"] = said(e, folder)
@@ -674,7 +680,7 @@ def case(name, given, base):
         y = logits(m, tokens)
         rows = [0, 1, 7, 23] if base else [0, 23]
         golden = {"seed": seed, "config": written, "tensors": tensors, "tokens": tokens, "rows": rows, "logits": pins.f32(y[rows]),
-                  "range": float(y.max() - y.min()), "moves": moves(m, tokens, y, rows)}
+                  "range": float(y.max() - y.min()), "moves": max(moves(m, tokens, y, rows), moves(m, tokens, y, rows, 3, 1e-6))}
         if base:
             golden["picks"] = PICKS
             golden["mutations"] = mutations(written, config, model, folder, tokens, y) if "--no-mutations" not in sys.argv else []
