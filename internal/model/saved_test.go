@@ -62,6 +62,7 @@ type mutation struct {
 	Drop   []string                   `json:"drop"`   // and keys that are removed
 	Logits golden.Floats              `json:"logits"` // of the last row
 	Error  string                     `json:"error"`
+	Moves  float64                    `json:"moves"` // as of the golden, where the mutation makes the numbers less certain
 }
 
 func (m *mutation) String() string {
@@ -265,7 +266,7 @@ func (g *saved) judge(m *mutation, base, got []float32, loaded *model.Loaded, er
 	if g.Picks > 0 {
 		n = g.Picks
 	}
-	bound := 10 * g.bound() // some values make the numbers less certain than those of the golden
+	bound := max(g.bound(), 3*m.Moves)
 	if err != nil {
 		if m.Error != "" {
 			return "refused", ""

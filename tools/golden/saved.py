@@ -295,6 +295,9 @@ def filling(name, w):
     return 0, (3 / w.shape[-1]) ** 0.5
 
 
+COMPUTED = ("slope_rate", "_decay")
+
+
 def fill(folder, seed):
     """Overwrites the saved tensors with the formula's: -> their list."""
     made = []
@@ -304,7 +307,8 @@ def fill(folder, seed):
             assert w.dtype == np.float32, (name, w.dtype)
             base, amp = filling(name, w)
             made.append([name, list(w.shape), base, round(float(amp), 6)])
-            new[name] = synthetic.floats(name, seed, w.shape, "F32", base, round(float(amp), 6))
+            # minimax keeps what it computes from its config among its weights; nobody trains that
+            new[name] = w if name.endswith(COMPUTED) else synthetic.floats(name, seed, w.shape, "F32", base, round(float(amp), 6))
         save_file(new, path, {"format": "pt"})
     return made
 
@@ -314,7 +318,11 @@ class Refused(Exception):
 
 
 def read(cls, folder):
-    model, info = cls.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager", output_loading_info=True)
+    """The model of a folder, with the config class of its model_type: some types share a model and not its config."""
+    config = hf.AutoConfig.from_pretrained(folder)
+    if type(config) is not cls.config_class and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        cls = getattr(hf, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type])  # a mistral with layer_types is a ministral
+    model, info = cls.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager", output_loading_info=True)
     for k in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
         if info.get(k):
             raise Refused(f"{k}: {', '.join(str(x) for x in sorted(info[k], key=str)[:2])}")
@@ -346,7 +354,8 @@ def moves(model, tokens, first, rows, seeds=3, by=1e-7):
 
 
 # Keys that say nothing about what is computed, and those whose other values would build something large.
-PLAIN = {"architectures", "transformers_version", "dtype", "torch_dtype", "model_type", "_name_or_path", "id2label", "label2id", "vision_config", "audio_config"}
+# rescale_prenorm_residual is about weights before training: the reference rescales trained ones too, at every load.
+PLAIN = {"rescale_prenorm_residual", "architectures", "transformers_version", "dtype", "torch_dtype", "model_type", "_name_or_path", "id2label", "label2id", "vision_config", "audio_config"}
 SMALL = {  # numbers whose absence builds nothing large
     "head_dim", "num_key_value_heads", "first_k_dense_replace", "n_group", "topk_group", "num_experts_per_tok", "sliding_window", "n_shared_experts", "num_shared_experts",
     "max_position_embeddings", "query_pre_attn_scalar", "rotary_dim", "num_expert_group", "moe_k", "no_rope_layer_interval", "sliding_window_pattern", "attn_layer_period",
