@@ -106,7 +106,7 @@ func known(modelType string) error {
 		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
 			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
 	}
-	if _, ok := registry[resolve(modelType)]; ok {
+	if makerOf(modelType) != nil {
 		return nil
 	}
 	types := append(Types(), EncoderTypes()...)
@@ -122,7 +122,7 @@ func (c *config) make(world int) (Generator, error) {
 	if err := known(c.typ); err != nil {
 		return nil, err
 	}
-	return registry[resolve(c.typ)](c, &Build{World: world})
+	return makerOf(c.typ)(c, &Build{World: world})
 }
 
 // relative is the known type whose name begins most alike, the newest of a family where several do; "" if none has three
@@ -145,5 +145,5 @@ func relative(modelType string) string {
 func Types() []string {
 	types := slices.AppendSeq(slices.Collect(maps.Keys(registry)), maps.Keys(aliases))
 	slices.Sort(types)
-	return types
+	return slices.Compact(types)
 }
