@@ -46,12 +46,12 @@ func named(modelType string) string {
 	alike := func(name string) bool {
 		return strings.ReplaceAll(name, "-", "_") == strings.ReplaceAll(modelType, "-", "_")
 	}
-	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes()} {
+	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes(), NearEncoderTypes()} {
 		if slices.Contains(all, modelType) {
 			return modelType
 		}
 	}
-	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes()} {
+	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes(), NearEncoderTypes()} {
 		if i := slices.IndexFunc(all, alike); i >= 0 {
 			return all[i]
 		}

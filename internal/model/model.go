@@ -102,7 +102,7 @@ func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
 
 // known refuses a type that has no constructor of text.
 func known(modelType string) error {
-	if _, encodes := encoders[resolveEncoder(modelType)]; encodes {
+	if encodes(modelType) {
 		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
 			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
 	}
