@@ -70,10 +70,22 @@ func resolve(modelType string) string {
 	return modelType
 }
 
+// nearMakers are constructors of names that mlx-lm has not, nearMeans what their models are for the most part.
+var (
+	nearMakers = map[string]maker{}
+	nearMeans  = map[string]string{}
+)
+
+func registerNear(name, means string, m maker) { nearMakers[name], nearMeans[name] = m, means }
+
 // makerOf is the constructor of a model type; nil: there is none.
 func makerOf(modelType string) maker {
-	if n, ok := nests[named(modelType)]; ok {
+	name := named(modelType)
+	if n, ok := nests[name]; ok {
 		return n.make
+	}
+	if m, ok := nearMakers[name]; ok {
+		return m
 	}
 	return registry[resolve(modelType)]
 }
@@ -86,6 +98,7 @@ func NearTypes() []string {
 // near says what is behind the names of NearTypes.
 func near() map[string]string {
 	all := maps.Clone(spellings)
+	maps.Copy(all, nearMeans)
 	for name, n := range nests {
 		if _, twice := registry[name]; !twice {
 			all[name] = n.what()

@@ -134,7 +134,8 @@ func TestPublishedTable(t *testing.T) {
 }
 
 // refusedPublished are the published configurations that New refuses, with a word of why.
-var refusedPublished = map[string]string{}
+var refusedPublished = map[string]string{
+	"XiaomiMiMo/MiMo-V2.5-Pro": `attention_projection_layout is fused_qkv with weights in fp8`}
 
 // TestPublishedRead makes every published configuration of a generator into a model.
 func TestPublishedRead(t *testing.T) {
