@@ -106,3 +106,24 @@ func near() map[string]string {
 	}
 	return all
 }
+
+// stranger is a model type that is near to one here, and something else all the same.
+type stranger struct{ what, do string }
+
+// strangers are those, with "_" for "-".
+var strangers = map[string]stranger{
+	"lfm2_embedding":  {"its convolutions see the rows ahead", "use a model that embeds by attention alone: hearth serve --embedding-model Qwen/Qwen3-Embedding-0.6B"},
+	"deci":            {"its layers have heads of several numbers under keys of its own", "its nearest relative here is nemotron-nas, as NVIDIA publishes its successors: hearth serve nvidia/Llama-3_3-Nemotron-Super-49B-v1"},
+	"paligemma":       {"its rows see those of the prompt in both directions", "its nearest relative here is gemma3: hearth serve google/gemma-3-4b-it"},
+	"internvl_chat":   {"its config and tensors are not those of transformers", "use the conversion whose name ends in -HF, of model_type internvl: hearth serve OpenGVLab/InternVL3_5-8B-HF"},
+	"phi4mm":          {"its language model works with adapters that are in the folder", "use its text model, of model_type phi3: hearth serve microsoft/Phi-4-mini-instruct"},
+	"qwen2_5_omni":    {"its language model is one part of a talker and a thinker", "use a model of text and images, of model_type qwen2_5_vl: hearth serve Qwen/Qwen2.5-VL-7B-Instruct"},
+	"qwen3_omni_moe":  {"its language model is one part of a talker and a thinker", "use a model of text and images, of model_type qwen3_vl_moe: hearth serve Qwen/Qwen3-VL-30B-A3B-Instruct"},
+	"ernie4_5_vl_moe": {"its experts for text and images are of two sizes", "use its relative for text, of model_type ernie4_5_moe: hearth serve baidu/ERNIE-4.5-21B-A3B-PT"},
+	"mllama":          {"some of its layers see the image alone", "use its text model, of model_type llama: hearth serve meta-llama/Llama-3.1-8B-Instruct"},
+	"deepseek_v32":    {"its attention picks the rows that it sees", "its nearest relative here is deepseek_v3: hearth serve deepseek-ai/DeepSeek-V3.1"},
+	"glm_moe_dsa":     {"its attention picks the rows that it sees", "its nearest relative here is glm4_moe: hearth serve zai-org/GLM-4.7"},
+	"minicpmv":        {"its language model has a prefix and a config of its own", "its nearest relative here is qwen2_5_vl: hearth serve Qwen/Qwen2.5-VL-7B-Instruct"},
+	"nomic_bert":      {"its layers rotate, unlike bert's", "its nearest relative here is bert: hearth serve --embedding-model sentence-transformers/all-MiniLM-L6-v2"},
+	"modernbert":      {"its layers rotate and see windows, unlike bert's", "its nearest relative here is bert: hearth serve --embedding-model sentence-transformers/all-MiniLM-L6-v2"},
+}

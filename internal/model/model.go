@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/regular"
@@ -108,6 +109,9 @@ func known(modelType string) error {
 	}
 	if makerOf(modelType) != nil {
 		return nil
+	}
+	if s, ok := strangers[strings.ReplaceAll(modelType, "-", "_")]; ok {
+		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported: %s", regular.Quote(modelType), s.what), Hint: s.do}
 	}
 	types := append(Types(), EncoderTypes()...)
 	hint := "known architectures: " + list(types, len(types))

@@ -17,6 +17,7 @@ func init() {
 	register("qwen3_vl", newQwen3VL)
 	register("qwen3_vl_moe", newQwen3VLMoE)
 	register("pixtral", newPixtral)
+	registerNear("phi3_v", "phi3", newPhi3V)
 	for _, typ := range []string{"mistral3", "llava"} { // mlx-lm's; the rest are near names
 		register(typ, nests[typ].make)
 	}
@@ -54,21 +55,24 @@ type nest struct {
 
 // nests are those models by model_type.
 var nests = map[string]nest{
-	"mistral3":        {typ: "mistral", tied: true},
-	"llava":           {typ: "llama"},
-	"llava_next":      {typ: "llama"},
-	"llava_onevision": {typ: "qwen2"},
-	"vipllava":        {typ: "llama"},
-	"internvl":        {typ: "qwen2", tied: true},
-	"got_ocr2":        {typ: "qwen2", tied: true},
-	"idefics3":        {typ: "llama"},
-	"smolvlm":         {typ: "llama"},
-	"exaone4_5":       {typ: "exaone4"},
-	"glm4v":           {typ: "glm4v_text", only: true},
-	"glm46v":          {typ: "glm4v_text"},
-	"glm4v_moe":       {typ: "glm4v_moe_text", only: true},
-	"aya_vision":      {typ: "cohere2", tied: true, scaled: true},
-	"cohere2_vision":  {typ: "cohere2", tied: true, scaled: true},
+	"mistral3":         {typ: "mistral", tied: true},
+	"llava":            {typ: "llama"},
+	"llava_next":       {typ: "llama"},
+	"llava_next_video": {typ: "llama"},
+	"llava_onevision":  {typ: "qwen2"},
+	"video_llava":      {typ: "llama"},
+	"lighton_ocr":      {typ: "qwen3", tied: true},
+	"vipllava":         {typ: "llama"},
+	"internvl":         {typ: "qwen2", tied: true},
+	"got_ocr2":         {typ: "qwen2", tied: true},
+	"idefics3":         {typ: "llama"},
+	"smolvlm":          {typ: "llama"},
+	"exaone4_5":        {typ: "exaone4"},
+	"glm4v":            {typ: "glm4v_text", only: true},
+	"glm46v":           {typ: "glm4v_text"},
+	"glm4v_moe":        {typ: "glm4v_moe_text", only: true},
+	"aya_vision":       {typ: "cohere2", tied: true, scaled: true},
+	"cohere2_vision":   {typ: "cohere2", tied: true, scaled: true},
 }
 
 // what names the language model for documents.
@@ -155,7 +159,8 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	// How images are cut and joined to the text.
-	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "ignore_index", "vision_aspect_ratio"} {
+	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "ignore_index", "vision_aspect_ratio",
+		"spatial_pool_mode", "spatial_pool_stride"} {
 		cfg.seen[key] = true
 	}
 	mk := registry[resolve(cmp.Or(t.as, typ))]
@@ -244,4 +249,16 @@ func newPixtral(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
+}
+
+// newPhi3V is phi3, with the part for images below the embedding.
+func newPhi3V(cfg *config, b *Build) (Generator, error) {
+	cfg.harmless("img_processor", "embd_layer") // of that part
+	g, err := registry["phi3"](cfg, b)
+	if err != nil {
+		return nil, err
+	}
+	m := g.(*decoder)
+	m.drop = append(m.drop, "vision_embed_tokens.")
+	return m, nil
 }

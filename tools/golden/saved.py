@@ -105,6 +105,9 @@ NESTED = {  # models of text and images whose language model is another type's
     "llava_next": {"text_config": {"model_type": "mistral", "sliding_window": 8}, "vision_config": CLIP, "vision_feature_layer": -1},
     "llava_onevision": {"text_config": {"model_type": "qwen2"}, "vision_config": SIGLIP},
     "smolvlm": {"text_config": {"model_type": "llama"}, "vision_config": VISION},
+    "lighton_ocr": {"text_config": {"model_type": "qwen3"}, "vision_config": {"model_type": "pixtral", "head_dim": 8} | VISION},
+    "llava_next_video": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "video_llava": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
     "vipllava": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": [-1]},
 }
 NESTED_VARIANTS = {
