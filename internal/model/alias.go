@@ -95,7 +95,7 @@ func NearTypes() []string {
 	return slices.Sorted(maps.Keys(near()))
 }
 
-// near says what is behind the names of NearTypes.
+// near says in a few words what is behind the names of NearTypes.
 func near() map[string]string {
 	all := maps.Clone(spellings)
 	maps.Copy(all, nearMeans)
@@ -124,6 +124,4 @@ var strangers = map[string]stranger{
 	"deepseek_v32":    {"its attention picks the rows that it sees", "its nearest relative here is deepseek_v3: hearth serve deepseek-ai/DeepSeek-V3.1"},
 	"glm_moe_dsa":     {"its attention picks the rows that it sees", "its nearest relative here is glm4_moe: hearth serve zai-org/GLM-4.7"},
 	"minicpmv":        {"its language model has a prefix and a config of its own", "its nearest relative here is qwen2_5_vl: hearth serve Qwen/Qwen2.5-VL-7B-Instruct"},
-	"nomic_bert":      {"its layers rotate, unlike bert's", "its nearest relative here is bert: hearth serve --embedding-model sentence-transformers/all-MiniLM-L6-v2"},
-	"modernbert":      {"its layers rotate and see windows, unlike bert's", "its nearest relative here is bert: hearth serve --embedding-model sentence-transformers/all-MiniLM-L6-v2"},
 }

@@ -166,7 +166,7 @@ func (m *decoder) Logits(o B.Ops, h B.Array) B.Array {
 
 // otherParts are the beginnings of names that a model of text, images and sound has beside the language model.
 var otherParts = []string{"vision_tower.", "vision_model.", "multi_modal_projector.", "connector.", "audio_tower.", "visual.", "image_newline",
-	"image_tower.", "video_tower.", "vision_encoder.", "vision_projection."}
+	"image_tower.", "video_tower.", "vision_encoder.", "vision_projection.", "mtp."}
 
 // textName is the name that a tensor of a nested model has alone, "" where it is of another part.
 func textName(name string) string {

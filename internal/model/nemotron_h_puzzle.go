@@ -42,7 +42,7 @@ func (a *nemotronHArgs) puzzle(cfg *config) ([]map[string]json.RawMessage, error
 	}
 	delete(cfg.seen, cfg.at+puzzleKey)
 	cfg.part[cfg.at+puzzleKey] = true
-	cfg.harmless("blockwise_members") // the names of keys that differ
+	cfg.harmless("blockwise_members", "hidden_act") // the names of keys that differ, and what mlp_hidden_act says
 	a.Blocks = nil
 	for i, block := range blocks {
 		var k puzzleBlock
