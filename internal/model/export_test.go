@@ -21,9 +21,3 @@ func Amplitudes(name string, seed uint64, n int, amp float64) []float32 {
 	quant.Floats(x, quant.F32, (&formula{Synthetic: Synthetic{Seed: seed, Type: quant.F32}}).floats(name, []int{n}, 0, amp).Bytes)
 	return x
 }
-
-// Named and Near are what names mean.
-var (
-	Named = named
-	Near  = near
-)

@@ -98,10 +98,10 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 		return a.moe(b)
 	})
 	m.family = nemotronHNames
+	m.look = func(shape func(name string) []int) { m.lookNemotron(shape, float32(a.Least)) }
 	if blocks != nil {
 		m.family = puzzleNames
 	}
-	m.look = func(shape func(name string) []int) { m.lookNemotron(shape, float32(a.Least)) }
 	return m, nil
 }
 
