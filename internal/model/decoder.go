@@ -200,10 +200,7 @@ func (m *decoder) Rename(name string) string {
 			return ""
 		}
 	}
-	if m.nested {
-		name = textName(name)
-	}
-	if m.extra != "" && strings.HasPrefix(name, m.extra) {
+	if m.extra != "" && (strings.HasPrefix(name, m.extra) || m.nested && strings.HasPrefix(textName(name), m.extra)) {
 		return ""
 	}
 	if m.family != nil {
@@ -212,6 +209,9 @@ func (m *decoder) Rename(name string) string {
 	name = fusedExperts(name)
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return ""
+	}
+	if m.nested {
+		name = textName(name)
 	}
 	return name
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"hearth/internal/nn"
@@ -91,6 +92,7 @@ type text struct {
 	as       string            // the type here that it is; "": of the same name
 	defaults map[string]string // what is missing of its keys is so in transformers, which used to leave them out
 	also     []string          // a key, and further names of it
+	shares   bool              // heads are shares of the width, whatever head_dim says
 	idle     []string          // keys that transformers does not read of this type, but of as
 }
 
@@ -109,7 +111,7 @@ var texts = map[string]text{
 	"exaone4": {defaults: map[string]string{"hidden_size": "4096", "intermediate_size": "16384", "num_hidden_layers": "32", "num_attention_heads": "32",
 		"num_key_value_heads": "32", "vocab_size": "102400", "rms_norm_eps": "1e-5", "max_position_embeddings": "2048", "sliding_window_pattern": "4"}},
 	"exaone4_5_text": {as: "exaone4"},
-	"glm4v_text": {as: "glm4", idle: []string{"head_dim", "attention_bias"}, defaults: map[string]string{"hidden_size": "4096", "intermediate_size": "13696",
+	"glm4v_text": {as: "glm4", shares: true, idle: []string{"head_dim", "attention_bias"}, defaults: map[string]string{"hidden_size": "4096", "intermediate_size": "13696",
 		"num_hidden_layers": "40", "num_attention_heads": "32", "num_key_value_heads": "2", "vocab_size": "151552", "rms_norm_eps": "1e-5",
 		"max_position_embeddings": "32768", "attention_bias": "true", "partial_rotary_factor": "1"}},
 	"glm4v_moe_text": {as: "glm4_moe", also: []string{"n_routed_experts", "num_local_experts", "num_experts"}, idle: []string{"use_qk_norm", "scoring_func", "topk_method"}, defaults: map[string]string{"hidden_size": "4096", "intermediate_size": "10944",
@@ -158,6 +160,11 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 			cfg.text[key] = json.RawMessage(value)
 		}
 	}
+	if t.shares {
+		if err := cfg.shareHeads(); err != nil {
+			return nil, err
+		}
+	}
 	// How images are cut and joined to the text.
 	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "ignore_index", "vision_aspect_ratio",
 		"spatial_pool_mode", "spatial_pool_stride",
@@ -198,6 +205,20 @@ func (c *config) tieBeside(head *nn.Linear, missing *bool) error {
 	if (in.Tied == nil && out.Tied == nil) || (in.Tied != nil && *in.Tied) || (out.Tied != nil && *out.Tied) {
 		head.Tied = nn.TieFile
 	}
+	return nil
+}
+
+// shareHeads gives heads the width that is left to each.
+func (c *config) shareHeads() error {
+	var k struct {
+		D     int `json:"hidden_size"`
+		Heads int `json:"num_attention_heads"`
+	}
+	if err := c.into(&k); err != nil || k.Heads <= 0 {
+		return err
+	}
+	c.text["head_dim"] = json.RawMessage(strconv.Itoa(k.D / k.Heads))
+	c.harmless("head_dim")
 	return nil
 }
 
