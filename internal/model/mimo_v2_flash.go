@@ -2,14 +2,12 @@ package model
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("mimo_v2_flash", newMiMoV2) }
@@ -20,17 +18,17 @@ type mimoV2Args struct {
 	glm4MoEArgs
 	windows
 	mlpTypes
-	Pattern  []int       `json:"hybrid_layer_pattern"`
-	Freq     everyLayers `json:"moe_layer_freq"`
-	Before   int         `json:"sliding_window_size"` // positions before the row's own, in older folders
-	VDim     int         `json:"v_head_dim"`
-	VScale   *float      `json:"attention_value_scale"`
-	Sinks    bool        `json:"add_full_attention_sink_bias"`
-	SWASinks bool        `json:"add_swa_attention_sink_bias"`
-	SWAHeads int         `json:"swa_num_attention_heads"`
-	SWAKV    int         `json:"swa_num_key_value_heads"`
-	SWADim   int         `json:"swa_head_dim"`
-	SWAVDim  int         `json:"swa_v_head_dim"`
+	Pattern  []int  `json:"hybrid_layer_pattern"`
+	Freq     []int  `json:"moe_layer_freq"`
+	Before   int    `json:"sliding_window_size"` // positions before the row's own, in older folders
+	VDim     int    `json:"v_head_dim"`
+	VScale   *float `json:"attention_value_scale"`
+	Sinks    bool   `json:"add_full_attention_sink_bias"`
+	SWASinks bool   `json:"add_swa_attention_sink_bias"`
+	SWAHeads int    `json:"swa_num_attention_heads"`
+	SWAKV    int    `json:"swa_num_key_value_heads"`
+	SWADim   int    `json:"swa_head_dim"`
+	SWAVDim  int    `json:"swa_v_head_dim"`
 }
 
 var mimoV2Names = strings.NewReplacer(".attention_sink_bias", ".sinks")
@@ -40,17 +38,14 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	a := mimoV2Args{SWASinks: true, VDim: 128}
 	a.Groups, a.TopGroups, a.Scale, a.Renorm, a.TopK, a.HeadDim, a.Window = 1, 1, 1, true, 8, 192, 129
 	a.Eps, a.Scoring, a.Method = 1e-5, "sigmoid", "noaux_tc"
-	if scale := float(0.707); !cfg.null("attention_value_scale") && cfg.typ != "mimo_v2" {
+	if scale := float(0.707); !cfg.null("attention_value_scale") {
 		a.VScale = &scale
 	}
 	cfg.harmless("attention_chunk_size") // nobody reads it
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	if cfg.typ == "mimo_v2" {
-		a.later(cfg)
-	}
-	if a.Pattern != nil || cfg.typ == "mimo_v2" {
+	if a.Pattern != nil {
 		older := struct {
 			Eps *float `json:"layernorm_epsilon"`
 		}{&a.Eps}
@@ -62,19 +57,11 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil && cfg.typ != "mimo_v2"})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil})
 	if err != nil {
 		return nil, err
 	}
-	base := 10000.0
-	if cfg.typ == "mimo_v2" {
-		base = cfg.rotations[0].Base
-	}
-	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: base, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil && cfg.typ != "mimo_v2"})
-	if err != nil {
-		return nil, err
-	}
-	fused, err := a.fused(cfg, swa)
+	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil})
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +75,6 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		}
 		if a.VScale != nil {
 			t.VScale = float32(*a.VScale)
-		}
-		if fused {
-			s, shards := t.Spec, b.Local(a.KVHeads)
-			t.QKV.Fused, t.QKV.Perm = true, [][]int32{interleave(shards, s.Heads/shards*s.KDim, s.KVHeads/shards*s.KDim, s.KVHeads/shards*s.VDim)}
 		}
 		l := preNorm(&a.common, b, t)
 		if !a.sparse(i) {
@@ -109,67 +92,6 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
 	m.ownHead(&a.common)
 	return m, nil
-}
-
-// later reads the config of the family's later models, where what is null or missing is that of the layers without a window.
-func (a *mimoV2Args) later(cfg *config) {
-	cfg.is("attention_projection_layout", `"split"`, `"fused_qkv"`)
-	cfg.harmless("hybrid_block_size") // hybrid_layer_pattern counts
-	if !given(cfg.text["v_head_dim"]) {
-		a.VDim = a.HeadDim
-	}
-	a.SWAHeads, a.SWAKV, a.SWADim, a.SWAVDim = cmp.Or(a.SWAHeads, a.Heads), cmp.Or(a.SWAKV, a.KVHeads), cmp.Or(a.SWADim, a.HeadDim), cmp.Or(a.SWAVDim, a.VDim)
-	if a.Before == 0 && given(cfg.text["sliding_window"]) {
-		a.Before = a.Window
-	}
-	if a.Pattern == nil && a.Types == nil {
-		a.Pattern = make([]int, min(max(a.Layers, 0), maxLayers))
-	}
-	if a.Freq == nil && a.MLPs == nil {
-		a.Freq = make([]int, min(max(a.Layers, 0), maxLayers))
-	}
-}
-
-// fused reports queries, keys and values in one tensor, in as many shards as layers without a window have heads of keys.
-func (a *mimoV2Args) fused(cfg *config, swa *common) (bool, error) {
-	const key = "attention_projection_layout"
-	if compact(cfg.text[key]) != `"fused_qkv"` || cfg.typ != "mimo_v2" {
-		return false, nil
-	}
-	for _, n := range []int{a.Heads, swa.Heads, swa.KVHeads} {
-		if n%a.KVHeads != 0 {
-			return false, fmt.Errorf("%s fused_qkv: %d heads do not divide into %d shards", key, n, a.KVHeads)
-		}
-	}
-	var q struct {
-		Method string `json:"quant_method"`
-	}
-	if raw := cfg.top["quantization_config"]; given(raw) && json.Unmarshal(raw, &q) == nil && q.Method == "fp8" {
-		return false, &LoadError{File: configFile, Problem: fmt.Sprintf("%s is fused_qkv with weights in fp8, whose blocks of scales begin anew in each of %d shards: that is not supported", key, a.KVHeads),
-			Hint: "use a conversion in which q_proj, k_proj and v_proj are apart, or one of XiaomiMiMo/MiMo-V2-Flash"}
-	}
-	return true, nil
-}
-
-// everyLayers is a number per layer: 1 has experts. A single number n is that every n-th has.
-type everyLayers []int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (e *everyLayers) UnmarshalJSON(b []byte) error {
-	var every int
-	if json.Unmarshal(b, (*[]int)(e)) == nil {
-		return nil
-	}
-	if err := json.Unmarshal(b, &every); err != nil || every < 0 {
-		return fmt.Errorf("%s is neither a number nor one for each layer", regular.Clip(string(b)))
-	}
-	for i := range maxLayers {
-		*e = append(*e, 0)
-		if every > 0 && i%every == 0 {
-			(*e)[i] = 1
-		}
-	}
-	return nil
 }
 
 // narrow declares attention whose values are of another width than its keys.

@@ -257,6 +257,20 @@ func TestFusedQKV(t *testing.T) {
 			t.Errorf("%s: %v", more, err)
 		}
 	}
+	flat := strings.Replace(cfg, `"head_dim"`, `"rope_parameters": {"rope_type": "default", "rope_theta": 5000, "partial_rotary_factor": 0.25}, "swa_rope_theta": 300, "head_dim"`, 1)
+	if _, r, err := model.New("mimo_v2", []byte(flat), 1); err != nil || len(r.Unread) > 0 || len(r.Rotations) != 2 || r.Rotations[0].Base != 5000 || r.Rotations[1].Base != 300 || r.Rotations[1].Columns != 8 {
+		t.Errorf("%+v, %v: flat rope_parameters and swa_rope_theta", r, err)
+	}
+	every := strings.Replace(cfg, `"moe_layer_freq": [0, 1, 1]`, `"moe_layer_freq": 2, "routed_scaling_factor": null, "n_group": null, "n_shared_experts": null`, 1)
+	names := func(cfg string) (all []string) {
+		for _, x := range tensorsOf(t, model.Synthetic{Config: []byte(cfg), Type: quant.F32}) {
+			all = append(all, x.Name)
+		}
+		return all
+	}
+	if got, want := names(every), names(strings.Replace(cfg, `[0, 1, 1], "partial`, `[1, 0, 1], "partial`, 1)); !slices.Equal(got, want) {
+		t.Errorf("every second layer has experts: %v, want %v", got, want)
+	}
 	if _, r, err := model.New("mimo_v2", []byte(cfg), 1); err != nil || len(r.Rotations) != 2 || r.Rotations[1].Base != r.Rotations[0].Base {
 		t.Errorf("%+v, %v: without swa_rope_theta both bases should be one", r, err)
 	}
