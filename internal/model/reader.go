@@ -40,7 +40,7 @@ type refusal struct {
 
 // openConfig parses config.json; what it says of the language model may be nested.
 func openConfig(typ string, b []byte) (*config, error) {
-	c := &config{typ: named(typ), seen: map[string]bool{}, part: map[string]bool{}}
+	c := &config{typ: typ, seen: map[string]bool{}, part: map[string]bool{}}
 	if err := json.Unmarshal(b, &c.top); err != nil {
 		return nil, tidyJSON(err)
 	}
@@ -51,6 +51,7 @@ func openConfig(typ string, b []byte) (*config, error) {
 			return nil, keyed("text_config", err)
 		}
 	}
+	c.typ = named(typ)
 	return c, nil
 }
 
