@@ -34,6 +34,7 @@ type shown struct {
 	Ropes        []model.Rotation `json:"rope,omitempty"`
 	Windows      []model.Window   `json:"windows,omitempty"`
 	Unread       []model.Unread   `json:"not_understood"`
+	Notes        []string         `json:"notes,omitempty"`
 	State        shownState       `json:"state"`
 	Memory       []shownMemory    `json:"memory"`
 	Layers       []shownLayers    `json:"layers"`

@@ -70,7 +70,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 
 // read takes over what the architecture made of config.json.
 func (s *shown) read(r *model.Reading) {
-	s.Ropes, s.Windows, s.Unread = r.Rotations, r.Windows, r.Unread
+	s.Ropes, s.Windows, s.Unread, s.Notes = r.Rotations, r.Windows, r.Unread, r.Notes
 	if s.Unread == nil {
 		s.Unread = []model.Unread{}
 	}
@@ -109,6 +109,9 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 	}
 	if len(s.Unread) == 0 {
 		row("not understood", "nothing: every key of config.json was read or changes no number")
+	}
+	for _, n := range s.Notes {
+		row("note", "%s", n)
 	}
 	for _, u := range s.Unread {
 		if u.Why != "" {

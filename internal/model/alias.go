@@ -1,6 +1,6 @@
 package model
 
-// aliases is the only list of model types that share another's implementation.
+// aliases is the only list of mlx-lm's model types that share another's implementation.
 var aliases = map[string]string{
 	"iquestcoder":     "llama",
 	"xverse":          "llama",
@@ -19,17 +19,23 @@ var aliases = map[string]string{
 	"gemma4_unified": "gemma4",
 }
 
-// spellings are names that transformers has for types that go by another of the names here.
+// spellings are names that transformers, or who publishes a model, has for types that go by another of the names here.
 var spellings = map[string]string{
-	"gemma3n_text":     "gemma3n",
-	"lfm2_vl":          "lfm2-vl",
-	"qwen3_5_text":     "qwen3_5",
-	"qwen3_5_moe_text": "qwen3_5_moe",
-	"mimo_v2":          "mimo_v2_flash",
-	"step3p7":          "step3p5",
+	"gemma3n_text":        "gemma3n",
+	"gemma4_unified_text": "gemma4_unified",
+	"lfm2_vl":             "lfm2-vl",
+	"qwen2_vl_text":       "qwen2_vl",
+	"qwen2_5_vl_text":     "qwen2_5_vl",
+	"qwen3_vl_text":       "qwen3_vl",
+	"qwen3_vl_moe_text":   "qwen3_vl_moe",
+	"qwen3_5_text":        "qwen3_5",
+	"qwen3_5_moe_text":    "qwen3_5_moe",
+	"nemotron_h_puzzle":   "nemotron_h",
+	"step3p7":             "step3p5",
 }
 
 func resolve(modelType string) string {
+	modelType = named(modelType)
 	if t, ok := spellings[modelType]; ok {
 		modelType = t
 	}

@@ -150,11 +150,11 @@ func (m *bert) classifier(labels int) (head, B.PoolKind) {
 	m.keep = true
 	if m.roberta {
 		h := head{Inner: lin(m.dim, m.dim, true), Outer: lin(m.dim, labels, true)}
-		h.steps = []step{{h.Inner, squash}, {layer: h.Outer}}
+		h.steps = []step{{layer: h.Inner, act: squash}, {layer: h.Outer}}
 		return h, B.PoolFirst
 	}
 	h := head{Pooler: lin(m.dim, m.dim, true), Classifier: lin(m.dim, labels, true)}
-	h.steps = []step{{h.Pooler, squash}, {layer: h.Classifier}}
+	h.steps = []step{{layer: h.Pooler, act: squash}, {layer: h.Classifier}}
 	return h, B.PoolFirst
 }
 

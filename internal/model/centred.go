@@ -15,6 +15,7 @@ import (
 type centred struct {
 	states         []B.StateSpec
 	vocab, context int
+	nested         bool                                // as in decoder
 	family         *strings.Replacer                   // as in decoder
 	drop           []string                            // ends of names of tensors that are left out
 	root           []string                            // beginnings of names that folders may have, in place of all of which comes "model."; nil: names are as they are
@@ -165,6 +166,9 @@ func (m *centred) Logits(o B.Ops, h B.Array) B.Array {
 
 // Rename implements renamer.
 func (m *centred) Rename(name string) string {
+	if m.nested {
+		name = textName(name)
+	}
 	for _, end := range append(m.drop, "rotary_emb.inv_freq") {
 		if strings.HasSuffix(name, end) {
 			return ""

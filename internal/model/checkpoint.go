@@ -84,10 +84,7 @@ func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 }
 
 // Encodes reports an architecture that embeds or ranks texts and generates none.
-func (c *Checkpoint) Encodes() bool {
-	_, ok := encoders[resolveEncoder(c.Type)]
-	return ok
-}
+func (c *Checkpoint) Encodes() bool { return encodes(c.Type) }
 
 // blame makes any error a LoadError that names the folder.
 func (c *Checkpoint) blame(err error) error {
@@ -159,8 +156,7 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
 	c.Type, c.Config = head.Type, b
-	_, encodes := encoders[resolveEncoder(c.Type)]
-	if err := known(c.Type); err != nil && !encodes {
+	if err := known(c.Type); err != nil && !encodes(c.Type) {
 		return err
 	}
 	return nil

@@ -165,20 +165,43 @@ func (m *decoder) Logits(o B.Ops, h B.Array) B.Array {
 }
 
 // otherParts are the beginnings of names that a model of text, images and sound has beside the language model.
-var otherParts = []string{"vision_tower.", "multi_modal_projector.", "audio_tower.", "visual."}
+var otherParts = []string{"vision_tower.", "vision_model.", "multi_modal_projector.", "connector.", "audio_tower.", "visual.", "image_newline",
+	"image_tower.", "video_tower.", "vision_encoder.", "vision_projection.", "mtp."}
+
+// textName is the name that a tensor of a nested model has alone, "" where it is of another part.
+func textName(name string) string {
+	for _, p := range []string{"model.language_model.", "model.text_model."} {
+		if rest, ok := strings.CutPrefix(name, p); ok {
+			return "model." + rest
+		}
+	}
+	bare := strings.TrimPrefix(name, "model.")
+	for _, p := range otherParts {
+		if strings.HasPrefix(bare, p) {
+			return ""
+		}
+	}
+	rest, ok := strings.CutPrefix(name, "language_model.")
+	for _, p := range []string{"layers.", "embed_tokens.", "norm."} {
+		if ok && strings.HasPrefix(rest, p) {
+			return "model." + rest
+		}
+	}
+	return rest
+}
 
 // Rename drops the rotation tables that old exporters wrote and, in nested models, prefixes and parts of other kinds.
 func (m *decoder) Rename(name string) string {
 	if m.note != nil {
 		m.note(name)
 	}
-	if m.extra != "" && strings.HasPrefix(name, m.extra) {
-		return ""
-	}
 	for _, d := range m.drop {
 		if strings.Contains(name, d) {
 			return ""
 		}
+	}
+	if m.extra != "" && (strings.HasPrefix(name, m.extra) || m.nested && strings.HasPrefix(textName(name), m.extra)) {
+		return ""
 	}
 	if m.family != nil {
 		name = m.family.Replace(name)
@@ -187,18 +210,10 @@ func (m *decoder) Rename(name string) string {
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return ""
 	}
-	if !m.nested {
-		return name
+	if m.nested {
+		name = textName(name)
 	}
-	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok {
-		return "model." + rest
-	}
-	for _, p := range otherParts {
-		if strings.HasPrefix(strings.TrimPrefix(name, "model."), p) {
-			return ""
-		}
-	}
-	return strings.TrimPrefix(name, "language_model.")
+	return name
 }
 
 // windows are the keys of models in which some layers see only the last positions.

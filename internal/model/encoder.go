@@ -91,10 +91,36 @@ func EncoderTypes() []string {
 }
 
 func resolveEncoder(modelType string) string {
+	modelType = named(modelType)
 	if t, ok := encoderAliases[modelType]; ok {
 		return t
 	}
 	return modelType
+}
+
+// embedder is a decoder under a name that says what the config does not: that it embeds or ranks, and how.
+type embedder struct {
+	as   string     // the decoder
+	both bool       // rows see what follows them too
+	rows B.PoolKind // that become the text's, where the folder does not say
+}
+
+// embedders are those names.
+var embedders = map[string]embedder{
+	"qwen3_embedding":      {as: "qwen3", rows: B.PoolLast},
+	"gemma3_embedding":     {as: "gemma3_text", both: true, rows: B.PoolMean},
+	"ministral3_embedding": {as: "ministral3", both: true, rows: B.PoolMean},
+	"llama_bidirec":        {as: "llama", both: true, rows: B.PoolMean},
+}
+
+// NearEncoderTypes lists further values of model_type that only encode, sorted: names of decoders.
+func NearEncoderTypes() []string { return slices.Sorted(maps.Keys(embedders)) }
+
+// encodes reports a type that embeds or ranks texts and generates none.
+func encodes(modelType string) bool {
+	_, is := encoders[resolveEncoder(modelType)]
+	_, called := embedders[named(modelType)]
+	return is || called
 }
 
 // pooled is a body with what comes after it.
@@ -118,6 +144,7 @@ type head struct {
 type step struct {
 	layer *nn.Linear
 	act   B.Activation
+	scale float32 // of its result; 0: none
 }
 
 // squash is the hyperbolic tangent.
@@ -137,7 +164,9 @@ func (p *pooled) Forward(o B.Ops, b *B.Batch) B.Array {
 	h := o.Pool(p.Body.Forward(o, b), p.pool)
 	for i := range p.Head.steps {
 		s := &p.Head.steps[i]
-		h = s.layer.Forward(o, h)
+		if h = s.layer.Forward(o, h); s.scale != 0 && s.scale != 1 {
+			h = o.Scale(h, s.scale)
+		}
 		if s.act.Kind != B.ActNone {
 			h = o.Act(h, &s.act)
 		}
@@ -191,7 +220,7 @@ func pool(body encoderBody, p *Pooling) (*pooled, error) {
 			return nil, &LoadError{File: d.file(), Problem: fmt.Sprintf("the layer takes %d numbers, there are %d", d.In, width)}
 		}
 		m.Head.Dense = append(m.Head.Dense, lin(d.In, d.Out, d.Bias))
-		m.Head.steps = append(m.Head.steps, step{m.Head.Dense[i], d.Act})
+		m.Head.steps = append(m.Head.steps, step{layer: m.Head.Dense[i], act: d.Act})
 		width = d.Out
 	}
 	return m, nil
@@ -202,7 +231,14 @@ func newBody(c *config, p *Pooling, world int) (encoderBody, error) {
 	if mk, ok := encoders[resolveEncoder(c.typ)]; ok {
 		return mk(c, &Build{World: world})
 	}
-	g, err := c.make(world)
+	mk, e := makerOf(c.typ), embedders[c.typ]
+	if e.as != "" {
+		mk = makerOf(e.as)
+	}
+	if mk == nil {
+		return nil, known(c.typ)
+	}
+	g, err := mk(c, &Build{World: world})
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +246,7 @@ func newBody(c *config, p *Pooling, world int) (encoderBody, error) {
 	if !ok {
 		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here", regular.Quote(c.typ))}
 	}
-	return encode(d, c, p)
+	return encode(d, c, p, e)
 }
 
 // width is the columns that come out.

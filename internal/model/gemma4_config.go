@@ -62,7 +62,7 @@ func newGemma4Text(cfg *config, b *Build) (Generator, error) {
 // newGemma4 is the language model of a model of text, images and sound. The size of the vocabulary beside its config counts.
 func newGemma4(cfg *config, b *Build) (Generator, error) {
 	a := gemma4Defaults()
-	if cfg.typ == "gemma4_unified" {
+	if strings.HasPrefix(cfg.typ, "gemma4_unified") {
 		a.Window, a.PerLayer, a.MaxPos = 1024, 0, 262144
 	}
 	if err := cfg.into(&a); err != nil {

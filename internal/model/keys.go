@@ -43,7 +43,7 @@ var HarmlessKeys = []Harmless{
 	{"other names of how long a text may be", []string{"n_ctx", "max_sequence_length", "max_seq_len", "seq_length"}},
 	{"read apart, for models that embed or rank", []string{"sentence_transformers", "sbert_ce_default_activation_function"}},
 	{"heads that classify are not read", []string{"summary_*"}},
-	{"layers that predict further tokens are left out", []string{"num_nextn_predict_layers", "mtp_*", "num_mtp_*", "use_mtp", "mtp"}},
+	{"layers that predict further tokens are left out", []string{"num_nextn_predict_layers", "mtp_*", "num_mtp_*", "_num_mtp_*", "use_mtp", "mtp"}},
 }
 
 // harmless reports a key that changes no number.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/regular"
@@ -102,12 +103,15 @@ func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
 
 // known refuses a type that has no constructor of text.
 func known(modelType string) error {
-	if _, encodes := encoders[resolveEncoder(modelType)]; encodes {
+	if encodes(modelType) {
 		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),
 			Hint: "serve it with --embedding-model or --rerank-model, or alone"}
 	}
-	if _, ok := registry[resolve(modelType)]; ok {
+	if makerOf(modelType) != nil {
 		return nil
+	}
+	if s, ok := strangers[strings.ReplaceAll(modelType, "-", "_")]; ok {
+		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s is not supported: %s", regular.Quote(modelType), s.what), Hint: s.do}
 	}
 	types := append(Types(), EncoderTypes()...)
 	hint := "known architectures: " + list(types, len(types))
@@ -122,7 +126,7 @@ func (c *config) make(world int) (Generator, error) {
 	if err := known(c.typ); err != nil {
 		return nil, err
 	}
-	return registry[resolve(c.typ)](c, &Build{World: world})
+	return makerOf(c.typ)(c, &Build{World: world})
 }
 
 // relative is the known type whose name begins most alike, the newest of a family where several do; "" if none has three
@@ -145,5 +149,5 @@ func relative(modelType string) string {
 func Types() []string {
 	types := slices.AppendSeq(slices.Collect(maps.Keys(registry)), maps.Keys(aliases))
 	slices.Sort(types)
-	return types
+	return slices.Compact(types)
 }

@@ -23,6 +23,7 @@ type nemotronHArgs struct {
 	AttnBias bool            `json:"attention_bias"`
 	MLPBias  bool            `json:"mlp_bias"`
 	act      B.ActKind
+	window   int // of a layer in nemotron_h_puzzle; 0: it sees everything
 
 	MHeads   int     `json:"mamba_num_heads"`
 	MWidth   int     `json:"mamba_head_dim"`
@@ -67,27 +68,28 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	blocks, err := a.puzzle(cfg)
+	if err != nil {
+		return nil, err
+	}
 	kinds, err := a.kinds()
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(kinds); err != nil {
+	layers, err := a.layers(cfg, blocks, kinds)
+	if err != nil {
 		return nil, err
 	}
-	s := mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
-	if strings.Contains(kinds, "M") {
-		if err := s.check(); err != nil {
-			return nil, err
-		}
-	}
 	m := newStack(&a.common, b, float32(a.Eps), func(i int) mixer {
+		a := layers[i]
 		switch kinds[i] {
 		case 'M':
+			s := a.mamba()
 			l := s.layer(b, i, a.D)
 			l.Norm = s.norm(float32(a.Eps))
 			return l
 		case '*':
-			t := gqa(b, &a.common, i, 0, nil)
+			t := gqa(b, &a.common, i, a.window, nil)
 			t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
 			return &t
 		case '-':
@@ -97,6 +99,9 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	})
 	m.Head.Tied, m.family = nn.TieNever, nemotronHNames // whatever tie_word_embeddings says
 	m.look = func(shape func(name string) []int) { m.lookNemotron(shape, float32(a.Least)) }
+	if blocks != nil {
+		m.family = puzzleNames
+	}
 	return m, nil
 }
 
@@ -116,6 +121,10 @@ func (m *stack) lookNemotron(shape func(name string) []int, least float32) {
 			}
 		}
 	}
+}
+
+func (a *nemotronHArgs) mamba() *mamba2Sizes {
+	return &mamba2Sizes{a.MHeads, a.MWidth, a.State, a.MGroups, a.Kernel, a.MBias, a.ConvBias, a.MBias, a.Limits}
 }
 
 func (a *nemotronHArgs) mlp(b *Build, ffn int) *nn.MLP {

@@ -115,7 +115,9 @@ func (c *Checkpoint) pooling() (Pooling, error) {
 		return Pooling{}, inConfig(tidyJSON(err))
 	}
 	p := Pooling{Rows: defaultRows(c.Type), Normalize: true}
-	_, only := encoders[resolveEncoder(c.Type)]
+	if err := c.readRows(&p); err != nil {
+		return p, err
+	}
 	arch := ""
 	if len(k.Architectures) > 0 {
 		arch = k.Architectures[0]
@@ -135,7 +137,7 @@ func (c *Checkpoint) pooling() (Pooling, error) {
 		}
 		p.Raw = strings.HasSuffix(act, "Identity")
 		return p, c.readMaxTokens(&p)
-	case only || strings.HasSuffix(arch, "Model") && !strings.HasSuffix(arch, "LMHeadModel") && !c.hasHead():
+	case encodes(c.Type) || strings.HasSuffix(arch, "Model") && !strings.HasSuffix(arch, "LMHeadModel") && !c.hasHead():
 		p.Kind = Embeds
 	}
 	if err := c.readModules(&p); err != nil {
@@ -156,11 +158,43 @@ func (c *Checkpoint) hasHead() bool {
 
 // defaultRows is what is pooled where a folder does not say.
 func defaultRows(typ string) B.PoolKind {
-	_, only := encoders[resolveEncoder(typ)]
-	if only || strings.HasPrefix(typ, "gemma") {
+	if e, ok := embedders[named(typ)]; ok {
+		return e.rows
+	}
+	if encodes(typ) || strings.HasPrefix(typ, "gemma") {
 		return B.PoolMean
 	}
 	return B.PoolLast
+}
+
+// poolings are the words of llama_bidirec's key pooling.
+var poolings = map[string]B.PoolKind{"avg": B.PoolMean, "cls": B.PoolFirst, "last": B.PoolLast}
+
+// readRows reads the key pooling, which llama_bidirec has in place of a folder.
+func (c *Checkpoint) readRows(p *Pooling) error {
+	if named(c.Type) != "llama_bidirec" {
+		return nil
+	}
+	cfg, err := openConfig(c.Type, c.Config)
+	if err == nil {
+		p.Rows, err = cfg.poolingOf(p.Rows)
+	}
+	return inConfig(err)
+}
+
+// poolingOf is what the key pooling says.
+func (c *config) poolingOf(missing B.PoolKind) (B.PoolKind, error) {
+	var k struct {
+		Pooling *string `json:"pooling"`
+	}
+	if err := c.into(&k); err != nil || k.Pooling == nil {
+		return missing, err
+	}
+	rows, ok := poolings[*k.Pooling]
+	if !ok {
+		return 0, fmt.Errorf("pooling is %s; avg, cls and last are supported", regular.Quote(*k.Pooling))
+	}
+	return rows, nil
 }
 
 // readJSON reads a file that may be absent. What it says decides about numbers, so one that cannot be read is an error.

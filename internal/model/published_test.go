@@ -135,9 +135,7 @@ func TestPublishedTable(t *testing.T) {
 
 // refusedPublished are the published configurations that New refuses, with a word of why.
 var refusedPublished = map[string]string{
-	"LGAI-EXAONE/EXAONE-4.5-33B": `architecture "exaone4_5"`,
-	"zai-org/GLM-4.5V":           `architecture "glm4v_moe"`,
-}
+	"XiaomiMiMo/MiMo-V2.5-Pro": `attention_projection_layout is fused_qkv with weights in fp8`}
 
 // TestPublishedRead makes every published configuration of a generator into a model.
 func TestPublishedRead(t *testing.T) {

@@ -27,7 +27,11 @@ type config struct {
 
 	only      []refusal
 	rotations []Rotation
+	notes     []string
 }
+
+// note says of the config as a whole that numbers may not be the authors'.
+func (c *config) note(text string) { c.notes = append(c.notes, text) }
 
 // refusal is a key whose value a type does not do.
 type refusal struct {
@@ -48,6 +52,7 @@ func openConfig(typ string, b []byte) (*config, error) {
 			return nil, keyed("text_config", err)
 		}
 	}
+	c.typ = named(typ)
 	return c, nil
 }
 
@@ -254,6 +259,7 @@ type Reading struct {
 	Unread    []Unread   // keys that are not understood: what they mean is not in the numbers
 	Rotations []Rotation // in force, in the order of first use
 	Windows   []Window   // in force, of the layers that attend
+	Notes     []string   // what the config as a whole leaves open
 }
 
 // Window is how many of the last positions some layers see.
@@ -309,6 +315,9 @@ func (u *Unread) warning() string {
 // Warnings says of every key that is not understood what it may mean.
 func (r *Reading) Warnings() []string {
 	var out []string
+	for _, n := range r.Notes {
+		out = append(out, configFile+": "+n)
+	}
 	for _, u := range r.Unread {
 		out = append(out, u.warning())
 	}
@@ -323,7 +332,7 @@ const maxWarnings = 12
 
 // finish looks at what nobody read: an error for what would certainly change numbers, the rest is reported.
 func (c *config) finish() (*Reading, error) {
-	r := &Reading{Rotations: c.rotations}
+	r := &Reading{Rotations: c.rotations, Notes: c.notes}
 	c.unread(c.top, "", &r.Unread)
 	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Key, b.Key) })
 	slices.SortFunc(c.only, func(a, b refusal) int { return strings.Compare(a.path, b.path) })

@@ -32,6 +32,11 @@ def q(bits, group=32, mode="affine"):
     return {"quantization": {"group_size": group, "bits": bits, "mode": mode}}
 
 
+LLAMA = DECODER | {"model_type": "llama", "head_dim": 32, "pad_token_id": 0}
+BIDIREC = LLAMA | {"model_type": "llama_bidirec", "pooling": "avg"}
+MINISTRAL3 = LLAMA | {"model_type": "ministral3_embedding", "rope_parameters": {
+    "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 1.0, "beta_slow": 0.25,
+    "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}}
 EMBED, RANK = {"kind": "embeds", "rows": "mean", "normalize": True}, {"kind": "ranks", "labels": 1}
 ONE = {"num_labels": 1}
 CASES = {  # file: (config, dtype of floats, transformers' class, what is done with rows)
@@ -57,6 +62,13 @@ CASES = {  # file: (config, dtype of floats, transformers' class, what is done w
     "gemma3_text/causal": (GEMMA3 | {"use_bidirectional_attention": False}, "BF16", hf.Gemma3TextModel, EMBED),
     "gemma3_text/long": (GEMMA3 | {"sliding_window": 140}, "BF16", hf.Gemma3TextModel, EMBED),
     "llama/score": (DECODER | ONE | {"model_type": "llama", "head_dim": 32, "pad_token_id": 0}, "F32", hf.LlamaForSequenceClassification, RANK),
+    # NVIDIA's class is llama that sees both ways: its head reads the pooled row, and divides.
+    "llama_bidirec/f32": (BIDIREC, "F32", hf.LlamaModel, EMBED),
+    "llama_bidirec/last": (BIDIREC | {"pooling": "last"}, "BF16", hf.LlamaModel, EMBED | {"rows": "lasttoken"}),
+    "llama_bidirec/rank": (BIDIREC | ONE | {"temperature": 0.25}, "F32", hf.LlamaForSequenceClassification, RANK),
+    "ministral3_embedding/f32": (MINISTRAL3, "F32", hf.Ministral3Model, EMBED),
+    "gemma3_embedding/f32": ({k: v for k, v in GEMMA3.items() if "bidir" not in k} | {"model_type": "gemma3_embedding"}, "F32", hf.Gemma3TextModel, EMBED | {"dense": DENSE}),
+    "qwen3_embedding/f32": (QWEN3 | {"model_type": "qwen3_embedding"}, "F32", hf.Qwen3Model, EMBED | {"rows": "lasttoken"}),
 }
 SEED = 20261121
 LENGTHS = [9, 1, 38, 16, 23]  # of texts
@@ -92,6 +104,9 @@ def tensors(config, shapes, dtype):
 def build(config, dtype, cls):
     theirs = {k: v for k, v in config.items() if k not in ("model_type", "quantization")}
     theirs.setdefault("pad_token_id", None)
+    if config["model_type"] == "gemma3_embedding":
+        theirs["use_bidirectional_attention"] = True
+    theirs.pop("pooling", None)
     if cls.config_class.model_type in ("qwen3", "llama"):
         theirs["rope_parameters"] = {"rope_type": "default", "rope_theta": theirs.pop("rope_theta")}
     kw = {"add_pooling_layer": False} if cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel", "CamembertModel") else {}
@@ -106,6 +121,7 @@ def build(config, dtype, cls):
     missing, extra = model.load_state_dict(made, strict=False)
     assert not extra and all(k.endswith(("position_ids", "token_type_ids", "lm_head.weight")) for k in missing), (missing, extra)
     model.tie_weights()
+    model.both = config.get("temperature", 1.0) if config["model_type"] in ("llama_bidirec", "ministral3_embedding") else 0  # what scores are divided by
     return model, sum(int(np.prod(s)) for s in shapes.values())
 
 
@@ -125,7 +141,12 @@ def dense(layers, x, dtype):
 
 def run(model, use, ids, types):
     kw = {"token_type_ids": torch.tensor([types])} if types else {}
+    if model.both:
+        kw["attention_mask"] = torch.zeros((1, 1, len(ids), len(ids)))
     with torch.no_grad():
+        if model.both and use["kind"] == "ranks":
+            y = model.score(model.model(input_ids=torch.tensor([ids]), **kw).last_hidden_state.mean(1)) / model.both
+            return 1 / (1 + np.exp(-y[0].numpy().astype(np.float64)))
         y = model(input_ids=torch.tensor([ids]), **kw)
     if use["kind"] == "ranks":
         logits = y.logits.numpy().astype(np.float64)

@@ -87,6 +87,37 @@ GEMMA4 = SLIDING | {
 LLAMA4 = {"num_hidden_layers": 4, "no_rope_layers": [1, 0, 1, 1], "attention_chunk_size": 8, "intermediate_size": 32, "intermediate_size_mlp": 96, "num_experts_per_tok": 1,
           "interleave_moe_layer_step": 2, "moe_layers": [1, 3], "floor_scale": 4, "attn_scale": 0.3}
 MINISTRAL3 = {"rope_parameters": rope(500.0, "yarn", **YARN, beta_fast=1.0, beta_slow=0.25, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)}
+CLIP = {"model_type": "clip_vision_model", "projection_dim": 16} | VISION
+SIGLIP = {"model_type": "siglip_vision_model"} | VISION
+GLM_VISION = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 64, "image_size": 28, "patch_size": 14}
+NESTED = {  # models of text and images whose language model is another type's
+    "aya_vision": {"text_config": {"model_type": "cohere2"} | SLIDING | {"logit_scale": 0.25}, "vision_config": SIGLIP},
+    "cohere2_vision": {"text_config": {"model_type": "cohere2"} | SLIDING | {"logit_scale": 0.25}, "vision_config": SIGLIP, "alignment_intermediate_size": 32},
+    "exaone4_5": {"text_config": {"model_type": "exaone4"} | SLIDING | {"sliding_window_pattern": 2},
+                  "vision_config": {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "num_key_value_heads": 1, "out_hidden_size": 64, "fullatt_block_indexes": [0]}},
+    "glm4v": {"text_config": {"rope_parameters": rope(mrope_section=[1, 1, 2], partial_rotary_factor=0.5)}, "vision_config": GLM_VISION},
+    "glm46v": {"text_config": {"model_type": "glm4v_text", "rope_parameters": rope(mrope_section=[1, 1, 2], partial_rotary_factor=0.5)},
+               "vision_config": GLM_VISION | {"model_type": "glm4v_vision"}},
+    "glm4v_moe": {"text_config": GROUPS | {"first_k_dense_replace": 1, "rope_parameters": rope(mrope_section=[1, 1, 2], partial_rotary_factor=0.5)}, "vision_config": GLM_VISION},
+    "got_ocr2": {"text_config": {"model_type": "qwen2"}, "vision_config": VISION | {"mlp_dim": 16, "output_channels": 16, "global_attn_indexes": [0], "image_size": 56}},
+    "idefics3": {"text_config": {"model_type": "llama"}, "vision_config": VISION},
+    "internvl": {"text_config": {"model_type": "qwen2"}, "vision_config": VISION | {"image_size": [28, 28], "patch_size": [14, 14]}},
+    "llava_next": {"text_config": {"model_type": "mistral", "sliding_window": 8}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava_onevision": {"text_config": {"model_type": "qwen2"}, "vision_config": SIGLIP},
+    "smolvlm": {"text_config": {"model_type": "llama"}, "vision_config": VISION},
+    "lighton_ocr": {"text_config": {"model_type": "qwen3"}, "vision_config": {"model_type": "pixtral", "head_dim": 8} | VISION},
+    "llava_next_video": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "video_llava": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "vipllava": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": [-1]},
+}
+NESTED_VARIANTS = {
+    "internvl-qwen3": {"text_config": {"model_type": "qwen3"}, "vision_config": NESTED["internvl"]["vision_config"]},
+    "internvl-qwen3_moe": {"text_config": {"model_type": "qwen3_moe"}, "vision_config": NESTED["internvl"]["vision_config"]},
+    "internvl-gpt_oss": {"text_config": {"model_type": "gpt_oss"} | SLIDING, "vision_config": NESTED["internvl"]["vision_config"]},
+    "internvl-llama": {"text_config": {"model_type": "llama"}, "vision_config": NESTED["internvl"]["vision_config"], "tie_word_embeddings": False},
+    "llava_next-llama": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava_onevision-tied": {"text_config": {"model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": SIGLIP},
+}
 CASES = {  # what the reference is given beside TINY
     "afmoe": SLIDING | {"num_dense_layers": 1, "mup_enabled": True, "route_scale": 1.5, "global_attn_every_n_layers": 2},
     "apertus": {"rope_parameters": rope(500.0, "llama3", **LLAMA3)},
@@ -195,7 +226,8 @@ CASES = {  # what the reference is given beside TINY
     "step3p7": {"text_config": {"pad_token_id": 0} | SLIDING | kinds() | {"mlp_layer_types": ["dense", "sparse", "sparse", "sparse"], "share_expert_dim": 48, "num_sliding_attention_heads": 6,
                                                     "moe_router_scaling_factor": 1.5, "swiglu_limits": [0.0, 0.5, 0.0, 0.3], "swiglu_limits_shared": [0.3, 0.0, 0.4, 0.2]},
                 "vision_config": VISION | {"mlp_ratio": 1.0, "max_position_embeddings": 4}},
-}
+    "gemma4_unified_text": {k: v for k, v in GEMMA4.items() if "per_layer" not in k} | {"pad_token_id": 0},
+} | NESTED
 VARIANTS = {  # these have no mutations
     "cohere-plain": {"attention_bias": False, "use_qk_norm": False},
     "deepseek_v2-greedy": MLA | {"q_lora_rank": None, "topk_method": "greedy", "first_k_dense_replace": 0, "routed_scaling_factor": 1.5},
@@ -227,7 +259,7 @@ VARIANTS = {  # these have no mutations
     "smollm3-plain": {"num_hidden_layers": 4, "no_rope_layer_interval": 4},
     "stablelm-parallel": {"use_parallel_residual": True},
     "starcoder2-plain": {"use_bias": False, "tie_word_embeddings": False},
-}
+} | NESTED_VARIANTS
 LLAMA3_TOO = ["llama", "qwen3", "olmo3", "granite", "mistral", "smollm3", "exaone4", "qwen2", "gemma3_text", "cohere2", "llama4_text", "seed_oss"]
 LEFT_OUT = {
     "bert": "an encoder: encoder.py has it", "xlm-roberta": "an encoder: encoder.py has it", "pixtral": "a vision tower: there is no text model of this type",
@@ -520,6 +552,9 @@ def edits(config, cls):
     if config["model_type"] in ("qwen2_vl", "qwen2_5_vl"):  # published with their text model's keys at the top
         text = {k: v for k, v in config["text_config"].items() if k not in PLAIN}
         yield {"config": text, "drop": ["text_config"]}, {k: v for k, v in config.items() if k != "text_config"} | text
+    if config["model_type"] in NESTED and "rope_type" in config["text_config"]["rope_parameters"]:  # EXAONE 4.5 is published so
+        text = {k: v for k, v in config["text_config"].items() if k != "rope_parameters"} | {"rope_scaling": {"rope_theta": 300.0, "rope_type": "llama3"} | LLAMA3}
+        yield {"config": {"text_config": text}, "drop": []}, config | {"text_config": text}
     if config["model_type"] == "kimi_k25":
         text = config["text_config"] | {"model_type": "kimi_k2"}
         yield {"config": {"text_config": text}, "drop": []}, config | {"text_config": text}

@@ -1,0 +1,309 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
+	"hearth/internal/model"
+	"hearth/internal/quant"
+	"hearth/internal/safetensors"
+)
+
+// TestHyphens: a type is known by its name with "-" for "_", and the other way round, and means the same.
+func TestHyphens(t *testing.T) {
+	plain := func(s string) string { return strings.ReplaceAll(s, "-", "_") }
+	known := map[string]string{}
+	for _, typ := range slices.Concat(model.Types(), model.NearTypes(), model.EncoderTypes(), model.NearEncoderTypes()) {
+		if other := known[plain(typ)]; other != "" && model.Named(other) == model.Named(typ) {
+			t.Errorf("%s and %s are spelled alike", other, typ)
+		}
+		known[plain(typ)] = typ
+		for _, other := range []string{plain(typ), strings.ReplaceAll(typ, "_", "-"), strings.Replace(typ, "_", "-", 1)} {
+			if got := plain(model.Named(other)); got != plain(typ) {
+				t.Errorf("%s is %s", other, got)
+			}
+		}
+	}
+	for _, typ := range []string{"solar_open", "gpt_oss", "falcon_mamba", "nemotron-nas", "gemma4_unified", "step3p5"} { // some look at their name
+		_, want, err := model.New(typ, configOf(typ), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []string{plain(typ), strings.ReplaceAll(typ, "_", "-")} {
+			if _, got, err := model.New(other, configOf(typ), 1); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: %v, %v, want %v", other, got, err, want)
+			}
+		}
+	}
+	for _, typ := range []string{"xlm_roberta", "llama-bidirec", "qwen3-embedding"} {
+		if _, _, err := model.New(typ, configOf("llama"), 1); err == nil || !strings.Contains(err.Error(), "embeds or ranks texts and generates none") {
+			t.Errorf("%s generates: %v", typ, err)
+		}
+	}
+}
+
+// TestNested: whichever names a model of text and images has for its language model, the logits have the same bits.
+func TestNested(t *testing.T) {
+	for name, root := range map[string]string{
+		"internvl": "language_model.model.", "glm4v": "language_model.model.", "glm4v_moe": "language_model.model.", "exaone4_5": "language_model.model.",
+		"llava_next": "model.language_model.", "llava_onevision": "language_model.model.", "aya_vision": "language_model.model.",
+		"smolvlm": "language_model.", "idefics3": "language_model.model.",
+	} {
+		g := loadSaved(t, name)
+		folder := with(g.folder(t), "config.json", text(string(g.Config)))
+		left := []string{"model.vision_tower.a", "model.connector.b", "image_newline.c", "mtp.layers.0.d"}
+		if name == "glm4v_moe" {
+			left = append(left, "model.language_model.layers.3.eh_proj.weight") // of a layer that predicts further tokens
+		}
+		other := renamed(t, folder, func(name string) string {
+			for _, p := range []string{"model.language_model.", "model.text_model.", "language_model.model."} {
+				if rest, ok := strings.CutPrefix(name, p); ok {
+					return root + rest
+				}
+			}
+			if name == "lm_head.weight" {
+				return "language_model.lm_head.weight"
+			}
+			return name
+		})
+		sameLogits(t, name, map[string]fstest.MapFS{"transformers": folder, "other": beside(t, other, left...)})
+	}
+}
+
+// TestNestedTypes: a language model that is not supported is named, with those that are.
+func TestNestedTypes(t *testing.T) {
+	for typ, inner := range map[string]string{"internvl": "later", "llava_next": "mamba", "smolvlm": "deepseek_v3", "lighton_ocr": "vit"} {
+		_, _, err := model.New(typ, []byte(`{"text_config": {"model_type": "`+inner+`"}}`), 1)
+		if err == nil || !strings.Contains(err.Error(), `text_config.model_type "`+inner+`" is not supported in "`+typ+`"; these are: `) || !strings.Contains(err.Error(), "qwen3_moe") {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+}
+
+// TestStrangers: near names of other things say what they are and what to do.
+func TestStrangers(t *testing.T) {
+	for typ, want := range map[string]string{
+		"lfm2_embedding": "Qwen3-Embedding", "internvl_chat": "internvl", "deci": "nemotron-nas", "phi4mm": "phi3", "qwen3-omni-moe": "qwen3_vl_moe", "deepseek_v32": "deepseek_v3",
+	} {
+		_, _, err := model.New(typ, []byte(`{}`), 1)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hearth serve") {
+			t.Errorf("%s: %v, want something about %s", typ, err, want)
+		}
+	}
+}
+
+// TestBidirec: what the name says of a decoder counts, not what its config leaves out.
+func TestBidirec(t *testing.T) {
+	cfg := func(typ, more string) string {
+		return `{"model_type": "` + typ + `", "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 64, "num_attention_heads": 2, "rms_norm_eps": 1e-6,
+			"vocab_size": 32, "max_position_embeddings": 64, "tie_word_embeddings": true` + more + `}`
+	}
+	mean := model.Pooling{Kind: model.Embeds, Rows: backend.PoolMean, Normalize: true}
+	folder := encoderFolder(t, cfg("llama", ""), mean)
+	as := func(config string) fstest.MapFS { return with(folder, "config.json", text(config)) }
+	both, causal := loadFolder(t, as(cfg("llama", `, "is_causal": false`)), &mean), loadFolder(t, as(cfg("llama", "")), &mean)
+	if slices.Equal(both, causal) {
+		t.Fatal("rows that see ahead are the same")
+	}
+	bare := renamed(t, as(cfg("llama_bidirec", "")), func(s string) string { return strings.TrimPrefix(s, "model.") })
+	for name, f := range map[string]fstest.MapFS{
+		"as it is": as(cfg("llama_bidirec", "")), "without prefix": bare, "with a head": alsoHas(t, bare, "lm_head.weight"),
+		"of another prefix": renamed(t, bare, func(s string) string { return "language_model." + s }),
+	} {
+		if got := loadFolder(t, f, nil); !slices.Equal(got, both) {
+			t.Errorf("%s: other rows than llama's that see both ways", name)
+		}
+	}
+	last := model.Pooling{Kind: model.Embeds, Rows: backend.PoolLast, Normalize: true}
+	if got := loadFolder(t, as(cfg("llama_bidirec", `, "pooling": "last"`)), nil); !slices.Equal(got, loadFolder(t, as(cfg("llama", `, "is_causal": false`)), &last)) {
+		t.Error("pooling last: other rows")
+	}
+	for more, want := range map[string]string{`, "pooling": "weighted_avg"`: `pooling is "weighted_avg"; avg, cls and last are supported`, `, "temperature": 0`: "temperature 0 is out of range"} {
+		c, err := model.OpenCheckpoint(as(cfg("llama_bidirec", more)), "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.Pooling()
+		if err == nil {
+			_, err = c.LoadEncoder(cpu.New(), backend.Options{}, p)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", more, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTextTowers: the language model of a model of text and images, saved alone and without a head, embeds like the whole.
+func TestTextTowers(t *testing.T) {
+	last := model.Pooling{Kind: model.Embeds, Rows: backend.PoolLast, Normalize: true}
+	for _, name := range []string{"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"} {
+		g := loadSaved(t, name)
+		var c struct {
+			Text map[string]any `json:"text_config"`
+		}
+		if err := json.Unmarshal(g.Config, &c); err != nil {
+			t.Fatal(err)
+		}
+		c.Text["model_type"], c.Text["architectures"] = name+"_text", []string{"TextModel"}
+		cfg, err := json.Marshal(c.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := with(g.folder(t), "config.json", text(string(g.Config)))
+		tower := tensorsAs(t, with(whole, "config.json", text(string(cfg))), func(x safetensors.Tensor) []safetensors.Tensor {
+			rest, ok := strings.CutPrefix(strings.Replace(x.Name, "model.language_model.", "model.", 1), "model.")
+			if x.Name = rest; !ok || strings.HasPrefix(rest, "visual.") {
+				return nil
+			}
+			return []safetensors.Tensor{x}
+		})
+		if !slices.Equal(loadFolder(t, tower, nil), loadFolder(t, whole, &last)) {
+			t.Errorf("%s: other rows", name)
+		}
+	}
+}
+
+// TestPuzzle: a nemotron_h with the sizes of every layer spelled out has the bits of one without, and sizes may differ.
+func TestPuzzle(t *testing.T) {
+	const mamba = `"mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 2, "conv_kernel": 4, "layer_norm_epsilon": 1e-5`
+	alike := formulaFolder(t, "nemotron_h", mamba+`, "hybrid_override_pattern": "E*M", "ssm_state_size": 16, "n_routed_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+		"n_shared_experts": 1, "moe_shared_expert_intermediate_size": 48`)
+	blocks := `[{"block_type": "moe", "n_routed_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 48, "sliding_window": null},
+		{"block_type": "attention"}, {"block_type": "mamba", "ssm_state_size": 16}]`
+	puzzle := func(blocks, more string) string {
+		return `{"model_type": "nemotron_h_puzzle", "hidden_size": 64, "num_hidden_layers": null, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
+			"vocab_size": 32, "max_position_embeddings": 64, "tie_word_embeddings": false, "n_shared_experts": 1, "mtp_block_configs": [], ` + mamba + more + `, "block_configs": ` + blocks + `}`
+	}
+	published := renamed(t, apart(t, alike), func(s string) string { return strings.Replace(s, "backbone.", "model.", 1) })
+	sameLogits(t, "puzzle", map[string]fstest.MapFS{"nemotron_h": alike, "puzzle": with(published, "config.json", text(puzzle(blocks, `, "n_routed_experts": 7`)))})
+
+	cfg := puzzle(`[{"block_type": "moe", "n_routed_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 48}, {"block_type": "attention", "sliding_window": 8},
+		{"block_type": "moe", "n_routed_experts": 5, "num_experts_per_tok": 1, "moe_intermediate_size": 16, "moe_latent_size": 24, "moe_shared_expert_intermediate_size": 24},
+		{"block_type": "mamba", "ssm_state_size": 16}, {"block_type": "mamba", "ssm_state_size": 32}]`, "")
+	shapes := map[string][]int{}
+	for _, x := range tensorsOf(t, model.Synthetic{Config: []byte(cfg), Type: quant.F32}) {
+		shapes[x.Name] = x.Shape
+	}
+	for name, want := range map[string][]int{"0.mixer.switch_mlp.up_proj.weight": {3, 32, 64}, "2.mixer.switch_mlp.up_proj.weight": {5, 16, 24}, "2.mixer.shared_experts.up_proj.weight": {24, 64},
+		"3.mixer.in_proj.weight": {64 + 64 + 64 + 4, 64}, "4.mixer.in_proj.weight": {64 + 64 + 128 + 4, 64}} {
+		if got := shapes["backbone.layers."+name]; !slices.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	_, r, err := model.New("nemotron_h_puzzle", []byte(cfg), 1)
+	if err != nil || len(r.Unread) > 0 || len(r.Windows) != 1 || r.Windows[0].Positions != 8 {
+		t.Errorf("%+v, %v, want nothing unread and a window of 8", r, err)
+	}
+	for blocks, want := range map[string]string{
+		`[{"block_type": "moe"}]`: `block_configs[0], "moe": n_routed_experts 0`, `[{"ssm_state_size": 8}]`: "block_configs[0].block_type is missing", `[]`: "0 entries",
+		`[{"block_type": "attention", "q_indexer_heads": 2}]`: "block_configs[0].q_indexer_heads is 2", `[{"block_type": "attention", "hidden_size": 32}]`: "those of the whole",
+		`null`: "block_configs is missing",
+	} {
+		if _, _, err := model.New("nemotron_h_puzzle", []byte(puzzle(blocks, "")), 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want something about %s", blocks, err, want)
+		}
+	}
+	_, r, err = model.New("nemotron_h_puzzle", []byte(puzzle(`[{"block_type": "attention", "later": 3}]`, "")), 1)
+	if err != nil || len(r.Unread) != 1 || r.Unread[0].Key != "block_configs[0].later" {
+		t.Errorf("%+v, %v, want one unread key", r, err)
+	}
+}
+
+// TestFusedQKV: MiMo-V2.5's queries, keys and values in one tensor, shard by shard, have the bits of those apart.
+func TestFusedQKV(t *testing.T) {
+	const keys = `"head_dim": 32, "v_head_dim": 16, "swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "n_routed_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+		"hybrid_layer_pattern": [0, 1, 1], "moe_layer_freq": [0, 1, 1], "partial_rotary_factor": 0.5, "layernorm_epsilon": 1e-6, "sliding_window": 8`
+	split := formulaFolder(t, "mimo_v2", strings.Replace(keys, `"swa_num_key`, `"num_attention_heads": 4, "num_key_value_heads": 2, "swa_num_key`, 1))
+	const shards = 2
+	parts := map[string]safetensors.Tensor{}
+	fused := tensorsAs(t, split, func(x safetensors.Tensor) []safetensors.Tensor {
+		at, part, ok := strings.Cut(x.Name, ".self_attn.")
+		if !ok || !strings.HasPrefix(part, "q_proj") && !strings.HasPrefix(part, "k_proj") && !strings.HasPrefix(part, "v_proj") {
+			return []safetensors.Tensor{x}
+		}
+		if parts[at+part[:1]] = x; len(parts)%3 != 0 {
+			return nil
+		}
+		x.Name, x.Shape, x.Bytes = at+".self_attn.qkv_proj.weight", []int{0, x.Shape[1]}, nil
+		for s := range shards {
+			for _, p := range []string{"q", "k", "v"} {
+				m := parts[at+p]
+				n := len(m.Bytes) / shards
+				x.Bytes = append(x.Bytes, m.Bytes[s*n:][:n]...)
+				x.Shape[0] += m.Shape[0] / shards
+			}
+		}
+		return []safetensors.Tensor{x}
+	})
+	cfg := string(split["config.json"].Data)
+	laid := strings.Replace(cfg, `"head_dim"`, `"attention_projection_layout": "fused_qkv", "head_dim"`, 1)
+	sameLogits(t, "mimo_v2", map[string]fstest.MapFS{"split": split, "fused": with(fused, "config.json", text(laid))})
+	for more, want := range map[string]string{
+		`"attention_projection_layout": "fused_qkv", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}`: "attention_projection_layout is fused_qkv with weights in fp8",
+		`"attention_projection_layout": "fused_kv"`: `attention_projection_layout is "fused_kv"`,
+	} {
+		if _, _, err := model.New("mimo_v2", []byte(strings.Replace(cfg, `"head_dim"`, more+`, "head_dim"`, 1)), 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	flat := strings.Replace(cfg, `"head_dim"`, `"rope_parameters": {"rope_type": "default", "rope_theta": 5000, "partial_rotary_factor": 0.25}, "swa_rope_theta": 300, "head_dim"`, 1)
+	if _, r, err := model.New("mimo_v2", []byte(flat), 1); err != nil || len(r.Unread) > 0 || len(r.Rotations) != 2 || r.Rotations[0].Base != 5000 || r.Rotations[1].Base != 300 || r.Rotations[1].Columns != 8 {
+		t.Errorf("%+v, %v: flat rope_parameters and swa_rope_theta", r, err)
+	}
+	every := strings.Replace(cfg, `"moe_layer_freq": [0, 1, 1]`, `"moe_layer_freq": 2, "routed_scaling_factor": null, "n_group": null, "n_shared_experts": null`, 1)
+	names := func(cfg string) (all []string) {
+		for _, x := range tensorsOf(t, model.Synthetic{Config: []byte(cfg), Type: quant.F32}) {
+			all = append(all, x.Name)
+		}
+		return all
+	}
+	if got, want := names(every), names(strings.Replace(cfg, `[0, 1, 1], "partial`, `[1, 0, 1], "partial`, 1)); !slices.Equal(got, want) {
+		t.Errorf("every second layer has experts: %v, want %v", got, want)
+	}
+	if _, r, err := model.New("mimo_v2", []byte(cfg), 1); err != nil || len(r.Rotations) != 2 || r.Rotations[1].Base != r.Rotations[0].Base {
+		t.Errorf("%+v, %v: without swa_rope_theta both bases should be one", r, err)
+	}
+}
+
+// TestLarge3: a conversion of Mistral Large 3 runs as mistral4 does, and says what its config has no word of.
+func TestLarge3(t *testing.T) {
+	plain := `"n_group": 1, "topk_group": 1, ` + latentKeys
+	cfg := func(typ, more string) string { return fmt.Sprintf(`{"model_type": %q, %s%s}`, typ, plain, more) }
+	flat := cfg("mistral4", `, "norm_topk_prob": true, "rope_parameters": {"rope_type": "default", "rope_theta": 10000, "llama_4_scaling_beta": 0, "original_max_position_embeddings": 64}`)
+	own := fstest.MapFS{"config.json": text(flat), "model.safetensors": pack(t, tensorsOf(t, model.Synthetic{Config: []byte(flat), Seed: 6, Type: quant.F32}))}
+	nested := `{"model_type": "mistral_large3", "text_config": ` + cfg("mistral_large3", `, "rope_theta": 10000`) + `, "vision_config": {"model_type": "pixtral"}}`
+	large := beside(t, prefixedAs(t, own, "language_model."), "vision_tower.a", "language_model.model.layers.1.mlp.gate.e_score_correction_bias")
+	sameLogits(t, "mistral_large3", map[string]fstest.MapFS{"mistral4": own, "large": with(large, "config.json", text(nested))})
+	_, r, err := model.New("mistral_large3", []byte(nested), 1)
+	if err != nil || len(r.Unread) > 0 || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0], "params.json") {
+		t.Errorf("%+v, %v, want one warning about params.json", r, err)
+	}
+	whole := strings.Replace(nested, `"rope_theta": 10000`, `"rope_parameters": {"rope_type": "yarn", "factor": 36, "original_max_position_embeddings": 8192, "llama_4_scaling_beta": 0.1}`, 1)
+	if _, r, err := model.New("mistral_large3", []byte(whole), 1); err != nil || len(r.Warnings()) != 0 || r.Rotations[0].Factor != 36 {
+		t.Errorf("%+v, %v, want yarn and no warning", r, err)
+	}
+}
+
+// TestNearDocs holds the list of near names in docs/models.md against the code.
+func TestNearDocs(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, is := range maps.All(model.Near()) {
+		if line := fmt.Sprintf("| %s | %s |", name, is); !strings.Contains(string(doc), line) {
+			t.Errorf("docs/models.md has no line %s", line)
+		}
+	}
+}
