@@ -50,6 +50,20 @@ func TestHyphens(t *testing.T) {
 	}
 }
 
+// TestNearEncoders: an encoder under a name with "_" is the same, and a decoder that cannot embed says why.
+func TestNearEncoders(t *testing.T) {
+	roberta := strings.Replace(tinyBert, `"model_type": "bert", "architectures": ["BertModel"]`, `"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"]`, 1)
+	folder := encoderFolder(t, roberta, meanPooling)
+	other := with(folder, "config.json", text(strings.Replace(roberta, "xlm-roberta", "xlm_roberta", 1)))
+	if !slices.Equal(loadFolder(t, other, nil), loadFolder(t, folder, nil)) {
+		t.Error("xlm_roberta: other rows")
+	}
+	_, err := (model.Synthetic{Config: configOf("lfm2"), Type: quant.F32}).LoadEncoder(cpu.New(), backend.Options{}, meanPooling)
+	if err == nil || !strings.Contains(err.Error(), "convolutions would have to see the rows ahead") || !strings.Contains(err.Error(), "Qwen3-Embedding") {
+		t.Errorf("lfm2: %v", err)
+	}
+}
+
 // TestNested: whichever names a model of text and images has for its language model, the logits have the same bits.
 func TestNested(t *testing.T) {
 	for name, root := range map[string]string{
