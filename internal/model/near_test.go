@@ -102,6 +102,32 @@ func TestNestedTypes(t *testing.T) {
 	}
 }
 
+// TestTextDefaults: what text_config leaves out is as in transformers' class of that type.
+func TestTextDefaults(t *testing.T) {
+	for _, c := range []struct {
+		typ, text      string
+		vocab, context int
+		columns        int // that turn
+	}{
+		{"internvl", `{}`, 151936, 32768, 128}, {"internvl", `{"model_type": "qwen3"}`, 151936, 32768, 128}, {"idefics3", `{"vocab_size": 100}`, 100, 2048, 128},
+		{"internvl", `{"model_type": "qwen3_moe", "num_local_experts": 16, "num_hidden_layers": 2}`, 151936, 32768, 64},
+		{"internvl", `{"model_type": "gpt-oss", "num_hidden_layers": 2}`, 201088, 131072, 64},
+		{"llava_next", `{"model_type": "mistral"}`, 32000, 131072, 128}, {"llava_next", `{"model_type": "granite"}`, 32000, 2048, 128},
+		{"exaone4_5", `{"model_type": "exaone4_5_text"}`, 102400, 2048, 128}, {"aya_vision", `{}`, 256000, 8192, 128},
+		{"glm4v", `{}`, 151552, 32768, 128}, {"glm4v", `{"head_dim": 32, "partial_rotary_factor": 0.5}`, 151552, 32768, 64}, {"glm46v", `{"model_type": "glm4v_text"}`, 151552, 32768, 128},
+		{"glm4v_moe", `{"num_hidden_layers": 2, "head_dim": 128}`, 151424, 65536, 64},
+	} {
+		g, r, err := model.New(c.typ, []byte(`{"text_config": `+c.text+`}`), 1)
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.typ, c.text, err)
+			continue
+		}
+		if vocab, context := g.Sizes(); vocab != c.vocab || context != c.context || r.Rotations[0].Columns != c.columns || len(r.Unread) > 0 {
+			t.Errorf("%s, %s: vocabulary %d, context %d, %+v", c.typ, c.text, vocab, context, r)
+		}
+	}
+}
+
 // TestStrangers: near names of other things say what they are and what to do.
 func TestStrangers(t *testing.T) {
 	for typ, want := range map[string]string{
