@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -126,6 +127,26 @@ func TestTextDefaults(t *testing.T) {
 			t.Errorf("%s, %s: vocabulary %d, context %d, %+v", c.typ, c.text, vocab, context, r)
 		}
 	}
+}
+
+// TestNoConfig: a file that holds nothing is a model of defaults, or refused, whatever the type.
+func TestNoConfig(t *testing.T) {
+	for _, typ := range slices.Concat(model.Types(), model.NearTypes()) {
+		for _, cfg := range []string{`null`, `{}`, `{"text_config": null}`, `{"text_config": []}`} {
+			var bad *model.LoadError
+			if _, _, err := model.New(typ, []byte(cfg), 1); err != nil && !errors.As(err, &bad) {
+				t.Errorf("%s, %s: %T %v", typ, cfg, err, err)
+			}
+		}
+	}
+}
+
+// TestPhi3V: the part for images below phi3's embedding is left out.
+func TestPhi3V(t *testing.T) {
+	alone := formulaFolder(t, "phi3", `"head_dim": 32`)
+	cfg := strings.Replace(string(alone["config.json"].Data), `"phi3"`, `"phi3_v", "img_processor": {"name": "clip"}, "embd_layer": {"embedding_cls": "image"}`, 1)
+	sameLogits(t, "phi3_v", map[string]fstest.MapFS{"phi3": alone,
+		"phi3_v": with(beside(t, alone, "model.vision_embed_tokens.glb_GN", "model.vision_embed_tokens.img_processor.a"), "config.json", text(cfg))})
 }
 
 // TestStrangers: near names of other things say what they are and what to do.
