@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -50,6 +51,20 @@ func TestHyphens(t *testing.T) {
 	}
 }
 
+// TestNearEncoders: an encoder under a name with "_" is the same, and a decoder that cannot embed says why.
+func TestNearEncoders(t *testing.T) {
+	roberta := strings.Replace(tinyBert, `"model_type": "bert", "architectures": ["BertModel"]`, `"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"]`, 1)
+	folder := encoderFolder(t, roberta, meanPooling)
+	other := with(folder, "config.json", text(strings.Replace(roberta, "xlm-roberta", "xlm_roberta", 1)))
+	if !slices.Equal(loadFolder(t, other, nil), loadFolder(t, folder, nil)) {
+		t.Error("xlm_roberta: other rows")
+	}
+	_, err := (model.Synthetic{Config: configOf("lfm2"), Type: quant.F32}).LoadEncoder(cpu.New(), backend.Options{}, meanPooling)
+	if err == nil || !strings.Contains(err.Error(), "convolutions would have to see the rows ahead") || !strings.Contains(err.Error(), "Qwen3-Embedding") {
+		t.Errorf("lfm2: %v", err)
+	}
+}
+
 // TestNested: whichever names a model of text and images has for its language model, the logits have the same bits.
 func TestNested(t *testing.T) {
 	for name, root := range map[string]string{
@@ -86,6 +101,52 @@ func TestNestedTypes(t *testing.T) {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
+}
+
+// TestTextDefaults: what text_config leaves out is as in transformers' class of that type.
+func TestTextDefaults(t *testing.T) {
+	for _, c := range []struct {
+		typ, text      string
+		vocab, context int
+		columns        int // that turn
+	}{
+		{"internvl", `{}`, 151936, 32768, 128}, {"internvl", `{"model_type": "qwen3"}`, 151936, 32768, 128}, {"idefics3", `{"vocab_size": 100}`, 100, 2048, 128},
+		{"internvl", `{"model_type": "qwen3_moe", "num_local_experts": 16, "num_hidden_layers": 2}`, 151936, 32768, 64},
+		{"internvl", `{"model_type": "gpt-oss", "num_hidden_layers": 2}`, 201088, 131072, 64},
+		{"llava_next", `{"model_type": "mistral"}`, 32000, 131072, 128}, {"llava_next", `{"model_type": "granite"}`, 32000, 2048, 128},
+		{"exaone4_5", `{"model_type": "exaone4_5_text"}`, 102400, 2048, 128}, {"aya_vision", `{}`, 256000, 8192, 128},
+		{"glm4v", `{}`, 151552, 32768, 128}, {"glm4v", `{"head_dim": 32, "partial_rotary_factor": 0.5}`, 151552, 32768, 64}, {"glm46v", `{"model_type": "glm4v_text"}`, 151552, 32768, 128},
+		{"glm4v_moe", `{"num_hidden_layers": 2, "head_dim": 128}`, 151424, 65536, 64},
+	} {
+		g, r, err := model.New(c.typ, []byte(`{"text_config": `+c.text+`}`), 1)
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.typ, c.text, err)
+			continue
+		}
+		if vocab, context := g.Sizes(); vocab != c.vocab || context != c.context || r.Rotations[0].Columns != c.columns || len(r.Unread) > 0 {
+			t.Errorf("%s, %s: vocabulary %d, context %d, %+v", c.typ, c.text, vocab, context, r)
+		}
+	}
+}
+
+// TestNoConfig: a file that holds nothing is a model of defaults, or refused, whatever the type.
+func TestNoConfig(t *testing.T) {
+	for _, typ := range slices.Concat(model.Types(), model.NearTypes()) {
+		for _, cfg := range []string{`null`, `{}`, `{"text_config": null}`, `{"text_config": []}`} {
+			var bad *model.LoadError
+			if _, _, err := model.New(typ, []byte(cfg), 1); err != nil && !errors.As(err, &bad) {
+				t.Errorf("%s, %s: %T %v", typ, cfg, err, err)
+			}
+		}
+	}
+}
+
+// TestPhi3V: the part for images below phi3's embedding is left out.
+func TestPhi3V(t *testing.T) {
+	alone := formulaFolder(t, "phi3", `"head_dim": 32`)
+	cfg := strings.Replace(string(alone["config.json"].Data), `"phi3"`, `"phi3_v", "img_processor": {"name": "clip"}, "embd_layer": {"embedding_cls": "image"}`, 1)
+	sameLogits(t, "phi3_v", map[string]fstest.MapFS{"phi3": alone,
+		"phi3_v": with(beside(t, alone, "model.vision_embed_tokens.glb_GN", "model.vision_embed_tokens.img_processor.a"), "config.json", text(cfg))})
 }
 
 // TestStrangers: near names of other things say what they are and what to do.

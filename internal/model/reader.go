@@ -52,7 +52,9 @@ func openConfig(typ string, b []byte) (*config, error) {
 			return nil, keyed("text_config", err)
 		}
 	}
-	c.typ = named(typ)
+	if c.typ = named(typ); c.text == nil {
+		c.text = map[string]json.RawMessage{} // the file is null
+	}
 	return c, nil
 }
 

@@ -156,7 +156,7 @@ func FuzzConfig(f *testing.F) {
 			f.Add(uint16(i), keyed(more))
 		}
 	}
-	types := append(model.Types(), model.EncoderTypes()...)
+	types := slices.Concat(model.Types(), model.EncoderTypes(), model.NearTypes())
 	f.Fuzz(func(t *testing.T, pick uint16, config string) {
 		if len(config) > 1<<16 {
 			return
