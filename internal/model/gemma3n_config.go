@@ -34,18 +34,16 @@ type gemma3nArgs struct {
 	PerVocab int     `json:"vocab_size_per_layer_input"`
 	Streams  int     `json:"altup_num_inputs"`
 	Active   int     `json:"altup_active_idx"`
-	Clip     *float  `json:"altup_coef_clip"`
 	Scaled   bool    `json:"altup_correct_scale"`
 	Laurel   int     `json:"laurel_rank"`
 	Cap      *float  `json:"final_logit_softcapping"`
 
-	gate  *B.GLU
-	clips bool
+	gate *B.GLU
 }
 
 func newGemma3n(cfg *config, b *Build) (Generator, error) {
-	limit, clip, yes := float(30), float(120), true
-	a := gemma3nArgs{FFNs: counts{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Clip: &clip, Scaled: true, Laurel: 64, Cap: &limit,
+	limit, yes := float(30), true
+	a := gemma3nArgs{FFNs: counts{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Scaled: true, Laurel: 64, Cap: &limit,
 		windows: windows{Window: 512},
 		common:  common{D: 2048, Layers: 35, Heads: 8, KVHeads: 2, HeadDim: 256, Eps: 1e-6, Vocab: 262400, MaxPos: 32768, Tied: &yes}}
 	if err := cfg.into(&a); err != nil {
@@ -60,9 +58,8 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	// Trained numbers are inside altup_coef_clip. Made-up ones are cut by mlx-lm, which runs the nested type alone, and left as they
-	// are by transformers.
-	a.gate, a.clips = &B.GLU{Act: cfg.act("hidden_activation", "gelu_pytorch_tanh")}, cfg.typ == "gemma3n"
+	cfg.harmless("altup_coef_clip") // it is for training, and trained numbers are inside it; mlx-lm cuts others
+	a.gate = &B.GLU{Act: cfg.act("hidden_activation", "gelu_pytorch_tanh")}
 	cfg.harmless("sliding_window_pattern", "_sliding_window_pattern") // layer_types counts
 	ropes := map[string]*B.Rope{}
 	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true, Fixed: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true}} {
@@ -110,9 +107,6 @@ func (a *gemma3nArgs) layer(b *Build, i int, rope *B.Rope, last map[string]B.Sta
 	s := altUp{Scale: nn.Row{N: a.D}, Predict: nn.Lin(n, n*n), Correct: nn.Lin(n, n), Router: nn.Lin(a.D, n), Norm: *a.norm(),
 		d: a.D, active: a.Active, scaled: a.Scaled, mix: B.Mix{In: n, Out: n}, spread: B.Mix{In: 1, Out: n, Plus: 1}}
 	s.Router.Least = B.Float32
-	if a.clips && a.Clip != nil {
-		s.Predict.Clip, s.Correct.Clip = float32(*a.Clip), float32(*a.Clip)
-	}
 	l := gemma3nLayer{Attn: t, Streams: s, GateUp: nn.Lin(a.D, ffn, ffn), Down: nn.Lin(ffn, a.D),
 		Laurel: laurel{Left: nn.Lin(a.D, a.Laurel), Right: nn.Lin(a.Laurel, a.D), Norm: *a.norm()},
 		gate:   a.gate,
@@ -161,8 +155,6 @@ func (a *gemma3nArgs) check() error {
 		return fmt.Errorf("vocab_size_per_layer_input %d is missing or out of range", a.PerVocab)
 	case a.Streams <= 0 || a.Streams > 16 || a.Active < 0 || a.Active >= a.Streams:
 		return fmt.Errorf("altup_num_inputs %d or altup_active_idx %d is out of range", a.Streams, a.Active)
-	case a.Clip != nil && !(*a.Clip >= 0 && *a.Clip < 1e9):
-		return fmt.Errorf("altup_coef_clip %g is out of range", float64(*a.Clip))
 	case a.Laurel <= 0 || a.Laurel > maxSize:
 		return fmt.Errorf("laurel_rank %d is missing or out of range", a.Laurel)
 	}

@@ -56,7 +56,6 @@ func TestGemma3nConfigs(t *testing.T) {
 		{`"altup_num_inputs": 2`, `"altup_num_inputs": 0`, "altup_num_inputs 0 or altup_active_idx 0 is out of range"},
 		{`"altup_active_idx": 0`, `"altup_active_idx": 2`, "altup_num_inputs 2 or altup_active_idx 2 is out of range"},
 		{`"laurel_rank": 16`, `"laurel_rank": -1`, "laurel_rank -1 is missing"},
-		{`"altup_coef_clip": 120`, `"altup_coef_clip": -1`, "altup_coef_clip -1 is out of range"},
 		{`"vocab_size_per_layer_input": 8`, `"vocab_size_per_layer_input": 0`, "vocab_size_per_layer_input 0 is missing"},
 		{`"num_kv_shared_layers": 2`, `"num_kv_shared_layers": 3`, "num_kv_shared_layers 3 leaves none"},
 		{`"rope_theta": 1e6`, `"rope_theta": 0`, "theta 0 is out of range"},

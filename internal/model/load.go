@@ -271,9 +271,6 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	if x.Turned {
 		p.jobs[len(p.jobs)-1].turn = turned
 	}
-	if x.Clip != 0 {
-		p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return clipped(part, x.Clip) }
-	}
 }
 
 // apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is stored counts, as in
@@ -416,22 +413,6 @@ func raised(p B.Part, by float32) B.Part {
 	}
 	p.Weight = floats(p.Weight.Name, quant.F32, x, len(x))
 	return p
-}
-
-// clipped cuts the numbers of a float matrix to ±limit, in float32.
-func clipped(p B.Part, limit float32) (B.Part, error) {
-	if !p.Scheme.None() {
-		return p, fmt.Errorf("weights that are clipped cannot be quantised")
-	}
-	x := make([]float32, product(p.Weight.Shape))
-	quant.Floats(x, quant.DType(p.Weight.DType), p.Weight.Bytes)
-	for i, v := range x {
-		x[i] = min(max(v, -limit), limit)
-	}
-	t := &B.Tensor{Name: p.Weight.Name, DType: string(quant.F32), Shape: p.Weight.Shape, Bytes: make([]byte, 4*len(x))}
-	quant.PutFloats(t.Bytes, quant.F32, x)
-	p.Weight = t
-	return p, nil
 }
 
 // alternate reads the even of n rows, then the odd ones.

@@ -15,7 +15,6 @@ type Linear struct {
 	Turned bool
 	Bias   bool        // every part must have a bias; otherwise a part has one if the checkpoint does
 	Least  B.Precision // of activations, whatever the model's: see backend.WeightSpec
-	Clip   float32     // weights are cut to ±Clip; 0: they are not. Of one part, never quantised
 	Tied   Tie         // for a tag with tied=: what the config says
 	Extra  *Row        // of a head whose matrix is the embedding table, but whose bias is its own; nil: none
 	W      B.Weight

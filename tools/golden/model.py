@@ -74,7 +74,7 @@ GEMMA4_Q4 = {"head_dim": 8, "global_head_dim": 16, "num_hidden_layers": 3, "fina
 GEMMA3N = {"model_type": "gemma3n_text", "head_dim": 24, "num_hidden_layers": 6, "sliding_window": 6, "num_kv_shared_layers": 2, "rope_local_base_freq": 300.0,
            "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
            "intermediate_size": [192, 160, 192, 192, 224, 192], "activation_sparsity_pattern": [0.95, 0.8, 0.0, 0.0, 0.5, 0.0], "hidden_size_per_layer_input": 32,
-           "vocab_size_per_layer_input": 90, "altup_num_inputs": 4, "altup_coef_clip": 0.5, "altup_correct_scale": True, "altup_active_idx": 0, "laurel_rank": 32,
+           "vocab_size_per_layer_input": 90, "altup_num_inputs": 4, "altup_coef_clip": 120.0, "altup_correct_scale": True, "altup_active_idx": 0, "laurel_rank": 32,
            "final_logit_softcapping": 30.0}
 GEMMA3N_Q4 = GEMMA3N | {"head_dim": 8, "hidden_size_per_layer_input": 64, "laurel_rank": 64, "intermediate_size": 192, "activation_sparsity_pattern": None}
 GPT_OSS = {"model_type": "gpt_oss", "head_dim": 32, "num_hidden_layers": 4, "sliding_window": 6, "num_local_experts": 6, "num_experts_per_tok": 2,
