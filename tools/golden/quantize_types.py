@@ -82,10 +82,13 @@ def saved(config):
     rope["rope_theta"] = c[theta]
     if partial in c and kind not in ("bailing_moe", "bailing_moe_linear", "glm4_moe_lite"):
         rope["partial_rotary_factor"] = c.pop(partial)
+        if kind == "mimo_v2_flash":  # transformers turns an odd column in another way
+            rope["partial_rotary_factor"] = int(c["head_dim"] * rope["partial_rotary_factor"]) // 2 * 2 / c["head_dim"]
     if kind in ("minimax", "minimax_m2"):
+        config["model_type"] = "minimax_m2"  # transformers has another model under the other name
         rope["partial_rotary_factor"] = c.pop("rotary_dim") / c["head_dim"]
     if kind in LOCAL:
-        sliding = {"rope_type": "default", "rope_theta": c[LOCAL[kind]]}
+        sliding = {"rope_type": "default", "rope_theta": c[LOCAL[kind]]} | {k: v for k, v in rope.items() if k == "partial_rotary_factor"}
         c.pop(LOCAL[kind], None)
         rope = {"full_attention": rope, "sliding_attention": sliding}
     c.pop(theta, None)

@@ -1,0 +1,96 @@
+package convert
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/model"
+	"hearth/internal/quant"
+)
+
+// TestStrangers: what mlx-lm does not have, or would read as another model, is refused by name.
+func TestStrangers(t *testing.T) {
+	for _, c := range []struct{ typ, inner, why, hint string }{
+		{"qwen3", "", "", ""},
+		{"llava", "", "", ""},
+		{"llava", "mistral", "", ""},
+		{"mistral3", "ministral3", "", ""},
+		{"llava", "qwen2", `takes text_config.model_type "qwen2" for a llama within llava`, asItIs},
+		{"mistral3", "qwen3", `takes text_config.model_type "qwen3" for a llama within mistral3`, asItIs},
+		{"gemma3", "gemma3_text", "", ""},
+		{"bitnet", "", `does not know what mlx-lm quantises of "bitnet"`, "convert it with mlx-lm"},
+		{"qwen3_5_text", "", `does not know what mlx-lm quantises of "qwen3_5_text"`, asItIs},
+	} {
+		p := &plan{modelType: c.typ, config: keys{"text_config": marshal(map[string]string{"model_type": c.inner})}}
+		why, hint := p.stranger()
+		if hint != c.hint || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+			t.Errorf("%s with %q: %q, %q; want %q, %q", c.typ, c.inner, why, hint, c.why, c.hint)
+		}
+	}
+	for _, c := range []struct{ typ, config, want string }{
+		{"olmo3", `{"rope_theta": 5e5}`, ""}, {"olmo3", `{"rope_parameters": {}}`, "rope_theta"}, {"minicpm3", `{"rope_scaling": null}`, "rope_scaling"}, {"qwen3", `{}`, ""},
+	} {
+		if got := lacking(object([]byte(c.config)), c.typ); got != c.want {
+			t.Errorf("%s %s: lacks %q, want %q", c.typ, c.config, got, c.want)
+		}
+	}
+
+	marks["qwen3"] = "bias_that_is_nowhere"
+	t.Cleanup(func() { delete(marks, "qwen3") })
+	_, err := Quantize(t.Context(), folderOf(t, []byte(tinyConfig), quant.BF16, tinyShapes()), "src", filepath.Join(t.TempDir(), "made"), fourBits)
+	if err == nil || !strings.Contains(err.Error(), "no tensor is a bias_that_is_nowhere, so it is another model than what mlx-lm calls qwen3; "+asItIs) {
+		t.Errorf("another model: %v", err)
+	}
+}
+
+// TestApartFromMLX: what mlx-lm has not of a family is told, as far as the model has it.
+func TestApartFromMLX(t *testing.T) {
+	yarn := model.Rotation{Type: "yarn", From: "rope_parameters", Columns: 128}
+	plain := model.Rotation{Type: "default", Columns: 64}
+	windows := []model.Window{{Layers: 2}, {Layers: 2, Positions: 4096, Whence: "sliding_window"}}
+	for _, c := range []struct {
+		typ  string
+		r    model.Reading
+		want []string
+	}{
+		{"glm4", model.Reading{Rotations: []model.Rotation{yarn, plain, yarn}}, []string{"config.json: mlx-lm does not know positions stretched by yarn (rope_parameters) in glm4: its numbers of what is written are others"}},
+		{"glm4", model.Reading{Rotations: []model.Rotation{plain}, Windows: windows[:1]}, nil},
+		{"llama", model.Reading{Rotations: []model.Rotation{yarn}}, nil},
+		{"mistral", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know windows of 4096 tokens (sliding_window) in mistral: its numbers of what is written are others"}},
+		{"gemma3_text", model.Reading{Windows: windows}, nil},
+		{"glm", model.Reading{Rotations: []model.Rotation{plain}}, []string{"config.json: mlx-lm does not know heads that turn in part (partial_rotary_factor) in glm: its numbers of what is written are others"}},
+	} {
+		p := &plan{modelType: c.typ, spelled: keys{"head_dim": marshal(128)}}
+		if got := p.apartFromMLX(&c.r); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.typ, got, c.want)
+		}
+	}
+	for _, typ := range slices.Concat(unstretched, windowless, allColumns) {
+		if !slices.Contains(compared, typ) {
+			t.Errorf("%s is not written at all", typ)
+		}
+	}
+}
+
+// TestWrittenType: a type is written as mlx-lm spells it.
+func TestWrittenType(t *testing.T) {
+	shapes := tinyShapes()
+	for name := range shapes {
+		if strings.Contains(name, "q_norm") || strings.Contains(name, "k_norm") {
+			delete(shapes, name)
+		}
+	}
+	dst := filepath.Join(t.TempDir(), "made")
+	config := strings.Replace(tinyConfig, `"qwen3"`, `"seed-oss"`, 1)
+	if _, err := Quantize(t.Context(), folderOf(t, []byte(config), quant.BF16, shapes), "src", dst, fourBits); err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	read(t, dst, "config.json", &c)
+	if c["model_type"] != "seed_oss" {
+		t.Errorf("model_type %v", c["model_type"])
+	}
+	loads(t, dst)
+}
