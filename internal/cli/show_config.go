@@ -41,7 +41,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 			return nil, err
 		}
 		defer m.Close()
-		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
+		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look, Warnings: c.Warnings}
 		s.read(m.Reading)
 		return s, nil
 	}

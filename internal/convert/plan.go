@@ -85,7 +85,7 @@ func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("has no %s, which mlx-lm must have of %s and which does not follow from the rest", key, p.modelType),
 			Hint: asItIs}
 	}
-	p.report.Warnings = slices.Concat(c.Warnings, p.apartFromMLX(m.Reading))
+	p.report.Warnings = slices.Concat(c.Warnings, p.apartFromMLX(m.Reading, m.Context))
 	p.report.Parameters = m.Params
 	if p.report.Quantised == 0 {
 		return nil, &model.LoadError{Where: c.Where, Problem: fmt.Sprintf("no module divides into groups of %d", o.Scheme.Group), Hint: "choose a smaller group"}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,29 +109,33 @@ func (p *plan) stranger() (why, hint string) {
 var (
 	unstretched = strings.Fields(`cohere cohere2 ernie4_5 ernie4_5_moe gemma gemma2 glm glm4 glm4_moe gpt_neox gptj helium mimo_v2_flash minimax minimax_m2
 		mixtral nanochat phi qwen3_moe qwen3_vl_moe solar_open stablelm starcoder2`)
-	windowless = strings.Fields(`dots1 llava mistral mistral3 mixtral phi3 qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_moe qwen3_vl qwen3_vl_moe starcoder2`)
+	windowless = strings.Fields(`dots1 mistral mixtral phi3 qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_moe qwen3_vl qwen3_vl_moe starcoder2`)
 	allColumns = strings.Fields(`glm`)
 )
 
 // apartFromMLX tells what of a config changes the numbers here, and not in mlx-lm: what is written is right, and mlx-lm computes
 // something else with it.
-func (p *plan) apartFromMLX(r *model.Reading) (list []string) {
+func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
+	typ := p.modelType
+	if known := inner[typ]; known != nil {
+		typ = cmp.Or(innerType(p.config), known[0])
+	}
 	tell := func(what, from string) {
-		line := fmt.Sprintf("config.json: mlx-lm does not know %s (%s) in %s: its numbers of what is written are others", what, from, p.modelType)
+		line := fmt.Sprintf("config.json: mlx-lm does not know %s (%s) in %s: its numbers of what is written are others", what, from, typ)
 		if !slices.Contains(list, line) {
 			list = append(list, line)
 		}
 	}
 	for _, rope := range r.Rotations {
-		if rope.Type != "default" && rope.Type != "mrope" && slices.Contains(unstretched, p.modelType) {
+		if rope.Type != "default" && rope.Type != "mrope" && slices.Contains(unstretched, typ) {
 			tell("positions stretched by "+rope.Type, rope.From)
 		}
-		if dim := int(number(p.spelled, "head_dim")); rope.Columns < dim && slices.Contains(allColumns, p.modelType) {
+		if dim := int(number(p.spelled, "head_dim")); rope.Columns < dim && slices.Contains(allColumns, typ) {
 			tell("heads that turn in part", "partial_rotary_factor")
 		}
 	}
 	for _, w := range r.Windows {
-		if w.Positions > 0 && slices.Contains(windowless, p.modelType) {
+		if w.Positions > 0 && (context == 0 || w.Positions < context) && slices.Contains(windowless, typ) {
 			tell(fmt.Sprintf("windows of %d tokens", w.Positions), w.Whence)
 		}
 	}

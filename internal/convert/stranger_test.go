@@ -59,11 +59,13 @@ func TestApartFromMLX(t *testing.T) {
 		{"glm4", model.Reading{Rotations: []model.Rotation{plain}, Windows: windows[:1]}, nil},
 		{"llama", model.Reading{Rotations: []model.Rotation{yarn}}, nil},
 		{"mistral", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know windows of 4096 tokens (sliding_window) in mistral: its numbers of what is written are others"}},
+		{"mistral3", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know windows of 4096 tokens (sliding_window) in mistral: its numbers of what is written are others"}},
+		{"mistral", model.Reading{Windows: []model.Window{{Layers: 2, Positions: 8192}}}, nil},
 		{"gemma3_text", model.Reading{Windows: windows}, nil},
 		{"glm", model.Reading{Rotations: []model.Rotation{plain}}, []string{"config.json: mlx-lm does not know heads that turn in part (partial_rotary_factor) in glm: its numbers of what is written are others"}},
 	} {
 		p := &plan{modelType: c.typ, spelled: keys{"head_dim": marshal(128)}}
-		if got := p.apartFromMLX(&c.r); !slices.Equal(got, c.want) {
+		if got := p.apartFromMLX(&c.r, 8192); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.typ, got, c.want)
 		}
 	}

@@ -135,7 +135,7 @@ def source(config, shapes, dtype, src):
 def written(hearth, src, dst):
     """Runs the command. -> why it refuses, "" if it does not."""
     done = subprocess.run([hearth, "quantize", str(src), str(dst), "--group-size", str(GROUP), "--bits", "8"], capture_output=True, text=True)
-    return done.stderr.strip()
+    return done.stderr.strip() if done.returncode else ""
 
 
 def looked_up(self, x):
