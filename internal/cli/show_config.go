@@ -61,6 +61,9 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	s.Warnings = c.Warnings
 	if len(contexts) == 0 {
 		contexts = []int{usualContexts[len(usualContexts)-1]}
+		if m.Context > 0 {
+			contexts[0] = min(contexts[0], m.Context)
+		}
 	}
 	if s.Memory, err = f.memory(contexts, look.layers); err != nil {
 		return nil, &model.LoadError{Where: path, Err: err}

@@ -38,6 +38,7 @@ func TestShowConfig(t *testing.T) {
 		{"window", strings.Replace(qwen, "%s", `, "use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 20`, 1), []string{
 			"window none in 20 layers", "window 4,096 tokens in 8 layers (sliding_window)", "not understood nothing"}, ""},
 		{"quantised", strings.Replace(qwen, "%s", `, "quantization": {"bits": 4, "group_size": 64}`, 1), []string{"attention affine 4 bits, group 64,"}, ""},
+		{"short", strings.NewReplacer("%s", "", "40960", "2048", `"yarn"`, `"default"`).Replace(qwen), []string{"context 2,048 tokens", "for 2,048 tokens: weights"}, ""},
 		{"another method", strings.Replace(qwen, "%s", `, "quantization_config": {"quant_method": "later"}`, 1), []string{"attention BF16,", "later", "counted as bfloat16"}, ""},
 		{"encoder", `{"model_type": "bert", "hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536, "num_attention_heads": 12, "vocab_size": 30522,
 			"max_position_embeddings": 512}`, []string{"architecture bert", "parameters 22,5", "context 512 tokens"}, ""},

@@ -113,6 +113,25 @@ var (
 	allColumns = strings.Fields(`glm`)
 )
 
+// fixed are keys that mlx-lm 0.32.2 does not look at, with the values by which it computes.
+var fixed = map[string]map[string][]string{
+	"deepseek_v3": {"rope_interleave": {"true"}}, "joyai_llm_flash": {"rope_interleave": {"true"}}, "kimi_k2": {"rope_interleave": {"true"}},
+	"gpt2":        {"activation_function": geluTanh},
+	"gpt_bigcode": {"activation_function": geluErf, "multi_query": {"true"}},
+	"gpt_neox":    {"hidden_act": geluTanh},
+	"gptj":        {"activation_function": geluTanh},
+	"nemotron":    {"hidden_act": {"relu2"}},
+	"phi":         {"hidden_act": geluTanh},
+	"stablelm":    {"hidden_act": {"silu", "swish"}},
+	"starcoder2":  {"hidden_act": geluErf},
+}
+
+// Names of the two curves that are called gelu.
+var (
+	geluErf  = strings.Fields(`gelu gelu_python`)
+	geluTanh = strings.Fields(`gelu_new gelu_fast gelu_pytorch_tanh gelu_python_tanh gelu_accurate`)
+)
+
 // apartFromMLX tells what of a config changes the numbers here, and not in mlx-lm: what is written is right, and mlx-lm computes
 // something else with it.
 func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
@@ -132,6 +151,11 @@ func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
 		}
 		if dim := int(number(p.spelled, "head_dim")); rope.Columns < dim && slices.Contains(allColumns, typ) {
 			tell("heads that turn in part", "partial_rotary_factor")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(fixed[typ])) {
+		if value := strings.Trim(string(p.config[key]), `"`); given(p.config, key) && !slices.Contains(fixed[typ][key], value) {
+			tell(regular.Clip(key+" "+value), "it takes "+fixed[typ][key][0])
 		}
 	}
 	for _, w := range r.Windows {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,7 +70,17 @@ func TestApartFromMLX(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.typ, got, c.want)
 		}
 	}
-	for _, typ := range slices.Concat(unstretched, windowless, allColumns) {
+	p := &plan{modelType: "gpt_bigcode", config: keys{"activation_function": marshal("gelu_new"), "multi_query": marshal(false)}}
+	want := []string{"config.json: mlx-lm does not know activation_function gelu_new (it takes gelu) in gpt_bigcode: its numbers of what is written are others",
+		"config.json: mlx-lm does not know multi_query false (it takes true) in gpt_bigcode: its numbers of what is written are others"}
+	if got := p.apartFromMLX(&model.Reading{}, 0); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.config = keys{"activation_function": marshal("gelu"), "multi_query": marshal(true)}
+	if got := p.apartFromMLX(&model.Reading{}, 0); got != nil {
+		t.Errorf("%q of what mlx-lm does", got)
+	}
+	for _, typ := range slices.Concat(slices.Collect(maps.Keys(fixed)), unstretched, windowless, allColumns) {
 		if !slices.Contains(compared, typ) {
 			t.Errorf("%s is not written at all", typ)
 		}
