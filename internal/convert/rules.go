@@ -159,6 +159,9 @@ func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
 		}
 	}
 	for _, w := range r.Windows {
+		if w.Positions > 0 && typ == "mimo_v2_flash" {
+			tell(fmt.Sprintf("the first of %d positions that windows have", w.Positions), w.Whence)
+		}
 		if w.Positions > 0 && (context == 0 || w.Positions < context) && slices.Contains(windowless, typ) {
 			tell(fmt.Sprintf("windows of %d tokens", w.Positions), w.Whence)
 		}

@@ -63,6 +63,7 @@ func TestApartFromMLX(t *testing.T) {
 		{"mistral3", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know windows of 4096 tokens (sliding_window) in mistral: its numbers of what is written are others"}},
 		{"mistral", model.Reading{Windows: []model.Window{{Layers: 2, Positions: 8192}}}, nil},
 		{"gemma3_text", model.Reading{Windows: windows}, nil},
+		{"mimo_v2_flash", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know the first of 4096 positions that windows have (sliding_window) in mimo_v2_flash: its numbers of what is written are others"}},
 		{"glm", model.Reading{Rotations: []model.Rotation{plain}}, []string{"config.json: mlx-lm does not know heads that turn in part (partial_rotary_factor) in glm: its numbers of what is written are others"}},
 	} {
 		p := &plan{modelType: c.typ, spelled: keys{"head_dim": marshal(128)}}
