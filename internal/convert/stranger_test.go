@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -38,12 +39,30 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 
-	marks["qwen3"] = "bias_that_is_nowhere"
-	t.Cleanup(func() { delete(marks, "qwen3") })
-	_, err := Quantize(t.Context(), folderOf(t, []byte(tinyConfig), quant.BF16, tinyShapes()), "src", filepath.Join(t.TempDir(), "made"), fourBits)
-	if err == nil || !strings.Contains(err.Error(), "no tensor is a bias_that_is_nowhere, so it is another model than what mlx-lm calls qwen3; "+asItIs) {
-		t.Errorf("another model: %v", err)
+	refuse := func(config, want string, shapes map[string][]int) {
+		t.Helper()
+		_, err := Quantize(t.Context(), folderOf(t, []byte(config), quant.BF16, shapes), "src", filepath.Join(t.TempDir(), "made"), fourBits)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
 	}
+	needed["qwen3"] = []string{"vocab_size", "moon"}
+	refuse(tinyConfig, "has no moon, which mlx-lm must have of qwen3 and which does not follow from the rest; "+asItIs, tinyShapes())
+	delete(needed, "qwen3")
+	marks["qwen3"] = "bias_that_is_nowhere"
+	refuse(tinyConfig, "no tensor is a bias_that_is_nowhere, so it is another model than what mlx-lm calls qwen3; "+asItIs, tinyShapes())
+	delete(marks, "qwen3")
+	saved := map[string][]int{"model.embed_tokens.weight": {40, 64}, "lm_head.weight": {40, 64}}
+	for name, shape := range tinyShapes() {
+		if strings.Contains(name, "self_attn") && !strings.Contains(name, "norm") {
+			saved[name] = shape
+		}
+	}
+	for i := range 2 {
+		layer := fmt.Sprintf("model.layers.%d.mlp.fc", i)
+		saved[layer+"1.weight"], saved[layer+"2.weight"] = []int{96, 64}, []int{64, 96}
+	}
+	refuse(strings.NewReplacer(`"qwen3"`, `"nanochat"`, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`).Replace(tinyConfig), "is laid out as Hugging Face has it", saved)
 }
 
 // TestApartFromMLX: what mlx-lm has not of a family is told, as far as the model has it.
@@ -85,6 +104,18 @@ func TestApartFromMLX(t *testing.T) {
 		if !slices.Contains(compared, typ) {
 			t.Errorf("%s is not written at all", typ)
 		}
+	}
+}
+
+// TestToldApart: that is among the report's warnings.
+func TestToldApart(t *testing.T) {
+	config := strings.Replace(tinyConfig, `{`, `{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 1, `, 1)
+	r, err := Quantize(t.Context(), folderOf(t, []byte(config), quant.BF16, tinyShapes()), "src", filepath.Join(t.TempDir(), "made"), fourBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "windows of 16 tokens (sliding_window) in qwen3") {
+		t.Errorf("warnings %q", r.Warnings)
 	}
 }
 
