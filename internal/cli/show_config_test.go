@@ -44,6 +44,9 @@ func TestShowConfig(t *testing.T) {
 			"max_position_embeddings": 512}`, []string{"architecture bert", "parameters 22,5", "context 512 tokens"}, ""},
 		{"unknown", `{"model_type": "moon"}`, nil, `architecture "moon" is not supported`},
 		{"activation", strings.Replace(qwen, "%s", `, "hidden_act": "moon"`, 1), nil, "hidden_act"},
+		{"wide", strings.NewReplacer("%s", "", `"hidden_size": 1024`, `"hidden_size": 16777216`, "151936", "16777216").Replace(qwen), nil, "numbers are more than 8589934592"},
+		{"experts", `{"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4096, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 2,
+			"rms_norm_eps": 1e-6, "vocab_size": 64, "max_position_embeddings": 64, "num_local_experts": 512, "num_experts_per_tok": 2}`, nil, "more than 524288 experts"},
 		{"no JSON", `{"model_type": `, nil, "valid JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
