@@ -44,7 +44,8 @@ type shown struct {
 	Sampling     shownSampling    `json:"sampling"`
 	Warnings     []string         `json:"warnings,omitempty"` // what is wrong with the folder and was read over or mended, the file first
 
-	look *surveyor
+	look   *surveyor
+	broken bool // a file that may have the template cannot be read
 }
 
 // shownState is what a sequence takes on the cpu backend: for each of its tokens (of layers with
@@ -160,6 +161,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	if err != nil && !errors.Is(err, generate.ErrNoTemplate) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
+	broken := errors.As(err, new(*generate.BrokenError))
 	look := &surveyor{}
 	f, err := newForecasts(c, catalog.Options(src, cfg), cfg, look.note)
 	if err != nil {
@@ -168,6 +170,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	m := f.packed.Model
 	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
 	s.read(m.Reading)
+	s.broken = broken
 	if text.Tokenizer != nil {
 		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		text.StopIDs = c.Generation.EOS
@@ -340,7 +343,9 @@ func (s *shown) print(w io.Writer) error {
 		return t.Flush()
 	}
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
-	if s.Template.Source == "" {
+	if s.Template.Source == "" && s.broken {
+		row("template", "none that can be read, so it does not chat")
+	} else if s.Template.Source == "" {
 		row("template", "none: a base model")
 	} else {
 		row("template", "%s", s.Template.Source)

@@ -41,7 +41,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 			return nil, err
 		}
 		defer m.Close()
-		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
+		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look, Warnings: c.Warnings}
 		s.read(m.Reading)
 		return s, nil
 	}
@@ -61,6 +61,9 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	s.Warnings = c.Warnings
 	if len(contexts) == 0 {
 		contexts = []int{usualContexts[len(usualContexts)-1]}
+		if m.Context > 0 {
+			contexts[0] = min(contexts[0], m.Context)
+		}
 	}
 	if s.Memory, err = f.memory(contexts, look.layers); err != nil {
 		return nil, &model.LoadError{Where: path, Err: err}

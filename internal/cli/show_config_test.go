@@ -38,11 +38,15 @@ func TestShowConfig(t *testing.T) {
 		{"window", strings.Replace(qwen, "%s", `, "use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 20`, 1), []string{
 			"window none in 20 layers", "window 4,096 tokens in 8 layers (sliding_window)", "not understood nothing"}, ""},
 		{"quantised", strings.Replace(qwen, "%s", `, "quantization": {"bits": 4, "group_size": 64}`, 1), []string{"attention affine 4 bits, group 64,"}, ""},
+		{"short", strings.NewReplacer("%s", "", "40960", "2048", `"yarn"`, `"default"`).Replace(qwen), []string{"context 2,048 tokens", "for 2,048 tokens: weights"}, ""},
 		{"another method", strings.Replace(qwen, "%s", `, "quantization_config": {"quant_method": "later"}`, 1), []string{"attention BF16,", "later", "counted as bfloat16"}, ""},
 		{"encoder", `{"model_type": "bert", "hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536, "num_attention_heads": 12, "vocab_size": 30522,
 			"max_position_embeddings": 512}`, []string{"architecture bert", "parameters 22,5", "context 512 tokens"}, ""},
 		{"unknown", `{"model_type": "moon"}`, nil, `architecture "moon" is not supported`},
 		{"activation", strings.Replace(qwen, "%s", `, "hidden_act": "moon"`, 1), nil, "hidden_act"},
+		{"wide", strings.NewReplacer("%s", "", `"hidden_size": 1024`, `"hidden_size": 16777216`, "151936", "16777216").Replace(qwen), nil, "numbers are more than 8589934592"},
+		{"experts", `{"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4096, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 2,
+			"rms_norm_eps": 1e-6, "vocab_size": 64, "max_position_embeddings": 64, "num_local_experts": 512, "num_experts_per_tok": 2}`, nil, "more than 524288 experts"},
 		{"no JSON", `{"model_type": `, nil, "valid JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

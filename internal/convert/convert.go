@@ -58,7 +58,6 @@ func Quantize(ctx context.Context, src fs.FS, where, dst string, o Options) (*Re
 	if err := to.commit(); err != nil {
 		return nil, fmt.Errorf("quantize %s: %w", where, err)
 	}
-	p.report.Warnings = c.Warnings
 	return &p.report, nil
 }
 

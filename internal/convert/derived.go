@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // derived are keys that mlx-lm 0.32.2 must have, or takes a default for that may be another model's, and that transformers 5 leaves
@@ -16,6 +17,7 @@ var derived = map[string]map[string]func(c keys) any{
 	"glm4_moe":      {"head_dim": headDim},
 	"glm4_moe_lite": {"first_k_dense_replace": dense},
 	"gpt2":          {"n_ctx": same("n_positions")},
+	"gpt_bigcode":   {"n_inner": fourfold("n_embd")},
 	"kimi_linear":   {"first_k_dense_replace": dense, "linear_attn_config": linearLayers, "rope_theta": constant(10000)},
 	"lfm2":          {"block_dim": same("hidden_size")},
 	"mamba2":        {"intermediate_size": product("expand", "hidden_size")},
@@ -26,8 +28,34 @@ var derived = map[string]map[string]func(c keys) any{
 	"solar_open": {"first_k_dense_replace": constant(0), "intermediate_size": same("moe_intermediate_size"), "partial_rotary_factor": constant(1)},
 }
 
-// derive adds them; a nil value is none.
+// respelt are keys with two kinds of values, of which mlx-lm reads one and everybody else both.
+var respelt = map[string]map[string]func(c keys) any{"exaone4": {"sliding_window_pattern": letters}}
+
+// needed are keys that mlx-lm must have and that do not follow from others in every folder.
+var needed = map[string][]string{
+	"deepseek_v2":   {"rope_scaling"},
+	"mimo_v2_flash": {"hybrid_layer_pattern", "moe_layer_freq", "sliding_window_size", "layernorm_epsilon"},
+	"minicpm3":      {"rope_scaling"},
+	"olmo3":         {"rope_theta"},
+}
+
+// lacking is the first of those that a config has not, "" if it has all.
+func lacking(c keys, modelType string) string {
+	for _, key := range needed[modelType] {
+		if !given(c, key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// derive adds what can be derived and is not there; a nil value is none.
 func derive(c keys, modelType string) {
+	for key, f := range respelt[modelType] {
+		if v := f(c); v != nil {
+			c[key] = marshal(v)
+		}
+	}
 	for key, f := range derived[modelType] {
 		if given(c, key) {
 			continue
@@ -72,6 +100,34 @@ func product(a, b string) func(keys) any {
 		}
 		return nil
 	}
+}
+
+func fourfold(key string) func(keys) any {
+	return func(c keys) any {
+		if n := number(c, key); n > 0 {
+			return int(4 * n)
+		}
+		return nil
+	}
+}
+
+// letters are the kinds of exaone4's layers as a word, nil where there is one kind only or they are a word already.
+func letters(c keys) any {
+	var word string
+	if json.Unmarshal(c["sliding_window_pattern"], &word) == nil && word != "" {
+		return nil
+	}
+	word = ""
+	for _, l := range names(c, "layer_types") {
+		word += map[bool]string{true: "L", false: "G"}[l == "sliding_attention"]
+	}
+	if n := int(number(c, "sliding_window_pattern")); word == "" && n > 1 && n <= int(number(c, "num_hidden_layers")) {
+		word = strings.Repeat("L", n-1) + "G"
+	}
+	if !strings.Contains(word, "L") || !strings.Contains(word, "G") {
+		return nil
+	}
+	return word
 }
 
 // headDim is a head's share of the width.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -245,12 +244,11 @@ func (p *plan) newConfig() map[string]any {
 		}
 		q[module] = e
 	}
-	given := maps.Clone(p.config)
-	spellBoth(given, p.modelType, slices.ContainsFunc(p.units, func(u unit) bool { return strings.HasSuffix("."+u.name, ".lm_head") }))
 	c := map[string]any{}
-	for k, v := range given {
+	for k, v := range p.spelled {
 		c[k] = v
 	}
+	c["model_type"] = p.modelType // mlx-lm knows one spelling
 	delete(c, "_name_or_path")
 	delete(c, "vision_config") // the language model alone is written
 	c["quantization"], c["quantization_config"] = q, q

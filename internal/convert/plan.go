@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"hearth/internal/backend"
 	"hearth/internal/model"
 	"hearth/internal/quant"
-	"hearth/internal/regular"
 	"hearth/internal/safetensors"
 )
 
@@ -24,6 +24,7 @@ type plan struct {
 	release   func(name string) // of a stored tensor that has been read
 	cast      quant.DType       // of floats; "": each as it is
 	config    map[string]json.RawMessage
+	spelled   map[string]json.RawMessage // config with both names of keys that have two
 	units     []unit
 	rules     map[string]rule // by module, of those with an entry in config.json
 	seen      map[string]bool
@@ -56,13 +57,12 @@ func foreignLayout(where, tensor string) error {
 }
 
 func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
-	if !slices.Contains(compared, c.Type) {
-		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("quantize does not know what mlx-lm quantises of %s", regular.Quote(c.Type)),
-			Hint: "convert it with mlx-lm"}
-	}
-	p := &plan{options: o, modelType: c.Type, stored: c.Tensor, release: c.Release, rules: map[string]rule{}, seen: map[string]bool{}}
+	p := &plan{options: o, modelType: c.Name(), stored: c.Tensor, release: c.Release, rules: map[string]rule{}, seen: map[string]bool{}}
 	if err := p.readConfig(c.Config); err != nil {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Err: err}
+	}
+	if why, hint := p.stranger(); why != "" {
+		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: why, Hint: hint}
 	}
 	r := &recorder{}
 	m, err := c.Load(r, backend.Options{})
@@ -75,6 +75,17 @@ func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
 			return nil, err
 		}
 	}
+	if end, ok := marks[p.modelType]; ok && !slices.ContainsFunc(p.units, func(u unit) bool { return strings.HasSuffix(u.name, end) }) {
+		return nil, &model.LoadError{Where: c.Where, Problem: fmt.Sprintf("no tensor is a %s, so it is another model than what mlx-lm calls %s", end, p.modelType),
+			Hint: asItIs}
+	}
+	p.spelled = maps.Clone(p.config)
+	spellBoth(p.spelled, p.modelType, slices.ContainsFunc(p.units, func(u unit) bool { return strings.HasSuffix("."+u.name, ".lm_head") }))
+	if key := lacking(p.spelled, p.modelType); key != "" {
+		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("has no %s, which mlx-lm must have of %s and which does not follow from the rest", key, p.modelType),
+			Hint: asItIs}
+	}
+	p.report.Warnings = slices.Concat(c.Warnings, p.apartFromMLX(m.Reading, m.Context))
 	p.report.Parameters = m.Params
 	if p.report.Quantised == 0 {
 		return nil, &model.LoadError{Where: c.Where, Problem: fmt.Sprintf("no module divides into groups of %d", o.Scheme.Group), Hint: "choose a smaller group"}
@@ -112,7 +123,8 @@ func (p *plan) spec(where string, s *backend.WeightSpec) error {
 			return &model.LoadError{Where: where, Tensor: part.Weight.Name, Problem: fmt.Sprintf("tensor %s is quantised already (%s)", part.Weight.Name, part.Scheme),
 				Hint: "quantise the original: another rounding would only add errors"}
 		}
-		if strings.HasPrefix(part.Weight.Name, "model.language_model.") || p.modelType == "gpt2" && !strings.HasPrefix(part.Weight.Name, "model.") {
+		if strings.HasPrefix(part.Weight.Name, "model.language_model.") || p.modelType == "gpt2" && !strings.HasPrefix(part.Weight.Name, "model.") ||
+			p.modelType == "nanochat" && strings.HasPrefix(part.Weight.Name, "model.") {
 			return foreignLayout(where, part.Weight.Name)
 		}
 	}

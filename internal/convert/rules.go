@@ -1,12 +1,16 @@
 package convert
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hearth/internal/model"
 	"hearth/internal/quant"
+	"hearth/internal/regular"
 )
 
 // recipe gives some modules more bits than the others, as mlx-lm's recipes of these names do.
@@ -70,6 +74,100 @@ var compared = strings.Fields(`afmoe apertus bailing_moe cohere cohere2 deepseek
 	llama llama4 llava mimo minicpm minicpm3 minimax minimax_m2 ministral3 mistral mistral3 mistral4 mixtral nanochat nemotron
 	nemotron-nas olmo2 olmo3 olmoe phi phi3 pixtral qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_5 qwen3_5_moe
 	qwen3_moe qwen3_next qwen3_vl qwen3_vl_moe seed_oss smollm3 solar_open stablelm starcoder2 telechat3 xverse youtu_llm`)
+
+// marks are ends of names of tensors by which a model of the type is the one that mlx-lm has: transformers calls MiniMax-Text-01
+// what mlx-lm calls MiniMax-M2.
+var marks = map[string]string{"minimax": "e_score_correction_bias"}
+
+// inner are the language models that mlx-lm has within others, first the one that is meant where text_config does not say. It takes
+// what it does not know for a llama.
+var inner = map[string][]string{
+	"llava":    {"llama", "mistral", "ministral3", "mistral4"},
+	"mistral3": {"mistral", "llama", "ministral3", "mistral4"},
+}
+
+// asItIs is what to do with a model that mlx-lm does not have.
+const asItIs = "mlx-lm does not have it; hearth runs the folder as it is"
+
+// stranger says why mlx-lm would not read the model that is to be written as it is read here, and what to do; "" if it would.
+func (p *plan) stranger() (why, hint string) {
+	if !slices.Contains(compared, p.modelType) {
+		hint = asItIs
+		if slices.Contains(model.Types(), p.modelType) {
+			hint = "convert it with mlx-lm"
+		}
+		return "quantize does not know what mlx-lm quantises of " + regular.Quote(p.modelType), hint
+	}
+	typ, known := innerType(p.config), inner[p.modelType]
+	if typ == "" || known == nil || slices.Contains(known, typ) {
+		return "", ""
+	}
+	return fmt.Sprintf("mlx-lm takes text_config.model_type %s for a llama within %s", regular.Quote(typ), p.modelType), asItIs
+}
+
+// What mlx-lm 0.32.2 does not do, whatever config.json says: stretch positions, give layers windows, turn a part of the columns alone.
+var (
+	unstretched = strings.Fields(`cohere cohere2 ernie4_5 ernie4_5_moe gemma gemma2 glm glm4 glm4_moe gpt_neox gptj helium mimo_v2_flash minimax minimax_m2
+		mixtral nanochat phi qwen3_moe qwen3_vl_moe solar_open stablelm starcoder2`)
+	windowless = strings.Fields(`dots1 mistral mixtral phi3 qwen2 qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_moe qwen3_vl qwen3_vl_moe starcoder2`)
+	allColumns = strings.Fields(`glm`)
+)
+
+// fixed are keys that mlx-lm 0.32.2 does not look at, with the values by which it computes.
+var fixed = map[string]map[string][]string{
+	"deepseek_v3": {"rope_interleave": {"true"}}, "joyai_llm_flash": {"rope_interleave": {"true"}}, "kimi_k2": {"rope_interleave": {"true"}},
+	"gpt2":        {"activation_function": geluTanh},
+	"gpt_bigcode": {"activation_function": geluErf, "multi_query": {"true"}},
+	"gpt_neox":    {"hidden_act": geluTanh},
+	"gptj":        {"activation_function": geluTanh},
+	"nemotron":    {"hidden_act": {"relu2"}},
+	"phi":         {"hidden_act": geluTanh},
+	"stablelm":    {"hidden_act": {"silu", "swish"}},
+	"starcoder2":  {"hidden_act": geluErf},
+}
+
+// Names of the two curves that are called gelu.
+var (
+	geluErf  = strings.Fields(`gelu gelu_python`)
+	geluTanh = strings.Fields(`gelu_new gelu_fast gelu_pytorch_tanh gelu_python_tanh gelu_accurate`)
+)
+
+// apartFromMLX tells what of a config changes the numbers here, and not in mlx-lm: what is written is right, and mlx-lm computes
+// something else with it.
+func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
+	typ := p.modelType
+	if known := inner[typ]; known != nil {
+		typ = cmp.Or(innerType(p.config), known[0])
+	}
+	tell := func(what, from string) {
+		line := fmt.Sprintf("config.json: mlx-lm does not know %s (%s) in %s: its numbers of what is written are others", what, from, typ)
+		if !slices.Contains(list, line) {
+			list = append(list, line)
+		}
+	}
+	for _, rope := range r.Rotations {
+		if rope.Type != "default" && rope.Type != "mrope" && slices.Contains(unstretched, typ) {
+			tell("positions stretched by "+rope.Type, rope.From)
+		}
+		if dim := int(number(p.spelled, "head_dim")); rope.Columns < dim && slices.Contains(allColumns, typ) {
+			tell("heads that turn in part", "partial_rotary_factor")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(fixed[typ])) {
+		if value := strings.Trim(string(p.config[key]), `"`); given(p.config, key) && !slices.Contains(fixed[typ][key], value) {
+			tell(regular.Clip(key+" "+value), "it takes "+fixed[typ][key][0])
+		}
+	}
+	for _, w := range r.Windows {
+		if w.Positions > 0 && typ == "mimo_v2_flash" {
+			tell(fmt.Sprintf("the first of %d positions that windows have", w.Positions), w.Whence)
+		}
+		if w.Positions > 0 && (context == 0 || w.Positions < context) && slices.Contains(windowless, typ) {
+			tell(fmt.Sprintf("windows of %d tokens", w.Positions), w.Whence)
+		}
+	}
+	return list
+}
 
 func endsWith(path string, ends []string) bool {
 	return slices.ContainsFunc(ends, func(e string) bool { return strings.HasSuffix(path, e) })

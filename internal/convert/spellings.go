@@ -2,14 +2,18 @@ package convert
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+
+	"hearth/internal/model"
 )
 
 // Transformers 5 renamed keys of config.json that mlx-lm 0.32.2 reads by their older names, and other readers the other way round.
-// What is written has both, with the same values, so that the folder means the same to all of them. What is there is never changed.
+// What is written has both, with the same values, so that the folder means the same to all of them. What is there is not changed, but
+// for values that have one spelling only.
 
 // ropeNames are the older names of what rope_parameters holds.
 type ropeNames struct {
@@ -62,13 +66,30 @@ func spellBoth(c keys, modelType string, hasHead bool) {
 		untie(c, hasHead)
 		return
 	}
-	var inner string
-	if json.Unmarshal(text["model_type"], &inner) != nil || inner == "" {
-		inner = modelType
+	typ := innerType(c)
+	if inner[modelType] != nil {
+		fill(text, cmp.Or(typ, inner[modelType][0]))
 	}
-	spell(text, inner)
-	untie(text, hasHead && !given(c, "tie_word_embeddings"))
+	spell(text, cmp.Or(typ, modelType))
+	text["tie_word_embeddings"] = marshal(!hasHead) // mlx-lm looks there alone, transformers also beside it
 	c["text_config"] = marshal(text)
+}
+
+// innerType is the type that text_config says it is, "" if it says none.
+func innerType(c keys) (typ string) {
+	if json.Unmarshal(object(c["text_config"])["model_type"], &typ) != nil {
+		return ""
+	}
+	return typ
+}
+
+// fill writes what a text_config of that type leaves out: mlx-lm must have most of it, and its other defaults are a llama's.
+func fill(text keys, typ string) {
+	for key, value := range model.TextDefaults(typ) {
+		if !given(text, key) {
+			text[key] = json.RawMessage(value)
+		}
+	}
 }
 
 // untie says that a head is there where nothing is said: mlx-lm would take it for the embedding in most families.

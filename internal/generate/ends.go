@@ -128,8 +128,15 @@ func (f *endFinder) begins(id int32) bool {
 	return ok && bos == id
 }
 
+// mostTrial is how long a trial may be to be looked at: its text becomes tokens.
+const mostTrial = 256 << 10
+
 func (f *endFinder) render(turns []turn, prompt bool) string {
-	return f.p.renderWith(turns, func(vars *jinja.Dict) { vars.Set("add_generation_prompt", prompt) })
+	text := f.p.renderWith(turns, func(vars *jinja.Dict) { vars.Set("add_generation_prompt", prompt) })
+	if len(text) > mostTrial {
+		return ""
+	}
+	return text
 }
 
 // behind is the text after the assistant's words in a trial.

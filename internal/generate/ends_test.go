@@ -127,6 +127,7 @@ func TestTurnEnds(t *testing.T) {
 			[]string{"<|begin|>", "<|content|>", "<|end|>", "<|eos|>"}, "<|eos|>", nil, nil},
 		{"words between", turns("ROLE: ", "\n", "assistant: "), []string{"<s>", "</s>"}, "</s>", nil, nil},
 		{"the end named by a variable", turns("### ROLE\n", "EOS\n", "### assistant\n"), []string{"</s>", "<pad>"}, "</s>", nil, nil},
+		{"a text too long to look at", strings.Repeat("x", mostTrial) + chatML, chatMLTokens, "", nil, nil},
 		{"assistants refused", "{% for m in messages %}{% if m.role != 'user' %}{{ raise_exception('no') }}{% endif %}<|u|>{{ m.content }}<|e|>{% endfor %}", []string{"<|u|>", "<|e|>"}, "", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

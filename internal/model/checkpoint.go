@@ -86,6 +86,9 @@ func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 // Encodes reports an architecture that embeds or ranks texts and generates none.
 func (c *Checkpoint) Encodes() bool { return encodes(c.Type) }
 
+// Name is what the type is called here and in mlx-lm, which know one spelling with "-" or "_" each.
+func (c *Checkpoint) Name() string { return named(c.Type) }
+
 // blame makes any error a LoadError that names the folder.
 func (c *Checkpoint) blame(err error) error {
 	var e *LoadError

@@ -231,6 +231,7 @@ func TestGenerationFiles(t *testing.T) {
 		{"temperature in words", `{"temperature": "hot", "eos_token_id": 2}`, []int32{2}, nil, `temperature: "hot" is no number` + left},
 		{"no truth", `{"do_sample": 0, "temperature": 0.5}`, []int32{7}, &half, "do_sample: 0 is neither true nor false" + left},
 		{"truth as text", `{"do_sample": "False"}`, []int32{7}, &none, `do_sample: "False" is a text; it is read as false`},
+		{"half a token", `{"top_k": 1.5}`, []int32{7}, nil, "top_k: 1.5 is no whole number" + left},
 		{"top_k", `{"top_k": -2}`, []int32{7}, nil, "top_k: -2 is outside [-1, 1.6777216e+07]" + left},
 		{"repetition without a size", `{"repetition_detection": {"min_count": 16}}`, []int32{7}, nil, "repetition_detection: {MinSize:0 MaxSize:0 MinCount:16} makes no sense" + left},
 		{"repetition once", `{"repetition_detection": {"max_pattern_size": 24, "min_count": 1}}`, []int32{7}, nil, "repetition_detection: {MinSize:0 MaxSize:24 MinCount:1} makes no sense" + left},

@@ -169,7 +169,7 @@ func TestMethodsRefused(t *testing.T) {
 		{`{"quant_method": "quanto"}`,
 			`config.json: quantisation method "quanto" is not supported; use a conversion to MLX's own quantisation`},
 		{`{"quant_method": "bitsandbytes", "load_in_4bit": true}`, `method "bitsandbytes" is`},
-		{`{"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}`, `method "fp8" with blocks of [128 128] and scales of type "" is`},
+		{`{"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}`, `method "fp8" with blocks of [128 128] is`},
 		{`{"quant_method": "fp8", "weight_block_size": [32, 32], "scale_fmt": "float"}`, `method "fp8" with blocks of [32 32] and scales of type "float" is`},
 		{`{"quant_method": "fp8", "activation_scheme": "static"}`, `method "fp8" with a scale per tensor is`},
 		{`{"quant_method": "compressed-tensors", "format": "float-quantized"}`, `method "compressed-tensors" in format "float-quantized" is`},

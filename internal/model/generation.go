@@ -138,8 +138,12 @@ func (g *Generation) merge(v values) {
 	g.MinP = v.number("min_p", 0, 1)
 	g.RepetitionPenalty = v.number("repetition_penalty", 0, 100)
 	if x := v.number("top_k", -1, maxSize); x != nil {
-		k := max(int(*x), 0) // -1 and 0 both mean all tokens; some exporters write 50.0
-		g.TopK = &k
+		if k, ok := whole(*x, -1, maxSize); ok {
+			k = max(k, 0) // -1 and 0 both mean all tokens; some exporters write 50.0
+			g.TopK = &k
+		} else {
+			v.leave("top_k", fmt.Sprintf("%g is no whole number", *x))
+		}
 	}
 	if raw := v.get("do_sample"); raw != nil {
 		sample, repaired, err := readBool(raw)

@@ -70,6 +70,9 @@ func (c *methodJSON) translate() (q quantization, refused string) {
 		if len(c.Block) == 0 {
 			return q, `"fp8" with a scale per tensor`
 		}
+		if c.ScaleType == "" {
+			return q, fmt.Sprintf(`"fp8" with blocks of %v`, c.Block)
+		}
 		return q, fmt.Sprintf(`"fp8" with blocks of %v and scales of type %q`, c.Block, c.ScaleType)
 	case "compressed-tensors":
 		switch c.Format {

@@ -135,6 +135,9 @@ var texts = map[string]text{
 	"seed_oss": {}, "smollm3": {}, "stablelm": {}, "starcoder2": {},
 }
 
+// TextDefaults are the keys that a text_config of such a type may leave out, with their values in JSON.
+func TextDefaults(typ string) map[string]string { return texts[typ].defaults }
+
 // make is the constructor of a nest.
 func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	typ := n.typ

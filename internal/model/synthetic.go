@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"math"
 	"strings"
@@ -65,9 +66,10 @@ func (s Synthetic) formula(q quantization, rename func(string) string) (Source, 
 // formula is Synthetic as a Source.
 type formula struct {
 	Synthetic
-	quant quantization
-	said  map[string]quant.Scheme // by module
-	zeros []byte                  // if Blank
+	quant   quantization
+	said    map[string]quant.Scheme // by module
+	zeros   []byte                  // if Blank
+	experts int                     // if Blank: in the matrices checked so far
 }
 
 // Has implements Source: a head exists only where the config says so, and then nobody asks.
@@ -92,6 +94,28 @@ func (f *formula) Unused() []Fault { return nil }
 func (f *formula) Check(w Want) []Fault {
 	if err := f.scheme(w).Check(w.In); err != nil {
 		return []Fault{{Kind: Misshapen, Tensor: w.Path + ".weight", Text: err.Error()}}
+	}
+	if f.Blank {
+		return f.checkBlank(w)
+	}
+	return nil
+}
+
+// Bounds on a model whose sizes only a config tells: numbers in a tensor, as many as the largest model has in a stack of experts,
+// because so much memory is asked for; and experts of all matrices, four times those of the largest, which are counted one by one.
+const (
+	mostNumbers = 1 << 33
+	mostExperts = 1 << 19
+)
+
+func (f *formula) checkBlank(w Want) []Fault {
+	const hint = "no model is as large: fetch config.json again"
+	f.experts += w.Count
+	switch rows := float64(max(w.Count, 1)) * float64(w.Rows) * float64(max(w.Ranks, 1)); {
+	case rows*float64(max(w.In, 1)) > mostNumbers:
+		return []Fault{{Kind: Misshapen, Tensor: w.tensor(), Text: fmt.Sprintf("%.3g numbers are more than %d", rows*float64(w.In), int64(mostNumbers)), Hint: hint}}
+	case w.Count > 0 && f.experts > mostExperts:
+		return []Fault{{Kind: Misshapen, Tensor: w.tensor(), Text: fmt.Sprintf("with it there are more than %d experts", mostExperts), Hint: hint}}
 	}
 	return nil
 }

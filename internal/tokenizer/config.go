@@ -84,8 +84,11 @@ func (c *config) read(data []byte) (ok bool) {
 		return false
 	}
 	c.readNames(configFile, keys)
-	for key, to := range map[string]any{"add_bos_token": &c.AddBOS, "add_eos_token": &c.AddEOS, "tokenizer_class": &c.Class, "pat_str": &c.Pattern} {
-		c.readKey(configFile, key, keys[key], to)
+	for _, k := range []struct {
+		key string
+		to  any
+	}{{"add_bos_token", &c.AddBOS}, {"add_eos_token", &c.AddEOS}, {"tokenizer_class", &c.Class}, {"pat_str", &c.Pattern}} {
+		c.readKey(configFile, k.key, keys[k.key], k.to)
 	}
 	var added map[string]json.RawMessage
 	c.readKey(configFile, "added_tokens_decoder", keys["added_tokens_decoder"], &added)

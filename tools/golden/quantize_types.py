@@ -82,10 +82,13 @@ def saved(config):
     rope["rope_theta"] = c[theta]
     if partial in c and kind not in ("bailing_moe", "bailing_moe_linear", "glm4_moe_lite"):
         rope["partial_rotary_factor"] = c.pop(partial)
+        if kind == "mimo_v2_flash":  # transformers turns an odd column in another way
+            rope["partial_rotary_factor"] = int(c["head_dim"] * rope["partial_rotary_factor"]) // 2 * 2 / c["head_dim"]
     if kind in ("minimax", "minimax_m2"):
+        config["model_type"] = "minimax_m2"  # transformers has another model under the other name
         rope["partial_rotary_factor"] = c.pop("rotary_dim") / c["head_dim"]
     if kind in LOCAL:
-        sliding = {"rope_type": "default", "rope_theta": c[LOCAL[kind]]}
+        sliding = {"rope_type": "default", "rope_theta": c[LOCAL[kind]]} | {k: v for k, v in rope.items() if k == "partial_rotary_factor"}
         c.pop(LOCAL[kind], None)
         rope = {"full_attention": rope, "sliding_attention": sliding}
     c.pop(theta, None)
@@ -132,7 +135,7 @@ def source(config, shapes, dtype, src):
 def written(hearth, src, dst):
     """Runs the command. -> why it refuses, "" if it does not."""
     done = subprocess.run([hearth, "quantize", str(src), str(dst), "--group-size", str(GROUP), "--bits", "8"], capture_output=True, text=True)
-    return done.stderr.strip()
+    return done.stderr.strip() if done.returncode else ""
 
 
 def looked_up(self, x):
