@@ -36,6 +36,22 @@ func (f *float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// layerSet is a list of layers, each by its number.
+type layerSet map[int]bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *layerSet) UnmarshalJSON(b []byte) error {
+	var list []int
+	if err := json.Unmarshal(b, &list); err != nil || list == nil {
+		return err
+	}
+	*s = layerSet{}
+	for _, i := range list {
+		(*s)[i] = true
+	}
+	return nil
+}
+
 // common are the keys nearly every decoder has.
 type common struct {
 	D       int   `json:"hidden_size"`

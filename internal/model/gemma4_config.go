@@ -220,7 +220,10 @@ func (a *gemma4Args) check(cfg *config) error {
 	case a.MoE && (a.ExpFFN <= 0 || a.ExpFFN > maxSize):
 		return fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
 	}
-	if err := cmp.Or(checkCap("final_logit_softcapping", a.Cap), checkShared(a.Types, a.Shared), a.perLayer(cfg)); err != nil {
+	if err := cmp.Or(checkCap("final_logit_softcapping", a.Cap), checkShared(a.Types, a.Shared)); err != nil {
+		return err
+	}
+	if err := a.perLayer(cfg); err != nil {
 		return err
 	}
 	if a.MoE {
@@ -328,6 +331,9 @@ func (m *gemma4) Rename(name string) string {
 
 // checkShared: every layer at the end that shares keys and values finds an earlier one of its kind.
 func checkShared(types []string, shared int) error {
+	if len(types) == 0 {
+		return fmt.Errorf("sliding_window is 0, and layer_types does not say which layers have none")
+	}
 	if shared < 0 || shared >= len(types) {
 		return fmt.Errorf("num_kv_shared_layers %d of %d layers leave none to share with", shared, len(types))
 	}

@@ -30,11 +30,11 @@ type kimiLinearArgs struct {
 	LWidth  int      `json:"linear_head_dim"`
 	LKernel int      `json:"linear_conv_kernel_dim"`
 	Linear  struct {
-		Layers  []int `json:"kda_layers"` // counted from one
-		Full    []int `json:"full_attn_layers"`
-		Heads   int   `json:"num_heads"`
-		HeadDim int   `json:"head_dim"`
-		Kernel  int   `json:"short_conv_kernel_size"`
+		Layers  layerSet `json:"kda_layers"` // counted from one
+		Full    []int    `json:"full_attn_layers"`
+		Heads   int      `json:"num_heads"`
+		HeadDim int      `json:"head_dim"`
+		Kernel  int      `json:"short_conv_kernel_size"`
 	} `json:"linear_attn_config"`
 }
 
@@ -137,7 +137,7 @@ func (a *kimiLinearArgs) kinds() error {
 		a.Kinds = nil
 		for i := range n {
 			kind := full
-			if slices.Contains(a.Linear.Layers, i+1) || a.Linear.Layers == nil && (i == 0 || i%4 != 0) {
+			if a.Linear.Layers[i+1] || a.Linear.Layers == nil && (i == 0 || i%4 != 0) {
 				kind = linear
 			}
 			a.Kinds = append(a.Kinds, kind)

@@ -21,14 +21,14 @@ type lagunaArgs struct {
 	Gating   json.RawMessage `json:"gating"`         // true or "per-head": a gate per head; else one per column, or none: the folder says
 	PerLayer []int           `json:"num_attention_heads_per_layer"`
 	mlpTypes
-	DenseAt   []int  `json:"mlp_only_layers"` // where mlp_layer_types does not say
-	Experts   int    `json:"num_experts"`
-	TopK      int    `json:"num_experts_per_tok"`
-	ExpFFN    int    `json:"moe_intermediate_size"`
-	SharedFFN int    `json:"shared_expert_intermediate_size"`
-	Scale     float  `json:"moe_routed_scaling_factor"`
-	SoftCap   float  `json:"moe_router_logit_softcapping"`
-	Score     string `json:"moe_router_score_func"`
+	DenseAt   layerSet `json:"mlp_only_layers"` // where mlp_layer_types does not say
+	Experts   int      `json:"num_experts"`
+	TopK      int      `json:"num_experts_per_tok"`
+	ExpFFN    int      `json:"moe_intermediate_size"`
+	SharedFFN int      `json:"shared_expert_intermediate_size"`
+	Scale     float    `json:"moe_routed_scaling_factor"`
+	SoftCap   float    `json:"moe_router_logit_softcapping"`
+	Score     string   `json:"moe_router_score_func"`
 }
 
 var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.experts.e_score_correction_bias", ".mlp.gate.e_score_correction_bias",
@@ -108,7 +108,7 @@ func (a *lagunaArgs) check() error {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
-	if err := a.fillMLPs(a.Layers, func(i int) bool { return !slices.Contains(a.DenseAt, i) && (i > 0 || a.DenseAt != nil) }); err != nil {
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return !a.DenseAt[i] && (i > 0 || a.DenseAt != nil) }); err != nil {
 		return err
 	}
 	switch {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -17,7 +16,7 @@ type llama4Args struct {
 	Types    []string `json:"layer_types"`
 	Turns    []truthy `json:"no_rope_layers"`         // layers that rotate, whatever the key is called
 	Still    int      `json:"no_rope_layer_interval"` // every so many layers do not
-	MoE      []int    `json:"moe_layers"`
+	MoE      layerSet `json:"moe_layers"`
 	AttnBias bool     `json:"attention_bias"`
 	Chunk    int      `json:"attention_chunk_size"`
 	Step     int      `json:"interleave_moe_layer_step"` // every so many layers have experts
@@ -83,7 +82,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 		default:
 			l.Attn.Rope = nil
 		}
-		if !slices.Contains(a.MoE, i) {
+		if !a.MoE[i] {
 			mlp := nn.NewGLUMLP(a.D, b.Local(a.DenseFFN), B.SiLU)
 			l.MLP = &mlp
 			return l
@@ -151,8 +150,9 @@ func (a *llama4Args) fillLayers() error {
 		return fmt.Errorf("no_rope_layers has %d entries for %d layers", len(a.Turns), a.Layers)
 	}
 	if a.MoE == nil {
+		a.MoE = layerSet{}
 		for i := a.Step - 1; i < a.Layers; i += a.Step {
-			a.MoE = append(a.MoE, i)
+			a.MoE[i] = true
 		}
 	}
 	if len(a.Types) == 0 {

@@ -162,6 +162,7 @@ func (a *nemotronHArgs) kinds() (string, error) {
 		kinds = strings.Join(list, "")
 	}
 	if kinds == "" {
+		var letters strings.Builder
 		words := map[string]string{"full_attention": "*", "attention": "*", "linear_attention": "M", "mamba": "M", "conv": "M", "moe": "E", "mlp": "-"}
 		if list = a.Blocks; list == nil {
 			list = a.Types
@@ -170,8 +171,9 @@ func (a *nemotronHArgs) kinds() (string, error) {
 			if words[t] == "" {
 				return "", fmt.Errorf("layer %d is of the unknown type %s", i, regular.Quote(t))
 			}
-			kinds += words[t]
+			letters.WriteString(words[t])
 		}
+		kinds = letters.String()
 	}
 	if at := strings.IndexFunc(kinds, func(r rune) bool { return !strings.ContainsRune("M*-E", r) }); at >= 0 || kinds == "" {
 		return "", fmt.Errorf("hybrid_override_pattern %s has to be letters M, *, - and E", regular.Quote(kinds))
