@@ -7,7 +7,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("apertus", newApertus) }
@@ -16,20 +15,14 @@ func init() { register("apertus", newApertus) }
 func newApertus(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
-		Act  string `json:"hidden_act"`
-		Post bool   `json:"post_norm"`
 	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	cfg.is("qk_norm", "true")
+	cfg.is("hidden_act", `"xielu"`)
+	cfg.is("post_norm", "false")
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
-	switch {
-	case a.Act != "" && a.Act != "xielu":
-		return nil, fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
-	case a.Post:
-		return nil, fmt.Errorf("post_norm is not supported")
-	}
 	if a.Eps == 0 {
 		a.Eps = 1e-5
 	}

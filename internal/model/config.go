@@ -36,6 +36,21 @@ func (f *float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// ints is a number or a list of numbers.
+type ints []int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *ints) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]int)(n))
+	}
+	*n = make(ints, 1)
+	return json.Unmarshal(b, &(*n)[0])
+}
+
 // layerSet is a list of layers, each by its number.
 type layerSet map[int]bool
 

@@ -24,7 +24,6 @@ type qwen3NextArgs struct {
 	VDim      int      `json:"linear_value_head_dim"`
 	Kernel    int      `json:"linear_conv_kernel_dim"`
 	AttnBias  bool     `json:"attention_bias"`
-	AttnGate  *bool    `json:"attn_output_gate"`
 	Types     []string `json:"layer_types"` // or Interval
 	Experts   int      `json:"num_experts"`
 	TopK      int      `json:"num_experts_per_tok"`
@@ -86,6 +85,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	cfg.is("attn_output_gate", "true")
 	r.Head = a.HeadDim
 	rope, err := cfg.rope(r)
 	if err != nil {
@@ -194,8 +194,6 @@ func (a *qwen3NextArgs) check() error {
 	}
 	a.Interval = cmp.Or(a.Interval, 4)
 	switch {
-	case a.AttnGate != nil && !*a.AttnGate:
-		return fmt.Errorf("attn_output_gate is false, which is not supported")
 	case a.VHeads%a.KHeads != 0:
 		return fmt.Errorf("linear_num_value_heads %d is no multiple of linear_num_key_heads %d", a.VHeads, a.KHeads)
 	case a.Kernel < 2 || a.Kernel > 64:
