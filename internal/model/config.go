@@ -118,10 +118,10 @@ func (c *common) check() error {
 		{"hidden_size", c.D, maxSize}, {"num_hidden_layers", c.Layers, maxLayers}, {"intermediate_size", c.FFN, maxSize},
 		{"num_attention_heads", c.Heads, 1 << 12}, {"num_key_value_heads", c.KVHeads, 1 << 12}, {"head_dim", c.HeadDim, 1 << 12}, {"vocab_size", c.Vocab, maxSize},
 	} {
-		if f.n <= 0 {
+		if f.n == 0 {
 			return fmt.Errorf("%s is missing or not positive", f.key)
 		}
-		if f.n > f.max {
+		if f.n < 0 || f.n > f.max {
 			return fmt.Errorf("%s %d is out of range", f.key, f.n)
 		}
 	}

@@ -79,7 +79,7 @@ func (a *exaoneMoEArgs) check() error {
 			return fmt.Errorf("is_moe_layer has %d entries for %d layers", len(a.IsMoE), a.Layers)
 		}
 		for _, is := range a.IsMoE {
-			a.MLPs = append(a.MLPs, map[bool]string{true: sparse, false: dense}[is])
+			a.MLPs = append(a.MLPs, either(is, sparse, dense))
 		}
 	}
 	if err := a.fillMLPs(a.Layers, func(i int) bool { return i >= a.Dense }); err != nil {

@@ -42,8 +42,6 @@ type gemma4Heads struct {
 	KV  int `json:"num_key_value_heads"`
 }
 
-const slides, full, linear = "sliding_attention", "full_attention", "linear_attention"
-
 // gemma4Defaults are what configs leave out.
 func gemma4Defaults() gemma4Args {
 	yes := true

@@ -160,6 +160,9 @@ func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
 	if a.ExpFFN <= 0 || a.ExpFFN > maxSize {
 		return nil, fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
 	}
+	if !(a.Scale > 0 && a.Scale < 1e6) {
+		return nil, fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
+	}
 	router := B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: a.Renorm, Least: 1e-6, Scale: float32(a.Scale)}
 	return a.build(cfg, b, func(i int, l *decoderLayer) {
 		if i < a.Dense {

@@ -2,11 +2,11 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("llama4", newLlama4) }
@@ -157,19 +157,11 @@ func (a *llama4Args) fillLayers() error {
 	}
 	if len(a.Types) == 0 {
 		for i := range a.Layers {
-			a.Types = append(a.Types, map[bool]string{true: chunked, false: full}[bool(a.Turns[i]) && a.Chunk > 0])
+			a.Types = append(a.Types, either(bool(a.Turns[i]) && a.Chunk > 0, chunked, full))
 		}
 	}
-	if len(a.Types) != a.Layers {
-		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
+	if i := slices.Index(a.Types, chunked); i >= 0 && a.Chunk <= 0 {
+		return fmt.Errorf("layer_types[%d] is %s, but attention_chunk_size is %d", i, chunked, a.Chunk)
 	}
-	for i, t := range a.Types {
-		switch {
-		case t != full && t != chunked:
-			return fmt.Errorf("layer_types[%d] is %s; %s and %s are known", i, regular.Quote(t), full, chunked)
-		case t == chunked && a.Chunk <= 0:
-			return fmt.Errorf("layer_types[%d] is %s, but attention_chunk_size is %d", i, chunked, a.Chunk)
-		}
-	}
-	return nil
+	return checkKinds("layer_types", a.Types, a.Layers, full, chunked)
 }

@@ -201,6 +201,8 @@ func (a *nemotronHArgs) check(kinds string) error {
 		return fmt.Errorf("moe_intermediate_size %d or moe_latent_size %d is missing or out of range", a.ExpFFN, a.Latent)
 	case a.Shared > 0 && (a.SharedFFN <= 0 || a.SharedFFN > maxSize):
 		return fmt.Errorf("moe_shared_expert_intermediate_size %d is missing or out of range", a.SharedFFN)
+	case !(a.Scale > 0 && a.Scale < 1e6):
+		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.Experts/a.Groups*a.TopGroups < a.TopK:
