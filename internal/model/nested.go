@@ -35,6 +35,8 @@ func (m *decoder) within() *nn.Linear { m.nested = true; return &m.Head }
 
 func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
 
+func (m *hybrid) within() *nn.Linear { m.names.nested = true; return &m.Head }
+
 // newNested is the language model of a model of text and images, whose config and tensors are those of another type with a
 // prefix.
 func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
