@@ -260,7 +260,7 @@ func (a *gemma4Args) perLayer(cfg *config) error {
 		if err != nil || i < 0 || i >= a.Layers {
 			return fmt.Errorf("%s has an entry for layer %s, of %d", key, regular.Quote(n), a.Layers)
 		}
-		for k := range layers[n] {
+		for _, k := range slices.Sorted(maps.Keys(layers[n])) {
 			if k != "head_dim" && k != "num_key_value_heads" {
 				return fmt.Errorf("%s.%s has %s: head_dim and num_key_value_heads are supported there", key, n, regular.Quote(k))
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -250,7 +251,7 @@ func (a *step3Args) check(newer bool) error {
 	if err := a.readBases(); err != nil {
 		return err
 	}
-	for i := range a.PerLayer {
+	for _, i := range slices.Sorted(maps.Keys(a.PerLayer)) {
 		if n, err := strconv.Atoi(i); err != nil || n < 0 || n >= a.Layers {
 			return fmt.Errorf("per_layer_config has an entry %s for %d layers", regular.Quote(i), a.Layers)
 		}
