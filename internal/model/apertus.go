@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -29,10 +28,8 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if !given(cfg.text["rope_parameters"]) && !given(cfg.text["rope_scaling"]) { // then rope_theta does not count either
-		cfg.text["rope_parameters"] = json.RawMessage(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
-			"low_freq_factor": 1.0, "high_freq_factor": 4.0}`)
-	}
+	cfg.ropeless(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
+		"low_freq_factor": 1.0, "high_freq_factor": 4.0}`) // then rope_theta does not count either
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 12e6})
 	if err != nil {
 		return nil, err

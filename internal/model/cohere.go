@@ -64,7 +64,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU, l.PostNorm = &mlp, nil
 	})
-	m.Head.Tied, m.logits = a.tie(), float32(a.Scale)
+	m.logits = float32(a.Scale)
 	return m, nil
 }
 

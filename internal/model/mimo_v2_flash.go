@@ -89,7 +89,7 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", a.tie()
+	m.family, m.extra = mimoV2Names, "model.mtp"
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
 	m.ownHead(&a.common)
 	m.gate(cfg)

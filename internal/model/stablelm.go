@@ -45,9 +45,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 			l.PostNorm = nil
 		}
 	})
-	if m.Head.Tied = a.tie(); a.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
+	m.ownHead(&a.common)
 	m.family = stablelmNames
 	return m, nil
 }
