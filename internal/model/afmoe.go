@@ -7,7 +7,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("afmoe", newAFMoE) }
@@ -16,24 +15,24 @@ func init() { register("afmoe", newAFMoE) }
 type afMoEArgs struct {
 	glm4MoEArgs
 	windows
-	NumExperts int    `json:"num_experts"`
-	NumShared  int    `json:"num_shared_experts"`
-	NumDense   int    `json:"num_dense_layers"`
-	RouteNorm  bool   `json:"route_norm"`
-	RouteScale float  `json:"route_scale"`
-	Score      string `json:"score_func"`
-	Global     int    `json:"global_attn_every_n_layers"` // where layer_types does not say
-	MuP        bool   `json:"mup_enabled"`                // the embedding is multiplied by the root of its width
+	NumExperts int   `json:"num_experts"`
+	NumShared  int   `json:"num_shared_experts"`
+	NumDense   int   `json:"num_dense_layers"`
+	RouteNorm  bool  `json:"route_norm"`
+	RouteScale float `json:"route_scale"`
+	Global     int   `json:"global_attn_every_n_layers"` // where layer_types does not say
+	MuP        bool  `json:"mup_enabled"`                // the embedding is multiplied by the root of its width
 }
 
 // newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a window rotate.
 func newAFMoE(cfg *config, b *Build) (Generator, error) {
-	a := afMoEArgs{NumShared: 2, NumDense: 1, RouteNorm: true, RouteScale: 1, Score: "sigmoid", Global: 4}
+	a := afMoEArgs{NumShared: 2, NumDense: 1, RouteNorm: true, RouteScale: 1, Global: 4}
 	a.Groups, a.TopGroups, a.Window, a.HeadDim = 1, 1, 1024, 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	cfg.is("use_qk_norm", "true")
+	cfg.is("score_func", `"sigmoid"`)
 	cfg.is("num_expert_groups", "1")
 	cfg.is("num_limited_groups", "1")
 	cfg.harmless("use_grouped_mm") // a way of computing the same
@@ -90,9 +89,6 @@ var afMoENames = strings.NewReplacer(".mlp.router.gate", ".mlp.gate", ".mlp.expe
 func (a *afMoEArgs) check() error {
 	a.Experts, a.Shared, a.Dense, a.Renorm, a.Scale = a.NumExperts, a.NumShared, a.NumDense, a.RouteNorm, a.RouteScale
 	a.Method, a.Scoring = "noaux_tc", "sigmoid"
-	if a.Score != "sigmoid" {
-		return fmt.Errorf("score_func %s is not supported", regular.Quote(a.Score))
-	}
 	if err := a.glm4MoEArgs.check(); err != nil {
 		return err
 	}

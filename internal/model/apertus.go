@@ -1,13 +1,11 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("apertus", newApertus) }
@@ -16,30 +14,22 @@ func init() { register("apertus", newApertus) }
 func newApertus(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs
-		Act  string `json:"hidden_act"`
-		Post bool   `json:"post_norm"`
 	}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
 	cfg.is("qk_norm", "true")
+	cfg.is("hidden_act", `"xielu"`)
+	cfg.is("post_norm", "false")
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
-	switch {
-	case a.Act != "" && a.Act != "xielu":
-		return nil, fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
-	case a.Post:
-		return nil, fmt.Errorf("post_norm is not supported")
-	}
 	if a.Eps == 0 {
 		a.Eps = 1e-5
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	if !given(cfg.text["rope_parameters"]) && !given(cfg.text["rope_scaling"]) { // then rope_theta does not count either
-		cfg.text["rope_parameters"] = json.RawMessage(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
-			"low_freq_factor": 1.0, "high_freq_factor": 4.0}`)
-	}
+	cfg.ropeless(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
+		"low_freq_factor": 1.0, "high_freq_factor": 4.0}`) // then rope_theta does not count either
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 12e6})
 	if err != nil {
 		return nil, err

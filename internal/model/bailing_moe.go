@@ -6,7 +6,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("bailing_moe", newBailing) }
@@ -30,13 +29,11 @@ type bailingArgs struct {
 	ExpertBias bool   `json:"moe_router_enable_expert_bias"`
 	Score      string `json:"score_function"`
 	Rotary     int    `json:"rotary_dim"` // columns of a head that rotate; 0: by the share
-	NormHead   bool   `json:"norm_head"`
 }
 
 // newBailing: experts picked by softmax, or by sigmoids and a bias in groups, beside shared ones.
 func newBailing(cfg *config, b *Build) (Generator, error) {
-	cfg.is("norm_softmax", "false")
-	cfg.is("use_rmsnorm", "true")
+	cfg.onlyBailing()
 	cfg.is("using_split_qkv_in_self_attention", "false")
 	cfg.is("moe_router_enable_routed_scaling", "true")
 	a := bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
@@ -62,6 +59,14 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	m.family = bailingNames
 	m.ownHead(&a.common)
 	return m, nil
+}
+
+// onlyBailing says what both types of the family do.
+func (c *config) onlyBailing() {
+	c.is("norm_softmax", "false")
+	c.is("norm_head", "false")
+	c.is("use_rmsnorm", "true")
+	c.is("score_function", `"softmax"`, `"sigmoid"`)
 }
 
 func (a *bailingArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decoderLayer {
@@ -114,8 +119,6 @@ func (a *bailingArgs) check() error {
 	switch {
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize || a.Shared < 0 || a.Shared > 64:
 		return fmt.Errorf("moe_intermediate_size %d or num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
-	case a.Score != "softmax" && a.Score != "sigmoid":
-		return fmt.Errorf("score_function %s is not supported", regular.Quote(a.Score))
 	case a.Score == "softmax" && (a.Groups > 1 || a.ExpertBias):
 		return fmt.Errorf("score_function softmax with n_group %d or a bias is not supported", a.Groups)
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
@@ -124,8 +127,6 @@ func (a *bailingArgs) check() error {
 		return fmt.Errorf("topk_group %d of n_group %d leaves fewer experts than num_experts_per_tok %d", a.TopGroups, a.Groups, a.TopK)
 	case !(a.Scale > 0 && a.Scale < 1e6):
 		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
-	case a.NormHead:
-		return fmt.Errorf("norm_head is not supported")
 	}
 	if err := a.common.check(); err != nil {
 		return err

@@ -46,8 +46,7 @@ func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 		NormGroups int  `json:"group_norm_size"`
 		Scaled     bool `json:"moe_router_enable_routed_scaling"`
 	}
-	cfg.is("norm_softmax", "false")
-	cfg.is("use_rmsnorm", "true")
+	cfg.onlyBailing()
 	cfg.is("use_linear_silu", "false")
 	cfg.is("linear_rope", "true")
 	cfg.harmless("using_split_qkv_in_self_attention", "linear_mode", "linear_backend") // how the same is computed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -301,7 +302,8 @@ func (c *Checkpoint) readIndex() (map[string]string, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	for tensor, file := range x.Map {
+	for _, tensor := range slices.Sorted(maps.Keys(x.Map)) {
+		file := x.Map[tensor]
 		if !fs.ValidPath(file) || strings.Contains(file, `\`) {
 			return nil, &LoadError{File: indexFile, Tensor: tensor, Problem: fmt.Sprintf("tensor %s is said to be in %s, which is outside the folder", regular.Clip(tensor), regular.Quote(file))}
 		}

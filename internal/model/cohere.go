@@ -56,14 +56,15 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 		l.Attn = gqa(b, &a.common, i, a.window(i), turn)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
 		if a.QKNorm && !two {
-			l.Attn.QNorm = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps))
-			l.Attn.KNorm = nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
-			l.Attn.QNorm.Flat, l.Attn.KNorm.Flat = true, true
+			l.Attn.QLayer, l.Attn.KLayer = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps)), nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
+			for _, n := range []*nn.LayerNorm{l.Attn.QLayer, l.Attn.KLayer} {
+				n.NoBias, n.Flat = true, true
+			}
 		}
 		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU, l.PostNorm = &mlp, nil
 	})
-	m.Head.Tied, m.logits = a.tie(), float32(a.Scale)
+	m.logits = float32(a.Scale)
 	return m, nil
 }
 

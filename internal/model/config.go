@@ -36,6 +36,37 @@ func (f *float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// ints is a number or a list of numbers.
+type ints []int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *ints) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]int)(n))
+	}
+	*n = make(ints, 1)
+	return json.Unmarshal(b, &(*n)[0])
+}
+
+// layerSet is a list of layers, each by its number.
+type layerSet map[int]bool
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *layerSet) UnmarshalJSON(b []byte) error {
+	var list []int
+	if err := json.Unmarshal(b, &list); err != nil || list == nil {
+		return err
+	}
+	*s = layerSet{}
+	for _, i := range list {
+		(*s)[i] = true
+	}
+	return nil
+}
+
 // common are the keys nearly every decoder has.
 type common struct {
 	D       int   `json:"hidden_size"`
@@ -87,10 +118,10 @@ func (c *common) check() error {
 		{"hidden_size", c.D, maxSize}, {"num_hidden_layers", c.Layers, maxLayers}, {"intermediate_size", c.FFN, maxSize},
 		{"num_attention_heads", c.Heads, 1 << 12}, {"num_key_value_heads", c.KVHeads, 1 << 12}, {"head_dim", c.HeadDim, 1 << 12}, {"vocab_size", c.Vocab, maxSize},
 	} {
-		if f.n <= 0 {
+		if f.n == 0 {
 			return fmt.Errorf("%s is missing or not positive", f.key)
 		}
-		if f.n > f.max {
+		if f.n < 0 || f.n > f.max {
 			return fmt.Errorf("%s %d is out of range", f.key, f.n)
 		}
 	}

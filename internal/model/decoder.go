@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -216,6 +217,9 @@ func (m *decoder) Rename(name string) string {
 	return name
 }
 
+// Words of layer_types.
+const slides, full, linear = "sliding_attention", "full_attention", "linear_attention"
+
 // windows are the keys of models in which some layers see only the last positions.
 type windows struct {
 	Types  []string `json:"layer_types"`
@@ -228,28 +232,43 @@ func (w *windows) fill(layers int, slide func(i int) bool) {
 		return
 	}
 	for i := range min(max(layers, 0), maxLayers) {
-		kind := full
-		if slide(i) {
-			kind = slides
-		}
-		w.Types = append(w.Types, kind)
+		w.Types = append(w.Types, either(slide(i), slides, full))
 	}
 }
 
 // checkWindows: there is a known word per layer, or none at all, and a window where a layer slides.
 func (w *windows) checkWindows(layers int) error {
-	if len(w.Types) != 0 && len(w.Types) != layers {
-		return fmt.Errorf("layer_types has %d entries for %d layers", len(w.Types), layers)
+	if len(w.Types) == 0 {
+		return nil
 	}
-	for i, t := range w.Types {
-		switch {
-		case t != "full_attention" && t != "sliding_attention":
-			return fmt.Errorf("layer_types[%d] is %s; full_attention and sliding_attention are known", i, regular.Quote(t))
-		case t == "sliding_attention" && (w.Window <= 0 || w.Window > 1<<30):
-			return fmt.Errorf("layer_types[%d] is sliding, but sliding_window is %d", i, w.Window)
+	if err := checkKinds("layer_types", w.Types, layers, full, slides); err != nil {
+		return err
+	}
+	if i := slices.Index(w.Types, slides); i >= 0 && (w.Window <= 0 || w.Window > 1<<30) {
+		return fmt.Errorf("layer_types[%d] is sliding, but sliding_window is %d", i, w.Window)
+	}
+	return nil
+}
+
+// checkKinds: a key has one of the known words for every layer.
+func checkKinds(key string, kinds []string, layers int, known ...string) error {
+	if len(kinds) != layers {
+		return fmt.Errorf("%s has %d entries for %d layers", key, len(kinds), layers)
+	}
+	for i, k := range kinds {
+		if !slices.Contains(known, k) {
+			return fmt.Errorf("%s[%d] is %s; %s are known", key, i, regular.Quote(k), strings.Join(known, " and "))
 		}
 	}
 	return nil
+}
+
+// either is one of two words.
+func either(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
 }
 
 // kind is what layer_types says of layer i.
@@ -262,7 +281,7 @@ func (w *windows) kind(i int) string {
 
 // window is that of layer i, 0 if it sees everything.
 func (w *windows) window(i int) int {
-	if len(w.Types) > 0 && w.Types[i] == "sliding_attention" {
+	if len(w.Types) > 0 && w.Types[i] == slides {
 		return w.Window
 	}
 	return 0

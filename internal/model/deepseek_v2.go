@@ -1,11 +1,8 @@
 package model
 
 import (
-	"fmt"
-
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("deepseek_v2", newDeepseekV2) }
@@ -13,7 +10,7 @@ func init() { register("deepseek_v2", newDeepseekV2) }
 // newDeepseekV2: latent attention like its successor's; experts picked by softmax, from the groups that have the best ones.
 func newDeepseekV2(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Together: true}}
-	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Scoring: "softmax", Experts: 64, Shared: 2, ExpFFN: 1407,
+	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Experts: 64, Shared: 2, ExpFFN: 1407,
 		common: common{Eps: 1e-6}}
 	if err := a.read(cfg, &a); err != nil {
 		return nil, err
@@ -24,12 +21,9 @@ func newDeepseekV2(cfg *config, b *Build) (Generator, error) {
 		a.Groups, a.TopGroups = 1, 1
 	case "group_limited_greedy":
 		router.Groups, router.TopGroups = a.Groups, a.TopGroups
-	default:
-		return nil, fmt.Errorf("topk_method %s is not supported", regular.Quote(a.Method))
 	}
-	if a.Scoring != "softmax" {
-		return nil, fmt.Errorf("scoring_func %s is not supported", regular.Quote(a.Scoring))
-	}
+	cfg.is("topk_method", `"greedy"`, `"gready"`, `"group_limited_greedy"`)
+	cfg.is("scoring_func", `"softmax"`)
 	a.Method, a.Scoring = "noaux_tc", "sigmoid" // the rest is checked like its successor's
 	if err := a.check(); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (a *latentArgs) pairs(cfg *config) error {
 // sparse reports a layer with experts.
 func (a *latentArgs) sparse(i int) bool {
 	if len(a.Kinds) > 0 {
-		return a.Kinds[i] == "sparse"
+		return a.Kinds[i] == sparse
 	}
 	return a.Experts > 0 && i >= a.Dense && i%a.Freq == 0
 }
@@ -208,7 +208,7 @@ func (a *latentArgs) check() error {
 		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(a.Kinds), a.Layers)
 	}
 	for i, k := range a.Kinds {
-		if k != "dense" && (k != "sparse" || a.Experts == 0) {
+		if k != dense && (k != sparse || a.Experts == 0) {
 			return fmt.Errorf("mlp_layer_types[%d] is %s, with %d experts", i, regular.Quote(k), a.Experts)
 		}
 	}

@@ -1,14 +1,12 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("ernie4_5_moe", newErnieMoE) }
@@ -25,27 +23,13 @@ type ernieMoEArgs struct {
 	Gate     string `json:"moe_gate_act"`
 }
 
-// ints is a number or a list of numbers.
-type ints []int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *ints) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		return nil
-	}
-	if b[0] == '[' {
-		return json.Unmarshal(b, (*[]int)(n))
-	}
-	*n = make(ints, 1)
-	return json.Unmarshal(b, &(*n)[0])
-}
-
 // newErnieMoE is ernie4_5 with experts in some of its layers.
 func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	a := ernieMoEArgs{TopK: 6, Interval: 1, Gate: "softmax"}
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
+	cfg.is("moe_gate_act", `"softmax"`, `"sigmoid"`)
 	cfg.harmless("moe_norm_min") // a floor of the sum of the picked weights, far below what they can add up to
 	// How many rows an expert took in training, and the losses there; whether a bias corrects the choice, the folder says.
 	cfg.harmless("moe_capacity", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_group_orthogonal_loss", "global_aux_loss")
@@ -118,8 +102,6 @@ func (a *ernieMoEArgs) check() error {
 		return fmt.Errorf("moe_intermediate_size %d or moe_num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
 	case a.Interval <= 0:
 		return fmt.Errorf("moe_layer_interval %d is out of range", a.Interval)
-	case a.Gate != "softmax" && a.Gate != "sigmoid":
-		return fmt.Errorf("moe_gate_act %s is not supported", regular.Quote(a.Gate))
 	}
 	return a.common.check()
 }

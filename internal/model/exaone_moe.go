@@ -79,7 +79,7 @@ func (a *exaoneMoEArgs) check() error {
 			return fmt.Errorf("is_moe_layer has %d entries for %d layers", len(a.IsMoE), a.Layers)
 		}
 		for _, is := range a.IsMoE {
-			a.MLPs = append(a.MLPs, map[bool]string{true: sparse, false: dense}[is])
+			a.MLPs = append(a.MLPs, either(is, sparse, dense))
 		}
 	}
 	if err := a.fillMLPs(a.Layers, func(i int) bool { return i >= a.Dense }); err != nil {
@@ -97,7 +97,7 @@ func (a *exaoneMoEArgs) slide() error {
 	if raw := a.SlidingPattern; given(raw) && json.Unmarshal(raw, &every) != nil && json.Unmarshal(raw, &letters) != nil {
 		return fmt.Errorf("sliding_window_pattern %s is neither a number nor letters", regular.Clip(string(raw)))
 	}
-	if len(a.Types) == 0 && a.Window > 0 && (letters != "" || every <= 0) {
+	if len(a.Types) == 0 && a.Window != 0 && (letters != "" || every <= 0) {
 		return fmt.Errorf("sliding_window_pattern %s without layer_types is not supported", regular.Clip(string(a.SlidingPattern)))
 	}
 	a.fill(a.Layers, func(i int) bool { return (i+1)%every != 0 })

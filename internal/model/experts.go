@@ -6,7 +6,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 // checkExperts refuses numbers of experts that no model has. key and pick are what config.json calls all of them and those
@@ -62,18 +61,10 @@ const (
 func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
 	if m.MLPs == nil {
 		for i := range min(max(layers, 0), maxLayers) {
-			m.MLPs = append(m.MLPs, map[bool]string{true: sparse, false: dense}[experts(i)])
+			m.MLPs = append(m.MLPs, either(experts(i), sparse, dense))
 		}
 	}
-	if len(m.MLPs) != layers {
-		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(m.MLPs), layers)
-	}
-	for i, t := range m.MLPs {
-		if t != dense && t != sparse {
-			return fmt.Errorf("mlp_layer_types[%d] is %s; dense and sparse are known", i, regular.Quote(t))
-		}
-	}
-	return nil
+	return checkKinds("mlp_layer_types", m.MLPs, layers, dense, sparse)
 }
 
 func (m *mlpTypes) sparse(i int) bool { return m.MLPs[i] == sparse }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -11,23 +10,10 @@ import (
 	"hearth/internal/nn"
 )
 
-// counts is a number, or one per layer.
-type counts []int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *counts) UnmarshalJSON(b []byte) error {
-	var one int
-	if json.Unmarshal(b, &one) == nil {
-		*c = counts{one}
-		return nil
-	}
-	return json.Unmarshal(b, (*[]int)(c))
-}
-
 type gemma3nArgs struct {
 	common
 	windows
-	FFNs     counts  `json:"intermediate_size"`
+	FFNs     ints    `json:"intermediate_size"`           // one, or one per layer
 	Sparsity []float `json:"activation_sparsity_pattern"` // the share of a layer's gates that is closed
 	Shared   int     `json:"num_kv_shared_layers"`
 	PerLayer int     `json:"hidden_size_per_layer_input"`
@@ -43,7 +29,7 @@ type gemma3nArgs struct {
 
 func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	limit, yes := float(30), true
-	a := gemma3nArgs{FFNs: counts{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Scaled: true, Laurel: 64, Cap: &limit,
+	a := gemma3nArgs{FFNs: ints{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Scaled: true, Laurel: 64, Cap: &limit,
 		windows: windows{Window: 512},
 		common:  common{D: 2048, Layers: 35, Heads: 8, KVHeads: 2, HeadDim: 256, Eps: 1e-6, Vocab: 262400, MaxPos: 32768, Tied: &yes}}
 	if err := cfg.into(&a); err != nil {

@@ -42,8 +42,6 @@ type gemma4Heads struct {
 	KV  int `json:"num_key_value_heads"`
 }
 
-const slides, full, linear = "sliding_attention", "full_attention", "linear_attention"
-
 // gemma4Defaults are what configs leave out.
 func gemma4Defaults() gemma4Args {
 	yes := true
@@ -220,7 +218,10 @@ func (a *gemma4Args) check(cfg *config) error {
 	case a.MoE && (a.ExpFFN <= 0 || a.ExpFFN > maxSize):
 		return fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
 	}
-	if err := cmp.Or(checkCap("final_logit_softcapping", a.Cap), checkShared(a.Types, a.Shared), a.perLayer(cfg)); err != nil {
+	if err := cmp.Or(checkCap("final_logit_softcapping", a.Cap), checkShared(a.Types, a.Shared)); err != nil {
+		return err
+	}
+	if err := a.perLayer(cfg); err != nil {
 		return err
 	}
 	if a.MoE {
@@ -259,7 +260,7 @@ func (a *gemma4Args) perLayer(cfg *config) error {
 		if err != nil || i < 0 || i >= a.Layers {
 			return fmt.Errorf("%s has an entry for layer %s, of %d", key, regular.Quote(n), a.Layers)
 		}
-		for k := range layers[n] {
+		for _, k := range slices.Sorted(maps.Keys(layers[n])) {
 			if k != "head_dim" && k != "num_key_value_heads" {
 				return fmt.Errorf("%s.%s has %s: head_dim and num_key_value_heads are supported there", key, n, regular.Quote(k))
 			}
@@ -328,6 +329,9 @@ func (m *gemma4) Rename(name string) string {
 
 // checkShared: every layer at the end that shares keys and values finds an earlier one of its kind.
 func checkShared(types []string, shared int) error {
+	if len(types) == 0 {
+		return fmt.Errorf("sliding_window is 0, and layer_types does not say which layers have none")
+	}
 	if shared < 0 || shared >= len(types) {
 		return fmt.Errorf("num_kv_shared_layers %d of %d layers leave none to share with", shared, len(types))
 	}

@@ -41,7 +41,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
-			a.Types = append(a.Types, []string{"sliding_attention", "full_attention"}[i%2])
+			a.Types = append(a.Types, []string{slides, full}[i%2])
 		}
 	}
 	if err := a.check(); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("kimi_linear", newKimiLinear) }
@@ -30,11 +29,11 @@ type kimiLinearArgs struct {
 	LWidth  int      `json:"linear_head_dim"`
 	LKernel int      `json:"linear_conv_kernel_dim"`
 	Linear  struct {
-		Layers  []int `json:"kda_layers"` // counted from one
-		Full    []int `json:"full_attn_layers"`
-		Heads   int   `json:"num_heads"`
-		HeadDim int   `json:"head_dim"`
-		Kernel  int   `json:"short_conv_kernel_size"`
+		Layers  layerSet `json:"kda_layers"` // counted from one
+		Full    []int    `json:"full_attn_layers"`
+		Heads   int      `json:"num_heads"`
+		HeadDim int      `json:"head_dim"`
+		Kernel  int      `json:"short_conv_kernel_size"`
 	} `json:"linear_attn_config"`
 }
 
@@ -70,7 +69,7 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 		} else {
 			l.MLA = a.attention(b, i, &nn.RopeArgs{})
 		}
-		if a.Experts == 0 || a.MLPs[i] != "sparse" {
+		if a.Experts == 0 || a.MLPs[i] != sparse {
 			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
 			l.MLP = &mlp
 			return l
@@ -136,35 +135,13 @@ func (a *kimiLinearArgs) kinds() error {
 	if a.Kinds == nil || a.Linear.Layers != nil && !slices.Contains(a.Kinds, linear) {
 		a.Kinds = nil
 		for i := range n {
-			kind := full
-			if slices.Contains(a.Linear.Layers, i+1) || a.Linear.Layers == nil && (i == 0 || i%4 != 0) {
-				kind = linear
-			}
-			a.Kinds = append(a.Kinds, kind)
+			a.Kinds = append(a.Kinds, either(a.Linear.Layers[i+1] || a.Linear.Layers == nil && (i == 0 || i%4 != 0), linear, full))
 		}
 	}
 	if a.MLPs == nil {
 		for i := range n {
-			kind := "sparse"
-			if i < a.Dense || a.Freq > 0 && i%a.Freq != 0 {
-				kind = "dense"
-			}
-			a.MLPs = append(a.MLPs, kind)
+			a.MLPs = append(a.MLPs, either(i < a.Dense || a.Freq > 0 && i%a.Freq != 0, dense, sparse))
 		}
 	}
-	for _, f := range []struct {
-		key   string
-		kinds []string
-		known [2]string
-	}{{"layer_types", a.Kinds, [2]string{full, linear}}, {"mlp_layer_types", a.MLPs, [2]string{"dense", "sparse"}}} {
-		if len(f.kinds) != n {
-			return fmt.Errorf("%s has %d entries for %d layers", f.key, len(f.kinds), a.Layers)
-		}
-		for i, k := range f.kinds {
-			if !slices.Contains(f.known[:], k) {
-				return fmt.Errorf("%s[%d] is %s; %s and %s are known", f.key, i, regular.Quote(k), f.known[0], f.known[1])
-			}
-		}
-	}
-	return nil
+	return cmp.Or(checkKinds("layer_types", a.Kinds, n, full, linear), checkKinds("mlp_layer_types", a.MLPs, n, dense, sparse))
 }

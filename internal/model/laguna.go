@@ -8,7 +8,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("laguna", newLaguna) }
@@ -21,14 +20,13 @@ type lagunaArgs struct {
 	Gating   json.RawMessage `json:"gating"`         // true or "per-head": a gate per head; else one per column, or none: the folder says
 	PerLayer []int           `json:"num_attention_heads_per_layer"`
 	mlpTypes
-	DenseAt   []int  `json:"mlp_only_layers"` // where mlp_layer_types does not say
-	Experts   int    `json:"num_experts"`
-	TopK      int    `json:"num_experts_per_tok"`
-	ExpFFN    int    `json:"moe_intermediate_size"`
-	SharedFFN int    `json:"shared_expert_intermediate_size"`
-	Scale     float  `json:"moe_routed_scaling_factor"`
-	SoftCap   float  `json:"moe_router_logit_softcapping"`
-	Score     string `json:"moe_router_score_func"`
+	DenseAt   layerSet `json:"mlp_only_layers"` // where mlp_layer_types does not say
+	Experts   int      `json:"num_experts"`
+	TopK      int      `json:"num_experts_per_tok"`
+	ExpFFN    int      `json:"moe_intermediate_size"`
+	SharedFFN int      `json:"shared_expert_intermediate_size"`
+	Scale     float    `json:"moe_routed_scaling_factor"`
+	SoftCap   float    `json:"moe_router_logit_softcapping"`
 }
 
 var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.experts.e_score_correction_bias", ".mlp.gate.e_score_correction_bias",
@@ -37,7 +35,7 @@ var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.exper
 // newLaguna: heads whose results have gates of softplus, as many as a layer says; rotations by the type of a layer; experts picked by
 // sigmoids and a bias beside a shared one.
 func newLaguna(cfg *config, b *Build) (Generator, error) {
-	a := lagunaArgs{Gating: json.RawMessage("true"), Experts: 256, TopK: 8, ExpFFN: 512, SharedFFN: 512, Scale: 1, Score: "sigmoid"}
+	a := lagunaArgs{Gating: json.RawMessage("true"), Experts: 256, TopK: 8, ExpFFN: 512, SharedFFN: 512, Scale: 1}
 	a.Eps, a.Window, a.HeadDim = 1e-6, 512, 128
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -47,6 +45,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.is("moe_apply_router_weight_on_input", "false")
 	cfg.is("norm_topk_prob", "true")
+	cfg.is("moe_router_score_func", `"sigmoid"`)
 	cfg.harmless("gating_types")                                     // the shapes of the gates say it
 	cfg.harmless("rope_parameters.original_max_position_embeddings") // those of each layer type count
 	cfg.is("decoder_sparse_step", "1")
@@ -108,14 +107,12 @@ func (a *lagunaArgs) check() error {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
-	if err := a.fillMLPs(a.Layers, func(i int) bool { return !slices.Contains(a.DenseAt, i) && (i > 0 || a.DenseAt != nil) }); err != nil {
+	if err := a.fillMLPs(a.Layers, func(i int) bool { return !a.DenseAt[i] && (i > 0 || a.DenseAt != nil) }); err != nil {
 		return err
 	}
 	switch {
 	case a.PerLayer != nil && len(a.PerLayer) != a.Layers:
 		return fmt.Errorf("num_attention_heads_per_layer has %d entries for %d layers", len(a.PerLayer), a.Layers)
-	case a.Score != "sigmoid":
-		return fmt.Errorf("moe_router_score_func %s is not supported", regular.Quote(a.Score))
 	case a.SoftCap < 0 || a.SoftCap > 1e6:
 		return fmt.Errorf("moe_router_logit_softcapping %g is out of range", float64(a.SoftCap))
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -20,7 +19,7 @@ func init() {
 type lfm2Args struct {
 	common
 	NormEps  float    `json:"norm_eps"`
-	Attends  []int    `json:"full_attn_idxs"`
+	Attends  layerSet `json:"full_attn_idxs"`
 	Types    []string `json:"layer_types"`
 	ConvBias bool     `json:"conv_bias"`
 	Taps     int      `json:"conv_L_cache"`
@@ -83,7 +82,7 @@ func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		var l decoderLayer
-		if slices.Contains(a.Attends, i) {
+		if a.Attends[i] {
 			t := gqa(b, &a.common, i, 0, rope)
 			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 			l = preNorm(&a.common, b, t)
@@ -128,13 +127,13 @@ func (a *lfm2Args) check() error {
 	if a.Types == nil && a.Attends != nil {
 		return nil
 	}
-	a.Attends = nil // layer_types counts
+	a.Attends = layerSet{} // layer_types counts
 	if len(a.Types) != a.Layers {
 		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
 	}
 	for i, t := range a.Types {
 		if t == full {
-			a.Attends = append(a.Attends, i)
+			a.Attends[i] = true
 		}
 	}
 	return nil
@@ -160,6 +159,9 @@ func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
 	}
 	if a.ExpFFN <= 0 || a.ExpFFN > maxSize {
 		return nil, fmt.Errorf("moe_intermediate_size %d is missing or out of range", a.ExpFFN)
+	}
+	if !(a.Scale > 0 && a.Scale < 1e6) {
+		return nil, fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
 	}
 	router := B.Router{Score: B.Sigmoid, K: a.TopK, Renorm: a.Renorm, Least: 1e-6, Scale: float32(a.Scale)}
 	return a.build(cfg, b, func(i int, l *decoderLayer) {

@@ -7,7 +7,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() { register("llama4", newLlama4) }
@@ -17,7 +16,7 @@ type llama4Args struct {
 	Types    []string `json:"layer_types"`
 	Turns    []truthy `json:"no_rope_layers"`         // layers that rotate, whatever the key is called
 	Still    int      `json:"no_rope_layer_interval"` // every so many layers do not
-	MoE      []int    `json:"moe_layers"`
+	MoE      layerSet `json:"moe_layers"`
 	AttnBias bool     `json:"attention_bias"`
 	Chunk    int      `json:"attention_chunk_size"`
 	Step     int      `json:"interleave_moe_layer_step"` // every so many layers have experts
@@ -83,7 +82,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 		default:
 			l.Attn.Rope = nil
 		}
-		if !slices.Contains(a.MoE, i) {
+		if !a.MoE[i] {
 			mlp := nn.NewGLUMLP(a.D, b.Local(a.DenseFFN), B.SiLU)
 			l.MLP = &mlp
 			return l
@@ -151,25 +150,18 @@ func (a *llama4Args) fillLayers() error {
 		return fmt.Errorf("no_rope_layers has %d entries for %d layers", len(a.Turns), a.Layers)
 	}
 	if a.MoE == nil {
+		a.MoE = layerSet{}
 		for i := a.Step - 1; i < a.Layers; i += a.Step {
-			a.MoE = append(a.MoE, i)
+			a.MoE[i] = true
 		}
 	}
 	if len(a.Types) == 0 {
 		for i := range a.Layers {
-			a.Types = append(a.Types, map[bool]string{true: chunked, false: full}[bool(a.Turns[i]) && a.Chunk > 0])
+			a.Types = append(a.Types, either(bool(a.Turns[i]) && a.Chunk > 0, chunked, full))
 		}
 	}
-	if len(a.Types) != a.Layers {
-		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
+	if i := slices.Index(a.Types, chunked); i >= 0 && a.Chunk <= 0 {
+		return fmt.Errorf("layer_types[%d] is %s, but attention_chunk_size is %d", i, chunked, a.Chunk)
 	}
-	for i, t := range a.Types {
-		switch {
-		case t != full && t != chunked:
-			return fmt.Errorf("layer_types[%d] is %s; %s and %s are known", i, regular.Quote(t), full, chunked)
-		case t == chunked && a.Chunk <= 0:
-			return fmt.Errorf("layer_types[%d] is %s, but attention_chunk_size is %d", i, chunked, a.Chunk)
-		}
-	}
-	return nil
+	return checkKinds("layer_types", a.Types, a.Layers, full, chunked)
 }

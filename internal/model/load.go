@@ -191,12 +191,7 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		if x.Unit {
 			return
 		}
-		outs := []int{x.N}
-		if x.Apart {
-			outs = slices.Repeat([]int{x.Spec.Width}, x.N/x.Spec.Width)
-			t.names = numbered(t.names[0]+".norms.", len(outs))
-		}
-		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: outs, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
+		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.Less != 0 {
 			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return raised(part, x.Less), nil }
 		}
@@ -210,8 +205,11 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 	case *nn.LayerNorm:
 		s := B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1}
 		scale := s
-		scale.Plus1 = x.Plus1
-		p.add(&x.W, scale, t, Want{Vector: true, Plus1: x.Plus1})
+		if scale.Plus1 = x.Plus1; x.Apart {
+			scale.Out = slices.Repeat([]int{x.Spec.Width}, x.N/x.Spec.Width)
+			t.names = numbered(t.names[0]+".norms.", len(scale.Out))
+		}
+		p.add(&x.W, scale, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.NoBias {
 			return
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -109,7 +110,7 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	}
 	s := mambaSizes{a.FFN, a.State, a.Kernel, rank, a.Bias, a.ConvBias}
 	a.Heads, a.KVHeads, a.HeadDim, a.Eps = 1, 1, 2, a.LNEps // nothing attends
-	if err := checkEps("layer_norm_epsilon", a.Eps); err != nil {
+	if err := cmp.Or(checkEps("layer_norm_epsilon", a.Eps), checkEps("mixer_rms_eps", a.NormEps)); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {

@@ -89,7 +89,7 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		}
 		return l.routed(&moe)
 	})
-	m.family, m.extra, m.Head.Tied = mimoV2Names, "model.mtp", a.tie()
+	m.family, m.extra = mimoV2Names, "model.mtp"
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
 	m.ownHead(&a.common)
 	m.gate(cfg)
@@ -127,6 +127,9 @@ func (a *mimoV2Args) check() (*common, error) {
 	if a.VDim <= 0 || a.VDim > 1<<12 || a.SWAVDim <= 0 || a.SWAVDim > 1<<12 {
 		return nil, fmt.Errorf("v_head_dim %d or swa_v_head_dim %d is missing or out of range", a.VDim, a.SWAVDim)
 	}
+	if a.VScale != nil && !(*a.VScale > -1e6 && *a.VScale < 1e6) {
+		return nil, fmt.Errorf("attention_value_scale %g is out of range", float64(*a.VScale))
+	}
 	a.fill(a.Layers, func(i int) bool { return i > 0 && (i+1)%6 != 0 })
 	if err := a.fillMLPs(a.Layers, func(i int) bool { return i > 0 }); err != nil {
 		return nil, err
@@ -148,12 +151,12 @@ func (a *mimoV2Args) older() error {
 	for i := range a.Layers {
 		if a.Types == nil || len(a.Types) == i {
 			if a.Pattern != nil {
-				a.Types = append(a.Types, map[bool]string{true: slides, false: full}[a.Pattern[i] == 1])
+				a.Types = append(a.Types, either(a.Pattern[i] == 1, slides, full))
 			}
 		}
 		if a.MLPs == nil || len(a.MLPs) == i {
 			if a.Freq != nil {
-				a.MLPs = append(a.MLPs, map[bool]string{true: sparse, false: dense}[a.Freq[i] == 1])
+				a.MLPs = append(a.MLPs, either(a.Freq[i] == 1, sparse, dense))
 			}
 		}
 	}

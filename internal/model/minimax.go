@@ -7,7 +7,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 func init() {
@@ -32,12 +31,11 @@ func newMiniMax(cfg *config, b *Build) (Generator, error) {
 
 type miniMaxArgs struct {
 	common
-	Experts int    `json:"num_local_experts"`
-	TopK    int    `json:"num_experts_per_tok"`
-	Rotary  int    `json:"rotary_dim"` // columns of a head that rotate
-	Scoring string `json:"scoring_func"`
-	Norm    bool   `json:"use_qk_norm"`
-	Attends []int  `json:"attn_type_list"`
+	Experts int   `json:"num_local_experts"`
+	TopK    int   `json:"num_experts_per_tok"`
+	Rotary  int   `json:"rotary_dim"` // columns of a head that rotate
+	Norm    bool  `json:"use_qk_norm"`
+	Attends []int `json:"attn_type_list"`
 }
 
 // newMiniMaxM2: experts in every layer, picked by sigmoids and a bias; norms over all heads of the queries and all of the keys.
@@ -45,10 +43,11 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.is("qk_norm_type", `"per_layer"`)
 	cfg.is("use_routing_bias", "true")
+	cfg.is("scoring_func", `"sigmoid"`)
 	cfg.is("shared_intermediate_size", "0")
 	// MiniMax-Text-01 has these; the family's later configs still list them.
 	cfg.harmless("layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta", "mlp_intermediate_size", "shared_moe_mode")
-	a := miniMaxArgs{Scoring: "sigmoid", Norm: true, TopK: 8}
+	a := miniMaxArgs{Norm: true, TopK: 8}
 	a.Eps = 1e-6
 	if err := cfg.into(&a); err != nil {
 		return nil, err
@@ -89,9 +88,6 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 func (a *miniMaxArgs) check() error {
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return err
-	}
-	if a.Scoring != "sigmoid" {
-		return fmt.Errorf("scoring_func %s is not supported", regular.Quote(a.Scoring))
 	}
 	if err := a.common.check(); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 // miniMaxTextArgs: what layers keep of their normalised input, and what they add to it, has factors.
@@ -124,6 +123,17 @@ func (a *miniMaxTextArgs) check() error {
 	if err := a.common.check(); err != nil {
 		return err
 	}
+	for _, f := range []struct {
+		key string
+		x   float
+	}{
+		{"full_attn_alpha_factor", a.FullKeep}, {"full_attn_beta_factor", a.FullAdd}, {"linear_attn_alpha_factor", a.LinearKeep},
+		{"linear_attn_beta_factor", a.LinearAdd}, {"mlp_alpha_factor", a.MLPKeep}, {"mlp_beta_factor", a.MLPAdd},
+	} {
+		if !(f.x > -1e6 && f.x < 1e6) {
+			return fmt.Errorf("%s %g is out of range", f.key, float64(f.x))
+		}
+	}
 	if a.Window < 0 || a.Window > 1<<30 {
 		return fmt.Errorf("sliding_window %d is out of range", a.Window)
 	}
@@ -132,15 +142,7 @@ func (a *miniMaxTextArgs) check() error {
 			a.Types = append(a.Types, []string{full, linear}[i%2])
 		}
 	}
-	if len(a.Types) != a.Layers {
-		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
-	}
-	for i, t := range a.Types {
-		if t != full && t != linear {
-			return fmt.Errorf("layer_types[%d] is %s; full_attention and linear_attention are known", i, regular.Quote(t))
-		}
-	}
-	return nil
+	return checkKinds("layer_types", a.Types, a.Layers, full, linear)
 }
 
 // Sizes implements Generator.

@@ -162,6 +162,7 @@ func (a *nemotronHArgs) kinds() (string, error) {
 		kinds = strings.Join(list, "")
 	}
 	if kinds == "" {
+		var letters strings.Builder
 		words := map[string]string{"full_attention": "*", "attention": "*", "linear_attention": "M", "mamba": "M", "conv": "M", "moe": "E", "mlp": "-"}
 		if list = a.Blocks; list == nil {
 			list = a.Types
@@ -170,8 +171,9 @@ func (a *nemotronHArgs) kinds() (string, error) {
 			if words[t] == "" {
 				return "", fmt.Errorf("layer %d is of the unknown type %s", i, regular.Quote(t))
 			}
-			kinds += words[t]
+			letters.WriteString(words[t])
 		}
+		kinds = letters.String()
 	}
 	if at := strings.IndexFunc(kinds, func(r rune) bool { return !strings.ContainsRune("M*-E", r) }); at >= 0 || kinds == "" {
 		return "", fmt.Errorf("hybrid_override_pattern %s has to be letters M, *, - and E", regular.Quote(kinds))
@@ -199,6 +201,8 @@ func (a *nemotronHArgs) check(kinds string) error {
 		return fmt.Errorf("moe_intermediate_size %d or moe_latent_size %d is missing or out of range", a.ExpFFN, a.Latent)
 	case a.Shared > 0 && (a.SharedFFN <= 0 || a.SharedFFN > maxSize):
 		return fmt.Errorf("moe_shared_expert_intermediate_size %d is missing or out of range", a.SharedFFN)
+	case !(a.Scale > 0 && a.Scale < 1e6):
+		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
 	case a.Groups <= 0 || a.Groups > 64 || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.Experts/a.Groups*a.TopGroups < a.TopK:

@@ -35,15 +35,16 @@ func (m *decoder) within() *nn.Linear { m.nested = true; return &m.Head }
 
 func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
 
+func (m *hybrid) within() *nn.Linear { m.names.nested = true; return &m.Head }
+
 // newNested is the language model of a model of text and images, whose config and tensors are those of another type with a
-// prefix.
-func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
+// prefix. tied is what tie_word_embeddings is beside the language model's part, where it is missing.
+func newNested(mk maker, cfg *config, b *Build, tied *bool) (Generator, error) {
 	g, err := mk(cfg, b)
 	if err != nil {
 		return nil, err
 	}
-	g.(part).within()
-	return g, nil
+	return g, cfg.tieBeside(g.(part).within(), tied)
 }
 
 // nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other parts are left out.
@@ -190,14 +191,11 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	cfg.is("qk_layer_norms", "false")
 	cfg.is("rope_interleaved", "false")
 	mk := registry[resolve(cmp.Or(t.as, typ))]
-	g, err := newNested(mk, cfg, b)
-	if err != nil {
-		return nil, err
-	}
+	g, err := newNested(mk, cfg, b, &n.tied)
 	if m, ok := g.(*centred); ok && n.scaled {
 		m.logits = 0
 	}
-	return g, cfg.tieBeside(g.(part).within(), &n.tied)
+	return g, err
 }
 
 // tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders
@@ -240,30 +238,18 @@ func (c *config) shareHeads() error {
 func newQwen3VLMoE(cfg *config, b *Build) (Generator, error) {
 	cfg.is("norm_topk_prob", "true")
 	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
-	g, err := newNested(func(cfg *config, b *Build) (Generator, error) {
+	return newNested(func(cfg *config, b *Build) (Generator, error) {
 		return qwen3MoE(cfg, b, qwen3MoEArgs{Step: 1, Renorm: true}, 500000)
-	}, cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
+	}, cfg, b, new(bool))
 }
 
 // newQwen2VL is also for older folders, whose config has all keys in one.
 func newQwen2VL(cfg *config, b *Build) (Generator, error) {
-	g, err := newNested(func(cfg *config, b *Build) (Generator, error) { return qwen2(cfg, b, 80, 1e6) }, cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	return g, cfg.tieBeside(&g.(*decoder).Head, nil)
+	return newNested(func(cfg *config, b *Build) (Generator, error) { return qwen2(cfg, b, 80, 1e6) }, cfg, b, nil)
 }
 
 func newQwen3VL(cfg *config, b *Build) (Generator, error) {
-	g, err := newNested(qwen3Text, cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	return g, cfg.tieBeside(&g.(*decoder).Head, nil)
+	return newNested(qwen3Text, cfg, b, nil)
 }
 
 // qwen3Text is qwen3 without windows.
@@ -284,11 +270,7 @@ func newPixtral(cfg *config, b *Build) (Generator, error) {
 	if _, ok := cfg.text["num_attention_heads"]; !ok {
 		cfg.text["num_attention_heads"] = json.RawMessage("32")
 	}
-	g, err := newNested(newLlama, cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	return g, cfg.tieBeside(&g.(*decoder).Head, new(bool))
+	return newNested(newLlama, cfg, b, new(bool))
 }
 
 // newPhi3V is phi3, with the part for images below the embedding.

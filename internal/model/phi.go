@@ -28,7 +28,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = true, true
 		if a.QKNorm {
-			l.Attn.QLayer, l.Attn.KLayer = nn.HeadLayerNorm(a.HeadDim, float32(a.Eps)), nn.HeadLayerNorm(a.HeadDim, float32(a.Eps))
+			l.Attn.QLayer, l.Attn.KLayer = nn.HeadLN(1, a.HeadDim, float32(a.Eps)), nn.HeadLN(1, a.HeadDim, float32(a.Eps))
 		}
 		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true

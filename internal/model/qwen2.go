@@ -17,7 +17,7 @@ func readQwen(cfg *config, from int) (*qwenArgs, error) {
 		return nil, err
 	}
 	no := a.Slides != nil && !*a.Slides || a.Slides == nil && len(a.Types) == 0
-	if raw, ok := cfg.text["sliding_window"]; ok && !given(raw) || no {
+	if no || cfg.null("sliding_window") {
 		a.Window = 0
 	}
 	a.fill(a.Layers, func(i int) bool { return i >= a.From })

@@ -14,16 +14,16 @@ func init() { register("qwen2_moe", newQwen2MoE) }
 type qwen2MoEArgs struct {
 	common
 	windows
-	UseWindow bool  `json:"use_sliding_window"`
-	MaxWindow int   `json:"max_window_layers"`
-	Step      int   `json:"decoder_sparse_step"`
-	Dense     []int `json:"mlp_only_layers"`
-	Renorm    bool  `json:"norm_topk_prob"`
-	QKVBias   bool  `json:"qkv_bias"`
-	Experts   int   `json:"num_experts"`
-	TopK      int   `json:"num_experts_per_tok"`
-	ExpFFN    int   `json:"moe_intermediate_size"`
-	SharedFFN int   `json:"shared_expert_intermediate_size"`
+	UseWindow bool     `json:"use_sliding_window"`
+	MaxWindow int      `json:"max_window_layers"`
+	Step      int      `json:"decoder_sparse_step"`
+	Dense     layerSet `json:"mlp_only_layers"`
+	Renorm    bool     `json:"norm_topk_prob"`
+	QKVBias   bool     `json:"qkv_bias"`
+	Experts   int      `json:"num_experts"`
+	TopK      int      `json:"num_experts_per_tok"`
+	ExpFFN    int      `json:"moe_intermediate_size"`
+	SharedFFN int      `json:"shared_expert_intermediate_size"`
 }
 
 // newQwen2MoE is qwen2 with experts in most layers, and a shared one behind a gate.
@@ -53,7 +53,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias = a.QKVBias
 		l := preNorm(&a.common, b, t)
-		if slices.Contains(a.Dense, i) || (i+1)%a.Step != 0 {
+		if a.Dense[i] || (i+1)%a.Step != 0 {
 			return l
 		}
 		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)

@@ -20,6 +20,5 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.names.nested = true
-	return m, cfg.tieBeside(&m.Head, nil)
+	return m, cfg.tieBeside(m.within(), nil)
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
@@ -13,13 +12,13 @@ func init() { register("qwen3_moe", newQwen3MoE) }
 // qwen3MoEArgs: a layer is dense if it is listed, or not the last of Step.
 type qwen3MoEArgs struct {
 	common
-	Experts     int   `json:"num_experts"`
-	TopK        int   `json:"num_experts_per_tok"`
-	Step        int   `json:"decoder_sparse_step"`
-	Dense       []int `json:"mlp_only_layers"`
-	ExpFFN      int   `json:"moe_intermediate_size"`
-	Renorm      bool  `json:"norm_topk_prob"`
-	everyWindow int   // of all layers; 0: none
+	Experts     int      `json:"num_experts"`
+	TopK        int      `json:"num_experts_per_tok"`
+	Step        int      `json:"decoder_sparse_step"`
+	Dense       layerSet `json:"mlp_only_layers"`
+	ExpFFN      int      `json:"moe_intermediate_size"`
+	Renorm      bool     `json:"norm_topk_prob"`
+	everyWindow int      // of all layers; 0: none
 }
 
 // newQwen3MoE is qwen3 with routed experts.
@@ -61,7 +60,7 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 		t := gqa(b, &a.common, i, a.everyWindow, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		l := preNorm(&a.common, b, t)
-		if !slices.Contains(a.Dense, i) && (i+1)%a.Step == 0 {
+		if !a.Dense[i] && (i+1)%a.Step == 0 {
 			moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm}, silu)
 			return l.routed(&moe)
 		}

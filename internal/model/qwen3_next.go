@@ -24,12 +24,11 @@ type qwen3NextArgs struct {
 	VDim      int      `json:"linear_value_head_dim"`
 	Kernel    int      `json:"linear_conv_kernel_dim"`
 	AttnBias  bool     `json:"attention_bias"`
-	AttnGate  *bool    `json:"attn_output_gate"`
 	Types     []string `json:"layer_types"` // or Interval
 	Experts   int      `json:"num_experts"`
 	TopK      int      `json:"num_experts_per_tok"`
 	Step      int      `json:"decoder_sparse_step"`
-	Dense     []int    `json:"mlp_only_layers"`
+	Dense     layerSet `json:"mlp_only_layers"`
 	ExpFFN    int      `json:"moe_intermediate_size"`
 	SharedFFN int      `json:"shared_expert_intermediate_size"`
 	Renorm    bool     `json:"norm_topk_prob"`
@@ -86,6 +85,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	if err := a.check(); err != nil {
 		return nil, err
 	}
+	cfg.is("attn_output_gate", "true")
 	r.Head = a.HeadDim
 	rope, err := cfg.rope(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 		} else {
 			l.Delta = a.delta(b, i)
 		}
-		if a.Experts == 0 || slices.Contains(a.Dense, i) || (i+1)%a.Step != 0 {
+		if a.Experts == 0 || a.Dense[i] || (i+1)%a.Step != 0 {
 			mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), B.SiLU)
 			l.MLP = &mlp
 		} else {
@@ -186,15 +186,14 @@ func (a *qwen3NextArgs) check() error {
 	if len(a.Types) != 0 && len(a.Types) != a.Layers {
 		return fmt.Errorf("layer_types has %d entries for %d layers", len(a.Types), a.Layers)
 	}
+	said := a.Interval > 0 && slices.Contains(a.Types, linear)
 	for i, t := range a.Types {
-		if attends := a.Interval > 0 && (i+1)%a.Interval == 0; a.Interval > 0 && slices.Contains(a.Types, linear) && (t == full) != attends {
+		if said && (t == full) != ((i+1)%a.Interval == 0) {
 			return fmt.Errorf("layer_types[%d] is %s, full_attention_interval is %d", i, regular.Quote(t), a.Interval)
 		}
 	}
 	a.Interval = cmp.Or(a.Interval, 4)
 	switch {
-	case a.AttnGate != nil && !*a.AttnGate:
-		return fmt.Errorf("attn_output_gate is false, which is not supported")
 	case a.VHeads%a.KHeads != 0:
 		return fmt.Errorf("linear_num_value_heads %d is no multiple of linear_num_key_heads %d", a.VHeads, a.KHeads)
 	case a.Kernel < 2 || a.Kernel > 64:

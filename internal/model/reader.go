@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -337,7 +338,7 @@ func (c *config) finish() (*Reading, error) {
 	r := &Reading{Rotations: c.rotations, Notes: c.notes}
 	c.unread(c.top, "", &r.Unread)
 	slices.SortFunc(r.Unread, func(a, b Unread) int { return strings.Compare(a.Key, b.Key) })
-	slices.SortFunc(c.only, func(a, b refusal) int { return strings.Compare(a.path, b.path) })
+	slices.SortStableFunc(c.only, func(a, b refusal) int { return strings.Compare(a.path, b.path) })
 	if len(c.only) > 0 {
 		return nil, c.only[0].err(c.typ)
 	}
@@ -345,9 +346,9 @@ func (c *config) finish() (*Reading, error) {
 }
 
 func (r *refusal) err(typ string) error {
-	do := strings.Join(r.accepted, " or ")
+	do := regular.Clip(cmp.Or(strings.Join(r.accepted, " or "), "null"))
 	return &LoadError{File: configFile, Problem: fmt.Sprintf("%s is %s, which architecture %s does not do here", regular.Clip(r.path), regular.Clip(r.value), regular.Quote(typ)),
-		Hint: fmt.Sprintf("%s can be %s; hearth show FOLDER/%s says what is read of the others", r.path, do, configFile)}
+		Hint: fmt.Sprintf("%s can be %s; hearth show FOLDER/%s says what is read of the others", regular.Clip(r.path), do, configFile)}
 }
 
 // unread walks what a part of the config holds. Keys of the language model and those beside it are judged alike.

@@ -176,3 +176,25 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestTextsInNests: every type that a model of text and images may have as its language model can be one.
+func TestTextsInNests(t *testing.T) {
+	saved := savedGoldens(t)
+	for _, typ := range model.TextTypes() {
+		if !slices.Contains(saved, typ) {
+			continue
+		}
+		var nested struct {
+			Type string          `json:"model_type"`
+			Text json.RawMessage `json:"text_config"`
+		}
+		nested.Type, nested.Text = "llava", loadSaved(t, typ).Config
+		config, err := json.Marshal(nested)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reading(t, string(config)); err != nil {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+}

@@ -53,6 +53,18 @@ func TestRefusedKeys(t *testing.T) {
 		{"glm4_moe_lite", latent, `"partial_rotary_factor": 0.5`, "partial_rotary_factor 0.5 is not supported"},
 		{"mistral4", latent, `"rope_parameters": {"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "partial_rotary_factor": 0.5,
 			"llama_4_scaling_beta": 0.1}`, "rope_parameters.partial_rotary_factor 0.5 of head_dim 32 are 16 columns, but qk_rope_head_dim is 8"},
+		{"gemma4_text", gemma4, `"num_kv_shared_layers": -9223372036854775808, "per_layer_config": {}`, "num_kv_shared_layers -9223372036854775808 of 4 layers"},
+		{"gemma4_text", gemma4, `"layer_types": null, "sliding_window": 0, "per_layer_config": {}`, "sliding_window is 0"},
+		{"exaone_moe", latent, `"num_experts": 8, "rms_norm_eps": 1e-6, "sliding_window": -1, "sliding_window_pattern": 0`, "sliding_window_pattern 0 without layer_types"},
+		{"step3p5", latent, `"num_attention_groups": 4, "moe_num_experts": 8, "num_nextn_predict_layers": 4611686018427387904`, "num_nextn_predict_layers 4611686018427387904"},
+		{"minimax", latent, `"num_local_experts": 8, "full_attn_alpha_factor": -1e300`, "full_attn_alpha_factor -1e+300 is out of range"},
+		{"llama", latent, `"hidden_size": -1`, "hidden_size -1 is out of range"},
+		{"llama", latent, `"rms_norm_eps": 1e-6, "attn_logit_softcapping": 3`, "attn_logit_softcapping can be null"},
+		{"llama", latent, `"rms_norm_eps": 1e-6, "rope_theta": -1`, "rope_theta -1 is out of range"},
+		{"llama", latent, `"rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "linear", "factor": 1e-320}`, "factor 1e-320 is out of range"},
+		{"llama", latent, `"rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "yarn", "factor": 4, "mscale": 1e300}`, "mscale 1e+300"},
+		{"gemma3_text", gemma4, `"sliding_window": 8, "rope_local_base_freq": -1`, "rope_local_base_freq -1 is out of range"},
+		{"gpt_neox", latent, `"rotary_pct": 2`, "rotary_pct 2 is out of range"},
 	} {
 		_, _, err := model.New(tc.typ, []byte(`{`+tc.keys+`, `+tc.change+`}`), 1)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	B "hearth/internal/backend"
@@ -130,17 +131,12 @@ func (c *config) leave(key string, kinds map[string]json.RawMessage) {
 func byKind(m map[string]json.RawMessage) bool {
 	for _, v := range m {
 		if len(v) > 0 && v[0] == '{' {
-			if _, tagged := numberTag(v); !tagged {
+			if json.Unmarshal(v, new(float)) != nil {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func numberTag(v json.RawMessage) (float, bool) {
-	var f float
-	return f, json.Unmarshal(v, &f) == nil
 }
 
 // ropeOf decodes parameters and notes which of them are understood.
@@ -247,6 +243,12 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	}
 	if r.Type != "" && a.Type != r.Type && (newer == nil || newer.Partial == 0) {
 		a.Partial = 1 // the family's share is that of its own type
+	}
+	if note.Whence == c.at+baseKey && !(a.Theta > 1 && !math.IsInf(a.Theta, 0)) {
+		return a, fmt.Errorf("%s %g is out of range", note.Whence, a.Theta)
+	}
+	if share != nil && a.Partial == *share && !(*share > 0 && *share <= 1) {
+		return a, fmt.Errorf("%s%s %g is out of range", c.at, shareKey, *share)
 	}
 	a.Orig = cmp.Or(r.Orig, a.Orig, a.Max, map[string]float64{"llama3": 8192}[a.Type], 4096)
 	if r.Own {

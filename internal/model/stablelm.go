@@ -34,9 +34,10 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias = a.QKVBias
 		if a.QKNorm {
-			l.Attn.QNorm = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps))
-			l.Attn.KNorm = nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
-			l.Attn.QNorm.Apart, l.Attn.KNorm.Apart = true, true
+			l.Attn.QLayer, l.Attn.KLayer = nn.HeadLN(b.Local(a.Heads), a.HeadDim, float32(a.Eps)), nn.HeadLN(b.LocalKV(a.KVHeads), a.HeadDim, float32(a.Eps))
+			for _, n := range []*nn.LayerNorm{l.Attn.QLayer, l.Attn.KLayer} {
+				n.NoBias, n.Apart = true, true
+			}
 		}
 		mlp := nn.NewGLUMLP(a.D, b.Local(a.FFN), act)
 		l.GLU = &mlp
@@ -44,9 +45,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 			l.PostNorm = nil
 		}
 	})
-	if m.Head.Tied = a.tie(); a.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
+	m.ownHead(&a.common)
 	m.family = stablelmNames
 	return m, nil
 }

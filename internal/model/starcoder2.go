@@ -46,6 +46,6 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// plainNames are names of the two products of an MLP.
+// plainNames are names of the two products of an MLP, and of norms of heads.
 var plainNames = strings.NewReplacer(".c_fc", ".up_proj", ".c_proj", ".down_proj", ".mlp.fc1", ".mlp.up_proj", ".mlp.fc2", ".mlp.down_proj",
-	".self_attn.dense", ".self_attn.o_proj", "final_layernorm", "norm")
+	".self_attn.dense", ".self_attn.o_proj", ".q_layernorm", ".q_norm", ".k_layernorm", ".k_norm", "final_layernorm", "norm")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -42,6 +43,9 @@ type step3Args struct {
 	Renorm    bool    `json:"norm_expert_weight"`
 	Limits    []float `json:"swiglu_limits"`        // per layer, of experts; 0: none
 	LimitsOne []float `json:"swiglu_limits_shared"` // of the shared one, and of MLPs
+
+	bases []float64 // of the rotation, per layer
+	ropes map[step3Turn]*B.Rope
 }
 
 // step3Layer is what per_layer_config may say of a layer.
@@ -57,7 +61,8 @@ var step3Names = strings.NewReplacer(".mlp.gate.gate", ".mlp.gate", ".mlp.gate.r
 // newStep3: heads whose results have gates, other numbers of them in layers with a window; bases and shares of rotations per layer;
 // gated MLPs that are cut off behind the gate. Folders as published have other names than conversions to MLX, and norms apart from 1.
 func newStep3(cfg *config, b *Build) (Generator, error) {
-	a := step3Args{HeadGate: true, Experts: 288, TopK: 8, ExpFFN: 1280, SharedFFN: 1280, Scale: 3, Renorm: true}
+	a := step3Args{HeadGate: true, Experts: 288, TopK: 8, ExpFFN: 1280, SharedFFN: 1280, Scale: 3, Renorm: true,
+		ropes: map[step3Turn]*B.Rope{}}
 	a.Eps, a.Window, a.MaxPos, a.DenseTo = 1e-5, 512, 262144, 1
 	if cfg.typ == "step3p7" {
 		a.HeadDim, a.Window, a.MaxPos, a.Scale, a.DenseTo, a.KVHeads = 128, 0, 128000, 1, 3, 8
@@ -160,35 +165,53 @@ func (a *step3Args) attention(cfg *config, b *Build, i int) (nn.Attention, error
 	return t, nil
 }
 
-// rope is the rotation of layer i: by its type in newer folders, by lists in older ones.
+// step3Turn is what a layer's rotation hangs on.
+type step3Turn struct {
+	kind        string
+	base, share float64
+}
+
+// rope is the rotation of layer i, which layers share.
 func (a *step3Args) rope(cfg *config, i int) (*B.Rope, error) {
+	t := step3Turn{a.kind(i), a.bases[i], 1}
+	if i < len(a.Partials) {
+		t.share = float64(a.Partials[i])
+	}
+	if r := a.ropes[t]; r != nil {
+		return r, nil
+	}
+	r, err := a.newRope(cfg, t)
+	a.ropes[t] = r
+	return r, err
+}
+
+// newRope reads a rotation: by the type of a layer in newer folders, by lists in older ones.
+func (a *step3Args) newRope(cfg *config, t step3Turn) (*B.Rope, error) {
 	if raw := cfg.text["rope_parameters"]; given(raw) {
 		var kinds map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[a.kind(i)]) {
-			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, a.kind(i))
+		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[t.kind]) {
+			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, t.kind)
 		}
-		return cfg.rope(rotation{Head: a.HeadDim, Kind: a.kind(i), Base: 10000, Share: 1, New: true, Fixed: true})
-	}
-	turn := rotation{Head: a.HeadDim, Fixed: true}
-	base := 10000.0
-	var bases []float64
-	if a.Base != nil && json.Unmarshal(a.Base, &base) != nil {
-		if err := json.Unmarshal(a.Base, &bases); err != nil || i >= len(bases) {
-			return nil, fmt.Errorf("rope_theta is neither a number nor one for each of %d layers", a.Layers)
-		}
-		base = bases[i]
+		return cfg.rope(rotation{Head: a.HeadDim, Kind: t.kind, Base: 10000, Share: 1, New: true, Fixed: true})
 	}
 	if cfg.typ == "step3p7" && len(a.YarnTypes) == 0 {
 		a.YarnTypes = []string{full}
 	}
-	if kind := a.kind(i); len(a.YarnTypes) > 0 && !slices.Contains(a.YarnTypes, kind) {
-		turn.Plain = true
+	plain := len(a.YarnTypes) > 0 && !slices.Contains(a.YarnTypes, t.kind)
+	return cfg.rope(rotation{Head: a.HeadDim, Base: t.base, Share: t.share, Own: true, Plain: plain, Fixed: true})
+}
+
+// readBases fills the base of every layer.
+func (a *step3Args) readBases() error {
+	base := 10000.0
+	if a.Base == nil || json.Unmarshal(a.Base, &base) == nil {
+		a.bases = slices.Repeat([]float64{base}, a.Layers)
+		return nil
 	}
-	turn.Base, turn.Share, turn.Own = base, 1, true
-	if i < len(a.Partials) {
-		turn.Share = float64(a.Partials[i])
+	if err := json.Unmarshal(a.Base, &a.bases); err != nil || len(a.bases) < a.Layers {
+		return fmt.Errorf("rope_theta is neither a number nor one for each of %d layers", a.Layers)
 	}
-	return cfg.rope(turn)
+	return nil
 }
 
 func (a *step3Args) slides(i int) bool { return a.window(i) > 0 }
@@ -225,7 +248,10 @@ func (a *step3Args) check(newer bool) error {
 	if err := a.fillMLPs(a.Layers, func(i int) bool { return a.Enum == "" && i >= a.DenseTo || routed[i] }); err != nil {
 		return err
 	}
-	for i := range a.PerLayer {
+	if err := a.readBases(); err != nil {
+		return err
+	}
+	for _, i := range slices.Sorted(maps.Keys(a.PerLayer)) {
 		if n, err := strconv.Atoi(i); err != nil || n < 0 || n >= a.Layers {
 			return fmt.Errorf("per_layer_config has an entry %s for %d layers", regular.Quote(i), a.Layers)
 		}
@@ -233,6 +259,8 @@ func (a *step3Args) check(newer bool) error {
 	switch {
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.SharedFFN <= 0 || a.SharedFFN > maxSize:
 		return fmt.Errorf("moe_intermediate_size %d or share_expert_dim %d is out of range", a.ExpFFN, a.SharedFFN)
+	case a.Extra < 0 || a.Extra > 64:
+		return fmt.Errorf("num_nextn_predict_layers %d is out of range", a.Extra)
 	case !(a.QScale >= 0 && a.QScale < 1e9):
 		return fmt.Errorf("query_pre_attn_scalar %g is out of range", float64(a.QScale))
 	case !(a.Scale > 0 && a.Scale < 1e6):

@@ -13,8 +13,8 @@ type Attention struct {
 	O       Linear     `w:"o_proj,shard=row"`
 	QNorm   *RMSNorm   `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
 	KNorm   *RMSNorm   `w:"k_norm"`
-	QLayer  *LayerNorm `w:"q_layernorm"` // in place of QNorm and KNorm; nil where the architecture has none
-	KLayer  *LayerNorm `w:"k_layernorm"`
+	QLayer  *LayerNorm `w:"q_norm"` // in place of QNorm and KNorm in families with LayerNorms
+	KLayer  *LayerNorm `w:"k_norm"`
 	VNorm   *B.Norm    // of values, per head and without weights; nil where the architecture has none
 	Gated   bool       // every query head brings as many columns again, whose sigmoids its result is multiplied by
 	HeadG   *Linear    `w:"g_proj,shard=col"` // whose sigmoid every head's result is multiplied by, or what HeadAct says; nil where the architecture has none

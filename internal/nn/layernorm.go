@@ -2,24 +2,26 @@ package nn
 
 import B "hearth/internal/backend"
 
-// LayerNorm takes the mean away before it scales; it has N weights and as many biases.
+// LayerNorm takes the mean away before it scales; it has N weights and as many biases. Spec.Width normalises each head apart.
 type LayerNorm struct {
 	N       int
-	W, Bias B.Weight
-	Spec    B.Norm
 	NoBias  bool
 	Plus1   bool // stored as w, used as 1+w
+	Flat    bool // checkpoints have the weights in more than one dimension
+	Apart   bool // checkpoints have the weights of every head by themselves, under ".norms.N"; there are no biases
+	W, Bias B.Weight
+	Spec    B.Norm
 }
 
 // LN declares a norm over whole rows.
 func LN(n int, eps float32) LayerNorm { return LayerNorm{N: n, Spec: B.Norm{Eps: eps}} }
 
-// HeadLayerNorm declares a norm over each of heads of a width, with the same weights for all.
-func HeadLayerNorm(width int, eps float32) *LayerNorm {
-	return &LayerNorm{N: width, Spec: B.Norm{Eps: eps, Width: width}}
+// HeadLN declares a norm over every head of n columns, with weights for so many heads: each its own, or one's for all.
+func HeadLN(heads, n int, eps float32) *LayerNorm {
+	return &LayerNorm{N: heads * n, Spec: B.Norm{Eps: eps, Width: n}}
 }
 
-// Forward normalises every row; a nil norm leaves it as it is.
+// Forward leaves x alone where the layer has no such norm.
 func (n *LayerNorm) Forward(o B.Ops, x B.Array) B.Array {
 	if n == nil {
 		return x

@@ -78,15 +78,13 @@ func (e *Embedding) Tokens(o B.Ops, b *B.Batch) B.Array {
 
 // RMSNorm has N weights; Spec.Width normalises each head apart.
 type RMSNorm struct {
-	Centred bool // the mean is taken away before: a LayerNorm without biases
-	Apart   bool // checkpoints have the weights of every head by themselves, under ".norms.N"
-	N       int
-	Plus1   bool    // stored as w, used as 1+w
-	Unit    bool    // there are no weights: all are 1
-	Flat    bool    // checkpoints have the weights in more than one dimension
-	Less    float32 // what the stored weights are less than those used
-	W       B.Weight
-	Spec    B.Norm
+	N     int
+	Plus1 bool    // stored as w, used as 1+w
+	Unit  bool    // there are no weights: all are 1
+	Flat  bool    // checkpoints have the weights in more than one dimension
+	Less  float32 // what the stored weights are less than those used
+	W     B.Weight
+	Spec  B.Norm
 }
 
 // RMS declares a norm over whole rows.
@@ -95,18 +93,10 @@ func RMS(n int, eps float32) RMSNorm { return RMSNorm{N: n, Spec: B.Norm{Eps: ep
 // HeadRMS declares a norm over every head of n columns.
 func HeadRMS(n int, eps float32) *RMSNorm { return &RMSNorm{N: n, Spec: B.Norm{Eps: eps, Width: n}} }
 
-// HeadLN declares a norm over every one of so many heads of n columns, less their mean, with weights of its own for each.
-func HeadLN(heads, n int, eps float32) *RMSNorm {
-	return &RMSNorm{N: heads * n, Spec: B.Norm{Eps: eps, Width: n}, Centred: true}
-}
-
 // Forward leaves x alone where the layer has no such norm.
 func (n *RMSNorm) Forward(o B.Ops, x B.Array) B.Array {
 	if n == nil {
 		return x
-	}
-	if n.Centred {
-		return o.LayerNorm(x, n.W, nil, &n.Spec)
 	}
 	return o.RMSNorm(x, n.W, &n.Spec)
 }

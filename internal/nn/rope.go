@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -39,7 +40,7 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 		dims -= dims % 2
 	}
 	if dims < 2 || dims%2 != 0 {
-		return nil, fmt.Errorf("rope %s: partial_rotary_factor %g: %d of %d columns would rotate, not a positive even number", a.Type, a.Partial, dims, head)
+		return nil, fmt.Errorf("rope %s: partial_rotary_factor %g: %d of %d columns would rotate, not a positive even number", cmp.Or(a.Type, "default"), a.Partial, dims, head)
 	}
 	r := &B.Rope{Head: head, Amp: 1, Traditional: a.Traditional}
 	if a.long() && len(a.Long) != dims/2 {
@@ -52,6 +53,9 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	for i := range dims / 2 {
 		f := math.Pow(a.Theta, -2*float64(i)/float64(wide))
 		r.InvFreq = append(r.InvFreq, float32(scale(f, i)))
+		if x := float64(r.InvFreq[i]); math.IsInf(x, 0) || math.IsNaN(x) {
+			return nil, fmt.Errorf("rope %s: factor %g is out of range", a.Type, a.Factor)
+		}
 	}
 	switch {
 	case a.Amp > 0 && (a.yarn() || a.long()):
@@ -75,11 +79,11 @@ func (a *RopeArgs) long() bool { return a.Type == "longrope" || a.Type == "su" }
 
 func (a *RopeArgs) check() error {
 	bad := func(what string, x float64) error {
-		return fmt.Errorf("rope %s: %s %g is out of range", a.Type, what, x)
+		return fmt.Errorf("rope %s: %s %g is out of range", cmp.Or(a.Type, "default"), what, x)
 	}
 	switch {
 	case !(a.Theta > 1) || math.IsInf(a.Theta, 0):
-		return bad("theta", a.Theta)
+		return bad("rope_theta", a.Theta)
 	case !(a.Partial > 0 && a.Partial <= 1):
 		return bad("partial_rotary_factor", a.Partial)
 	}
@@ -97,6 +101,10 @@ func (a *RopeArgs) check() error {
 		return fmt.Errorf("rope_type %q is not supported: %s are", a.Type, strings.Join(ropeTypes, ", "))
 	}
 	switch {
+	case math.Abs(a.MScale) > 1e6 || math.Abs(a.MScaleAllDim) > 1e6:
+		return fmt.Errorf("rope %s: mscale %g or mscale_all_dim %g is out of range", a.Type, a.MScale, a.MScaleAllDim)
+	case a.Amp > 1e6:
+		return bad("attention_factor", a.Amp)
 	case !(a.Factor > 0) || math.IsInf(a.Factor, 0):
 		return bad("factor", a.Factor)
 	case a.Type == "proportional":
