@@ -147,7 +147,8 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 	}
 	b = jsonc.Tagged(jsonc.WithoutBOM(b))
 	var head struct {
-		Type string `json:"model_type"`
+		Type    string          `json:"model_type"`
+		Classes json.RawMessage `json:"architectures"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
 		return inConfig(tidyJSON(err))
@@ -155,7 +156,7 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 	if head.Type == "" {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
-	c.Type, c.Config = head.Type, b
+	c.Type, c.Config = calledBy(head.Type, head.Classes), b
 	if err := known(c.Type); err != nil && !encodes(c.Type) {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
-	"hearth/internal/regular"
 )
 
 // decoderEncoder is a decoder that reads whole texts without keeping anything of them.
@@ -30,13 +29,8 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		return nil, err
 	}
 	for _, s := range d.states {
-		switch s.Kind {
-		case B.StateKV:
-		case B.StateConv:
-			return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here: its convolutions would have to see the rows ahead", regular.Quote(cfg.typ)),
-				Hint: "use a model that embeds by attention alone, such as Qwen/Qwen3-Embedding-0.6B"}
-		default:
-			return nil, fmt.Errorf("the model cannot embed or rank here: its layers keep more than keys and values")
+		if s.Kind != B.StateKV && s.Kind != B.StateConv {
+			return nil, fmt.Errorf("the model cannot embed or rank here: its layers keep more than keys, values and the last rows of a convolution")
 		}
 	}
 	m := &decoderEncoder{Decoder: d, dim: d.Embed.Dim, rank: B.PoolLast, over: 1}
@@ -46,10 +40,19 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		}
 	}
 	d.states = nil
+	both := e.both || k.Both || k.Causal != nil && !*k.Causal
 	for i := range d.Layers {
-		s := &d.Layers[i].Attn.Spec
+		l := &d.Layers[i]
+		if c, ok := l.Mixer.(*nn.ShortConv); ok {
+			c.Conv.Forget(!both)
+			continue
+		}
+		if l.Attn == nil {
+			return nil, fmt.Errorf("the model cannot embed or rank here: layer %d has no attention", i)
+		}
+		s := &l.Attn.Spec
 		s.State = B.NoState
-		if s.Both = e.both || k.Both || k.Causal != nil && !*k.Causal; s.Both && s.Window > 0 {
+		if s.Both = both; both && s.Window > 0 {
 			s.Window = s.Window/2 + 1
 		}
 	}
@@ -107,9 +110,11 @@ func (m *decoderEncoder) Forward(o B.Ops, b *B.Batch) B.Array {
 
 // Rename takes names without the prefix that models with a head have, and leaves heads nobody needs out.
 func (m *decoderEncoder) Rename(name string) string {
-	for _, p := range []string{"layers.", "embed_tokens.", "norm."} {
-		if rest, ok := strings.CutPrefix(name, "language_model."); ok && strings.HasPrefix(rest, p) {
-			name = rest
+	for _, p := range []string{"layers.", "embed_tokens.", "norm.", "embedding_norm."} {
+		for _, around := range []string{"language_model.", "lfm2."} {
+			if rest, ok := strings.CutPrefix(name, around); ok && strings.HasPrefix(rest, p) {
+				name = rest
+			}
 		}
 		if strings.HasPrefix(name, p) {
 			name = "model." + name

@@ -103,6 +103,7 @@ type embedder struct {
 	as   string     // the decoder
 	both bool       // rows see what follows them too
 	rows B.PoolKind // that become the text's, where the folder does not say
+	unit bool       // vectors have length 1, though modules.json has no module for it
 }
 
 // embedders are those names.
@@ -111,6 +112,18 @@ var embedders = map[string]embedder{
 	"gemma3_embedding":     {as: "gemma3_text", both: true, rows: B.PoolMean},
 	"ministral3_embedding": {as: "ministral3", both: true, rows: B.PoolMean},
 	"llama_bidirec":        {as: "llama", both: true, rows: B.PoolMean},
+	"lfm2_embedding":       {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
+	"lfm2_bidirectional":   {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
+}
+
+// calledBy is a model type, or the embedder's name where it is the class in architectures that says that the model is one.
+func calledBy(modelType string, architectures json.RawMessage) string {
+	var classes []string
+	if named(modelType) == "lfm2" && json.Unmarshal(architectures, &classes) == nil &&
+		slices.ContainsFunc(classes, func(c string) bool { return strings.HasPrefix(c, "Lfm2Bidirectional") }) {
+		return "lfm2_embedding"
+	}
+	return modelType
 }
 
 // NearEncoderTypes lists further values of model_type that only encode, sorted: names of decoders.

@@ -112,7 +112,7 @@ func cosine(a, b []float32) float64 {
 // TestEncoders compares vectors and scores of tiny models with transformers', and texts in a batch with the same alone.
 func TestEncoders(t *testing.T) {
 	golden.Update(t, filepath.FromSlash("../../tools/golden/encoder.py"), "testdata/encoders")
-	for _, typ := range slices.Concat(model.EncoderTypes(), model.NearEncoderTypes(), []string{"qwen3", "gemma3_text", "llama"}) {
+	for _, typ := range slices.Concat(model.EncoderTypes(), model.NearEncoderTypes(), []string{"qwen3", "gemma3_text", "llama", "lfm2"}) {
 		files, _ := filepath.Glob(filepath.Join("testdata", "encoders", typ, "*.json"))
 		if len(files) == 0 {
 			t.Errorf("encoder %s has no golden in testdata/encoders/%s", typ, typ)
