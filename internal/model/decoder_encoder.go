@@ -6,6 +6,7 @@ import (
 
 	B "hearth/internal/backend"
 	"hearth/internal/nn"
+	"hearth/internal/regular"
 )
 
 // decoderEncoder is a decoder that reads whole texts without keeping anything of them.
@@ -30,7 +31,8 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 	}
 	for _, s := range d.states {
 		if s.Kind != B.StateKV && s.Kind != B.StateConv {
-			return nil, fmt.Errorf("the model cannot embed or rank here: its layers keep more than keys, values and the last rows of a convolution")
+			return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here: its layers keep latents or recurrent states", regular.Quote(cfg.typ)),
+				Hint: "use a model of attention and short convolutions, such as Qwen/Qwen3-Embedding-0.6B or LiquidAI/LFM2.5-Embedding-350M"}
 		}
 	}
 	m := &decoderEncoder{Decoder: d, dim: d.Embed.Dim, rank: B.PoolLast, over: 1}
@@ -48,7 +50,7 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 			continue
 		}
 		if l.Attn == nil {
-			return nil, fmt.Errorf("the model cannot embed or rank here: layer %d has no attention", i)
+			return nil, fmt.Errorf("the model cannot embed or rank here: layer %d has no attention of the usual kind", i)
 		}
 		s := &l.Attn.Spec
 		s.State = B.NoState

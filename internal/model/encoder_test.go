@@ -45,6 +45,8 @@ type encoding struct {
 const (
 	leastCosine, fastCosine = 0.9999999, 0.999
 
+	gatedCosine = 0.998 // fast, where layers multiply rounded rows with each other, as lfm2's do
+
 	scoreBound, exactScore, fastScore = 1e-5, 1e-4, 0.05
 )
 
@@ -173,6 +175,8 @@ func (g *encoding) compare(t *testing.T, be backend.Backend, opts backend.Option
 		bound = 1 - exactScore
 	case m.Pooling.Kind == model.Ranks:
 		bound = 1 - fastScore
+	case opts.Precision == backend.Fast && strings.Contains(string(g.Config), "conv_L_cache"):
+		bound = gatedCosine
 	case opts.Precision == backend.Fast:
 		bound = fastCosine
 	}
