@@ -147,16 +147,19 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 	}
 	b = jsonc.Tagged(jsonc.WithoutBOM(b))
 	var head struct {
-		Type    string          `json:"model_type"`
-		Classes json.RawMessage `json:"architectures"`
+		Type string `json:"model_type"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
+		return inConfig(tidyJSON(err))
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(b, &top); err != nil {
 		return inConfig(tidyJSON(err))
 	}
 	if head.Type == "" {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
-	c.Type, c.Config = calledBy(head.Type, head.Classes), b
+	c.Type, c.Config = calledBy(head.Type, top), b
 	if err := known(c.Type); err != nil && !encodes(c.Type) {
 		return err
 	}

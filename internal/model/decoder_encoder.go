@@ -43,6 +43,10 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 	}
 	d.states = nil
 	both := e.both || k.Both || k.Causal != nil && !*k.Causal
+	if !both && p.Kind == Embeds && p.Rows == B.PoolFirst {
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("the pooling is that of the first token, which sees no other in a causal %s: all texts would be alike", regular.Quote(cfg.typ)),
+			Hint: "fetch the files again as they were published: what says that rows see ahead is lost"}
+	}
 	for i := range d.Layers {
 		l := &d.Layers[i]
 		if c, ok := l.Mixer.(*nn.ShortConv); ok {

@@ -116,11 +116,16 @@ var embedders = map[string]embedder{
 	"lfm2_bidirectional":   {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
 }
 
-// calledBy is a model type, or the embedder's name where it is the class in architectures that says that the model is one.
-func calledBy(modelType string, architectures json.RawMessage) string {
-	var classes []string
-	if named(modelType) == "lfm2" && json.Unmarshal(architectures, &classes) == nil &&
-		slices.ContainsFunc(classes, func(c string) bool { return strings.HasPrefix(c, "Lfm2Bidirectional") }) {
+// calledBy is a model type, or the embedder's name where it is a class that says that the model is one: one that config.json's
+// architectures name, or that its auto_map does of the code beside it.
+func calledBy(modelType string, top map[string]json.RawMessage) string {
+	const class = "Lfm2Bidirectional"
+	var names []string
+	if named(modelType) != "lfm2" {
+		return modelType
+	}
+	if json.Unmarshal(top["architectures"], &names) == nil && slices.ContainsFunc(names, func(c string) bool { return strings.HasPrefix(c, class) }) ||
+		strings.Contains(string(top["auto_map"]), "."+class) {
 		return "lfm2_embedding"
 	}
 	return modelType
