@@ -1,10 +1,12 @@
 package backend
 
-// Conv is a causal convolution of every column with its own Kernel taps: row t of a sequence sees rows t-Kernel+1 to t.
-// The last Kernel-1 inputs are the state; before a sequence's first row they are zeros.
+// Conv is a convolution of every column with its own Kernel taps: row t of a sequence sees rows t-Kernel+1+Ahead to t+Ahead.
+// The last Kernel-1 inputs are the state; before a sequence's first row they are zeros. With NoState every span is a sequence of
+// its own, which is zeros on either side; only then may rows see those ahead.
 type Conv struct {
 	State  StateID
 	Kernel int
+	Ahead  int     // of the rows that a row sees, how many follow it; 0: causal
 	Act    ActKind // of the result: SiLU or ActNone
 }
 
@@ -78,6 +80,12 @@ func (c Check) Conv(x Array, w, bias Weight, s *Conv) {
 	}
 	if s.Kernel < 2 || w.In() != s.Kernel || w.Out() != x.Cols() || bias != nil && bias.Out() != x.Cols() {
 		fail("Conv: x has %d columns, the weight %d of %d taps, the spec %d", x.Cols(), w.Out(), w.In(), s.Kernel)
+	}
+	if s.Ahead < 0 || s.Ahead >= s.Kernel || s.Ahead > 0 && s.State != NoState {
+		fail("Conv: %d rows ahead of %d taps, state %d; rows are seen ahead without a state only", s.Ahead, s.Kernel, s.State)
+	}
+	if s.State == NoState {
+		return
 	}
 	d := c.fixed("Conv", s.State)
 	if d.Kind != StateConv || d.KDim != x.Cols() || d.VDim != s.Kernel-1 {

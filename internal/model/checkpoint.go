@@ -156,10 +156,14 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return inConfig(tidyJSON(err))
 	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(b, &top); err != nil {
+		return inConfig(tidyJSON(err))
+	}
 	if head.Type == "" {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
-	c.Type, c.Config = head.Type, b
+	c.Type, c.Config = calledBy(head.Type, top), b
 	if err := known(c.Type); err != nil && !encodes(c.Type) {
 		return err
 	}

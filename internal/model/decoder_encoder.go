@@ -30,13 +30,9 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		return nil, err
 	}
 	for _, s := range d.states {
-		switch s.Kind {
-		case B.StateKV:
-		case B.StateConv:
-			return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here: its convolutions would have to see the rows ahead", regular.Quote(cfg.typ)),
-				Hint: "use a model that embeds by attention alone, such as Qwen/Qwen3-Embedding-0.6B"}
-		default:
-			return nil, fmt.Errorf("the model cannot embed or rank here: its layers keep more than keys and values")
+		if s.Kind != B.StateKV && s.Kind != B.StateConv {
+			return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here: its layers keep latents or recurrent states", regular.Quote(cfg.typ)),
+				Hint: "use a model of attention and short convolutions, such as Qwen/Qwen3-Embedding-0.6B or LiquidAI/LFM2.5-Embedding-350M"}
 		}
 	}
 	m := &decoderEncoder{Decoder: d, dim: d.Embed.Dim, rank: B.PoolLast, over: 1}
@@ -46,10 +42,23 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		}
 	}
 	d.states = nil
+	both := e.both || k.Both || k.Causal != nil && !*k.Causal
+	if !both && p.Kind == Embeds && p.Rows == B.PoolFirst {
+		return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("the pooling is that of the first token, which sees no other in a causal %s: all texts would be alike", regular.Quote(cfg.typ)),
+			Hint: "fetch the files again as they were published: what says that rows see ahead is lost"}
+	}
 	for i := range d.Layers {
-		s := &d.Layers[i].Attn.Spec
+		l := &d.Layers[i]
+		if c, ok := l.Mixer.(*nn.ShortConv); ok {
+			c.Conv.Forget(!both)
+			continue
+		}
+		if l.Attn == nil {
+			return nil, fmt.Errorf("the model cannot embed or rank here: layer %d has no attention of the usual kind", i)
+		}
+		s := &l.Attn.Spec
 		s.State = B.NoState
-		if s.Both = e.both || k.Both || k.Causal != nil && !*k.Causal; s.Both && s.Window > 0 {
+		if s.Both = both; both && s.Window > 0 {
 			s.Window = s.Window/2 + 1
 		}
 	}
@@ -107,9 +116,11 @@ func (m *decoderEncoder) Forward(o B.Ops, b *B.Batch) B.Array {
 
 // Rename takes names without the prefix that models with a head have, and leaves heads nobody needs out.
 func (m *decoderEncoder) Rename(name string) string {
-	for _, p := range []string{"layers.", "embed_tokens.", "norm."} {
-		if rest, ok := strings.CutPrefix(name, "language_model."); ok && strings.HasPrefix(rest, p) {
-			name = rest
+	for _, p := range []string{"layers.", "embed_tokens.", "norm.", "embedding_norm."} {
+		for _, around := range []string{"language_model.", "lfm2."} {
+			if rest, ok := strings.CutPrefix(name, around); ok && strings.HasPrefix(rest, p) {
+				name = rest
+			}
 		}
 		if strings.HasPrefix(name, p) {
 			name = "model." + name

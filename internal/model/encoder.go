@@ -103,6 +103,7 @@ type embedder struct {
 	as   string     // the decoder
 	both bool       // rows see what follows them too
 	rows B.PoolKind // that become the text's, where the folder does not say
+	unit bool       // vectors have length 1, though modules.json has no module for it
 }
 
 // embedders are those names.
@@ -111,6 +112,23 @@ var embedders = map[string]embedder{
 	"gemma3_embedding":     {as: "gemma3_text", both: true, rows: B.PoolMean},
 	"ministral3_embedding": {as: "ministral3", both: true, rows: B.PoolMean},
 	"llama_bidirec":        {as: "llama", both: true, rows: B.PoolMean},
+	"lfm2_embedding":       {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
+	"lfm2_bidirectional":   {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
+}
+
+// calledBy is a model type, or the embedder's name where it is a class that says that the model is one: one that config.json's
+// architectures name, or that its auto_map does of the code beside it.
+func calledBy(modelType string, top map[string]json.RawMessage) string {
+	const class = "Lfm2Bidirectional"
+	var names []string
+	if named(modelType) != "lfm2" {
+		return modelType
+	}
+	if json.Unmarshal(top["architectures"], &names) == nil && slices.ContainsFunc(names, func(c string) bool { return strings.HasPrefix(c, class) }) ||
+		strings.Contains(string(top["auto_map"]), "."+class) {
+		return "lfm2_embedding"
+	}
+	return modelType
 }
 
 // NearEncoderTypes lists further values of model_type that only encode, sorted: names of decoders.

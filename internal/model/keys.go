@@ -30,7 +30,7 @@ var HarmlessKeys = []Harmless{
 		"early_stopping", "bad_words_ids", "num_return_sequences", "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
 		"output_scores", "return_dict_in_generate", "prefix", "use_cache_*"}},
 	{"which of several ways of computing the same", []string{"_attn_implementation*", "attn_implementation", "_experts_implementation*", "use_flash_attn", "flash_attn_*",
-		"use_flash_attention*", "pretraining_tp", "ep_size", "use_mamba_kernels", "use_mambapy", "use_associative_scan", "chunk_size", "mamba_chunk_size", "use_fused_*", "fuse_*",
+		"use_flash_attention*", "disable_flash_attention", "pretraining_tp", "ep_size", "use_mamba_kernels", "use_mambapy", "use_associative_scan", "chunk_size", "mamba_chunk_size", "use_fused_*", "fuse_*",
 		"use_kernels", "use_liger_*", "tp_plan", "base_model_*_plan"}},
 	{"float32 here, whatever it says", []string{"residual_in_fp32", "fp32_residual_connection", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "reorder_and_upcast_attn",
 		"mamba_ssm_dtype", "*_upcast", "use_fp32_*", "router_dtype", "moe_router_dtype", "head_dtype"}},

@@ -29,6 +29,19 @@ func TestMLXGoldens(t *testing.T) {
 	}
 }
 
+// TestMLXEncoders is TestEncoders on MLX itself.
+func TestMLXEncoders(t *testing.T) {
+	testshim.Library(t, testshim.Newest)
+	files, _ := filepath.Glob(filepath.Join("testdata", "encoders", "*", "*.json"))
+	for _, file := range files {
+		var g encoding
+		golden.Load(t, file, &g)
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			g.compare(t, testshim.Open(t), backend.Options{Precision: backend.Float32})
+		})
+	}
+}
+
 // TestMLXSavedFolders is TestSavedFolders on MLX itself.
 func TestMLXSavedFolders(t *testing.T) {
 	testshim.Library(t, testshim.Newest)

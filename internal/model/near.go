@@ -66,7 +66,6 @@ type stranger struct{ what, do string }
 
 // strangers are those, with "_" for "-".
 var strangers = map[string]stranger{
-	"lfm2_embedding":  {"its convolutions see the rows ahead", "use a model that embeds by attention alone: hearth serve --embedding-model Qwen/Qwen3-Embedding-0.6B"},
 	"deci":            {"its layers have heads of several numbers under keys of its own", "its nearest relative here is nemotron-nas, as NVIDIA publishes its successors: hearth serve nvidia/Llama-3_3-Nemotron-Super-49B-v1"},
 	"paligemma":       {"its rows see those of the prompt in both directions", "its nearest relative here is gemma3: hearth serve google/gemma-3-4b-it"},
 	"internvl_chat":   {"its config and tensors are not those of transformers", "use the conversion whose name ends in -HF, of model_type internvl: hearth serve OpenGVLab/InternVL3_5-8B-HF"},

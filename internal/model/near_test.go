@@ -44,7 +44,7 @@ func TestHyphens(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range []string{"xlm_roberta", "llama-bidirec", "qwen3-embedding"} {
+	for _, typ := range []string{"xlm_roberta", "llama-bidirec", "qwen3-embedding", "lfm2-embedding", "lfm2_bidirectional"} {
 		if _, _, err := model.New(typ, configOf("llama"), 1); err == nil || !strings.Contains(err.Error(), "embeds or ranks texts and generates none") {
 			t.Errorf("%s generates: %v", typ, err)
 		}
@@ -59,9 +59,11 @@ func TestNearEncoders(t *testing.T) {
 	if !slices.Equal(loadFolder(t, other, nil), loadFolder(t, folder, nil)) {
 		t.Error("xlm_roberta: other rows")
 	}
-	_, err := (model.Synthetic{Config: configOf("lfm2"), Type: quant.F32}).LoadEncoder(cpu.New(), backend.Options{}, meanPooling)
-	if err == nil || !strings.Contains(err.Error(), "convolutions would have to see the rows ahead") || !strings.Contains(err.Error(), "Qwen3-Embedding") {
-		t.Errorf("lfm2: %v", err)
+	for _, typ := range []string{"deepseek_v3", "kimi_linear", "falcon_h1"} {
+		_, err := (model.Synthetic{Config: configOf(typ), Type: quant.F32}).LoadEncoder(cpu.New(), backend.Options{}, meanPooling)
+		if err == nil || !strings.Contains(err.Error(), `architecture "`+typ+`" cannot embed or rank texts here: its layers keep latents or recurrent states`) {
+			t.Errorf("%s: %v", typ, err)
+		}
 	}
 }
 
@@ -152,7 +154,7 @@ func TestPhi3V(t *testing.T) {
 // TestStrangers: near names of other things say what they are and what to do.
 func TestStrangers(t *testing.T) {
 	for typ, want := range map[string]string{
-		"lfm2_embedding": "Qwen3-Embedding", "internvl_chat": "internvl", "deci": "nemotron-nas", "phi4mm": "phi3", "qwen3-omni-moe": "qwen3_vl_moe", "deepseek_v32": "deepseek_v3",
+		"internvl_chat": "internvl", "deci": "nemotron-nas", "phi4mm": "phi3", "qwen3-omni-moe": "qwen3_vl_moe", "deepseek_v32": "deepseek_v3",
 	} {
 		_, _, err := model.New(typ, []byte(`{}`), 1)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hearth serve") {
@@ -201,6 +203,81 @@ func TestBidirec(t *testing.T) {
 		}
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestLFM2Embedding: what embeds is known by the class that config.json names, or by its type, and sees both ways then; a folder of
+// lfm2 that names another class does not.
+func TestLFM2Embedding(t *testing.T) {
+	cfg := func(typ, more string) string {
+		return `{"model_type": "` + typ + `", "hidden_size": 64, "num_hidden_layers": 3, "block_ff_dim": 96, "block_multiple_of": 16, "num_attention_heads": 2, "num_key_value_heads": 1,
+			"norm_eps": 1e-5, "conv_L_cache": 3, "layer_types": ["conv", "full_attention", "conv"], "vocab_size": 32, "max_position_embeddings": 64, "tie_word_embeddings": true` + more + `}`
+	}
+	const class = `, "architectures": ["Lfm2BidirectionalModel"], "auto_map": {"AutoModel": "modeling_lfm2_bidirectional.Lfm2BidirectionalModel"}`
+	first := model.Pooling{Kind: model.Embeds, Rows: backend.PoolFirst, Normalize: true}
+	folder := encoderFolder(t, cfg("lfm2", class), first)
+	as := func(config string, more ...any) fstest.MapFS {
+		return with(with(folder, "config.json", text(config)), more...)
+	}
+	want := loadFolder(t, folder, nil)
+	if err := openEncoder(as(cfg("lfm2", ""), "1_Pooling/config.json", text(`{"pooling_mode": "cls"}`))); err == nil || !strings.Contains(err.Error(), "all texts would be alike") {
+		t.Errorf("the first token of a causal model: %v", err)
+	}
+	if slices.Equal(loadFolder(t, folder, &meanPooling), loadFolder(t, as(cfg("lfm2", "")), &meanPooling)) {
+		t.Fatal("rows that see ahead are the same")
+	}
+	bare := renamed(t, as(cfg("lfm2", class)), func(s string) string {
+		return strings.NewReplacer("model.norm", "embedding_norm", "model.", "", "input_layernorm", "operator_norm", "post_attention_layernorm", "ffn_norm", ".mixer.", ".conv.", ".mlp.", ".feed_forward.",
+			".gate_proj", ".w1", ".down_proj", ".w2", ".up_proj", ".w3", ".q_norm", ".q_layernorm", ".k_norm", ".k_layernorm", ".o_proj", ".out_proj").Replace(s)
+	})
+	around := func(prefix string) fstest.MapFS {
+		return renamed(t, bare, func(s string) string { return prefix + s })
+	}
+	masked := strings.Replace(class, "Model\"]", "ForMaskedLM\"]", 1)
+	for name, f := range map[string]fstest.MapFS{
+		"by its code": as(cfg("lfm2", class[strings.Index(class, "],")+1:])), "lfm2_embedding": as(cfg("lfm2_embedding", "")), "with hyphens": as(cfg("lfm2-embedding", "")), "lfm2_bidirectional": as(cfg("lfm2_bidirectional", "")),
+		"without prefix": bare, "prefixed": around("model."), "with a head": alsoHas(t, bare, "lm_head.weight"),
+		"of a masked model": with(alsoHas(t, around("lfm2."), "lm_head.weight"), "config.json", text(cfg("lfm2", masked))),
+	} {
+		if got := loadFolder(t, f, nil); !slices.Equal(got, want) {
+			t.Errorf("%s: other rows", name)
+		}
+	}
+
+	pooling := func(modules string, more ...any) fstest.MapFS {
+		return as(cfg("lfm2", class), append([]any{"modules.json", text(modules)}, more...)...)
+	}
+	const pooled = `[{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`
+	mean := text(`{"pooling_mode_mean_tokens": true}`)
+	for name, c := range map[string]struct {
+		folder fstest.MapFS
+		want   model.Pooling
+	}{
+		"nothing said": {folder, first}, "of its pooling": {pooling(pooled, "1_Pooling/config.json", text(`{"pooling_mode_cls_token": true}`)), first},
+		"of the mean":    {pooling(pooled, "1_Pooling/config.json", mean), meanPooling},
+		"a decoder's":    {as(cfg("lfm2", `, "architectures": ["Lfm2ForCausalLM"]`)), model.Pooling{Rows: backend.PoolLast, Normalize: true}},
+		"a causal model": {as(cfg("lfm2", `, "architectures": ["Lfm2Model"]`), "modules.json", text(pooled), "1_Pooling/config.json", mean), model.Pooling{Kind: model.Embeds, Rows: backend.PoolMean}},
+	} {
+		k, err := model.OpenCheckpoint(c.folder, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := k.Pooling()
+		if k.Close(); err != nil || p.Kind != c.want.Kind || p.Rows != c.want.Rows || p.Normalize != c.want.Normalize {
+			t.Errorf("%s: %+v, %v, want %+v", name, p, err, c.want)
+		}
+	}
+	colbert := pooling(`[{"path": "", "type": "pylate.models.Transformer"}, {"path": "1_Dense", "type": "pylate.models.Dense.Dense"}]`, "1_Dense/config.json", text(`{"in_features": 64, "out_features": 8, "bias": false}`))
+	if err := openEncoder(colbert); err == nil || !strings.Contains(err.Error(), "a vector per token") {
+		t.Errorf("ColBERT: %v", err)
+	}
+	if _, _, err := model.New("lfm2", []byte(cfg("lfm2", class)), 1); err == nil || !strings.Contains(err.Error(), `"lfm2_embedding" embeds or ranks texts and generates none`) {
+		t.Errorf("generates: %v", err)
+	}
+	for _, classes := range []string{`"Lfm2BidirectionalModel"`, `null`, `[3]`, `[]`, `["Lfm2ForCausalLM"]`} {
+		if _, _, err := model.New("lfm2", []byte(cfg("lfm2", `, "architectures": `+classes)), 1); err != nil {
+			t.Errorf("architectures %s: %v", classes, err)
 		}
 	}
 }
@@ -365,6 +442,11 @@ func TestNearDocs(t *testing.T) {
 	for name, is := range maps.All(model.Near()) {
 		if line := fmt.Sprintf("| %s | %s |", name, is); !strings.Contains(string(doc), line) {
 			t.Errorf("docs/models.md has no line %s", line)
+		}
+	}
+	for _, name := range model.NearEncoderTypes() {
+		if line := "\n| " + name + " | "; !strings.Contains(string(doc), line) {
+			t.Errorf("docs/models.md has no line of %s", name)
 		}
 	}
 }

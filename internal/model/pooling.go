@@ -243,7 +243,8 @@ func (c *Checkpoint) readModules(p *Pooling) error {
 	if len(modules) > maxModules {
 		return &LoadError{File: modulesFile, Problem: fmt.Sprintf("it lists %d modules, more than %d", len(modules), maxModules)}
 	}
-	p.Kind, p.Normalize = Embeds, false
+	p.Kind, p.Normalize = Embeds, embedders[named(c.Type)].unit
+	pooled := false
 	for _, m := range modules {
 		if m.Path != "" && (!fs.ValidPath(m.Path) || strings.Contains(m.Path, `\`)) {
 			return &LoadError{File: modulesFile, Problem: fmt.Sprintf("%s is outside the folder", regular.Quote(m.Path))}
@@ -254,9 +255,14 @@ func (c *Checkpoint) readModules(p *Pooling) error {
 			if _, err = c.readPooling(m.Path, p); err != nil {
 				return err
 			}
+			pooled = true
 		case "Normalize":
 			p.Normalize = true
 		case "Dense":
+			if !pooled {
+				return &LoadError{File: modulesFile, Problem: fmt.Sprintf("module %s comes before a pooling: the model has a vector per token (ColBERT), which is not supported", regular.Quote(m.Type)),
+					Hint: "use a model with a vector per text, such as LiquidAI/LFM2.5-Embedding-350M"}
+			}
 			if err := c.readDense(m.Path, p); err != nil {
 				return err
 			}

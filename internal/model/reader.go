@@ -53,7 +53,7 @@ func openConfig(typ string, b []byte) (*config, error) {
 			return nil, keyed("text_config", err)
 		}
 	}
-	if c.typ = named(typ); c.text == nil {
+	if c.typ = named(calledBy(typ, c.top)); c.text == nil {
 		c.text = map[string]json.RawMessage{} // the file is null
 	}
 	return c, nil

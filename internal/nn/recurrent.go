@@ -11,13 +11,22 @@ type Conv1d struct {
 	Spec    B.Conv
 }
 
-// NewConv declares a convolution without bias whose last rows are kept in st.
+// NewConv declares a causal convolution without bias whose last rows are kept in st.
 func NewConv(c, k int, act B.ActKind, st B.StateID) Conv1d {
 	return Conv1d{C: c, K: k, Spec: B.Conv{State: st, Kernel: k, Act: act}}
 }
 
 // Forward is [rows, C] to [rows, C].
 func (c *Conv1d) Forward(o B.Ops, x B.Array) B.Array { return o.Conv(x, c.W, c.Bias, &c.Spec) }
+
+// Forget makes the convolution one of whole texts, of which nothing is kept: causal, or else with as many rows seen behind as ahead.
+// Where the taps are even in number one more is seen behind.
+func (c *Conv1d) Forget(causal bool) {
+	c.Spec.State = B.NoState
+	if !causal {
+		c.Spec.Ahead = (c.K - 1) / 2
+	}
+}
 
 // ShortConv is the layer of LFM2: a convolution between two gates, which are products of the input as well. The columns of In are
 // the gate before it, the gate behind it and what is convolved.

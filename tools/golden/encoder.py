@@ -37,6 +37,11 @@ BIDIREC = LLAMA | {"model_type": "llama_bidirec", "pooling": "avg"}
 MINISTRAL3 = LLAMA | {"model_type": "ministral3_embedding", "rope_parameters": {
     "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 1.0, "beta_slow": 0.25,
     "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}}
+LFM2 = {"model_type": "lfm2", "hidden_size": 128, "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 80,
+        "max_position_embeddings": 512, "norm_eps": 1e-5, "conv_L_cache": 3, "conv_bias": False, "block_ff_dim": 256, "block_multiple_of": 32,
+        "block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.0, "rope_theta": 500.0, "tie_word_embeddings": True,
+        "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"]}
+LFM2_BOTH = {"architectures": ["Lfm2BidirectionalModel"]}
 EMBED, RANK = {"kind": "embeds", "rows": "mean", "normalize": True}, {"kind": "ranks", "labels": 1}
 ONE = {"num_labels": 1}
 CASES = {  # file: (config, dtype of floats, transformers' class, what is done with rows)
@@ -68,12 +73,42 @@ CASES = {  # file: (config, dtype of floats, transformers' class, what is done w
     "llama_bidirec/rank": (BIDIREC | ONE | {"temperature": 0.25}, "F32", hf.LlamaForSequenceClassification, RANK),
     "ministral3_embedding/f32": (MINISTRAL3, "F32", hf.Ministral3Model, EMBED),
     "gemma3_embedding/f32": ({k: v for k, v in GEMMA3.items() if "bidir" not in k} | {"model_type": "gemma3_embedding"}, "F32", hf.Gemma3TextModel, EMBED | {"dense": DENSE}),
+    # LiquidAI's class is Lfm2Model whose attention sees both ways and whose convolutions are centred: here Lfm2Model with Centred in their place.
+    "lfm2_embedding/f32": (LFM2 | {"model_type": "lfm2_embedding"}, "F32", hf.Lfm2Model, EMBED | {"rows": "cls"}),
+    "lfm2_embedding/4bit": (LFM2 | {"model_type": "lfm2_embedding", "conv_bias": True} | q(4, 64), "BF16", hf.Lfm2Model, EMBED | {"rows": "cls"}),
+    "lfm2_bidirectional/f32": (LFM2 | {"model_type": "lfm2_bidirectional", "conv_bias": True, "conv_L_cache": 4}, "F32", hf.Lfm2Model, EMBED | {"rows": "cls"}),
+    "lfm2/f32": (LFM2 | LFM2_BOTH, "F32", hf.Lfm2Model, EMBED | {"rows": "mean"}),
+    "lfm2/long": (LFM2 | LFM2_BOTH | {"conv_L_cache": 5}, "BF16", hf.Lfm2Model, EMBED | {"rows": "cls"}),
+    "lfm2/causal": (LFM2, "BF16", hf.Lfm2Model, EMBED | {"rows": "lasttoken"}),
     "qwen3_embedding/f32": (QWEN3 | {"model_type": "qwen3_embedding"}, "F32", hf.Qwen3Model, EMBED | {"rows": "lasttoken"}),
 }
 SEED = 20261121
 LENGTHS = [9, 1, 38, 16, 23]  # of texts
-LONG = {"bert/long": [1090, 33], "gemma3_text/long": [200, 33]}  # beyond where attention is split, and beyond the window
+LONG = {"bert/long": [1090, 33], "gemma3_text/long": [200, 33], "lfm2/long": [3, 1, 2, 300, 4]}  # beyond where attention is split, and beyond the window
 SPLIT = 6  # a pair's first text in encoders
+
+
+class Centred(torch.nn.Module):
+    """A short convolution of whole texts, with L // 2 zeros on either side, from the parts of transformers' causal one."""
+
+    def __init__(self, causal):
+        super().__init__()
+        self.conv, self.in_proj, self.out_proj = causal.conv, causal.in_proj, causal.out_proj
+
+    def forward(self, hidden_states, **kwargs):
+        before, after, x = self.in_proj(hidden_states).transpose(-1, -2).chunk(3, dim=-2)
+        w = self.conv.weight
+        y = torch.nn.functional.conv1d(before * x, w, self.conv.bias, padding=w.shape[-1] // 2, groups=w.shape[0])[..., :x.shape[-1]]
+        return self.out_proj((after * y).transpose(-1, -2))
+
+
+def bidirectional(config):
+    return config["model_type"] in ("lfm2_embedding", "lfm2_bidirectional") or config.get("architectures") == LFM2_BOTH["architectures"]
+
+
+LFM2_NAMES = {"embedding_norm": "norm", ".operator_norm": ".input_layernorm", ".ffn_norm": ".post_attention_layernorm", "q_layernorm": "q_norm",
+              "k_layernorm": "k_norm", ".self_attn.out_proj": ".self_attn.o_proj", ".conv.": ".mixer.",
+              ".feed_forward": ".mlp", ".w1": ".gate_proj", ".w2": ".down_proj", ".w3": ".up_proj"}
 
 
 def rename(name):
@@ -85,9 +120,19 @@ def rename(name):
     return name
 
 
+def lfm2_name(name):
+    if name.split(".")[0] in ("layers", "embed_tokens", "embedding_norm"):
+        name = "model." + name
+    for theirs, ours in LFM2_NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
 def tensors(config, shapes, dtype):
     """The weights as float32, dequantised where they are quantised."""
-    made = synthetic.weights(config, shapes, SEED, dtype, rename)
+    taps = {k: (s[0], s[2], s[1]) for k, s in shapes.items() if k.endswith("conv.weight")}  # as MLX lays them out
+    made = synthetic.weights(config, shapes | taps, SEED, dtype, lfm2_name if config["model_type"].startswith("lfm2") else rename)
+    made |= {k: made[k].reshape(shapes[k]) for k in taps}
     out = {}
     for name, shape in shapes.items():
         path = name.removesuffix(".weight")
@@ -107,7 +152,10 @@ def build(config, dtype, cls):
     if config["model_type"] == "gemma3_embedding":
         theirs["use_bidirectional_attention"] = True
     theirs.pop("pooling", None)
-    if cls.config_class.model_type in ("qwen3", "llama"):
+    if cls is hf.Lfm2Model:
+        theirs["intermediate_size"] = theirs.pop("block_ff_dim")
+        theirs.pop("architectures", None)
+    if cls.config_class.model_type in ("qwen3", "llama", "lfm2"):
         theirs["rope_parameters"] = {"rope_type": "default", "rope_theta": theirs.pop("rope_theta")}
     kw = {"add_pooling_layer": False} if cls.__name__ in ("BertModel", "XLMRobertaModel", "RobertaModel", "CamembertModel") else {}
     cfg = cls.config_class(**theirs)
@@ -122,6 +170,11 @@ def build(config, dtype, cls):
     assert not extra and all(k.endswith(("position_ids", "token_type_ids", "lm_head.weight")) for k in missing), (missing, extra)
     model.tie_weights()
     model.both = config.get("temperature", 1.0) if config["model_type"] in ("llama_bidirec", "ministral3_embedding") else 0  # what scores are divided by
+    if bidirectional(config):
+        model.both = 1.0
+        for layer in model.layers:
+            if not layer.is_attention_layer:
+                layer.conv = Centred(layer.conv)
     return model, sum(int(np.prod(s)) for s in shapes.values())
 
 

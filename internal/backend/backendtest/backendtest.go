@@ -73,6 +73,7 @@ func Run(t *testing.T, c Config) {
 	t.Run("Equal", c.equalities)
 	t.Run("KVTypes", c.kvTypes)
 	t.Run("Store", c.store)
+	t.Run("Convolutions", c.convolutions)
 	t.Run("Recurrent", c.recurrent)
 	t.Run("RecurrentEqual", c.recurrentEqual)
 	t.Run("Snapshots", c.snapshots)

@@ -7,8 +7,8 @@ import (
 	"hearth/internal/kernel"
 )
 
-// convJob convolves rows of the batch. A row reads the tails of its slot, which are as they were before the step until
-// all rows are done.
+// convJob convolves rows of the batch. With a state a row reads the tails of its slot, which are as they were before the step
+// until all rows are done.
 type convJob struct {
 	s    *scope
 	spec *backend.Conv
@@ -48,7 +48,9 @@ func (s *scope) Conv(xh backend.Array, wh, bias backend.Weight, c *backend.Conv)
 	}
 	s.pool.run(j, y.rows, max(serialWork/(8*y.cols), 1), max(y.rows/8, 1))
 	for i := range s.batch.Spans {
-		j.settle(&s.batch.Spans[i])
+		if c.State != backend.NoState {
+			j.settle(&s.batch.Spans[i])
+		}
 	}
 	return h
 }
@@ -61,19 +63,25 @@ func (j *convJob) run(_, from, to int) {
 
 func (j *convJob) row(r int) {
 	y, cols := j.y.row(r), j.x.cols
-	first := j.first(r)
+	sp := &j.s.batch.Spans[j.s.spanOf[r]]
+	first, end, before := sp.Row, sp.Row+sp.Len, []float32(nil)
+	if j.spec.State != backend.NoState {
+		first = j.first(r)
+		before, _ = j.tail(sp)
+	}
 	clear(y)
 	if j.bias != nil {
 		copy(y, j.bias)
 	}
 	for k := range j.spec.Kernel {
-		at := r - j.spec.Kernel + 1 + k
-		if at >= first {
-			kernel.MulAdd(y, j.taps[k*cols:][:cols], j.x.row(at))
-			continue
+		at, taps := r-j.spec.Kernel+1+j.spec.Ahead+k, j.taps[k*cols:][:cols]
+		switch {
+		case at >= end:
+		case at >= first:
+			kernel.MulAdd(y, taps, j.x.row(at))
+		case before != nil:
+			kernel.MulAdd(y, taps, before[(j.spec.Kernel-1+at-first)*cols:][:cols])
 		}
-		tail, _ := j.tail(&j.s.batch.Spans[j.s.spanOf[r]])
-		kernel.MulAdd(y, j.taps[k*cols:][:cols], tail[(j.spec.Kernel-1+at-first)*cols:][:cols])
 	}
 	if j.spec.Act == backend.SiLU {
 		kernel.SiLUMul(y, y, j.ones[:cols])

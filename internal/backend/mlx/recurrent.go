@@ -6,7 +6,7 @@ import (
 	B "hearth/internal/backend"
 )
 
-// Conv sums shifted rows, tap after tap, over the kept rows and the new ones.
+// Conv sums shifted rows, tap after tap, over the kept rows and the new ones, or with zeros on either side.
 func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 	s.check.Conv(x, w, bias, c)
 	in, spans := s.get(x), s.b.Spans
@@ -16,7 +16,19 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 		for i := range spans {
 			sp := &spans[i]
 			rows := l.cast(l.cut(in.h, 0, sp.Row, sp.Row+sp.Len), f32)
-			all := l.concat(0, s.st.running(c.State, sp), rows)
+			var all handle
+			if c.State == B.NoState {
+				padded := []handle{rows}
+				if n := c.Kernel - 1 - c.Ahead; n > 0 {
+					padded = append([]handle{l.zeros(f32, n, x.Cols())}, rows)
+				}
+				if c.Ahead > 0 {
+					padded = append(padded, l.zeros(f32, c.Ahead, x.Cols()))
+				}
+				all = l.concat(0, padded...)
+			} else {
+				all = l.concat(0, s.st.running(c.State, sp), rows)
+			}
 			var y handle
 			for k := range c.Kernel {
 				if term := l.mul(l.cut(all, 0, k, k+sp.Len), l.cut(taps, 0, k, k+1)); k == 0 {
@@ -29,7 +41,9 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 				y = l.add(y, bias.(*weight).vector)
 			}
 			parts = append(parts, l.act(c.Act, 0, y))
-			s.st.ran(c.State, sp, []handle{all}, func(n int) handle { return l.copied(l.cut(all, 0, n, n+c.Kernel-1), f32) })
+			if c.State != B.NoState {
+				s.st.ran(c.State, sp, []handle{all}, func(n int) handle { return l.copied(l.cut(all, 0, n, n+c.Kernel-1), f32) })
+			}
 		}
 		return l.concat(0, parts...)
 	})

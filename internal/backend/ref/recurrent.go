@@ -160,21 +160,34 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 	in, taps := s.get(x), w.(*weight)
 	for i := range s.b.Spans {
 		sp := &s.b.Spans[i]
-		tail := s.st.running(c.State, sp)
-		for r := sp.Row; r < sp.Row+sp.Len; r++ {
-			rows := append(slices.Clone(tail), in.row(r)...)
-			for col := range y.row(r) {
+		rows := make([]float64, (c.Kernel-1-c.Ahead)*in.cols)
+		if c.State != B.NoState {
+			rows = slices.Clone(s.st.running(c.State, sp))
+		}
+		for r := range sp.Len {
+			rows = append(rows, in.row(sp.Row+r)...)
+		}
+		rows = append(rows, make([]float64, c.Ahead*in.cols)...)
+		for r := range sp.Len {
+			out := y.row(sp.Row + r)
+			for col := range out {
 				sum := 0.0
 				for k, t := range taps.row(col) {
-					sum += t * rows[k*in.cols+col]
+					sum += t * rows[(r+k)*in.cols+col]
 				}
 				if bias != nil {
 					sum += bias.(*weight).w[col]
 				}
-				y.row(r)[col] = act(c.Act, 0, sum)
+				out[col] = act(c.Act, 0, sum)
 			}
-			copy(tail, rows[in.cols:])
-			s.st.ran(c.State, sp, r-sp.Row, tail)
+		}
+		if c.State == B.NoState {
+			continue
+		}
+		tail := s.st.running(c.State, sp)
+		for r := range sp.Len {
+			copy(tail, rows[(r+1)*in.cols:])
+			s.st.ran(c.State, sp, r, tail)
 		}
 	}
 	return h
