@@ -35,6 +35,8 @@ func (m *decoder) within() *nn.Linear { m.nested = true; return &m.Head }
 
 func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
 
+func (m *hybrid) within() *nn.Linear { m.names.nested = true; return &m.Head }
+
 // newNested is the language model of a model of text and images, whose config and tensors are those of another type with a
 // prefix.
 func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
@@ -42,16 +44,19 @@ func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.(part).within()
+	p, ok := g.(part)
+	if !ok {
+		return nil, fmt.Errorf("%smodel_type: this language model is not supported in %s", cfg.at, regular.Quote(cfg.typ))
+	}
+	p.within()
 	return g, nil
 }
 
 // nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other parts are left out.
 type nest struct {
-	typ    string // where the config does not say
-	only   bool   // and no other
-	tied   bool   // tie_word_embeddings beside text_config, where it is missing
-	scaled bool   // logits are not scaled: transformers' head is around the language model, and does without
+	typ  string // where the config does not say
+	only bool   // and no other
+	tied bool   // tie_word_embeddings beside text_config, where it is missing
 }
 
 // nests are those models by model_type.
@@ -72,8 +77,8 @@ var nests = map[string]nest{
 	"glm4v":            {typ: "glm4v_text", only: true},
 	"glm46v":           {typ: "glm4v_text"},
 	"glm4v_moe":        {typ: "glm4v_moe_text", only: true},
-	"aya_vision":       {typ: "cohere2", tied: true, scaled: true},
-	"cohere2_vision":   {typ: "cohere2", tied: true, scaled: true},
+	"aya_vision":       {typ: "cohere2", tied: true},
+	"cohere2_vision":   {typ: "cohere2", tied: true},
 }
 
 // what names the language model for documents.
@@ -133,6 +138,9 @@ var texts = map[string]text{
 	"helium": {}, "hunyuan_v1_dense": {}, "internlm2": {}, "internlm3": {}, "lfm2": {}, "lfm2_moe": {}, "ministral3": {}, "mistral4": {}, "mixtral": {}, "olmo2": {},
 	"olmo3": {}, "phi": {}, "qwen2_moe": {}, "qwen3_5_text": {as: "qwen3_5"}, "qwen3_5_moe_text": {as: "qwen3_5_moe"},
 	"seed_oss": {}, "smollm3": {}, "stablelm": {}, "starcoder2": {},
+	"afmoe": {}, "apertus": {}, "bitnet": {}, "deepseek_v2": {}, "deepseek_v3": {}, "dots1": {}, "ernie4_5_moe": {}, "exaone": {}, "exaone_moe": {}, "falcon_h1": {},
+	"glm4_moe_lite": {}, "gpt_neox": {}, "granitemoe": {}, "granitemoehybrid": {}, "jamba": {}, "kimi_linear": {}, "laguna": {}, "llama4_text": {}, "mellum": {},
+	"mimo_v2_flash": {}, "minicpm3": {}, "minimax_m2": {}, "nanochat": {}, "nemotron": {}, "olmoe": {}, "qwen3_next": {},
 }
 
 // make is the constructor of a nest.
@@ -191,10 +199,15 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := g.(*centred); ok && n.scaled {
+	switch m := g.(type) { // transformers' head is around the language model, and does without what a type does to its logits
+	case *decoder:
+		m.logits, m.cap = 0, nil
+	case *centred:
 		m.logits = 0
 	}
-	return g, cfg.tieBeside(g.(part).within(), &n.tied)
+	head := g.(part).within()
+	head.Bias = false // nor has a bias
+	return g, cfg.tieBeside(head, &n.tied)
 }
 
 // tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders

@@ -116,6 +116,11 @@ NESTED_VARIANTS = {
     "internvl-gpt_oss": {"text_config": {"model_type": "gpt_oss"} | SLIDING, "vision_config": NESTED["internvl"]["vision_config"]},
     "internvl-llama": {"text_config": {"model_type": "llama"}, "vision_config": NESTED["internvl"]["vision_config"], "tie_word_embeddings": False},
     "llava_next-llama": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava-phi": {"text_config": {"model_type": "phi"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava-qwen3_5": {"text_config": {"model_type": "qwen3_5_text"} | DELTA | {"rope_parameters": MROPE}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava-exaone": {"text_config": {"model_type": "exaone"}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "aya_vision-gemma2": {"text_config": {"model_type": "gemma2", "query_pre_attn_scalar": 40} | SLIDING | {"final_logit_softcapping": 3.0}, "vision_config": SIGLIP},
+    "aya_vision-granite": {"text_config": {"model_type": "granite"} | GRANITE, "vision_config": SIGLIP},
     "llava_onevision-tied": {"text_config": {"model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": SIGLIP},
 }
 CASES = {  # what the reference is given beside TINY
@@ -238,6 +243,7 @@ VARIANTS = {  # these have no mutations
     "gemma4_text-full": GEMMA4 | {"num_hidden_layers": 2, "layer_types": ["full_attention"] * 2},
     "gemma4_text-moe": GEMMA4 | {"num_hidden_layers": 4, "enable_moe_block": True, "num_experts": 8, "top_k_experts": 3, "moe_intermediate_size": 32,
                                  "hidden_size_per_layer_input": 0, "attention_k_eq_v": True, "num_global_key_value_heads": 1},
+    "gpt2-odd": {"n_embd": 60},
     "gpt2-inverse": {"scale_attn_by_inverse_layer_idx": True, "tie_word_embeddings": False, "n_inner": 80},
     "gpt_bigcode-heads": {"multi_query": False, "num_key_value_heads": 4},
     "gpt_neox-odd": {"num_key_value_heads": None, "hidden_size": 80, "rope_theta": 300.0, "partial_rotary_factor": 0.5, "rope_parameters": rope(partial_rotary_factor=0.25)},
