@@ -236,6 +236,7 @@ CASES = {  # what the reference is given beside TINY
 VARIANTS = {  # these have no mutations
     "cohere-plain": {"attention_bias": False, "use_qk_norm": False},
     "deepseek_v2-greedy": MLA | {"q_lora_rank": None, "topk_method": "greedy", "first_k_dense_replace": 0, "routed_scaling_factor": 1.5},
+    "deepseek_v2-single": MLA | {"first_k_dense_replace": 1, "n_routed_experts": 1, "num_experts_per_tok": 1, "n_shared_experts": 2},
     "deepseek_v3-mscale": MLA | GROUPS | {"first_k_dense_replace": 1, "rope_parameters": rope(500.0, "yarn", **YARN, mscale=0.7, mscale_all_dim=1.0)},
     "deepseek_v3-plain": MLA | {"q_lora_rank": None, "n_group": 1, "topk_group": 1, "norm_topk_prob": False, "rope_interleave": False, "attention_bias": False},
     "exaone4-gelu": SLIDING | {"sliding_window_pattern": 2, "hidden_act": "gelu"},
