@@ -94,7 +94,8 @@ func (s *WeightSpec) Expert(e int) (WeightSpec, error) {
 	if s.Use == UseExpertGLU {
 		one.Use = UseGLU
 	}
-	if len(s.Parts) > len(s.Out) {
+	alone := s.Count == 1 && len(s.Parts) > 0 && s.Parts[0].Weight != nil && len(s.Parts[0].Weight.Shape) == 2
+	if len(s.Parts) > len(s.Out) || alone {
 		if len(s.Parts)%s.Count != 0 {
 			return one, fmt.Errorf("%d parts for %d experts", len(s.Parts), s.Count)
 		}

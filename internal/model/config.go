@@ -79,6 +79,8 @@ type common struct {
 	Vocab   int   `json:"vocab_size"`
 	MaxPos  int   `json:"max_position_embeddings"`
 	Tied    *bool `json:"tie_word_embeddings"`
+
+	odd bool // heads may have an odd width: nothing turns them, or a part of each
 }
 
 // tidyJSON words the two common failures without Go's types.
@@ -128,7 +130,7 @@ func (c *common) check() error {
 	switch {
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("num_attention_heads %d is no multiple of num_key_value_heads %d", c.Heads, c.KVHeads)
-	case c.HeadDim%2 != 0:
+	case c.HeadDim%2 != 0 && !c.odd:
 		return fmt.Errorf("head_dim %d is odd", c.HeadDim)
 	case c.MaxPos < 0:
 		return fmt.Errorf("max_position_embeddings %d is negative", c.MaxPos)

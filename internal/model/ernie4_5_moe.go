@@ -21,6 +21,7 @@ type ernieMoEArgs struct {
 	First    ints   `json:"moe_layer_start_index"`
 	Last     ints   `json:"moe_layer_end_index"`
 	Gate     string `json:"moe_gate_act"`
+	Floor    float  `json:"moe_norm_min"` // of the sum of the picked weights
 }
 
 // newErnieMoE is ernie4_5 with experts in some of its layers.
@@ -30,7 +31,6 @@ func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.is("moe_gate_act", `"softmax"`, `"sigmoid"`)
-	cfg.harmless("moe_norm_min") // a floor of the sum of the picked weights, far below what they can add up to
 	// How many rows an expert took in training, and the losses there; whether a bias corrects the choice, the folder says.
 	cfg.harmless("moe_capacity", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_group_orthogonal_loss", "global_aux_loss")
 	if err := a.check(); err != nil {
@@ -102,6 +102,8 @@ func (a *ernieMoEArgs) check() error {
 		return fmt.Errorf("moe_intermediate_size %d or moe_num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
 	case a.Interval <= 0:
 		return fmt.Errorf("moe_layer_interval %d is out of range", a.Interval)
+	case !(a.Floor <= 1e-3):
+		return fmt.Errorf("moe_norm_min %g is not supported: only a floor far below what picked weights add up to changes nothing", float64(a.Floor))
 	}
 	return a.common.check()
 }

@@ -151,7 +151,7 @@ func (a *falconH1Args) sizes() (*mamba2Sizes, error) {
 		"mlp_multipliers": a.MLP, "ssm_multipliers": a.Mamba,
 	} {
 		for _, x := range f {
-			if x == 0 || !(math.Abs(float64(x)) < 1e6) {
+			if x == 0 || !(math.Abs(float64(x)) < 1e6) || key == "key_multiplier" && x < 0 {
 				return nil, fmt.Errorf("%s %v is out of range", key, f)
 			}
 		}

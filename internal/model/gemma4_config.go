@@ -90,6 +90,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	a.gate = &B.GLU{Act: act}
 	cfg.is("use_bidirectional_attention", `"vision"`) // of the rows of an image
 	cfg.harmless("sliding_window_pattern")            // the reference reads layer_types alone
+	cfg.unused(a.Types)
 	ropes := map[gemma4Rope]*B.Rope{}
 	for i, t := range a.Types {
 		k := gemma4Rope{t, a.heads[i].Dim}

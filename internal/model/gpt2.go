@@ -25,6 +25,7 @@ type gpt2Args struct {
 
 func (a *gpt2Args) check() error {
 	a.D, a.Layers, a.Heads, a.KVHeads, a.MaxPos, a.HeadDim, a.FFN = a.Width, a.NLayers, a.NHeads, a.NHeads, a.Positions, 0, a.Inner
+	a.odd = true
 	if a.FFN == 0 {
 		a.FFN = 4 * min(max(a.D, 0), maxSize/4)
 	}

@@ -36,6 +36,14 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.same("rope_theta", ra.Theta)
 	cfg.same("partial_rotary_factor", ra.Partial)
+	if _, newer, _, err := cfg.ropes("", false); err == nil && newer != nil { // what transformers saved says it there, and never reads these
+		if newer.Theta != nil {
+			cfg.harmless("rope_theta")
+		}
+		if newer.Partial != 0 {
+			cfg.harmless("partial_rotary_factor")
+		}
+	}
 	rope, err := nn.NewRope(a.HeadDim, ra)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ type gptOssArgs struct {
 	Experts int   `json:"num_local_experts"`
 	TopK    int   `json:"num_experts_per_tok"`
 	Limit   float `json:"swiglu_limit"`
+	Alpha   float `json:"swiglu_alpha"` // of the sigmoid's argument
 	Bias    bool  `json:"attention_bias"`
 }
 
@@ -35,9 +36,8 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.harmless("initial_context_length") // the rotation's original_max_position_embeddings counts
-	cfg.is("swiglu_alpha", "1.702")
-	cfg.harmless("hidden_act")             // experts have their own, whatever it says
-	cfg.harmless("initial_context_length") // which the rotation has as original_max_position_embeddings
+	cfg.is("swiglu_alpha", "1.702", "1.0", "1")
+	cfg.harmless("hidden_act") // experts have their own, whatever it says
 	cfg.ropeless(`{"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false, "original_max_position_embeddings": 4096}`)
 	if a.Types == nil {
 		for i := range min(max(a.Layers, 0), maxLayers) {
@@ -52,6 +52,9 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
+	if a.Alpha == 1 {
+		glu.Act = B.SiLU
+	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias, t.O.Bias = a.Bias, a.Bias
@@ -60,7 +63,8 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		moe.Gate.Bias, moe.Up.Bias, moe.Down.Bias, moe.Up.Interleaved = true, true, true, true
 		return preNorm(&a.common, b, t).routed(&moe)
 	})
-	m.Head.Tied, m.family = nn.TieNever, gptOssNames
+	m.family = gptOssNames
+	m.ownHead(&a.common)
 	return m, nil
 }
 

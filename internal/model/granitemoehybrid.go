@@ -109,7 +109,7 @@ func (m *decoder) lookGranite(shape func(name string) []int) {
 }
 
 func (a *graniteHybridArgs) check() error {
-	a.HeadDim = 0 // always a share of the width
+	a.HeadDim, a.odd = 0, a.Position != "rope" // always a share of the width
 	if err := a.graniteArgs.check(); err != nil {
 		return err
 	}

@@ -88,4 +88,6 @@ var expected = map[string][]string{
 	"using_split_qkv_in_self_attention": {"false"},
 
 	"use_bidirectional_attention": {"false"}, // read for a model that embeds
+
+	"per_layer_config": {"{}"},
 }

@@ -42,7 +42,7 @@ func (s *mambaSizes) check() error {
 		}
 	}
 	if s.kernel < 2 || s.kernel > 64 {
-		return fmt.Errorf("mamba layers: a convolution of %d taps is out of range", s.kernel)
+		return fmt.Errorf("mamba layers: a convolution (conv_kernel or mamba_d_conv) of %d taps is out of range", s.kernel)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *mamba2Sizes) check() error {
 	case s.heads%s.groups != 0:
 		return fmt.Errorf("mamba layers: %d heads are no multiple of %d groups", s.heads, s.groups)
 	case s.kernel < 2 || s.kernel > 64:
-		return fmt.Errorf("mamba layers: a convolution of %d taps is out of range", s.kernel)
+		return fmt.Errorf("mamba layers: a convolution (conv_kernel or mamba_d_conv) of %d taps is out of range", s.kernel)
 	case len(s.limits) != 0 && (len(s.limits) != 2 || !(s.limits[0] >= 0 && s.limits[1] > s.limits[0])):
 		return fmt.Errorf("time_step_limit %v is not two numbers, the lower first", s.limits)
 	}

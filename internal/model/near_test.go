@@ -97,7 +97,7 @@ func TestNested(t *testing.T) {
 
 // TestNestedTypes: a language model that is not supported is named, with those that are.
 func TestNestedTypes(t *testing.T) {
-	for typ, inner := range map[string]string{"internvl": "later", "llava_next": "mamba", "smolvlm": "deepseek_v3", "lighton_ocr": "vit"} {
+	for typ, inner := range map[string]string{"internvl": "later", "llava_next": "mamba", "smolvlm": "gemma4_text", "lighton_ocr": "vit"} {
 		_, _, err := model.New(typ, []byte(`{"text_config": {"model_type": "`+inner+`"}}`), 1)
 		if err == nil || !strings.Contains(err.Error(), `text_config.model_type "`+inner+`" is not supported in "`+typ+`"; these are: `) || !strings.Contains(err.Error(), "qwen3_moe") {
 			t.Errorf("%s: %v", typ, err)

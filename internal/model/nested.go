@@ -44,15 +44,18 @@ func newNested(mk maker, cfg *config, b *Build, tied *bool) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, cfg.tieBeside(g.(part).within(), tied)
+	p, ok := g.(part)
+	if !ok {
+		return nil, fmt.Errorf("%smodel_type: this language model is not supported in %s", cfg.at, regular.Quote(cfg.typ))
+	}
+	return g, cfg.tieBeside(p.within(), tied)
 }
 
 // nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other parts are left out.
 type nest struct {
-	typ    string // where the config does not say
-	only   bool   // and no other
-	tied   bool   // tie_word_embeddings beside text_config, where it is missing
-	scaled bool   // logits are not scaled: transformers' head is around the language model, and does without
+	typ  string // where the config does not say
+	only bool   // and no other
+	tied bool   // tie_word_embeddings beside text_config, where it is missing
 }
 
 // nests are those models by model_type.
@@ -73,8 +76,8 @@ var nests = map[string]nest{
 	"glm4v":            {typ: "glm4v_text", only: true},
 	"glm46v":           {typ: "glm4v_text"},
 	"glm4v_moe":        {typ: "glm4v_moe_text", only: true},
-	"aya_vision":       {typ: "cohere2", tied: true, scaled: true},
-	"cohere2_vision":   {typ: "cohere2", tied: true, scaled: true},
+	"aya_vision":       {typ: "cohere2", tied: true},
+	"cohere2_vision":   {typ: "cohere2", tied: true},
 }
 
 // what names the language model for documents.
@@ -134,6 +137,9 @@ var texts = map[string]text{
 	"helium": {}, "hunyuan_v1_dense": {}, "internlm2": {}, "internlm3": {}, "lfm2": {}, "lfm2_moe": {}, "ministral3": {}, "mistral4": {}, "mixtral": {}, "olmo2": {},
 	"olmo3": {}, "phi": {}, "qwen2_moe": {}, "qwen3_5_text": {as: "qwen3_5"}, "qwen3_5_moe_text": {as: "qwen3_5_moe"},
 	"seed_oss": {}, "smollm3": {}, "stablelm": {}, "starcoder2": {},
+	"afmoe": {}, "apertus": {}, "bitnet": {}, "deepseek_v2": {}, "deepseek_v3": {}, "dots1": {}, "ernie4_5_moe": {}, "exaone": {}, "exaone_moe": {}, "falcon_h1": {},
+	"glm4_moe_lite": {}, "gpt_neox": {}, "granitemoe": {}, "granitemoehybrid": {}, "jamba": {}, "kimi_linear": {}, "laguna": {}, "llama4_text": {}, "mellum": {},
+	"mimo_v2_flash": {}, "minicpm3": {}, "minimax_m2": {}, "nanochat": {}, "nemotron": {}, "olmoe": {}, "qwen3_next": {},
 }
 
 // TextDefaults are the keys that a text_config of such a type may leave out, with their values in JSON.
@@ -192,10 +198,18 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	cfg.is("rope_interleaved", "false")
 	mk := registry[resolve(cmp.Or(t.as, typ))]
 	g, err := newNested(mk, cfg, b, &n.tied)
-	if m, ok := g.(*centred); ok && n.scaled {
-		m.logits = 0
+	if err != nil {
+		return nil, err
 	}
-	return g, err
+	switch m := g.(type) { // transformers' head is around the language model: no scale or cap of logits, and no bias
+	case *decoder:
+		m.logits, m.cap, m.Head.Bias = 0, nil, false
+	case *centred:
+		m.logits, m.Head.Bias = 0, false
+	case *hybrid:
+		m.Head.Bias = false
+	}
+	return g, nil
 }
 
 // tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders

@@ -130,7 +130,7 @@ func fusedGranite(t *testing.T, folder fstest.MapFS) fstest.MapFS {
 func TestRecurrentRefusals(t *testing.T) {
 	for typ, keys := range map[string]map[string]string{
 		"mamba2": {`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 3, "conv_kernel": 4`: "4 heads are no multiple of 3 groups",
-			`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 1`:                           "a convolution of 1 taps",
+			`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 1`:                           "a convolution (conv_kernel or mamba_d_conv) of 1 taps",
 			`"num_heads": 4, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 4, "time_step_limit": [2,1]`: "time_step_limit [2 1]"},
 		"nemotron_h":   {`"hybrid_override_pattern": "MX"`: `"MX"`, `"layers_block_type": ["mamba", "rnn"]`: `"rnn"`, `"hybrid_override_pattern": 3`: "neither a string nor a list"},
 		"qwen3_5_text": {`"layer_types": ["full_attention"]`: "linear_num_key_heads 0"},

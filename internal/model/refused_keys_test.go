@@ -47,6 +47,7 @@ func TestRefusedKeys(t *testing.T) {
 		{"gemma4_text", gemma4, `"hidden_activation": "mish"`, `hidden_activation is "mish", which`},
 		{"gemma3_text", gemma4, `"use_bidirectional_attention": true`, "use_bidirectional_attention"},
 		{"gemma2", gemma4, `"attn_logit_softcapping": -1`, "attn_logit_softcapping -1 is out of range"},
+		{"ernie4_5_moe", latent, `"moe_num_experts": 8, "rms_norm_eps": 1e-5, "moe_norm_min": 0.5`, "moe_norm_min 0.5 is not supported"},
 		{"deepseek_v3", latent, `"n_group": 4, "topk_group": 1, "first_k_dense_replace": 1`, "topk_group 1 of n_group 4 leaves 2 experts"},
 		{"deepseek_v3", latent, `"mlp_layer_types": ["dense"], "n_group": 1`, "mlp_layer_types has 1 entries for 2 layers"},
 		{"glm4_moe_lite", latent, `"mlp_layer_types": ["dense", "wide"]`, `mlp_layer_types[1] is "wide"`},

@@ -65,7 +65,7 @@ type ropeJSON struct {
 	Attention *float  `json:"attention_factor"`
 	Orig      float   `json:"original_max_position_embeddings"`
 	Long      []float `json:"long_factor"`
-	Short     []float `json:"short_factor"` // for short texts: see nn.NewRope for why it has no use
+	Short     []float `json:"short_factor"` // for texts of no more than Orig: counts where there are no others
 	Truncate  *bool   `json:"truncate"`
 	Beta      float   `json:"llama_4_scaling_beta"` // how fast queries grow with their position
 	Alpha     float   `json:"alpha"`                // hunyuan's
@@ -257,6 +257,9 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	if r.Turns > 0 {
 		a.Partial = min((float64(r.Turns)+0.5)/float64(r.Head), 1)
 	}
+	if len(a.Short) > 0 && a.Max > 0 && a.Max <= a.Orig {
+		a.Long = a.Short // no text is so long that the other counts
+	}
 	if a.Factor == 0 && (a.Type == "longrope" || a.Type == "su") && a.Orig > 0 {
 		a.Factor = a.Max / a.Orig
 	}
@@ -305,6 +308,12 @@ func (r *ropeJSON) over(a *nn.RopeArgs) {
 	for _, f := range r.Long {
 		a.Long = append(a.Long, float64(f))
 	}
+	if len(r.Short) > 0 {
+		a.Short = nil
+	}
+	for _, f := range r.Short {
+		a.Short = append(a.Short, float64(f))
+	}
 }
 
 // agree compares the two spellings where a config has both.
@@ -321,6 +330,15 @@ func agree(older, newer *ropeJSON, at string) error {
 	return nil
 }
 
+// unused marks the parameters of types that no layer has.
+func (c *config) unused(types []string) {
+	for _, kind := range []string{full, slides} {
+		if !slices.Contains(types, kind) {
+			c.harmless("rope_parameters." + kind)
+		}
+	}
+}
+
 // ropesOf makes the rotations of the kinds of layers that a model has.
 func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error) {
 	out := map[string]*B.Rope{}
@@ -328,11 +346,7 @@ func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error)
 	for _, t := range types {
 		kinds[t] = true
 	}
-	for _, kind := range []string{full, slides} {
-		if !kinds[kind] {
-			c.harmless("rope_parameters." + kind) // no layer is of this type
-		}
-	}
+	c.unused(types)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		r.Kind = kind
 		rope, err := c.rope(r)

@@ -23,8 +23,9 @@ type RopeArgs struct {
 	Alpha                                    float64 // of hunyuan, which raises the base by it: not looked at here
 	Traditional                              bool    // pairs (2i, 2i+1)
 
-	Max  float64   // positions the model allows
-	Long []float64 // longrope's divisor of every pair; the one for short texts is never used, as in mlx-lm
+	Max   float64   // positions the model allows
+	Long  []float64 // longrope's divisor of every pair
+	Short []float64 // the one for short texts: not looked at here, as in mlx-lm
 }
 
 // NewRope turns a variant into a frequency table for heads of the given width. Everything that depends on the config
@@ -39,6 +40,10 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	if a.Type == "proportional" {
 		dims -= dims % 2
 	}
+	wide := dims
+	if dims%2 != 0 && dims < head && a.odd() {
+		dims++ // as in transformers: a pair for what is left, frequencies of the odd width
+	}
 	if dims < 2 || dims%2 != 0 {
 		return nil, fmt.Errorf("rope %s: partial_rotary_factor %g: %d of %d columns would rotate, not a positive even number", cmp.Or(a.Type, "default"), a.Partial, dims, head)
 	}
@@ -46,7 +51,7 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	if a.long() && len(a.Long) != dims/2 {
 		return nil, fmt.Errorf("rope %s: long_factor has %d entries for %d pairs", a.Type, len(a.Long), dims/2)
 	}
-	scale, wide := a.frequencies(dims), dims
+	scale := a.frequencies(dims)
 	if a.Type == "proportional" { // frequencies and partners of the whole head, of which the fastest pairs rotate
 		wide, r.Split = head, head/2
 	}
@@ -74,6 +79,15 @@ func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 var ropeTypes = []string{"default", "dynamic", "linear", "llama3", "longrope", "mrope", "proportional", "su", "yarn", "deepseek_yarn"}
 
 func (a *RopeArgs) yarn() bool { return a.Type == "yarn" || a.Type == "deepseek_yarn" }
+
+// odd reports variants that take odd widths.
+func (a *RopeArgs) odd() bool {
+	switch a.Type {
+	case "", "default", "dynamic", "linear", "llama3":
+		return true
+	}
+	return false
+}
 
 func (a *RopeArgs) long() bool { return a.Type == "longrope" || a.Type == "su" }
 

@@ -73,6 +73,16 @@ func TestProportional(t *testing.T) {
 	}
 }
 
+// TestOddWidth: a pair turns for the column that is left, with the frequencies of the odd width.
+func TestOddWidth(t *testing.T) {
+	a := plain()
+	a.Partial = 0.05
+	r, err := NewRope(64, a)
+	if want := float32(math.Pow(a.Theta, -2.0/3)); err != nil || len(r.InvFreq) != 2 || r.InvFreq[1] != want {
+		t.Errorf("%+v, %v, want a second frequency of %g", r, err, want)
+	}
+}
+
 func TestRopeErrors(t *testing.T) {
 	for _, c := range []struct {
 		change func(*RopeArgs)
@@ -87,7 +97,9 @@ func TestRopeErrors(t *testing.T) {
 		{func(a *RopeArgs) { a.Theta = math.Inf(1) }, "theta +Inf"},
 		{func(a *RopeArgs) { a.Partial = 1.5 }, "partial_rotary_factor 1.5"},
 		{func(a *RopeArgs) { a.Partial = 0.01 }, "0 of 64 columns"},
-		{func(a *RopeArgs) { a.Partial = 0.05 }, "3 of 64 columns"},
+		{func(a *RopeArgs) {
+			a.Partial, a.Type, a.Factor, a.Orig, a.BetaFast, a.BetaSlow = 0.05, "yarn", 4, 512, 32, 1
+		}, "3 of 64 columns"},
 		{func(a *RopeArgs) { a.Type = "linear" }, "factor 0"},
 		{func(a *RopeArgs) { a.Type = "proportional" }, "factor 0"},
 		{func(a *RopeArgs) { a.Type, a.Factor, a.Traditional = "proportional", 1, true }, "not in traditional pairs"},
