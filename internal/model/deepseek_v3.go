@@ -77,8 +77,11 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m, err := a.decoder(cfg, b, a.router())
-	if err != nil || cfg.at == "" {
-		return m, err
+	if err != nil {
+		return nil, err
+	}
+	if m.gate(cfg); cfg.at == "" {
+		return m, nil
 	}
 	var beside struct {
 		Tied   *bool           `json:"tie_word_embeddings"`
@@ -96,6 +99,8 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 					m.Head.Tied = nn.TieAlways
 				}
 			}
+		} else if m.Head.Tied == nn.TieAlways {
+			m.Head.Tied = nn.TieFile // transformers saves a head then
 		}
 	}
 	return m, nil

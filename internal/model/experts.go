@@ -98,8 +98,8 @@ func (m *decoder) freeBiases(shape func(name string) []int) {
 	}
 }
 
-// gate gives all gated MLPs, experts among them, the activation that the config names.
-func (m *decoder) gate(cfg *config) {
+// gate gives all gated MLPs, experts among them, the activation that the config names. It gives the decoder.
+func (m *decoder) gate(cfg *config) *decoder {
 	kind := cfg.act("hidden_act", "silu")
 	glu := &B.GLU{Act: kind}
 	for i := range m.Layers {
@@ -114,4 +114,5 @@ func (m *decoder) gate(cfg *config) {
 			l.MoE.Shared.Spec.Act = kind
 		}
 	}
+	return m
 }

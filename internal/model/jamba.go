@@ -72,7 +72,8 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 	m.family = jambaNames
 	m.look = func(shape func(name string) []int) { // mlx-lm, which converts folders, picks experts in another way than the model's authors
 		for i := range m.Layers {
-			if asPublished(shape(fmt.Sprintf("model.layers.%d.mixer.conv1d.weight", i))) {
+			one := shape(fmt.Sprintf("model.layers.%d.mlp.experts.0.up_proj.weight", i)) != nil // conversions have them stacked
+			if one || asPublished(shape(fmt.Sprintf("model.layers.%d.mixer.conv1d.weight", i))) {
 				router = B.Router{Score: B.Softmax, K: a.TopK}
 			}
 		}

@@ -36,7 +36,7 @@ func newMistral4(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m.family = stackNames
-	return m, nil
+	return m.gate(cfg), nil
 }
 
 // stackNames: stacks of experts as they are named in training, with or without a suffix.
@@ -49,6 +49,9 @@ func (a *latentArgs) share(cfg *config, head int) error {
 	_, newer, at, err := cfg.ropes("", false)
 	if err != nil || newer == nil || newer.Partial == 0 {
 		return err
+	}
+	if k := newer.kind(); (k == "" || k == "default") && head == a.Rot {
+		return nil // transformers does not look at the share then
 	}
 	if n := int(float64(head)*float64(newer.Partial) + 1e-6); n != a.Rot {
 		return fmt.Errorf("%s.partial_rotary_factor %g of head_dim %d are %d columns, but qk_rope_head_dim is %d", at, float64(newer.Partial), head, n, a.Rot)
