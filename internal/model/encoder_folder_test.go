@@ -295,7 +295,7 @@ func TestBrokenEncoders(t *testing.T) {
 		folder fstest.MapFS
 		want   string
 	}{
-		"act":       {edit(`"vocab_size"`, `"hidden_act": "elu", "vocab_size"`), `hidden_act "elu" is not supported`},
+		"act":       {edit(`"vocab_size"`, `"hidden_act": "elu", "vocab_size"`), `hidden_act is "elu", which architecture "bert" does not do here`},
 		"positions": {edit(`"vocab_size"`, `"position_embedding_type": "relative_key", "vocab_size"`), "relative_key"},
 		"heads":     {edit(`"num_attention_heads": 2`, `"num_attention_heads": 3`), "no multiple of num_attention_heads 3"},
 		"length":    {edit(`"max_position_embeddings": 40`, `"max_position_embeddings": 0`), "max_position_embeddings is missing"},

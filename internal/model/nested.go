@@ -29,11 +29,17 @@ type part interface {
 	Generator
 	// within says that names of tensors may have prefixes and that there may be other parts beside it. It gives the head.
 	within() *nn.Linear
+	// bare takes from the head all but the product: transformers' is around the language model, whatever its type.
+	bare()
 }
 
 func (m *decoder) within() *nn.Linear { m.nested = true; return &m.Head }
-
 func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
+func (m *hybrid) within() *nn.Linear  { m.names.nested = true; return &m.Head }
+
+func (m *decoder) bare() { m.logits, m.cap, m.Head.Bias = 0, nil, false }
+func (m *centred) bare() { m.logits, m.Head.Bias = 0, false }
+func (m *hybrid) bare()  {}
 
 // newNested is the language model of a model of text and images, whose config and tensors are those of another type with a
 // prefix.
@@ -48,10 +54,9 @@ func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
 
 // nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other parts are left out.
 type nest struct {
-	typ    string // where the config does not say
-	only   bool   // and no other
-	tied   bool   // tie_word_embeddings beside text_config, where it is missing
-	scaled bool   // logits are not scaled: transformers' head is around the language model, and does without
+	typ  string // where the config does not say
+	only bool   // and no other
+	tied bool   // tie_word_embeddings beside text_config, where it is missing
 }
 
 // nests are those models by model_type.
@@ -72,8 +77,8 @@ var nests = map[string]nest{
 	"glm4v":            {typ: "glm4v_text", only: true},
 	"glm46v":           {typ: "glm4v_text"},
 	"glm4v_moe":        {typ: "glm4v_moe_text", only: true},
-	"aya_vision":       {typ: "cohere2", tied: true, scaled: true},
-	"cohere2_vision":   {typ: "cohere2", tied: true, scaled: true},
+	"aya_vision":       {typ: "cohere2", tied: true},
+	"cohere2_vision":   {typ: "cohere2", tied: true},
 }
 
 // what names the language model for documents.
@@ -191,9 +196,7 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := g.(*centred); ok && n.scaled {
-		m.logits = 0
-	}
+	g.(part).bare()
 	return g, cfg.tieBeside(g.(part).within(), &n.tied)
 }
 

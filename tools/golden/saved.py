@@ -115,6 +115,11 @@ NESTED_VARIANTS = {
     "internvl-qwen3_moe": {"text_config": {"model_type": "qwen3_moe"}, "vision_config": NESTED["internvl"]["vision_config"]},
     "internvl-gpt_oss": {"text_config": {"model_type": "gpt_oss"} | SLIDING, "vision_config": NESTED["internvl"]["vision_config"]},
     "internvl-llama": {"text_config": {"model_type": "llama"}, "vision_config": NESTED["internvl"]["vision_config"], "tie_word_embeddings": False},
+    "llava-granite": {"text_config": {"model_type": "granite"} | GRANITE, "vision_config": CLIP, "vision_feature_layer": -1},
+    "llava_next-cohere": {"text_config": {"model_type": "cohere", "logit_scale": 0.25}, "vision_config": CLIP, "vision_feature_layer": -1},
+    "vipllava-phi": {"text_config": {"model_type": "phi"}, "vision_config": CLIP, "vision_feature_layer": [-1]},
+    "internvl-gemma2": {"text_config": {"model_type": "gemma2"} | SLIDING | {"query_pre_attn_scalar": 40, "final_logit_softcapping": 1.0}, "vision_config": NESTED["internvl"]["vision_config"]},
+    "internvl-qwen3_5_text": {"text_config": {"model_type": "qwen3_5_text"} | DELTA | {"rope_parameters": MROPE}, "vision_config": NESTED["internvl"]["vision_config"]},
     "llava_next-llama": {"text_config": {"model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": -1},
     "llava_onevision-tied": {"text_config": {"model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": SIGLIP},
 }
@@ -251,7 +256,9 @@ VARIANTS = {  # these have no mutations
     "minicpm3-longrope": MLA | {"scale_emb": 3, "dim_model_base": 32, "rope_parameters": rope(500.0, "longrope", **longrope(4))},
     "mistral-plain": {"sliding_window": None},
     "mistral3-ministral3": {"text_config": {"model_type": "ministral3"} | MINISTRAL3, "vision_config": {"model_type": "pixtral", "head_dim": 8} | VISION},
+    "minimax_m2-memory": {"original_names": False},  # tensors under the names that they have in memory
     "mistral4-default": CASES["mistral4"] | {"head_dim": 8, "rope_parameters": rope(llama_4_scaling_beta=0.1, original_max_position_embeddings=16)},
+    "nemotron_h-memory": CASES["nemotron_h"] | {"original_names": False},
     "nemotron_h-bare": CASES["nemotron_h"] | {"use_bias": False, "mamba_proj_bias": True, "sliding_window": 8},
     "nemotron_h-bias": GROUPS | {
         "num_hidden_layers": None, "layers_block_type": ["linear_attention", "full_attention", "moe", "mlp"], "mamba_num_heads": 8, "mamba_head_dim": 16,
@@ -727,8 +734,10 @@ def case(name, given, base):
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
+        given = dict(given)
+        names = {} if given.pop("original_names", True) else {"save_original_format": False}
         c = config(**tiny(config, given))
-        model._from_config(c, dtype=torch.float32, attn_implementation="eager").save_pretrained(folder)
+        model._from_config(c, dtype=torch.float32, attn_implementation="eager").save_pretrained(folder, **names)
         written = json.loads((folder / "config.json").read_text())
         tensors = fill(folder, seed)
         m = read(model, folder)
