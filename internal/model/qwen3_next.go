@@ -268,8 +268,9 @@ func (m *hybrid) Rename(name string) string {
 func (m *hybrid) Inspect(shape func(name string) []int) {
 	plus1 := !slices.ContainsFunc(m.Layers, func(l hybridLayer) bool { return l.Delta != nil || l.MoE != nil && !m.renorm }) // the conversion leaves such a model alone
 	for i := range m.Layers {
-		conv := shape(fmt.Sprintf("model.layers.%d.linear_attn.conv1d.weight", i))
-		plus1 = plus1 || len(conv) == 3 && conv[2] != 1 || shape(fmt.Sprintf("model.layers.%d.mlp.experts.0.up_proj.weight", i)) != nil
+		path := fmt.Sprintf("model.layers.%d.", i)
+		conv := shape(path + "linear_attn.conv1d.weight")
+		plus1 = plus1 || len(conv) == 3 && conv[2] != 1 || shape(path+"mlp.experts.0.up_proj.weight") != nil || shape(path+"mlp.switch_mlp.gate_up_proj.weight") != nil
 	}
 	m.Norm.Plus1 = plus1
 	for i := range m.Layers {

@@ -268,6 +268,7 @@ VARIANTS = {  # these have no mutations
     "phi3-longrope": {"original_max_position_embeddings": 16, "rope_parameters": rope(500.0, "longrope", partial_rotary_factor=0.75, **longrope(6))},
     "qwen2-plain": {},
     "qwen3_5_text-attention": CASES["qwen3_5_text"] | {"layer_types": ["full_attention"] * 4},
+    "qwen3_next-memory": CASES["qwen3_next"] | {"layer_types": ["full_attention"] * 4, "original_names": False},
     "qwen3_next-dense": CASES["qwen3_next"] | {"layer_types": ["full_attention"] * 4, "mlp_only_layers": [0, 1, 2, 3]},
     "qwen3_moe-window": {"use_sliding_window": True, "sliding_window": 8, "decoder_sparse_step": 2, "norm_topk_prob": False},
     "qwen3-plain": {"attention_bias": False, "tie_word_embeddings": True},
