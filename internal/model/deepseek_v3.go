@@ -77,11 +77,8 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m, err := a.decoder(cfg, b, a.router())
-	if err != nil {
-		return nil, err
-	}
-	if m.gate(cfg); cfg.at == "" {
-		return m, nil
+	if err != nil || cfg.at == "" {
+		return m, err
 	}
 	var beside struct {
 		Tied   *bool           `json:"tie_word_embeddings"`

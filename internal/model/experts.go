@@ -98,8 +98,25 @@ func (m *decoder) freeBiases(shape func(name string) []int) {
 	}
 }
 
-// gate gives all gated MLPs, experts among them, the activation that the config names. It gives the decoder.
-func (m *decoder) gate(cfg *config) *decoder {
+// anyGate is gate for types whose constructors leave hidden_act alone: where every layer is attention and a gated MLP or experts, it is
+// theirs and nothing else's. Elsewhere it may be a convolution's too, and only the usual one is taken.
+func (m *decoder) anyGate(cfg *config) {
+	if _, ok := cfg.text["hidden_act"]; !ok || cfg.seen[cfg.at+"hidden_act"] {
+		return
+	}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		plain := l.MLP != nil && l.MLP.Spec == B.GLU{Act: B.SiLU}
+		routed := l.MoE != nil && l.MoE.Spec.GLU != nil && *l.MoE.Spec.GLU == B.GLU{Act: B.SiLU}
+		if l.Mixer != nil || l.Recur != nil || l.Two != nil || l.Other != nil || !plain && !routed {
+			return
+		}
+	}
+	m.gate(cfg)
+}
+
+// gate gives all gated MLPs, experts among them, the activation that the config names.
+func (m *decoder) gate(cfg *config) {
 	kind := cfg.act("hidden_act", "silu")
 	glu := &B.GLU{Act: kind}
 	for i := range m.Layers {
@@ -114,5 +131,4 @@ func (m *decoder) gate(cfg *config) *decoder {
 			l.MoE.Shared.Spec.Act = kind
 		}
 	}
-	return m
 }

@@ -20,5 +20,5 @@ func newHelium(cfg *config, b *Build) (Generator, error) {
 		l := a.layer(b, i, rope)
 		l.Attn.O.Bias = false
 		return l
-	}).gate(cfg), nil
+	}), nil
 }

@@ -59,7 +59,7 @@ func newHunyuan(cfg *config, b *Build) (Generator, error) {
 			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		}
 	}
-	return m.gate(cfg), nil
+	return m, nil
 }
 
 // layerNormNames: norms of queries and keys that are spelled out.

@@ -21,5 +21,5 @@ func newInternLM3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }).gate(cfg), nil
+	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }), nil
 }

@@ -61,7 +61,7 @@ func (a *llamaArgs) llama(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }).gate(cfg), nil
+	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }), nil
 }
 
 // everywhere gives all layers the window of sliding_window where layer_types tells none apart; null is none, and a config without

@@ -46,7 +46,7 @@ func newMiniCPM3(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.gate(cfg).Head.Tied = a.tie()
+	m.Head.Tied = a.tie()
 	a.multiply(m, &a.common)
 	m.logits = float32(float64(a.Base) / float64(a.D)) // also where the embedding table is the head
 	return m, nil

@@ -38,7 +38,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QRope = &queries
 		return preNorm(&a.common, b, t)
-	}).gate(cfg), nil
+	}), nil
 }
 
 // growth is what makes queries grow: how fast, and from which position on.

@@ -36,7 +36,7 @@ func newMistral4(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	m.family = stackNames
-	return m.gate(cfg), nil
+	return m, nil
 }
 
 // stackNames: stacks of experts as they are named in training, with or without a suffix.

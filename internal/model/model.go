@@ -93,6 +93,9 @@ func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
 	if err != nil {
 		return nil, nil, inConfig(err)
 	}
+	if d, ok := g.(*decoder); ok {
+		d.anyGate(c)
+	}
 	r, err := c.finish()
 	if err != nil {
 		return nil, nil, err

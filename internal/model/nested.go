@@ -29,17 +29,13 @@ type part interface {
 	Generator
 	// within says that names of tensors may have prefixes and that there may be other parts beside it. It gives the head.
 	within() *nn.Linear
-	// bare takes from the head all but the product: transformers' is around the language model, whatever its type.
-	bare()
 }
 
 func (m *decoder) within() *nn.Linear { m.nested = true; return &m.Head }
-func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
-func (m *hybrid) within() *nn.Linear  { m.names.nested = true; return &m.Head }
 
-func (m *decoder) bare() { m.logits, m.cap, m.Head.Bias = 0, nil, false }
-func (m *centred) bare() { m.logits, m.Head.Bias = 0, false }
-func (m *hybrid) bare()  {}
+func (m *centred) within() *nn.Linear { m.nested = true; return &m.Head }
+
+func (m *hybrid) within() *nn.Linear { m.names.nested = true; return &m.Head }
 
 // newNested is the language model of a model of text and images, whose config and tensors are those of another type with a
 // prefix.
@@ -48,7 +44,11 @@ func newNested(mk maker, cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.(part).within()
+	p, ok := g.(part)
+	if !ok {
+		return nil, fmt.Errorf("%smodel_type: this language model is not supported in %s", cfg.at, regular.Quote(cfg.typ))
+	}
+	p.within()
 	return g, nil
 }
 
@@ -138,6 +138,9 @@ var texts = map[string]text{
 	"helium": {}, "hunyuan_v1_dense": {}, "internlm2": {}, "internlm3": {}, "lfm2": {}, "lfm2_moe": {}, "ministral3": {}, "mistral4": {}, "mixtral": {}, "olmo2": {},
 	"olmo3": {}, "phi": {}, "qwen2_moe": {}, "qwen3_5_text": {as: "qwen3_5"}, "qwen3_5_moe_text": {as: "qwen3_5_moe"},
 	"seed_oss": {}, "smollm3": {}, "stablelm": {}, "starcoder2": {},
+	"afmoe": {}, "apertus": {}, "bitnet": {}, "deepseek_v2": {}, "deepseek_v3": {}, "dots1": {}, "ernie4_5_moe": {}, "exaone": {}, "exaone_moe": {}, "falcon_h1": {},
+	"glm4_moe_lite": {}, "gpt_neox": {}, "granitemoe": {}, "granitemoehybrid": {}, "jamba": {}, "kimi_linear": {}, "laguna": {}, "llama4_text": {}, "mellum": {},
+	"mimo_v2_flash": {}, "minicpm3": {}, "minimax_m2": {}, "nanochat": {}, "nemotron": {}, "olmoe": {}, "qwen3_next": {},
 }
 
 // make is the constructor of a nest.
@@ -196,8 +199,15 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.(part).bare()
-	return g, cfg.tieBeside(g.(part).within(), &n.tied)
+	switch m := g.(type) { // transformers' head is around the language model, and does without what a type does to its logits
+	case *decoder:
+		m.logits, m.cap = 0, nil
+	case *centred:
+		m.logits = 0
+	}
+	head := g.(part).within()
+	head.Bias = false // nor has a bias
+	return g, cfg.tieBeside(head, &n.tied)
 }
 
 // tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders

@@ -23,7 +23,7 @@ func newOlmo2(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.postNorm(b, i, rope) }).gate(cfg), nil
+	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.postNorm(b, i, rope) }), nil
 }
 
 // postNorm is the layer of olmo2 and olmo3.

@@ -46,7 +46,7 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 			return a.postNorm(b, i, plain)
 		}
 		return a.postNorm(b, i, every)
-	}).gate(cfg), nil
+	}), nil
 }
 
 const olmo3Base = 500000

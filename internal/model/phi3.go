@@ -48,5 +48,5 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 		return l
 	})
 	m.ownHead(&a.common)
-	return m.gate(cfg), nil
+	return m, nil
 }

@@ -46,5 +46,5 @@ func qwen2(cfg *config, b *Build, from int, base float64) (Generator, error) {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias = true
 		return preNorm(&a.common, b, t)
-	}).gate(cfg), nil
+	}), nil
 }

@@ -24,5 +24,5 @@ func (a *qwenArgs) qwen3(cfg *config, b *Build, base float64) (Generator, error)
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		return preNorm(&a.common, b, t)
-	}).gate(cfg), nil
+	}), nil
 }

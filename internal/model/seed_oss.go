@@ -25,5 +25,5 @@ func newSeedOSS(cfg *config, b *Build) (Generator, error) {
 		l := a.layer(b, i, rope)
 		l.Attn.O.Bias = a.OutBias
 		return l
-	}).gate(cfg), nil
+	}), nil
 }

@@ -33,7 +33,7 @@ func newSmolLM3(cfg *config, b *Build) (Generator, error) {
 			return a.layer(b, i, rope)
 		}
 		return a.layer(b, i, nil)
-	}).gate(cfg), nil
+	}), nil
 }
 
 func (a *smolLM3Args) check() error {
