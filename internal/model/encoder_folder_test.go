@@ -340,3 +340,29 @@ func FuzzEncoder(f *testing.F) {
 			"d/config.json": text(layer), "1_Pooling/config.json": text(pooling), "sentence_bert_config.json": text(sentence)})
 	})
 }
+
+// TestBertActivations: every activation that backends have can be between an encoder's products.
+func TestBertActivations(t *testing.T) {
+	var seen [][]float32
+	for _, act := range []string{"gelu", "gelu_fast", "quick_gelu", "relu2", "sigmoid"} {
+		config := strings.Replace(tinyBert, `"vocab_size"`, `"hidden_act": "`+act+`", "vocab_size"`, 1)
+		rows := loadFolder(t, encoderFolder(t, config, meanPooling), nil)
+		for _, other := range seen {
+			if slices.Equal(rows, other) {
+				t.Errorf("%s: the rows of another activation", act)
+			}
+		}
+		seen = append(seen, rows)
+	}
+}
+
+// TestNestedBothWays: in transformers a model of text and images does not look at the key that lets its text part's rows see what
+// follows them.
+func TestNestedBothWays(t *testing.T) {
+	m := mutation{Key: "text_config.use_bidirectional_attention", Value: []byte("true")}
+	config := m.apply(t, loadSaved(t, "gemma3").Config)
+	_, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.LoadEncoder(stub.New(1), backend.Options{}, meanPooling)
+	if err == nil || !strings.Contains(err.Error(), m.Key) {
+		t.Errorf("%v does not name %s", err, m.Key)
+	}
+}
