@@ -26,13 +26,7 @@ type bertArgs struct {
 	NormEps   *float  `json:"layer_norm_eps"`
 	Types     *int    `json:"type_vocab_size"`
 	Pad       *int    `json:"pad_token_id"`
-	Act       string  `json:"hidden_act"`
 	Positions *string `json:"position_embedding_type"`
-}
-
-// bertActs are the activations between the layers' two products.
-var bertActs = map[string]B.ActKind{
-	"": B.GeluErf, "gelu": B.GeluErf, "gelu_new": B.GeluTanh, "gelu_pytorch_tanh": B.GeluTanh, "silu": B.SiLU, "swish": B.SiLU,
 }
 
 // bert reads a text in both directions: no state, positions in a table, LayerNorm after every residual.
@@ -77,7 +71,7 @@ func makeBert(cfg *config, roberta bool) (encoderBody, error) {
 	cfg.is("add_cross_attention", "false")
 	cfg.harmless("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
 		"output_past") // of the first code, which nothing since reads
-	m := &bert{vocab: a.Vocab, context: a.MaxPos, dim: a.D, roberta: roberta, act: B.Activation{Kind: bertActs[a.Act]},
+	m := &bert{vocab: a.Vocab, context: a.MaxPos, dim: a.D, roberta: roberta, act: B.Activation{Kind: cfg.act("hidden_act", "gelu")},
 		Words: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Positions: nn.Embedding{Vocab: a.MaxPos, Dim: a.D}}
 	if roberta {
 		pad := 1
@@ -120,9 +114,7 @@ func (a *bertArgs) check() error {
 		eps := float(1e-12)
 		a.NormEps = &eps
 	}
-	switch _, known := bertActs[a.Act]; {
-	case !known:
-		return fmt.Errorf("hidden_act %s is not supported", regular.Quote(a.Act))
+	switch {
 	case a.Positions != nil && *a.Positions != "absolute":
 		return fmt.Errorf("position_embedding_type %s is not supported; absolute is", regular.Quote(*a.Positions))
 	case !(*a.NormEps > 0 && *a.NormEps < 1):

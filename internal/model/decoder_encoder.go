@@ -29,6 +29,9 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 	if err := cfg.into(&k); err != nil {
 		return nil, err
 	}
+	if k.Both && cfg.at != "" {
+		cfg.is("use_bidirectional_attention", "false") // the whole model has a mask of its own, which does not look at the key
+	}
 	for _, s := range d.states {
 		if s.Kind != B.StateKV && s.Kind != B.StateConv {
 			return nil, &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s cannot embed or rank texts here: its layers keep latents or recurrent states", regular.Quote(cfg.typ)),

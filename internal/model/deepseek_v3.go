@@ -96,6 +96,8 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 					m.Head.Tied = nn.TieAlways
 				}
 			}
+		} else if m.Head.Tied == nn.TieAlways {
+			m.Head.Tied = nn.TieFile // transformers saves a head then
 		}
 	}
 	return m, nil

@@ -295,7 +295,7 @@ func TestBrokenEncoders(t *testing.T) {
 		folder fstest.MapFS
 		want   string
 	}{
-		"act":       {edit(`"vocab_size"`, `"hidden_act": "elu", "vocab_size"`), `hidden_act "elu" is not supported`},
+		"act":       {edit(`"vocab_size"`, `"hidden_act": "elu", "vocab_size"`), `hidden_act is "elu", which architecture "bert" does not do here`},
 		"positions": {edit(`"vocab_size"`, `"position_embedding_type": "relative_key", "vocab_size"`), "relative_key"},
 		"heads":     {edit(`"num_attention_heads": 2`, `"num_attention_heads": 3`), "no multiple of num_attention_heads 3"},
 		"length":    {edit(`"max_position_embeddings": 40`, `"max_position_embeddings": 0`), "max_position_embeddings is missing"},
@@ -339,4 +339,30 @@ func FuzzEncoder(f *testing.F) {
 		_ = openEncoder(fstest.MapFS{"config.json": text(config), "model.safetensors": weights, "modules.json": text(modules), "m/config.json": text(pooling),
 			"d/config.json": text(layer), "1_Pooling/config.json": text(pooling), "sentence_bert_config.json": text(sentence)})
 	})
+}
+
+// TestBertActivations: every activation that backends have can be between an encoder's products.
+func TestBertActivations(t *testing.T) {
+	var seen [][]float32
+	for _, act := range []string{"gelu", "gelu_fast", "quick_gelu", "relu2", "sigmoid"} {
+		config := strings.Replace(tinyBert, `"vocab_size"`, `"hidden_act": "`+act+`", "vocab_size"`, 1)
+		rows := loadFolder(t, encoderFolder(t, config, meanPooling), nil)
+		for _, other := range seen {
+			if slices.Equal(rows, other) {
+				t.Errorf("%s: the rows of another activation", act)
+			}
+		}
+		seen = append(seen, rows)
+	}
+}
+
+// TestNestedBothWays: in transformers a model of text and images does not look at the key that lets its text part's rows see what
+// follows them.
+func TestNestedBothWays(t *testing.T) {
+	m := mutation{Key: "text_config.use_bidirectional_attention", Value: []byte("true")}
+	config := m.apply(t, loadSaved(t, "gemma3").Config)
+	_, err := model.Synthetic{Config: config, Seed: 3, Type: quant.F32}.LoadEncoder(stub.New(1), backend.Options{}, meanPooling)
+	if err == nil || !strings.Contains(err.Error(), m.Key) {
+		t.Errorf("%v does not name %s", err, m.Key)
+	}
 }

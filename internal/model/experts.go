@@ -24,7 +24,7 @@ const maxExperts = 4096
 
 // fusedExperts gives stacks of experts that transformers saved, which have no ".weight", the name that others have.
 func fusedExperts(name string) string {
-	for _, part := range []string{"gate_up_proj", "down_proj"} {
+	for _, part := range []string{"gate_up_proj", "up_proj", "down_proj"} {
 		for _, suffix := range [][2]string{{"", ".weight"}, {"_bias", ".bias"}} {
 			for _, stack := range []string{".experts.", ".switch_mlp."} {
 				if path, ok := strings.CutSuffix(name, stack+part+suffix[0]); ok {

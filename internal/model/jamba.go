@@ -72,7 +72,9 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 	m.family = jambaNames
 	m.look = func(shape func(name string) []int) { // mlx-lm, which converts folders, picks experts in another way than the model's authors
 		for i := range m.Layers {
-			if asPublished(shape(fmt.Sprintf("model.layers.%d.mixer.conv1d.weight", i))) {
+			path := fmt.Sprintf("model.layers.%d.", i)
+			own := shape(path+"mlp.experts.0.up_proj.weight") != nil || shape(path+"mlp.switch_mlp.gate_up_proj.weight") != nil // conversions have one stack per product
+			if own || asPublished(shape(path+"mixer.conv1d.weight")) {
 				router = B.Router{Score: B.Softmax, K: a.TopK}
 			}
 		}

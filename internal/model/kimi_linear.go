@@ -38,7 +38,8 @@ type kimiLinearArgs struct {
 }
 
 var kimiLinearNames = strings.NewReplacer(".block_sparse_moe.", ".mlp.", ".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias",
-	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.", "_conv1d.", "_conv.conv.")
+	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.", "_conv1d.", "_conv.conv.",
+	".forget_gate.", ".") // the latter is a part of a layer in transformers' memory
 
 // newKimiLinear: the gated delta rule with a decay per key, and latent attention without positions in layers between.
 func newKimiLinear(cfg *config, b *Build) (Generator, error) {

@@ -216,6 +216,9 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		p.add(&x.Bias, s, tagged{names: []string{t.names[0] + ".bias"}}, Want{Vector: true, Bare: true})
 	case *nn.Conv1d:
 		outs := slices.Repeat([]int{x.C / len(t.names)}, len(t.names))
+		if t.fused != "" && p.src.Has(t.fused) {
+			t.names = []string{t.fused}
+		}
 		p.add(&x.W, B.WeightSpec{Use: B.UseConv, Out: outs, In: x.K, Shard: t.shard}, t, Want{Conv: true})
 		if x.Factors != nil {
 			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return scaledTaps(part, x.Factors) }

@@ -152,11 +152,15 @@ func (s *mamba2Sizes) expand(cfg *config, key string, d int) error {
 	return fmt.Errorf("%s %g times hidden_size %d is not %d heads of %d columns", key, *times, d, s.heads, s.width)
 }
 
-// Rename drops the layers that predict further tokens.
+// Rename drops the layers that predict further tokens. transformers can save the names that it has in memory: a model, not a backbone.
 func (m *stack) Rename(name string) string {
 	if strings.HasPrefix(name, "mtp.") {
 		return ""
 	}
+	if rest, ok := strings.CutPrefix(name, "model."); ok {
+		name = "backbone." + rest
+	}
+	name = fusedExperts(name)
 	if m.family != nil {
 		name = m.family.Replace(name)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	B "hearth/internal/backend"
@@ -121,9 +122,6 @@ func (a *mimoV2Args) check() (*common, error) {
 	swa := a.common
 	swa.Heads, swa.KVHeads, swa.HeadDim = cmp.Or(a.SWAHeads, a.Heads), cmp.Or(a.SWAKV, 2*a.KVHeads), cmp.Or(a.SWADim, a.HeadDim)
 	a.SWAVDim = cmp.Or(a.SWAVDim, a.VDim)
-	if err := swa.check(); err != nil {
-		return nil, fmt.Errorf("layers with a window: %w", err)
-	}
 	if a.VDim <= 0 || a.VDim > 1<<12 || a.SWAVDim <= 0 || a.SWAVDim > 1<<12 {
 		return nil, fmt.Errorf("v_head_dim %d or swa_v_head_dim %d is missing or out of range", a.VDim, a.SWAVDim)
 	}
@@ -134,7 +132,13 @@ func (a *mimoV2Args) check() (*common, error) {
 	if err := a.fillMLPs(a.Layers, func(i int) bool { return i > 0 }); err != nil {
 		return nil, err
 	}
-	return &swa, a.checkWindows(a.Layers)
+	if err := a.checkWindows(a.Layers); err != nil || !slices.Contains(a.Types, slides) {
+		return &swa, err
+	}
+	if err := swa.check(); err != nil {
+		return nil, fmt.Errorf("layers with a window: %w", err)
+	}
+	return &swa, nil
 }
 
 // older reads what older folders say with numbers.

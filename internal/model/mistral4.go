@@ -50,6 +50,9 @@ func (a *latentArgs) share(cfg *config, head int) error {
 	if err != nil || newer == nil || newer.Partial == 0 {
 		return err
 	}
+	if k := newer.kind(); (k == "" || k == "default") && head == a.Rot {
+		return nil // transformers does not look at the share then
+	}
 	if n := int(float64(head)*float64(newer.Partial) + 1e-6); n != a.Rot {
 		return fmt.Errorf("%s.partial_rotary_factor %g of head_dim %d are %d columns, but qk_rope_head_dim is %d", at, float64(newer.Partial), head, n, a.Rot)
 	}

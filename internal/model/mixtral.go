@@ -19,7 +19,7 @@ type mixtralArgs struct {
 
 // sparseNames are what mixtral and minimax call their experts and the parts of each.
 var sparseNames = strings.NewReplacer(
-	".block_sparse_moe.e_score_correction_bias", ".mlp.gate.e_score_correction_bias", ".block_sparse_moe.", ".mlp.",
+	".block_sparse_moe.e_score_correction_bias", ".mlp.gate.e_score_correction_bias", ".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias", ".block_sparse_moe.", ".mlp.",
 	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
 
 // newMixtral is llama with experts in every layer.

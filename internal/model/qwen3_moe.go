@@ -23,6 +23,7 @@ type qwen3MoEArgs struct {
 
 // newQwen3MoE is qwen3 with routed experts.
 func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
+	cfg.harmless("max_window_layers") // the window is every layer's
 	slides := struct {
 		Use    bool `json:"use_sliding_window"`
 		Window int  `json:"sliding_window"` // of all layers

@@ -265,10 +265,11 @@ func (m *hybrid) Rename(name string) string {
 // Inspect implements inspector. Hugging Face's tensors are as they were trained: norms apart from 1, convolutions as [C, 1,
 // K], experts one by one. MLX's conversions changed all three.
 func (m *hybrid) Inspect(shape func(name string) []int) {
-	plus1 := false
+	plus1 := !slices.ContainsFunc(m.Layers, func(l hybridLayer) bool { return l.Delta != nil || l.MoE != nil && !m.renorm }) // the conversion leaves such a model alone
 	for i := range m.Layers {
-		conv := shape(fmt.Sprintf("model.layers.%d.linear_attn.conv1d.weight", i))
-		plus1 = plus1 || len(conv) == 3 && conv[2] != 1 || shape(fmt.Sprintf("model.layers.%d.mlp.experts.0.up_proj.weight", i)) != nil
+		path := fmt.Sprintf("model.layers.%d.", i)
+		conv := shape(path + "linear_attn.conv1d.weight")
+		plus1 = plus1 || len(conv) == 3 && conv[2] != 1 || shape(path+"mlp.experts.0.up_proj.weight") != nil || shape(path+"mlp.switch_mlp.gate_up_proj.weight") != nil
 	}
 	m.Norm.Plus1 = plus1
 	for i := range m.Layers {

@@ -16,6 +16,7 @@ type smolLM3Args struct {
 
 // newSmolLM3 is llama with layers that know no positions.
 func newSmolLM3(cfg *config, b *Build) (Generator, error) {
+	cfg.harmless("max_window_layers") // layers that do not rotate have the window
 	a := smolLM3Args{Interval: 4}
 	if err := cfg.into(&a); err != nil {
 		return nil, err

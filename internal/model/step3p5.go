@@ -100,7 +100,11 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.nested, m.drop = step3Names, true, []string{".mtp", "vision_model.", "vit_large_projector."}
-	m.ownHead(&a.common)
+	if m.ownHead(&a.common); cfg.at != "" {
+		if err := cfg.tieBeside(&m.Head, new(bool)); err != nil {
+			return nil, err
+		}
+	}
 	for i := range a.Extra {
 		m.drop = append(m.drop, fmt.Sprintf("model.layers.%d.", a.Layers+i))
 	}

@@ -78,7 +78,7 @@ func (g *GatedDelta) Forward(o B.Ops, x B.Array) B.Array {
 // decays come from and the rate of every head; GA and G make the gate of the result.
 type KeyDelta struct {
 	QKV  Linear  `w:"q_proj+k_proj+v_proj"`
-	Conv Conv1d  `w:"q_conv.conv+k_conv.conv+v_conv.conv"`
+	Conv Conv1d  `w:"q_conv.conv+k_conv.conv+v_conv.conv,fused=conv1d"`
 	FB   Linear  `w:"f_a_proj+b_proj"`
 	F    Linear  `w:"f_b_proj"`
 	GA   Linear  `w:"g_a_proj"`

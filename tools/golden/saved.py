@@ -258,12 +258,21 @@ VARIANTS = {  # these have no mutations
     "granitemoehybrid-dense": GRANITE | BAMBA | {
         "num_hidden_layers": 4, "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"], "num_local_experts": 0,
         "num_experts_per_tok": 0, "shared_intermediate_size": 96, "mamba_proj_bias": True, "mamba_n_groups": 1},
+    "jamba-attention": {"attn_layer_offset": 0, "attn_layer_period": 1, "expert_layer_offset": 1, "expert_layer_period": 2, "mamba_dt_rank": 6, "num_experts": 4,
+                        "num_experts_per_tok": 2},
+    "kimi_k25-apart": CASES["kimi_k25"] | {"text_config": CASES["kimi_k25"]["text_config"] | {"tie_word_embeddings": True}, "tie_word_embeddings": False},
+    "kimi_linear-memory": CASES["kimi_linear"] | {"original_names": False},
     "llama-tied": {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True, "num_key_value_heads": 1},
     "llava-qwen2": {"text_config": {"model_type": "qwen2"}, "vision_config": {"model_type": "clip_vision_model", "projection_dim": 16} | VISION},
+    "mimo_v2_flash-full": CASES["mimo_v2_flash"] | {"num_key_value_heads": 4, "layer_types": ["full_attention"] * 4},
     "minicpm3-longrope": MLA | {"scale_emb": 3, "dim_model_base": 32, "rope_parameters": rope(500.0, "longrope", **longrope(4))},
     "minicpm3-short": MLA | {"dim_model_base": 32, "rope_parameters": rope(500.0, "longrope", **longrope(4) | {"original_max_position_embeddings": 64})},
     "mistral-plain": {"sliding_window": None},
     "mistral3-ministral3": {"text_config": {"model_type": "ministral3"} | MINISTRAL3, "vision_config": {"model_type": "pixtral", "head_dim": 8} | VISION},
+    "minimax_m2-memory": {"original_names": False},  # tensors under the names that they have in memory
+    "mistral4-default": CASES["mistral4"] | {"head_dim": 8, "rope_parameters": rope(llama_4_scaling_beta=0.1, original_max_position_embeddings=16)},
+    "nemotron_h-memory": CASES["nemotron_h"] | {"original_names": False},
+    "nemotron_h-bare": CASES["nemotron_h"] | {"use_bias": False, "mamba_proj_bias": True, "sliding_window": 8},
     "nemotron_h-bias": GROUPS | {
         "num_hidden_layers": None, "layers_block_type": ["linear_attention", "full_attention", "moe", "mlp"], "mamba_num_heads": 8, "mamba_head_dim": 16,
         "ssm_state_size": 8, "n_groups": 1, "conv_kernel": 4, "chunk_size": 8, "moe_shared_expert_intermediate_size": 48, "mamba_proj_bias": True,
@@ -271,10 +280,14 @@ VARIANTS = {  # these have no mutations
     "phi-plain": {"qk_layernorm": False, "rope_parameters": rope(partial_rotary_factor=0.25)},
     "phi3-longrope": {"original_max_position_embeddings": 16, "rope_parameters": rope(500.0, "longrope", partial_rotary_factor=0.75, **longrope(6))},
     "qwen2-plain": {},
+    "qwen3_5_text-attention": CASES["qwen3_5_text"] | {"layer_types": ["full_attention"] * 4},
+    "qwen3_next-memory": CASES["qwen3_next"] | {"layer_types": ["full_attention"] * 4, "original_names": False},
+    "qwen3_next-dense": CASES["qwen3_next"] | {"layer_types": ["full_attention"] * 4, "mlp_only_layers": [0, 1, 2, 3]},
     "qwen3_moe-window": {"use_sliding_window": True, "sliding_window": 8, "decoder_sparse_step": 2, "norm_topk_prob": False},
     "qwen3-plain": {"attention_bias": False, "tie_word_embeddings": True},
     "smollm3-plain": {"num_hidden_layers": 4, "no_rope_layer_interval": 4},
     "stablelm-parallel": {"use_parallel_residual": True},
+    "step3p7-tied": CASES["step3p7"] | {"tie_word_embeddings": True},
     "starcoder2-plain": {"use_bias": False, "tie_word_embeddings": False},
 } | NESTED_VARIANTS
 LLAMA3_TOO = ["llama", "qwen3", "olmo3", "granite", "mistral", "smollm3", "exaone4", "qwen2", "gemma3_text", "cohere2", "llama4_text", "seed_oss"]
@@ -737,8 +750,10 @@ def case(name, given, base):
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
+        given = dict(given)
+        names = {} if given.pop("original_names", True) else {"save_original_format": False}
         c = config(**tiny(config, given))
-        model._from_config(c, dtype=torch.float32, attn_implementation="eager").save_pretrained(folder)
+        model._from_config(c, dtype=torch.float32, attn_implementation="eager").save_pretrained(folder, **names)
         written = json.loads((folder / "config.json").read_text())
         tensors = fill(folder, seed)
         m = read(model, folder)
