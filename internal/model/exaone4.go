@@ -33,7 +33,7 @@ func newExaone4(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

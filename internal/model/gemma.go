@@ -23,7 +23,7 @@ func newGemma(cfg *config, b *Build) (Generator, error) {
 		act = B.GeluTanh // the first folders say gelu and mean this one
 	}
 	cfg.harmless("hidden_activation") // hidden_act counts
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

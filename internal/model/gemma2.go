@@ -34,7 +34,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	}
 	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	cfg.harmless("hidden_act") // hidden_activation counts
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

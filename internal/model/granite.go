@@ -34,7 +34,7 @@ func newGranite(cfg *config, b *Build) (Generator, error) {
 
 // layers is also for the family's models of experts.
 func (a *graniteArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	return func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		l.Attn.Spec.Scale = float32(a.Attention)

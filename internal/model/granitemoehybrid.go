@@ -59,7 +59,7 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 		cfg.harmless("rope_parameters", "rope_theta", "rope_scaling") // no layer knows positions
 	} else {
 		var err error
-		if rope, err = cfg.rope(rotation{Head: a.HeadDim, Base: 10000}); err != nil {
+		if rope, err = cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true}); err != nil {
 			return nil, err
 		}
 	}

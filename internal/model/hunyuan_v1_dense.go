@@ -29,7 +29,7 @@ func newHunyuan(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	ra, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000})
+	ra, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	r := rotation{Head: a.HeadDim, Base: 5e6, Share: 1}
+	r := rotation{Head: a.HeadDim, Base: 5e6, Share: 1, Fixed: true}
 	if a.Rotary > 0 {
 		r.Share = min((float64(a.Rotary)+0.5)/float64(a.HeadDim), 1)
 	}

@@ -76,7 +76,7 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

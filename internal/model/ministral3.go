@@ -26,7 +26,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 	if slices.Contains(a.Types, full) && slices.Contains(a.Types, slides) {
 		cfg.differs("layer_types", "as mlx-lm reads it; in transformers every layer of this architecture has the window")
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	if a.Window < 0 || a.Window > 1<<30 {
 		return nil, fmt.Errorf("sliding_window %d is out of range", a.Window)
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	if err != nil {
 		return nil, err
 	}

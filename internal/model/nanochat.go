@@ -23,7 +23,7 @@ func newNanochat(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func newNemotron(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkEps("norm_eps", a.NormEps); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func newNemotronNAS(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -30,11 +30,11 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 			return nil, fmt.Errorf("rope_parameters should be by layer type: %s and %s", full, slides)
 		}
 	}
-	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: olmo3Base})
+	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: olmo3Base, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
-	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: olmo3Base, Plain: true})
+	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: olmo3Base, Plain: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

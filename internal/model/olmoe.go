@@ -29,7 +29,7 @@ func newOlmoe(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	if err != nil {
 		return nil, err
 	}

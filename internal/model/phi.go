@@ -19,7 +19,7 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func newQwen3(cfg *config, b *Build) (Generator, error) {
 }
 
 func (a *qwenArgs) qwen3(cfg *config, b *Build, base float64) (Generator, error) {
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
 	if err != nil {
 		return nil, err
 	}

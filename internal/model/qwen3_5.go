@@ -16,7 +16,7 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	cfg.is("output_gate_type", `"swish"`)
-	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
+	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25, Fixed: true}, b)
 	if err != nil {
 		return nil, err
 	}

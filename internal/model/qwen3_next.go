@@ -64,7 +64,7 @@ func newQwen3Next(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25}, b)
+	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25, Fixed: true}, b)
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,8 @@ type rotation struct {
 	BaseKey  string   // the key of older folders; "": rope_theta
 	Share    float64  // partial_rotary_factor where the config has none; 0: plain rotations turn whole heads, whatever the config says
 	ShareKey string   // the key of older folders; "": partial_rotary_factor
-	Pairs    bool     // partners are neighbours, unless rope_traditional says otherwise
-	Fixed    bool     // it does not: no folder of the family has that key of mlx-lm's
+	Pairs    bool     // partners are neighbours, unless rope_traditional says otherwise, a key of mlx-lm
+	Fixed    bool     // it does not: mlx-lm has no such key for the family
 	Plain    bool     // rope_scaling of older folders is not for layers of this kind
 	New      bool     // no folder has other keys than rope_parameters
 	Apart    bool     // rope_parameters are by layer type: flat ones are nobody's

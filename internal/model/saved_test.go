@@ -303,6 +303,33 @@ func (g *saved) judge(m *mutation, base, got []float32, loaded *model.Loaded, er
 	return "wrong", fmt.Sprintf("differs from the reference by %.2g of the logit range, the reference from before by %.2g", g.diff(got[:n], m.Logits), g.diff(base[:n], m.Logits))
 }
 
+// TestRopeTraditional turns neighbours where mlx-lm does so for this key of its own, and tells of the key where nobody reads it.
+func TestRopeTraditional(t *testing.T) {
+	for name, read := range map[string]bool{
+		"gemma": true, "gemma2": true, "llama": true, "mixtral": true, "olmoe": true, "qwen2": true,
+		"exaone4": false, "granite": false, "hunyuan_v1_dense": false, "lfm2": false, "ministral3": false, "nanochat": false, "nemotron": false, "olmo3": false, "phi": false,
+		"qwen3": false, "qwen3_5_text": false, "qwen3_next": false, "starcoder2": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, be := loadSaved(t, name), cpu.New()
+			defer be.Close()
+			m := mutation{Key: "rope_traditional", Value: json.RawMessage("true")}
+			base, _, err := g.run(t, g.folder(t), g.Config, be, g.Rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, loaded, err := g.run(t, g.folder(t), m.apply(t, g.Config), be, g.Rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(loaded.Warnings, func(w string) bool { return strings.Contains(w, "rope_traditional") })
+			if changes := g.diff(got, base) != 0; changes != read || told == read {
+				t.Errorf("changes the logits: %v, told of: %v; mlx-lm reads it: %v", changes, told, read)
+			}
+		})
+	}
+}
+
 // TestPublishedKeys gives every architecture the keys that published configs of any have: each is read, harmless, refused or told of.
 func TestPublishedKeys(t *testing.T) {
 	union := map[string]json.RawMessage{}

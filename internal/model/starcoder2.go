@@ -32,7 +32,7 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
