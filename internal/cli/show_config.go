@@ -95,6 +95,9 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 			if r.Orig != 0 {
 				text += " from " + number(r.Orig) + " tokens"
 			}
+			if r.Divisors != "" {
+				text += ", divided by " + r.Divisors + " at every length"
+			}
 			text += " (" + r.From + ")"
 		}
 		row(name, "%s", text)

@@ -167,7 +167,7 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	if t.as != "" && t.defaults == nil {
 		t.defaults = texts[t.as].defaults
 	}
-	for _, key := range append(t.idle, "rope_traditional") { // the latter is a key of mlx-lm
+	for _, key := range t.idle {
 		if _, ok := cfg.text[key]; ok {
 			cfg.harmless(key)
 			delete(cfg.text, key)

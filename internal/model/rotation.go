@@ -44,6 +44,8 @@ type Rotation struct {
 	Factor  float64 `json:"factor,omitempty"`
 	Orig    float64 `json:"original_context,omitempty"` // where the type looks at it
 	From    string  `json:"type_from"`                  // key of the type
+	// Divisors is the list that longrope divides by, whatever the length of a text.
+	Divisors string `json:"divisors,omitempty"`
 }
 
 // byDefault is where what the config does not say comes from.
@@ -257,10 +259,17 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	if r.Turns > 0 {
 		a.Partial = min((float64(r.Turns)+0.5)/float64(r.Head), 1)
 	}
-	if len(a.Short) > 0 && a.Max > 0 && a.Max <= a.Orig {
-		a.Long = a.Short // no text is so long that the other counts
+	longrope := a.Type == "longrope" || a.Type == "su"
+	if longrope {
+		note.Divisors = "long_factor"
 	}
-	if a.Factor == 0 && (a.Type == "longrope" || a.Type == "su") && a.Orig > 0 {
+	if len(a.Short) > 0 && a.Max > 0 && a.Max <= a.Orig { // no text is so long that the other counts
+		a.Long = a.Short
+		if longrope {
+			note.Divisors = "short_factor"
+		}
+	}
+	if a.Factor == 0 && longrope && a.Orig > 0 {
 		a.Factor = a.Max / a.Orig
 	}
 	note.Base, note.Type, note.Columns = a.Theta, cmp.Or(a.Type, "default"), int(float64(r.Head)*a.Partial)
