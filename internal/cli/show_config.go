@@ -106,10 +106,14 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 		row("window", "none: every layer that attends sees everything")
 	} else {
 		for _, w := range s.Windows {
+			layers := "1 layer"
+			if w.Layers != 1 {
+				layers = fmt.Sprintf("%d layers", w.Layers)
+			}
 			if w.Positions == 0 {
-				row("window", "none in %d layers", w.Layers)
+				row("window", "none in %s", layers)
 			} else {
-				row("window", "%s tokens in %d layers (%s)", commas(int64(w.Positions)), w.Layers, w.Whence)
+				row("window", "%s tokens in %s (%s)", commas(int64(w.Positions)), layers, w.Whence)
 			}
 		}
 	}
