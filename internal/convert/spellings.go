@@ -166,11 +166,9 @@ func (n ropeNames) unscaled(c keys) {
 
 // turned writes the number of columns that turn.
 func (n ropeNames) turned(c, full keys) {
-	var dim, part float64
-	if n.dims == "" || given(c, n.dims) || json.Unmarshal(c["head_dim"], &dim) != nil || json.Unmarshal(full["partial_rotary_factor"], &part) != nil {
-		return
+	if dim := number(c, "head_dim"); n.dims != "" && !given(c, n.dims) && dim > 0 && given(full, "partial_rotary_factor") {
+		c[n.dims] = marshal(int(dim * number(full, "partial_rotary_factor")))
 	}
-	c[n.dims] = marshal(int(dim * part))
 }
 
 // newer writes rope_parameters from the older names.
@@ -186,9 +184,8 @@ func (n ropeNames) newer(c keys) {
 	n.unscaled(c)
 	copyKey(c, n.theta, full, "rope_theta")
 	copyKey(c, n.partial, full, "partial_rotary_factor")
-	var dim, turn float64
-	if n.dims != "" && json.Unmarshal(c["head_dim"], &dim) == nil && json.Unmarshal(c[n.dims], &turn) == nil && dim > 0 {
-		full["partial_rotary_factor"] = marshal(turn / dim)
+	if dim := number(c, "head_dim"); n.dims != "" && given(c, n.dims) && dim > 0 {
+		full["partial_rotary_factor"] = marshal(number(c, n.dims) / dim)
 	}
 	if n.sliding == "" {
 		c["rope_parameters"] = marshal(full)

@@ -17,7 +17,6 @@ func newDeepseekV1(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	cfg.is("use_qk_norm", "false")
 	a.Method, a.Scoring, a.Freq, a.HeadDim = "noaux_tc", "sigmoid", max(a.Freq, 1), 0 // heads are always a share of the width
 	if err := a.check(); err != nil {
 		return nil, err

@@ -207,6 +207,9 @@ func (a *gemma4Args) check(cfg *config) error {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return err
 	}
+	if n := len(a.Types); n > 0 && cfg.raw("per_layer_config") != nil {
+		a.Types[n-1] = full // as the reference has it then, whatever layer_types says
+	}
 	switch {
 	case a.GlobalDim < 0 || a.GlobalDim > 1<<12 || a.GlobalDim%2 != 0:
 		return fmt.Errorf("global_head_dim %d is odd or out of range", a.GlobalDim)
@@ -236,10 +239,6 @@ func (a *gemma4Args) check(cfg *config) error {
 func (a *gemma4Args) perLayer(cfg *config) error {
 	const key = "per_layer_config"
 	raw := cfg.raw(key)
-	if raw != nil {
-		// The reference lets the last layer see everything, whatever layer_types says.
-		a.Types[a.Layers-1] = full
-	}
 	for _, t := range a.Types {
 		h := gemma4Heads{a.HeadDim, a.KVHeads}
 		if raw == nil && t == full {

@@ -22,7 +22,6 @@ type glm4MoEArgs struct {
 	Scale     float  `json:"routed_scaling_factor"`
 	Renorm    bool   `json:"norm_topk_prob"` // null is false
 	AttnBias  bool   `json:"attention_bias"`
-	Norm      bool   `json:"use_qk_norm"`
 	Method    string `json:"topk_method"`
 	Scoring   string `json:"scoring_func"`
 
@@ -56,6 +55,12 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.read(cfg, &a); err != nil {
 		return nil, err
 	}
+	var heads struct {
+		Norm bool `json:"use_qk_norm"`
+	}
+	if err := cfg.into(&heads); err != nil {
+		return nil, err
+	}
 	switch {
 	case a.FFN == 0 && a.Dense > 0:
 		return nil, fmt.Errorf("intermediate_size is missing, but first_k_dense_replace is %d", a.Dense)
@@ -74,7 +79,7 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		t.QKV.Bias = a.AttnBias
-		if a.Norm {
+		if heads.Norm {
 			t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))
 		}
 		l := preNorm(&a.common, b, t)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -8,7 +9,7 @@ import (
 // Harmless are keys of config.json that change no number, with the reason.
 type Harmless struct {
 	Reason string
-	Keys   []string // a star stands for any letters at that end
+	Keys   []string // a star stands for any letters
 }
 
 // HarmlessKeys are those that change no number of any architecture. A key that is not here and that no architecture reads is told of by
@@ -50,21 +51,11 @@ var HarmlessKeys = []Harmless{
 func harmless(key string) bool {
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(HarmlessKeys, func(h Harmless) bool {
-		return slices.ContainsFunc(h.Keys, func(k string) bool { return k == key || matches(k, last) })
+		return slices.ContainsFunc(h.Keys, func(pattern string) bool {
+			like, _ := path.Match(pattern, last)
+			return like || pattern == key
+		})
 	})
-}
-
-// matches compares a key with a pattern that may have a star at either end.
-func matches(pattern, key string) bool {
-	front, anyEnd := strings.CutSuffix(pattern, "*")
-	rest, anyStart := strings.CutPrefix(front, "*")
-	switch {
-	case anyEnd:
-		return strings.HasPrefix(key, rest)
-	case anyStart:
-		return strings.HasSuffix(key, rest)
-	}
-	return key == pattern
 }
 
 // expected are keys that would change numbers, with the values, as JSON, that an architecture does that does not read them.

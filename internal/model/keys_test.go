@@ -27,11 +27,11 @@ func TestKeyDocs(t *testing.T) {
 	compareDoc(t, filepath.FromSlash("../../docs/model-configs.md"), b.String())
 }
 
-// TestHarmlessKeys: a star is for any letters at its end, and no key is in two groups.
+// TestHarmlessKeys: a star is for any letters, and no key is in two groups.
 func TestHarmlessKeys(t *testing.T) {
 	for key, want := range map[string]bool{
 		"use_cache": true, "attention_dropout": true, "resid_pdrop": true, "initializer_range": true, "vision_config": true, "eos_token_id": true, "text_config.use_cache": true,
-		"hidden_size": false, "rope_theta": false, "dropout": true, "sliding_window": false, "use_cached": false, "moe_router_bias": false, "layer_types": false,
+		"hidden_size": false, "rope_theta": false, "dropout": true, "sliding_window": false, "use_cached": false, "base_model_tp_plan": true, "vision_end_token": true, "moe_router_bias": false, "layer_types": false,
 	} {
 		if got := model.IsHarmless(key); got != want {
 			t.Errorf("%s: harmless %v, want %v", key, got, want)

@@ -46,7 +46,6 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	cfg.is("use_qk_norm", "false")
 	if a.Pattern != nil {
 		older := struct {
 			Eps *float `json:"layernorm_epsilon"`

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -65,11 +66,28 @@ func TestRefusedKeys(t *testing.T) {
 		{"llama", latent, `"rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "linear", "factor": 1e-320}`, "factor 1e-320 is out of range"},
 		{"llama", latent, `"rms_norm_eps": 1e-6, "rope_parameters": {"rope_type": "yarn", "factor": 4, "mscale": 1e300}`, "mscale 1e+300"},
 		{"gemma3_text", gemma4, `"sliding_window": 8, "rope_local_base_freq": -1`, "rope_local_base_freq -1 is out of range"},
+		{"gemma4_text", gemma4, `"layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"], "sliding_window": 8, "per_layer_config": {}`,
+			"layer 3 shares keys and values with an earlier layer of full_attention"},
 		{"gpt_neox", latent, `"rotary_pct": 2`, "rotary_pct 2 is out of range"},
 	} {
 		_, _, err := model.New(tc.typ, []byte(`{`+tc.keys+`, `+tc.change+`}`), 1)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s with %s: error %v, want %q in it", tc.typ, tc.change, err, tc.want)
+		}
+	}
+}
+
+// TestUseQKNorm: families that take the keys of experts from one whose heads may have norms do not take that one in silence.
+func TestUseQKNorm(t *testing.T) {
+	for _, name := range []string{"deepseek_v2", "deepseek_v3", "glm4_moe_lite", "kimi_k25", "kimi_linear", "mimo_v2_flash", "minicpm3", "mistral4"} {
+		key := "use_qk_norm"
+		if name == "kimi_k25" {
+			key = "text_config." + key
+		}
+		m := mutation{Key: key, Value: json.RawMessage("true")}
+		_, err := reading(t, string(m.apply(t, loadSaved(t, name).Config)))
+		if err == nil || !strings.Contains(err.Error(), key+" is true") {
+			t.Errorf("%s: error %v, want one that names %s", name, err, key)
 		}
 	}
 }
