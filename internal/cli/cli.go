@@ -3,7 +3,7 @@
 // cmd/hearth calls Main; nobody imports it.
 //
 // Manners: stdout carries results only. Errors are "hearth: error: …" on stderr, what to do about them "hearth: hint: …",
-// and the exit status is then 1.
+// and the exit status is then 1. What is wrong with a folder and was read over is "hearth: warning: FOLDER: …" there.
 package cli
 
 import (

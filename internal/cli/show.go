@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -44,7 +45,6 @@ type shown struct {
 	Sampling     shownSampling    `json:"sampling"`
 	Warnings     []string         `json:"warnings,omitempty"` // what is wrong with the folder and was read over or mended, the file first
 
-	look   *surveyor
 	broken bool // a file that may have the template cannot be read
 }
 
@@ -167,8 +167,10 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	if err != nil {
 		return nil, err
 	}
+	debug.FreeOSMemory()
+	f.program = residentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
 	m := f.packed.Model
-	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look}
+	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules}
 	s.read(m.Reading)
 	s.broken = broken
 	if text.Tokenizer != nil {
@@ -337,7 +339,7 @@ func (s *shown) print(w io.Writer) error {
 		}
 		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", commas(m.LowMemory.Bytes), commas(m.LowMemory.Files))
 	}
-	s.look.rows(row)
+	printLayers(row, s.Layers, s.Modules)
 	if s.Tokenizer.Type == "" { // of a config.json alone
 		printShownWarnings(row, s.Warnings)
 		return t.Flush()

@@ -41,7 +41,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 			return nil, err
 		}
 		defer m.Close()
-		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, look: look, Warnings: c.Warnings}
+		s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules, Warnings: c.Warnings}
 		s.read(m.Reading)
 		return s, nil
 	}
@@ -56,7 +56,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	}
 	f.program = program
 	m := f.packed.Model
-	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers, Modules: look.modules, look: look}
+	s := &shown{ID: path, Architecture: c.Type, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, State: stateOf(f.packed.Geometry()), Layers: look.layers, Modules: look.modules}
 	s.read(m.Reading)
 	s.Warnings = c.Warnings
 	if len(contexts) == 0 {

@@ -28,8 +28,6 @@ type shownEncoder struct {
 	Modules      []shownModules `json:"modules"`
 	Tokenizer    shownTokenizer `json:"tokenizer"`
 	Warnings     []string       `json:"warnings,omitempty"`
-
-	look *surveyor
 }
 
 var poolings = map[backend.PoolKind]string{backend.PoolMean: "mean of all tokens", backend.PoolFirst: "first token", backend.PoolLast: "last token"}
@@ -57,7 +55,7 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	s := &shownEncoder{ID: src.ID, Path: src.Path, Architecture: c.Type, Use: p.Kind.String(), Parameters: m.Params, Bytes: m.Bytes,
-		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers, Modules: look.modules, look: look,
+		Context: m.Context, Pooling: poolings[m.Pooling.Rows], Layers: look.layers, Modules: look.modules,
 		Tokenizer: shownTokenizer{Type: kind, Vocabulary: m.Vocab}}
 	if p.Kind == model.Embeds {
 		s.Width, s.Normalised = m.Width, p.Normalize
@@ -86,7 +84,7 @@ func (s *shownEncoder) print(w io.Writer) error {
 	if s.Width > 0 {
 		row("vectors", "%s numbers, length 1: %s", commas(int64(s.Width)), yes(s.Normalised))
 	}
-	s.look.rows(row)
+	printLayers(row, s.Layers, s.Modules)
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
 	printShownWarnings(row, s.Warnings)
 	return t.Flush()

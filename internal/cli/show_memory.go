@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"runtime/debug"
 	"slices"
 
 	"hearth/internal/backend"
@@ -53,8 +52,6 @@ func newForecasts(c *model.Checkpoint, o backend.Options, cfg *config.Config, no
 	if f.mapped, err = catalog.NewForecaster(c, cpu.New(), o, cfg, nil); err != nil {
 		return f, err
 	}
-	debug.FreeOSMemory()
-	f.program = residentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
 	return f, nil
 }
 

@@ -77,14 +77,14 @@ func short(p backend.Part) string {
 	return string(p.Scheme.Mode)
 }
 
-// rows prints the kinds of layers, and of those that are stored in several ways which modules are how.
-func (s *surveyor) rows(row func(name, format string, args ...any)) {
-	for i, l := range s.layers {
+// printLayers prints the kinds of layers, and of those that are stored in several ways which modules are how.
+func printLayers(row func(name, format string, args ...any), layers []shownLayers, modules []shownModules) {
+	for i, l := range layers {
 		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
-		if i == 0 || s.layers[i-1].Kind != l.Kind || i+1 < len(s.layers) && s.layers[i+1].Kind == l.Kind {
+		if i == 0 || layers[i-1].Kind != l.Kind || i+1 < len(layers) && layers[i+1].Kind == l.Kind {
 			continue // stored in one way, or more rows of this kind follow
 		}
-		for _, m := range s.modules {
+		for _, m := range modules {
 			if m.kind != l.Kind {
 				continue
 			}

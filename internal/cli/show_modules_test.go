@@ -33,10 +33,10 @@ func TestShownModules(t *testing.T) {
 	}
 	note("lm_head.weight", backend.UseLinear, affine(8, 64))
 	var got []string
-	s.rows(func(name, format string, args ...any) {
+	printLayers(func(name, format string, args ...any) {
 		line, _, _ := strings.Cut(name+" "+fmt.Sprintf(format, args...), " parameters")
 		got = append(got, line)
-	})
+	}, s.layers, s.modules)
 	want := []string{
 		"  embeddings affine 6 bits, group 32, 256",
 		"  attention affine 4 bits, group 64, 1,792",

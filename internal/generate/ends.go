@@ -63,12 +63,12 @@ func (f *endFinder) find() []int32 {
 	}
 	user, said := trial(roleUser), trial(roleAssistant)
 	asked, answered := []turn{user(probeA)}, []turn{user(probeA), said(probeB)}
-	next, ok := f.behind(append(slices.Clip(answered), user(probeC)), true)
+	_, next, ok := strings.Cut(f.render(append(slices.Clip(answered), user(probeC)), true), probeB)
 	if !ok {
 		return nil
 	}
 	next, _, _ = strings.Cut(next, probeC)
-	last, _ := f.behind(answered, false)
+	before, last, _ := strings.Cut(f.render(answered, false), probeB)
 	start := f.render(asked, true)
 	prompts := start == f.render(asked, false) // the template writes a generation prompt in any case, if it has one
 
@@ -77,7 +77,6 @@ func (f *endFinder) find() []int32 {
 	}
 	// The template ends a turn in two ways, or only one that another follows, or only the last one.
 	var found []int32
-	before, _, _ := strings.Cut(f.render(answered, false), probeB)
 	if tail := f.first(last); len(tail) > 0 && !slices.Contains(f.encode(before), tail[len(tail)-1]) {
 		found = append(found, tail[len(tail)-1])
 	}
@@ -137,12 +136,6 @@ func (f *endFinder) render(turns []turn, prompt bool) string {
 		return ""
 	}
 	return text
-}
-
-// behind is the text after the assistant's words in a trial.
-func (f *endFinder) behind(turns []turn, prompt bool) (string, bool) {
-	_, rest, ok := strings.Cut(f.render(turns, prompt), probeB)
-	return rest, ok
 }
 
 func (f *endFinder) encode(text string) []int32 {

@@ -91,15 +91,11 @@ func (l *loader) keys(name string) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	fault, err := jsonc.Unmarshal(data, &keys)
 	if err != nil {
-		var t *json.UnmarshalTypeError
-		if errors.As(err, &t) {
-			err = fmt.Errorf("a JSON %s is not what should be here", t.Value)
-		}
-		l.why = append(l.why, name+": "+err.Error())
+		l.why = append(l.why, name+": "+jsonc.Mistyped(err).Error())
 		return nil
 	}
 	if fault != "" && name == oldTemplateFile {
-		l.warn(name + ": has " + fault + ", which JSON does not allow; it is read without")
+		l.warn(name + ": " + jsonc.ReadOver(fault))
 	}
 	return keys
 }
@@ -183,7 +179,6 @@ func loadTemplate(fsys fs.FS) (*Template, error) {
 		}
 		if t.tools, err = jinja.Parse(toolName, tools); err != nil {
 			l.warn(toolName + ": " + strings.TrimPrefix(err.Error(), "parse template "+toolName+": ") + "; it is left out: requests with tools use the template for those without")
-			t.tools = nil
 		}
 	}
 	for _, n := range tokenNames {

@@ -31,6 +31,20 @@ func Unmarshal(data []byte, v any) (fault string, err error) {
 	return fault, json.Unmarshal(plain, v)
 }
 
+// Mistyped words an error of Unmarshal about a value of the wrong kind without Go's types; others stay as they are.
+func Mistyped(err error) error {
+	var t *json.UnmarshalTypeError
+	if errors.As(err, &t) {
+		return fmt.Errorf("a JSON %s is not what should be here", t.Value)
+	}
+	return err
+}
+
+// ReadOver is a sentence about a file in which Unmarshal found a fault.
+func ReadOver(fault string) string {
+	return "has " + fault + ", which JSON does not allow; it is read without"
+}
+
 // Plain is data as standard JSON. Fault and error are those of Unmarshal. NaN and the infinities become what Tagged says,
 // which is how some exporters write them.
 func Plain(data []byte) (plain []byte, fault string, err error) {

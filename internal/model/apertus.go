@@ -12,10 +12,8 @@ func init() { register("apertus", newApertus) }
 
 // newApertus: norms per head of queries and keys, and an MLP of two products with a learned curve between.
 func newApertus(cfg *config, b *Build) (Generator, error) {
-	var a struct {
-		llamaArgs
-	}
-	if err := cfg.into(&a); err != nil {
+	a, err := read[llamaArgs](cfg)
+	if err != nil {
 		return nil, err
 	}
 	cfg.is("qk_norm", "true")

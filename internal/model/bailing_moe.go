@@ -34,7 +34,6 @@ type bailingArgs struct {
 // newBailing: experts picked by softmax, or by sigmoids and a bias in groups, beside shared ones.
 func newBailing(cfg *config, b *Build) (Generator, error) {
 	cfg.onlyBailing()
-	cfg.is("using_split_qkv_in_self_attention", "false")
 	cfg.is("moe_router_enable_routed_scaling", "true")
 	a := bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
 	if err := cfg.into(&a); err != nil {
@@ -43,11 +42,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	turn := rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true}
-	if a.Rotary > 0 {
-		turn.Turns = a.Rotary
-	}
-	rope, err := cfg.rope(turn)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Turns: a.Rotary, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +58,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 
 // onlyBailing says what both types of the family do.
 func (c *config) onlyBailing() {
-	c.is("norm_softmax", "false")
 	c.is("norm_head", "false")
-	c.is("use_rmsnorm", "true")
 	c.is("score_function", `"softmax"`, `"sigmoid"`)
 }
 

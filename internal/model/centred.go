@@ -52,8 +52,8 @@ func (a *centredArgs) check(eps float) error { return a.checkEps("layer_norm_eps
 // checkEps is check for families that have another key.
 func (a *centredArgs) checkEps(key string, eps float) error {
 	a.Eps = cmp.Or(eps, 1e-5)
-	if !(a.Eps > 0 && a.Eps < 1) {
-		return fmt.Errorf("%s %g is out of range", key, float64(a.Eps))
+	if err := checkEps(key, a.Eps); err != nil {
+		return err
 	}
 	return a.common.check()
 }
@@ -76,10 +76,8 @@ func (m *centred) ownHead(a *common) {
 
 // biasedHead is a head with a bias, also where it is the embedding.
 func (m *centred) biasedHead(a *common) {
-	m.Head.Bias, m.Head.Tied = true, nn.TieNever
-	if a.Tied != nil && *a.Tied {
-		m.Head.Tied = nn.TieAlways
-	}
+	m.Head.Bias = true
+	m.ownHead(a)
 }
 
 // newCentred declares the parts common to all; like is a norm that has what all of the family's have.

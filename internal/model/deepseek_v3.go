@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -81,9 +80,7 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 		return m, err
 	}
 	var beside struct {
-		Tied   *bool           `json:"tie_word_embeddings"`
-		Ignore json.RawMessage `json:"ignore_index"`             // of labels, in training
-		Chunks json.RawMessage `json:"use_unified_vision_chunk"` // of images
+		Tied *bool `json:"tie_word_embeddings"`
 	}
 	if err := cfg.beside(&beside); err != nil {
 		return nil, err

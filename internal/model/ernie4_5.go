@@ -27,7 +27,6 @@ func newErnie(cfg *config, b *Build) (Generator, error) {
 
 // layers is also for the family's models of experts.
 func (a *ernieArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
-	cfg.is("use_rmsnorm", "true")
 	cfg.is("compression_ratio", "1", "1.0")
 	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
 	return func(i int) decoderLayer {

@@ -107,11 +107,9 @@ func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	act := cfg.act("hidden_act", "silu")
-	cfg.is("hidden_act", `"silu"`, `"swish"`) // of the convolutions too
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, nn.Attention{})
-		l.MLP.GateUp.Bias, l.MLP.Down.Bias, l.MLP.Spec.Act, l.Attn = a.MLPBias, a.MLPBias, act, nil
+		l.MLP.GateUp.Bias, l.MLP.Down.Bias, l.Attn = a.MLPBias, a.MLPBias, nil
 		t := gqa(b, &a.common, i, 0, rope)
 		t.QKV.Bias, t.O.Bias = a.AttnBias, a.AttnBias
 		x := &falconH1Mixer{Mamba: s.layer(b, i, a.D), Attn: t, mambaIn: 1, mambaOut: 1, attnIn: 1, attnOut: 1}

@@ -36,8 +36,6 @@ type graniteHybridArgs struct {
 func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.also("layer_types", "layers_block_type")
-	cfg.is("normalization_function", `"rmsnorm"`)
-	cfg.harmless("init_method") // of weights, before training
 	a := graniteHybridArgs{TopK: 2, MHeads: 128, State: 256, Kernel: 4, Expand: 2, MGroups: 1, ConvBias: true}
 	if err := cfg.into(&a); err != nil {
 		return nil, err

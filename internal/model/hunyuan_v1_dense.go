@@ -20,11 +20,10 @@ func newHunyuan(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	cfg.is("use_cla", "false") // layers that share keys and values
 	cfg.is("norm_type", `"rms"`)
 	cfg.is("add_classification_head", "false")
-	cfg.harmless("cla_share_factor", "attention_head_dim", "class_num", "dense_list", "pool_type", "org_vocab_size", "pad_id", "im_start_id", "im_end_id",
-		"im_newline_id", "text_start_id", "text_end_id", "mask_init_id", "skip_cls_token") // of that, of heads that classify, and tokens with a name
+	cfg.harmless("cla_share_factor", "attention_head_dim", "class_num", "dense_list", "pool_type", "org_vocab_size",
+		"skip_cls_token") // of layers that share keys and values, and of heads that classify
 	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ var jambaNames = strings.NewReplacer(".mamba.", ".mixer.", ".feed_forward.router
 func newJamba(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("mamba_inner_layernorms", "true")
-	cfg.harmless("n_ctx", "num_logits_to_keep", "calc_logits_for_entire_prompt") // the context, and what a call gives back
+	cfg.harmless("num_logits_to_keep", "calc_logits_for_entire_prompt") // what a call gives back
 	a := jambaArgs{AttnOffset: 4, ExpertOffset: 1, ExpertPeriod: 2, ConvBias: true, TopK: 2, Kernel: 4, State: 16, Expand: 2}
 	if err := cfg.into(&a); err != nil {
 		return nil, err

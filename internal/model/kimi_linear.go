@@ -62,7 +62,6 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	router := a.router()
-	router.Renorm = a.Renorm // of one expert too
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := decoderLayer{InNorm: a.norm(), PostNorm: a.norm()}
 		if a.Kinds[i] == linear {

@@ -75,7 +75,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 		shared := nn.NewGLUMLP(a.D, b.Local(a.SharedFFN), B.SiLU)
 		moe.Bias, moe.Shared = &nn.Vec{N: a.Experts}, &shared
 		if a.SoftCap > 0 {
-			moe.Cap = &B.Activation{Kind: B.TanhCap, A: float32(a.SoftCap)}
+			moe.Cap = capped(&a.SoftCap)
 		}
 		return l.routed(&moe)
 	})

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"strings"
@@ -44,7 +43,7 @@ var lfm2Names = strings.NewReplacer("model.embedding_norm", "model.norm", ".oper
 	".feed_forward.expert_bias", ".mlp.gate.e_score_correction_bias", ".feed_forward", ".mlp", ".w1", ".gate_proj", ".w2", ".down_proj", ".w3", ".up_proj")
 
 func newLFM2(cfg *config, b *Build) (Generator, error) {
-	if string(bytes.TrimSpace(cfg.text["model_type"])) == `"lfm2_moe"` {
+	if compact(cfg.text["model_type"]) == `"lfm2_moe"` {
 		return newLFM2MoE(cfg, b) // a model of text and images around it
 	}
 	a := newLFM2Args()
@@ -70,9 +69,8 @@ func newLFM2(cfg *config, b *Build) (Generator, error) {
 // build declares the layers; mlp changes the MLP of layer i.
 func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)) (Generator, error) {
 	cfg.is("block_use_swiglu", "true")
-	cfg.is("use_pos_enc", "true")
-	// Weights before training, and sizes that other keys say.
-	cfg.harmless("block_mlp_init_scale", "block_out_init_scale", "block_use_xavier_init", "conv_use_xavier_init", "block_norm_eps", "conv_dim", "conv_dim_out", "num_heads")
+	// Sizes that other keys say.
+	cfg.harmless("block_norm_eps", "conv_dim", "conv_dim_out", "num_heads")
 	if err := a.check(); err != nil {
 		return nil, err
 	}

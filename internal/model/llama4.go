@@ -53,7 +53,6 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	cfg.harmless("for_llm_compressor") // which layout of the experts a tool wants
 	var beside struct {
 		Tied *bool `json:"tie_word_embeddings"` // the language model's part has its own, which counts
 	}

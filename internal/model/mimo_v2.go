@@ -14,7 +14,6 @@ func init() { registerNear("mimo_v2", "mimo_v2_flash", newMiMoV25) }
 // mimoLater are the keys of the family's later models that stand for one another, or may be missing.
 type mimoLater struct {
 	Layers  int             `json:"num_hidden_layers"`
-	Heads   int             `json:"num_attention_heads"`
 	KVHeads int             `json:"num_key_value_heads"`
 	Layout  string          `json:"attention_projection_layout"`
 	Freq    json.RawMessage `json:"moe_layer_freq"`

@@ -11,15 +11,12 @@ func named(modelType string) string {
 	alike := func(name string) bool {
 		return strings.ReplaceAll(name, "-", "_") == strings.ReplaceAll(modelType, "-", "_")
 	}
-	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes(), NearEncoderTypes()} {
-		if slices.Contains(all, modelType) {
-			return modelType
-		}
+	all := slices.Concat(Types(), NearTypes(), EncoderTypes(), NearEncoderTypes())
+	if slices.Contains(all, modelType) {
+		return modelType
 	}
-	for _, all := range [][]string{Types(), NearTypes(), EncoderTypes(), NearEncoderTypes()} {
-		if i := slices.IndexFunc(all, alike); i >= 0 {
-			return all[i]
-		}
+	if i := slices.IndexFunc(all, alike); i >= 0 {
+		return all[i]
 	}
 	return modelType
 }

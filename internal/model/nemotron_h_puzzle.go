@@ -59,7 +59,7 @@ func (a *nemotronHArgs) puzzle(cfg *config) ([]map[string]json.RawMessage, error
 			}
 		}
 	}
-	if cfg.null("time_step_limit") || a.Limits == nil {
+	if a.Limits == nil {
 		a.Limits = []float{a.Least, float(math.Inf(1))}
 	}
 	return blocks, nil

@@ -187,15 +187,14 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	// How images are cut and joined to the text.
-	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "ignore_index", "vision_aspect_ratio",
+	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "vision_aspect_ratio",
 		"spatial_pool_mode", "spatial_pool_stride",
 		"use_reentrant_checkpointing"} {
 		cfg.seen[key] = true
 	}
 	// Of SmolVLM and Idefics3: nobody reads them but training and the part for images.
-	cfg.harmless("neftune_noise_alpha", "pixel_shuffle_factor", "use_resampler", "is_llama_config", "perceiver_config")
+	cfg.harmless("neftune_noise_alpha", "use_resampler", "perceiver_config")
 	cfg.is("qk_layer_norms", "false")
-	cfg.is("rope_interleaved", "false")
 	mk := registry[resolve(cmp.Or(t.as, typ))]
 	g, err := newNested(mk, cfg, b, &n.tied)
 	if err != nil {
@@ -290,7 +289,7 @@ func newPixtral(cfg *config, b *Build) (Generator, error) {
 // newPhi3V is phi3, with the part for images below the embedding.
 func newPhi3V(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("img_processor", "embd_layer") // of that part
-	g, err := registry["phi3"](cfg, b)
+	g, err := newPhi3(cfg, b)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (c *Checkpoint) readOptional(name string, most int64, to any, without strin
 // readOver tells of a fault that package jsonc has read over.
 func (c *Checkpoint) readOver(name, fault string) {
 	if fault != "" {
-		c.warn(name, "has %s, which JSON does not allow; it is read without", fault)
+		c.warn(name, "%s", jsonc.ReadOver(fault))
 	}
 }
 

@@ -1,11 +1,5 @@
 package model
 
-import (
-	"cmp"
-
-	"hearth/internal/nn"
-)
-
 func init() { register("phi3", newPhi3) }
 
 // phi3Args: the context of the longrope is a key beside rope_scaling.
@@ -31,14 +25,8 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	args, err := cfg.ropeArgs(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig), Types: []string{"default", "linear", "longrope", "su", "yarn"}})
-	if err != nil {
-		return nil, err
-	}
-	if args.Type == "yarn" { // an old name for it here
-		args.Type, args.Factor = "longrope", cmp.Or(args.Factor, args.Max/args.Orig)
-	}
-	rope, err := nn.NewRope(a.HeadDim, args)
+	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig),
+		Types: []string{"default", "linear", "longrope", "su", "yarn"}, Yarn: "longrope"})
 	if err != nil {
 		return nil, err
 	}

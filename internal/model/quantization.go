@@ -144,47 +144,44 @@ func (q *quantization) warn(key, value, module string) {
 }
 
 // entry reads what is said of a module of that name in config.json; none is a plain float one.
-func (q *quantization) entry(name string) (s quant.Scheme, said bool, err error) {
-	raw, ok := q.entries[name]
-	if !ok {
-		return s, false, nil
-	}
+func (q *quantization) entry(name string) (s quant.Scheme, err error) {
+	raw := q.entries[name]
 	bad := func(why string) error {
 		return &LoadError{File: configFile, Problem: "quantization: " + regular.Clip(name) + ": " + why,
 			Hint: `write false, or a dictionary such as {"group_size": 64, "bits": 4, "mode": "affine"}`}
 	}
 	switch text := strings.TrimSpace(string(raw)); {
 	case slices.Contains([]string{"false", "null", "0", `""`, "[]"}, text): // as Python takes them
-		return quant.Scheme{}, true, nil
+		return quant.Scheme{}, nil
 	case text == "true":
 		if err := q.Check(q.Group); err != nil {
-			return s, true, unsupported(regular.Clip(name)+": ", err)
+			return s, unsupported(regular.Clip(name)+": ", err)
 		}
-		return q.Scheme, true, nil
+		return q.Scheme, nil
 	case !strings.HasPrefix(text, "{"):
-		return s, true, bad(regular.Clip(text) + " does not say how it is stored")
+		return s, bad(regular.Clip(text) + " does not say how it is stored")
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil {
-		return s, true, bad(tidyJSON(err).Error())
+		return s, bad(tidyJSON(err).Error())
 	}
 	if len(keys) == 0 {
-		return quant.Scheme{}, true, nil
+		return quant.Scheme{}, nil
 	}
 	var e schemeJSON
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return s, true, bad(tidyJSON(err).Error())
+		return s, bad(tidyJSON(err).Error())
 	}
 	s = e.scheme()
 	if err := s.Check(s.Group); err != nil {
-		return s, true, unsupported(regular.Clip(name)+": ", err)
+		return s, unsupported(regular.Clip(name)+": ", err)
 	}
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		if v := string(keys[k]); !slices.Contains(entryKeys, k) || k == "quantize_input" && v == "true" {
 			q.warn(k, v, name)
 		}
 	}
-	return s, true, nil
+	return s, nil
 }
 
 const mlxHint = "use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4"
@@ -202,7 +199,7 @@ func (q *quantization) modules(rename func(string) string, there func(tensor str
 		if !ok || !there(name+".weight") {
 			continue
 		}
-		s, _, err := q.entry(name)
+		s, err := q.entry(name)
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (c *config) raw(key string) json.RawMessage {
 	if ok {
 		c.seen[c.at+key] = true
 	}
-	if string(bytes.TrimSpace(raw)) == "null" {
+	if c.null(key) {
 		return nil
 	}
 	return raw

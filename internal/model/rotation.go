@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -32,6 +31,7 @@ type rotation struct {
 	Type     string   // rope_type where the config has none
 	Orig     float64  // original_max_position_embeddings, from a key beside the parameters; 0: theirs
 	Types    []string // the types that the family does; nil: all
+	Yarn     string   // the type that the family's folders call yarn; "": that one
 }
 
 // Rotation is a rotation in force, for people.
@@ -240,6 +240,9 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	if a.Type != "" && r.Types != nil && !slices.Contains(r.Types, a.Type) {
 		return a, fmt.Errorf("rope_type %s is not supported in %s: %s are", regular.Quote(a.Type), regular.Quote(c.typ), list(r.Types, len(r.Types)))
 	}
+	if a.Type == "yarn" && r.Yarn != "" {
+		a.Type = r.Yarn
+	}
 	if r.Share == 0 && (a.Type == "" || a.Type == "default" || a.Type == "dynamic" || a.Type == "mrope") {
 		a.Partial = 1
 	}
@@ -259,18 +262,14 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 	if r.Turns > 0 {
 		a.Partial = min((float64(r.Turns)+0.5)/float64(r.Head), 1)
 	}
-	longrope := a.Type == "longrope" || a.Type == "su"
-	if longrope {
+	if a.Type == "longrope" || a.Type == "su" {
 		note.Divisors = "long_factor"
-	}
-	if len(a.Short) > 0 && a.Max > 0 && a.Max <= a.Orig { // no text is so long that the other counts
-		a.Long = a.Short
-		if longrope {
-			note.Divisors = "short_factor"
+		if len(a.Short) > 0 && a.Max > 0 && a.Max <= a.Orig { // no text is so long that the other counts
+			a.Long, note.Divisors = a.Short, "short_factor"
 		}
-	}
-	if a.Factor == 0 && longrope && a.Orig > 0 {
-		a.Factor = a.Max / a.Orig
+		if a.Factor == 0 && a.Orig > 0 {
+			a.Factor = a.Max / a.Orig
+		}
 	}
 	note.Base, note.Type, note.Columns = a.Theta, cmp.Or(a.Type, "default"), int(float64(r.Head)*a.Partial)
 	switch note.Type {
@@ -351,12 +350,8 @@ func (c *config) unused(types []string) {
 // ropesOf makes the rotations of the kinds of layers that a model has.
 func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error) {
 	out := map[string]*B.Rope{}
-	kinds := map[string]bool{}
-	for _, t := range types {
-		kinds[t] = true
-	}
 	c.unused(types)
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(types))) {
 		r.Kind = kind
 		rope, err := c.rope(r)
 		if err != nil {

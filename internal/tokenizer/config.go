@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,22 +58,13 @@ func (c *config) warn(file, format string, args ...any) {
 func (c *config) decode(file string, data []byte, to any, without string) bool {
 	fault, err := jsonc.Unmarshal(data, to)
 	if err != nil {
-		c.warn(file, "%v; the file is left out: %s", mistyped(err), without)
+		c.warn(file, "%v; the file is left out: %s", jsonc.Mistyped(err), without)
 		return false
 	}
 	if fault != "" {
-		c.warn(file, "has %s, which JSON does not allow; it is read without", fault)
+		c.warn(file, "%s", jsonc.ReadOver(fault))
 	}
 	return true
-}
-
-// mistyped words a value of the wrong kind without Go's types.
-func mistyped(err error) error {
-	var t *json.UnmarshalTypeError
-	if errors.As(err, &t) {
-		return fmt.Errorf("a JSON %s is not what should be here", t.Value)
-	}
-	return err
 }
 
 // read reads tokenizer_config.json. A value that cannot be used is a warning, and the others count.
@@ -99,10 +89,10 @@ func (c *config) read(data []byte) (ok bool) {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		var tok addedToken
 		id, err := strconv.Atoi(key)
-		if err == nil && (id < 0 || id >= maxTokens) || err != nil {
+		if err != nil || id < 0 || id >= maxTokens {
 			err = fmt.Errorf("%s is no token id", quoted(key))
 		} else {
-			err = mistyped(json.Unmarshal(added[key], &tok))
+			err = jsonc.Mistyped(json.Unmarshal(added[key], &tok))
 		}
 		if err == nil {
 			c.Added[key] = tok
@@ -119,26 +109,16 @@ func (c *config) readKey(file, key string, raw json.RawMessage, to any) {
 		return
 	}
 	if err := json.Unmarshal(raw, to); err != nil {
-		c.warn(file, "%s: %v; the key is left out", key, mistyped(err))
-	}
-}
-
-func (n *names) read(keys map[string]json.RawMessage, warn func(key string, raw json.RawMessage)) {
-	for _, k := range n.byKey() {
-		raw, ok := keys[k.key]
-		if !ok {
-			continue
-		}
-		if json.Unmarshal(raw, k.name) != nil {
-			warn(k.key, raw)
-		}
+		c.warn(file, "%s: %v; the key is left out", key, jsonc.Mistyped(err))
 	}
 }
 
 func (c *config) readNames(file string, keys map[string]json.RawMessage) {
-	c.names.read(keys, func(key string, raw json.RawMessage) {
-		c.warn(file, "%s: %s is no token; the key is left out", key, regular.Clip(string(raw)))
-	})
+	for _, k := range c.byKey() {
+		if raw, ok := keys[k.key]; ok && json.Unmarshal(raw, k.name) != nil {
+			c.warn(file, "%s: %s is no token; the key is left out", k.key, regular.Clip(string(raw)))
+		}
+	}
 }
 
 // readLegacy reads the two files that older folders have besides

@@ -106,11 +106,9 @@ func (c *component) decoders() []component {
 }
 
 // has tells whether a section has a step of a type.
-func (c *component) has(kind string) bool {
-	if c.Type == kind {
-		return true
-	}
-	return slices.ContainsFunc(slices.Concat(c.Normalizers, c.Pretokenizers), func(s component) bool { return s.has(kind) })
+func (c *component) has(kind string) (does bool) {
+	c.each(func(s *component) { does = does || s.Type == kind })
+	return does
 }
 
 // each calls f for every step of a section.

@@ -11,7 +11,8 @@
 // by debug commands. It never renders templates, never reads weights and never
 // guesses: a component of tokenizer.json that it does not implement is a load
 // error that names it, because a tokenizer that is almost right gives wrong ids
-// without a sign.
+// without a sign. Known faults of published files are mended (mend.go), and a
+// warning says so; there the text is not what the reference makes of the file.
 //
 // The reference is the PyPI package tokenizers (its Rust core), and sentencepiece and
 // tiktoken for their files; the ids, the decoded text and the order of the steps are
@@ -64,8 +65,9 @@ type EncodeOptions struct {
 // Load reads the tokenizer of a model folder: tokenizer.json, or else
 // tokenizer.model (SentencePiece) or tiktoken.model; with it, when present,
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json, which a
-// tokenizer.json can do without: what is wrong with them are Warnings. The error
-// names the file and the component that is wrong or not supported.
+// tokenizer.json can do without: what is wrong with them are Warnings. config.json
+// says which model it is and what wrote it. The error names the file and the
+// component that is wrong or not supported.
 func Load(fsys fs.FS) (*Tokenizer, error) {
 	t, err := load(fsys)
 	return t, regular.Short(err)

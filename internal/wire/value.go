@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -85,13 +86,14 @@ func learn(more ...string) {
 	asked.mu.Lock()
 	defer asked.mu.Unlock()
 	old := askedNames()
-	if len(old) == mostAsked {
+	more = slices.DeleteFunc(slices.Clone(more), func(name string) bool { return name == "" || old[name] != "" })
+	if len(more) == 0 || len(old) == mostAsked {
 		return
 	}
 	names := make(map[string]string, len(old)+len(more))
 	maps.Copy(names, old)
 	for _, name := range more {
-		if name != "" && len(names) < mostAsked {
+		if len(names) < mostAsked {
 			names[name] = name
 		}
 	}

@@ -47,8 +47,8 @@ func (s *scope) Conv(xh backend.Array, wh, bias backend.Weight, c *backend.Conv)
 		j.ones = append(j.ones, 1)
 	}
 	s.pool.run(j, y.rows, max(serialWork/(8*y.cols), 1), max(y.rows/8, 1))
-	for i := range s.batch.Spans {
-		if c.State != backend.NoState {
+	if c.State != backend.NoState {
+		for i := range s.batch.Spans {
 			j.settle(&s.batch.Spans[i])
 		}
 	}
