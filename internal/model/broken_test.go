@@ -14,6 +14,9 @@ import (
 	"hearth/internal/safetensors"
 )
 
+// correct is what to do about a config.json that a constructor refuses.
+const correct = "; correct it in config.json or use another conversion of the model; hearth show FOLDER/config.json tries the file alone"
+
 func load(folder fstest.MapFS) error {
 	c, err := model.OpenCheckpoint(folder, "m")
 	if err != nil {
@@ -88,29 +91,29 @@ func TestBrokenFolders(t *testing.T) {
 			"load model: m: adapter_config.json: the folder holds an adapter without the model it belongs to; give the folder of the base model, or fuse the adapter into it first"},
 		{"no weights", without(good, "model.safetensors"), "load model: m: model.safetensors: is missing; …"},
 		{"config no JSON", with(good, "config.json", text("{\"model_type\": ")), "load model: m: config.json: is no valid JSON at byte 15…"},
-		{"config list", with(good, "config.json", text("[]")), "load model: m: config.json: a JSON array is not what should be here"},
+		{"config list", with(good, "config.json", text("[]")), "load model: m: config.json: a JSON array is not what should be here" + correct},
 		{"no type", with(good, "config.json", text("{}")), "load model: m: config.json: model_type is missing; …"},
 		{"unknown type", config(`"qwen3"`, `"qwen9"`),
 			`load model: m: config.json: architecture "qwen9" is not supported; its nearest relative here is qwen3; known architectures: ` + strings.Join(append(model.Types(), model.EncoderTypes()...), ", ")},
 		{"strange type", config(`"qwen3"`, `"9q"`),
 			`load model: m: config.json: architecture "9q" is not supported; known architectures: ` + strings.Join(append(model.Types(), model.EncoderTypes()...), ", ")},
-		{"no size", config(`"hidden_size": 64,`, ``), "load model: m: config.json: hidden_size is missing or not positive"},
-		{"text for a size", config(`"hidden_size": 64`, `"hidden_size": "64"`), "load model: m: config.json: hidden_size should not be a JSON string"},
-		{"absurd size", config(`"vocab_size": 32`, `"vocab_size": 99999999999`), "load model: m: config.json: vocab_size 99999999999 is out of range"},
-		{"heads", config(`"num_key_value_heads": 1`, `"num_key_value_heads": 3`), "load model: m: config.json: num_attention_heads 2 is no multiple of num_key_value_heads 3"},
-		{"odd head", config(`"head_dim": 32`, `"head_dim": 31`), "load model: m: config.json: head_dim 31 is odd"},
-		{"rope", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "spiral"}`), `load model: m: config.json: rope_type "spiral" is not supported: default, dynamic, linear, llama3, longrope, mrope, proportional, su, yarn, deepseek_yarn are`},
+		{"no size", config(`"hidden_size": 64,`, ``), "load model: m: config.json: hidden_size is missing or not positive" + correct},
+		{"text for a size", config(`"hidden_size": 64`, `"hidden_size": "64"`), "load model: m: config.json: hidden_size should not be a JSON string" + correct},
+		{"absurd size", config(`"vocab_size": 32`, `"vocab_size": 99999999999`), "load model: m: config.json: vocab_size 99999999999 is out of range" + correct},
+		{"heads", config(`"num_key_value_heads": 1`, `"num_key_value_heads": 3`), "load model: m: config.json: num_attention_heads 2 is no multiple of num_key_value_heads 3" + correct},
+		{"odd head", config(`"head_dim": 32`, `"head_dim": 31`), "load model: m: config.json: head_dim 31 is odd" + correct},
+		{"rope", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "spiral"}`), `load model: m: config.json: rope_type "spiral" is not supported: default, dynamic, linear, llama3, longrope, mrope, proportional, su, yarn, deepseek_yarn are` + correct},
 		{"two ropes", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "yarn", "factor": 2}`),
-			`load model: m: config.json: rope_scaling says "linear", rope_parameters says "yarn"`},
+			`load model: m: config.json: rope_scaling says "linear", rope_parameters says "yarn"` + correct},
 		{"two factors", config(`"rope_theta": 1e6`, `"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": {"rope_type": "linear", "factor": 4}`),
-			"load model: m: config.json: rope_scaling has the factor 2, rope_parameters has 4"},
-		{"rope without factor", config(`"rope_theta": 1e6`, `"rope_scaling": {"rope_type": "yarn"}`), "load model: m: config.json: rope yarn: factor 0 is out of range"},
+			"load model: m: config.json: rope_scaling has the factor 2, rope_parameters has 4" + correct},
+		{"rope without factor", config(`"rope_theta": 1e6`, `"rope_scaling": {"rope_type": "yarn"}`), "load model: m: config.json: rope yarn: factor 0 is out of range" + correct},
 		{"quant method", config(`"quantization": {"group_size": 32, "bits": 4`, `"quantization_config": {"quant_method": "quanto"`),
 			`load model: m: config.json: quantisation method "quanto" is not supported; use a conversion to MLX's own quantisation`},
 		{"quant mode", config(`"model.layers.1.mlp.down_proj": false`, `"lm_head": {"bits": 4, "group_size": 32, "mode": "nf9"}`),
 			`load model: m: config.json: lm_head: quantisation mode "nf9" is not supported; use an affine conversion of 2, 3, 4, 5, 6 or 8 bits, or mxfp4, mxfp8 or nvfp4`},
 		{"quant bits", config(`"bits": 4`, `"bits": 7`), "load model: m: config.json: quantisation affine 7 bits, group 32 is not supported; …"},
-		{"quant text", config(`"bits": 4`, `"bits": "four"`), "load model: m: config.json: quantization: bits should not be a JSON string"},
+		{"quant text", config(`"bits": 4`, `"bits": "four"`), "load model: m: config.json: quantization: bits should not be a JSON string" + correct},
 
 		{"truncated", weights(&fstest.MapFile{Data: whole[:len(whole)-100]}), `load model: m: model.safetensors: tensor "…": the file is truncated: it should reach byte …; fetch the file again`},
 		{"no safetensors", weights(text("version https://git-lfs")), "load model: m: model.safetensors: …; fetch the file again"},

@@ -55,8 +55,11 @@ func inConfig(err error) error {
 	if err == nil || errors.As(err, &e) {
 		return err
 	}
-	return &LoadError{File: configFile, Err: err}
+	return &LoadError{File: configFile, Err: err, Hint: configHint}
 }
+
+// configHint is for what a constructor refuses: a key and its value are in the error.
+const configHint = "correct it in " + configFile + " or use another conversion of the model; hearth show FOLDER/" + configFile + " tries the file alone"
 
 // list joins at most n names and says how many were left out.
 func list(names []string, n int) string {

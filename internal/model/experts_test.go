@@ -258,9 +258,9 @@ func TestBrokenExperts(t *testing.T) {
 		{change(forms["mxfp4"]["openai"], "model.layers.0.self_attn.sinks", cut),
 			"load model: m: model.safetensors: tensor model.layers.0.self_attn.sinks does not fit (expected shape [2], found [1]); …"},
 		{with(forms["floats"]["stacked"], "config.json", text(strings.Replace(string(forms["floats"]["stacked"]["config.json"].Data), `"num_experts": 4`, `"num_experts": 1`, 1))),
-			"load model: m: config.json: num_experts_per_tok 2 is missing or more than the 1 experts"},
+			"load model: m: config.json: num_experts_per_tok 2 is missing or more than the 1 experts" + correct},
 		{with(forms["floats"]["stacked"], "config.json", text(strings.Replace(string(forms["floats"]["stacked"]["config.json"].Data), `"num_experts": 4`, `"num_experts": 123456`, 1))),
-			"load model: m: config.json: num_experts 123456 is missing or out of range"},
+			"load model: m: config.json: num_experts 123456 is missing or out of range" + correct},
 	} {
 		err := load(c.folder)
 		if err == nil || !like(err.Error(), c.want) {
