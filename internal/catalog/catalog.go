@@ -9,6 +9,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"hearth/internal/chat"
@@ -20,6 +21,8 @@ import (
 // Catalog serves one model. Its methods are safe for concurrent use.
 type Catalog struct {
 	Keep *Keep // set before Load; nil: the prompt cache lives in memory only
+	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
+	Note func(line string)
 
 	src   *Source
 	cfg   *config.Config
@@ -34,6 +37,8 @@ type Catalog struct {
 	err      error
 
 	closing sync.Once
+	telling sync.Mutex
+	told    map[string]bool // under telling
 }
 
 var _ chat.Models = (*Catalog)(nil)
@@ -41,7 +46,9 @@ var _ chat.Models = (*Catalog)(nil)
 // New makes a catalog of the model of src. Nothing is read yet.
 func New(src *Source, cfg *config.Config) *Catalog {
 	cfg = Settings(src, cfg)
-	return &Catalog{src: src, cfg: cfg, names: newNames(src, cfg.ServedModelName, cfg.AnyModel), done: make(chan struct{})}
+	n := newNames(src, cfg.ServedModelName, cfg.AnyModel)
+	n.guess = !cfg.StrictModels
+	return &Catalog{src: src, cfg: cfg, names: n, done: make(chan struct{})}
 }
 
 // Settings is cfg with what its file says of the model of src.
@@ -79,8 +86,13 @@ func (c *Catalog) abandon(err error) {
 
 // Open implements chat.Models.
 func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error) {
-	if err := c.names.check(name); err != nil {
+	_, deployment := chat.Deployment(ctx)
+	guessed, err := c.names.find(name, deployment)
+	if err != nil {
 		return nil, err
+	}
+	if guessed {
+		c.tell(name, c.ID())
 	}
 	select {
 	case <-c.done:
@@ -94,6 +106,26 @@ func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error)
 		return nil, generatesNothing(c.enc.Model())
 	}
 	return c.gen, nil
+}
+
+// mostTold bounds the names that Note is told of: clients choose them.
+const mostTold = 32
+
+// tell notes that name means the model id.
+func (c *Catalog) tell(name, id string) {
+	if c.Note == nil {
+		return
+	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	if c.told == nil {
+		c.told = map[string]bool{}
+	}
+	if len(c.told) == mostTold || c.told[shown(name)] {
+		return
+	}
+	c.told[shown(name)] = true
+	c.Note(fmt.Sprintf("%s is not served here; %q answers in its place (--strict-models refuses such names)", shown(name), id))
 }
 
 // Encoder is the model where it does not generate, nil otherwise and until Ready.

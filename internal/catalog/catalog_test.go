@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -190,7 +191,7 @@ func TestNames(t *testing.T) {
 		"claude": false, "my-claude-x": false, "gpt-4o": false, "Qwen3-0.6B": false, "mlx-community": false, "Default": false,
 		filepath.Dir(dir): false, "demo": false, "*": false, strings.Repeat("x", 10_000): false,
 	} {
-		err := n.check(name)
+		_, err := n.find(name, false)
 		if (err == nil) != ok {
 			t.Errorf("%.40q: error %v, want known %v", name, err, ok)
 		}
@@ -203,8 +204,81 @@ func TestNames(t *testing.T) {
 		t.Errorf("id %q", n.id())
 	}
 	n.any = true
-	if err := n.check("whatever"); err != nil {
-		t.Error(err)
+	if guessed, err := n.find("whatever", false); err != nil || guessed {
+		t.Error(guessed, err)
+	}
+}
+
+// Names of models that only OpenAI serves, and deployments, mean the only model there is, unless the server is strict.
+func TestHostedNames(t *testing.T) {
+	src := &Source{ID: "mlx-community/gpt-oss-20b", Path: "/models/gpt-oss-20b"}
+	cfg := config.Default()
+	c := New(src, cfg)
+	for name, want := range map[string]bool{
+		"gpt-4o": true, "gpt-3.5-turbo": true, "gpt-5.2-codex": true, "GPT-4": true, "openai/gpt-4o-mini": true, "chatgpt-4o-latest": true,
+		"o1": true, "o3-mini": true, "o4-mini-2025-04-16": true, "openai/o3": true, "codex-mini-latest": true, "text-davinci-003": true,
+		"gpt-oss-120b": false, "openai/gpt-oss-120b": false, "o": false, "olmo-2": false, "opus": false, "openai/": false, "gpt4": false, "o3": true,
+		"my-gpt-4o": false, "mistral/gpt-4o": false, "text-embedding-3-small": false,
+	} {
+		guessed, err := c.names.find(name, false)
+		if guessed != want || (err == nil) != want {
+			t.Errorf("%q: guessed %v, %v; want %v", name, guessed, err, want)
+		}
+		if guessed, err := c.names.find(name, true); !guessed || err != nil {
+			t.Errorf("deployment %q: guessed %v, %v", name, guessed, err)
+		}
+	}
+	for _, name := range []string{"gpt-oss-20b", "default", "claude-opus-4-8"} {
+		if guessed, err := c.names.find(name, true); guessed || err != nil {
+			t.Errorf("%q: guessed %v, %v", name, guessed, err)
+		}
+	}
+	cfg.StrictModels = true
+	strict := New(src, cfg)
+	for name, command := range map[string]string{
+		"gpt-4o": "hearth serve /models/gpt-oss-20b --served-model-name gpt-4o;", "it's": "", "a,b": "", "two words": "--served-model-name 'two words';",
+		"-x": "", "\x1b[31m": "",
+	} {
+		_, err := strict.names.find(name, true)
+		if chat.AsError(err).Kind != chat.NotFound || command == "" == strings.Contains(err.Error(), "--served-model-name") || !strings.Contains(err.Error(), command) {
+			t.Errorf("strict, %q: %v; want the command %q", name, err, command)
+		}
+	}
+	small := NewSmall(New(src, config.Default()), &Source{ID: "small"}, config.Default())
+	if guessed, err := small.main.names.find("gpt-4o", false); guessed || err == nil {
+		t.Errorf("beside a small model: guessed %v, %v", guessed, err)
+	}
+}
+
+// Who answers under another's name is said once for each, and for no more of them than a log can bear.
+func TestGuessesAreTold(t *testing.T) {
+	c := loaded(t, nil)
+	var lines []string
+	c.Note = func(line string) { lines = append(lines, line) }
+	for range 2 {
+		if _, err := c.Open(t.Context(), "gpt-4o"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Open(t.Context(), "claude-3"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Open(chat.WithDeployment(t.Context(), "prod"), "prod"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], `"gpt-4o"`) || !strings.Contains(lines[0], `"demo"`) || !strings.Contains(lines[1], `"prod"`) {
+		t.Errorf("told %q", lines)
+	}
+	for i := range 2 * mostTold {
+		if _, err := c.Open(t.Context(), fmt.Sprintf("gpt-%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(lines) != mostTold {
+		t.Errorf("told %d times, want %d", len(lines), mostTold)
+	}
+	if _, err := c.Open(t.Context(), "prod"); chat.AsError(err).Kind != chat.NotFound {
+		t.Errorf("no deployment: %v", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
@@ -17,6 +16,7 @@ type Encoders struct {
 	chat.Models
 	main   *Catalog
 	any    bool
+	strict bool
 	beside []*Encoder
 }
 
@@ -27,7 +27,7 @@ var (
 
 // NewEncoders puts encoders beside the models of all, of which main is the first.
 func NewEncoders(all chat.Models, main *Catalog, cfg *config.Config) *Encoders {
-	return &Encoders{Models: all, main: main, any: cfg.AnyModel}
+	return &Encoders{Models: all, main: main, any: cfg.AnyModel, strict: cfg.StrictModels}
 }
 
 // AddEmbedder and AddRanker put a model beside the others. They are called before Load.
@@ -168,6 +168,10 @@ func (s *Encoders) find(ctx context.Context, name string, kind chat.ModelKind) (
 			return first, nil
 		}
 	}
+	if _, deployment := chat.Deployment(ctx); deployment && !s.strict {
+		s.main.tell(name, first.names.id())
+		return first, nil
+	}
 	return nil, &chat.Error{Kind: chat.NotFound, Param: "model", Code: "model_not_found",
 		Msg: fmt.Sprintf("%s is not served here; %s is %q (names that always work: default, local; the server's flag --any-model accepts every name)",
 			shown(name), wanted[kind].noun, first.names.id())}
@@ -204,13 +208,4 @@ func (s *Encoders) refuse(name string, kind, is chat.ModelKind, instead *Encoder
 		msg += fmt.Sprintf("; %s is needed: start the server with %s", w.noun, w.flag)
 	}
 	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "model_not_supported", Msg: msg}
-}
-
-// shown quotes a client's name for an error text, shortened.
-func shown(name string) string {
-	const most = 200
-	if len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") + "…"
-	}
-	return fmt.Sprintf("%q", name)
 }

@@ -28,6 +28,7 @@ func NewSmall(main *Catalog, src *Source, cfg *config.Config) *Small {
 	own.ContextLength = 0
 	own.CacheMemoryMB = (cfg.CacheMemoryMB + smallPart - 1) / smallPart
 	own.CacheMemoryPart = cfg.CacheMemoryPart / smallPart
+	main.names.guess = false // either could be meant
 	return &Small{main: main, small: New(src, &own)}
 }
 

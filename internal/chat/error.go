@@ -44,6 +44,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// CodeWrongKey is the Code of Unauthenticated errors about a key that is none of those accepted.
+const CodeWrongKey = "invalid_api_key"
+
 // ErrCut ends a reply by closing its connection without a word, as a broken network would. Scripts use it.
 var ErrCut = errors.New("the connection is cut")
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,15 +64,40 @@ func explain(err error, host string, port int) error {
 	return hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
 }
 
-// baseURL is how this machine reaches l.
+// baseURL is how this machine reaches l. What listens on every address listens on those of IPv4 too, whichever of the two
+// wildcards it was given: so does net.Listen.
 func baseURL(l net.Listener) string {
 	a := l.Addr().(*net.TCPAddr)
-	host := a.IP.String()
 	if a.IP.IsUnspecified() {
-		host = "127.0.0.1"
-		if a.IP.To4() == nil {
-			host = "::1"
+		return httpURL("127.0.0.1", a.Port)
+	}
+	return httpURL(a.IP.String(), a.Port)
+}
+
+func httpURL(host string, port int) string {
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// mostURLs is how many addresses the first lines name: machines with containers have many.
+const mostURLs = 4
+
+// reachable are the URLs of a listener at a: where it listens on every address, those of own that others can call, IPv4 first,
+// then loopback.
+func reachable(a *net.TCPAddr, own []netip.Addr) []string {
+	if !a.IP.IsUnspecified() {
+		return []string{httpURL(a.IP.String(), a.Port)}
+	}
+	slices.SortStableFunc(own, func(x, y netip.Addr) int { return x.BitLen() - y.BitLen() })
+	var urls []string
+	for _, x := range own {
+		if !x.IsLoopback() && !x.IsLinkLocalUnicast() && len(urls) < mostURLs-1 {
+			urls = append(urls, httpURL(x.String(), a.Port))
 		}
 	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(a.Port))
+	return append(urls, httpURL("127.0.0.1", a.Port))
+}
+
+// public reports whether other machines can reach a listener.
+func public(ls []net.Listener) bool {
+	return slices.ContainsFunc(ls, func(l net.Listener) bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() })
 }

@@ -141,9 +141,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
+	models.Note = func(line string) { log.Info(line) }
 	models.Keep = &catalog.Keep{Build: buildMark(), Warn: func(line string) { log.Warn(line) }}
 	served := make(chan error, 1)
 	opts := serverOptions(cfg, models, log)
+	opts.Network = public(listeners)
 	opts.Models, opts.Encoders, opts.Monitor = encoders, encoders, monitor{cfg, models, all, encoders}
 	if level(cfg.LogLevel) <= slog.LevelInfo {
 		opts.Perf = stderr
@@ -399,13 +401,13 @@ type banner struct {
 
 func (b *banner) print(w io.Writer) {
 	v, c := buildVersion()
-	url := baseURL(b.listeners[0])
-	fmt.Fprintf(w, "hearth %s (%s)\n", v, c)
-	fmt.Fprintf(w, "listening on %s", url)
-	for _, l := range b.listeners[1:] {
-		fmt.Fprintf(w, " and %s", baseURL(l))
+	var urls []string
+	for _, l := range b.listeners {
+		urls = append(urls, reachable(l.Addr().(*net.TCPAddr), config.OwnAddresses())...)
 	}
-	fmt.Fprintf(w, "\nmodel: %s", b.models.ID())
+	fmt.Fprintf(w, "hearth %s (%s)\n", v, c)
+	fmt.Fprintf(w, "listening on %s\n", strings.Join(urls, " and "))
+	fmt.Fprintf(w, "model: %s", b.models.ID())
 	if b.src.Demo() {
 		fmt.Fprint(w, ", a tiny demo inside hearth: it shows that everything works and knows next to nothing")
 	} else {
@@ -419,7 +421,7 @@ func (b *banner) print(w io.Writer) {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, b.models.Settings().Sections()...), ", "))
 	}
 	fmt.Fprintf(w, "auth: %s\n", b.auth())
-	fmt.Fprintf(w, "try:   %s\n", b.curl(url))
+	fmt.Fprintf(w, "try:   %s\n", b.curl(baseURL(b.listeners[0])))
 }
 
 // realModel is the command that serves a model worth talking to, the newest one on this disk if there is any.
@@ -450,15 +452,10 @@ func (b *banner) auth() string {
 		}
 		return fmt.Sprintf("on, %d keys from %s, %d of them an operator's; each has a prompt cache of its own: %t", len(keys), from, operators, b.cfg.Isolated())
 	}
-	if b.public() {
+	if public(b.listeners) {
 		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
 	}
 	return "none; any key or no key is accepted (--api-key KEY asks for one)"
-}
-
-// public reports whether other machines can reach a listener.
-func (b *banner) public() bool {
-	return slices.ContainsFunc(b.listeners, func(l net.Listener) bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() })
 }
 
 func (b *banner) curl(url string) string {

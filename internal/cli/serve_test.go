@@ -143,7 +143,10 @@ func TestServeDemo(t *testing.T) {
 	if status != 200 || !bytes.Contains(body, []byte(`"model":"claude-sonnet-4-5"`)) || !bytes.HasSuffix(bytes.TrimSpace(body), []byte("data: [DONE]")) {
 		t.Errorf("chat completions: %d: %s", status, body)
 	}
-	if status, body = request(t, "POST", p.url+"/v1/messages", `{"model": "gpt-9", "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}`); status != 404 {
+	if status, body = request(t, "POST", p.url+"/openai/deployments/prod/chat/completions", `{"max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}`); status != 200 {
+		t.Errorf("a deployment: %d: %s", status, body)
+	}
+	if status, body = request(t, "POST", p.url+"/v1/messages", `{"model": "nope", "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}`); status != 404 {
 		t.Errorf("unknown model: %d: %s", status, body)
 	}
 	status, body = request(t, "GET", p.url+"/health", "")

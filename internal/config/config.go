@@ -31,6 +31,7 @@ type Config struct {
 	Model           string // folder or id; "" is the embedded demo
 	ServedModelName []string
 	AnyModel        bool
+	StrictModels    bool
 	AdapterPath     string // folder of an adapter to load with the model; "": none
 	HubCache        string // folder with models--org--name entries; set by Load
 	HFHome          string

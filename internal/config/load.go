@@ -145,7 +145,7 @@ func checkHost(s string) error {
 	if err != nil {
 		return fmt.Errorf("no address and no name that resolves")
 	}
-	own := ownAddresses()
+	own := OwnAddresses()
 	for _, a := range found {
 		if a = a.Unmap(); a.IsLoopback() || a.IsUnspecified() || slices.Contains(own, a) {
 			return nil
@@ -154,7 +154,8 @@ func checkHost(s string) error {
 	return fmt.Errorf("no address of this machine")
 }
 
-func ownAddresses() []netip.Addr {
+// OwnAddresses are those of this machine's interfaces, none where the system does not say.
+func OwnAddresses() []netip.Addr {
 	as, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil

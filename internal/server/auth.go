@@ -59,12 +59,12 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 		}
 		c := credential(r.Header)
 		if c == "" {
-			s.refuse(w, r, "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
+			s.refuse(w, r, "", "an API key is required: send it as Authorization: Bearer, x-api-key or api-key")
 			return
 		}
 		key, caller := s.keys.accept(c)
 		if key == nil {
-			s.refuse(w, r, "invalid API key")
+			s.refuse(w, r, chat.CodeWrongKey, "invalid API key")
 			return
 		}
 		info := wire.InfoFrom(r.Context())
@@ -80,7 +80,7 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, msg string) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code, msg string) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	s.fail(w, r, &chat.Error{Kind: chat.Unauthenticated, Msg: msg})
+	s.fail(w, r, &chat.Error{Kind: chat.Unauthenticated, Code: code, Msg: msg})
 }

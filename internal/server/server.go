@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -43,6 +44,9 @@ type Options struct {
 	AllowedHosts   []string     // besides the local ones: names, *.suffix, or *
 	AllowedOrigins []string     // besides those on loopback: origins with at most one * in each, or *; none given with Keys: all
 	HostNames      []string     // the machine's own names; nil: what the system says
+	// Addresses gives the machine's own; nil: what the system says.
+	Addresses func() []netip.Addr
+	Network   bool // other machines can reach a listener, as its operator wants: names without a dot may be this machine's
 
 	Version, Commit string
 	Health          func() Health // the state of the model and its cache; version and commit are filled in here
@@ -124,12 +128,14 @@ func New(o Options) *Server {
 			o.HostNames = []string{name}
 		}
 	}
-	keys := keys(o.Keys)
-	origins := o.AllowedOrigins
-	if len(keys) > 0 && len(origins) == 0 { // a page without the key gets nothing
-		origins = []string{"*"}
+	if o.Addresses == nil {
+		o.Addresses = config.OwnAddresses
 	}
-	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(o.AllowedHosts, origins, o.HostNames)}
+	keys := keys(o.Keys)
+	if len(keys) > 0 && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
+		o.AllowedOrigins = []string{"*"}
+	}
+	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o)}
 	mux := http.NewServeMux()
 	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
 	if o.MaxBodies > 0 {
@@ -224,7 +230,8 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is nothing at " + clip(r.Method) + " " + clip(r.URL.Path)})
 }
 
-// health answers probes, which need no key. To pages of others it says no more than they ask for, where there are keys.
+// health answers probes, which need no key. Where there are keys, it says no more than they ask for to pages of others, and to
+// what calls this machine by a name that may be another's.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := s.o.Health()
 	h.Version, h.Commit = s.o.Version, s.o.Commit
@@ -235,7 +242,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if h.Status == Stuck {
 		status = http.StatusServiceUnavailable // a probe need not read the body
 	}
-	if len(s.keys) > 0 && foreign(r) {
+	if len(s.keys) > 0 && (foreign(r) || !s.guard.host(r.Host)) {
 		wire.WriteJSON(w, status, struct {
 			Status string `json:"status"`
 		}{h.Status})

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +147,7 @@ func TestKeys(t *testing.T) {
 	if w := do(s, "POST", "/v1/messages", messages); !strings.HasPrefix(w.Body.String(), anthro+"authentication_error") {
 		t.Errorf("Anthropic 401 = %s", w.Body)
 	}
-	if w := do(s, "POST", "/v1/chat/completions", messages, "Authorization: Bearer x"); !strings.HasPrefix(w.Body.String(), open+"invalid API key") {
+	if w := do(s, "POST", "/v1/chat/completions", messages, "Authorization: Bearer x"); !strings.HasPrefix(w.Body.String(), open+"Incorrect API key provided") {
 		t.Errorf("OpenAI 401 = %s", w.Body)
 	}
 	open := New(options())
@@ -181,6 +182,99 @@ func TestHosts(t *testing.T) {
 	o.AllowedHosts = []string{"*"}
 	if w := do(New(o), "GET", "/health", "", "Host: evil.com"); w.Code != 200 {
 		t.Errorf("--allowed-hosts *: %d", w.Code)
+	}
+}
+
+// The machine's own addresses are its own, public ones too, and where others can reach it so are names without a dot. A name
+// that anybody could point here stays out.
+func TestOwnHosts(t *testing.T) {
+	o := options()
+	o.Addresses = func() []netip.Addr {
+		return []netip.Addr{netip.MustParseAddr("203.0.113.5"), netip.MustParseAddr("2001:db8::5")}
+	}
+	for _, network := range []bool{false, true} {
+		o.Network = network
+		single := map[bool]int{false: 403, true: 200}[network]
+		for host, want := range map[string]int{
+			"203.0.113.5:8080": 200, "[2001:db8::5]:8080": 200, "[::ffff:203.0.113.5]": 200, "203.0.113.6": 403, "[2001:db8::6]": 403, "[2001:db8::5%25x]": 403,
+			"nas": single, "nas:8080": single, "NAS.": single, "gpu_box-2": single,
+			"evil.com": 403, "nas.evil.com": 403, "rebind.203.0.113.5.nip.io": 403, "2130706433": 403, "0x7f000001.evil.com": 403, "n\u00e4s": 403, "a b": 403,
+		} {
+			if w := do(New(o), "GET", "/v1/models", "", "Host: "+host); w.Code != want {
+				t.Errorf("network %v, Host %q = %d, want %d", network, host, w.Code, want)
+			}
+		}
+	}
+}
+
+// A page that a foreign name brought here has no key, so where one is required every Host passes; without it there is nothing
+// to learn but that a server is there.
+func TestHostsWithKey(t *testing.T) {
+	o := options()
+	o.Keys = plain("k")
+	s := New(o)
+	for _, host := range []string{"hearth.example.com", "8.8.8.8:80", "evil.com", "nas"} {
+		for _, tc := range []struct {
+			method, path, body, key string
+			want                    int
+		}{
+			{"GET", "/v1/models", "", "k", 200}, {"GET", "/v1/models", "", "wrong", 401}, {"GET", "/v1/models", "", "", 401}, {"POST", "/v1/messages", messages, "k", 200},
+			{"POST", "/v1/chat/completions", messages, "k", 200}, {"POST", "/v1/chat/completions", messages, "", 401},
+		} {
+			if w := do(s, tc.method, tc.path, tc.body, "Host: "+host, "X-Api-Key: "+tc.key); w.Code != tc.want {
+				t.Errorf("Host %s, %s %s with key %q = %d, want %d", host, tc.method, tc.path, tc.key, w.Code, tc.want)
+			}
+		}
+		if w := do(s, "GET", "/health", "", "Host: "+host); w.Code != 200 || w.Body.String() != `{"status":"ok"}`+"\n" {
+			t.Errorf("Host %s, /health = %d %s", host, w.Code, w.Body)
+		}
+	}
+}
+
+// Clients retry what the header does not forbid: the SDKs by themselves, Claude Code for minutes without a word.
+func TestShouldRetry(t *testing.T) {
+	o := options()
+	o.Keys = plain("k")
+	o.MaxBody = 1 << 10
+	s := New(o)
+	for _, tc := range []struct {
+		method, path, body, key string
+		status                  int
+	}{
+		{"POST", "/v1/messages", messages, "k", 200},
+		{"POST", "/v1/messages", "{", "k", 400},
+		{"POST", "/v1/chat/completions", "{", "k", 400},
+		{"POST", "/v1/completions", "{}", "k", 400},
+		{"POST", "/v1/messages", messages, "wrong", 401},
+		{"POST", "/v1/chat/completions", messages, "wrong", 401},
+		{"POST", "/v1/messages", messages, "", 401},
+		{"POST", "/v1/messages", `{"model":"nope","max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`, "k", 404},
+		{"POST", "/openai/deployments/nope/chat/completions", messages, "k", 404},
+		{"GET", "/nothing", "", "k", 404},
+		{"POST", "/v1/messages", messages + strings.Repeat(" ", 2<<10), "k", 413},
+	} {
+		w := do(s, tc.method, tc.path, tc.body, "X-Api-Key: "+tc.key)
+		want := map[bool]string{true: "false", false: ""}[tc.status >= 400]
+		if got := w.Header().Get("X-Should-Retry"); w.Code != tc.status || got != want {
+			t.Errorf("%s %s with key %q = %d, x-should-retry %q; want %d, %q", tc.method, tc.path, tc.key, w.Code, got, tc.status, want)
+		}
+	}
+	if w := do(New(options()), "GET", "/v1/models", "", "Host: evil.com"); w.Code != 403 || w.Header().Get("X-Should-Retry") != "false" {
+		t.Errorf("403: x-should-retry %q", w.Header().Get("X-Should-Retry"))
+	}
+	o = options()
+	o.Protocols = []wire.Protocol{anthropic.Protocol{}, openai.Protocol{Unprocessable: true}}
+	if w := do(New(o), "POST", "/v1/chat/completions", `{"messages":[]}`); w.Code != 422 || w.Header().Get("X-Should-Retry") != "false" {
+		t.Errorf("%d: x-should-retry %q", w.Code, w.Header().Get("X-Should-Retry"))
+	}
+	for kind, status := range map[chat.ErrorKind]int{chat.RateLimited: 429, chat.Overloaded: 529, chat.Internal: 500} {
+		o := options()
+		m := wiretest.New()
+		m.Script = func(*chat.Request) ([]wiretest.Step, error) { return nil, &chat.Error{Kind: kind, Msg: "no"} }
+		o.Models = m
+		if w := do(New(o), "POST", "/v1/messages", messages); w.Code != status || w.Header().Get("X-Should-Retry") != "" {
+			t.Errorf("%d: x-should-retry %q", w.Code, w.Header().Get("X-Should-Retry"))
+		}
 	}
 }
 
@@ -402,7 +496,7 @@ func FuzzSource(f *testing.F) {
 	for _, s := range []string{"localhost:80", "[::1]:8080", "evil.com", "http://127.0.0.1:3000", "null", "a.local.", "[fe80::1%25x]", "8.8.8.8", "://", "https://evil.com/.local"} {
 		f.Add(s)
 	}
-	g := newGuard(nil, nil, nil)
+	g := newGuard(&Options{Network: true, Addresses: func() []netip.Addr { return nil }})
 	f.Fuzz(func(t *testing.T, s string) {
 		cleaned := cleanPath(s)
 		if again := cleanPath(cleaned); len(cleaned) > 1 && again != cleaned && !strings.HasSuffix(cleaned, "/") {

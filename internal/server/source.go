@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -15,23 +17,26 @@ import (
 // name of its own at 127.0.0.1 and then read the replies; it cannot choose the Host header, which is that name. It can
 // also post here from its own origin, which the browser states. So only hosts that mean this machine or its network are
 // let through, and of pages only those that this machine itself serves, unless the operator names more: a page of another
-// machine, however near, is somebody else's.
+// machine, however near, is somebody else's. Where a key is required that page has none, so every host will do.
 type guard struct {
 	hosts   []string // lower case; exact, *.suffix or *
 	origins []string // lower case; at most one * each
+	// names lets names without a dot through, which a network gives its machines and nobody can register.
+	names bool
+	own   func() []netip.Addr // addresses of this machine
 }
 
-func newGuard(hosts, origins, own []string) guard {
-	var g guard
-	for _, h := range hosts {
+func newGuard(o *Options) guard {
+	g := guard{names: o.Network, own: o.Addresses}
+	for _, h := range o.AllowedHosts {
 		g.hosts = append(g.hosts, hostname(h))
 	}
-	for _, name := range own {
+	for _, name := range o.HostNames {
 		name = strings.ToLower(strings.TrimSuffix(name, "."))
 		short, _, _ := strings.Cut(name, ".")
 		g.hosts = append(g.hosts, name, short)
 	}
-	for _, o := range origins {
+	for _, o := range o.AllowedOrigins {
 		g.origins = append(g.origins, strings.ToLower(strings.TrimSuffix(o, "/")))
 	}
 	return g
@@ -53,7 +58,10 @@ func (g guard) host(header string) bool {
 		return true
 	}
 	h := hostname(header)
-	if local(h) {
+	if local(h) || g.names && singleLabel(h) {
+		return true
+	}
+	if a, err := netip.ParseAddr(h); err == nil && a.Zone() == "" && slices.Contains(g.own(), a.Unmap()) {
 		return true
 	}
 	for _, pattern := range g.hosts {
@@ -102,6 +110,11 @@ func local(h string) bool {
 	return strings.HasSuffix(h, ".local") || strings.HasSuffix(h, ".internal")
 }
 
+// singleLabel reports host names without a dot, such as compose services and machines of a local network have.
+func singleLabel(h string) bool {
+	return h != "" && strings.Trim(h, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" && strings.ContainsFunc(h, unicode.IsLetter)
+}
+
 // sharedNet is RFC 6598 space, which overlay networks give their machines.
 var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
 
@@ -120,7 +133,7 @@ func match(pattern, s string) bool {
 // checkSource applies the guard, answers CORS preflights and marks replies readable for the pages let through.
 func (s *Server) checkSource(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.guard.host(r.Host) {
+		if len(s.keys) == 0 && !s.guard.host(r.Host) {
 			s.fail(w, r, &chat.Error{Kind: chat.Forbidden, Code: "host_not_allowed",
 				Msg: "requests for host " + wire.Quote(r.Host) + " are not allowed; start hearth with --allowed-hosts " + flagValue(hostname(r.Host)) + " to allow them"})
 			return
@@ -138,7 +151,7 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, x-hearth-cache, x-hearth-parting, x-hearth-history, x-hearth-schema, retry-after, retry-after-ms")
+		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, x-hearth-cache, x-hearth-parting, x-hearth-history, x-hearth-schema, x-should-retry, retry-after, retry-after-ms")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			preflight(w, r)
 			return

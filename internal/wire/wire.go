@@ -153,12 +153,25 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 		return
 	}
 	info.Err = e
+	if hopeless(status) {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	if e.RetryAfter > 0 {
 		secs := (e.RetryAfter + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.Itoa(int(secs)))
 		w.Header().Set("Retry-After-Ms", strconv.FormatInt(e.RetryAfter.Milliseconds(), 10))
 	}
 	WriteJSON(w, status, body)
+}
+
+// hopeless reports statuses of requests that would fail again. The official SDKs obey the header that says so; without it
+// Claude Code retries a wrong key for minutes before it shows the error.
+func hopeless(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
 }
 
 // WriteJSON sends body as one JSON document. A client that is gone is noticed by its context, not here.

@@ -69,7 +69,7 @@ func TestOrigins(t *testing.T) {
 		{"elsewhere, named", elsewhere, "", []string{"--allowed-origins", elsewhere}, "demo", "Hello req_"},
 		{"elsewhere, another named", elsewhere, "", []string{"--allowed-origins", "http://other.example:" + port}, refused, refused},
 		{"elsewhere, with a key", elsewhere, "secret", []string{"--api-key", "secret"}, "demo", "Hello req_"},
-		{"elsewhere, with a wrong key", elsewhere, "wrong", []string{"--api-key", "secret"}, "TypeError: ", "invalid API key"},
+		{"elsewhere, with a wrong key", elsewhere, "wrong", []string{"--api-key", "secret"}, "TypeError: ", "Incorrect API key provided"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			query := url.Values{"server": {serve(t, tt.args...)}}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -13,8 +12,6 @@ import (
 // /openai/deployments/NAME the name stands for the model. Any api-version is accepted, and none.
 const azure = "/openai"
 
-type deploymentKey struct{}
-
 // deployment routes /openai/deployments/NAME/PATH. NAME may hold slashes, escaped or not.
 func (h handler) deployment(w http.ResponseWriter, r *http.Request) {
 	for path, f := range map[string]http.HandlerFunc{
@@ -24,7 +21,7 @@ func (h handler) deployment(w http.ResponseWriter, r *http.Request) {
 		if !ok || name == "" || path == "/completions" && strings.HasSuffix(name, "/chat") {
 			continue
 		}
-		r = r.WithContext(context.WithValue(r.Context(), deploymentKey{}, name))
+		r = r.WithContext(chat.WithDeployment(r.Context(), name))
 		wire.Methods(h.WriteError, map[string]http.HandlerFunc{http.MethodPost: f}).ServeHTTP(w, r)
 		return
 	}
@@ -34,7 +31,7 @@ func (h handler) deployment(w http.ResponseWriter, r *http.Request) {
 
 // setDeployment makes the deployment that the path of r names, if it does, the model.
 func setDeployment(r *http.Request, req *chat.Request) {
-	if name, ok := r.Context().Value(deploymentKey{}).(string); ok {
+	if name, ok := chat.Deployment(r.Context()); ok {
 		req.Model = name
 	}
 }

@@ -129,8 +129,11 @@ func newErrorBody(e *chat.Error) errorBody {
 	if code != "" {
 		d.Code = &code
 	}
-	if e.Kind == chat.ContextLength {
+	switch {
+	case e.Kind == chat.ContextLength:
 		d.Message = contextMessage(e)
+	case e.Kind == chat.Unauthenticated && e.Code == chat.CodeWrongKey:
+		d.Message = "Incorrect API key provided. It has to be one of those that this server was started with." // the first sentence is OpenAI's
 	}
 	return errorBody{d}
 }
