@@ -32,7 +32,7 @@ type Request struct {
 	Sampling Sampling
 
 	MaxTokens int // 0: the room left in the context
-	// ClampMaxTokens lowers a MaxTokens that does not fit behind the prompt to what does, instead of an error.
+	// ClampMaxTokens lowers a MaxTokens that does not fit behind the prompt to what does, instead of an error; Usage.Limit tells.
 	ClampMaxTokens bool
 
 	Stop        []string // stop strings, never part of the output
@@ -206,6 +206,7 @@ type Usage struct {
 	Prompt    int // all prompt tokens, cached ones included
 	Cached    int // of those, read from the prefix cache
 	Disk      int // of those, restored from disk for it
+	Added     int // of the others, added to the prefix cache
 	Output    int // generated tokens, reasoning included
 	Reasoning int // of those, reasoning
 
@@ -221,6 +222,8 @@ type Usage struct {
 	Bounds []Bound
 	Loose  []string // tools whose calls were not kept to their schemas for that
 
+	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
+
 	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give
 
 	Queued  time.Duration // before the first step
@@ -234,6 +237,7 @@ type Model struct {
 	Path     string // folder, or "" for the embedded one
 	Created  time.Time
 	Context  int    // tokens a request may use in all, prompt and output
+	Output   int    // of those, what a request can ask for as its MaxTokens with a prompt of the same size; 0: not known
 	Thinking bool   // the template knows how to think
 	Tools    bool   // the template knows tools
 	Parser   string // form of the output, see docs/dialects.md; "" not known

@@ -87,6 +87,7 @@ type Config struct {
 
 	// How the API behaves.
 	StrictAnthropic    bool
+	StrictOpenAI       bool
 	AnthropicVersion   string // header of replies
 	StreamInterval     int    // tokens in one event of a stream
 	ModelProcess       string // auto, always, never: whether models run in processes of their own

@@ -55,6 +55,7 @@ type Usage struct {
 	Prompt    int // prompt tokens
 	Cached    int // of those, found in the prefix cache; known once Started is
 	Disk      int // of those, restored from disk for it
+	Added     int // of the others, added to the cache, known likewise; see kv.Geometry.Added
 	Longer    int // prompt tokens that the cache has seen, Cached and more: see kv.Match
 	Hit       kv.Kind
 	Own       bool // what it parted from behind Longer was left by its own Party
@@ -134,7 +135,7 @@ func (s *Stream) start(now time.Time, q *sequence) {
 	if first {
 		s.begin()
 		s.usage.Started, s.usage.Cached, s.usage.Longer, s.usage.Hit = now, q.Cached, q.Match.Longer, q.Match.Kind
-		s.usage.Own, s.usage.Ran = q.Own, q.Cached
+		s.usage.Own, s.usage.Ran, s.usage.Added = q.Own, q.Cached, q.Added
 		s.usage.Disk = max(min(q.Cached, q.disk[1])-q.disk[0], 0)
 	}
 	s.mu.Unlock()

@@ -146,6 +146,10 @@ func New(cfg Config) (*Generator, error) {
 	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context, g.cfg.Info.Parser = cfg.Engine.Context(), g.family.Name
+	g.cfg.Info.Output = cfg.Engine.Context() / 2
+	if cfg.TokensCap > 0 {
+		g.cfg.Info.Output = min(g.cfg.Info.Output, cfg.TokensCap)
+	}
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	g.warnings = append(g.warnings, p.warnings()...)
 	g.cfg.Info.Tools = p.form.declares || p.form.calls
@@ -210,17 +214,14 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	if err != nil {
 		return nil, err
 	}
-	asked := g.capped(r.MaxTokens)
-	if r.ClampMaxTokens { // the engine does
-		asked = 0
-	}
-	if e := g.fits(len(p.tokens), asked); e != nil {
+	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
+	if e := g.fits(len(p.tokens), r); e != nil {
 		if r.Prompt != nil && e.Param == "messages" {
 			e.Param = r.Prompt.Path
 		}
 		return nil, e
 	}
-	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
+	maxTokens = min(maxTokens, g.cfg.Engine.Context()-len(p.tokens))
 	n := max(r.N, 1)
 	start := chat.Event{Kind: chat.EventStart}
 	if r.Prompt != nil && r.Prompt.Echo {
@@ -229,6 +230,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		}
 	}
 	start.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}
+	if maxTokens < r.MaxTokens {
+		start.Usage.Limit = maxTokens
+	}
 	if r.Prompt != nil && r.Prompt.Only {
 		return echoed(start, n), nil
 	}
@@ -277,7 +281,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		}
 		for i, s := range streams {
 			c := newChoice(g, r, p, i, yield)
-			c.guide = guides[i]
+			c.guide, c.usage.Limit = guides[i], start.Usage.Limit
 			if !c.run(s, streams[0]) {
 				return
 			}
@@ -304,7 +308,7 @@ func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.U
 		return
 	}
 	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
-	u.Disk = e.Disk
+	u.Disk, u.Added = e.Disk, e.Added
 	u.Parted = p.messageAt(g.history, r.Messages, e.Longer) + 1
 	if e.Own && !p.raw {
 		u.Around = p.around(g, e.Longer)
@@ -325,14 +329,14 @@ func (g *Generator) capped(tokens int) int {
 	return tokens
 }
 
-// fits refuses a prompt that leaves no room, or less than was asked for.
-func (g *Generator) fits(tokens, maxTokens int) *chat.Error {
-	limit := g.cfg.Engine.Context()
+// fits refuses a prompt that leaves no room, or less than was asked for where that is not to be lowered.
+func (g *Generator) fits(tokens int, r *chat.Request) *chat.Error {
+	limit, maxTokens := g.cfg.Engine.Context(), g.capped(r.MaxTokens)
 	switch {
 	case tokens >= limit:
 		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: tokens, MaxTokens: maxTokens, Limit: limit - 1,
 			Msg: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit-1)}
-	case tokens+maxTokens > limit:
+	case !r.ClampMaxTokens && maxTokens > limit-tokens:
 		return &chat.Error{Kind: chat.ContextLength, Param: "max_tokens", Tokens: tokens, MaxTokens: maxTokens, Limit: limit,
 			Msg: fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
 				tokens, maxTokens, limit)}

@@ -276,7 +276,7 @@ func (c *contents) top() []sample.Logprob {
 
 // appendUsage spells times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
 func appendUsage(b []byte, u *engine.Usage) []byte {
-	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Longer, u.Ran, u.Generated} {
+	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Added, u.Longer, u.Ran, u.Generated} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = append(b, byte(u.Hit))
@@ -293,7 +293,7 @@ func appendUsage(b []byte, u *engine.Usage) []byte {
 
 func (k *known) readUsage(c *contents) {
 	u := &k.usage
-	for _, n := range []*int{&u.Prompt, &u.Cached, &u.Disk, &u.Longer, &u.Ran, &u.Generated} {
+	for _, n := range []*int{&u.Prompt, &u.Cached, &u.Disk, &u.Added, &u.Longer, &u.Ran, &u.Generated} {
 		v := c.uint()
 		if v > math.MaxInt32 {
 			c.fail()

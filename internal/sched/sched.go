@@ -41,6 +41,7 @@ type Seq struct {
 	Known  int       // prompt and generated tokens known so far; Known-Table.Len of them are still to run
 	Match  kv.Match  // what the last admission found in the prefix tree
 	Cached int       // tokens that the first admission found there
+	Added  int       // prompt tokens that it adds to the prefix tree, see kv.Geometry.Added
 	Own    bool      // where the prompt then parted from it was the owner's own, see kv.Prefix.Owns
 	Last   kv.SnapID // when it has left its slot: take this snapshot of the slot before closing it; 0: none
 

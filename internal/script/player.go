@@ -83,6 +83,7 @@ func (p *player) Submit(ctx context.Context, q engine.Prompt) (generate.Stream, 
 	close(s.began)
 	s.usage = engine.Usage{Prompt: len(q.Tokens), Submitted: now, Started: now}
 	s.usage.Cached, s.usage.Longer, s.usage.Hit = p.match(&s.sequence)
+	s.usage.Added = kv.Geometry{PageTokens: leastMatch}.Added(len(q.Tokens), s.usage.Cached, s.usage.Longer)
 	return s, nil
 }
 

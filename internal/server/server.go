@@ -74,7 +74,7 @@ type Options struct {
 type Health struct {
 	Status      string      `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
 	Model       string      `json:"model"`
-	Context     int         `json:"context"` // tokens
+	Context     int         `json:"context,omitempty"` // tokens; not there while the model loads
 	Thinking    Thinking    `json:"thinking"`
 	PromptCache PromptCache `json:"prompt_cache"`
 	Version     string      `json:"version"`

@@ -151,7 +151,7 @@ func (s *Server) checkSource(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, x-hearth-cache, x-hearth-parting, x-hearth-history, x-hearth-schema, x-should-retry, retry-after, retry-after-ms")
+		h.Set("Access-Control-Expose-Headers", "request-id, x-request-id, x-hearth-cache, x-hearth-parting, x-hearth-history, x-hearth-max-tokens, x-hearth-schema, x-should-retry, retry-after, retry-after-ms")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			preflight(w, r)
 			return

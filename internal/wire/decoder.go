@@ -228,6 +228,35 @@ func (d *Decoder) Number(v Value, lo, hi int) int {
 	return n
 }
 
+// mostTokens is where limits of tokens end: beyond it a number in JSON need not be the one that was meant.
+const mostTokens = 1 << 53
+
+// Limit returns a limit of tokens, nil if absent. -1 is how many clients spell "what fits". A limit that is too large for a
+// number here is as good as the largest one.
+func (d *Decoder) Limit(v Value, least int) *int {
+	if v.Absent() || !d.Want(v, Number) {
+		return nil
+	}
+	n := mostTokens
+	if f, _ := strconv.ParseFloat(string(v.raw), 64); f <= mostTokens { // beyond what there is of float64 it is infinite
+		n = d.Number(v, math.MinInt, math.MaxInt)
+	}
+	if n < least && n != -1 {
+		d.Fail(v, "%s is out of range: must be at least %d, or -1 for what fits", clip(v.raw), least)
+	}
+	return &n
+}
+
+// Strict reads limits of tokens again, as the services do that take none below least and lower none.
+func Strict(req *chat.Request, least int, limits ...Value) *chat.Error {
+	d := &Decoder{}
+	for _, v := range limits {
+		d.Int(v, least, math.MaxInt)
+	}
+	req.ClampMaxTokens = false
+	return d.Err()
+}
+
 func interval(lo, hi int) string {
 	if hi == math.MaxInt {
 		return "at least " + strconv.Itoa(lo)

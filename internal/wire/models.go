@@ -23,11 +23,11 @@ type modelObject struct {
 	Created       int64  `json:"created"`
 	OwnedBy       string `json:"owned_by"`
 	Lifecycle     string `json:"lifecycle"`
-	MaxInput      int    `json:"max_input_tokens"`
-	MaxTokens     int    `json:"max_tokens"`
-	ContextLength int    `json:"context_length"`
-	ContextWindow int    `json:"context_window"`
-	MaxModelLen   int    `json:"max_model_len"`
+	MaxInput      int    `json:"max_input_tokens,omitempty"` // the context, like the three below, while it is known
+	MaxTokens     int    `json:"max_tokens,omitempty"`
+	ContextLength int    `json:"context_length,omitempty"`
+	ContextWindow int    `json:"context_window,omitempty"`
+	MaxModelLen   int    `json:"max_model_len,omitempty"`
 	Modality      string `json:"modality"`
 	Quant         string `json:"quantization,omitempty"`
 	Parser        string `json:"tool_call_parser,omitempty"`
@@ -52,7 +52,7 @@ func newModelObject(m chat.Model) modelObject {
 	o := modelObject{
 		ID: m.ID, Type: "model", Object: "model", DisplayName: m.ID, OwnedBy: "hearth", Lifecycle: "active",
 		CreatedAt: created.Format(time.RFC3339), Created: created.Unix(),
-		MaxInput: m.Context, MaxTokens: m.Context, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
+		MaxInput: m.Context, MaxTokens: m.Output, ContextLength: m.Context, ContextWindow: m.Context, MaxModelLen: m.Context,
 		Modality: "text", Quant: m.Quant, Parser: m.Parser, Description: m.Description, Kind: cmp.Or(string(m.Kind), "chat"),
 	}
 	if m.Thinking {

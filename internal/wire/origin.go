@@ -11,8 +11,9 @@ import (
 	"hearth/internal/chat"
 )
 
-// sessionHeaders name the session in clients' own words: Claude Code, then what several have in common, Codex.
-var sessionHeaders = []string{"X-Claude-Code-Session-Id", "X-Session-Id", "X-Session-Affinity", "Session-Id"}
+// sessionHeaders name the session in clients' own words: Claude Code, then what several have in common, Codex, of which some
+// send session_id, and a gateway's.
+var sessionHeaders = []string{"X-Claude-Code-Session-Id", "X-Session-Id", "X-Session-Affinity", "Session-Id", "Session_id", "X-Dynamo-Session-Id"}
 
 // PriorityHeader says whether somebody waits for the reply: interactive, or background.
 const PriorityHeader = "X-Hearth-Priority"
@@ -22,8 +23,8 @@ const PriorityHeader = "X-Hearth-Priority"
 const HistoryHeader = "X-Hearth-History"
 
 // Identify fills in req.Origin from the headers of r and the fields that clients of all protocols use for it. The
-// session is the first there is of sessionHeaders, the session in metadata.user_id (Claude Code), prompt_cache_key and
-// previous_response_id. A request is background if PriorityHeader says so or, without that, service_tier is flex.
+// session is the first there is of sessionHeaders, session_id, the session in metadata.user_id (Claude Code), prompt_cache_key
+// and previous_response_id. A request is background if PriorityHeader says so or, without that, service_tier is flex.
 // cache_control and prompt_cache_key mark it as worth keeping. What has another shape than expected is no hint, and
 // nothing here refuses a request but a wrong PriorityHeader or HistoryHeader, which fills in req.PlainHistory.
 func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
@@ -45,7 +46,7 @@ func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	default:
 		return &chat.Error{Kind: chat.Invalid, Param: HistoryHeader, Msg: "must be exact or text, got " + Quote(h)}
 	}
-	names := make([]string, 0, 8)
+	names := make([]string, 0, len(sessionHeaders)+4)
 	for _, h := range sessionHeaders {
 		names = append(names, r.Header.Get(h))
 	}
@@ -53,7 +54,7 @@ func Identify(r *http.Request, body Value, req *chat.Request) *chat.Error {
 	if m := body.Get("metadata"); m.Kind() == Object {
 		user = text(m.Get("user_id"))
 	}
-	for _, name := range append(names, userSession(user), cacheKey, text(body.Get("previous_response_id"))) {
+	for _, name := range append(names, text(body.Get("session_id")), userSession(user), cacheKey, text(body.Get("previous_response_id"))) {
 		if name != "" {
 			o.Session = cleanSession(name)
 			break

@@ -69,6 +69,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 			s.header(cacheHeader, cacheText(e.Usage))
 			s.header(partingHeader, PartingText(e.Usage))
 			s.header(HistoryHeader, historyText(e.Usage))
+			s.header(maxTokensHeader, limitText(e.Usage))
 		}
 		g.event(e)
 		s.Flush()
@@ -97,7 +98,9 @@ func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request,
 	switch {
 	case err == nil:
 		u := InfoFrom(r.Context()).Usage
-		for name, text := range map[string]string{cacheHeader: cacheText(u), partingHeader: PartingText(u), HistoryHeader: historyText(u)} {
+		for name, text := range map[string]string{
+			cacheHeader: cacheText(u), partingHeader: PartingText(u), HistoryHeader: historyText(u), maxTokensHeader: limitText(u),
+		} {
 			if text != "" {
 				w.Header().Set(name, text)
 			}
@@ -132,6 +135,16 @@ func PartingText(u *chat.Usage) string {
 		return ""
 	}
 	return strconv.QuoteToASCII(u.Around[0]) + " " + strconv.QuoteToASCII(u.Around[1])
+}
+
+// maxTokensHeader tells how many tokens a reply could have, where that is less than its request asked for.
+const maxTokensHeader = "X-Hearth-Max-Tokens"
+
+func limitText(u *chat.Usage) string {
+	if u == nil || u.Limit == 0 {
+		return ""
+	}
+	return strconv.Itoa(u.Limit)
 }
 
 // historyText is not empty where the prompt depends on what was generated before: it tells how many of its tokens stand as
@@ -218,7 +231,7 @@ func addUsage(sum, u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	sum.Disk = u.Disk
+	sum.Disk, sum.Added, sum.Limit = u.Disk, u.Added, u.Limit
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
 	sum.Around = u.Around
 	for _, b := range u.Bounds {

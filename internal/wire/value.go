@@ -76,7 +76,7 @@ func Declare(names ...string) (declared int) {
 
 var declaredNames = map[string]bool{} // written while packages begin
 
-var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "user_id")
+var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "session_id", "user_id")
 
 // Declared reports whether a name was.
 func Declared(name string) bool { return declaredNames[name] }

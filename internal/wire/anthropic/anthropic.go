@@ -70,12 +70,9 @@ type handler struct {
 }
 
 func (h handler) messages(w http.ResponseWriter, r *http.Request) {
-	req, body, err := h.read(w, r)
+	req, body, err := h.read(w, r, h.Strict)
 	defer body.Close()
 	h.Queued = body.Close
-	if err == nil && h.Strict {
-		err = req.strict()
-	}
 	if err != nil {
 		h.WriteError(w, r, err)
 		return
@@ -90,7 +87,7 @@ func (h handler) messages(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
-	req, body, cerr := h.read(w, r)
+	req, body, cerr := h.read(w, r, false)
 	defer body.Close()
 	if cerr != nil {
 		h.WriteError(w, r, cerr)
@@ -114,12 +111,15 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 }
 
 // read decodes a request. The caller closes its body.
-func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.Body, *chat.Error) {
+func (h handler) read(w http.ResponseWriter, r *http.Request, strict bool) (*request, *wire.Body, *chat.Error) {
 	body, err := h.ReadBody(w, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	req, err := decode(body.Value)
+	if err == nil && strict {
+		err = req.strict(body.Value.Get("max_tokens"))
+	}
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}

@@ -41,8 +41,8 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	}
 	r := &request{stream: d.Bool(body.Get("stream"))}
 	r.Model = d.OptString(body.Get("model"))
-	if n := d.Int(body.Get("max_tokens"), 1, math.MaxInt); n != nil {
-		r.MaxTokens = *n
+	if n := d.Limit(body.Get("max_tokens"), 1); n != nil {
+		r.MaxTokens = max(*n, 0)
 	}
 	r.ClampMaxTokens = true
 	d.tools(r, body.Get("tools"))
@@ -89,15 +89,14 @@ func (d *decoder) thread(v wire.Value) *chat.Error {
 }
 
 // strict says what Anthropic would miss, and leaves a max_tokens that is too large to be refused.
-func (r *request) strict() *chat.Error {
+func (r *request) strict(maxTokens wire.Value) *chat.Error {
 	switch {
 	case r.Model == "":
 		return chat.Invalidf("model", "is required and must be a string")
-	case r.MaxTokens == 0:
+	case maxTokens.Absent():
 		return chat.Invalidf("max_tokens", "is required and must be a number")
 	}
-	r.ClampMaxTokens = false
-	return nil
+	return wire.Strict(&r.Request, 1, maxTokens)
 }
 
 // decoder adds the readers of this protocol's objects.

@@ -29,11 +29,12 @@ type message struct {
 }
 
 type usage struct {
-	Input         int           `json:"input_tokens"` // without the cached ones
+	Input         int           `json:"input_tokens"` // without those of the next two
 	CacheCreation int           `json:"cache_creation_input_tokens"`
 	CacheRead     int           `json:"cache_read_input_tokens"`
 	Output        int           `json:"output_tokens"`
 	Details       outputDetails `json:"output_tokens_details"`
+	MaxTokens     int           `json:"hearth_max_tokens,omitempty"` // where max_tokens was lowered: to what
 }
 
 type outputDetails struct {
@@ -73,7 +74,8 @@ func (r *reply) usage(u *chat.Usage) usage {
 	if u == nil {
 		u = &r.start
 	}
-	return usage{Input: u.Prompt - u.Cached, CacheRead: u.Cached, Output: u.Output, Details: outputDetails{u.Reasoning}}
+	return usage{Input: u.Prompt - u.Cached - u.Added, CacheCreation: u.Added, CacheRead: u.Cached,
+		Output: u.Output, Details: outputDetails{u.Reasoning}, MaxTokens: u.Limit}
 }
 
 func (r *reply) toolUse(c *chat.ToolCall) toolUseBlock {

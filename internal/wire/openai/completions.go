@@ -32,6 +32,9 @@ func (h handler) completions(w http.ResponseWriter, r *http.Request) {
 	defer body.Close()
 	h.Queued = body.Close
 	req, err := decodeCompletion(body.Value)
+	if err == nil && h.Strict {
+		err = req.strict(body.Value, 0)
+	}
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}
@@ -66,14 +69,14 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	c := &completionRequest{request: *d.request(body)}
 	r := &c.request
 	d.prompts(c, body.Get("prompt"), maxCompletions, "prompts")
-	d.limits(r, body, 0)
+	none := d.limits(r, body)
 	d.sampling(r, body)
 	d.choices(c, body)
 	if n := d.Int(body.Get("logprobs"), 0, maxTop); n != nil {
 		c.logprobs, c.top = true, *n
 	}
 	r.Logprobs, r.TopLogprobs = c.logprobs || c.bestOf > c.choices, c.top
-	d.around(c, body)
+	d.around(c, body, none)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -159,17 +162,12 @@ func (d *decoder) choices(c *completionRequest, f wire.Value) {
 	}
 }
 
-// around reads whether replies begin with their prompts, and what follows them. Only with echo may they be nothing but that.
-func (d *decoder) around(c *completionRequest, f wire.Value) {
-	echo, v := d.Bool(f.Get("echo")), f.Get("max_tokens")
-	if v.Absent() {
-		v = f.Get("max_completion_tokens")
-	}
-	only := false
-	if n := d.Int(v, 0, math.MaxInt); n != nil && *n == 0 {
-		if only = true; !echo {
-			d.Fail(v, "0 needs echo to be true: nothing else would be left")
-		}
+// around reads whether replies begin with their prompts, and what follows them. Only with echo may they be nothing but that,
+// which none says if it is there.
+func (d *decoder) around(c *completionRequest, f, none wire.Value) {
+	echo, only := d.Bool(f.Get("echo")), !none.Absent()
+	if only && !echo {
+		d.Fail(none, "0 needs echo to be true: nothing else would be left")
 	}
 	suffix := d.OptString(f.Get("suffix"))
 	if echo && suffix != "" {
@@ -226,22 +224,24 @@ func (b batchGenerator) Generate(ctx context.Context, r *chat.Request) (iter.Seq
 		defer cancel()
 		told := chat.Usage{} // of earlier prompts
 		for i := range b.prompts {
-			var last chat.Usage
+			last := told
 			for e, err := range begun[i] {
 				e.Choice += i * b.per
 				if e.Usage != nil {
-					last = *e.Usage
-					sum := last
+					sum := *e.Usage
 					sum.Prompt += told.Prompt
 					sum.Cached += told.Cached
-					e.Usage = &sum
+					sum.Added += told.Added
+					if told.Limit > 0 && (sum.Limit == 0 || told.Limit < sum.Limit) {
+						sum.Limit = told.Limit
+					}
+					e.Usage, last = &sum, sum
 				}
 				if !yield(e, err) || err != nil {
 					return
 				}
 			}
-			told.Prompt += last.Prompt
-			told.Cached += last.Cached
+			told = last
 			begun[i] = nil
 			if len(begun) < len(b.prompts) {
 				if err := begin(); err != nil {

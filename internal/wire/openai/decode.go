@@ -53,7 +53,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 		r.Choice.Single = !d.Bool(v)
 	}
 	d.messages(r, body.Get("messages"))
-	d.limits(r, body, 1)
+	d.limits(r, body)
 	d.logprobs(r, body)
 	d.sampling(r, body)
 	d.thinking(r, body)
@@ -81,19 +81,30 @@ func (d *decoder) request(body wire.Value) *request {
 	return r
 }
 
-// limits reads what ends a reply. least is the smallest limit of tokens.
-func (d *decoder) limits(r *request, f wire.Value, least int) {
-	n := d.Int(f.Get("max_completion_tokens"), least, math.MaxInt)
-	if old := d.Int(f.Get("max_tokens"), least, math.MaxInt); n == nil {
-		n = old
+// limits reads what ends a reply, and tells where it says that nothing is to be generated, if it can be taken for that: a limit
+// of no tokens. Otherwise that is what fits.
+func (d *decoder) limits(r *request, f wire.Value) (none wire.Value) {
+	v := f.Get("max_completion_tokens")
+	n := d.Limit(v, 0)
+	if old := d.Limit(f.Get("max_tokens"), 0); n == nil {
+		n, v = old, f.Get("max_tokens")
 	}
-	if n != nil {
-		r.MaxTokens = *n
+	if n != nil && *n > 0 {
+		r.MaxTokens, r.ClampMaxTokens = *n, true
 	}
 	r.Stop = d.Stops(f.Get("stop"))
 	if n := d.Int(f.Get("n"), 1, maxChoices); n != nil {
 		r.N = *n
 	}
+	if n != nil && *n == 0 {
+		return v
+	}
+	return wire.Value{}
+}
+
+// strict refuses the limits of tokens that OpenAI does, and leaves one that is too large to be refused.
+func (r *request) strict(body wire.Value, least int) *chat.Error {
+	return wire.Strict(&r.Request, least, body.Get("max_completion_tokens"), body.Get("max_tokens"))
 }
 
 func (d *decoder) logprobs(r *request, f wire.Value) {

@@ -36,10 +36,12 @@ type usage struct {
 	Total             int               `json:"total_tokens"`
 	PromptDetails     promptDetails     `json:"prompt_tokens_details"`
 	CompletionDetails completionDetails `json:"completion_tokens_details"`
+	MaxTokens         int               `json:"hearth_max_tokens,omitempty"` // where it was lowered: to what
 }
 
 type promptDetails struct {
 	Cached int `json:"cached_tokens"`
+	Added  int `json:"cache_write_tokens,omitempty"`
 }
 
 type completionDetails struct {
@@ -58,7 +60,7 @@ func (r *reply) count(u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	r.usage.Prompt, r.usage.Cached = u.Prompt, u.Cached
+	r.usage.Prompt, r.usage.Cached, r.usage.Added, r.usage.Limit = u.Prompt, u.Cached, u.Added, u.Limit
 	r.usage.Output += u.Output
 	r.usage.Reasoning += u.Reasoning
 }
@@ -67,7 +69,7 @@ func (r *reply) usageBody() *usage {
 	u := &r.usage
 	return &usage{
 		Prompt: u.Prompt, Completion: u.Output, Total: u.Prompt + u.Output,
-		PromptDetails: promptDetails{u.Cached}, CompletionDetails: completionDetails{u.Reasoning},
+		PromptDetails: promptDetails{u.Cached, u.Added}, CompletionDetails: completionDetails{u.Reasoning}, MaxTokens: u.Limit,
 	}
 }
 

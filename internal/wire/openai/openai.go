@@ -23,6 +23,9 @@ type Protocol struct {
 	// both.
 	Thinking  chat.Toggle
 	Reasoning string
+	// Strict refuses what OpenAI refuses and a local server could do without: a limit of tokens that does not fit behind the
+	// prompt, and those that stand for what fits.
+	Strict bool
 	// Unprocessable answers wrong requests with 422, as some older servers do, in place of 400.
 	Unprocessable bool
 }
@@ -65,6 +68,9 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 	defer body.Close()
 	h.Queued = body.Close
 	req, err := decode(body.Value)
+	if err == nil && h.Strict {
+		err = req.strict(body.Value, 1)
+	}
 	if err == nil {
 		err = wire.Identify(r, body.Value, &req.Request)
 	}
