@@ -181,6 +181,7 @@ func TestApart(t *testing.T) {
 	if _, ok := away.Weights().Engine.(*remote.Engine); !ok {
 		t.Fatalf("the engine is a %T", away.Weights().Engine)
 	}
+	added := false
 	for name, r := range requests() {
 		var all [2][]chat.Event
 		for i, c := range []*Catalog{here, away} {
@@ -197,6 +198,7 @@ func TestApart(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				all[i] = append(all[i], e)
+				added = added || i == 1 && e.Kind == chat.EventFinish && e.Usage.Added > 0
 			}
 		}
 		if d := cmp.Diff(all[0], all[1], cmpopts.EquateNaNs(), cmpopts.IgnoreFields(chat.Usage{}, "Queued", "Prefill", "Decode"),
@@ -209,6 +211,9 @@ func TestApart(t *testing.T) {
 			})); d != "" {
 			t.Errorf("%s: here -, away +\n%s", name, d)
 		}
+	}
+	if !added {
+		t.Error("nothing was added to the prompt cache away from here")
 	}
 	if d := cmp.Diff(here.List(), away.List()); d != "" {
 		t.Errorf("models: here -, away +\n%s", d)

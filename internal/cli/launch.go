@@ -42,12 +42,15 @@ type target struct {
 	close   func() // ends a server that was started for the agent
 }
 
-// healthTimeout bounds the look at a server that says it runs.
-const healthTimeout = 5 * time.Second
+// healthTimeout bounds the look at a server that says it runs, healthEvery is how often one that loads is looked at.
+const (
+	healthTimeout = 5 * time.Second
+	healthEvery   = 200 * time.Millisecond
+)
 
 // running finds a server that says it runs and does, with the model asked for if there is one. It returns nil if there
 // is none.
-func running(ctx context.Context, model string) (*target, error) {
+func running(ctx context.Context, model string, notes io.Writer) (*target, error) {
 	all, err := announced()
 	if err != nil {
 		return nil, err
@@ -56,9 +59,11 @@ func running(ctx context.Context, model string) (*target, error) {
 		if model != "" && s.Model != model {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 		h, err := askHealth(ctx, s.URL)
-		cancel()
+		if err == nil && h.Model == s.Model && h.Status == "loading" {
+			fmt.Fprintf(notes, "hearth: %s is still loading %s; waiting for it\n", s.URL, s.Model)
+			h, err = loaded(ctx, s.URL)
+		}
 		if err == nil && h.Model == s.Model && h.Status != "draining" {
 			return &target{state: *s, context: h.Context, close: func() {}}, nil
 		}
@@ -66,7 +71,25 @@ func running(ctx context.Context, model string) (*target, error) {
 	return nil, nil
 }
 
+// loaded waits until a server has its model: how long the context is, is not known before.
+func loaded(ctx context.Context, url string) (*server.Health, error) {
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	for {
+		if h, err := askHealth(ctx, url); err != nil || h.Status != "loading" {
+			return h, err
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 func askHealth(ctx context.Context, url string) (*server.Health, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", nil)
 	if err != nil {
 		return nil, err

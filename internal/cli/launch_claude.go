@@ -61,7 +61,7 @@ itself for as long as Claude Code runs. ARGS go to Claude Code. Its settings rea
 
 // claudeTarget finds the server to use, or starts one.
 func claudeTarget(cmd *cobra.Command, cfg *config.Config, asDemo, onlyFind bool) (*target, error) {
-	t, err := running(cmd.Context(), cfg.Model)
+	t, err := running(cmd.Context(), cfg.Model, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}

@@ -350,6 +350,23 @@ func TestWhileLoading(t *testing.T) {
 	if status, body := request(t, "GET", srv.URL+"/health", ""); status != 200 || !bytes.Contains(body, []byte(`"status":"loading","model":"demo"`)) {
 		t.Errorf("health: %d: %s", status, body)
 	}
+	// Nothing is said of a context that is not known yet, and launch waits for it.
+	for _, path := range []string{"/health", "/v1/models", "/v1/models/demo", "/anthropic/v1/models"} {
+		_, body := request(t, "GET", srv.URL+path, "")
+		for _, field := range []string{`"context`, `"max_`} {
+			if bytes.Contains(body, []byte(field)) {
+				t.Errorf("%s while the model loads: %s", path, body)
+			}
+		}
+	}
+	known := make(chan *server.Health, 1)
+	go func() {
+		h, err := loaded(t.Context(), srv.URL)
+		if err != nil {
+			t.Error(err)
+		}
+		known <- h
+	}()
 	replied := make(chan int, 1)
 	go func() {
 		res, err := http.Post(srv.URL+"/v1/messages", "application/json", strings.NewReader(hello))
@@ -366,6 +383,9 @@ func TestWhileLoading(t *testing.T) {
 	defer models.Close()
 	if status := <-replied; status != 200 {
 		t.Errorf("the request that waited: %d", status)
+	}
+	if h := <-known; h == nil || h.Context != 8192 || h.Status != "ok" {
+		t.Errorf("health that was waited for: %+v", h)
 	}
 	if status, body := request(t, "GET", srv.URL+"/health", ""); status != 200 || !bytes.Contains(body, []byte(`"status":"ok"`)) {
 		t.Errorf("health: %d: %s", status, body)

@@ -138,18 +138,19 @@ func TestUsageCached(t *testing.T) {
 			out = append(out, tok.ID)
 		}
 		u := s.Usage()
-		if u.Cached != want.Cached || u.Longer != want.Longer || u.Hit != want.Hit {
-			t.Errorf("prompt of %d: %v, %d cached, %d seen; want %v, %d, %d", len(tokens), u.Hit, u.Cached, u.Longer, want.Hit, want.Cached, want.Longer)
+		if u.Cached != want.Cached || u.Added != want.Added || u.Longer != want.Longer || u.Hit != want.Hit {
+			t.Errorf("prompt of %d: %v, %d cached, %d added, %d seen; want %v, %d, %d, %d", len(tokens), u.Hit, u.Cached, u.Added, u.Longer,
+				want.Hit, want.Cached, want.Added, want.Longer)
 		}
 		return out
 	}
 	first := prompt(150, 1)
-	turn := ask(Usage{}, first, 20) // 170 known, the last one has not run
+	turn := ask(Usage{Added: 128}, first, 20) // 170 known, the last one has not run
 	ask(Usage{Cached: 149, Longer: 150, Hit: kv.Supersequence}, first, 1)
-	ask(Usage{Cached: 169, Longer: 169, Hit: kv.Within}, append(slices.Clone(turn), prompt(30, 2)...), 1)
+	ask(Usage{Cached: 169, Added: 192 - 169, Longer: 169, Hit: kv.Within}, append(slices.Clone(turn), prompt(30, 2)...), 1)
 	ask(Usage{Cached: 160, Longer: 160, Hit: kv.LCP}, append(slices.Clone(turn[:160]), turn[160]+1, 3), 1)
-	ask(Usage{Longer: 40}, append(slices.Clone(turn[:40]), prompt(90, 3)...), 1)
-	ask(Usage{}, prompt(100, 4), 1)
+	ask(Usage{Added: 128, Longer: 40}, append(slices.Clone(turn[:40]), prompt(90, 3)...), 1)
+	ask(Usage{Added: 64}, prompt(100, 4), 1)
 	ask(Usage{Cached: 99, Longer: 100, Hit: kv.Exact}, prompt(100, 4), 1)
 
 	if _, err := e.Score(context.Background(), first, 1); err != nil {

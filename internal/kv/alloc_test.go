@@ -167,3 +167,24 @@ func TestOnFree(t *testing.T) {
 		t.Errorf("heard %v", heard)
 	}
 }
+
+// TestAdded: whole pages that the tree lacks, without the prompt's last token; with what is computed anew and taken from the
+// tree it makes the prompt.
+func TestAdded(t *testing.T) {
+	g := Geometry{PageTokens: 64}
+	for _, tt := range []struct{ prompt, cached, longer, want int }{
+		{1, 0, 0, 0}, {63, 0, 0, 0}, {64, 0, 0, 63}, {65, 0, 0, 64}, {200, 0, 0, 192}, {192, 0, 0, 191},
+		{200, 0, 40, 192},    // less than a page is taken from nobody
+		{200, 199, 200, 0},   // all of it is there
+		{192, 191, 192, 0},   // likewise
+		{200, 150, 150, 42},  // it goes on inside a page
+		{200, 195, 195, 0},   // and ends there
+		{500, 128, 300, 192}, // what is there cannot be restored, but is stored: 256 of it in whole pages
+		{500, 0, 500, 0},
+	} {
+		got := g.Added(tt.prompt, tt.cached, tt.longer)
+		if got != tt.want || got+tt.cached >= tt.prompt {
+			t.Errorf("%+v: %d", tt, got)
+		}
+	}
+}

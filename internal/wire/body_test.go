@@ -101,10 +101,11 @@ func TestModels(t *testing.T) {
 	g.Desc.ID = "org/Model-4bit"
 	g.Desc.Path = "/models/Model-4bit"
 	g.Desc.Parser, g.Desc.Description, g.Desc.Quant = "hermes", "tiny, 8 bits", "8 bits"
+	g.Desc.Output = 2048
 	g.Names = []string{"alias"}
 	mux := http.NewServeMux()
 	wire.MountModels(mux, wiretest.Options(g), fail)
-	object := `{"id":"org/Model-4bit","type":"model","object":"model","display_name":"org/Model-4bit","created_at":"2026-01-02T03:04:05Z","created":1767323045,"owned_by":"hearth","lifecycle":"active","max_input_tokens":4096,"max_tokens":4096,"context_length":4096,"context_window":4096,"max_model_len":4096,"modality":"text","quantization":"8 bits","tool_call_parser":"hermes","reasoning_parser":"hermes","description":"tiny, 8 bits","kind":"chat"}`
+	object := `{"id":"org/Model-4bit","type":"model","object":"model","display_name":"org/Model-4bit","created_at":"2026-01-02T03:04:05Z","created":1767323045,"owned_by":"hearth","lifecycle":"active","max_input_tokens":4096,"max_tokens":2048,"context_length":4096,"context_window":4096,"max_model_len":4096,"modality":"text","quantization":"8 bits","tool_call_parser":"hermes","reasoning_parser":"hermes","description":"tiny, 8 bits","kind":"chat"}`
 	list := func(objects, more, first, last string) string {
 		return `{"object":"list","data":[` + objects + `],"has_more":` + more + `,"first_id":` + first + `,"last_id":` + last + `}`
 	}
