@@ -267,7 +267,7 @@ func TestStrictOpenAI(t *testing.T) {
 		}
 		for _, field := range []string{"max_tokens", "max_completion_tokens"} {
 			for limit, want := range map[string]string{
-				"32000": "context_length_exceeded", "9223372036854775807": "context_length_exceeded",
+				"32000": "This model's maximum context length is 512 tokens. However, you requested ", "9223372036854775807": "context_length_exceeded",
 				"-1": "-1 is out of range", "": "", "null": "", "10": "",
 			} {
 				r := ask(t, url, a.path, a.body("Hello", field, limit), false)
