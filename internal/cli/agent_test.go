@@ -111,6 +111,7 @@ func TestTenTurns(t *testing.T) {
 			Content []object
 			Usage   struct {
 				Input  int `json:"input_tokens"`
+				Stored int `json:"cache_creation_input_tokens"`
 				Cached int `json:"cache_read_input_tokens"`
 				Output int `json:"output_tokens"`
 			}
@@ -119,9 +120,9 @@ func TestTenTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Usage.Cached < whole {
-			t.Errorf("turn %d: %d tokens of the %d before were reused, %d are new", turn, m.Usage.Cached, whole, m.Usage.Input)
+			t.Errorf("turn %d: %d tokens of the %d before were reused, %d are new", turn, m.Usage.Cached, whole, m.Usage.Input+m.Usage.Stored)
 		}
-		whole = m.Usage.Input + m.Usage.Cached + m.Usage.Output - 1 // the stop token never ran
+		whole = m.Usage.Input + m.Usage.Stored + m.Usage.Cached + m.Usage.Output - 1 // the stop token never ran
 		last := m.Content[len(m.Content)-1]
 		if last["type"] != "tool_use" || m.Content[0]["type"] != "thinking" || m.Content[0]["thinking"] != "" {
 			t.Fatalf("turn %d: %v", turn, m.Content)
