@@ -221,6 +221,26 @@ func TestMaxTokens(t *testing.T) {
 			}
 		}
 	}
+	// Pages in browsers may read the header.
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/health", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Origin", "http://localhost:3000")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if exposed := res.Header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "x-hearth-max-tokens") {
+		t.Errorf("exposed: %s", exposed)
+	}
+	checkChoices(t, url)
+}
+
+// checkChoices: of several choices and prompts, and of none.
+func checkChoices(t *testing.T, url string) {
+	t.Helper()
 	// Each of several choices has what fits, and so has that of each prompt; the least of them is told.
 	b := (&api{path: "/v1/chat/completions"}).body("Hello", "max_tokens", "32000")
 	b["n"] = 3
@@ -333,7 +353,7 @@ func TestPublishedLimits(t *testing.T) {
 
 // conversations are requests of many kinds, most of them longer than a page of the prompt cache.
 func conversations() (all []object) {
-	long := strings.Repeat("Count the sheep on the green hill. ", 40)
+	long := strings.Repeat("Count the sheep on the green hill. ", 15)
 	weather := object{"name": "weather", "description": "Says the weather of a city.", "input_schema": object{
 		"type": "object", "properties": object{"city": object{"type": "string"}}, "required": []any{"city"}}}
 	user := func(text string) object { return object{"role": "user", "content": text} }
@@ -356,7 +376,7 @@ func conversations() (all []object) {
 		"loop's end": {"tools": []any{weather}, "messages": append(loop[:3:3], object{"role": "assistant", "content": "It rains."}, user("And in Rome?"))},
 		"continued":  {"system": long, "messages": []any{user("One"), object{"role": "assistant", "content": "The sheep"}}},
 		"lowered":    {"system": long, "messages": []any{user("Three")}, "max_tokens": 1000000, "stop_sequences": []any{".", "!", "?", ","}},
-		"too long":   {"messages": []any{user(strings.Repeat(long, 40))}},
+		"too long":   {"messages": []any{user(strings.Repeat(long, 100))}},
 	} {
 		fields["model"], fields["name"] = "demo", name
 		if fields["max_tokens"] == nil {
@@ -434,10 +454,10 @@ func TestUsageIsWhole(t *testing.T) {
 // stored for a prompt that shares less than a page.
 func TestStoredTokens(t *testing.T) {
 	const page = 64
-	url := serveDemo(t, func(c *config.Config) { c.CacheMemoryMB = 64 })
+	url := serveDemo(t, func(c *config.Config) { c.CacheMemoryMB = 512 })
 	for _, a := range apis() {
 		for _, stream := range []bool{false, true} {
-			long := fmt.Sprint(a.path, stream, strings.Repeat(" Count the sheep on the green hill.", 40))
+			long := fmt.Sprint(a.path, stream, strings.Repeat(" Count the sheep on the green hill.", 15))
 			for i, prompt := range []string{"Hello", long, long, long + "One more."} {
 				u := ask(t, url, a.path, a.body(prompt, "max_tokens", "1"), stream).usages
 				last := u[len(u)-1]
@@ -456,5 +476,14 @@ func TestStoredTokens(t *testing.T) {
 				}
 			}
 		}
+	} // What several prompts of one request add counts together.
+	long := strings.Repeat(" The cat sleeps under the old tree.", 15)
+	body := object{"prompt": []string{"a" + long, "b" + long}, "max_tokens": 1}
+	u := ask(t, url, "/v1/completions", body, false).usages[0]
+	if u.Details.Creation < u.Prompt-2*page || u.Details.Creation+u.Details.Read >= u.Prompt {
+		t.Errorf("two prompts: %+v", u)
+	}
+	if u = ask(t, url, "/v1/completions", body, false).usages[0]; u.Details.Creation != 0 || u.Details.Read != u.Prompt-2 {
+		t.Errorf("two prompts again: %+v", u)
 	}
 }
