@@ -73,6 +73,7 @@ type Config struct {
 	MaxTokens         int // 0: the room left in the context
 	MaxTokensCap      int // 0: none
 	EnableThinking    *bool
+	ThinkingBudget    int                        // tokens; 0: none
 	ChatTemplateArgs  map[string]json.RawMessage // variables of the chat template
 	ExposeThinking    *bool                      // nil: Messages shows it where asked for, Chat always
 	ReasoningField    string                     // both, reasoning_content, reasoning
@@ -104,11 +105,14 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	origin       map[string]string
-	file         string    // that was read; "": none
-	sections     []section // of the file, for models; see For
-	matched      []string  // patterns of the sections that For took in
-	overruled    []string  // flags and variables that they replaced
-	prefixFolder string    // see PrefixCacheFolder
+	foreign      map[string]given // flags of other servers
+	user         string           // the user's folder; "": not known
+	file         string           // that was read; "": none
+	sections     []section        // of the file, for models; see For
+	ofModel      map[string]bool  // places in the file that For took something from
+	matched      []string         // patterns of the sections that For took in
+	overruled    []string         // flags and variables that they replaced
+	prefixFolder string           // see PrefixCacheFolder
 }
 
 // Default is the configuration with no flag and no environment.
@@ -141,6 +145,7 @@ func Default() *Config {
 		AnthropicVersion:  "2023-06-01",
 		DrainTimeout:      10 * time.Second,
 		origin:            map[string]string{},
+		foreign:           map[string]given{},
 	}
 }
 

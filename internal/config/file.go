@@ -27,7 +27,8 @@ const modelsKey = "models"
 type file struct {
 	path     string
 	settings []setting
-	sections []section // in the order of the file
+	foreign  map[string]given // flags of other servers
+	sections []section        // in the order of the file
 }
 
 // section is what the file says of models whose names match a pattern.
@@ -120,8 +121,8 @@ func parseFile(path string, text []byte) (*file, error) {
 		}
 		return nil, fmt.Errorf("settings file %s: %s", where, strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	p := &fileParser{path: path, lines: keyLines(text)}
-	f := &file{path: path}
+	p := &fileParser{path: path, lines: keyLines(text), foreign: map[string]given{}}
+	f := &file{path: path, foreign: p.foreign}
 	models, ok := root[modelsKey]
 	delete(root, modelsKey)
 	var err error
@@ -151,6 +152,8 @@ func parseFile(path string, text []byte) (*file, error) {
 type fileParser struct {
 	path  string
 	lines map[string]int // by the parts of a key, see lineKey
+	// foreign gets the flags of other servers that the top of the file has.
+	foreign map[string]given
 }
 
 // settings reads the table at the key at; nil is the top of the file, which has every knob, others are a model's.
@@ -163,8 +166,17 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 		switch {
 		case k == nil && at != nil && isTable(table[name]):
 			return nil, p.errorf(key, "a model has no tables of its own; a name with a dot stands in quotes: [models.%q]", strings.Join(key[1:], "."))
+		case k == nil && at == nil && foreignNamed(name) != nil:
+			if err := p.keepForeign(foreignNamed(name), key, table[name]); err != nil {
+				return nil, err
+			}
+			continue
 		case k == nil || k.Flag == "config":
-			return nil, p.errorf(key, "there is no such setting; there are %s", strings.Join(flagNames(at != nil), ", "))
+			near := ""
+			if n := Nearest(name, settingNames(at != nil)); n != "" {
+				near = "; did you mean " + n + "?"
+			}
+			return nil, p.errorf(key, "there is no such setting; there are %s%s", strings.Join(flagNames(at != nil), ", "), near)
 		case at != nil && !k.PerModel:
 			return nil, p.errorf(key, "this is the server's, not a model's; a model has %s", strings.Join(flagNames(true), ", "))
 		}
@@ -182,6 +194,22 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// keepForeign takes down a key that is a flag of other servers.
+func (p *fileParser) keepForeign(f *Foreign, key []string, v any) error {
+	if before, ok := p.foreign[f.Flag]; ok {
+		return p.errorf(key, "%s is set twice, first at %s", f.Flag, before.from)
+	}
+	s, err := scalar(v)
+	if err == nil {
+		err = f.check(s)
+	}
+	if err != nil {
+		return p.errorf(key, "%s: %w", short(v), err)
+	}
+	p.foreign[f.Flag] = given{s, p.path + ":" + strconv.Itoa(p.line(key))}
+	return nil
 }
 
 func isTable(v any) bool {
@@ -216,22 +244,30 @@ func spell(k *Knob, v any) ([]string, error) {
 		}
 		return all, nil
 	}
+	if v, ok := v.(map[string]any); ok && kind == "json" {
+		text, err := json.Marshal(v)
+		return []string{string(text)}, err
+	}
+	one, err := scalar(v)
+	if err != nil {
+		return nil, err
+	}
+	return []string{one}, nil
+}
+
+// scalar is one value of the file as a flag would have it.
+func scalar(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
-		return []string{v}, nil
+		return v, nil
 	case bool:
-		return []string{strconv.FormatBool(v)}, nil
+		return strconv.FormatBool(v), nil
 	case int64:
-		return []string{strconv.FormatInt(v, 10)}, nil
+		return strconv.FormatInt(v, 10), nil
 	case float64:
-		return []string{strconv.FormatFloat(v, 'g', -1, 64)}, nil
-	case map[string]any:
-		if kind == "json" {
-			text, err := json.Marshal(v)
-			return []string{string(text)}, err
-		}
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
 	}
-	return nil, fmt.Errorf("want one value: a text, a number, true or false")
+	return "", fmt.Errorf("want one value: a text, a number, true or false")
 }
 
 // sorted are the keys of a table in the order of the file.
@@ -326,7 +362,8 @@ func flagNames(perModel bool) []string {
 // and environment, a section with a whole name before those with a pattern, and of those the later one.
 func (c *Config) For(names ...string) *Config {
 	own := *c
-	own.origin = maps.Clone(c.origin)
+	own.origin, own.ofModel = maps.Clone(c.origin), map[string]bool{}
+	maps.Copy(own.ofModel, c.ofModel)
 	own.sections = nil // they are in
 	own.matched, own.overruled = slices.Clip(c.matched), slices.Clip(c.overruled)
 	var matching []section
@@ -354,9 +391,10 @@ func (c *Config) For(names ...string) *Config {
 			if from := c.origin[v.knob.Flag]; from != "" && !strings.HasPrefix(from, c.file+":") {
 				own.overruled = append(own.overruled, fmt.Sprintf("%s: %s of this model comes before %s", v.where, v.knob.Flag, from))
 			}
-			own.origin[v.knob.Flag] = v.where
+			own.origin[v.knob.Flag], own.ofModel[v.where] = v.where, true
 		}
 	}
+	own.expandPaths()
 	return &own
 }
 

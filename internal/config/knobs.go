@@ -38,15 +38,29 @@ type Knob struct {
 	PerModel bool
 
 	bind func(c *Config) pflag.Value
-	// shared, if set, checks a value that came from a name in Env. Such names belong to other programs too, so a value
-	// that fails is ignored with a warning, not an error.
+	// shared, if set, refuses values of names in Env that the knob itself would take.
 	shared func(string) error
 }
 
-// Envs lists the environment names that set the knob, strongest first.
-func (k *Knob) Envs() []string {
-	own := "HEARTH_" + strings.ToUpper(strings.ReplaceAll(k.Flag, "-", "_"))
-	return append([]string{own}, k.Env...)
+// ownPrefix begins the environment names that are this program's alone. Others belong to other programs too, so a value of
+// theirs that does not fit is ignored with a warning, not an error.
+const ownPrefix = "HEARTH_"
+
+// variable is the environment name of a flag.
+func variable(flag string) string {
+	return ownPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Envs lists the environment names that set the knob, strongest first, but for HEARTH_ and its flag's other names.
+func (k *Knob) Envs() []string { return append([]string{variable(k.Flag)}, k.Env...) }
+
+// variables lists all of them.
+func (k *Knob) variables() []string {
+	names := []string{variable(k.Flag)}
+	for _, flag := range k.Also {
+		names = append(names, variable(flag))
+	}
+	return append(names, k.Env...)
 }
 
 // Knobs is the table: every setting of the program.
@@ -56,7 +70,7 @@ var Knobs = []Knob{
 		bind: func(c *Config) pflag.Value { return text(&c.Host) }, shared: checkHost},
 	{Flag: "port", Env: []string{"PORT"}, Group: Listen,
 		Doc:  "port to listen on; 0 picks a free one",
-		bind: func(c *Config) pflag.Value { return integer(&c.Port, 0, 65535) }, shared: checkPort},
+		bind: func(c *Config) pflag.Value { return integer(&c.Port, 0, 65535) }},
 	{Flag: "drain-timeout", Group: Listen,
 		Doc:  "how long requests may go on after SIGTERM, SIGHUP or Ctrl-C; a second signal, but for SIGHUP, quits at once",
 		bind: func(c *Config) pflag.Value { return duration(&c.DrainTimeout) }},
@@ -80,7 +94,7 @@ var Knobs = []Knob{
 	{Flag: "config", Also: []string{"config-file"}, Group: Model, Unset: "hearth/config.toml in the user's folder of settings",
 		Doc:  "`file` with settings, also for single models; off reads none",
 		bind: func(c *Config) pflag.Value { return text(&c.ConfigFile) }},
-	{Flag: "model", Group: Model, Unset: "the embedded demo",
+	{Flag: "model", Env: []string{"MLX_MODEL"}, Group: Model, Unset: "the embedded demo",
 		Doc:  "`folder` or Hugging Face id to load; the argument of the command wins",
 		bind: func(c *Config) pflag.Value { return text(&c.Model) }},
 	{Flag: "served-model-name", Also: []string{"alias"}, Group: Model, PerModel: true, Unset: "the id, or the folder's name",
@@ -122,24 +136,24 @@ var Knobs = []Knob{
 	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run, PerModel: true,
 		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64; auto is bf16 in precision fast, else f32; other servers' spellings (fp16, q8_0, 8, …) count",
 		bind: func(c *Config) pflag.Value { return kvType(&c.KVType) }},
-	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Group: Run, PerModel: true, Unset: "the model's own",
+	{Flag: "context-length", Also: []string{"max-context", "ctx-size", "max-model-len", "max-kv-size"}, Env: []string{"MLX_MAX_KV_SIZE"}, Group: Run, PerModel: true, Unset: "the model's own",
 		Doc:  "`tokens` a request may use in all, prompt and output; 0 is what the model was made for, as far as the cache reaches",
 		bind: func(c *Config) pflag.Value { return integer(&c.ContextLength, 0, math.MaxInt32) }},
 	{Flag: "prompt-cache", Env: []string{"PROMPT_CACHE"}, Group: Run,
 		Doc:  "reuse what was computed for the beginnings of earlier prompts and answers",
-		bind: func(c *Config) pflag.Value { return boolean(&c.PromptCache) }, shared: checkBool},
+		bind: func(c *Config) pflag.Value { return boolean(&c.PromptCache) }},
 	{Flag: "prompt-cache-bytes", Env: []string{"PROMPT_CACHE_BYTES"}, Group: Run,
 		Doc:  "`bytes` of the prompt cache that no running reply uses, or with a unit such as 512MB or 2GiB; 0 is as much as the memory for keys and values allows",
-		bind: func(c *Config) pflag.Value { return byteSize(&c.PromptCacheMax) }, shared: checkBytes},
+		bind: func(c *Config) pflag.Value { return byteSize(&c.PromptCacheMax) }},
 	{Flag: "cache-isolation", Group: Run, Unset: "key once there is more than one key, else none",
 		Doc:  "with key, what is stored for the prompts of one key does not help, or tell anything to, those of another",
 		bind: func(c *Config) pflag.Value { return choice(&c.CacheIsolation, "none", "key") }},
 	{Flag: "context-ttl-ms", Env: []string{"CONTEXT_TTL_MS"}, Group: Run,
 		Doc:  "`milliseconds` after which stored prompts that nobody used are forgotten; 0 keeps them as long as there is memory",
-		bind: func(c *Config) pflag.Value { return millis(&c.ContextTTL) }, shared: checkMillis},
+		bind: func(c *Config) pflag.Value { return millis(&c.ContextTTL) }},
 	{Flag: "context-max-sessions", Env: []string{"CONTEXT_MAX_SESSIONS"}, Group: Run,
 		Doc:  "sessions whose prompts are remembered; of one more, the one not heard of longest is forgotten",
-		bind: func(c *Config) pflag.Value { return integer(&c.ContextSessions, 1, mostSessions) }, shared: checkSessions},
+		bind: func(c *Config) pflag.Value { return integer(&c.ContextSessions, 1, mostSessions) }},
 	{Flag: "cache-memory-mb", Also: []string{"kv-cache-mb"}, Group: Run, Unset: "see cache-memory-percent",
 		Doc:  "memory in `MiB` for keys and values, of running replies and of the prompt cache together; 0 leaves it to cache-memory-percent",
 		bind: func(c *Config) pflag.Value { return integer(&c.CacheMemoryMB, 0, 1<<24) }},
@@ -155,9 +169,9 @@ var Knobs = []Knob{
 	{Flag: "max-request-bytes", Group: Run,
 		Doc:  "`bytes`, or with a unit such as 512MB or 2GiB, of all request bodies that are being read and made into prompts, at least 128MiB; one more is told to come back later, as is a body over 64 KiB while such bodies hold three quarters. The work on them takes up to 8 times as much memory",
 		bind: func(c *Config) pflag.Value { return byteSizeFrom(&c.MaxRequestBytes, leastRequestBytes) }},
-	{Flag: "prefill-step-size", Also: []string{"prefill-chunk", "chunked-prefill-tokens"}, Group: Run,
-		Doc:  "prompt `tokens` that run in one step at most; step-target makes it fewer while others wait",
-		bind: func(c *Config) pflag.Value { return integer(&c.PrefillStepSize, 1, MaxBatchTokens) }},
+	{Flag: "prefill-step-size", Also: []string{"prefill-chunk"}, Env: []string{"MLX_PREFILL_STEP_SIZE"}, Group: Run,
+		Doc:  "prompt `tokens` that run in one step at most, never more than 8192; step-target makes it fewer while others wait",
+		bind: func(c *Config) pflag.Value { return integerUpTo(&c.PrefillStepSize, 1, MaxBatchTokens) }},
 	{Flag: "history", Group: Run,
 		Doc:  "exact keeps earlier answers as they were generated where the conversation says the same, so that no turn computes them again; text encodes them as the chat template writes them, as the header X-Hearth-History: text of a request does for that one",
 		bind: func(c *Config) pflag.Value { return choice(&c.History, "exact", "text") }},
@@ -165,7 +179,7 @@ var Knobs = []Knob{
 		Doc:  "how long a step may take while replies are being generated: prompts then run in smaller pieces, and alone in such as take a second, or three where that is all that is left; 0 never makes them smaller",
 		bind: func(c *Config) pflag.Value { return duration(&c.StepTarget) }},
 
-	{Flag: "prefix-cache-dir", Group: Disk, Unset: "hearth/prefix-cache in the user's cache folder",
+	{Flag: "prefix-cache-dir", Also: []string{"ssd-cache-dir"}, Group: Disk, Unset: "hearth/prefix-cache in the user's cache folder",
 		Doc:  "`folder` where a server keeps what the prompt cache lets go of, so that it survives restarts; off keeps nothing",
 		bind: func(c *Config) pflag.Value { return text(&c.PrefixCacheDir) }},
 	{Flag: "prefix-cache-disk-mb", Group: Disk, Unset: "10 GiB, or a tenth of the free disk if that is less",
@@ -175,16 +189,16 @@ var Knobs = []Knob{
 		Doc:  "`days` after which what nobody used goes from there; 0 keeps it as long as there is room",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefixCacheDays, 0, 36500) }},
 
-	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.7",
+	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Env: []string{"MLX_TEMPERATURE"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.7",
 		Doc:  "randomness; 0 always takes the likeliest token",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.Temperature, atLeast0, "a number from 0") }},
-	{Flag: "top-p", Also: []string{"default-top-p"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.95",
+	{Flag: "top-p", Also: []string{"default-top-p"}, Env: []string{"MLX_TOP_P"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.95",
 		Doc:  "sample from the likeliest tokens that hold this share of the probability",
 		bind: func(c *Config) pflag.Value { return optFloat(&c.TopP, share, "a number from 0 to 1") }},
 	{Flag: "top-k", Also: []string{"default-top-k"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
 		Doc: "sample from this many likeliest tokens; 0 is off",
 		bind: func(c *Config) pflag.Value {
-			return optional(&c.TopK, "int", parseInt(0, math.MaxInt32), itoa)
+			return optional(&c.TopK, "int", or(map[string]int{"-1": 0}, parseInt(0, math.MaxInt32)), itoa)
 		}},
 	{Flag: "min-p", Also: []string{"default-min-p"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
 		Doc:  "drop tokens less likely than this share of the likeliest",
@@ -206,14 +220,17 @@ var Knobs = []Knob{
 	{Flag: "max-tokens", Group: Sampling, PerModel: true, Unset: "the room left in the context",
 		Doc:  "output `tokens` of a request that names no limit; 0 is the room left in the context",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokens, 0, math.MaxInt32) }},
-	{Flag: "max-tokens-cap", Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, PerModel: true, Unset: "none",
+	{Flag: "max-tokens-cap", Also: []string{"max-request-tokens"}, Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, PerModel: true, Unset: "none",
 		Doc:  "output `tokens` that no request gets more of, whatever it asks for",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokensCap, 0, math.MaxInt32) }},
 	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, PerModel: true, Unset: "the model's template decides",
-		Doc: "let models that can think before they answer do so, or not",
+		Doc: "let models that can think before they answer do so; false holds whatever requests ask, as far as the model's template can be told, true is for requests that do not say",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.EnableThinking, "bool", parseBool, formatBool)
-		}, shared: checkBool},
+		}},
+	{Flag: "thinking-token-budget", Also: []string{"default-thinking-token-budget"}, Group: Sampling, PerModel: true, Unset: "none",
+		Doc:  "`tokens` of thinking after which a model has to answer, for requests that name no number",
+		bind: func(c *Config) pflag.Value { return integer(&c.ThinkingBudget, 0, math.MaxInt32) }},
 	{Flag: "chat-template-kwargs", Also: []string{"default-chat-template-kwargs", "chat-template-args"}, Group: Sampling, PerModel: true, Unset: "none",
 		Doc:  "variables of the chat template as a JSON `object`; what a request says of them comes first",
 		bind: func(c *Config) pflag.Value { return object(&c.ChatTemplateArgs) }},
@@ -221,7 +238,7 @@ var Knobs = []Knob{
 		Doc: "show clients what models think before they answer: always, or never",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.ExposeThinking, "bool", parseBool, formatBool)
-		}, shared: checkBool},
+		}},
 	{Flag: "reasoning-field", Group: Sampling,
 		Doc: "where Chat Completions shows thinking",
 		bind: func(c *Config) pflag.Value {
@@ -272,8 +289,12 @@ var Knobs = []Knob{
 		Doc:  "`folder` or id of a model for /v1/rerank, loaded beside the others",
 		bind: func(c *Config) pflag.Value { return text(&c.RerankModel) }},
 	{Flag: "embedding-max-length", Group: API, PerModel: true, Unset: "what the model's folder says",
-		Doc:  "tokens that a text to embed or rank may have",
-		bind: func(c *Config) pflag.Value { return integer(&c.EmbeddingMaxLength, 0, 1<<20) }},
+		Doc: "tokens that a text to embed or rank may have",
+		bind: func(c *Config) pflag.Value {
+			v := integer(&c.EmbeddingMaxLength, 0, 1<<20)
+			v.parse = or(map[string]int{"auto": 0}, v.parse)
+			return v
+		}},
 	{Flag: "embedding-overflow-policy", Group: API, PerModel: true,
 		Doc:  "what happens to a text that is longer, where its request does not say: error is a 400, truncate cuts its end off",
 		bind: func(c *Config) pflag.Value { return choice(&c.EmbeddingOverflow, "error", "truncate") }},
@@ -284,9 +305,9 @@ var Knobs = []Knob{
 		Doc:  "`folder` to write a summary of every request to: names, sizes and counts, no text and no keys",
 		bind: func(c *Config) pflag.Value { return text(&c.DebugRequestDir) }},
 
-	{Flag: "log-level", Group: Log,
-		Doc:  "what is logged on stderr",
-		bind: func(c *Config) pflag.Value { return choice(&c.LogLevel, "debug", "info", "warn", "error") }},
+	{Flag: "log-level", Env: []string{"MLX_OMNI_LOG_LEVEL"}, Group: Log,
+		Doc:  "what is logged on stderr, in small letters or capitals; warning and critical are warn and error; debug says of each request what it asks for, in numbers and without its text",
+		bind: func(c *Config) pflag.Value { return logLevel(&c.LogLevel) }},
 	{Flag: "log-prompts", Group: Log,
 		Doc:  "let up to 80 bytes of a prompt into the log, around the place where it parts from what the same session sent before",
 		bind: func(c *Config) pflag.Value { return boolean(&c.LogPrompts) }},

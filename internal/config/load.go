@@ -56,12 +56,18 @@ func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
 func zero(def string) bool { return def == "0" || def == "false" }
 
 // Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment, and
-// what that does not have from the settings file. warn gets one line for each value that was ignored.
+// what that does not have from the settings file; of each of the three, a knob's own names come before flags of other servers.
+// warn gets one line for each value that was ignored.
 func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	file, err := c.readFile(fs, env, warn)
 	if err != nil {
 		return err
 	}
+	foreign, err := foreignEnv(env, warn)
+	if err != nil {
+		return err
+	}
+	typed, exported := forKnobs(c.foreign), forKnobs(foreign)
 	for i := range Knobs {
 		k := &Knobs[i]
 		f := fs.Lookup(k.Flag)
@@ -70,17 +76,30 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 		}
 		if f.Changed {
 			c.origin[k.Flag] = "--" + k.Flag
+		} else if err := c.fromForeign(k, typed); err != nil {
+			return err
+		}
+		if c.origin[k.Flag] != "" {
 			continue
 		}
 		if err := c.fromEnv(k, env, warn); err != nil {
 			return err
 		}
+		if c.origin[k.Flag] != "" {
+			continue
+		}
+		if err := c.fromForeign(k, exported); err != nil {
+			return err
+		}
 	}
+	c.add(foreign)
 	if file != nil {
 		if err := c.fromFile(file, fs); err != nil {
 			return err
 		}
 	}
+	c.user = home(env)
+	c.expandPaths()
 	c.HubCache = c.hubCache(env)
 	if fs.Lookup("prefix-cache-dir") != nil {
 		c.prefixFolder = c.findPrefixFolder(env)
@@ -90,13 +109,17 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 
 // fromEnv sets k from the strongest of its names that is set.
 func (c *Config) fromEnv(k *Knob, env Env, warn func(string)) error {
-	for i, name := range k.Envs() {
+	for _, name := range k.variables() {
 		s, ok := env(name)
 		if !ok || s == "" {
 			continue
 		}
-		if i > 0 && k.shared != nil {
-			if err := k.shared(s); err != nil {
+		if !strings.HasPrefix(name, ownPrefix) {
+			err := k.bind(Default()).Set(s)
+			if err == nil && k.shared != nil {
+				err = k.shared(s)
+			}
+			if err != nil {
 				warn(fmt.Sprintf("ignoring %s=%q: %v", name, s, err))
 				continue
 			}
@@ -108,6 +131,40 @@ func (c *Config) fromEnv(k *Knob, env Env, warn func(string)) error {
 		return nil
 	}
 	return nil
+}
+
+// fromForeign sets k to what foreign flags say of it, if they do.
+func (c *Config) fromForeign(k *Knob, said map[string]given) error {
+	g, ok := said[k.Flag]
+	if !ok {
+		return nil
+	}
+	if err := k.bind(c).Set(g.value); err != nil {
+		return fmt.Errorf("%s: %q for %s: %w", g.from, g.value, k.Flag, err)
+	}
+	c.origin[k.Flag] = g.from
+	return nil
+}
+
+// add keeps what a weaker level says of foreign flags.
+func (c *Config) add(level map[string]given) {
+	for name, g := range level {
+		if _, ok := c.foreign[name]; !ok {
+			c.foreign[name] = g
+		}
+	}
+}
+
+// SetModel is for a model that is an argument of the command.
+func (c *Config) SetModel(name string) {
+	c.Model, c.origin["model"] = expand(name, c.user), string(FromArgument)
+}
+
+// expandPaths replaces a leading ~ where no shell has done so: in values of variables and of the file, and after an = sign.
+func (c *Config) expandPaths() {
+	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir} {
+		*p = expand(*p, c.user)
+	}
 }
 
 // fromFile sets what the file has of the registered knobs, and neither flags nor environment.
@@ -123,6 +180,17 @@ func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
 		}
 		c.origin[s.knob.Flag] = s.where
 	}
+	said := forKnobs(f.foreign)
+	for i := range Knobs {
+		k := &Knobs[i]
+		if fs.Lookup(k.Flag) == nil || c.origin[k.Flag] != "" {
+			continue
+		}
+		if err := c.fromForeign(k, said); err != nil {
+			return fmt.Errorf("settings file %w", err)
+		}
+	}
+	c.add(f.foreign)
 	return nil
 }
 
@@ -171,10 +239,5 @@ func OwnAddresses() []netip.Addr {
 
 func checkBool(s string) error {
 	_, err := parseBool(s)
-	return err
-}
-
-func checkPort(s string) error {
-	_, err := parseInt(0, 65535)(s)
 	return err
 }

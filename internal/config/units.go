@@ -55,11 +55,6 @@ func byteSizeFrom(p *int64, least int64) *value[int64] {
 	return v
 }
 
-func checkBytes(s string) error {
-	_, err := parseBytes(s)
-	return err
-}
-
 func parseMillis(s string) (time.Duration, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/int64(time.Millisecond) {
@@ -71,14 +66,4 @@ func parseMillis(s string) (time.Duration, error) {
 // millis is a time in milliseconds.
 func millis(p *time.Duration) *value[time.Duration] {
 	return &value[time.Duration]{p, "int", parseMillis, func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }}
-}
-
-func checkMillis(s string) error {
-	_, err := parseMillis(s)
-	return err
-}
-
-func checkSessions(s string) error {
-	_, err := parseInt(1, mostSessions)(s)
-	return err
 }

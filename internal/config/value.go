@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,14 +53,28 @@ var kvSpellings = map[string]string{
 // kvType is a choice with synonyms.
 func kvType(p *string) *value[string] {
 	v := choice(p, "auto", "f32", "bf16", "f16", "q8", "q4")
-	plain := v.parse
-	v.parse = func(s string) (string, error) {
-		if name, ok := kvSpellings[strings.ToLower(s)]; ok {
-			s = name
-		}
-		return plain(s)
-	}
+	v.parse = or(kvSpellings, v.parse)
 	return v
+}
+
+// logSpellings are what other programs call the levels of a log.
+var logSpellings = map[string]string{"debug": "debug", "info": "info", "warn": "warn", "warning": "warn", "error": "error", "critical": "error", "fatal": "error"}
+
+// logLevel is a choice with synonyms.
+func logLevel(p *string) *value[string] {
+	v := choice(p, "debug", "info", "warn", "error")
+	v.parse = or(logSpellings, v.parse)
+	return v
+}
+
+// or is parse with further spellings, in small letters or capitals.
+func or[T any](spellings map[string]T, parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (T, error) {
+		if x, ok := spellings[strings.ToLower(s)]; ok {
+			return x, nil
+		}
+		return parse(s)
+	}
 }
 
 // list collects comma-separated and repeated values.
@@ -91,6 +106,17 @@ func parseInt(lo, hi int) func(string) (int, error) {
 
 func integer(p *int, lo, hi int) *value[int] {
 	return &value[int]{p, "int", parseInt(lo, hi), strconv.Itoa}
+}
+
+// integerUpTo lowers what is above hi, a limit of the program that other programs do not have.
+func integerUpTo(p *int, lo, hi int) *value[int] {
+	v := integer(p, lo, math.MaxInt)
+	plain := v.parse
+	v.parse = func(s string) (int, error) {
+		n, err := plain(s)
+		return min(n, hi), err
+	}
+	return v
 }
 
 func boolean(p *bool) *value[bool] {

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Source is what a setting's value comes from.
+type Source string
+
+const (
+	FromDefault     Source = "default"
+	FromFlag        Source = "flag"
+	FromArgument    Source = "argument"
+	FromEnvironment Source = "environment"
+	FromFile        Source = "file"
+	FromModel       Source = "model" // a model's table of the file
+)
+
+// Setting is a knob with its value.
+type Setting struct {
+	Flag  string `json:"flag"`
+	Group Group  `json:"group"`
+	// Value is in the words of a flag; nil where nothing is set and Unset says what that means. Keys are counted, not shown.
+	Value  *string `json:"value"`
+	Source Source  `json:"source"`
+	// Origin is the flag, the variable, or the file and its line; "" for a default.
+	Origin string `json:"origin,omitempty"`
+	Unset  string `json:"unset,omitempty"`
+}
+
+// Settings are all knobs, in the table's order.
+func (c *Config) Settings() []Setting {
+	out := make([]Setting, 0, len(Knobs))
+	for i := range Knobs {
+		k := &Knobs[i]
+		s := Setting{Flag: k.Flag, Group: k.Group, Origin: c.origin[k.Flag], Source: c.source(c.origin[k.Flag])}
+		value := c.shown(k)
+		switch {
+		case s.Origin != "":
+			s.Value = &value
+		case k.Unset != "" && (value == "" || zero(value)):
+			s.Unset = k.Unset
+		default:
+			s.Value = &value
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// shown is a knob's value as anybody may see it.
+func (c *Config) shown(k *Knob) string {
+	v := k.bind(c)
+	n := 0
+	switch k.Flag {
+	case "api-key": // it holds those of the file of keys too
+		if c.origin[k.Flag] == "" {
+			return ""
+		}
+		n = len(c.APIKeys)
+	case "operator-key":
+		n = min(len(c.OperatorKey), 1)
+	}
+	switch n {
+	case 0:
+		return v.String()
+	case 1:
+		return "(1 key)"
+	}
+	return fmt.Sprintf("(%d keys)", n)
+}
+
+// source sorts out what Origin says.
+func (c *Config) source(origin string) Source {
+	switch {
+	case origin == "":
+		return FromDefault
+	case origin == string(FromArgument):
+		return FromArgument
+	case strings.HasPrefix(origin, "--"):
+		return FromFlag
+	case c.file != "" && strings.HasPrefix(origin, c.file+":"):
+		if c.ofModel[origin] {
+			return FromModel
+		}
+		return FromFile
+	}
+	return FromEnvironment
+}
