@@ -95,6 +95,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 		PresencePenalty: cfg.PresencePenalty, FrequencyPenalty: cfg.FrequencyPenalty, Seed: cfg.Seed}
 	text.MaxTokens, text.TokensCap = cfg.MaxTokens, cfg.MaxTokensCap
 	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
+	text.NoThinking, text.ThinkingBudget = cfg.NoThinking(), cfg.ThinkingBudget
 	text.PlainHistory = cfg.History == "text"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair

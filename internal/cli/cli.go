@@ -15,7 +15,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/hub"
 	"hearth/internal/model"
@@ -50,11 +52,28 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &hinted{err: err, hint: fmt.Sprintf("%s --help lists the flags", c.CommandPath())}
+		hint := fmt.Sprintf("%s --help lists the flags", c.CommandPath())
+		if near := nearestFlag(c, err); near != "" {
+			hint = fmt.Sprintf("did you mean --%s? %s", near, hint)
+		}
+		return &hinted{err: err, hint: hint}
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
 	return cmd
+}
+
+// nearestFlag is the flag of c that was meant, if err is that there is no such flag.
+func nearestFlag(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	name := unknown.GetSpecifiedName()
+	if group := unknown.GetSpecifiedShortnames(); group != "" { // one dash too few
+		name, _, _ = strings.Cut(group, "=")
+	}
+	return config.Nearest(name, config.Names(c.Flags()))
 }
 
 // hinted is an error with advice.
@@ -87,10 +106,35 @@ func report(w io.Writer, err error) {
 	case errors.As(err, &missing):
 		hint = missingHint(missing)
 	}
+	var from *namedBy
+	if errors.As(err, &from) {
+		msg = from.origin + ": " + msg
+	}
 	fmt.Fprintf(w, "hearth: error: %s\n", oneLine(msg))
 	if hint != "" {
 		fmt.Fprintf(w, "hearth: hint: %s\n", oneLine(hint))
 	}
+}
+
+// namedBy is an error about a model that a variable or the settings file names, where nobody sees it.
+type namedBy struct {
+	origin string
+	err    error
+}
+
+func (e *namedBy) Error() string { return e.origin + ": " + e.err.Error() }
+func (e *namedBy) Unwrap() error { return e.err }
+
+// findModel finds the model of cfg.
+func findModel(cfg *config.Config, cache hub.Cache) (*catalog.Source, error) {
+	src, err := catalog.Find(cfg.Model, cache)
+	switch from := cfg.From("model"); {
+	case err != nil && (from == config.FromEnvironment || from == config.FromFile):
+		return nil, &namedBy{cfg.Origin("model"), err}
+	case err != nil:
+		return nil, err
+	}
+	return src, nil
 }
 
 // missingHint says what to type for a model that is not in the cache.
@@ -147,6 +191,13 @@ func load(cmd *cobra.Command, cfg *config.Config) error {
 	return cfg.Load(cmd.Flags(), config.Environ, func(line string) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: %s\n", line)
 	})
+}
+
+// serverSettings are those of all groups, and the flags of other servers.
+func serverSettings(cmd *cobra.Command) *config.Config {
+	cfg := settings(cmd, config.Groups...)
+	cfg.RegisterForeign(cmd.Flags())
+	return cfg
 }
 
 func firstLine(s string) string {

@@ -213,7 +213,7 @@ position. The folder needs no tokenizer.`,
 		if err := load(cmd, cfg); err != nil {
 			return err
 		}
-		src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+		src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
 		if err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func renderTemplate(cmd *cobra.Command, file string, now func() time.Time) error
 
 // textSide is the model without its weights: it renders prompts and answers none.
 func textSide(cfg *config.Config, now func() time.Time) (*generate.Generator, error) {
-	src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+	src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
 	if err != nil {
 		return nil, err
 	}

@@ -57,20 +57,20 @@ shown, dimmed, on a terminal only.`,
 func arguments(cfg *config.Config, args []string) (prompt string, given bool) {
 	switch len(args) {
 	case 2:
-		cfg.Model = args[0]
+		cfg.SetModel(args[0])
 		return args[1], true
 	case 1:
 		if _, err := os.Stat(args[0]); err != nil && strings.ContainsAny(args[0], " \n") {
 			return args[0], true
 		}
-		cfg.Model = args[0]
+		cfg.SetModel(args[0])
 	}
 	return "", false
 }
 
 // runModel loads the model and answers, once or in a loop.
 func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) (err error) {
-	src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+	src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
 	if err != nil {
 		return err
 	}

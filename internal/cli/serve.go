@@ -35,13 +35,15 @@ func newServeCmd() *cobra.Command {
 		Use:   "serve [MODEL]",
 		Short: "Serve a model over HTTP",
 		Long: `Serves MODEL over the Anthropic Messages API (/v1/messages) and the OpenAI API (/v1/chat/completions). MODEL is a
-folder, an id that is in the Hugging Face cache, or demo, the tiny model inside hearth, which is also the default.`,
+folder, an id that is in the Hugging Face cache, or demo, the tiny model inside hearth, which is also the default.
+Flags of mlx-lm's server and of vllm-mlx are taken too; docs/config.md says what becomes of each. hearth config, with the same
+flags, prints all settings and where they come from.`,
 		Example: `  hearth serve
   hearth serve mlx-community/Qwen3-0.6B-4bit --port 8081
   hearth serve ./my-model --api-key "$(openssl rand -hex 16)" --host 0.0.0.0`,
 		Args: maxArgs(1),
 	}
-	cfg := settings(cmd, config.Groups...)
+	cfg := serverSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// Nobody need read what a server prints, and it goes on when nobody can.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -51,8 +53,9 @@ folder, an id that is in the Hugging Face cache, or demo, the tiny model inside 
 		err := load(cmd, cfg)
 		if err == nil {
 			if len(args) > 0 {
-				cfg.Model = args[0]
+				cfg.SetModel(args[0])
 			}
+			remark(stderr, cfg)
 			err = serve(cmd.Context(), cfg, stdout, stderr)
 		}
 		if err != nil {
@@ -64,6 +67,20 @@ folder, an id that is in the Hugging Face cache, or demo, the tiny model inside 
 		return err
 	}
 	return cmd
+}
+
+// remark says what became of flags of other servers, and which variables are no settings.
+func remark(w io.Writer, cfg *config.Config) {
+	for _, line := range config.Strays(config.Environment()) {
+		fmt.Fprintln(w, "hearth: "+line)
+	}
+	for _, r := range cfg.Replies() {
+		kind := "note"
+		if r.Warns() {
+			kind = "warning"
+		}
+		fmt.Fprintf(w, "hearth: %s: %s\n", kind, r.Line())
+	}
 }
 
 // untilSignal is a context that SIGINT, SIGTERM and SIGHUP end. After that another SIGINT or SIGTERM ends the process at once.
@@ -114,7 +131,10 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 	defer stop()
 
 	cache := hub.Cache{Dir: cfg.HubCache}
-	src, err := catalog.Find(cfg.Model, cache)
+	if err := cfg.Refused(); err != nil {
+		return hintf(err, "serve one of its models: hearth serve MODEL")
+	}
+	src, err := findModel(cfg, cache)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 			return err
 		}
 		if len(args) > 0 {
-			cfg.Model = args[0]
+			cfg.SetModel(args[0])
 		}
 		if isConfig(cfg.Model) {
 			s, err := surveyConfig(cfg.Model, cfg, contexts)
@@ -108,7 +108,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 			}
 			return show(cmd.OutOrStdout(), s, asJSON)
 		}
-		src, err := catalog.Find(cfg.Model, hub.Cache{Dir: cfg.HubCache})
+		src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"hearth/internal/backend"
@@ -163,9 +164,9 @@ func (m monitor) ClearStored(ctx context.Context, salt [16]byte) (server.Cleared
 // printConfig writes the [config] line: what a benchmark has to know about the server it measures.
 func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 	v, c := buildVersion()
-	weights, s := models.Weights(), models.Stats()
+	weights, s, own := models.Weights(), models.Stats(), models.Settings()
 	if weights == nil {
-		fmt.Fprintf(w, "[config] version=%s commit=%s model=%q script=%q\n", v, c, models.ID(), cfg.Script)
+		fmt.Fprintf(w, "[config] version=%s commit=%s model=%q script=%q unprotected=%q\n", v, c, models.ID(), cfg.Script, unprotected(cfg))
 		return
 	}
 	isolation := "none"
@@ -174,8 +175,34 @@ func printConfig(w io.Writer, cfg *config.Config, models *catalog.Catalog) {
 	}
 	fmt.Fprintf(w, "[config] version=%s commit=%s model=%q type=%s quantization=%q backend=%s precision=%s kv_type=%v context=%d cache_bytes=%d prompt_cache=%t "+
 		"prompt_cache_bytes=%d cache_isolation=%s context_ttl_ms=%d context_max_sessions=%d max_sequences=%d max_queue=%d "+
-		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q\n",
+		"prefill_step_size=%d step_target_ms=%d disk_cache_bytes=%d disk_cache_dir=%q "+
+		"max_tokens=%d max_tokens_cap=%d thinking=%s unprotected=%q\n",
 		v, c, models.ID(), weights.Model.Type, weights.Model.Width, weights.Backend, weights.Precision, weights.Engine.KV(), s.Context, s.Budget, s.Cache.Enabled,
 		cfg.PromptCacheMax, isolation, cfg.ContextTTL.Milliseconds(), cfg.ContextSessions, cfg.MaxSequences, cfg.MaxQueue,
-		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir)
+		cfg.PrefillStepSize, cfg.StepTarget.Milliseconds(), s.Cache.Disk.Quota, s.Cache.Disk.Dir,
+		own.MaxTokens, own.MaxTokensCap, thinkingMode(own), unprotected(cfg))
+}
+
+// thinkingMode is what is set of it, in a word: template, on, default_off, off. Of the last, requests can change nothing.
+func thinkingMode(cfg *config.Config) string {
+	switch on := cfg.Thinking(); {
+	case on == nil:
+		return "template"
+	case *on:
+		return "on"
+	case cfg.NoThinking():
+		return "off"
+	}
+	return "default_off"
+}
+
+// unprotected lists the settings that would protect something and do not yet.
+func unprotected(cfg *config.Config) string {
+	var all []string
+	for _, r := range cfg.Replies() {
+		if r.Answer == config.Unprotected {
+			all = append(all, r.Given())
+		}
+	}
+	return strings.Join(all, ", ")
 }

@@ -164,6 +164,9 @@ func (c *Config) Thinking() *bool {
 	return on
 }
 
+// NoThinking reports that no request can make a model think, as far as its template can be told.
+func (c *Config) NoThinking() bool { return c.EnableThinking != nil && !*c.EnableThinking }
+
 // Origin says where a knob's value came from: "--port", "HEARTH_PORT", file and line as "/f.toml:3", or "" for the default.
 func (c *Config) Origin(flag string) string { return c.origin[flag] }
 

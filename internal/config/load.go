@@ -20,6 +20,9 @@ type Env func(name string) (string, bool)
 // Environ is the process's environment.
 func Environ(name string) (string, bool) { return os.LookupEnv(name) }
 
+// Environment is all of it, as Strays takes it.
+func Environment() []string { return os.Environ() }
+
 func itoa(n int) string        { return strconv.Itoa(n) }
 func formatBool(b bool) string { return strconv.FormatBool(b) }
 

@@ -71,6 +71,9 @@ func (c *Config) shown(k *Knob) string {
 	return fmt.Sprintf("(%d keys)", n)
 }
 
+// From is the kind of Origin.
+func (c *Config) From(flag string) Source { return c.source(c.origin[flag]) }
+
 // source sorts out what Origin says.
 func (c *Config) source(origin string) Source {
 	switch {

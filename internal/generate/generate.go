@@ -74,6 +74,10 @@ type Config struct {
 
 	Defaults chat.Sampling // configured; they come before Generation
 	Thinking chat.Toggle   // for requests that do not say
+	// NoThinking has Off hold whatever requests say, where the template can be told so.
+	NoThinking bool
+	// ThinkingBudget is the tokens of reasoning of requests that do not say; 0: no limit.
+	ThinkingBudget int
 	// TemplateArgs are variables of the template for requests that do not set them; the generator's own come before them.
 	TemplateArgs map[string]json.RawMessage
 	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
@@ -260,7 +264,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	g.attribute(&ep, &r.Origin)
 	for i := range streams {
 		guides[i] = g.newGuide(r, p, form)
-		if ep.Steer, ep.Only, err = g.steer(p, r.Thinking.Budget, guides[i]); err != nil {
+		if ep.Steer, ep.Only, err = g.steer(p, cmp.Or(r.Thinking.Budget, g.cfg.ThinkingBudget), guides[i]); err != nil {
 			cancel()
 			return nil, err
 		}

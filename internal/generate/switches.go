@@ -153,15 +153,24 @@ func (s *switches) say(turns []turn, t chat.Thinking) []turn {
 	return slices.Insert(slices.Clone(turns), 0, turn{role: roleSystem, text: word})
 }
 
-// thinking is what a request asks of the model, the server's setting where it leaves that open. A model that must call at
-// once has no room to think first.
+// thinking is what a request asks of the model, the server's setting where it leaves that open or that holds. A model that
+// must call at once has no room to think first.
 func (g *Generator) thinking(r *chat.Request, forced bool) chat.Thinking {
 	t := r.Thinking
 	switch {
-	case forced:
+	case forced, g.holds():
 		t = chat.Thinking{Mode: chat.Off}
 	case t.Mode == chat.Default:
 		t.Mode = g.cfg.Thinking
 	}
+	if t.Mode != chat.Off && t.Budget == 0 {
+		t.Budget = g.cfg.ThinkingBudget
+	}
 	return t
 }
+
+// holds reports that no request makes the model think.
+func (g *Generator) holds() bool { return g.cfg.NoThinking && g.switches.works }
+
+// thinkingArgs are the variables by which templates know whether and how much to think.
+var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort", "reasoning_mode"}

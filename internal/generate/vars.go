@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"hearth/internal/chat"
@@ -40,7 +42,8 @@ func tools(r *chat.Request) (jinja.Value, error) {
 	return out, nil
 }
 
-// variables are all a template sees. What the client sets in TemplateArgs wins over everything, what is configured over nothing.
+// variables are all a template sees. What the client sets in TemplateArgs wins over everything but thinking that is switched off
+// for good, what is configured over nothing.
 func (g *Generator) variables(r *chat.Request, messages *jinja.List, tools jinja.Value, think chat.Thinking) (*jinja.Dict, error) {
 	vars := g.cfg.Template.tokens.Clone()
 	if err := setArgs(vars, g.cfg.TemplateArgs); err != nil {
@@ -51,7 +54,12 @@ func (g *Generator) variables(r *chat.Request, messages *jinja.List, tools jinja
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", true)
 	g.switches.set(vars, think)
-	if err := setArgs(vars, r.TemplateArgs); err != nil {
+	args := r.TemplateArgs
+	if g.holds() {
+		args = maps.Clone(args)
+		maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool { return slices.Contains(thinkingArgs, name) })
+	}
+	if err := setArgs(vars, args); err != nil {
 		return nil, err
 	}
 	return vars, nil

@@ -146,6 +146,15 @@ func New(o Options) *Server {
 	if o.RequestDir != "" {
 		wo.Seen = (&summaries{dir: o.RequestDir}).write
 	}
+	if o.Log.Enabled(context.Background(), slog.LevelDebug) {
+		write := wo.Seen
+		wo.Seen = func(r *http.Request, req *chat.Request) {
+			s.debug(r, req)
+			if write != nil {
+				write(r, req)
+			}
+		}
+	}
 	for _, p := range o.Protocols {
 		p.Mount(mux, wo)
 	}

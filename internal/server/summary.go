@@ -81,10 +81,12 @@ func (s *summaries) write(r *http.Request, req *chat.Request) {
 	}
 }
 
+// choiceWords name the kinds of tool choice.
+var choiceWords = [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceRequired: "required", chat.ChoiceNamed: "named"}
+
 func summarise(r *http.Request, req *chat.Request) *summary {
-	choices := [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceRequired: "required", chat.ChoiceNamed: "named"}
 	s := &summary{Time: time.Now().UTC(), ID: wire.InfoFrom(r.Context()).RequestID, Path: r.URL.Path, Bytes: r.ContentLength,
-		Headers: map[string]string{}, Model: clip(req.Model), Max: req.MaxTokens, Choice: choices[req.Choice.Kind], Thinking: req.Thinking,
+		Headers: map[string]string{}, Model: clip(req.Model), Max: req.MaxTokens, Choice: choiceWords[req.Choice.Kind], Thinking: req.Thinking,
 		Stops: len(req.Stop), Messages: []messageSummary{}, Tools: []toolSummary{}}
 	s.Thinking.Effort = clip(s.Thinking.Effort)
 	for _, h := range shownHeaders {

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +59,33 @@ func TestSummaries(t *testing.T) {
 	do(s, "POST", "/v1/messages", body)
 	if files, _ = filepath.Glob(filepath.Join(dir, "*.json")); len(files) != maxSummaries {
 		t.Errorf("%d summaries are kept", len(files))
+	}
+}
+
+// With the level debug the log says what a request asks for, in numbers: nothing of what it says or who sent it.
+func TestDebugLog(t *testing.T) {
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+		var log bytes.Buffer
+		o := options()
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
+		s := New(o)
+		do(s, "POST", "/v1/messages", `{"model":"test-model","max_tokens":2000,"system":"SECRET","stop_sequences":["SECRET"],"temperature":0.5,"top_k":3,
+			"thinking":{"type":"enabled","budget_tokens":1024},"tools":[{"name":"SECRET","input_schema":{"type":"object"}}],
+			"messages":[{"role":"user","content":"SECRET words"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"SECRET","input":{"a":"SECRET"}}]},
+				{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"SECRET"}]}]}`, "X-Api-Key: SECRET", "User-Agent: tester/1")
+		do(s, "POST", "/v1/completions", `{"prompt":"SECRET","max_tokens":7,"seed":9,"logprobs":2}`)
+		text := log.String()
+		if strings.Contains(text, "SECRET") {
+			t.Errorf("the log tells secrets:\n%s", text)
+		}
+		for _, want := range []string{
+			`msg=asked id=req_`, ` path=/v1/messages client=tester/1 model=test-model max_tokens=2000 messages=4 message_bytes=44 images=0 tools=1 tool_bytes=23 tool_choice=auto thinking=on ` +
+				`thinking_budget=1024 stop_sequences=1 temperature=0.5 top_k=3`,
+			` path=/v1/completions client="" model="" max_tokens=7 prompt_bytes=6 prompt_tokens=0 suffix_bytes=0 thinking=default n=1 seed=9 top_logprobs=2`,
+		} {
+			if strings.Contains(text, want) != (level == slog.LevelDebug) {
+				t.Errorf("level %v, want %q:\n%s", level, want, text)
+			}
+		}
 	}
 }

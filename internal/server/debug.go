@@ -1,0 +1,93 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+)
+
+// debug logs what a request asks for, before it is answered: counts, sizes and parameters, none of its text. It is a
+// wire.Options.Seen.
+func (s *Server) debug(r *http.Request, req *chat.Request) {
+	attrs := []slog.Attr{
+		slog.String("id", wire.InfoFrom(r.Context()).RequestID), slog.String("path", clip(r.URL.Path)), slog.String("client", clip(r.UserAgent())),
+		slog.String("model", clip(req.Model)), slog.Int("max_tokens", req.MaxTokens),
+	}
+	if p := req.Prompt; p != nil {
+		attrs = append(attrs, slog.Int("prompt_bytes", len(p.Text)), slog.Int("prompt_tokens", len(p.Tokens)), slog.Int("suffix_bytes", len(p.Suffix)))
+	} else {
+		var text, images int
+		for i := range req.Messages {
+			t, n := measureParts(req.Messages[i].Parts)
+			text, images = text+t, images+n
+		}
+		attrs = append(attrs, slog.Int("messages", len(req.Messages)), slog.Int("message_bytes", text), slog.Int("images", images))
+	}
+	if len(req.Tools) > 0 {
+		size := 0
+		for i := range req.Tools {
+			size += len(req.Tools[i].Name) + len(req.Tools[i].Description) + len(req.Tools[i].Parameters)
+		}
+		attrs = append(attrs, slog.Int("tools", len(req.Tools)), slog.Int("tool_bytes", size), slog.String("tool_choice", choiceWords[req.Choice.Kind]))
+	}
+	modes := [...]string{chat.Default: "default", chat.On: "on", chat.Off: "off"}
+	attrs = append(attrs, slog.String("thinking", modes[req.Thinking.Mode]))
+	if effort := req.Thinking.Effort; effort != "" {
+		attrs = append(attrs, slog.String("effort", clip(effort)))
+	}
+	for _, n := range []struct {
+		name  string
+		count int
+	}{{"thinking_budget", req.Thinking.Budget}, {"stop_sequences", len(req.Stop)}, {"n", req.N}, {"template_args", len(req.TemplateArgs)}, {"logit_bias", len(req.Sampling.LogitBias)}} {
+		if n.count > 0 {
+			attrs = append(attrs, slog.Int(n.name, n.count))
+		}
+	}
+	attrs = append(attrs, sampling(&req.Sampling)...)
+	if req.Logprobs {
+		attrs = append(attrs, slog.Int("top_logprobs", req.TopLogprobs))
+	}
+	s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "asked", attrs...)
+}
+
+// sampling are the parameters that a request sets.
+func sampling(p *chat.Sampling) (attrs []slog.Attr) {
+	for _, f := range []struct {
+		name  string
+		value *float64
+	}{
+		{"temperature", p.Temperature}, {"top_p", p.TopP}, {"min_p", p.MinP}, {"repetition_penalty", p.RepetitionPenalty}, {"presence_penalty", p.PresencePenalty},
+		{"frequency_penalty", p.FrequencyPenalty}, {"xtc_probability", p.XTCProbability}, {"xtc_threshold", p.XTCThreshold},
+	} {
+		if f.value != nil {
+			attrs = append(attrs, slog.Float64(f.name, *f.value))
+		}
+	}
+	if p.TopK != nil {
+		attrs = append(attrs, slog.Int("top_k", *p.TopK))
+	}
+	if p.Seed != nil {
+		attrs = append(attrs, slog.Uint64("seed", *p.Seed))
+	}
+	return attrs
+}
+
+// measureParts adds up the bytes of what is read as text, and counts images.
+func measureParts(parts []chat.Part) (text, images int) {
+	for i := range parts {
+		p := &parts[i]
+		text += len(p.Text)
+		switch {
+		case p.Call != nil:
+			text += len(p.Call.Name) + len(p.Call.Arguments)
+		case p.Result != nil:
+			t, n := measureParts(p.Result.Parts)
+			text, images = text+t, images+n
+		case p.Kind == chat.PartImage:
+			images++
+		}
+	}
+	return text, images
+}
