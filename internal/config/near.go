@@ -33,6 +33,14 @@ func Nearest(name string, all []string) string {
 			best = other
 		}
 	}
+	if best != "" {
+		return best
+	}
+	for _, other := range all { // a name and more
+		if len(other) > 4 && len(other) > len(best) && strings.HasPrefix(n, plain(other)) {
+			best = other
+		}
+	}
 	return best
 }
 

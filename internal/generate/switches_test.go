@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -56,6 +57,60 @@ func TestThinkingSetting(t *testing.T) {
 		out, err := g.Render(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: chat.Thinking{Mode: mode}})
 		if err != nil || strings.HasSuffix(out, "</think>\n\n") != want {
 			t.Errorf("asked for %d: %q, %v", mode, out, err)
+		}
+	}
+}
+
+// TestNoThinking: where the server forbids thinking, nothing a request says brings it back, in whatever way the template is told;
+// a template that cannot be told is asked as ever.
+func TestNoThinking(t *testing.T) {
+	const body = `{% for m in messages %}[{{ m.content }}]{% endfor %}`
+	for name, c := range map[string]struct{ template, want string }{
+		"flag":   {body + `{{ "<think></think>" if enable_thinking is defined and not enable_thinking }}`, "[q]<think></think>"},
+		"other":  {body + `{{ "<think>" if thinking else "</think>" }}`, "[q]</think>"},
+		"third":  {body + `{{ "<think>" if reasoning else "</think>" }}`, "[q]</think>"},
+		"mode":   {body + `{{ "<think>" if thinking_mode != "disabled" }}`, "[q]"},
+		"effort": {body + `{% if reasoning_effort is defined and reasoning_effort not in ["no_think", "low", "high"] %}{{ raise_exception("effort") }}{% endif %}{{ reasoning_effort }}`, "[q]no_think"},
+		"flag and effort": {body + `{{ "<think></think>" if enable_thinking is defined and not enable_thinking }}{{ reasoning_effort if reasoning_effort is defined else "none set" }}`,
+			"[q]<think></think>none set"},
+		"words":      {`{% set ns = namespace(on=true) %}{% for m in messages %}{% if "/no_think" in m.content %}{% set ns.on = false %}{% endif %}[{{ m.content }}]{% endfor %}{{ "<think>" if ns.on }}`, "[/no_think][q]"},
+		"cannot":     {body + `{{ reasoning_effort if reasoning_effort is defined else "medium" }}`, ""},
+		"never does": {body, "[q]"},
+	} {
+		g, err := withTemplate(t, c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.cfg.Thinking, g.cfg.NoThinking = chat.Off, true
+		args := func(kv ...string) map[string]json.RawMessage {
+			all := map[string]json.RawMessage{}
+			for i := 0; i < len(kv); i += 2 {
+				all[kv[i]] = json.RawMessage(kv[i+1])
+			}
+			return all
+		}
+		for _, r := range []chat.Request{
+			{}, {Thinking: chat.Thinking{Mode: chat.On}}, {Thinking: chat.Thinking{Mode: chat.On, Budget: 2048, Effort: "high"}}, {Thinking: chat.Thinking{Effort: "high"}},
+			{TemplateArgs: args("enable_thinking", "true", "thinking", "true", "reasoning", "true", "thinking_mode", `"enabled"`, "thinking_budget", "4096", "reasoning_effort", `"high"`)},
+			{Thinking: chat.Thinking{Mode: chat.On}, TemplateArgs: args("enable_thinking", "true", "thinking", `{"type": "enabled"}`, "other", "1")},
+		} {
+			r.Messages = []chat.Message{text(chat.User, "q")}
+			before := len(r.TemplateArgs)
+			got, err := g.Render(t.Context(), &r)
+			want := c.want
+			if name == "cannot" {
+				switch {
+				case r.Thinking.Effort != "" && r.Thinking.Mode == chat.On, r.TemplateArgs["reasoning_effort"] != nil:
+					want = "[q]high"
+				case r.Thinking.Mode == chat.On:
+					want = "[q]medium"
+				default: // the weakest that there is
+					want = "[q]low"
+				}
+			}
+			if err != nil || got != want || len(r.TemplateArgs) != before {
+				t.Errorf("%s, %+v %v: %q, %v, want %q", name, r.Thinking, r.TemplateArgs, got, err, want)
+			}
 		}
 	}
 }
