@@ -21,6 +21,7 @@ func load(t *testing.T, env map[string]string, args ...string) (*Config, []strin
 	c := Default()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	c.Register(fs, Groups...)
+	c.RegisterForeign(fs)
 	if err := fs.Parse(args); err != nil {
 		return nil, nil, err
 	}
@@ -60,6 +61,22 @@ func TestPrecedence(t *testing.T) {
 		{"hub in the user's home", map[string]string{"HOME": "/u"}, nil, func(c *Config) { c.HubCache = "/u/.cache/huggingface/hub" }},
 		{"hub with a tilde", map[string]string{"HOME": "/u", "HF_HOME": "~/m"}, nil, func(c *Config) { c.HFHome, c.HubCache = "~/m", "/u/m/hub" }},
 		{"bool without a value", nil, []string{"--any-model"}, func(c *Config) { c.AnyModel = true }},
+		{"names of another server's variables", map[string]string{"MLX_MODEL": "m", "MLX_TEMPERATURE": "0.5", "MLX_TOP_P": "0.4", "MLX_MAX_KV_SIZE": "1000", "MLX_PREFILL_STEP_SIZE": "77",
+			"MLX_TRUST_REMOTE_CODE": "1", "MLX_OMNI_LOG_LEVEL": "DEBUG"}, nil, func(c *Config) {
+			c.Model, c.Temperature, c.TopP, c.ContextLength, c.PrefillStepSize, c.LogLevel = "m", new(0.5), new(0.4), 1000, 77, "debug"
+		}},
+		{"own variables come before them", map[string]string{"MLX_MODEL": "m", "HEARTH_MODEL": "h", "MLX_TEMPERATURE": "0.5", "HEARTH_TEMP": "0.25"}, nil,
+			func(c *Config) { c.Model, c.Temperature = "h", new(0.25) }},
+		{"flags come before them", map[string]string{"MLX_MODEL": "m", "MLX_MAX_KV_SIZE": "1000"}, []string{"--model=f", "--max-kv-size=5"},
+			func(c *Config) { c.Model, c.ContextLength = "f", 5 }},
+		{"a home folder in a model", map[string]string{"HOME": "/u", "MLX_MODEL": "~/models/x"}, []string{"--embedding-model=~/e"},
+			func(c *Config) {
+				c.Model, c.EmbeddingModel, c.HubCache = "/u/models/x", "/u/e", "/u/.cache/huggingface/hub"
+			}},
+		{"other flags by variables", map[string]string{"HEARTH_DISABLE_PREFIX_CACHE": "1", "HEARTH_MAX_NUM_SEQS": "3", "HEARTH_SSD_CACHE_MAX_GB": "1"}, nil,
+			func(c *Config) { c.PromptCache, c.MaxSequences, c.PrefixCacheMB = false, 3, 1024 }},
+		{"an own variable before another flag's", map[string]string{"HEARTH_DISABLE_PREFIX_CACHE": "1", "PROMPT_CACHE": "1"}, nil, func(*Config) {}},
+		{"another flag before a variable", map[string]string{"HEARTH_PROMPT_CACHE": "1"}, []string{"--disable-prefix-cache"}, func(c *Config) { c.PromptCache = false }},
 		{"thinking off", map[string]string{"HEARTH_ENABLE_THINKING": "no"}, nil, func(c *Config) { c.EnableThinking = new(bool) }},
 	}
 	for _, tt := range tests {
@@ -95,14 +112,22 @@ func TestSharedNamesAreIgnoredWhenUnusable(t *testing.T) {
 		"odd host":        {"HOST": "two words"},
 		"port":            {"PORT": "tcp://172.17.0.1:80"},
 		"port range":      {"PORT": "70000"},
+		"temperature":     {"MLX_TEMPERATURE": "warm"},
+		"top-p":           {"MLX_TOP_P": "95"},
+		"context":         {"MLX_MAX_KV_SIZE": "-1"},
+		"step":            {"MLX_PREFILL_STEP_SIZE": "0"},
+		"cap":             {"MLX_MAX_TOKENS": "8k"},
+		"thinking":        {"MLX_ENABLE_THINKING": "maybe"},
+		"log level":       {"MLX_OMNI_LOG_LEVEL": "loud"},
+		"remote code":     {"MLX_TRUST_REMOTE_CODE": "perhaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, warns, err := load(t, env)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.Host != "" || c.Port != 8080 {
-				t.Errorf("host %q, port %d", c.Host, c.Port)
+			if d := cmp.Diff(Default(), c, cmpopts.IgnoreUnexported(Config{})); d != "" {
+				t.Error(d)
 			}
 			for k, v := range env {
 				if len(warns) != 1 || !strings.Contains(warns[0], k) || !strings.Contains(warns[0], v) || strings.Contains(warns[0], "\n") {
@@ -165,6 +190,19 @@ func TestKVType(t *testing.T) {
 // Every name means one thing.
 func TestNamesAreUnique(t *testing.T) {
 	flags, envs := map[string]string{}, map[string]string{}
+	for i := range Foreigners {
+		f := &Foreigners[i]
+		flags[f.Flag] = f.Flag
+		for _, e := range append([]string{f.own()}, f.Env...) {
+			envs[e] = f.Flag
+		}
+		if f.Doc == "" || strings.ContainsAny(f.Doc, "\n|`") || f.Sets != "" && (knobNamed(f.Sets) == nil || f.to == nil || f.Answer != Note) {
+			t.Errorf("--%s: %+v", f.Flag, f)
+		}
+	}
+	if len(flags) != len(Foreigners) {
+		t.Error("a flag of other servers is there twice")
+	}
 	for i := range Knobs {
 		k := &Knobs[i]
 		for _, f := range append([]string{k.Flag}, k.Also...) {
@@ -173,7 +211,7 @@ func TestNamesAreUnique(t *testing.T) {
 			}
 			flags[f] = k.Flag
 		}
-		for _, e := range k.Envs() {
+		for _, e := range k.variables() {
 			if other, ok := envs[e]; ok {
 				t.Errorf("%s belongs to %s and %s", e, other, k.Flag)
 			}

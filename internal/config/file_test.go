@@ -91,6 +91,30 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// Flags of other servers are keys of the file too, weaker than its own keys, which are weaker than the environment and flags.
+func TestForeignKeys(t *testing.T) {
+	const file = "rate_limit = 30\ndisable-prefix-cache = true\nkv_cache_quantization = true\nchunked_prefill_tokens = 64\nprefill_step_size = 128\ntimeout = 1.5\nenable_metrics = false\ntrust_remote_code = '1'\n"
+	c, warns, err := load(t, map[string]string{"HEARTH_TIMEOUT": "2"}, "--config", written(t, file), "--rate-limit=60")
+	if err != nil || warns != nil {
+		t.Fatal(err, warns)
+	}
+	if c.PromptCache || c.KVType != "q8" || c.PrefillStepSize != 128 || c.Origin("kv-type") != c.File()+":3" {
+		t.Errorf("%+v, kv-type from %q", c, c.Origin("kv-type"))
+	}
+	var lines []string
+	for _, r := range c.Replies() {
+		text, _, _ := strings.Cut(r.Line(), ":")
+		if strings.HasPrefix(r.Origin, c.File()) {
+			text = strings.TrimPrefix(r.Line(), c.File())
+		}
+		lines = append(lines, text)
+	}
+	if d := cmp.Diff([]string{":4: chunked-prefill-tokens = 64: prefill-step-size comes from " + c.File() + ":5", "--rate-limit 60", "HEARTH_TIMEOUT=2",
+		":8: trust-remote-code: code that comes with a model is never run; none is needed"}, lines); d != "" {
+		t.Error(d)
+	}
+}
+
 // A file is looked for where settings are, and need not be there, unless it is named.
 func TestFindFile(t *testing.T) {
 	dir := t.TempDir()
@@ -129,7 +153,13 @@ func TestFindFile(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string][]string{
-		"port = 1\nprot = 2":                                     {":2: prot: there is no such setting; there are host, port, "},
+		"port = 1\nprot = 2":             {":2: prot: there is no such setting; there are host, port, ", "log-prompts; did you mean port?"},
+		"ratelimit = 1":                  {":1: ratelimit: there is no such setting", "; did you mean rate-limit?"},
+		"rate_limit = 'many'":            {`:1: rate_limit: "many": want a whole number`},
+		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},
+		"rate_limit = 1\nrate-limit = 1": {":2: rate-limit: rate-limit is set twice, first at ", ":1"},
+		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: there is no such setting; there are served-model-name"},
+		"kv_cache_quantization = true\nkv_cache_quantization_bits = 5": {":2: \"5\" for kv-type: want one of auto, f32"},
 		"config = 'x'":                                           {":1: config: there is no such setting"},
 		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; there are served-model-name, `, "top-p, top-k"},
 		"[models.Qwen3-0.6B]\ntop_p = 1":                         {`:1: models.Qwen3-0.6B: a model has no tables`, `[models."Qwen3-0.6B"]`},
