@@ -90,8 +90,8 @@ var styles = []style{
 	{open: "<think:opensource>", close: "</think:opensource>", names: []string{"hunyuan", "hy_v3"}},
 	{open: "<|inner_prefix|>", close: "<|inner_suffix|>", names: []string{"apertus"}},
 	{open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>", names: []string{"kimi_k3"}},
-	{open: thinkOpen, close: thinkClose, names: []string{"think", "qwen3", "qwen", "deepseek_r1", "deepseek_v3", "deepseek", "glm45", "glm47", "glm",
-		"minimax", "minimax_m2", "kimi", "kimi_k2", "nemotron", "nemotron_v3", "granite", "step3", "holo2", "ernie45", "olmo3", "smollm3"}},
+	{open: thinkOpen, close: thinkClose, names: []string{"think", "qwen3", "qwen", "deepseek_r1", "deepseek_v3", "deepseek", "glm4", "glm45", "glm47", "glm",
+		"minimax", "minimax_m2", "kimi", "kimi_k2", "nemotron", "nemotron_v3", "granite", "step3", "step3p5", "poolside_v1", "holo2", "ernie45", "olmo3", "smollm3"}},
 }
 
 // reasoningOf adjusts a family to the form of reasoning that the template shows.
@@ -132,9 +132,9 @@ func derive(f *Family, syn *syntax, what string) *Family {
 // toolNames are the names of parsers that people know, here and elsewhere, with the families they stand for. The
 // evidence decides between several; without it the first is meant.
 var toolNames = map[string][]*Family{
-	"hermes": {hermes, qwen3Coder}, "qwen": {hermes, qwen3Coder}, "qwen3": {hermes, qwen3Coder}, "qwen25": {hermes},
+	"hermes": {hermes, qwen3Coder}, "nous": {hermes, qwen3Coder}, "qwen": {hermes, qwen3Coder}, "qwen3": {hermes, qwen3Coder}, "qwen25": {hermes},
 	"qwen3_coder": {qwen3Coder}, "qwen3_xml": {qwen3Coder}, "qwen3_coder_xml": {qwen3Coder}, "qwen35": {qwen3Coder}, "qwen3_5": {qwen3Coder},
-	"nemotron": {nemotron, qwen3Coder}, "nemotron3": {qwen3Coder}, "step3p5": {qwen3Coder},
+	"nemotron": {nemotron, qwen3Coder}, "nemotron3": {qwen3Coder}, "step3p5": {qwen3Coder}, "step": {qwen3Coder},
 	"mistral": {mistral, mistralV3}, "mistral_v3": {mistralV3}, "devstral": {mistral}, "ministral": {mistral},
 	"llama": {llama3, pythonic}, "llama3": {llama3}, "llama3_json": {llama3}, "llama4_json": {pythonic, llama3},
 	"pythonic": {pythonic, lfm2}, "llama4_pythonic": {pythonic}, "llama4": {pythonic},
@@ -142,14 +142,14 @@ var toolNames = map[string][]*Family{
 	"deepseek": {deepseekV3, deepseekV31, dsml}, "deepseek_v3": {deepseekV3}, "deepseek_r1": {deepseekV3},
 	"deepseek_v31": {deepseekV31}, "deepseek_v3_1": {deepseekV31}, "deepseek_v32": {dsml}, "deepseek_v3_2": {dsml}, "deepseek_v4": {dsml}, "dsml": {dsml},
 	"glm": {glm}, "glm4": {glm}, "glm45": {glm}, "glm46": {glm}, "glm47": {glm}, "laguna": {glm}, "poolside_v1": {glm}, "longcat": {longcat},
-	"hunyuan": {hunyuan}, "hy_v3": {hunyuan}, "kimi": {kimi, kimiK3}, "kimi_k2": {kimi}, "kimi_k3": {kimiK3},
+	"hunyuan": {hunyuan}, "hy_v3": {hunyuan}, "kimi": {kimi, kimiK3}, "kimi_k2": {kimi}, "moonshot": {kimi, kimiK3}, "kimi_k3": {kimiK3},
 	"minimax": {minimax, minimaxM3}, "minimax_m2": {minimax}, "minimax_m3": {minimaxM3}, "minicpm5": {miniCPM5},
 	"apertus": {apertus}, "gigachat": {gigachat, gigachat30}, "gigachat3": {gigachat, gigachat30}, "solar": {solar}, "solar_open": {solar},
 	"muse": {muse}, "muse_spark": {muse}, "muse_glimmer": {muse}, "smollm3": {hermes},
 	"gemma": {gemma4, functionGemma, gemma3}, "gemma3": {gemma3}, "gemma4": {gemma4},
 	"functiongemma": {functionGemma}, "function_gemma": {functionGemma},
 	"granite": {granite, hermes}, "granite3": {granite}, "granite4": {hermes}, "xlam": {xlam}, "firefunction": {xlam},
-	"functionary": {functionary, functionaryV31}, "functionary_v3": {functionary}, "functionary_v31": {functionaryV31},
+	"functionary": {functionary, functionaryV31}, "meetkai": {functionary, functionaryV31}, "functionary_v3": {functionary}, "functionary_v31": {functionaryV31},
 	"lfm2": {lfm2}, "lfm2_5": {lfm2}, "liquid": {lfm2}, "seed_oss": {seedOSS}, "seed": {seedOSS},
 	"command_a": {commandA}, "cohere": {commandA}, "command_r": {commandA}, "jamba": {jamba}, "apriel": {jamba},
 }
@@ -161,7 +161,7 @@ func normal(name string) string {
 
 // ToolParsers lists the names that Override knows for forms of calls.
 func ToolParsers() []string {
-	names := []string{"auto", "none"}
+	names := []string{"auto", "none", "generic"} // the last is auto elsewhere
 	for n := range toolNames {
 		names = append(names, n)
 	}
@@ -199,7 +199,7 @@ func Override(chosen *Family, tool, reasoning string) (f *Family, warnings []str
 	}
 	f = chosen
 	switch name := normal(tool); name {
-	case "", "auto":
+	case "", "auto", "generic":
 	case "none":
 		f = withoutCalls(f)
 	default:

@@ -139,3 +139,21 @@ func TestTyped(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignNames: the names of another server's parsers are known.
+func TestForeignNames(t *testing.T) {
+	for _, name := range strings.Fields(`auto generic deepseek deepseek_v3 deepseek_r1 functionary meetkai gemma4 glm47 glm4 granite granite3 harmony gpt-oss hermes nous kimi kimi_k2
+		moonshot llama llama3 llama4 minimax minimax_m2 mistral nemotron nemotron3 poolside_v1 qwen3_xml qwen3.5 qwen3_coder qwen qwen3 step3p5 step xlam`) {
+		if _, _, err := Override(plain, name, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range strings.Fields("qwen3 deepseek_r1 gpt_oss harmony gemma4 glm4 mistral poolside_v1 step3p5") {
+		if _, _, err := Override(plain, "", name); err != nil {
+			t.Error(err)
+		}
+	}
+	if f, warnings, err := Override(hermes, "generic", ""); f != hermes || warnings != nil || err != nil {
+		t.Errorf("generic: %v, %v, %v", f, warnings, err)
+	}
+}
