@@ -118,7 +118,7 @@ func TestModelOfVariable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, []string{"HOME=" + home, "MLX_MODEL=~/models/little", "MLX_TEMPERATURE=0.25", "MLX_TOP_P=0.5", "MLX_MAX_KV_SIZE=1000", "MLX_PREFILL_STEP_SIZE=77", "MLX_MAX_TOKENS=20",
-		"MLX_TRUST_REMOTE_CODE=1", "MLX_OMNI_LOG_LEVEL=DEBUG", "MLX_ENABLE_THINKING=0", "MLX_METAL_FAST_SYNCH=1", "HEARTH_TEST_MLX=x", "MLX_MODLE=y"})
+		"MLX_TRUST_REMOTE_CODE=1", "MLX_OMNI_LOG_LEVEL=DEBUG", "MLX_ENABLE_THINKING=0", "MLX_METAL_FAST_SYNCH=1", "HEARTH_TEST_MLX=x", "MLX_MODELL=y"})
 	if !strings.Contains(p.stdout(), "model: little (") {
 		t.Errorf("stdout:\n%s", p.stdout())
 	}
@@ -127,7 +127,7 @@ func TestModelOfVariable(t *testing.T) {
 	}
 	stop(t, p)
 	for _, want := range []string{" context=1000 ", " prefill_step_size=77 ", " max_tokens_cap=20 thinking=off ", "level=DEBUG msg=asked ", "hearth: note: MLX_TRUST_REMOTE_CODE: ",
-		"hearth: MLX_MODLE is set and is no setting; did you mean MLX_MODEL?"} {
+		"hearth: MLX_MODELL is set and is no setting; did you mean MLX_MODEL?"} {
 		if strings.Count(p.stderr.String(), want) != 1 {
 			t.Errorf("want %q once:\n%s", want, p.stderr)
 		}

@@ -370,7 +370,7 @@ func TestServeForeignFlags(t *testing.T) {
 // TestMistypedFlags: what is no flag stays an error, with the nearest name, own or another server's.
 func TestMistypedFlags(t *testing.T) {
 	for flag, near := range map[string]string{
-		"--prot": "port", "--rate-limits=3": "rate-limit", "--max-num-sqs": "max-num-seqs", "--continous-batching": "continuous-batching", "--temprature=1": "temperature",
+		"--prot": "port", "--rate-limits=3": "rate-limit", "--max-num-sqs": "max-num-seqs", "--continuous-batchin": "continuous-batching", "--temprature=1": "temperature",
 		"--max_token": "max-tokens", "-port": "port", "--kv_cache_dtypes": "kv-cache-dtype", "--prefix-cache-directory": "prefix-cache-dir", "--thinking": "enable-thinking",
 		"--frobnicate": "", "--x": "", "--a-name-that-is-longer-than-any-flag-of-any-server-that-there-is-or-ever-will-be": "",
 	} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -51,5 +52,28 @@ func TestThinkingForbidden(t *testing.T) {
 		if thinks(url, "/v1/chat/completions", `"enable_thinking": false`) {
 			t.Errorf("%q %v %v: a request cannot switch thinking off", c.file, c.env, c.args)
 		}
+	}
+}
+
+// TestThinkingBudgetSetting: the server's budget counts for requests that name none.
+func TestThinkingBudgetSetting(t *testing.T) {
+	url := serveFolder(t, "demo", configured(t, "", nil, "--default-thinking-token-budget=6"))
+	reasoned := func(fields string) int {
+		status, body := request(t, "POST", url+"/v1/chat/completions", `{"messages": [{"role": "user", "content": "What is 17 + 25?"}], "max_tokens": 500, "temperature": 0`+fields+`}`)
+		var r struct {
+			Usage struct {
+				Details struct {
+					Reasoning int `json:"reasoning_tokens"`
+				} `json:"completion_tokens_details"`
+			}
+		}
+		if err := json.Unmarshal(body, &r); err != nil || status != 200 {
+			t.Fatalf("%d %v %s", status, err, body)
+		}
+		return r.Usage.Details.Reasoning
+	}
+	set, own := reasoned(`, "enable_thinking": true`), reasoned(`, "thinking": {"type": "enabled", "budget_tokens": 20}`)
+	if set < 6 || set > 9 || own < 20 || own > 23 {
+		t.Errorf("%d tokens of reasoning with the server's budget of 6, %d with the request's of 20", set, own)
 	}
 }

@@ -11,7 +11,7 @@ func TestNearest(t *testing.T) {
 	all := []string{"port", "host", "max-tokens", "max-tokens-cap", "rate-limit", "temperature", "top-p", "top-k"}
 	for name, want := range map[string]string{
 		"prot": "port", "hst": "host", "ports": "port", "MAX_TOKEN": "max-tokens", "maxtokens": "max-tokens", "tokens-cap": "max-tokens-cap", "ratelimit": "rate-limit",
-		"temperture": "temperature", "temp": "temperature", "topp": "top-p", "top-q": "top-p", "temperature-default": "temperature",
+		"temperatre": "temperature", "temp": "temperature", "topp": "top-p", "top-q": "top-p", "temperature-default": "temperature",
 		"": "", "a": "", "nope": "", "limits-of-all": "", strings.Repeat("port", 1000): "",
 	} {
 		if got := Nearest(name, all); got != want {
@@ -43,15 +43,15 @@ func TestStrays(t *testing.T) {
 		"HEARTH_PORT=1", "HEARTH_TEMP=1", "HEARTH_RATE_LIMIT=60", "MLX_MODEL=x", "MLX_TRUST_REMOTE_CODE=1", "MLX_OMNI_LOG_LEVEL=debug", "HEARTH_CPU=avx2", "HEARTH_BIN=x", "HEARTH_TEST_MLX=x",
 		"MLX_METAL_FAST_SYNCH=1", "MLX_MAX_OPS_PER_BUFFER=1", "MLX_BUFFER_CACHE_LIMIT=1", "MLX_DISABLE_COMPILE=1", "MLX_RANK=0", "MLX_USE_CUDA_GRAPHS=0",
 		"VLLM_MLX_X=1", "XMLX_MODEL=1", "PATH=HEARTH_X", "HEARTH_EMPTY=", "=odd", "odd",
-		"HEARTH_PROT=1", "MLX_MODLE=x", "MLX_TOPP=1", "MLX_TOP_K=1", "MLX_PORT=1", "MLX_CONTEXT_LENGHT=1", "HEARTH_=1", "MLX_FROBNICATE=1", "HEARTH_\x1b[31m=1",
+		"HEARTH_PROT=1", "MLX_MODELL=x", "MLX_TOPP=1", "MLX_TOP_K=1", "MLX_PORT=1", "MLX_CONTEXT_LENGTHS=1", "HEARTH_=1", "MLX_FROBNICATE=1", "HEARTH_\x1b[31m=1",
 	})
 	want := []string{
 		`HEARTH_ is set and is no setting`,
 		`HEARTH_PROT is set and is no setting; did you mean HEARTH_PORT?`,
 		`HEARTH_\x1b[31m is set and is no setting`,
-		`MLX_CONTEXT_LENGHT is set and is no setting; did you mean HEARTH_CONTEXT_LENGTH?`,
+		`MLX_CONTEXT_LENGTHS is set and is no setting; did you mean HEARTH_CONTEXT_LENGTH?`,
 		`MLX_FROBNICATE is set and is no setting`,
-		`MLX_MODLE is set and is no setting; did you mean MLX_MODEL?`,
+		`MLX_MODELL is set and is no setting; did you mean MLX_MODEL?`,
 		`MLX_PORT is set and is no setting; did you mean HEARTH_PORT?`,
 		`MLX_TOPP is set and is no setting; did you mean MLX_TOP_P?`,
 		`MLX_TOP_K is set and is no setting; did you mean HEARTH_TOP_K?`,

@@ -80,7 +80,7 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) 
 	if !r.PlainHistory {
 		g.callIDs.recall(r.Origin.Salt, turns)
 	}
-	return g.switches.say(turns, think), nil
+	return g.switches.say(turns, think, g.holds()), nil
 }
 
 // renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where

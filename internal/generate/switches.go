@@ -14,7 +14,8 @@ type switches struct {
 	flag    bool     // a variable that is true or false does it
 	mode    bool     // thinking_mode, a word
 	budget  bool     // thinking_budget, tokens
-	slash   bool     // /think and /no_think in the system message
+	words   bool     // /think and /no_think in the system message do it
+	slash   bool     // and they are the way to say so
 	efforts []string // words of reasoning_effort that the template takes, weakest first; nil: it has none
 	off     string   // the one among them that means no thinking, if that is the way to say so
 }
@@ -38,12 +39,13 @@ func findSwitches(p *prober) switches {
 	if has("reasoning_effort") || has("thinking_effort") {
 		s.findEfforts(p, talk)
 	}
-	if !s.flag && has("/no_think") && s.off == "" {
+	if has("/no_think") {
 		tail := func(text string) string {
 			_, tail, _ := strings.Cut(p.render(append([]turn{{role: roleSystem, text: probeB + text}}, talk...)), probeA)
 			return tail
 		}
-		s.slash = tail(" /no_think") != tail("")
+		s.words = tail(" /no_think") != tail("")
+		s.slash = s.words && !s.flag && s.off == ""
 	}
 	s.works = s.flag || s.slash || s.off != ""
 	return s
@@ -139,9 +141,11 @@ func (s *switches) effort(t chat.Thinking) string {
 	return best
 }
 
-// say puts /think or /no_think into the system message for templates that look for it there.
-func (s *switches) say(turns []turn, t chat.Thinking) []turn {
-	if !s.slash || t.Mode == chat.Default {
+// say puts /think or /no_think into the system message for templates that look for it there. If it holds, that is also against
+// a /think of the client's own.
+func (s *switches) say(turns []turn, t chat.Thinking, holds bool) []turn {
+	against := holds && s.words && len(turns) > 0 && turns[0].role == roleSystem && strings.Contains(turns[0].text, "/think")
+	if !against && (!s.slash || t.Mode == chat.Default) {
 		return turns
 	}
 	word := map[bool]string{true: "/think", false: "/no_think"}[t.Mode == chat.On]

@@ -114,3 +114,35 @@ func TestNoThinking(t *testing.T) {
 		}
 	}
 }
+
+// TestNoThinkingInWords: a /think in the client's system message does not bring it back either, where the template looks for it.
+func TestNoThinkingInWords(t *testing.T) {
+	const template = `{% set mode = "/think" if enable_thinking is not defined or enable_thinking else "/no_think" %}{% if messages[0].role == "system" %}{% set s = messages[0].content %}` +
+		`{% if "/no_think" in s %}{% set mode = "/no_think" %}{% elif "/think" in s %}{% set mode = "/think" %}{% endif %}({{ s.replace("/no_think", "").replace("/think", "").strip() }}){% endif %}` +
+		`{% for m in messages %}{% if m.role == "user" %}[{{ m.content }}]{% endif %}{% endfor %}{{ mode }}`
+	g, err := withTemplate(t, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		system    string
+		forbidden bool
+		want      string
+		mode      chat.Toggle
+	}{
+		{"Be kind. /think", false, "(Be kind.)[q]/think", chat.Off}, // the template's word is the last
+		{"Be kind. /think", true, "(Be kind.)[q]/no_think", chat.On},
+		{"Be kind.", true, "(Be kind.)[q]/no_think", chat.On},
+		{"Be kind.", false, "(Be kind.)[q]/think", chat.On},
+		{"", true, "[q]/no_think", chat.On},
+	} {
+		g.cfg.NoThinking, g.cfg.Thinking = c.forbidden, chat.Off
+		r := &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: chat.Thinking{Mode: c.mode}}
+		if c.system != "" {
+			r.Messages = append([]chat.Message{text(chat.System, c.system)}, r.Messages...)
+		}
+		if got, err := g.Render(t.Context(), r); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}
