@@ -109,7 +109,7 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 // startTarget serves cfg's model in this process, for as long as the agent runs.
 func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*target, error) {
 	cache := hub.Cache{Dir: cfg.HubCache}
-	src, err := findModel(cfg, cache)
+	src, err := catalog.Find(cfg.Model, cache)
 	if err != nil {
 		return nil, err
 	}
