@@ -28,7 +28,9 @@ type Catalog struct {
 	cfg   *config.Config
 	names names
 
-	done chan struct{} // closed when Load has ended
+	known chan struct{} // closed when the model's text side is known to work; see Known
+	base  bool          // set before known is closed: the model has no chat template
+	done  chan struct{} // closed when Load has ended
 	// Set before done is closed, read-only afterwards.
 	weights  *Weights
 	gen      chat.Generator
@@ -48,7 +50,7 @@ func New(src *Source, cfg *config.Config) *Catalog {
 	cfg = Settings(src, cfg)
 	n := newNames(src, cfg.ServedModelName, cfg.AnyModel)
 	n.guess = !cfg.StrictModels
-	return &Catalog{src: src, cfg: cfg, names: n, done: make(chan struct{})}
+	return &Catalog{src: src, cfg: cfg, names: n, known: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Settings is cfg with what its file says of the model of src.
@@ -73,9 +75,18 @@ func (c *Catalog) Load(bs Backends) error {
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)
 		c.err = c.enc.load(bs)
 	default:
-		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep)
+		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep, c.setKnown)
 	}
 	return c.err
+}
+
+// Known is closed once the model's tokenizer and chat template are known to work: what is loaded from then on is its weights. A
+// model that has none of them, or cannot be loaded, never closes it.
+func (c *Catalog) Known() <-chan struct{} { return c.known }
+
+func (c *Catalog) setKnown(base bool) {
+	c.base = base
+	close(c.known)
 }
 
 // abandon stands for a Load that will never be called.
@@ -146,7 +157,15 @@ func (c *Catalog) List() []chat.Model {
 	case c.Ready():
 		return []chat.Model{c.gen.Model()}
 	}
-	return []chat.Model{{ID: c.ID(), Path: c.src.Path, Created: c.src.Created}}
+	m := chat.Model{ID: c.ID(), Path: c.src.Path, Created: c.src.Created}
+	select {
+	case <-c.known:
+		if c.base {
+			m.Kind = chat.Completes
+		}
+	default:
+	}
+	return []chat.Model{m}
 }
 
 // Ready reports whether the model is loaded.

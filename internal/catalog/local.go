@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"hearth/internal/chat"
@@ -14,7 +15,8 @@ import (
 )
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep) (*Weights, chat.Generator, []Warning, error) {
+// In between it calls known, which is told of a base model.
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, nil, err
 	}
@@ -22,18 +24,18 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	text, err := openText(src, c)
+	text, err := openText(src, cfg, c)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, c.Close())
 	}
-	read := c.Warnings // the checkpoint is given away
+	known(text.Template == nil) // the weights may take minutes
+	read := c.Warnings          // the checkpoint is given away
 	w, err := openWeights(src, c, cfg, bs, keep.options(src, cfg))
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	warnings := src.warnings(read, w.warnings, text.Warnings)
-	text.Engine = generate.Over(w.Engine)
-	configure(&text, src, cfg, id)
+	text.Engine, text.Info.ID = generate.Over(w.Engine), id
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
@@ -76,11 +78,11 @@ func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, [
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := openText(src, c)
+	text, err := openText(src, cfg, c)
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, nil, err
 	}
-	configure(&text, src, cfg, id)
+	text.Info.ID = id
 	gen, err := script.New(text, s, cfg.ContextLength)
 	if err != nil {
 		return nil, nil, err
@@ -116,19 +118,24 @@ func checkParsers(cfg *config.Config) error {
 	return nil
 }
 
-// openText reads tokenizer and template; errors are LoadErrors.
-func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
-	text, err := generate.Load(src.FS)
-	var broken *generate.BrokenError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = &model.LoadError{Where: src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
-	case errors.As(err, &broken):
-		err = &model.LoadError{Where: src.Where, Err: err, Hint: "fetch the file again, or mend it"}
-	case errors.Is(err, generate.ErrNoTemplate):
-		err = &model.LoadError{Where: src.Where, Problem: generate.ErrNoTemplate.Error(), Hint: "it is a base model that was never taught to chat; use its instruct or chat version"}
-	case err != nil:
-		err = &model.LoadError{Where: src.Where, Err: err}
+// Text reads tokenizer and template of the model of src, as cfg says; errors are LoadErrors. A base model has no template.
+func Text(src *Source, cfg *config.Config) (generate.Config, error) {
+	text, err := generate.LoadAs(src.FS, cfg.ChatTemplate)
+	if err != nil && !isBase(err) {
+		return text, textError(src, cfg, err)
+	}
+	configure(&text, src, cfg, src.ID)
+	if err = nil; cfg.ChatTemplate != "" {
+		err = text.Check()
+	}
+	return text, textError(src, cfg, err)
+}
+
+// openText is Text with what the checkpoint says of ends and sampling.
+func openText(src *Source, cfg *config.Config, c *model.Checkpoint) (generate.Config, error) {
+	text, err := Text(src, cfg)
+	if err == nil && cfg.ChatTemplate == "" {
+		err = textError(src, cfg, text.Check())
 	}
 	if err != nil {
 		return generate.Config{}, err
@@ -138,6 +145,36 @@ func openText(src *Source, c *model.Checkpoint) (generate.Config, error) {
 	text.Generation = chat.Sampling{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty}
 	text.Loop = generate.Loop(g.Loop)
 	return text, nil
+}
+
+// isBase tells what generate.LoadAs says of a base model from what is wrong with a folder.
+func isBase(err error) bool {
+	return errors.Is(err, generate.ErrNoTemplate) && !errors.As(err, new(*generate.BrokenError))
+}
+
+// textError is what is wrong with the text side of a model, as a LoadError. Of a template that was given it tells by what.
+func textError(src *Source, cfg *config.Config, err error) error {
+	var broken *generate.BrokenError
+	var given *generate.GivenError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && !errors.As(err, &given):
+		return &model.LoadError{Where: src.Where, File: "tokenizer.json", Err: err, Hint: "fetch the tokenizer from where the model came from"}
+	case errors.As(err, &broken):
+		return &model.LoadError{Where: src.Where, Err: err, Hint: "fetch the file again, or mend it"}
+	case errors.As(err, &given):
+		problem := given.Error()
+		if from := cfg.Origin("chat-template"); from != "" && from != "--chat-template" {
+			problem = from + ": " + problem
+		}
+		hint := given.Advice
+		if near := config.Nearest(strings.TrimSuffix(filepath.Base(given.Unknown), filepath.Ext(given.Unknown)), generate.BuiltinNames()); given.Unknown != "" && near != "" {
+			hint = "did you mean " + near + "? " + hint
+		}
+		return &model.LoadError{Where: src.Where, Problem: problem, Hint: hint}
+	}
+	return &model.LoadError{Where: src.Where, Err: err}
 }
 
 func toggle(b *bool) chat.Toggle {

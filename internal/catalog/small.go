@@ -3,11 +3,14 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/generate"
+	"hearth/internal/model"
 )
 
 // Small is two models: the main one, and a small one for the side work that clients give to models with haiku in their
@@ -24,7 +27,7 @@ const smallPart = 4
 // NewSmall puts the model of src beside main. Of cfg it takes everything but what is about the main model alone.
 func NewSmall(main *Catalog, src *Source, cfg *config.Config) *Small {
 	own := *cfg
-	own.ServedModelName, own.AnyModel, own.AdapterPath = nil, false, ""
+	own.ServedModelName, own.AnyModel, own.AdapterPath, own.ChatTemplate = nil, false, "", ""
 	own.ContextLength = 0
 	own.CacheMemoryMB = (cfg.CacheMemoryMB + smallPart - 1) / smallPart
 	own.CacheMemoryPart = cfg.CacheMemoryPart / smallPart
@@ -35,13 +38,35 @@ func NewSmall(main *Catalog, src *Source, cfg *config.Config) *Small {
 // ID is what the small model is called towards clients.
 func (s *Small) ID() string { return s.small.ID() }
 
-// Load loads both models, the main one first.
+// Load loads both models, the main one first. A small one that does not chat is of no use: names with haiku ask for nothing else.
 func (s *Small) Load(bs Backends) error {
+	if err := mustChat(s.small.src, s.small.cfg); err != nil {
+		s.main.abandon(err)
+		s.small.abandon(err)
+		return err
+	}
 	if err := s.main.Load(bs); err != nil {
 		s.small.abandon(err)
 		return err
 	}
 	return s.small.Load(bs)
+}
+
+// mustChat refuses a base model, and a template that was given and does not work, before the weights of any model are read. What
+// else is wrong with a folder is said when it is loaded.
+func mustChat(src *Source, cfg *config.Config) error {
+	if encodes(src) {
+		return nil
+	}
+	if cfg.ChatTemplate != "" {
+		if text, err := Text(src, cfg); err != nil || text.Template != nil {
+			return err
+		}
+	} else if _, err := generate.LoadTemplate(src.FS); !isBase(err) {
+		return nil
+	}
+	return &model.LoadError{Where: src.Where, Problem: "the small model is a base model: it has no chat template, and what it is for, the side work of clients that chat, it cannot do",
+		Hint: fmt.Sprintf("use one that chats, or give it a template in the settings file: [models.%q] and under it chat-template = \"NAME or FILE\"", src.ID)}
 }
 
 // Open implements chat.Models. Names of the main model win.

@@ -251,9 +251,10 @@ type Model struct {
 type ModelKind string
 
 const (
-	Chats  ModelKind = ""          // text, token after token
-	Embeds ModelKind = "embedding" // vectors
-	Ranks  ModelKind = "rerank"    // scores
+	Chats     ModelKind = ""           // text, token after token
+	Completes ModelKind = "completion" // text that continues what it is given: a base model, which cannot chat
+	Embeds    ModelKind = "embedding"  // vectors
+	Ranks     ModelKind = "rerank"     // scores
 )
 
 // Generator produces replies for one model. Implementations are safe for concurrent use.

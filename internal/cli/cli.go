@@ -7,18 +7,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/generate"
 	"hearth/internal/hub"
 	"hearth/internal/model"
 )
@@ -28,6 +31,9 @@ func Main() {
 	cmd := newRootCmd()
 	if err := cmd.ExecuteContext(context.Background()); err != nil {
 		var of *exitError
+		if errors.Is(err, errListed) {
+			os.Exit(0)
+		}
 		if errors.As(err, &of) {
 			os.Exit(of.code)
 		}
@@ -187,10 +193,27 @@ func settings(cmd *cobra.Command, groups ...config.Group) *config.Config {
 	return cfg
 }
 
+// load completes cfg. The error is errListed where nothing was asked for but a list, which it has printed.
 func load(cmd *cobra.Command, cfg *config.Config) error {
-	return cfg.Load(cmd.Flags(), config.Environ, func(line string) {
+	err := cfg.Load(cmd.Flags(), config.Environ, func(line string) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: %s\n", line)
 	})
+	if err == nil && cfg.ChatTemplate == "list" {
+		err = listTemplates(cmd.OutOrStdout())
+	}
+	return err
+}
+
+// errListed ends the program well: what was asked for is printed.
+var errListed = errors.New("the list is printed")
+
+// listTemplates prints the built-in chat templates.
+func listTemplates(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, b := range generate.Builtins {
+		fmt.Fprintf(t, "%s\t%s\n", b.Name, b.About)
+	}
+	return cmp.Or(t.Flush(), errListed)
 }
 
 // serverSettings are those of all groups, and the flags of other servers.

@@ -128,13 +128,14 @@ func textSide(cfg *config.Config, now func() time.Time) (*generate.Generator, er
 		return nil, err
 	}
 	cfg = catalog.Settings(src, cfg)
-	text, err := generate.Load(src.FS)
+	text, err := catalog.Text(src, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", src.Where, err)
+		return nil, err
+	}
+	if text.Template == nil {
+		return nil, hintf(fmt.Errorf("%s is %s, so no request becomes a prompt", src.Where, baseModel), makeChat)
 	}
 	text.Engine, text.Now = weightless{}, now
-	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
-	text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 	return generate.New(text)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hearth/internal/catalog"
+	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/hub"
 	"hearth/internal/server"
@@ -38,7 +39,8 @@ func newLaunchCmd() *cobra.Command {
 // target is a server that an agent is pointed at.
 type target struct {
 	state
-	context int    // tokens
+	context int // tokens
+	kind    chat.ModelKind
 	close   func() // ends a server that was started for the agent
 }
 
@@ -65,7 +67,7 @@ func running(ctx context.Context, model string, notes io.Writer) (*target, error
 			h, err = loaded(ctx, s.URL)
 		}
 		if err == nil && h.Model == s.Model && h.Status != "draining" {
-			return &target{state: *s, context: h.Context, close: func() {}}, nil
+			return &target{state: *s, context: h.Context, kind: h.Kind, close: func() {}}, nil
 		}
 	}
 	return nil, nil
@@ -143,7 +145,8 @@ func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*tar
 		t.close()
 		return nil, err
 	}
-	t.context = models.List()[0].Context
+	m := models.List()[0]
+	t.context, t.kind = m.Context, m.Kind
 	return t, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/demo"
 )
@@ -50,6 +51,9 @@ itself for as long as Claude Code runs. ARGS go to Claude Code. Its settings rea
 			return err
 		}
 		defer t.close()
+		if t.kind == chat.Completes {
+			return hintf(fmt.Errorf("%s is %s, so Claude Code cannot use it", t.Model, baseModel), "use its instruct or chat version; for what it is worth, "+makeChat)
+		}
 		if printOnly {
 			exports(cmd.OutOrStdout(), claudeEnv(t))
 			return nil

@@ -26,7 +26,7 @@ func newRunCmd() *cobra.Command {
 		Long: `Answers PROMPT on stdout. Without PROMPT it answers what is piped into it, or, on a terminal, holds a conversation.
 A single argument is MODEL unless it has a space in it and no such folder exists; MODEL is a folder, an id that is in
 the Hugging Face cache, or demo, which is the default. Speed goes to stderr. What a model thinks before it answers is
-shown, dimmed, on a terminal only.`,
+shown, dimmed, on a terminal only. A base model, which has no chat template, continues PROMPT, or every line by itself.`,
 		Example: `  hearth run "What is 17 + 25?"
   hearth run mlx-community/Qwen3-0.6B-4bit "Write a haiku about Go"
   git diff | hearth run ./my-model
@@ -85,7 +85,7 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	for _, w := range models.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: warning: %s: %s\n", w.Folder, w.Text)
 	}
-	if err := printWarnings(cmd.Context(), cmd.ErrOrStderr(), models); err != nil {
+	if err := printWarnings(cmd.Context(), cmd.ErrOrStderr(), models, models); err != nil {
 		return err
 	}
 	gen, err := models.Open(cmd.Context(), "")
@@ -93,6 +93,10 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 		return err
 	}
 	t := &talk{gen: gen, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), terminal: isTerminal(cmd.OutOrStdout())}
+	if t.base = gen.Model().Kind == chat.Completes; t.base {
+		t.most = baseTokens(models.Settings())
+		fmt.Fprintf(t.notes, "hearth: %s is %s; %s%s\n", models.ID(), baseModel, t.continues(once), makeChat)
+	}
 	if once {
 		return interruptible(cmd.Context(), func(ctx context.Context) error { return t.turn(ctx, prompt) })
 	}
@@ -128,6 +132,22 @@ const talkHelp = `Type to talk. Ctrl-C stops an answer, Ctrl-D ends the conversa
   /exit   leave
 `
 
+const continueHelp = `Type the beginning of a text to have it continued. Ctrl-C stops, Ctrl-D leaves.
+  /help   show this
+  /exit   leave
+`
+
+// fewTokens is how long a text gets that a base model continues, unless a setting says how long: few such texts end.
+const fewTokens = 256
+
+// baseTokens is the limit of a text that a base model continues, 0 where the settings have one.
+func baseTokens(cfg *config.Config) int {
+	if cfg.MaxTokens > 0 || cfg.MaxTokensCap > 0 {
+		return 0
+	}
+	return fewTokens
+}
+
 // loop holds a conversation until the user leaves.
 func (t *talk) loop(ctx context.Context, in prompter) error {
 	fmt.Fprint(t.notes, "/help lists the commands\n")
@@ -142,13 +162,21 @@ func (t *talk) loop(ctx context.Context, in prompter) error {
 		case err != nil:
 			return fmt.Errorf("read prompt: %w", err)
 		}
-		switch text = strings.TrimSpace(text); text {
+		command := strings.TrimSpace(text)
+		if !t.base { // where a text ends counts for what continues it
+			text = command
+		}
+		switch command {
 		case "":
 			continue
 		case "/exit", "/quit", "/bye":
 			return nil
 		case "/help", "/?":
-			fmt.Fprint(t.notes, talkHelp)
+			if t.base {
+				fmt.Fprint(t.notes, continueHelp)
+			} else {
+				fmt.Fprint(t.notes, talkHelp)
+			}
 			continue
 		case "/clear":
 			t.messages = nil

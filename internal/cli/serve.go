@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,7 +59,7 @@ same flags, prints all settings and where they come from.`,
 			remark(stderr, cfg)
 			err = serve(cmd.Context(), cfg, stdout, stderr)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errListed) {
 			report(stderr, err)
 			err = &exitError{code: 1, err: err}
 		}
@@ -188,7 +189,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		defer withdraw()
 	}
 	b := banner{cfg: cfg, src: src, models: models, cache: cache, listeners: listeners}
-	greet, shown, ready := time.After(greeting), false, false
+	greet, known, shown, ready := time.After(greeting), models.Known(), false, false
 	end := func() error {
 		return within(cfg.DrainTimeout+closeTimeout, func() error {
 			err := <-served
@@ -204,12 +205,16 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		})
 	}
 	for {
+		if !shown && greet == nil && known == nil {
+			b.print(stdout)
+			fmt.Fprintln(stdout, "loading: requests wait until the model is ready")
+			shown = true
+		}
 		select {
 		case <-greet:
-			if !shown {
-				b.print(stdout)
-				shown = true
-			}
+			greet = nil
+		case <-known:
+			known = nil
 		case err := <-loaded:
 			if err != nil {
 				stop()
@@ -220,10 +225,11 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 				b.print(stdout)
 				shown = true
 			}
+			b.try(stdout)
 			for _, w := range folderWarnings(all, encoders) {
 				log.Warn(w.Text, "folder", w.Folder)
 			}
-			if err := printWarnings(ctx, stderr, models); err != nil {
+			if err := printWarnings(ctx, stderr, models, all); err != nil {
 				stop()
 				return firstError(err, <-served)
 			}
@@ -302,21 +308,27 @@ func folderWarnings(all library, encoders *catalog.Encoders) []catalog.Warning {
 	return warnings
 }
 
-// printWarnings says where settings contradict the model, a line each.
-func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog) error {
+// printWarnings says where settings contradict the model, or the small one beside it, a line each.
+func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, all library) error {
 	for _, line := range models.Settings().Overruled() {
 		fmt.Fprintln(w, "hearth: "+line)
 	}
-	if models.Encoder() != nil {
-		return nil
+	names := []string{}
+	if models.Encoder() == nil {
+		names = append(names, models.ID())
 	}
-	gen, err := models.Open(ctx, "")
-	if err != nil {
-		return err
+	if small, ok := all.(*catalog.Small); ok && small.Weights() != nil {
+		names = append(names, small.ID())
 	}
-	if g, ok := gen.(interface{ Warnings() []string }); ok {
-		for _, line := range g.Warnings() {
-			fmt.Fprintln(w, "hearth: "+line)
+	for _, name := range names {
+		gen, err := all.Open(ctx, name)
+		if err != nil {
+			return err
+		}
+		if g, ok := gen.(interface{ Warnings() []string }); ok {
+			for _, line := range g.Warnings() {
+				fmt.Fprintln(w, "hearth: "+line)
+			}
 		}
 	}
 	return nil
@@ -388,6 +400,9 @@ func reasoningField(cfg *config.Config) string {
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	m := models.List()[0]
 	h := server.Health{Status: "loading", Model: m.ID, Context: m.Context}
+	if m.Kind == chat.Completes {
+		h.Kind = m.Kind
+	}
 	if models.Ready() {
 		h.Status = "ok"
 	}
@@ -441,7 +456,29 @@ func (b *banner) print(w io.Writer) {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, b.models.Settings().Sections()...), ", "))
 	}
 	fmt.Fprintf(w, "auth: %s\n", b.auth())
-	fmt.Fprintf(w, "try:   %s\n", b.curl(baseURL(b.listeners[0])))
+}
+
+// try says what can be done with the model, once it is known to work.
+func (b *banner) try(w io.Writer) {
+	kind := b.models.List()[0].Kind
+	if kind == chat.Completes {
+		fmt.Fprintln(w, "base:  "+baseModel+"; chat requests are answered 400 ("+makeChat+")")
+	}
+	fmt.Fprintf(w, "try:   %s\n", b.curl(baseURL(b.listeners[0]), kind))
+}
+
+// What people are told of a model without a chat template.
+const (
+	baseModel = "a base model (no chat template): it continues text and does not chat"
+	makeChat  = "--chat-template NAME or FILE makes it chat; --chat-template list shows the names"
+)
+
+// least is the least request that a kind of model answers.
+var least = map[chat.ModelKind][2]string{
+	chat.Chats:     {"/v1/messages", `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}`},
+	chat.Completes: {"/v1/completions", `{"max_tokens": 100, "prompt": "Once upon a time"}`},
+	chat.Embeds:    {"/v1/embeddings", `{"input": "Hello"}`},
+	chat.Ranks:     {"/v1/rerank", `{"query": "Hello", "documents": ["Hi", "Bye"]}`},
 }
 
 // realModel is the command that serves a model worth talking to, the newest one on this disk if there is any.
@@ -478,7 +515,7 @@ func (b *banner) auth() string {
 	return "none; any key or no key is accepted (--api-key KEY asks for one)"
 }
 
-func (b *banner) curl(url string) string {
+func (b *banner) curl(url string, kind chat.ModelKind) string {
 	key := ""
 	switch from := cmp.Or(b.cfg.Origin("api-key"), b.cfg.Origin("operator-key"), "--api-key-file"); {
 	case len(b.cfg.Keys()) == 0:
@@ -487,5 +524,5 @@ func (b *banner) curl(url string) string {
 	default:
 		key = ` -H "x-api-key: $` + from + `"`
 	}
-	return `curl ` + url + `/v1/messages` + key + ` -H 'content-type: application/json' -d '{"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}'`
+	return `curl ` + url + least[kind][0] + key + ` -H 'content-type: application/json' -d '` + least[kind][1] + `'`
 }

@@ -157,11 +157,11 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		defer a.Close()
 		c.Adapter = a
 	}
-	text, err := generate.Load(src.FS)
-	if err != nil && !errors.Is(err, generate.ErrNoTemplate) {
-		return nil, &model.LoadError{Where: src.Where, Err: err}
-	}
+	text, err := catalog.Text(src, cfg)
 	broken := errors.As(err, new(*generate.BrokenError))
+	if err != nil && !broken {
+		return nil, err
+	}
 	look := &surveyor{}
 	f, err := newForecasts(c, catalog.Options(src, cfg), cfg, look.note)
 	if err != nil {
@@ -174,7 +174,6 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	s.read(m.Reading)
 	s.broken = broken
 	if text.Tokenizer != nil {
-		text.ToolParser, text.ReasoningParser = cfg.ToolCallParser, cfg.ReasoningParser
 		text.StopIDs = c.Generation.EOS
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
 		s.Template = text.Traits()
@@ -349,6 +348,7 @@ func (s *shown) print(w io.Writer) error {
 		row("template", "none that can be read, so it does not chat")
 	} else if s.Template.Source == "" {
 		row("template", "none: a base model")
+		row("  chat", "no: it continues text (/v1/completions); %s", makeChat)
 	} else {
 		row("template", "%s", s.Template.Source)
 		row("  tools", "%s", yes(s.Template.Tools))
@@ -367,6 +367,9 @@ func (s *shown) print(w io.Writer) error {
 		}
 	}
 	row("replies end", "%s", endsWith(s.Template.Ends))
+	for _, text := range s.Template.EndTexts {
+		row("", "with the text %q (from the template)", text)
+	}
 	row("sampling", "%s", s.Sampling)
 	printShownWarnings(row, s.Warnings)
 	return t.Flush()

@@ -18,6 +18,30 @@ type talk struct {
 	notes    io.Writer // everything else
 	terminal bool      // out is one: thinking is shown, control characters are not passed on
 	messages []chat.Message
+
+	base bool // every text is continued by itself: the model does not chat
+	most int  // tokens of such a text; 0: the settings'
+}
+
+// continues says what becomes of texts.
+func (t *talk) continues(once bool) string {
+	what := "every line is continued by itself, and none is remembered"
+	if once {
+		what = "the text is continued"
+	}
+	if t.most > 0 {
+		what += fmt.Sprintf(", by at most %d tokens (--max-tokens for more)", t.most)
+	}
+	return what + "; "
+}
+
+// request asks for what follows a text, and the conversation with it.
+func (t *talk) request(text string) (*chat.Request, []chat.Message) {
+	if t.base {
+		return &chat.Request{Prompt: &chat.Prompt{Text: text, Path: "prompt"}, MaxTokens: t.most, ClampMaxTokens: true}, nil
+	}
+	asked := append(t.messages, chat.Message{Role: chat.User, Parts: []chat.Part{{Kind: chat.PartText, Text: text}}})
+	return &chat.Request{Messages: asked}, asked
 }
 
 // Escape sequences around what the model thinks.
@@ -29,9 +53,9 @@ const (
 // turn asks, prints the answer and keeps both, the part that came before an interrupt too. A request that is refused
 // leaves the conversation as it was.
 func (t *talk) turn(ctx context.Context, text string) error {
-	asked := append(t.messages, chat.Message{Role: chat.User, Parts: []chat.Part{{Kind: chat.PartText, Text: text}}})
+	request, asked := t.request(text)
 	start := time.Now()
-	events, err := t.gen.Generate(ctx, &chat.Request{Messages: asked})
+	events, err := t.gen.Generate(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -50,6 +74,9 @@ func (t *talk) turn(ctx context.Context, text string) error {
 	}
 	a.end()
 	a.speed()
+	if t.base {
+		return nil
+	}
 	t.messages = append(asked, chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartText, Text: a.text.String()}}})
 	return nil
 }
@@ -89,7 +116,7 @@ func (a *answer) event(e *chat.Event) error {
 
 // print writes text, switching between thinking and answer. Blank lines before the first word say nothing.
 func (a *answer) print(text string, thinking bool) error {
-	if !a.begun || thinking != a.dimmed {
+	if !a.base && !a.begun || thinking != a.dimmed {
 		if text = strings.TrimLeft(text, "\n"); text == "" {
 			return nil
 		}

@@ -75,6 +75,7 @@ type Config struct {
 	MaxTokensCap      int // 0: none
 	EnableThinking    *bool
 	ThinkingBudget    int                        // tokens; 0: none
+	ChatTemplate      string                     // name, file, folder or text of one in the place of the model's own; "": that
 	ChatTemplateArgs  map[string]json.RawMessage // variables of the chat template
 	ExposeThinking    *bool                      // nil: Messages shows it where asked for, Chat always
 	ReasoningField    string                     // both, reasoning_content, reasoning

@@ -48,12 +48,12 @@ type choice struct {
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
 	options := p.options
 	options.Repaired = g.repairs.count
-	parse := parser.Parser(plainParser{})
+	parse, stops := parser.Parser(plainParser{}), r.Stop
 	if !p.raw {
-		parse = g.family.New(options)
+		parse, stops = g.family.New(options), slices.Concat(r.Stop, g.endTexts)
 	}
 	return &choice{g: g, r: r, p: p, index: index, yield: yield,
-		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(r.Stop),
+		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops),
 		usage: chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}}
 }
 
@@ -238,11 +238,12 @@ func (c *choice) finish(r engine.Reason) bool {
 		c.usage.Output++ // the stop id, which is generated but not given out
 	}
 	switch {
-	case c.hit != "":
+	case c.hit != "" && (c.p.raw || slices.Contains(c.r.Stop, c.hit)):
 		e.Finish, e.Stop = chat.FinishStopText, c.hit
-	case r == engine.Length && !c.looping && !c.single && c.full():
+	case c.hit != "" && c.complete == 0: // the template's
+	case r == engine.Length && !c.looping && !c.single && c.hit == "" && c.full():
 		e.Finish = chat.FinishContext
-	case c.looping || r == engine.Length && !c.single:
+	case c.looping || r == engine.Length && !c.single && c.hit == "":
 		e.Finish = chat.FinishLength
 	case c.complete > 0:
 		e.Finish = chat.FinishToolCalls

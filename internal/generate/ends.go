@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,27 +21,31 @@ type End struct {
 
 // turnEnds are the tokens that end a reply: those that the folder's files name, and those that its template writes behind what an
 // assistant says. Some folders name the end of a document, or nothing, and a reply would go on into turns of its own making. What
-// files say is never taken back.
-func turnEnds(cfg *Config, family *parser.Family, p *prober) []End {
+// files say is never taken back. Where a template that a person gave writes no token there, its texts end a reply.
+func turnEnds(cfg *Config, family *parser.Family, p *prober) (ends []End, texts []string) {
 	ids := slices.Clone(cfg.StopIDs)
 	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(ids, id) {
 		ids = append(ids, id)
 	}
 	named := len(ids)
 	if p != nil {
-		f := &endFinder{tok: cfg.Tokenizer, family: family, p: p, alone: named == 0}
-		for _, id := range f.find() {
+		f := &endFinder{tok: cfg.Tokenizer, family: family, p: p, alone: named == 0, given: cfg.Template.given}
+		found := f.find()
+		for _, id := range found {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
+		if f.given && len(found) == 0 {
+			texts = f.texts()
+		}
 	}
-	list := make([]End, len(ids))
+	ends = make([]End, len(ids))
 	for i, id := range ids {
 		text, _ := cfg.Tokenizer.Token(id)
-		list[i] = End{id, text, i >= named}
+		ends[i] = End{id, text, i >= named}
 	}
-	return list
+	return ends, texts
 }
 
 // endFinder looks for the special tokens that end an assistant's turn in trial conversations.
@@ -48,6 +54,16 @@ type endFinder struct {
 	family *parser.Family
 	p      *prober
 	alone  bool // no file names a token
+	given  bool // the template is not the folder's: its marks count whether or not the folder calls them special
+}
+
+// special tells whether a token may be one that the template sets between texts.
+func (f *endFinder) special(id int32) bool {
+	if f.tok.Special(id) {
+		return true
+	}
+	name, _ := f.tok.Token(id)
+	return f.given && markForm.FindString(name) == name && name != ""
 }
 
 // Families that end turns by tokens of which no trial tells.
@@ -99,7 +115,7 @@ func (f *endFinder) find() []int32 {
 // generation prompts are written in any case.
 func (f *endFinder) shared(next, last, openers []int32, prompts bool) (id int32, ok bool) {
 	for i := 0; i < min(len(next), len(last)) && next[i] == last[i]; i++ {
-		if !f.tok.Special(next[i]) {
+		if !f.special(next[i]) {
 			continue
 		}
 		if (ok || prompts) && slices.Contains(openers, next[i]) {
@@ -114,7 +130,7 @@ func (f *endFinder) shared(next, last, openers []int32, prompts bool) (id int32,
 func (f *endFinder) known(names ...string) []int32 {
 	var ids []int32
 	for _, name := range names {
-		if id, ok := f.tok.ID(name); ok && f.tok.Special(id) {
+		if id, ok := f.tok.ID(name); ok && f.special(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -147,7 +163,7 @@ func (f *endFinder) first(text string) []int32 {
 	var found []int32
 	for _, id := range f.encode(text) {
 		switch {
-		case f.tok.Special(id):
+		case f.special(id):
 			found = append(found, id)
 		case strings.TrimSpace(f.tok.Decode([]int32{id}, false)) != "":
 			return found
@@ -180,4 +196,61 @@ func between(text, from, to string) string {
 		return ""
 	}
 	return text
+}
+
+// leastEnd is how many letters a text within a line must have to end a reply: fewer stand in any answer.
+const leastEnd = 4
+
+// texts are those by which the template tells that the assistant's turn is over: what it always writes behind it, or else what
+// begins the next turn, from its line on.
+func (f *endFinder) texts() []string {
+	user, said := trial(roleUser), trial(roleAssistant)
+	answered := []turn{user(probeA), said(probeB)}
+	_, next, ok := strings.Cut(f.render(append(slices.Clip(answered), user(probeC)), true), probeB)
+	if !ok {
+		return nil
+	}
+	next, _, ok = strings.Cut(next, probeC)
+	_, last, _ := strings.Cut(f.render(answered, false), probeB)
+	n := 0
+	for n < min(len(next), len(last)) && next[n] == last[n] {
+		n++
+	}
+	if end := strings.TrimSpace(next[:n]); len(end) >= leastEnd {
+		return []string{end}
+	}
+	end := strings.TrimSpace(next)
+	if lead := next[:strings.Index(next, end)]; strings.Contains(lead, "\n") && end != "" {
+		return []string{"\n" + end}
+	}
+	if !ok || len(end) < leastEnd {
+		return nil
+	}
+	return []string{end}
+}
+
+// markForm is what marks of turns look like in the templates of all families.
+var markForm = regexp.MustCompile(`<[|｜][^<>\s]{1,60}[|｜]>|</?s>|<(?:bos|eos)>|<(?:start|end|begin)_of_[a-z_]{1,30}>`)
+
+// missingMarks warns of marks that a template which a person gave writes and the vocabulary does not have.
+func missingMarks(cfg *Config, p *prober, ends []string) []string {
+	if !cfg.Template.given {
+		return nil
+	}
+	text := p.render([]turn{{role: roleUser, text: probeA}, {role: roleAssistant, text: probeB}, {role: roleUser, text: probeC}})
+	var missing []string
+	for _, m := range markForm.FindAllString(text[:min(len(text), mostTrial)], -1) {
+		if _, ok := cfg.Tokenizer.ID(m); !ok && !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	const most = 8
+	warning := fmt.Sprintf("chat template %s: the vocabulary has no %s, so the model reads that as plain text", cfg.Template.Name(), strings.Join(missing[:min(most, len(missing))], ", "))
+	if len(ends) > 0 {
+		warning += fmt.Sprintf("; a reply ends where it writes %q", ends[0])
+	}
+	return []string{warning}
 }

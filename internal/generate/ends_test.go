@@ -12,6 +12,12 @@ import (
 // byteTokens makes a tokenizer of single bytes with added tokens, which are special but for those that begin with "plain:".
 func byteTokens(t testing.TB, added []string, config string) *tokenizer.Tokenizer {
 	t.Helper()
+	return byteTokensAfter(t, "", added, config)
+}
+
+// byteTokensAfter is byteTokens of a tokenizer that puts a token in front of every text.
+func byteTokensAfter(t testing.TB, begins string, added []string, config string) *tokenizer.Tokenizer {
+	t.Helper()
 	vocab := map[string]int{}
 	next := rune(256)
 	for b := range 256 {
@@ -26,7 +32,12 @@ func byteTokens(t testing.TB, added []string, config string) *tokenizer.Tokenize
 		text, plain := strings.CutPrefix(s, "plain:")
 		list = append(list, map[string]any{"id": 256 + i, "content": text, "special": !plain})
 	}
-	b, err := json.Marshal(map[string]any{"added_tokens": list, "pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+	var post any
+	if i := slices.Index(added, begins); i >= 0 {
+		post = map[string]any{"type": "TemplateProcessing", "single": []any{map[string]any{"SpecialToken": map[string]any{"id": begins, "type_id": 0}}, map[string]any{"Sequence": map[string]any{"id": "A", "type_id": 0}}},
+			"pair": []any{}, "special_tokens": map[string]any{begins: map[string]any{"id": begins, "ids": []int{256 + i}, "tokens": []string{begins}}}}
+	}
+	b, err := json.Marshal(map[string]any{"post_processor": post, "added_tokens": list, "pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
 		"decoder": map[string]any{"type": "ByteLevel"}, "model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}}})
 	if err != nil {
 		t.Fatal(err)

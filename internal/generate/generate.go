@@ -14,6 +14,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,7 @@ type Config struct {
 	Info       chat.Model // ID, Path, Created; the rest New fills in
 	Engine     Engine
 	Tokenizer  *tokenizer.Tokenizer
-	Template   *Template
+	Template   *Template     // nil: a base model, which continues text and does not chat
 	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
 	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
 	Generation chat.Sampling // what the model's authors recommend
@@ -113,6 +114,7 @@ type Generator struct {
 	callIDs  callIDs
 	calls    *calls   // nil: they are not guided
 	stops    []string // texts of the tokens that end an answer
+	endTexts []string // that end one where no token does, see turnEnds
 	clocks   clocks
 	repairs  repairs
 	requests atomic.Uint64
@@ -123,21 +125,18 @@ var _ chat.Generator = (*Generator)(nil)
 
 // New checks the template by a trial run and makes a Generator.
 func New(cfg Config) (*Generator, error) {
-	if cfg.Engine == nil || cfg.Tokenizer == nil || cfg.Template == nil {
-		return nil, errors.New("make generator: engine, tokenizer and template are needed")
+	if cfg.Engine == nil || cfg.Tokenizer == nil {
+		return nil, errors.New("make generator: engine and tokenizer are needed")
 	}
 	g := &Generator{cfg: cfg}
-	g.family, _ = chooseFamily(cfg)
+	var p *prober
 	var err error
-	if g.family, g.warnings, err = parser.Override(g.family, cfg.ToolParser, cfg.ReasoningParser); err != nil {
+	if g.family, g.warnings, p, err = cfg.trial(); err != nil {
 		return nil, err
 	}
-	p, err := findForm(cfg.Template, g.family, cfg.Limits)
-	if err != nil {
-		return nil, fmt.Errorf("make generator: %w", err)
-	}
-	g.cfg.StopIDs = nil
-	for _, e := range turnEnds(&cfg, g.family, p) {
+	ends, texts := turnEnds(&cfg, g.family, p)
+	g.cfg.StopIDs, g.endTexts = nil, texts
+	for _, e := range ends {
 		g.cfg.StopIDs = append(g.cfg.StopIDs, e.ID)
 		if e.Token != "" {
 			g.stops = append(g.stops, e.Token)
@@ -149,16 +148,53 @@ func New(cfg Config) (*Generator, error) {
 	g.history = newHistory(g.guard, !cfg.PlainHistory)
 	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
-	g.cfg.Info.Context, g.cfg.Info.Parser = cfg.Engine.Context(), g.family.Name
+	g.cfg.Info.Context = cfg.Engine.Context()
 	g.cfg.Info.Output = cfg.Engine.Context() / 2
 	if cfg.TokensCap > 0 {
 		g.cfg.Info.Output = min(g.cfg.Info.Output, cfg.TokensCap)
 	}
+	if p == nil {
+		g.cfg.Info.Kind = chat.Completes
+		g.cfg.Info.Description = strings.TrimSuffix("base model without a chat template: it continues text and does not chat; "+cfg.Info.Description, "; ")
+		return g, nil
+	}
+	g.cfg.Info.Parser = g.family.Name
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	g.warnings = append(g.warnings, p.warnings()...)
+	g.warnings = append(g.warnings, missingMarks(&cfg, p, texts)...)
 	g.cfg.Info.Tools = p.form.declares || p.form.calls
 	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
+}
+
+// Check tells what New would refuse. It needs no Engine.
+func (c Config) Check() error {
+	_, _, _, err := c.trial()
+	return err
+}
+
+// trial picks the form of the output and finds out what the template can render; the prober is nil without one.
+func (c *Config) trial() (f *parser.Family, warnings []string, p *prober, err error) {
+	f = parser.Choose(parser.Evidence{})
+	if c.Template != nil {
+		f, _ = chooseFamily(*c)
+	}
+	if f, warnings, err = parser.Override(f, c.ToolParser, c.ReasoningParser); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.Template == nil {
+		return f, nil, nil, nil
+	}
+	if p, err = findForm(c.Template, f, c.Limits); err == nil && c.Template.given && !p.works {
+		err = fmt.Errorf("the chat template fails on every trial conversation: %s", firstLine(p.err))
+	}
+	switch {
+	case err == nil:
+		return f, warnings, p, nil
+	case c.Template.given:
+		return nil, nil, nil, &GivenError{Problem: err.Error(), Advice: "it gets the variables messages (of role and content), add_generation_prompt, bos_token and eos_token"}
+	}
+	return nil, nil, nil, fmt.Errorf("make generator: %w", err)
 }
 
 // Model describes the model.

@@ -35,6 +35,9 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	if r.Prompt != nil {
 		return g.raw(ctx, r)
 	}
+	if g.cfg.Template == nil {
+		return nil, g.chatless()
+	}
 	if len(r.Messages) == 0 {
 		return nil, chat.Invalidf("messages", "at least one message is needed")
 	}
@@ -78,6 +81,13 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 		}
 	}
 	return p, nil
+}
+
+// chatless refuses a conversation with a base model.
+func (g *Generator) chatless() *chat.Error {
+	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "no_chat_template",
+		Msg: fmt.Sprintf("%q is a base model: it has no chat template, so it continues text and cannot chat. Send text to /v1/completions, "+
+			"or start the server with --chat-template NAME or FILE (hearth serve --chat-template list shows the names)", g.cfg.Info.ID)}
 }
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.

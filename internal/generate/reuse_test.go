@@ -253,11 +253,11 @@ func TestBuiltinTemplatesReuse(t *testing.T) {
 		name, src string
 		answers   []string
 	}{
-		{"harmony", harmony, []string{
+		{"harmony", builtinText("harmony"), []string{
 			"<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Oslo\"}",
 			"<|channel|>analysis<|message|>Again.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather<|message|>{\"city\": \"B\\u00f8\"}",
 		}},
-		{"deepseek_v32", deepseekV32, []string{
+		{"deepseek_v32", builtinText("deepseek_v32"), []string{
 			"I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>\n",
 		}},
 	} {

@@ -20,6 +20,9 @@ type Template struct {
 	tools  *jinja.Template // a variant for requests with tools; usually nil
 	tokens *jinja.Dict     // bos_token, eos_token …, as the reference passes them
 
+	given   bool // by a person, in the place of the folder's own
+	builtin bool // and it is one of ours
+
 	warnings []string
 }
 
@@ -45,8 +48,15 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
 // tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32. A file that is
 // broken counts as absent; where none is left the error is a BrokenError.
-func LoadTemplate(fsys fs.FS) (*Template, error) {
-	t, err := loadTemplate(fsys)
+func LoadTemplate(fsys fs.FS) (*Template, error) { return LoadTemplateAs(fsys, "") }
+
+// LoadTemplateAs is LoadTemplate with a template in the place of the folder's own: the name of a file, of a folder with one, of
+// one of Builtins, the text of a template, or NoTemplate. An empty one is LoadTemplate. What is wrong with it is a GivenError.
+func LoadTemplateAs(fsys fs.FS, given string) (*Template, error) {
+	t, err := loadTemplate(fsys, given)
+	if errors.As(err, new(*GivenError)) { // short already, and what is wrong may have a line of its own
+		return nil, err
+	}
 	return t, regular.Short(err)
 }
 
@@ -67,6 +77,8 @@ type loader struct {
 	warnings []string // for people
 	why      []string // why a file gives no template; told as warnings by whoever else reads it
 	err      error
+
+	config, specials map[string]json.RawMessage // see readTokens
 }
 
 // text reads a file that may be absent.
@@ -122,74 +134,121 @@ const (
 	oldTemplateFile  = "chat_template.json"
 )
 
-func loadTemplate(fsys fs.FS) (*Template, error) {
+// source is the text of a template, and of its variant for requests with tools, with their files.
+type source struct{ name, text, toolName, tools string }
+
+func loadTemplate(fsys fs.FS, name string) (*Template, error) {
 	l := &loader{fsys: fsys}
-	// What is wrong with the text of the two that name tokens is told by package tokenizer, which reads them as well.
-	specials := l.keys("special_tokens_map.json")
+	if name != "" && name != NoTemplate {
+		return l.given(name)
+	}
+	src, err := source{}, error(nil)
+	if name == "" {
+		src, err = l.find()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load chat template: %w", err)
+	}
+	if src.text == "" && len(l.why) > 0 {
+		return nil, &BrokenError{Why: l.why}
+	}
+	if src.text == "" {
+		return nil, fmt.Errorf("load chat template: %w", ErrNoTemplate)
+	}
+	t, err := NewTemplate(src.name, src.text)
+	if err != nil {
+		return nil, fmt.Errorf("load chat template: %w", err)
+	}
+	if tools := src.toolName; src.tools != "" {
+		if tools == "" {
+			tools = src.name + " (tool_use)"
+		}
+		if t.tools, err = jinja.Parse(tools, src.tools); err != nil {
+			l.warn(tools + ": " + strings.TrimPrefix(err.Error(), "parse template "+tools+": ") + "; it is left out: requests with tools use the template for those without")
+		}
+	}
+	l.setTokens(t)
+	t.warnings = l.warnings
+	return t, nil
+}
+
+// given is a template that a person gave, with the tokens of the folder.
+func (l *loader) given(name string) (*Template, error) {
+	g, err := findGiven(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := NewTemplate(g.name, g.text)
+	if err != nil {
+		return nil, &GivenError{Problem: "chat template", Err: regular.Short(err)}
+	}
+	l.readTokens()
+	if l.err != nil {
+		return nil, fmt.Errorf("load chat template: %w", l.err)
+	}
+	l.setTokens(t)
+	t.given, t.builtin = true, g.builtin
+	return t, nil
+}
+
+// readTokens reads the two files that name tokens. What is wrong with their text is told by package tokenizer, which reads them
+// as well.
+func (l *loader) readTokens() {
+	l.specials = l.keys("special_tokens_map.json")
 	l.why = nil // it never has a template
-	config := l.keys(configFile)
+	l.config = l.keys(configFile)
+}
+
+func (l *loader) setTokens(t *Template) {
+	for _, n := range tokenNames {
+		if s := tokenText(l.config[n]); s != "" {
+			t.tokens.Set(n, s)
+		} else if s := tokenText(l.specials[n]); s != "" {
+			t.tokens.Set(n, s)
+		}
+	}
+}
+
+// find looks for the template of the folder; an empty one: there is none.
+func (l *loader) find() (source, error) {
+	l.readTokens()
+	config := l.config
 	told := len(l.why)
 	old := l.keys(oldTemplateFile)
 	for _, w := range l.why[told:] {
 		l.warn(w + "; the file is left out: it gives no chat template")
 	}
-	name, src, tools, toolName := templateFile, l.text(templateFile), l.text(toolTemplateFile), ""
-	if tools != "" {
-		toolName = toolTemplateFile
+	src := source{name: templateFile, text: l.text(templateFile), tools: l.text(toolTemplateFile)}
+	if src.tools != "" {
+		src.toolName = toolTemplateFile
 	}
 	if l.err != nil {
-		return nil, fmt.Errorf("load chat template: %w", l.err)
+		return src, l.err
 	}
 	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
-		b, ok := builtins[kind]
-		if !ok {
-			return nil, fmt.Errorf("load chat template: tokenizer_config.json: chat_template_type %s is not supported", regular.Quote(kind))
+		b := builtinText(kind)
+		if b == "" {
+			return src, fmt.Errorf("tokenizer_config.json: chat_template_type %s is not supported", regular.Quote(kind))
 		}
-		name, src, tools = "built-in "+kind, b, ""
+		src = source{name: "built-in " + kind, text: b, toolName: src.toolName}
 	}
-	if src == "" {
-		extra := tools
-		name = configFile
-		if src, tools = l.field(name, config); src == "" {
-			name = oldTemplateFile
-			src, tools = l.field(name, old)
+	if src.text == "" {
+		extra := src.tools
+		src.name = configFile
+		if src.text, src.tools = l.field(src.name, config); src.text == "" {
+			src.name = oldTemplateFile
+			src.text, src.tools = l.field(src.name, old)
 		}
 		if extra != "" {
-			tools = extra
+			src.tools = extra
 		}
 	}
-	if src == "" {
-		if kind := builtinFor(fsys); kind != "" {
-			name, src = "built-in "+kind, builtins[kind]
+	if src.text == "" {
+		if kind := builtinFor(l.fsys); kind != "" {
+			src.name, src.text = "built-in "+kind, builtinText(kind)
 		}
 	}
-	if src == "" && len(l.why) > 0 {
-		return nil, &BrokenError{Why: l.why}
-	}
-	if src == "" {
-		return nil, fmt.Errorf("load chat template: %w", ErrNoTemplate)
-	}
-	t, err := NewTemplate(name, src)
-	if err != nil {
-		return nil, fmt.Errorf("load chat template: %w", err)
-	}
-	if tools != "" {
-		if toolName == "" {
-			toolName = name + " (tool_use)"
-		}
-		if t.tools, err = jinja.Parse(toolName, tools); err != nil {
-			l.warn(toolName + ": " + strings.TrimPrefix(err.Error(), "parse template "+toolName+": ") + "; it is left out: requests with tools use the template for those without")
-		}
-	}
-	for _, n := range tokenNames {
-		if s := tokenText(config[n]); s != "" {
-			t.tokens.Set(n, s)
-		} else if s := tokenText(specials[n]); s != "" {
-			t.tokens.Set(n, s)
-		}
-	}
-	t.warnings = l.warnings
-	return t, nil
+	return src, nil
 }
 
 // NewTemplate makes a Template without special tokens from a template's text.

@@ -20,15 +20,16 @@ type Traits struct {
 	Override string `json:"override,omitempty"`
 	// Reasoning is the tag that begins reasoning, "" for output without.
 	Reasoning string   `json:"reasoning,omitempty"`
-	Warnings  []string `json:"warnings,omitempty"` // where settings contradict the evidence
-	Ends      []End    `json:"ends"`               // what ends a reply
+	Warnings  []string `json:"warnings,omitempty"`  // where settings contradict the evidence
+	Ends      []End    `json:"ends"`                // what ends a reply
+	EndTexts  []string `json:"end_texts,omitempty"` // that end one where no token does
 }
 
 // Traits examines the text side of a model by trial renderings.
 func (c Config) Traits() Traits {
 	var t Traits
 	if c.Template == nil {
-		t.Ends = turnEnds(&c, nil, nil)
+		t.Ends, _ = turnEnds(&c, nil, nil)
 		return t
 	}
 	src := c.Template.Source()
@@ -48,10 +49,11 @@ func (c Config) Traits() Traits {
 	}
 	p, err := findForm(c.Template, family, c.Limits)
 	if err != nil {
-		t.Ends = turnEnds(&c, family, nil)
+		t.Ends, _ = turnEnds(&c, family, nil)
 		return t
 	}
-	t.Ends = turnEnds(&c, family, p)
+	t.Ends, t.EndTexts = turnEnds(&c, family, p)
+	t.Warnings = append(t.Warnings, missingMarks(&c, p, t.EndTexts)...)
 	if findSwitches(p).works {
 		t.Thinking = "switch"
 	}

@@ -72,13 +72,15 @@ type Options struct {
 
 // Health is the body of GET /health.
 type Health struct {
-	Status      string      `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
-	Model       string      `json:"model"`
-	Context     int         `json:"context,omitempty"` // tokens; not there while the model loads
-	Thinking    Thinking    `json:"thinking"`
-	PromptCache PromptCache `json:"prompt_cache"`
-	Version     string      `json:"version"`
-	Commit      string      `json:"commit"`
+	Status  string `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
+	Model   string `json:"model"`
+	Context int    `json:"context,omitempty"` // tokens; not there while the model loads
+	// Kind is chat.Completes for a base model, which cannot chat; "" for others, and while it is not known.
+	Kind        chat.ModelKind `json:"kind,omitempty"`
+	Thinking    Thinking       `json:"thinking"`
+	PromptCache PromptCache    `json:"prompt_cache"`
+	Version     string         `json:"version"`
+	Commit      string         `json:"commit"`
 }
 
 // Stuck is the Health.Status of a model that has to be started again.

@@ -33,7 +33,7 @@ type modelObject struct {
 	Parser        string `json:"tool_call_parser,omitempty"`
 	Reasoning     string `json:"reasoning_parser,omitempty"` // of models that can think
 	Description   string `json:"description,omitempty"`
-	Kind          string `json:"kind"` // chat, embedding or rerank
+	Kind          string `json:"kind"` // chat, completion (a base model), embedding or rerank
 }
 
 type modelList struct {
