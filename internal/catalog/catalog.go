@@ -72,6 +72,7 @@ func (c *Catalog) Load(bs Backends) error {
 	case c.cfg.Script != "":
 		c.gen, c.warnings, c.err = openScripted(c.src, c.cfg, c.ID())
 	case encodes(c.src):
+		c.setKnown(false) // it has no template
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)
 		c.err = c.enc.load(bs)
 	default:
@@ -80,8 +81,8 @@ func (c *Catalog) Load(bs Backends) error {
 	return c.err
 }
 
-// Known is closed once the model's tokenizer and chat template are known to work: what is loaded from then on is its weights. A
-// model that has none of them, or cannot be loaded, never closes it.
+// Known is closed once the model's tokenizer and chat template are known to work: what is loaded from then on is its weights.
+// Where they do not, and where a script answers, it never is.
 func (c *Catalog) Known() <-chan struct{} { return c.known }
 
 func (c *Catalog) setKnown(base bool) {

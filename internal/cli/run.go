@@ -180,7 +180,11 @@ func (t *talk) loop(ctx context.Context, in prompter) error {
 			continue
 		case "/clear":
 			t.messages = nil
-			fmt.Fprintln(t.notes, "the conversation is forgotten")
+			if t.base {
+				fmt.Fprintln(t.notes, "there is nothing to forget")
+			} else {
+				fmt.Fprintln(t.notes, "the conversation is forgotten")
+			}
 			continue
 		}
 		in.AppendHistory(text)
