@@ -45,7 +45,7 @@ func BuiltinNames() []string {
 // builtinOf is the template of an architecture.
 var builtinOf = map[string]string{"deepseek_v32": "deepseek_v32", "gpt_oss": "harmony"}
 
-// builtin is the text of a template, "" if there is none of that name.
+// builtinText is the text of a template, "" if there is none of that name.
 func builtinText(name string) string {
 	if !slices.ContainsFunc(Builtins, func(b Builtin) bool { return b.Name == name }) {
 		return ""
