@@ -99,6 +99,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.NoThinking, text.ThinkingBudget = cfg.NoThinking(), cfg.ThinkingBudget
 	text.PlainHistory = cfg.History == "text"
+	text.RefuseMedia = cfg.Images == "refuse"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
 }

@@ -75,7 +75,7 @@ const (
 	PartReasoning
 	PartToolCall
 	PartToolResult
-	PartImage
+	PartMedia
 )
 
 // Part is a piece of a message (Anthropic: content block; OpenAI: content part).
@@ -84,9 +84,31 @@ type Part struct {
 	Text   string      // PartText, PartReasoning
 	Call   *ToolCall   // PartToolCall
 	Result *ToolResult // PartToolResult
-	Image  []byte      // PartImage: encoded file
-	Path   string      // PartImage: where in the client's JSON it stands, for errors
+	Media  *Media      // PartMedia
 }
+
+// Media is what is known of a file that stands in a message. Its bytes are not kept: no model here takes them in.
+type Media struct {
+	Kind          MediaKind
+	Type          string // media type, as its first bytes or else the client says; "" not known
+	Name          string // its title or file name, or how it is called where it is; "" not known
+	By            string // what the client sent in place of its bytes: "URL" or "file id"; "" it sent them
+	Bytes         int
+	Width, Height int // pixels of an image; 0: not known
+
+	Path    string // where in the client's JSON it stands, for errors
+	Refusal string // what the error says where such parts are refused
+}
+
+// MediaKind is what a file is to who looks at it.
+type MediaKind string
+
+const (
+	Image    MediaKind = "image"
+	Document MediaKind = "document"
+	Audio    MediaKind = "audio"
+	Video    MediaKind = "video"
+)
 
 // ToolCall is a call the model made. Arguments is a JSON object, key order kept.
 type ToolCall struct {
@@ -140,6 +162,7 @@ type Thinking struct {
 	Mode   Toggle
 	Budget int
 	Effort string // low, medium, high, … as the protocol spells it; "" unset
+	Short  bool   // the reply may be so short that thinking would use it up: Mode Default is Off where the server has no setting
 }
 
 // Sampling holds what the client set; nil fields fall back to flag, generation_config.json, then the built-in default.
@@ -207,6 +230,7 @@ type Usage struct {
 	Cached    int // of those, read from the prefix cache
 	Disk      int // of those, restored from disk for it
 	Added     int // of the others, added to the prefix cache
+	Short     int // by how many tokens Thinking.Short made the prompt longer; below 0: shorter
 	Output    int // generated tokens, reasoning included
 	Reasoning int // of those, reasoning
 

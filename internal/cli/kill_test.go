@@ -50,6 +50,8 @@ func newVictim(t *testing.T) *victim {
 	v := &victim{back: make(chan struct{}, 1), hit: make(chan struct{}, 1), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	cfg := config.Default()
 	cfg.ModelProcess, cfg.CacheMemoryMB, cfg.Threads = "always", 64, 1
+	think := true // or Messages, unlike Chat, would not think of replies this short
+	cfg.EnableThinking = &think
 	src, err := catalog.Find("demo", hub.Cache{})
 	if err != nil {
 		t.Fatal(err)

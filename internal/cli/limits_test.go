@@ -186,7 +186,11 @@ func TestMaxTokens(t *testing.T) {
 				fields = append(fields, "max_completion_tokens")
 			}
 			for _, field := range fields {
-				for _, limit := range []string{"513", "32000", "32000.0", "1e9", "9007199254740993", "9223372036854775807", "99999999999999999999", "1e300", "1e400"} {
+				least := "513"
+				if a.messages() { // a shorter reply does not think, and its prompt is longer than usage says by what tells the model so
+					least = "1024"
+				}
+				for _, limit := range []string{least, "32000", "32000.0", "1e9", "9007199254740993", "9223372036854775807", "99999999999999999999", "1e300", "1e400"} {
 					check(field, limit, a.context, 0, true)
 				}
 				for _, limit := range []string{"-1", "-1.0", "null", ""} {

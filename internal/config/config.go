@@ -93,6 +93,7 @@ type Config struct {
 	StrictOpenAI       bool
 	AnthropicVersion   string // header of replies
 	StreamInterval     int    // tokens in one event of a stream
+	Images             string // note, refuse: what becomes of what the model cannot take in
 	ModelProcess       string // auto, always, never: whether models run in processes of their own
 	SmallModel         string // folder or id that haiku names mean; "": the model
 	EmbeddingModel     string // folder or id of a model beside the others, for /v1/embeddings
@@ -136,6 +137,7 @@ func Default() *Config {
 		PrefixCacheDays:   30,
 		StepTarget:        150 * time.Millisecond,
 		StreamInterval:    1,
+		Images:            "note",
 		ModelProcess:      "auto",
 		ToolCallParser:    "auto",
 		ConstrainTools:    "auto",

@@ -54,7 +54,7 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 	}
 	return &choice{g: g, r: r, p: p, index: index, yield: yield,
 		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops),
-		usage: chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}}
+		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
 }
 
 // run reads the stream to its end and reports whether the caller wants more. The first choice's stream is the one that

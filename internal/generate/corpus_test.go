@@ -137,7 +137,7 @@ var shapes = map[string][]chat.Message{
 	"broken arguments":        {text(chat.User, "UA"), says(callPart("call_1", "f", `{"k": "CA`)), answers(resultPart("call_1", "RA"))},
 	"odd arguments":           {text(chat.User, "UA"), says(callPart("call_1", "f", `["CA"]`), callPart("call_2", "f", ``), callPart("call_3", "f", `null`)), answers(resultPart("call_1", "RA"))},
 	"empty result":            {text(chat.User, "UA"), says(callPart("call_1", "f", `{}`)), answers(resultPart("call_1", ""))},
-	"result of several parts": {text(chat.User, "UA"), says(callPart("call_1", "f", `{}`)), answers(chat.Part{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: "call_1", Parts: []chat.Part{{Text: "RA"}, {Kind: chat.PartImage, Image: []byte{1}}, {Text: "RB"}}}})},
+	"result of several parts": {text(chat.User, "UA"), says(callPart("call_1", "f", `{}`)), answers(chat.Part{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: "call_1", Parts: []chat.Part{{Text: "RA"}, {Kind: chat.PartMedia, Media: &chat.Media{Kind: chat.Image, Type: "image/png", Bytes: 1}}, {Text: "RB"}}}})},
 	"undeclared tool":         {text(chat.User, "UA"), says(callPart("call_1", "gone", `{"k": "CA"}`)), answers(resultPart("call_1", "RA")), text(chat.User, "UB")},
 	"two rounds": {text(chat.System, "SA"), text(chat.User, "UA"), says(callPart("call_1", "f", `{"k": "CA"}`)), answers(resultPart("call_1", "RA")),
 		says(callPart("call_2", "f", `{"k": "CB"}`)), answers(resultPart("call_2", "RB")), text(chat.Assistant, "AA"), text(chat.User, "UB")},

@@ -88,6 +88,9 @@ type Config struct {
 	Limits    jinja.Limits     // of the template
 	Now       func() time.Time // for dates in prompts; nil means time.Now
 
+	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
+	RefuseMedia bool
+
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
 	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as
@@ -256,6 +259,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
 	if e := g.fits(len(p.tokens), r); e != nil {
+		if counted := g.fits(len(p.tokens)-g.longer(ctx, r, p), r); counted != nil { // in the figures that clients know
+			e = counted
+		}
 		if r.Prompt != nil && e.Param == "messages" {
 			e.Param = r.Prompt.Path
 		}
@@ -314,6 +320,8 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
+		p.short = g.longer(ctx, r, p) // while the first step runs
+		start.Usage.Short = p.short
 		glance(ctx, streams[0].Started())
 		g.cached(start.Usage, p, r, streams[0].Usage())
 		if !yield(start, nil) {

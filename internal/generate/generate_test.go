@@ -318,20 +318,6 @@ func TestUsageAndLogprobs(t *testing.T) {
 	}
 }
 
-// TestToolImages: an agent's tool may return a picture at any time; the conversation goes on with a note in its place.
-func TestToolImages(t *testing.T) {
-	g, _ := newTest(t, "x")
-	shot := []chat.Part{{Text: "screenshot:"}, {Kind: chat.PartImage, Image: []byte{1}}}
-	got, err := g.Render(t.Context(), &chat.Request{Messages: []chat.Message{
-		text(chat.User, "Look"),
-		{Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartToolCall, Call: &chat.ToolCall{ID: "1", Name: "look"}}}},
-		{Role: chat.ToolRole, Parts: []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: "1", Parts: shot}}}},
-	}})
-	if err != nil || !strings.Contains(got, "screenshot:\n[image: this model cannot see images]") {
-		t.Errorf("%v in:\n%s", err, got)
-	}
-}
-
 // TestDeferredTools: a tool whose schema stands in a tool result is not rendered with the others.
 func TestDeferredTools(t *testing.T) {
 	g, _ := newTest(t, "x")
@@ -359,7 +345,6 @@ func TestRefusals(t *testing.T) {
 		{"no messages", chat.Request{}, nil, chat.Invalid, "at least one message"},
 		{"prompt too long", chat.Request{Messages: []chat.Message{text(chat.User, strings.Repeat("word ", 5000))}}, nil, chat.ContextLength, "prompt is too long: "},
 		{"room too small", chat.Request{Messages: hi, MaxTokens: 4096}, nil, chat.ContextLength, "exceed context limit: "},
-		{"image", chat.Request{Messages: []chat.Message{{Role: chat.User, Parts: []chat.Part{{Kind: chat.PartImage}}}}}, nil, chat.Invalid, "images"},
 		{"bad schema", chat.Request{Messages: hi, Tools: []chat.Tool{{Name: "f", Parameters: json.RawMessage("{")}}}, nil, chat.Invalid, "not JSON"},
 		{"unknown tool", chat.Request{Messages: hi, Tools: weather(), Choice: chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "g"}}, nil, chat.Invalid, `no tool named "g"`},
 		{"queue full", chat.Request{Messages: hi}, &engine.QueueFullError{Running: 1, Waiting: 2}, chat.Overloaded, "busy"},

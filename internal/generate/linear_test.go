@@ -88,7 +88,7 @@ func TestFitIsLinear(t *testing.T) {
 				fit := func(n int) (uint64, time.Duration) {
 					messages := conversation(n)
 					return cost(func() {
-						turns, err := turnsOf(messages)
+						turns, err := turnsOf(messages, false)
 						if err != nil {
 							t.Fatal(err)
 						}

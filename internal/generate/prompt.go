@@ -19,6 +19,7 @@ type prompt struct {
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options parser.Options
 	raw     bool    // see Generator.raw: of what follows only salt is set
+	short   int     // see chat.Usage
 	stopIDs []int32 // that end the reply; nil: the generator's
 
 	salt    salt

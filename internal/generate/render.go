@@ -73,7 +73,7 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 
 // turns are those of a request, as they are before they are fitted to a form.
 func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) {
-	turns, err := turnsOf(r.Messages)
+	turns, err := turnsOf(r.Messages, g.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -166,6 +167,9 @@ func (g *Generator) thinking(r *chat.Request, forced bool) chat.Thinking {
 		t = chat.Thinking{Mode: chat.Off}
 	case t.Mode == chat.Default:
 		t.Mode = g.cfg.Thinking
+		if t.Mode == chat.Default && t.Short && g.switches.works && !g.argsThink() {
+			t.Mode = chat.Off
+		}
 	}
 	if t.Mode != chat.Off && t.Budget == 0 {
 		t.Budget = g.cfg.ThinkingBudget
@@ -178,3 +182,23 @@ func (g *Generator) holds() bool { return g.cfg.NoThinking && g.switches.works }
 
 // thinkingArgs are the variables by which templates know whether and how much to think.
 var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort", "reasoning_mode"}
+
+// longer is by how many tokens a prompt is longer because its reply is short. Clients count tokens without saying how long the
+// reply may be, and compare.
+func (g *Generator) longer(ctx context.Context, r *chat.Request, p *prompt) int {
+	open := *r
+	open.Thinking.Short = false
+	if p.raw || p.forced != "" || g.thinking(&open, false).Mode == g.thinking(r, false).Mode {
+		return 0
+	}
+	n, err := g.Count(ctx, &open)
+	if err != nil { // a template that refuses to have the model think: then nobody can have counted that
+		return 0
+	}
+	return len(p.tokens) - n
+}
+
+// argsThink tells whether the configured variables of the template say anything of thinking.
+func (g *Generator) argsThink() bool {
+	return slices.ContainsFunc(thinkingArgs, func(name string) bool { return g.cfg.TemplateArgs[name] != nil })
+}

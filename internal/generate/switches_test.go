@@ -2,6 +2,7 @@ package generate
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -143,6 +144,93 @@ func TestNoThinkingInWords(t *testing.T) {
 		}
 		if got, err := g.Render(t.Context(), r); err != nil || got != c.want {
 			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+}
+
+// TestShortReply: a request that leaves thinking open and says that its reply may be short does not think, unless a setting
+// of the server, or a variable of the template that it sets, says otherwise.
+func TestShortReply(t *testing.T) {
+	const off = "</think>\n\n"
+	open, short := chat.Thinking{}, chat.Thinking{Short: true}
+	for _, c := range []struct {
+		name    string
+		setting chat.Toggle
+		args    string // of the template, set by the server
+		think   chat.Thinking
+		off     bool
+	}{
+		{"open", chat.Default, "", open, false},
+		{"short", chat.Default, "", short, true},
+		{"short, the server says on", chat.On, "", short, false},
+		{"short, the server says off", chat.Off, "", short, true},
+		{"short, asked for", chat.Default, "", chat.Thinking{Short: true, Mode: chat.On}, false},
+		{"short, a variable says on", chat.Default, `{"enable_thinking": true}`, short, false},
+		{"short, a variable says how hard", chat.Default, `{"reasoning_effort": "high"}`, short, false},
+		{"short, another variable", chat.Default, `{"language": "en"}`, short, true},
+	} {
+		g, s := newTest(t, "x")
+		g.cfg.Thinking = c.setting
+		if c.args != "" {
+			if err := json.Unmarshal([]byte(c.args), &g.cfg.TemplateArgs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: c.think, MaxTokens: 100}
+		out, err := g.Render(t.Context(), r)
+		if err != nil || strings.HasSuffix(out, off) != c.off {
+			t.Errorf("%s: %q, %v", c.name, out, err)
+		}
+		open := *r
+		open.Thinking.Short = false
+		n, err := g.Count(t.Context(), &open)
+		seq, err2 := g.Generate(t.Context(), r)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		for e, err := range seq {
+			if u := e.Usage; err != nil || u != nil && (u.Prompt-u.Short != n || u.Prompt != len(s.prompts[0].Tokens)) {
+				t.Errorf("%s: %d tokens counted, %v, %+v", c.name, n, err, u)
+			}
+		}
+	}
+}
+
+// TestShortReplyTold: only templates that can be told not to think are told anything.
+func TestShortReplyTold(t *testing.T) {
+	const body = `{% for m in messages %}[{{ m.content }}]{% endfor %}`
+	for template, want := range map[string]string{
+		body + `{{ "<think></think>" if enable_thinking is defined and not enable_thinking }}`: "[q]<think></think>",
+		body + `{{ reasoning_effort if reasoning_effort is defined else "medium" }}`:           "[q]medium",
+		body + `{{ enable_thinking }}`: "[q]False",
+		body:                           "[q]",
+	} {
+		g, err := withTemplate(t, template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.Render(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Thinking: chat.Thinking{Short: true}})
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", template, got, err, want)
+		}
+	}
+}
+
+// TestShortRepliesBetween: a session whose requests ask now for short replies, now for long ones, computes nothing of a
+// prompt again.
+func TestShortRepliesBetween(t *testing.T) {
+	k := newTalk(t, true)
+	for i, short := range []bool{true, false, true, true, false, false, true} {
+		k.r.Messages = append(k.r.Messages, text(chat.User, fmt.Sprint("question ", i)))
+		k.r.Thinking.Short = short
+		answer := "Yes.<|im_end|>"
+		if !short {
+			answer = "<think>\nIt is.\n</think>\n\n" + answer
+		}
+		const ends = 4 // an empty block of thinking, which the template leaves out later
+		before := len(k.m.prompt)
+		if common, _ := k.say(answer); common < before-ends {
+			t.Errorf("turn %d: %d tokens of the prompt of %d before it are in this one", i, common, before)
 		}
 	}
 }

@@ -1,10 +1,8 @@
 package generate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -46,13 +44,15 @@ const billingHeader = "x-anthropic-billing-header:"
 
 // turnsOf splits the conversation into turns. Every tool result becomes a turn of its own; what else stands in the same
 // message becomes turns before and after it, in order.
-func turnsOf(messages []chat.Message) ([]turn, error) {
-	b := &turnBuilder{turns: make([]turn, 0, len(messages)), byID: map[string]*call{}}
+func turnsOf(messages []chat.Message, refuseMedia bool) ([]turn, error) {
+	b := &turnBuilder{refuse: refuseMedia, turns: make([]turn, 0, len(messages)), byID: map[string]*call{}}
 	for i := range messages {
 		m := &messages[i]
 		b.from = i + 1
 		if m.Role == chat.Assistant {
-			b.assistant(m)
+			if err := b.assistant(m); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		start := 0
@@ -76,41 +76,43 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 }
 
 type turnBuilder struct {
-	from  int // the message, as turn has it
-	turns []turn
-	open  []*call          // of the assistant's last turn with calls, from the first that is not answered on
-	byID  map[string]*call // of the whole conversation, by the client's ids
-	count int              // calls so far
+	refuse bool // what the model cannot take in, but for results of tools
+	from   int  // the message, as turn has it
+	turns  []turn
+	open   []*call          // of the assistant's last turn with calls, from the first that is not answered on
+	byID   map[string]*call // of the whole conversation, by the client's ids
+	count  int              // calls so far
 }
 
 func (b *turnBuilder) plain(m *chat.Message, parts []chat.Part) error {
 	if len(parts) == 0 && len(m.Parts) > 0 {
 		return nil
 	}
-	for i := range parts {
-		if parts[i].Kind == chat.PartImage {
-			return chat.Invalidf(cmp.Or(parts[i].Path, fmt.Sprintf("messages[%d].content", b.from-1)), "this model cannot see images")
-		}
-	}
-	t := turn{from: b.from, role: string(m.Role), name: m.Name, text: chat.Text(parts)}
-	switch m.Role {
-	case chat.System:
-		if strings.HasPrefix(t.text, billingHeader) {
-			_, rest, _ := strings.Cut(t.text, "\n")
-			if t.text = strings.TrimLeft(rest, "\n"); t.text == "" {
-				return nil
-			}
-		}
-	case chat.ToolRole: // without a result: text that a tool is said to have given
+	if m.Role == chat.ToolRole { // without a result: text that a tool is said to have given
 		b.result(&chat.ToolResult{Parts: parts})
 		return nil
+	}
+	text, err := b.text(parts)
+	if err != nil {
+		return err
+	}
+	t := turn{from: b.from, role: string(m.Role), name: m.Name, text: text}
+	if m.Role == chat.System && strings.HasPrefix(t.text, billingHeader) {
+		_, rest, _ := strings.Cut(t.text, "\n")
+		if t.text = strings.TrimLeft(rest, "\n"); t.text == "" {
+			return nil
+		}
 	}
 	b.turns = append(b.turns, t)
 	return nil
 }
 
-func (b *turnBuilder) assistant(m *chat.Message) {
-	t := turn{from: b.from, role: roleAssistant, name: m.Name, text: chat.Text(withoutImages(m.Parts))}
+func (b *turnBuilder) assistant(m *chat.Message) error {
+	text, err := b.text(m.Parts)
+	if err != nil {
+		return err
+	}
+	t := turn{from: b.from, role: roleAssistant, name: m.Name, text: text}
 	var more strings.Builder // reasoning after the first part of it
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
@@ -137,6 +139,7 @@ func (b *turnBuilder) assistant(m *chat.Message) {
 		b.open = t.calls
 	}
 	b.turns = append(b.turns, t)
+	return nil
 }
 
 // result finds the call that is answered: by its id, else the first one still open, because some clients rewrite ids.
@@ -153,33 +156,5 @@ func (b *turnBuilder) result(r *chat.ToolResult) {
 		c = &call{id: r.CallID, number: b.count}
 	}
 	c.answered = true
-	b.turns = append(b.turns, turn{from: b.from, role: roleTool, text: lines(withoutImages(r.Parts)), answers: c})
-}
-
-// lines joins texts, each on lines of its own.
-func lines(parts []chat.Part) string {
-	var b strings.Builder
-	for i := range parts {
-		if s := b.String(); s != "" && !strings.HasSuffix(s, "\n") {
-			b.WriteByte('\n')
-		}
-		b.WriteString(parts[i].Text)
-	}
-	return b.String()
-}
-
-// withoutImages puts a note in the place of images. A tool may return one to an agent at any time, and the result stays
-// in the conversation for good: refusing it would end that conversation. What a person attaches is refused instead.
-func withoutImages(parts []chat.Part) []chat.Part {
-	if !slices.ContainsFunc(parts, func(p chat.Part) bool { return p.Kind == chat.PartImage }) {
-		return parts
-	}
-	out := make([]chat.Part, 0, len(parts))
-	for _, p := range parts {
-		if p.Kind == chat.PartImage {
-			p = chat.Part{Kind: chat.PartText, Text: "[image: this model cannot see images]"}
-		}
-		out = append(out, p)
-	}
-	return out
+	b.turns = append(b.turns, turn{from: b.from, role: roleTool, text: lines(r.Parts), answers: c})
 }

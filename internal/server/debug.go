@@ -85,7 +85,7 @@ func measureParts(parts []chat.Part) (text, images int) {
 		case p.Result != nil:
 			t, n := measureParts(p.Result.Parts)
 			text, images = text+t, images+n
-		case p.Kind == chat.PartImage:
+		case p.Kind == chat.PartMedia && p.Media.Kind == chat.Image:
 			images++
 		}
 	}

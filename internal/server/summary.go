@@ -122,8 +122,8 @@ func describe(parts []chat.Part) []string {
 			out = append(out, fmt.Sprintf("call %s %d", clip(p.Call.Name), len(p.Call.Arguments)))
 		case chat.PartToolResult:
 			out = append(out, "result: "+strings.Join(describe(p.Result.Parts), ", "))
-		case chat.PartImage:
-			out = append(out, fmt.Sprintf("image %d", len(p.Image)))
+		case chat.PartMedia:
+			out = append(out, fmt.Sprintf("%s %d", p.Media.Kind, p.Media.Bytes))
 		}
 	}
 	return out

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/base64"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -84,20 +82,4 @@ func checkMediaType(h http.Header) *chat.Error {
 			Msg: "Content-Encoding " + Quote(enc) + " is not supported; send the body uncompressed"}
 	}
 	return nil
-}
-
-// Base64 decodes standard base64 with or without padding.
-func Base64(s string) ([]byte, error) {
-	s = strings.TrimRight(s, "=")
-	return base64.RawStdEncoding.DecodeString(s)
-}
-
-// DataURL decodes data:<type>;base64,<data>.
-func DataURL(s string) (mediaType string, data []byte, err error) {
-	head, enc, ok := strings.Cut(strings.TrimPrefix(s, "data:"), ",")
-	if !ok || !strings.HasSuffix(head, ";base64") {
-		return "", nil, errors.New("not a base64 data URL")
-	}
-	data, err = Base64(enc)
-	return strings.TrimSuffix(head, ";base64"), data, err
 }

@@ -428,14 +428,23 @@ func texts() []row {
 			}
 			return request{api: a, path: a.path, body: []byte(`{"messages": [{"role": "system", "content": "` + strings.Repeat("a", n) + `"}, {"role": "user", "content": "Hi"}]}`)}
 		}),
-		each("10 MB image", 10*mb, func(a api, n int) request {
-			data := strings.Repeat("AAAA", n/4)
-			if a.anthropic {
-				return a.ask(`[{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "`+data+`"}}]`, "")
-			}
-			return a.ask(`[{"type": "image_url", "image_url": {"url": "data:image/png;base64,`+data+`"}}]`, "")
+		each("10 MB image", 10*mb, func(a api, n int) request { return a.ask(`[`+a.image(strings.Repeat("AAAA", n/4))+`]`, "") }),
+		each("10 MB of JPEG markers", 10*mb, func(a api, n int) request { // FF FE 00 02 is a comment of no bytes
+			return a.ask(`[`+a.image("/9j//gAC"+strings.Repeat("//4AAv/+AAL//gAC", n/16))+`]`, "")
+		}),
+		each("4 MB of small images", 4*mb, func(a api, n int) request {
+			one := a.image("iVBORw0KGgo=")
+			return a.ask(`[`+strings.Repeat(one+", ", n/len(one))+one+`]`, "")
 		}),
 	)
+}
+
+// image is a part with an image in base64.
+func (a api) image(data string) string {
+	if a.anthropic {
+		return `{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "` + data + `"}}`
+	}
+	return `{"type": "image_url", "image_url": {"url": "data:image/png;base64,` + data + `"}}`
 }
 
 // extras are fields beside the conversation.

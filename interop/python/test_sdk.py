@@ -70,6 +70,29 @@ class Anthropic(unittest.TestCase):
         self.check(m)
         self.assertEqual(text, "".join(b.text for b in m.content if b.type == "text"))
 
+    def test_published_examples(self):
+        # 100 tokens and no word of thinking: the text is there, and first.
+        ask = self.ask(max_tokens=100, messages=[{"role": "user", "content": "What is 17 × 23?"}])
+        m = self.client.messages.create(**ask)
+        self.assertTrue(m.content[0].text, m)
+        with self.client.messages.stream(**ask) as stream:
+            self.assertTrue(stream.get_final_text())
+
+    def test_no_room_behind_thinking(self):
+        ask = self.ask(max_tokens=5, thinking={"type": "adaptive"}, messages=[{"role": "user", "content": "What is 17 × 23?"}])
+        m = self.client.messages.create(**ask)
+        self.assertEqual([b.text for b in m.content if b.type == "text"], [""])
+        with self.client.messages.stream(**ask) as stream:
+            self.assertEqual(stream.get_final_text(), "")
+
+    def test_image(self):
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+        messages = [{"role": "user", "content": [{"type": "image", "source": source}, {"type": "text", "text": "What is it?"}]}]
+        count = self.client.messages.count_tokens(model="demo", messages=messages).input_tokens
+        m = self.client.messages.create(**self.ask(max_tokens=2000, messages=messages))
+        self.check(m)
+        self.assertEqual(m.usage.input_tokens + m.usage.cache_creation_input_tokens + m.usage.cache_read_input_tokens, count)
+
     def test_raw_stream(self):
         kinds = [e.type for e in self.client.messages.create(**self.ask(stream=True))]
         self.assertEqual(kinds[0], "message_start")

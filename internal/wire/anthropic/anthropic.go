@@ -93,6 +93,7 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 		h.WriteError(w, r, cerr)
 		return
 	}
+	req.Thinking.Short = false // the body of a count need not say how long the reply may be, see chat.Usage.Short
 	wire.InfoFrom(r.Context()).Model = req.Model
 	h.See(r, &req.Request)
 	gen, err := h.Models.Open(r.Context(), req.Model)

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -63,44 +64,59 @@ func (d *decoder) input(parts *wire.Parts, b wire.Value) {
 	}
 }
 
+// image reads an image for what is known of it: whether the model sees, and what becomes of the image if not, is decided
+// where the model is known. Nothing is fetched. In the result of a tool the source may be any: no person chose to send that,
+// and it stays in the conversation for good.
 func (d *decoder) image(parts *wire.Parts, source wire.Value) {
 	if !d.Want(source, wire.Object) {
 		return
 	}
+	m := &chat.Media{Kind: chat.Image}
 	switch kind := d.String(source.Get("type")); {
 	case kind == "base64":
-	case d.inResult:
-		parts.Text("[Image: this server cannot fetch it]")
-		return
+		media := d.OptString(source.Get("media_type"))
+		if m.Type = wire.MediaType(media); media != "" && !strings.HasPrefix(m.Type, "image/") && !d.inResult {
+			d.Fail(source.Get("media_type"), "%s is no type of images: must be image/jpeg, image/png, image/gif or image/webp", wire.Quote(media))
+		}
+		d.Base64(m, source.Get("data")) // what the data is, its own first bytes say
+		m.Path, m.Refusal = source.Path(), "this model cannot see images"
+	case kind == "url", kind == "file", d.inResult:
+		d.elsewhere(m, source, kind)
+		m.Path, m.Refusal = source.Get("type").Path(), "image source "+wire.Quote(kind)+" is not supported: send the image as base64"
 	default:
-		d.Fail(source.Get("type"), "image source %s is not supported: send the image as base64", wire.Quote(kind))
-		return
+		d.Fail(source.Get("type"), "unknown image source %s: must be base64, url or file", wire.Quote(kind))
 	}
-	d.OptString(source.Get("media_type")) // what the data is, its own first bytes say
-	data, err := wire.Base64(d.String(source.Get("data")))
-	if err != nil {
-		d.Fail(source.Get("data"), "is not valid base64: %v", err)
-		return
-	}
-	parts.Add(chat.Part{Kind: chat.PartImage, Image: data, Path: source.Path()})
+	parts.Add(chat.Part{Kind: chat.PartMedia, Media: m})
 }
 
-// document renders what is text. Other documents (PDF, URLs, stored files) are refused, except in the result of a tool:
-// no person chose to send that, and it stays in the conversation for good, so the model learns that it was there.
+// elsewhere reads where the bytes of a file are that did not come with the request.
+func (d *decoder) elsewhere(m *chat.Media, source wire.Value, kind string) {
+	text := d.String
+	if d.inResult {
+		text = d.OptString
+	}
+	switch kind {
+	case "url":
+		wire.Link(m, text(source.Get("url")))
+	case "file":
+		wire.Stored(m, text(source.Get("file_id")))
+	}
+}
+
+// document renders what is text. Of other documents it reads what is known, as image does.
 func (d *decoder) document(parts *wire.Parts, b wire.Value) {
 	title := d.OptString(b.Get("title"))
-	if title == "" {
-		title = "untitled"
-	}
 	source := b.Get("source")
 	if !d.Want(source, wire.Object) {
 		return
 	}
-	heading := "[Document " + title + "]"
-	switch kind := d.String(source.Get("type")); kind {
+	heading := "[Document " + cmp.Or(title, "untitled") + "]"
+	kind := d.String(source.Get("type"))
+	switch kind {
 	case "text":
 		parts.Text(heading)
 		parts.Text(d.String(source.Get("data")))
+		return
 	case "content":
 		parts.Text(heading)
 		if c := source.Get("content"); c.Kind() == wire.String {
@@ -108,17 +124,24 @@ func (d *decoder) document(parts *wire.Parts, b wire.Value) {
 		} else {
 			d.inside(parts, c)
 		}
-	default:
-		at := source.Get("type")
-		if media := d.OptString(source.Get("media_type")); media != "" {
-			kind, at = media, source.Get("media_type")
-		}
-		if d.inResult {
-			parts.Text("[Document " + title + ": this server cannot read " + kind + "]")
-			return
-		}
-		d.Fail(at, "documents of %s are not supported: send the text, as a source of type text", wire.Quote(kind))
+		return
 	}
+	at, media := source.Get("type"), d.OptString(source.Get("media_type"))
+	m := &chat.Media{Kind: chat.Document, Name: wire.MediaName(title), Type: wire.MediaType(media)}
+	what := cmp.Or(media, kind)
+	if media != "" {
+		at = source.Get("media_type")
+	}
+	m.Path, m.Refusal = at.Path(), "documents of "+wire.Quote(what)+" are not supported: send the text, as a source of type text"
+	switch {
+	case kind == "base64" && (media == "" || m.Type == "application/pdf" || d.inResult):
+		d.Base64(m, source.Get("data"))
+	case kind == "url", kind == "file", d.inResult:
+		d.elsewhere(m, source, kind)
+	default:
+		d.Fail(at, "%s", m.Refusal)
+	}
+	parts.Add(chat.Part{Kind: chat.PartMedia, Media: m})
 }
 
 func (d *decoder) searchResult(parts *wire.Parts, b wire.Value) {

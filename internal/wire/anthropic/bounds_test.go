@@ -159,6 +159,9 @@ func FuzzCost(f *testing.F) {
 	block(`{"type":"tool_result","tool_use_id":"a","content":"b"}`)
 	block(`{"type":"tool_result","tool_use_id":"a","content":[` + word + `]}`)
 	block(`{"type":"image","source":{"type":"base64","data":""}}`)
+	block(`{"type":"image","source":{"type":"base64","data":"/9j//gAC"}}`)
+	block(`{"type":"image","source":{"type":"url","url":""}}`)
+	block(`{"type":"document","source":{"type":"file","file_id":""}}`)
 	block(`{"type":"document","source":{"type":"text","data":""}}`)
 	block(`{"type":"search_result","title":"","source":"","content":[` + word + `]}`)
 	f.Fuzz(func(t *testing.T, before, unit, after []byte) {

@@ -53,6 +53,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	d.messages(r, body.Get("messages"))
 	d.thinking(r, body.Get("thinking"))
 	d.outputConfig(r, body)
+	r.Thinking.Short = body.Get("thinking").Absent() && r.Thinking.Effort == "" && 0 < r.MaxTokens && r.MaxTokens < leastBudget
 	if v := body.Get("stop_sequences"); v.Absent() || d.Want(v, wire.Array) {
 		r.Stop = d.Stops(v)
 	}
@@ -190,6 +191,11 @@ func (d *decoder) toolChoice(r *request, v wire.Value) {
 	}
 	r.Choice.Single = d.Bool(v.Get("disable_parallel_tool_use"))
 }
+
+// leastBudget is the smallest budget of thinking that Anthropic knows. Its models do not think unless they are asked to; a
+// model that does by itself would use up a reply that is shorter, and the client, which is not shown thinking that it did not
+// ask for, would get nothing.
+const leastBudget = 1024
 
 // thinking: "adaptive" and "between_tools" leave it to the model, which is what our default does. Real clients send
 // budgets of -1 and budgets as large as max_tokens; neither limits anything, so neither is an error.

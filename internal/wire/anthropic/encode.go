@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -74,7 +75,10 @@ func (r *reply) usage(u *chat.Usage) usage {
 	if u == nil {
 		u = &r.start
 	}
-	return usage{Input: u.Prompt - u.Cached - u.Added, CacheCreation: u.Added, CacheRead: u.Cached,
+	prompt := u.Prompt - u.Short // as count_tokens has it; of any prompt one token at least is neither read nor added
+	read := max(min(u.Cached, prompt-1), 0)
+	added := max(min(u.Added, prompt-read-1), 0)
+	return usage{Input: prompt - read - added, CacheCreation: added, CacheRead: read,
 		Output: u.Output, Details: outputDetails{u.Reasoning}, MaxTokens: u.Limit}
 }
 
@@ -146,10 +150,19 @@ func (f *foldEncoder) Event(e *chat.Event) {
 		}
 	case chat.EventFinish:
 		f.close()
+		if !f.answers() {
+			f.msg.Content = append(f.msg.Content, textBlock{Type: "text"})
+		}
 		reason, sequence := f.stop(e)
 		f.msg.StopReason, f.msg.StopSequence, f.msg.Usage = &reason, sequence, f.usage(e.Usage)
 	}
 	f.last = e.Kind
+}
+
+// answers tells whether there is more than thinking. Clients read the text of a reply without a call whatever is in it, so
+// such a reply has a text block, be it empty.
+func (f *foldEncoder) answers() bool {
+	return slices.ContainsFunc(f.msg.Content, func(b any) bool { _, thinking := b.(thinkingBlock); return !thinking })
 }
 
 // close ends the open text or thinking; a tool that never ended keeps what arguments came, if they are whole.

@@ -56,6 +56,7 @@ type streamEncoder struct {
 	out      *wire.Stream
 	index    int // of the open block, or of the next one
 	open     openBlock
+	answers  bool            // a block that is no thinking was started, see foldEncoder.answers
 	thinking strings.Builder // kept when the client is not shown it
 	argBytes int             // of the open tool's arguments sent so far
 	buf      []byte          // of delta
@@ -87,6 +88,9 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 		s.close()
 	case chat.EventFinish:
+		if !s.answers {
+			s.begin(openText)
+		}
 		s.close()
 		reason, sequence := s.stop(e)
 		s.send("message_delta", messageDeltaEvent{"message_delta", messageStop{reason, sequence}, s.usage(e.Usage)})
@@ -138,6 +142,7 @@ func (s *streamEncoder) begin(kind openBlock) {
 
 func (s *streamEncoder) startBlock(kind openBlock, block any) {
 	s.open = kind
+	s.answers = s.answers || kind != openThinking
 	s.send("content_block_start", blockStartEvent{"content_block_start", s.index, block})
 }
 

@@ -50,3 +50,38 @@ func TestThinkingShown(t *testing.T) {
 		}
 	}
 }
+
+// TestShortReplies: a request that says nothing of thinking and wants fewer tokens than Anthropic's least budget marks its
+// reply as short. That changes nothing of what is counted.
+func TestShortReplies(t *testing.T) {
+	for fields, want := range map[string]bool{
+		``:                                      false,
+		`"max_tokens": null, `:                  false,
+		`"max_tokens": 1, `:                     true,
+		`"max_tokens": 100, `:                   true,
+		`"max_tokens": 1023, `:                  true,
+		`"max_tokens": 1024, `:                  false,
+		`"max_tokens": 100, "thinking": null, `: true,
+		`"max_tokens": 100, "thinking": {"type": "disabled"}, `:                               false,
+		`"max_tokens": 100, "thinking": {"type": "adaptive"}, `:                               false,
+		`"max_tokens": 100, "thinking": {"type": "enabled", "budget_tokens": 64}, `:           false,
+		`"max_tokens": 100, "output_config": {"effort": "low"}, `:                             false,
+		`"max_tokens": 100, "output_config": {"format": null}, `:                              true,
+		`"max_tokens": 100, "temperature": 0, "tools": [{"name": "f", "input_schema": {}}], `: true,
+	} {
+		body := `{` + fields + `"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]}, {"role": "user", "content": "q"}]}`
+		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+			g := wiretest.New()
+			var got *chat.Request
+			g.Got = func(r *chat.Request) { got = r }
+			mux := http.NewServeMux()
+			Protocol{}.Mount(mux, wiretest.Options(g))
+			r := httptest.NewRequest("POST", path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			mux.ServeHTTP(httptest.NewRecorder(), r)
+			if got == nil || got.Thinking.Short != (want && path == "/v1/messages") {
+				t.Errorf("%s %s: %+v", path, fields, got)
+			}
+		}
+	}
+}

@@ -200,6 +200,8 @@ func FuzzCost(f *testing.F) {
 		{`{"messages":[`, turn + `,`, turn + `]}`},
 		{`{"messages":[{"role":"user","content":[`, word + `,`, word + `]}]}`},
 		{`{"messages":[{"role":"user","content":[`, `{"type":"image_url","image_url":"data:;base64,"},`, word + `]}]}`},
+		{`{"messages":[{"role":"user","content":[`, `{"type":"image_url","image_url":"http://"},`, word + `]}]}`},
+		{`{"messages":[{"role":"user","content":[`, `{"type":"input_file","file_id":""},`, word + `]}]}`},
 		{`{"messages":[{"role":"assistant","tool_calls":[`, call + `,`, call + `]}]}`},
 		{`{"messages":[`, `{"role":"tool","tool_call_id":"a","content":"b"},`, turn + `]}`},
 		{`{"messages":[`, `{"role":"assistant","function_call":{"name":"f","arguments":"x"}},`, turn + `]}`},

@@ -40,7 +40,7 @@ func (d *decoder) message(m wire.Value) chat.Message {
 	case "function": // before tools there was one call a turn and no id
 		d.Call(m)
 		msg.Role = chat.ToolRole
-		msg.Parts = toolResult("", d.content(content, false))
+		msg.Parts = toolResult("", d.content(content, true))
 	default:
 		d.Fail(m.Get("role"), "unknown role %s: must be system, developer, user, assistant or tool", wire.Quote(role))
 	}
@@ -51,14 +51,14 @@ func toolResult(id string, parts []chat.Part) []chat.Part {
 	return []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}
 }
 
-func (d *decoder) content(v wire.Value, images bool) []chat.Part {
+func (d *decoder) content(v wire.Value, media bool) []chat.Part {
 	var parts wire.Parts
-	d.addContent(&parts, v, images)
+	d.addContent(&parts, v, media)
 	return parts.All()
 }
 
 // addContent reads a string, a list of parts, or null, which is no content.
-func (d *decoder) addContent(parts *wire.Parts, v wire.Value, images bool) {
+func (d *decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
 	if v.Absent() {
 		return
 	}
@@ -79,39 +79,102 @@ func (d *decoder) addContent(parts *wire.Parts, v wire.Value, images bool) {
 			parts.Text(d.String(p.Get("text")))
 		case "refusal":
 			parts.Text(d.String(p.Get("refusal")))
-		case "image_url":
-			if !images {
-				d.Fail(p.Get("type"), "images are allowed in user and tool messages only")
-				return
-			}
-			d.image(parts, p.Get("image_url"))
-		case "input_audio", "file", "video_url":
-			d.Fail(p.Get("type"), "no model here takes %s parts: send text", kind)
 		default:
-			d.Fail(p.Get("type"), "unknown content part %s: must be text, image_url or refusal", wire.Quote(kind))
+			m := d.media(p, kind)
+			if m == nil {
+				d.Fail(p.Get("type"), "unknown content part %s: must be text, image_url, file, input_audio or refusal", wire.Quote(kind))
+			} else if !media {
+				d.Fail(p.Get("type"), "images and files are allowed in messages of users, assistants and tools only")
+			}
+			parts.Add(chat.Part{Kind: chat.PartMedia, Media: m})
 		}
 	}
 }
 
-// image reads {"url": …}, or the bare URL some clients send. Only data URLs: the server fetches nothing.
-func (d *decoder) image(parts *wire.Parts, v wire.Value) {
+// media reads a part that is no text for what is known of it, nil if it is none of those: whether the model takes it in, and
+// what becomes of it if not, is decided where the model is known. Nothing is fetched.
+func (d *decoder) media(p wire.Value, kind string) *chat.Media {
+	m := &chat.Media{Path: p.Get("type").Path(), Refusal: "no model here takes " + kind + " parts: send text"}
+	switch kind {
+	case "image_url", "input_image": // the latter as in the Responses API
+		m.Kind = chat.Image
+		v := urlOf(p.Get("image_url"))
+		if id := p.Get("file_id"); v.Absent() && !id.Absent() {
+			wire.Stored(m, d.String(id))
+			break
+		}
+		m.Path, m.Refusal = v.Path(), "image URLs are not fetched: send the image as data:image/…;base64,…"
+		if d.link(m, v, "image/") {
+			m.Refusal = "this model cannot see images"
+		}
+	case "video_url":
+		m.Kind = chat.Video
+		d.link(m, urlOf(p.Get("video_url")), "video/")
+	case "audio_url":
+		m.Kind = chat.Audio
+		d.link(m, urlOf(p.Get("audio_url")), "audio/")
+	case "input_audio":
+		m.Kind = chat.Audio
+		if a := p.Get("input_audio"); d.Want(a, wire.Object) {
+			m.Type = wire.MediaType("audio/" + d.OptString(a.Get("format")))
+			d.data(m, a.Get("data"))
+		}
+	case "file", "input_file":
+		m.Kind = chat.Document
+		f := p
+		if kind == "file" {
+			f = p.Get("file")
+		}
+		if !d.Want(f, wire.Object) {
+			break
+		}
+		m.Name = wire.MediaName(d.OptString(f.Get("filename")))
+		switch id, to := f.Get("file_id"), f.Get("file_url"); {
+		case !f.Get("file_data").Absent() || id.Absent() && to.Absent():
+			d.data(m, f.Get("file_data"))
+		case !id.Absent():
+			wire.Stored(m, d.String(id))
+		default:
+			d.link(m, to, "")
+		}
+	default:
+		return nil
+	}
+	return m
+}
+
+// urlOf is the URL of a part, in an object or bare, as some clients send it.
+func urlOf(v wire.Value) wire.Value {
 	if v.Kind() == wire.Object {
-		v = v.Get("url")
+		return v.Get("url")
 	}
-	url := d.String(v)
-	if d.Err() != nil {
+	return v
+}
+
+// link reads a URL: one that has the file itself, which is of a media type with the given beginning, or one that leads to it.
+// It tells whether it is the former.
+func (d *decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
+	if d.IsData(v) {
+		if t := d.DataURL(m, v); t != "" && !strings.HasPrefix(t, types) {
+			d.Fail(v, "is of type %s: must be %s…", t, types)
+		}
+		return true
+	}
+	to := d.String(v)
+	if scheme, _, ok := strings.Cut(strings.ToLower(to), "://"); d.Err() == nil && (!ok || scheme != "http" && scheme != "https") {
+		d.Fail(v, "must be a URL that begins with data:, http:// or https://, got %s", wire.Quote(to))
+	}
+	wire.Link(m, to)
+	return false
+}
+
+// data reads the file itself, in base64 or in a data URL.
+func (d *decoder) data(m *chat.Media, v wire.Value) {
+	if d.IsData(v) {
+		d.DataURL(m, v)
 		return
 	}
-	if !strings.HasPrefix(url, "data:") {
-		d.Fail(v, "image URLs are not fetched: send the image as data:image/…;base64,…")
-		return
-	}
-	_, data, err := wire.DataURL(url)
-	if err != nil {
-		d.Fail(v, "is not a valid data URL: %v", err)
-		return
-	}
-	parts.Add(chat.Part{Kind: chat.PartImage, Image: data, Path: v.Path()})
+	d.Base64(m, v)
 }
 
 // assistant reads a turn of the model's own: its reasoning under any of the names clients send it back as, then the
@@ -126,7 +189,7 @@ func (d *decoder) assistant(m wire.Value) []chat.Part {
 			}
 		}
 	}
-	d.addContent(&parts, m.Get("content"), false)
+	d.addContent(&parts, m.Get("content"), true)
 	parts.Text(d.OptString(m.Get("refusal")))
 	for _, c := range d.Parts(m.Get("tool_calls")) {
 		if !d.Want(c, wire.Object) {
