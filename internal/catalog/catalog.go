@@ -70,7 +70,7 @@ func (c *Catalog) Load(bs Backends) error {
 	defer close(c.done)
 	switch {
 	case c.cfg.Script != "":
-		c.gen, c.warnings, c.err = openScripted(c.src, c.cfg, c.ID())
+		c.gen, c.warnings, c.err = openScripted(c.src, c.cfg, c.ID(), bs.Warn)
 	case encodes(c.src):
 		c.setKnown(false) // it has no template
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)

@@ -35,7 +35,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 		return nil, nil, nil, err
 	}
 	warnings := src.warnings(read, w.warnings, text.Warnings)
-	text.Engine, text.Info.ID = generate.Over(w.Engine), id
+	text.Engine, text.Info.ID, text.Warn = generate.Over(w.Engine), id, bs.Warn
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
@@ -66,7 +66,7 @@ func saveHistory(w *Weights, gen chat.Generator) error {
 }
 
 // openScripted loads the text side of a model and a script that answers in its place.
-func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, []Warning, error) {
+func openScripted(src *Source, cfg *config.Config, id string, warn func(string)) (chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func openScripted(src *Source, cfg *config.Config, id string) (chat.Generator, [
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, nil, err
 	}
-	text.Info.ID = id
+	text.Info.ID, text.Warn = id, warn
 	gen, err := script.New(text, s, cfg.ContextLength)
 	if err != nil {
 		return nil, nil, err
@@ -102,6 +102,7 @@ func configure(text *generate.Config, src *Source, cfg *config.Config, id string
 	text.RefuseMedia = cfg.Images == "refuse"
 	text.HistoryTTL, text.HistorySessions = cfg.ContextTTL, cfg.ContextSessions
 	text.ToolParser, text.ReasoningParser, text.NoToolRepair = cfg.ToolCallParser, cfg.ReasoningParser, cfg.NoToolRepair
+	text.NoToolsInPrompt = cfg.ToolsInPrompt == "never"
 }
 
 // checkParsers refuses parsers that do not exist. Of one in the settings file it tells the line.

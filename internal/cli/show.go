@@ -351,7 +351,7 @@ func (s *shown) print(w io.Writer) error {
 		row("  chat", "no: it continues text (/v1/completions); %s", makeChat)
 	} else {
 		row("template", "%s", s.Template.Source)
-		row("  tools", "%s", yes(s.Template.Tools))
+		row("  tools", "%s", toolsOf(&s.Template))
 		row("  thinking", "%s", s.Template.Thinking)
 		row("  system role", "%s", yes(s.Template.System))
 		row("  content", "%s", s.Template.Content)
@@ -412,6 +412,14 @@ func each(lists ...[]string) []string {
 		}
 	}
 	return all
+}
+
+// toolsOf says where tools stand in a prompt.
+func toolsOf(t *generate.Traits) string {
+	if t.ToolsInPrompt {
+		return "in the system text"
+	}
+	return yes(t.Tools)
 }
 
 func yes(b bool) string {

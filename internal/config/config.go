@@ -85,6 +85,7 @@ type Config struct {
 	ToolCallParser       string
 	ReasoningParser      string
 	NoToolRepair         bool
+	ToolsInPrompt        string // auto, never: whether tools that the template has no place for stand in the system text
 	ConstrainTools       string // auto, always, never: whether calls are kept to the declared tools while they are written
 	EnableAutoToolChoice bool   // changes nothing: calls are always read where a request declares tools
 
@@ -140,6 +141,7 @@ func Default() *Config {
 		Images:            "note",
 		ModelProcess:      "auto",
 		ToolCallParser:    "auto",
+		ToolsInPrompt:     "auto",
 		ConstrainTools:    "auto",
 		ReasoningParser:   "auto",
 		ReasoningField:    "both",

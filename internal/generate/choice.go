@@ -28,6 +28,7 @@ type choice struct {
 	parser parser.Parser
 	stop   *stopper
 	pieces []parser.Piece
+	speech speech
 
 	usage    chat.Usage
 	ids      []int32         // that were generated
@@ -42,7 +43,7 @@ type choice struct {
 	gone     bool           // the caller wants no more events
 	hit      string         // the stop string found
 	looping  bool           // the reply goes round in circles
-	single   bool           // the one call allowed is complete
+	single   bool           // all calls that are wanted are complete
 }
 
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
@@ -81,8 +82,9 @@ func (c *choice) run(s, first Stream) bool {
 		if s.Finish() != engine.Stop {
 			c.parser.Cut()
 		}
-		c.pieces = c.parser.Finish(c.pieces[:0])
+		c.pieces = c.own(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
 		c.emitPieces()
+		c.single = c.single || c.speech.over
 	}
 	if !c.ended() {
 		c.emitText(c.stop.flush())
@@ -130,8 +132,9 @@ func (c *choice) text(s string) {
 	if s == "" {
 		return
 	}
-	c.pieces = c.parser.Feed(c.pieces[:0], s)
+	c.pieces = c.own(c.parser.Feed(c.pieces[:0], s), false)
 	c.emitPieces()
+	c.single = c.single || c.speech.over
 }
 
 func (c *choice) emitPieces() {

@@ -105,7 +105,7 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{})
+	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{}, false)
 	if err != nil || !p.spent || p.steps > 2*probeSteps {
 		t.Errorf("%d steps, %v", p.steps, err)
 	}

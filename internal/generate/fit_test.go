@@ -211,7 +211,7 @@ func TestRunawayTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{Steps: 1000})
+	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{Steps: 1000}, false)
 	if err != nil || !p.spent || p.form.system || findSwitches(p).works {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -19,6 +19,7 @@ import (
 type form struct {
 	list       bool // content must be a list of parts, not a string
 	system     bool // a system message at the start
+	leads      bool // that stays in front however long the conversation gets
 	systems    bool // several of them
 	late       bool // system messages later on, printed where they stand
 	users      bool // two user turns in a row
@@ -27,6 +28,7 @@ type form struct {
 	first      bool // an assistant's turn at the start
 	alone      bool // a system message and nothing else
 	declares   bool // declared tools
+	told       bool // tools are told of in the system text instead, see tell
 	calls      bool // calls
 	tools      bool // results of tools
 	parallel   bool // several calls in one turn
@@ -62,6 +64,7 @@ const probeSteps = 1_000_000
 type prober struct {
 	t      *Template
 	form   form
+	family *parser.Family
 	limits jinja.Limits
 	steps  int   // taken so far
 	spent  bool  // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
@@ -79,10 +82,11 @@ const (
 	probeValue = "hearthvalue"
 )
 
-// findForm tries what the template can render, for output of the given family. The error is that of a template that
-// leaves out what the user says.
-func findForm(t *Template, family *parser.Family, limits jinja.Limits) (*prober, error) {
-	p := &prober{t: t, limits: limits}
+// findForm tries what the template can render, for output of the given family. With tell, tools that it has no place for are
+// told of in the system text, which may make the family another. The error is that of a template that leaves out what the user
+// says.
+func findForm(t *Template, family *parser.Family, limits jinja.Limits, tell bool) (*prober, error) {
+	p := &prober{t: t, limits: limits, family: family}
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
 	f.ids, f.write = idsOf(family), writerOf(family)
@@ -94,8 +98,16 @@ func findForm(t *Template, family *parser.Family, limits jinja.Limits) (*prober,
 	if p.render([]turn{user(probeA)}) == "" {
 		f.none = true
 	}
+	f.declares = strings.Contains(p.renderWith([]turn{user(probeA)}, setProbeTool), probeTool) ||
+		strings.Contains(p.renderWith([]turn{sys(probeB), user(probeA)}, setProbeTool), probeTool) ||
+		p.spent || !p.works // nobody knows
+	if f.told = tell && !f.declares; f.told {
+		p.family = parser.Taught(family)
+		f.ids, f.write = idsOf(p.family), toldWriter(p.family)
+	}
 	p.findTools()
 	f.system = p.inOrder([]turn{sys(probeA), user(probeB)}, probeA, probeB)
+	f.leads = p.inOrder([]turn{sys(probeA), user(probeB), said(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
 	f.systems = f.system && p.inOrder([]turn{sys(probeA), sys(probeB), user(probeC)}, probeA, probeB, probeC)
 	f.late = f.system && p.inOrder([]turn{user(probeA), sys(probeB)}, probeA, probeB) &&
 		p.inOrder([]turn{user(probeA), said(probeB), sys(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
@@ -132,7 +144,6 @@ func (p *prober) findTools() {
 		return []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k},
 			{role: roleAssistant, text: probeC}, {role: roleUser, text: probeD}}
 	}
-	f.declares = strings.Contains(p.renderWith([]turn{{role: roleUser, text: probeA}}, setProbeTool), probeTool)
 	nine := probeCall("call00001")
 	best := *f
 	grade := 0
@@ -146,7 +157,7 @@ func (p *prober) findTools() {
 	}
 	*f = best
 	f.calls = grade > 0
-	f.tools = p.inOrder(talk(nine), probeA, probeB)
+	f.tools = p.inOrder(talk(nine), probeA, probeB) && (f.calls || !f.told)
 	if f.ids == idsKept && f.tools && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
 		f.ids = idsNine
 	}
@@ -193,7 +204,7 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	vars.Set("tools", p.form.noTools())
 	vars.Set("add_generation_prompt", true)
 	set(vars)
-	if slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
+	if !p.form.told && slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
 		setProbeTool(vars)
 	}
 	setLegacy(p.t, vars, time.Now)

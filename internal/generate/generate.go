@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -101,8 +102,11 @@ type Config struct {
 	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
 	// parser.Override takes them; "" and "auto" leave the choice.
 	ToolParser, ReasoningParser string
+	NoToolsInPrompt             bool // tools that the template has no place for are left out, not told of in the system text
 	NoToolRepair                bool // calls are taken as the model writes them
 	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
+
+	Warn func(line string) // hears of what requests ask for and does not happen, each thing once; may be nil
 }
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.
@@ -120,6 +124,7 @@ type Generator struct {
 	endTexts []string // that end one where no token does, see turnEnds
 	clocks   clocks
 	repairs  repairs
+	leftOut  sync.Once // tools, for the first time
 	requests atomic.Uint64
 	sampling chat.Sampling
 }
@@ -165,7 +170,7 @@ func New(cfg Config) (*Generator, error) {
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	g.warnings = append(g.warnings, p.warnings()...)
 	g.warnings = append(g.warnings, missingMarks(&cfg, p, texts)...)
-	g.cfg.Info.Tools = p.form.declares || p.form.calls
+	g.cfg.Info.Tools = p.form.declares || p.form.told
 	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
 }
@@ -188,12 +193,12 @@ func (c *Config) trial() (f *parser.Family, warnings []string, p *prober, err er
 	if c.Template == nil {
 		return f, nil, nil, nil
 	}
-	if p, err = findForm(c.Template, f, c.Limits); err == nil && c.Template.given && !p.works {
+	if p, err = findForm(c.Template, f, c.Limits, c.tells()); err == nil && c.Template.given && !p.works {
 		err = fmt.Errorf("the chat template fails on every trial conversation: %s", firstLine(p.err))
 	}
 	switch {
 	case err == nil:
-		return f, warnings, p, nil
+		return p.family, warnings, p, nil
 	case c.Template.given:
 		return nil, nil, nil, &GivenError{Problem: err.Error(), Advice: "it gets the variables messages (of role and content), add_generation_prompt, bos_token and eos_token"}
 	}

@@ -13,10 +13,9 @@ import (
 )
 
 // calls knows what keeps tool calls to the tools of a request while they are written: the vocabulary as package grammar wants
-// it, and the token that opens a call. There is none for formats in which calls are not one JSON object, and for vocabularies
-// in which what opens a call is not a token of its own.
+// it, and the token that opens a call. There is none for formats in which calls are not one JSON object.
 type calls struct {
-	open  int32
+	open  int32                 // -1: what opens a call is several tokens, and does so at the beginning of a line
 	vocab func() *grammar.Vocab // made when a request first has tools
 }
 
@@ -28,7 +27,7 @@ func newCalls(g *Generator) *calls {
 	}
 	open, ok := tok.ID(f.CallOpen)
 	if !ok || string(tok.Bytes(open)) != f.CallOpen {
-		return nil
+		open = -1
 	}
 	return &calls{open: open, vocab: sync.OnceValue(func() *grammar.Vocab {
 		return grammar.NewVocab(tok.Size(), func(id int32) []byte {
@@ -48,6 +47,7 @@ type guide struct {
 	form     *grammar.Form
 	budget   *grammar.Budget
 	match    *grammar.Matcher // nil outside of calls
+	opening  int              // bytes of what opens a call that the line has so far; -1: the line is something else
 	demanded bool             // the request asks for a call, and it is not complete
 	spent    atomic.Bool      // the budget is, and the reply goes on free
 }
@@ -92,13 +92,42 @@ func (u *guide) next(id int32) (sample.Set, error) {
 		return nil, nil
 	}
 	u.budget.Token()
-	switch {
-	case id == u.g.calls.open:
-		u.match = u.vocab.Match(&u.form.Grammar, u.budget)
-	case u.match != nil:
+	inside := u.match != nil
+	if inside {
 		u.accept(u.g.cfg.Tokenizer.Bytes(id))
 	}
+	switch {
+	case id == u.g.calls.open && u.match == nil: // else it is part of a text
+		u.match = u.vocab.Match(&u.form.Grammar, u.budget)
+	case !inside && u.g.calls.open < 0 && u.g.visible(id):
+		written := u.g.cfg.Tokenizer.Bytes(id)
+		if n := u.opened(written); n >= 0 {
+			u.match = u.vocab.Match(&u.form.Grammar, u.budget)
+			u.accept(written[n:])
+		}
+	}
 	return u.only()
+}
+
+// opened looks for what opens a call where that is text, and gives the place behind it in what was written, -1 if it is not
+// there. In the midst of a line it is spoken of, not written.
+func (u *guide) opened(written []byte) int {
+	open := u.g.family.CallOpen
+	for i, b := range written {
+		switch {
+		case b == '\n':
+			u.opening = 0
+		case u.opening < 0 || u.opening == 0 && (b == ' ' || b == '\t' || b == '\r'):
+		case b != open[u.opening]:
+			u.opening = -1
+		default:
+			if u.opening++; u.opening == len(open) {
+				u.opening = -1
+				return i + 1
+			}
+		}
+	}
+	return -1
 }
 
 func (u *guide) accept(written []byte) {
@@ -106,7 +135,7 @@ func (u *guide) accept(written []byte) {
 	case !u.match.Accept(written):
 		u.match = nil
 	case u.match.Done():
-		u.match, u.demanded = nil, false // what follows is the model's own
+		u.match, u.demanded, u.opening = nil, false, 0 // what follows is the model's own
 	}
 }
 

@@ -268,3 +268,61 @@ func TestGuideSpent(t *testing.T) {
 		}
 	}
 }
+
+// TestGuideText: where what opens a call is several tokens, calls are kept to their tools all the same: those that are demanded,
+// and those that the model opens at the beginning of a line.
+func TestGuideText(t *testing.T) {
+	tools := []chat.Tool{{Name: "paint", Parameters: json.RawMessage(`{"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}, "coats": {"type": "integer"}}, "required": ["colour", "coats"]}`)},
+		{Name: "rest", Parameters: json.RawMessage(`{"type": "object", "properties": {}}`)}}
+	for _, c := range []struct {
+		name, open string
+		choice     chat.ToolChoice
+		free       bool
+	}{
+		{"at the start", "<tool_call>", chat.ToolChoice{}, false},
+		{"on a line", "Let me <see>.\n \t<tool_call>\n{", chat.ToolChoice{}, false},
+		{"behind a call", "<tool_call>{\"name\": \"rest\", \"arguments\": {}}</tool_call><tool_call>", chat.ToolChoice{}, false},
+		{"spoken of", "It writes `<tool_call>", chat.ToolChoice{}, true},
+		{"demanded", "", chat.ToolChoice{Kind: chat.ChoiceRequired}, false},
+		{"named", "", chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "paint"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &monkey{script: &script{context: 1 << 16}, r: rand.New(rand.NewPCG(7, 8)), most: 400}
+			g, _ := withConfig(t, toolless["chatml"], func(cfg *Config) { cfg.Engine, cfg.ConstrainTools = m, true })
+			m.open, m.size = newGuard(g.cfg.Tokenizer, nil).plain(c.open), g.cfg.Tokenizer.Size()
+			for b := range int32(256) {
+				if strings.ContainsRune(`"}]:`, rune(b)) {
+					m.ends = append(m.ends, b)
+				}
+			}
+			for range 20 {
+				seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: tools, Choice: c.choice})
+				if err != nil {
+					t.Fatal(err)
+				}
+				called := false
+				for e, err := range seq {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Kind == chat.EventText && strings.Contains(e.Text, "<tool_call>") && !c.free {
+						t.Errorf("markup: %q", e.Text)
+					}
+					if e.Kind == chat.EventToolEnd {
+						called = true
+						var args struct {
+							Colour *string
+							Coats  *int
+						}
+						if err := json.Unmarshal(e.Call.Arguments, &args); err != nil || e.Call.Name == "paint" && (args.Colour == nil || args.Coats == nil) {
+							t.Errorf("%s %s: %v", e.Call.Name, e.Call.Arguments, err)
+						}
+					}
+				}
+				if called == c.free {
+					t.Errorf("a call: %v", called)
+				}
+			}
+		})
+	}
+}

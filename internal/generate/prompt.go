@@ -45,6 +45,9 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	if r.Choice.Kind == chat.ChoiceNamed && !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == r.Choice.Name }) {
 		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
 	}
+	if e := g.demandable(r); e != nil {
+		return nil, e
+	}
 	force := g.forcedOpening(r)
 	out, err := g.render(ctx, r, g.thinking(r, force != ""))
 	if err != nil {

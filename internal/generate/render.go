@@ -25,11 +25,23 @@ const continueMark = "\uE012hearth-continues-here "
 // render runs the template. A conversation that it refuses is fitted more strictly and tried again, all within one budget of
 // steps; the error is the first refusal.
 func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
-	turns, err := g.turns(r, think)
+	tools, err := tools(r)
 	if err != nil {
 		return nil, err
 	}
-	tools, err := tools(r)
+	limits, spent := g.cfg.Limits, 0
+	limits.Spent = &spent
+	told := ""
+	switch f := &g.forms[0]; {
+	case tools != nil && f.told:
+		if told, err = f.tell(ctx, tools, limits); err != nil {
+			return nil, renderError(err)
+		}
+		tools = nil
+	case tools != nil && !f.declares:
+		g.leaveOut()
+	}
+	turns, err := g.turns(r, think, told)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +51,9 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 	}
 	now := g.clocks.of(turns, g.cfg.Now)
 	var refused error
-	limits, spent := g.cfg.Limits, 0
-	limits.Spent = &spent
 	for i, f := range g.forms {
 		if i > 0 {
-			if turns, err = g.turns(r, think); err != nil {
+			if turns, err = g.turns(r, think, told); err != nil {
 				return nil, err
 			}
 		}
@@ -71,8 +81,8 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 	return nil, renderError(refused)
 }
 
-// turns are those of a request, as they are before they are fitted to a form.
-func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) {
+// turns are those of a request, as they are before they are fitted to a form, with what is told of tools.
+func (g *Generator) turns(r *chat.Request, think chat.Thinking, told string) ([]turn, error) {
 	turns, err := turnsOf(r.Messages, g.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
@@ -80,7 +90,7 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking) ([]turn, error) 
 	if !r.PlainHistory {
 		g.callIDs.recall(r.Origin.Salt, turns)
 	}
-	return g.switches.say(turns, think, g.holds()), nil
+	return g.switches.say(g.forms[0].withTold(turns, told), think, g.holds()), nil
 }
 
 // renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where

@@ -9,8 +9,11 @@ import (
 // Traits is what a chat template and a vocabulary say about a model, for people who want to know why hearth treats it as
 // it does.
 type Traits struct {
-	Source   string `json:"source,omitempty"` // the file, or the name of the built-in renderer; "" without a template
-	Tools    bool   `json:"tools"`
+	Source string `json:"source,omitempty"` // the file, or the name of the built-in renderer; "" without a template
+	Tools  bool   `json:"tools"`
+	// ToolsInPrompt tells that the template has no place for tools, so that they stand in the system text.
+	ToolsInPrompt bool `json:"tools_in_prompt,omitempty"`
+
 	Thinking string `json:"thinking"` // "no", "always" or "switch"
 	System   bool   `json:"system"`   // prints a system message
 	Content  string `json:"content"`  // "text" or "list": the form of messages it prints
@@ -47,17 +50,20 @@ func (c Config) Traits() Traits {
 	if family.Open != "" && strings.Contains(src, family.Close) {
 		t.Thinking = "always"
 	}
-	p, err := findForm(c.Template, family, c.Limits)
+	p, err := findForm(c.Template, family, c.Limits, c.tells())
 	if err != nil {
 		t.Ends, _ = turnEnds(&c, family, nil)
 		return t
+	}
+	if p.family != family {
+		family, t.Parser, t.Evidence, t.Override = p.family, p.family.Name, "what the system text tells it to write", ""
 	}
 	t.Ends, t.EndTexts = turnEnds(&c, family, p)
 	t.Warnings = append(t.Warnings, missingMarks(&c, p, t.EndTexts)...)
 	if findSwitches(p).works {
 		t.Thinking = "switch"
 	}
-	t.Tools = p.form.declares || p.form.calls
+	t.Tools, t.ToolsInPrompt = p.form.declares || p.form.told, p.form.told
 	if p.form.list {
 		t.Content = "list"
 	}

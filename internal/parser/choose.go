@@ -245,6 +245,18 @@ func overrideReasoning(f *Family, name string) (*Family, string) {
 	return f, ""
 }
 
+// Taught is the family of a model that its prompt tells how to write calls: f itself where it has calls of its own, else hermes
+// with f's form of reasoning.
+func Taught(f *Family) *Family {
+	if f.Force != nil || f.syntax == nil {
+		return f
+	}
+	return withReasoning(hermes, &style{open: f.Open, close: f.Close, label: f.syntax.label, reopen: f.syntax.reopen})
+}
+
+// CallsAreText tells whether a name, as Override takes it, asks for calls to be left alone.
+func CallsAreText(tool string) bool { return normal(tool) == "none" }
+
 // withoutCalls is a family whose calls are plain text.
 func withoutCalls(f *Family) *Family {
 	if f.syntax == nil { // its channels cannot be told from its calls

@@ -1,0 +1,72 @@
+package generate
+
+import (
+	"cmp"
+	"strings"
+
+	"hearth/internal/parser"
+)
+
+// speech tells what of a choice's text is the model's to say: not the opening of a demanded call that did not become one, and,
+// where the model was told to write nothing behind its calls, not what it goes on with there: results of its own making, mostly.
+type speech struct {
+	begun   bool   // opening is known
+	opening string // of the forced opening, what the parser may still give back as text
+	called  bool   // the last call is complete
+	at      int    // tokens there were then
+	over    bool   // nothing more is wanted
+}
+
+// mostIdle is how many tokens may stand behind a call before the next one has a name, where nothing else may.
+const mostIdle = 128
+
+// own leaves out of what was parsed what is not the model's to say. cut says that nothing more comes although the model would
+// have gone on.
+func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
+	s := &c.speech
+	if c.p.forced != "" && !s.begun {
+		s.opening, s.begun = c.p.given(c.g), true
+	}
+	if cut && c.guide != nil && c.p.forced != "" && c.calls == 0 {
+		return pieces[:0] // a demanded call that is kept to its form, cut before its name
+	}
+	told := !c.p.raw && c.g.forms[0].told
+	out := pieces[:0]
+	for _, p := range pieces {
+		switch p.Kind {
+		case parser.ToolStart:
+			s.opening, s.called = "", false
+		case parser.ToolEnd:
+			s.called, s.at = true, c.usage.Output
+		case parser.Text, parser.Reasoning:
+			n := commonBytes(s.opening, p.Text)
+			if s.opening = s.opening[n:]; n < len(p.Text) {
+				s.opening = ""
+			}
+			if p.Text = p.Text[n:]; p.Text == "" {
+				continue
+			}
+			if told && s.called && p.Kind == parser.Text && strings.TrimSpace(p.Text) != "" {
+				s.over = true
+				return out
+			}
+		}
+		out = append(out, p)
+	}
+	s.over = told && s.called && c.usage.Output-s.at > mostIdle
+	return out
+}
+
+// given is what of the forced opening the parser gives back where no call follows it.
+func (p *prompt) given(g *Generator) string {
+	parse := g.family.New(p.options)
+	parse.Cut()
+	var out strings.Builder
+	for _, piece := range parse.Finish(parse.Feed(nil, p.forced)) {
+		if piece.Kind != parser.Text && piece.Kind != parser.Reasoning {
+			break
+		}
+		out.WriteString(piece.Text)
+	}
+	return cmp.Or(out.String(), p.forced) // a header, which is nothing until more follows
+}

@@ -1,0 +1,93 @@
+package generate
+
+import (
+	"context"
+	"slices"
+
+	"hearth/internal/chat"
+	"hearth/internal/jinja"
+	"hearth/internal/parser"
+)
+
+// What a model is told of tools in the system text where its template has no place for them. Calls are written in the form of
+// the model's family, which docs/templates.md calls the form of tools in the prompt: the example here, calls of earlier turns
+// and what the parser reads are one syntax.
+var asTold = mustParse(`# Tools{{ "\n\n" }}You can call the tools below. Each line is one tool as JSON: its name, what it does, and the JSON Schema of its arguments.` +
+	`{{ "\n\n" }}{% for t in tools %}{{ {"name": t.function.name, "description": t.function.description, "parameters": t.function.parameters} | tojson }}{{ "\n" }}{% endfor %}{{ "\n" }}` +
+	`To call a tool, write this, with the tool's name in the place of TOOL and its arguments in the place of the one shown:{{ "\n\n" }}{{ example }}{{ "\n\n" }}` +
+	`Several calls may follow each other. Write nothing after them: {{ results }} If no tool helps, answer in words.`)
+
+// tells tells whether tools that the template has no place for stand in the system text.
+func (c *Config) tells() bool { return !c.NoToolsInPrompt && !parser.CallsAreText(c.ToolParser) }
+
+// tell is the text about tools, a list as for the template.
+func (f form) tell(ctx context.Context, tools jinja.Value, limits jinja.Limits) (string, error) {
+	results := "what comes of them is in the next message."
+	if !f.tools {
+		results = "what comes of each is in the next message, in <tool_response>."
+	}
+	example := f.write([]*call{{name: "TOOL", args: []byte(`{"ARGUMENT": "VALUE"}`)}})
+	return asTold.Render(ctx, object("tools", tools, "example", example, "results", results), limits)
+}
+
+// withTold puts what is told of tools behind the system messages that a conversation begins with. Where the template moves those
+// along with the conversation, it stands in front of the first that is said.
+func (f form) withTold(turns []turn, told string) []turn {
+	if told == "" {
+		return turns
+	}
+	at := 0
+	for at < len(turns) && turns[at].role == roleSystem {
+		at++
+	}
+	switch {
+	case f.system && !f.leads && at < len(turns) && turns[at].role == roleUser:
+		turns[at].text = paragraphs(told, turns[at].text)
+	case f.system && !f.leads:
+		turns = slices.Insert(turns, at, turn{role: roleUser, text: told})
+	case at == 0:
+		turns = slices.Insert(turns, 0, turn{role: roleSystem, text: told})
+	default:
+		turns[at-1].text = paragraphs(turns[at-1].text, told)
+	}
+	return turns
+}
+
+// demandable refuses a demand for a call by a model that does not learn of the tools.
+func (g *Generator) demandable(r *chat.Request) *chat.Error {
+	f := &g.forms[0]
+	if f.declares || f.told || len(r.Tools) == 0 || r.Choice.Kind != chat.ChoiceRequired && r.Choice.Kind != chat.ChoiceNamed {
+		return nil
+	}
+	return chat.Invalidf("tool_choice", "the model's chat template has no place for tools, and %s, so no call can be demanded; leave tool_choice at auto, or start the server with %s",
+		g.cfg.untold(), g.cfg.remedy())
+}
+
+// leaveOut warns of the first request whose tools the model does not learn of.
+func (g *Generator) leaveOut() {
+	if g.cfg.Warn == nil {
+		return
+	}
+	g.leftOut.Do(func() {
+		g.cfg.Warn("the chat template of " + g.cfg.Info.ID + " has no place for tools, and " + g.cfg.untold() +
+			": requests are answered without their tools; " + g.cfg.remedy() + " puts them into the system text")
+	})
+}
+
+// untold says why tools do not stand in the system text, remedy what puts them there.
+func (c *Config) untold() string {
+	if c.NoToolsInPrompt {
+		return "--tools-in-prompt never leaves them out of the prompt"
+	}
+	return "--tool-call-parser none leaves calls as text"
+}
+
+func (c *Config) remedy() string {
+	switch {
+	case !c.NoToolsInPrompt:
+		return "--tool-call-parser auto"
+	case parser.CallsAreText(c.ToolParser):
+		return "--tools-in-prompt auto --tool-call-parser auto"
+	}
+	return "--tools-in-prompt auto"
+}
