@@ -250,6 +250,30 @@ func TestHostedNames(t *testing.T) {
 	}
 }
 
+// The name with claude of a model opens that model, whatever other rule about names would have of it.
+func TestClaudeNamesOpen(t *testing.T) {
+	cfg := config.Default()
+	for _, tt := range []struct {
+		main, small string
+		served      []string
+	}{
+		{"org/big", "org/little", nil}, {"org/haiku-writer", "org/haiku-reader", nil}, {"org/big", "claude-3-haiku", nil},
+		{"org/big", "org/little", []string{"haiku/of mine", "other"}},
+	} {
+		cfg.ServedModelName = tt.served
+		s := NewSmall(New(&Source{ID: tt.main}, cfg), &Source{ID: tt.small}, cfg)
+		if name := chat.ClaudeName(s.main.ID()); s.isSmall(name) || s.main.names.exact[0] != s.main.ID() {
+			t.Errorf("%+v: %s opens the small model", tt, name)
+		}
+		if name := chat.ClaudeName(s.ID()); !s.isSmall(name) {
+			t.Errorf("%+v: %s opens the main model", tt, name)
+		}
+	}
+	if n := newNames(&Source{ID: "a/b"}, nil, false); !n.is("claude-a-b") {
+		t.Errorf("names %q", n.exact)
+	}
+}
+
 // Who answers under another's name is said once for each, and for no more of them than a log can bear.
 func TestGuessesAreTold(t *testing.T) {
 	c := loaded(t, nil)

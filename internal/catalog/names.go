@@ -51,6 +51,9 @@ func newNames(src *Source, served []string, any bool) names {
 			n.exact = append(n.exact, s)
 		}
 	}
+	if s := chat.ClaudeName(n.id()); !slices.Contains(n.exact, s) { // before any rule about names with claude or haiku in them
+		n.exact = append(n.exact, s)
+	}
 	return n
 }
 

@@ -281,6 +281,31 @@ const (
 	Ranks     ModelKind = "rerank"     // scores
 )
 
+// ClaudeName is a name of the model that begins with claude, as Claude Code wants of those that it offers its user; "" where the
+// model does not chat.
+func (m *Model) ClaudeName() string {
+	if m.Kind != Chats {
+		return ""
+	}
+	return ClaudeName(m.ID)
+}
+
+// ClaudeName is the name that begins with claude of the model with this id: the id itself where it does, else the id behind
+// "claude-", with dashes for slashes and whatever else is not plain.
+func ClaudeName(id string) string {
+	const prefix = "claude-"
+	if strings.HasPrefix(id, prefix) {
+		return id
+	}
+	plain := func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:", r) {
+			return r
+		}
+		return '-'
+	}
+	return prefix + strings.Map(plain, id)
+}
+
 // Generator produces replies for one model. Implementations are safe for concurrent use.
 type Generator interface {
 	Model() Model

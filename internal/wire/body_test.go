@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -131,6 +132,83 @@ func TestModels(t *testing.T) {
 		if w.Code != tc.status || !strings.HasPrefix(w.Body.String(), tc.want) {
 			t.Errorf("GET %s = %d %s\nwant %d %s", tc.path, w.Code, w.Body, tc.status, tc.want)
 		}
+	}
+}
+
+// several are the models of a server that has more than one.
+type several struct {
+	*wiretest.Generator
+	list []chat.Model
+}
+
+func (s several) List() []chat.Model { return s.list }
+
+// TestClaudeNames: clients of the Anthropic API meet every model that chats a second time, under a name that begins with claude and
+// shows the id; SDKs and clients of other APIs do not. Anybody may ask for one by that name.
+func TestClaudeNames(t *testing.T) {
+	models := several{wiretest.New(), []chat.Model{
+		{ID: "org/My Model-4bit"}, {ID: "claude-tuned"}, {ID: "größe:1.5_b"}, {ID: "bge-m3", Kind: chat.Embeds}, {ID: "claude-gr--e:1.5_b"},
+	}}
+	mux := http.NewServeMux()
+	o := wiretest.Options(models.Generator)
+	o.Models = models
+	wire.MountModels(mux, o, fail)
+	plain := []string{"org/My Model-4bit", "claude-tuned", "größe:1.5_b", "bge-m3", "claude-gr--e:1.5_b"}
+	all := append(slices.Clone(plain), "claude-org-My-Model-4bit") // the last one's name is a model's own
+	const version, sdk = "Anthropic-Version", "X-Stainless-Lang"
+	for _, tc := range []struct {
+		path   string
+		header []string
+		want   []string
+		more   bool
+	}{
+		{"/v1/models", nil, plain, false},
+		{"/v1/models?limit=1000", []string{version}, all, false},
+		{"/v1/models", []string{version, sdk}, plain, false},
+		{"/v1/models", []string{sdk}, plain, false},
+		{"/models?limit=5", []string{version}, all[:5], true},
+		{"/v1/models?limit=5", nil, plain, false},
+		{"/v1/models?limit=2&after_id=bge-m3", []string{version}, all[4:], false},
+		{"/v1/models?before_id=claude-org-My-Model-4bit&limit=2", []string{version}, all[3:5], true},
+		{"/v1/models?after_id=claude-org-My-Model-4bit", []string{version}, nil, false},
+	} {
+		r, w := httptest.NewRequest(http.MethodGet, tc.path, nil), httptest.NewRecorder()
+		for _, h := range tc.header {
+			r.Header.Set(h, "2023-06-01")
+		}
+		mux.ServeHTTP(w, r)
+		var list struct {
+			Data []struct {
+				ID   string
+				Name string `json:"display_name"`
+			}
+			More bool `json:"has_more"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, m := range list.Data {
+			ids = append(ids, m.ID)
+			if want := m.ID; m.Name != want && (m.ID != all[5] || m.Name != plain[0]) {
+				t.Errorf("%s is shown as %q", m.ID, m.Name)
+			}
+		}
+		if !slices.Equal(ids, tc.want) || list.More != tc.more {
+			t.Errorf("GET %s %v: %q, more %t; want %q, %t", tc.path, tc.header, ids, list.More, tc.want, tc.more)
+		}
+	}
+	for id, want := range map[string]string{"claude-org-My-Model-4bit": plain[0], "claude-tuned": "claude-tuned", "claude-gr--e:1.5_b": "claude-gr--e:1.5_b"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/models/"+id, nil))
+		if want := fmt.Sprintf(`{"id":%q,"type":"model","object":"model","display_name":%q`, id, want); w.Code != 200 || !strings.HasPrefix(w.Body.String(), want) {
+			t.Errorf("GET %s: %d %s, want %s", id, w.Code, w.Body, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/models/claude-bge-m3", nil))
+	if w.Code != http.StatusTeapot {
+		t.Errorf("a model that does not chat has a name with claude: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -68,7 +68,7 @@ func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) { MountModelsA
 // MountModelsAt is MountModels below the path base.
 func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
 	HandleAt(mux, base, "/models", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
-		list, err := page(o.Models.List(), r)
+		list, err := page(objects(o.Models.List(), showsClaudeNames(r)), r)
 		if err != nil {
 			fail(w, r, err)
 			return
@@ -78,6 +78,11 @@ func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter)
 	// Ids of models contain slashes, which some clients escape and some do not.
 	HandleAt(mux, base, "/models/{id...}", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
+		all := objects(o.Models.List(), true)
+		if i := index(all, id); i >= 0 {
+			WriteJSON(w, http.StatusOK, all[i])
+			return
+		}
 		m, err := find(r, o.Models, id)
 		if err != nil {
 			fail(w, r, chat.AsError(err))
@@ -87,10 +92,35 @@ func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter)
 	}}))
 }
 
-// find looks id up in the list and, for aliases, where generation would.
+// showsClaudeNames reports whether the list has the models' names with claude as well. Claude Code shows its user these alone. What
+// an SDK asks for is no menu but a program's, like what other APIs' clients ask for: it would meet every model twice.
+func showsClaudeNames(r *http.Request) bool {
+	return r.Header.Get("Anthropic-Version") != "" && r.Header.Get("X-Stainless-Lang") == ""
+}
+
+// objects are the models as clients see them, followed by their names with claude if these are wanted.
+func objects(models []chat.Model, claude bool) []modelObject {
+	all := make([]modelObject, 0, 2*len(models))
+	for _, m := range models {
+		all = append(all, newModelObject(m))
+	}
+	if !claude {
+		return all
+	}
+	for i, m := range models {
+		if name := m.ClaudeName(); name != "" && index(all, name) < 0 {
+			o := all[i]
+			o.ID = name // the display name stays the id, and is what a user sees
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// find looks paths up in the list and other names where generation would.
 func find(r *http.Request, models chat.Models, id string) (chat.Model, error) {
 	for _, m := range models.List() {
-		if m.ID == id || m.Path != "" && (m.Path == id || filepath.Base(m.Path) == id) {
+		if m.Path != "" && (m.Path == id || filepath.Base(m.Path) == id) {
 			return m, nil
 		}
 	}
@@ -101,12 +131,12 @@ func find(r *http.Request, models chat.Models, id string) (chat.Model, error) {
 	return gen.Model(), nil
 }
 
-func index(models []chat.Model, id string) int {
-	return slices.IndexFunc(models, func(m chat.Model) bool { return m.ID == id })
+func index(models []modelObject, id string) int {
+	return slices.IndexFunc(models, func(m modelObject) bool { return m.ID == id })
 }
 
 // page applies Anthropic's limit, after_id and before_id; without them the list is whole, as OpenAI has it.
-func page(models []chat.Model, r *http.Request) (*modelList, *chat.Error) {
+func page(models []modelObject, r *http.Request) (*modelList, *chat.Error) {
 	q := r.URL.Query()
 	from, to := 0, len(models)
 	if id := q.Get("after_id"); id != "" {
@@ -134,10 +164,7 @@ func page(models []chat.Model, r *http.Request) (*modelList, *chat.Error) {
 			}
 		}
 	}
-	list := &modelList{Object: "list", Data: []modelObject{}, HasMore: more}
-	for i := from; i < to; i++ {
-		list.Data = append(list.Data, newModelObject(models[i]))
-	}
+	list := &modelList{Object: "list", Data: models[from:to], HasMore: more}
 	if n := len(list.Data); n > 0 {
 		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
 	}
