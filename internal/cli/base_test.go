@@ -165,7 +165,7 @@ func TestBaseStart(t *testing.T) {
 	if out, errs, code := launch(t, t.TempDir(), "--model", base); code != 1 || out != "" || !strings.Contains(errs, "base is a base model") {
 		t.Errorf("launch: %d %s%s", code, out, errs)
 	}
-	if out, errs, code := launch(t, t.TempDir(), "--model", base, "--chat-template", "chatml"); code != 3 || !strings.Contains(out, "ANTHROPIC_MODEL=base") {
+	if out, errs, code := launch(t, t.TempDir(), "--model", base, "--chat-template", "chatml", "--context-length", "81920"); code != 3 || !strings.Contains(out, "ANTHROPIC_MODEL=base") {
 		t.Errorf("launch with a template: %d %s%s", code, out, errs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -39,9 +40,39 @@ func newLaunchCmd() *cobra.Command {
 // target is a server that an agent is pointed at.
 type target struct {
 	state
-	context int // tokens
+	own     bool   // it was started for the agent
+	keyFrom string // where the key is from if the server does not tell it
+	context int    // tokens
 	kind    chat.ModelKind
 	close   func() // ends a server that was started for the agent
+}
+
+// about says in a line which server it is and what an agent gets there.
+func (t *target) about(agent string) string {
+	which := "the server"
+	if t.own {
+		which = "a server of its own"
+	}
+	key := "no key is asked for"
+	switch {
+	case !t.Locked:
+	case t.keyFrom != "":
+		key = "with the key from " + t.keyFrom
+	case t.KeyOf != "":
+		key = "with the key of " + t.KeyOf
+	default:
+		key = "with its key"
+	}
+	small := ""
+	if t.Small != "" {
+		small = fmt.Sprintf(" and %s", t.Small)
+	}
+	return fmt.Sprintf("hearth: %s uses %s at %s (process %d): %s%s, %d tokens of context, %s\n", agent, which, t.URL, t.PID, t.Model, small, t.context, key)
+}
+
+// serves reports whether name means the server's model, which may be named without its owner.
+func (s *state) serves(name string) bool {
+	return name == "" || s.Model == name || strings.HasSuffix(s.Model, "/"+name)
 }
 
 // healthTimeout bounds the look at a server that says it runs, healthEvery is how often one that loads is looked at.
@@ -50,27 +81,51 @@ const (
 	healthEvery   = 200 * time.Millisecond
 )
 
-// running finds a server that says it runs and does, with the model asked for if there is one. It returns nil if there
-// is none.
-func running(ctx context.Context, model string, notes io.Writer) (*target, error) {
+// running lists the servers that say they run and do, the latest first.
+func running(ctx context.Context) ([]*state, error) {
 	all, err := announced()
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range all {
-		if model != "" && s.Model != model {
-			continue
-		}
+	return slices.DeleteFunc(all, func(s *state) bool {
 		h, err := askHealth(ctx, s.URL)
-		if err == nil && h.Model == s.Model && h.Status == "loading" {
-			fmt.Fprintf(notes, "hearth: %s is still loading %s; waiting for it\n", s.URL, s.Model)
-			h, err = loaded(ctx, s.URL)
-		}
-		if err == nil && h.Model == s.Model && h.Status != "draining" {
-			return &target{state: *s, context: h.Context, kind: h.Kind, close: func() {}}, nil
+		return err != nil || h.Model != s.Model || h.Status == "draining"
+	}), nil
+}
+
+// choose is the first server with the model that was asked for, one that agents can use before others; nil if there is none.
+func choose(all []*state, model string, demoToo bool) *state {
+	var chosen *state
+	for _, s := range all {
+		if s.serves(model) && (chosen == nil || chosen.Demo && !s.Demo && !demoToo) {
+			chosen = s
 		}
 	}
-	return nil, nil
+	return chosen
+}
+
+// others says which servers run besides the chosen one; "" if there are none.
+func others(all []*state, chosen *state) string {
+	var names []string
+	for _, s := range all {
+		if s != chosen {
+			names = append(names, fmt.Sprintf("%s at %s", s.Model, s.URL))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// attach points at a server, after it has loaded its model.
+func attach(ctx context.Context, s *state, notes io.Writer) (*target, error) {
+	h, err := askHealth(ctx, s.URL)
+	if err == nil && h.Status == "loading" {
+		fmt.Fprintf(notes, "hearth: waiting for the server at %s (process %d), which loads %s\n", s.URL, s.PID, s.Model)
+		h, err = loaded(ctx, s.URL)
+	}
+	if err != nil {
+		return nil, hintf(fmt.Errorf("the server at %s (process %d) ended while it loaded %s: %w", s.URL, s.PID, s.Model, err), "what it printed says why")
+	}
+	return &target{state: *s, context: h.Context, kind: h.Kind, close: func() {}}, nil
 }
 
 // loaded waits until a server has its model: how long the context is, is not known before.
@@ -109,7 +164,7 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 }
 
 // startTarget serves cfg's model in this process, for as long as the agent runs.
-func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*target, error) {
+func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	cache := hub.Cache{Dir: cfg.HubCache}
 	src, err := catalog.Find(cfg.Model, cache)
 	if err != nil {
@@ -132,15 +187,15 @@ func startTarget(ctx context.Context, cfg *config.Config, notes io.Writer) (*tar
 		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
 		close(served)
 	}()
-	t := &target{state: state{URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey()}, close: func() {
+	t := &target{state: state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo()}, own: true, close: func() {
 		stop()
 		<-served
 		_ = all.Close()
 	}}
+	t.setKey(cfg)
 	if small, ok := all.(*catalog.Small); ok {
 		t.Small = small.ID()
 	}
-	fmt.Fprintf(notes, "hearth: no server runs; loading %s for as long as the agent does\n", models.ID())
 	if err := all.Load(backends()); err != nil {
 		t.close()
 		return nil, err

@@ -178,7 +178,8 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 		loaded <- encoders.Load(bs, all.Load(bs))
 	}()
 
-	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Key: cfg.APIKey(), Locked: len(cfg.Keys()) > 0, Started: time.Now()}
+	about := &state{PID: os.Getpid(), URL: baseURL(listeners[0]), Model: models.ID(), Demo: src.Demo(), Started: time.Now()}
+	about.setKey(cfg)
 	if small, ok := all.(*catalog.Small); ok {
 		about.Small = small.ID()
 	}
@@ -399,10 +400,7 @@ func reasoningField(cfg *config.Config) string {
 
 func health(cfg *config.Config, models *catalog.Catalog) server.Health {
 	m := models.List()[0]
-	h := server.Health{Status: "loading", Model: m.ID, Context: m.Context}
-	if m.Kind == chat.Completes {
-		h.Kind = m.Kind
-	}
+	h := server.Health{Status: "loading", Model: m.ID, Context: m.Context, Kind: m.Kind}
 	if models.Ready() {
 		h.Status = "ok"
 	}

@@ -23,8 +23,18 @@ type state struct {
 	Small   string    `json:"small_model,omitempty"`
 	Demo    bool      `json:"demo"`
 	Key     string    `json:"key,omitempty"`
+	KeyOf   string    `json:"key_of,omitempty"` // whose Key is, where there are several
 	Locked  bool      `json:"locked,omitempty"` // a key is asked for, if only such as the server knows the hashes of
 	Started time.Time `json:"started"`
+}
+
+// setKey notes the key that agents get, and whose it is.
+func (s *state) setKey(cfg *config.Config) {
+	all, k := cfg.Keys(), cfg.AgentKey()
+	s.Key, s.Locked = k.Plain, len(all) > 0
+	if s.KeyOf = k.Name; s.KeyOf == "" && k.Operator && len(all) > 1 {
+		s.KeyOf = "the operator"
+	}
 }
 
 func (s *state) file(dir string) string {

@@ -58,18 +58,22 @@ func (c *Config) Keys() []Key {
 	return all
 }
 
-// APIKey is one of the accepted keys, the operator's only if there is no other; "" if there are none, or none but sums is known.
-func (c *Config) APIKey() string {
-	last := ""
+// APIKey is the Plain of AgentKey.
+func (c *Config) APIKey() string { return c.AgentKey().Plain }
+
+// AgentKey is one of the accepted keys, the operator's only if there is no other; the zero Key if there are none, or none but sums is
+// known.
+func (c *Config) AgentKey() Key {
+	var first Key
 	for _, k := range c.Keys() {
 		if k.Plain != "" && !k.Operator {
-			return k.Plain
+			return k
 		}
-		if last == "" {
-			last = k.Plain
+		if first.Plain == "" && k.Plain != "" {
+			first = k
 		}
 	}
-	return last
+	return first
 }
 
 // hashed begins a key of which a file has only the sum.

@@ -75,7 +75,7 @@ type Health struct {
 	Status  string `json:"status"` // ok, loading, draining, or stuck: a step of the model does not end
 	Model   string `json:"model"`
 	Context int    `json:"context,omitempty"` // tokens; not there while the model loads
-	// Kind is chat.Completes for a base model, which cannot chat; "" for others, and while it is not known.
+	// Kind is what a model is for that does not chat; "" for others, and while it is not known.
 	Kind        chat.ModelKind `json:"kind,omitempty"`
 	Thinking    Thinking       `json:"thinking"`
 	PromptCache PromptCache    `json:"prompt_cache"`
