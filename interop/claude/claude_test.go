@@ -3,6 +3,11 @@
 package claude
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,18 +89,14 @@ func TestCompact(t *testing.T) {
 func TestContextFills(t *testing.T) {
 	const context = 60_000
 	s := serveWith(t, []string{"--context-length", strconv.Itoa(context)},
-		line{IfLast: "detailed summary of the conversation", Raw: "<summary>Three files were read.</summary>"},
-		line{Times: 5, IfTool: "^Read$", Raw: toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)},
+		line{IfLast: "detailed summary of the conversation", Raw: "<summary>Six files were read.</summary>"},
+		line{Times: 9, IfTool: "^Read$", Raw: toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)},
 		line{Raw: "All was read."})
 	home := s.home(t)
-	bigFiles(t, home, 6, 500)
+	bigFiles(t, home, 10, 500)
 	r := s.claudeIn(t, home, "-p", "Read the files")
 	r.says(t, "All was read.")
-	compacted := false
-	for _, e := range r.events {
-		compacted = compacted || e.Subtype == "compact_boundary"
-	}
-	if !compacted {
+	if r.compactions() == 0 {
 		t.Error("the conversation was not compacted")
 	}
 	for _, c := range s.parse(t) {
@@ -104,6 +105,122 @@ func TestContextFills(t *testing.T) {
 		}
 	}
 	s.show(t, r)
+}
+
+// TestSmallContexts: from the least context that launch accepts on, a session that outgrows it is compacted again and again and goes on
+// to its end. Files of 430 lines are the largest that are shown again after a compaction, which asks most of a context; much longer ones
+// are not read at once.
+func TestSmallContexts(t *testing.T) {
+	const files = 25
+	for _, tt := range []struct {
+		context, lines int // of a file; 0: what a command prints
+	}{
+		{40_960, 150}, {40_960, 1200}, {40_960, 0}, {50_000, 200}, {65_536, 300}, {81_920, 430}, {81_920, 5000}, {100_000, 430},
+	} {
+		t.Run(fmt.Sprintf("%d tokens, %d lines", tt.context, tt.lines), func(t *testing.T) {
+			t.Parallel()
+			tool, call := "^Read$", toolCall("Read", `{"file_path": "big{{.Turn}}.txt"}`)
+			if tt.lines == 0 {
+				tool, call = "^Bash$", toolCall("Bash", `{"command": "seq 1 6000 | tr '\\n' ' ' | fold -w 200; echo {{.Turn}}"}`)
+			}
+			s := serveWith(t, []string{"--context-length", strconv.Itoa(tt.context)},
+				line{IfLast: "detailed summary of the conversation", Raw: "<analysis>" + facts(60) + "</analysis>\n<summary>" + facts(120) + "</summary>"},
+				line{Times: files, IfTool: tool, Raw: call},
+				line{Raw: "All was read."})
+			home := s.home(t)
+			bigFiles(t, home, files+1, tt.lines)
+			r := s.claudeIn(t, home, "-p", "Read the files")
+			r.says(t, "All was read.")
+			if r.compactions() == 0 {
+				t.Error("the conversation was not compacted")
+			}
+			if few := "tokens of context are few for Claude Code"; strings.Contains(r.notes.String(), few) != (tt.context < 81_920) {
+				t.Errorf("launch says: %s", r.notes)
+			}
+			if strings.Contains(r.notes.String(), "CLAUDE_CODE_AUTO_COMPACT_WINDOW") {
+				t.Errorf("Claude Code grumbles: %s", r.notes)
+			}
+			last := 0
+			for _, c := range s.parse(t) {
+				last = max(last, c.prompt)
+			}
+			t.Logf("%d compactions, statuses %s, longest prompt %d", r.compactions(), s.statuses(t), last)
+		})
+	}
+}
+
+// facts is a text that says nothing twice, n times 10 tokens or so.
+func facts(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "fact %d of %d; ", i*7919%10007, i)
+	}
+	return b.String()
+}
+
+// TestLaunchRefuses: where the context is too small, launch says so, with the numbers, and Claude Code is not run; --force is obeyed
+// where the prompt fits.
+func TestLaunchRefuses(t *testing.T) {
+	hearth := hearthBinary(t)
+	for _, tt := range []struct {
+		context, force, want string // want: "" runs
+	}{
+		{"8192", "", "Claude Code's prompt of some 14000 tokens does not fit into its context of 8192"},
+		{"8192", "--force", "Claude Code's prompt of some 14000 tokens does not fit into its context of 8192"},
+		{"32768", "", "a context of 32768 tokens is too small for Claude Code"},
+		{"32768", "--force", ""},
+		{"40960", "", ""},
+	} {
+		s := serveWith(t, []string{"--context-length", tt.context}, line{Raw: "Here I am."})
+		args := s.args("-p", "Hi")
+		if tt.force != "" {
+			args = slices.Insert(args, 2, tt.force)
+		}
+		if tt.want == "" {
+			s.runIn(t, s.home(t), hearth, args...).says(t, "Here I am.")
+			continue
+		}
+		cmd, r := s.command(t, s.home(t), hearth, args...)
+		if err := cmd.Run(); err == nil || !strings.Contains(r.notes.String(), tt.want) || r.out.String() != "" {
+			t.Errorf("%s %s: %v: %s%s", tt.context, tt.force, err, r.out, r.notes)
+		}
+		s.requests(t, 0)
+	}
+}
+
+// TestDiscovery: Claude Code asks for the models and keeps those it will offer; their names open the model, of which it then knows the
+// context all the same.
+func TestDiscovery(t *testing.T) {
+	s := serveWith(t, []string{"--context-length", "131072", "--served-model-name", "org/My Model"}, line{Raw: "Here I am."})
+	home := s.home(t)
+	s.claudeIn(t, home, "-p", "Hi").says(t, "Here I am.")
+	var kept struct {
+		BaseURL string
+		Models  []struct {
+			ID   string
+			Name string `json:"display_name"`
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(home, ".claude", "cache", "gateway-models.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &kept)
+	}
+	const id, name = "claude-org-My-Model", "org/My Model"
+	if err != nil || kept.BaseURL != s.url || len(kept.Models) != 1 || kept.Models[0].ID != id || kept.Models[0].Name != name {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, model := range []string{id, "default", "opus", "haiku"} {
+		r := s.claudeIn(t, home, "-p", "Hi", "--model", model)
+		r.says(t, "Here I am.")
+		for name, m := range r.result().ModelUsage {
+			if m.ContextWindow != 131_072 || model == id && name != id {
+				t.Errorf("--model %s is %s, of which Claude Code takes the context for %d tokens", model, name, m.ContextWindow)
+			}
+		}
+	}
+	if got := s.statuses(t); got != "200 200 200 200 200" {
+		t.Errorf("statuses %s", got)
+	}
 }
 
 // TestPromptTooLong: a Claude Code that was not told how long the context is learns it from the error, whose words it reads,

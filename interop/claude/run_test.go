@@ -154,7 +154,7 @@ func (s *server) env() []string {
 }
 
 // headless are the arguments that make Claude Code print events and allow it the tools it needs.
-var headless = []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Write,Read,Task"}
+var headless = []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Write,Read,Bash,Task"}
 
 // args are those that run Claude Code on this server through hearth launch.
 func (s *server) args(args ...string) []string {
@@ -252,6 +252,16 @@ func (r *run) result() event {
 		return r.events[n-1]
 	}
 	return event{}
+}
+
+// compactions counts how often the conversation was made a summary.
+func (r *run) compactions() (n int) {
+	for _, e := range r.events {
+		if e.Subtype == "compact_boundary" {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *run) says(t *testing.T, want string) {
