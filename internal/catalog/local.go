@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/demo"
 	"hearth/internal/generate"
 	"hearth/internal/model"
 	"hearth/internal/script"
@@ -37,6 +38,9 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	warnings := src.warnings(read, w.warnings, text.Warnings)
 	text.Engine, text.Info.ID, text.Warn = generate.Over(w.Engine), id, bs.Warn
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
+	if src.Demo() {
+		text.Advice = demo.Advice
+	}
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)
 	if err != nil {

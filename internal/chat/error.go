@@ -27,9 +27,10 @@ type Error struct {
 	Param      string // JSON path of the offending field: messages[2].content[0].type
 	Code       string // machine-readable detail, protocol-free: "model_not_found"
 	Msg        string
-	Tokens     int // ContextLength: tokens of the prompt
-	MaxTokens  int // ContextLength: output tokens asked for, 0 if none
-	Limit      int // ContextLength: tokens that fit
+	Tokens     int    // ContextLength: tokens of the prompt
+	MaxTokens  int    // ContextLength: output tokens asked for, 0 if none
+	Limit      int    // ContextLength: tokens that fit
+	Advice     string // ContextLength: a sentence to add to the words that clients know
 	RetryAfter time.Duration
 	Bound      Bound // that the request met; "" none
 	Err        error // cause, for logs

@@ -23,6 +23,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/model"
 	"hearth/internal/server"
@@ -488,7 +489,7 @@ func realModel(cache hub.Cache) string {
 		}
 	}
 	if best == nil {
-		return "hf download mlx-community/Qwen3-0.6B-4bit && hearth serve mlx-community/Qwen3-0.6B-4bit"
+		return demo.Real
 	}
 	return "hearth serve " + best.ID
 }

@@ -34,6 +34,12 @@ func serveDemo(t *testing.T, change func(*config.Config)) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveSource(t, src, cfg)
+}
+
+// serveSource serves a model in this process.
+func serveSource(t *testing.T, src *catalog.Source, cfg *config.Config) (url string) {
+	t.Helper()
 	models := catalog.New(src, cfg)
 	if err := models.Load(backends()); err != nil {
 		t.Fatal(err)

@@ -4,11 +4,25 @@ package demo
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 )
 
 // Name is what the embedded model is called on every API and on the command line.
 const Name = "demo"
+
+// Real is what to type for a model worth talking to.
+const Real = "hf download mlx-community/Qwen3-0.6B-4bit && hearth serve mlx-community/Qwen3-0.6B-4bit"
+
+// forAgents is what to type for one that also has room for an agent's instructions and tools, and for work.
+const forAgents = "hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit"
+
+// Advice is the sentence for whoever sends a prompt that does not fit. It has none of the words by which clients know a
+// full context.
+func Advice(tokens, context int) string {
+	return fmt.Sprintf("This is hearth's demo, a tiny model with a context of %d tokens, and this prompt has %d; for a real model: %s",
+		context, tokens, forAgents)
+}
 
 // Created is when the weights were made, in Unix seconds.
 const Created = 1_795_530_570

@@ -91,6 +91,8 @@ type Config struct {
 
 	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
 	RefuseMedia bool
+	// Advice is a sentence for clients whose prompt does not fit, of so many tokens into the context; nil: there is none.
+	Advice func(tokens, context int) string
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
@@ -270,7 +272,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		if r.Prompt != nil && e.Param == "messages" {
 			e.Param = r.Prompt.Path
 		}
-		return nil, e
+		return nil, g.advise(e, r)
 	}
 	maxTokens = min(maxTokens, g.cfg.Engine.Context()-len(p.tokens))
 	n := max(r.N, 1)
@@ -395,6 +397,21 @@ func (g *Generator) fits(tokens int, r *chat.Request) *chat.Error {
 				tokens, maxTokens, limit)}
 	}
 	return nil
+}
+
+// advise adds the advice there is to a prompt that does not fit. Clients that know such an error by its words hide them, and
+// compact the conversation. At an agent's first turn there is nothing to compact, so it gets the advice alone, which it shows.
+func (g *Generator) advise(e *chat.Error, r *chat.Request) *chat.Error {
+	if g.cfg.Advice == nil || e.Tokens < g.cfg.Engine.Context() {
+		return e
+	}
+	advice := g.cfg.Advice(e.Tokens, g.cfg.Engine.Context())
+	answered := slices.ContainsFunc(r.Messages, func(m chat.Message) bool { return m.Role == chat.Assistant })
+	if len(r.Tools) > 0 && !answered {
+		return &chat.Error{Kind: chat.Invalid, Msg: advice}
+	}
+	e.Advice = advice
+	return e
 }
 
 // engineError says what an engine's refusal means to the client.

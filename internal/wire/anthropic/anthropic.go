@@ -191,7 +191,11 @@ func errorMessage(e *chat.Error) string {
 		return "input length and `max_tokens` exceed context limit: " + n + " + " + strconv.Itoa(e.MaxTokens) + " > " + limit +
 			", decrease input length or `max_tokens` and try again"
 	}
-	return "prompt is too long: " + n + " tokens > " + limit + " maximum"
+	words := "prompt is too long: " + n + " tokens > " + limit + " maximum"
+	if e.Advice != "" {
+		words += ". " + e.Advice
+	}
+	return words
 }
 
 // dotted spells a JSON path as Anthropic does: messages.2.content.0.type.
