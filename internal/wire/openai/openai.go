@@ -144,14 +144,18 @@ func newErrorBody(e *chat.Error) errorBody {
 	return errorBody{d}
 }
 
-// contextMessage is OpenAI's wording, which clients match.
+// contextMessage is OpenAI's wording, which clients match, with what there is to add to it.
 func contextMessage(e *chat.Error) string {
+	words := fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
+		e.Limit, e.Tokens)
 	if e.MaxTokens > 0 {
-		return fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.",
+		words = fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion). Please reduce the length of the messages or completion.",
 			e.Limit, e.Tokens+e.MaxTokens, e.Tokens, e.MaxTokens)
 	}
-	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
-		e.Limit, e.Tokens)
+	if e.Advice != "" {
+		words += " " + e.Advice
+	}
+	return words
 }
 
 // WriteError answers with e.
