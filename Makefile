@@ -101,7 +101,7 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code, opencode and aider against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
@@ -112,18 +112,26 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
-	else echo "skipped: the TypeScript SDKs and Claude Code need npm" >&2; fi
+	else echo "skipped: the TypeScript SDKs, Claude Code and opencode need npm" >&2; fi
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
-interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done
+interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/agents/.done $(VENV)/aider/.done
 	cp interop/typescript/*.mjs $(VENV)/typescript/
 	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
 	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
 	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude
+	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
 
 $(VENV)/%/.done: interop/%/package.json
 	mkdir -p $(@D) && cp $< $(@D)/
 	cd $(@D) && npm install --silent --no-audit --no-fund --no-package-lock
+	touch $@
+
+# aider's release pins all that it needs, and takes no Python from 3.13 on. Compiling it all would take as long as fetching it.
+$(VENV)/aider/.done: interop/agents/requirements.txt
+	python3 -c 'import sys; sys.exit(None if (3, 10) <= sys.version_info < (3, 13) else "aider needs Python 3.10, 3.11 or 3.12 as python3")'
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --no-compile -r $<
 	touch $@
 
 # The SDK's major version before the current one.

@@ -10,6 +10,7 @@ import (
 
 // TestAider: aider creates a file from a whole one.
 func TestAider(t *testing.T) {
+	t.Parallel()
 	s := serve(t, []string{"--context-length", "32768"}, line{Raw: "Here it is.\n\nhello.py\n```\nprint('Hello from hearth.')\n```\n"})
 	r := s.aider(t, s.project(t, nil), "--edit-format", "whole", "--no-git", "--message", "Write hello.py", "hello.py")
 	r.says(t, "Here it is.", "Applied edit to hello.py")
@@ -20,6 +21,7 @@ func TestAider(t *testing.T) {
 // TestAiderDiff: aider edits a file of a repository and commits it. The first edit fits nothing, so it asks again, on the
 // cache of the first request.
 func TestAiderDiff(t *testing.T) {
+	t.Parallel()
 	const before, after = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
 	edit := func(from string) string {
 		return "sums.py\n```python\n<<<<<<< SEARCH\n" + from + "\n=======\n    return a + b\n>>>>>>> REPLACE\n```\n"
@@ -56,6 +58,7 @@ func TestAiderDiff(t *testing.T) {
 
 // TestAiderDemo: what a person sees who tries aider on the demo first.
 func TestAiderDemo(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	r := s.aider(t, s.project(t, nil), "--no-git", "--message", "What is the capital of France?")
 	r.says(t, "received.") // the tokens of an answer

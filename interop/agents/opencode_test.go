@@ -22,6 +22,7 @@ var title = line{IfLast: "title for this conversation", Raw: "A file"}
 func TestOpencode(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, []string{"--context-length", "32768"}, title,
 				line{Turn: 1, IfTool: "^write$", Raw: "I will write it.\n" + toolCall("write", `{"filePath": "hello.txt", "content": "Hello from hearth.\n"}`)},
 				line{Turn: 2, IfTool: "^read$", Raw: toolCall("read", `{"filePath": "hello.txt"}`)},
@@ -51,6 +52,7 @@ func TestOpencode(t *testing.T) {
 func TestOpencodeContextFills(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, []string{"--context-length", "32768"}, title,
 				line{IfLast: "(?i)summary", Raw: "Four files were read."},
 				line{Times: 4, IfTool: "^read$", Raw: toolCall("read", `{"filePath": "big{{.Turn}}.txt"}`)},
@@ -58,7 +60,7 @@ func TestOpencodeContextFills(t *testing.T) {
 			big := strings.Repeat("a line of a file with some words in it\n", 450)
 			files := map[string]string{"big1.txt": big, "big2.txt": big, "big3.txt": big, "big4.txt": big}
 			r := s.opencode(t, s.project(t, files), p.npm, object{"context": 32768, "output": 8192}, "Read the files")
-			r.says(t, "All was read.")
+			r.says(t, "Four files were read.", "All was read.")
 			s.calls(t, p.path, 0)
 		})
 	}
@@ -68,27 +70,33 @@ func TestOpencodeContextFills(t *testing.T) {
 func TestOpencodeDemo(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t, nil)
 			r := s.opencode(t, s.project(t, nil), p.npm, nil, "What is the capital of France?")
 			if strings.TrimSpace(r.out) == "" {
 				t.Error("no answer")
 			}
 			s.calls(t, p.path, 0)
-			s = serve(t, nil)
-			long := map[string]string{"AGENTS.md": strings.Repeat("Be kind to whoever reads this code after you.\n", 400)}
-			home := s.project(t, long)
-			r = s.run(t, home, s.opencodeCommand(home, p.npm, nil, "What is the capital of France?"))
-			if r.err == nil || !strings.Contains(r.notes, advice) {
-				t.Errorf("%v, %s%s", r.err, r.out, r.notes)
-			}
 		})
+	}
+}
+
+// TestOpencodeDemoTooSmall: where the project's instructions leave no room on the demo, opencode shows what it says of that.
+func TestOpencodeDemoTooSmall(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	home := s.project(t, map[string]string{"AGENTS.md": strings.Repeat("Be kind to whoever reads this code after you.\n", 400)})
+	r := s.run(t, home, s.opencodeCommand(t, home, providers[0].npm, nil, "What is the capital of France?"))
+	if r.err == nil || !strings.Contains(r.notes, "This is hearth's demo, a tiny model with a context of 8192 tokens") {
+		t.Errorf("%v\n%s%s", r.err, r.out, r.notes)
 	}
 }
 
 type object = map[string]any
 
 // opencodeCommand tells opencode of the server in its settings, as docs/agents.md does, and runs it.
-func (s *server) opencodeCommand(home, npm string, limit object, prompt string) []string {
+func (s *server) opencodeCommand(t *testing.T, home, npm string, limit object, prompt string) []string {
+	t.Helper()
 	model := object{}
 	if limit != nil {
 		model["limit"] = limit
@@ -101,7 +109,7 @@ func (s *server) opencodeCommand(home, npm string, limit object, prompt string) 
 		err = os.WriteFile(filepath.Join(home, "project", "opencode.json"), b, 0o600)
 	}
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return []string{*opencodeFlag, "run", prompt}
 }
@@ -109,7 +117,7 @@ func (s *server) opencodeCommand(home, npm string, limit object, prompt string) 
 // opencode runs opencode, which must succeed.
 func (s *server) opencode(t *testing.T, home, npm string, limit object, prompt string) *run {
 	t.Helper()
-	r := s.run(t, home, s.opencodeCommand(home, npm, limit, prompt))
+	r := s.run(t, home, s.opencodeCommand(t, home, npm, limit, prompt))
 	if r.err != nil {
 		t.Errorf("opencode: %v\n%s%s", r.err, r.out, r.notes)
 	}

@@ -33,9 +33,6 @@ const limit = time.Minute
 
 const chatPath = "/v1/chat/completions"
 
-// advice is how the demo's sentence begins.
-const advice = "This is hearth's demo, a tiny model with a context of 8192 tokens"
-
 // line is a line of a script; docs/script.md has its meaning.
 type line struct {
 	IfLast string `json:"if_last,omitempty"`

@@ -90,13 +90,17 @@ func serve(t *testing.T, script ...line) *server {
 	return serveWith(t, nil, script...)
 }
 
-// serveWith is serve with more arguments.
+// serveWith is serve with more arguments; without a script the demo answers.
 func serveWith(t *testing.T, args []string, script ...line) *server {
 	t.Helper()
 	bin := hearthBinary(t)
 	s := &server{dir: t.TempDir(), stderr: newLog()}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, bin, append([]string{"serve", "--port", "0", "--script", s.write(t, script...)}, args...)...)
+	args = append([]string{"serve", "--port", "0"}, args...)
+	if script != nil {
+		args = append(args, "--script", s.write(t, script...))
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Env = s.env()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
@@ -184,14 +188,19 @@ func (s *server) runIn(t *testing.T, home, program string, args ...string) *run 
 // untold runs Claude Code with the address and the model alone, as users set it up who have not read anything.
 func (s *server) untold(t *testing.T, home string, args ...string) *run {
 	t.Helper()
-	hearthBinary(t)
-	cmd, r := s.command(t, home, *claudeFlag, slices.Concat(headless, args)...)
-	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_AUTH_TOKEN=any", "ANTHROPIC_MODEL=demo", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	cmd, r := s.untoldCommand(t, home, slices.Concat(headless, args)...)
 	if err := cmd.Run(); err != nil {
 		t.Errorf("claude: %v; stderr: %s", err, r.notes)
 	}
 	r.parse(t)
 	return r
+}
+
+func (s *server) untoldCommand(t *testing.T, home string, args ...string) (*exec.Cmd, *run) {
+	t.Helper()
+	cmd, r := s.command(t, home, *claudeFlag, args...)
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+s.url, "ANTHROPIC_AUTH_TOKEN=any", "ANTHROPIC_MODEL=demo", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	return cmd, r
 }
 
 // bigFiles writes n files of so many lines, big0.txt and on.
