@@ -39,7 +39,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Ke
 	text.Engine, text.Info.ID, text.Warn = generate.Over(w.Engine), id, bs.Warn
 	text.ConstrainTools = cfg.ConstrainTools == "always" || cfg.ConstrainTools == "auto" && !w.Ahead
 	if src.Demo() {
-		text.Advice = demo.Advice
+		text.Advice, text.Readable = demo.Advice, demo.Readable
 	}
 	text.Info.Description, text.Info.Quant = w.Model.Description, w.Model.Width
 	gen, err := generate.New(text)

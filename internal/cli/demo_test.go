@@ -53,12 +53,14 @@ func TestDemoAdvice(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, got := request(t, "POST", url+tt.path, string(b))
-			var e struct{ Error struct{ Message, Code string } }
+			var e struct {
+				Error struct{ Message, Code string }
+			}
 			if err := json.Unmarshal(got, &e); err != nil || status != 400 {
 				t.Errorf("%s, stream %t: %d %s", tt.name, stream, status, got)
 				continue
 			}
-			at := strings.Index(e.Error.Message, "This is hearth's demo, a tiny model with a context of 512 tokens, and this prompt has ")
+			at := strings.Index(e.Error.Message, "This is hearth's demo, a tiny model with a context of 512 tokens: it is too small for this prompt of ")
 			if at < 0 || !strings.HasSuffix(e.Error.Message, " && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit") {
 				t.Errorf("%s, stream %t: no advice in %q", tt.name, stream, e.Error.Message)
 				continue
@@ -68,6 +70,53 @@ func TestDemoAdvice(t *testing.T) {
 			}
 			if w := knownWords.FindString(e.Error.Message[at:]); w != "" {
 				t.Errorf("%s: %q stands in the advice", tt.name, w)
+			}
+		}
+	}
+}
+
+// An agent's prompt that fits, but is more than the demo can read, is answered with the sentence, whole and streamed, and so is
+// each later turn. Shorter ones, those without tools and calls that are asked for are the model's own.
+func TestDemoAnswers(t *testing.T) {
+	url := serveDemo(t, func(*config.Config) {})
+	long := strings.Repeat("a ", 2070)
+	schema := object{"type": "object", "properties": object{"path": object{"type": "string"}}, "required": []string{"path"}}
+	forMessages := []any{object{"name": "Read", "input_schema": schema}}
+	forChat := []any{object{"type": "function", "function": object{"name": "Read", "parameters": schema}}}
+	user := []any{object{"role": "user", "content": "Hello"}}
+	turns := append(user[:1:1], object{"role": "assistant", "content": "Hello!"}, object{"role": "user", "content": "And?"})
+	said := regexp.MustCompile(`This is hearth's demo, a tiny model with a context of 8192 tokens: it is too small for this prompt of \d+; for a real model: ` +
+		`hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit$`)
+	for _, tt := range []struct {
+		name, path string
+		body       object
+		choices    int // 0: one
+		advised    bool
+	}{
+		{"messages", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages}, 0, true},
+		{"messages, a later turn", "/v1/messages", object{"system": long, "messages": turns, "tools": forMessages}, 0, true},
+		{"messages, a call is asked for", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages, "tool_choice": object{"type": "any"}}, 0, false},
+		{"messages, no tools", "/v1/messages", object{"system": long, "messages": user}, 0, false},
+		{"messages, short", "/v1/messages", object{"messages": user, "tools": forMessages}, 0, false},
+		{"chat", "/v1/chat/completions", object{"messages": append([]any{object{"role": "system", "content": long}}, user...), "tools": forChat}, 0, true},
+		{"chat, two choices", "/v1/chat/completions", object{"messages": append([]any{object{"role": "system", "content": long}}, turns...), "tools": forChat, "n": 2}, 2, true},
+		{"chat, short", "/v1/chat/completions", object{"messages": user, "tools": forChat}, 0, false},
+	} {
+		for _, stream := range []bool{false, true} {
+			tt.body["model"], tt.body["max_tokens"], tt.body["stream"], tt.body["temperature"] = "demo", 120, stream, 1
+			b, err := json.Marshal(tt.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, got := request(t, "POST", url+tt.path, string(b))
+			if status != 200 {
+				t.Errorf("%s, stream %t: %d %s", tt.name, stream, status, got)
+			}
+			texts, ends := replyTexts(t, got, stream)
+			for i, text := range texts[:max(tt.choices, 1)] {
+				if said.MatchString(text) != tt.advised || tt.advised && ends[i] != "end_turn" && ends[i] != "stop" {
+					t.Errorf("%s, stream %t: %q, %s", tt.name, stream, text, ends[i])
+				}
 			}
 		}
 	}
@@ -96,4 +145,47 @@ func TestDemoAdviceIsItsOwn(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.name, status, got)
 		}
 	}
+}
+
+// replyTexts are the texts of a reply's choices in either protocol, and why each ended.
+func replyTexts(t *testing.T, body []byte, stream bool) (texts, ends [2]string) {
+	t.Helper()
+	type part struct {
+		Index          int
+		Message, Delta struct{ Content string }
+		FinishReason   string `json:"finish_reason"`
+	}
+	lines := []string{string(body)}
+	if stream {
+		lines = nil
+		for line := range strings.Lines(string(body)) {
+			if data, ok := strings.CutPrefix(line, "data: {"); ok {
+				lines = append(lines, "{"+data)
+			}
+		}
+	}
+	for _, line := range lines {
+		var e struct {
+			Choices    []part
+			Content    []struct{ Text string }
+			StopReason string `json:"stop_reason"`
+			Delta      struct {
+				Text       string
+				StopReason string `json:"stop_reason"`
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		for _, c := range e.Choices {
+			texts[c.Index] += c.Message.Content + c.Delta.Content
+			ends[c.Index] += c.FinishReason
+		}
+		for _, c := range e.Content {
+			texts[0] += c.Text
+		}
+		texts[0] += e.Delta.Text
+		ends[0] += e.StopReason + e.Delta.StopReason
+	}
+	return texts, ends
 }

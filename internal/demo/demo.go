@@ -17,10 +17,13 @@ const Real = "hf download mlx-community/Qwen3-0.6B-4bit && hearth serve mlx-comm
 // forAgents is what to type for one that also has room for an agent's instructions and tools, and for work.
 const forAgents = "hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit"
 
-// Advice is the sentence for whoever sends a prompt that does not fit. It has none of the words by which clients know a
-// full context.
+// Readable is how many tokens of a prompt with tools the model makes sense of. Of longer ones it has seen too few.
+const Readable = 4096
+
+// Advice is the sentence for whoever sends a prompt that is too long for the model. It has none of the words by which clients
+// know a full context.
 func Advice(tokens, context int) string {
-	return fmt.Sprintf("This is hearth's demo, a tiny model with a context of %d tokens, and this prompt has %d; for a real model: %s",
+	return fmt.Sprintf("This is hearth's demo, a tiny model with a context of %d tokens: it is too small for this prompt of %d; for a real model: %s",
 		context, tokens, forAgents)
 }
 

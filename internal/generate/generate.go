@@ -23,6 +23,7 @@ import (
 	"hearth/internal/engine"
 	"hearth/internal/jinja"
 	"hearth/internal/parser"
+	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
 )
 
@@ -91,8 +92,10 @@ type Config struct {
 
 	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
 	RefuseMedia bool
-	// Advice is a sentence for clients whose prompt does not fit, of so many tokens into the context; nil: there is none.
+	// Advice is a sentence for clients whose prompt of so many tokens is too long for the model, see advise; nil: there is none.
 	Advice func(tokens, context int) string
+	// Readable is how many tokens of a prompt with tools the model makes sense of. It answers longer ones with the Advice.
+	Readable int
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
@@ -317,6 +320,9 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 			cancel()
 			return nil, err
 		}
+		if ids := g.advice(p); ids != nil {
+			ep.Steer, ep.Only = g.say(ids)
+		}
 		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
 			cancel()
@@ -412,6 +418,26 @@ func (g *Generator) advise(e *chat.Error, r *chat.Request) *chat.Error {
 	}
 	e.Advice = advice
 	return e
+}
+
+// advice is the reply to a prompt with tools that the model makes no sense of; nil: it answers itself. A call that is asked for
+// has begun already.
+func (g *Generator) advice(p *prompt) []int32 {
+	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || p.forced != "" || len(p.tokens) <= g.cfg.Readable {
+		return nil
+	}
+	return append(g.guard.plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.cfg.StopIDs[0])
+}
+
+// say makes ids a reply, whatever the model would say: what its first token must be of, and the hook that brings the others.
+func (g *Generator) say(ids []int32) (hook func(int32) engine.Course, first sample.Set) {
+	first = make(sample.Set, g.cfg.Tokenizer.Size()/64+1)
+	first.Add(ids[0])
+	rest := ids[1:]
+	return func(int32) (c engine.Course) {
+		c.IDs, rest = rest, nil
+		return c
+	}, first
 }
 
 // engineError says what an engine's refusal means to the client.
