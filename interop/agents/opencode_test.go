@@ -66,6 +66,9 @@ func TestOpencodeContextFills(t *testing.T) {
 	}
 }
 
+// demoSays is how the demo begins to say that it is too small.
+const demoSays = "This is hearth's demo, a tiny model with a context of 8192 tokens: it is too small for this prompt of "
+
 // TestOpencodeDemo: what a person sees who tries opencode on the demo first.
 func TestOpencodeDemo(t *testing.T) {
 	for _, p := range providers {
@@ -73,9 +76,7 @@ func TestOpencodeDemo(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil)
 			r := s.opencode(t, s.project(t, nil), p.npm, nil, "What is the capital of France?")
-			if strings.TrimSpace(r.out) == "" {
-				t.Error("no answer")
-			}
+			r.says(t, demoSays, "; for a real model: hf download ", " && hearth serve ")
 			s.calls(t, p.path, 0)
 		})
 	}
@@ -87,7 +88,7 @@ func TestOpencodeDemoTooSmall(t *testing.T) {
 	s := serve(t, nil)
 	home := s.project(t, map[string]string{"AGENTS.md": strings.Repeat("Be kind to whoever reads this code after you.\n", 400)})
 	r := s.run(t, home, s.opencodeCommand(t, home, providers[0].npm, nil, "What is the capital of France?"))
-	if r.err == nil || !strings.Contains(r.notes, "This is hearth's demo, a tiny model with a context of 8192 tokens") {
+	if r.err == nil || !strings.Contains(r.notes, demoSays) {
 		t.Errorf("%v\n%s%s", r.err, r.out, r.notes)
 	}
 }
