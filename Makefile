@@ -129,8 +129,9 @@ $(VENV)/%/.done: interop/%/package.json
 
 # aider's release pins all that it needs, and takes no Python from 3.13 on. Compiling it all would take as long as fetching it.
 $(VENV)/aider/.done: interop/agents/requirements.txt
-	python3 -c 'import sys; sys.exit(None if (3, 10) <= sys.version_info < (3, 13) else "aider needs Python 3.10, 3.11 or 3.12 as python3")'
-	python3 -m venv $(@D)
+	@for p in python3 python3.12 python3.11 python3.10; do \
+	  if $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' 2>/dev/null; then $$p -m venv $(@D); exit; fi; \
+	done; echo "aider needs Python 3.10, 3.11 or 3.12" >&2; exit 1
 	$(@D)/bin/pip install -q --no-compile -r $<
 	touch $@
 
