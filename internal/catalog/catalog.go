@@ -187,12 +187,12 @@ func (c *Catalog) Weights() *Weights {
 	return c.weights
 }
 
-// Stats gives the engine's figures, zero until Ready.
+// Stats gives the engine's figures, zero until Ready; of a script, how many replies run.
 func (c *Catalog) Stats() engine.Stats {
 	if w := c.Weights(); w != nil {
 		return w.Engine.Stats()
 	}
-	return engine.Stats{}
+	return engine.Stats{Running: len(c.Live())}
 }
 
 // Drain refuses new work and waits until what runs has ended, or ctx has.

@@ -6,6 +6,7 @@ import (
 
 	"hearth/internal/engine"
 	"hearth/internal/kv"
+	"hearth/internal/script"
 )
 
 // Live lists what waits and runs, nothing until Ready.
@@ -13,7 +14,19 @@ func (c *Catalog) Live() []engine.Live {
 	if w := c.Weights(); w != nil {
 		return w.Engine.Live()
 	}
+	if s := c.scripted(); s != nil {
+		return s.Live()
+	}
 	return nil
+}
+
+// scripted is what answers in the model's place, nil if nothing does and until Ready.
+func (c *Catalog) scripted() *script.Generator {
+	if !c.Ready() {
+		return nil
+	}
+	s, _ := c.gen.(*script.Generator)
+	return s
 }
 
 // WeightBytes is the size of the loaded weights.

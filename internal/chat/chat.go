@@ -213,6 +213,8 @@ const (
 	FinishContext   Finish = "context"    // the context ran out before that
 	FinishToolCalls Finish = "tool_calls" // the turn ended with tool calls
 	FinishRefusal   Finish = "refusal"    // the model would not answer
+	FinishCancelled Finish = "cancelled"  // the client left, or the server broke the reply off; beside an error only
+	FinishError     Finish = "error"      // generation failed; beside an error only
 )
 
 // Logprob is a token with its natural-log probability before any sampling filter; NaN for the first of a prompt.
@@ -310,7 +312,8 @@ func ClaudeName(id string) string {
 type Generator interface {
 	Model() Model
 	// Generate validates what only the model can (context length, template) and returns the reply's events. The error is
-	// an *Error; errors after the first event come through the sequence. Cancelling ctx ends the work at the next step.
+	// an *Error; errors after the first event come through the sequence. Cancelling ctx ends the work at the next step. The event
+	// beside an error has the Finish and Usage of all that was generated and not yet told of by an EventFinish.
 	Generate(ctx context.Context, r *Request) (iter.Seq2[Event, error], error)
 	// Count returns the prompt's length in tokens.
 	Count(ctx context.Context, r *Request) (int, error)

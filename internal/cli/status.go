@@ -36,7 +36,7 @@ type engines interface {
 
 func (m monitor) Status() server.Status {
 	s, live := m.all.Stats(), m.all.Live()
-	st := server.Status{Status: "idle", Model: m.main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
+	st := server.Status{Status: "running", Model: m.main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
 		Memory: server.Memory{Weights: m.all.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: residentMemory(), Peak: peakMemory()},
 		Cache: server.Cache{Type: cacheType(s.Cache), Entries: s.Cache.Entries, HitRate: hitRate(s.Cache),
 			MemoryMB: float64(s.Cache.Bytes) / 1e6},
@@ -47,8 +47,6 @@ func (m monitor) Status() server.Status {
 		st.Status = "loading"
 	case s.Stuck > 0:
 		st.Status = server.Stuck
-	case len(live) > 0:
-		st.Status = "running"
 	}
 	if m.main.Ready() {
 		st.Repairs = repairs(m.main)
@@ -114,14 +112,20 @@ func requests(live []engine.Live, now time.Time) []server.RequestStatus {
 		if r.HitType == "" {
 			r.HitType, r.Cached = l.Hit.String(), l.Cached
 		}
-		if l.First.IsZero() {
+		if l.Ran < l.Prompt {
 			if r.Phase == "queued" {
 				r.Phase, r.Progress = "prefill", float64(l.Ran)/float64(l.Prompt)
 			}
 			continue
 		}
-		if r.Phase != "decode" {
-			r.Phase, r.Progress, r.TTFT = "decode", 0, l.First.Sub(l.Submitted).Seconds()
+		if r.Phase != "generation" {
+			r.Phase, r.Progress = "generation", 0
+		}
+		if l.First.IsZero() {
+			continue
+		}
+		if r.TTFT == 0 {
+			r.TTFT = l.First.Sub(l.Submitted).Seconds()
 		}
 		r.Generated += l.Generated
 		r.Progress = max(r.Progress, float64(l.Generated)/float64(l.Max))

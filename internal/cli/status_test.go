@@ -185,7 +185,7 @@ func TestTooLong(t *testing.T) {
 		var st server.Status
 		_, b := request(t, "GET", url+"/v1/status", "")
 		exactly(t, b, &st)
-		if st.Status != "idle" || len(st.Requests) != 0 {
+		if st.Status != "running" || len(st.Requests) != 0 {
 			t.Errorf("%+v", st)
 		}
 		return st.Steps
@@ -239,7 +239,7 @@ func TestRequests(t *testing.T) {
 		{Request: "three", Max: 60, Usage: engine.Usage{Prompt: 10, Submitted: at}},
 	}
 	want := []server.RequestStatus{
-		{ID: "one", Phase: "decode", TokensPerSec: 20./10 + 10./9, TTFT: 2, Progress: 0.21, HitType: "prefix", Cached: 30, Generated: 32, MaxTokens: 100},
+		{ID: "one", Phase: "generation", TokensPerSec: 20./10 + 10./9, TTFT: 2, Progress: 0.21, HitType: "prefix", Cached: 30, Generated: 32, MaxTokens: 100},
 		{ID: "two", Phase: "prefill", Progress: 0.25, HitType: "miss", MaxTokens: 50},
 		{ID: "three", Phase: "queued", MaxTokens: 60},
 	}

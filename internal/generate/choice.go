@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -58,9 +59,10 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
 }
 
-// run reads the stream to its end and reports whether the caller wants more. The first choice's stream is the one that
-// says how much of the prompt was cached: for the others all of it was, by then.
-func (c *choice) run(s, first Stream) bool {
+// run reads its own of the reply's streams to the end and reports whether the caller wants more. The first choice's stream is the
+// one that says how much of the prompt was cached: for the others all of it was, by then.
+func (c *choice) run(streams []Stream) bool {
+	s := streams[c.index]
 	defer s.Close()
 	defer func() { c.p.remember(c.g, c.ids) }()
 	if c.p.forced != "" {
@@ -72,7 +74,7 @@ func (c *choice) run(s, first Stream) bool {
 			break
 		}
 		if err != nil {
-			c.yield(chat.Event{}, c.g.engineError(err))
+			c.yield(c.broken(err, streams), c.g.engineError(err))
 			return false
 		}
 		c.token(t)
@@ -92,8 +94,26 @@ func (c *choice) run(s, first Stream) bool {
 	if c.gone {
 		return false
 	}
-	c.g.cached(&c.usage, c.p, c.r, first.Usage())
+	c.g.cached(&c.usage, c.p, c.r, streams[0].Usage())
 	return c.finish(s.Finish())
+}
+
+// broken says what was generated before an error, here and for the choices whose turn to be told has not come.
+func (c *choice) broken(err error, streams []Stream) chat.Event {
+	e := chat.Event{Kind: chat.EventFinish, Choice: c.index, Usage: &c.usage, Finish: chat.FinishError}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, chat.ErrCut) || errors.Is(err, engine.ErrClosed) {
+		e.Finish = chat.FinishCancelled
+	}
+	told := c.usage.Output
+	c.usage.Output = 0
+	for _, s := range streams[c.index:] {
+		s.Close() // the engine knows of tokens that nobody has read
+		c.usage.Output += s.Usage().Generated
+	}
+	c.usage.Output = max(c.usage.Output, told)
+	c.g.cached(&c.usage, c.p, c.r, streams[0].Usage())
+	c.guide.note(&c.usage, c.name)
+	return e
 }
 
 func (c *choice) ended() bool { return c.gone || c.hit != "" || c.single }
@@ -166,7 +186,7 @@ func (c *choice) emitPieces() {
 			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
 				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})
-			c.single = c.r.Choice.Single || c.p.forced != "" && c.r.Choice.Kind == chat.ChoiceNamed
+			c.single = c.r.Choice.Single || (c.p.forced != "" || c.g.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
 		}
 	}
 }

@@ -74,6 +74,10 @@ type Config struct {
 	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
 	Generation chat.Sampling // what the model's authors recommend
 	Loop       Loop          // ends a reply as if the tokens had run out
+	// RunawayStop ends greedy replies that will not end by themselves: see runaway.
+	RunawayStop bool
+	// Unforced leaves out the openings of calls that requests demand: what generates says all of its turn by itself.
+	Unforced bool
 
 	Defaults chat.Sampling // configured; they come before Generation
 	Thinking chat.Toggle   // for requests that do not say
@@ -340,10 +344,10 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		if !yield(start, nil) {
 			return
 		}
-		for i, s := range streams {
+		for i := range streams {
 			c := newChoice(g, r, p, i, yield)
 			c.guide, c.usage.Limit = guides[i], start.Usage.Limit
-			if !c.run(s, streams[0]) {
+			if !c.run(streams) {
 				return
 			}
 		}

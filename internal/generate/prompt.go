@@ -127,7 +127,7 @@ func (p *prompt) remember(g *Generator, ids []int32) {
 // the arguments and for "required" the name too, stays the model's, within what newGuide keeps it to. Formats without such an
 // opening, and requests that continue a message, get none.
 func (g *Generator) forcedOpening(r *chat.Request) string {
-	if g.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
+	if g.cfg.Unforced || g.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
 		return ""
 	}
 	name := r.Choice.Name

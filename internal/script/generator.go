@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"hearth/internal/chat"
+	"hearth/internal/engine"
 	"hearth/internal/generate"
 )
 
@@ -15,6 +16,7 @@ const DefaultContext = 200_000
 // Generator is a chat.Generator that answers from a script. It is safe for concurrent use.
 type Generator struct {
 	script   *Script
+	player   *player
 	byFamily map[string]*generate.Generator
 }
 
@@ -26,8 +28,9 @@ func New(text generate.Config, s *Script, context int) (*Generator, error) {
 	if context == 0 {
 		context = DefaultContext
 	}
-	text.Engine = newPlayer(text.Tokenizer, context)
-	g := &Generator{script: s, byFamily: map[string]*generate.Generator{}}
+	p := newPlayer(text.Tokenizer, context)
+	text.Engine, text.Loop, text.RunawayStop, text.Unforced = p, generate.Loop{}, false, true // a script says what it says
+	g := &Generator{script: s, player: p, byFamily: map[string]*generate.Generator{}}
 	own := text.ToolParser
 	for _, r := range append([]*rule{{}}, s.rules...) {
 		if g.byFamily[r.family] != nil {
@@ -48,6 +51,9 @@ func New(text generate.Config, s *Script, context int) (*Generator, error) {
 
 // Model describes the model whose text side answers.
 func (g *Generator) Model() chat.Model { return g.byFamily[""].Model() }
+
+// Live lists the replies that are being played.
+func (g *Generator) Live() []engine.Live { return g.player.running() }
 
 // Warnings says where parsers that were asked for contradict the model's template.
 func (g *Generator) Warnings() []string { return g.byFamily[""].Warnings() }

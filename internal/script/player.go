@@ -39,6 +39,7 @@ type player struct {
 
 	mu     sync.Mutex
 	latest []past
+	live   []*stream // in order of arrival
 }
 
 // past is a sequence that was played. Its tokens are four bytes each: comparing bytes is what machines are quick at.
@@ -79,12 +80,34 @@ func (p *player) Submit(ctx context.Context, q engine.Prompt) (generate.Stream, 
 	}
 	now := time.Now()
 	s := &stream{ctx: ctx, player: p, answer: a, tokens: p.tok.Encode(a.raw, tokenizer.EncodeOptions{ParseSpecial: true}),
-		sequence: past{q.Salt, appendIDs(nil, q.Tokens...)}, max: q.MaxTokens, stop: q.StopIDs, steer: q.Steer, began: make(chan struct{})}
+		sequence: past{q.Salt, appendIDs(nil, q.Tokens...)}, max: q.MaxTokens, stop: q.StopIDs, steer: q.Steer, began: make(chan struct{}), request: q.Request}
 	close(s.began)
-	s.usage = engine.Usage{Prompt: len(q.Tokens), Submitted: now, Started: now}
+	s.usage = engine.Usage{Prompt: len(q.Tokens), Ran: len(q.Tokens), Submitted: now, Started: now}
 	s.usage.Cached, s.usage.Longer, s.usage.Hit = p.match(&s.sequence)
 	s.usage.Added = kv.Geometry{PageTokens: leastMatch}.Added(len(q.Tokens), s.usage.Cached, s.usage.Longer)
+	p.mu.Lock()
+	p.live = append(p.live, s)
+	p.mu.Unlock()
+	context.AfterFunc(ctx, func() { p.leave(s) }) // a reply that nobody reads to its end
 	return s, nil
+}
+
+// leave takes a stream off the list of those that run.
+func (p *player) leave(s *stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live = slices.DeleteFunc(p.live, func(x *stream) bool { return x == s })
+}
+
+// running lists what plays.
+func (p *player) running() []engine.Live {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]engine.Live, len(p.live))
+	for i, s := range p.live {
+		out[i] = engine.Live{Request: s.request, Usage: s.Usage(), Max: s.max}
+	}
+	return out
 }
 
 // match compares a prompt with the latest sequences.
@@ -145,22 +168,25 @@ func (p *player) remember(seq past) {
 	p.latest = append(p.latest, seq)
 }
 
-// stream plays one answer. One goroutine reads it.
+// stream plays one answer. One goroutine reads it; others may ask for its usage.
 type stream struct {
-	ctx    context.Context
-	player *player
-	answer *answer
-	tokens []int32 // that are still to be played
-	max    int
-	stop   []int32
-	steer  func(id int32) engine.Course
-	began  chan struct{}
+	ctx     context.Context
+	player  *player
+	answer  *answer
+	request string
+	tokens  []int32 // that are still to be played
+	max     int
+	stop    []int32
+	steer   func(id int32) engine.Course
+	began   chan struct{}
 
 	sequence past // the prompt, and what was played
 
-	usage  engine.Usage
 	reason engine.Reason
 	err    error // what ended it early
+
+	mu    sync.Mutex
+	usage engine.Usage
 }
 
 // Next gives the tokens at their pace, then the fault, if the answer has one.
@@ -181,17 +207,24 @@ func (s *stream) Next() (engine.Token, error) {
 		return engine.Token{}, io.EOF
 	case len(s.tokens) == 0 || slices.Contains(s.stop, s.tokens[0]):
 		s.end(engine.Stop)
-		s.usage.Generated++
+		s.count()
 		return engine.Token{}, io.EOF
 	}
 	return engine.Token{ID: s.play()}, nil
 }
 
-// play takes the next token.
-func (s *stream) play() int32 {
+// count notes a generated token.
+func (s *stream) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.usage.Generated++; s.usage.Generated == 1 {
 		s.usage.First = time.Now()
 	}
+}
+
+// play takes the next token.
+func (s *stream) play() int32 {
+	s.count()
 	id := s.tokens[0]
 	s.tokens = s.tokens[1:]
 	s.sequence.tokens = appendIDs(s.sequence.tokens, id)
@@ -236,12 +269,22 @@ func (s *stream) end(r engine.Reason) {
 	if s.reason != engine.Running {
 		return
 	}
-	s.reason, s.usage.Ended = r, time.Now()
+	s.reason = r
+	s.mu.Lock()
+	s.usage.Ended = time.Now()
+	s.mu.Unlock()
+	s.player.leave(s)
 	s.player.remember(s.sequence)
 }
 
+// Usage implements generate.Stream.
+func (s *stream) Usage() engine.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
 func (s *stream) Finish() engine.Reason    { return s.reason }
-func (s *stream) Usage() engine.Usage      { return s.usage }
 func (s *stream) Started() <-chan struct{} { return s.began }
 func (s *stream) Close()                   { s.end(engine.Cancel) }
 

@@ -90,6 +90,9 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	if u := info.Usage; u != nil {
 		attrs = append(attrs, slog.Int("prompt_tokens", u.Prompt), slog.Int("cached_tokens", u.Cached), slog.Int("spliced_tokens", u.Spliced), slog.Int("output_tokens", u.Output))
 	}
+	if info.Finish != "" {
+		attrs = append(attrs, slog.String("finish", string(info.Finish)))
+	}
 	if list := met(info); len(list) > 0 {
 		attrs = append(attrs, slog.Any("bounds", list))
 		if u := info.Usage; u != nil && len(u.Loose) > 0 {

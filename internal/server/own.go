@@ -13,7 +13,7 @@ import (
 
 // OwnStatus is Status for such a caller.
 type OwnStatus struct {
-	Status    string `json:"status"` // running: there are requests below
+	Status    string `json:"status"`
 	Model     string `json:"model"`
 	UptimeS   int64  `json:"uptime_s"`
 	Running   int    `json:"num_running"` // requests
@@ -151,9 +151,6 @@ func (s *Server) ownStatus(st *Status, info *wire.Info) *OwnStatus {
 		} else {
 			o.Running++
 		}
-	}
-	if o.Status == "running" && len(o.Requests) == 0 {
-		o.Status = "idle"
 	}
 	if s.o.Isolate {
 		mine := s.o.Monitor.Stored(info.Salt)

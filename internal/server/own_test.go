@@ -51,7 +51,7 @@ func TestOwnStatus(t *testing.T) {
 			close(replied)
 		}()
 		hers := <-started
-		f.status.Requests = []RequestStatus{{ID: "req_theirs", Phase: "decode"}, {ID: hers, Phase: "prefill"}}
+		f.status.Requests = []RequestStatus{{ID: "req_theirs", Phase: "generation"}, {ID: hers, Phase: "prefill"}}
 		get := func(path, who string, into any) string {
 			t.Helper()
 			w := do(s, "GET", path, "", "Authorization: Bearer key-"+who)
@@ -76,7 +76,7 @@ func TestOwnStatus(t *testing.T) {
 			}
 		}
 		own = OwnStatus{}
-		if text = get("/v1/status", "bob", &own); own.Status != "idle" || len(own.Requests) != 0 || own.Running+own.Waiting != 0 || own.Processed != 1 || own.Prompt != 3 ||
+		if text = get("/v1/status", "bob", &own); own.Status != "running" || len(own.Requests) != 0 || own.Running+own.Waiting != 0 || own.Processed != 1 || own.Prompt != 3 ||
 			strings.Contains(text, hers) {
 			t.Errorf("isolated %t: bob sees %s", isolate, text)
 		}

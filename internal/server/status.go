@@ -17,7 +17,7 @@ import (
 // Status is the body of GET /v1/status: the state of the model, for people and scripts who watch it. The fields are
 // those that other servers of MLX models have under this path.
 type Status struct {
-	Status    string `json:"status"` // loading, idle, running, stuck or draining
+	Status    string `json:"status"` // running, at rest too, or loading, stuck, draining
 	Model     string `json:"model"`
 	UptimeS   int64  `json:"uptime_s"`
 	Steps     int64  `json:"steps_executed"`
@@ -87,7 +87,7 @@ type Cache struct {
 // RequestStatus is a request that waits or runs.
 type RequestStatus struct {
 	ID           string  `json:"request_id"`
-	Phase        string  `json:"phase"` // queued, prefill or decode
+	Phase        string  `json:"phase"` // queued, prefill or generation
 	TokensPerSec float64 `json:"tokens_per_second"`
 	TTFT         float64 `json:"ttft_s"`   // 0 before the first token
 	Progress     float64 `json:"progress"` // from 0 to 1, of the prompt while in prefill, then of max_tokens

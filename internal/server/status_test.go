@@ -49,7 +49,7 @@ func (f *figures) ClearCache(context.Context) (Cleared, error) {
 func TestStatus(t *testing.T) {
 	f := &figures{status: Status{Status: "running", Model: "m", Steps: 1, Running: 2, Waiting: 3,
 		Metal: Metal{1.5, 2.5, 3.5}, Memory: Memory{1, 2, 3, 4, 5, 6}, Cache: Cache{"prefix_tree", 1, 0.5, 2.5},
-		Requests: []RequestStatus{{"req_1", "decode", 12.5, 0.25, 0.75, "prefix", 100, 30, 40}}}}
+		Requests: []RequestStatus{{"req_1", "generation", 12.5, 0.25, 0.75, "prefix", 100, 30, 40}}}}
 	o := options()
 	o.Monitor = f
 	s := New(o)
@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 			}
 		}
 	}
-	status(`{"status":"running"` + rest + `"requests":[{"request_id":"req_1","phase":"decode","tokens_per_second":12.5,"ttft_s":0.25,` +
+	status(`{"status":"running"` + rest + `"requests":[{"request_id":"req_1","phase":"generation","tokens_per_second":12.5,"ttft_s":0.25,` +
 		`"progress":0.75,"cache_hit_type":"prefix","cached_tokens":100,"generated_tokens":30,"max_tokens":40}]}`)
 	f.status.Requests = nil
 	s.draining.Store(true)

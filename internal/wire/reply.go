@@ -176,9 +176,12 @@ func gone(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &e)
 }
 
-// feed generates req and hands its events to yield until the last EventFinish, an error, or false.
+// feed generates req and hands its events to yield until the last EventFinish, an error, or false. What was generated is counted
+// whichever it is.
 func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield func(*chat.Event) bool) *chat.Error {
 	info := InfoFrom(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	info.Model = req.Model
 	gen, err := o.Models.Open(ctx, req.Model)
 	if err != nil {
@@ -199,8 +202,11 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 	open := max(req.N, 1)
 	usage := &chat.Usage{}
 	info.Usage = usage
+	left := false // nobody reads on: the rest is only counted
 	for e, err := range guard(events) {
 		if err != nil {
+			addUsage(usage, e.Usage)
+			info.Finish = e.Finish
 			return asError(ctx, err)
 		}
 		switch e.Kind {
@@ -216,10 +222,15 @@ func (o Options) feed(ctx context.Context, req *chat.Request, enc Encoder, yield
 		if e.Kind != chat.EventStart && info.First.IsZero() {
 			info.First = time.Now()
 		}
-		if !yield(&e) {
-			return asError(ctx, context.Canceled)
+		if !left && !yield(&e) {
+			left = true
+			cancel()
 		}
-		if open == 0 {
+		switch {
+		case open > 0:
+		case left:
+			return asError(ctx, context.Canceled)
+		default:
 			return nil
 		}
 	}
