@@ -70,15 +70,22 @@ func generator(t *testing.T, script string) *Generator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := generate.Load(demo.FS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(text, s, 4096)
+	g, err := New(generateConfig(t), s, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// generateConfig is the demo's text side with what may end a reply early.
+func generateConfig(t *testing.T) generate.Config {
+	t.Helper()
+	text, err := generate.Load(demo.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text.Loop, text.RunawayStop = generate.Loop{MinSize: 1, MaxSize: 96, MinCount: 4}, true
+	return text
 }
 
 func user(text string) chat.Message {
@@ -330,4 +337,94 @@ func TestMatch(t *testing.T) {
 	if len(p.latest) != remembered {
 		t.Errorf("%d sequences are remembered", len(p.latest))
 	}
+}
+
+// TestWhole: what a script says is said to the end, whatever the model's folder and the server think of replies that repeat
+// themselves.
+func TestWhole(t *testing.T) {
+	s, err := Parse(strings.NewReader(`{"raw":"{{repeat 1500 ` + "`nothing yet, `" + `}}Done."}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(generateConfig(t), s, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := 0.0
+	for _, s := range []chat.Sampling{{}, {Temperature: &zero}} {
+		want := strings.Repeat("nothing yet, ", 1500) + "Done. stop"
+		if got := reply(t.Context(), g, &chat.Request{Messages: []chat.Message{user("hi")}, Sampling: s}); got != want {
+			t.Errorf("%d bytes that end in %q, want %d", len(got), got[max(0, len(got)-40):], len(want))
+		}
+	}
+}
+
+// TestDemanded: a script says all of its turn by itself, also where a call is demanded: nothing is put in front of it.
+func TestDemanded(t *testing.T) {
+	const call = `<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>`
+	g := generator(t, `{"if_last": "both", "raw": "Let me check the weather.\n`+call+`"}
+{"if_last": "twice", "raw": "`+call+`\n`+call+`"}
+{"if_last": "call", "raw": "`+call+`"}
+{"if_last": "mistral", "family": "mistral", "raw": "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]"}
+{"raw": "No."}`)
+	const called = `[get_weather {"city": "Paris"}]`
+	tools := []chat.Tool{{Name: "get_weather"}, {Name: "other"}}
+	free, err := g.Count(t.Context(), &chat.Request{Messages: []chat.Message{user("call")}, Tools: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, choice := range []chat.ToolChoice{{Kind: chat.ChoiceRequired}, {Kind: chat.ChoiceNamed, Name: "get_weather"}, {Kind: chat.ChoiceRequired, Single: true}} {
+		twice := called + called
+		if choice.Name != "" || choice.Single {
+			twice = called
+		}
+		for say, want := range map[string]string{
+			"both": "Let me check the weather." + called + " tool_calls", "call": called + " tool_calls", "twice": twice + " tool_calls",
+			"mistral": called + " tool_calls", "text": "No. stop",
+		} {
+			r := &chat.Request{Messages: []chat.Message{user(say)}, Tools: tools, Choice: choice}
+			if got := reply(t.Context(), g, r); got != want {
+				t.Errorf("%+v, %s: %q, want %q", choice, say, got, want)
+			}
+		}
+		if n, err := g.Count(t.Context(), &chat.Request{Messages: []chat.Message{user("call")}, Tools: tools, Choice: choice}); err != nil || n != free {
+			t.Errorf("%+v: the prompt has %d tokens (%v), without a demand %d", choice, n, err, free)
+		}
+	}
+}
+
+// TestLive: what plays is seen, and no more when it has ended or nobody waits for it.
+func TestLive(t *testing.T) {
+	g := generator(t, `{"raw": "one two three"}`)
+	r := &chat.Request{Messages: []chat.Message{user("hi")}, N: 2, Origin: chat.Origin{ID: "req_1"}}
+	seen := 0
+	events, err := g.Generate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range events {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if live := g.Live(); e.Kind == chat.EventText && e.Choice == 0 && seen == 0 {
+			seen++
+			if len(live) != 2 || live[0].Request != "req_1" || live[0].Generated == 0 || live[0].First.IsZero() || live[0].Ran != live[0].Prompt || live[0].Max == 0 {
+				t.Errorf("live %+v", live)
+			}
+		}
+	}
+	if live := g.Live(); len(live) != 0 || seen == 0 {
+		t.Errorf("after the end: %+v", live)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		if _, err := g.Generate(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		synctest.Wait()
+		if live := g.Live(); len(live) != 0 {
+			t.Errorf("of a reply that nobody reads: %+v", live)
+		}
+	})
 }

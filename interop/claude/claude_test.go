@@ -56,6 +56,7 @@ func TestSubAgent(t *testing.T) {
 		line{Turn: 2, Raw: `The agent says: {{find "needle is in the \\w+" .Last}}`})
 	r := s.claude(t, "-p", "Send an agent for it")
 	r.says(t, "The agent says: needle is in the hay")
+	r.wrote(t, "notes.txt", strings.TrimSpace(strings.Repeat("nothing yet, ", 25))) // Write takes blanks off the ends of lines
 	calls := s.requests(t, 3)
 	main, sub := calls[0], calls[1] // in the order they began
 	if !sub.began.Before(main.ended) {
