@@ -200,7 +200,7 @@ type Event struct {
 	Finish   Finish
 	Stop     string // the stop string that ended the choice
 	Usage    *Usage
-	Logprobs []Logprob // EventText, EventReasoning, EventStart of an echo: of the tokens behind Text, when asked for
+	Logprobs []Logprob // EventText, EventStart of an echo: of the tokens that Text is made of, when asked for
 }
 
 // Finish is why a choice ended.
@@ -221,7 +221,8 @@ const (
 type Logprob struct {
 	Token   string
 	ID      int32
-	Bytes   []byte
+	Bytes   []byte // what of it is in the text, of alternatives all
+	Runes   int    // characters of the text that begin in it
 	Logprob float64
 	Top     []Logprob
 }

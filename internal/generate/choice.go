@@ -39,8 +39,8 @@ type choice struct {
 	name     string
 	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
-	pending  []chat.Logprob // of tokens whose text has not gone out
-	guide    *guide         // nil: the reply is free
+	tape     *tape  // nil: nobody asks for logprobs
+	guide    *guide // nil: the reply is free
 	gone     bool           // the caller wants no more events
 	hit      string         // the stop string found
 	looping  bool           // the reply goes round in circles
@@ -54,9 +54,21 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 	if !p.raw {
 		parse, stops = g.family.New(options), slices.Concat(r.Stop, g.endTexts)
 	}
-	return &choice{g: g, r: r, p: p, index: index, yield: yield,
+	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
 		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops),
 		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
+	var held []byte
+	if p.raw { // text goes on from text: a character that the prompt begins, and the blank before its first word
+		held = g.prime(c.dec, p.tokens)
+	}
+	if r.Logprobs {
+		c.tape = newTape(nil)
+		if !p.raw {
+			c.tape = newTape(g.family.Markers)
+		}
+		c.tape.prime(held)
+	}
+	return c
 }
 
 // run reads its own of the reply's streams to the end and reports whether the caller wants more. The first choice's stream is the
@@ -66,6 +78,9 @@ func (c *choice) run(streams []Stream) bool {
 	defer s.Close()
 	defer func() { c.p.remember(c.g, c.ids) }()
 	if c.p.forced != "" {
+		if c.tape != nil {
+			c.tape.untold(c.p.forced)
+		}
 		c.text(c.p.forced)
 	}
 	for !c.ended() && !c.looping {
@@ -80,10 +95,17 @@ func (c *choice) run(streams []Stream) bool {
 		c.token(t)
 	}
 	if !c.ended() {
-		c.text(c.dec.Flush())
-		if s.Finish() != engine.Stop {
+		var rest string
+		if s.Finish() == engine.Stop {
+			rest = c.dec.Flush()
+		} else {
+			rest = c.dec.Cut()
 			c.parser.Cut()
 		}
+		if c.tape != nil {
+			c.tape.decoded(rest)
+		}
+		c.text(rest)
 		c.pieces = c.own(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
 		c.emitPieces()
 		c.single = c.single || c.speech.over
@@ -91,6 +113,7 @@ func (c *choice) run(streams []Stream) bool {
 	if !c.ended() {
 		c.emitText(c.stop.flush())
 	}
+	c.release(true)
 	if c.gone {
 		return false
 	}
@@ -124,10 +147,11 @@ func (c *choice) token(t engine.Token) {
 	c.looping = c.g.cfg.Loop.found(c.ids)
 	before := c.parser.InReasoning()
 	if c.g.visible(t.ID) {
-		if c.r.Logprobs {
-			c.pending = append(c.pending, c.g.logprob(t))
+		text := c.dec.Add(t.ID)
+		if c.tape != nil {
+			c.tape.add(c.g.logprob(t), c.g.cfg.Tokenizer.Bytes(t.ID), text)
 		}
-		c.text(c.dec.Add(t.ID))
+		c.text(text)
 	}
 	if before || c.parser.InReasoning() {
 		c.usage.Reasoning++
@@ -158,22 +182,30 @@ func (c *choice) text(s string) {
 }
 
 func (c *choice) emitPieces() {
-	for _, p := range c.pieces {
+	for i, p := range c.pieces {
 		if c.ended() {
 			return
 		}
+		if p.Kind == parser.Text || p.Kind == parser.Reasoning {
+			if c.tape != nil {
+				c.tape.piece(p.Text, i == len(c.pieces)-1, p.Kind == parser.Text)
+			}
+		} else if c.tape != nil {
+			c.tape.passed()
+		}
 		if p.Kind == parser.Text {
-			out, hit := c.stop.feed(p.Text)
+			var out string
+			out, c.hit = c.stop.feed(p.Text)
 			c.emitText(out)
-			c.hit = hit
 			continue
 		}
 		c.emitText(c.stop.flush())
+		c.release(true)
 		switch p.Kind {
 		case parser.Reasoning:
-			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text, Logprobs: c.takeLogprobs()})
+			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text})
 		case parser.ToolStart:
-			c.name, c.args, c.pending = p.Text, nil, nil
+			c.name, c.args = p.Text, nil
 			c.calls++
 			c.id = c.callID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{ID: c.id, Name: c.name}})
@@ -181,7 +213,6 @@ func (c *choice) emitPieces() {
 			c.args = append(c.args, p.Text...)
 			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
 		case parser.ToolEnd:
-			c.pending = nil
 			c.complete++
 			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
@@ -230,15 +261,28 @@ func (c *choice) rememberID(own string) {
 	}
 }
 
-func (c *choice) takeLogprobs() []chat.Logprob {
-	l := c.pending
-	c.pending = nil
-	return l
+// emitText takes text that no stop string can be part of any more.
+func (c *choice) emitText(s string) {
+	if c.tape == nil {
+		if s != "" {
+			c.emit(chat.Event{Kind: chat.EventText, Text: s})
+		}
+		return
+	}
+	c.tape.emit(len(s))
+	if c.hit != "" {
+		c.tape.cut()
+	}
+	c.release(false)
 }
 
-func (c *choice) emitText(s string) {
-	if s != "" {
-		c.emit(chat.Event{Kind: chat.EventText, Text: s, Logprobs: c.takeLogprobs()})
+// release gives out text with its logprobs: all there is, or as much as is whole tokens.
+func (c *choice) release(all bool) {
+	if c.tape == nil {
+		return
+	}
+	if text, lps := c.tape.take(all); text != "" {
+		c.emit(chat.Event{Kind: chat.EventText, Text: text, Logprobs: lps})
 	}
 }
 

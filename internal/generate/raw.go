@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/engine"
@@ -32,12 +34,33 @@ func (g *Generator) raw(ctx context.Context, r *chat.Request) (*prompt, error) {
 		return p, g.infill(ctx, p, r.Prompt.Suffix)
 	}
 	if r.Prompt.Tokens != nil {
-		p.text = tok.Decode(p.tokens, false)
+		p.text = decodeWhole(tok, p.tokens)
 	}
 	if len(p.tokens) == 0 {
 		return nil, chat.Invalidf(r.Prompt.Path, "must not be empty: the model has no token that begins a text")
 	}
 	return p, nil
+}
+
+// decodeWhole decodes tokens that others may follow: without the beginning of a character at their end.
+func decodeWhole(tok *tokenizer.Tokenizer, ids []int32) string {
+	var b strings.Builder
+	d := tok.NewDecoder(false)
+	for _, id := range ids {
+		b.WriteString(d.Add(id))
+	}
+	b.WriteString(d.Cut())
+	return b.String()
+}
+
+// prime readies a decoder for what follows a prompt, and gives the bytes of a character that the prompt begins.
+func (g *Generator) prime(d *tokenizer.Decoder, ids []int32) []byte {
+	var raw []byte
+	for _, id := range ids[max(0, len(ids)-utf8.UTFMax):] { // a token is a byte at least
+		d.Add(id)
+		raw = append(raw, g.cfg.Tokenizer.Bytes(id)...)
+	}
+	return raw[len(raw)-min(d.Partial(), len(raw)):]
 }
 
 // scorer is an engine that tells what a model makes of a prompt.
@@ -66,7 +89,44 @@ func (g *Generator) echo(ctx context.Context, r *chat.Request, p *prompt) (chat.
 		}
 		e.Logprobs = append(e.Logprobs, g.logprob(t))
 	}
+	g.place(e.Logprobs, p)
 	return e, nil
+}
+
+// place tells the tokens of a prompt what of its text each is. Those that begin a text and are not in it have nothing there.
+func (g *Generator) place(lps []chat.Logprob, p *prompt) {
+	d, t := g.cfg.Tokenizer.NewDecoder(false), newTape(nil)
+	for i := range lps {
+		lps[i].Runes = utf8.RuneCount(lps[i].Bytes)
+		t.add(lps[i], lps[i].Bytes, d.Add(lps[i].ID))
+	}
+	t.decoded(d.Cut())
+	if !strings.HasSuffix(string(t.text), p.text) {
+		return // the tokenizer spells it in its own way
+	}
+	t.drop(len(t.text) - len(p.text))
+	left := len(t.raw) // the beginning of a character that the prompt ends in
+	at := 0
+	for i := range lps {
+		l := &lps[i]
+		whole := len(l.Bytes)
+		l.Bytes, l.Runes = nil, 0
+		for ; at < len(t.read) && t.read[at].token == i; at++ {
+			if b := &t.read[at]; !b.none {
+				l.Bytes = append(l.Bytes, b.raw)
+			}
+			if t.read[at].text&0xC0 != 0x80 {
+				l.Runes++
+			}
+		}
+		for left > 0 && t.raw[len(t.raw)-left].token == i && len(l.Bytes) < whole {
+			l.Bytes = append(l.Bytes, t.raw[len(t.raw)-left].raw)
+			left--
+		}
+		if len(l.Bytes) > 0 {
+			l.Token = strings.ToValidUTF8(string(l.Bytes), "\uFFFD")
+		}
+	}
 }
 
 // echoed is the reply that generates nothing.

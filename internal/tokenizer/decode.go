@@ -52,6 +52,25 @@ func (d *Decoder) Flush() string {
 	return string(d.buf)
 }
 
+// Cut is Flush for a stream that was cut off: a rune that is not complete, and so is no
+// mistake of whoever wrote it, is left out.
+func (d *Decoder) Cut() string {
+	d.held = d.held[:len(d.held)-d.Partial()]
+	return d.Flush()
+}
+
+// Partial is how many of the last bytes are the beginning of a rune whose end has not come.
+func (d *Decoder) Partial() int {
+	deco := &d.t.deco
+	switch {
+	case deco.byteLevel, deco.bytewise:
+		return len(d.held)
+	case deco.suffix != "":
+		return 0
+	}
+	return len(d.held) - d.checked
+}
+
 func (d *Decoder) appendToken(dst []byte, id int32) []byte {
 	v := &d.t.vocab
 	if !v.has(id) || d.skipSpecial && v.special[id] {

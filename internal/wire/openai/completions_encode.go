@@ -41,12 +41,16 @@ type textChoice struct {
 type textLogprobs struct {
 	Tokens  []string             `json:"tokens"`
 	Token   []*float64           `json:"token_logprobs"`
-	Top     []map[string]float64 `json:"top_logprobs"` // null unless alternatives are asked for
+	Top     []map[string]float64 `json:"top_logprobs"` // the token itself, and as many alternatives as are asked for
 	Offsets []int                `json:"text_offset"`  // of tokens, in characters from the beginning of the choice's text
 }
 
 func (c *completionReply) body() textCompletion {
 	return textCompletion{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model, Fingerprint: c.fingerprint, Choices: []textChoice{}}
+}
+
+func newTextLogprobs() *textLogprobs {
+	return &textLogprobs{Tokens: []string{}, Token: []*float64{}, Top: []map[string]float64{}, Offsets: []int{}}
 }
 
 // add appends tokens, the first of which begins at the character at; it returns where the next would.
@@ -56,16 +60,15 @@ func (l *textLogprobs) add(in []chat.Logprob, top int, at int) int {
 		name := tokenText(t)
 		l.Tokens = append(l.Tokens, name)
 		l.Offsets = append(l.Offsets, at)
-		at += utf8.RuneCount(t.Bytes)
+		at += t.Runes
 		if math.IsNaN(t.Logprob) {
 			l.Token, l.Top = append(l.Token, nil), append(l.Top, nil)
 			continue
 		}
 		p := finite(t.Logprob)
 		l.Token = append(l.Token, &p)
-		var alt map[string]float64
+		alt := map[string]float64{name: p} // always among them, if not among the likeliest
 		if top > 0 {
-			alt = map[string]float64{name: p} // always among them, if not among the likeliest
 			for j := range t.Top {
 				alt[tokenText(&t.Top[j])] = finite(t.Top[j].Logprob)
 			}
@@ -75,16 +78,11 @@ func (l *textLogprobs) add(in []chat.Logprob, top int, at int) int {
 	return at
 }
 
-// told is l as it is sent: without alternatives where none were asked for.
-func (l textLogprobs) told(top int) *textLogprobs {
-	if top == 0 {
-		l.Top = nil
-	}
-	return &l
-}
-
 // tokenText is a token as OpenAI spells it here: bytes that are not text by themselves in hexadecimal.
 func tokenText(t *chat.Logprob) string {
+	if len(t.Bytes) == 0 { // it begins the prompt's tokens and is not in its text
+		return t.Token
+	}
 	if utf8.Valid(t.Bytes) {
 		return string(t.Bytes)
 	}
@@ -146,9 +144,9 @@ func (f *completionFold) Body() any {
 			reason := finishReason(p.finish)
 			c := textChoice{Index: len(out.Choices), Text: p.text.String(), FinishReason: &reason}
 			if f.logprobs {
-				l := textLogprobs{}
+				l := newTextLogprobs()
 				l.add(p.logprobs, f.top, 0)
-				c.Logprobs = l.told(f.top)
+				c.Logprobs = l
 			}
 			out.Choices = append(out.Choices, c)
 		}
@@ -213,9 +211,9 @@ func (s *completionStream) send(index int, text string, lps []chat.Logprob, fini
 	}
 	c := textChoice{Index: index, Text: text}
 	if s.logprobs && len(lps) > 0 {
-		l := textLogprobs{}
+		l := newTextLogprobs()
 		s.offsets[index] = l.add(lps, s.top, s.offsets[index])
-		c.Logprobs = l.told(s.top)
+		c.Logprobs = l
 	}
 	if finish != "" {
 		c.FinishReason = &finish

@@ -25,7 +25,7 @@ func continues(r *chat.Request) ([]wiretest.Step, error) {
 	size := max(utf8.RuneCountInString(p.Text), len(p.Tokens))
 	u := &chat.Usage{Prompt: size, Cached: 1, Output: 2}
 	lp := func(text string, x float64) chat.Logprob {
-		return chat.Logprob{Token: text, Bytes: []byte(text), Logprob: x}
+		return chat.Logprob{Token: text, Bytes: []byte(text), Runes: utf8.RuneCountInString(text), Logprob: x}
 	}
 	start := chat.Event{Kind: chat.EventStart, Usage: &chat.Usage{Prompt: size, Cached: 1}}
 	if p.Echo {
@@ -176,7 +176,7 @@ func TestBestOf(t *testing.T) {
 // TestTextLogprobs: with and without alternatives, of the prompt too, the same in a stream.
 func TestTextLogprobs(t *testing.T) {
 	for _, tt := range []struct{ fields, want string }{
-		{`"logprobs": 0`, `{"tokens":[" ü","2a"],"token_logprobs":[-1,-5],"top_logprobs":null,"text_offset":[0,2]}`},
+		{`"logprobs": 0`, `{"tokens":[" ü","2a"],"token_logprobs":[-1,-5],"top_logprobs":[{" ü":-1},{"2a":-5}],"text_offset":[0,2]}`},
 		{`"logprobs": 1`, `{"tokens":[" ü","2a"],"token_logprobs":[-1,-5],"top_logprobs":[{" ü":-1},{"2a":-5}],"text_offset":[0,2]}`},
 		{`"logprobs": 2, "echo": true`, `{"tokens":["ä","b"," ü","2a"],"token_logprobs":[null,-2,-1,-5],"top_logprobs":[null,{"b":-2,"bytes:\\xff":-9999,"ö":-0.5},{" ü":-1},{"2a":-5}],"text_offset":[0,1,2,4]}`},
 		{`"logprobs": 2, "echo": true, "max_tokens": 0`, `{"tokens":["ä","b"],"token_logprobs":[null,-2],"top_logprobs":[null,{"b":-2,"bytes:\\xff":-9999,"ö":-0.5}],"text_offset":[0,1]}`},

@@ -215,7 +215,7 @@ func newFoldEncoder(r reply) *foldEncoder {
 
 func (f *foldEncoder) Event(e *chat.Event) {
 	c := &f.parts[e.Choice]
-	if f.logprobs && len(e.Logprobs) > 0 {
+	if f.logprobs {
 		c.logprobs = append(c.logprobs, tokenLogprobs(e.Logprobs)...)
 	}
 	switch e.Kind {
@@ -260,7 +260,7 @@ func (f *foldEncoder) Body() any {
 			c.Message.Content = &text
 		}
 		if f.logprobs {
-			c.Logprobs = &logprobs{Content: p.logprobs}
+			c.Logprobs = &logprobs{Content: append([]tokenLogprob{}, p.logprobs...)} // a list, also of none
 		}
 		out.Choices = append(out.Choices, c)
 	}

@@ -82,13 +82,10 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		}
 		c.Delta.Content = &e.Text
 	case chat.EventReasoning:
-		c.Delta.ReasoningContent, c.Delta.Reasoning = s.reasoning(e.Text)
-		if c.Logprobs == nil {
-			if c.Delta.ReasoningContent != "" || c.Delta.Reasoning != "" {
-				s.fragment(e)
-			}
-			return
+		if s.asContent || s.asReasoning {
+			s.fragment(e)
 		}
+		return
 	case chat.EventToolStart:
 		call := s.toolCall(e)
 		call.Index = &e.Tool
