@@ -24,6 +24,7 @@ const (
 	BoundReferences Bound = "references"  // bytes of tools that a request has printed where it refers to them
 	BoundWhole      Bound = "whole"       // bytes of text that the tokenizer has to take as one
 	BoundTemplate   Bound = "template"    // steps, depth and bytes of rendering one prompt
+	BoundRunaway    Bound = "runaway"     // tokens of a reply that repeat one run and will not end; it ends as at its max tokens
 	BoundSchema     Bound = "schema"      // steps of comparing a reply with the schema of its response_format
 )
 

@@ -40,6 +40,8 @@ type Request struct {
 	Logprobs    bool     // report the logprob of every output token
 	TopLogprobs int      // and of this many alternatives, 0 to 20
 
+	Form bool // the text has to be of a form, JSON for one: what repeats itself there is data
+
 	Origin Origin // whose it is
 
 	// PlainHistory has earlier answers encoded as the template writes them, whatever was generated here: the prompt then
@@ -245,7 +247,7 @@ type Usage struct {
 	// that. It is for them alone.
 	Around [2]string
 
-	// Bounds are those that were met without ending the reply: what they bound was left undone, as Loose says.
+	// Bounds are those that were met without an error: what they bound was left undone, as Loose says, or the reply ended early.
 	Bounds []Bound
 	Loose  []string // tools whose calls were not kept to their schemas for that
 

@@ -86,6 +86,7 @@ type Config struct {
 	ReasoningParser      string
 	NoToolRepair         bool
 	ToolsInPrompt        string // auto, never: whether tools that the template has no place for stand in the system text
+	RunawayStop          bool   // greedy replies that will not end are ended
 	ConstrainTools       string // auto, always, never: whether calls are kept to the declared tools while they are written
 	EnableAutoToolChoice bool   // changes nothing: calls are always read where a request declares tools
 
@@ -143,6 +144,7 @@ func Default() *Config {
 		ToolCallParser:    "auto",
 		ToolsInPrompt:     "auto",
 		ConstrainTools:    "auto",
+		RunawayStop:       true,
 		ReasoningParser:   "auto",
 		ReasoningField:    "both",
 		ValidationStatus:  "400",

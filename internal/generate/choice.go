@@ -36,15 +36,18 @@ type choice struct {
 	calls    int             // started so far
 	known    map[string]bool // ids of the calls of the conversation and of this reply; nil: not looked at
 	complete int             // of those, with an end
+	calling  bool            // in the arguments of a call
 	name     string
 	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
 	tape     *tape  // nil: nobody asks for logprobs
 	guide    *guide // nil: the reply is free
-	gone     bool           // the caller wants no more events
-	hit      string         // the stop string found
-	looping  bool           // the reply goes round in circles
-	single   bool           // all calls that are wanted are complete
+	gone     bool   // the caller wants no more events
+	hit      string // the stop string found
+	repeats  repeats
+	runaway  *runaway // nil: nobody looks for that
+	looping  bool     // the reply goes round in circles
+	single   bool     // all calls that are wanted are complete
 }
 
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
@@ -57,6 +60,11 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
 		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops),
 		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
+	c.runaway = newRunaway(g, r, p)
+	c.repeats.longest = g.cfg.Loop.MaxSize
+	if c.runaway != nil {
+		c.repeats.longest = max(c.repeats.longest, runawayRun)
+	}
 	var held []byte
 	if p.raw { // text goes on from text: a character that the prompt begins, and the blank before its first word
 		held = g.prime(c.dec, p.tokens)
@@ -117,8 +125,10 @@ func (c *choice) run(streams []Stream) bool {
 	if c.gone {
 		return false
 	}
+	reason := s.Finish()
+	s.Close() // its time ends here, too, where a stop string or a loop ends it
 	c.g.cached(&c.usage, c.p, c.r, streams[0].Usage())
-	return c.finish(s.Finish())
+	return c.finish(reason)
 }
 
 // broken says what was generated before an error, here and for the choices whose turn to be told has not come.
@@ -144,7 +154,8 @@ func (c *choice) ended() bool { return c.gone || c.hit != "" || c.single }
 func (c *choice) token(t engine.Token) {
 	c.usage.Output++
 	c.ids = append(c.ids, t.ID)
-	c.looping = c.g.cfg.Loop.found(c.ids)
+	c.repeats.add(c.ids)
+	c.looping = c.g.cfg.Loop.found(&c.repeats)
 	before := c.parser.InReasoning()
 	if c.g.visible(t.ID) {
 		text := c.dec.Add(t.ID)
@@ -155,6 +166,10 @@ func (c *choice) token(t engine.Token) {
 	}
 	if before || c.parser.InReasoning() {
 		c.usage.Reasoning++
+	}
+	if c.runaway != nil && !c.calling && !c.looping && c.runaway.found(c.g, &c.repeats, c.ids) {
+		c.looping = true
+		c.usage.Bounds = append(c.usage.Bounds, chat.BoundRunaway)
 	}
 }
 
@@ -187,6 +202,10 @@ func (c *choice) emitPieces() {
 			return
 		}
 		if p.Kind == parser.Text || p.Kind == parser.Reasoning {
+			c.calling = false
+			if c.runaway != nil {
+				c.runaway.quiet = 0
+			}
 			if c.tape != nil {
 				c.tape.piece(p.Text, i == len(c.pieces)-1, p.Kind == parser.Text)
 			}
@@ -205,7 +224,7 @@ func (c *choice) emitPieces() {
 		case parser.Reasoning:
 			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text})
 		case parser.ToolStart:
-			c.name, c.args = p.Text, nil
+			c.name, c.args, c.calling = p.Text, nil, true
 			c.calls++
 			c.id = c.callID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{ID: c.id, Name: c.name}})
@@ -214,6 +233,7 @@ func (c *choice) emitPieces() {
 			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
 		case parser.ToolEnd:
 			c.complete++
+			c.calling = false
 			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
 				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})

@@ -52,6 +52,7 @@ type scriptStream struct {
 	at      int
 	steer   func(int32) engine.Course
 	settled []int32
+	shut    bool
 }
 
 func (s *scriptStream) Next() (engine.Token, error) {
@@ -85,7 +86,12 @@ func (s *scriptStream) Started() <-chan struct{} {
 	return c
 }
 
-func (s *scriptStream) Close() { s.closed++ }
+func (s *scriptStream) Close() {
+	if !s.shut {
+		s.shut = true
+		s.closed++
+	}
+}
 
 func newTest(t testing.TB, reply string) (*Generator, *script) {
 	t.Helper()

@@ -1,5 +1,45 @@
 package generate
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hearth/internal/chat"
+	"hearth/internal/sample"
+)
+
+// repeats counts, for every length up to longest, how many tokens at the end of a reply are each what stood that many before it.
+type repeats struct {
+	longest int
+	same    []int // same[n-1] counts for length n
+}
+
+// add takes the tokens of a reply so far, of which the last is new.
+func (r *repeats) add(ids []int32) {
+	last := len(ids) - 1
+	if len(r.same) < min(r.longest, last) {
+		r.same = append(r.same, 0)
+	}
+	for i := range r.same {
+		if ids[last] == ids[last-1-i] {
+			r.same[i]++
+		} else {
+			r.same[i] = 0
+		}
+	}
+}
+
+// shortest is the length of the shortest run that the last tokens repeat, up to most, if so many of them do; 0: they do not.
+func (r *repeats) shortest(most, tokens int) int {
+	for i, n := range r.same[:min(most, len(r.same))] {
+		if n+i+1 >= tokens {
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // Loop says when a reply goes round in circles: its last tokens are MinCount times the same run of MinSize to MaxSize
 // tokens. The zero value finds none. The fields are those of generation_config.json's repetition_detection, which is
 // vLLM's name for it.
@@ -7,24 +47,103 @@ type Loop struct {
 	MinSize, MaxSize, MinCount int
 }
 
-// found looks at the tokens of a reply so far.
-func (l Loop) found(ids []int32) bool {
+// found looks at what the tokens of a reply so far repeat.
+func (l Loop) found(r *repeats) bool {
 	if l.MinCount < 2 {
 		return false
 	}
-	for size := max(l.MinSize, 1); size <= l.MaxSize && size*l.MinCount <= len(ids); size++ {
-		if periodic(ids[len(ids)-size*l.MinCount:], size) {
+	for size := max(l.MinSize, 1); size <= min(l.MaxSize, len(r.same)); size++ {
+		if r.same[size-1] >= size*(l.MinCount-1) {
 			return true
 		}
 	}
 	return false
 }
 
-func periodic(ids []int32, size int) bool {
-	for i := len(ids) - 1; i >= size; i-- { // from the end, where a token that breaks the run shows first
-		if ids[i] != ids[i-size] {
+const (
+	runawayTokens = 1024 // of a reply that repeat one run
+	runawayRun    = 64   // tokens of it at most
+)
+
+// runaway finds replies that will not end. What comes next is the likeliest token behind what there is; where that has been the
+// same run for so long that each round sees little but rounds before it, the next will not differ, unless somebody asked for so
+// much of it: then the run stands in the prompt. Nothing is said of draws, which leave a loop in the end, of arguments and
+// forms, which are data, nor of what the parser holds back and may turn out to be either.
+type runaway struct {
+	prompt string
+	quiet  int // tokens since the parser has last said anything
+	asked  int // where a run begins that stands in the prompt; -1: there is none
+}
+
+// newRunaway is nil for replies that are let go on.
+func newRunaway(g *Generator, r *chat.Request, p *prompt) *runaway {
+	if !g.cfg.RunawayStop || r.Form || !greedy(params(overlay(r.Sampling, g.sampling))) {
+		return nil
+	}
+	return &runaway{prompt: p.text, asked: -1}
+}
+
+// greedy tells whether nothing but what was said last decides about the next token. A penalty on frequency grows with each
+// round; the others do not.
+func greedy(p sample.Params) bool {
+	return (p.Temperature == 0 || p.TopK == 1) && p.FrequencyPenalty == 0 && p.XTCProbability == 0
+}
+
+// found looks at the tokens of a reply so far.
+func (w *runaway) found(g *Generator, r *repeats, ids []int32) bool {
+	w.quiet++
+	n := r.shortest(runawayRun, runawayTokens)
+	if n == 0 || w.quiet > runawayRun {
+		return false
+	}
+	begins := len(ids) - r.same[n-1] - n
+	if begins == w.asked {
+		return false
+	}
+	run := make([]string, n)
+	for i, id := range ids[len(ids)-n:] {
+		run[i] = string(g.cfg.Tokenizer.Bytes(id))
+	}
+	if !standsIn(w.prompt, run) {
+		return true
+	}
+	w.asked = begins
+	return false
+}
+
+// standsIn tells whether a run stands in a text as words of its own, whichever token it is read from, or two of it side by side.
+// What has no letter or digit is in most texts: of that two are needed; and blanks alone stand in every text and count in none.
+func standsIn(text string, run []string) bool {
+	for i := range run {
+		round := strings.Join(run[i:], "") + strings.Join(run[:i], "")
+		once := strings.TrimSpace(round)
+		switch {
+		case once == "":
 			return false
+		case strings.Contains(text, strings.TrimSpace(round+round)), strings.ContainsFunc(once, isWord) && hasWords(text, once):
+			return true
 		}
 	}
-	return true
+	return false
 }
+
+// hasWords tells whether words stand in a text and are not parts of longer ones.
+func hasWords(text, words string) bool {
+	first, _ := utf8.DecodeRuneInString(words)
+	last, _ := utf8.DecodeLastRuneInString(words)
+	for at := 0; ; {
+		i := strings.Index(text[at:], words)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(words):])
+		if !(isWord(first) && isWord(before)) && !(isWord(last) && isWord(after)) {
+			return true
+		}
+		at++
+	}
+}
+
+func isWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }

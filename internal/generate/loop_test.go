@@ -30,7 +30,11 @@ func TestLoop(t *testing.T) {
 		{"off", Loop{}, run(99, 7), false},
 		{"off without a count", Loop{MaxSize: 3}, run(99, 7), false},
 	} {
-		if got := c.l.found(c.ids); got != c.want {
+		r := &repeats{longest: c.l.MaxSize}
+		for i := range c.ids {
+			r.add(c.ids[:i+1])
+		}
+		if got := c.l.found(r); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

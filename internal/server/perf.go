@@ -29,6 +29,8 @@ type perf struct {
 	Thinking      bool    `json:"thinking"`
 	PromptCache   string  `json:"prompt_cache"`
 	Finish        string  `json:"finish"`
+
+	Bounds []chat.Bound `json:"bounds,omitempty"` // that were met, see chat.Usage
 }
 
 // measure writes the [cache] and [perf] lines of a request that reached a model, in one piece.
@@ -40,7 +42,7 @@ func (s *Server) measure(info *wire.Info, began time.Time, took time.Duration) {
 	p := perf{Request: info.RequestID, Input: u.Prompt, Output: u.Output, Cached: u.Cached, Rest: u.Prompt - u.Cached,
 		PromptTPS: rate(u.Prompt-u.Cached, u.Prefill), GenerationTPS: rate(u.Output-1, u.Decode),
 		Queue: u.Queued.Seconds(), Wall: took.Seconds(), ToolCalls: info.ToolCalls, Thinking: u.Reasoning > 0,
-		PromptCache: u.Hit, Finish: string(info.Finish)}
+		PromptCache: u.Hit, Finish: string(info.Finish), Bounds: met(info)}
 	if !info.First.IsZero() {
 		p.TTFT = info.First.Sub(began).Seconds()
 	}

@@ -237,6 +237,7 @@ func (d *decoder) outputConfig(r *request, f wire.Value) {
 	if kind := d.String(format.Get("type")); kind != "json_schema" {
 		d.Fail(format.Get("type"), "unknown output format %s: must be json_schema", wire.Quote(kind))
 	}
+	r.Form = true
 	schema := format.Get("schema")
 	if d.Want(schema, wire.Object) {
 		wire.AppendSystem(&r.Request, wire.JSONInstruction(d.Compact(schema)))

@@ -218,7 +218,7 @@ func (d *decoder) responseFormat(r *request, v wire.Value) {
 	switch kind := d.String(v.Get("type")); kind {
 	case "text":
 	case "json_object":
-		r.format = &format{}
+		r.format, r.Form = &format{}, true
 		wire.AppendSystem(&r.Request, wire.JSONInstruction(nil))
 	case "json_schema":
 		s := v.Get("json_schema")
@@ -229,7 +229,7 @@ func (d *decoder) responseFormat(r *request, v wire.Value) {
 			d.Fail(s.Get("strict"), "strict schemas are not enforced by this version; send strict: false to have the schema put to the model in words")
 			return
 		}
-		r.format = &format{}
+		r.format, r.Form = &format{}, true
 		if schema := s.Get("schema"); !schema.Absent() {
 			r.format.schema = d.Compact(schema)
 		}
