@@ -251,3 +251,42 @@ func TestScriptCounts(t *testing.T) {
 		}
 	}
 }
+
+// A reply that ends before its model would have has counts and rates like any other, and a bound it met stands in all of them.
+func TestEndedEarlyCounts(t *testing.T) {
+	zero := 0.
+	for _, tc := range []struct {
+		name, body, finish, bound string
+		off                       bool
+	}{
+		{"a stop string", `"stop":["?"],`, "stop_text", "", false},
+		{"max tokens", `"max_tokens":9,`, "length", "", false},
+		{"a runaway", `"logit_bias":{"5709":-100,"5711":-100,"12":100},`, "length", "runaway", false},
+		{"one that is let", `"max_tokens":2000,"logit_bias":{"5709":-100,"5711":-100,"12":100},`, "length", "", true},
+	} {
+		for _, stream := range []string{"true", "false"} {
+			t.Run(tc.name+"/"+stream, func(t *testing.T) {
+				url, perf, log, _ := watched(t, func(c *config.Config) { c.Temperature, c.RunawayStop = &zero, !tc.off })
+				status, b := request(t, "POST", url+"/v1/chat/completions", `{`+tc.body+`"stream":`+stream+`,"messages":[{"role":"user","content":"Hello"}]}`)
+				if status != 200 {
+					t.Fatalf("%d %s", status, b)
+				}
+				line := <-perf
+				p := perfOf(t, line)
+				if p.Output < 2 || p.TPS <= 0 || p.Finish != tc.finish || strings.Contains(line, `"bounds":["runaway"]`) != (tc.bound != "") {
+					t.Errorf("perf %s", line)
+				}
+				l := logged(t, log, p.Request)
+				if met, ok := l["bounds"].([]any); l["finish"] != tc.finish || ok != (tc.bound != "") || ok && (len(met) != 1 || met[0] != tc.bound) {
+					t.Errorf("log %v", l)
+				}
+				var st server.Status
+				_, b = request(t, "GET", url+"/v1/status", "")
+				exactly(t, b, &st)
+				if st.Output != int64(p.Output) || tc.bound != "" && st.Bounds[chat.BoundRunaway] != 1 || tc.off && p.Output != 2000 {
+					t.Errorf("status %s of %+v", b, p)
+				}
+			})
+		}
+	}
+}

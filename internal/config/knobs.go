@@ -264,7 +264,7 @@ var Knobs = []Knob{
 		Doc:  "keep tool calls to the declared tools and their schemas while they are written; auto does so where that costs next to nothing, which is not on Apple's GPU; docs/dialects.md has the forms that can be kept",
 		bind: func(c *Config) pflag.Value { return choice(&c.ConstrainTools, "auto", "always", "never") }},
 	{Flag: "runaway-stop", Group: Sampling, PerModel: true,
-		Doc:  "end a greedy reply (temperature 0) as at its max_tokens when its last 1,024 tokens repeat one run of at most 64 that does not stand in the prompt; never in calls and JSON that was asked for",
+		Doc:  "end a greedy reply (temperature 0) as at its max_tokens when its last 1,024 tokens repeat one run of at most 64 that does not stand in the prompt; never in calls and JSON that was asked for; false also leaves out the repetition_detection of a model's folder",
 		bind: func(c *Config) pflag.Value { return boolean(&c.RunawayStop) }},
 	{Flag: "enable-auto-tool-choice", Group: Sampling,
 		Doc:  "accepted for command lines made for other servers; tools that a request declares can always be called",

@@ -155,7 +155,6 @@ func (c *choice) token(t engine.Token) {
 	c.usage.Output++
 	c.ids = append(c.ids, t.ID)
 	c.repeats.add(c.ids)
-	c.looping = c.g.cfg.Loop.found(&c.repeats)
 	before := c.parser.InReasoning()
 	if c.g.visible(t.ID) {
 		text := c.dec.Add(t.ID)
@@ -167,8 +166,10 @@ func (c *choice) token(t engine.Token) {
 	if before || c.parser.InReasoning() {
 		c.usage.Reasoning++
 	}
-	if c.runaway != nil && !c.calling && !c.looping && c.runaway.found(c.g, &c.repeats, c.ids) {
-		c.looping = true
+	if c.calling || c.r.Form { // what repeats itself there is data
+		return
+	}
+	if c.looping = c.g.cfg.Loop.found(&c.repeats) || c.runaway.found(c.g, &c.repeats, c.ids); c.looping {
 		c.usage.Bounds = append(c.usage.Bounds, chat.BoundRunaway)
 	}
 }

@@ -77,7 +77,7 @@ type runaway struct {
 
 // newRunaway is nil for replies that are let go on.
 func newRunaway(g *Generator, r *chat.Request, p *prompt) *runaway {
-	if !g.cfg.RunawayStop || r.Form || !greedy(params(overlay(r.Sampling, g.sampling))) {
+	if !g.cfg.RunawayStop || !greedy(params(overlay(r.Sampling, g.sampling))) {
 		return nil
 	}
 	return &runaway{prompt: p.text, asked: -1}
@@ -91,6 +91,9 @@ func greedy(p sample.Params) bool {
 
 // found looks at the tokens of a reply so far.
 func (w *runaway) found(g *Generator, r *repeats, ids []int32) bool {
+	if w == nil {
+		return false
+	}
 	w.quiet++
 	n := r.shortest(runawayRun, runawayTokens)
 	if n == 0 || w.quiet > runawayRun {

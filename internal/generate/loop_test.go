@@ -43,8 +43,9 @@ func TestLoop(t *testing.T) {
 // TestLoopEndsReply: what goes round in circles ends as if the tokens had run out; what a loop is not yet goes on.
 func TestLoopEndsReply(t *testing.T) {
 	g, s := newTest(t, strings.Repeat("no ", 50))
+	r := &chat.Request{Messages: []chat.Message{text(chat.User, "hi")}}
 	reply := func() chat.Finish {
-		seq, err := g.Generate(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "hi")}})
+		seq, err := g.Generate(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,8 +67,17 @@ func TestLoopEndsReply(t *testing.T) {
 	if f := reply(); f != chat.FinishLength || s.closed != 2 {
 		t.Errorf("with a guard: %s, %d streams closed", f, s.closed)
 	}
+	if r.Form = true; reply() != chat.FinishStop {
+		t.Error("a form is cut")
+	}
+	r.Form = false
 	g.cfg.Loop.MinCount = 60
 	if f := reply(); f != chat.FinishStop {
 		t.Errorf("not often enough: %s", f)
+	}
+	g.cfg.Loop.MinCount = 6
+	s.reply = g.guard.plain("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"" + strings.Repeat("no ", 50) + "\"}}\n</tool_call>")
+	if r.Tools = weather(); reply() != chat.FinishToolCalls {
+		t.Error("a call is cut")
 	}
 }

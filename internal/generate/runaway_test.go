@@ -177,7 +177,9 @@ func honest(n int) (texts []string) {
 			})
 		},
 		func() string { // a chessboard, and the moves on it
-			return lines(40, func(i int) string { return strings.Repeat("+---", 8) + "+\n" + strings.Repeat("| "+string(rune('a'+i%26))+" ", 8) + "|" })
+			return lines(40, func(i int) string {
+				return strings.Repeat("+---", 8) + "+\n" + strings.Repeat("| "+string(rune('a'+i%26))+" ", 8) + "|"
+			})
 		},
 	}
 	for i := range n {
