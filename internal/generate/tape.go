@@ -19,7 +19,6 @@ import (
 // its way: a token is told once.
 type tape struct {
 	markers []string // of the family: what stands in one is markup
-	longest int      // of those, in bytes
 
 	tokens []taped // those with bytes on their way; the first is number base
 	base   int
@@ -48,11 +47,7 @@ type bit struct {
 }
 
 func newTape(markers []string) *tape {
-	t := &tape{markers: markers}
-	for _, m := range markers {
-		t.longest = max(t.longest, len(m))
-	}
-	return t
+	return &tape{markers: markers}
 }
 
 // prime begins with what the decoder holds of a prompt's last tokens: bytes of no token told here.
@@ -92,8 +87,11 @@ func (t *tape) decoded(text string) {
 		}
 		for range max(at, 0) { // what is left of a broken character, or a blank that begins a text and is none of it
 			if spare > 0 {
-				b := &t.read[len(t.read)-spare]
-				b.token, b.raw, b.none = t.raw[0].token, t.raw[0].raw, false
+				free := t.read[len(t.read)-spare:]
+				for k := range free { // in order: a token is told once
+					free[k].token = t.raw[0].token
+				}
+				free[0].raw, free[0].none = t.raw[0].raw, false
 				spare--
 			} else {
 				t.count(t.raw[:1], -1)
@@ -221,29 +219,26 @@ func (t *tape) piece(s string, last, answer bool) {
 	}
 }
 
-// locate is where s stands in what was read. What is read and not yet a piece is markup that is gone, then s, then what the
-// parser holds back because markup may come of it.
+// locate is where s stands in what was read. That is markup which is gone, then s, then what the parser holds back because markup may
+// come of it: so it is the first place behind which there is nothing but that, or else the last one. Markup that turned out to be none
+// is the first of its kind: more of it may be held back. Too early a place costs nothing but that a token stands for
+// the same bytes of another, too late a one loses what is before it.
 func (t *tape) locate(s string, last bool) ([]int, bool) {
 	best, inside := -1, -1
-	for end := len(t.text); end >= len(s); {
+	text := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
+	for end, n := len(t.text), 0; end >= len(s) && n < mostPlaces; n++ {
 		i := bytes.LastIndex(t.text[:end], []byte(s))
 		if i < 0 {
 			break
 		}
 		end = i + len(s) - 1
-		if t.within(i, len(s)) {
-			inside = max(inside, i)
-			continue
-		}
-		near := t.holdable(i + len(s))
-		if !last {
-			near = i+len(s) > t.fresh
-		}
-		if best < 0 || near {
+		switch {
+		case text:
 			best = i
-		}
-		if !near {
-			break
+		case t.within(i, len(s)):
+			inside = max(inside, i)
+		case best < 0, last && t.holdable(i+len(s)), !last && i+len(s) > t.fresh:
+			best = i
 		}
 	}
 	if best < 0 {
@@ -252,18 +247,21 @@ func (t *tape) locate(s string, last bool) ([]int, bool) {
 	return []int{best}, best >= 0
 }
 
-// holdable tells whether what was read from i on can be held back: line ends and the beginning of markup.
+// mostPlaces is how many places of a piece are looked at.
+const mostPlaces = 256
+
+// holdable tells whether what was read from i on can be held back: line ends, and the beginning of markup.
 func (t *tape) holdable(i int) bool {
 	rest := t.text[i:]
-	if len(rest) > t.longest+mostBlank {
+	if len(rest) > mostHeld {
 		return false
 	}
 	rest = bytes.TrimLeft(rest, " \r\n\t")
 	return len(rest) == 0 || slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(m, string(rest)) })
 }
 
-// mostBlank is how many blanks a parser holds back, and more.
-const mostBlank = 128
+// mostHeld is more than a piece of markup and the blanks before it.
+const mostHeld = 256
 
 // within tells whether n bytes from i on are part of a longer piece of markup.
 func (t *tape) within(i, n int) bool {

@@ -168,7 +168,7 @@ func collect(t *testing.T, g *Generator, r *chat.Request, look func(e *chat.Even
 	if err != nil {
 		t.Fatal(err)
 	}
-	var parts []string
+	var all strings.Builder
 	kind := chat.EventStart
 	for e, err := range seq {
 		if err != nil {
@@ -186,14 +186,13 @@ func collect(t *testing.T, g *Generator, r *chat.Request, look func(e *chat.Even
 		case chat.EventFinish:
 			said = fmt.Sprint(e.Finish, e.Stop, e.Usage.Output)
 		}
-		if e.Kind == kind && len(parts) > 0 {
-			parts[len(parts)-1] += said
-		} else {
-			parts = append(parts, fmt.Sprint(e.Kind, " ", said))
+		if e.Kind != kind {
+			fmt.Fprint(&all, "|", e.Kind, " ")
 		}
+		all.WriteString(said)
 		kind = e.Kind
 	}
-	return strings.Join(parts, "|")
+	return all.String()
 }
 
 // TestCutInCharacter: a reply whose tokens run out inside a character ends before it, wherever it stands; the tokens count all the same.
@@ -314,4 +313,23 @@ func FuzzTape(f *testing.F) {
 			}
 		})
 	})
+}
+
+// TestTapeIsLinear: what is held back, given back and dropped costs a reply with logprobs no more than its length.
+func TestTapeIsLinear(t *testing.T) {
+	g, s := newTest(t, "")
+	s.context = 1 << 24
+	split := newSplitter(g)
+	for _, unit := range []string{"<", "a<", "\n", "<tool_call>", "</think>", "<tool_call>{\"", "<tool_call>{\"name\": \"", "ab "} {
+		run := func(n int) uint64 {
+			s.reply = split.tokens(rand.New(rand.NewPCG(1, 1)), strings.Repeat(unit, n/len(unit)))
+			r := &chat.Request{Messages: []chat.Message{textOf("Hi")}, Logprobs: true, Stop: []string{"abc"}, Tools: weather()}
+			bytes, _ := cost(func() { collect(t, g, r, nil) })
+			return bytes
+		}
+		run(1000)
+		if one, four := run(10_000), run(40_000); four > 8*one {
+			t.Errorf("%q: four times as much takes %d bytes, not %d", unit, four, one)
+		}
+	}
 }

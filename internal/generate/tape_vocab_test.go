@@ -1,0 +1,80 @@
+package generate
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode/utf8"
+
+	"hearth/internal/chat"
+	"hearth/internal/tokenizer"
+)
+
+// TestTapeVocabularies: in every form of vocabulary the text of a stream is that of its tokens' bytes, each once and in order, but for
+// U+FFFD; and a stream that is cut has no U+FFFD for what is not complete.
+func TestTapeVocabularies(t *testing.T) {
+	files, err := filepath.Glob("../tokenizer/testdata/*.json")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	tried := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := tokenizer.Load(fstest.MapFS{"tokenizer.json": {Data: text}})
+		if err != nil {
+			continue // a golden
+		}
+		tried++
+		name := filepath.Base(file)
+		r := rand.New(rand.NewPCG(7, uint64(len(text))))
+		for range 200 {
+			ids := make([]int32, 1+r.IntN(12))
+			for i := range ids {
+				ids[i] = int32(r.IntN(tok.Size()))
+			}
+			if r.IntN(3) == 0 {
+				ids = tok.Encode("Hello, wörld €🙂 日本 ab", tokenizer.EncodeOptions{})
+				ids = ids[:r.IntN(len(ids)+1)]
+			}
+			d, tape, want := tok.NewDecoder(false), newTape(nil), ""
+			for i, id := range ids {
+				s := d.Add(id)
+				want += s
+				tape.add(chat.Logprob{ID: id, Logprob: float64(i)}, tok.Bytes(id), s)
+				tape.piece(s, true, true)
+				tape.emit(len(tape.kept))
+			}
+			partial := d.Partial()
+			end := d.Cut()
+			want += end
+			tape.decoded(end)
+			tape.piece(end, true, true)
+			tape.emit(len(tape.kept))
+			got, lps := tape.take(true)
+			var bytes []byte
+			runes, last := 0, -1.
+			for _, lp := range lps {
+				bytes, runes = append(bytes, lp.Bytes...), runes+lp.Runes
+				if lp.Logprob <= last {
+					t.Errorf("%s: %v: token %v after %v", name, ids, lp.Logprob, last)
+				}
+				last = lp.Logprob
+			}
+			if got != want || utf8.Valid(bytes) && string(bytes) != want && !strings.Contains(want, "\uFFFD") || runes != utf8.RuneCountInString(want) {
+				t.Errorf("%s: %v: %q, %d characters, is told as %q, %d", name, ids, want, utf8.RuneCountInString(want), bytes, runes)
+			}
+			if whole := tok.Decode(ids, false); partial == 0 && want != whole || partial > 0 && !strings.HasPrefix(want, strings.TrimRight(whole, "\uFFFD")) {
+				t.Errorf("%s: %v: cut after %q, the whole is %q", name, ids, want, whole)
+			}
+		}
+	}
+	if tried < 15 {
+		t.Errorf("only %d vocabularies were tried", tried)
+	}
+}
