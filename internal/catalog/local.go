@@ -97,9 +97,6 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 // configure fills in what is the same for every engine.
 func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
 	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
-	if !cfg.RunawayStop {
-		text.Loop = generate.Loop{}
-	}
 	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty,
 		PresencePenalty: cfg.PresencePenalty, FrequencyPenalty: cfg.FrequencyPenalty, Seed: cfg.Seed}
 	text.MaxTokens, text.TokensCap = cfg.MaxTokens, cfg.MaxTokensCap
@@ -153,7 +150,9 @@ func openText(src *Source, cfg *config.Config, c *model.Checkpoint) (generate.Co
 	g := &c.Generation
 	text.StopIDs = g.EOS
 	text.Generation = chat.Sampling{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty}
-	text.Loop = generate.Loop(g.Loop)
+	if cfg.RunawayStop {
+		text.Loop = generate.Loop(g.Loop)
+	}
 	return text, nil
 }
 

@@ -92,7 +92,7 @@ func TestServeBase(t *testing.T) {
 	if status, got := request(t, "GET", url+"/health", ""); status != 200 || !bytes.Contains(got, []byte(`"status":"ok"`)) {
 		t.Errorf("health: %d %s", status, got)
 	}
-	if status, got := request(t, "GET", url+"/v1/status", ""); status != 200 || !bytes.Contains(got, []byte(`"status":"idle"`)) {
+	if status, got := request(t, "GET", url+"/v1/status", ""); status != 200 || !bytes.Contains(got, []byte(`"status":"running"`)) {
 		t.Errorf("status: %d %s", status, got)
 	}
 }
