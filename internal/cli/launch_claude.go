@@ -197,7 +197,8 @@ func claudeEnv(t *target) [][2]string {
 	return append(env, claudeLimits(t.context)...)
 }
 
-// claudeLimits says how long the context is and how much of it a reply, and the result of a tool, may take. Claude Code compacts where the longest reply, of which it counts at most 20,000 tokens, and claudeSpare more would not fit any more. In a small context
+// claudeLimits says how long the context is and how much of it a reply, and the result of a tool, may take. Claude Code compacts
+// where the longest reply, of which it counts at most 20,000 tokens, and claudeSpare more would not fit any more. In a small context
 // that would be before it has done anything, so there it is told of claudeSpare more than there are: it compacts where the longest
 // reply would not fit, and a prompt that does not fit is refused in words on which it compacts as well.
 func claudeLimits(context int) [][2]string {

@@ -213,11 +213,8 @@ func TestMaxTokens(t *testing.T) {
 			for _, limit := range []string{"", "-1", "10", "32000"} {
 				r := ask(t, url, a.path, a.body(long, "max_tokens", limit), stream)
 				want := "This model's maximum context length is 511 tokens. However, your messages resulted in "
-				switch {
-				case a.messages():
+				if a.messages() {
 					want = "prompt is too long: "
-				case limit == "10" || limit == "32000":
-					want = " tokens. However, you requested "
 				}
 				if r.status != 400 || !strings.Contains(r.body, want) || !a.messages() && !strings.Contains(r.body, `"context_length_exceeded"`) {
 					t.Errorf("%s: a long prompt, max_tokens %q: %d %s", a.path, limit, r.status, r.body)

@@ -274,7 +274,7 @@ var Knobs = []Knob{
 		Doc:  "refuse Messages requests without model or max_tokens, or with a max_tokens that does not fit behind the prompt, as Anthropic does",
 		bind: func(c *Config) pflag.Value { return boolean(&c.StrictAnthropic) }},
 	{Flag: "strict-openai", Group: API,
-		Doc:  "refuse a max_tokens that does not fit behind the prompt, 0 and -1 in Chat Completions and Completions, as OpenAI does, in place of taking what fits",
+		Doc:  "refuse a max_tokens that does not fit behind the prompt, and -1, in Chat Completions and Completions, and 0 in the former, as OpenAI does, in place of taking what fits",
 		bind: func(c *Config) pflag.Value { return boolean(&c.StrictOpenAI) }},
 	{Flag: "anthropic-version", Env: []string{"ANTHROPIC_VERSION"}, Group: API,
 		Doc:  "`version` that Messages replies name in their anthropic-version header; requests may have any",

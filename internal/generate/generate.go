@@ -399,6 +399,9 @@ func (g *Generator) fits(tokens int, r *chat.Request) *chat.Error {
 	limit, maxTokens := g.cfg.Engine.Context(), g.capped(r.MaxTokens)
 	switch {
 	case tokens >= limit:
+		if r.ClampMaxTokens {
+			maxTokens = 0 // it is not what is too much
+		}
 		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: tokens, MaxTokens: maxTokens, Limit: limit - 1,
 			Msg: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit-1)}
 	case !r.ClampMaxTokens && maxTokens > limit-tokens:

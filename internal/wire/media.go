@@ -37,6 +37,9 @@ func MediaType(s string) string {
 // Link fills in m for a file that only a URL leads to, which nobody follows: it is named by the end of the URL's path.
 func Link(m *chat.Media, to string) {
 	m.By = "URL"
+	if hasDataScheme(to) {
+		return // its end names nothing
+	}
 	if i := strings.IndexAny(to, "?#"); i >= 0 {
 		to = to[:i]
 	}
@@ -69,22 +72,43 @@ func (d *Decoder) Base64(m *chat.Media, v Value) {
 // DataURL is Base64 for data:<media type>;base64,<data>. It gives the media type that the URL names.
 func (d *Decoder) DataURL(m *chat.Media, v Value) (mediaType string) {
 	head, data, ok := bytes.Cut(d.chars(v), []byte(","))
-	head, based := bytes.CutSuffix(head, []byte(";base64"))
-	if !ok || !based {
+	end := len(head) - len(base64Mark)
+	if !ok || end < 0 || !strings.EqualFold(string(head[end:]), base64Mark) {
 		d.Fail(v, "is not a valid data URL: not a base64 data URL")
 		return ""
 	}
-	mediaType = MediaType(string(head[min(len(dataScheme), len(head)):]))
+	mediaType = MediaType(string(head[min(len(dataScheme), end):end]))
 	m.Type = mediaType
 	d.fill(m, v, data, "is not a valid data URL: %v")
 	return mediaType
 }
 
-const dataScheme = "data:"
+const (
+	dataScheme = "data:"
+	base64Mark = ";base64"
+)
+
+// hasDataScheme tells whether a text begins as a data URL; the case of a scheme does not count.
+func hasDataScheme(s string) bool {
+	return len(s) >= len(dataScheme) && strings.EqualFold(s[:len(dataScheme)], dataScheme)
+}
 
 // IsData tells whether v is the text of a data URL.
 func (d *Decoder) IsData(v Value) bool {
-	return d.Want(v, String) && bytes.HasPrefix(v.raw, []byte(`"`+dataScheme))
+	return d.Want(v, String) && hasDataScheme(string(v.raw[1:min(len(v.raw), 1+len(dataScheme))]))
+}
+
+// URL fills in m for a file by its URL: a data URL, of which it gives the media type, or one of http or https. data tells which.
+func (d *Decoder) URL(m *chat.Media, v Value) (mediaType string, data bool) {
+	if d.IsData(v) {
+		return d.DataURL(m, v), true
+	}
+	to := d.String(v)
+	if scheme, _, ok := strings.Cut(strings.ToLower(to), "://"); !ok || scheme != "http" && scheme != "https" {
+		d.Fail(v, "must be a URL that begins with data:, http:// or https://, got %s", Quote(to))
+	}
+	Link(m, to)
+	return "", false
 }
 
 func (d *Decoder) fill(m *chat.Media, v Value, text []byte, problem string) {

@@ -125,6 +125,7 @@ func TestDataURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"data:image/png;base64,AAAA":                      "image/png",
 		"data:Image/PNG;charset=utf-8;base64,AAAA":        "image/png",
+		"DATA:image/png;Base64,AAAA":                      "image/png",
 		"data:;base64,AAAA":                               "",
 		"data:nothing of the kind;base64,AAAA":            "",
 		"data:" + strings.Repeat("a", 200) + "/b;base64,": "",
@@ -147,7 +148,8 @@ func TestDataURL(t *testing.T) {
 func TestLink(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://example.com/a/cat%20one.png?sig=1#x": "cat one.png", "https://example.com/a/": "", "https://example.com": "", "u": "u", "": "",
-		"https://example.com/100%": "100%", "https://example.com/" + strings.Repeat("é", 90): strings.Repeat("é", 50) + "…",
+		"data:image/png;base64,AA/BB": "",
+		"https://example.com/100%":    "100%", "https://example.com/" + strings.Repeat("é", 90): strings.Repeat("é", 50) + "…",
 	} {
 		m := &chat.Media{}
 		if Link(m, url); m.Name != want || m.By != "URL" {
@@ -157,6 +159,30 @@ func TestLink(t *testing.T) {
 	m := &chat.Media{Name: "own"}
 	if Link(m, "https://example.com/other"); m.Name != "own" {
 		t.Errorf("the name became %s", m.Name)
+	}
+}
+
+// TestURL: every protocol takes the same URLs, whatever the case of their schemes.
+func TestURL(t *testing.T) {
+	for url, want := range map[string]chat.Media{
+		"data:image/png;base64,AAAA":   {Type: "image/png", Bytes: 3},
+		"DATA:image/png;base64,AAAA":   {Type: "image/png", Bytes: 3},
+		"https://example.com/a/b.png":  {By: "URL", Name: "b.png"},
+		"HTTP://example.com/b.png?x=1": {By: "URL", Name: "b.png"},
+	} {
+		v, _ := Parse([]byte(`"` + url + `"`))
+		d, m := &Decoder{}, &chat.Media{}
+		media, data := d.URL(m, v)
+		if d.Err() != nil || *m != want || data != (want.By == "") || media != want.Type {
+			t.Errorf("%s: %s, %t, %+v, %v", url, media, data, m, d.Err())
+		}
+	}
+	for _, body := range []string{`""`, `"u"`, `"/etc/passwd"`, `"file:///etc/passwd"`, `"https:/x"`, `"data"`, `"data:"`, `"data:,x"`, "null", "7", "{}"} {
+		v, _ := Parse([]byte(body))
+		d := &Decoder{}
+		if d.URL(&chat.Media{}, v); d.Err() == nil {
+			t.Errorf("%s is taken", body)
+		}
 	}
 }
 

@@ -86,6 +86,7 @@ func special() map[string]string {
 		"stop sequences too many":                 m(`"stop_sequences": [` + strings.Repeat(`"x",`, 64) + `"x"]`),
 		"stop sequence too long":                  m(`"stop_sequences": ["` + strings.Repeat("x", 1025) + `"]`),
 		"image by no URL":                         user(`{"type": "image", "source": {"type": "url", "url": 3}}`),
+		"image by another scheme":                 user(`{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}`),
 		"image by no file":                        user(`{"type": "image", "source": {"type": "file"}}`),
 		"image by an unknown source":              user(`{"type": "image", "source": {"type": "cloud"}}`),
 		"image of another media type":             user(`{"type": "image", "source": {"type": "base64", "media_type": "text/plain", "data": "AA=="}}`),

@@ -91,15 +91,15 @@ func (d *decoder) image(parts *wire.Parts, source wire.Value) {
 
 // elsewhere reads where the bytes of a file are that did not come with the request.
 func (d *decoder) elsewhere(m *chat.Media, source wire.Value, kind string) {
-	text := d.String
-	if d.inResult {
-		text = d.OptString
-	}
-	switch kind {
-	case "url":
-		wire.Link(m, text(source.Get("url")))
-	case "file":
-		wire.Stored(m, text(source.Get("file_id")))
+	switch {
+	case kind == "url" && d.inResult:
+		wire.Link(m, d.OptString(source.Get("url")))
+	case kind == "url":
+		d.URL(m, source.Get("url"))
+	case kind == "file" && d.inResult:
+		wire.Stored(m, d.OptString(source.Get("file_id")))
+	case kind == "file":
+		wire.Stored(m, d.String(source.Get("file_id")))
 	}
 }
 

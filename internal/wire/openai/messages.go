@@ -154,18 +154,14 @@ func urlOf(v wire.Value) wire.Value {
 // link reads a URL: one that has the file itself, which is of a media type with the given beginning, or one that leads to it.
 // It tells whether it is the former.
 func (d *decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
-	if d.IsData(v) {
-		if t := d.DataURL(m, v); t != "" && !strings.HasPrefix(t, types) {
-			d.Fail(v, "is of type %s: must be %s…", t, types)
-		}
-		return true
+	t, data := d.URL(m, v)
+	switch {
+	case m.Kind == chat.Image && t == "application/pdf": // as gateways send them
+		m.Kind = chat.Document
+	case t != "" && !strings.HasPrefix(t, types):
+		d.Fail(v, "is of type %s: must be %s…", t, types)
 	}
-	to := d.String(v)
-	if scheme, _, ok := strings.Cut(strings.ToLower(to), "://"); d.Err() == nil && (!ok || scheme != "http" && scheme != "https") {
-		d.Fail(v, "must be a URL that begins with data:, http:// or https://, got %s", wire.Quote(to))
-	}
-	wire.Link(m, to)
-	return false
+	return data
 }
 
 // data reads the file itself, in base64 or in a data URL.
