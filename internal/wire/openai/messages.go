@@ -105,7 +105,7 @@ func (d *decoder) media(p wire.Value, kind string) *chat.Media {
 		}
 		m.Path, m.Refusal = v.Path(), "image URLs are not fetched: send the image as data:image/…;base64,…"
 		if d.link(m, v, "image/") {
-			m.Refusal = "this model cannot see images"
+			m.Refusal = "this model cannot see " + string(m.Kind) + "s"
 		}
 	case "video_url":
 		m.Kind = chat.Video
