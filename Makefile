@@ -112,7 +112,7 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
-	else echo "skipped: the TypeScript SDKs, Claude Code and opencode need npm" >&2; fi
+	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, opencode, and aider beside it" >&2; fi
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
 interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/agents/.done $(VENV)/aider/.done
