@@ -150,6 +150,9 @@ type ToolChoice struct {
 	Single bool
 }
 
+// Demands tells whether the model has to call a tool.
+func (c ToolChoice) Demands() bool { return c.Kind == ChoiceRequired || c.Kind == ChoiceNamed }
+
 // Toggle is an optional bool whose zero value leaves the decision to the server and the template.
 type Toggle uint8
 

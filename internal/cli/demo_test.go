@@ -76,7 +76,8 @@ func TestDemoAdvice(t *testing.T) {
 }
 
 // An agent's prompt that fits, but is more than the demo can read, is answered with the sentence, whole and streamed, and so is
-// each later turn. Shorter ones, those without tools and calls that are asked for are the model's own.
+// each later turn. Shorter ones, those without tools, what is asked for as a call or in a form, and a reply that has begun are the
+// model's own.
 func TestDemoAnswers(t *testing.T) {
 	url := serveDemo(t, func(*config.Config) {})
 	long := strings.Repeat("a ", 2070)
@@ -85,6 +86,7 @@ func TestDemoAnswers(t *testing.T) {
 	forChat := []any{object{"type": "function", "function": object{"name": "Read", "parameters": schema}}}
 	user := []any{object{"role": "user", "content": "Hello"}}
 	turns := append(user[:1:1], object{"role": "assistant", "content": "Hello!"}, object{"role": "user", "content": "And?"})
+	begun := append(user[:1:1], object{"role": "assistant", "content": "Well,"})
 	said := regexp.MustCompile(`This is hearth's demo, a tiny model with a context of 8192 tokens: it is too small for this prompt of \d+; for a real model: ` +
 		`hf download mlx-community/Qwen3-4B-Instruct-2507-4bit && hearth serve mlx-community/Qwen3-4B-Instruct-2507-4bit$`)
 	for _, tt := range []struct {
@@ -96,6 +98,11 @@ func TestDemoAnswers(t *testing.T) {
 		{"messages", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages}, 0, true},
 		{"messages, a later turn", "/v1/messages", object{"system": long, "messages": turns, "tools": forMessages}, 0, true},
 		{"messages, a call is asked for", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages, "tool_choice": object{"type": "any"}}, 0, false},
+		{"messages, begun", "/v1/messages", object{"system": long, "messages": begun, "tools": forMessages}, 0, false},
+		{"messages, begun, and a call is asked for", "/v1/messages", object{"system": long, "messages": begun, "tools": forMessages, "tool_choice": object{"type": "any"}}, 0, false},
+		{"messages, a form", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages, "output_config": object{"format": object{"type": "json_schema", "schema": schema}}}, 0, false},
+		{"chat, a form", "/v1/chat/completions", object{"messages": append([]any{object{"role": "system", "content": long}}, user...), "tools": forChat, "response_format": object{"type": "json_object"}}, 0, false},
+		{"messages, thinking", "/v1/messages", object{"system": long, "messages": user, "tools": forMessages, "thinking": object{"type": "enabled", "budget_tokens": 1024}}, 0, true},
 		{"messages, no tools", "/v1/messages", object{"system": long, "messages": user}, 0, false},
 		{"messages, short", "/v1/messages", object{"messages": user, "tools": forMessages}, 0, false},
 		{"chat", "/v1/chat/completions", object{"messages": append([]any{object{"role": "system", "content": long}}, user...), "tools": forChat}, 0, true},

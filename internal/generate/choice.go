@@ -36,7 +36,7 @@ type choice struct {
 	calls    int             // started so far
 	known    map[string]bool // ids of the calls of the conversation and of this reply; nil: not looked at
 	complete int             // of those, with an end
-	calling  bool            // in the arguments of a call
+	calling  bool            // in a call that has its name, or that was begun
 	name     string
 	id       string // of the call being read, as the client is told; "": whatever the API gives it
 	args     []byte
@@ -47,7 +47,7 @@ type choice struct {
 	repeats  repeats
 	runaway  *runaway // nil: nobody looks for that
 	looping  bool     // the reply goes round in circles
-	single   bool     // all calls that are wanted are complete
+	enough   bool     // all calls that are wanted are complete
 }
 
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
@@ -58,7 +58,7 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 		parse, stops = g.family.New(options), slices.Concat(r.Stop, g.endTexts)
 	}
 	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
-		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops),
+		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
 		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
 	c.runaway = newRunaway(g, r, p)
 	c.repeats.longest = g.cfg.Loop.MaxSize
@@ -84,10 +84,10 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 func (c *choice) run(streams []Stream) bool {
 	s := streams[c.index]
 	defer s.Close()
-	defer func() { c.p.remember(c.g, c.ids) }()
+	defer func() { c.p.remember(c.g, c.ids, !c.enough) }() // else the last call lacks what closes it
 	if c.p.forced != "" {
 		if c.tape != nil {
-			c.tape.untold(c.p.forced)
+			c.tape.opening(c.p.forced)
 		}
 		c.text(c.p.forced)
 	}
@@ -116,7 +116,7 @@ func (c *choice) run(streams []Stream) bool {
 		c.text(rest)
 		c.pieces = c.own(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
 		c.emitPieces()
-		c.single = c.single || c.speech.over
+		c.enough = c.enough || c.speech.over
 	}
 	if !c.ended() {
 		c.emitText(c.stop.flush())
@@ -149,7 +149,7 @@ func (c *choice) broken(err error, streams []Stream) chat.Event {
 	return e
 }
 
-func (c *choice) ended() bool { return c.gone || c.hit != "" || c.single }
+func (c *choice) ended() bool { return c.gone || c.hit != "" || c.enough }
 
 func (c *choice) token(t engine.Token) {
 	c.usage.Output++
@@ -194,7 +194,7 @@ func (c *choice) text(s string) {
 	}
 	c.pieces = c.own(c.parser.Feed(c.pieces[:0], s), false)
 	c.emitPieces()
-	c.single = c.single || c.speech.over
+	c.enough = c.enough || c.speech.over
 }
 
 func (c *choice) emitPieces() {
@@ -238,7 +238,7 @@ func (c *choice) emitPieces() {
 			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
 				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})
-			c.single = c.r.Choice.Single || (c.p.forced != "" || c.g.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+			c.enough = c.r.Choice.Single || (c.p.forced != "" || c.g.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
 		}
 	}
 }
@@ -322,16 +322,16 @@ func (c *choice) full() bool {
 // finish says why the choice ended. A call that was cut short is not a reason to call tools.
 func (c *choice) finish(r engine.Reason) bool {
 	e := chat.Event{Kind: chat.EventFinish, Usage: &c.usage, Finish: chat.FinishStop}
-	if r == engine.Stop && c.hit == "" && !c.single {
+	if r == engine.Stop && c.hit == "" && !c.enough {
 		c.usage.Output++ // the stop id, which is generated but not given out
 	}
 	switch {
 	case c.hit != "" && (c.p.raw || slices.Contains(c.r.Stop, c.hit)):
 		e.Finish, e.Stop = chat.FinishStopText, c.hit
 	case c.hit != "" && c.complete == 0: // the template's
-	case r == engine.Length && !c.looping && !c.single && c.hit == "" && c.full():
+	case r == engine.Length && !c.looping && !c.enough && c.hit == "" && c.full():
 		e.Finish = chat.FinishContext
-	case c.looping || r == engine.Length && !c.single && c.hit == "":
+	case c.looping || r == engine.Length && !c.enough && c.hit == "":
 		e.Finish = chat.FinishLength
 	case c.complete > 0:
 		e.Finish = chat.FinishToolCalls

@@ -318,14 +318,15 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		ep.StopIDs = p.stopIDs
 	}
 	g.attribute(&ep, &r.Origin)
+	advice := g.advice(r, p)
 	for i := range streams {
 		guides[i] = g.newGuide(r, p, form)
 		if ep.Steer, ep.Only, err = g.steer(p, cmp.Or(r.Thinking.Budget, g.cfg.ThinkingBudget), guides[i]); err != nil {
 			cancel()
 			return nil, err
 		}
-		if ids := g.advice(p); ids != nil {
-			ep.Steer, ep.Only = g.say(ids)
+		if advice != nil {
+			ep.Steer, ep.Only = g.dictate(advice)
 		}
 		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
@@ -427,17 +428,17 @@ func (g *Generator) advise(e *chat.Error, r *chat.Request) *chat.Error {
 	return e
 }
 
-// advice is the reply to a prompt with tools that the model makes no sense of; nil: it answers itself. A call that is asked for
-// has begun already.
-func (g *Generator) advice(p *prompt) []int32 {
-	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || p.forced != "" || len(p.tokens) <= g.cfg.Readable {
+// advice is the reply to a prompt with tools that the model makes no sense of; nil: it answers itself, as it does where a sentence
+// is no answer: a call or a form is asked for, or the reply has begun.
+func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
+	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form || p.options.Continued {
 		return nil
 	}
 	return append(g.guard.plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.cfg.StopIDs[0])
 }
 
-// say makes ids a reply, whatever the model would say: what its first token must be of, and the hook that brings the others.
-func (g *Generator) say(ids []int32) (hook func(int32) engine.Course, first sample.Set) {
+// dictate makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.
+func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Course, first sample.Set) {
 	first = make(sample.Set, g.cfg.Tokenizer.Size()/64+1)
 	first.Add(ids[0])
 	rest := ids[1:]

@@ -303,8 +303,9 @@ func (p *piece) around() []candidate {
 }
 
 // remember takes in an answer: the ids generated after the prompt text, of which t is what encode gave. text[spoken:] is
-// the part of the prompt that counts as the model's words; reasoning tells whether those begin inside a reasoning block.
-func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning bool, generated []int32) {
+// the part of the prompt that counts as the model's words; reasoning tells whether those begin inside a reasoning block. Of an
+// answer that is not whole the ids are taken up as far as the template writes the same, and never beyond.
+func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning, whole bool, generated []int32) {
 	if !h.exact || len(generated) == 0 || len(t.cuts) < 2 {
 		return
 	}
@@ -317,6 +318,9 @@ func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning
 	fresh := h.divide(said, append(slices.Clone(head), generated...), len(head))
 	if fresh == nil {
 		return
+	}
+	if !whole {
+		fresh[0].answer = nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ func told(t testing.TB) (h *history, next []string) {
 			s := salt{byte(i % 3)}
 			enc := h.mustEncode(s, &draft{text: prompt})
 			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
-			h.remember(s, prompt, &enc, len(prompt), i%2 == 0, answer)
+			h.remember(s, prompt, &enc, len(prompt), i%2 == 0, true, answer)
 			text = prompt + h.spell(answer) + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3)
 		}
 		next = append(next, text)

@@ -150,7 +150,7 @@ func TestHistorySplices(t *testing.T) {
 				t.Fatalf("%q: %v, want it to begin with %v", prompt, enc.ids, before)
 			}
 			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
-			h.remember(salt{}, prompt, &enc, len(prompt), false, answer)
+			h.remember(salt{}, prompt, &enc, len(prompt), false, true, answer)
 			h.check(t)
 			said := h.spell(answer)
 			if r.IntN(4) == 0 { // edited somewhere
@@ -206,7 +206,7 @@ func TestSplicePlaces(t *testing.T) {
 					begins = append(begins, h.tok.Encode(s, tokenizer.EncodeOptions{})...)
 				}
 			}
-			h.remember(salt{}, prompt, &enc, len(prompt), false, ids)
+			h.remember(salt{}, prompt, &enc, len(prompt), false, true, ids)
 			got := h.encodeText(prompt + c.shown)
 			holds(t, h, got, prompt+c.shown)
 			if len(got.ids) < len(begins) || !slices.Equal(got.ids[:len(begins)], begins) {
@@ -242,7 +242,7 @@ func FuzzSplice(f *testing.F) {
 		s := salt{byte(seed), byte(seed >> 8)}
 		const prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
 		enc := h.mustEncode(s, &draft{text: prompt})
-		h.remember(s, prompt, &enc, len(prompt), false, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, h.guard.unmark(said)))
+		h.remember(s, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, h.guard.unmark(said)))
 		for _, text := range []string{prompt + shown, prompt + said, prompt + h.guard.wrapper.Replace(shown)} {
 			got := h.mustEncode(s, &draft{text: text})
 			holds(t, h, got, text)
@@ -261,7 +261,7 @@ func TestHistoryShared(t *testing.T) {
 			for range 200 {
 				prompt := "<|im_start|>user\n" + bits[r.IntN(4)] + "<|im_end|>\n<|im_start|>assistant\n"
 				enc := h.encodeText(prompt)
-				h.remember(salt{}, prompt, &enc, len(prompt), false, uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 3))))
+				h.remember(salt{}, prompt, &enc, len(prompt), false, true, uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 3))))
 				text := prompt + randomText(r, 3)
 				if got, want := h.tok.Decode(h.encodeText(text).ids, false), h.guard.unmark(text); got != want {
 					t.Errorf("ids read %q, want %q", got, want)

@@ -115,12 +115,12 @@ func encodeError(err error) error {
 	return chat.AsError(err)
 }
 
-// remember takes in what was generated after the prompt.
-func (p *prompt) remember(g *Generator, ids []int32) {
+// remember takes in what was generated after the prompt; it is whole if the model has said all of it.
+func (p *prompt) remember(g *Generator, ids []int32, whole bool) {
 	if p.raw || p.draft.plain {
 		return
 	}
-	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, ids)
+	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
@@ -132,10 +132,10 @@ func (g *Generator) forcedOpening(r *chat.Request) string {
 	}
 	name := r.Choice.Name
 	switch {
+	case !r.Choice.Demands():
+		return ""
 	case r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 1:
 		name = r.Tools[0].Name
-	case r.Choice.Kind != chat.ChoiceRequired && r.Choice.Kind != chat.ChoiceNamed:
-		return ""
 	}
 	force := strings.TrimRight(g.family.Force(name), " ") // a blank belongs to the token after it
 	if g.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation

@@ -214,6 +214,44 @@ func (k *talk) edit(f func(*chat.Message)) {
 	}
 }
 
+// TestCallsAreClosed: where a reply ends behind the one call that is wanted, before the model has closed it, the next prompt has
+// the call as the template closes it, with the ids that were generated up to there.
+func TestCallsAreClosed(t *testing.T) {
+	const call = "{\"city\": \"Oslo\"}}"
+	for name, c := range map[string]struct {
+		choice chat.ToolChoice
+		answer string
+		kept   bool // the template writes the same up to the braces
+	}{
+		"a named one":                 {chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "get_weather"}, " " + call, true},
+		"a named one, in another way": {chat.ToolChoice{Kind: chat.ChoiceNamed, Name: "get_weather"}, " {\"city\":\"Oslo\"}}", false},
+		"one at most":                 {chat.ToolChoice{Single: true}, "<think>\n\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": " + call, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t, true)
+			k.r.Choice = c.choice
+			k.say(c.answer + "\n</tool_call>")
+			ran := k.last - len(k.g.guard.plain("\n</tool_call>"))
+			k.r.Choice = chat.ToolChoice{}
+			k.results("sunny")
+			got, err := k.g.prompt(t.Context(), &k.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh, err := newTalk(t, false).g.prompt(t.Context(), &k.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.text != fresh.text {
+				t.Errorf("the prompt is\n%s\nand without memory\n%s", got.text, fresh.text)
+			}
+			if c.kept && got.encoded.spliced == 0 || !c.kept && got.encoded.spliced > ran {
+				t.Errorf("%d generated ids are kept", got.encoded.spliced)
+			}
+		})
+	}
+}
+
 // BenchmarkPrompt makes the prompt of an agent's next turn: 100 KB of conversation, of which the last kilobyte is new.
 // known: all but that was seen before; fresh: none of it.
 func BenchmarkPrompt(b *testing.B) {
@@ -460,7 +498,7 @@ func TestPlainHistory(t *testing.T) {
 		if !slices.Equal(p.tokens, want) || p.encoded.spliced != 0 {
 			t.Errorf("after the conversation: %d spliced, %v, want %v", p.encoded.spliced, p.tokens, want)
 		}
-		p.remember(k.g, []int32{1, 2, 3})
+		p.remember(k.g, []int32{1, 2, 3}, true)
 	}
 	if k.g.history.size != size {
 		t.Error("something is remembered of it")

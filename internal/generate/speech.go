@@ -25,7 +25,7 @@ const mostIdle = 128
 func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
 	s := &c.speech
 	if c.p.forced != "" && !s.begun {
-		s.opening, s.begun = c.p.given(c.g), true
+		s.opening, s.begun = c.p.givenBack(c.g), true
 	}
 	if cut && c.guide != nil && c.p.forced != "" && c.calls == 0 {
 		return pieces[:0] // a demanded call that is kept to its form, cut before its name
@@ -40,7 +40,10 @@ func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
 			s.called, s.at = true, c.usage.Output
 		case parser.Text, parser.Reasoning:
 			n := commonBytes(s.opening, p.Text)
-			if s.opening = s.opening[n:]; n < len(p.Text) {
+			if s.opening = s.opening[n:]; n > 0 && s.opening == "" && c.tape != nil {
+				c.tape.opened()
+			}
+			if n < len(p.Text) {
 				s.opening = ""
 			}
 			if p.Text = p.Text[n:]; p.Text == "" {
@@ -57,8 +60,8 @@ func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
 	return out
 }
 
-// given is what of the forced opening the parser gives back where no call follows it.
-func (p *prompt) given(g *Generator) string {
+// givenBack is what of the forced opening the parser gives back where no call follows it.
+func (p *prompt) givenBack(g *Generator) string {
 	parse := g.family.New(p.options)
 	parse.Cut()
 	var out strings.Builder

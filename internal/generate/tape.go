@@ -154,13 +154,22 @@ func (t *tape) last() int {
 	return t.base + len(t.tokens) - 1
 }
 
-// untold takes text of no token, as that of a forced opening.
-func (t *tape) untold(text string) {
+// opening takes the text of a forced opening, which is no token's.
+func (t *tape) opening(text string) {
 	t.fresh = len(t.read)
 	for i := range len(text) {
 		t.read = append(t.read, bit{token: -1, text: text[i], none: true})
 	}
 	t.text = append(t.text, text...)
+}
+
+// opened drops the forced opening: the parser has given all of it back, and what reads like it later is the model's.
+func (t *tape) opened() {
+	n := 0
+	for n < len(t.read) && t.read[n].token < 0 {
+		n++
+	}
+	t.drop(n)
 }
 
 // count notes bytes that are on their way, or no more.
@@ -225,7 +234,7 @@ func (t *tape) piece(s string, last, answer bool) {
 // the same bytes of another, too late a one loses what is before it.
 func (t *tape) locate(s string, last bool) ([]int, bool) {
 	best, inside := -1, -1
-	text := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
+	spoken := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
 	for end, n := len(t.text), 0; end >= len(s) && n < mostPlaces; n++ {
 		i := bytes.LastIndex(t.text[:end], []byte(s))
 		if i < 0 {
@@ -233,7 +242,7 @@ func (t *tape) locate(s string, last bool) ([]int, bool) {
 		}
 		end = i + len(s) - 1
 		switch {
-		case text:
+		case spoken:
 			best = i
 		case t.within(i, len(s)):
 			inside = max(inside, i)

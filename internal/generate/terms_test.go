@@ -14,7 +14,7 @@ func talkTo(h *history, session uint64, name string) int {
 	answer := prompt + "Hello there " + name + "."
 	known := h.mustEncode(salt{}, &draft{text: answer + "<|im_end|>\n", session: session}).spliced
 	enc := h.mustEncode(salt{}, &draft{text: prompt, session: session})
-	h.remember(salt{}, prompt, &enc, len(prompt), false, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
+	h.remember(salt{}, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
 	return known
 }
 

@@ -56,7 +56,7 @@ func (f form) withTold(turns []turn, told string) []turn {
 // demandable refuses a demand for a call by a model that does not learn of the tools.
 func (g *Generator) demandable(r *chat.Request) *chat.Error {
 	f := &g.forms[0]
-	if f.declares || f.told || len(r.Tools) == 0 || r.Choice.Kind != chat.ChoiceRequired && r.Choice.Kind != chat.ChoiceNamed {
+	if f.declares || f.told || len(r.Tools) == 0 || !r.Choice.Demands() {
 		return nil
 	}
 	return chat.Invalidf("tool_choice", "the model's chat template has no place for tools, and %s, so no call can be demanded; leave tool_choice at auto, or start the server with %s",

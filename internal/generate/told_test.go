@@ -287,13 +287,16 @@ func checkSaid(t *testing.T, g *Generator, r *chat.Request, name, reply string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, spoken := map[int]string{}, map[int]string{}
+	said, answered, spoken := map[int]string{}, map[int]string{}, map[int]string{}
 	for e, err := range seq {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if e.Kind == chat.EventText || e.Kind == chat.EventReasoning {
 			said[e.Choice] += e.Text
+		}
+		if e.Kind == chat.EventText {
+			answered[e.Choice] += e.Text
 		}
 		for _, lp := range e.Logprobs {
 			spoken[e.Choice] += lp.Token
@@ -306,8 +309,8 @@ func checkSaid(t *testing.T, g *Generator, r *chat.Request, name, reply string) 
 		if !strings.Contains(reply, strings.TrimSpace(text)) {
 			t.Errorf("%s, %+v, %q, stop %q: text %q", name, r.Choice, reply, r.Stop, text)
 		}
-		if !strings.Contains(reply, spoken[c]) {
-			t.Errorf("%s, %+v, %q: logprobs of %q", name, r.Choice, reply, spoken[c])
+		if spoken[c] != answered[c] {
+			t.Errorf("%s, %+v, %q: logprobs of %q, the text is %q", name, r.Choice, reply, spoken[c], answered[c])
 		}
 	}
 }
