@@ -22,11 +22,11 @@ type budget struct {
 }
 
 // newBudget gives the part of a choice's hook that limits reasoning, nil where there is nothing to limit.
-func (g *Generator) newBudget(p *prompt, tokens int) func(int32) []int32 {
-	if tokens <= 0 || g.family.Open == "" {
+func (g *Generator) newBudget(p *prompt) func(int32) []int32 {
+	if p.budget <= 0 || g.family.Open == "" {
 		return nil
 	}
-	b := &budget{g: g, dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), left: tokens}
+	b := &budget{g: g, dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), left: p.budget}
 	end, answer := afterReasoning(g.family)
 	b.close = g.guard.plain(end + answer)
 	if p.forced != "" {

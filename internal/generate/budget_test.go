@@ -48,3 +48,28 @@ func TestBudget(t *testing.T) {
 		})
 	}
 }
+
+// TestBudgetSetting: the server's budget is that of conversations which name none, whether or not they were told not to think; a
+// completion has no reasoning, whatever it spells.
+func TestBudgetSetting(t *testing.T) {
+	g, s := newTest(t, "<think>\none two three and so on")
+	g.cfg.ThinkingBudget = 4
+	hi := []chat.Message{text(chat.User, "Hi")}
+	for _, c := range []struct {
+		name string
+		r    chat.Request
+		want string
+	}{
+		{"none named", chat.Request{Messages: hi}, "start\nreasoning: one two\ntext:  three and so on\nfinish stop"},
+		{"no thinking asked for", chat.Request{Messages: hi, Thinking: chat.Thinking{Mode: chat.Off}}, "start\nreasoning: one two\ntext:  three and so on\nfinish stop"},
+		{"its own", chat.Request{Messages: hi, Thinking: chat.Thinking{Mode: chat.On, Budget: 40}}, "start\nreasoning: one two three and so on\nfinish stop"},
+		{"a completion", chat.Request{Prompt: &chat.Prompt{Text: "Hi"}}, "start\ntext: <think>\\none two three and so on\nfinish stop"},
+	} {
+		if got := events(t, g, &c.r); got != c.want {
+			t.Errorf("%s: got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+	if last := s.prompts[len(s.prompts)-1]; last.Steer != nil {
+		t.Error("the engine has a hook for a completion")
+	}
+}

@@ -273,7 +273,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
 	if e := g.fits(len(p.tokens), r); e != nil {
-		if counted := g.fits(len(p.tokens)-g.longer(ctx, r, p), r); counted != nil { // in the figures that clients know
+		if counted := g.fits(len(p.tokens)-g.shortAdds(ctx, r, p), r); counted != nil { // in the figures that clients know
 			e = counted
 		}
 		if r.Prompt != nil && e.Param == "messages" {
@@ -321,7 +321,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	advice := g.advice(r, p)
 	for i := range streams {
 		guides[i] = g.newGuide(r, p, form)
-		if ep.Steer, ep.Only, err = g.steer(p, cmp.Or(r.Thinking.Budget, g.cfg.ThinkingBudget), guides[i]); err != nil {
+		if ep.Steer, ep.Only, err = g.steer(p, guides[i]); err != nil {
 			cancel()
 			return nil, err
 		}
@@ -338,7 +338,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
-		p.short = g.longer(ctx, r, p) // while the first step runs
+		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
 		glance(ctx, streams[0].Started())
 		g.cached(start.Usage, p, r, streams[0].Usage())

@@ -172,8 +172,8 @@ func (u *guide) note(usage *chat.Usage, name string) {
 
 // steer is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are kept
 // to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func (g *Generator) steer(p *prompt, budget int, calls *guide) (hook func(int32) engine.Course, first sample.Set, err error) {
-	limit := g.newBudget(p, budget)
+func (g *Generator) steer(p *prompt, calls *guide) (hook func(int32) engine.Course, first sample.Set, err error) {
+	limit := g.newBudget(p)
 	if limit == nil && calls == nil {
 		return nil, nil, nil
 	}

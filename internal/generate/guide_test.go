@@ -251,7 +251,7 @@ func TestGuideSpent(t *testing.T) {
 		}
 		r.N = 1 << 30 // so many replies that nothing is left for one
 		u := g.newGuide(r, p, form)
-		_, _, err = g.steer(p, 0, u)
+		_, _, err = g.steer(p, u)
 		var e *chat.Error
 		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)

@@ -20,6 +20,7 @@ type prompt struct {
 	options parser.Options
 	raw     bool    // see Generator.raw: of what follows only salt is set
 	short   int     // see chat.Usage
+	budget  int     // tokens of reasoning; 0: no limit
 	stopIDs []int32 // that end the reply; nil: the generator's
 
 	salt    salt
@@ -49,11 +50,12 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 		return nil, e
 	}
 	force := g.forcedOpening(r)
-	out, err := g.render(ctx, r, g.thinking(r, force != ""))
+	think := g.thinking(r, force != "")
+	out, err := g.render(ctx, r, think)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{salt: r.Origin.Salt}
+	p := &prompt{salt: r.Origin.Salt, budget: think.Budget}
 	p.options.Continued, p.options.NoRepair = out.continued, g.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		for _, t := range r.Tools {

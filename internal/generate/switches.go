@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -164,16 +165,14 @@ func (g *Generator) thinking(r *chat.Request, forced bool) chat.Thinking {
 	t := r.Thinking
 	switch {
 	case forced, g.holds():
-		t = chat.Thinking{Mode: chat.Off}
+		t.Mode, t.Effort = chat.Off, ""
 	case t.Mode == chat.Default:
 		t.Mode = g.cfg.Thinking
 		if t.Mode == chat.Default && t.Short && g.switches.works && !g.argsThink() {
 			t.Mode = chat.Off
 		}
 	}
-	if t.Mode != chat.Off && t.Budget == 0 {
-		t.Budget = g.cfg.ThinkingBudget
-	}
+	t.Budget = cmp.Or(t.Budget, g.cfg.ThinkingBudget) // also of what thinks all the same
 	return t
 }
 
@@ -183,9 +182,9 @@ func (g *Generator) holds() bool { return g.cfg.NoThinking && g.switches.works }
 // thinkingArgs are the variables by which templates know whether and how much to think.
 var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort", "reasoning_mode"}
 
-// longer is by how many tokens a prompt is longer because its reply is short. Clients count tokens without saying how long the
+// shortAdds is by how many tokens a prompt is longer because its reply is short. Clients count tokens without saying how long the
 // reply may be, and compare.
-func (g *Generator) longer(ctx context.Context, r *chat.Request, p *prompt) int {
+func (g *Generator) shortAdds(ctx context.Context, r *chat.Request, p *prompt) int {
 	open := *r
 	open.Thinking.Short = false
 	if p.raw || p.forced != "" || g.thinking(&open, false).Mode == g.thinking(r, false).Mode {
