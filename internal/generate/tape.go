@@ -196,20 +196,19 @@ func (t *tape) piece(s string, last, answer bool) {
 	if s == "" {
 		return
 	}
-	at, found := t.locate(s, last)
-	if !found {
+	from, at := t.locate(s, last), []int(nil)
+	if from < 0 {
 		at = t.scattered(s)
 	}
+	end := 0 // of what of it stands in what was read
 	for i := range len(s) {
 		b := bit{token: -1, text: s[i], none: true}
-		if at != nil {
-			k := at[0]
-			if len(at) > 1 {
+		if from >= 0 || at != nil {
+			k := from + i
+			if at != nil {
 				k = at[i]
-			} else {
-				k += i
 			}
-			b = t.read[k]
+			b, end = t.read[k], k+1
 			t.read[k].none = true // dropping what was read must not count it
 			if !answer {
 				t.count([]bit{b}, -1)
@@ -219,20 +218,14 @@ func (t *tape) piece(s string, last, answer bool) {
 			t.kept = append(t.kept, b)
 		}
 	}
-	if at != nil {
-		end := at[len(at)-1] + 1
-		if found {
-			end = at[0] + len(s)
-		}
-		t.drop(end)
-	}
+	t.drop(end)
 }
 
-// locate is where s stands in what was read. That is markup which is gone, then s, then what the parser holds back because markup may
+// locate is where s stands in what was read, -1 if nowhere. That is markup which is gone, then s, then what the parser holds back because markup may
 // come of it: so it is the first place behind which there is nothing but that, or else the last one. Markup that turned out to be none
 // is the first of its kind: more of it may be held back. Too early a place costs nothing but that a token stands for
 // the same bytes of another, too late a one loses what is before it.
-func (t *tape) locate(s string, last bool) ([]int, bool) {
+func (t *tape) locate(s string, last bool) int {
 	best, inside := -1, -1
 	spoken := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
 	for end, n := len(t.text), 0; end >= len(s) && n < mostPlaces; n++ {
@@ -251,9 +244,9 @@ func (t *tape) locate(s string, last bool) ([]int, bool) {
 		}
 	}
 	if best < 0 {
-		best = inside
+		return inside
 	}
-	return []int{best}, best >= 0
+	return best
 }
 
 // mostPlaces is how many places of a piece are looked at.
