@@ -198,7 +198,7 @@ func between(text, from, to string) string {
 	return text
 }
 
-// leastEnd is how many letters a text within a line must have to end a reply: fewer stand in any answer.
+// leastEnd is how many bytes a text within a line must have to end a reply: fewer stand in any answer.
 const leastEnd = 4
 
 // texts are those by which the template tells that the assistant's turn is over: what it always writes behind it, or else what

@@ -21,7 +21,7 @@ func givenTo(t testing.TB, tok *tokenizer.Tokenizer, folder, template string) (*
 		return nil, nil, err
 	}
 	if tmpl.builtin {
-		tmpl.tokens.Set("bos_token", before(tok))
+		tmpl.tokens.Set("bos_token", textPrefix(tok))
 	}
 	s := &script{finish: engine.Stop, context: 4096}
 	g, err := New(Config{Engine: s, Tokenizer: tok, Template: tmpl})

@@ -20,7 +20,7 @@ func LoadAs(fsys fs.FS, template string) (Config, error) {
 	}
 	tmpl, err := LoadTemplateAs(fsys, template)
 	if tmpl != nil && tmpl.builtin {
-		tmpl.tokens.Set("bos_token", before(tok))
+		tmpl.tokens.Set("bos_token", textPrefix(tok))
 	}
 	c := Config{Tokenizer: tok, Template: tmpl, Warnings: tok.Warnings()}
 	if tmpl != nil {
@@ -29,9 +29,9 @@ func LoadAs(fsys fs.FS, template string) (Config, error) {
 	return c, err
 }
 
-// before is what a tokenizer puts in front of every text: what our own templates begin with, whatever the folder calls the token
+// textPrefix is what a tokenizer puts in front of every text: what our own templates begin with, whatever the folder calls the token
 // that begins a text. Some call one so that begins turns.
-func before(tok *tokenizer.Tokenizer) string {
+func textPrefix(tok *tokenizer.Tokenizer) string {
 	ids, _ := tok.Around()
 	text := ""
 	for _, id := range ids {

@@ -3,10 +3,12 @@ package generate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/jinja"
 )
 
 // TestSwitches: each way in which templates turn thinking off, on and down is found and used.
@@ -231,6 +233,21 @@ func TestShortRepliesBetween(t *testing.T) {
 		before := len(k.m.prompt)
 		if common, _ := k.say(answer); common < before-ends {
 			t.Errorf("turn %d: %d tokens of the prompt of %d before it are in this one", i, common, before)
+		}
+	}
+}
+
+// TestThinkingArgs: whatever is said to a template about thinking, a request may not take back where thinking is forbidden.
+func TestThinkingArgs(t *testing.T) {
+	vars := jinja.NewDict()
+	s := switches{mode: true, budget: true, efforts: []string{"low"}}
+	s.set(vars, chat.Thinking{Mode: chat.On, Budget: 9, Effort: "low"})
+	if vars.Len() < 7 {
+		t.Errorf("only %d variables are set", vars.Len())
+	}
+	for _, name := range vars.Keys() {
+		if !slices.Contains(thinkingArgs, name) {
+			t.Errorf("%s is none of thinkingArgs", name)
 		}
 	}
 }

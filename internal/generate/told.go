@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"hearth/internal/chat"
 	"hearth/internal/jinja"
@@ -12,10 +13,12 @@ import (
 // What a model is told of tools in the system text where its template has no place for them. Calls are written in the form of
 // the model's family, which docs/templates.md calls the form of tools in the prompt: the example here, calls of earlier turns
 // and what the parser reads are one syntax.
-var asTold = mustParse(`# Tools{{ "\n\n" }}You can call the tools below. Each line is one tool as JSON: its name, what it does, and the JSON Schema of its arguments.` +
-	`{{ "\n\n" }}{% for t in tools %}{{ {"name": t.function.name, "description": t.function.description, "parameters": t.function.parameters} | tojson }}{{ "\n" }}{% endfor %}{{ "\n" }}` +
-	`To call a tool, write this, with the tool's name in the place of TOOL and its arguments in the place of the one shown:{{ "\n\n" }}{{ example }}{{ "\n\n" }}` +
-	`Several calls may follow each other. Write nothing after them: {{ results }} If no tool helps, answer in words.`)
+var asTold = sync.OnceValue(func() *jinja.Template {
+	return mustParse(`# Tools{{ "\n\n" }}You can call the tools below. Each line is one tool as JSON: its name, what it does, and the JSON Schema of its arguments.` +
+		`{{ "\n\n" }}{% for t in tools %}{{ {"name": t.function.name, "description": t.function.description, "parameters": t.function.parameters} | tojson }}{{ "\n" }}{% endfor %}{{ "\n" }}` +
+		`To call a tool, write this, with the tool's name in the place of TOOL and its arguments in the place of the one shown:{{ "\n\n" }}{{ example }}{{ "\n\n" }}` +
+		`Several calls may follow each other. Write nothing after them: {{ results }} If no tool helps, answer in words.`)
+})
 
 // tells tells whether tools that the template has no place for stand in the system text.
 func (c *Config) tells() bool { return !c.NoToolsInPrompt && !parser.CallsAreText(c.ToolParser) }
@@ -27,7 +30,7 @@ func (f form) tell(ctx context.Context, tools jinja.Value, limits jinja.Limits) 
 		results = "what comes of each is in the next message, in <tool_response>."
 	}
 	example := f.write([]*call{{name: "TOOL", args: []byte(`{"ARGUMENT": "VALUE"}`)}})
-	return asTold.Render(ctx, object("tools", tools, "example", example, "results", results), limits)
+	return asTold().Render(ctx, object("tools", tools, "example", example, "results", results), limits)
 }
 
 // withTold puts what is told of tools behind the system messages that a conversation begins with. Where the template moves those
