@@ -53,9 +53,9 @@ type choice struct {
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
 	options := p.options
 	options.Repaired = g.repairs.count
-	parse, stops := parser.Parser(plainParser{}), r.Stop
+	parse, stops, markers := parser.Parser(plainParser{}), r.Stop, []string(nil)
 	if !p.raw {
-		parse, stops = g.family.New(options), slices.Concat(r.Stop, g.endTexts)
+		parse, stops, markers = g.family.New(options), slices.Concat(r.Stop, g.endTexts), g.family.Markers
 	}
 	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
 		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
@@ -70,17 +70,14 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 		held = g.prime(c.dec, p.tokens)
 	}
 	if r.Logprobs {
-		c.tape = newTape(nil)
-		if !p.raw {
-			c.tape = newTape(g.family.Markers)
-		}
+		c.tape = newTape(markers)
 		c.tape.prime(held)
 	}
 	return c
 }
 
-// run reads its own of the reply's streams to the end and reports whether the caller wants more. The first choice's stream is the
-// one that says how much of the prompt was cached: for the others all of it was, by then.
+// run reads the choice's stream, of those of all choices, to its end and reports whether the caller wants more. The first one says
+// how much of the prompt was cached: for the others all of it was, by then.
 func (c *choice) run(streams []Stream) bool {
 	s := streams[c.index]
 	defer s.Close()
@@ -114,9 +111,7 @@ func (c *choice) run(streams []Stream) bool {
 			c.tape.decoded(rest)
 		}
 		c.text(rest)
-		c.pieces = c.own(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
-		c.emitPieces()
-		c.enough = c.enough || c.speech.over
+		c.read(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
 	}
 	if !c.ended() {
 		c.emitText(c.stop.flush())
@@ -192,7 +187,12 @@ func (c *choice) text(s string) {
 	if s == "" {
 		return
 	}
-	c.pieces = c.own(c.parser.Feed(c.pieces[:0], s), false)
+	c.read(c.parser.Feed(c.pieces[:0], s), false)
+}
+
+// read takes what was parsed; cut is as own takes it.
+func (c *choice) read(pieces []parser.Piece, cut bool) {
+	c.pieces = c.own(pieces, cut)
 	c.emitPieces()
 	c.enough = c.enough || c.speech.over
 }

@@ -55,11 +55,16 @@ func decodeWhole(tok *tokenizer.Tokenizer, ids []int32) string {
 
 // prime readies a decoder for what follows a prompt, and gives the bytes of a character that the prompt begins.
 func (g *Generator) prime(d *tokenizer.Decoder, ids []int32) []byte {
+	from := max(0, len(ids)-utf8.UTFMax) // a token is a byte at least
+	for from > 0 && len(g.cfg.Tokenizer.Bytes(ids[from])) == 1 {
+		from-- // a run of bytes is decoded from its beginning
+	}
 	var raw []byte
-	for _, id := range ids[max(0, len(ids)-utf8.UTFMax):] { // a token is a byte at least
+	for _, id := range ids[from:] {
 		d.Add(id)
 		raw = append(raw, g.cfg.Tokenizer.Bytes(id)...)
 	}
+	d.Settle()
 	return raw[len(raw)-min(d.Partial(), len(raw)):]
 }
 

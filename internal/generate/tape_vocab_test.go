@@ -16,23 +16,8 @@ import (
 // TestTapeVocabularies: in every form of vocabulary the text of a stream is that of its tokens' bytes, each once and in order, but for
 // U+FFFD; and a stream that is cut has no U+FFFD for what is not complete.
 func TestTapeVocabularies(t *testing.T) {
-	files, err := filepath.Glob("../tokenizer/testdata/*.json")
-	if err != nil || len(files) < 20 {
-		t.Fatal(files, err)
-	}
-	tried := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tok, err := tokenizer.Load(fstest.MapFS{"tokenizer.json": {Data: text}})
-		if err != nil {
-			continue // a golden
-		}
-		tried++
-		name := filepath.Base(file)
-		r := rand.New(rand.NewPCG(7, uint64(len(text))))
+	for name, tok := range vocabularyFiles(t) {
+		r := rand.New(rand.NewPCG(7, uint64(tok.Size())))
 		for range 200 {
 			ids := make([]int32, 1+r.IntN(12))
 			for i := range ids {
@@ -74,7 +59,50 @@ func TestTapeVocabularies(t *testing.T) {
 			}
 		}
 	}
-	if tried < 15 {
-		t.Errorf("only %d vocabularies were tried", tried)
+}
+
+// vocabularyFiles are the tokenizers of package tokenizer's tests by their files.
+func vocabularyFiles(t *testing.T) map[string]*tokenizer.Tokenizer {
+	t.Helper()
+	files, err := filepath.Glob("../tokenizer/testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*tokenizer.Tokenizer{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tok, err := tokenizer.Load(fstest.MapFS{"tokenizer.json": {Data: text}}); err == nil { // else a golden
+			all[filepath.Base(file)] = tok
+		}
+	}
+	if len(all) < 15 {
+		t.Fatalf("only %d vocabularies", len(all))
+	}
+	return all
+}
+
+// TestPrimeVocabularies: in every form of vocabulary a completion's text goes on behind its prompt's, with nothing of it again.
+func TestPrimeVocabularies(t *testing.T) {
+	const said = "Hello, wörld €🙂🙂 日本 ab é"
+	for name, tok := range vocabularyFiles(t) {
+		g := &Generator{cfg: Config{Tokenizer: tok}}
+		ids := tok.Encode(said, tokenizer.EncodeOptions{})
+		whole := tok.Decode(ids, false)
+		for n := 1; n < len(ids); n++ {
+			prompt := decodeWhole(tok, ids[:n])
+			d := tok.NewDecoder(false)
+			held := g.prime(d, ids[:n])
+			reply := ""
+			for _, id := range ids[n:] {
+				reply += d.Add(id)
+			}
+			reply += d.Flush()
+			if prompt+reply != whole {
+				t.Errorf("%s: %d tokens of %q, %d bytes held: %q is continued by %q", name, n, whole, len(held), prompt, reply)
+			}
+		}
 	}
 }

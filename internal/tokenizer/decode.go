@@ -1,6 +1,9 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Decode returns the text of ids. With skipSpecial, special tokens are left out.
 // Unknown ids stand for nothing; bytes that are not valid UTF-8 become U+FFFD, one
@@ -57,6 +60,16 @@ func (d *Decoder) Flush() string {
 func (d *Decoder) Cut() string {
 	d.held = d.held[:len(d.held)-d.Partial()]
 	return d.Flush()
+}
+
+// Settle takes for said what Cut would return: what comes next goes on behind it.
+func (d *Decoder) Settle() {
+	d.held, d.checked = append(d.held[:0], d.held[d.checked:]...), 0
+	if suffix := d.t.deco.suffix; suffix != "" && strings.HasSuffix(d.last, suffix) {
+		d.last = suffix // the blank that it becomes when a token follows
+	} else {
+		d.last = ""
+	}
 }
 
 // Partial is how many of the last bytes are the beginning of a rune whose end has not come.
