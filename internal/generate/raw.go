@@ -105,12 +105,13 @@ func (g *Generator) place(lps []chat.Logprob, p *prompt) {
 		lps[i].Runes = utf8.RuneCount(lps[i].Bytes)
 		t.add(lps[i], lps[i].Bytes, d.Add(lps[i].ID))
 	}
+	left := d.Partial() // bytes of a character that the prompt begins
 	t.decoded(d.Cut())
 	if !strings.HasSuffix(string(t.text), p.text) {
 		return // the tokenizer spells it in its own way
 	}
 	t.drop(len(t.text) - len(p.text))
-	left := len(t.raw) // the beginning of a character that the prompt ends in
+	left = min(left, len(t.raw))
 	at := 0
 	for i := range lps {
 		l := &lps[i]

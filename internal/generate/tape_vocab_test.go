@@ -84,25 +84,52 @@ func vocabularyFiles(t *testing.T) map[string]*tokenizer.Tokenizer {
 	return all
 }
 
-// TestPrimeVocabularies: in every form of vocabulary a completion's text goes on behind its prompt's, with nothing of it again.
+// TestPrimeVocabularies: in every form of vocabulary a completion's text goes on behind its prompt's, with nothing of it again, and so do
+// the bytes of their tokens.
 func TestPrimeVocabularies(t *testing.T) {
-	const said = "Hello, wörld €🙂🙂 日本 ab é"
 	for name, tok := range vocabularyFiles(t) {
 		g := &Generator{cfg: Config{Tokenizer: tok}}
-		ids := tok.Encode(said, tokenizer.EncodeOptions{})
-		whole := tok.Decode(ids, false)
-		for n := 1; n < len(ids); n++ {
-			prompt := decodeWhole(tok, ids[:n])
-			d := tok.NewDecoder(false)
-			held := g.prime(d, ids[:n])
-			reply := ""
-			for _, id := range ids[n:] {
-				reply += d.Add(id)
-			}
-			reply += d.Flush()
-			if prompt+reply != whole {
-				t.Errorf("%s: %d tokens of %q, %d bytes held: %q is continued by %q", name, n, whole, len(held), prompt, reply)
+		for _, said := range []string{"Hello, wörld €🙂🙂 日本 ab é", " two  blanks", "\n\nx"} {
+			ids := tok.Encode(said, tokenizer.EncodeOptions{AddSpecial: true})
+			whole := tok.Decode(ids, false)
+			for n := 1; n <= len(ids); n++ {
+				p := &prompt{tokens: ids[:n], text: decodeWhole(tok, ids[:n])}
+				d, tape := tok.NewDecoder(false), newTape(nil)
+				tape.prime(g.prime(d, p.tokens))
+				said, told := p.text, ""
+				for _, lp := range echoOf(g, p) {
+					told += string(lp.Bytes)
+				}
+				reply := func(s string) {
+					said += s
+					tape.piece(s, true, true)
+					tape.emit(len(tape.kept))
+				}
+				for _, id := range ids[n:] {
+					s := d.Add(id)
+					tape.add(chat.Logprob{ID: id}, tok.Bytes(id), s)
+					reply(s)
+				}
+				s := d.Flush()
+				tape.decoded(s)
+				reply(s)
+				_, lps := tape.take(true)
+				for _, lp := range lps {
+					told += string(lp.Bytes)
+				}
+				if said != whole || told != whole && !strings.Contains(whole, "\uFFFD") {
+					t.Errorf("%s: %d tokens of %q: %q is continued as %q, told as %q", name, n, whole, p.text, said, told)
+				}
 			}
 		}
 	}
+}
+
+// echoOf are the tokens of a prompt as its echo tells them.
+func echoOf(g *Generator, p *prompt) (lps []chat.Logprob) {
+	for _, id := range p.tokens {
+		lps = append(lps, g.oneLogprob(id, 0))
+	}
+	g.place(lps, p)
+	return lps
 }
