@@ -152,10 +152,14 @@ func (a *answer) speed() {
 		return
 	}
 	s := fmt.Sprintf("%d tokens", a.tokens)
-	if d := time.Since(a.first).Seconds(); a.tokens > 1 && d > 0 {
-		s += fmt.Sprintf(", %.1f tok/s", float64(a.tokens-1)/d)
+	if a.first.IsZero() {
+		s += " and no text"
+	} else {
+		if d := time.Since(a.first).Seconds(); a.tokens > 1 && d > 0 {
+			s += fmt.Sprintf(", %.1f tok/s", float64(a.tokens-1)/d)
+		}
+		s += fmt.Sprintf(", first after %.2f s", a.first.Sub(a.start).Seconds())
 	}
-	s += fmt.Sprintf(", first after %.2f s", a.first.Sub(a.start).Seconds())
 	if a.finish == chat.FinishLength || a.finish == chat.FinishContext {
 		s += ", cut off at the limit"
 	}

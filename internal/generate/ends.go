@@ -217,6 +217,11 @@ func (f *endFinder) texts() []string {
 		n++
 	}
 	if end := strings.TrimSpace(next[:n]); len(end) >= leastEnd {
+		// A template that writes a generation prompt in any case has the beginning of the next turn there too, which a model
+		// may not come to write.
+		if m := markForm.FindStringIndex(end); m != nil {
+			end = end[:m[1]]
+		}
 		return []string{end}
 	}
 	end := strings.TrimSpace(next)

@@ -181,6 +181,7 @@ func TestGivenEnds(t *testing.T) {
 		{"chatml", "chatml", []string{"<|im_start|>", "<|im_end|>"}, []string{"<|im_end|>"}, nil, ""},
 		{"chatml, not special", "chatml", []string{"plain:<|im_start|>", "plain:<|im_end|>"}, []string{"<|im_end|>"}, nil, ""},
 		{"chatml of words", "chatml", nil, nil, []string{"<|im_end|>"}, "the vocabulary has no <|im_start|>, <|im_end|>, so the model reads that as plain text; a reply ends where it writes \"<|im_end|>\""},
+		{"chatml of words, a prompt in any case", turns("<|im_start|>ROLE\n", "<|im_end|>\n", "") + "<|im_start|>assistant\n", nil, nil, []string{"<|im_end|>"}, "ends where it writes \"<|im_end|>\""},
 		{"chatml, half of it", "chatml", []string{"<|im_end|>"}, []string{"<|im_end|>"}, nil, "the vocabulary has no <|im_start|>, so"},
 		{"phi, not special", "phi3", []string{"plain:<|user|>", "plain:<|assistant|>", "plain:<|system|>", "plain:<|end|>"}, []string{"<|end|>"}, nil, ""},
 		{"gemma of words", "gemma", nil, nil, []string{"<end_of_turn>"}, "no <start_of_turn>, <end_of_turn>,"},

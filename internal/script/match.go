@@ -16,7 +16,7 @@ type view struct {
 }
 
 func newView(r *chat.Request) view {
-	v := view{Turn: 1}
+	v := view{Turn: 1, Tools: []string{}} // of none, json spells a list too
 	var last []string
 	if r.Prompt != nil {
 		last = append(last, r.Prompt.Text)

@@ -127,6 +127,7 @@ const rules = `# conditions
 {"if_last": "^bad", "raw": "{{find \"nowhere\" .Last}}"}
 {"if_last": "^long", "raw": "{{repeat 100 \"word \"}}"}
 {"if_last": "^echo", "raw": "{{.Last}}"}
+{"if_last": "^which tools", "raw": "{{json .Tools}}"}
 `
 
 func TestAnswers(t *testing.T) {
@@ -151,6 +152,8 @@ func TestAnswers(t *testing.T) {
 		{chat.Request{Messages: []chat.Message{user("long")}, MaxTokens: 5}, " length"},
 		{chat.Request{Messages: []chat.Message{user("echo a STOP b")}, Stop: []string{"STOP"}}, "echo a  stop_textSTOP"},
 		{chat.Request{Messages: []chat.Message{user("echo this"), system}}, "echo this stop"},
+		{chat.Request{Messages: []chat.Message{user("which tools")}}, "[] stop"},
+		{chat.Request{Messages: []chat.Message{user("which tools")}, Tools: tools[:1]}, `["list"] stop`},
 		{chat.Request{Messages: []chat.Message{user("a"), said, result, user("and")}}, "echo result\nand stop"},
 	} {
 		if got := reply(t.Context(), g, &tt.r); !strings.Contains(got, tt.want) {
