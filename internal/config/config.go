@@ -19,9 +19,9 @@ type Config struct {
 	Port int    // 0 picks a free one
 
 	// Access.
-	APIKeys        []string // of --api-key and APIKeyFile; see Keys
-	NamedKeys      []Key    // of APIKeyFile
+	APIKeys        []string // of --api-key; see Keys
 	APIKeyFile     string
+	FileKeys       []Key // of APIKeyFile; set by Load
 	OperatorKey    string
 	AllowedHosts   []string
 	AllowedOrigins []string

@@ -66,11 +66,11 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	if err != nil {
 		return err
 	}
-	foreign, err := foreignEnv(env, warn)
+	foreign, err := foreignEnv(fs, env, warn)
 	if err != nil {
 		return err
 	}
-	typed, exported := forKnobs(c.foreign), forKnobs(foreign)
+	typed, exported := forKnobs(c.foreign), forKnobs(c.add(foreign))
 	for i := range Knobs {
 		k := &Knobs[i]
 		f := fs.Lookup(k.Flag)
@@ -95,7 +95,6 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 			return err
 		}
 	}
-	c.add(foreign)
 	if file != nil {
 		if err := c.fromFile(file, fs); err != nil {
 			return err
@@ -104,6 +103,9 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	c.user = home(env)
 	c.expandPaths()
 	c.HubCache = c.hubCache(env)
+	if err := c.readKeys(); err != nil {
+		return err
+	}
 	if fs.Lookup("prefix-cache-dir") != nil {
 		c.prefixFolder = c.findPrefixFolder(env)
 	}
@@ -149,13 +151,33 @@ func (c *Config) fromForeign(k *Knob, said map[string]given) error {
 	return nil
 }
 
-// add keeps what a weaker level says of foreign flags.
-func (c *Config) add(level map[string]given) {
+// add keeps, and returns, what a weaker level says of foreign flags that the stronger ones do not speak of.
+func (c *Config) add(level map[string]given) map[string]given {
+	fresh := map[string]given{}
 	for name, g := range level {
 		if _, ok := c.foreign[name]; !ok {
-			c.foreign[name] = g
+			c.foreign[name], fresh[name] = g, g
 		}
 	}
+	return fresh
+}
+
+// readKeys reads the file of keys, which only servers have a use for, once it is known which one that is.
+func (c *Config) readKeys() (err error) {
+	from := c.origin["api-key-file"]
+	if from == "" {
+		return nil
+	}
+	if c.FileKeys, err = readKeyFile(c.APIKeyFile); err == nil {
+		return nil
+	}
+	switch c.source(from) {
+	case FromEnvironment:
+		from = "environment variable " + from
+	case FromFile:
+		from = "settings file " + from + ": api-key-file"
+	}
+	return fmt.Errorf("%s: %w", from, err)
 }
 
 // SetModel is for a model that is an argument of the command.
@@ -165,7 +187,7 @@ func (c *Config) SetModel(name string) {
 
 // expandPaths replaces a leading ~ where no shell has done so: in values of variables and of the file, and after an = sign.
 func (c *Config) expandPaths() {
-	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate} {
+	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate, &c.APIKeyFile} {
 		*p = expand(*p, c.user)
 	}
 }
@@ -183,7 +205,7 @@ func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
 		}
 		c.origin[s.knob.Flag] = s.where
 	}
-	said := forKnobs(f.foreign)
+	said := forKnobs(c.add(f.foreign))
 	for i := range Knobs {
 		k := &Knobs[i]
 		if fs.Lookup(k.Flag) == nil || c.origin[k.Flag] != "" {
@@ -193,7 +215,6 @@ func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
 			return fmt.Errorf("settings file %w", err)
 		}
 	}
-	c.add(f.foreign)
 	return nil
 }
 
