@@ -79,7 +79,7 @@ func nearestFlag(c *cobra.Command, err error) string {
 	if group := unknown.GetSpecifiedShortnames(); group != "" { // one dash too few
 		name, _, _ = strings.Cut(group, "=")
 	}
-	return config.Nearest(name, config.Names(c.Flags()))
+	return config.NearestFlag(c.Flags(), name)
 }
 
 // hinted is an error with advice.

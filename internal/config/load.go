@@ -59,8 +59,8 @@ func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
 func zero(def string) bool { return def == "0" || def == "false" }
 
 // Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment, and
-// what that does not have from the settings file; of each of the three, a knob's own names come before flags of other servers.
-// warn gets one line for each value that was ignored.
+// what that does not have from the settings file; of each of the three, a knob's own names come before flags of other servers,
+// and of such a flag the strongest source decides, also that it is off. warn gets one line for each value that was ignored.
 func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	file, err := c.readFile(fs, env, warn)
 	if err != nil {
