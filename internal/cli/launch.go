@@ -166,7 +166,7 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 // startTarget serves cfg's model in this process, for as long as the agent runs.
 func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	cache := hub.Cache{Dir: cfg.HubCache}
-	src, err := catalog.Find(cfg.Model, cache)
+	src, err := findModel(cfg, cache)
 	if err != nil {
 		return nil, err
 	}
