@@ -180,6 +180,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 // maxArgs refuses more than n arguments.
 func maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n && (args[n] == "true" || args[n] == "false") {
+			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "a switch has its value behind an equals sign, as in --any-model=%s", args[n])
+		}
 		if len(args) > n {
 			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "%s --help shows how to call it", cmd.CommandPath())
 		}

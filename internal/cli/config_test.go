@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,7 +167,8 @@ func TestModelOfVariable(t *testing.T) {
 	}
 }
 
-// TestStrayVariables: every command that goes by settings says which variables are none.
+// TestStrayVariables: every command that goes by settings says which variables are none, and lists templates; of two models on a
+// command line it says which one counts.
 func TestStrayVariables(t *testing.T) {
 	for _, args := range [][]string{{"run", "demo", "Hi"}, {"show"}, {"doctor"}, {"debug", "render", "--model", "demo"}, {"serve", "--chat-template", "list"}} {
 		cmd := command(t, []string{"HEARTH_PROT=1", "HEARTH_RATE_LIMIT=1"}, args...)
@@ -176,6 +178,15 @@ func TestStrayVariables(t *testing.T) {
 			strings.Contains(errs.String(), "RATE_LIMIT") {
 			t.Errorf("%v: %v: %s", args, err, &errs)
 		}
+	}
+	for line, want := range map[string]bool{"demo --model other": true, "demo --model demo": false, "demo": false} {
+		l, errs, err := listed(t, strings.Fields(line)...)
+		if err != nil || slices.Contains(l.Warnings, "MODEL, which is demo, comes before --model other") != want {
+			t.Errorf("%s: %v %s", line, l, errs)
+		}
+	}
+	if _, errs, err := listed(t, "demo", "--any-model", "false"); err == nil || !strings.Contains(errs, "--any-model=false") {
+		t.Errorf("a switch and a word: %s", errs)
 	}
 	if out := printed(t, nil, "--chat-template", "list"); !strings.HasPrefix(out, "alpaca ") {
 		t.Errorf("hearth config --chat-template list:\n%s", out)

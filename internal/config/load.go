@@ -182,6 +182,9 @@ func (c *Config) readKeys() (err error) {
 
 // SetModel is for a model that is an argument of the command.
 func (c *Config) SetModel(name string) {
+	if from := c.origin["model"]; c.source(from) == FromFlag && c.Model != expand(name, c.user) {
+		c.overruled = append(c.overruled, fmt.Sprintf("MODEL, which is %s, comes before %s %s", name, from, c.Model))
+	}
 	c.Model, c.origin["model"] = expand(name, c.user), string(FromArgument)
 }
 
