@@ -181,7 +181,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	opts := serverOptions(cfg, models, slog.New(slog.DiscardHandler))
-	opts.Models = all
+	opts.Models, opts.Network = all, public(listeners)
 	served := make(chan struct{})
 	go func() {
 		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach
