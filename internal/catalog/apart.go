@@ -145,7 +145,7 @@ func (e *Encoder) openAway(a *Apart, backend string, p model.Pooling) error {
 // config describes a child to package remote. Keys stay here.
 func (a *Apart) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
 	own := *cfg
-	own.Backend, own.APIKeys, own.NamedKeys, own.OperatorKey = backend, nil, nil, ""
+	own.Backend, own.APIKeys, own.FileKeys, own.OperatorKey = backend, nil, nil, ""
 	s.ID, s.Path, s.Where, s.Created, s.Config = src.ID, src.Path, src.Where, src.Created, &own
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -79,7 +79,7 @@ func nearestFlag(c *cobra.Command, err error) string {
 	if group := unknown.GetSpecifiedShortnames(); group != "" { // one dash too few
 		name, _, _ = strings.Cut(group, "=")
 	}
-	return config.Nearest(name, config.Names(c.Flags()))
+	return config.NearestFlag(c.Flags(), name)
 }
 
 // hinted is an error with advice.
@@ -133,14 +133,16 @@ func (e *namedBy) Unwrap() error { return e.err }
 
 // findModel finds the model of cfg.
 func findModel(cfg *config.Config, cache hub.Cache) (*catalog.Source, error) {
-	src, err := catalog.Find(cfg.Model, cache)
-	switch from := cfg.From("model"); {
-	case err != nil && (from == config.FromEnvironment || from == config.FromFile):
-		return nil, &namedBy{cfg.Origin("model"), err}
-	case err != nil:
-		return nil, err
+	return findNamed(cfg, "model", cfg.Model, cache)
+}
+
+// findNamed finds the model that a flag, or what stands for it, has given a name.
+func findNamed(cfg *config.Config, flag, name string, cache hub.Cache) (*catalog.Source, error) {
+	src, err := catalog.Find(name, cache)
+	if from := cfg.From(flag); err != nil && (from == config.FromEnvironment || from == config.FromFile) {
+		err = &namedBy{cfg.Origin(flag), err}
 	}
-	return src, nil
+	return src, err
 }
 
 // missingHint says what to type for a model that is not in the cache.
@@ -178,6 +180,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 // maxArgs refuses more than n arguments.
 func maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n && (args[n] == "true" || args[n] == "false") {
+			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "a switch has its value behind an equals sign, as in --any-model=%s", args[n])
+		}
 		if len(args) > n {
 			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "%s --help shows how to call it", cmd.CommandPath())
 		}
@@ -195,9 +200,15 @@ func settings(cmd *cobra.Command, groups ...config.Group) *config.Config {
 
 // load completes cfg. The error is errListed where nothing was asked for but a list, which it has printed.
 func load(cmd *cobra.Command, cfg *config.Config) error {
-	err := cfg.Load(cmd.Flags(), config.Environ, func(line string) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: %s\n", line)
-	})
+	return loadTelling(cmd, cfg, func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "hearth: %s\n", line) })
+}
+
+// loadTelling is load that gives warn a line for each variable that it ignores.
+func loadTelling(cmd *cobra.Command, cfg *config.Config, warn func(line string)) error {
+	for _, line := range config.Strays(config.Environment()) {
+		warn(line)
+	}
+	err := cfg.Load(cmd.Flags(), config.Environ, warn)
 	if err == nil && cfg.ChatTemplate == "list" {
 		err = listTemplates(cmd.OutOrStdout())
 	}

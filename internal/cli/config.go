@@ -29,8 +29,8 @@ servers. Keys are counted and not shown. Nothing is loaded.`,
 	cfg := serverSettings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		l := listing{Warnings: config.Strays(config.Environment()), Flags: []flagListing{}}
-		if err := cfg.Load(cmd.Flags(), config.Environ, func(line string) { l.Warnings = append(l.Warnings, line) }); err != nil {
+		l := listing{Flags: []flagListing{}, Warnings: []string{}}
+		if err := loadTelling(cmd, cfg, func(line string) { l.Warnings = append(l.Warnings, line) }); err != nil {
 			return err
 		}
 		if len(args) > 0 {
@@ -88,9 +88,6 @@ func (l *listing) read(cfg *config.Config) {
 	l.Warnings = append(l.Warnings, own.Overruled()...)
 	for _, r := range cfg.Replies() {
 		l.Flags = append(l.Flags, flagListing{r.Flag, r.Value, r.Origin, r.Warns(), r.Answer == config.Unprotected, r.Text, r.Given()})
-	}
-	if l.Warnings == nil {
-		l.Warnings = []string{}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestConfigCommand(t *testing.T) {
 		"max-sequences": {"3", "flag", "--max-sequences"}, "kv-type": {"q8", "flag", "--kv-cache-quantization"}, "drain-timeout": {"10s", "flag", "--drain-timeout"},
 		"model": {"demo", "argument", "argument"}, "temperature": {"0.5", "environment", "MLX_TEMPERATURE"}, "max-queue": {"9", "file", path + ":1"},
 		"top-p": {"0.25", "model", path + ":6"}, "max-tokens": {"100", "model", path + ":7"}, "port": {"8080", "default", ""}, "prompt-cache": {"true", "default", ""},
-		"api-key": {"(3 keys)", "environment", "HEARTH_API_KEY"}, "operator-key": {"(1 key)", "file", path + ":3"}, "api-key-file": {keys, "flag", "--api-key-file"},
+		"api-key": {"(2 keys)", "environment", "HEARTH_API_KEY"}, "operator-key": {"(1 key)", "file", path + ":3"}, "api-key-file": {keys, "flag", "--api-key-file"},
 	} {
 		s := l.setting(flag)
 		if s.Value == nil || *s.Value != want[0] || string(s.Source) != want[1] || s.Origin != want[2] || s.Unset != "" {
@@ -158,6 +159,37 @@ func TestModelOfVariable(t *testing.T) {
 				t.Errorf("%s, %v %v: %s, want %s", command, c.env, c.args, got, c.want)
 			}
 		}
+	}
+	for _, of := range []string{"SMALL", "EMBEDDING", "RERANK"} {
+		if got := failed(t, []string{"HEARTH_" + of + "_MODEL=/nonexistent"}, "serve", "demo"); !strings.Contains(got, "hearth: error: HEARTH_"+of+"_MODEL: load model: /nonexistent: ") {
+			t.Errorf("%s: %s", of, got)
+		}
+	}
+}
+
+// TestStrayVariables: every command that goes by settings says which variables are none, and lists templates; of two models on a
+// command line it says which one counts.
+func TestStrayVariables(t *testing.T) {
+	for _, args := range [][]string{{"run", "demo", "Hi"}, {"show"}, {"doctor"}, {"debug", "render", "--model", "demo"}, {"serve", "--chat-template", "list"}} {
+		cmd := command(t, []string{"HEARTH_PROT=1", "HEARTH_RATE_LIMIT=1"}, args...)
+		var errs bytes.Buffer
+		cmd.Stderr, cmd.Stdin = &errs, strings.NewReader(`{"messages": [{"role": "user", "content": "Hi"}]}`)
+		if err := cmd.Run(); err != nil || strings.Count(errs.String(), "hearth: HEARTH_PROT is set and is no setting; did you mean HEARTH_PORT?\n") != 1 ||
+			strings.Contains(errs.String(), "RATE_LIMIT") {
+			t.Errorf("%v: %v: %s", args, err, &errs)
+		}
+	}
+	for line, want := range map[string]bool{"demo --model other": true, "demo --model demo": false, "demo": false} {
+		l, errs, err := listed(t, strings.Fields(line)...)
+		if err != nil || slices.Contains(l.Warnings, "MODEL, which is demo, comes before --model other") != want {
+			t.Errorf("%s: %v %s", line, l, errs)
+		}
+	}
+	if _, errs, err := listed(t, "demo", "--any-model", "false"); err == nil || !strings.Contains(errs, "--any-model=false") {
+		t.Errorf("a switch and a word: %s", errs)
+	}
+	if out := printed(t, nil, "--chat-template", "list"); !strings.HasPrefix(out, "alpaca ") {
+		t.Errorf("hearth config --chat-template list:\n%s", out)
 	}
 }
 

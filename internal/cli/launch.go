@@ -166,7 +166,7 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 // startTarget serves cfg's model in this process, for as long as the agent runs.
 func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	cache := hub.Cache{Dir: cfg.HubCache}
-	src, err := catalog.Find(cfg.Model, cache)
+	src, err := findModel(cfg, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	opts := serverOptions(cfg, models, slog.New(slog.DiscardHandler))
-	opts.Models = all
+	opts.Models, opts.Network = all, public(listeners)
 	served := make(chan struct{})
 	go func() {
 		_ = server.New(opts).Serve(ctx, listeners...) // the agent says what it cannot reach

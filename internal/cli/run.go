@@ -38,9 +38,6 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
 		if err := load(cmd, cfg); err != nil {
 			return err
 		}
-		for _, line := range config.Strays(config.Environment()) {
-			fmt.Fprintln(cmd.ErrOrStderr(), "hearth: "+line)
-		}
 		prompt, given := arguments(cfg, args)
 		if !given && !isTerminal(cmd.InOrStdin()) {
 			b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxBodyBytes))

@@ -71,11 +71,8 @@ same flags, prints all settings and where they come from.`,
 	return cmd
 }
 
-// remark says what became of flags of other servers, and which variables are no settings.
+// remark says what became of flags of other servers.
 func remark(w io.Writer, cfg *config.Config) {
-	for _, line := range config.Strays(config.Environment()) {
-		fmt.Fprintln(w, "hearth: "+line)
-	}
 	for _, r := range cfg.Replies() {
 		kind := "note"
 		if r.Warns() {
@@ -275,7 +272,7 @@ func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (li
 	if cfg.SmallModel == "" {
 		return models, nil
 	}
-	src, err := catalog.Find(cfg.SmallModel, cache)
+	src, err := findNamed(cfg, "small-model", cfg.SmallModel, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -286,13 +283,13 @@ func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (li
 func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (*catalog.Encoders, error) {
 	e := catalog.NewEncoders(all, models, cfg)
 	for _, m := range []struct {
-		name string
-		add  func(*catalog.Source, *config.Config)
-	}{{cfg.EmbeddingModel, e.AddEmbedder}, {cfg.RerankModel, e.AddRanker}} {
+		flag, name string
+		add        func(*catalog.Source, *config.Config)
+	}{{"embedding-model", cfg.EmbeddingModel, e.AddEmbedder}, {"rerank-model", cfg.RerankModel, e.AddRanker}} {
 		if m.name == "" {
 			continue
 		}
-		src, err := catalog.Find(m.name, cache)
+		src, err := findNamed(cfg, m.flag, m.name, cache)
 		if err != nil {
 			return nil, err
 		}

@@ -19,9 +19,9 @@ type Config struct {
 	Port int    // 0 picks a free one
 
 	// Access.
-	APIKeys        []string // of --api-key and APIKeyFile; see Keys
-	NamedKeys      []Key    // of APIKeyFile
+	APIKeys        []string // of --api-key; see Keys
 	APIKeyFile     string
+	FileKeys       []Key // of APIKeyFile; set by Load
 	OperatorKey    string
 	AllowedHosts   []string
 	AllowedOrigins []string
@@ -181,7 +181,7 @@ func (c *Config) Origin(flag string) string { return c.origin[flag] }
 // Sections are the tables of the file that say something of the model that For was asked for, the strongest last.
 func (c *Config) Sections() []string { return c.matched }
 
-// Overruled says which flags and variables of the environment the file's tables replaced, a line each.
+// Overruled says which flags and variables something else came before, a model's table of the file or the argument MODEL, a line each.
 func (c *Config) Overruled() []string { return c.overruled }
 
 // File is the settings file that was read, "" if none was.

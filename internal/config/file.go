@@ -116,7 +116,7 @@ func parseFile(path string, text []byte) (*file, error) {
 			n, _ := at.Position()
 			where += ":" + strconv.Itoa(n)
 			if lines := strings.Split(string(text), "\n"); n >= 1 && n <= len(lines) {
-				where += ": " + short(strings.TrimSpace(lines[n-1]))
+				where += ": " + short(unsecret(strings.TrimSpace(lines[n-1])))
 			}
 		}
 		return nil, fmt.Errorf("settings file %s: %s", where, strings.TrimPrefix(err.Error(), "toml: "))
@@ -171,6 +171,8 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 				return nil, err
 			}
 			continue
+		case k == nil && at != nil && foreignNamed(name) != nil:
+			return nil, p.errorf(key, "flags of other servers stand at the top of the file, not in a model's table; that has %s", strings.Join(flagNames(true), ", "))
 		case k == nil || k.Flag == "config":
 			near := ""
 			if n := Nearest(name, settingNames(at != nil)); n != "" {
@@ -185,10 +187,13 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 		}
 		values, err := spell(k, table[name])
 		s := setting{knob: k, values: values, where: p.path + ":" + strconv.Itoa(p.line(key))}
-		if err == nil && k.Group != Access { // values of Access may be files, which only a server reads
+		if err == nil {
 			err = s.set(scratch)
 		}
-		if err != nil {
+		switch {
+		case err != nil && k.Secret:
+			return nil, p.errorf(key, "%w", err)
+		case err != nil:
 			return nil, p.errorf(key, "%s: %w", short(table[name]), err)
 		}
 		out = append(out, s)
@@ -210,6 +215,19 @@ func (p *fileParser) keepForeign(f *Foreign, key []string, v any) error {
 	}
 	p.foreign[f.Flag] = given{s, p.path + ":" + strconv.Itoa(p.line(key))}
 	return nil
+}
+
+// unsecret is as much of a line that is no TOML as is certainly no key of the server's.
+func unsecret(line string) string {
+	name, _, ok := strings.Cut(line, "=")
+	name = strings.TrimSpace(name)
+	if k := knobNamed(strings.Trim(name, `"'`)); ok && (k == nil || k.Secret) {
+		return name + " = …"
+	}
+	if !ok && strings.ContainsAny(line, `"'`) { // it may go on with one
+		return "…"
+	}
+	return line
 }
 
 func isTable(v any) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
 )
 
 // written is a settings file in a folder of its own.
@@ -115,6 +116,39 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
+// What a stronger source says of a flag of other servers, that it is off too, is all that counts of that flag.
+func TestForeignOff(t *testing.T) {
+	const file = "disable_prefix_cache = true\nkv_cache_quantization = true\nkv_cache_quantization_bits = 4\nrate_limit = 30\n"
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		args []string
+	}{
+		"environment": {env: map[string]string{"HEARTH_DISABLE_PREFIX_CACHE": "0", "HEARTH_KV_CACHE_QUANTIZATION": "off", "HEARTH_RATE_LIMIT": "0"}},
+		"flags":       {args: []string{"--disable-prefix-cache=false", "--kv-cache-quantization=false", "--rate-limit=0"}},
+		"flags before the environment": {env: map[string]string{"HEARTH_DISABLE_PREFIX_CACHE": "1", "HEARTH_KV_CACHE_QUANTIZATION": "1", "HEARTH_RATE_LIMIT": "1"},
+			args: []string{"--disable-prefix-cache=false", "--kv-cache-quantization=false", "--rate-limit=0"}},
+	} {
+		c, warns, err := load(t, tt.env, append(tt.args, "--config", written(t, file))...)
+		if err != nil || warns != nil || !c.PromptCache || c.KVType != "auto" {
+			t.Errorf("%s: prompt cache %t, kv-type %s, %v %v", name, c.PromptCache, c.KVType, warns, err)
+		}
+		if r := c.Replies(); len(r) != 1 || r[0].Text != "changes nothing without --kv-cache-quantization" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// A variable of a server's is nothing to commands that have no such flag and no such setting.
+func TestForeignElsewhere(t *testing.T) {
+	c := Default()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.Register(fs, Sampling)
+	env := map[string]string{"HEARTH_RATE_LIMIT": "many", "HEARTH_DISABLE_PREFIX_CACHE": "perhaps", "VLLM_MLX_MCP_CONFIG": "x"}
+	if err := c.Load(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil); err != nil || c.Replies() != nil {
+		t.Error(err, c.Replies())
+	}
+}
+
 // A file is looked for where settings are, and need not be there, unless it is named.
 func TestFindFile(t *testing.T) {
 	dir := t.TempDir()
@@ -158,7 +192,7 @@ func TestBadFiles(t *testing.T) {
 		"rate_limit = 'many'":            {`:1: rate_limit: "many": want a whole number`},
 		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},
 		"rate_limit = 1\nrate-limit = 1": {":2: rate-limit: rate-limit is set twice, first at ", ":1"},
-		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: there is no such setting; there are served-model-name"},
+		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: flags of other servers stand at the top of the file", "that has served-model-name"},
 		"kv_cache_quantization = true\nkv_cache_quantization_bits = 5": {":2: \"5\" for kv-type: want one of auto, f32"},
 		"config = 'x'":                                           {":1: config: there is no such setting"},
 		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; there are served-model-name, `, "top-p, top-k"},

@@ -232,11 +232,14 @@ func (c *Config) RegisterForeign(fs *pflag.FlagSet) {
 	}
 }
 
-// foreignEnv is what the environment says under the names of foreign flags.
-func foreignEnv(env Env, warn func(string)) (map[string]given, error) {
+// foreignEnv is what the environment says under the names of foreign flags that mean something to the command of fs.
+func foreignEnv(fs *pflag.FlagSet, env Env, warn func(string)) (map[string]given, error) {
 	all := map[string]given{}
 	for i := range Foreigners {
 		f := &Foreigners[i]
+		if fs.Lookup(f.Flag) == nil && (f.Sets == "" || fs.Lookup(f.Sets) == nil) {
+			continue
+		}
 		for _, name := range append([]string{f.own()}, f.Env...) {
 			s, ok := env(name)
 			if !ok || s == "" {

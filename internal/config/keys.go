@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (c *Config) Keys() []Key {
 			add(PlainKey(plain))
 		}
 	}
-	for _, k := range c.NamedKeys {
+	for _, k := range c.FileKeys {
 		add(k)
 	}
 	if c.OperatorKey != "" {
@@ -79,37 +80,59 @@ func (c *Config) AgentKey() Key {
 // hashed begins a key of which a file has only the sum.
 const hashed = "sha256:"
 
-// keyFile is a file of keys, a line each. What is not there cannot be read later, so it is read at once. Errors name lines and
-// never what is in them.
-func keyFile(name *string, plain *[]string, named *[]Key) *value[string] {
-	parse := func(s string) (string, error) {
-		b, err := regular.ReadStream(s, maxFile)
-		if err != nil {
-			return "", err
+// errNoKey is about a setting that was made, as by a flag with a variable that is empty, and asks for no key: it must not open
+// the server.
+var errNoKey = errors.New("there is no key in it; a server that asks for none is started without it")
+
+// keyList is a list of at least one key.
+func keyList(p *[]string) *value[[]string] {
+	v := list(p)
+	plain := v.parse
+	v.parse = func(s string) ([]string, error) {
+		all, err := plain(s)
+		if err == nil && len(all) == len(*p) {
+			err = errNoKey
 		}
-		n := len(*plain) + len(*named)
-		for i, line := range strings.Split(string(b), "\n") {
-			line = strings.TrimSpace(line)
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			fields := strings.Fields(line)
-			if len(fields) == 1 && !isSum(line) {
-				*plain = append(*plain, line)
-				continue
-			}
-			k, err := namedKey(fields)
-			if err != nil {
-				return "", fmt.Errorf("%s, line %d: %w", s, i+1, err)
-			}
-			*named = append(*named, k)
-		}
-		if len(*plain)+len(*named) == n {
-			return "", fmt.Errorf("%s has no lines", s)
+		return all, err
+	}
+	return v
+}
+
+func oneKey(p *string) *value[string] {
+	v := text(p)
+	v.parse = func(s string) (string, error) {
+		if strings.TrimSpace(s) == "" {
+			return "", errNoKey
 		}
 		return s, nil
 	}
-	return &value[string]{name, "string", parse, func(s string) string { return s }}
+	return v
+}
+
+// readKeyFile reads a file of keys, a line each. Errors name lines and never what is in them.
+func readKeyFile(name string) ([]Key, error) {
+	b, err := regular.ReadStream(name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	var all []Key
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		k := PlainKey(line)
+		if fields := strings.Fields(line); len(fields) > 1 || isSum(line) {
+			if k, err = namedKey(fields); err != nil {
+				return nil, fmt.Errorf("%s, line %d: %w", name, i+1, err)
+			}
+		}
+		all = append(all, k)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no lines", name)
+	}
+	return all, nil
 }
 
 // isSum reports what can only be meant as a hash, though it could be a key.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 )
 
 func keysIn(t *testing.T, text string) string {
@@ -46,8 +47,8 @@ func TestKeyRoles(t *testing.T) {
 		{[]string{"--api-key=a", "--operator-key=a"}, []Key{key("", "a", "a", true)}, "a", false},
 		{[]string{"--api-key=a,b,a"}, []Key{key("", "a", "a", false), key("", "b", "b", false)}, "a", true},
 		{[]string{"--api-key=o,a", "--operator-key=o"}, []Key{key("", "o", "o", true), key("", "a", "a", false)}, "a", true},
-		{[]string{"--api-key=k-a", "--api-key-file=" + file}, []Key{key("alice", "k-a", "k-a", false), key("", "plain", "plain", false), key("", "sha256:short", "sha256:short", false),
-			key("bob", "k-b", "", true), carol}, "k-a", true},
+		{[]string{"--api-key=k-a", "--api-key-file=" + file}, []Key{key("alice", "k-a", "k-a", false), key("", "plain", "plain", false), key("bob", "k-b", "", true),
+			key("", "sha256:short", "sha256:short", false), carol}, "k-a", true},
 		{[]string{"--api-key-file=" + keysIn(t, "x user "+sumOf("x"))}, []Key{key("x", "x", "", true)}, "", false},
 	} {
 		c, _, err := load(t, nil, tc.args...)
@@ -84,5 +85,70 @@ func TestKeyFileMistakes(t *testing.T) {
 			strings.Contains(err.Error(), sumOf("topsecret")[10:20]) {
 			t.Errorf("%q: %v, want line 3 and %q", line, err, want)
 		}
+	}
+}
+
+// A setting that was made and has no key in it, as of a shell variable that is not set, never opens a server, not even where a
+// weaker source has a key. A variable of other programs is none of ours.
+func TestNoKey(t *testing.T) {
+	for _, tc := range []struct {
+		env  map[string]string
+		args []string
+		file string
+		want string // in the error
+	}{
+		{nil, []string{"--api-key="}, "", "--api-key"},
+		{nil, []string{"--api-key", " , "}, "", "--api-key"},
+		{map[string]string{"HEARTH_API_KEY": "k"}, []string{"--api-key="}, "", "--api-key"},
+		{nil, []string{"--operator-key="}, "", "--operator-key"},
+		{map[string]string{"HEARTH_API_KEY": ","}, nil, "", "HEARTH_API_KEY"},
+		{map[string]string{"HEARTH_OPERATOR_KEY": " "}, nil, "", "HEARTH_OPERATOR_KEY"},
+		{nil, nil, "api_key = ''", ":1: api_key: "},
+		{nil, nil, "\noperator-key = ' '", ":2: operator-key: "},
+	} {
+		_, _, err := load(t, tc.env, append(tc.args, "--config="+written(t, tc.file))...)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "there is no key in it") {
+			t.Errorf("%v %v %q: %v", tc.env, tc.args, tc.file, err)
+		}
+	}
+	c, warns, err := load(t, map[string]string{"ANTHROPIC_AUTH_TOKEN": " ", "HEARTH_API_KEY": ""}, "--config=off")
+	if err != nil || len(c.Keys()) != 0 || len(warns) != 1 || !strings.Contains(warns[0], "ANTHROPIC_AUTH_TOKEN") {
+		t.Errorf("%v, %v, %v", c.Keys(), warns, err)
+	}
+}
+
+// No error about the settings file has a key in it.
+func TestSecretsInFiles(t *testing.T) {
+	for _, text := range []string{
+		"api_key = {a = 'topsecret'}", "api-key = ['a', {b = 'topsecret'}]", "operator_key = ['topsecret']", "api_key = 'topsecret", "api_key = [\n'topsecret', 'a\n]",
+		"api_keys = topsecret", "\"api_key\" = topsecret", "api_key = 'a'\napi-key = 'topsecret'", "[models.a]\napi_key = 'topsecret'",
+	} {
+		if _, _, err := load(t, nil, "--config="+written(t, text)); err == nil || strings.Contains(err.Error(), "topsecret") || !strings.Contains(err.Error(), "settings file ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for i := range Knobs {
+		if k := &Knobs[i]; strings.HasSuffix(k.Flag, "-key") != k.Secret {
+			t.Errorf("--%s: secret %t", k.Flag, k.Secret)
+		}
+	}
+}
+
+// The file of keys is read where it is, in the home folder too, and by commands that ask for keys alone.
+func TestKeyFileHome(t *testing.T) {
+	file := keysIn(t, "k\n")
+	env := map[string]string{"HOME": filepath.Dir(file), "HEARTH_API_KEY_FILE": "~/keys"}
+	if c, _, err := load(t, env); err != nil || len(c.Keys()) != 1 {
+		t.Errorf("%v %v", c, err)
+	}
+	env["HEARTH_API_KEY_FILE"] = "~/none"
+	if _, _, err := load(t, env); err == nil || !strings.Contains(err.Error(), "environment variable HEARTH_API_KEY_FILE: ") {
+		t.Error(err)
+	}
+	c := Default()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.Register(fs, Sampling)
+	if err := c.Load(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil); err != nil {
+		t.Error(err)
 	}
 }

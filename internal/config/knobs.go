@@ -34,6 +34,8 @@ type Knob struct {
 	Doc   string // one line; what is in back quotes names the value in help
 	// Unset says what happens where the default is empty.
 	Unset string
+	// Secret values are shown nowhere, not in errors either.
+	Secret bool
 	// PerModel knobs may stand in a model's section of the settings file.
 	PerModel bool
 
@@ -75,15 +77,15 @@ var Knobs = []Knob{
 		Doc:  "how long requests may go on after SIGTERM, SIGHUP or Ctrl-C; a second signal, but for SIGHUP, quits at once",
 		bind: func(c *Config) pflag.Value { return duration(&c.DrainTimeout) }},
 
-	{Flag: "api-key", Env: []string{"ANTHROPIC_AUTH_TOKEN"}, Group: Access, Unset: "no check",
+	{Flag: "api-key", Env: []string{"ANTHROPIC_AUTH_TOKEN"}, Group: Access, Unset: "no check", Secret: true,
 		Doc:  "`key` that every request must show as Bearer, x-api-key or api-key; of several, with commas or in several flags, any of them",
-		bind: func(c *Config) pflag.Value { return list(&c.APIKeys) }},
+		bind: func(c *Config) pflag.Value { return keyList(&c.APIKeys) }},
 	{Flag: "api-key-file", Group: Access, Unset: "none",
 		Doc:  "`file` with more keys, a line each; empty lines and lines that start with # are skipped. A line may be a name, which the log then shows, operator or user, and the key or, in its place, sha256: and the key's SHA-256 in hexadecimal, with blanks between them",
-		bind: func(c *Config) pflag.Value { return keyFile(&c.APIKeyFile, &c.APIKeys, &c.NamedKeys) }},
-	{Flag: "operator-key", Group: Access, Unset: "the only key, if there is just one",
+		bind: func(c *Config) pflag.Value { return text(&c.APIKeyFile) }},
+	{Flag: "operator-key", Group: Access, Unset: "the only key, if there is just one", Secret: true,
 		Doc:  "`key` that is accepted like the others and may see and clear, under /v1/status and /v1/cache, what is of all keys; others have their own part only",
-		bind: func(c *Config) pflag.Value { return text(&c.OperatorKey) }},
+		bind: func(c *Config) pflag.Value { return oneKey(&c.OperatorKey) }},
 	{Flag: "allowed-hosts", Also: []string{"trusted-hosts"}, Group: Access, Unset: "with a key, all; else loopback, *.localhost, *.local, *.internal, own names and addresses, private literal addresses and, where other machines can reach the server, names without a dot",
 		Doc:  "further values of the Host header to accept; * accepts all. Pages of these hosts need --allowed-origins",
 		bind: func(c *Config) pflag.Value { return list(&c.AllowedHosts) }},

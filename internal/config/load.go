@@ -59,18 +59,18 @@ func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {
 func zero(def string) bool { return def == "0" || def == "false" }
 
 // Load completes c after fs was parsed: registered knobs that the command line left alone are read from the environment, and
-// what that does not have from the settings file; of each of the three, a knob's own names come before flags of other servers.
-// warn gets one line for each value that was ignored.
+// what that does not have from the settings file; of each of the three, a knob's own names come before flags of other servers,
+// and of such a flag the strongest source decides, also that it is off. warn gets one line for each value that was ignored.
 func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	file, err := c.readFile(fs, env, warn)
 	if err != nil {
 		return err
 	}
-	foreign, err := foreignEnv(env, warn)
+	foreign, err := foreignEnv(fs, env, warn)
 	if err != nil {
 		return err
 	}
-	typed, exported := forKnobs(c.foreign), forKnobs(foreign)
+	typed, exported := forKnobs(c.foreign), forKnobs(c.add(foreign))
 	for i := range Knobs {
 		k := &Knobs[i]
 		f := fs.Lookup(k.Flag)
@@ -95,7 +95,6 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 			return err
 		}
 	}
-	c.add(foreign)
 	if file != nil {
 		if err := c.fromFile(file, fs); err != nil {
 			return err
@@ -104,6 +103,9 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	c.user = home(env)
 	c.expandPaths()
 	c.HubCache = c.hubCache(env)
+	if err := c.readKeys(); err != nil {
+		return err
+	}
 	if fs.Lookup("prefix-cache-dir") != nil {
 		c.prefixFolder = c.findPrefixFolder(env)
 	}
@@ -149,23 +151,46 @@ func (c *Config) fromForeign(k *Knob, said map[string]given) error {
 	return nil
 }
 
-// add keeps what a weaker level says of foreign flags.
-func (c *Config) add(level map[string]given) {
+// add keeps, and returns, what a weaker level says of foreign flags that the stronger ones do not speak of.
+func (c *Config) add(level map[string]given) map[string]given {
+	fresh := map[string]given{}
 	for name, g := range level {
 		if _, ok := c.foreign[name]; !ok {
-			c.foreign[name] = g
+			c.foreign[name], fresh[name] = g, g
 		}
 	}
+	return fresh
+}
+
+// readKeys reads the file of keys, which only servers have a use for, once it is known which one that is.
+func (c *Config) readKeys() (err error) {
+	from := c.origin["api-key-file"]
+	if from == "" {
+		return nil
+	}
+	if c.FileKeys, err = readKeyFile(c.APIKeyFile); err == nil {
+		return nil
+	}
+	switch c.source(from) {
+	case FromEnvironment:
+		from = "environment variable " + from
+	case FromFile:
+		from = "settings file " + from + ": api-key-file"
+	}
+	return fmt.Errorf("%s: %w", from, err)
 }
 
 // SetModel is for a model that is an argument of the command.
 func (c *Config) SetModel(name string) {
+	if from := c.origin["model"]; c.source(from) == FromFlag && c.Model != expand(name, c.user) {
+		c.overruled = append(c.overruled, fmt.Sprintf("MODEL, which is %s, comes before %s %s", name, from, c.Model))
+	}
 	c.Model, c.origin["model"] = expand(name, c.user), string(FromArgument)
 }
 
 // expandPaths replaces a leading ~ where no shell has done so: in values of variables and of the file, and after an = sign.
 func (c *Config) expandPaths() {
-	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate} {
+	for _, p := range []*string{&c.Model, &c.AdapterPath, &c.SmallModel, &c.EmbeddingModel, &c.RerankModel, &c.MLXLib, &c.Script, &c.DebugRequestDir, &c.ChatTemplate, &c.APIKeyFile} {
 		*p = expand(*p, c.user)
 	}
 }
@@ -183,7 +208,7 @@ func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
 		}
 		c.origin[s.knob.Flag] = s.where
 	}
-	said := forKnobs(f.foreign)
+	said := forKnobs(c.add(f.foreign))
 	for i := range Knobs {
 		k := &Knobs[i]
 		if fs.Lookup(k.Flag) == nil || c.origin[k.Flag] != "" {
@@ -193,7 +218,6 @@ func (c *Config) fromFile(f *file, fs *pflag.FlagSet) error {
 			return fmt.Errorf("settings file %w", err)
 		}
 	}
-	c.add(f.foreign)
 	return nil
 }
 

@@ -68,8 +68,38 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Names are all the names that flags of fs go by.
-func Names(fs *pflag.FlagSet) []string {
+// NearestFlag is the flag of fs that is most likely meant by a name that is none, "" if none is near. Where the name begins with
+// no and the flag does not, that is a switch that is to be off.
+func NearestFlag(fs *pflag.FlagSet, name string) string {
+	name = strings.ReplaceAll(name, "_", "-")
+	all := flagsOf(fs)
+	rest, off := strings.CutPrefix(name, "no-")
+	if !off {
+		rest, off = strings.CutPrefix(name, "disable-")
+	}
+	if !off {
+		return Nearest(name, all)
+	}
+	for _, other := range []string{"no-" + rest, "disable-" + rest} {
+		if slices.Contains(all, other) {
+			return other
+		}
+	}
+	near := Nearest(name, all)
+	if near == "" {
+		near = Nearest(rest, all)
+	}
+	switch {
+	case near == "" || strings.HasPrefix(near, "no-") || strings.HasPrefix(near, "disable-"):
+		return near
+	case fs.Lookup(near).Value.Type() == "bool":
+		return near + "=false"
+	}
+	return "" // it would be the contrary
+}
+
+// flagsOf are all the names that flags of fs go by.
+func flagsOf(fs *pflag.FlagSet) []string {
 	var all []string
 	fs.VisitAll(func(f *pflag.Flag) {
 		if k := knobNamed(f.Name); k != nil && k.Flag == f.Name {

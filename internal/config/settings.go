@@ -52,23 +52,13 @@ func (c *Config) Settings() []Setting {
 // shown is a knob's value as anybody may see it.
 func (c *Config) shown(k *Knob) string {
 	v := k.bind(c)
-	n := 0
-	switch k.Flag {
-	case "api-key": // it holds those of the file of keys too
-		if c.origin[k.Flag] == "" {
-			return ""
-		}
-		n = len(c.APIKeys)
-	case "operator-key":
-		n = min(len(c.OperatorKey), 1)
+	if l, ok := v.(*value[[]string]); k.Secret && ok && len(*l.p) > 1 {
+		return fmt.Sprintf("(%d keys)", len(*l.p))
 	}
-	switch n {
-	case 0:
-		return v.String()
-	case 1:
+	if k.Secret && v.String() != "" {
 		return "(1 key)"
 	}
-	return fmt.Sprintf("(%d keys)", n)
+	return v.String()
 }
 
 // From is the kind of Origin.

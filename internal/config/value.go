@@ -97,10 +97,13 @@ func parseInt(lo, hi int) func(string) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("want a whole number")
 		}
-		if n < lo || n > hi {
-			return 0, fmt.Errorf("want a whole number from %d to %d", lo, hi)
+		switch {
+		case lo <= n && n <= hi:
+			return n, nil
+		case hi == math.MaxInt:
+			return 0, fmt.Errorf("want a whole number from %d", lo)
 		}
-		return n, nil
+		return 0, fmt.Errorf("want a whole number from %d to %d", lo, hi)
 	}
 }
 
