@@ -37,7 +37,7 @@ func (l *listing) setting(flag string) *config.Setting {
 	return &l.Settings[i]
 }
 
-// The flags of two other servers, with a value as people write it there, and what becomes of it here: a setting and its value, or
+// The flags of other servers, with a value as people write it there, and what becomes of it here: a setting and its value, or
 // a note, a warning, or one that says what is unprotected.
 var foreignFlags = []struct{ server, flag, value, want string }{
 	{"mlx-lm", "model", "demo", "model demo"},
@@ -160,6 +160,46 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"vllm-mlx", "max-tts-input-chars", "4096", "note"},
 	{"mlx-serve", "metrics", "", "warning"},
 	{"Rapid-MLX", "trusted-hosts", "lan.example", "allowed-hosts lan.example"},
+	{"vllm-mlx's documents", "moe-top-k", "4", "warning"},
+	{"vllm-mlx's documents", "mtp", "", "warning"},
+	{"vllm-mlx's documents", "spec-prefill", "", "warning"},
+	{"vllm-mlx's documents", "enable-mllm-cache", "", "note"},
+	{"vllm-mlx's documents", "mllm-cache-max-mb", "1024", "note"},
+
+	{"Rapid-MLX", "max-concurrent-requests", "256", "max-queue 256"},
+	{"Rapid-MLX", "max-concurrent-requests", "0", "nothing"},
+	{"Rapid-MLX", "cors-origins", "http://a.example", "allowed-origins http://a.example"},
+	{"Rapid-MLX", "kv-cache-dtype", "int8", "kv-type q8"},
+	{"Rapid-MLX", "kv-cache-dtype", "bf16", "kv-type bf16"},
+	{"Rapid-MLX", "reasoning", "", "kv-type q8"},
+	{"Rapid-MLX", "prefix-cache-index", "radix", "note"},
+	{"Rapid-MLX", "hybrid-cache-entries", "8", "note"},
+	{"Rapid-MLX", "response-cache-entries", "64", "note"},
+	{"Rapid-MLX", "pin-system-prompt", "", "note"},
+	{"Rapid-MLX", "kv-disk-checkpoint-interval", "4096", "note"},
+	{"Rapid-MLX", "idle-unload-seconds", "600", "unprotected"},
+	{"Rapid-MLX", "resident-model-idle-ttl", "600", "unprotected"},
+	{"Rapid-MLX", "resident-model-idle-ttl", "0.0", "nothing"},
+	{"Rapid-MLX", "resident-memory-limit-gb", "48", "unprotected"},
+	{"Rapid-MLX", "idle-cache-clear-seconds", "300", "unprotected"},
+	{"Rapid-MLX", "watchdog-ppid", "4242", "unprotected"},
+	{"Rapid-MLX", "metal-cap-kv-bytes-per-token", "65536", "note"},
+	{"Rapid-MLX", "lazy-load", "", "warning"},
+	{"Rapid-MLX", "disk-stream", "", "low-memory true"},
+	{"Rapid-MLX", "disk-stream-cache-gb", "1.0", "note"},
+	{"Rapid-MLX", "listen-fd", "3", "warning"},
+	{"Rapid-MLX", "speculative-config", `{"method":"mtp","num_speculative_tokens":3}`, "warning"},
+	{"Rapid-MLX", "text-only", "", "note"},
+	{"Rapid-MLX", "force-hybrid", "", "note"},
+	{"Rapid-MLX", "no-hybrid", "", "note"},
+	{"Rapid-MLX", "vision-min-pixels", "65536", "note"},
+	{"Rapid-MLX", "vision-max-pixels", "1048576", "note"},
+	{"Rapid-MLX", "vision-prefill-token-budget", "8192", "note"},
+	{"Rapid-MLX", "relocate-mid-conversation-system", "", "note"},
+	{"Rapid-MLX", "no-thinking", "", "enable-thinking false"},
+	{"Rapid-MLX", "no-think", "", "enable-thinking false"},
+	{"Rapid-MLX", "no-tool-call-parser", "", "tool-call-parser none"},
+	{"Rapid-MLX", "no-reasoning-parser", "", "reasoning-parser none"},
 }
 
 // outcome is what a listing has of a flag, in the words of the table.

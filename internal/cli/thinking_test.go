@@ -33,6 +33,7 @@ func TestThinkingForbidden(t *testing.T) {
 		holds bool
 	}{
 		{env: map[string]string{"MLX_ENABLE_THINKING": "0"}, asks: all, holds: true},
+		{env: map[string]string{"VLLM_MLX_ENABLE_THINKING": "false"}, asks: all, holds: true},
 		{env: map[string]string{"HEARTH_ENABLE_THINKING": "false"}, asks: plain, holds: true},
 		{args: []string{"--enable-thinking=false"}, asks: plain, holds: true},
 		{file: "[models.demo]\nenable_thinking = false", asks: plain, holds: true},

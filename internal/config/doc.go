@@ -76,10 +76,11 @@ func writeForeign(b *strings.Builder) {
 	b.WriteString(`
 ## Flags of other servers
 
-Command lines of mlx-lm's server and of vllm-mlx start. Most of their flags are names of settings above; the others are these, also as
-keys of the settings file and, in capitals after HEARTH_, as variables. *Sets* is what a flag gives a value to, where the setting's own
-name does not give it one. *Note* is a line at the start, of what is so anyway or bears on nothing here. *Warning* is a line that says
-what is not there; what would have protected the machine or its users stands in the [config] line too, as unprotected.
+Command lines of mlx-lm's server and of vllm-mlx start, and most of Rapid-MLX's. Many of their flags are names of settings above; the
+others are these, also as keys of the settings file and, in capitals after HEARTH_, as variables. *Sets* is what a flag gives a value to,
+where the setting's own name does not give it one. *Note* is a line at the start, of what is so anyway or bears on nothing here.
+*Warning* is a line that says what is not there; what would have protected the machine or its users stands in the [config] line too, as
+unprotected.
 
 | Flag | Answer | Meaning |
 |---|---|---|

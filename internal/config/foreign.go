@@ -52,8 +52,8 @@ const (
 	Refusal
 )
 
-// Foreigners is the table of flags of mlx-lm's server and of vllm-mlx that are no names of knobs. Of two that set one knob the
-// later one wins.
+// Foreigners is the table of flags of mlx-lm's server, of vllm-mlx, also of those that only its documents have, and of Rapid-MLX
+// that are no names of knobs. Of two that set one knob the later one wins.
 var Foreigners = []Foreign{
 	{Flag: "continuous-batching", Kind: Switch, Doc: "replies always run together, --max-sequences of them at most"},
 	{Flag: "prefill-batch-size", Kind: Count, Doc: "prompts share steps of --prefill-step-size tokens, however many there are"},
@@ -62,6 +62,10 @@ var Foreigners = []Foreign{
 	{Flag: "chunked-prefill-tokens", Kind: Count, Sets: "prefill-step-size", to: unless0, Same: "0",
 		Doc: "prompts always run in pieces; 0 leaves their length as it is"},
 	{Flag: "mllm-prefill-step-size", Kind: Count, Same: "0", Doc: "only text is computed, in steps of --prefill-step-size tokens"},
+	{Flag: "max-concurrent-requests", Kind: Count, Sets: "max-queue", to: unless0, Same: "0", Doc: "as --max-queue, to which come those that run"},
+	{Flag: "moe-top-k", Kind: Count, Answer: Warning, Doc: "every token has as many experts as the model was made with"},
+	{Flag: "force-hybrid", Kind: Switch, Doc: "which layers are recurrent is what the model's config.json says"},
+	{Flag: "no-hybrid", Kind: Switch, Doc: "which layers are recurrent is what the model's config.json says"},
 
 	{Flag: "use-paged-cache", Kind: Switch, Doc: "keys and values always stand in pages"},
 	{Flag: "paged-cache-block-size", Kind: Count, Doc: "pages have a length of their own"},
@@ -77,12 +81,18 @@ var Foreigners = []Foreign{
 		Doc: "as --prompt-cache-bytes, in MiB"},
 	{Flag: "ssd-cache-max-gb", Kind: Amount, Sets: "prefix-cache-disk-mb", to: gibAsMiB, Doc: "as --prefix-cache-disk-mb, in GiB"},
 	{Flag: "warm-prompts", Kind: Text, Answer: Warning, Doc: "no prompt is computed before it is asked for; what was computed survives restarts in --prefix-cache-dir"},
+	{Flag: "prefix-cache-index", Kind: Text, Doc: "the prompt cache is a tree already"},
+	{Flag: "hybrid-cache-entries", Kind: Count, Same: "0", Doc: "the prompt cache is bounded in bytes, by --prompt-cache-bytes and --cache-memory-mb, not in entries"},
+	{Flag: "response-cache-entries", Kind: Count, Same: "0", Doc: "replies are always generated; what is kept is of prompts and answers as their beginnings"},
+	{Flag: "pin-system-prompt", Kind: Switch, Doc: "nothing is pinned; what many prompts begin with stays longer by itself"},
+	{Flag: "kv-disk-checkpoint-interval", Kind: Count, Same: "0", Doc: "--prefix-cache-dir says where prompts are kept on disk, and how often is nobody's to say"},
 
 	{Flag: "kv-cache-quantization", Kind: Switch, Sets: "kv-type", to: onlyIf("q8"), Doc: "as --kv-type q8"},
 	{Flag: "kv-cache-quantization-bits", Kind: Count, Sets: "kv-type", to: func(bits string) string { return bits }, With: "kv-cache-quantization",
 		Doc: "as --kv-type q8 or q4"},
 	{Flag: "kv-cache-quantization-group-size", Kind: Count, Answer: Warning, Same: "64", Doc: "groups of keys and values have 64 numbers"},
 	{Flag: "kv-group-size", Kind: Count, Answer: Warning, Same: "64", Doc: "groups of keys and values have 64 numbers"},
+	{Flag: "reasoning", Kind: Switch, Sets: "kv-type", to: onlyIf("q8"), Doc: "as --kv-type q8"},
 	{Flag: "kv-cache-min-quantize-tokens", Kind: Count, Same: "0", Doc: "with --kv-type q8 or q4, prompts of every length are kept so"},
 	{Flag: "quantized-kv-start", Kind: Count, Same: "0", Doc: "with --kv-type q8 or q4, every position is kept so, the first ones too"},
 
@@ -91,6 +101,13 @@ var Foreigners = []Foreign{
 	{Flag: "memory-budget-gb", Kind: Amount, Answer: Unprotected,
 		Doc: "weights are not bounded: what is named is loaded and stays; keys and values are, by --cache-memory-mb or --cache-memory-percent"},
 	{Flag: "auto-unload-idle-seconds", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "a model that nobody asks stays in memory"},
+	{Flag: "idle-unload-seconds", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "a model that nobody asks stays in memory"},
+	{Flag: "resident-model-idle-ttl", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "a model that nobody asks stays in memory"},
+	{Flag: "resident-memory-limit-gb", Kind: Amount, Answer: Unprotected, Same: "0",
+		Doc: "weights are not bounded: what is named is loaded and stays; keys and values are, by --cache-memory-mb or --cache-memory-percent"},
+	{Flag: "idle-cache-clear-seconds", Kind: Amount, Answer: Unprotected, Same: "0", Doc: "the prompt cache stays while nobody asks; DELETE /v1/cache empties it"},
+	{Flag: "watchdog-ppid", Kind: Count, Answer: Unprotected, Doc: "the server does not end with another process; SIGTERM, SIGHUP or Ctrl-C end it"},
+	{Flag: "metal-cap-kv-bytes-per-token", Kind: Count, Same: "0", Doc: "what a token takes is known from the model"},
 	{Flag: "rate-limit", Kind: Count, Answer: Unprotected, Same: "0",
 		Doc: "requests are not counted: a client may send any number; how many wait is bounded by --max-queue, half of it for one client"},
 	{Flag: "timeout", Kind: Amount, Answer: Unprotected, Same: "0",
@@ -101,13 +118,20 @@ var Foreigners = []Foreign{
 	{Flag: "mcp-config", Env: []string{"VLLM_MLX_MCP_CONFIG"}, Kind: Text, Answer: Warning, Doc: "no MCP server is started; clients that speak MCP bring their tools along"},
 	{Flag: "models-config", Kind: Text, Answer: Refusal, Doc: "the file is not read: one model is served, the one that MODEL names; --small-model adds a second"},
 	{Flag: "lazy-load-model", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},
+	{Flag: "lazy-load", Kind: Switch, Answer: Warning, Doc: "the model is loaded at the start; requests wait until it is"},
+	{Flag: "disk-stream", Kind: Switch, Sets: "low-memory", to: onlyIf("true"), Doc: "as --low-memory"},
+	{Flag: "disk-stream-cache-gb", Kind: Amount, Doc: "with --low-memory the system decides how much of the files stays in memory"},
+	{Flag: "listen-fd", Kind: Count, Answer: Warning, Doc: "no open socket is taken over; the server listens on --host and --port"},
 
 	{Flag: "draft-model", Kind: Text, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
 	{Flag: "num-draft-tokens", Kind: Count, Doc: "there is no speculative decoding yet"},
 	{Flag: "enable-mtp", Kind: Switch, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
+	{Flag: "mtp", Kind: Switch, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
+	{Flag: "speculative-config", Kind: Text, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
 	{Flag: "mtp-num-draft-tokens", Kind: Count, Doc: "there is no speculative decoding yet"},
 	{Flag: "mtp-optimistic", Kind: Switch, Doc: "there is no speculative decoding yet; every token is the model's own"},
 	{Flag: "specprefill", Kind: Switch, Answer: Warning, Doc: "prompts are computed whole"},
+	{Flag: "spec-prefill", Kind: Switch, Answer: Warning, Doc: "prompts are computed whole"},
 	{Flag: "specprefill-threshold", Kind: Count, Doc: "prompts are computed whole"},
 	{Flag: "specprefill-keep-pct", Kind: Amount, Doc: "prompts are computed whole"},
 	{Flag: "specprefill-backbone-pct", Kind: Amount, Doc: "prompts are computed whole"},
@@ -115,6 +139,12 @@ var Foreigners = []Foreign{
 
 	{Flag: "mllm", Kind: Switch, Answer: Warning, Doc: "no model sees images here: of one that could, the language model runs"},
 	{Flag: "no-mllm", Kind: Switch, Doc: "of a model that sees images, only the language model runs anyway"},
+	{Flag: "text-only", Kind: Switch, Doc: "of a model that sees images, only the language model runs anyway"},
+	{Flag: "enable-mllm-cache", Kind: Switch, Doc: "no model sees images here, so nothing of them is kept"},
+	{Flag: "mllm-cache-max-mb", Kind: Count, Doc: "no model sees images here, so nothing of them is kept"},
+	{Flag: "vision-min-pixels", Kind: Count, Same: "0", Doc: "no model sees images here, whatever their size"},
+	{Flag: "vision-max-pixels", Kind: Count, Same: "0", Doc: "no model sees images here, whatever their size"},
+	{Flag: "vision-prefill-token-budget", Kind: Count, Doc: "no model sees images here, whatever their size"},
 	{Flag: "mllm-draft-model", Kind: Text, Answer: Warning, Doc: "there is no speculative decoding yet: replies are the same, and take their time"},
 	{Flag: "mllm-draft-kind", Kind: Text, Doc: "there is no speculative decoding yet"},
 	{Flag: "mllm-draft-block-size", Kind: Count, Doc: "there is no speculative decoding yet"},
@@ -124,6 +154,11 @@ var Foreigners = []Foreign{
 
 	{Flag: "trust-remote-code", Env: []string{"MLX_TRUST_REMOTE_CODE"}, Kind: Switch, Doc: "code that comes with a model is never run; none is needed"},
 	{Flag: "use-default-chat-template", Kind: Switch, Doc: "a model's own chat template is always used"},
+	{Flag: "relocate-mid-conversation-system", Kind: Switch, Doc: "where system messages of later turns go is found by trial: docs/templates.md"},
+	{Flag: "no-thinking", Kind: Switch, Sets: "enable-thinking", to: onlyIf("false"), Doc: "as --enable-thinking=false"},
+	{Flag: "no-think", Kind: Switch, Sets: "enable-thinking", to: onlyIf("false"), Doc: "as --enable-thinking=false"},
+	{Flag: "no-tool-call-parser", Kind: Switch, Sets: "tool-call-parser", to: onlyIf("none"), Doc: "as --tool-call-parser none"},
+	{Flag: "no-reasoning-parser", Kind: Switch, Sets: "reasoning-parser", to: onlyIf("none"), Doc: "as --reasoning-parser none"},
 	{Flag: "offline", Kind: Switch, Doc: "nothing is ever downloaded"},
 	{Flag: "download-timeout", Kind: Count, Doc: "nothing is ever downloaded; hf download fetches models"},
 	{Flag: "download-retries", Kind: Count, Doc: "nothing is ever downloaded; hf download fetches models"},

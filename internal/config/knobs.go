@@ -225,7 +225,7 @@ var Knobs = []Knob{
 	{Flag: "max-tokens-cap", Also: []string{"max-request-tokens"}, Env: []string{"MLX_MAX_TOKENS"}, Group: Sampling, PerModel: true, Unset: "none",
 		Doc:  "output `tokens` that no request gets more of, whatever it asks for",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokensCap, 0, math.MaxInt32) }},
-	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING"}, Group: Sampling, PerModel: true, Unset: "the model's template decides",
+	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING", "VLLM_MLX_ENABLE_THINKING"}, Group: Sampling, PerModel: true, Unset: "the model's template decides",
 		Doc: "let models that can think before they answer do so; false holds whatever requests ask, as far as the model's template can be told, true is for requests that do not say",
 		bind: func(c *Config) pflag.Value {
 			return optional(&c.EnableThinking, "bool", parseBool, formatBool)
