@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
@@ -29,6 +30,11 @@ import (
 // Main runs the program and exits.
 func Main() {
 	cmd := newRootCmd()
+	if isTerminal(os.Stdout) {
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			fitHelp(cmd, width)
+		}
+	}
 	if err := cmd.ExecuteContext(context.Background()); err != nil {
 		var of *exitError
 		if errors.Is(err, errListed) {
@@ -67,6 +73,11 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
 	return cmd
+}
+
+// fitHelp wraps the help of flags, of cmd and the commands below it. Without it a flag is a line, as grep wants it.
+func fitHelp(cmd *cobra.Command, width int) {
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", width)))
 }
 
 // nearestFlag is the flag of c that was meant, if err is that there is no such flag.

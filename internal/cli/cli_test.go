@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -138,4 +139,30 @@ func rewrite(ts *testscript.TestScript, dir string, edit func([]safetensors.Tens
 	ts.Check(safetensors.Write(&b, edit(slices.Clone(f.Tensors)), f.Meta))
 	ts.Check(f.Close())
 	ts.Check(os.WriteFile(weightFile(ts, dir), b.Bytes(), 0o644))
+}
+
+// TestHelpFits: on a terminal no flag's help is wider than it; elsewhere each is a line.
+func TestHelpFits(t *testing.T) {
+	for _, name := range []string{"serve", "run", "config", "bench"} {
+		for _, width := range []int{0, 80} {
+			var out bytes.Buffer
+			cmd := newRootCmd()
+			if width > 0 {
+				fitHelp(cmd, width)
+			}
+			cmd.SetOut(&out)
+			cmd.SetArgs([]string{name, "--help"})
+			if err := cmd.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			_, flags, _ := strings.Cut(out.String(), "\nFlags:\n")
+			widest := 0
+			for line := range strings.Lines(flags) {
+				widest = max(widest, utf8.RuneCountInString(strings.TrimRight(line, " \n")))
+			}
+			if !strings.Contains(flags, "--help") || (widest > 80) != (width == 0) {
+				t.Errorf("%s at width %d: a line of %d characters", name, width, widest)
+			}
+		}
+	}
 }
