@@ -189,6 +189,7 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"Rapid-MLX", "disk-stream-cache-gb", "1.0", "note"},
 	{"Rapid-MLX", "listen-fd", "3", "warning"},
 	{"Rapid-MLX", "speculative-config", `{"method":"mtp","num_speculative_tokens":3}`, "warning"},
+	{"Rapid-MLX", "pflash", "off", "note"},
 	{"Rapid-MLX", "text-only", "", "note"},
 	{"Rapid-MLX", "force-hybrid", "", "note"},
 	{"Rapid-MLX", "no-hybrid", "", "note"},

@@ -131,6 +131,7 @@ var Foreigners = []Foreign{
 	{Flag: "mtp-num-draft-tokens", Kind: Count, Doc: "there is no speculative decoding yet"},
 	{Flag: "mtp-optimistic", Kind: Switch, Doc: "there is no speculative decoding yet; every token is the model's own"},
 	{Flag: "specprefill", Kind: Switch, Answer: Warning, Doc: "prompts are computed whole"},
+	{Flag: "pflash", Kind: Text, Doc: "prompts are computed whole"},
 	{Flag: "spec-prefill", Kind: Switch, Answer: Warning, Doc: "prompts are computed whole"},
 	{Flag: "specprefill-threshold", Kind: Count, Doc: "prompts are computed whole"},
 	{Flag: "specprefill-keep-pct", Kind: Amount, Doc: "prompts are computed whole"},
