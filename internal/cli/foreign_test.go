@@ -72,6 +72,9 @@ var foreignFlags = []struct{ server, flag, value, want string }{
 	{"mlx-lm", "prompt-cache-bytes", "1073741824", "prompt-cache-bytes 1073741824"},
 	{"mlx-lm", "kv-bits", "4", "kv-type q4"},
 	{"mlx-lm", "kv-bits", "8", "kv-type q8"},
+	{"mlx-lm", "kv-bits", "2", "kv-type q4"},
+	{"mlx-lm", "kv-bits", "3", "kv-type q4"},
+	{"mlx-lm", "kv-bits", "6", "kv-type q8"},
 	{"mlx-lm", "kv-group-size", "64", "nothing"},
 	{"mlx-lm", "kv-group-size", "32", "warning"},
 	{"mlx-lm", "quantized-kv-start", "0", "nothing"},
@@ -275,7 +278,7 @@ func TestForeignFlagsTogether(t *testing.T) {
 		"--timeout soon":              "error want a number from 0",
 		"--timeout":                   "error flag needs an argument: --timeout",
 		"--continuous-batching=often": "error want true or false",
-		"--kv-cache-quantization --kv-cache-quantization-bits 3": `error --kv-cache-quantization-bits: "3" for kv-type: want one of`,
+		"--kv-cache-quantization --kv-cache-quantization-bits 9": `error --kv-cache-quantization-bits: "9" for kv-type: want one of`,
 		"--log-level=loud":       "error want one of debug, info, warn, error",
 		"--models-config=m.yaml": "model -, models-config",
 	} {

@@ -193,7 +193,7 @@ func TestBadFiles(t *testing.T) {
 		"rate_limit = [1]":               {`:1: rate_limit: [1]: want one value`},
 		"rate_limit = 1\nrate-limit = 1": {":2: rate-limit: rate-limit is set twice, first at ", ":1"},
 		"[models.a]\nrate_limit = 1":     {":2: models.a.rate_limit: flags of other servers stand at the top of the file", "that has served-model-name"},
-		"kv_cache_quantization = true\nkv_cache_quantization_bits = 5": {":2: \"5\" for kv-type: want one of auto, f32"},
+		"kv_cache_quantization = true\nkv_cache_quantization_bits = 9": {":2: \"9\" for kv-type: want one of auto, f32"},
 		"config = 'x'":                                           {":1: config: there is no such setting"},
 		"\n\n[models.\"a/*\"]\n\ntempreture = 1":                 {`:5: models."a/*".tempreture: there is no such setting; there are served-model-name, `, "top-p, top-k"},
 		"[models.Qwen3-0.6B]\ntop_p = 1":                         {`:1: models.Qwen3-0.6B: a model has no tables`, `[models."Qwen3-0.6B"]`},

@@ -44,10 +44,12 @@ func choice(p *string, of ...string) *value[string] {
 	return &value[string]{p, strings.Join(of, "|"), parse, func(s string) string { return s }}
 }
 
-// kvSpellings are what other programs call the types of keys and values.
+// kvSpellings are what other programs call the types of keys and values. Bits that are not kept are the next that are, so that
+// nothing is less precise than was asked for.
 var kvSpellings = map[string]string{
 	"float32": "f32", "fp32": "f32", "32": "f32", "bfloat16": "bf16", "float16": "f16", "fp16": "f16", "half": "f16", "16": "f16",
 	"q8_0": "q8", "int8": "q8", "8bit": "q8", "8": "q8", "q4_0": "q4", "q4_1": "q4", "int4": "q4", "4bit": "q4", "4": "q4", "0": "auto",
+	"2": "q4", "3": "q4", "5": "q8", "6": "q8",
 }
 
 // kvType is a choice with synonyms.
