@@ -48,7 +48,7 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
+	"interop/agents": {"interop/program"}, "interop/browser": {"interop/program"}, "interop/claude": {"interop/program"}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {"interop/program"}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},

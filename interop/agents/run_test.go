@@ -4,12 +4,10 @@
 package agents
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hearth/interop/program"
 )
 
 var (
@@ -72,43 +72,13 @@ func serve(t *testing.T, args []string, script ...line) *server {
 	}))
 	t.Cleanup(others.Close)
 	s.others = others.URL
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, *hearthFlag, append([]string{"serve", "--port", "0"}, args...)...)
-	cmd.Env = s.env(s.dir)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 20 * time.Second
-	cmd.Stderr = s.stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready in ") {
-		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			s.url, _, _ = strings.Cut(rest, " ")
-		}
-	}
-	drained := make(chan struct{})
-	go func() { _, _ = io.Copy(io.Discard, out); close(drained) }()
-	s.stop = func() {
-		cancel()
-		<-drained
-		_ = cmd.Wait() // with a status that says it was interrupted
-		s.stop = func() {}
-	}
 	t.Cleanup(func() {
-		s.stop()
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", s.stderr)
 		}
 	})
-	if s.url == "" {
-		s.stop()
-		t.Fatalf("hearth serve printed no address: %s", s.stderr)
-	}
+	hearth := program.Serve(t, *hearthFlag, s.env(s.dir), s.stderr, args...)
+	s.url, s.stop = hearth.URL, func() { hearth.Stop() }
 	return s
 }
 

@@ -3,12 +3,10 @@
 package browser
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"flag"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hearth/interop/program"
 )
 
 var (
@@ -101,30 +101,7 @@ func serve(t *testing.T, args ...string) string {
 	if err := os.WriteFile(script, []byte(`{"raw": "Hello"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(*binary, append([]string{"serve", "--port", "0", "--log-level", "error", "--prefix-cache-dir", "off", "--script", script}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		_, _ = io.Copy(io.Discard, out)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("hearth ended with %v", err)
-		}
-	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			address, _, _ := strings.Cut(rest, " ")
-			return address
-		}
-	}
-	t.Fatal("hearth serve printed no address")
-	return ""
+	return program.Serve(t, *binary, nil, os.Stderr, append([]string{"--log-level", "error", "--prefix-cache-dir", "off", "--script", script}, args...)...).URL
 }
 
 // browse opens a page until the test ends. Names under .example are this machine, and no connection leaves it.

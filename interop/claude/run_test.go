@@ -1,13 +1,11 @@
 package claude
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hearth/interop/program"
 )
 
 var (
@@ -95,42 +95,15 @@ func serveWith(t *testing.T, args []string, script ...line) *server {
 	t.Helper()
 	bin := hearthBinary(t)
 	s := &server{dir: t.TempDir(), stderr: newLog()}
-	ctx, cancel := context.WithCancel(context.Background())
-	args = append([]string{"serve", "--port", "0"}, args...)
 	if script != nil {
 		args = append(args, "--script", s.write(t, script...))
 	}
-	cmd := exec.CommandContext(ctx, bin, args...)
-	cmd.Env = s.env()
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 20 * time.Second
-	cmd.Stderr = s.stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	drained := make(chan struct{})
 	t.Cleanup(func() {
-		cancel()
-		<-drained
-		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", s.stderr)
 		}
 	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready in ") {
-		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			s.url, _, _ = strings.Cut(rest, " ")
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, out); close(drained) }()
-	if s.url == "" {
-		t.Fatalf("hearth serve printed no address: %s", s.stderr)
-	}
+	s.url = program.Serve(t, bin, s.env(), s.stderr, args...).URL
 	t.Cleanup(func() { s.checkBounds(t) })
 	return s
 }

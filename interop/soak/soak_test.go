@@ -3,7 +3,6 @@
 package soak
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,13 +13,14 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"hearth/interop/program"
 )
 
 var (
@@ -88,30 +88,8 @@ func TestSoak(t *testing.T) {
 func start(t *testing.T) (url string, pid int) {
 	t.Helper()
 	// A small budget is full within seconds: what grows after that is a leak and not the prefix cache.
-	cmd := exec.Command(*binary, "serve", "--port", "0", "--log-level", "error", "--cache-memory-mb", "64", "--prefix-cache-dir", "off")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", *binary, err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("hearth ended with %v", err)
-		}
-	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			url, _, _ = strings.Cut(rest, " ")
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return url, cmd.Process.Pid
-		}
-	}
-	t.Fatal("hearth serve printed no address")
-	return "", 0
+	s := program.Serve(t, *binary, nil, os.Stderr, "--log-level", "error", "--cache-memory-mb", "64", "--prefix-cache-dir", "off")
+	return s.URL, s.PID
 }
 
 var prompts = []string{
