@@ -178,7 +178,8 @@ func TestCancelledCounts(t *testing.T) {
 				if least := 30; p.Output < least || p.Input == 0 || p.TPS <= 0 || p.Finish != "cancelled" {
 					t.Errorf("perf %+v", p)
 				}
-				if diff := int(st.Steps)*tc.choices - p.Output; diff < -tc.choices || diff > 4*tc.choices {
+				// Another process goes on until it hears that the client has left.
+				if diff := int(st.Steps)*tc.choices - p.Output; diff < -tc.choices || apart == "never" && diff > 4*tc.choices {
 					t.Errorf("%d steps of %d choices ran, %d tokens are told of", st.Steps, tc.choices, p.Output)
 				}
 				if st.Output != int64(p.Output) || st.Prompt != int64(p.Input) || st.Processed != 1 {

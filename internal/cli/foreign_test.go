@@ -416,7 +416,7 @@ func TestMistypedFlags(t *testing.T) {
 	for flag, near := range map[string]string{
 		"--prot": "port", "--rate-limits=3": "rate-limit", "--max-num-sqs": "max-num-seqs", "--continuous-batchin": "continuous-batching", "--temprature=1": "temperature",
 		"--max_token": "max-tokens", "-port": "port", "--kv_cache_dtypes": "kv-cache-dtype", "--prefix-cache-directory": "prefix-cache-dir", "--thinking": "enable-thinking",
-		"--no-prompt-cache": "prompt-cache=false", "--no_enable_thinking": "enable-thinking=false", "--disable-thinking": "enable-thinking=false", "--no-thinking": "enable-thinking=false",
+		"--no-prompt-cache": "prompt-cache=false", "--no_enable_thinking": "enable-thinking=false", "--disable-thinking": "no-thinking", "--no-thinkin": "no-thinking", "--tool-call-parse=x": "tool-call-parser",
 		"--no-prefix-cache": "disable-prefix-cache", "--no-memory-aware-caches": "no-memory-aware-cache", "--no-mcp-config=x": "", "--no-": "", "--disable-kv-type": "",
 		"--frobnicate": "", "--x": "", "--a-name-that-is-longer-than-any-flag-of-any-server-that-there-is-or-ever-will-be": "",
 	} {

@@ -68,8 +68,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// NearestFlag is the flag of fs that is most likely meant by a name that is none, "" if none is near. Where the name begins with
-// no and the flag does not, that is a switch that is to be off.
+// NearestFlag is the flag of fs that is most likely meant by a name that is none, "" if none is near. It never means the contrary:
+// where the name begins with no and the flag does not, that is a switch that is to be off.
 func NearestFlag(fs *pflag.FlagSet, name string) string {
 	name = strings.ReplaceAll(name, "_", "-")
 	all := flagsOf(fs)
@@ -78,7 +78,7 @@ func NearestFlag(fs *pflag.FlagSet, name string) string {
 		rest, off = strings.CutPrefix(name, "disable-")
 	}
 	if !off {
-		return Nearest(name, all)
+		return Nearest(name, slices.DeleteFunc(all, negates))
 	}
 	for _, other := range []string{"no-" + rest, "disable-" + rest} {
 		if slices.Contains(all, other) {
@@ -90,12 +90,17 @@ func NearestFlag(fs *pflag.FlagSet, name string) string {
 		near = Nearest(rest, all)
 	}
 	switch {
-	case near == "" || strings.HasPrefix(near, "no-") || strings.HasPrefix(near, "disable-"):
+	case near == "" || negates(near):
 		return near
 	case fs.Lookup(near).Value.Type() == "bool":
 		return near + "=false"
 	}
 	return "" // it would be the contrary
+}
+
+// negates tells of a flag's name that it switches something off.
+func negates(name string) bool {
+	return strings.HasPrefix(name, "no-") || strings.HasPrefix(name, "disable-")
 }
 
 // flagsOf are all the names that flags of fs go by.
