@@ -88,7 +88,7 @@ func (p *player) Submit(ctx context.Context, q engine.Prompt) (generate.Stream, 
 	p.mu.Lock()
 	p.live = append(p.live, s)
 	p.mu.Unlock()
-	context.AfterFunc(ctx, func() { p.leave(s) }) // a reply that nobody reads to its end
+	s.unwatch = context.AfterFunc(ctx, func() { p.leave(s) }) // of a reply that nobody reads to its end
 	return s, nil
 }
 
@@ -179,6 +179,7 @@ type stream struct {
 	stop    []int32
 	steer   func(id int32) engine.Course
 	began   chan struct{}
+	unwatch func() bool // false: what the end of ctx does has begun
 
 	sequence past // the prompt, and what was played
 
@@ -273,7 +274,9 @@ func (s *stream) end(r engine.Reason) {
 	s.mu.Lock()
 	s.usage.Ended = time.Now()
 	s.mu.Unlock()
-	s.player.leave(s)
+	if s.unwatch() {
+		s.player.leave(s)
+	}
 	s.player.remember(s.sequence)
 }
 
