@@ -3,6 +3,7 @@ package generate
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,8 +13,10 @@ import (
 	"hearth/internal/chat"
 )
 
-// cost is what f takes: bytes of the heap, and processor time of the whole process.
+// cost is what f takes: bytes of the heap, and processor time of the whole process but for the collector.
 func cost(f func()) (bytes uint64, cpu time.Duration) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := processorTime()
