@@ -67,7 +67,7 @@ type flagListing struct {
 	Unprotected bool   `json:"unprotected"`
 	Text        string `json:"text"`
 
-	given string
+	line string // of all that, for people
 }
 
 // read takes over what cfg has. A model that is not there has no table in the file, and that is a warning here.
@@ -87,7 +87,7 @@ func (l *listing) read(cfg *config.Config) {
 	l.File, l.Tables, l.Settings = own.File(), own.Sections(), own.Settings()
 	l.Warnings = append(l.Warnings, own.Overruled()...)
 	for _, r := range cfg.Replies() {
-		l.Flags = append(l.Flags, flagListing{r.Flag, r.Value, r.Origin, r.Warns(), r.Answer == config.Unprotected, r.Text, r.Given()})
+		l.Flags = append(l.Flags, flagListing{r.Flag, r.Value, r.Origin, r.Warns(), r.Answer == config.Unprotected, r.Text, r.Kind() + ": " + r.Line()})
 	}
 }
 
@@ -120,11 +120,7 @@ func (l *listing) print(w io.Writer) {
 		if i == 0 {
 			fmt.Fprint(w, "\nFlags of other servers\n")
 		}
-		kind := "note"
-		if f.Warning {
-			kind = "warning"
-		}
-		printWrapped(w, "  ", "    ", fmt.Sprintf("%s: %s: %s", kind, f.given, f.Text))
+		printWrapped(w, "  ", "    ", f.line)
 	}
 	for i, line := range l.Warnings {
 		if i == 0 {

@@ -74,11 +74,7 @@ same flags, prints all settings and where they come from.`,
 // remark says what became of flags of other servers.
 func remark(w io.Writer, cfg *config.Config) {
 	for _, r := range cfg.Replies() {
-		kind := "note"
-		if r.Warns() {
-			kind = "warning"
-		}
-		fmt.Fprintf(w, "hearth: %s: %s\n", kind, r.Line())
+		fmt.Fprintf(w, "hearth: %s: %s\n", r.Kind(), r.Line())
 	}
 }
 

@@ -154,7 +154,7 @@ var Foreigners = []Foreign{
 	{Flag: "max-tts-input-chars", Kind: Count, Doc: "nothing is spoken, whatever its length"},
 
 	{Flag: "trust-remote-code", Env: []string{"MLX_TRUST_REMOTE_CODE"}, Kind: Switch, Doc: "code that comes with a model is never run; none is needed"},
-	{Flag: "use-default-chat-template", Kind: Switch, Doc: "a model's own chat template is always used"},
+	{Flag: "use-default-chat-template", Kind: Switch, Doc: "a model's own chat template is used, unless --chat-template gives another"},
 	{Flag: "relocate-mid-conversation-system", Kind: Switch, Doc: "where system messages of later turns go is found by trial: docs/templates.md"},
 	{Flag: "no-thinking", Kind: Switch, Sets: "enable-thinking", to: onlyIf("false"), Doc: "as --enable-thinking=false"},
 	{Flag: "no-think", Kind: Switch, Sets: "enable-thinking", to: onlyIf("false"), Doc: "as --enable-thinking=false"},
@@ -340,7 +340,15 @@ func (r *Reply) Given() string {
 	return strings.TrimSuffix(r.Origin+"="+value, "=")
 }
 
-// Line is the whole of it, in one line.
+// Kind is a note or a warning, in a word.
+func (r *Reply) Kind() string {
+	if r.Warns() {
+		return "warning"
+	}
+	return "note"
+}
+
+// Line is the whole of it but for its Kind, in one line.
 func (r *Reply) Line() string { return r.Given() + ": " + r.Text }
 
 // Replies are about the foreign flags that were given and do not just set a knob, in the table's order.

@@ -221,10 +221,10 @@ func (t *tape) piece(s string, last, answer bool) {
 	t.drop(end)
 }
 
-// locate is where s stands in what was read, -1 if nowhere. That is markup which is gone, then s, then what the parser holds back because markup may
-// come of it: so it is the first place behind which there is nothing but that, or else the last one. Markup that turned out to be none
-// is the first of its kind: more of it may be held back. Too early a place costs nothing but that a token stands for
-// the same bytes of another, too late a one loses what is before it.
+// locate is where s stands in what was read, -1 if nowhere. That is markup which is gone, then s, then what the parser holds back
+// because markup may come of it: so it is the first place behind which there is nothing but that, or else the last one. Markup that
+// turned out to be none is the first of its kind: more of it may be held back. Too early a place costs nothing but that a token
+// stands for the same bytes of another, too late a one loses what is before it.
 func (t *tape) locate(s string, last bool) int {
 	best, inside := -1, -1
 	spoken := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
