@@ -167,10 +167,10 @@ fuzz: ## every fuzz target for TIME each (TIME=30s)
 	  done; done
 
 fuzz-parsers: ## each family's parser for TIME (TIME=30s), one after the other, then all for ALL (ALL=20m)
-	go test -c -fuzz FuzzFamilies -o bin/parser.test ./internal/parser
-	@set -e; cd internal/parser; for f in $$(ls testdata/scenes | sed 's/\.txtar$$//'); do echo "== $$f"; \
-	  ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(TIME) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/$$f -family $$f; done; \
-	  echo "== all"; ../../bin/parser.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(or $(ALL),20m) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/all
+	go test -c -fuzz FuzzFamilies -o bin/dialect.test ./internal/dialect
+	@set -e; cd internal/dialect; for f in $$(ls testdata/scenes | sed 's/\.txtar$$//'); do echo "== $$f"; \
+	  ../../bin/dialect.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(TIME) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/$$f -family $$f; done; \
+	  echo "== all"; ../../bin/dialect.test -test.run '^$$' -test.fuzz FuzzFamilies -test.fuzztime $(or $(ALL),20m) -test.parallel 1 -test.fuzzcachedir ../../bin/fuzz/all
 
 quality: ## what fast and exact cost against no rounding: every weight format, the demo model and every architecture (some minutes)
 	go test ./internal/golden -run TestQuality -count=1 -v -quality -timeout 1h

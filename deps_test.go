@@ -25,8 +25,8 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"chat", "jinja", "tokenizer", "parser", "grammar", "engine", "sample", "regular", "jsonc"},
-	"parser":         {"chat", "jsonref"},
+	"generate":       {"chat", "jinja", "tokenizer", "dialect", "grammar", "engine", "sample", "regular", "jsonc"},
+	"dialect":        {"chat", "jsonref"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},

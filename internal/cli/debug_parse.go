@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 )
 
 func newParseCmd() *cobra.Command {
@@ -62,14 +62,14 @@ F is a name that --tool-call-parser takes, or auto with --template.`,
 
 // outputParser answers the lines of debug parse.
 type outputParser struct {
-	family      *parser.Family
+	family      *dialect.Family
 	size        int  // of the pieces that the text is fed in; 0: whole
 	every       bool // in any two pieces, and byte by byte
 	events, raw bool
 }
 
 func newOutputParser(family, reasoning, template, split string) (*outputParser, error) {
-	var e parser.Evidence
+	var e dialect.Evidence
 	if template != "" {
 		b, err := readFile(template)
 		if err != nil {
@@ -85,7 +85,7 @@ func newOutputParser(family, reasoning, template, split string) (*outputParser, 
 		p.size = n
 	}
 	var err error
-	p.family, _, err = parser.Override(parser.Choose(e), family, reasoning)
+	p.family, _, err = dialect.Override(dialect.Choose(e), family, reasoning)
 	return p, err
 }
 
@@ -121,7 +121,7 @@ func (p *outputParser) parse(line []byte) (any, error) {
 	if err := json.Unmarshal(line, &in); err != nil {
 		return nil, fmt.Errorf(`want {"text":"…","tools":[…],"thinking":false}: %w`, err)
 	}
-	o := parser.Options{NoRepair: p.raw}
+	o := dialect.Options{NoRepair: p.raw}
 	o.InReasoning = in.Thinking && !strings.HasPrefix(strings.TrimSpace(in.Text), strings.TrimSpace(p.family.Open))
 	for i, raw := range in.Tools {
 		t, err := toolOf(raw)
@@ -130,7 +130,7 @@ func (p *outputParser) parse(line []byte) (any, error) {
 		}
 		o.Tools = append(o.Tools, t)
 	}
-	run := func(parts ...string) []parser.Piece { return pieces(p.family.New(o), in.Cut, parts) }
+	run := func(parts ...string) []dialect.Piece { return pieces(p.family.New(o), in.Cut, parts) }
 	whole := run(in.Text)
 	differs := func(what string, parts ...string) error {
 		if got := run(parts...); !slices.Equal(got, whole) {
@@ -165,17 +165,17 @@ func chunks(text string, size int) []string {
 }
 
 // pieces feeds a text in parts; neighbours of a kind are joined whatever part they came in.
-func pieces(p parser.Parser, cut bool, parts []string) []parser.Piece {
-	var all []parser.Piece
+func pieces(p dialect.Parser, cut bool, parts []string) []dialect.Piece {
+	var all []dialect.Piece
 	for _, part := range parts {
 		all = p.Feed(all, part)
 	}
 	if cut {
 		p.Cut()
 	}
-	var out []parser.Piece
+	var out []dialect.Piece
 	for _, q := range p.Finish(all) {
-		if n := len(out); n > 0 && out[n-1].Kind == q.Kind && q.Kind != parser.ToolStart && q.Kind != parser.ToolEnd {
+		if n := len(out); n > 0 && out[n-1].Kind == q.Kind && q.Kind != dialect.ToolStart && q.Kind != dialect.ToolEnd {
 			out[n-1].Text += q.Text
 			continue
 		}
@@ -184,19 +184,19 @@ func pieces(p parser.Parser, cut bool, parts []string) []parser.Piece {
 	return out
 }
 
-func eventsOf(ps []parser.Piece) []parsedEvent {
+func eventsOf(ps []dialect.Piece) []parsedEvent {
 	out := []parsedEvent{}
 	for _, p := range ps {
 		switch p.Kind {
-		case parser.Text:
+		case dialect.Text:
 			out = append(out, parsedEvent{Type: "text", Text: p.Text})
-		case parser.Reasoning:
+		case dialect.Reasoning:
 			out = append(out, parsedEvent{Type: "reasoning", Text: p.Text})
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			out = append(out, parsedEvent{Type: "tool_start", Name: p.Text})
-		case parser.ToolArgs:
+		case dialect.ToolArgs:
 			out = append(out, parsedEvent{Type: "tool_args", Text: p.Text})
-		case parser.ToolEnd:
+		case dialect.ToolEnd:
 			out = append(out, parsedEvent{Type: "tool_end"})
 		}
 	}
@@ -204,20 +204,20 @@ func eventsOf(ps []parser.Piece) []parsedEvent {
 }
 
 // sumOf adds the pieces up. A call without an end was cut short and is left out.
-func sumOf(ps []parser.Piece) parsed {
+func sumOf(ps []dialect.Piece) parsed {
 	out := parsed{ToolCalls: []parsedCall{}}
 	name, args := "", ""
 	for _, p := range ps {
 		switch p.Kind {
-		case parser.Text:
+		case dialect.Text:
 			out.Content += p.Text
-		case parser.Reasoning:
+		case dialect.Reasoning:
 			out.Reasoning += p.Text
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			name, args = p.Text, ""
-		case parser.ToolArgs:
+		case dialect.ToolArgs:
 			args += p.Text
-		case parser.ToolEnd:
+		case dialect.ToolEnd:
 			out.ToolCalls = append(out.ToolCalls, parsedCall{name, json.RawMessage(args)})
 		}
 	}
@@ -225,7 +225,7 @@ func sumOf(ps []parser.Piece) parsed {
 }
 
 // toolOf reads a tool as OpenAI or Anthropic writes it, or a name.
-func toolOf(raw json.RawMessage) (parser.Tool, error) {
+func toolOf(raw json.RawMessage) (dialect.Tool, error) {
 	type function struct {
 		Name        string          `json:"name"`
 		Parameters  json.RawMessage `json:"parameters"`
@@ -237,17 +237,17 @@ func toolOf(raw json.RawMessage) (parser.Tool, error) {
 	}
 	if err := json.Unmarshal(raw, &t.Name); err != nil {
 		if err := json.Unmarshal(raw, &t); err != nil {
-			return parser.Tool{}, err
+			return dialect.Tool{}, err
 		}
 	}
 	if t.Function != nil {
 		t.function = *t.Function
 	}
 	if t.Name == "" {
-		return parser.Tool{}, errors.New("has no name")
+		return dialect.Tool{}, errors.New("has no name")
 	}
 	if t.Parameters == nil {
 		t.Parameters = t.InputSchema
 	}
-	return parser.Tool{Name: t.Name, Parameters: t.Parameters}, nil
+	return dialect.Tool{Name: t.Name, Parameters: t.Parameters}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // draft is a prompt's text while its ids are looked up. The template writes earlier answers its own way: with other white
@@ -26,8 +26,8 @@ type draft struct {
 	session  uint64   // whose prompt it is; 0: not known
 	plain    bool     // nothing is looked up: see chat.Request.PlainHistory
 
-	family *parser.Family
-	tools  []parser.Tool
+	family *dialect.Family
+	tools  []dialect.Tool
 	stops  []string // texts of the tokens that end an answer
 
 	shown meant // of the rendering compared last: several answers may have been given in its place
@@ -197,14 +197,14 @@ func (d *draft) agree(h *history, a *reply, v verdict) bool {
 
 // statement is something that an answer says: text, reasoning, or a call with its arguments decoded.
 type statement struct {
-	kind parser.Kind
+	kind dialect.Kind
 	text string
 	args any
 }
 
 // meaning parses an answer; false if it breaks off in a call.
 func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
-	p := d.family.New(parser.Options{InReasoning: reasoning, Tools: d.tools})
+	p := d.family.New(dialect.Options{InReasoning: reasoning, Tools: d.tools})
 	pieces := p.Feed(nil, text)
 	pieces = p.Finish(pieces)
 	var all []statement
@@ -218,12 +218,12 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	for _, x := range pieces {
 		last := len(all) - 1
 		switch {
-		case x.Kind == parser.ToolStart:
+		case x.Kind == dialect.ToolStart:
 			spell()
 			all, args = append(all, statement{kind: x.Kind, text: x.Text}), args[:0]
-		case x.Kind == parser.ToolArgs:
+		case x.Kind == dialect.ToolArgs:
 			args = append(args, x.Text...)
-		case x.Kind == parser.ToolEnd:
+		case x.Kind == dialect.ToolEnd:
 			if last < 0 || decodeNumbers(args, &all[last].args) != nil {
 				return nil, false
 			}
@@ -238,13 +238,13 @@ func (d *draft) meaning(text string, reasoning bool) ([]statement, bool) {
 	spell()
 	for i := range all {
 		switch all[i].kind {
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			return nil, false
-		case parser.Text, parser.Reasoning:
+		case dialect.Text, dialect.Reasoning:
 			all[i].text = strings.TrimSpace(all[i].text)
 		}
 	}
-	return slices.DeleteFunc(all, func(s statement) bool { return s.kind <= parser.Reasoning && s.text == "" }), true
+	return slices.DeleteFunc(all, func(s statement) bool { return s.kind <= dialect.Reasoning && s.text == "" }), true
 }
 
 func decodeNumbers(text []byte, v *any) error {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // arguments of a call are an object in the order of its keys, or its text in the spacing of Python's json.dumps.
@@ -36,7 +36,7 @@ func argumentsObject(raw json.RawMessage) *jinja.Dict {
 }
 
 // writerOf is how a family writes calls, for templates that have no place for them but know tools.
-func writerOf(f *parser.Family) func([]*call) string {
+func writerOf(f *dialect.Family) func([]*call) string {
 	switch f.Name {
 	case "granite", "lfm2", "kimi":
 		return toldWriter(f)
@@ -45,7 +45,7 @@ func writerOf(f *parser.Family) func([]*call) string {
 }
 
 // toldWriter is how a family writes calls, as its parser reads them.
-func toldWriter(f *parser.Family) func([]*call) string {
+func toldWriter(f *dialect.Family) func([]*call) string {
 	return writer(cmp.Or(writers[f.Name], hermesCalls))
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 	"hearth/internal/tokenizer"
 )
 
@@ -14,8 +14,8 @@ import (
 type budget struct {
 	g       *Generator
 	dec     *tokenizer.Decoder
-	parser  parser.Parser
-	pieces  []parser.Piece
+	parser  dialect.Parser
+	pieces  []dialect.Piece
 	left    int // tokens of reasoning
 	close   []int32
 	closing int // of close, those still on their way
@@ -81,7 +81,7 @@ func (g *Generator) visible(id int32) bool {
 
 // afterReasoning is what closes an open block of reasoning, and what then begins the answer where that has a beginning of
 // its own.
-func afterReasoning(f *parser.Family) (end, answer string) {
+func afterReasoning(f *dialect.Family) (end, answer string) {
 	switch {
 	case f.Name == "harmony":
 		return f.Close + "<|start|>assistant", "<|channel|>final<|message|>"

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
-	"hearth/internal/parser"
 	"hearth/internal/tokenizer"
 )
 
@@ -26,9 +26,9 @@ type choice struct {
 	yield func(chat.Event, error) bool
 
 	dec    *tokenizer.Decoder
-	parser parser.Parser
+	parser dialect.Parser
 	stop   *stopper
-	pieces []parser.Piece
+	pieces []dialect.Piece
 	speech speech
 
 	usage    chat.Usage
@@ -53,7 +53,7 @@ type choice struct {
 func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
 	options := p.options
 	options.Repaired = g.repairs.count
-	parse, stops, markers := parser.Parser(plainParser{}), r.Stop, []string(nil)
+	parse, stops, markers := dialect.Parser(plainParser{}), r.Stop, []string(nil)
 	if !p.raw {
 		parse, stops, markers = g.family.New(options), slices.Concat(r.Stop, g.endTexts), g.family.Markers
 	}
@@ -191,7 +191,7 @@ func (c *choice) text(s string) {
 }
 
 // read takes what was parsed; cut is as own takes it.
-func (c *choice) read(pieces []parser.Piece, cut bool) {
+func (c *choice) read(pieces []dialect.Piece, cut bool) {
 	c.pieces = c.own(pieces, cut)
 	c.emitPieces()
 	c.enough = c.enough || c.speech.over
@@ -202,18 +202,18 @@ func (c *choice) emitPieces() {
 		if c.ended() {
 			return
 		}
-		if p.Kind == parser.Text || p.Kind == parser.Reasoning {
+		if p.Kind == dialect.Text || p.Kind == dialect.Reasoning {
 			c.calling = false
 			if c.runaway != nil {
 				c.runaway.quiet = 0
 			}
 			if c.tape != nil {
-				c.tape.piece(p.Text, i == len(c.pieces)-1, p.Kind == parser.Text)
+				c.tape.piece(p.Text, i == len(c.pieces)-1, p.Kind == dialect.Text)
 			}
 		} else if c.tape != nil {
 			c.tape.passed()
 		}
-		if p.Kind == parser.Text {
+		if p.Kind == dialect.Text {
 			var out string
 			out, c.hit = c.stop.feed(p.Text)
 			c.emitText(out)
@@ -222,17 +222,17 @@ func (c *choice) emitPieces() {
 		c.emitText(c.stop.flush())
 		c.release(true)
 		switch p.Kind {
-		case parser.Reasoning:
+		case dialect.Reasoning:
 			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text})
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			c.name, c.args, c.calling = p.Text, nil, true
 			c.calls++
 			c.id = c.callID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{ID: c.id, Name: c.name}})
-		case parser.ToolArgs:
+		case dialect.ToolArgs:
 			c.args = append(c.args, p.Text...)
 			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
-		case parser.ToolEnd:
+		case dialect.ToolEnd:
 			c.complete++
 			c.calling = false
 			c.rememberID(p.ID)

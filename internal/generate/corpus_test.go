@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 	"hearth/internal/tokenizer"
 )
 
@@ -385,21 +385,21 @@ func survives(t *testing.T, g *Generator, calls [][2]string, around string) stri
 }
 
 // readBack gives the calls in what a model wrote, each as its name and its arguments.
-func readBack(f *parser.Family, said string, inReasoning bool) []string {
-	o := parser.Options{InReasoning: inReasoning}
+func readBack(f *dialect.Family, said string, inReasoning bool) []string {
+	o := dialect.Options{InReasoning: inReasoning}
 	for _, t := range spokenTools {
-		o.Tools = append(o.Tools, parser.Tool{Name: t.Name, Parameters: t.Parameters})
+		o.Tools = append(o.Tools, dialect.Tool{Name: t.Name, Parameters: t.Parameters})
 	}
 	p := f.New(o)
 	var calls []string
 	name, args := "", ""
 	for _, piece := range p.Finish(p.Feed(nil, said)) {
 		switch piece.Kind {
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			name, args = piece.Text, ""
-		case parser.ToolArgs:
+		case dialect.ToolArgs:
 			args += piece.Text
-		case parser.ToolEnd:
+		case dialect.ToolEnd:
 			calls = append(calls, name+canonicalJSON(args))
 		}
 	}

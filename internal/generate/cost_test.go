@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 const endless = `{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}`
@@ -105,7 +105,7 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{}, false)
+	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false)
 	if err != nil || !p.spent || p.steps > 2*probeSteps {
 		t.Errorf("%d steps, %v", p.steps, err)
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 	"hearth/internal/tokenizer"
 )
 
@@ -22,7 +22,7 @@ type End struct {
 // turnEnds are the tokens that end a reply: those that the folder's files name, and those that its template writes behind what an
 // assistant says. Some folders name the end of a document, or nothing, and a reply would go on into turns of its own making. What
 // files say is never taken back. Where a template that a person gave writes no token there, its texts end a reply.
-func turnEnds(cfg *Config, family *parser.Family, p *prober) (ends []End, texts []string) {
+func turnEnds(cfg *Config, family *dialect.Family, p *prober) (ends []End, texts []string) {
 	ids := slices.Clone(cfg.StopIDs)
 	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(ids, id) {
 		ids = append(ids, id)
@@ -51,7 +51,7 @@ func turnEnds(cfg *Config, family *parser.Family, p *prober) (ends []End, texts 
 // endFinder looks for the special tokens that end an assistant's turn in trial conversations.
 type endFinder struct {
 	tok    *tokenizer.Tokenizer
-	family *parser.Family
+	family *dialect.Family
 	p      *prober
 	alone  bool // no file names a token
 	given  bool // the template is not the folder's: its marks count whether or not the folder calls them special

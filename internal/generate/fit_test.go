@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // Templates that refuse or leave out what published ones do, each in its own way. What they print is easy to read:
@@ -211,7 +211,7 @@ func TestRunawayTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := findForm(tmpl, parser.Choose(parser.Evidence{}), jinja.Limits{Steps: 1000}, false)
+	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{Steps: 1000}, false)
 	if err != nil || !p.spent || p.form.system || findSwitches(p).works {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // form is what a chat template can render, found out by trial: templates refuse or silently drop what their authors did
@@ -64,7 +64,7 @@ const probeSteps = 1_000_000
 type prober struct {
 	t      *Template
 	form   form
-	family *parser.Family
+	family *dialect.Family
 	limits jinja.Limits
 	steps  int   // taken so far
 	spent  bool  // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
@@ -85,7 +85,7 @@ const (
 // findForm tries what the template can render, for output of the given family. With tell, tools that it has no place for are
 // told of in the system text, which may make the family another. The error is that of a template that leaves out what the user
 // says.
-func findForm(t *Template, family *parser.Family, limits jinja.Limits, tell bool) (*prober, error) {
+func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell bool) (*prober, error) {
 	p := &prober{t: t, limits: limits, family: family}
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
@@ -102,7 +102,7 @@ func findForm(t *Template, family *parser.Family, limits jinja.Limits, tell bool
 		strings.Contains(p.renderWith([]turn{sys(probeB), user(probeA)}, setProbeTool), probeTool) ||
 		p.spent || !p.works // nobody knows
 	if f.told = tell && !f.declares; f.told {
-		p.family = parser.Taught(family)
+		p.family = dialect.Taught(family)
 		f.ids, f.write = idsOf(p.family), toldWriter(p.family)
 	}
 	p.findTools()

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
 )
@@ -109,7 +109,7 @@ type Config struct {
 	HistorySessions int
 
 	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
-	// parser.Override takes them; "" and "auto" leave the choice.
+	// dialect.Override takes them; "" and "auto" leave the choice.
 	ToolParser, ReasoningParser string
 	NoToolsInPrompt             bool // tools that the template has no place for are left out, not told of in the system text
 	NoToolRepair                bool // calls are taken as the model writes them
@@ -121,7 +121,7 @@ type Config struct {
 // Generator is a chat.Generator for one local model, safe for concurrent use.
 type Generator struct {
 	cfg      Config
-	family   *parser.Family
+	family   *dialect.Family
 	guard    *guard
 	warnings []string
 	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
@@ -191,12 +191,12 @@ func (c Config) Check() error {
 }
 
 // trial picks the form of the output and finds out what the template can render; the prober is nil without one.
-func (c *Config) trial() (f *parser.Family, warnings []string, p *prober, err error) {
-	f = parser.Choose(parser.Evidence{})
+func (c *Config) trial() (f *dialect.Family, warnings []string, p *prober, err error) {
+	f = dialect.Choose(dialect.Evidence{})
 	if c.Template != nil {
 		f, _ = chooseFamily(*c)
 	}
-	if f, warnings, err = parser.Override(f, c.ToolParser, c.ReasoningParser); err != nil {
+	if f, warnings, err = dialect.Override(f, c.ToolParser, c.ReasoningParser); err != nil {
 		return nil, nil, nil, err
 	}
 	if c.Template == nil {
@@ -221,7 +221,7 @@ func (g *Generator) Model() chat.Model { return g.cfg.Info }
 func (g *Generator) Format() string { return g.family.Name }
 
 // CheckParsers reports names of parsers that Config does not take. It needs no model, so a mistake shows before one loads.
-func CheckParsers(tool, reasoning string) error { return parser.CheckNames(tool, reasoning) }
+func CheckParsers(tool, reasoning string) error { return dialect.CheckNames(tool, reasoning) }
 
 // Warnings says where parsers that were asked for contradict the model's template, and that the template fails, a line each.
 func (g *Generator) Warnings() []string { return g.warnings }

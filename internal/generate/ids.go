@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 )
 
 // idForm is how a family writes the ids of calls. Clients keep the ids they were given; the prompt has what the model wrote
@@ -24,7 +24,7 @@ const (
 )
 
 // idsOf is what a family of output formats calls for.
-func idsOf(f *parser.Family) idForm {
+func idsOf(f *dialect.Family) idForm {
 	switch f.Name {
 	case "mistral", "mistral_v3":
 		return idsNine

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 	"hearth/internal/tokenizer"
 )
 
@@ -17,7 +17,7 @@ type prompt struct {
 	text    string  // as rendered, with a forced opening
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
-	options parser.Options
+	options dialect.Options
 	raw     bool    // see Generator.raw: of what follows only salt is set
 	short   int     // see chat.Usage
 	budget  int     // tokens of reasoning; 0: no limit
@@ -59,7 +59,7 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	p.options.Continued, p.options.NoRepair = out.continued, g.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		for _, t := range r.Tools {
-			p.options.Tools = append(p.options.Tools, parser.Tool{Name: t.Name, Parameters: t.Parameters})
+			p.options.Tools = append(p.options.Tools, dialect.Tool{Name: t.Name, Parameters: t.Parameters})
 		}
 	}
 	p.draft = out.draft(r.Messages)
@@ -69,7 +69,7 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 		p.draft.session = party(&r.Origin)
 	}
 	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
-		p.draft.tools = append(p.draft.tools, parser.Tool{Name: t.Name})
+		p.draft.tools = append(p.draft.tools, dialect.Tool{Name: t.Name})
 	}
 	if err := p.encode(ctx, g, ""); err != nil {
 		return nil, err

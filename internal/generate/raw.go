@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
-	"hearth/internal/parser"
 	"hearth/internal/tokenizer"
 )
 
@@ -152,9 +152,9 @@ func echoed(start chat.Event, n int) iter.Seq2[chat.Event, error] {
 // plainParser takes all output for text.
 type plainParser struct{}
 
-func (plainParser) Feed(dst []parser.Piece, output string) []parser.Piece {
-	return append(dst, parser.Piece{Kind: parser.Text, Text: output})
+func (plainParser) Feed(dst []dialect.Piece, output string) []dialect.Piece {
+	return append(dst, dialect.Piece{Kind: dialect.Text, Text: output})
 }
-func (plainParser) Finish(dst []parser.Piece) []parser.Piece { return dst }
-func (plainParser) Cut()                                     {}
-func (plainParser) InReasoning() bool                        { return false }
+func (plainParser) Finish(dst []dialect.Piece) []dialect.Piece { return dst }
+func (plainParser) Cut()                                       {}
+func (plainParser) InReasoning() bool                          { return false }

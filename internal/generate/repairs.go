@@ -3,7 +3,7 @@ package generate
 import (
 	"sync"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 )
 
 // repairs counts what parsers put right in calls, by kind.
@@ -12,7 +12,7 @@ type repairs struct {
 	counts map[string]int64
 }
 
-func (r *repairs) count(kind parser.Repair) {
+func (r *repairs) count(kind dialect.Repair) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.counts == nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 )
 
 // speech tells what of a choice's text is the model's to say: not the opening of a demanded call that did not become one, and,
@@ -22,7 +22,7 @@ const mostIdle = 128
 
 // own leaves out of what was parsed what is not the model's to say. cut says that nothing more comes although the model would
 // have gone on.
-func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
+func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	s := &c.speech
 	if c.p.forced != "" && !s.begun {
 		s.opening, s.begun = c.p.givenBack(c.g), true
@@ -34,11 +34,11 @@ func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
 	out := pieces[:0]
 	for _, p := range pieces {
 		switch p.Kind {
-		case parser.ToolStart:
+		case dialect.ToolStart:
 			s.opening, s.called = "", false
-		case parser.ToolEnd:
+		case dialect.ToolEnd:
 			s.called, s.at = true, c.usage.Output
-		case parser.Text, parser.Reasoning:
+		case dialect.Text, dialect.Reasoning:
 			n := commonBytes(s.opening, p.Text)
 			if s.opening = s.opening[n:]; n > 0 && s.opening == "" && c.tape != nil {
 				c.tape.opened()
@@ -49,7 +49,7 @@ func (c *choice) own(pieces []parser.Piece, cut bool) []parser.Piece {
 			if p.Text = p.Text[n:]; p.Text == "" {
 				continue
 			}
-			if told && s.called && p.Kind == parser.Text && strings.TrimSpace(p.Text) != "" {
+			if told && s.called && p.Kind == dialect.Text && strings.TrimSpace(p.Text) != "" {
 				s.over = true
 				return out
 			}
@@ -66,7 +66,7 @@ func (p *prompt) givenBack(g *Generator) string {
 	parse.Cut()
 	var out strings.Builder
 	for _, piece := range parse.Finish(parse.Feed(nil, p.forced)) {
-		if piece.Kind != parser.Text && piece.Kind != parser.Reasoning {
+		if piece.Kind != dialect.Text && piece.Kind != dialect.Reasoning {
 			break
 		}
 		out.WriteString(piece.Text)

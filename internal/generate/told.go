@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // What a model is told of tools in the system text where its template has no place for them. Calls are written in the form of
@@ -21,7 +21,7 @@ var asTold = sync.OnceValue(func() *jinja.Template {
 })
 
 // tells tells whether tools that the template has no place for stand in the system text.
-func (c *Config) tells() bool { return !c.NoToolsInPrompt && !parser.CallsAreText(c.ToolParser) }
+func (c *Config) tells() bool { return !c.NoToolsInPrompt && !dialect.CallsAreText(c.ToolParser) }
 
 // tell is the text about tools, a list as for the template.
 func (f form) tell(ctx context.Context, tools jinja.Value, limits jinja.Limits) (string, error) {
@@ -89,7 +89,7 @@ func (c *Config) remedy() string {
 	switch {
 	case !c.NoToolsInPrompt:
 		return "--tool-call-parser auto"
-	case parser.CallsAreText(c.ToolParser):
+	case dialect.CallsAreText(c.ToolParser):
 		return "--tools-in-prompt auto --tool-call-parser auto"
 	}
 	return "--tools-in-prompt auto"

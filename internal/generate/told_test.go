@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/jinja"
-	"hearth/internal/parser"
 )
 
 // everyFamily gives the families with calls by the first name of each.
-func everyFamily(t testing.TB) map[string]*parser.Family {
+func everyFamily(t testing.TB) map[string]*dialect.Family {
 	t.Helper()
-	all := map[string]*parser.Family{}
-	for _, name := range parser.ToolParsers() {
-		f, _, err := parser.Override(parser.Choose(parser.Evidence{}), name, "")
+	all := map[string]*dialect.Family{}
+	for _, name := range dialect.ToolParsers() {
+		f, _, err := dialect.Override(dialect.Choose(dialect.Evidence{}), name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func everyFamily(t testing.TB) map[string]*parser.Family {
 	}
 	for _, src := range []string{"[TOOL_CALLS]", "<|role_sep|>function call", "]<]minimax[>[", "<|open|><|close|><|sep|>", "<|tool_call>", "tool_code", "<function=",
 		"<｜tool▁sep｜>", "<｜DSML｜", "<|python_start|>"} {
-		if f := parser.Choose(parser.Evidence{Template: src}); f.Force != nil {
+		if f := dialect.Choose(dialect.Evidence{Template: src}); f.Force != nil {
 			all[f.Name] = f
 		}
 	}
@@ -216,7 +216,7 @@ func (s *script) says(g *Generator, reply string) {
 // byte by byte.
 func TestToldReply(t *testing.T) {
 	for name, f := range everyFamily(t) {
-		if parser.CheckNames(name, "") != nil {
+		if dialect.CheckNames(name, "") != nil {
 			continue // a variant that only a template can ask for
 		}
 		g, s := withConfig(t, toolless["chatml"], func(c *Config) { c.ToolParser = name })
@@ -243,7 +243,7 @@ func TestForcedNeverText(t *testing.T) {
 	replies := []string{"", " ", "\n", "x", "Let me check the weather.", " {", ` {"city": "Par`, ` {"city": "Paris"}`, " 5}", `"`, "nope", `nope", "arguments": {}}`,
 		"\n\nWell, no.\n", "get_weather", "</think>x", strings.Repeat("y", 300), `{"name": "nope", "arguments": {}}`, "<tool_call>"}
 	for name := range everyFamily(t) {
-		if parser.CheckNames(name, "") != nil {
+		if dialect.CheckNames(name, "") != nil {
 			continue
 		}
 		for _, src := range []string{toolless["chatml that thinks"], printAll} {
@@ -544,7 +544,7 @@ func FuzzForced(f *testing.F) {
 		}
 	}
 	families := everyFamily(f)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(families)), func(n string) bool { return parser.CheckNames(n, "") != nil })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(families)), func(n string) bool { return dialect.CheckNames(n, "") != nil })
 	generators := map[string]*Generator{}
 	scripts := map[string]*script{}
 	for _, n := range names {

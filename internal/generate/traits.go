@@ -3,7 +3,7 @@ package generate
 import (
 	"strings"
 
-	"hearth/internal/parser"
+	"hearth/internal/dialect"
 )
 
 // Traits is what a chat template and a vocabulary say about a model, for people who want to know why hearth treats it as
@@ -38,7 +38,7 @@ func (c Config) Traits() Traits {
 	src := c.Template.Source()
 	family, evidence := chooseFamily(c)
 	t.Source, t.Parser, t.Evidence = c.Template.Name(), family.Name, evidence
-	used, warnings, err := parser.Override(family, c.ToolParser, c.ReasoningParser)
+	used, warnings, err := dialect.Override(family, c.ToolParser, c.ReasoningParser)
 	if err != nil {
 		used, warnings = family, []string{err.Error()}
 	}
@@ -72,11 +72,11 @@ func (c Config) Traits() Traits {
 }
 
 // chooseFamily picks the parser as New does, and says by what.
-func chooseFamily(c Config) (*parser.Family, string) {
+func chooseFamily(c Config) (*dialect.Family, string) {
 	hasToken := func(s string) bool { _, ok := c.Tokenizer.ID(s); return ok }
 	src := c.Template.Source()
-	f := parser.Choose(parser.Evidence{Template: src, HasToken: hasToken})
-	switch byTemplate := parser.Choose(parser.Evidence{Template: src}); {
+	f := dialect.Choose(dialect.Evidence{Template: src, HasToken: hasToken})
+	switch byTemplate := dialect.Choose(dialect.Evidence{Template: src}); {
 	case len(f.Markers) == 0:
 		return f, "no markup known in template or vocabulary"
 	case byTemplate == f:

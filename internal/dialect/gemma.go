@@ -1,0 +1,358 @@
+package dialect
+
+import (
+	"bytes"
+	"strings"
+)
+
+// gemma4 is the format of Gemma 4: keys without quotes, strings in a quote mark of its own, which nothing escapes.
+//
+//	<|channel>thought⏎…<channel|> text <|tool_call>call:f{p:<|"|>v<|"|>,n:3}<tool_call|>
+var gemma4 = tagFamily("gemma4", &syntax{
+	open: "<|channel>", close: "<channel|>", label: "thought", reopen: true,
+	openers: []opener{{tag: "<|tool_call>", call: newGemma(`<|"|>`)}},
+	closers: []string{"<tool_call|>", "<|tool_response>"},
+}, func(tool string) string { return "<|tool_call>call:" + suffixed(tool, "{") },
+	func(e Evidence) bool { return e.mentions("<|tool_call>") || e.token("<|tool_call>", "<tool_call|>") },
+	`<|"|>`)
+
+// functionGemma is the same with other marks.
+//
+//	<start_function_call>call:f{p:<escape>v<escape>,n:3}<end_function_call>
+var functionGemma = tagFamily("functiongemma", &syntax{
+	openers: []opener{{tag: "<start_function_call>", call: newGemma("<escape>")}},
+	closers: []string{"<end_function_call>", "<start_function_response>"},
+}, func(tool string) string { return "<start_function_call>call:" + suffixed(tool, "{") },
+	func(e Evidence) bool {
+		return e.mentions("<start_function_call>") || e.token("<start_function_call>", "<end_function_call>")
+	},
+	"<escape>")
+
+// gemma3 was never trained to call tools; it follows what prompts teach it, mostly Python in a fence or JSON.
+//
+//	```tool_code⏎f(p="v")⏎```
+var gemma3 = tagFamily("gemma3", &syntax{
+	openers: []opener{
+		{tag: "```tool_code", call: newPyCalls},
+		{tag: "tool_code", lead: true, call: newPyCalls},
+		{tag: "```json", lead: true, call: newBareList}},
+	closers: []string{"```"},
+	bare:    bareCall,
+}, func(tool string) string { return "```tool_code\n" + suffixed(tool, "(") },
+	func(e Evidence) bool { return e.mentions("tool_code") })
+
+// suffixed is tool with what follows a name, or nothing for any tool.
+func suffixed(tool, after string) string {
+	if tool == "" {
+		return ""
+	}
+	return tool + after
+}
+
+// gemmaCall reads call:f{…}. Strings go out as they come, other values when they are complete.
+type gemmaCall struct {
+	argWriter
+	quote  string
+	state  gemmaState
+	buf    []byte // of the name, a key, a value that is not a string; of a string, what may be its end
+	types  types  // of the value
+	name   string // of the parameter
+	to     *joiner
+	stream bool   // the string goes out as it comes
+	held   []byte // of a string that waits
+	depth  int    // brackets open in the value
+	marked bool   // a string is open in it
+	quoted bool   // the same, in quotes as of JSON
+	from   int    // bytes of buf up to and with the mark that opened or closed a string last
+}
+
+type gemmaState uint8
+
+const (
+	gemmaHead gemmaState = iota
+	gemmaKey
+	gemmaValue // its first bytes tell strings from others
+	gemmaString
+	gemmaOther
+	gemmaNext // after a string
+)
+
+func newGemma(quote string) func(*toolset) callReader {
+	return func(ts *toolset) callReader { return &gemmaCall{argWriter: argWriter{ts: ts}, quote: quote} }
+}
+
+func (g *gemmaCall) started() bool { return g.sent }
+
+func (g *gemmaCall) finish(out *joiner) verdict {
+	if g.state == gemmaNext || g.state == gemmaKey && len(g.buf) == 0 {
+		return g.endUnclosed(out)
+	}
+	return g.fail()
+}
+
+func (g *gemmaCall) step(c byte, out *joiner) verdict {
+	if len(g.buf) == 0 && isBlank(c) && g.state != gemmaString {
+		return more
+	}
+	switch g.state {
+	case gemmaHead:
+		if c == '{' {
+			g.tool = strings.TrimSpace(strings.TrimPrefix(string(g.buf), "call:"))
+			if !g.ts.has(g.tool) {
+				return refuted
+			}
+			g.enter(gemmaKey)
+			return more
+		}
+		if g.buf = append(g.buf, c); len(g.buf) > maxName {
+			return refuted
+		}
+	case gemmaKey:
+		return g.key(c, out)
+	case gemmaValue:
+		g.buf = append(g.buf, c)
+		switch {
+		case string(g.buf) == g.quote:
+			return g.beginString(out)
+		case !strings.HasPrefix(g.quote, string(g.buf)):
+			return g.beginOther(out)
+		}
+	case gemmaString:
+		g.inString(c)
+	case gemmaOther:
+		return g.other(c, out)
+	case gemmaNext:
+		return g.next(c, out)
+	}
+	return more
+}
+
+func (g *gemmaCall) enter(s gemmaState) { g.state, g.buf = s, g.buf[:0] }
+
+// key reads up to the colon.
+func (g *gemmaCall) key(c byte, out *joiner) verdict {
+	quoted := bytes.HasPrefix(g.buf, []byte(g.quote))
+	switch {
+	case c == '}' && len(g.buf) == 0:
+		return g.end(out)
+	case c != ':' || quoted && (len(g.buf) < 2*len(g.quote) || !bytes.HasSuffix(g.buf, []byte(g.quote))):
+		if g.buf = append(g.buf, c); len(g.buf) > maxName {
+			return g.fail()
+		}
+		return more
+	}
+	name := strings.Trim(strings.TrimSpace(string(g.buf)), `"`)
+	if quoted {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, g.quote), g.quote)
+	}
+	if name == "" {
+		return g.fail()
+	}
+	g.name, g.types = name, g.ts.types(g.tool, name)
+	g.enter(gemmaValue)
+	return more
+}
+
+func (g *gemmaCall) next(c byte, out *joiner) verdict {
+	switch {
+	case c == ',':
+		g.enter(gemmaKey)
+	case c == '}':
+		return g.end(out)
+	default:
+		return g.fail()
+	}
+	return more
+}
+func (g *gemmaCall) beginString(out *joiner) verdict {
+	g.enter(gemmaString)
+	g.stream, g.held = g.types == 0 || g.types&typeString != 0, g.held[:0]
+	var ok bool
+	if g.to, ok = g.param(g.name, out); !ok {
+		return g.fail()
+	}
+	if g.stream {
+		g.to.add(ToolArgs, `"`)
+	}
+	return more
+}
+
+// inString takes a byte of a string; nothing but its end can begin like the mark.
+func (g *gemmaCall) inString(c byte) {
+	g.buf = append(g.buf, c)
+	if string(g.buf) == g.quote {
+		if g.stream {
+			g.to.add(ToolArgs, `"`)
+		} else {
+			g.to.add(ToolArgs, g.ts.fit(string(appendQuoted(nil, string(g.held))), g.types))
+		}
+		g.enter(gemmaNext)
+		return
+	}
+	for len(g.buf) > 0 && !strings.HasPrefix(g.quote, string(g.buf)) {
+		if g.stream {
+			g.to.add(ToolArgs, string(appendEscaped(nil, g.buf[0])))
+		} else if g.held = append(g.held, g.buf[0]); len(g.held) > maxHeld { // no number is that long
+			quoted := appendQuoted(nil, string(g.held))
+			g.to.add(ToolArgs, string(quoted[:len(quoted)-1]))
+			g.stream = true
+		}
+		g.buf = append(g.buf[:0], g.buf[1:]...)
+	}
+}
+
+// beginOther reads again what may have been a mark.
+func (g *gemmaCall) beginOther(out *joiner) verdict {
+	first := string(g.buf)
+	g.enter(gemmaOther)
+	g.depth, g.marked, g.quoted, g.from = 0, false, false, 0
+	for i := range len(first) {
+		if v := g.other(first[i], out); v != more {
+			return v
+		}
+	}
+	return more
+}
+
+// other collects a value up to the comma or brace behind it.
+func (g *gemmaCall) other(c byte, out *joiner) verdict {
+	if (c == ',' || c == '}') && g.depth == 0 && !g.marked && !g.quoted {
+		p := gemmaParser{pyParser: pyParser{s: string(g.buf)}, quote: g.quote}
+		v, ok := p.value(0)
+		if !ok || !p.atEnd() {
+			return g.fail()
+		}
+		if g.to, ok = g.param(g.name, out); !ok {
+			return g.fail()
+		}
+		g.to.add(ToolArgs, g.ts.fit(v, g.types))
+		return g.next(c, out)
+	}
+	if g.buf = append(g.buf, c); len(g.buf) > maxHeld {
+		return g.fail()
+	}
+	switch {
+	case len(g.buf)-g.from >= len(g.quote) && bytes.HasSuffix(g.buf, []byte(g.quote)):
+		g.marked, g.from = !g.marked, len(g.buf)
+	case g.marked:
+	case g.quoted:
+		g.quoted = c != '"' || g.buf[len(g.buf)-2] == '\\'
+	case c == '"' && g.beginsValue():
+		g.quoted = true
+	case c == '{' || c == '[':
+		g.depth++
+	case c == '}' || c == ']':
+		g.depth--
+	}
+	return more
+}
+
+// beginsValue tells whether the last byte is the first of a value.
+func (g *gemmaCall) beginsValue() bool {
+	before := bytes.TrimRight(g.buf[:len(g.buf)-1], " \n")
+	return len(before) == 0 || bytes.IndexByte([]byte(",:[{"), before[len(before)-1]) >= 0
+}
+
+// gemmaParser reads the notation of arguments and gives them as JSON.
+type gemmaParser struct {
+	pyParser
+	quote string
+}
+
+// object reads from "{" to "}".
+func (p *gemmaParser) object(depth int) (string, bool) {
+	if depth > maxJSONDepth || !p.take('{') {
+		return "", false
+	}
+	out := []byte{'{'}
+	for first := true; ; first = false {
+		if p.take('}') {
+			return string(append(out, '}')), true
+		}
+		if !first {
+			if !p.take(',') {
+				return "", false
+			}
+			out = append(out, ", "...)
+		}
+		key, ok := p.key()
+		if !ok {
+			return "", false
+		}
+		v, ok := p.value(depth + 1)
+		if !ok {
+			return "", false
+		}
+		out = append(append(appendQuoted(out, key), ": "...), v...)
+	}
+}
+
+// key reads a key with or without quotes, and the colon.
+func (p *gemmaParser) key() (string, bool) {
+	p.blanks()
+	rest := p.s[p.pos:]
+	if after, ok := strings.CutPrefix(rest, p.quote); ok {
+		key, _, ok := strings.Cut(after, p.quote)
+		p.pos += len(key) + 2*len(p.quote)
+		return key, ok && p.take(':')
+	}
+	i := strings.IndexByte(rest, ':')
+	if i <= 0 {
+		return "", false
+	}
+	p.pos += i + 1
+	return strings.Trim(strings.TrimSpace(rest[:i]), `"`), true
+}
+
+func (p *gemmaParser) value(depth int) (string, bool) {
+	p.blanks()
+	rest := p.s[p.pos:]
+	if after, ok := strings.CutPrefix(rest, p.quote); ok {
+		text, _, ok := strings.Cut(after, p.quote)
+		p.pos += len(text) + 2*len(p.quote)
+		return string(appendQuoted(nil, text)), ok
+	}
+	switch {
+	case strings.HasPrefix(rest, "{"):
+		return p.object(depth)
+	case strings.HasPrefix(rest, "["):
+		return p.list(depth)
+	}
+	if strings.HasPrefix(rest, `"`) {
+		return p.pyParser.value(depth)
+	}
+	n := strings.IndexAny(rest, ",]}")
+	if n < 0 {
+		n = len(rest)
+	}
+	word := strings.TrimSpace(rest[:n])
+	p.pos += n
+	lit := pyParser{s: word}
+	if v, ok := lit.value(0); ok && lit.atEnd() {
+		return v, true
+	}
+	return string(appendQuoted(nil, word)), true // a string without its marks
+}
+
+func (p *gemmaParser) list(depth int) (string, bool) {
+	if depth > maxJSONDepth || !p.take('[') {
+		return "", false
+	}
+	out := []byte{'['}
+	for first := true; ; first = false {
+		if p.take(']') {
+			return string(append(out, ']')), true
+		}
+		if !first {
+			if !p.take(',') {
+				return "", false
+			}
+			out = append(out, ", "...)
+		}
+		v, ok := p.value(depth + 1)
+		if !ok {
+			return "", false
+		}
+		out = append(out, v...)
+	}
+}

@@ -1,0 +1,215 @@
+package dialect
+
+import (
+	"bytes"
+	"strings"
+)
+
+// minimax is the format of MiniMax M2, with several calls in one block.
+var minimax = tagFamily("minimax", &syntax{
+	open: thinkOpen, close: thinkClose,
+	openers: []opener{{tag: "<invoke", call: newXML(&xmlSyntax{param: "<parameter", paramClose: "</parameter>", callClose: "</invoke>",
+		outerClose: "</minimax:tool_call>"})}},
+	sections: []string{"<minimax:tool_call>"},
+	closers:  []string{"</minimax:tool_call>", "</invoke>"},
+}, func(tool string) string { return "<minimax:tool_call>\n<invoke name=\"" + suffixed(tool, "\">\n") },
+	func(e Evidence) bool {
+		return e.mentions("<minimax:tool_call>") || e.token("<minimax:tool_call>", "</minimax:tool_call>")
+	})
+
+// minimaxM3 is the format of MiniMax M3: a token before every tag, tags named by the parameters, and values that are lists
+// or objects spelled out as tags in turn. NS stands for the token:
+//
+//	NS<tool_call>⏎NS<invoke name="f">NS<p>vNS</p>NS<l>NS<item>1NS</item>NS</l>NS</invoke>⏎NS</tool_call>
+var minimaxM3 = tagFamily("minimax_m3", &syntax{
+	open: "<mm:think>", close: "</mm:think>",
+	openers:  []opener{{tag: m3NS + "<invoke", call: newM3}},
+	sections: []string{m3NS + "<tool_call>"},
+	closers:  []string{m3NS + "</invoke>", m3NS + "</tool_call>"},
+}, func(tool string) string {
+	return m3NS + "<tool_call>\n" + m3NS + `<invoke name="` + suffixed(tool, `">`)
+}, func(e Evidence) bool {
+	return e.mentions(m3NS) && !e.mentions("<minimax:tool_call>") || e.token(m3NS, "<mm:think>")
+}, m3NS, callOpen, callClose)
+
+const m3NS = "]<]minimax[>["
+
+// m3Call reads one invocation.
+type m3Call struct {
+	argWriter
+	named  bool
+	head   []byte // name of the tool
+	held   []byte // may be the token
+	tag    []byte // after the token, from "<" on
+	inTag  bool
+	to     *joiner
+	of     schema // of the parameter being read
+	stream bool   // it is a string and goes out as it comes
+	path   []m3Node
+	size   int // bytes collected
+}
+
+// m3Node is an element: text, or elements.
+type m3Node struct {
+	name string
+	text []byte
+	kids []m3Node
+}
+
+func newM3(ts *toolset) callReader { return &m3Call{argWriter: argWriter{ts: ts}} }
+
+func (m *m3Call) started() bool { return m.sent }
+
+func (m *m3Call) finish(out *joiner) verdict {
+	if m.named && len(m.path) == 0 {
+		return m.endUnclosed(out)
+	}
+	return m.fail()
+}
+
+func (m *m3Call) step(c byte, out *joiner) verdict {
+	switch {
+	case !m.named:
+		if m.head = append(m.head, c); c != '>' {
+			if len(m.head) > maxName {
+				return refuted
+			}
+			return more
+		}
+		m.tool, _ = tagName(string(m.head[:len(m.head)-1]))
+		m.named = true
+		if !m.ts.has(m.tool) {
+			return refuted
+		}
+		return more
+	case m.inTag:
+		m.tag = append(m.tag, c)
+		switch {
+		case m.tag[0] != '<' || len(m.tag) > maxName:
+			return m.fail()
+		case c == '>':
+			m.inTag = false
+			return m.element(strings.TrimSuffix(string(m.tag[1:]), ">"), out)
+		}
+		return more
+	}
+	m.held = append(m.held, c)
+	for len(m.held) > 0 {
+		if string(m.held) == m3NS {
+			m.inTag, m.held, m.tag = true, m.held[:0], m.tag[:0]
+			return more
+		}
+		if strings.HasPrefix(m3NS, string(m.held)) {
+			return more
+		}
+		if !m.text(m.held[0]) {
+			return m.fail()
+		}
+		m.held = append(m.held[:0], m.held[1:]...)
+	}
+	return more
+}
+
+// text takes a byte of a value.
+func (m *m3Call) text(c byte) bool {
+	if len(m.path) == 0 {
+		return isBlank(c)
+	}
+	if m.stream {
+		m.to.add(ToolArgs, string(appendEscaped(nil, c)))
+		return true
+	}
+	n := &m.path[len(m.path)-1]
+	n.text = append(n.text, c)
+	m.size++
+	return m.size <= maxHeld
+}
+
+// element acts on a tag.
+func (m *m3Call) element(tag string, out *joiner) verdict {
+	name, closes := strings.CutPrefix(tag, "/")
+	switch depth := len(m.path); {
+	case depth == 0 && tag == "/invoke":
+		return m.end(out)
+	case closes && depth > 0 && m.path[depth-1].name == name:
+		return m.closeElement()
+	case closes || m.stream || depth > maxJSONDepth:
+		return m.fail()
+	case depth == 0:
+		var ok bool
+		if m.to, ok = m.param(name, out); !ok {
+			return m.fail()
+		}
+		m.of, m.size = m.ts.of(m.tool).property(name), 0
+		ts := m.of.types()
+		if m.stream = ts == typeString; m.stream {
+			m.to.add(ToolArgs, `"`)
+		}
+	}
+	if m.size += len(tag); m.size > maxHeld {
+		return m.fail()
+	}
+	m.path = append(m.path, m3Node{name: name})
+	return more
+}
+
+func (m *m3Call) closeElement() verdict {
+	last := len(m.path) - 1
+	n := m.path[last]
+	m.path = m.path[:last]
+	switch {
+	case m.stream:
+		m.to.add(ToolArgs, `"`)
+		m.stream = false
+	case last > 0:
+		m.path[last-1].kids = append(m.path[last-1].kids, n)
+	default:
+		m.to.add(ToolArgs, m.json(n, m.of, false))
+	}
+	return more
+}
+
+// isScalar tells a number, true, false and null from other text.
+func isScalar(s string) bool {
+	_, isNumber := number(s, false)
+	return isNumber || s == "true" || s == "false" || s == "null"
+}
+
+// json writes an element as the schema wants it. Elements that are all called item are a list. Inside of lists and
+// objects whose schema says no more, what looks like a number is one.
+func (m *m3Call) json(n m3Node, of schema, inside bool) string {
+	ts := of.types()
+	if len(n.kids) == 0 {
+		if len(bytes.TrimSpace(n.text)) == 0 && ts&typeString == 0 {
+			switch {
+			case ts&typeArray != 0:
+				return "[]"
+			case ts&typeObject != 0:
+				return "{}"
+			}
+		}
+		if text := string(n.text); ts == 0 && isScalar(text) && inside {
+			return text
+		}
+		return m.ts.typed(string(n.text), ts)
+	}
+	isList := ts&typeObject == 0
+	for _, k := range n.kids {
+		isList = isList && k.name == "item"
+	}
+	var b []byte
+	for i, k := range n.kids {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		if isList {
+			b = append(b, m.json(k, of.items(), true)...)
+			continue
+		}
+		b = append(append(appendQuoted(b, k.name), ": "...), m.json(k, of.property(k.name), true)...)
+	}
+	if isList {
+		return "[" + string(b) + "]"
+	}
+	return "{" + string(b) + "}"
+}

@@ -1,0 +1,136 @@
+// Package dialect takes a model's raw output apart, piece by piece as it is generated: text, reasoning, and tool calls
+// with their arguments. Package generate feeds it decoded text and turns the pieces into chat events.
+//
+// Every family of output formats is one file and one row in the table of Choose. A parser gives the same pieces for any
+// way the output is cut into Feeds, never holds back more than a bounded amount, calls only tools that were declared, and
+// lets markup through as text only where it is no call. It knows no tokens, no templates beyond the evidence for the
+// choice, and no protocol; it never decides when generation ends.
+package dialect
+
+import "encoding/json"
+
+// Kind says what a Piece is.
+type Kind uint8
+
+const (
+	Text      Kind = iota // Piece.Text is part of the answer
+	Reasoning             // Piece.Text is part of the reasoning
+	ToolStart             // a call of the tool Piece.Text begins
+	ToolArgs              // Piece.Text is a fragment of the call's arguments; together they are one JSON object
+	ToolEnd               // the call is complete; a call without a ToolEnd was cut short and must not be carried out
+)
+
+// Piece is a stretch of parsed output.
+type Piece struct {
+	Kind Kind
+	Text string
+	// ID is what the model itself calls the call: of a ToolStart, or of the ToolEnd where it stands behind the arguments; "" if
+	// the format has no ids or the model wrote none.
+	ID string
+}
+
+// Options is what a parser needs to know about the request.
+type Options struct {
+	InReasoning bool   // the prompt ends inside a reasoning block
+	Continued   bool   // the prompt ends inside the text of that block or of the answer: newlines at the start count
+	Tools       []Tool // that may be called; none: markup of tool calls is plain text
+
+	NoRepair bool              // take what the model wrote as it is
+	Repaired func(kind Repair) // called for every repair of a call; may be nil
+}
+
+// Tool is a function that may be called. Parameters is its JSON Schema; formats without types of their own take them from
+// it. Nil means unknown.
+type Tool struct {
+	Name       string
+	Parameters json.RawMessage
+}
+
+// Parser parses one reply. It belongs to one goroutine.
+type Parser interface {
+	// Feed appends the pieces that become certain with the next stretch of output to dst. Neighbours of one kind are joined.
+	Feed(dst []Piece, output string) []Piece
+	// Finish appends what the end of the output makes of everything held back.
+	Finish(dst []Piece) []Piece
+	// Cut tells before Finish that the output did not end by itself: a call that lacks its end is not complete then.
+	Cut()
+	// InReasoning tells whether output fed now would be reasoning.
+	InReasoning() bool
+}
+
+// Family is one output format.
+type Family struct {
+	Name        string
+	Open, Close string   // tags around reasoning, "" if there are none
+	Markers     []string // all literal markers, to be decoded even where they are special tokens
+	Control     []string // of those, the ones that a request must not forge: no template looks for them in messages
+	New         func(Options) Parser
+
+	// Force returns the text that makes the model call a tool, the one of that name unless it is empty, when the prompt is
+	// continued with it; the parser is fed it as if the model had written it. Nil where the format has no such opening.
+	Force func(tool string) string
+
+	// CallOpen and CallClose are around a call that is one JSON object with its name and its arguments; empty in formats whose
+	// calls are something else.
+	CallOpen, CallClose string
+
+	matches func(Evidence) bool
+	syntax  *syntax // of formats read by tagged; nil for others
+}
+
+// joiner collects pieces, joining neighbours of one kind.
+type joiner struct {
+	pieces []Piece
+	kind   Kind
+	buf    []byte // text of the piece being made, of kind
+	off    bool   // takes nothing
+}
+
+// nowhere takes what is read only to be left out.
+var nowhere = &joiner{off: true}
+
+func (j *joiner) add(k Kind, text string) {
+	if j.off {
+		return
+	}
+	if k == ToolStart || k == ToolEnd {
+		j.call(k, text, "")
+		return
+	}
+	if k != j.kind {
+		j.flush()
+		j.kind = k
+	}
+	j.buf = append(j.buf, text...)
+}
+
+// call adds the start or the end of a call.
+func (j *joiner) call(k Kind, text, id string) {
+	if !j.off {
+		j.flush()
+		j.pieces = append(j.pieces, Piece{Kind: k, Text: text, ID: id})
+	}
+}
+
+func (j *joiner) flush() {
+	if len(j.buf) > 0 {
+		j.pieces = append(j.pieces, Piece{Kind: j.kind, Text: string(j.buf)})
+		j.buf = j.buf[:0]
+	}
+}
+
+// take returns the pieces collected.
+func (j *joiner) take() []Piece {
+	j.flush()
+	ps := j.pieces
+	j.pieces = nil
+	return ps
+}
+
+// oneByte holds the string of every single byte.
+var oneByte = func() (t [256]string) {
+	for i := range t {
+		t[i] = string([]byte{byte(i)})
+	}
+	return t
+}()

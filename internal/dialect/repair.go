@@ -1,0 +1,40 @@
+package dialect
+
+// Repair is a kind of correction of what a model wrote, made so that a call can be carried out. Options.NoRepair leaves
+// them all out, Options.Repaired counts them.
+type Repair string
+
+const (
+	RepairText     Repair = "json_text" // raw control characters, unknown escapes, Python's True, False and None in JSON
+	RepairNumber   Repair = "number"    // 5.0 for an integer, "5" for a number
+	RepairBoolean  Repair = "boolean"   // "false" and False where the schema wants a boolean
+	RepairString   Repair = "string"    // a number, boolean, list or object where the schema wants a string
+	RepairEncoded  Repair = "encoded"   // a list, an object or null written as a string, or all arguments
+	RepairLiteral  Repair = "literal"   // a list or an object in Python's spelling where JSON belongs
+	RepairTwice    Repair = "twice"     // a parameter given a second time, which is left out
+	RepairUnclosed Repair = "unclosed"  // the last closing tags missing where the output ends
+)
+
+// Repairs are all kinds, for those who show counts.
+var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed}
+
+// repair notes a correction and tells whether it may be made.
+func (s *toolset) repair(kind Repair) bool {
+	if s.strict {
+		return false
+	}
+	if s.repaired != nil {
+		s.pending = append(s.pending, kind)
+	}
+	return true
+}
+
+// settle counts the corrections noted if they are in a call, and forgets them if it turned out to be none.
+func (s *toolset) settle(isCall bool) {
+	if isCall {
+		for _, kind := range s.pending {
+			s.repaired(kind)
+		}
+	}
+	s.pending = s.pending[:0]
+}

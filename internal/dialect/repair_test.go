@@ -1,0 +1,51 @@
+package dialect
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestRepairs: every repair is counted by its kind when the call is one, and none is made when they are off.
+func TestRepairs(t *testing.T) {
+	for _, c := range []struct {
+		family *Family
+		output string
+		want   []Repair
+	}{
+		{hermes, `<tool_call>{"name": "f", "arguments": {"s": "\d", "b": True}}</tool_call>`, []Repair{RepairText, RepairText}},
+		{hermes, `<tool_call>{"name": "f", "arguments": {"i": 5.0, "b": "false", "s": 1, "l": "[]"}}</tool_call>`,
+			[]Repair{RepairNumber, RepairBoolean, RepairString, RepairEncoded}},
+		{hermes, `<tool_call>{"name": "f", "arguments": "{\"i\": 5.0}"}</tool_call>`, []Repair{RepairEncoded, RepairNumber}},
+		{hermes, `<tool_call>{"name": "f", "arguments": {"i": 5}`, []Repair{RepairUnclosed}},
+		{hermes, `<tool_call>{"name": "f", "arguments": {"i": 5, "s": "x"}}</tool_call>`, nil},
+		{hermes, `<tool_call>{"arguments": {"b": True}, "name": "g"}</tool_call>`, nil},
+		{qwen3Coder, "<function=f><parameter=i>5.0</parameter><parameter=b>True</parameter><parameter=l>['a']</parameter><parameter=o>\"{}\"</parameter><parameter=b>x</parameter></function>",
+			[]Repair{RepairNumber, RepairBoolean, RepairLiteral, RepairEncoded, RepairTwice}},
+		{qwen3Coder, "<function=f><parameter=s>x</parameter>", []Repair{RepairUnclosed}},
+		{glm, "<tool_call>f<arg_key>s</arg_key><arg_value>x</arg_value>", []Repair{RepairUnclosed}},
+		{pythonic, `[f(i="5", i=6)]`, []Repair{RepairNumber, RepairTwice}},
+		{gemma4, `<|tool_call>call:f{b:<|"|>true<|"|>}<tool_call|>`, []Repair{RepairBoolean}},
+		{harmony, `<|channel|>commentary to=functions.f<|message|>{"i": "5"}<|call|>`, []Repair{RepairNumber}},
+		{muse, " to=f<|message|><atem:invoke name=\"f\"><atem:parameter name=\"i\">5.0</atem:parameter></atem:invoke>", []Repair{RepairNumber}},
+	} {
+		var got []Repair
+		o := Options{Tools: declared("f"), Repaired: func(kind Repair) { got = append(got, kind) }}
+		for i := range len(c.output) { // every prefix, to see that nothing is counted twice
+			parse(c.family.New(Options{Tools: o.Tools}), c.output[:i])
+		}
+		parse(c.family.New(o), c.output)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s\ncounted %v, want %v", c.family.Name, c.output, got, c.want)
+		}
+		for _, kind := range got {
+			if !slices.Contains(Repairs, kind) {
+				t.Errorf("%s is not in the list", kind)
+			}
+		}
+		got, o.NoRepair = nil, true
+		parse(c.family.New(o), c.output)
+		if len(got) > 0 {
+			t.Errorf("%s: %s\nrepaired %v when off", c.family.Name, c.output, got)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package dialect
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// scene is a reply that every family must be able to give. What the family writes is in testdata/scenes, one file a
+// family, with the pieces it must become.
+type scene struct {
+	name  string
+	opts  string // of the section's name, "tools=f,get_weather" if empty
+	parts []part
+	alter func(w written, output string) string // of what was written; nil for nothing
+	want  func(w written, output string) []Piece
+	own   bool // what comes out differs by family, so only the file says it
+}
+
+const sceneTools = "tools=f,get_weather"
+
+func one(name string, params ...param) part { return part{calls: []call{{name, params}}} }
+
+func says(text string) part   { return part{say: text} }
+func thinks(text string) part { return part{think: text} }
+
+// scenes with one call of f with one argument.
+var arguments = []struct {
+	name string
+	param
+}{
+	{"string", param{"s", "x"}},
+	{"integer", param{"i", 7.0}},
+	{"number", param{"f", -1.5}},
+	{"boolean", param{"b", true}},
+	{"null", param{"sn", nil}},
+	{"list", param{"l", []any{1.0, "a", nil, true}}},
+	{"object", param{"o", map[string]any{"k": map[string]any{"n": []any{1.0}}}}},
+	{"deep", param{"o", map[string]any{"a": []any{map[string]any{"b": []any{[]any{1.0}, map[string]any{"c": "d"}}}}}}},
+	{"undeclared_parameter", param{"other", "text"}},
+	{"empty_string", param{"s", ""}},
+	{"empty_list", param{"l", []any{}}},
+	{"string_like_number", param{"s", "123"}},
+	{"string_like_boolean", param{"s", "true"}},
+	{"string_like_null", param{"s", "null"}},
+	{"string_like_list", param{"s", "[1, 2]"}},
+	{"string_like_object", param{"content", `{"a": 1}`}},
+	{"unicode", param{"s", "日本語 é 😀"}},
+	{"quotes", param{"s", `say "hi" and it's`}},
+	{"backslashes", param{"s", `C:\new\dir \d+\"`}},
+	{"newlines", param{"content", "line 1\n\tline 2\n\nline 4"}},
+	{"xml_in_value", param{"content", `<b>x</b> &amp; <a href="u">`}},
+	{"brackets_in_value", param{"s", "a)] } , {(["}},
+	{"tags_in_value", param{"s", "</think> and <tool_call> and </tool_call> and [ARGS]"}},
+	{"blanks_in_value", param{"s", "  two  "}},
+}
+
+var scenes = func() []scene {
+	var ss []scene
+	for _, a := range arguments {
+		ss = append(ss, scene{name: "argument_" + a.name, parts: []part{one("f", a.param)}})
+	}
+	x := param{"s", "x"}
+	rome := one("get_weather", param{"city", "Rome"})
+	return append(ss,
+		scene{name: "text", parts: []part{says("Hello, 1 < 2 and a[0] > {b}.")}},
+		scene{name: "text_lines", parts: []part{says("First.\n\n- Second: \"q\" \\n\n\nThird.")}},
+		scene{name: "text_unicode", parts: []part{says("日本語 é 😀 — done.")}},
+		scene{name: "no_arguments", parts: []part{one("f")}},
+		scene{name: "several_arguments", parts: []part{one("f", x, param{"i", 7.0}, param{"b", false}, param{"l", []any{"a"}}, param{"content", "y"})}},
+		scene{name: "two_calls", parts: []part{{calls: []call{{"f", []param{x}}, {"get_weather", []param{{"city", "Rome"}}}}}}},
+		scene{name: "three_calls", parts: []part{{calls: []call{{"f", []param{{"i", 1.0}}}, {"f", nil}, {"f", []param{{"i", 3.0}}}}}}},
+		scene{name: "dashed_name", opts: "tools=my-tool_2", parts: []part{one("my-tool_2", x)}},
+		scene{name: "text_before", parts: []part{says("I look."), one("f", x)}},
+		scene{name: "text_after", parts: []part{one("f", x), says("Done.")}},
+		scene{name: "text_between", parts: []part{says("One."), one("f", x), says("Two."), rome}},
+		scene{name: "reasoning_text", parts: []part{thinks("Hm, 1 < 2."), says("Yes.")}},
+		scene{name: "reasoning_call", parts: []part{thinks("I call."), one("f", x)}},
+		scene{name: "reasoning_text_call", parts: []part{thinks("Hm."), says("I look."), one("f", x)}},
+		scene{name: "reasoning_lines", parts: []part{thinks("First.\n\nThen: {\"a\": [1]}"), says("Yes.")}},
+		scene{name: "reasoning_open", parts: []part{thinks("Hm, and then"), says("Yes.")}, alter: func(w written, s string) string {
+			return s[:strings.Index(s, "then")+4]
+		}, want: func(written, string) []Piece { return []Piece{{Kind: Reasoning, Text: "Hm, and then"}} }},
+		scene{name: "reasoning_begun_by_prompt", opts: sceneTools + " reasoning", parts: []part{thinks("Hm."), says("Yes."), one("f", x)},
+			alter: func(w written, s string) string { return strings.TrimPrefix(s, w.think[0]) }},
+		scene{name: "call_in_open_reasoning", parts: []part{thinks("I call."), one("f", x)}, alter: func(w written, s string) string {
+			return strings.Replace(s, w.think[1], "", 1)
+		}},
+		scene{name: "undeclared", parts: []part{one("h", x)}, want: surfaced},
+		scene{name: "no_tools", opts: "-", parts: []part{says("So:"), one("f", x)}, want: surfaced},
+		scene{name: "undeclared_second", parts: []part{{calls: []call{{"f", []param{x}}, {"h", []param{x}}}}}, own: true},
+		scene{name: "cut_in_string", opts: sceneTools + " cut", parts: []part{one("f", param{"s", "abcdef"})}, alter: upTo("abc"),
+			want: func(written, string) []Piece {
+				return []Piece{{Kind: ToolStart, Text: "f"}, {Kind: ToolArgs, Text: `{"s": "abc`}}
+			}},
+		scene{name: "cut_in_name", opts: sceneTools + " cut", parts: []part{rome}, alter: upTo("get_wea"), want: surfaced},
+		scene{name: "cut_after_first", opts: sceneTools + " cut", parts: []part{{calls: []call{{"f", []param{x}}, {"get_weather", []param{{"city", "Rome"}}}}}},
+			alter: upTo("get_wea"), own: true},
+		scene{name: "cut_before_end", opts: sceneTools + " cut", parts: []part{one("f", x)}, alter: withoutEnd, own: true},
+		scene{name: "no_end", parts: []part{one("f", x)}, alter: withoutEnd, own: true},
+		scene{name: "malformed", parts: []part{one("f", param{"s", "abc"})}, own: true, alter: func(w written, s string) string {
+			return s[:strings.Index(s, "abc")] + "abc\" ,,} </oops> and so on."
+		}},
+		scene{name: "malformed_then_call", parts: []part{one("f", param{"i", 1.0}), one("f", param{"i", 2.0})}, own: true, alter: func(w written, s string) string {
+			return strings.Replace(s, "1", "1 1", 1)
+		}},
+		scene{name: "repair_integer", parts: []part{one("f", param{"i", json.Number("5.0")})}, want: gives(`{"i": 5}`)},
+		scene{name: "repair_boolean", parts: []part{one("f", param{"b", "false"})}, want: gives(`{"b": false}`)},
+		scene{name: "repair_encoded", parts: []part{one("f", param{"l", "[1, 2]"})}, want: gives(`{"l": [1, 2]}`)},
+		scene{name: "repair_string", parts: []part{one("f", param{"s", 7.0})}, want: gives(`{"s": "7"}`)},
+		scene{name: "repair_off", opts: sceneTools + " strict", parts: []part{one("f", param{"i", json.Number("5.0")})}, want: gives(`{"i": 5.0}`)},
+		scene{name: "large", parts: []part{one("f", param{"content", strings.Repeat("0123456789 abc\n", 12) + "."})}},
+	)
+}()
+
+func gives(args string) func(written, string) []Piece {
+	return func(written, string) []Piece {
+		return []Piece{{Kind: ToolStart, Text: "f"}, {Kind: ToolArgs, Text: args}, {Kind: ToolEnd, Text: ""}}
+	}
+}
+
+// surfaced is what a family writes, as text.
+func surfaced(w written, output string) []Piece {
+	return []Piece{{Kind: Text, Text: strings.NewReplacer(w.say[0], "", w.say[1], "", w.join, "").Replace(output)}}
+}
+
+func upTo(s string) func(written, string) string {
+	return func(_ written, output string) string { return output[:strings.LastIndex(output, s)+len(s)] }
+}
+
+// withoutEnd takes the last mark off.
+func withoutEnd(_ written, output string) string {
+	return output[:strings.LastIndexAny(output, "<[]})")]
+}
+
+// pieces is what the parts of a scene must become.
+func pieces(parts []part) []Piece {
+	var ps []Piece
+	for _, p := range parts {
+		switch {
+		case p.think != "":
+			ps = append(ps, Piece{Kind: Reasoning, Text: p.think})
+		case p.say != "":
+			ps = append(ps, Piece{Kind: Text, Text: p.say})
+		}
+		for _, c := range p.calls {
+			ps = append(ps, Piece{Kind: ToolStart, Text: c.name}, Piece{Kind: ToolArgs, Text: c.json()}, Piece{Kind: ToolEnd, Text: ""})
+		}
+	}
+	return ps
+}
+
+// TestScenes holds testdata/scenes to the scenes: what a family writes for each of them, and that it becomes what was
+// meant. Differences have a reason in differs. TestCases parses the files.
+func TestScenes(t *testing.T) {
+	used := map[string]bool{}
+	for _, w := range writings {
+		if w.again {
+			continue
+		}
+		t.Run(w.family, func(t *testing.T) {
+			file := filepath.Join("testdata", "scenes", w.family+".txtar")
+			fresh := &txtar.Archive{}
+			for _, s := range scenes {
+				writeScene(t, fresh, w, s, used)
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(fresh), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(txtar.Format(fresh)), string(got)); diff != "" {
+				t.Errorf("%s is not what the scenes give; look at the change, then run with -update (-scenes +file):\n%s", file, diff)
+			}
+		})
+	}
+	for name := range differs {
+		if !used[name] {
+			t.Errorf("%s does not differ any more", name)
+		}
+	}
+}
+
+func writeScene(t *testing.T, ar *txtar.Archive, w written, s scene, used map[string]bool) {
+	for _, p := range s.parts {
+		if p.think != "" && w.think[0] == "" {
+			return
+		}
+	}
+	opts := s.opts
+	switch opts {
+	case "":
+		opts = sceneTools
+	case "-":
+		opts = ""
+	}
+	output := w.render(s.parts...)
+	if s.alter != nil {
+		output = s.alter(w, output)
+	}
+	name, o := caseOptions(strings.TrimSpace(s.name + " " + opts))
+	got := parseWith(familyByName(t, w.family), o, output)
+	if !s.own {
+		want := pieces(s.parts)
+		if s.want != nil {
+			want = s.want(w, output)
+		}
+		key := w.family + " " + s.name
+		switch diff := cmp.Diff(plainArgs(want), plainArgs(got)); {
+		case diff != "" && differs[key] == "":
+			t.Errorf("%s: %q\n(-want +got):\n%s", s.name, output, diff)
+		case diff != "":
+			used[key] = true
+		}
+	}
+	ar.Files = append(ar.Files,
+		txtar.File{Name: strings.TrimSpace(s.name + " " + opts), Data: []byte(strings.ReplaceAll(output, "\n", "⏎\n") + "\n")},
+		txtar.File{Name: name + "/pieces", Data: []byte(format(got))})
+}
+
+// plainArgs writes arguments that are complete without what does not count in JSON, and leaves out ids, which scenes do not
+// have.
+func plainArgs(ps []Piece) []Piece {
+	ps = slices.Clone(ps)
+	for i, p := range ps {
+		ps[i].ID = ""
+		var v any
+		if p.Kind == ToolArgs && json.Unmarshal([]byte(p.Text), &v) == nil {
+			d := json.NewDecoder(strings.NewReader(p.Text))
+			d.UseNumber()
+			if d.Decode(&v) == nil {
+				ps[i].Text = asJSON(v)
+			}
+		}
+	}
+	return ps
+}
+
+// TestCaseCount: every family that calls tools has its forty cases.
+func TestCaseCount(t *testing.T) {
+	n := map[string]int{}
+	for _, file := range caseFiles(t) {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n[strings.TrimSuffix(filepath.Base(file), ".txtar")] += len(ar.Files) / 2
+	}
+	for _, f := range families {
+		if f.Force != nil && n[f.Name] < 40 {
+			t.Errorf("%s has %d cases", f.Name, n[f.Name])
+		}
+	}
+	t.Log(fmt.Sprint(n))
+}
+
+// differs says why a scene becomes something else in a family.
+var differs = map[string]string{
+	"muse undeclared":                "headers are never text",
+	"muse no_tools":                  "headers are never text",
+	"muse cut_in_name":               "headers are never text",
+	"gigachat_v30 undeclared":        "the mark that ends a turn is never text",
+	"gigachat_v30 no_tools":          "the mark that ends a turn is never text",
+	"gigachat_v30 cut_in_name":       "the mark that ends a turn is never text",
+	"harmony undeclared":             "headers are never text; what is sent to a tool that does not exist is",
+	"harmony no_tools":               "headers are never text; what is sent to a tool that does not exist is",
+	"harmony cut_in_name":            "headers are never text",
+	"pythonic undeclared":            "the tags stand around text too",
+	"pythonic no_tools":              "the tags stand around text too",
+	"pythonic cut_in_name":           "the tags stand around text too",
+	"xlam text_before":               "a list without a tag is a call only where the answer begins",
+	"xlam text_between":              "a list without a tag is a call only where the answer begins",
+	"xlam reasoning_text_call":       "a list without a tag is a call only where the answer begins",
+	"xlam reasoning_begun_by_prompt": "a list without a tag is a call only where the answer begins",
+	"xlam call_in_open_reasoning":    "a list without a tag is a call only where the answer begins",
+}
