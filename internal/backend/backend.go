@@ -1,10 +1,6 @@
 package backend
 
-import (
-	"slices"
-
-	"hearth/internal/kv"
-)
+import "slices"
 
 // Caps are facts the engine plans with. No architecture reads them.
 type Caps struct {
@@ -97,9 +93,4 @@ type SampleParams struct {
 type Spreader interface {
 	Workers() int
 	Spread(n int, f func(worker, i int))
-}
-
-// Copier is optional: cheap page copies for stores that share pages.
-type Copier interface {
-	CopyPage(group int, dst, src kv.PageID, tokens int)
 }

@@ -123,16 +123,10 @@ type Store interface {
 	// Commit settles the slot's last tentative span, keeping its first n rows. Paged state: the rest is overwritten later.
 	// Fixed state: n == Len flips to the shadow copy; less replays n logged inputs from the old state.
 	Commit(slot kv.SlotID, n int)
-	// Fork copies what the slots do not share: the partial page per group (dst pages given) and the fixed state. t is
-	// src's table, or dst's before the caller puts the fresh pages into it.
-	Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error
-	// Seal makes positions [from, to) of a slot readable through its table's pages after the slot is gone.
-	// Free where pages are the storage; a copy where slots are contiguous buffers.
-	Seal(slot kv.SlotID, t *kv.Table, from, to int) error
 	// Snapshot copies a slot's fixed state as of its last settled token.
 	Snapshot(slot kv.SlotID, id kv.SnapID) error
 	Close(slot kv.SlotID)
-	// Drop tells a store that keeps sealed pages or snapshots as separate buffers to let go.
+	// Drop tells a store that keeps pages or snapshots as separate buffers to let go.
 	Drop(ref kv.Ref)
 
 	// Export and Import move one page or snapshot to and from the SSD tier: raw bytes in the store's own layout.

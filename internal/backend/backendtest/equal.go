@@ -257,18 +257,7 @@ func (c Config) pages(t *testing.T, m *tiny) {
 	m.table[restored].Len = 90
 	c.same(t, "restored prefix", m.step(t, wantAll, piece{restored, append(append([]int32(nil), prompt[90:]...), rest...)})[10*tinyVocab:], want)
 
-	// A fork copies the page that is partly filled; both go on.
-	fork := m.seq()
-	dst = []kv.PageID{m.page(), m.page()}
-	if err := m.st.Fork(kv.SlotID(fork), kv.SlotID(a), m.table[a], dst); err != nil {
-		t.Fatal(err)
-	}
-	for g := range dst {
-		m.table[fork].Pages[g] = []kv.PageID{m.table[a].Pages[g][0], dst[g]}
-	}
-	m.table[fork].Len = 100
-	m.step(t, wantLast, piece{fork, tokens(5, 20)})
-	c.same(t, "forked from", m.step(t, wantAll, piece{a, rest}), want)
+	c.same(t, "shared from", m.step(t, wantAll, piece{a, rest}), want)
 
 	// Rejected drafts are overwritten.
 	drafted := m.seq()

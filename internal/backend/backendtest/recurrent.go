@@ -256,14 +256,12 @@ func (c Config) snapshotsOf(t *testing.T, shape loopShape) {
 		}
 	}
 	c.same(t, "with snapshots", m.step(t, stretch{slot: 1, x: x[:90*m.cols], snaps: map[int]kv.SnapID{2: 3, cut: 1, 90: 2}}), whole[:90*width])
-	must(m.st.Fork(2, 1, &kv.Table{}, nil))
 	must(m.st.Snapshot(1, 4))
 	must(m.st.Open(1, kv.Match{}, nil)) // what was there is gone
 	for id, at := range map[kv.SnapID]int{1: cut, 2: 90, 3: 2, 4: 90} {
 		must(m.st.Open(3, kv.Match{Tokens: at, Snap: id}, nil))
 		rest(fmt.Sprintf("snapshot after %d", at), 3, at)
 	}
-	rest("forked", 2, 90)
 	c.same(t, "opened anew", m.step(t, stretch{slot: 1, x: x}), whole)
 
 	var buf bytes.Buffer

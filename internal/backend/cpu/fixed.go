@@ -143,20 +143,6 @@ func (f *fixed) restore(slot kv.SlotID, m *kv.Match) error {
 	return nil
 }
 
-func (f *fixed) fork(dst, src kv.SlotID) error {
-	if f.floats == 0 {
-		return nil
-	}
-	for _, id := range []kv.SlotID{dst, src} {
-		if err := f.slots.check("slot", int(id), 0); err != nil {
-			return fmt.Errorf("fork: %w", err)
-		}
-	}
-	copy(f.slots.row[dst], f.slots.row[src])
-	f.slots.at[dst], f.drafts.open[dst] = f.slots.at[src], 0
-	return nil
-}
-
 func (f *fixed) snapshot(slot kv.SlotID, id kv.SnapID) error {
 	if f.floats == 0 {
 		return nil

@@ -13,7 +13,7 @@ type pageID = kv.PageID
 
 // Store is the paged KV cache. A page holds PageTokens positions of every layer of its group, layer after layer: of
 // every head PageTokens rows of keys, then as many of values, since they are read in that order. kernel.Rows has the form of a
-// row. Pages are the storage, so Seal and Close have nothing to do, and Open and Fork copy at most one page per group.
+// row. Pages are the storage, so Close has nothing to do, and Open copies at most one page per group.
 type Store struct {
 	specs  []backend.StateSpec
 	layers []layer // by StateID
@@ -169,17 +169,17 @@ func (s *Store) page(what string, g int, id pageID) ([]byte, error) {
 	return s.groups[g].pages[id], nil
 }
 
-func (s *Store) copyPage(what string, g int, dst, src pageID) error {
-	to, err := s.page(what, g, dst)
+func (s *Store) copyPage(g int, dst, src pageID) error {
+	to, err := s.page("open slot", g, dst)
 	if err != nil {
 		return err
 	}
-	from, err := s.page(what, g, src)
+	from, err := s.page("open slot", g, src)
 	if err != nil {
 		return err
 	}
 	if dst == src {
-		return fmt.Errorf("%s: page %d of group %d would be copied onto itself", what, dst, g)
+		return fmt.Errorf("open slot: page %d of group %d would be copied onto itself", dst, g)
 	}
 	copy(to, from)
 	return nil
@@ -197,7 +197,7 @@ func (s *Store) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
 		if g >= len(dst) {
 			return fmt.Errorf("open slot: no page given for the tail of group %d", g)
 		}
-		if err := s.copyPage("open slot", g, dst[g], src); err != nil {
+		if err := s.copyPage(g, dst[g], src); err != nil {
 			return err
 		}
 	}
@@ -206,27 +206,6 @@ func (s *Store) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
 
 // Commit settles fixed state. The rejected rows of a paged one are overwritten later.
 func (s *Store) Commit(slot kv.SlotID, n int) { s.be.commit(&s.fixed, s.specs, slot, n) }
-
-// Fork copies the fixed state, and the last page of every group if it is partly filled. t still names the shared page there.
-func (s *Store) Fork(to, from kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
-	if err := s.fixed.fork(to, from); err != nil {
-		return err
-	}
-	if t.Len%backend.PageTokens == 0 {
-		return nil
-	}
-	for g, dst := range fresh {
-		if dst == 0 {
-			continue
-		}
-		if err := s.copyPage("fork slot", g, dst, t.Pages[g][t.Len/backend.PageTokens]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
 
 func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error { return s.fixed.snapshot(slot, id) }
 

@@ -172,12 +172,6 @@ func (s *Store) restore(sl *slot, id kv.SlotID, m *kv.Match) error {
 	return nil
 }
 
-func (s *Store) forkFixed(dst, src *slot) {
-	if B.Fixed(s.specs) {
-		s.copyFixed(dst.fixed, src.fixed)
-	}
-}
-
 // Snapshot copies nothing: arrays do not change.
 func (s *Store) Snapshot(id kv.SlotID, snap kv.SnapID) error {
 	s.dropSnap(snap)

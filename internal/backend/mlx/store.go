@@ -395,46 +395,25 @@ func (s *Store) Open(id kv.SlotID, m kv.Match, dst []kv.PageID) error {
 		if g >= len(dst) {
 			return fmt.Errorf("open slot: no page given for the tail of group %d", g)
 		}
-		if err := s.copyPage("open slot", g, dst[g], src); err != nil {
+		if err := s.copyPage(g, dst[g], src); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) copyPage(what string, g int, dst, src kv.PageID) error {
+func (s *Store) copyPage(g int, dst, src kv.PageID) error {
 	p := s.pages[pageKey{g, src}]
 	if p == nil {
-		return fmt.Errorf("%s: page %d of group %d was never written", what, src, g)
+		return fmt.Errorf("open slot: page %d of group %d was never written", src, g)
 	}
 	c := s.own(g, p)
 	if c == nil {
-		return fmt.Errorf("%s: page %d of group %d is gone", what, src, g)
+		return fmt.Errorf("open slot: page %d of group %d is gone", src, g)
 	}
 	s.place(pageKey{g, dst}, c)
 	return nil
 }
-
-// Fork copies the page that is partly filled; the rest is put together from shared pages when dst's first step begins.
-func (s *Store) Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
-	s.vacate(dst)
-	s.forkFixed(s.slot(dst), s.slot(src))
-	if t.Len%B.PageTokens == 0 {
-		return nil
-	}
-	for g, page := range fresh {
-		if page == 0 {
-			continue
-		}
-		if err := s.copyPage("fork slot", g, page, t.Pages[g][t.Len/B.PageTokens]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Seal has nothing to do: pages are copied out of a slot when it is opened again.
-func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
 
 func (s *Store) Close(id kv.SlotID) { s.vacate(id) }
 

@@ -1,6 +1,6 @@
 // Package ref is the oracle: every op of the backend contract in float64, one row after the other, with no cleverness
 // and no shared code with the backends it judges. Tests call it (backendtest, model goldens); nothing that serves does.
-// It keeps sequence state by page like a real store, so that page tables, forks and restores are judged too.
+// It keeps sequence state by page like a real store, so that page tables and restores are judged too.
 package ref
 
 import (

@@ -9,7 +9,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// Store keeps keys and values in float64, page by page, so that sharing, forking and restoring go the same ways as in
+// Store keeps keys and values in float64, page by page, so that sharing and restoring go the same ways as in
 // a real store. What a policy rounds is rounded when it is written; no policy rounds nothing. It needs no capacity: a
 // page exists once it is written.
 type Store struct {
@@ -124,20 +124,6 @@ func (s *Store) Open(slot kv.SlotID, m kv.Match, dst []kv.PageID) error {
 	}
 	return nil
 }
-
-func (s *Store) Fork(dst, src kv.SlotID, t *kv.Table, fresh []kv.PageID) error {
-	s.slots[dst] = s.slot(src).clone()
-	if t.Len%B.PageTokens != 0 {
-		for g, page := range fresh {
-			if page != 0 {
-				s.copyPage(g, page, t.Pages[g][t.Len/B.PageTokens])
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Store) Seal(kv.SlotID, *kv.Table, int, int) error { return nil }
 
 func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error {
 	s.snaps[id] = s.slot(slot).clone()

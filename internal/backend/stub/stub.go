@@ -189,17 +189,11 @@ func (s *Store) Snapshot(slot kv.SlotID, id kv.SnapID) error {
 	return nil
 }
 
-func (s *Store) Fork(dst, src kv.SlotID, _ *kv.Table, _ []kv.PageID) error {
-	s.at[dst] = s.at[src]
-	return nil
-}
-
 func (s *Store) Commit(slot kv.SlotID, n int) { s.at[slot] += n }
 func (s *Store) Close(slot kv.SlotID)         { delete(s.at, slot) }
 func (s *Store) Drop(ref kv.Ref)              { delete(s.snaps, ref.Snap) }
 
-func (s *Store) Seal(_ kv.SlotID, _ *kv.Table, _, _ int) error { return nil }
-func (s *Store) Fingerprint() string                           { return "stub" }
+func (s *Store) Fingerprint() string { return "stub" }
 
 // Export writes a page of zeros.
 func (s *Store) Export(w io.Writer, ref kv.Ref) error {
