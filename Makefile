@@ -55,7 +55,7 @@ cross: ## does it still build where it will be used?
 	GOOS=linux GOARCH=arm64 go build -o /dev/null ./cmd/hearth
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/hearth
 	GOOS=linux GOARCH=arm64 go vet ./internal/kernel ./internal/backend/cpu
-	GOOS=darwin GOARCH=arm64 go vet ./internal/backend/mlx/... ./internal/cli
+	GOOS=darwin GOARCH=arm64 go vet ./internal/backend/mlx/... ./internal/cli ./internal/bench ./internal/console
 
 # The whole suites take long under emulation. Implementations that have the generic bits need no more than that shown for most
 # of what a kernel promises; the rest here are guard pages, parts of the backend's suite and a few architectures. MLX is left

@@ -17,6 +17,9 @@ var layers = map[string][]string{
 	"cmd/hearth": {"cli"},
 	"cli":        {"*"},
 
+	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "embed", "engine", "sched", "tier", "sample", "model",
+		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
+
 	"server":         {"wire", "webui", "chat", "config", "metrics"},
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
@@ -51,7 +54,7 @@ var layers = map[string][]string{
 	"interop/agents": {"interop/program"}, "interop/browser": {"interop/program"}, "interop/claude": {"interop/program"}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {"interop/program"}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
-	"watchdog": {}, "config": {"regular"}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
+	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -73,7 +76,7 @@ var modules = map[string]string{
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "hub", "cli", "webui"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "hub", "cli", "bench", "webui"},
 	"log/slog": {"server", "cli", "catalog", "wire", "wire/anthropic", "wire/openai"},
 	"log":      {},
 }

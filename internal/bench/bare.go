@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func startBare() (*bareServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &bareServer{url: baseURL(l), streams: map[chan struct{}]bool{}}
+	s := &bareServer{url: "http://" + l.Addr().String(), streams: map[chan struct{}]bool{}}
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve)}
 	go func() { _ = s.http.Serve(l) }() // until it is closed
 	return s, nil

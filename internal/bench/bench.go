@@ -1,4 +1,7 @@
-package cli
+// Package bench measures what the engine costs on this machine, for the command "hearth bench": steps of the model against the
+// machine's limits, scenarios of several conversations, embedding, streams over HTTP. Package cli mounts it; nothing that serves
+// depends on it.
+package bench
 
 import (
 	"errors"
@@ -16,6 +19,7 @@ import (
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/model"
 	"hearth/internal/quant"
 	"hearth/internal/regular"
@@ -45,10 +49,13 @@ type speedFlags struct {
 	workers []int // threads
 	reps    int
 	probe   int64
+
+	version, commit string // of this build
 }
 
-func newBenchCmd() *cobra.Command {
-	var f speedFlags
+// NewCmd is the command, of a build that results name.
+func NewCmd(version, commit string) *cobra.Command {
+	f := speedFlags{version: version, commit: commit}
 	cmd := &cobra.Command{
 		Use:   "bench [FOLDER]",
 		Short: "Measure prefill and decode speed against the limits of the machine",
@@ -68,7 +75,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
   hearth bench -p 512,2048 -n 128 -d 0,4096 -b 1,8 --threads 1,2 --reps 5
   hearth bench --shape qwen3-4b --bits 8 --json
   hearth bench ./models/qwen3-0.6b-4bit`,
-		Args: maxArgs(1),
+		Args: console.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				f.folder = args[0]
@@ -93,7 +100,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 	fl.Var(config.Bytes(&f.probe), "probe-size", "`bytes` to measure the memory with: several times the processor's last cache")
 	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are kept: "+strings.Join(backend.KVNames, ", "))
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(newBenchEngineCmd(), newBenchReadCmd(), newBenchEmbedCmd(), newBenchFolderCmd())
+	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd())
 	return cmd
 }
 
@@ -121,13 +128,13 @@ func (f *benchFlags) scheme() (quant.Scheme, error) {
 	case f.mode == "" || mode == quant.Affine:
 		s = quant.Scheme{Mode: quant.Affine, Bits: f.bits, Group: f.group}
 	case !ok:
-		return s, hintf(fmt.Errorf("unknown mode %q", f.mode), "modes are affine, mxfp4, mxfp8 and nvfp4")
+		return s, console.Hintf(fmt.Errorf("unknown mode %q", f.mode), "modes are affine, mxfp4, mxfp8 and nvfp4")
 	}
 	if s.Mode == quant.Affine && f.bits == 16 {
 		return quant.Scheme{}, nil
 	}
 	if err := s.Check(shapes[f.shape].Hidden); err != nil {
-		return s, hintf(err, "--bits takes 2, 3, 4, 5, 6, 8 or 16, --group 32, 64 or 128")
+		return s, console.Hintf(err, "--bits takes 2, 3, 4, 5, 6, 8 or 16, --group 32, 64 or 128")
 	}
 	return s, nil
 }
@@ -136,9 +143,9 @@ func (f *benchFlags) scheme() (quant.Scheme, error) {
 func (f *benchFlags) check() error {
 	switch {
 	case shapes[f.shape].Hidden == 0:
-		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
+		return console.Hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(shapeNames(), ", "))
 	case !slices.Contains(backend.PrecisionNames, f.precision):
-		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
+		return console.Hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.threads < 0:
 		return errors.New("--threads must be at least 0")
 	}
@@ -215,7 +222,7 @@ func (f *benchFlags) fits(load func(backend.Backend) error) error {
 	be := cpu.New()
 	err := catalog.CheckWeights(be, f.options(), load)
 	if err = errors.Join(err, be.Close()); err != nil {
-		return hintf(err, "a smaller --shape, fewer --bits or some of its --layers take less")
+		return console.Hintf(err, "a smaller --shape, fewer --bits or some of its --layers take less")
 	}
 	return nil
 }

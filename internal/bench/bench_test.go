@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 func runBench(t *testing.T, args ...string) (out, progress string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	cmd := newBenchCmd()
+	cmd := NewCmd("dev", "unknown")
 	cmd.SetArgs(args)
 	cmd.SetOut(&o)
 	cmd.SetErr(&e)
@@ -102,7 +102,7 @@ func TestBenchFlags(t *testing.T) {
 		{"--shape", "giant"}, {"--bits", "7"}, {"--group", "48"}, {"--mode", "best"}, {"--precision", "best"}, {"-p", "-1"}, {"-n", "x"}, {"-d", "-4"},
 		{"-b", "0"}, {"--threads", "0"}, {"--reps", "0"}, {"--probe-size", "1"}, {"-p", "0", "-n", "0"}, {"--kv-type", "q2"}, {"no/such/folder"}, {"a", "b"},
 	} {
-		cmd := newBenchCmd()
+		cmd := NewCmd("dev", "unknown")
 		cmd.SetArgs(args)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		if err := cmd.Execute(); err == nil {

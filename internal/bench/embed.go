@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/chat"
+	"hearth/internal/console"
 	"hearth/internal/demo"
 	"hearth/internal/embed"
 	"hearth/internal/kernel"
@@ -75,7 +76,7 @@ type embedResult struct {
 	RSSGrown  int64   `json:"rss_grown_bytes,omitempty"`
 }
 
-func newBenchEmbedCmd() *cobra.Command {
+func newEmbedCmd() *cobra.Command {
 	f := embedFlags{benchFlags: benchFlags{group: 64, kv: "auto"}, prompt: 512}
 	cmd := &cobra.Command{
 		Use:   "embed",
@@ -88,7 +89,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
 		Example: `  hearth bench embed
   hearth bench embed --shape qwen3-0.6b --bits 4
   hearth bench embed --shape tiny --requests 10000 --texts 4`,
-		Args: noArgs,
+		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
 			r, err := f.runEmbed(cmd.Context(), progress)
@@ -148,11 +149,11 @@ func (f *embedFlags) check() error {
 	case f.longest < 8 || f.longest > 512:
 		return errors.New("--longest must be between 8 and 512")
 	case !encoder && shapes[f.shape].Hidden == 0:
-		return hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(embedShapes(), ", "))
+		return console.Hintf(fmt.Errorf("unknown shape %q", f.shape), "shapes are %s", strings.Join(embedShapes(), ", "))
 	case !encoder:
 		return f.benchFlags.check()
 	case !slices.Contains(backend.PrecisionNames, f.precision):
-		return hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
+		return console.Hintf(fmt.Errorf("unknown precision %q", f.precision), "precisions are %s", strings.Join(backend.PrecisionNames, ", "))
 	case f.bits != 16:
 		return scheme.Check(s.Hidden)
 	}
@@ -294,7 +295,7 @@ func (r *embedResult) grow(ctx context.Context, s *embed.Service, req *chat.Embe
 		}
 		if at := i + 1; at == max(r.Requests/10, 1) || at == r.Requests {
 			k := at / r.Requests
-			heap[k], rss[k] = heapBytes(), residentMemory()
+			heap[k], rss[k] = heapBytes(), console.ResidentMemory()
 			progress(fmt.Sprintf("%d requests: %d bytes of heap, %d resident", at, heap[k], rss[k]))
 		}
 	}

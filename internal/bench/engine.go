@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -58,7 +58,7 @@ var scenarios = map[string]scenario{
 
 var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations", "masks", "stream"}
 
-func newBenchEngineCmd() *cobra.Command {
+func newEngineCmd() *cobra.Command {
 	var f engineFlags
 	var doc strings.Builder
 	for _, name := range scenarioOrder {

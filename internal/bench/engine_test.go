@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestBenchEngine(t *testing.T) {
 		"mixed": "steps to a short prompt's first token, most", "conversations": "cache",
 	} {
 		var out bytes.Buffer
-		cmd := newBenchCmd()
+		cmd := NewCmd("dev", "unknown")
 		cmd.SetArgs([]string{"engine", name, "--shape", "tiny", "--scale", "0.01", "--svg", svg, "--json"})
 		cmd.SetOut(&out)
 		cmd.SetErr(io.Discard)

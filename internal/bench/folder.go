@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/convert"
 )
 
-func newBenchFolderCmd() *cobra.Command {
+func newFolderCmd() *cobra.Command {
 	var f benchFlags
 	shard := int64(5e9)
 	cmd := &cobra.Command{
@@ -28,9 +28,9 @@ DIR must not exist or be empty.`,
   hearth bench folder /tmp/large --shape qwen3.5-27b --layers 50 --shard-size 5GB`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return hintf(fmt.Errorf("folder needs a folder to write"), "hearth bench folder DIR")
+				return console.Hintf(fmt.Errorf("folder needs a folder to write"), "hearth bench folder DIR")
 			}
-			return maxArgs(1)(cmd, args)
+			return console.MaxArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -53,12 +53,12 @@ func (f *benchFlags) writeFolder(ctx context.Context, dir string, shard int64, o
 	if err := f.check(); err != nil {
 		return err
 	}
-	bar := &progressBar{out: notes, terminal: isTerminal(notes), start: time.Now()}
-	r, err := convert.Random(ctx, dir, convert.RandomOptions{Config: f.config(), Seed: 1, Shard: shard, Progress: bar.at})
-	bar.end()
+	bar := console.NewBar(notes)
+	r, err := convert.Random(ctx, dir, convert.RandomOptions{Config: f.config(), Seed: 1, Shard: shard, Progress: bar.At})
+	bar.End()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s parameters, %.2f bits per weight, %s bytes\n", dir, commas(r.Parameters), r.BitsPerWeight(), commas(r.Bytes))
+	_, err = fmt.Fprintf(out, "%s: %s parameters, %.2f bits per weight, %s bytes\n", dir, console.Commas(r.Parameters), r.BitsPerWeight(), console.Commas(r.Bytes))
 	return err
 }

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -135,7 +135,7 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 		return nil, err
 	}
 	r := &speedResult{CPU: cpuName(), Kernel: kernel.Current(), Model: modelFacts{Shape: f.name(), Bytes: m.Bytes}, Results: f.tests()}
-	r.Version, r.Commit = buildVersion()
+	r.Version, r.Commit = f.version, f.commit
 	_, _ = fmt.Sscanf(m.Width, "%d bits", &r.Model.Bits)
 	r.about = fmt.Sprintf("%s, %s, %s, keys and values %s", f.name(), m.Description, f.precision, b.st.Policy())
 	s := &speedRun{b: b, f: f, probe: kernel.NewProbe(int(f.probe)), progress: progress}

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newBenchReadCmd is the other side of "bench engine stream", in a process of its own, so that its time is not the
+// newReadCmd is the other side of "bench engine stream", in a process of its own, so that its time is not the
 // server's: it reads streams until it is killed.
-func newBenchReadCmd() *cobra.Command {
+func newReadCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "read URL STREAMS",
 		Short:  "Read streams from a server and forget them",

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"hearth/internal/console"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
 )
@@ -150,7 +151,7 @@ func (b *engineBench) long() ([]figure, error) {
 		return nil, err
 	}
 	debug.FreeOSMemory()
-	before := residentMemory()
+	before := console.ResidentMemory()
 	forecast := func(n int) (int64, error) {
 		keys, err := b.need(n)
 		return before + keys + int64(n)*bytesPerToken, err
@@ -162,7 +163,7 @@ func (b *engineBench) long() ([]figure, error) {
 		if err == nil {
 			err = e
 		}
-		actual := residentMemory()
+		actual := console.ResidentMemory()
 		figures = append(figures,
 			figure{fmt.Sprintf("memory at %d tokens, forecast", n), float64(expected) / 1e6, "MB", 0},
 			figure{"measured", float64(actual) / 1e6, "MB", 0},
@@ -231,12 +232,12 @@ func (b *engineBench) conversations() ([]figure, error) {
 		}
 		for q := range resident {
 			if i+1 == max(count*(q+1)/4, 1) {
-				resident[q] = float64(residentMemory()) / 1e6
+				resident[q] = float64(console.ResidentMemory()) / 1e6
 			}
 		}
 		if (i+1)%max(count/20, 1) == 0 {
 			left := time.Since(began) * time.Duration(count-i-1) / time.Duration(i+1)
-			b.progress(fmt.Sprintf("%d of %d conversations, %d MB resident, %s to go", i+1, count, residentMemory()>>20, left.Round(time.Second)))
+			b.progress(fmt.Sprintf("%d of %d conversations, %d MB resident, %s to go", i+1, count, console.ResidentMemory()>>20, left.Round(time.Second)))
 		}
 	}
 	slices.Sort(lookups)

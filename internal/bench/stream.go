@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -147,7 +147,7 @@ func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.engine.Close())
 	}
-	s.url = baseURL(l)
+	s.url = "http://" + l.Addr().String()
 	ctx, s.stop = context.WithCancel(ctx)
 	srv := server.New(server.Options{Models: oneModel{gen}, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
 		Health: func() server.Health { return server.Health{Status: "ok", Model: "idle"} }, Drain: time.Millisecond})

@@ -20,6 +20,7 @@ import (
 	"hearth/internal/backend/mlx"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/remote"
 )
 
@@ -83,7 +84,7 @@ func newChildCmd() *cobra.Command {
 		Use:    childName,
 		Short:  "Run a model for the server that starts this",
 		Hidden: true,
-		Args:   noArgs,
+		Args:   console.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			conn, err := remote.Inherit()
 			if err != nil {
@@ -106,7 +107,7 @@ func newChildCmd() *cobra.Command {
 func openMLX(cfg *config.Config) (backend.Backend, error) {
 	be, err := mlx.Open(mlx.Config{Path: cfg.MLXLib})
 	if err != nil {
-		return nil, hintf(err, "--backend cpu runs every model without it")
+		return nil, console.Hintf(err, "--backend cpu runs every model without it")
 	}
 	return be, nil
 }

@@ -20,8 +20,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"hearth/internal/bench"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/generate"
 	"hearth/internal/hub"
 	"hearth/internal/model"
@@ -30,7 +32,7 @@ import (
 // Main runs the program and exits.
 func Main() {
 	cmd := newRootCmd()
-	if isTerminal(os.Stdout) {
+	if console.IsTerminal(os.Stdout) {
 		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 			fitHelp(cmd, width)
 		}
@@ -60,7 +62,7 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return useKernels(config.Environ) },
-		Args:              noArgs,
+		Args:              console.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -68,10 +70,10 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		if near := nearestFlag(c, err); near != "" {
 			hint = fmt.Sprintf("did you mean --%s? %s", near, hint)
 		}
-		return &hinted{err: err, hint: hint}
+		return console.Hintf(err, "%s", hint)
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), newBenchCmd(), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), bench.NewCmd(buildVersion()), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
 	return cmd
 }
 
@@ -91,22 +93,6 @@ func nearestFlag(c *cobra.Command, err error) string {
 		name, _, _ = strings.Cut(group, "=")
 	}
 	return config.NearestFlag(c.Flags(), name)
-}
-
-// hinted is an error with advice.
-type hinted struct {
-	err  error
-	hint string
-}
-
-func (e *hinted) Error() string { return e.err.Error() }
-func (e *hinted) Unwrap() error { return e.err }
-
-// Hint says what to do.
-func (e *hinted) Hint() string { return e.hint }
-
-func hintf(err error, format string, args ...any) error {
-	return &hinted{err: err, hint: fmt.Sprintf(format, args...)}
 }
 
 // report prints err, and its hint if it has one, a line each.
@@ -173,33 +159,6 @@ func have(ids []string) string {
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if cmd.HasSubCommands() {
-		err := fmt.Errorf("unknown command %q", args[0])
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return hintf(err, "did you mean: %s %s", cmd.CommandPath(), near[0])
-		}
-		return hintf(err, "%s --help lists the commands", cmd.CommandPath())
-	}
-	return hintf(fmt.Errorf("unexpected argument %q", args[0]), "%s --help shows how to call it", cmd.CommandPath())
-}
-
-// maxArgs refuses more than n arguments.
-func maxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > n && (args[n] == "true" || args[n] == "false") {
-			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "a switch has its value behind an equals sign, as in --any-model=%s", args[n])
-		}
-		if len(args) > n {
-			return hintf(fmt.Errorf("unexpected argument %q", args[n]), "%s --help shows how to call it", cmd.CommandPath())
-		}
-		return nil
-	}
-}
 
 // settings registers the groups' knobs on cmd and returns the Config that load completes.
 func settings(cmd *cobra.Command, groups ...config.Group) *config.Config {

@@ -10,6 +10,7 @@ import (
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/hub"
 )
 
@@ -24,7 +25,7 @@ servers. Keys are counted and not shown. Nothing is loaded.`,
 		Example: `  hearth config
   hearth config mlx-community/Qwen3-0.6B-4bit --continuous-batching --rate-limit 60
   hearth config --json`,
-		Args: maxArgs(1),
+		Args: console.MaxArgs(1),
 	}
 	cfg := serverSettings(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -15,6 +15,7 @@ import (
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/hub"
 	"hearth/internal/regular"
 	"hearth/internal/tokenizer"
@@ -32,7 +33,7 @@ values.`,
   echo '{"messages":[{"role":"user","content":"hi"}]}' | hearth debug render --model MODEL
   echo '{"text":"<tool_call>{\"name\":\"f\"}</tool_call>","tools":["f"]}' | hearth debug parse --family hermes
   echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL`,
-		Args: noArgs,
+		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTokenizeCmd(), newRenderCmd(), newParseCmd(), newLogitsCmd())
@@ -116,7 +117,7 @@ func newTokenizeCmd() *cobra.Command {
 special tokens becomes their ids. tokenizer_config.json beside FILE is read too if it is there.`,
 		Example: `  echo '"Hello"' | hearth debug tokenize --tokenizer MODEL/tokenizer.json
   echo '[9707]' | hearth debug tokenize --tokenizer MODEL/tokenizer.json --decode`,
-		Args: noArgs,
+		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := loadTokenizer(file)
 			if err != nil {
@@ -206,7 +207,7 @@ func newLogitsCmd() *cobra.Command {
 		Long: `Reads {"tokens":[...]} a line and writes {"argmax":[...],"top":[[[id,logprob], ...20], ...]} with one entry for every
 position. The folder needs no tokenizer.`,
 		Example: `  echo '{"tokens":[1,2,3]}' | hearth debug logits --model MODEL --precision float32`,
-		Args:    noArgs,
+		Args:    console.NoArgs,
 	}
 	cfg := settings(cmd, config.Model, config.Run)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -267,7 +268,7 @@ func required(cmd *cobra.Command, flag string) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed(flag) {
-			return hintf(fmt.Errorf("--%s is missing", flag), "for example: %s", firstLine(cmd.Example))
+			return console.Hintf(fmt.Errorf("--%s is missing", flag), "for example: %s", firstLine(cmd.Example))
 		}
 		return run(cmd, args)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hearth/internal/console"
 	"hearth/internal/dialect"
 )
 
@@ -28,7 +29,7 @@ and the command fails in the end.
 F is a name that --tool-call-parser takes, or auto with --template.`,
 		Example: `  echo '{"text":"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>","tools":["f"]}' | hearth debug parse --family hermes
   hearth debug parse --family auto --template MODEL/chat_template.jinja --split every < outputs.jsonl`,
-		Args: noArgs,
+		Args: console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := newOutputParser(family, reasoning, template, split)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/engine"
 	"hearth/internal/generate"
 	"hearth/internal/hub"
@@ -40,7 +41,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
   hearth debug render --model MODEL --json requests.jsonl
   echo '{"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":true}' |
     hearth debug render --template MODEL/chat_template.jinja --now 2026-03-05T07:08:09Z`,
-		Args: maxArgs(1),
+		Args: console.MaxArgs(1),
 	}
 	cfg := settings(cmd, config.Model, config.Sampling)
 	f := cmd.Flags()
@@ -59,7 +60,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		case file != "":
 			return renderTemplate(cmd, file, now)
 		case !f.Changed("model"):
-			return hintf(errors.New("--model or --template is missing"), "for example: %s", firstLine(cmd.Example))
+			return console.Hintf(errors.New("--model or --template is missing"), "for example: %s", firstLine(cmd.Example))
 		case api != "" && decoders[api] == nil:
 			return fmt.Errorf("--api %s is unknown; it must be messages or chat", api)
 		}
@@ -90,7 +91,7 @@ func clockAt(text string) (func() time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return nil, hintf(fmt.Errorf("--now %s is not a time", text), "for example: --now 2026-03-05T07:08:09Z")
+		return nil, console.Hintf(fmt.Errorf("--now %s is not a time", text), "for example: --now 2026-03-05T07:08:09Z")
 	}
 	return func() time.Time { return at }, nil
 }
@@ -133,7 +134,7 @@ func textSide(cfg *config.Config, now func() time.Time) (*generate.Generator, er
 		return nil, err
 	}
 	if text.Template == nil {
-		return nil, hintf(fmt.Errorf("%s is %s, so no request becomes a prompt", src.Where, baseModel), makeChat)
+		return nil, console.Hintf(fmt.Errorf("%s is %s, so no request becomes a prompt", src.Where, baseModel), makeChat)
 	}
 	text.Engine, text.Now = weightless{}, now
 	return generate.New(text)

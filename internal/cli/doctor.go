@@ -9,6 +9,7 @@ import (
 
 	"hearth/internal/backend/mlx"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/kernel"
 )
 
@@ -20,7 +21,7 @@ func newDoctorCmd() *cobra.Command {
 models need on operands with known results. With auto it looks at both; that mlx is missing is then no error.`,
 		Example: `  hearth doctor
   hearth doctor --backend mlx`,
-		Args: noArgs,
+		Args: console.NoArgs,
 	}
 	cfg := settings(cmd, config.Run)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +47,7 @@ func doctorMLX(w io.Writer, cfg *config.Config) error {
 	be, err := mlx.Open(mlx.Config{Path: cfg.MLXLib})
 	if err != nil {
 		if cfg.Backend == "mlx" {
-			return hintf(err, "--backend cpu runs every model without it")
+			return console.Hintf(err, "--backend cpu runs every model without it")
 		}
 		fmt.Fprintf(w, "mlx\tnot here: %v\n", err)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"hearth/internal/console"
 	"hearth/internal/kernel"
 )
 
@@ -15,7 +16,7 @@ const kernelsEnv = "HEARTH_CPU"
 func useKernels(environ func(string) (string, bool)) error {
 	name, _ := environ(kernelsEnv)
 	if err := kernel.Use(name); err != nil {
-		return hintf(fmt.Errorf("%s=%s: %w", kernelsEnv, name, err), "%s takes auto, %s here", kernelsEnv, strings.Join(kernel.Implementations(), ", "))
+		return console.Hintf(fmt.Errorf("%s=%s: %w", kernelsEnv, name, err), "%s takes auto, %s here", kernelsEnv, strings.Join(kernel.Implementations(), ", "))
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/hub"
 	"hearth/internal/remote"
 )
@@ -222,7 +223,7 @@ func inUse(t *testing.T, v *victim) use {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	u := use{goroutines: runtime.NumGoroutine(), heap: int64(m.HeapAlloc), resident: residentMemory()}
+	u := use{goroutines: runtime.NumGoroutine(), heap: int64(m.HeapAlloc), resident: console.ResidentMemory()}
 	if dir, err := os.ReadDir("/proc/self/fd"); err == nil {
 		u.files = len(dir)
 	}

@@ -21,6 +21,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/hub"
 	"hearth/internal/server"
 )
@@ -30,7 +31,7 @@ func newLaunchCmd() *cobra.Command {
 		Use:   "launch",
 		Short: "Run a coding agent on a local model",
 		Long:  `Runs a coding agent with its settings pointed at hearth.`,
-		Args:  noArgs,
+		Args:  console.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newLaunchClaudeCmd())
@@ -123,7 +124,7 @@ func attach(ctx context.Context, s *state, notes io.Writer) (*target, error) {
 		h, err = loaded(ctx, s.URL)
 	}
 	if err != nil {
-		return nil, hintf(fmt.Errorf("the server at %s (process %d) ended while it loaded %s: %w", s.URL, s.PID, s.Model, err), "what it printed says why")
+		return nil, console.Hintf(fmt.Errorf("the server at %s (process %d) ended while it loaded %s: %w", s.URL, s.PID, s.Model, err), "what it printed says why")
 	}
 	return &target{state: *s, context: h.Context, kind: h.Kind, close: func() {}}, nil
 }

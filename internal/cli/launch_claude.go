@@ -12,6 +12,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/demo"
 )
 
@@ -37,7 +38,7 @@ least that is accepted without --force.`, claudePrompt, claudeEnough, claudeLeas
   eval "$(hearth launch claude --print)" && claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() > 0 || len(args) > 0 && cmd.ArgsLenAtDash() < 0 {
-				return hintf(fmt.Errorf("unexpected argument %q", args[0]), "arguments of Claude Code go after --: %s -- %s", cmd.CommandPath(), strings.Join(args, " "))
+				return console.Hintf(fmt.Errorf("unexpected argument %q", args[0]), "arguments of Claude Code go after --: %s -- %s", cmd.CommandPath(), strings.Join(args, " "))
 			}
 			return nil
 		},
@@ -55,7 +56,7 @@ least that is accepted without --force.`, claudePrompt, claudeEnough, claudeLeas
 		}
 		program, err := exec.LookPath("claude")
 		if err != nil && !o.print {
-			return hintf(errors.New("there is no claude on the path: Claude Code is not installed"), "npm install -g @anthropic-ai/claude-code")
+			return console.Hintf(errors.New("there is no claude on the path: Claude Code is not installed"), "npm install -g @anthropic-ai/claude-code")
 		}
 		t, err := claudeTarget(cmd, cfg, o)
 		if err != nil {
@@ -87,9 +88,9 @@ func claudeTarget(cmd *cobra.Command, cfg *config.Config, o claudeOptions) (*tar
 	also := others(all, s)
 	switch {
 	case s == nil && o.print && also != "":
-		return nil, hintf(fmt.Errorf("no server runs with %s; there are %s", cfg.Model, also), "start one: hearth serve %s", cfg.Model)
+		return nil, console.Hintf(fmt.Errorf("no server runs with %s; there are %s", cfg.Model, also), "start one: hearth serve %s", cfg.Model)
 	case s == nil && o.print:
-		return nil, hintf(errors.New("no server runs"), "start one: hearth serve %s", cfg.Model)
+		return nil, console.Hintf(errors.New("no server runs"), "start one: hearth serve %s", cfg.Model)
 	case s == nil:
 		none := "no server runs"
 		if also != "" {
@@ -104,7 +105,7 @@ func claudeTarget(cmd *cobra.Command, cfg *config.Config, o claudeOptions) (*tar
 	}
 	if t.Locked && t.Key == "" {
 		if t.Key = cfg.APIKey(); t.Key == "" {
-			return nil, hintf(errors.New("the server that runs asks for a key and knows no more than the hashes of those it accepts"),
+			return nil, console.Hintf(errors.New("the server that runs asks for a key and knows no more than the hashes of those it accepts"),
 				"name yours: %s --api-key KEY", cmd.CommandPath())
 		}
 		t.keyFrom = cmp.Or(cfg.Origin("api-key"), cfg.Origin("api-key-file"), cfg.Origin("operator-key"))
@@ -139,7 +140,7 @@ func claudeCan(t *target, o claudeOptions, command string) (note string, err err
 	}
 	other := fmt.Sprintf("name a model: %s --model mlx-community/Qwen3-Coder-30B-A3B-Instruct-4bit", command)
 	refuse := func(hint, format string, args ...any) (string, error) {
-		return "", hintf(fmt.Errorf("%s%w", which, fmt.Errorf(format, args...)), "%s", hint)
+		return "", console.Hintf(fmt.Errorf("%s%w", which, fmt.Errorf(format, args...)), "%s", hint)
 	}
 	fits := t.context >= claudePrompt+claudeReply
 	switch {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"hearth/internal/config"
+	"hearth/internal/console"
 )
 
 // listen opens the sockets of cfg. With no host, or localhost, that is both loopback addresses on one port, so that
@@ -56,12 +57,12 @@ func explain(err error, host string, port int) error {
 		if port == 65535 {
 			free = 8080
 		}
-		return hintf(fmt.Errorf("address %s is already in use", net.JoinHostPort(host, strconv.Itoa(port))),
+		return console.Hintf(fmt.Errorf("address %s is already in use", net.JoinHostPort(host, strconv.Itoa(port))),
 			"stop what listens there, or use another port: hearth serve --port %d", free)
 	case errors.Is(err, syscall.EACCES):
-		return hintf(fmt.Errorf("no permission to listen on port %d", port), "ports from 1024 need none: hearth serve --port 8080")
+		return console.Hintf(fmt.Errorf("no permission to listen on port %d", port), "ports from 1024 need none: hearth serve --port 8080")
 	}
-	return hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
+	return console.Hintf(fmt.Errorf("listen on %s, port %d: %w", host, port, err), "--host takes an address of this machine, 0.0.0.0 for all of them")
 }
 
 // baseURL is how this machine reaches l. What listens on every address listens on those of IPv4 too, whichever of the two

@@ -7,12 +7,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/convert"
 	"hearth/internal/hub"
 	"hearth/internal/quant"
@@ -33,9 +33,9 @@ DST must not exist or be empty; until all of it is written there is nothing unde
   hearth quantize SRC DST --recipe mixed_4_6`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return hintf(fmt.Errorf("quantize needs a model and a folder to write"), "hearth quantize SRC DST")
+				return console.Hintf(fmt.Errorf("quantize needs a model and a folder to write"), "hearth quantize SRC DST")
 			}
-			return maxArgs(2)(cmd, args)
+			return console.MaxArgs(2)(cmd, args)
 		},
 	}
 	cfg := settings(cmd, config.Model)
@@ -49,7 +49,7 @@ DST must not exist or be empty; until all of it is written there is nothing unde
 			return err
 		}
 		if cfg.AdapterPath != "" {
-			return hintf(fmt.Errorf("quantize does not put adapters into models"), "leave --adapter-path away")
+			return console.Hintf(fmt.Errorf("quantize does not put adapters into models"), "leave --adapter-path away")
 		}
 		s, err := schemeOf(mode, bits, group)
 		if err != nil {
@@ -70,7 +70,7 @@ DST must not exist or be empty; until all of it is written there is nothing unde
 func schemeOf(mode string, bits, group int) (quant.Scheme, error) {
 	s, ok := quant.Mode(mode).Default()
 	if !ok {
-		return s, hintf(fmt.Errorf("unknown mode %q", mode), "want one of %v", quant.Modes())
+		return s, console.Hintf(fmt.Errorf("unknown mode %q", mode), "want one of %v", quant.Modes())
 	}
 	if bits != 0 {
 		s.Bits = bits
@@ -79,56 +79,22 @@ func schemeOf(mode string, bits, group int) (quant.Scheme, error) {
 		s.Group = group
 	}
 	if err := s.Check(max(s.Group, 1)); err != nil {
-		return s, hintf(err, "affine takes 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128; the other modes have one width and group each")
+		return s, console.Hintf(err, "affine takes 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128; the other modes have one width and group each")
 	}
 	return s, nil
 }
 
 func quantize(ctx context.Context, src *catalog.Source, dst string, o convert.Options, out, notes io.Writer) error {
-	bar := &progressBar{out: notes, terminal: isTerminal(notes), start: time.Now()}
-	o.Progress = bar.at
+	bar := console.NewBar(notes)
+	o.Progress = bar.At
 	r, err := convert.Quantize(ctx, src.FS, src.Where, dst, o)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(notes, "hearth: warning: %s: %s\n", src.Where, w)
 	}
-	_, err = fmt.Fprintf(out, "%s: %d of %d modules quantised, %.2f bits per weight, %s bytes\n", dst, r.Quantised, r.Modules, r.BitsPerWeight(), commas(r.Bytes))
+	_, err = fmt.Fprintf(out, "%s: %d of %d modules quantised, %.2f bits per weight, %s bytes\n", dst, r.Quantised, r.Modules, r.BitsPerWeight(), console.Commas(r.Bytes))
 	return err
-}
-
-// progressBar shows how far something is: on a terminal as a line that changes, elsewhere not at all.
-type progressBar struct {
-	out      io.Writer
-	terminal bool
-	start    time.Time
-	shown    int // permille
-}
-
-const barWidth = 30
-
-func (b *progressBar) at(done, total int64) {
-	if !b.terminal || total <= 0 {
-		return
-	}
-	n := int(done * 1000 / total)
-	if n == b.shown {
-		return
-	}
-	b.shown = n
-	full := n * barWidth / 1000
-	left := ""
-	if spent := time.Since(b.start); n > 0 && spent > time.Second {
-		left = fmt.Sprintf(", %v left", (spent * time.Duration(1000-n) / time.Duration(n)).Round(time.Second))
-	}
-	fmt.Fprintf(b.out, "\r[%s%s] %3d %%%s\x1b[K", strings.Repeat("#", full), strings.Repeat(" ", barWidth-full), n/10, left)
-}
-
-// end clears the line.
-func (b *progressBar) end() {
-	if b.shown > 0 {
-		fmt.Fprint(b.out, "\r\x1b[K")
-	}
 }

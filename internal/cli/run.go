@@ -11,11 +11,11 @@ import (
 
 	"github.com/peterh/liner"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/hub"
 )
 
@@ -31,7 +31,7 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
   hearth run mlx-community/Qwen3-0.6B-4bit "Write a haiku about Go"
   git diff | hearth run ./my-model
   hearth run`,
-		Args: maxArgs(2),
+		Args: console.MaxArgs(2),
 	}
 	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -39,13 +39,13 @@ shown, dimmed, on a terminal only. A base model, which has no chat template, con
 			return err
 		}
 		prompt, given := arguments(cfg, args)
-		if !given && !isTerminal(cmd.InOrStdin()) {
+		if !given && !console.IsTerminal(cmd.InOrStdin()) {
 			b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxBodyBytes))
 			if err != nil {
 				return fmt.Errorf("read stdin: %w", err)
 			}
 			if prompt, given = strings.TrimRight(string(b), "\r\n"), true; prompt == "" {
-				return hintf(errors.New("there is no prompt: stdin is empty"), `for example: hearth run demo "Hello"`)
+				return console.Hintf(errors.New("there is no prompt: stdin is empty"), `for example: hearth run demo "Hello"`)
 			}
 		}
 		return runModel(cmd, cfg, prompt, given)
@@ -89,7 +89,7 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	if err != nil {
 		return err
 	}
-	t := &talk{gen: gen, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), terminal: isTerminal(cmd.OutOrStdout())}
+	t := &talk{gen: gen, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), terminal: console.IsTerminal(cmd.OutOrStdout())}
 	if t.base = gen.Model().Kind == chat.Completes; t.base {
 		t.most = baseTokens(models.Settings())
 		fmt.Fprintf(t.notes, "hearth: %s is %s; %s%s\n", models.ID(), baseModel, t.continues(once), makeChat)
@@ -196,9 +196,4 @@ func (t *talk) loop(ctx context.Context, in prompter) error {
 			return err
 		}
 	}
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

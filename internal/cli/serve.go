@@ -23,6 +23,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/demo"
 	"hearth/internal/hub"
 	"hearth/internal/model"
@@ -43,7 +44,7 @@ same flags, prints all settings and where they come from.`,
 		Example: `  hearth serve
   hearth serve mlx-community/Qwen3-0.6B-4bit --port 8081
   hearth serve ./my-model --api-key "$(openssl rand -hex 16)" --host 0.0.0.0`,
-		Args: maxArgs(1),
+		Args: console.MaxArgs(1),
 	}
 	cfg := serverSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -127,7 +128,7 @@ func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) er
 
 	cache := hub.Cache{Dir: cfg.HubCache}
 	if err := cfg.Refused(); err != nil {
-		return hintf(err, "serve one of its models: hearth serve MODEL")
+		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
 	}
 	src, err := findModel(cfg, cache)
 	if err != nil {
@@ -350,7 +351,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
 		Monitor: monitor{cfg, models, models, nil},
-		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: peakMemory,
+		Log:     log, LogPrompts: cfg.LogPrompts, PeakMemory: console.PeakMemory,
 		RequestDir: cfg.DebugRequestDir,
 		MaxBody:    config.MaxBodyBytes,
 		MaxBodies:  cfg.MaxRequestBytes,

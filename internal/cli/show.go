@@ -16,6 +16,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/generate"
 	"hearth/internal/hub"
 	"hearth/internal/jsonc"
@@ -88,7 +89,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 		Example: `  hearth show
   hearth show mlx-community/Qwen3-0.6B-4bit --json
   hearth show Downloads/config.json`,
-		Args: maxArgs(1),
+		Args: console.MaxArgs(1),
 	}
 	cfg := settings(cmd, config.Model, config.Run, config.Sampling)
 	var contexts []int
@@ -168,7 +169,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, err
 	}
 	debug.FreeOSMemory()
-	f.program = residentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
+	f.program = console.ResidentMemory() + serverBytes // tokenizer and template are loaded, and nothing else is
 	m := f.packed.Model
 	s := &shown{State: stateOf(f.packed.Geometry()), ID: src.ID, Path: src.Path, Architecture: c.Type, Adapter: m.Adapter, Parameters: m.Params, Bytes: m.Bytes, Context: m.Context, Layers: look.layers, Modules: look.modules}
 	s.read(m.Reading)
@@ -319,31 +320,31 @@ func (s *shown) print(w io.Writer) error {
 	if s.Adapter != "" {
 		row("adapter", "%s", s.Adapter)
 	}
-	row("parameters", "%s", commas(s.Parameters))
-	row("bytes", "%s", commas(s.Bytes))
+	row("parameters", "%s", console.Commas(s.Parameters))
+	row("bytes", "%s", console.Commas(s.Bytes))
 	if s.Context > 0 {
-		row("context", "%s tokens", commas(int64(s.Context)))
+		row("context", "%s tokens", console.Commas(int64(s.Context)))
 	}
 	s.printReading(row)
 	if s.State.Sequence > 0 {
-		row("state", "%s bytes per token, %s per sequence and snapshot", commas(s.State.Token), commas(s.State.Sequence))
+		row("state", "%s bytes per token, %s per sequence and snapshot", console.Commas(s.State.Token), console.Commas(s.State.Sequence))
 	} else {
-		row("state", "%s bytes per token", commas(s.State.Token))
+		row("state", "%s bytes per token", console.Commas(s.State.Token))
 	}
 	for _, m := range s.Memory {
 		row("  memory", "%s bytes for %s tokens: weights %s, keys and values %s, a step %s, the program %s",
-			commas(m.Bytes), commas(int64(m.Context)), commas(m.Weights), commas(m.State), commas(m.Step), commas(m.Program))
+			console.Commas(m.Bytes), console.Commas(int64(m.Context)), console.Commas(m.Weights), console.Commas(m.State), console.Commas(m.Step), console.Commas(m.Program))
 		if m.LowMemory.Files == 0 {
 			continue // there are no files that could stay mapped
 		}
-		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", commas(m.LowMemory.Bytes), commas(m.LowMemory.Files))
+		row("    low-memory", "%s bytes, and up to %s of the files that the system can take back", console.Commas(m.LowMemory.Bytes), console.Commas(m.LowMemory.Files))
 	}
 	printLayers(row, s.Layers, s.Modules)
 	if s.Tokenizer.Type == "" { // of a config.json alone
 		printShownWarnings(row, s.Warnings)
 		return t.Flush()
 	}
-	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, console.Commas(int64(s.Tokenizer.Vocabulary)))
 	if s.Template.Source == "" && s.broken {
 		row("template", "none that can be read, so it does not chat")
 	} else if s.Template.Source == "" {
@@ -436,13 +437,4 @@ func (s shownSampling) String() string {
 		return "no recommendation"
 	}
 	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", ", ").Replace(string(b))
-}
-
-// commas groups digits by thousands.
-func commas(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/model"
 	"hearth/internal/regular"
 )
@@ -49,7 +50,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	if p, ok := backend.ParsePrecision(cfg.Precision); ok {
 		o.Precision = p
 	}
-	program := residentMemory() + serverBytes // there is no tokenizer to add
+	program := console.ResidentMemory() + serverBytes // there is no tokenizer to add
 	f, err := newForecasts(c, o, cfg, look.note)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 			if w.Positions == 0 {
 				row("window", "none in %s", layers)
 			} else {
-				row("window", "%s tokens in %s (%s)", commas(int64(w.Positions)), layers, w.Whence)
+				row("window", "%s tokens in %s (%s)", console.Commas(int64(w.Positions)), layers, w.Whence)
 			}
 		}
 	}
@@ -135,7 +136,7 @@ func (s *shown) printReading(row func(name, format string, args ...any)) {
 // number prints a count of positions or a base as a config has it.
 func number(x float64) string {
 	if x == float64(int64(x)) {
-		return commas(int64(x))
+		return console.Commas(int64(x))
 	}
 	return fmt.Sprintf("%g", x)
 }

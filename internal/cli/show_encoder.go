@@ -8,6 +8,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
+	"hearth/internal/console"
 	"hearth/internal/model"
 	"hearth/internal/tokenizer"
 )
@@ -77,15 +78,15 @@ func (s *shownEncoder) print(w io.Writer) error {
 	row("folder", "%s", s.Path)
 	row("architecture", "%s", s.Architecture)
 	row("use", "%s", s.Use)
-	row("parameters", "%s", commas(s.Parameters))
-	row("bytes", "%s", commas(s.Bytes))
-	row("context", "%s tokens", commas(int64(s.Context)))
+	row("parameters", "%s", console.Commas(s.Parameters))
+	row("bytes", "%s", console.Commas(s.Bytes))
+	row("context", "%s tokens", console.Commas(int64(s.Context)))
 	row("pooling", "%s", s.Pooling)
 	if s.Width > 0 {
-		row("vectors", "%s numbers, length 1: %s", commas(int64(s.Width)), yes(s.Normalised))
+		row("vectors", "%s numbers, length 1: %s", console.Commas(int64(s.Width)), yes(s.Normalised))
 	}
 	printLayers(row, s.Layers, s.Modules)
-	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, commas(int64(s.Tokenizer.Vocabulary)))
+	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, console.Commas(int64(s.Tokenizer.Vocabulary)))
 	printShownWarnings(row, s.Warnings)
 	return t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hearth/internal/backend"
+	"hearth/internal/console"
 	"hearth/internal/quant"
 )
 
@@ -80,7 +81,7 @@ func short(p backend.Part) string {
 // printLayers prints the kinds of layers, and of those that are stored in several ways which modules are how.
 func printLayers(row func(name, format string, args ...any), layers []shownLayers, modules []shownModules) {
 	for i, l := range layers {
-		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, commas(l.Parameters), commas(l.Bytes))
+		row("  "+l.Kind, "%s, %s parameters, %s bytes", l.Stored, console.Commas(l.Parameters), console.Commas(l.Bytes))
 		if i == 0 || layers[i-1].Kind != l.Kind || i+1 < len(layers) && layers[i+1].Kind == l.Kind {
 			continue // stored in one way, or more rows of this kind follow
 		}

@@ -10,8 +10,11 @@ import (
 
 // TestStateOf: of a hybrid, layers that attend take memory for every token, the others once.
 func TestStateOf(t *testing.T) {
-	f := benchFlags{shape: "qwen3.5-0.8b", layers: 8, bits: 4, group: 64}
-	m, _, err := model.New("qwen3_5", f.config(), 1)
+	m, _, err := model.New("qwen3_5", []byte(`{"model_type": "qwen3_5", "hidden_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 8,
+		"num_key_value_heads": 2, "intermediate_size": 3584, "tie_word_embeddings": true, "full_attention_interval": 4,
+		"linear_num_key_heads": 16, "linear_num_value_heads": 16, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+		"linear_conv_kernel_dim": 4, "head_dim": 256, "vocab_size": 248320, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
+		"max_position_embeddings": 40960, "quantization": {"mode": "affine", "bits": 4, "group_size": 64}}`), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
+	"hearth/internal/console"
 	"hearth/internal/engine"
 	"hearth/internal/kv"
 	"hearth/internal/server"
@@ -37,7 +38,7 @@ type engines interface {
 func (m monitor) Status() server.Status {
 	s, live := m.all.Stats(), m.all.Live()
 	st := server.Status{Status: "running", Model: m.main.ID(), Steps: s.Steps, Running: s.Running, Waiting: s.Waiting,
-		Memory: server.Memory{Weights: m.all.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: residentMemory(), Peak: peakMemory()},
+		Memory: server.Memory{Weights: m.all.WeightBytes(), State: s.Used, Cache: s.Cache.Idle, Budget: s.Budget, Resident: console.ResidentMemory(), Peak: console.PeakMemory()},
 		Cache: server.Cache{Type: cacheType(s.Cache), Entries: s.Cache.Entries, HitRate: hitRate(s.Cache),
 			MemoryMB: float64(s.Cache.Bytes) / 1e6},
 		Requests: requests(live, time.Now()),

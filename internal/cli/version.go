@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"hearth/internal/console"
 )
 
 // Stamped by -ldflags -X; empty in a plain go build, where the toolchain's own stamp is used.
@@ -69,7 +71,7 @@ func newVersionCmd() *cobra.Command {
 		Use:     "version",
 		Short:   "Print version and commit",
 		Example: "  hearth version",
-		Args:    noArgs,
+		Args:    console.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v, c := buildVersion()
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "hearth %s (commit %s, %s, %s/%s)\n", v, c, runtime.Version(), runtime.GOOS, runtime.GOARCH)

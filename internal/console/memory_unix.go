@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package cli
+package console
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peakMemory is the most bytes the process has had resident, 0 if unknown.
-func peakMemory() int64 {
+// PeakMemory is the most bytes the process has had resident, 0 if unknown.
+func PeakMemory() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0
@@ -23,13 +23,13 @@ func peakMemory() int64 {
 	return int64(u.Maxrss)
 }
 
-// residentMemory is the bytes that the process has resident now; where the system does not say, the most it has had.
-func residentMemory() int64 {
+// ResidentMemory is the bytes that the process has resident now; where the system does not say, the most it has had.
+func ResidentMemory() int64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if f := strings.Fields(string(statm)); err == nil && len(f) > 1 {
 		if pages, err := strconv.ParseInt(f[1], 10, 64); err == nil {
 			return pages * int64(os.Getpagesize())
 		}
 	}
-	return peakMemory()
+	return PeakMemory()
 }
