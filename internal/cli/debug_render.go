@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ import (
 
 func newRenderCmd() *cobra.Command {
 	var file, clock, api string
-	var asJSON bool
+	var asJSON, traits bool
 	cmd := &cobra.Command{
 		Use:   "render --model DIR [FILE] | --template FILE",
 		Short: "Show the prompt that a request becomes",
@@ -49,6 +50,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 	f.StringVar(&clock, "now", "", "what the template takes for the current `TIME`")
 	f.StringVar(&api, "api", "", "the requests' API: messages or chat")
 	f.BoolVar(&asJSON, "json", false, `with --model: print {"text", "tokens", "api"}, a line for every request`)
+	f.BoolVar(&traits, "traits", false, "with --model: print what the chat template has a place for, as trials show, and read no requests")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		now, err := clockAt(clock)
 		if err != nil {
@@ -71,6 +73,9 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		if err != nil {
 			return err
 		}
+		if traits {
+			return printTraits(cmd.OutOrStdout(), g)
+		}
 		in := cmd.InOrStdin()
 		if len(args) > 0 {
 			b, err := readFile(args[0])
@@ -82,6 +87,15 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		return renderRequests(cmd, g, in, api, asJSON)
 	}
 	return cmd
+}
+
+// printTraits prints a line for everything that a chat template may have a place for: its name, yes or no, what it means.
+func printTraits(w io.Writer, g *generate.Generator) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, t := range g.Traits() {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Name, map[bool]string{true: "yes", false: "no"}[t.Has], t.About)
+	}
+	return tw.Flush()
 }
 
 // clockAt is the clock of --now, nil for the real one.

@@ -42,7 +42,7 @@ type shown struct {
 	Layers       []shownLayers    `json:"layers"`
 	Modules      []shownModules   `json:"modules"`
 	Tokenizer    shownTokenizer   `json:"tokenizer"`
-	Template     generate.Traits  `json:"template"`
+	Template     generate.Summary `json:"template"`
 	Sampling     shownSampling    `json:"sampling"`
 	Warnings     []string         `json:"warnings,omitempty"` // what is wrong with the folder and was read over or mended, the file first
 
@@ -177,7 +177,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	if text.Tokenizer != nil {
 		text.StopIDs = c.Generation.EOS
 		s.Tokenizer.Vocabulary = text.Tokenizer.Size()
-		s.Template = text.Traits()
+		s.Template = text.Summary()
 	}
 	if s.Tokenizer.Type, err = tokenizerType(src.FS); err != nil {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
@@ -416,7 +416,7 @@ func each(lists ...[]string) []string {
 }
 
 // toolsOf says where tools stand in a prompt.
-func toolsOf(t *generate.Traits) string {
+func toolsOf(t *generate.Summary) string {
 	if t.ToolsInPrompt {
 		return "in the system text"
 	}

@@ -14,7 +14,7 @@ import (
 // arguments of a call are an object in the order of its keys, or its text in the spacing of Python's json.dumps.
 func (f form) arguments(raw json.RawMessage) jinja.Value {
 	v := argumentsObject(raw)
-	if !f.text {
+	if !f.has(argumentsAreText) {
 		return v
 	}
 	if text, err := asJSON.Render(context.Background(), object("v", v), jinja.Limits{}); err == nil {

@@ -248,7 +248,7 @@ func (c *choice) emitPieces() {
 // remembered under another.
 func (c *choice) callID(own string) string {
 	form := &c.g.forms[0]
-	if !form.named {
+	if !form.has(callsWithID) {
 		return ""
 	}
 	if form.ids.forClients(own, c.name) && !c.taken(own) {

@@ -180,7 +180,7 @@ func TestEveryTemplate(t *testing.T) {
 						continue
 					}
 					for _, word := range words(messages) {
-						if word == "AA" && !g.forms[0].said && !g.forms[0].assistants {
+						if word == "AA" && !g.forms[0].has(callsWithText) && !g.forms[0].has(assistantsInRow) {
 							continue // the template has no place for what is said beside a call
 						}
 						if !strings.Contains(out, word) {
@@ -286,13 +286,13 @@ func TestCallsSurvive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !g.forms[0].declares && !g.forms[0].calls {
+		if !g.forms[0].has(toolsDeclared) && !g.forms[0].has(callsPrinted) {
 			continue
 		}
 		good, all, bad := 0, 0, ""
 		for _, c := range called {
 			for _, around := range []string{"", "text", "reasoning"} {
-				if around == "text" && !g.forms[0].said {
+				if around == "text" && !g.forms[0].has(callsWithText) {
 					continue // not in one turn with a call
 				}
 				all++
@@ -326,7 +326,7 @@ func TestCallsSurvive(t *testing.T) {
 // survives says what is wrong with calls that were rendered and read back, "" if nothing is.
 func survives(t *testing.T, g *Generator, calls [][2]string, around string) string {
 	t.Helper()
-	if !g.forms[0].parallel && len(calls) > 1 {
+	if !g.forms[0].has(callsParallel) && len(calls) > 1 {
 		for _, c := range calls {
 			if problem := survives(t, g, [][2]string{c}, around); problem != "" {
 				return problem

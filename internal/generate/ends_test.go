@@ -163,7 +163,7 @@ func TestTurnEnds(t *testing.T) {
 			}
 			before := slices.Clone(cfg.StopIDs)
 			var named, found []string
-			for _, e := range cfg.Traits().Ends {
+			for _, e := range cfg.Summary().Ends {
 				if e.Template {
 					found = append(found, e.Token)
 				} else {

@@ -17,14 +17,14 @@ func (f form) fit(turns []turn) []turn {
 		prev := out.last()
 		switch {
 		case prev == nil:
-		case t.role == roleUser && prev.role == roleUser && (!f.users || prev.reminder):
+		case t.role == roleUser && prev.role == roleUser && (!f.has(usersInRow) || prev.reminder):
 			prev.reminder = prev.reminder && t.reminder
 			out.join(t)
 			continue
-		case t.role == roleUser && prev.role == roleTool && !f.afterTool:
+		case t.role == roleUser && prev.role == roleTool && !f.has(userAfterTool):
 			out.join(t)
 			continue
-		case t.role == roleAssistant && prev.role == roleAssistant && !f.assistants:
+		case t.role == roleAssistant && prev.role == roleAssistant && !f.has(assistantsInRow):
 			out.join(t)
 			continue
 		}
@@ -113,9 +113,9 @@ func paragraphs(a, b string) string {
 func (f form) begin(turns []turn) []turn {
 	at := slices.IndexFunc(turns, func(t turn) bool { return t.role != roleSystem })
 	switch {
-	case at < 0 && !f.alone && len(turns) > 0:
+	case at < 0 && !f.has(systemAlone) && len(turns) > 0:
 		turns[len(turns)-1].role = roleUser
-	case at < 0 || f.first:
+	case at < 0 || f.has(assistantFirst):
 	case turns[at].role == roleUser && !slices.ContainsFunc(turns, asks):
 		turns[at].text = paragraphs("Go on.", turns[at].text)
 	case turns[at].role != roleUser:
@@ -142,12 +142,12 @@ func (f form) placeCalls(turns []turn) []turn {
 		t := turns[0]
 		turns = turns[1:]
 		switch {
-		case t.role == roleTool && (!f.tools || !f.orphans && t.answers.name == ""):
+		case t.role == roleTool && (!f.has(toolResults) || !f.has(callsWithoutResult) && t.answers.name == ""):
 			out = append(out, turn{role: roleUser, text: responseOpen + t.text + responseClose})
-		case t.role == roleAssistant && !f.empty && t.text == "" && len(t.calls) == 0 && len(turns) > 0:
+		case t.role == roleAssistant && !f.has(assistantEmpty) && t.text == "" && len(t.calls) == 0 && len(turns) > 0:
 		case len(t.calls) == 0:
 			out = append(out, t)
-		case !f.calls:
+		case !f.has(callsPrinted):
 			t.text, t.calls = paragraphs(t.text, f.write(t.calls)), nil
 			out = append(out, t)
 		default:
@@ -167,7 +167,7 @@ func (f form) resultsOf(t turn, turns []turn) (results, rest []turn) {
 	n, end := 0, 0
 	for ; end < len(turns); end++ {
 		r := turns[end]
-		if r.role == roleAssistant || f.orphans && r.role != roleTool {
+		if r.role == roleAssistant || f.has(callsWithoutResult) && r.role != roleTool {
 			break
 		}
 		if len(others) > 0 && calls == nil {
@@ -190,7 +190,7 @@ func (f form) resultsOf(t turn, turns []turn) (results, rest []turn) {
 // exchange is an assistant's turn with calls and the results that follow it, one call after the other where the template
 // has no room for several. Calls without a result get one that says so, unless the template does not mind or nothing follows.
 func (f form) exchange(t turn, results []turn, more bool) []turn {
-	missing, apart := !f.orphans && (more || len(results) > 0), !f.parallel && len(t.calls) > 1
+	missing, apart := !f.has(callsWithoutResult) && (more || len(results) > 0), !f.has(callsParallel) && len(t.calls) > 1
 	var to map[*call][]turn // the results by what they answer
 	if missing || apart {
 		to = make(map[*call][]turn, len(t.calls))
@@ -209,10 +209,10 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 	var out []turn
 	switch {
 	case t.text == "":
-	case !f.said && f.assistants:
+	case !f.has(callsWithText) && f.has(assistantsInRow):
 		out = append(out, turn{role: roleAssistant, name: t.name, text: t.text, reasoning: t.reasoning})
 		t.text, t.reasoning = "", ""
-	case !f.mixed && t.reasoning != "":
+	case !f.has(callsWithReasoning) && t.reasoning != "":
 		t.text, t.reasoning = "", paragraphs(t.reasoning, t.text)
 	}
 	if !apart {
@@ -245,13 +245,13 @@ func (f form) placeSystem(turns []turn) []turn {
 	out := merger{turns: turns[:0]}
 	rest := turns[lead:]
 	for _, t := range turns[:lead] {
-		if out.last() != nil && !(f.system && f.systems) {
+		if out.last() != nil && !(f.has(systemFirst | systemSeveral)) {
 			out.join(t)
 			continue
 		}
 		out.add(t)
 	}
-	if lead > 0 && !f.system {
+	if lead > 0 && !f.has(systemFirst) {
 		out.turns[0].role = roleUser
 		if len(rest) > 0 && rest[0].role == roleUser {
 			out.join(turn{text: rest[0].text})
@@ -259,7 +259,7 @@ func (f form) placeSystem(turns []turn) []turn {
 		}
 	}
 	for _, t := range rest {
-		if t.role == roleSystem && !f.late {
+		if t.role == roleSystem && !f.has(systemLater) {
 			t = turn{from: t.from, role: roleUser, reminder: true, text: "<system-reminder>\n" + t.text + "\n</system-reminder>"}
 			if p := out.last(); p != nil && p.role == roleUser {
 				out.join(t)
@@ -296,7 +296,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 					"function", object("name", c.name, "arguments", f.arguments(c.args))))
 			}
 			d.Set("tool_calls", calls)
-			if f.null && t.text == "" {
+			if f.has(contentIsNull) && t.text == "" {
 				d.Set("content", nil)
 			}
 		}
@@ -313,7 +313,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 
 // content is a text, or a list of one text part where the template wants that.
 func (f form) content(text string) jinja.Value {
-	if f.list {
+	if f.has(contentIsList) {
 		return jinja.NewList(object("type", "text", "text", text))
 	}
 	return text

@@ -103,7 +103,7 @@ func TestShapes(t *testing.T) {
 					continue
 				}
 				for _, word := range words(messages) {
-					if !strings.Contains(out, word) && (word != "AA" || g.forms[0].said) {
+					if !strings.Contains(out, word) && (word != "AA" || g.forms[0].has(callsWithText)) {
 						t.Errorf("%s, %s: %s is lost in %q", name, shape, word, out)
 					}
 				}
@@ -212,7 +212,7 @@ func TestRunawayTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{Steps: 1000}, false)
-	if err != nil || !p.spent || p.form.system || findSwitches(p).works {
+	if err != nil || !p.spent || p.form.has(systemFirst) || findSwitches(p).works {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

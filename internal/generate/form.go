@@ -17,44 +17,19 @@ import (
 // not think of. Fitting a conversation to it depends on nothing else, so turns that have been rendered once are rendered
 // the same in every later request.
 type form struct {
-	list       bool // content must be a list of parts, not a string
-	system     bool // a system message at the start
-	leads      bool // that stays in front however long the conversation gets
-	systems    bool // several of them
-	late       bool // system messages later on, printed where they stand
-	users      bool // two user turns in a row
-	assistants bool // two assistant turns in a row
-	afterTool  bool // a user turn right after a tool's result
-	first      bool // an assistant's turn at the start
-	alone      bool // a system message and nothing else
-	declares   bool // declared tools
-	told       bool // tools are told of in the system text instead, see tell
-	calls      bool // calls
-	tools      bool // results of tools
-	parallel   bool // several calls in one turn
-	orphans    bool // calls without results, results without calls
-	said       bool // text and a call in one turn, both printed
-	mixed      bool // reasoning, text and a call in one turn
-	empty      bool // an assistant's turn without anything
-	text       bool // arguments of calls must be JSON text, not an object
-	null       bool // the content of a turn with calls and no text must be null, not an empty text
-	none       bool // no tools must be an empty list, not null
-	ids        idForm
-	named      bool                 // calls with their ids
-	write      func([]*call) string // writes calls as text, for templates that leave them out
+	traits
+	ids   idForm
+	write func([]*call) string // writes calls as text, for templates that leave them out
 }
 
 // stricter are the forms that are tried in turn when the template refuses a conversation all the same: a system message,
 // then user and assistant one after the other; the same without a system message; and without calls.
 func (f form) stricter() []form {
-	turns := f
-	turns.systems, turns.late, turns.users, turns.assistants, turns.afterTool, turns.first, turns.alone = false, false, false, false, false, false, false
-	turns.parallel, turns.orphans, turns.mixed, turns.empty = false, false, false, false
-	plain := turns
-	plain.system = false
-	words := plain
-	words.calls, words.tools = false, false
-	return []form{turns, plain, words}
+	alternating, plain, words := f, f, f
+	alternating.traits &^= anyOrder
+	plain.traits &^= anyOrder | systemFirst
+	words.traits &^= anyOrder | systemFirst | anyCalls
+	return []form{alternating, plain, words}
 }
 
 // probeSteps bounds all trial renderings of a template together. A template of the published ones takes 45,000 at most.
@@ -90,40 +65,38 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
 	f.ids, f.write = idsOf(family), writerOf(family)
-	var err error
-	if f.list, err = t.wantsList(p.limits); err != nil {
+	list, err := t.wantsList(p.limits)
+	if err != nil {
 		return nil, err
 	}
+	f.set(contentIsList, list)
 	user, said, sys := trial(roleUser), trial(roleAssistant), trial(roleSystem)
-	if p.render([]turn{user(probeA)}) == "" {
-		f.none = true
-	}
-	f.declares = strings.Contains(p.renderWith([]turn{user(probeA)}, setProbeTool), probeTool) ||
+	f.set(toolsAreEmptyList, p.render([]turn{user(probeA)}) == "")
+	f.set(toolsDeclared, strings.Contains(p.renderWith([]turn{user(probeA)}, setProbeTool), probeTool) ||
 		strings.Contains(p.renderWith([]turn{sys(probeB), user(probeA)}, setProbeTool), probeTool) ||
-		p.spent || !p.works // nobody knows
-	if f.told = tell && !f.declares; f.told {
+		p.spent || !p.works) // nobody knows
+	if f.set(toolsInSystem, tell && !f.has(toolsDeclared)); f.has(toolsInSystem) {
 		p.family = dialect.Taught(family)
 		f.ids, f.write = idsOf(p.family), toldWriter(p.family)
 	}
 	p.findTools()
-	f.system = p.inOrder([]turn{sys(probeA), user(probeB)}, probeA, probeB)
-	f.leads = p.inOrder([]turn{sys(probeA), user(probeB), said(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
-	f.systems = f.system && p.inOrder([]turn{sys(probeA), sys(probeB), user(probeC)}, probeA, probeB, probeC)
-	f.late = f.system && p.inOrder([]turn{user(probeA), sys(probeB)}, probeA, probeB) &&
-		p.inOrder([]turn{user(probeA), said(probeB), sys(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
-	f.users = p.inOrder([]turn{user(probeA), user(probeB)}, probeA, probeB) &&
-		p.inOrder([]turn{user(probeA), said(probeB), user(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
-	f.assistants = p.inOrder([]turn{user(probeA), said(probeB), said(probeC), user(probeD)}, probeA, probeB, probeC, probeD)
-	f.first = p.inOrder([]turn{said(probeA), user(probeB)}, probeA, probeB)
-	f.alone = p.inOrder([]turn{sys(probeA)}, probeA)
-	f.empty = p.inOrder([]turn{user(probeA), said(""), user(probeB)}, probeA, probeB)
-	if f.tools {
+	f.set(systemFirst, p.prints(sys(probeA), user(probeB)))
+	f.set(systemStays, p.prints(sys(probeA), user(probeB), said(probeC), user(probeD)))
+	f.set(systemSeveral, f.has(systemFirst) && p.prints(sys(probeA), sys(probeB), user(probeC)))
+	f.set(systemLater, f.has(systemFirst) && p.prints(user(probeA), sys(probeB)) && p.prints(user(probeA), said(probeB), sys(probeC), user(probeD)))
+	f.set(usersInRow, p.prints(user(probeA), user(probeB)) && p.prints(user(probeA), said(probeB), user(probeC), user(probeD)))
+	f.set(assistantsInRow, p.prints(user(probeA), said(probeB), said(probeC), user(probeD)))
+	f.set(assistantFirst, p.prints(said(probeA), user(probeB)))
+	f.set(systemAlone, p.prints(sys(probeA)))
+	f.set(assistantEmpty, p.prints(user(probeA), said(""), user(probeB)))
+	if f.has(toolResults) {
 		k := probeCall("call00001")
-		asked := []turn{user(probeA), {role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k}}
-		f.afterTool = p.inOrder(append(slices.Clip(asked), user(probeC)), probeA, probeB, probeC)
-		f.late = f.late && p.inOrder(append(slices.Clip(asked), sys(probeC)), probeA, probeB, probeC)
-		f.orphans = p.inOrder([]turn{user(probeA), {role: roleTool, text: probeB, answers: &call{id: "call00001"}}, said(probeC), user(probeD)}, probeA, probeB, probeC, probeD) &&
-			p.inOrder([]turn{user(probeA), asked[1], user(probeB), asked[2]}, probeA, probeB, probeB) && p.inOrder([]turn{user(probeA), asked[1], user(probeC)}, probeA, probeC)
+		asked, result := turn{role: roleAssistant, calls: []*call{k}}, turn{role: roleTool, text: probeB, answers: k}
+		stray := turn{role: roleTool, text: probeB, answers: &call{id: "call00001"}}
+		f.set(userAfterTool, p.prints(user(probeA), asked, result, user(probeC)))
+		f.set(systemLater, f.has(systemLater) && p.prints(user(probeA), asked, result, sys(probeC)))
+		f.set(callsWithoutResult, p.prints(user(probeA), stray, said(probeC), user(probeD)) &&
+			p.prints(user(probeA), asked, user(probeB), result) && p.prints(user(probeA), asked, user(probeC)))
 	}
 	return p, nil
 }
@@ -147,31 +120,30 @@ func (p *prober) findTools() {
 	nine := probeCall("call00001")
 	best := *f
 	grade := 0
-	for _, null := range []bool{false, true} {
-		for _, text := range []bool{false, true} {
-			f.text, f.null = text, null
-			if g := argumentsRead(p.render(talk(nine))); g > grade {
-				best, grade = *f, g
-			}
+	for _, wants := range []traits{0, argumentsAreText, contentIsNull, contentIsNull | argumentsAreText} {
+		f.set(contentIsNull|argumentsAreText, false)
+		f.set(wants, true)
+		if g := argumentsRead(p.render(talk(nine))); g > grade {
+			best, grade = *f, g
 		}
 	}
 	*f = best
-	f.calls = grade > 0
-	f.tools = p.inOrder(talk(nine), probeA, probeB) && (f.calls || !f.told)
-	if f.ids == idsKept && f.tools && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
+	f.set(callsPrinted, grade > 0)
+	f.set(toolResults, p.inOrder(talk(nine), probeA, probeB) && (f.has(callsPrinted) || !f.has(toolsInSystem)))
+	if f.ids == idsKept && f.has(toolResults) && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
 		f.ids = idsNine
 	}
 	said, _, _ := strings.Cut(p.render(talk(nine)), probeB)
-	f.named = strings.Contains(said, f.ids.of(nine))
+	f.set(callsWithID, strings.Contains(said, f.ids.of(nine)))
 	two := &call{id: "call00002", name: probeTool, args: []byte(`{"hearthkey": "hearthother"}`)}
 	both := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{nine, two}},
 		{role: roleTool, text: probeB, answers: nine}, {role: roleTool, text: probeC, answers: two}}
-	f.parallel = p.inOrder(both, probeA, probeB, probeC) && (!f.calls || strings.Contains(p.render(both), "hearthother"))
+	f.set(callsParallel, p.prints(both...) && (!f.has(callsPrinted) || strings.Contains(p.render(both), "hearthother")))
 	mixed := talk(nine)
 	mixed[1].text = probeC
-	f.said = !f.calls || p.inOrder(mixed, probeA, probeC, probeValue)
+	f.set(callsWithText, !f.has(callsPrinted) || p.inOrder(mixed, probeA, probeC, probeValue))
 	mixed[1].reasoning = probeD
-	f.mixed = p.inOrder(mixed, probeA, probeB)
+	f.set(callsWithReasoning, p.inOrder(mixed, probeA, probeB))
 }
 
 // setProbeTool declares the tool of the trials.
@@ -204,7 +176,7 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	vars.Set("tools", p.form.noTools())
 	vars.Set("add_generation_prompt", true)
 	set(vars)
-	if !p.form.told && slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
+	if !p.form.has(toolsInSystem) && slices.ContainsFunc(turns, func(t turn) bool { return t.role == roleTool || len(t.calls) > 0 }) {
 		setProbeTool(vars)
 	}
 	setLegacy(p.t, vars, time.Now)
@@ -242,10 +214,19 @@ func firstLine(err error) string {
 
 // noTools is what the variable tools is without any.
 func (f form) noTools() jinja.Value {
-	if f.none {
+	if f.has(toolsAreEmptyList) {
 		return jinja.NewList()
 	}
 	return nil
+}
+
+// prints tells whether a trial's text has what all its turns say, in their order.
+func (p *prober) prints(turns ...turn) bool {
+	words := make([]string, len(turns))
+	for i, t := range turns {
+		words[i] = t.text
+	}
+	return p.inOrder(turns, words...)
 }
 
 // inOrder tells whether a trial's text has the words in their order.

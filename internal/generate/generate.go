@@ -179,7 +179,7 @@ func New(cfg Config) (*Generator, error) {
 	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	g.warnings = append(g.warnings, p.warnings()...)
 	g.warnings = append(g.warnings, missingMarks(&cfg, p, texts)...)
-	g.cfg.Info.Tools = p.form.declares || p.form.told
+	g.cfg.Info.Tools = p.form.has(toolsDeclared) || p.form.has(toolsInSystem)
 	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
 }

@@ -33,12 +33,12 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 	limits.Spent = &spent
 	told := ""
 	switch f := &g.forms[0]; {
-	case tools != nil && f.told:
+	case tools != nil && f.has(toolsInSystem):
 		if told, err = f.tell(ctx, tools, limits); err != nil {
 			return nil, renderError(err)
 		}
 		tools = nil
-	case tools != nil && !f.declares:
+	case tools != nil && !f.has(toolsDeclared):
 		g.leaveOut()
 	}
 	turns, err := g.turns(r, think, told)

@@ -211,7 +211,7 @@ func TestReuseByTemplate(t *testing.T) {
 			cell := ""
 			for i, plain := range []bool{false, true} {
 				k := talkOver(t, name, src, plain)
-				if s.name != "answer" && s.name != "thinking, answer" && !k.g.forms[0].declares || strings.HasPrefix(s.name, "two") && !k.g.forms[0].parallel ||
+				if s.name != "answer" && s.name != "thinking, answer" && !k.g.forms[0].has(toolsDeclared) || strings.HasPrefix(s.name, "two") && !k.g.forms[0].has(callsParallel) ||
 					strings.HasPrefix(s.name, "thinking") && k.g.family.Open == "" {
 					cell = "-"
 					break

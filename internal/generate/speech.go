@@ -30,7 +30,7 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	if cut && c.guide != nil && c.p.forced != "" && c.calls == 0 {
 		return pieces[:0] // a demanded call that is kept to its form, cut before its name
 	}
-	told := !c.p.raw && c.g.forms[0].told
+	told := !c.p.raw && c.g.forms[0].has(toolsInSystem)
 	out := pieces[:0]
 	for _, p := range pieces {
 		switch p.Kind {

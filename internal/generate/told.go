@@ -26,7 +26,7 @@ func (c *Config) tells() bool { return !c.NoToolsInPrompt && !dialect.CallsAreTe
 // tell is the text about tools, a list as for the template.
 func (f form) tell(ctx context.Context, tools jinja.Value, limits jinja.Limits) (string, error) {
 	results := "what comes of them is in the next message."
-	if !f.tools {
+	if !f.has(toolResults) {
 		results = "what comes of each is in the next message, in <tool_response>."
 	}
 	example := f.write([]*call{{name: "TOOL", args: []byte(`{"ARGUMENT": "VALUE"}`)}})
@@ -44,9 +44,9 @@ func (f form) withTold(turns []turn, told string) []turn {
 		at++
 	}
 	switch {
-	case f.system && !f.leads && at < len(turns) && turns[at].role == roleUser:
+	case f.has(systemFirst) && !f.has(systemStays) && at < len(turns) && turns[at].role == roleUser:
 		turns[at].text = paragraphs(told, turns[at].text)
-	case f.system && !f.leads:
+	case f.has(systemFirst) && !f.has(systemStays):
 		turns = slices.Insert(turns, at, turn{role: roleUser, text: told})
 	case at == 0:
 		turns = slices.Insert(turns, 0, turn{role: roleSystem, text: told})
@@ -59,7 +59,7 @@ func (f form) withTold(turns []turn, told string) []turn {
 // demandable refuses a demand for a call by a model that does not learn of the tools.
 func (g *Generator) demandable(r *chat.Request) *chat.Error {
 	f := &g.forms[0]
-	if f.declares || f.told || len(r.Tools) == 0 || !r.Choice.Demands() {
+	if f.has(toolsDeclared) || f.has(toolsInSystem) || len(r.Tools) == 0 || !r.Choice.Demands() {
 		return nil
 	}
 	return chat.Invalidf("tool_choice", "the model's chat template has no place for tools, and %s, so no call can be demanded; leave tool_choice at auto, or start the server with %s",

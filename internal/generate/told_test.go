@@ -131,7 +131,7 @@ func everyToolless(t *testing.T) map[string]*Generator {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !g.forms[0].declares {
+		if !g.forms[0].has(toolsDeclared) {
 			all[name] = g
 		} else if toolless[name] != "" {
 			t.Errorf("%s is taken for a template that knows tools", name)
@@ -167,7 +167,7 @@ func TestToldEveryTemplate(t *testing.T) {
 					t.Errorf("%s: behind what the user says: %q", shape, out)
 				}
 				for _, word := range words(messages) {
-					if !strings.Contains(out, word) && (word != "AA" || g.forms[0].said) {
+					if !strings.Contains(out, word) && (word != "AA" || g.forms[0].has(callsWithText)) {
 						t.Errorf("%s: %s is lost in %q", shape, word, out)
 					}
 				}
@@ -178,7 +178,7 @@ func TestToldEveryTemplate(t *testing.T) {
 			}
 			for _, c := range called {
 				for _, around := range []string{"", "text"} {
-					if around == "text" && !g.forms[0].said || lossy[name] != "" {
+					if around == "text" && !g.forms[0].has(callsWithText) || lossy[name] != "" {
 						continue // which the template's own calls do to it
 					}
 					if problem := survives(t, g, c.calls, around); problem != "" {
@@ -388,7 +388,7 @@ func TestToldOrNot(t *testing.T) {
 	for name, src := range sources {
 		told, _ := withConfig(t, src, func(c *Config) { c.Now = noon })
 		untold, _ := withConfig(t, src, func(c *Config) { c.Now, c.NoToolsInPrompt = noon, true })
-		if told.forms[0].told {
+		if told.forms[0].has(toolsInSystem) {
 			if strings.Contains(src, "function") && *templatesDir == "" {
 				t.Errorf("%s: tools are told of", name)
 			}
@@ -420,7 +420,7 @@ func TestToldStays(t *testing.T) {
 			t.Fatalf("%s: %v, %v", name, errA, errB)
 		}
 		n := commonBytes(a, b)
-		if !g.forms[0].leads && g.forms[0].system { // the system message itself moves, the tools must not
+		if !g.forms[0].has(systemStays) && g.forms[0].has(systemFirst) { // the system message itself moves, the tools must not
 			a, b = strings.Replace(a, "S\n\n", "", 1), strings.Replace(b, "S\n\n", "", 1)
 			if c := commonBytes(a, b); !strings.Contains(a[:c], "# Tools") || !strings.Contains(a[:c], "answer in words") {
 				t.Errorf("%s: %q\nbecomes %q", name, a, b)

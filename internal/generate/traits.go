@@ -1,86 +1,104 @@
 package generate
 
-import (
-	"strings"
+import "strings"
 
-	"hearth/internal/dialect"
+// traits are a set of what is true of a template: what it has a place for, and how it wants that.
+type traits uint32
+
+// They stand in the order of traitTable, which says what each means.
+const (
+	systemFirst traits = 1 << iota
+	systemStays
+	systemSeveral
+	systemLater
+	systemAlone
+	usersInRow
+	assistantsInRow
+	userAfterTool
+	assistantFirst
+	assistantEmpty
+	toolsDeclared
+	toolsInSystem
+	callsPrinted
+	callsParallel
+	callsWithText
+	callsWithReasoning
+	callsWithoutResult
+	callsWithID
+	toolResults
+	contentIsList
+	contentIsNull
+	argumentsAreText
+	toolsAreEmptyList
 )
 
-// Traits is what a chat template and a vocabulary say about a model, for people who want to know why hearth treats it as
-// it does.
-type Traits struct {
-	Source string `json:"source,omitempty"` // the file, or the name of the built-in renderer; "" without a template
-	Tools  bool   `json:"tools"`
-	// ToolsInPrompt tells that the template has no place for tools, so that they stand in the system text.
-	ToolsInPrompt bool `json:"tools_in_prompt,omitempty"`
-
-	Thinking string `json:"thinking"` // "no", "always" or "switch"
-	System   bool   `json:"system"`   // prints a system message
-	Content  string `json:"content"`  // "text" or "list": the form of messages it prints
-	Parser   string `json:"parser"`
-	Evidence string `json:"evidence"` // what the parser was chosen by
-	// Override is the parser that is used in place of Parser because a setting says so, "" where none does.
-	Override string `json:"override,omitempty"`
-	// Reasoning is the tag that begins reasoning, "" for output without.
-	Reasoning string   `json:"reasoning,omitempty"`
-	Warnings  []string `json:"warnings,omitempty"`  // where settings contradict the evidence
-	Ends      []End    `json:"ends"`                // what ends a reply
-	EndTexts  []string `json:"end_texts,omitempty"` // that end one where no token does
+// traitTable has the names and meanings that people see.
+var traitTable = [...]struct{ name, about string }{
+	{"system_first", "prints a system message at the start"},
+	{"system_stays", "keeps it in front however long the conversation gets"},
+	{"system_several", "prints several system messages at the start"},
+	{"system_later", "prints later system messages where they stand"},
+	{"system_alone", "renders a system message and nothing else"},
+	{"users_in_row", "prints two user turns in a row"},
+	{"assistants_in_row", "prints two assistant turns in a row"},
+	{"user_after_tool", "prints a user turn right after a tool's result"},
+	{"assistant_first", "prints an assistant turn at the start"},
+	{"assistant_empty", "renders an assistant turn without anything in it"},
+	{"tools_declared", "prints declared tools"},
+	{"tools_in_system", "does not, so that tools stand in the system text"},
+	{"calls_printed", "prints calls with their arguments"},
+	{"calls_parallel", "prints several calls of one turn"},
+	{"calls_with_text", "prints text and a call of one turn"},
+	{"calls_with_reasoning", "renders reasoning, text and a call in one turn"},
+	{"calls_without_result", "renders calls without results, and results without calls"},
+	{"calls_with_id", "prints the ids of calls"},
+	{"tool_results", "prints results of tools"},
+	{"content_is_list", "wants content as a list of parts, not as a string"},
+	{"content_is_null", "wants null, not an empty string, as the content of a turn with nothing but calls"},
+	{"arguments_are_text", "wants the arguments of calls as JSON text, not as an object"},
+	{"tools_are_empty_list", "wants an empty list, not null, where no tools are declared"},
 }
 
-// Traits examines the text side of a model by trial renderings.
-func (c Config) Traits() Traits {
-	var t Traits
-	if c.Template == nil {
-		t.Ends, _ = turnEnds(&c, nil, nil)
-		return t
+// Sets of traits that stricter forms do without.
+const (
+	// anyOrder are those of conversations other than a system message, then user and assistant one after the other.
+	anyOrder = systemSeveral | systemLater | systemAlone | usersInRow | assistantsInRow | userAfterTool | assistantFirst | assistantEmpty |
+		callsParallel | callsWithReasoning | callsWithoutResult
+	anyCalls = callsPrinted | toolResults
+)
+
+// has tells whether all of some traits are in the set.
+func (t traits) has(some traits) bool { return t&some == some }
+
+// set puts some traits into the set, or takes them out.
+func (t *traits) set(some traits, on bool) {
+	if *t &^= some; on {
+		*t |= some
 	}
-	src := c.Template.Source()
-	family, evidence := chooseFamily(c)
-	t.Source, t.Parser, t.Evidence = c.Template.Name(), family.Name, evidence
-	used, warnings, err := dialect.Override(family, c.ToolParser, c.ReasoningParser)
-	if err != nil {
-		used, warnings = family, []string{err.Error()}
-	}
-	if t.Reasoning, t.Warnings = strings.TrimSpace(used.Open), warnings; used.Name != family.Name {
-		t.Override = used.Name
-	}
-	family = used
-	t.Thinking, t.Content = "no", "text"
-	if family.Open != "" && strings.Contains(src, family.Close) {
-		t.Thinking = "always"
-	}
-	p, err := findForm(c.Template, family, c.Limits, c.tells())
-	if err != nil {
-		t.Ends, _ = turnEnds(&c, family, nil)
-		return t
-	}
-	if p.family != family {
-		family, t.Parser, t.Evidence, t.Override = p.family, p.family.Name, "what the system text tells it to write", ""
-	}
-	t.Ends, t.EndTexts = turnEnds(&c, family, p)
-	t.Warnings = append(t.Warnings, missingMarks(&c, p, t.EndTexts)...)
-	if findSwitches(p).works {
-		t.Thinking = "switch"
-	}
-	t.Tools, t.ToolsInPrompt = p.form.declares || p.form.told, p.form.told
-	if p.form.list {
-		t.Content = "list"
-	}
-	t.System = p.form.system
-	return t
 }
 
-// chooseFamily picks the parser as New does, and says by what.
-func chooseFamily(c Config) (*dialect.Family, string) {
-	hasToken := func(s string) bool { _, ok := c.Tokenizer.ID(s); return ok }
-	src := c.Template.Source()
-	f := dialect.Choose(dialect.Evidence{Template: src, HasToken: hasToken})
-	switch byTemplate := dialect.Choose(dialect.Evidence{Template: src}); {
-	case len(f.Markers) == 0:
-		return f, "no markup known in template or vocabulary"
-	case byTemplate == f:
-		return f, "the template's text"
+// String names the traits, as debug render and failing tests print them.
+func (t traits) String() string {
+	var names []string
+	for i, row := range traitTable {
+		if t.has(1 << i) {
+			names = append(names, row.name)
+		}
 	}
-	return f, "tokens of the vocabulary"
+	return strings.Join(names, " ")
+}
+
+// Trait is something that is true of a model's chat template or not, as trials with it have shown.
+type Trait struct {
+	Name, About string
+	Has         bool
+}
+
+// Traits are all that hearth looks for.
+func (g *Generator) Traits() []Trait {
+	all := make([]Trait, len(traitTable))
+	for i, row := range traitTable {
+		all[i] = Trait{row.name, row.about, len(g.forms) > 0 && g.forms[0].has(1<<i)}
+	}
+	return all
 }

@@ -1,0 +1,41 @@
+package generate
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTraits: every trait has a row, in its place, under a name of its own, and stricter forms have fewer of them.
+func TestTraits(t *testing.T) {
+	if last := traits(1) << (len(traitTable) - 1); last != toolsAreEmptyList {
+		t.Fatalf("traitTable has %d rows, its last trait is %q", len(traitTable), toolsAreEmptyList)
+	}
+	all := traits(1<<len(traitTable)) - 1
+	names := strings.Fields(all.String())
+	seen := map[string]bool{}
+	for i, name := range names {
+		if seen[name] || traitTable[i].about == "" || name != traitTable[i].name {
+			t.Errorf("row %d is %+v, printed as %q", i, traitTable[i], name)
+		}
+		seen[name] = true
+	}
+	const shapes = "content_is_list content_is_null arguments_are_text tools_are_empty_list"
+	want := []string{
+		"system_first system_stays tools_declared tools_in_system calls_printed calls_with_text calls_with_id tool_results " + shapes,
+		"system_stays tools_declared tools_in_system calls_printed calls_with_text calls_with_id tool_results " + shapes,
+		"system_stays tools_declared tools_in_system calls_with_text calls_with_id " + shapes,
+	}
+	for i, f := range (form{traits: all}).stricter() {
+		if got := f.String(); got != want[i] {
+			t.Errorf("stricter form %d has\n%s\nwant\n%s", i, got, want[i])
+		}
+	}
+	var s traits
+	s.set(usersInRow|systemAlone, true)
+	if !s.has(systemAlone) || s.has(systemAlone|systemLater) {
+		t.Errorf("the set of two is %q", s)
+	}
+	if s.set(systemAlone, false); s != usersInRow {
+		t.Errorf("without one it is %q", s)
+	}
+}
