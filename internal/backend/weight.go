@@ -75,3 +75,17 @@ type Loader interface {
 	Load(WeightSpec) (Weight, error)
 	Close() error
 }
+
+// Visitor is a backend that shows the weights a model asks for, one after another, and can do nothing else. What see
+// gives back becomes the weight; nil will do where nothing is computed.
+func Visitor(see func(WeightSpec) (Weight, error)) Backend { return visitor{see: see} }
+
+type visitor struct {
+	Backend
+	see func(WeightSpec) (Weight, error)
+}
+
+func (v visitor) Caps() Caps                        { return Caps{World: 1} }
+func (v visitor) NewLoader(Options) Loader          { return v }
+func (v visitor) Load(s WeightSpec) (Weight, error) { return v.see(s) }
+func (v visitor) Close() error                      { return nil }

@@ -86,7 +86,7 @@ func checkWeights(be backend.Backend, o backend.Options, load func(backend.Backe
 		return nil
 	}
 	l, bytes := p.Plan(o)
-	if err := load(planned{be, l, nil}); err != nil {
+	if err := load(backend.Visitor(l.Load)); err != nil {
 		return err
 	}
 	if bytes() > available {

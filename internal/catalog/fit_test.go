@@ -93,7 +93,7 @@ func TestCheckWeights(t *testing.T) {
 		s := model.Synthetic{Config: fmt.Appendf(nil, with, stored), Seed: 1, Type: quant.BF16}
 		plan := cpu.New()
 		l, bytes := plan.Plan(backend.Options{})
-		if _, err := s.Load(planned{plan, l, nil}, backend.Options{}); err != nil {
+		if _, err := s.Load(backend.Visitor(l.Load), backend.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		s.Blank = true

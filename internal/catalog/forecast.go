@@ -52,7 +52,12 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 		return nil, errNoPlan
 	}
 	l, bytes := p.Plan(o)
-	m, err := c.Load(planned{be, l, tap}, o)
+	m, err := c.Load(backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		if tap != nil {
+			tap(s)
+		}
+		return l.Load(s)
+	}), o)
 	if err != nil {
 		return nil, err
 	}
@@ -66,25 +71,6 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 	}
 	return &Forecaster{Model: m, be: p, cfg: cfg, weights: bytes(), store: st}, nil
 }
-
-// planned is a backend whose loader only counts.
-type planned struct {
-	backend.Backend
-	loader backend.Loader
-	tap    func(backend.WeightSpec)
-}
-
-func (p planned) NewLoader(backend.Options) backend.Loader { return p }
-
-func (p planned) Load(s backend.WeightSpec) (backend.Weight, error) {
-	if p.tap != nil {
-		p.tap(s)
-	}
-	return p.loader.Load(s)
-}
-
-// Close implements backend.Loader; the backend is somebody else's.
-func (p planned) Close() error { return nil }
 
 // Geometry is how the model's state is divided.
 func (f *Forecaster) Geometry() kv.Geometry { return f.store.Geometry() }

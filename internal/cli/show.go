@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hearth/internal/backend"
+	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
@@ -228,6 +229,15 @@ type surveyor struct {
 	layers  []shownLayers
 	modules []shownModules
 	seen    map[string]bool // tensors
+}
+
+// visitor shows the surveyor weights that are checked and not loaded.
+func (s *surveyor) visitor() backend.Backend {
+	plan, _ := cpu.New().Plan(backend.Options{})
+	return backend.Visitor(func(w backend.WeightSpec) (backend.Weight, error) {
+		s.note(w)
+		return plan.Load(w)
+	})
 }
 
 func (s *surveyor) note(w backend.WeightSpec) {

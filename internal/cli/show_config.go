@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"hearth/internal/backend"
-	"hearth/internal/backend/cpu"
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/model"
@@ -36,8 +35,7 @@ func surveyConfig(path string, cfg *config.Config, contexts []int) (*shown, erro
 	defer c.Close()
 	look := &surveyor{}
 	if c.Encodes() {
-		plan, _ := cpu.New().Plan(backend.Options{})
-		m, err := c.LoadEncoder(noting{plan: plan, look: look}, backend.Options{}, model.Pooling{Kind: model.Embeds})
+		m, err := c.LoadEncoder(look.visitor(), backend.Options{}, model.Pooling{Kind: model.Embeds})
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"text/tabwriter"
 
 	"hearth/internal/backend"
-	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
 	"hearth/internal/console"
 	"hearth/internal/model"
@@ -45,8 +44,7 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 		return nil, err
 	}
 	look := &surveyor{}
-	plan, _ := cpu.New().Plan(backend.Options{})
-	m, err := c.LoadEncoder(noting{plan: plan, look: look}, backend.Options{}, p)
+	m, err := c.LoadEncoder(look.visitor(), backend.Options{}, p)
 	if err != nil {
 		return nil, err
 	}
@@ -89,20 +87,4 @@ func (s *shownEncoder) print(w io.Writer) error {
 	row("tokenizer", "%s, %s tokens", s.Tokenizer.Type, console.Commas(int64(s.Tokenizer.Vocabulary)))
 	printShownWarnings(row, s.Warnings)
 	return t.Flush()
-}
-
-// noting is a backend that shows a surveyor what it is given to load, and can do nothing else.
-type noting struct {
-	backend.Backend
-	plan backend.Loader // goes on with what was noted
-	look *surveyor
-}
-
-func (noting) Caps() backend.Caps                         { return backend.Caps{World: 1} }
-func (n noting) NewLoader(backend.Options) backend.Loader { return n }
-func (noting) Close() error                               { return nil }
-
-func (n noting) Load(w backend.WeightSpec) (backend.Weight, error) {
-	n.look.note(w)
-	return n.plan.Load(w)
 }

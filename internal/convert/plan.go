@@ -64,14 +64,17 @@ func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
 	if why, hint := p.stranger(); why != "" {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: why, Hint: hint}
 	}
-	r := &recorder{}
-	m, err := c.Load(r, backend.Options{})
+	var specs []backend.WeightSpec
+	m, err := c.Load(backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		specs = append(specs, s)
+		return nil, nil
+	}), backend.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	for i := range r.specs {
-		if err := p.spec(c.Where, &r.specs[i]); err != nil {
+	for i := range specs {
+		if err := p.spec(c.Where, &specs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -274,19 +277,4 @@ func (p *plan) add(u unit) {
 	}
 	p.seen[u.name] = true
 	p.units = append(p.units, u)
-}
-
-// recorder is a backend that takes note of weights instead of loading them. It can do nothing else.
-type recorder struct {
-	backend.Backend
-	specs []backend.WeightSpec
-}
-
-func (*recorder) Caps() backend.Caps                         { return backend.Caps{World: 1} }
-func (r *recorder) NewLoader(backend.Options) backend.Loader { return r }
-func (*recorder) Close() error                               { return nil }
-
-func (r *recorder) Load(s backend.WeightSpec) (backend.Weight, error) {
-	r.specs = append(r.specs, s)
-	return nil, nil
 }

@@ -67,16 +67,15 @@ func (o *RandomOptions) write(ctx context.Context, to *folder) (*Report, error) 
 
 // pass makes every weight once.
 func (o *RandomOptions) pass(w *randomWriter) (*model.Loaded, error) {
-	m, err := model.Synthetic{Config: o.Config, Seed: o.Seed, Type: quant.BF16}.Load(w, backend.Options{})
+	m, err := model.Synthetic{Config: o.Config, Seed: o.Seed, Type: quant.BF16}.Load(backend.Visitor(w.weight), backend.Options{})
 	if err != nil {
 		return nil, err
 	}
 	return m, m.Close()
 }
 
-// randomWriter is a backend that writes weights instead of loading them, or in a first pass only divides them among files.
+// randomWriter writes the weights it is shown, or in a first pass only divides them among files.
 type randomWriter struct {
-	backend.Backend
 	ctx      context.Context
 	to       *folder
 	most     int64
@@ -95,11 +94,7 @@ type randomWriter struct {
 	tensors *safetensors.Writer
 }
 
-func (*randomWriter) Caps() backend.Caps                         { return backend.Caps{World: 1} }
-func (w *randomWriter) NewLoader(backend.Options) backend.Loader { return w }
-func (*randomWriter) Close() error                               { return nil }
-
-func (w *randomWriter) Load(s backend.WeightSpec) (backend.Weight, error) {
+func (w *randomWriter) weight(s backend.WeightSpec) (backend.Weight, error) {
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if s.Use == backend.UseConv { // one input for every column

@@ -21,25 +21,18 @@ const randomConfig = `{"model_type": "qwen3_5_moe", "hidden_size": 64, "num_hidd
 	"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 64,
 	"quantization": {"bits": 4, "group_size": 32}}`
 
-// collector keeps weights as they come.
-type collector struct {
-	backend.Backend
-	all map[string][]byte
-}
-
-func (*collector) Caps() backend.Caps                         { return backend.Caps{World: 1} }
-func (c *collector) NewLoader(backend.Options) backend.Loader { return c }
-func (*collector) Close() error                               { return nil }
-
-func (c *collector) Load(s backend.WeightSpec) (backend.Weight, error) {
-	for _, p := range s.Parts {
-		for _, t := range []*backend.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
-			if t != nil {
-				c.all[t.Name] = bytes.Clone(t.Bytes)
+// collect keeps weights as they come.
+func collect(all map[string][]byte) backend.Backend {
+	return backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		for _, p := range s.Parts {
+			for _, t := range []*backend.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
+				if t != nil {
+					all[t.Name] = bytes.Clone(t.Bytes)
+				}
 			}
 		}
-	}
-	return nil, nil
+		return nil, nil
+	})
 }
 
 // TestRandom: the folder has the numbers of the formula, in files of the size asked for, and tokens for all of its vocabulary.
@@ -59,19 +52,19 @@ func TestRandom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	made, want := &collector{all: map[string][]byte{}}, &collector{all: map[string][]byte{}}
-	m, err := c.Load(made, backend.Options{})
+	made, want := map[string][]byte{}, map[string][]byte{}
+	m, err := c.Load(collect(made), backend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (model.Synthetic{Config: []byte(randomConfig), Seed: 1, Type: quant.BF16}).Load(want, backend.Options{}); err != nil {
+	if _, err := (model.Synthetic{Config: []byte(randomConfig), Seed: 1, Type: quant.BF16}).Load(collect(want), backend.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if m.Bytes != r.Bytes || m.Params != r.Parameters || len(made.all) != len(want.all) {
-		t.Errorf("%d bytes of %d parameters in %d tensors; report %+v, %d tensors", m.Bytes, m.Params, len(made.all), r, len(want.all))
+	if m.Bytes != r.Bytes || m.Params != r.Parameters || len(made) != len(want) {
+		t.Errorf("%d bytes of %d parameters in %d tensors; report %+v, %d tensors", m.Bytes, m.Params, len(made), r, len(want))
 	}
-	for name, b := range want.all {
-		if !bytes.Equal(made.all[name], b) {
+	for name, b := range want {
+		if !bytes.Equal(made[name], b) {
 			t.Errorf("%s differs", name)
 		}
 	}

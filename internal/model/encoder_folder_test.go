@@ -20,13 +20,12 @@ const tinyBert = `{"model_type": "bert", "architectures": ["BertModel"], "hidden
 var meanPooling = model.Pooling{Kind: model.Embeds, Rows: backend.PoolMean, Normalize: true}
 
 // encoderTensors are the tensors of a formula encoder, as a checkpoint stores them.
-func encoderTensors(t testing.TB, config string, p model.Pooling) []safetensors.Tensor {
+func encoderTensors(t testing.TB, config string, p model.Pooling) (all []safetensors.Tensor) {
 	t.Helper()
-	r := &recorder{Backend: stub.New(1)}
-	if _, err := (model.Synthetic{Config: []byte(config), Seed: 3, Type: quant.F32}).LoadEncoder(r, backend.Options{}, p); err != nil {
+	if _, err := (model.Synthetic{Config: []byte(config), Seed: 3, Type: quant.F32}).LoadEncoder(record(&all), backend.Options{}, p); err != nil {
 		t.Fatal(err)
 	}
-	return r.tensors
+	return all
 }
 
 func encoderFolder(t testing.TB, config string, p model.Pooling) fstest.MapFS {

@@ -18,40 +18,28 @@ import (
 	"hearth/internal/safetensors"
 )
 
-// recorder keeps the tensors that a model asks for.
-type recorder struct {
-	*stub.Backend
-	tensors []safetensors.Tensor
-}
-
-type recordLoader struct {
-	backend.Loader
-	r *recorder
-}
-
-func (r *recorder) NewLoader(o backend.Options) backend.Loader {
-	return recordLoader{r.Backend.NewLoader(o), r}
-}
-
-func (l recordLoader) Load(s backend.WeightSpec) (backend.Weight, error) {
-	for _, p := range s.Parts {
-		for _, t := range []*backend.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
-			if t != nil {
-				l.r.tensors = append(l.r.tensors, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes})
+// record keeps the tensors that a model asks for.
+func record(tensors *[]safetensors.Tensor) backend.Backend {
+	l := stub.New(1).NewLoader(backend.Options{})
+	return backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		for _, p := range s.Parts {
+			for _, t := range []*backend.Tensor{p.Weight, p.Scales, p.Biases, p.Bias} {
+				if t != nil {
+					*tensors = append(*tensors, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes})
+				}
 			}
 		}
-	}
-	return l.Loader.Load(s)
+		return l.Load(s)
+	})
 }
 
 // tensorsOf are the tensors of a formula model, as a checkpoint stores them.
-func tensorsOf(t testing.TB, s model.Synthetic) []safetensors.Tensor {
+func tensorsOf(t testing.TB, s model.Synthetic) (all []safetensors.Tensor) {
 	t.Helper()
-	r := &recorder{Backend: stub.New(1)}
-	if _, err := s.Load(r, backend.Options{}); err != nil {
+	if _, err := s.Load(record(&all), backend.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	return r.tensors
+	return all
 }
 
 func pack(t testing.TB, tensors []safetensors.Tensor) *fstest.MapFile {

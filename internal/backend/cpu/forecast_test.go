@@ -16,22 +16,15 @@ import (
 	"hearth/internal/quant"
 )
 
-// counted is a backend that counts what the weights it loads hold.
-type counted struct {
-	*Backend
-	loader backend.Loader
-	bytes  *int64
-}
-
-func (c counted) NewLoader(backend.Options) backend.Loader { return c }
-func (c counted) Close() error                             { return nil }
-
-func (c counted) Load(s backend.WeightSpec) (backend.Weight, error) {
-	w, err := c.loader.Load(s)
-	if err == nil {
-		*c.bytes += heldBy(w)
-	}
-	return w, err
+// counted loads weights and counts what they hold.
+func counted(l backend.Loader, bytes *int64) backend.Backend {
+	return backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		w, err := l.Load(s)
+		if err == nil {
+			*bytes += heldBy(w)
+		}
+		return w, err
+	})
 }
 
 // heldBy is bytesOf without the weights that lie in files.
@@ -122,7 +115,7 @@ func compareForecast(t *testing.T, dir string, opts backend.Options) {
 	defer planned.Close()
 	defer real.Close()
 	plan, weights := planned.Plan(opts)
-	m, err := c.Load(counted{planned, plan, new(int64)}, opts)
+	m, err := c.Load(backend.Visitor(plan.Load), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +125,7 @@ func compareForecast(t *testing.T, dir string, opts backend.Options) {
 		t.Fatal(err)
 	}
 	held := new(int64)
-	if m, err = c.Load(counted{real, real.NewLoader(opts), held}, opts); err != nil {
+	if m, err = c.Load(counted(real.NewLoader(opts), held), opts); err != nil {
 		t.Fatal(err)
 	}
 	if err := promptStep(real, m, rows); err != nil {
@@ -178,7 +171,7 @@ func TestRehearsal(t *testing.T) {
 		s := model.Synthetic{Config: g.Config, Seed: 1, Type: g.Type, Stored: stored}
 		planned, real, opts := New(), New(), backend.Options{Threads: 1}
 		plan, weights := planned.Plan(opts)
-		m, err := s.Load(counted{planned, plan, new(int64)}, opts)
+		m, err := s.Load(backend.Visitor(plan.Load), opts)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -188,7 +181,7 @@ func TestRehearsal(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		held := new(int64)
-		if m, err = s.Load(counted{real, real.NewLoader(opts), held}, opts); err != nil {
+		if m, err = s.Load(counted(real.NewLoader(opts), held), opts); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if err := promptStep(real, m, rows); err != nil {
