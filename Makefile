@@ -5,7 +5,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X hearth/internal/cli.version=$(VERSION) -X hearth/internal/cli.commit=$(COMMIT)
 GO_FILES := $(shell git ls-files -co --exclude-standard '*.go' 2>/dev/null)
-RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/script ./internal/server ./internal/wire/... ./internal/catalog ./internal/remote
+RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./internal/generate ./internal/transcript ./internal/script ./internal/server ./internal/wire/... ./internal/catalog ./internal/remote
 VENV     := .venv
 TIME     ?= 30s
 

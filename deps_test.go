@@ -28,8 +28,9 @@ var layers = map[string][]string{
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"chat", "jinja", "tokenizer", "dialect", "grammar", "engine", "sample", "regular", "jsonc"},
+	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"chat", "jsonref"},
+	"transcript":     {"tokenizer"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},

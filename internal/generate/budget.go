@@ -28,7 +28,7 @@ func (g *Generator) newBudget(p *prompt) func(int32) []int32 {
 	}
 	b := &budget{g: g, dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), left: p.budget}
 	end, answer := afterReasoning(g.family)
-	b.close = g.guard.plain(end + answer)
+	b.close = g.guard.Plain(end + answer)
 	if p.forced != "" {
 		b.feed(p.forced)
 	}

@@ -59,7 +59,7 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 	}
 	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
 		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
-		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.spliced}}
+		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
 	c.runaway = newRunaway(g, r, p)
 	c.repeats.longest = g.cfg.Loop.MaxSize
 	if c.runaway != nil {
@@ -277,8 +277,8 @@ func (c *choice) taken(id string) bool {
 
 // rememberID notes what the model calls the call being read.
 func (c *choice) rememberID(own string) {
-	if c.id != "" && own != "" && c.g.history.exact {
-		c.g.callIDs.remember(c.p.salt, c.id, own)
+	if c.id != "" && own != "" {
+		c.g.history.RememberCall(c.p.salt, c.id, own)
 	}
 }
 

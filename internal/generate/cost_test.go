@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -122,66 +120,5 @@ func TestTrials(t *testing.T) {
 		if got := strings.Join(g.Warnings(), "|"); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
-	}
-}
-
-// growth is how much more of a processor f takes for 8n than for n, at best.
-func growth(t *testing.T, n int, f func(n int)) float64 {
-	used := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	best := func(n int) time.Duration {
-		least := time.Hour
-		for range 9 {
-			start := used()
-			f(n)
-			least = min(least, used()-start)
-		}
-		return max(least, 100*time.Microsecond) // less is not measured well
-	}
-	return float64(best(8*n)) / float64(best(n))
-}
-
-// TestGuardWork: looking for special tokens and marks takes time for the length of a text, not for that and the number of
-// special tokens, nor for its square.
-func TestGuardWork(t *testing.T) {
-	special := func(n int) []string {
-		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf("<|reserved_%d|>", i))
-		}
-		return all
-	}
-	few, many := newGuard(byteTokenizer(t, special(10)...), nil), newGuard(byteTokenizer(t, special(2000)...), nil)
-	s := strings.Repeat("<|reserved_x ", 20_000)
-	if few.touches(s) || many.touches(s) || !many.touches(s+"<|reserved_1999|>") {
-		t.Error("the wrong texts are touched")
-	}
-	if g := growth(t, 1, func(n int) {
-		if n == 1 {
-			few.touches(s)
-		} else {
-			many.touches(s)
-		}
-	}); g > 20 {
-		t.Errorf("2000 special tokens take %.0f times as long as 10", g)
-	}
-	if g := growth(t, 10_000, func(n int) { _, _ = few.encode(t.Context(), strings.Repeat(markOpen, n)) }); g > 32 {
-		t.Errorf("8 times as many marks take %.0f times as long", g)
-	}
-	h := newHistory(few, true)
-	id, _ := few.tok.ID("<|reserved_1|>")
-	if g := growth(t, 5_000, func(n int) {
-		ids := make([]int32, n)
-		for i := range ids {
-			ids[i] = id
-		}
-		h.ends(strings.Repeat("a", n), ids)
-	}); g > 32 {
-		t.Errorf("8 times as many special tokens that a text lacks take %.0f times as long", g)
 	}
 }

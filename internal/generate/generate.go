@@ -25,6 +25,7 @@ import (
 	"hearth/internal/jinja"
 	"hearth/internal/sample"
 	"hearth/internal/tokenizer"
+	"hearth/internal/transcript"
 )
 
 // Engine is what generate needs of an engine; Over makes one of Tokens.
@@ -122,12 +123,11 @@ type Config struct {
 type Generator struct {
 	cfg      Config
 	family   *dialect.Family
-	guard    *guard
+	guard    *transcript.Guard
 	warnings []string
 	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
 	switches switches
-	history  *history
-	callIDs  callIDs
+	history  *transcript.History
 	calls    *calls   // nil: they are not guided
 	stops    []string // texts of the tokens that end an answer
 	endTexts []string // that end one where no token does, see turnEnds
@@ -159,11 +159,10 @@ func New(cfg Config) (*Generator, error) {
 			g.stops = append(g.stops, e.Token)
 		}
 	}
-	g.guard = newGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
+	g.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
 		func(m string) bool { return slices.Contains(g.family.Control, m) }))
 	g.calls = newCalls(g)
-	g.history = newHistory(g.guard, !cfg.PlainHistory)
-	g.history.terms = terms{ttl: cfg.HistoryTTL, sessions: cfg.HistorySessions}
+	g.history = transcript.New(g.guard, !cfg.PlainHistory, transcript.Terms{TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
 	g.cfg.Info.Context = cfg.Engine.Context()
 	g.cfg.Info.Output = cfg.Engine.Context() / 2
@@ -236,23 +235,17 @@ func (g *Generator) Count(ctx context.Context, r *chat.Request) (int, error) {
 }
 
 // Forget drops what is remembered of prompts and answers.
-func (g *Generator) Forget() {
-	g.history.forget()
-	g.callIDs.forget()
-}
+func (g *Generator) Forget() { g.history.Forget() }
 
 // ForgetSalt drops what is remembered of prompts and answers under one salt.
-func (g *Generator) ForgetSalt(salt [16]byte) {
-	g.history.forgetSalt(salt)
-	g.callIDs.forgetSalt(salt)
-}
+func (g *Generator) ForgetSalt(salt [16]byte) { g.history.ForgetSalt(salt) }
 
 // Remembered spells what is remembered of prompts and answers, for Recall in another process. It means something for the same
 // model only.
-func (g *Generator) Remembered() []byte { return g.history.save() }
+func (g *Generator) Remembered() []byte { return g.history.Save() }
 
 // Recall takes in what Remembered has spelled, all of it or, with an error, nothing. It comes before the first request.
-func (g *Generator) Recall(b []byte) error { return g.history.load(b) }
+func (g *Generator) Recall(b []byte) error { return g.history.Load(b) }
 
 // Render returns the text of the prompt.
 func (g *Generator) Render(ctx context.Context, r *chat.Request) (string, error) {
@@ -289,7 +282,7 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 			return nil, err
 		}
 	}
-	start.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.spliced}
+	start.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced}
 	if maxTokens < r.MaxTokens {
 		start.Usage.Limit = maxTokens
 	}
@@ -434,7 +427,7 @@ func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form || p.options.Continued {
 		return nil
 	}
-	return append(g.guard.plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.cfg.StopIDs[0])
+	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.cfg.StopIDs[0])
 }
 
 // dictate makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.

@@ -17,6 +17,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
+	"hearth/internal/transcript"
 )
 
 const demoFolder = "../demo/model"
@@ -100,7 +101,7 @@ func newTest(t testing.TB, reply string) (*Generator, *script) {
 		t.Fatal(err)
 	}
 	s := &script{finish: engine.Stop, context: 4096}
-	s.reply = newGuard(cfg.Tokenizer, nil).plain(reply)
+	s.reply = transcript.NewGuard(cfg.Tokenizer, nil).Plain(reply)
 	cfg.Engine = s
 	cfg.StopIDs = []int32{endOfText} // the tokenizer's own, <|im_end|>, comes on top
 	cfg.Generation = chat.Sampling{Temperature: ptr(0.2), TopP: ptr(0.9)}
@@ -240,7 +241,7 @@ func TestPrompts(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			events(t, g, &c.r)
-			if want := g.guard.plain(c.want); !cmp.Equal(s.prompts[0].Tokens, want) {
+			if want := g.guard.Plain(c.want); !cmp.Equal(s.prompts[0].Tokens, want) {
 				t.Errorf("tokens %v, want %v", s.prompts[0].Tokens, want)
 			}
 			if n, err := g.Count(t.Context(), &c.r); err != nil || n != len(s.prompts[0].Tokens) {

@@ -1,81 +1,37 @@
 package generate
 
 import (
-	"context"
 	"slices"
-	"strings"
 
 	"hearth/internal/jinja"
-	"hearth/internal/tokenizer"
+	"hearth/internal/transcript"
 )
 
-// guard keeps the text of a request from forging special tokens such as <|im_start|>.
-//
-// The reference tokenises the rendered prompt as one string, in which a special token counts wherever it stands. For
-// requests without the text of a special token guard does exactly that. In others it wraps each such text in private
-// marks before rendering; afterwards the marks are taken out again and what was between them is encoded as ordinary
-// text. The rendered text is the same either way, unless a template compares content with special tokens.
-// Markers of the output format (<think>, <tool_call>) are left alone: templates look for them in earlier turns.
-type guard struct {
-	tok     *tokenizer.Tokenizer
-	texts   []string         // of the special tokens, longest first
-	has     *tokenizer.Texts // texts
-	special map[string]bool  // texts
-	longest int              // of them, in bytes
-	wrapper *strings.Replacer
-}
-
-// The marks are private-use characters; requests lose them if they hold any.
-const (
-	markOpen  = "\uE010"
-	markClose = "\uE011"
-)
-
-func newGuard(tok *tokenizer.Tokenizer, markers []string) *guard {
-	g := &guard{tok: tok, special: map[string]bool{}}
-	for id := range int32(tok.Size()) {
-		if s, ok := tok.Token(id); ok && s != "" && tok.Special(id) && !slices.Contains(markers, s) {
-			g.texts = append(g.texts, s)
-		}
-	}
-	slices.SortFunc(g.texts, func(a, b string) int { return len(b) - len(a) })
-	pairs := []string{markOpen, "", markClose, ""}
-	for _, s := range g.texts {
-		pairs = append(pairs, s, markOpen+s+markClose)
-		g.special[s] = true
-		g.longest = max(g.longest, len(s))
-	}
-	g.has = tokenizer.NewTexts(g.texts)
-	g.wrapper = strings.NewReplacer(pairs...)
-	return g
-}
-
-// mark wraps special tokens in every string of the client's variables, except the special tokens the template gets by
+// markVars puts marks around special tokens in every string of the client's variables, except the special tokens the template gets by
 // name and the names of keys.
-func (g *guard) mark(vars *jinja.Dict) {
+func markVars(g *transcript.Guard, vars *jinja.Dict) {
 	for _, k := range vars.Keys() {
 		if slices.Contains(tokenNames, k) {
 			continue
 		}
 		v, _ := vars.Get(k)
-		if w, changed := g.wrap(v); changed {
+		if w, changed := wrap(g, v); changed {
 			vars.Set(k, w)
 		}
 	}
 }
 
 // wrap returns v with its strings wrapped; values without special tokens are shared, not copied.
-func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
+func wrap(g *transcript.Guard, v jinja.Value) (jinja.Value, bool) {
 	switch x := v.(type) {
 	case string:
-		if !g.touches(x) {
-			return v, false
+		if s, marked := g.Mark(x); marked {
+			return s, true
 		}
-		return g.wrapper.Replace(x), true
 	case *jinja.List:
 		var out []jinja.Value
 		for i, e := range x.Items {
-			if w, changed := g.wrap(e); changed {
+			if w, changed := wrap(g, e); changed {
 				if out == nil {
 					out = slices.Clone(x.Items)
 				}
@@ -89,7 +45,7 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 		var out *jinja.Dict
 		for _, k := range x.Keys() {
 			e, _ := x.Get(k)
-			if w, changed := g.wrap(e); changed {
+			if w, changed := wrap(g, e); changed {
 				if out == nil {
 					out = x.Clone()
 				}
@@ -101,74 +57,4 @@ func (g *guard) wrap(v jinja.Value) (jinja.Value, bool) {
 		}
 	}
 	return v, false
-}
-
-// touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
-func (g *guard) touches(s string) bool { return hasMarks(s) || g.has.In(s) }
-
-// quoted is the length of a special token's text with the closing mark at the start of s; 0 if there is none.
-func (g *guard) quoted(s string) int {
-	n := strings.Index(s[:min(len(s), g.longest+len(markClose))], markClose)
-	if n < 0 || !g.special[s[:n]] {
-		return 0
-	}
-	return n + len(markClose)
-}
-
-func hasMarks(s string) bool { return strings.Contains(s, markOpen) || strings.Contains(s, markClose) }
-
-// plain encodes text in which special tokens are the template's.
-func (g *guard) plain(text string) []int32 {
-	return g.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true})
-}
-
-// encode encodes marked text: what stands between marks as ordinary text. A template may have separated a pair of marks
-// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token. The error is that of
-// ctx, or a *tokenizer.WholeError.
-func (g *guard) encode(ctx context.Context, text string) ([]int32, error) {
-	special := tokenizer.EncodeOptions{ParseSpecial: true}
-	if !hasMarks(text) {
-		return g.tok.EncodeContext(ctx, text, special)
-	}
-	var ids []int32
-	add := func(text string, o tokenizer.EncodeOptions) error {
-		more, err := g.tok.EncodeContext(ctx, text, o)
-		ids = append(ids, more...)
-		return err
-	}
-	for text != "" {
-		i := strings.IndexAny(text, markOpen+markClose)
-		if i < 0 {
-			i = len(text)
-		}
-		if i > 0 {
-			if err := add(text[:i], special); err != nil {
-				return nil, err
-			}
-		}
-		if i == len(text) {
-			break
-		}
-		isOpen := strings.HasPrefix(text[i:], markOpen)
-		text = text[i+len(markOpen):]
-		if !isOpen {
-			continue
-		}
-		if n := g.quoted(text); n > 0 {
-			if err := add(text[:n-len(markClose)], tokenizer.EncodeOptions{}); err != nil {
-				return nil, err
-			}
-			text = text[n:]
-		}
-	}
-	return ids, nil
-}
-
-var unmarker = strings.NewReplacer(markOpen, "", markClose, "")
-
-func (g *guard) unmark(text string) string {
-	if !hasMarks(text) {
-		return text
-	}
-	return unmarker.Replace(text)
 }

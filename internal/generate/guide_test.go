@@ -14,6 +14,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
+	"hearth/internal/transcript"
 )
 
 // monkey is an engine that opens a call, then types whatever it is allowed to, and stops where everything is.
@@ -184,7 +185,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 	g, m := newMonkey(t, "")
 	events(t, g, request())
 	steer, inside := m.prompts[0].Steer, false
-	for _, id := range newGuard(g.cfg.Tokenizer, nil).plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
+	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil).Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
 		text, _ := g.cfg.Tokenizer.Token(id)
 		inside = text == "<tool_call>" || inside && text != "</tool_call>"
 		only := steer(id).Only
@@ -289,7 +290,7 @@ func TestGuideText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := &monkey{script: &script{context: 1 << 16}, r: rand.New(rand.NewPCG(7, 8)), most: 400}
 			g, _ := withConfig(t, toolless["chatml"], func(cfg *Config) { cfg.Engine, cfg.ConstrainTools = m, true })
-			m.open, m.size = newGuard(g.cfg.Tokenizer, nil).plain(c.open), g.cfg.Tokenizer.Size()
+			m.open, m.size = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(c.open), g.cfg.Tokenizer.Size()
 			for b := range int32(256) {
 				if strings.ContainsRune(`"}]:`, rune(b)) {
 					m.ends = append(m.ends, b)

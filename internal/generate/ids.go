@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-	"sync"
 
 	"hearth/internal/dialect"
 )
@@ -87,73 +86,9 @@ func (f idForm) forClients(id, tool string) bool {
 	return len(id) >= shortest && f.fits(id, tool) && !strings.ContainsAny(id, ".:")
 }
 
-// callIDs remembers what the model itself called the calls that a client knows by other ids. Only ids made here are
-// remembered, so nobody can name another's.
-type callIDs struct {
-	mu    sync.Mutex
-	said  map[callKey]string
-	order []callKey // as remembered; from next on the oldest, once it is full
-	next  int
-}
-
-type callKey struct {
-	salt salt
-	id   string // the client's
-}
-
-// maxCallIDs bounds the ids remembered, each about 200 bytes.
-const maxCallIDs = 1 << 14
-
 // newCallID makes an id for a client.
 func newCallID() string {
 	var b [12]byte
 	rand.Read(b[:]) // never fails
 	return "call_" + hex.EncodeToString(b[:])
-}
-
-func (m *callIDs) remember(s salt, client, model string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.said == nil {
-		m.said = map[callKey]string{}
-	}
-	k := callKey{s, client}
-	if len(m.order) < maxCallIDs {
-		m.order = append(m.order, k)
-	} else {
-		delete(m.said, m.order[m.next])
-		m.order[m.next] = k
-		m.next = (m.next + 1) % maxCallIDs
-	}
-	m.said[k] = strings.Clone(model)
-}
-
-// recall fills in what the model called the calls of a conversation.
-func (m *callIDs) recall(s salt, turns []turn) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.said) == 0 {
-		return
-	}
-	for i := range turns {
-		for _, c := range turns[i].calls {
-			c.said = m.said[callKey{s, c.id}]
-		}
-	}
-}
-
-func (m *callIDs) forgetSalt(s salt) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for k := range m.said { // its place in order is taken by another in time
-		if k.salt == s {
-			delete(m.said, k)
-		}
-	}
-}
-
-func (m *callIDs) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.said, m.order, m.next = nil, nil, 0
 }

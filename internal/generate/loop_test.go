@@ -76,17 +76,17 @@ func TestLoopEndsReply(t *testing.T) {
 		t.Errorf("not often enough: %s", f)
 	}
 	g.cfg.Loop.MinCount = 6
-	s.reply = g.guard.plain("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"" + strings.Repeat("no ", 50) + "\"}}\n</tool_call>")
+	s.reply = g.guard.Plain("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"" + strings.Repeat("no ", 50) + "\"}}\n</tool_call>")
 	if r.Tools = weather(); reply() != chat.FinishToolCalls {
 		t.Error("a call is cut")
 	}
 	r.Tools = append(r.Tools, chat.Tool{Name: "now"})
 	r.Choice.Kind = chat.ChoiceRequired
-	s.reply = g.guard.plain("{\"name\":" + strings.Repeat("\n ", 50) + "\"get_weather\", \"arguments\": {}}\n</tool_call>")
+	s.reply = g.guard.Plain("{\"name\":" + strings.Repeat("\n ", 50) + "\"get_weather\", \"arguments\": {}}\n</tool_call>")
 	if reply() != chat.FinishToolCalls {
 		t.Error("a demanded call is cut before its tool is known")
 	}
-	s.reply = g.guard.plain("I " + strings.Repeat("no ", 50))
+	s.reply = g.guard.Plain("I " + strings.Repeat("no ", 50))
 	if reply() != chat.FinishLength {
 		t.Error("what did not become a demanded call goes round in circles")
 	}

@@ -3,8 +3,10 @@ package generate
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/transcript"
 )
 
 // marks are places in the prompt, in tokens, at which another prompt is likely to part from it or to begin anew: where
@@ -14,37 +16,28 @@ import (
 func (p *prompt) marks() []int {
 	var out []int
 	add := func(at int) {
-		if n := p.tokensBefore(at); n > 0 && n < len(p.tokens) {
+		if n := p.encoded.Before(at); n > 0 && n < len(p.tokens) {
 			out = append(out, n)
 		}
 	}
-	for _, s := range p.draft.spans {
-		add(s.from)
-		add(s.to)
+	for _, s := range p.draft.Spans {
+		add(s.From)
+		add(s.To)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// tokensBefore is how many tokens stand for the pieces that end at or before a place in the draft's text.
-func (p *prompt) tokensBefore(at int) int {
-	i, found := slices.BinarySearch(p.encoded.cuts, at)
-	if !found {
-		i--
-	}
-	return p.encoded.at[max(i, 0)]
-}
-
 // messageAt tells which of the request's messages a token of the prompt is in: one past the last for the generation
 // prompt, -1 where it is not known. What a template writes before the first message belongs to a system message that
 // comes first.
-func (p *prompt) messageAt(h *history, messages []chat.Message, token int) int {
-	spans := p.draft.spans
+func (p *prompt) messageAt(h *transcript.History, messages []chat.Message, token int) int {
+	spans := p.draft.Spans
 	if len(spans) == 0 || token >= len(p.tokens) {
 		return -1
 	}
-	at := p.textAt(h, token)
-	if at < spans[0].from {
+	at := h.TextAt(p.draft.Text, &p.encoded, token)
+	if at < spans[0].From {
 		if messages[0].Role == chat.System {
 			return 0
 		}
@@ -52,14 +45,14 @@ func (p *prompt) messageAt(h *history, messages []chat.Message, token int) int {
 	}
 	end := 0
 	for _, s := range spans {
-		end = max(end, s.to)
+		end = max(end, s.To)
 	}
 	if at >= end {
 		return len(messages)
 	}
 	for _, s := range slices.Backward(spans) {
-		if s.from <= at && at < s.to {
-			return s.message
+		if s.From <= at && at < s.To {
+			return s.Message
 		}
 	}
 	return -1
@@ -73,55 +66,22 @@ func (p *prompt) around(g *Generator, token int) [2]string {
 	if token >= len(p.tokens) {
 		return [2]string{}
 	}
-	at := p.textAt(g.history, token)
-	for at > 0 && at < len(p.draft.text) && !startsRune(p.draft.text[at]) {
+	at := g.history.TextAt(p.draft.Text, &p.encoded, token)
+	for at > 0 && at < len(p.draft.Text) && !utf8.RuneStart(p.draft.Text[at]) {
 		at--
 	}
-	before, after := g.guard.unmark(p.draft.text[:at]), g.guard.unmark(p.draft.text[at:])
+	before, after := transcript.Unmark(p.draft.Text[:at]), transcript.Unmark(p.draft.Text[at:])
 	if n := len(before) - aroundBytes/2; n > 0 {
-		for n < len(before) && !startsRune(before[n]) {
+		for n < len(before) && !utf8.RuneStart(before[n]) {
 			n++
 		}
 		before = before[n:]
 	}
 	if n := aroundBytes / 2; n < len(after) {
-		for n > 0 && !startsRune(after[n]) {
+		for n > 0 && !utf8.RuneStart(after[n]) {
 			n--
 		}
 		after = after[:n]
 	}
 	return [2]string{strings.Clone(before), strings.Clone(after)}
-}
-
-// textAt is where in the draft's text a token begins.
-func (p *prompt) textAt(h *history, token int) int {
-	e := &p.encoded
-	i, found := slices.BinarySearch(e.at, token)
-	if found {
-		return e.cuts[i]
-	}
-	i--
-	text := p.draft.text[e.cuts[i]:e.cuts[i+1]]
-	clean := 0
-	for _, end := range h.ends(h.guard.unmark(text), e.ids[e.at[i]:token]) {
-		clean = max(clean, end)
-	}
-	return e.cuts[i] + marked(text, clean)
-}
-
-// marked turns a place in a text without marks into one in the text with them.
-func marked(text string, clean int) int {
-	at := 0
-	for at < len(text) {
-		if strings.HasPrefix(text[at:], markOpen) || strings.HasPrefix(text[at:], markClose) {
-			at += len(markOpen)
-			continue
-		}
-		if clean == 0 {
-			break
-		}
-		clean--
-		at++
-	}
-	return at
 }

@@ -10,6 +10,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/tokenizer"
+	"hearth/internal/transcript"
 )
 
 // prompt is a request made ready for the engine.
@@ -23,10 +24,10 @@ type prompt struct {
 	budget  int     // tokens of reasoning; 0: no limit
 	stopIDs []int32 // that end the reply; nil: the generator's
 
-	salt    salt
-	draft   draft  // whose text is text with the guard's marks
-	encoded tokens // tokens are its ids
-	spoken  int    // draft.text[spoken:] is what the model is taken to have said: the forced opening
+	salt    transcript.Salt
+	draft   transcript.Draft  // whose text is text with the guard's marks
+	encoded transcript.Tokens // tokens are its ids
+	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
 }
 
 // prompt renders and encodes a request.
@@ -63,13 +64,10 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 		}
 	}
 	p.draft = out.draft(r.Messages)
-	p.draft.plain = r.PlainHistory
-	p.draft.family, p.draft.stops = g.family, g.stops
+	p.draft.Plain = r.PlainHistory
+	p.draft.Stops, p.draft.Says, p.draft.Tools = g.stops, g.says(p.options.Tools), len(p.options.Tools)
 	if r.Origin.Session != "" {
-		p.draft.session = party(&r.Origin)
-	}
-	for _, t := range p.options.Tools { // without types: what a client turned from a number into a text is not the same
-		p.draft.tools = append(p.draft.tools, dialect.Tool{Name: t.Name})
+		p.draft.Session = party(&r.Origin)
 	}
 	if err := p.encode(ctx, g, ""); err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	if force != "" {
 		if p.options.InReasoning {
 			end, _ := afterReasoning(g.family)
-			p.draft.text += end
+			p.draft.Text += end
 			p.options.InReasoning = false
 		}
 		p.forced = force
@@ -98,13 +96,13 @@ func (g *Generator) chatless() *chat.Error {
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.
 func (p *prompt) encode(ctx context.Context, g *Generator, forced string) error {
-	p.draft.text += forced
+	p.draft.Text += forced
 	var err error
-	if p.encoded, err = g.history.encode(ctx, p.salt, &p.draft); err != nil {
+	if p.encoded, err = g.history.Encode(ctx, p.salt, &p.draft); err != nil {
 		return encodeError(err)
 	}
-	p.spoken = len(p.draft.text) - len(forced)
-	p.tokens, p.text = p.encoded.ids, g.guard.unmark(p.draft.text)
+	p.spoken = len(p.draft.Text) - len(forced)
+	p.tokens, p.text = p.encoded.IDs, transcript.Unmark(p.draft.Text)
 	return nil
 }
 
@@ -119,10 +117,10 @@ func encodeError(err error) error {
 
 // remember takes in what was generated after the prompt; it is whole if the model has said all of it.
 func (p *prompt) remember(g *Generator, ids []int32, whole bool) {
-	if p.raw || p.draft.plain {
+	if p.raw || p.draft.Plain {
 		return
 	}
-	g.history.remember(p.salt, p.draft.text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
+	g.history.Remember(p.salt, p.draft.Text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,

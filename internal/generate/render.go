@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/jinja"
@@ -88,7 +89,11 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking, told string) ([]
 		return nil, err
 	}
 	if !r.PlainHistory {
-		g.callIDs.recall(r.Origin.Salt, turns)
+		for i := range turns {
+			for _, c := range turns[i].calls {
+				c.said = g.history.CallID(r.Origin.Salt, c.id)
+			}
+		}
 	}
 	return g.switches.say(g.forms[0].withTold(turns, told), think, g.holds()), nil
 }
@@ -97,7 +102,7 @@ func (g *Generator) turns(r *chat.Request, think chat.Thinking, told string) ([]
 // that message does, without the marks that would close the turn.
 func (g *Generator) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bool, limits jinja.Limits, now func() time.Time) (*rendering, error) {
 	out := &rendering{}
-	g.guard.mark(vars)
+	markVars(g.guard, vars)
 	field := continueField(vars)
 	if v, _ := vars.Get("messages"); v != nil {
 		out.messages, _ = v.(*jinja.List)
@@ -190,7 +195,7 @@ func head(text string) string {
 		return text
 	}
 	n := mostQuoted
-	for n > 0 && !startsRune(text[n]) {
+	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
 	return text[:n] + "…"

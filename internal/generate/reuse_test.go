@@ -3,15 +3,19 @@ package generate
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/engine"
+	"hearth/internal/tokenizer"
+	"hearth/internal/transcript"
 )
 
 // memory is an engine that answers what it is told to and keeps all token sequences that ran, as the prefix tree does.
@@ -54,7 +58,7 @@ func (k *talk) say(answer string) (common, ran int) {
 	k.t.Helper()
 	k.m.reply = uttered(k.rand, k.g.cfg.Tokenizer, 0, answer)
 	if k.whole {
-		k.m.reply = k.g.guard.plain(answer)
+		k.m.reply = k.g.guard.Plain(answer)
 	}
 	seq, err := k.g.Generate(k.t.Context(), &k.r)
 	if err != nil {
@@ -113,11 +117,48 @@ func (k *talk) results(text string) {
 	k.r.Messages = append(k.r.Messages, m)
 }
 
+// uttered is a text as a model might have generated it, cut into tokens in any way; spell is how many special tokens of a
+// hundred are spelled with others.
+func uttered(r *rand.Rand, tok *tokenizer.Tokenizer, spell int, text string) []int32 {
+	var ids []int32
+	for text != "" {
+		n := min(len(text), 1+r.IntN(6))
+		for n < len(text) && !utf8.RuneStart(text[n]) {
+			n++
+		}
+		for i := range n {
+			switch special := startsSpecial(tok, text[i:]); {
+			case special == 0:
+				continue
+			case i == 0 && r.IntN(100) >= spell:
+				n = special
+			case i > 0:
+				n = i
+			}
+			break
+		}
+		ids = append(ids, tok.Encode(text[:n], tokenizer.EncodeOptions{ParseSpecial: true})...)
+		text = text[n:]
+	}
+	return ids
+}
+
+// startsSpecial is the length of the special token at the start of a text.
+func startsSpecial(tok *tokenizer.Tokenizer, text string) int {
+	if ids := tok.Encode(text[:min(len(text), 40)], tokenizer.EncodeOptions{ParseSpecial: true}); tok.Special(ids[0]) {
+		name, _ := tok.Token(ids[0])
+		return len(name)
+	}
+	return 0
+}
+
 func newTalk(t testing.TB, history bool) *talk {
 	g, _ := newTest(t, "x")
 	m := &memory{script: script{finish: engine.Stop, context: 1 << 20}}
 	g.cfg.Engine = m
-	g.history.exact = history
+	if !history {
+		g.history = transcript.New(g.guard, false, transcript.Terms{})
+	}
 	return &talk{t: t, g: g, m: m, rand: rand.New(rand.NewPCG(7, 8)), r: chat.Request{Tools: weather(), Messages: []chat.Message{text(chat.System, "You help."), text(chat.User, "Weather?")}}}
 }
 
@@ -197,7 +238,7 @@ func TestEditedAnswers(t *testing.T) {
 				t.Errorf("kept %v, but the text is\n%s\nand without memory\n%s", c.kept, got, want)
 			}
 			other := k.r
-			other.Origin.Salt = salt{1}
+			other.Origin.Salt = transcript.Salt{1}
 			if got, err := k.g.Render(t.Context(), &other); err != nil || got != want {
 				t.Errorf("another caller's prompt is\n%s\n%v, want\n%s", got, err, want)
 			}
@@ -231,7 +272,7 @@ func TestCallsAreClosed(t *testing.T) {
 			k := newTalk(t, true)
 			k.r.Choice = c.choice
 			k.say(c.answer + "\n</tool_call>")
-			ran := k.last - len(k.g.guard.plain("\n</tool_call>"))
+			ran := k.last - len(k.g.guard.Plain("\n</tool_call>"))
 			k.r.Choice = chat.ToolChoice{}
 			k.results("sunny")
 			got, err := k.g.prompt(t.Context(), &k.r)
@@ -245,8 +286,8 @@ func TestCallsAreClosed(t *testing.T) {
 			if got.text != fresh.text {
 				t.Errorf("the prompt is\n%s\nand without memory\n%s", got.text, fresh.text)
 			}
-			if c.kept && got.encoded.spliced == 0 || !c.kept && got.encoded.spliced > ran {
-				t.Errorf("%d generated ids are kept", got.encoded.spliced)
+			if c.kept && got.encoded.Spliced == 0 || !c.kept && got.encoded.Spliced > ran {
+				t.Errorf("%d generated ids are kept", got.encoded.Spliced)
 			}
 		})
 	}
@@ -272,9 +313,9 @@ func BenchmarkPrompt(b *testing.B) {
 			for b.Loop() {
 				i++
 				r.Messages[len(r.Messages)-1] = text(chat.User, fmt.Sprint(i, strings.Repeat(" and some more of it", 50)))
-				r.Origin.Salt = salt{}
+				r.Origin.Salt = transcript.Salt{}
 				if history == "fresh" {
-					r.Origin.Salt = salt{byte(i), byte(i >> 8), byte(i >> 16)}
+					r.Origin.Salt = transcript.Salt{byte(i), byte(i >> 8), byte(i >> 16)}
 				}
 				if _, err := g.prompt(context.Background(), &r); err != nil {
 					b.Fatal(err)
@@ -326,36 +367,6 @@ func TestLoopless(t *testing.T) {
 			t.Errorf("turn %d: %d of %d tokens had run", i, common, ran)
 		}
 		k.r.Messages = append(k.r.Messages, text(chat.User, "And tomorrow?"))
-	}
-}
-
-func TestEqualJSON(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{`{"a": 1, "b": [true, null]}`, `{"b":[true,null],"a":1}`, true},
-		{`1.0`, `1`, true},
-		{`1e2`, `100`, true},
-		{`12345678901234567890`, `12345678901234567890`, true},
-		{`12345678901234567890`, `12345678901234567891`, false},
-		{`"\u00e9"`, `"é"`, true},
-		{`1`, `"1"`, false},
-		{`null`, `false`, false},
-		{`[]`, `{}`, false},
-		{`{"a": 1}`, `{"a": 1, "b": null}`, false},
-		{`[1, 2]`, `[2, 1]`, false},
-	} {
-		var a, b any
-		if err := decodeNumbers([]byte(c.a), &a); err != nil {
-			t.Fatal(err)
-		}
-		if err := decodeNumbers([]byte(c.b), &b); err != nil {
-			t.Fatal(err)
-		}
-		if equalJSON(a, b) != c.want || equalJSON(b, a) != c.want {
-			t.Errorf("%s and %s equal: %v, want %v", c.a, c.b, !c.want, c.want)
-		}
 	}
 }
 
@@ -424,18 +435,18 @@ func TestOwnCallIDs(t *testing.T) {
 					t.Errorf("a client's id %s is in the prompt %s", id, out)
 				}
 			}
-			k.r.Origin.Salt = salt{1}
+			k.r.Origin.Salt = transcript.Salt{1}
 			other := render()
 			if other == out { // it has given no client such an id
 				t.Error("ids of one caller are remembered for another")
 			}
-			k.r.Origin.Salt = salt{}
-			k.g.ForgetSalt(salt{1})
+			k.r.Origin.Salt = transcript.Salt{}
+			k.g.ForgetSalt(transcript.Salt{1})
 			if render() != out {
 				t.Error("what is remembered for one caller went with another's")
 			}
-			k.g.ForgetSalt(salt{})
-			if len(k.g.callIDs.said) > 0 || k.g.history.roots[salt{}] != nil {
+			k.g.ForgetSalt(transcript.Salt{})
+			if render() == out {
 				t.Error("something is remembered of a caller who had it dropped")
 			}
 			k.g.Forget()
@@ -445,18 +456,6 @@ func TestOwnCallIDs(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestCallIDsBounded(t *testing.T) {
-	var m callIDs
-	for i := range maxCallIDs + 10 {
-		m.remember(salt{}, fmt.Sprint("c", i), fmt.Sprint("m", i))
-	}
-	turns := []turn{{calls: []*call{{id: "c9"}, {id: "c10"}, {id: fmt.Sprint("c", maxCallIDs+9)}}}}
-	m.recall(salt{}, turns)
-	if c := turns[0].calls; c[0].said != "" || c[1].said != "m10" || c[2].said != fmt.Sprint("m", maxCallIDs+9) || len(m.said) != maxCallIDs || len(m.order) != maxCallIDs {
-		t.Errorf("remembered %q %q %q of %d", c[0].said, c[1].said, c[2].said, len(m.said))
 	}
 }
 
@@ -489,23 +488,31 @@ func TestPlainHistory(t *testing.T) {
 	if got := prompt(never.g, true); !slices.Equal(got.tokens, want) {
 		t.Errorf("before anything was generated: %v, want %v", got.tokens, want)
 	}
-	if never.g.history.size != 0 {
+	if n := pieces(never.g); n != 0 {
 		t.Error("something is remembered of it")
 	}
-	size := k.g.history.size
+	before := pieces(k.g)
 	for range 2 {
 		p := prompt(k.g, true)
-		if !slices.Equal(p.tokens, want) || p.encoded.spliced != 0 {
-			t.Errorf("after the conversation: %d spliced, %v, want %v", p.encoded.spliced, p.tokens, want)
+		if !slices.Equal(p.tokens, want) || p.encoded.Spliced != 0 {
+			t.Errorf("after the conversation: %d spliced, %v, want %v", p.encoded.Spliced, p.tokens, want)
 		}
 		p.remember(k.g, []int32{1, 2, 3}, true)
 	}
-	if k.g.history.size != size {
+	if pieces(k.g) != before {
 		t.Error("something is remembered of it")
 	}
-	if p := prompt(k.g, false); p.encoded.spliced == 0 || slices.Equal(p.tokens, want) {
+	if p := prompt(k.g, false); p.encoded.Spliced == 0 || slices.Equal(p.tokens, want) {
 		t.Error("nothing is spliced without it: the test shows nothing")
 	}
+}
+
+// pieces counts what a generator remembers.
+func pieces(g *Generator) uint64 {
+	b := g.Remembered()[len("hearthH1"):]
+	_, n := binary.Uvarint(b) // the time
+	count, _ := binary.Uvarint(b[n:])
+	return count
 }
 
 // What the model called its calls is memory too: a plain prompt has the ids that it makes of the client's.
@@ -531,7 +538,7 @@ func TestPlainCallIDs(t *testing.T) {
 		return p.text
 	}
 	before := prompt(true)
-	g.callIDs.remember(salt{}, "call_0123456789", "abcDEF123")
+	g.history.RememberCall(transcript.Salt{}, "call_0123456789", "abcDEF123")
 	if after := prompt(true); after != before || strings.Contains(after, "abcDEF123") {
 		t.Errorf("a plain prompt has %q, before %q", after, before)
 	}

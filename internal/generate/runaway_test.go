@@ -22,7 +22,7 @@ func TestRunaway(t *testing.T) {
 	greedy := chat.Sampling{Temperature: &zero}
 	g, s := newTest(t, "")
 	g.cfg.RunawayStop = true
-	word := g.guard.plain(" sorry")
+	word := g.guard.Plain(" sorry")
 	if len(word) != 1 {
 		word = word[:1]
 	}
@@ -54,20 +54,20 @@ func TestRunaway(t *testing.T) {
 		{"after a call", call + "Paris\"}}\n</tool_call>\nI am", word, 3000, func(r *chat.Request) { r.Tools = weather() }, 1024},
 		{"asked for", "I am", word, 3000, func(r *chat.Request) { r.Messages[0] = textOf("Say '" + strings.TrimSpace(sorry) + "' 3000 times") }, 0},
 		{"asked for as part of another word", "I am", word, 3000, func(r *chat.Request) { r.Messages[0] = textOf("Say x" + strings.TrimSpace(sorry) + "x") }, 1024},
-		{"asked for, and read from the middle", "", g.guard.plain(" one two three,"), 400, func(r *chat.Request) { r.Messages[0] = textOf("three, one two: go on") }, 0},
+		{"asked for, and read from the middle", "", g.guard.Plain(" one two three,"), 400, func(r *chat.Request) { r.Messages[0] = textOf("three, one two: go on") }, 0},
 		{"a completion", "", word, 3000, func(r *chat.Request) { r.Messages, r.Prompt = nil, &chat.Prompt{Text: "I am"} }, 1024},
 		{"a completion of such a text", "", word, 3000, func(r *chat.Request) {
 			r.Messages, r.Prompt = nil, &chat.Prompt{Text: strings.Repeat(sorry, 9)}
 		}, 0},
-		{"blanks", "a", g.guard.plain("\n"), 3000, nil, 1024},
-		{"a rule that is not in the prompt", "a", g.guard.plain("-=*"), 3000, func(r *chat.Request) { r.Messages[0] = textOf("a - = * -=* b") }, 1024},
-		{"one that is", "a", g.guard.plain("-=*"), 3000, func(r *chat.Request) { r.Messages[0] = textOf("a -=*-=* b") }, 0},
+		{"blanks", "a", g.guard.Plain("\n"), 3000, nil, 1024},
+		{"a rule that is not in the prompt", "a", g.guard.Plain("-=*"), 3000, func(r *chat.Request) { r.Messages[0] = textOf("a - = * -=* b") }, 1024},
+		{"one that is", "a", g.guard.Plain("-=*"), 3000, func(r *chat.Request) { r.Messages[0] = textOf("a -=*-=* b") }, 0},
 		{"off", "I am", word, 3000, func(*chat.Request) { g.cfg.RunawayStop = false }, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer func() { g.cfg.RunawayStop = true }()
 			s.context = 1 << 20
-			lead := g.guard.plain(tt.before)
+			lead := g.guard.Plain(tt.before)
 			s.reply, s.finish = append(slices.Clone(lead), slices.Repeat(tt.run, tt.times)...), engine.Stop
 			r := &chat.Request{Messages: []chat.Message{textOf("Hi")}, Sampling: greedy}
 			if tt.change != nil {

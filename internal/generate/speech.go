@@ -73,3 +73,13 @@ func (p *prompt) givenBack(g *Generator) string {
 	}
 	return cmp.Or(out.String(), p.forced) // a header, which is nothing until more follows
 }
+
+func commonBytes(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

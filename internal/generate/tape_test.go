@@ -51,7 +51,7 @@ func newSplitter(g *Generator) *splitter {
 // tokens of a text: what is special stays whole.
 func (s *splitter) tokens(r *rand.Rand, text string) []int32 {
 	var ids []int32
-	for _, id := range s.g.guard.plain(text) {
+	for _, id := range s.g.guard.Plain(text) {
 		b := s.g.cfg.Tokenizer.Bytes(id)
 		switch {
 		case s.g.cfg.Tokenizer.Special(id) || r.IntN(3) > 0:
@@ -60,11 +60,11 @@ func (s *splitter) tokens(r *rand.Rand, text string) []int32 {
 			at := 0
 			for i := range string(b) {
 				if i > 0 && r.IntN(2) > 0 {
-					ids = append(ids, s.g.guard.plain(string(b[at:i]))...)
+					ids = append(ids, s.g.guard.Plain(string(b[at:i]))...)
 					at = i
 				}
 			}
-			ids = append(ids, s.g.guard.plain(string(b[at:]))...)
+			ids = append(ids, s.g.guard.Plain(string(b[at:]))...)
 		default:
 			for _, c := range b {
 				ids = append(ids, s.bytes[c])
@@ -214,12 +214,12 @@ func TestCutInCharacter(t *testing.T) {
 		stop  string // what it says when the model ends there, "" the same
 		want  string
 	}{
-		{"text", append(g.guard.plain("ab "), b("€")[:2]...), false, "ab \uFFFD", "ab "},
-		{"completion", append(g.guard.plain("ab "), b("🙂")[:3]...), true, "ab \uFFFD", "ab "},
-		{"reasoning", append(g.guard.plain("<think>\nhm"), b("€")[:1]...), false, "hm\uFFFD", "hm"},
-		{"arguments", append(g.guard.plain(call+"Z"), b("ü")[:1]...), false, "", "{\"city\": \"Z"},
-		{"in the middle", append(b("€"[:2]), g.guard.plain("x")...), false, "", "\uFFFDx"},
-		{"in the middle and at the end", append(append(b("€"[:2]), g.guard.plain("x")...), b("€"[:2])...), true, "\uFFFDx\uFFFD", "\uFFFDx"},
+		{"text", append(g.guard.Plain("ab "), b("€")[:2]...), false, "ab \uFFFD", "ab "},
+		{"completion", append(g.guard.Plain("ab "), b("🙂")[:3]...), true, "ab \uFFFD", "ab "},
+		{"reasoning", append(g.guard.Plain("<think>\nhm"), b("€")[:1]...), false, "hm\uFFFD", "hm"},
+		{"arguments", append(g.guard.Plain(call+"Z"), b("ü")[:1]...), false, "", "{\"city\": \"Z"},
+		{"in the middle", append(b("€"[:2]), g.guard.Plain("x")...), false, "", "\uFFFDx"},
+		{"in the middle and at the end", append(append(b("€"[:2]), g.guard.Plain("x")...), b("€"[:2])...), true, "\uFFFDx\uFFFD", "\uFFFDx"},
 	} {
 		for _, logprobs := range []bool{false, true} {
 			for _, finish := range []engine.Reason{engine.Length, engine.Stop} {
@@ -262,8 +262,8 @@ func TestCutInCharacter(t *testing.T) {
 	// A prompt of tokens that ends inside a character is shown up to it, and what follows ends it.
 	n := &scoring{s}
 	g.cfg.Engine = n
-	ids := append(g.guard.plain("ab "), b("€")[:2]...)
-	s.reply, s.finish = append(b("€")[2:], g.guard.plain("!")...), engine.Stop
+	ids := append(g.guard.Plain("ab "), b("€")[:2]...)
+	s.reply, s.finish = append(b("€")[2:], g.guard.Plain("!")...), engine.Stop
 	said, joined := "", ""
 	collect(t, g, &chat.Request{Prompt: &chat.Prompt{Tokens: ids, Echo: true}, Logprobs: true}, func(e *chat.Event) {
 		said += e.Text

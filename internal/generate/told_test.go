@@ -15,6 +15,7 @@ import (
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/jinja"
+	"hearth/internal/transcript"
 )
 
 // everyFamily gives the families with calls by the first name of each.
@@ -209,7 +210,7 @@ func withConfig(t testing.TB, src string, change func(*Config)) (*Generator, *sc
 }
 
 func (s *script) says(g *Generator, reply string) {
-	s.reply = newGuard(g.cfg.Tokenizer, nil).plain(reply)
+	s.reply = transcript.NewGuard(g.cfg.Tokenizer, nil).Plain(reply)
 }
 
 // TestToldReply: what a model writes in the form that it was told is a call, in every family that --tool-call-parser can name and

@@ -1,4 +1,4 @@
-package generate
+package transcript
 
 import (
 	"bytes"
@@ -11,17 +11,17 @@ import (
 )
 
 // told is a history with conversations, and the texts of their next prompts.
-func told(t testing.TB) (h *history, next []string) {
+func told(t testing.TB) (h *History, next []string) {
 	h = demoHistory(t, true)
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 12 {
 		text := fmt.Sprintf("<|im_start|>user\n%d", i%8)
 		for range 4 {
 			prompt := text + "<|im_end|>\n<|im_start|>assistant\n"
-			s := salt{byte(i % 3)}
-			enc := h.mustEncode(s, &draft{text: prompt})
-			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
-			h.remember(s, prompt, &enc, len(prompt), i%2 == 0, true, answer)
+			s := Salt{byte(i % 3)}
+			enc := h.mustEncode(s, &Draft{Text: prompt})
+			answer := uttered(r, h.tok, 10, Unmark(randomText(r, 6)))
+			h.Remember(s, prompt, &enc, len(prompt), i%2 == 0, true, answer)
 			text = prompt + h.spell(answer) + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3)
 		}
 		next = append(next, text)
@@ -32,9 +32,9 @@ func told(t testing.TB) (h *history, next []string) {
 // What is saved and loaded gives the same ids as before, is as old as it was, and as long.
 func TestHistoryFile(t *testing.T) {
 	h, next := told(t)
-	saved := h.save()
-	again := newHistory(h.guard, true)
-	if err := again.load(saved); err != nil {
+	saved := h.Save()
+	again := New(h.guard, true, Terms{})
+	if err := again.Load(saved); err != nil {
 		t.Fatal(err)
 	}
 	again.check(t)
@@ -43,27 +43,27 @@ func TestHistoryFile(t *testing.T) {
 	}
 	spliced := 0
 	for i, text := range next {
-		a, b := draft{text: text}, draft{text: text}
-		got, want := again.mustEncode(salt{byte(i % 3)}, &a), h.mustEncode(salt{byte(i % 3)}, &b)
-		if !slices.Equal(got.ids, want.ids) || got.spliced != want.spliced || a.text != b.text {
-			t.Errorf("%q: %v with %d spliced, want %v with %d", text, got.ids, got.spliced, want.ids, want.spliced)
+		a, b := Draft{Text: text}, Draft{Text: text}
+		got, want := again.mustEncode(Salt{byte(i % 3)}, &a), h.mustEncode(Salt{byte(i % 3)}, &b)
+		if !slices.Equal(got.IDs, want.IDs) || got.Spliced != want.Spliced || a.Text != b.Text {
+			t.Errorf("%q: %v with %d spliced, want %v with %d", text, got.IDs, got.Spliced, want.IDs, want.Spliced)
 		}
-		spliced += got.spliced
+		spliced += got.Spliced
 	}
 	if spliced == 0 {
 		t.Error("nothing was spliced")
 	}
-	if err := again.load(saved); err != nil || again.size != h.size {
+	if err := again.Load(saved); err != nil || again.size != h.size {
 		t.Errorf("loading into what has something: %d bytes: %v", again.size, err)
 	}
-	small := newHistory(h.guard, true)
+	small := New(h.guard, true, Terms{})
 	small.limit = h.size / 2
-	if err := small.load(saved); err != nil || small.size == 0 {
+	if err := small.Load(saved); err != nil || small.size == 0 {
 		t.Errorf("%d bytes: %v", small.size, err)
 	}
 	small.check(t)
 	for n := 0; n < len(saved); n += 1 + n/20 {
-		if none := newHistory(h.guard, true); none.load(saved[:n]) == nil || len(none.roots) > 0 {
+		if none := New(h.guard, true, Terms{}); none.Load(saved[:n]) == nil || len(none.roots) > 0 {
 			t.Fatalf("the first %d bytes of %d were taken", n, len(saved))
 		}
 	}
@@ -76,11 +76,11 @@ func TestHistoryFileTTL(t *testing.T) {
 		talkTo(h, 0, "old")
 		time.Sleep(20 * time.Minute)
 		talkTo(h, 0, "young")
-		saved := h.save()
+		saved := h.Save()
 		time.Sleep(50 * time.Minute)
-		again := newHistory(h.guard, true)
-		again.terms.ttl = time.Hour
-		if err := again.load(saved); err != nil {
+		again := New(h.guard, true, Terms{})
+		again.terms.TTL = time.Hour
+		if err := again.Load(saved); err != nil {
 			t.Fatal(err)
 		}
 		if talkTo(again, 0, "young") == 0 || talkTo(again, 0, "old") != 0 {
@@ -93,11 +93,11 @@ func TestHistoryFileTTL(t *testing.T) {
 // Whatever a file holds, it is taken whole or not at all, and what is taken can be used and saved.
 func FuzzHistoryFile(f *testing.F) {
 	h, next := told(f)
-	f.Add(h.save())
+	f.Add(h.Save())
 	f.Add([]byte(historyMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		again := newHistory(h.guard, true)
-		err := again.load(b)
+		again := New(h.guard, true, Terms{})
+		err := again.Load(b)
 		again.check(t)
 		if err != nil {
 			if len(again.roots) > 0 {
@@ -105,10 +105,10 @@ func FuzzHistoryFile(f *testing.F) {
 			}
 			return
 		}
-		again.mustEncode(salt{}, &draft{text: next[0]})
+		again.mustEncode(Salt{}, &Draft{Text: next[0]})
 		again.check(t)
-		twice := newHistory(h.guard, true)
-		if err := twice.load(again.save()); err != nil || !bytes.HasPrefix(again.save(), []byte(historyMagic)) {
+		twice := New(h.guard, true, Terms{})
+		if err := twice.Load(again.Save()); err != nil || !bytes.HasPrefix(again.Save(), []byte(historyMagic)) {
 			t.Fatalf("what was taken cannot be saved: %v", err)
 		}
 	})

@@ -1,13 +1,14 @@
-package generate
+package transcript
 
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // spell gives the text that generated ids stand for, with the guard's marks around what would otherwise read as a
 // special token: the form in which a template prints it when the client sends it back.
-func (h *history) spell(ids []int32) string {
+func (h *History) spell(ids []int32) string {
 	var out, run strings.Builder
 	flush := func() {
 		out.WriteString(h.guard.wrapper.Replace(run.String()))
@@ -26,7 +27,7 @@ func (h *history) spell(ids []int32) string {
 }
 
 // word is the text of one token.
-func (h *history) word(id int32) string {
+func (h *History) word(id int32) string {
 	if h.tok.Special(id) {
 		name, _ := h.tok.Token(id)
 		return name
@@ -37,7 +38,7 @@ func (h *history) word(id int32) string {
 // splice gives the ids of the piece text, of which encoded are those that encoding gives: where an answer that was
 // generated here begins with the same text, its ids, up to the last place at which a token of both ends; from there on
 // the encoded ones. generated counts the ids taken that were generated.
-func (h *history) splice(text string, encoded []int32, answers []piece) (ids []int32, generated int) {
+func (h *History) splice(text string, encoded []int32, answers []piece) (ids []int32, generated int) {
 	var best *piece
 	same := 0
 	for i := range answers {
@@ -49,12 +50,12 @@ func (h *history) splice(text string, encoded []int32, answers []piece) (ids []i
 		return encoded, 0
 	}
 	// Compared are places in the text without marks, because tokens are oblivious of them.
-	for same < len(text) && same > 0 && !startsRune(text[same]) {
+	for same < len(text) && same > 0 && !utf8.RuneStart(text[same]) {
 		same--
 	}
-	same = len(h.guard.unmark(text[:same]))
-	theirs := h.ends(h.guard.unmark(best.text), best.ids)
-	ours := h.ends(h.guard.unmark(text), encoded)
+	same = len(Unmark(text[:same]))
+	theirs := h.ends(Unmark(best.text), best.ids)
+	ours := h.ends(Unmark(text), encoded)
 	i, j := len(theirs)-1, len(ours)-1
 	for i >= best.head && j >= 0 {
 		switch a, b := theirs[i], ours[j]; {
@@ -78,8 +79,6 @@ func (h *history) splice(text string, encoded []int32, answers []piece) (ids []i
 	return encoded, 0
 }
 
-func startsRune(b byte) bool { return b&0xC0 != 0x80 }
-
 func commonBytes(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -92,7 +91,7 @@ func commonBytes(a, b string) int {
 
 // ends tells where in text, which has no marks, each of its ids ends; -1 where that is not certain, as where normalising
 // changed the text. A space that tokens have and the text lacks is one that some tokenizers put before a text.
-func (h *history) ends(text string, ids []int32) []int {
+func (h *History) ends(text string, ids []int32) []int {
 	out := make([]int, len(ids))
 	at, lost := 0, false
 	absent := map[int32]bool{} // special tokens that the rest does not have: it is searched once for each

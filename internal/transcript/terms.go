@@ -1,28 +1,28 @@
-package generate
+package transcript
 
 import "time"
 
-// terms bound what history keeps beyond its share of memory, as kv.Terms do for the prefix tree. Zero fields do not.
-type terms struct {
-	ttl      time.Duration // what was not used for so long is forgotten
-	sessions int           // of more, what the one not heard of longest was the last to use is forgotten
+// Terms bound what a History keeps beyond its share of memory, as kv.Terms do for the prefix tree. Zero fields do not.
+type Terms struct {
+	TTL      time.Duration // what was not used for so long is forgotten
+	Sessions int           // of more, what the one not heard of longest was the last to use is forgotten
 }
 
 // expire forgets what has not been used for long. It is called when somebody asks: nothing expired is ever found. Called
 // with mu held, like all here.
-func (h *history) expire() {
-	if h.terms.ttl <= 0 {
+func (h *History) expire() {
+	if h.terms.TTL <= 0 {
 		return
 	}
 	now := time.Since(h.began)
-	for p := h.used.newer; p != &h.used && now-p.last >= h.terms.ttl; p = h.used.newer {
+	for p := h.used.newer; p != &h.used && now-p.last >= h.terms.TTL; p = h.used.newer {
 		h.drop(p)
 	}
 }
 
 // visit notes a request of a session, and forgets another if those are too many.
-func (h *history) visit(session uint64) {
-	if session == 0 || h.terms.sessions <= 0 {
+func (h *History) visit(session uint64) {
+	if session == 0 || h.terms.Sessions <= 0 {
 		return
 	}
 	if h.sessions == nil {
@@ -30,7 +30,7 @@ func (h *history) visit(session uint64) {
 	}
 	h.requests++
 	h.sessions[session] = h.requests
-	if len(h.sessions) <= h.terms.sessions {
+	if len(h.sessions) <= h.terms.Sessions {
 		return
 	}
 	oldest, last := session, h.requests
@@ -45,7 +45,7 @@ func (h *history) visit(session uint64) {
 
 // forgetSession drops the ends of conversations that a session was the last to use. Whoever uses a piece uses those above
 // it, so they come later in the ring.
-func (h *history) forgetSession(session uint64) {
+func (h *History) forgetSession(session uint64) {
 	for p := h.used.newer; p != &h.used; {
 		after := p.newer
 		if p.session == session && len(p.next) == 0 {

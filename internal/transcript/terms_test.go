@@ -1,4 +1,4 @@
-package generate
+package transcript
 
 import (
 	"fmt"
@@ -9,21 +9,20 @@ import (
 )
 
 // talkTo has a session ask and be answered, and gives how many ids of the text of both are known to have been generated.
-func talkTo(h *history, session uint64, name string) int {
+func talkTo(h *History, session uint64, name string) int {
 	prompt := "<|im_start|>user\n" + name + "<|im_end|>\n<|im_start|>assistant\n"
 	answer := prompt + "Hello there " + name + "."
-	known := h.mustEncode(salt{}, &draft{text: answer + "<|im_end|>\n", session: session}).spliced
-	enc := h.mustEncode(salt{}, &draft{text: prompt, session: session})
-	h.remember(salt{}, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
+	known := h.mustEncode(Salt{}, &Draft{Text: answer + "<|im_end|>\n", Session: session}).Spliced
+	enc := h.mustEncode(Salt{}, &Draft{Text: prompt, Session: session})
+	h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
 	return known
 }
 
 // What nobody used for the time it is kept is forgotten, and what was used stays.
 func TestHistoryTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := newTest(t, "x")
-		h := newHistory(g.guard, true)
-		h.terms.ttl = time.Hour
+		h := demoHistory(t, true)
+		h.terms.TTL = time.Hour
 		talkTo(h, 0, "old")
 		talkTo(h, 0, "young")
 		full := h.size
@@ -50,9 +49,8 @@ func TestHistoryTTL(t *testing.T) {
 
 // Of one session too many, the one not heard of longest is forgotten: what it was the last to use.
 func TestHistorySessions(t *testing.T) {
-	g, _ := newTest(t, "x")
-	h := newHistory(g.guard, true)
-	h.terms.sessions = 3
+	h := demoHistory(t, true)
+	h.terms.Sessions = 3
 	talkTo(h, 0, "nobody's")
 	for i := range uint64(3) {
 		talkTo(h, 1+i, fmt.Sprint("own ", i))
@@ -72,7 +70,7 @@ func TestHistorySessions(t *testing.T) {
 }
 
 // intact checks the invariants of history.
-func intact(t *testing.T, h *history) {
+func intact(t *testing.T, h *History) {
 	t.Helper()
 	size := 0
 	below := map[*piece]int{}

@@ -1,4 +1,4 @@
-package generate
+package transcript
 
 import (
 	"encoding/binary"
@@ -18,8 +18,8 @@ import (
 // Texts and ids stand behind their length.
 const historyMagic = "hearthH1"
 
-// save spells all that is remembered but the sessions.
-func (h *history) save() []byte {
+// Save spells all that is remembered but the sessions.
+func (h *History) Save() []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Since(h.began)
@@ -67,8 +67,8 @@ func appendText(b []byte, s string) []byte {
 
 var errHistory = errors.New("read history: it is not one, or of another version or tokenizer")
 
-// load takes in what save spelled, if nothing is remembered yet: all of it, or nothing and an error.
-func (h *history) load(b []byte) error {
+// Load takes in what Save spelled, if nothing is remembered yet: all of it, or nothing and an error.
+func (h *History) Load(b []byte) error {
 	if !strings.HasPrefix(string(b[:min(len(b), len(historyMagic))]), historyMagic) {
 		return errHistory
 	}
@@ -77,12 +77,12 @@ func (h *history) load(b []byte) error {
 	defer h.mu.Unlock()
 	since := max(time.Now().UnixMilli()-int64(r.number(1<<62)), 0)
 	all := make([]*piece, 0, r.number(len(b)/3))
-	roots := map[salt]*piece{}
+	roots := map[Salt]*piece{}
 	for range cap(all) {
 		p := &piece{last: time.Since(h.began) - time.Duration(since+int64(r.number(1<<40)))*time.Millisecond}
 		if up := r.number(len(all)); up > 0 {
 			r.piece(p, all[up-1], h.tok.Size())
-		} else if copy(p.salt[:], r.take(len(salt{}))); roots[p.salt] != nil {
+		} else if copy(p.salt[:], r.take(len(Salt{}))); roots[p.salt] != nil {
 			r.bad = true
 		} else {
 			roots[p.salt] = p

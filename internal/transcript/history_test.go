@@ -1,4 +1,4 @@
-package generate
+package transcript
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"hearth/internal/tokenizer"
 )
@@ -31,7 +32,7 @@ func uttered(r *rand.Rand, tok *tokenizer.Tokenizer, spell int, text string) []i
 	var ids []int32
 	for text != "" {
 		n := min(len(text), 1+r.IntN(6))
-		for n < len(text) && !startsRune(text[n]) {
+		for n < len(text) && !utf8.RuneStart(text[n]) {
 			n++
 		}
 		for i := range n {
@@ -60,15 +61,14 @@ func startsSpecial(tok *tokenizer.Tokenizer, text string) int {
 	return 0
 }
 
-func demoHistory(t testing.TB, exact bool) *history {
-	g, _ := newTest(t, "x")
-	return newHistory(g.guard, exact)
+func demoHistory(t testing.TB, exact bool) *History {
+	return New(demoGuard(t), exact, Terms{})
 }
 
-func (h *history) encodeText(text string) tokens { return h.mustEncode(salt{}, &draft{text: text}) }
+func (h *History) encodeText(text string) Tokens { return h.mustEncode(Salt{}, &Draft{Text: text}) }
 
-func (h *history) mustEncode(s salt, d *draft) tokens {
-	t, err := h.encode(context.Background(), s, d)
+func (h *History) mustEncode(s Salt, d *Draft) Tokens {
+	t, err := h.Encode(context.Background(), s, d)
 	if err != nil {
 		panic(err)
 	}
@@ -86,8 +86,8 @@ func TestHistoryEncodes(t *testing.T) {
 		text = text[:r.IntN(len(text)+1)] + randomText(r, r.IntN(12))
 		text = strings.ToValidUTF8(text, "?")
 		got := h.encodeText(text)
-		if want := encoded(t, h.guard, text); !slices.Equal(got.ids, want) {
-			t.Fatalf("%q: %v, want %v", text, got.ids, want)
+		if want := encoded(t, h.guard, text); !slices.Equal(got.IDs, want) {
+			t.Fatalf("%q: %v, want %v", text, got.IDs, want)
 		}
 		h.check(t)
 		if len(known) < 200 {
@@ -99,7 +99,7 @@ func TestHistoryEncodes(t *testing.T) {
 }
 
 // check holds the invariants.
-func (h *history) check(t testing.TB) {
+func (h *History) check(t testing.TB) {
 	t.Helper()
 	seen, size := map[*piece]bool{}, 0
 	for p := h.used.older; p != &h.used; p = p.older {
@@ -121,14 +121,14 @@ func (h *history) check(t testing.TB) {
 }
 
 // holds asserts that ids stand for the text.
-func holds(t testing.TB, h *history, got tokens, text string) {
+func holds(t testing.TB, h *History, got Tokens, text string) {
 	t.Helper()
-	if s := h.tok.Decode(got.ids, false); s != h.guard.unmark(text) {
-		t.Fatalf("ids read\n%q, want\n%q", s, h.guard.unmark(text))
+	if s := h.tok.Decode(got.IDs, false); s != Unmark(text) {
+		t.Fatalf("ids read\n%q, want\n%q", s, Unmark(text))
 	}
 	for i, c := range got.cuts {
-		if s := h.tok.Decode(got.ids[:got.at[i]], false); s != h.guard.unmark(text[:c]) {
-			t.Fatalf("ids up to %d read\n%q, want\n%q", c, s, h.guard.unmark(text[:c]))
+		if s := h.tok.Decode(got.IDs[:got.at[i]], false); s != Unmark(text[:c]) {
+			t.Fatalf("ids up to %d read\n%q, want\n%q", c, s, Unmark(text[:c]))
 		}
 	}
 }
@@ -146,22 +146,22 @@ func TestHistorySplices(t *testing.T) {
 			prompt := text + "<|im_start|>assistant\n"
 			enc := h.encodeText(prompt)
 			holds(t, h, enc, prompt)
-			if !slices.Equal(before, enc.ids[:len(before)]) {
-				t.Fatalf("%q: %v, want it to begin with %v", prompt, enc.ids, before)
+			if !slices.Equal(before, enc.IDs[:len(before)]) {
+				t.Fatalf("%q: %v, want it to begin with %v", prompt, enc.IDs, before)
 			}
-			answer := uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 6)))
-			h.remember(salt{}, prompt, &enc, len(prompt), false, true, answer)
+			answer := uttered(r, h.tok, 10, Unmark(randomText(r, 6)))
+			h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, answer)
 			h.check(t)
 			said := h.spell(answer)
 			if r.IntN(4) == 0 { // edited somewhere
 				at := r.IntN(len(said) + 1)
-				for at < len(said) && !startsRune(said[at]) {
+				for at < len(said) && !utf8.RuneStart(said[at]) {
 					at++
 				}
 				said = strings.ToValidUTF8(said[:at]+randomText(r, 1)+said[at:], "?")
 				before = nil
 			} else {
-				before = slices.Concat(enc.ids, answer)
+				before = slices.Concat(enc.IDs, answer)
 			}
 			text = prompt + said + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3) + "<|im_end|>\n"
 			if !strings.Contains(said, "\uFFFD") {
@@ -174,9 +174,8 @@ func TestHistorySplices(t *testing.T) {
 // An answer that is continued with other text keeps its tokens up to the last place where its own and the encoded ones
 // both end.
 func TestSplicePlaces(t *testing.T) {
-	g, _ := newTest(t, "x")
-	h := newHistory(g.guard, true)
-	plain := func(s string) []int32 { return g.guard.plain(s) }
+	h := demoHistory(t, true)
+	plain := h.guard.Plain
 	const prompt = "<|im_start|>assistant\n"
 	for _, c := range []struct {
 		name   string
@@ -193,7 +192,7 @@ func TestSplicePlaces(t *testing.T) {
 		{"forged end", []string{"a", "<", "|im_end|", ">", "b"}, "a" + markOpen + "<|im_end|>" + markClose + "b<|im_end|>", []string{prompt, "a", "<", "|im_end|", ">", "b"}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h.forget()
+			h.Forget()
 			enc := h.encodeText(prompt)
 			var ids, begins []int32
 			for _, s := range c.said {
@@ -206,22 +205,22 @@ func TestSplicePlaces(t *testing.T) {
 					begins = append(begins, h.tok.Encode(s, tokenizer.EncodeOptions{})...)
 				}
 			}
-			h.remember(salt{}, prompt, &enc, len(prompt), false, true, ids)
+			h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, ids)
 			got := h.encodeText(prompt + c.shown)
 			holds(t, h, got, prompt+c.shown)
-			if len(got.ids) < len(begins) || !slices.Equal(got.ids[:len(begins)], begins) {
-				t.Errorf("ids %v, want them to begin with %v", got.ids, begins)
+			if len(got.IDs) < len(begins) || !slices.Equal(got.IDs[:len(begins)], begins) {
+				t.Errorf("ids %v, want them to begin with %v", got.IDs, begins)
 			}
 			extra := len(begins) - len(plain(prompt))
 			if c.used == 0 {
 				extra = 0
 			}
-			if got.spliced != extra {
-				t.Errorf("%d ids spliced, want %d", got.spliced, extra)
+			if got.Spliced != extra {
+				t.Errorf("%d ids spliced, want %d", got.Spliced, extra)
 			}
-			other := h.mustEncode(salt{1}, &draft{text: prompt + c.shown})
-			if want := encoded(t, h.guard, prompt+c.shown); !slices.Equal(other.ids, want) || other.spliced != 0 {
-				t.Errorf("another salt: %v, want %v", other.ids, want)
+			other := h.mustEncode(Salt{1}, &Draft{Text: prompt + c.shown})
+			if want := encoded(t, h.guard, prompt+c.shown); !slices.Equal(other.IDs, want) || other.Spliced != 0 {
+				t.Errorf("another salt: %v, want %v", other.IDs, want)
 			}
 		})
 	}
@@ -239,12 +238,12 @@ func FuzzSplice(f *testing.F) {
 		if len(said)+len(shown) > 2000 {
 			return
 		}
-		s := salt{byte(seed), byte(seed >> 8)}
+		s := Salt{byte(seed), byte(seed >> 8)}
 		const prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-		enc := h.mustEncode(s, &draft{text: prompt})
-		h.remember(s, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, h.guard.unmark(said)))
+		enc := h.mustEncode(s, &Draft{Text: prompt})
+		h.Remember(s, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, Unmark(said)))
 		for _, text := range []string{prompt + shown, prompt + said, prompt + h.guard.wrapper.Replace(shown)} {
-			got := h.mustEncode(s, &draft{text: text})
+			got := h.mustEncode(s, &Draft{Text: text})
 			holds(t, h, got, text)
 		}
 	})
@@ -261,16 +260,16 @@ func TestHistoryShared(t *testing.T) {
 			for range 200 {
 				prompt := "<|im_start|>user\n" + bits[r.IntN(4)] + "<|im_end|>\n<|im_start|>assistant\n"
 				enc := h.encodeText(prompt)
-				h.remember(salt{}, prompt, &enc, len(prompt), false, true, uttered(r, h.tok, 10, h.guard.unmark(randomText(r, 3))))
+				h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, uttered(r, h.tok, 10, Unmark(randomText(r, 3))))
 				text := prompt + randomText(r, 3)
-				if got, want := h.tok.Decode(h.encodeText(text).ids, false), h.guard.unmark(text); got != want {
+				if got, want := h.tok.Decode(h.encodeText(text).IDs, false), Unmark(text); got != want {
 					t.Errorf("ids read %q, want %q", got, want)
 				}
 			}
 		})
 	}
 	for range 20 {
-		h.forget()
+		h.Forget()
 		h.encodeText("<|im_start|>user\nHi<|im_end|>\n")
 	}
 	all.Wait()
@@ -278,7 +277,7 @@ func TestHistoryShared(t *testing.T) {
 }
 
 // encoded are the ids of a text.
-func encoded(t *testing.T, g *guard, text string) []int32 {
+func encoded(t *testing.T, g *Guard, text string) []int32 {
 	t.Helper()
 	ids, err := g.encode(t.Context(), text)
 	if err != nil {

@@ -1,4 +1,4 @@
-package generate
+package transcript
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// history remembers the token ids of prompts and of the answers that were generated after them, so that the next turn
+// History remembers the token ids of prompts and of the answers that were generated after them, so that the next turn
 // of a conversation gets the ids that have run, not those that encoding its text again would give, and so that only what
 // is new has to be encoded.
 //
@@ -21,35 +21,37 @@ import (
 //
 // Invariants: a piece is in its parent's next under its text, a root in roots under its salt; whoever uses a piece uses
 // its parent right after, so that the piece used longest ago has none below it; size counts all pieces.
-type history struct {
+type History struct {
 	tok     *tokenizer.Tokenizer
-	guard   *guard
+	guard   *Guard
 	anchors *tokenizer.Anchors
 	starts  [256]bool // bytes at which cut has to look closer
 	exact   bool      // answers are remembered as generated
 
 	mu    sync.Mutex
-	roots map[salt]*piece
+	roots map[Salt]*piece
 	used  piece // head of the ring of all pieces: older is the one used last, newer the one used longest ago
 	size  int   // bytes
 	limit int
 
+	callIDs callIDs
+
 	copies int // bytes of text that an encode may copy, see mostCopied
 
-	terms    terms
+	terms    Terms
 	began    time.Time
 	sessions map[uint64]int64 // of which something may be remembered: the number of their last request
 	requests int64            // of sessions
 }
 
-// salt keeps apart what callers sent who are not to help each other.
-type salt = [16]byte
+// Salt keeps apart what callers sent who are not to help each other.
+type Salt = [16]byte
 
 // piece is one edge of the tree and its end. Its text and the contents of ids never change; ids itself and the rest
 // belong to history.mu.
 type piece struct {
 	parent       *piece
-	salt         salt   // of a root
+	salt         Salt   // of a root
 	text         string // with the guard's marks
 	ids          []int32
 	generated    int // how many of ids were generated, not encoded
@@ -85,8 +87,8 @@ const (
 	maxAnswers = 16
 )
 
-func newHistory(g *guard, exact bool) *history {
-	h := &history{tok: g.tok, guard: g, exact: exact, roots: map[salt]*piece{}, limit: historyBytes, copies: mostCopied, began: time.Now()}
+func New(g *Guard, exact bool, terms Terms) *History {
+	h := &History{tok: g.tok, guard: g, exact: exact, roots: map[Salt]*piece{}, limit: historyBytes, copies: mostCopied, terms: terms, began: time.Now()}
 	var ids []int32
 	for _, text := range g.texts {
 		if id, ok := g.tok.ID(text); ok {
@@ -96,22 +98,24 @@ func newHistory(g *guard, exact bool) *history {
 	h.anchors = g.tok.Anchors(ids)
 	h.starts = *h.anchors.Starts()
 	h.starts[markOpen[0]] = true
-	h.forget()
+	h.Forget()
 	return h
 }
 
-// forget drops everything.
-func (h *history) forget() {
+// Forget drops everything.
+func (h *History) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.roots)
 	clear(h.sessions)
 	h.size = 0
 	h.used.newer, h.used.older = &h.used, &h.used
+	h.callIDs.forget()
 }
 
-// forgetSalt drops everything under a salt.
-func (h *history) forgetSalt(s salt) {
+// ForgetSalt drops everything under a salt.
+func (h *History) ForgetSalt(s Salt) {
+	h.callIDs.forgetSalt(s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for work := []*piece{h.roots[s]}; len(work) > 0; {
@@ -131,7 +135,7 @@ func (h *history) forgetSalt(s salt) {
 }
 
 // cut appends the places where the pieces of text begin, and its end.
-func (h *history) cut(dst []int, text string) []int {
+func (h *History) cut(dst []int, text string) []int {
 	dst = append(dst, 0)
 	for i := 0; i < len(text); {
 		if !h.starts[text[i]] {
@@ -157,24 +161,24 @@ func (h *history) cut(dst []int, text string) []int {
 	return dst
 }
 
-// tokens are the ids of a text and where its pieces are.
-type tokens struct {
-	ids     []int32
+// Tokens are the ids of a text and where its pieces are.
+type Tokens struct {
+	IDs     []int32
+	Spliced int   // ids that were generated
 	cuts    []int // as cut gives them
 	at      []int // ids[:at[i]] stand for text[:cuts[i]]
-	spliced int   // ids that were generated
 	session uint64
 }
 
-// encode gives the ids of d's text, from memory as far as it goes. Where the text parts from memory at an answer that d
+// Encode gives the ids of d's text, from memory as far as it goes. Where the text parts from memory at an answer that d
 // finds to say the same, the answer takes its place in d's text. Of a plain draft nothing is looked up or remembered. The error is
 // that of ctx.
-func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) {
-	t := tokens{cuts: h.cut(nil, d.text), at: make([]int, 1, 16), session: d.session}
-	t.ids = make([]int32, 0, len(d.text)/3+16)
-	if d.plain {
+func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) {
+	t := Tokens{cuts: h.cut(nil, d.Text), at: make([]int, 1, 16), session: d.Session}
+	t.IDs = make([]int32, 0, len(d.Text)/3+16)
+	if d.Plain {
 		for i := 1; i < len(t.cuts); i++ {
-			ids, err := h.guard.encode(ctx, d.text[t.cuts[i-1]:t.cuts[i]])
+			ids, err := h.guard.encode(ctx, d.Text[t.cuts[i-1]:t.cuts[i]])
 			if err != nil {
 				return t, err
 			}
@@ -184,19 +188,19 @@ func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) 
 	}
 	h.mu.Lock()
 	h.expire()
-	h.visit(d.session)
-	p := h.walk(h.root(s), &t, d.text)
+	h.visit(d.Session)
+	p := h.walk(h.root(s), &t, d.Text)
 	near, answers := p.near(), p.around()
 	h.mu.Unlock()
 	copied := 0
-	for range d.messages { // once for each at most
-		if len(answers) == 0 || len(t.at) == len(t.cuts) || copied+len(d.text) > h.copies {
+	for range d.Messages { // once for each at most
+		if len(answers) == 0 || len(t.at) == len(t.cuts) || copied+len(d.Text) > h.copies {
 			break
 		}
 		if err := ctx.Err(); err != nil {
 			return t, err
 		}
-		copied += len(d.text)
+		copied += len(d.Text)
 		up := d.standIn(h, &t, answers)
 		if up < 0 {
 			break
@@ -205,7 +209,7 @@ func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) 
 		for range up {
 			p = p.parent
 		}
-		p = h.walk(p, &t, d.text)
+		p = h.walk(p, &t, d.Text)
 		near, answers = p.near(), p.around()
 		h.mu.Unlock()
 	}
@@ -216,7 +220,7 @@ func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) 
 	var fresh []*piece
 	room := h.limit / promptShare
 	for i := known; i < len(t.cuts); i++ {
-		f := piece{text: d.text[t.cuts[i-1]:t.cuts[i]]}
+		f := piece{text: d.Text[t.cuts[i-1]:t.cuts[i]]}
 		var err error
 		if f.ids, err = h.guard.encode(ctx, f.text); err != nil {
 			return t, err
@@ -236,21 +240,21 @@ func (h *history) encode(ctx context.Context, s salt, d *draft) (tokens, error) 
 	return t, nil
 }
 
-func (t *tokens) add(p *piece) {
-	t.ids = append(t.ids, p.ids...)
-	t.spliced += p.generated
-	t.at = append(t.at, len(t.ids))
+func (t *Tokens) add(p *piece) {
+	t.IDs = append(t.IDs, p.ids...)
+	t.Spliced += p.generated
+	t.at = append(t.at, len(t.IDs))
 }
 
 // back forgets what was added since place i of cuts, of which spliced ids were generated.
-func (t *tokens) back(i, spliced int) {
+func (t *Tokens) back(i, spliced int) {
 	t.at = t.at[:i+1]
-	t.ids = t.ids[:t.at[i]]
-	t.spliced = spliced
+	t.IDs = t.IDs[:t.at[i]]
+	t.Spliced = spliced
 }
 
 // walk follows the text below p as far as it is known. Called with mu held.
-func (h *history) walk(p *piece, t *tokens, text string) *piece {
+func (h *History) walk(p *piece, t *Tokens, text string) *piece {
 	for len(t.at) < len(t.cuts) {
 		i := len(t.at)
 		next := p.next[text[t.cuts[i-1]:t.cuts[i]]]
@@ -302,10 +306,10 @@ func (p *piece) around() []candidate {
 	return all
 }
 
-// remember takes in an answer: the ids generated after the prompt text, of which t is what encode gave. text[spoken:] is
+// Remember takes in an answer: the ids generated after the prompt text, of which t is what encode gave. text[spoken:] is
 // the part of the prompt that counts as the model's words; reasoning tells whether those begin inside a reasoning block. Of an
 // answer that is not whole the ids are taken up as far as the template writes the same, and never beyond.
-func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning, whole bool, generated []int32) {
+func (h *History) Remember(s Salt, text string, t *Tokens, spoken int, reasoning, whole bool, generated []int32) {
 	if !h.exact || len(generated) == 0 || len(t.cuts) < 2 {
 		return
 	}
@@ -313,7 +317,7 @@ func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning
 	if spoken < t.cuts[last] {
 		return
 	}
-	open, head := text[t.cuts[last]:], t.ids[t.at[last]:]
+	open, head := text[t.cuts[last]:], t.IDs[t.at[last]:]
 	said := &reply{text: open + h.spell(generated), spoken: spoken - t.cuts[last], reasoning: reasoning}
 	fresh := h.divide(said, append(slices.Clone(head), generated...), len(head))
 	if fresh == nil {
@@ -335,7 +339,7 @@ func (h *history) remember(s salt, text string, t *tokens, spoken int, reasoning
 
 // divide makes pieces of an answer, the first of which begins with head ids of the prompt; nil if text and ids do not fall
 // into the same pieces.
-func (h *history) divide(said *reply, ids []int32, head int) []*piece {
+func (h *History) divide(said *reply, ids []int32, head int) []*piece {
 	cuts := h.cut(nil, said.text)
 	var fresh []*piece
 	for i, from := 1, 0; i < len(cuts); i++ {
@@ -357,7 +361,7 @@ func (h *history) divide(said *reply, ids []int32, head int) []*piece {
 }
 
 // anchor tells whether a token begins a piece.
-func (h *history) anchor(id int32) bool {
+func (h *History) anchor(id int32) bool {
 	if !h.tok.Special(id) {
 		return false
 	}
@@ -366,7 +370,7 @@ func (h *history) anchor(id int32) bool {
 }
 
 // root gives a salt's tree. Called with mu held, like all below.
-func (h *history) root(s salt) *piece {
+func (h *History) root(s Salt) *piece {
 	p := h.roots[s]
 	if p == nil {
 		p = &piece{salt: s}
@@ -378,7 +382,7 @@ func (h *history) root(s salt) *piece {
 }
 
 // alive tells whether a piece is still in a tree: nobody below it would be if it were not.
-func (h *history) alive(p *piece) bool {
+func (h *History) alive(p *piece) bool {
 	if p.parent != nil && p.parent.next[p.text] != p {
 		return false
 	}
@@ -390,7 +394,7 @@ func (h *history) alive(p *piece) bool {
 
 // grow adds pieces, each below the one before, the first below p. What is known already stays, except that an answer
 // takes its place: what was generated last is what keys and values are most likely still there for.
-func (h *history) grow(p *piece, fresh []*piece, session uint64) {
+func (h *History) grow(p *piece, fresh []*piece, session uint64) {
 	if !h.alive(p) {
 		return
 	}
@@ -419,7 +423,7 @@ func (h *history) grow(p *piece, fresh []*piece, session uint64) {
 }
 
 // adopt puts f below p.
-func (h *history) adopt(p, f *piece) {
+func (h *History) adopt(p, f *piece) {
 	f.parent, f.text, f.ids = p, strings.Clone(f.text), slices.Clone(f.ids)
 	if p.next == nil {
 		p.next = map[string]*piece{}
@@ -433,7 +437,7 @@ func (h *history) adopt(p, f *piece) {
 }
 
 // list makes a piece that was said known at its parent, in the place of the oldest one if there are too many.
-func (h *history) list(p *piece) {
+func (h *History) list(p *piece) {
 	up := p.parent
 	if len(up.answers) == maxAnswers {
 		up.answers = slices.Delete(up.answers, 0, 1)
@@ -441,14 +445,14 @@ func (h *history) list(p *piece) {
 	up.answers = append(up.answers, p)
 }
 
-func (h *history) unlist(p *piece) {
+func (h *History) unlist(p *piece) {
 	if i := slices.Index(p.parent.answers, p); i >= 0 {
 		p.parent.answers = slices.Delete(p.parent.answers, i, i+1)
 	}
 }
 
 // drop forgets a piece that has none below it.
-func (h *history) drop(p *piece) {
+func (h *History) drop(p *piece) {
 	h.size -= p.bytes()
 	p.newer.older, p.older.newer = p.older, p.newer
 	if p.parent == nil {
@@ -468,7 +472,7 @@ func (p *piece) bytes() int {
 }
 
 // use moves p and all above it to the front, p first of them.
-func (h *history) use(p *piece, session uint64) {
+func (h *History) use(p *piece, session uint64) {
 	now := time.Since(h.began)
 	for ; p != nil; p = p.parent {
 		p.last, p.session = now, session
@@ -478,7 +482,7 @@ func (h *history) use(p *piece, session uint64) {
 }
 
 // push puts p in front of the ring.
-func (h *history) push(p *piece) {
+func (h *History) push(p *piece) {
 	p.newer, p.older = &h.used, h.used.older
 	p.newer.older, p.older.newer = p, p
 }

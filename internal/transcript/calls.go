@@ -1,0 +1,72 @@
+package transcript
+
+import (
+	"strings"
+	"sync"
+)
+
+// callIDs remembers what the model itself called the calls that a client knows by other ids. Only ids made here are
+// remembered, so nobody can name another's.
+type callIDs struct {
+	mu    sync.Mutex
+	said  map[callKey]string
+	order []callKey // as remembered; from next on the oldest, once it is full
+	next  int
+}
+
+type callKey struct {
+	salt Salt
+	id   string // the client's
+}
+
+// maxCallIDs bounds the ids remembered, each about 200 bytes.
+const maxCallIDs = 1 << 14
+
+// RememberCall notes what the model itself called a call that a client knows by another id.
+func (h *History) RememberCall(s Salt, client, model string) {
+	if h.exact {
+		h.callIDs.remember(s, client, model)
+	}
+}
+
+// CallID is what the model called a call; "" if that is not known.
+func (h *History) CallID(s Salt, client string) string { return h.callIDs.recall(s, client) }
+
+func (m *callIDs) remember(s Salt, client, model string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.said == nil {
+		m.said = map[callKey]string{}
+	}
+	k := callKey{s, client}
+	if len(m.order) < maxCallIDs {
+		m.order = append(m.order, k)
+	} else {
+		delete(m.said, m.order[m.next])
+		m.order[m.next] = k
+		m.next = (m.next + 1) % maxCallIDs
+	}
+	m.said[k] = strings.Clone(model)
+}
+
+func (m *callIDs) recall(s Salt, client string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.said[callKey{s, client}]
+}
+
+func (m *callIDs) forgetSalt(s Salt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range m.said { // its place in order is taken by another in time
+		if k.salt == s {
+			delete(m.said, k)
+		}
+	}
+}
+
+func (m *callIDs) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.said, m.order, m.next = nil, nil, 0
+}
