@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) 
 	if err := models.Load(backends()); err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, models.Close()) }()
+	defer func() { err = cmp.Or(err, models.Close()) }()
 	for _, w := range models.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "hearth: warning: %s: %s\n", w.Folder, w.Text)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -56,7 +57,7 @@ func announce(s *state) (withdraw func(), err error) {
 		return nil, fmt.Errorf("write state: %w", err)
 	}
 	_, err = tmp.Write(append(text, '\n'))
-	err = firstError(err, tmp.Close())
+	err = cmp.Or(err, tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), s.file(dir))
 	}

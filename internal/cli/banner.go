@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/config"
+	"hearth/internal/demo"
+	"hearth/internal/hub"
+	"hearth/internal/model"
+)
+
+// introduce prints the first lines, once: where the server listens, what it serves, and to whom.
+func (s *serving) introduce() {
+	if s.shown {
+		return
+	}
+	s.shown = true
+	w := s.stdout
+	v, c := buildVersion()
+	var urls []string
+	for _, l := range s.listeners {
+		urls = append(urls, reachable(l.Addr().(*net.TCPAddr), config.OwnAddresses())...)
+	}
+	fmt.Fprintf(w, "hearth %s (%s)\n", v, c)
+	fmt.Fprintf(w, "listening on %s\n", strings.Join(urls, " and "))
+	fmt.Fprintf(w, "model: %s", s.models.ID())
+	if s.src.Demo() {
+		fmt.Fprint(w, ", a tiny demo inside hearth: it shows that everything works and knows next to nothing")
+	} else {
+		fmt.Fprintf(w, " (%s)", s.src.Path)
+	}
+	fmt.Fprintln(w)
+	if s.src.Demo() {
+		fmt.Fprintf(w, "       for a real model: %s\n", realModel(s.cache))
+	}
+	if file := s.cfg.File(); file != "" {
+		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, s.models.Settings().Sections()...), ", "))
+	}
+	fmt.Fprintf(w, "auth: %s\n", s.auth())
+}
+
+// suggest prints a request to try, once the model is known to work.
+func (s *serving) suggest() {
+	kind := s.models.List()[0].Kind
+	if kind == chat.Completes {
+		fmt.Fprintln(s.stdout, "base:  "+baseModel+"; chat requests are answered 400 ("+makeChat+")")
+	}
+	fmt.Fprintf(s.stdout, "try:   %s\n", s.curl(baseURL(s.listeners[0]), kind))
+}
+
+// What people are told of a model without a chat template.
+const (
+	baseModel = "a base model (no chat template): it continues text and does not chat"
+	makeChat  = "--chat-template NAME or FILE makes it chat; --chat-template list shows the names"
+)
+
+// least is the least request that a kind of model answers.
+var least = map[chat.ModelKind][2]string{
+	chat.Chats:     {"/v1/messages", `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}`},
+	chat.Completes: {"/v1/completions", `{"max_tokens": 100, "prompt": "Once upon a time"}`},
+	chat.Embeds:    {"/v1/embeddings", `{"input": "Hello"}`},
+	chat.Ranks:     {"/v1/rerank", `{"query": "Hello", "documents": ["Hi", "Bye"]}`},
+}
+
+// realModel is the command that serves a model worth talking to, the newest one on this disk if there is any.
+func realModel(cache hub.Cache) string {
+	var best *hub.Entry
+	for _, e := range cache.List() {
+		if e.Whole() && slices.Contains(model.Types(), e.ModelType) && (best == nil || e.Time.After(best.Time)) {
+			best = &e
+		}
+	}
+	if best == nil {
+		return demo.Real
+	}
+	return "hearth serve " + best.ID
+}
+
+func (s *serving) auth() string {
+	if keys := s.cfg.Keys(); len(keys) > 0 {
+		from := cmp.Or(s.cfg.Origin("api-key"), s.cfg.Origin("api-key-file"), s.cfg.Origin("operator-key"))
+		if len(keys) == 1 {
+			return "on, from " + from
+		}
+		operators := 0
+		for _, k := range keys {
+			if k.Operator {
+				operators++
+			}
+		}
+		return fmt.Sprintf("on, %d keys from %s, %d of them an operator's; each has a prompt cache of its own: %t", len(keys), from, operators, s.cfg.Isolated())
+	}
+	if public(s.listeners) {
+		return "none; whoever can reach this address can use it (--api-key KEY asks for one)"
+	}
+	return "none; any key or no key is accepted (--api-key KEY asks for one)"
+}
+
+func (s *serving) curl(url string, kind chat.ModelKind) string {
+	key := ""
+	switch from := cmp.Or(s.cfg.Origin("api-key"), s.cfg.Origin("operator-key"), "--api-key-file"); {
+	case len(s.cfg.Keys()) == 0:
+	case strings.HasPrefix(from, "--"), strings.HasPrefix(from, s.cfg.File()+":"):
+		key = ` -H "x-api-key: KEY"`
+	default:
+		key = ` -H "x-api-key: $` + from + `"`
+	}
+	return `curl ` + url + least[kind][0] + key + ` -H 'content-type: application/json' -d '` + least[kind][1] + `'`
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"hearth/internal/backend/cpu"
+	"hearth/internal/catalog"
+	"hearth/internal/config"
+	"hearth/internal/console"
+	"hearth/internal/hub"
+	"hearth/internal/server"
+)
+
+// serving is a server from its settings to its end.
+type serving struct {
+	cfg            *config.Config
+	stdout, stderr io.Writer
+	log            *slog.Logger
+
+	cache     hub.Cache
+	src       *catalog.Source
+	listeners []net.Listener
+
+	models   *catalog.Catalog  // the main model
+	all      library           // that, and the small one if there is one
+	encoders *catalog.Encoders // and those that embed or rank
+
+	served, loaded chan error // how serving and loading have ended, once each
+	shown, ready   bool       // the first lines are printed; the models are loaded
+}
+
+// serve listens first and loads then, so that /health answers from the start.
+func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	s := &serving{cfg: cfg, stdout: stdout, stderr: stderr, cache: hub.Cache{Dir: cfg.HubCache}, served: make(chan error, 1), loaded: make(chan error, 1)}
+	if err := s.listen(); err != nil {
+		return err
+	}
+	if err := s.find(); err != nil {
+		return err
+	}
+	s.start(ctx)
+	defer s.announce()()
+	return s.run(ctx, stop)
+}
+
+// listen opens the sockets, after everything that is quickly refused.
+func (s *serving) listen() (err error) {
+	if err := s.cfg.Refused(); err != nil {
+		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
+	}
+	if s.src, err = findModel(s.cfg, s.cache); err != nil {
+		return err
+	}
+	if s.cfg.DebugRequestDir != "" {
+		if err := os.MkdirAll(s.cfg.DebugRequestDir, 0o700); err != nil {
+			return fmt.Errorf("make the folder for request summaries: %w", err)
+		}
+	}
+	s.listeners, err = listen(s.cfg)
+	return err
+}
+
+// find makes the models from what is on the disk. None is loaded.
+func (s *serving) find() (err error) {
+	// The engine's threads compute for as long as a step takes; the server's goroutines get processors of their own.
+	runtime.GOMAXPROCS(cpu.Threads() + 2)
+	s.log = slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level(s.cfg.LogLevel)}))
+	_, forced := config.Environ(kernelsEnv)
+	warnKernels(s.log, forced)
+	s.models = catalog.New(s.src, s.cfg)
+	if s.all, err = withSmall(s.models, s.cfg, s.cache); err != nil {
+		return err
+	}
+	if s.encoders, err = withEncoders(s.all, s.models, s.cfg, s.cache); err != nil {
+		return err
+	}
+	s.models.Note = func(line string) { s.log.Info(line) }
+	s.models.Keep = &catalog.Keep{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
+	return nil
+}
+
+// start serves until ctx ends, and loads.
+func (s *serving) start(ctx context.Context) {
+	opts := serverOptions(s.cfg, s.models, s.log)
+	opts.Network = public(s.listeners)
+	opts.Models, opts.Encoders, opts.Monitor = s.encoders, s.encoders, monitor{s.cfg, s.models, s.all, s.encoders}
+	if s.tells() {
+		opts.Perf = s.stderr
+	}
+	go func() { s.served <- server.New(opts).Serve(ctx, s.listeners...) }()
+	go func() {
+		bs := apart(s.cfg, s.log, s.stderr)
+		s.loaded <- s.encoders.Load(bs, s.all.Load(bs))
+	}()
+}
+
+// tells reports whether lines for benchmarks are printed.
+func (s *serving) tells() bool { return level(s.cfg.LogLevel) <= slog.LevelInfo }
+
+// small is the small model beside the main one, if there is one.
+func (s *serving) small() (*catalog.Small, bool) {
+	m, ok := s.all.(*catalog.Small)
+	return m, ok
+}
+
+// announce says where hearth launch finds the server, and returns what takes it back.
+func (s *serving) announce() (withdraw func()) {
+	about := &state{PID: os.Getpid(), URL: baseURL(s.listeners[0]), Model: s.models.ID(), Demo: s.src.Demo(), Started: time.Now()}
+	about.setKey(s.cfg)
+	if small, ok := s.small(); ok {
+		about.Small = small.ID()
+	}
+	withdraw, err := announce(about)
+	if err != nil {
+		s.log.Warn("hearth launch will not find this server", "error", err)
+		return func() {}
+	}
+	return withdraw
+}
+
+// greeting is how long the first lines wait for the model: one that loads at once, or not at all, belongs into them.
+const greeting = 300 * time.Millisecond
+
+// run prints how the models come along, until a signal or until loading or serving fails. stop does what a signal does.
+func (s *serving) run(ctx context.Context, stop func()) error {
+	greet, known := time.After(greeting), s.models.Known()
+	for {
+		if !s.shown && greet == nil && known == nil {
+			s.introduce()
+			fmt.Fprintln(s.stdout, "loading: requests wait until the model is ready")
+		}
+		select {
+		case <-greet:
+			greet = nil
+		case <-known:
+			known = nil
+		case err := <-s.loaded:
+			if err == nil {
+				s.ready = true
+				err = s.present(ctx)
+			}
+			if err != nil {
+				stop()
+				return cmp.Or(err, <-s.served)
+			}
+		case <-ctx.Done():
+			fmt.Fprintf(s.stderr, "hearth: stopping; running replies may go on for %s, another Ctrl-C quits at once\n", s.cfg.DrainTimeout)
+			return s.drain()
+		case err := <-s.served:
+			s.served <- err // drain takes it
+			return s.drain()
+		}
+	}
+}
+
+// present prints what there is to know of models that are loaded.
+func (s *serving) present(ctx context.Context) error {
+	s.introduce()
+	s.suggest()
+	for _, w := range folderWarnings(s.all, s.encoders) {
+		s.log.Warn(w.Text, "folder", w.Folder)
+	}
+	if err := printWarnings(ctx, s.stderr, s.models, s.all); err != nil {
+		return err
+	}
+	if s.tells() {
+		printConfig(s.stderr, s.cfg, s.models)
+	}
+	if e := s.models.Encoder(); e != nil {
+		fmt.Fprintf(s.stdout, "ready in %.1f s: %s\n", e.Took().Seconds(), e.Summary())
+	} else if w := s.models.Weights(); w != nil {
+		fmt.Fprintf(s.stdout, "ready in %.1f s: %s\n", w.Took.Seconds(), w.Summary())
+	} else {
+		fmt.Fprintf(s.stdout, "ready in 0.0 s: no model runs, %s answers\n", s.cfg.Script)
+	}
+	if small, ok := s.small(); ok && small.Weights() != nil {
+		fmt.Fprintf(s.stdout, "small model %s, for names with haiku: %s\n", small.ID(), small.Weights().Summary())
+	}
+	for _, e := range s.encoders.Beside() {
+		fmt.Fprintf(s.stdout, "%s model %s: %s\n", e.Model().Kind, e.Model().ID, e.Summary())
+	}
+	return nil
+}
+
+// drain waits for what runs, and closes the models.
+func (s *serving) drain() error {
+	return within(s.cfg.DrainTimeout+closeTimeout, func() error {
+		err := <-s.served
+		select {
+		case failed := <-s.loaded: // nobody will wait for it any more
+			s.ready, err = true, cmp.Or(err, failed)
+		default:
+		}
+		if !s.ready { // there is nothing to keep, and no way to break a load off but to end the process
+			return err
+		}
+		return cmp.Or(err, s.encoders.Close(), s.all.Close())
+	})
+}
+
+// closeTimeout is how long a server that was told to end takes at most, beyond --drain-timeout, for what runs to be cut off and
+// for its models to end.
+const closeTimeout = time.Minute
+
+// within gives f its time. What takes longer is left behind, so that the process ends nevertheless.
+func within(limit time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-t.C:
+		return fmt.Errorf("what runs has not ended within %s and is left behind; what the prompt cache held may not be on disk", limit)
+	}
+}
+
+// untilSignal is a context that SIGINT, SIGTERM and SIGHUP end. After that another SIGINT or SIGTERM ends the process at once.
+// Another SIGHUP does not: a terminal that goes away sends it more than once. Where it was ignored from the start (nohup), it
+// stays so.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(parent)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
+	}
+	go func() {
+		select {
+		case <-got:
+			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
