@@ -49,7 +49,7 @@ func (b *engineBench) masks() ([]figure, error) {
 			p := engine.Prompt{Tokens: b.text(prompt), MaxTokens: tokens, Logprobs: -1}
 			if held {
 				next := benchMatcher(vocab)
-				p.Steer = func(int32) engine.Course { return engine.Course{Only: next()} }
+				p.Constrain = func(int32) engine.Constraint { return engine.Constraint{Mask: next()} }
 			}
 			s, err := e.Submit(b.ctx, p)
 			if err != nil {

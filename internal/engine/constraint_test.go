@@ -9,13 +9,13 @@ import (
 	"hearth/internal/sample"
 )
 
-// TestSteer: ids that the hook settles come next and count as generated, the hook hears of every token in order, and the
+// TestForced: forced ids come next and count as generated, the hook is called with every token in order, and the
 // model goes on from there.
-func TestSteer(t *testing.T) {
+func TestForced(t *testing.T) {
 	e := start(t, &hooked{}, nil)
 	prompt := []int32{5, 6, 7}
-	run := func(steer func(int32) Course) ([]int32, *Stream) {
-		s := submit(t, e, Prompt{Tokens: prompt, MaxTokens: 12, StopIDs: []int32{91}, Steer: steer, Sampling: sample.Params{Temperature: 0.8, Seed: 4}})
+	run := func(constrain func(int32) Constraint) ([]int32, *Stream) {
+		s := submit(t, e, Prompt{Tokens: prompt, MaxTokens: 12, StopIDs: []int32{91}, Constrain: constrain, Sampling: sample.Params{Temperature: 0.8, Seed: 4}})
 		var ids []int32
 		for _, tok := range read(t, s) {
 			if tok.Logprob >= 0 {
@@ -26,54 +26,54 @@ func TestSteer(t *testing.T) {
 		return ids, s
 	}
 	free, _ := run(nil)
-	heard := make(chan int32, 12)
+	seen := make(chan int32, 12)
 	n := 0
-	steered, s := run(func(id int32) Course {
-		heard <- id
+	steered, s := run(func(id int32) Constraint {
+		seen <- id
 		if n++; n == 4 {
-			return Course{IDs: []int32{90, 89}}
+			return Constraint{Forced: []int32{90, 89}}
 		}
-		return Course{}
+		return Constraint{}
 	})
 	if !slices.Equal(steered[:4], free[:4]) || !slices.Equal(steered[4:6], []int32{90, 89}) || len(steered) != 12 {
 		t.Errorf("free %v, steered %v", free, steered)
 	}
 	for i, id := range steered[:11] { // nothing follows the last one
-		if told := <-heard; told != id {
-			t.Errorf("token %d: heard %d, not %d", i, told, id)
+		if told := <-seen; told != id {
+			t.Errorf("token %d: seen %d, not %d", i, told, id)
 		}
 	}
 	if s.Usage().Generated != 12 {
 		t.Errorf("%+v", s.Usage())
 	}
-	if ids, s := run(func(int32) Course { return Course{IDs: []int32{91}} }); len(ids) != 1 || s.Finish() != Stop || s.StopID() != 91 {
-		t.Errorf("a settled stop id: %v, %v", ids, s.Finish())
+	if ids, s := run(func(int32) Constraint { return Constraint{Forced: []int32{91}} }); len(ids) != 1 || s.Finish() != Stop || s.StopID() != 91 {
+		t.Errorf("a forced stop id: %v, %v", ids, s.Finish())
 	}
 
 	once := []int32{90, 89}
-	greedy := read(t, submit(t, e, Prompt{Tokens: prompt, MaxTokens: 4, Logprobs: -1, Steer: func(int32) Course {
+	greedy := read(t, submit(t, e, Prompt{Tokens: prompt, MaxTokens: 4, Logprobs: -1, Constrain: func(int32) Constraint {
 		ids := once
 		once = nil
-		return Course{IDs: ids}
+		return Constraint{Forced: ids}
 	}}))
 	told := read(t, submit(t, e, Prompt{Tokens: append(slices.Clone(prompt), greedy[0].ID, 90, 89), MaxTokens: 1, Logprobs: -1}))
 	if greedy[3].ID != told[0].ID {
-		t.Errorf("after settled tokens the model says %d, after the same prompt %d", greedy[3].ID, told[0].ID)
+		t.Errorf("after forced tokens the model says %d, after the same prompt %d", greedy[3].ID, told[0].ID)
 	}
 }
 
-// TestSteerOnly: after its first token a sequence says nothing but what its hook allows at each place, likelier tokens or not,
+// TestMask: after its first token a sequence says nothing but what its hook allows at each place, likelier tokens or not,
 // and who shares its steps says what it says alone.
-func TestSteerOnly(t *testing.T) {
+func TestMask(t *testing.T) {
 	st := newSteps()
 	e := start(t, &hooked{begin: st.begin}, nil)
 	alone := start(t, &hooked{}, nil)
 	allowed := []sample.Set{{1<<5 | 1<<40}, {0, 1<<1 | 1<<32}, {1 << 63, 1 << 0}, nil}
-	hook := func() func(int32) Course {
+	hook := func() func(int32) Constraint {
 		n := 0
-		return func(int32) Course {
+		return func(int32) Constraint {
 			n++
-			return Course{Only: allowed[n%len(allowed)]}
+			return Constraint{Mask: allowed[n%len(allowed)]}
 		}
 	}
 	params := sample.Params{Temperature: 1, Seed: 6}
@@ -84,7 +84,7 @@ func TestSteerOnly(t *testing.T) {
 	var streams []*Stream
 	for i, p := range prompts {
 		if i > 0 {
-			p.Steer = hook()
+			p.Constrain = hook()
 		}
 		streams = append(streams, submit(t, e, p))
 		if i == 0 {
@@ -96,7 +96,7 @@ func TestSteerOnly(t *testing.T) {
 		got := read(t, s)
 		p := prompts[i]
 		if i > 0 {
-			p.Steer = hook()
+			p.Constrain = hook()
 		}
 		if d := cmp.Diff(read(t, submit(t, alone, p)), got); d != "" || len(got) != 40 {
 			t.Errorf("prompt %d: alone -, in company +\n%s", i, d)
@@ -113,14 +113,14 @@ func TestSteerOnly(t *testing.T) {
 	}
 }
 
-// TestOnly: the first token alone is of the prompt's set, which is the engine's own.
-func TestOnly(t *testing.T) {
+// TestFirstMask: the first token alone is of the prompt's set, which is the engine's own.
+func TestFirstMask(t *testing.T) {
 	e := start(t, &hooked{}, nil)
 	told := Prompt{Tokens: prompt(9, 1), MaxTokens: 6, Logprobs: -1}
 	free := read(t, submit(t, e, told))
 	only := sample.Set{0}
 	only.Add((free[0].ID + 1) % 32)
-	told.Only = only
+	told.Mask = only
 	s := submit(t, e, told)
 	only[0] = ^uint64(0)
 	limited := read(t, s)
@@ -133,11 +133,11 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// TestSteerPreempted: what a sequence may say next is the same after it had to give its memory away.
-func TestSteerPreempted(t *testing.T) {
+// TestMaskPreempted: what a sequence may say next is the same after it had to give its memory away.
+func TestMaskPreempted(t *testing.T) {
 	long := func(i uint64) Prompt {
-		return Prompt{Tokens: prompt(10, i), MaxTokens: 390, Logprobs: -1, Steer: func(id int32) Course {
-			return Course{Only: sample.Set{1 << (id % 31), 1 << (id % 29)}}
+		return Prompt{Tokens: prompt(10, i), MaxTokens: 390, Logprobs: -1, Constrain: func(id int32) Constraint {
+			return Constraint{Mask: sample.Set{1 << (id % 31), 1 << (id % 29)}}
 		}}
 	}
 	fresh := start(t, &hooked{}, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })

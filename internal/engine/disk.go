@@ -69,7 +69,7 @@ func (e *Engine) openDisk() {
 	}
 	e.disk = &disk{tier: t, store: e.run.store, sched: e.sched, prefix: e.sched.Prefix(), seqs: e.seqs, tokens: geo.PageTokens,
 		groups: len(geo.Groups), snaps: !geo.Sliceable()}
-	e.disk.prefix.OnEvict(e.disk.leaving)
+	e.disk.prefix.OnEvict(e.disk.onEvict)
 }
 
 // ask is sched.Config.Ask.
@@ -105,7 +105,7 @@ func (d *disk) move(busy bool) {
 	d.loads = slices.DeleteFunc(d.loads, func(l *load) bool { return d.advance(l, &left) })
 	for len(d.ended) > 0 && left > 0 {
 		t := d.ended[0]
-		switch d.put(d.worth(t), tier.Path{}) {
+		switch d.put(d.worthWriting(t), tier.Path{}) {
 		case tier.More:
 			left -= busyBytes
 		case tier.Full:
@@ -125,11 +125,11 @@ func (d *disk) move(busy bool) {
 	}
 }
 
-// waits says whether there is something to write when the engine has had nothing to do for idleWrite.
-func (d *disk) waits() bool { return d != nil && len(d.later) > 0 && !d.quiet }
+// hasLater says whether there is something to write when the engine has had nothing to do for idleWrite.
+func (d *disk) hasLater() bool { return d != nil && len(d.later) > 0 && !d.quiet }
 
-// worth is what of a turn is to be written: all, as if it had been used again, or what has been.
-func (d *disk) worth(t turn) kv.Branch {
+// worthWriting is what of a turn is to be written: all, as if it had been used again, or what has been.
+func (d *disk) worthWriting(t turn) kv.Branch {
 	b := d.prefix.Branch(t.key)
 	for i, uses := range b.Uses {
 		if uses > 0 {
@@ -215,9 +215,9 @@ func (d *disk) done(q *sequence) {
 	d.later = slices.Delete(d.later, 0, first)
 }
 
-// leaving sees a branch before memory lets go of its end, and says whether it is done with it. It must not wait: what
+// onEvict sees a branch before memory lets go of its end, and says whether it is done with it. It must not wait: what
 // finds the queue full is lost.
-func (d *disk) leaving(b kv.Branch) bool {
+func (d *disk) onEvict(b kv.Branch) bool {
 	for {
 		switch d.put(b, tier.Path{}) {
 		case tier.More:

@@ -1,9 +1,9 @@
-// Package engine runs one loaded model: it takes prompts of token ids and streams tokens back. generate and the
-// debug commands call it. One goroutine per engine, and no other, touches the model, the backend and the store; callers
-// meet it in a queue (Submit) and a buffer (Stream), neither of which ever blocks it; what a caller decides between tokens
-// runs beside it (Hook), and its answer is waited for, but not without end. Prompts start from what the prefix cache has of
-// them (docs/cache.md); that never changes an answer on a backend whose Caps say Invariant. It never sees text or a concrete
-// backend, and it does not log.
+// Package engine runs one loaded model: it takes prompts of token ids and streams tokens back. generate and the debug commands
+// call it. One goroutine per engine, and no other, touches the model, the backend and the store. Callers reach it through a
+// queue (Submit) and a buffer (Stream), and neither ever blocks it. What a caller decides between tokens (Prompt.Constrain) runs
+// on another goroutine, and the engine waits for it, but not without end. Prompts start from what the prefix cache has of them
+// (docs/cache.md); on a backend whose Caps say Invariant that never changes an answer. The package never sees text or a
+// concrete backend, and it does not log.
 package engine
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 
 	StepTarget time.Duration // of a step while sequences decode: prompt chunks shrink to keep it; 0: they do not
 	NoCache    bool          // nothing is reused from one prompt to the next
-	NoFlight   bool          // the tokens of a step are read before the next one is launched, whatever the backend can do
+	NoOverlap  bool          // no overlap scheduling, whatever the backend can do
 
 	CacheTTL      time.Duration // what is stored and not used for so long is forgotten; 0: never
 	CacheSessions int           // sessions whose prompts are remembered [500]
@@ -139,12 +139,12 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.CacheSessions <= 0 {
 		cfg.CacheSessions = 500
 	}
-	var fly flier
-	if !cfg.NoFlight {
-		fly = newFlier(cfg.Backend, cfg.Model.States())
+	var ahead overlap
+	if !cfg.NoOverlap {
+		ahead = newOverlap(cfg.Backend, cfg.Model.States())
 	}
-	if fly.fixed {
-		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, 1) // a step in the air is tentative
+	if ahead.fixed {
+		cfg.KV.MaxDraft = max(cfg.KV.MaxDraft, 1) // the spans of a step in flight are tentative
 	}
 	store, err := cfg.Backend.NewStore(cfg.Model.States(), cfg.KV)
 	if err != nil {
@@ -176,7 +176,7 @@ func New(cfg Config) (*Engine, error) {
 			cfg.Stuck(d)
 		}
 	})
-	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, fly: fly, waits: answerWaits}
+	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, overlap: ahead, waits: answerWaits}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil
 	e.openDisk()
@@ -184,15 +184,15 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// longestStep is how long a step without decodes takes, but for the last of a prompt (sched.Pace): a prompt that is
-// cancelled meanwhile, or comes, waits for its end.
+// longestStep is how long a step without decodes may take, except the last step of a prompt (sched.Pace). Prompts that arrive
+// or are cancelled during a step wait for its end.
 const longestStep = time.Second
 
-// SnapshotEvery is how many tokens lie between snapshots of state that cannot be cut, beside those at marks: one weighs as
-// much as some thousand tokens.
+// SnapshotEvery is how many tokens lie between snapshots of recurrent state, besides those at Prompt.Marks. A snapshot takes as
+// much memory as some thousand tokens.
 const SnapshotEvery = 8192
 
-// policy is what the scheduler is told. With prompt chunks that never shrink, none is made shorter.
+// policy is the scheduler's configuration. Without StepTarget prompt chunks never shrink, beside decodes or alone.
 func (c *Config) policy() sched.Config {
 	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, Every: SnapshotEvery,
 		Terms: kv.Terms{TTL: c.CacheTTL.Milliseconds(), Sessions: c.CacheSessions, Idle: c.CacheBytes}}
@@ -208,14 +208,13 @@ func (e *Engine) Context() int { return e.context }
 // KV is how keys and values are kept.
 func (e *Engine) KV() backend.KVPolicy { return e.run.store.Policy() }
 
-// Course is what a hook wants to come after a token.
-type Course struct {
-	IDs []int32 // come next whatever the model says
-	// Only, if not nil, are the tokens of which the next one drawn must be one; those that end the sequence are no exception. It
-	// counts for the token right after the one that Steer was told, has no meaning beside IDs, and must stay as it is until
-	// Steer is called again.
-	Only sample.Set
-	Err  error // ends the sequence, which cannot be what it has to be; nothing else counts beside it
+// Constraint says what may come after a token. The zero Constraint allows everything.
+type Constraint struct {
+	Forced []int32 // these tokens come next, whatever the model says
+	// Mask, if not nil, is the set of tokens that the next one is drawn from; stop ids are allowed only if they are in it. It
+	// is for that one token, is not used beside Forced, and must not change until Constrain is called again.
+	Mask sample.Set
+	Err  error // ends the sequence, because nothing may follow; the other fields are not used then
 }
 
 // Prompt is one sequence to generate.
@@ -225,36 +224,35 @@ type Prompt struct {
 	StopIDs   []int32       // any of these ends the sequence
 	Sampling  sample.Params // LogitBias is not copied
 	Logprobs  int           // -1: none; n >= 0: every token's logprob and the n most likely alternatives
-	Only      sample.Set    // if not nil, the tokens of which the first one must be; copied
+	Mask      sample.Set    // if not nil, the set that the first token is drawn from; copied
 	Client    uint64        // prompts of one client share its part of the engine's time; 0: a client of its own
-	// Steer, if set, hears of every generated token that another one is to follow, and may answer with ids that come next whatever the model says, or with
-	// those that may; both count as generated, and Steer hears of them too. It is called in order, from a goroutine of its own
-	// while the next step runs, and must bound its own work and depend on the tokens alone: the step waits for its answer, and
-	// in the end the sequence is ended without one (SteerError).
-	Steer func(id int32) Course
-	// Answers, if set in place of Steer, brings what Steer would answer, in order, for answers that come from afar.
-	Answers <-chan Course
-	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true it is
-	// something of a step, the end of which Config.Trace will tell.
+	// Constrain, if set, is called with every generated token, forced ones too, unless the sequence ends with it, and says what
+	// may come next. The calls come in order, on a goroutine of its own while the next step runs. It must bound its own work
+	// and depend on the tokens alone. The step waits for the result; a sequence that gets none ends with ConstraintError.
+	Constrain func(id int32) Constraint
+	// Constraints, if set in place of Constrain, brings its results in order: for a caller in another process.
+	Constraints <-chan Constraint
+	// Watch, if set, is called when the stream has something new, see Stream.Take; it must not wait. With step true that came
+	// from a step, and Config.Trace is called at the end of it.
 	Watch func(step bool)
 
 	Request    string  // names it in Live
 	Background bool    // others go first
 	Salt       kv.Salt // prompts under different salts do not find each other's beginnings
-	Session    uint64  // prompts that belong together, for what the cache keeps; 0: none
-	Party      uint64  // prompts that may be told where they part from each other, see Usage.Own; 0: none
-	Marked     bool    // worth keeping
+	Session    uint64  // prompts of one conversation or agent, for eviction; 0: none
+	Party      uint64  // prompts of one client, which may learn where they part from each other, see Usage.Own; 0: none
+	Marked     bool    // the client asked for it to be cached: evicted later
 
-	// Marks are numbers of tokens, in order: beginnings of Tokens that other prompts are likely to share, such as those
-	// that end where a message does. State that cannot be cut is worth keeping there.
+	// Marks are numbers of tokens, ascending, after which other prompts are likely to go on differently, such as ends of
+	// messages. Snapshots of recurrent state are taken there.
 	Marks []int
 }
 
-// LostError ends the streams of an engine that ran in another process when that has ended, and refuses prompts until it is
-// back.
+// LostError ends the streams of an engine in a worker process when that has ended, and refuses prompts until the next one has
+// loaded.
 type LostError struct {
 	Err   error         // how it ended
-	Began bool          // the prompt was lost with it; else it was never taken
+	Began bool          // the prompt was running there; else it was never taken
 	After time.Duration // when to try again, about
 	Times int           // it has ended in a row
 }
@@ -284,16 +282,16 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
-		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, answers: p.Answers, watch: p.Watch,
-		only: slices.Clone(p.Only),
+		sampler: sample.New(p.Sampling, p.Tokens), top: p.Logprobs, constraints: p.Constraints, watch: p.Watch,
+		mask: slices.Clone(p.Mask),
 	}
-	if p.Steer != nil {
-		answers := make(chan Course, 1) // the next token is not drawn before the answer to the last one was taken
-		q.answers = answers
-		q.hook = NewHook(p.Steer, func(c Course) {
+	if p.Constrain != nil {
+		constraints := make(chan Constraint, 1) // at most one waits: it is read before the next token is drawn
+		q.constraints = constraints
+		q.hook = NewHook(p.Constrain, func(c Constraint) {
 			select {
-			case answers <- c:
-			default: // who leaves does not take all of them
+			case constraints <- c:
+			default: // a sequence that has ended reads no more
 			}
 		})
 	}
@@ -379,7 +377,7 @@ func (e *Engine) signal() {
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	e.state = max(e.state, draining)
-	e.settleIdle()
+	e.closeIdle()
 	e.mu.Unlock()
 	select {
 	case <-e.idle:
@@ -400,12 +398,12 @@ func (e *Engine) Close() error {
 	return e.failed
 }
 
-// book publishes how full the engine is and counts out sequences that have left the scheduler.
-func (e *Engine) book(gone int) {
+// publish updates the gauges of Stats and counts out sequences that have left the scheduler.
+func (e *Engine) publish(gone int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Running, _ = e.sched.Counts()
-	e.stats.Ahead = e.run.fly.used
+	e.stats.Ahead = e.run.overlap.used
 	all, idle := e.alloc.PagesInUse()
 	e.stats.PagesUsed, e.stats.Used = all-idle, e.alloc.InUse()-e.alloc.Idle()
 	if p := e.sched.Prefix(); p != nil {
@@ -414,11 +412,11 @@ func (e *Engine) book(gone int) {
 		p.Stored(e.stored)
 	}
 	e.live -= gone
-	e.settleIdle()
+	e.closeIdle()
 }
 
-// tally counts a step.
-func (e *Engine) tally(prompt, generated, preempted int64, starts CacheStats) {
+// countStep counts a step.
+func (e *Engine) countStep(prompt, generated, preempted int64, starts CacheStats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Preempted += preempted
@@ -430,8 +428,8 @@ func (e *Engine) tally(prompt, generated, preempted int64, starts CacheStats) {
 	e.stats.GeneratedTokens += generated
 }
 
-// settleIdle closes idle when nothing is left to drain. Called with mu held.
-func (e *Engine) settleIdle() {
+// closeIdle closes idle when nothing is left to drain. Called with mu held.
+func (e *Engine) closeIdle() {
 	if e.state == accepting || e.live > 0 {
 		return
 	}
@@ -446,7 +444,7 @@ func (e *Engine) settleIdle() {
 type Stats struct {
 	Running, Waiting int
 	Steps            int64 // since start, like the token counts
-	Ahead            int64 // of those, launched before the tokens of the one before were read
+	Ahead            int64 // of those, given to the device before the tokens of the one before were read
 	PromptTokens     int64 // run
 	GeneratedTokens  int64
 	Preempted        int64 // sequences that gave their memory to an older one

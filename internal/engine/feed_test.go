@@ -76,19 +76,19 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// TestAnswers: what comes from afar is what Steer would have said.
-func TestAnswers(t *testing.T) {
+// TestConstraints: what comes over the channel counts as what Constrain would return.
+func TestConstraints(t *testing.T) {
 	e := start(t, &hooked{}, nil)
-	answer := func() func(int32) Course {
+	answer := func() func(int32) Constraint {
 		n := 0
-		return func(id int32) Course {
+		return func(id int32) Constraint {
 			switch n++; n % 4 {
 			case 1:
-				return Course{IDs: []int32{id % 7, 11}}
+				return Constraint{Forced: []int32{id % 7, 11}}
 			case 3:
-				return Course{Only: sample.Set{1 << 20, 1 << (id % 33)}}
+				return Constraint{Mask: sample.Set{1 << 20, 1 << (id % 33)}}
 			}
-			return Course{}
+			return Constraint{}
 		}
 	}
 	tokens := func(p Prompt, each func(int32)) (ids []int32) {
@@ -103,10 +103,10 @@ func TestAnswers(t *testing.T) {
 		}
 		return ids
 	}
-	want := tokens(Prompt{Steer: answer()}, func(int32) {})
-	steer, answers := answer(), make(chan Course, 1)
-	got := tokens(Prompt{Answers: answers}, func(id int32) { answers <- steer(id) })
+	want := tokens(Prompt{Constrain: answer()}, func(int32) {})
+	constrain, answers := answer(), make(chan Constraint, 1)
+	got := tokens(Prompt{Constraints: answers}, func(id int32) { answers <- constrain(id) })
 	if !slices.Equal(got, want) || len(want) != 12 {
-		t.Errorf("from afar %v, steered %v", got, want)
+		t.Errorf("over the channel %v, called %v", got, want)
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Hook runs a prompt's Steer off the goroutine that tells it of tokens, one token after the other, and hands on what it
-// answers. A panic is an answer too.
+// Hook calls a prompt's Constrain on a goroutine of its own, one token after the other, and passes the results on. A panic
+// becomes a Constraint with an error.
 type Hook struct {
-	steer  func(id int32) Course
-	answer func(Course)
+	constrain func(id int32) Constraint
+	result    func(Constraint)
 
 	mu      sync.Mutex
-	tokens  []int32 // told and not yet answered
+	tokens  []int32 // without a result yet
 	running bool
 }
 
-// NewHook makes one that answers each token once, in order, from another goroutine.
-func NewHook(steer func(id int32) Course, answer func(Course)) *Hook {
-	return &Hook{steer: steer, answer: answer}
+// NewHook makes one that calls result once for each token, in order, from another goroutine.
+func NewHook(constrain func(id int32) Constraint, result func(Constraint)) *Hook {
+	return &Hook{constrain: constrain, result: result}
 }
 
-// Tell says what was generated. It does not wait.
+// Tell queues a generated token. It does not wait.
 func (h *Hook) Tell(id int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *Hook) Tell(id int32) {
 	}
 }
 
-// run answers what there is. It ends with that, so nobody has to end it.
+// run works through the queue. The goroutine ends when that is empty, so nobody has to end it.
 func (h *Hook) run() {
 	for {
 		h.mu.Lock()
@@ -48,39 +48,39 @@ func (h *Hook) run() {
 		id := h.tokens[0]
 		h.tokens = h.tokens[1:]
 		h.mu.Unlock()
-		h.answer(h.ask(id))
+		h.result(h.call(id))
 	}
 }
 
-func (h *Hook) ask(id int32) (c Course) {
+func (h *Hook) call(id int32) (c Constraint) {
 	defer func() {
 		if v := recover(); v != nil {
-			c = Course{Err: &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}}
+			c = Constraint{Err: &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}}
 		}
 	}()
-	return h.steer(id)
+	return h.constrain(id)
 }
 
-// SteerError ends a sequence whose Steer says so, or does not answer.
-type SteerError struct{ Err error }
+// ConstraintError ends a sequence whose Constrain returned an error, or did not return.
+type ConstraintError struct{ Err error }
 
-func (e *SteerError) Error() string { return "what may come next: " + e.Err.Error() }
-func (e *SteerError) Unwrap() error { return e.Err }
+func (e *ConstraintError) Error() string { return "what may come next: " + e.Err.Error() }
+func (e *ConstraintError) Unwrap() error { return e.Err }
 
-// ErrNoAnswer is the cause of a SteerError where Steer did not answer.
+// ErrNoAnswer is the cause of a ConstraintError where Constrain did not return.
 var ErrNoAnswer = errors.New("there was no answer")
 
-// How long an answer is waited for: what Steer does is bounded to some hundredths of a second, so that no busy machine comes
-// near. It is counted in waits, since a process that was stopped for an hour has not waited for one.
+// How long the engine waits for a Constraint. Constrain is bounded to some hundredths of a second, so that no busy machine comes
+// near. Waits are counted, and not time, since a process that was stopped for an hour has not waited for one.
 const (
 	answerWait  = 100 * time.Millisecond
 	answerWaits = 300
 )
 
-// await gives the course after the last token. Other sequences of the step stand still meanwhile.
-func await(ctx context.Context, answers <-chan Course, waits int) Course {
+// await gives the constraint after the last token. The other sequences of the step wait, too.
+func await(ctx context.Context, constraints <-chan Constraint, waits int) Constraint {
 	select {
-	case c := <-answers:
+	case c := <-constraints:
 		return c
 	default:
 	}
@@ -88,12 +88,12 @@ func await(ctx context.Context, answers <-chan Course, waits int) Course {
 	defer t.Stop()
 	for range waits {
 		select {
-		case c := <-answers:
+		case c := <-constraints:
 			return c
 		case <-ctx.Done(): // the sequence leaves before the next step
-			return Course{}
+			return Constraint{}
 		case <-t.C:
 		}
 	}
-	return Course{Err: ErrNoAnswer}
+	return Constraint{Err: ErrNoAnswer}
 }

@@ -32,19 +32,19 @@ func TestHookEndsItsOwn(t *testing.T) {
 			other := submit(t, e, free)
 			st.wait()
 			n := 0
-			s := submit(t, e, Prompt{Tokens: prompt(12, 2), MaxTokens: 40, Logprobs: -1, Steer: func(int32) Course {
+			s := submit(t, e, Prompt{Tokens: prompt(12, 2), MaxTokens: 40, Logprobs: -1, Constrain: func(int32) Constraint {
 				if n++; n < 3 {
-					return Course{}
+					return Constraint{}
 				}
 				if c.hook != nil {
 					c.hook()
 				}
-				return Course{Err: no}
+				return Constraint{Err: no}
 			}})
 			st.release()
 			toks, err := readAll(s)
-			var steer *SteerError
-			if !errors.As(err, &steer) || c.want != nil && !errors.Is(err, c.want) || s.Finish() != Error || len(toks) != 3 {
+			var refused *ConstraintError
+			if !errors.As(err, &refused) || c.want != nil && !errors.Is(err, c.want) || s.Finish() != Error || len(toks) != 3 {
 				t.Errorf("%d tokens, %v: %v", len(toks), s.Finish(), err)
 			}
 			if d := cmp.Diff(alone, read(t, other)); d != "" {
@@ -59,9 +59,9 @@ func TestHookRunsBesideSteps(t *testing.T) {
 	st := newSteps()
 	e := start(t, &hooked{begin: st.begin}, nil)
 	begun := make(chan struct{})
-	s := submit(t, e, Prompt{Tokens: prompt(9, 1), MaxTokens: 2, Logprobs: -1, Steer: func(int32) Course {
+	s := submit(t, e, Prompt{Tokens: prompt(9, 1), MaxTokens: 2, Logprobs: -1, Constrain: func(int32) Constraint {
 		<-begun // of the step that draws the token after this one
-		return Course{}
+		return Constraint{}
 	}})
 	st.wait()
 	st.next()
@@ -80,10 +80,10 @@ func TestHookLeaves(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	told := make(chan struct{}, 20)
-	s, err := e.Submit(ctx, Prompt{Tokens: prompt(9, 1), MaxTokens: 20, Logprobs: -1, Steer: func(int32) Course {
+	s, err := e.Submit(ctx, Prompt{Tokens: prompt(9, 1), MaxTokens: 20, Logprobs: -1, Constrain: func(int32) Constraint {
 		told <- struct{}{}
 		<-never
-		return Course{}
+		return Constraint{}
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func (e *Engine) dropCache() (d Dropped) {
 		if d.Entries = before - p.Entries(); p.Entries() == 0 {
 			p.Clear() // the sessions, too
 		}
-		e.book(0)
+		e.publish(0)
 	}
 	return d
 }
@@ -120,7 +120,7 @@ func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Dropped, error) {
 			d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())
 			d.Bytes = p.DropTag(salt.Tag())
 			d.Entries = before - p.Entries()
-			e.book(0)
+			e.publish(0)
 		}
 		return d
 	})
@@ -143,14 +143,14 @@ func (e *Engine) Saved(name string) []byte {
 	return e.disk.tier.Saved(name)
 }
 
-// nap waits for work, for something stored to expire, or for a quiet time to write to disk.
-func (e *Engine) nap() {
+// waitForWork waits for work, for something stored to expire, or for a quiet time to write to disk.
+func (e *Engine) waitForWork() {
 	const never = math.MaxInt64
 	wait := time.Duration(never)
 	if p := e.sched.Prefix(); e.cfg.CacheTTL > 0 && p != nil && p.Entries() > 0 {
 		wait = min(e.cfg.CacheTTL, time.Minute)
 	}
-	write := e.disk.waits()
+	write := e.disk.hasLater()
 	if write {
 		wait = min(wait, idleWrite)
 	}

@@ -22,13 +22,13 @@ func (e *Engine) loop() {
 			kind = watchdog.Prompt
 		}
 		e.dog.Begin(kind)
-		e.book(0)
+		e.publish(0)
 		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
 		e.sched.Pace.Observe(plan.Items, time.Since(began).Microseconds())
 		e.trace.lap(&e.trace.step.Run)
-		left := e.settle(plan, out)
+		left := e.appendTokens(plan, out)
 		e.left = e.left[:0]
 		for i := range out {
 			e.left = append(e.left, out[i].seq.Slot)
@@ -46,12 +46,12 @@ func (e *Engine) loop() {
 	for _, q := range e.seqs {
 		e.drop(q, Error, ErrClosed)
 	}
-	e.run.ground()
+	e.run.idle()
 	if p := e.sched.Prefix(); p != nil {
 		e.failed = e.disk.close(e.wake)
 		p.Clear()
 	}
-	e.book(0)
+	e.publish(0)
 }
 
 // intake takes in what was submitted and cancelled since the last step, and waits while there is nothing to run.
@@ -83,14 +83,14 @@ func (e *Engine) intake() bool {
 			return false
 		}
 		if e.sched.Tick(time.Now().UnixMilli()) {
-			e.book(0)
+			e.publish(0)
 		}
 		e.disk.move(e.busy())
 		if e.busy() {
 			return true
 		}
-		e.run.ground()
-		e.nap()
+		e.run.idle()
+		e.waitForWork()
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) drop(q *sequence, r Reason, err error) {
 	e.sched.Cancel(&q.Seq)
 	e.run.close(q, slot)
 	e.disk.done(q)
-	e.book(1)
+	e.publish(1)
 	q.stream.end(r, err)
 }
 
@@ -123,9 +123,9 @@ func (e *Engine) retire(q *sequence) {
 	e.mu.Unlock()
 }
 
-// settle appends what a step generated and says which sequences leave. Streams hear of it in deliver, when the
+// appendTokens appends what a step generated and says which sequences leave. Streams hear of it in deliver, when the
 // scheduler has freed what they held: who sees a stream's end sees its memory returned.
-func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
+func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 	e.outcomes = e.outcomes[:0]
 	var prompt, generated int64
 	var starts CacheStats
@@ -159,7 +159,7 @@ func (e *Engine) settle(p sched.Plan, out []result) []sched.Outcome {
 		}
 		e.outcomes = append(e.outcomes, o)
 	}
-	e.tally(prompt, generated, int64(len(p.Preempted)), starts)
+	e.countStep(prompt, generated, int64(len(p.Preempted)), starts)
 	return e.outcomes
 }
 
@@ -186,7 +186,7 @@ func (e *Engine) deliver(out []result) {
 			e.disk.done(out[i].seq)
 		}
 	}
-	e.book(gone)
+	e.publish(gone)
 	now := time.Now()
 	for i := range out {
 		r := &out[i]

@@ -13,28 +13,28 @@ import (
 	"hearth/internal/sample"
 )
 
-// flying makes a backend on the host look like one that draws tokens on a device.
-type flying struct {
+// drawingDevice makes a backend on the host look like one that draws tokens on a device.
+type drawingDevice struct {
 	*hooked
 	ids  map[uint32][]int32
 	next uint32
 	poor bool // what it draws is not finite
 }
 
-type flyingScope struct {
+type deviceScope struct {
 	backend.Scope
-	f *flying
+	f *drawingDevice
 }
 
-const flyingGen = 1<<32 - 1
+const deviceGen = 1<<32 - 1
 
-func (f *flying) Caps() backend.Caps {
+func (f *drawingDevice) Caps() backend.Caps {
 	c := f.hooked.Caps()
 	c.LateTokens = true
 	return c
 }
 
-func (f *flying) Begin(s backend.Store, b *backend.Batch) backend.Scope {
+func (f *drawingDevice) Begin(s backend.Store, b *backend.Batch) backend.Scope {
 	known := *b
 	if !b.Late.IsZero() {
 		slot, _ := b.Late.Slot()
@@ -46,10 +46,10 @@ func (f *flying) Begin(s backend.Store, b *backend.Batch) backend.Scope {
 		}
 		b.Tokens, b.Late = known.Tokens, backend.Array{}
 	}
-	return &flyingScope{f.hooked.Begin(s, b), f}
+	return &deviceScope{f.hooked.Begin(s, b), f}
 }
 
-func (f *flying) Sample(o backend.Scope, logits backend.Array, p []backend.SampleParams) backend.Array {
+func (f *drawingDevice) Sample(o backend.Scope, logits backend.Array, p []backend.SampleParams) backend.Array {
 	all, err := o.Floats(logits)
 	if err != nil { // Ints gives it, too
 		all = make([]float32, logits.Rows()*logits.Cols())
@@ -63,7 +63,7 @@ func (f *flying) Sample(o backend.Scope, logits backend.Array, p []backend.Sampl
 		}
 	}
 	f.ids[f.next] = ids
-	return backend.Handle(f.next, flyingGen, len(ids), 1, backend.I32)
+	return backend.Handle(f.next, deviceGen, len(ids), 1, backend.I32)
 }
 
 func pickOne(logits []float32, p *backend.SampleParams) int32 {
@@ -86,25 +86,25 @@ func pickOne(logits []float32, p *backend.SampleParams) int32 {
 	return int32(len(logits) - 1)
 }
 
-func (f *flying) Unpin(a backend.Array) {
-	if slot, gen := a.Slot(); gen == flyingGen {
+func (f *drawingDevice) Unpin(a backend.Array) {
+	if slot, gen := a.Slot(); gen == deviceGen {
 		delete(f.ids, slot)
 		return
 	}
 	f.hooked.Unpin(a)
 }
 
-func (s *flyingScope) Pin(a backend.Array) backend.Array { return a }
-func (s *flyingScope) Submit(...backend.Array)           {}
-func (s *flyingScope) Ints(a backend.Array) ([]int32, error) {
+func (s *deviceScope) Pin(a backend.Array) backend.Array { return a }
+func (s *deviceScope) Submit(...backend.Array)           {}
+func (s *deviceScope) Ints(a backend.Array) ([]int32, error) {
 	slot, _ := a.Slot()
 	return s.f.ids[slot], s.f.fail
 }
 
-// fly starts an engine on such a backend, and one without flights.
-func fly(t *testing.T, config string, change func(*Config)) (e, plain *Engine, f *flying) {
+// startOverlap starts an engine on such a backend, and one without overlap scheduling.
+func startOverlap(t *testing.T, config string, change func(*Config)) (e, plain *Engine, f *drawingDevice) {
 	t.Helper()
-	f = &flying{ids: map[uint32][]int32{}}
+	f = &drawingDevice{ids: map[uint32][]int32{}}
 	f.hooked = &hooked{Backend: cpu.New(), config: config, precision: backend.Float32}
 	e = start(t, f.hooked, func(c *Config) {
 		if change != nil {
@@ -124,12 +124,12 @@ func fly(t *testing.T, config string, change func(*Config)) (e, plain *Engine, f
 	return e, plain, f
 }
 
-// TestFlights: sequences that come and go, end by stop ids and lengths, and share steps with some that the device cannot draw
-// for, say the same with and without flights; so do their next turns.
-func TestFlights(t *testing.T) {
+// TestOverlap: sequences that come and go, end by stop ids and lengths, and share steps with some that the device cannot draw
+// for, say the same with and without overlap scheduling; so do their next turns.
+func TestOverlap(t *testing.T) {
 	for name, config := range map[string]string{"paged": tiny, "hybrid": hybrid} {
 		t.Run(name, func(t *testing.T) {
-			e, plain, _ := fly(t, config, func(c *Config) { c.MaxSequences = 3 })
+			e, plain, _ := startOverlap(t, config, func(c *Config) { c.MaxSequences = 3 })
 			ask := func(e *Engine) (all [][]Token) {
 				said := make([][]int32, 6)
 				for turn := range 2 {
@@ -164,21 +164,21 @@ func TestFlights(t *testing.T) {
 			}
 			s, p := e.Stats(), plain.Stats()
 			if s.Ahead == 0 || p.Ahead != 0 {
-				t.Errorf("%d of %d steps were launched ahead, %d without flights", s.Ahead, s.Steps, p.Ahead)
+				t.Errorf("%d of %d steps were overlapped, %d without overlap scheduling", s.Ahead, s.Steps, p.Ahead)
 			}
-			t.Logf("%d of %d steps were launched ahead", s.Ahead, s.Steps)
+			t.Logf("%d of %d steps were overlapped", s.Ahead, s.Steps)
 		})
 	}
 }
 
-// TestFlightPreempted: a sequence that gives its memory away while a step with it is in the air goes on later.
-func TestFlightPreempted(t *testing.T) {
+// TestOverlapPreempted: a sequence that gives its memory away while a step with it is in flight goes on later.
+func TestOverlapPreempted(t *testing.T) {
 	long := func(i uint64) Prompt { return Prompt{Tokens: prompt(10, i), MaxTokens: 390, Logprobs: -1} }
 	for name, config := range map[string]string{"paged": tiny, "hybrid": hybrid} {
 		t.Run(name, func(t *testing.T) {
-			_, fresh, _ := fly(t, config, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })
+			_, fresh, _ := startOverlap(t, config, func(c *Config) { c.NoCache, c.MaxSequences = true, 1 })
 			geo := fresh.alloc.Geometry()
-			e, _, _ := fly(t, config, func(c *Config) { c.Budget = 11*geo.Groups[0].PageBytes + 3*geo.FixedBytes + 2*geo.SnapBytes })
+			e, _, _ := startOverlap(t, config, func(c *Config) { c.Budget = 11*geo.Groups[0].PageBytes + 3*geo.FixedBytes + 2*geo.SnapBytes })
 			streams := []*Stream{submit(t, e, long(1)), submit(t, e, long(2))}
 			for i, s := range streams {
 				if d := cmp.Diff(read(t, submit(t, fresh, long(uint64(i+1)))), read(t, s)); d != "" {
@@ -192,9 +192,9 @@ func TestFlightPreempted(t *testing.T) {
 	}
 }
 
-// TestFlightEnds: a reader that leaves, logits that are not finite and a device that fails end what they must and no more.
-func TestFlightEnds(t *testing.T) {
-	e, plain, f := fly(t, tiny, nil)
+// TestOverlapEnds: a reader that leaves, logits that are not finite and a device that fails end what they must and no more.
+func TestOverlapEnds(t *testing.T) {
+	e, plain, f := startOverlap(t, tiny, nil)
 	p := Prompt{Tokens: prompt(9, 1), MaxTokens: 60, Logprobs: -1}
 	want := read(t, submit(t, plain, p))
 

@@ -15,23 +15,23 @@ import (
 // sequence is the engine's side of a stream.
 type sequence struct {
 	sched.Seq
-	stream  *Stream
-	request string // see Prompt
-	salt    kv.Salt
-	tokens  []int32 // prompt and generated
-	stop    []int32
-	sampler *sample.Sampler
-	top     int           // logprobs wanted, -1 none
-	hook    *Hook         // of Prompt.Steer
-	answers <-chan Course // what comes after each generated token; nil: whatever the model says
-	watch   func(step bool)
-	settled []int32     // what the last answer wants next
-	only    sample.Set  // or what it wants that to be of
-	scores  []Score     // of a prompt that is scored
-	disk    [2]int      // tokens that the disk gave for it: from, to
-	open    bool        // the store has its slot
-	counted bool        // in the cache's statistics
-	unwatch func() bool // takes the watch off the context
+	stream      *Stream
+	request     string // see Prompt
+	salt        kv.Salt
+	tokens      []int32 // prompt and generated
+	stop        []int32
+	sampler     *sample.Sampler
+	top         int               // logprobs wanted, -1 none
+	hook        *Hook             // of Prompt.Constrain
+	constraints <-chan Constraint // one after each generated token; nil: there are none
+	watch       func(step bool)
+	forced      []int32     // tokens that come next
+	mask        sample.Set  // else the next token is one of these; nil: any
+	scores      []Score     // of a prompt that is scored
+	disk        [2]int      // tokens that the disk gave for it: from, to
+	open        bool        // the store has its slot
+	counted     bool        // in CacheStats
+	unwatch     func() bool // takes the watch off the context
 }
 
 // runner turns plans into tokens.
@@ -40,18 +40,18 @@ type runner struct {
 	store backend.Store
 	model model.Generator
 	seqs  map[sched.ID]*sequence
-	lost  func(kv.SnapID) // told of snapshots that could not be taken
+	lost  func(kv.SnapID) // called for snapshots that could not be taken
 
 	// Reused from step to step.
-	batch backend.Batch
-	first []int // per item: index of its first row in batch.Out; one more at the end
-	rows  []int32
-	out   []result
-	jobs  []job
-	work  []sample.Work // per worker
-	draw  func(worker, i int)
-	fly   flier
-	waits int // for an answer, see await
+	batch   backend.Batch
+	first   []int // per item: index of its first row in batch.Out; one more at the end
+	rows    []int32
+	out     []result
+	jobs    []job
+	work    []sample.Work // per worker
+	draw    func(worker, i int)
+	overlap overlap
+	waits   int // for a Constraint, see await
 }
 
 // job is a row from which a token is drawn.
@@ -66,7 +66,7 @@ type result struct {
 	token  Token
 	picked bool // token is set
 	err    error
-	reason Reason // set by settle
+	reason Reason // set by appendTokens
 }
 
 // StepError is a failure of the model or the backend in a step. It ends every sequence of that step.
@@ -108,10 +108,10 @@ func (r *runner) forward(p sched.Plan) (err error) {
 			err = &StepError{Err: fmt.Errorf("panic: %v", v), Stack: debug.Stack()}
 		}
 		if err != nil {
-			r.crash()
+			r.discardPending()
 		}
 	}()
-	r.arrive(p)
+	r.findPending(p)
 	for _, l := range p.Preempted {
 		r.close(r.seqs[l.Seq.ID], l.Slot)
 	}
@@ -124,12 +124,12 @@ func (r *runner) forward(p sched.Plan) (err error) {
 			q.open = true
 		}
 	}
-	if r.decodes(p) {
-		return r.cruise(p)
+	if r.canOverlap(p) {
+		return r.runOverlapped(p)
 	}
-	if f := r.fly.air; f != nil {
-		r.fly.air = nil
-		if err := r.land(f, p); err != nil {
+	if f := r.overlap.pending; f != nil {
+		r.overlap.pending = nil
+		if err := r.collect(f, p); err != nil {
 			return err
 		}
 	}
@@ -280,22 +280,22 @@ func (r *runner) drawOne(worker, i int) {
 	res.token, res.picked = Token{ID: t.ID, Logprob: t.Logprob, Top: top}, true
 }
 
-// next draws a token, or takes the one that is settled.
+// next draws a token, or takes the one that is forced.
 func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob, waits int) (sample.Logprob, []sample.Logprob, error) {
-	if q.answers != nil && len(q.tokens) > q.Prompt {
-		c := await(q.stream.ctx, q.answers, waits)
+	if q.constraints != nil && len(q.tokens) > q.Prompt {
+		c := await(q.stream.ctx, q.constraints, waits)
 		if c.Err != nil {
-			return sample.Logprob{}, nil, &SteerError{c.Err}
+			return sample.Logprob{}, nil, &ConstraintError{c.Err}
 		}
-		q.settled, q.only = append(q.settled, c.IDs...), c.Only
+		q.forced, q.mask = append(q.forced, c.Forced...), c.Mask
 	}
-	if len(q.settled) == 0 {
-		q.sampler.Limit(q.only)
-		q.only = nil
+	if len(q.forced) == 0 {
+		q.sampler.Limit(q.mask)
+		q.mask = nil
 		return q.sampler.Next(logits, w, q.top, top)
 	}
-	id := q.settled[0]
-	q.settled = q.settled[1:]
+	id := q.forced[0]
+	q.forced = q.forced[1:]
 	return q.sampler.Take(id, logits, w, q.top, top)
 }
 

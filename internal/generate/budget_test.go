@@ -30,7 +30,7 @@ func TestBudget(t *testing.T) {
 			if got := events(t, g, r); got != c.want {
 				t.Errorf("got %s\nwant %s\ntokens %v", got, c.want, s.reply)
 			}
-			if hooked := s.prompts[0].Steer != nil; hooked != (c.budget > 0) {
+			if hooked := s.prompts[0].Constrain != nil; hooked != (c.budget > 0) {
 				t.Errorf("the engine has a hook: %t", hooked)
 			}
 			seq, err := g.Generate(t.Context(), r)
@@ -69,7 +69,7 @@ func TestBudgetSetting(t *testing.T) {
 			t.Errorf("%s: got %s\nwant %s", c.name, got, c.want)
 		}
 	}
-	if last := s.prompts[len(s.prompts)-1]; last.Steer != nil {
+	if last := s.prompts[len(s.prompts)-1]; last.Constrain != nil {
 		t.Error("the engine has a hook for a completion")
 	}
 }

@@ -314,12 +314,12 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	advice := g.advice(r, p)
 	for i := range streams {
 		guides[i] = g.newGuide(r, p, form)
-		if ep.Steer, ep.Only, err = g.steer(p, guides[i]); err != nil {
+		if ep.Constrain, ep.Mask, err = g.steer(p, guides[i]); err != nil {
 			cancel()
 			return nil, err
 		}
 		if advice != nil {
-			ep.Steer, ep.Only = g.dictate(advice)
+			ep.Constrain, ep.Mask = g.dictate(advice)
 		}
 		s, err := g.cfg.Engine.Submit(ctx, ep)
 		if err != nil {
@@ -431,12 +431,12 @@ func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 }
 
 // dictate makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.
-func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Course, first sample.Set) {
+func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Constraint, first sample.Set) {
 	first = make(sample.Set, g.cfg.Tokenizer.Size()/64+1)
 	first.Add(ids[0])
 	rest := ids[1:]
-	return func(int32) (c engine.Course) {
-		c.IDs, rest = rest, nil
+	return func(int32) (c engine.Constraint) {
+		c.Forced, rest = rest, nil
 		return c
 	}, first
 }

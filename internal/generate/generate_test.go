@@ -45,13 +45,13 @@ func (s *script) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 		return nil, s.refuse
 	}
 	s.prompts = append(s.prompts, p)
-	return &scriptStream{script: s, steer: p.Steer}, nil
+	return &scriptStream{script: s, steer: p.Constrain}, nil
 }
 
 type scriptStream struct {
 	*script
 	at      int
-	steer   func(int32) engine.Course
+	steer   func(int32) engine.Constraint
 	settled []int32
 	shut    bool
 }
@@ -59,7 +59,7 @@ type scriptStream struct {
 func (s *scriptStream) Next() (engine.Token, error) {
 	if len(s.settled) > 0 {
 		id := s.settled[0]
-		s.settled = append(s.settled[1:], s.steer(id).IDs...)
+		s.settled = append(s.settled[1:], s.steer(id).Forced...)
 		return engine.Token{ID: id, Logprob: -0.5}, nil
 	}
 	if s.at == len(s.reply) {
@@ -70,7 +70,7 @@ func (s *scriptStream) Next() (engine.Token, error) {
 	}
 	s.at++
 	if s.steer != nil {
-		s.settled = s.steer(s.reply[s.at-1]).IDs
+		s.settled = s.steer(s.reply[s.at-1]).Forced
 	}
 	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
 }

@@ -172,7 +172,7 @@ func (u *guide) note(usage *chat.Usage, name string) {
 
 // steer is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are kept
 // to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func (g *Generator) steer(p *prompt, calls *guide) (hook func(int32) engine.Course, first sample.Set, err error) {
+func (g *Generator) steer(p *prompt, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
 	limit := g.newBudget(p)
 	if limit == nil && calls == nil {
 		return nil, nil, nil
@@ -182,12 +182,12 @@ func (g *Generator) steer(p *prompt, calls *guide) (hook func(int32) engine.Cour
 			return nil, nil, err
 		}
 	}
-	return func(id int32) (c engine.Course) {
+	return func(id int32) (c engine.Constraint) {
 		if limit != nil {
-			c.IDs = limit(id)
+			c.Forced = limit(id)
 		}
 		if calls != nil {
-			c.Only, c.Err = calls.next(id)
+			c.Mask, c.Err = calls.next(id)
 		}
 		return c
 	}, first, nil

@@ -44,7 +44,7 @@ func (m *monkey) hasten(t *testing.T) {
 
 func (m *monkey) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 	m.prompts = append(m.prompts, p)
-	return &typing{scriptStream: scriptStream{script: m.script, steer: p.Steer}, monkey: m, only: p.Only, open: m.open}, nil
+	return &typing{scriptStream: scriptStream{script: m.script, steer: p.Constrain}, monkey: m, only: p.Mask, open: m.open}, nil
 }
 
 type typing struct {
@@ -76,7 +76,7 @@ func (s *typing) Next() (engine.Token, error) {
 		}
 		id = may[s.monkey.r.IntN(len(may))]
 	}
-	s.only = s.steer(id).Only
+	s.only = s.steer(id).Mask
 	return engine.Token{ID: id}, nil
 }
 
@@ -176,7 +176,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			events(t, g, r)
-			if p := s.prompts[0]; p.Steer != nil || p.Only != nil {
+			if p := s.prompts[0]; p.Constrain != nil || p.Mask != nil {
 				t.Error("there is a hook")
 			}
 		})
@@ -184,11 +184,11 @@ func TestGuideLeavesAlone(t *testing.T) {
 
 	g, m := newMonkey(t, "")
 	events(t, g, request())
-	steer, inside := m.prompts[0].Steer, false
+	steer, inside := m.prompts[0].Constrain, false
 	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil).Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
 		text, _ := g.cfg.Tokenizer.Token(id)
 		inside = text == "<tool_call>" || inside && text != "</tool_call>"
-		only := steer(id).Only
+		only := steer(id).Mask
 		if (only != nil) != inside || only.Has(imEnd) {
 			t.Errorf("after %q: restricted %v, the turn may end %v", text, only != nil, only.Has(imEnd))
 		}

@@ -90,25 +90,25 @@ func TestStuckStep(t *testing.T) {
 	}
 }
 
-// TestSteerFails: what a hook says of why its sequence cannot go on comes back as it was.
-func TestSteerFails(t *testing.T) {
+// TestConstrainFails: what a hook says of why its sequence cannot go on comes back as it was.
+func TestConstrainFails(t *testing.T) {
 	e, _ := open(t, spec{}, nil)
 	no := errors.New("no")
-	for name, hook := range map[string]func() engine.Course{
-		"no":    func() engine.Course { return engine.Course{Err: no} },
-		"panic": func() engine.Course { panic("oh") },
+	for name, hook := range map[string]func() engine.Constraint{
+		"no":    func() engine.Constraint { return engine.Constraint{Err: no} },
+		"panic": func() engine.Constraint { panic("oh") },
 	} {
 		p := prompt(9, 1)
 		n := 0
-		p.Steer = func(int32) engine.Course {
+		p.Constrain = func(int32) engine.Constraint {
 			if n++; n < 3 {
-				return engine.Course{}
+				return engine.Constraint{}
 			}
 			return hook()
 		}
 		r := read(mustSubmit(t, e, p))
-		var steer *engine.SteerError
-		if !errors.As(r.Err, &steer) || name == "no" && !errors.Is(r.Err, no) || len(r.Tokens) != 3 || r.Reason != engine.Error {
+		var refused *engine.ConstraintError
+		if !errors.As(r.Err, &refused) || name == "no" && !errors.Is(r.Err, no) || len(r.Tokens) != 3 || r.Reason != engine.Error {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if r := read(mustSubmit(t, e, prompt(9, 1))); r.Err != nil {
@@ -117,17 +117,17 @@ func TestSteerFails(t *testing.T) {
 	}
 }
 
-// TestSteerIsApart: a hook that does not answer holds up nobody who only reads.
-func TestSteerIsApart(t *testing.T) {
+// TestConstrainIsApart: a hook that does not answer holds up nobody who only reads.
+func TestConstrainIsApart(t *testing.T) {
 	e, _ := open(t, spec{}, nil)
 	never, told := make(chan struct{}), make(chan struct{}, 20)
 	defer close(never)
 	ctx, cancel := context.WithCancel(t.Context())
 	p := prompt(9, 1)
-	p.Steer = func(int32) engine.Course {
+	p.Constrain = func(int32) engine.Constraint {
 		told <- struct{}{}
 		<-never
-		return engine.Course{}
+		return engine.Constraint{}
 	}
 	s, err := e.Submit(ctx, p)
 	if err != nil {
@@ -158,19 +158,19 @@ func mustSubmit(t *testing.T, e *Engine, p engine.Prompt) *engine.Stream {
 // TestCancel: a stream that is closed, or whose context ends, leaves the child, also while what is settled is on its way.
 func TestCancel(t *testing.T) {
 	e, _ := open(t, spec{Sequences: 1, Queue: 4}, nil)
-	for _, steered := range []bool{false, true} {
+	for _, constrained := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		asked, hold := make(chan struct{}, 2000), make(chan struct{})
 		p := prompt(30, 1)
 		p.MaxTokens = 1900
-		if steered {
-			p.Steer = func(int32) engine.Course { asked <- struct{}{}; <-hold; return engine.Course{} }
+		if constrained {
+			p.Constrain = func(int32) engine.Constraint { asked <- struct{}{}; <-hold; return engine.Constraint{} }
 		}
 		s, err := e.Submit(ctx, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if steered {
+		if constrained {
 			<-asked
 		} else {
 			<-s.Started()
@@ -178,7 +178,7 @@ func TestCancel(t *testing.T) {
 		cancel()
 		close(hold)
 		if r := read(s); !errors.Is(r.Err, context.Canceled) || r.Reason != engine.Cancel {
-			t.Errorf("steered %t: %+v", steered, r)
+			t.Errorf("constrained %t: %+v", constrained, r)
 		}
 		s = mustSubmit(t, e, p)
 		if _, err := s.Next(); err != nil {
@@ -186,7 +186,7 @@ func TestCancel(t *testing.T) {
 		}
 		s.Close()
 		if r := read(mustSubmit(t, e, prompt(10, 2))); r.Err != nil || len(r.Tokens) != 20 { // there is only one place
-			t.Errorf("steered %t: the next is %+v", steered, r)
+			t.Errorf("constrained %t: the next is %+v", constrained, r)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -306,8 +306,8 @@ func hear(t *testing.T, in *receiver, want kind) *contents {
 func TestOrphan(t *testing.T) {
 	long := prompt(100, 1)
 	long.MaxTokens = 1900
-	steered := long
-	steered.Steer = func(int32) engine.Course { return engine.Course{} }
+	constrained := long
+	constrained.Constrain = func(int32) engine.Constraint { return engine.Constraint{} }
 	hello := appendJSON(nil, greeting{Version: version, Build: "test", Spec: json.RawMessage("{}")})
 	for name, c := range map[string]struct {
 		say  func(conn net.Conn, in *receiver)
@@ -322,7 +322,7 @@ func TestOrphan(t *testing.T) {
 		"no greeting":            {func(conn net.Conn, in *receiver) { say(t, conn, kindPing, nil) }, errFrame},
 		"goes with the model":    {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello); hear(t, in, kindLoaded) }, ErrGone},
 		"goes in the middle":     {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindNews) }, ErrGone},
-		"goes before it settles": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &steered); hear(t, in, kindNews) }, ErrGone},
+		"goes before it constrains": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &constrained); hear(t, in, kindNews) }, ErrGone},
 		"half a prompt": {func(conn net.Conn, in *receiver) {
 			say(t, conn, kindGreeting, hello)
 			hear(t, in, kindLoaded)
@@ -335,15 +335,15 @@ func TestOrphan(t *testing.T) {
 			say(t, conn, kindCall, []byte{1, 99})
 		}, errFrame},
 		"settles what nobody asked": {func(conn net.Conn, in *receiver) {
-			start(t, conn, in, hello, &steered)
-			b := finish(append(begin(nil, kindSettled), appendCourse(appendUint(nil, 1), engine.Course{IDs: []int32{1}})...), 0)
+			start(t, conn, in, hello, &constrained)
+			b := finish(append(begin(nil, kindConstraint), appendConstraint(appendUint(nil, 1), engine.Constraint{Forced: []int32{1}})...), 0)
 			for range 100 { // it may have ended, and it asks for some
 				_, _ = conn.Write(b)
 			}
 		}, errFrame},
 		"allows more than there can be": {func(conn net.Conn, in *receiver) {
-			start(t, conn, in, hello, &steered)
-			say(t, conn, kindSettled, appendCourse(appendUint(nil, 1), engine.Course{Only: make(sample.Set, longestSet+1)}))
+			start(t, conn, in, hello, &constrained)
+			say(t, conn, kindConstraint, appendConstraint(appendUint(nil, 1), engine.Constraint{Mask: make(sample.Set, longestSet+1)}))
 		}, errFrame},
 		"ends it": {func(conn net.Conn, in *receiver) {
 			start(t, conn, in, hello, &long)

@@ -28,12 +28,12 @@ const (
 	kindPong
 
 	// To the child.
-	kindPrompt  // stream, prompt
-	kindCancel  // stream
-	kindSettled // stream, course: after every token of a prompt with Steer
-	kindCall    // call, method, arguments
-	kindDrop    // call: nobody waits for its reply
-	kindEnd     // no more: keep what is worth keeping and end
+	kindPrompt     // stream, prompt
+	kindCancel     // stream
+	kindConstraint // stream, constraint: after every token of a prompt with Constrain
+	kindCall       // call, method, arguments
+	kindDrop       // call: nobody waits for its reply
+	kindEnd        // no more: keep what is worth keeping and end
 
 	// From the child.
 	kindLoaded // facts, opaque
@@ -48,7 +48,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "settled", "call", "drop", "end",
+	return [...]string{"?", "greeting", "ping", "pong", "prompt", "cancel", "constraint", "call", "drop", "end",
 		"loaded", "failed", "news", "reply", "warn", "closed", "stuck"}[min(k, lastKind)]
 }
 

@@ -35,11 +35,11 @@ type host struct {
 
 // hosted is a stream of the parent's.
 type hosted struct {
-	id       uint64
-	logprobs bool
-	ctx      context.Context
-	cancel   context.CancelFunc
-	settled  chan engine.Course // after a token, at most once
+	id          uint64
+	logprobs    bool
+	ctx         context.Context
+	cancel      context.CancelFunc
+	constraints chan engine.Constraint // after a token, at most once
 
 	// Of the writer.
 	sent  sent
@@ -130,8 +130,8 @@ func (h *host) read(in *receiver) error {
 			h.submit(e, c)
 		case k == kindCancel:
 			h.cancel(c.uint())
-		case k == kindSettled:
-			h.settle(c)
+		case k == kindConstraint:
+			h.constrain(c)
 		case k == kindCall:
 			h.call(e, c)
 		case k == kindDrop:
@@ -148,15 +148,15 @@ func (h *host) read(in *receiver) error {
 // submit starts a stream. One that is refused has news at once.
 func (h *host) submit(e *engine.Engine, c *contents) {
 	s := &hosted{id: c.uint()}
-	p, steered := c.prompt()
+	p, constrained := c.prompt()
 	if c.end() != nil {
 		return
 	}
 	s.logprobs = p.Logprobs >= 0
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
-	if steered {
-		s.settled = make(chan engine.Course, 1)
-		p.Answers = s.settled
+	if constrained {
+		s.constraints = make(chan engine.Constraint, 1)
+		p.Constraints = s.constraints
 	}
 	p.Watch = func(step bool) { h.touch(s, !step) }
 	h.mu.Lock()
@@ -196,20 +196,20 @@ func (h *host) cancel(id uint64) {
 	}
 }
 
-// settle hands on what is to come after a token.
-func (h *host) settle(c *contents) {
-	id, course := c.uint(), c.course()
+// constrain hands on what is to come after a token.
+func (h *host) constrain(c *contents) {
+	id, constraint := c.uint(), c.constraint()
 	if c.end() != nil {
 		return
 	}
 	h.mu.Lock()
 	s := h.streams[id]
 	h.mu.Unlock()
-	if s == nil || s.settled == nil {
+	if s == nil || s.constraints == nil {
 		return
 	}
 	select {
-	case s.settled <- course:
+	case s.constraints <- constraint:
 	default:
 		if s.ctx.Err() == nil { // else the engine has not waited for the one before
 			c.fail()

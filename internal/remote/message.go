@@ -13,16 +13,16 @@ import (
 	"hearth/internal/sample"
 )
 
-// appendPrompt spells all of a prompt but its functions: of Steer, that it is there.
+// appendPrompt spells all of a prompt but its functions: of Constrain, that it is there.
 func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	b = appendIDs(b, p.Tokens)
 	b = appendInt(b, p.MaxTokens)
 	b = appendIDs(b, p.StopIDs)
 	b = appendParams(b, &p.Sampling)
 	b = appendInt(b, p.Logprobs)
-	b = appendOnly(b, p.Only)
+	b = appendMask(b, p.Mask)
 	b = binary.AppendUvarint(b, p.Client)
-	b = appendBool(b, p.Steer != nil)
+	b = appendBool(b, p.Constrain != nil)
 	b = appendText(b, p.Request)
 	b = appendBool(b, p.Background)
 	b = append(b, p.Salt[:]...)
@@ -37,15 +37,15 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 }
 
 // prompt reads what appendPrompt spelled.
-func (c *contents) prompt() (p engine.Prompt, steered bool) {
+func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 	p.Tokens = c.ids()
 	p.MaxTokens = c.int()
 	p.StopIDs = c.ids()
 	p.Sampling = c.params()
 	p.Logprobs = c.int()
-	p.Only = c.only()
+	p.Mask = c.mask()
 	p.Client = c.uint()
-	steered = c.bool()
+	constrained = c.bool()
 	p.Request = c.text()
 	p.Background = c.bool()
 	copy(p.Salt[:], c.take(len(p.Salt)))
@@ -58,21 +58,21 @@ func (c *contents) prompt() (p engine.Prompt, steered bool) {
 			p.Marks[i] = c.int()
 		}
 	}
-	return p, steered
+	return p, constrained
 }
 
-func appendCourse(b []byte, course engine.Course) []byte {
-	b = appendOnly(appendIDs(b, course.IDs), course.Only)
-	return appendError(b, course.Err)
+func appendConstraint(b []byte, constraint engine.Constraint) []byte {
+	b = appendMask(appendIDs(b, constraint.Forced), constraint.Mask)
+	return appendError(b, constraint.Err)
 }
 
-func (c *contents) course() (course engine.Course) {
-	course.IDs, course.Only, course.Err = c.ids(), c.only(), c.error()
-	return course
+func (c *contents) constraint() (constraint engine.Constraint) {
+	constraint.Forced, constraint.Mask, constraint.Err = c.ids(), c.mask(), c.error()
+	return constraint
 }
 
-// appendOnly spells a set that may be nil, which is not the empty one.
-func appendOnly(b []byte, only sample.Set) []byte {
+// appendMask spells a set that may be nil, which is not the empty one.
+func appendMask(b []byte, only sample.Set) []byte {
 	b = appendBool(b, only != nil)
 	if only != nil {
 		b = appendSet(b, only)
@@ -80,7 +80,7 @@ func appendOnly(b []byte, only sample.Set) []byte {
 	return b
 }
 
-func (c *contents) only() sample.Set {
+func (c *contents) mask() sample.Set {
 	if !c.bool() {
 		return nil
 	}

@@ -78,21 +78,21 @@ func TestPromptCrosses(t *testing.T) {
 	var want engine.Prompt
 	for range 20 {
 		fill(t, r, reflect.ValueOf(&want).Elem())
-		want.Steer = func(int32) engine.Course { return engine.Course{} }
+		want.Constrain = func(int32) engine.Constraint { return engine.Constraint{} }
 		c := &contents{b: appendPrompt(nil, &want)}
-		got, steered := c.prompt()
-		want.Steer = nil
-		if d := cmp.Diff(want, got); d != "" || !steered || c.end() != nil {
-			t.Fatalf("steered %t, end %v, sent -, read +\n%s", steered, c.end(), d)
+		got, constrained := c.prompt()
+		want.Constrain = nil
+		if d := cmp.Diff(want, got); d != "" || !constrained || c.end() != nil {
+			t.Fatalf("constrained %t, end %v, sent -, read +\n%s", constrained, c.end(), d)
 		}
 	}
 }
 
-// courses are of all kinds.
-func courses() []engine.Course {
-	return []engine.Course{
-		{}, {IDs: []int32{5, 1 << 20, -1}}, {Only: sample.Set{}}, {Only: sample.Set{0}}, {Only: sample.Set{1, 0, ^uint64(0), 1 << 63}},
-		{IDs: []int32{7}, Only: sample.Set{9}}, {Only: make(sample.Set, longestSet)},
+// constraints are of all kinds.
+func constraints() []engine.Constraint {
+	return []engine.Constraint{
+		{}, {Forced: []int32{5, 1 << 20, -1}}, {Mask: sample.Set{}}, {Mask: sample.Set{0}}, {Mask: sample.Set{1, 0, ^uint64(0), 1 << 63}},
+		{Forced: []int32{7}, Mask: sample.Set{9}}, {Mask: make(sample.Set, longestSet)},
 	}
 }
 
@@ -101,27 +101,27 @@ func sameError(a, b error) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// TestCourseCrosses: a hook's answer arrives, one that restricts nothing apart from one that allows nothing, and no set is
+// TestConstraintCrosses: a hook's answer arrives, one that restricts nothing apart from one that allows nothing, and no set is
 // longer than makes sense.
-func TestCourseCrosses(t *testing.T) {
+func TestConstraintCrosses(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	var filled engine.Course
+	var filled engine.Constraint
 	fill(t, r, reflect.ValueOf(&filled).Elem())
-	for _, want := range append(courses(), filled) {
-		c := &contents{b: appendCourse(nil, want)}
-		if d := cmp.Diff(want, c.course(), cmp.Comparer(sameError)); d != "" || c.end() != nil {
+	for _, want := range append(constraints(), filled) {
+		c := &contents{b: appendConstraint(nil, want)}
+		if d := cmp.Diff(want, c.constraint(), cmp.Comparer(sameError)); d != "" || c.end() != nil {
 			t.Errorf("end %v, sent -, read +\n%s", c.end(), d)
 		}
 	}
-	whole := appendCourse(nil, engine.Course{Only: sample.Set{1, 2}})
+	whole := appendConstraint(nil, engine.Constraint{Mask: sample.Set{1, 2}})
 	for name, b := range map[string][]byte{
-		"too long":       appendCourse(nil, engine.Course{Only: make(sample.Set, longestSet+1)}),
+		"too long":       appendConstraint(nil, engine.Constraint{Mask: make(sample.Set, longestSet+1)}),
 		"cut off":        whole[:len(whole)-1],
 		"nothing behind": whole[:2],
 		"more behind":    append(slices.Clone(whole), 0),
 	} {
 		c := &contents{b: b}
-		if got := c.course(); c.end() == nil {
+		if got := c.constraint(); c.end() == nil {
 			t.Errorf("%s: read %v", name, got)
 		}
 	}
@@ -271,37 +271,37 @@ func FuzzContents(f *testing.F) {
 		Usage: engine.Usage{Prompt: 5, Generated: 1}, Reason: engine.Error, Err: &engine.StepError{Err: errors.New("x")}}, true))
 	f.Add(byte(kindReply), appendScores(nil, []engine.Score{{Argmax: 3, Top: []sample.Logprob{{ID: 1, Logprob: -1}}}}))
 	f.Add(byte(kindCall), appendTexts(nil, &backend.Batch{Tokens: []int32{1, 2, 3}, Types: []int32{0, 1, 1}, Spans: []backend.Span{{Len: 1}, {Len: 2}}}))
-	for _, course := range courses()[:6] {
-		f.Add(byte(kindSettled), appendCourse(nil, course))
+	for _, constraint := range constraints()[:6] {
+		f.Add(byte(kindConstraint), appendConstraint(nil, constraint))
 	}
 	f.Add(byte(kindClosed), appendError(nil, &engine.QueueFullError{Running: 1}))
 	f.Fuzz(func(t *testing.T, k byte, b []byte) {
 		c := &contents{b: b}
 		switch kind(k) {
 		case kindPrompt:
-			p, steered := c.prompt()
+			p, constrained := c.prompt()
 			if c.end() != nil {
 				return
 			}
-			if steered {
-				p.Steer = func(int32) engine.Course { return engine.Course{} }
+			if constrained {
+				p.Constrain = func(int32) engine.Constraint { return engine.Constraint{} }
 			}
 			again := &contents{b: appendPrompt(nil, &p)}
 			q, _ := again.prompt()
-			p.Steer = nil
+			p.Constrain = nil
 			if d := cmp.Diff(p, q, cmpopts.EquateNaNs()); d != "" || again.end() != nil {
 				t.Errorf("end %v\n%s", again.end(), d)
 			}
-		case kindSettled:
-			course := c.course()
-			if len(course.Only) > longestSet || 8*len(course.Only) > len(b) {
-				t.Errorf("a set of %d words from %d bytes", len(course.Only), len(b))
+		case kindConstraint:
+			constraint := c.constraint()
+			if len(constraint.Mask) > longestSet || 8*len(constraint.Mask) > len(b) {
+				t.Errorf("a set of %d words from %d bytes", len(constraint.Mask), len(b))
 			}
 			if c.end() != nil {
 				return
 			}
-			again := &contents{b: appendCourse(nil, course)}
-			if d := cmp.Diff(course, again.course()); d != "" || again.end() != nil {
+			again := &contents{b: appendConstraint(nil, constraint)}
+			if d := cmp.Diff(constraint, again.constraint()); d != "" || again.end() != nil {
 				t.Errorf("end %v\n%s", again.end(), d)
 			}
 		case kindNews:

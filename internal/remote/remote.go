@@ -126,7 +126,7 @@ func Open(cfg Config) (*Engine, error) {
 	var s *session
 	for deaths := 0; ; deaths++ {
 		var err error
-		if s, err = e.launch(); err == nil {
+		if s, err = e.startSession(); err == nil {
 			break
 		}
 		var died *diedError
@@ -165,7 +165,7 @@ func (e *Engine) adopt(s *session) bool {
 	}
 	e.facts = s.facts
 	e.loaded++
-	if !s.buried { // else it has ended already
+	if !s.over { // else it has ended already
 		e.session, e.lost, e.again = s, nil, time.Time{}
 		for _, id := range slices.Sorted(maps.Keys(e.streams)) {
 			e.streams[id].send(s)
@@ -202,7 +202,7 @@ func (e *Engine) supervise(s *session) {
 			e.mu.Lock()
 			e.again = time.Time{}
 			e.mu.Unlock()
-			if s, err = e.launch(); err == nil {
+			if s, err = e.startSession(); err == nil {
 				break
 			}
 		}
@@ -285,7 +285,7 @@ func (e *Engine) Child() (pid, loaded int) {
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	e.state = max(e.state, draining)
-	e.settleIdle()
+	e.closeIdle()
 	e.mu.Unlock()
 	select {
 	case <-e.idle:
@@ -295,8 +295,8 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 }
 
-// settleIdle closes idle when nothing is left to drain. Called with mu held.
-func (e *Engine) settleIdle() {
+// closeIdle closes idle when nothing is left to drain. Called with mu held.
+func (e *Engine) closeIdle() {
 	if e.state == accepting || e.live() > 0 {
 		return
 	}

@@ -283,11 +283,11 @@ func prompts() []engine.Prompt {
 	add(30, func(p *engine.Prompt) { // after every third token two others
 		n := 0
 		p.Logprobs, p.Sampling = 1, sample.Params{Temperature: 1, Seed: 11}
-		p.Steer = func(id int32) engine.Course {
+		p.Constrain = func(id int32) engine.Constraint {
 			if n++; n%3 == 0 {
-				return engine.Course{IDs: []int32{id%50 + 1, 42}}
+				return engine.Constraint{Forced: []int32{id%50 + 1, 42}}
 			}
-			return engine.Course{}
+			return engine.Constraint{}
 		}
 	})
 	add(100, func(p *engine.Prompt) {
@@ -297,14 +297,14 @@ func prompts() []engine.Prompt {
 	add(60, func(p *engine.Prompt) { // by turns all tokens, some, and one that is said whatever may come
 		n := 0
 		p.Logprobs, p.Sampling = 5, sample.Params{Temperature: 1, TopP: 0.9, Seed: 12}
-		p.Steer = func(id int32) engine.Course {
+		p.Constrain = func(id int32) engine.Constraint {
 			switch n++; n % 3 {
 			case 0:
-				return engine.Course{Only: sample.Set{1<<id%60 | 1<<7, 1 << 30}}
+				return engine.Constraint{Mask: sample.Set{1<<id%60 | 1<<7, 1 << 30}}
 			case 1:
-				return engine.Course{IDs: []int32{8}, Only: sample.Set{}}
+				return engine.Constraint{Forced: []int32{8}, Mask: sample.Set{}}
 			}
-			return engine.Course{}
+			return engine.Constraint{}
 		}
 	})
 	return ps
@@ -322,7 +322,7 @@ func TestSame(t *testing.T) {
 		t.Errorf("context %d, kv %v, about %s", away.Context(), away.KV(), away.About())
 	}
 	for turn := range 2 {
-		want, got := prompts(), prompts() // Steer has state
+		want, got := prompts(), prompts() // Constrain has state
 		for i := range want {
 			var r [2]reply
 			for k, e := range []submitter{here, away} {

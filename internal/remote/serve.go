@@ -58,8 +58,8 @@ func (r *Refused) Error() string { return r.Msg }
 // Hint says what to do.
 func (r *Refused) Hint() string { return r.Advice }
 
-// lastWill is how long a child whose parent is gone keeps what is worth keeping.
-const lastWill = 15 * time.Second
+// orphanLimit is how long a child whose parent is gone keeps what is worth keeping.
+const orphanLimit = 15 * time.Second
 
 // ErrGone is what Serve ends with when the parent is gone.
 var ErrGone = errors.New("the process that started this one has ended")
@@ -124,7 +124,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
-	limit := time.NewTimer(lastWill)
+	limit := time.NewTimer(orphanLimit)
 	defer limit.Stop()
 	select {
 	case e := <-closed:

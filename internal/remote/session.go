@@ -13,13 +13,13 @@ import (
 
 // session is the life of one child.
 type session struct {
-	e     *Engine
-	proc  Process
-	out   *outbox
-	in    *receiver
-	facts facts
-	heard atomic.Int64 // when something came last, nanoseconds since began
-	began time.Time
+	e        *Engine
+	proc     Process
+	out      *outbox
+	in       *receiver
+	facts    facts
+	lastRead atomic.Int64 // when something came last, nanoseconds since began
+	began    time.Time
 
 	loaded chan error    // gets one: nil when it has loaded
 	ended  chan struct{} // closed when nothing of it is left
@@ -27,7 +27,7 @@ type session struct {
 	err    error                  // why it ended
 	closed error                  // what kindClosed said
 	stuck  atomic.Pointer[string] // why it was killed
-	buried bool                   // under Engine.mu
+	over   bool                   // under Engine.mu
 }
 
 // diedError is a child that ended by itself.
@@ -35,9 +35,9 @@ type diedError struct{ how string }
 
 func (e *diedError) Error() string { return e.how }
 
-// launch starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what starting a
+// startSession starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what starting a
 // process can fail with.
-func (e *Engine) launch() (*session, error) {
+func (e *Engine) startSession() (*session, error) {
 	proc, err := e.cfg.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the model: %w", err)
@@ -52,7 +52,7 @@ func (e *Engine) launch() (*session, error) {
 		defer close(written)
 		_ = s.out.run(proc) // the reader notices
 	}()
-	go s.live(written)
+	go s.run(written)
 	if err := s.load(); err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (s *session) load() error {
 	return err
 }
 
-// live reads until the child ends, then clears up behind it.
-func (s *session) live(written <-chan struct{}) {
+// run reads until the child ends, then clears up behind it.
+func (s *session) run(written <-chan struct{}) {
 	watch := make(chan struct{})
 	go s.watch(watch)
 	err := s.read()
@@ -102,7 +102,7 @@ func (s *session) live(written <-chan struct{}) {
 		how = fmt.Sprintf("%v; %s", err, how)
 	}
 	s.err = &diedError{how}
-	s.e.bury(s)
+	s.e.sessionEnded(s)
 	close(s.ended)
 }
 
@@ -139,7 +139,7 @@ func (s *session) watch(ended <-chan struct{}) {
 		case <-ended:
 			return
 		case <-t.C:
-			if time.Since(s.began)-time.Duration(s.heard.Load()) > s.e.cfg.Silence {
+			if time.Since(s.began)-time.Duration(s.lastRead.Load()) > s.e.cfg.Silence {
 				s.kill(fmt.Sprintf("it said nothing for %v and was killed", s.e.cfg.Silence))
 				return
 			}
@@ -159,7 +159,7 @@ func (s *session) read() error {
 		if err != nil {
 			return io.EOF // be it in the middle of a frame
 		}
-		s.heard.Store(int64(time.Since(s.began)))
+		s.lastRead.Store(int64(time.Since(s.began)))
 		result := k == kindLoaded || k == kindFailed
 		if greeted == (k == kindGreeting) || result && told {
 			return fmt.Errorf("%w: %v", errFrame, k)
@@ -215,7 +215,7 @@ func (s *session) greet(b []byte) error {
 	return nil
 }
 
-// news hands what is new to the streams, and what Steer makes of it to the child.
+// news appends what is new to the streams, and calls their hooks.
 func (s *session) news(c *contents) error {
 	for len(c.b) > 0 {
 		id := c.uint()
@@ -232,8 +232,8 @@ func (s *session) news(c *contents) error {
 		if !n.Usage.Started.IsZero() {
 			q.prompt = nil
 		}
-		if q.steer != nil && n.Reason == engine.Running { // else nothing follows
-			s.steer(q, n.Tokens)
+		if q.constrain != nil && n.Reason == engine.Running { // else nothing follows
+			s.constrain(q, n.Tokens)
 		}
 		if n.Reason != engine.Running {
 			q.unwatch()
@@ -242,7 +242,7 @@ func (s *session) news(c *contents) error {
 				n.Err = err
 			}
 			if err := q.failed.Load(); err != nil && n.Reason == engine.Error {
-				n.Err = &engine.SteerError{Err: *err} // as it was before it crossed
+				n.Err = &engine.ConstraintError{Err: *err} // as it was before it crossed
 			}
 		}
 		q.feed.Give(n)
@@ -250,14 +250,14 @@ func (s *session) news(c *contents) error {
 	return nil
 }
 
-// steer has the child told for every token what is to come after it, be it anything.
-func (s *session) steer(q *stream, tokens []engine.Token) {
-	if q.hook == nil { // only who has begun has tokens, and nobody begins twice
-		q.hook = engine.NewHook(q.steer, func(course engine.Course) {
-			if course.Err != nil {
-				q.failed.Store(&course.Err)
+// constrain tells the worker process for every token what may come after it, even if that is everything.
+func (s *session) constrain(q *stream, tokens []engine.Token) {
+	if q.hook == nil { // a prompt that begins again in another process had no tokens yet
+		q.hook = engine.NewHook(q.constrain, func(constraint engine.Constraint) {
+			if constraint.Err != nil {
+				q.failed.Store(&constraint.Err)
 			}
-			s.out.put(kindSettled, func(b []byte) []byte { return appendCourse(appendUint(b, q.id), course) })
+			s.out.put(kindConstraint, func(b []byte) []byte { return appendConstraint(appendUint(b, q.id), constraint) })
 		})
 	}
 	for i := range tokens {

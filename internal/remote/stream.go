@@ -17,17 +17,17 @@ import (
 
 // stream is the parent's side of a sequence. One that a child had not begun when it ended is given to the next one.
 type stream struct {
-	id      uint64
-	feed    engine.Feed
-	known   known // of the reader
-	steer   func(int32) engine.Course
-	hook    *engine.Hook          // that runs it; of the reader
-	failed  atomic.Pointer[error] // what ended it, if it was that
-	ctx     context.Context
-	unwatch func() bool
-	request string
-	client  uint64
-	max     int
+	id        uint64
+	feed      engine.Feed
+	known     known // of the reader
+	constrain func(int32) engine.Constraint
+	hook      *engine.Hook          // that runs it; of the reader
+	failed    atomic.Pointer[error] // what ended it, if it was that
+	ctx       context.Context
+	unwatch   func() bool
+	request   string
+	client    uint64
+	max       int
 
 	prompt []byte   // as it crosses; nil once it has begun
 	tries  int      // children that have had it
@@ -66,7 +66,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	if p.MaxTokens > 0 {
 		room = min(room, p.MaxTokens)
 	}
-	q := &stream{steer: p.Steer, ctx: ctx, request: p.Request, client: p.Client, max: room}
+	q := &stream{constrain: p.Constrain, ctx: ctx, request: p.Request, client: p.Client, max: room}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != s {
@@ -109,7 +109,7 @@ func (e *Engine) cancel(q *stream) {
 		return
 	}
 	delete(e.streams, q.id)
-	e.settleIdle()
+	e.closeIdle()
 	e.mu.Unlock()
 	err := q.ctx.Err()
 	if err == nil {
@@ -158,14 +158,14 @@ func (e *Engine) admit(client uint64) error {
 func (e *Engine) remove(id uint64) {
 	e.mu.Lock()
 	delete(e.streams, id)
-	e.settleIdle()
+	e.closeIdle()
 	e.mu.Unlock()
 }
 
-// bury ends what a session that has ended had. Prompts that it had not begun wait for the next one, for a while.
-func (e *Engine) bury(s *session) {
+// sessionEnded ends what a session that has ended had. Prompts that it had not begun wait for the next one, for a while.
+func (e *Engine) sessionEnded(s *session) {
 	e.mu.Lock()
-	s.buried = true
+	s.over = true
 	var err error = &engine.LostError{Err: s.err, Began: true}
 	if e.state == closed {
 		err = engine.ErrClosed
@@ -190,7 +190,7 @@ func (e *Engine) bury(s *session) {
 		e.session, e.up = nil, make(chan struct{})
 	}
 	e.lost = &engine.LostError{Err: s.err}
-	e.settleIdle()
+	e.closeIdle()
 	e.mu.Unlock()
 	for _, q := range gone {
 		q.end(engine.Error, err)
@@ -219,7 +219,7 @@ func (e *Engine) takeLost(which func(*stream) bool) (gone []*stream) {
 			delete(e.streams, id)
 		}
 	}
-	e.settleIdle()
+	e.closeIdle()
 	return gone
 }
 
@@ -321,7 +321,7 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.S
 	defer func() {
 		e.mu.Lock()
 		e.scoring--
-		e.settleIdle()
+		e.closeIdle()
 		e.mu.Unlock()
 	}()
 	for tries := 1; ; tries++ {

@@ -80,7 +80,7 @@ func (p *player) Submit(ctx context.Context, q engine.Prompt) (generate.Stream, 
 	}
 	now := time.Now()
 	s := &stream{ctx: ctx, player: p, answer: a, tokens: p.tok.Encode(a.raw, tokenizer.EncodeOptions{ParseSpecial: true}),
-		sequence: past{q.Salt, appendIDs(nil, q.Tokens...)}, max: q.MaxTokens, stop: q.StopIDs, steer: q.Steer, began: make(chan struct{}), request: q.Request}
+		sequence: past{q.Salt, appendIDs(nil, q.Tokens...)}, max: q.MaxTokens, stop: q.StopIDs, constrain: q.Constrain, began: make(chan struct{}), request: q.Request}
 	close(s.began)
 	s.usage = engine.Usage{Prompt: len(q.Tokens), Ran: len(q.Tokens), Submitted: now, Started: now}
 	s.usage.Cached, s.usage.Longer, s.usage.Hit = p.match(&s.sequence)
@@ -170,16 +170,16 @@ func (p *player) remember(seq past) {
 
 // stream plays one answer. One goroutine reads it; others may ask for its usage.
 type stream struct {
-	ctx     context.Context
-	player  *player
-	answer  *answer
-	request string
-	tokens  []int32 // that are still to be played
-	max     int
-	stop    []int32
-	steer   func(id int32) engine.Course
-	began   chan struct{}
-	unwatch func() bool // false: what the end of ctx does has begun
+	ctx       context.Context
+	player    *player
+	answer    *answer
+	request   string
+	tokens    []int32 // that are still to be played
+	max       int
+	stop      []int32
+	constrain func(id int32) engine.Constraint
+	began     chan struct{}
+	unwatch   func() bool // false: what the end of ctx does has begun
 
 	sequence past // the prompt, and what was played
 
@@ -229,13 +229,13 @@ func (s *stream) play() int32 {
 	id := s.tokens[0]
 	s.tokens = s.tokens[1:]
 	s.sequence.tokens = appendIDs(s.sequence.tokens, id)
-	if s.steer != nil {
-		next := s.steer(id)
-		if len(next.IDs) > 0 { // what else may come is the script's choice
-			s.tokens = slices.Concat(next.IDs, s.tokens)
+	if s.constrain != nil {
+		next := s.constrain(id)
+		if len(next.Forced) > 0 { // what else may come is the script's choice
+			s.tokens = slices.Concat(next.Forced, s.tokens)
 		}
 		if next.Err != nil && s.err == nil {
-			s.err = &engine.SteerError{Err: next.Err}
+			s.err = &engine.ConstraintError{Err: next.Err}
 			s.end(engine.Error)
 		}
 	}

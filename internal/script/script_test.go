@@ -252,7 +252,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestEnds: the stop id, the answer's own end, the limit; and what Steer wants comes next.
+// TestEnds: the stop id, the answer's own end, the limit; and what Constrain forces comes next.
 func TestEnds(t *testing.T) {
 	text, err := generate.Load(demo.FS())
 	if err != nil {
@@ -287,12 +287,12 @@ func TestEnds(t *testing.T) {
 		{answer{raw: "abc" + name + "def"}, engine.Prompt{}, "abc", engine.Stop, 0},
 		{answer{raw: "one two three"}, engine.Prompt{MaxTokens: 1}, "", engine.Length, 1},
 		{answer{raw: ""}, engine.Prompt{}, "", engine.Stop, 1},
-		{answer{raw: "abc"}, engine.Prompt{Steer: func(int32) engine.Course {
+		{answer{raw: "abc"}, engine.Prompt{Constrain: func(int32) engine.Constraint {
 			if steered {
-				return engine.Course{}
+				return engine.Constraint{}
 			}
 			steered = true
-			return engine.Course{IDs: []int32{eos}}
+			return engine.Constraint{Forced: []int32{eos}}
 		}}, "", engine.Stop, 2},
 	} {
 		said, why, n := drain(&tt.a, tt.p)

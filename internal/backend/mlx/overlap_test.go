@@ -27,7 +27,7 @@ func chat(t *testing.T, be B.Backend, config json.RawMessage, kv B.KVPolicy, pla
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 24, MaxContext: 400, MaxSequences: 2, KV: kv, NoFlight: plain})
+	e, err := engine.New(engine.Config{Model: m.Generator, Vocab: m.Vocab, Backend: be, Budget: 1 << 24, MaxContext: 400, MaxSequences: 2, KV: kv, NoOverlap: plain})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func configOf(t testing.TB, typ string) json.RawMessage {
 	return g.Config
 }
 
-// TestFlights: tokens drawn on the device, with a step in the air, are those that the host draws after every step.
-func TestFlights(t *testing.T) {
+// TestOverlap: tokens drawn on the device, with a step in flight, are those that the host draws after every step.
+func TestOverlap(t *testing.T) {
 	testshim.Library(t, testshim.Newest)
 	for _, c := range []struct {
 		typ string
@@ -104,7 +104,7 @@ func TestFlights(t *testing.T) {
 			if s.Ahead == 0 || s.Device.Active == 0 || s.Device.Peak < s.Device.Active {
 				t.Errorf("%+v", s)
 			}
-			t.Logf("%d of %d steps were launched ahead", s.Ahead, s.Steps)
+			t.Logf("%d of %d steps were overlapped", s.Ahead, s.Steps)
 		})
 	}
 }
