@@ -319,9 +319,9 @@ func TestOrphan(t *testing.T) {
 			say(t, conn, kindGreeting, []byte(`{"Version":1,"Build":"old"}`))
 			hear(t, in, kindGreeting)
 		}, nil},
-		"no greeting":            {func(conn net.Conn, in *receiver) { say(t, conn, kindPing, nil) }, errFrame},
-		"goes with the model":    {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello); hear(t, in, kindLoaded) }, ErrGone},
-		"goes in the middle":     {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindNews) }, ErrGone},
+		"no greeting":               {func(conn net.Conn, in *receiver) { say(t, conn, kindPing, nil) }, errFrame},
+		"goes with the model":       {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello); hear(t, in, kindLoaded) }, ErrGone},
+		"goes in the middle":        {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindNews) }, ErrGone},
 		"goes before it constrains": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &constrained); hear(t, in, kindNews) }, ErrGone},
 		"half a prompt": {func(conn net.Conn, in *receiver) {
 			say(t, conn, kindGreeting, hello)
