@@ -1,8 +1,6 @@
 package generate
 
 import (
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"hearth/internal/dialect"
@@ -12,7 +10,7 @@ import (
 // budget ends reasoning that has reached its limit: it has the engine continue with the ids that close the block, as if
 // the model had written them. It sees what the reply's parser will see, token by token, and depends on nothing else.
 type budget struct {
-	g       *Generator
+	out     *output
 	dec     *tokenizer.Decoder
 	parser  dialect.Parser
 	pieces  []dialect.Piece
@@ -22,13 +20,13 @@ type budget struct {
 }
 
 // newBudget gives the part of a choice's hook that limits reasoning, nil where there is nothing to limit.
-func (g *Generator) newBudget(p *prompt) func(int32) []int32 {
-	if p.budget <= 0 || g.family.Open == "" {
+func (m *prompter) newBudget(p *prompt) func(int32) []int32 {
+	if p.budget <= 0 || m.family.Open == "" {
 		return nil
 	}
-	b := &budget{g: g, dec: g.cfg.Tokenizer.NewDecoder(false), parser: g.family.New(p.options), left: p.budget}
-	end, answer := afterReasoning(g.family)
-	b.close = g.guard.Plain(end + answer)
+	b := &budget{out: &m.output, dec: m.tok.NewDecoder(false), parser: m.family.New(p.options), left: p.budget}
+	end, answer := afterReasoning(m.family)
+	b.close = m.guard.Plain(end + answer)
 	if p.forced != "" {
 		b.feed(p.forced)
 	}
@@ -38,7 +36,7 @@ func (g *Generator) newBudget(p *prompt) func(int32) []int32 {
 // next takes note of a token and returns what has to follow it.
 func (b *budget) next(id int32) []int32 {
 	before := b.parser.InReasoning()
-	text := b.g.heard(b.dec, id)
+	text := b.out.heard(b.dec, id)
 	b.feed(text)
 	inside := b.parser.InReasoning()
 	switch {
@@ -60,39 +58,4 @@ func (b *budget) feed(text string) {
 	if text != "" {
 		b.pieces = b.parser.Feed(b.pieces[:0], text)
 	}
-}
-
-// heard is the text of a token as far as it concerns the parser, "" for special tokens that are no markup.
-func (g *Generator) heard(dec *tokenizer.Decoder, id int32) string {
-	if !g.visible(id) {
-		return ""
-	}
-	return dec.Add(id)
-}
-
-// visible tells whether a token is part of the text: special tokens are not, except those that mark reasoning and calls.
-func (g *Generator) visible(id int32) bool {
-	if !g.cfg.Tokenizer.Special(id) {
-		return true
-	}
-	name, _ := g.cfg.Tokenizer.Token(id)
-	return slices.Contains(g.family.Markers, name)
-}
-
-// afterReasoning is what closes an open block of reasoning, and what then begins the answer where that has a beginning of
-// its own.
-func afterReasoning(f *dialect.Family) (end, answer string) {
-	switch {
-	case f.Name == "harmony":
-		return f.Close + "<|start|>assistant", "<|channel|>final<|message|>"
-	case f.Name == "solar":
-		return f.Close + "<|begin|>assistant", "<|content|>"
-	case f.Name == "muse":
-		return f.Close + "<|start|>assistant", "<|message|>"
-	case f.Name == "kimi_k3": // what opens its calls also closes the answer
-		return f.Close + "<|open|>response<|sep|>", ""
-	case strings.HasPrefix(f.Close, "</"):
-		return "\n" + f.Close + "\n\n", ""
-	}
-	return f.Close, ""
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -14,14 +13,23 @@ import (
 	"hearth/internal/tokenizer"
 )
 
+// reply is what the choices of a request share.
+type reply struct {
+	m        *prompter
+	r        *chat.Request
+	p        *prompt
+	streams  []Stream
+	guides   []*guide // nil: that choice is free
+	repaired func(dialect.Repair)
+	ends     bool // one that does not end by itself is ended: see runaway
+}
+
 // choice turns the tokens of one sequence into events.
 //
 // Stop strings count in the answer's text alone, not in reasoning or in the arguments of calls. Special tokens are not
 // text, except those that mark reasoning and calls, which the parser has to see.
 type choice struct {
-	g     *Generator
-	r     *chat.Request
-	p     *prompt
+	*reply
 	index int
 	yield func(chat.Event, error) bool
 
@@ -50,24 +58,25 @@ type choice struct {
 	enough   bool     // all calls that are wanted are complete
 }
 
-func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(chat.Event, error) bool) *choice {
+func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice {
+	m, r, p := re.m, re.r, re.p
 	options := p.options
-	options.Repaired = g.repairs.count
+	options.Repaired = re.repaired
 	parse, stops, markers := dialect.Parser(plainParser{}), r.Stop, []string(nil)
 	if !p.raw {
-		parse, stops, markers = g.family.New(options), slices.Concat(r.Stop, g.endTexts), g.family.Markers
+		parse, stops, markers = m.family.New(options), slices.Concat(r.Stop, m.endTexts), m.family.Markers
 	}
-	c := &choice{g: g, r: r, p: p, index: index, yield: yield,
-		dec: g.cfg.Tokenizer.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
+	c := &choice{reply: re, index: index, yield: yield, guide: re.guides[index],
+		dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
 		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
-	c.runaway = newRunaway(g, r, p)
-	c.repeats.longest = g.cfg.Loop.MaxSize
-	if c.runaway != nil {
+	c.repeats.longest = m.cfg.Loop.MaxSize
+	if re.ends {
+		c.runaway = &runaway{prompt: p.text, asked: -1}
 		c.repeats.longest = max(c.repeats.longest, runawayRun)
 	}
 	var held []byte
 	if p.raw { // text goes on from text: a character that the prompt begins, and the blank before its first word
-		held = g.prime(c.dec, p.tokens)
+		held = m.prime(c.dec, p.tokens)
 	}
 	if r.Logprobs {
 		c.tape = newTape(markers)
@@ -76,12 +85,12 @@ func newChoice(g *Generator, r *chat.Request, p *prompt, index int, yield func(c
 	return c
 }
 
-// run reads the choice's stream, of those of all choices, to its end and reports whether the caller wants more. The first one says
-// how much of the prompt was cached: for the others all of it was, by then.
-func (c *choice) run(streams []Stream) bool {
-	s := streams[c.index]
+// run reads the choice's stream to its end and reports whether the caller wants more. The first stream says how much of the prompt
+// was cached: for the others all of it was, by then.
+func (c *choice) run() bool {
+	s := c.streams[c.index]
 	defer s.Close()
-	defer func() { c.p.remember(c.g, c.ids, !c.enough) }() // else the last call lacks what closes it
+	defer func() { c.p.remember(c.m.history, c.ids, !c.enough) }() // else the last call lacks what closes it
 	if c.p.forced != "" {
 		if c.tape != nil {
 			c.tape.opening(c.p.forced)
@@ -94,7 +103,7 @@ func (c *choice) run(streams []Stream) bool {
 			break
 		}
 		if err != nil {
-			c.yield(c.broken(err, streams), c.g.engineError(err))
+			c.yield(c.broken(err), engineError(err))
 			return false
 		}
 		c.token(t)
@@ -122,24 +131,24 @@ func (c *choice) run(streams []Stream) bool {
 	}
 	reason := s.Finish()
 	s.Close() // its time ends here, too, where a stop string or a loop ends it
-	c.g.cached(&c.usage, c.p, c.r, streams[0].Usage())
+	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
 	return c.finish(reason)
 }
 
 // broken says what was generated before an error, here and for the choices whose turn to be told has not come.
-func (c *choice) broken(err error, streams []Stream) chat.Event {
+func (c *choice) broken(err error) chat.Event {
 	e := chat.Event{Kind: chat.EventFinish, Choice: c.index, Usage: &c.usage, Finish: chat.FinishError}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, chat.ErrCut) || errors.Is(err, engine.ErrClosed) {
 		e.Finish = chat.FinishCancelled
 	}
 	told := c.usage.Output
 	c.usage.Output = 0
-	for _, s := range streams[c.index:] {
+	for _, s := range c.streams[c.index:] {
 		s.Close() // the engine knows of tokens that nobody has read
 		c.usage.Output += s.Usage().Generated
 	}
 	c.usage.Output = max(c.usage.Output, told)
-	c.g.cached(&c.usage, c.p, c.r, streams[0].Usage())
+	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
 	c.guide.note(&c.usage, c.name)
 	return e
 }
@@ -151,10 +160,10 @@ func (c *choice) token(t engine.Token) {
 	c.ids = append(c.ids, t.ID)
 	c.repeats.add(c.ids)
 	before := c.parser.InReasoning()
-	if c.g.visible(t.ID) {
+	if c.m.visible(t.ID) {
 		text := c.dec.Add(t.ID)
 		if c.tape != nil {
-			c.tape.add(c.g.logprob(t), c.g.cfg.Tokenizer.Bytes(t.ID), text)
+			c.tape.add(c.m.logprob(t), c.m.tok.Bytes(t.ID), text)
 		}
 		c.text(text)
 	}
@@ -164,22 +173,9 @@ func (c *choice) token(t engine.Token) {
 	if c.calling || c.r.Form { // what repeats itself there is data
 		return
 	}
-	if c.looping = c.g.cfg.Loop.found(&c.repeats) || c.runaway.found(c.g, &c.repeats, c.ids); c.looping {
+	if c.looping = c.m.cfg.Loop.found(&c.repeats) || c.runaway.found(c.m.tok, &c.repeats, c.ids); c.looping {
 		c.usage.Bounds = append(c.usage.Bounds, chat.BoundRunaway)
 	}
-}
-
-func (g *Generator) logprob(t engine.Token) chat.Logprob {
-	lp := g.oneLogprob(t.ID, t.Logprob)
-	for _, alt := range t.Top {
-		lp.Top = append(lp.Top, g.oneLogprob(alt.ID, alt.Logprob))
-	}
-	return lp
-}
-
-func (g *Generator) oneLogprob(id int32, p float32) chat.Logprob {
-	b := g.cfg.Tokenizer.Bytes(id)
-	return chat.Logprob{Token: strings.ToValidUTF8(string(b), "\uFFFD"), ID: id, Bytes: slices.Clone(b), Logprob: float64(p)}
 }
 
 // text hands decoded text to the parser and what comes out to the caller.
@@ -238,7 +234,7 @@ func (c *choice) emitPieces() {
 			c.rememberID(p.ID)
 			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
 				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})
-			c.enough = c.r.Choice.Single || (c.p.forced != "" || c.g.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+			c.enough = c.r.Choice.Single || (c.p.forced != "" || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
 		}
 	}
 }
@@ -247,7 +243,7 @@ func (c *choice) emitPieces() {
 // back in the next turn even if nothing is remembered. Where that cannot be, or may still come behind the arguments, it is
 // remembered under another.
 func (c *choice) callID(own string) string {
-	form := &c.g.forms[0]
+	form := &c.m.forms[0]
 	if !form.has(callsWithID) {
 		return ""
 	}
@@ -278,7 +274,7 @@ func (c *choice) taken(id string) bool {
 // rememberID notes what the model calls the call being read.
 func (c *choice) rememberID(own string) {
 	if c.id != "" && own != "" {
-		c.g.history.RememberCall(c.p.salt, c.id, own)
+		c.m.history.RememberCall(c.p.salt, c.id, own)
 	}
 }
 
@@ -316,7 +312,7 @@ func (c *choice) emit(e chat.Event) {
 
 // full reports whether the context ran out before the tokens that were asked for.
 func (c *choice) full() bool {
-	return c.usage.Prompt+c.usage.Output >= c.g.cfg.Engine.Context() && (c.r.MaxTokens == 0 || c.usage.Output < c.r.MaxTokens)
+	return c.usage.Prompt+c.usage.Output >= c.m.cfg.Engine.Context() && (c.r.MaxTokens == 0 || c.usage.Output < c.r.MaxTokens)
 }
 
 // finish says why the choice ended. A call that was cut short is not a reason to call tools.

@@ -77,13 +77,13 @@ func (out *rendering) callIDs() map[int][]string {
 
 // says reads answers as the parser of the model's own output does, for transcript.Draft. It knows the tools by name alone: what a
 // client turned from a number into a text is not the same.
-func (g *Generator) says(tools []dialect.Tool) func(text string, inReasoning bool) ([]transcript.Statement, bool) {
+func (m *prompter) says(tools []dialect.Tool) func(text string, inReasoning bool) ([]transcript.Statement, bool) {
 	var names []dialect.Tool
 	for _, t := range tools {
 		names = append(names, dialect.Tool{Name: t.Name})
 	}
 	return func(text string, inReasoning bool) ([]transcript.Statement, bool) {
-		return meaning(g.family.New(dialect.Options{InReasoning: inReasoning, Tools: names}), text)
+		return meaning(m.family.New(dialect.Options{InReasoning: inReasoning, Tools: names}), text)
 	}
 }
 

@@ -185,7 +185,7 @@ func TestTurnEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stops []string
-			for _, id := range g.cfg.StopIDs {
+			for _, id := range g.stopIDs {
 				text, _ := tok.Token(id)
 				stops = append(stops, text)
 			}

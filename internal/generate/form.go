@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hearth/internal/dialect"
 	"hearth/internal/jinja"
@@ -210,6 +211,21 @@ func (p *prober) warnings() []string {
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return head(line)
+}
+
+// mostQuoted is how much of a template's words an error has, in bytes.
+const mostQuoted = 1000
+
+// head is a text, or as much of it as an error quotes.
+func head(text string) string {
+	if len(text) <= mostQuoted {
+		return text
+	}
+	n := mostQuoted
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
 }
 
 // noTools is what the variable tools is without any.

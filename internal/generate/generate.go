@@ -3,139 +3,38 @@
 //
 // Package catalog makes one Generator per loaded model and the protocols call it. It never sees JSON of a protocol or
 // arrays of a backend, and it starts no goroutines: a reply is pulled by whoever ranges over it.
+//
+// Its files are stages, each built on those before: what a chat template can render (form), the prompt that a request
+// becomes (prompter), the tokens that may follow (guide), a reply that is read (choice), the Generator on top. TestOrder
+// has the list, and fails where an earlier stage uses a name of a later one.
 package generate
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/engine"
-	"hearth/internal/jinja"
 	"hearth/internal/sample"
-	"hearth/internal/tokenizer"
-	"hearth/internal/transcript"
 )
-
-// Engine is what generate needs of an engine; Over makes one of Tokens.
-type Engine interface {
-	Submit(ctx context.Context, p engine.Prompt) (Stream, error)
-	// Context is the most tokens, prompt and answer together, that a request can have.
-	Context() int
-}
-
-// Stream is the tokens of one sequence, as *engine.Stream gives them.
-type Stream interface {
-	Next() (engine.Token, error)
-	Finish() engine.Reason
-	Usage() engine.Usage
-	// Started is closed when the sequence's first step begins, or it ends without one.
-	Started() <-chan struct{}
-	Close()
-}
-
-// Tokens is an engine whose streams are those of package engine: *engine.Engine, or one in another process.
-type Tokens interface {
-	Submit(ctx context.Context, p engine.Prompt) (*engine.Stream, error)
-	Context() int
-	scorer
-}
-
-// Over adapts an engine.
-func Over(e Tokens) Engine { return adapter{e} }
-
-type adapter struct{ Tokens }
-
-func (a adapter) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
-	s, err := a.Tokens.Submit(ctx, p)
-	if err != nil { // not s: a nil *engine.Stream is no nil Stream
-		return nil, err
-	}
-	return s, nil
-}
-
-// Config is what a Generator is made of. Load fills in Tokenizer, Template and Warnings.
-type Config struct {
-	Info       chat.Model // ID, Path, Created; the rest New fills in
-	Engine     Engine
-	Tokenizer  *tokenizer.Tokenizer
-	Template   *Template     // nil: a base model, which continues text and does not chat
-	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
-	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
-	Generation chat.Sampling // what the model's authors recommend
-	Loop       Loop          // ends a reply as if the tokens had run out
-	// RunawayStop ends greedy replies that will not end by themselves: see runaway.
-	RunawayStop bool
-	// Unforced leaves out the openings of calls that requests demand: what generates says all of its turn by itself.
-	Unforced bool
-
-	Defaults chat.Sampling // configured; they come before Generation
-	Thinking chat.Toggle   // for requests that do not say
-	// NoThinking has Off hold whatever requests say, where the template can be told so.
-	NoThinking bool
-	// ThinkingBudget is the tokens of reasoning of requests that do not say; 0: no limit.
-	ThinkingBudget int
-	// TemplateArgs are variables of the template for requests that do not set them; the generator's own come before them.
-	TemplateArgs map[string]json.RawMessage
-	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
-	MaxTokens int
-	// TokensCap bounds the answer of every request, whatever it says; 0: nothing does.
-	TokensCap int
-	Limits    jinja.Limits     // of the template
-	Now       func() time.Time // for dates in prompts; nil means time.Now
-
-	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
-	RefuseMedia bool
-	// Advice is a sentence for clients whose prompt of so many tokens is too long for the model, see advise; nil: there is none.
-	Advice func(tokens, context int) string
-	// Readable is how many tokens of a prompt with tools the model makes sense of. It answers longer ones with the Advice.
-	Readable int
-
-	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
-	PlainHistory bool
-	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as
-	// many as there is room.
-	HistoryTTL      time.Duration
-	HistorySessions int
-
-	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
-	// dialect.Override takes them; "" and "auto" leave the choice.
-	ToolParser, ReasoningParser string
-	NoToolsInPrompt             bool // tools that the template has no place for are left out, not told of in the system text
-	NoToolRepair                bool // calls are taken as the model writes them
-	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
-
-	Warn func(line string) // hears of what requests ask for and does not happen, each thing once; may be nil
-}
 
 // Generator is a chat.Generator for one local model, safe for concurrent use.
 type Generator struct {
-	cfg      Config
-	family   *dialect.Family
-	guard    *transcript.Guard
-	warnings []string
-	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
-	switches switches
-	history  *transcript.History
-	calls    *calls   // nil: they are not guided
-	stops    []string // texts of the tokens that end an answer
-	endTexts []string // that end one where no token does, see turnEnds
-	clocks   clocks
-	repairs  repairs
-	leftOut  sync.Once // tools, for the first time
-	requests atomic.Uint64
+	*prompter
+	calls    *calls // nil: they are not guided
 	sampling chat.Sampling
+	warnings []string
+	repairs  repairs
+	requests atomic.Uint64
 }
 
 var _ chat.Generator = (*Generator)(nil)
@@ -145,72 +44,38 @@ func New(cfg Config) (*Generator, error) {
 	if cfg.Engine == nil || cfg.Tokenizer == nil {
 		return nil, errors.New("make generator: engine and tokenizer are needed")
 	}
-	g := &Generator{cfg: cfg}
-	var p *prober
-	var err error
-	if g.family, g.warnings, p, err = cfg.trial(); err != nil {
+	family, warnings, p, err := cfg.trial()
+	if err != nil {
 		return nil, err
 	}
-	ends, texts := turnEnds(&cfg, g.family, p)
-	g.cfg.StopIDs, g.endTexts = nil, texts
-	for _, e := range ends {
-		g.cfg.StopIDs = append(g.cfg.StopIDs, e.ID)
-		if e.Token != "" {
-			g.stops = append(g.stops, e.Token)
-		}
-	}
-	g.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(g.family.Markers),
-		func(m string) bool { return slices.Contains(g.family.Control, m) }))
-	g.calls = newCalls(g)
-	g.history = transcript.New(g.guard, !cfg.PlainHistory, transcript.Terms{TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
+	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
+	g.calls = newCalls(&g.output, cfg.ConstrainTools)
 	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
-	g.cfg.Info.Context = cfg.Engine.Context()
-	g.cfg.Info.Output = cfg.Engine.Context() / 2
-	if cfg.TokensCap > 0 {
-		g.cfg.Info.Output = min(g.cfg.Info.Output, cfg.TokensCap)
+	g.cfg.Info = g.described(p)
+	if p != nil {
+		g.warnings = append(g.warnings, p.warnings()...)
+		g.warnings = append(g.warnings, missingMarks(&cfg, p, g.endTexts)...)
 	}
-	if p == nil {
-		g.cfg.Info.Kind = chat.Completes
-		g.cfg.Info.Description = strings.TrimSuffix("base model without a chat template: it continues text and does not chat; "+cfg.Info.Description, "; ")
-		return g, nil
-	}
-	g.cfg.Info.Parser = g.family.Name
-	g.forms, g.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
-	g.warnings = append(g.warnings, p.warnings()...)
-	g.warnings = append(g.warnings, missingMarks(&cfg, p, texts)...)
-	g.cfg.Info.Tools = p.form.has(toolsDeclared) || p.form.has(toolsInSystem)
-	g.cfg.Info.Thinking = g.switches.works || g.family.Open != "" && cfg.Template.mentions(g.family.Close)
 	return g, nil
 }
 
-// Check tells what New would refuse. It needs no Engine.
-func (c Config) Check() error {
-	_, _, _, err := c.trial()
-	return err
-}
-
-// trial picks the form of the output and finds out what the template can render; the prober is nil without one.
-func (c *Config) trial() (f *dialect.Family, warnings []string, p *prober, err error) {
-	f = dialect.Choose(dialect.Evidence{})
-	if c.Template != nil {
-		f, _ = chooseFamily(*c)
+// described is the model's entry with what has been found out.
+func (g *Generator) described(p *prober) chat.Model {
+	info := g.cfg.Info
+	info.Context = g.cfg.Engine.Context()
+	info.Output = info.Context / 2
+	if g.cfg.TokensCap > 0 {
+		info.Output = min(info.Output, g.cfg.TokensCap)
 	}
-	if f, warnings, err = dialect.Override(f, c.ToolParser, c.ReasoningParser); err != nil {
-		return nil, nil, nil, err
+	if p == nil {
+		info.Kind = chat.Completes
+		info.Description = strings.TrimSuffix("base model without a chat template: it continues text and does not chat; "+info.Description, "; ")
+		return info
 	}
-	if c.Template == nil {
-		return f, nil, nil, nil
-	}
-	if p, err = findForm(c.Template, f, c.Limits, c.tells()); err == nil && c.Template.given && !p.works {
-		err = fmt.Errorf("the chat template fails on every trial conversation: %s", firstLine(p.err))
-	}
-	switch {
-	case err == nil:
-		return p.family, warnings, p, nil
-	case c.Template.given:
-		return nil, nil, nil, &GivenError{Problem: err.Error(), Advice: "it gets the variables messages (of role and content), add_generation_prompt, bos_token and eos_token"}
-	}
-	return nil, nil, nil, fmt.Errorf("make generator: %w", err)
+	info.Parser = g.family.Name
+	info.Tools = p.form.has(toolsDeclared) || p.form.has(toolsInSystem)
+	info.Thinking = g.switches.works || g.family.Open != "" && g.cfg.Template.mentions(g.family.Close)
+	return info
 }
 
 // Model describes the model.
@@ -225,6 +90,9 @@ func CheckParsers(tool, reasoning string) error { return dialect.CheckNames(tool
 // Warnings says where parsers that were asked for contradict the model's template, and that the template fails, a line each.
 func (g *Generator) Warnings() []string { return g.warnings }
 
+// Repairs counts, by kind, what was put right in the model's calls so far; docs/dialects.md lists the kinds.
+func (g *Generator) Repairs() map[string]int64 { return g.repairs.all() }
+
 // Count returns the length of the prompt in tokens.
 func (g *Generator) Count(ctx context.Context, r *chat.Request) (int, error) {
 	p, err := g.prompt(ctx, r)
@@ -232,6 +100,14 @@ func (g *Generator) Count(ctx context.Context, r *chat.Request) (int, error) {
 		return 0, err
 	}
 	return len(p.tokens), nil
+}
+
+// Traits are what the chat template has a place for, and what else trials with it have shown.
+func (g *Generator) Traits() []Trait {
+	if len(g.forms) == 0 { // a base model
+		return nil
+	}
+	return g.forms[0].list()
 }
 
 // Forget drops what is remembered of prompts and answers.
@@ -264,88 +140,123 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 	if err != nil {
 		return nil, err
 	}
-	maxTokens := g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap))
-	if e := g.fits(len(p.tokens), r); e != nil {
-		if counted := g.fits(len(p.tokens)-g.shortAdds(ctx, r, p), r); counted != nil { // in the figures that clients know
-			e = counted
-		}
-		if r.Prompt != nil && e.Param == "messages" {
-			e.Param = r.Prompt.Path
-		}
-		return nil, g.advise(e, r)
+	if err := g.admit(ctx, r, p); err != nil {
+		return nil, err
 	}
-	maxTokens = min(maxTokens, g.cfg.Engine.Context()-len(p.tokens))
-	n := max(r.N, 1)
-	start := chat.Event{Kind: chat.EventStart}
-	if r.Prompt != nil && r.Prompt.Echo {
-		if start, err = g.echo(ctx, r, p); err != nil {
-			return nil, err
-		}
-	}
-	start.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced}
-	if maxTokens < r.MaxTokens {
-		start.Usage.Limit = maxTokens
-	}
-	if r.Prompt != nil && r.Prompt.Only {
-		return echoed(start, n), nil
-	}
-	logprobs := -1
-	if r.Logprobs {
-		logprobs = r.TopLogprobs
-	}
-	params := params(overlay(r.Sampling, g.sampling))
-	if params.XTCProbability > 0 {
-		params.XTCSpare = g.xtcSpare()
-	}
-	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
-		params.Seed = rand.Uint64()
-	}
-	form, err := g.newForm(r, p)
+	start, err := g.start(ctx, r, p)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	streams, guides := make([]Stream, n), make([]*guide, n)
-	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: maxTokens, StopIDs: g.cfg.StopIDs, Sampling: params, Logprobs: logprobs, Marks: p.marks()}
-	if p.stopIDs != nil {
-		ep.StopIDs = p.stopIDs
+	if r.Prompt != nil && r.Prompt.Only {
+		return echoed(start, max(r.N, 1)), nil
 	}
-	g.attribute(&ep, &r.Origin)
-	advice := g.advice(r, p)
-	for i := range streams {
-		guides[i] = g.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = g.steer(p, guides[i]); err != nil {
-			cancel()
-			return nil, err
-		}
-		if advice != nil {
-			ep.Constrain, ep.Mask = g.dictate(advice)
-		}
-		s, err := g.cfg.Engine.Submit(ctx, ep)
-		if err != nil {
-			cancel()
-			return nil, g.engineError(err)
-		}
-		streams[i] = s
-		ep.Sampling.Seed++
+	ctx, cancel := context.WithCancel(ctx)
+	re, err := g.submit(ctx, r, p)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
 	return func(yield func(chat.Event, error) bool) {
 		defer cancel()
 		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
-		glance(ctx, streams[0].Started())
-		g.cached(start.Usage, p, r, streams[0].Usage())
+		glance(ctx, re.streams[0].Started())
+		g.cached(start.Usage, p, r, re.streams[0].Usage())
 		if !yield(start, nil) {
 			return
 		}
-		for i := range streams {
-			c := newChoice(g, r, p, i, yield)
-			c.guide, c.usage.Limit = guides[i], start.Usage.Limit
-			if !c.run(streams) {
+		for i := range re.streams {
+			c := newChoice(re, i, yield)
+			c.usage.Limit = start.Usage.Limit
+			if !c.run() {
 				return
 			}
 		}
 	}, nil
+}
+
+// admit refuses a prompt that does not fit.
+func (g *Generator) admit(ctx context.Context, r *chat.Request, p *prompt) error {
+	e := g.fits(len(p.tokens), r)
+	if e == nil {
+		return nil
+	}
+	if counted := g.fits(len(p.tokens)-g.shortAdds(ctx, r, p), r); counted != nil { // in the figures that clients know
+		e = counted
+	}
+	if r.Prompt != nil && e.Param == "messages" {
+		e.Param = r.Prompt.Path
+	}
+	return g.advise(e, r)
+}
+
+// start is the event that begins the reply.
+func (g *Generator) start(ctx context.Context, r *chat.Request, p *prompt) (e chat.Event, err error) {
+	e.Kind = chat.EventStart
+	if r.Prompt != nil && r.Prompt.Echo {
+		if e, err = g.echo(ctx, g.cfg.Engine, r, p); err != nil {
+			return e, err
+		}
+	}
+	e.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced}
+	if limit := g.maxTokens(r, p); limit < r.MaxTokens {
+		e.Usage.Limit = limit
+	}
+	return e, nil
+}
+
+// maxTokens is how long the reply to a prompt may be; 0: nobody says.
+func (g *Generator) maxTokens(r *chat.Request, p *prompt) int {
+	return min(g.capped(cmp.Or(r.MaxTokens, g.cfg.MaxTokens, g.cfg.TokensCap)), g.cfg.Engine.Context()-len(p.tokens))
+}
+
+// submit queues a prompt, once for each choice.
+func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*reply, error) {
+	form, err := g.calls.newForm(r, p)
+	if err != nil {
+		return nil, err
+	}
+	ep := g.enginePrompt(r, p)
+	n := max(r.N, 1)
+	re := &reply{m: g.prompter, r: r, p: p, streams: make([]Stream, n), guides: make([]*guide, n), repaired: g.repairs.count,
+		ends: g.cfg.RunawayStop && greedy(ep.Sampling)}
+	advice := g.advice(r, p)
+	for i := range n {
+		re.guides[i] = g.calls.newGuide(r, p, form)
+		if ep.Constrain, ep.Mask, err = steer(g.newBudget(p), re.guides[i]); err != nil {
+			return nil, err
+		}
+		if advice != nil {
+			ep.Constrain, ep.Mask = g.dictate(advice)
+		}
+		if re.streams[i], err = g.cfg.Engine.Submit(ctx, ep); err != nil {
+			return nil, engineError(err)
+		}
+		ep.Sampling.Seed++
+	}
+	return re, nil
+}
+
+// enginePrompt is a prompt as the engine takes it, without what steers the reply.
+func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
+	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Sampling: params(overlay(r.Sampling, g.sampling)), Logprobs: -1, Marks: p.marks()}
+	if p.stopIDs != nil {
+		ep.StopIDs = p.stopIDs
+	}
+	if r.Logprobs {
+		ep.Logprobs = r.TopLogprobs
+	}
+	if ep.Sampling.XTCProbability > 0 {
+		ep.Sampling.XTCSpare = g.xtcSpare()
+	}
+	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
+		ep.Sampling.Seed = rand.Uint64()
+	}
+	attribute(&ep, &r.Origin)
+	if ep.Client == 0 {
+		ep.Client = g.requests.Add(1)
+	}
+	return ep
 }
 
 // glance waits for an idle engine to look at a new prompt, so that the first event can tell what is cached. A busy engine is
@@ -358,25 +269,6 @@ func glance(ctx context.Context, started <-chan struct{}) {
 	case <-started:
 	case <-t.C:
 	case <-ctx.Done():
-	}
-}
-
-// cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
-func (g *Generator) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Usage) {
-	if e.Started.IsZero() {
-		return
-	}
-	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
-	u.Disk, u.Added = e.Disk, e.Added
-	u.Parted = p.messageAt(g.history, r.Messages, e.Longer) + 1
-	if e.Own && !p.raw {
-		u.Around = p.around(g, e.Longer)
-	}
-	if !e.First.IsZero() {
-		u.Prefill = e.First.Sub(e.Started)
-		if !e.Ended.IsZero() {
-			u.Decode = e.Ended.Sub(e.First)
-		}
 	}
 }
 
@@ -427,43 +319,16 @@ func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form || p.options.Continued {
 		return nil
 	}
-	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.cfg.StopIDs[0])
+	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.stopIDs[0])
 }
 
 // dictate makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.
 func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Constraint, first sample.Set) {
-	first = make(sample.Set, g.cfg.Tokenizer.Size()/64+1)
+	first = make(sample.Set, g.tok.Size()/64+1)
 	first.Add(ids[0])
 	rest := ids[1:]
 	return func(int32) (c engine.Constraint) {
 		c.Forced, rest = rest, nil
 		return c
 	}, first
-}
-
-// engineError says what an engine's refusal means to the client.
-func (g *Generator) engineError(err error) error {
-	var long *engine.TooLongError
-	var full *engine.QueueFullError
-	var many *engine.ClientFullError
-	var lost *engine.LostError
-	switch {
-	case errors.As(err, &long):
-		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: long.Tokens, Limit: long.Max, Msg: long.Error(), Err: err}
-	case errors.As(err, &full):
-		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Err: err,
-			Msg: fmt.Sprintf("the server is busy: %d requests run and %d wait, as many as its flags --max-sequences and --max-queue let; try again later", full.Running, full.Waiting)}
-	case errors.As(err, &many):
-		return &chat.Error{Kind: chat.RateLimited, RetryAfter: time.Second, Err: err,
-			Msg: fmt.Sprintf("%d requests of this client run or wait, half of all there may be; try again later", many.Live)}
-	case errors.As(err, &lost) && lost.Began:
-		return &chat.Error{Kind: chat.Internal, Code: "model_process_ended", Err: err,
-			Msg: "the process that ran the model has ended, and this reply with it; it is being started again: try again"}
-	case errors.As(err, &lost):
-		return &chat.Error{Kind: chat.Overloaded, Code: "model_process_ended", RetryAfter: max(lost.After, time.Second), Err: err,
-			Msg: fmt.Sprintf("the process that runs the model has ended %d times in a row and is being started again; try again later", lost.Times)}
-	case errors.Is(err, engine.ErrClosed):
-		return &chat.Error{Kind: chat.Overloaded, Msg: "the server is shutting down", RetryAfter: 5 * time.Second, Err: err}
-	}
-	return chat.AsError(err)
 }

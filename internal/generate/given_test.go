@@ -79,7 +79,7 @@ func TestBuiltinTemplates(t *testing.T) {
 				t.Errorf("%s: %v\n%q, want\n%q", b.Name, err, got, wantText)
 			}
 			ends := ""
-			for _, id := range g.cfg.StopIDs {
+			for _, id := range g.stopIDs {
 				name, _ := tok.Token(id)
 				ends += name
 			}
@@ -198,7 +198,7 @@ func TestGivenEnds(t *testing.T) {
 			continue
 		}
 		var ids []string
-		for _, id := range g.cfg.StopIDs {
+		for _, id := range g.stopIDs {
 			name, _ := tok.Token(id)
 			ids = append(ids, name)
 		}

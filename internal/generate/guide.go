@@ -15,26 +15,26 @@ import (
 // calls knows what keeps tool calls to the tools of a request while they are written: the vocabulary as package grammar wants
 // it, and the token that opens a call. There is none for formats in which calls are not one JSON object.
 type calls struct {
+	*output
 	open  int32                 // -1: what opens a call is several tokens, and does so at the beginning of a line
 	vocab func() *grammar.Vocab // made when a request first has tools
 }
 
 // newCalls is nil where calls are not guided.
-func newCalls(g *Generator) *calls {
-	f, tok := g.family, g.cfg.Tokenizer
-	if !g.cfg.ConstrainTools || f.CallOpen == "" {
+func newCalls(o *output, guided bool) *calls {
+	if !guided || o.family.CallOpen == "" {
 		return nil
 	}
-	open, ok := tok.ID(f.CallOpen)
-	if !ok || string(tok.Bytes(open)) != f.CallOpen {
+	open, ok := o.tok.ID(o.family.CallOpen)
+	if !ok || string(o.tok.Bytes(open)) != o.family.CallOpen {
 		open = -1
 	}
-	return &calls{open: open, vocab: sync.OnceValue(func() *grammar.Vocab {
-		return grammar.NewVocab(tok.Size(), func(id int32) []byte {
-			if !g.visible(id) || slices.Contains(g.cfg.StopIDs, id) {
+	return &calls{o, open, sync.OnceValue(func() *grammar.Vocab {
+		return grammar.NewVocab(o.tok.Size(), func(id int32) []byte {
+			if !o.visible(id) || slices.Contains(o.stopIDs, id) {
 				return nil
 			}
-			return tok.Bytes(id)
+			return o.tok.Bytes(id)
 		})
 	})}
 }
@@ -42,7 +42,7 @@ func newCalls(g *Generator) *calls {
 // guide follows one reply: from what opens a call to its end it tells which tokens may come. Behind a token that comes all the
 // same, be it that a budget put it there or that no token would do, the rest of that call is left alone.
 type guide struct {
-	g        *Generator
+	calls    *calls
 	vocab    *grammar.Vocab
 	form     *grammar.Form
 	budget   *grammar.Budget
@@ -54,15 +54,15 @@ type guide struct {
 
 // newForm is the calls that a request lets through, nil where there is nothing to guide. A call that is demanded and that there
 // cannot be is an error.
-func (g *Generator) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
-	if g.calls == nil || p.raw || len(p.options.Tools) == 0 {
+func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
+	if c == nil || p.raw || len(p.options.Tools) == 0 {
 		return nil, nil
 	}
 	tools := make([]grammar.Tool, len(p.options.Tools))
 	for i, t := range p.options.Tools {
 		tools[i] = grammar.Tool(t)
 	}
-	form := grammar.Call(tools, g.family.CallClose)
+	form := grammar.Call(tools, c.family.CallClose)
 	switch kind := r.Choice.Kind; {
 	case kind == chat.ChoiceNamed && !form.Finite(r.Choice.Name):
 		return nil, chat.Boundf(chat.BoundEndless, "tools", "no arguments follow the schema of %q, which tool_choice asks for: each value needs another one within it, without end", r.Choice.Name)
@@ -73,12 +73,12 @@ func (g *Generator) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
 }
 
 // newGuide is that of one of a request's replies, nil where there is no form.
-func (g *Generator) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide {
+func (c *calls) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide {
 	if form == nil {
 		return nil
 	}
-	u := &guide{g: g, vocab: g.calls.vocab(), form: form, budget: grammar.NewBudget(r.N)}
-	if _, begun, ok := strings.Cut(p.forced, g.family.CallOpen); ok {
+	u := &guide{calls: c, vocab: c.vocab(), form: form, budget: grammar.NewBudget(r.N)}
+	if _, begun, ok := strings.Cut(p.forced, c.family.CallOpen); ok {
 		u.demanded = true
 		u.match = u.vocab.Match(&form.Grammar, u.budget)
 		u.accept([]byte(begun))
@@ -94,13 +94,13 @@ func (u *guide) next(id int32) (sample.Set, error) {
 	u.budget.Token()
 	inside := u.match != nil
 	if inside {
-		u.accept(u.g.cfg.Tokenizer.Bytes(id))
+		u.accept(u.calls.tok.Bytes(id))
 	}
 	switch {
-	case id == u.g.calls.open && u.match == nil: // else it is part of a text
+	case id == u.calls.open && u.match == nil: // else it is part of a text
 		u.match = u.vocab.Match(&u.form.Grammar, u.budget)
-	case !inside && u.g.calls.open < 0 && u.g.visible(id):
-		written := u.g.cfg.Tokenizer.Bytes(id)
+	case !inside && u.calls.open < 0 && u.calls.visible(id):
+		written := u.calls.tok.Bytes(id)
 		if n := u.opened(written); n >= 0 {
 			u.match = u.vocab.Match(&u.form.Grammar, u.budget)
 			u.accept(written[n:])
@@ -112,7 +112,7 @@ func (u *guide) next(id int32) (sample.Set, error) {
 // opened looks for what opens a call where that is text, and gives the place behind it in what was written, -1 if it is not
 // there. In the midst of a line it is spoken of, not written.
 func (u *guide) opened(written []byte) int {
-	open := u.g.family.CallOpen
+	open := u.calls.family.CallOpen
 	for i, b := range written {
 		switch {
 		case b == '\n':
@@ -172,8 +172,7 @@ func (u *guide) note(usage *chat.Usage, name string) {
 
 // steer is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are kept
 // to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
-func (g *Generator) steer(p *prompt, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
-	limit := g.newBudget(p)
+func steer(limit func(int32) []int32, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
 	if limit == nil && calls == nil {
 		return nil, nil, nil
 	}

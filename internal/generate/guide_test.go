@@ -246,13 +246,13 @@ func TestGuideSpent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		form, err := g.newForm(r, p)
+		form, err := g.calls.newForm(r, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.N = 1 << 30 // so many replies that nothing is left for one
-		u := g.newGuide(r, p, form)
-		_, _, err = g.steer(p, u)
+		u := g.calls.newGuide(r, p, form)
+		_, _, err = steer(g.newBudget(p), u)
 		var e *chat.Error
 		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)

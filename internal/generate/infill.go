@@ -36,8 +36,8 @@ var infillEnds = []string{
 }
 
 // infill makes a prompt for the text between the one that p begins with and suffix.
-func (g *Generator) infill(ctx context.Context, p *prompt, suffix string) (err error) {
-	tok := g.cfg.Tokenizer
+func (m *prompter) infill(ctx context.Context, p *prompt, suffix string) (err error) {
+	tok := m.tok
 	for _, f := range infillForms {
 		before, ok1 := tok.ID(f.prefix)
 		after, ok2 := tok.ID(f.suffix)
@@ -50,7 +50,7 @@ func (g *Generator) infill(ctx context.Context, p *prompt, suffix string) (err e
 				return encodeError(err)
 			}
 		}
-		rest, err := g.continued(ctx, suffix)
+		rest, err := m.continued(ctx, suffix)
 		if err != nil {
 			return encodeError(err)
 		}
@@ -60,7 +60,7 @@ func (g *Generator) infill(ctx context.Context, p *prompt, suffix string) (err e
 			first, second = second, first
 		}
 		p.tokens = slices.Concat(tok.Encode("", tokenizer.EncodeOptions{AddSpecial: true}), first, second)
-		p.stopIDs = slices.Concat(g.cfg.StopIDs, []int32{before, after})
+		p.stopIDs = slices.Concat(m.stopIDs, []int32{before, after})
 		if f.middle != "" {
 			p.tokens, p.stopIDs = append(p.tokens, middle), append(p.stopIDs, middle)
 		}
@@ -77,20 +77,20 @@ func (g *Generator) infill(ctx context.Context, p *prompt, suffix string) (err e
 
 // continued encodes text that goes on from other text: without the space that some tokenizers put before every text. The
 // reference implementations of Code Llama and Codestral encode suffixes so, by the same means.
-func (g *Generator) continued(ctx context.Context, text string) ([]int32, error) {
+func (m *prompter) continued(ctx context.Context, text string) ([]int32, error) {
 	const before = "☺"
 	parse := tokenizer.EncodeOptions{ParseSpecial: true}
-	short := func(s string) []int32 { return g.cfg.Tokenizer.Encode(s, parse) }
+	short := func(s string) []int32 { return m.tok.Encode(s, parse) }
 	head := short(before)
 	if slices.Equal(short(before+"a"), slices.Concat(head, short("a"))) {
-		return g.cfg.Tokenizer.EncodeContext(ctx, text, parse)
+		return m.tok.EncodeContext(ctx, text, parse)
 	}
-	whole, err := g.cfg.Tokenizer.EncodeContext(ctx, before+text, parse)
+	whole, err := m.tok.EncodeContext(ctx, before+text, parse)
 	if err != nil {
 		return nil, err
 	}
 	if len(whole) < len(head) || !slices.Equal(whole[:len(head)], head) {
-		return g.cfg.Tokenizer.EncodeContext(ctx, text, parse)
+		return m.tok.EncodeContext(ctx, text, parse)
 	}
 	return whole[len(head):], nil
 }

@@ -32,7 +32,7 @@ func TestInfill(t *testing.T) {
 		for _, p := range []chat.Prompt{{Text: "a ", Suffix: " b"}, {Tokens: encoded, Suffix: " b"}} {
 			events(t, g, &chat.Request{Prompt: &p})
 			got := s.prompts[len(s.prompts)-1]
-			stops := g.cfg.Tokenizer.Decode(got.StopIDs[len(g.cfg.StopIDs):], false)
+			stops := g.cfg.Tokenizer.Decode(got.StopIDs[len(g.stopIDs):], false)
 			if text := g.cfg.Tokenizer.Decode(got.Tokens, false); text != tt.prompt || stops != tt.stops {
 				t.Errorf("prompt %s, stops %s; want %s and %s", text, stops, tt.prompt, tt.stops)
 			}
@@ -66,7 +66,7 @@ func TestInfillSentencePiece(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := prompt{text: "the house"}
-		if err := (&Generator{cfg: Config{Tokenizer: tok}}).infill(t.Context(), &p, "the end"); err != nil {
+		if err := (&prompter{output: output{tok: tok}}).infill(t.Context(), &p, "the end"); err != nil {
 			t.Fatal(err)
 		}
 		var pieces []string

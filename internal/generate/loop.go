@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"hearth/internal/chat"
 	"hearth/internal/sample"
+	"hearth/internal/tokenizer"
 )
 
 // repeats counts, for every length up to longest, how many tokens at the end of a reply are each what stood that many before it.
@@ -40,13 +40,6 @@ func (r *repeats) shortest(most, tokens int) int {
 	return 0
 }
 
-// Loop says when a reply goes round in circles: its last tokens are MinCount times the same run of MinSize to MaxSize
-// tokens. The zero value finds none. The fields are those of generation_config.json's repetition_detection, which is
-// vLLM's name for it.
-type Loop struct {
-	MinSize, MaxSize, MinCount int
-}
-
 // found looks at what the tokens of a reply so far repeat.
 func (l Loop) found(r *repeats) bool {
 	if l.MinCount < 2 {
@@ -75,14 +68,6 @@ type runaway struct {
 	asked  int // where a run begins that stands in the prompt; -1: there is none
 }
 
-// newRunaway is nil for replies that are let go on.
-func newRunaway(g *Generator, r *chat.Request, p *prompt) *runaway {
-	if !g.cfg.RunawayStop || !greedy(params(overlay(r.Sampling, g.sampling))) {
-		return nil
-	}
-	return &runaway{prompt: p.text, asked: -1}
-}
-
 // greedy tells whether nothing but what was said last decides about the next token. A penalty on frequency grows with each
 // round; the others do not.
 func greedy(p sample.Params) bool {
@@ -90,7 +75,7 @@ func greedy(p sample.Params) bool {
 }
 
 // found looks at the tokens of a reply so far.
-func (w *runaway) found(g *Generator, r *repeats, ids []int32) bool {
+func (w *runaway) found(tok *tokenizer.Tokenizer, r *repeats, ids []int32) bool {
 	if w == nil {
 		return false
 	}
@@ -105,7 +90,7 @@ func (w *runaway) found(g *Generator, r *repeats, ids []int32) bool {
 	}
 	run := make([]string, n)
 	for i, id := range ids[len(ids)-n:] {
-		run[i] = string(g.cfg.Tokenizer.Bytes(id))
+		run[i] = string(tok.Bytes(id))
 	}
 	if !standsIn(w.prompt, run) {
 		return true

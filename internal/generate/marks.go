@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/engine"
 	"hearth/internal/transcript"
 )
 
@@ -62,11 +63,11 @@ func (p *prompt) messageAt(h *transcript.History, messages []chat.Message, token
 const aroundBytes = 80
 
 // around gives the prompt's text before and after the beginning of a token, half of aroundBytes each at most, whole runes.
-func (p *prompt) around(g *Generator, token int) [2]string {
+func (p *prompt) around(h *transcript.History, token int) [2]string {
 	if token >= len(p.tokens) {
 		return [2]string{}
 	}
-	at := g.history.TextAt(p.draft.Text, &p.encoded, token)
+	at := h.TextAt(p.draft.Text, &p.encoded, token)
 	for at > 0 && at < len(p.draft.Text) && !utf8.RuneStart(p.draft.Text[at]) {
 		at--
 	}
@@ -84,4 +85,23 @@ func (p *prompt) around(g *Generator, token int) [2]string {
 		after = after[:n]
 	}
 	return [2]string{strings.Clone(before), strings.Clone(after)}
+}
+
+// cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.
+func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Usage) {
+	if e.Started.IsZero() {
+		return
+	}
+	u.Cached, u.Common, u.Hit, u.Queued = e.Cached, e.Longer, e.Hit.String(), e.Started.Sub(e.Submitted)
+	u.Disk, u.Added = e.Disk, e.Added
+	u.Parted = p.messageAt(m.history, r.Messages, e.Longer) + 1
+	if e.Own && !p.raw {
+		u.Around = p.around(m.history, e.Longer)
+	}
+	if !e.First.IsZero() {
+		u.Prefill = e.First.Sub(e.Started)
+		if !e.Ended.IsZero() {
+			u.Decode = e.Ended.Sub(e.First)
+		}
+	}
 }

@@ -115,7 +115,7 @@ func TestAround(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range p.tokens {
-		a := p.around(g, i)
+		a := p.around(g.history, i)
 		if n := len(a[0]) + len(a[1]); n > aroundBytes || n == 0 || !strings.Contains(p.text, a[0]+a[1]) || !utf8.ValidString(a[0]) || !utf8.ValidString(a[1]) {
 			t.Errorf("token %d: %q", i, a)
 		}
@@ -125,7 +125,7 @@ func TestAround(t *testing.T) {
 			t.Errorf("token %d: %q stands before it, not %q", i, before, a[0])
 		}
 	}
-	if a := p.around(g, len(p.tokens)); a != [2]string{} {
+	if a := p.around(g.history, len(p.tokens)); a != [2]string{} {
 		t.Errorf("around nothing: %q", a)
 	}
 	for _, own := range []bool{false, true} {

@@ -6,12 +6,37 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/tokenizer"
 	"hearth/internal/transcript"
 )
+
+// prompter makes prompts of requests: text by the chat template, and ids by what is remembered of earlier turns.
+type prompter struct {
+	output
+	cfg      Config
+	forms    []form // the first is the template's; the others are stricter, for what it refuses all the same
+	switches switches
+	clocks   clocks
+	guard    *transcript.Guard
+	history  *transcript.History
+	leftOut  sync.Once // tools, for the first time
+}
+
+// newPrompter makes one for a model of a family and, if it has a chat template, what trials have shown of that.
+func newPrompter(cfg Config, family *dialect.Family, p *prober) *prompter {
+	m := &prompter{cfg: cfg, output: newOutput(&cfg, family, p)}
+	m.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(family.Markers),
+		func(s string) bool { return slices.Contains(family.Control, s) }))
+	m.history = transcript.New(m.guard, !cfg.PlainHistory, transcript.Terms{TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
+	if p != nil {
+		m.forms, m.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
+	}
+	return m
+}
 
 // prompt is a request made ready for the engine.
 type prompt struct {
@@ -31,15 +56,15 @@ type prompt struct {
 }
 
 // prompt renders and encodes a request.
-func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
-	if e := checkBias(r.Sampling.LogitBias, g.cfg.Tokenizer.Size()); e != nil {
+func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
+	if e := checkBias(r.Sampling.LogitBias, m.tok.Size()); e != nil {
 		return nil, e
 	}
 	if r.Prompt != nil {
-		return g.raw(ctx, r)
+		return m.raw(ctx, r)
 	}
-	if g.cfg.Template == nil {
-		return nil, g.chatless()
+	if m.cfg.Template == nil {
+		return nil, m.chatless()
 	}
 	if len(r.Messages) == 0 {
 		return nil, chat.Invalidf("messages", "at least one message is needed")
@@ -47,17 +72,17 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	if r.Choice.Kind == chat.ChoiceNamed && !slices.ContainsFunc(r.Tools, func(t chat.Tool) bool { return t.Name == r.Choice.Name }) {
 		return nil, chat.Invalidf("tool_choice", "there is no tool named %q", r.Choice.Name)
 	}
-	if e := g.demandable(r); e != nil {
+	if e := m.demandable(r); e != nil {
 		return nil, e
 	}
-	force := g.forcedOpening(r)
-	think := g.thinking(r, force != "")
-	out, err := g.render(ctx, r, think)
+	force := m.forcedOpening(r)
+	think := m.thinking(r, force != "")
+	out, err := m.render(ctx, r, think)
 	if err != nil {
 		return nil, err
 	}
 	p := &prompt{salt: r.Origin.Salt, budget: think.Budget}
-	p.options.Continued, p.options.NoRepair = out.continued, g.cfg.NoToolRepair
+	p.options.Continued, p.options.NoRepair = out.continued, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		for _, t := range r.Tools {
 			p.options.Tools = append(p.options.Tools, dialect.Tool{Name: t.Name, Parameters: t.Parameters})
@@ -65,22 +90,22 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 	}
 	p.draft = out.draft(r.Messages)
 	p.draft.Plain = r.PlainHistory
-	p.draft.Stops, p.draft.Says, p.draft.Tools = g.stops, g.says(p.options.Tools), len(p.options.Tools)
+	p.draft.Stops, p.draft.Says, p.draft.Tools = m.stops, m.says(p.options.Tools), len(p.options.Tools)
 	if r.Origin.Session != "" {
 		p.draft.Session = party(&r.Origin)
 	}
-	if err := p.encode(ctx, g, ""); err != nil {
+	if err := p.encode(ctx, m.history, ""); err != nil {
 		return nil, err
 	}
-	p.options.InReasoning = g.insideReasoning(p.tokens)
+	p.options.InReasoning = m.insideReasoning(p.tokens)
 	if force != "" {
 		if p.options.InReasoning {
-			end, _ := afterReasoning(g.family)
+			end, _ := afterReasoning(m.family)
 			p.draft.Text += end
 			p.options.InReasoning = false
 		}
 		p.forced = force
-		if err := p.encode(ctx, g, force); err != nil {
+		if err := p.encode(ctx, m.history, force); err != nil {
 			return nil, err
 		}
 	}
@@ -88,17 +113,17 @@ func (g *Generator) prompt(ctx context.Context, r *chat.Request) (*prompt, error
 }
 
 // chatless refuses a conversation with a base model.
-func (g *Generator) chatless() *chat.Error {
+func (m *prompter) chatless() *chat.Error {
 	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "no_chat_template",
 		Msg: fmt.Sprintf("%q is a base model: it has no chat template, so it continues text and cannot chat. Send text to /v1/completions, "+
-			"or start the server with --chat-template NAME or FILE (hearth serve --chat-template list shows the names)", g.cfg.Info.ID)}
+			"or start the server with --chat-template NAME or FILE (hearth serve --chat-template list shows the names)", m.cfg.Info.ID)}
 }
 
 // encode looks up the ids of the draft, continued by what the model is taken to have said.
-func (p *prompt) encode(ctx context.Context, g *Generator, forced string) error {
+func (p *prompt) encode(ctx context.Context, h *transcript.History, forced string) error {
 	p.draft.Text += forced
 	var err error
-	if p.encoded, err = g.history.Encode(ctx, p.salt, &p.draft); err != nil {
+	if p.encoded, err = h.Encode(ctx, p.salt, &p.draft); err != nil {
 		return encodeError(err)
 	}
 	p.spoken = len(p.draft.Text) - len(forced)
@@ -116,18 +141,18 @@ func encodeError(err error) error {
 }
 
 // remember takes in what was generated after the prompt; it is whole if the model has said all of it.
-func (p *prompt) remember(g *Generator, ids []int32, whole bool) {
+func (p *prompt) remember(h *transcript.History, ids []int32, whole bool) {
 	if p.raw || p.draft.Plain {
 		return
 	}
-	g.history.Remember(p.salt, p.draft.Text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
+	h.Remember(p.salt, p.draft.Text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,
 // the arguments and for "required" the name too, stays the model's, within what newGuide keeps it to. Formats without such an
 // opening, and requests that continue a message, get none.
-func (g *Generator) forcedOpening(r *chat.Request) string {
-	if g.cfg.Unforced || g.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
+func (m *prompter) forcedOpening(r *chat.Request) string {
+	if m.cfg.Unforced || m.family.Force == nil || len(r.Tools) == 0 || r.Messages[len(r.Messages)-1].Role == chat.Assistant {
 		return ""
 	}
 	name := r.Choice.Name
@@ -137,8 +162,8 @@ func (g *Generator) forcedOpening(r *chat.Request) string {
 	case r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 1:
 		name = r.Tools[0].Name
 	}
-	force := strings.TrimRight(g.family.Force(name), " ") // a blank belongs to the token after it
-	if g.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation
+	force := strings.TrimRight(m.family.Force(name), " ") // a blank belongs to the token after it
+	if m.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation
 		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", countCalls(r.Messages)), 1)
 	}
 	return force
@@ -154,23 +179,4 @@ func countCalls(messages []chat.Message) int {
 		}
 	}
 	return n
-}
-
-// insideReasoning tells whether the model goes on in a reasoning block. Only what follows the last special token
-// counts, which is the template's own: a user can write tags but not special tokens.
-func (g *Generator) insideReasoning(tokens []int32) bool {
-	if g.family.Open == "" {
-		return false
-	}
-	tok := g.cfg.Tokenizer
-	start := len(tokens)
-	for start > 0 {
-		id := tokens[start-1]
-		if name, _ := tok.Token(id); tok.Special(id) && !slices.Contains(g.family.Markers, name) {
-			break
-		}
-		start--
-	}
-	tail := tok.Decode(tokens[start:], false)
-	return strings.LastIndex(tail, g.family.Open) > strings.LastIndex(tail, g.family.Close)
 }

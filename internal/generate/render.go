@@ -2,11 +2,13 @@ package generate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/jinja"
@@ -25,36 +27,36 @@ const continueMark = "\uE012hearth-continues-here "
 
 // render runs the template. A conversation that it refuses is fitted more strictly and tried again, all within one budget of
 // steps; the error is the first refusal.
-func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
+func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
 	tools, err := tools(r)
 	if err != nil {
 		return nil, err
 	}
-	limits, spent := g.cfg.Limits, 0
+	limits, spent := m.cfg.Limits, 0
 	limits.Spent = &spent
 	told := ""
-	switch f := &g.forms[0]; {
+	switch f := &m.forms[0]; {
 	case tools != nil && f.has(toolsInSystem):
 		if told, err = f.tell(ctx, tools, limits); err != nil {
 			return nil, renderError(err)
 		}
 		tools = nil
 	case tools != nil && !f.has(toolsDeclared):
-		g.leaveOut()
+		m.leaveOut()
 	}
-	turns, err := g.turns(r, think, told)
+	turns, err := m.turns(r, think, told)
 	if err != nil {
 		return nil, err
 	}
 	hasTools := tools != nil
 	if !hasTools {
-		tools = g.forms[0].noTools()
+		tools = m.forms[0].noTools()
 	}
-	now := g.clocks.of(turns, g.cfg.Now)
+	now := m.clocks.of(turns, m.cfg.Now)
 	var refused error
-	for i, f := range g.forms {
+	for i, f := range m.forms {
 		if i > 0 {
-			if turns, err = g.turns(r, think, told); err != nil {
+			if turns, err = m.turns(r, think, told); err != nil {
 				return nil, err
 			}
 		}
@@ -63,12 +65,12 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 		if err := ctx.Err(); err != nil {
 			return nil, chat.AsError(err)
 		}
-		vars, err := g.variables(r, messages, tools, think)
+		vars, err := m.variables(r, messages, tools, think)
 		if err != nil {
 			return nil, err
 		}
-		setLegacy(g.cfg.Template, vars, now)
-		out, err := g.renderVars(ctx, vars, hasTools, limits, now)
+		setLegacy(m.cfg.Template, vars, now)
+		out, err := m.renderVars(ctx, vars, hasTools, limits, now)
 		if err == nil {
 			return out, nil
 		}
@@ -83,26 +85,70 @@ func (g *Generator) render(ctx context.Context, r *chat.Request, think chat.Thin
 }
 
 // turns are those of a request, as they are before they are fitted to a form, with what is told of tools.
-func (g *Generator) turns(r *chat.Request, think chat.Thinking, told string) ([]turn, error) {
-	turns, err := turnsOf(r.Messages, g.cfg.RefuseMedia)
+func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string) ([]turn, error) {
+	turns, err := turnsOf(r.Messages, m.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
 	}
 	if !r.PlainHistory {
 		for i := range turns {
 			for _, c := range turns[i].calls {
-				c.said = g.history.CallID(r.Origin.Salt, c.id)
+				c.said = m.history.CallID(r.Origin.Salt, c.id)
 			}
 		}
 	}
-	return g.switches.say(g.forms[0].withTold(turns, told), think, g.holds()), nil
+	return m.switches.say(m.forms[0].withTold(turns, told), think, m.holds()), nil
+}
+
+// demandable refuses a demand for a call by a model that does not learn of the tools.
+func (m *prompter) demandable(r *chat.Request) *chat.Error {
+	f := &m.forms[0]
+	if f.has(toolsDeclared) || f.has(toolsInSystem) || len(r.Tools) == 0 || !r.Choice.Demands() {
+		return nil
+	}
+	return chat.Invalidf("tool_choice", "the model's chat template has no place for tools, and %s, so no call can be demanded; leave tool_choice at auto, or start the server with %s",
+		m.cfg.untold(), m.cfg.remedy())
+}
+
+// leaveOut warns of the first request whose tools the model does not learn of.
+func (m *prompter) leaveOut() {
+	if m.cfg.Warn == nil {
+		return
+	}
+	m.leftOut.Do(func() {
+		m.cfg.Warn("the chat template of " + m.cfg.Info.ID + " has no place for tools, and " + m.cfg.untold() +
+			": requests are answered without their tools; " + m.cfg.remedy() + " puts them into the system text")
+	})
+}
+
+// variables are all a template sees. What the client sets in TemplateArgs wins over everything but thinking that is switched off
+// for good, what is configured over nothing.
+func (m *prompter) variables(r *chat.Request, messages *jinja.List, tools jinja.Value, think chat.Thinking) (*jinja.Dict, error) {
+	vars := m.cfg.Template.tokens.Clone()
+	if err := setArgs(vars, m.cfg.TemplateArgs); err != nil {
+		return nil, err
+	}
+	vars.Set("messages", messages)
+	vars.Set("tools", tools)
+	vars.Set("documents", nil)
+	vars.Set("add_generation_prompt", true)
+	m.switches.set(vars, think)
+	args := r.TemplateArgs
+	if m.holds() {
+		args = maps.Clone(args)
+		maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool { return slices.Contains(thinkingArgs, name) })
+	}
+	if err := setArgs(vars, args); err != nil {
+		return nil, err
+	}
+	return vars, nil
 }
 
 // renderVars runs the template once. An assistant message at the end is continued, not answered: the text then ends where
 // that message does, without the marks that would close the turn.
-func (g *Generator) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bool, limits jinja.Limits, now func() time.Time) (*rendering, error) {
+func (m *prompter) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bool, limits jinja.Limits, now func() time.Time) (*rendering, error) {
 	out := &rendering{}
-	markVars(g.guard, vars)
+	markVars(m.guard, vars)
 	field := continueField(vars)
 	if v, _ := vars.Get("messages"); v != nil {
 		out.messages, _ = v.(*jinja.List)
@@ -110,7 +156,7 @@ func (g *Generator) renderVars(ctx context.Context, vars *jinja.Dict, hasTools b
 	if field != "" {
 		vars.Set("add_generation_prompt", false)
 	}
-	text, spans, err := g.cfg.Template.forRequest(hasTools).RenderSpans(ctx, vars, limits, now)
+	text, spans, err := m.cfg.Template.forRequest(hasTools).RenderSpans(ctx, vars, limits, now)
 	if err != nil {
 		return nil, err
 	}
@@ -184,19 +230,4 @@ func renderError(err error) error {
 	}
 	return &chat.Error{Kind: chat.Invalid, Param: "messages", Code: "template_failed", Err: err,
 		Msg: "the model's chat template fails on this conversation: " + head(e.Error())}
-}
-
-// mostQuoted is how much of a template's words an error has, in bytes.
-const mostQuoted = 1000
-
-// head is a text, or as much of it as an error quotes.
-func head(text string) string {
-	if len(text) <= mostQuoted {
-		return text
-	}
-	n := mostQuoted
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"maps"
 	"sync"
 
 	"hearth/internal/dialect"
@@ -21,13 +22,11 @@ func (r *repairs) count(kind dialect.Repair) {
 	r.counts[string(kind)]++
 }
 
-// Repairs counts, by kind, what was put right in the model's calls so far; docs/dialects.md lists the kinds.
-func (g *Generator) Repairs() map[string]int64 {
-	g.repairs.mu.Lock()
-	defer g.repairs.mu.Unlock()
-	out := make(map[string]int64, len(g.repairs.counts))
-	for kind, n := range g.repairs.counts {
-		out[kind] = n
-	}
+// all are the counts so far.
+func (r *repairs) all() map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]int64, len(r.counts))
+	maps.Copy(out, r.counts)
 	return out
 }

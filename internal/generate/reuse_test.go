@@ -497,7 +497,7 @@ func TestPlainHistory(t *testing.T) {
 		if !slices.Equal(p.tokens, want) || p.encoded.Spliced != 0 {
 			t.Errorf("after the conversation: %d spliced, %v, want %v", p.encoded.Spliced, p.tokens, want)
 		}
-		p.remember(k.g, []int32{1, 2, 3}, true)
+		p.remember(k.g.history, []int32{1, 2, 3}, true)
 	}
 	if pieces(k.g) != before {
 		t.Error("something is remembered of it")
@@ -522,7 +522,7 @@ func TestPlainCallIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Config{Engine: k.m, Tokenizer: k.g.cfg.Tokenizer, Template: tmpl, StopIDs: k.g.cfg.StopIDs})
+	g, err := New(Config{Engine: k.m, Tokenizer: k.g.cfg.Tokenizer, Template: tmpl, StopIDs: k.g.stopIDs})
 	if err != nil {
 		t.Fatal(err)
 	}

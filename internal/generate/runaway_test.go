@@ -194,7 +194,6 @@ func TestHonestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Generator{cfg: cfg}
 	long := 0
 	for i, text := range honest(200) {
 		demo := cfg.Tokenizer.Encode(text, tokenizer.EncodeOptions{})
@@ -207,7 +206,7 @@ func TestHonestTexts(t *testing.T) {
 			for n := range ids {
 				r.add(ids[:n+1])
 				w.quiet = 0
-				if w.found(g, r, ids[:n+1]) {
+				if w.found(cfg.Tokenizer, r, ids[:n+1]) {
 					t.Errorf("text %d is cut after %d of %d tokens (%s): %.200q", i, n, len(ids), name, text)
 					break
 				}

@@ -74,8 +74,8 @@ func checkBias(bias map[int32]float64, tokens int) *chat.Error {
 }
 
 // xtcSpare are the tokens that XTC must not drop, as in mlx-lm: those that end a line or a turn.
-func (g *Generator) xtcSpare() []int32 {
-	return append(g.cfg.Tokenizer.Encode("\n", tokenizer.EncodeOptions{}), g.cfg.StopIDs...)
+func (o *output) xtcSpare() []int32 {
+	return append(o.tok.Encode("\n", tokenizer.EncodeOptions{}), o.stopIDs...)
 }
 
 func single(f *float64) float32 {

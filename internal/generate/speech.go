@@ -25,12 +25,12 @@ const mostIdle = 128
 func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	s := &c.speech
 	if c.p.forced != "" && !s.begun {
-		s.opening, s.begun = c.p.givenBack(c.g), true
+		s.opening, s.begun = c.p.givenBack(c.m.family), true
 	}
 	if cut && c.guide != nil && c.p.forced != "" && c.calls == 0 {
 		return pieces[:0] // a demanded call that is kept to its form, cut before its name
 	}
-	told := !c.p.raw && c.g.forms[0].has(toolsInSystem)
+	told := !c.p.raw && c.m.forms[0].has(toolsInSystem)
 	out := pieces[:0]
 	for _, p := range pieces {
 		switch p.Kind {
@@ -61,8 +61,8 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 }
 
 // givenBack is what of the forced opening the parser gives back where no call follows it.
-func (p *prompt) givenBack(g *Generator) string {
-	parse := g.family.New(p.options)
+func (p *prompt) givenBack(f *dialect.Family) string {
+	parse := f.New(p.options)
 	parse.Cut()
 	var out strings.Builder
 	for _, piece := range parse.Finish(parse.Feed(nil, p.forced)) {

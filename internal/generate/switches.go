@@ -1,8 +1,6 @@
 package generate
 
 import (
-	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -157,47 +155,4 @@ func (s *switches) say(turns []turn, t chat.Thinking, holds bool) []turn {
 		return turns
 	}
 	return slices.Insert(slices.Clone(turns), 0, turn{role: roleSystem, text: word})
-}
-
-// thinking is what a request asks of the model, the server's setting where it leaves that open or that holds. A model that
-// must call at once has no room to think first.
-func (g *Generator) thinking(r *chat.Request, forced bool) chat.Thinking {
-	t := r.Thinking
-	switch {
-	case forced, g.holds():
-		t.Mode, t.Effort = chat.Off, ""
-	case t.Mode == chat.Default:
-		t.Mode = g.cfg.Thinking
-		if t.Mode == chat.Default && t.Short && g.switches.works && !g.argsThink() {
-			t.Mode = chat.Off
-		}
-	}
-	t.Budget = cmp.Or(t.Budget, g.cfg.ThinkingBudget) // also of what thinks all the same
-	return t
-}
-
-// holds reports that no request makes the model think.
-func (g *Generator) holds() bool { return g.cfg.NoThinking && g.switches.works }
-
-// thinkingArgs are the variables by which templates know whether and how much to think.
-var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort", "reasoning_mode"}
-
-// shortAdds is by how many tokens a prompt is longer because its reply is short. Clients count tokens without saying how long the
-// reply may be, and compare.
-func (g *Generator) shortAdds(ctx context.Context, r *chat.Request, p *prompt) int {
-	open := *r
-	open.Thinking.Short = false
-	if p.raw || p.forced != "" || g.thinking(&open, false).Mode == g.thinking(r, false).Mode {
-		return 0
-	}
-	n, err := g.Count(ctx, &open)
-	if err != nil { // a template that refuses to have the model think: then nobody can have counted that
-		return 0
-	}
-	return len(p.tokens) - n
-}
-
-// argsThink tells whether the configured variables of the template say anything of thinking.
-func (g *Generator) argsThink() bool {
-	return slices.ContainsFunc(thinkingArgs, func(name string) bool { return g.cfg.TemplateArgs[name] != nil })
 }

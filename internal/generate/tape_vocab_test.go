@@ -88,16 +88,16 @@ func vocabularyFiles(t *testing.T) map[string]*tokenizer.Tokenizer {
 // the bytes of their tokens.
 func TestPrimeVocabularies(t *testing.T) {
 	for name, tok := range vocabularyFiles(t) {
-		g := &Generator{cfg: Config{Tokenizer: tok}}
+		o := &output{tok: tok}
 		for _, said := range []string{"Hello, wörld €🙂🙂 日本 ab é", " two  blanks", "\n\nx"} {
 			ids := tok.Encode(said, tokenizer.EncodeOptions{AddSpecial: true})
 			whole := tok.Decode(ids, false)
 			for n := 1; n <= len(ids); n++ {
 				p := &prompt{tokens: ids[:n], text: decodeWhole(tok, ids[:n])}
 				d, tape := tok.NewDecoder(false), newTape(nil)
-				tape.prime(g.prime(d, p.tokens))
+				tape.prime(o.prime(d, p.tokens))
 				said, told := p.text, ""
-				for _, lp := range echoOf(g, p) {
+				for _, lp := range echoOf(o, p) {
 					told += string(lp.Bytes)
 				}
 				reply := func(s string) {
@@ -126,10 +126,10 @@ func TestPrimeVocabularies(t *testing.T) {
 }
 
 // echoOf are the tokens of a prompt as its echo tells them.
-func echoOf(g *Generator, p *prompt) (lps []chat.Logprob) {
+func echoOf(o *output, p *prompt) (lps []chat.Logprob) {
 	for _, id := range p.tokens {
-		lps = append(lps, g.oneLogprob(id, 0))
+		lps = append(lps, o.oneLogprob(id, 0))
 	}
-	g.place(lps, p)
+	o.place(lps, p)
 	return lps
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"hearth/internal/chat"
 	"hearth/internal/dialect"
 	"hearth/internal/jinja"
 )
@@ -54,27 +53,6 @@ func (f form) withTold(turns []turn, told string) []turn {
 		turns[at-1].text = paragraphs(turns[at-1].text, told)
 	}
 	return turns
-}
-
-// demandable refuses a demand for a call by a model that does not learn of the tools.
-func (g *Generator) demandable(r *chat.Request) *chat.Error {
-	f := &g.forms[0]
-	if f.has(toolsDeclared) || f.has(toolsInSystem) || len(r.Tools) == 0 || !r.Choice.Demands() {
-		return nil
-	}
-	return chat.Invalidf("tool_choice", "the model's chat template has no place for tools, and %s, so no call can be demanded; leave tool_choice at auto, or start the server with %s",
-		g.cfg.untold(), g.cfg.remedy())
-}
-
-// leaveOut warns of the first request whose tools the model does not learn of.
-func (g *Generator) leaveOut() {
-	if g.cfg.Warn == nil {
-		return
-	}
-	g.leftOut.Do(func() {
-		g.cfg.Warn("the chat template of " + g.cfg.Info.ID + " has no place for tools, and " + g.cfg.untold() +
-			": requests are answered without their tools; " + g.cfg.remedy() + " puts them into the system text")
-	})
 }
 
 // untold says why tools do not stand in the system text, remedy what puts them there.

@@ -94,11 +94,11 @@ type Trait struct {
 	Has         bool
 }
 
-// Traits are all that hearth looks for.
-func (g *Generator) Traits() []Trait {
+// list has all that hearth looks for.
+func (t traits) list() []Trait {
 	all := make([]Trait, len(traitTable))
 	for i, row := range traitTable {
-		all[i] = Trait{row.name, row.about, len(g.forms) > 0 && g.forms[0].has(1<<i)}
+		all[i] = Trait{row.name, row.about, t.has(1 << i)}
 	}
 	return all
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"hearth/internal/chat"
@@ -40,29 +38,6 @@ func tools(r *chat.Request) (jinja.Value, error) {
 		return nil, nil
 	}
 	return out, nil
-}
-
-// variables are all a template sees. What the client sets in TemplateArgs wins over everything but thinking that is switched off
-// for good, what is configured over nothing.
-func (g *Generator) variables(r *chat.Request, messages *jinja.List, tools jinja.Value, think chat.Thinking) (*jinja.Dict, error) {
-	vars := g.cfg.Template.tokens.Clone()
-	if err := setArgs(vars, g.cfg.TemplateArgs); err != nil {
-		return nil, err
-	}
-	vars.Set("messages", messages)
-	vars.Set("tools", tools)
-	vars.Set("documents", nil)
-	vars.Set("add_generation_prompt", true)
-	g.switches.set(vars, think)
-	args := r.TemplateArgs
-	if g.holds() {
-		args = maps.Clone(args)
-		maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool { return slices.Contains(thinkingArgs, name) })
-	}
-	if err := setArgs(vars, args); err != nil {
-		return nil, err
-	}
-	return vars, nil
 }
 
 func setArgs(vars *jinja.Dict, args map[string]json.RawMessage) error {

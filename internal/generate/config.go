@@ -1,0 +1,103 @@
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hearth/internal/chat"
+	"hearth/internal/dialect"
+	"hearth/internal/jinja"
+	"hearth/internal/tokenizer"
+)
+
+// Config is what a Generator is made of. Load fills in Tokenizer, Template and Warnings.
+type Config struct {
+	Info       chat.Model // ID, Path, Created; the rest New fills in
+	Engine     Engine
+	Tokenizer  *tokenizer.Tokenizer
+	Template   *Template     // nil: a base model, which continues text and does not chat
+	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
+	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
+	Generation chat.Sampling // what the model's authors recommend
+	Loop       Loop          // ends a reply as if the tokens had run out
+	// RunawayStop ends greedy replies that will not end by themselves: see runaway.
+	RunawayStop bool
+	// Unforced leaves out the openings of calls that requests demand: what generates says all of its turn by itself.
+	Unforced bool
+
+	Defaults chat.Sampling // configured; they come before Generation
+	Thinking chat.Toggle   // for requests that do not say
+	// NoThinking has Off hold whatever requests say, where the template can be told so.
+	NoThinking bool
+	// ThinkingBudget is the tokens of reasoning of requests that do not say; 0: no limit.
+	ThinkingBudget int
+	// TemplateArgs are variables of the template for requests that do not set them; the generator's own come before them.
+	TemplateArgs map[string]json.RawMessage
+	// MaxTokens of the answer for requests that do not say, as far as there is room; 0: all the room.
+	MaxTokens int
+	// TokensCap bounds the answer of every request, whatever it says; 0: nothing does.
+	TokensCap int
+	Limits    jinja.Limits     // of the template
+	Now       func() time.Time // for dates in prompts; nil means time.Now
+
+	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
+	RefuseMedia bool
+	// Advice is a sentence for clients whose prompt of so many tokens is too long for the model, see advise; nil: there is none.
+	Advice func(tokens, context int) string
+	// Readable is how many tokens of a prompt with tools the model makes sense of. It answers longer ones with the Advice.
+	Readable int
+
+	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
+	PlainHistory bool
+	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as
+	// many as there is room.
+	HistoryTTL      time.Duration
+	HistorySessions int
+
+	// ToolParser and ReasoningParser name output formats to use instead of those that the evidence points to, as
+	// dialect.Override takes them; "" and "auto" leave the choice.
+	ToolParser, ReasoningParser string
+	NoToolsInPrompt             bool // tools that the template has no place for are left out, not told of in the system text
+	NoToolRepair                bool // calls are taken as the model writes them
+	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
+
+	Warn func(line string) // hears of what requests ask for and does not happen, each thing once; may be nil
+}
+
+// Loop says when a reply goes round in circles: its last tokens are MinCount times the same run of MinSize to MaxSize
+// tokens. The zero value finds none. The fields are those of generation_config.json's repetition_detection, which is
+// vLLM's name for it.
+type Loop struct {
+	MinSize, MaxSize, MinCount int
+}
+
+// Check tells what New would refuse. It needs no Engine.
+func (c Config) Check() error {
+	_, _, _, err := c.trial()
+	return err
+}
+
+// trial picks the form of the output and finds out what the template can render; the prober is nil without one.
+func (c *Config) trial() (f *dialect.Family, warnings []string, p *prober, err error) {
+	f = dialect.Choose(dialect.Evidence{})
+	if c.Template != nil {
+		f, _ = chooseFamily(*c)
+	}
+	if f, warnings, err = dialect.Override(f, c.ToolParser, c.ReasoningParser); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.Template == nil {
+		return f, nil, nil, nil
+	}
+	if p, err = findForm(c.Template, f, c.Limits, c.tells()); err == nil && c.Template.given && !p.works {
+		err = fmt.Errorf("the chat template fails on every trial conversation: %s", firstLine(p.err))
+	}
+	switch {
+	case err == nil:
+		return p.family, warnings, p, nil
+	case c.Template.given:
+		return nil, nil, nil, &GivenError{Problem: err.Error(), Advice: "it gets the variables messages (of role and content), add_generation_prompt, bos_token and eos_token"}
+	}
+	return nil, nil, nil, fmt.Errorf("make generator: %w", err)
+}
