@@ -28,10 +28,12 @@ fmt:
 vet:
 	go vet ./...
 	cd interop/go && go vet ./...
+	cd internal/kernel/_asm && go vet ./...
 
 # The linter is a tool of its own module, so its dependencies never enter ours.
 lint: bin/golangci-lint
 	bin/golangci-lint run ./...
+	cd internal/kernel/_asm && ../../../bin/golangci-lint run ./...
 
 bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -193,9 +195,10 @@ load: ## what the HTTP front adds to a token, and up to 1000 streams at once, TI
 golden: ## how goldens are made again (needs Python with the pinned mlx-lm; see tools/golden)
 	@sed -n '1,20p' tools/golden/README.md
 
-size: ## lines per package
-	@for d in $$(find cmd internal -name '*.go' ! -name '*_test.go' -printf '%h\n' | sort -u); do \
-	  printf '%6d %s\n' "$$(cat $$d/*.go | wc -l)" $$d; done
+size: ## lines of Go per package and in all, without tests and what is generated
+	@find cmd internal -name '*.go' ! -name '*_test.go' -exec grep -L '^// Code generated .* DO NOT EDIT' {} + | xargs awk '\
+	  { dir = FILENAME; sub("/[^/]*$$", "", dir); lines[dir]++ } \
+	  END { for (dir in lines) printf "%6d %s\n", lines[dir], dir | "sort -k2"; close("sort -k2"); printf "%6d in all\n", NR }'
 
 clean: ## remove what was built
 	rm -rf bin $(VENV)
