@@ -20,7 +20,7 @@ var layers = map[string][]string{
 	"bench": {"server", "wire", "wire/anthropic", "wire/openai", "chat", "catalog", "generate", "grammar", "embed", "engine", "sched", "tier", "sample", "model",
 		"convert", "tokenizer", "backend", "backend/cpu", "kernel", "kv", "quant", "config", "console", "demo", "regular"},
 
-	"server":         {"wire", "webui", "chat", "config", "metrics"},
+	"server":         {"wire", "chat", "config"},
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat", "jsonref"},
@@ -29,10 +29,10 @@ var layers = map[string][]string{
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "engine", "sample", "regular", "jsonc"},
-	"dialect":        {"chat", "jsonref"},
+	"dialect":        {"jsonref"},
 	"transcript":     {"tokenizer"},
 
-	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "metrics", "watchdog"},
+	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
 	"tier":    {"kv", "regular"},
 	"sched":   {"kv"},
@@ -52,10 +52,10 @@ var layers = map[string][]string{
 
 	"golden": {"backend", "kv", "model", "safetensors"},
 
-	"interop/agents": {"interop/program"}, "interop/browser": {"interop/program"}, "interop/claude": {"interop/program"}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {"interop/program"}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
+	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
-	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "metrics": {}, "regular": {},
+	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is
@@ -77,8 +77,8 @@ var modules = map[string]string{
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "hub", "cli", "bench", "webui"},
-	"log/slog": {"server", "cli", "catalog", "wire", "wire/anthropic", "wire/openai"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "cli", "bench"},
+	"log/slog": {"server", "cli"},
 	"log":      {},
 }
 
@@ -89,9 +89,11 @@ type pkg struct {
 	XTestImports []string
 }
 
-func list(t *testing.T) []pkg {
+// list is the packages with what they import here, or on another system.
+func list(t *testing.T, system ...string) []pkg {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd.Env = append(os.Environ(), system...)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -112,12 +114,20 @@ func short(path string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, "hearth/"), "internal/")
 }
 
-// TestLayers holds the direction of imports. Test files may reach further (a model test runs on real backends).
+// TestLayers holds the direction of imports, and the matrix to what is there. Test files may reach further (a model test runs
+// on real backends).
 func TestLayers(t *testing.T) {
-	for _, p := range list(t) {
+	uses := map[string]map[string]bool{}
+	for _, p := range slices.Concat(list(t), list(t, "GOOS=darwin", "GOARCH=arm64"), list(t, "GOOS=windows", "GOARCH=amd64")) {
 		name := short(p.ImportPath)
 		if name == "hearth" {
 			continue
+		}
+		if uses[name] == nil {
+			uses[name] = map[string]bool{}
+		}
+		for _, im := range p.Imports {
+			uses[name][short(im)] = true
 		}
 		may, ok := layers[name]
 		if !ok {
@@ -130,6 +140,23 @@ func TestLayers(t *testing.T) {
 			}
 			if users, ok := forbidden[im]; ok && !slices.Contains(users, name) {
 				t.Errorf("%s imports %s: only %v may", name, im, users)
+			}
+		}
+	}
+	for name, may := range layers {
+		if uses[name] == nil {
+			t.Errorf("the matrix has a row for %s, which is no package", name)
+		}
+		for _, im := range may {
+			if im != "*" && !uses[name][im] {
+				t.Errorf("%s may import %s and does not: drop it from the matrix", name, im)
+			}
+		}
+	}
+	for im, users := range forbidden {
+		for _, name := range users {
+			if !uses[name][im] {
+				t.Errorf("%s may import %s and does not: drop it from what is forbidden to others", name, im)
 			}
 		}
 	}
