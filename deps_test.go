@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "engine", "sample", "regular", "jsonc"},
 	"dialect":        {"jsonref"},
-	"transcript":     {"tokenizer"},
+	"transcript":     {"tokenizer", "retention"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "watchdog"},
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
@@ -54,7 +54,7 @@ var layers = map[string][]string{
 
 	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {}, "quant": {}, "safetensors": {"regular"},
+	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }
 

@@ -75,8 +75,8 @@ func (out *rendering) callIDs() map[int][]string {
 	return ids
 }
 
-// says reads answers as the parser of the model's own output does, for transcript.Draft. It knows the tools by name alone: what a
-// client turned from a number into a text is not the same.
+// says reads answers for transcript.Draft, as the parser of the model's own output does: text but for white space around
+// it, reasoning, and calls. It knows the tools by name alone: a number that a client turned into a text is another argument.
 func (m *prompter) says(tools []dialect.Tool) func(text string, inReasoning bool) ([]transcript.Statement, bool) {
 	var names []dialect.Tool
 	for _, t := range tools {
@@ -108,7 +108,9 @@ func meaning(p dialect.Parser, text string) ([]transcript.Statement, bool) {
 		case x.Kind == dialect.ToolArgs:
 			args = append(args, x.Text...)
 		case x.Kind == dialect.ToolEnd:
-			if last < 0 || decodeNumbers(args, &all[last].Args) != nil {
+			d := json.NewDecoder(bytes.NewReader(args))
+			d.UseNumber()
+			if last < 0 || d.Decode(&all[last].Args) != nil {
 				return nil, false
 			}
 			all[last].Kind = int(x.Kind)
@@ -129,10 +131,4 @@ func meaning(p dialect.Parser, text string) ([]transcript.Statement, bool) {
 		}
 	}
 	return slices.DeleteFunc(all, func(s transcript.Statement) bool { return s.Kind <= int(dialect.Reasoning) && s.Text == "" }), true
-}
-
-func decodeNumbers(text []byte, v *any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(v)
 }

@@ -37,7 +37,7 @@ func (p *prompt) messageAt(h *transcript.History, messages []chat.Message, token
 	if len(spans) == 0 || token >= len(p.tokens) {
 		return -1
 	}
-	at := h.TextAt(p.draft.Text, &p.encoded, token)
+	at := h.TextAt(&p.encoded, token)
 	if at < spans[0].From {
 		if messages[0].Role == chat.System {
 			return 0
@@ -67,7 +67,7 @@ func (p *prompt) around(h *transcript.History, token int) [2]string {
 	if token >= len(p.tokens) {
 		return [2]string{}
 	}
-	at := h.TextAt(p.draft.Text, &p.encoded, token)
+	at := h.TextAt(&p.encoded, token)
 	for at > 0 && at < len(p.draft.Text) && !utf8.RuneStart(p.draft.Text[at]) {
 		at--
 	}

@@ -31,7 +31,7 @@ func newPrompter(cfg Config, family *dialect.Family, p *prober) *prompter {
 	m := &prompter{cfg: cfg, output: newOutput(&cfg, family, p)}
 	m.guard = transcript.NewGuard(cfg.Tokenizer, slices.DeleteFunc(slices.Clone(family.Markers),
 		func(s string) bool { return slices.Contains(family.Control, s) }))
-	m.history = transcript.New(m.guard, !cfg.PlainHistory, transcript.Terms{TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
+	m.history = transcript.New(m.guard, transcript.Terms{Exact: !cfg.PlainHistory, TTL: cfg.HistoryTTL, Sessions: cfg.HistorySessions})
 	if p != nil {
 		m.forms, m.switches = append([]form{p.form}, p.form.stricter()...), findSwitches(p)
 	}
@@ -145,7 +145,7 @@ func (p *prompt) remember(h *transcript.History, ids []int32, whole bool) {
 	if p.raw || p.draft.Plain {
 		return
 	}
-	h.Remember(p.salt, p.draft.Text, &p.encoded, p.spoken, p.options.InReasoning, whole, ids)
+	h.Remember(&p.encoded, transcript.Answer{IDs: ids, Spoken: p.spoken, InReasoning: p.options.InReasoning, Whole: whole})
 }
 
 // forcedOpening is the start of a call to continue the prompt with, when the request demands a call. What follows it,

@@ -157,7 +157,7 @@ func newTalk(t testing.TB, history bool) *talk {
 	m := &memory{script: script{finish: engine.Stop, context: 1 << 20}}
 	g.cfg.Engine = m
 	if !history {
-		g.history = transcript.New(g.guard, false, transcript.Terms{})
+		g.history = transcript.New(g.guard, transcript.Terms{})
 	}
 	return &talk{t: t, g: g, m: m, rand: rand.New(rand.NewPCG(7, 8)), r: chat.Request{Tools: weather(), Messages: []chat.Message{text(chat.System, "You help."), text(chat.User, "Weather?")}}}
 }

@@ -39,7 +39,10 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 		case dialect.ToolEnd:
 			s.called, s.at = true, c.usage.Output
 		case dialect.Text, dialect.Reasoning:
-			n := commonBytes(s.opening, p.Text)
+			n := 0
+			for n < min(len(s.opening), len(p.Text)) && s.opening[n] == p.Text[n] {
+				n++
+			}
 			if s.opening = s.opening[n:]; n > 0 && s.opening == "" && c.tape != nil {
 				c.tape.opened()
 			}
@@ -72,14 +75,4 @@ func (p *prompt) givenBack(f *dialect.Family) string {
 		out.WriteString(piece.Text)
 	}
 	return cmp.Or(out.String(), p.forced) // a header, which is nothing until more follows
-}
-
-func commonBytes(a, b string) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

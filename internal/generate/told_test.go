@@ -587,3 +587,13 @@ func FuzzForced(f *testing.F) {
 		}
 	})
 }
+
+func commonBytes(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

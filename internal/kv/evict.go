@@ -114,7 +114,8 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 // Clear forgets everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
-	p.root.children, p.leaves, p.nodes, p.sessions, p.stored, p.moved = nil, nil, 0, nil, nil, true
+	p.root.children, p.leaves, p.nodes, p.stored, p.moved = nil, nil, 0, nil, true
+	p.kept.Clear()
 }
 
 // drop gives back all pages at n and below.

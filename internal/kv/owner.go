@@ -48,24 +48,18 @@ type mark struct {
 	used    int64  // time of the last use
 }
 
-// session is what the tree remembers of one.
-type session struct {
-	visits int
-	last   int64 // clock of the last
-}
-
 // SetTerms changes the terms. They apply from the next Tick, Credit or TrimIdle on.
-func (p *Prefix) SetTerms(t Terms) { p.terms = t }
+func (p *Prefix) SetTerms(t Terms) { p.kept.TTL, p.kept.Sessions, p.idle = t.TTL, t.Sessions, t.Idle }
 
 // Sessions counts the sessions of which something may be stored.
-func (p *Prefix) Sessions() int { return len(p.sessions) }
+func (p *Prefix) Sessions() int { return p.kept.Known() }
 
 // Tick tells the time, which never goes back, and forgets what has expired. Between two Ticks, time stands still.
 func (p *Prefix) Tick(now int64) (freed int64) {
 	p.now = max(p.now, now)
-	if t := p.terms.TTL; t > 0 && p.now-p.swept >= max(t/16, 1) {
+	if t := p.kept.TTL; t > 0 && p.now-p.swept >= max(t/16, 1) {
 		p.swept = p.now
-		freed = p.forget(func(n *node) bool { return p.now-n.used >= t })
+		freed = p.forget(func(n *node) bool { return p.kept.Expired(n.used, p.now) })
 	}
 	return freed
 }
@@ -86,12 +80,13 @@ func (p *Prefix) Credit(key []Elem, o Owner) {
 	if o.Marked {
 		n.bonus++
 	}
-	if p.terms.Sessions > 0 && o.Session != 0 && p.visit(o.Session) > 1 {
+	visits, gone := p.kept.Visit(o.Session)
+	if visits > 1 {
 		n.bonus++
 	}
 	p.use(n)
-	if len(p.sessions) > p.terms.Sessions {
-		p.forgetSession()
+	if gone != 0 {
+		p.forget(func(n *node) bool { return n.session == gone })
 	}
 }
 
@@ -118,36 +113,12 @@ func (p *Prefix) Owns(key []Elem, party uint64) bool {
 	return n.party == party && n.reach >= at
 }
 
-// visit counts one more visit.
-func (p *Prefix) visit(id uint64) int {
-	if p.sessions == nil {
-		p.sessions = map[uint64]session{}
-	}
-	s := p.sessions[id]
-	s.visits++
-	s.last = p.clock
-	p.sessions[id] = s
-	return s.visits
-}
-
-func (p *Prefix) forgetSession() {
-	var oldest uint64
-	last := int64(math.MaxInt64)
-	for id, s := range p.sessions {
-		if s.last < last {
-			oldest, last = id, s.last
-		}
-	}
-	delete(p.sessions, oldest)
-	p.forget(func(n *node) bool { return n.session == oldest })
-}
-
 // Drop forgets everything that no sequence uses.
 func (p *Prefix) Drop() int64 { return p.forget(func(*node) bool { return true }) }
 
 // TrimIdle frees what only the tree holds beyond Terms.Idle.
 func (p *Prefix) TrimIdle() int64 {
-	if over := p.alloc.Idle() - p.terms.Idle; p.terms.Idle > 0 && over > 0 {
+	if over := p.alloc.Idle() - p.idle; p.idle > 0 && over > 0 {
 		return p.Evict(over)
 	}
 	return 0

@@ -1,6 +1,10 @@
 package kv
 
-import "slices"
+import (
+	"slices"
+
+	"hearth/internal/retention"
+)
 
 // Prefix is the index of what has been computed: a tree over token ids whose nodes name the pages that hold the keys
 // and values of their edge. Sequences that share a beginning share pages through it, and what a sequence leaves behind
@@ -31,10 +35,10 @@ type Prefix struct {
 
 	leaving func(Branch) bool // see OnEvict
 
-	terms    Terms
-	now      int64 // see Tick
-	swept    int64 // when Tick last looked for what has expired
-	sessions map[uint64]session
+	kept  retention.Rule
+	idle  int64 // see Terms
+	now   int64 // see Tick
+	swept int64 // when Tick last looked for what has expired
 }
 
 // node is an edge of the tree and its end.

@@ -52,7 +52,7 @@ func TestCopiesAreBounded(t *testing.T) {
 				turns++
 			}
 			answer := h.guard.Plain("I  look  at it.")
-			h.Remember(Salt{}, prompt.Text, &enc, len(prompt.Text), false, true, answer)
+			h.Remember(&enc, Answer{IDs: answer, Spoken: len(enc.text), Whole: true})
 			ran = slices.Concat(enc.IDs, answer)
 			d.Text += "I look at it.<|im_end|>\n"
 			d.Spans = append(d.Spans, Span{Message: d.Messages - 1, From: len(text), To: len(d.Text), Answer: true})
@@ -112,7 +112,7 @@ func TestGuardWork(t *testing.T) {
 	if g := growth(t, 10_000, func(n int) { _, _ = few.encode(t.Context(), strings.Repeat(markOpen, n)) }); g > 32 {
 		t.Errorf("8 times as many marks take %.0f times as long", g)
 	}
-	h := New(few, true, Terms{})
+	h := New(few, Terms{Exact: true})
 	id, _ := few.tok.ID("<|reserved_1|>")
 	if g := growth(t, 5_000, func(n int) {
 		ids := make([]int32, n)

@@ -22,16 +22,6 @@ type callKey struct {
 // maxCallIDs bounds the ids remembered, each about 200 bytes.
 const maxCallIDs = 1 << 14
 
-// RememberCall notes what the model itself called a call that a client knows by another id.
-func (h *History) RememberCall(s Salt, client, model string) {
-	if h.exact {
-		h.callIDs.remember(s, client, model)
-	}
-}
-
-// CallID is what the model called a call; "" if that is not known.
-func (h *History) CallID(s Salt, client string) string { return h.callIDs.recall(s, client) }
-
 func (m *callIDs) remember(s Salt, client, model string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

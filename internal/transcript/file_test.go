@@ -21,7 +21,7 @@ func told(t testing.TB) (h *History, next []string) {
 			s := Salt{byte(i % 3)}
 			enc := h.mustEncode(s, &Draft{Text: prompt})
 			answer := uttered(r, h.tok, 10, Unmark(randomText(r, 6)))
-			h.Remember(s, prompt, &enc, len(prompt), i%2 == 0, true, answer)
+			h.Remember(&enc, Answer{IDs: answer, Spoken: len(enc.text), InReasoning: i%2 == 0, Whole: true})
 			text = prompt + h.spell(answer) + "<|im_end|>\n<|im_start|>user\n" + randomText(r, 3)
 		}
 		next = append(next, text)
@@ -33,7 +33,7 @@ func told(t testing.TB) (h *History, next []string) {
 func TestHistoryFile(t *testing.T) {
 	h, next := told(t)
 	saved := h.Save()
-	again := New(h.guard, true, Terms{})
+	again := New(h.guard, Terms{Exact: true})
 	if err := again.Load(saved); err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func TestHistoryFile(t *testing.T) {
 	if err := again.Load(saved); err != nil || again.size != h.size {
 		t.Errorf("loading into what has something: %d bytes: %v", again.size, err)
 	}
-	small := New(h.guard, true, Terms{})
+	small := New(h.guard, Terms{Exact: true})
 	small.limit = h.size / 2
 	if err := small.Load(saved); err != nil || small.size == 0 {
 		t.Errorf("%d bytes: %v", small.size, err)
 	}
 	small.check(t)
 	for n := 0; n < len(saved); n += 1 + n/20 {
-		if none := New(h.guard, true, Terms{}); none.Load(saved[:n]) == nil || len(none.roots) > 0 {
+		if none := New(h.guard, Terms{Exact: true}); none.Load(saved[:n]) == nil || len(none.roots) > 0 {
 			t.Fatalf("the first %d bytes of %d were taken", n, len(saved))
 		}
 	}
@@ -78,8 +78,8 @@ func TestHistoryFileTTL(t *testing.T) {
 		talkTo(h, 0, "young")
 		saved := h.Save()
 		time.Sleep(50 * time.Minute)
-		again := New(h.guard, true, Terms{})
-		again.terms.TTL = time.Hour
+		again := New(h.guard, Terms{Exact: true})
+		again.kept.TTL = int64(time.Hour)
 		if err := again.Load(saved); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func FuzzHistoryFile(f *testing.F) {
 	f.Add(h.Save())
 	f.Add([]byte(historyMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		again := New(h.guard, true, Terms{})
+		again := New(h.guard, Terms{Exact: true})
 		err := again.Load(b)
 		again.check(t)
 		if err != nil {
@@ -107,7 +107,7 @@ func FuzzHistoryFile(f *testing.F) {
 		}
 		again.mustEncode(Salt{}, &Draft{Text: next[0]})
 		again.check(t)
-		twice := New(h.guard, true, Terms{})
+		twice := New(h.guard, Terms{Exact: true})
 		if err := twice.Load(again.Save()); err != nil || !bytes.HasPrefix(again.Save(), []byte(historyMagic)) {
 			t.Fatalf("what was taken cannot be saved: %v", err)
 		}

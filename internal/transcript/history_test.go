@@ -62,7 +62,7 @@ func startsSpecial(tok *tokenizer.Tokenizer, text string) int {
 }
 
 func demoHistory(t testing.TB, exact bool) *History {
-	return New(demoGuard(t), exact, Terms{})
+	return New(demoGuard(t), Terms{Exact: exact})
 }
 
 func (h *History) encodeText(text string) Tokens { return h.mustEncode(Salt{}, &Draft{Text: text}) }
@@ -150,7 +150,7 @@ func TestHistorySplices(t *testing.T) {
 				t.Fatalf("%q: %v, want it to begin with %v", prompt, enc.IDs, before)
 			}
 			answer := uttered(r, h.tok, 10, Unmark(randomText(r, 6)))
-			h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, answer)
+			h.Remember(&enc, Answer{IDs: answer, Spoken: len(enc.text), Whole: true})
 			h.check(t)
 			said := h.spell(answer)
 			if r.IntN(4) == 0 { // edited somewhere
@@ -205,7 +205,7 @@ func TestSplicePlaces(t *testing.T) {
 					begins = append(begins, h.tok.Encode(s, tokenizer.EncodeOptions{})...)
 				}
 			}
-			h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, ids)
+			h.Remember(&enc, Answer{IDs: ids, Spoken: len(enc.text), Whole: true})
 			got := h.encodeText(prompt + c.shown)
 			holds(t, h, got, prompt+c.shown)
 			if len(got.IDs) < len(begins) || !slices.Equal(got.IDs[:len(begins)], begins) {
@@ -241,7 +241,7 @@ func FuzzSplice(f *testing.F) {
 		s := Salt{byte(seed), byte(seed >> 8)}
 		const prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
 		enc := h.mustEncode(s, &Draft{Text: prompt})
-		h.Remember(s, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, Unmark(said)))
+		h.Remember(&enc, Answer{IDs: uttered(rand.New(rand.NewPCG(seed, 1)), h.tok, 10, Unmark(said)), Spoken: len(enc.text), Whole: true})
 		for _, text := range []string{prompt + shown, prompt + said, prompt + h.guard.wrapper.Replace(shown)} {
 			got := h.mustEncode(s, &Draft{Text: text})
 			holds(t, h, got, text)
@@ -260,7 +260,7 @@ func TestHistoryShared(t *testing.T) {
 			for range 200 {
 				prompt := "<|im_start|>user\n" + bits[r.IntN(4)] + "<|im_end|>\n<|im_start|>assistant\n"
 				enc := h.encodeText(prompt)
-				h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, uttered(r, h.tok, 10, Unmark(randomText(r, 3))))
+				h.Remember(&enc, Answer{IDs: uttered(r, h.tok, 10, Unmark(randomText(r, 3))), Spoken: len(enc.text), Whole: true})
 				text := prompt + randomText(r, 3)
 				if got, want := h.tok.Decode(h.encodeText(text).IDs, false), Unmark(text); got != want {
 					t.Errorf("ids read %q, want %q", got, want)

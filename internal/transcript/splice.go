@@ -4,42 +4,124 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"hearth/internal/tokenizer"
 )
+
+// cutter takes texts and their ids apart.
+//
+// A text is cut before the special tokens at which encoding starts afresh (tokenizer.Anchors), so that the ids of a piece
+// of it do not depend on what comes before.
+type cutter struct {
+	tok     *tokenizer.Tokenizer
+	guard   *Guard
+	anchors *tokenizer.Anchors
+	starts  [256]bool // bytes at which cut has to look closer
+}
+
+func newCutter(g *Guard) cutter {
+	var ids []int32
+	for _, text := range g.texts {
+		if id, ok := g.tok.ID(text); ok {
+			ids = append(ids, id)
+		}
+	}
+	c := cutter{tok: g.tok, guard: g, anchors: g.tok.Anchors(ids)}
+	c.starts = *c.anchors.Starts()
+	c.starts[markOpen[0]] = true
+	return c
+}
+
+// cut gives the places where the pieces of a text begin, and its end.
+func (c *cutter) cut(text string) []int {
+	cuts := []int{0}
+	for i := 0; i < len(text); {
+		if !c.starts[text[i]] {
+			i++
+			continue
+		}
+		switch n := c.anchors.At(text[i:]); {
+		case n > 0:
+			if i > 0 {
+				cuts = append(cuts, i)
+			}
+			i += n
+		case strings.HasPrefix(text[i:], markOpen):
+			i += len(markOpen)
+			i += c.guard.quoted(text[i:])
+		default:
+			i++
+		}
+	}
+	if len(text) > 0 {
+		cuts = append(cuts, len(text))
+	}
+	return cuts
+}
+
+// divide cuts an answer's text, the first piece of which begins with head ids of the prompt; nil if text and ids do not
+// fall into the same pieces.
+func (c *cutter) divide(text string, ids []int32, head int) []edge {
+	cuts := c.cut(text)
+	var fresh []edge
+	for i, from := 1, 0; i < len(cuts); i++ {
+		to := max(from+1, head)
+		for to < len(ids) && !c.anchor(ids[to]) {
+			to++
+		}
+		if from >= len(ids) || i == len(cuts)-1 && to < len(ids) {
+			return nil // an anchor that other tokens spell across their seams
+		}
+		own := max(head-from, 0)
+		fresh = append(fresh, edge{text: text[cuts[i-1]:cuts[i]], ids: ids[from:to], said: true, head: own, generated: to - from - own})
+		from = to
+	}
+	return fresh
+}
+
+// anchor tells whether a token begins a piece.
+func (c *cutter) anchor(id int32) bool {
+	if !c.tok.Special(id) {
+		return false
+	}
+	name, _ := c.tok.Token(id)
+	return c.guard.special[name] && c.anchors.At(name) == len(name)
+}
 
 // spell gives the text that generated ids stand for, with the guard's marks around what would otherwise read as a
 // special token: the form in which a template prints it when the client sends it back.
-func (h *History) spell(ids []int32) string {
+func (c *cutter) spell(ids []int32) string {
 	var out, run strings.Builder
 	flush := func() {
-		out.WriteString(h.guard.wrapper.Replace(run.String()))
+		out.WriteString(c.guard.wrapper.Replace(run.String()))
 		run.Reset()
 	}
 	for _, id := range ids {
-		if h.tok.Special(id) {
+		if c.tok.Special(id) {
 			flush()
-			out.WriteString(h.word(id))
+			out.WriteString(c.word(id))
 			continue
 		}
-		run.Write(h.tok.Bytes(id))
+		run.Write(c.tok.Bytes(id))
 	}
 	flush()
 	return out.String()
 }
 
 // word is the text of one token.
-func (h *History) word(id int32) string {
-	if h.tok.Special(id) {
-		name, _ := h.tok.Token(id)
+func (c *cutter) word(id int32) string {
+	if c.tok.Special(id) {
+		name, _ := c.tok.Token(id)
 		return name
 	}
-	return string(h.tok.Bytes(id))
+	return string(c.tok.Bytes(id))
 }
 
 // splice gives the ids of the piece text, of which encoded are those that encoding gives: where an answer that was
 // generated here begins with the same text, its ids, up to the last place at which a token of both ends; from there on
 // the encoded ones. generated counts the ids taken that were generated.
-func (h *History) splice(text string, encoded []int32, answers []piece) (ids []int32, generated int) {
-	var best *piece
+func (c *cutter) splice(text string, encoded []int32, answers []edge) (ids []int32, generated int) {
+	var best *edge
 	same := 0
 	for i := range answers {
 		if n := commonBytes(text, answers[i].text); n > same {
@@ -54,8 +136,8 @@ func (h *History) splice(text string, encoded []int32, answers []piece) (ids []i
 		same--
 	}
 	same = len(Unmark(text[:same]))
-	theirs := h.ends(Unmark(best.text), best.ids)
-	ours := h.ends(Unmark(text), encoded)
+	theirs := c.ends(Unmark(best.text), best.ids)
+	ours := c.ends(Unmark(text), encoded)
 	i, j := len(theirs)-1, len(ours)-1
 	for i >= best.head && j >= 0 {
 		switch a, b := theirs[i], ours[j]; {
@@ -91,7 +173,7 @@ func commonBytes(a, b string) int {
 
 // ends tells where in text, which has no marks, each of its ids ends; -1 where that is not certain, as where normalising
 // changed the text. A space that tokens have and the text lacks is one that some tokenizers put before a text.
-func (h *History) ends(text string, ids []int32) []int {
+func (c *cutter) ends(text string, ids []int32) []int {
 	out := make([]int, len(ids))
 	at, lost := 0, false
 	absent := map[int32]bool{} // special tokens that the rest does not have: it is searched once for each
@@ -104,10 +186,10 @@ func (h *History) ends(text string, ids []int32) []int {
 		return n
 	}
 	for i, id := range ids {
-		w := h.word(id)
+		w := c.word(id)
 		rest := text[at:]
 		switch {
-		case lost && !h.tok.Special(id):
+		case lost && !c.tok.Special(id):
 			out[i] = -1
 			continue
 		case lost:
@@ -124,7 +206,7 @@ func (h *History) ends(text string, ids []int32) []int {
 		default:
 			lost = true
 			out[i] = -1
-			if h.tok.Special(id) { // white space that the token takes with it
+			if c.tok.Special(id) { // white space that the token takes with it
 				if n := find(id, rest, w); n >= 0 {
 					at, lost = at+n+len(w), false
 					out[i] = at
@@ -135,4 +217,21 @@ func (h *History) ends(text string, ids []int32) []int {
 		out[i] = at
 	}
 	return out
+}
+
+// marked turns a place in a text without marks into one in the text with them.
+func marked(text string, clean int) int {
+	at := 0
+	for at < len(text) {
+		if strings.HasPrefix(text[at:], markOpen) || strings.HasPrefix(text[at:], markClose) {
+			at += len(markOpen)
+			continue
+		}
+		if clean == 0 {
+			break
+		}
+		clean--
+		at++
+	}
+	return at
 }

@@ -14,7 +14,7 @@ func talkTo(h *History, session uint64, name string) int {
 	answer := prompt + "Hello there " + name + "."
 	known := h.mustEncode(Salt{}, &Draft{Text: answer + "<|im_end|>\n", Session: session}).Spliced
 	enc := h.mustEncode(Salt{}, &Draft{Text: prompt, Session: session})
-	h.Remember(Salt{}, prompt, &enc, len(prompt), false, true, uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"))
+	h.Remember(&enc, Answer{IDs: uttered(rand.New(rand.NewPCG(1, 2)), h.tok, 0, answer[len(prompt):]+"<|im_end|>"), Spoken: len(enc.text), Whole: true})
 	return known
 }
 
@@ -22,7 +22,7 @@ func talkTo(h *History, session uint64, name string) int {
 func TestHistoryTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := demoHistory(t, true)
-		h.terms.TTL = time.Hour
+		h.kept.TTL = int64(time.Hour)
 		talkTo(h, 0, "old")
 		talkTo(h, 0, "young")
 		full := h.size
@@ -50,7 +50,7 @@ func TestHistoryTTL(t *testing.T) {
 // Of one session too many, the one not heard of longest is forgotten: what it was the last to use.
 func TestHistorySessions(t *testing.T) {
 	h := demoHistory(t, true)
-	h.terms.Sessions = 3
+	h.kept.Sessions = 3
 	talkTo(h, 0, "nobody's")
 	for i := range uint64(3) {
 		talkTo(h, 1+i, fmt.Sprint("own ", i))
@@ -59,8 +59,8 @@ func TestHistorySessions(t *testing.T) {
 	talkTo(h, 1, "own 0")
 	talkTo(h, 4, "another") // session 2 goes
 	intact(t, h)
-	if len(h.sessions) != 3 {
-		t.Errorf("%d sessions are remembered", len(h.sessions))
+	if h.kept.Known() != 3 {
+		t.Errorf("%d sessions are remembered", h.kept.Known())
 	}
 	for name, want := range map[string]bool{"nobody's": true, "own 0": true, "own 1": false, "own 2": true, "shared": true, "another": true} {
 		if got := talkTo(h, 0, name) > 0; got != want {

@@ -76,14 +76,14 @@ func (d *Draft) standIn(h *History, t *Tokens, answers []candidate) int {
 		known := a.verdict
 		h.mu.Unlock()
 		if v.agrees = known.agrees; known != v {
-			v.agrees = d.agree(h, a.reply, v)
+			v.agrees = d.agree(a.reply, v)
 			v.rendered = strings.Clone(v.rendered)
 			h.mu.Lock()
 			a.verdict = v
 			h.mu.Unlock()
 		}
 		if v.agrees {
-			t.back(first, t.Spliced-a.spliced)
+			t.back(first, a.spliced)
 			d.replace(h, t, from, to, a.text[skipped:])
 			return a.up
 		}
@@ -173,7 +173,7 @@ func (d *Draft) replace(h *History, t *Tokens, from, to int, with string) {
 	first := len(t.at) - 1
 	rest := slices.IndexFunc(t.cuts, func(c int) bool { return c >= to })
 	at := t.cuts[first]
-	fresh := h.cut(nil, d.Text[at:t.cuts[rest]+grown])
+	fresh := h.cut(d.Text[at : t.cuts[rest]+grown])
 	for i := range fresh {
 		fresh[i] += at
 	}
@@ -184,7 +184,7 @@ func (d *Draft) replace(h *History, t *Tokens, from, to int, with string) {
 }
 
 // agree tells whether a rendering and an answer say the same.
-func (d *Draft) agree(h *History, a *reply, v verdict) bool {
+func (d *Draft) agree(a *reply, v verdict) bool {
 	reasoning := a.reasoning && v.skipped == a.spoken // else the block's opening is part of what is compared
 	said, ok := d.Says(Unmark(a.text[v.skipped:]), reasoning)
 	if !ok {
