@@ -107,3 +107,41 @@ func TestNoLargeFiles(t *testing.T) {
 		t.Errorf("the demo model has %d bytes, its budget is %d", demo, demoLimit)
 	}
 }
+
+// TestSmallStructs: what has many fields has many jobs, on the way of a request between text and tokens.
+func TestSmallStructs(t *testing.T) {
+	const most = 12
+	tables := map[string]string{
+		"generate.Config":  "settings, each of which one place reads",
+		"generate.Summary": "printed as JSON, field by field",
+	}
+	goFiles(t, func(path string, f *ast.File) {
+		if dir := filepath.Base(filepath.Dir(path)); dir != "generate" {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			fields := 0
+			for _, field := range s.Fields.List {
+				fields += max(len(field.Names), 1)
+			}
+			name := f.Name.Name + "." + spec.Name.Name
+			if _, ok := tables[name]; !ok && fields > most {
+				t.Errorf("%s in %s has %d fields, more than %d: give what belongs together a type of its own", name, path, fields, most)
+			} else if fields > most {
+				delete(tables, name)
+			}
+			return true
+		})
+	})
+	for name, why := range tables {
+		t.Errorf("%s (%s) needs no exception: it has %d fields or fewer", name, why, most)
+	}
+}

@@ -32,30 +32,32 @@ type choice struct {
 	*reply
 	index int
 	yield func(chat.Event, error) bool
+	guide *guide // nil: the reply is free
 
+	reading
+	calls   ownCalls
+	circles circles
+	end     ending
+	ids     []int32 // that were generated
+	usage   chat.Usage
+}
+
+// reading turns ids into text and text into pieces.
+type reading struct {
 	dec    *tokenizer.Decoder
 	parser dialect.Parser
-	stop   *stopper
-	pieces []dialect.Piece
+	pieces []dialect.Piece // read last
 	speech speech
+	stop   *stopper
+	tape   *tape // nil: nobody asks for logprobs
+}
 
-	usage    chat.Usage
-	ids      []int32         // that were generated
-	calls    int             // started so far
-	known    map[string]bool // ids of the calls of the conversation and of this reply; nil: not looked at
-	complete int             // of those, with an end
-	calling  bool            // in a call that has its name, or that was begun
-	name     string
-	id       string // of the call being read, as the client is told; "": whatever the API gives it
-	args     []byte
-	tape     *tape  // nil: nobody asks for logprobs
-	guide    *guide // nil: the reply is free
-	gone     bool   // the caller wants no more events
-	hit      string // the stop string found
-	repeats  repeats
-	runaway  *runaway // nil: nobody looks for that
-	looping  bool     // the reply goes round in circles
-	enough   bool     // all calls that are wanted are complete
+// ending is why a choice ends before the model ends it.
+type ending struct {
+	gone    bool   // the caller wants no more events
+	hit     string // the stop string found
+	enough  bool   // all calls that are wanted are complete
+	looping bool   // it goes round in circles; what is held back still goes out
 }
 
 func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice {
@@ -67,13 +69,10 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		parse, stops, markers = m.family.New(options), slices.Concat(r.Stop, m.endTexts), m.family.Markers
 	}
 	c := &choice{reply: re, index: index, yield: yield, guide: re.guides[index],
-		dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops), calling: p.forced != "",
-		usage: chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
-	c.repeats.longest = m.cfg.Loop.MaxSize
-	if re.ends {
-		c.runaway = &runaway{prompt: p.text, asked: -1}
-		c.repeats.longest = max(c.repeats.longest, runawayRun)
-	}
+		reading: reading{dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops)},
+		calls:   ownCalls{reply: re, open: p.forced != ""},
+		circles: newCircles(m.cfg.Loop, re.ends, p.text),
+		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
 	var held []byte
 	if p.raw { // text goes on from text: a character that the prompt begins, and the blank before its first word
 		held = m.prime(c.dec, p.tokens)
@@ -90,14 +89,14 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 func (c *choice) run() bool {
 	s := c.streams[c.index]
 	defer s.Close()
-	defer func() { c.p.remember(c.m.history, c.ids, !c.enough) }() // else the last call lacks what closes it
+	defer func() { c.p.remember(c.m.history, c.ids, !c.end.enough) }() // else the last call lacks what closes it
 	if c.p.forced != "" {
 		if c.tape != nil {
 			c.tape.opening(c.p.forced)
 		}
 		c.text(c.p.forced)
 	}
-	for !c.ended() && !c.looping {
+	for !c.ended() && !c.end.looping {
 		t, err := s.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -108,31 +107,36 @@ func (c *choice) run() bool {
 		}
 		c.token(t)
 	}
-	if !c.ended() {
-		var rest string
-		if s.Finish() == engine.Stop {
-			rest = c.dec.Flush()
-		} else {
-			rest = c.dec.Cut()
-			c.parser.Cut()
-		}
-		if c.tape != nil {
-			c.tape.decoded(rest)
-		}
-		c.text(rest)
-		c.read(c.parser.Finish(c.pieces[:0]), s.Finish() != engine.Stop)
-	}
-	if !c.ended() {
-		c.emitText(c.stop.flush())
-	}
-	c.release(true)
-	if c.gone {
+	c.rest(s.Finish() == engine.Stop)
+	if c.end.gone {
 		return false
 	}
 	reason := s.Finish()
 	s.Close() // its time ends here, too, where a stop string or a loop ends it
 	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
 	return c.finish(reason)
+}
+
+// rest gives out what was held back; whole says that the model has ended the reply.
+func (c *choice) rest(whole bool) {
+	if !c.ended() {
+		var text string
+		if whole {
+			text = c.dec.Flush()
+		} else {
+			text = c.dec.Cut()
+			c.parser.Cut()
+		}
+		if c.tape != nil {
+			c.tape.decoded(text)
+		}
+		c.text(text)
+		c.read(c.parser.Finish(c.pieces[:0]), !whole)
+	}
+	if !c.ended() {
+		c.emitText(c.stop.flush())
+	}
+	c.release(true)
 }
 
 // broken says what was generated before an error, here and for the choices whose turn to be told has not come.
@@ -149,16 +153,18 @@ func (c *choice) broken(err error) chat.Event {
 	}
 	c.usage.Output = max(c.usage.Output, told)
 	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
-	c.guide.note(&c.usage, c.name)
+	c.guide.note(&c.usage, c.calls.name)
 	return e
 }
 
-func (c *choice) ended() bool { return c.gone || c.hit != "" || c.enough }
+// ended tells whether nothing more is wanted.
+func (c *choice) ended() bool { return c.end.gone || c.end.hit != "" || c.end.enough }
 
+// token takes the next token.
 func (c *choice) token(t engine.Token) {
 	c.usage.Output++
 	c.ids = append(c.ids, t.ID)
-	c.repeats.add(c.ids)
+	c.circles.repeats.add(c.ids)
 	before := c.parser.InReasoning()
 	if c.m.visible(t.ID) {
 		text := c.dec.Add(t.ID)
@@ -170,10 +176,10 @@ func (c *choice) token(t engine.Token) {
 	if before || c.parser.InReasoning() {
 		c.usage.Reasoning++
 	}
-	if c.calling || c.r.Form { // what repeats itself there is data
+	if c.calls.open || c.r.Form { // what repeats itself there is data
 		return
 	}
-	if c.looping = c.m.cfg.Loop.found(&c.repeats) || c.runaway.found(c.m.tok, &c.repeats, c.ids); c.looping {
+	if c.end.looping = c.circles.found(c.m.tok, c.ids); c.end.looping {
 		c.usage.Bounds = append(c.usage.Bounds, chat.BoundRunaway)
 	}
 }
@@ -190,92 +196,67 @@ func (c *choice) text(s string) {
 func (c *choice) read(pieces []dialect.Piece, cut bool) {
 	c.pieces = c.own(pieces, cut)
 	c.emitPieces()
-	c.enough = c.enough || c.speech.over
+	c.end.enough = c.end.enough || c.speech.over
 }
 
 func (c *choice) emitPieces() {
 	for i, p := range c.pieces {
-		if c.ended() {
+		switch {
+		case c.ended():
 			return
-		}
-		if p.Kind == dialect.Text || p.Kind == dialect.Reasoning {
-			c.calling = false
-			if c.runaway != nil {
-				c.runaway.quiet = 0
-			}
-			if c.tape != nil {
-				c.tape.piece(p.Text, i == len(c.pieces)-1, p.Kind == dialect.Text)
-			}
-		} else if c.tape != nil {
-			c.tape.passed()
-		}
-		if p.Kind == dialect.Text {
-			var out string
-			out, c.hit = c.stop.feed(p.Text)
-			c.emitText(out)
-			continue
-		}
-		c.emitText(c.stop.flush())
-		c.release(true)
-		switch p.Kind {
-		case dialect.Reasoning:
-			c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text})
-		case dialect.ToolStart:
-			c.name, c.args, c.calling = p.Text, nil, true
-			c.calls++
-			c.id = c.callID(p.ID)
-			c.emit(chat.Event{Kind: chat.EventToolStart, Tool: c.calls - 1, Call: &chat.ToolCall{ID: c.id, Name: c.name}})
-		case dialect.ToolArgs:
-			c.args = append(c.args, p.Text...)
-			c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: c.calls - 1, Text: p.Text})
-		case dialect.ToolEnd:
-			c.complete++
-			c.calling = false
-			c.rememberID(p.ID)
-			c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: c.calls - 1,
-				Call: &chat.ToolCall{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.args)}})
-			c.enough = c.r.Choice.Single || (c.p.forced != "" || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+		case p.Kind == dialect.Text, p.Kind == dialect.Reasoning:
+			c.said(p, i == len(c.pieces)-1)
+		default:
+			c.called(p)
 		}
 	}
 }
 
-// callID is the client's id of a call that the model has given an id of its own, if any. The model's own is best: it comes
-// back in the next turn even if nothing is remembered. Where that cannot be, or may still come behind the arguments, it is
-// remembered under another.
-func (c *choice) callID(own string) string {
-	form := &c.m.forms[0]
-	if !form.has(callsWithID) {
-		return ""
+// said takes text or reasoning; last says that no other piece was read with it.
+func (c *choice) said(p dialect.Piece, last bool) {
+	c.calls.open = false
+	c.circles.spoken()
+	if c.tape != nil {
+		c.tape.piece(p.Text, last, p.Kind == dialect.Text)
 	}
-	if form.ids.forClients(own, c.name) && !c.taken(own) {
-		c.known[own] = true
-		return own
+	if p.Kind == dialect.Text {
+		var out string
+		out, c.end.hit = c.stop.feed(p.Text)
+		c.emitText(out)
+		return
 	}
-	c.id = newCallID()
-	c.rememberID(own)
-	return c.id
+	c.emitHeld()
+	c.emit(chat.Event{Kind: chat.EventReasoning, Text: p.Text})
 }
 
-// taken tells whether a call of the conversation or this reply has an id.
-func (c *choice) taken(id string) bool {
-	if c.known == nil {
-		c.known = map[string]bool{}
-		for i := range c.r.Messages {
-			for _, p := range c.r.Messages[i].Parts {
-				if p.Kind == chat.PartToolCall {
-					c.known[p.Call.ID] = true
-				}
-			}
-		}
+// called takes a piece of a call.
+func (c *choice) called(p dialect.Piece) {
+	if c.tape != nil {
+		c.tape.passed()
 	}
-	return c.known[id]
+	c.emitHeld()
+	k := &c.calls
+	switch p.Kind {
+	case dialect.ToolStart:
+		k.start(p)
+		c.emit(chat.Event{Kind: chat.EventToolStart, Tool: k.started - 1, Call: &chat.ToolCall{ID: k.id, Name: k.name}})
+	case dialect.ToolArgs:
+		k.args = append(k.args, p.Text...)
+		c.emit(chat.Event{Kind: chat.EventToolArgs, Tool: k.started - 1, Text: p.Text})
+	case dialect.ToolEnd:
+		k.complete++
+		k.open = false
+		k.rememberID(p.ID)
+		c.emit(chat.Event{Kind: chat.EventToolEnd, Tool: k.started - 1,
+			Call: &chat.ToolCall{ID: k.id, Name: k.name, Arguments: json.RawMessage(k.args)}})
+		c.end.enough = c.r.Choice.Single || (c.p.forced != "" || c.m.cfg.Unforced) && c.r.Choice.Kind == chat.ChoiceNamed
+	}
 }
 
-// rememberID notes what the model calls the call being read.
-func (c *choice) rememberID(own string) {
-	if c.id != "" && own != "" {
-		c.m.history.RememberCall(c.p.salt, c.id, own)
-	}
+// emitHeld gives out the text before something that is none.
+func (c *choice) emitHeld() {
+	c.emitText(c.stop.flush())
+	c.release(true)
 }
 
 // emitText takes text that no stop string can be part of any more.
@@ -287,7 +268,7 @@ func (c *choice) emitText(s string) {
 		return
 	}
 	c.tape.emit(len(s))
-	if c.hit != "" {
+	if c.end.hit != "" {
 		c.tape.cut()
 	}
 	c.release(false)
@@ -305,8 +286,8 @@ func (c *choice) release(all bool) {
 
 func (c *choice) emit(e chat.Event) {
 	e.Choice = c.index
-	if !c.gone {
-		c.gone = !c.yield(e, nil)
+	if !c.end.gone {
+		c.end.gone = !c.yield(e, nil)
 	}
 }
 
@@ -318,21 +299,21 @@ func (c *choice) full() bool {
 // finish says why the choice ended. A call that was cut short is not a reason to call tools.
 func (c *choice) finish(r engine.Reason) bool {
 	e := chat.Event{Kind: chat.EventFinish, Usage: &c.usage, Finish: chat.FinishStop}
-	if r == engine.Stop && c.hit == "" && !c.enough {
+	if r == engine.Stop && c.end.hit == "" && !c.end.enough {
 		c.usage.Output++ // the stop id, which is generated but not given out
 	}
 	switch {
-	case c.hit != "" && (c.p.raw || slices.Contains(c.r.Stop, c.hit)):
-		e.Finish, e.Stop = chat.FinishStopText, c.hit
-	case c.hit != "" && c.complete == 0: // the template's
-	case r == engine.Length && !c.looping && !c.enough && c.hit == "" && c.full():
+	case c.end.hit != "" && (c.p.raw || slices.Contains(c.r.Stop, c.end.hit)):
+		e.Finish, e.Stop = chat.FinishStopText, c.end.hit
+	case c.end.hit != "" && c.calls.complete == 0: // the template's
+	case r == engine.Length && !c.end.looping && !c.end.enough && c.end.hit == "" && c.full():
 		e.Finish = chat.FinishContext
-	case c.looping || r == engine.Length && !c.enough && c.hit == "":
+	case c.end.looping || r == engine.Length && !c.end.enough && c.end.hit == "":
 		e.Finish = chat.FinishLength
-	case c.complete > 0:
+	case c.calls.complete > 0:
 		e.Finish = chat.FinishToolCalls
 	}
-	c.guide.note(&c.usage, c.name)
+	c.guide.note(&c.usage, c.calls.name)
 	c.emit(e)
-	return !c.gone
+	return !c.end.gone
 }

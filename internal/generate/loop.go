@@ -53,6 +53,35 @@ func (l Loop) found(r *repeats) bool {
 	return false
 }
 
+// circles notices that a reply goes round in them.
+type circles struct {
+	loop    Loop
+	runaway *runaway // nil: it is let go on
+	repeats repeats
+}
+
+// newCircles looks for those of a Loop, and with ends for those that a greedy reply to a prompt would not leave.
+func newCircles(loop Loop, ends bool, prompt string) circles {
+	c := circles{loop: loop, repeats: repeats{longest: loop.MaxSize}}
+	if ends {
+		c.runaway = &runaway{prompt: prompt, asked: -1}
+		c.repeats.longest = max(c.repeats.longest, runawayRun)
+	}
+	return c
+}
+
+// spoken notes that the parser has said something.
+func (c *circles) spoken() {
+	if c.runaway != nil {
+		c.runaway.quiet = 0
+	}
+}
+
+// found looks at the tokens of a reply so far.
+func (c *circles) found(tok *tokenizer.Tokenizer, ids []int32) bool {
+	return c.loop.found(&c.repeats) || c.runaway.found(tok, &c.repeats, ids)
+}
+
 const (
 	runawayTokens = 1024 // of a reply that repeat one run
 	runawayRun    = 64   // tokens of it at most

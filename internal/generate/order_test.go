@@ -23,7 +23,7 @@ var stages = []string{
 	"config template load given builtin traits form turns media fit told vars arguments ids switches ends output summary",
 	"prompt thinking render draft guard clock raw infill origin marks sampling",
 	"budget guide",
-	"choice speech stop tape echo loop repairs",
+	"choice owncalls speech stop tape echo loop repairs",
 	"generate",
 }
 

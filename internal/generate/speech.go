@@ -27,7 +27,7 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	if c.p.forced != "" && !s.begun {
 		s.opening, s.begun = c.p.givenBack(c.m.family), true
 	}
-	if cut && c.guide != nil && c.p.forced != "" && c.calls == 0 {
+	if cut && c.guide != nil && c.p.forced != "" && c.calls.started == 0 {
 		return pieces[:0] // a demanded call that is kept to its form, cut before its name
 	}
 	told := !c.p.raw && c.m.forms[0].has(toolsInSystem)
