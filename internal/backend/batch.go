@@ -45,5 +45,4 @@ type Insert struct {
 	Features Array
 	From     int
 	Rows     []int32
-	Deep     []Array // deepstack features, one per early layer, same row numbering
 }

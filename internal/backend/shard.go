@@ -13,17 +13,17 @@ func (s WeightSpec) Local(r, n int) (WeightSpec, error) {
 		return s, nil
 	}
 	s.Parts = slices.Clone(s.Parts)
+	there := slices.DeleteFunc(slices.Clone(s.Out), func(n int) bool { return n == 0 })
+	if len(s.Parts) > 1 && len(s.Parts) != len(there) {
+		return s, fmt.Errorf("split %s: %d tensors for %d parts", s.Name, len(s.Parts), len(there))
+	}
 	for i := range s.Parts {
-		p := &s.Parts[i]
+		p, outs := &s.Parts[i], there
 		if p.Weight == nil {
 			continue
 		}
-		outs := s.Out
 		if len(s.Parts) > 1 {
-			if len(s.Parts) != len(s.Out) {
-				return s, fmt.Errorf("split %s: %d tensors for %d parts", s.Name, len(s.Parts), len(s.Out))
-			}
-			outs = s.Out[i : i+1]
+			outs = there[i : i+1]
 		}
 		if p.Perm != nil || p.Adapter != nil {
 			return s, fmt.Errorf("split %s: rows in another order and adapters are not supported across ranks", s.Name)

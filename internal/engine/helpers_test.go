@@ -41,6 +41,7 @@ type hooked struct {
 	begin           func(*backend.Batch) // runs on the engine's goroutine before every step
 	fail            error                // what Floats gives
 	open            func(kv.SlotID) error
+	weight          func(*backend.WeightSpec) // may change what a weight is before it is loaded
 }
 
 type hookedStore struct {
@@ -51,6 +52,16 @@ type hookedStore struct {
 type hookedScope struct {
 	backend.Scope
 	h *hooked
+}
+
+func (h *hooked) NewLoader(o backend.Options) backend.Loader {
+	l := h.Backend.NewLoader(o)
+	return backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
+		if h.weight != nil {
+			h.weight(&s)
+		}
+		return l.Load(s)
+	}).NewLoader(o)
 }
 
 func (h *hooked) NewStore(s []backend.StateSpec, p backend.KVPolicy) (backend.Store, error) {

@@ -87,9 +87,6 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Shard != backend.Whole && l.be.Caps().World > 1 {
-		return nil, fmt.Errorf("the cpu backend does not shard")
-	}
 	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: forms[max(l.be.opts.Precision, s.Least)]}
 	if l.plan != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
 		*l.plan += 4 * int64(k.Out) * int64(k.In)
