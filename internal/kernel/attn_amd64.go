@@ -8,41 +8,7 @@ import "unsafe"
 // of 3 queries by 4 keys and 6 queries by 16 columns; in AVX-512 6 by 4 and 12 by 32. The few queries of a step that decodes
 // read rows as they are stored, 4 keys by up to 3 or 4 queries at a time. With AVX2 they fetch values while they score and the
 // next keys while they add, with AVX-512 what they will read seven kilobytes later.
-//
-// What was tried, on one thread of a Zen 3 with 103.8 GFLOP/s and 20 GB/s of plain reads, 2 heads on bfloat16 keys of 128:
-//
-//	a query at a time, dots of 32 lanes from stored rows     17 to 20 GFLOP/s
-//	tiles, 24 rows, keys and values from memory              74; with those of the next half fetched meanwhile 77
-//	the same at 64 and 256 columns                           67 and 83
-//	decode, a query at a time                                5.9 GB/s of cache (one head: 8.3)
-//	decode over a widened tile                               10 (11)
-//	decode over stored rows                                  13 (12); values fetched ahead 15 to 17, next keys too 16 to 18
-//
-// From three queries of codes and five of floats on, widening first is faster. Scales and biases of codes as vectors on the
-// stack cost 15 % where that was not aligned. Keys that are stored or transposed with positions in lanes would need no
-// folding of lanes, about a tenth of the time at 128 columns; decode would have to transpose as well, or every store of a key.
-//
-// AVX-512, on one thread of a Zen 5 with 258 GFLOP/s (AVX2: 129) and 43 GB/s of plain reads in one piece, while other processes
-// ran; the best twentieth of many short runs. Queries of 128 columns on bfloat16 keys:
-//
-//	tiles, 12, 24, 48, 96 queries                            151, 172, 185, 196 GFLOP/s (AVX2: 85, 95, 97, 105)
-//	the same at 64 and 256 columns, 96 queries               167 and 205
-//	stored rows, 4, 8, 12, 24 queries                        166, 173, 178, 183; beyond that tiles are no slower
-//	decode, 2 heads, in the second cache                     67 GB/s of cache (AVX2: 40); a third of it at 8 heads
-//	decode from memory, values fetched while scoring         29 (AVX2 the same), and nothing fetched 12
-//	the same to the second cache only                        25
-//	keys and values of a head next to each other             29 to 30; plain reads of such pieces 35
-//	fetching 2, 4, 6, 8, 12 KiB ahead                        24, 29, 32, 31, 30
-//	2 to 6 KiB ahead, and 16 to the second cache             29
-//	every other line, 7 KiB ahead                            11
-//	another 2 to 8 KiB at once before the weights            no difference
-//	4 and 8 heads, in turns of 2                             29, 17.5; 26, 18.5 if later turns fetch only the next rows
-//	4 heads: 64 columns of values at a time, or 128 twice    28, 30
-//	weights, one pass over a row of 64 scores                16 ns a row of many (AVX2: 26); maxima of 8 rows first 10.5
-//	codes of 4 bits: shift, mask, convert, scale             10; looked up among sixteen numbers 11
-//
-// The time of a tile that decodes is 185 ns for scores, 160 for values, both near the limit of the additions, 45 for weights and 60
-// for the calls around them; memory takes 760.
+// What was tried, with figures, is in docs/benchmarks.md under "Attention".
 
 // attnArgs are what the tile routines take; distances are in bytes.
 type attnArgs struct {

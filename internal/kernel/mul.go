@@ -37,83 +37,9 @@ const maxTile = 12
 // Other elements of y stay as they are, so threads may fill disjoint panels of one y. a must have been reset with m's
 // Cols and Group, with Half only for DenseBF16.
 //
-// One row is bound by memory: m.PanelBytes() per panel, each once (4-bit codes at group 64: 4.5 bits a weight). Several
-// rows share what is read, up to the tile of the routine. Tried for one row of 4-bit codes with AVX2, one Zen 3 thread
-// at 3.0 GHz against a plain read at 22 GB/s:
-//
-//	sums in 16 bits over 32 columns, 32-bit sums and y per group   42 GB/s from cache, 16.6 (75 %) from memory
-//	the same, prefetching 1, 2, 4 KiB ahead                        19.3, 21.2 (96 %), 20.5 GB/s from memory
-//
-// Several rows are bound by arithmetic. For 4-bit codes, GOPS of one such thread at 3.2 GHz, codes in the second-level cache and
-// from memory. VPMADDUBSW and VPADDW share two of four pipes: alone, pairs of them reach 337 to 355, with the loads, broadcasts and
-// widening that they need 320, and the rest of a group's work costs 15 %.
-//
-//	8 rows: four rows by a panel, sums of a block of groups first  226, 212
-//	8 rows: eight rows by half a panel                             211
-//	8 rows: x copied eight times as an operand                     234, 174: the order that suits the cache breaks the stream
-//	8 rows: bytes of the codes made for the first four (tall.go)   234
-//	64 rows: panels one at a time; in blocks; tall.go              221; 231; 251
-//	tall.go, sums and their widening in the order of products      231: products of both halves come first, then their sums
-//	tall.go, parts of a group added while finishing, scales again  231: that is bound by loads; added when stored, scales kept
-//	VPADDSW in place of VPADDW                                     slower: it runs on the multipliers' pipes alone
-//
-// Other widths, 64 rows, busy machine, where 4 bits did 247: 245 (3 bits), 224 (5), 200 (6: sums of two products fill 16 bits), 232
-// (e2m1), 117 (8 bits). One row, from cache: 5 and 6 bits 22 to 27 GB/s of packed codes, 3 bits 15.
-//
-// Rounded activations with AVX-512, one Zen 5 thread beside others, GOPS of 1030 with VNNI, 1024 columns in the second-level cache:
-//
-//	                                                  4 bits              8 bits              5 bits
-//	rows                                              1   2   8  12 512   1   2   8  12 512   1   2   8  12 512
-//	VPDPBUSD, eight rows, y in memory                464 616 763 720 703 400 511 725 687 673 126 182 278 297 327
-//	twelve rows, y in registers (tile.go)            459 598 786 830 816 412 540 764 801 785 301 487 748 797 787
-//	the same, lines of several quads loaded for each 419 534 767 819 820 415 537 770 801   - 293 427 702 753 750
-//	VPMADDUBSW, of 930, eight rows (8 bits: y in
-//	memory, halves of codes)                         400 508 621 613 610 230 293 350 347 346 277 391 530 522 514
-//	AVX-VNNI, of 520, four rows; bytes made first    252 336 402 405 405 254 343 399 395 393 145 234 377 385 398
-//
-// In the first line 5 bits have AVX2's routines. A group costs a row three multiplications for sixteen products, which is 84 % of the
-// limit at 64 columns, and each product takes a number of x straight from memory, one of two loads a cycle. Two panels at a time share
-// these: 703 GOPS with two rows and 783 with eight where one panel had 548 and 743, but 795 and 785 with twelve, and y no longer fits
-// in registers; memory does not give two threads with so few rows that much. Rows of x whose distance is a power of two are a tenth slower from
-// 4096 columns on (see apart).
-//
-// From memory software prefetches help Zen 5: GB/s, where plain loads read 39 on the same thread, asking so far ahead:
-//
-//	                          4 bits                5 bits                8 bits                bfloat16, exact
-//	rows                       1    2    8   12     1    2    8           1    2    8           1    2    8   12
-//	no                       38.8 35.8 13.0  8.3  36.7 34.3 12.0        43.3 40.8 24.3        37.2 29.5  8.4  7.9
-//	4 KiB                    40.6 38.8 24.0       38.7 36.8 26.3        37.9 38.3 31.8
-//	8 KiB                    41.3 40.1 26.1 17.2  39.4 37.2 29.5        39.4 38.2 36.1        37.8 37.6 28.0 19.7
-//	16 KiB                   39.3 37.7 26.0       36.9 36.8 29.6        39.5 38.7 35.7
-//
-// Floats, 4-bit codes, of 103 GFLOP/s: four or six rows by half a panel 71 and 75; floats made aside 90 with 63 rows (see
-// wide). Bfloat16 weights, 64 rows: four rows by half a panel 82, three by a whole one 96.
-//
-// Floats with AVX-512, of 258 GFLOP/s of one Zen 5 thread, beside others, 1024 columns in the second-level cache:
-//
-//	                                               4 bits      6 bits      bfloat16    float32
-//	rows                                           2   12 512  2   12 512  2   12 512  2   12 512
-//	four rows, four sums of each                   206 231 227  68  93  92 173 211 205  90 188 185
-//	six rows, four sums of each                    200 222 222 137 207 210 184 227 218 154 204 199
-//	twelve rows, two sums of each                  154 228 230 128 230 218 129 233 234 121 218 214
-//
-// Each product reads a number of x as it goes, which the two loads of a cycle bound to 86 % of the multipliers with six rows and to
-// 92 % with twelve. Two sums have the bits of AVX2, and one row still takes codes faster than memory gives them (8 bits 50 GB/s, 4
-// bits 32). Codes in planes of 2 and 3 bits and e2m1 do as 4 bits, 5 bits as 6; in the first line those of 6 bits have AVX2's routines.
-//
-// Bfloat16 weights and activations with AVX512_BF16, where two products of a lane cost what one does in float32 (516 GFLOP/s of the same
-// thread), columns and cache as before:
-//
-//	rows                                     1    2    8   12   63  512
-//	float32 activations                     68  131  244  250  242  242
-//	bfloat16, one sum of each               50   95  360  476         475
-//	two, of even and odd pairs of columns   97  181  454  475  460  475
-//
-// From memory, beside others, float32 and bfloat16 activations read 32 and 36 GB/s with one row, 26 and 27 with eight, 17 and 27 with twelve.
-//
-// Small floats with AVX-512, the same thread, 1, 12 and 512 rows: e4m3 84, 202 and 192 GFLOP/s (making its floats takes a
-// multiplication per column as well), e2m1 125, 220 and 200; e2m1 with rounded activations 340, 633 and 629 GOPS with VNNI, 272, 506
-// and 505 without.
+// One row is bound by memory: m.PanelBytes() per panel, each read once (4-bit codes at group 64: 4.5 bits a weight). Several rows
+// share what is read, up to the tile of the routine, and are bound by arithmetic. What was tried, with figures, is in
+// docs/benchmarks.md under "Products".
 func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	if a.cols != m.spec.Cols || a.group != m.spec.Group || a.prec == Half && m.spec.Format != DenseBF16 || r0 < 0 || r1 > a.rows || p0 < 0 || p1 > m.Panels() {
 		panic(fmt.Sprintf("kernel: product of %d rows [%d,%d) of %d columns, group %d, with panels [%d,%d) of %+v",

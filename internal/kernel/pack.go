@@ -23,10 +23,6 @@ const (
 // Packer stores panels of a Matrix, sixteen rows at once: their pieces become lanes, four bytes of a row each, which a
 // transposition puts into the lines of the panel. One goroutine uses a Packer; several may pack other panels of the same
 // matrix with Packers of their own. The zero value is ready for Reset, which keeps buffers for reuse.
-//
-// GB of panels per second of one Zen 3 thread, which others disturbed, from and to the second-level cache (BenchmarkPack): 8 bits,
-// bfloat16 and float32 19 to 21, float16 10, 4 bits 9, 5 and 6 bits 4, 2 and 3 bits 2; the small floats 4 to 6. Row by row, with
-// stores of four bytes 64 apart, loading took four times as long.
 type Packer struct {
 	m      *Matrix
 	form   Form
