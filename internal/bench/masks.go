@@ -96,7 +96,7 @@ func benchMatcher(v *grammar.Vocab) func() []uint64 {
 	form := grammar.Call([]grammar.Tool{{Name: "f"}}, "")
 	budget := grammar.NewBudget(1)
 	begin := func() *grammar.Matcher {
-		m := v.Match(&form.Grammar, budget)
+		m := v.Matcher(&form.Grammar, budget)
 		m.Accept([]byte(`{"name": "f", "arguments": {"a": `))
 		return m
 	}

@@ -250,7 +250,7 @@ func TestApartKeeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := New(src, cfg)
-		c.Keep = &Keep{Build: "test", Warn: func(line string) { t.Error(line) }}
+		c.DiskCache = &DiskCache{Build: "test", Warn: func(line string) { t.Error(line) }}
 		if err := c.Load(aparts("cpu")); err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +349,7 @@ func TestEncodersApart(t *testing.T) {
 			vectors, scores = append(vectors, v), append(scores, s)
 			if e.away != nil {
 				for _, c := range []*Encoder{e, r} {
-					pid, _ := c.away.Child()
+					pid, _ := c.away.Worker()
 					if pid == 0 {
 						t.Fatal("there is no process")
 					}

@@ -20,7 +20,7 @@ import (
 
 // Catalog serves one model. Its methods are safe for concurrent use.
 type Catalog struct {
-	Keep *Keep // set before Load; nil: the prompt cache lives in memory only
+	DiskCache *DiskCache // set before Load; nil: the prompt cache lives in memory only
 	// Note is told, once each, which names of others' models are taken for this one. It is set before Open; nil: nobody is told.
 	Note func(line string)
 
@@ -76,7 +76,7 @@ func (c *Catalog) Load(bs Backends) error {
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)
 		c.err = c.enc.load(bs)
 	default:
-		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.Keep, c.setKnown)
+		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.DiskCache, c.setKnown)
 	}
 	return c.err
 }

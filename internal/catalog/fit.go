@@ -104,16 +104,16 @@ type needs struct {
 // bothWays plans the model with weights in memory of their own and in mapped files.
 func bothWays(c *model.Checkpoint, open func() (backend.Backend, error), o backend.Options, cfg *config.Config) (packed, mapped needs, err error) {
 	o.Mapped = false
-	packed, err = plan(c, open, o, cfg)
+	packed, err = estimate(c, open, o, cfg)
 	if err == nil {
 		o.Mapped = true
-		mapped, err = plan(c, open, o, cfg)
+		mapped, err = estimate(c, open, o, cfg)
 	}
 	debug.FreeOSMemory() // what was only planned
 	return packed, mapped, err
 }
 
-func plan(c *model.Checkpoint, open func() (backend.Backend, error), o backend.Options, cfg *config.Config) (n needs, err error) {
+func estimate(c *model.Checkpoint, open func() (backend.Backend, error), o backend.Options, cfg *config.Config) (n needs, err error) {
 	be, err := open()
 	if err != nil {
 		return n, err

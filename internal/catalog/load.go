@@ -232,7 +232,7 @@ func (w *Weights) Close() error {
 // Process is the model's own and how many there have been; 0 and 0: it runs in this one.
 func (w *Weights) Process() (pid, starts int) {
 	if e, ok := w.Engine.(*remote.Engine); ok {
-		return e.Child()
+		return e.Worker()
 	}
 	return 0, 0
 }

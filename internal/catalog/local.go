@@ -17,7 +17,7 @@ import (
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
 // In between it calls known, which is told of a base model.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Keep, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *DiskCache, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, nil, err
 	}

@@ -280,7 +280,7 @@ func TestKill(t *testing.T) {
 	for n := range *kills {
 		v.target.Store(v.tokens.Load() + 1 + r.Int64N(200))
 		<-v.hit
-		pid, _ := v.engine.Child()
+		pid, _ := v.engine.Worker()
 		sig := syscall.SIGKILL
 		if n%5 == 3 {
 			sig = syscall.SIGABRT
@@ -298,7 +298,7 @@ func TestKill(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if _, loaded := v.engine.Child(); loaded != *kills+1 {
+	if _, loaded := v.engine.Worker(); loaded != *kills+1 {
 		t.Errorf("%d processes for %d kills", loaded, *kills)
 	}
 	after := inUse(t, v)

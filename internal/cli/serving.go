@@ -87,7 +87,7 @@ func (s *serving) find() (err error) {
 		return err
 	}
 	s.models.Note = func(line string) { s.log.Info(line) }
-	s.models.Keep = &catalog.Keep{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
+	s.models.DiskCache = &catalog.DiskCache{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
 	return nil
 }
 

@@ -48,7 +48,7 @@ func Quantize(ctx context.Context, src fs.FS, where, dst string, o Options) (*Re
 		return nil, err
 	}
 	defer c.Close()
-	p, err := newPlan(c, o)
+	p, err := newConversion(c, o)
 	if err != nil {
 		return nil, err
 	}

@@ -144,7 +144,7 @@ type index struct {
 }
 
 // write fills the folder: weights, their index, the config, and what else the source has.
-func (p *plan) write(ctx context.Context, to *folder, src fs.FS, progress func(done, total int64)) error {
+func (p *conversion) write(ctx context.Context, to *folder, src fs.FS, progress func(done, total int64)) error {
 	var done, total int64
 	for i := range p.units {
 		total += p.units[i].size()
@@ -198,7 +198,7 @@ func (p *plan) write(ctx context.Context, to *folder, src fs.FS, progress func(d
 }
 
 // shards cuts the units into files.
-func (p *plan) shards() [][]unit {
+func (p *conversion) shards() [][]unit {
 	var shards [][]unit
 	var size int64
 	for _, u := range p.units {
@@ -234,7 +234,7 @@ type schemeJSON struct {
 
 // newConfig is the source's with what was done, said twice, as mlx-lm does it for Hugging Face's sake, and with both names of keys
 // that have two.
-func (p *plan) newConfig() map[string]any {
+func (p *conversion) newConfig() map[string]any {
 	s := p.options.Scheme
 	q := map[string]any{"group_size": s.Group, "bits": s.Bits, "mode": s.Mode}
 	for module, r := range p.rules {

@@ -90,7 +90,7 @@ var inner = map[string][]string{
 const asItIs = "mlx-lm does not have it; hearth runs the folder as it is"
 
 // stranger says why mlx-lm would not read the model that is to be written as it is read here, and what to do; "" if it would.
-func (p *plan) stranger() (why, hint string) {
+func (p *conversion) stranger() (why, hint string) {
 	if !slices.Contains(compared, p.modelType) {
 		hint = asItIs
 		if slices.Contains(model.Types(), p.modelType) {
@@ -134,7 +134,7 @@ var (
 
 // apartFromMLX tells what of a config changes the numbers here, and not in mlx-lm: what is written is right, and mlx-lm computes
 // something else with it.
-func (p *plan) apartFromMLX(r *model.Reading, context int) (list []string) {
+func (p *conversion) apartFromMLX(r *model.Reading, context int) (list []string) {
 	typ := p.modelType
 	if known := inner[typ]; known != nil {
 		typ = cmp.Or(innerType(p.config), known[0])
@@ -174,7 +174,7 @@ func endsWith(path string, ends []string) bool {
 }
 
 // rule is that of the matrix of a module with so many columns.
-func (p *plan) rule(path string, in int) rule {
+func (p *conversion) rule(path string, in int) rule {
 	s := p.options.Scheme
 	switch {
 	case in%s.Group != 0, endsWith(path, floatParts[p.modelType]):
@@ -189,7 +189,7 @@ func (p *plan) rule(path string, in int) rule {
 
 // mixed gives more bits to the head and, in the first and last eighth of the layers and every third between, to what errors
 // come through.
-func (p *plan) mixed(path string) quant.Scheme {
+func (p *conversion) mixed(path string) quant.Scheme {
 	r := recipes[p.options.Recipe]
 	s := quant.Scheme{Mode: quant.Affine, Bits: r.low, Group: p.options.Scheme.Group}
 	n, i := p.layers, layerOf(path)

@@ -25,7 +25,7 @@ func TestStrangers(t *testing.T) {
 		{"bitnet", "", `does not know what mlx-lm quantises of "bitnet"`, "convert it with mlx-lm"},
 		{"qwen3_5_text", "", `does not know what mlx-lm quantises of "qwen3_5_text"`, asItIs},
 	} {
-		p := &plan{modelType: c.typ, config: keys{"text_config": marshal(map[string]string{"model_type": c.inner})}}
+		p := &conversion{modelType: c.typ, config: keys{"text_config": marshal(map[string]string{"model_type": c.inner})}}
 		why, hint := p.stranger()
 		if hint != c.hint || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s with %q: %q, %q; want %q, %q", c.typ, c.inner, why, hint, c.why, c.hint)
@@ -85,12 +85,12 @@ func TestApartFromMLX(t *testing.T) {
 		{"mimo_v2_flash", model.Reading{Windows: windows}, []string{"config.json: mlx-lm does not know the first of 4096 positions that windows have (sliding_window) in mimo_v2_flash: its numbers of what is written are others"}},
 		{"glm", model.Reading{Rotations: []model.Rotation{plain}}, []string{"config.json: mlx-lm does not know heads that turn in part (partial_rotary_factor) in glm: its numbers of what is written are others"}},
 	} {
-		p := &plan{modelType: c.typ, spelled: keys{"head_dim": marshal(128)}}
+		p := &conversion{modelType: c.typ, spelled: keys{"head_dim": marshal(128)}}
 		if got := p.apartFromMLX(&c.r, 8192); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.typ, got, c.want)
 		}
 	}
-	p := &plan{modelType: "gpt_bigcode", config: keys{"activation_function": marshal("gelu_new"), "multi_query": marshal(false)}}
+	p := &conversion{modelType: "gpt_bigcode", config: keys{"activation_function": marshal("gelu_new"), "multi_query": marshal(false)}}
 	want := []string{"config.json: mlx-lm does not know activation_function gelu_new (it takes gelu) in gpt_bigcode: its numbers of what is written are others",
 		"config.json: mlx-lm does not know multi_query false (it takes true) in gpt_bigcode: its numbers of what is written are others"}
 	if got := p.apartFromMLX(&model.Reading{}, 0); !slices.Equal(got, want) {

@@ -395,7 +395,7 @@ func TestStuck(t *testing.T) {
 	told := make(chan time.Duration, 1)
 	s := service(t, model.Pooling{Kind: model.Embeds}, func(c *Config) { c.Stuck = func(d time.Duration) { told <- d } })
 	s.queue.dog.Begin(watchdog.Prompt)
-	s.queue.dog.Ticks(130)
+	s.queue.dog.Advance(130)
 	if d := <-told; d < 2*time.Minute {
 		t.Errorf("stuck for %v", d)
 	}

@@ -30,7 +30,7 @@ type queue struct {
 	// Of the loop, reused from step to step.
 	batch backend.Batch
 	owner []place // of every span
-	dog   *watchdog.Dog
+	dog   *watchdog.Timer
 }
 
 // place is whose text a span is.

@@ -157,12 +157,12 @@ func (d *disk) advance(l *load, left *int) bool {
 			}
 			return ended
 		}
-		grafted, err := d.prefix.Graft(l.key, p.Index, 1, func(g int) bool { return p.Groups[g] != nil }, func(g int, page kv.PageID) error {
+		grafted, err := d.prefix.InsertPage(l.key, p.Index, 1, func(g int) bool { return p.Groups[g] != nil }, func(g int, page kv.PageID) error {
 			*left -= len(p.Groups[g])
 			return d.store.Import(bytes.NewReader(p.Groups[g]), kv.Ref{Group: g, Page: page})
 		})
 		if grafted && err == nil && len(p.Groups) > d.groups && p.Groups[d.groups] != nil {
-			grafted, err = d.prefix.GraftSnap(l.key, (p.Index+1)*d.tokens, func(id kv.SnapID) error {
+			grafted, err = d.prefix.InsertSnap(l.key, (p.Index+1)*d.tokens, func(id kv.SnapID) error {
 				*left -= len(p.Groups[d.groups])
 				return d.store.Import(bytes.NewReader(p.Groups[d.groups]), kv.Ref{Snap: id})
 			})
@@ -222,7 +222,7 @@ func (d *disk) onEvict(b kv.Branch) bool {
 		switch d.put(b, tier.Path{}) {
 		case tier.More:
 		case tier.Full:
-			d.tier.Lost()
+			d.tier.CountDropped()
 			return false
 		default:
 			return true

@@ -82,7 +82,7 @@ type Engine struct {
 	disk     *disk // nil: there is none; set before the loop starts
 	failed   error // of closing it
 	trace    trace
-	dog      *watchdog.Dog
+	watchdog *watchdog.Timer
 	seqs     map[sched.ID]*sequence // waiting and running
 	outcomes []sched.Outcome        // reused
 	left     []kv.SlotID            // reused
@@ -171,7 +171,7 @@ func New(cfg Config) (*Engine, error) {
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
 	_, device := cfg.Backend.(backend.Device)
-	e.dog = watchdog.New(device, func(d time.Duration) {
+	e.watchdog = watchdog.New(device, func(d time.Duration) {
 		if cfg.Stuck != nil {
 			cfg.Stuck(d)
 		}
@@ -194,7 +194,7 @@ const SnapshotEvery = 8192
 
 // policy is the scheduler's configuration. Without StepTarget prompt chunks never shrink, beside decodes or alone.
 func (c *Config) policy() sched.Config {
-	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, Every: SnapshotEvery,
+	s := sched.Config{Chunk: c.PrefillChunk, NoCache: c.NoCache, SnapEvery: SnapshotEvery,
 		Terms: kv.Terms{TTL: c.CacheTTL.Milliseconds(), Sessions: c.CacheSessions, Idle: c.CacheBytes}}
 	if c.StepTarget > 0 {
 		s.Target, s.Longest = c.StepTarget.Microseconds(), max(c.StepTarget, longestStep).Microseconds()
@@ -278,7 +278,7 @@ func (e *Engine) Submit(ctx context.Context, p Prompt) (*Stream, error) {
 		p.MaxTokens = room
 	}
 	q := &sequence{
-		Seq: sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Background: p.Background, Cuts: slices.Clone(p.Marks),
+		Seq: sched.Seq{Prompt: len(p.Tokens), Max: p.MaxTokens, Client: p.Client, Background: p.Background, Marks: slices.Clone(p.Marks),
 			Owner: kv.Owner{Session: p.Session, Party: p.Party, Marked: p.Marked}, Key: key(p.Tokens, p.MaxTokens, &p.Salt)},
 		request: p.Request, salt: p.Salt,
 		tokens: append([]int32(nil), p.Tokens...), stop: append([]int32(nil), p.StopIDs...),
@@ -476,7 +476,7 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Waiting = e.live - s.Running
-	s.Stuck = e.dog.Stuck()
+	s.Stuck = e.watchdog.Stuck()
 	if e.disk != nil {
 		s.Cache.Disk = e.disk.tier.Stats()
 	}

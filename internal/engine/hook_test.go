@@ -103,11 +103,11 @@ func TestStuck(t *testing.T) {
 	e := start(t, &hooked{begin: st.begin}, func(c *Config) { c.Stuck = func(d time.Duration) { told <- d } })
 	s := submit(t, e, Prompt{Tokens: prompt(9, 1), MaxTokens: 3, Logprobs: -1})
 	st.wait()
-	e.dog.Ticks(60)
+	e.watchdog.Advance(60)
 	if len(told) > 0 || e.Stats().Stuck != 0 {
 		t.Error("a step of a minute is stuck")
 	}
-	e.dog.Ticks(70)
+	e.watchdog.Advance(70)
 	if d := <-told; d < 2*time.Minute || e.Stats().Stuck < d {
 		t.Errorf("stuck for %v, %v", d, e.Stats().Stuck)
 	}

@@ -13,7 +13,7 @@ import (
 // loop runs steps until the engine is closed. It alone touches the model.
 func (e *Engine) loop() {
 	defer close(e.done)
-	defer e.dog.Close()
+	defer e.watchdog.Close()
 	for e.intake() {
 		e.trace.lap(nil)
 		plan := e.sched.Next()
@@ -21,12 +21,12 @@ func (e *Engine) loop() {
 		if slices.ContainsFunc(plan.Items, func(it sched.Item) bool { return !it.Decode }) {
 			kind = watchdog.Prompt
 		}
-		e.dog.Begin(kind)
+		e.watchdog.Begin(kind)
 		e.publish(0)
 		e.trace.plan(plan)
 		began := time.Now()
 		out := e.run.step(plan)
-		e.sched.Pace.Observe(plan.Items, time.Since(began).Microseconds())
+		e.sched.ChunkBudget.Observe(plan.Items, time.Since(began).Microseconds())
 		e.trace.lap(&e.trace.step.Run)
 		left := e.appendTokens(plan, out)
 		e.left = e.left[:0]
@@ -40,7 +40,7 @@ func (e *Engine) loop() {
 			}
 		}
 		e.deliver(out)
-		e.dog.End()
+		e.watchdog.End()
 		e.trace.done()
 	}
 	for _, q := range e.seqs {
@@ -82,7 +82,7 @@ func (e *Engine) intake() bool {
 		if shut {
 			return false
 		}
-		if e.sched.Tick(time.Now().UnixMilli()) {
+		if e.sched.Expire(time.Now().UnixMilli()) {
 			e.publish(0)
 		}
 		e.disk.move(e.busy())

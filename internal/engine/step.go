@@ -221,8 +221,8 @@ func (r *runner) close(q *sequence, slot kv.SlotID) {
 	if !q.open {
 		return
 	}
-	if q.Last != 0 && r.store.Snapshot(slot, q.Last) != nil {
-		r.lost(q.Last)
+	if q.EndSnap != 0 && r.store.Snapshot(slot, q.EndSnap) != nil {
+		r.lost(q.EndSnap)
 	}
 	r.store.Close(slot)
 	q.open = false

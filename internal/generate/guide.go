@@ -80,7 +80,7 @@ func (c *calls) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide 
 	u := &guide{calls: c, vocab: c.vocab(), form: form, budget: grammar.NewBudget(r.N)}
 	if _, begun, ok := strings.Cut(p.forced, c.family.CallOpen); ok {
 		u.demanded = true
-		u.match = u.vocab.Match(&form.Grammar, u.budget)
+		u.match = u.vocab.Matcher(&form.Grammar, u.budget)
 		u.accept([]byte(begun))
 	}
 	return u
@@ -98,11 +98,11 @@ func (u *guide) next(id int32) (sample.Set, error) {
 	}
 	switch {
 	case id == u.calls.open && u.match == nil: // else it is part of a text
-		u.match = u.vocab.Match(&u.form.Grammar, u.budget)
+		u.match = u.vocab.Matcher(&u.form.Grammar, u.budget)
 	case !inside && u.calls.open < 0 && u.calls.visible(id):
 		written := u.calls.tok.Bytes(id)
 		if n := u.opened(written); n >= 0 {
-			u.match = u.vocab.Match(&u.form.Grammar, u.budget)
+			u.match = u.vocab.Matcher(&u.form.Grammar, u.budget)
 			u.accept(written[n:])
 		}
 	}

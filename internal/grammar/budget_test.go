@@ -28,7 +28,7 @@ func TestUnions(t *testing.T) {
 	v := wideVocab()
 	cost := func(schema string) int {
 		budget := NewBudget(1)
-		m := v.Match(callOf(schema), budget)
+		m := v.Matcher(callOf(schema), budget)
 		if !m.Accept([]byte(`{"name": "f", "arguments": {"x": `)) {
 			t.Fatal(schema)
 		}
@@ -112,7 +112,7 @@ func TestFinite(t *testing.T) {
 			}
 		}
 		for _, args := range strings.Fields(c.no) {
-			if m := bytesVocab().Match(&f.Grammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
+			if m := bytesVocab().Matcher(&f.Grammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
 				t.Errorf("%s: %s fits", c.schema, args)
 			}
 		}
@@ -129,7 +129,7 @@ func TestFinite(t *testing.T) {
 // TestBudget: a token costs no more than there is, be the schema what it will, and what is spent stays spent.
 func TestBudget(t *testing.T) {
 	long := strings.Repeat("a", 10_000) // as long as a name may still become this one, each byte is read from its beginning
-	m := wideVocab().Match(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
+	m := wideVocab().Matcher(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"`)) {
 		t.Fatal("not accepted")
 	}
@@ -155,7 +155,7 @@ func TestWaysShareTheBudget(t *testing.T) {
 	for i := range 200 {
 		alts = append(alts, fmt.Sprintf(`{"type": "object", "properties": {"k": {}, "z%d": {"const": %d}}, "required": ["k", "z%d"]}`, i, i, i))
 	}
-	m := wideVocab().Match(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
+	m := wideVocab().Matcher(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"x": {"k": [`)) || len(m.ways) != mostWays {
 		t.Fatal(len(m.ways))
 	}
@@ -173,7 +173,7 @@ func TestWaysShareTheBudget(t *testing.T) {
 func TestBudgetIsEnough(t *testing.T) {
 	v := wideVocab()
 	budget := NewBudget(1)
-	m := v.Match(callOf(wide), budget)
+	m := v.Matcher(callOf(wide), budget)
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"o": {"k": `)) {
 		t.Fatal("not accepted")
 	}

@@ -27,8 +27,8 @@ type Matcher struct {
 	of      []way // that allowed belongs to; none: it is still to be filled
 }
 
-// Match begins a form, the work of which is on a budget that several may have in common.
-func (v *Vocab) Match(g *Grammar, budget *Budget) *Matcher {
+// Matcher begins a form, the work of which is on a budget that several may have in common.
+func (v *Vocab) Matcher(g *Grammar, budget *Budget) *Matcher {
 	return &Matcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
 

@@ -37,7 +37,7 @@ func callOf(schema string) *Grammar {
 
 // fits tells whether a text is a whole call.
 func fits(g *Grammar, text string) bool {
-	m := bytesVocab().Match(g, NewBudget(1))
+	m := bytesVocab().Matcher(g, NewBudget(1))
 	return m.Accept([]byte(text)) && m.Done()
 }
 
@@ -182,7 +182,7 @@ func TestAllowed(t *testing.T) {
 	}
 	complete := 0
 	for range 300 {
-		m := v.Match(callOf(wide), NewBudget(1))
+		m := v.Matcher(callOf(wide), NewBudget(1))
 		var out []byte
 		for range 200 {
 			allowed := m.Allowed()
@@ -236,7 +236,7 @@ func check(t *testing.T, out []byte) {
 // TestString: within a string the set is made once.
 func TestString(t *testing.T) {
 	v := bytesVocab(words...)
-	m := v.Match(callOf(wide), NewBudget(1))
+	m := v.Matcher(callOf(wide), NewBudget(1))
 	m.Accept([]byte(`{"name": "f", "arguments": {"a": "`))
 	before := &m.Allowed()[0]
 	m.of[0].blanks = 7 // a mark that would be gone if it were made again
@@ -251,10 +251,10 @@ func TestString(t *testing.T) {
 
 func TestNothingAllowed(t *testing.T) {
 	v := NewVocab(3, func(id int32) []byte { return []byte("xyz"[id : id+1]) })
-	if v.Match(callOf(wide), NewBudget(1)).Allowed() != nil {
+	if v.Matcher(callOf(wide), NewBudget(1)).Allowed() != nil {
 		t.Error("something is allowed")
 	}
-	if g := &Call(nil, end).Grammar; bytesVocab().Match(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
+	if g := &Call(nil, end).Grammar; bytesVocab().Matcher(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
 		t.Error("a call without tools")
 	}
 }
@@ -265,7 +265,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add(`{"properties": {"a": {"enum": ["a", 1, null]}}}`, `{"a": nul`)
 	v := bytesVocab(words...)
 	f.Fuzz(func(t *testing.T, schema, args string) {
-		m := v.Match(callOf(schema), NewBudget(1))
+		m := v.Matcher(callOf(schema), NewBudget(1))
 		if !m.Accept([]byte(`{"name": "f", "arguments": `)) {
 			t.Fatal("the head is not accepted")
 		}

@@ -37,8 +37,8 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 	}
 }
 
-// fold is the key that sorting and grouping compare by: text ignores case unless asked not to.
-func (r *renderer) fold(v Value, caseSensitive bool) Value {
+// foldCase is the key that sorting and grouping compare by: text ignores case unless asked not to.
+func (r *renderer) foldCase(v Value, caseSensitive bool) Value {
 	if s, ok := asString(v); ok && !caseSensitive {
 		return r.mapText(s, strings.ToLower)
 	}
@@ -198,7 +198,7 @@ func sortFilter(r *renderer, v Value, a *args) Value {
 		r.made(16 * len(getters))
 		key := make(Tuple, len(getters))
 		for i, get := range getters {
-			key[i] = r.fold(get(e), sensitive)
+			key[i] = r.foldCase(get(e), sensitive)
 		}
 		return key
 	})}
@@ -243,7 +243,7 @@ func dictsortFilter(r *renderer, v Value, a *args) Value {
 		r.fail(`You can only sort by either "key" or "value"`)
 	}
 	return &List{r.sorted(r.pairs(d), truth(a.get(2, "reverse", false)), func(e Value) Value {
-		return r.fold(e.(Tuple)[at], sensitive)
+		return r.foldCase(e.(Tuple)[at], sensitive)
 	})}
 }
 
@@ -260,9 +260,9 @@ func groupbyFilter(r *renderer, v Value, a *args) Value {
 	}
 	out := new(List)
 	var last Value
-	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return r.fold(value(e), sensitive) }) {
+	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return r.foldCase(value(e), sensitive) }) {
 		r.spend(2)
-		k := r.fold(value(e), sensitive)
+		k := r.foldCase(value(e), sensitive)
 		if i == 0 || !r.equal(k, last, 0) {
 			r.spend(4)
 			out.Items = append(out.Items, Tuple{value(e), new(List)})
@@ -280,7 +280,7 @@ func uniqueFilter(r *renderer, v Value, a *args) Value {
 	seen := map[any]bool{}
 	return r.lazy(NewList(r.iterate(v)...), func(e Value) (Value, bool) {
 		r.spend(entrySteps)
-		h := r.hash(r.fold(get(e), sensitive))
+		h := r.hash(r.foldCase(get(e), sensitive))
 		keep := !seen[h]
 		seen[h] = true
 		return e, keep
@@ -299,7 +299,7 @@ func extremeFilter(sign int) filter {
 		best := items[0]
 		for _, e := range items[1:] {
 			r.step()
-			if r.compareValues(r.fold(get(e), sensitive), r.fold(get(best), sensitive), 0)*sign > 0 {
+			if r.compareValues(r.foldCase(get(e), sensitive), r.foldCase(get(best), sensitive), 0)*sign > 0 {
 				best = e
 			}
 		}

@@ -61,7 +61,7 @@ func (a *Attn) SetRow(row int, q []float32, lo, hi int) {
 // position base+i, and base is a multiple of AttnTile. Calls come in ascending order of position, a boundary between two
 // calls lies on a multiple of AttnTile.
 //
-// Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (foldScore), with AVX-512 in
+// Keys and values are seen as Rows.Get reads them. Per tile and query: scores in eight lanes (reduceScore), with AVX-512 in
 // sixteen; new maximum; earlier sums scaled by exp(old-new); weights exp(score-max); values added position by position.
 func Attend(a *Attn, w *AttnSpace, k, v *Rows, base, from, to int) {
 	if from >= to {

@@ -2,7 +2,7 @@ package kernel
 
 import "math"
 
-// score writes s[i][from:to] for n queries: Σ q·k in eight lanes by column mod 8, ascending, then foldScore. Row at of k is
+// score writes s[i][from:to] for n queries: Σ q·k in eight lanes by column mod 8, ascending, then reduceScore. Row at of k is
 // the first of the tile.
 func (w *AttnSpace) score(q []float32, k *Rows, at, from, to, n int) {
 	pad := pad16(k.Width)
@@ -22,12 +22,12 @@ func (w *AttnSpace) score(q []float32, k *Rows, at, from, to, n int) {
 				l[6] += q[6] * k[6]
 				l[7] += q[7] * k[7]
 			}
-			w.s[j*AttnTile+i] = foldScore(&l)
+			w.s[j*AttnTile+i] = reduceScore(&l)
 		}
 	}
 }
 
-func foldScore(l *[8]float32) float32 {
+func reduceScore(l *[8]float32) float32 {
 	return ((l[0] + l[2]) + (l[1] + l[3])) + ((l[4] + l[6]) + (l[5] + l[7]))
 }
 

@@ -21,7 +21,7 @@ func dotGeneric(a, b []float32) float32 {
 	return sumDot(&lane)
 }
 
-// sumDot folds four vectors of eight lanes, then the lanes.
+// sumDot adds up four vectors of eight lanes, then the lanes.
 func sumDot(l *[dotLanes]float32) float32 {
 	var f [8]float32
 	for i := range f {

@@ -17,10 +17,10 @@ type Limits struct {
 // Alloc hands out pages and slots under one byte budget. One goroutine calls it.
 //
 // Invariants (Check):
-//   - every page id ever handed out is either free or referenced: once per table entry that names it, and once more if
-//     the prefix tree does; a slot is referenced once;
+//   - every page id ever handed out is free or referenced: once by each table entry that names it, and once by the prefix
+//     tree if that names it; a slot is referenced once;
 //   - ids in use stay within the capacity;
-//   - the bytes in use are the sum over the pages, slots and snapshots in use, each counted once however many share it, and never
+//   - the bytes in use are those of all pages, slots and snapshots in use, each counted once however many share it, and never
 //     exceed the budget; the idle bytes are those of pages and snapshots that only the tree references.
 type Alloc struct {
 	geo   Geometry
@@ -35,9 +35,9 @@ type Alloc struct {
 	onFree func(Ref)
 }
 
-// NewAlloc divides the limits into ids: of every group as many pages as the budget could hold of it alone, because how
-// the groups share it changes with what is cached. Limits.Tokens is lowered to the longest sequence that fits the byte
-// budget alone; a budget for fewer than Limits.Least is an error with the numbers.
+// NewAlloc makes the ids. Every group gets as many page ids as would fill the budget alone, because how groups share the budget
+// changes with what is cached. Limits.Tokens is lowered to the longest sequence that fits the budget by itself; a budget for
+// fewer than Limits.Least tokens is an error with the numbers.
 func NewAlloc(g Geometry, l Limits) (*Alloc, error) {
 	if g.PageTokens <= 0 || l.Slots <= 0 || l.Span <= 0 || l.Tokens <= 0 {
 		return nil, fmt.Errorf("divide cache memory: pages of %d tokens, %d slots, context %d, steps of %d tokens: none may be 0",
@@ -88,8 +88,8 @@ func (a *Alloc) Limits() Limits { return a.lim }
 // Capacity is the ids there are, for Store.Resize.
 func (a *Alloc) Capacity() Capacity { return a.cap }
 
-// InUse is the bytes of all pages and fixed states handed out. Copies that slots keep (Geometry.SlotToken) are not in
-// it: only Need accounts for them.
+// InUse is the bytes of all pages, snapshots and fixed states handed out. Copies that slots keep (Geometry.SlotToken) are not
+// counted here, only by Need.
 func (a *Alloc) InUse() int64 { return a.inUse }
 
 // Idle is the part of InUse that only the prefix tree holds: eviction can free it.
@@ -219,40 +219,40 @@ func (a *Alloc) Writable(t *Table, from, to int) bool {
 func (a *Alloc) share(g int, p PageID) {
 	was := a.pages[g].idle
 	a.pages[g].share(int32(p))
-	a.settle(g, was, false)
+	a.updateSums(g, was, false)
 }
 
 // drop takes one table's reference away.
 func (a *Alloc) drop(g int, p PageID) {
 	was := a.pages[g].idle
 	free := a.pages[g].put(int32(p))
-	a.settle(g, was, free)
-	a.tell(free, Ref{Group: g, Page: p})
+	a.updateSums(g, was, free)
+	a.notifyFree(free, Ref{Group: g, Page: p})
 }
 
-// OnFree makes f hear of every page and snapshot that nobody holds any more, before its id is given out again. It is for stores
-// whose memory is not that of the ids.
+// OnFree calls f for every page and snapshot that nobody holds any more, before its id is given out again. It is for stores that
+// allocate the memory behind an id only while it is in use.
 func (a *Alloc) OnFree(f func(Ref)) { a.onFree = f }
 
-func (a *Alloc) tell(free bool, ref Ref) {
+func (a *Alloc) notifyFree(free bool, ref Ref) {
 	if free && a.onFree != nil {
 		a.onFree(ref)
 	}
 }
 
-// keep and unkeep are the tree's reference. unkeep gives the bytes it freed.
-func (a *Alloc) keep(g int, p PageID) { a.pages[g].keep(int32(p)) }
+// treeRef and treeUnref take and drop the prefix tree's reference. treeUnref gives the bytes it freed.
+func (a *Alloc) treeRef(g int, p PageID) { a.pages[g].treeRef(int32(p)) }
 
-func (a *Alloc) unkeep(g int, p PageID) int64 {
+func (a *Alloc) treeUnref(g int, p PageID) int64 {
 	was, before := a.pages[g].idle, a.inUse
-	free := a.pages[g].unkeep(int32(p))
-	a.settle(g, was, free)
-	a.tell(free, Ref{Group: g, Page: p})
+	free := a.pages[g].treeUnref(int32(p))
+	a.updateSums(g, was, free)
+	a.notifyFree(free, Ref{Group: g, Page: p})
 	return before - a.inUse
 }
 
-// settle books what a change of one reference in group g did to the sums.
-func (a *Alloc) settle(g, wasIdle int, freed bool) {
+// updateSums updates the byte counts after a change of one reference in group g.
+func (a *Alloc) updateSums(g, wasIdle int, freed bool) {
 	size := a.geo.Groups[g].PageBytes
 	a.idle += int64(a.pages[g].idle-wasIdle) * size
 	if freed {

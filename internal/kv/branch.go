@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Branch is what the tree has along a path, in whole pages. It is good until the next Insert, Graft or Evict.
+// Branch is what the tree has along a path, in whole pages. It is good until the tree changes.
 type Branch struct {
 	Key   []Elem
 	Pages [][]PageID // per group and page; 0: a window's page that is gone
@@ -52,29 +52,28 @@ func (p *Prefix) Branches(visit func(Branch) bool) {
 	}
 }
 
-// OnEvict makes Evict show every branch before it shortens it. What see has said yes to is not shown again, unless it was
+// OnEvict calls see for every branch before Evict shortens it. A branch for which see returned true comes again only when it was
 // used or has grown. see must not change the tree.
-func (p *Prefix) OnEvict(see func(Branch) bool) { p.leaving = see }
+func (p *Prefix) OnEvict(see func(Branch) bool) { p.onEvict = see }
 
-// show tells of a branch whose end may go.
-func (p *Prefix) show(n *node) {
-	if p.leaving != nil && !n.shown && !p.inUse(n, len(n.pages[0])-1) {
-		n.shown = p.leaving(p.ending(n))
+// notifyEvict calls onEvict for a branch whose end may go.
+func (p *Prefix) notifyEvict(n *node) {
+	if p.onEvict != nil && !n.notified && !p.inUse(n, len(n.pages[0])-1) {
+		n.notified = p.onEvict(p.ending(n))
 	}
 }
 
-// showSnap tells of the branch that ends with a snapshot that is about to go.
-func (p *Prefix) showSnap(n *node) {
-	if p.leaving != nil && n.to()%p.alloc.geo.PageTokens == 0 {
-		p.leaving(p.ending(n))
+// notifyEvictSnap calls onEvict for the branch that ends with a snapshot that is about to go.
+func (p *Prefix) notifyEvictSnap(n *node) {
+	if p.onEvict != nil && n.to()%p.alloc.geo.PageTokens == 0 {
+		p.onEvict(p.ending(n))
 	}
 }
 
-// Graft puts one whole page of key into the tree that no sequence has computed here: fill writes its contents, for each
-// group that want names. Memory comes from what is free or can be evicted. uses is how often a sequence has started from
-// there, as far as that is known. False without an error: there is no memory, or the tree does not reach to the page any
-// more.
-func (p *Prefix) Graft(key []Elem, index, uses int, want func(group int) bool, fill func(group int, page PageID) error) (bool, error) {
+// InsertPage puts a page into the tree that comes from elsewhere and not from a sequence: fill writes its contents, for each
+// group for which want is true. Memory comes from what is free or can be evicted. uses is how often sequences are known to have
+// started from there. False without an error: there is no memory, or the tree no longer reaches up to the page.
+func (p *Prefix) InsertPage(key []Elem, index, uses int, want func(group int) bool, fill func(group int, page PageID) error) (bool, error) {
 	to := (index + 1) * p.alloc.geo.PageTokens
 	t := Table{Pages: make([][]PageID, len(p.named))}
 	for g := range t.Pages {
@@ -113,9 +112,9 @@ func (p *Prefix) Graft(key []Elem, index, uses int, want func(group int) bool, f
 	return true, nil
 }
 
-// GraftSnap puts a snapshot of the state after the first to positions of key into the tree: fill writes its contents.
-// False without an error: there is no memory, or the tree does not reach so far.
-func (p *Prefix) GraftSnap(key []Elem, to int, fill func(SnapID) error) (bool, error) {
+// InsertSnap puts a snapshot into the tree that comes from elsewhere, of the state after the first to positions of key: fill
+// writes its contents. False without an error: there is no memory, or the tree does not reach so far.
+func (p *Prefix) InsertSnap(key []Elem, to int, fill func(SnapID) error) (bool, error) {
 	if n, at := p.walk(key[:to]); at == to && n.to() == to && n.snap != 0 {
 		return true, nil
 	}
@@ -139,7 +138,7 @@ func (p *Prefix) GraftSnap(key []Elem, to int, fill func(SnapID) error) (bool, e
 	return true, nil
 }
 
-// has reports whether the path to n has a page of an index in every group that want names.
+// has reports whether the path to n has the page of an index in every group for which want is true.
 func (p *Prefix) has(n *node, index int, want func(group int) bool) bool {
 	all := true
 	p.path(n, index+1, func(x *node, i, k int) {
@@ -150,7 +149,7 @@ func (p *Prefix) has(n *node, index int, want func(group int) bool) bool {
 	return all
 }
 
-// page takes a fresh page of each group that want names, all or none. short is the bytes that lack.
+// page takes a fresh page of each group for which want is true, all or none. short is how many bytes are missing.
 func (a *Alloc) page(t *Table, index int, want func(group int) bool) (short int64, ok bool) {
 	need := a.inUse - a.lim.Bytes
 	for g := range a.geo.Groups {

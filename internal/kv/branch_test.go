@@ -58,35 +58,35 @@ func TestBranches(t *testing.T) {
 	sc.check(t)
 }
 
-func TestGraft(t *testing.T) {
+func TestInsertPage(t *testing.T) {
 	sc := prefixScript{}
 	sc.do(t, []string{"new"})
 	sc.do(t, []string{"put", "abcdef"})
 	every := func(int) bool { return true }
 	filled := 0
 	fill := func(int, PageID) error { filled++; return nil }
-	graft := func(key string, index int, want func(int) bool, fill func(int, PageID) error) (bool, error) {
+	insert := func(key string, index int, want func(int) bool, fill func(int, PageID) error) (bool, error) {
 		t.Helper()
-		ok, err := sc.p.Graft(elems(key), index, 3, want, fill)
+		ok, err := sc.p.InsertPage(elems(key), index, 3, want, fill)
 		sc.check(t)
 		return ok, err
 	}
 	key := "abcdefghijklmnop"
-	if ok, _ := graft(key, 2, every, fill); ok || filled > 0 {
-		t.Error("a page is grafted beyond the end")
+	if ok, _ := insert(key, 2, every, fill); ok || filled > 0 {
+		t.Error("a page is inserted beyond the end")
 	}
-	if ok, _ := graft(key, 0, every, fill); !ok || filled > 0 {
+	if ok, _ := insert(key, 0, every, fill); !ok || filled > 0 {
 		t.Error("a page that is there is filled again")
 	}
 	bad := errors.New("bad")
-	if _, err := graft(key, 1, every, func(int, PageID) error { return bad }); err != bad {
+	if _, err := insert(key, 1, every, func(int, PageID) error { return bad }); err != bad {
 		t.Error(err)
 	}
 	if m := sc.p.Match(elems(key)); m.Longer != 6 {
 		t.Errorf("after a failure %d tokens are stored", m.Longer)
 	}
 	for i := 1; i < 4; i++ { // of the window's group only the last pages
-		if ok, err := graft(key, i, func(g int) bool { return g == 0 || i > 1 }, fill); !ok || err != nil {
+		if ok, err := insert(key, i, func(g int) bool { return g == 0 || i > 1 }, fill); !ok || err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -99,14 +99,14 @@ func TestGraft(t *testing.T) {
 	if b := sc.p.Branch(elems(key)); !cmp.Equal(b.Uses, []int{3, 3, 3, 3}) {
 		t.Errorf("uses %v", b.Uses)
 	}
-	if ok, _ := graft(key, 1, every, fill); !ok || filled != 7 {
+	if ok, _ := insert(key, 1, every, fill); !ok || filled != 7 {
 		t.Errorf("the window's page is not filled in: %d", filled)
 	}
 
 	// With no memory left, what is worth less makes room, and what is in use stays.
 	sc.do(t, []string{"hold", "x", "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"})
 	for n := 0; ; n++ {
-		ok, err := graft("zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA", n, every, fill)
+		ok, err := insert("zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA", n, every, fill)
 		if err != nil {
 			t.Fatal(err)
 		}

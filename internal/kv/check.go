@@ -2,8 +2,8 @@ package kv
 
 import "fmt"
 
-// Check asserts the invariants of Alloc, given every table (Pin.Held are some) and slot its callers hold. What the tree holds Prefix.Check
-// compares.
+// Check asserts the invariants of Alloc, given every table and slot that its callers hold; Pin.Held is such a table. Prefix.Check
+// compares what the tree holds.
 func (a *Alloc) Check(tables []*Table, slots []SlotID) error {
 	used, idle := int64(len(slots))*a.geo.FixedBytes, int64(0)
 	for g := range a.pages {
@@ -77,7 +77,7 @@ func (p *Prefix) Check() error {
 	var bytes int64
 	for g := range p.named {
 		ids := &p.alloc.pages[g]
-		for i, kept := range ids.kept {
+		for i, kept := range ids.inTree {
 			page := PageID(int32(i) + ids.first)
 			var counted int32
 			if int(page) < len(p.named[g]) {
@@ -91,7 +91,7 @@ func (p *Prefix) Check() error {
 	}
 	bytes += int64(len(p.snaps)) * p.alloc.geo.SnapBytes
 	for i, n := range p.snaps {
-		if n.snap == 0 || n.snapAt != i || !p.alloc.snaps.kept[p.alloc.snaps.at(int32(n.snap))] {
+		if n.snap == 0 || n.snapAt != i || !p.alloc.snaps.inTree[p.alloc.snaps.at(int32(n.snap))] {
 			return fmt.Errorf("check prefix tree: entry %d of the snapshots, number %d of the edge to %d, is out of place", i, n.snap, n.to())
 		}
 	}

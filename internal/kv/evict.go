@@ -3,10 +3,10 @@ package kv
 // mostHits bounds what past use is worth.
 const mostHits = 8
 
-// use moves n to where its last use ranks it. Least goes first: the clock of the last use, plus, for every time a
-// sequence started from the node or from below it, and for every bonus of Credit (mostHits at most), as many uses as
-// there are nodes. So what was used once goes in order of last use, and what is used again and again, such as the system
-// prompt of an agent, outlives floods of one-offs a few times the size of the tree, but not for ever.
+// use ranks n after a use; the lowest rank is evicted first. The rank is the clock of the last use, plus the number of nodes for
+// every time a sequence started from the node or from below it and for every bonus of Credit, mostHits of these at most. So what
+// was used once is evicted in LRU order. What is used again and again, such as the system prompt of an agent, outlives a few
+// trees' worth of prompts that are used once, but not for ever.
 func (p *Prefix) use(n *node) {
 	p.clock++
 	n.used = p.now
@@ -14,44 +14,44 @@ func (p *Prefix) use(n *node) {
 	p.leaves.Moved(n)
 }
 
-// Evict frees at least need bytes, if pages that only the tree holds suffice, and says how many. It takes whole pages
-// from the ends of branches, those of least rank first; then pages of windows wherever they are, which costs matches in
-// the middle of a branch but not at its end. What it cannot free though only the tree holds it: the partly filled page
-// before a branch that a sequence uses, one per branching.
+// Evict frees at least need bytes, if pages that only the tree holds suffice, and says how many. It takes whole pages from the
+// ends of branches, those of least rank first; then pages of sliding windows wherever they are, after which no prompt can start
+// in the middle of that branch, only at its end. It cannot free the partly filled page before a branch that a sequence uses, one
+// per branching, though only the tree holds it.
 func (p *Prefix) Evict(need int64) int64 {
 	var freed int64
-	var aside []*node
+	var inUse []*node
 	for freed < need && len(p.leaves) > 0 {
 		if s := p.leastSnap(); s != nil && s.worth < p.leaves[0].Rank {
-			p.showSnap(s)
+			p.notifyEvictSnap(s)
 			freed += p.dropSnap(s)
 			continue
 		}
 		n := p.leaves[0]
-		p.pull(n)
-		p.show(n)
-		freed += p.cut(n, need-freed)
+		p.removeLeaf(n)
+		p.notifyEvict(n)
+		freed += p.evictEnd(n, need-freed)
 		if len(n.key) > 0 { // the rest is in use, or enough is free
-			aside = append(aside, n)
+			inUse = append(inUse, n)
 			continue
 		}
 		p.remove(n)
 	}
-	for _, n := range aside {
-		p.push(n)
+	for _, n := range inUse {
+		p.addLeaf(n)
 	}
 	for s := p.leastSnap(); s != nil && freed < need; s = p.leastSnap() {
-		p.showSnap(s)
+		p.notifyEvictSnap(s)
 		freed += p.dropSnap(s)
 	}
 	if freed < need {
-		freed += p.thin(&p.root, need-freed)
+		freed += p.evictWindows(&p.root, need-freed)
 	}
 	return freed
 }
 
-// cut shortens a node from its end by whole pages that no sequence uses.
-func (p *Prefix) cut(n *node, need int64) int64 {
+// evictEnd shortens a node from its end by whole pages that no sequence uses.
+func (p *Prefix) evictEnd(n *node, need int64) int64 {
 	var freed int64
 	first := n.from / p.alloc.geo.PageTokens
 	for freed < need && len(n.key) > 0 {
@@ -82,15 +82,15 @@ func (p *Prefix) inUse(n *node, k int) bool {
 // remove takes out a node that names no page any more.
 func (p *Prefix) remove(n *node) {
 	up := n.parent
-	delete(up.children, n.key[:1][0]) // cut leaves the first token behind the end
+	delete(up.children, n.key[:1][0]) // evictEnd leaves the first token beyond the length
 	p.nodes--
 	if len(up.children) == 0 && up.parent != nil {
-		p.push(up)
+		p.addLeaf(up)
 	}
 }
 
-// thin drops pages of window groups that no sequence uses, at n and below.
-func (p *Prefix) thin(n *node, need int64) int64 {
+// evictWindows drops pages of window groups that no sequence uses, at n and below.
+func (p *Prefix) evictWindows(n *node, need int64) int64 {
 	var freed int64
 	for g := range n.pages {
 		if p.alloc.geo.Groups[g].Window == 0 {
@@ -105,7 +105,7 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 	}
 	for _, c := range n.children {
 		if freed < need {
-			freed += p.thin(c, need-freed)
+			freed += p.evictWindows(c, need-freed)
 		}
 	}
 	return freed
@@ -114,7 +114,7 @@ func (p *Prefix) thin(n *node, need int64) int64 {
 // Clear forgets everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
-	p.root.children, p.leaves, p.nodes, p.stored, p.moved = nil, nil, 0, nil, true
+	p.root.children, p.leaves, p.nodes, p.stored, p.changed = nil, nil, 0, nil, true
 	p.kept.Clear()
 }
 

@@ -9,7 +9,7 @@ type ids struct {
 	next     int32   // ids from here on were never handed out
 	free     []int32 // handed out and returned
 	refs     []int32 // by id-first, up to next; 0: free
-	kept     []bool  // likewise: one of the references is the prefix tree's
+	inTree   []bool  // likewise: one of the references is the prefix tree's
 	idle     int     // ids whose only reference is the prefix tree's
 }
 
@@ -30,7 +30,7 @@ func (s *ids) take() (int32, bool) {
 		return 0, false
 	}
 	s.next++
-	s.refs, s.kept = append(s.refs, 1), append(s.kept, false)
+	s.refs, s.inTree = append(s.refs, 1), append(s.inTree, false)
 	return s.next - 1, true
 }
 
@@ -47,7 +47,7 @@ func (s *ids) shared(id int32) bool { return s.refs[s.at(id)] > 1 }
 // share adds a reference.
 func (s *ids) share(id int32) {
 	i := s.at(id)
-	if s.kept[i] && s.refs[i] == 1 {
+	if s.inTree[i] && s.refs[i] == 1 {
 		s.idle--
 	}
 	s.refs[i]++
@@ -61,37 +61,36 @@ func (s *ids) put(id int32) bool {
 	case s.refs[i] == 0:
 		s.free = append(s.free, id)
 		return true
-	case s.refs[i] == 1 && s.kept[i]:
+	case s.refs[i] == 1 && s.inTree[i]:
 		s.idle++
 	}
 	return false
 }
 
-// keep adds the tree's reference, of which there is one at most.
-func (s *ids) keep(id int32) {
+// treeRef adds the tree's reference, of which there is one at most.
+func (s *ids) treeRef(id int32) {
 	i := s.at(id)
-	s.kept[i] = true
+	s.inTree[i] = true
 	s.refs[i]++
 }
 
-// unkeep drops the tree's reference and reports whether the id is free again.
-func (s *ids) unkeep(id int32) bool {
+// treeUnref drops the tree's reference and reports whether the id is free again.
+func (s *ids) treeUnref(id int32) bool {
 	i := s.at(id)
-	s.kept[i] = false
+	s.inTree[i] = false
 	if s.refs[i] == 1 {
 		s.idle--
 	}
 	return s.put(id)
 }
 
-// check compares the counts with the references there are: held lists one id per reference of a table, the tree's are
-// the kept ones.
+// check compares the counts with the references there are: held lists one id per reference of a table, inTree the tree's.
 func (s *ids) check(held []int32) error {
-	if s.next > s.first+s.n || len(s.refs) != int(s.next-s.first) || len(s.kept) != len(s.refs) {
+	if s.next > s.first+s.n || len(s.refs) != int(s.next-s.first) || len(s.inTree) != len(s.refs) {
 		return fmt.Errorf("ids up to %d handed out of %d", s.next, s.n)
 	}
 	count, idle := make([]int32, len(s.refs)), 0
-	for i, kept := range s.kept {
+	for i, kept := range s.inTree {
 		if kept {
 			count[i]++
 		}

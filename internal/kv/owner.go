@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Salt separates what is stored for one party from what is stored for others: keys under different salts have no
-// beginning in common, so nobody's hits, misses or parting offsets depend on what others sent. The zero Salt changes
-// nothing. Pages, budget and eviction stay shared.
+// Salt separates the prompts of one party from those of others: keys under different salts never share a prefix, so no hit, miss
+// or length of a match depends on what others sent. The zero Salt changes nothing. Pages, budget and eviction stay shared.
 //
-// It is a digest of which 124 bits are used, 31 on each of the first saltedElems elements, over a bit that no other
-// element has set. Two parties would share a page only if all of them agreed, and less than a page is never shared.
+// A salt is a digest. 124 of its bits are used: 31 in each of the first saltedElems elements of a key, which also get their top
+// bit set, as no other element has. Two parties could share a page only if all of these bits agreed.
 type Salt [16]byte
 
 const saltedElems = 4
@@ -25,48 +24,47 @@ func (s *Salt) Elem(pos int, e Elem) Elem {
 	return e ^ Elem(part)<<32
 }
 
-// Owner is who left something in the tree.
+// Owner says whose sequence left something in the tree.
 type Owner struct {
-	Session uint64 // of whom; 0: not known
-	Party   uint64 // who may be told about it, see Owns; 0: nobody
-	Marked  bool   // they said that it is worth keeping
+	Session uint64 // a conversation or agent; 0: not known
+	Party   uint64 // a client, which may be told about it, see Owns; 0: nobody
+	Marked  bool   // the client asked for it to be cached
 }
 
-// Terms bound what the tree keeps beyond its share of the budget. Zero fields do not.
+// Terms limit how long the tree keeps what memory has room for. A zero field is no limit.
 type Terms struct {
-	TTL      int64 // what was not used for so long is forgotten, in the unit of Tick
-	Sessions int   // of more, what the one not heard of longest left is forgotten; zero: sessions are not told apart
+	TTL      int64 // what was not used for so long is evicted, in the unit of Expire
+	Sessions int   // with more than these, what the least recently used session left is evicted; 0: sessions do not matter
 	Idle     int64 // bytes that only the tree holds
 }
 
-// mark is what a node knows about its users.
-type mark struct {
-	session uint64 // the last one that ended here
-	party   uint64 // whose it was
-	reach   int    // how many positions of that, from the root on
+// lastOwner is what a node knows about who used it.
+type lastOwner struct {
+	session uint64 // whose sequence ended here last
+	party   uint64 // likewise
+	reach   int    // positions from the root to where that sequence ended
 	bonus   int    // see Credit
 	used    int64  // time of the last use
 }
 
-// SetTerms changes the terms. They apply from the next Tick, Credit or TrimIdle on.
+// SetTerms changes the terms. They apply from the next Expire, Credit or TrimIdle on.
 func (p *Prefix) SetTerms(t Terms) { p.kept.TTL, p.kept.Sessions, p.idle = t.TTL, t.Sessions, t.Idle }
 
 // Sessions counts the sessions of which something may be stored.
 func (p *Prefix) Sessions() int { return p.kept.Known() }
 
-// Tick tells the time, which never goes back, and forgets what has expired. Between two Ticks, time stands still.
-func (p *Prefix) Tick(now int64) (freed int64) {
+// Expire sets the time, which never goes back, and evicts what has expired. Until the next call time stands still.
+func (p *Prefix) Expire(now int64) (freed int64) {
 	p.now = max(p.now, now)
-	if t := p.kept.TTL; t > 0 && p.now-p.swept >= max(t/16, 1) {
-		p.swept = p.now
-		freed = p.forget(func(n *node) bool { return p.kept.Expired(n.used, p.now) })
+	if t := p.kept.TTL; t > 0 && p.now-p.expired >= max(t/16, 1) {
+		p.expired = p.now
+		freed = p.evictWhere(func(n *node) bool { return p.kept.Expired(n.used, p.now) })
 	}
 	return freed
 }
 
-// Credit notes that o left the branch that ends with key, or ended in the middle of it. What a session that has come
-// back left, and what was marked, each count like one more start from there (see use). A session too many makes the tree
-// forget the one that was not heard of longest.
+// Credit records that a sequence of o ended at key. If o is a session that has come back, or is marked, each counts like one more
+// start from there (see use). When there are more than Terms.Sessions, the least recently used one is evicted.
 func (p *Prefix) Credit(key []Elem, o Owner) {
 	n, at := p.walk(key)
 	if n.parent == nil {
@@ -86,13 +84,13 @@ func (p *Prefix) Credit(key []Elem, o Owner) {
 	}
 	p.use(n)
 	if gone != 0 {
-		p.forget(func(n *node) bool { return n.session == gone })
+		p.evictWhere(func(n *node) bool { return n.session == gone })
 	}
 }
 
-// Owns reports whether what is stored parts from key inside both, and the party itself left all that key has in common with
-// it: then the place says nothing about what others left. It errs towards no: of two parties that left the same, only
-// the last is known.
+// Owns reports whether the prefix that key shares with the tree ends inside both and all of it was left by party. Then the length
+// of that prefix may be told to the party, since it says nothing about what others sent. Where two parties left the same prefix
+// only the last one is known, so that the other one gets false.
 func (p *Prefix) Owns(key []Elem, party uint64) bool {
 	n, at := p.walk(key)
 	if party == 0 || at == 0 || kind(n, at, len(key)) != LCP {
@@ -113,8 +111,8 @@ func (p *Prefix) Owns(key []Elem, party uint64) bool {
 	return n.party == party && n.reach >= at
 }
 
-// Drop forgets everything that no sequence uses.
-func (p *Prefix) Drop() int64 { return p.forget(func(*node) bool { return true }) }
+// Drop evicts everything that no sequence uses.
+func (p *Prefix) Drop() int64 { return p.evictWhere(func(*node) bool { return true }) }
 
 // TrimIdle frees what only the tree holds beyond Terms.Idle.
 func (p *Prefix) TrimIdle() int64 {
@@ -124,18 +122,18 @@ func (p *Prefix) TrimIdle() int64 {
 	return 0
 }
 
-// forget cuts off branches from their ends as long as gone says so of the last node and no sequence uses it.
-func (p *Prefix) forget(gone func(*node) bool) (freed int64) {
+// evictWhere shortens branches from their ends, as long as gone says so of the last node and no sequence uses it.
+func (p *Prefix) evictWhere(gone func(*node) bool) (freed int64) {
 	for work := slices.Clone(p.leaves); len(work) > 0; {
 		n := work[len(work)-1]
 		work = work[:len(work)-1]
 		if !gone(n) {
 			continue
 		}
-		p.pull(n)
-		freed += p.cut(n, math.MaxInt64)
+		p.removeLeaf(n)
+		freed += p.evictEnd(n, math.MaxInt64)
 		if len(n.key) > 0 { // in use
-			p.push(n)
+			p.addLeaf(n)
 			continue
 		}
 		up := n.parent

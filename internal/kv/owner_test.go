@@ -108,7 +108,7 @@ func TestCredit(t *testing.T) {
 		put(Owner{}, 10+e)
 	}
 	put(Owner{Session: 1}, 1)
-	put(Owner{Session: 1}, 2) // the second visit
+	put(Owner{Session: 1}, 2) // the second turn
 	put(Owner{Marked: true}, 3)
 	put(Owner{Session: 2}, 4)
 	put(Owner{}, 5)

@@ -10,10 +10,10 @@ import (
 // and values of their edge. Sequences that share a beginning share pages through it, and what a sequence leaves behind
 // stays until its memory is needed (Evict). One goroutine calls it.
 //
-// A page belongs to PageTokens positions while an edge may begin and end anywhere. So a node's first page may also hold
-// positions that belong to its ancestors, and it always holds them rightly, because whoever computed the page computed
-// or copied them: the deepest node on a path that has a page of an index is the one to read. Only settled pages
-// come in here, and nobody writes to a page that is here: a sequence that continues inside one copies it first.
+// A page holds PageTokens positions, but an edge may begin and end anywhere. So a node's first page may also hold positions of
+// its ancestors. They are valid there, because whoever computed the page computed or copied them: of all nodes on a path that
+// have a page of an index, the deepest one's is read. Only computed pages come in here, and nobody writes to a page that is here:
+// a sequence that goes on inside one copies it first.
 //
 // Invariants (Check):
 //   - a node's edge has at least one token and starts where its parent's ends; siblings share no first token;
@@ -22,23 +22,23 @@ import (
 //   - the tree references in Alloc exactly the pages that its nodes name, and counts rightly how many nodes name each;
 //   - the evictable nodes are exactly those without children, ordered by rank.
 type Prefix struct {
-	alloc  *Alloc
-	root   node
-	named  [][]int32   // per group and page id: how many nodes name it
-	leaves Heap[*node] // the evictable nodes
-	nodes  int
-	bytes  int64 // of the pages named
-	stored map[Tag]*Stored
-	moved  bool  // stored has, since Stored
-	clock  int64 // counts uses: inserts and pins
-	snaps  []*node
+	alloc   *Alloc
+	root    node
+	named   [][]int32   // per group and page id: how many nodes name it
+	leaves  Heap[*node] // the evictable nodes
+	nodes   int
+	bytes   int64 // of the pages named
+	stored  map[Tag]*Stored
+	changed bool  // stored has, since Stored
+	clock   int64 // counts uses: inserts and pins
+	snaps   []*node
 
-	leaving func(Branch) bool // see OnEvict
+	onEvict func(Branch) bool // see OnEvict
 
-	kept  retention.Rule
-	idle  int64 // see Terms
-	now   int64 // see Tick
-	swept int64 // when Tick last looked for what has expired
+	kept    retention.Rule
+	idle    int64 // see Terms
+	now     int64 // see Expire
+	expired int64 // when Expire last looked
 }
 
 // node is an edge of the tree and its end.
@@ -51,16 +51,15 @@ type node struct {
 	key      []Elem
 	pages    [][]PageID // per group: from index from/PageTokens on
 	hits     int        // how often a sequence started from here or from below
-	shown    bool       // see OnEvict
+	notified bool       // see OnEvict
 	tag      Tag        // of the key
-	mark
+	lastOwner
 	snapshot
 }
 
 func (n *node) to() int { return n.from + len(n.key) }
 
-// NewPrefix makes an empty tree over the pages of a, of which there must be some. State that cannot be cut is restored
-// from snapshots.
+// NewPrefix makes an empty tree over the pages of a, of which there must be some.
 func NewPrefix(a *Alloc) *Prefix {
 	return &Prefix{alloc: a, named: make([][]int32, len(a.geo.Groups))}
 }
@@ -166,13 +165,12 @@ func (p *Prefix) collect(n *node, count int) [][]PageID {
 	return pages
 }
 
-// path visits the page indices below count on the way from n to the root: index i is entry k of node x, the deepest
-// one that has it.
-func (p *Prefix) path(n *node, count int, visit func(x *node, i, k int)) {
+// path calls f for each page index i below count on the way from n to the root: entry k of node x, the deepest one that has it.
+func (p *Prefix) path(n *node, count int, f func(x *node, i, k int)) {
 	for x := n; x.parent != nil; x = x.parent {
 		first := x.from / p.alloc.geo.PageTokens
 		for i := first; i < count; i++ {
-			visit(x, i, i-first)
+			f(x, i, i-first)
 		}
 		count = min(count, first)
 	}
@@ -199,17 +197,17 @@ func (p *Prefix) restorable(pages [][]PageID, n int) int {
 	return n
 }
 
-// Pin is a claim on the partly shared pages of a match, which have to be copied, and on its snapshot: the whole pages the
-// caller's table holds. The zero Pin claims nothing.
+// Pin keeps those parts of a match from eviction that the caller's table does not hold: its snapshot, and the partly shared pages
+// until they have been copied. The zero Pin keeps nothing.
 type Pin struct {
 	held Table
 	snap SnapID
 }
 
-// Held is the claim as a table, for Alloc.Check.
+// Held is the pinned pages as a table, for Alloc.Check.
 func (p *Pin) Held() *Table { return &p.held }
 
-// Snap is the snapshot claimed, for Alloc.CheckSnaps.
+// Snap is the pinned snapshot, for Alloc.CheckSnaps.
 func (p *Pin) Snap() SnapID { return p.snap }
 
 // Pin counts m as used and keeps its tail from eviction until Unpin.
@@ -219,7 +217,7 @@ func (p *Prefix) Pin(m *Match) Pin {
 	}
 	for n := m.node; n.parent != nil; n = n.parent {
 		n.hits++
-		n.shown = false
+		n.notified = false
 		p.use(n)
 	}
 	var pin Pin
@@ -238,7 +236,7 @@ func (p *Prefix) Pin(m *Match) Pin {
 	return pin
 }
 
-// Unpin ends a claim. It may be called again.
+// Unpin releases what is pinned. It may be called again.
 func (p *Prefix) Unpin(pin *Pin) {
 	p.alloc.Release(&pin.held)
 	if pin.snap != 0 {
@@ -247,15 +245,14 @@ func (p *Prefix) Unpin(pin *Pin) {
 	}
 }
 
-// Insert hands the first to positions of a sequence to the tree, which takes a reference of its own to the pages it
-// lacks. Where the tree already has a whole page, t changes over to it and lets go of its own. After Insert t must not
-// write below to.
+// Insert stores the first to positions of a sequence in the tree, which takes references of its own to the pages it lacks. Where
+// the tree already has a whole page, that replaces t's own. After Insert t must not write below to.
 func (p *Prefix) Insert(key []Elem, t *Table, to int) {
 	if to == 0 {
 		return
 	}
 	n, at := p.walk(key[:to])
-	p.adopt(n, at/p.alloc.geo.PageTokens, t)
+	p.reconcile(n, at/p.alloc.geo.PageTokens, t)
 	switch {
 	case at == to:
 	case at < n.to():
@@ -268,9 +265,8 @@ func (p *Prefix) Insert(key []Elem, t *Table, to int) {
 	p.use(n)
 }
 
-// adopt makes t and the path to n agree on their first count pages: t uses the tree's, and gives it those that it
-// lacks.
-func (p *Prefix) adopt(n *node, count int, t *Table) {
+// reconcile makes t and the path to n agree on their first count pages: t takes the tree's, and gives it those that it lacks.
+func (p *Prefix) reconcile(n *node, count int, t *Table) {
 	p.path(n, count, func(x *node, i, k int) {
 		for g := range t.Pages {
 			mine, its := &t.Pages[g][i], &x.pages[g][k]
@@ -294,11 +290,11 @@ func (p *Prefix) add(n *node, key []Elem, t *Table, to int) *node {
 	if n.children == nil {
 		n.children = map[Elem]*node{}
 	}
-	p.pull(n)
+	p.removeLeaf(n)
 	n.children[key[c.from]] = c
 	p.nodes++
 	p.extend(c, key, t, to)
-	p.push(c)
+	p.addLeaf(c)
 	return c
 }
 
@@ -319,14 +315,14 @@ func (p *Prefix) extend(n *node, key []Elem, t *Table, to int) {
 	}
 	n.key = append(n.key, key[at:to]...)
 	n.reach = min(n.reach, at) // what went further may have been evicted
-	n.shown = false
+	n.notified = false
 }
 
-// split cuts the edge of n at a position inside it and returns the new node above n.
+// split divides the edge of n at a position inside it and returns the new node above n.
 func (p *Prefix) split(n *node, at int) *node {
 	pt := p.alloc.geo.PageTokens
 	k, first := at-n.from, n.from/pt
-	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, mark: n.mark, tag: n.tag,
+	u := &node{parent: n.parent, from: n.from, key: slices.Clone(n.key[:k]), hits: n.hits, Place: Place{Rank: n.Rank}, lastOwner: n.lastOwner, tag: n.tag,
 		pages: make([][]PageID, len(n.pages)), children: map[Elem]*node{n.key[k]: n}}
 	for g, pages := range n.pages {
 		u.pages[g] = slices.Clone(pages[:ceil(at, pt)-first])
@@ -350,7 +346,7 @@ func (p *Prefix) name(tag Tag, g int, page PageID) {
 		p.named[g] = append(p.named[g], 0)
 	}
 	if p.named[g][page]++; p.named[g][page] == 1 {
-		p.alloc.keep(g, page)
+		p.alloc.treeRef(g, page)
 		p.count(tag, 0, p.alloc.geo.Groups[g].PageBytes)
 	}
 }
@@ -364,5 +360,5 @@ func (p *Prefix) unname(tag Tag, g int, page PageID) int64 {
 		return 0
 	}
 	p.count(tag, 0, -p.alloc.geo.Groups[g].PageBytes)
-	return p.alloc.unkeep(g, page)
+	return p.alloc.treeUnref(g, page)
 }

@@ -1,13 +1,13 @@
 package kv
 
-// State that cannot be cut at any token (recurrent, convolution) comes back only where a copy of it was taken. A node of
-// the tree may have such a snapshot: of the state after its last token. A match then ends at the deepest node that has
-// one, with the pages up to there; what the tokens alone have in common is Match.Longer.
+// Recurrent state (of recurrent and convolution layers) has the same size after every token and cannot be shortened. It can be
+// restored only where a snapshot of it was taken. A node of the tree may have one, of the state after its last token. A match
+// ends at the deepest node that has one, with the pages up to there; Match.Longer is what the tokens alone have in common.
 //
 // Invariants, beside those of Alloc and Prefix (Check):
 //   - a snapshot id in use is referenced once by whoever took or pinned it, and once by the tree if a node has it;
-//   - the list of nodes with snapshots is complete, and a snapshot is of its node's end: a node that grows or shrinks has
-//     none, or loses it.
+//   - the list of nodes with snapshots is complete;
+//   - a snapshot belongs to its node's end: a node without one may grow, and one that shrinks loses it.
 
 // snapshot is what a node has of it.
 type snapshot struct {
@@ -34,18 +34,18 @@ func (a *Alloc) Snap() (SnapID, bool) {
 func (a *Alloc) DropSnap(id SnapID) {
 	was := a.snaps.idle
 	free := a.snaps.put(int32(id))
-	a.settleSnap(was, free)
-	a.tell(free, Ref{Snap: id})
+	a.updateSnapSums(was, free)
+	a.notifyFree(free, Ref{Snap: id})
 }
 
 func (a *Alloc) shareSnap(id SnapID) {
 	was := a.snaps.idle
 	a.snaps.share(int32(id))
-	a.settleSnap(was, false)
+	a.updateSnapSums(was, false)
 }
 
-// settleSnap is settle for snapshots.
-func (a *Alloc) settleSnap(wasIdle int, freed bool) {
+// updateSnapSums is updateSums for snapshots.
+func (a *Alloc) updateSnapSums(wasIdle int, freed bool) {
 	a.idle += int64(a.snaps.idle-wasIdle) * a.geo.SnapBytes
 	if freed {
 		a.inUse -= a.geo.SnapBytes
@@ -73,12 +73,12 @@ func (p *Prefix) putSnap(n *node, at int, id SnapID) {
 	n.snapshot = snapshot{snap: id, snapAt: len(p.snaps), worth: p.clock}
 	p.snaps = append(p.snaps, n)
 	p.count(n.tag, 0, p.alloc.geo.SnapBytes)
-	p.alloc.snaps.keep(int32(id))
+	p.alloc.snaps.treeRef(int32(id))
 	p.alloc.DropSnap(id)
 }
 
-// Forget drops a snapshot that turned out not to be one.
-func (p *Prefix) Forget(id SnapID) {
+// DropSnapshot drops a snapshot whose contents could not be taken.
+func (p *Prefix) DropSnapshot(id SnapID) {
 	for _, n := range p.snaps {
 		if n.snap == id {
 			p.dropSnap(n)
@@ -99,14 +99,14 @@ func (p *Prefix) dropSnap(n *node) int64 {
 	n.snapshot = snapshot{}
 	p.count(n.tag, 0, -p.alloc.geo.SnapBytes)
 	was, before := p.alloc.snaps.idle, p.alloc.inUse
-	free := p.alloc.snaps.unkeep(int32(id))
-	p.alloc.settleSnap(was, free)
-	p.alloc.tell(free, Ref{Snap: SnapID(id)})
+	free := p.alloc.snaps.treeUnref(int32(id))
+	p.alloc.updateSnapSums(was, free)
+	p.alloc.notifyFree(free, Ref{Snap: SnapID(id)})
 	return before - p.alloc.inUse
 }
 
-// leastSnap is the snapshot worth least that no sequence is about to restore, nil if there is none. There are few: each
-// weighs as much as hundreds or thousands of tokens.
+// leastSnap is the snapshot of the least worth that no sequence is about to restore, nil if there is none. There are few, since
+// each takes as much memory as hundreds or thousands of tokens.
 func (p *Prefix) leastSnap() *node {
 	var least *node
 	for _, n := range p.snaps {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// snapTree is a tree of state that cannot be cut: pages of 4 tokens and 10 bytes, snapshots of 7 bytes.
+// snapTree is a tree of recurrent state: pages of 4 tokens and 10 bytes, snapshots of 7 bytes.
 type snapTree struct {
 	*Prefix
 	t *testing.T
@@ -93,7 +93,7 @@ func TestSnapshotMatch(t *testing.T) {
 	if n := p.alloc.snaps.inUse(); n != 3 {
 		t.Errorf("%d snapshots in use", n)
 	}
-	p.Forget(ids[1])
+	p.DropSnapshot(ids[1])
 	p.check()
 	p.match("abcdefghxx", 4, ids[0], 8)
 	p.Clear()
@@ -151,24 +151,24 @@ func TestSnapshotBranch(t *testing.T) {
 	p.check()
 }
 
-// TestGraftSnapshot: what comes from elsewhere is as good as what was taken here.
-func TestGraftSnapshot(t *testing.T) {
+// TestInsertSnap: what comes from elsewhere is as good as what was taken here.
+func TestInsertSnap(t *testing.T) {
 	p := newSnapTree(t)
 	p.put("abcdefgh")
 	p.match("abcdefghi", 0, 0, 8)
 	var filled SnapID
 	fill := func(id SnapID) error { filled = id; return nil }
-	if ok, err := p.GraftSnap(elems("abcdefgh"), 4, fill); !ok || err != nil {
+	if ok, err := p.InsertSnap(elems("abcdefgh"), 4, fill); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	p.match("abcdefghi", 4, filled, 8)
-	if ok, err := p.GraftSnap(elems("abcdefgh"), 4, func(SnapID) error { return errors.New("filled twice") }); !ok || err != nil {
+	if ok, err := p.InsertSnap(elems("abcdefgh"), 4, func(SnapID) error { return errors.New("filled twice") }); !ok || err != nil {
 		t.Error(ok, err)
 	}
-	if ok, err := p.GraftSnap(elems("abcdefgh"), 8, func(SnapID) error { return errors.New("torn") }); ok || err == nil {
+	if ok, err := p.InsertSnap(elems("abcdefgh"), 8, func(SnapID) error { return errors.New("torn") }); ok || err == nil {
 		t.Error("a snapshot that cannot be read is there")
 	}
-	if ok, err := p.GraftSnap(elems("abcdxxxx"), 8, fill); ok || err != nil {
+	if ok, err := p.InsertSnap(elems("abcdxxxx"), 8, fill); ok || err != nil {
 		t.Error("a snapshot of what is not there", ok, err)
 	}
 	p.match("abcdefghi", 4, filled, 8)

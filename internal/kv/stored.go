@@ -2,9 +2,8 @@ package kv
 
 import "encoding/binary"
 
-// Tag tells what is stored under one salt from what is stored under others: the 31 bits of a salt that a key's first element
-// carries. It is 0 of the zero Salt. Of a hundred salts, two have the same one once in 400,000 times; then what is counted and
-// dropped by it is of both.
+// Tag stands for a salt where what is stored is counted and dropped: it is the 31 bits of the salt in a key's first element, 0 for
+// the zero Salt. Among a hundred salts, two have the same tag once in 400,000 times; then both are counted and dropped together.
 type Tag uint32
 
 // Tag is the tag of keys under the salt.
@@ -29,13 +28,13 @@ type Stored struct {
 	Bytes   int64
 }
 
-// Stored lists what there is under every tag that has something. It is given the same map every time, and leaves that alone
-// while nothing changes.
+// Stored fills a map with what there is under every tag. The caller passes the same map every time; it is left alone while nothing
+// changes.
 func (p *Prefix) Stored(to map[Tag]Stored) {
-	if !p.moved {
+	if !p.changed {
 		return
 	}
-	p.moved = false
+	p.changed = false
 	clear(to)
 	for tag, s := range p.stored {
 		to[tag] = *s
@@ -44,7 +43,7 @@ func (p *Prefix) Stored(to map[Tag]Stored) {
 
 // count adds to what is stored under a tag.
 func (p *Prefix) count(tag Tag, entries int, bytes int64) {
-	p.moved = true
+	p.changed = true
 	s := p.stored[tag]
 	if s == nil {
 		s = &Stored{}
@@ -61,18 +60,20 @@ func (p *Prefix) count(tag Tag, entries int, bytes int64) {
 	p.bytes += bytes
 }
 
-// push and pull list a node as evictable, and no more.
-func (p *Prefix) push(n *node) {
+// addLeaf and removeLeaf list a node as evictable, and no more.
+func (p *Prefix) addLeaf(n *node) {
 	p.leaves.Push(n)
 	p.count(n.tag, 1, 0)
 }
 
-func (p *Prefix) pull(n *node) {
+func (p *Prefix) removeLeaf(n *node) {
 	if n.Listed() {
 		p.leaves.Remove(n)
 		p.count(n.tag, -1, 0)
 	}
 }
 
-// DropTag forgets everything under a tag that no sequence uses.
-func (p *Prefix) DropTag(tag Tag) int64 { return p.forget(func(n *node) bool { return n.tag == tag }) }
+// DropTag evicts everything under a tag that no sequence uses.
+func (p *Prefix) DropTag(tag Tag) int64 {
+	return p.evictWhere(func(n *node) bool { return n.tag == tag })
+}

@@ -66,7 +66,7 @@ func TestKilled(t *testing.T) {
 		}
 		before = after
 	}
-	if _, loaded := e.Child(); loaded != 4 {
+	if _, loaded := e.Worker(); loaded != 4 {
 		t.Errorf("%d children", loaded)
 	}
 }

@@ -22,7 +22,7 @@ type host struct {
 
 	reading   sync.Mutex // held while readTexts runs
 	readTexts func(b *backend.Batch, use func(rows []float32)) error
-	dog       *watchdog.Dog // of that
+	watchdog  *watchdog.Timer // of that
 
 	mu      sync.Mutex
 	loaded  bool

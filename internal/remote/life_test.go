@@ -185,7 +185,7 @@ func TestBackOff(t *testing.T) {
 		if got, want := strings.Join(gaps, " "), "0s 500ms 1s 2s 4s 8s 16s 30s 1m1s 500ms"; got != want {
 			t.Errorf("children start %s after each other, want %s", got, want)
 		}
-		if pid, loaded := e.Child(); pid == 0 || loaded != len(started) {
+		if pid, loaded := e.Worker(); pid == 0 || loaded != len(started) {
 			t.Errorf("process %d, %d loaded of %d", pid, loaded, len(started))
 		}
 		mustClose(t, e)
@@ -357,7 +357,7 @@ func TestNonsense(t *testing.T) {
 					t.Errorf("reply %+v, %d live", r, len(e.Live()))
 				}
 				synctest.Wait()
-				if _, loaded := e.Child(); loaded != 2 {
+				if _, loaded := e.Worker(); loaded != 2 {
 					t.Errorf("%d children", loaded)
 				}
 				mustClose(t, e)

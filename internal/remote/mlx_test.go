@@ -63,7 +63,7 @@ func TestMLX(t *testing.T) {
 			t.Errorf("round %d: it ends with %v", round, r.Err)
 		}
 	}
-	if _, loaded := e.Child(); loaded < rounds {
+	if _, loaded := e.Worker(); loaded < rounds {
 		t.Errorf("%d children in %d rounds", loaded, rounds)
 	}
 }

@@ -28,8 +28,8 @@ func OpenReader(cfg Config) (*Reader, error) {
 // About is what the child told of the model.
 func (r *Reader) About() json.RawMessage { return r.e.About() }
 
-// Child is Engine.Child.
-func (r *Reader) Child() (pid, loaded int) { return r.e.Child() }
+// Worker is Engine.Child.
+func (r *Reader) Worker() (pid, loaded int) { return r.e.Worker() }
 
 // Close ends the child.
 func (r *Reader) Close() error { return r.e.Close() }
@@ -111,8 +111,8 @@ func (c *contents) floats() []float32 {
 func (h *host) answerRead(id uint64, b *backend.Batch) {
 	h.reading.Lock()
 	defer h.reading.Unlock()
-	h.dog.Begin(watchdog.Prompt)
-	defer h.dog.End()
+	h.watchdog.Begin(watchdog.Prompt)
+	defer h.watchdog.End()
 	err := h.readTexts(b, func(rows []float32) {
 		const most = newsFrame / 4
 		for len(rows) > 0 {

@@ -271,8 +271,8 @@ func (e *Engine) About() json.RawMessage {
 	return e.facts.About
 }
 
-// Child names the process to people, 0 while there is none that has loaded, and counts those that have.
-func (e *Engine) Child() (pid, loaded int) {
+// Worker names the process to people, 0 while there is none that has loaded, and counts those that have.
+func (e *Engine) Worker() (pid, loaded int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.session != nil {

@@ -73,8 +73,8 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	var stop context.CancelFunc
 	h.ctx, stop = context.WithCancel(context.Background())
 	defer stop()
-	h.dog = watchdog.New(true, h.stuck)
-	defer h.dog.Close()
+	h.watchdog = watchdog.New(true, h.stuck)
+	defer h.watchdog.Close()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)

@@ -19,7 +19,7 @@ func (s *Scheduler) admitAll() {
 			return
 		}
 		for !s.admit(q, m) {
-			if background(q) || !s.yield() {
+			if background(q) || !s.preemptBackground() {
 				return
 			}
 			m = s.match(q)
@@ -163,7 +163,7 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 
 func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
 	q.Slot, q.Match, q.fresh = slot, m, true
-	q.kept = m.Tokens - m.Tokens%s.alloc.Geometry().PageTokens
+	q.stored = m.Tokens - m.Tokens%s.alloc.Geometry().PageTokens
 	if s.prefix != nil {
 		q.pin = s.prefix.Pin(&q.Match)
 	}
@@ -209,7 +209,7 @@ func (s *Scheduler) grow(q *Seq, tokens int) bool {
 				panic("sched: a sequence that fits the context does not fit the budget")
 			}
 			s.prefix.Clear() // only pages before branchings are left to give, see kv.Prefix.Evict
-			q.kept = 0
+			q.stored = 0
 			continue
 		}
 		s.preempt(youngest)
@@ -224,7 +224,7 @@ func (s *Scheduler) grow(q *Seq, tokens int) bool {
 // allows.
 func (s *Scheduler) preempt(q *Seq) {
 	s.plan.Items = slices.DeleteFunc(s.plan.Items, func(it Item) bool { return it.Seq == q })
-	s.plan.Preempted = append(s.plan.Preempted, Left{Seq: q, Slot: q.Slot})
+	s.plan.Preempted = append(s.plan.Preempted, Preemption{Seq: q, Slot: q.Slot})
 	q.ran = max(q.ran, q.Table.Len)
 	q.asked = false
 	s.leave(q, true)

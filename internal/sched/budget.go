@@ -9,10 +9,10 @@ const (
 	lastAlone   = 3    // times Longest that what is left of a prompt may take to run in one step
 )
 
-// Pace says how many prompt tokens fit into a step that must not keep others waiting. It learns from the time of past
+// ChunkBudget says how many prompt tokens fit into a step that must not keep others waiting. It learns from the time of past
 // steps, which the engine measures: a step takes what its decodes take, and then for every prompt token a time that
 // grows with the depth at which the token stands. All times are in microseconds.
-type Pace struct {
+type ChunkBudget struct {
 	Target  int64 // of a step in which sequences decode; 0: no limit
 	Longest int64 // of other steps, which delay nobody but those who come or leave meanwhile; 0: no limit
 	decode  float64
@@ -28,7 +28,7 @@ type load struct {
 }
 
 // Observe learns from a step that took so long. Its items have not been booked by Done.
-func (p *Pace) Observe(items []Item, took int64) {
+func (p *ChunkBudget) Observe(items []Item, took int64) {
 	var l load
 	for i := range items {
 		if it := &items[i]; it.Decode {
@@ -44,7 +44,7 @@ func (p *Pace) Observe(items []Item, took int64) {
 
 // observe: what a few prompt tokens take, the last ones of a prompt or those behind a long match, says nothing of what one
 // among many takes.
-func (p *Pace) observe(l load, took float64) {
+func (p *ChunkBudget) observe(l load, took float64) {
 	switch {
 	case l.prompt >= leastPrompt:
 		n := float64(l.prompt)
@@ -129,13 +129,13 @@ func (p *price) fit(room float64, behind int) float64 {
 	return 2 * room / (first + math.Sqrt(first*first+2*p.depth*room)) // first n + depth/2 n^2 = room
 }
 
-// room is what a step may take for prompt tokens, at most chunk of them, and what they take: beside sequences that decode,
+// budget is what a step may take for prompt tokens, at most chunk of them, and what they take: beside sequences that decode,
 // or without any. The oldest prompt has rest tokens to run behind others.
 //
 // Where it is alone and what is left of it takes no more than lastAlone times Longest, that is one step: in
 // several each would read all keys again, and the last ones would be slivers. It delays a prompt that comes meanwhile, or
 // the end of a cancelled one, once by so much.
-func (p *Pace) room(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
+func (p *ChunkBudget) budget(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
 	limit := float64(p.Longest)
 	if beside {
 		limit = aim * float64(p.Target)

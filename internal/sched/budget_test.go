@@ -97,7 +97,7 @@ func pace(t *testing.T, box *machine) {
 		if decodes == 0 && prompt == chunk {
 			whole++
 		}
-		s.Pace.Observe(p.Items, int64(us))
+		s.ChunkBudget.Observe(p.Items, int64(us))
 		s.Done(p, out)
 	}
 	slices.Sort(share)

@@ -66,7 +66,7 @@ func (d *fakeDisk) move() error {
 			page := d.stored(l.q.Key, l.next)
 			ok := page != nil
 			if ok {
-				ok, err = d.m.s.Prefix().Graft(l.q.Key, l.next, 1, func(g int) bool { return page[g] != nil }, func(g int, id kv.PageID) error {
+				ok, err = d.m.s.Prefix().InsertPage(l.q.Key, l.next, 1, func(g int) bool { return page[g] != nil }, func(g int, id kv.PageID) error {
 					d.m.pages[g][id] = slices.Clone(page[g])
 					return nil
 				})

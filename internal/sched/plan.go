@@ -41,7 +41,7 @@ func (s *Scheduler) Next() Plan {
 	}
 	clear(s.order) // a sequence that left must not stay reachable
 	for i := range s.plan.Items {
-		s.cut(&s.plan.Items[i])
+		s.planSnaps(&s.plan.Items[i])
 	}
 	if kv.Invariants {
 		if err := s.Check(); err != nil {
@@ -58,7 +58,7 @@ func (s *Scheduler) share() {
 	}
 	q := s.order[0]
 	d := division{tokens: s.cfg.Chunk}
-	d.room, d.price = s.Pace.room(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
+	d.budget, d.price = s.ChunkBudget.budget(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
 	front := 0
 	for front < len(s.order) && !background(s.order[front]) {
 		front++
@@ -92,7 +92,7 @@ func (s *Scheduler) add(q *Seq, limit int) {
 // division is a step's room on its way to the prompts of a list: time where a time limits the step.
 type division struct {
 	price  price
-	room   float64
+	budget float64
 	tokens int // that the step may have
 	list   []*Seq
 	give   []int // tokens
@@ -117,33 +117,33 @@ func (d *division) divide() {
 	}
 	switch {
 	case clients == 0:
-		d.take(0, d.room)
-	case others < d.cost(0) && others <= shortPrompts*d.room:
-		d.take(0, d.room/4)
+		d.take(0, d.budget)
+	case others < d.cost(0) && others <= shortPrompts*d.budget:
+		d.take(0, d.budget/4)
 	default:
-		d.take(0, d.room/2)
+		d.take(0, d.budget/2)
 	}
 	for i, q := range rest {
 		if !first(rest, i, q.Client) {
 			continue
 		}
-		for quota := d.room / float64(clients); quota > 0; {
+		for quota := d.budget / float64(clients); quota > 0; {
 			least := 0
 			for j := i + 1; j < len(d.list); j++ {
 				if d.list[j].Client == q.Client && d.lacks(j) > 0 && (least == 0 || d.lacks(j) < d.lacks(least)) {
 					least = j
 				}
 			}
-			before := d.room
+			before := d.budget
 			if least == 0 || d.take(least, quota) == 0 {
 				break
 			}
-			quota -= before - d.room
+			quota -= before - d.budget
 		}
 		clients--
 	}
 	for i := range d.list {
-		d.take(i, d.room)
+		d.take(i, d.budget)
 	}
 }
 
@@ -159,11 +159,11 @@ func (d *division) cost(i int) float64 {
 func (d *division) take(i int, quota float64) int {
 	const whole = 1e-9 // of rounding
 	behind := d.list[i].Table.Len + d.give[i]
-	n := min(math.Ceil(d.price.fit(quota, behind)*(1-whole)), math.Floor(d.price.fit(d.room, behind)*(1+whole)))
+	n := min(math.Ceil(d.price.fit(quota, behind)*(1-whole)), math.Floor(d.price.fit(d.budget, behind)*(1+whole)))
 	take := min(int(n), d.lacks(i), d.tokens)
 	d.give[i] += take
 	d.tokens -= take
-	d.room = max(d.room-d.price.of(take, behind), 0)
+	d.budget = max(d.budget-d.price.of(take, behind), 0)
 	return take
 }
 

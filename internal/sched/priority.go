@@ -6,8 +6,8 @@ package sched
 // promoted now and then: it counts as interactive from then on. So is one whose beginning an interactive sequence waits
 // for.
 
-// patience is how many steps the oldest background sequence shares with interactive ones before it is promoted.
-const patience = 64
+// agingSteps is how many steps the oldest background sequence shares with interactive ones before it is promoted.
+const agingSteps = 64
 
 func background(q *Seq) bool { return q.Background && !q.promoted }
 
@@ -27,11 +27,11 @@ func (s *Scheduler) age() {
 		}
 	}
 	if oldest == nil || !interactive {
-		s.passed = 0
+		s.aged = 0
 		return
 	}
-	if s.passed++; s.passed > patience {
-		oldest.promoted, s.passed = true, 0
+	if s.aged++; s.aged > agingSteps {
+		oldest.promoted, s.aged = true, 0
 	}
 }
 
@@ -56,8 +56,8 @@ func (s *Scheduler) victim() *Seq {
 	return s.running[len(s.running)-1]
 }
 
-// yield preempts a background sequence, if one runs.
-func (s *Scheduler) yield() bool {
+// preemptBackground preempts a background sequence, if one runs.
+func (s *Scheduler) preemptBackground() bool {
 	if len(s.running) == 0 || !background(s.victim()) {
 		return false
 	}
@@ -65,5 +65,5 @@ func (s *Scheduler) yield() bool {
 	return true
 }
 
-// Tick tells the time in milliseconds: what has expired leaves the prefix tree. It says whether something did.
-func (s *Scheduler) Tick(now int64) bool { return s.prefix != nil && s.prefix.Tick(now) > 0 }
+// Expire tells the time in milliseconds: what has expired leaves the prefix tree. It says whether something did.
+func (s *Scheduler) Expire(now int64) bool { return s.prefix != nil && s.prefix.Expire(now) > 0 }

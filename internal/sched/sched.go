@@ -32,24 +32,24 @@ type Seq struct {
 	Score  bool      // every prompt row is wanted: nothing is taken from the prefix tree
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
 	Owner  kv.Owner  // of what it leaves in the prefix tree
-	Cuts   []int     // prompt offsets where later prompts are likely to part from it, for state that cannot be cut
+	Marks  []int     // prompt offsets where later prompts are likely to part from it, for state that cannot be cut
 
 	Background bool // it lets others go first, see priority.go
 
-	Slot   kv.SlotID // kv.NoSlot while waiting
-	Table  kv.Table  // Len counts the tokens run so far, or found in the prefix tree
-	Known  int       // prompt and generated tokens known so far; Known-Table.Len of them are still to run
-	Match  kv.Match  // what the last admission found in the prefix tree
-	Cached int       // tokens that the first admission found there
-	Added  int       // prompt tokens that it adds to the prefix tree, see kv.Geometry.Added
-	Own    bool      // where the prompt then parted from it was the owner's own, see kv.Prefix.Owns
-	Last   kv.SnapID // when it has left its slot: take this snapshot of the slot before closing it; 0: none
+	Slot    kv.SlotID // kv.NoSlot while waiting
+	Table   kv.Table  // Len counts the tokens run so far, or found in the prefix tree
+	Known   int       // prompt and generated tokens known so far; Known-Table.Len of them are still to run
+	Match   kv.Match  // what the last admission found in the prefix tree
+	Cached  int       // tokens that the first admission found there
+	Added   int       // prompt tokens that it adds to the prefix tree, see kv.Geometry.Added
+	Own     bool      // where the prompt then parted from it was the owner's own, see kv.Prefix.Owns
+	EndSnap kv.SnapID // when it has left its slot: take this snapshot of the slot before closing it; 0: none
 
 	started bool   // admitted before
 	fresh   bool   // admitted, but its slot has not been opened: the copied page holds nothing yet
 	pin     kv.Pin // of Match, until the slot has been opened
 	ran     int    // tokens run before it was preempted
-	kept    int    // prefix handed to the tree so far
+	stored  int    // prefix handed to the tree so far
 
 	promoted bool // it counts as interactive although it is Background
 	asked    bool // see Config.Ask
@@ -79,8 +79,8 @@ func (it *Item) Tail() []kv.PageID {
 	return dst
 }
 
-// Left is a slot that was taken from a sequence to give its memory to an older one.
-type Left struct {
+// Preemption is a slot that was taken from a sequence to give its memory to an older one.
+type Preemption struct {
 	Seq  *Seq
 	Slot kv.SlotID
 }
@@ -88,7 +88,7 @@ type Left struct {
 // Plan is one step. Decodes come first, then prompt chunks, those of background sequences last. Close the slots of
 // Preempted before opening any. Valid until Done.
 type Plan struct {
-	Preempted []Left
+	Preempted []Preemption
 	Items     []Item
 }
 
@@ -101,11 +101,11 @@ type Outcome struct {
 
 // Config bounds a plan.
 type Config struct {
-	Chunk   int   // prompt tokens per step, over all sequences
-	Target  int64 // microseconds a step may take while sequences decode, see Pace; 0: prompt chunks never shrink
-	Longest int64 // microseconds a step without sequences that decode may take, likewise
-	NoCache bool  // no prefix tree
-	Every   int   // tokens between snapshots of state that cannot be cut; 0: none but at other places
+	Chunk     int   // prompt tokens per step, over all sequences
+	Target    int64 // microseconds a step may take while sequences decode, see Pace; 0: prompt chunks never shrink
+	Longest   int64 // microseconds a step without sequences that decode may take, likewise
+	NoCache   bool  // no prefix tree
+	SnapEvery int   // tokens between snapshots of state that cannot be cut; 0: none but at other places
 
 	// Ask is told of a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
 	// is on its way into the tree, and the sequence waits for Loaded. nil: nothing ever is.
@@ -122,22 +122,22 @@ type Config struct {
 //     budget;
 //   - nobody but its sequence holds the pages that an item writes to.
 type Scheduler struct {
-	Pace    Pace
-	cfg     Config
-	alloc   *kv.Alloc
-	prefix  *kv.Prefix // nil: off
-	waiting []*Seq
-	running []*Seq
-	plan    Plan
-	order   []*Seq // reused
-	give    []int  // reused
-	passed  int    // see age
-	snaps   []Snap // of the plan
+	ChunkBudget ChunkBudget
+	cfg         Config
+	alloc       *kv.Alloc
+	prefix      *kv.Prefix // nil: off
+	waiting     []*Seq
+	running     []*Seq
+	plan        Plan
+	order       []*Seq // reused
+	give        []int  // reused
+	aged        int    // see age
+	snaps       []Snap // of the plan
 }
 
 // New makes a scheduler that spends the ids and bytes of a; Limits.Span of a must be at least cfg.Chunk.
 func New(cfg Config, a *kv.Alloc) *Scheduler {
-	s := &Scheduler{cfg: cfg, alloc: a, Pace: Pace{Target: cfg.Target, Longest: cfg.Longest}}
+	s := &Scheduler{cfg: cfg, alloc: a, ChunkBudget: ChunkBudget{Target: cfg.Target, Longest: cfg.Longest}}
 	if g := a.Geometry(); !cfg.NoCache && len(g.Groups) > 0 {
 		s.prefix = kv.NewPrefix(a)
 		s.prefix.SetTerms(cfg.Terms)
@@ -165,7 +165,7 @@ func insert(list []*Seq, q *Seq) []*Seq {
 // that is not Done.
 func (s *Scheduler) Cancel(q *Seq) {
 	if i := slices.Index(s.waiting, q); i >= 0 {
-		q.Last = 0 // taken when it was preempted
+		q.EndSnap = 0 // taken when it was preempted
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return
 	}
@@ -191,13 +191,13 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 		}
 		q.Table.Len += it.Tokens
 		q.Known += out[i].New
-		s.keepSnaps(it)
+		s.storeSnaps(it)
 		if out[i].End {
 			s.leave(q, true)
 			continue
 		}
 		if !it.Decode {
-			s.keep(q, q.Table.Len-q.Table.Len%s.alloc.Geometry().PageTokens)
+			s.store(q, q.Table.Len-q.Table.Len%s.alloc.Geometry().PageTokens)
 		}
 		s.alloc.Trim(&q.Table)
 	}
@@ -210,11 +210,11 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 	}
 }
 
-// keep hands the first n positions of q to the prefix tree.
-func (s *Scheduler) keep(q *Seq, n int) {
-	if s.prefix != nil && n > q.kept {
+// store hands the first n positions of q to the prefix tree.
+func (s *Scheduler) store(q *Seq, n int) {
+	if s.prefix != nil && n > q.stored {
 		s.prefix.Insert(q.Key, &q.Table, n)
-		q.kept = n
+		q.stored = n
 	}
 }
 
@@ -226,19 +226,19 @@ func (s *Scheduler) leave(q *Seq, keep bool) {
 	}
 	s.running = slices.Delete(s.running, i, i+1)
 	if keep && !q.fresh {
-		s.keep(q, q.Table.Len)
+		s.store(q, q.Table.Len)
 	}
-	credit := keep && s.prefix != nil && q.kept > 0
+	credit := keep && s.prefix != nil && q.stored > 0
 	if credit {
-		s.prefix.Credit(q.Key[:q.kept], q.Owner)
+		s.prefix.Credit(q.Key[:q.stored], q.Owner)
 	}
 	s.unpin(q)
 	s.alloc.FreeSlot(q.Slot)
-	if q.Last = 0; keep && !q.fresh {
-		s.seal(q)
+	if q.EndSnap = 0; keep && !q.fresh {
+		s.snapEnd(q)
 	}
 	s.alloc.Release(&q.Table)
-	q.Slot, q.fresh, q.kept = kv.NoSlot, false, 0
+	q.Slot, q.fresh, q.stored = kv.NoSlot, false, 0
 	if credit {
 		s.prefix.TrimIdle()
 	}

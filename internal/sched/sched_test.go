@@ -158,7 +158,7 @@ func (sc *script) do(t *testing.T, words []string) []string {
 	case "loaded":
 		q := sc.seqs[words[1]]
 		for i := range arg("pages", 0) {
-			if ok, err := sc.s.prefix.Graft(q.Key, i, 1, func(int) bool { return true }, func(int, kv.PageID) error { return nil }); !ok || err != nil {
+			if ok, err := sc.s.prefix.InsertPage(q.Key, i, 1, func(int) bool { return true }, func(int, kv.PageID) error { return nil }); !ok || err != nil {
 				return []string{fmt.Sprintf("page %d: %t, %v", i, ok, err)}
 			}
 		}
@@ -186,13 +186,13 @@ func (sc *script) do(t *testing.T, words []string) []string {
 		}
 		return sc.step()
 	case "took":
-		sc.s.Pace.observe(load{arg("decodes", 0), arg("prompt", 0), float64(arg("depth", 0))}, float64(arg("us", 0)))
-		room, cost := sc.s.Pace.room(sc.s.cfg.Chunk, arg("alone", 0) == 0, 0, arg("at", 0), false)
+		sc.s.ChunkBudget.observe(load{arg("decodes", 0), arg("prompt", 0), float64(arg("depth", 0))}, float64(arg("us", 0)))
+		room, cost := sc.s.ChunkBudget.budget(sc.s.cfg.Chunk, arg("alone", 0) == 0, 0, arg("at", 0), false)
 		return []string{fmt.Sprintf("room %.0f", cost.fit(room, arg("at", 0)))}
 	case "machine":
 		sc.machine = &machine{decode: float64(arg("decode", 0)), token: float64(arg("token", 0)), key: float64(arg("key", 0)) / 1000}
 	case "tick":
-		sc.s.Tick(int64(arg("to", 0)))
+		sc.s.Expire(int64(arg("to", 0)))
 	case "state":
 		r, w := sc.s.Counts()
 		pages, idle := sc.alloc.PagesInUse()
@@ -267,7 +267,7 @@ func (sc *script) step() []string {
 	}
 	if sc.machine != nil && len(p.Items) > 0 {
 		us := sc.machine.took(p.Items)
-		sc.s.Pace.Observe(p.Items, int64(us))
+		sc.s.ChunkBudget.Observe(p.Items, int64(us))
 		printed = append(printed, fmt.Sprintf("%.0f ms", us/1000))
 	}
 	sc.s.Done(p, out)

@@ -107,7 +107,7 @@ func newSim(r *rand.Rand) *sim {
 	if err != nil {
 		panic(err)
 	}
-	cfg := Config{Chunk: m.chunk, Target: int64(r.IntN(2) * 1000), NoCache: r.IntN(10) == 0, Every: r.IntN(2) * r.IntN(80)}
+	cfg := Config{Chunk: m.chunk, Target: int64(r.IntN(2) * 1000), NoCache: r.IntN(10) == 0, SnapEvery: r.IntN(2) * r.IntN(80)}
 	if r.IntN(2) == 0 && g.Sliceable() {
 		m.disk = &fakeDisk{m: m, pages: map[string][][]uint64{}}
 		cfg.Ask = m.disk.ask
@@ -172,9 +172,9 @@ func (m *sim) arrive() {
 		}
 		q.Prompt = len(q.Key)
 		for range m.r.IntN(3) {
-			q.Cuts = append(q.Cuts, m.r.IntN(q.Prompt+1))
+			q.Marks = append(q.Marks, m.r.IntN(q.Prompt+1))
 		}
-		slices.Sort(q.Cuts)
+		slices.Sort(q.Marks)
 		if !q.Score {
 			q.Max = 1 + m.r.IntN(min(60, most-q.Prompt))
 		}
@@ -201,7 +201,7 @@ func (m *sim) step() error {
 			due[q] = true
 		}
 	}
-	m.s.Tick(int64(m.Steps))
+	m.s.Expire(int64(m.Steps))
 	p := m.s.Next()
 	if err := m.s.Check(); err != nil {
 		return fmt.Errorf("planning: %w", err)
@@ -243,7 +243,7 @@ func (m *sim) step() error {
 	if len(due) != 0 || prompt > m.chunk {
 		return fmt.Errorf("%d decodes left out, %d prompt tokens in a step of %d", len(due), prompt, m.chunk)
 	}
-	m.s.Pace.Observe(p.Items, int64(prompt*m.r.IntN(100)+50))
+	m.s.ChunkBudget.Observe(p.Items, int64(prompt*m.r.IntN(100)+50))
 	items := slices.Clone(p.Items)
 	slots := make([]kv.SlotID, len(items))
 	for i := range items {
@@ -260,9 +260,9 @@ func (m *sim) step() error {
 
 // take does what a store does before a slot is closed.
 func (m *sim) take(q *Seq, slot kv.SlotID) {
-	if q.Last != 0 {
+	if q.EndSnap != 0 {
 		m.Snaps++
-		m.snaps[q.Last] = m.state[slot]
+		m.snaps[q.EndSnap] = m.state[slot]
 	}
 }
 

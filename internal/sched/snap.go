@@ -18,18 +18,18 @@ type Snap struct {
 	ID kv.SnapID
 }
 
-// cut finds memory for the snapshots inside an item.
-func (s *Scheduler) cut(it *Item) {
+// planSnaps finds memory for the snapshots inside an item.
+func (s *Scheduler) planSnaps(it *Item) {
 	geo := s.alloc.Geometry()
 	if s.prefix == nil || geo.Sliceable() {
 		return
 	}
 	first, from := len(s.snaps), it.Seq.Table.Len
 	for to := from - from%geo.PageTokens + geo.PageTokens; to <= from+it.Tokens; to += geo.PageTokens {
-		if !s.worth(it.Seq, to) {
+		if !s.wantsSnap(it.Seq, to) {
 			continue
 		}
-		id, ok := s.snapshot()
+		id, ok := s.takeSnap()
 		if !ok {
 			break
 		}
@@ -38,16 +38,16 @@ func (s *Scheduler) cut(it *Item) {
 	it.Snaps = s.snaps[first:len(s.snaps):len(s.snaps)]
 }
 
-// worth says whether a snapshot is wanted on the page that ends at to.
-func (s *Scheduler) worth(q *Seq, to int) bool {
+// wantsSnap says whether a snapshot is wanted on the page that ends at to.
+func (s *Scheduler) wantsSnap(q *Seq, to int) bool {
 	page := s.alloc.Geometry().PageTokens
 	on := func(at int) bool { return at-at%page == to }
-	return slices.ContainsFunc(q.Cuts, on) || q.Match.Longer > q.Match.Tokens && on(q.Match.Longer) ||
-		s.cfg.Every > 0 && to/s.cfg.Every > (to-page)/s.cfg.Every
+	return slices.ContainsFunc(q.Marks, on) || q.Match.Longer > q.Match.Tokens && on(q.Match.Longer) ||
+		s.cfg.SnapEvery > 0 && to/s.cfg.SnapEvery > (to-page)/s.cfg.SnapEvery
 }
 
-// snapshot takes an id, and memory for it from what only the tree holds.
-func (s *Scheduler) snapshot() (kv.SnapID, bool) {
+// takeSnap takes an id, and memory for it from what only the tree holds.
+func (s *Scheduler) takeSnap() (kv.SnapID, bool) {
 	id, ok := s.alloc.Snap()
 	if !ok && s.prefix.Evict(s.alloc.Geometry().SnapBytes) > 0 {
 		id, ok = s.alloc.Snap()
@@ -55,11 +55,11 @@ func (s *Scheduler) snapshot() (kv.SnapID, bool) {
 	return id, ok
 }
 
-// keepSnaps books the snapshots of an item whose tokens have run.
-func (s *Scheduler) keepSnaps(it *Item) {
+// storeSnaps books the snapshots of an item whose tokens have run.
+func (s *Scheduler) storeSnaps(it *Item) {
 	for _, n := range it.Snaps {
 		s.prefix.Snapshot(it.Seq.Key, &it.Seq.Table, n.To, n.ID)
-		it.Seq.kept = max(it.Seq.kept, n.To)
+		it.Seq.stored = max(it.Seq.stored, n.To)
 	}
 }
 
@@ -69,19 +69,19 @@ func (s *Scheduler) dropSnaps(it *Item) {
 	}
 }
 
-// seal puts a snapshot of where q ends into the tree, whose contents the caller still has to take: see Seq.Last.
-func (s *Scheduler) seal(q *Seq) {
+// snapEnd puts a snapshot of where q ends into the tree, whose contents the caller still has to take: see Seq.Last.
+func (s *Scheduler) snapEnd(q *Seq) {
 	if s.prefix == nil || s.alloc.Geometry().Sliceable() || q.Table.Len == 0 {
 		return
 	}
-	if id, ok := s.snapshot(); ok && s.prefix.Snapshot(q.Key, &q.Table, q.Table.Len, id) {
-		q.Last = id
+	if id, ok := s.takeSnap(); ok && s.prefix.Snapshot(q.Key, &q.Table, q.Table.Len, id) {
+		q.EndSnap = id
 	}
 }
 
 // Lost takes back a snapshot that the store could not make.
 func (s *Scheduler) Lost(id kv.SnapID) {
 	if s.prefix != nil {
-		s.prefix.Forget(id)
+		s.prefix.DropSnapshot(id)
 	}
 }

@@ -81,7 +81,7 @@ func (f *Fetch) read(from int) {
 			}
 			var err error
 			if open, err = regular.OpenOwn(t.path(p.run.id), os.O_RDONLY); err != nil {
-				t.spoiled(p.run, err)
+				t.removeUnreadable(p.run, err)
 				return
 			}
 			t.mu.Lock()
@@ -91,7 +91,7 @@ func (f *Fetch) read(from int) {
 		}
 		page, err := t.readPage(open, p, f.Match.Pages())
 		if err != nil {
-			t.spoiled(p.run, err)
+			t.removeUnreadable(p.run, err)
 			return
 		}
 		select {
@@ -151,8 +151,8 @@ func (t *Tier) pageBytes(p *page) (n int64) {
 	return n
 }
 
-// spoiled removes a run that could not be read, and what continues it.
-func (t *Tier) spoiled(r *run, err error) {
+// removeUnreadable removes a run that could not be read, and what continues it.
+func (t *Tier) removeUnreadable(r *run, err error) {
 	t.mu.Lock()
 	known := t.runs[r.id] == r
 	files := t.unlink(r)

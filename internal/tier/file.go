@@ -287,8 +287,8 @@ func (t *Tier) join(found map[runID]*run, parents map[runID]runID) {
 	}
 }
 
-// note writes a run's uses into its file.
-func (t *Tier) note(r *run) {
+// writeUses writes a run's uses into its file.
+func (t *Tier) writeUses(r *run) {
 	f, err := regular.OpenOwn(t.path(r.id), os.O_WRONLY)
 	if err != nil {
 		return // it ranks lower next time

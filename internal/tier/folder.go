@@ -61,10 +61,10 @@ func ours(dir string) bool {
 	return i >= 0 && err == nil && len(b) == 8
 }
 
-// sweep removes folders in dir that nobody has open and nobody is likely to want: those not opened for staleDays (models
+// removeStale removes folders in dir that nobody has open and nobody is likely to want: those not opened for staleDays (models
 // that were deleted), and of those of one name all but the last opened (models that changed, and other builds of the
 // program). It gives the rest without own, least recently opened first, and touches only folders that look like ours.
-func sweep(dir, own string) (rest []string) {
+func removeStale(dir, own string) (rest []string) {
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockFile)) // the pattern is good
 	opened := map[string]time.Time{}
 	var others []string
@@ -131,7 +131,7 @@ func removeFolder(dir string) bool {
 	if lock(f) != nil {
 		return false
 	}
-	for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + asideSuffix, aboutFile, lockFile} {
+	for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + savedSuffix, aboutFile, lockFile} {
 		files, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, f := range files {
 			_ = os.Remove(f)

@@ -13,18 +13,18 @@ import (
 type run struct {
 	kv.Place // in leaves; for the rank see Tier.rank
 
-	id      runID
-	parent  *page // the page it continues; nil: it starts a path
-	pages   []page
-	size    int64 // of the file
-	offset  int64 // where the pages start
-	tag     kv.Tag
-	kids    int   // runs that continue it
-	uses    int   // times a prompt started from it, or from what continues it
-	used    int64 // clock at the last use
-	when    int64 // its Unix time in seconds
-	written bool
-	changed bool // uses or used are not what the file says
+	id       runID
+	parent   *page // the page it continues; nil: it starts a path
+	pages    []page
+	size     int64 // of the file
+	offset   int64 // where the pages start
+	tag      kv.Tag
+	children int   // runs that continue it
+	uses     int   // times a prompt started from it, or from what continues it
+	used     int64 // clock at the last use
+	when     int64 // its Unix time in seconds
+	written  bool
+	changed  bool // uses or used are not what the file says
 }
 
 // page is a page of every group, for positions [index*PageTokens, ...) of a path.
@@ -37,10 +37,10 @@ type page struct {
 	next  map[string]*page
 }
 
-// spell turns the page at index of a path into the key it is compared by: all of its tokens. False: a page that does
+// pageKey turns the page at index of a path into the key it is compared by: all of its tokens. False: a page that does
 // not last. The first elements of a path may be salted, which is a digest (kv.Salt); the other large elements are numbers
 // that mean something in this process only.
-func spell(key []kv.Elem, index, tokens int) (string, bool) {
+func pageKey(key []kv.Elem, index, tokens int) (string, bool) {
 	b := make([]byte, 0, 4*tokens+8)
 	salted := index == 0 && key[0]>>63 == 1
 	for i, e := range key[index*tokens : (index+1)*tokens] {
@@ -124,7 +124,7 @@ func firstRead(window, n, tokens int) int { return max(n*tokens-window+1, 0) / t
 func (t *Tier) walk(key []kv.Elem, written bool) (ps []*page) {
 	next := t.root
 	for i := range len(key) / t.opts.Geometry.PageTokens {
-		k, ok := spell(key, i, t.opts.Geometry.PageTokens)
+		k, ok := pageKey(key, i, t.opts.Geometry.PageTokens)
 		if !ok {
 			break
 		}
@@ -206,20 +206,20 @@ func (t *Tier) link(r *run) bool {
 		}
 	}
 	if up := r.parent; up != nil {
-		up.run.kids++
+		up.run.children++
 		t.leaves.Remove(up.run)
 	}
 	t.runs[r.id] = r
 	t.count(r.tag, 1, r.size)
 	r.Rank = t.rank(r)
 	t.rescale()
-	t.settle(r)
+	t.listIfEvictable(r)
 	return true
 }
 
-// settle lists a run as evictable if it is.
-func (t *Tier) settle(r *run) {
-	if r.written && r.kids == 0 && !r.Listed() {
+// listIfEvictable lists a run as evictable if it is.
+func (t *Tier) listIfEvictable(r *run) {
+	if r.written && r.children == 0 && !r.Listed() {
 		t.leaves.Push(r)
 	}
 }
@@ -244,8 +244,8 @@ func (t *Tier) unlinkInto(files []string, r *run) []string {
 	next := t.root
 	if r.parent != nil {
 		next = r.parent.next
-		r.parent.run.kids--
-		t.settle(r.parent.run)
+		r.parent.run.children--
+		t.listIfEvictable(r.parent.run)
 	}
 	delete(next, r.pages[0].key)
 	if r.written {
@@ -271,7 +271,7 @@ func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
 		files = append(files, t.unlink(r)...)
 	}
 	for _, r := range aside {
-		t.settle(r)
+		t.listIfEvictable(r)
 	}
 	return files
 }

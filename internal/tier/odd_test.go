@@ -70,7 +70,7 @@ func TestOddNames(t *testing.T) {
 			_ = os.Remove(filepath.Join(d.dir, aboutFile))
 			put(t, filepath.Join(d.dir, aboutFile))
 			put(t, filepath.Join(d.dir, "ids"+partSuffix))
-			put(t, d.aside("ids"))
+			put(t, d.savedPath("ids"))
 			d = open(t, dir, nil)
 			if d.Saved("ids") != nil {
 				t.Error("something was read")
@@ -115,7 +115,7 @@ func TestOddNames(t *testing.T) {
 	if b, err := os.ReadFile(victim); string(b) != "precious" {
 		t.Errorf("a link was written through: %q, %v", b, err)
 	}
-	large := filepath.Join(d.dir, "ids"+asideSuffix)
+	large := filepath.Join(d.dir, "ids"+savedSuffix)
 	_ = os.Remove(large)
 	regulartest.Large(t, large)
 	d = open(t, dir, nil)
@@ -123,7 +123,7 @@ func TestOddNames(t *testing.T) {
 	if d.Saved("ids") != nil {
 		t.Error("something was read")
 	}
-	if lines := d.Take(); len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprint(asideBytes)) {
+	if lines := d.Take(); len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprint(savedBytes)) {
 		t.Errorf("%q", lines)
 	}
 	d.close()

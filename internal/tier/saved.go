@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	asideSuffix = ".aside"
-	asideBytes  = 256 << 20 // that are read of what was kept: several times the most that is kept
+	savedSuffix = ".aside"
+	savedBytes  = 256 << 20 // that are read of what was kept: several times the most that is kept
 )
 
 var errSum = errors.New("its checksum is wrong")
@@ -25,7 +25,7 @@ func (t *Tier) Save(name string, data []byte) error {
 	part := filepath.Join(t.dir, name+partSuffix)
 	err := replace(part, data, binary.LittleEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
 	if err == nil {
-		err = os.Rename(part, t.aside(name))
+		err = os.Rename(part, t.savedPath(name))
 	}
 	if err != nil {
 		_ = os.Remove(part)
@@ -52,7 +52,7 @@ func replace(name string, parts ...[]byte) error {
 
 // Saved gives what Save kept under a name, nil if there is nothing. What is damaged is removed with a line.
 func (t *Tier) Saved(name string) []byte {
-	b, err := regular.ReadOwn(t.aside(name), asideBytes)
+	b, err := regular.ReadOwn(t.savedPath(name), savedBytes)
 	if err == nil && len(b) >= 4 {
 		data, sum := b[:len(b)-4], b[len(b)-4:]
 		if crc32.Checksum(data, castagnoli) == binary.LittleEndian.Uint32(sum) {
@@ -60,19 +60,19 @@ func (t *Tier) Saved(name string) []byte {
 		}
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		t.warnf("prefix cache: removed %s: %v", t.aside(name), regular.Short(cmp.Or(err, errSum)))
-		t.removeFiles([]string{t.aside(name)})
+		t.warnf("prefix cache: removed %s: %v", t.savedPath(name), regular.Short(cmp.Or(err, errSum)))
+		t.removeFiles([]string{t.savedPath(name)})
 	}
 	return nil
 }
 
-func (t *Tier) aside(name string) string { return filepath.Join(t.dir, name+asideSuffix) }
+func (t *Tier) savedPath(name string) string { return filepath.Join(t.dir, name+savedSuffix) }
 
-// asides lists the files of Save.
-func (t *Tier) asides() (files []string) {
+// savedFiles lists the files of Save.
+func (t *Tier) savedFiles() (files []string) {
 	entries, _ := os.ReadDir(t.dir) // what stays is replaced by the next Save
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), asideSuffix) {
+		if strings.HasSuffix(e.Name(), savedSuffix) {
 			files = append(files, filepath.Join(t.dir, e.Name()))
 		}
 	}

@@ -20,7 +20,7 @@ func TestAside(t *testing.T) {
 	if err := d.Save("ids", []byte("kept")); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := os.Stat(d.aside("ids")); err != nil || st.Mode().Perm() != 0o600 {
+	if st, err := os.Stat(d.savedPath("ids")); err != nil || st.Mode().Perm() != 0o600 {
 		t.Error(st, err)
 	}
 	d.close()
@@ -38,13 +38,13 @@ func TestAside(t *testing.T) {
 		t.Error("it is there after Clear")
 	}
 	for _, damaged := range []string{"", "xyz", "kept1234"} {
-		if err := os.WriteFile(d.aside("ids"), []byte(damaged), 0o600); err != nil {
+		if err := os.WriteFile(d.savedPath("ids"), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if d.Saved("ids") != nil || len(d.Take()) != 1 {
 			t.Errorf("%q is taken, or nobody hears of it", damaged)
 		}
-		if _, err := os.Stat(d.aside("ids")); !os.IsNotExist(err) {
+		if _, err := os.Stat(d.savedPath("ids")); !os.IsNotExist(err) {
 			t.Error("it is still there")
 		}
 	}

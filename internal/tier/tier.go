@@ -144,7 +144,7 @@ func (t *Tier) open() (err error) {
 	if err := replace(filepath.Join(t.dir, aboutFile), []byte(t.opts.Fingerprint+"\n")); err != nil {
 		return err
 	}
-	others := sweep(t.opts.Dir, t.dir)
+	others := removeStale(t.opts.Dir, t.dir)
 	if err := t.scan(); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (t *Tier) Restored(tokens int) {
 // Clear removes everything, also what waits to be written. It gives the bytes.
 func (t *Tier) Clear() int64 {
 	t.mu.Lock()
-	bytes, files := t.bytes, t.asides()
+	bytes, files := t.bytes, t.savedFiles()
 	for _, r := range t.runs {
 		if t.leaves.Remove(r); r.written {
 			files = append(files, t.path(r.id))
@@ -215,7 +215,7 @@ func (t *Tier) Stored(tag kv.Tag) kv.Stored {
 // ClearTag removes everything under a tag, and what Save has kept, which may be of any. It gives what there was.
 func (t *Tier) ClearTag(tag kv.Tag) kv.Stored {
 	t.mu.Lock()
-	was, files := t.stored[tag], t.asides()
+	was, files := t.stored[tag], t.savedFiles()
 	for key, p := range t.root {
 		if tagOf(key, t.opts.Geometry.PageTokens) == tag {
 			files = append(files, t.unlink(p.run)...)
@@ -235,7 +235,7 @@ func (t *Tier) Close() error {
 	defer t.mu.Unlock()
 	for _, r := range t.runs {
 		if r.written && r.changed {
-			t.note(r)
+			t.writeUses(r)
 		}
 	}
 	return t.lock.Close()

@@ -179,8 +179,8 @@ func (d *desk) check() {
 		}
 	}
 	for _, r := range d.runs {
-		if r.kids != kids[r] || r.Listed() != (r.written && r.kids == 0) || r.Listed() != slices.Contains(d.leaves, r) {
-			d.t.Fatalf("run %v: %d continue it, %d counted, listed %t", r.id, kids[r], r.kids, r.Listed())
+		if r.children != kids[r] || r.Listed() != (r.written && r.children == 0) || r.Listed() != slices.Contains(d.leaves, r) {
+			d.t.Fatalf("run %v: %d continue it, %d counted, listed %t", r.id, kids[r], r.children, r.Listed())
 		}
 	}
 	if !maps.Equal(stored, d.stored) {
@@ -342,7 +342,7 @@ func TestDamage(t *testing.T) {
 }
 
 func mustSpell(key []kv.Elem) string {
-	s, ok := spell(key, 0, geo.PageTokens)
+	s, ok := pageKey(key, 0, geo.PageTokens)
 	if !ok {
 		panic("key does not last")
 	}
@@ -444,7 +444,7 @@ func TestSweep(t *testing.T) {
 			if err := lock(used); err != nil {
 				t.Fatal(err)
 			}
-			rest := sweep(dir, filepath.Join(dir, folders[0].name))
+			rest := removeStale(dir, filepath.Join(dir, folders[0].name))
 			if c.free > 0 {
 				shrink(rest, 1000, c.free+3000) // of own; three folders have gone
 			}

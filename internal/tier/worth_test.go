@@ -173,7 +173,7 @@ func TestQueueFull(t *testing.T) {
 			t.Fatal(res)
 		}
 	}
-	d.Lost()
+	d.CountDropped()
 	if n < queueRuns || n > queueRuns+1 {
 		t.Errorf("%d runs are queued", n)
 	}

@@ -86,8 +86,8 @@ func (t *Tier) fail(err error) {
 	}
 }
 
-// Lost counts a run that could not be put because the queue was full.
-func (t *Tier) Lost() {
+// CountDropped counts a run that could not be put because the queue was full.
+func (t *Tier) CountDropped() {
 	t.mu.Lock()
 	t.stats.Dropped++
 	t.mu.Unlock()
@@ -145,7 +145,7 @@ func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 	}
 	spelled, from, end := 0, len(have), t.useful(p)
 	for i := from; i < end && len(r.pages) < runPages; i++ {
-		key, ok := spell(p.Key, i, geo.PageTokens)
+		key, ok := pageKey(p.Key, i, geo.PageTokens)
 		if !ok {
 			break
 		}
@@ -286,7 +286,7 @@ func (t *Tier) written(j job, live bool, err error) {
 	case live && err == nil && linked:
 		t.stats.Writes++
 		r.written, r.changed = true, false
-		t.settle(r)
+		t.listIfEvictable(r)
 	case live && err == nil: // cleared meanwhile
 		remove = []string{t.path(r.id)}
 	case linked:

@@ -28,8 +28,8 @@ const (
 	kinds
 )
 
-// Dog watches the steps of one model, which come one after the other. Nothing ticks while there are none.
-type Dog struct {
+// Timer watches the steps of one model, which come one after the other. Nothing ticks while there are none.
+type Timer struct {
 	stuck func(time.Duration)
 	seq   atomic.Uint64 // odd while a step runs
 	kind  atomic.Uint32
@@ -51,28 +51,28 @@ type Dog struct {
 
 // New makes a watchdog that calls stuck once for a step that does not end, with how long that has been: from a goroutine of its
 // own, and it must not wait. Compiles says that the first step of each kind may take any time. End it with Close.
-func New(compiles bool, stuck func(time.Duration)) *Dog {
-	d := &Dog{stuck: stuck, compiles: compiles}
+func New(compiles bool, stuck func(time.Duration)) *Timer {
+	d := &Timer{stuck: stuck, compiles: compiles}
 	d.timer = time.AfterFunc(time.Hour, func() { d.tick(time.Now()) })
 	d.timer.Stop()
 	return d
 }
 
 // Begin says that a step begins.
-func (d *Dog) Begin(k Kind) {
+func (d *Timer) Begin(k Kind) {
 	d.kind.Store(uint32(k))
 	d.seq.Add(1)
 	d.arm()
 }
 
 // End says that it has ended.
-func (d *Dog) End() {
+func (d *Timer) End() {
 	d.done[d.kind.Load()].Store(true)
 	d.seq.Add(1)
 }
 
 // Stuck is how long the step that runs has been running, if it is stuck; else 0.
-func (d *Dog) Stuck() time.Duration {
+func (d *Timer) Stuck() time.Duration {
 	if seq := d.seq.Load(); seq%2 == 0 || d.which.Load() != seq {
 		return 0
 	}
@@ -80,15 +80,15 @@ func (d *Dog) Stuck() time.Duration {
 }
 
 // Close ends the watch.
-func (d *Dog) Close() {
+func (d *Timer) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
 	d.timer.Stop()
 }
 
-// Ticks lets n ticks pass at once, for tests that cannot wait for them.
-func (d *Dog) Ticks(n int) {
+// Advance lets n ticks pass at once, for tests that cannot wait for them.
+func (d *Timer) Advance(n int) {
 	for range n {
 		d.mu.Lock()
 		now := d.last.Add(tick)
@@ -97,7 +97,7 @@ func (d *Dog) Ticks(n int) {
 	}
 }
 
-func (d *Dog) arm() {
+func (d *Timer) arm() {
 	if d.armed.Load() || !d.armed.CompareAndSwap(false, true) {
 		return
 	}
@@ -110,7 +110,7 @@ func (d *Dog) arm() {
 }
 
 // tick looks whether the step that runs is the one that ran at the last tick.
-func (d *Dog) tick(now time.Time) {
+func (d *Timer) tick(now time.Time) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()

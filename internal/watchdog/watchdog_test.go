@@ -7,7 +7,7 @@ import (
 
 // clock drives a watchdog by hand.
 type clock struct {
-	d    *Dog
+	d    *Timer
 	now  time.Time
 	told []time.Duration
 }

@@ -18,7 +18,7 @@ import (
 type ErrorWriter func(http.ResponseWriter, *http.Request, *chat.Error)
 
 // Encoder takes the events of one reply in order. Streaming encoders write frames to the Stream they were made with,
-// folding ones collect a document.
+// collecting ones make a document.
 type Encoder interface {
 	// Begin is called once before the first event, with the model that answers.
 	Begin(m chat.Model)
@@ -32,8 +32,8 @@ type StreamEncoder interface {
 	Done(e *chat.Error)
 }
 
-// FoldEncoder is an Encoder that collects.
-type FoldEncoder interface {
+// CollectEncoder is an Encoder that collects.
+type CollectEncoder interface {
 	Encoder
 	// Body is the reply after its last event.
 	Body() any
@@ -91,8 +91,8 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	}
 }
 
-// Fold answers r with the events of req as one document.
-func (o Options) Fold(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, enc FoldEncoder) {
+// Collect answers r with the events of req as one document.
+func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, enc CollectEncoder) {
 	o.See(r, req)
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
 	switch {

@@ -83,7 +83,7 @@ func (h handler) messages(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	h.Fold(w, r, &req.Request, h.WriteError, &foldEncoder{reply: h.newReply(r, req)})
+	h.Collect(w, r, &req.Request, h.WriteError, &collectEncoder{reply: h.newReply(r, req)})
 }
 
 func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {

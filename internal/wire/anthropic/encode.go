@@ -110,8 +110,8 @@ func (r *reply) stop(e *chat.Event) (reason string, sequence *string) {
 	return "end_turn", nil
 }
 
-// foldEncoder collects a message.
-type foldEncoder struct {
+// collectEncoder collects a message.
+type collectEncoder struct {
 	reply
 	msg  message
 	last chat.EventKind // of the content event before, to join texts
@@ -119,7 +119,7 @@ type foldEncoder struct {
 	args strings.Builder
 }
 
-func (f *foldEncoder) Event(e *chat.Event) {
+func (f *collectEncoder) Event(e *chat.Event) {
 	if f.hideThinking && e.Kind == chat.EventReasoning {
 		return
 	}
@@ -161,12 +161,12 @@ func (f *foldEncoder) Event(e *chat.Event) {
 
 // answers tells whether there is more than thinking. Clients read the text of a reply without a call whatever is in it, so
 // such a reply has a text block, be it empty.
-func (f *foldEncoder) answers() bool {
+func (f *collectEncoder) answers() bool {
 	return slices.ContainsFunc(f.msg.Content, func(b any) bool { _, thinking := b.(thinkingBlock); return !thinking })
 }
 
 // close ends the open text or thinking; a tool that never ended keeps what arguments came, if they are whole.
-func (f *foldEncoder) close() {
+func (f *collectEncoder) close() {
 	switch f.last {
 	case chat.EventText:
 		f.msg.Content = append(f.msg.Content, textBlock{Type: "text", Text: f.text.String()})
@@ -184,11 +184,11 @@ func (f *foldEncoder) close() {
 	f.text.Reset()
 }
 
-func (f *foldEncoder) setInput(args json.RawMessage) {
+func (f *collectEncoder) setInput(args json.RawMessage) {
 	i := len(f.msg.Content) - 1
 	b := f.msg.Content[i].(toolUseBlock)
 	b.Input = args
 	f.msg.Content[i] = b
 }
 
-func (f *foldEncoder) Body() any { return f.msg }
+func (f *collectEncoder) Body() any { return f.msg }

@@ -56,7 +56,7 @@ type streamEncoder struct {
 	out      *wire.Stream
 	index    int // of the open block, or of the next one
 	open     openBlock
-	answers  bool            // a block that is no thinking was started, see foldEncoder.answers
+	answers  bool            // a block that is no thinking was started, see collectEncoder.answers
 	thinking strings.Builder // kept when the client is not shown it
 	argBytes int             // of the open tool's arguments sent so far
 	buf      []byte          // of delta

@@ -170,7 +170,7 @@ func TestFoldIsLinear(t *testing.T) {
 	const n = 20_000
 	for _, whole := range []bool{true, false} {
 		got := wiretest.Allocated(func() {
-			f := newFoldEncoder(reply{choices: 1, newID: func(string) string { return "a" }})
+			f := newCollectEncoder(reply{choices: 1, newID: func(string) string { return "a" }})
 			for range 2 {
 				f.Event(&chat.Event{Kind: chat.EventToolStart, Call: &chat.ToolCall{Name: "f"}})
 				for range n {

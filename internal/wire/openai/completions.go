@@ -57,7 +57,7 @@ func (h handler) completions(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	o.Fold(w, r, &req.Request, h.WriteError, newCompletionFold(rep))
+	o.Collect(w, r, &req.Request, h.WriteError, newCompletionCollector(rep))
 }
 
 // decodeCompletion reads the body of /v1/completions: what chat has of limits and sampling, and a prompt.

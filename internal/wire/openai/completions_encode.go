@@ -94,25 +94,25 @@ func tokenText(t *chat.Logprob) string {
 	return b.String()
 }
 
-// completionFold collects text completions.
-type completionFold struct {
+// completionCollector collects text completions.
+type completionCollector struct {
 	completionReply
-	parts []textFolding
+	parts []textState
 }
 
-// textFolding is what is known of one choice so far.
-type textFolding struct {
+// textState is what is known of one choice so far.
+type textState struct {
 	text     strings.Builder
 	logprobs []chat.Logprob
 	echoed   int // of those, of the prompt
 	finish   chat.Finish
 }
 
-func newCompletionFold(r completionReply) *completionFold {
-	return &completionFold{completionReply: r, parts: make([]textFolding, r.choices)}
+func newCompletionCollector(r completionReply) *completionCollector {
+	return &completionCollector{completionReply: r, parts: make([]textState, r.choices)}
 }
 
-func (f *completionFold) Event(e *chat.Event) {
+func (f *completionCollector) Event(e *chat.Event) {
 	switch e.Kind {
 	case chat.EventStart:
 		f.count(e.Usage)
@@ -131,13 +131,13 @@ func (f *completionFold) Event(e *chat.Event) {
 	}
 }
 
-func (f *completionFold) Body() any {
+func (f *completionCollector) Body() any {
 	out := f.body()
 	out.Usage = f.usageBody()
 	for group := range slices.Chunk(f.parts, f.per) {
 		if f.keep < f.per {
 			group = slices.Clone(group)
-			slices.SortStableFunc(group, func(a, b textFolding) int { return cmp.Compare(b.mean(), a.mean()) })
+			slices.SortStableFunc(group, func(a, b textState) int { return cmp.Compare(b.mean(), a.mean()) })
 		}
 		for i := range group[:f.keep] {
 			p := &group[i]
@@ -155,7 +155,7 @@ func (f *completionFold) Body() any {
 }
 
 // mean is the mean logprob of the generated tokens, by which the best choices are found.
-func (p *textFolding) mean() float64 {
+func (p *textState) mean() float64 {
 	own := p.logprobs[p.echoed:]
 	if len(own) == 0 {
 		return math.Inf(-1)

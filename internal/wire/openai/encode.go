@@ -186,8 +186,8 @@ type toolCustom struct {
 	Input string `json:"input"`
 }
 
-// folding is what is known of one choice so far.
-type folding struct {
+// choiceState is what is known of one choice so far.
+type choiceState struct {
 	text, reasoning strings.Builder
 	calls           []toolCall
 	args            strings.Builder // of the last call, as far as it was told
@@ -196,24 +196,24 @@ type folding struct {
 }
 
 // endArgs gives the last call what was told of its arguments.
-func (c *folding) endArgs() {
+func (c *choiceState) endArgs() {
 	if c.args.Len() > 0 {
 		c.calls[len(c.calls)-1].Function.Arguments = c.args.String()
 		c.args.Reset()
 	}
 }
 
-// foldEncoder collects a completion.
-type foldEncoder struct {
+// collectEncoder collects a completion.
+type collectEncoder struct {
 	reply
-	parts []folding
+	parts []choiceState
 }
 
-func newFoldEncoder(r reply) *foldEncoder {
-	return &foldEncoder{reply: r, parts: make([]folding, r.choices)}
+func newCollectEncoder(r reply) *collectEncoder {
+	return &collectEncoder{reply: r, parts: make([]choiceState, r.choices)}
 }
 
-func (f *foldEncoder) Event(e *chat.Event) {
+func (f *collectEncoder) Event(e *chat.Event) {
 	c := &f.parts[e.Choice]
 	if f.logprobs {
 		c.logprobs = append(c.logprobs, tokenLogprobs(e.Logprobs)...)
@@ -243,7 +243,7 @@ func (f *foldEncoder) Event(e *chat.Event) {
 	}
 }
 
-func (f *foldEncoder) Body() any {
+func (f *collectEncoder) Body() any {
 	out := completion{
 		ID: f.id, Object: "chat.completion", Created: f.created, Model: f.model, Fingerprint: f.fingerprint,
 		Usage: f.usageBody(),

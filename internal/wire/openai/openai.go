@@ -91,7 +91,7 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	h.Fold(w, r, &req.Request, h.WriteError, newFoldEncoder(rep))
+	h.Collect(w, r, &req.Request, h.WriteError, newCollectEncoder(rep))
 }
 
 // Statuses, error types and codes by kind. https://platform.openai.com/docs/guides/error-codes

@@ -23,7 +23,7 @@ func (a *asm) fields(args string, names ...string) {
 }
 
 // scores writes the products of groups of queries with groups of four keys of a widened tile: eight lanes per pair, folded
-// at the end as foldScore does.
+// at the end as reduceScore does.
 func (a *asm) scores(rows int) {
 	a.text(fmt.Sprintf("attnScores%dNEON", rows), "attnArgs")
 	a.fields("attnArgs", "q", "s", "qStride", "groups")

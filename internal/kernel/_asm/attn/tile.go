@@ -12,7 +12,7 @@ const (
 const rowBytes = 64 * 4
 
 // scores writes the products of groups of queries with groups of four keys of a widened tile: eight lanes per pair, folded at
-// the end as foldScore does.
+// the end as reduceScore does.
 func (a *asm) scores(rows int) {
 	a.text(fmt.Sprintf("attnScores%dAVX2", rows), "attnArgs")
 	a.o("MOVQ attnArgs_q(AX), SI")

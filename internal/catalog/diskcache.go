@@ -8,14 +8,14 @@ import (
 	"hearth/internal/tier"
 )
 
-// Keep makes a catalog keep its prompt cache on disk, where the configuration says.
-type Keep struct {
+// DiskCache makes a catalog keep its prompt cache on disk, where the configuration says.
+type DiskCache struct {
 	Build string       // which build of the program this is: it does not use what another one has computed
 	Warn  func(string) // gets a line when something goes wrong; called from any goroutine
 }
 
 // options are the tier's for a model, nil if nothing is to be kept. A model that cannot be told from others is not kept.
-func (k *Keep) options(src *Source, cfg *config.Config) *tier.Options {
+func (k *DiskCache) options(src *Source, cfg *config.Config) *tier.Options {
 	dir := cfg.PrefixCacheFolder()
 	if k == nil || dir == "" {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"hearth/internal/safetensors"
 )
 
-// plan is what is to be written.
-type plan struct {
+// conversion is what is to be written.
+type conversion struct {
 	options   Options
 	modelType string
 	layers    int
@@ -56,8 +56,8 @@ func foreignLayout(where, tensor string) error {
 		Hint: "quantise an MLX version of the model"}
 }
 
-func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
-	p := &plan{options: o, modelType: c.Name(), stored: c.Tensor, release: c.Release, rules: map[string]rule{}, seen: map[string]bool{}}
+func newConversion(c *model.Checkpoint, o Options) (*conversion, error) {
+	p := &conversion{options: o, modelType: c.Name(), stored: c.Tensor, release: c.Release, rules: map[string]rule{}, seen: map[string]bool{}}
 	if err := p.readConfig(c.Config); err != nil {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Err: err}
 	}
@@ -96,7 +96,7 @@ func newPlan(c *model.Checkpoint, o Options) (*plan, error) {
 	return p, nil
 }
 
-func (p *plan) readConfig(raw []byte) error {
+func (p *conversion) readConfig(raw []byte) error {
 	if err := json.Unmarshal(raw, &p.config); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *plan) readConfig(raw []byte) error {
 }
 
 // spec plans the tensors of one weight.
-func (p *plan) spec(where string, s *backend.WeightSpec) error {
+func (p *conversion) spec(where string, s *backend.WeightSpec) error {
 	for _, part := range s.Parts {
 		if !part.Scheme.None() {
 			return &model.LoadError{Where: where, Tensor: part.Weight.Name, Problem: fmt.Sprintf("tensor %s is quantised already (%s)", part.Weight.Name, part.Scheme),
@@ -173,7 +173,7 @@ func (p *plan) spec(where string, s *backend.WeightSpec) error {
 }
 
 // apart stacks experts that are stored in tensors of their own under the name that mlx-lm has for the stack.
-func (p *plan) apart(where string, s *backend.WeightSpec) error {
+func (p *conversion) apart(where string, s *backend.WeightSpec) error {
 	names := []string{"down_proj"}
 	if s.Use == backend.UseExpertGLU {
 		names = []string{"gate_proj", "up_proj"}
@@ -197,7 +197,7 @@ func (p *plan) apart(where string, s *backend.WeightSpec) error {
 }
 
 // matrix plans a module's matrix, or stack of them, of that shape.
-func (p *plan) matrix(module string, shape []int, in int, stored ...*backend.Tensor) {
+func (p *conversion) matrix(module string, shape []int, in int, stored ...*backend.Tensor) {
 	u := unit{name: module, stored: stored, in: in, rows: 1, dtype: p.typeOf(module+".weight", stored[0])}
 	for _, n := range shape[:len(shape)-1] {
 		u.rows *= n
@@ -231,7 +231,7 @@ func (p *plan) matrix(module string, shape []int, in int, stored ...*backend.Ten
 
 // together plans the tensor that holds both kinds of matrices of latent attention: mlx-lm keeps it so in some architectures, and
 // takes it apart in others, where it must find floats.
-func (p *plan) together(module string) {
+func (p *conversion) together(module string) {
 	t := p.stored(module + ".weight")
 	if p.seen[module] || p.seen[t.Name] {
 		return
@@ -244,7 +244,7 @@ func (p *plan) together(module string) {
 }
 
 // copy plans a tensor that stays what it is, with the shape that its file gives it.
-func (p *plan) copy(t *backend.Tensor) {
+func (p *conversion) copy(t *backend.Tensor) {
 	if p.seen[t.Name] {
 		return
 	}
@@ -261,7 +261,7 @@ func (p *plan) copy(t *backend.Tensor) {
 	p.add(u)
 }
 
-func (p *plan) typeOf(name string, t *backend.Tensor) quant.DType {
+func (p *conversion) typeOf(name string, t *backend.Tensor) quant.DType {
 	switch d := quant.DType(t.DType); {
 	case !d.Float():
 		return ""
@@ -271,7 +271,7 @@ func (p *plan) typeOf(name string, t *backend.Tensor) quant.DType {
 	return p.cast
 }
 
-func (p *plan) add(u unit) {
+func (p *conversion) add(u unit) {
 	if p.seen[u.name] {
 		return
 	}
