@@ -2,8 +2,12 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -67,6 +71,51 @@ func TestHistoryFile(t *testing.T) {
 			t.Fatalf("the first %d bytes of %d were taken", n, len(saved))
 		}
 	}
+}
+
+// What an earlier build saved is found again, and saved as it was but for the time. H1.history is of a server over the demo that
+// answered two callers; H1.json has the text and ids of the prompts that came next.
+func TestHistoryFileOfBefore(t *testing.T) {
+	saved, err := os.ReadFile("testdata/H1.history")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("testdata/H1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prompts []struct {
+		Salt, Text string
+		IDs        []int32
+		Spliced    int
+	}
+	if err := json.Unmarshal(b, &prompts); err != nil || len(prompts) != 3 {
+		t.Fatalf("%d prompts: %v", len(prompts), err)
+	}
+	synctest.Test(t, func(t *testing.T) { // long before the file was made: to everything in it no time has passed since
+		h := demoHistory(t, true)
+		if err := h.Load(saved); err != nil {
+			t.Fatal(err)
+		}
+		h.check(t)
+		_, time := binary.Uvarint(saved[len(historyMagic):])
+		if again := h.Save(); !bytes.Equal(again[len(historyMagic)+time:], saved[len(historyMagic)+time:]) {
+			t.Error("what is loaded is saved in another way")
+		}
+		for _, p := range prompts {
+			var s Salt
+			if _, err := hex.Decode(s[:], []byte(p.Salt)); err != nil {
+				t.Fatal(err)
+			}
+			got := h.mustEncode(s, &Draft{Text: p.Text})
+			if p.Spliced == 0 || got.Spliced != p.Spliced || !slices.Equal(got.IDs, p.IDs) {
+				t.Errorf("%q: %v with %d spliced, want %v with %d", p.Text, got.IDs, got.Spliced, p.IDs, p.Spliced)
+			}
+			if other := h.mustEncode(Salt{1}, &Draft{Text: p.Text}); other.Spliced != 0 {
+				t.Errorf("%q: another caller has %d spliced", p.Text, other.Spliced)
+			}
+		}
+	})
 }
 
 // The time between is part of what something was not used for.
