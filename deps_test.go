@@ -23,13 +23,13 @@ var layers = map[string][]string{
 	"server":         {"wire", "chat", "config"},
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
-	"wire/openai":    {"wire", "chat", "jsonref"},
+	"wire/openai":    {"wire", "chat", "schema"},
 	"wire/wiretest":  {"wire", "chat"},
 	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
-	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "engine", "sample", "regular", "jsonc"},
-	"dialect":        {"jsonref"},
+	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "schema", "engine", "sample", "regular", "jsonc"},
+	"dialect":        {"schema"},
 	"transcript":     {"tokenizer", "retention"},
 
 	"engine":  {"sched", "kv", "tier", "sample", "model", "backend", "watchdog"},
@@ -54,7 +54,7 @@ var layers = map[string][]string{
 
 	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
-	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"jsonref"}, "jsonref": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
+	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"schema"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
 	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"hearth/internal/console"
 	"hearth/internal/dialect"
+	"hearth/internal/schema"
 )
 
 func newParseCmd() *cobra.Command {
@@ -250,5 +251,5 @@ func toolOf(raw json.RawMessage) (dialect.Tool, error) {
 	if t.Parameters == nil {
 		t.Parameters = t.InputSchema
 	}
-	return dialect.Tool{Name: t.Name, Parameters: t.Parameters}, nil
+	return dialect.Tool{Name: t.Name, Schema: &schema.Document{Raw: t.Parameters}}, nil
 }

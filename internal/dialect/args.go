@@ -9,7 +9,7 @@ import (
 // schema does not allow waits until it is complete, and goes out corrected if it is certain what is meant.
 type argsReader struct {
 	ts   *toolset
-	of   schema
+	of   argType
 	json jsonScanner
 
 	types types // of the value being read

@@ -43,8 +43,8 @@ type m3Call struct {
 	tag    []byte // after the token, from "<" on
 	inTag  bool
 	to     *joiner
-	of     schema // of the parameter being read
-	stream bool   // it is a string and goes out as it comes
+	of     argType // of the parameter being read
+	stream bool    // it is a string and goes out as it comes
 	path   []m3Node
 	size   int // bytes collected
 }
@@ -177,7 +177,7 @@ func isScalar(s string) bool {
 
 // json writes an element as the schema wants it. Elements that are all called item are a list. Inside of lists and
 // objects whose schema says no more, what looks like a number is one.
-func (m *m3Call) json(n m3Node, of schema, inside bool) string {
+func (m *m3Call) json(n m3Node, of argType, inside bool) string {
 	ts := of.types()
 	if len(n.kids) == 0 {
 		if len(bytes.TrimSpace(n.text)) == 0 && ts&typeString == 0 {

@@ -7,7 +7,7 @@
 // choice, and no protocol; it never decides when generation ends.
 package dialect
 
-import "encoding/json"
+import "hearth/internal/schema"
 
 // Kind says what a Piece is.
 type Kind uint8
@@ -39,11 +39,11 @@ type Options struct {
 	Repaired func(kind Repair) // called for every repair of a call; may be nil
 }
 
-// Tool is a function that may be called. Parameters is its JSON Schema; formats without types of their own take them from
-// it. Nil means unknown.
+// Tool is a function that may be called. Formats without types of their own take them from its arguments' schema; nil means
+// unknown.
 type Tool struct {
-	Name       string
-	Parameters json.RawMessage
+	Name   string
+	Schema *schema.Document
 }
 
 // Parser parses one reply. It belongs to one goroutine.

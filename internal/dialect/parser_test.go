@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"hearth/internal/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite the pieces sections of testdata/*.txtar")
@@ -168,18 +170,18 @@ func caseOptions(s string) (name string, o caseOpts) {
 
 // declared makes tools. They share a schema with a parameter of every type, named by its first letter or by what it is.
 func declared(names ...string) []Tool {
-	const schema = `{"type": "object", "$defs": {"ref": {"type": ["array", "null"]}}, "properties": {
+	const parameters = `{"type": "object", "$defs": {"ref": {"type": ["array", "null"]}}, "properties": {
 		"s": {"type": "string"}, "city": {"type": "string"}, "path": {"type": "string"}, "content": {"type": "string"},
 		"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
 		"sn": {"type": ["string", "null"]}, "in": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
 		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {}}}`
 	var ts []Tool
 	for _, n := range names {
-		s := schema
+		s := parameters
 		if n == "strict_tool" {
 			s = strings.Replace(s, "{", `{"required": ["s", "i"], `, 1)
 		}
-		ts = append(ts, Tool{n, json.RawMessage(s)})
+		ts = append(ts, Tool{n, &schema.Document{Raw: json.RawMessage(s)}})
 	}
 	return ts
 }

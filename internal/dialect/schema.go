@@ -1,13 +1,10 @@
 package dialect
 
 import (
-	"encoding/json"
 	"math"
-	"reflect"
-	"slices"
 	"strings"
 
-	"hearth/internal/jsonref"
+	"hearth/internal/schema"
 )
 
 // types is a set of JSON types. The empty set means that nothing is known.
@@ -37,9 +34,9 @@ const (
 // toolset is the tools of a request and what may be done for them. Schemas are read when a call first needs them.
 type toolset struct {
 	tools    []Tool
-	schemas  map[string]schema // of parameters, by tool
-	reading  *reading          // of all of them
-	strict   bool              // no repairs
+	schemas  map[string]argType // of parameters, by tool
+	reading  *reading           // of all of them
+	strict   bool               // no repairs
 	repaired func(Repair)
 	pending  []Repair // in what may become a call
 	cut      bool     // the output did not end by itself
@@ -68,17 +65,17 @@ func (s *toolset) begins(prefix string) bool {
 	return false
 }
 
-// schema is a JSON Schema or a part of one.
-type schema struct {
-	node map[string]any
-	root map[string]any // what references lead into
+// argType is the schema of a tool's arguments or of a part of them.
+type argType struct {
+	node *schema.Node // nil: nothing is known
+	root *schema.Node // what references lead into
 	*reading
 }
 
 // reading is what was found in schemas so far.
 type reading struct {
 	left  int
-	known map[uintptr]types // by the map that is the schema
+	known map[*schema.Node]types
 }
 
 // spend counts work before it is done and tells whether it may be.
@@ -88,25 +85,25 @@ func (r *reading) spend(n int) bool {
 }
 
 // of returns the schema of a tool's arguments.
-func (s *toolset) of(tool string) schema {
-	sc, ok := s.schemas[tool]
+func (s *toolset) of(tool string) argType {
+	a, ok := s.schemas[tool]
 	if ok {
-		return sc
+		return a
 	}
 	if s.reading == nil {
-		s.reading = &reading{left: maxSchemaWork, known: map[uintptr]types{}}
+		s.reading, s.schemas = &reading{left: maxSchemaWork, known: map[*schema.Node]types{}}, map[string]argType{}
 	}
-	sc.reading = s.reading
+	a.reading = s.reading
 	for i := range s.tools {
-		if s.tools[i].Name == tool && json.Unmarshal(s.tools[i].Parameters, &sc.root) == nil {
-			sc.node = sc.root
+		if s.tools[i].Name != tool {
+			continue
+		}
+		if root := s.tools[i].Schema.Root(); root.Kind() == schema.Object {
+			a.node, a.root = root, root
 		}
 	}
-	if s.schemas == nil {
-		s.schemas = map[string]schema{}
-	}
-	s.schemas[tool] = sc
-	return sc
+	s.schemas[tool] = a
+	return a
 }
 
 // types returns what a parameter of a tool may be.
@@ -114,144 +111,137 @@ func (s *toolset) types(tool, param string) types { return s.of(tool).property(p
 
 // hasAll tells whether the parameters given are all that the tool requires.
 func (s *toolset) hasAll(tool string, given []string) bool {
-	required, _ := s.of(tool).resolved().node["required"].([]any)
+	required := s.of(tool).resolved().node.Member("required").Elements()
 	has := make(map[string]bool, len(given))
 	for _, name := range given {
 		has[name] = true
 	}
-	return !slices.ContainsFunc(required, func(r any) bool {
-		name, ok := r.(string)
-		return ok && !has[name]
-	})
+	for i := range required {
+		if name, ok := required[i].Str(); ok && !has[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // resolved is the schema that references lead to.
-func (s schema) resolved() schema {
+func (a argType) resolved() argType {
 	for range maxReferences {
-		to, ok := s.follow(s.node).(map[string]any)
-		if !ok {
+		to := a.follow(a.node)
+		if to.Kind() != schema.Object {
 			break
 		}
-		s.node = to
+		a.node = to
 	}
-	return s
+	return a
 }
 
 // property is the schema of a member of an object.
-func (s schema) property(name string) schema {
-	s = s.resolved()
-	props, _ := s.node["properties"].(map[string]any)
-	s.node, _ = props[name].(map[string]any)
-	return s
+func (a argType) property(name string) argType {
+	a = a.resolved()
+	a.node = a.node.Member("properties").Member(name)
+	return a
 }
 
 // items is the schema of an array's elements.
-func (s schema) items() schema {
-	s = s.resolved()
-	s.node, _ = s.node["items"].(map[string]any)
-	return s
+func (a argType) items() argType {
+	a = a.resolved()
+	a.node = a.node.Member("items")
+	return a
 }
 
 // follow resolves a local reference, nil if node has none or it leads nowhere.
-func (s schema) follow(node map[string]any) any {
-	ref, ok := node["$ref"].(string)
-	if !ok || !s.spend(1+len(ref)/8) {
+func (a argType) follow(node *schema.Node) *schema.Node {
+	ref, ok := node.Member("$ref").Str()
+	if !ok || !a.spend(1+len(ref)/8) {
 		return nil
 	}
-	to, _ := jsonref.Local(s.root, ref)
-	return to
+	return a.root.Local(ref)
 }
 
 // types returns what a value may be: all that a schema and those which it refers to or combines say, each of them read once.
-func (s schema) types() types {
-	if s.node == nil {
-		return 0
-	}
-	id := reflect.ValueOf(s.node).Pointer()
-	if ts, ok := s.known[id]; ok {
+func (a argType) types() types {
+	if ts, ok := a.known[a.node]; ok || a.node == nil {
 		return ts
 	}
 	var ts types
-	seen := map[uintptr]bool{}
-	todo := []any{s.node}
+	seen := map[*schema.Node]bool{}
+	todo := []*schema.Node{a.node}
 	for len(todo) > 0 {
-		node, ok := todo[len(todo)-1].(map[string]any)
+		node := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if !ok {
+		if node.Kind() != schema.Object {
 			continue
 		}
-		if !s.spend(1) {
+		if !a.spend(1) {
 			return 0
 		}
-		at := reflect.ValueOf(node).Pointer()
-		if seen[at] {
+		if seen[node] {
 			continue
 		}
-		seen[at] = true
-		own, more := s.own(node)
+		seen[node] = true
+		own, more := a.own(node)
 		ts |= own
 		todo = append(todo, more...)
 	}
-	s.known[id] = ts
+	a.known[a.node] = ts
 	return ts
 }
 
 // own is what one part of a schema says of types, and the parts that say the rest.
-func (s schema) own(node map[string]any) (ts types, more []any) {
-	switch t := node["type"].(type) {
-	case string:
-		return typeNames[t], nil
-	case []any:
-		s.spend(len(t))
-		for _, e := range t {
-			name, _ := e.(string)
+func (a argType) own(node *schema.Node) (ts types, more []*schema.Node) {
+	if names, ok := node.Types(); ok {
+		a.spend(len(node.Member("type").Elements()))
+		for _, name := range names {
 			ts |= typeNames[name]
 		}
 		return ts, nil
 	}
-	if to := s.follow(node); to != nil {
-		return 0, []any{to}
+	if to := a.follow(node); to.Given() {
+		return 0, []*schema.Node{to}
 	}
-	if values, ok := node["enum"].([]any); ok {
-		s.spend(len(values))
-		for _, v := range values {
-			ts |= typeOf(v)
-		}
+	values := node.Member("enum").Elements()
+	a.spend(len(values))
+	for i := range values {
+		ts |= typeOf(&values[i])
 	}
-	if v, ok := node["const"]; ok {
-		ts |= typeOf(v)
-	}
+	ts |= typeOf(node.Member("const"))
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		alts, _ := node[key].([]any)
-		if !s.spend(len(alts)) {
+		alts := node.Member(key).Elements()
+		if !a.spend(len(alts)) {
 			return ts, nil
 		}
-		more = append(more, alts...)
+		for i := range alts {
+			more = append(more, &alts[i])
+		}
 	}
-	if _, ok := node["properties"]; ok {
+	if node.Member("properties") != nil {
 		ts |= typeObject
 	}
-	if _, ok := node["items"]; ok {
+	if node.Member("items") != nil {
 		ts |= typeArray
 	}
 	return ts, more
 }
 
-func typeOf(v any) types {
-	switch x := v.(type) {
-	case string:
-		return typeString
-	case bool:
+// typeOf is the type of a value, 0 if there is none.
+func typeOf(n *schema.Node) types {
+	switch n.Kind() {
+	case schema.Null:
+		return typeNull
+	case schema.Bool:
 		return typeBoolean
-	case float64:
-		if x == math.Trunc(x) {
+	case schema.Number:
+		if x, _ := n.Float(); x == math.Trunc(x) {
 			return typeInteger
 		}
 		return typeNumber
-	case []any:
+	case schema.String:
+		return typeString
+	case schema.Array:
 		return typeArray
-	case map[string]any:
+	case schema.Object:
 		return typeObject
 	}
-	return typeNull
+	return 0
 }

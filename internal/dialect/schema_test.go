@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"hearth/internal/schema"
 )
 
 // toolsetOf is the tools of a request that has one, f.
 func toolsetOf(parameters string) *toolset {
-	s := newToolset(Options{Tools: []Tool{{Name: "f", Parameters: []byte(parameters)}}})
+	s := newToolset(Options{Tools: []Tool{{Name: "f", Schema: &schema.Document{Raw: []byte(parameters)}}}})
 	return &s
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
+	"hearth/internal/schema"
 	"hearth/internal/tokenizer"
 )
 
@@ -388,7 +389,7 @@ func survives(t *testing.T, g *Generator, calls [][2]string, around string) stri
 func readBack(f *dialect.Family, said string, inReasoning bool) []string {
 	o := dialect.Options{InReasoning: inReasoning}
 	for _, t := range spokenTools {
-		o.Tools = append(o.Tools, dialect.Tool{Name: t.Name, Parameters: t.Parameters})
+		o.Tools = append(o.Tools, dialect.Tool{Name: t.Name, Schema: &schema.Document{Raw: t.Parameters}})
 	}
 	p := f.New(o)
 	var calls []string

@@ -10,6 +10,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
+	"hearth/internal/schema"
 	"hearth/internal/tokenizer"
 	"hearth/internal/transcript"
 )
@@ -84,8 +85,10 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	p := &prompt{salt: r.Origin.Salt, budget: think.Budget}
 	p.options.Continued, p.options.NoRepair = out.continued, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
-		for _, t := range r.Tools {
-			p.options.Tools = append(p.options.Tools, dialect.Tool{Name: t.Name, Parameters: t.Parameters})
+		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once
+		for i, t := range r.Tools {
+			schemas[i].Raw = t.Parameters
+			p.options.Tools = append(p.options.Tools, dialect.Tool{Name: t.Name, Schema: &schemas[i]})
 		}
 	}
 	p.draft = out.draft(r.Messages)

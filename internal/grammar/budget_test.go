@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,7 +89,7 @@ func TestFinite(t *testing.T) {
 		{`{"type": "object", "properties": {"a": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"$ref": "#/$defs/q"}, "q": {"$ref": "#/$defs/p"}}}`, true, `{"a":[1]} {}`, `{"b":1}`},
 		{`{"type": "object", "properties": {"a": {"$ref": "#/$defs/p"}}, "$defs": {"p": {"$ref": "#/$defs/q"}, "q": {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "integer"}]}}}`, true, `{"a":1}`, `{"a":"x"}`},
 	} {
-		f := Call([]Tool{{Name: "f", Parameters: json.RawMessage(c.schema)}}, end)
+		f := Call([]Tool{{Name: "f", Schema: document(c.schema)}}, end)
 		if got := f.Finite("f"); got != c.finite {
 			t.Errorf("%s: finite %v", c.schema, got)
 		}
@@ -120,7 +119,7 @@ func TestFinite(t *testing.T) {
 			t.Errorf("%s: loose", c.schema)
 		}
 	}
-	two := Call([]Tool{{Name: "f", Parameters: json.RawMessage(object(endless, `"x"`))}, {Name: "g"}}, end)
+	two := Call([]Tool{{Name: "f", Schema: document(object(endless, `"x"`))}, {Name: "g"}}, end)
 	if two.Finite("f") || !two.Finite("g") || !two.Finite("") {
 		t.Error("of two tools one has an end")
 	}
@@ -199,8 +198,8 @@ func TestSettleIsLinear(t *testing.T) {
 		return `{"properties": {"x": {"$ref": "#/$defs/hub"}}, "$defs": {"hub": {"anyOf": [{"type": "null"}` + all.String() + `]}` + defs.String() + `}}`
 	}
 	cost := func(n int) int {
-		s := json.RawMessage(hub(n))
-		return allocated(func() { arguments(s) })
+		d := document(hub(n))
+		return allocated(func() { arguments(d) })
 	}
 	if a, b := cost(80), cost(640); b > 24*a { // the square would be sixty-four times as much
 		t.Errorf("80 definitions: %v bytes, 640: %v", a, b)

@@ -1,17 +1,18 @@
 package grammar
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"hearth/internal/schema"
 )
 
-// Tool is a function that may be called. Parameters is its JSON Schema; nil allows any object.
+// Tool is a function that may be called. Schema is that of its arguments; nil allows any object.
 type Tool struct {
-	Name       string
-	Parameters json.RawMessage
+	Name   string
+	Schema *schema.Document
 }
 
 // Form is the calls that a request's tools let through. It does not change but for what Loose tells, and may be used by many at
@@ -49,13 +50,8 @@ func Call(tools []Tool, end string) *Form {
 		}
 		known[name] = true
 		k := &tool{Tool: t, spelled: name}
-		k.read = sync.OnceValues(func() (*shape, bool) {
-			if len(t.Parameters) == 0 {
-				return anyObject, true
-			}
-			return arguments(t.Parameters)
-		})
-		if len(t.Parameters) > longSchema {
+		k.read = sync.OnceValues(func() (*shape, bool) { return arguments(t.Schema) })
+		if t.Schema.Len() > longSchema {
 			k.read()
 		}
 		f.tools = append(f.tools, k)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hearth/internal/schema"
 )
 
 // bytesVocab has a token for every byte, and some longer ones.
@@ -30,9 +32,11 @@ func bytesVocab(more ...string) *Vocab {
 
 const end = "</tool_call>"
 
+func document(text string) *schema.Document { return &schema.Document{Raw: json.RawMessage(text)} }
+
 // callOf is the form of a call of a tool f with a schema.
 func callOf(schema string) *Grammar {
-	return &Call([]Tool{{Name: "f", Parameters: json.RawMessage(schema)}, {Name: "fetch"}}, end).Grammar
+	return &Call([]Tool{{Name: "f", Schema: document(schema)}, {Name: "fetch"}}, end).Grammar
 }
 
 // fits tells whether a text is a whole call.
@@ -43,10 +47,10 @@ func fits(g *Grammar, text string) bool {
 
 func TestCall(t *testing.T) {
 	g := &Call([]Tool{
-		{Name: "f", Parameters: json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}`)},
-		{Name: "fetch", Parameters: json.RawMessage(`{"type": "object", "properties": {}}`)},
+		{Name: "f", Schema: document(`{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}`)},
+		{Name: "fetch", Schema: document(`{"type": "object", "properties": {}}`)},
 		{Name: `say "ü"`},
-		{Name: "f", Parameters: json.RawMessage(`{"type": "object"}`)}, // twice: the first one counts
+		{Name: "f", Schema: document(`{"type": "object"}`)}, // twice: the first one counts
 	}, end).Grammar
 	for text, want := range map[string]bool{
 		`{"name": "f", "arguments": {"a": "x"}}` + end:                            true,

@@ -3,12 +3,14 @@ package grammar
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
-	"hearth/internal/jsonref"
+	"hearth/internal/schema"
 )
 
 // shape is what a value may be, read off a JSON Schema. What it does not speak of (pattern, format, bounds, lengths and the
@@ -73,26 +75,23 @@ const (
 
 // reader reads a schema.
 type reader struct {
-	root any
+	root *schema.Node
 	refs map[string]*shape // that were met
 	all  []*shape          // that were made
 	made int
 }
 
-// arguments reads the schema of a tool's arguments. A schema that can't be read lets every object through. It reports false, and
-// the same, for one that no object follows: a node that holds another one and so on has no end.
-func arguments(schema json.RawMessage) (*shape, bool) {
-	r := &reader{refs: map[string]*shape{}}
-	if json.Unmarshal(schema, &r.root) != nil {
+// arguments reads the schema of a tool's arguments. One that can't be read lets every object through. It reports false, and the
+// same, for one that no object follows: a node that holds another one and so on has no end.
+func arguments(d *schema.Document) (*shape, bool) {
+	node := d.Root()
+	if node.Kind() != schema.Object {
 		return anyObject, true
 	}
-	node, ok := r.root.(map[string]any)
-	if !ok {
-		return anyObject, true
-	}
-	if props, ok := node["properties"].(map[string]any); ok && len(props) == 0 && node["additionalProperties"] == nil {
+	if props := node.Member("properties"); props.Kind() == schema.Object && len(props.Items) == 0 && !node.Member("additionalProperties").Given() {
 		return &shape{kinds: members}, true // a tool without arguments
 	}
+	r := &reader{root: node, refs: map[string]*shape{}}
 	root := r.shape(node, 0)
 	object := root.any != nil || root.kinds&members != 0
 	r.settle()
@@ -108,37 +107,33 @@ func arguments(schema json.RawMessage) (*shape, bool) {
 }
 
 // shape is a new one for a schema, or the one there is for what it refers to.
-func (r *reader) shape(schema any, level int) *shape {
-	if r.made++; level > mostLevels || r.made > mostShapes {
+func (r *reader) shape(node *schema.Node, level int) *shape {
+	if r.made++; level > mostLevels || r.made > mostShapes || node.Kind() != schema.Object {
 		return anything
 	}
-	node, ok := schema.(map[string]any)
-	if !ok {
-		return anything
-	}
-	if ref, ok := node["$ref"].(string); ok {
+	if ref, ok := node.Member("$ref").Str(); ok {
 		return r.reference(ref, level)
 	}
 	return r.fill(new(shape), node, level)
 }
 
 // fill reads a schema that is no reference.
-func (r *reader) fill(s *shape, node map[string]any, level int) *shape {
+func (r *reader) fill(s *shape, node *schema.Node, level int) *shape {
 	*s = shape{extra: anything, items: anything}
 	r.all = append(r.all, s)
 	if r.enumerated(s, node) {
 		return s
 	}
 	s.kinds = declared(node)
-	if props, ok := node["properties"].(map[string]any); ok {
+	if props := node.Member("properties"); props.Kind() == schema.Object {
 		s.kinds |= members
 		r.object(s, node, props, level)
-	} else if extra, ok := node["additionalProperties"].(map[string]any); ok {
+	} else if extra := node.Member("additionalProperties"); extra.Kind() == schema.Object {
 		s.extra = r.shape(extra, level+1)
 	}
-	if items, ok := node["items"].(map[string]any); ok && node["prefixItems"] == nil {
+	if items := node.Member("items"); items.Kind() == schema.Object && !node.Member("prefixItems").Given() {
 		s.items = r.shape(items, level+1)
-		if node["type"] == nil {
+		if !node.Member("type").Given() {
 			s.kinds |= elements
 		}
 	}
@@ -146,12 +141,12 @@ func (r *reader) fill(s *shape, node map[string]any, level int) *shape {
 		return s
 	}
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		alts, _ := node[key].([]any)
+		alts := node.Member(key).Elements()
 		if len(alts) == 0 || key == "allOf" && len(alts) > 1 {
 			continue
 		}
-		for _, a := range alts {
-			s.any = append(s.any, r.shape(a, level+1))
+		for i := range alts {
+			s.any = append(s.any, r.shape(&alts[i], level+1))
 		}
 		return s
 	}
@@ -160,20 +155,16 @@ func (r *reader) fill(s *shape, node map[string]any, level int) *shape {
 }
 
 // declared is what a schema's type says, 0 if nothing.
-func declared(node map[string]any) (k kinds) {
-	names, _ := node["type"].([]any)
-	if name, ok := node["type"].(string); ok {
-		names = []any{name}
-	}
+func declared(node *schema.Node) (k kinds) {
+	names, _ := node.Types()
 	for _, name := range names {
-		s, _ := name.(string)
-		kind, ok := kindNames[strings.ToLower(s)]
+		kind, ok := kindNames[strings.ToLower(name)]
 		if !ok {
 			return anything.kinds
 		}
 		k |= kind
 	}
-	if nullable, _ := node["nullable"].(bool); nullable && k != 0 {
+	if k != 0 && node.Member("nullable").Is(true) {
 		k |= null
 	}
 	return k
@@ -183,24 +174,20 @@ func declared(node map[string]any) (k kinds) {
 func (r *reader) reference(ref string, level int) *shape {
 	var on []string // the way to what is no reference
 	s := anything
-	for at := any(nil); ; {
+	for {
 		if known, ok := r.refs[ref]; ok {
 			s = known
 			break
 		}
 		on = append(on, ref)
 		r.refs[ref] = anything // until more is known
-		var ok bool
-		if at, ok = jsonref.Local(r.root, ref); !ok {
-			break
-		}
-		node, ok := at.(map[string]any)
-		if !ok {
-			break
-		}
-		if next, ok := node["$ref"].(string); ok {
+		node := r.root.Local(ref)
+		if next, ok := node.Member("$ref").Str(); ok {
 			ref = next
 			continue
+		}
+		if node.Kind() != schema.Object {
+			break
 		}
 		if r.made++; level < mostLevels && r.made <= mostShapes {
 			s = new(shape)
@@ -218,22 +205,28 @@ func (r *reader) reference(ref string, level int) *shape {
 }
 
 // enumerated reads enum and const. Lists and objects among the values leave it open how they are spelled: they are not held.
-func (r *reader) enumerated(s *shape, node map[string]any) bool {
-	values, _ := node["enum"].([]any)
-	if v, ok := node["const"]; ok {
-		values = []any{v}
+func (r *reader) enumerated(s *shape, node *schema.Node) bool {
+	values := node.Member("enum").Elements()
+	if v := node.Member("const"); v != nil {
+		values = []schema.Node{*v}
 	}
 	c := &choices{}
-	for _, v := range values {
-		switch x := v.(type) {
-		case []any, map[string]any:
+	for i := range values {
+		v := &values[i]
+		text := v.Text
+		switch v.Kind() {
+		case schema.Array, schema.Object:
 			return false
-		case float64:
+		case schema.Number:
+			x, _ := v.Float()
 			if math.Trunc(x) != x || math.Abs(x) > 1<<53 {
 				return false
 			}
+			text = strconv.FormatFloat(x, 'f', -1, 64)
+		case schema.String:
+			text = spelled(v.Text)
 		}
-		c.texts = append(c.texts, spelled(v))
+		c.texts = append(c.texts, text)
 	}
 	if len(c.texts) == 0 {
 		return false
@@ -246,59 +239,50 @@ func (r *reader) enumerated(s *shape, node map[string]any) bool {
 
 // object reads the members of an object. One that declares properties has no others unless it says so: models that write
 // others mean one of these.
-func (r *reader) object(s *shape, node, props map[string]any, level int) {
-	needed := map[string]bool{}
-	required, _ := node["required"].([]any)
-	for _, v := range required {
-		if name, ok := v.(string); ok {
-			needed[name] = true
-		}
-	}
-	switch extra := node["additionalProperties"].(type) {
-	case map[string]any:
+func (r *reader) object(s *shape, node, props *schema.Node, level int) {
+	switch extra := node.Member("additionalProperties"); extra.Kind() {
+	case schema.Object:
 		s.extra = r.shape(extra, level+1)
-	case bool:
-		if !extra {
+	case schema.Bool:
+		if extra.Is(false) {
 			s.extra = nil
 		}
 	default:
-		if len(props) > 0 && node["patternProperties"] == nil {
+		if len(props.Items) > 0 && !node.Member("patternProperties").Given() {
 			s.extra = nil
 		}
 	}
-	of := map[string]any{}
-	names := map[string]string{} // by their spelling
-	for name, p := range props {
-		of[spelled(name)], names[spelled(name)] = p, name
+	of := map[string]*schema.Node{} // by the spelling of the name
+	for i := range props.Items {
+		of[spelled(props.Items[i].Key)] = &props.Items[i]
 	}
-	for name := range needed { // one that is required and not declared may be anything
-		if key := spelled(name); names[key] == "" {
-			of[key], names[key] = true, name
+	needed := map[string]bool{}
+	required := node.Member("required").Elements()
+	for i := range required {
+		if name, ok := required[i].Str(); ok {
+			key := spelled(name)
+			needed[key], of[key] = true, of[key] // one that is not declared may be anything
 		}
 	}
 	if len(of) == 0 {
 		return
 	}
-	s.keys = &choices{}
-	for key := range of {
-		s.keys.texts = append(s.keys.texts, key)
-	}
-	slices.Sort(s.keys.texts)
+	s.keys = &choices{texts: slices.Sorted(maps.Keys(of))}
 	for i, key := range s.keys.texts {
 		s.properties = append(s.properties, r.shape(of[key], level+1))
-		if needed[names[key]] {
+		if needed[key] {
 			s.required |= bit(int32(i))
 		}
 	}
 }
 
-// spelled is a value in JSON, as models write it.
-func spelled(v any) string {
+// spelled is a text in JSON, as models write it.
+func spelled(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return "null"
+	if e.Encode(text) != nil {
+		return `""`
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"hash/maphash"
 	"io"
-	"maps"
 	"math"
-	"reflect"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
 
-	"hearth/internal/jsonref"
+	"hearth/internal/schema"
 )
 
 // Bounds of the work that checking one reply takes, all its choices together. A step is worth about 50 ns of a processor. A
@@ -39,18 +37,19 @@ type checker struct {
 	spent    bool
 	endless  bool // the schema refers to itself without going on in the value
 	seed     maphash.Seed
-	document any
-	root     *schema
-	schemas  map[uintptr]*schema // by the map they are made of
-	todo     []*schema           // are not compiled yet
+	document *schema.Node
+	root     *rule
+	rules    map[*schema.Node]*rule
+	todo     []*rule // are not compiled yet
 	patterns map[string]*pattern
+	hashes   map[*schema.Node]uint64 // of the parts of values
 	known    map[pair]state
 }
 
 // pair is a part of the schema and one of the value.
 type pair struct {
-	s *schema
-	v *value
+	rule  *rule
+	value *schema.Node
 }
 
 type state uint8
@@ -61,24 +60,24 @@ const (
 	differs
 )
 
-func newChecker(document any) *checker {
+func newChecker(document *schema.Node) *checker {
 	return &checker{left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(), document: document,
-		schemas: map[uintptr]*schema{}, patterns: map[string]*pattern{}}
+		rules: map[*schema.Node]*rule{}, patterns: map[string]*pattern{}, hashes: map[*schema.Node]uint64{}}
 }
 
 // check compares one value.
-func (c *checker) check(ctx context.Context, v any) verdict {
+func (c *checker) check(ctx context.Context, v *schema.Node) verdict {
 	c.ctx, c.known = ctx, map[pair]state{}
 	if c.root == nil {
-		c.root = c.schemaOf(c.document)
+		c.root = c.ruleOf(c.document)
 		for len(c.todo) > 0 && !c.spent {
-			s := c.todo[0]
+			r := c.todo[0]
 			c.todo = c.todo[1:]
-			c.compile(s)
+			c.compile(r)
 		}
 	}
-	of := c.valueOf(v)
-	ok := !c.spent && c.valid(c.root, of, 0)
+	c.weigh(v)
+	ok := !c.spent && c.valid(c.root, v, 0)
 	switch {
 	case c.endless:
 		return unmet
@@ -105,247 +104,221 @@ func (c *checker) spend(n int) bool {
 	return !c.spent
 }
 
-// value is a part of a reply, or one that a schema names, with the hash of what it says.
-type value struct {
-	kind    byte // as isType knows them: 'n'ull, 'b'oolean, 's'tring, number '1', 'a'rray, 'o'bject
-	num     float64
-	text    string
-	items   []*value
-	keys    []string // sorted
-	members map[string]*value
-	hash    uint64
-}
-
-func (c *checker) valueOf(v any) *value {
-	out := &value{kind: 'n'}
+// weigh hashes what a value and each part of it say, and counts them.
+func (c *checker) weigh(v *schema.Node) (hash uint64) {
 	if !c.spend(4) {
-		return out
+		return 0
 	}
 	mix := func(h, x uint64) uint64 { return (h ^ x) * 0x9E3779B97F4A7C15 }
-	switch v := v.(type) {
-	case bool:
-		out.kind, out.hash = 'b', 1
-		if v {
-			out.num, out.hash = 1, 2
-		}
-	case float64:
-		out.kind, out.num = '1', v+0 // no -0
-		out.hash = mix(3, math.Float64bits(out.num))
-	case string:
-		c.spend(len(v) >> 7)
-		out.kind, out.text, out.hash = 's', v, mix(4, maphash.String(c.seed, v))
-	case []any:
-		out.kind, out.hash = 'a', 5
-		for _, e := range v {
-			if c.spent {
+	hash = uint64(v.Kind())
+	switch v.Kind() {
+	case schema.Bool:
+		hash = mix(hash, uint64(len(v.Text)))
+	case schema.Number:
+		x, _ := v.Float()
+		hash = mix(hash, math.Float64bits(x+0)) // no -0
+	case schema.String:
+		c.spend(len(v.Text) >> 7)
+		hash = mix(hash, maphash.String(c.seed, v.Text))
+	}
+	for i := range v.Items {
+		item := &v.Items[i]
+		if v.Kind() == schema.Object {
+			if !c.spend(4 + len(item.Key)>>6) {
 				break
 			}
-			item := c.valueOf(e)
-			out.items = append(out.items, item)
-			out.hash = mix(out.hash+7, item.hash)
-		}
-	case map[string]any:
-		out.kind, out.hash = 'o', 6
-		out.keys, out.members = slices.Sorted(maps.Keys(v)), make(map[string]*value, len(v))
-		for _, k := range out.keys {
-			if !c.spend(4 + len(k)>>6) {
-				break
-			}
-			item := c.valueOf(v[k])
-			out.members[k] = item
-			out.hash += mix(maphash.String(c.seed, k), item.hash)
+			hash += mix(maphash.String(c.seed, item.Key), c.weigh(item))
+		} else if hash = mix(hash+7, c.weigh(item)); c.spent {
+			break
 		}
 	}
-	return out
+	c.hashes[v] = hash
+	return hash
 }
 
 // equal compares what two values say. Those that differ do so in their hashes, all but never elsewhere.
-func (c *checker) equal(a, b *value) bool {
-	if a == b || a.hash != b.hash || a.kind != b.kind || !c.spend(1+len(a.text)>>7) {
+func (c *checker) equal(a, b *schema.Node) bool {
+	if a == b || c.hashes[a] != c.hashes[b] || a.Kind() != b.Kind() || !c.spend(1+len(a.Text)>>7) {
 		return a == b
 	}
-	switch a.kind {
-	case 's':
-		return a.text == b.text
-	case 'a':
-		return slices.EqualFunc(a.items, b.items, c.equal)
-	case 'o':
-		return slices.Equal(a.keys, b.keys) &&
-			!slices.ContainsFunc(a.keys, func(k string) bool { return !c.equal(a.members[k], b.members[k]) })
+	if a.Kind() == schema.Number {
+		x, _ := a.Float()
+		y, _ := b.Float()
+		return x == y
 	}
-	return a.num == b.num
+	if a.Text != b.Text || len(a.Items) != len(b.Items) {
+		return false
+	}
+	for i := range a.Items {
+		if a.Items[i].Key != b.Items[i].Key || !c.equal(&a.Items[i], &b.Items[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // set is values by their hashes.
-type set map[uint64][]*value
+type set map[uint64][]*schema.Node
 
-func (c *checker) setOf(list []any) set {
-	out := make(set)
-	for _, e := range list {
-		if c.spent {
-			break
-		}
-		v := c.valueOf(e)
-		out[v.hash] = append(out[v.hash], v)
-	}
-	return out
+func (c *checker) add(s set, v *schema.Node) { s[c.hashes[v]] = append(s[c.hashes[v]], v) }
+
+func (c *checker) has(s set, v *schema.Node) bool {
+	return slices.ContainsFunc(s[c.hashes[v]], func(e *schema.Node) bool { return c.equal(e, v) })
 }
 
-func (c *checker) has(s set, v *value) bool {
-	return slices.ContainsFunc(s[v.hash], func(e *value) bool { return c.equal(e, v) })
-}
-
-// schema is a compiled part of the document. A nil *schema takes everything.
-type schema struct {
-	from  map[string]any
+// rule is a compiled part of the schema. A nil *rule takes everything.
+type rule struct {
+	from  *schema.Node
 	never bool // takes nothing
-	refs  []*schema
+	refs  []*rule
 
 	types   []string
 	enum    set // nil: any value
 	pattern *pattern
 	numbers map[string]float64 // the keywords with numbers
 
-	all, any, one                []*schema
-	hasAny, hasOne               bool
-	not, cond, then, orElse      *schema
+	all, any, one                []*rule
+	not, cond, then, orElse      *rule
 	hasNot, hasCond, hasContains bool
 
 	required   []string
-	properties map[string]*schema
+	properties map[string]*rule
 	byPattern  []keyed
-	rest       *schema // additionalProperties
-	names      *schema
+	rest       *rule // additionalProperties
+	names      *rule
 
-	first    []*schema
-	items    *schema
-	contains *schema
+	first    []*rule
+	items    *rule
+	contains *rule
 	unique   bool
 }
 
 type keyed struct {
 	*pattern
-	schema *schema
+	rule *rule
 }
 
-var never = &schema{never: true}
+var never = &rule{never: true}
 
-// schemaOf gives what a part of the document is compiled to, if only later on.
-func (c *checker) schemaOf(at any) *schema {
-	m, ok := at.(map[string]any)
-	if !ok {
-		if at == false {
+// ruleOf gives what a part of the document is compiled to, if only later on.
+func (c *checker) ruleOf(at *schema.Node) *rule {
+	if at.Kind() != schema.Object {
+		if at.Is(false) {
 			return never
 		}
 		return nil
 	}
-	id := reflect.ValueOf(m).Pointer()
-	s := c.schemas[id]
-	if s == nil && c.spend(16) {
-		s = &schema{from: m}
-		c.schemas[id] = s
-		c.todo = append(c.todo, s)
+	r := c.rules[at]
+	if r == nil && c.spend(16) {
+		r = &rule{from: at}
+		c.rules[at] = r
+		c.todo = append(c.todo, r)
 	}
-	return s
+	return r
 }
 
-func (c *checker) schemasOf(at any) (out []*schema, some bool) {
-	list, _ := at.([]any)
-	for _, e := range list {
+func (c *checker) rulesOf(at *schema.Node) (out []*rule) {
+	list := at.Elements()
+	for i := range list {
 		if !c.spend(1) {
 			break
 		}
-		out = append(out, c.schemaOf(e))
+		out = append(out, c.ruleOf(&list[i]))
 	}
-	return out, len(list) > 0
+	return out
+}
+
+func (c *checker) setOf(list []schema.Node) set {
+	out := set{}
+	for i := range list {
+		if c.spent {
+			break
+		}
+		c.weigh(&list[i])
+		c.add(out, &list[i])
+	}
+	return out
 }
 
 // numbered are the keywords whose values are numbers.
 var numbered = []string{"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 	"minProperties", "maxProperties", "minItems", "maxItems"}
 
-func (c *checker) compile(s *schema) {
-	m := s.from
-	if ref, ok := m["$ref"].(string); ok {
+func (c *checker) compile(r *rule) {
+	m := r.from
+	if ref, ok := m.Member("$ref").Str(); ok {
 		c.spend(8 + len(ref))
-		to, ok := jsonref.Local(c.document, ref)
-		if !ok {
-			to = false
+		to := never
+		if at := c.document.Local(ref); at != nil {
+			to = c.ruleOf(at)
 		}
-		s.refs = []*schema{c.schemaOf(to)}
+		r.refs = []*rule{to}
 	}
-	switch t := m["type"].(type) {
-	case string:
-		s.types = []string{t}
-	case []any:
-		for _, e := range t {
-			c.spend(1)
-			name, _ := e.(string)
-			s.types = append(s.types, name)
-		}
+	r.types, _ = m.Types()
+	c.spend(len(m.Member("type").Elements()))
+	if enum := m.Member("enum"); enum.Kind() == schema.Array {
+		r.enum = c.setOf(enum.Items)
 	}
-	if list, ok := m["enum"].([]any); ok {
-		s.enum = c.setOf(list)
+	if want := m.Member("const"); want != nil {
+		c.weigh(want)
+		only := set{}
+		c.add(only, want)
+		r.refs = append(r.refs, &rule{enum: only})
 	}
-	if want, ok := m["const"]; ok {
-		s.refs = append(s.refs, &schema{enum: c.setOf([]any{want})})
-	}
-	if p, ok := m["pattern"].(string); ok {
-		s.pattern = c.patternOf(p)
+	if p, ok := m.Member("pattern").Str(); ok {
+		r.pattern = c.patternOf(p)
 	}
 	for _, key := range numbered {
-		if n, ok := m[key].(float64); ok {
-			if s.numbers == nil {
-				s.numbers = map[string]float64{}
+		if n, ok := m.Member(key).Float(); ok {
+			if r.numbers == nil {
+				r.numbers = map[string]float64{}
 			}
-			s.numbers[key] = n
+			r.numbers[key] = n
 		}
 	}
-	s.all, _ = c.schemasOf(m["allOf"])
-	s.any, s.hasAny = c.schemasOf(m["anyOf"])
-	s.one, s.hasOne = c.schemasOf(m["oneOf"])
-	if not, ok := m["not"]; ok {
-		s.not, s.hasNot = c.schemaOf(not), true
+	r.all, r.any, r.one = c.rulesOf(m.Member("allOf")), c.rulesOf(m.Member("anyOf")), c.rulesOf(m.Member("oneOf"))
+	if not := m.Member("not"); not != nil {
+		r.not, r.hasNot = c.ruleOf(not), true
 	}
-	if cond, ok := m["if"]; ok {
-		s.cond, s.hasCond = c.schemaOf(cond), true
-		s.then, s.orElse = c.schemaOf(m["then"]), c.schemaOf(m["else"])
+	if cond := m.Member("if"); cond != nil {
+		r.cond, r.hasCond = c.ruleOf(cond), true
+		r.then, r.orElse = c.ruleOf(m.Member("then")), c.ruleOf(m.Member("else"))
 	}
-	c.compileObject(s, m)
-	s.first, _ = c.schemasOf(m["prefixItems"])
-	if list, ok := m["items"].([]any); ok { // before 2020-12
-		s.first, _ = c.schemasOf(list)
-		s.items = c.schemaOf(m["additionalItems"])
+	c.compileObject(r, m)
+	r.first = c.rulesOf(m.Member("prefixItems"))
+	if items := m.Member("items"); items.Kind() == schema.Array { // before 2020-12
+		r.first, r.items = c.rulesOf(items), c.ruleOf(m.Member("additionalItems"))
 	} else {
-		s.items = c.schemaOf(m["items"])
+		r.items = c.ruleOf(items)
 	}
-	if want, ok := m["contains"]; ok && want != nil {
-		s.contains, s.hasContains = c.schemaOf(want), true
+	if want := m.Member("contains"); want.Given() {
+		r.contains, r.hasContains = c.ruleOf(want), true
 	}
-	s.unique = m["uniqueItems"] == true
+	r.unique = m.Member("uniqueItems").Is(true)
 }
 
-func (c *checker) compileObject(s *schema, m map[string]any) {
-	required, _ := m["required"].([]any)
-	for _, name := range required {
+func (c *checker) compileObject(r *rule, m *schema.Node) {
+	required := m.Member("required").Elements()
+	for i := range required {
 		c.spend(1)
-		if key, ok := name.(string); ok {
-			s.required = append(s.required, key)
+		if key, ok := required[i].Str(); ok {
+			r.required = append(r.required, key)
 		}
 	}
-	if props, ok := m["properties"].(map[string]any); ok {
-		s.properties = make(map[string]*schema, len(props))
-		for key, sub := range props {
-			c.spend(2)
-			s.properties[key] = c.schemaOf(sub)
-		}
+	props := m.Member("properties").Members()
+	if len(props) > 0 {
+		r.properties = make(map[string]*rule, len(props))
 	}
-	patterns, _ := m["patternProperties"].(map[string]any)
-	for _, p := range slices.Sorted(maps.Keys(patterns)) {
+	for i := range props {
 		c.spend(2)
-		s.byPattern = append(s.byPattern, keyed{c.patternOf(p), c.schemaOf(patterns[p])})
+		r.properties[props[i].Key] = c.ruleOf(&props[i])
 	}
-	s.rest, s.names = c.schemaOf(m["additionalProperties"]), c.schemaOf(m["propertyNames"])
+	patterns := m.Member("patternProperties").Members()
+	for i := range patterns {
+		c.spend(2)
+		r.byPattern = append(r.byPattern, keyed{c.patternOf(patterns[i].Key), c.ruleOf(&patterns[i])})
+	}
+	r.rest, r.names = c.ruleOf(m.Member("additionalProperties")), c.ruleOf(m.Member("propertyNames"))
 }
 
 // pattern is a regular expression, compiled when it is first needed.
@@ -438,11 +411,11 @@ func (r *counted) ReadRune() (rune, int, error) {
 }
 
 // valid compares a value with a part of the schema.
-func (c *checker) valid(s *schema, v *value, depth int) bool {
-	if s == nil || s.never {
-		return s == nil
+func (c *checker) valid(r *rule, v *schema.Node, depth int) bool {
+	if r == nil || r.never {
+		return r == nil
 	}
-	at := pair{s, v}
+	at := pair{r, v}
 	switch c.known[at] {
 	case fits:
 		return c.spend(1)
@@ -460,16 +433,16 @@ func (c *checker) valid(s *schema, v *value, depth int) bool {
 		return false
 	}
 	c.known[at] = open
-	ok := c.every(s.refs, v, depth) && c.says(s, v) && c.combined(s, v, depth) && c.shape(s, v, depth)
+	ok := c.every(r.refs, v, depth) && c.says(r, v) && c.combined(r, v, depth) && c.shape(r, v, depth)
 	if c.known[at] = differs; ok {
 		c.known[at] = fits
 	}
 	return ok && !c.spent
 }
 
-func (c *checker) every(list []*schema, v *value, depth int) bool {
-	for _, s := range list {
-		if !c.spend(1) || !c.valid(s, v, depth+1) {
+func (c *checker) every(list []*rule, v *schema.Node, depth int) bool {
+	for _, r := range list {
+		if !c.spend(1) || !c.valid(r, v, depth+1) {
 			return false
 		}
 	}
@@ -477,57 +450,56 @@ func (c *checker) every(list []*schema, v *value, depth int) bool {
 }
 
 // says compares the value itself.
-func (c *checker) says(s *schema, v *value) bool {
-	if s.types != nil && !slices.ContainsFunc(s.types, func(name string) bool { c.spend(1); return isType(name, v) }) {
+func (c *checker) says(r *rule, v *schema.Node) bool {
+	if len(r.types) > 0 && !slices.ContainsFunc(r.types, func(name string) bool { c.spend(1); return isType(name, v) }) {
 		return false
 	}
-	if s.enum != nil && !c.has(s.enum, v) {
+	if r.enum != nil && !c.has(r.enum, v) {
 		return false
 	}
-	switch v.kind {
-	case 's':
-		if s.has("minLength", "maxLength") {
-			c.spend(len(v.text) >> 6)
-			if !s.within("minLength", "maxLength", utf8.RuneCountInString(v.text)) {
+	if text, ok := v.Str(); ok {
+		if r.has("minLength", "maxLength") {
+			c.spend(len(text) >> 6)
+			if !r.within("minLength", "maxLength", utf8.RuneCountInString(text)) {
 				return false
 			}
 		}
-		return s.pattern == nil || c.matches(s.pattern, v.text)
-	case '1':
-		return s.numbers == nil || s.inRange(v.num)
+		return r.pattern == nil || c.matches(r.pattern, text)
 	}
-	return true
+	x, ok := v.Float()
+	return !ok || r.inRange(x)
 }
 
-func isType(name string, v *value) bool {
-	switch v.kind {
-	case 'n':
+func isType(name string, v *schema.Node) bool {
+	switch v.Kind() {
+	case schema.Null:
 		return name == "null"
-	case 'b':
+	case schema.Bool:
 		return name == "boolean"
-	case 's':
+	case schema.String:
 		return name == "string"
-	case '1':
-		return name == "number" || name == "integer" && v.num == math.Trunc(v.num)
-	case 'a':
+	case schema.Number:
+		x, _ := v.Float()
+		return name == "number" || name == "integer" && x == math.Trunc(x)
+	case schema.Array:
 		return name == "array"
 	}
 	return name == "object"
 }
 
-func (s *schema) has(keys ...string) bool {
-	return s.numbers != nil && slices.ContainsFunc(keys, func(k string) bool { _, ok := s.numbers[k]; return ok })
+func (r *rule) has(keys ...string) bool {
+	return r.numbers != nil && slices.ContainsFunc(keys, func(k string) bool { _, ok := r.numbers[k]; return ok })
 }
 
 // within compares n with two bounds, either of which may be missing.
-func (s *schema) within(least, most string, n int) bool {
-	lo, hasLo := s.numbers[least]
-	hi, hasHi := s.numbers[most]
+func (r *rule) within(least, most string, n int) bool {
+	lo, hasLo := r.numbers[least]
+	hi, hasHi := r.numbers[most]
 	return (!hasLo || float64(n) >= lo) && (!hasHi || float64(n) <= hi)
 }
 
-func (s *schema) inRange(x float64) bool {
-	for key, b := range s.numbers {
+func (r *rule) inRange(x float64) bool {
+	for key, b := range r.numbers {
 		ok := true
 		switch key {
 		case "minimum":
@@ -550,16 +522,16 @@ func (s *schema) inRange(x float64) bool {
 }
 
 // combined applies the keywords that hold schemas for the same value.
-func (c *checker) combined(s *schema, v *value, depth int) bool {
-	if !c.every(s.all, v, depth) {
+func (c *checker) combined(r *rule, v *schema.Node, depth int) bool {
+	if !c.every(r.all, v, depth) {
 		return false
 	}
-	if s.hasAny && !slices.ContainsFunc(s.any, func(sub *schema) bool { return c.spend(1) && c.valid(sub, v, depth+1) }) {
+	if len(r.any) > 0 && !slices.ContainsFunc(r.any, func(sub *rule) bool { return c.spend(1) && c.valid(sub, v, depth+1) }) {
 		return false
 	}
-	if s.hasOne {
+	if len(r.one) > 0 {
 		n := 0
-		for _, sub := range s.one {
+		for _, sub := range r.one {
 			if c.spend(1) && c.valid(sub, v, depth+1) {
 				n++
 			}
@@ -568,90 +540,95 @@ func (c *checker) combined(s *schema, v *value, depth int) bool {
 			return false
 		}
 	}
-	if s.hasNot && c.valid(s.not, v, depth+1) {
+	if r.hasNot && c.valid(r.not, v, depth+1) {
 		return false
 	}
-	if s.hasCond {
-		if c.valid(s.cond, v, depth+1) {
-			return c.valid(s.then, v, depth+1)
+	if r.hasCond {
+		if c.valid(r.cond, v, depth+1) {
+			return c.valid(r.then, v, depth+1)
 		}
-		return c.valid(s.orElse, v, depth+1)
+		return c.valid(r.orElse, v, depth+1)
 	}
 	return true
 }
 
 // shape applies the keywords about what is inside objects and arrays.
-func (c *checker) shape(s *schema, v *value, depth int) bool {
-	switch v.kind {
-	case 'o':
-		return c.object(s, v, depth)
-	case 'a':
-		return c.array(s, v, depth)
+func (c *checker) shape(r *rule, v *schema.Node, depth int) bool {
+	switch v.Kind() {
+	case schema.Object:
+		return c.object(r, v, depth)
+	case schema.Array:
+		return c.array(r, v, depth)
 	}
 	return true
 }
 
-func (c *checker) object(s *schema, v *value, depth int) bool {
-	if !s.within("minProperties", "maxProperties", len(v.keys)) {
+func (c *checker) object(r *rule, v *schema.Node, depth int) bool {
+	if !r.within("minProperties", "maxProperties", len(v.Items)) {
 		return false
 	}
-	for _, name := range s.required {
-		if _, there := v.members[name]; !c.spend(1) || !there {
+	for _, name := range r.required {
+		if !c.spend(1) || v.Member(name) == nil {
 			return false
 		}
 	}
-	for _, key := range v.keys {
+	for i := range v.Items {
 		if !c.spend(2) {
 			return false
 		}
-		e := v.members[key]
-		sub, known := s.properties[key]
+		e := &v.Items[i]
+		sub, known := r.properties[e.Key]
 		if known && !c.valid(sub, e, depth+1) {
 			return false
 		}
-		for _, p := range s.byPattern {
-			if c.matches(p.pattern, key) {
-				if known = true; !c.valid(p.schema, e, depth+1) {
+		for _, p := range r.byPattern {
+			if c.matches(p.pattern, e.Key) {
+				if known = true; !c.valid(p.rule, e, depth+1) {
 					return false
 				}
 			}
 		}
-		if !known && !c.valid(s.rest, e, depth+1) {
+		if !known && !c.valid(r.rest, e, depth+1) {
 			return false
 		}
-		if s.names != nil && !c.valid(s.names, c.valueOf(key), depth+1) {
+		if r.names == nil {
+			continue
+		}
+		name := schema.NewString(e.Key)
+		if c.weigh(name); !c.valid(r.names, name, depth+1) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *checker) array(s *schema, v *value, depth int) bool {
-	if !s.within("minItems", "maxItems", len(v.items)) {
+func (c *checker) array(r *rule, v *schema.Node, depth int) bool {
+	if !r.within("minItems", "maxItems", len(v.Items)) {
 		return false
 	}
 	found := 0
 	seen := set{}
-	for i, e := range v.items {
+	for i := range v.Items {
 		if !c.spend(2) {
 			return false
 		}
-		sub := s.items
-		if i < len(s.first) {
-			sub = s.first[i]
+		e := &v.Items[i]
+		sub := r.items
+		if i < len(r.first) {
+			sub = r.first[i]
 		}
 		if !c.valid(sub, e, depth+1) {
 			return false
 		}
-		if s.hasContains && c.valid(s.contains, e, depth+1) {
+		if r.hasContains && c.valid(r.contains, e, depth+1) {
 			found++
 		}
-		if s.unique {
+		if r.unique {
 			if c.has(seen, e) {
 				return false
 			}
-			seen[e.hash] = append(seen[e.hash], e)
+			c.add(seen, e)
 		}
 	}
-	return !s.hasContains || found > 0
+	return !r.hasContains || found > 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"hearth/internal/chat"
+	"hearth/internal/schema"
 	"hearth/internal/wire"
 )
 
@@ -64,19 +65,16 @@ const (
 )
 
 func (f *format) check(ctx context.Context, text string) verdict {
-	var v any
-	if json.Unmarshal([]byte(text), &v) != nil {
+	v, err := schema.Parse([]byte(text))
+	if err != nil || f.schema == nil && v.Kind() != schema.Object {
 		return unmet
 	}
 	if f.schema == nil {
-		if _, ok := v.(map[string]any); !ok {
-			return unmet
-		}
 		return met
 	}
 	if f.checker == nil {
-		var root any
-		if json.Unmarshal(f.schema, &root) != nil {
+		root, err := schema.Parse(f.schema)
+		if err != nil {
 			return unmet
 		}
 		f.checker = newChecker(root)
