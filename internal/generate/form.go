@@ -66,12 +66,16 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
 	f.ids, f.write = idsOf(family), writerOf(family)
-	list, err := t.wantsList(p.limits)
-	if err != nil {
-		return nil, err
-	}
-	f.set(contentIsList, list)
 	user, said, sys := trial(roleUser), trial(roleAssistant), trial(roleSystem)
+	if !p.prints(user(probeA)) { // as some templates of models that also see images
+		f.set(contentIsList, true)
+		if !p.prints(user(probeA)) {
+			if p.err == nil {
+				return nil, fmt.Errorf("chat template %s leaves out what the user says", t.Name())
+			}
+			f.set(contentIsList, false) // one that fails is believed to want strings
+		}
+	}
 	f.set(toolsAreEmptyList, p.render([]turn{user(probeA)}) == "")
 	f.set(toolsDeclared, strings.Contains(p.renderWith([]turn{user(probeA)}, setProbeTool), probeTool) ||
 		strings.Contains(p.renderWith([]turn{sys(probeB), user(probeA)}, setProbeTool), probeTool) ||

@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
+	"hearth/internal/jinja"
 	"hearth/internal/sample"
 	"hearth/internal/transcript"
 )
@@ -512,15 +514,15 @@ func TestWantsList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := tmpl.wantsList(Config{}.Limits); err != nil || got != want {
-			t.Errorf("%s: %v, %v", src, got, err)
+		if p, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false); err != nil || p.form.has(contentIsList) != want {
+			t.Errorf("%s: %v, %v", src, p, err)
 		}
 	}
 	tmpl, err := NewTemplate("t", "nothing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tmpl.wantsList(Config{}.Limits); err == nil {
+	if _, err := findForm(tmpl, dialect.Choose(dialect.Evidence{}), jinja.Limits{}, false); err == nil {
 		t.Error("a template that prints no content: no error")
 	}
 }

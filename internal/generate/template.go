@@ -2,16 +2,17 @@ package generate
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"hearth/internal/jinja"
 	"hearth/internal/jsonc"
 	"hearth/internal/regular"
+	"hearth/internal/tokenizer"
 )
 
 // Template is a model's chat template with the variables its tokenizer adds.
@@ -311,38 +312,38 @@ func (t *Template) forRequest(hasTools bool) *jinja.Template {
 	return t.Template
 }
 
-// wantsList finds out by trial whether message content must be a list of parts: some templates of models that also see
-// images print nothing for a plain string. A template that fails on the trial is believed to want strings; one that
-// prints the text in neither form is broken.
-func (t *Template) wantsList(limits jinja.Limits) (bool, error) {
-	const probe = "hearth-probe-text"
-	part := jinja.NewDict()
-	part.Set("type", "text")
-	part.Set("text", probe)
-	prints := func(content jinja.Value) (bool, error) {
-		m := jinja.NewDict()
-		m.Set("role", "user")
-		m.Set("content", content)
-		vars := t.tokens.Clone()
-		vars.Set("messages", jinja.NewList(m))
-		vars.Set("tools", nil)
-		vars.Set("documents", nil)
-		vars.Set("add_generation_prompt", true)
-		out, err := t.Template.Render(context.Background(), vars, limits)
-		return strings.Contains(out, probe), err
+func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+
+// Load reads the text side of a model from the root of its folder: tokenizer and chat template. What the folder says
+// about ending a turn and sampling comes from the checkpoint, which package model reads. With ErrNoTemplate
+// the tokenizer is there all the same.
+func Load(fsys fs.FS) (Config, error) { return LoadAs(fsys, "") }
+
+// LoadAs is Load with a template in the place of the folder's own, as LoadTemplateAs takes it.
+func LoadAs(fsys fs.FS, template string) (Config, error) {
+	tok, err := tokenizer.Load(fsys)
+	if err != nil {
+		return Config{}, err
 	}
-	asString, errString := prints(probe)
-	if asString {
-		return false, nil
+	tmpl, err := LoadTemplateAs(fsys, template)
+	if tmpl != nil && tmpl.builtin {
+		tmpl.tokens.Set("bos_token", textPrefix(tok))
 	}
-	asList, errList := prints(jinja.NewList(part))
-	if asList {
-		return true, nil
+	c := Config{Tokenizer: tok, Template: tmpl, Warnings: tok.Warnings()}
+	if tmpl != nil {
+		c.Warnings = append(slices.Clip(c.Warnings), tmpl.Warnings()...)
 	}
-	if errString == nil && errList == nil {
-		return false, fmt.Errorf("chat template %s leaves out what the user says", t.Name())
-	}
-	return false, nil
+	return c, err
 }
 
-func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
+// textPrefix is what a tokenizer puts in front of every text: what our own templates begin with, whatever the folder calls the token
+// that begins a text. Some call one so that begins turns.
+func textPrefix(tok *tokenizer.Tokenizer) string {
+	ids, _ := tok.Around()
+	text := ""
+	for _, id := range ids {
+		name, _ := tok.Token(id)
+		text += name
+	}
+	return text
+}
