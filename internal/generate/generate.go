@@ -104,10 +104,11 @@ func (g *Generator) Count(ctx context.Context, r *chat.Request) (int, error) {
 
 // Traits are what the chat template has a place for, and what else trials with it have shown.
 func (g *Generator) Traits() []Trait {
-	if len(g.forms) == 0 { // a base model
-		return nil
+	all := make([]Trait, len(traitTable))
+	for i, row := range traitTable {
+		all[i] = Trait{row[0], row[1], len(g.forms) > 0 && g.forms[0].has(1<<i)}
 	}
-	return g.forms[0].list()
+	return all
 }
 
 // Forget drops what is remembered of prompts and answers.

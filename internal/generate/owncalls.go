@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"hearth/internal/chat"
 	"hearth/internal/dialect"
 )
 
@@ -47,12 +46,8 @@ func (k *ownCalls) callID(own string) string {
 func (k *ownCalls) taken(id string) bool {
 	if k.known == nil {
 		k.known = map[string]bool{}
-		for i := range k.r.Messages {
-			for _, p := range k.r.Messages[i].Parts {
-				if p.Kind == chat.PartToolCall {
-					k.known[p.Call.ID] = true
-				}
-			}
+		for _, c := range callsOf(k.r.Messages) {
+			k.known[c.ID] = true
 		}
 	}
 	return k.known[id]

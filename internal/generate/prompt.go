@@ -167,19 +167,19 @@ func (m *prompter) forcedOpening(r *chat.Request) string {
 	}
 	force := strings.TrimRight(m.family.Force(name), " ") // a blank belongs to the token after it
 	if m.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation
-		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", countCalls(r.Messages)), 1)
+		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", len(callsOf(r.Messages))), 1)
 	}
 	return force
 }
 
-func countCalls(messages []chat.Message) int {
-	n := 0
+// callsOf are the calls of a conversation.
+func callsOf(messages []chat.Message) (calls []*chat.ToolCall) {
 	for i := range messages {
 		for _, p := range messages[i].Parts {
 			if p.Kind == chat.PartToolCall {
-				n++
+				calls = append(calls, p.Call)
 			}
 		}
 	}
-	return n
+	return calls
 }

@@ -32,8 +32,14 @@ const (
 	toolsAreEmptyList
 )
 
+// Trait is something that is true of a model's chat template or not, as trials with it have shown.
+type Trait struct {
+	Name, About string
+	Has         bool
+}
+
 // traitTable has the names and meanings that people see.
-var traitTable = [...]struct{ name, about string }{
+var traitTable = [...][2]string{
 	{"system_first", "prints a system message at the start"},
 	{"system_stays", "keeps it in front however long the conversation gets"},
 	{"system_several", "prints several system messages at the start"},
@@ -82,23 +88,8 @@ func (t traits) String() string {
 	var names []string
 	for i, row := range traitTable {
 		if t.has(1 << i) {
-			names = append(names, row.name)
+			names = append(names, row[0])
 		}
 	}
 	return strings.Join(names, " ")
-}
-
-// Trait is something that is true of a model's chat template or not, as trials with it have shown.
-type Trait struct {
-	Name, About string
-	Has         bool
-}
-
-// list has all that hearth looks for.
-func (t traits) list() []Trait {
-	all := make([]Trait, len(traitTable))
-	for i, row := range traitTable {
-		all[i] = Trait{row.name, row.about, t.has(1 << i)}
-	}
-	return all
 }

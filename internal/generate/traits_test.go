@@ -14,7 +14,7 @@ func TestTraits(t *testing.T) {
 	names := strings.Fields(all.String())
 	seen := map[string]bool{}
 	for i, name := range names {
-		if seen[name] || traitTable[i].about == "" || name != traitTable[i].name {
+		if seen[name] || traitTable[i][1] == "" || name != traitTable[i][0] {
 			t.Errorf("row %d is %+v, printed as %q", i, traitTable[i], name)
 		}
 		seen[name] = true
