@@ -25,7 +25,7 @@ func (a *Adapter) expert(e, n int) *Adapter {
 	return &Adapter{a.Rank, a.Down[e*down:][:down], a.Up[e*up:][:up]}
 }
 
-// Placed is an adapter of the rows of a stack from From on.
+// Placed is an adapter and the first row of the stack that it is for.
 type Placed struct {
 	From int
 	*Adapter
@@ -51,7 +51,7 @@ func (k *Stack) Adapters() []Placed {
 	return all
 }
 
-// checkAdapters refuses adapters of what is no matrix for whole rows.
+// checkAdapters refuses adapters of vectors, convolutions and heads: they multiply no whole rows.
 func (s *WeightSpec) checkAdapters() error {
 	if s.Use != UseVector && s.Use != UseConv && s.Use != UseHeads {
 		return nil

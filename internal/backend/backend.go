@@ -16,9 +16,10 @@ type Caps struct {
 type Precision uint8
 
 const (
-	Fast    Precision = iota // to 8 bits per group of quantised weights, to bfloat16 for those of bfloat16 where the CPU multiplies such numbers
-	Exact                    // to 16 bits per group of quantised weights (bfloat16 keeps 8 of every number), else not
-	Float32                  // not at all
+	// Fast: to 8 bits per group where weights are quantised, to bfloat16 where they are bfloat16 and the CPU multiplies that.
+	Fast    Precision = iota
+	Exact             // to 16 bits per group where weights are quantised, else not at all
+	Float32           // not at all
 )
 
 // PrecisionNames are those of the precisions, in their order.

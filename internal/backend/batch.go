@@ -9,10 +9,10 @@ type Batch struct {
 	Late   Array      // I32 [n,1] pinned from the previous step; zero unless Caps.LateTokens
 	Pos    [3][]int32 // rotary positions per row; axes 1 and 2 are nil unless the model uses mrope / 2-D rope
 	Spans  []Span
-	Types  []int32  // per row: which of two texts an encoder reads side by side it is in; nil: all are 0
+	Types  []int32  // segment of each row, 0 or 1, for encoders that read two texts at once; nil: all 0
 	Out    []int32  // rows whose hidden state is wanted, ascending, unique
 	Media  []Insert // features that replace token embeddings in this step
-	Alt    []Span   // second segmentation of the same rows for stateless attention (windowed vision layers)
+	Alt    []Span   // the same rows divided in another way, for Attn.Alt: windows of a vision tower
 }
 
 // Rows is the number of token rows.

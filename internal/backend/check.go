@@ -238,9 +238,9 @@ func (c Check) Concat(a, b Array) {
 	}
 }
 
-func (c Check) Fold(x Array, n int) {
+func (c Check) MergeRows(x Array, n int) {
 	if n <= 0 || x.Rows()%n != 0 {
-		fail("Fold: %d rows by %d", x.Rows(), n)
+		fail("MergeRows: %d rows by %d", x.Rows(), n)
 	}
 }
 

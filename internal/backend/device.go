@@ -14,10 +14,10 @@ type Memory struct {
 type Device interface {
 	// Memory gives the figures of the last step. Any goroutine may call it, and it waits for nothing.
 	Memory() Memory
-	// Room is how many bytes of state fit beside weights of so many bytes and a step of so many rows. Where nothing does, the
-	// error is a *MemoryError. A device without a limit has room for anything.
+	// Room is how many bytes of state fit beside the weights and a step of so many rows. Where none do, the error is a
+	// *MemoryError. A device without a limit has room for anything.
 	Room(weights int64, rows int) (int64, error)
-	// Idle is called between steps, like the rest of Backend, when nothing is to run: what was let go of is freed now.
+	// Idle is called between steps when nothing is to run: memory that was let go of is freed now.
 	Idle()
 }
 

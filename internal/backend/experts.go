@@ -21,17 +21,17 @@ type Router struct {
 	Each   Weight  // a factor of the weight per expert, after that; nil: none
 
 	Bias Weight // of Softmax's and Sigmoid's, added for picking only; nil: none
-	// With Groups only experts of the TopGroups best of them are picked: for Sigmoid those whose two best add up to most; for
-	// Softmax those with the best expert.
+	// With Groups, only experts of the TopGroups best groups are picked. A group is worth its best expert or, with
+	// Sigmoid, the sum of its two best.
 	Groups, TopGroups int
-	TwoBest           bool // for Softmax too those whose two best add up to most
+	TwoBest           bool // the sum of two with Softmax as well
 }
 
 // Routing is the result of Route, one column per picked expert: ids (I32), which ascend within a row, and weights.
 type Routing struct{ IDs, Weights Array }
 
-// Experts are Count MLPs of one shape: Up is a UseExpertGLU weight, Down a UseExperts weight. With Act, which is of a kind that has
-// no parameters, Up is a UseExperts weight too and its result goes through that.
+// Experts are Count MLPs of one shape. Down is a UseExperts weight. Up is a UseExpertGLU weight with GLU, and a
+// UseExperts weight with Act, whose kind has no parameters.
 type Experts struct {
 	Up, Down Weight
 	GLU      *GLU

@@ -40,8 +40,7 @@ func (c Check) MLA(q, latent, rot Array, s *MLA) {
 	}
 }
 
-// LatentGroup is how many numbers share a scale and a bias where a latent and its rotary key are stored as one row: none of the
-// groups has numbers of both.
+// LatentGroup is GroupOf for a latent and its rotary key stored as one row: no group has numbers of both.
 func (p KVPolicy) LatentGroup(lora, rot int) int {
 	for rot != 0 {
 		lora, rot = rot, lora%rot

@@ -21,7 +21,7 @@ type Ops interface {
 
 	// RMSNorm over each s.Width columns (0: all); w has s.Width or all columns' entries, or is nil.
 	RMSNorm(x Array, w Weight, s *Norm) Array
-	// LayerNorm is RMSNorm that takes the mean away before, and adds a bias, of which the same holds as of w.
+	// LayerNorm subtracts the mean first, and adds a bias at the end. w and bias are as in RMSNorm.
 	LayerNorm(x Array, w, bias Weight, s *Norm) Array
 
 	// RoPE rotates columns [s.Offset, s.Offset+2·pairs) of every s.Head-wide head by the row's position.
@@ -30,8 +30,9 @@ type Ops interface {
 	// q [rows|outs, Heads·KDim], k [rows, KVHeads·KDim], v [rows, KVHeads·VDim] -> [rows|outs, Heads·VDim].
 	// Zero k and v: read only (KV-shared layers). NoState: the span's own rows are all there is.
 	Attention(q, k, v Array, s *Attn) Array
-	// MLA writes latent and rotary key to s.State and then lets every row of q see its own sequence: see the type.
-	// q [rows|outs, Heads·(Nope+Rot)] rotated, latent [rows, Lora] normalised, rot [rows, Rot] rotated -> [rows|outs, Heads·VDim].
+	// MLA writes latent and rotary key to s.State, then lets every row of q see its own sequence: see the type.
+	// q [rows|outs, Heads·(Nope+Rot)] rotated, latent [rows, Lora] normalised, rot [rows, Rot] rotated
+	// -> [rows|outs, Heads·VDim].
 	MLA(q, latent, rot Array, s *MLA) Array
 
 	// Conv convolves every column with its taps and with the last rows of its sequence, which it keeps. [rows, x.Cols].
@@ -52,13 +53,13 @@ type Ops interface {
 	Add(a, b Array) Array             // b may have 1 row (broadcast)
 	Scale(x Array, f float32) Array   // y = f·x
 	Act(x Array, s *Activation) Array // elementwise
-	Gate(g, x Array, s *GLU) Array    // act(g) ⊙ x; a column of g may be of several of x, which its columns divide
+	Gate(g, x Array, s *GLU) Array    // act(g) ⊙ x; g may have fewer columns, each for x.Cols/g.Cols of x
 	Cols(x Array, from, to int) Array // a view; free on cpu
 	Concat(a, b Array) Array          // side by side
 	// Mix weights streams of columns, see the type: [rows, x.Cols/In·Out]. coefs has In·Out numbers per row.
 	Mix(x, coefs Array, s *Mix) Array
-	Match(x, like Array) Array          // every row of x scaled to the root mean square of that row of like
-	Fold(x Array, n int) Array          // n consecutive rows become one: [rows/n, cols·n]
+	ScaleLike(x, like Array) Array      // every row of x scaled to the root mean square of that row of like
+	MergeRows(x Array, n int) Array     // n consecutive rows become one: [rows/n, cols·n]
 	Gather(x Array, rows []int32) Array // y[i] = x[rows[i]]
 	// Put returns x with rows[i] replaced by (or, with add, increased by) row from+i of src.
 	Put(x, src Array, from int, rows []int32, add bool) Array

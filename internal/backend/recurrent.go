@@ -36,15 +36,16 @@ func (d *Delta) Decays() int {
 // DeltaEps keeps the norm of an all-zero q or k finite.
 const DeltaEps = 1e-6
 
-// SSM is the recurrence of state space models: Mamba 2 (arXiv:2405.21060) or, with PerColumn, Mamba (arXiv:2312.00752). Every head
-// has a matrix S of KDim×VDim, zero at the start, and every row of its sequence does, with head h of x beside group
-// h/(Heads/Groups) of b and c,
+// SSM is the recurrence of state space models: Mamba 2 (arXiv:2405.21060) or, with PerColumn, Mamba
+// (arXiv:2312.00752). Every head has a matrix S of KDim×VDim, zero at the start, and every row of its sequence does,
+// with head h of x beside group h/(Heads/Groups) of b and c,
 //
 //	dt = min(max(ln(1+exp(dt+DtBias)), Min), Max)    S = exp(-exp(ALog)·dt)·S + b⊗(dt·x)    y = c·S + D·x
 //
-// token by token on a backend with Caps.Invariant. dt, DtBias, ALog and D are one number per head. With PerColumn there is one head,
-// and dt, DtBias and D are one number per column of x, ALog one per element of S, column by column: KDim of the first, then those
-// of the next. Without dt its place is taken by 1 and exp(ALog)'s by Slopes: lightning attention (arXiv:2401.04658).
+// token by token on a backend with Caps.Invariant. dt, DtBias, ALog and D are one number per head. With PerColumn
+// there is one head, and dt, DtBias and D are one number per column of x, ALog one per element of S, column by
+// column: KDim of the first, then those of the next. Without dt its place is taken by 1 and exp(ALog)'s by Slopes:
+// lightning attention (arXiv:2401.04658).
 type SSM struct {
 	State                     StateID
 	Heads, Groups, KDim, VDim int

@@ -147,8 +147,8 @@ func (k *Stack) Mapped() bool {
 	return !slices.ContainsFunc(k.parts, func(p stackPart) bool { return p.release == nil })
 }
 
-// Release says that rows [from, to) have been read, so that the memory of the files under them can be used for something else. Rows
-// that are not in the order of their file stay.
+// Release says that rows [from, to) have been read, so that the memory of the files under them can be used for
+// something else. Rows that are not in the order of their file stay.
 func (k *Stack) Release(from, to int) {
 	for _, p := range k.parts {
 		lo, hi := max(from-p.from, 0), min(to-p.from, p.m.Rows)
@@ -173,7 +173,7 @@ func (k *Stack) Scheme() (s quant.Scheme, t quant.DType, ok bool) {
 	return s, t, len(k.parts) > 0
 }
 
-// Factor is the factor of every row that its part's global scale stands for; nil if no part has one.
+// Factor multiplies every row: the global scale of its part, 1 without one; nil if no part has one.
 func (k *Stack) Factor() []float32 {
 	var f []float32
 	for r := range k.Out {

@@ -33,7 +33,7 @@ type StateSpec struct {
 	// Window > 0: only the last Window positions are read again. The state is still paged: it can be cut
 	// anywhere in the part that is still present.
 	Window int
-	// Gates is how many numbers per head and token drive a recurrent state beside a key and a value; 0: two.
+	// Gates is how many numbers per head and token update a recurrent state beside its key and value; 0: two.
 	Gates int
 }
 
@@ -97,7 +97,7 @@ func (p KVPolicy) GroupOf(width int) int {
 	return best
 }
 
-// Check refuses a policy that nobody can keep.
+// Check refuses a policy that no backend has.
 func (p KVPolicy) Check() error {
 	switch {
 	case p.Bits != 0 && p.Bits != 4 && p.Bits != 8:

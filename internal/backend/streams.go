@@ -1,6 +1,6 @@
 package backend
 
-// Mix weights streams that stand side by side, every row with numbers of its own: out of In of them it makes Out,
+// Mix makes Out streams of In that lie side by side in the columns, with coefficients c of every row's own:
 // y_k = Σ_j (c[k·In+j] + Plus)·x_j, j ascending.
 type Mix struct {
 	In, Out int
@@ -14,9 +14,9 @@ func (c Check) Mix(x, coefs Array, s *Mix) {
 	}
 }
 
-// Match checks the op of that name.
-func (c Check) Match(x, like Array) {
+// ScaleLike checks the op of that name.
+func (c Check) ScaleLike(x, like Array) {
 	if x.Rows() != like.Rows() {
-		fail("Match: %d and %d rows", x.Rows(), like.Rows())
+		fail("ScaleLike: %d and %d rows", x.Rows(), like.Rows())
 	}
 }

@@ -33,8 +33,8 @@ type Tensor struct {
 	DType string // file spelling: BF16, F32, U32, U8
 	Shape []int
 	Bytes []byte
-	// Release says that the memory of a part of Bytes can be used for something else; reading it again is correct. nil: Bytes lie in
-	// no mapped file.
+	// Release says that the memory of a part of Bytes can be used for something else; reading it again is correct.
+	// nil: Bytes lie in no mapped file.
 	Release func(part []byte)
 }
 

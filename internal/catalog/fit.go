@@ -85,7 +85,7 @@ func checkWeights(be backend.Backend, o backend.Options, load func(backend.Backe
 	if !ok || available == 0 {
 		return nil
 	}
-	l, bytes := p.Plan(o)
+	l, bytes := p.DryLoader(o)
 	if err := load(backend.Visitor(l.Load)); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func TestCheckWeights(t *testing.T) {
 	for _, stored := range []string{``, `, "quantization": {"bits": 4, "group_size": 32}`, `, "quantization": {"mode": "mxfp8", "bits": 8, "group_size": 32}`} {
 		s := model.Synthetic{Config: fmt.Appendf(nil, with, stored), Seed: 1, Type: quant.BF16}
 		plan := cpu.New()
-		l, bytes := plan.Plan(backend.Options{})
+		l, bytes := plan.DryLoader(backend.Options{})
 		if _, err := s.Load(backend.Visitor(l.Load), backend.Options{}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 // planner is a backend that can say what a model takes before it is loaded, and read weights where their files are mapped.
 type planner interface {
 	backend.Backend
-	// Plan gives a loader that only counts the bytes that weights take in memory of their own.
-	Plan(backend.Options) (l backend.Loader, bytes func() int64)
+	// DryLoader gives a loader that only counts the bytes that weights take in memory of their own.
+	DryLoader(backend.Options) (l backend.Loader, bytes func() int64)
 	// Rehearse tells what steps on such a model take beside weights and state.
 	Rehearse(steps func() error) (int64, error)
 }
@@ -51,7 +51,7 @@ func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, c
 	if !ok {
 		return nil, errNoPlan
 	}
-	l, bytes := p.Plan(o)
+	l, bytes := p.DryLoader(o)
 	m, err := c.Load(backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {
 		if tap != nil {
 			tap(s)

@@ -233,7 +233,7 @@ type surveyor struct {
 
 // visitor shows the surveyor weights that are checked and not loaded.
 func (s *surveyor) visitor() backend.Backend {
-	plan, _ := cpu.New().Plan(backend.Options{})
+	plan, _ := cpu.New().DryLoader(backend.Options{})
 	return backend.Visitor(func(w backend.WeightSpec) (backend.Weight, error) {
 		s.note(w)
 		return plan.Load(w)

@@ -22,8 +22,8 @@ const (
 	adapterFile   = "adapters.safetensors"
 )
 
-// Adapter is what low-rank fine-tuning leaves beside a model: two small matrices for each of some modules, whose product is added to
-// the module's own. Close it after the model it was loaded with.
+// Adapter is what low-rank fine-tuning leaves beside a model: two small matrices for each of some modules, whose
+// product is added to the module's own. Close it after the model it was loaded with.
 type Adapter struct {
 	Where string // for errors and listings
 

@@ -63,8 +63,8 @@ func openAdapter(t *testing.T, config string, tensors []safetensors.Tensor) *mod
 	return a
 }
 
-// TestAdapters compares models with adapters with mlx-lm: over quantised and float modules, a tied table, stacks of experts, a nested
-// model, and layers that share what others keep.
+// TestAdapters compares models with adapters with mlx-lm: over quantised and float modules, a tied table, stacks of
+// experts, a nested model, and layers that share what others keep.
 func TestAdapters(t *testing.T) {
 	file := filepath.Join("testdata", "adapter.json")
 	golden.Update(t, filepath.FromSlash("../../tools/golden/adapter.py"), file)

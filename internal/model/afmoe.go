@@ -24,7 +24,8 @@ type afMoEArgs struct {
 	MuP        bool  `json:"mup_enabled"`                // the embedding is multiplied by the root of its width
 }
 
-// newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a window rotate.
+// newAFMoE: experts as in glm4_moe, four norms a layer as in gemma2, a gate on attention's result; only layers with a
+// window rotate.
 func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	a := afMoEArgs{NumShared: 2, NumDense: 1, RouteNorm: true, RouteScale: 1, Global: 4}
 	a.Groups, a.TopGroups, a.Window, a.HeadDim = 1, 1, 1024, 128

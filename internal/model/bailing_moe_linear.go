@@ -37,8 +37,8 @@ var bailingLinearNames = strings.NewReplacer("word_embeddings", "embed_tokens", 
 	".attention.dense", ".self_attn.o_proj", ".attention.query_layernorm", ".self_attn.q_norm", ".attention.key_layernorm", ".self_attn.k_norm",
 	".attention.", ".self_attn.", ".gate.gate_proj", ".gate", ".gate.expert_bias", ".gate.e_score_correction_bias")
 
-// newBailingLinear is bailing_moe with lightning attention in all but the last layer of every group, and but the layers behind the
-// last whole group.
+// newBailingLinear is bailing_moe with lightning attention in all but the last layer of every group, and but the
+// layers behind the last whole group.
 func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		bailingArgs

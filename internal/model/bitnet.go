@@ -11,8 +11,8 @@ import (
 
 func init() { register("bitnet", newBitNet) }
 
-// newBitNet is llama with squared relu, or what hidden_act says, and norms before the last product of attention and of the MLP. Its weights are -1, 0 and 1
-// times a number per tensor.
+// newBitNet is llama with squared relu, or what hidden_act says, and norms before the last product of attention and
+// of the MLP. Its weights are -1, 0 and 1 times a number per tensor.
 func newBitNet(cfg *config, b *Build) (Generator, error) {
 	a, err := read[llamaArgs](cfg)
 	if err != nil {

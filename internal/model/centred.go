@@ -10,15 +10,15 @@ import (
 	"hearth/internal/nn"
 )
 
-// centred is the decoder of families whose norms are LayerNorms. In a parallel one attention and MLP both read a norm of a layer's
-// input, the same one or each its own, and both are added to it.
+// centred is the decoder of families whose norms are LayerNorms. In a parallel one attention and MLP both read a norm
+// of a layer's input, the same one or each its own, and both are added to it.
 type centred struct {
 	states         []B.StateSpec
 	vocab, context int
 	nested         bool                                // as in decoder
 	family         *strings.Replacer                   // as in decoder
 	drop           []string                            // ends of names of tensors that are left out
-	root           []string                            // beginnings of names that folders may have, in place of all of which comes "model."; nil: names are as they are
+	root           []string                            // prefixes of names, each replaced by "model."; nil: none
 	look           func(shape func(name string) []int) // as in inspector; nil: none
 	logits         float32                             // factor; 0: none
 	Positions      *nn.Embedding                       `w:"model.positions"` // added to the embedding; nil: none

@@ -62,8 +62,9 @@ func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenConfig makes a checkpoint of a config.json alone, so that what a model of it would be and take can be said without its weights; what
-// is loaded from it computes nothing of sense. Where its quantisation is none of MLX's, weights are taken for bfloat16.
+// OpenConfig makes a checkpoint of a config.json alone, so that what a model of it would be and take can be said
+// without its weights; what is loaded from it computes nothing of sense. Where its quantisation is none of MLX's,
+// weights are taken for bfloat16.
 func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 	c := &Checkpoint{Where: where, blank: true}
 	if err := c.parseConfig(b); err != nil {

@@ -21,8 +21,8 @@ type cohereArgs struct {
 	Pattern  int   `json:"sliding_window_pattern"`
 }
 
-// newCohere: attention and MLP side by side, rotation in pairs of neighbours, the embedding table as head. In cohere2 layers that see
-// everything, every so many, know no positions; the others have a window.
+// newCohere: attention and MLP side by side, rotation in pairs of neighbours, the embedding table as head. In cohere2
+// layers that see everything, every so many, know no positions; the others have a window.
 func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	yes := true
 	a := cohereArgs{Scale: 0.0625, Pattern: 4}

@@ -15,12 +15,12 @@ import (
 type decoder struct {
 	states         []B.StateSpec
 	vocab, context int
-	nested         bool                                // names of tensors may have prefixes, and parts of other kinds are beside the language model
-	family         *strings.Replacer                   // from names that the family has for parts to those of the tags; nil: none
-	extra          string                              // beginning of names of layers that predict further tokens; "": none
-	drop           []string                            // in names of tensors that are left out
+	nested         bool                                // a language model inside another: prefixed names, other parts beside it
+	family         *strings.Replacer                   // from the family's tensor names to those of the tags; nil: none
+	extra          string                              // prefix of the layers that predict further tokens; "": none
+	drop           []string                            // tensors with any of these in their names are left out
 	look           func(shape func(name string) []int) // as in inspector; nil: none
-	note           func(name string)                   // is told every stored name before that; nil: none
+	note           func(name string)                   // hears every stored name first; nil: none
 	branch, logits float32                             // factors of what attention and MLP add, and of the logits; 0: none
 	first          *nn.RMSNorm                         // of the embedding; nil: none
 	cap            *B.Activation                       // on logits; nil: none
@@ -30,8 +30,8 @@ type decoder struct {
 	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
-// decoderLayer adds attention and then an MLP, one of the kinds, to its input. Norms that an architecture has not are
-// nil; families call the norm before the MLP by either of two names, one of which others have for the norm after attention.
+// decoderLayer adds attention, and then an MLP of one of the kinds, to its input. Norms that the architecture lacks
+// are nil. post_attention_layernorm is the norm before the MLP in some families, and of attention's result in others.
 type decoderLayer struct {
 	Attn  *nn.Attention `w:"self_attn"` // or MLA, or a mixer
 	MLA   *nn.MLA       `w:"self_attn"`
@@ -49,7 +49,7 @@ type decoderLayer struct {
 	MLPNorm  *nn.RMSNorm `w:"post_feedforward_layernorm"` // of the MLP's result
 }
 
-// mixer is what layers of some families have in attention's place: rows that go on from those before them in another way.
+// mixer is what some layers have in place of attention: a recurrence or a convolution over the rows of a sequence.
 type mixer interface {
 	Forward(o B.Ops, x B.Array) B.Array // [rows, D] to [rows, D], for all rows of the batch
 }
@@ -95,7 +95,7 @@ func (m *decoder) Inspect(shape func(name string) []int) {
 	}
 	for i := range m.Layers {
 		if moe := m.Layers[i].MoE; moe != nil {
-			turnedExperts(moe, fmt.Sprintf("model.layers.%d.mlp.switch_mlp.", i), shape)
+			transposedExperts(moe, fmt.Sprintf("model.layers.%d.mlp.switch_mlp.", i), shape)
 		}
 	}
 }

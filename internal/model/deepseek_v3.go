@@ -173,7 +173,7 @@ func (a *latentArgs) attention(b *Build, i int, ra *nn.RopeArgs) *nn.MLA {
 		KUp: a.kvb, VUp: a.kvb, O: nn.Lin(h*a.VDim, a.D),
 		Spec: B.MLA{State: b.Latent(i, a.Lora, a.Rot), Heads: h, Nope: a.Nope, Rot: a.Rot, Lora: a.Lora, VDim: a.VDim, Scale: float32(scale)},
 	}
-	m.KUp.N, m.KUp.Out, m.KUp.In, m.KUp.Of, m.KUp.Turned = h, a.Lora, a.Nope, a.Nope+a.VDim, true
+	m.KUp.N, m.KUp.Out, m.KUp.In, m.KUp.Of, m.KUp.Transposed = h, a.Lora, a.Nope, a.Nope+a.VDim, true
 	m.VUp.N, m.VUp.Out, m.VUp.In, m.VUp.Of, m.VUp.From = h, a.VDim, a.Lora, a.Nope+a.VDim, a.Nope
 	m.KVA.Bias, m.O.Bias = a.AttnBias, a.AttnBias
 	if a.QLora == 0 {

@@ -10,15 +10,15 @@ import (
 
 func init() { register("exaone4", newExaone4) }
 
-// exaone4Args: without layer_types, sliding_window_pattern says which layers slide. It is a number of layers of which the last sees
-// everything, or a word like LLLG: L slides, G does not. null is none.
+// exaone4Args: without layer_types, sliding_window_pattern says which layers slide. It is a number of layers of which
+// the last sees everything, or a word like LLLG: L slides, G does not. null is none.
 type exaone4Args struct {
 	common
 	windows
 }
 
-// newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys. Where some layers have a
-// window, the others do not rotate.
+// newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys. Where some
+// layers have a window, the others do not rotate.
 func newExaone4(cfg *config, b *Build) (Generator, error) {
 	a, err := read[exaone4Args](cfg)
 	if err != nil {

@@ -36,15 +36,15 @@ func fusedExperts(name string) string {
 	return name
 }
 
-// turnedExperts finds out which way round the matrices of experts lie: transformers saves some families' as [in, out]. Where one of
-// the two stacks is square, the other is not.
-func turnedExperts(m *nn.MoE, path string, shape func(name string) []int) {
+// transposedExperts finds out which way round the matrices of experts lie: transformers saves some families' as [in,
+// out]. Where one of the two stacks is square, the other is not.
+func transposedExperts(m *nn.MoE, path string, shape func(name string) []int) {
 	up, down := shape(path+"gate_up_proj.weight"), shape(path+"down_proj.weight")
 	if len(up) != 3 || len(down) != 3 || shape(path+"down_proj.scales") != nil {
 		return
 	}
-	turned := down[2] == m.Up.In && down[1] != m.Up.In || down[1] == down[2] && up[1] == m.Up.In && up[2] != m.Up.In
-	m.Up.Turned, m.Down.Turned = turned, turned
+	transposed := down[2] == m.Up.In && down[1] != m.Up.In || down[1] == down[2] && up[1] == m.Up.In && up[2] != m.Up.In
+	m.Up.Transposed, m.Down.Transposed = transposed, transposed
 }
 
 // mlpTypes says which layers have experts.
@@ -69,7 +69,8 @@ func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
 
 func (m *mlpTypes) sparse(i int) bool { return m.MLPs[i] == sparse }
 
-// freeBiases: whatever mlp_bias says, MLPs have biases where the folder has them, as in transformers, which does not read the key.
+// freeBiases: whatever mlp_bias says, MLPs have biases where the folder has them, as in transformers, which does not
+// read the key.
 func (m *decoder) freeBiases(shape func(name string) []int) {
 	for i := range m.Layers {
 		l, path := &m.Layers[i], fmt.Sprintf("model.layers.%d.mlp.", i)
@@ -89,8 +90,9 @@ func (m *decoder) freeBiases(shape func(name string) []int) {
 	}
 }
 
-// anyGate is gate for types whose constructors leave hidden_act alone: where every layer is attention and a gated MLP or experts, it is
-// theirs and nothing else's. Elsewhere it may be a convolution's too, and only the usual one is taken.
+// anyGate is gate for types whose constructors leave hidden_act alone: where every layer is attention and a gated MLP
+// or experts, it is theirs and nothing else's. Elsewhere it may be a convolution's too, and only the usual one is
+// taken.
 func (m *decoder) anyGate(cfg *config) {
 	if _, ok := cfg.text["hidden_act"]; !ok || cfg.seen[cfg.at+"hidden_act"] {
 		return

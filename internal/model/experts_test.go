@@ -304,7 +304,8 @@ func TestGlobalScales(t *testing.T) {
 	}
 }
 
-// TestNestedNames: the language model of a model of text and images is found under either prefix, and what is beside it is left out.
+// TestNestedNames: the language model of a model of text and images is found under either prefix, and what is beside
+// it is left out.
 func TestNestedNames(t *testing.T) {
 	folder := experts(t, `{"model_type": "gemma3", "text_config": {"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 32, "num_attention_heads": 2,
 		"num_key_value_heads": 1, "head_dim": 16, "sliding_window": 8}, "vocab_size": 40}`)

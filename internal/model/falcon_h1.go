@@ -84,12 +84,12 @@ type falconH1Args struct {
 var falconH1Names = strings.NewReplacer(".mamba.", ".mixer.mamba.", ".self_attn.", ".mixer.self_attn.", ".feed_forward.", ".mlp.",
 	".pre_ff_layernorm", ".post_attention_layernorm", "final_layernorm", "norm")
 
-// newFalconH1: the many factors of the family are inside the weights of conversions to MLX, but for that of a tied head. Folders as
-// published have them beside the weights.
+// newFalconH1: the many factors of the family are inside the weights of conversions to MLX, but for that of a tied
+// head. Folders as published have them beside the weights.
 func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	cfg.initial()
 	cfg.is("mamba_use_mlp", "true")
-	cfg.harmless("num_logits_to_keep", "mlp_expansion_factor", "time_step_rank") // what a call gives back, and sizes that other keys say
+	cfg.harmless("num_logits_to_keep", "mlp_expansion_factor", "time_step_rank") // say nothing new
 	a := falconH1Args{MHeads: 24, State: 128, Kernel: 4, MGroups: 1, ConvBias: true, Expand: 2, Key: 1, AttnIn: 1, AttnOut: 1, MambaIn: 1, MambaOut: 1,
 		MLP: []float{1, 1}, Mamba: []float{1, 1, 1, 1, 1}}
 	a.Eps = 1e-5

@@ -10,8 +10,8 @@ import (
 	"hearth/internal/safetensors"
 )
 
-// TestFalconH1Factors: a folder as it was published, with its factors in config.json, has the logits of a conversion that has them in
-// its weights. Powers of two leave the bits as they are.
+// TestFalconH1Factors: a folder as it was published, with its factors in config.json, has the logits of a conversion
+// that has them in its weights. Powers of two leave the bits as they are.
 func TestFalconH1Factors(t *testing.T) {
 	const heads, width, state, groups = 4, 16, 16, 2 // of formMamba2
 	plain := formulaFolder(t, "falcon_h1", `"head_dim": 32, `+formMamba2)

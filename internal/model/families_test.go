@@ -51,7 +51,8 @@ func TestEncoderConfigs(t *testing.T) {
 	}
 }
 
-// TestOwnKeys: keys that published folders of one family have give no warning; values of them that are not done are refused by name.
+// TestOwnKeys: keys that published folders of one family have give no warning; values of them that are not done are
+// refused by name.
 func TestOwnKeys(t *testing.T) {
 	sizes := `"hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": 16, "max_position_embeddings": 64, `
 	gpt := `"n_embd": 64, "n_layer": 1, "n_head": 2, "n_positions": 64, "vocab_size": 16, "n_inner": null, "summary_type": "cls_index", "summary_use_proj": true, "n_ctx": 64, `

@@ -251,8 +251,8 @@ func TestGenerationFiles(t *testing.T) {
 	}
 }
 
-// TestConfigText: config.json may have a byte order mark, white space around it and numbers of Python, but it has to be JSON; what
-// it says about the end of a reply is as optional as the file that says more of it.
+// TestConfigText: config.json may have a byte order mark, white space around it and numbers of Python, but it has to
+// be JSON; what it says about the end of a reply is as optional as the file that says more of it.
 func TestConfigText(t *testing.T) {
 	_, base := tinyModel(t)
 	for _, c := range []struct{ name, config, warning, err string }{

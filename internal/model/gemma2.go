@@ -11,7 +11,8 @@ import (
 
 func init() { register("gemma2", newGemma2) }
 
-// gemma2Args: scores and logits are capped, unless the config says null. Every other layer has a window where layer_types is missing.
+// gemma2Args: scores and logits are capped, unless the config says null. Every other layer has a window where
+// layer_types is missing.
 type gemma2Args struct {
 	common
 	windows
@@ -27,7 +28,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}
-	cfg.harmless("sliding_window_size", "sliding_window_pattern", "_sliding_window_pattern") // sliding_window and layer_types count
+	cfg.harmless("sliding_window_size", "sliding_window_pattern", "_sliding_window_pattern")
 	a.fill(a.Layers, func(i int) bool { return i%2 == 0 })
 	if err := a.check(); err != nil {
 		return nil, err

@@ -9,8 +9,9 @@ import (
 
 func init() { register("gemma3n", newGemma3n) }
 
-// gemma3n carries several streams of hidden states side by side. Every layer predicts all of them, runs attention and MLP on the active
-// one, and corrects all by how wrong its prediction was. Inputs per layer and shared keys and values are those of gemma4.
+// gemma3n carries several streams of hidden states side by side. Every layer predicts all of them, runs attention and
+// MLP on the active one, and corrects all by how wrong its prediction was. Inputs per layer and shared keys and
+// values are those of gemma4.
 type gemma3n struct {
 	states         []B.StateSpec
 	vocab, context int
@@ -76,7 +77,7 @@ func (m *gemma3n) Forward(o B.Ops, b *B.Batch) B.Array {
 	in := m.Inputs.forward(o, b, h)
 	first := h
 	for i := range m.Spread {
-		h = o.Concat(h, o.Match(m.Spread[i].Forward(o, first), first))
+		h = o.Concat(h, o.ScaleLike(m.Spread[i].Forward(o, first), first))
 	}
 	o.Sweep(h)
 	w := m.Inputs.width
@@ -98,7 +99,7 @@ func (m *gemma3n) join(o B.Ops, h B.Array) B.Array {
 	first := o.Cols(h, 0, d)
 	sum := first
 	for i := range m.Gather {
-		sum = o.Add(sum, o.Match(m.Gather[i].Forward(o, o.Cols(h, (i+1)*d, (i+2)*d)), first))
+		sum = o.Add(sum, o.ScaleLike(m.Gather[i].Forward(o, o.Cols(h, (i+1)*d, (i+2)*d)), first))
 	}
 	return o.Scale(sum, 1/float32(m.streams))
 }

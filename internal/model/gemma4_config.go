@@ -102,7 +102,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 			return nil, err
 		}
 		note := &cfg.rotations[len(cfg.rotations)-1]
-		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil { // the family's own type and share are for configs without parameters
+		if _, newer, _, err := cfg.ropes(t, true); err == nil && newer != nil { // the family's own are for configs without
 			if newer.kind() == "" {
 				args.Type, note.Type = "default", "default"
 			}
@@ -144,8 +144,8 @@ type gemma4Rope struct {
 	dim  int
 }
 
-// gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the frequencies of the
-// whole.
+// gemma4Rotations are the reference's defaults: of the layers that see everything a part of each head turns, with the
+// frequencies of the whole.
 var gemma4Rotations = map[string]rotation{
 	full:   {Kind: full, Base: 1e6, Type: "proportional", Share: 0.25, New: true, Apart: true, Fixed: true},
 	slides: {Kind: slides, Base: 1e4, New: true, Apart: true, Fixed: true},
@@ -234,8 +234,8 @@ func (a *gemma4Args) check(cfg *config) error {
 	return nil
 }
 
-// perLayer fills the sizes of every layer's heads. Without per_layer_config, which transformers writes since 5.24, layers that see
-// everything have sizes of their own.
+// perLayer fills the sizes of every layer's heads. Without per_layer_config, which transformers writes since 5.24,
+// layers that see everything have sizes of their own.
 func (a *gemma4Args) perLayer(cfg *config) error {
 	const key = "per_layer_config"
 	raw := cfg.raw(key)

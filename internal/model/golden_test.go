@@ -64,9 +64,9 @@ var backends = []struct {
 	{"cpu-fast", func() backend.Backend { return cpu.New() }, backend.Options{Threads: 2}, fast},
 }
 
-// diff is the largest difference of any row, as a share of the logit range. Where rounded activations meet a router, one whose
-// last two choices are near picks the other expert now and then, which later rows of the sequence see too: there it is that of the
-// row after the best quarter, as long as none is off by half of the range.
+// diff is the largest difference of any row, as a share of the logit range. Where rounded activations meet a router,
+// one whose last two choices are near picks the other expert now and then, which later rows of the sequence see too:
+// there it is that of the row after the best quarter, as long as none is off by half of the range.
 func (g *logits) diff(got, want []float32, vocab int, rounded bool) float64 {
 	worst := golden.Diff(got, want, g.Prefill)
 	if !rounded || !strings.Contains(string(g.Config), `"num_experts_per_tok"`) || len(got) != len(want) || worst > 0.5 {
@@ -105,7 +105,7 @@ func TestGoldens(t *testing.T) {
 func (g *logits) compare(t *testing.T, be backend.Backend, opts backend.Options, bound float64) {
 	defer be.Close()
 	if kernel.DenseBF16.Form(kernel.Fast) == kernel.Half && g.Type == quant.BF16 && bound == fast.floats {
-		opts.Precision = backend.Float32 // fast rounds activations to bfloat16 there; what that costs is measured in package golden
+		opts.Precision = backend.Float32 // what fast costs is measured in package golden
 	}
 	stored := func(path string) bool { return g.KVB && strings.HasSuffix(path, ".kv_b_proj") }
 	m, err := model.Synthetic{Config: g.Config, Seed: g.Seed, Type: g.Type, Stored: stored}.Load(be, opts)

@@ -19,7 +19,7 @@ type gpt2Args struct {
 	Positions int   `json:"n_positions"`
 	Inner     int   `json:"n_inner"` // 0: four times the width
 	NormEps   float `json:"layer_norm_epsilon"`
-	Scaled    *bool `json:"scale_attn_weights"`              // whether scores are divided by the root of a head's width; null: they are
+	Scaled    *bool `json:"scale_attn_weights"`              // scores are divided by the root of a head's width; null: true
 	ByLayer   bool  `json:"scale_attn_by_inverse_layer_idx"` // and by the layer's number
 }
 
@@ -75,11 +75,11 @@ func newGPT2(cfg *config, b *Build) (Generator, error) {
 	m.Head.Tied = nn.TieFile // mlx-lm has no head of its own, whatever the config says
 	m.look = func(shape func(name string) []int) {
 		s := shape("model.layers.0.self_attn.qkv_proj.weight")
-		turned := len(s) == 2 && s[0] == a.D
+		transposed := len(s) == 2 && s[0] == a.D
 		for i := range m.Layers {
 			l := &m.Layers[i]
 			for _, x := range []*nn.Linear{&l.Attn.QKV, &l.Attn.O, &l.MLP.Up, &l.MLP.Down} {
-				x.Turned = turned
+				x.Transposed = transposed
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 
 func init() { register("gpt_bigcode", newGPTBigCode) }
 
-// newGPTBigCode is gpt2 in which all heads may share one key and value; else the query, key and value of every head are next to each
-// other.
+// newGPTBigCode is gpt2 in which all heads may share one key and value; else the query, key and value of every head
+// are next to each other.
 func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := struct {
@@ -21,7 +21,7 @@ func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	act := cfg.act("activation_function", "gelu_pytorch_tanh")
-	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length") // how the first code ran it
+	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length")
 	a.ByLayer = false
 	if err := a.check(); err != nil {
 		return nil, err

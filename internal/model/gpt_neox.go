@@ -36,7 +36,7 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.same("rope_theta", ra.Theta)
 	cfg.same("partial_rotary_factor", ra.Partial)
-	if _, newer, _, err := cfg.ropes("", false); err == nil && newer != nil { // what transformers saved says it there, and never reads these
+	if _, newer, _, err := cfg.ropes("", false); err == nil && newer != nil { // then these are never read
 		if newer.Theta != nil {
 			cfg.harmless("rope_theta")
 		}

@@ -9,7 +9,8 @@ import (
 
 func init() { register("gptj", newGPTJ) }
 
-// newGPTJ: attention and an MLP of two products read the same norm; neighbours of a part of each head rotate; the head has a bias.
+// newGPTJ: attention and an MLP of two products read the same norm; neighbours of a part of each head rotate; the
+// head has a bias.
 func newGPTJ(cfg *config, b *Build) (Generator, error) {
 	part := 64
 	a := struct {

@@ -12,24 +12,24 @@ import (
 )
 
 // heads declares a matrix per head, stored so or inside a tensor that has two kinds of them.
-func (p *plan) heads(x *nn.Heads, t tagged) {
+func (p *inventory) heads(x *nn.Heads, t tagged) {
 	s := B.WeightSpec{Name: t.names[0], Use: B.UseHeads, Out: []int{x.Out}, In: x.In, Count: x.N}
 	if p.src.Has(t.names[0]) || !x.Together && !p.src.Has(t.both) {
 		p.add(&x.W, s, t, Want{Count: x.N})
 		return
 	}
 	w := Want{Path: t.both, Rows: x.N * x.Of, In: x.In, Ranks: p.world}
-	if x.Turned {
+	if x.Transposed {
 		w.In = x.Out
 	}
 	if x.From == 0 { // of the two that share the tensor one reports what is wrong with it
 		p.faults = append(p.faults, p.src.Check(w)...)
 	}
-	p.jobs = append(p.jobs, job{spec: s, wants: []Want{w}, to: &x.W, fuses: true, turn: func(part B.Part) (B.Part, error) { return half(x, part, w.In) }})
+	p.jobs = append(p.jobs, job{spec: s, wants: []Want{w}, to: &x.W, fuses: true, prepare: func(part B.Part) (B.Part, error) { return half(x, part, w.In) }})
 }
 
-// half takes the matrices of x out of a part that has two kinds of them. What is turned, or quantised again because the reference
-// does, is computed; the rest keeps its codes.
+// half takes the matrices of x out of a part that has two kinds of them. What is transposed, or quantised again
+// because the reference does, is computed; the rest keeps its codes.
 func half(x *nn.Heads, p B.Part, in int) (B.Part, error) {
 	m, err := quant.NewMatrix(p.Weight.Shape[0], in, p.Scheme, data(p.Weight), data(p.Scales), data(p.Biases))
 	if err == nil && p.Global != nil {
@@ -43,7 +43,7 @@ func half(x *nn.Heads, p B.Part, in int) (B.Part, error) {
 		m = &quant.Matrix{Rows: m.Rows, In: in, Weight: p.Weight.Bytes, Type: quant.F32}
 	}
 	again := x.Again && p.Scheme.Mode == quant.Affine && x.In%p.Scheme.Group == 0
-	if !x.Turned && !again {
+	if !x.Transposed && !again {
 		for _, t := range []**B.Tensor{&p.Weight, &p.Scales, &p.Biases} {
 			*t = headRows(x, *t, m.Rows)
 		}
@@ -98,7 +98,7 @@ func headRows(x *nn.Heads, t *B.Tensor, rows int) *B.Tensor {
 // headFloats fills the [Out, In] matrix of one head.
 func headFloats(to []float32, x *nn.Heads, m *quant.Matrix, dt quant.DType, h int) {
 	at := h*x.Of + x.From
-	if !x.Turned {
+	if !x.Transposed {
 		for r := range x.Out {
 			m.RowAs(to[r*x.In:][:x.In], dt, at+r)
 		}

@@ -34,8 +34,8 @@ func newInternLM2(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// groupedHeads are the rows of all queries, then of keys, then of values, where they are stored by key head: its queries, its key,
-// its value.
+// groupedHeads are the rows of all queries, then of keys, then of values, where they are stored by key head: its
+// queries, its key, its value.
 func groupedHeads(heads, kv, width int) []int32 {
 	each := heads / kv
 	var perm []int32

@@ -31,8 +31,8 @@ type jambaArgs struct {
 var jambaNames = strings.NewReplacer(".mamba.", ".mixer.", ".feed_forward.router", ".mlp.gate", ".feed_forward.", ".mlp.",
 	".pre_ff_layernorm", ".post_attention_layernorm", "final_layernorm", "norm")
 
-// newJamba: Mamba layers with norms of what steps, b and c come from, among some that attend and know no positions; MLPs, or experts
-// of the same width.
+// newJamba: Mamba layers with norms of what steps, b and c come from, among some that attend and know no positions;
+// MLPs, or experts of the same width.
 func newJamba(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("mamba_inner_layernorms", "true")
@@ -70,10 +70,11 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family = jambaNames
-	m.look = func(shape func(name string) []int) { // mlx-lm, which converts folders, picks experts in another way than the model's authors
+	m.look = func(shape func(name string) []int) { // mlx-lm picks experts otherwise than the authors
 		for i := range m.Layers {
 			path := fmt.Sprintf("model.layers.%d.", i)
-			own := shape(path+"mlp.experts.0.up_proj.weight") != nil || shape(path+"mlp.switch_mlp.gate_up_proj.weight") != nil // conversions have one stack per product
+			// Conversions have one stack per product.
+			own := shape(path+"mlp.experts.0.up_proj.weight") != nil || shape(path+"mlp.switch_mlp.gate_up_proj.weight") != nil
 			if own || asPublished(shape(path+"mixer.conv1d.weight")) {
 				router = B.Router{Score: B.Softmax, K: a.TopK}
 			}

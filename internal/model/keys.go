@@ -12,8 +12,8 @@ type Harmless struct {
 	Keys   []string // a star stands for any letters
 }
 
-// HarmlessKeys are those that change no number of any architecture. A key that is not here and that no architecture reads is told of by
-// name; an architecture adds those that are harmless to it alone.
+// HarmlessKeys are those that change no number of any architecture. A key that is not here and that no architecture
+// reads is told of by name; an architecture adds those that are harmless to it alone.
 var HarmlessKeys = []Harmless{
 	{"names, versions and classes", []string{"architectures", "model_type", "transformers_version", "_name_or_path", "name_or_path", "auto_map", "_commit_hash",
 		"_diffusers_version", "model_name", "tokenizer_class", "processor_class", "id2label", "label2id", "num_labels", "problem_type", "finetuning_task",

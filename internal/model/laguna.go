@@ -17,7 +17,7 @@ type lagunaArgs struct {
 	windows
 	QKVBias  bool            `json:"qkv_bias"`
 	AttnBias bool            `json:"attention_bias"` // of the product behind attention
-	Gating   json.RawMessage `json:"gating"`         // true or "per-head": a gate per head; else one per column, or none: the folder says
+	Gating   json.RawMessage `json:"gating"`         // true, "per-head": per head; else the folder says: per column or none
 	PerLayer []int           `json:"num_attention_heads_per_layer"`
 	mlpTypes
 	DenseAt   layerSet `json:"mlp_only_layers"` // where mlp_layer_types does not say
@@ -32,8 +32,8 @@ type lagunaArgs struct {
 var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.experts.e_score_correction_bias", ".mlp.gate.e_score_correction_bias",
 	".mlp.shared_expert.", ".mlp.shared_experts.")
 
-// newLaguna: heads whose results have gates of softplus, as many as a layer says; rotations by the type of a layer; experts picked by
-// sigmoids and a bias beside a shared one.
+// newLaguna: heads whose results have gates of softplus, as many as a layer says; rotations by the type of a layer;
+// experts picked by sigmoids and a bias beside a shared one.
 func newLaguna(cfg *config, b *Build) (Generator, error) {
 	a := lagunaArgs{Gating: json.RawMessage("true"), Experts: 256, TopK: 8, ExpFFN: 512, SharedFFN: 512, Scale: 1}
 	a.Eps, a.Window, a.HeadDim = 1e-6, 512, 128

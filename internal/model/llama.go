@@ -12,8 +12,8 @@ func init() {
 }
 
 // llamaArgs: attention_bias and mlp_bias make the biases obligatory; without them a bias in the files is still used.
-// Only layers that layer_types calls sliding have a window; in llama itself sliding_window alone means nothing, in mistral it is that
-// of every layer.
+// Only layers that layer_types calls sliding have a window; in llama itself sliding_window alone means nothing, in
+// mistral it is that of every layer.
 type llamaArgs struct {
 	common
 	windows

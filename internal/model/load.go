@@ -15,16 +15,21 @@ import (
 // Load fills every tagged field of m. All missing, extra and misshapen tensors are reported together, before anything
 // is loaded.
 //
-// Tag: w:"name[+second…][,fused=name][,each=name][,both=name][,tied=Field][,shard=col|row][,glu]". Names are relative to the enclosing field's path
-// and fused in order, unless the layer says that the checkpoint has them as the one tensor that fused names, or a
-// stack of experts is stored as a tensor per expert N under the name of each, then ".N"; slices append ".N" too. both is the
-// tensor that may hold the matrices of a head beside others. An empty name is the enclosing path itself. A nil pointer is absent by config. tied names the embedding that serves when there is no tensor of its own. A Bind
-// method runs when all weights are there.
+// Tag: w:"name[+second…][,fused=name][,each=name][,both=name][,tied=Field][,shard=col|row][,glu]". Names are relative
+// to the path of the enclosing field; an empty one is that path. Elements of slices append ".N". Several names are put
+// side by side in their order. A nil pointer is absent by config. Bind methods run when all weights are there.
+//
+//	fused  the tensor that has all of the names, where the layer says so
+//	each   of a stack of experts: the beginning of the names, before ".N", of one tensor per expert
+//	both   of matrices of heads: a tensor that may hold them beside others
+//	tied   the embedding that serves where there is no tensor of that name
+//	shard  how ranks divide it: rows of the result (col) or columns of the input (row)
+//	glu    the two parts are a gate and what it multiplies
 func Load(m Model, src Source, ld B.Loader, world int) error {
 	if i, ok := m.(inspector); ok {
 		i.Inspect(src.Shape)
 	}
-	p := plan{src: src, world: max(world, 1)}
+	p := inventory{src: src, world: max(world, 1)}
 	p.walk(reflect.ValueOf(m).Elem(), "")
 	if err := faultError(append(p.faults, src.Unused()...)); err != nil {
 		return err
@@ -62,16 +67,16 @@ func Load(m Model, src Source, ld B.Loader, world int) error {
 	return nil
 }
 
-// amplifies reports a model in which small differences grow: a router whose last choices are near picks another expert, and what a
-// recurrent state is off by all later rows see. With activations of 8 bits such models of random weights fail the gate that
-// docs/formats.md has, with those of 16 they pass.
-func (p *plan) amplifies(m Model) bool {
+// amplifies reports a model in which small differences grow: a router whose last choices are near picks another
+// expert, and what a recurrent state is off by all later rows see. With activations of 8 bits such models of random
+// weights fail the gate that docs/formats.md has, with those of 16 they pass.
+func (p *inventory) amplifies(m Model) bool {
 	return slices.ContainsFunc(p.jobs, func(j job) bool { return j.spec.Use == B.UseExperts || j.spec.Use == B.UseExpertGLU }) ||
 		slices.ContainsFunc(m.States(), func(s B.StateSpec) bool { return s.Kind == B.StateRecurrent })
 }
 
-// plan is what a walk over the model's fields finds.
-type plan struct {
+// inventory is what a walk over the model's fields finds.
+type inventory struct {
 	src    Source
 	world  int
 	jobs   []job
@@ -86,17 +91,17 @@ type job struct {
 	wants []Want
 	to    *B.Weight
 
-	number *nn.Scalar                   // filled as well
-	turn   func(B.Part) (B.Part, error) // of the part before it is loaded; nil: none
-	fuses  bool                         // turn adds an adapter
+	number  *nn.Scalar                   // filled as well
+	prepare func(B.Part) (B.Part, error) // changes the part before it is loaded; nil: none
+	fuses   bool                         // prepare adds an adapter
 }
 
 func (j *job) load(ld B.Loader) (B.Weight, error) {
-	if j.turn != nil {
+	if j.prepare != nil {
 		if j.spec.Parts[0].Adapter != nil && !j.fuses {
 			return nil, fmt.Errorf("an adapter of it is not supported: fuse it into the model first")
 		}
-		part, err := j.turn(j.spec.Parts[0])
+		part, err := j.prepare(j.spec.Parts[0])
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +154,7 @@ func parseTag(path, tag string) tagged {
 	return t
 }
 
-func (p *plan) walk(v reflect.Value, path string) {
+func (p *inventory) walk(v reflect.Value, path string) {
 	if b, ok := v.Addr().Interface().(interface{ Bind() }); ok {
 		p.binds = append(p.binds, b.Bind)
 	}
@@ -160,7 +165,7 @@ func (p *plan) walk(v reflect.Value, path string) {
 	}
 }
 
-func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
+func (p *inventory) field(f reflect.Value, t tagged, parent reflect.Value) {
 	if f.Kind() == reflect.Interface {
 		if f.IsNil() {
 			return
@@ -185,7 +190,7 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		if x.Rounded {
 			j := &p.jobs[len(p.jobs)-1]
 			j.fuses = true // an adapter is not touched
-			j.turn = func(part B.Part) (B.Part, error) { x.Scale = roundedLike(part, x.Scale); return part, nil }
+			j.prepare = func(part B.Part) (B.Part, error) { x.Scale = roundedLike(part, x.Scale); return part, nil }
 		}
 	case *nn.RMSNorm:
 		if x.Unit {
@@ -193,12 +198,12 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		}
 		p.add(&x.W, B.WeightSpec{Use: B.UseVector, Out: []int{x.N}, In: 1, Plus1: x.Plus1}, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.Less != 0 {
-			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return raised(part, x.Less), nil }
+			p.jobs[len(p.jobs)-1].prepare = func(part B.Part) (B.Part, error) { return raised(part, x.Less), nil }
 		}
 	case *nn.Row:
 		p.add(&x.W, B.WeightSpec{Use: B.UseTable, Out: []int{x.N}, In: 1}, t, Want{Vector: true, Bare: true})
 		j := &p.jobs[len(p.jobs)-1]
-		j.spec.Out, j.spec.In, j.turn = []int{1}, x.N, asRow
+		j.spec.Out, j.spec.In, j.prepare = []int{1}, x.N, asRow
 	case *nn.Scalar:
 		p.add(new(B.Weight), B.WeightSpec{Use: B.UseVector, Out: []int{1}, In: 1}, t, Want{Vector: true, Bare: true})
 		p.jobs[len(p.jobs)-1].number = x
@@ -221,7 +226,7 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 		}
 		p.add(&x.W, B.WeightSpec{Use: B.UseConv, Out: outs, In: x.K, Shard: t.shard}, t, Want{Conv: true})
 		if x.Factors != nil {
-			p.jobs[len(p.jobs)-1].turn = func(part B.Part) (B.Part, error) { return scaledTaps(part, x.Factors) }
+			p.jobs[len(p.jobs)-1].prepare = func(part B.Part) (B.Part, error) { return scaledTaps(part, x.Factors) }
 		}
 		if x.HasBias {
 			p.add(&x.Bias, B.WeightSpec{Use: B.UseVector, Out: []int{x.C}, In: 1, Shard: t.shard}, tagged{names: []string{t.names[0] + ".bias"}}, Want{Vector: true, Bare: true})
@@ -233,7 +238,7 @@ func (p *plan) field(f reflect.Value, t tagged, parent reflect.Value) {
 	}
 }
 
-func (p *plan) nested(f reflect.Value, path string) {
+func (p *inventory) nested(f reflect.Value, path string) {
 	switch f.Kind() {
 	case reflect.Slice:
 		for i := range f.Len() {
@@ -246,7 +251,7 @@ func (p *plan) nested(f reflect.Value, path string) {
 	}
 }
 
-func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
+func (p *inventory) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 	var e *nn.Embedding
 	if t.tied != "" {
 		e = parent.FieldByName(t.tied).Addr().Interface().(*nn.Embedding)
@@ -268,20 +273,20 @@ func (p *plan) linear(x *nn.Linear, t tagged, parent reflect.Value) {
 		t.names = []string{t.fused}
 	}
 	t.perm = x.Perm
-	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard, Least: x.Least}, t, Want{Bias: x.Bias, Turned: x.Turned})
-	if x.Turned {
-		p.jobs[len(p.jobs)-1].turn = turned
+	p.add(&x.W, B.WeightSpec{Use: use, Out: x.Outs, In: x.In, Shard: t.shard, Least: x.Least}, t, Want{Bias: x.Bias, Transposed: x.Transposed})
+	if x.Transposed {
+		p.jobs[len(p.jobs)-1].prepare = transposePart
 	}
 }
 
-// apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is stored counts, as in
-// transformers. Somebody trained it, or chose how to round it.
-func (p *plan) apart(head string, e *nn.Embedding) bool {
+// apart reports a head that the config ties to the embedding and the folder has once more, in another way: what is
+// stored counts, as in transformers. Somebody trained it, or chose how to round it.
+func (p *inventory) apart(head string, e *nn.Embedding) bool {
 	i := slices.IndexFunc(p.jobs, func(j job) bool { return j.to == &e.W })
 	return i >= 0 && p.src.Apart(head, p.jobs[i].spec.Name)
 }
 
-func (p *plan) stack(x *nn.Stack, t tagged) {
+func (p *inventory) stack(x *nn.Stack, t tagged) {
 	s := B.WeightSpec{Use: B.UseExperts, Out: x.Outs, In: x.In, Shard: t.shard, Count: x.N, Picks: x.Picks}
 	if t.glu {
 		s.Use = B.UseExpertGLU
@@ -297,9 +302,9 @@ func (p *plan) stack(x *nn.Stack, t tagged) {
 				perm = alternate(sum(x.Outs))
 			}
 		}
-		p.add(&x.W, s, t, Want{Bias: x.Bias, Count: x.N, Perm: perm, Turned: x.Turned})
-		if x.Turned {
-			p.jobs[len(p.jobs)-1].turn = turned
+		p.add(&x.W, s, t, Want{Bias: x.Bias, Count: x.N, Perm: perm, Transposed: x.Transposed})
+		if x.Transposed {
+			p.jobs[len(p.jobs)-1].prepare = transposePart
 		}
 		return
 	}
@@ -323,7 +328,7 @@ func numbered(name string, n int) []string {
 }
 
 // add checks one weight and queues it. like holds what all its parts have in common.
-func (p *plan) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
+func (p *inventory) add(to *B.Weight, s B.WeightSpec, t tagged, like Want) {
 	s.Name, s.Count = t.names[0], max(s.Count, 1)
 	j := job{spec: s, to: to}
 	for i, name := range t.names {
@@ -361,8 +366,8 @@ func asRow(p B.Part) (B.Part, error) {
 	return p, nil
 }
 
-// turned is the transpose of a float matrix, or of each of a stack.
-func turned(p B.Part) (B.Part, error) {
+// transposePart gives the transpose of a float matrix, or of each of a stack.
+func transposePart(p B.Part) (B.Part, error) {
 	t := *p.Weight
 	n := len(t.Shape)
 	rows, cols, size := t.Shape[n-2], t.Shape[n-1], quant.DType(t.DType).Size()
@@ -370,7 +375,7 @@ func turned(p B.Part) (B.Part, error) {
 	t.Bytes, t.Release = make([]byte, len(t.Bytes)), nil
 	each := rows * cols * size
 	eachHead(len(t.Bytes)/max(each, 1), func(i int) {
-		turn(t.Bytes[i*each:][:each], p.Weight.Bytes[i*each:][:each], rows, cols, size)
+		transposeBytes(t.Bytes[i*each:][:each], p.Weight.Bytes[i*each:][:each], rows, cols, size)
 	})
 	p.Weight = &t
 	return p, nil
@@ -391,8 +396,8 @@ func roundedLike(p B.Part, f float32) float32 {
 	return quant.BF16ToF32(quant.F32ToBF16(f))
 }
 
-// turn writes the transpose of a matrix of numbers of so many bytes, in tiles that fit a cache.
-func turn(to, from []byte, rows, cols, size int) {
+// transposeBytes writes the transpose of a matrix of numbers of so many bytes, in tiles that fit a cache.
+func transposeBytes(to, from []byte, rows, cols, size int) {
 	const tile = 32
 	for r0 := 0; r0 < rows; r0 += tile {
 		for c0 := 0; c0 < cols; c0 += tile {

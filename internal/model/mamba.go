@@ -97,7 +97,7 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.is("rms_norm", "true")
 	cfg.is("ssm_cfg", "{}")
-	cfg.harmless("fused_add_norm", "pad_vocab_size_multiple", "use_falcon_mambapy") // ways of computing, and rows that the vocabulary has already
+	cfg.harmless("fused_add_norm", "pad_vocab_size_multiple", "use_falcon_mambapy") // change no number
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

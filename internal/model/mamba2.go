@@ -152,7 +152,8 @@ func (s *mamba2Sizes) expand(cfg *config, key string, d int) error {
 	return fmt.Errorf("%s %g times hidden_size %d is not %d heads of %d columns", key, *times, d, s.heads, s.width)
 }
 
-// Rename drops the layers that predict further tokens. transformers can save the names that it has in memory: a model, not a backbone.
+// Rename drops the layers that predict further tokens. transformers can save the names that it has in memory: a
+// model, not a backbone.
 func (m *stack) Rename(name string) string {
 	if strings.HasPrefix(name, "mtp.") {
 		return ""
@@ -184,7 +185,7 @@ func newMamba2(cfg *config, b *Build) (Generator, error) {
 	}{Width: 64, State: 128, NHeads: 128, NGroups: 8, Kernel: 4, ConvBias: true, LNEps: 1e-5}
 	cfg.initial()
 	cfg.is("rms_norm", "true")
-	cfg.harmless("time_step_rank", "norm_before_gate") // steps have a column per head, and the norm is behind the gate whatever the key says
+	cfg.harmless("time_step_rank", "norm_before_gate") // the same whatever they say
 	if err := cfg.into(&a); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 
 func init() { register("mimo_v2_flash", newMiMoV2) }
 
-// mimoV2Args: layers with a window have heads of their own, which older folders count. Those say with numbers what layer_types and
-// mlp_layer_types say with words: 1 is a window, or experts.
+// mimoV2Args: layers with a window have heads of their own, which older folders count. Those say with numbers what
+// layer_types and mlp_layer_types say with words: 1 is a window, or experts.
 type mimoV2Args struct {
 	glm4MoEArgs
 	windows

@@ -47,8 +47,8 @@ type miniMaxTextLayer struct {
 	keep, add, mlpKeep, mlpAdd float32
 }
 
-// miniMaxLightning is linear attention whose heads forget at rates of their own, the same in every row. An activation sees queries,
-// keys and values, which the checkpoint has head by head.
+// miniMaxLightning is linear attention whose heads forget at rates of their own, the same in every row. An activation
+// sees queries, keys and values, which the checkpoint has head by head.
 type miniMaxLightning struct {
 	QKV  nn.Linear  `w:"qkv_proj"`
 	Gate nn.Linear  `w:"output_gate"`
@@ -83,7 +83,7 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 	act := cfg.act("hidden_act", "silu")
 	m := &miniMaxText{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
-	m.names = decoder{family: sparseNames, drop: []string{".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay"}} // computed here
+	m.names = decoder{family: sparseNames, drop: []string{".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay"}}
 	for i := range a.Layers {
 		l := miniMaxTextLayer{InNorm: *a.norm(), PostNorm: *a.norm(), keep: float32(a.FullKeep), add: float32(a.FullAdd),
 			mlpKeep: float32(a.MLPKeep), mlpAdd: float32(a.MLPAdd)}

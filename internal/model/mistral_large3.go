@@ -4,8 +4,9 @@ import "encoding/json"
 
 func init() { registerNear("mistral_large3", "mistral4", newMistralLarge3) }
 
-// newMistralLarge3 is mistral4 in conversions from params.json, which leave out how rotations are scaled and queries grow. Experts are
-// picked by softmax, whatever the config takes for granted, and the bias of the choice is made of zeros.
+// newMistralLarge3 is mistral4 in conversions from params.json, which leave out how rotations are scaled and queries
+// grow. Experts are picked by softmax, whatever the config takes for granted, and the bias of the choice is made of
+// zeros.
 func newMistralLarge3(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("scoring_func", "topk_method", "rope_interleave")
 	if !given(cfg.text["norm_topk_prob"]) {

@@ -47,13 +47,13 @@ func (b *Build) KV(layer, heads, kdim, vdim, window int) B.StateID {
 	return B.StateID(len(b.states) - 1)
 }
 
-// Recurrent declares the matrices that a layer carries from row to row.
+// Recurrent declares a layer's recurrent state: one matrix per head, updated by every row.
 func (b *Build) Recurrent(layer, heads, kdim, vdim int) B.StateID {
 	b.states = append(b.states, B.StateSpec{Name: fmt.Sprintf("%d.recurrent", layer), Kind: B.StateRecurrent, Heads: heads, KDim: kdim, VDim: vdim})
 	return B.StateID(len(b.states) - 1)
 }
 
-// Driven is Recurrent for matrices that so many numbers per head and row drive beside a key and a value.
+// Driven is Recurrent with that many gates (decays, rates) per head and row, where two are the rule.
 func (b *Build) Driven(layer, heads, kdim, vdim, gates int) B.StateID {
 	id := b.Recurrent(layer, heads, kdim, vdim)
 	b.states[id].Gates = gates

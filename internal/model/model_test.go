@@ -120,11 +120,12 @@ func configOf(typ string) []byte {
 	}
 	return []byte(`{"model_type": "` + typ + `", "hidden_size": 64, "num_hidden_layers": 3, "intermediate_size": 96, "num_attention_heads": 4,
 		"num_key_value_heads": 2, "rms_norm_eps": 1e-5, "vocab_size": 50, "max_position_embeddings": 256, "tie_word_embeddings": true,
-		"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]` + extra + `}`) // of keys that are there twice the last counts
+		"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]` + extra + `}`)
 }
 
 // TestShapes runs every architecture on the shape checker: a step that decodes one sequence, verifies three drafts of
-// another and prefills a third in two spans, alone and with two tensor-parallel ranks; a chunk that wants no rows; one that wants all.
+// another and prefills a third in two spans, alone and with two tensor-parallel ranks; a chunk that wants no rows;
+// one that wants all.
 func TestShapes(t *testing.T) {
 	for _, typ := range model.Types() {
 		testShapes(t, typ, 1)
@@ -198,8 +199,8 @@ func before(t *testing.T, be backend.Backend, store backend.Store, m model.Model
 	}
 }
 
-// TestBatchEqualsAlone: on the cpu backend a step of two sequences, one that decodes and one that begins, gives each the bits it has
-// alone, in every architecture.
+// TestBatchEqualsAlone: on the cpu backend a step of two sequences, one that decodes and one that begins, gives each
+// the bits it has alone, in every architecture.
 func TestBatchEqualsAlone(t *testing.T) {
 	for _, typ := range model.Types() {
 		for _, opts := range []backend.Options{{Threads: 2, Precision: backend.Float32}, {Threads: 2, Precision: backend.Exact}, {Threads: 2}} {

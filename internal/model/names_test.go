@@ -13,8 +13,8 @@ import (
 	"hearth/internal/quant"
 )
 
-// TestNames: what mlx-lm calls the tensors of a family are, once renamed, the tensors that the architecture asks for. Goldens cannot
-// see that, for their weights are made under our names.
+// TestNames: what mlx-lm calls the tensors of a family are, once renamed, the tensors that the architecture asks for.
+// Goldens cannot see that, for their weights are made under our names.
 func TestNames(t *testing.T) {
 	file := filepath.Join("testdata", "names.json")
 	golden.Update(t, filepath.FromSlash("../../tools/golden/model.py"), "testdata")

@@ -10,8 +10,8 @@ import (
 
 func init() { register("nanochat", newNanochat) }
 
-// newNanochat: no norm has weights, and there is one of the embedding; positions rotate the other way, queries and keys are normalised
-// after that; an MLP of two products with squared relu between; a cap on logits.
+// newNanochat: no norm has weights, and there is one of the embedding; positions rotate the other way, queries and
+// keys are normalised after that; an MLP of two products with squared relu between; a cap on logits.
 func newNanochat(cfg *config, b *Build) (Generator, error) {
 	a := struct {
 		common

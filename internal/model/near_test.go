@@ -33,7 +33,7 @@ func TestHyphens(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range []string{"solar_open", "gpt_oss", "falcon_mamba", "nemotron-nas", "gemma4_unified", "step3p5"} { // some look at their name
+	for _, typ := range []string{"solar_open", "gpt_oss", "falcon_mamba", "nemotron-nas", "gemma4_unified", "step3p5"} {
 		_, want, err := model.New(typ, configOf(typ), 1)
 		if err != nil {
 			t.Fatal(err)
@@ -207,8 +207,8 @@ func TestBidirec(t *testing.T) {
 	}
 }
 
-// TestLFM2Embedding: what embeds is known by the class that config.json names, or by its type, and sees both ways then; a folder of
-// lfm2 that names another class does not.
+// TestLFM2Embedding: what embeds is known by the class that config.json names, or by its type, and sees both ways
+// then; a folder of lfm2 that names another class does not.
 func TestLFM2Embedding(t *testing.T) {
 	cfg := func(typ, more string) string {
 		return `{"model_type": "` + typ + `", "hidden_size": 64, "num_hidden_layers": 3, "block_ff_dim": 96, "block_multiple_of": 16, "num_attention_heads": 2, "num_key_value_heads": 1,

@@ -6,7 +6,8 @@ import (
 
 func init() { register("nemotron", newNemotron) }
 
-// newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu or another activation between.
+// newNemotron: norms whose weights are stored less one, and an MLP of two products with squared relu or another
+// activation between.
 func newNemotron(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		centredArgs

@@ -59,7 +59,8 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.initial()
 	cfg.is("mamba_hidden_act", `"silu"`, `"swish"`)
-	// Nothing rotates, there is one way of norms, caches are float32, no layer outside of block_configs has a window, and the shared expert's rows may wait for no others.
+	// Nothing rotates, there is one way of norms, caches are float32, no layer outside of block_configs has a window,
+	// and the shared expert's rows may wait for no others.
 	cfg.harmless("rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "norm_eps", "rms_norm_eps", "mamba_ssm_cache_dtype", "moe_shared_expert_overlap",
 		"time_step_rank", "mamba_dt_min", "mamba_dt_max", "mamba_dt_init_floor", "num_logits_to_keep", "use_bias", "expand", "mamba_expand", "sliding_window")
 	act := cfg.act("mlp_hidden_act", "relu2")
@@ -105,8 +106,9 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// lookNemotron: Hugging Face's attention has no biases, whatever attention_bias says, its other layers have them by use_bias, and its steps are at least time_step_min,
-// whatever time_step_limit says. Conversions are as the config says.
+// lookNemotron: Hugging Face's attention has no biases, whatever attention_bias says, its other layers have them by
+// use_bias, and its steps are at least time_step_min, whatever time_step_limit says. Conversions are as the config
+// says.
 func (m *stack) lookNemotron(shape func(name string) []int, least float32) {
 	for i := range m.Layers {
 		path := fmt.Sprintf("backbone.layers.%d.mixer.", i)

@@ -11,7 +11,8 @@ import (
 	"hearth/internal/regular"
 )
 
-// puzzleKey is what makes a nemotron_h one whose layers differ in size: an object per layer, whose keys go before those of the whole.
+// puzzleKey is what makes a nemotron_h one whose layers differ in size: an object per layer, whose keys go before
+// those of the whole.
 const puzzleKey = "block_configs"
 
 // puzzleBlock are the keys of such an object beside those of the family.

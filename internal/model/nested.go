@@ -51,7 +51,8 @@ func newNested(mk maker, cfg *config, b *Build, tied *bool) (Generator, error) {
 	return g, cfg.tieBeside(p.within(), tied)
 }
 
-// nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other parts are left out.
+// nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other
+// parts are left out.
 type nest struct {
 	typ  string // where the config does not say
 	only bool   // and no other
@@ -211,8 +212,9 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	return g, nil
 }
 
-// tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that part, as older folders
-// do; missing is for configs that do not say it beside. A folder's own head counts where they say that it is tied.
+// tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that
+// part, as older folders do; missing is for configs that do not say it beside. A folder's own head counts where they
+// say that it is tied.
 func (c *config) tieBeside(head *nn.Linear, missing *bool) error {
 	var in struct {
 		Tied *bool `json:"tie_word_embeddings"`

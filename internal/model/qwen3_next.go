@@ -13,8 +13,8 @@ import (
 
 func init() { register("qwen3_next", newQwen3Next) }
 
-// qwen3NextArgs: layers attend by their type, or if Interval divides their number, the others have the gated delta rule; a layer is dense if
-// it is listed, or not the last of Step, or there are no experts.
+// qwen3NextArgs: layers attend by their type, or if Interval divides their number, the others have the gated delta
+// rule; a layer is dense if it is listed, or not the last of Step, or there are no experts.
 type qwen3NextArgs struct {
 	common
 	Interval  int      `json:"full_attention_interval"`
@@ -265,7 +265,8 @@ func (m *hybrid) Rename(name string) string {
 // Inspect implements inspector. Hugging Face's tensors are as they were trained: norms apart from 1, convolutions as [C, 1,
 // K], experts one by one. MLX's conversions changed all three.
 func (m *hybrid) Inspect(shape func(name string) []int) {
-	plus1 := !slices.ContainsFunc(m.Layers, func(l hybridLayer) bool { return l.Delta != nil || l.MoE != nil && !m.renorm }) // the conversion leaves such a model alone
+	// The conversion leaves a model alone that has neither.
+	plus1 := !slices.ContainsFunc(m.Layers, func(l hybridLayer) bool { return l.Delta != nil || l.MoE != nil && !m.renorm })
 	for i := range m.Layers {
 		path := fmt.Sprintf("model.layers.%d.", i)
 		conv := shape(path + "linear_attn.conv1d.weight")

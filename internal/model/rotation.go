@@ -19,7 +19,7 @@ type rotation struct {
 	Kind     string   // layers with this word in layer_types; "": all
 	Base     float64  // rope_theta where the config has none
 	BaseKey  string   // the key of older folders; "": rope_theta
-	Share    float64  // partial_rotary_factor where the config has none; 0: plain rotations turn whole heads, whatever the config says
+	Share    float64  // partial_rotary_factor where the config has none; 0: whole heads, whatever it says
 	ShareKey string   // the key of older folders; "": partial_rotary_factor
 	Pairs    bool     // partners are neighbours, unless rope_traditional says otherwise, a key of mlx-lm
 	Fixed    bool     // it does not: mlx-lm has no such key for the family

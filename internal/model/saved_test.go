@@ -330,7 +330,8 @@ func TestRopeTraditional(t *testing.T) {
 	}
 }
 
-// TestPublishedKeys gives every architecture the keys that published configs of any have: each is read, harmless, refused or told of.
+// TestPublishedKeys gives every architecture the keys that published configs of any have: each is read, harmless,
+// refused or told of.
 func TestPublishedKeys(t *testing.T) {
 	union := map[string]json.RawMessage{}
 	for _, p := range publishedConfigs(t) {

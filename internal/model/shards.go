@@ -342,7 +342,7 @@ func (s *source) part(w Want) (p B.Part, file string) {
 	if p.Weight == nil || w.Vector {
 		return p, file
 	}
-	if t := p.Weight; w.Count > 0 && t.DType == string(quant.U8) && len(t.Shape) == 4 { // mxfp4 codes in blocks, as gpt-oss was published
+	if t := p.Weight; w.Count > 0 && t.DType == string(quant.U8) && len(t.Shape) == 4 { // gpt-oss as published
 		p.Weight = as(t, quant.U32, t.Shape[0], t.Shape[1], t.Shape[2]*t.Shape[3]/4)
 	}
 	if t := p.Weight; w.Conv { // Hugging Face and MLX put the one input of a column in other places

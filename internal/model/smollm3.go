@@ -6,7 +6,8 @@ import (
 
 func init() { register("smollm3", newSmolLM3) }
 
-// smolLM3Args: layer i rotates if Rotates[i] is not 0; without the list, all but every Interval-th do. The others may have a window.
+// smolLM3Args: layer i rotates if Rotates[i] is not 0; without the list, all but every Interval-th do. The others may
+// have a window.
 type smolLM3Args struct {
 	llamaArgs
 	Interval int   `json:"no_rope_layer_interval"`

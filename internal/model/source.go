@@ -30,20 +30,20 @@ type Source interface {
 
 // Want is one tensor that a layer declares.
 type Want struct {
-	Path   string
-	Count  int     // experts stacked in one tensor; 0: no stack
-	Rows   int     // on this rank, of one expert
-	In     int     // of the stored tensor; 1 for vectors
-	Ranks  int     // how many ranks share the stored rows (1: all are this rank's)
-	Table  bool    // rows are looked up
-	Vector bool    // one dimension, never quantised
-	Flat   bool    // a vector stored in any number of dimensions
-	Conv   bool    // taps of a convolution, never quantised
-	Turned bool    // stored as [In, Rows], never quantised
-	Bare   bool    // the tensor is called Path itself, without ".weight"
-	Perm   []int32 // stored rows in the order the layer wants them; nil: as they are
-	Plus1  bool    // a vector used as 1+w
-	Bias   bool    // a bias must be there
+	Path       string
+	Count      int     // experts stacked in one tensor; 0: no stack
+	Rows       int     // on this rank, of one expert
+	In         int     // of the stored tensor; 1 for vectors
+	Ranks      int     // how many ranks share the stored rows (1: all are this rank's)
+	Table      bool    // rows are looked up
+	Vector     bool    // one dimension, never quantised
+	Flat       bool    // a vector stored in any number of dimensions
+	Conv       bool    // taps of a convolution, never quantised
+	Transposed bool    // stored as [In, Rows], never quantised
+	Bare       bool    // the tensor is called Path itself, without ".weight"
+	Perm       []int32 // stored rows in the order the layer wants them; nil: as they are
+	Plus1      bool    // a vector used as 1+w
+	Bias       bool    // a bias must be there
 
 	Of              string // the stack that this is a part of, where experts are stored apart
 	Expert, Experts int    // which of how many
@@ -70,7 +70,7 @@ func (w *Want) shape() []int {
 	if w.Vector {
 		return []int{w.Rows * max(w.Ranks, 1)}
 	}
-	if w.Count > 0 && w.Turned {
+	if w.Count > 0 && w.Transposed {
 		return []int{w.Count, w.In, w.Rows * max(w.Ranks, 1)}
 	}
 	if w.Count > 0 {
@@ -91,7 +91,7 @@ func (w *Want) matrix(shape []int, cols int) (rows int, ok bool) {
 		}
 		shape = shape[1:]
 	}
-	if w.Turned && len(shape) == 2 { // also of each matrix of a stack
+	if w.Transposed && len(shape) == 2 { // also of each matrix of a stack
 		shape = []int{shape[1], shape[0]}
 	}
 	if len(shape) != 2 || shape[1] != cols || !w.fits(shape[0]) {

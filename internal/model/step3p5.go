@@ -58,8 +58,9 @@ var step3Names = strings.NewReplacer(".mlp.gate.gate", ".mlp.gate", ".mlp.gate.r
 	".mlp.share_expert.", ".mlp.shared_experts.", ".share_expert.", ".mlp.shared_experts.",
 	".moe.gate.", ".mlp.gate.", ".moe.router_bias", ".mlp.gate.e_score_correction_bias", ".moe.", ".mlp.switch_mlp.")
 
-// newStep3: heads whose results have gates, other numbers of them in layers with a window; bases and shares of rotations per layer;
-// gated MLPs that are cut off behind the gate. Folders as published have other names than conversions to MLX, and norms apart from 1.
+// newStep3: heads whose results have gates, other numbers of them in layers with a window; bases and shares of
+// rotations per layer; gated MLPs that are cut off behind the gate. Folders as published have other names than
+// conversions to MLX, and norms apart from 1.
 func newStep3(cfg *config, b *Build) (Generator, error) {
 	a := step3Args{HeadGate: true, Experts: 288, TopK: 8, ExpFFN: 1280, SharedFFN: 1280, Scale: 3, Renorm: true,
 		ropes: map[step3Turn]*B.Rope{}}

@@ -16,11 +16,12 @@ import (
 // download and a golden no weights. tools/golden/synthetic.py computes the same bits.
 //
 // A draw is r(name, i) = mix(fnv1a64(name) ^ seed, i), 64 bits of a splitmix64 sequence; x(name, i) in (-1, 1) is its
-// upper 24 bits. With a = √(3/columns) a float matrix is a·x, and so are the taps of a convolution; a norm weight is 1+x/4
-// (x/4 where it is used as 1+w), a decay's logarithm (A_log) 2x-2, a bias x/10; stacks are their matrices on top of each
-// other. An affine matrix has draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each group, one part
-// in eight off. The other modes have draws as codes (mxfp8 without the lowest bit, so that none is NaN) and scales whose exponent is that of a/3
-// or, for mxfp8, a/112, with the lowest bits of a draw added: one for e8m0, the three of the fraction for e4m3.
+// upper 24 bits. With a = √(3/columns) a float matrix is a·x, and so are the taps of a convolution; a norm weight is
+// 1+x/4 (x/4 where it is used as 1+w), a decay's logarithm (A_log) 2x-2, a bias x/10; stacks are their matrices on
+// top of each other. An affine matrix has draws as codes, scales ±2a/(2^bits-1)·(3/4…5/4) and biases that centre each
+// group, one part in eight off. The other modes have draws as codes (mxfp8 without the lowest bit, so that none is
+// NaN) and scales whose exponent is that of a/3 or, for mxfp8, a/112, with the lowest bits of a draw added: one for
+// e8m0, the three of the fraction for e4m3.
 type Synthetic struct {
 	Config  []byte // config.json; its quantization keys say what is quantised
 	Seed    uint64
@@ -101,8 +102,9 @@ func (f *formula) Check(w Want) []Fault {
 	return nil
 }
 
-// Bounds on a model whose sizes only a config tells: numbers in a tensor, as many as the largest model has in a stack of experts,
-// because so much memory is asked for; and experts of all matrices, four times those of the largest, which are counted one by one.
+// Bounds on a model whose sizes only a config tells: numbers in a tensor, as many as the largest model has in a stack
+// of experts, because so much memory is asked for; and experts of all matrices, four times those of the largest,
+// which are counted one by one.
 const (
 	mostNumbers = 1 << 33
 	mostExperts = 1 << 19

@@ -6,26 +6,26 @@ import (
 	B "hearth/internal/backend"
 )
 
-// Attention is the grouped-query layer of most decoders. Without values of its own (no third part) those are the keys before norm
-// and rotation; without keys either it reads the state that another layer writes.
+// Attention is the grouped-query layer of most decoders. Where QKV has no third part, the values are the keys before
+// norm and rotation. Where it has no second part either, the layer reads the state that another one writes.
 type Attention struct {
 	QKV     Linear     `w:"q_proj+k_proj+v_proj,fused=qkv_proj,shard=col"`
 	O       Linear     `w:"o_proj,shard=row"`
-	QNorm   *RMSNorm   `w:"q_norm"` // before the rotation, per head or over all of them; nil where the architecture has none
+	QNorm   *RMSNorm   `w:"q_norm"` // before the rotation, per head or over all; nil: none
 	KNorm   *RMSNorm   `w:"k_norm"`
 	QLayer  *LayerNorm `w:"q_norm"` // in place of QNorm and KNorm in families with LayerNorms
 	KLayer  *LayerNorm `w:"k_norm"`
-	VNorm   *B.Norm    // of values, per head and without weights; nil where the architecture has none
-	Gated   bool       // every query head brings as many columns again, whose sigmoids its result is multiplied by
-	HeadG   *Linear    `w:"g_proj,shard=col"` // whose sigmoid every head's result is multiplied by, or what HeadAct says; nil where the architecture has none
-	HeadAct *B.GLU
-	Gate    *Linear  `w:"gate_proj,shard=col"` // whose sigmoids attention's result is multiplied by; nil where the architecture has none
-	SubNorm *RMSNorm `w:"attn_sub_norm"`       // of attention's result, over all heads; nil where the architecture has none
-	Sinks   *Vec     `w:"sinks,shard=col"`     // one per head; nil where the architecture has none
-	VScale  float32  // of values; 0: none
+	VNorm   *B.Norm    // of values, per head and without weights; nil: none
+	Gated   bool       // each query head is followed by as many columns; their sigmoids gate its result
+	HeadG   *Linear    `w:"g_proj,shard=col"` // gate of every head's result; nil: none
+	HeadAct *B.GLU     // of HeadG; nil: the sigmoid
+	Gate    *Linear    `w:"gate_proj,shard=col"` // its sigmoids gate the result; nil: none
+	SubNorm *RMSNorm   `w:"attn_sub_norm"`       // of the result, over all heads; nil: none
+	Sinks   *Vec       `w:"sinks,shard=col"`     // one per head; nil: none
+	VScale  float32    // of values; 0: none
 
 	RotateFirst bool    // and then normalise
-	Even        *B.Norm // of queries and keys after the rotation, per head and without weights; nil where the architecture has none
+	Even        *B.Norm // of queries and keys after the rotation, per head and without weights; nil: none
 
 	Rope  *B.Rope // nil: the layer knows no positions
 	QRope *B.Rope // of queries, where it is not that of keys

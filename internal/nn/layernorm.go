@@ -8,7 +8,7 @@ type LayerNorm struct {
 	NoBias  bool
 	Plus1   bool // stored as w, used as 1+w
 	Flat    bool // checkpoints have the weights in more than one dimension
-	Apart   bool // checkpoints have the weights of every head by themselves, under ".norms.N"; there are no biases
+	Apart   bool // checkpoints have a tensor per head, ".norms.N", and no biases
 	W, Bias B.Weight
 	Spec    B.Norm
 }

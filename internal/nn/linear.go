@@ -11,13 +11,13 @@ type Linear struct {
 	// Fused: the checkpoint stores all parts as one tensor, named by the tag's fused=.
 	Fused bool
 	Perm  [][]int32 // per stored tensor: its rows in the order the layer wants them; short or nil: as they are
-	// Turned: the checkpoint has the one part as [In, Out].
-	Turned bool
-	Bias   bool        // every part must have a bias; otherwise a part has one if the checkpoint does
-	Least  B.Precision // of activations, whatever the model's: see backend.WeightSpec
-	Tied   Tie         // for a tag with tied=: what the config says
-	Extra  *Row        // of a head whose matrix is the embedding table, but whose bias is its own; nil: none
-	W      B.Weight
+	// Transposed: the checkpoint has the one part as [In, Out].
+	Transposed bool
+	Bias       bool        // every part must have a bias; otherwise a part has one if the checkpoint does
+	Least      B.Precision // of activations, whatever the model's: see backend.WeightSpec
+	Tied       Tie         // for a tag with tied=: what the config says
+	Extra      *Row        // bias of a head whose matrix is the embedding table; nil: none
+	W          B.Weight
 }
 
 // Tie says whether a vocabulary head is the embedding table.
@@ -59,8 +59,8 @@ func (l *Linear) Part(o B.Ops, y B.Array, i int) B.Array {
 // Embedding is a table with one row of Dim per token.
 type Embedding struct {
 	Vocab, Dim int
-	Scale      float32 // of what is read; 0: as it is
-	Rounded    bool    // Scale is, to the type that the table is stored in
+	Scale      float32 // multiplies the rows; 0: none
+	Rounded    bool    // Scale is rounded to the type of the stored table
 	W          B.Weight
 }
 
@@ -82,7 +82,7 @@ type RMSNorm struct {
 	Plus1 bool    // stored as w, used as 1+w
 	Unit  bool    // there are no weights: all are 1
 	Flat  bool    // checkpoints have the weights in more than one dimension
-	Less  float32 // what the stored weights are less than those used
+	Less  float32 // stored as w, used as w+Less
 	W     B.Weight
 	Spec  B.Norm
 }

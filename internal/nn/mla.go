@@ -7,12 +7,12 @@ type Heads struct {
 	N, Out, In int
 	W          B.Weight
 
-	// Where a tensor has two kinds of matrices, each head has Of rows there, and from row From on they are this one, or this one
-	// turned: then they are its columns.
-	From, Of int
-	Turned   bool
-	Together bool // checkpoints have it so; otherwise they may
-	Again    bool // once apart they are quantised again, as the reference does
+	// Where one tensor has two kinds of matrices, each head has Of rows there. This one begins at row From; transposed, its
+	// columns do.
+	From, Of   int
+	Transposed bool
+	Together   bool // all checkpoints have one tensor; else they may
+	Again      bool // once apart, they are quantised again, as in the reference
 }
 
 // MLA is multi-head latent attention: see B.MLA. Checkpoints have the two matrices of every head apart (embed_q, which is

@@ -10,9 +10,9 @@ type Stack struct {
 	Picks int   // experts a row uses
 	// Interleaved: where the checkpoint has two parts in one tensor, their rows alternate.
 	Interleaved bool
-	// Turned: the checkpoint has every expert's matrix as [In, Out].
-	Turned bool
-	W      B.Weight
+	// Transposed: the checkpoint has every expert's matrix as [In, Out].
+	Transposed bool
+	W          B.Weight
 }
 
 // MoE routes every row to some of many MLPs and sums what they give. A shared one, where there is one, sees every row.
@@ -27,7 +27,7 @@ type MoE struct {
 
 	Router B.Router
 	Cap    *B.Activation // of the scores; nil: none
-	Weigh  *B.Router     // of one expert: its weight multiplies the input of the experts, not the result; nil: no such thing
+	Weigh  *B.Router     // of one expert, whose weight multiplies the experts' input; nil: none
 	Spec   B.Experts
 }
 
@@ -64,7 +64,7 @@ func (m *MoE) Forward(o B.Ops, x B.Array) B.Array {
 		in = o.Gate(o.Route(scores, m.Weigh).Weights, x, &times)
 	}
 	y := o.MoE(in, o.Route(scores, &m.Router), &m.Spec)
-	if m.Shared != nil { // added before the ranks' parts are: one sum does for both
+	if m.Shared != nil { // added before AllSum, which then does for both
 		s := o.Linear(o.LinearGLU(x, m.Shared.GateUp.W, &m.Shared.Spec), m.Shared.Down.W)
 		if m.SharedGate != nil {
 			s = o.Gate(m.SharedGate.Forward(o, x), s, &sigmoid)

@@ -19,8 +19,7 @@ func NewConv(c, k int, act B.ActKind, st B.StateID) Conv1d {
 // Forward is [rows, C] to [rows, C].
 func (c *Conv1d) Forward(o B.Ops, x B.Array) B.Array { return o.Conv(x, c.W, c.Bias, &c.Spec) }
 
-// Forget makes the convolution one of whole texts, of which nothing is kept: causal, or else with as many rows seen behind as ahead.
-// Where the taps are even in number one more is seen behind.
+// Forget makes the convolution stateless, for whole texts: causal, or else centred, with the odd row behind.
 func (c *Conv1d) Forget(causal bool) {
 	c.Spec.State = B.NoState
 	if !causal {

@@ -11,7 +11,7 @@ import (
 
 // RopeArgs is rope_parameters or rope_scaling after both spellings were merged and defaults filled in.
 type RopeArgs struct {
-	Type                                     string // "", default, mrope, dynamic, linear, llama3, yarn, deepseek_yarn, longrope, su, proportional
+	Type                                     string // as in config.json: default, linear, llama3, yarn, longrope …
 	Theta                                    float64
 	Partial                                  float64 // share of the head that is rotated
 	Factor                                   float64
@@ -20,18 +20,18 @@ type RopeArgs struct {
 	BetaFast, BetaSlow, MScale, MScaleAllDim float64 // yarn
 	Amp                                      float64 // attention_factor: of cosines and sines; 0: as yarn and longrope have it
 	Whole                                    bool    // yarn's ramp begins and ends between pairs: truncate is false
-	Alpha                                    float64 // of hunyuan, which raises the base by it: not looked at here
+	Alpha                                    float64 // hunyuan's, which raises the base; not read here
 	Traditional                              bool    // pairs (2i, 2i+1)
 
 	Max   float64   // positions the model allows
 	Long  []float64 // longrope's divisor of every pair
-	Short []float64 // the one for short texts: not looked at here, as in mlx-lm
+	Short []float64 // of short texts; not read here, as in mlx-lm
 }
 
 // NewRope turns a variant into a frequency table for heads of the given width. Everything that depends on the config
 // is settled here, in float64, so that backends know one kind of rotation. Formulas as in mlx-lm's rope_utils. What would
-// change with the length of a text is settled too, for keys in a cache cannot follow: dynamic is the plain rotation, which it is
-// up to the positions the model allows.
+// change with the length of a text is settled too, because cached keys cannot follow: dynamic is the plain rotation, as
+// it is up to the positions the model allows.
 func NewRope(head int, a RopeArgs) (*B.Rope, error) {
 	if err := a.check(); err != nil {
 		return nil, err

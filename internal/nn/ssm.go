@@ -40,8 +40,8 @@ func (m *Mamba2) Forward(o B.Ops, x B.Array) B.Array {
 	return m.Out.Forward(o, m.Norm.Forward(o, o.Gate(z, y, &silu)))
 }
 
-// Mamba is the layer of that name. The columns of In are x, which is convolved, and the gate z; those of X are what the steps are made
-// of, b and c.
+// Mamba is the layer of that name. The columns of In are x, which is convolved, and the gate z; those of X are what
+// the steps are made of, b and c.
 type Mamba struct {
 	In   Linear   `w:"in_proj"`
 	Conv Conv1d   `w:"conv1d"`

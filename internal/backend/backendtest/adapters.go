@@ -19,8 +19,8 @@ func adapted(r *rand.Rand, p B.Part, rank, rows, in int) B.Part {
 	return p
 }
 
-// adapters holds every use of a weight with low-rank additions against the oracle, which adds them to the weights. A row alone has
-// the bits it has among others where the backend promises it.
+// adapters holds every use of a weight with low-rank additions against the oracle, which adds them to the weights. A
+// row alone has the bits it has among others where the backend promises it.
 func (c Config) adapters(t *testing.T) {
 	r := random(50)
 	const in, n = 128, 19

@@ -13,7 +13,8 @@ import (
 // convSpans are texts of which some have fewer rows than a convolution has taps.
 var convSpans = []int{5, 1, 2, 70, 3, 1, 33}
 
-// convolutions without state: what a row sees ends where its text does, on either side, and what is beside it makes no difference.
+// convolutions without state: what a row sees ends where its text does, on either side, and what is beside it makes
+// no difference.
 func (c Config) convolutions(t *testing.T) {
 	const cols = 37
 	r, n := random(31), 0
@@ -98,5 +99,5 @@ func (c Config) convShapes(t *testing.T) {
 	} {
 		panics(t, "Conv, "+what, func() { sc.Conv(y, m.taps, nil, &s) })
 	}
-	sc.Conv(y, m.taps, nil, &B.Conv{State: B.NoState, Kernel: m.conv.Kernel, Ahead: m.conv.Kernel - 1}) // also in a step with a store
+	sc.Conv(y, m.taps, nil, &B.Conv{State: B.NoState, Kernel: m.conv.Kernel, Ahead: m.conv.Kernel - 1})
 }

@@ -120,7 +120,7 @@ func (c Config) shapes(t *testing.T) {
 		{"Gate", func() { sc.Gate(x3, x5, &silu) }},
 		{"Cols", func() { sc.Cols(x5, 1, 3) }},
 		{"Concat", func() { sc.Concat(x5, x3) }},
-		{"Fold", func() { sc.Fold(x5, 2) }},
+		{"MergeRows", func() { sc.MergeRows(x5, 2) }},
 		{"Gather", func() { sc.Gather(x5, []int32{5}) }},
 		{"Put", func() { sc.Put(x5, x2, 1, []int32{0, 1}, false) }},
 		{"Pool", func() { sc.Pool(x3, B.PoolMean) }},

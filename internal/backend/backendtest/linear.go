@@ -45,8 +45,8 @@ var precisions = []struct {
 	opts B.Options
 }{{"fast", B.Options{Threads: 2}}, {"exact", B.Options{Threads: 2, Precision: B.Exact}}, {"float32", B.Options{Threads: 2, Precision: B.Float32}}}
 
-// halfSteps are the most that activations of each precision are off by, as shares of the largest of their group: of 8 bits, and of
-// what those leave over as much again.
+// halfSteps are the most that activations of each precision are off by, as shares of the largest of their group: of 8
+// bits, and of what those leave over as much again.
 var halfSteps = [...]float64{B.Fast: 1.0 / 254, B.Exact: 1.0 / (254 * 254), B.Float32: 0}
 
 // productBound is how far output n of row x may be from the exact sum. Rounding: every one of the K products and

@@ -34,8 +34,8 @@ func newMLACase(f format, p B.KVPolicy, spec B.MLA) *mlaCase {
 	return m
 }
 
-// run gives the rows of the sequence, computed in pieces that end at cuts; with last only that row of each piece. A second sequence, if
-// there is one, runs beside every piece.
+// run gives the rows of the sequence, computed in pieces that end at cuts; with last only that row of each piece. A
+// second sequence, if there is one, runs beside every piece.
 func (m *mlaCase) run(t *testing.T, be B.Backend, last, beside bool, cuts ...int) (y []float32, exact []float64) {
 	t.Helper()
 	spec := m.spec

@@ -56,8 +56,8 @@ func (c Config) rowOps(t *testing.T) {
 		above := &B.Activation{Kind: B.AboveMean, A: 0.4}
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, _ B.Array) B.Array { return o.Act(a, above) })
 		near(t, "Act above the mean", got, want, eps(2), 64*c.Eps)
-		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Match(a, b) })
-		near(t, "Match", got, want, eps(64), 1e-30)
+		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.ScaleLike(a, b) })
+		near(t, "ScaleLike", got, want, eps(64), 1e-30)
 		streams := &B.Mix{In: 3, Out: 2, Plus: 0.5}
 		got, want = c.both(t, a, b, n, func(o B.Ops, a, b B.Array) B.Array { return o.Mix(o.Cols(a, 1, 31), o.Cols(b, 2, 8), streams) })
 		near(t, "Mix", got, want, eps(8), 600*c.Eps)
@@ -174,15 +174,15 @@ func (c Config) moves(t *testing.T) {
 	a, b := rounded(r, n*cols), rounded(r, n*cols)
 	exact := func(int) float64 { return 0 }
 	for name, f := range map[string]func(o B.Ops, a, b B.Array) B.Array{
-		"Cols":    func(o B.Ops, a, _ B.Array) B.Array { return o.Cols(o.Cols(a, 3, 17), 2, 5) },
-		"Concat":  func(o B.Ops, a, b B.Array) B.Array { return o.Concat(a, o.Cols(b, 0, 7)) },
-		"Fold":    func(o B.Ops, a, b B.Array) B.Array { return o.Concat(o.Fold(a, 4), o.Fold(b, 4)) },
-		"Gather":  func(o B.Ops, a, _ B.Array) B.Array { return o.Gather(a, []int32{11, 0, 0, 5}) },
-		"nothing": func(o B.Ops, a, _ B.Array) B.Array { return o.Scale(o.Gather(a, nil), 2) },
-		"Put":     func(o B.Ops, a, b B.Array) B.Array { return o.Put(a, b, 3, []int32{0, 7, 11}, false) },
-		"AllSum":  func(o B.Ops, a, _ B.Array) B.Array { return o.AllSum(a) },
-		"First":   func(o B.Ops, a, _ B.Array) B.Array { return o.Pool(a, B.PoolFirst) },
-		"Last":    func(o B.Ops, a, _ B.Array) B.Array { return o.Pool(a, B.PoolLast) },
+		"Cols":      func(o B.Ops, a, _ B.Array) B.Array { return o.Cols(o.Cols(a, 3, 17), 2, 5) },
+		"Concat":    func(o B.Ops, a, b B.Array) B.Array { return o.Concat(a, o.Cols(b, 0, 7)) },
+		"MergeRows": func(o B.Ops, a, b B.Array) B.Array { return o.Concat(o.MergeRows(a, 4), o.MergeRows(b, 4)) },
+		"Gather":    func(o B.Ops, a, _ B.Array) B.Array { return o.Gather(a, []int32{11, 0, 0, 5}) },
+		"nothing":   func(o B.Ops, a, _ B.Array) B.Array { return o.Scale(o.Gather(a, nil), 2) },
+		"Put":       func(o B.Ops, a, b B.Array) B.Array { return o.Put(a, b, 3, []int32{0, 7, 11}, false) },
+		"AllSum":    func(o B.Ops, a, _ B.Array) B.Array { return o.AllSum(a) },
+		"First":     func(o B.Ops, a, _ B.Array) B.Array { return o.Pool(a, B.PoolFirst) },
+		"Last":      func(o B.Ops, a, _ B.Array) B.Array { return o.Pool(a, B.PoolLast) },
 	} {
 		got, want := c.both(t, a, b, n, f)
 		near(t, name, got, want, exact, 0)

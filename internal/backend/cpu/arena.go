@@ -3,8 +3,8 @@ package cpu
 import "hearth/internal/kernel"
 
 // arena hands out uninitialised float memory that dies together. It grows by whole chunks and, once emptied, becomes
-// one chunk of everything it needed, so a repeated step allocates nothing. Its memory comes from the system and not from the heap,
-// where chunks that were outgrown would stay until a collection.
+// one chunk of everything it needed, so a repeated step allocates nothing. Its memory comes from the system and not
+// from the heap, where chunks that were outgrown would stay until a collection.
 type arena struct {
 	mem    kernel.Memory
 	chunks [][]float32

@@ -86,7 +86,7 @@ func (j *attnJob) operations() int64 {
 // as stored, rounded, so that it makes no difference where a prompt was cut.
 func (j *attnJob) share() {
 	pool := j.s.pool
-	j.cut()
+	j.tile()
 	items := len(j.blocks) * j.spec.KVHeads
 	for len(j.scratch) < 2*pool.size {
 		j.scratch = append(j.scratch, kernel.Attn{})
@@ -125,8 +125,8 @@ func (j *attnJob) share() {
 	}
 }
 
-// atOnce is how many splits of every item run before they are merged: enough for every thread, and more while their queries and
-// sums are few numbers, for of a deep prompt there are hundreds of splits.
+// atOnce is how many splits of every item run before they are merged: enough for every thread, and more while their
+// queries and sums take little memory. A deep prompt has hundreds.
 func (j *attnJob) atOnce(items int) int {
 	rows := 0
 	for _, b := range j.blocks {
@@ -136,8 +136,8 @@ func (j *attnJob) atOnce(items int) int {
 	return max(splitNumbers/max(numbers, 1), (4*j.s.pool.size+items-1)/max(items, 1))
 }
 
-// cut makes the blocks: as large as leaves work for every thread. What is in a block with a row makes no difference to it.
-func (j *attnJob) cut() {
+// tile makes blocks of rows, as large as leaves work for every thread. A row's result is the same in any block.
+func (j *attnJob) tile() {
 	rows, spec := j.q.rows, j.spec
 	most := min(blockQueries, blockNumbers/(spec.KDim+spec.VDim)) * spec.KVHeads / spec.Heads
 	if size := j.s.pool.size; size > 1 {
@@ -222,8 +222,7 @@ func (j *attnJob) run(worker, from, to int) {
 	}
 }
 
-// opening is the keys that item i, a split, begins with, or nil: a thread that takes the items in order fetches them while it
-// ends the last one.
+// opening is the first keys of item i, a split, or nil. A thread fetches them while it ends the item before.
 func (j *attnJob) opening(i int) []byte {
 	item, n := i/j.splits, i%j.splits
 	head := item / len(j.blocks)

@@ -22,7 +22,7 @@ type Backend struct {
 	arrays []*array // by slot; slot 0 is never used
 	free   []uint32
 	gen    uint32
-	acts   []*acts // not in use
+	acts   []*acts // free to be used again
 
 	scopes [2]*scope
 	work   Work

@@ -103,8 +103,8 @@ func (f *fixed) advance(b *backend.Batch) {
 	}
 }
 
-// of is n floats of the state of a span's slot, and where they go beside that: to the snapshot taken at the span's end, if
-// there is one. The end of a tentative span goes to the slot's shadow and nowhere else.
+// of is n floats of the state of a span's slot, and the place of a copy as of the span's end: a snapshot, or nil. The end
+// of a tentative span goes to the slot's shadow alone.
 func (f *fixed) of(id backend.StateID, sp *backend.Span, from, n int) (slot, end []float32) {
 	from += f.offset[id]
 	if sp.Tentative {

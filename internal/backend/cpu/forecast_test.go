@@ -114,7 +114,7 @@ func compareForecast(t *testing.T, dir string, opts backend.Options) {
 	planned, real := New(), New()
 	defer planned.Close()
 	defer real.Close()
-	plan, weights := planned.Plan(opts)
+	plan, weights := planned.DryLoader(opts)
 	m, err := c.Load(backend.Visitor(plan.Load), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestRehearsal(t *testing.T) {
 		stored := func(path string) bool { return g.KVB && strings.HasSuffix(path, ".kv_b_proj") }
 		s := model.Synthetic{Config: g.Config, Seed: 1, Type: g.Type, Stored: stored}
 		planned, real, opts := New(), New(), backend.Options{Threads: 1}
-		plan, weights := planned.Plan(opts)
+		plan, weights := planned.DryLoader(opts)
 		m, err := s.Load(backend.Visitor(plan.Load), opts)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)

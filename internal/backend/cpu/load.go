@@ -63,16 +63,16 @@ var forms = [...]kernel.Precision{backend.Fast: kernel.Fast, backend.Exact: kern
 
 type loader struct {
 	be      *Backend
-	plan    *int64    // bytes that loading would have taken; nil: it does
+	dry     *int64    // bytes that loading would have taken; nil: it does
 	fillers []*filler // one per thread
 }
 
-// Plan gives a loader that packs nothing, and the bytes of memory that what went through it would take. Its weights are good for
-// nothing but Rehearse.
-func (b *Backend) Plan(o backend.Options) (l backend.Loader, bytes func() int64) {
+// DryLoader gives a loader that packs nothing, and the bytes of memory that what went through it would take. Its
+// weights are good for nothing but Rehearse.
+func (b *Backend) DryLoader(o backend.Options) (l backend.Loader, bytes func() int64) {
 	b.opts = o
 	n := new(int64)
-	return &loader{be: b, plan: n}, func() int64 { return *n }
+	return &loader{be: b, dry: n}, func() int64 { return *n }
 }
 
 func (l *loader) Close() error { return nil }
@@ -88,8 +88,8 @@ func (l *loader) Load(s backend.WeightSpec) (backend.Weight, error) {
 		return nil, err
 	}
 	w := &weight{use: s.Use, out: k.Out, in: k.In, prec: forms[max(l.be.opts.Precision, s.Least)]}
-	if l.plan != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
-		*l.plan += 4 * int64(k.Out) * int64(k.In)
+	if l.dry != nil && (s.Use == backend.UseVector || s.Use == backend.UseConv) {
+		*l.dry += 4 * int64(k.Out) * int64(k.In)
 		return w, nil
 	}
 	if s.Use == backend.UseVector {
@@ -178,8 +178,8 @@ func (l *loader) pack(k *backend.Stack, from, to int) []part {
 		switch {
 		case l.be.opts.Mapped && k.Mapped():
 			p.m, p.src = kernel.Over(spec, nil), &stored{k: k, from: r, w: &l.be.win}
-		case l.plan != nil:
-			*l.plan += int64(spec.Bytes())
+		case l.dry != nil:
+			*l.dry += int64(spec.Bytes())
 			p.m = kernel.Over(spec, nil)
 		default:
 			p.m = l.be.mem.NewMatrix(spec)

@@ -7,8 +7,7 @@ import (
 	"hearth/internal/kernel"
 )
 
-// low is a low-rank addition to the outputs [from, from+n) of a weight: for every one of its rows of down, the product with x
-// times a column of up.
+// low is a low-rank addition to the outputs [from, from+n) of a weight: up·(down·x).
 type low struct {
 	from, n, rank int
 	down          []float32 // [rank, in]
@@ -43,7 +42,7 @@ func ranks(all []low) (n int) {
 	return n
 }
 
-// reduce leaves in z what a row of x is for the additions.
+// reduce leaves down·x in z, for all of a weight's additions.
 func reduce(all []low, z, x []float32) {
 	at := 0
 	for _, l := range all {

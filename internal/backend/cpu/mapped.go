@@ -10,8 +10,8 @@ import (
 // stored says where the rows of a part lie that is not packed: every product makes panels of them, one after another, in a
 // window of its thread. What comes out has the bits of the packed form, because it goes through the same panels.
 //
-// Weights then take no memory but that of the mapped files, which the system can take back; a step with one row pays for it with the
-// time of packing everything once, a step of hundreds of rows hardly notices.
+// Weights then take no memory but that of the mapped files, which the system can take back; a step with one row pays
+// for it with the time of packing everything once, a step of hundreds of rows hardly notices.
 type stored struct {
 	k    *backend.Stack
 	from int // row of k that is the part's first

@@ -278,8 +278,8 @@ func (j *deltaJob) join(out, y []float32, n, wide int) {
 	}
 }
 
-// keyBlock runs n rows through one block of a head's state with a decay per key. A row of gates is then [decay of every key of all
-// value heads][rate of all value heads][k times those decays].
+// keyBlock runs n rows through one block of a head's state with a decay per key. A row of gates is then [decay of
+// every key of all value heads][rate of all value heads][k times those decays].
 func (j *deltaJob) keyBlock(worker int, state []float32, h, col, row, n int) {
 	d := j.spec
 	key := h / (d.VHeads / d.KHeads) * d.KDim

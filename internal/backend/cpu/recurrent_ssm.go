@@ -22,8 +22,8 @@ type ssmJob struct {
 	factors            [][]float32                                  // per worker: [KDim][DeltaLanes] of one token
 	preparing          bool
 
-	// known are the rates -exp(ALog) of specs with a step per column, [block of columns][KDim][DeltaLanes]. A model has a spec per
-	// layer, which lives as long as the model.
+	// known are the rates -exp(ALog) of specs with a step per column, [block of columns][KDim][DeltaLanes]. A model
+	// has a spec per layer, which lives as long as the model.
 	known map[*backend.SSM][]float32
 }
 

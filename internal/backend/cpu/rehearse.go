@@ -3,9 +3,9 @@ package cpu
 // idle is the pool of a rehearsal: it does nothing.
 var idle = &pool{size: 1, idle: true}
 
-// Rehearse runs steps on a model from Plan and tells how many bytes they take beside weights and state. Nothing is computed and
-// memory is only reserved, so that it takes no longer and needs no more for large models than for small ones. What the steps
-// give has no meaning. No step may be open.
+// Rehearse runs steps on a model from DryLoader and tells how many bytes they take beside weights and state. Nothing
+// is computed and memory is only reserved, so that it takes no longer and needs no more for large models than for
+// small ones. What the steps give has no meaning. No step may be open.
 func (b *Backend) Rehearse(steps func() error) (int64, error) {
 	scopes, acts := b.scopes, b.acts
 	b.scopes, b.acts, b.rehearsing = [2]*scope{}, nil, true

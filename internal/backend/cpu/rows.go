@@ -326,9 +326,9 @@ func (s *scope) Concat(a, b backend.Array) backend.Array {
 	return h
 }
 
-// Fold is a view where rows follow each other without gaps, else a copy.
-func (s *scope) Fold(xh backend.Array, n int) backend.Array {
-	s.check.Fold(xh, n)
+// MergeRows is a view where rows follow each other without gaps, else a copy.
+func (s *scope) MergeRows(xh backend.Array, n int) backend.Array {
+	s.check.MergeRows(xh, n)
 	x := s.get(xh)
 	if x.stride == x.cols {
 		return s.view(xh, x.rows/n, x.cols*n, x.cols*n, 0)

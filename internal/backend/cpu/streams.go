@@ -32,8 +32,8 @@ func (j *rowJob) mix(r int) {
 	}
 }
 
-func (s *scope) Match(x, like backend.Array) backend.Array {
-	s.check.Match(x, like)
+func (s *scope) ScaleLike(x, like backend.Array) backend.Array {
+	s.check.ScaleLike(x, like)
 	h, y := s.make(x.Rows(), x.Cols())
 	s.be.rows = rowJob{op: opMatch, dst: y, a: s.get(x), b: s.get(like)}
 	s.eachRow()
@@ -61,8 +61,8 @@ func aboveMean(a float32, y, x []float32) {
 	for _, v := range x {
 		square += (float64(v) - mean) * (float64(v) - mean)
 	}
-	cut := mean + float64(a)*math.Sqrt(square/float64(len(x)))
+	from := mean + float64(a)*math.Sqrt(square/float64(len(x)))
 	for i, v := range x {
-		y[i] = float32(max(float64(v)-cut, 0))
+		y[i] = float32(max(float64(v)-from, 0))
 	}
 }

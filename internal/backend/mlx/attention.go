@@ -252,7 +252,7 @@ func (l *lib) capped(a *B.Attn, q, k, v, mask, sinks handle) handle {
 		if n == nil {
 			return 0
 		}
-		score = l.cut(score, 3, 1, n[3])
+		score = l.slice(score, 3, 1, n[3])
 	}
 	score = l.reshape(score, 1, a.KVHeads, group*rows, -1)
 	return l.reshape(l.bin(fnMatmul, score, l.cast(v, f32)), 1, a.Heads, rows, a.VDim)

@@ -313,8 +313,8 @@ func (l *lib) shape(a handle) []int {
 	return s
 }
 
-// cut is a[..., from:to, ...] along one axis: a itself if that is all of it.
-func (l *lib) cut(a handle, axis, from, to int) handle {
+// slice is a[..., from:to, ...] along one axis: a itself if that is all of it.
+func (l *lib) slice(a handle, axis, from, to int) handle {
 	n := l.box(a)
 	if n == 0 {
 		return 0
@@ -326,7 +326,7 @@ func (l *lib) cut(a handle, axis, from, to int) handle {
 	return l.do(fnSlice, uintptr(a), l.list(0), n, l.list(1), n, l.list(2), n)
 }
 
-// part is cut for those who know the shape of a.
+// part is slice for those who know the shape of a.
 func (l *lib) part(a handle, axis, from, to int, shape ...int) handle {
 	if from == 0 && to == shape[axis] {
 		return a

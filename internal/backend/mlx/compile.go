@@ -14,8 +14,8 @@ type groupKey struct {
 	to  dtype
 }
 
-// group computes one array of others by elementwise ops. On a GPU it is compiled: MLX traces f once for every combination of types
-// and makes one kernel of it, which saves both launches and the memory between them.
+// group computes one array of others by elementwise ops. On a GPU it is compiled: MLX traces f once for every
+// combination of types and makes one kernel of it, which saves both launches and the memory between them.
 func (l *lib) group(key groupKey, f func(in []handle) handle, in ...handle) handle {
 	if !l.compiles || l.tracing {
 		return f(in)

@@ -18,7 +18,7 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 			sel := l.selection(r, x, n, experts)
 			// The sort keeps the order of equal scores, so a tie goes to the lower id.
 			order := l.do(fnArgsort, uintptr(l.un(fnNegative, sel)), uintptr(1))
-			picked := l.do(fnSort, uintptr(l.cast(l.cut(order, 1, 0, r.K), i32)), uintptr(1))
+			picked := l.do(fnSort, uintptr(l.cast(l.slice(order, 1, 0, r.K), i32)), uintptr(1))
 			id.h, w.h = l.keep(picked), l.keep(l.weights(r, x, picked))
 		})
 	}
@@ -47,7 +47,7 @@ func (l *lib) selection(r *B.Router, x handle, n, experts int) handle {
 	best := l.reduce(fnMax, groups, 2)
 	if r.Score == B.Sigmoid || r.TwoBest {
 		sorted := l.do(fnSort, uintptr(groups), uintptr(2))
-		best = l.add(l.cut(sorted, 2, each-1, each), l.cut(sorted, 2, each-2, each-1))
+		best = l.add(l.slice(sorted, 2, each-1, each), l.slice(sorted, 2, each-2, each-1))
 	}
 	order := l.do(fnArgsort, uintptr(l.un(fnNegative, l.reshape(best, n, r.Groups))), uintptr(1))
 	rank := l.cast(l.do(fnArgsort, uintptr(order), uintptr(1)), f32)
@@ -90,7 +90,7 @@ func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {
 			return s.combined(down, l.cast(l.act(e.Act.Kind, 0, l.cast(both, f32)), s.be.dtype()), ids.h, ws.h, n, k)
 		}
 		half := up.out / 2
-		hidden := s.gated(e.GLU, l.cut(both, 3, 0, half), l.cut(both, 3, half, up.out))
+		hidden := s.gated(e.GLU, l.slice(both, 3, 0, half), l.slice(both, 3, half, up.out))
 		return s.combined(down, hidden, ids.h, ws.h, n, k)
 	})
 }

@@ -54,10 +54,10 @@ func (s *scope) spun(t *turn, h handle) handle {
 	return s.l.roped(h, 2*len(t.rope.InvFreq), t.rope.Traditional, t.first, s.periods(t.rope))
 }
 
-// pair turns queries and keys as one array where they are to be turned alike and lie side by side in another, as projections that
-// are fused leave them: the norm is without weights, which are multiplied by afterwards. That is as many ops as apart, but half of
-// the norms and rotations: one kernel less on a GPU, and two fifths of the graph less on MLX's CPU device, which makes dozens of
-// ops of each.
+// pair turns queries and keys as one array where they are to be turned alike and lie side by side in another, as
+// projections that are fused leave them: the norm is without weights, which are multiplied by afterwards. That is as
+// many ops as apart, but half of the norms and rotations: one kernel less on a GPU, and two fifths of the graph less
+// on MLX's CPU device, which makes dozens of ops of each.
 func (s *scope) pair(q, k *node) {
 	a, b := q.todo, k.todo
 	if a == nil || b == nil || !a.beside(b) {

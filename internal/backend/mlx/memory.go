@@ -12,8 +12,8 @@ import (
 // cacheMost is what MLX may keep of freed arrays for the next ones, or a sixteenth of its limit.
 const cacheMost = 2 << 30
 
-// tileBytes is how large one array of attention's scores gets: longer prompts are attended to by fewer rows at a time where MLX has
-// no kernel that does without such an array.
+// tileBytes is how large one array of attention's scores gets: longer prompts are attended to by fewer rows at a time
+// where MLX has no kernel that does without such an array.
 const tileBytes = 128 << 20
 
 // gauges are MLX's figures as of the last step, for those who must not wait for the owner.
@@ -92,8 +92,8 @@ func (l *lib) wire() {
 	l.gauge()
 }
 
-// Scratch counts the arrays of a step's widest layers as float32, its logits, and one tile of scores: MLX frees arrays in the order
-// it computes, several layers late at most.
+// Scratch counts the arrays of a step's widest layers as float32, its logits, and one tile of scores: MLX frees
+// arrays in the order it computes, several layers late at most.
 func (b *Backend) Scratch(rows, outs int) int64 {
 	const layers = 8
 	wide := b.wide

@@ -219,8 +219,8 @@ func (s *scope) Concat(a, b B.Array) B.Array {
 	return s.op(a.Rows(), a.Cols()+b.Cols(), func() handle { return s.l.concat(1, u.h, v.h) })
 }
 
-func (s *scope) Fold(x B.Array, n int) B.Array {
-	s.check.Fold(x, n)
+func (s *scope) MergeRows(x B.Array, n int) B.Array {
+	s.check.MergeRows(x, n)
 	rows, cols := x.Rows()/n, x.Cols()*n
 	return s.view(x, rows, cols, func(x handle) handle { return s.l.reshape(x, rows, cols) })
 }
@@ -235,7 +235,7 @@ func (s *scope) Gather(x B.Array, rows []int32) B.Array {
 func (l *lib) rows(x handle, rows []int32) handle {
 	n := len(rows)
 	if int(rows[n-1]-rows[0]) == n-1 && slices.IsSorted(rows) {
-		return l.cut(x, 0, int(rows[0]), int(rows[0])+n)
+		return l.slice(x, 0, int(rows[0]), int(rows[0])+n)
 	}
 	return l.take(x, upload(l, rows, i32, n), 0)
 }
@@ -246,9 +246,9 @@ func (s *scope) Put(x, src B.Array, from int, rows []int32, add bool) B.Array {
 	return s.op(x.Rows(), x.Cols(), func() handle {
 		l, y := s.l, in.h
 		for i, r := range rows {
-			row := l.cut(of.h, 0, from+i, from+i+1)
+			row := l.slice(of.h, 0, from+i, from+i+1)
 			if add {
-				row = l.add(row, l.cut(y, 0, int(r), int(r)+1))
+				row = l.add(row, l.slice(y, 0, int(r), int(r)+1))
 			}
 			y = l.paste(y, row, 0, int(r), 1, x.Cols())
 		}
@@ -315,8 +315,8 @@ func (s *scope) Mix(x, coefs B.Array, m *B.Mix) B.Array {
 	})
 }
 
-func (s *scope) Match(x, like B.Array) B.Array {
-	s.check.Match(x, like)
+func (s *scope) ScaleLike(x, like B.Array) B.Array {
+	s.check.ScaleLike(x, like)
 	in, of := s.get(x), s.get(like)
 	return s.op(x.Rows(), x.Cols(), func() handle {
 		l := s.l

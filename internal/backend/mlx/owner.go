@@ -18,8 +18,8 @@ type job struct {
 	done chan any // what it panicked with, or nil
 }
 
-// owners are the libraries this process has opened, by path and settings: an MLX library has state of its own for the whole process, and is
-// never closed.
+// owners are the libraries this process has opened, by path and settings: an MLX library has state of its own for the
+// whole process, and is never closed.
 var owners = struct {
 	sync.Mutex
 	all map[string]*owner

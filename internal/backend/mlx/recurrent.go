@@ -15,7 +15,7 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 		taps := l.transpose(w.(*weight).vector, 1, 0)
 		for i := range spans {
 			sp := &spans[i]
-			rows := l.cast(l.cut(in.h, 0, sp.Row, sp.Row+sp.Len), f32)
+			rows := l.cast(l.slice(in.h, 0, sp.Row, sp.Row+sp.Len), f32)
 			var all handle
 			if c.State == B.NoState {
 				padded := []handle{rows}
@@ -31,7 +31,7 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 			}
 			var y handle
 			for k := range c.Kernel {
-				if term := l.mul(l.cut(all, 0, k, k+sp.Len), l.cut(taps, 0, k, k+1)); k == 0 {
+				if term := l.mul(l.slice(all, 0, k, k+sp.Len), l.slice(taps, 0, k, k+1)); k == 0 {
 					y = term
 				} else {
 					y = l.add(y, term)
@@ -42,7 +42,7 @@ func (s *scope) Conv(x B.Array, w, bias B.Weight, c *B.Conv) B.Array {
 			}
 			parts = append(parts, l.act(c.Act, 0, y))
 			if c.State != B.NoState {
-				s.st.ran(c.State, sp, []handle{all}, func(n int) handle { return l.copied(l.cut(all, 0, n, n+c.Kernel-1), f32) })
+				s.st.ran(c.State, sp, []handle{all}, func(n int) handle { return l.copied(l.slice(all, 0, n, n+c.Kernel-1), f32) })
 			}
 		}
 		return l.concat(0, parts...)
@@ -70,7 +70,7 @@ func (s *scope) GatedDelta(q, k, v, a, beta B.Array, d *B.Delta) B.Array {
 			sp := &spans[i]
 			states := []handle{s.st.running(d.State, sp)}
 			for r := sp.Row; r < sp.Row+sp.Len; r++ {
-				at := func(h handle, shape ...int) handle { return l.reshape(l.cut(h, 0, r, r+1), shape...) }
+				at := func(h handle, shape ...int) handle { return l.reshape(l.slice(h, 0, r, r+1), shape...) }
 				key := at(ks, d.VHeads, d.KDim, 1)
 				S := l.mul(states[len(states)-1], at(decay, d.VHeads, each, 1))
 				delta := l.sub(at(vs, d.VHeads, 1, d.VDim), l.reduce(fnSum, l.mul(S, key), 1))

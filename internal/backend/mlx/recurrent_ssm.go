@@ -4,8 +4,8 @@ import (
 	B "hearth/internal/backend"
 )
 
-// SSM is composed of ordinary ops: spans of several rows in chunks, by products (arXiv:2405.21060, section 6), others and those with
-// steps per column token by token, all heads at once.
+// SSM is composed of ordinary ops: spans of several rows in chunks, by products (arXiv:2405.21060, section 6), others
+// and those with steps per column token by token, all heads at once.
 func (s *scope) SSM(x, b, c, dt B.Array, m *B.SSM) B.Array {
 	s.check.SSM(x, b, c, dt, m)
 	xn, bn, cn, spans := s.get(x), s.get(b), s.get(c), s.b.Spans
@@ -66,8 +66,8 @@ func (s *scope) SSM(x, b, c, dt B.Array, m *B.SSM) B.Array {
 // ssmChunk is how many rows go through one round of products: their matrices of decays are that wide, per head.
 const ssmChunk = 64
 
-// ssmRows are what the rows of a step put into states: in [rows, heads, 1, VDim], logarithms of decays [rows, heads, 1, 1], or with steps
-// per column [rows, 1, KDim, VDim], and b and c [rows, groups·KDim].
+// ssmRows are what the rows of a step put into states: in [rows, heads, 1, VDim], logarithms of decays [rows, heads,
+// 1, 1], or with steps per column [rows, 1, KDim, VDim], and b and c [rows, groups·KDim].
 type ssmRows struct {
 	l              *lib
 	m              *B.SSM
@@ -77,15 +77,15 @@ type ssmRows struct {
 // token runs one row: [1, heads·VDim] and the state after it.
 func (r *ssmRows) token(state handle, at int) (y, after handle) {
 	l, m := r.l, r.m
-	row := func(h handle) handle { return l.cut(h, 0, at, at+1) }
+	row := func(h handle) handle { return l.slice(h, 0, at, at+1) }
 	S := l.mul(l.reshape(state, 1, m.Heads, m.KDim, m.VDim), l.un(fnExp, row(r.logs)))
 	S = l.add(S, l.mul(l.shared(row(r.b), m), row(r.in)))
 	y = l.reduce(fnSum, l.mul(S, l.shared(row(r.c), m)), 2)
 	return l.reshape(y, 1, m.Heads*m.VDim), l.reshape(S, m.Heads, m.KDim, m.VDim)
 }
 
-// chunk runs rows [from, to): row t sees what row s ≤ t put in, times the decays of the rows after s up to t, and the state before
-// all of them. Logarithms are summed row by row, for differences of long sums would be off.
+// chunk runs rows [from, to): row t sees what row s ≤ t put in, times the decays of the rows after s up to t, and the
+// state before all of them. Logarithms are summed row by row, for differences of long sums would be off.
 func (r *ssmRows) chunk(state handle, from, to int) (y, after handle) {
 	l, m, n := r.l, r.m, to-from
 	each := m.Heads / m.Groups
@@ -100,12 +100,12 @@ func (r *ssmRows) chunk(state handle, from, to int) (y, after handle) {
 		}
 	}
 	lower, strict := upload(l, upTo, f32, n, n), upload(l, behind, f32, n, n)
-	logs := l.transpose(l.reshape(l.cut(r.logs, 0, from, to), n, m.Heads, 1), 1, 0, 2)
+	logs := l.transpose(l.reshape(l.slice(r.logs, 0, from, to), n, m.Heads, 1), 1, 0, 2)
 	decay := l.mul(l.un(fnExp, l.bin(fnMatmul, lower, l.mul(logs, strict))), lower) // [heads, t, s]
 	whole := l.un(fnExp, l.bin(fnMatmul, lower, logs))                              // [heads, t, 1]
-	x := l.transpose(l.reshape(l.cut(r.in, 0, from, to), n, m.Heads, m.VDim), 1, 0, 2)
+	x := l.transpose(l.reshape(l.slice(r.in, 0, from, to), n, m.Heads, m.VDim), 1, 0, 2)
 	groups := func(h handle) handle {
-		return l.transpose(l.reshape(l.cut(h, 0, from, to), n, m.Groups, m.KDim), 1, 0, 2)
+		return l.transpose(l.reshape(l.slice(h, 0, from, to), n, m.Groups, m.KDim), 1, 0, 2)
 	}
 	b, c := groups(r.b), groups(r.c)
 	seen := l.reshape(l.bin(fnMatmul, c, l.transpose(b, 0, 2, 1)), m.Groups, 1, n, n)
@@ -114,9 +114,9 @@ func (r *ssmRows) chunk(state handle, from, to int) (y, after handle) {
 	before := l.bin(fnMatmul, l.reshape(c, m.Groups, 1, n, m.KDim), l.reshape(state, m.Groups, each, m.KDim, m.VDim))
 	y = l.add(y, l.mul(whole, l.reshape(before, m.Heads, n, m.VDim)))
 
-	left := l.mul(x, l.transpose(l.cut(decay, 1, n-1, n), 0, 2, 1))
+	left := l.mul(x, l.transpose(l.slice(decay, 1, n-1, n), 0, 2, 1))
 	after = l.bin(fnMatmul, l.reshape(l.transpose(b, 0, 2, 1), m.Groups, 1, m.KDim, n), l.reshape(left, m.Groups, each, n, m.VDim))
-	after = l.add(l.reshape(after, m.Heads, m.KDim, m.VDim), l.mul(state, l.cut(whole, 1, n-1, n)))
+	after = l.add(l.reshape(after, m.Heads, m.KDim, m.VDim), l.mul(state, l.slice(whole, 1, n-1, n)))
 	return l.reshape(l.transpose(y, 1, 0, 2), n, m.Heads*m.VDim), after
 }
 

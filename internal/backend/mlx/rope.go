@@ -134,7 +134,7 @@ func (l *lib) rotate(x handle, t *tableData, p *B.Rope) handle {
 	var parts []handle
 	rest := func(from, to int) {
 		if from < to {
-			parts = append(parts, l.cut(x, 2, from, to))
+			parts = append(parts, l.slice(x, 2, from, to))
 		}
 	}
 	turn := func(u, v handle, cos, sin handle) (handle, handle) {
@@ -146,9 +146,9 @@ func (l *lib) rotate(x handle, t *tableData, p *B.Rope) handle {
 		if shape == nil {
 			return 0
 		}
-		both := l.reshape(l.cut(x, 2, off, off+2*pairs), shape[0], shape[1], pairs, 2)
+		both := l.reshape(l.slice(x, 2, off, off+2*pairs), shape[0], shape[1], pairs, 2)
 		cos, sin := l.reshape(t.cos, shape[0], 1, pairs, 1), l.reshape(t.sin, shape[0], 1, pairs, 1)
-		u, v := turn(l.cut(both, 3, 0, 1), l.cut(both, 3, 1, 2), cos, sin)
+		u, v := turn(l.slice(both, 3, 0, 1), l.slice(both, 3, 1, 2), cos, sin)
 		parts = append(parts, l.reshape(l.concat(3, u, v), shape[0], shape[1], 2*pairs))
 		rest(off+2*pairs, p.Head)
 		return l.concat(2, parts...)
@@ -157,7 +157,7 @@ func (l *lib) rotate(x handle, t *tableData, p *B.Rope) handle {
 	if split == 0 {
 		split = pairs
 	}
-	u, v := turn(l.cut(x, 2, off, off+pairs), l.cut(x, 2, off+split, off+split+pairs), t.cos, t.sin)
+	u, v := turn(l.slice(x, 2, off, off+pairs), l.slice(x, 2, off+split, off+split+pairs), t.cos, t.sin)
 	parts = append(parts, u)
 	rest(off+pairs, off+split)
 	parts = append(parts, v)

@@ -73,7 +73,7 @@ func (l *lib) pick(gap handle, p []B.SampleParams) handle {
 	if vocab == nil {
 		return 0
 	}
-	all := l.cut(sum, 1, vocab[1]-1, vocab[1])
+	all := l.slice(sum, 1, vocab[1]-1, vocab[1])
 	const below = 1 - 1.0/(1<<23) // of one, so that some sum passes
 	u := perRow(l, p, func(p *B.SampleParams) float32 { return float32(min(p.Uniform, below)) })
 	return l.cast(l.reduce(fnArgmax, l.cast(l.bin(fnGreater, sum, l.mul(u, all)), f32), 1), i32)

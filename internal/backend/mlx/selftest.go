@@ -111,7 +111,7 @@ func (l *lib) moves() []check {
 	return []check{
 		{"reshape", func() handle { return l.reshape(x(), 4) }, []float32{1, 2, 3, 4}},
 		{"transpose", func() handle { return l.transpose(x(), 1, 0) }, []float32{1, 3, 2, 4}},
-		{"slice", func() handle { return l.cut(x(), 1, 1, 2) }, []float32{2, 4}},
+		{"slice", func() handle { return l.slice(x(), 1, 1, 2) }, []float32{2, 4}},
 		{"slice_update", func() handle { return l.paste(x(), upload(l, []float32{9, 9}, f32, 1, 2), 0, 1, 1, 2) }, []float32{1, 2, 9, 9}},
 		{"concatenate", func() handle { return l.concat(0, x(), x()) }, []float32{1, 2, 3, 4, 1, 2, 3, 4}},
 		{"take", func() handle { return l.take(x(), ids(1, 0, 1), 0) }, []float32{3, 4, 1, 2, 3, 4}},
@@ -193,7 +193,7 @@ func (l *lib) fast() []check {
 			if sinks != nil {
 				s = upload(l, sinks, f32, 1)
 			}
-			return l.cut(l.attend(rows(0, 0), rows(1, 2), rows(1, 3), .5, causal, m, s), 3, 0, 1)
+			return l.slice(l.attend(rows(0, 0), rows(1, 2), rows(1, 3), .5, causal, m, s), 3, 0, 1)
 		}
 	}
 	vector := func(v ...float32) handle { return upload(l, v, f32, len(v)) }

@@ -281,8 +281,8 @@ func (s *scope) Concat(a, b B.Array) B.Array {
 	return h
 }
 
-func (s *scope) Fold(x B.Array, n int) B.Array {
-	s.check.Fold(x, n)
+func (s *scope) MergeRows(x B.Array, n int) B.Array {
+	s.check.MergeRows(x, n)
 	h, y := s.view(x, x.Rows()/n, x.Cols()*n)
 	copy(y.v, s.get(x).v)
 	return h

@@ -23,8 +23,8 @@ func (s *scope) Mix(x, coefs B.Array, m *B.Mix) B.Array {
 	return h
 }
 
-func (s *scope) Match(x, like B.Array) B.Array {
-	s.check.Match(x, like)
+func (s *scope) ScaleLike(x, like B.Array) B.Array {
+	s.check.ScaleLike(x, like)
 	h, y := s.make(x.Rows(), x.Cols())
 	for r := range x.Rows() {
 		in := s.get(x).row(r)

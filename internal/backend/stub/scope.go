@@ -185,16 +185,16 @@ func (s *scope) Mix(x, coefs B.Array, m *B.Mix) B.Array {
 	return s.make("Mix", x.Rows(), x.Cols()/m.In*m.Out)
 }
 
-func (s *scope) Match(x, like B.Array) B.Array {
+func (s *scope) ScaleLike(x, like B.Array) B.Array {
 	s.in(x, like)
-	s.check.Match(x, like)
-	return s.make("Match", x.Rows(), x.Cols())
+	s.check.ScaleLike(x, like)
+	return s.make("ScaleLike", x.Rows(), x.Cols())
 }
 
-func (s *scope) Fold(x B.Array, n int) B.Array {
+func (s *scope) MergeRows(x B.Array, n int) B.Array {
 	s.in(x)
-	s.check.Fold(x, n)
-	return s.make("Fold", x.Rows()/n, x.Cols()*n)
+	s.check.MergeRows(x, n)
+	return s.make("MergeRows", x.Rows()/n, x.Cols()*n)
 }
 
 func (s *scope) Gather(x B.Array, rows []int32) B.Array {

@@ -42,7 +42,8 @@ var withFloat uintptr
 // floatAt is how many arguments withFloat sees before the float.
 const floatAt = 14
 
-// CallFloat is Call for functions with one float32 among their arguments, which may be anywhere. Bind would do, at four times the cost.
+// CallFloat is Call for functions with one float32 among their arguments, which may be anywhere. Bind would do, at
+// four times the cost.
 func (l *Library) CallFloat(fn uintptr, f float32, args ...uintptr) uintptr {
 	var all [floatAt + 2]uintptr
 	copy(all[:floatAt], args)

@@ -27,8 +27,8 @@ func bytesOf(w backend.Weight) (n int64) {
 	return n
 }
 
-// TestPlan: a plan knows the bytes that loading takes. What a step takes: see TestForecast.
-func TestPlan(t *testing.T) {
+// TestDryLoader: a dry loader knows the bytes that loading takes. What a step takes: see TestForecast.
+func TestDryLoader(t *testing.T) {
 	floats := func(shape ...int) *backend.Tensor {
 		n := 2
 		for _, d := range shape {
@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 	be, real := New(), New()
 	defer be.Close()
 	defer real.Close()
-	plan, bytes := be.Plan(backend.Options{})
+	plan, bytes := be.DryLoader(backend.Options{})
 	ld, want := real.NewLoader(backend.Options{Threads: 1}), int64(0)
 	for _, spec := range all {
 		if _, err := plan.Load(spec); err != nil {
@@ -76,7 +76,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestSmallFloatsInMemory: mxfp8 and nvfp4 take 8.5 and 5 bits a weight where kernels have routines for them, else those of bfloat16.
+// TestSmallFloatsInMemory: mxfp8 and nvfp4 take 8.5 and 5 bits a weight where kernels have routines for them, else
+// those of bfloat16.
 func TestSmallFloatsInMemory(t *testing.T) {
 	const out, in = 32, 128
 	own, bfloat16 := map[quant.Mode]float64{quant.MXFP8: 8.5, quant.NVFP4: 5}, map[quant.Mode]float64{quant.MXFP8: 16, quant.NVFP4: 16}
