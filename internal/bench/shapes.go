@@ -62,8 +62,8 @@ func shapeNames() []string {
 	return s
 }
 
-// cut is the shape with so many layers as asked for.
-func (f *benchFlags) cut() shape {
+// sized is the shape with so many layers as asked for.
+func (f *benchFlags) sized() shape {
 	s := shapes[f.shape]
 	if f.layers > 0 {
 		s.Layers = min(s.Layers, f.layers)
@@ -87,7 +87,7 @@ func (f *benchFlags) config() []byte {
 		Theta   float64 `json:"rope_theta"`
 		MaxPos  int     `json:"max_position_embeddings"`
 		Quant   *stored `json:"quantization,omitempty"`
-	}{"qwen3", f.cut(), 128, 151936, 1e-6, 1e6, 40960, nil}
+	}{"qwen3", f.sized(), 128, 151936, 1e-6, 1e6, 40960, nil}
 	if c.routed != nil {
 		c.Type = "qwen3_moe"
 	}
