@@ -4,8 +4,11 @@
 package bench
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -80,11 +83,7 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 			if len(args) > 0 {
 				f.folder = args[0]
 			}
-			r, err := f.run(cmd.Context(), func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) })
-			if err != nil {
-				return err
-			}
-			return r.print(cmd.OutOrStdout(), f.json)
+			return tell(cmd, f.json, f.run)
 		},
 	}
 	fl := cmd.Flags()
@@ -102,6 +101,18 @@ HEARTH_CPU=generic, avx2, avxvnni, avx512, avx512vnni or avx512bf16 (on Arm neon
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.AddCommand(newEngineCmd(), newReadCmd(), newEmbedCmd(), newFolderCmd())
 	return cmd
+}
+
+// tell runs a measurement, which tells of its progress, and prints the result.
+func tell[R interface{ print(io.Writer) error }](cmd *cobra.Command, asJSON bool, run func(context.Context, func(string)) (R, error)) error {
+	r, err := run(cmd.Context(), func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) })
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+	}
+	return r.print(cmd.OutOrStdout())
 }
 
 // shapeFlags are those that say which model runs, and in which precision.

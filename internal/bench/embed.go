@@ -90,14 +90,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
   hearth bench embed --shape qwen3-0.6b --bits 4
   hearth bench embed --shape tiny --requests 10000 --texts 4`,
 		Args: console.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
-			r, err := f.runEmbed(cmd.Context(), progress)
-			if err != nil {
-				return err
-			}
-			return r.print(cmd.OutOrStdout(), f.json)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return tell(cmd, f.json, f.runEmbed) },
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false
@@ -237,7 +230,7 @@ func (f *embedFlags) prefill(be *cpu.Backend, m *model.Encoder, source model.Syn
 		if err != nil {
 			return nil, nil, errors.Join(err, other.Close())
 		}
-		b, err := newBench(other, l, f.prompt, 1)
+		b, err := newBench(other, l, backend.KVPolicy{}, f.prompt+1, 1, 0)
 		if err != nil {
 			return nil, nil, errors.Join(err, l.Close(), other.Close())
 		}
@@ -310,10 +303,7 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func (r *embedResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(r)
-	}
+func (r *embedResult) print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `model      %s, %d bits, %s
 threads    %d, kernel %s
 prompt     %.0f tok/s over %d tokens

@@ -2,11 +2,11 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,29 +40,29 @@ type figure struct {
 	Limit float64 `json:"limit,omitempty"` // at most; 0: none
 }
 
-// scenario is a load on the engine.
 type scenario struct {
-	doc string
-	run func(*engineBench) ([]figure, error)
+	name, doc string
+	run       func(*engineBench) ([]figure, error)
 }
 
-var scenarios = map[string]scenario{
-	"turns":         {"an agent's 20 turns against computing only what is new", (*engineBench).turns},
-	"depth":         {"time to first token of 200 new tokens behind a long prompt", (*engineBench).depth},
-	"long":          {"a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
-	"mixed":         {"a long prompt and short ones beside eight streams", (*engineBench).mixed},
-	"conversations": {"10,000 conversations through 1 GB of cache", (*engineBench).conversations},
-	"masks":         {"16 sequences of which each is held to a form", (*engineBench).masks},
-	"stream":        {"processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
+// scenarios are loads on the engine.
+var scenarios = []scenario{
+	{"turns", "an agent's 20 turns against computing only what is new", (*engineBench).turns},
+	{"depth", "time to first token of 200 new tokens behind a long prompt", (*engineBench).depth},
+	{"long", "a prompt of 131,072 tokens, and its memory against the forecast", (*engineBench).long},
+	{"mixed", "a long prompt and short ones beside eight streams", (*engineBench).mixed},
+	{"conversations", "10,000 conversations through 1 GB of cache", (*engineBench).conversations},
+	{"masks", "16 sequences of which each is held to a form", (*engineBench).masks},
+	{"stream", "processor time of a token from the scheduler to the socket, without a model", (*engineBench).stream},
 }
-
-var scenarioOrder = []string{"turns", "depth", "long", "mixed", "conversations", "masks", "stream"}
 
 func newEngineCmd() *cobra.Command {
 	var f engineFlags
+	var names []string
 	var doc strings.Builder
-	for _, name := range scenarioOrder {
-		fmt.Fprintf(&doc, "\n  %-14s %s", name, scenarios[name].doc)
+	for _, s := range scenarios {
+		names = append(names, s.name)
+		fmt.Fprintf(&doc, "\n  %-14s %s", s.name, s.doc)
 	}
 	cmd := &cobra.Command{
 		Use:   "engine SCENARIO",
@@ -73,14 +73,11 @@ the same tokens through the model without an engine where there is something to 
 		Example: `  hearth bench engine turns
   hearth bench engine long --shape tiny --json`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: scenarioOrder,
+		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			progress := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "bench: "+line) }
-			figures, err := f.run(cmd.Context(), args[0], progress)
-			if err != nil {
-				return err
-			}
-			return printFigures(cmd.OutOrStdout(), figures, f.json)
+			return tell(cmd, f.json, func(ctx context.Context, progress func(string)) (figures, error) {
+				return f.run(ctx, args[0], progress)
+			})
 		},
 	}
 	fl := cmd.Flags()
@@ -109,7 +106,8 @@ func (f *engineFlags) run(ctx context.Context, name string, progress func(string
 	}
 	defer b.be.Close()
 	defer b.m.Close()
-	return scenarios[name].run(b)
+	i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+	return scenarios[i].run(b)
 }
 
 // engineBench is a loaded model and what the scenarios share.
@@ -180,12 +178,11 @@ func (b *engineBench) ask(e *engine.Engine, prompt []int32, tokens int) ([]int32
 	}
 }
 
-func printFigures(w io.Writer, figures []figure, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(figures)
-	}
+type figures []figure
+
+func (all figures) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, f := range figures {
+	for _, f := range all {
 		limit := ""
 		if f.Limit > 0 {
 			limit = fmt.Sprintf("at most %.4g", f.Limit)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -130,7 +129,7 @@ func (f *speedFlags) run(ctx context.Context, progress func(string)) (*speedResu
 	}
 	defer be.Close()
 	defer m.Close()
-	b, err := newBenches(be, m, f.policy(), slices.Max(f.depths)+slices.Max(slices.Concat(f.prompts, f.tokens)), slices.Max(f.batches), len(f.depths))
+	b, err := newBench(be, m, f.policy(), slices.Max(f.depths)+slices.Max(slices.Concat(f.prompts, f.tokens)), slices.Max(f.batches), len(f.depths))
 	if err != nil {
 		return nil, err
 	}
@@ -291,10 +290,7 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-func (r *speedResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(r)
-	}
+func (r *speedResult) print(w io.Writer) error {
 	fmt.Fprintf(w, "model   %s, %.0f MB\n", r.about, float64(r.Model.Bytes)/1e6)
 	fmt.Fprintf(w, "machine %s, kernel %s, page of %d tokens\n\n", r.CPU, r.Kernel, backend.PageTokens)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

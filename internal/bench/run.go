@@ -24,12 +24,8 @@ type bench struct {
 	batch  backend.Batch
 }
 
-// newBench has one sequence of up to so many tokens.
-func newBench(be *cpu.Backend, m *model.Loaded, prompt, tokens int) (*bench, error) {
-	return newBenches(be, m, backend.KVPolicy{}, prompt+tokens, 1, 0)
-}
-
-func newBenches(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, tokens, sequences, depths int) (*bench, error) {
+// newBench has so many sequences of so many tokens each, and room for as many snapshots as there are depths.
+func newBench(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, tokens, sequences, depths int) (*bench, error) {
 	st, err := be.NewStore(m.States(), p)
 	if err != nil {
 		return nil, err

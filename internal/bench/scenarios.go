@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"hearth/internal/backend"
 	"hearth/internal/console"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
@@ -34,7 +35,7 @@ func (b *engineBench) turns() ([]figure, error) {
 		return nil, err
 	}
 	defer func() { e.Close() }()
-	raw, err := newBench(b.be, b.m, total, 1)
+	raw, err := newBench(b.be, b.m, backend.KVPolicy{}, total+1, 1, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (b *engineBench) depth() ([]figure, error) {
 		return nil, err
 	}
 	defer e.Close()
-	raw, err := newBench(b.be, b.m, deep+more, 1)
+	raw, err := newBench(b.be, b.m, backend.KVPolicy{}, deep+more+1, 1, 0)
 	if err != nil {
 		return nil, err
 	}

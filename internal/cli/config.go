@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -38,14 +37,7 @@ servers. Keys are counted and not shown. Nothing is loaded.`,
 			cfg.SetModel(args[0])
 		}
 		l.read(cfg)
-		if asJSON {
-			e := json.NewEncoder(cmd.OutOrStdout())
-			e.SetIndent("", "  ")
-			e.SetEscapeHTML(false)
-			return e.Encode(&l)
-		}
-		l.print(cmd.OutOrStdout())
-		return nil
+		return show(cmd.OutOrStdout(), &l, asJSON)
 	}
 	return cmd
 }
@@ -99,7 +91,7 @@ const (
 	listingWidth  = 79
 )
 
-func (l *listing) print(w io.Writer) {
+func (l *listing) print(w io.Writer) error {
 	if l.File != "" {
 		fmt.Fprintf(w, "settings file: %s\n", l.File)
 	}
@@ -129,6 +121,7 @@ func (l *listing) print(w io.Writer) {
 		}
 		printWrapped(w, "  ", "    ", line)
 	}
+	return nil
 }
 
 // printSetting prints a line, or more where the value or its origin is long.
