@@ -85,7 +85,8 @@ func bounds(t *testing.T) map[string]bound {
 	return all
 }
 
-// TestBounds holds docs/bounds.md to the source: every bound has a row with its value, what meets it, and the test that reaches it.
+// TestBounds holds docs/bounds.md to the source: every bound has a row with its value, what meets it, and the test that reaches
+// it.
 func TestBounds(t *testing.T) {
 	const doc = "docs/bounds.md"
 	text, err := os.ReadFile(doc)
@@ -147,7 +148,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// testExists looks for tests such as "TestX, openai.TestY" in the package of a bound or in the one they name; sources are what was read.
+// testExists looks for tests such as "TestX, openai.TestY" in the package of a bound or in the one they name; sources are what
+// was read.
 func testExists(t *testing.T, name, list string, sources map[string]string) {
 	for test := range strings.SplitSeq(list, ", ") {
 		dir, _, _ := strings.Cut(name, ".")

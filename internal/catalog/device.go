@@ -7,8 +7,8 @@ import (
 	"hearth/internal/config"
 )
 
-// deviceRoom is the state that fits a backend's device beside weights of so many bytes and the steps of its prompts: more than any
-// machine has where the backend has no device.
+// deviceRoom is the state that fits a backend's device beside weights of so many bytes and the steps of its prompts: more than
+// any machine has where the backend has no device.
 func deviceRoom(be backend.Backend, cfg *config.Config, weights int64) (int64, error) {
 	d, ok := be.(backend.Device)
 	if !ok {

@@ -107,8 +107,8 @@ func TestConfigCommand(t *testing.T) {
 	}
 }
 
-// TestModelOfVariable: a model that a variable or the settings file names is served, from the home folder too; one that is not there
-// is an error that says who named it.
+// TestModelOfVariable: a model that a variable or the settings file names is served, from the home folder too; one that is not
+// there is an error that says who named it.
 func TestModelOfVariable(t *testing.T) {
 	home := t.TempDir()
 	if err := writeDemo(filepath.Join(home, "models", "little")); err != nil {

@@ -76,8 +76,8 @@ func TestDemoAdvice(t *testing.T) {
 }
 
 // An agent's prompt that fits, but is more than the demo can read, is answered with the sentence, whole and streamed, and so is
-// each later turn. Shorter ones, those without tools, what is asked for as a call or in a form, and a reply that has begun are the
-// model's own.
+// each later turn. Shorter ones, those without tools, what is asked for as a call or in a form, and a reply that has begun are
+// the model's own.
 func TestDemoAnswers(t *testing.T) {
 	url := serveDemo(t, func(*config.Config) {})
 	long := strings.Repeat("a ", 2070)

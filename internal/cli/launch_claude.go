@@ -199,9 +199,9 @@ func claudeEnv(t *target) [][2]string {
 }
 
 // claudeLimits says how long the context is and how much of it a reply, and the result of a tool, may take. Claude Code compacts
-// where the longest reply, of which it counts at most 20,000 tokens, and claudeSpare more would not fit any more. In a small context
-// that would be before it has done anything, so there it is told of claudeSpare more than there are: it compacts where the longest
-// reply would not fit, and a prompt that does not fit is refused in words on which it compacts as well.
+// where the longest reply, of which it counts at most 20,000 tokens, and claudeSpare more would not fit any more. In a small
+// context that would be before it has done anything, so there it is told of claudeSpare more than there are: it compacts where
+// the longest reply would not fit, and a prompt that does not fit is refused in words on which it compacts as well.
 func claudeLimits(context int) [][2]string {
 	if context < claudeWindow {
 		return [][2]string{

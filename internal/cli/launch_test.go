@@ -130,7 +130,8 @@ func TestLaunchChooses(t *testing.T) {
 	}
 }
 
-// healthServer answers as a server does that says it runs, with what is in status, which it takes one by one, and the last again and again.
+// healthServer answers as a server does that says it runs, with what is in status, which it takes one by one, and the last
+// again and again.
 func healthServer(t *testing.T, runtimeDir, model string, status ...string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -221,8 +221,8 @@ func TestServeFolder(t *testing.T) {
 	}
 }
 
-// TestServeWarnings: what is wrong with a folder and was read over is a line of the log for each thing, also for a model in a process
-// of its own and for the small model.
+// TestServeWarnings: what is wrong with a folder and was read over is a line of the log for each thing, also for a model in a
+// process of its own and for the small model.
 func TestServeWarnings(t *testing.T) {
 	dir := t.TempDir() + "/little"
 	if err := writeDemo(dir); err != nil {

@@ -11,9 +11,9 @@ import (
 	"hearth/internal/model"
 )
 
-// shownMemory is what a server takes at its peak, on the cpu backend, when it has run one sequence of that many tokens: the weights
-// as they are kept in memory, keys and values, what a step with a whole chunk of the prompt needs beside them, and the program
-// with the model's tokenizer.
+// shownMemory is what a server takes at its peak, on the cpu backend, when it has run one sequence of that many tokens: the
+// weights as they are kept in memory, keys and values, what a step with a whole chunk of the prompt needs beside them, and the
+// program with the model's tokenizer.
 type shownMemory struct {
 	Context int   `json:"context"`
 	Bytes   int64 `json:"bytes"`
@@ -25,8 +25,8 @@ type shownMemory struct {
 	LowMemory shownMapped `json:"low_memory"`
 }
 
-// shownMapped is the same with --low-memory. Files are the weights that every step reads where their files are mapped: they count as
-// memory of the process while they are there, but the system drops them when it needs memory, and reads them again.
+// shownMapped is the same with --low-memory. Files are the weights that every step reads where their files are mapped: they
+// count as memory of the process while they are there, but the system drops them when it needs memory, and reads them again.
 type shownMapped struct {
 	Bytes int64 `json:"bytes"` // of memory that nobody can take back
 	Files int64 `json:"files"` // at most

@@ -9,8 +9,8 @@ import (
 	"hearth/internal/quant"
 )
 
-// TestShownModules: a kind that is stored in several ways tells which modules are how, whatever order they come in; a tensor that is
-// taken apart counts once.
+// TestShownModules: a kind that is stored in several ways tells which modules are how, whatever order they come in; a tensor
+// that is taken apart counts once.
 func TestShownModules(t *testing.T) {
 	s := &surveyor{}
 	note := func(name string, use backend.Use, scheme quant.Scheme) {

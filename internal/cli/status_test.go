@@ -248,7 +248,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What one key left on disk helps that key after a restart and tells another nothing; clearing the part of a key clears it on disk, too, and no more.
+// What one key left on disk helps that key after a restart and tells another nothing; clearing the part of a key clears it on
+// disk, too, and no more.
 func TestKeysOnDisk(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")

@@ -26,9 +26,10 @@ import (
 
 var writeSurface = flag.Bool("surface", false, "write testdata/surface.txt")
 
-// TestSurface compares what others rely on with testdata/surface.txt, so that a change of it is a line of a diff: flags, the help of
-// every command, environment names, the JSON fields of every struct, header names, and messages and keys of the log. The last three
-// are read from the source. Where a struct or a call stands does not matter; keys that come from tables are not seen.
+// TestSurface compares what others rely on with testdata/surface.txt, so that a change of it is a line of a diff: flags, the
+// help of every command, environment names, the JSON fields of every struct, header names, and messages and keys of the log.
+// The last three are read from the source. Where a struct or a call stands does not matter; keys that come from tables are not
+// seen.
 func TestSurface(t *testing.T) {
 	got := surface{}
 	got.commands(newRootCmd())

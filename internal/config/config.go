@@ -181,7 +181,8 @@ func (c *Config) Origin(flag string) string { return c.origin[flag] }
 // Sections are the tables of the file that say something of the model that For was asked for, the strongest last.
 func (c *Config) Sections() []string { return c.matched }
 
-// Overruled says which flags and variables something else came before, a model's table of the file or the argument MODEL, a line each.
+// Overruled says which flags and variables something else came before, a model's table of the file or the argument MODEL, a
+// line each.
 func (c *Config) Overruled() []string { return c.overruled }
 
 // File is the settings file that was read, "" if none was.

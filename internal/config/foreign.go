@@ -48,7 +48,8 @@ const (
 	Warning
 	// Unprotected is a Warning of something that would have protected the machine or those who use it.
 	Unprotected
-	// Refusal is a Warning where MODEL is named, and ends the start where it is not: what would be served is not what was asked for.
+	// Refusal is a Warning where MODEL is named, and ends the start where it is not: what would be served is not what was asked
+	// for.
 	Refusal
 )
 

@@ -62,8 +62,8 @@ func (c *Config) Keys() []Key {
 // APIKey is the Plain of AgentKey.
 func (c *Config) APIKey() string { return c.AgentKey().Plain }
 
-// AgentKey is one of the accepted keys, the operator's only if there is no other; the zero Key if there are none, or none but sums is
-// known.
+// AgentKey is one of the accepted keys, the operator's only if there is no other; the zero Key if there are none, or none but
+// sums is known.
 func (c *Config) AgentKey() Key {
 	var first Key
 	for _, k := range c.Keys() {

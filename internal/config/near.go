@@ -68,8 +68,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// NearestFlag is the flag of fs that is most likely meant by a name that is none, "" if none is near. It never means the contrary:
-// where the name begins with no and the flag does not, that is a switch that is to be off.
+// NearestFlag is the flag of fs that is most likely meant by a name that is none, "" if none is near. It never means the
+// contrary: where the name begins with no and the flag does not, that is a switch that is to be off.
 func NearestFlag(fs *pflag.FlagSet, name string) string {
 	name = strings.ReplaceAll(name, "_", "-")
 	all := flagsOf(fs)

@@ -243,8 +243,8 @@ func TestUnreadRefusal(t *testing.T) {
 	})
 }
 
-// A client that reads slowly gets all of a long reply, however long the model took for it, and the next one on the same connection,
-// however old that is.
+// A client that reads slowly gets all of a long reply, however long the model took for it, and the next one on the same
+// connection, however old that is.
 func TestSlowReader(t *testing.T) {
 	o := options()
 	slow := long(300 << 10)

@@ -124,7 +124,8 @@ func TestOwnClear(t *testing.T) {
 	}
 }
 
-// Pages of others learn from /health that the server is there, where there is a key; who asks without a page learns what they did.
+// Pages of others learn from /health that the server is there, where there is a key; who asks without a page learns what they
+// did.
 func TestHealthOrigins(t *testing.T) {
 	const alone = `{"status":"ok"}` + "\n"
 	for _, tc := range []struct {
