@@ -1,6 +1,6 @@
-// Package convert writes model folders that this program and mlx-lm load alike: quantised copies, and models of random weights. The
-// quantize and bench folder commands call it. It reads weights through package model, which knows what the tensors of an architecture
-// are, holds one of them at a time, and never runs a model.
+// Package convert writes model folders that this program and mlx-lm load alike: quantised copies, and models of random weights.
+// The quantize and bench folder commands call it. It reads weights through package model, which knows what the tensors of an
+// architecture are, holds one of them at a time, and never runs a model.
 package convert
 
 import (

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// derived are keys that mlx-lm 0.32.2 must have, or takes a default for that may be another model's, and that transformers 5 leaves
-// out because they follow from others. What cannot be derived is not written.
+// derived are keys that mlx-lm 0.32.2 must have, or takes a default for that may be another model's, and that transformers 5
+// leaves out because they follow from others. What cannot be derived is not written.
 var derived = map[string]map[string]func(c keys) any{
 	"apertus":       {"mlp_bias": constant(false), "post_norm": constant(false), "qk_norm": constant(true)},
 	"cohere2":       {"sliding_window_pattern": period("full_attention")},

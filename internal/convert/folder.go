@@ -232,8 +232,8 @@ type schemeJSON struct {
 	Mode  quant.Mode `json:"mode,omitempty"`
 }
 
-// newConfig is the source's with what was done, said twice, as mlx-lm does it for Hugging Face's sake, and with both names of keys
-// that have two.
+// newConfig is the source's with what was done, said twice, as mlx-lm does it for Hugging Face's sake, and with both names of
+// keys that have two.
 func (p *conversion) newConfig() map[string]any {
 	s := p.options.Scheme
 	q := map[string]any{"group_size": s.Group, "bits": s.Bits, "mode": s.Mode}

@@ -79,8 +79,8 @@ var compared = strings.Fields(`afmoe apertus bailing_moe cohere cohere2 deepseek
 // what mlx-lm calls MiniMax-M2.
 var marks = map[string]string{"minimax": "e_score_correction_bias"}
 
-// inner are the language models that mlx-lm has within others, first the one that is meant where text_config does not say. It takes
-// what it does not know for a llama.
+// inner are the language models that mlx-lm has within others, first the one that is meant where text_config does not say. It
+// takes what it does not know for a llama.
 var inner = map[string][]string{
 	"llava":    {"llama", "mistral", "ministral3", "mistral4"},
 	"mistral3": {"mistral", "llama", "ministral3", "mistral4"},
@@ -105,7 +105,8 @@ func (p *conversion) stranger() (why, hint string) {
 	return fmt.Sprintf("mlx-lm takes text_config.model_type %s for a llama within %s", regular.Quote(typ), p.modelType), asItIs
 }
 
-// What mlx-lm 0.32.2 does not do, whatever config.json says: stretch positions, give layers windows, turn a part of the columns alone.
+// What mlx-lm 0.32.2 does not do, whatever config.json says: stretch positions, give layers windows, turn a part of the columns
+// alone.
 var (
 	unstretched = strings.Fields(`cohere cohere2 ernie4_5 ernie4_5_moe gemma gemma2 glm glm4 glm4_moe gpt_neox gptj helium mimo_v2_flash minimax minimax_m2
 		mixtral nanochat phi qwen3_moe qwen3_vl_moe solar_open stablelm starcoder2`)

@@ -11,15 +11,15 @@ import (
 	"hearth/internal/model"
 )
 
-// Transformers 5 renamed keys of config.json that mlx-lm 0.32.2 reads by their older names, and other readers the other way round.
-// What is written has both, with the same values, so that the folder means the same to all of them. What is there is not changed, but
-// for values that have one spelling only.
+// Transformers 5 renamed keys of config.json that mlx-lm 0.32.2 reads by their older names, and other readers the other way
+// round. What is written has both, with the same values, so that the folder means the same to all of them. What is there is not
+// changed, but for values that have one spelling only.
 
 // ropeNames are the older names of what rope_parameters holds.
 type ropeNames struct {
 	theta, scaling, partial string
-	// sliding is the base of layers with a window: rope_parameters is then a dictionary for each kind of layer. Where it is the same
-	// name as theta, mlx-lm has one base for both, and scales that of full attention alone.
+	// sliding is the base of layers with a window: rope_parameters is then a dictionary for each kind of layer. Where it is the
+	// same name as theta, mlx-lm has one base for both, and scales that of full attention alone.
 	sliding string
 	dims    string // columns that turn, which partial is a share of
 }
@@ -51,7 +51,8 @@ var sameKeys = map[string][][2]string{
 	"step3p5": {{"n_routed_experts", "moe_num_experts"}, {"num_experts_per_tok", "moe_top_k"}, {"num_key_value_heads", "num_attention_groups"}},
 }
 
-// sameValues are values of layer_types that were renamed, the newer one first. A list has one spelling: the older, which all read.
+// sameValues are values of layer_types that were renamed, the newer one first. A list has one spelling: the older, which all
+// read.
 var sameValues = map[string][][2]string{
 	"granitemoehybrid": {{"linear_attention", "mamba"}, {"full_attention", "attention"}},
 }

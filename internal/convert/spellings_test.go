@@ -11,7 +11,8 @@ import (
 	"hearth/internal/quant"
 )
 
-// TestSpellings: each name of a key becomes the other one too, where mlx-lm has one, in both directions; doing it again changes nothing.
+// TestSpellings: each name of a key becomes the other one too, where mlx-lm has one, in both directions; doing it again changes
+// nothing.
 func TestSpellings(t *testing.T) {
 	for _, c := range []struct{ name, model, given, want string }{
 		{"flat, new", "llama", `{"rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}, "dtype": "bfloat16"}`,
@@ -117,7 +118,8 @@ func TestSpelledTypes(t *testing.T) {
 	}
 }
 
-// TestWrittenSpellings: a folder that is written from either spelling says both, and that it has a head where nothing else says it.
+// TestWrittenSpellings: a folder that is written from either spelling says both, and that it has a head where nothing else says
+// it.
 func TestWrittenSpellings(t *testing.T) {
 	shapes := tinyShapes()
 	shapes["lm_head.weight"] = []int{40, 64}

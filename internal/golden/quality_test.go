@@ -25,8 +25,8 @@ import (
 
 var allFormats = flag.Bool("quality", false, "measure what rounding costs for every weight format and architecture, not only at 4 bits")
 
-// The gate for fast as the default: the mean, over at least leastPositions, of the Kullback-Leibler divergence of fast logits from
-// those without rounding, in nats, with the same weights.
+// The gate for fast as the default: the mean, over at least leastPositions, of the Kullback-Leibler divergence of fast logits
+// from those without rounding, in nats, with the same weights.
 const (
 	gate           = 0.002
 	leastPositions = 2000
@@ -395,8 +395,9 @@ func data(t *backend.Tensor) *quant.Data {
 // entropy tells), so hardly any token is likelier than the next, and greedy agreement is low for a small divergence. What
 // this shows is that no layer of any architecture loses more than the others; what text loses the demo model shows.
 //
-// Random routers are no better: their last choices are so near that activations of 8 bits would turn up to a fifth of the rows to other
-// experts, which have nothing to do with the first. Models with routers and recurrences therefore keep 16: see Load in package model.
+// Random routers are no better: their last choices are so near that activations of 8 bits would turn up to a fifth of the rows
+// to other experts, which have nothing to do with the first. Models with routers and recurrences therefore keep 16: see Load in
+// package model.
 func TestQualityRandom(t *testing.T) {
 	for _, typ := range model.Types() {
 		if !*allFormats && !slices.Contains([]string{"qwen3", "gemma3", "deepseek_v3"}, typ) {

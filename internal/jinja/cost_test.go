@@ -270,7 +270,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestLongText: what templates do to the letters and words of a conversation they do to 400 KB of it, however busy the machine is.
+// TestLongText: what templates do to the letters and words of a conversation they do to 400 KB of it, however busy the machine
+// is.
 func TestLongText(t *testing.T) {
 	vars := NewDict()
 	var messages []Value

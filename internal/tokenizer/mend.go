@@ -55,9 +55,9 @@ func (f *file) mend(c *config) {
 // byteMark stands for a space in byte-level vocabularies.
 const byteMark = "\u0120"
 
-// mendDecoder replaces a decoder that contradicts its vocabulary. Conversions by way of a class for SentencePiece models (Devstral
-// Small 2, Mistral Small 3 for MLX) left its decoder beside a byte-level vocabulary, so that text came out as "I'mĠhere"; and a
-// decoder may be lost altogether. The vocabulary decides, since it is what the model has learned.
+// mendDecoder replaces a decoder that contradicts its vocabulary. Conversions by way of a class for SentencePiece models
+// (Devstral Small 2, Mistral Small 3 for MLX) left its decoder beside a byte-level vocabulary, so that text came out as
+// "I'mĠhere"; and a decoder may be lost altogether. The vocabulary decides, since it is what the model has learned.
 func (f *file) mendDecoder() string {
 	steps := f.deco.decoders()
 	cuts := f.pre.has("ByteLevel") || f.normalizer.has("ByteLevel")
@@ -164,8 +164,8 @@ func (f *file) marks() (mark string, declared, prefixed bool) {
 // sampled is how many tokens of a vocabulary are looked at, about.
 const sampled = 1 << 13
 
-// countMarks looks at tokens of the model's own, evenly spread: how many begin with the mark, how many have a byte-level space, how
-// many have a rune that is in no byte-level vocabulary, and how many there are.
+// countMarks looks at tokens of the model's own, evenly spread: how many begin with the mark, how many have a byte-level space,
+// how many have a rune that is in no byte-level vocabulary, and how many there are.
 func (f *file) countMarks(mark string) (spaces, bytes, odd, total int) {
 	added := make(map[string]bool, len(f.added))
 	for i := range f.added {
@@ -236,9 +236,9 @@ var mistralTypes = []string{"mistral", "mistral3", "voxtral", "ministral", "pixt
 const tekkenSize = 100_000
 
 // mendMistral does what PyPI's transformers does with fix_mistral_regex: in folders of these models that a transformers before 5
-// has written (or that do not say), the first expression is replaced by the right one. Transformers does so for any vocabulary of more than
-// 100,000 tokens; here it has to be Mistral's, which has [INST], because models of that architecture have come with others' as well. The known
-// wrong expression is enough where a vocabulary has been cut down.
+// has written (or that do not say), the first expression is replaced by the right one. Transformers does so for any vocabulary
+// of more than 100,000 tokens; here it has to be Mistral's, which has [INST], because models of that architecture have come
+// with others' as well. The known wrong expression is enough where a vocabulary has been cut down.
 func (f *file) mendMistral(m *modelConfig) string {
 	if !m.known || m.Type != "" && !slices.Contains(mistralTypes, m.Type) || m.Version != "" && !before5(m.Version) || f.pre.Type == "" || !f.hasToken("[INST]") {
 		return ""

@@ -38,7 +38,8 @@ func watched(t *testing.T) map[string]*Tokenizer {
 	return all
 }
 
-// TestEncodeContext: whoever encodes gives the same ids with a context, looks at it every so many bytes, and gives up when it ends.
+// TestEncodeContext: whoever encodes gives the same ids with a context, looks at it every so many bytes, and gives up when it
+// ends.
 func TestEncodeContext(t *testing.T) {
 	for name, tok := range watched(t) {
 		for kind, text := range map[string]string{

@@ -143,8 +143,8 @@ type several struct {
 
 func (s several) List() []chat.Model { return s.list }
 
-// TestClaudeNames: clients of the Anthropic API meet every model that chats a second time, under a name that begins with claude and
-// shows the id; SDKs and clients of other APIs do not. Anybody may ask for one by that name.
+// TestClaudeNames: clients of the Anthropic API meet every model that chats a second time, under a name that begins with claude
+// and shows the id; SDKs and clients of other APIs do not. Anybody may ask for one by that name.
 func TestClaudeNames(t *testing.T) {
 	models := several{wiretest.New(), []chat.Model{
 		{ID: "org/My Model-4bit"}, {ID: "claude-tuned"}, {ID: "größe:1.5_b"}, {ID: "bge-m3", Kind: chat.Embeds}, {ID: "claude-gr--e:1.5_b"},

@@ -92,8 +92,8 @@ func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter)
 	}}))
 }
 
-// showsClaudeNames reports whether the list has the models' names with claude as well. Claude Code shows its user these alone. What
-// an SDK asks for is no menu but a program's, like what other APIs' clients ask for: it would meet every model twice.
+// showsClaudeNames reports whether the list has the models' names with claude as well. Claude Code shows its user these alone.
+// What an SDK asks for is no menu but a program's, like what other APIs' clients ask for: it would meet every model twice.
 func showsClaudeNames(r *http.Request) bool {
 	return r.Header.Get("Anthropic-Version") != "" && r.Header.Get("X-Stainless-Lang") == ""
 }

@@ -108,9 +108,9 @@ func TestContextFills(t *testing.T) {
 	s.show(t, r)
 }
 
-// TestSmallContexts: from the least context that launch accepts on, a session that outgrows it is compacted again and again and goes on
-// to its end. Files of 430 lines are the largest that are shown again after a compaction, which asks most of a context; much longer ones
-// are not read at once.
+// TestSmallContexts: from the least context that launch accepts on, a session that outgrows it is compacted again and again and
+// goes on to its end. Files of 430 lines are the largest that are shown again after a compaction, which asks most of a context;
+// much longer ones are not read at once.
 func TestSmallContexts(t *testing.T) {
 	const files = 25
 	for _, tt := range []struct {
@@ -159,8 +159,8 @@ func facts(n int) string {
 	return b.String()
 }
 
-// TestLaunchRefuses: where the context is too small, launch says so, with the numbers, and Claude Code is not run; --force is obeyed
-// where the prompt fits.
+// TestLaunchRefuses: where the context is too small, launch says so, with the numbers, and Claude Code is not run; --force is
+// obeyed where the prompt fits.
 func TestLaunchRefuses(t *testing.T) {
 	hearth := hearthBinary(t)
 	for _, tt := range []struct {
@@ -189,8 +189,8 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 }
 
-// TestDiscovery: Claude Code asks for the models and keeps those it will offer; their names open the model, of which it then knows the
-// context all the same.
+// TestDiscovery: Claude Code asks for the models and keeps those it will offer; their names open the model, of which it then
+// knows the context all the same.
 func TestDiscovery(t *testing.T) {
 	s := serveWith(t, []string{"--context-length", "131072", "--served-model-name", "org/My Model"}, line{Raw: "Here I am."})
 	home := s.home(t)

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package bigfolder proves that models of a real size fit the memory that "hearth show" forecasts: it has hearth write a folder of
-// random weights in files of several gigabytes, serves it with and without --low-memory, asks it for an answer and measures the
-// server's peak memory; then it loads and closes the model in one process and looks at what stays. It is only a test, run by hand:
-// `make bigfolder`. Results stand in docs/models.md.
+// Package bigfolder proves that models of a real size fit the memory that "hearth show" forecasts: it has hearth write a folder
+// of random weights in files of several gigabytes, serves it with and without --low-memory, asks it for an answer and measures
+// the server's peak memory; then it loads and closes the model in one process and looks at what stays. It is only a test, run
+// by hand: `make bigfolder`. Results stand in docs/models.md.
 package bigfolder
 
 import (

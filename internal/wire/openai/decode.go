@@ -81,7 +81,8 @@ func (d *decoder) request(body wire.Value) *request {
 	return r
 }
 
-// limits reads what ends a reply. It gives the limit of tokens where that is 0, for who takes it at its word; else it is what fits.
+// limits reads what ends a reply. It gives the limit of tokens where that is 0, for who takes it at its word; else it is what
+// fits.
 func (d *decoder) limits(r *request, f wire.Value) (none wire.Value) {
 	v := f.Get("max_completion_tokens")
 	n := d.Limit(v, 0)
