@@ -21,7 +21,7 @@ type reply struct {
 	streams  []Stream
 	guides   []*guide // nil: that choice is free
 	repaired func(dialect.Repair)
-	ends     bool // one that does not end by itself is ended: see runaway
+	ends     bool // runaway choices are ended
 }
 
 // choice turns the tokens of one sequence into events.
@@ -74,7 +74,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),
 		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
 	var held []byte
-	if p.raw { // text goes on from text: a character that the prompt begins, and the blank before its first word
+	if p.raw { // the reply goes on in the middle of a text, perhaps of a character
 		held = m.prime(c.dec, p.tokens)
 	}
 	if r.Logprobs {
@@ -84,12 +84,12 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 	return c
 }
 
-// run reads the choice's stream to its end and reports whether the caller wants more. The first stream says how much of the prompt
-// was cached: for the others all of it was, by then.
+// run reads the choice's stream to its end and reports whether the caller wants more. What was cached is asked of the first
+// stream: for the others all of the prompt was cached by then.
 func (c *choice) run() bool {
 	s := c.streams[c.index]
 	defer s.Close()
-	defer func() { c.p.remember(c.m.history, c.ids, !c.end.enough) }() // else the last call lacks what closes it
+	defer func() { c.p.remember(c.m.history, c.ids, !c.end.enough) }() // not whole: the last call was ended before what closes it
 	if c.p.forced != "" {
 		if c.tape != nil {
 			c.tape.opening(c.p.forced)
@@ -139,7 +139,7 @@ func (c *choice) rest(whole bool) {
 	c.release(true)
 }
 
-// broken says what was generated before an error, here and for the choices whose turn to be told has not come.
+// broken is the event that ends a reply with an error. It counts the tokens of this choice and of those after it.
 func (c *choice) broken(err error) chat.Event {
 	e := chat.Event{Kind: chat.EventFinish, Choice: c.index, Usage: &c.usage, Finish: chat.FinishError}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, chat.ErrCut) || errors.Is(err, engine.ErrClosed) {
@@ -148,7 +148,7 @@ func (c *choice) broken(err error) chat.Event {
 	told := c.usage.Output
 	c.usage.Output = 0
 	for _, s := range c.streams[c.index:] {
-		s.Close() // the engine knows of tokens that nobody has read
+		s.Close() // then Usage counts tokens that were not read, too
 		c.usage.Output += s.Usage().Generated
 	}
 	c.usage.Output = max(c.usage.Output, told)

@@ -24,7 +24,7 @@ type beginning struct {
 }
 
 // of is the clock of a conversation, which stands still at the time of its first request. Conversations are told apart by
-// what they begin with; one in which nobody has answered yet begins now.
+// their system text and first turn; one without an answer begins now.
 func (c *clocks) of(turns []turn, now func() time.Time) func() time.Time {
 	if now == nil {
 		now = time.Now

@@ -18,13 +18,13 @@ type Config struct {
 	Engine     Engine
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *Template     // nil: a base model, which continues text and does not chat
-	Warnings   []string      // what is wrong with the folder's files and was read over or mended, the file first
-	StopIDs    []int32       // end a turn, as files name them; the tokenizer's own end token always does, and what turnEnds adds
+	Warnings   []string      // about faults in the folder's files that were mended or ignored, the file first
+	StopIDs    []int32       // that end a turn, as files name them; see turnEnds for those that come on top
 	Generation chat.Sampling // what the model's authors recommend
 	Loop       Loop          // ends a reply as if the tokens had run out
 	// RunawayStop ends greedy replies that will not end by themselves: see runaway.
 	RunawayStop bool
-	// Unforced leaves out the openings of calls that requests demand: what generates says all of its turn by itself.
+	// Unforced leaves out the openings of demanded calls, for an engine that writes whole turns by itself.
 	Unforced bool
 
 	Defaults chat.Sampling // configured; they come before Generation
@@ -44,9 +44,9 @@ type Config struct {
 
 	// RefuseMedia has images and other files refused, but for those in results of tools, in place of a note in the prompt.
 	RefuseMedia bool
-	// Advice is a sentence for clients whose prompt of so many tokens is too long for the model, see advise; nil: there is none.
+	// Advice is a sentence for clients whose prompt is too long, see advise; may be nil.
 	Advice func(tokens, context int) string
-	// Readable is how many tokens of a prompt with tools the model makes sense of. It answers longer ones with the Advice.
+	// Readable is how many tokens a prompt with tools may have for the model to make sense of it. Longer ones get the Advice.
 	Readable int
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.

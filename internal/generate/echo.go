@@ -50,7 +50,7 @@ func (o *output) echo(ctx context.Context, e Engine, r *chat.Request, p *prompt)
 	return start, nil
 }
 
-// place tells the tokens of a prompt what of its text each is. Those that begin a text and are not in it have nothing there.
+// place gives each token of a prompt its part of the prompt's text: none to those that only begin a text.
 func (o *output) place(lps []chat.Logprob, p *prompt) {
 	d, t := o.tok.NewDecoder(false), newTape(nil)
 	for i := range lps {
@@ -87,7 +87,7 @@ func (o *output) place(lps []chat.Logprob, p *prompt) {
 	}
 }
 
-// echoed is the reply that generates nothino.
+// echoed is the reply that generates nothing.
 func echoed(start chat.Event, n int) iter.Seq2[chat.Event, error] {
 	return func(yield func(chat.Event, error) bool) {
 		if !yield(start, nil) {

@@ -19,9 +19,9 @@ type End struct {
 	Template bool `json:"from_template,omitempty"`
 }
 
-// turnEnds are the tokens that end a reply: those that the folder's files name, and those that its template writes behind what an
-// assistant says. Some folders name the end of a document, or nothing, and a reply would go on into turns of its own making. What
-// files say is never taken back. Where a template that a person gave writes no token there, its texts end a reply.
+// turnEnds are the tokens that end a reply: those that the folder's files name, and those that its template writes after an
+// assistant's words. Some folders name only the end of a document, or nothing; replies would then go on and make up turns. Where
+// a template that a person gave writes no token there, its texts end a reply.
 func turnEnds(cfg *Config, family *dialect.Family, p *prober) (ends []End, texts []string) {
 	ids := slices.Clone(cfg.StopIDs)
 	if id, ok := cfg.Tokenizer.EOS(); ok && !slices.Contains(ids, id) {
@@ -110,9 +110,9 @@ func (f *endFinder) find() []int32 {
 	return f.outside(found...)
 }
 
-// shared is the last special token that stands behind the assistant's words both where another turn follows and where none does.
-// Tokens that begin turns, as a text begins with them, come after it; the one right behind the words may be among them, unless
-// generation prompts are written in any case.
+// shared is the last special token that follows the assistant's words both where another turn comes and where none does. It
+// stands before the tokens that begin turns (openers). It may itself be one of those if it follows the words at once, unless the
+// template always writes a generation prompt.
 func (f *endFinder) shared(next, last, openers []int32, prompts bool) (id int32, ok bool) {
 	for i := 0; i < min(len(next), len(last)) && next[i] == last[i]; i++ {
 		if !f.special(next[i]) {

@@ -43,7 +43,7 @@ type prober struct {
 	family *dialect.Family
 	limits jinja.Limits
 	steps  int   // taken so far
-	spent  bool  // a trial reached a limit: no more of them, or a model with a template that runs on would not load for long
+	spent  bool  // a trial reached a limit; there are no more, so that loading does not take long
 	works  bool  // a trial was rendered
 	err    error // of the first trial that was not
 }
@@ -58,9 +58,8 @@ const (
 	probeValue = "hearthvalue"
 )
 
-// findForm tries what the template can render, for output of the given family. With tell, tools that it has no place for are
-// told of in the system text, which may make the family another. The error is that of a template that leaves out what the user
-// says.
+// findForm tries what the template can render, for output of the given family. With tell, tools that it has no place for go into
+// the system text, which may change the family. It is an error if the template leaves out what the user says.
 func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell bool) (*prober, error) {
 	p := &prober{t: t, limits: limits, family: family}
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps

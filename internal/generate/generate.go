@@ -314,8 +314,8 @@ func (g *Generator) advise(e *chat.Error, r *chat.Request) *chat.Error {
 	return e
 }
 
-// advice is the reply to a prompt with tools that the model makes no sense of; nil: it answers itself, as it does where a sentence
-// is no answer: a call or a form is asked for, or the reply has begun.
+// advice is the reply to a prompt with tools that is longer than the model can make sense of; nil: the model answers. It also
+// answers where a sentence is no answer: a call or a form is demanded, or the reply has begun.
 func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 	if g.cfg.Advice == nil || len(p.options.Tools) == 0 || len(p.tokens) <= g.cfg.Readable || r.Choice.Demands() || r.Form || p.options.Continued {
 		return nil
@@ -323,7 +323,7 @@ func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.stopIDs[0])
 }
 
-// dictate makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.
+// dictate makes ids the reply, whatever the model would say: first allows only the first of them, hook forces the rest.
 func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Constraint, first sample.Set) {
 	first = make(sample.Set, g.tok.Size()/64+1)
 	first.Add(ids[0])

@@ -15,11 +15,11 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// calls knows what keeps tool calls to the tools of a request while they are written: the vocabulary as package grammar wants
-// it, and the token that opens a call. There is none for formats in which calls are not one JSON object.
+// calls has what guides of all requests share: the vocabulary as package grammar wants it, and the token that opens a call.
+// There is none for formats in which a call is not one JSON object.
 type calls struct {
 	*output
-	open  int32                 // -1: what opens a call is several tokens, and does so at the beginning of a line
+	open  int32                 // -1: a call is opened by several tokens at the beginning of a line
 	vocab func() *grammar.Vocab // made when a request first has tools
 }
 
@@ -42,21 +42,21 @@ func newCalls(o *output, guided bool) *calls {
 	})}
 }
 
-// guide follows one reply: from what opens a call to its end it tells which tokens may come. Behind a token that comes all the
-// same, be it that a budget put it there or that no token would do, the rest of that call is left alone.
+// guide follows one reply and tells, within a call, which tokens may come. After a token that may not come (one that a budget
+// of reasoning forced, or any where none may) the rest of that call is free.
 type guide struct {
 	calls    *calls
 	vocab    *grammar.Vocab
 	form     *grammar.Form
 	budget   *grammar.Budget
 	match    *grammar.Matcher // nil outside of calls
-	opening  int              // bytes of what opens a call that the line has so far; -1: the line is something else
-	demanded bool             // the request asks for a call, and it is not complete
-	spent    atomic.Bool      // the budget is, and the reply goes on free
+	opening  int              // bytes of the opening that the line has so far; -1: the line began otherwise
+	demanded bool             // the request demands a call, and it is not complete
+	spent    atomic.Bool      // the budget is spent, and the reply goes on free
 }
 
-// newForm is the calls that a request lets through, nil where there is nothing to guide. A call that is demanded and that there
-// cannot be is an error.
+// newForm is the grammar of the calls that a request allows, nil where nothing is guided. It is an error to demand a call that
+// no arguments fit.
 func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
 	if c == nil || p.raw || len(p.options.Tools) == 0 {
 		return nil, nil
@@ -75,7 +75,7 @@ func (c *calls) newForm(r *chat.Request, p *prompt) (*grammar.Form, error) {
 	return form, nil
 }
 
-// newGuide is that of one of a request's replies, nil where there is no form.
+// newGuide makes the guide of one choice, nil where there is no form.
 func (c *calls) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide {
 	if form == nil {
 		return nil
@@ -112,8 +112,8 @@ func (u *guide) next(id int32) (sample.Set, error) {
 	return u.only()
 }
 
-// opened looks for what opens a call where that is text, and gives the place behind it in what was written, -1 if it is not
-// there. In the midst of a line it is spoken of, not written.
+// opened looks for a call's opening where that is text, and gives the place after it in what was written, -1 if there is none.
+// Within a line the model only mentions it.
 func (u *guide) opened(written []byte) int {
 	open := u.calls.family.CallOpen
 	for i, b := range written {
@@ -142,7 +142,7 @@ func (u *guide) accept(written []byte) {
 	}
 }
 
-// only is what may come now, nil for all. Whose budget is spent goes on without, unless the form was asked for.
+// only is what may come now, nil for all. A reply whose budget is spent goes on free, unless the call was demanded.
 func (u *guide) only() (only sample.Set, err error) {
 	if u.match != nil {
 		only = u.match.Allowed()
@@ -157,7 +157,7 @@ func (u *guide) only() (only sample.Set, err error) {
 	return nil, nil
 }
 
-// note tells of what was not held. Name is the tool that was called last.
+// note reports calls that could not be kept to their schemas. name is the tool that was called last.
 func (u *guide) note(usage *chat.Usage, name string) {
 	if u == nil {
 		return

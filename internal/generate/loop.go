@@ -9,7 +9,7 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// repeats counts, for every length up to longest, how many tokens at the end of a reply are each what stood that many before it.
+// repeats counts, for every length n up to longest, how many tokens at the end of a reply equal the one n places before.
 type repeats struct {
 	longest int
 	same    []int // same[n-1] counts for length n
@@ -30,7 +30,7 @@ func (r *repeats) add(ids []int32) {
 	}
 }
 
-// shortest is the length of the shortest run that the last tokens repeat, up to most, if so many of them do; 0: they do not.
+// shortest is the length of the shortest run, up to most, that the last tokens repeat; 0 if there is none.
 func (r *repeats) shortest(most, tokens int) int {
 	for i, n := range r.same[:min(most, len(r.same))] {
 		if n+i+1 >= tokens {
@@ -60,7 +60,7 @@ type circles struct {
 	repeats repeats
 }
 
-// newCircles looks for those of a Loop, and with ends for those that a greedy reply to a prompt would not leave.
+// newCircles looks for those of a Loop, and with ends for a runaway.
 func newCircles(loop Loop, ends bool, prompt string) circles {
 	c := circles{loop: loop, repeats: repeats{longest: loop.MaxSize}}
 	if ends {
@@ -70,7 +70,7 @@ func newCircles(loop Loop, ends bool, prompt string) circles {
 	return c
 }
 
-// spoken notes that the parser has said something.
+// spoken notes that the parser gave text.
 func (c *circles) spoken() {
 	if c.runaway != nil {
 		c.runaway.quiet = 0
@@ -83,22 +83,22 @@ func (c *circles) found(tok *tokenizer.Tokenizer, ids []int32) bool {
 }
 
 const (
-	runawayTokens = 1024 // of a reply that repeat one run
-	runawayRun    = 64   // tokens of it at most
+	runawayTokens = 1024 // tokens that repeat one run
+	runawayRun    = 64   // tokens of that run, at most
 )
 
-// runaway finds replies that will not end. What comes next is the likeliest token behind what there is; where that has been the
-// same run for so long that each round sees little but rounds before it, the next will not differ, unless somebody asked for so
-// much of it: then the run stands in the prompt. Nothing is said of draws, which leave a loop in the end, of arguments and
-// forms, which are data, nor of what the parser holds back and may turn out to be either.
+// runaway finds greedy replies that will not end. Such a reply goes on with the likeliest token. Once it has repeated one run
+// so often that it sees little else, it will repeat that run for ever, unless the prompt asks for it: then the run stands in
+// the prompt. It does not look at sampled replies, which leave a loop in the end, at data (arguments, forms), or at what the
+// parser holds back, which may become data.
 type runaway struct {
 	prompt string
-	quiet  int // tokens since the parser has last said anything
-	asked  int // where a run begins that stands in the prompt; -1: there is none
+	quiet  int // tokens since the parser last gave a piece
+	asked  int // where the run begins that was found in the prompt; -1: none was
 }
 
-// greedy tells whether nothing but what was said last decides about the next token. A penalty on frequency grows with each
-// round; the others do not.
+// greedy tells whether a loop in the reply stays one. A frequency penalty grows with each round and ends it; other penalties
+// do not.
 func greedy(p sample.Params) bool {
 	return (p.Temperature == 0 || p.TopK == 1) && p.FrequencyPenalty == 0 && p.XTCProbability == 0
 }
@@ -128,8 +128,8 @@ func (w *runaway) found(tok *tokenizer.Tokenizer, r *repeats, ids []int32) bool 
 	return false
 }
 
-// standsIn tells whether a run stands in a text as words of its own, whichever token it is read from, or two of it side by side.
-// What has no letter or digit is in most texts: of that two are needed; and blanks alone stand in every text and count in none.
+// standsIn tells whether a text has a run, from whichever token it is read: as words of its own, or twice in a row. A run
+// without letters and digits must stand there twice, because most texts have it once; one of blanks never counts.
 func standsIn(text string, run []string) bool {
 	for i := range run {
 		round := strings.Join(run[i:], "") + strings.Join(run[:i], "")

@@ -45,7 +45,7 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options dialect.Options
-	raw     bool    // see Generator.raw: of what follows only salt is set
+	raw     bool    // see prompter.raw: of what follows only salt is set
 	short   int     // see chat.Usage
 	budget  int     // tokens of reasoning; 0: no limit
 	stopIDs []int32 // that end the reply; nil: the generator's

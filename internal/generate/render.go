@@ -85,7 +85,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 	return nil, renderError(refused)
 }
 
-// turns are those of a request, as they are before they are fitted to a form, with what is told of tools.
+// turns are those of a request, not yet fitted to a form, with the text about tools.
 func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string) ([]turn, error) {
 	turns, err := turnsOf(r.Messages, m.cfg.RefuseMedia)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string) ([]t
 	return m.switches.say(m.forms[0].withTold(turns, told), think, m.holds()), nil
 }
 
-// demandable refuses a demand for a call by a model that does not learn of the tools.
+// demandable refuses to demand a call where the prompt cannot have the tools.
 func (m *prompter) demandable(r *chat.Request) *chat.Error {
 	f := &m.forms[0]
 	if f.has(toolsDeclared) || f.has(toolsInSystem) || len(r.Tools) == 0 || !r.Choice.Demands() {
@@ -111,7 +111,7 @@ func (m *prompter) demandable(r *chat.Request) *chat.Error {
 		m.cfg.untold(), m.cfg.remedy())
 }
 
-// leaveOut warns of the first request whose tools the model does not learn of.
+// leaveOut warns, once, that the prompt cannot have a request's tools.
 func (m *prompter) leaveOut() {
 	if m.cfg.Warn == nil {
 		return
@@ -122,8 +122,8 @@ func (m *prompter) leaveOut() {
 	})
 }
 
-// variables are all a template sees. What the client sets in TemplateArgs wins over everything but thinking that is switched off
-// for good, what is configured over nothing.
+// variables are all that a template sees. TemplateArgs of the request win over everything, but for thinking that is switched off
+// for good. Configured ones win over nothing.
 func (m *prompter) variables(r *chat.Request, messages *jinja.List, tools jinja.Value, think chat.Thinking) (*jinja.Dict, error) {
 	vars := m.cfg.Template.tokens.Clone()
 	if err := setArgs(vars, m.cfg.TemplateArgs); err != nil {
@@ -233,8 +233,8 @@ func renderError(err error) error {
 		Msg: "the model's chat template fails on this conversation: " + head(e.Error())}
 }
 
-// thinking is what a request asks of the model, the server's setting where it leaves that open or that holds. A model that
-// must call at once has no room to think first.
+// thinking is how the model is to think: as the request says, or as the server is set where the request does not say or may
+// not. A reply that is forced to begin with a call has no room to think.
 func (m *prompter) thinking(r *chat.Request, forced bool) chat.Thinking {
 	t := r.Thinking
 	switch {
@@ -246,7 +246,7 @@ func (m *prompter) thinking(r *chat.Request, forced bool) chat.Thinking {
 			t.Mode = chat.Off
 		}
 	}
-	t.Budget = cmp.Or(t.Budget, m.cfg.ThinkingBudget) // also of what thinks all the same
+	t.Budget = cmp.Or(t.Budget, m.cfg.ThinkingBudget) // also for a template that thinks all the same
 	return t
 }
 
@@ -256,8 +256,8 @@ func (m *prompter) holds() bool { return m.cfg.NoThinking && m.switches.works }
 // thinkingArgs are the variables by which templates know whether and how much to think.
 var thinkingArgs = []string{"enable_thinking", "thinking", "reasoning", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort", "reasoning_mode"}
 
-// shortAdds is by how many tokens a prompt is longer because its reply is short. Clients count tokens without saying how long the
-// reply may be, and compare.
+// shortAdds is how many tokens a prompt has more because a short reply switches thinking off. Clients that count tokens do not
+// say how long the reply may be, and compare the figures.
 func (m *prompter) shortAdds(ctx context.Context, r *chat.Request, p *prompt) int {
 	open := *r
 	open.Thinking.Short = false
@@ -265,7 +265,7 @@ func (m *prompter) shortAdds(ctx context.Context, r *chat.Request, p *prompt) in
 		return 0
 	}
 	q, err := m.prompt(ctx, &open)
-	if err != nil { // a template that refuses to have the model think: then nobody can have counted that
+	if err != nil { // the template refuses to think, so no client has counted that
 		return 0
 	}
 	return len(p.tokens) - len(q.tokens)

@@ -7,21 +7,20 @@ import (
 	"hearth/internal/dialect"
 )
 
-// speech tells what of a choice's text is the model's to say: not the opening of a demanded call that did not become one, and,
-// where the model was told to write nothing behind its calls, not what it goes on with there: results of its own making, mostly.
+// speech drops text that is not the reply's: a forced opening that no call followed, and, where the system text tells the
+// model to write nothing after its calls, what it writes there all the same. That is mostly results that it makes up.
 type speech struct {
 	begun   bool   // opening is known
-	opening string // of the forced opening, what the parser may still give back as text
+	opening string // the part of the forced opening that the parser may still give back as text
 	called  bool   // the last call is complete
-	at      int    // tokens there were then
+	at      int    // the number of tokens when it was completed
 	over    bool   // nothing more is wanted
 }
 
-// mostIdle is how many tokens may stand behind a call before the next one has a name, where nothing else may.
+// mostIdle is how many tokens the model may write between calls, where it may write nothing but calls.
 const mostIdle = 128
 
-// own leaves out of what was parsed what is not the model's to say. cut says that nothing more comes although the model would
-// have gone on.
+// own drops from pieces what speech tells to drop. cut says that the reply was cut off.
 func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	s := &c.speech
 	if c.p.forced != "" && !s.begun {
@@ -63,7 +62,7 @@ func (c *choice) own(pieces []dialect.Piece, cut bool) []dialect.Piece {
 	return out
 }
 
-// givenBack is what of the forced opening the parser gives back where no call follows it.
+// givenBack is the text that the parser makes of a forced opening where no call follows it.
 func (p *prompt) givenBack(f *dialect.Family) string {
 	parse := f.New(p.options)
 	parse.Cut()
@@ -74,5 +73,5 @@ func (p *prompt) givenBack(f *dialect.Family) string {
 		}
 		out.WriteString(piece.Text)
 	}
-	return cmp.Or(out.String(), p.forced) // a header, which is nothing until more follows
+	return cmp.Or(out.String(), p.forced) // the parser makes nothing of a header alone
 }

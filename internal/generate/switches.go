@@ -15,9 +15,9 @@ type switches struct {
 	mode    bool     // thinking_mode, a word
 	budget  bool     // thinking_budget, tokens
 	words   bool     // /think and /no_think in the system message do it
-	slash   bool     // and they are the way to say so
+	slash   bool     // and nothing else does
 	efforts []string // words of reasoning_effort that the template takes, weakest first; nil: it has none
-	off     string   // the one among them that means no thinking, if that is the way to say so
+	off     string   // the word of reasoning_effort that means no thinking; "": it has none
 }
 
 // ladder is every effort that clients ask for, weakest first.
@@ -111,7 +111,7 @@ func (s *switches) set(vars *jinja.Dict, t chat.Thinking) {
 	}
 }
 
-// effort is the word for what is asked: the nearest that the template has, of two the stronger; "" leaves it open.
+// effort is the template's word nearest to what is asked, the stronger of two equally near; "" leaves it to the template.
 func (s *switches) effort(t chat.Thinking) string {
 	if s.efforts == nil {
 		return ""
@@ -141,8 +141,8 @@ func (s *switches) effort(t chat.Thinking) string {
 	return best
 }
 
-// say puts /think or /no_think into the system message for templates that look for it there. If it holds, that is also against
-// a /think of the client's own.
+// say puts /think or /no_think into the system message for templates that look for it there. holds says that thinking is off
+// for good: then it also overrides a /think of the client.
 func (s *switches) say(turns []turn, t chat.Thinking, holds bool) []turn {
 	against := holds && s.words && len(turns) > 0 && turns[0].role == roleSystem && strings.Contains(turns[0].text, "/think")
 	if !against && (!s.slash || t.Mode == chat.Default) {

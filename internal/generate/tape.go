@@ -10,26 +10,24 @@ import (
 )
 
 // tape follows the bytes of tokens through decoding, parsing and the search for stop strings, so that every piece of text goes
-// out with the logprobs of the tokens it is made of and no others. What of a token is no text, because markup is read, blanks are
-// dropped or a stop string cuts it, is in nobody's bytes: put together, those of a text's tokens are the text, but for what a model
-// writes that is no UTF-8 and stands as U+FFFD there.
+// out with the logprobs of its own tokens. Bytes that do not become text (markup, dropped blanks, stop strings) are left out of
+// their token's Bytes, so that the Bytes of a text's tokens, joined, are the text. What is no UTF-8 is U+FFFD in the text.
 //
-// A token's bytes are in raw until the decoder makes text of them, then in read until the parser says what of them is text, then
-// in kept until it is certain that they are no part of a stop string, then in out until no other byte of the same token is on
-// its way: a token is told once.
+// A byte moves from list to list: raw until it is decoded, read until the parser has taken it, kept until no stop string can
+// have it, out until all bytes of its token are there, because a token is told once.
 type tape struct {
-	markers []string // of the family: what stands in one is markup
+	markers []string // the family's markup
 
 	tokens []taped // those with bytes on their way; the first is number base
 	base   int
 
 	raw   []bit
 	read  []bit
-	fresh int // where what was read last begins in read
+	fresh int // read[fresh:] was decoded last
 	text  []byte
 	kept  []bit
 	out   []bit
-	runes int // that began in bytes of no token and count for the next one told
+	runes int // runes that no token began; they count for the next token
 }
 
 // taped is a token on its way.
@@ -38,7 +36,7 @@ type taped struct {
 	left int // bytes in raw, read and kept
 }
 
-// bit is a byte of text, and the one byte of a token that it stands for. U+FFFD is three bits, which stand for one to three bytes.
+// bit is a byte of text with the byte of a token that it was decoded from. A U+FFFD is three bits for one to three bytes.
 type bit struct {
 	token int // number; -1: none's
 	text  byte
@@ -50,14 +48,14 @@ func newTape(markers []string) *tape {
 	return &tape{markers: markers}
 }
 
-// prime begins with what the decoder holds of a prompt's last tokens: bytes of no token told here.
+// prime takes bytes of the prompt's last tokens that the decoder still holds.
 func (t *tape) prime(held []byte) {
 	for _, b := range held {
 		t.raw = append(t.raw, bit{token: -1, raw: b})
 	}
 }
 
-// add takes a token that stands for raw, and the text that the decoder made with it, of it or of those before.
+// add takes a token, its bytes, and the text that the decoder gave when it got them.
 func (t *tape) add(lp chat.Logprob, raw []byte, text string) {
 	n := t.base + len(t.tokens)
 	t.tokens = append(t.tokens, taped{of: lp})
@@ -68,10 +66,10 @@ func (t *tape) add(lp chat.Logprob, raw []byte, text string) {
 	t.decoded(text)
 }
 
-// mostRaw is how many bytes may wait for the decoder: it holds back no more than a character, or a run of bytes.
+// mostRaw bounds the bytes that wait for the decoder, which holds back a character or a run of bytes.
 const mostRaw = 1 << 10
 
-// decoded takes text of the decoder's and finds the bytes it was made of.
+// decoded takes text from the decoder and finds its bytes in raw.
 func (t *tape) decoded(text string) {
 	t.fresh = len(t.read)
 	spare := 0 // bits of a U+FFFD before, which may stand for more bytes
@@ -163,7 +161,7 @@ func (t *tape) opening(text string) {
 	t.text = append(t.text, text...)
 }
 
-// opened drops the forced opening: the parser has given all of it back, and what reads like it later is the model's.
+// opened drops the forced opening when the parser has given it back. The same text later is the model's.
 func (t *tape) opened() {
 	n := 0
 	for n < len(t.read) && t.read[n].token < 0 {
@@ -181,7 +179,7 @@ func (t *tape) count(bits []bit, by int) {
 	}
 }
 
-// passed drops what was read before the text that was read last: the parser says that it is markup.
+// passed drops what was read before the last text: the parser took it as markup.
 func (t *tape) passed() { t.drop(t.fresh) }
 
 // drop drops so many bytes of what was read.
@@ -190,8 +188,8 @@ func (t *tape) drop(n int) {
 	t.read, t.text, t.fresh = t.read[n:], t.text[n:], max(t.fresh-n, 0)
 }
 
-// piece finds what a piece of the parser's was read from and, if it is part of the answer, keeps it. last says that no other
-// piece was read with it: the parser then holds back what follows, if anything does.
+// piece finds the bits that a piece of the parser was read from, and keeps them if it is part of the answer. last says that no
+// other piece was read with it, so that the parser holds back everything after it.
 func (t *tape) piece(s string, last, answer bool) {
 	if s == "" {
 		return
@@ -200,7 +198,7 @@ func (t *tape) piece(s string, last, answer bool) {
 	if from < 0 {
 		at = t.scattered(s)
 	}
-	end := 0 // of what of it stands in what was read
+	end := 0 // of the piece in read
 	for i := range len(s) {
 		b := bit{token: -1, text: s[i], none: true}
 		if from >= 0 || at != nil {
@@ -221,10 +219,10 @@ func (t *tape) piece(s string, last, answer bool) {
 	t.drop(end)
 }
 
-// locate is where s stands in what was read, -1 if nowhere. That is markup which is gone, then s, then what the parser holds back
-// because markup may come of it: so it is the first place behind which there is nothing but that, or else the last one. Markup that
-// turned out to be none is the first of its kind: more of it may be held back. Too early a place costs nothing but that a token
-// stands for the same bytes of another, too late a one loses what is before it.
+// locate is where s stands in what was read, -1 if nowhere. What was read is markup, then s, then what the parser holds back as
+// the possible beginning of markup. So it is the first place with nothing but such a beginning after it, or else the last place.
+// An s that begins like markup is the first of its kind, as more of it may be held back. A place that is too early swaps equal
+// bytes of two tokens; one that is too late loses what is before it.
 func (t *tape) locate(s string, last bool) int {
 	best, inside := -1, -1
 	spoken := slices.ContainsFunc(t.markers, func(m string) bool { return strings.HasPrefix(s, m) })
@@ -287,7 +285,7 @@ func (t *tape) scattered(s string) []int {
 	return at
 }
 
-// emit lets n bytes of what is kept out.
+// emit moves n bytes from kept to out.
 func (t *tape) emit(n int) {
 	t.count(t.kept[:n], -1)
 	t.out, t.kept = append(t.out, t.kept[:n]...), t.kept[n:]
@@ -300,7 +298,7 @@ func (t *tape) cut() {
 	t.drop(len(t.read))
 }
 
-// take gives the text that may go out now, with its tokens: all of it, or as much as no token has more of.
+// take gives the text that may go out now with its tokens: all, or up to the first token that is not complete.
 func (t *tape) take(all bool) (string, []chat.Logprob) {
 	end := len(t.out)
 	for !all && end > 0 && t.busy(t.out[end-1].token) {
@@ -340,10 +338,10 @@ func (t *tape) take(all bool) (string, []chat.Logprob) {
 	return string(text), lps
 }
 
-// busy tells whether bytes of a token are still on their way.
+// busy tells whether a token has bytes that are not in out yet.
 func (t *tape) busy(token int) bool { return token >= 0 && t.tokens[token-t.base].left > 0 }
 
-// forget lets go of tokens that nothing is on its way of.
+// forget drops tokens that have no more bits.
 func (t *tape) forget() {
 	n := len(t.tokens)
 	for _, b := range [][]bit{t.out, t.kept, t.read, t.raw} {

@@ -47,8 +47,8 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // LoadTemplate finds the chat template in a model's folder: chat_template.jinja, else chat_template in
 // tokenizer_config.json (a string, or a list of named ones), else chat_template.json, else a built-in one that the
 // folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
-// tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32. A file that is
-// broken counts as absent; where none is left the error is a BrokenError.
+// tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32. A
+// broken file counts as absent; where none is left the error is a BrokenError.
 func LoadTemplate(fsys fs.FS) (*Template, error) { return LoadTemplateAs(fsys, "") }
 
 // LoadTemplateAs is LoadTemplate with a template in the place of the folder's own: the name of a file, of a folder with one, of
@@ -336,8 +336,8 @@ func LoadAs(fsys fs.FS, template string) (Config, error) {
 	return c, err
 }
 
-// textPrefix is what a tokenizer puts in front of every text: what our own templates begin with, whatever the folder calls the token
-// that begins a text. Some call one so that begins turns.
+// textPrefix is what a tokenizer puts in front of every text. Built-in templates begin with it, and not with the bos_token that
+// the folder names: in some folders that begins turns.
 func textPrefix(tok *tokenizer.Tokenizer) string {
 	ids, _ := tok.Around()
 	text := ""

@@ -32,8 +32,8 @@ func (f form) tell(ctx context.Context, tools jinja.Value, limits jinja.Limits) 
 	return asTold().Render(ctx, object("tools", tools, "example", example, "results", results), limits)
 }
 
-// withTold puts what is told of tools behind the system messages that a conversation begins with. Where the template moves those
-// along with the conversation, it stands in front of the first that is said.
+// withTold puts the text about tools after the system messages that begin a conversation. Where the template would move those
+// to later turns, the text goes in front of the first user's turn.
 func (f form) withTold(turns []turn, told string) []turn {
 	if told == "" {
 		return turns

@@ -75,8 +75,8 @@ func setLegacy(t *Template, vars *jinja.Dict, now func() time.Time) {
 	vars.Set("datetime", now().Format("Jan 02 2006 15:04:05"))
 }
 
-// markVars puts marks around special tokens in every string of the client's variables, except the special tokens the template gets by
-// name and the names of keys.
+// markVars puts marks around special tokens in every string of the client's variables. The names of keys are left alone, and
+// so are the special tokens that the template gets by name.
 func markVars(g *transcript.Guard, vars *jinja.Dict) {
 	for _, k := range vars.Keys() {
 		if slices.Contains(tokenNames, k) {
