@@ -226,22 +226,8 @@ func (a argType) own(node *schema.Node) (ts types, more []*schema.Node) {
 
 // typeOf is the type of a value, 0 if there is none.
 func typeOf(n *schema.Node) types {
-	switch n.Kind() {
-	case schema.Null:
-		return typeNull
-	case schema.Bool:
-		return typeBoolean
-	case schema.Number:
-		if x, _ := n.Float(); x == math.Trunc(x) {
-			return typeInteger
-		}
-		return typeNumber
-	case schema.String:
-		return typeString
-	case schema.Array:
-		return typeArray
-	case schema.Object:
-		return typeObject
+	if x, ok := n.Float(); ok && x == math.Trunc(x) {
+		return typeInteger
 	}
-	return 0
+	return typeNames[n.Kind().String()]
 }

@@ -51,7 +51,7 @@ func Call(tools []Tool, end string) *Form {
 		known[name] = true
 		k := &tool{Tool: t, spelled: name}
 		k.read = sync.OnceValues(func() (*shape, bool) { return arguments(t.Schema) })
-		if t.Schema.Len() > longSchema {
+		if t.Schema != nil && len(t.Schema.Raw) > longSchema {
 			k.read()
 		}
 		f.tools = append(f.tools, k)

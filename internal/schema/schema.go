@@ -7,15 +7,17 @@
 package schema
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Kind is the type of a JSON value.
@@ -31,6 +33,11 @@ const (
 	Object
 )
 
+// String is how a schema's type calls it.
+func (k Kind) String() string {
+	return [...]string{"", "null", "boolean", "number", "string", "array", "object"}[k]
+}
+
 // Node is a JSON value: a schema, a part of one, or a value to compare with one. Two nodes of a document are the same if their
 // addresses are. The methods take a nil *Node for a value that is not there.
 type Node struct {
@@ -44,16 +51,47 @@ type Node struct {
 // Parse reads one JSON value. It takes what json.Unmarshal takes into an any: no number beyond float64, no more than 10,000
 // levels, and what is not UTF-8 in strings is replaced.
 func Parse(raw []byte) (*Node, error) {
-	if !json.Valid(raw) {
-		return nil, errors.New("not JSON, or nested too deep")
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
 	}
-	p := parser{s: string(raw)}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("more than one value")
+	}
 	root := new(Node)
-	p.value(root)
-	if p.err != nil {
-		return nil, p.err
+	if err := root.take(v); err != nil {
+		return nil, err
 	}
 	return root, nil
+}
+
+// take fills a node.
+func (n *Node) take(v any) (err error) {
+	switch v := v.(type) {
+	case nil:
+		n.kind, n.Text = Null, "null"
+	case bool:
+		n.kind, n.Text = Bool, strconv.FormatBool(v)
+	case json.Number:
+		n.kind, n.Text = Number, string(v)
+		n.num, err = v.Float64()
+	case string:
+		n.kind, n.Text = String, v
+	case []any:
+		n.kind, n.Items = Array, make([]Node, len(v))
+		for i := range v {
+			err = cmp.Or(err, n.Items[i].take(v[i]))
+		}
+	case map[string]any:
+		n.kind, n.Items = Object, make([]Node, len(v))
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			n.Items[i].Key = key
+			err = cmp.Or(err, n.Items[i].take(v[key]))
+		}
+	}
+	return err
 }
 
 // NewString is a string that stands in no document.
@@ -176,14 +214,6 @@ type Document struct {
 	root *Node
 }
 
-// Len is the size of what was sent, in bytes.
-func (d *Document) Len() int {
-	if d == nil {
-		return 0
-	}
-	return len(d.Raw)
-}
-
 // onRead is told of documents that are read: tests count them.
 var onRead func(*Document)
 
@@ -199,115 +229,4 @@ func (d *Document) Root() *Node {
 		d.root, _ = Parse(d.Raw)
 	})
 	return d.root
-}
-
-// parser reads what json.Valid has found to be JSON.
-type parser struct {
-	s     string
-	at    int
-	nodes []Node // of the arrays and objects that are not at their end
-	order []int32
-	err   error
-}
-
-func (p *parser) space() {
-	for p.at < len(p.s) && p.s[p.at] <= ' ' {
-		p.at++
-	}
-}
-
-// value reads the next value into n, all but its key.
-func (p *parser) value(n *Node) {
-	p.space()
-	start := p.at
-	switch c := p.s[start]; c {
-	case '{', '[':
-		n.kind = Array
-		if c == '{' {
-			n.kind = Object
-		}
-		p.items(n)
-		return
-	case '"':
-		n.kind, n.Text = String, p.str()
-		return
-	case 'n':
-		n.kind = Null
-	case 't', 'f':
-		n.kind = Bool
-	default:
-		n.kind = Number
-	}
-	for p.at < len(p.s) && p.s[p.at] > ' ' && p.s[p.at] != ',' && p.s[p.at] != ']' && p.s[p.at] != '}' {
-		p.at++
-	}
-	if n.Text = p.s[start:p.at]; n.kind == Number {
-		var err error
-		if n.num, err = strconv.ParseFloat(n.Text, 64); err != nil && p.err == nil {
-			p.err = err
-		}
-	}
-}
-
-// items reads an array or an object.
-func (p *parser) items(n *Node) {
-	first := len(p.nodes)
-	p.at++ // its bracket
-	for p.space(); p.s[p.at] != ']' && p.s[p.at] != '}'; p.space() {
-		if p.s[p.at] == ',' {
-			p.at++
-			p.space()
-		}
-		var item Node
-		if n.kind == Object {
-			item.Key = p.str()
-			p.space()
-			p.at++ // its colon
-		}
-		p.value(&item)
-		p.nodes = append(p.nodes, item)
-	}
-	p.at++
-	n.Items = make([]Node, 0, len(p.nodes)-first)
-	if list := p.nodes[first:]; n.kind == Array {
-		n.Items = append(n.Items, list...)
-	} else {
-		n.Items = p.sorted(n.Items, list)
-	}
-	clear(p.nodes[first:])
-	p.nodes = p.nodes[:first]
-}
-
-// sorted appends members in the order of their names, without those that a later one replaces.
-func (p *parser) sorted(out, list []Node) []Node {
-	p.order = p.order[:0]
-	for i := range list {
-		p.order = append(p.order, int32(i))
-	}
-	slices.SortFunc(p.order, func(a, b int32) int { return cmp.Or(strings.Compare(list[a].Key, list[b].Key), int(a-b)) })
-	for i, at := range p.order {
-		if i+1 == len(p.order) || list[p.order[i+1]].Key != list[at].Key {
-			out = append(out, list[at])
-		}
-	}
-	return out
-}
-
-// str reads a string. One without escapes shares the document's bytes.
-func (p *parser) str() string {
-	start, escaped := p.at, false
-	for p.at++; p.s[p.at] != '"'; p.at++ {
-		if p.s[p.at] == '\\' {
-			p.at, escaped = p.at+1, true
-		}
-	}
-	p.at++
-	if text := p.s[start+1 : p.at-1]; !escaped && utf8.ValidString(text) {
-		return text
-	}
-	var out string
-	if err := json.Unmarshal([]byte(p.s[start:p.at]), &out); err != nil && p.err == nil {
-		p.err = err
-	}
-	return out
 }

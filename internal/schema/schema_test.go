@@ -137,7 +137,7 @@ func TestParseIsLinear(t *testing.T) {
 func TestDocument(t *testing.T) {
 	read := OnRead(t)
 	d := &Document{Raw: json.RawMessage(`{"type": "object"}`)}
-	if d.Len() != 18 || len(read()) > 0 {
+	if len(read()) > 0 {
 		t.Fatal("read before anybody asks")
 	}
 	var wg sync.WaitGroup
@@ -154,7 +154,7 @@ func TestDocument(t *testing.T) {
 	}
 	var none *Document
 	broken := &Document{Raw: json.RawMessage(`{"a": 1`)}
-	if none.Root() != nil || none.Len() != 0 || (&Document{}).Root() != nil || broken.Root() != nil || broken.Root() != nil {
+	if none.Root() != nil || (&Document{}).Root() != nil || broken.Root() != nil || broken.Root() != nil {
 		t.Error("something was read from nothing")
 	}
 	if got := read(); got[string(broken.Raw)] != 1 {

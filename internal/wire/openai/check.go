@@ -28,8 +28,8 @@ const (
 // with references inside the document. Keywords that only annotate, among them format, are passed over, and so are patterns
 // that Go's syntax lacks.
 //
-// Everything is compiled once, each part of a value is compared with each part of the schema once, and equal values are found
-// by their hashes. Whatever grows with the schema or the value is counted in steps.
+// Each part of a value is compared with each part of the schema once, references, enums and patterns are prepared once, and
+// equal values are found by their hashes. Whatever grows with the schema or the value is counted in steps.
 type checker struct {
 	ctx      context.Context
 	left     int // steps
@@ -38,19 +38,15 @@ type checker struct {
 	endless  bool // the schema refers to itself without going on in the value
 	seed     maphash.Seed
 	document *schema.Node
-	root     *rule
-	rules    map[*schema.Node]*rule
-	todo     []*rule // are not compiled yet
+	refs     map[*schema.Node]*schema.Node // what a $ref leads to
+	enums    map[*schema.Node]set
 	patterns map[string]*pattern
 	hashes   map[*schema.Node]uint64 // of the parts of values
 	known    map[pair]state
 }
 
 // pair is a part of the schema and one of the value.
-type pair struct {
-	rule  *rule
-	value *schema.Node
-}
+type pair struct{ rule, value *schema.Node }
 
 type state uint8
 
@@ -61,23 +57,15 @@ const (
 )
 
 func newChecker(document *schema.Node) *checker {
-	return &checker{left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(), document: document,
-		rules: map[*schema.Node]*rule{}, patterns: map[string]*pattern{}, hashes: map[*schema.Node]uint64{}}
+	return &checker{left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(), document: document, refs: map[*schema.Node]*schema.Node{},
+		enums: map[*schema.Node]set{}, patterns: map[string]*pattern{}, hashes: map[*schema.Node]uint64{}}
 }
 
 // check compares one value.
 func (c *checker) check(ctx context.Context, v *schema.Node) verdict {
 	c.ctx, c.known = ctx, map[pair]state{}
-	if c.root == nil {
-		c.root = c.ruleOf(c.document)
-		for len(c.todo) > 0 && !c.spent {
-			r := c.todo[0]
-			c.todo = c.todo[1:]
-			c.compile(r)
-		}
-	}
 	c.weigh(v)
-	ok := !c.spent && c.valid(c.root, v, 0)
+	ok := !c.spent && c.valid(c.document, v, 0)
 	switch {
 	case c.endless:
 		return unmet
@@ -166,159 +154,39 @@ func (c *checker) has(s set, v *schema.Node) bool {
 	return slices.ContainsFunc(s[c.hashes[v]], func(e *schema.Node) bool { return c.equal(e, v) })
 }
 
-// rule is a compiled part of the schema. A nil *rule takes everything.
-type rule struct {
-	from  *schema.Node
-	never bool // takes nothing
-	refs  []*rule
-
-	types   []string
-	enum    set // nil: any value
-	pattern *pattern
-	numbers map[string]float64 // the keywords with numbers
-
-	all, any, one                []*rule
-	not, cond, then, orElse      *rule
-	hasNot, hasCond, hasContains bool
-
-	required   []string
-	properties map[string]*rule
-	byPattern  []keyed
-	rest       *rule // additionalProperties
-	names      *rule
-
-	first    []*rule
-	items    *rule
-	contains *rule
-	unique   bool
-}
-
-type keyed struct {
-	*pattern
-	rule *rule
-}
-
-var never = &rule{never: true}
-
-// ruleOf gives what a part of the document is compiled to, if only later on.
-func (c *checker) ruleOf(at *schema.Node) *rule {
-	if at.Kind() != schema.Object {
-		if at.Is(false) {
-			return never
-		}
-		return nil
-	}
-	r := c.rules[at]
-	if r == nil && c.spend(16) {
-		r = &rule{from: at}
-		c.rules[at] = r
-		c.todo = append(c.todo, r)
-	}
-	return r
-}
-
-func (c *checker) rulesOf(at *schema.Node) (out []*rule) {
-	list := at.Elements()
-	for i := range list {
-		if !c.spend(1) {
-			break
-		}
-		out = append(out, c.ruleOf(&list[i]))
-	}
-	return out
-}
-
-func (c *checker) setOf(list []schema.Node) set {
-	out := set{}
-	for i := range list {
-		if c.spent {
-			break
-		}
-		c.weigh(&list[i])
-		c.add(out, &list[i])
-	}
-	return out
-}
-
-// numbered are the keywords whose values are numbers.
-var numbered = []string{"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-	"minProperties", "maxProperties", "minItems", "maxItems"}
-
-func (c *checker) compile(r *rule) {
-	m := r.from
-	if ref, ok := m.Member("$ref").Str(); ok {
-		c.spend(8 + len(ref))
-		to := never
-		if at := c.document.Local(ref); at != nil {
-			to = c.ruleOf(at)
-		}
-		r.refs = []*rule{to}
-	}
-	r.types, _ = m.Types()
-	c.spend(len(m.Member("type").Elements()))
-	if enum := m.Member("enum"); enum.Kind() == schema.Array {
-		r.enum = c.setOf(enum.Items)
-	}
-	if want := m.Member("const"); want != nil {
-		c.weigh(want)
-		only := set{}
-		c.add(only, want)
-		r.refs = append(r.refs, &rule{enum: only})
-	}
-	if p, ok := m.Member("pattern").Str(); ok {
-		r.pattern = c.patternOf(p)
-	}
-	for _, key := range numbered {
-		if n, ok := m.Member(key).Float(); ok {
-			if r.numbers == nil {
-				r.numbers = map[string]float64{}
+// among tells whether a value is one of those of an enum.
+func (c *checker) among(enum, v *schema.Node) bool {
+	s, ok := c.enums[enum]
+	if !ok {
+		s = set{}
+		for i := range enum.Items {
+			if c.spent {
+				break
 			}
-			r.numbers[key] = n
+			c.weigh(&enum.Items[i])
+			c.add(s, &enum.Items[i])
 		}
+		c.enums[enum] = s
 	}
-	r.all, r.any, r.one = c.rulesOf(m.Member("allOf")), c.rulesOf(m.Member("anyOf")), c.rulesOf(m.Member("oneOf"))
-	if not := m.Member("not"); not != nil {
-		r.not, r.hasNot = c.ruleOf(not), true
-	}
-	if cond := m.Member("if"); cond != nil {
-		r.cond, r.hasCond = c.ruleOf(cond), true
-		r.then, r.orElse = c.ruleOf(m.Member("then")), c.ruleOf(m.Member("else"))
-	}
-	c.compileObject(r, m)
-	r.first = c.rulesOf(m.Member("prefixItems"))
-	if items := m.Member("items"); items.Kind() == schema.Array { // before 2020-12
-		r.first, r.items = c.rulesOf(items), c.ruleOf(m.Member("additionalItems"))
-	} else {
-		r.items = c.ruleOf(items)
-	}
-	if want := m.Member("contains"); want.Given() {
-		r.contains, r.hasContains = c.ruleOf(want), true
-	}
-	r.unique = m.Member("uniqueItems").Is(true)
+	return c.has(s, v)
 }
 
-func (c *checker) compileObject(r *rule, m *schema.Node) {
-	required := m.Member("required").Elements()
-	for i := range required {
-		c.spend(1)
-		if key, ok := required[i].Str(); ok {
-			r.required = append(r.required, key)
-		}
+// same tells whether a value is a const.
+func (c *checker) same(want, v *schema.Node) bool {
+	if _, ok := c.hashes[want]; !ok {
+		c.weigh(want)
 	}
-	props := m.Member("properties").Members()
-	if len(props) > 0 {
-		r.properties = make(map[string]*rule, len(props))
+	return c.equal(want, v)
+}
+
+// referred is what a $ref leads to, nil if that is nowhere.
+func (c *checker) referred(ref *schema.Node) *schema.Node {
+	to, ok := c.refs[ref]
+	if !ok && c.spend(8+len(ref.Text)) {
+		to = c.document.Local(ref.Text)
+		c.refs[ref] = to
 	}
-	for i := range props {
-		c.spend(2)
-		r.properties[props[i].Key] = c.ruleOf(&props[i])
-	}
-	patterns := m.Member("patternProperties").Members()
-	for i := range patterns {
-		c.spend(2)
-		r.byPattern = append(r.byPattern, keyed{c.patternOf(patterns[i].Key), c.ruleOf(&patterns[i])})
-	}
-	r.rest, r.names = c.ruleOf(m.Member("additionalProperties")), c.ruleOf(m.Member("propertyNames"))
+	return to
 }
 
 // pattern is a regular expression, compiled when it is first needed.
@@ -410,12 +278,12 @@ func (r *counted) ReadRune() (rune, int, error) {
 	return c, n, nil
 }
 
-// valid compares a value with a part of the schema.
-func (c *checker) valid(r *rule, v *schema.Node, depth int) bool {
-	if r == nil || r.never {
-		return r == nil
+// valid compares a value with a part of the schema. What is neither an object nor false takes everything.
+func (c *checker) valid(rule, v *schema.Node, depth int) bool {
+	if rule.Kind() != schema.Object {
+		return !rule.Is(false)
 	}
-	at := pair{r, v}
+	at := pair{rule, v}
 	switch c.known[at] {
 	case fits:
 		return c.spend(1)
@@ -433,179 +301,172 @@ func (c *checker) valid(r *rule, v *schema.Node, depth int) bool {
 		return false
 	}
 	c.known[at] = open
-	ok := c.every(r.refs, v, depth) && c.says(r, v) && c.combined(r, v, depth) && c.shape(r, v, depth)
+	ok := c.says(rule, v, depth) && c.combined(rule, v, depth) && c.shape(rule, v, depth)
 	if c.known[at] = differs; ok {
 		c.known[at] = fits
 	}
 	return ok && !c.spent
 }
 
-func (c *checker) every(list []*rule, v *schema.Node, depth int) bool {
-	for _, r := range list {
-		if !c.spend(1) || !c.valid(r, v, depth+1) {
+// says compares the value itself.
+func (c *checker) says(rule, v *schema.Node, depth int) bool {
+	if ref := rule.Member("$ref"); ref.Kind() == schema.String {
+		to := c.referred(ref)
+		if to == nil || !c.spend(1) || !c.valid(to, v, depth+1) {
 			return false
 		}
 	}
-	return true
-}
-
-// says compares the value itself.
-func (c *checker) says(r *rule, v *schema.Node) bool {
-	if len(r.types) > 0 && !slices.ContainsFunc(r.types, func(name string) bool { c.spend(1); return isType(name, v) }) {
+	if want := rule.Member("const"); want != nil && !(c.spend(9) && c.same(want, v)) {
 		return false
 	}
-	if r.enum != nil && !c.has(r.enum, v) {
+	if types := rule.Member("type"); types.Kind() == schema.String && !c.isType(types, v) || len(types.Elements()) > 0 &&
+		!slices.ContainsFunc(types.Items, func(name schema.Node) bool { return c.isType(&name, v) }) {
+		return false
+	}
+	if enum := rule.Member("enum"); enum.Kind() == schema.Array && !c.among(enum, v) {
 		return false
 	}
 	if text, ok := v.Str(); ok {
-		if r.has("minLength", "maxLength") {
+		if rule.Member("minLength") != nil || rule.Member("maxLength") != nil {
 			c.spend(len(text) >> 6)
-			if !r.within("minLength", "maxLength", utf8.RuneCountInString(text)) {
+			if !within(rule, "minLength", "maxLength", utf8.RuneCountInString(text)) {
 				return false
 			}
 		}
-		return r.pattern == nil || c.matches(r.pattern, text)
+		p, ok := rule.Member("pattern").Str()
+		return !ok || c.spend(1+len(p)>>7) && c.matches(c.patternOf(p), text)
 	}
 	x, ok := v.Float()
-	return !ok || r.inRange(x)
+	return !ok || inRange(rule, x)
 }
 
-func isType(name string, v *schema.Node) bool {
-	switch v.Kind() {
-	case schema.Null:
-		return name == "null"
-	case schema.Bool:
-		return name == "boolean"
-	case schema.String:
-		return name == "string"
-	case schema.Number:
-		x, _ := v.Float()
-		return name == "number" || name == "integer" && x == math.Trunc(x)
-	case schema.Array:
-		return name == "array"
-	}
-	return name == "object"
-}
-
-func (r *rule) has(keys ...string) bool {
-	return r.numbers != nil && slices.ContainsFunc(keys, func(k string) bool { _, ok := r.numbers[k]; return ok })
+func (c *checker) isType(of, v *schema.Node) bool {
+	c.spend(1)
+	name, _ := of.Str()
+	x, number := v.Float()
+	return name == v.Kind().String() || name == "integer" && number && x == math.Trunc(x)
 }
 
 // within compares n with two bounds, either of which may be missing.
-func (r *rule) within(least, most string, n int) bool {
-	lo, hasLo := r.numbers[least]
-	hi, hasHi := r.numbers[most]
+func within(rule *schema.Node, least, most string, n int) bool {
+	lo, hasLo := rule.Member(least).Float()
+	hi, hasHi := rule.Member(most).Float()
 	return (!hasLo || float64(n) >= lo) && (!hasHi || float64(n) <= hi)
 }
 
-func (r *rule) inRange(x float64) bool {
-	for key, b := range r.numbers {
-		ok := true
-		switch key {
-		case "minimum":
-			ok = x >= b
-		case "exclusiveMinimum":
-			ok = x > b
-		case "maximum":
-			ok = x <= b
-		case "exclusiveMaximum":
-			ok = x < b
-		case "multipleOf":
-			n := x / b
-			ok = b <= 0 || math.Abs(n-math.Round(n)) < 1e-9*max(1, math.Abs(n))
-		}
-		if !ok {
-			return false
-		}
+func inRange(rule *schema.Node, x float64) bool {
+	bound := func(key string, ok func(b float64) bool) bool {
+		b, there := rule.Member(key).Float()
+		return !there || ok(b)
 	}
-	return true
+	return bound("minimum", func(b float64) bool { return x >= b }) && bound("exclusiveMinimum", func(b float64) bool { return x > b }) &&
+		bound("maximum", func(b float64) bool { return x <= b }) && bound("exclusiveMaximum", func(b float64) bool { return x < b }) &&
+		bound("multipleOf", func(b float64) bool {
+			n := x / b
+			return b <= 0 || math.Abs(n-math.Round(n)) < 1e-9*max(1, math.Abs(n))
+		})
 }
 
 // combined applies the keywords that hold schemas for the same value.
-func (c *checker) combined(r *rule, v *schema.Node, depth int) bool {
-	if !c.every(r.all, v, depth) {
-		return false
-	}
-	if len(r.any) > 0 && !slices.ContainsFunc(r.any, func(sub *rule) bool { return c.spend(1) && c.valid(sub, v, depth+1) }) {
-		return false
-	}
-	if len(r.one) > 0 {
-		n := 0
-		for _, sub := range r.one {
-			if c.spend(1) && c.valid(sub, v, depth+1) {
+func (c *checker) combined(rule, v *schema.Node, depth int) bool {
+	// count is how many of a list take the value; it stops at the first one that does, or that does not.
+	count := func(key string, stop func(ok bool) bool) (n, of int) {
+		list := rule.Member(key).Elements()
+		for i := range list {
+			ok := c.spend(1) && c.valid(&list[i], v, depth+1)
+			if ok {
 				n++
 			}
+			if stop(ok) {
+				break
+			}
 		}
-		if n != 1 {
-			return false
-		}
+		return n, len(list)
 	}
-	if r.hasNot && c.valid(r.not, v, depth+1) {
+	if n, of := count("allOf", func(ok bool) bool { return !ok }); n < of {
 		return false
 	}
-	if r.hasCond {
-		if c.valid(r.cond, v, depth+1) {
-			return c.valid(r.then, v, depth+1)
+	if n, of := count("anyOf", func(ok bool) bool { return ok }); of > 0 && n == 0 {
+		return false
+	}
+	if n, of := count("oneOf", func(bool) bool { return false }); of > 0 && n != 1 {
+		return false
+	}
+	if not := rule.Member("not"); not != nil && c.valid(not, v, depth+1) {
+		return false
+	}
+	if cond := rule.Member("if"); cond != nil {
+		then := "else"
+		if c.valid(cond, v, depth+1) {
+			then = "then"
 		}
-		return c.valid(r.orElse, v, depth+1)
+		return c.valid(rule.Member(then), v, depth+1)
 	}
 	return true
 }
 
 // shape applies the keywords about what is inside objects and arrays.
-func (c *checker) shape(r *rule, v *schema.Node, depth int) bool {
+func (c *checker) shape(rule, v *schema.Node, depth int) bool {
 	switch v.Kind() {
 	case schema.Object:
-		return c.object(r, v, depth)
+		return c.object(rule, v, depth)
 	case schema.Array:
-		return c.array(r, v, depth)
+		return c.array(rule, v, depth)
 	}
 	return true
 }
 
-func (c *checker) object(r *rule, v *schema.Node, depth int) bool {
-	if !r.within("minProperties", "maxProperties", len(v.Items)) {
+func (c *checker) object(rule, v *schema.Node, depth int) bool {
+	if !within(rule, "minProperties", "maxProperties", len(v.Items)) {
 		return false
 	}
-	for _, name := range r.required {
-		if !c.spend(1) || v.Member(name) == nil {
+	required := rule.Member("required").Elements()
+	for i := range required {
+		if name, ok := required[i].Str(); !c.spend(1) || ok && v.Member(name) == nil {
 			return false
 		}
 	}
+	properties, rest, names := rule.Member("properties"), rule.Member("additionalProperties"), rule.Member("propertyNames")
+	patterns := rule.Member("patternProperties").Members()
 	for i := range v.Items {
 		if !c.spend(2) {
 			return false
 		}
 		e := &v.Items[i]
-		sub, known := r.properties[e.Key]
+		sub := properties.Member(e.Key)
+		known := sub != nil
 		if known && !c.valid(sub, e, depth+1) {
 			return false
 		}
-		for _, p := range r.byPattern {
-			if c.matches(p.pattern, e.Key) {
-				if known = true; !c.valid(p.rule, e, depth+1) {
+		for j := range patterns {
+			if c.spend(1+len(patterns[j].Key)>>7) && c.matches(c.patternOf(patterns[j].Key), e.Key) {
+				if known = true; !c.valid(&patterns[j], e, depth+1) {
 					return false
 				}
 			}
 		}
-		if !known && !c.valid(r.rest, e, depth+1) {
+		if !known && !c.valid(rest, e, depth+1) {
 			return false
 		}
-		if r.names == nil {
-			continue
-		}
-		name := schema.NewString(e.Key)
-		if c.weigh(name); !c.valid(r.names, name, depth+1) {
-			return false
+		if names.Given() {
+			name := schema.NewString(e.Key)
+			if c.weigh(name); !c.valid(names, name, depth+1) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-func (c *checker) array(r *rule, v *schema.Node, depth int) bool {
-	if !r.within("minItems", "maxItems", len(v.Items)) {
+func (c *checker) array(rule, v *schema.Node, depth int) bool {
+	if !within(rule, "minItems", "maxItems", len(v.Items)) {
 		return false
 	}
+	first, rest := rule.Member("prefixItems").Elements(), rule.Member("items")
+	if rest.Kind() == schema.Array { // before 2020-12
+		first, rest = rest.Items, rule.Member("additionalItems")
+	}
+	contains, unique := rule.Member("contains"), rule.Member("uniqueItems").Is(true)
 	found := 0
 	seen := set{}
 	for i := range v.Items {
@@ -613,22 +474,22 @@ func (c *checker) array(r *rule, v *schema.Node, depth int) bool {
 			return false
 		}
 		e := &v.Items[i]
-		sub := r.items
-		if i < len(r.first) {
-			sub = r.first[i]
+		sub := rest
+		if i < len(first) {
+			sub = &first[i]
 		}
 		if !c.valid(sub, e, depth+1) {
 			return false
 		}
-		if r.hasContains && c.valid(r.contains, e, depth+1) {
+		if contains.Given() && c.valid(contains, e, depth+1) {
 			found++
 		}
-		if r.unique {
+		if unique {
 			if c.has(seen, e) {
 				return false
 			}
 			c.add(seen, e)
 		}
 	}
-	return !r.hasContains || found > 0
+	return !contains.Given() || found > 0
 }
