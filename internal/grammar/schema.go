@@ -40,7 +40,8 @@ const (
 	members  // of an object
 )
 
-var kindNames = map[string]kinds{"string": text, "integer": integer, "number": number, "boolean": boolean, "null": null, "array": elements, "object": members}
+var kindNames = map[string]kinds{"string": text, "integer": integer, "number": number, "boolean": boolean, "null": null,
+	"array": elements, "object": members}
 
 var (
 	anything = func() *shape {
@@ -88,7 +89,8 @@ func arguments(d *schema.Document) (*shape, bool) {
 	if node.Kind() != schema.Object {
 		return anyObject, true
 	}
-	if props := node.Member("properties"); props.Kind() == schema.Object && len(props.Items) == 0 && !node.Member("additionalProperties").Given() {
+	props := node.Member("properties")
+	if props.Kind() == schema.Object && len(props.Items) == 0 && !node.Member("additionalProperties").Given() {
 		return &shape{kinds: members}, true // a tool without arguments
 	}
 	r := &reader{root: node, refs: map[string]*shape{}}
@@ -256,12 +258,16 @@ func (r *reader) object(s *shape, node, props *schema.Node, level int) {
 	for i := range props.Items {
 		of[spelled(props.Items[i].Key)] = &props.Items[i]
 	}
-	needed := map[string]bool{}
+	needed := map[string]bool{} // likewise
 	required := node.Member("required").Elements()
 	for i := range required {
 		if name, ok := required[i].Str(); ok {
-			key := spelled(name)
-			needed[key], of[key] = true, of[key] // one that is not declared may be anything
+			needed[spelled(name)] = true
+		}
+	}
+	for key := range needed { // one that is required and not declared may be anything
+		if _, ok := of[key]; !ok {
+			of[key] = nil
 		}
 	}
 	if len(of) == 0 {

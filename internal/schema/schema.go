@@ -107,8 +107,16 @@ func (n *Node) Kind() Kind {
 
 // Member is a member of an object, nil if there is none of that name.
 func (n *Node) Member(key string) *Node {
-	if members := n.Members(); members != nil {
-		if i, ok := slices.BinarySearchFunc(members, key, func(m Node, key string) int { return strings.Compare(m.Key, key) }); ok {
+	members := n.Members()
+	for len(members) > 8 { // few are looked through sooner than halved
+		if mid := len(members) / 2; members[mid].Key <= key {
+			members = members[mid:]
+		} else {
+			members = members[:mid]
+		}
+	}
+	for i := range members {
+		if members[i].Key == key {
 			return &members[i]
 		}
 	}

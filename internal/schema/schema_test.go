@@ -41,7 +41,8 @@ func plain(n *Node) any {
 // found by its name.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"type": ["object", null], "a": {"b": [1, -2.5e3, 0.10], "b": "\u00e9\ud800\n"}, "": true, "z": false}`, ` [] `, `{}`, `1e999`, `[1e999, 2]`,
-		`"` + "\xff\x00é" + `"`, `{"b": 1, "a": 2, "b": 3, "\u0061": 4}`, `{"a": 1,}`, `[1,,2]`, strings.Repeat("[", 200) + strings.Repeat("]", 200), `nul`, `{} {}`, `-`} {
+		`"` + "\xff\x00é" + `"`, `{"b": 1, "a": 2, "b": 3, "\u0061": 4}`, `{"a": 1,}`, `[1,,2]`, strings.Repeat("[", 200) + strings.Repeat("]", 200), `nul`, `{} {}`, `-`,
+		`{"k": 1, "a": 2, "j": 3, "b": 4, "i": 5, "c": 6, "h": 7, "d": 8, "g": 9, "e": 10, "f": 11, "l": 12}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

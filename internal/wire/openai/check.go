@@ -57,8 +57,9 @@ const (
 )
 
 func newChecker(document *schema.Node) *checker {
-	return &checker{left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(), document: document, refs: map[*schema.Node]*schema.Node{},
-		enums: map[*schema.Node]set{}, patterns: map[string]*pattern{}, hashes: map[*schema.Node]uint64{}}
+	return &checker{left: checkSteps, looked: checkSteps, seed: maphash.MakeSeed(), document: document,
+		refs: map[*schema.Node]*schema.Node{}, enums: map[*schema.Node]set{}, patterns: map[string]*pattern{},
+		hashes: map[*schema.Node]uint64{}}
 }
 
 // check compares one value.
@@ -359,8 +360,10 @@ func inRange(rule *schema.Node, x float64) bool {
 		b, there := rule.Member(key).Float()
 		return !there || ok(b)
 	}
-	return bound("minimum", func(b float64) bool { return x >= b }) && bound("exclusiveMinimum", func(b float64) bool { return x > b }) &&
-		bound("maximum", func(b float64) bool { return x <= b }) && bound("exclusiveMaximum", func(b float64) bool { return x < b }) &&
+	return bound("minimum", func(b float64) bool { return x >= b }) &&
+		bound("exclusiveMinimum", func(b float64) bool { return x > b }) &&
+		bound("maximum", func(b float64) bool { return x <= b }) &&
+		bound("exclusiveMaximum", func(b float64) bool { return x < b }) &&
 		bound("multipleOf", func(b float64) bool {
 			n := x / b
 			return b <= 0 || math.Abs(n-math.Round(n)) < 1e-9*max(1, math.Abs(n))
