@@ -186,21 +186,17 @@ func pieces(p dialect.Parser, cut bool, parts []string) []dialect.Piece {
 	return out
 }
 
+var eventTypes = map[dialect.Kind]string{dialect.Text: "text", dialect.Reasoning: "reasoning", dialect.ToolStart: "tool_start",
+	dialect.ToolArgs: "tool_args", dialect.ToolEnd: "tool_end"}
+
 func eventsOf(ps []dialect.Piece) []parsedEvent {
 	out := []parsedEvent{}
 	for _, p := range ps {
-		switch p.Kind {
-		case dialect.Text:
-			out = append(out, parsedEvent{Type: "text", Text: p.Text})
-		case dialect.Reasoning:
-			out = append(out, parsedEvent{Type: "reasoning", Text: p.Text})
-		case dialect.ToolStart:
-			out = append(out, parsedEvent{Type: "tool_start", Name: p.Text})
-		case dialect.ToolArgs:
-			out = append(out, parsedEvent{Type: "tool_args", Text: p.Text})
-		case dialect.ToolEnd:
-			out = append(out, parsedEvent{Type: "tool_end"})
+		e := parsedEvent{Type: eventTypes[p.Kind], Text: p.Text}
+		if p.Kind == dialect.ToolStart {
+			e.Name, e.Text = p.Text, ""
 		}
+		out = append(out, e)
 	}
 	return out
 }

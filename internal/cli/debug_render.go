@@ -176,7 +176,8 @@ type rendered struct {
 // renderRequests prints a prompt for every JSON value of in. A request that cannot be rendered is told on stderr, and the
 // next one goes on.
 func renderRequests(cmd *cobra.Command, g *generate.Generator, in io.Reader, api string, asJSON bool) error {
-	d := json.NewDecoder(in)
+	d, enc := json.NewDecoder(in), json.NewEncoder(cmd.OutOrStdout())
+	enc.SetEscapeHTML(false)
 	bad := 0
 	for n := 1; ; n++ {
 		var body json.RawMessage
@@ -191,11 +192,12 @@ func renderRequests(cmd *cobra.Command, g *generate.Generator, in io.Reader, api
 			fmt.Fprintf(cmd.ErrOrStderr(), "hearth: request %d: %v\n", n, err)
 			continue
 		}
-		text := r.Text + "\n"
 		if asJSON {
-			text = string(line(r))
+			err = enc.Encode(r)
+		} else {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), r.Text)
 		}
-		if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
+		if err != nil {
 			return fmt.Errorf("write prompt: %w", err)
 		}
 	}
@@ -254,15 +256,4 @@ func apiOf(body []byte) string {
 		return "messages"
 	}
 	return "chat"
-}
-
-// line is a value as one line of JSON.
-func line(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // our own types
-	}
-	return b.Bytes()
 }

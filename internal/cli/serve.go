@@ -110,15 +110,6 @@ func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cach
 	return e, nil
 }
 
-// folderWarnings are those of all models.
-func folderWarnings(all library, encoders *catalog.Encoders) []catalog.Warning {
-	warnings := all.Warnings()
-	for _, e := range encoders.Beside() {
-		warnings = append(warnings, e.Warnings()...)
-	}
-	return warnings
-}
-
 // printWarnings says where settings contradict the model, or the small one beside it, a line each.
 func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, all library) error {
 	for _, line := range models.Settings().Overruled() {

@@ -169,7 +169,11 @@ func (s *serving) run(ctx context.Context, stop func()) error {
 func (s *serving) present(ctx context.Context) error {
 	s.introduce()
 	s.suggest()
-	for _, w := range folderWarnings(s.all, s.encoders) {
+	warnings := s.all.Warnings()
+	for _, e := range s.encoders.Beside() {
+		warnings = append(warnings, e.Warnings()...)
+	}
+	for _, w := range warnings {
 		s.log.Warn(w.Text, "folder", w.Folder)
 	}
 	if err := printWarnings(ctx, s.stderr, s.models, s.all); err != nil {
