@@ -193,6 +193,15 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+	for name, src := range map[string]string{
+		"printed list": "{{ ['a' * 3000000, 1] }}",
+		"tuple as key": "{{ {('a' * 70000, 1): 2} }}",
+	} {
+		var e *Error
+		if _, err := render(src, NewDict(), Limits{}); !errors.As(err, &e) || e.Kind != Limit {
+			t.Errorf("%s: got %v, want an error of kind Limit", name, err)
+		}
+	}
 	deep := strings.Repeat("(", 100000) + "1" + strings.Repeat(")", 100000)
 	if _, err := Parse("deep", "{{ "+deep+" }}"); err == nil {
 		t.Error("nested parentheses: no error")

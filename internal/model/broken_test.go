@@ -97,6 +97,7 @@ func TestBrokenFolders(t *testing.T) {
 			`load model: m: config.json: architecture "qwen9" is not supported; its nearest relative here is qwen3; known architectures: ` + strings.Join(append(model.Types(), model.EncoderTypes()...), ", ")},
 		{"strange type", config(`"qwen3"`, `"9q"`),
 			`load model: m: config.json: architecture "9q" is not supported; known architectures: ` + strings.Join(append(model.Types(), model.EncoderTypes()...), ", ")},
+		{"too many layers", config(`"num_hidden_layers": 2`, `"num_hidden_layers": 4097`), "load model: m: config.json: num_hidden_layers 4097 is out of range" + correct},
 		{"no size", config(`"hidden_size": 64,`, ``), "load model: m: config.json: hidden_size is missing or not positive" + correct},
 		{"text for a size", config(`"hidden_size": 64`, `"hidden_size": "64"`), "load model: m: config.json: hidden_size should not be a JSON string" + correct},
 		{"absurd size", config(`"vocab_size": 32`, `"vocab_size": 99999999999`), "load model: m: config.json: vocab_size 99999999999 is out of range" + correct},

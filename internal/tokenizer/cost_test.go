@@ -237,6 +237,7 @@ func TestTokenizerBounds(t *testing.T) {
 		"added token":            {"added_tokens", `[{"id":9,"content":"` + long(maxAddedBytes+1) + `"}]`, "more than 1024"},
 		"expression":             {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"` + long(maxRegexBytes+1) + `"}}`, "more than 16384"},
 		"counted expression":     {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(?:a|bc){60000}"}}`, "it is longer than"},
+		"nested classes":         {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"` + strings.Repeat("[", maxClassDepth+2) + "a" + strings.Repeat("]", maxClassDepth+2) + `"}}`, "nested more than 8 deep"},
 		"reference":              {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(a)\\1"}}`, "not supported"},
 		"long words of an error": {"model", `{"type":"` + long(1<<20) + `"}`, "is not supported"},
 		"a long number":          {"model", `{"type":"Unigram","unk_id":` + strings.Repeat("1", 1<<20) + `,"vocab":[["a",0]]}`, "model"},

@@ -92,6 +92,16 @@ func TestDecoderNumbers(t *testing.T) {
 	}
 }
 
+func TestLimit(t *testing.T) {
+	for in, want := range map[string]int{"-1": -1, "9007199254740992": mostTokens, "9007199254740994": mostTokens, "1e300": mostTokens, "1e400": mostTokens} {
+		v, _ := Parse([]byte(`{"n":` + in + `}`))
+		var d Decoder
+		if n := d.Limit(v.Get("n"), 1); n == nil || *n != want || d.Err() != nil {
+			t.Errorf("Limit(%s) = %v, %v, want %d", in, n, d.Err(), want)
+		}
+	}
+}
+
 func TestDecoderKeepsFirstError(t *testing.T) {
 	v, _ := Parse([]byte(`{"a":1,"b":2}`))
 	var d Decoder
