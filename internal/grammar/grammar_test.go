@@ -316,3 +316,35 @@ func TestValid(t *testing.T) {
 		}
 	}
 }
+
+// TestDeepAndWide: what is beyond the bounds of a schema may be anything, and what a reply nests too deep is not allowed.
+func TestDeepAndWide(t *testing.T) {
+	deep := func(n int, leaf, open, close string) string {
+		return strings.Repeat(open, n) + leaf + strings.Repeat(close, n)
+	}
+	levels := func(n int) (schema, text string) {
+		return deep(n, `{"type": "integer"}`, `{"type": "object", "properties": {"a": `, `}, "required": ["a"]}`), deep(n, `"x"`, `{"a":`, `}`)
+	}
+	var wide []string
+	for i := range mostShapes + 10 {
+		wide = append(wide, fmt.Sprintf(`"p%05d": {"type": "integer"}`, i))
+	}
+	object := `{"type": "object", "properties": {` + strings.Join(wide, ",") + `}}`
+	below, shallow := levels(mostLevels / 2)
+	beyond, low := levels(mostLevels + 2)
+	for _, c := range []struct {
+		name, schema, text string
+		want               bool
+	}{
+		{"a level that is held", below, shallow, false},
+		{"a level beyond", beyond, low, true},
+		{"a property that is held", object, `{"p00000":"x"}`, false},
+		{"a property beyond", object, fmt.Sprintf(`{"p%05d":"x"}`, mostShapes+9), true},
+		{"lists in lists", `{}`, `{"a":` + deep(mostFrames/2, "", "[", "]") + `}`, true},
+		{"too many lists in lists", `{}`, `{"a":` + deep(mostFrames+2, "", "[", "]") + `}`, false},
+	} {
+		if got := fits(callOf(c.schema), `{"name": "f", "arguments": `+c.text+`}`+end); got != c.want {
+			t.Errorf("%s fits: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
