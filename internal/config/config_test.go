@@ -225,7 +225,7 @@ func TestNamesAreUnique(t *testing.T) {
 
 func TestDocIsCurrent(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteDoc(&b); err != nil {
+	if err := writeDoc(&b); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join("..", "..", "docs", "config.md")

@@ -23,8 +23,8 @@ served_model_name = ["qwen", "small"]
 chat_template_kwargs = { preserve_thinking = true }
 `
 
-// WriteDoc prints docs/config.md.
-func WriteDoc(w io.Writer) error {
+// writeDoc prints docs/config.md.
+func writeDoc(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Settings
 
