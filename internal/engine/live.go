@@ -56,8 +56,8 @@ type Dropped struct {
 	DiskBytes   int64
 }
 
-// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps. Errors: ErrClosed, and ctx's,
-// after which it may still happen.
+// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps. Errors: ErrClosed,
+// and ctx's, after which it may still happen.
 func (e *Engine) DropCache(ctx context.Context) (Dropped, error) { return e.between(ctx, e.dropCache) }
 
 // between runs drop between two steps.

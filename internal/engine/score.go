@@ -17,10 +17,9 @@ type Score struct {
 	Logprob float32          // of the token that does come next; 0 at the last position
 }
 
-// Score runs a prompt without generating and returns one score for each of its positions, with the top most likely
-// tokens each. It queues like any other prompt and runs in chunks beside them. Nothing of it comes from the prefix cache: every row is
-// computed. Errors are those of Submit, ctx's, and
-// the step's.
+// Score runs a prompt without generating and returns one score for each of its positions, with the top most likely tokens each.
+// It queues like any other prompt and runs in chunks beside them. Nothing of it comes from the prefix cache: every row is
+// computed. Errors are those of Submit, ctx's, and the step's.
 func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]Score, error) {
 	if err := Check(tokens, e.cfg.Vocab, e.context); err != nil {
 		return nil, err

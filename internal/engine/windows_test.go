@@ -38,8 +38,8 @@ func windowed() map[string]func() *hooked {
 	}
 }
 
-// TestWindows: pages that fall out of a window are given back, and nobody sees it: not in the answer of one sequence alone, compared
-// with a table that keeps every page, nor after prefixes that were cached, in little memory, beside others.
+// TestWindows: pages that fall out of a window are given back, and nobody sees it: not in the answer of one sequence alone,
+// compared with a table that keeps every page, nor after prefixes that were cached, in little memory, beside others.
 func TestWindows(t *testing.T) {
 	for name, h := range windowed() {
 		t.Run(name, func(t *testing.T) {

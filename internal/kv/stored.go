@@ -2,8 +2,9 @@ package kv
 
 import "encoding/binary"
 
-// Tag stands for a salt where what is stored is counted and dropped: it is the 31 bits of the salt in a key's first element, 0 for
-// the zero Salt. Among a hundred salts, two have the same tag once in 400,000 times; then both are counted and dropped together.
+// Tag stands for a salt where what is stored is counted and dropped: it is the 31 bits of the salt in a key's first element, 0
+// for the zero Salt. Among a hundred salts, two have the same tag once in 400,000 times; then both are counted and dropped
+// together.
 type Tag uint32
 
 // Tag is the tag of keys under the salt.
@@ -28,8 +29,8 @@ type Stored struct {
 	Bytes   int64
 }
 
-// Stored fills a map with what there is under every tag. The caller passes the same map every time; it is left alone while nothing
-// changes.
+// Stored fills a map with what there is under every tag. The caller passes the same map every time; it is left alone while
+// nothing changes.
 func (p *Prefix) Stored(to map[Tag]Stored) {
 	if !p.changed {
 		return

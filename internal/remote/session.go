@@ -35,8 +35,8 @@ type diedError struct{ how string }
 
 func (e *diedError) Error() string { return e.how }
 
-// startSession starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what
-// starting a process can fail with.
+// startSession starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what starting
+// a process can fail with.
 func (e *Engine) startSession() (*session, error) {
 	proc, err := e.cfg.Start()
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"hearth/internal/kv"
 )
 
-// margin is how many tokens of its answer a sequence has memory set aside for when another one is admitted.
+// margin is how many tokens of each running answer have memory reserved when another sequence is admitted.
 const margin = 256
 
-// admitAll lets waiting sequences in, as long as each finds part of a step. Interactive ones come before background ones.
-// Among equals it is first in, first out, but clients take turns: who has fewer sequences running comes first. Nobody
-// overtakes a sequence that does not fit yet, unless that is a background one.
+// admitAll admits waiting sequences as long as each can have a part of the step. Interactive ones come before background ones;
+// among equals the client with fewer running sequences comes first, then the order of arrival. Nobody overtakes a sequence that
+// does not fit yet, unless that is a background one.
 func (s *Scheduler) admitAll() {
 	for len(s.waiting) > 0 {
 		q, m := s.pick()
@@ -71,7 +71,8 @@ func (s *Scheduler) ofClient(c uint64) int {
 	return n
 }
 
-// match asks the prefix tree. A scored prompt continues where it was preempted at most: its rows are wanted.
+// match looks q up in the prefix tree. A scored prompt takes only what it has run itself, before it was preempted: all of its
+// rows are wanted.
 func (s *Scheduler) match(q *Seq) kv.Match {
 	if s.prefix == nil {
 		return kv.Match{}
@@ -83,8 +84,8 @@ func (s *Scheduler) match(q *Seq) kv.Match {
 	return s.prefix.Match(key)
 }
 
-// ahead is a running sequence that is about to compute at least a page more of q's prompt than the prefix tree has. q
-// waits for it: several answers to one prompt, or agents that start alike, prefill what they share once.
+// ahead is a running sequence that is about to compute at least a page of q's prompt that the prefix tree lacks. q waits for it,
+// so that several answers to one prompt, or agents that start alike, prefill what they share once.
 func (s *Scheduler) ahead(q *Seq, cached int) *Seq {
 	if s.prefix == nil || q.Score {
 		return nil
@@ -112,11 +113,10 @@ func (s *Scheduler) ahead(q *Seq, cached int) *Seq {
 
 // admit starts q at m, or reports that it has to wait.
 //
-// Reservation: what is free, and what eviction can free, must cover what all running sequences and q still need beyond
-// the pages they hold: pages for all tokens known, and for at most margin more of what they may generate; in groups
-// with a window no more than window and step cover; and q's fixed state. Pages that q shares count nothing. So a prompt
-// that was admitted gets the memory it needs, an answer may outgrow its margin, and then the youngest sequence is
-// preempted (grow). Assumption: Geometry.SlotToken is 0, pages are the storage.
+// Memory is reserved first. What is free or can be evicted must cover what q and all running sequences still need: pages for all
+// their known tokens and for up to margin generated ones (in groups with a window, for no more than window and step cover), and
+// the fixed state of q. Pages that q shares cost nothing. So an admitted prompt always gets its memory. An answer may outgrow its
+// margin, and then the youngest sequence is preempted (grow). This assumes that pages are the storage: Geometry.SlotToken is 0.
 func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 	slot, ok := s.alloc.Slot()
 	if fixed := s.alloc.Geometry().FixedBytes; !ok && fixed > 0 && s.prefix != nil && s.prefix.Evict(fixed) > 0 {
@@ -134,11 +134,11 @@ func (s *Scheduler) admit(q *Seq, m kv.Match) bool {
 		s.alloc.Share(&q.Table, &m)
 		need := others + s.lacks(q)
 		for g, page := range m.Tail {
-			if page != 0 { // stays beside its copy until that is made
+			if page != 0 { // stays until it has been copied
 				need += s.alloc.Geometry().Groups[g].PageBytes
 			}
 		}
-		if m.Snap != 0 { // stays beside the slot's state until that is a copy of it
+		if m.Snap != 0 { // stays until it has been copied to the slot
 			need += s.alloc.Geometry().SnapBytes
 		}
 		if need <= s.alloc.Limits().Bytes-s.alloc.InUse()+s.alloc.Idle() || len(s.running) == 0 && m.Tail == nil && m.Snap == 0 {
@@ -176,7 +176,7 @@ func (s *Scheduler) start(q *Seq, slot kv.SlotID, m kv.Match) {
 	}
 }
 
-// lacks is the bytes of pages that q needs beyond those it holds, as far as the reservation looks ahead.
+// lacks is the bytes of pages that q needs beyond those it holds, its margin included.
 func (s *Scheduler) lacks(q *Seq) int64 {
 	geo, span := s.alloc.Geometry(), s.alloc.Limits().Span
 	tokens := min(q.Known+margin, q.Prompt+q.Max)
@@ -208,7 +208,7 @@ func (s *Scheduler) grow(q *Seq, tokens int) bool {
 			if s.prefix == nil || s.prefix.Bytes() == 0 {
 				panic("sched: a sequence that fits the context does not fit the budget")
 			}
-			s.prefix.Clear() // only pages before branchings are left to give, see kv.Prefix.Evict
+			s.prefix.Clear() // all that is left are pages that Evict cannot free
 			q.stored = 0
 			continue
 		}

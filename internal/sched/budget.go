@@ -5,19 +5,19 @@ import "math"
 const (
 	leastPrompt = 16   // prompt tokens that a step runs whatever they take
 	coldPrompt  = 64   // and while nothing has been measured
-	aim         = 0.85 // of Target: steps of one plan differ, on machines that others share by more than this leaves
-	lastAlone   = 3    // times Longest that what is left of a prompt may take to run in one step
+	aim         = 0.85 // of Target is planned for: equal plans take different times, on shared machines by more than the rest
+	lastAlone   = 3    // times Longest: a prompt's rest that takes no more runs in one step
 )
 
-// ChunkBudget says how many prompt tokens fit into a step that must not keep others waiting. It learns from the time of past
-// steps, which the engine measures: a step takes what its decodes take, and then for every prompt token a time that
-// grows with the depth at which the token stands. All times are in microseconds.
+// ChunkBudget says how many prompt tokens a step may run so that it does not keep others waiting. It learns from the times of
+// past steps, which the engine measures. In its model a step takes what its decodes take, and for every prompt token a time that
+// grows with the token's depth, which is its position. All times are in microseconds.
 type ChunkBudget struct {
 	Target  int64 // of a step in which sequences decode; 0: no limit
-	Longest int64 // of other steps, which delay nobody but those who come or leave meanwhile; 0: no limit
+	Longest int64 // of other steps, which delay only prompts that arrive or are cancelled meanwhile; 0: no limit
 	decode  float64
 	prompt  line    // of a prompt token's time over its depth
-	late    float64 // what is expected is this many times prompt
+	late    float64 // factor on prompt: recent tokens took so much longer than it says
 }
 
 // load is what a step ran, as far as its time depends on it.
@@ -42,8 +42,8 @@ func (p *ChunkBudget) Observe(items []Item, took int64) {
 	p.observe(l, float64(max(took, 1)))
 }
 
-// observe: what a few prompt tokens take, the last ones of a prompt or those behind a long match, says nothing of what one
-// among many takes.
+// observe learns from a load. Steps of a few prompt tokens, the last of a prompt or those behind a long match, are left out: they
+// do not show what a token among many takes.
 func (p *ChunkBudget) observe(l load, took float64) {
 	switch {
 	case l.prompt >= leastPrompt:
@@ -58,8 +58,8 @@ func (p *ChunkBudget) observe(l load, took float64) {
 	}
 }
 
-// learn follows a rise at once and a fall slowly, for late steps are what the target is about, but not below twice what was
-// seen last: one step that had to read the weights from disk must not make many others small.
+// learn follows a rise at once and a fall slowly, since a late step misses the target. But mean never stays above twice the last
+// value: one step that had to read the weights from disk must not make many others small.
 func learn(mean *float64, x float64) {
 	if x > *mean {
 		*mean = x
@@ -68,8 +68,8 @@ func learn(mean *float64, x float64) {
 	*mean = min(*mean+(x-*mean)/4, 2*x)
 }
 
-// line is y = base + slope x, both positive, learned from pairs that are off by some noise: a Kalman filter of two numbers
-// that drift. Where all pairs have about the same x, what that says nothing of stays as it was learned before.
+// line is y = base + slope x, both positive, learned from noisy pairs by a Kalman filter whose two numbers drift. While all pairs
+// have about the same x, what they do not determine stays as it was learned before.
 type line struct {
 	base, slope float64
 	cov         [3]float64 // of (base, base), (base, slope), (slope, slope)
@@ -107,7 +107,7 @@ func (l *line) learn(x, y, noise float64) {
 	l.slope = max(l.slope, l.base/mostDouble)
 }
 
-// price is what prompt tokens take of a step, in microseconds, or in tokens where no time limits the step.
+// price is what prompt tokens cost of a step, in microseconds, or in tokens where no time limits the step.
 type price struct {
 	token, depth float64 // a token takes token + depth times the tokens before it
 	least        float64 // but at least this, so that a step has no more tokens than a chunk
@@ -119,7 +119,7 @@ func (p *price) of(tokens, behind int) float64 {
 	return n * max(p.token+p.depth*(float64(behind)+n/2), p.least)
 }
 
-// fit is how many tokens behind others room is for, in part.
+// fit is how many tokens behind others there is room for, with a fraction.
 func (p *price) fit(room float64, behind int) float64 {
 	n := room / p.least
 	first := p.token + p.depth*float64(behind)
@@ -129,13 +129,12 @@ func (p *price) fit(room float64, behind int) float64 {
 	return 2 * room / (first + math.Sqrt(first*first+2*p.depth*room)) // first n + depth/2 n^2 = room
 }
 
-// budget is what a step may take for prompt tokens, at most chunk of them, and what they take: beside sequences that decode,
-// or without any. The oldest prompt has rest tokens to run behind others.
+// limit is what a step may spend on prompt tokens, at most chunk of them, and what they cost. beside: sequences decode in the
+// same step. The oldest prompt has rest tokens left, behind so many others.
 //
-// Where it is alone and what is left of it takes no more than lastAlone times Longest, that is one step: in
-// several each would read all keys again, and the last ones would be slivers. It delays a prompt that comes meanwhile, or
-// the end of a cancelled one, once by so much.
-func (p *ChunkBudget) budget(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
+// If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
+// keys again, and the last ones would be tiny. A prompt that arrives meanwhile is delayed once by so much.
+func (p *ChunkBudget) limit(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
 	limit := float64(p.Longest)
 	if beside {
 		limit = aim * float64(p.Target)

@@ -9,10 +9,10 @@ import (
 	"hearth/internal/kv"
 )
 
-// A prompt of 20,000 tokens runs beside sequences that decode, some from the start, some later, and a short one comes now
-// and then, on machines whose prompt tokens cost more the deeper they are and whose steps vary by a tenth. Steps keep the target, or what a decode step
-// with 16 tokens of the long prompt takes, from the start; they use most of it; short prompts have their first token in
-// three steps; and once the decodes are through the rest of the prompt runs in whole chunks.
+// A prompt of 20,000 tokens runs beside sequences that decode, some from the start, some later, and a short one comes now and
+// then, on machines whose prompt tokens cost more the deeper they are and whose steps vary by a tenth. Steps keep the target, or
+// what a decode step with 16 tokens of the long prompt takes, from the start; they use most of it; short prompts have their first
+// token in three steps; and once the decodes are through the rest of the prompt runs in whole chunks.
 func TestPace(t *testing.T) {
 	for _, box := range []machine{
 		{decode: 23_000, token: 400, key: 0.05},

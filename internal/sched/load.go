@@ -1,10 +1,10 @@
 package sched
 
-// What the prefix tree lacks may be stored elsewhere. Before a sequence is admitted the caller is asked once, and may
-// bring it into the tree (kv.Prefix.Graft) while the sequence keeps its place in the queue without holding anything up.
+// What the prefix tree lacks may be on disk. Before a sequence is admitted the caller is asked once, and may load pages into the
+// tree (kv.Prefix.InsertPage). Meanwhile the sequence keeps its place in the queue and does not block others.
 
-// ask reports whether q has to wait for what is on its way. It asks again only after q was preempted, or Loaded says so:
-// what was brought may be gone again by the time q is admitted, and then it is computed.
+// ask reports whether q has to wait for pages that are being loaded. It asks again only after q was preempted or if Loaded says
+// so. Loaded pages may be evicted again before q is admitted; then they are computed.
 func (s *Scheduler) ask(q *Seq, cached int) bool {
 	if s.cfg.Ask == nil || s.prefix == nil || q.Score || q.asked {
 		return false
@@ -14,7 +14,7 @@ func (s *Scheduler) ask(q *Seq, cached int) bool {
 	return q.loading
 }
 
-// Loaded ends the waiting of a sequence for what Ask announced. again: it is to be asked once more.
+// Loaded ends a sequence's wait for what Ask announced. again: Ask is to be called once more.
 func (s *Scheduler) Loaded(q *Seq, again bool) { q.loading, q.asked = false, !again }
 
 // Loading counts the sequences that wait for Loaded. They are among the waiting ones of Counts.

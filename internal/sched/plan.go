@@ -10,8 +10,8 @@ import (
 // mostPrefills is how many prompts run at once: more would only make all of them late.
 const mostPrefills = 8
 
-// Next plans a step: one token for every sequence that decodes, then prompt tokens, at most Chunk of them or what Pace
-// allows. Waiting sequences are admitted first. An empty plan means that nothing is to do.
+// Next plans a step: one token for every sequence that decodes, then prompt tokens, as many as Chunk and ChunkBudget allow.
+// Waiting sequences are admitted first. An empty plan means that there is nothing to do.
 func (s *Scheduler) Next() Plan {
 	s.plan.Items, s.plan.Preempted, s.snaps = s.plan.Items[:0], s.plan.Preempted[:0], s.snaps[:0]
 	s.age()
@@ -51,14 +51,14 @@ func (s *Scheduler) Next() Plan {
 	return s.plan
 }
 
-// share says in s.give how many tokens each prompt of s.order runs. What interactive ones leave goes to the background.
+// share sets s.give, how many tokens each prompt of s.order runs. Background prompts get what interactive ones leave.
 func (s *Scheduler) share() {
 	if len(s.order) == 0 {
 		return
 	}
 	q := s.order[0]
 	d := division{tokens: s.cfg.Chunk}
-	d.budget, d.price = s.ChunkBudget.budget(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
+	d.budget, d.price = s.ChunkBudget.limit(s.cfg.Chunk, len(s.plan.Items) > 0, q.Known-q.Table.Len, q.Table.Len, len(s.order) == 1)
 	front := 0
 	for front < len(s.order) && !background(s.order[front]) {
 		front++
@@ -70,7 +70,7 @@ func (s *Scheduler) share() {
 	}
 }
 
-// runs: it has not been preempted while this plan was made.
+// runs reports that q was not preempted while this plan was made.
 func (s *Scheduler) runs(q *Seq) bool { return q.Slot >= 0 }
 
 // add plans up to limit of the tokens q knows but has not run, unless there is no memory for them.
@@ -89,23 +89,22 @@ func (s *Scheduler) add(q *Seq, limit int) {
 	}
 }
 
-// division is a step's room on its way to the prompts of a list: time where a time limits the step.
+// division shares a step's budget among the prompts of a list. The budget is in the unit of price.
 type division struct {
 	price  price
 	budget float64
-	tokens int // that the step may have
+	tokens int // prompt tokens left of Config.Chunk
 	list   []*Seq
 	give   []int // tokens
 }
 
-// shortPrompts is how many steps' worth of room may wait behind the oldest prompt for them to count as short.
+// shortPrompts is how many steps' budgets the prompts behind the oldest may need and still count as short.
 const shortPrompts = 4
 
-// divide shares the room among the prompts of the list. The oldest gets half, so that
-// long prompts finish one after the other, or a quarter where the others are short: they end in a few steps then.
-// The rest is shared equally among clients, and what a client gets goes to those of its prompts that have least to run. So a
-// short prompt need not wait for a long one, or for the many of one client. What somebody has no use for goes to the next
-// in order of arrival.
+// divide shares the budget among the prompts of the list. The oldest gets half, so that long prompts finish one after the other,
+// or a quarter if the others are short and so end within a few steps. The rest is shared equally among clients, and each client's
+// share goes to those of its prompts with the least left to run. So a short prompt need not wait for a long one, nor for the many
+// of another client. What somebody cannot use goes to the next in order of arrival.
 func (d *division) divide() {
 	rest := d.list[1:]
 	clients, others := 0, 0.0
@@ -150,14 +149,14 @@ func (d *division) divide() {
 // lacks is how many tokens of prompt i are not given yet.
 func (d *division) lacks(i int) int { return max(d.list[i].Known-d.list[i].Table.Len-d.give[i], 0) }
 
-// cost is what they take.
+// cost is the price of those.
 func (d *division) cost(i int) float64 {
 	return d.price.of(d.lacks(i), d.list[i].Table.Len+d.give[i])
 }
 
-// take gives tokens to prompt i, as many as quota is for, the last one in part, and there is room for all of.
+// take gives tokens to prompt i: as many as quota pays for, rounded up, but no more than the whole budget pays for.
 func (d *division) take(i int, quota float64) int {
-	const whole = 1e-9 // of rounding
+	const whole = 1e-9 // of a token: rounding errors
 	behind := d.list[i].Table.Len + d.give[i]
 	n := min(math.Ceil(d.price.fit(quota, behind)*(1-whole)), math.Floor(d.price.fit(d.budget, behind)*(1+whole)))
 	take := min(int(n), d.lacks(i), d.tokens)
@@ -167,7 +166,7 @@ func (d *division) take(i int, quota float64) int {
 	return take
 }
 
-// first: no sequence before i is of that client.
+// first reports that no sequence before i is of that client.
 func first(list []*Seq, i int, client uint64) bool {
 	return !slices.ContainsFunc(list[:i], func(q *Seq) bool { return q.Client == client })
 }

@@ -1,18 +1,18 @@
 package sched
 
-// Sequences are interactive, somebody waits for them, or background. Background ones are admitted after all interactive
-// ones that fit, get what prompt tokens these leave of a step, and give up slot and memory first, also to an interactive
-// one that waits for either; what they computed stays in the prefix tree. So that they are late but never starve, one is
-// promoted now and then: it counts as interactive from then on. So is one whose beginning an interactive sequence waits
-// for.
+// A sequence is interactive, which means that somebody waits for it, or background. Background sequences are admitted after all
+// interactive ones that fit and get the prompt tokens that these leave of a step. They are preempted first, also for an
+// interactive sequence that waits for a slot or memory; what they computed stays in the prefix tree. Aging keeps them from
+// starving: now and then the oldest is promoted and counts as interactive from then on. So is one whose beginning an interactive
+// sequence waits for.
 
-// agingSteps is how many steps the oldest background sequence shares with interactive ones before it is promoted.
+// agingSteps is how many steps run beside interactive sequences before the oldest background sequence is promoted.
 const agingSteps = 64
 
 func background(q *Seq) bool { return q.Background && !q.promoted }
 
-// age counts a step in which a background sequence does not decode while there are interactive ones, and promotes the
-// oldest where its patience has ended: one every so many steps, however many there are.
+// age counts the steps in which a background sequence that does not decode yet is behind interactive ones. After agingSteps of
+// them it promotes the oldest: one at a time, however many there are.
 func (s *Scheduler) age() {
 	var oldest *Seq
 	interactive := false
@@ -35,7 +35,7 @@ func (s *Scheduler) age() {
 	}
 }
 
-// prefills counts the prompts that run and would delay q.
+// prefills counts the running prompts that would delay q.
 func (s *Scheduler) prefills(q *Seq) int {
 	n := 0
 	for _, r := range s.running {
@@ -65,5 +65,5 @@ func (s *Scheduler) preemptBackground() bool {
 	return true
 }
 
-// Expire tells the time in milliseconds: what has expired leaves the prefix tree. It says whether something did.
+// Expire sets the time, in milliseconds, and evicts from the prefix tree what has expired. It says whether something has.
 func (s *Scheduler) Expire(now int64) bool { return s.prefix != nil && s.prefix.Expire(now) > 0 }

@@ -29,10 +29,10 @@ type Seq struct {
 	Client uint64    // sequences of one client share what it gets
 	Prompt int       // prompt tokens, at least 1
 	Max    int       // tokens it may generate; 0: it ends with its prompt
-	Score  bool      // every prompt row is wanted: nothing is taken from the prefix tree
+	Score  bool      // all rows of the prompt are wanted, so nothing of it comes from the prefix tree
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
-	Owner  kv.Owner  // of what it leaves in the prefix tree
-	Marks  []int     // prompt offsets where later prompts are likely to part from it, for state that cannot be cut
+	Owner  kv.Owner  // of what it stores in the prefix tree
+	Marks  []int     // prompt offsets after which other prompts are likely to differ: snapshots of recurrent state are taken there
 
 	Background bool // it lets others go first, see priority.go
 
@@ -42,18 +42,18 @@ type Seq struct {
 	Match   kv.Match  // what the last admission found in the prefix tree
 	Cached  int       // tokens that the first admission found there
 	Added   int       // prompt tokens that it adds to the prefix tree, see kv.Geometry.Added
-	Own     bool      // where the prompt then parted from it was the owner's own, see kv.Prefix.Owns
-	EndSnap kv.SnapID // when it has left its slot: take this snapshot of the slot before closing it; 0: none
+	Own     bool      // what it shared with the tree then was its owner's own, see kv.Prefix.Owns
+	EndSnap kv.SnapID // of a sequence that has left: the snapshot to take before its slot is closed; 0: none
 
 	started bool   // admitted before
-	fresh   bool   // admitted, but its slot has not been opened: the copied page holds nothing yet
+	fresh   bool   // admitted, but its slot is not open yet: the page that Match.Tail is copied to holds nothing
 	pin     kv.Pin // of Match, until the slot has been opened
 	ran     int    // tokens run before it was preempted
-	stored  int    // prefix handed to the tree so far
+	stored  int    // tokens handed to the prefix tree so far
 
 	promoted bool // it counts as interactive although it is Background
 	asked    bool // see Config.Ask
-	loading  bool // it waits for Loaded, and others go on
+	loading  bool // it waits for Loaded
 }
 
 // Item is one sequence's part of a plan: run Tokens tokens from Seq.Table.Len on. The table covers them.
@@ -79,7 +79,7 @@ func (it *Item) Tail() []kv.PageID {
 	return dst
 }
 
-// Preemption is a slot that was taken from a sequence to give its memory to an older one.
+// Preemption is a sequence that has lost its slot and memory to another one, and that slot.
 type Preemption struct {
 	Seq  *Seq
 	Slot kv.SlotID
@@ -96,19 +96,19 @@ type Plan struct {
 type Outcome struct {
 	New    int  // tokens generated
 	End    bool // the sequence leaves
-	Failed bool // its state is no good: with End, nothing of this step is kept
+	Failed bool // its state is not valid: with End, nothing of this step is stored
 }
 
 // Config bounds a plan.
 type Config struct {
 	Chunk     int   // prompt tokens per step, over all sequences
 	Target    int64 // microseconds a step may take while sequences decode, see Pace; 0: prompt chunks never shrink
-	Longest   int64 // microseconds a step without sequences that decode may take, likewise
+	Longest   int64 // microseconds a step without decodes may take; 0: likewise
 	NoCache   bool  // no prefix tree
-	SnapEvery int   // tokens between snapshots of state that cannot be cut; 0: none but at other places
+	SnapEvery int   // tokens between snapshots of recurrent state; 0: only the others, see snap.go
 
-	// Ask is told of a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
-	// is on its way into the tree, and the sequence waits for Loaded. nil: nothing ever is.
+	// Ask is called for a sequence that could be admitted and of which the prefix tree has so many tokens. True: more of it
+	// is being loaded into the tree, and the sequence waits for Loaded. nil: nothing ever is.
 	Ask   func(q *Seq, cached int) bool
 	Terms kv.Terms
 }
@@ -148,8 +148,8 @@ func New(cfg Config, a *kv.Alloc) *Scheduler {
 // Prefix is the prefix tree, nil if there is none.
 func (s *Scheduler) Prefix() *kv.Prefix { return s.prefix }
 
-// Submit puts s at the end of the queue. The caller has checked that Prompt+Max fits Limits.Tokens: a sequence that
-// can never be admitted would hold up the queue for ever.
+// Submit puts q at the end of the queue. The caller has checked that Prompt+Max fits Limits.Tokens: a sequence that can never be
+// admitted would block the queue for ever.
 func (s *Scheduler) Submit(q *Seq) {
 	q.Slot, q.Known = kv.NoSlot, q.Prompt
 	s.waiting = insert(s.waiting, q)
@@ -161,8 +161,8 @@ func insert(list []*Seq, q *Seq) []*Seq {
 	return slices.Insert(list, i, q)
 }
 
-// Cancel takes a sequence out, waiting or running; what it computed stays in the prefix tree. It must not be in a plan
-// that is not Done.
+// Cancel removes a sequence, waiting or running; what it computed stays in the prefix tree. It must not be in a plan that is not
+// Done.
 func (s *Scheduler) Cancel(q *Seq) {
 	if i := slices.Index(s.waiting, q); i >= 0 {
 		q.EndSnap = 0 // taken when it was preempted
@@ -178,8 +178,8 @@ func (s *Scheduler) Counts() (running, waiting int) { return len(s.running), len
 // decoding: everything but one generated token has run.
 func decoding(q *Seq) bool { return q.Known > q.Prompt && q.Known-q.Table.Len == 1 }
 
-// Done books a step: out[i] belongs to p.Items[i]. Whole pages of prompts go to the prefix tree at once, so that others
-// can use them and a cancelled prompt loses nothing.
+// Done records a step: out[i] belongs to p.Items[i]. Whole pages of prompts go to the prefix tree at once, so that others can use
+// them and a cancelled prompt loses nothing.
 func (s *Scheduler) Done(p Plan, out []Outcome) {
 	for i := range p.Items {
 		it, q := &p.Items[i], p.Items[i].Seq
@@ -210,7 +210,7 @@ func (s *Scheduler) Done(p Plan, out []Outcome) {
 	}
 }
 
-// store hands the first n positions of q to the prefix tree.
+// store inserts the first n positions of q into the prefix tree.
 func (s *Scheduler) store(q *Seq, n int) {
 	if s.prefix != nil && n > q.stored {
 		s.prefix.Insert(q.Key, &q.Table, n)

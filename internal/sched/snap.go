@@ -11,8 +11,7 @@ import (
 // what is stored (kv.Match.Longer), and where a sequence ends. While a sequence runs, an offset is moved down to the page
 // it is in, because the page goes on being written.
 
-// Snap is a snapshot to be taken of the slot's state after position To-1. It lies inside its item: the tokens before and
-// after it are two spans of one batch.
+// Snap is a snapshot to take of the slot's state after position To-1. It splits its item into two spans of one batch.
 type Snap struct {
 	To int
 	ID kv.SnapID
@@ -55,7 +54,7 @@ func (s *Scheduler) takeSnap() (kv.SnapID, bool) {
 	return id, ok
 }
 
-// storeSnaps books the snapshots of an item whose tokens have run.
+// storeSnaps puts the snapshots of an item whose tokens have run into the tree.
 func (s *Scheduler) storeSnaps(it *Item) {
 	for _, n := range it.Snaps {
 		s.prefix.Snapshot(it.Seq.Key, &it.Seq.Table, n.To, n.ID)
@@ -69,7 +68,7 @@ func (s *Scheduler) dropSnaps(it *Item) {
 	}
 }
 
-// snapEnd puts a snapshot of where q ends into the tree, whose contents the caller still has to take: see Seq.Last.
+// snapEnd puts a snapshot of the end of q into the tree; the caller still has to take its contents, see Seq.EndSnap.
 func (s *Scheduler) snapEnd(q *Seq) {
 	if s.prefix == nil || s.alloc.Geometry().Sliceable() || q.Table.Len == 0 {
 		return
