@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	busyBytes  = 16 << 20 // copied between two steps, unless it is one page that is larger
+	busyBytes  = 16 << 20 // copied between two steps; a page that is larger is copied alone
 	mostEnded  = 256      // turns that wait to be written
-	mostLater  = 1 << 20  // tokens of turns that wait for a quiet time
+	mostLater  = 1 << 20  // tokens of turns that wait until the engine is idle
 	idleWrite  = 2 * time.Second
 	closeLimit = 5 * time.Second
 )
 
-// disk moves pages between the prefix tree and the tier below it. All of it runs on the engine's goroutine, between two
-// steps, and copies memory at most: the tier's own goroutines read and write. A nil disk does nothing.
+// disk moves pages between the prefix tree and the tier on disk. It runs on the engine's goroutine, between two steps, and only
+// copies memory: the tier's own goroutines read and write files. A nil disk does nothing.
 type disk struct {
 	tier   *tier.Tier
 	store  backend.Store
@@ -30,14 +30,14 @@ type disk struct {
 	seqs   map[sched.ID]*sequence
 	tokens int  // of a page
 	groups int  // of pages; in the tier, snapshots are one more
-	snaps  bool // state cannot be cut
+	snaps  bool // there is recurrent state
 	loads  []*load
 	ended  []turn
-	later  [][]kv.Elem // turns of which something is in memory alone, for when the engine has nothing to do
-	quiet  bool        // it has had nothing to do for idleWrite
+	later  [][]kv.Elem // turns to write when the engine is idle
+	quiet  bool        // it has been idle for idleWrite
 }
 
-// load is a fetch on its way into the tree. The sequence it was started for comes first of those that wait for it.
+// load is a fetch whose pages go into the tree. The first waiting sequence is the one it was started for.
 type load struct {
 	fetch      *tier.Fetch
 	key        []kv.Elem
@@ -48,10 +48,10 @@ type load struct {
 // turn is a sequence that has ended.
 type turn struct {
 	key   []kv.Elem
-	whole bool // all of it is worth a place, not only what has been used again
+	whole bool // all of it is worth writing, not only what has been used again
 }
 
-// openDisk opens the tier, or says why there is none: an engine runs as well without.
+// openDisk opens the tier. An engine also runs without: an error is a warning.
 func (e *Engine) openDisk() {
 	geo := e.alloc.Geometry()
 	if e.cfg.Disk == nil || e.sched.Prefix() == nil {
@@ -92,7 +92,7 @@ func (d *disk) ask(q *sched.Seq, cached int) bool {
 	return true
 }
 
-// move takes in what has been read and hands out what is to be written: a bounded amount while sequences run, else all
+// move puts pages that were read into the tree and queues pages to be written: a bounded amount while sequences run, else all
 // there is.
 func (d *disk) move(busy bool) {
 	if d == nil {
@@ -125,10 +125,10 @@ func (d *disk) move(busy bool) {
 	}
 }
 
-// hasLater says whether there is something to write when the engine has had nothing to do for idleWrite.
+// hasLater reports whether there is something to write once the engine has been idle for idleWrite.
 func (d *disk) hasLater() bool { return d != nil && len(d.later) > 0 && !d.quiet }
 
-// worthWriting is what of a turn is to be written: all, as if it had been used again, or what has been.
+// worthWriting is the part of a turn to write: all of it, as if it had been used again, or what has been.
 func (d *disk) worthWriting(t turn) kv.Branch {
 	b := d.prefix.Branch(t.key)
 	for i, uses := range b.Uses {
@@ -157,18 +157,18 @@ func (d *disk) advance(l *load, left *int) bool {
 			}
 			return ended
 		}
-		grafted, err := d.prefix.InsertPage(l.key, p.Index, 1, func(g int) bool { return p.Groups[g] != nil }, func(g int, page kv.PageID) error {
+		inserted, err := d.prefix.InsertPage(l.key, p.Index, 1, func(g int) bool { return p.Groups[g] != nil }, func(g int, page kv.PageID) error {
 			*left -= len(p.Groups[g])
 			return d.store.Import(bytes.NewReader(p.Groups[g]), kv.Ref{Group: g, Page: page})
 		})
-		if grafted && err == nil && len(p.Groups) > d.groups && p.Groups[d.groups] != nil {
-			grafted, err = d.prefix.InsertSnap(l.key, (p.Index+1)*d.tokens, func(id kv.SnapID) error {
+		if inserted && err == nil && len(p.Groups) > d.groups && p.Groups[d.groups] != nil {
+			inserted, err = d.prefix.InsertSnap(l.key, (p.Index+1)*d.tokens, func(id kv.SnapID) error {
 				*left -= len(p.Groups[d.groups])
 				return d.store.Import(bytes.NewReader(p.Groups[d.groups]), kv.Ref{Snap: id})
 			})
 		}
 		l.fetch.Done(p)
-		if !grafted || err != nil { // no memory, or a page that the store does not take: the rest is computed
+		if !inserted || err != nil { // no memory, or a page that the store does not take: the rest is computed
 			l.fetch.Stop()
 			d.loaded(l)
 			return true
@@ -178,7 +178,7 @@ func (d *disk) advance(l *load, left *int) bool {
 	return false
 }
 
-// loaded lets those go on that waited. Who waited for another's pages may find more for itself.
+// loaded lets the waiting sequences go on. Those that waited for another's pages are asked again: there may be more for them.
 func (d *disk) loaded(l *load) {
 	if l.next > l.from {
 		d.tier.Restored((l.next - l.from) * d.tokens)
@@ -195,8 +195,8 @@ func (d *disk) loaded(l *load) {
 	}
 }
 
-// done notes a turn that has ended and is in the tree. One that went on from more than half of itself is a conversation
-// that goes on; of others only that is written soon which has been used again.
+// done notes a turn that has ended and is in the tree. If more than half of its prompt came from the cache it continues a
+// conversation and is written soon. Of others only what has been used again is; the rest may be written when the engine is idle.
 func (d *disk) done(q *sequence) {
 	if d == nil || len(d.ended) >= mostEnded {
 		return
@@ -215,8 +215,8 @@ func (d *disk) done(q *sequence) {
 	d.later = slices.Delete(d.later, 0, first)
 }
 
-// onEvict sees a branch before memory lets go of its end, and says whether it is done with it. It must not wait: what
-// finds the queue full is lost.
+// onEvict offers a branch to the tier before its end is evicted from memory, and reports whether it is through with it. It must
+// not wait: when the queue is full the branch is lost.
 func (d *disk) onEvict(b kv.Branch) bool {
 	for {
 		switch d.put(b, tier.Path{}) {
@@ -230,7 +230,7 @@ func (d *disk) onEvict(b kv.Branch) bool {
 	}
 }
 
-// put offers a branch to the tier. p says on which terms.
+// put offers a branch to the tier; the caller has set Last or Spare of p.
 func (d *disk) put(b kv.Branch, p tier.Path) tier.Result {
 	d.tier.Touch(b.Key, b.Uses)
 	p.Key, p.Uses, p.Pages = b.Key, b.Uses, b.Pages
@@ -250,7 +250,7 @@ func (d *disk) put(b kv.Branch, p tier.Path) tier.Result {
 	return d.tier.Put(&p)
 }
 
-// close writes what memory has, the most valuable first, until time is up.
+// close writes what is in memory, the most valuable first, until time is up.
 func (d *disk) close(wake <-chan struct{}) error {
 	if d == nil {
 		return nil
@@ -276,7 +276,7 @@ func (d *disk) close(wake <-chan struct{}) error {
 	return d.tier.Close()
 }
 
-// clear forgets what is on disk, and what is on its way.
+// clear removes what is on disk, and stops loads and writes.
 func (d *disk) clear() (entries int, bytes int64) {
 	if d == nil {
 		return 0, 0
@@ -306,7 +306,7 @@ func (d *disk) clearTag(tag kv.Tag) (entries int, bytes int64) {
 	return s.Entries, s.Bytes
 }
 
-// stop ends what is on its way.
+// stop ends all loads and forgets what waits to be written.
 func (d *disk) stop() {
 	for _, l := range d.loads {
 		l.fetch.Stop()

@@ -184,8 +184,8 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// longestStep is how long a step without decodes may take, except the last step of a prompt (sched.Pace). Prompts that arrive
-// or are cancelled during a step wait for its end.
+// longestStep is how long a step without decodes may take, except the last step of a prompt (sched.ChunkBudget). Prompts that
+// arrive or are cancelled during a step wait for its end.
 const longestStep = time.Second
 
 // SnapshotEvery is how many tokens lie between snapshots of recurrent state, besides those at Prompt.Marks. A snapshot takes as

@@ -14,8 +14,8 @@ type News struct {
 	Err    error  // where Reason is Cancel or Error
 }
 
-// Take reads what is new without waiting. It is for who watches streams (Prompt.Watch) instead of calling Next. The tokens
-// are not copied; the stream does not touch them again.
+// Take reads what is new without waiting. It is for callers that use Prompt.Watch instead of Next. The tokens are not copied; the
+// stream does not touch them again.
 func (s *Stream) Take() News {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,7 @@ func (s *Stream) Take() News {
 // Feed is the writing end of a stream whose sequence runs elsewhere.
 type Feed struct{ Stream *Stream }
 
-// NewFeed makes a stream of a prompt of so many tokens. cancel is called when the reader closes it before its end, perhaps more
-// than once.
+// NewFeed makes the stream of a prompt of so many tokens. cancel is called when the reader closes it early, maybe more than once.
 func NewFeed(ctx context.Context, prompt int, cancel func()) Feed {
 	s := newStream(ctx, prompt)
 	s.cancel = cancel

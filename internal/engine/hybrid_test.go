@@ -11,7 +11,7 @@ import (
 	"hearth/internal/tier/tiertest"
 )
 
-// hybrid is a model whose layers are of both kinds: what attends keeps pages, what does not has state that cannot be cut.
+// hybrid is a model whose layers are of both kinds: what attends keeps pages, what does not has recurrent state.
 const hybrid = `{"model_type":"qwen3_5","hidden_size":64,"num_hidden_layers":4,"intermediate_size":96,"num_attention_heads":2,
 "num_key_value_heads":1,"head_dim":32,"rms_norm_eps":1e-6,"vocab_size":97,"full_attention_interval":2,"linear_num_value_heads":4,
 "linear_num_key_heads":2,"linear_key_head_dim":16,"linear_value_head_dim":16,"linear_conv_kernel_dim":4,"max_position_embeddings":4096,

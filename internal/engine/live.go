@@ -143,7 +143,7 @@ func (e *Engine) Saved(name string) []byte {
 	return e.disk.tier.Saved(name)
 }
 
-// waitForWork waits for work, for something stored to expire, or for a quiet time to write to disk.
+// waitForWork waits for work, for something stored to expire, or until it is time to write to disk.
 func (e *Engine) waitForWork() {
 	const never = math.MaxInt64
 	wait := time.Duration(never)

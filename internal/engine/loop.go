@@ -54,8 +54,8 @@ func (e *Engine) loop() {
 	e.publish(0)
 }
 
-// intake takes in what was submitted and cancelled since the last step, and waits while there is nothing to run.
-// False: the engine is closed.
+// intake handles what was submitted and cancelled since the last step, and waits while there is nothing to run. False: the engine
+// is closed.
 func (e *Engine) intake() bool {
 	for {
 		e.mu.Lock()
@@ -123,8 +123,8 @@ func (e *Engine) retire(q *sequence) {
 	e.mu.Unlock()
 }
 
-// appendTokens appends what a step generated and says which sequences leave. Streams hear of it in deliver, when the
-// scheduler has freed what they held: who sees a stream's end sees its memory returned.
+// appendTokens appends what a step generated and says which sequences end. deliver tells the streams after the scheduler has
+// freed what they held: whoever sees a stream end finds its memory free.
 func (e *Engine) appendTokens(p sched.Plan, out []result) []sched.Outcome {
 	e.outcomes = e.outcomes[:0]
 	var prompt, generated int64
@@ -175,7 +175,7 @@ func (q *sequence) take(id int32) Reason {
 	return Running
 }
 
-// deliver hands tokens and ends to the streams.
+// deliver gives the streams their tokens and ends.
 func (e *Engine) deliver(out []result) {
 	gone := 0
 	for i := range out {

@@ -11,7 +11,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// recurrent is a backend with a toy state that cannot be cut: a hash of all tokens of a slot so far. It keeps pages
+// recurrent is a backend with a toy recurrent state: a hash of all tokens of a slot so far. It keeps pages
 // beside it, which nothing reads.
 type recurrent struct {
 	*ref.Backend
@@ -132,7 +132,7 @@ func startRecurrent(t *testing.T, change func(*Config, *recurrent)) (*Engine, *r
 	return e, be
 }
 
-// TestSnapshots: state that cannot be cut gives the same answers restored from snapshots as from the beginning, under
+// TestSnapshots: recurrent state gives the same answers restored from snapshots as from the beginning, under
 // random schedules, with hardly enough memory, and when some snapshots cannot be taken.
 func TestSnapshots(t *testing.T) {
 	alone, _ := startRecurrent(t, func(c *Config, _ *recurrent) { c.MaxSequences, c.NoCache = 1, true })

@@ -56,10 +56,10 @@ type Usage struct {
 	Cached    int // of those, found in the prefix cache; known once Started is
 	Disk      int // of those, restored from disk for it
 	Added     int // of the others, added to the cache, known likewise; see kv.Geometry.Added
-	Longer    int // prompt tokens that the cache has seen, Cached and more: see kv.Match
+	Longer    int // prompt tokens that the cache has, though not all can be used: see kv.Match
 	Hit       kv.Kind
-	Own       bool // what it parted from behind Longer was left by its own Party
-	Ran       int  // prompt tokens that are in place, Cached ones and those its steps have run
+	Own       bool // those were all left by its own Party
+	Ran       int  // prompt tokens that are done: Cached and those that steps have run
 	Generated int  // tokens generated, a final stop id included
 	Submitted time.Time
 	Started   time.Time // its first step began; zero while it waits
@@ -95,7 +95,7 @@ func (s *Stream) Next() (Token, error) {
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():
-			s.end(Cancel, s.ctx.Err()) // not waiting for the step to end, in which the engine will notice
+			s.end(Cancel, s.ctx.Err()) // without waiting for the engine, which notices after the step
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (s *Stream) begin() {
 	}
 }
 
-// ran notes how much of the prompt is in place.
+// ran notes how many prompt tokens are done.
 func (s *Stream) ran(n int) {
 	s.mu.Lock()
 	s.usage.Ran = n

@@ -179,7 +179,7 @@ func testShapes(t *testing.T, typ string, ranks int) {
 	})
 }
 
-// before runs the tokens before the first span of every slot: state that cannot be cut has to be there.
+// before runs the tokens before the first span of every slot: recurrent state has to be there.
 func before(t *testing.T, be backend.Backend, store backend.Store, m model.Model, spans []backend.Span) {
 	if !backend.Fixed(m.States()) {
 		return

@@ -13,7 +13,7 @@ import (
 // then, on machines whose prompt tokens cost more the deeper they are and whose steps vary by a tenth. Steps keep the target, or
 // what a decode step with 16 tokens of the long prompt takes, from the start; they use most of it; short prompts have their first
 // token in three steps; and once the decodes are through the rest of the prompt runs in whole chunks.
-func TestPace(t *testing.T) {
+func TestChunkBudget(t *testing.T) {
 	for _, box := range []machine{
 		{decode: 23_000, token: 400, key: 0.05},
 		{decode: 23_000, token: 300, key: 0.5},

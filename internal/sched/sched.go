@@ -32,7 +32,7 @@ type Seq struct {
 	Score  bool      // all rows of the prompt are wanted, so nothing of it comes from the prefix tree
 	Key    []kv.Elem // the prompt; the caller appends generated tokens before Done
 	Owner  kv.Owner  // of what it stores in the prefix tree
-	Marks  []int     // prompt offsets after which other prompts are likely to differ: snapshots of recurrent state are taken there
+	Marks  []int     // prompt offsets after which other prompts are likely to differ, for snapshots
 
 	Background bool // it lets others go first, see priority.go
 
@@ -102,7 +102,7 @@ type Outcome struct {
 // Config bounds a plan.
 type Config struct {
 	Chunk     int   // prompt tokens per step, over all sequences
-	Target    int64 // microseconds a step may take while sequences decode, see Pace; 0: prompt chunks never shrink
+	Target    int64 // microseconds a step may take while sequences decode, see ChunkBudget; 0: prompt chunks never shrink
 	Longest   int64 // microseconds a step without decodes may take; 0: likewise
 	NoCache   bool  // no prefix tree
 	SnapEvery int   // tokens between snapshots of recurrent state; 0: only the others, see snap.go

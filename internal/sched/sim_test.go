@@ -14,7 +14,7 @@ import (
 // clients that leave, steps that fail. Pages have contents here: a position holds a hash of all tokens up to it, made
 // from what the position before it holds, so a page that was lost, mixed up or written by two shows in the answer. After
 // every plan and every step it checks the invariants (nothing leaked, nothing written while shared, the budget kept),
-// (and, where there is state that cannot be cut, that the slot's is that of the tokens run, restored from snapshots or
+// (and, where there is recurrent state, that the slot's is that of the tokens run, restored from snapshots or
 // not), that everybody who decodes is served, and that all a sequence can see is what it would have computed alone; at
 // the end that each got the answer it would get alone, and that eviction leaves nothing.
 func TestSimulation(t *testing.T) {
@@ -77,7 +77,7 @@ type sim struct {
 	pages  []map[kv.PageID][]uint64 // per group: what a position holds
 	idle   int                      // empty plans in a row
 	disk   *fakeDisk                // nil: memory is all there is
-	state  map[kv.SlotID]state      // where it cannot be cut
+	state  map[kv.SlotID]state      // recurrent
 	snaps  map[kv.SnapID]state
 }
 

@@ -14,11 +14,11 @@ import (
 // Page is a page that was read. Give it back with Fetch.Done.
 type Page struct {
 	Index  int      // in the path
-	Groups [][]byte // per group, with Options.Snapshots also the state after it; nil: not there, or nobody needs it
+	Groups [][]byte // per group, with Options.Snapshots also the snapshot after it; nil: not stored, or not needed
 	data   []byte
 }
 
-// Fetch reads the pages of a match in the background, a little ahead of its caller. All but Stop is for one goroutine.
+// Fetch reads the pages of a match in the background, one page ahead of its caller. All but Stop is for one goroutine.
 type Fetch struct {
 	Match Match
 	t     *Tier
@@ -34,7 +34,7 @@ func (t *Tier) Fetch(m Match, from int) *Fetch {
 	return f
 }
 
-// Next gives the next page if it has been read. ended: there are no more, all has been read, or the rest could not be.
+// Next gives the next page if it has been read. ended: there are no more, or the rest cannot be read.
 func (f *Fetch) Next() (p Page, ok, ended bool) {
 	select {
 	case p, ok = <-f.pages:
@@ -105,7 +105,7 @@ func (f *Fetch) read(from int) {
 	}
 }
 
-// readPage reads and checks what a sequence that starts after end pages needs of a page.
+// readPage reads and checks those parts of a page that a sequence needs which starts after end pages.
 func (t *Tier) readPage(f io.ReaderAt, p *page, end int) (Page, error) {
 	geo := &t.opts.Geometry
 	at := p.run.offset

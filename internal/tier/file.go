@@ -97,14 +97,14 @@ func (t *Tier) header(r *run) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[counted:], castagnoli))
 }
 
-// counters are what of the header changes.
+// counters are the part of the header that changes.
 func (r *run) counters() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(r.uses))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.when))
 	return binary.LittleEndian.AppendUint64(b, uint64(r.used))
 }
 
-// form is what a header must agree with.
+// form is what a header must match.
 type form struct {
 	geo   kv.Geometry
 	print [32]byte
@@ -250,8 +250,7 @@ func (t *Tier) readRun(name string) (*run, runID, error) {
 	return r, up, err
 }
 
-// join links the runs that were found below each other. What continues a run that is not there is removed: nothing leads
-// to it.
+// join links the runs that were found to those they continue. A run that continues one that is not there is removed.
 func (t *Tier) join(found map[runID]*run, parents map[runID]runID) {
 	var lost []string
 	state := map[runID]uint8{} // 1: in progress, 2: linked, 3: lost

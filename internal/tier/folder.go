@@ -61,9 +61,9 @@ func ours(dir string) bool {
 	return i >= 0 && err == nil && len(b) == 8
 }
 
-// removeStale removes folders in dir that nobody has open and nobody is likely to want: those not opened for staleDays (models
-// that were deleted), and of those of one name all but the last opened (models that changed, and other builds of the
-// program). It gives the rest without own, least recently opened first, and touches only folders that look like ours.
+// removeStale removes folders in dir that no process has open and nobody is likely to want: those not opened for staleDays (of
+// models that were deleted), and of those with one name all but the last opened (of models that changed, and of other builds). It
+// touches only folders that look like ours. It gives the rest except own, least recently opened first.
 func removeStale(dir, own string) (rest []string) {
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockFile)) // the pattern is good
 	opened := map[string]time.Time{}
@@ -89,9 +89,8 @@ func removeStale(dir, own string) (rest []string) {
 	return rest
 }
 
-// shrink removes those of the folders, in their order, that it takes for all and bytes more of this tier to have at most a
-// diskShare-th of what they and the free bytes of the disk are together. Those that are open stay. It gives the bytes that
-// it made free.
+// shrink removes folders, in their order, until all of them and this tier, which has so many bytes, have at most 1/diskShare of
+// what they and the free bytes of the disk are together. Folders that are open stay. It gives the bytes that it made free.
 func shrink(folders []string, bytes, free int64) (freed int64) {
 	sizes := make([]int64, len(folders))
 	for i, d := range folders {

@@ -37,9 +37,9 @@ type page struct {
 	next  map[string]*page
 }
 
-// pageKey turns the page at index of a path into the key it is compared by: all of its tokens. False: a page that does
-// not last. The first elements of a path may be salted, which is a digest (kv.Salt); the other large elements are numbers
-// that mean something in this process only.
+// pageKey is what the page at index of a path is compared by: all of its tokens. The first elements of a path may be salted
+// (kv.Salt). Other elements beyond 32 bits are numbers of media items that are valid in this process only: for a page with such
+// an element it reports false.
 func pageKey(key []kv.Elem, index, tokens int) (string, bool) {
 	b := make([]byte, 0, 4*tokens+8)
 	salted := index == 0 && key[0]>>63 == 1
@@ -92,8 +92,8 @@ func (m *Match) Shares(o *Match, index int) bool {
 	return index < len(m.pages) && index < len(o.pages) && m.pages[index] == o.pages[index]
 }
 
-// Match finds the longest beginning of key, in whole pages, from which a sequence can continue: windows are there to its
-// end, and a snapshot is there where state cannot be cut.
+// Match finds the longest prefix of key, in whole pages, from which a sequence can start: the pages of windows before its end are
+// there and, with recurrent state, a snapshot at its end.
 func (t *Tier) Match(key []kv.Elem) Match {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *Tier) Match(key []kv.Elem) Match {
 	return Match{ps[:n]}
 }
 
-// firstRead is the first page that a sequence still reads when n pages are settled, in a group with a window.
+// firstRead is the first page that a sequence still reads when n pages are computed, in a group with a window.
 func firstRead(window, n, tokens int) int { return max(n*tokens-window+1, 0) / tokens }
 
 // walk lists the pages along key; with written, only as far as they are on disk. Called with mu held.
@@ -153,7 +153,7 @@ func (t *Tier) Touch(key []kv.Elem, uses []int) int {
 	return len(ps)
 }
 
-// use moves a run to where its last use ranks it.
+// use ranks a run after a use.
 func (t *Tier) use(r *run) {
 	t.clock++
 	r.used, r.when, r.changed = t.clock, time.Now().Unix(), true
@@ -254,10 +254,10 @@ func (t *Tier) unlinkInto(files []string, r *run) []string {
 	return files
 }
 
-// makeRoom evicts runs that rank below a limit until need more bytes fit, or none is left, and lists their files. It
-// leaves the run of keep alone, and so what that continues.
+// makeRoom evicts runs that rank below a limit until need more bytes fit, or none is left, and lists their files. It does not
+// evict the run of keep, nor those that keep's run continues.
 func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
-	var aside []*run
+	var skipped []*run
 	for !t.fits(need) && len(t.leaves) > 0 {
 		r := t.leaves[0]
 		if r.Rank >= below {
@@ -265,12 +265,12 @@ func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
 		}
 		if keep != nil && keep.run == r {
 			t.leaves.Pop()
-			aside = append(aside, r)
+			skipped = append(skipped, r)
 			continue
 		}
 		files = append(files, t.unlink(r)...)
 	}
-	for _, r := range aside {
+	for _, r := range skipped {
 		t.listIfEvictable(r)
 	}
 	return files
@@ -298,7 +298,7 @@ func (t *Tier) fits(need int64) bool {
 	return t.bytes+need <= t.quota && (need == 0 && len(t.runs) <= mostRuns || len(t.runs) < mostRuns)
 }
 
-// seen remembers hashes of what was refused last. It only decides what is worth a place, never what is equal.
+// seen remembers hashes of what was refused last. It only decides what is worth writing, never what is equal.
 type seen struct {
 	ring [4096]uint64
 	n    int

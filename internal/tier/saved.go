@@ -14,13 +14,13 @@ import (
 
 const (
 	savedSuffix = ".aside"
-	savedBytes  = 256 << 20 // that are read of what was kept: several times the most that is kept
+	savedBytes  = 256 << 20 // most that Saved reads, several times the most that is saved
 )
 
 var errSum = errors.New("its checksum is wrong")
 
-// Save keeps data beside the runs under a plain name, in place of what was there. It belongs to the same model in the same
-// form as they do, goes with Clear, and does not count in the quota: it is for what is small. It waits for the disk.
+// Save writes data to a file beside the runs, in place of an older one of that name. Like the runs it belongs to the fingerprint
+// and is removed by Clear. It does not count in the quota, so it is for small data. It waits for the disk.
 func (t *Tier) Save(name string, data []byte) error {
 	part := filepath.Join(t.dir, name+partSuffix)
 	err := replace(part, data, binary.LittleEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
@@ -33,7 +33,7 @@ func (t *Tier) Save(name string, data []byte) error {
 	return err
 }
 
-// replace writes a new file in the place of whatever has its name: that is never written through, whoever put it there.
+// replace writes a new file under a name. What had that name is removed first, and so never written to: it may be a link.
 func replace(name string, parts ...[]byte) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -29,7 +29,7 @@ func snapshots(p *Path, after ...int) *Path {
 // state is what a snapshot after a page holds.
 func state(index int) []byte { return bytes.Repeat([]byte{byte(index)}, 33) }
 
-// TestSnapshots: of state that cannot be cut, a path comes back up to its last snapshot, with that and no other, and what
+// TestSnapshots: of recurrent state, a path comes back up to its last snapshot, with that and no other, and what
 // lies behind it is not kept.
 func TestSnapshots(t *testing.T) {
 	dir := t.TempDir()

@@ -1,12 +1,12 @@
-// Package tier keeps pages of keys and values on disk, so that what was computed survives eviction and restarts. package
-// engine calls it: it puts pages that leave memory and fetches those that a prompt begins with. It never interprets a
-// page, never waits for the disk on its caller's goroutine, and never logs (Options.Warn).
+// Package tier keeps pages of keys and values on disk, so that what was computed survives eviction and restarts. Package engine
+// calls it: it puts pages that leave memory and fetches those that a prompt begins with. It never interprets a page, never waits
+// for the disk on its caller's goroutine, and never logs (Options.Warn).
 //
-// A folder belongs to one model in one form, told by a fingerprint, and to one process at a time. Its files are runs:
-// consecutive pages of one path of tokens, which continue another run at any of its pages. Files are written under
-// another name, renamed and never changed, but for a counter of their uses; their headers, read at start, hold all
-// tokens, so that paths are compared token by token. Header and pages have checksums; a run that is truncated, foreign
-// or corrupt is removed with one line.
+// A folder belongs to one model with one set of options, which a fingerprint identifies, and to one process at a time. A file
+// holds a run: consecutive pages of one path of tokens. A run may continue another one at any of its pages. Files are written
+// under another name and renamed; after that only the counter of uses in them changes. Headers are read at start and hold all
+// tokens, so that paths are compared token by token. Headers and pages have checksums; a run that is truncated, foreign or
+// corrupt is removed with a warning.
 package tier
 
 import (
@@ -25,30 +25,30 @@ import (
 const (
 	runPages   = 16           // pages of a run at most
 	runBytes   = 16 << 20     // likewise, unless one page is larger
-	queueBytes = 64 << 20     // waiting to be written, unless one run is larger
+	queueBytes = 64 << 20     // waiting to be written; a larger run is queued alone
 	queueRuns  = 256          // likewise
-	mostRuns   = 1 << 14      // files: bounds the time to start,
-	mostRead   = 2 * mostRuns // as this does where others have put more there
+	mostRuns   = 1 << 14      // files of a folder: they are all read at start
+	mostRead   = 2 * mostRuns // likewise, where something else has put more there
 	defaultMax = 10 << 30     // quota where none is given,
-	freeShare  = 10           // or this part of the free disk, if that is less
+	freeShare  = 10           // or 1/freeShare of the free disk, if that is less
 	readers    = 2            // fetches that read at once
 	staleDays  = 30           // folders of other models that were not opened for so long are removed,
-	diskShare  = 4            // and more of them where all folders have more than this part of what they and the free disk are
-	mostUses   = 8            // bounds what past use is worth
+	diskShare  = 4            // and more of them while all folders have over 1/diskShare of what they and the free disk are
+	mostUses   = 8            // uses that count for rank
 )
 
 // Options say what is stored where.
 type Options struct {
 	Dir         string // of all models; made if it is missing
 	Name        string // of the model, for people who look into Dir
-	Fingerprint string // whatever changes what the bytes of a page mean, in words
+	Fingerprint string // everything that changes what the bytes of a page mean, in words
 	Geometry    kv.Geometry
 	Snapshots   bool          // state cannot be cut: see Path.Pages
 	Quota       int64         // bytes of files; 0: 10 GiB, or a tenth of the free disk
-	TTL         time.Duration // what was not used for so long goes; 0: nothing does for that
-	Warn        func(string)  // one line; called from any goroutine; nil: nobody reads them
-	Ready       func()        // a page has been read, a fetch has ended, or a run was written; likewise
-	// Reading, if set, is called before a run's file is opened to give pages back: disks of tests take their time there.
+	TTL         time.Duration // what was not used for so long is removed; 0: nothing is
+	Warn        func(string)  // gets one line; called from any goroutine; nil: none
+	Ready       func()        // called when a page was read, a fetch has ended or a run was written; likewise
+	// Reading, if set, is called before a run's file is opened to be read, for tests of slow disks.
 	Reading func(name string)
 }
 
@@ -95,15 +95,15 @@ type Stats struct {
 	Bytes   int64
 	Quota   int64
 	Hits    int64 // prompts that got something from here, since start like the rest
-	Tokens  int64 // they got
+	Tokens  int64 // that they got
 	Writes  int64 // runs written
-	Refused int64 // runs not worth their place
+	Refused int64 // runs not worth writing
 	Dropped int64 // runs lost because the queue was full
 	Errors  int64 // runs that could not be written, or that were removed because they could not be read
 }
 
-// snapGroup is the window of the last group of a tier with snapshots: a page of it is the state after the page, and a
-// path can only be taken up where it has one.
+// snapGroup is the window of the last group of a tier with snapshots. A page of that group is a snapshot of the state after the
+// page; a sequence can only start where there is one.
 const snapGroup = -1
 
 // Open takes the folder of the model, and reads what is in it. Errors are ErrBusy, or those of the file system; they
@@ -212,7 +212,7 @@ func (t *Tier) Stored(tag kv.Tag) kv.Stored {
 	return t.stored[tag]
 }
 
-// ClearTag removes everything under a tag, and what Save has kept, which may be of any. It gives what there was.
+// ClearTag removes everything under a tag, and the files of Save, which may belong to any tag. It gives what there was.
 func (t *Tier) ClearTag(tag kv.Tag) kv.Stored {
 	t.mu.Lock()
 	was, files := t.stored[tag], t.savedFiles()
@@ -226,7 +226,7 @@ func (t *Tier) ClearTag(tag kv.Tag) kv.Stored {
 	return was
 }
 
-// Close writes what waits to be written, notes the uses and lets go of the folder. Fetches end first.
+// Close ends fetches, writes what is queued and the counters of uses, and unlocks the folder.
 func (t *Tier) Close() error {
 	close(t.quit)
 	close(t.jobs)

@@ -19,20 +19,20 @@ const partSuffix = ".part"
 type Path struct {
 	Key   []kv.Elem
 	Uses  []int                         // per page: times a prompt started from it or from what continues it
-	Pages [][]kv.PageID                 // per group and page; 0: gone. With Options.Snapshots the last are the snapshots' numbers
+	Pages [][]kv.PageID                 // per group and page; 0: none. With Options.Snapshots the last group is snapshots
 	Copy  func(io.Writer, kv.Ref) error // writes a page's bytes; called within Put
-	Last  bool                          // there will be no other chance: see Put
-	Spare bool                          // there will be: it comes in only where there is room
+	Last  bool                          // it will not be put again: see Put
+	Spare bool                          // it will be: write it only if there is room
 }
 
 // Result is what Put did.
 type Result uint8
 
 const (
-	Stored  Result = iota // everything is, or about to be
+	Stored  Result = iota // everything is written or queued
 	More                  // a run was queued, and there is more to put
 	Full                  // the queue is full: try again after Options.Ready
-	Refused               // not worth its place, or the disk takes no more
+	Refused               // not worth writing, or the disk takes no more
 )
 
 // job is a run to write and files to remove before.
@@ -44,9 +44,9 @@ type job struct {
 
 // Put queues the next run of a path that is not stored yet: its bytes are copied before Put returns, and written later.
 //
-// What has been used before, as memory counts it, comes in, in place of what ranks lower (see Tier.rank). What has not
-// comes in as long as there is room; it replaces nothing, unless it was refused before and comes again, or it is the last
-// chance. So one-offs fill what nobody needs and never push out what is used.
+// A run that was used before, by the counts in Path.Uses, replaces runs that rank lower (see Tier.rank). One that was not is
+// stored while there is room; it replaces others only if it was refused before and is put again, or if it is the Last. So what is
+// used once fills free space and never evicts what is used again.
 func (t *Tier) Put(p *Path) Result {
 	r, remove, res := t.admit(p)
 	if r == nil {
@@ -93,7 +93,7 @@ func (t *Tier) CountDropped() {
 	t.mu.Unlock()
 }
 
-// admit makes the next run of p and a place for it, and links it. Without a run the Result says why.
+// admit makes the next run of p, evicts others for it if need be, and links it. Without a run the Result says why.
 func (t *Tier) admit(p *Path) (*run, []string, Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +136,7 @@ func (t *Tier) admit(p *Path) (*run, []string, Result) {
 	return r, remove, More
 }
 
-// next is the run of p's pages after those in have, nil if there are none; whole says that p is stored then.
+// next is the run of p's pages after those in have. It is nil if there are none; whole then reports that all of p is stored.
 func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 	geo := &t.opts.Geometry
 	r := &run{}
@@ -174,7 +174,7 @@ func (t *Tier) next(p *Path, have []*page) (_ *run, whole bool) {
 	return r, false
 }
 
-// useful is how many of p's pages somebody could go on from: with snapshots, those up to the last one.
+// useful is how many of p's pages a sequence could start from: with snapshots, those up to the last one.
 func (t *Tier) useful(p *Path) int {
 	n, groups := len(p.Uses), t.opts.Geometry.Groups
 	if last := len(groups) - 1; last >= 0 && groups[last].Window == snapGroup {
@@ -276,7 +276,7 @@ func (t *Tier) writeRun(j job) error {
 	return err
 }
 
-// written books what became of a job.
+// written records the result of a job.
 func (t *Tier) written(j job, live bool, err error) {
 	t.mu.Lock()
 	r := j.run
