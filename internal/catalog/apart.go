@@ -33,7 +33,7 @@ type Apart struct {
 
 func (a *Apart) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
 
-// spec is what a child is told to load.
+// spec is what a worker process is told to load.
 type spec struct {
 	ID, Path, Where string // of the Source
 	Created         time.Time
@@ -49,7 +49,7 @@ type diskSpec struct {
 	TTL                    time.Duration
 }
 
-// about is what a child tells of a model.
+// about is what a worker process tells of a model.
 type about struct {
 	Model     Facts
 	Encoder   *model.Encoder // its facts, in the place of Model's
@@ -57,7 +57,7 @@ type about struct {
 	Ahead     bool
 	Precision backend.Precision
 	Summary   string
-	Warnings  []string // of the folder, as the child read it
+	Warnings  []string // of the folder, as the worker process read it
 }
 
 // elsewhere tries the backends whose models run in processes of their own, as far as they come first in what cfg asks for: open
@@ -142,7 +142,7 @@ func (e *Encoder) openAway(a *Apart, backend string, p model.Pooling) error {
 	return nil
 }
 
-// config describes a child to package remote. Keys stay here.
+// config describes a worker process to package remote. Keys stay here.
 func (a *Apart) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
 	own := *cfg
 	own.Backend, own.APIKeys, own.FileKeys, own.OperatorKey = backend, nil, nil, ""

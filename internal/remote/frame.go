@@ -27,15 +27,15 @@ const (
 	kindPing
 	kindPong
 
-	// To the child.
+	// To the worker process.
 	kindPrompt     // stream, prompt
 	kindCancel     // stream
 	kindConstraint // stream, constraint: after every token of a prompt with Constrain
 	kindCall       // call, method, arguments
 	kindDrop       // call: nobody waits for its reply
-	kindEnd        // no more: keep what is worth keeping and end
+	kindEnd        // no more: write caches and end
 
-	// From the child.
+	// From the worker process.
 	kindLoaded // facts, opaque
 	kindFailed // failure, as JSON
 	kindNews   // of streams, any number
@@ -78,7 +78,7 @@ func (r *receiver) read() (kind, []byte, error) {
 		return 0, nil, fmt.Errorf("%w: a length of %d", errFrame, n)
 	}
 	if cap(r.buf) > newsFrame && n < newsFrame {
-		r.buf = nil // a long prompt was there
+		r.buf = nil // it had grown for a long prompt
 	}
 	// The buffer grows as bytes come, so a wrong length costs no memory.
 	r.buf = r.buf[:0]
@@ -97,7 +97,7 @@ func (r *receiver) read() (kind, []byte, error) {
 	return k, r.buf[1:], nil
 }
 
-// outbox collects frames and writes what there is at once. Putting never waits; what is put is bounded by who puts it.
+// outbox collects frames and writes all there are at once. put never waits; callers bound what they put.
 type outbox struct {
 	wake chan struct{}
 	more func(b []byte) []byte // appends frames before every write; nil: none
@@ -175,7 +175,7 @@ func (o *outbox) run(w io.Writer) error {
 // errFrame is what is wrong with a frame.
 var errFrame = errors.New("what the other process says makes no sense")
 
-// appendInt spells a number that may be negative.
+// appendInt encodes a number that may be negative.
 func appendInt(b []byte, n int) []byte { return binary.AppendVarint(b, int64(n)) }
 
 func appendBool(b []byte, v bool) []byte {

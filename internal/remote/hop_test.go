@@ -13,7 +13,7 @@ import (
 	"hearth/internal/engine"
 )
 
-// mill is the child's side of streams that get a token each whenever it is told.
+// mill is the worker process's side of streams that get a token each whenever it is told.
 type mill struct {
 	h     *host
 	feeds []engine.Feed
@@ -60,7 +60,7 @@ func newMill(t testing.TB, n int) (*Engine, *mill) {
 	return e, m
 }
 
-// inProcess is a child that runs in this process.
+// inProcess is a worker process that runs in this process.
 type inProcess struct {
 	fake
 	file interface {
@@ -175,7 +175,8 @@ func measure(b *testing.B, streams []*engine.Stream, step func()) {
 	all.Wait()
 }
 
-// BenchmarkReplies are whole replies of a tiny model, many at once, from an engine in this process and from one in a child.
+// BenchmarkReplies are whole replies of a tiny model, many at once, from an engine in this process and from one in a worker
+// process.
 func BenchmarkReplies(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		s := spec{Sequences: n, Queue: n}
@@ -206,7 +207,7 @@ func BenchmarkReplies(b *testing.B) {
 			run(b, l.Engine)
 		})
 		b.Run(fmt.Sprintf("away/%d", n), func(b *testing.B) {
-			e, err := Open(config(s, &children{}, &log{}))
+			e, err := Open(config(s, &workers{}, &log{}))
 			if err != nil {
 				b.Fatal(err)
 			}

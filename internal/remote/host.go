@@ -15,14 +15,14 @@ import (
 	"hearth/internal/watchdog"
 )
 
-// host is the child's side of a connection.
+// host is the worker process's side of a connection.
 type host struct {
 	out *outbox
 	ctx context.Context
 
 	reading   sync.Mutex // held while readTexts runs
 	readTexts func(b *backend.Batch, use func(rows []float32)) error
-	watchdog  *watchdog.Timer // of that
+	watchdog  *watchdog.Timer // of readTexts
 
 	mu      sync.Mutex
 	loaded  bool
@@ -39,7 +39,7 @@ type hosted struct {
 	logprobs    bool
 	ctx         context.Context
 	cancel      context.CancelFunc
-	constraints chan engine.Constraint // after a token, at most once
+	constraints chan engine.Constraint // at most one waits
 
 	// Of the writer.
 	sent  sent
@@ -66,7 +66,7 @@ func (h *host) greet(in *receiver, build string) (g greeting, err error) {
 	return g, nil
 }
 
-// appendJSON spells what has no reason not to be spelled.
+// appendJSON appends what json.Marshal cannot fail on.
 func appendJSON(b []byte, v any) []byte {
 	j, err := json.Marshal(v)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *host) start(l *Loaded) {
 	h.out.put(kindLoaded, func(b []byte) []byte { return appendJSON(b, f) })
 }
 
-// read does what the parent says until it says that it is enough, which gives nil.
+// read handles the parent's frames until kindEnd, which gives nil.
 func (h *host) read(in *receiver) error {
 	for {
 		k, b, err := in.read()
@@ -211,7 +211,7 @@ func (h *host) constrain(c *contents) {
 	select {
 	case s.constraints <- constraint:
 	default:
-		if s.ctx.Err() == nil { // else the engine has not waited for the one before
+		if s.ctx.Err() == nil { // else the engine no longer reads them
 			c.fail()
 		}
 	}
@@ -250,7 +250,7 @@ func (h *host) appendStream(b []byte, s *hosted) []byte {
 	h.mu.Lock()
 	stream := s.stream
 	h.mu.Unlock()
-	if stream == nil || s.ended { // submit will say so; the end was seen before it was told
+	if stream == nil || s.ended { // submit touches it again; or the end was sent with an earlier frame
 		return b
 	}
 	n := stream.Take()
@@ -332,7 +332,7 @@ func (h *host) call(e *engine.Engine, c *contents) {
 		h.spawn(id, func(context.Context) {
 			data := e.Saved(name)
 			if !h.reply(id, false, nil, func(b []byte) []byte { return append(b, data...) }) {
-				h.reply(id, false, nil, nil) // too much of it is none
+				h.reply(id, false, nil, nil) // more than a frame holds counts as nothing
 			}
 		})
 	case callScore:

@@ -17,7 +17,7 @@ import (
 	"hearth/internal/engine"
 )
 
-// fake is a child that is played in this process.
+// fake is a worker process that is played in this process.
 type fake struct {
 	net.Conn
 	once sync.Once
@@ -44,7 +44,7 @@ func (f *fake) finish() {
 	})
 }
 
-// actor plays a child at its end of the connection.
+// actor plays a worker process at its end of the connection.
 type actor struct {
 	conn net.Conn
 	in   *receiver
@@ -57,7 +57,7 @@ func (a *actor) send(k kind, contents []byte) {
 	_, _ = a.conn.Write(finish(b, 0))
 }
 
-// load is what a child does until prompts come.
+// load is what a worker process does until prompts come.
 func (a *actor) load() {
 	if k, _, err := a.in.read(); k != kindGreeting || err != nil {
 		a.t.Errorf("the first frame is %v, error %v", k, err)
@@ -120,7 +120,7 @@ func (a *actor) stay() {
 	}
 }
 
-// troupe gives every child that is started its part; the last one is played by all further ones.
+// troupe gives every worker process that is started its part; the last one is played by all further ones.
 func troupe(t *testing.T, started *[]time.Duration, parts ...func(*actor)) Config {
 	var mu sync.Mutex
 	n := 0
@@ -162,7 +162,7 @@ func mustClose(t *testing.T, e *Engine) {
 
 func (a *actor) die() { a.load() }
 
-// TestBackOff: a child that ends is started again, later each time, and at once again after a minute of health.
+// TestBackOff: a worker process that ends is started again, later each time, and at once again after a minute of health.
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parts := slices.Repeat([]func(*actor){(*actor).die}, 8)
@@ -183,7 +183,7 @@ func TestBackOff(t *testing.T) {
 			gaps = append(gaps, (started[i] - started[i-1]).Round(time.Millisecond).String())
 		}
 		if got, want := strings.Join(gaps, " "), "0s 500ms 1s 2s 4s 8s 16s 30s 1m1s 500ms"; got != want {
-			t.Errorf("children start %s after each other, want %s", got, want)
+			t.Errorf("workers start %s after each other, want %s", got, want)
 		}
 		if pid, loaded := e.Worker(); pid == 0 || loaded != len(started) {
 			t.Errorf("process %d, %d loaded of %d", pid, loaded, len(started))
@@ -192,7 +192,7 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// TestPatience: prompts wait for a child that comes back soon, and are refused at once where it does not.
+// TestPatience: prompts wait for a worker process that comes back soon, and are refused at once where it does not.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 10 * time.Second
@@ -235,7 +235,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestAgain: a prompt that a child had not begun when it ended is given to the next one, but not for ever.
+// TestAgain: a prompt that a worker process had not begun when it ended is given to the next one, but not for ever.
 func TestAgain(t *testing.T) {
 	stay := func(a *actor) { a.load(); a.stay() }
 	for name, c := range map[string]struct {
@@ -281,7 +281,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestSilence: a child that says nothing, and answers nothing, is killed.
+// TestSilence: a worker process that says nothing, and answers nothing, is killed.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var started []time.Duration
@@ -309,13 +309,13 @@ func TestSilence(t *testing.T) {
 		time.Sleep(10 * time.Minute) // the next one answers
 		synctest.Wait()
 		if len(started) != 2 || started[1] > 75*time.Second {
-			t.Errorf("children started at %v: %q", started, warn.all())
+			t.Errorf("workers started at %v: %q", started, warn.all())
 		}
 		mustClose(t, e)
 	})
 }
 
-// TestNonsense: a child that makes no sense is ended, and so are its streams.
+// TestNonsense: a worker process that makes no sense is ended, and so are its streams.
 func TestNonsense(t *testing.T) {
 	news := func(id uint64, n engine.News) []byte {
 		var s sent
@@ -358,7 +358,7 @@ func TestNonsense(t *testing.T) {
 				}
 				synctest.Wait()
 				if _, loaded := e.Worker(); loaded != 2 {
-					t.Errorf("%d children", loaded)
+					t.Errorf("%d workers", loaded)
 				}
 				mustClose(t, e)
 			})
@@ -419,7 +419,7 @@ func TestOpenFails(t *testing.T) {
 	})
 }
 
-// TestLastWords: what a child said of loading counts, be it gone when that is looked at.
+// TestLastWords: what a worker process said of loading counts, be it gone when that is looked at.
 func TestLastWords(t *testing.T) {
 	refusal, died := &Refused{Msg: "no tensor"}, &diedError{"exit status 7"}
 	for _, said := range []error{nil, refusal} {
@@ -437,7 +437,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestCloseAnytime: closing ends what waits for a child, and a child that is just being started.
+// TestCloseAnytime: closing ends what waits for a worker process, and a worker process that is just being started.
 func TestCloseAnytime(t *testing.T) {
 	for name, second := range map[string]func(*actor){
 		"while it loads":   func(a *actor) { a.hear(); a.hear() },
@@ -471,7 +471,7 @@ func TestCloseAnytime(t *testing.T) {
 	}
 }
 
-// TestStuckClose: a child that does not end when it is told to is killed.
+// TestStuckClose: a worker process that does not end when it is told to is killed.
 func TestStuckClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustOpen(t, troupe(t, nil, func(a *actor) {
@@ -499,7 +499,7 @@ func TestStuckClose(t *testing.T) {
 	})
 }
 
-// TestAdmission: prompts that the child would refuse are refused here, also while it has not heard of cancellations yet.
+// TestAdmission: prompts that the worker process would refuse are refused here, also while it has not heard of cancellations yet.
 func TestAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustOpen(t, troupe(t, nil, func(a *actor) { a.load(); a.stay() }))
@@ -550,7 +550,7 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
-// TestTail: the last lines of a child are remembered, and of a crash its beginning.
+// TestTail: the last lines of a worker process are remembered, and of a crash its beginning.
 func TestTail(t *testing.T) {
 	var passed log
 	w := &tail{pass: passed.add}

@@ -13,7 +13,7 @@ import (
 	"hearth/internal/sample"
 )
 
-// appendPrompt spells all of a prompt but its functions: of Constrain, that it is there.
+// appendPrompt encodes all of a prompt but its functions: of Constrain, that it is there.
 func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	b = appendIDs(b, p.Tokens)
 	b = appendInt(b, p.MaxTokens)
@@ -36,7 +36,7 @@ func appendPrompt(b []byte, p *engine.Prompt) []byte {
 	return b
 }
 
-// prompt reads what appendPrompt spelled.
+// prompt reads what appendPrompt encoded.
 func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 	p.Tokens = c.ids()
 	p.MaxTokens = c.int()
@@ -71,7 +71,7 @@ func (c *contents) constraint() (constraint engine.Constraint) {
 	return constraint
 }
 
-// appendMask spells a set that may be nil, which is not the empty one.
+// appendMask encodes a set that may be nil, which is not the empty one.
 func appendMask(b []byte, only sample.Set) []byte {
 	b = appendBool(b, only != nil)
 	if only != nil {
@@ -90,7 +90,7 @@ func (c *contents) mask() sample.Set {
 // longestSet is the words of a vocabulary of two million, which is many times the largest there is.
 const longestSet = 1 << 21 / 64
 
-// appendSet spells words as they are: most are all zeros or all ones, and a copy costs less than finding that out.
+// appendSet encodes words as they are: most are all zeros or all ones, and a copy costs less than finding that out.
 func appendSet(b []byte, s sample.Set) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	for _, word := range s {
@@ -155,10 +155,10 @@ const (
 	hasEnd
 )
 
-// sent is what the other side believes of a stream.
+// sent is what the other side knows of a stream.
 type sent struct{ usage engine.Usage }
 
-// appendNews spells what is new of a stream. Without usage the other side counts tokens itself.
+// appendNews encodes what is new of a stream. Without usage the other side counts tokens itself.
 func (s *sent) appendNews(b []byte, stream uint64, n *engine.News, logprobs bool) []byte {
 	s.usage.Generated += len(n.Tokens)
 	flags := byte(0)
@@ -194,13 +194,13 @@ func (s *sent) appendNews(b []byte, stream uint64, n *engine.News, logprobs bool
 	return b
 }
 
-// known is the same on the reading side: what is known of a stream, and how it counts times.
+// known is its counterpart on the reading side.
 type known struct {
 	usage engine.Usage
 	left  int // tokens that may still come
 }
 
-// news reads what appendNews spelled, behind the stream's number. More tokens than were asked for make no sense.
+// news reads what appendNews encoded, behind the stream's number. More tokens than were asked for make no sense.
 func (k *known) news(c *contents) (n engine.News) {
 	n.StopID = -1
 	flags := c.byte()
@@ -274,7 +274,7 @@ func (c *contents) top() []sample.Logprob {
 	return top
 }
 
-// appendUsage spells times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
+// appendUsage encodes times as how long after the submission they were, so that no two clocks are compared. 0 is no time.
 func appendUsage(b []byte, u *engine.Usage) []byte {
 	for _, n := range []int{u.Prompt, u.Cached, u.Disk, u.Added, u.Longer, u.Ran, u.Generated} {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -382,7 +382,7 @@ func (c *contents) error() error {
 	}
 }
 
-// appendScores spells scores of positions of a prompt.
+// appendScores encodes scores of positions of a prompt.
 func appendScores(b []byte, scores []engine.Score) []byte {
 	b = binary.AppendUvarint(b, uint64(len(scores)))
 	for i := range scores {

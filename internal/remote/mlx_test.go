@@ -31,8 +31,8 @@ func init() {
 	}
 }
 
-// TestMLX: a child that runs MLX answers as it does in this process; when it calls abort in the middle of a reply, as MLX does
-// where the GPU fails, or is killed, the stream ends with an error and another child answers the same again.
+// TestMLX: a worker process that runs MLX answers as it does in this process; when it calls abort in the middle of a reply, as
+// MLX does where the GPU fails, or is killed, the stream ends with an error and another worker process answers the same again.
 func TestMLX(t *testing.T) {
 	path := testshim.Library(t, testshim.Newest)
 	here := local(t, spec{MLX: path})
@@ -64,7 +64,7 @@ func TestMLX(t *testing.T) {
 		}
 	}
 	if _, loaded := e.Worker(); loaded < rounds {
-		t.Errorf("%d children in %d rounds", loaded, rounds)
+		t.Errorf("%d workers in %d rounds", loaded, rounds)
 	}
 }
 

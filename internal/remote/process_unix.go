@@ -16,8 +16,8 @@ import (
 // Possible says whether this system can run engines in processes of their own.
 const Possible = true
 
-// childFD is where a child finds its connection, behind the three standard files.
-const childFD = 3
+// workerFD is where a worker process finds its connection, behind the three standard files.
+const workerFD = 3
 
 // Exec starts a program that is to call Inherit and Serve, as a Process. It has no input, and its output goes to lines: a
 // line a call, from another goroutine. Signals of the terminal do not reach it.
@@ -42,7 +42,7 @@ func Exec(cmd *exec.Cmd, lines func(string)) (Process, error) {
 	return p, nil
 }
 
-// pair makes two ends of a connection, the second of which a child can inherit.
+// pair makes two ends of a connection, the second of which a worker process can inherit.
 func pair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -65,14 +65,14 @@ func pair() (ours, theirs *os.File, err error) {
 // Inherit is the connection that Exec has given to this process.
 func Inherit() (io.ReadWriteCloser, error) {
 	var st syscall.Stat_t
-	if err := syscall.Fstat(childFD, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+	if err := syscall.Fstat(workerFD, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		return nil, errors.New("this process was not started by a server: it has no connection to one")
 	}
-	syscall.CloseOnExec(childFD)
-	if err := syscall.SetNonblock(childFD, true); err != nil {
+	syscall.CloseOnExec(workerFD)
+	if err := syscall.SetNonblock(workerFD, true); err != nil {
 		return nil, fmt.Errorf("take the connection to the server: %w", err)
 	}
-	return os.NewFile(childFD, "server"), nil
+	return os.NewFile(workerFD, "server"), nil
 }
 
 type process struct {

@@ -12,11 +12,11 @@ import (
 	"hearth/internal/watchdog"
 )
 
-// Reader is a model in a child process that gives a row of numbers per text and keeps nothing of it. Its child lives as an
-// Engine's does.
+// Reader is a model in a worker process that turns texts into rows of numbers (embeddings, scores) and keeps no state. Its worker
+// process is supervised as an Engine's is.
 type Reader struct{ e *Engine }
 
-// OpenReader starts a child, of which Loaded has Read, and waits until it has loaded. Errors are those of Open.
+// OpenReader starts a worker process, of which Loaded has Read, and waits until it has loaded. Errors are those of Open.
 func OpenReader(cfg Config) (*Reader, error) {
 	e, err := Open(cfg)
 	if err != nil {
@@ -25,17 +25,17 @@ func OpenReader(cfg Config) (*Reader, error) {
 	return &Reader{e}, nil
 }
 
-// About is what the child told of the model.
+// About is what the worker process told of the model.
 func (r *Reader) About() json.RawMessage { return r.e.About() }
 
-// Worker is Engine.Child.
+// Worker is Engine.Worker.
 func (r *Reader) Worker() (pid, loaded int) { return r.e.Worker() }
 
-// Close ends the child.
+// Close ends the worker process.
 func (r *Reader) Close() error { return r.e.Close() }
 
-// Read runs the texts of a batch, spans without state, and gives their rows one behind the other. When the child ends meanwhile
-// the next one is asked, once. Errors: *engine.LostError, engine.ErrClosed, and the child's.
+// Read runs a batch of texts and gives their rows one after the other. If the worker process ends meanwhile, the next one is
+// asked, once. Errors: *engine.LostError, engine.ErrClosed, and the worker process's.
 func (r *Reader) Read(ctx context.Context, b *backend.Batch) ([]float32, error) {
 	for tries := 1; ; tries++ {
 		s, err := r.e.ready(ctx)
@@ -55,7 +55,7 @@ func (r *Reader) Read(ctx context.Context, b *backend.Batch) ([]float32, error) 
 	}
 }
 
-// appendTexts spells the texts of a batch.
+// appendTexts encodes the texts of a batch.
 func appendTexts(f []byte, b *backend.Batch) []byte {
 	f = binary.AppendUvarint(f, uint64(len(b.Spans)))
 	for i := range b.Spans {
@@ -64,7 +64,7 @@ func appendTexts(f []byte, b *backend.Batch) []byte {
 	return appendIDs(appendIDs(f, b.Tokens), b.Types)
 }
 
-// texts is a batch as appendTexts spelled it.
+// texts is a batch as appendTexts encoded it.
 func (c *contents) texts() *backend.Batch {
 	b := &backend.Batch{}
 	b.Spans = make([]backend.Span, c.count(1))

@@ -1,11 +1,11 @@
-// Package remote runs an engine in a child process, so that what ends the process (an abort in a GPU's driver, the system out
-// of memory) ends neither the server nor the requests of other models. Package catalog opens one Engine per model that is to
-// live apart, which takes the place of engine.Engine, and calls Serve in the child.
+// Package remote runs an engine in a worker process, so that what ends the process (an abort in a GPU's driver, the
+// system out of memory) ends neither the server nor the requests of other models. Package catalog opens one Engine per model that
+// is to live apart, which takes the place of engine.Engine, and calls Serve in the worker process.
 //
-// One connection carries everything, in frames of binary numbers (frame.go, message.go). The child writes what a step has
-// brought for all streams at once and never waits for who reads them; the parent only appends to streams. When a child ends,
-// its streams end with *engine.LostError and another one is started, later each time; prompts that come meanwhile wait for it.
-// Package remote never sees text, a model or a backend, and does not log (Config.Warn).
+// One connection carries everything, in binary frames (frame.go, message.go). After each step the worker process writes what is
+// new of all streams at once and never waits for their readers; the parent only appends to streams. When a worker process ends,
+// its streams end with *engine.LostError and another process is started, after a longer delay each time; prompts that come
+// meanwhile wait for it. The package never sees text, a model or a backend, and does not log (Config.Warn).
 package remote
 
 import (
@@ -23,33 +23,33 @@ import (
 	"hearth/internal/engine"
 )
 
-// Process is a child with a connection to it. Its methods may be called from any goroutine.
+// Process is a worker process with a connection to it. Its methods may be called from any goroutine.
 type Process interface {
 	io.ReadWriteCloser // the connection
-	// Kill ends the child at once. It may have ended already.
+	// Kill ends the worker process at once. It may have ended already.
 	Kill()
-	// Wait waits for its end and says how that came, in words: "signal: killed", with the last lines it wrote.
+	// Wait waits for its end and says how it ended, in words: "signal: killed", with the last lines it wrote.
 	Wait() string
 	PID() int
 }
 
 // Config is what an Engine is made of.
 type Config struct {
-	Start func() (Process, error) // starts a child that calls Serve
-	Build string                  // of the program: a child of another build is not talked to
-	Spec  json.RawMessage         // what the child is to load
+	Start func() (Process, error) // starts a worker process that calls Serve
+	Build string                  // of the program: a worker process of another build is refused
+	Spec  json.RawMessage         // what the worker process is to load
 	Warn  func(line string)       // called from any goroutine
 
-	Delay    func(deaths int) time.Duration // before a child is started again that has ended so many times; nil: Delay
-	Patience time.Duration                  // how long a prompt waits for a child to come back; 0: 30 seconds
-	Silence  time.Duration                  // how long a child may say nothing before it is taken for stuck; 0: a minute
+	Delay    func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
+	Patience time.Duration                  // how long a prompt waits while there is no worker process; 0: 30 seconds
+	Silence  time.Duration                  // a worker process that sends nothing for so long is killed; 0: a minute
 }
 
 const (
-	healthy    = time.Minute // a child that ran for so long starts the count of deaths anew
+	healthy    = time.Minute // after so long a worker process counts as healthy: deaths are counted from 0 again
 	mostLoads  = 3           // deaths while loading, before Open gives up
 	callLimit  = 2 * time.Second
-	closeLimit = 20 * time.Second // longer than a child takes to keep what it has
+	closeLimit = 20 * time.Second // longer than a worker process takes to write its caches
 )
 
 // Delay is 0, then half a second, then twice as long each time, 30 seconds at most.
@@ -64,19 +64,19 @@ func Delay(deaths int) time.Duration {
 	return min(first<<(deaths-1), most)
 }
 
-// Engine is an engine in a child process. All methods may be called from any goroutine.
+// Engine is an engine in a worker process. All methods may be called from any goroutine.
 //
-// Invariants: streams and calls belong to session; while that is nil there are no calls, and of streams those that are lost
-// and wait for the next one; up is closed exactly while session is not nil; a prompt counts until the child has said that its
-// stream has ended.
+// Invariants: streams and calls belong to session. While that is nil there are no calls, and all streams are lost ones that wait
+// for the next session. up is closed exactly while session is not nil. A prompt counts as live until the worker process has said
+// that its stream has ended.
 type Engine struct {
 	cfg  Config
 	quit chan struct{} // closed by Close
 	done chan struct{} // supervise has ended
 
 	mu      sync.Mutex
-	session *session // nil: there is no child, or it is loading
-	facts   facts    // of the last one
+	session *session // nil: there is no worker process, or it is loading
+	facts   facts    // of the last session
 	up      chan struct{}
 	lost    *engine.LostError // why there is no session
 	again   time.Time         // when one is started again; zero: it is being started
@@ -87,8 +87,8 @@ type Engine struct {
 	calls   map[uint64]*call
 	scoring int // calls of Score
 	past    engine.Stats
-	last    engine.Stats // of the session, when it last told
-	loaded  int          // children so far
+	last    engine.Stats // of the session, as of its last reply
+	loaded  int          // worker processes so far
 }
 
 type phase uint8
@@ -99,7 +99,7 @@ const (
 	closed
 )
 
-// CrashError is a child that ended again and again while it loaded.
+// CrashError is a worker process that ended again and again while it loaded.
 type CrashError struct {
 	Times int
 	How   string // the last time
@@ -109,8 +109,8 @@ func (e *CrashError) Error() string {
 	return fmt.Sprintf("load model: its process ended %d times while it loaded, the last time with %s", e.Times, e.How)
 }
 
-// Open starts a child and waits until it has loaded. An error is *Refused, *CrashError, or that of starting it. End an Engine
-// with Close.
+// Open starts a worker process and waits until it has loaded. An error is *Refused, *CrashError, or that of starting it. End an
+// Engine with Close.
 func Open(cfg Config) (*Engine, error) {
 	if cfg.Delay == nil {
 		cfg.Delay = Delay
@@ -175,7 +175,7 @@ func (e *Engine) adopt(s *session) bool {
 	return true
 }
 
-// supervise starts a child whenever one has ended, until the engine is closed.
+// supervise starts a worker process whenever one has ended, until the engine is closed.
 func (e *Engine) supervise(s *session) {
 	defer close(e.done)
 	for deaths := 0; ; deaths++ {
@@ -264,14 +264,14 @@ func (e *Engine) KV() backend.KVPolicy {
 	return e.facts.KV
 }
 
-// About is what the child told of the model (Loaded.About), the last one that loaded it.
+// About is what the worker process told of the model (Loaded.About), the last one that loaded it.
 func (e *Engine) About() json.RawMessage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.facts.About
 }
 
-// Worker names the process to people, 0 while there is none that has loaded, and counts those that have.
+// Worker is the process id of the worker process, 0 while none has loaded, and the number of those that have loaded so far.
 func (e *Engine) Worker() (pid, loaded int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -310,8 +310,8 @@ func (e *Engine) closeIdle() {
 // live counts sequences that wait or run. Called with mu held.
 func (e *Engine) live() int { return len(e.streams) + e.scoring }
 
-// Close ends every sequence with engine.ErrClosed and then the child, which keeps what is worth keeping first. It may be
-// called again.
+// Close ends every sequence with engine.ErrClosed and then the worker process, which writes its caches first. It may be called
+// again.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	s, first := e.session, e.state != closed

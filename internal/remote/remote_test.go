@@ -29,10 +29,10 @@ import (
 	"hearth/internal/tier"
 )
 
-// TestMain also is the child: this program starts itself.
+// TestMain also is the worker process: this program starts itself.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "child" {
-		os.Exit(child())
+	if len(os.Args) == 2 && os.Args[1] == "worker" {
+		os.Exit(workerMain())
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("hearth/internal/backend/mlx.(*owner).work")) // which lives as long as its process
 }
@@ -41,7 +41,7 @@ const tiny = `{"model_type":"qwen3","hidden_size":64,"num_hidden_layers":2,"inte
 "num_key_value_heads":2,"head_dim":32,"rms_norm_eps":1e-6,"vocab_size":97,"rope_theta":10000,"max_position_embeddings":4096,
 "tie_word_embeddings":true}`
 
-// spec is what the child of these tests loads.
+// spec is what the worker process of these tests loads.
 type spec struct {
 	Refuse string // instead
 	Die    string // instead
@@ -59,7 +59,7 @@ var (
 	abort   func(path string)
 )
 
-func child() int {
+func workerMain() int {
 	conn, err := Inherit()
 	if err == nil {
 		err = Serve(conn, "test", func(b json.RawMessage, h Hooks) (*Loaded, error) {
@@ -78,7 +78,7 @@ func child() int {
 		})
 	}
 	if err != nil && !errors.Is(err, ErrGone) {
-		fmt.Fprintln(os.Stderr, "child:", err)
+		fmt.Fprintln(os.Stderr, "worker:", err)
 		return 1
 	}
 	return 0
@@ -148,33 +148,33 @@ func (l *log) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// children starts them and knows the last one.
-type children struct {
+// worker processes starts them and knows the last one.
+type workers struct {
 	mu   sync.Mutex
 	last Process
 	n    int
 	out  log
 }
 
-func (c *children) start() (Process, error) {
+func (c *workers) start() (Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p, err := Exec(exec.Command(exe, "child"), c.out.add)
+	p, err := Exec(exec.Command(exe, "worker"), c.out.add)
 	c.mu.Lock()
 	c.last, c.n = p, c.n+1
 	c.mu.Unlock()
 	return p, err
 }
 
-func (c *children) current() *process {
+func (c *workers) current() *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last.(*process)
 }
 
-func config(s spec, c *children, warn *log) Config {
+func config(s spec, c *workers, warn *log) Config {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
@@ -182,10 +182,10 @@ func config(s spec, c *children, warn *log) Config {
 	return Config{Start: c.start, Build: "test", Spec: b, Warn: warn.add, Delay: func(int) time.Duration { return 0 }}
 }
 
-// open starts an engine in a child until the test ends.
-func open(t *testing.T, s spec, change func(*Config)) (*Engine, *children) {
+// open starts an engine in a worker process until the test ends.
+func open(t *testing.T, s spec, change func(*Config)) (*Engine, *workers) {
 	t.Helper()
-	c := &children{}
+	c := &workers{}
 	cfg := config(s, c, &log{})
 	if change != nil {
 		change(&cfg)
@@ -314,7 +314,7 @@ var ignoreTimes = diff.Options{
 	cmpopts.IgnoreFields(engine.Usage{}, "Submitted", "Started", "First", "Ended"), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
 }
 
-// TestSame: an engine in a child answers as one in this process does, to the bit, also from what it has cached.
+// TestSame: an engine in a worker process answers as one in this process does, to the bit, also from what it has cached.
 func TestSame(t *testing.T) {
 	away, _ := open(t, spec{}, nil)
 	here := local(t, spec{})

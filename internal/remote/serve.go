@@ -16,10 +16,10 @@ import (
 type greeting struct {
 	Version int
 	Build   string
-	Spec    json.RawMessage `json:",omitempty"` // to the child: what it is to load
+	Spec    json.RawMessage `json:",omitempty"` // to the worker process: what it is to load
 }
 
-// Loaded is a model that a child has loaded: it has an engine, or it reads.
+// Loaded is a model that a worker process has loaded: it has an engine, or it reads.
 type Loaded struct {
 	Engine *engine.Engine // made with Hooks.Trace and Hooks.Stuck
 	Limits Limits         // of the engine
@@ -32,7 +32,7 @@ type Loaded struct {
 // Limits are those of the engine's configuration by which a prompt is refused.
 type Limits struct{ Vocab, MaxSequences, MaxQueue int }
 
-// facts is what a child tells of what it has loaded.
+// facts is what a worker process tells of what it has loaded.
 type facts struct {
 	Limits
 	Context int
@@ -40,14 +40,14 @@ type facts struct {
 	About   json.RawMessage
 }
 
-// Hooks are for what is loaded in a child.
+// Hooks are for what is loaded in a worker process.
 type Hooks struct {
 	Trace func(engine.Step)   // must be the engine's
 	Stuck func(time.Duration) // likewise: the parent ends this process
-	Warn  func(line string)   // of anything that is not an error; the parent hears it
+	Warn  func(line string)   // passes a line on to the parent
 }
 
-// Refused is why a child loads nothing, as sentences that have crossed.
+// Refused is why a worker process loads nothing, as sentences that have crossed.
 type Refused struct {
 	Msg, Advice string
 	NoBackend   bool // the backend does not open here; another one may
@@ -58,13 +58,13 @@ func (r *Refused) Error() string { return r.Msg }
 // Hint says what to do.
 func (r *Refused) Hint() string { return r.Advice }
 
-// orphanLimit is how long a child whose parent is gone keeps what is worth keeping.
+// orphanLimit is how long a worker process whose parent is gone may take to write its caches.
 const orphanLimit = 15 * time.Second
 
 // ErrGone is what Serve ends with when the parent is gone.
 var ErrGone = errors.New("the process that started this one has ended")
 
-// Serve is the child: it loads what the parent asks for and runs it until the parent has enough of it or is gone. A
+// Serve is the worker process: it loads what the parent asks for and runs it until the parent has enough of it or is gone. A
 // *Refused of load goes to the parent as it is. Whoever calls it ends the process afterwards.
 func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage, h Hooks) (*Loaded, error)) error {
 	defer conn.Close()
@@ -118,7 +118,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	}
 	h.start(l.Loaded)
 	err = <-ended
-	if err != nil { // nobody listens, or will say what is settled
+	if err != nil { // nobody reads this any more
 		conn.Close()
 		stop()
 	}

@@ -11,7 +11,7 @@ import (
 	"hearth/internal/engine"
 )
 
-// session is the life of one child.
+// session is the life of one worker process.
 type session struct {
 	e        *Engine
 	proc     Process
@@ -22,21 +22,21 @@ type session struct {
 	began    time.Time
 
 	loaded chan error    // gets one: nil when it has loaded
-	ended  chan struct{} // closed when nothing of it is left
-	// Before ended is closed.
+	ended  chan struct{} // closed when the process and its goroutines have ended
+	// Set before ended is closed.
 	err    error                  // why it ended
 	closed error                  // what kindClosed said
 	stuck  atomic.Pointer[string] // why it was killed
 	over   bool                   // under Engine.mu
 }
 
-// diedError is a child that ended by itself.
+// diedError is a worker process that ended by itself.
 type diedError struct{ how string }
 
 func (e *diedError) Error() string { return e.how }
 
-// startSession starts a child and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what starting
-// a process can fail with.
+// startSession starts a worker process and waits until it has loaded. Errors are *Refused, *diedError, engine.ErrClosed, or what
+// starting a process can fail with.
 func (e *Engine) startSession() (*session, error) {
 	proc, err := e.cfg.Start()
 	if err != nil {
@@ -59,13 +59,13 @@ func (e *Engine) startSession() (*session, error) {
 	return s, nil
 }
 
-// load waits until the child has loaded, or has ended.
+// load waits until the worker process has loaded, or has ended.
 func (s *session) load() error {
 	var err error
 	select {
 	case err = <-s.loaded:
 	case <-s.ended:
-		select { // what it said counts, however soon it ended
+		select { // a result that it sent counts, however soon it ended
 		case err = <-s.loaded:
 		default:
 			return s.err
@@ -81,12 +81,12 @@ func (s *session) load() error {
 	return err
 }
 
-// run reads until the child ends, then clears up behind it.
+// run reads until the worker process ends, then clears up behind it.
 func (s *session) run(written <-chan struct{}) {
 	watch := make(chan struct{})
 	go s.watch(watch)
 	err := s.read()
-	s.in = nil // its buffers; some keep the session for a while
+	s.in = nil // frees its buffers: others may hold the session for a while
 	close(watch)
 	s.out.close()
 	s.proc.Close()
@@ -106,14 +106,14 @@ func (s *session) run(written <-chan struct{}) {
 	close(s.ended)
 }
 
-// kill ends a child that is there and does nothing.
+// kill ends a worker process that does not respond.
 func (s *session) kill(why string) {
 	s.stuck.CompareAndSwap(nil, &why)
 	s.proc.Kill()
-	s.proc.Close() // a process that its driver does not let go is given up, too
+	s.proc.Close() // ends the session even if the driver keeps the process alive
 }
 
-// wait says how a child has ended. One that cannot be killed is not waited for.
+// wait says how a worker process has ended. One that cannot be killed is not waited for.
 func (s *session) wait() string {
 	how := make(chan string, 1)
 	go func() { how <- s.proc.Wait() }()
@@ -130,7 +130,7 @@ func (s *session) wait() string {
 	return "it does not end, not even when it is killed"
 }
 
-// watch asks a child now and then whether it is there, and kills it when it says nothing.
+// watch pings a worker process now and then, and kills it when it sends nothing for Config.Silence.
 func (s *session) watch(ended <-chan struct{}) {
 	t := time.NewTicker(s.e.cfg.Silence / 6)
 	defer t.Stop()
@@ -148,7 +148,7 @@ func (s *session) watch(ended <-chan struct{}) {
 	}
 }
 
-// read takes in what the child says. It ends with io.EOF when the child has ended, with anything else when it made no sense.
+// read handles the worker process's frames. It returns io.EOF when the process has ended, and another error when a frame is bad.
 func (s *session) read() error {
 	told := false // whether it has loaded
 	for greeted := false; ; greeted = true {
@@ -157,7 +157,7 @@ func (s *session) read() error {
 			return err
 		}
 		if err != nil {
-			return io.EOF // be it in the middle of a frame
+			return io.EOF // even in the middle of a frame
 		}
 		s.lastRead.Store(int64(time.Since(s.began)))
 		result := k == kindLoaded || k == kindFailed
@@ -242,7 +242,7 @@ func (s *session) news(c *contents) error {
 				n.Err = err
 			}
 			if err := q.failed.Load(); err != nil && n.Reason == engine.Error {
-				n.Err = &engine.ConstraintError{Err: *err} // as it was before it crossed
+				n.Err = &engine.ConstraintError{Err: *err} // the hook's own error, not a copy of its text
 			}
 		}
 		q.feed.Give(n)
@@ -265,7 +265,7 @@ func (s *session) constrain(q *stream, tokens []engine.Token) {
 	}
 }
 
-// reply hands the result of a call to who waits for it, if anybody still does.
+// reply gives the result of a call to its caller, if that still waits.
 func (s *session) reply(c *contents) {
 	id, more, err := c.uint(), c.bool(), c.error()
 	s.e.mu.Lock()

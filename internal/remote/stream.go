@@ -15,32 +15,32 @@ import (
 	"hearth/internal/kv"
 )
 
-// stream is the parent's side of a sequence. One that a child had not begun when it ended is given to the next one.
+// stream is the parent's side of a sequence. If the worker process ends before the sequence has begun, the next one gets it.
 type stream struct {
 	id        uint64
 	feed      engine.Feed
-	known     known // of the reader
+	known     known // used by session.read alone
 	constrain func(int32) engine.Constraint
-	hook      *engine.Hook          // that runs it; of the reader
-	failed    atomic.Pointer[error] // what ended it, if it was that
+	hook      *engine.Hook          // calls constrain; used by session.read alone
+	failed    atomic.Pointer[error] // the error of constrain that ended it
 	ctx       context.Context
 	unwatch   func() bool
 	request   string
 	client    uint64
 	max       int
 
-	prompt []byte   // as it crosses; nil once it has begun
-	tries  int      // children that have had it
-	lost   *session // that had it; nil: the one there is has it
+	prompt []byte   // encoded; nil once it has begun
+	tries  int      // worker processes that it was sent to
+	lost   *session // has ended while it had this; nil: the current session has it
 }
 
-// mostTries bounds how often a prompt is given to a child: it may be what ends them.
+// mostTries bounds how many worker processes get a prompt: it may be what kills them.
 const mostTries = 2
 
 func appendUint(b []byte, n uint64) []byte { return binary.AppendUvarint(b, n) }
 
-// Submit queues a prompt, as engine.Engine does, and with the same errors. While there is no child it waits for one; where
-// that takes too long there is an *engine.LostError.
+// Submit queues a prompt, as engine.Engine does, and with the same errors. While there is no worker process it waits for one;
+// where that takes too long there is an *engine.LostError.
 func (e *Engine) Submit(ctx context.Context, p engine.Prompt) (*engine.Stream, error) {
 	for {
 		s, err := e.ready(ctx)
@@ -54,7 +54,7 @@ func (e *Engine) Submit(ctx context.Context, p engine.Prompt) (*engine.Stream, e
 	}
 }
 
-// submit sends a prompt to the child of s; nil without an error: that has ended meanwhile.
+// submit sends a prompt to the worker process of s; nil without an error: that has ended meanwhile.
 func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*engine.Stream, error) {
 	if err := engine.Check(p.Tokens, s.facts.Vocab, s.facts.Context-1); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	return q.feed.Stream, nil
 }
 
-// send gives a prompt to a child.
+// send gives a prompt to a worker process.
 func (q *stream) send(s *session) bool {
 	q.known = known{usage: q.feed.Stream.Usage(), left: q.max}
 	q.tries++
@@ -96,7 +96,7 @@ func (q *stream) send(s *session) bool {
 	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
 }
 
-// cancel takes a sequence out of the child, or out of those that wait for one.
+// cancel cancels a sequence in the worker process, or takes it off those that wait for one.
 func (e *Engine) cancel(q *stream) {
 	e.mu.Lock()
 	if e.streams[q.id] != q {
@@ -118,13 +118,13 @@ func (e *Engine) cancel(q *stream) {
 	q.end(engine.Cancel, err)
 }
 
-// end ends a stream that no child has.
+// end ends a stream that no worker process has.
 func (q *stream) end(r engine.Reason, err error) {
 	q.unwatch()
 	q.feed.Give(engine.News{Usage: q.known.usage, Reason: r, StopID: -1, Err: err})
 }
 
-// admit refuses what the child would. Called with mu held.
+// admit refuses what the worker process would. Called with mu held.
 func (e *Engine) admit(client uint64) error {
 	if e.state != accepting {
 		return engine.ErrClosed
@@ -154,7 +154,7 @@ func (e *Engine) admit(client uint64) error {
 	return nil
 }
 
-// remove counts out a stream that has ended in the child.
+// remove counts out a stream that has ended in the worker process.
 func (e *Engine) remove(id uint64) {
 	e.mu.Lock()
 	delete(e.streams, id)
@@ -162,7 +162,7 @@ func (e *Engine) remove(id uint64) {
 	e.mu.Unlock()
 }
 
-// sessionEnded ends what a session that has ended had. Prompts that it had not begun wait for the next one, for a while.
+// sessionEnded ends the streams and calls of a session that has ended. Prompts that had not begun wait for the next, for a while.
 func (e *Engine) sessionEnded(s *session) {
 	e.mu.Lock()
 	s.over = true
@@ -200,7 +200,7 @@ func (e *Engine) sessionEnded(s *session) {
 	}
 }
 
-// giveUp ends the prompts that wait for a child since s, if there is still none.
+// giveUp ends the prompts that wait for a worker process since s, if there is still none.
 func (e *Engine) giveUp(s *session) {
 	e.mu.Lock()
 	err := e.refusal()
@@ -211,7 +211,7 @@ func (e *Engine) giveUp(s *session) {
 	}
 }
 
-// takeLost takes out those of the prompts that no child has. Called with mu held.
+// takeLost removes and gives the prompts that no worker process has. Called with mu held.
 func (e *Engine) takeLost(which func(*stream) bool) (gone []*stream) {
 	for id, q := range e.streams {
 		if q.lost != nil && which(q) {
@@ -249,11 +249,11 @@ func (e *Engine) Live() []engine.Live {
 
 // call is one that waits for its reply.
 type call struct {
-	take func(*contents) // of the reader
+	take func(*contents) // called by session.read
 	done chan error      // gets one
 }
 
-// call asks the child of s and waits for its reply.
+// call asks the worker process of s and waits for its reply.
 func (e *Engine) call(ctx context.Context, s *session, m method, args func(b []byte) []byte, take func(*contents)) error {
 	q := &call{take: take, done: make(chan error, 1)}
 	e.mu.Lock()
@@ -289,7 +289,7 @@ func (e *Engine) call(ctx context.Context, s *session, m method, args func(b []b
 	}
 }
 
-// ask is call on the session there is, for no longer than limit.
+// ask is call on the current session, for no longer than limit.
 func (e *Engine) ask(limit time.Duration, m method, args func(b []byte) []byte, take func(*contents)) error {
 	e.mu.Lock()
 	s, err := e.session, e.refusal()
@@ -341,8 +341,8 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.S
 	}
 }
 
-// Stats gives the child's figures; what counts since the start counts since the first child's. Where it does not answer they
-// are the last ones known.
+// Stats gives the worker process's figures, or the last known ones where it does not answer. Counts include those of all worker
+// processes before it.
 func (e *Engine) Stats() engine.Stats {
 	var now engine.Stats
 	err := e.ask(callLimit, callStats, nil, func(c *contents) { takeJSON(c, &now) })
@@ -385,7 +385,7 @@ func takeJSON(c *contents, to any) {
 	c.b = nil
 }
 
-// Stored is engine.Engine's; nothing where the child does not answer.
+// Stored is engine.Engine's; nothing where the worker process does not answer.
 func (e *Engine) Stored(salt kv.Salt) engine.Stored {
 	var out engine.Stored
 	if e.ask(callLimit, callStored, appendSalt(salt), func(c *contents) { takeJSON(c, &out) }) != nil {
@@ -415,7 +415,7 @@ func (e *Engine) drop(ctx context.Context, m method, args func(b []byte) []byte)
 	}
 	var d engine.Dropped
 	if err := e.call(ctx, s, m, args, func(c *contents) { takeJSON(c, &d) }); err != nil {
-		return engine.Dropped{}, err // the reader may still be at d
+		return engine.Dropped{}, err // session.read may still write to d
 	}
 	return d, nil
 }

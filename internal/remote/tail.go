@@ -11,8 +11,8 @@ const (
 	tailWidth = 1 << 10 // bytes of a line
 )
 
-// tail passes on the lines that a child writes and remembers the last ones. Of what the Go runtime writes about a process that
-// ends in disorder it remembers the first lines only: what follows is where its goroutines were.
+// tail passes on the lines that a worker process writes and remembers the last ones. When the Go runtime reports a crash it
+// remembers only the first lines, without the stacks of goroutines.
 type tail struct {
 	pass func(line string)
 

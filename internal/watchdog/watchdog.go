@@ -1,6 +1,6 @@
 // Package watchdog notices a step of a model that does not end, as after a fault of a driver. Whoever runs steps says when one
-// begins and ends; the watchdog counts its own ticks between the two. Ticks, and not clocks, because a machine that slept or a
-// process that was stopped has not been stuck: whatever passed meanwhile is one tick. It imports nothing of ours.
+// begins and ends; in between the watchdog counts ticks of a timer. It does not measure time: a machine that slept or a process
+// that was stopped was not stuck, and however long that took it is one tick. The package imports nothing of ours.
 package watchdog
 
 import (
@@ -11,11 +11,11 @@ import (
 
 const (
 	tick = time.Second
-	// A step is stuck when it has taken the larger of these: no step of a machine that swaps gets there, nor one that is a
-	// tenth of the speed of the slowest so far.
+	// A step is stuck after the larger of leastTicks and mostTimes the longest step so far. Not even a machine that swaps gets
+	// there.
 	leastTicks = 120
 	mostTimes  = 20
-	// slack is how late a tick may be and still be one. A later one says that the machine or the process stood still.
+	// slack is how late a tick may be and still count. After a later one the machine or the process stood still.
 	slack = 5 * tick
 )
 
@@ -35,8 +35,8 @@ type Timer struct {
 	kind  atomic.Uint32
 	done  [kinds]atomic.Bool // a step of the kind has ended
 	armed atomic.Bool
-	found atomic.Int64  // ticks of a step that is stuck,
-	which atomic.Uint64 // which has this seq
+	found atomic.Int64  // ticks of the step that is stuck,
+	which atomic.Uint64 // and its seq
 
 	compiles bool
 

@@ -17,8 +17,8 @@ import (
 	"hearth/internal/sample"
 )
 
-// TestKilled: the streams of a child that is killed keep what they got and end with an error that says how; the next prompts
-// are answered by another child, and what counts goes on counting.
+// TestKilled: the streams of a worker process that is killed keep what they got and end with an error that says how; the next
+// prompts are answered by another worker process, and what counts goes on counting.
 func TestKilled(t *testing.T) {
 	var warn log
 	e, c := open(t, spec{}, func(c *Config) { c.Warn = warn.add })
@@ -67,11 +67,11 @@ func TestKilled(t *testing.T) {
 		before = after
 	}
 	if _, loaded := e.Worker(); loaded != 4 {
-		t.Errorf("%d children", loaded)
+		t.Errorf("%d workers", loaded)
 	}
 }
 
-// TestStuckStep: a child whose step does not end is ended, and the next prompts are answered by another one.
+// TestStuckStep: a worker process whose step does not end is ended, and the next prompts are answered by another one.
 func TestStuckStep(t *testing.T) {
 	var warn log
 	e, c := open(t, spec{Stuck: 5}, func(c *Config) { c.Warn = warn.add })
@@ -86,7 +86,7 @@ func TestStuckStep(t *testing.T) {
 		t.Errorf("afterwards %+v; %q", r, warn.all())
 	}
 	if c.n != 2 {
-		t.Errorf("%d children", c.n)
+		t.Errorf("%d workers", c.n)
 	}
 }
 
@@ -155,7 +155,8 @@ func mustSubmit(t *testing.T, e *Engine, p engine.Prompt) *engine.Stream {
 	return s
 }
 
-// TestCancel: a stream that is closed, or whose context ends, leaves the child, also while what is settled is on its way.
+// TestCancel: a stream that is closed, or whose context ends, leaves the worker process, also while what is settled is on its
+// way.
 func TestCancel(t *testing.T) {
 	e, _ := open(t, spec{Sequences: 1, Queue: 4}, nil)
 	for _, constrained := range []bool{false, true} {
@@ -202,8 +203,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestDisk: what a child had on disk is there for the next one, whether it was killed or ended in order; a killed one's lock
-// is no obstacle.
+// TestDisk: what a worker process had on disk is there for the next one, whether it was killed or ended in order; a killed one's
+// lock is no obstacle.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	e, c := open(t, spec{Disk: dir}, nil)
@@ -248,9 +249,9 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestRealFailures: what a real child says, and what it dies of, reaches who opened it.
+// TestRealFailures: what a real worker process says, and what it dies of, reaches who opened it.
 func TestRealFailures(t *testing.T) {
-	c := &children{}
+	c := &workers{}
 	var warn log
 	_, err := Open(config(spec{Refuse: "no such folder"}, c, &warn))
 	var r *Refused
@@ -270,7 +271,7 @@ func TestRealFailures(t *testing.T) {
 	}
 }
 
-// serve runs the child's side in this process.
+// serve runs the worker process's side in this process.
 func serve(t *testing.T) (parent net.Conn, in *receiver, ended chan error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -302,7 +303,7 @@ func hear(t *testing.T, in *receiver, want kind) *contents {
 	}
 }
 
-// TestOrphan: a child whose parent goes, or talks nonsense, ends by itself, whatever it is doing.
+// TestOrphan: a worker process whose parent goes, or talks nonsense, ends by itself, whatever it is doing.
 func TestOrphan(t *testing.T) {
 	long := prompt(100, 1)
 	long.MaxTokens = 1900
