@@ -24,7 +24,7 @@ import (
 // Apple's GPU does when its memory runs out, then ends its model's process only, which is started again.
 type Apart struct {
 	Backends []string                       // whose models do
-	Command  func() (*exec.Cmd, error)      // starts this program so that it calls ServeChild
+	Command  func() (*exec.Cmd, error)      // starts this program so that it calls ServeWorker
 	Build    string                         // of this program
 	Warn     func(line string)              // hears what happens to the processes; called from any goroutine
 	Output   func(line string)              // gets what they print, likewise
@@ -162,9 +162,9 @@ func (a *Apart) start() (remote.Process, error) {
 	return remote.Exec(cmd, a.Output)
 }
 
-// ServeChild is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
+// ServeWorker is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
 // the parent has enough of it. Build is that of this program.
-func ServeChild(conn io.ReadWriteCloser, build string, bs Backends) error {
+func ServeWorker(conn io.ReadWriteCloser, build string, bs Backends) error {
 	bs.Apart = nil
 	return remote.Serve(conn, build, func(b json.RawMessage, h remote.Hooks) (*remote.Loaded, error) {
 		l, err := loadSpec(b, bs, h)

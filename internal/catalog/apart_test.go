@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "child" {
 		conn, err := remote.Inherit()
 		if err == nil {
-			err = ServeChild(conn, "test", withGPU())
+			err = ServeWorker(conn, "test", withGPU())
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

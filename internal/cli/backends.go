@@ -94,7 +94,7 @@ func newChildCmd() *cobra.Command {
 			// says when it is enough. When the server is gone, this process ends by itself, and nobody reads what it prints.
 			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 			runtime.GOMAXPROCS(cpu.Threads() + 2) // as in serve
-			err = catalog.ServeChild(conn, buildMark(), backends())
+			err = catalog.ServeWorker(conn, buildMark(), backends())
 			var told *remote.Refused
 			if errors.Is(err, remote.ErrGone) || errors.As(err, &told) { // there is nobody to tell, or they know
 				return &exitError{code: 1, err: err}

@@ -28,17 +28,17 @@ func TestForced(t *testing.T) {
 	free, _ := run(nil)
 	seen := make(chan int32, 12)
 	n := 0
-	steered, s := run(func(id int32) Constraint {
+	forced, s := run(func(id int32) Constraint {
 		seen <- id
 		if n++; n == 4 {
 			return Constraint{Forced: []int32{90, 89}}
 		}
 		return Constraint{}
 	})
-	if !slices.Equal(steered[:4], free[:4]) || !slices.Equal(steered[4:6], []int32{90, 89}) || len(steered) != 12 {
-		t.Errorf("free %v, steered %v", free, steered)
+	if !slices.Equal(forced[:4], free[:4]) || !slices.Equal(forced[4:6], []int32{90, 89}) || len(forced) != 12 {
+		t.Errorf("free %v, forced %v", free, forced)
 	}
-	for i, id := range steered[:11] { // nothing follows the last one
+	for i, id := range forced[:11] { // nothing follows the last one
 		if told := <-seen; told != id {
 			t.Errorf("token %d: seen %d, not %d", i, told, id)
 		}

@@ -224,11 +224,11 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	advice := g.advice(r, p)
 	for i := range n {
 		re.guides[i] = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = steer(g.newBudget(p), re.guides[i]); err != nil {
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.guides[i]); err != nil {
 			return nil, err
 		}
 		if advice != nil {
-			ep.Constrain, ep.Mask = g.dictate(advice)
+			ep.Constrain, ep.Mask = g.force(advice)
 		}
 		if re.streams[i], err = g.cfg.Engine.Submit(ctx, ep); err != nil {
 			return nil, engineError(err)
@@ -238,7 +238,7 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	return re, nil
 }
 
-// enginePrompt is a prompt as the engine takes it, without what steers the reply.
+// enginePrompt is a prompt as the engine takes it, without what constrains the reply.
 func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
 	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Sampling: params(overlay(r.Sampling, g.sampling)), Logprobs: -1, Marks: p.marks()}
 	if p.stopIDs != nil {
@@ -323,8 +323,8 @@ func (g *Generator) advice(r *chat.Request, p *prompt) []int32 {
 	return append(g.guard.Plain(g.cfg.Advice(len(p.tokens), g.cfg.Engine.Context())), g.stopIDs[0])
 }
 
-// dictate makes ids the reply, whatever the model would say: first allows only the first of them, hook forces the rest.
-func (g *Generator) dictate(ids []int32) (hook func(int32) engine.Constraint, first sample.Set) {
+// force makes ids a reply, whatever the model would say: the hook that brings all but the first, and what that must be of.
+func (g *Generator) force(ids []int32) (hook func(int32) engine.Constraint, first sample.Set) {
 	first = make(sample.Set, g.tok.Size()/64+1)
 	first.Add(ids[0])
 	rest := ids[1:]

@@ -47,21 +47,21 @@ func (s *script) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 		return nil, s.refuse
 	}
 	s.prompts = append(s.prompts, p)
-	return &scriptStream{script: s, steer: p.Constrain}, nil
+	return &scriptStream{script: s, constrain: p.Constrain}, nil
 }
 
 type scriptStream struct {
 	*script
-	at      int
-	steer   func(int32) engine.Constraint
-	settled []int32
-	shut    bool
+	at        int
+	constrain func(int32) engine.Constraint
+	settled   []int32
+	shut      bool
 }
 
 func (s *scriptStream) Next() (engine.Token, error) {
 	if len(s.settled) > 0 {
 		id := s.settled[0]
-		s.settled = append(s.settled[1:], s.steer(id).Forced...)
+		s.settled = append(s.settled[1:], s.constrain(id).Forced...)
 		return engine.Token{ID: id, Logprob: -0.5}, nil
 	}
 	if s.at == len(s.reply) {
@@ -71,8 +71,8 @@ func (s *scriptStream) Next() (engine.Token, error) {
 		return engine.Token{}, io.EOF
 	}
 	s.at++
-	if s.steer != nil {
-		s.settled = s.steer(s.reply[s.at-1]).Forced
+	if s.constrain != nil {
+		s.settled = s.constrain(s.reply[s.at-1]).Forced
 	}
 	return engine.Token{ID: s.reply[s.at-1], Logprob: -0.5, Top: []sample.Logprob{{ID: s.reply[s.at-1], Logprob: -0.5}}}, nil
 }

@@ -44,7 +44,7 @@ func (m *monkey) hasten(t *testing.T) {
 
 func (m *monkey) Submit(_ context.Context, p engine.Prompt) (Stream, error) {
 	m.prompts = append(m.prompts, p)
-	return &typing{scriptStream: scriptStream{script: m.script, steer: p.Constrain}, monkey: m, only: p.Mask, open: m.open}, nil
+	return &typing{scriptStream: scriptStream{script: m.script, constrain: p.Constrain}, monkey: m, only: p.Mask, open: m.open}, nil
 }
 
 type typing struct {
@@ -76,7 +76,7 @@ func (s *typing) Next() (engine.Token, error) {
 		}
 		id = may[s.monkey.r.IntN(len(may))]
 	}
-	s.only = s.steer(id).Mask
+	s.only = s.constrain(id).Mask
 	return engine.Token{ID: id}, nil
 }
 
@@ -184,11 +184,11 @@ func TestGuideLeavesAlone(t *testing.T) {
 
 	g, m := newMonkey(t, "")
 	events(t, g, request())
-	steer, inside := m.prompts[0].Constrain, false
+	constrain, inside := m.prompts[0].Constrain, false
 	for _, id := range transcript.NewGuard(g.cfg.Tokenizer, nil).Plain("Use <think>\n\n</think>\n\n{\"name\": \"x\"}<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call> so") {
 		text, _ := g.cfg.Tokenizer.Token(id)
 		inside = text == "<tool_call>" || inside && text != "</tool_call>"
-		only := steer(id).Mask
+		only := constrain(id).Mask
 		if (only != nil) != inside || only.Has(imEnd) {
 			t.Errorf("after %q: restricted %v, the turn may end %v", text, only != nil, only.Has(imEnd))
 		}
@@ -252,7 +252,7 @@ func TestGuideSpent(t *testing.T) {
 		}
 		r.N = 1 << 30 // so many replies that nothing is left for one
 		u := g.calls.newGuide(r, p, form)
-		_, _, err = steer(g.newBudget(p), u)
+		_, _, err = constrain(g.newBudget(p), u)
 		var e *chat.Error
 		if demanded := name == "demanded"; errors.As(err, &e) != demanded || demanded && (e.Kind != chat.Invalid || e.Bound != chat.BoundForm) {
 			t.Fatalf("%s: %v", name, err)

@@ -111,7 +111,7 @@ func (p *Prefix) evictWindows(n *node, need int64) int64 {
 	return freed
 }
 
-// Clear forgets everything. Pages that sequences hold stay theirs.
+// Clear evicts everything. Pages that sequences hold stay theirs.
 func (p *Prefix) Clear() {
 	p.drop(&p.root)
 	p.root.children, p.leaves, p.nodes, p.stored, p.changed = nil, nil, 0, nil, true

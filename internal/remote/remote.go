@@ -41,7 +41,7 @@ type Config struct {
 	Warn  func(line string)       // called from any goroutine
 
 	Delay    func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
-	Patience time.Duration                  // how long a prompt waits while there is no worker process; 0: 30 seconds
+	WaitLimit time.Duration                  // how long a prompt waits while there is no worker process; 0: 30 seconds
 	Silence  time.Duration                  // a worker process that sends nothing for so long is killed; 0: a minute
 }
 
@@ -115,8 +115,8 @@ func Open(cfg Config) (*Engine, error) {
 	if cfg.Delay == nil {
 		cfg.Delay = Delay
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 30 * time.Second
+	if cfg.WaitLimit == 0 {
+		cfg.WaitLimit = 30 * time.Second
 	}
 	if cfg.Silence == 0 {
 		cfg.Silence = time.Minute
@@ -224,7 +224,7 @@ func in(d time.Duration) string {
 
 // ready gives the session, which it waits for.
 func (e *Engine) ready(ctx context.Context) (*session, error) {
-	limit := time.Now().Add(e.cfg.Patience)
+	limit := time.Now().Add(e.cfg.WaitLimit)
 	for {
 		e.mu.Lock()
 		s, up, again, state, refusal := e.session, e.up, e.again, e.state, e.refusal()

@@ -182,7 +182,7 @@ func (e *Engine) sessionEnded(s *session) {
 			delete(e.streams, id)
 		}
 		if len(e.streams) > 0 {
-			time.AfterFunc(e.cfg.Patience, func() { e.giveUp(s) })
+			time.AfterFunc(e.cfg.WaitLimit, func() { e.giveUp(s) })
 		}
 		calls, e.calls = e.calls, map[uint64]*call{}
 		e.past = sum(e.past, e.last)

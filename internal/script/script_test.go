@@ -275,7 +275,7 @@ func TestEnds(t *testing.T) {
 			ids = append(ids, tok.ID)
 		}
 	}
-	steered := false
+	forced := false
 	for _, tt := range []struct {
 		a    answer
 		p    engine.Prompt
@@ -288,10 +288,10 @@ func TestEnds(t *testing.T) {
 		{answer{raw: "one two three"}, engine.Prompt{MaxTokens: 1}, "", engine.Length, 1},
 		{answer{raw: ""}, engine.Prompt{}, "", engine.Stop, 1},
 		{answer{raw: "abc"}, engine.Prompt{Constrain: func(int32) engine.Constraint {
-			if steered {
+			if forced {
 				return engine.Constraint{}
 			}
-			steered = true
+			forced = true
 			return engine.Constraint{Forced: []int32{eos}}
 		}}, "", engine.Stop, 2},
 	} {
