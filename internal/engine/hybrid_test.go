@@ -42,9 +42,9 @@ func TestHybridTurns(t *testing.T) {
 		return all
 	}
 	first := prompt(150, 1)
-	turn := ask(first, 0, kv.Miss, 100, 150)                                            // its state is kept after 64, 128 and 169 tokens
+	turn := ask(first, 0, kv.Miss, 100, 150)                                            // kept after 64, 128 and 169 tokens
 	ask(append(slices.Clone(turn), prompt(30, 2)...), len(turn)-1, kv.Within)           // the next turn
-	ask(append(slices.Clone(first[:140]), prompt(30, 3)...), 128, kv.LCP)               // another question after the same beginning
+	ask(append(slices.Clone(first[:140]), prompt(30, 3)...), 128, kv.LCP)               // another question
 	ask(append(slices.Clone(first[:100]), prompt(30, 4)...), 64, kv.LCP)                // from the mark before it
 	ask(append(slices.Clone(first[:100]), prompt(30, 4)...), 64, kv.Supersequence)      // and again
 	ask(append(slices.Clone(turn[:len(turn)-1]), prompt(5, 5)...), len(turn)-1, kv.LCP) // the same answer, and then another word

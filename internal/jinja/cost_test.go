@@ -198,7 +198,8 @@ func TestRunaway(t *testing.T) {
 		var e *Error
 		switch {
 		case errors.As(err, &e) && e.Line != 0 && (e.Kind == Limit || strings.Contains(e.Msg, "range too big")):
-		case errors.As(err, &e) && e.Kind == Runtime && (strings.Contains(name, "text: ") || strings.Contains(name, "list: ")): // as the reference does
+		// As the reference does.
+		case errors.As(err, &e) && e.Kind == Runtime && (strings.Contains(name, "text: ") || strings.Contains(name, "list: ")):
 			continue
 		default:
 			t.Errorf("%s: got %v, want an error of kind Limit", name, err)

@@ -23,9 +23,9 @@ func (p Precision) forms() int {
 // Acts are activation rows prepared for products with matrices of the same Cols and Group; one preparation serves all
 // of them. The zero value is ready for Reset, which keeps buffers for reuse.
 //
-// Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value
-// is below 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and
-// x - scale·q of the first. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
+// Fast, per group: scale = max|x|/127, q = round to even of x·(127/max|x|), sum = scale·Σq. Groups whose largest value is below
+// 1e-30 count as zeros; a NaN makes the group's scale NaN. Fine is the same twice, rows 2i and 2i+1 of what follows: x, and x -
+// scale·q of the first. Floats, per group: sum = Σx in eight lanes, then pairwise. Half: x rounded to nearest even.
 type Acts struct {
 	prec              Precision
 	rows, cols, group int
@@ -35,7 +35,7 @@ type Acts struct {
 	q                 []int8
 	half              []uint16
 	scale, sum        []float32 // [rows][groups]
-	offset            []int32   // [rows][groups] 128·Σq: what code-128 arithmetic leaves out; groups of 16: -12·Σq, the surplus of FloatE2M1
+	offset            []int32   // [rows][groups] 128·Σq, which code-128 arithmetic leaves out; groups of 16: -12·Σq (FloatE2M1)
 }
 
 // Reset sizes a for rows of cols values. group is the matrices' Group: 0 for dense ones, which need Floats or Half.

@@ -15,10 +15,10 @@
 //	a.SetRow(r, x)                      // once per activation row
 //	m.Mul(y, ldy, a, r0, r1, p0, p1)    // rows [r0,r1) against panels [p0,p1): y[r*ldy+n] = Σ x[r,k]·W[n,k]
 //
-// A panel is PanelRows consecutive weight rows; m.Panels() of them make a matrix and are the unit of splitting work.
-// Fast quantises activations to int8 per group and multiplies integers; Fine does so twice, the second time what the first
-// left out, for the price of two rows; Floats keeps float32 activations. Dense matrices have only Floats, and those of bfloat16 also
-// Half, activations rounded to bfloat16, where the CPU multiplies such numbers: Format.Form tells.
+// A panel is PanelRows consecutive weight rows; m.Panels() of them make a matrix and are the unit of splitting work. Fast
+// quantises activations to int8 per group and multiplies integers; Fine does so twice, the second time what the first left out,
+// for the price of two rows; Floats keeps float32 activations. Dense matrices have only Floats, and those of bfloat16 also Half,
+// activations rounded to bfloat16, where the CPU multiplies such numbers: Format.Form tells.
 //
 // # The rest
 //

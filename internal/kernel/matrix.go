@@ -84,8 +84,8 @@ func FormatForE2M1() Format {
 	return Codes8
 }
 
-// FormatForSmall gives what has room for numbers of so many bits, 4 (e2m1, a scale for every 16 of a row) or 8 (e4m3, for every 32),
-// and no more where that has routines.
+// FormatForSmall gives what has room for numbers of so many bits, 4 (e2m1, a scale for every 16 of a row) or 8 (e4m3, for every
+// 32), and no more where that has routines.
 func FormatForSmall(bits int) Format {
 	switch {
 	case !hasSmall():
@@ -127,9 +127,9 @@ type Spec struct {
 // Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
 // columns 16 lanes of (even column in the low half, odd column in the high half).
 //
-// Small floats lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with halves of the numbers' scales, FloatE4M3 as
-// { 32 columns of Codes8 | 16 scales }, scales in bf16. FloatE4M3, too wide for integers, is dense to those who multiply. Its codes
-// 0x7f and 0xff, which are no numbers, count as ±480: what stores them makes the scale no number (see SetSmall).
+// Small floats lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with halves of the numbers' scales, FloatE4M3
+// as { 32 columns of Codes8 | 16 scales }, scales in bf16. FloatE4M3, too wide for integers, is dense to those who multiply. Its
+// codes 0x7f and 0xff, which are no numbers, count as ±480: what stores them makes the scale no number (see SetSmall).
 type Matrix struct {
 	spec   Spec
 	groups int // per row; 0 for dense

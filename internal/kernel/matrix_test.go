@@ -97,7 +97,8 @@ func randomWeights(r *rand.Rand, s Spec) weights {
 	return w
 }
 
-// randomSmall is a row of small floats as stored, its scales, and the numbers. With subnormal all codes are below e4m3's normal numbers.
+// randomSmall is a row of small floats as stored, its scales, and the numbers. With subnormal all codes are below e4m3's normal
+// numbers.
 func randomSmall(r *rand.Rand, s Spec, subnormal bool) (codes []byte, scales, row []float32) {
 	n := s.Format.unit()
 	codes, scales, row = make([]byte, s.Cols*s.Format.bits()/8), randomScales(r, s.Cols/n), make([]float32, s.Cols)

@@ -59,8 +59,9 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	m.mul(y[p0*PanelRows:], ldy, a, r0, r1, p0, p1)
 }
 
-// fineRows bounds the rows whose two products are kept aside, fineNumbers the products. Whole tiles of rows (36) and as many panels
-// at a time took the same time for a prompt: of that 54 % are products, 7 % preparing rows and adding, 11 % the system's clearing of pages.
+// fineRows bounds the rows whose two products are kept aside, fineNumbers the products. Whole tiles of rows (36) and as many
+// panels at a time took the same time for a prompt: of that 54 % are products, 7 % preparing rows and adding, 11 % the system's
+// clearing of pages.
 const fineRows, fineNumbers = 32, 4096
 
 // fine multiplies both rows of numbers that a row has become, and adds.

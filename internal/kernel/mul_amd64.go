@@ -23,7 +23,8 @@ const (
 	setBF16
 )
 
-// weightsAhead is how many bytes ahead products with AVX-512 ask for weights. Zen 4 reads slower so: it asks for those that it reads.
+// weightsAhead is how many bytes ahead products with AVX-512 ask for weights. Zen 4 reads slower so: it asks for those that it
+// reads.
 var weightsAhead = func() int {
 	if v := cpuVersion(); v>>8&15 == 15 && v>>20&255 == 10 { // AMD's family 25
 		return 0

@@ -19,9 +19,9 @@ import "math"
 //	acc = D·(weight scale · activation scale) + acc
 //	acc = d·(weight scale) + acc
 //
-// Half: one chain of even and one of odd pairs of columns, added at the end; to a chain first the product of the odd column is added,
-// then that of the even one, each with one rounding. Denormal numbers and sums count as zeros.
-// That is what Zen 5 does with VDPBF16PS.
+// Half: one chain of even and one of odd pairs of columns, added at the end; to a chain first the product of the odd column is
+// added, then that of the even one, each with one rounding. Denormal numbers and sums count as zeros. That is what Zen 5 does
+// with VDPBF16PS.
 //
 // Dense: the same chains over all columns, added at the end. Assembly fuses each multiply-add, Go here may not.
 func mulGeneric(m *Matrix, y []float32, a *Acts, r, p, panels int) {
@@ -174,8 +174,8 @@ func addPairs(sum *[PanelRows]float32, line []byte, even, odd uint16) {
 	}
 }
 
-// addProduct rounds once: a float64 has room for the product of two bfloat16 numbers, and what it rounds of the sum is too small to
-// change how that rounds to a float32.
+// addProduct rounds once: a float64 has room for the product of two bfloat16 numbers, and what it rounds of the sum is too small
+// to change how that rounds to a float32.
 func addProduct(sum, w, x float32) float32 {
 	return flush(float32(float64(sum) + float64(w)*float64(x)))
 }

@@ -22,8 +22,8 @@ type wideArgs struct {
 const (
 	wideRows = 3
 	tallRows = 4
-	// leastWide is the number of rows from which making floats of the codes aside pays, leastTall making bytes of those of 4 bits;
-	// for codes in planes that is the only way beyond wideRows and tallRows.
+	// leastWide is the number of rows from which making floats of the codes aside pays, leastTall making bytes of those of 4
+	// bits; for codes in planes that is the only way beyond wideRows and tallRows.
 	leastWide = 9
 	leastTall = 8
 	// wideBytes of x stay in the second-level cache while panels pass by.

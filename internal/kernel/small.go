@@ -27,8 +27,8 @@ var (
 func (m *Matrix) Small() bool { return m.spec.Format.small() }
 
 // SetSmall stores row i of small floats: codes as a stream, 4 bits each of FloatE2M1 and 8 of FloatE4M3, and the scale of every
-// group. A group with a code that is no number gets a scale that is none. It panics on a wrong length, and when bfloat16 would round
-// a scale.
+// group. A group with a code that is no number gets a scale that is none. It panics on a wrong length, and when bfloat16 would
+// round a scale.
 func (m *Matrix) SetSmall(i int, codes []byte, scales []float32) {
 	f := m.spec.Format
 	if !f.small() || len(codes)*8 != m.spec.Cols*f.bits() || len(scales) != m.units {

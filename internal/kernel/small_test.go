@@ -58,7 +58,8 @@ func TestSmallFloats(t *testing.T) {
 	})
 }
 
-// TestSmallIntegers: unit scales make a fast product the integer sum itself, for what comes closest to overflowing 16 bits as well.
+// TestSmallIntegers: unit scales make a fast product the integer sum itself, for what comes closest to overflowing 16 bits as
+// well.
 func TestSmallIntegers(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 1))

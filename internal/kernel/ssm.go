@@ -5,8 +5,8 @@ package kernel
 //
 //	S = g·S + k⊗v    y = q·S
 //
-// Sums run over KDim in ascending order, whatever N is: tokens may come in several calls. State is [KDim][DeltaLanes]. With Wide, N
-// is 1 and Gate has a factor per number of the state, in its order.
+// Sums run over KDim in ascending order, whatever N is: tokens may come in several calls. State is [KDim][DeltaLanes]. With Wide,
+// N is 1 and Gate has a factor per number of the state, in its order.
 type Scan struct {
 	State            []float32
 	K, Q, V, Y, Gate []float32
@@ -73,8 +73,8 @@ func Decays(dst, a, by []float32) {
 	ExpSum(dst, dst, 0)
 }
 
-// KeyDelta is Delta with a decay per row of the state: entry i of row t of Gate is the factor of row i, and row t of KG is K times
-// that. GStride is that of Gate and KG, BStride that of Beta.
+// KeyDelta is Delta with a decay per row of the state: entry i of row t of Gate is the factor of row i, and row t of KG is K
+// times that. GStride is that of Gate and KG, BStride that of Beta.
 //
 //	δ = β·(v - (k∘g)·S)    S = g∘S + k⊗δ    y = q·S
 type KeyDelta struct {

@@ -117,8 +117,8 @@ func randomKeyDelta(r *rand.Rand, n, kdim int) *KeyDelta {
 	return k
 }
 
-// TestKeyDelta holds the rule to float64, to Delta where all decays of a token are the same, and to the same bits however many tokens
-// a call has.
+// TestKeyDelta holds the rule to float64, to Delta where all decays of a token are the same, and to the same bits however many
+// tokens a call has.
 func TestKeyDelta(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(63, 1))

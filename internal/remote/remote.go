@@ -40,9 +40,9 @@ type Config struct {
 	Spec  json.RawMessage         // what the worker process is to load
 	Warn  func(line string)       // called from any goroutine
 
-	Delay    func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
+	Delay     func(deaths int) time.Duration // before the next start, after so many deaths in a row; nil: Delay
 	WaitLimit time.Duration                  // how long a prompt waits while there is no worker process; 0: 30 seconds
-	Silence  time.Duration                  // a worker process that sends nothing for so long is killed; 0: a minute
+	Silence   time.Duration                  // a worker process that sends nothing for so long is killed; 0: a minute
 }
 
 const (

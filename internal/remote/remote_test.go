@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "worker" {
 		os.Exit(workerMain())
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("hearth/internal/backend/mlx.(*owner).work")) // which lives as long as its process
+	// The owner of MLX lives as long as its process.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("hearth/internal/backend/mlx.(*owner).work"))
 }
 
 const tiny = `{"model_type":"qwen3","hidden_size":64,"num_hidden_layers":2,"intermediate_size":128,"num_attention_heads":4,

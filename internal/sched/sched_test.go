@@ -27,7 +27,8 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 //	slow NAME               what it begins with is on its way into the tree when it could be admitted
 //	loaded NAME [pages=N] [again]  it has come, so many pages of it
 //	cancel NAME
-//	took [decodes=N] [prompt=N [depth=N]] us=N  a step that ran so much took so long; how many tokens fit now [alone=1] [at=DEPTH]
+//	took [decodes=N] [prompt=N [depth=N]] us=N [alone=1] [at=DEPTH]  a step that ran so much took so long;
+//	                        print how many tokens fit now
 //	machine decode=US token=US [key=NS]  from now on steps take: so long if any decode, so long per prompt token,
 //	                        and per token before that
 //	state

@@ -6,10 +6,10 @@ import (
 	"hearth/internal/kv"
 )
 
-// Recurrent state can be restored only from snapshots (kv.Prefix.Snapshot). They are taken where a later prompt is likely to differ
-// from this one or to continue it: at the offsets in Seq.Marks, every Config.SnapEvery tokens, where the prompt stopped matching
-// the prefix tree (kv.Match.Longer), and where a sequence ends. While a sequence runs an offset is rounded down to a whole page,
-// because the rest of that page is still being written.
+// Recurrent state can be restored only from snapshots (kv.Prefix.Snapshot). They are taken where a later prompt is likely to
+// differ from this one or to continue it: at the offsets in Seq.Marks, every Config.SnapEvery tokens, where the prompt stopped
+// matching the prefix tree (kv.Match.Longer), and where a sequence ends. While a sequence runs an offset is rounded down to a
+// whole page, because the rest of that page is still being written.
 
 // Snap is a snapshot to take of the slot's state after position To-1. It splits its item into two spans of one batch.
 type Snap struct {

@@ -1,7 +1,7 @@
 package main
 
-// The Go assembler lacks VDPBF16PS; dotPair writes its bytes. To every sum it adds the products of a pair of bfloat16 numbers in a lane
-// of w with the pair at x, the same for all lanes.
+// The Go assembler lacks VDPBF16PS; dotPair writes its bytes. To every sum it adds the products of a pair of bfloat16 numbers in
+// a lane of w with the pair at x, the same for all lanes.
 
 // dotPair: the activations of row m are off bytes, the name of a parameter and a multiple of four, behind its pointer.
 func (r routine) dotPair(a *asm, m, w, sum int) {

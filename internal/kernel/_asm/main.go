@@ -1,5 +1,5 @@
-// Command _asm writes the product routines for AVX2, ../mul_amd64.s and ../planes_amd64.s, for AVX-VNNI, ../avxvnni_amd64.s, and for
-// AVX-512, ../mul512_amd64.s and ../planes512_amd64.s, with ../mul_amd64_table.go, the switch that reaches them, and
+// Command _asm writes the product routines for AVX2, ../mul_amd64.s and ../planes_amd64.s, for AVX-VNNI, ../avxvnni_amd64.s, and
+// for AVX-512, ../mul512_amd64.s and ../planes512_amd64.s, with ../mul_amd64_table.go, the switch that reaches them, and
 // ../pack_amd64.s, what packs weights. Run it with: go run -C internal/kernel/_asm .
 package main
 

@@ -1,8 +1,8 @@
 package main
 
-// Codes in planes with AVX-512 and float activations. A column takes a shift and a look into a table of floats, which sees the lowest
-// four bits only (five, in two tables), so that codes that lie in one plane need no bytes of their own; six bits are masked and
-// converted. Registers: 28 and 29 masks of planes, 30 and 31 tables.
+// Codes in planes with AVX-512 and float activations. A column takes a shift and a look into a table of floats, which sees the
+// lowest four bits only (five, in two tables), so that codes that lie in one plane need no bytes of their own; six bits are
+// masked and converted. Registers: 28 and 29 masks of planes, 30 and 31 tables.
 
 // table is a register of floats by code; 0: codes of that kind are converted.
 func (r routine) table() int {
@@ -53,8 +53,8 @@ func (r routine) exactPlanes512(a *asm, w, v int, l string) {
 	a.o("JNZ part%s", l)
 }
 
-// quad512 leaves the codes of four columns, number q of eight, in dst, which has them for the quads of its line if there is one plane,
-// and tells from which bit of every byte on.
+// quad512 leaves the codes of four columns, number q of eight, in dst, which has them for the quads of its line if there is one
+// plane, and tells from which bit of every byte on.
 func (r routine) quad512(a *asm, q, dst, tmp int) (shift int) {
 	planes := r.kind.layout()
 	if len(planes) == 1 {

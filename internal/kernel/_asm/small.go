@@ -1,8 +1,8 @@
 package main
 
-// Small floats with a scale for every 16 columns (e2m1) or 32 (e4m3) and no biases: y = d·scale + y, where d is the sum of products
-// with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are. Rounded activations meet codes
-// 2·v+12 of e2m1, whose surplus is added up when the activations are rounded: d = Σ code·q - 12·Σq.
+// Small floats with a scale for every 16 columns (e2m1) or 32 (e4m3) and no biases: y = d·scale + y, where d is the sum of
+// products with the numbers themselves, of e2m1 with their doubles. Otherwise they are multiplied as codes are. Rounded
+// activations meet codes 2·v+12 of e2m1, whose surplus is added up when the activations are rounded: d = Σ code·q - 12·Σq.
 
 func (k kind) small() bool { return k >= floatE2M1 && k <= fastFloatE2M1 }
 
@@ -35,8 +35,8 @@ func (r routine) power() int {
 	return 12
 }
 
-// widenSmall makes floats of one of four columns. Bits of e4m3 that are moved to where a float has its own, the sign and what follows
-// the four highest bits of the exponent, are the number times 2^-120, denormal ones too.
+// widenSmall makes floats of one of four columns. Bits of e4m3 that are moved to where a float has its own, the sign and what
+// follows the four highest bits of the exponent, are the number times 2^-120, denormal ones too.
 func (r routine) widenSmall(a *asm, col, src, dst int) {
 	from := src
 	if col < 3 {
@@ -53,8 +53,8 @@ func (r routine) widenSmall(a *asm, col, src, dst int) {
 	a.o("VMULPS %s, %s, %s", r.v(r.power()), r.v(dst), r.v(dst))
 }
 
-// e4m3Line multiplies with the four columns of the line in w, the even ones before the odd ones: either are moved in words, all bits
-// at once, so that one column of two has only to be masked.
+// e4m3Line multiplies with the four columns of the line in w, the even ones before the odd ones: either are moved in words, all
+// bits at once, so that one column of two has only to be masked.
 func (r routine) e4m3Line(a *asm, w, v int) {
 	even := w + 1
 	a.o("VPSLLW $8, Z%d, Z%d", w, even)

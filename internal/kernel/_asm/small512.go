@@ -1,8 +1,8 @@
 package main
 
-// The product of rounded activations with e2m1 in groups of 16 columns: so short that what follows a group, its scales, counts as much
-// as the sums of 64 products in each of their lanes. Outputs therefore stay in registers for the whole panel: 0 to 11; 12 to 23
-// are integer sums, 24 to 27 codes of four columns each, 28 scales, 29 scratch, 30 a mask, 31 the table.
+// The product of rounded activations with e2m1 in groups of 16 columns: so short that what follows a group, its scales, counts as
+// much as the sums of 64 products in each of their lanes. Outputs therefore stay in registers for the whole panel: 0 to 11; 12 to
+// 23 are integer sums, 24 to 27 codes of four columns each, 28 scales, 29 scratch, 30 a mask, 31 the table.
 //
 // General registers as in routine, but R10 the scales of a group and R11 the distance to offsets; CX goes from row to row.
 

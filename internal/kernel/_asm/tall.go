@@ -1,8 +1,8 @@
 package main
 
-// tall is the fast product of many rows for AVX2 and AVX-VNNI. The codes of a block of columns become bytes once, in the nearest cache,
-// while the first four rows are multiplied with them; the other rows, four at a time, read the bytes. Sums stay integers until
-// the block is through, as in blocked.go.
+// tall is the fast product of many rows for AVX2 and AVX-VNNI. The codes of a block of columns become bytes once, in the nearest
+// cache, while the first four rows are multiplied with them; the other rows, four at a time, read the bytes. Sums stay integers
+// until the block is through, as in blocked.go.
 //
 // General registers: AX arguments, SI weights, DI y of the panel, R8 and R9 one and three row strides of x, DX x of the tile,
 // R10, R11 and R12 scales, sums and y of the tile, R13 and BX one and three strides of scales (while integers are

@@ -154,8 +154,8 @@ func (t tile) codes(a *asm, q int) {
 	}
 }
 
-// macros are the products of a quad with all rows. Without VNNI pairs of them go to sums of 16 bits, which have room for a unit of
-// quads, and then to those of 32.
+// macros are the products of a quad with all rows. Without VNNI pairs of them go to sums of 16 bits, which have room for a unit
+// of quads, and then to those of 32.
 func (t tile) macros(a *asm) {
 	each := func(f func(m int)) func() {
 		return func() {

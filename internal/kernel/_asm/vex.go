@@ -1,7 +1,7 @@
 package main
 
-// AVX-VNNI has VPDPBUSD with 256-bit registers for CPUs without AVX-512. The Go assembler knows the instruction as AVX-512 encodes
-// it; dot writes the bytes of the other encoding.
+// AVX-VNNI has VPDPBUSD with 256-bit registers for CPUs without AVX-512. The Go assembler knows the instruction as AVX-512
+// encodes it; dot writes the bytes of the other encoding.
 
 // vex reports routines of that set.
 func (r routine) vex() bool { return r.vnni && r.width == 32 }

@@ -40,7 +40,8 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 		wire.Handle(mux, path, post)
 		wire.HandleAt(mux, azure, path, post)
 	}
-	mux.Handle("/v2/rerank", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.rerank})) // Cohere's clients
+	// Cohere's clients post to v2.
+	mux.Handle("/v2/rerank", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.rerank}))
 	wire.MountModelsAt(mux, azure, h.Options, p.WriteError)
 	mux.HandleFunc(azure+"/deployments/{rest...}", h.deployment)
 }
@@ -139,7 +140,8 @@ func newErrorBody(e *chat.Error) errorBody {
 	case e.Kind == chat.ContextLength:
 		d.Message = contextMessage(e)
 	case e.Kind == chat.Unauthenticated && e.Code == chat.CodeWrongKey:
-		d.Message = "Incorrect API key provided. It has to be one of those that this server was started with." // the first sentence is OpenAI's
+		// The first sentence is OpenAI's.
+		d.Message = "Incorrect API key provided. It has to be one of those that this server was started with."
 	}
 	return errorBody{d}
 }

@@ -1,6 +1,7 @@
 package main
 
-// softmax turns rows of 64 scores into weights: see softmax in package kernel. Y7 holds the scale, Y8 to Y12 and Y15 what exp needs.
+// softmax turns rows of 64 scores into weights: see softmax in package kernel. Y7 holds the scale, Y8 to Y12 and Y15 what exp
+// needs.
 func (a *asm) softmax() {
 	a.text("attnSoftmaxAVX2", "attnArgs")
 	a.o("MOVQ attnArgs_s(AX), SI")

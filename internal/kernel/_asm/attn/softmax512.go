@@ -1,7 +1,7 @@
 package main
 
-// topRows is of how many rows softmax512 finds the maxima before it takes the exponentials: two short chains of instructions for a
-// row overlap with those of the next rows better than a long one.
+// topRows is of how many rows softmax512 finds the maxima before it takes the exponentials: two short chains of instructions for
+// a row overlap with those of the next rows better than a long one.
 const topRows = 8
 
 // softmax512 is softmax with the 64 scores of a row in four vectors, Z16 to Z19. Z5 holds the scale.
