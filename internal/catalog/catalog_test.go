@@ -314,7 +314,7 @@ func TestMatch(t *testing.T) {
 		{"a", "a", true}, {"a", "ab", false}, {"a*", "a", true}, {"a*", "abc", true}, {"*c", "abc", true},
 		{"a*a", "a", false}, {"a*a", "aa", true}, {"*", "", true}, {"a*c", "abd", false},
 	} {
-		if got := match(tt.pattern, tt.s); got != tt.want {
+		if got := matchGlob(tt.pattern, tt.s); got != tt.want {
 			t.Errorf("match(%q, %q) = %v", tt.pattern, tt.s, got)
 		}
 	}

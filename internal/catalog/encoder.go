@@ -114,7 +114,7 @@ func (e *Encoder) open(bs Backends) (err error) {
 
 // place loads the weights where they are to run: in a process of their own, or here.
 func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err error) {
-	away, left, err := bs.elsewhere(e.cfg, func(name string) error { return e.openAway(bs.Apart, name, p) })
+	away, left, err := bs.elsewhere(e.cfg, func(name string) error { return e.openAway(bs.Workers, name, p) })
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (s *Encoders) find(ctx context.Context, name string, kind chat.ModelKind) (
 		return first, nil
 	}
 	for _, a := range textAliases {
-		if match(a, name) {
+		if matchGlob(a, name) {
 			return first, nil
 		}
 	}

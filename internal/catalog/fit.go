@@ -10,15 +10,15 @@ import (
 	"hearth/internal/model"
 )
 
-// residence is how the weights of a model are kept.
-type residence struct {
+// weightStorage is how the weights of a model are kept.
+type weightStorage struct {
 	mapped bool
 	why    string // empty: the backend knows one way only
 	taken  int64  // bytes of memory that are not there for keys and values; 0: as many as are stored
 }
 
 // String says which way it is, and why.
-func (r residence) String() string {
+func (r weightStorage) String() string {
 	switch {
 	case r.why == "":
 		return ""
@@ -35,35 +35,35 @@ const (
 	spareMemory = 4 << 30
 )
 
-// reside decides between weights in memory of their own, in the form that products read fastest, and weights that stay in their
-// mapped files, whose memory the system can take back. The second is slower, so that it is only for models that would not fit
-// otherwise, and those of whom the user asks it. A model that fits neither way is refused, unless the user asks for the second:
-// it then comes from the disk in every step. open makes backends like be to plan on; available is the memory that there is, 0 if
-// unknown.
-func reside(c *model.Checkpoint, src *Source, be backend.Backend, open func() (backend.Backend, error), o backend.Options, cfg *config.Config, available int64) (residence, error) {
+// chooseStorage decides between weights in memory of their own, in the form that products read fastest, and weights that stay in
+// their mapped files, whose memory the system can take back. The second is slower, so that it is only for models that would not
+// fit otherwise, and those of whom the user asks it. A model that fits neither way is refused, unless the user asks for the
+// second: it then comes from the disk in every step. open makes backends like be to plan on; available is the memory that there
+// is, 0 if unknown.
+func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open func() (backend.Backend, error), o backend.Options, cfg *config.Config, available int64) (weightStorage, error) {
 	if _, ok := be.(planner); !ok || cfg.LowMemory == nil && available == 0 {
-		return residence{}, nil
+		return weightStorage{}, nil
 	}
 	files, asked := src.weightBytes(), cfg.LowMemory != nil
 	if (!asked || !*cfg.LowMemory) && mostGrowth*files+spareMemory < available {
-		return residence{why: fits(available)}, nil // without a plan, which takes a while for folders of other tools
+		return weightStorage{why: fits(available)}, nil // without a plan, which takes a while for folders of other tools
 	}
 	packed, mapped, err := bothWays(c, open, o, cfg)
 	if err != nil {
-		return residence{}, err
+		return weightStorage{}, err
 	}
 	switch {
 	case asked && *cfg.LowMemory && (available == 0 || mapped.Sum() <= available):
-		return residence{mapped: true, why: "low-memory is set", taken: mapped.Weights}, nil
+		return weightStorage{mapped: true, why: "low-memory is set", taken: mapped.Weights}, nil
 	case asked && *cfg.LowMemory:
-		return residence{}, mapped.refuse(c.Where, available, true)
+		return weightStorage{}, mapped.refuse(c.Where, available, true)
 	case available == 0 || packed.Sum() <= available:
-		return residence{why: fits(available), taken: packed.Weights}, nil
+		return weightStorage{why: fits(available), taken: packed.Weights}, nil
 	case asked || mapped.Sum()+files > available:
-		return residence{}, packed.refuse(c.Where, available, false)
+		return weightStorage{}, packed.refuse(c.Where, available, false)
 	}
 	why := fmt.Sprintf("repacked they would take %s, and %s are available", size(packed.Weights), size(available))
-	return residence{mapped: true, why: why, taken: mapped.Weights + files}, nil
+	return weightStorage{mapped: true, why: why, taken: mapped.Weights + files}, nil
 }
 
 func fits(available int64) string {

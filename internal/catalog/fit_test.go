@@ -72,7 +72,7 @@ func TestReside(t *testing.T) {
 		{"memory of its own", stub.New(1), &yes, 1, false, ""},
 	} {
 		cfg.LowMemory = tt.low
-		r, err := reside(c, src, tt.be, newCPU, Options(src, cfg), cfg, tt.available)
+		r, err := chooseStorage(c, src, tt.be, newCPU, Options(src, cfg), cfg, tt.available)
 		var load *model.LoadError
 		switch {
 		case err != nil:

@@ -25,9 +25,9 @@ type Opener func(*config.Config) (backend.Backend, error)
 
 // Backends are the backends of this build by name, and in order of preference what auto means.
 type Backends struct {
-	Open  map[string]Opener
-	Auto  []string
-	Apart *Apart // nil: all models run in this process
+	Open    map[string]Opener
+	Auto    []string
+	Workers *Workers // nil: all models run in this process
 	// Warn, if set, gets a line when something goes wrong with a model in this process; called from any goroutine.
 	Warn func(line string)
 }
@@ -107,7 +107,7 @@ type Weights struct {
 	warnings   []string // of its folder
 	summary    string   // of one in another process, where the rest is
 	loaded     *model.Loaded
-	residence  residence
+	residence  weightStorage
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 }
@@ -156,7 +156,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		defer a.Close() // its numbers are copied
 		c.Adapter = a
 	}
-	if w.residence, err = reside(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
+	if w.residence, err = chooseStorage(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
 		return nil, err
 	}
 	opts.Mapped = w.residence.mapped

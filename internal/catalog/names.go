@@ -31,7 +31,7 @@ func isHosted(name string) bool {
 		return false
 	}
 	return len(name) > 1 && name[0] == 'o' && '0' <= name[1] && name[1] <= '9' ||
-		slices.ContainsFunc(hosted, func(pattern string) bool { return match(pattern, name) })
+		slices.ContainsFunc(hosted, func(pattern string) bool { return matchGlob(pattern, name) })
 }
 
 // names decides which model a client means.
@@ -67,7 +67,7 @@ func (n *names) find(name string, deployment bool) (guessed bool, _ error) {
 		return false, nil
 	}
 	for _, a := range aliases {
-		if match(a, name) {
+		if matchGlob(a, name) {
 			return false, nil
 		}
 	}
@@ -112,8 +112,8 @@ func samePath(name, path string) bool {
 	return err == nil && abs == path
 }
 
-// match compares with one pattern; a star matches any text, the empty one included.
-func match(pattern, s string) bool {
+// matchGlob compares with one pattern; a star matches any text, the empty one included.
+func matchGlob(pattern, s string) bool {
 	before, after, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == s

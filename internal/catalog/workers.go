@@ -20,9 +20,9 @@ import (
 	"hearth/internal/tier"
 )
 
-// Apart says which models run in processes of their own, and how those are started. A backend that can end its process, as
+// Workers says which models run in processes of their own, and how those are started. A backend that can end its process, as
 // Apple's GPU does when its memory runs out, then ends its model's process only, which is started again.
-type Apart struct {
+type Workers struct {
 	Backends []string                       // whose models do
 	Command  func() (*exec.Cmd, error)      // starts this program so that it calls ServeWorker
 	Build    string                         // of this program
@@ -31,7 +31,7 @@ type Apart struct {
 	Delay    func(deaths int) time.Duration // nil: remote.Delay
 }
 
-func (a *Apart) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
+func (a *Workers) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
 
 // spec is what a worker process is told to load.
 type spec struct {
@@ -69,7 +69,7 @@ func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error)
 	}
 	var missing []error
 	for _, name := range names {
-		if !b.Apart.has(name) {
+		if !b.Workers.has(name) {
 			break
 		}
 		err := open(name)
@@ -93,7 +93,7 @@ func (b Backends) elsewhere(cfg *config.Config, open func(backend string) error)
 // openWeights loads a model where it is to run: in a process of its own, or here. It takes over the checkpoint.
 func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backends, disk *tier.Options) (w *Weights, err error) {
 	taken, left, err := bs.elsewhere(cfg, func(name string) error {
-		w, err = bs.Apart.open(src, cfg, name, disk)
+		w, err = bs.Workers.open(src, cfg, name, disk)
 		return err
 	})
 	if taken || err != nil {
@@ -103,7 +103,7 @@ func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 }
 
 // open loads a model in a process of its own.
-func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
+func (a *Workers) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
 	start := time.Now()
 	s := spec{}
 	if disk != nil {
@@ -125,7 +125,7 @@ func (a *Apart) open(src *Source, cfg *config.Config, backend string, disk *tier
 }
 
 // openAway loads an encoder in a process of its own.
-func (e *Encoder) openAway(a *Apart, backend string, p model.Pooling) error {
+func (e *Encoder) openAway(a *Workers, backend string, p model.Pooling) error {
 	c, err := a.config(spec{Pooling: &p}, e.src, e.cfg, backend)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (e *Encoder) openAway(a *Apart, backend string, p model.Pooling) error {
 }
 
 // config describes a worker process to package remote. Keys stay here.
-func (a *Apart) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
+func (a *Workers) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
 	own := *cfg
 	own.Backend, own.APIKeys, own.FileKeys, own.OperatorKey = backend, nil, nil, ""
 	s.ID, s.Path, s.Where, s.Created, s.Config = src.ID, src.Path, src.Where, src.Created, &own
@@ -154,7 +154,7 @@ func (a *Apart) config(s spec, src *Source, cfg *config.Config, backend string) 
 	return remote.Config{Start: a.start, Build: a.Build, Spec: b, Warn: a.Warn, Delay: a.Delay}, nil
 }
 
-func (a *Apart) start() (remote.Process, error) {
+func (a *Workers) start() (remote.Process, error) {
 	cmd, err := a.Command()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (a *Apart) start() (remote.Process, error) {
 // ServeWorker is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
 // the parent has enough of it. Build is that of this program.
 func ServeWorker(conn io.ReadWriteCloser, build string, bs Backends) error {
-	bs.Apart = nil
+	bs.Workers = nil
 	return remote.Serve(conn, build, func(b json.RawMessage, h remote.Hooks) (*remote.Loaded, error) {
 		l, err := loadSpec(b, bs, h)
 		if err != nil {

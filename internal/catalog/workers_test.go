@@ -61,7 +61,7 @@ func withGPU() Backends {
 // aparts are backends of which some have their models run in processes of their own.
 func aparts(names ...string) Backends {
 	b := withGPU()
-	b.Apart = &Apart{Backends: names, Build: "test", Warn: func(string) {}, Output: func(string) {},
+	b.Workers = &Workers{Backends: names, Build: "test", Warn: func(string) {}, Output: func(string) {},
 		Delay: func(int) time.Duration { return 0 },
 		Command: func() (*exec.Cmd, error) {
 			exe, err := os.Executable()
@@ -306,7 +306,7 @@ func TestApartFallsBack(t *testing.T) {
 // TestApartCrashes: a process that ends again and again while it loads is given up, with advice.
 func TestApartCrashes(t *testing.T) {
 	bs := aparts("cpu")
-	bs.Apart.Command = func() (*exec.Cmd, error) { return exec.Command("false"), nil }
+	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("false"), nil }
 	src, err := Find("", hub.Cache{})
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +334,7 @@ func TestEncodersApart(t *testing.T) {
 		if err := errors.Join(e.load(bs), r.load(bs)); err != nil {
 			t.Fatal(err)
 		}
-		if (e.away != nil) != (bs.Apart != nil) || e.Bytes() == 0 || !strings.Contains(e.Summary(), "backend cpu") {
+		if (e.away != nil) != (bs.Workers != nil) || e.Bytes() == 0 || !strings.Contains(e.Summary(), "backend cpu") {
 			t.Errorf("%s, %d bytes", e.Summary(), e.Bytes())
 		}
 		for range 2 {

@@ -43,7 +43,7 @@ func backends() catalog.Backends {
 func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backends {
 	b := backends()
 	b.Warn = func(line string) { log.Warn(line) }
-	a := &catalog.Apart{
+	a := &catalog.Workers{
 		Build: buildMark(), Command: childCommand,
 		Warn:   b.Warn,
 		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
@@ -61,7 +61,7 @@ func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backe
 	default:
 		a.Backends = []string{"mlx"}
 	}
-	b.Apart = a
+	b.Workers = a
 	return b
 }
 

@@ -39,8 +39,8 @@ func watched(t *testing.T, change func(*config.Config)) (url string, perf, log l
 	}
 	models := catalog.New(src, cfg)
 	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
-	if bs.Apart != nil {
-		bs.Apart.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
+	if bs.Workers != nil {
+		bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
 	}
 	if err := models.Load(bs); err != nil {
 		t.Fatal(err)

@@ -59,10 +59,10 @@ func newVictim(t *testing.T) *victim {
 	}
 	models := catalog.New(src, cfg)
 	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
-	bs.Apart.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
-	bs.Apart.Build = childMark(t)
-	bs.Apart.Delay = func(int) time.Duration { return 0 }
-	bs.Apart.Warn = func(line string) {
+	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
+	bs.Workers.Build = childMark(t)
+	bs.Workers.Delay = func(int) time.Duration { return 0 }
+	bs.Workers.Warn = func(line string) {
 		if line == "the model is back" {
 			v.back <- struct{}{}
 		}

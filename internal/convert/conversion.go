@@ -61,7 +61,7 @@ func newConversion(c *model.Checkpoint, o Options) (*conversion, error) {
 	if err := p.readConfig(c.Config); err != nil {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Err: err}
 	}
-	if why, hint := p.stranger(); why != "" {
+	if why, hint := p.unsupported(); why != "" {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: why, Hint: hint}
 	}
 	var specs []backend.WeightSpec
@@ -84,7 +84,7 @@ func newConversion(c *model.Checkpoint, o Options) (*conversion, error) {
 	}
 	p.spelled = maps.Clone(p.config)
 	spellBoth(p.spelled, p.modelType, slices.ContainsFunc(p.units, func(u unit) bool { return strings.HasSuffix("."+u.name, ".lm_head") }))
-	if key := lacking(p.spelled, p.modelType); key != "" {
+	if key := missingKey(p.spelled, p.modelType); key != "" {
 		return nil, &model.LoadError{Where: c.Where, File: "config.json", Problem: fmt.Sprintf("has no %s, which mlx-lm must have of %s and which does not follow from the rest", key, p.modelType),
 			Hint: asItIs}
 	}
@@ -151,7 +151,7 @@ func (p *conversion) spec(where string, s *backend.WeightSpec) error {
 		return foreignLayout(where, s.Parts[0].Weight.Name)
 	}
 	if s.Stacked() && len(s.Parts) > len(s.Out) {
-		return p.apart(where, s)
+		return p.stackExperts(where, s)
 	}
 	for i := range s.Parts {
 		w := s.Parts[i].Weight
@@ -172,8 +172,8 @@ func (p *conversion) spec(where string, s *backend.WeightSpec) error {
 	return nil
 }
 
-// apart stacks experts that are stored in tensors of their own under the name that mlx-lm has for the stack.
-func (p *conversion) apart(where string, s *backend.WeightSpec) error {
+// stackExperts stacks experts that are stored in tensors of their own under the name that mlx-lm has for the stack.
+func (p *conversion) stackExperts(where string, s *backend.WeightSpec) error {
 	names := []string{"down_proj"}
 	if s.Use == backend.UseExpertGLU {
 		names = []string{"gate_proj", "up_proj"}

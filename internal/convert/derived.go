@@ -39,8 +39,8 @@ var needed = map[string][]string{
 	"olmo3":         {"rope_theta"},
 }
 
-// lacking is the first of those that a config has not, "" if it has all.
-func lacking(c keys, modelType string) string {
+// missingKey is the first of those that a config has not, "" if it has all.
+func missingKey(c keys, modelType string) string {
 	for _, key := range needed[modelType] {
 		if !given(c, key) {
 			return key

@@ -89,8 +89,8 @@ var inner = map[string][]string{
 // asItIs is what to do with a model that mlx-lm does not have.
 const asItIs = "mlx-lm does not have it; hearth runs the folder as it is"
 
-// stranger says why mlx-lm would not read the model that is to be written as it is read here, and what to do; "" if it would.
-func (p *conversion) stranger() (why, hint string) {
+// unsupported says why mlx-lm would not read the model that is to be written as it is read here, and what to do; "" if it would.
+func (p *conversion) unsupported() (why, hint string) {
 	if !slices.Contains(compared, p.modelType) {
 		hint = asItIs
 		if slices.Contains(model.Types(), p.modelType) {

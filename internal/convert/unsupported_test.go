@@ -26,7 +26,7 @@ func TestStrangers(t *testing.T) {
 		{"qwen3_5_text", "", `does not know what mlx-lm quantises of "qwen3_5_text"`, asItIs},
 	} {
 		p := &conversion{modelType: c.typ, config: keys{"text_config": marshal(map[string]string{"model_type": c.inner})}}
-		why, hint := p.stranger()
+		why, hint := p.unsupported()
 		if hint != c.hint || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s with %q: %q, %q; want %q, %q", c.typ, c.inner, why, hint, c.why, c.hint)
 		}
@@ -34,7 +34,7 @@ func TestStrangers(t *testing.T) {
 	for _, c := range []struct{ typ, config, want string }{
 		{"olmo3", `{"rope_theta": 5e5}`, ""}, {"olmo3", `{"rope_parameters": {}}`, "rope_theta"}, {"minicpm3", `{"rope_scaling": null}`, "rope_scaling"}, {"qwen3", `{}`, ""},
 	} {
-		if got := lacking(object([]byte(c.config)), c.typ); got != c.want {
+		if got := missingKey(object([]byte(c.config)), c.typ); got != c.want {
 			t.Errorf("%s %s: lacks %q, want %q", c.typ, c.config, got, c.want)
 		}
 	}

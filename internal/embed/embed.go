@@ -46,13 +46,13 @@ const StepRows = 512
 
 // Service is one model that embeds or ranks, safe for concurrent use.
 type Service struct {
-	cfg    Config
-	limit  int                   // tokens of a text
-	around [2][]int32            // the tokenizer's own ids before and after a text
-	pair   []tokenizer.PairPiece // of a query and a text; nil: both follow each other
-	judge  *judge                // how a model that answers yes or no is asked; nil: it reads a pair
-	queue  queue
-	counts struct {
+	cfg      Config
+	limit    int                   // tokens of a text
+	around   [2][]int32            // the tokenizer's own ids before and after a text
+	pair     []tokenizer.PairPiece // of a query and a text; nil: both follow each other
+	reranker *generativeReranker   // how a model that answers yes or no is asked; nil: it reads a pair
+	queue    queue
+	counts   struct {
 		requests, texts, tokens, truncated, steps atomic.Int64
 	}
 }
@@ -87,7 +87,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("texts of %d tokens leave no room beside the %d of the tokenizer", s.limit, own)
 	}
 	if m.Pooling.Kind == model.Ranks {
-		s.judge = newJudge(m, cfg.Tokenizer)
+		s.reranker = newGenerativeReranker(m, cfg.Tokenizer)
 	}
 	if n := cfg.Tokenizer.Size(); n > m.Vocab {
 		return nil, fmt.Errorf("the tokenizer has %d tokens, the model %d", n, m.Vocab)

@@ -234,7 +234,7 @@ func TestCollect(t *testing.T) {
 			step += names[p.q]
 		}
 		steps = append(steps, step)
-		u.settle(nil)
+		u.finishStep(nil)
 	}
 	if want := []string{"abab", "c", "a"}; !slices.Equal(steps, want) {
 		t.Errorf("steps %v, want %v", steps, want)
@@ -317,7 +317,7 @@ func TestRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, types := read.(*pairs).join([]int32{8})
+	ids, types := read.(*crossEncoder).join([]int32{8})
 	if !slices.Equal(ids, []int32{2, 4, 7, 3, 8, 3}) || !slices.Equal(types, []int32{0, 0, 0, 0, 1, 1}) {
 		t.Errorf("the model reads %v of types %v", ids, types)
 	}
@@ -335,10 +335,10 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// What a judge is asked is what its authors' code asks.
+// What a generative reranker is asked is what its authors' code asks.
 func TestJudge(t *testing.T) {
 	tok := letters(t)
-	j := newJudge(&model.Encoder{Type: "qwen3"}, tok)
+	j := newGenerativeReranker(&model.Encoder{Type: "qwen3"}, tok)
 	q, err := j.ask(t.Context(), &chat.RankRequest{Query: "abc"})
 	if err != nil {
 		t.Fatal(err)
@@ -348,8 +348,8 @@ func TestJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := tokenizer.EncodeOptions{}
-	want := slices.Concat(tok.Encode(judgeSystem, plain),
-		tok.Encode("<Instruct>: "+judgeInstruction+"\n<Query>: abc\n<Document>: def", plain), tok.Encode(judgeAfter, plain))
+	want := slices.Concat(tok.Encode(rerankSystem, plain),
+		tok.Encode("<Instruct>: "+rerankInstruction+"\n<Query>: abc\n<Document>: def", plain), tok.Encode(rerankAfter, plain))
 	if !slices.Equal(ids, want) || types != nil || n != len(want) {
 		t.Errorf("%d tokens, want %d", len(ids), len(want))
 	}
@@ -357,8 +357,8 @@ func TestJudge(t *testing.T) {
 	if n != len(want) || len(ids) != n-2 || !slices.Equal(ids[len(ids)-5:], want[len(want)-5:]) {
 		t.Errorf("%d of %d tokens", len(ids), n)
 	}
-	if newJudge(&model.Encoder{Type: "bert"}, tok) != nil {
-		t.Error("bert is no judge")
+	if newGenerativeReranker(&model.Encoder{Type: "bert"}, tok) != nil {
+		t.Error("bert is no reranker")
 	}
 }
 

@@ -126,7 +126,7 @@ func (u *queue) loop() {
 			<-u.wake
 			continue
 		}
-		u.settle(u.step())
+		u.finishStep(u.step())
 	}
 }
 
@@ -265,8 +265,8 @@ func finite(x []float32) bool {
 	return true
 }
 
-// settle tells the requests of a step how it went.
-func (u *queue) settle(err error) {
+// finishStep tells the requests of a step how it went.
+func (u *queue) finishStep(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, p := range u.owner {

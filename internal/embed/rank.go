@@ -50,8 +50,8 @@ func (s *Service) Rank(ctx context.Context, r *chat.RankRequest) (*chat.Ranking,
 	return out, nil
 }
 
-// reader makes what a model reads of a query and one document after the other.
-type reader interface {
+// rankInput makes what a model reads of a query and one document after the other.
+type rankInput interface {
 	// least is how many tokens there are without a document.
 	least() int
 	// read cuts the document so that there are limit tokens, and says how many there would be.
@@ -59,26 +59,26 @@ type reader interface {
 }
 
 // query makes the reader of a request.
-func (s *Service) query(ctx context.Context, r *chat.RankRequest) (reader, error) {
-	if s.judge != nil {
-		return s.judge.ask(ctx, r)
+func (s *Service) query(ctx context.Context, r *chat.RankRequest) (rankInput, error) {
+	if s.reranker != nil {
+		return s.reranker.ask(ctx, r)
 	}
 	ids, err := s.cfg.Tokenizer.EncodeContext(ctx, r.Query, tokenizer.EncodeOptions{})
-	return &pairs{s, ids}, err
+	return &crossEncoder{s, ids}, err
 }
 
-// pairs is for models that read two texts side by side.
-type pairs struct {
+// crossEncoder is for models that read two texts side by side.
+type crossEncoder struct {
 	s     *Service
 	query []int32
 }
 
-func (p *pairs) least() int {
+func (p *crossEncoder) least() int {
 	ids, _ := p.join(nil)
 	return len(ids)
 }
 
-func (p *pairs) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
+func (p *crossEncoder) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
 	doc, err := p.s.cfg.Tokenizer.EncodeContext(ctx, document, tokenizer.EncodeOptions{})
 	if err != nil {
 		return nil, nil, 0, err
@@ -89,7 +89,7 @@ func (p *pairs) read(ctx context.Context, document string, limit int) (ids, type
 }
 
 // join puts the tokenizer's own around both; where it has none for two texts they follow each other as one.
-func (p *pairs) join(doc []int32) (ids, types []int32) {
+func (p *crossEncoder) join(doc []int32) (ids, types []int32) {
 	if p.s.pair == nil {
 		return slices.Concat(p.s.around[0], p.query, doc, p.s.around[1]), nil
 	}
@@ -115,51 +115,52 @@ func (p *pairs) join(doc []int32) (ids, types []int32) {
 	return ids, types
 }
 
-// judge is a chat model that was taught to say whether a document answers a query, asked in the words it was taught with.
-type judge struct {
+// generativeReranker is a chat model that was taught to say whether a document answers a query, asked in the words it was taught
+// with.
+type generativeReranker struct {
 	tok           *tokenizer.Tokenizer
 	system, after []int32
 }
 
 // What Qwen3's rankers are asked, as their authors publish it.
 const (
-	judgeSystem = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
+	rerankSystem = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. " +
 		"Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n"
-	judgeAfter       = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-	judgeInstruction = "Given a web search query, retrieve relevant passages that answer the query"
+	rerankAfter       = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+	rerankInstruction = "Given a web search query, retrieve relevant passages that answer the query"
 )
 
-// newJudge is nil for models that read pairs.
-func newJudge(m *model.Encoder, tok *tokenizer.Tokenizer) *judge {
+// newGenerativeReranker is nil for models that read pairs.
+func newGenerativeReranker(m *model.Encoder, tok *tokenizer.Tokenizer) *generativeReranker {
 	if !strings.HasPrefix(m.Type, "qwen3") {
 		return nil
 	}
 	parse := tokenizer.EncodeOptions{ParseSpecial: true}
-	return &judge{tok, tok.Encode(judgeSystem, parse), tok.Encode(judgeAfter, parse)}
+	return &generativeReranker{tok, tok.Encode(rerankSystem, parse), tok.Encode(rerankAfter, parse)}
 }
 
-func (j *judge) ask(ctx context.Context, r *chat.RankRequest) (*question, error) {
+func (j *generativeReranker) ask(ctx context.Context, r *chat.RankRequest) (*rerankQuery, error) {
 	instruction := r.Instruction
 	if instruction == "" {
-		instruction = judgeInstruction
+		instruction = rerankInstruction
 	}
-	q := &question{judge: j, before: "<Instruct>: " + instruction + "\n<Query>: " + r.Query + "\n<Document>: "}
+	q := &rerankQuery{generativeReranker: j, before: "<Instruct>: " + instruction + "\n<Query>: " + r.Query + "\n<Document>: "}
 	ids, err := j.tok.EncodeContext(ctx, q.before, tokenizer.EncodeOptions{})
 	q.own = len(j.system) + len(ids) + len(j.after)
 	return q, err
 }
 
-// question is one query to a judge.
-type question struct {
-	*judge
+// rerankQuery is one query to a generative reranker.
+type rerankQuery struct {
+	*generativeReranker
 	before string // the document
 	own    int    // tokens without one
 }
 
-func (q *question) least() int { return q.own }
+func (q *rerankQuery) least() int { return q.own }
 
 // read encodes query and document as one text, as the authors do: tokens reach across the seam.
-func (q *question) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
+func (q *rerankQuery) read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error) {
 	body, err := q.tok.EncodeContext(ctx, q.before+document, tokenizer.EncodeOptions{})
 	if err != nil {
 		return nil, nil, 0, err

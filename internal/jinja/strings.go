@@ -52,8 +52,8 @@ func init() {
 		"splitlines":   splitLinesMethod,
 		"startswith":   affixMethod(strings.HasPrefix),
 		"endswith":     affixMethod(strings.HasSuffix),
-		"removeprefix": cutMethod(strings.TrimPrefix),
-		"removesuffix": cutMethod(strings.TrimSuffix),
+		"removeprefix": removeAffixMethod(strings.TrimPrefix),
+		"removesuffix": removeAffixMethod(strings.TrimSuffix),
 		"upper":        mapping(upper),
 		"lower":        mapping(lower),
 		"casefold":     mapping(lower),
@@ -384,7 +384,7 @@ func within(r *renderer, s string, a *args) string {
 	return string(runes[bounds[0]:max(bounds[0], bounds[1])])
 }
 
-func cutMethod(cut func(s, affix string) string) stringMethod {
+func removeAffixMethod(cut func(s, affix string) string) stringMethod {
 	return func(r *renderer, s string, a *args) Value {
 		affix := a.text(r, 0)
 		r.scanned(len(affix))

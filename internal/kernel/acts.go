@@ -51,21 +51,21 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	n := rows * a.groups
 	switch p {
 	case Fast, Fine:
-		a.stride = apart(roundUp(cols, align))
+		a.stride = padStride(roundUp(cols, align))
 		a.q = grow(a.q, rows*a.stride)
 		a.scale, a.offset = grow(a.scale, n), grow(a.offset, n)
 	case Half:
-		a.stride = apart(2*roundUp(cols, align/2)) / 2
+		a.stride = padStride(2*roundUp(cols, align/2)) / 2
 		a.half = grow(a.half, rows*a.stride)
 	default:
-		a.stride = apart(4*roundUp(cols, align/4)) / 4
+		a.stride = padStride(4*roundUp(cols, align/4)) / 4
 		a.x = grow(a.x, rows*a.stride)
 	}
 	a.sum = grow(a.sum, n)
 }
 
-// apart lengthens the bytes between rows by a cache line where rows would share their few places in the nearest cache.
-func apart(stride int) int {
+// padStride lengthens the bytes between rows by a cache line where rows would share their few places in the nearest cache.
+func padStride(stride int) int {
 	if stride%1024 == 0 {
 		stride += align
 	}

@@ -118,7 +118,7 @@ func (p *Packer) Pack(panel int, rows *[PanelRows][]byte, scales *[PanelRows][]f
 			} else if p.form == FormE4M3 {
 				s = scales[r][at/32 : (at+n)/32]
 			}
-			p.turn(lanes, src, s)
+			p.toLanes(lanes, src, s)
 			from[r] = unsafe.Pointer(&lanes[0])
 		}
 		groups, skip, to := 1, 0, at*lane/8*PanelRows
@@ -142,8 +142,8 @@ func (p *Packer) direct() bool {
 	return p.form == FormBF16 || p.form == FormF32 || p.form == FormCodes && p.bits == 8 || p.m.spec.Format == FloatE4M3
 }
 
-// turn makes lanes of a piece of a row; what is left of them becomes zeros.
-func (p *Packer) turn(lanes, src []byte, scales []float32) {
+// toLanes makes lanes of a piece of a row; what is left of them becomes zeros.
+func (p *Packer) toLanes(lanes, src []byte, scales []float32) {
 	switch p.form {
 	case FormCodes:
 		switch f := p.m.spec.Format; {

@@ -18,7 +18,7 @@ func Clip(s string) string { return ClipTo(s, Line) }
 
 // Quote is Clip in quotation marks, escaped as in Go.
 func Quote(s string) string {
-	return strconv.Quote(cut(s, Line))
+	return strconv.Quote(truncate(s, Line))
 }
 
 // ClipTo is Clip for text of several parts, each of which is kept short already.
@@ -27,7 +27,7 @@ func ClipTo(s string, most int) string {
 		return s
 	}
 	var b strings.Builder
-	s = cut(s, most)
+	s = truncate(s, most)
 	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
@@ -41,8 +41,8 @@ func ClipTo(s string, most int) string {
 	return b.String()
 }
 
-// cut leaves out the middle of s if it is longer: an error has its own words at its ends.
-func cut(s string, most int) string {
+// truncate leaves out the middle of s if it is longer: an error has its own words at its ends.
+func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

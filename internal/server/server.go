@@ -253,7 +253,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if h.Status == Stuck {
 		status = http.StatusServiceUnavailable // a probe need not read the body
 	}
-	if len(s.keys) > 0 && (foreign(r) || !s.guard.host(r.Host)) {
+	if len(s.keys) > 0 && (crossOrigin(r) || !s.guard.host(r.Host)) {
 		wire.WriteJSON(w, status, struct {
 			Status string `json:"status"`
 		}{h.Status})
@@ -262,8 +262,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, status, h)
 }
 
-// foreign reports requests of web pages that this server has not served itself.
-func foreign(r *http.Request) bool {
+// crossOrigin reports requests of web pages that this server has not served itself.
+func crossOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	_, host, _ := strings.Cut(origin, "://")
 	return origin != "" && !strings.EqualFold(host, r.Host)

@@ -65,7 +65,7 @@ func (g guard) host(header string) bool {
 		return true
 	}
 	for _, pattern := range g.hosts {
-		if match(pattern, h) {
+		if matchGlob(pattern, h) {
 			return true
 		}
 	}
@@ -76,7 +76,7 @@ func (g guard) host(header string) bool {
 func (g guard) origin(header string) bool {
 	o := strings.ToLower(header)
 	for _, pattern := range g.origins {
-		if match(pattern, o) {
+		if matchGlob(pattern, o) {
 			return true
 		}
 	}
@@ -118,8 +118,8 @@ func singleLabel(h string) bool {
 // sharedNet is RFC 6598 space, which overlay networks give their machines.
 var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
 
-// match compares s with a pattern in which one * stands for any text that is not empty; * alone matches everything.
-func match(pattern, s string) bool {
+// matchGlob compares s with a pattern in which one * stands for any text that is not empty; * alone matches everything.
+func matchGlob(pattern, s string) bool {
 	if pattern == "" {
 		return false
 	}

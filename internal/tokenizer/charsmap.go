@@ -48,9 +48,9 @@ func newCharsMap(data []byte) (*charsMap, error) {
 	return m, nil
 }
 
-// match looks for keys at the start of s and returns the replacement for the
+// lookup looks for keys at the start of s and returns the replacement for the
 // shortest or the longest, and that key's length, 0 for none.
-func (m *charsMap) match(s string, longest bool) (to []byte, n int) {
+func (m *charsMap) lookup(s string, longest bool) (to []byte, n int) {
 	if len(m.units) == 0 {
 		return nil, 0
 	}
@@ -94,14 +94,14 @@ func (m *charsMap) rewriteGraphemes(s string) string {
 		cluster := s[:n]
 		s = s[n:]
 		if n < 6 {
-			if to, hit := m.match(cluster, false); hit > 0 {
+			if to, hit := m.lookup(cluster, false); hit > 0 {
 				b.Write(to)
 				continue
 			}
 		}
 		for i, r := range cluster {
 			part := cluster[i : i+utf8.RuneLen(r)]
-			if to, hit := m.match(part, false); hit > 0 {
+			if to, hit := m.lookup(part, false); hit > 0 {
 				b.Write(to)
 			} else {
 				b.WriteString(part)

@@ -258,20 +258,20 @@ func (m *machine) loop(n *syntax.RegexNode) error {
 // regexLook is how many steps are done between two looks at the context.
 const regexLook = 1 << 16
 
-// matching is the state of a search.
-type matching struct {
+// search is the state of a search.
+type search struct {
 	*machine
 	s     string
 	from  int // where the match before ended
 	steps int // left
 	on    *watch
-	stack []retreat
+	stack []backtrack
 	marks []int
 }
 
-// retreat is what is done when a way ends: going on elsewhere, giving one rune of a run back, taking one more, or undoing a
+// backtrack is what is done when an alternative fails: try another one, give back or take one rune of a repetition, or undo a
 // mark.
-type retreat struct {
+type backtrack struct {
 	kind  operation // opBranch, opRun, opLazyRun, opMark
 	pc    int
 	pos   int
@@ -281,7 +281,7 @@ type retreat struct {
 // find tells of the matches in s as regexp2 and Go's own package list them: an empty one right behind another counts for nothing.
 // When the steps are spent it has told of those before, and gives errSteps.
 func (m *machine) find(s string, on *watch, found func(from, to int)) error {
-	g := &matching{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks), on: on}
+	g := &search{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks), on: on}
 	last := -1
 	for at := 0; ; {
 		from, to, ok := g.search(at)
@@ -307,7 +307,7 @@ func (m *machine) find(s string, on *watch, found func(from, to int)) error {
 }
 
 // search finds the first match that begins at a place or behind it.
-func (g *matching) search(at int) (from, to int, ok bool) {
+func (g *search) search(at int) (from, to int, ok bool) {
 	for {
 		if to, ok = g.match(0, at); ok || at == len(g.s) || g.steps < 0 {
 			return at, to, ok
@@ -318,7 +318,7 @@ func (g *matching) search(at int) (from, to int, ok bool) {
 }
 
 // next reads a rune in the direction of an instruction; n is 0 at the end.
-func (g *matching) next(in *instruction, pos int) (r rune, n int) {
+func (g *search) next(in *instruction, pos int) (r rune, n int) {
 	if in.left {
 		r, n = utf8.DecodeLastRuneInString(g.s[:pos])
 		return r, -n
@@ -330,7 +330,7 @@ func (g *matching) next(in *instruction, pos int) (r rune, n int) {
 }
 
 // match runs from an instruction to opMatch.
-func (g *matching) match(pc, pos int) (end int, ok bool) {
+func (g *search) match(pc, pos int) (end int, ok bool) {
 	base := len(g.stack)
 	for {
 		if g.steps--; g.steps < 0 || len(g.stack) > regexWays*len(g.s)+regexBaseWays {
@@ -363,12 +363,12 @@ func (g *matching) match(pc, pos int) (end int, ok bool) {
 		case opRun, opHoldRun, opLazyRun:
 			pos, fits = g.runes(in, pc, pos)
 		case opBranch:
-			g.stack = append(g.stack, retreat{opBranch, in.y, pos, 0})
+			g.stack = append(g.stack, backtrack{opBranch, in.y, pos, 0})
 			pc = in.x
 		case opJump:
 			pc = in.x
 		case opMark:
-			g.stack = append(g.stack, retreat{opMark, in.x, 0, g.marks[in.x]})
+			g.stack = append(g.stack, backtrack{opMark, in.x, 0, g.marks[in.x]})
 			g.marks[in.x] = pos
 		case opMoved:
 			if g.marks[in.x] != pos {
@@ -394,7 +394,7 @@ func (g *matching) match(pc, pos int) (end int, ok bool) {
 }
 
 // text reads a fixed text, which may end at pos.
-func (g *matching) text(in *instruction, pos int) (int, bool) {
+func (g *search) text(in *instruction, pos int) (int, bool) {
 	for i := range in.text {
 		want := in.text[i]
 		if in.left {
@@ -410,7 +410,7 @@ func (g *matching) text(in *instruction, pos int) (int, bool) {
 }
 
 // runes reads a run of a class; pc is what follows it.
-func (g *matching) runes(in *instruction, pc, pos int) (int, bool) {
+func (g *search) runes(in *instruction, pc, pos int) (int, bool) {
 	most := in.max
 	if in.op == opLazyRun {
 		most = in.min
@@ -431,15 +431,15 @@ func (g *matching) runes(in *instruction, pc, pos int) (int, bool) {
 	}
 	switch {
 	case in.op == opRun && pos != least:
-		g.stack = append(g.stack, retreat{opRun, pc, pos, least})
+		g.stack = append(g.stack, backtrack{opRun, pc, pos, least})
 	case in.op == opLazyRun && in.max > in.min:
-		g.stack = append(g.stack, retreat{opLazyRun, pc, pos, in.max - in.min})
+		g.stack = append(g.stack, backtrack{opLazyRun, pc, pos, in.max - in.min})
 	}
 	return pos, true
 }
 
 // retreat goes back to the last choice that is left above base of the stack.
-func (g *matching) retreat(base int) (pc, pos int, ok bool) {
+func (g *search) retreat(base int) (pc, pos int, ok bool) {
 	for len(g.stack) > base {
 		top := &g.stack[len(g.stack)-1]
 		if g.steps--; g.steps < 0 {
@@ -486,7 +486,7 @@ func (g *matching) retreat(base int) (pc, pos int, ok bool) {
 	return 0, 0, false
 }
 
-func (g *matching) holds(op operation, pos int) bool {
+func (g *search) holds(op operation, pos int) bool {
 	s := g.s
 	switch op {
 	case opLineStart:

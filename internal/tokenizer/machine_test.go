@@ -121,7 +121,7 @@ func TestRegexSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := &matching{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks)}
+		g := &search{machine: m, s: s, steps: regexSteps*len(s) + regexBaseSteps, marks: make([]int, m.marks)}
 		all := g.steps
 		for at := 0; at < len(s) && g.steps >= 0; {
 			from, to, ok := g.search(at)

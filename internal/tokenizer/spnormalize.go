@@ -94,7 +94,7 @@ func (n *spNormalizer) next(whole *finder, s string) (text string, size int) {
 			return s[:size], size
 		}
 	}
-	if to, size := n.chars.match(s, true); size > 0 {
+	if to, size := n.chars.lookup(s, true); size > 0 {
 		return string(to), size
 	}
 	_, size = utf8.DecodeRuneInString(s)

@@ -41,7 +41,7 @@ type wordCutter unigram
 
 func (m *wordCutter) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
 	sc.watch.whole(len(w))
-	best := (*unigram)(m).cut(sc.paths, w, sc.watch)
+	best := (*unigram)(m).segment(sc.paths, w, sc.watch)
 	sc.paths = best
 	start := len(dst)
 	for end := len(w); end > 0; {
@@ -61,8 +61,8 @@ func (m *wordCutter) appendWord(dst []int32, w string, sc *wordScratch) []int32 
 	return dst
 }
 
-// cut finds the best path to every byte of w; buf is reused for the result.
-func (m *unigram) cut(buf []path, w string, on *watch) []path {
+// segment finds the best path to every byte of w; buf is reused for the result.
+func (m *unigram) segment(buf []path, w string, on *watch) []path {
 	trie := m.trie()
 	best := append(buf[:0], path{})
 	for range len(w) {

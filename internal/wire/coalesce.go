@@ -7,9 +7,9 @@ import (
 	"hearth/internal/chat"
 )
 
-// gatherer makes one event of several that say more of the same. What says something new is told at once: the first text,
+// coalescer merges events that carry more of the same into one. What says something new is sent at once: the first text,
 // the first arguments, calls, the end.
-type gatherer struct {
+type coalescer struct {
 	most int // pieces in one event; up to 1: every event is told as it is
 	tell func(*chat.Event)
 	held chat.Event
@@ -28,7 +28,7 @@ type piece struct {
 // wait for its number.
 const longestHold = time.Second
 
-func (g *gatherer) event(e *chat.Event) {
+func (g *coalescer) event(e *chat.Event) {
 	if g.most <= 1 {
 		g.tell(e)
 		return
@@ -52,7 +52,7 @@ func (g *gatherer) event(e *chat.Event) {
 }
 
 // release tells what is held.
-func (g *gatherer) release() {
+func (g *coalescer) release() {
 	if g.n > 0 {
 		g.n, g.told = 0, time.Now()
 		g.tell(&g.held)

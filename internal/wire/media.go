@@ -121,7 +121,7 @@ func (d *Decoder) fill(m *chat.Media, v Value, text []byte, problem string) {
 		return
 	}
 	m.Bytes = n
-	mediaType, width, height := lookInto(text)
+	mediaType, width, height := sniff(text)
 	if mediaType != "" {
 		m.Type = mediaType
 	}
@@ -172,9 +172,9 @@ const (
 	jpegChars  = 256 << 10
 )
 
-// lookInto tells what the first bytes of a file in valid base64 say of it: its media type, "" if that is not known, and the
+// sniff tells what the first bytes of a file in valid base64 say of it: its media type, "" if that is not known, and the
 // pixels of an image, 0 if they are not known.
-func lookInto(text []byte) (mediaType string, width, height int) {
+func sniff(text []byte) (mediaType string, width, height int) {
 	var first [firstChars]byte
 	b := first[:decodeSome(first[:], text, firstChars)]
 	text8 := func(at int) string {

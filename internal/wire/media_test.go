@@ -217,7 +217,7 @@ func FuzzBase64(f *testing.F) {
 		if err != nil {
 			return
 		}
-		media, width, height := lookInto([]byte(data))
+		media, width, height := sniff([]byte(data))
 		if width < 0 || height < 0 || (width == 0) != (height == 0) || width > 0 && !strings.HasPrefix(media, "image/") {
 			t.Errorf("%q: %s, %d x %d", data, media, width, height)
 		}

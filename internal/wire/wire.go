@@ -153,7 +153,7 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 		return
 	}
 	info.Err = e
-	if hopeless(status) {
+	if notRetryable(status) {
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if e.RetryAfter > 0 {
@@ -164,9 +164,9 @@ func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, statu
 	WriteJSON(w, status, body)
 }
 
-// hopeless reports statuses of requests that would fail again. The official SDKs obey the header that says so; without it
+// notRetryable reports statuses of requests that would fail again. The official SDKs obey the header that says so; without it
 // Claude Code retries a wrong key for minutes before it shows the error.
-func hopeless(status int) bool {
+func notRetryable(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return false
