@@ -8,11 +8,11 @@ type Precision uint8
 const (
 	Fast   Precision = iota // int8 per group
 	Floats                  // float32
-	Fine                    // two int8 per group, the second of what the first leaves out: 16 bits of its largest
+	Fine                    // two int8 per group, the second for what the first leaves out: about 16 bits together
 	Half                    // bfloat16, for DenseBF16 alone
 )
 
-// forms is how many rows of numbers a row becomes.
+// forms is how many prepared rows an activation row takes.
 func (p Precision) forms() int {
 	if p == Fine {
 		return 2
@@ -64,7 +64,7 @@ func (a *Acts) Reset(p Precision, rows, cols, group int) {
 	a.sum = grow(a.sum, n)
 }
 
-// padStride lengthens the bytes between rows by a cache line where rows would share their few places in the nearest cache.
+// padStride adds a cache line to a stride that would map all rows to the same few sets of the nearest cache.
 func padStride(stride int) int {
 	if stride%1024 == 0 {
 		stride += align

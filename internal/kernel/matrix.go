@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// PanelRows is the number of weight rows that travel together through a product.
+// PanelRows is the number of weight rows that are multiplied together.
 const PanelRows = 16
 
 // Format is how a Matrix stores its elements.
@@ -16,7 +16,7 @@ const (
 	Codes4    Format = iota // unsigned 4-bit codes with scale and bias per group
 	Codes8                  // unsigned 8-bit codes; where the following have no routines it holds narrower ones as well
 	DenseBF16               // bfloat16
-	DenseF32                // float32; also the home of float16 weights
+	DenseF32                // float32; float16 weights are stored so, too
 	Codes2                  // unsigned codes of so many bits
 	Codes3
 	Codes5
@@ -49,8 +49,8 @@ func (f Format) small() bool { return f == FloatE2M1 || f == FloatE4M3 }
 // unit is how many columns of small floats share a scale.
 func (f Format) unit() int { return [...]int{FloatE2M1: 16, FloatE4M3: 32}[f] }
 
-// Form is how activations for a product are prepared where p is asked for: what has no codes for integers has Floats alone, and
-// DenseBF16 for Fast also Half, where the CPU multiplies bfloat16 numbers.
+// Form is how activations are prepared for a product of precision p: formats without integer products have Floats alone, but
+// DenseBF16 has Half for Fast where the CPU multiplies bfloat16 numbers.
 func (f Format) Form(p Precision) Precision {
 	switch {
 	case f != DenseBF16 && f != DenseF32 && f != FloatE4M3:
@@ -84,8 +84,8 @@ func FormatForE2M1() Format {
 	return Codes8
 }
 
-// FormatForSmall gives what has room for numbers of so many bits, 4 (e2m1, a scale for every 16 of a row) or 8 (e4m3, for every
-// 32), and no more where that has routines.
+// FormatForSmall gives the narrowest format with routines for numbers of so many bits: 4 (e2m1, a scale for every 16 of a row) or
+// 8 (e4m3, for every 32).
 func FormatForSmall(bits int) Format {
 	switch {
 	case !hasSmall():
@@ -127,9 +127,9 @@ type Spec struct {
 // Dense formats pad columns with zeros to a multiple of 4. DenseF32: per column 16 floats. DenseBF16: per pair of
 // columns 16 lanes of (even column in the low half, odd column in the high half).
 //
-// Small floats lie as codes do: FloatE2M1 as { 16 columns of Codes4 | 16 scales } with halves of the numbers' scales, FloatE4M3
-// as { 32 columns of Codes8 | 16 scales }, scales in bf16. FloatE4M3, too wide for integers, is dense to those who multiply. Its
-// codes 0x7f and 0xff, which are no numbers, count as ±480: what stores them makes the scale no number (see SetSmall).
+// Small floats have the layout of codes: FloatE2M1 is { 16 columns of Codes4 | 16 scales } with half of each scale, FloatE4M3 is
+// { 32 columns of Codes8 | 16 scales }, with scales in bf16. FloatE4M3 is too wide for integer products and counts as dense. Its
+// codes 0x7f and 0xff, which are NaN, are read as ±480; a group that has one gets a NaN as its scale (see SetSmall).
 type Matrix struct {
 	spec   Spec
 	groups int // per row; 0 for dense

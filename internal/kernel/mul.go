@@ -23,9 +23,9 @@ type mulArgs struct {
 	wide    int // scales and biases are float32
 }
 
-// sharedBytes is how much of a matrix the tiles of rows go through one after the other: it stays in the second-level
-// cache meanwhile. Products from there are as fast as from the nearest cache, which holds one panel and its rows of x.
-// Where there is AVX-512 that cache has a megabyte or more.
+// sharedBytes is how much of a matrix stays in the second-level cache while all tiles of rows are multiplied with it. Products
+// from there are as fast as from the nearest cache, which holds one panel and its rows of x. CPUs with AVX-512 have a megabyte or
+// more.
 var sharedBytes = leastShared
 
 const leastShared, mostShared = 128 << 10, 256 << 10
@@ -59,12 +59,11 @@ func (m *Matrix) Mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	m.mul(y[p0*PanelRows:], ldy, a, r0, r1, p0, p1)
 }
 
-// fineRows bounds the rows whose two products are kept aside, fineNumbers the products. Whole tiles of rows (36) and as many
-// panels at a time took the same time for a prompt: of that 54 % are products, 7 % preparing rows and adding, 11 % the system's
-// clearing of pages.
+// fineRows and fineNumbers bound the rows and products of fine's buffer. Larger tiles took the same time for a prompt, of which
+// 54 % are products, 7 % preparing rows and adding, and 11 % the system clearing pages.
 const fineRows, fineNumbers = 32, 4096
 
-// fine multiplies both rows of numbers that a row has become, and adds.
+// fine multiplies the two prepared rows of each activation row, and adds the products.
 func (m *Matrix) fine(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 	both := *a
 	both.prec, both.rows = Fast, 2*a.rows
@@ -96,7 +95,7 @@ func (m *Matrix) mul(y []float32, ldy int, a *Acts, r0, r1, p0, p1 int) {
 		return
 	}
 	mid, step := r0+m.many(a.prec, r1-r0), full-p0
-	if r1-r0 > 1 && mid < r1 { // else every row goes past all panels, or all rows past every panel
+	if r1-r0 > 1 && mid < r1 { // else one loop over all panels, or over all rows, does
 		step = min(step, max(sharedBytes/m.panel, 1))
 	}
 	for p := p0; p < full; p += step {
@@ -115,7 +114,7 @@ func (m *Matrix) tiles(y []float32, ldy int, a *Acts, r0, r1, p, panels int) {
 	}
 }
 
-// lastPanel computes the padded panel aside and copies the outputs that exist, y starting at the first.
+// lastPanel computes the padded panel in a buffer and copies the outputs that exist, y starting at the first.
 func (m *Matrix) lastPanel(y []float32, ldy int, a *Acts, r0, r1 int) {
 	var part [maxTile * PanelRows]float32
 	p := m.Panels() - 1

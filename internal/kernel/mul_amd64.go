@@ -101,7 +101,8 @@ func hasSmall() bool { return mulSet >= 0 }
 // hasHalf reports products of bfloat16 numbers.
 func hasHalf() bool { return mulSet >= setBF16 }
 
-// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see Mul.
+// hasWide reports a routine for many rows with exact activations, hasTall one with rounded ones. AVX-512 needs neither: see
+// docs/benchmarks.md.
 func hasWide(f Format, p Precision) bool {
 	return p == Floats && useAVX2 && !useAVX512 && f != DenseBF16 && f != DenseF32
 }

@@ -22,15 +22,15 @@ type wideArgs struct {
 const (
 	wideRows = 3
 	tallRows = 4
-	// leastWide is the number of rows from which making floats of the codes aside pays, leastTall making bytes of those of 4
-	// bits; for codes in planes that is the only way beyond wideRows and tallRows.
+	// From leastWide rows on it pays to convert the codes to floats first, from leastTall on to convert 4-bit codes to bytes. For
+	// codes in planes that is the only way beyond wideRows and tallRows.
 	leastWide = 9
 	leastTall = 8
-	// wideBytes of x stay in the second-level cache while panels pass by.
+	// wideBytes of x stay in the second-level cache while all panels are multiplied.
 	wideBytes = 256 << 10
 )
 
-// many tells how many of n rows the routine for many rows takes, if there is one.
+// many is how many of n rows the routine for many rows takes; 0 if there is none.
 func (m *Matrix) many(prec Precision, n int) int {
 	switch f := m.spec.Format; {
 	case prec == Fast && hasTall(f) && (n >= leastTall || f.planes()):
