@@ -52,7 +52,7 @@ func (b Backends) open(cfg *config.Config) (backend.Backend, error) {
 	return nil, fmt.Errorf("open backend: none works here: %w", errors.Join(errs...))
 }
 
-// stuck tells of a step in this process that does not end.
+// stuck warns of a step in this process that does not end.
 func (b Backends) stuck(id string) func(time.Duration) {
 	return func(d time.Duration) {
 		if b.Warn != nil {

@@ -26,14 +26,14 @@ type Workers struct {
 	Backends []string                       // whose models do
 	Command  func() (*exec.Cmd, error)      // starts this program so that it calls ServeWorker
 	Build    string                         // of this program
-	Warn     func(line string)              // hears what happens to the processes; called from any goroutine
+	Warn     func(line string)              // gets what happens to the processes; called from any goroutine
 	Output   func(line string)              // gets what they print, likewise
 	Delay    func(deaths int) time.Duration // nil: remote.Delay
 }
 
 func (a *Workers) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
 
-// spec is what a worker process is told to load.
+// spec is what a worker process is to load.
 type spec struct {
 	ID, Path, Where string // of the Source
 	Created         time.Time

@@ -196,7 +196,7 @@ func (h *host) cancel(id uint64) {
 	}
 }
 
-// constrain hands on what is to come after a token.
+// constrain passes on what may come after a token.
 func (h *host) constrain(c *contents) {
 	id, constraint := c.uint(), c.constraint()
 	if c.end() != nil {

@@ -10,12 +10,12 @@ import (
 // coalescer merges events that carry more of the same into one. What says something new is sent at once: the first text,
 // the first arguments, calls, the end.
 type coalescer struct {
-	most int // pieces in one event; up to 1: every event is told as it is
-	tell func(*chat.Event)
+	most int // pieces in one event; up to 1: every event is sent as it is
+	send func(*chat.Event)
 	held chat.Event
 	n    int // pieces in held
 	last piece
-	told time.Time
+	sent time.Time
 }
 
 // piece is what events have in common that can become one.
@@ -24,20 +24,20 @@ type piece struct {
 	choice, tool int
 }
 
-// longestHold is how long nothing may have been told when more comes that is told nevertheless: a slow model's text does not
+// longestHold is how long nothing may have been sent when more comes that is sent nevertheless: a slow model's text does not
 // wait for its number.
 const longestHold = time.Second
 
 func (g *coalescer) event(e *chat.Event) {
 	if g.most <= 1 {
-		g.tell(e)
+		g.send(e)
 		return
 	}
 	this := piece{e.Kind, e.Choice, e.Tool}
 	if this != g.last || !isFragment(e) {
 		g.release()
-		g.last, g.told = this, time.Now()
-		g.tell(e)
+		g.last, g.sent = this, time.Now()
+		g.send(e)
 		return
 	}
 	if g.n++; g.n == 1 {
@@ -46,7 +46,7 @@ func (g *coalescer) event(e *chat.Event) {
 		g.held.Text += e.Text
 		g.held.Logprobs = slices.Concat(g.held.Logprobs, e.Logprobs)
 	}
-	if g.n >= g.most || time.Since(g.told) >= longestHold {
+	if g.n >= g.most || time.Since(g.sent) >= longestHold {
 		g.release()
 	}
 }
@@ -54,8 +54,8 @@ func (g *coalescer) event(e *chat.Event) {
 // release tells what is held.
 func (g *coalescer) release() {
 	if g.n > 0 {
-		g.n, g.told = 0, time.Now()
-		g.tell(&g.held)
+		g.n, g.sent = 0, time.Now()
+		g.send(&g.held)
 	}
 }
 

@@ -63,7 +63,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 			panic(p)
 		}
 	}()
-	g := coalescer{most: o.Interval, tell: enc.Event}
+	g := coalescer{most: o.Interval, send: enc.Event}
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
 			s.header(cacheHeader, cacheText(e.Usage))

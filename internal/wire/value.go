@@ -64,7 +64,7 @@ var asked struct {
 // mostAsked bounds the names, should they ever be a client's words; what is beyond is found by scanning.
 const mostAsked = 1024
 
-// Declare tells of names that decoders ask for, so that the first request need not be scanned for each of them. Packages call it
+// Declare registers names that decoders ask for, so that the first request need not be scanned for each of them. Packages call it
 // for a variable of theirs.
 func Declare(names ...string) (declared int) {
 	for _, name := range names {

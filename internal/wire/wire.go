@@ -49,7 +49,7 @@ type Options struct {
 	Interval int
 	// Queued, if set, is called once the prompt of a reply is made, or cannot be: the body is no longer needed.
 	Queued func()
-	// Seen, if set, is told of every request that was decoded.
+	// Seen, if set, is called for every request that was decoded.
 	Seen  func(r *http.Request, req *chat.Request)
 	Now   func() time.Time
 	NewID func(prefix string) string // ids of replies; tests make them predictable

@@ -17,7 +17,7 @@ const maxCompletions = 1024
 type completionRequest struct {
 	request
 	prompts  []chat.Prompt
-	choices  int // told per prompt
+	choices  int // sent per prompt
 	bestOf   int // generated per prompt
 	logprobs bool
 	top      int
@@ -185,7 +185,7 @@ type batch struct {
 	per     int // choices of a prompt
 }
 
-// ahead is how many choices are under way beyond those of the prompt whose reply is being told.
+// ahead is how many choices are under way beyond those of the prompt whose reply is being sent.
 const ahead = 15
 
 // Open implements chat.Models.

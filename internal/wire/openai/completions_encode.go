@@ -16,7 +16,7 @@ import (
 type completionReply struct {
 	reply
 	per  int // choices generated for a prompt
-	keep int // of those, told
+	keep int // of those, sent
 	top  int // alternatives per token
 }
 

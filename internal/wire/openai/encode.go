@@ -190,12 +190,12 @@ type toolCustom struct {
 type choiceState struct {
 	text, reasoning strings.Builder
 	calls           []toolCall
-	args            strings.Builder // of the last call, as far as it was told
+	args            strings.Builder // of the last call, as far as it was sent
 	logprobs        []tokenLogprob
 	finish          chat.Finish
 }
 
-// endArgs gives the last call what was told of its arguments.
+// endArgs gives the last call what was sent of its arguments.
 func (c *choiceState) endArgs() {
 	if c.args.Len() > 0 {
 		c.calls[len(c.calls)-1].Function.Arguments = c.args.String()

@@ -116,8 +116,8 @@ func (s *streamEncoder) Event(e *chat.Event) {
 	s.send(c)
 }
 
-// Done ends the stream. A format that the reply missed is told in a trailer, the headers being out long since. An error stands in
-// a chunk of its own: clients take the mere presence of the key for failure.
+// Done ends the stream. A format that the reply missed is named in a trailer, because the headers are sent long since. An error
+// stands in a chunk of its own: clients take the mere presence of the key for failure.
 func (s *streamEncoder) Done(e *chat.Error) {
 	switch {
 	case e != nil:
