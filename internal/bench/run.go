@@ -19,7 +19,7 @@ type bench struct {
 	st     backend.Store
 	m      *model.Loaded
 	tables []kv.Table
-	snaps  map[int]kv.SnapID // by depth: the state that cannot be cut
+	snaps  map[int]kv.SnapID // by depth: the recurrent state
 	tokens []int32
 	batch  backend.Batch
 }
@@ -55,7 +55,7 @@ const benchChunk = 512
 
 // run runs tokens [from, to) of the first sequence in steps of at most chunk and reads the logits of the last one.
 func (b *bench) run(ctx context.Context, from, to, chunk int) (time.Duration, error) {
-	if from == 0 { // state that cannot be cut starts anew
+	if from == 0 { // recurrent state starts anew
 		if err := b.st.Open(0, kv.Match{}, nil); err != nil {
 			return 0, err
 		}

@@ -43,7 +43,7 @@ type Options struct {
 	Name        string // of the model, for people who look into Dir
 	Fingerprint string // everything that changes what the bytes of a page mean, in words
 	Geometry    kv.Geometry
-	Snapshots   bool          // state cannot be cut: see Path.Pages
+	Snapshots   bool          // there is recurrent state: see Path.Pages
 	Quota       int64         // bytes of files; 0: 10 GiB, or a tenth of the free disk
 	TTL         time.Duration // what was not used for so long is removed; 0: nothing is
 	Warn        func(string)  // gets one line; called from any goroutine; nil: none

@@ -12,7 +12,7 @@ import (
 	"hearth/internal/quant"
 )
 
-// loop is a layer of two ops that cannot be cut: a convolution, and a recurrence over what comes out of it.
+// loop is a layer of two recurrent ops: a convolution, and a recurrence over what comes out of it.
 type loop struct {
 	be         B.Backend
 	st         B.Store
@@ -315,7 +315,7 @@ func (c Config) drafts(t *testing.T) {
 	}
 }
 
-// DeltaStep prepares a layer that cannot be cut and gives a function that runs one more token through it, without
+// DeltaStep prepares a recurrent layer and gives a function that runs one more token through it, without
 // allocating anything itself.
 func DeltaStep(t testing.TB, be B.Backend, o B.Options) func() {
 	return loopStep(t, be, o, loopShapes[3])

@@ -9,7 +9,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// drafts is what tentative spans need of states that cannot be cut. Such a span leaves its slot's row alone: its end state
+// drafts is what tentative spans need of recurrent states. Such a span leaves its slot's row alone: its end state
 // goes to the slot's shadow, and what each of its tokens put into a state to the slot's log. Commit of all tokens makes the
 // shadow the row; of fewer, it runs the logged ones again, which is one pass over the state and no products.
 //

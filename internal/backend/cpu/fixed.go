@@ -11,7 +11,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// fixed is the memory of states that cannot be cut: one row of floats per slot and per snapshot, all states of a
+// fixed is the memory of recurrent states: one row of floats per slot and per snapshot, all states of a
 // sequence after one another. A recurrent state is [Heads][blocks of kernel.DeltaLanes value columns][KDim][DeltaLanes],
 // the last block padded; that of a convolution is [K-1][columns], the oldest row first.
 //

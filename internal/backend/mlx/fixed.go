@@ -9,7 +9,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// fixed is the state of one sequence that cannot be cut, after its first n tokens: an array in float32 per state, zero where all
+// fixed is the recurrent state of one sequence, after its first n tokens: an array in float32 per state, zero where all
 // numbers are. A recurrent state is [heads, KDim, VDim], that of a convolution [K-1, columns], the oldest row first.
 type fixed struct {
 	n     int

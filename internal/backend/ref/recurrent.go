@@ -11,7 +11,7 @@ import (
 	"hearth/internal/kv"
 )
 
-// fixed is the state of one sequence that cannot be cut, after its first n tokens: one matrix per state, nil for paged
+// fixed is the recurrent state of one sequence, after its first n tokens: one matrix per state, nil for paged
 // ones. A recurrent state is [Heads][KDim][VDim], that of a convolution [K-1][columns], the oldest row first.
 type fixed struct {
 	n int

@@ -152,7 +152,7 @@ func (s *Store) Geometry() kv.Geometry {
 func (s *Store) Policy() B.KVPolicy       { return s.policy }
 func (s *Store) Resize(kv.Capacity) error { return nil }
 
-// fixed reports state that cannot be cut.
+// fixed reports recurrent state.
 func (s *Store) fixed() bool {
 	return slices.ContainsFunc(s.specs, func(sp B.StateSpec) bool { return !sp.Paged() })
 }
