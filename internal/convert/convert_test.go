@@ -241,8 +241,7 @@ func TestFolder(t *testing.T) {
 		}
 		params += n
 	}
-	// 96 columns make no groups of 64.
-	if r.Modules != 15 || r.Quantised != 13 || r.Parameters != params || r.BitsPerWeight() < 4.5 || r.BitsPerWeight() > 8 {
+	if r.Modules != 15 || r.Quantised != 13 || r.Parameters != params || r.BitsPerWeight() < 4.5 || r.BitsPerWeight() > 8 { // 96 columns make no groups of 64
 		t.Errorf("report %+v, %g bits per weight, of %d parameters", *r, r.BitsPerWeight(), params)
 	}
 	var names []string

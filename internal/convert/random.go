@@ -22,9 +22,9 @@ type RandomOptions struct {
 }
 
 // Random writes the folder dst, which must not exist or be empty: a model of the sizes in its config whose weights are the
-// numbers of model.Synthetic, with a tokenizer that fills its vocabulary, so that it loads and answers like a published one. One
-// weight at a time is in memory, and all are made twice: the header of a file comes before its tensors. As with Quantize, there
-// is nothing under the name dst until everything is written.
+// numbers of model.Synthetic, with a tokenizer that fills its vocabulary, so that it loads and answers like a published one.
+// One weight at a time is in memory, and all are made twice: the header of a file comes before its tensors. As with Quantize,
+// there is nothing under the name dst until everything is written.
 func Random(ctx context.Context, dst string, o RandomOptions) (*Report, error) {
 	to, err := create(dst)
 	if err != nil {

@@ -110,8 +110,7 @@ func plain(t *testing.T, c keys) (v map[string]any) {
 
 // TestSpelledTypes: the tables have no family that quantize does not take, nor any that is none.
 func TestSpelledTypes(t *testing.T) {
-	// Of text_configs, or taken by others later.
-	inner := []string{"", "gemma3n", "gemma3n_text", "qwen3_vl_moe_text", "qwen3_5_text", "qwen3_5_moe_text"}
+	inner := []string{"", "gemma3n", "gemma3n_text", "qwen3_vl_moe_text", "qwen3_5_text", "qwen3_5_moe_text"} // of text_configs, or taken by others later
 	for _, typ := range slices.Concat(slices.Collect(maps.Keys(ropes)), slices.Collect(maps.Keys(sameKeys)), slices.Collect(maps.Keys(sameValues)), slices.Collect(maps.Keys(derived))) {
 		if !slices.Contains(compared, typ) && !slices.Contains(inner, typ) {
 			t.Errorf("%s has names, but was not compared", typ)

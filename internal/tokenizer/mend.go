@@ -236,9 +236,9 @@ var mistralTypes = []string{"mistral", "mistral3", "voxtral", "ministral", "pixt
 const tekkenSize = 100_000
 
 // mendMistral does what PyPI's transformers does with fix_mistral_regex: in folders of these models that a transformers before 5
-// has written (or that do not say), the first expression is replaced by the right one. Transformers does so for any vocabulary of
-// more than 100,000 tokens; here it has to be Mistral's, which has [INST], because models of that architecture have come with
-// others' as well. The known wrong expression is enough where a vocabulary has been cut down.
+// has written (or that do not say), the first expression is replaced by the right one. Transformers does so for any vocabulary
+// of more than 100,000 tokens; here it has to be Mistral's, which has [INST], because models of that architecture have come
+// with others' as well. The known wrong expression is enough where a vocabulary has been cut down.
 func (f *file) mendMistral(m *modelConfig) string {
 	if !m.known || m.Type != "" && !slices.Contains(mistralTypes, m.Type) || m.Version != "" && !before5(m.Version) || f.pre.Type == "" || !f.hasToken("[INST]") {
 		return ""

@@ -38,8 +38,8 @@ const (
 	bytesOnly          = `{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Fuse"}]}`
 )
 
-// TestDecoders gives every tokenizer of the goldens decoders that contradict its vocabulary: ids, texts and streams must be those
-// of the right decoder, with one warning. With its own decoder there is none.
+// TestDecoders gives every tokenizer of the goldens decoders that contradict its vocabulary: ids, texts and streams must be
+// those of the right decoder, with one warning. With its own decoder there is none.
 func TestDecoders(t *testing.T) {
 	byBytes := []string{"null", sentencePieceSteps, metaspaceStep, bytesOnly}
 	bySpaces := []string{"null", byteLevelStep, bytesOnly}

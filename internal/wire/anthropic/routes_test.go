@@ -118,8 +118,8 @@ func TestInterval(t *testing.T) {
 		r := httptest.NewRequest("POST", "/v1/messages", strings.NewReader(`{"stream": true,`+hi[1:]))
 		r.Header.Set("Content-Type", "application/json")
 		mux.ServeHTTP(w, r)
-		// start, the first text with its block's; two collections; what came late; the rest with the call's start; its arguments;
-		// its end; the end twice
+		// start, the first text with its block's; two collections; what came late; the rest with the call's start; its
+		// arguments; its end; the end twice
 		want := "9ms:1 18ms:2 108ms:1 198ms:1 1.234s:1 1.252s:3 1.261s:1 1.27s:1 1.279s:1 1.279s:1"
 		for _, text := range []string{`"x"`, `"xxxxxxxxxx"`, `"xxxxxxxxxx"`, `"xxxxy"`, `"y"`} {
 			_, rest, ok := strings.Cut(w.Body.String(), `"text_delta","text":`+text)
