@@ -149,7 +149,7 @@ func (l *log) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// worker processes starts them and knows the last one.
+// workers starts them and knows the last one.
 type workers struct {
 	mu   sync.Mutex
 	last Process
