@@ -130,7 +130,35 @@ func TestCallIDsBounded(t *testing.T) {
 		m.remember(Salt{}, fmt.Sprint("c", i), fmt.Sprint("m", i))
 	}
 	last := fmt.Sprint("c", maxCallIDs+9)
-	if a, b, c := m.recall(Salt{}, "c9"), m.recall(Salt{}, "c10"), m.recall(Salt{}, last); a != "" || b != "m10" || c != "m"+last[1:] || len(m.said) != maxCallIDs || len(m.order) != maxCallIDs {
+	if a, b, c := m.said[callKey{id: "c9"}], m.said[callKey{id: "c10"}], m.said[callKey{id: last}]; a != "" || b != "m10" || c != "m"+last[1:] || len(m.said) != maxCallIDs || len(m.order) != maxCallIDs {
 		t.Errorf("remembered %q %q %q of %d", a, b, c, len(m.said))
+	}
+}
+
+// What one caller left can be dropped without what others left, calls and texts alike; and who remembers no answers as they were
+// generated remembers no calls.
+func TestForgetSalt(t *testing.T) {
+	h := demoHistory(t, true)
+	mine, theirs := Salt{1}, Salt{2}
+	for _, s := range []Salt{mine, theirs} {
+		h.mustEncode(s, &Draft{Text: "<|im_start|>user\nHi<|im_end|>\n"})
+		h.RememberCall(s, "call_1", "functions.f:0")
+	}
+	h.ForgetSalt(mine)
+	h.ForgetSalt(Salt{3}) // nobody's
+	h.check(t)
+	if h.CallID(mine, "call_1") != "" || h.roots[mine] != nil {
+		t.Error("what was dropped is remembered")
+	}
+	if h.CallID(theirs, "call_1") != "functions.f:0" || h.roots[theirs] == nil {
+		t.Error("what another caller left is dropped")
+	}
+	h.Forget()
+	if h.CallID(theirs, "call_1") != "" || len(h.roots) > 0 || h.size != 0 {
+		t.Error("something is left")
+	}
+	plain := demoHistory(t, false)
+	if plain.RememberCall(mine, "call_1", "functions.f:0"); plain.CallID(mine, "call_1") != "" {
+		t.Error("a call is remembered where answers are not")
 	}
 }

@@ -1,14 +1,10 @@
 package transcript
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // callIDs remembers what the model itself called the calls that a client knows by other ids. Only ids made here are
 // remembered, so nobody can name another's.
 type callIDs struct {
-	mu    sync.Mutex
 	said  map[callKey]string
 	order []callKey // as remembered; from next on the oldest, once it is full
 	next  int
@@ -23,8 +19,6 @@ type callKey struct {
 const maxCallIDs = 1 << 14
 
 func (m *callIDs) remember(s Salt, client, model string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.said == nil {
 		m.said = map[callKey]string{}
 	}
@@ -39,24 +33,10 @@ func (m *callIDs) remember(s Salt, client, model string) {
 	m.said[k] = strings.Clone(model)
 }
 
-func (m *callIDs) recall(s Salt, client string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.said[callKey{s, client}]
-}
-
 func (m *callIDs) forgetSalt(s Salt) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for k := range m.said { // its place in order is taken by another in time
 		if k.salt == s {
 			delete(m.said, k)
 		}
 	}
-}
-
-func (m *callIDs) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.said, m.order, m.next = nil, nil, 0
 }

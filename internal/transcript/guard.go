@@ -30,6 +30,7 @@ const (
 	markClose = "\uE011"
 )
 
+// NewGuard makes the Guard of a tokenizer's special tokens, except the markers of the model's output format.
 func NewGuard(tok *tokenizer.Tokenizer, markers []string) *Guard {
 	g := &Guard{tok: tok, special: map[string]bool{}}
 	for id := range int32(tok.Size()) {
@@ -77,43 +78,33 @@ func (g *Guard) Plain(text string) []int32 {
 }
 
 // encode encodes marked text: what stands between marks as ordinary text. A template may have separated a pair of marks
-// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token. The error is that of
-// ctx, or a *tokenizer.WholeError.
+// by splitting a string: a lone one is dropped but still keeps its sides from joining into a special token. The error
+// is that of ctx, or a *tokenizer.WholeError.
 func (g *Guard) encode(ctx context.Context, text string) ([]int32, error) {
 	special := tokenizer.EncodeOptions{ParseSpecial: true}
 	if !hasMarks(text) {
 		return g.tok.EncodeContext(ctx, text, special)
 	}
 	var ids []int32
-	add := func(text string, o tokenizer.EncodeOptions) error {
-		more, err := g.tok.EncodeContext(ctx, text, o)
-		ids = append(ids, more...)
-		return err
-	}
 	for text != "" {
-		i := strings.IndexAny(text, markOpen+markClose)
-		if i < 0 {
-			i = len(text)
+		n, options := strings.IndexAny(text, markOpen+markClose), special
+		if n < 0 {
+			n = len(text)
 		}
-		if i > 0 {
-			if err := add(text[:i], special); err != nil {
-				return nil, err
+		if n == 0 {
+			opens := strings.HasPrefix(text, markOpen)
+			text = text[len(markOpen):]
+			if n = g.quoted(text); !opens || n == 0 {
+				continue
 			}
+			n, options = n-len(markClose), tokenizer.EncodeOptions{}
 		}
-		if i == len(text) {
-			break
+		more, err := g.tok.EncodeContext(ctx, text[:n], options)
+		if err != nil {
+			return nil, err
 		}
-		isOpen := strings.HasPrefix(text[i:], markOpen)
-		text = text[i+len(markOpen):]
-		if !isOpen {
-			continue
-		}
-		if n := g.quoted(text); n > 0 {
-			if err := add(text[:n-len(markClose)], tokenizer.EncodeOptions{}); err != nil {
-				return nil, err
-			}
-			text = text[n:]
-		}
+		ids = append(ids, more...)
+		text = text[n:]
 	}
 	return ids, nil
 }

@@ -19,10 +19,10 @@ type History struct {
 	cutter
 	exact  bool // answers are remembered as generated
 	copies int  // bytes of text that one Encode may copy, see mostCopied
-	calls  callIDs
 
-	mu sync.Mutex
+	mu sync.Mutex // of what is below
 	tree
+	calls callIDs
 }
 
 // Terms say what is remembered. Zero fields set no limit.
@@ -48,18 +48,18 @@ func New(g *Guard, terms Terms) *History {
 
 // Forget drops everything.
 func (h *History) Forget() {
-	h.calls.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clear()
+	h.calls = callIDs{}
 }
 
 // ForgetSalt drops everything under a salt.
 func (h *History) ForgetSalt(s Salt) {
-	h.calls.forgetSalt(s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clearSalt(s)
+	h.calls.forgetSalt(s)
 }
 
 // Tokens are the ids of a draft's text and where in it they stand.
@@ -81,15 +81,15 @@ func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) 
 	t := Tokens{cuts: h.cut(d.Text), at: make([]int, 1, 16), salt: s, session: d.Session}
 	t.IDs = make([]int32, 0, len(d.Text)/3+16)
 	var below *piece
-	var near []edge
+	var near, fresh []edge
 	if !d.Plain {
 		var err error
 		if below, near, err = h.find(ctx, &t, d); err != nil {
 			return t, err
 		}
+		fresh = make([]edge, 0, len(t.cuts)-len(t.at))
 	}
 	t.text = d.Text
-	var fresh []edge
 	room := h.limit / promptShare
 	for i, known := len(t.at), len(t.at); i < len(t.cuts); i++ {
 		e := edge{text: t.text[t.cuts[i-1]:t.cuts[i]]}
@@ -119,13 +119,14 @@ func (h *History) find(ctx context.Context, t *Tokens, d *Draft) (p *piece, near
 	h.mu.Lock()
 	h.expire()
 	h.visit(d.Session)
-	p = h.walk(h.root(t.salt), t, d.Text)
-	near, answers := p.near(), p.around()
-	h.mu.Unlock()
+	p = h.root(t.salt)
 	copied := 0
-	for range d.Messages { // once for each at most
-		if len(answers) == 0 || len(t.at) == len(t.cuts) || copied+len(d.Text) > h.copies {
-			break
+	for stoodIn := 0; ; stoodIn++ { // once for each message at most
+		p = h.walk(p, t, d.Text)
+		near, answers := p.near(), p.around()
+		h.mu.Unlock()
+		if stoodIn == d.Messages || len(answers) == 0 || len(t.at) == len(t.cuts) || copied+len(d.Text) > h.copies {
+			return p, near, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
@@ -133,17 +134,13 @@ func (h *History) find(ctx context.Context, t *Tokens, d *Draft) (p *piece, near
 		copied += len(d.Text)
 		up := d.standIn(h, t, answers)
 		if up < 0 {
-			break
+			return p, near, nil
 		}
 		h.mu.Lock()
 		for range up {
 			p = p.parent
 		}
-		p = h.walk(p, t, d.Text)
-		near, answers = p.near(), p.around()
-		h.mu.Unlock()
 	}
-	return p, near, nil
 }
 
 func (t *Tokens) add(e *edge) {
@@ -225,10 +222,16 @@ func (h *History) Remember(t *Tokens, a Answer) {
 
 // RememberCall notes what the model itself called a call that a client knows by another id.
 func (h *History) RememberCall(s Salt, client, model string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.exact {
 		h.calls.remember(s, client, model)
 	}
 }
 
 // CallID is what the model called a call; "" if that is not known.
-func (h *History) CallID(s Salt, client string) string { return h.calls.recall(s, client) }
+func (h *History) CallID(s Salt, client string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls.said[callKey{s, client}]
+}

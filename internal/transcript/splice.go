@@ -177,44 +177,25 @@ func (c *cutter) ends(text string, ids []int32) []int {
 	out := make([]int, len(ids))
 	at, lost := 0, false
 	absent := map[int32]bool{} // special tokens that the rest does not have: it is searched once for each
-	find := func(id int32, rest, w string) int {
-		if absent[id] {
-			return -1
-		}
-		n := strings.Index(rest, w)
-		absent[id] = n < 0
-		return n
-	}
 	for i, id := range ids {
-		w := c.word(id)
-		rest := text[at:]
+		w, rest := c.word(id), text[at:]
 		switch {
-		case lost && !c.tok.Special(id):
-			out[i] = -1
-			continue
-		case lost:
-			n := find(id, rest, w)
-			if n < 0 {
-				out[i] = -1
-				continue
-			}
-			at, lost = at+n+len(w), false
-		case strings.HasPrefix(rest, w):
+		case !lost && strings.HasPrefix(rest, w):
 			at += len(w)
-		case strings.HasPrefix(w, " ") && strings.HasPrefix(rest, w[1:]):
+		case !lost && strings.HasPrefix(w, " ") && strings.HasPrefix(rest, w[1:]):
 			at += len(w) - 1
-		default:
+		default: // the next special token tells the place again; it may be this one, with white space before it that it takes along
 			lost = true
-			out[i] = -1
-			if c.tok.Special(id) { // white space that the token takes with it
-				if n := find(id, rest, w); n >= 0 {
+			if c.tok.Special(id) && !absent[id] {
+				n := strings.Index(rest, w)
+				if absent[id] = n < 0; n >= 0 {
 					at, lost = at+n+len(w), false
-					out[i] = at
 				}
 			}
-			continue
 		}
-		out[i] = at
+		if out[i] = at; lost {
+			out[i] = -1
+		}
 	}
 	return out
 }
