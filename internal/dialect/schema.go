@@ -24,10 +24,10 @@ var typeNames = map[string]types{"string": typeString, "integer": typeInteger, "
 	"boolean": typeBoolean, "array": typeArray, "object": typeObject, "null": typeNull}
 
 const (
-	// maxReferences bounds how many references lead on from one to another where only one schema is meant.
+	// maxReferences bounds how many references in a row are followed where one schema is looked for.
 	maxReferences = 16
-	// maxSchemaWork bounds what is read of schemas for one reply, in parts of them: after that their types count as not known,
-	// and arguments stay as the model wrote them.
+	// maxSchemaWork bounds how many parts of schemas are read for one reply. After that types count as not known, and arguments
+	// stay as the model wrote them.
 	maxSchemaWork = 1_000_000
 )
 

@@ -1,12 +1,11 @@
 package grammar
 
-// Budget bounds the work of the forms of one reply: how often a byte is taken on a way, alternatives that are begun and ways
-// that are compared. A schema decides how much of that a token costs, so it is charged to who sent it. It belongs to one
-// goroutine.
+// Budget bounds the work of masks for one reply: bytes taken, alternatives begun and ways compared. The schema decides how much a
+// token costs, so the work is charged to its sender. A Budget belongs to one goroutine.
 type Budget struct{ left int }
 
-// What replies may cost in steps, of which a processor does some two hundred million a second. Where any value may begin, which
-// is the most that most schemas ask for, a vocabulary of 150,000 tokens costs a hundred and forty thousand.
+// Bounds of a reply in steps, of which a processor does some two hundred million a second. A mask over 150,000 tokens where any
+// value may begin, the most that most schemas ask for, costs 140,000.
 const (
 	burst    = 16 << 20 // at once
 	perToken = 1 << 20  // comes back with each token
@@ -15,7 +14,7 @@ const (
 // NewBudget is that of one of n replies to a request.
 func NewBudget(n int) *Budget { return &Budget{burst / max(n, 1)} }
 
-// Token gives back what a token brings, unless all was spent: that cannot be mended.
+// Token adds the steps that come with a token. A budget that was spent stays spent.
 func (u *Budget) Token() {
 	if !u.Spent() {
 		u.left = min(u.left+perToken, burst)

@@ -15,8 +15,7 @@ type Tool struct {
 	Schema *schema.Document
 }
 
-// Form is the calls that a request's tools let through. It does not change but for what Loose tells, and may be used by many at
-// once.
+// Form is the calls that the tools of a request allow. Only what Loose tells changes; any number of goroutines may use it.
 type Form struct {
 	Grammar
 	tools []*tool // by their spelling
@@ -38,7 +37,7 @@ const longSchema = 1 << 16
 //	{"name": "f", "arguments": {…}}end
 //
 // The arguments follow the tool's schema; their members come in any order. Of tools with the same name the first one counts.
-// A schema that no value follows lets any object through.
+// A schema that no finite value follows allows any object.
 func Call(tools []Tool, end string) *Form {
 	f := &Form{}
 	names := &choices{}
@@ -72,8 +71,7 @@ func Call(tools []Tool, end string) *Form {
 	return f
 }
 
-// Finite tells whether there is an end to the arguments of the tools by that name, or of any tool if it is "". It reads their
-// schemas.
+// Finite tells whether finite arguments exist for the tool of that name, or for any tool if it is "". It reads their schemas.
 func (f *Form) Finite(name string) bool {
 	for _, k := range f.tools {
 		if name == "" || k.Name == name {
@@ -85,7 +83,7 @@ func (f *Form) Finite(name string) bool {
 	return false
 }
 
-// Loose are the tools that were called although no value follows their schema.
+// Loose are the tools that were called although no finite value follows their schema.
 func (f *Form) Loose() []string {
 	var names []string
 	for _, k := range f.tools {

@@ -1,10 +1,10 @@
-// Package grammar keeps what a model writes to a form while it writes it: after every token it tells which tokens may come
-// next. The form here is a tool call in JSON whose arguments follow the tool's JSON Schema. Package generate asks it and hands
-// the answer to the engine.
+// Package grammar makes allowed-token masks: after every token it tells which tokens may come next, so that what a model writes
+// keeps to a form. The form here is a tool call in JSON whose arguments follow the tool's JSON Schema. Package generate asks it
+// and hands the mask to the engine.
 //
-// A form is a machine over bytes with a stack, as JSON nests; what was written leaves it on one or several ways at once, since
-// alternatives in a schema may begin alike. A vocabulary is a tree of the bytes of its tokens, and the tokens that may come
-// next are those whose path the machine can go. The package knows no tokenizer, no template and no markup but what it is told.
+// A form is a pushdown automaton over bytes, because JSON nests. Alternatives in a schema may begin alike, so it can be in
+// several states at once, here called ways. The vocabulary is a trie of the bytes of its tokens; the tokens that may come next
+// are those whose bytes the automaton accepts. The package knows no tokenizer, no template and no markup but what it is told.
 package grammar
 
 import "slices"
@@ -24,10 +24,10 @@ type Matcher struct {
 	at     []int
 
 	allowed []uint64
-	of      []way // that allowed belongs to; none: it is still to be filled
+	of      []way // the ways that allowed was made for; none: it was not made yet
 }
 
-// Matcher begins a form, the work of which is on a budget that several may have in common.
+// Matcher begins a form. Its work is counted on a budget, which several matchers may share.
 func (v *Vocab) Matcher(g *Grammar, budget *Budget) *Matcher {
 	return &Matcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
@@ -55,7 +55,7 @@ func (m *Matcher) Done() bool {
 	return false
 }
 
-// Allowed is the set of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
+// Allowed is the mask of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
 // next call and must not be written to. Once the budget is spent some may be missing.
 func (m *Matcher) Allowed() []uint64 {
 	if m.of == nil || !slices.Equal(m.of, m.ways) { // within a string it stays the same from token to token
@@ -70,8 +70,8 @@ func (m *Matcher) Allowed() []uint64 {
 	return nil
 }
 
-// allow fills the set. Within a string nearly every token may come: those that can neither end it nor break it are known once
-// for all, and only the others are tried.
+// allow fills the mask. Within a string nearly every token may come: those that neither end nor break a string were found when
+// the vocabulary was made, so only the others are tried.
 func (m *Matcher) allow() {
 	v := m.vocab
 	clear(m.allowed)
@@ -94,13 +94,13 @@ func (m *Matcher) allow() {
 	}
 }
 
-// walk adds the tokens of a tree that the ways can go.
+// walk adds the tokens of a tree that at least one of the ways accepts.
 func (m *Matcher) walk(t *tree, ways []way) {
 	at := append(m.at[:0], m.level(0, ways)) // by depth
 	for i := 0; i < len(t.nodes) && !m.budget.Spent(); {
 		n := &t.nodes[i]
 		level := at[n.depth-1]
-		if before := &m.levels[level]; !before.inside || breaks(n.b) { // else all is as it was
+		if before := &m.levels[level]; !before.inside || breaks(n.b) { // otherwise the byte changes nothing
 			m.next = m.budget.advance(m.next, before.ways, n.b)
 			level = m.level(int(n.depth), m.next)
 		}
@@ -118,7 +118,7 @@ func (m *Matcher) walk(t *tree, ways []way) {
 	m.at = at
 }
 
-// level is a place of a walk: where the bytes so far lead.
+// level is the state of a walk at one depth of the tree.
 type level struct {
 	ways   []way
 	inside bool // all of them are within a string

@@ -1,13 +1,13 @@
 package grammar
 
-// way is one way on which what was written can be understood: the frame that takes the next byte, nil when the form is
-// complete, and how many blanks have come in a row.
+// way is one state of the automaton: the frame that takes the next byte, nil when the form is complete, and how many blanks came
+// in a row.
 type way struct {
 	top    *frame
 	blanks uint8
 }
 
-// frame is what is expected at one level, with what comes after it below. Frames do not change, so ways share them.
+// frame is an entry of the stack: what is expected now. Below it is what comes after. Frames do not change, so ways share them.
 type frame struct {
 	op     op
 	next   *frame
@@ -58,7 +58,7 @@ func (f *frame) push(g frame) *frame {
 // become is a frame in the place of f.
 func (f *frame) become(g frame) *frame { return f.next.push(g) }
 
-// advance takes a byte on every way and says where that leads, in the place of dst.
+// advance takes a byte on every way and returns the ways that go on, in the memory of dst.
 func (u *Budget) advance(dst, ways []way, b byte) []way {
 	dst = dst[:0]
 	for _, w := range ways {
@@ -253,7 +253,7 @@ func (u *Budget) differ(dst []way, f *frame, b byte) []way {
 	return u.to(dst, &g)
 }
 
-// open tells whether a choice is still to be had: an object has every member once, and none that nothing can be the value of.
+// open tells whether a choice is still possible: an object has every member once, and none for which there is no value.
 func (f *frame) open(i int32) bool {
 	return f.op != oneKey || f.seen&bit(i) == 0 && f.shape.properties[i] != nil
 }
@@ -270,7 +270,7 @@ func (f *frame) chosen(u *Budget, dst []way, i int32) []way {
 	return u.to(dst, f.next)
 }
 
-// bit is that of a property. Those beyond the 64th have none: they may come twice and need not come.
+// bit is a property's bit in a set of members. Properties beyond the 64th have none: they may come twice, or not at all.
 func bit(i int32) uint64 { return 1 << uint(i) }
 
 // member takes a byte between the members of an object.

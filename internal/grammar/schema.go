@@ -13,12 +13,12 @@ import (
 	"hearth/internal/schema"
 )
 
-// shape is what a value may be, read off a JSON Schema. What it does not speak of (pattern, format, bounds, lengths and the
-// like) is not held.
+// shape is what a value may be, as far as output is kept to a JSON Schema. Keywords without a field here (pattern, format,
+// bounds, lengths and the like) are not enforced.
 type shape struct {
 	kinds      kinds
-	any        []*shape // one of these, and nothing else here counts; not nil where there is a choice, be it of nothing
-	spellings  *choices // one of these, likewise
+	any        []*shape // alternatives, then no other field counts; not nil but empty: no value is possible
+	spellings  *choices // of an enum, then no other field counts
 	keys       *choices // of an object's properties, in the order of their spelling
 	properties []*shape // beside keys; nil: nothing can be its value
 	required   uint64   // of the first 64 properties, see bit
@@ -82,8 +82,8 @@ type reader struct {
 	made int
 }
 
-// arguments reads the schema of a tool's arguments. One that can't be read lets every object through. It reports false, and the
-// same, for one that no object follows: a node that holds another one and so on has no end.
+// arguments reads the schema of a tool's arguments. A schema that can't be read allows every object. So does one that no finite
+// object follows, such as a node that must hold another node; for that one it reports false.
 func arguments(d *schema.Document) (*shape, bool) {
 	node := d.Root()
 	if node.Kind() != schema.Object {
@@ -108,7 +108,7 @@ func arguments(d *schema.Document) (*shape, bool) {
 	return &s, true
 }
 
-// shape is a new one for a schema, or the one there is for what it refers to.
+// shape makes the shape of a schema. What a reference leads to has one shape, however often it is referred to.
 func (r *reader) shape(node *schema.Node, level int) *shape {
 	if r.made++; level > mostLevels || r.made > mostShapes || node.Kind() != schema.Object {
 		return anything
@@ -172,9 +172,9 @@ func declared(node *schema.Node) (k kinds) {
 	return k
 }
 
-// reference reads what a local reference leads to, once. References that lead to nothing but each other say nothing.
+// reference reads what a local reference leads to, once. References that only lead to each other allow anything.
 func (r *reader) reference(ref string, level int) *shape {
-	var on []string // the way to what is no reference
+	var on []string // the references on the way
 	s := anything
 	for {
 		if known, ok := r.refs[ref]; ok {
@@ -206,7 +206,8 @@ func (r *reader) reference(ref string, level int) *shape {
 	return s
 }
 
-// enumerated reads enum and const. Lists and objects among the values leave it open how they are spelled: they are not held.
+// enumerated reads enum and const. If lists or objects are among the values, which can be spelled in many ways, it reports false
+// and the enum is not enforced.
 func (r *reader) enumerated(s *shape, node *schema.Node) bool {
 	values := node.Member("enum").Elements()
 	if v := node.Member("const"); v != nil {
@@ -239,8 +240,8 @@ func (r *reader) enumerated(s *shape, node *schema.Node) bool {
 	return true
 }
 
-// object reads the members of an object. One that declares properties has no others unless it says so: models that write
-// others mean one of these.
+// object reads the members of an object. If it declares properties it has no others unless it says so, because a model that
+// writes another name means one of them.
 func (r *reader) object(s *shape, node, props *schema.Node, level int) {
 	switch extra := node.Member("additionalProperties"); extra.Kind() {
 	case schema.Object:

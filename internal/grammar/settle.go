@@ -2,12 +2,11 @@ package grammar
 
 import "slices"
 
-// mostVisits bounds flattening, which would take the square of a schema: where it is reached, what has not been looked at may be
-// anything.
+// mostVisits bounds flattening, which could take time in the square of the schema's size. Where it is reached, the alternatives
+// allow anything.
 const mostVisits = 1 << 16
 
-// settle makes the shapes of a schema ready for the machine: alternatives of alternatives become alternatives, and what no
-// value follows is left out.
+// settle makes the shapes of a schema ready for the automaton: it flattens alternatives and removes what no finite value follows.
 func (r *reader) settle() {
 	r.flatten()
 	r.ends()
@@ -16,8 +15,8 @@ func (r *reader) settle() {
 	}
 }
 
-// flatten replaces alternatives that have alternatives by those, each once, so that taking a byte need not look for them. An
-// alternative that is being replaced already adds nothing.
+// flatten replaces alternatives that have alternatives of their own by those, each once, so that taking a byte need not search
+// for them. One that refers to itself adds nothing.
 func (r *reader) flatten() {
 	left := mostVisits
 	for _, s := range r.all {
@@ -52,7 +51,8 @@ func (r *reader) flatten() {
 	}
 }
 
-// ends finds the shapes of which there are values: those that need no others first, then those that need none but these.
+// ends finds the shapes that finite values follow: first those that need no others, then those that need only shapes already
+// found.
 func (r *reader) ends() {
 	needs := map[*shape]int{}      // required members that are not known to have values
 	users := map[*shape][]*shape{} // by what they need, or have for an alternative
@@ -97,7 +97,7 @@ func (r *reader) ends() {
 	}
 }
 
-// prune leaves out what no value follows.
+// prune removes what no finite value follows.
 func (s *shape) prune() {
 	if s.any != nil {
 		s.any = slices.DeleteFunc(s.any, func(a *shape) bool { return !a.finite })

@@ -125,7 +125,7 @@ func (c *checker) weigh(v *schema.Node) (hash uint64) {
 	return hash
 }
 
-// equal compares what two values say. Those that differ do so in their hashes, all but never elsewhere.
+// equal compares two values. Values that differ nearly always have different hashes, so this rarely goes further.
 func (c *checker) equal(a, b *schema.Node) bool {
 	if a == b || c.hashes[a] != c.hashes[b] || a.Kind() != b.Kind() || !c.spend(1+len(a.Text)>>7) {
 		return a == b
@@ -207,8 +207,8 @@ func (c *checker) patternOf(text string) *pattern {
 	return p
 }
 
-// matches tells whether a pattern is in a text. Its cost is at most the text's length times the program's size, whose parts all
-// may be at work at every place of the text.
+// matches tells whether a pattern is in a text. It costs at most the text's length times the program's size, because every
+// instruction may be active at every place of the text.
 func (c *checker) matches(p *pattern, text string) bool {
 	if !p.done && !c.compilePattern(p) {
 		return false
@@ -372,7 +372,7 @@ func inRange(rule *schema.Node, x float64) bool {
 
 // combined applies the keywords that hold schemas for the same value.
 func (c *checker) combined(rule, v *schema.Node, depth int) bool {
-	// count is how many of a list take the value; it stops at the first one that does, or that does not.
+	// count is how many of a list take the value, up to the first one after whose verdict to stop.
 	count := func(key string, stop func(ok bool) bool) (n, of int) {
 		list := rule.Member(key).Elements()
 		for i := range list {
