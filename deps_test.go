@@ -13,6 +13,7 @@ import (
 
 // layers is the import matrix: what each package of ours may import of ours. Arrows point down only. A package that is
 // missing here fails the test, so a new room in the house is a decision, not an accident. docs/ARCHITECTURE.md says why.
+// config and model import chat for its table of sampling parameters: a flag, and a key of generation_config.json, is a row of it.
 var layers = map[string][]string{
 	"cmd/hearth": {"cli"},
 	"cli":        {"*"},
@@ -36,7 +37,7 @@ var layers = map[string][]string{
 	"remote":  {"engine", "sample", "kv", "backend", "watchdog"},
 	"tier":    {"kv", "regular"},
 	"sched":   {"kv"},
-	"model":   {"nn", "backend", "quant", "safetensors", "regular", "jsonc"},
+	"model":   {"nn", "backend", "quant", "safetensors", "regular", "jsonc", "chat"},
 	"convert": {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":      {"backend"},
 
@@ -55,7 +56,7 @@ var layers = map[string][]string{
 	"interop/agents": {}, "interop/browser": {}, "interop/claude": {}, "interop/program": {}, "interop/hostile": {}, "interop/load": {}, "interop/soak": {}, "tier/tiertest": {}, "regular/regulartest": {}, "tools/bigfolder": {},
 
 	"chat": {}, "chat/chattest": {"chat"}, "jinja": {}, "tokenizer": {"regular", "jsonc"}, "jsonc": {}, "grammar": {"schema"}, "schema": {}, "sample": {}, "kv": {"retention"}, "retention": {}, "quant": {}, "safetensors": {"regular"},
-	"watchdog": {}, "config": {"regular"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
+	"watchdog": {}, "config": {"regular", "chat"}, "console": {}, "hub": {"regular"}, "demo": {}, "regular": {},
 }
 
 // modules are the third-party modules the program and its tests may use, with the reason for each. A module that is

@@ -97,9 +97,7 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 // configure fills in what is the same for every engine.
 func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
 	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
-	text.Defaults = chat.Sampling{Temperature: cfg.Temperature, TopP: cfg.TopP, TopK: cfg.TopK, MinP: cfg.MinP, RepetitionPenalty: cfg.RepetitionPenalty,
-		PresencePenalty: cfg.PresencePenalty, FrequencyPenalty: cfg.FrequencyPenalty, Seed: cfg.Seed}
-	text.MaxTokens, text.TokensCap = cfg.MaxTokens, cfg.MaxTokensCap
+	text.Defaults, text.MaxTokens, text.TokensCap = cfg.Sampling, cfg.MaxTokens, cfg.MaxTokensCap
 	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.NoThinking, text.ThinkingBudget = cfg.NoThinking(), cfg.ThinkingBudget
 	text.PlainHistory = cfg.History == "text"
@@ -147,11 +145,9 @@ func openText(src *Source, cfg *config.Config, c *model.Checkpoint) (generate.Co
 	if err != nil {
 		return generate.Config{}, err
 	}
-	g := &c.Generation
-	text.StopIDs = g.EOS
-	text.Generation = chat.Sampling{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty}
+	text.StopIDs, text.Generation = c.Generation.EOS, c.Generation.Sampling
 	if cfg.RunawayStop {
-		text.Loop = generate.Loop(g.Loop)
+		text.Loop = generate.Loop(c.Generation.Loop)
 	}
 	return text, nil
 }

@@ -170,18 +170,6 @@ type Thinking struct {
 	Short  bool   // the reply may be so short that thinking would use it up: Mode Default is Off where the server has no setting
 }
 
-// Sampling holds what the client set; nil fields fall back to flag, generation_config.json, then the built-in default.
-type Sampling struct {
-	Temperature, TopP, MinP           *float64
-	TopK                              *int
-	RepetitionPenalty                 *float64
-	PresencePenalty, FrequencyPenalty *float64
-	// XTC, with a probability per token, drops every token that is likelier than a threshold but the least likely of them.
-	XTCProbability, XTCThreshold *float64
-	Seed                         *uint64
-	LogitBias                    map[int32]float64
-}
-
 // EventKind says what an Event carries.
 type EventKind uint8
 
@@ -244,7 +232,7 @@ type Usage struct {
 
 	Hit    string // how the prompt relates to what was cached: exact, supersequence, prefix, lcp or miss; "" while not known
 	Common int    // tokens it has in common with that: Cached, and those that could not be used
-	Parted int    // which message the first token beyond Common is in, counted from 1, one more than there are for what follows them; 0: none, or not known
+	Parted int    // number of the message with the first token beyond Common; 1 more than there are: after them; 0: not known, or none
 
 	// Around is the prompt's text on both sides of where it parted from what is stored, if the same caller and session left
 	// that. It is for them alone.

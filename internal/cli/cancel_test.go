@@ -105,7 +105,7 @@ func logged(t *testing.T, log logLines, id string) map[string]any {
 func TestCancelledCounts(t *testing.T) {
 	// Without what ends its turns, and sampled from all of its vocabulary, the demo goes on and on.
 	const endless = `"max_tokens":8000,"logit_bias":{"5709":-100,"5711":-100}`
-	seed, hot, all, any := uint64(3), 2., 1., 0
+	seed, hot, all, any := uint64(3), 2., 1., 0.
 	for _, apart := range []string{"never", "always"} {
 		for _, tc := range []struct {
 			name, path, body string

@@ -16,6 +16,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/catalog"
+	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/generate"
@@ -71,13 +72,7 @@ type shownTokenizer struct {
 }
 
 // shownSampling is what the model's authors recommend; nothing where they are silent.
-type shownSampling struct {
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	TopK              *int     `json:"top_k,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
-}
+type shownSampling chat.Sampling
 
 func newShowCmd() *cobra.Command {
 	var asJSON bool
@@ -186,8 +181,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 	if s.Memory, err = f.memory(contexts, look.layers); err != nil {
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
-	g := c.Generation
-	s.Sampling = shownSampling{g.Temperature, g.TopP, g.TopK, g.MinP, g.RepetitionPenalty}
+	s.Sampling = shownSampling(c.Generation.Sampling)
 	s.Warnings = each(c.Warnings, text.Warnings) // what is not understood of config.json is told apart
 	return s, nil
 }
@@ -440,9 +434,21 @@ func yes(b bool) string {
 	return "no"
 }
 
+// MarshalJSON has what is given, in the table's order.
+func (s shownSampling) MarshalJSON() ([]byte, error) {
+	var fields []string
+	for _, p := range chat.SamplingParameters {
+		if x := *p.Field((*chat.Sampling)(&s)); x != nil {
+			value, _ := json.Marshal(*x) // a number that was read
+			fields = append(fields, fmt.Sprintf("%q:%s", p.Name, value))
+		}
+	}
+	return []byte("{" + strings.Join(fields, ",") + "}"), nil
+}
+
 // String lists what is given.
 func (s shownSampling) String() string {
-	b, err := json.Marshal(struct{ shownSampling }{s})
+	b, err := s.MarshalJSON()
 	if err != nil || string(b) == "{}" {
 		return "no recommendation"
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"hearth/internal/chat"
 )
 
 // Config is the value of every knob. Pointer fields are nil where the model's own files or the built-in default decide.
@@ -63,23 +65,16 @@ type Config struct {
 	StepTarget      time.Duration // 0: prompt chunks never shrink
 
 	// What a request gets that does not say.
-	Temperature       *float64
-	TopP              *float64
-	TopK              *int
-	MinP              *float64
-	RepetitionPenalty *float64
-	PresencePenalty   *float64
-	FrequencyPenalty  *float64
-	Seed              *uint64
-	MaxTokens         int // 0: the room left in the context
-	MaxTokensCap      int // 0: none
-	EnableThinking    *bool
-	ThinkingBudget    int                        // tokens; 0: none
-	ChatTemplate      string                     // name, file, folder or text of one in the place of the model's own; "": that
-	ChatTemplateArgs  map[string]json.RawMessage // variables of the chat template
-	ExposeThinking    *bool                      // nil: Messages shows it where asked for, Chat always
-	ReasoningField    string                     // both, reasoning_content, reasoning
-	ValidationStatus  string                     // 400, 422
+	chat.Sampling
+	MaxTokens        int // 0: the room left in the context
+	MaxTokensCap     int // 0: none
+	EnableThinking   *bool
+	ThinkingBudget   int                        // tokens; 0: none
+	ChatTemplate     string                     // name, file, folder or text of one in the place of the model's own; "": that
+	ChatTemplateArgs map[string]json.RawMessage // variables of the chat template
+	ExposeThinking   *bool                      // nil: Messages shows it where asked for, Chat always
+	ReasoningField   string                     // both, reasoning_content, reasoning
+	ValidationStatus string                     // 400, 422
 
 	// How output is read.
 	ToolCallParser       string

@@ -1,11 +1,15 @@
 package config
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"hearth/internal/chat"
 )
 
 // Group gathers knobs that belong together: a subcommand takes whole groups, and the documentation has a table for each.
@@ -66,7 +70,7 @@ func (k *Knob) variables() []string {
 }
 
 // Knobs is the table: every setting of the program.
-var Knobs = []Knob{
+var Knobs = slices.Concat([]Knob{
 	{Flag: "host", Env: []string{"HOST"}, Group: Listen, Unset: "127.0.0.1 and ::1",
 		Doc:  "`address` or name to listen on; 0.0.0.0 or :: for every address",
 		bind: func(c *Config) pflag.Value { return text(&c.Host) }, shared: checkHost},
@@ -131,10 +135,8 @@ var Knobs = []Knob{
 		Doc:  "threads of the cpu backend; 0 is one per core",
 		bind: func(c *Config) pflag.Value { return integer(&c.Threads, 0, 1024) }},
 	{Flag: "low-memory", Group: Run, PerModel: true, Unset: "only if the weights would not fit otherwise",
-		Doc: "leave weights in their files, mapped, and prepare them anew in every step: slower, with memory that the system can take back; false never does it",
-		bind: func(c *Config) pflag.Value {
-			return optional(&c.LowMemory, "bool", parseBool, formatBool)
-		}},
+		Doc:  "leave weights in their files, mapped, and prepare them anew in every step: slower, with memory that the system can take back; false never does it",
+		bind: func(c *Config) pflag.Value { return optional(&c.LowMemory, "bool", parseBool, strconv.FormatBool) }},
 	{Flag: "kv-type", Also: []string{"kv-cache-dtype", "cache-type", "kv-bits"}, Group: Run, PerModel: true,
 		Doc:  "how keys and values are kept; q8 and q4 are 8- and 4-bit codes with a scale and a bias per 64; auto is bf16 in precision fast, else f32; other servers' spellings (fp16, q8_0, 8, …) count, and of their bits 2 and 3 are q4, 5 and 6 are q8",
 		bind: func(c *Config) pflag.Value { return kvType(&c.KVType) }},
@@ -190,30 +192,7 @@ var Knobs = []Knob{
 	{Flag: "prefix-cache-days", Group: Disk,
 		Doc:  "`days` after which what nobody used goes from there; 0 keeps it as long as there is room",
 		bind: func(c *Config) pflag.Value { return integer(&c.PrefixCacheDays, 0, 36500) }},
-
-	{Flag: "temperature", Also: []string{"temp", "default-temperature"}, Env: []string{"MLX_TEMPERATURE"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.7",
-		Doc:  "randomness; 0 always takes the likeliest token",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.Temperature, atLeast0, "a number from 0") }},
-	{Flag: "top-p", Also: []string{"default-top-p"}, Env: []string{"MLX_TOP_P"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then 0.95",
-		Doc:  "sample from the likeliest tokens that hold this share of the probability",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.TopP, share, "a number from 0 to 1") }},
-	{Flag: "top-k", Also: []string{"default-top-k"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
-		Doc: "sample from this many likeliest tokens; 0 is off",
-		bind: func(c *Config) pflag.Value {
-			return optional(&c.TopK, "int", or(map[string]int{"-1": 0}, parseInt(0, math.MaxInt32)), itoa)
-		}},
-	{Flag: "min-p", Also: []string{"default-min-p"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
-		Doc:  "drop tokens less likely than this share of the likeliest",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.MinP, share, "a number from 0 to 1") }},
-	{Flag: "repetition-penalty", Also: []string{"default-repetition-penalty"}, Group: Sampling, PerModel: true, Unset: "generation_config.json, then off",
-		Doc:  "divide the logits of recent tokens; 1 is off",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.RepetitionPenalty, above0, "a number above 0") }},
-	{Flag: "presence-penalty", Also: []string{"default-presence-penalty"}, Group: Sampling, PerModel: true, Unset: "off",
-		Doc:  "subtract this from the logits of tokens that were generated before",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.PresencePenalty, penalty, "a number from -2 to 2") }},
-	{Flag: "frequency-penalty", Also: []string{"default-frequency-penalty"}, Group: Sampling, PerModel: true, Unset: "off",
-		Doc:  "subtract this from the logits of tokens for every time they were generated before",
-		bind: func(c *Config) pflag.Value { return optFloat(&c.FrequencyPenalty, penalty, "a number from -2 to 2") }},
+}, samplingKnobs(), []Knob{
 	{Flag: "seed", Also: []string{"default-seed"}, Group: Sampling, PerModel: true, Unset: "a new one for every request",
 		Doc: "what chance starts from: with a seed, the same request gets the same reply, with --history exact as long as what was generated here before is the same too",
 		bind: func(c *Config) pflag.Value {
@@ -226,10 +205,8 @@ var Knobs = []Knob{
 		Doc:  "output `tokens` that no request gets more of, whatever it asks for",
 		bind: func(c *Config) pflag.Value { return integer(&c.MaxTokensCap, 0, math.MaxInt32) }},
 	{Flag: "enable-thinking", Env: []string{"MLX_ENABLE_THINKING", "VLLM_MLX_ENABLE_THINKING"}, Group: Sampling, PerModel: true, Unset: "the model's template decides",
-		Doc: "let models that can think before they answer do so; false holds whatever requests ask, as far as the model's template can be told, true is for requests that do not say",
-		bind: func(c *Config) pflag.Value {
-			return optional(&c.EnableThinking, "bool", parseBool, formatBool)
-		}},
+		Doc:  "let models that can think before they answer do so; false holds whatever requests ask, as far as the model's template can be told, true is for requests that do not say",
+		bind: func(c *Config) pflag.Value { return optional(&c.EnableThinking, "bool", parseBool, strconv.FormatBool) }},
 	{Flag: "thinking-token-budget", Also: []string{"default-thinking-token-budget"}, Group: Sampling, PerModel: true, Unset: "none",
 		Doc:  "`tokens` of thinking after which a model has to answer, for requests that name no number",
 		bind: func(c *Config) pflag.Value { return integer(&c.ThinkingBudget, 0, math.MaxInt32) }},
@@ -240,10 +217,8 @@ var Knobs = []Knob{
 		Doc:  "variables of the chat template as a JSON `object`; what a request says of them comes first",
 		bind: func(c *Config) pflag.Value { return object(&c.ChatTemplateArgs) }},
 	{Flag: "expose-thinking", Env: []string{"EXPOSE_THINKING"}, Group: Sampling, Unset: "Messages shows it to requests that ask for thinking, Chat always",
-		Doc: "show clients what models think before they answer: always, or never",
-		bind: func(c *Config) pflag.Value {
-			return optional(&c.ExposeThinking, "bool", parseBool, formatBool)
-		}},
+		Doc:  "show clients what models think before they answer: always, or never",
+		bind: func(c *Config) pflag.Value { return optional(&c.ExposeThinking, "bool", parseBool, strconv.FormatBool) }},
 	{Flag: "reasoning-field", Group: Sampling,
 		Doc: "where Chat Completions shows thinking",
 		bind: func(c *Config) pflag.Value {
@@ -325,9 +300,40 @@ var Knobs = []Knob{
 	{Flag: "log-prompts", Group: Log,
 		Doc:  "let up to 80 bytes of a prompt into the log, around the place where it parts from what the same session sent before",
 		bind: func(c *Config) pflag.Value { return boolean(&c.LogPrompts) }},
+})
+
+// samplingKnobs are the flags of chat's sampling parameters.
+func samplingKnobs() (knobs []Knob) {
+	for _, p := range chat.SamplingParameters {
+		if p.Doc == "" {
+			continue
+		}
+		k := Knob{Flag: strings.ReplaceAll(p.Name, "_", "-"), Env: p.Env, Group: Sampling, PerModel: true, Unset: "off", Doc: p.Doc}
+		k.Also = append(slices.Clone(p.Also), "default-"+k.Flag)
+		if p.Builtin != 0 {
+			k.Unset = fmt.Sprint(p.Builtin)
+		}
+		if p.Recommended != 0 {
+			k.Unset = "generation_config.json, then " + k.Unset
+		}
+		ok, want := func(x float64) bool { return p.Least <= x && x <= p.Most }, fmt.Sprintf("a number from %g to %g", p.Least, p.Most)
+		switch {
+		case p.Unbounded && p.Zero != 0: // an operator says what is meant
+			ok, want = above0, "a number above 0"
+		case p.Unbounded:
+			ok, want = atLeast0, "a number from 0"
+		}
+		k.bind = func(c *Config) pflag.Value {
+			if p.Whole {
+				return optWhole(p.Field(&c.Sampling), int(p.Most))
+			}
+			return optFloat(p.Field(&c.Sampling), ok, want)
+		}
+		knobs = append(knobs, k)
+	}
+	return knobs
 }
 
 func atLeast0(x float64) bool { return x >= 0 && x <= math.MaxFloat32 }
 func above0(x float64) bool   { return x > 0 && x <= math.MaxFloat32 }
 func share(x float64) bool    { return x >= 0 && x <= 1 }
-func penalty(x float64) bool  { return x >= -2 && x <= 2 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +21,6 @@ func Environ(name string) (string, bool) { return os.LookupEnv(name) }
 
 // Environment is all of it, as Strays takes it.
 func Environment() []string { return os.Environ() }
-
-func itoa(n int) string        { return strconv.Itoa(n) }
-func formatBool(b bool) string { return strconv.FormatBool(b) }
 
 // Register adds the flags of the groups to fs; parsing them fills c.
 func (c *Config) Register(fs *pflag.FlagSet, groups ...Group) {

@@ -207,3 +207,12 @@ func float(p *float64, ok func(float64) bool, want string) *value[float64] {
 func optFloat(p **float64, ok func(float64) bool, want string) *value[*float64] {
 	return optional(p, "float", parseFloat(ok, want), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }
+
+// optWhole is a whole number; -1 is how some spell 0.
+func optWhole(p **float64, most int) *value[*float64] {
+	parse := or(map[string]int{"-1": 0}, parseInt(0, most))
+	return optional(p, "int", func(s string) (float64, error) {
+		n, err := parse(s)
+		return float64(n), err
+	}, func(x float64) string { return strconv.Itoa(int(x)) })
+}

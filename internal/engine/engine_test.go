@@ -21,12 +21,15 @@ import (
 
 // mixed is a set of prompts that differ in everything.
 func mixed() []Prompt {
+	var penalties sample.Params
+	penalties.Set("repetition_penalty", 1.4)
+	penalties.Set("frequency_penalty", 0.3)
 	return []Prompt{
 		{Tokens: prompt(1, 1), MaxTokens: 30, Logprobs: 3},
 		{Tokens: prompt(130, 2), MaxTokens: 5, Logprobs: 0, Sampling: sample.Params{Temperature: 1, Seed: 4}},
 		{Tokens: prompt(65, 3), MaxTokens: 20, Logprobs: -1, Sampling: sample.Params{Temperature: 0.8, TopP: 0.9, Seed: 5}},
 		{Tokens: prompt(64, 4), MaxTokens: 12, Logprobs: 20, Sampling: sample.Params{Temperature: 2, TopK: 40, MinP: .01}},
-		{Tokens: prompt(9, 5), MaxTokens: 25, Logprobs: 1, Sampling: sample.Params{RepetitionPenalty: 1.4, FrequencyPenalty: 0.3}},
+		{Tokens: prompt(9, 5), MaxTokens: 25, Logprobs: 1, Sampling: penalties},
 		{Tokens: prompt(200, 6), MaxTokens: 1, Logprobs: -1},
 		{Tokens: prompt(33, 7), MaxTokens: 18, Logprobs: -1, StopIDs: []int32{2, 3, 5, 7, 11, 13},
 			Sampling: sample.Params{Temperature: 3, Seed: 1}},

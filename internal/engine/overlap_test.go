@@ -144,7 +144,7 @@ func TestOverlap(t *testing.T) {
 						case 2:
 							p.Logprobs = 1
 						case 3:
-							p.Sampling.RepetitionPenalty = 1.3
+							p.Sampling.Set("repetition_penalty", 1.3)
 						}
 						streams[i] = submit(t, e, p)
 					}

@@ -50,7 +50,7 @@ func New(cfg Config) (*Generator, error) {
 	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
 	g.calls = newCalls(&g.output, cfg.ConstrainTools)
-	g.sampling = overlay(cfg.Defaults, overlay(cfg.Generation, builtin))
+	g.sampling = *overlay(cfg.Defaults, overlay(cfg.Generation, &builtin))
 	g.cfg.Info = g.described(p)
 	if p != nil {
 		g.warnings = append(g.warnings, p.warnings()...)
@@ -240,14 +240,14 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 
 // enginePrompt is a prompt as the engine takes it, without what constrains the reply.
 func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
-	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Sampling: params(overlay(r.Sampling, g.sampling)), Logprobs: -1, Marks: p.marks()}
+	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Sampling: params(overlay(r.Sampling, &g.sampling)), Logprobs: -1, Marks: p.marks()}
 	if p.stopIDs != nil {
 		ep.StopIDs = p.stopIDs
 	}
 	if r.Logprobs {
 		ep.Logprobs = r.TopLogprobs
 	}
-	if ep.Sampling.XTCProbability > 0 {
+	if ep.Sampling.Numbers[sample.XTCProbability] > 0 {
 		ep.Sampling.XTCSpare = g.xtcSpare()
 	}
 	if r.Sampling.Seed == nil && g.sampling.Seed == nil {

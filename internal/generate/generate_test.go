@@ -293,7 +293,7 @@ func TestForgery(t *testing.T) {
 func TestUsageAndLogprobs(t *testing.T) {
 	g, s := newTest(t, "<think>\nHm.\n</think>\n\nYes, it is.")
 	seed := uint64(7)
-	r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, N: 2, Logprobs: true, TopLogprobs: 1, Sampling: chat.Sampling{Seed: &seed, TopK: ptr(3)}}
+	r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, N: 2, Logprobs: true, TopLogprobs: 1, Sampling: chat.Sampling{Seed: &seed, TopK: ptr(3.0)}}
 	seq, err := g.Generate(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

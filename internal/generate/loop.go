@@ -100,7 +100,7 @@ type runaway struct {
 // greedy tells whether a loop in the reply stays one. A frequency penalty grows with each round and ends it; other penalties
 // do not.
 func greedy(p sample.Params) bool {
-	return (p.Temperature == 0 || p.TopK == 1) && p.FrequencyPenalty == 0 && p.XTCProbability == 0
+	return (p.Temperature == 0 || p.TopK == 1) && p.Numbers[sample.FrequencyPenalty] == 0 && p.Numbers[sample.XTCProbability] == 0
 }
 
 // found looks at the tokens of a reply so far.

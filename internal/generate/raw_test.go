@@ -147,7 +147,7 @@ func TestXTCParams(t *testing.T) {
 		if tt.probability > 0 {
 			want = "\n<|endoftext|><|im_end|>"
 		}
-		if p.XTCProbability != tt.probability || p.XTCThreshold != tt.threshold || spared.String() != want {
+		if p.Numbers[sample.XTCProbability] != tt.probability || p.Numbers[sample.XTCThreshold] != tt.threshold || spared.String() != want {
 			t.Errorf("%+v: %+v, spares %q", tt.s, p, spared.String())
 		}
 	}

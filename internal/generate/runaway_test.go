@@ -18,7 +18,7 @@ import (
 // a form, and whatever is not yet so long or short go on.
 func TestRunaway(t *testing.T) {
 	const call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \""
-	zero, hot, one, some := 0., 0.7, 1, 0.5
+	zero, hot, one, some := 0., 0.7, 1., 0.5
 	greedy := chat.Sampling{Temperature: &zero}
 	g, s := newTest(t, "")
 	g.cfg.RunawayStop = true

@@ -11,41 +11,37 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // builtin is the sampling of last resort.
-var builtin = chat.Sampling{Temperature: ptr(0.7), TopP: ptr(0.95), XTCThreshold: ptr(0.1)}
+var builtin = func() (s chat.Sampling) {
+	for _, p := range chat.SamplingParameters {
+		if p.Builtin != 0 {
+			*p.Field(&s) = &p.Builtin
+		}
+	}
+	return s
+}()
 
 // overlay returns top with its unset fields taken from base.
-func overlay(top, base chat.Sampling) chat.Sampling {
-	pick(&top.Temperature, base.Temperature)
-	pick(&top.TopP, base.TopP)
-	pick(&top.MinP, base.MinP)
-	pick(&top.TopK, base.TopK)
-	pick(&top.RepetitionPenalty, base.RepetitionPenalty)
-	pick(&top.PresencePenalty, base.PresencePenalty)
-	pick(&top.FrequencyPenalty, base.FrequencyPenalty)
-	pick(&top.XTCProbability, base.XTCProbability)
-	pick(&top.XTCThreshold, base.XTCThreshold)
-	pick(&top.Seed, base.Seed)
+func overlay(top chat.Sampling, base *chat.Sampling) *chat.Sampling {
+	for _, p := range chat.SamplingParameters {
+		if x := p.Field(&top); *x == nil {
+			*x = *p.Field(base)
+		}
+	}
+	if top.Seed == nil {
+		top.Seed = base.Seed
+	}
 	if top.LogitBias == nil {
 		top.LogitBias = base.LogitBias
 	}
-	return top
-}
-
-func pick[T any](p **T, base *T) {
-	if *p == nil {
-		*p = base
-	}
+	return &top
 }
 
 // params converts to what the sampler takes; unset fields are off.
-func params(s chat.Sampling) sample.Params {
-	p := sample.Params{
-		Temperature: single(s.Temperature), TopP: single(s.TopP), MinP: single(s.MinP),
-		RepetitionPenalty: single(s.RepetitionPenalty), PresencePenalty: single(s.PresencePenalty), FrequencyPenalty: single(s.FrequencyPenalty),
-		XTCProbability: single(s.XTCProbability), XTCThreshold: single(s.XTCThreshold),
-	}
-	if s.TopK != nil {
-		p.TopK = max(*s.TopK, 0)
+func params(s *chat.Sampling) (p sample.Params) {
+	for _, row := range chat.SamplingParameters {
+		if x := *row.Field(s); x != nil {
+			p.Set(row.Name, *x)
+		}
 	}
 	if s.Seed != nil {
 		p.Seed = *s.Seed
@@ -76,11 +72,4 @@ func checkBias(bias map[int32]float64, tokens int) *chat.Error {
 // xtcSpare are the tokens that XTC must not drop, as in mlx-lm: those that end a line or a turn.
 func (o *output) xtcSpare() []int32 {
 	return append(o.tok.Encode("\n", tokenizer.EncodeOptions{}), o.stopIDs...)
-}
-
-func single(f *float64) float32 {
-	if f == nil {
-		return 0
-	}
-	return float32(*f)
 }

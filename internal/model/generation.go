@@ -7,19 +7,16 @@ import (
 	"math"
 	"slices"
 
+	"hearth/internal/chat"
 	"hearth/internal/regular"
 )
 
 // Generation is what the folder says about generating: which tokens end a reply and the sampling its authors
 // recommend. Nil fields are not given.
 type Generation struct {
-	EOS               []int32 // generation_config.json's list replaces config.json's
-	Temperature       *float64
-	TopP              *float64
-	TopK              *int
-	MinP              *float64
-	RepetitionPenalty *float64
-	Loop              Loop
+	EOS []int32 // generation_config.json's list replaces config.json's
+	chat.Sampling
+	Loop Loop
 }
 
 // Loop is repetition_detection, as vLLM's requests have it: a reply that ends in MinCount times the same run of MinSize
@@ -133,17 +130,19 @@ func (g *Generation) merge(v values) {
 	if ids := v.tokens(eosKey); len(ids) > 0 {
 		g.EOS = slices.Clone(ids)
 	}
-	g.Temperature = v.number("temperature", 0, 100)
-	g.TopP = v.number("top_p", 0, 1)
-	g.MinP = v.number("min_p", 0, 1)
-	g.RepetitionPenalty = v.number("repetition_penalty", 0, 100)
-	if x := v.number("top_k", -1, maxSize); x != nil {
-		if k, ok := whole(*x, -1, maxSize); ok {
-			k = max(k, 0) // -1 and 0 both mean all tokens; some exporters write 50.0
-			g.TopK = &k
-		} else {
-			v.leave("top_k", fmt.Sprintf("%g is no whole number", *x))
+	for _, p := range chat.SamplingParameters {
+		if p.Recommended == 0 {
+			continue
 		}
+		x := v.number(p.Name, p.Least, p.Recommended)
+		if p.Whole && x != nil {
+			if *x != math.Trunc(*x) {
+				v.leave(p.Name, fmt.Sprintf("%g is no whole number", *x))
+				continue
+			}
+			*x = max(*x, 0) // -1 and 0 both mean all tokens; some exporters write 50.0
+		}
+		*p.Field(&g.Sampling) = x
 	}
 	if raw := v.get("do_sample"); raw != nil {
 		sample, repaired, err := readBool(raw)

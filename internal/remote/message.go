@@ -114,8 +114,7 @@ func (c *contents) set() sample.Set {
 }
 
 func appendParams(b []byte, p *sample.Params) []byte {
-	for _, f := range []float32{p.Temperature, p.TopP, p.MinP, p.XTCProbability, p.XTCThreshold,
-		p.RepetitionPenalty, p.PresencePenalty, p.FrequencyPenalty} {
+	for _, f := range append([]float32{p.Temperature, p.TopP, p.MinP}, p.Numbers[:]...) {
 		b = appendFloat(b, f)
 	}
 	b = appendInt(b, p.TopK)
@@ -130,9 +129,9 @@ func appendParams(b []byte, p *sample.Params) []byte {
 }
 
 func (c *contents) params() (p sample.Params) {
-	for _, f := range []*float32{&p.Temperature, &p.TopP, &p.MinP, &p.XTCProbability, &p.XTCThreshold,
-		&p.RepetitionPenalty, &p.PresencePenalty, &p.FrequencyPenalty} {
-		*f = c.float()
+	p.Temperature, p.TopP, p.MinP = c.float(), c.float(), c.float()
+	for i := range p.Numbers {
+		p.Numbers[i] = c.float()
 	}
 	p.TopK = c.int()
 	p.XTCSpare = c.ids()

@@ -272,8 +272,10 @@ func prompts() []engine.Prompt {
 		p.Logprobs, p.Sampling = 5, sample.Params{Temperature: 0.9, TopP: 0.9, Seed: 7}
 	})
 	add(70, func(p *engine.Prompt) {
-		p.Sampling = sample.Params{Temperature: 1.5, TopK: 20, MinP: 0.01, RepetitionPenalty: 1.1, PresencePenalty: 0.3,
-			FrequencyPenalty: 0.2, XTCProbability: 0.5, XTCThreshold: 0.05, XTCSpare: []int32{3}, Seed: 1 << 63, LogitBias: map[int32]float32{5: 3, 9: -100}}
+		p.Sampling = sample.Params{Temperature: 1.5, TopK: 20, MinP: 0.01, XTCSpare: []int32{3}, Seed: 1 << 63, LogitBias: map[int32]float32{5: 3, 9: -100}}
+		for name, x := range map[string]float64{"repetition_penalty": 1.1, "presence_penalty": 0.3, "frequency_penalty": 0.2, "xtc_probability": 0.5, "xtc_threshold": 0.05} {
+			p.Sampling.Set(name, x)
+		}
 	})
 	add(40, func(p *engine.Prompt) { // most tokens end it
 		p.Sampling = sample.Params{Temperature: 2, Seed: 5}

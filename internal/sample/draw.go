@@ -11,8 +11,7 @@ type Draw struct {
 // on the tokens before, or on what Draw does not say, such as a limit.
 func (s *Sampler) Draw(skip int) (Draw, bool) {
 	p := &s.p
-	repeats := p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1
-	if len(p.LogitBias) > 0 || repeats || s.counts != nil || s.only != nil || p.Temperature > 0 && p.XTCProbability > 0 {
+	if len(p.LogitBias) > 0 || len(s.edits) > 0 || s.only != nil || p.Temperature > 0 && len(s.filters) > 0 {
 		return Draw{}, false
 	}
 	return Draw{Temperature: p.Temperature, TopP: p.TopP, MinP: p.MinP, TopK: p.TopK, Uniform: uniform(p.Seed, s.index+uint64(skip))}, true

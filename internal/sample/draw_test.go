@@ -15,8 +15,9 @@ func TestDrawElsewhere(t *testing.T) {
 	if d, _ := s.Draw(0); d.Uniform != uniform(11, 1) {
 		t.Error("an accepted token does not use up a draw")
 	}
-	for _, p := range []Params{{RepetitionPenalty: 1.1}, {PresencePenalty: 1}, {FrequencyPenalty: 1}, {LogitBias: map[int32]float32{1: 1}},
-		{Temperature: 1, XTCProbability: 0.5}} {
+	var none Params
+	for _, p := range []Params{none.with(RepetitionPenalty, 1.1), none.with(PresencePenalty, 1), none.with(FrequencyPenalty, 1),
+		{LogitBias: map[int32]float32{1: 1}}, Params{Temperature: 1}.with(XTCProbability, 0.5)} {
 		if _, ok := New(p, nil).Draw(0); ok {
 			t.Errorf("%+v: a draw elsewhere", p)
 		}
@@ -29,7 +30,7 @@ func TestDrawElsewhere(t *testing.T) {
 	if _, ok := s.Draw(0); !ok {
 		t.Error("a limit for more than one token")
 	}
-	if _, ok := New(Params{XTCProbability: 0.5, RepetitionPenalty: 1}, nil).Draw(0); !ok {
+	if _, ok := New(Params{}.with(XTCProbability, 0.5).with(RepetitionPenalty, 1), nil).Draw(0); !ok {
 		t.Error("greedy decoding needs no more than logits")
 	}
 }

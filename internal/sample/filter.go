@@ -1,6 +1,9 @@
 package sample
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // cand is a token that may be drawn. gap is how far its logit lies below the largest one; mass is e^-gap.
 type cand struct {
@@ -16,17 +19,17 @@ const near = 12
 // everything that can come: a logit of -Inf is infinitely far away, and never drawn, be it by rounding.
 const everything float32 = math.MaxFloat32
 
-// keep returns the tokens that pass all filters, by ascending id. Every filter but XTC keeps those above some logit of
+// keep returns the tokens that pass all filters, by ascending id. top_p, min_p and top_k each keep those above some logit of
 // one and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the
-// other. XTC, if it strikes, comes after top_p and min_p and needs all they keep.
-func (s *Sampler) keep(logits []float32, peak float32, w *Work, exclude bool) []cand {
+// other. Processors come after top_p and min_p and need all they keep.
+func (s *Sampler) keep(logits []float32, peak float32, w *Work) []cand {
 	limit := everything
 	if s.p.MinP > 0 {
 		limit = minP(s.p.MinP)
 	}
 	topP, topK := s.p.TopP > 0 && s.p.TopP < 1, s.p.TopK > 0 && s.p.TopK < len(logits)
 	first := limit
-	if (topP || topK) && !exclude {
+	if (topP || topK) && !slices.ContainsFunc(s.filters, s.due) {
 		first = min(limit, near)
 	}
 	total := w.gather(logits, peak, first, topP)
@@ -36,14 +39,19 @@ func (s *Sampler) keep(logits []float32, peak float32, w *Work, exclude bool) []
 	if topP {
 		w.cut(w.topP(float64(s.p.TopP) * total))
 	}
-	if exclude {
-		w.exclude(s.p.XTCThreshold, s.p.XTCSpare)
+	for _, pr := range s.filters {
+		if s.due(pr) {
+			pr.filter(s, w)
+		}
 	}
 	if topK && len(w.cands) > s.p.TopK {
 		w.topK(s.p.TopK)
 	}
 	return w.cands
 }
+
+// due tells whether a filter acts on the next token.
+func (s *Sampler) due(pr *processor) bool { return pr.due == nil || pr.due(s) }
 
 // gather makes candidates of the tokens within limit of the peak. With all it also returns the mass of the whole
 // vocabulary.

@@ -33,8 +33,14 @@ type goldenParams struct {
 }
 
 func (g goldenParams) params() Params {
-	return Params{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, RepetitionPenalty: g.RepetitionPenalty,
-		PresencePenalty: g.PresencePenalty, FrequencyPenalty: g.FrequencyPenalty, LogitBias: g.LogitBias}
+	return Params{Temperature: g.Temperature, TopP: g.TopP, TopK: g.TopK, MinP: g.MinP, LogitBias: g.LogitBias}.
+		with(RepetitionPenalty, g.RepetitionPenalty).with(PresencePenalty, g.PresencePenalty).with(FrequencyPenalty, g.FrequencyPenalty)
+}
+
+// with is p with a processor's parameter.
+func (p Params) with(n Number, x float32) Params {
+	p.Numbers[n] = x
+	return p
 }
 
 // after is a sampler that has generated the given tokens.
@@ -91,7 +97,7 @@ func TestGolden(t *testing.T) {
 			if c.Probs == nil {
 				return
 			}
-			for id, got := range distribution(s.keep(logits, peak, &w, false), c.Params.Temperature, len(logits)) {
+			for id, got := range distribution(s.keep(logits, peak, &w), c.Params.Temperature, len(logits)) {
 				if want := c.Probs[id]; math.Abs(got-want) > 2e-6 {
 					t.Errorf("%+v: token %d: probability %.6f, want %.6f", c.Params, id, got, want)
 				}

@@ -49,7 +49,7 @@ func TestLimit(t *testing.T) {
 		{"and ids beyond the vocabulary", Params{}, set(3, 4, 6, 63, 64, 190), 4, []int32{4}},
 		{"one, drawn", Params{Temperature: 5, TopP: 0.1, TopK: 1, MinP: 0.9}, set(1, 2), 2, []int32{2}},
 		{"bias brings nothing back", Params{LogitBias: map[int32]float32{3: 100}}, set(1, 2, 4), 2, []int32{2, 4}},
-		{"nor does a penalty below zero", Params{RepetitionPenalty: -2, PresencePenalty: -50, FrequencyPenalty: -50}, set(1, 2, 4), 2, []int32{2, 4}},
+		{"nor does a penalty below zero", Params{}.with(RepetitionPenalty, -2).with(PresencePenalty, -50).with(FrequencyPenalty, -50), set(1, 2, 4), 2, []int32{2, 4}},
 		{"bias counts inside", Params{LogitBias: map[int32]float32{4: 2}}, set(1, 2, 4), 4, []int32{4, 2}},
 	} {
 		s := after(tt.p, []int32{3}, []int32{3, 0})
@@ -68,7 +68,7 @@ func TestLimit(t *testing.T) {
 		if !slices.Equal(ids, tt.top) || len(ids) < 4 && math.Abs(mass-1) > 1e-6 {
 			t.Errorf("%s: most likely %v of mass %v, want %v", tt.name, ids, mass, tt.top)
 		}
-		if free, _, err := s.Next(logits, &w, -1, nil); err != nil || tt.p.LogitBias == nil && tt.p.Temperature == 0 && tt.p.PresencePenalty == 0 && free.ID != 3 {
+		if free, _, err := s.Next(logits, &w, -1, nil); err != nil || tt.p.LogitBias == nil && tt.p.Temperature == 0 && tt.p.Numbers[PresencePenalty] == 0 && free.ID != 3 {
 			t.Errorf("%s: after it %v, %v", tt.name, free, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestLimitEdge(t *testing.T) {
 	limit(logits, set(2, 5, 70, 99))
 	_, peak := argmax(logits)
 	for _, p := range []Params{{}, {TopP: 0.9999999}, {TopK: 200}, {TopK: 299, TopP: 0.99999}} {
-		kept := New(p, nil).keep(logits, peak, &Work{}, false)
+		kept := New(p, nil).keep(logits, peak, &Work{})
 		for _, temperature := range []float32{1, 0.01, 1e9, float32(math.Inf(1))} {
 			if id := pick(slices.Clone(kept), temperature, math.Nextafter(1, 2)); !set(2, 5, 70, 99).Has(id) {
 				t.Errorf("%+v at %v: token %d", p, temperature, id)

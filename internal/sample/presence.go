@@ -1,13 +1,14 @@
 package sample
 
-// presence subtracts the penalty once for every token generated so far.
-func presence(logits []float32, counts map[int32]int32, penalty float32) {
-	if penalty == 0 {
-		return
-	}
-	for id := range counts {
+// PresencePenalty is subtracted once from the logit of every token generated so far.
+var PresencePenalty = number("presence_penalty")
+
+var _ = add(processor{place: 20, counts: true, on: func(p *Params) bool { return p.Numbers[PresencePenalty] != 0 }, edit: presence})
+
+func presence(s *Sampler, logits []float32) {
+	for id := range s.counts {
 		if int(id) < len(logits) {
-			logits[id] -= penalty
+			logits[id] -= s.p.Numbers[PresencePenalty]
 		}
 	}
 }

@@ -5,6 +5,8 @@
 //
 // The order is that of mlx-lm: logit bias, repetition, presence and frequency penalty; after them the limit, so that nothing
 // brings a token back; then, on the untempered distribution, top_p, min_p, XTC, top_k; then a draw at the temperature.
+// The penalties and XTC are processors, each in a file with the numbers it takes: docs/adding-a-sampler.md. What backends
+// can draw with too (Draw) are fields of Params.
 package sample
 
 import (
@@ -15,41 +17,45 @@ import (
 
 // Params of one sequence. The zero value is greedy decoding.
 type Params struct {
-	Temperature       float32           // 0 (or less): the most likely token; ties go to the lower id
-	TopP              float32           // keep the smallest set with at least this mass; 0 or 1: off
-	TopK              int               // keep so many; 0: off
-	MinP              float32           // drop what is less likely than MinP times the most likely; 0: off
-	XTCProbability    float32           // of dropping, for a token, all that are likelier than XTCThreshold but the last of them
-	XTCThreshold      float32           // a probability among what the filters before it keep
-	XTCSpare          []int32           // tokens that XTC never drops: ends of lines and of turns; not copied
-	RepetitionPenalty float32           // over the last RepetitionWindow tokens; 0 or 1: off
-	PresencePenalty   float32           // once for every generated token seen
-	FrequencyPenalty  float32           // for every occurrence among the generated tokens
-	Seed              uint64            // always used; callers without one draw it
-	LogitBias         map[int32]float32 // added to logits; ids outside the vocabulary have no effect
+	Temperature float32           // 0 (or less): the most likely token; ties go to the lower id
+	TopP        float32           // keep the smallest set with at least this mass; 0 or 1: off
+	TopK        int               // keep so many; 0: off
+	MinP        float32           // drop what is less likely than MinP times the most likely; 0: off
+	Numbers     [16]float32       // what processors take, by Number
+	XTCSpare    []int32           // tokens that XTC never drops: ends of lines and of turns; not copied
+	Seed        uint64            // always used; callers without one draw it
+	LogitBias   map[int32]float32 // added to logits; ids outside the vocabulary have no effect
 }
-
-// RepetitionWindow is how many of the last tokens, prompt included, the repetition penalty looks at.
-const RepetitionWindow = 20
 
 // ErrLogits reports logits from which nothing can be drawn: a NaN or +Inf among them, or all that may be drawn -Inf.
 var ErrLogits = errors.New("sample: logits are not finite: the weights or the backend are broken")
 
 // Sampler is the state of one sequence: its parameters, what it has generated, and the index of the next draw.
 type Sampler struct {
-	p      Params
-	recent [RepetitionWindow]int32 // ring of the last tokens
-	seen   int                     // tokens ever put into recent
-	counts map[int32]int32         // generated tokens; nil unless a penalty needs them
-	index  uint64                  // generated tokens so far
-	only   Set                     // what the next token must be of; nil: any
+	p              Params
+	edits, filters []*processor            // those that are on
+	recent         [RepetitionWindow]int32 // ring of the last tokens
+	seen           int                     // tokens ever put into recent
+	counts         map[int32]int32         // generated tokens; nil unless a processor needs them
+	index          uint64                  // generated tokens so far
+	only           Set                     // what the next token must be of; nil: any
 }
 
 // New starts a sequence after its prompt.
 func New(p Params, prompt []int32) *Sampler {
 	s := &Sampler{p: p}
-	if p.PresencePenalty != 0 || p.FrequencyPenalty != 0 {
-		s.counts = make(map[int32]int32)
+	for _, pr := range processors {
+		switch {
+		case !pr.on(&s.p):
+			continue
+		case pr.edit != nil:
+			s.edits = append(s.edits, pr)
+		default:
+			s.filters = append(s.filters, pr)
+		}
+		if pr.counts {
+			s.counts = make(map[int32]int32)
+		}
 	}
 	for _, id := range prompt[max(0, len(prompt)-RepetitionWindow):] {
 		s.remember(id)
@@ -126,19 +132,16 @@ func (s *Sampler) accept(id int32) {
 	}
 }
 
-// process applies the processors that are on to a copy; without any it returns logits itself.
+// process applies the bias, the edits that are on and the limit to a copy; without any it returns logits itself.
 func (s *Sampler) process(logits []float32, w *Work) []float32 {
-	repeat := s.p.RepetitionPenalty != 0 && s.p.RepetitionPenalty != 1
-	if len(s.p.LogitBias) == 0 && !repeat && len(s.counts) == 0 && s.only == nil {
+	if len(s.p.LogitBias) == 0 && len(s.edits) == 0 && s.only == nil {
 		return logits
 	}
 	w.logits = append(w.logits[:0], logits...)
 	addBias(w.logits, s.p.LogitBias)
-	if repeat {
-		repetition(w.logits, s.recent[:min(s.seen, RepetitionWindow)], s.p.RepetitionPenalty)
+	for _, pr := range s.edits {
+		pr.edit(s, w.logits)
 	}
-	presence(w.logits, s.counts, s.p.PresencePenalty)
-	frequency(w.logits, s.counts, s.p.FrequencyPenalty)
 	if s.only != nil {
 		limit(w.logits, s.only)
 	}
@@ -153,8 +156,7 @@ func (s *Sampler) draw(logits []float32, w *Work) (int32, error) {
 	if s.p.Temperature <= 0 {
 		return best, nil
 	}
-	kept := s.keep(logits, peak, w, s.excludes())
-	return pick(kept, s.p.Temperature, uniform(s.p.Seed, s.index)), nil
+	return pick(s.keep(logits, peak, w), s.p.Temperature, uniform(s.p.Seed, s.index)), nil
 }
 
 // argmax gives the first largest logit, or -1 if there is none or a logit is NaN or +Inf. Nearly all of a vocabulary is

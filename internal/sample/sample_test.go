@@ -89,7 +89,7 @@ func TestFilters(t *testing.T) {
 		}
 		_, peak := argmax(logits)
 		var got []int32
-		for _, c := range New(p, nil).keep(logits, peak, &w, false) {
+		for _, c := range New(p, nil).keep(logits, peak, &w) {
 			got = append(got, c.id)
 		}
 		if want := sorted(p, logits); !slices.Equal(got, want) {
@@ -104,11 +104,11 @@ func TestFilterCrowd(t *testing.T) {
 	logits[70_000] = near + 1
 	logits[80_000] = -1
 	for p, n := range map[float32]int{0.5: 1, 0.95: 99_999, 0.9999999: 100_000} {
-		if got := len(New(Params{TopP: p}, nil).keep(logits, near+1, &Work{}, false)); got != n {
+		if got := len(New(Params{TopP: p}, nil).keep(logits, near+1, &Work{})); got != n {
 			t.Errorf("top_p %v keeps %d tokens, want %d", p, got, n)
 		}
 	}
-	if got := New(Params{TopK: 3}, nil).keep(logits, near+1, &Work{}, false); len(got) != 3 || got[0].id != 0 || got[1].id != 1 {
+	if got := New(Params{TopK: 3}, nil).keep(logits, near+1, &Work{}); len(got) != 3 || got[0].id != 0 || got[1].id != 1 {
 		t.Errorf("top_k 3 keeps %v", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestDraw(t *testing.T) {
 		counts[tok.ID]++
 	}
 	_, peak := argmax(logits)
-	probs := distribution(s.keep(logits, peak, &w, false), p.Temperature, len(logits))
+	probs := distribution(s.keep(logits, peak, &w), p.Temperature, len(logits))
 	var chi float64
 	freedom := -1
 	for id, pr := range probs {
@@ -247,7 +247,7 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 	bias := map[int32]float32{-1: 9, 5: 1000, 1 << 30: 9}
-	s := New(Params{LogitBias: bias, PresencePenalty: 1}, []int32{1 << 30})
+	s := New(Params{LogitBias: bias}.with(PresencePenalty, 1), []int32{1 << 30})
 	if tok, _, err := s.Next(logits, &Work{}, -1, nil); err != nil || tok.ID != 5 {
 		t.Errorf("bias: token %d, %v", tok.ID, err)
 	}
@@ -271,7 +271,7 @@ func TestAllocs(t *testing.T) {
 	var w Work
 	top := make([]Logprob, 0, 20)
 	for _, only := range []Set{nil, set(300, 5, 700, 19000)} {
-		s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50, MinP: 0.01, RepetitionPenalty: 1.1}, []int32{1, 2, 3})
+		s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50, MinP: 0.01}.with(RepetitionPenalty, 1.1), []int32{1, 2, 3})
 		n := testing.AllocsPerRun(20, func() {
 			s.Limit(only)
 			if _, _, err := s.Next(logits, &w, 20, top); err != nil {
@@ -287,8 +287,8 @@ func TestAllocs(t *testing.T) {
 func BenchmarkNext(b *testing.B) {
 	logits := row(151936, 5)
 	for _, p := range []Params{{}, {Temperature: 0.7, TopP: 0.95}, {Temperature: 1}, {Temperature: 0.7, TopK: 50},
-		{Temperature: 0.7, TopP: 0.8, RepetitionPenalty: 1.1}} {
-		b.Run(fmt.Sprintf("T%g_P%g_K%d_R%g", p.Temperature, p.TopP, p.TopK, p.RepetitionPenalty), func(b *testing.B) {
+		Params{Temperature: 0.7, TopP: 0.8}.with(RepetitionPenalty, 1.1)} {
+		b.Run(fmt.Sprintf("T%g_P%g_K%d_R%g", p.Temperature, p.TopP, p.TopK, p.Numbers[RepetitionPenalty]), func(b *testing.B) {
 			s := New(p, nil)
 			var w Work
 			for b.Loop() {
@@ -303,7 +303,7 @@ func BenchmarkNext(b *testing.B) {
 // TestTake: a settled token counts like a drawn one, and the draws after it are those that would have come.
 func TestTake(t *testing.T) {
 	logits := []float32{1, 2, 3, 2.5, 0}
-	p := Params{Temperature: 1, Seed: 9, PresencePenalty: 1.5}
+	p := Params{Temperature: 1, Seed: 9}.with(PresencePenalty, 1.5)
 	var w Work
 	drawn, taken := New(p, nil), New(p, nil)
 	for i := range 8 {

@@ -2,18 +2,26 @@ package sample
 
 import "slices"
 
+// XTC, with a probability per token, drops all tokens that are likelier than a threshold but the least likely of them.
+var (
+	XTCProbability = number("xtc_probability")
+	XTCThreshold   = number("xtc_threshold") // a probability among what the filters before it keep
+)
+
+var _ = add(processor{place: 10, on: func(p *Params) bool { return p.Numbers[XTCProbability] > 0 }, due: xtcStrikes, filter: xtc})
+
 // xtcStream sets the draws that decide about XTC apart from those of tokens.
 const xtcStream = 0x787463
 
-// excludes tells whether XTC strikes at the next token.
-func (s *Sampler) excludes() bool {
-	return s.p.XTCProbability > 0 && uniform(s.p.Seed^xtcStream, s.index) <= float64(s.p.XTCProbability)
+// xtcStrikes tells whether XTC acts on the next token.
+func xtcStrikes(s *Sampler) bool {
+	return uniform(s.p.Seed^xtcStream, s.index) <= float64(s.p.Numbers[XTCProbability])
 }
 
-// exclude drops the candidates whose share of the candidates' mass is above threshold, but for the least likely of them,
+// xtc drops the candidates whose share of the candidates' mass is above the threshold, but for the least likely of them,
 // its equals, and those to spare.
-func (w *Work) exclude(threshold float32, spare []int32) {
-	least := float64(threshold) * w.mass()
+func xtc(s *Sampler, w *Work) {
+	least := float64(s.p.Numbers[XTCThreshold]) * w.mass()
 	last := float32(-1) // the largest gap among the likely
 	for i := range w.cands {
 		if c := &w.cands[i]; c.mass > least {
@@ -22,7 +30,7 @@ func (w *Work) exclude(threshold float32, spare []int32) {
 	}
 	kept := w.cands[:0]
 	for _, c := range w.cands {
-		if c.gap >= last || slices.Contains(spare, c.id) {
+		if c.gap >= last || slices.Contains(s.p.XTCSpare, c.id) {
 			kept = append(kept, c)
 		}
 	}

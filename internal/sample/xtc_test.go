@@ -18,26 +18,26 @@ func TestXTC(t *testing.T) {
 		p    Params
 		want []int32
 	}{
-		{"two above", Params{XTCThreshold: 0.2}, []int32{1, 2, 3, 4}},
-		{"all above", Params{XTCThreshold: 0.01}, []int32{4}},
+		{"two above", Params{}.with(XTCThreshold, 0.2), []int32{1, 2, 3, 4}},
+		{"all above", Params{}.with(XTCThreshold, 0.01), []int32{4}},
 		{"threshold 0", Params{}, []int32{4}},
-		{"one above", Params{XTCThreshold: 0.35}, []int32{0, 1, 2, 3, 4}},
-		{"none above", Params{XTCThreshold: 0.5}, []int32{0, 1, 2, 3, 4}},
-		{"spared", Params{XTCThreshold: 0.12, XTCSpare: []int32{0, 9}}, []int32{0, 2, 3, 4}},
-		{"after top_p", Params{XTCThreshold: 0.2, TopP: 0.8}, []int32{1, 2}},
-		{"shares of what top_p keeps", Params{XTCThreshold: 0.45, TopP: 0.6}, []int32{0, 1}},
-		{"after min_p", Params{XTCThreshold: 0.12, MinP: 0.3}, []int32{2}},
-		{"before top_k", Params{XTCThreshold: 0.2, TopK: 2}, []int32{1, 2}},
+		{"one above", Params{}.with(XTCThreshold, 0.35), []int32{0, 1, 2, 3, 4}},
+		{"none above", Params{}.with(XTCThreshold, 0.5), []int32{0, 1, 2, 3, 4}},
+		{"spared", Params{XTCSpare: []int32{0, 9}}.with(XTCThreshold, 0.12), []int32{0, 2, 3, 4}},
+		{"after top_p", Params{TopP: 0.8}.with(XTCThreshold, 0.2), []int32{1, 2}},
+		{"shares of what top_p keeps", Params{TopP: 0.6}.with(XTCThreshold, 0.45), []int32{0, 1}},
+		{"after min_p", Params{MinP: 0.3}.with(XTCThreshold, 0.12), []int32{2}},
+		{"before top_k", Params{TopK: 2}.with(XTCThreshold, 0.2), []int32{1, 2}},
 	} {
 		var got []int32
-		for _, c := range New(tt.p, nil).keep(logits, logits[0], &Work{}, true) {
+		for _, c := range New(tt.p.with(XTCProbability, 1), nil).keep(logits, logits[0], &Work{}) {
 			got = append(got, c.id)
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: kept %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := New(Params{XTCThreshold: 0.05}, nil).keep([]float32{1, 1, 1}, 1, &Work{}, true); len(got) != 3 {
+	if got := New(Params{}.with(XTCProbability, 1).with(XTCThreshold, 0.05), nil).keep([]float32{1, 1, 1}, 1, &Work{}); len(got) != 3 {
 		t.Errorf("equals at the end: kept %d, want all", len(got))
 	}
 }
@@ -52,7 +52,7 @@ func TestXTCStrikes(t *testing.T) {
 	}{{0, 0.01, 0, 0}, {1, 0.01, 2000, 2000}, {0.3, 0.01, 500, 700}, {1, 0, 0, 0}} {
 		var runs [2][]int32
 		for i := range runs {
-			s := New(Params{Temperature: tt.temperature, XTCProbability: tt.probability, XTCThreshold: 0.1, Seed: 7}, nil)
+			s := New(Params{Temperature: tt.temperature, Seed: 7}.with(XTCProbability, tt.probability).with(XTCThreshold, 0.1), nil)
 			var w Work
 			for range 2000 {
 				out, _, err := s.Next(logits, &w, -1, nil)

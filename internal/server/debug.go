@@ -52,26 +52,22 @@ func (s *Server) debug(r *http.Request, req *chat.Request) {
 	s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "asked", attrs...)
 }
 
-// sampling are the parameters that a request sets.
-func sampling(p *chat.Sampling) (attrs []slog.Attr) {
-	for _, f := range []struct {
-		name  string
-		value *float64
-	}{
-		{"temperature", p.Temperature}, {"top_p", p.TopP}, {"min_p", p.MinP}, {"repetition_penalty", p.RepetitionPenalty}, {"presence_penalty", p.PresencePenalty},
-		{"frequency_penalty", p.FrequencyPenalty}, {"xtc_probability", p.XTCProbability}, {"xtc_threshold", p.XTCThreshold},
-	} {
-		if f.value != nil {
-			attrs = append(attrs, slog.Float64(f.name, *f.value))
+// sampling are the parameters that a request sets, whole numbers last.
+func sampling(s *chat.Sampling) (attrs []slog.Attr) {
+	var whole []slog.Attr
+	for _, p := range chat.SamplingParameters {
+		switch x := *p.Field(s); {
+		case x == nil:
+		case p.Whole:
+			whole = append(whole, slog.Int(p.Name, int(*x)))
+		default:
+			attrs = append(attrs, slog.Float64(p.Name, *x))
 		}
 	}
-	if p.TopK != nil {
-		attrs = append(attrs, slog.Int("top_k", *p.TopK))
+	if s.Seed != nil {
+		whole = append(whole, slog.Uint64("seed", *s.Seed))
 	}
-	if p.Seed != nil {
-		attrs = append(attrs, slog.Uint64("seed", *p.Seed))
-	}
-	return attrs
+	return append(attrs, whole...)
 }
 
 // measureParts adds up the bytes of what is read as text, and counts images.

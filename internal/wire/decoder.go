@@ -277,6 +277,34 @@ func (d *Decoder) Float(v Value, lo, hi float64) *float64 {
 	return &f
 }
 
+// Sampling reads the sampling parameters that are numbers. With clamp they are Anthropic's, and what is out of bounds is moved
+// into them: clients send what other servers allow.
+func (d *Decoder) Sampling(s *chat.Sampling, body Value, clamp bool) {
+	for _, p := range chat.SamplingParameters {
+		v, x := body.Get(p.Name), p.Field(s)
+		lo, hi, least, most := int(p.Least), int(p.Most), p.Least, p.Most
+		if clamp {
+			lo, hi, least, most = math.MinInt, math.MaxInt, math.Inf(-1), math.Inf(1)
+		}
+		switch {
+		case v.Absent() || clamp && !p.Messages:
+			continue
+		case p.Whole:
+			n := max(float64(d.Number(v, lo, hi)), 0)
+			*x = &n
+		default:
+			*x = d.Float(v, least, most)
+		}
+		switch {
+		case *x == nil:
+		case clamp:
+			**x = min(max(**x, p.Least), p.Most)
+		case **x == 0 && p.Zero != 0:
+			**x = p.Zero
+		}
+	}
+}
+
 // ObjectRaw returns a copy of the bytes of an object, nil if absent.
 func (d *Decoder) ObjectRaw(v Value) json.RawMessage {
 	if v.Absent() || !d.Want(v, Object) {

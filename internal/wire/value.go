@@ -78,6 +78,12 @@ var declaredNames = map[string]bool{} // written while packages begin
 
 var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "session_id", "user_id")
 
+func init() {
+	for _, p := range chat.SamplingParameters {
+		Declare(p.Name)
+	}
+}
+
 // Declared reports whether a name was.
 func Declared(name string) bool { return declaredNames[name] }
 

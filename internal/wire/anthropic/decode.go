@@ -57,11 +57,7 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	if v := body.Get("stop_sequences"); v.Absent() || d.Want(v, wire.Array) {
 		r.Stop = d.Stops(v)
 	}
-	r.Sampling = chat.Sampling{
-		Temperature: d.clamped(body.Get("temperature"), 0, 2),
-		TopP:        d.clamped(body.Get("top_p"), 0, 1),
-		TopK:        d.topK(body.Get("top_k")),
-	}
+	d.Sampling(&r.Sampling, body, true)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -109,24 +105,6 @@ type decoder struct {
 
 	references int // bytes that toolReference has printed
 	depth      int // of documents and search results in each other
-}
-
-// clamped returns a number, moved into [lo, hi]: clients send what other servers allow.
-func (d *decoder) clamped(v wire.Value, lo, hi float64) *float64 {
-	f := d.Float(v, math.Inf(-1), math.Inf(1))
-	if f != nil {
-		*f = min(max(*f, lo), hi)
-	}
-	return f
-}
-
-// topK returns a count, 0 (off) for what is below 1.
-func (d *decoder) topK(v wire.Value) *int {
-	n := d.Int(v, math.MinInt, math.MaxInt)
-	if n != nil {
-		*n = min(max(*n, 0), math.MaxInt32)
-	}
-	return n
 }
 
 // tools keeps the client's own tools. Server tools (web_search_20250305, bash_20250124, …) have a versioned type and no

@@ -120,23 +120,7 @@ func (d *decoder) logprobs(r *request, f wire.Value) {
 }
 
 func (d *decoder) sampling(r *request, f wire.Value) {
-	r.Sampling = chat.Sampling{
-		Temperature:       d.Float(f.Get("temperature"), 0, 2),
-		TopP:              d.Float(f.Get("top_p"), 0, 1),
-		MinP:              d.Float(f.Get("min_p"), 0, 1),
-		TopK:              d.Int(f.Get("top_k"), -1, math.MaxInt32),
-		RepetitionPenalty: d.Float(f.Get("repetition_penalty"), 0, 10),
-		PresencePenalty:   d.Float(f.Get("presence_penalty"), -2, 2),
-		FrequencyPenalty:  d.Float(f.Get("frequency_penalty"), -2, 2),
-		XTCProbability:    d.Float(f.Get("xtc_probability"), 0, 1),
-		XTCThreshold:      d.Float(f.Get("xtc_threshold"), 0, 0.5),
-	}
-	if k := r.Sampling.TopK; k != nil && *k < 0 { // vLLM's spelling of "all"
-		*k = 0
-	}
-	if p := r.Sampling.RepetitionPenalty; p != nil && *p == 0 { // some clients' spelling of "none"
-		*p = 1
-	}
+	d.Sampling(&r.Sampling, f, false)
 	if n := d.Int(f.Get("seed"), math.MinInt, math.MaxInt); n != nil {
 		seed := uint64(*n)
 		r.Sampling.Seed = &seed

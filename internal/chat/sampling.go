@@ -1,0 +1,53 @@
+package chat
+
+import "math"
+
+// Sampling holds what the client set; nil fields fall back to flag, generation_config.json, then the built-in default.
+// The numbers are rows of SamplingParameters.
+type Sampling struct {
+	Temperature, TopP, MinP, TopK                        *float64
+	RepetitionPenalty, PresencePenalty, FrequencyPenalty *float64
+	// XTC, with a probability per token, drops every token that is likelier than a threshold but the least likely of them.
+	XTCProbability, XTCThreshold *float64
+
+	Seed      *uint64
+	LogitBias map[int32]float64
+}
+
+// SamplingParameter is a row of SamplingParameters.
+type SamplingParameter struct {
+	Name  string // in requests, generation_config.json and the log; a flag has dashes in it
+	Field func(*Sampling) **float64
+	Whole bool // a whole number, and less than 0 is 0
+
+	Least, Most float64 // of a request
+	Zero        float64 // what a request's 0 means; 0: just that
+	Messages    bool    // Anthropic's API has it too; what is out of bounds there is moved into them
+	Recommended float64 // generation_config.json may say so much; 0: it is not looked for there
+	Builtin     float64 // its value where nobody says; 0: off
+
+	Doc       string   // of its flag, one line; "": it has none
+	Also, Env []string // further names of the flag, beside default- and its name, and of its variable
+	Unbounded bool     // the flag may say more than a request
+}
+
+// SamplingParameters is the table of sampling parameters, in the order of the documentation. Protocols, flags, a model's
+// folder, what merges them, the log and show go by it; package sample has the same names.
+var SamplingParameters = []*SamplingParameter{
+	{Name: "temperature", Field: func(s *Sampling) **float64 { return &s.Temperature }, Most: 2, Messages: true, Recommended: 100, Builtin: 0.7,
+		Doc: "randomness; 0 always takes the likeliest token", Also: []string{"temp"}, Env: []string{"MLX_TEMPERATURE"}, Unbounded: true},
+	{Name: "top_p", Field: func(s *Sampling) **float64 { return &s.TopP }, Most: 1, Messages: true, Recommended: 1, Builtin: 0.95,
+		Doc: "sample from the likeliest tokens that hold this share of the probability", Env: []string{"MLX_TOP_P"}},
+	{Name: "top_k", Field: func(s *Sampling) **float64 { return &s.TopK }, Whole: true, Least: -1, Most: math.MaxInt32, Messages: true,
+		Recommended: 1 << 24, Doc: "sample from this many likeliest tokens; 0 is off"},
+	{Name: "min_p", Field: func(s *Sampling) **float64 { return &s.MinP }, Most: 1, Recommended: 1,
+		Doc: "drop tokens less likely than this share of the likeliest"},
+	{Name: "repetition_penalty", Field: func(s *Sampling) **float64 { return &s.RepetitionPenalty }, Most: 10, Zero: 1, Recommended: 100,
+		Doc: "divide the logits of recent tokens; 1 is off", Unbounded: true},
+	{Name: "presence_penalty", Field: func(s *Sampling) **float64 { return &s.PresencePenalty }, Least: -2, Most: 2,
+		Doc: "subtract this from the logits of tokens that were generated before"},
+	{Name: "frequency_penalty", Field: func(s *Sampling) **float64 { return &s.FrequencyPenalty }, Least: -2, Most: 2,
+		Doc: "subtract this from the logits of tokens for every time they were generated before"},
+	{Name: "xtc_probability", Field: func(s *Sampling) **float64 { return &s.XTCProbability }, Most: 1},
+	{Name: "xtc_threshold", Field: func(s *Sampling) **float64 { return &s.XTCThreshold }, Most: 0.5, Builtin: 0.1},
+}
