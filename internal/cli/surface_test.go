@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"hearth/internal/chat"
 	"hearth/internal/config"
 )
 
@@ -29,7 +30,7 @@ var writeSurface = flag.Bool("surface", false, "write testdata/surface.txt")
 // TestSurface compares what others rely on with testdata/surface.txt, so that a change of it is a line of a diff: flags, the
 // help of every command, environment names, the JSON fields of every struct, header names, and messages and keys of the log.
 // The last three are read from the source. Where a struct or a call stands does not matter; keys that come from tables are not
-// seen.
+// seen, but for the sampling parameters.
 func TestSurface(t *testing.T) {
 	got := surface{}
 	got.commands(newRootCmd())
@@ -37,6 +38,14 @@ func TestSurface(t *testing.T) {
 		k := &config.Knobs[i]
 		got.add("env of --%s: %s; flags %s", k.Flag, strings.Join(k.Envs(), " "), strings.Join(k.Also, " "))
 	}
+	var recommended []string
+	for _, p := range chat.SamplingParameters {
+		got.add("log key: %s", p.Name)
+		if p.Recommended != 0 {
+			recommended = append(recommended, p.Name+",omitempty")
+		}
+	}
+	got.add("json: %s", strings.Join(recommended, " ")) // of show
 	fset := token.NewFileSet()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), "_")) {
