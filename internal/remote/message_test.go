@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hearth/internal/backend"
+	"hearth/internal/chat"
 	"hearth/internal/engine"
 	"hearth/internal/kv"
 	"hearth/internal/sample"
@@ -84,6 +85,20 @@ func TestPromptCrosses(t *testing.T) {
 		want.Constrain = nil
 		if d := cmp.Diff(want, got); d != "" || !constrained || c.end() != nil {
 			t.Fatalf("constrained %t, end %v, sent -, read +\n%s", constrained, c.end(), d)
+		}
+	}
+}
+
+// TestSamplingParametersCross: every parameter of a request arrives in the child, as the sampler has it.
+func TestSamplingParametersCross(t *testing.T) {
+	for i, p := range chat.SamplingParameters {
+		var want sample.Params
+		if !want.Set(p.Name, float64(i+1)) {
+			t.Errorf("package sample: there is no %s", p.Name)
+		}
+		c := &contents{b: appendParams(nil, &want)}
+		if d := cmp.Diff(want, c.params(), cmpopts.EquateEmpty()); d != "" || c.end() != nil {
+			t.Errorf("%s does not cross to the child: end %v, sent -, read +\n%s", p.Name, c.end(), d)
 		}
 	}
 }
