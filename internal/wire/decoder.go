@@ -281,13 +281,16 @@ func (d *Decoder) Float(v Value, lo, hi float64) *float64 {
 // into them: clients send what other servers allow.
 func (d *Decoder) Sampling(s *chat.Sampling, body Value, clamp bool) {
 	for _, p := range chat.SamplingParameters {
+		if clamp && !p.Messages {
+			continue
+		}
 		v, x := body.Get(p.Name), p.Field(s)
 		lo, hi, least, most := int(p.Least), int(p.Most), p.Least, p.Most
 		if clamp {
 			lo, hi, least, most = math.MinInt, math.MaxInt, math.Inf(-1), math.Inf(1)
 		}
 		switch {
-		case v.Absent() || clamp && !p.Messages:
+		case v.Absent():
 			continue
 		case p.Whole:
 			n := max(float64(d.Number(v, lo, hi)), 0)
