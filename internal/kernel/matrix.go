@@ -32,14 +32,6 @@ func (f Format) bits() int {
 		FloatE2M1: 4, FloatE4M3: 8}[f]
 }
 
-// top is the largest code.
-func (f Format) top() uint8 {
-	if f == CodesE2M1 {
-		return 24
-	}
-	return uint8(1<<f.bits() - 1)
-}
-
 // planes reports a format that only assembly multiplies well: see hasPlanes.
 func (f Format) planes() bool { return f >= Codes2 && f <= CodesE2M1 }
 

@@ -11,6 +11,14 @@ import (
 
 var codeFormats = []Format{Codes4, Codes8, Codes2, Codes3, Codes5, Codes6, CodesE2M1}
 
+// top is the largest code.
+func (f Format) top() uint8 {
+	if f == CodesE2M1 {
+		return 24
+	}
+	return uint8(1<<f.bits() - 1)
+}
+
 // randomCode is a code of the format.
 func randomCode(r *rand.Rand, f Format) uint8 {
 	if f == CodesE2M1 {

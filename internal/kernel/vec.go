@@ -116,17 +116,6 @@ func SiLUMul(dst, gate, up []float32) {
 	}
 }
 
-// Max is the largest element, -Inf for none. NaN elements are skipped.
-func Max(x []float32) float32 {
-	m := float32(math.Inf(-1))
-	for _, v := range x {
-		if v > m {
-			m = v
-		}
-	}
-	return m
-}
-
 // ExpSum writes dst = exp(x - off) and returns the sum of dst.
 func ExpSum(dst, x []float32, off float32) float32 {
 	same(len(dst), len(x), len(x))
@@ -142,22 +131,6 @@ func ExpSum(dst, x []float32, off float32) float32 {
 		lane[i&7] += dst[i]
 	}
 	return sumLanes(&lane)
-}
-
-// Softmax writes dst = exp(x - max) / Σ exp(x - max).
-func Softmax(dst, x []float32) {
-	Scale(dst, dst, 1/ExpSum(dst, x, Max(x)))
-}
-
-// ArgMax is the index of the largest element, the lowest of equals; NaN never wins. It is -1 for an empty slice.
-func ArgMax(x []float32) int {
-	best, m := -1, float32(math.Inf(-1))
-	for i, v := range x {
-		if best < 0 || v > m || m != m {
-			best, m = i, v
-		}
-	}
-	return best
 }
 
 // ToBF16 rounds to nearest even; a NaN stays a NaN.

@@ -250,21 +250,6 @@ func TestRoPE(t *testing.T) {
 	})
 }
 
-func TestArgMaxAndMax(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for _, c := range []struct {
-		x    []float32
-		want int
-	}{{nil, -1}, {[]float32{1, 3, 3}, 1}, {[]float32{-inf, -inf}, 0}, {[]float32{nan, 1, 2}, 2}, {[]float32{2, nan, 1}, 0}} {
-		if got := ArgMax(c.x); got != c.want {
-			t.Errorf("argmax of %v is %d, want %d", c.x, got, c.want)
-		}
-	}
-	if m := Max([]float32{-2, nan, -1}); m != -1 {
-		t.Errorf("max is %g", m)
-	}
-}
-
 func TestProbe(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		p := NewProbe(1 << 20)
