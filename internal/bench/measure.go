@@ -14,13 +14,9 @@ import (
 	"hearth/internal/kernel"
 )
 
-// limits are what the machine does at most with some threads, per second. 0: unknown.
-type limits struct {
-	Read  float64 // bytes
-	Int8  float64 // operations
-	Float float64
-	Half  float64 // bfloat16
-}
+// limits are what the machine does at most with some threads, per second: bytes read, operations on 8-bit integers, floats and
+// bfloat16. 0: unknown.
+type limits struct{ Read, Int8, Float, Half float64 }
 
 // over takes the higher of each.
 func (l limits) over(m limits) limits {
