@@ -26,7 +26,7 @@ var layers = map[string][]string{
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat", "schema"},
 	"wire/wiretest":  {"wire", "chat"},
-	"catalog":        {"chat", "hub", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
+	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
 	"script":         {"chat", "generate", "tokenizer", "engine", "kv", "regular"},
 	"generate":       {"chat", "jinja", "tokenizer", "dialect", "transcript", "grammar", "schema", "engine", "sample", "regular", "jsonc"},

@@ -10,6 +10,7 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/demo"
+	"hearth/internal/dialect"
 	"hearth/internal/generate"
 	"hearth/internal/model"
 	"hearth/internal/script"
@@ -174,7 +175,7 @@ func textError(src *Source, cfg *config.Config, err error) error {
 			problem = from + ": " + problem
 		}
 		hint := given.Advice
-		if near := config.Nearest(strings.TrimSuffix(filepath.Base(given.Unknown), filepath.Ext(given.Unknown)), generate.BuiltinNames()); given.Unknown != "" && near != "" {
+		if near := config.Nearest(strings.TrimSuffix(filepath.Base(given.Unknown), filepath.Ext(given.Unknown)), dialect.BuiltinNames()); given.Unknown != "" && near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		return &model.LoadError{Where: src.Where, Problem: problem, Hint: hint}

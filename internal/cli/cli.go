@@ -24,7 +24,7 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/generate"
+	"hearth/internal/dialect"
 	"hearth/internal/hub"
 	"hearth/internal/model"
 )
@@ -191,7 +191,7 @@ var errListed = errors.New("the list is printed")
 // listTemplates prints the built-in chat templates.
 func listTemplates(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, b := range generate.Builtins {
+	for _, b := range dialect.Builtins {
 		fmt.Fprintf(t, "%s\t%s\n", b.Name, b.About)
 	}
 	return cmp.Or(t.Flush(), errListed)

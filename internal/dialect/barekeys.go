@@ -5,55 +5,11 @@ import (
 	"strings"
 )
 
-// gemma4 is the format of Gemma 4: keys without quotes, strings in a quote mark of its own, which nothing escapes.
-//
-//	<|channel>thought⏎…<channel|> text <|tool_call>call:f{p:<|"|>v<|"|>,n:3}<tool_call|>
-var gemma4 = tagFamily("gemma4", &syntax{
-	open: "<|channel>", close: "<channel|>", label: "thought", reopen: true,
-	openers: []opener{{tag: "<|tool_call>", call: newGemma(`<|"|>`)}},
-	closers: []string{"<tool_call|>", "<|tool_response>"},
-}, func(tool string) string { return "<|tool_call>call:" + suffixed(tool, "{") },
-	func(e Evidence) bool { return e.mentions("<|tool_call>") || e.token("<|tool_call>", "<tool_call|>") },
-	`<|"|>`)
-
-// functionGemma is the same with other marks.
-//
-//	<start_function_call>call:f{p:<escape>v<escape>,n:3}<end_function_call>
-var functionGemma = tagFamily("functiongemma", &syntax{
-	openers: []opener{{tag: "<start_function_call>", call: newGemma("<escape>")}},
-	closers: []string{"<end_function_call>", "<start_function_response>"},
-}, func(tool string) string { return "<start_function_call>call:" + suffixed(tool, "{") },
-	func(e Evidence) bool {
-		return e.mentions("<start_function_call>") || e.token("<start_function_call>", "<end_function_call>")
-	},
-	"<escape>")
-
-// gemma3 was never trained to call tools; it follows what prompts teach it, mostly Python in a fence or JSON.
-//
-//	```tool_code⏎f(p="v")⏎```
-var gemma3 = tagFamily("gemma3", &syntax{
-	openers: []opener{
-		{tag: "```tool_code", call: newPyCalls},
-		{tag: "tool_code", lead: true, call: newPyCalls},
-		{tag: "```json", lead: true, call: newBareList}},
-	closers: []string{"```"},
-	bare:    bareCall,
-}, func(tool string) string { return "```tool_code\n" + suffixed(tool, "(") },
-	func(e Evidence) bool { return e.mentions("tool_code") })
-
-// suffixed is tool with what follows a name, or nothing for any tool.
-func suffixed(tool, after string) string {
-	if tool == "" {
-		return ""
-	}
-	return tool + after
-}
-
-// gemmaCall reads call:f{…}. Strings go out as they come, other values when they are complete.
-type gemmaCall struct {
+// bareKeysCall reads call:f{…}. Strings go out as they come, other values when they are complete.
+type bareKeysCall struct {
 	argWriter
 	quote  string
-	state  gemmaState
+	state  bareKeysState
 	buf    []byte // of the name, a key, a value that is not a string; of a string, what may be its end
 	types  types  // of the value
 	name   string // of the parameter
@@ -66,50 +22,50 @@ type gemmaCall struct {
 	from   int    // bytes of buf up to and with the mark that opened or closed a string last
 }
 
-type gemmaState uint8
+type bareKeysState uint8
 
 const (
-	gemmaHead gemmaState = iota
-	gemmaKey
-	gemmaValue // its first bytes tell strings from others
-	gemmaString
-	gemmaOther
-	gemmaNext // after a string
+	bareHead bareKeysState = iota
+	bareKey
+	bareValue // its first bytes tell strings from others
+	bareString
+	bareOther
+	bareNext // after a string
 )
 
-func newGemma(quote string) func(*toolset) callReader {
-	return func(ts *toolset) callReader { return &gemmaCall{argWriter: argWriter{ts: ts}, quote: quote} }
+func newBareKeys(quote string) func(*toolset) callReader {
+	return func(ts *toolset) callReader { return &bareKeysCall{argWriter: argWriter{ts: ts}, quote: quote} }
 }
 
-func (g *gemmaCall) started() bool { return g.sent }
+func (g *bareKeysCall) started() bool { return g.sent }
 
-func (g *gemmaCall) finish(out *joiner) verdict {
-	if g.state == gemmaNext || g.state == gemmaKey && len(g.buf) == 0 {
+func (g *bareKeysCall) finish(out *joiner) verdict {
+	if g.state == bareNext || g.state == bareKey && len(g.buf) == 0 {
 		return g.endUnclosed(out)
 	}
 	return g.fail()
 }
 
-func (g *gemmaCall) step(c byte, out *joiner) verdict {
-	if len(g.buf) == 0 && isBlank(c) && g.state != gemmaString {
+func (g *bareKeysCall) step(c byte, out *joiner) verdict {
+	if len(g.buf) == 0 && isBlank(c) && g.state != bareString {
 		return more
 	}
 	switch g.state {
-	case gemmaHead:
+	case bareHead:
 		if c == '{' {
 			g.tool = strings.TrimSpace(strings.TrimPrefix(string(g.buf), "call:"))
 			if !g.ts.has(g.tool) {
 				return refuted
 			}
-			g.enter(gemmaKey)
+			g.enter(bareKey)
 			return more
 		}
 		if g.buf = append(g.buf, c); len(g.buf) > maxName {
 			return refuted
 		}
-	case gemmaKey:
+	case bareKey:
 		return g.key(c, out)
-	case gemmaValue:
+	case bareValue:
 		g.buf = append(g.buf, c)
 		switch {
 		case string(g.buf) == g.quote:
@@ -117,20 +73,20 @@ func (g *gemmaCall) step(c byte, out *joiner) verdict {
 		case !strings.HasPrefix(g.quote, string(g.buf)):
 			return g.beginOther(out)
 		}
-	case gemmaString:
+	case bareString:
 		g.inString(c)
-	case gemmaOther:
+	case bareOther:
 		return g.other(c, out)
-	case gemmaNext:
+	case bareNext:
 		return g.next(c, out)
 	}
 	return more
 }
 
-func (g *gemmaCall) enter(s gemmaState) { g.state, g.buf = s, g.buf[:0] }
+func (g *bareKeysCall) enter(s bareKeysState) { g.state, g.buf = s, g.buf[:0] }
 
 // key reads up to the colon.
-func (g *gemmaCall) key(c byte, out *joiner) verdict {
+func (g *bareKeysCall) key(c byte, out *joiner) verdict {
 	quoted := bytes.HasPrefix(g.buf, []byte(g.quote))
 	switch {
 	case c == '}' && len(g.buf) == 0:
@@ -149,14 +105,14 @@ func (g *gemmaCall) key(c byte, out *joiner) verdict {
 		return g.fail()
 	}
 	g.name, g.types = name, g.ts.types(g.tool, name)
-	g.enter(gemmaValue)
+	g.enter(bareValue)
 	return more
 }
 
-func (g *gemmaCall) next(c byte, out *joiner) verdict {
+func (g *bareKeysCall) next(c byte, out *joiner) verdict {
 	switch {
 	case c == ',':
-		g.enter(gemmaKey)
+		g.enter(bareKey)
 	case c == '}':
 		return g.end(out)
 	default:
@@ -164,8 +120,8 @@ func (g *gemmaCall) next(c byte, out *joiner) verdict {
 	}
 	return more
 }
-func (g *gemmaCall) beginString(out *joiner) verdict {
-	g.enter(gemmaString)
+func (g *bareKeysCall) beginString(out *joiner) verdict {
+	g.enter(bareString)
 	g.stream, g.held = g.types == 0 || g.types&typeString != 0, g.held[:0]
 	var ok bool
 	if g.to, ok = g.param(g.name, out); !ok {
@@ -178,7 +134,7 @@ func (g *gemmaCall) beginString(out *joiner) verdict {
 }
 
 // inString takes a byte of a string; nothing but its end can begin like the mark.
-func (g *gemmaCall) inString(c byte) {
+func (g *bareKeysCall) inString(c byte) {
 	g.buf = append(g.buf, c)
 	if string(g.buf) == g.quote {
 		if g.stream {
@@ -186,7 +142,7 @@ func (g *gemmaCall) inString(c byte) {
 		} else {
 			g.to.add(ToolArgs, g.ts.fit(string(appendQuoted(nil, string(g.held))), g.types))
 		}
-		g.enter(gemmaNext)
+		g.enter(bareNext)
 		return
 	}
 	for len(g.buf) > 0 && !strings.HasPrefix(g.quote, string(g.buf)) {
@@ -202,9 +158,9 @@ func (g *gemmaCall) inString(c byte) {
 }
 
 // beginOther reads again what may have been a mark.
-func (g *gemmaCall) beginOther(out *joiner) verdict {
+func (g *bareKeysCall) beginOther(out *joiner) verdict {
 	first := string(g.buf)
-	g.enter(gemmaOther)
+	g.enter(bareOther)
 	g.depth, g.marked, g.quoted, g.from = 0, false, false, 0
 	for i := range len(first) {
 		if v := g.other(first[i], out); v != more {
@@ -215,9 +171,9 @@ func (g *gemmaCall) beginOther(out *joiner) verdict {
 }
 
 // other collects a value up to the comma or brace behind it.
-func (g *gemmaCall) other(c byte, out *joiner) verdict {
+func (g *bareKeysCall) other(c byte, out *joiner) verdict {
 	if (c == ',' || c == '}') && g.depth == 0 && !g.marked && !g.quoted {
-		p := gemmaParser{pyParser: pyParser{s: string(g.buf)}, quote: g.quote}
+		p := bareKeysParser{pyParser: pyParser{s: string(g.buf)}, quote: g.quote}
 		v, ok := p.value(0)
 		if !ok || !p.atEnd() {
 			return g.fail()
@@ -248,19 +204,19 @@ func (g *gemmaCall) other(c byte, out *joiner) verdict {
 }
 
 // beginsValue tells whether the last byte is the first of a value.
-func (g *gemmaCall) beginsValue() bool {
+func (g *bareKeysCall) beginsValue() bool {
 	before := bytes.TrimRight(g.buf[:len(g.buf)-1], " \n")
 	return len(before) == 0 || bytes.IndexByte([]byte(",:[{"), before[len(before)-1]) >= 0
 }
 
-// gemmaParser reads the notation of arguments and gives them as JSON.
-type gemmaParser struct {
+// bareKeysParser reads the notation of arguments and gives them as JSON.
+type bareKeysParser struct {
 	pyParser
 	quote string
 }
 
 // object reads from "{" to "}".
-func (p *gemmaParser) object(depth int) (string, bool) {
+func (p *bareKeysParser) object(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('{') {
 		return "", false
 	}
@@ -288,7 +244,7 @@ func (p *gemmaParser) object(depth int) (string, bool) {
 }
 
 // key reads a key with or without quotes, and the colon.
-func (p *gemmaParser) key() (string, bool) {
+func (p *bareKeysParser) key() (string, bool) {
 	p.blanks()
 	rest := p.s[p.pos:]
 	if after, ok := strings.CutPrefix(rest, p.quote); ok {
@@ -304,7 +260,7 @@ func (p *gemmaParser) key() (string, bool) {
 	return strings.Trim(strings.TrimSpace(rest[:i]), `"`), true
 }
 
-func (p *gemmaParser) value(depth int) (string, bool) {
+func (p *bareKeysParser) value(depth int) (string, bool) {
 	p.blanks()
 	rest := p.s[p.pos:]
 	if after, ok := strings.CutPrefix(rest, p.quote); ok {
@@ -334,7 +290,7 @@ func (p *gemmaParser) value(depth int) (string, bool) {
 	return string(appendQuoted(nil, word)), true // a string without its marks
 }
 
-func (p *gemmaParser) list(depth int) (string, bool) {
+func (p *bareKeysParser) list(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('[') {
 		return "", false
 	}

@@ -8,32 +8,33 @@ import "strings"
 //	>>>f⏎{…}
 //
 // In the second the prompt ends with the first ">>>".
-var functionary = tagFamily("functionary", &syntax{
+var functionary = tagFamily(&Family{
+	Name: "functionary", Names: []string{"functionary", "meetkai", "functionary_v3"}, Shared: none,
+	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Calls: &Calls{
+		Force:   forceNamed("", "\n"),
+		Written: eachCall(">>>", "\n>>>", "", "{{ c.name }}\n{{ c.arguments | tojson }}"),
+		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+	},
+	matches: func(e Evidence) bool { return e.mentions(">>>", "recipient") || e.mentions("<|recipient|>") },
+}, &syntax{
 	headers: true,
 	openers: []opener{
 		{tag: ">>>", call: newRecipient("all\n")},
 		{tag: "<|recipient|>", call: newRecipient("all\n<|content|>")}},
-	drop: []string{"<|from|>assistant\n", "<|stop|>"},
+	inner: []string{"<|content|>"},
+	drop:  []string{"<|from|>assistant\n", "<|stop|>"},
 	bare: func(c byte, ts *toolset) callReader {
 		if c != 'a' && !ts.begins(string([]byte{c})) {
 			return nil
 		}
 		return &recipientCall{headCall: newRecipient("all\n")(ts).(*headCall)}
 	},
-}, func(tool string) string { return suffixed(tool, "\n") },
-	func(e Evidence) bool { return e.mentions(">>>", "recipient") || e.mentions("<|recipient|>") }, "<|content|>")
-
-// functionaryV31 is the format of Functionary 3.1: <function=f>{…}</function>.
-var functionaryV31 = tagFamily("functionary_v31", &syntax{
-	openers: []opener{{tag: functionOpen, call: newXML(&qwenXML)}, {tag: "<|python_tag|>", call: newPythonTag}},
-	closers: []string{"</function>"},
-	drop:    []string{"<|eom_id|>"},
-}, func(tool string) string { return functionOpen + suffixed(tool, ">") },
-	func(e Evidence) bool { return e.mentions(functionOpen) && !e.mentions(callOpen) })
+})
 
 func newRecipient(text string) func(*toolset) callReader {
 	return func(ts *toolset) callReader {
-		return &headCall{ts: ts, none: text, name: func(head string) string {
+		return &headCall{ts: ts, notCall: text, name: func(head string) string {
 			name, _, ok := strings.Cut(head, "\n")
 			if !ok {
 				return ""

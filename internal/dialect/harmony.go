@@ -4,12 +4,24 @@ import "strings"
 
 // harmony is the format of gpt-oss: messages with a header that names a channel and, for calls, the tool.
 //
-//	<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>
+//	<|channel|>analysis<|message|>…<|end|>
+//	<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>
 //
 // The channel analysis is reasoning; final, and commentary to nobody, are the answer.
 var harmony = &Family{
-	Name: "harmony", Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd,
+	Name: "harmony", Names: []string{"harmony", "gpt_oss", "openai"}, Shared: none,
+	Think: &Think{Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd, Leave: harmonyEnd, at: beforeAnswer,
+		ReasoningNames: []string{"gpt_oss", "harmony"}},
+	Resume: []string{harmonyStart + "assistant", harmonyChannel + "final" + harmonyMessage},
+	Calls: &Calls{
+		Force: forceNamed(harmonyChannel+"commentary to=functions.", " <|constrain|>json"+harmonyMessage),
+		Written: eachCall("", "<|start|>assistant", "",
+			"<|channel|>commentary to=functions.{{ c.name }} <|constrain|>json<|message|>{{ c.arguments | tojson }}<|call|>"),
+		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+	},
 	Markers: harmonyMarks, Control: harmonyMarks,
+	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several
+	Builtin: &Builtin{Name: "harmony", About: "gpt-oss, with tools and channels", ModelTypes: []string{"gpt_oss"}},
 	New: func(o Options) Parser {
 		h := &harmonyParser{ts: newToolset(o), kind: Text}
 		switch {
@@ -20,12 +32,10 @@ var harmony = &Family{
 		}
 		return h
 	},
-	Force: func(tool string) string {
-		return harmonyChannel + "commentary to=functions." + suffixed(tool, " <|constrain|>json"+harmonyMessage)
-	},
 	matches: func(e Evidence) bool {
 		return e.mentions(harmonyChannel, harmonyMessage) || e.token(harmonyChannel, harmonyMessage, "<|constrain|>")
 	},
+	syntax: noSyntax,
 }
 
 const (

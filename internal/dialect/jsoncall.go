@@ -257,7 +257,7 @@ func (l *listCall) step(c byte, out *joiner) verdict {
 	case c == ']' && l.array && l.any:
 		return ended
 	case c == ']' && l.array && !l.bare:
-		return none // an empty list
+		return emptied
 	case c == ',' && l.array && (l.any || len(l.lead) > 0) && !l.comma:
 		l.comma = true
 		return more
@@ -391,7 +391,7 @@ type headCall struct {
 	name    func(head string) string // takes the name out of what stands before the arguments; "" if it cannot be one
 	id      func(head string) string // takes the id out of it; nil if there is none
 	closers []string                 // that end a call without arguments
-	none    string                   // a head that opens text, not a call
+	notCall string                   // a head that opens text
 	head    []byte
 	args    *argsReader
 	sent    bool
@@ -422,7 +422,7 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 	if h.head = append(h.head, c); len(h.head) > maxName {
 		return refuted
 	}
-	if string(h.head) == h.none {
+	if string(h.head) == h.notCall {
 		return discarded
 	}
 	for _, t := range h.closers {

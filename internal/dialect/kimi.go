@@ -3,16 +3,25 @@ package dialect
 import "strings"
 
 // kimi is the format of Kimi K2. The number behind the name counts calls over the whole conversation.
-var kimi = tagFamily("kimi", &syntax{
-	open: thinkOpen, close: thinkClose,
+var kimi = tagFamily(&Family{
+	Name: "kimi", Names: []string{"kimi", "kimi_k2", "moonshot"}, Shared: none,
+	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Calls: &Calls{
+		Force:   forceNamed("<|tool_calls_section_begin|><|tool_call_begin|>functions.", ":0"+kimiArgs),
+		Written: kimiCalls, Earlier: kimiCalls, IDs: IDsNumbered, Object: noObject,
+	},
+	matches: func(e Evidence) bool {
+		return e.mentions("<|tool_calls_section_begin|>") || e.token("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
+	},
+}, &syntax{
 	openers:  []opener{{tag: "<|tool_call_begin|>", call: newKimi}},
+	inner:    []string{kimiArgs},
 	sections: []string{"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"},
 	closers:  []string{kimiEnd, "<|tool_calls_section_end|>", "<|tool_call_section_end|>"},
-}, func(tool string) string {
-	return "<|tool_calls_section_begin|><|tool_call_begin|>functions." + suffixed(tool, ":0"+kimiArgs)
-}, func(e Evidence) bool {
-	return e.mentions("<|tool_calls_section_begin|>") || e.token("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
-}, kimiArgs)
+})
+
+var kimiCalls = eachCall("<|tool_calls_section_begin|>", "", "<|tool_calls_section_end|>",
+	"<|tool_call_begin|>{{ ids[loop.index0] }}"+kimiArgs+"{{ c.arguments | tojson }}"+kimiEnd)
 
 const (
 	kimiArgs = "<|tool_call_argument_begin|>"
@@ -35,25 +44,3 @@ func newKimi(ts *toolset) callReader {
 		return id
 	}}
 }
-
-// kimiK3 is the format of Kimi K3: reasoning, answer and calls each between tags of three tokens.
-//
-//	<|open|>think<|sep|>…<|close|>think<|sep|><|open|>response<|sep|>…<|close|>response<|sep|>
-//	<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>
-//	<|open|>argument key="p" type="string"<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>
-//
-// All arguments may also stand as JSON between <|open|>json type="object"<|sep|> and its end.
-var kimiK3 = guarded(tagFamily("kimi_k3", &syntax{
-	open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>",
-	openers:  []opener{{tag: "<|open|>call ", call: newXML(&kimiK3XML)}},
-	sections: []string{"<|open|>tools<|sep|>"},
-	closers:  []string{"<|close|>json<|sep|>", "<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"},
-	drop:     []string{"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"},
-}, func(tool string) string {
-	return `<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="` + suffixed(tool, `" index="1"<|sep|>`)
-}, func(e Evidence) bool {
-	return e.mentions("<|open|>", "<|close|>", "<|sep|>") || e.token("<|open|>", "<|close|>", "<|sep|>")
-}, "<|open|>", "<|close|>", "<|sep|>"))
-
-var kimiK3XML = xmlSyntax{tagEnd: "<|sep|>", param: "<|open|>argument ", paramClose: "<|close|>argument<|sep|>",
-	callClose: "<|close|>call<|sep|>", outerClose: "<|close|>tools<|sep|>", json: "<|open|>json "}

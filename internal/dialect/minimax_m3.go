@@ -5,32 +5,33 @@ import (
 	"strings"
 )
 
-// minimax is the format of MiniMax M2, with several calls in one block.
-var minimax = tagFamily("minimax", &syntax{
-	open: thinkOpen, close: thinkClose,
-	openers: []opener{{tag: "<invoke", call: newXML(&xmlSyntax{param: "<parameter", paramClose: "</parameter>", callClose: "</invoke>",
-		outerClose: "</minimax:tool_call>"})}},
-	sections: []string{"<minimax:tool_call>"},
-	closers:  []string{"</minimax:tool_call>", "</invoke>"},
-}, func(tool string) string { return "<minimax:tool_call>\n<invoke name=\"" + suffixed(tool, "\">\n") },
-	func(e Evidence) bool {
-		return e.mentions("<minimax:tool_call>") || e.token("<minimax:tool_call>", "</minimax:tool_call>")
-	})
-
 // minimaxM3 is the format of MiniMax M3: a token before every tag, tags named by the parameters, and values that are lists
 // or objects spelled out as tags in turn. NS stands for the token:
 //
 //	NS<tool_call>⏎NS<invoke name="f">NS<p>vNS</p>NS<l>NS<item>1NS</item>NS</l>NS</invoke>⏎NS</tool_call>
-var minimaxM3 = tagFamily("minimax_m3", &syntax{
-	open: "<mm:think>", close: "</mm:think>",
+var minimaxM3 = tagFamily(&Family{
+	Name: "minimax_m3", Names: []string{"minimax_m3"}, Shared: []string{"minimax"},
+	Think: &Think{Open: "<mm:think>", Close: "</mm:think>", Leave: "\n</mm:think>\n\n", at: beforeAnswer,
+		ReasoningNames: []string{"minimax_m3"}},
+	Resume: none, Ends: none, Builtin: noBuiltin,
+	Calls: &Calls{
+		Force: forceNamed(m3NS+"<tool_call>\n"+m3NS+`<invoke name="`, `">`),
+		Written: `{% macro m(k, v) %}]<]minimax[>[<{{ k }}>{% if v is mapping %}{% for n, x in v.items() %}{{ m(n, x) }}{% endfor %}` +
+			`{% elif v is string or v is not iterable %}{{ v if v is string else v | tojson }}` +
+			`{% else %}{% for x in v %}{{ m("item", x) }}{% endfor %}{% endif %}]<]minimax[>[</{{ k }}>{% endmacro %}` +
+			eachCall("]<]minimax[>[<tool_call>\n", "\n", "\n]<]minimax[>[</tool_call>", `]<]minimax[>[<invoke name="{{ c.name }}">`+
+				`{% for k, v in c.arguments.items() %}{{ m(k, v) }}{% endfor %}]<]minimax[>[</invoke>`),
+		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+	},
+	matches: func(e Evidence) bool {
+		return e.mentions(m3NS) && !e.mentions("<minimax:tool_call>") || e.token(m3NS, "<mm:think>")
+	},
+}, &syntax{
 	openers:  []opener{{tag: m3NS + "<invoke", call: newM3}},
+	inner:    []string{m3NS, callOpen, callClose},
 	sections: []string{m3NS + "<tool_call>"},
 	closers:  []string{m3NS + "</invoke>", m3NS + "</tool_call>"},
-}, func(tool string) string {
-	return m3NS + "<tool_call>\n" + m3NS + `<invoke name="` + suffixed(tool, `">`)
-}, func(e Evidence) bool {
-	return e.mentions(m3NS) && !e.mentions("<minimax:tool_call>") || e.token(m3NS, "<mm:think>")
-}, m3NS, callOpen, callClose)
+})
 
 const m3NS = "]<]minimax[>["
 

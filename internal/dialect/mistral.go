@@ -2,29 +2,31 @@ package dialect
 
 import "strings"
 
-// Mistral writes calls in two forms, both read here; reasoning models add [THINK]…[/THINK].
+// mistral is the format of Mistral's models since 2025; mistralV3 is an earlier one. Both are read:
 //
-//	[TOOL_CALLS] [{"name": "f", "arguments": {…}, "id": "abcdefghi"}]
 //	[TOOL_CALLS]f[ARGS]{…}[TOOL_CALLS]g[ARGS]{…}
+//	[TOOL_CALLS] [{"name": "f", "arguments": {…}, "id": "abcdefghi"}]
 //
-// In the second, [CALL_ID]abcdefghi may stand before [ARGS], or [ARGS] be left out.
-var (
-	mistral = tagFamily("mistral", mistralSyntax, func(tool string) string {
-		return toolCalls + suffixed(tool, "[ARGS]")
-	}, func(e Evidence) bool {
-		return e.mentions(toolCalls, "[ARGS]") || e.token(toolCalls, "[ARGS]")
-	}, "[ARGS]", "[CALL_ID]")
-
-	mistralV3 = tagFamily("mistral_v3", mistralSyntax, forceJSON(toolCalls+"[", "name", "arguments"), func(e Evidence) bool {
-		return e.mentions(toolCalls) || e.token(toolCalls)
-	}, "[ARGS]", "[CALL_ID]")
-)
+// In the first, [CALL_ID]abcdefghi may stand before [ARGS], or [ARGS] be left out. Reasoning models add [THINK]…[/THINK].
+var mistral = tagFamily(&Family{
+	Name: "mistral", Names: []string{"mistral", "devstral", "ministral"}, Shared: none,
+	Think: mistralTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Calls: &Calls{
+		Force:   forceNamed(toolCalls, "[ARGS]"),
+		Written: eachCall("", "", "", "[TOOL_CALLS]{{ c.name }}[ARGS]{{ c.arguments | tojson }}"),
+		Earlier: hermesCalls, IDs: IDsNine, Object: noObject,
+	},
+	matches: func(e Evidence) bool { return e.mentions(toolCalls, "[ARGS]") || e.token(toolCalls, "[ARGS]") },
+}, mistralSyntax)
 
 const toolCalls = "[TOOL_CALLS]"
 
+var mistralTags = &Think{Open: "[THINK]", Close: "[/THINK]", Leave: "[/THINK]", at: beforeAnswer,
+	ReasoningNames: []string{"mistral", "magistral", "ministral"}}
+
 var mistralSyntax = &syntax{
-	open: "[THINK]", close: "[/THINK]",
 	openers: []opener{{tag: toolCalls, call: func(ts *toolset) callReader { return &mistralCall{ts: ts} }}},
+	inner:   []string{"[ARGS]", "[CALL_ID]"},
 }
 
 // mistralCall tells the two forms apart.

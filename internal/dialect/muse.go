@@ -8,9 +8,26 @@ import "strings"
 //	 to=self<|message|>…<|eom|><|start|>assistant to=f<|message|><atem:function_calls>
 //	<atem:invoke name="f">⏎<atem:parameter name="p">v</atem:parameter>⏎</atem:invoke>⏎</atem:function_calls><|eot|>
 var muse = &Family{
-	Name: "muse", Open: " to=self" + museMessage, Close: museEnd, Markers: append(museMarks, museCalls.tags()...), Control: museMarks,
+	Name: "muse", Names: []string{"muse", "muse_spark", "muse_glimmer"}, Shared: none,
+	Think: &Think{Open: " to=self" + museMessage, Close: museEnd, Leave: museEnd, at: beforeAnswer,
+		ReasoningNames: []string{"muse", "muse_spark"}},
+	Resume: []string{museStart + "assistant", museMessage},
+	Calls: &Calls{
+		Force: func(tool string) string {
+			if tool == "" {
+				return " to="
+			}
+			return " to=" + tool + museMessage + "<atem:function_calls>\n<atem:invoke name=\"" + tool + "\">\n"
+		},
+		Written: eachCall("", "<|eom|><|start|>assistant", "<|eot|>", " to={{ c.name }}<|message|><atem:function_calls>\n"+
+			`<atem:invoke name="{{ c.name }}">`+"\n"+`{% for k, v in c.arguments.items() %}<atem:parameter name="{{ k }}">`+
+			`{{ v if v is string else v | tojson }}</atem:parameter>{{ "\n" }}{% endfor %}`+"</atem:invoke>\n</atem:function_calls>"),
+		Earlier: hermesCalls, IDs: IDsKept, Object: noObject,
+	},
+	Markers: append(museMarks, museCalls.tags()...), Control: museMarks,
+	Ends: none, Builtin: noBuiltin,
 	New: func(o Options) Parser {
-		m := &museParser{tagged: *newTagged(museCalls, Options{Tools: o.Tools, NoRepair: o.NoRepair, Repaired: o.Repaired, Continued: true})}
+		m := &museParser{tagged: *newTagged(museCalls, noThink, Options{Tools: o.Tools, NoRepair: o.NoRepair, Repaired: o.Repaired, Continued: true})}
 		switch {
 		case o.InReasoning:
 			m.state = museReasoning
@@ -19,10 +36,8 @@ var muse = &Family{
 		}
 		return m
 	},
-	Force: func(tool string) string {
-		return " to=" + suffixed(tool, museMessage+"<atem:function_calls>\n<atem:invoke name=\""+tool+"\">\n")
-	},
 	matches: func(e Evidence) bool { return e.mentions("<atem:function_calls>") || e.token("<atem:function_calls>") },
+	syntax:  noSyntax,
 }
 
 const (

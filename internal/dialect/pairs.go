@@ -2,51 +2,14 @@ package dialect
 
 import "strings"
 
-// glm is the format of GLM 4.5 to 4.7, Laguna, Ling 3 and others that took it over:
-//
-//	<tool_call>f⏎<arg_key>p</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>
-//
-// 4.7 writes no newlines. Values that are not strings are JSON.
-var glm = tagFamily("glm47", &syntax{
-	open: thinkOpen, close: thinkClose,
-	openers: []opener{{tag: callOpen, call: newGLM(glmMarks)}},
-	closers: []string{callClose},
-	drop:    []string{"<|begin_of_box|>", "<|end_of_box|>"},
-}, func(tool string) string { return callOpen + tool },
-	func(e Evidence) bool { return e.mentions("<arg_key>") || e.token("<arg_key>", "</arg_key>") }, glmMarks.all()...)
-
-// longcat is the same with marks of its own; JSON between the outer ones is read too.
-var longcat = tagFamily("longcat", &syntax{
-	open: "<longcat_think>", close: "</longcat_think>",
-	openers: []opener{{tag: "<longcat_tool_call>", call: func(ts *toolset) callReader { return &jsonOr{ts: ts, other: newGLM(longcatMarks)} }}},
-	closers: []string{longcatMarks.close},
-}, func(tool string) string { return "<longcat_tool_call>" + tool },
-	func(e Evidence) bool {
-		return e.mentions("<longcat_tool_call>") || e.token("<longcat_tool_call>", "</longcat_tool_call>")
-	}, longcatMarks.all()...)
-
-// hunyuan is the format of Hunyuan 3: GLM's in marks of its own, with one behind the name; JSON may stand there.
-//
-//	<tool_calls:opensource>⏎<tool_call:opensource>f<tool_sep:opensource>⏎<arg_key:opensource>p</arg_key:opensource>⏎…
-var hunyuan = tagFamily("hunyuan", &syntax{
-	open: "<think:opensource>", close: "</think:opensource>",
-	openers:  []opener{{tag: "<tool_call:opensource>", call: newGLM(hunyuanMarks)}},
-	sections: []string{"<tool_calls:opensource>"},
-	closers:  []string{hunyuanMarks.close, "<end_of_tool_call:opensource>", "</tool_calls:opensource>"},
-}, func(tool string) string {
-	return "<tool_calls:opensource>\n<tool_call:opensource>" + suffixed(tool, hunyuanMarks.sep+"\n")
-}, func(e Evidence) bool {
-	return e.mentions("<tool_sep{}>") || e.mentions(hunyuanMarks.sep) || e.token(hunyuanMarks.sep)
-}, hunyuanMarks.all()...)
-
-// keyMarks are the marks of a form with keys and values side by side.
-type keyMarks struct {
+// pairMarks are the marks of a form with keys and values side by side.
+type pairMarks struct {
 	key, keyClose, value, valueClose string
 	sep                              string // ends the name; "" if only the marks after it do
 	close                            string // of the call
 }
 
-func (k keyMarks) all() []string {
+func (k pairMarks) all() []string {
 	all := []string{k.key, k.keyClose, k.value, k.valueClose}
 	if k.sep != "" {
 		all = append(all, k.sep)
@@ -54,47 +17,37 @@ func (k keyMarks) all() []string {
 	return all
 }
 
-// suffixedMarks are GLM's with something before and behind the names.
-func suffixedMarks(before, behind string) keyMarks {
-	return keyMarks{key: "<" + before + "arg_key" + behind + ">", keyClose: "</" + before + "arg_key" + behind + ">",
+// pairMarksIn are the marks of that form, with something before and behind their names.
+func pairMarksIn(before, behind string) pairMarks {
+	return pairMarks{key: "<" + before + "arg_key" + behind + ">", keyClose: "</" + before + "arg_key" + behind + ">",
 		value: "<" + before + "arg_value" + behind + ">", valueClose: "</" + before + "arg_value" + behind + ">",
 		close: "</" + before + "tool_call" + behind + ">"}
 }
 
-var (
-	glmMarks     = suffixedMarks("", "")
-	longcatMarks = suffixedMarks("longcat_", "")
-	hunyuanMarks = func() keyMarks {
-		k := suffixedMarks("", ":opensource")
-		k.sep = "<tool_sep:opensource>"
-		return k
-	}()
-)
-
-// glmCall is an xmlCall whose names stand between other marks.
-type glmCall struct {
+// pairCall is an xmlCall whose names stand between other marks.
+type pairCall struct {
 	xmlCall
-	marks keyMarks
+	marks pairMarks
 	named bool
 	key   string // read; its value must follow
 	keyed bool
 }
 
-func newGLM(marks keyMarks) func(*toolset) callReader {
+func newPairs(marks pairMarks) func(*toolset) callReader {
 	syn := &xmlSyntax{param: marks.key, paramClose: marks.valueClose, callClose: marks.close}
 	return func(ts *toolset) callReader {
-		return &glmCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks}
+		return &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks}
 	}
 }
 
-func (g *glmCall) finish(out *joiner) verdict {
+func (g *pairCall) finish(out *joiner) verdict {
 	if !g.named {
 		return refuted
 	}
 	return g.xmlCall.finish(out)
 }
 
-func (g *glmCall) step(c byte, out *joiner) verdict {
+func (g *pairCall) step(c byte, out *joiner) verdict {
 	switch {
 	case !g.named:
 		return g.name(c, out)
@@ -113,7 +66,7 @@ func (g *glmCall) step(c byte, out *joiner) verdict {
 }
 
 // name reads the tool's name, which ends where the first key, the end of the call or a new line begins.
-func (g *glmCall) name(c byte, out *joiner) verdict {
+func (g *pairCall) name(c byte, out *joiner) verdict {
 	if len(g.head) == 0 && isBlank(c) {
 		return more
 	}
@@ -155,7 +108,7 @@ func (g *glmCall) name(c byte, out *joiner) verdict {
 }
 
 // gapToValue reads up to and with the tag that opens a value.
-func (g *glmCall) gapToValue(c byte, out *joiner) verdict {
+func (g *pairCall) gapToValue(c byte, out *joiner) verdict {
 	if len(g.head) == 0 && isBlank(c) {
 		return more
 	}

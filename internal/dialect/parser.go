@@ -1,10 +1,14 @@
-// Package dialect takes a model's raw output apart, piece by piece as it is generated: text, reasoning, and tool calls
-// with their arguments. Package generate feeds it decoded text and turns the pieces into chat events.
+// Package dialect knows how families of models write reasoning and tool calls, and takes their raw output apart, piece by
+// piece as it is generated: text, reasoning, and calls with their arguments. Package generate feeds it decoded text and
+// turns the pieces into chat events.
 //
-// Every family of output formats is one file and one row in the table of Choose. A parser gives the same pieces for any
-// way the output is cut into Feeds, never holds back more than a bounded amount, calls only tools that were declared, and
-// lets markup through as text only where it is no call. It knows no tokens, no templates beyond the evidence for the
-// choice, and no protocol; it never decides when generation ends.
+// A family is one file, named as the family is, and one row in the table of Choose. The file holds all that the program
+// knows by the family's name, as fields of Family; a test looks at every field of every family. Readers that several
+// families share are in files without families. docs/adding-a-dialect.md has the steps to a new one.
+//
+// A parser gives the same pieces for any way the output is cut into Feeds, never holds back more than a bounded amount,
+// calls only tools that were declared, and lets markup through as text only where it is no call. It knows no tokens and
+// no protocol, and never decides when generation ends. Text of templates is data here: package generate renders it.
 package dialect
 
 import "hearth/internal/schema"
@@ -56,26 +60,6 @@ type Parser interface {
 	Cut()
 	// InReasoning tells whether output fed now would be reasoning.
 	InReasoning() bool
-}
-
-// Family is one output format.
-type Family struct {
-	Name        string
-	Open, Close string   // tags around reasoning, "" if there are none
-	Markers     []string // all literal markers, to be decoded even where they are special tokens
-	Control     []string // of those, the ones that a request must not forge: no template looks for them in messages
-	New         func(Options) Parser
-
-	// Force returns the text that makes the model call a tool, the one of that name unless it is empty, when the prompt is
-	// continued with it; the parser is fed it as if the model had written it. Nil where the format has no such opening.
-	Force func(tool string) string
-
-	// CallOpen and CallClose are around a call that is one JSON object with its name and its arguments; empty in formats whose
-	// calls are something else.
-	CallOpen, CallClose string
-
-	matches func(Evidence) bool
-	syntax  *syntax // of formats read by tagged; nil for others
 }
 
 // joiner collects pieces, joining neighbours of one kind.

@@ -310,6 +310,26 @@ func (y *pyCall) after(c byte, out *joiner) verdict {
 	return y.read(c, out)
 }
 
+func newPythonTag(ts *toolset) callReader { return &pythonTag{ts: ts} }
+
+// pythonTag reads what follows the tag: JSON, a list, or one call in Python.
+type pythonTag struct {
+	ts *toolset
+	chosen
+}
+
+func (t *pythonTag) step(c byte, out *joiner) verdict {
+	if t.callReader == nil {
+		if isBlank(c) {
+			return more
+		}
+		if t.callReader = bareCall(c, t.ts); t.callReader == nil {
+			t.callReader = newPyCalls(t.ts)
+		}
+	}
+	return t.callReader.step(c, out)
+}
+
 // stringEnd tells where a string ends.
 type stringEnd uint8
 

@@ -1,19 +1,20 @@
 package dialect
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// syntax describes a format that marks reasoning and calls by literal tags in the text.
+// syntax describes a format that marks calls by literal tags in the text. The tags of reasoning are in Think.
 type syntax struct {
-	open, close string   // around reasoning
-	reopen      bool     // the opening tag counts anywhere, not only before the answer
-	label       string   // follows the opening tag and belongs to it
-	openers     []opener // begin a call
-	sections    []string // stand before the first call of several, and go if a call follows
-	closers     []string // swallowed after a call
-	drop        []string // around the answer, never part of it
-	leads       []string // the same, and a call without a tag may follow
-	headers     bool     // openers also stand before plain text, so they count without tools too
-	between     string   // bytes besides spaces and newlines that may stand between calls
+	openers  []opener // begin a call
+	inner    []string // markers inside of calls
+	sections []string // stand before the first call of several, and go if a call follows
+	closers  []string // swallowed after a call
+	drop     []string // around the answer, never part of it
+	leads    []string // the same, and a call without a tag may follow
+	headers  bool     // openers also stand before plain text, so they count without tools too
+	between  string   // bytes besides spaces and newlines that may stand between calls
 
 	// bare begins a call without a tag, where the answer or another call could begin; nil if c cannot.
 	bare func(c byte, ts *toolset) callReader
@@ -77,7 +78,7 @@ const (
 	refuted                    // this is no call: what was read is text
 	broken                     // a call that went wrong after it had started: it gets no ToolEnd
 	discarded                  // no call, and nothing of what was read is text
-	none                       // the same, and closing tags follow as after a call
+	emptied                    // no call, as an empty list; closing tags follow as after one
 )
 
 const (
@@ -107,6 +108,7 @@ const (
 // Invariants: held is a proper prefix of a tag that counts in this state; pending was read before held.
 type tagged struct {
 	*syntax
+	*Think
 	tools   toolset
 	first   [256]bool // bytes that tags begin with
 	state   state
@@ -125,13 +127,15 @@ type tagged struct {
 	stray   bool   // a closing tag without an opening one may still be swallowed
 }
 
-func newTagged(s *syntax, o Options) *tagged {
-	p := &tagged{syntax: s, tools: newToolset(o), stray: true, lead: !o.Continued}
-	if o.InReasoning && s.open != "" {
+func newTagged(s *syntax, think *Think, o Options) *tagged {
+	p := &tagged{syntax: s, Think: think, tools: newToolset(o), stray: true, lead: !o.Continued}
+	if o.InReasoning && p.Open != "" {
 		p.state, p.fresh, p.begun, p.stray = inReasoning, !o.Continued, true, false
 	}
-	for _, t := range s.tags() {
-		p.first[t[0]] = true
+	for _, t := range append(s.tags(), p.Open, p.Close) {
+		if t != "" {
+			p.first[t[0]] = true
+		}
 	}
 	return p
 }
@@ -145,22 +149,10 @@ func (p *tagged) reset() {
 // tags are all literal markers.
 func (s *syntax) tags() []string {
 	var all []string
-	add := func(tags ...string) {
-		for _, t := range tags {
-			if t != "" {
-				all = append(all, t)
-			}
-		}
-	}
-	add(s.open, s.close)
 	for _, o := range s.openers {
-		add(o.tag)
+		all = append(all, o.tag)
 	}
-	add(s.sections...)
-	add(s.closers...)
-	add(s.drop...)
-	add(s.leads...)
-	return all
+	return slices.Concat(all, s.inner, s.sections, s.closers, s.drop, s.leads)
 }
 
 func (p *tagged) InReasoning() bool {
@@ -294,12 +286,12 @@ func (p *tagged) match() (tag string, partial bool) {
 		return tag, partial && tag == ""
 	}
 	if p.state == inReasoning {
-		p.try(p.close, &tag, &partial)
+		p.try(p.Close, &tag, &partial)
 	} else if p.stray {
-		p.try(p.close, &tag, &partial)
+		p.try(p.Close, &tag, &partial)
 	}
-	if p.state == inText && !p.begun || p.reopen {
-		p.try(p.open, &tag, &partial)
+	if p.state == inText && !p.begun || p.at.anywhere {
+		p.try(p.Open, &tag, &partial)
 	}
 	for _, t := range p.drop {
 		p.try(t, &tag, &partial)
@@ -340,12 +332,12 @@ func (p *tagged) tag(tag string) {
 		return // swallowed; afterCall goes on until something else comes
 	}
 	switch tag {
-	case p.open:
+	case p.Open:
 		p.state, p.fresh, p.begun, p.stray, p.pending = inReasoning, true, true, false, nil
-		p.label = p.syntax.label
+		p.label = p.at.label
 		return
-	case p.close:
-		p.state, p.fresh, p.lead, p.begun, p.stray, p.pending = inText, true, true, true, p.reopen, nil
+	case p.Close:
+		p.state, p.fresh, p.lead, p.begun, p.stray, p.pending = inText, true, true, true, p.at.anywhere, nil
 		return
 	}
 	for i := range p.openers {
@@ -402,7 +394,7 @@ func (p *tagged) emit(s string) {
 		p.out.add(Reasoning, s)
 		return
 	}
-	p.begun, p.stray = true, p.reopen
+	p.begun, p.stray = true, p.at.anywhere
 	p.out.add(Text, s)
 }
 
@@ -430,7 +422,7 @@ func (p *tagged) callStep(c byte) {
 		p.leaveCall()
 		p.state = afterCall
 		p.step(c)
-	case v == none:
+	case v == emptied:
 		p.state, p.reader, p.raw = afterCall, nil, nil
 	case v == discarded:
 		p.state, p.reader, p.raw = p.outer, nil, nil
@@ -455,7 +447,7 @@ func (p *tagged) giveBack() bool {
 func (p *tagged) leaveCall() {
 	p.tools.settle(true)
 	p.reader, p.raw, p.outer = nil, nil, inText
-	p.begun, p.stray = true, p.close != ""
+	p.begun, p.stray = true, p.Close != ""
 }
 
 // skipStep holds the rest of a broken call. It goes if a closing tag or another call follows, else it is text.

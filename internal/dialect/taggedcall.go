@@ -1,37 +1,5 @@
 package dialect
 
-// hermes is the format of Hermes, Qwen 2.5, Qwen 3, Granite 4 and everything trained like them:
-//
-//	<think>…</think> text <tool_call>{"name": "f", "arguments": {…}}</tool_call> …
-//
-// Also read, because models write it: arguments before the name, "parameters" for "arguments", arguments encoded as a
-// string, a list of calls, a missing closing tag, raw control characters and bad escapes in strings, Python's True, False
-// and None, and the form of qwen3Coder, with and without the tag around it.
-var hermes = jsonCalls(tagFamily("hermes", taggedSyntax, func(tool string) string {
-	if tool == "" {
-		return callOpen + "\n"
-	}
-	return forceJSON(callOpen+"\n", "name", "arguments")(tool)
-}, func(e Evidence) bool {
-	if e.mentions(callOpen) {
-		return !e.mentions("<function=") && !e.mentions("]<]")
-	}
-	return e.token(callOpen, callClose)
-}))
-
-// jsonCalls is a family of taggedSyntax that was taught to write its calls as a JSON object.
-func jsonCalls(f *Family) *Family {
-	f.CallOpen, f.CallClose = callOpen, callClose
-	return f
-}
-
-// qwen3Coder is the format of Qwen 3 Coder, Qwen 3.5, Nemotron 3 and Step 3.5, read by the parser of hermes:
-//
-//	<tool_call>⏎<function=f>⏎<parameter=p>⏎v⏎</parameter>⏎</function>⏎</tool_call>
-var qwen3Coder = tagFamily("qwen3_coder", taggedSyntax, func(tool string) string {
-	return callOpen + "\n" + functionOpen + suffixed(tool, ">\n")
-}, func(e Evidence) bool { return e.mentions(callOpen, functionOpen) })
-
 const (
 	callOpen     = "<tool_call>"
 	callClose    = "</tool_call>"
@@ -41,7 +9,7 @@ const (
 var (
 	taggedOpeners = []opener{{tag: callOpen, call: newTaggedCall}, {tag: functionOpen, call: newXML(&qwenXML)}}
 	taggedClosers = []string{callClose, "</function>"}
-	taggedSyntax  = &syntax{open: thinkOpen, close: thinkClose, openers: taggedOpeners, closers: taggedClosers}
+	taggedSyntax  = &syntax{openers: taggedOpeners, closers: taggedClosers}
 	qwenXML       = xmlSyntax{param: "<parameter=", paramClose: "</parameter>", callClose: "</function>", outerClose: callClose, trim: true}
 )
 
@@ -78,4 +46,43 @@ func (t *taggedCall) step(c byte, out *joiner) verdict {
 		return refuted
 	}
 	return more
+}
+
+// bareCall begins a call that no tag announces: JSON or Python. Text that begins like one is held back until a tool's
+// name and its arguments are there.
+func bareCall(c byte, ts *toolset) callReader {
+	switch c {
+	case '{':
+		return &listCall{ts: ts, bare: true}
+	case '[':
+		return &bareList{ts: ts}
+	}
+	return nil
+}
+
+func newBareList(ts *toolset) callReader { return &listCall{ts: ts, bare: true} }
+
+// bareList is a list of calls whose first byte after "[" tells JSON from Python.
+type bareList struct {
+	ts    *toolset
+	begun bool
+	chosen
+}
+
+func (b *bareList) step(c byte, out *joiner) verdict {
+	switch {
+	case b.callReader != nil:
+		return b.callReader.step(c, out)
+	case !b.begun:
+		b.begun = true
+		return more
+	case isBlank(c):
+		return more
+	case c == '{':
+		b.callReader = newBareList(b.ts)
+	default:
+		b.callReader = newPyList(b.ts)
+	}
+	b.callReader.step('[', out)
+	return b.callReader.step(c, out)
 }

@@ -66,16 +66,15 @@ func (f *endFinder) special(id int32) bool {
 	return f.given && markForm.FindString(name) == name && name != ""
 }
 
-// Families that end turns by tokens of which no trial tells.
+// Tokens that end turns in a vocabulary that has both, though no trial tells.
 const (
-	harmonyFamily = "harmony"
-	glmUser       = "<|user|>" // begins a user's turn and is what the model ends its own with
-	glmTool       = "<|observation|>"
+	glmUser = "<|user|>" // begins a user's turn and is what the model ends its own with
+	glmTool = "<|observation|>"
 )
 
 func (f *endFinder) find() []int32 {
-	if f.family.Name == harmonyFamily { // its <|end|> ends a message, of which a turn may have several
-		return f.known("<|return|>", "<|call|>")
+	if len(f.family.Ends) > 0 {
+		return f.known(f.family.Ends...)
 	}
 	user, said := trial(roleUser), trial(roleAssistant)
 	asked, answered := []turn{user(probeA)}, []turn{user(probeA), said(probeB)}

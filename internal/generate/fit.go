@@ -292,7 +292,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 		if len(t.calls) > 0 {
 			calls := jinja.NewList()
 			for _, c := range t.calls {
-				calls.Items = append(calls.Items, object("id", f.ids.of(c), "type", "function",
+				calls.Items = append(calls.Items, object("id", c.idIn(f.ids), "type", "function",
 					"function", object("name", c.name, "arguments", f.arguments(c.args))))
 			}
 			d.Set("tool_calls", calls)
@@ -301,7 +301,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 			}
 		}
 		if c := t.answers; c != nil {
-			d.Set("tool_call_id", f.ids.of(c))
+			d.Set("tool_call_id", c.idIn(f.ids))
 			if c.name != "" {
 				d.Set("name", c.name)
 			}

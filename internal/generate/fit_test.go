@@ -80,7 +80,7 @@ func TestFit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := strings.NewReplacer("NINE1", nine("call_1"), "NINE2", nine("call_2")).Replace(c.want)
+			want := strings.NewReplacer("NINE1", dialect.IDsNine.Write("", "call_1", "", 0), "NINE2", dialect.IDsNine.Write("", "call_2", "", 0)).Replace(c.want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v (-want +got):\n%s", g.forms[0], diff)
 			}
@@ -121,27 +121,6 @@ func TestRefusal(t *testing.T) {
 	_, err = g.Render(t.Context(), &chat.Request{Messages: []chat.Message{text(chat.User, "bad")}})
 	if e := chat.AsError(err); e.Kind != chat.Invalid || !strings.HasSuffix(e.Msg, ": no bad words") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestIDs(t *testing.T) {
-	c := &call{id: "toolu_0123456789abcdef01234567", name: "read", number: 3}
-	if got := idsNumbered.of(c); got != "functions.read:3" {
-		t.Errorf("numbered: %s", got)
-	}
-	if got := idsKept.of(c); got != c.id {
-		t.Errorf("kept: %s", got)
-	}
-	seen := map[string]bool{}
-	for _, id := range []string{c.id, "", "call_1", "call_2", "abc-efghi", "abcdefgh"} {
-		got := nine(id)
-		if len(got) != 9 || strings.IndexFunc(got, func(r rune) bool { return !alphanumeric(r) }) >= 0 || got != nine(id) || seen[got] {
-			t.Errorf("%q became %q", id, got)
-		}
-		seen[got] = true
-	}
-	if got := nine("abcdefGH9"); got != "abcdefGH9" {
-		t.Errorf("nine characters became %s", got)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // the same in every later request.
 type form struct {
 	traits
-	ids   idForm
+	ids   dialect.IDs
 	write func([]*call) string // writes calls as text, for templates that leave them out
 }
 
@@ -64,7 +64,7 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 	p := &prober{t: t, limits: limits, family: family}
 	p.limits.Steps, p.limits.Spent = min(cmp.Or(limits.Steps, jinja.DefaultSteps), probeSteps), &p.steps
 	f := &p.form
-	f.ids, f.write = idsOf(family), writerOf(family)
+	f.ids, f.write = family.IDs, writer(family.Earlier)
 	user, said, sys := trial(roleUser), trial(roleAssistant), trial(roleSystem)
 	if !p.prints(user(probeA)) { // as some templates of models that also see images
 		f.set(contentIsList, true)
@@ -81,7 +81,7 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 		p.spent || !p.works) // nobody knows
 	if f.set(toolsInSystem, tell && !f.has(toolsDeclared)); f.has(toolsInSystem) {
 		p.family = dialect.Taught(family)
-		f.ids, f.write = idsOf(p.family), toldWriter(p.family)
+		f.ids, f.write = p.family.IDs, writer(p.family.Written)
 	}
 	p.findTools()
 	f.set(systemFirst, p.prints(sys(probeA), user(probeB)))
@@ -134,11 +134,11 @@ func (p *prober) findTools() {
 	*f = best
 	f.set(callsPrinted, grade > 0)
 	f.set(toolResults, p.inOrder(talk(nine), probeA, probeB) && (f.has(callsPrinted) || !f.has(toolsInSystem)))
-	if f.ids == idsKept && f.has(toolResults) && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
-		f.ids = idsNine
+	if f.ids == dialect.IDsKept && f.has(toolResults) && !p.inOrder(talk(probeCall("call_0123456789abcdef")), probeA, probeB) {
+		f.ids = dialect.IDsNine
 	}
 	said, _, _ := strings.Cut(p.render(talk(nine)), probeB)
-	f.set(callsWithID, strings.Contains(said, f.ids.of(nine)))
+	f.set(callsWithID, strings.Contains(said, nine.idIn(f.ids)))
 	two := &call{id: "call00002", name: probeTool, args: []byte(`{"hearthkey": "hearthother"}`)}
 	both := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{nine, two}},
 		{role: roleTool, text: probeB, answers: nine}, {role: roleTool, text: probeC, answers: two}}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hearth/internal/dialect"
 	"hearth/internal/jsonc"
 	"hearth/internal/regular"
 )
@@ -53,8 +54,8 @@ func findGiven(s string) (*given, error) {
 		}
 		return &given{name: "given as text", text: s}, nil
 	}
-	if name, ok := builtinNamed(s); ok {
-		return &given{"built-in " + name, builtinText(name), true}, nil
+	if name, ok := dialect.BuiltinNamed(s); ok {
+		return &given{"built-in " + name, dialect.BuiltinText(name), true}, nil
 	}
 	st, err := os.Stat(s)
 	switch {
@@ -118,5 +119,5 @@ func unknownGiven(s string, err error) error {
 }
 
 func builtinHint() string {
-	return "built in are " + strings.Join(BuiltinNames(), ", ") + "; a file, a model's folder and text that contains {{ or {% are templates too, and " + NoTemplate + " is for none"
+	return "built in are " + strings.Join(dialect.BuiltinNames(), ", ") + "; a file, a model's folder and text that contains {{ or {% are templates too, and " + NoTemplate + " is for none"
 }

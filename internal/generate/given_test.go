@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/tokenizer"
 )
@@ -56,7 +57,7 @@ func TestBuiltinTemplates(t *testing.T) {
 		"plain":   {"Be kind.\n\nUser: Hi\nAssistant: Hello!\nUser: Bye\nAssistant:", "", "\nUser:"},
 	}
 	r := &chat.Request{Messages: []chat.Message{text(chat.System, "Be kind."), text(chat.User, "Hi"), text(chat.Assistant, "Hello!"), text(chat.User, "Bye")}}
-	for _, b := range Builtins {
+	for _, b := range dialect.Builtins {
 		want, ok := texts[b.Name]
 		if !ok && !slices.Contains([]string{"harmony", "deepseek_v32"}, b.Name) { // have tests of their own
 			t.Errorf("%s: no test says what it writes", b.Name)

@@ -213,7 +213,7 @@ func (m *prompter) newBudget(p *prompt) func(int32) []int32 {
 		return nil
 	}
 	b := &budget{out: &m.output, dec: m.tok.NewDecoder(false), parser: m.family.New(p.options), left: p.budget}
-	end, answer := afterReasoning(m.family)
+	end, answer := m.family.LeaveReasoning()
 	b.close = m.guard.Plain(end + answer)
 	if p.forced != "" {
 		b.feed(p.forced)

@@ -64,21 +64,3 @@ func (o *output) insideReasoning(tokens []int32) bool {
 	tail := o.tok.Decode(tokens[start:], false)
 	return strings.LastIndex(tail, o.family.Open) > strings.LastIndex(tail, o.family.Close)
 }
-
-// afterReasoning is what closes an open block of reasoning, and what then begins the answer where that has a beginning of
-// its own.
-func afterReasoning(f *dialect.Family) (end, answer string) {
-	switch {
-	case f.Name == "harmony":
-		return f.Close + "<|start|>assistant", "<|channel|>final<|message|>"
-	case f.Name == "solar":
-		return f.Close + "<|begin|>assistant", "<|content|>"
-	case f.Name == "muse":
-		return f.Close + "<|start|>assistant", "<|message|>"
-	case f.Name == "kimi_k3": // what opens its calls also closes the answer
-		return f.Close + "<|open|>response<|sep|>", ""
-	case strings.HasPrefix(f.Close, "</"):
-		return "\n" + f.Close + "\n\n", ""
-	}
-	return f.Close, ""
-}

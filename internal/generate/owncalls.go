@@ -1,6 +1,9 @@
 package generate
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+
 	"hearth/internal/dialect"
 )
 
@@ -33,7 +36,7 @@ func (k *ownCalls) callID(own string) string {
 	if !form.has(callsWithID) {
 		return ""
 	}
-	if form.ids.forClients(own, k.name) && !k.taken(own) {
+	if form.ids.ForClients(own, k.name) && !k.taken(own) {
 		k.known[own] = true
 		return own
 	}
@@ -58,4 +61,11 @@ func (k *ownCalls) rememberID(own string) {
 	if k.id != "" && own != "" {
 		k.m.history.RememberCall(k.p.salt, k.id, own)
 	}
+}
+
+// newCallID makes an id for a client.
+func newCallID() string {
+	var b [12]byte
+	rand.Read(b[:]) // never fails
+	return "call_" + hex.EncodeToString(b[:])
 }

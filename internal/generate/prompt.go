@@ -103,7 +103,7 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	p.options.InReasoning = m.insideReasoning(p.tokens)
 	if force != "" {
 		if p.options.InReasoning {
-			end, _ := afterReasoning(m.family)
+			end, _ := m.family.LeaveReasoning()
 			p.draft.Text += end
 			p.options.InReasoning = false
 		}
@@ -165,8 +165,8 @@ func (m *prompter) forcedOpening(r *chat.Request) string {
 	case r.Choice.Kind == chat.ChoiceRequired && len(r.Tools) == 1:
 		name = r.Tools[0].Name
 	}
-	force := strings.TrimRight(m.family.Force(name), " ") // a blank belongs to the token after it
-	if m.forms[0].ids == idsNumbered && name != "" {      // the number counts the calls of the conversation
+	force := strings.TrimRight(m.family.Force(name), " ")    // a blank belongs to the token after it
+	if m.forms[0].ids == dialect.IDsNumbered && name != "" { // the number counts the calls of the conversation
 		force = strings.Replace(force, ":0", fmt.Sprintf(":%d", len(callsOf(r.Messages))), 1)
 	}
 	return force

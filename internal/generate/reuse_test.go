@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 	"hearth/internal/engine"
 	"hearth/internal/tokenizer"
 	"hearth/internal/transcript"
@@ -332,11 +333,11 @@ func TestBuiltinTemplatesReuse(t *testing.T) {
 		name, src string
 		answers   []string
 	}{
-		{"harmony", builtinText("harmony"), []string{
+		{"harmony", dialect.BuiltinText("harmony"), []string{
 			"<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\":\"Oslo\"}",
 			"<|channel|>analysis<|message|>Again.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather<|message|>{\"city\": \"B\\u00f8\"}",
 		}},
-		{"deepseek_v32", builtinText("deepseek_v32"), []string{
+		{"deepseek_v32", dialect.BuiltinText("deepseek_v32"), []string{
 			"I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>\n",
 		}},
 	} {

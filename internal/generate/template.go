@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hearth/internal/dialect"
 	"hearth/internal/jinja"
 	"hearth/internal/jsonc"
 	"hearth/internal/regular"
@@ -51,8 +52,9 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // broken file counts as absent; where none is left the error is a BrokenError.
 func LoadTemplate(fsys fs.FS) (*Template, error) { return LoadTemplateAs(fsys, "") }
 
-// LoadTemplateAs is LoadTemplate with a template in the place of the folder's own: the name of a file, of a folder with one, of
-// one of Builtins, the text of a template, or NoTemplate. An empty one is LoadTemplate. What is wrong with it is a GivenError.
+// LoadTemplateAs is LoadTemplate with a template in the place of the folder's own: the name of a file, of a folder with
+// one, of one of dialect.Builtins, the text of a template, or NoTemplate. An empty one is LoadTemplate. What is wrong with
+// it is a GivenError.
 func LoadTemplateAs(fsys fs.FS, given string) (*Template, error) {
 	t, err := loadTemplate(fsys, given)
 	if errors.As(err, new(*GivenError)) { // short already, and what is wrong may have a line of its own
@@ -227,7 +229,7 @@ func (l *loader) find() (source, error) {
 		return src, l.err
 	}
 	if kind := tokenText(config["chat_template_type"]); kind != "" { // mlx-lm's name for a renderer in code
-		b := builtinText(kind)
+		b := dialect.BuiltinText(kind)
 		if b == "" {
 			return src, fmt.Errorf("tokenizer_config.json: chat_template_type %s is not supported", regular.Quote(kind))
 		}
@@ -245,8 +247,9 @@ func (l *loader) find() (source, error) {
 		}
 	}
 	if src.text == "" {
-		if kind := builtinFor(l.fsys); kind != "" {
-			src.name, src.text = "built-in "+kind, builtinText(kind)
+		modelType := tokenText((&loader{fsys: l.fsys}).keys("config.json")["model_type"])
+		if kind := dialect.BuiltinFor(modelType); kind != "" {
+			src.name, src.text = "built-in "+kind, dialect.BuiltinText(kind)
 		}
 	}
 	return src, nil

@@ -1,0 +1,102 @@
+package dialect
+
+import "slices"
+
+// Family is one dialect. Every field is set: what a family lacks is written as none, or as a value whose name begins with
+// no and whose fields are empty.
+type Family struct {
+	Name   string
+	Names  []string // of parsers, here and elsewhere, that mean this family
+	Shared []string // that mean another family, and this one where the evidence shows it
+
+	*Think
+	// Resume begins the rest of a turn behind reasoning that was closed for the model: first what may be a call or an answer,
+	// then the answer.
+	Resume []string
+	*Calls
+
+	Markers []string // all literal markers, to be decoded even where they are special tokens
+	Control []string // of those, the ones that a request must not forge: no template looks for them in messages
+	Ends    []string // tokens that end a turn, where no trial of a template shows them
+	Builtin *Builtin // the chat template for folders that have none
+	New     func(Options) Parser
+
+	matches func(Evidence) bool
+	syntax  *syntax // of formats that tagged reads
+}
+
+// Think is a form of reasoning. Several families may have it, and a template may show another than its family's own.
+type Think struct {
+	Open, Close    string   // tags around it, "" if there are none
+	Leave          string   // closes it where the model has not, with the line ends that belong to the tag
+	ReasoningNames []string // of parsers, here and elsewhere, that mean this form
+	at             *place
+}
+
+// place is where a tag that opens reasoning counts, and what belongs to it.
+type place struct {
+	anywhere bool   // not only before the answer
+	label    string // follows the tag
+}
+
+// Calls is how tools are called.
+type Calls struct {
+	// Force returns the text that makes the model call a tool, the one of that name unless it is empty, when the prompt is
+	// continued with it; the parser is fed it as if the model had written it. Nil where there are no calls.
+	Force func(tool string) string
+
+	// Written is the text of a template of calls as the parser reads them, for prompts that teach the form. Earlier is that of
+	// calls in earlier turns under a chat template that declares tools and leaves calls out. The variables are calls, each with
+	// name and arguments, and ids, those of the calls as IDsNumbered has them.
+	Written, Earlier string
+	IDs              IDs
+	*Object
+}
+
+// Object is what stands around a call that is one JSON object with its name and its arguments.
+type Object struct{ CallOpen, CallClose string }
+
+// What families have that lack something.
+var (
+	none         = []string{}
+	noThink      = &Think{ReasoningNames: none, at: beforeAnswer}
+	noCalls      = &Calls{Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: noObject} // where one is needed all the same
+	noObject     = &Object{}
+	noBuiltin    = &Builtin{}
+	noSyntax     = &syntax{}
+	beforeAnswer = &place{}
+)
+
+// tagFamily completes a family whose output tagged reads.
+func tagFamily(f *Family, s *syntax) *Family {
+	f.syntax = s
+	f.Markers = slices.DeleteFunc(slices.Concat(none, s.tags(), f.Markers, []string{f.Open, f.Close}), func(m string) bool { return m == "" })
+	slices.Sort(f.Markers)
+	f.Markers = slices.Compact(f.Markers)
+	f.Control = without(f.Markers, f.Open, f.Close, callOpen, callClose)
+	f.New = func(o Options) Parser { return newTagged(s, f.Think, o) }
+	return f
+}
+
+func without(all []string, some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(m string) bool { return slices.Contains(some, m) })
+}
+
+// guarded is a family whose marks around reasoning end turns too, or begin them: no request may forge them.
+func guarded(f *Family) *Family {
+	f.Control = f.Markers
+	return f
+}
+
+// LeaveReasoning is what closes an open block of reasoning, and what then begins the answer where that has a beginning of
+// its own.
+func (f *Family) LeaveReasoning() (end, answer string) {
+	if len(f.Resume) == 0 {
+		return f.Leave, ""
+	}
+	end = f.Close + f.Resume[0]
+	if len(f.Resume) > 1 {
+		answer = f.Resume[1]
+	}
+	return end, answer
+}
