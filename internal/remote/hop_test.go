@@ -15,33 +15,33 @@ import (
 
 // mill is the worker process's side of streams that get a token each whenever it is told.
 type mill struct {
-	h     *host
+	w     *worker
 	feeds []engine.Feed
 	usage []engine.Usage
-	list  []*hosted
+	list  []*workerStream
 }
 
 func newMill(t testing.TB, n int) (*Engine, *mill) {
 	t.Helper()
-	m := &mill{h: &host{out: newOutbox(), streams: map[uint64]*hosted{}, ctx: context.Background()}}
-	m.h.out.more = m.h.appendNews
+	m := &mill{w: &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, ctx: context.Background()}}
+	m.w.out.more = m.w.appendNews
 	e, err := Open(Config{Build: "test", Spec: []byte("{}"), Warn: func(string) {}, Start: func() (Process, error) {
 		ours, theirs, err := pair()
 		if err != nil {
 			return nil, err
 		}
 		f := &inProcess{fake: fake{end: make(chan struct{})}, file: ours}
-		m.h.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, greeting{Version: version, Build: "test"}) })
-		m.h.out.put(kindLoaded, func(b []byte) []byte {
+		m.w.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, greeting{Version: version, Build: "test"}) })
+		m.w.out.put(kindLoaded, func(b []byte) []byte {
 			return appendJSON(b, facts{Limits: Limits{Vocab: 1 << 17, MaxSequences: n, MaxQueue: n}, Context: 1 << 30})
 		})
 		go func() {
-			_ = m.h.out.run(theirs)
+			_ = m.w.out.run(theirs)
 			theirs.Close()
 			f.once.Do(func() { close(f.end) })
 		}()
 		go func() {
-			defer m.h.out.close()
+			defer m.w.out.close()
 			for in := newReceiver(theirs); ; {
 				k, b, err := in.read()
 				if err != nil || k == kindEnd {
@@ -75,17 +75,17 @@ func (p *inProcess) Write(b []byte) (int, error) { return p.file.Write(b) }
 func (p *inProcess) Close() error                { return p.file.Close() }
 
 func (m *mill) add(c *contents) {
-	s := &hosted{id: c.uint(), ctx: context.Background(), cancel: func() {}}
+	s := &workerStream{id: c.uint(), ctx: context.Background(), cancel: func() {}}
 	f := engine.NewFeed(s.ctx, 1, func() {})
 	s.stream = f.Stream
 	u := f.Stream.Usage()
 	u.Started = u.Submitted.Add(1)
-	m.h.mu.Lock()
-	m.h.streams[s.id] = s
-	m.h.mu.Unlock()
+	m.w.mu.Lock()
+	m.w.streams[s.id] = s
+	m.w.mu.Unlock()
 	m.feeds, m.list, m.usage = append(m.feeds, f), append(m.list, s), append(m.usage, u)
 	f.Give(engine.News{StopID: -1, Usage: u})
-	m.h.touch(s, true)
+	m.w.touch(s, true)
 }
 
 // step gives every stream a token, as the engine does at the end of one.
@@ -93,9 +93,9 @@ func (m *mill) step(id int32) {
 	for i := range m.feeds {
 		m.usage[i].Generated++
 		m.feeds[i].Give(engine.News{Tokens: []engine.Token{{ID: id}}, StopID: -1, Usage: m.usage[i]})
-		m.h.touch(m.list[i], false)
+		m.w.touch(m.list[i], false)
 	}
-	m.h.out.signal()
+	m.w.out.signal()
 }
 
 // readers read streams; got counts down with every token.

@@ -108,21 +108,21 @@ func (c *contents) floats() []float32 {
 }
 
 // answerRead answers callRead. One batch runs at a time.
-func (h *host) answerRead(id uint64, b *backend.Batch) {
-	h.reading.Lock()
-	defer h.reading.Unlock()
-	h.watchdog.Begin(watchdog.Prompt)
-	defer h.watchdog.End()
-	err := h.readTexts(b, func(rows []float32) {
+func (w *worker) answerRead(id uint64, b *backend.Batch) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	w.watchdog.Begin(watchdog.Prompt)
+	defer w.watchdog.End()
+	err := w.readTexts(b, func(rows []float32) {
 		const most = newsFrame / 4
 		for len(rows) > 0 {
 			n := min(len(rows), most)
-			h.reply(id, true, nil, func(f []byte) []byte { return appendFloats(f, rows[:n]) })
+			w.reply(id, true, nil, func(f []byte) []byte { return appendFloats(f, rows[:n]) })
 			rows = rows[n:]
 		}
 	})
 	if err != nil {
 		err = fmt.Errorf("read texts: %w", err)
 	}
-	h.reply(id, false, err, nil)
+	w.reply(id, false, err, nil)
 }

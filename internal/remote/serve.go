@@ -68,24 +68,24 @@ var ErrGone = errors.New("the process that started this one has ended")
 // *Refused of load goes to the parent as it is. Whoever calls it ends the process afterwards.
 func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage, h Hooks) (*Loaded, error)) error {
 	defer conn.Close()
-	h := &host{out: newOutbox(), streams: map[uint64]*hosted{}, calls: map[uint64]context.CancelFunc{}}
-	h.out.more = h.appendNews
+	w := &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, calls: map[uint64]context.CancelFunc{}}
+	w.out.more = w.appendNews
 	var stop context.CancelFunc
-	h.ctx, stop = context.WithCancel(context.Background())
+	w.ctx, stop = context.WithCancel(context.Background())
 	defer stop()
-	h.watchdog = watchdog.New(true, h.stuck)
-	defer h.watchdog.Close()
+	w.watchdog = watchdog.New(true, w.stuck)
+	defer w.watchdog.Close()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_ = h.out.run(conn) // the reader notices
+		_ = w.out.run(conn) // the reader notices
 	}()
 	finish := func() {
-		h.out.close()
+		w.out.close()
 		<-written
 	}
 	in := newReceiver(conn)
-	g, err := h.greet(in, build)
+	g, err := w.greet(in, build)
 	if err != nil {
 		finish()
 		return err
@@ -96,10 +96,10 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	}
 	loads, ended := make(chan loading, 1), make(chan error, 1)
 	go func() {
-		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { h.out.signal() }, Stuck: h.stuck, Warn: h.warn})
+		l, err := load(g.Spec, Hooks{Trace: func(engine.Step) { w.out.signal() }, Stuck: w.stuck, Warn: w.warn})
 		loads <- loading{l, err}
 	}()
-	go func() { ended <- h.read(in) }()
+	go func() { ended <- w.read(in) }()
 	var l loading
 	select {
 	case l = <-loads:
@@ -112,11 +112,11 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 		return err
 	}
 	if l.error != nil {
-		h.fail(l.error)
+		w.fail(l.error)
 		finish()
 		return l.error
 	}
-	h.start(l.Loaded)
+	w.start(l.Loaded)
 	err = <-ended
 	if err != nil { // nobody reads this any more
 		conn.Close()
@@ -128,7 +128,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	defer limit.Stop()
 	select {
 	case e := <-closed:
-		h.out.put(kindClosed, func(b []byte) []byte { return appendError(b, e) })
+		w.out.put(kindClosed, func(b []byte) []byte { return appendError(b, e) })
 		if err == nil {
 			finish()
 		}

@@ -15,8 +15,8 @@ import (
 	"hearth/internal/watchdog"
 )
 
-// host is the worker process's side of a connection.
-type host struct {
+// worker is the worker process's side of a connection.
+type worker struct {
 	out *outbox
 	ctx context.Context
 
@@ -27,14 +27,14 @@ type host struct {
 	mu      sync.Mutex
 	loaded  bool
 	engine  *engine.Engine
-	streams map[uint64]*hosted
-	dirty   []*hosted // with something new
-	spare   []*hosted
+	streams map[uint64]*workerStream
+	dirty   []*workerStream // with something new
+	spare   []*workerStream
 	calls   map[uint64]context.CancelFunc
 }
 
-// hosted is a stream of the parent's.
-type hosted struct {
+// workerStream is a stream of the parent's.
+type workerStream struct {
 	id          uint64
 	logprobs    bool
 	ctx         context.Context
@@ -45,13 +45,13 @@ type hosted struct {
 	sent  sent
 	ended bool // and that has been sent
 
-	// Under host.mu.
+	// Under worker.mu.
 	stream *engine.Stream // nil: it is being submitted
 	dirty  bool
 }
 
 // greet reads the parent's greeting and answers it.
-func (h *host) greet(in *receiver, build string) (g greeting, err error) {
+func (w *worker) greet(in *receiver, build string) (g greeting, err error) {
 	k, b, err := in.read()
 	if err != nil {
 		return g, err
@@ -59,7 +59,7 @@ func (h *host) greet(in *receiver, build string) (g greeting, err error) {
 	if k != kindGreeting || json.Unmarshal(b, &g) != nil {
 		return g, errFrame
 	}
-	h.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, greeting{Version: version, Build: build}) })
+	w.out.put(kindGreeting, func(b []byte) []byte { return appendJSON(b, greeting{Version: version, Build: build}) })
 	if g.Version != version || g.Build != build {
 		return g, fmt.Errorf("build %q, protocol %d of the process that started this one is not build %q, protocol %d", g.Build, g.Version, build, version)
 	}
@@ -75,38 +75,38 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, j...)
 }
 
-func (h *host) warn(line string) {
-	h.out.put(kindWarn, func(b []byte) []byte { return append(b, line...) })
+func (w *worker) warn(line string) {
+	w.out.put(kindWarn, func(b []byte) []byte { return append(b, line...) })
 }
 
 // stuck says that a step does not end.
-func (h *host) stuck(d time.Duration) {
-	h.out.put(kindStuck, func(b []byte) []byte { return binary.AppendUvarint(b, uint64(d)) })
+func (w *worker) stuck(d time.Duration) {
+	w.out.put(kindStuck, func(b []byte) []byte { return binary.AppendUvarint(b, uint64(d)) })
 }
 
 // fail tells why nothing was loaded.
-func (h *host) fail(err error) {
+func (w *worker) fail(err error) {
 	var r *Refused
 	if !errors.As(err, &r) {
 		r = &Refused{Msg: err.Error()}
 	}
-	h.out.put(kindFailed, func(b []byte) []byte { return appendJSON(b, r) })
+	w.out.put(kindFailed, func(b []byte) []byte { return appendJSON(b, r) })
 }
 
 // start makes prompts possible, and says so.
-func (h *host) start(l *Loaded) {
-	h.mu.Lock()
-	h.engine, h.readTexts, h.loaded = l.Engine, l.Read, true
-	h.mu.Unlock()
+func (w *worker) start(l *Loaded) {
+	w.mu.Lock()
+	w.engine, w.readTexts, w.loaded = l.Engine, l.Read, true
+	w.mu.Unlock()
 	f := facts{Limits: l.Limits, About: l.About}
 	if l.Engine != nil {
 		f.Context, f.KV = l.Engine.Context(), l.Engine.KV()
 	}
-	h.out.put(kindLoaded, func(b []byte) []byte { return appendJSON(b, f) })
+	w.out.put(kindLoaded, func(b []byte) []byte { return appendJSON(b, f) })
 }
 
 // read handles the parent's frames until kindEnd, which gives nil.
-func (h *host) read(in *receiver) error {
+func (w *worker) read(in *receiver) error {
 	for {
 		k, b, err := in.read()
 		if errors.Is(err, errFrame) {
@@ -116,26 +116,26 @@ func (h *host) read(in *receiver) error {
 			return ErrGone
 		}
 		c := &contents{b: b}
-		h.mu.Lock()
-		e, loaded := h.engine, h.loaded
-		h.mu.Unlock()
+		w.mu.Lock()
+		e, loaded := w.engine, w.loaded
+		w.mu.Unlock()
 		switch {
 		case k == kindPing:
-			h.out.put(kindPong, nil)
+			w.out.put(kindPong, nil)
 		case k == kindEnd:
 			return nil
 		case !loaded || k == kindPrompt && e == nil:
 			return errFrame
 		case k == kindPrompt:
-			h.submit(e, c)
+			w.submit(e, c)
 		case k == kindCancel:
-			h.cancel(c.uint())
+			w.cancel(c.uint())
 		case k == kindConstraint:
-			h.constrain(c)
+			w.constrain(c)
 		case k == kindCall:
-			h.call(e, c)
+			w.call(e, c)
 		case k == kindDrop:
-			h.drop(c.uint())
+			w.drop(c.uint())
 		default:
 			return errFrame
 		}
@@ -146,65 +146,65 @@ func (h *host) read(in *receiver) error {
 }
 
 // submit starts a stream. One that is refused has news at once.
-func (h *host) submit(e *engine.Engine, c *contents) {
-	s := &hosted{id: c.uint()}
+func (w *worker) submit(e *engine.Engine, c *contents) {
+	s := &workerStream{id: c.uint()}
 	p, constrained := c.prompt()
 	if c.end() != nil {
 		return
 	}
 	s.logprobs = p.Logprobs >= 0
-	s.ctx, s.cancel = context.WithCancel(h.ctx)
+	s.ctx, s.cancel = context.WithCancel(w.ctx)
 	if constrained {
 		s.constraints = make(chan engine.Constraint, 1)
 		p.Constraints = s.constraints
 	}
-	p.Watch = func(step bool) { h.touch(s, !step) }
-	h.mu.Lock()
-	h.streams[s.id] = s
-	h.mu.Unlock()
+	p.Watch = func(step bool) { w.touch(s, !step) }
+	w.mu.Lock()
+	w.streams[s.id] = s
+	w.mu.Unlock()
 	stream, err := e.Submit(s.ctx, p)
 	if err != nil {
 		f := engine.NewFeed(s.ctx, len(p.Tokens), s.cancel)
 		f.Give(engine.News{Reason: engine.Error, StopID: -1, Err: err})
 		stream = f.Stream
 	}
-	h.mu.Lock()
+	w.mu.Lock()
 	s.stream = stream
-	h.mu.Unlock()
-	h.touch(s, true)
+	w.mu.Unlock()
+	w.touch(s, true)
 }
 
 // touch notes that a stream has something new.
-func (h *host) touch(s *hosted, now bool) {
-	h.mu.Lock()
+func (w *worker) touch(s *workerStream, now bool) {
+	w.mu.Lock()
 	if !s.dirty {
 		s.dirty = true
-		h.dirty = append(h.dirty, s)
+		w.dirty = append(w.dirty, s)
 	}
-	h.mu.Unlock()
+	w.mu.Unlock()
 	if now {
-		h.out.signal()
+		w.out.signal()
 	}
 }
 
-func (h *host) cancel(id uint64) {
-	h.mu.Lock()
-	s := h.streams[id]
-	h.mu.Unlock()
+func (w *worker) cancel(id uint64) {
+	w.mu.Lock()
+	s := w.streams[id]
+	w.mu.Unlock()
 	if s != nil { // it may have ended meanwhile
 		s.cancel()
 	}
 }
 
 // constrain passes on what may come after a token.
-func (h *host) constrain(c *contents) {
+func (w *worker) constrain(c *contents) {
 	id, constraint := c.uint(), c.constraint()
 	if c.end() != nil {
 		return
 	}
-	h.mu.Lock()
-	s := h.streams[id]
-	h.mu.Unlock()
+	w.mu.Lock()
+	s := w.streams[id]
+	w.mu.Unlock()
 	if s == nil || s.constraints == nil {
 		return
 	}
@@ -221,35 +221,35 @@ func (h *host) constrain(c *contents) {
 const mostTokens = 4096
 
 // appendNews appends what is new of all streams, before the writer writes.
-func (h *host) appendNews(b []byte) []byte {
-	h.mu.Lock()
-	list := h.dirty
-	h.dirty = h.spare[:0]
+func (w *worker) appendNews(b []byte) []byte {
+	w.mu.Lock()
+	list := w.dirty
+	w.dirty = w.spare[:0]
 	for _, s := range list {
 		s.dirty = false
 	}
-	h.mu.Unlock()
+	w.mu.Unlock()
 	start := len(b)
 	b = begin(b, kindNews)
 	for _, s := range list {
-		if b = h.appendStream(b, s); len(b)-start > newsFrame {
+		if b = w.appendStream(b, s); len(b)-start > newsFrame {
 			b = finish(b, start)
 			start = len(b)
 			b = begin(b, kindNews)
 		}
 	}
 	clear(list)
-	h.spare = list
+	w.spare = list
 	if len(b) == start+headerSize+1 {
 		return b[:start]
 	}
 	return finish(b, start)
 }
 
-func (h *host) appendStream(b []byte, s *hosted) []byte {
-	h.mu.Lock()
+func (w *worker) appendStream(b []byte, s *workerStream) []byte {
+	w.mu.Lock()
 	stream := s.stream
-	h.mu.Unlock()
+	w.mu.Unlock()
 	if stream == nil || s.ended { // submit touches it again; or the end was sent with an earlier frame
 		return b
 	}
@@ -267,9 +267,9 @@ func (h *host) appendStream(b []byte, s *hosted) []byte {
 	if n.Reason != engine.Running {
 		s.ended = true
 		s.cancel()
-		h.mu.Lock()
-		delete(h.streams, s.id)
-		h.mu.Unlock()
+		w.mu.Lock()
+		delete(w.streams, s.id)
+		w.mu.Unlock()
 	}
 	return b
 }
@@ -289,7 +289,7 @@ const (
 )
 
 // call answers a call. What may take time has a goroutine.
-func (h *host) call(e *engine.Engine, c *contents) {
+func (w *worker) call(e *engine.Engine, c *contents) {
 	id, m := c.uint(), method(c.byte())
 	if (m == callRead) != (e == nil) {
 		c.fail()
@@ -299,50 +299,50 @@ func (h *host) call(e *engine.Engine, c *contents) {
 	case callRead:
 		b := c.texts()
 		if c.end() == nil {
-			h.spawn(id, func(context.Context) { h.answerRead(id, b) })
+			w.spawn(id, func(context.Context) { w.answerRead(id, b) })
 		}
 	case callStats:
-		h.spawn(id, func(context.Context) { // a backend may have to be asked
+		w.spawn(id, func(context.Context) { // a backend may have to be asked
 			st := e.Stats()
-			h.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, st) })
+			w.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, st) })
 		})
 	case callClear:
-		h.spawn(id, func(ctx context.Context) {
+		w.spawn(id, func(ctx context.Context) {
 			d, err := e.DropCache(ctx)
-			h.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
+			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
 		})
 	case callStored:
 		var salt kv.Salt
 		copy(salt[:], c.take(len(salt)))
-		h.spawn(id, func(context.Context) {
-			h.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, e.Stored(salt)) })
+		w.spawn(id, func(context.Context) {
+			w.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, e.Stored(salt)) })
 		})
 	case callClearSalt:
 		var salt kv.Salt
 		copy(salt[:], c.take(len(salt)))
-		h.spawn(id, func(ctx context.Context) {
+		w.spawn(id, func(ctx context.Context) {
 			d, err := e.DropSalt(ctx, salt)
-			h.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
+			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
 		})
 	case callSave:
 		name, data := c.text(), c.bytes()
-		h.spawn(id, func(context.Context) { h.reply(id, false, e.Save(name, data), nil) })
+		w.spawn(id, func(context.Context) { w.reply(id, false, e.Save(name, data), nil) })
 	case callSaved:
 		name := c.text()
-		h.spawn(id, func(context.Context) {
+		w.spawn(id, func(context.Context) {
 			data := e.Saved(name)
-			if !h.reply(id, false, nil, func(b []byte) []byte { return append(b, data...) }) {
-				h.reply(id, false, nil, nil) // more than a frame holds counts as nothing
+			if !w.reply(id, false, nil, func(b []byte) []byte { return append(b, data...) }) {
+				w.reply(id, false, nil, nil) // more than a frame holds counts as nothing
 			}
 		})
 	case callScore:
 		top, tokens := c.int(), c.ids()
-		h.spawn(id, func(ctx context.Context) {
+		w.spawn(id, func(ctx context.Context) {
 			scores, err := e.Score(ctx, tokens, top)
 			for part := range parts(scores) {
-				h.reply(id, true, nil, func(b []byte) []byte { return appendScores(b, part) })
+				w.reply(id, true, nil, func(b []byte) []byte { return appendScores(b, part) })
 			}
-			h.reply(id, false, err, nil)
+			w.reply(id, false, err, nil)
 		})
 	default:
 		c.fail()
@@ -363,8 +363,8 @@ func parts(scores []engine.Score) func(yield func([]engine.Score) bool) {
 	}
 }
 
-func (h *host) reply(id uint64, more bool, err error, result func(b []byte) []byte) bool {
-	return h.out.put(kindReply, func(b []byte) []byte {
+func (w *worker) reply(id uint64, more bool, err error, result func(b []byte) []byte) bool {
+	return w.out.put(kindReply, func(b []byte) []byte {
 		b = binary.AppendUvarint(b, id)
 		b = appendError(appendBool(b, more), err)
 		if err == nil && result != nil {
@@ -375,22 +375,22 @@ func (h *host) reply(id uint64, more bool, err error, result func(b []byte) []by
 }
 
 // spawn runs a call until it is done or dropped.
-func (h *host) spawn(id uint64, f func(context.Context)) {
-	ctx, cancel := context.WithCancel(h.ctx)
-	h.mu.Lock()
-	h.calls[id] = cancel
-	h.mu.Unlock()
+func (w *worker) spawn(id uint64, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.mu.Lock()
+	w.calls[id] = cancel
+	w.mu.Unlock()
 	go func() {
-		defer h.drop(id)
+		defer w.drop(id)
 		f(ctx)
 	}()
 }
 
-func (h *host) drop(id uint64) {
-	h.mu.Lock()
-	cancel := h.calls[id]
-	delete(h.calls, id)
-	h.mu.Unlock()
+func (w *worker) drop(id uint64) {
+	w.mu.Lock()
+	cancel := w.calls[id]
+	delete(w.calls, id)
+	w.mu.Unlock()
 	if cancel != nil {
 		cancel()
 	}
