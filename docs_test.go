@@ -1,0 +1,112 @@
+package hearth
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// declared are the names that a package declares, tests included: functions, methods, types, fields, constants and variables.
+func declared(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				names[n.Name.Name] = true
+			case *ast.TypeSpec:
+				names[n.Name.Name] = true
+			case *ast.ValueSpec:
+				for _, id := range n.Names {
+					names[id.Name] = true
+				}
+			case *ast.Field:
+				for _, id := range n.Names {
+					names[id.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// TestArchitecture: documents that lead people through the code name what is there. A name is written as package.Name, or as
+// Type.Name in the documents' drawings; a file as package/file.go.
+func TestArchitecture(t *testing.T) {
+	in := map[string]map[string]bool{} // by package, and by type: what is declared beside it
+	add := func(word string, names map[string]bool) {
+		if in[word] == nil {
+			in[word] = map[string]bool{}
+		}
+		maps.Copy(in[word], names)
+	}
+	dirs := map[string]map[string]bool{}
+	goFiles(t, func(path string, f *ast.File) {
+		dir := filepath.Dir(path)
+		if dirs[dir] == nil {
+			dirs[dir] = declared(t, dir)
+			add(f.Name.Name, dirs[dir])
+		}
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				for _, s := range g.Specs {
+					add(s.(*ast.TypeSpec).Name.Name, dirs[dir])
+				}
+			}
+		}
+	})
+	files := []string{"go", "md", "json", "py"}
+	word := regexp.MustCompile(`\b([A-Za-z]\w*)((?:\.[A-Za-z]\w*)+)\b`)
+	file := regexp.MustCompile("`((?:\\w+/)+\\w+\\.go)`")
+	const architecture = "docs/ARCHITECTURE.md"
+	docs, _ := filepath.Glob("docs/adding-*.md")
+	checked := 0
+	for _, doc := range append(docs, architecture) {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range word.FindAllStringSubmatch(string(text), -1) {
+			names := strings.Split(m[2], ".")[1:]
+			if in[m[1]] == nil || slices.Contains(files, names[0]) {
+				continue
+			}
+			for _, name := range names {
+				checked++
+				if !in[m[1]][name] {
+					t.Errorf("%s names %s, and there is no %s beside %s", doc, m[0], name, m[1])
+				}
+			}
+		}
+		if doc != architecture { // the others name files that are to be written
+			continue
+		}
+		for _, m := range file.FindAllStringSubmatch(string(text), -1) {
+			checked++
+			_, inside := os.Stat(filepath.Join("internal", m[1]))
+			if _, err := os.Stat(m[1]); err != nil && inside != nil {
+				t.Errorf("%s names the file %s, which is not there", doc, m[1])
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d names were found: the documents are written in another way", checked)
+	}
+}
