@@ -22,7 +22,7 @@ type session struct {
 func (r *Rule) Expired(used, now int64) bool { return r.TTL > 0 && now-used >= r.TTL }
 
 // Visit notes a request of a session and says how many that makes. If it is one session too many, gone is the one that was
-// silent longest: the caller forgets what it left. Session 0 stands for none, in both.
+// least recently used: the caller forgets what it left. Session 0 stands for none, in both.
 func (r *Rule) Visit(id uint64) (visits int, gone uint64) {
 	if id == 0 || r.Sessions <= 0 {
 		return 0, 0

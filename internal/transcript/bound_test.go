@@ -64,6 +64,23 @@ func TestCopiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestAnswersBounded: of too many answers to one prompt, other text can go on from the latest ones.
+func TestAnswersBounded(t *testing.T) {
+	h := demoHistory(t, true)
+	const prompt = "<|im_start|>assistant\n"
+	said := func(i int) string { return string(rune('a'+i)) + " it is" }
+	for i := range maxAnswers + 4 {
+		enc := h.encodeText(prompt)
+		h.Remember(&enc, Answer{IDs: h.guard.Plain(said(i)), Spoken: len(prompt), Whole: true})
+	}
+	for i := range maxAnswers + 4 {
+		got := h.encodeText(prompt + said(i) + ", and more")
+		if known := got.Spliced > 0; known != (i >= 4) {
+			t.Errorf("answer %d: %d ids are spliced", i, got.Spliced)
+		}
+	}
+}
+
 // growth is how much more of a processor f takes for 8n than for n, at best.
 func growth(t *testing.T, n int, f func(n int)) float64 {
 	used := func() time.Duration {
