@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // goFiles calls f for every non-test Go file of the program.
@@ -143,5 +145,34 @@ func TestSmallStructs(t *testing.T) {
 	})
 	for name, why := range tables {
 		t.Errorf("%s (%s) needs no exception: it has %d fields or fewer", name, why, most)
+	}
+}
+
+// TestCommentWidth: no line of a comment is wider than a screen.
+func TestCommentWidth(t *testing.T) {
+	const most = 130 // columns; a tab is four
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && slices.Contains([]string{".git", ".venv", "bin", "dist", "testdata"}, d.Name()) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			w := utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    "))
+			if w > most && strings.HasPrefix(strings.TrimSpace(line), "// ") { // not examples, which have a tab there
+				t.Errorf("%s:%d: a comment of %d columns, more than %d", path, n, w, most)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,8 +66,8 @@ func turns(before, after, prompt string) string {
 	return s
 }
 
-// TestTurnEnds: what a template writes behind what an assistant says ends a reply, in templates in the manner of the known families,
-// whatever the files name; and nothing else does.
+// TestTurnEnds: what a template writes behind what an assistant says ends a reply, in templates in the manner of the known
+// families, whatever the files name; and nothing else does.
 func TestTurnEnds(t *testing.T) {
 	chatML := turns("<|im_start|>ROLE\n", "<|im_end|>\n", "<|im_start|>assistant\n")
 	chatMLTokens := []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}

@@ -170,8 +170,8 @@ func hintOf(e *GivenError) string {
 	return e.Hint()
 }
 
-// TestGivenEnds: what ends a turn in a template that is given ends replies: its token, special or not, and where the vocabulary has
-// none, its text.
+// TestGivenEnds: what ends a turn in a template that is given ends replies: its token, special or not, and where the vocabulary
+// has none, its text.
 func TestGivenEnds(t *testing.T) {
 	for _, c := range []struct {
 		name, template string

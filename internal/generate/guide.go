@@ -173,8 +173,8 @@ func (u *guide) note(usage *chat.Usage, name string) {
 	}
 }
 
-// constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are kept
-// to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
+// constrain is the engine's hook for a choice, and what its first token must be of: a budget of reasoning, and calls that are
+// kept to the request's tools. The hook is nil where there is neither, as it keeps the engine from working ahead.
 func constrain(limit func(int32) []int32, calls *guide) (hook func(int32) engine.Constraint, first sample.Set, err error) {
 	if limit == nil && calls == nil {
 		return nil, nil, nil

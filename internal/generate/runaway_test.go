@@ -14,8 +14,8 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// TestRunaway: a greedy reply of one short run ends as at its max tokens and is counted; a run that was asked for, a draw, a call,
-// a form, and whatever is not yet so long or short go on.
+// TestRunaway: a greedy reply of one short run ends as at its max tokens and is counted; a run that was asked for, a draw, a
+// call, a form, and whatever is not yet so long or short go on.
 func TestRunaway(t *testing.T) {
 	const call = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \""
 	zero, hot, one, some := 0., 0.7, 1., 0.5
@@ -93,8 +93,8 @@ func TestRunaway(t *testing.T) {
 	}
 }
 
-// honest are texts that repeat themselves as people's and programs' texts do: tables, rules, data, code, verse. Each has more than
-// what is taken for a runaway would have, but for those that are one run from beginning to end, which are shorter than that.
+// honest are texts that repeat themselves as people's and programs' texts do: tables, rules, data, code, verse. Each has more
+// than what is taken for a runaway would have, but for those that are one run from beginning to end, which are shorter than that.
 func honest(n int) (texts []string) {
 	r := rand.New(rand.NewPCG(39, 14))
 	words := strings.Fields("north south east west red blue green apple pear plum alpha beta gamma delta one two three four open closed left right")

@@ -84,8 +84,8 @@ var tapeTexts = []string{
 	"</think>\n\nt</t", "STO STOP not", "one two three STOP four", "a STaSTO€STOP", "", "\n\n \n t", "<tool_call>{\"na", "the end <thin", "<|im_start|>assistant\nHi",
 }
 
-// TestLogprobsAreTheText: whatever is read, held back, dropped or cut, the bytes of a text's tokens are the text, each token is told
-// once and in order, and none that only marks something is told.
+// TestLogprobsAreTheText: whatever is read, held back, dropped or cut, the bytes of a text's tokens are the text, each token is
+// told once and in order, and none that only marks something is told.
 func TestLogprobsAreTheText(t *testing.T) {
 	base, _ := newTest(t, "")
 	split := newSplitter(base)
@@ -195,8 +195,8 @@ func collect(t *testing.T, g *Generator, r *chat.Request, look func(e *chat.Even
 	return all.String()
 }
 
-// TestCutInCharacter: a reply whose tokens run out inside a character ends before it, wherever it stands; the tokens count all the same.
-// What a model ends in by itself, or writes in the middle, is its own.
+// TestCutInCharacter: a reply whose tokens run out inside a character ends before it, wherever it stands; the tokens count all
+// the same. What a model ends in by itself, or writes in the middle, is its own.
 func TestCutInCharacter(t *testing.T) {
 	g, s := newTest(t, "")
 	split := newSplitter(g)

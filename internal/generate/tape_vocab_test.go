@@ -13,8 +13,8 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// TestTapeVocabularies: in every form of vocabulary the text of a stream is that of its tokens' bytes, each once and in order, but for
-// U+FFFD; and a stream that is cut has no U+FFFD for what is not complete.
+// TestTapeVocabularies: in every form of vocabulary the text of a stream is that of its tokens' bytes, each once and in order,
+// but for U+FFFD; and a stream that is cut has no U+FFFD for what is not complete.
 func TestTapeVocabularies(t *testing.T) {
 	for name, tok := range vocabularyFiles(t) {
 		r := rand.New(rand.NewPCG(7, uint64(tok.Size())))
@@ -84,8 +84,8 @@ func vocabularyFiles(t *testing.T) map[string]*tokenizer.Tokenizer {
 	return all
 }
 
-// TestPrimeVocabularies: in every form of vocabulary a completion's text goes on behind its prompt's, with nothing of it again, and so do
-// the bytes of their tokens.
+// TestPrimeVocabularies: in every form of vocabulary a completion's text goes on behind its prompt's, with nothing of it again,
+// and so do the bytes of their tokens.
 func TestPrimeVocabularies(t *testing.T) {
 	for name, tok := range vocabularyFiles(t) {
 		o := &output{tok: tok}

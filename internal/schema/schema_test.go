@@ -134,7 +134,8 @@ func TestParseIsLinear(t *testing.T) {
 	}
 }
 
-// TestDocument: a document is read when it is asked for, once however many ask at once; there may be none, or one that is no JSON.
+// TestDocument: a document is read when it is asked for, once however many ask at once; there may be none, or one that is no
+// JSON.
 func TestDocument(t *testing.T) {
 	read := OnRead(t)
 	d := &Document{Raw: json.RawMessage(`{"type": "object"}`)}

@@ -186,8 +186,8 @@ type Answer struct {
 	// Spoken is where in the prompt's text the model's words begin: at its end, or before what was put into the model's mouth.
 	Spoken      int
 	InReasoning bool // they begin inside a reasoning block
-	// Whole is false if the model was cut off before it had closed what it began. The ids are then taken up as far as the template
-	// writes the same, and never beyond.
+	// Whole is false if the model was cut off before it had closed what it began. The ids are then taken up as far as the
+	// template writes the same, and never beyond.
 	Whole bool
 }
 
