@@ -394,10 +394,10 @@ func TestTokensTogether(t *testing.T) {
 func TestStuck(t *testing.T) {
 	told := make(chan time.Duration, 1)
 	s := service(t, model.Pooling{Kind: model.Embeds}, func(c *Config) { c.Stuck = func(d time.Duration) { told <- d } })
-	s.queue.dog.Begin(watchdog.Prompt)
-	s.queue.dog.Advance(130)
+	s.queue.watchdog.Begin(watchdog.Prompt)
+	s.queue.watchdog.Advance(130)
 	if d := <-told; d < 2*time.Minute {
 		t.Errorf("stuck for %v", d)
 	}
-	s.queue.dog.End()
+	s.queue.watchdog.End()
 }

@@ -28,9 +28,9 @@ type queue struct {
 	stopped chan struct{}
 
 	// Of the loop, reused from step to step.
-	batch backend.Batch
-	owner []place // of every span
-	dog   *watchdog.Timer
+	batch    backend.Batch
+	owner    []place // of every span
+	watchdog *watchdog.Timer
 }
 
 // place is whose text a span is.
@@ -42,7 +42,7 @@ type place struct {
 func (u *queue) start(s *Service) {
 	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
 	_, device := s.cfg.Backend.(backend.Device)
-	u.dog = watchdog.New(device, func(d time.Duration) {
+	u.watchdog = watchdog.New(device, func(d time.Duration) {
 		if s.cfg.Stuck != nil {
 			s.cfg.Stuck(d)
 		}
@@ -113,7 +113,7 @@ func (u *queue) waiting() int {
 
 func (u *queue) loop() {
 	defer close(u.stopped)
-	defer u.dog.Close()
+	defer u.watchdog.Close()
 	for {
 		u.mu.Lock()
 		u.collect()
@@ -220,9 +220,9 @@ func Forward(m *model.Encoder, be backend.Backend, b *backend.Batch, use func(ro
 func (u *queue) step() error {
 	cfg, c := &u.s.cfg, &u.s.counts
 	if cfg.Away == nil {
-		u.dog.Begin(watchdog.Prompt)
+		u.watchdog.Begin(watchdog.Prompt)
 		err := Forward(cfg.Model, cfg.Backend, &u.batch, u.hand)
-		u.dog.End()
+		u.watchdog.End()
 		if err != nil {
 			return err
 		}

@@ -52,103 +52,103 @@ type Timer struct {
 // New makes a watchdog that calls stuck once for a step that does not end, with how long that has been: from a goroutine of its
 // own, and it must not wait. Compiles says that the first step of each kind may take any time. End it with Close.
 func New(compiles bool, stuck func(time.Duration)) *Timer {
-	d := &Timer{stuck: stuck, compiles: compiles}
-	d.timer = time.AfterFunc(time.Hour, func() { d.tick(time.Now()) })
-	d.timer.Stop()
-	return d
+	t := &Timer{stuck: stuck, compiles: compiles}
+	t.timer = time.AfterFunc(time.Hour, func() { t.tick(time.Now()) })
+	t.timer.Stop()
+	return t
 }
 
 // Begin says that a step begins.
-func (d *Timer) Begin(k Kind) {
-	d.kind.Store(uint32(k))
-	d.seq.Add(1)
-	d.arm()
+func (t *Timer) Begin(k Kind) {
+	t.kind.Store(uint32(k))
+	t.seq.Add(1)
+	t.arm()
 }
 
 // End says that it has ended.
-func (d *Timer) End() {
-	d.done[d.kind.Load()].Store(true)
-	d.seq.Add(1)
+func (t *Timer) End() {
+	t.done[t.kind.Load()].Store(true)
+	t.seq.Add(1)
 }
 
 // Stuck is how long the step that runs has been running, if it is stuck; else 0.
-func (d *Timer) Stuck() time.Duration {
-	if seq := d.seq.Load(); seq%2 == 0 || d.which.Load() != seq {
+func (t *Timer) Stuck() time.Duration {
+	if seq := t.seq.Load(); seq%2 == 0 || t.which.Load() != seq {
 		return 0
 	}
-	return time.Duration(d.found.Load()) * tick
+	return time.Duration(t.found.Load()) * tick
 }
 
 // Close ends the watch.
-func (d *Timer) Close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-	d.timer.Stop()
+func (t *Timer) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	t.timer.Stop()
 }
 
 // Advance lets n ticks pass at once, for tests that cannot wait for them.
-func (d *Timer) Advance(n int) {
+func (t *Timer) Advance(n int) {
 	for range n {
-		d.mu.Lock()
-		now := d.last.Add(tick)
-		d.mu.Unlock()
-		d.tick(now)
+		t.mu.Lock()
+		now := t.last.Add(tick)
+		t.mu.Unlock()
+		t.tick(now)
 	}
 }
 
-func (d *Timer) arm() {
-	if d.armed.Load() || !d.armed.CompareAndSwap(false, true) {
+func (t *Timer) arm() {
+	if t.armed.Load() || !t.armed.CompareAndSwap(false, true) {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.closed {
-		d.last = time.Now()
-		d.timer.Reset(tick)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.last = time.Now()
+		t.timer.Reset(tick)
 	}
 }
 
 // tick looks whether the step that runs is the one that ran at the last tick.
-func (d *Timer) tick(now time.Time) {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+func (t *Timer) tick(now time.Time) {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
 		return
 	}
-	seq, late := d.seq.Load(), now.Sub(d.last) > slack
-	d.last = now
-	if seq != d.seen {
-		if d.seen%2 == 1 {
-			d.longest = max(d.longest, d.age+1)
+	seq, late := t.seq.Load(), now.Sub(t.last) > slack
+	t.last = now
+	if seq != t.seen {
+		if t.seen%2 == 1 {
+			t.longest = max(t.longest, t.age+1)
 		}
-		d.age = 0
-	} else if d.compiles && !d.done[d.kind.Load()].Load() || late {
-		d.age = 0
+		t.age = 0
+	} else if t.compiles && !t.done[t.kind.Load()].Load() || late {
+		t.age = 0
 	} else {
-		d.age++
+		t.age++
 	}
-	idle := seq%2 == 0 && seq == d.seen
-	d.seen = seq
+	idle := seq%2 == 0 && seq == t.seen
+	t.seen = seq
 	report := int64(0)
-	if seq%2 == 1 && d.age >= max(leastTicks, mostTimes*d.longest) {
-		if d.which.Load() != seq {
-			report = d.age
+	if seq%2 == 1 && t.age >= max(leastTicks, mostTimes*t.longest) {
+		if t.which.Load() != seq {
+			report = t.age
 		}
-		d.found.Store(d.age)
-		d.which.Store(seq)
+		t.found.Store(t.age)
+		t.which.Store(seq)
 	}
 	if !idle {
-		d.timer.Reset(tick)
+		t.timer.Reset(tick)
 	}
-	d.mu.Unlock()
-	if report > 0 && d.seq.Load() == seq {
-		d.stuck(time.Duration(report) * tick)
+	t.mu.Unlock()
+	if report > 0 && t.seq.Load() == seq {
+		t.stuck(time.Duration(report) * tick)
 	}
 	if idle {
-		d.armed.Store(false)
-		if d.seq.Load()%2 == 1 {
-			d.arm()
+		t.armed.Store(false)
+		if t.seq.Load()%2 == 1 {
+			t.arm()
 		}
 	}
 }
