@@ -18,10 +18,15 @@ type reply struct {
 	m        *prompter
 	r        *chat.Request
 	p        *prompt
-	streams  []Stream
-	guides   []*guide // nil: that choice is free
+	seqs     []sequence // one for each choice
 	repaired func(dialect.Repair)
 	ends     bool // runaway choices are ended
+}
+
+// sequence is the tokens of a choice and what guides them.
+type sequence struct {
+	Stream
+	guide *guide // nil: the reply is free
 }
 
 // choice turns the tokens of one sequence into events.
@@ -30,10 +35,9 @@ type reply struct {
 // text, except those that mark reasoning and calls, which the parser has to see.
 type choice struct {
 	*reply
+	*sequence
 	index int
 	yield func(chat.Event, error) bool
-	guide *guide // nil: the reply is free
-
 	reading
 	calls   ownCalls
 	circles circles
@@ -68,7 +72,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 	if !p.raw {
 		parse, stops, markers = m.family.New(options), slices.Concat(r.Stop, m.endTexts), m.family.Markers
 	}
-	c := &choice{reply: re, index: index, yield: yield, guide: re.guides[index],
+	c := &choice{reply: re, sequence: &re.seqs[index], index: index, yield: yield,
 		reading: reading{dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops)},
 		calls:   ownCalls{reply: re, open: p.forced != ""},
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),
@@ -87,7 +91,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 // run reads the choice's stream to its end and reports whether the caller wants more. What was cached is asked of the first
 // stream: for the others all of the prompt was cached by then.
 func (c *choice) run() bool {
-	s := c.streams[c.index]
+	s := c.Stream
 	defer s.Close()
 	defer func() { c.p.remember(c.m.history, c.ids, !c.end.enough) }() // not whole: the last call was ended before what closes it
 	if c.p.forced != "" {
@@ -113,7 +117,7 @@ func (c *choice) run() bool {
 	}
 	reason := s.Finish()
 	s.Close() // its time ends here, too, where a stop string or a loop ends it
-	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
+	c.m.cached(&c.usage, c.p, c.r, c.seqs[0].Usage())
 	return c.finish(reason)
 }
 
@@ -147,12 +151,12 @@ func (c *choice) broken(err error) chat.Event {
 	}
 	told := c.usage.Output
 	c.usage.Output = 0
-	for _, s := range c.streams[c.index:] {
+	for _, s := range c.seqs[c.index:] {
 		s.Close() // then Usage counts tokens that were not read, too
 		c.usage.Output += s.Usage().Generated
 	}
 	c.usage.Output = max(c.usage.Output, told)
-	c.m.cached(&c.usage, c.p, c.r, c.streams[0].Usage())
+	c.m.cached(&c.usage, c.p, c.r, c.seqs[0].Usage())
 	c.guide.note(&c.usage, c.calls.name)
 	return e
 }

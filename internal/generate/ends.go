@@ -76,14 +76,12 @@ func (f *endFinder) find() []int32 {
 	if len(f.family.Ends) > 0 {
 		return f.known(f.family.Ends...)
 	}
-	user, said := trial(roleUser), trial(roleAssistant)
-	asked, answered := []turn{user(probeA)}, []turn{user(probeA), said(probeB)}
-	_, next, ok := strings.Cut(f.render(append(slices.Clip(answered), user(probeC)), true), probeB)
+	next, before, last, ok := f.behind()
 	if !ok {
 		return nil
 	}
 	next, _, _ = strings.Cut(next, probeC)
-	before, last, _ := strings.Cut(f.render(answered, false), probeB)
+	asked := []turn{{role: roleUser, text: probeA}}
 	start := f.render(asked, true)
 	prompts := start == f.render(asked, false) // the template writes a generation prompt in any case, if it has one
 
@@ -107,6 +105,16 @@ func (f *endFinder) find() []int32 {
 		}
 	}
 	return f.outside(found...)
+}
+
+// behind is what follows an assistant's words: next where another turn comes, last where none does, with what is before them.
+func (f *endFinder) behind() (next, before, last string, ok bool) {
+	user, said := trial(roleUser), trial(roleAssistant)
+	_, next, ok = strings.Cut(f.render([]turn{user(probeA), said(probeB), user(probeC)}, true), probeB)
+	if ok {
+		before, last, _ = strings.Cut(f.render([]turn{user(probeA), said(probeB)}, false), probeB)
+	}
+	return next, before, last, ok
 }
 
 // shared is the last special token that follows the assistant's words both where another turn comes and where none does. It
@@ -203,14 +211,11 @@ const leastEnd = 4
 // texts are those by which the template tells that the assistant's turn is over: what it always writes behind it, or else what
 // begins the next turn, from its line on.
 func (f *endFinder) texts() []string {
-	user, said := trial(roleUser), trial(roleAssistant)
-	answered := []turn{user(probeA), said(probeB)}
-	_, next, ok := strings.Cut(f.render(append(slices.Clip(answered), user(probeC)), true), probeB)
+	next, _, last, ok := f.behind()
 	if !ok {
 		return nil
 	}
 	next, _, ok = strings.Cut(next, probeC)
-	_, last, _ := strings.Cut(f.render(answered, false), probeB)
 	n := 0
 	for n < min(len(next), len(last)) && next[n] == last[n] {
 		n++

@@ -161,12 +161,12 @@ func (g *Generator) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[ch
 		defer cancel()
 		p.short = g.shortAdds(ctx, r, p) // while the first step runs
 		start.Usage.Short = p.short
-		glance(ctx, re.streams[0].Started())
-		g.cached(start.Usage, p, r, re.streams[0].Usage())
+		glance(ctx, re.seqs[0].Started())
+		g.cached(start.Usage, p, r, re.seqs[0].Usage())
 		if !yield(start, nil) {
 			return
 		}
-		for i := range re.streams {
+		for i := range re.seqs {
 			c := newChoice(re, i, yield)
 			c.usage.Limit = start.Usage.Limit
 			if !c.run() {
@@ -219,18 +219,18 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 	}
 	ep := g.enginePrompt(r, p)
 	n := max(r.N, 1)
-	re := &reply{m: g.prompter, r: r, p: p, streams: make([]Stream, n), guides: make([]*guide, n), repaired: g.repairs.count,
+	re := &reply{m: g.prompter, r: r, p: p, seqs: make([]sequence, n), repaired: g.repairs.count,
 		ends: g.cfg.RunawayStop && greedy(ep.Sampling)}
 	advice := g.advice(r, p)
 	for i := range n {
-		re.guides[i] = g.calls.newGuide(r, p, form)
-		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.guides[i]); err != nil {
+		re.seqs[i].guide = g.calls.newGuide(r, p, form)
+		if ep.Constrain, ep.Mask, err = constrain(g.newBudget(p), re.seqs[i].guide); err != nil {
 			return nil, err
 		}
 		if advice != nil {
 			ep.Constrain, ep.Mask = g.force(advice)
 		}
-		if re.streams[i], err = g.cfg.Engine.Submit(ctx, ep); err != nil {
+		if re.seqs[i].Stream, err = g.cfg.Engine.Submit(ctx, ep); err != nil {
 			return nil, engineError(err)
 		}
 		ep.Sampling.Seed++

@@ -30,11 +30,12 @@ func (r *repeats) add(ids []int32) {
 	}
 }
 
-// shortest is the length of the shortest run, up to most, that the last tokens repeat; 0 if there is none.
-func (r *repeats) shortest(most, tokens int) int {
-	for i, n := range r.same[:min(most, len(r.same))] {
-		if n+i+1 >= tokens {
-			return i + 1
+// shortest is the length of the shortest run of from to most tokens that the last ones repeat, if they are as many as tokens says
+// for that length; 0 if there is none.
+func (r *repeats) shortest(from, most int, tokens func(length int) int) int {
+	for n := from; n <= min(most, len(r.same)); n++ {
+		if r.same[n-1]+n >= tokens(n) {
+			return n
 		}
 	}
 	return 0
@@ -42,15 +43,7 @@ func (r *repeats) shortest(most, tokens int) int {
 
 // found looks at what the tokens of a reply so far repeat.
 func (l Loop) found(r *repeats) bool {
-	if l.MinCount < 2 {
-		return false
-	}
-	for size := max(l.MinSize, 1); size <= min(l.MaxSize, len(r.same)); size++ {
-		if r.same[size-1] >= size*(l.MinCount-1) {
-			return true
-		}
-	}
-	return false
+	return l.MinCount > 1 && r.shortest(max(l.MinSize, 1), l.MaxSize, func(length int) int { return length * l.MinCount }) > 0
 }
 
 // circles notices that a reply goes round in them.
@@ -109,7 +102,7 @@ func (w *runaway) found(tok *tokenizer.Tokenizer, r *repeats, ids []int32) bool 
 		return false
 	}
 	w.quiet++
-	n := r.shortest(runawayRun, runawayTokens)
+	n := r.shortest(1, runawayRun, func(int) int { return runawayTokens })
 	if n == 0 || w.quiet > runawayRun {
 		return false
 	}

@@ -21,9 +21,9 @@ import (
 var stages = []string{
 	"engine",
 	"config template given traits form turns media fit told vars arguments switches ends output",
-	"prompt render draft clock raw infill origin marks sampling",
+	"prompt render draft clock raw infill marks sampling",
 	"guide",
-	"choice owncalls speech stop tape echo loop repairs",
+	"choice owncalls speech stop tape echo loop",
 	"generate",
 }
 
