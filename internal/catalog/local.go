@@ -99,7 +99,7 @@ func openScripted(src *Source, cfg *config.Config, id string, warn func(string))
 func configure(text *generate.Config, src *Source, cfg *config.Config, id string) {
 	text.Info = chat.Model{ID: id, Path: src.Path, Created: src.Created}
 	text.Defaults, text.MaxTokens, text.TokensCap = cfg.Sampling, cfg.MaxTokens, cfg.MaxTokensCap
-	text.Thinking, text.TemplateArgs = toggle(cfg.Thinking()), cfg.ChatTemplateArgs
+	text.Thinking, text.TemplateArgs = chat.ToggleOf(cfg.Thinking()), cfg.ChatTemplateArgs
 	text.NoThinking, text.ThinkingBudget = cfg.NoThinking(), cfg.ThinkingBudget
 	text.PlainHistory = cfg.History == "text"
 	text.RefuseMedia = cfg.Images == "refuse"
@@ -181,14 +181,4 @@ func textError(src *Source, cfg *config.Config, err error) error {
 		return &model.LoadError{Where: src.Where, Problem: problem, Hint: hint}
 	}
 	return &model.LoadError{Where: src.Where, Err: err}
-}
-
-func toggle(b *bool) chat.Toggle {
-	switch {
-	case b == nil:
-		return chat.Default
-	case *b:
-		return chat.On
-	}
-	return chat.Off
 }

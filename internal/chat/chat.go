@@ -162,6 +162,17 @@ const (
 	Off
 )
 
+// ToggleOf is Default for nil.
+func ToggleOf(b *bool) Toggle {
+	switch {
+	case b == nil:
+		return Default
+	case *b:
+		return On
+	}
+	return Off
+}
+
 // Thinking asks for or forbids reasoning. Budget is a limit in tokens, 0 for none.
 type Thinking struct {
 	Mode   Toggle

@@ -142,8 +142,8 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 	return server.Options{
 		Models: models,
 		Protocols: []wire.Protocol{
-			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: toggle(cfg.ExposeThinking)},
-			openai.Protocol{Strict: cfg.StrictOpenAI, Thinking: toggle(cfg.ExposeThinking), Reasoning: reasoningField(cfg), Unprocessable: cfg.ValidationStatus == "422"}},
+			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: chat.ToggleOf(cfg.ExposeThinking)},
+			openai.Protocol{Strict: cfg.StrictOpenAI, Thinking: chat.ToggleOf(cfg.ExposeThinking), Reasoning: reasoningField(cfg), Unprocessable: cfg.ValidationStatus == "422"}},
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },
@@ -169,17 +169,6 @@ func collectOften() func(often bool) {
 			debug.SetGCPercent(before)
 		}
 	}
-}
-
-// toggle turns a knob that may be unset into what the protocols take.
-func toggle(b *bool) chat.Toggle {
-	switch {
-	case b == nil:
-		return chat.Default
-	case *b:
-		return chat.On
-	}
-	return chat.Off
 }
 
 // reasoningField is the knob as openai takes it.

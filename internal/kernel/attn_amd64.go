@@ -77,25 +77,6 @@ func (w *AttnSpace) widen(dst []float32, r *Rows, at, lo, hi int, t tileSteps) {
 	}
 }
 
-// keyBlock is how many numbers of a key tile go past the queries at a time: half of the nearest cache.
-const keyBlock = 4096
-
-// portion tells how many of n queries the next call takes, groups of so many rows: never a lone row if that can be helped.
-func portion(n, most int) (rows, groups int) {
-	if n <= most {
-		return n, 1
-	}
-	rows, groups = most, n/most
-	if left := n % most; left > 0 && 2*left <= most {
-		groups--
-	}
-	if groups == 0 {
-		rows = (n + 1) / 2
-		groups = n / rows
-	}
-	return rows, groups
-}
-
 // scoreAsm is score: over a widened tile or, for few queries, over rows as they are stored. Groups of four keys are whole;
 // whoever asks for less masks the rest.
 func (w *AttnSpace) scoreAsm(q []float32, k, v *Rows, at, from, to, n int) bool {
@@ -283,14 +264,6 @@ func (r *Rows) few(queries int) bool {
 	return queries <= 4
 }
 
-// span is how many numbers of a row are alike: all, or those under one scale.
-func (r *Rows) span() int {
-	if r.Type.Quantised() {
-		return r.Group
-	}
-	return r.Width
-}
-
 // scoreRows is scoreTile on rows as they are stored: row at of k is the first of the tile, and those before end are there.
 func (w *AttnSpace) scoreRows(q []float32, k, v *Rows, at, end, n, g0, g1 int) {
 	x := attnArgs{qStride: 4 * k.Width, pairs: ptr(w.row), k: unsafe.Pointer(&k.Data[(at+4*g0)*k.Stride]), last: unsafe.Pointer(&k.Data[(at+end-1)*k.Stride]),
@@ -321,12 +294,4 @@ func valueRows(acc, p []float32, v *Rows, next []byte, at, n, lo, hi int) {
 		x.acc, x.s = f32ptr(acc, i*v.Width), f32ptr(p, i*AttnTile+lo)
 		callValueRows(v.Type, x.groups, &x)
 	}
-}
-
-// tail is where in a row of codes the scales begin.
-func (r *Rows) tail() int {
-	if r.Type.Quantised() {
-		return r.codeBytes()
-	}
-	return 0
 }

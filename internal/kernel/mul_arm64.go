@@ -45,17 +45,6 @@ func productKind(f Format, p Precision) int {
 	}
 }
 
-// mulTile picks the routine for at most n rows and tells how many it takes: as even a share as the tallest tile allows.
-func mulTile(f Format, p Precision, n int) (routine, int) {
-	if mulSet < 0 {
-		return 0, n
-	}
-	k := productKind(f, p)
-	tiles := (n + mulMost[mulSet][k] - 1) / mulMost[mulSet][k]
-	n = (n + tiles - 1) / tiles
-	return mulBase[mulSet][k] + routine(n), n
-}
-
 // hasPlanes reports routines for codes in planes.
 func hasPlanes() bool { return mulSet >= 0 }
 
