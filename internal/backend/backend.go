@@ -11,8 +11,8 @@ type Caps struct {
 	Rank       int
 }
 
-// Precision is how far the cpu backend rounds activations for products, in ascending order. More than Fast also means MLA in its
-// absorbed form and, on mlx, float32.
+// Precision is how far the cpu backend rounds activations for products, in ascending order. On mlx, more than Fast means
+// float32.
 type Precision uint8
 
 const (
