@@ -220,27 +220,14 @@ func (p *bareKeysParser) object(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('{') {
 		return "", false
 	}
-	out := []byte{'{'}
-	for first := true; ; first = false {
-		if p.take('}') {
-			return string(append(out, '}')), true
-		}
-		if !first {
-			if !p.take(',') {
-				return "", false
-			}
-			out = append(out, ", "...)
-		}
+	return p.items("{}", '}', false, func(out []byte) ([]byte, bool) {
 		key, ok := p.key()
 		if !ok {
-			return "", false
+			return nil, false
 		}
 		v, ok := p.value(depth + 1)
-		if !ok {
-			return "", false
-		}
-		out = append(append(appendQuoted(out, key), ": "...), v...)
-	}
+		return append(append(appendQuoted(out, key), ": "...), v...), ok
+	})
 }
 
 // key reads a key with or without quotes, and the colon.
@@ -294,21 +281,8 @@ func (p *bareKeysParser) list(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('[') {
 		return "", false
 	}
-	out := []byte{'['}
-	for first := true; ; first = false {
-		if p.take(']') {
-			return string(append(out, ']')), true
-		}
-		if !first {
-			if !p.take(',') {
-				return "", false
-			}
-			out = append(out, ", "...)
-		}
+	return p.items("[]", ']', false, func(out []byte) ([]byte, bool) {
 		v, ok := p.value(depth + 1)
-		if !ok {
-			return "", false
-		}
-		out = append(out, v...)
-	}
+		return append(out, v...), ok
+	})
 }

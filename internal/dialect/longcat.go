@@ -16,7 +16,12 @@ var longcat = tagFamily(&Family{
 		return e.mentions("<longcat_tool_call>") || e.token("<longcat_tool_call>", "</longcat_tool_call>")
 	},
 }, &syntax{
-	openers: []opener{{tag: "<longcat_tool_call>", call: func(ts *toolset) callReader { return &jsonOr{ts: ts, other: newPairs(longcatMarks)} }}},
+	openers: []opener{{tag: "<longcat_tool_call>", call: newByFirst(func(c byte, ts *toolset) callReader {
+		if c == '{' {
+			return newJSONCall(ts)
+		}
+		return newPairs(longcatMarks)(ts)
+	})}},
 	inner:   longcatMarks.all(),
 	closers: []string{longcatMarks.close},
 })

@@ -25,33 +25,21 @@ var mistralTags = &Think{Open: "[THINK]", Close: "[/THINK]", Leave: "[/THINK]", 
 	ReasoningNames: []string{"mistral", "magistral", "ministral"}}
 
 var mistralSyntax = &syntax{
-	openers: []opener{{tag: toolCalls, call: func(ts *toolset) callReader { return &mistralCall{ts: ts} }}},
+	openers: []opener{{tag: toolCalls, call: newByFirst(mistralCall)}},
 	inner:   []string{"[ARGS]", "[CALL_ID]"},
 }
 
 // mistralCall tells the two forms apart.
-type mistralCall struct {
-	ts *toolset
-	chosen
-}
-
-func (m *mistralCall) step(c byte, out *joiner) verdict {
-	if m.callReader == nil {
-		switch {
-		case isBlank(c):
-			return more
-		case c == '[' || c == '{':
-			m.callReader = newListCall(m.ts)
-		default:
-			m.callReader = &headCall{ts: m.ts, name: func(head string) string {
-				name, _, _ := strings.Cut(head, "[")
-				return strings.TrimSpace(name)
-			}, id: func(head string) string {
-				_, id, _ := strings.Cut(head, "[CALL_ID]")
-				id, _, _ = strings.Cut(id, "[")
-				return id
-			}}
-		}
+func mistralCall(c byte, ts *toolset) callReader {
+	if c == '[' || c == '{' {
+		return newListCall(ts)
 	}
-	return m.callReader.step(c, out)
+	return &headCall{ts: ts, name: func(head string) string {
+		name, _, _ := strings.Cut(head, "[")
+		return strings.TrimSpace(name)
+	}, id: func(head string) string {
+		_, id, _ := strings.Cut(head, "[CALL_ID]")
+		id, _, _ = strings.Cut(id, "[")
+		return id
+	}}
 }

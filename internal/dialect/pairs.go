@@ -122,24 +122,3 @@ func (g *pairCall) gapToValue(c byte, out *joiner) verdict {
 	}
 	return more
 }
-
-// jsonOr reads JSON, or what other reads if the call does not begin with a brace.
-type jsonOr struct {
-	ts    *toolset
-	other func(*toolset) callReader
-	chosen
-}
-
-func (j *jsonOr) step(c byte, out *joiner) verdict {
-	if j.callReader == nil {
-		switch {
-		case isBlank(c):
-			return more
-		case c == '{':
-			j.callReader = newJSONCall(j.ts)
-		default:
-			j.callReader = j.other(j.ts)
-		}
-	}
-	return j.callReader.step(c, out)
-}

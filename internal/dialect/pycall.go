@@ -310,25 +310,13 @@ func (y *pyCall) after(c byte, out *joiner) verdict {
 	return y.read(c, out)
 }
 
-func newPythonTag(ts *toolset) callReader { return &pythonTag{ts: ts} }
-
-// pythonTag reads what follows the tag: JSON, a list, or one call in Python.
-type pythonTag struct {
-	ts *toolset
-	chosen
-}
-
-func (t *pythonTag) step(c byte, out *joiner) verdict {
-	if t.callReader == nil {
-		if isBlank(c) {
-			return more
-		}
-		if t.callReader = bareCall(c, t.ts); t.callReader == nil {
-			t.callReader = newPyCalls(t.ts)
-		}
+// newPythonTag reads what follows the tag: JSON, a list, or one call in Python.
+var newPythonTag = newByFirst(func(c byte, ts *toolset) callReader {
+	if r := bareCall(c, ts); r != nil {
+		return r
 	}
-	return t.callReader.step(c, out)
-}
+	return newPyCalls(ts)
+})
 
 // stringEnd tells where a string ends.
 type stringEnd uint8

@@ -157,57 +157,44 @@ func (p *pyParser) escape(out []byte) []byte {
 }
 
 func (p *pyParser) sequence(end byte, depth int) (string, bool) {
-	out := []byte{'['}
-	for first := true; ; first = false {
-		if p.take(end) {
-			return string(append(out, ']')), true
-		}
-		if !first {
-			if !p.take(',') {
-				return "", false
-			}
-			if p.take(end) {
-				return string(append(out, ']')), true
-			}
-			out = append(out, ", "...)
-		}
+	return p.items("[]", end, true, func(out []byte) ([]byte, bool) {
 		v, ok := p.value(depth + 1)
-		if !ok {
-			return "", false
-		}
-		out = append(out, v...)
-	}
+		return append(out, v...), ok
+	})
 }
 
 func (p *pyParser) dict(depth int) (string, bool) {
-	out := []byte{'{'}
-	for first := true; ; first = false {
-		if p.take('}') {
-			return string(append(out, '}')), true
-		}
-		if !first {
-			if !p.take(',') {
-				return "", false
-			}
-			if p.take('}') {
-				return string(append(out, '}')), true
-			}
-			out = append(out, ", "...)
-		}
+	return p.items("{}", '}', true, func(out []byte) ([]byte, bool) {
 		key, ok := p.value(depth + 1)
-		if !ok || !p.take(':') {
-			return "", false
-		}
-		if key[0] == '[' || key[0] == '{' {
-			return "", false
+		if !ok || !p.take(':') || key[0] == '[' || key[0] == '{' {
+			return nil, false
 		}
 		if key[0] != '"' { // JSON has only strings as keys
 			key = `"` + key + `"`
 		}
 		v, ok := p.value(depth + 1)
-		if !ok {
+		return append(append(append(out, key...), ": "...), v...), ok
+	})
+}
+
+// items reads what one reads, up to end and with commas between, and gives it in the brackets of JSON. A trailing comma may
+// stand before end.
+func (p *pyParser) items(brackets string, end byte, trailing bool, one func([]byte) ([]byte, bool)) (string, bool) {
+	out := []byte{brackets[0]}
+	for first := true; !p.take(end); first = false {
+		if !first {
+			if !p.take(',') {
+				return "", false
+			}
+			if trailing && p.take(end) {
+				break
+			}
+			out = append(out, ", "...)
+		}
+		var ok bool
+		if out, ok = one(out); !ok {
 			return "", false
 		}
-		out = append(append(append(out, key...), ": "...), v...)
 	}
+	return string(append(out, brackets[1])), true
 }

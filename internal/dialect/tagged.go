@@ -69,6 +69,27 @@ func (c *chosen) rest() []byte {
 	return nil
 }
 
+// byFirst reads what the first byte of a call asks for.
+type byFirst struct {
+	ts   *toolset
+	pick func(c byte, ts *toolset) callReader
+	chosen
+}
+
+func newByFirst(pick func(byte, *toolset) callReader) func(*toolset) callReader {
+	return func(ts *toolset) callReader { return &byFirst{ts: ts, pick: pick} }
+}
+
+func (b *byFirst) step(c byte, out *joiner) verdict {
+	if b.callReader == nil {
+		if isBlank(c) {
+			return more
+		}
+		b.callReader = b.pick(c, b.ts)
+	}
+	return b.callReader.step(c, out)
+}
+
 type verdict uint8
 
 const (
