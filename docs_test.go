@@ -72,7 +72,7 @@ func TestArchitecture(t *testing.T) {
 			}
 		}
 	})
-	files := []string{"go", "md", "json", "py"}
+	files := []string{"go", "md", "json", "py", "txtar"}
 	word := regexp.MustCompile(`\b([A-Za-z]\w*)((?:\.[A-Za-z]\w*)+)\b`)
 	file := regexp.MustCompile("`((?:\\w+/)+\\w+\\.go)`")
 	const architecture = "docs/ARCHITECTURE.md"

@@ -2,7 +2,8 @@ package dialect
 
 // commandA is the format of Cohere's Command A, R7B and North; Command R writes the list after "Action:".
 //
-//	<|START_THINKING|>…<|END_THINKING|><|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {…}}]<|END_ACTION|>
+//	<|START_THINKING|>…<|END_THINKING|>
+//	<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {…}}]<|END_ACTION|>
 var commandA = tagFamily(&Family{
 	Name: "command_a", Names: []string{"command_a", "cohere", "command_r"}, Shared: none,
 	Think: &Think{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", Leave: "<|END_THINKING|>", at: beforeAnswer,

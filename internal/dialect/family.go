@@ -56,11 +56,11 @@ type Calls struct {
 // Object is what stands around a call that is one JSON object with its name and its arguments.
 type Object struct{ CallOpen, CallClose string }
 
-// What families have that lack something.
+// What families have that lack something. The calls of noCalls are for where some must be written all the same.
 var (
 	none         = []string{}
 	noThink      = &Think{ReasoningNames: none, at: beforeAnswer}
-	noCalls      = &Calls{Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: noObject} // where one is needed all the same
+	noCalls      = &Calls{Written: hermesCalls, Earlier: hermesCalls, IDs: IDsKept, Object: noObject}
 	noObject     = &Object{}
 	noBuiltin    = &Builtin{}
 	noSyntax     = &syntax{}
