@@ -26,11 +26,11 @@ import (
 const (
 	// streamPace is how long a step takes while streams are measured. If steps took no time, tokens would pile up, and
 	// several are written at once for less.
-	streamPace   = 10 * time.Millisecond
-	streamTime   = 2 * time.Second // of each measurement
-	streamRounds = 5               // of measurements, in turns
-	streamMost   = 64              // streams
-	streamStart  = 20 * time.Second
+	streamPace    = 10 * time.Millisecond
+	streamTime    = 2 * time.Second // of each measurement
+	streamRounds  = 5               // of measurements, in turns
+	streamsAtOnce = 64              // of the widest run
+	streamStart   = 20 * time.Second
 )
 
 // streamCost is processor time beside the model's steps and what a process takes anyway, in microseconds per token.
@@ -57,7 +57,7 @@ func (b *engineBench) stream() ([]figure, error) {
 	defer s.close()
 	while := time.Duration(float64(streamTime) * b.f.scale)
 	var figures []figure
-	for _, n := range []int{1, 8, streamMost} {
+	for _, n := range []int{1, 8, streamsAtOnce} {
 		var rounds []streamCost
 		for range streamRounds {
 			c, err := s.round(b.ctx, n, while)
@@ -82,7 +82,7 @@ func streamFigures(n int, rounds []streamCost) []figure {
 		return figure{fmt.Sprintf("%d streams, %s", n, name), median(all), unit, limit}
 	}
 	limit := 50.0
-	if n == streamMost {
+	if n == streamsAtOnce {
 		limit = 20
 	}
 	return []figure{
@@ -133,8 +133,8 @@ func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
 	}
 	const tokens = 1 << 16 // of context
 	s := &idleServer{model: newIdle(text.Tokenizer, pace), served: make(chan struct{})}
-	if s.engine, err = engine.New(engine.Config{Model: s.model, Backend: s.model, Vocab: text.Tokenizer.Size(), Budget: streamMost * tokens,
-		MaxContext: tokens, MaxSequences: streamMost, StepTarget: 150 * time.Millisecond,
+	if s.engine, err = engine.New(engine.Config{Model: s.model, Backend: s.model, Vocab: text.Tokenizer.Size(), Budget: streamsAtOnce * tokens,
+		MaxContext: tokens, MaxSequences: streamsAtOnce, StepTarget: 150 * time.Millisecond,
 		Trace: func(st engine.Step) { s.loop.Add(int64(st.Plan + st.Book)) }}); err != nil {
 		return nil, err
 	}

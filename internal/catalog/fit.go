@@ -29,8 +29,8 @@ func (r weightStorage) String() string {
 }
 
 const (
-	// mostGrowth is more than weights grow when they are repacked: four-bit floats become bfloat16.
-	mostGrowth = 4
+	// repackGrowth is more than weights grow when they are repacked: four-bit floats become bfloat16.
+	repackGrowth = 4
 	// spareMemory is more than keys, values and a step of any model take at least.
 	spareMemory = 4 << 30
 )
@@ -45,7 +45,7 @@ func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open fu
 		return weightStorage{}, nil
 	}
 	files, asked := src.weightBytes(), cfg.LowMemory != nil
-	if (!asked || !*cfg.LowMemory) && mostGrowth*files+spareMemory < available {
+	if (!asked || !*cfg.LowMemory) && repackGrowth*files+spareMemory < available {
 		return weightStorage{why: fits(available)}, nil // without a plan, which takes a while for folders of other tools
 	}
 	packed, mapped, err := bothWays(c, open, o, cfg)

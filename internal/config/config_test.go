@@ -158,6 +158,7 @@ func TestBadValues(t *testing.T) {
 		{"HEARTH_LOG_LEVEL=loud", "", "debug, info, warn, error"},
 		{"HEARTH_ANY_MODEL=maybe", "", "true or false"},
 		{"", "--drain-timeout=5", "30s"},
+		{"", "--context-max-sessions=1048577", "from 1 to 1048576"},
 	} {
 		t.Run(tt.env+tt.flag, func(t *testing.T) {
 			env, args := map[string]string{}, []string{}
@@ -172,6 +173,15 @@ func TestBadValues(t *testing.T) {
 				t.Errorf("error %v, want it to say %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestBatchIsBounded: more rows than a step has are as many as it has, since other servers have no such limit.
+func TestBatchIsBounded(t *testing.T) {
+	for arg, want := range map[string]int{"8192": 8192, "8193": 8192} {
+		if c, _, err := load(t, nil, "--prefill-step-size", arg); err != nil || c.PrefillStepSize != want {
+			t.Errorf("%s: %d, %v", arg, c.PrefillStepSize, err)
+		}
 	}
 }
 

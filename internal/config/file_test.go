@@ -212,6 +212,8 @@ func TestBadFiles(t *testing.T) {
 		"a = 1\n[models":                                         {":2: "},
 		"port = [1]":                                             {":1: port: [1]: want one value"},
 		"port = 1979-05-27":                                      {":1: port: 1979-05-27: want one value"},
+		"rate_limit = '" + strings.Repeat("x", 99) + "'":         {`:1: rate_limit: "` + strings.Repeat("x", 99) + `…: want`},
+		"rate_limit = '" + strings.Repeat("x", 98) + "'":         {`:1: rate_limit: "` + strings.Repeat("x", 98) + `": want`},
 		"backend = 'gpu'":                                        {`:1: backend: "gpu": want one of auto, mlx, cpu`},
 		"chat_template_kwargs = '[1]'":                           {":1: chat_template_kwargs: ", "want a JSON object"},
 		"api-key-file = '/there/is/no/such/file'":                {":1: api-key-file: ", "no such file"},

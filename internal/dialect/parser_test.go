@@ -247,6 +247,22 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestGap: so many blanks may stand behind a parameter; with more, what closed it belongs to its value.
+func TestGap(t *testing.T) {
+	for n, want := range map[int]string{64: `{"s": "v"}`, 65: `{"s": "v\n</parameter>` + strings.Repeat(" ", 65) + `</function>`} {
+		args := ""
+		for _, p := range parse(familyByName(t, "qwen3_coder").New(Options{Tools: declared("f")}),
+			"<tool_call>\n<function=f>\n<parameter=s>\nv\n</parameter>"+strings.Repeat(" ", n)+"</function>\n</tool_call>") {
+			if p.Kind == ToolArgs {
+				args += p.Text
+			}
+		}
+		if !strings.HasPrefix(args, want) {
+			t.Errorf("%d blanks: %s, want %s", n, args, want)
+		}
+	}
+}
+
 // TestBoundsOfAll: a marker that nothing legal follows holds back little of what comes, whatever the family.
 func TestBoundsOfAll(t *testing.T) {
 	fillers := []string{"x ", " ", "{", "[f(", "<", ">"}

@@ -55,6 +55,21 @@ func TestSchemaBound(t *testing.T) {
 	}
 }
 
+// TestReferences: types are known behind as many references in a row as are followed, and no further.
+func TestReferences(t *testing.T) {
+	for n, want := range map[int]types{16: typeInteger, 17: 0} {
+		var b strings.Builder
+		b.WriteString(`{"$ref": "#/$defs/d1", "$defs": {`)
+		for i := range n {
+			fmt.Fprintf(&b, `"d%d": {"$ref": "#/$defs/d%d"}, `, i, i+1)
+		}
+		fmt.Fprintf(&b, `"d%d": {"properties": {"x": {"type": "integer"}}}}}`, n)
+		if got := toolsetOf(b.String()).types("f", "x"); got != want {
+			t.Errorf("behind %d references x may be %b, want %b", n, got, want)
+		}
+	}
+}
+
 // properties are n members of an object, p0 and so on.
 func properties(n int, schema string) string {
 	var b strings.Builder

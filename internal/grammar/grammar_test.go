@@ -263,6 +263,17 @@ func TestNothingAllowed(t *testing.T) {
 	}
 }
 
+// TestLongTokens: a token that is longer than any that is known is never allowed.
+func TestLongTokens(t *testing.T) {
+	m := bytesVocab(strings.Repeat("a", 1<<10), strings.Repeat("a", 1<<10+1)).Matcher(callOf(wide), NewBudget(1))
+	if !m.Accept([]byte(`{"name": "f", "arguments": {"a": "`)) {
+		t.Fatal("the head is not accepted")
+	}
+	if got := m.Allowed()[256/64] & 3; got != 1 {
+		t.Errorf("of tokens of 1024 and 1025 bytes %02b are allowed", got)
+	}
+}
+
 func FuzzSchema(f *testing.F) {
 	f.Add(wide, `{"a": "x"}`)
 	f.Add(`{"$ref": "#/a", "a": {"anyOf": [{"$ref": "#/a"}, {"$ref": "#"}]}}`, `{"a": [[[`)

@@ -123,8 +123,8 @@ func (t *Template) RenderSpans(ctx context.Context, vars *Dict, limits Limits, n
 	return out, spans, err
 }
 
-// mostGuessed is the largest result that the next one gets room for from the start.
-const mostGuessed = 1 << 20
+// guessBytes is the largest result that the next one gets room for from the start.
+const guessBytes = 1 << 20
 
 func (t *Template) render(ctx context.Context, vars *Dict, limits Limits, now func() time.Time, spans *[]Span) (out string, err error) {
 	r := &renderer{ctx: ctx, limits: limits.withDefaults(), now: now, out: new(strings.Builder), spans: spans, top: make([]variable, len(t.syms))}
@@ -146,7 +146,7 @@ func (t *Template) render(ctx context.Context, vars *Dict, limits Limits, now fu
 			}
 		}
 	}
-	r.out.Grow(int(min(t.size.Load(), mostGuessed)))
+	r.out.Grow(int(min(t.size.Load(), guessBytes)))
 	r.exec(t.body, nil)
 	t.size.Store(int64(r.out.Len()))
 	return r.out.String(), nil

@@ -26,9 +26,9 @@ type mulArgs struct {
 // sharedBytes is how much of a matrix stays in the second-level cache while all tiles of rows are multiplied with it. Products
 // from there are as fast as from the nearest cache, which holds one panel and its rows of x. CPUs with AVX-512 have a megabyte or
 // more.
-var sharedBytes = leastShared
+var sharedBytes = sharedSmall
 
-const leastShared, mostShared = 128 << 10, 256 << 10
+const sharedSmall, sharedLarge = 128 << 10, 256 << 10
 
 // maxTile bounds the rows of one inner routine.
 const maxTile = 12

@@ -39,9 +39,9 @@ func cpuVersion() uint32
 func setToggles(level int) {
 	mulSet = level - 1
 	useAVX2, useAVX512 = mulSet >= setAVX2, mulSet >= setAVX512
-	sharedBytes = leastShared
+	sharedBytes = sharedSmall
 	if useAVX512 {
-		sharedBytes = mostShared
+		sharedBytes = sharedLarge
 	}
 }
 

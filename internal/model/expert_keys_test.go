@@ -26,6 +26,7 @@ func TestExpertKeys(t *testing.T) {
 		{"mixtral", `"num_local_experts": 8, "hidden_act": "mish"`, "hidden_act", ""},
 		{"mixtral", `"num_local_experts": 8, "sliding_window": -4`, "sliding_window -4", ""},
 		{"dots1", `"n_routed_experts": 8, "n_group": 4, "topk_group": 1`, "topk_group 1 of n_group 4 leaves 2 experts", ""},
+		{"dots1", `"n_routed_experts": 130, "n_group": 65, "topk_group": 2`, "n_group 65 and topk_group 2 do not fit 130 experts", ""},
 		{"exaone_moe", `"num_experts": 8, "mlp_layer_types": ["dense", "some"]`, `mlp_layer_types[1] is "some"`, ""},
 		{"exaone_moe", `"num_experts": 8, "sliding_window": 8, "sliding_window_pattern": "LG"`, "sliding_window_pattern", ""},
 		{"laguna", `"num_experts": 8, "moe_router_logit_softcapping": -2`, "moe_router_logit_softcapping -2", ""},

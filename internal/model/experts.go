@@ -20,7 +20,7 @@ func checkExperts(key string, n int, pick string, k int) error {
 	return nil
 }
 
-const maxExperts = 4096
+const maxExperts, maxGroups = 4096, 64
 
 // fusedExperts gives stacks of experts that transformers saved, which have no ".weight", the name that others have.
 func fusedExperts(name string) string {

@@ -114,9 +114,9 @@ func (w *worker) answerRead(id uint64, b *backend.Batch) {
 	w.watchdog.Begin(watchdog.Prompt)
 	defer w.watchdog.End()
 	err := w.readTexts(b, func(rows []float32) {
-		const most = newsFrame / 4
+		const piece = newsFrame / 4
 		for len(rows) > 0 {
-			n := min(len(rows), most)
+			n := min(len(rows), piece)
 			w.reply(id, true, nil, func(f []byte) []byte { return appendFloats(f, rows[:n]) })
 			rows = rows[n:]
 		}

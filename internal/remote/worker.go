@@ -217,8 +217,8 @@ func (w *worker) constrain(c *contents) {
 	}
 }
 
-// mostTokens of one piece of news.
-const mostTokens = 4096
+// newsTokens is how many tokens one piece of news has.
+const newsTokens = 4096
 
 // appendNews appends what is new of all streams, before the writer writes.
 func (w *worker) appendNews(b []byte) []byte {
@@ -254,11 +254,11 @@ func (w *worker) appendStream(b []byte, s *workerStream) []byte {
 		return b
 	}
 	n := stream.Take()
-	for len(n.Tokens) > mostTokens {
-		part := engine.News{Tokens: n.Tokens[:mostTokens], Usage: s.sent.usage, StopID: -1}
-		part.Usage.Generated += mostTokens
+	for len(n.Tokens) > newsTokens {
+		part := engine.News{Tokens: n.Tokens[:newsTokens], Usage: s.sent.usage, StopID: -1}
+		part.Usage.Generated += newsTokens
 		b = s.sent.appendNews(b, s.id, &part, s.logprobs)
-		n.Tokens = n.Tokens[mostTokens:]
+		n.Tokens = n.Tokens[newsTokens:]
 	}
 	if len(n.Tokens) == 0 && n.Reason == engine.Running && n.Usage == s.sent.usage {
 		return b
@@ -352,9 +352,9 @@ func (w *worker) call(e *engine.Engine, c *contents) {
 // parts cuts scores into pieces.
 func parts(scores []engine.Score) func(yield func([]engine.Score) bool) {
 	return func(yield func([]engine.Score) bool) {
-		const most = 1024
+		const piece = 1024
 		for len(scores) > 0 {
-			n := min(len(scores), most)
+			n := min(len(scores), piece)
 			if !yield(scores[:n]) {
 				return
 			}

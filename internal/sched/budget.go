@@ -78,7 +78,7 @@ type line struct {
 const (
 	leastDouble = 512     // depth at which a token takes twice as long as at none: hardly less than this,
 	guessDouble = 8 << 10 // this until measured,
-	mostDouble  = 1 << 20 // and this at most
+	flatDouble  = 1 << 20 // and this at most
 	drift       = 0.02    // of base and slope, from one pair to the next
 )
 
@@ -104,7 +104,7 @@ func (l *line) learn(x, y, noise float64) {
 	l.cov[1] -= g0 * g1 / v
 	l.cov[2] -= g1 * g1 / v
 	l.base = max(l.base, was/64)
-	l.slope = max(l.slope, l.base/mostDouble)
+	l.slope = max(l.slope, l.base/flatDouble)
 }
 
 // price is what prompt tokens cost of a step, in microseconds, or in tokens where no time limits the step.

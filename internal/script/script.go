@@ -84,7 +84,8 @@ func Parse(r io.Reader) (*Script, error) {
 	s := &Script{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		text := bytes.TrimSpace(lines.Bytes())
 		if len(text) == 0 || text[0] == '#' {
 			continue
@@ -98,7 +99,7 @@ func Parse(r io.Reader) (*Script, error) {
 		s.left = append(s.left, times)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("line %d: %w", n, err)
 	}
 	if len(s.rules) == 0 {
 		return nil, fmt.Errorf("has no lines; one that answers everything is %s", `{"raw": "Hello."}`)

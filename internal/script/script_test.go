@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -46,6 +47,32 @@ func TestErrors(t *testing.T) {
 	} {
 		if _, err := Parse(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// TestBounds: a line of a script, what it repeats and what an error quotes of a message have bounds.
+func TestBounds(t *testing.T) {
+	line := func(bytes int) string { return "{\"raw\": \"a\"}\n#" + strings.Repeat("x", bytes-1) }
+	if _, err := Parse(strings.NewReader(line(16<<20 - 1))); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse(strings.NewReader(line(16 << 20))); !errors.Is(err, bufio.ErrTooLong) || !strings.HasPrefix(err.Error(), "line 2: ") {
+		t.Errorf("a longer line: %v", err)
+	}
+	for raw, want := range map[string]string{
+		`{{len (repeat 8388608 \"ab\")}}`: "16777216",
+		`{{len (repeat 8388609 \"ab\")}}`: "repeat makes at most 16777216 bytes",
+	} {
+		g := generator(t, `{"raw": "`+raw+`"}`)
+		if got := reply(t.Context(), g, &chat.Request{Messages: []chat.Message{user("Hi")}}); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+	g := generator(t, `{"if_last": "other", "raw": ""}`)
+	for n, want := range map[int]string{120: strings.Repeat("m", 120) + `"`, 121: strings.Repeat("m", 120) + `…"`} {
+		if got := reply(t.Context(), g, &chat.Request{Messages: []chat.Message{user(strings.Repeat("m", n))}}); !strings.Contains(got, want) {
+			t.Errorf("%d bytes: %s", n, got)
 		}
 	}
 }

@@ -77,8 +77,8 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 			status = statusGone
 		}
 	}
-	const most = 12 // attributes of a request in which nothing went wrong
-	attrs := append(make([]slog.Attr, 0, most), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
+	const usual = 12 // attributes of a request in which nothing went wrong
+	attrs := append(make([]slog.Attr, 0, usual), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)), slog.Int("status", status),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("id", info.RequestID))
 	if info.Key != "" {
 		attrs = append(attrs, slog.String("key", info.Key))

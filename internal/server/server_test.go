@@ -103,6 +103,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/messages", "", nil, 405, anthro + "invalid_request_error"},
 		{"DELETE", "/v1/chat/completions", "", nil, 405, open + "method DELETE is not allowed"},
 		{"POST", "/v1/models", "{}", nil, 405, open + "method POST is not allowed"},
+		{strings.Repeat("X", 200), "/v1/models", "{}", nil, 405, open + "method " + strings.Repeat("X", 200) + " is not allowed"},
+		{strings.Repeat("X", 201), "/v1/models", "{}", nil, 405, open + "method " + strings.Repeat("X", 200) + "… is not allowed"},
 		{"OPTIONS", "/v1/messages", "", nil, 204, ""},
 		{"POST", "/v1/audio/speech", "{}", nil, 404, open + "there is nothing at POST /v1/audio/speech"},
 		{"POST", "/v1/audio/speech", "{}", []string{"Anthropic-Version: 2023-06-01"}, 404, anthro + "not_found_error"},

@@ -219,6 +219,9 @@ func TestTokenizerBounds(t *testing.T) {
 		return `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[` + ids(n) + `]}}}`
 	}
 	long := func(n int) string { return strings.Repeat("x", n) }
+	mapped := func(n int) string {
+		return `{"type":"Precompiled","precompiled_charsmap":"` + base64.StdEncoding.EncodeToString([]byte("\x04\x00\x00\x00\x00\x00\x00\x00"+long(n)+"\x00")) + `"}`
+	}
 	for name, c := range map[string]struct{ section, value, want string }{
 		"steps":                  {"normalizer", `{"type":"Sequence","normalizers":[` + list(maxSteps+1, ",", func(int) string { return `{"type":"NFC"}` }) + `]}`, "more than 16 steps"},
 		"steps inside":           {"normalizer", `{"type":"Sequence","normalizers":[{"type":"Sequence","normalizers":[` + list(maxSteps+1, ",", func(int) string { return `{"type":"NFC"}` }) + `]}]}`, "more than 16 steps"},
@@ -239,6 +242,8 @@ func TestTokenizerBounds(t *testing.T) {
 		"counted expression":     {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(?:a|bc){60000}"}}`, "it is longer than"},
 		"nested classes":         {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"` + strings.Repeat("[", maxClassDepth+2) + "a" + strings.Repeat("]", maxClassDepth+2) + `"}}`, "nested more than 8 deep"},
 		"reference":              {"pre_tokenizer", `{"type":"Split","pattern":{"Regex":"(a)\\1"}}`, "not supported"},
+		"a replacement":          {"normalizer", mapped(maxMapped + 1), "a text of 65 bytes, more than 64"},
+		"as long a replacement":  {"normalizer", mapped(maxMapped), ""},
 		"long words of an error": {"model", `{"type":"` + long(1<<20) + `"}`, "is not supported"},
 		"a long number":          {"model", `{"type":"Unigram","unk_id":` + strings.Repeat("1", 1<<20) + `,"vocab":[["a",0]]}`, "model"},
 	} {
@@ -268,6 +273,27 @@ func TestTokenizerBounds(t *testing.T) {
 	out, err := tok.AppendEncode(nil, text, EncodeOptions{})
 	if err == nil || !strings.Contains(err.Error(), "more than 16 times as long") || len(out) > 1000 {
 		t.Errorf("%d ids of %d bytes, %v", len(out), len(text), err)
+	}
+}
+
+// TestTrieBound: a vocabulary whose trie would have too many nodes is refused before there is one, where it is built beside the
+// reading of the file as well.
+func TestTrieBound(t *testing.T) {
+	const each = 511
+	v := &vocabulary{}
+	for i := range 1<<24/(each-5) + 1 {
+		v.text, v.used = append(v.text, fmt.Sprintf("%05d", i)+strings.Repeat("x", each-5)), append(v.used, true)
+	}
+	v.count = len(v.text)
+	for name, build := range map[string]func() error{
+		"at once": func() error { _, err := newTrie(v, nil); return err },
+		"later":   func() error { _, err := trieLater(v, nil); return err },
+	} {
+		before := allocated()
+		err := build()
+		if took := allocated() - before; err == nil || !strings.Contains(err.Error(), "different beginnings, more than 16777216") || took > 8<<20 {
+			t.Errorf("%s: %v, %d bytes", name, err, took)
+		}
 	}
 }
 

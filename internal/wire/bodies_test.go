@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -143,6 +144,48 @@ func TestNamesAreLearned(t *testing.T) {
 			if f := v.Get(name); string(f.Raw()) != want || f.Path() != name {
 				t.Errorf("%s = %s at %s", name, f.Raw(), f.Path())
 			}
+		}
+	}
+}
+
+// TestAskedIsBounded: further names than decoders ask for are not learned, and their fields are found all the same.
+func TestAskedIsBounded(t *testing.T) {
+	was := asked.names.Load()
+	defer asked.names.Store(was)
+	for i := range 1100 {
+		learn(fmt.Sprint("made up ", i))
+	}
+	if n := len(askedNames()); n != 1024 {
+		t.Errorf("%d names are learned one by one", n)
+	}
+	asked.names.Store(was)
+	many := []string{}
+	for i := range 1100 {
+		many = append(many, fmt.Sprint("made up ", i))
+	}
+	learn(many...)
+	if n := len(askedNames()); n != 1024 {
+		t.Errorf("%d names are learned at once", n)
+	}
+	v, err := Parse([]byte(`{"made up 1099":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := v.Get("made up 1099"); string(f.Raw()) != "1" {
+		t.Errorf("the last name is %s", f.Raw())
+	}
+}
+
+// TestLongNames: a key with escapes is looked at only where it may be a name that is asked for.
+func TestLongNames(t *testing.T) {
+	names := map[string]string{}
+	for n := range 200 {
+		names[strings.Repeat("n", n)] = "known"
+	}
+	for n, want := range map[int]string{64: "known", 65: ""} {
+		key := `"` + strings.Repeat(`\u006e`, n) + `"`
+		if got := nameIn(names, []byte(key)); got != want {
+			t.Errorf("%d escaped characters are %q", n, got)
 		}
 	}
 }

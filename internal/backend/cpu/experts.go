@@ -389,7 +389,7 @@ func (j *moeJob) product(s *scope, phase moePhase) {
 		}
 	}
 	each := max(bytes/panels, 1) * max(len(j.src)/len(j.active), 1) // per panel, times the rows it meets
-	s.pool.run(j, panels, max(leastChunkBytes/each, 1), max(mostChunkBytes/each, 1))
+	s.pool.run(j, panels, max(leastChunkBytes/each, 1), max(chunkBytes/each, 1))
 }
 
 func (j *moeJob) run(_, from, to int) {

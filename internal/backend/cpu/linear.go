@@ -11,7 +11,7 @@ import (
 // reached these shares of the read bandwidth: 8 to 128 KiB 77 %, 8 to 512 KiB 78 %, 32 KiB to 1 MiB 83 %.
 const (
 	leastChunkBytes = 32 << 10
-	mostChunkBytes  = 1 << 20
+	chunkBytes      = 1 << 20
 	// manyRowPanels is the least of the largest chunk: with hundreds of rows, panels that follow each other find the
 	// rows in the cache.
 	manyRowPanels = 8
@@ -125,7 +125,7 @@ func (s *scope) product() {
 	s.be.last = j.part
 	s.pool.ahead.Store(j.part.next)
 	least := max(leastChunkBytes/rows/bytes, 1)
-	most := max(mostChunkBytes/rows/bytes, manyRowPanels)
+	most := max(chunkBytes/rows/bytes, manyRowPanels)
 	s.pool.run(j, j.part.m.Panels(), least, most)
 }
 

@@ -75,7 +75,7 @@ func (s *scope) perHead(w backend.Weight, x *array, xw int, y *array, yw int) {
 	s.pool.run(j, len(j.w.each)*x.rows, max(serialWork/first.in, 1), len(j.w.each)*x.rows)
 	j.multiply, j.panels = true, first.parts[0].m.Panels()
 	each := first.parts[0].m.PanelBytes() * x.rows
-	s.pool.run(j, len(j.w.each)*j.panels, max(leastChunkBytes/each, 1), max(mostChunkBytes/each, 1))
+	s.pool.run(j, len(j.w.each)*j.panels, max(leastChunkBytes/each, 1), max(chunkBytes/each, 1))
 }
 
 func (j *headJob) run(_, from, to int) {

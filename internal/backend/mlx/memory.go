@@ -9,8 +9,8 @@ import (
 	B "hearth/internal/backend"
 )
 
-// cacheMost is what MLX may keep of freed arrays for the next ones, or a sixteenth of its limit.
-const cacheMost = 2 << 30
+// cacheBytes is what MLX may keep of freed arrays for the next ones, or a sixteenth of its limit.
+const cacheBytes = 2 << 30
 
 // tileBytes is how large one array of attention's scores gets: longer prompts are attended to by fewer rows at a time
 // where MLX has no kernel that does without such an array.
@@ -53,7 +53,7 @@ func (l *lib) bound() {
 			l.limit, l.total = machine()
 		}
 	}
-	cache := int64(cacheMost)
+	cache := int64(cacheBytes)
 	if l.limit > 0 {
 		l.Call(l.fns[fnMemoryLimit], l.out(), uintptr(l.limit))
 		cache = min(cache, l.limit/16)
