@@ -110,6 +110,7 @@ func TestTrials(t *testing.T) {
 	for name, tt := range map[string]struct{ src, want string }{
 		"fine":    {printAll, ""},
 		"fails":   {"{{ nothing.at.all }}", "chat template test fails on every trial conversation, and so will most requests: render template test: line 1: 'nothing' is undefined"},
+		"lists":   {"{% if messages[0].content is string %}{{ nothing.at.all }}{% endif %}", "chat template test fails on every trial conversation, and so will most requests: render template test: line 1: 'nothing' is undefined"},
 		"refuses": {"{{ raise_exception('one\ntwo') }}", "chat template test fails on every trial conversation, and so will most requests: template test refuses the conversation at line 1: one"},
 		"endless": {endless + "{{ messages[0].content }}", "chat template test: the trials that show what it can render end at a limit, so most of what it can do goes unused: render template test: line 1: template does more than 1000000 steps of work"},
 	} {

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -29,24 +30,18 @@ func (out *rendering) draft(messages []chat.Message) transcript.Draft {
 			*l = s
 		}
 	}
-	d := transcript.Draft{Text: out.text, Messages: len(messages)}
+	d := transcript.Draft{Text: out.text, Messages: len(messages), Spans: make([]transcript.Span, 0, n)}
 	ids := out.callIDs()
 	for _, tag := range slices.Sorted(maps.Keys(ids)) {
 		d.CallIDs = append(d.CallIDs, ids[tag]...)
 	}
-	d.Spans = make([]transcript.Span, 0, n)
 	for m, s := range longest {
 		if s.Tag > 0 {
 			d.Spans = append(d.Spans, transcript.Span{Message: m, From: s.From, To: min(s.To, len(out.text)),
 				Answer: messages[m].Role == chat.Assistant, CallIDs: ids[s.Tag]})
 		}
 	}
-	slices.SortFunc(d.Spans, func(a, b transcript.Span) int {
-		if a.From != b.From {
-			return a.From - b.From
-		}
-		return b.To - a.To
-	})
+	slices.SortFunc(d.Spans, func(a, b transcript.Span) int { return cmp.Or(a.From-b.From, b.To-a.To) })
 	return d
 }
 
@@ -78,57 +73,57 @@ func (out *rendering) callIDs() map[int][]string {
 // says reads answers for transcript.Draft, as the parser of the model's own output does: text but for white space around
 // it, reasoning, and calls. It knows the tools by name alone: a number that a client turned into a text is another argument.
 func (m *prompter) says(tools []dialect.Tool) func(text string, inReasoning bool) ([]transcript.Statement, bool) {
-	var names []dialect.Tool
-	for _, t := range tools {
-		names = append(names, dialect.Tool{Name: t.Name})
-	}
 	return func(text string, inReasoning bool) ([]transcript.Statement, bool) {
+		names := make([]dialect.Tool, len(tools))
+		for i, t := range tools {
+			names[i].Name = t.Name
+		}
 		return meaning(m.family.New(dialect.Options{InReasoning: inReasoning, Tools: names}), text)
 	}
 }
 
 // meaning is what a parser reads from an answer; false if it breaks off in a call.
-func meaning(p dialect.Parser, text string) ([]transcript.Statement, bool) {
-	pieces := p.Feed(nil, text)
-	pieces = p.Finish(pieces)
-	var all []transcript.Statement
-	var args, said []byte // of the last one
-	spell := func() {
-		if n := len(all); n > 0 && len(said) > 0 {
-			all[n-1].Text += string(said)
+func meaning(p dialect.Parser, text string) (all []transcript.Statement, whole bool) {
+	var said []byte // text, reasoning or arguments of the last one
+	open := false   // the last one is a call, not complete
+	end := func() {
+		if n := len(all); n > 0 && all[n-1].Kind != transcript.Call {
+			if all[n-1].Text = strings.TrimSpace(string(said)); all[n-1].Text == "" {
+				all = all[:n-1]
+			}
 		}
 		said = said[:0]
 	}
-	for _, x := range pieces {
-		last := len(all) - 1
-		switch {
-		case x.Kind == dialect.ToolStart:
-			spell()
-			all, args = append(all, transcript.Statement{Kind: int(x.Kind), Text: x.Text}), args[:0]
-		case x.Kind == dialect.ToolArgs:
-			args = append(args, x.Text...)
-		case x.Kind == dialect.ToolEnd:
-			d := json.NewDecoder(bytes.NewReader(args))
+	for _, x := range p.Finish(p.Feed(nil, text)) {
+		if open && x.Kind != dialect.ToolArgs && x.Kind != dialect.ToolEnd {
+			return nil, false
+		}
+		switch x.Kind {
+		case dialect.ToolStart:
+			end()
+			all, open = append(all, transcript.Statement{Kind: transcript.Call, Text: x.Text}), true
+		case dialect.ToolEnd:
+			d := json.NewDecoder(bytes.NewReader(said))
 			d.UseNumber()
-			if last < 0 || d.Decode(&all[last].Args) != nil {
+			if !open || d.Decode(&all[len(all)-1].Args) != nil {
 				return nil, false
 			}
-			all[last].Kind = int(x.Kind)
-		case last >= 0 && all[last].Kind == int(x.Kind):
-			said = append(said, x.Text...)
-		default:
-			spell()
-			all = append(all, transcript.Statement{Kind: int(x.Kind), Text: x.Text})
-		}
-	}
-	spell()
-	for i := range all {
-		switch dialect.Kind(all[i].Kind) {
-		case dialect.ToolStart:
-			return nil, false
+			open = false
+			said = said[:0]
 		case dialect.Text, dialect.Reasoning:
-			all[i].Text = strings.TrimSpace(all[i].Text)
+			kind := transcript.Text
+			if x.Kind == dialect.Reasoning {
+				kind = transcript.Reasoning
+			}
+			if n := len(all); n == 0 || all[n-1].Kind != kind {
+				end()
+				all = append(all, transcript.Statement{Kind: kind})
+			}
+			fallthrough
+		case dialect.ToolArgs:
+			said = append(said, x.Text...)
 		}
 	}
-	return slices.DeleteFunc(all, func(s transcript.Statement) bool { return s.Kind <= int(dialect.Reasoning) && s.Text == "" }), true
+	end()
+	return all, !open
 }

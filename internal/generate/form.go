@@ -73,6 +73,7 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 				return nil, fmt.Errorf("chat template %s leaves out what the user says", t.Name())
 			}
 			f.set(contentIsList, false) // one that fails is believed to want strings
+			p.works = false             // it may have run on the list, without a word of it
 		}
 	}
 	f.set(toolsAreEmptyList, p.render([]turn{user(probeA)}) == "")

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -31,7 +30,6 @@ import (
 type Generator struct {
 	*prompter
 	calls    *calls // nil: they are not guided
-	sampling chat.Sampling
 	warnings []string
 	repairs  repairs
 	requests atomic.Uint64
@@ -50,7 +48,6 @@ func New(cfg Config) (*Generator, error) {
 	}
 	g := &Generator{prompter: newPrompter(cfg, family, p), warnings: warnings}
 	g.calls = newCalls(&g.output, cfg.ConstrainTools)
-	g.sampling = *overlay(cfg.Defaults, overlay(cfg.Generation, &builtin))
 	g.cfg.Info = g.described(p)
 	if p != nil {
 		g.warnings = append(g.warnings, p.warnings()...)
@@ -240,7 +237,8 @@ func (g *Generator) submit(ctx context.Context, r *chat.Request, p *prompt) (*re
 
 // enginePrompt is a prompt as the engine takes it, without what constrains the reply.
 func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
-	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Sampling: params(overlay(r.Sampling, &g.sampling)), Logprobs: -1, Marks: p.marks()}
+	ep := engine.Prompt{Tokens: p.tokens, MaxTokens: g.maxTokens(r, p), StopIDs: g.stopIDs, Logprobs: -1, Marks: p.marks(),
+		Sampling: params(&g.cfg.Generation, &g.cfg.Defaults, &r.Sampling)}
 	if p.stopIDs != nil {
 		ep.StopIDs = p.stopIDs
 	}
@@ -249,9 +247,6 @@ func (g *Generator) enginePrompt(r *chat.Request, p *prompt) engine.Prompt {
 	}
 	if ep.Sampling.Numbers[sample.XTCProbability] > 0 {
 		ep.Sampling.XTCSpare = g.xtcSpare()
-	}
-	if r.Sampling.Seed == nil && g.sampling.Seed == nil {
-		ep.Sampling.Seed = rand.Uint64()
 	}
 	attribute(&ep, &r.Origin)
 	if ep.Client == 0 {

@@ -106,7 +106,7 @@ func newTest(t testing.TB, reply string) (*Generator, *script) {
 	s.reply = transcript.NewGuard(cfg.Tokenizer, nil).Plain(reply)
 	cfg.Engine = s
 	cfg.StopIDs = []int32{endOfText} // the tokenizer's own, <|im_end|>, comes on top
-	cfg.Generation = chat.Sampling{Temperature: ptr(0.2), TopP: ptr(0.9)}
+	cfg.Generation = chat.Sampling{Temperature: new(0.2), TopP: new(0.9)}
 	g, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestForgery(t *testing.T) {
 func TestUsageAndLogprobs(t *testing.T) {
 	g, s := newTest(t, "<think>\nHm.\n</think>\n\nYes, it is.")
 	seed := uint64(7)
-	r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, N: 2, Logprobs: true, TopLogprobs: 1, Sampling: chat.Sampling{Seed: &seed, TopK: ptr(3.0)}}
+	r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, N: 2, Logprobs: true, TopLogprobs: 1, Sampling: chat.Sampling{Seed: &seed, TopK: new(3.0)}}
 	seq, err := g.Generate(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

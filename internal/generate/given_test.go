@@ -146,6 +146,7 @@ func TestGivenTemplate(t *testing.T) {
 		{"{% for m in messages %}\n\n{{ m.content", "given as text: line 3: ", ""},
 		{write("fails.jinja", "{% for m in messages %}\n{{ m.nothing.at_all }}{{ m.content }}{% endfor %}"), "fails on every trial conversation: render template " + filepath.Join(dir, "fails.jinja") + ": line 2: ", "messages"},
 		{write("raises.jinja", "\n\n{{ raise_exception('never') }}"), "raises.jinja refuses the conversation at line 3: never", "messages"},
+		{write("lists.jinja", "{% if messages[0].content is string %}{{ nothing.at.all }}{% endif %}"), "fails on every trial conversation: render template " + filepath.Join(dir, "lists.jinja") + ": line 1: ", "messages"},
 		{write("silent.jinja", "Hello!"), "silent.jinja leaves out what the user says", "messages"},
 		{write("empty.jinja", ""), "leaves out what the user says", "messages"},
 		{"{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}", "given as text: line 1: ", ""},

@@ -134,8 +134,8 @@ func TestXTCParams(t *testing.T) {
 		probability, threshold float32
 	}{
 		{chat.Sampling{}, 0, 0.1},
-		{chat.Sampling{XTCProbability: ptr(0.5)}, 0.5, 0.1},
-		{chat.Sampling{XTCProbability: ptr(0.5), XTCThreshold: ptr(0.25)}, 0.5, 0.25},
+		{chat.Sampling{XTCProbability: new(0.5)}, 0.5, 0.1},
+		{chat.Sampling{XTCProbability: new(0.5), XTCThreshold: new(0.25)}, 0.5, 0.25},
 	} {
 		events(t, g, &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Sampling: tt.s})
 		p := s.prompts[len(s.prompts)-1].Sampling

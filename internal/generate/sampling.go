@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"math/rand/v2"
 	"strconv"
 
 	"hearth/internal/chat"
@@ -8,47 +9,31 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-func ptr[T any](v T) *T { return &v }
-
-// builtin is the sampling of last resort.
-var builtin = func() (s chat.Sampling) {
-	for _, p := range chat.SamplingParameters {
-		if p.Builtin != 0 {
-			*p.Field(&s) = &p.Builtin
-		}
-	}
-	return s
-}()
-
-// overlay returns top with its unset fields taken from base.
-func overlay(top chat.Sampling, base *chat.Sampling) *chat.Sampling {
-	for _, p := range chat.SamplingParameters {
-		if x := p.Field(&top); *x == nil {
-			*x = *p.Field(base)
-		}
-	}
-	if top.Seed == nil {
-		top.Seed = base.Seed
-	}
-	if top.LogitBias == nil {
-		top.LogitBias = base.LogitBias
-	}
-	return &top
-}
-
-// params converts to what the sampler takes; unset fields are off.
-func params(s *chat.Sampling) (p sample.Params) {
+// params are what the sampler takes of several levels, each of which comes before those in front of it. What none of them sets
+// has its built-in value, or is off; the seed is then drawn.
+func params(levels ...*chat.Sampling) sample.Params {
+	p := sample.Params{Seed: rand.Uint64()}
 	for _, row := range chat.SamplingParameters {
-		if x := *row.Field(s); x != nil {
-			p.Set(row.Name, *x)
+		x := row.Builtin
+		for _, s := range levels {
+			if set := *row.Field(s); set != nil {
+				x = *set
+			}
+		}
+		p.Set(row.Name, x)
+	}
+	var bias map[int32]float64
+	for _, s := range levels {
+		if s.Seed != nil {
+			p.Seed = *s.Seed
+		}
+		if s.LogitBias != nil {
+			bias = s.LogitBias
 		}
 	}
-	if s.Seed != nil {
-		p.Seed = *s.Seed
-	}
-	if len(s.LogitBias) > 0 {
-		p.LogitBias = make(map[int32]float32, len(s.LogitBias))
-		for id, b := range s.LogitBias {
+	if len(bias) > 0 {
+		p.LogitBias = make(map[int32]float32, len(bias))
+		for id, b := range bias {
 			p.LogitBias[id] = float32(b)
 		}
 	}

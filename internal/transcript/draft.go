@@ -36,12 +36,22 @@ type Span struct {
 	CallIDs  []string // of its calls, as the template has seen them
 }
 
-// Statement is something that an answer says: text, reasoning, or a call.
+// Statement is something that an answer says.
 type Statement struct {
-	Kind int    // which of these it is, in numbers of whoever reads it
+	Kind Kind
 	Text string // or the name of the tool
 	Args any    // of a call, decoded, numbers as json.Number
 }
+
+// Kind is what a Statement is.
+type Kind uint8
+
+// Kinds of statements.
+const (
+	Text Kind = iota
+	Reasoning
+	Call
+)
 
 // meant is what a text says.
 type meant struct {

@@ -144,7 +144,7 @@ func (r *historyReader) text() string { return string(r.take(r.number(len(r.b)))
 
 // piece reads a piece below up, of ids of a vocabulary.
 func (r *historyReader) piece(p, up *piece, vocab int) {
-	p.parent, p.text = up, r.text()
+	p.text = r.text()
 	p.ids = make([]int32, r.number(len(r.b)))
 	for i := range p.ids {
 		p.ids[i] = int32(r.number(vocab - 1))
@@ -162,8 +162,5 @@ func (r *historyReader) piece(p, up *piece, vocab int) {
 		r.bad = true
 		return
 	}
-	if up.next == nil {
-		up.next = map[string]*piece{}
-	}
-	up.next[p.text] = p
+	p.putBelow(up)
 }

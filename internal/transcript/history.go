@@ -81,13 +81,14 @@ func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) 
 	t := Tokens{cuts: h.cut(d.Text), at: make([]int, 1, 16), salt: s, session: d.Session}
 	t.IDs = make([]int32, 0, len(d.Text)/3+16)
 	var below *piece
-	var near, fresh []edge
+	var near []edge
+	var fresh []*piece
 	if !d.Plain {
 		var err error
 		if below, near, err = h.find(ctx, &t, d); err != nil {
 			return t, err
 		}
-		fresh = make([]edge, 0, len(t.cuts)-len(t.at))
+		fresh = make([]*piece, 0, len(t.cuts)-len(t.at))
 	}
 	t.text = d.Text
 	room := h.limit / promptShare
@@ -102,7 +103,7 @@ func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) 
 		}
 		t.add(&e)
 		if room -= e.bytes(); room >= 0 && below != nil {
-			fresh = append(fresh, e)
+			fresh = append(fresh, &piece{edge: e})
 		}
 	}
 	if len(fresh) > 0 {

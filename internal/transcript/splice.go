@@ -34,7 +34,7 @@ func newCutter(g *Guard) cutter {
 
 // cut gives the places where the pieces of a text begin, and its end.
 func (c *cutter) cut(text string) []int {
-	cuts := []int{0}
+	cuts := make([]int, 1, 16)
 	for i := 0; i < len(text); {
 		if !c.starts[text[i]] {
 			i++
@@ -61,9 +61,9 @@ func (c *cutter) cut(text string) []int {
 
 // divide cuts an answer's text, the first piece of which begins with head ids of the prompt; nil if text and ids do not
 // fall into the same pieces.
-func (c *cutter) divide(text string, ids []int32, head int) []edge {
+func (c *cutter) divide(text string, ids []int32, head int) []*piece {
 	cuts := c.cut(text)
-	var fresh []edge
+	var fresh []*piece
 	for i, from := 1, 0; i < len(cuts); i++ {
 		to := max(from+1, head)
 		for to < len(ids) && !c.anchor(ids[to]) {
@@ -73,7 +73,7 @@ func (c *cutter) divide(text string, ids []int32, head int) []edge {
 			return nil // an anchor that other tokens spell across their seams
 		}
 		own := max(head-from, 0)
-		fresh = append(fresh, edge{text: text[cuts[i-1]:cuts[i]], ids: ids[from:to], said: true, head: own, generated: to - from - own})
+		fresh = append(fresh, &piece{edge: edge{text: text[cuts[i-1]:cuts[i]], ids: ids[from:to], said: true, head: own, generated: to - from - own}})
 		from = to
 	}
 	return fresh

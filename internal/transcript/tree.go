@@ -194,22 +194,23 @@ func (t *tree) alive(p *piece) bool {
 	return t.roots[p.salt] == p
 }
 
-// grow adds edges, each below the one before, the first below p. What is known already stays, except that an answer
+// grow adds pieces, each below the one before, the first below p. What is known already stays, except that an answer
 // takes its place: what was generated last is what keys and values are most likely still there for.
-func (t *tree) grow(p *piece, fresh []edge, session uint64) {
+func (t *tree) grow(p *piece, fresh []*piece, session uint64) {
 	if !t.alive(p) {
 		return
 	}
-	for _, e := range fresh {
-		known := p.next[e.text]
+	for _, f := range fresh {
+		known := p.next[f.text]
 		switch {
 		case known == nil:
-			known = t.adopt(p, e)
-		case e.said:
+			t.adopt(p, f)
+			known = f
+		case f.said:
 			t.size -= known.bytes()
 			t.unlist(known)
-			e.text, e.ids, e.answer = known.text, slices.Clone(e.ids), cmp.Or(e.answer, known.answer)
-			known.edge = e
+			f.text, f.ids, f.answer = known.text, slices.Clone(f.ids), cmp.Or(f.answer, known.answer)
+			known.edge = f.edge
 			t.list(known)
 			t.size += known.bytes()
 		}
@@ -221,20 +222,24 @@ func (t *tree) grow(p *piece, fresh []edge, session uint64) {
 	}
 }
 
-// adopt puts an edge below p, with copies of its text and ids.
-func (t *tree) adopt(p *piece, e edge) *piece {
-	e.text, e.ids = strings.Clone(e.text), slices.Clone(e.ids)
-	f := &piece{edge: e, parent: p}
-	if p.next == nil {
-		p.next = map[string]*piece{}
-	}
-	p.next[e.text] = f
+// adopt puts f below p, with copies of its text and ids.
+func (t *tree) adopt(p, f *piece) {
+	f.text, f.ids = strings.Clone(f.text), slices.Clone(f.ids)
+	f.putBelow(p)
 	t.push(f)
 	t.size += f.bytes()
 	if f.said {
 		t.list(f)
 	}
-	return f
+}
+
+// putBelow makes p known at up by its text, which nothing there has.
+func (p *piece) putBelow(up *piece) {
+	p.parent = up
+	if up.next == nil {
+		up.next = map[string]*piece{}
+	}
+	up.next[p.text] = p
 }
 
 // list makes a piece that was said known at its parent, in the place of the oldest one if there are too many.
