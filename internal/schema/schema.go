@@ -7,17 +7,14 @@
 package schema
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Kind is the type of a JSON value.
@@ -51,47 +48,129 @@ type Node struct {
 // Parse reads one JSON value. It takes what json.Unmarshal takes into an any: no number beyond float64, no more than 10,000
 // levels, and what is not UTF-8 in strings is replaced.
 func Parse(raw []byte) (*Node, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
+	if !json.Valid(raw) {
+		return nil, errors.New("not one JSON value")
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("more than one value")
-	}
+	r := reader{text: string(raw)}
+	r.count()
 	root := new(Node)
-	if err := root.take(v); err != nil {
+	if err := r.value(root); err != nil {
 		return nil, err
 	}
 	return root, nil
 }
 
-// take fills a node.
-func (n *Node) take(v any) (err error) {
-	switch v := v.(type) {
-	case nil:
-		n.kind, n.Text = Null, "null"
-	case bool:
-		n.kind, n.Text = Bool, strconv.FormatBool(v)
-	case json.Number:
-		n.kind, n.Text = Number, string(v)
-		n.num, err = v.Float64()
-	case string:
-		n.kind, n.Text = String, v
-	case []any:
-		n.kind, n.Items = Array, make([]Node, len(v))
-		for i := range v {
-			err = cmp.Or(err, n.Items[i].take(v[i]))
-		}
-	case map[string]any:
-		n.kind, n.Items = Object, make([]Node, len(v))
-		for i, key := range slices.Sorted(maps.Keys(v)) {
-			n.Items[i].Key = key
-			err = cmp.Or(err, n.Items[i].take(v[key]))
+// reader makes nodes of valid JSON. Nodes share its text.
+type reader struct {
+	text  string
+	at    int   // of the next byte
+	sizes []int // of the arrays and objects that were not read yet, in the order they begin; 1 for empty ones
+}
+
+// count finds the sizes, so that the nodes of an array are made at once.
+func (r *reader) count() {
+	var open []int // of sizes
+	for i := 0; i < len(r.text); i++ {
+		switch r.text[i] {
+		case '"':
+			i = quoteAfter(r.text, i)
+		case '[', '{':
+			open = append(open, len(r.sizes))
+			r.sizes = append(r.sizes, 1)
+		case ',':
+			r.sizes[open[len(open)-1]]++
+		case ']', '}':
+			open = open[:len(open)-1]
 		}
 	}
+}
+
+// quoteAfter is where a string ends that begins at i.
+func quoteAfter(text string, i int) int {
+	for i++; text[i] != '"'; i++ {
+		if text[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// next is the next byte that is neither blank nor between values.
+func (r *reader) next() byte {
+	for strings.IndexByte(" \t\r\n,:", r.text[r.at]) >= 0 {
+		r.at++
+	}
+	return r.text[r.at]
+}
+
+// value fills a node.
+func (r *reader) value(n *Node) (err error) {
+	switch c := r.next(); c {
+	case '[', '{':
+		n.kind = Array
+		if c == '{' {
+			n.kind = Object
+		}
+		return r.items(n)
+	case '"':
+		n.kind, n.Text = String, r.string()
+	case 't', 'f':
+		n.kind, n.Text = Bool, r.word()
+	case 'n':
+		n.kind, n.Text = Null, r.word()
+	default:
+		n.kind, n.Text = Number, r.word()
+		n.num, err = strconv.ParseFloat(n.Text, 64)
+	}
 	return err
+}
+
+// items reads an array or an object.
+func (r *reader) items(n *Node) error {
+	size := r.sizes[0]
+	r.at, r.sizes = r.at+1, r.sizes[1:]
+	for c := r.next(); c != ']' && c != '}'; c = r.next() {
+		if n.Items == nil {
+			n.Items = make([]Node, 0, size)
+		}
+		n.Items = n.Items[:len(n.Items)+1]
+		item := &n.Items[len(n.Items)-1]
+		if n.kind == Object {
+			item.Key = r.string()
+		}
+		if err := r.value(item); err != nil {
+			return err
+		}
+	}
+	r.at++
+	if n.kind == Object {
+		slices.Reverse(n.Items) // the last one of a name is kept
+		slices.SortStableFunc(n.Items, func(a, b Node) int { return strings.Compare(a.Key, b.Key) })
+		n.Items = slices.CompactFunc(n.Items, func(a, b Node) bool { return a.Key == b.Key })
+	}
+	return nil
+}
+
+// word reads a number, true, false or null.
+func (r *reader) word() string {
+	start := r.at
+	for r.at < len(r.text) && strings.IndexByte(" \t\r\n,]}", r.text[r.at]) < 0 {
+		r.at++
+	}
+	return r.text[start:r.at]
+}
+
+// string reads a string. Only one that is not written as it is takes memory.
+func (r *reader) string() string {
+	start := r.at
+	r.at = quoteAfter(r.text, start) + 1
+	quoted := r.text[start:r.at]
+	if strings.IndexByte(quoted, '\\') < 0 && utf8.ValidString(quoted) {
+		return quoted[1 : len(quoted)-1]
+	}
+	var s string
+	_ = json.Unmarshal([]byte(quoted), &s) // it is valid
+	return s
 }
 
 // NewString is a string that stands in no document.

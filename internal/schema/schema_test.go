@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 		if (err != nil) != (wrong != nil) || (n == nil) != (err != nil) {
 			t.Fatalf("%v, and encoding/json says %v", err, wrong)
 		}
-		if made, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<18+400*len(raw)); made > most {
+		if made, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<18+150*len(raw)); made > most {
 			t.Errorf("%d bytes for %d", made, len(raw))
 		}
 		if err != nil {
