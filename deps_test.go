@@ -14,6 +14,7 @@ import (
 // layers is the import matrix: what each package of ours may import of ours. Arrows point down only. A package that is
 // missing here fails the test, so a new room in the house is a decision, not an accident. docs/ARCHITECTURE.md says why.
 // config and model import chat for its table of sampling parameters: a flag, and a key of generation_config.json, is a row of it.
+// backend imports sample for Draw, by which a device draws the tokens that the sampler would.
 var layers = map[string][]string{
 	"cmd/hearth": {"cli"},
 	"cli":        {"*"},
@@ -41,10 +42,10 @@ var layers = map[string][]string{
 	"convert": {"model", "backend", "quant", "safetensors", "regular"},
 	"nn":      {"backend"},
 
-	"backend":              {"kv", "quant"},
+	"backend":              {"kv", "quant", "sample"},
 	"backend/cpu":          {"backend", "kernel", "kv", "quant"},
 	"backend/ref":          {"backend", "kv", "quant"},
-	"backend/mlx":          {"backend", "backend/mlx/dl", "kv", "quant"},
+	"backend/mlx":          {"backend", "backend/mlx/dl", "kv", "quant", "sample"},
 	"backend/mlx/dl":       {},
 	"backend/mlx/testshim": {"backend/mlx", "backend/mlx/dl", "config"},
 	"backend/stub":         {"backend", "kv"},

@@ -1,6 +1,10 @@
 package backend
 
-import "slices"
+import (
+	"slices"
+
+	"hearth/internal/sample"
+)
 
 // Caps are facts the engine plans with. No architecture reads them.
 type Caps struct {
@@ -77,15 +81,7 @@ type Scope interface {
 // temperature 0, and but for roundings of the running sum otherwise.
 type DeviceSampler interface {
 	// Sample draws from every row of logits: I32 [rows, 1], -1 where they are not finite.
-	Sample(o Scope, logits Array, p []SampleParams) Array
-}
-
-// SampleParams is the subset a device sampler takes; anything else goes through package sample. Fields are those of its
-// Params.
-type SampleParams struct {
-	Temperature, TopP, MinP float32
-	TopK                    int
-	Uniform                 float64 // in [0, 1): decides the draw
+	Sample(o Scope, logits Array, p []sample.Draw) Array
 }
 
 // Spreader is optional: it lends the backend's threads for work on the host between ops, such as sampling. Spread calls

@@ -1,6 +1,9 @@
 package chat
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Sampling holds what the client set; nil fields fall back to flag, generation_config.json, then the built-in default.
 // The numbers are rows of SamplingParameters.
@@ -31,17 +34,18 @@ type SamplingParameter struct {
 	Unbounded bool     // the flag may say more than a request
 }
 
-// SamplingParameters is the table of sampling parameters, in the order of the documentation. Protocols, flags, a model's
-// folder, what merges them, the log and show go by it; package sample has the same names.
+// SamplingParameters is the table of sampling parameters, in the order in which requests are checked: a client is told of the
+// first one that is wrong. Protocols, flags, a model's folder, what merges them, the log and show go by it; package sample has
+// the same names.
 var SamplingParameters = []*SamplingParameter{
 	{Name: "temperature", Field: func(s *Sampling) **float64 { return &s.Temperature }, Most: 2, Messages: true, Recommended: 100, Builtin: 0.7,
 		Doc: "randomness; 0 always takes the likeliest token", Also: []string{"temp"}, Env: []string{"MLX_TEMPERATURE"}, Unbounded: true},
 	{Name: "top_p", Field: func(s *Sampling) **float64 { return &s.TopP }, Most: 1, Messages: true, Recommended: 1, Builtin: 0.95,
 		Doc: "sample from the likeliest tokens that hold this share of the probability", Env: []string{"MLX_TOP_P"}},
-	{Name: "top_k", Field: func(s *Sampling) **float64 { return &s.TopK }, Whole: true, Least: -1, Most: math.MaxInt32, Messages: true,
-		Recommended: 1 << 24, Doc: "sample from this many likeliest tokens; 0 is off"},
 	{Name: "min_p", Field: func(s *Sampling) **float64 { return &s.MinP }, Most: 1, Recommended: 1,
 		Doc: "drop tokens less likely than this share of the likeliest"},
+	{Name: "top_k", Field: func(s *Sampling) **float64 { return &s.TopK }, Whole: true, Least: -1, Most: math.MaxInt32, Messages: true,
+		Recommended: 1 << 24, Doc: "sample from this many likeliest tokens; 0 is off"},
 	{Name: "repetition_penalty", Field: func(s *Sampling) **float64 { return &s.RepetitionPenalty }, Most: 10, Zero: 1, Recommended: 100,
 		Doc: "divide the logits of recent tokens; 1 is off", Unbounded: true},
 	{Name: "presence_penalty", Field: func(s *Sampling) **float64 { return &s.PresencePenalty }, Least: -2, Most: 2,
@@ -50,4 +54,17 @@ var SamplingParameters = []*SamplingParameter{
 		Doc: "subtract this from the logits of tokens for every time they were generated before"},
 	{Name: "xtc_probability", Field: func(s *Sampling) **float64 { return &s.XTCProbability }, Most: 1},
 	{Name: "xtc_threshold", Field: func(s *Sampling) **float64 { return &s.XTCThreshold }, Most: 0.5, Builtin: 0.1},
+}
+
+// ListedParameters is the table in the order of flags and their documentation: what both APIs have stands first.
+var ListedParameters = starting(func(p *SamplingParameter) bool { return p.Messages })
+
+// WholeLastParameters is the table with whole numbers at the end: the order of the log, and of warnings about a model's folder.
+var WholeLastParameters = starting(func(p *SamplingParameter) bool { return !p.Whole })
+
+// starting is the table with some of its rows first.
+func starting(first func(*SamplingParameter) bool) []*SamplingParameter {
+	rest := slices.DeleteFunc(slices.Clone(SamplingParameters), first)
+	all := slices.DeleteFunc(slices.Clone(SamplingParameters), func(p *SamplingParameter) bool { return !first(p) })
+	return append(all, rest...)
 }

@@ -437,7 +437,7 @@ func yes(b bool) string {
 // MarshalJSON has what is given, in the table's order.
 func (s shownSampling) MarshalJSON() ([]byte, error) {
 	var fields []string
-	for _, p := range chat.SamplingParameters {
+	for _, p := range chat.ListedParameters {
 		if x := *p.Field((*chat.Sampling)(&s)); x != nil {
 			value, _ := json.Marshal(*x) // a number that was read
 			fields = append(fields, fmt.Sprintf("%q:%s", p.Name, value))

@@ -39,7 +39,7 @@ func TestSurface(t *testing.T) {
 		got.add("env of --%s: %s; flags %s", k.Flag, strings.Join(k.Envs(), " "), strings.Join(k.Also, " "))
 	}
 	var recommended []string
-	for _, p := range chat.SamplingParameters {
+	for _, p := range chat.ListedParameters {
 		got.add("log key: %s", p.Name)
 		if p.Recommended != 0 {
 			recommended = append(recommended, p.Name+",omitempty")

@@ -304,7 +304,7 @@ var Knobs = slices.Concat([]Knob{
 
 // samplingKnobs are the flags of chat's sampling parameters.
 func samplingKnobs() (knobs []Knob) {
-	for _, p := range chat.SamplingParameters {
+	for _, p := range chat.ListedParameters {
 		if p.Doc == "" {
 			continue
 		}

@@ -35,7 +35,7 @@ type overlap struct {
 	spare   []*inFlight           // to be used again
 	row     []int                 // per item of the plan: its row of pending, or -1
 	guess   []inFlightRow         // reused
-	param   []backend.SampleParams
+	param   []sample.Draw
 	used    int64 // steps in flight that a plan then asked for
 }
 
@@ -158,7 +158,7 @@ func (r *runner) enqueue(before *inFlight) *inFlight {
 		b.Tokens, b.Pos[0], b.Out = append(b.Tokens, id), append(b.Pos[0], int32(g.start)), append(b.Out, int32(i))
 		b.Spans = append(b.Spans, backend.Span{Slot: g.slot, Row: i, Len: 1, Start: g.start, Table: &g.seq.Table, Tentative: before != nil && r.overlap.fixed})
 		d, _ := g.seq.sampler.Draw(skip)
-		r.overlap.param = append(r.overlap.param, backend.SampleParams{Temperature: d.Temperature, TopP: d.TopP, MinP: d.MinP, TopK: d.TopK, Uniform: d.Uniform})
+		r.overlap.param = append(r.overlap.param, d)
 	}
 	o := r.be.Begin(r.store, b)
 	done := false

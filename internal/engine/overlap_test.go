@@ -49,7 +49,7 @@ func (f *drawingDevice) Begin(s backend.Store, b *backend.Batch) backend.Scope {
 	return &deviceScope{f.hooked.Begin(s, b), f}
 }
 
-func (f *drawingDevice) Sample(o backend.Scope, logits backend.Array, p []backend.SampleParams) backend.Array {
+func (f *drawingDevice) Sample(o backend.Scope, logits backend.Array, p []sample.Draw) backend.Array {
 	all, err := o.Floats(logits)
 	if err != nil { // Ints gives it, too
 		all = make([]float32, logits.Rows()*logits.Cols())
@@ -66,7 +66,7 @@ func (f *drawingDevice) Sample(o backend.Scope, logits backend.Array, p []backen
 	return backend.Handle(f.next, deviceGen, len(ids), 1, backend.I32)
 }
 
-func pickOne(logits []float32, p *backend.SampleParams) int32 {
+func pickOne(logits []float32, p *sample.Draw) int32 {
 	best := slices.Max(logits)
 	if p.Temperature <= 0 {
 		return int32(slices.Index(logits, best))

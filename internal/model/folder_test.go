@@ -251,6 +251,20 @@ func TestGenerationFiles(t *testing.T) {
 	}
 }
 
+// TestGenerationWarnings: several wrong values are warned about in an order that stays.
+func TestGenerationWarnings(t *testing.T) {
+	_, base := tinyModel(t)
+	p, err := model.OpenCheckpoint(with(base, "generation_config.json", text(`{"top_k": "x", "repetition_penalty": "x", "min_p": "x", "top_p": "x", "temperature": "x"}`)), "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range []string{"temperature", "top_p", "min_p", "repetition_penalty", "top_k"} {
+		if i >= len(p.Warnings) || !strings.HasPrefix(p.Warnings[i], "generation_config.json: "+key+": ") {
+			t.Errorf("warnings %q, want number %d about %s", p.Warnings, i, key)
+		}
+	}
+}
+
 // TestConfigText: config.json may have a byte order mark, white space around it and numbers of Python, but it has to
 // be JSON; what it says about the end of a reply is as optional as the file that says more of it.
 func TestConfigText(t *testing.T) {

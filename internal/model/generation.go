@@ -130,7 +130,7 @@ func (g *Generation) merge(v values) {
 	if ids := v.tokens(eosKey); len(ids) > 0 {
 		g.EOS = slices.Clone(ids)
 	}
-	for _, p := range chat.SamplingParameters {
+	for _, p := range chat.WholeLastParameters {
 		if p.Recommended == 0 {
 			continue
 		}

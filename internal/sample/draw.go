@@ -1,14 +1,14 @@
 package sample
 
-// Draw is all that the choice of one token depends on besides its logits, for those who draw where the logits are.
+// Draw is all that the choice of one token depends on besides its logits, for a backend that draws where the logits are.
 type Draw struct {
 	Temperature, TopP, MinP float32 // as in Params
 	TopK                    int
-	Uniform                 float64 // in [0, 1)
+	Uniform                 float64 // in [0, 1): decides the draw
 }
 
-// Draw is that of the next token, or with skip 1 of the one after it, and so on. It reports false where the choice depends
-// on the tokens before, or on what Draw does not say, such as a limit.
+// Draw is that of the next token, or with skip 1 of the one after it, and so on. It reports false where the choice also
+// depends on the tokens before or on a limit, which a Draw does not hold.
 func (s *Sampler) Draw(skip int) (Draw, bool) {
 	p := &s.p
 	if len(p.LogitBias) > 0 || len(s.edits) > 0 || s.only != nil || p.Temperature > 0 && len(s.filters) > 0 {
@@ -16,6 +16,3 @@ func (s *Sampler) Draw(skip int) (Draw, bool) {
 	}
 	return Draw{Temperature: p.Temperature, TopP: p.TopP, MinP: p.MinP, TopK: p.TopK, Uniform: uniform(p.Seed, s.index+uint64(skip))}, true
 }
-
-// Accept books a token that was drawn elsewhere.
-func (s *Sampler) Accept(id int32) { s.accept(id) }

@@ -12,17 +12,18 @@ type cand struct {
 	mass float64
 }
 
-// near is the gap within which the candidates of usual filters lie. Only when a filter wants more is every token made
-// a candidate: so a row costs one pass, and selection works on hundreds of candidates instead of the vocabulary.
+// near is the gap within which the candidates of usual filters lie. Only when a filter wants more is every token made a
+// candidate. So a row of logits costs one pass, and the filters work on hundreds of candidates, not on the vocabulary.
 const near = 12
 
-// everything that can come: a logit of -Inf is infinitely far away, and never drawn, be it by rounding.
+// everything is the gap within which all tokens that can come lie. A logit of -Inf lies infinitely far below: not even rounding
+// may draw its token.
 const everything float32 = math.MaxFloat32
 
-// keep returns the tokens that pass all filters, by ascending id. top_p, min_p and top_k each keep those above some logit of
-// one and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the
-// other. Processors come after top_p and min_p and need all they keep.
-func (s *Sampler) keep(logits []float32, peak float32, w *Work) []cand {
+// candidates returns the tokens that pass all filters, by ascending id. top_p, min_p and top_k each keep those above some logit
+// of one and the same distribution, so applying them to the whole one in any order gives what mlx-lm gets one after the other.
+// Processors come after top_p and min_p and need all that those keep.
+func (s *Sampler) candidates(logits []float32, peak float32, w *Work) []cand {
 	limit := everything
 	if s.p.MinP > 0 {
 		limit = minP(s.p.MinP)
@@ -37,7 +38,7 @@ func (s *Sampler) keep(logits []float32, peak float32, w *Work) []cand {
 		w.gather(logits, peak, limit, false)
 	}
 	if topP {
-		w.cut(w.topP(float64(s.p.TopP) * total))
+		w.truncate(w.topP(float64(s.p.TopP) * total))
 	}
 	for _, pr := range s.filters {
 		if s.due(pr) {
@@ -79,8 +80,8 @@ func (w *Work) mass() (sum float64) {
 	return sum
 }
 
-// cut drops the candidates beyond limit.
-func (w *Work) cut(limit float32) {
+// truncate drops the candidates that lie further than limit below the largest logit.
+func (w *Work) truncate(limit float32) {
 	kept := w.cands[:0]
 	for _, c := range w.cands {
 		if c.gap <= limit {

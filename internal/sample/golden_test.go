@@ -47,7 +47,7 @@ func (p Params) with(n Number, x float32) Params {
 func after(p Params, prompt, generated []int32) *Sampler {
 	s := New(p, prompt)
 	for _, id := range generated {
-		s.accept(id)
+		s.Accept(id)
 	}
 	return s
 }
@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 			if c.Probs == nil {
 				return
 			}
-			for id, got := range distribution(s.keep(logits, peak, &w), c.Params.Temperature, len(logits)) {
+			for id, got := range distribution(s.candidates(logits, peak, &w), c.Params.Temperature, len(logits)) {
 				if want := c.Probs[id]; math.Abs(got-want) > 2e-6 {
 					t.Errorf("%+v: token %d: probability %.6f, want %.6f", c.Params, id, got, want)
 				}

@@ -148,7 +148,7 @@ func TestLimitEdge(t *testing.T) {
 	limit(logits, set(2, 5, 70, 99))
 	_, peak := argmax(logits)
 	for _, p := range []Params{{}, {TopP: 0.9999999}, {TopK: 200}, {TopK: 299, TopP: 0.99999}} {
-		kept := New(p, nil).keep(logits, peak, &Work{})
+		kept := New(p, nil).candidates(logits, peak, &Work{})
 		for _, temperature := range []float32{1, 0.01, 1e9, float32(math.Inf(1))} {
 			if id := pick(slices.Clone(kept), temperature, math.Nextafter(1, 2)); !set(2, 5, 70, 99).Has(id) {
 				t.Errorf("%+v at %v: token %d", p, temperature, id)

@@ -114,7 +114,7 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 			return Logprob{}, dst, err
 		}
 	}
-	s.accept(id)
+	s.Accept(id)
 	out := Logprob{ID: id}
 	if top >= 0 {
 		out.Logprob = float32(float64(logits[id]) - lse)
@@ -122,8 +122,8 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 	return out, dst, nil
 }
 
-// accept books a generated token.
-func (s *Sampler) accept(id int32) {
+// Accept counts a generated token; Next and Take do so themselves, a token that was drawn elsewhere needs the call.
+func (s *Sampler) Accept(id int32) {
 	s.remember(id)
 	s.index++
 	s.only = nil
@@ -156,7 +156,7 @@ func (s *Sampler) draw(logits []float32, w *Work) (int32, error) {
 	if s.p.Temperature <= 0 {
 		return best, nil
 	}
-	return pick(s.keep(logits, peak, w), s.p.Temperature, uniform(s.p.Seed, s.index)), nil
+	return pick(s.candidates(logits, peak, w), s.p.Temperature, uniform(s.p.Seed, s.index)), nil
 }
 
 // argmax gives the first largest logit, or -1 if there is none or a logit is NaN or +Inf. Nearly all of a vocabulary is

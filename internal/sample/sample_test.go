@@ -89,7 +89,7 @@ func TestFilters(t *testing.T) {
 		}
 		_, peak := argmax(logits)
 		var got []int32
-		for _, c := range New(p, nil).keep(logits, peak, &w) {
+		for _, c := range New(p, nil).candidates(logits, peak, &w) {
 			got = append(got, c.id)
 		}
 		if want := sorted(p, logits); !slices.Equal(got, want) {
@@ -104,11 +104,11 @@ func TestFilterCrowd(t *testing.T) {
 	logits[70_000] = near + 1
 	logits[80_000] = -1
 	for p, n := range map[float32]int{0.5: 1, 0.95: 99_999, 0.9999999: 100_000} {
-		if got := len(New(Params{TopP: p}, nil).keep(logits, near+1, &Work{})); got != n {
+		if got := len(New(Params{TopP: p}, nil).candidates(logits, near+1, &Work{})); got != n {
 			t.Errorf("top_p %v keeps %d tokens, want %d", p, got, n)
 		}
 	}
-	if got := New(Params{TopK: 3}, nil).keep(logits, near+1, &Work{}); len(got) != 3 || got[0].id != 0 || got[1].id != 1 {
+	if got := New(Params{TopK: 3}, nil).candidates(logits, near+1, &Work{}); len(got) != 3 || got[0].id != 0 || got[1].id != 1 {
 		t.Errorf("top_k 3 keeps %v", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestDraw(t *testing.T) {
 		counts[tok.ID]++
 	}
 	_, peak := argmax(logits)
-	probs := distribution(s.keep(logits, peak, &w), p.Temperature, len(logits))
+	probs := distribution(s.candidates(logits, peak, &w), p.Temperature, len(logits))
 	var chi float64
 	freedom := -1
 	for id, pr := range probs {

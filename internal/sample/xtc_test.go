@@ -30,14 +30,14 @@ func TestXTC(t *testing.T) {
 		{"before top_k", Params{TopK: 2}.with(XTCThreshold, 0.2), []int32{1, 2}},
 	} {
 		var got []int32
-		for _, c := range New(tt.p.with(XTCProbability, 1), nil).keep(logits, logits[0], &Work{}) {
+		for _, c := range New(tt.p.with(XTCProbability, 1), nil).candidates(logits, logits[0], &Work{}) {
 			got = append(got, c.id)
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: kept %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := New(Params{}.with(XTCProbability, 1).with(XTCThreshold, 0.05), nil).keep([]float32{1, 1, 1}, 1, &Work{}); len(got) != 3 {
+	if got := New(Params{}.with(XTCProbability, 1).with(XTCThreshold, 0.05), nil).candidates([]float32{1, 1, 1}, 1, &Work{}); len(got) != 3 {
 		t.Errorf("equals at the end: kept %d, want all", len(got))
 	}
 }

@@ -52,22 +52,21 @@ func (s *Server) debug(r *http.Request, req *chat.Request) {
 	s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "asked", attrs...)
 }
 
-// sampling are the parameters that a request sets, whole numbers last.
+// sampling are the parameters that a request sets.
 func sampling(s *chat.Sampling) (attrs []slog.Attr) {
-	var whole []slog.Attr
-	for _, p := range chat.SamplingParameters {
+	for _, p := range chat.WholeLastParameters {
 		switch x := *p.Field(s); {
 		case x == nil:
 		case p.Whole:
-			whole = append(whole, slog.Int(p.Name, int(*x)))
+			attrs = append(attrs, slog.Int(p.Name, int(*x)))
 		default:
 			attrs = append(attrs, slog.Float64(p.Name, *x))
 		}
 	}
 	if s.Seed != nil {
-		whole = append(whole, slog.Uint64("seed", *s.Seed))
+		attrs = append(attrs, slog.Uint64("seed", *s.Seed))
 	}
-	return append(attrs, whole...)
+	return attrs
 }
 
 // measureParts adds up the bytes of what is read as text, and counts images.

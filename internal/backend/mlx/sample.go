@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	B "hearth/internal/backend"
+	"hearth/internal/sample"
 )
 
 // Sample draws on the device what package sample would draw: the first token, by id, at which the running sum of weights passes
 // a share of them.
-func (b *Backend) Sample(o B.Scope, logits B.Array, params []B.SampleParams) B.Array {
+func (b *Backend) Sample(o B.Scope, logits B.Array, params []sample.Draw) B.Array {
 	s := o.(*scope)
 	in, p := s.get(logits), slices.Clone(params)
 	a, n := s.make(logits.Rows(), 1, B.I32)
@@ -20,7 +21,7 @@ func (b *Backend) Sample(o B.Scope, logits B.Array, params []B.SampleParams) B.A
 }
 
 // perRow uploads a number per row, [rows, 1].
-func perRow(l *lib, p []B.SampleParams, f func(*B.SampleParams) float32) handle {
+func perRow(l *lib, p []sample.Draw, f func(*sample.Draw) float32) handle {
 	x := make([]float32, len(p))
 	for i := range p {
 		x[i] = f(&p[i])
@@ -29,14 +30,14 @@ func perRow(l *lib, p []B.SampleParams, f func(*B.SampleParams) float32) handle 
 }
 
 // draw gives a token per row of logits [rows, vocabulary].
-func (l *lib) draw(logits handle, p []B.SampleParams) handle {
+func (l *lib) draw(logits handle, p []sample.Draw) handle {
 	x := l.cast(logits, f32)
 	peak := l.reduce(fnMax, x, 1)
 	ids := l.cast(l.reduce(fnArgmax, x, 1), i32) // of equals the lowest
-	warm := func(p B.SampleParams) bool { return p.Temperature > 0 }
+	warm := func(p sample.Draw) bool { return p.Temperature > 0 }
 	if slices.ContainsFunc(p, warm) {
 		drawn := l.pick(l.sub(peak, x), p)
-		hot := perRow(l, p, func(p *B.SampleParams) float32 { return max(p.Temperature, 0) })
+		hot := perRow(l, p, func(p *sample.Draw) float32 { return max(p.Temperature, 0) })
 		ids = l.where(l.bin(fnGreater, hot, l.num(0)), drawn, ids)
 	}
 	// A NaN is in the largest of a row, and then nothing is less than infinite.
@@ -47,8 +48,8 @@ func (l *lib) draw(logits handle, p []B.SampleParams) handle {
 func (l *lib) whole(n int32) handle { return upload(l, []int32{n}, i32, 1) }
 
 // pick draws by weights: gap is how far below the largest logit each is.
-func (l *lib) pick(gap handle, p []B.SampleParams) handle {
-	heat := perRow(l, p, func(p *B.SampleParams) float32 {
+func (l *lib) pick(gap handle, p []sample.Draw) handle {
+	heat := perRow(l, p, func(p *sample.Draw) float32 {
 		if p.Temperature <= 0 {
 			return 1
 		}
@@ -56,8 +57,8 @@ func (l *lib) pick(gap handle, p []B.SampleParams) handle {
 	})
 	weights := l.un(fnExp, l.un(fnNegative, l.bin(fnDivide, gap, heat)))
 	none := l.num(0)
-	if slices.ContainsFunc(p, func(p B.SampleParams) bool { return p.MinP > 0 }) {
-		most := perRow(l, p, func(p *B.SampleParams) float32 {
+	if slices.ContainsFunc(p, func(p sample.Draw) bool { return p.MinP > 0 }) {
+		most := perRow(l, p, func(p *sample.Draw) float32 {
 			if p.MinP <= 0 {
 				return float32(math.Inf(1))
 			}
@@ -65,7 +66,7 @@ func (l *lib) pick(gap handle, p []B.SampleParams) handle {
 		})
 		weights = l.where(l.bin(fnGreater, gap, most), none, weights)
 	}
-	if slices.ContainsFunc(p, func(p B.SampleParams) bool { return p.TopK > 0 || p.TopP > 0 && p.TopP < 1 }) {
+	if slices.ContainsFunc(p, func(p sample.Draw) bool { return p.TopK > 0 || p.TopP > 0 && p.TopP < 1 }) {
 		weights = l.top(gap, weights, p)
 	}
 	sum := l.cumulative(weights, true)
@@ -75,12 +76,12 @@ func (l *lib) pick(gap handle, p []B.SampleParams) handle {
 	}
 	all := l.slice(sum, 1, vocab[1]-1, vocab[1])
 	const below = 1 - 1.0/(1<<23) // of one, so that some sum passes
-	u := perRow(l, p, func(p *B.SampleParams) float32 { return float32(min(p.Uniform, below)) })
+	u := perRow(l, p, func(p *sample.Draw) float32 { return float32(min(p.Uniform, below)) })
 	return l.cast(l.reduce(fnArgmax, l.cast(l.bin(fnGreater, sum, l.mul(u, all)), f32), 1), i32)
 }
 
 // top drops the weights that top_p and top_k do. Both go by the untempered distribution.
-func (l *lib) top(gap, weights handle, p []B.SampleParams) handle {
+func (l *lib) top(gap, weights handle, p []sample.Draw) handle {
 	none, sorted := l.num(0), l.do(fnSort, uintptr(gap), 1)
 	mass := l.un(fnExp, l.un(fnNegative, sorted))
 	shape := l.shape(sorted)
@@ -88,8 +89,8 @@ func (l *lib) top(gap, weights handle, p []B.SampleParams) handle {
 		return 0
 	}
 	vocab := shape[1]
-	if slices.ContainsFunc(p, func(p B.SampleParams) bool { return p.TopP > 0 && p.TopP < 1 }) {
-		share := perRow(l, p, func(p *B.SampleParams) float32 {
+	if slices.ContainsFunc(p, func(p sample.Draw) bool { return p.TopP > 0 && p.TopP < 1 }) {
+		share := perRow(l, p, func(p *sample.Draw) float32 {
 			if p.TopP <= 0 || p.TopP >= 1 {
 				return 2
 			}
@@ -100,7 +101,7 @@ func (l *lib) top(gap, weights handle, p []B.SampleParams) handle {
 		last := l.reduce(fnMax, l.where(in, sorted, none), 1)
 		weights = l.where(l.bin(fnGreater, gap, last), none, weights)
 	}
-	if slices.ContainsFunc(p, func(p B.SampleParams) bool { return p.TopK > 0 && p.TopK < vocab }) {
+	if slices.ContainsFunc(p, func(p sample.Draw) bool { return p.TopK > 0 && p.TopK < vocab }) {
 		most := make([]int32, len(p))
 		for i := range p {
 			if most[i] = int32(p[i].TopK) - 1; p[i].TopK <= 0 || p[i].TopK > vocab {

@@ -32,7 +32,7 @@ func TestSample(t *testing.T) {
 			}
 		}
 		sc := be.Begin(nil, &B.Batch{})
-		var draws []B.SampleParams
+		var draws []sample.Draw
 		var want []int32
 		for i, p := range params {
 			p.Seed = uint64(round)
@@ -41,7 +41,7 @@ func TestSample(t *testing.T) {
 			if !ok {
 				t.Fatal("no draw")
 			}
-			draws = append(draws, B.SampleParams{Temperature: d.Temperature, TopP: d.TopP, MinP: d.MinP, TopK: d.TopK, Uniform: d.Uniform})
+			draws = append(draws, d)
 			got, _, err := s.Next(logits[i*vocab:][:vocab], &sample.Work{}, -1, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func TestSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		greedy, err := sc.Ints(be.Sample(sc, x, make([]B.SampleParams, rows)))
+		greedy, err := sc.Ints(be.Sample(sc, x, make([]sample.Draw, rows)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,9 +82,9 @@ func TestSample(t *testing.T) {
 	}
 	for _, temperature := range []float32{0, 1} {
 		sc := be.Begin(nil, &B.Batch{})
-		draws := make([]B.SampleParams, 3)
+		draws := make([]sample.Draw, 3)
 		for i := range draws {
-			draws[i] = B.SampleParams{Temperature: temperature, Uniform: 0.5}
+			draws[i] = sample.Draw{Temperature: temperature, Uniform: 0.5}
 		}
 		got, err := sc.Ints(be.Sample(sc, sc.Upload(broken, 3, vocab), draws))
 		if err != nil || got[0] != -1 || got[1] != -1 || got[2] != -1 {
