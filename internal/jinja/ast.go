@@ -138,15 +138,13 @@ type (
 	filterExpr struct {
 		pos
 		obj  expr // nil in filter blocks
-		name string
-		fn   filter // nil: there is none of that name
+		fn   filter
 		args argExprs
 	}
 	testExpr struct {
 		pos
 		obj  expr
-		name string
-		fn   test // nil: there is none of that name
+		fn   test
 		args argExprs
 	}
 	binExpr struct {

@@ -116,9 +116,6 @@ func (r *renderer) eval(e expr, s *scope) Value {
 		v := r.eval(e.obj, s)
 		a := r.args(&e.args, s)
 		r.line = e.exprLine()
-		if e.fn == nil {
-			r.failTest(e.name)
-		}
 		return e.fn(r, v, a)
 	}
 	return r.evalOperator(e, s)
@@ -166,9 +163,6 @@ func (r *renderer) evalCall(e *callExpr, s *scope) Value {
 func (r *renderer) evalFilter(e *filterExpr, v Value, s *scope) Value {
 	a := r.args(&e.args, s)
 	r.line = e.exprLine()
-	if e.fn == nil {
-		r.failFilter(e.name)
-	}
 	return e.fn(r, v, a)
 }
 
@@ -491,9 +485,7 @@ func runeAt(s string, k Value) (Value, bool) {
 
 // attr is obj.name: the attribute, else the item of that name, else undefined. So a dict's methods win over its keys.
 func (r *renderer) attr(o Value, name string) Value {
-	if u, ok := o.(undefined); ok {
-		r.failUndefined(u)
-	}
+	r.mustExist(o)
 	r.made(len(name))
 	if v, ok := r.method(o, name); ok {
 		return v
@@ -534,9 +526,7 @@ func (r *renderer) slice(o Value, e *sliceExpr, s *scope) Value {
 		}
 		n, ok := asInt(v)
 		if !ok {
-			if u, isUndefined := v.(undefined); isUndefined {
-				r.failUndefined(u)
-			}
+			r.mustExist(v)
 			return undefined{"slice indices must be integers or None"}
 		}
 		bounds[i] = &n
@@ -598,23 +588,9 @@ func countIndices(n int, bounds [3]*int64) int {
 
 // eachIndex calls f with every index that the slice bounds select from n items, as Python counts them.
 func eachIndex(n int, bounds [3]*int64, f func(int)) {
-	lo, hi, step := resolve(n, bounds)
-	if step > 0 {
-		for i := lo; i < hi; {
-			f(int(i))
-			if step >= hi-i {
-				return
-			}
-			i += step
-		}
-		return
-	}
-	for i := lo; i > hi; {
-		f(int(i))
-		if step <= hi-i {
-			return
-		}
-		i += step
+	lo, _, step := resolve(n, bounds)
+	for i := range countIndices(n, bounds) {
+		f(int(lo + int64(i)*step))
 	}
 }
 

@@ -104,6 +104,25 @@ func (r *renderer) fail(format string, args ...any) { r.throw(Runtime, format, a
 // failUndefined is the error of using an undefined value for anything but printing, testing and looping.
 func (r *renderer) failUndefined(u undefined) { r.throw(Runtime, "%s", u.msg) }
 
+// mustExist fails for an undefined value.
+func (r *renderer) mustExist(vs ...Value) {
+	for _, v := range vs {
+		if u, ok := v.(undefined); ok {
+			r.failUndefined(u)
+		}
+	}
+}
+
+// integer is an argument that must be an int or bool which fits int64.
+func (r *renderer) integer(v Value) int64 {
+	n, ok := asInt(v)
+	if !ok {
+		r.mustExist(v)
+		r.fail("'%s' object cannot be interpreted as an integer", typeName(v))
+	}
+	return n
+}
+
 // stepsPerCheck is how many steps go by between two looks at the context.
 const stepsPerCheck = 1024
 

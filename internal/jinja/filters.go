@@ -14,15 +14,17 @@ import (
 // filter is a filter's function: v|name(args). It accounts for its own work.
 type filter func(r *renderer, v Value, a *args) Value
 
-func (r *renderer) filter(name string, v Value, a *args) Value {
-	f := filters[name]
-	if f == nil {
-		r.failFilter(name)
+// filterNamed is the filter of that name. An unknown one fails when it is applied and not before: published templates keep
+// filters of other programs behind conditions that are never true here.
+func filterNamed(name string) filter {
+	if f := filters[name]; f != nil {
+		return f
 	}
-	return f(r, v, a)
+	return func(r *renderer, _ Value, _ *args) Value {
+		r.fail("no filter named '%s'", name)
+		return nil
+	}
 }
-
-func (r *renderer) failFilter(name string) { r.fail("no filter named '%s'", name) }
 
 var filters map[string]filter
 
@@ -212,9 +214,7 @@ func indentFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 3, "width", "first", "blank")
 	s, ok := asString(v)
 	if !ok {
-		if u, isUndefined := v.(undefined); isUndefined {
-			r.failUndefined(u)
-		}
+		r.mustExist(v)
 		r.fail("cannot indent '%s'", typeName(v))
 	}
 	width := a.get(0, "width", int64(4))
@@ -323,9 +323,7 @@ func floatFilter(r *renderer, v Value, a *args) Value {
 
 // toFloat is Python's float(v); ok is false where that raises ValueError or TypeError.
 func (r *renderer) toFloat(v Value) (f float64, ok bool) {
-	if u, ok := v.(undefined); ok {
-		r.failUndefined(u)
-	}
+	r.mustExist(v)
 	if s, ok := asString(v); ok {
 		r.mapped(len(s))
 		return parseFloat(s)

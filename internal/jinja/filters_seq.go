@@ -37,6 +37,18 @@ func (r *renderer) attrGetter(path Value) func(Value) Value {
 	}
 }
 
+// getterOr is attrGetter with a value for what is missing, nil for none.
+func (r *renderer) getterOr(path, def Value) func(Value) Value {
+	get := r.attrGetter(path)
+	return func(v Value) Value {
+		x := get(v)
+		if _, missing := x.(undefined); missing && def != nil {
+			return def
+		}
+		return x
+	}
+}
+
 // foldCase is the key that sorting and grouping compare by: text ignores case unless asked not to.
 func (r *renderer) foldCase(v Value, caseSensitive bool) Value {
 	if s, ok := asString(v); ok && !caseSensitive {
@@ -117,20 +129,13 @@ func mapFilter(r *renderer, v Value, a *args) Value {
 	var f func(Value) Value
 	if path := a.get(-1, "attribute", nil); len(a.pos) == 0 && path != nil {
 		a.atMost(r, 0, "attribute", "default")
-		get, def := r.attrGetter(path), a.get(-1, "default", nil)
-		f = func(e Value) Value {
-			x := get(e)
-			if _, missing := x.(undefined); missing && def != nil {
-				return def
-			}
-			return x
-		}
+		f = r.getterOr(path, a.get(-1, "default", nil))
 	} else {
 		if len(a.pos) == 0 {
 			r.fail("map requires a filter argument")
 		}
-		name, rest := r.str(a.pos[0]), &args{pos: a.pos[1:], named: a.named}
-		f = func(e Value) Value { return r.filter(name, e, rest) }
+		each, rest := filterNamed(r.str(a.pos[0])), &args{pos: a.pos[1:], named: a.named}
+		f = func(e Value) Value { return each(r, e, rest) }
 	}
 	return r.lazy(v, func(e Value) (Value, bool) { return f(e), true })
 }
@@ -173,8 +178,8 @@ func selectFilter(want, byAttr bool) filter {
 		}
 		is := truth
 		if len(rest) > 0 {
-			name, more := r.str(rest[0]), &args{pos: rest[1:], named: a.named}
-			is = func(e Value) bool { return r.test(name, e, more) }
+			each, more := testNamed(r.str(rest[0])), &args{pos: rest[1:], named: a.named}
+			is = func(e Value) bool { return each(r, e, more) }
 		}
 		return r.lazy(v, func(e Value) (Value, bool) { return e, is(get(e)) == want })
 	}
@@ -250,14 +255,7 @@ func dictsortFilter(r *renderer, v Value, a *args) Value {
 func groupbyFilter(r *renderer, v Value, a *args) Value {
 	a.atMost(r, 3, "attribute", "default", "case_sensitive")
 	sensitive := truth(a.get(2, "case_sensitive", false))
-	get, def := r.attrGetter(a.need(r, 0, "attribute")), a.get(1, "default", nil)
-	value := func(e Value) Value {
-		x := get(e)
-		if _, missing := x.(undefined); missing && def != nil {
-			return def
-		}
-		return x
-	}
+	value := r.getterOr(a.need(r, 0, "attribute"), a.get(1, "default", nil))
 	out := new(List)
 	var last Value
 	for i, e := range r.sorted(r.iterate(v), false, func(e Value) Value { return r.foldCase(value(e), sensitive) }) {

@@ -51,9 +51,7 @@ func (r *renderer) formatPercent(f string, arg Value) string {
 			}
 			r.scanned(end)
 			v = r.item(dict, f[1:end])
-			if u, missing := v.(undefined); missing {
-				r.failUndefined(u)
-			}
+			r.mustExist(v)
 			f, named, used = f[end+1:], true, len(values)
 		}
 		next := func() Value {
@@ -114,13 +112,9 @@ func (r *renderer) percentSpec(f string, sp *spec, star func() Value) string {
 			}
 			return int(n)
 		}
-		n := digitsLen(f, isDecimal)
-		w, err := strconv.Atoi("0" + f[:n])
-		if err != nil || w > maxFormatWidth {
-			r.fail("format width too large")
-		}
-		f = f[n:]
-		return w
+		n := 0
+		n, f = r.formatSize(f)
+		return n
 	}
 	sp.width = size()
 	if strings.HasPrefix(f, ".") {
@@ -136,6 +130,16 @@ func (r *renderer) percentSpec(f string, sp *spec, star func() Value) string {
 		sp.fill, sp.align = '0', '='
 	}
 	return f[1:]
+}
+
+// formatSize reads a width or a precision, 0 if there is none, and returns what follows.
+func (r *renderer) formatSize(f string) (int, string) {
+	n := digitsLen(f, isDecimal)
+	size, err := strconv.Atoi("0" + f[:n])
+	if err != nil || size > maxFormatWidth {
+		r.fail("format width too large")
+	}
+	return size, f[n:]
 }
 
 func (r *renderer) formatValue(v Value, sp spec) string {
@@ -449,24 +453,15 @@ func (r *renderer) formatSpec(v Value, s string) string {
 		}
 		return 0
 	}
-	size := func() int {
-		n := digitsLen(s, isDecimal)
-		w, err := strconv.Atoi("0" + s[:n])
-		if err != nil || w > maxFormatWidth {
-			r.fail("format width too large")
-		}
-		s = s[n:]
-		return w
-	}
 	sp.sign = take("+- ")
 	sp.alternate = take("#") != 0
 	if take("0") != 0 && sp.align == 0 {
 		sp.fill, sp.align = '0', '='
 	}
-	sp.width = size()
+	sp.width, s = r.formatSize(s)
 	sp.comma = take(",_")
 	if take(".") != 0 {
-		sp.precision = size()
+		sp.precision, s = r.formatSize(s)
 	}
 	sp.verb = take("bcdeEfFgGnosxX%")
 	if s != "" {

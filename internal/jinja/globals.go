@@ -54,13 +54,7 @@ func rangeGlobal(r *renderer, a *args) Value {
 	a.atMost(r, 3)
 	v := []int64{0, 0, 1}
 	for i, p := range a.pos {
-		n, ok := asInt(p)
-		if !ok {
-			if u, isUndefined := p.(undefined); isUndefined {
-				r.failUndefined(u)
-			}
-			r.fail("'%s' object cannot be interpreted as an integer", typeName(p))
-		}
+		n := r.integer(p)
 		if n < -1<<60 || n > 1<<60 {
 			r.fail("range too big, the sandbox blocks ranges larger than %d", maxRange)
 		}

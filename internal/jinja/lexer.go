@@ -99,7 +99,7 @@ func (l *lexer) next() {
 	rest := l.src[l.pos:]
 	tag := nextTag(rest)
 	if tag < 0 {
-		l.data(rest)
+		l.data(rest, '{', 0)
 		l.advance(len(rest))
 		return
 	}
@@ -107,16 +107,7 @@ func (l *lexer) next() {
 	if tag+2 < len(rest) && (rest[tag+2] == '-' || rest[tag+2] == '+') {
 		sign = rest[tag+2]
 	}
-	text := rest[:tag]
-	if sign == '-' {
-		text = strings.TrimRightFunc(text, isSpace)
-	} else if sign != '+' && kind != '{' {
-		start := strings.LastIndexByte(text, '\n') + 1
-		if (start > 0 || l.lineStart) && strings.TrimLeftFunc(text[start:], isSpace) == "" {
-			text = text[:start]
-		}
-	}
-	l.data(text)
+	l.data(rest[:tag], kind, sign)
 	skip := tag + 2
 	if sign != 0 {
 		skip++
@@ -139,7 +130,16 @@ func (l *lexer) next() {
 	}
 }
 
-func (l *lexer) data(s string) {
+// data adds the text before a tag, without the blanks that the tag takes away: '{' before a variable takes none.
+func (l *lexer) data(s string, kind, sign byte) {
+	if sign == '-' {
+		s = strings.TrimRightFunc(s, isSpace)
+	} else if sign != '+' && kind != '{' {
+		start := strings.LastIndexByte(s, '\n') + 1
+		if (start > 0 || l.lineStart) && strings.TrimLeftFunc(s[start:], isSpace) == "" {
+			s = s[:start]
+		}
+	}
 	if s != "" {
 		l.add(token{kind: tokData, text: s})
 	}
@@ -222,16 +222,7 @@ func (l *lexer) raw() {
 		if t, ok := strings.CutPrefix(strings.TrimLeftFunc(tail, isSpace), "endraw"); ok {
 			t = strings.TrimLeftFunc(t, isSpace)
 			if end := closing(t, "%}"); end > 0 {
-				text := rest[:i]
-				if sign == '-' {
-					text = strings.TrimRightFunc(text, isSpace)
-				} else if sign != '+' {
-					start := strings.LastIndexByte(text, '\n') + 1
-					if (start > 0 || l.lineStart) && strings.TrimLeftFunc(text[start:], isSpace) == "" {
-						text = text[:start]
-					}
-				}
-				l.data(text)
+				l.data(rest[:i], '%', sign)
 				l.advance(len(rest) - len(t) + end)
 				return
 			}
@@ -429,22 +420,8 @@ func (l *lexer) unescape(s string) string {
 		i++
 		switch c := s[i]; c {
 		case '\n':
-		case '\\', '\'', '"':
-			b.WriteByte(c)
-		case 'a':
-			b.WriteByte('\a')
-		case 'b':
-			b.WriteByte('\b')
-		case 'f':
-			b.WriteByte('\f')
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		case 't':
-			b.WriteByte('\t')
-		case 'v':
-			b.WriteByte('\v')
+		case '\\', '\'', '"', 'a', 'b', 'f', 'n', 'r', 't', 'v':
+			b.WriteByte("\\'\"\a\b\f\n\r\t\v"[strings.IndexByte(`\'"abfnrtv`, c)])
 		case 'x', 'u', 'U':
 			n := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 			v, err := uint64(0), error(strconv.ErrSyntax)

@@ -138,11 +138,7 @@ func (r *renderer) compareValues(a, b Value, depth int) int {
 		}
 		return len(x) - len(y)
 	}
-	for _, v := range []Value{a, b} {
-		if u, ok := v.(undefined); ok {
-			r.failUndefined(u)
-		}
-	}
+	r.mustExist(a, b)
 	r.fail("'<' not supported between instances of '%s' and '%s'", typeName(a), typeName(b))
 	return 0
 }
@@ -253,11 +249,7 @@ func (r *renderer) binary(op string, a, b Value) Value {
 			}
 		}
 	}
-	for _, v := range []Value{a, b} {
-		if u, ok := v.(undefined); ok {
-			r.failUndefined(u)
-		}
-	}
+	r.mustExist(a, b)
 	if v, ok := r.binaryText(op, a, b); ok {
 		return v
 	}
@@ -375,6 +367,11 @@ const maxBits = 1 << 14
 
 func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
 	r.spend((x.BitLen() + y.BitLen()) / 16)
+	floats := func() Value {
+		fx, _ := asFloat(x)
+		fy, _ := asFloat(y)
+		return r.binaryFloat(op, fx, fy)
+	}
 	z := new(big.Int)
 	switch op {
 	case "+":
@@ -398,9 +395,7 @@ func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
 		}
 	case "**":
 		if y.Sign() < 0 {
-			fx, _ := new(big.Float).SetInt(x).Float64()
-			fy, _ := new(big.Float).SetInt(y).Float64()
-			return r.binaryFloat(op, fx, fy)
+			return floats()
 		}
 		if x.BitLen() > 1 && (!y.IsInt64() || y.Int64() > int64(maxBits/(x.BitLen()-1))) {
 			r.throw(Limit, "integer over %d bits", maxBits)
@@ -413,9 +408,7 @@ func (r *renderer) binaryInt(op string, x, y *big.Int) Value {
 		}
 		z.Exp(x, y, nil)
 	default:
-		fx, _ := new(big.Float).SetInt(x).Float64()
-		fy, _ := new(big.Float).SetInt(y).Float64()
-		return r.binaryFloat(op, fx, fy)
+		return floats()
 	}
 	if z.BitLen() > maxBits {
 		r.throw(Limit, "integer over %d bits", maxBits)

@@ -224,34 +224,32 @@ func (p *parser) primary() expr {
 
 func (p *parser) list(line pos) expr {
 	l := &listExpr{pos: line}
-	for !p.isOp("]") {
-		if l.items != nil {
-			p.expectOp(",")
-			if p.isOp("]") {
-				break
-			}
-		}
-		l.items = append(l.items, p.expression())
-	}
-	p.expectOp("]")
+	p.listed("]", func() { l.items = append(l.items, p.expression()) })
 	return l
 }
 
 func (p *parser) dict(line pos) expr {
 	d := &dictExpr{pos: line}
-	for !p.isOp("}") {
-		if d.keys != nil {
-			p.expectOp(",")
-			if p.isOp("}") {
-				break
-			}
-		}
+	p.listed("}", func() {
 		d.keys = append(d.keys, p.expression())
 		p.expectOp(":")
 		d.values = append(d.values, p.expression())
-	}
-	p.expectOp("}")
+	})
 	return d
+}
+
+// listed parses items up to end, with commas between them and perhaps one behind them.
+func (p *parser) listed(end string, item func()) {
+	for first := true; !p.isOp(end); first = false {
+		if !first {
+			p.expectOp(",")
+			if p.isOp(end) {
+				break
+			}
+		}
+		item()
+	}
+	p.expectOp(end)
 }
 
 // postfix parses attributes, subscripts and calls.
@@ -332,13 +330,7 @@ func (p *parser) args() argExprs {
 	var a argExprs
 	var named map[string]bool
 	p.expectOp("(")
-	for first := true; !p.isOp(")"); first = false {
-		if !first {
-			p.expectOp(",")
-			if p.isOp(")") {
-				break
-			}
-		}
+	p.listed(")", func() {
 		switch {
 		case p.isOp("*"):
 			if a.star != nil || a.star2 != nil {
@@ -373,16 +365,13 @@ func (p *parser) args() argExprs {
 			}
 			a.list = append(a.list, p.expression())
 		}
-	}
-	p.expectOp(")")
+	})
 	return a
 }
 
-// filter parses a filter's name and arguments, after the "|". An unknown name fails when it is evaluated and not
-// before: published templates keep filters of other programs behind conditions that are never true here.
+// filter parses a filter's name and arguments, after the "|".
 func (p *parser) filter(obj expr) *filterExpr {
-	f := &filterExpr{pos: p.line(), obj: obj, name: p.dottedName()}
-	f.fn = filters[f.name]
+	f := &filterExpr{pos: p.line(), obj: obj, fn: filterNamed(p.dottedName())}
 	if p.isOp("(") {
 		f.args = p.args()
 	}
@@ -408,8 +397,7 @@ func (p *parser) dottedName() string {
 func (p *parser) test(obj expr) expr {
 	line := pos(p.take().line)
 	negated := p.skipWord("not")
-	t := &testExpr{pos: line, obj: obj, name: p.dottedName()}
-	t.fn = tests[t.name]
+	t := &testExpr{pos: line, obj: obj, fn: testNamed(p.dottedName())}
 	switch c := p.cur(); {
 	case p.isOp("("):
 		t.args = p.args()

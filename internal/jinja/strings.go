@@ -144,18 +144,12 @@ func (a *args) text(r *renderer, i int) string {
 
 // width is an argument that says how wide or how many, within sane bounds.
 func (r *renderer) width(v Value) int {
-	n, ok := asInt(v)
-	if !ok {
-		if u, isUndefined := v.(undefined); isUndefined {
-			r.failUndefined(u)
-		}
-		r.fail("'%s' object cannot be interpreted as an integer", typeName(v))
-	}
+	n := max(r.integer(v), 0)
 	if n > maxFormatWidth {
 		r.throw(Limit, "width over %d", maxFormatWidth)
 	}
-	r.made(int(max(n, 0)))
-	return int(max(n, 0))
+	r.made(int(n))
+	return int(n)
 }
 
 func all(is func(rune) bool) func(string) bool {

@@ -4,22 +4,31 @@ import "strings"
 
 type test func(r *renderer, v Value, a *args) bool
 
-// test runs "v is name(args)".
-func (r *renderer) test(name string, v Value, a *args) bool {
-	t := tests[name]
-	if t == nil {
-		r.failTest(name)
+// testNamed is the test of that name: "v is name(args)". An unknown one fails when it is run, as filters do.
+func testNamed(name string) test {
+	if t := tests[name]; t != nil {
+		return t
 	}
-	return t(r, v, a)
+	return func(r *renderer, _ Value, _ *args) bool {
+		r.fail("no test named '%s'", name)
+		return false
+	}
 }
-
-func (r *renderer) failTest(name string) { r.fail("no test named '%s'", name) }
 
 // isType makes a test from a predicate without arguments.
 func isType(is func(v Value) bool) test {
 	return func(r *renderer, v Value, a *args) bool {
 		a.atMost(r, 0)
 		return is(v)
+	}
+}
+
+// isCased tells whether text stays as it is in one case, and changes in the other.
+func isCased(own, other func(string) string) test {
+	return func(r *renderer, v Value, _ *args) bool {
+		s := r.str(v)
+		r.spend(len(s) >> 2)
+		return s == own(s) && s != other(s)
 	}
 }
 
@@ -48,18 +57,10 @@ func init() {
 		"string":    isType(func(v Value) bool { _, ok := asString(v); return ok }),
 		"mapping":   isType(func(v Value) bool { _, ok := v.(*Dict); return ok }),
 		"escaped":   isType(func(v Value) bool { _, ok := v.(Markup); return ok }),
-		"lower": func(r *renderer, v Value, _ *args) bool {
-			s := r.str(v)
-			r.spend(len(s) >> 2)
-			return s == strings.ToLower(s) && s != strings.ToUpper(s)
-		},
-		"upper": func(r *renderer, v Value, _ *args) bool {
-			s := r.str(v)
-			r.spend(len(s) >> 2)
-			return s == strings.ToUpper(s) && s != strings.ToLower(s)
-		},
-		"iterable": isType(isIterable),
-		"sequence": isType(isSequence),
+		"lower":     isCased(strings.ToLower, strings.ToUpper),
+		"upper":     isCased(strings.ToUpper, strings.ToLower),
+		"iterable":  isType(isIterable),
+		"sequence":  isType(isSequence),
 		"callable": isType(func(v Value) bool {
 			switch v.(type) {
 			case *function, *macro, *loopState, undefined:
