@@ -108,11 +108,11 @@ type argWriter struct {
 	sent bool
 }
 
-// param begins an argument and returns where its value goes: nowhere if it was given before. Not ok is a call that may
+// param begins an argument and returns where its value goes: discard if it was given before. Not ok is a call that may
 // not be repaired.
 func (w *argWriter) param(name string, out *joiner) (to *joiner, ok bool) {
 	if slices.Contains(w.seen, name) {
-		return nowhere, w.ts.repair(RepairTwice)
+		return discard, w.ts.repair(RepairTwice)
 	}
 	w.start(out)
 	sep := []byte("{")
@@ -150,9 +150,4 @@ func (w *argWriter) endUnclosed(out *joiner) verdict {
 	return w.fail()
 }
 
-func (w *argWriter) fail() verdict {
-	if w.sent {
-		return broken
-	}
-	return refuted
-}
+func (w *argWriter) fail() verdict { return failed(w.sent) }

@@ -120,6 +120,7 @@ func (g *bareKeysCall) next(c byte, out *joiner) verdict {
 	}
 	return more
 }
+
 func (g *bareKeysCall) beginString(out *joiner) verdict {
 	g.enter(bareString)
 	g.stream, g.held = g.types == 0 || g.types&typeString != 0, g.held[:0]

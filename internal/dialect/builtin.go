@@ -17,8 +17,8 @@ type Builtin struct {
 	ModelTypes []string // of config.json, whose folders without a template have this one
 }
 
-// Builtins are those that there are, by name: of families whose reference renders in code, or some of whose folders have
-// none, and forms that are in common use, for models without one.
+// Builtins are all built-in templates, sorted by name: those of families whose reference renders in code or whose folders
+// may lack a template, and forms in common use, for models without one.
 var Builtins = func() []Builtin {
 	all := slices.Clone(common)
 	for _, f := range families {

@@ -56,7 +56,7 @@ type Calls struct {
 // Object is what stands around a call that is one JSON object with its name and its arguments.
 type Object struct{ CallOpen, CallClose string }
 
-// What families have that lack something. The calls of noCalls are for where some must be written all the same.
+// What families have that lack something. The calls of noCalls are written where a prompt must show some all the same.
 var (
 	none         = []string{}
 	noThink      = &Think{ReasoningNames: none, at: beforeAnswer}

@@ -21,4 +21,4 @@ var glm = tagFamily(&Family{
 	drop:    []string{"<|begin_of_box|>", "<|end_of_box|>"},
 })
 
-var glmMarks = pairMarksIn("", "")
+var glmMarks = pairMarksIn("", "", "")

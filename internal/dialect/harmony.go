@@ -112,24 +112,7 @@ func (h *harmonyParser) step(c byte) {
 		}
 		return
 	}
-	h.held = append(h.held, c)
-	for len(h.held) > 0 {
-		partial := false
-		for _, m := range harmonyMarks {
-			if string(h.held) == m {
-				h.held = h.held[:0]
-				h.mark(m)
-				return
-			}
-			partial = partial || strings.HasPrefix(m, string(h.held))
-		}
-		if partial {
-			return
-		}
-		first := h.held[0]
-		h.held = append(h.held[:0], h.held[1:]...)
-		h.content(first)
-	}
+	h.held = splitMarks(h.held, c, harmonyMarks, h.mark, h.content)
 }
 
 func (h *harmonyParser) mark(m string) {

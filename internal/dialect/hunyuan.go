@@ -25,8 +25,4 @@ var hunyuan = tagFamily(&Family{
 	closers:  []string{hunyuanMarks.close, "<end_of_tool_call:opensource>", "</tool_calls:opensource>"},
 })
 
-var hunyuanMarks = func() pairMarks {
-	k := pairMarksIn("", ":opensource")
-	k.sep = "<tool_sep:opensource>"
-	return k
-}()
+var hunyuanMarks = pairMarksIn("", ":opensource", "<tool_sep:opensource>")

@@ -18,7 +18,8 @@ const (
 	IDsNumbered                // functions.NAME:NUMBER, counted over the conversation
 )
 
-// Write is the id in the prompt of a call that the model called said, "" if that is not known, and the client calls id.
+// Write is the id that a call has in the prompt. Said is what the model called it, "" if that is not known; id is the client's;
+// number counts the calls of the conversation, from 0.
 func (f IDs) Write(said, id, tool string, number int) string {
 	if f.fits(said, tool) {
 		return said

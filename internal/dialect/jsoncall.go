@@ -86,12 +86,7 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 	return more
 }
 
-func (j *jsonCall) fail() verdict {
-	if j.sent {
-		return broken
-	}
-	return refuted
-}
+func (j *jsonCall) fail() verdict { return failed(j.sent) }
 
 func (j *jsonCall) isArgs() bool { return j.key == "arguments" || j.key == "parameters" }
 
@@ -215,10 +210,7 @@ func (l *listCall) rest() []byte {
 
 func (l *listCall) finish(out *joiner) verdict {
 	if l.obj != nil {
-		v := broken
-		if f, ok := l.obj.(finisher); ok {
-			v = f.finish(out)
-		}
+		v := l.obj.finish(out)
 		if l.obj.started() {
 			l.sent, l.raw = true, nil
 		}
@@ -228,10 +220,7 @@ func (l *listCall) finish(out *joiner) verdict {
 	} else if l.any && l.skip == nil {
 		return ended
 	}
-	if l.sent {
-		return broken
-	}
-	return refuted
+	return failed(l.sent)
 }
 
 func (l *listCall) step(c byte, out *joiner) verdict {
@@ -327,10 +316,7 @@ func (l *listCall) skipStep(c byte, out *joiner) verdict {
 		}
 		l.skip, l.raw, l.comma = nil, nil, false
 	case ev == scanBad || l.sent && len(l.raw) > maxHeld:
-		if l.sent {
-			return broken
-		}
-		return refuted
+		return failed(l.sent)
 	}
 	return more
 }
@@ -399,12 +385,7 @@ type headCall struct {
 
 func (h *headCall) started() bool { return h.sent }
 
-func (h *headCall) finish(*joiner) verdict {
-	if h.sent {
-		return broken
-	}
-	return refuted
-}
+func (h *headCall) finish(*joiner) verdict { return failed(h.sent) }
 
 func (h *headCall) step(c byte, out *joiner) verdict {
 	if h.sent {

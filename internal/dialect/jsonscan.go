@@ -165,11 +165,12 @@ func (s *jsonScanner) inString(c byte) (string, scanEvent) {
 	case c == '"':
 		return s.endString()
 	}
-	s.keep(text)
+	s.buffer(text)
 	return text, scanMore
 }
 
-func (s *jsonScanner) keep(text string) {
+// buffer adds text to the key being read, if it is one.
+func (s *jsonScanner) buffer(text string) {
 	if s.isKey && len(s.key) < 1<<10 {
 		s.key = append(s.key, text...)
 	}
@@ -200,11 +201,11 @@ func (s *jsonScanner) escape(c byte) (string, scanEvent) {
 		return "", scanMore
 	default: // a lone backslash, as in a path or a regular expression
 		s.mended = true
-		s.keep(`\\`)
+		s.buffer(`\\`)
 		rest, ev := s.inString(c)
 		return `\\` + rest, ev
 	}
-	s.keep(text)
+	s.buffer(text)
 	return text, scanMore
 }
 
@@ -213,7 +214,7 @@ func (s *jsonScanner) inHex(c byte) (string, scanEvent) {
 	if !isHex { // a lone backslash again
 		s.state, s.mended = inString, true
 		text := `\` + string(s.hex)
-		s.keep(text)
+		s.buffer(text)
 		rest, ev := s.inString(c)
 		return text + rest, ev
 	}
@@ -221,7 +222,7 @@ func (s *jsonScanner) inHex(c byte) (string, scanEvent) {
 		return "", scanMore
 	}
 	s.state = inString
-	s.keep(string(s.hex))
+	s.buffer(string(s.hex))
 	return string(s.hex), scanMore
 }
 

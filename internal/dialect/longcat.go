@@ -26,4 +26,4 @@ var longcat = tagFamily(&Family{
 	closers: []string{longcatMarks.close},
 })
 
-var longcatMarks = pairMarksIn("longcat_", "")
+var longcatMarks = pairMarksIn("longcat_", "", "")

@@ -96,24 +96,7 @@ func (m *museParser) Finish(dst []Piece) []Piece {
 
 // byte takes a byte of the output. Marks count everywhere: they are tokens that no value of a call holds.
 func (m *museParser) byte(c byte) {
-	m.marks = append(m.marks, c)
-	for len(m.marks) > 0 {
-		partial := false
-		for _, mark := range museMarks {
-			if string(m.marks) == mark {
-				m.marks = m.marks[:0]
-				m.mark(mark)
-				return
-			}
-			partial = partial || strings.HasPrefix(mark, string(m.marks))
-		}
-		if partial {
-			return
-		}
-		first := m.marks[0]
-		m.marks = append(m.marks[:0], m.marks[1:]...)
-		m.content(first)
-	}
+	m.marks = splitMarks(m.marks, c, museMarks, m.mark, m.content)
 }
 
 func (m *museParser) mark(mark string) {

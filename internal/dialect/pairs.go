@@ -9,19 +9,14 @@ type pairMarks struct {
 	close                            string // of the call
 }
 
-func (k pairMarks) all() []string {
-	all := []string{k.key, k.keyClose, k.value, k.valueClose}
-	if k.sep != "" {
-		all = append(all, k.sep)
-	}
-	return all
-}
+// all are the marks within a call; sep may be "".
+func (k pairMarks) all() []string { return []string{k.key, k.keyClose, k.value, k.valueClose, k.sep} }
 
 // pairMarksIn are the marks of that form, with something before and behind their names.
-func pairMarksIn(before, behind string) pairMarks {
+func pairMarksIn(before, behind, sep string) pairMarks {
 	return pairMarks{key: "<" + before + "arg_key" + behind + ">", keyClose: "</" + before + "arg_key" + behind + ">",
 		value: "<" + before + "arg_value" + behind + ">", valueClose: "</" + before + "arg_value" + behind + ">",
-		close: "</" + before + "tool_call" + behind + ">"}
+		sep: sep, close: "</" + before + "tool_call" + behind + ">"}
 }
 
 // pairCall is an xmlCall whose names stand between other marks.

@@ -11,7 +11,11 @@
 // no protocol, and never decides when generation ends. Text of templates is data here: package generate renders it.
 package dialect
 
-import "hearth/internal/schema"
+import (
+	"strings"
+
+	"hearth/internal/schema"
+)
 
 // Kind says what a Piece is.
 type Kind uint8
@@ -70,8 +74,8 @@ type joiner struct {
 	off    bool   // takes nothing
 }
 
-// nowhere takes what is read only to be left out.
-var nowhere = &joiner{off: true}
+// discard takes what is read only to be left out.
+var discard = &joiner{off: true}
 
 func (j *joiner) add(k Kind, text string) {
 	if j.off {
@@ -109,6 +113,29 @@ func (j *joiner) take() []Piece {
 	ps := j.pieces
 	j.pieces = nil
 	return ps
+}
+
+// splitMarks takes the next byte of an output in which marks count everywhere. Held is what may be the start of one; it
+// returns what is held now, and gives out every complete mark and every byte that belongs to none.
+func splitMarks(held []byte, c byte, marks []string, mark func(string), content func(byte)) []byte {
+	held = append(held, c)
+	for len(held) > 0 {
+		partial := false
+		for _, m := range marks {
+			if string(held) == m {
+				mark(m)
+				return held[:0]
+			}
+			partial = partial || strings.HasPrefix(m, string(held))
+		}
+		if partial {
+			break
+		}
+		first := held[0]
+		held = append(held[:0], held[1:]...)
+		content(first)
+	}
+	return held
 }
 
 // oneByte holds the string of every single byte.

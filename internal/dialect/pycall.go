@@ -57,12 +57,7 @@ func (y *pyCall) rest() []byte {
 }
 
 // bad is what a byte that no call has there makes of it.
-func (y *pyCall) bad() verdict {
-	if y.started() {
-		return broken
-	}
-	return refuted
-}
+func (y *pyCall) bad() verdict { return failed(y.started()) }
 
 func (y *pyCall) finish(out *joiner) verdict {
 	switch {
@@ -83,7 +78,7 @@ func (y *pyCall) step(c byte, out *joiner) verdict {
 		return y.read(c, out)
 	}
 	raw := y.raw
-	v := y.read(c, nowhere)
+	v := y.read(c, discard)
 	switch {
 	case v == more && y.state == pyAfter:
 		out.add(Text, string(raw))

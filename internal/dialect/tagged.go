@@ -34,11 +34,7 @@ type callReader interface {
 	step(c byte, out *joiner) verdict
 	// started tells whether a ToolStart went out, after which the call can no longer be refuted.
 	started() bool
-}
-
-// finisher is a callReader whose body may be complete without a byte that ends it.
-type finisher interface {
-	// finish is called at the end of the output: ended, refuted or broken.
+	// finish is called at the end of the output: ended where the body is complete without a byte that ends it, refuted or broken.
 	finish(out *joiner) verdict
 }
 
@@ -53,13 +49,10 @@ type chosen struct{ callReader }
 func (c *chosen) started() bool { return c.callReader != nil && c.callReader.started() }
 
 func (c *chosen) finish(out *joiner) verdict {
-	if f, ok := c.callReader.(finisher); ok {
-		return f.finish(out)
+	if c.callReader == nil {
+		return refuted
 	}
-	if c.started() {
-		return broken
-	}
-	return refuted
+	return c.callReader.finish(out)
 }
 
 func (c *chosen) rest() []byte {
@@ -101,6 +94,14 @@ const (
 	discarded                  // no call, and nothing of what was read is text
 	emptied                    // no call, as an empty list; closing tags follow as after one
 )
+
+// failed is what becomes of a call that goes wrong.
+func failed(started bool) verdict {
+	if started {
+		return broken
+	}
+	return refuted
+}
 
 const (
 	// maxHeld bounds what is held back, in bytes: a call whose name is not known yet, which is released as text beyond it,
@@ -193,10 +194,7 @@ func (p *tagged) Feed(dst []Piece, output string) []Piece {
 func (p *tagged) Finish(dst []Piece) []Piece {
 	p.out.pieces = dst
 	for p.state == inCall { // what is released may open another call
-		v := broken
-		if f, ok := p.reader.(finisher); ok {
-			v = f.finish(&p.out)
-		}
+		v := p.reader.finish(&p.out)
 		if v == broken && p.giveBack() {
 			break
 		}
@@ -245,7 +243,7 @@ func (p *tagged) step(c byte) {
 			p.held = p.held[:0]
 			return
 		}
-		switch tag, partial := p.match(); {
+		switch tag, partial := p.tagAt(); {
 		case tag != "":
 			p.held = p.held[:0]
 			p.tag(tag)
@@ -294,8 +292,8 @@ func (p *tagged) beginCall(r callReader, tag string) {
 	p.pending = nil
 }
 
-// match compares what is held with the tags that count now: a whole tag, or possibly the start of one.
-func (p *tagged) match() (tag string, partial bool) {
+// tagAt compares what is held with the tags that count now: a whole tag, or possibly the start of one.
+func (p *tagged) tagAt() (tag string, partial bool) {
 	if p.state == afterCall {
 		if c := p.held[0]; len(p.held) == 1 && (isBlank(c) || strings.IndexByte(p.between, c) >= 0) {
 			p.held = p.held[:0]
@@ -306,9 +304,7 @@ func (p *tagged) match() (tag string, partial bool) {
 		}
 		return tag, partial && tag == ""
 	}
-	if p.state == inReasoning {
-		p.try(p.Close, &tag, &partial)
-	} else if p.stray {
+	if p.state == inReasoning || p.stray {
 		p.try(p.Close, &tag, &partial)
 	}
 	if p.state == inText && !p.begun || p.at.anywhere {

@@ -46,7 +46,7 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 		v.cdata = false
 	}
 	for len(v.held) > 0 {
-		next, partial := v.match()
+		next, partial := v.nextAt()
 		if next != "" {
 			v.end(out)
 			return next
@@ -71,8 +71,8 @@ func (v *valueReader) closed() bool {
 	return strings.HasPrefix(h, v.closer)
 }
 
-// match tells whether held is the end of the value, or may become it.
-func (v *valueReader) match() (next string, partial bool) {
+// nextAt tells whether held is the end of the value and one of next, or may become it.
+func (v *valueReader) nextAt() (next string, partial bool) {
 	h := v.held
 	if v.trim && h[0] == '\n' {
 		h = h[1:]

@@ -28,7 +28,7 @@ func bareCalls(open, end, mark string) string {
 		eachCall("", "", "", open+"call:{{ c.name }}{{ m(c.arguments) }}"+end)
 }
 
-// quoted prints a text whose newlines at its ends the template would take with its blocks.
+// quoted is an expression that prints a text: at the ends of blocks a template drops newlines that stand there as they are.
 func quoted(text string) string { return "{{ " + strconv.Quote(text) + " }}" }
 
 // forceJSON is the start of a call as a JSON object with the given keys.
