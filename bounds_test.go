@@ -32,7 +32,6 @@ var notBounds = map[string]string{
 	"tier.defaultMax":           "the default of a knob",
 	"embed.defaultLimit":        "what is assumed where nobody says",
 	"tokenizer.maxByteRune":     "a table's last rune",
-	"wire.maxTokensHeader":      "the name of a header",
 }
 
 // bound is a row of docs/bounds.md; the last two columns are written by hand.

@@ -160,15 +160,12 @@ func New(o Options) *Server {
 	for _, p := range o.Protocols {
 		p.Mount(mux, wo)
 	}
-	get := func(f http.HandlerFunc) http.Handler {
-		return wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: f})
-	}
-	wire.MountModels(mux, wo, s.fail)
+	wire.MountModels(mux, "", wo, s.fail)
 	if o.Monitor != nil {
 		s.mountMonitor(mux)
 	}
-	mux.Handle("/health", get(s.health))
-	mux.Handle("/{$}", get(s.root))
+	mux.Handle("/health", wire.Method(s.fail, http.MethodGet, s.health))
+	mux.Handle("/{$}", wire.Method(s.fail, http.MethodGet, s.root))
 	mux.HandleFunc("/", s.notFound)
 	s.handler = s.observe(s.checkSource(s.checkKey(mux)))
 	return s

@@ -203,7 +203,7 @@ func (b *bounds) all() map[chat.Bound]int64 {
 // mountMonitor registers the routes of the monitor.
 func (s *Server) mountMonitor(mux *http.ServeMux) {
 	m := s.o.Monitor
-	wire.Handle(mux, "/status", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+	wire.Handle(mux, "", "/status", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		st := m.Status()
 		st.UptimeS = int64(time.Since(s.began).Seconds())
 		if s.draining.Load() {
@@ -219,16 +219,16 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 			st.Requests = []RequestStatus{}
 		}
 		wire.WriteJSON(w, http.StatusOK, st)
-	}}))
-	wire.Handle(mux, "/cache/stats", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+	}))
+	wire.Handle(mux, "", "/cache/stats", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		c := m.CacheStats()
 		if info := wire.InfoFrom(r.Context()); !info.Operator {
 			wire.WriteJSON(w, http.StatusOK, s.ownCache(&c, info))
 			return
 		}
 		wire.WriteJSON(w, http.StatusOK, c)
-	}}))
-	wire.Handle(mux, "/cache", wire.Methods(s.fail, map[string]http.HandlerFunc{http.MethodDelete: func(w http.ResponseWriter, r *http.Request) {
+	}))
+	wire.Handle(mux, "", "/cache", wire.Method(s.fail, http.MethodDelete, func(w http.ResponseWriter, r *http.Request) {
 		c, err := s.clear(r.Context(), wire.InfoFrom(r.Context()))
 		var e *chat.Error
 		switch {
@@ -239,5 +239,5 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 		default:
 			s.fail(w, r, &chat.Error{Kind: chat.Overloaded, Msg: "the cache cannot be cleared now: " + err.Error(), Err: err})
 		}
-	}}))
+	}))
 }

@@ -87,22 +87,17 @@ func (b *Bodies) full() *chat.Error {
 		Msg: fmt.Sprintf("the server is busy: the requests that it reads hold as many bytes as its flag --max-request-bytes lets, %s; try again later", byteCount(b.most))}
 }
 
-// Body is the body of one request and its place among Bodies.
+// Body is the place of one request's body among Bodies. It is held for what was made of the bytes after they are gone.
 type Body struct {
-	Value
 	of    *Bodies
 	bytes int64
 }
-
-// Decoded lets go of the bytes, which nothing may look into any more. What was made of them keeps their place among Bodies.
-func (b *Body) Decoded() { b.Value = Value{} }
 
 // Close gives the place back. Closing twice, and closing nil, does nothing.
 func (b *Body) Close() {
 	if b == nil {
 		return
 	}
-	b.Decoded()
 	b.of.release(b.bytes)
 	b.bytes = 0
 }

@@ -16,11 +16,25 @@ const (
 	drainTimeout = 5 * time.Second // for what is left of a refused body
 )
 
-// ReadBody returns the parsed body of a POST, which the caller closes. It insists on application/json, which also keeps
-// web pages from posting without a CORS preflight.
-func (o Options) ReadBody(w http.ResponseWriter, r *http.Request) (*Body, *chat.Error) {
+// Read hands the body of a POST to decode, which must keep nothing of its bytes. It returns the body's place among Bodies, which
+// the caller closes, or nil: then it has answered r with what is wrong.
+func (o Options) Read(w http.ResponseWriter, r *http.Request, fail ErrorWriter, decode func(Value) *chat.Error) *Body {
+	v, body, err := o.parseBody(w, r)
+	if err == nil {
+		err = decode(v)
+	}
+	if err != nil {
+		fail(w, r, err)
+		body.Close()
+		return nil
+	}
+	return body
+}
+
+// parseBody reads a body that is application/json, which also keeps web pages from posting without a CORS preflight.
+func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body, *chat.Error) {
 	if e := checkMediaType(r.Header); e != nil {
-		return nil, e
+		return Value{}, nil, e
 	}
 	rc := http.NewResponseController(w)
 	// Not every ResponseWriter has deadlines (a test recorder); then the read is simply unbounded in time.
@@ -28,18 +42,15 @@ func (o Options) ReadBody(w http.ResponseWriter, r *http.Request) (*Body, *chat.
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	if r.ContentLength > o.MaxBody {
 		drain(rc, r.Body, o.MaxBody)
-		return nil, tooLarge(o.MaxBody)
+		return Value{}, nil, tooLarge(o.MaxBody)
 	}
 	body := &Body{of: o.Bodies}
 	raw, err := body.read(r.Body, r.ContentLength, o.MaxBody)
 	var e *chat.Error
 	switch err {
 	case nil:
-		if body.Value, e = parse(r.Context(), raw); e == nil {
-			return body, nil
-		}
-		body.Close()
-		return nil, e
+		v, e := parse(r.Context(), raw)
+		return v, body, e
 	case errLarge:
 		e = tooLarge(o.MaxBody)
 	case errFull:
@@ -51,7 +62,7 @@ func (o Options) ReadBody(w http.ResponseWriter, r *http.Request) (*Body, *chat.
 	if e.Bound != "" {
 		drain(rc, r.Body, o.MaxBody)
 	}
-	return nil, e
+	return Value{}, nil, e
 }
 
 func tooLarge(limit int64) *chat.Error {

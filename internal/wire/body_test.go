@@ -40,10 +40,13 @@ func TestReadBody(t *testing.T) {
 			r.Header.Set("Content-Type", tc.mediaType)
 			r.Header.Set("Content-Encoding", tc.encoding)
 			o := wire.Options{MaxBody: 64}.WithDefaults()
-			body, err := o.ReadBody(httptest.NewRecorder(), r)
+			got := ""
+			var err *chat.Error
+			body := o.Read(httptest.NewRecorder(), r, func(_ http.ResponseWriter, _ *http.Request, e *chat.Error) { err = e },
+				func(v wire.Value) *chat.Error { got = string(v.Raw()); return nil })
 			if tc.want == "" {
-				if err != nil || string(body.Raw()) != tc.body {
-					t.Fatalf("got %v, %v", body, err)
+				if err != nil || got != tc.body {
+					t.Fatalf("got %v, %v", got, err)
 				}
 				if o.Bodies.Held() == 0 {
 					t.Error("nothing is held")
@@ -89,7 +92,7 @@ func TestBodyDeadlines(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		w := &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
-		b, _ := wire.Options{MaxBody: 64}.WithDefaults().ReadBody(w, r)
+		b := wire.Options{MaxBody: 64}.WithDefaults().Read(w, r, func(http.ResponseWriter, *http.Request, *chat.Error) {}, func(wire.Value) *chat.Error { return nil })
 		b.Close()
 		if !slices.Equal(w.set, want) {
 			t.Errorf("%d bytes: deadlines %v, want %v", len(body), w.set, want)
@@ -105,7 +108,7 @@ func TestModels(t *testing.T) {
 	g.Desc.Output = 2048
 	g.Names = []string{"alias"}
 	mux := http.NewServeMux()
-	wire.MountModels(mux, wiretest.Options(g), fail)
+	wire.MountModels(mux, "", wiretest.Options(g), fail)
 	object := `{"id":"org/Model-4bit","type":"model","object":"model","display_name":"org/Model-4bit","created_at":"2026-01-02T03:04:05Z","created":1767323045,"owned_by":"hearth","lifecycle":"active","max_input_tokens":4096,"max_tokens":2048,"context_length":4096,"context_window":4096,"max_model_len":4096,"modality":"text","quantization":"8 bits","tool_call_parser":"hermes","reasoning_parser":"hermes","description":"tiny, 8 bits","kind":"chat"}`
 	list := func(objects, more, first, last string) string {
 		return `{"object":"list","data":[` + objects + `],"has_more":` + more + `,"first_id":` + first + `,"last_id":` + last + `}`
@@ -152,7 +155,7 @@ func TestClaudeNames(t *testing.T) {
 	mux := http.NewServeMux()
 	o := wiretest.Options(models.Generator)
 	o.Models = models
-	wire.MountModels(mux, o, fail)
+	wire.MountModels(mux, "", o, fail)
 	plain := []string{"org/My Model-4bit", "claude-tuned", "größe:1.5_b", "bge-m3", "claude-gr--e:1.5_b"}
 	all := append(slices.Clone(plain), "claude-org-My-Model-4bit") // the last one's name is a model's own
 	const version, sdk = "Anthropic-Version", "X-Stainless-Lang"

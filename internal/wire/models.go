@@ -61,22 +61,19 @@ func newModelObject(m chat.Model) modelObject {
 	return o
 }
 
-// MountModels registers GET /v1/models and /v1/models/{id}. All protocols have them on the same paths, so the server
-// mounts them once, with a fail that picks the caller's shape.
-func MountModels(mux *http.ServeMux, o Options, fail ErrorWriter) { MountModelsAt(mux, "", o, fail) }
-
-// MountModelsAt is MountModels below the path base.
-func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
-	HandleAt(mux, base, "/models", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+// MountModels registers GET /v1/models and /v1/models/{id} below base. At the root all protocols have them on the same paths, so
+// the server mounts them there, with a fail that picks the caller's shape.
+func MountModels(mux *http.ServeMux, base string, o Options, fail ErrorWriter) {
+	Handle(mux, base, "/models", Method(fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		list, err := page(objects(o.Models.List(), showsClaudeNames(r)), r)
 		if err != nil {
 			fail(w, r, err)
 			return
 		}
 		WriteJSON(w, http.StatusOK, list)
-	}}))
+	}))
 	// Ids of models contain slashes, which some clients escape and some do not.
-	HandleAt(mux, base, "/models/{id...}", Methods(fail, map[string]http.HandlerFunc{http.MethodGet: func(w http.ResponseWriter, r *http.Request) {
+	Handle(mux, base, "/models/{id...}", Method(fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		all := objects(o.Models.List(), true)
 		if i := index(all, id); i >= 0 {
@@ -89,7 +86,7 @@ func MountModelsAt(mux *http.ServeMux, base string, o Options, fail ErrorWriter)
 			return
 		}
 		WriteJSON(w, http.StatusOK, newModelObject(m))
-	}}))
+	}))
 }
 
 // showsClaudeNames reports whether the list has the models' names with claude as well. Claude Code shows its user these alone.

@@ -66,10 +66,9 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	g := coalescer{most: o.Interval, send: enc.Event}
 	err := o.feed(ctx, req, enc, func(e *chat.Event) bool {
 		if e.Kind == chat.EventStart {
-			s.header(cacheHeader, cacheText(e.Usage))
-			s.header(partingHeader, PartingText(e.Usage))
-			s.header(HistoryHeader, historyText(e.Usage))
-			s.header(maxTokensHeader, limitText(e.Usage))
+			for _, h := range promptHeaders(e.Usage) {
+				s.header(h[0], h[1])
+			}
 		}
 		g.event(e)
 		s.Flush()
@@ -97,12 +96,9 @@ func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Reque
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
 	switch {
 	case err == nil:
-		u := InfoFrom(r.Context()).Usage
-		for name, text := range map[string]string{
-			cacheHeader: cacheText(u), partingHeader: PartingText(u), HistoryHeader: historyText(u), maxTokensHeader: limitText(u),
-		} {
-			if text != "" {
-				w.Header().Set(name, text)
+		for _, h := range promptHeaders(InfoFrom(r.Context()).Usage) {
+			if h[1] != "" {
+				w.Header().Set(h[0], h[1])
 			}
 		}
 		WriteJSON(w, http.StatusOK, enc.Body())
@@ -121,53 +117,38 @@ func abort(r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// cacheHeader tells what the prefix cache did for a reply, where that is known before the headers go out: they never
-// wait for it.
-const cacheHeader = "X-Hearth-Cache"
+// promptHeaders are names and values of the headers that say what became of a prompt, where that is known before the headers
+// go out, which never wait for it. An empty value is not sent.
+func promptHeaders(u *chat.Usage) (headers [4][2]string) {
+	if u == nil {
+		return headers
+	}
+	cache, history, most := "", "", ""
+	if u.Hit != "" {
+		cache = fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
+		if u.Parted > 0 {
+			cache += fmt.Sprintf("; message=%d", u.Parted-1)
+		}
+		if u.Disk > 0 {
+			cache += fmt.Sprintf("; disk=%d", u.Disk)
+		}
+	}
+	if u.Spliced > 0 { // the prompt depends on what was generated before
+		history = fmt.Sprintf("exact; spliced=%d", u.Spliced)
+	}
+	if u.Limit > 0 { // fewer tokens than the request asked for
+		most = strconv.Itoa(u.Limit)
+	}
+	return [4][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most}}
+}
 
-// partingHeader shows the caller the text around the place at which its prompt parted from what it left before.
-const partingHeader = "X-Hearth-Parting"
-
-// PartingText is the text before and after that place as two strings in quotes, in ASCII and escaped as in Go; "" if it is
-// not the caller's to see, or nothing parted.
+// PartingText is the text before and after the place where a prompt parted from what its caller left before, as two strings in
+// quotes, in ASCII and escaped as in Go; "" if it is not the caller's to see, or nothing parted.
 func PartingText(u *chat.Usage) string {
 	if u == nil || u.Around == [2]string{} {
 		return ""
 	}
 	return strconv.QuoteToASCII(u.Around[0]) + " " + strconv.QuoteToASCII(u.Around[1])
-}
-
-// maxTokensHeader tells how many tokens a reply could have, where that is less than its request asked for.
-const maxTokensHeader = "X-Hearth-Max-Tokens"
-
-func limitText(u *chat.Usage) string {
-	if u == nil || u.Limit == 0 {
-		return ""
-	}
-	return strconv.Itoa(u.Limit)
-}
-
-// historyText is not empty where the prompt depends on what was generated before: it tells how many of its tokens stand as
-// they were generated.
-func historyText(u *chat.Usage) string {
-	if u == nil || u.Spliced == 0 {
-		return ""
-	}
-	return fmt.Sprintf("exact; spliced=%d", u.Spliced)
-}
-
-func cacheText(u *chat.Usage) string {
-	if u == nil || u.Hit == "" {
-		return ""
-	}
-	text := fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
-	if u.Parted > 0 {
-		text += fmt.Sprintf("; message=%d", u.Parted-1)
-	}
-	if u.Disk > 0 {
-		text += fmt.Sprintf("; disk=%d", u.Disk)
-	}
-	return text
 }
 
 // gone reports whether ctx ended because the client left, rather than by a cause the server gave.

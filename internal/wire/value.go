@@ -67,25 +67,17 @@ const mostAsked = 1024
 // Declare registers names that decoders ask for, so that the first request need not be scanned for each of them. Packages call it
 // for a variable of theirs.
 func Declare(names ...string) (declared int) {
-	for _, name := range names {
-		declaredNames[name] = true
-	}
 	learn(names...)
 	return len(names)
 }
-
-var declaredNames = map[string]bool{} // written while packages begin
 
 var _ = Declare("metadata", "previous_response_id", "prompt_cache_key", "service_tier", "session_id", "user_id")
 
 func init() {
 	for _, p := range chat.SamplingParameters {
-		Declare(p.Name)
+		learn(p.Name)
 	}
 }
-
-// Declared reports whether a name was.
-func Declared(name string) bool { return declaredNames[name] }
 
 // learn adds names.
 func learn(more ...string) {

@@ -193,30 +193,20 @@ func Marshal(v any) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// Methods routes by method and answers the others with 405 in the shape of fail. GET serves HEAD too.
-func Methods(fail func(http.ResponseWriter, *http.Request, *chat.Error), m map[string]http.HandlerFunc) http.Handler {
-	var allow []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		if m[method] != nil {
-			allow = append(allow, method)
-		}
-	}
+// Method routes one method to h and answers the others with 405 in the shape of fail. GET serves HEAD too.
+func Method(fail ErrorWriter, method string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		if h := m[method]; h != nil {
+		if r.Method == method || r.Method == http.MethodHead && method == http.MethodGet {
 			h(w, r)
 			return
 		}
-		w.Header().Set("Allow", strings.Join(append(allow, http.MethodOptions), ", "))
-		if method == http.MethodOptions {
+		w.Header().Set("Allow", method+", "+http.MethodOptions)
+		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
-			Msg: "method " + shown(r.Method) + " is not allowed on " + shown(r.URL.Path) + "; use " + strings.Join(allow, " or ")})
+			Msg: "method " + shown(r.Method) + " is not allowed on " + shown(r.URL.Path) + "; use " + method})
 	})
 }
 
@@ -229,11 +219,8 @@ func shown(s string) string {
 	return s
 }
 
-// Handle registers h at /v1/path and /path: clients differ in whether the base URL holds the version.
-func Handle(mux *http.ServeMux, path string, h http.Handler) { HandleAt(mux, "", path, h) }
-
-// HandleAt is Handle below the path base.
-func HandleAt(mux *http.ServeMux, base, path string, h http.Handler) {
+// Handle registers h below base at /v1/path and /path: clients differ in whether the base URL holds the version.
+func Handle(mux *http.ServeMux, base, path string, h http.Handler) {
 	mux.Handle(base+"/v1"+path, h)
 	mux.Handle(base+path, h)
 }

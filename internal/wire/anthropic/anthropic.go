@@ -32,13 +32,13 @@ const prefix = "/anthropic"
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	h := handler{Protocol: p, Options: o.WithDefaults()}
 	post := func(f http.HandlerFunc) http.Handler {
-		return wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.versioned(f)})
+		return wire.Method(p.WriteError, http.MethodPost, h.versioned(f))
 	}
 	for _, base := range []string{"", prefix} {
-		wire.HandleAt(mux, base, "/messages", post(h.messages))
-		wire.HandleAt(mux, base, "/messages/count_tokens", post(h.countTokens))
+		wire.Handle(mux, base, "/messages", post(h.messages))
+		wire.Handle(mux, base, "/messages/count_tokens", post(h.countTokens))
 	}
-	wire.MountModelsAt(mux, prefix, h.Options, p.WriteError)
+	wire.MountModels(mux, prefix, h.Options, p.WriteError)
 }
 
 // versioned names the version of the API on replies.
@@ -70,13 +70,12 @@ type handler struct {
 }
 
 func (h handler) messages(w http.ResponseWriter, r *http.Request) {
-	req, body, err := h.read(w, r, h.Strict)
-	defer body.Close()
-	h.Queued = body.Close
-	if err != nil {
-		h.WriteError(w, r, err)
+	req, body := h.read(w, r, h.Strict)
+	if body == nil {
 		return
 	}
+	defer body.Close()
+	h.Queued = body.Close
 	if req.stream {
 		h.Stream(w, r, &req.Request, h.WriteError, pingFrame, func(s *wire.Stream) wire.StreamEncoder {
 			return &streamEncoder{out: s, reply: h.newReply(r, req)}
@@ -87,12 +86,11 @@ func (h handler) messages(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
-	req, body, cerr := h.read(w, r, false)
-	defer body.Close()
-	if cerr != nil {
-		h.WriteError(w, r, cerr)
+	req, body := h.read(w, r, false)
+	if body == nil {
 		return
 	}
+	defer body.Close()
 	req.Thinking.Short = false // the body of a count need not say how long the reply may be, see chat.Usage.Short
 	wire.InfoFrom(r.Context()).Model = req.Model
 	h.See(r, &req.Request)
@@ -111,21 +109,18 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 	}{n})
 }
 
-// read decodes a request. The caller closes its body.
-func (h handler) read(w http.ResponseWriter, r *http.Request, strict bool) (*request, *wire.Body, *chat.Error) {
-	body, err := h.ReadBody(w, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	req, err := decode(body.Value)
-	if err == nil && strict {
-		err = req.strict(body.Value.Get("max_tokens"))
-	}
-	if err == nil {
-		err = wire.Identify(r, body.Value, &req.Request)
-	}
-	body.Decoded()
-	return req, body, err
+// read decodes a request. The caller closes its body, which is nil where the error was answered.
+func (h handler) read(w http.ResponseWriter, r *http.Request, strict bool) (req *request, body *wire.Body) {
+	body = h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		if req, err = decode(v); err == nil && strict {
+			err = req.strict(v.Get("max_tokens"))
+		}
+		if err == nil {
+			err = wire.Identify(r, v, &req.Request)
+		}
+		return err
+	})
+	return req, body
 }
 
 func (h handler) newReply(r *http.Request, req *request) reply {

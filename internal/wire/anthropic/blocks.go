@@ -192,26 +192,16 @@ func (d *decoder) toolReference(parts *wire.Parts, b wire.Value) {
 func (d *decoder) toolResult(b wire.Value) *chat.ToolResult {
 	d.Call(b)
 	res := &chat.ToolResult{CallID: d.String(b.Get("tool_use_id")), IsError: d.Bool(b.Get("is_error"))}
-	content := b.Get("content")
-	if content.Kind() == wire.String {
-		res.Parts = wire.TextParts(d.String(content))
-		return res
-	}
-	var parts wire.Parts
 	d.inResult = true
-	for _, e := range d.Parts(content) {
-		if !d.Want(e, wire.Object) {
-			break
-		}
-		d.input(&parts, e)
+	if content := b.Get("content"); !content.Absent() {
+		res.Parts = d.blocks(content, chat.ToolRole)
 	}
 	d.inResult = false
-	res.Parts = parts.All()
 	return res
 }
 
-// assistant reads the model's own earlier turns, and a prefill as the last message.
-func (d *decoder) assistant(content wire.Value) []chat.Part {
+// blocks reads content that is a text, or blocks: those of a role's turn, or of a tool's result.
+func (d *decoder) blocks(content wire.Value, role chat.Role) []chat.Part {
 	if content.Kind() == wire.String {
 		return wire.TextParts(d.String(content))
 	}
@@ -223,31 +213,43 @@ func (d *decoder) assistant(content wire.Value) []chat.Part {
 		if !d.Want(b, wire.Object) {
 			break
 		}
-		switch kind := d.String(b.Get("type")); kind {
-		case "text":
-			parts.Text(d.String(b.Get("text")))
-		case "thinking":
-			text, signature := d.OptString(b.Get("thinking")), d.OptString(b.Get("signature"))
-			if text == "" {
-				text = openSignature(signature)
-			}
-			if text != "" {
-				parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
-			}
-		case "tool_use":
-			d.Call(b)
-			parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
-				ID: d.String(b.Get("id")), Name: d.String(b.Get("name")), Arguments: d.Compact(b.Get("input")),
-			}})
-		case "image", "document", "search_result":
-			d.input(&parts, b)
+		switch role {
+		case chat.Assistant:
+			d.assistant(&parts, b)
+		case chat.System:
+			d.systemTurn(&parts, b)
 		default:
-			if !serverBlock(kind) {
-				d.Fail(b.Get("type"), "unknown block type %s in an assistant message", wire.Quote(kind))
-			}
+			d.input(&parts, b)
 		}
 	}
 	return parts.All()
+}
+
+// assistant reads a block of the model's own earlier turns, or of a prefill as the last message.
+func (d *decoder) assistant(parts *wire.Parts, b wire.Value) {
+	switch kind := d.String(b.Get("type")); kind {
+	case "text":
+		parts.Text(d.String(b.Get("text")))
+	case "thinking":
+		text, signature := d.OptString(b.Get("thinking")), d.OptString(b.Get("signature"))
+		if text == "" {
+			text = openSignature(signature)
+		}
+		if text != "" {
+			parts.Add(chat.Part{Kind: chat.PartReasoning, Text: text})
+		}
+	case "tool_use":
+		d.Call(b)
+		parts.Add(chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
+			ID: d.String(b.Get("id")), Name: d.String(b.Get("name")), Arguments: d.Compact(b.Get("input")),
+		}})
+	case "image", "document", "search_result":
+		d.input(parts, b)
+	default:
+		if !serverBlock(kind) {
+			d.Fail(b.Get("type"), "unknown block type %s in an assistant message", wire.Quote(kind))
+		}
+	}
 }
 
 // serverBlock reports blocks that only Anthropic's servers make or read; a conversation begun there may hold some.
@@ -259,28 +261,15 @@ func serverBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result")
 }
 
-// systemTurn reads a message of role system between the turns. It stays where it is.
-func (d *decoder) systemTurn(content wire.Value) []chat.Part {
-	if content.Kind() == wire.String {
-		return wire.TextParts(d.String(content))
+// systemTurn reads a block of a message of role system between the turns, which stays where it is.
+func (d *decoder) systemTurn(parts *wire.Parts, b wire.Value) {
+	switch kind := d.String(b.Get("type")); kind {
+	case "text":
+		parts.Text(d.String(b.Get("text")))
+	case "tool_addition", "tool_removal": // tools holds the current set
+	default:
+		d.Fail(b.Get("type"), "unknown block type %s in a system message", wire.Quote(kind))
 	}
-	if !d.Want(content, wire.Array) {
-		return nil
-	}
-	var parts wire.Parts
-	for _, b := range d.Parts(content) {
-		if !d.Want(b, wire.Object) {
-			break
-		}
-		switch kind := d.String(b.Get("type")); kind {
-		case "text":
-			parts.Text(d.String(b.Get("text")))
-		case "tool_addition", "tool_removal": // tools holds the current set
-		default:
-			d.Fail(b.Get("type"), "unknown block type %s in a system message", wire.Quote(kind))
-		}
-	}
-	return parts.All()
 }
 
 // signaturePrefix starts the signatures we give thinking blocks. Nothing is signed: the rest is empty, or the thinking

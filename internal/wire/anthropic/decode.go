@@ -277,9 +277,9 @@ func (d *decoder) message(r *request, m wire.Value) {
 	case "user":
 		d.user(r, content)
 	case "assistant":
-		r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Parts: d.assistant(content)})
+		r.Messages = append(r.Messages, chat.Message{Role: chat.Assistant, Parts: d.blocks(content, chat.Assistant)})
 	case "system":
-		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: d.systemTurn(content)})
+		r.Messages = append(r.Messages, chat.Message{Role: chat.System, Parts: d.blocks(content, chat.System)})
 	default:
 		d.Fail(m.Get("role"), "unknown role %s: must be user, assistant or system", wire.Quote(role))
 	}

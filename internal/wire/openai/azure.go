@@ -22,16 +22,17 @@ func (h handler) deployment(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		r = r.WithContext(chat.WithDeployment(r.Context(), name))
-		wire.Methods(h.WriteError, map[string]http.HandlerFunc{http.MethodPost: f}).ServeHTTP(w, r)
+		wire.Method(h.WriteError, http.MethodPost, f).ServeHTTP(w, r)
 		return
 	}
 	h.WriteError(w, r, &chat.Error{Kind: chat.NotFound, Code: "not_found",
 		Msg: "there is nothing at " + r.Method + " " + r.URL.Path + "; deployments have /chat/completions, /completions and /embeddings"})
 }
 
-// setDeployment makes the deployment that the path of r names, if it does, the model.
-func setDeployment(r *http.Request, req *chat.Request) {
+// deployed is the model that a request means: the deployment that its path names, if it does, else what its body says.
+func deployed(r *http.Request, model string) string {
 	if name, ok := chat.Deployment(r.Context()); ok {
-		req.Model = name
+		return name
 	}
+	return model
 }

@@ -24,26 +24,18 @@ type completionRequest struct {
 }
 
 func (h handler) completions(w http.ResponseWriter, r *http.Request) {
-	body, err := h.ReadBody(w, r)
-	if err != nil {
-		h.WriteError(w, r, err)
+	var req *completionRequest
+	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		if req, err = decodeCompletion(v); err == nil {
+			err = h.complete(r, v, &req.request, 0)
+		}
+		return err
+	})
+	if body == nil {
 		return
 	}
 	defer body.Close()
 	h.Queued = body.Close
-	req, err := decodeCompletion(body.Value)
-	if err == nil && h.Strict {
-		err = req.strict(body.Value, 0)
-	}
-	if err == nil {
-		err = wire.Identify(r, body.Value, &req.Request)
-	}
-	body.Decoded()
-	if err != nil {
-		h.WriteError(w, r, err)
-		return
-	}
-	setDeployment(r, &req.Request)
 	rep := completionReply{
 		reply: reply{id: h.NewID("cmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
 			choices: req.N, logprobs: req.logprobs},

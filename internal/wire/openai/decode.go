@@ -102,11 +102,6 @@ func (d *decoder) limits(r *request, f wire.Value) (none wire.Value) {
 	return wire.Value{}
 }
 
-// strict refuses the limits of tokens that OpenAI does, and leaves one that is too large to be refused.
-func (r *request) strict(body wire.Value, least int) *chat.Error {
-	return wire.Strict(&r.Request, least, body.Get("max_completion_tokens"), body.Get("max_tokens"))
-}
-
 func (d *decoder) logprobs(r *request, f wire.Value) {
 	r.Logprobs = d.Bool(f.Get("logprobs"))
 	if v := f.Get("top_logprobs"); !v.Absent() {

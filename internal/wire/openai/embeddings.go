@@ -21,18 +21,15 @@ type embeddingRequest struct {
 }
 
 func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
-	body, err := h.ReadBody(w, r)
-	if err != nil {
-		h.WriteError(w, r, err)
+	var req *embeddingRequest
+	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		req, err = decodeEmbedding(v)
+		return err
+	})
+	if body == nil {
 		return
 	}
 	defer body.Close()
-	req, err := decodeEmbedding(body.Value)
-	body.Decoded()
-	if err != nil {
-		h.WriteError(w, r, err)
-		return
-	}
 	req.Model = deployed(r, req.Model)
 	wire.Direct(w, r, h.WriteError, func() ([]byte, string, int, error) {
 		if h.Encoders == nil {
@@ -58,13 +55,6 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 func noEncoder(what, needs, model string) *chat.Error {
 	return &chat.Error{Kind: chat.Invalid, Param: "model", Code: "model_not_supported",
 		Msg: what + " need " + needs + ", and this server has none; " + wire.Quote(model) + " generates text"}
-}
-
-// deployed is the model that a request means: what its path names, if it does, else what its body says.
-func deployed(r *http.Request, model string) string {
-	req := chat.Request{Model: model}
-	setDeployment(r, &req)
-	return req.Model
 }
 
 // decodeEmbedding reads the body of /v1/embeddings.

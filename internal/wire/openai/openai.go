@@ -36,13 +36,13 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	for path, f := range map[string]http.HandlerFunc{
 		"/chat/completions": h.chat, "/completions": h.completions, "/embeddings": h.embeddings, "/rerank": h.rerank,
 	} {
-		post := wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: f})
-		wire.Handle(mux, path, post)
-		wire.HandleAt(mux, azure, path, post)
+		post := wire.Method(p.WriteError, http.MethodPost, f)
+		wire.Handle(mux, "", path, post)
+		wire.Handle(mux, azure, path, post)
 	}
 	// Cohere's clients post to v2.
-	mux.Handle("/v2/rerank", wire.Methods(p.WriteError, map[string]http.HandlerFunc{http.MethodPost: h.rerank}))
-	wire.MountModelsAt(mux, azure, h.Options, p.WriteError)
+	mux.Handle("/v2/rerank", wire.Method(p.WriteError, http.MethodPost, h.rerank))
+	wire.MountModels(mux, azure, h.Options, p.WriteError)
 	mux.HandleFunc(azure+"/deployments/{rest...}", h.deployment)
 }
 
@@ -61,26 +61,18 @@ type handler struct {
 }
 
 func (h handler) chat(w http.ResponseWriter, r *http.Request) {
-	body, err := h.ReadBody(w, r)
-	if err != nil {
-		h.WriteError(w, r, err)
+	var req *request
+	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		if req, err = decode(v); err == nil {
+			err = h.complete(r, v, req, 1)
+		}
+		return err
+	})
+	if body == nil {
 		return
 	}
 	defer body.Close()
 	h.Queued = body.Close
-	req, err := decode(body.Value)
-	if err == nil && h.Strict {
-		err = req.strict(body.Value, 1)
-	}
-	if err == nil {
-		err = wire.Identify(r, body.Value, &req.Request)
-	}
-	body.Decoded()
-	if err != nil {
-		h.WriteError(w, r, err)
-		return
-	}
-	setDeployment(r, &req.Request)
 	rep := reply{
 		ctx: r.Context(), id: h.NewID("chatcmpl-"), created: h.Now().Unix(), model: req.Model, fingerprint: "hearth-" + h.Version,
 		choices: max(req.N, 1), logprobs: req.Logprobs, newID: h.NewID, custom: req.custom, format: req.format, header: w.Header(),
@@ -93,6 +85,17 @@ func (h handler) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Collect(w, r, &req.Request, h.WriteError, newCollectEncoder(rep))
+}
+
+// complete fills in what of a request is not in its body's own fields. Strict refuses limits of tokens below least.
+func (h handler) complete(r *http.Request, body wire.Value, req *request, least int) *chat.Error {
+	if h.Strict {
+		if err := wire.Strict(&req.Request, least, body.Get("max_completion_tokens"), body.Get("max_tokens")); err != nil {
+			return err
+		}
+	}
+	req.Model = deployed(r, req.Model)
+	return wire.Identify(r, body, &req.Request)
 }
 
 // Statuses, error types and codes by kind. https://platform.openai.com/docs/guides/error-codes

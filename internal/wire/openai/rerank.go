@@ -49,18 +49,15 @@ type rankMeta struct {
 
 // rerank answers in a shape that clients of Jina's and of Cohere's API both read.
 func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
-	body, err := h.ReadBody(w, r)
-	if err != nil {
-		h.WriteError(w, r, err)
+	var req *rankRequest
+	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		req, err = decodeRank(v)
+		return err
+	})
+	if body == nil {
 		return
 	}
 	defer body.Close()
-	req, err := decodeRank(body.Value)
-	body.Decoded()
-	if err != nil {
-		h.WriteError(w, r, err)
-		return
-	}
 	wire.Direct(w, r, h.WriteError, func() ([]byte, string, int, error) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("rankings", "a ranking model (--rerank-model)", req.Model)

@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -80,22 +81,32 @@ func (b Breaking) All(t *testing.T, body string) map[string]string {
 // Post sends body to p at path, as request req_1. A refusal must not be the server's fault and must have made nobody generate.
 func Post(t *testing.T, p wire.Protocol, path, body string) (status int, reply string) {
 	t.Helper()
-	g := New()
-	g.Script = func(r *chat.Request) ([]Step, error) { return Hello(max(r.N, 1)), nil }
-	g.Names = []string{"*"}
 	asked := false
-	g.Got = func(*chat.Request) { asked = true }
-	mux := http.NewServeMux()
-	p.Mount(mux, Options(g))
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r = r.WithContext(wire.WithInfo(r.Context(), &wire.Info{RequestID: "req_1"}))
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
+	w := post(p, greeter(&asked), path, []byte(body))
 	if w.Code != http.StatusOK && asked || w.Code >= 500 {
 		t.Errorf("%s: status %d, generated %t: %s", body, w.Code, asked, w.Body)
 	}
 	return w.Code, w.Body.String()
+}
+
+// greeter answers every request with Hello, under any name, and notes that it was asked.
+func greeter(asked *bool) *Generator {
+	g := New()
+	g.Script = func(r *chat.Request) ([]Step, error) { return Hello(max(r.N, 1)), nil }
+	g.Names = []string{"*"}
+	g.Got = func(*chat.Request) { *asked = true }
+	return g
+}
+
+// post sends body to p at path, as request req_1, where g replies.
+func post(p wire.Protocol, g *Generator, path string, body []byte) *httptest.ResponseRecorder {
+	mux := http.NewServeMux()
+	p.Mount(mux, Options(g))
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r.WithContext(wire.WithInfo(r.Context(), &wire.Info{RequestID: "req_1"})))
+	return w
 }
 
 // Golden compares got with a file, line by line, or writes it with -update.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"flag"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -16,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"hearth/internal/chat"
@@ -59,16 +56,7 @@ func RunCases(t *testing.T, p wire.Protocol, path string) {
 			}
 			add("response.json", plain)
 			add("response.sse", stream)
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, got2 := string(txtar.Format(ar)), string(txtar.Format(out))
-			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got2, "\n")); diff != "" {
-				t.Errorf("-want +got, rerun with -update if intended:\n%s", diff)
-			}
+			Golden(t, file, string(txtar.Format(out)))
 		})
 	}
 }
@@ -83,13 +71,7 @@ func call(t *testing.T, p wire.Protocol, path string, in map[string][]byte, stre
 	g.Names = []string{"*"}
 	g.Script = func(*chat.Request) ([]Step, error) { return steps, refuse }
 	g.Got = func(r *chat.Request) { got = r }
-	mux := http.NewServeMux()
-	p.Mount(mux, Options(g))
-	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(withStream(t, in["request.json"], stream)))
-	r.Header.Set("Content-Type", "application/json")
-	r = r.WithContext(wire.WithInfo(r.Context(), &wire.Info{RequestID: "req_1"}))
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
+	w := post(p, g, path, withStream(in["request.json"], stream))
 	head := "HTTP " + strconv.Itoa(w.Code) + "\n"
 	return append([]byte(head), w.Body.Bytes()...), got
 }
@@ -104,8 +86,7 @@ func Options(m chat.Models) wire.Options {
 }
 
 // withStream adds "stream" to a body that is an object; anything else stays as it is.
-func withStream(t *testing.T, body []byte, stream bool) []byte {
-	t.Helper()
+func withStream(body []byte, stream bool) []byte {
 	trimmed := bytes.TrimSpace(body)
 	if !stream || len(trimmed) == 0 || trimmed[0] != '{' {
 		return body
@@ -176,17 +157,8 @@ func FuzzDecode(f *testing.F, p wire.Protocol, path string) {
 		f.Add(ar.Files[0].Data)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		g := New()
-		g.Names = []string{"*"}
-		g.Script = func(r *chat.Request) ([]Step, error) { return Hello(max(r.N, 1)), nil }
 		asked := false
-		g.Got = func(*chat.Request) { asked = true }
-		mux := http.NewServeMux()
-		p.Mount(mux, Options(g))
-		r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r)
+		w := post(p, greeter(&asked), path, body)
 		switch {
 		case w.Code == http.StatusOK && asked:
 		case w.Code >= 400 && w.Code < 500 && !asked && json.Valid(w.Body.Bytes()):
@@ -212,14 +184,7 @@ func SlowStart(t *testing.T, p wire.Protocol, path string, prefill time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		steps := Hello(1)
 		steps[0].Before = func(context.Context) { time.Sleep(prefill) }
-		mux := http.NewServeMux()
-		p.Mount(mux, Options(New(steps...)))
-		body := `{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r)
-		sse = w.Body.String()
+		sse = post(p, New(steps...), path, []byte(`{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`)).Body.String()
 	})
 	return sse
 }
