@@ -243,7 +243,7 @@ type Usage struct {
 
 	Hit    string // how the prompt relates to what was cached: exact, supersequence, prefix, lcp or miss; "" while not known
 	Common int    // tokens it has in common with that: Cached, and those that could not be used
-	Parted int    // number of the message with the first token beyond Common; 1 more than there are: after them; 0: not known, or none
+	Parted int    // number of the message with the first token beyond Common, from 1; one past the last: after them; 0: none, or not known
 
 	// Around is the prompt's text on both sides of where it parted from what is stored, if the same caller and session left
 	// that. It is for them alone.

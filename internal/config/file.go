@@ -167,7 +167,7 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 		case k == nil && at != nil && isTable(table[name]):
 			return nil, p.errorf(key, "a model has no tables of its own; a name with a dot stands in quotes: [models.%q]", strings.Join(key[1:], "."))
 		case k == nil && at == nil && foreignNamed(name) != nil:
-			if err := p.keepForeign(foreignNamed(name), key, table[name]); err != nil {
+			if err := p.addForeign(foreignNamed(name), key, table[name]); err != nil {
 				return nil, err
 			}
 			continue
@@ -201,8 +201,8 @@ func (p *fileParser) settings(table map[string]any, at []string) ([]setting, err
 	return out, nil
 }
 
-// keepForeign takes down a key that is a flag of other servers.
-func (p *fileParser) keepForeign(f *Foreign, key []string, v any) error {
+// addForeign records a key that is a flag of other servers.
+func (p *fileParser) addForeign(f *Foreign, key []string, v any) error {
 	if before, ok := p.foreign[f.Flag]; ok {
 		return p.errorf(key, "%s is set twice, first at %s", f.Flag, before.from)
 	}

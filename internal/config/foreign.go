@@ -193,7 +193,8 @@ func gibAsMiB(s string) string {
 func (f *Foreign) check(s string) error {
 	switch f.Kind {
 	case Switch:
-		return checkBool(s)
+		_, err := parseBool(s)
+		return err
 	case Count:
 		_, err := parseInt(0, math.MaxInt)(s)
 		return err

@@ -259,8 +259,3 @@ func OwnAddresses() []netip.Addr {
 	}
 	return out
 }
-
-func checkBool(s string) error {
-	_, err := parseBool(s)
-	return err
-}

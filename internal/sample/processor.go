@@ -33,9 +33,9 @@ func (p *Params) Set(name string, x float64) bool {
 	return true
 }
 
-// processor is an edit of logits or a filter of candidates, for the sequences that ask for it.
+// processor changes logits or drops candidates, for the sequences that ask for it: edit or filter is set.
 type processor struct {
-	place  int                // among its kind, from the first; no two have the same
+	place  int                // order among edits, or among filters; no two of a kind have the same
 	on     func(*Params) bool // whether a sequence asks for it
 	counts bool               // it needs Sampler.counts
 	edit   func(s *Sampler, logits []float32)

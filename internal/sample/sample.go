@@ -84,8 +84,8 @@ func (s *Sampler) Next(logits []float32, w *Work, top int, dst []Logprob) (Logpr
 	return s.next(logits, w, -1, top, dst)
 }
 
-// Take is Next for a token that is settled already: nothing is drawn, but it counts as generated, and its place in the
-// sequence of draws is used up.
+// Take is Next for a token that is forced: nothing is drawn, but it counts as generated, and its place in the sequence of draws
+// is used up.
 func (s *Sampler) Take(id int32, logits []float32, w *Work, top int, dst []Logprob) (Logprob, []Logprob, error) {
 	if id < 0 || int(id) >= len(logits) {
 		return Logprob{}, dst, fmt.Errorf("sample: token %d is outside the vocabulary of %d", id, len(logits))

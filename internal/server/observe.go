@@ -100,13 +100,13 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 	}
 	level := slog.LevelInfo
 	if info.Err != nil {
-		attrs = append(attrs, slog.String("error", clipTo(longestError, info.Err.Error())))
+		attrs = append(attrs, slog.String("error", wire.Clip(info.Err.Error(), longestError)))
 		if status >= 500 {
 			level = slog.LevelError
 		}
 		var e *chat.Error
 		if errors.As(info.Err, &e) && e.Err != nil {
-			attrs = append(attrs, slog.String("cause", clipTo(longestError, e.Err.Error())))
+			attrs = append(attrs, slog.String("cause", wire.Clip(e.Err.Error(), longestError)))
 		}
 	}
 	s.o.Log.LogAttrs(r.Context(), level, "request", attrs...)

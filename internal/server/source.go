@@ -64,21 +64,14 @@ func (g guard) host(header string) bool {
 	if a, err := netip.ParseAddr(h); err == nil && a.Zone() == "" && slices.Contains(g.own(), a.Unmap()) {
 		return true
 	}
-	for _, pattern := range g.hosts {
-		if matchGlob(pattern, h) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.hosts, func(pattern string) bool { return fits(pattern, h) })
 }
 
 // origin reports whether pages of an Origin header may call: those on loopback, and those that patterns name.
 func (g guard) origin(header string) bool {
 	o := strings.ToLower(header)
-	for _, pattern := range g.origins {
-		if matchGlob(pattern, o) {
-			return true
-		}
+	if slices.ContainsFunc(g.origins, func(pattern string) bool { return fits(pattern, o) }) {
+		return true
 	}
 	u, err := url.Parse(o)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -118,8 +111,8 @@ func singleLabel(h string) bool {
 // sharedNet is RFC 6598 space, which overlay networks give their machines.
 var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
 
-// matchGlob compares s with a pattern in which one * stands for any text that is not empty; * alone matches everything.
-func matchGlob(pattern, s string) bool {
+// fits reports whether s is of a pattern in which one * stands for any text that is not empty; * alone takes everything.
+func fits(pattern, s string) bool {
 	if pattern == "" {
 		return false
 	}

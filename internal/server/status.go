@@ -123,7 +123,7 @@ type DiskStats struct {
 	Bytes       int64  `json:"bytes"`
 	Max         int64  `json:"max_bytes"`
 	Hits        int64  `json:"hits"`         // prompts that got something from there, since start like the rest
-	TokensSaved int64  `json:"tokens_saved"` // they got
+	TokensSaved int64  `json:"tokens_saved"` // prompt tokens that came from there
 	Writes      int64  `json:"writes"`
 	Refused     int64  `json:"refused"` // not worth their place
 	Dropped     int64  `json:"dropped"` // lost because writing is slow

@@ -130,11 +130,4 @@ func describe(parts []chat.Part) []string {
 }
 
 // clip shortens a client's word.
-func clip(s string) string { return clipTo(200, s) }
-
-func clipTo(most int, s string) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return wire.Clip(s, 200) }

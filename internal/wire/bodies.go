@@ -23,11 +23,11 @@ type Bodies struct {
 	huge  int   // bodies of more than hugeBody
 }
 
-// hugeBody is what the largest bodies of agents come near, and what is made of one takes memory that matters.
+// hugeBody is a size that only the largest bodies of agents come near; what is made of one takes much memory.
 const hugeBody = 1 << 20
 
-// smallBody is what a conversation that begins is smaller than. A part of the bytes is kept for the beginnings of bodies, so that
-// clients with large ones, which may come slowly, do not shut out all the others.
+// smallBody is more than the body of a conversation that begins has. A part of the bytes is kept for the beginnings of bodies,
+// so that clients with large ones, which may come slowly, do not shut out all the others.
 const smallBody = 64 << 10
 
 // forLarge is the share of the bytes that may be beyond the beginnings of bodies.
@@ -81,7 +81,7 @@ func (b *Bodies) count(from, to int64) {
 	}
 }
 
-// full is the answer to a body that there is no room for: that of a full queue.
+// full is the answer to a body that there is no room for. Like that of a full queue it asks the client to come back.
 func (b *Bodies) full() *chat.Error {
 	return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Bound: chat.BoundBodies,
 		Msg: fmt.Sprintf("the server is busy: the requests that it reads hold as many bytes as its flag --max-request-bytes lets, %s; try again later", byteCount(b.most))}

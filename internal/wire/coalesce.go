@@ -7,8 +7,8 @@ import (
 	"hearth/internal/chat"
 )
 
-// coalescer merges events that carry more of the same into one. What says something new is sent at once: the first text,
-// the first arguments, calls, the end.
+// coalescer merges events that continue one text into one event. What begins something is sent at once: the first text, the
+// first arguments, calls, the end.
 type coalescer struct {
 	most int // pieces in one event; up to 1: every event is sent as it is
 	send func(*chat.Event)
@@ -18,48 +18,47 @@ type coalescer struct {
 	sent time.Time
 }
 
-// piece is what events have in common that can become one.
+// piece is what two events must have in common to be merged.
 type piece struct {
 	kind         chat.EventKind
 	choice, tool int
 }
 
-// longestHold is how long nothing may have been sent when more comes that is sent nevertheless: a slow model's text does not
-// wait for its number.
+// longestHold is after how long a piece is sent even if there are few of them: a slow model's text does not wait for more.
 const longestHold = time.Second
 
-func (g *coalescer) event(e *chat.Event) {
-	if g.most <= 1 {
-		g.send(e)
+func (c *coalescer) event(e *chat.Event) {
+	if c.most <= 1 {
+		c.send(e)
 		return
 	}
 	this := piece{e.Kind, e.Choice, e.Tool}
-	if this != g.last || !isFragment(e) {
-		g.release()
-		g.last, g.sent = this, time.Now()
-		g.send(e)
+	if this != c.last || !isFragment(e) {
+		c.release()
+		c.last, c.sent = this, time.Now()
+		c.send(e)
 		return
 	}
-	if g.n++; g.n == 1 {
-		g.held = *e
+	if c.n++; c.n == 1 {
+		c.held = *e
 	} else {
-		g.held.Text += e.Text
-		g.held.Logprobs = slices.Concat(g.held.Logprobs, e.Logprobs)
+		c.held.Text += e.Text
+		c.held.Logprobs = slices.Concat(c.held.Logprobs, e.Logprobs)
 	}
-	if g.n >= g.most || time.Since(g.sent) >= longestHold {
-		g.release()
-	}
-}
-
-// release tells what is held.
-func (g *coalescer) release() {
-	if g.n > 0 {
-		g.n, g.sent = 0, time.Now()
-		g.send(&g.held)
+	if c.n >= c.most || time.Since(c.sent) >= longestHold {
+		c.release()
 	}
 }
 
-// isFragment reports events that may say more of the same.
+// release sends what is held.
+func (c *coalescer) release() {
+	if c.n > 0 {
+		c.n, c.sent = 0, time.Now()
+		c.send(&c.held)
+	}
+}
+
+// isFragment reports whether an event is a part of a text or of arguments.
 func isFragment(e *chat.Event) bool {
 	return e.Kind == chat.EventText || e.Kind == chat.EventReasoning || e.Kind == chat.EventToolArgs
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"strings"
 
 	"hearth/internal/chat"
 )
@@ -163,8 +162,8 @@ func (d *Decoder) Call(v Value) {
 	}
 }
 
-// own takes in JSON of the client's own: schemas, arguments, variables, which are kept as they are and make a tree of
-// values where a template sees them. false: there is too much of it.
+// own counts JSON that is kept as the client sent it: schemas, arguments and variables, of which a template makes a tree of
+// values. It reports false if there is too much of it.
 func (d *Decoder) own(v Value) bool {
 	if d.values += v.count(MaxValues); d.values > MaxValues {
 		d.Exceeds(chat.BoundValues, v, "schemas, arguments and template variables hold too many JSON values: at most %d in one request", MaxValues)
@@ -228,7 +227,7 @@ func (d *Decoder) Number(v Value, lo, hi int) int {
 	return n
 }
 
-// mostTokens is where limits of tokens end: beyond it a number in JSON need not be the one that was meant.
+// mostTokens is the largest limit of tokens: float64 has not every whole number beyond it.
 const mostTokens = 1 << 53
 
 // Limit returns a limit of tokens, nil if absent. -1 is how many clients spell "what fits". A limit that is too large for a
@@ -238,7 +237,7 @@ func (d *Decoder) Limit(v Value, least int) *int {
 		return nil
 	}
 	n := mostTokens
-	if f, _ := strconv.ParseFloat(string(v.raw), 64); f <= mostTokens { // beyond what there is of float64 it is infinite
+	if f, _ := strconv.ParseFloat(string(v.raw), 64); f <= mostTokens { // infinite where float64 ends
 		n = d.Number(v, math.MinInt, math.MaxInt)
 	}
 	if n < least && n != -1 {
@@ -247,7 +246,8 @@ func (d *Decoder) Limit(v Value, least int) *int {
 	return &n
 }
 
-// Strict reads limits of tokens again, as the services do that take none below least and lower none.
+// Strict reads limits of tokens again as OpenAI and Anthropic do: one below least is refused, and one that is too large is not
+// lowered.
 func Strict(req *chat.Request, least int, limits ...Value) *chat.Error {
 	d := &Decoder{}
 	for _, v := range limits {
@@ -380,13 +380,7 @@ func clip(raw []byte) string {
 }
 
 // Quote renders a client's word for an error text, shortened.
-func Quote(s string) string {
-	const n = 60
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "") + "…"
-	}
-	return strconv.Quote(s)
-}
+func Quote(s string) string { return strconv.Quote(Clip(s, 60)) }
 
 // JSONInstruction asks the model for JSON, of the given schema if there is one. It is a request, not a constraint.
 func JSONInstruction(schema json.RawMessage) string {

@@ -6,8 +6,8 @@ import (
 	"hearth/internal/chat"
 )
 
-// Direct answers r with a document that is no reply of a generator: the JSON that f gives, for so many tokens read, or its
-// error. model is the name that the log has.
+// Direct answers r with a document that no generator makes, such as embeddings. f gives its JSON, the name of the model for the
+// log and how many tokens were read, or an error.
 func Direct(w http.ResponseWriter, r *http.Request, fail ErrorWriter, f func() (body []byte, model string, tokens int, err error)) {
 	info := InfoFrom(r.Context())
 	body, model, tokens, err := f()

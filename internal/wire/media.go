@@ -14,12 +14,7 @@ import (
 const mostName = 100
 
 // MediaName is a file's name as it is kept: what is too much of it is left out.
-func MediaName(name string) string {
-	if len(name) > mostName {
-		name = strings.ToValidUTF8(name[:mostName], "") + "…"
-	}
-	return name
-}
+func MediaName(name string) string { return Clip(name, mostName) }
 
 // MediaType is a media type without its parameters, "" if it is none.
 func MediaType(s string) string {

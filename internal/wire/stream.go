@@ -10,7 +10,7 @@ import (
 )
 
 // WriteTimeout is how long one write of a reply may take: a client that reads nothing for this long with full buffers is gone.
-// It may be less by deadlineAge, for which a deadline that was set serves further writes.
+// It may be up to deadlineAge less: a younger deadline is not set anew.
 const (
 	WriteTimeout = 60 * time.Second
 	deadlineAge  = 5 * time.Second

@@ -144,8 +144,8 @@ func Status(e *chat.Error, table map[chat.ErrorKind]int) int {
 	return http.StatusInternalServerError
 }
 
-// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON. That a client left is told
-// to nobody.
+// WriteErrorBody sends an error reply: status, the headers every protocol shares, and body as JSON. A client that has left gets
+// none; the log says so.
 func WriteErrorBody(w http.ResponseWriter, r *http.Request, e *chat.Error, status int, body any) {
 	info := InfoFrom(r.Context())
 	if gone(r.Context()) && errors.Is(e, context.Canceled) {
@@ -206,13 +206,15 @@ func Method(fail ErrorWriter, method string, h http.HandlerFunc) http.Handler {
 			return
 		}
 		fail(w, r, &chat.Error{Kind: chat.Invalid, Code: CodeMethod,
-			Msg: "method " + shown(r.Method) + " is not allowed on " + shown(r.URL.Path) + "; use " + method})
+			Msg: "method " + Clip(r.Method, mostShown) + " is not allowed on " + Clip(r.URL.Path, mostShown) + "; use " + method})
 	})
 }
 
-// shown shortens what a client sent for an error's text.
-func shown(s string) string {
-	const most = 200
+// mostShown bounds the bytes of a path or a method in an error.
+const mostShown = 200
+
+// Clip shortens what a client sent, for an error's text or the log, to so many bytes and a mark.
+func Clip(s string, most int) string {
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
 	}

@@ -109,9 +109,7 @@ func (d *decoder) overflow(o *chat.Overflow, f wire.Value) {
 			d.Fail(v, "expected true, false, END or NONE, got %s", wire.Quote(s))
 		}
 	default:
-		if o.Mode = chat.Off; d.Bool(v) {
-			o.Mode = chat.On
-		}
+		o.Mode = toggle(d.Bool(v))
 	}
 	v := f.Get("truncate_prompt_tokens")
 	if n := d.Int(v, -1, math.MaxInt32); n != nil {
