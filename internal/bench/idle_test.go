@@ -21,7 +21,7 @@ func TestManyConversations(t *testing.T) {
 		count = 3000
 	}
 	const length = 2000
-	text, err := generate.Load(demo.FS())
+	text, err := generate.Load(demo.FS(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ type idleServer struct {
 
 // startIdle serves with the text side of the demo model. Steps take as long as pace.
 func startIdle(ctx context.Context, pace time.Duration) (*idleServer, error) {
-	text, err := generate.Load(demo.FS())
+	text, err := generate.Load(demo.FS(), "")
 	if err != nil {
 		return nil, err
 	}

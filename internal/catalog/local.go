@@ -126,7 +126,7 @@ func checkParsers(cfg *config.Config) error {
 
 // Text reads tokenizer and template of the model of src, as cfg says; errors are LoadErrors. A base model has no template.
 func Text(src *Source, cfg *config.Config) (generate.Config, error) {
-	text, err := generate.LoadAs(src.FS, cfg.ChatTemplate)
+	text, err := generate.Load(src.FS, cfg.ChatTemplate)
 	if err != nil && !isBase(err) {
 		return text, textError(src, cfg, err)
 	}
@@ -153,7 +153,7 @@ func openText(src *Source, cfg *config.Config, c *model.Checkpoint) (generate.Co
 	return text, nil
 }
 
-// isBase tells what generate.LoadAs says of a base model from what is wrong with a folder.
+// isBase tells what generate.Load says of a base model from what is wrong with a folder.
 func isBase(err error) bool {
 	return errors.Is(err, generate.ErrNoTemplate) && !errors.As(err, new(*generate.BrokenError))
 }

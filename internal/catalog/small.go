@@ -62,7 +62,7 @@ func mustChat(src *Source, cfg *config.Config) error {
 		if text, err := Text(src, cfg); err != nil || text.Template != nil {
 			return err
 		}
-	} else if _, err := generate.LoadTemplate(src.FS); !isBase(err) {
+	} else if _, err := generate.LoadTemplate(src.FS, ""); !isBase(err) {
 		return nil
 	}
 	return &model.LoadError{Where: src.Where, Problem: "the small model is a base model: it has no chat template, and what it is for, the side work of clients that chat, it cannot do",

@@ -14,7 +14,7 @@ import (
 // newBase is the demo without its template.
 func newBase(t *testing.T, reply string) (*Generator, *script) {
 	t.Helper()
-	cfg, err := LoadAs(os.DirFS(demoFolder), NoTemplate)
+	cfg, err := Load(os.DirFS(demoFolder), NoTemplate)
 	if !errors.Is(err, ErrNoTemplate) || cfg.Template != nil || cfg.Tokenizer == nil {
 		t.Fatalf("%v, template %v", err, cfg.Template)
 	}

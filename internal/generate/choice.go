@@ -82,7 +82,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		held = m.prime(c.dec, p.tokens)
 	}
 	if r.Logprobs {
-		c.tape = newTape(markers)
+		c.tape = &tape{markers: markers}
 		c.tape.prime(held)
 	}
 	return c
@@ -199,21 +199,16 @@ func (c *choice) text(s string) {
 // read takes what was parsed; cut is as own takes it.
 func (c *choice) read(pieces []dialect.Piece, cut bool) {
 	c.pieces = c.own(pieces, cut)
-	c.emitPieces()
-	c.end.enough = c.end.enough || c.speech.over
-}
-
-func (c *choice) emitPieces() {
 	for i, p := range c.pieces {
 		switch {
 		case c.ended():
-			return
 		case p.Kind == dialect.Text, p.Kind == dialect.Reasoning:
 			c.said(p, i == len(c.pieces)-1)
 		default:
 			c.called(p)
 		}
 	}
+	c.end.enough = c.end.enough || c.speech.over
 }
 
 // said takes text or reasoning; last says that no other piece was read with it.
@@ -273,7 +268,7 @@ func (c *choice) emitText(s string) {
 	}
 	c.tape.emit(len(s))
 	if c.end.hit != "" {
-		c.tape.cut()
+		c.tape.truncate()
 	}
 	c.release(false)
 }

@@ -63,7 +63,7 @@ type Config struct {
 	NoToolRepair                bool // calls are taken as the model writes them
 	ConstrainTools              bool // calls are kept to the request's tools while they are written, see newCalls
 
-	Warn func(line string) // hears of what requests ask for and does not happen, each thing once; may be nil
+	Warn func(line string) // is told, once, of something that requests ask for and do not get; may be nil
 }
 
 // Loop says when a reply goes round in circles: its last tokens are MinCount times the same run of MinSize to MaxSize

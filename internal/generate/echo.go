@@ -52,7 +52,7 @@ func (o *output) echo(ctx context.Context, e Engine, r *chat.Request, p *prompt)
 
 // place gives each token of a prompt its part of the prompt's text: none to those that only begin a text.
 func (o *output) place(lps []chat.Logprob, p *prompt) {
-	d, t := o.tok.NewDecoder(false), newTape(nil)
+	d, t := o.tok.NewDecoder(false), &tape{}
 	for i := range lps {
 		lps[i].Runes = utf8.RuneCount(lps[i].Bytes)
 		t.add(lps[i], lps[i].Bytes, d.Add(lps[i].ID))

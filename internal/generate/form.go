@@ -222,14 +222,20 @@ const mostQuoted = 1000
 
 // head is a text, or as much of it as an error quotes.
 func head(text string) string {
-	if len(text) <= mostQuoted {
-		return text
+	if short := clip(text, mostQuoted); short != text {
+		return short + "…"
 	}
-	n := mostQuoted
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+	return text
+}
+
+// clip is as many whole runes of a text's beginning as fit into so many bytes.
+func clip(text string, most int) string {
+	for n := most; n < len(text); n-- {
+		if n == 0 || utf8.RuneStart(text[n]) {
+			return text[:n]
+		}
 	}
-	return text[:n] + "…"
+	return text
 }
 
 // noTools is what the variable tools is without any.

@@ -98,7 +98,7 @@ func (s *scriptStream) Close() {
 
 func newTest(t testing.TB, reply string) (*Generator, *script) {
 	t.Helper()
-	cfg, err := Load(os.DirFS(demoFolder))
+	cfg, err := Load(os.DirFS(demoFolder), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestLoadTemplate(t *testing.T) {
 		{"a number", fstest.MapFS{"tokenizer_config.json": file(`{"chat_template": 3}`)}, "neither a string nor a list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tmpl, err := LoadTemplate(c.files)
+			tmpl, err := LoadTemplate(c.files, "")
 			switch {
 			case err != nil:
 				if !strings.Contains(err.Error(), c.want) {
@@ -416,7 +416,7 @@ func TestLoadTemplate(t *testing.T) {
 			}
 		})
 	}
-	tmpl, err := LoadTemplate(fstest.MapFS{"chat_template.jinja": file("a"), "tokenizer_config.json": file(`{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "pad_token": null}`)})
+	tmpl, err := LoadTemplate(fstest.MapFS{"chat_template.jinja": file("a"), "tokenizer_config.json": file(`{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "pad_token": null}`)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ func TestBrokenTemplateFiles(t *testing.T) {
 			"additional_chat_templates/tool_use.jinja: line 1: unexpected '%}'; it is left out: requests with tools use the template for those without"},
 	} {
 		c.files["tokenizer.json"] = file(string(main))
-		got, err := Load(c.files)
+		got, err := Load(c.files, "")
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -470,12 +470,12 @@ func TestBrokenTemplateFiles(t *testing.T) {
 		{"tokenizer_config.json": file(`{"chat_template": "b`)}, {"tokenizer_config.json": file(`{}`), "chat_template.json": file(`[]`)},
 	} {
 		files["tokenizer.json"] = file(string(main))
-		if _, err := Load(files); !errors.As(err, &broken) || !errors.Is(err, ErrNoTemplate) || !strings.Contains(err.Error(), ".json: ") {
+		if _, err := Load(files, ""); !errors.As(err, &broken) || !errors.Is(err, ErrNoTemplate) || !strings.Contains(err.Error(), ".json: ") {
 			t.Errorf("%v", err)
 		}
 	}
 	files := fstest.MapFS{"tokenizer.json": file(string(main)), "special_tokens_map.json": file("{")}
-	if _, err := Load(files); !errors.Is(err, ErrNoTemplate) || errors.As(err, &broken) {
+	if _, err := Load(files, ""); !errors.Is(err, ErrNoTemplate) || errors.As(err, &broken) {
 		t.Errorf("a base model with a broken special_tokens_map.json: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // givenTo is a generator of a model with these tokens and a template that a person gave.
 func givenTo(t testing.TB, tok *tokenizer.Tokenizer, folder, template string) (*Generator, *script, error) {
 	t.Helper()
-	tmpl, err := LoadTemplateAs(os.DirFS(folder), template)
+	tmpl, err := LoadTemplate(os.DirFS(folder), template)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +159,7 @@ func TestGivenTemplate(t *testing.T) {
 			t.Errorf("%.80q: %.300v, hint %q; want %q, %q", c.given, err, hintOf(e), c.says, c.hint)
 		}
 	}
-	if _, err := LoadTemplateAs(os.DirFS(own), NoTemplate); !errors.Is(err, ErrNoTemplate) {
+	if _, err := LoadTemplate(os.DirFS(own), NoTemplate); !errors.Is(err, ErrNoTemplate) {
 		t.Errorf("none: %v", err)
 	}
 }
@@ -266,7 +266,7 @@ func FuzzGivenTemplate(f *testing.F) {
 		if !isTemplateText(s) && strings.ContainsAny(s, "/.~") {
 			return // what is on this machine is not the test's
 		}
-		tmpl, err := LoadTemplateAs(os.DirFS(t.TempDir()), s)
+		tmpl, err := LoadTemplate(os.DirFS(t.TempDir()), s)
 		if err == nil {
 			_, err = New(Config{Engine: &script{context: 64}, Tokenizer: tok, Template: tmpl})
 		}

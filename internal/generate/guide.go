@@ -224,7 +224,10 @@ func (m *prompter) newBudget(p *prompt) func(int32) []int32 {
 // next takes note of a token and returns what has to follow it.
 func (b *budget) next(id int32) []int32 {
 	before := b.parser.InReasoning()
-	text := b.out.heard(b.dec, id)
+	text := "" // none of special tokens that are no markup
+	if b.out.visible(id) {
+		text = b.dec.Add(id)
+	}
 	b.feed(text)
 	inside := b.parser.InReasoning()
 	switch {

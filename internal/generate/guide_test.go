@@ -30,7 +30,7 @@ type monkey struct {
 // hasten has it come to an end with what it types.
 func (m *monkey) hasten(t *testing.T) {
 	t.Helper()
-	cfg, err := Load(os.DirFS(demoFolder))
+	cfg, err := Load(os.DirFS(demoFolder), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestGuideLeavesAlone(t *testing.T) {
 		"a prompt that is text": func(_ *Config, r *chat.Request) { r.Prompt = &chat.Prompt{Text: "<tool_call>"} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := Load(os.DirFS(demoFolder))
+			cfg, err := Load(os.DirFS(demoFolder), "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,13 +78,7 @@ func (p *prompt) around(h *transcript.History, token int) [2]string {
 		}
 		before = before[n:]
 	}
-	if n := aroundBytes / 2; n < len(after) {
-		for n > 0 && !utf8.RuneStart(after[n]) {
-			n--
-		}
-		after = after[:n]
-	}
-	return [2]string{strings.Clone(before), strings.Clone(after)}
+	return [2]string{strings.Clone(before), strings.Clone(clip(after, aroundBytes/2))}
 }
 
 // cached says what the prefix cache had for a prompt and how long its steps took, as far as that is known.

@@ -30,14 +30,6 @@ func newOutput(cfg *Config, family *dialect.Family, p *prober) output {
 	return o
 }
 
-// heard is the text of a token as far as it concerns the parser, "" for special tokens that are no markup.
-func (o *output) heard(dec *tokenizer.Decoder, id int32) string {
-	if !o.visible(id) {
-		return ""
-	}
-	return dec.Add(id)
-}
-
 // visible tells whether a token is part of the text: special tokens are not, except those that mark reasoning and calls.
 func (o *output) visible(id int32) bool {
 	if !o.tok.Special(id) {

@@ -91,7 +91,5 @@ func (r *repairs) count(kind dialect.Repair) {
 func (r *repairs) all() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make(map[string]int64, len(r.counts))
-	maps.Copy(out, r.counts)
-	return out
+	return maps.Clone(r.counts)
 }

@@ -190,7 +190,7 @@ func honest(n int) (texts []string) {
 
 // TestHonestTexts: no text of the corpus is cut, in this vocabulary or byte by byte, which makes runs as long as they get.
 func TestHonestTexts(t *testing.T) {
-	cfg, err := Load(os.DirFS(demoFolder))
+	cfg, err := Load(os.DirFS(demoFolder), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func params(levels ...*chat.Sampling) sample.Params {
 	return p
 }
 
-// checkBias refuses biases of what is no token: of so many there are.
+// checkBias refuses biases of ids that a vocabulary of so many tokens does not have.
 func checkBias(bias map[int32]float64, tokens int) *chat.Error {
 	bad := int32(-1)
 	for id := range bias {

@@ -44,10 +44,6 @@ type bit struct {
 	none  bool // it stands for no byte of its token
 }
 
-func newTape(markers []string) *tape {
-	return &tape{markers: markers}
-}
-
 // prime takes bytes of the prompt's last tokens that the decoder still holds.
 func (t *tape) prime(held []byte) {
 	for _, b := range held {
@@ -291,8 +287,8 @@ func (t *tape) emit(n int) {
 	t.out, t.kept = append(t.out, t.kept[:n]...), t.kept[n:]
 }
 
-// cut drops what is kept: a stop string, and what follows it.
-func (t *tape) cut() {
+// truncate drops what is kept: a stop string, and what follows it.
+func (t *tape) truncate() {
 	t.count(t.kept, -1)
 	t.kept = nil
 	t.drop(len(t.read))

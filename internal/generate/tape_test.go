@@ -95,7 +95,7 @@ func TestLogprobsAreTheText(t *testing.T) {
 			markup[id] = true
 		}
 	}
-	cfg, err := Load(os.DirFS(demoFolder))
+	cfg, err := Load(os.DirFS(demoFolder), "")
 	if err != nil {
 		t.Fatal(err)
 	}

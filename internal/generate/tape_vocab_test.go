@@ -27,7 +27,7 @@ func TestTapeVocabularies(t *testing.T) {
 				ids = tok.Encode("Hello, wörld €🙂 日本 ab", tokenizer.EncodeOptions{})
 				ids = ids[:r.IntN(len(ids)+1)]
 			}
-			d, tape, want := tok.NewDecoder(false), newTape(nil), ""
+			d, tape, want := tok.NewDecoder(false), &tape{}, ""
 			for i, id := range ids {
 				s := d.Add(id)
 				want += s
@@ -94,7 +94,7 @@ func TestPrimeVocabularies(t *testing.T) {
 			whole := tok.Decode(ids, false)
 			for n := 1; n <= len(ids); n++ {
 				p := &prompt{tokens: ids[:n], text: decodeWhole(tok, ids[:n])}
-				d, tape := tok.NewDecoder(false), newTape(nil)
+				d, tape := tok.NewDecoder(false), &tape{}
 				tape.prime(o.prime(d, p.tokens))
 				said, told := p.text, ""
 				for _, lp := range echoOf(o, p) {

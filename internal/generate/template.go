@@ -25,12 +25,10 @@ type Template struct {
 	given   bool // by a person, in the place of the folder's own
 	builtin bool // and it is one of ours
 
+	// What is wrong with the files of templates and was read over, a line each with the file first. The tokenizer tells what is
+	// wrong with those that name tokens as well.
 	warnings []string
 }
-
-// Warnings says what is wrong with the files of templates and was read over, a line each with the file first. What is wrong with
-// those that name tokens as well, the tokenizer tells.
-func (t *Template) Warnings() []string { return t.warnings }
 
 // Bounds on what is read of a folder: the longest known templates have some 50 kB, and a tokenizer_config.json that lists
 // every token some 30 MB.
@@ -50,17 +48,29 @@ var ErrNoTemplate = errors.New("the model has no chat template (chat_template.ji
 // folder gives evidence for. additional_chat_templates/tool_use.jinja serves requests with tools. A chat_template_type in
 // tokenizer_config.json names a built-in one and comes first. The order is that of transformers 5.23 and mlx-lm 0.32. A
 // broken file counts as absent; where none is left the error is a BrokenError.
-func LoadTemplate(fsys fs.FS) (*Template, error) { return LoadTemplateAs(fsys, "") }
-
-// LoadTemplateAs is LoadTemplate with a template in the place of the folder's own: the name of a file, of a folder with
-// one, of one of dialect.Builtins, the text of a template, or NoTemplate. An empty one is LoadTemplate. What is wrong with
-// it is a GivenError.
-func LoadTemplateAs(fsys fs.FS, given string) (*Template, error) {
-	t, err := loadTemplate(fsys, given)
-	if errors.As(err, new(*GivenError)) { // short already, and what is wrong may have a line of its own
-		return nil, err
+//
+// What is given comes in the place of the folder's own, unless it is "": the name of a file, of a folder with a template, of one
+// of dialect.Builtins, the text of a template, or NoTemplate. What is wrong with it is a GivenError.
+func LoadTemplate(fsys fs.FS, given string) (t *Template, err error) {
+	l := &loader{fsys: fsys}
+	switch given {
+	case "":
+		t, err = l.own()
+	case NoTemplate:
+		err = ErrNoTemplate
+	default:
+		t, err = l.given(given)
 	}
-	return t, regular.Short(err)
+	switch {
+	case err == nil:
+		l.setTokens(t)
+		return t, nil
+	case errors.As(err, new(*GivenError)): // short already, and what is wrong may have a line of its own
+		return nil, err
+	case !errors.As(err, new(*BrokenError)):
+		err = fmt.Errorf("load chat template: %w", err)
+	}
+	return nil, regular.Short(err)
 }
 
 // BrokenError is ErrNoTemplate for a folder that has one, in a file that cannot be read.
@@ -140,42 +150,32 @@ const (
 // source is the text of a template, and of its variant for requests with tools, with their files.
 type source struct{ name, text, toolName, tools string }
 
-func loadTemplate(fsys fs.FS, name string) (*Template, error) {
-	l := &loader{fsys: fsys}
-	if name != "" && name != NoTemplate {
-		return l.given(name)
-	}
-	src, err := source{}, error(nil)
-	if name == "" {
-		src, err = l.find()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load chat template: %w", err)
-	}
-	if src.text == "" && len(l.why) > 0 {
+// own is the folder's template.
+func (l *loader) own() (*Template, error) {
+	src, err := l.find()
+	switch {
+	case err != nil:
+		return nil, err
+	case src.text == "" && len(l.why) > 0:
 		return nil, &BrokenError{Why: l.why}
-	}
-	if src.text == "" {
-		return nil, fmt.Errorf("load chat template: %w", ErrNoTemplate)
+	case src.text == "":
+		return nil, ErrNoTemplate
 	}
 	t, err := NewTemplate(src.name, src.text)
 	if err != nil {
-		return nil, fmt.Errorf("load chat template: %w", err)
+		return nil, err
 	}
-	if tools := src.toolName; src.tools != "" {
-		if tools == "" {
-			tools = src.name + " (tool_use)"
-		}
-		if t.tools, err = jinja.Parse(tools, src.tools); err != nil {
-			l.warn(tools + ": " + strings.TrimPrefix(err.Error(), "parse template "+tools+": ") + "; it is left out: requests with tools use the template for those without")
+	if src.tools != "" {
+		name := cmp.Or(src.toolName, src.name+" (tool_use)")
+		if t.tools, err = jinja.Parse(name, src.tools); err != nil {
+			l.warn(name + ": " + strings.TrimPrefix(err.Error(), "parse template "+name+": ") + "; it is left out: requests with tools use the template for those without")
 		}
 	}
-	l.setTokens(t)
 	t.warnings = l.warnings
 	return t, nil
 }
 
-// given is a template that a person gave, with the tokens of the folder.
+// given is a template that a person gave. The folder has only its tokens.
 func (l *loader) given(name string) (*Template, error) {
 	g, err := findGiven(name)
 	if err != nil {
@@ -185,13 +185,9 @@ func (l *loader) given(name string) (*Template, error) {
 	if err != nil {
 		return nil, &GivenError{Problem: "chat template", Err: regular.Short(err)}
 	}
-	l.readTokens()
-	if l.err != nil {
-		return nil, fmt.Errorf("load chat template: %w", l.err)
-	}
-	l.setTokens(t)
 	t.given, t.builtin = true, g.builtin
-	return t, nil
+	l.readTokens()
+	return t, l.err
 }
 
 // readTokens reads the two files that name tokens. What is wrong with their text is told by package tokenizer, which reads them
@@ -317,24 +313,21 @@ func (t *Template) forRequest(hasTools bool) *jinja.Template {
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
 
-// Load reads the text side of a model from the root of its folder: tokenizer and chat template. What the folder says
-// about ending a turn and sampling comes from the checkpoint, which package model reads. With ErrNoTemplate
-// the tokenizer is there all the same.
-func Load(fsys fs.FS) (Config, error) { return LoadAs(fsys, "") }
-
-// LoadAs is Load with a template in the place of the folder's own, as LoadTemplateAs takes it.
-func LoadAs(fsys fs.FS, template string) (Config, error) {
+// Load reads the text side of a model from the root of its folder: the tokenizer, and the chat template as LoadTemplate does. What
+// the folder says about ending a turn and sampling comes from the checkpoint, which package model reads. With ErrNoTemplate the
+// tokenizer is there all the same.
+func Load(fsys fs.FS, template string) (Config, error) {
 	tok, err := tokenizer.Load(fsys)
 	if err != nil {
 		return Config{}, err
 	}
-	tmpl, err := LoadTemplateAs(fsys, template)
+	tmpl, err := LoadTemplate(fsys, template)
 	if tmpl != nil && tmpl.builtin {
 		tmpl.tokens.Set("bos_token", textPrefix(tok))
 	}
 	c := Config{Tokenizer: tok, Template: tmpl, Warnings: tok.Warnings()}
 	if tmpl != nil {
-		c.Warnings = append(slices.Clip(c.Warnings), tmpl.Warnings()...)
+		c.Warnings = append(slices.Clip(c.Warnings), tmpl.warnings...)
 	}
 	return c, err
 }

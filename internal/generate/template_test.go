@@ -30,7 +30,7 @@ func TestDeepSeekV32(t *testing.T) {
 	if err := json.Unmarshal(data, &golden); err != nil {
 		t.Fatal(err)
 	}
-	tmpl, err := LoadTemplate(fstest.MapFS{"config.json": file(`{"model_type": "deepseek_v32"}`)})
+	tmpl, err := LoadTemplate(fstest.MapFS{"config.json": file(`{"model_type": "deepseek_v32"}`)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestPrecedence(t *testing.T) {
 		{"a named built-in one before a template", fstest.MapFS{"chat_template.jinja": file("file"), "tokenizer_config.json": file(`{"chat_template_type": "deepseek_v32"}`)}, "<｜begin▁of▁sentence｜>", "<｜begin▁of▁sentence｜>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tmpl, err := LoadTemplate(c.fs)
+			tmpl, err := LoadTemplate(c.fs, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,10 +88,10 @@ func TestPrecedence(t *testing.T) {
 			}
 		})
 	}
-	if _, err := LoadTemplate(fstest.MapFS{}); !errors.Is(err, ErrNoTemplate) {
+	if _, err := LoadTemplate(fstest.MapFS{}, ""); !errors.Is(err, ErrNoTemplate) {
 		t.Errorf("got %v, want ErrNoTemplate", err)
 	}
-	_, err := LoadTemplate(fstest.MapFS{"tokenizer_config.json": file(`{"chat_template_type": "muse"}`)})
+	_, err := LoadTemplate(fstest.MapFS{"tokenizer_config.json": file(`{"chat_template_type": "muse"}`)}, "")
 	if err == nil || !strings.Contains(err.Error(), `chat_template_type "muse"`) {
 		t.Errorf("got %v, want an error that names the type", err)
 	}
@@ -99,7 +99,7 @@ func TestPrecedence(t *testing.T) {
 
 // TestHarmony pins the format of gpt-oss: reasoning stays while a call is open, and only then.
 func TestHarmony(t *testing.T) {
-	tmpl, err := LoadTemplate(fstest.MapFS{"config.json": file(`{"model_type": "gpt_oss"}`)})
+	tmpl, err := LoadTemplate(fstest.MapFS{"config.json": file(`{"model_type": "gpt_oss"}`)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

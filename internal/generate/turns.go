@@ -76,7 +76,7 @@ func turnsOf(messages []chat.Message, refuseMedia bool) ([]turn, error) {
 }
 
 type turnBuilder struct {
-	refuse bool // what the model cannot take in, but for results of tools
+	refuse bool // media is an error, but for that in results of tools
 	from   int  // the message, as turn has it
 	turns  []turn
 	open   []*call          // of the assistant's last turn with calls, from the first that is not answered on

@@ -18,11 +18,11 @@ type session struct {
 	last   int64 // Rule.visits at the last of them
 }
 
-// Expired reports whether what was last used at one time is to be forgotten at another.
+// Expired reports whether what was last used at one time is to be forgotten at a later one.
 func (r *Rule) Expired(used, now int64) bool { return r.TTL > 0 && now-used >= r.TTL }
 
-// Visit notes a request of a session and says how many that makes. If it is one session too many, gone is the one that was
-// least recently used: the caller forgets what it left. Session 0 stands for none, in both.
+// Visit notes a request of a session and counts the session's requests. If that is one session too many, gone is the one that was
+// least recently used: the caller forgets what it left. An id of 0 is no session, and a gone of 0 says that none has to go.
 func (r *Rule) Visit(id uint64) (visits int, gone uint64) {
 	if id == 0 || r.Sessions <= 0 {
 		return 0, 0

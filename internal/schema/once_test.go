@@ -72,7 +72,7 @@ func (o only) mount(mux *http.ServeMux, protocols ...wire.Protocol) *http.ServeM
 // server serves a model that says the same to everyone.
 func server(tb testing.TB, says string) http.Handler {
 	tb.Helper()
-	cfg, err := generate.Load(os.DirFS("../demo/model"))
+	cfg, err := generate.Load(os.DirFS("../demo/model"), "")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func generator(t *testing.T, script string) *Generator {
 // generateConfig is the demo's text side with what may end a reply early.
 func generateConfig(t *testing.T) generate.Config {
 	t.Helper()
-	text, err := generate.Load(demo.FS())
+	text, err := generate.Load(demo.FS(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestFaults(t *testing.T) {
 // play submits an answer to a player and returns its stream.
 func play(t *testing.T, ctx context.Context, a *answer, p engine.Prompt) generate.Stream {
 	t.Helper()
-	text, err := generate.Load(demo.FS())
+	text, err := generate.Load(demo.FS(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestPace(t *testing.T) {
 
 // TestEnds: the stop id, the answer's own end, the limit; and what Constrain forces comes next.
 func TestEnds(t *testing.T) {
-	text, err := generate.Load(demo.FS())
+	text, err := generate.Load(demo.FS(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

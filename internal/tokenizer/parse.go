@@ -77,6 +77,18 @@ func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
 	return nil
 }
 
+// finishBare is finish for a file that does not say what surrounds a text: the configuration does.
+func (t *Tokenizer) finishBare(name string, list []addedToken, c *config) error {
+	err := t.finish(name, list, c)
+	if t.bos >= 0 && c.AddBOS {
+		t.post.before = []int32{t.bos}
+	}
+	if t.eos >= 0 && c.AddEOS {
+		t.post.after = []int32{t.eos}
+	}
+	return err
+}
+
 // file is tokenizer.json cut into its sections.
 type file struct {
 	added                       []addedToken

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -56,16 +57,7 @@ func parseSentencePiece(data []byte, c *config) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", modelFile, err)
 	}
-	if err := t.finish(modelFile, added, c); err != nil {
-		return nil, err
-	}
-	if t.bos >= 0 && c.AddBOS {
-		t.post.before = []int32{t.bos}
-	}
-	if t.eos >= 0 && c.AddEOS {
-		t.post.after = []int32{t.eos}
-	}
-	return t, nil
+	return t, t.finishBare(modelFile, added, c)
 }
 
 func readSentencePiece(data []byte) (*spModel, error) {
@@ -263,15 +255,7 @@ func (m *spModel) bpe(v *vocabulary, unk int32) (model, error) {
 			return nil, unsupported("pieces", "a BPE model with the unused piece "+quoted(p.text))
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		switch x, y := m.pieces[a].score, m.pieces[b].score; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(m.pieces[b].score, m.pieces[a].score) })
 	j := joiner{index: &v.index}
 	rank := uint32(0)
 	for i, id := range order {

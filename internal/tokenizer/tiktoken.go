@@ -28,16 +28,7 @@ func parseTiktoken(data []byte, c *config) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", configFile, err)
 	}
-	if err := t.finish(tiktokenFile, added, c); err != nil {
-		return nil, err
-	}
-	if t.bos >= 0 && c.AddBOS {
-		t.post.before = []int32{t.bos}
-	}
-	if t.eos >= 0 && c.AddEOS {
-		t.post.after = []int32{t.eos}
-	}
-	return t, nil
+	return t, t.finishBare(tiktokenFile, added, c)
 }
 
 func (t *Tokenizer) readTiktoken(data []byte, c *config) error {

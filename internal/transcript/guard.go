@@ -52,14 +52,11 @@ func NewGuard(tok *tokenizer.Tokenizer, markers []string) *Guard {
 
 // Mark puts marks around the special tokens in a client's text, and takes out its own; false if there are none.
 func (g *Guard) Mark(s string) (string, bool) {
-	if !g.touches(s) {
+	if !hasMarks(s) && !g.has.In(s) { // models have up to a thousand special tokens
 		return s, false
 	}
 	return g.wrapper.Replace(s), true
 }
-
-// touches tells whether a text has marks or the text of a special token. Models have up to a thousand of those.
-func (g *Guard) touches(s string) bool { return hasMarks(s) || g.has.In(s) }
 
 // quoted is the length of a special token's text with the closing mark at the start of s; 0 if there is none.
 func (g *Guard) quoted(s string) int {

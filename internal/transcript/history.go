@@ -29,7 +29,7 @@ type History struct {
 type Terms struct {
 	Exact    bool          // answers are remembered as they were generated, not encoded again
 	TTL      time.Duration // what was not used for so long is forgotten
-	Sessions int           // with more than these, what the least recently used one was the last to use is forgotten
+	Sessions int           // of one session more, the ends of conversations that the least recently used one used last are forgotten
 }
 
 // Salt keeps apart what callers sent who are not to help each other.

@@ -183,7 +183,8 @@ func (t *tree) root(s Salt) *piece {
 	return p
 }
 
-// alive tells whether a piece is still in a tree: nobody below it would be if it were not.
+// alive tells whether p is still in the tree. A piece is dropped only when none is below it, so all between p and its root are
+// there if p is; clear drops roots alone.
 func (t *tree) alive(p *piece) bool {
 	if p.parent != nil && p.parent.next[p.text] != p {
 		return false
