@@ -214,7 +214,7 @@ func (c *choice) read(pieces []dialect.Piece, cut bool) {
 // said takes text or reasoning; last says that no other piece was read with it.
 func (c *choice) said(p dialect.Piece, last bool) {
 	c.calls.open = false
-	c.circles.spoken()
+	c.circles.runaway.quiet = 0
 	if c.tape != nil {
 		c.tape.piece(p.Text, last, p.Kind == dialect.Text)
 	}

@@ -95,12 +95,13 @@ func (f *endFinder) find() []int32 {
 	}
 	if tail := f.first(next); len(tail) > 0 {
 		before, _, _ := strings.Cut(start, probeA)
+		bos, _ := f.tok.BOS() // no id where there is none
 		switch id := tail[0]; {
 		case !slices.Contains(f.encode(before), id):
 			found = append(found, id)
 		case len(f.known(glmTool)) > 0 && slices.Equal(f.known(glmUser), tail[:1]):
 			found = append(found, f.known(glmUser, glmTool)...)
-		case f.alone && len(found) == 0 && !f.begins(id):
+		case f.alone && len(found) == 0 && id != bos:
 			found = append(found, id) // what begins another turn: nothing else would end this one
 		}
 	}
@@ -142,12 +143,6 @@ func (f *endFinder) known(names ...string) []int32 {
 		}
 	}
 	return ids
-}
-
-// begins tells whether a token begins every text.
-func (f *endFinder) begins(id int32) bool {
-	bos, ok := f.tok.BOS()
-	return ok && bos == id
 }
 
 // mostTrial is how long a trial may be to be looked at: its text becomes tokens.

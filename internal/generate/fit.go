@@ -218,17 +218,16 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 	if !apart {
 		return append(append(out, t), results...)
 	}
-	own := make(map[*call]bool, len(t.calls))
 	for i, c := range t.calls {
 		one := turn{from: t.from, role: roleAssistant, calls: []*call{c}}
 		if i == 0 {
 			one.name, one.text, one.reasoning = t.name, t.text, t.reasoning
 		}
 		out = append(append(out, one), to[c]...)
-		own[c] = true
+		delete(to, c)
 	}
 	for _, r := range results {
-		if !own[r.answers] {
+		if to[r.answers] != nil { // it answers none of them
 			out = append(out, r)
 		}
 	}

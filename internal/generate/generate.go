@@ -60,10 +60,7 @@ func New(cfg Config) (*Generator, error) {
 func (g *Generator) described(p *prober) chat.Model {
 	info := g.cfg.Info
 	info.Context = g.cfg.Engine.Context()
-	info.Output = info.Context / 2
-	if g.cfg.TokensCap > 0 {
-		info.Output = min(info.Output, g.cfg.TokensCap)
-	}
+	info.Output = g.capped(info.Context / 2)
 	if p == nil {
 		info.Kind = chat.Completes
 		info.Description = strings.TrimSuffix("base model without a chat template: it continues text and does not chat; "+info.Description, "; ")

@@ -49,25 +49,17 @@ func (l Loop) found(r *repeats) bool {
 // circles notices that a reply goes round in them.
 type circles struct {
 	loop    Loop
-	runaway *runaway // nil: it is let go on
+	runaway runaway
 	repeats repeats
 }
 
 // newCircles looks for those of a Loop, and with ends for a runaway.
 func newCircles(loop Loop, ends bool, prompt string) circles {
-	c := circles{loop: loop, repeats: repeats{longest: loop.MaxSize}}
+	c := circles{loop, runaway{off: !ends, prompt: prompt, asked: -1}, repeats{longest: loop.MaxSize}}
 	if ends {
-		c.runaway = &runaway{prompt: prompt, asked: -1}
 		c.repeats.longest = max(c.repeats.longest, runawayRun)
 	}
 	return c
-}
-
-// spoken notes that the parser gave text.
-func (c *circles) spoken() {
-	if c.runaway != nil {
-		c.runaway.quiet = 0
-	}
 }
 
 // found looks at the tokens of a reply so far.
@@ -85,6 +77,7 @@ const (
 // the prompt. It does not look at sampled replies, which leave a loop in the end, at data (arguments, forms), or at what the
 // parser holds back, which may become data.
 type runaway struct {
+	off    bool // such replies are let go on
 	prompt string
 	quiet  int // tokens since the parser last gave a piece
 	asked  int // where the run begins that was found in the prompt; -1: none was
@@ -98,7 +91,7 @@ func greedy(p sample.Params) bool {
 
 // found looks at the tokens of a reply so far.
 func (w *runaway) found(tok *tokenizer.Tokenizer, r *repeats, ids []int32) bool {
-	if w == nil {
+	if w.off {
 		return false
 	}
 	w.quiet++

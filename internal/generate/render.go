@@ -150,10 +150,9 @@ func (m *prompter) variables(r *chat.Request, messages *jinja.List, tools jinja.
 func (m *prompter) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bool, limits jinja.Limits, now func() time.Time) (*rendering, error) {
 	out := &rendering{}
 	markVars(m.guard, vars)
-	field := continueField(vars)
-	if v, _ := vars.Get("messages"); v != nil {
-		out.messages, _ = v.(*jinja.List)
-	}
+	v, _ := vars.Get("messages")
+	out.messages, _ = v.(*jinja.List)
+	field := continueField(out.messages)
 	if field != "" {
 		vars.Set("add_generation_prompt", false)
 	}
@@ -178,10 +177,8 @@ func (m *prompter) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bo
 
 // continueField marks the end of an assistant message that ends the conversation and returns the field it is in, "" if
 // there is nothing to continue. An empty message is dropped: to continue nothing is to answer.
-func continueField(vars *jinja.Dict) string {
-	v, _ := vars.Get("messages")
-	msgs, ok := v.(*jinja.List)
-	if !ok || len(msgs.Items) == 0 {
+func continueField(msgs *jinja.List) string {
+	if msgs == nil || len(msgs.Items) == 0 {
 		return ""
 	}
 	last, ok := msgs.Items[len(msgs.Items)-1].(*jinja.Dict)

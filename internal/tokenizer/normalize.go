@@ -159,10 +159,7 @@ func (c *component) strip(s string) string {
 
 // lowercase maps rune by rune, so that a final sigma is an ordinary one.
 func lowercase(s string) string {
-	if strings.Contains(s, "İ") {
-		s = strings.ReplaceAll(s, "İ", "i\u0307")
-	}
-	return strings.Map(unicode.ToLower, s)
+	return strings.Map(unicode.ToLower, strings.ReplaceAll(s, "İ", "i\u0307"))
 }
 
 func stripAccents(s string) string {

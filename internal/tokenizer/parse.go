@@ -78,15 +78,17 @@ func (t *Tokenizer) finish(name string, list []addedToken, c *config) error {
 }
 
 // finishBare is finish for a file that does not say what surrounds a text: the configuration does.
-func (t *Tokenizer) finishBare(name string, list []addedToken, c *config) error {
-	err := t.finish(name, list, c)
+func (t *Tokenizer) finishBare(name string, list []addedToken, c *config) (*Tokenizer, error) {
+	if err := t.finish(name, list, c); err != nil {
+		return nil, err
+	}
 	if t.bos >= 0 && c.AddBOS {
 		t.post.before = []int32{t.bos}
 	}
 	if t.eos >= 0 && c.AddEOS {
 		t.post.after = []int32{t.eos}
 	}
-	return err
+	return t, nil
 }
 
 // file is tokenizer.json cut into its sections.

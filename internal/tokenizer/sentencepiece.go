@@ -57,7 +57,7 @@ func parseSentencePiece(data []byte, c *config) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", modelFile, err)
 	}
-	return t, t.finishBare(modelFile, added, c)
+	return t.finishBare(modelFile, added, c)
 }
 
 func readSentencePiece(data []byte) (*spModel, error) {

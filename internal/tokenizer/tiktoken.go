@@ -28,7 +28,7 @@ func parseTiktoken(data []byte, c *config) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", configFile, err)
 	}
-	return t, t.finishBare(tiktokenFile, added, c)
+	return t.finishBare(tiktokenFile, added, c)
 }
 
 func (t *Tokenizer) readTiktoken(data []byte, c *config) error {

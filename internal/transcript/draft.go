@@ -183,7 +183,7 @@ func (d *Draft) replace(h *History, t *Tokens, from, to int, with string) {
 	first := len(t.at) - 1
 	rest := slices.IndexFunc(t.cuts, func(c int) bool { return c >= to })
 	at := t.cuts[first]
-	fresh := h.cut(d.Text[at : t.cuts[rest]+grown])
+	fresh := h.segment(d.Text[at : t.cuts[rest]+grown])
 	for i := range fresh {
 		fresh[i] += at
 	}

@@ -16,7 +16,7 @@ import (
 // The ids that it gives always decode to the text. Texts are compared whole, with the guard's marks in them: a special
 // token and text that spells one are different.
 type History struct {
-	cutter
+	segmenter
 	exact  bool // answers are remembered as generated
 	copies int  // bytes of text that one Encode may copy, see mostCopied
 
@@ -41,7 +41,7 @@ const mostCopied = 1 << 30
 
 // New makes a History over a model's tokenizer, which the guard has.
 func New(g *Guard, terms Terms) *History {
-	h := &History{cutter: newCutter(g), exact: terms.Exact, copies: mostCopied, tree: newTree(terms)}
+	h := &History{segmenter: newSegmenter(g), exact: terms.Exact, copies: mostCopied, tree: newTree(terms)}
 	h.clear()
 	return h
 }
@@ -78,7 +78,7 @@ type Tokens struct {
 // says the same, the answer takes the place of its rendering in d. A plain draft is neither looked up nor remembered. The
 // error is that of ctx, or a *tokenizer.WholeError.
 func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) {
-	t := Tokens{cuts: h.cut(d.Text), at: make([]int, 1, 16), salt: s, session: d.Session}
+	t := Tokens{cuts: h.segment(d.Text), at: make([]int, 1, 16), salt: s, session: d.Session}
 	t.IDs = make([]int32, 0, len(d.Text)/3+16)
 	var below *piece
 	var near []edge

@@ -8,32 +8,32 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// cutter takes texts and their ids apart.
+// segmenter takes texts and their ids apart.
 //
 // A text is cut before the special tokens at which encoding starts afresh (tokenizer.Anchors), so that the ids of a piece
 // of it do not depend on what comes before.
-type cutter struct {
+type segmenter struct {
 	tok     *tokenizer.Tokenizer
 	guard   *Guard
 	anchors *tokenizer.Anchors
-	starts  [256]bool // bytes at which cut has to look closer
+	starts  [256]bool // bytes at which segment has to look closer
 }
 
-func newCutter(g *Guard) cutter {
+func newSegmenter(g *Guard) segmenter {
 	var ids []int32
 	for _, text := range g.texts {
 		if id, ok := g.tok.ID(text); ok {
 			ids = append(ids, id)
 		}
 	}
-	c := cutter{tok: g.tok, guard: g, anchors: g.tok.Anchors(ids)}
+	c := segmenter{tok: g.tok, guard: g, anchors: g.tok.Anchors(ids)}
 	c.starts = *c.anchors.Starts()
 	c.starts[markOpen[0]] = true
 	return c
 }
 
-// cut gives the places where the pieces of a text begin, and its end.
-func (c *cutter) cut(text string) []int {
+// segment gives the places where the pieces of a text begin, and its end.
+func (c *segmenter) segment(text string) []int {
 	cuts := make([]int, 1, 16)
 	for i := 0; i < len(text); {
 		if !c.starts[text[i]] {
@@ -61,8 +61,8 @@ func (c *cutter) cut(text string) []int {
 
 // divide cuts an answer's text, the first piece of which begins with head ids of the prompt; nil if text and ids do not
 // fall into the same pieces.
-func (c *cutter) divide(text string, ids []int32, head int) []*piece {
-	cuts := c.cut(text)
+func (c *segmenter) divide(text string, ids []int32, head int) []*piece {
+	cuts := c.segment(text)
 	var fresh []*piece
 	for i, from := 1, 0; i < len(cuts); i++ {
 		to := max(from+1, head)
@@ -80,7 +80,7 @@ func (c *cutter) divide(text string, ids []int32, head int) []*piece {
 }
 
 // anchor tells whether a token begins a piece.
-func (c *cutter) anchor(id int32) bool {
+func (c *segmenter) anchor(id int32) bool {
 	if !c.tok.Special(id) {
 		return false
 	}
@@ -90,7 +90,7 @@ func (c *cutter) anchor(id int32) bool {
 
 // spell gives the text that generated ids stand for, with the guard's marks around what would otherwise read as a
 // special token: the form in which a template prints it when the client sends it back.
-func (c *cutter) spell(ids []int32) string {
+func (c *segmenter) spell(ids []int32) string {
 	var out, run strings.Builder
 	flush := func() {
 		out.WriteString(c.guard.wrapper.Replace(run.String()))
@@ -109,7 +109,7 @@ func (c *cutter) spell(ids []int32) string {
 }
 
 // word is the text of one token.
-func (c *cutter) word(id int32) string {
+func (c *segmenter) word(id int32) string {
 	if c.tok.Special(id) {
 		name, _ := c.tok.Token(id)
 		return name
@@ -120,7 +120,7 @@ func (c *cutter) word(id int32) string {
 // splice gives the ids of the piece text, of which encoded are those that encoding gives: where an answer that was
 // generated here begins with the same text, its ids, up to the last place at which a token of both ends; from there on
 // the encoded ones. generated counts the ids taken that were generated.
-func (c *cutter) splice(text string, encoded []int32, answers []edge) (ids []int32, generated int) {
+func (c *segmenter) splice(text string, encoded []int32, answers []edge) (ids []int32, generated int) {
 	var best *edge
 	same := 0
 	for i := range answers {
@@ -173,7 +173,7 @@ func commonBytes(a, b string) int {
 
 // ends tells where in text, which has no marks, each of its ids ends; -1 where that is not certain, as where normalising
 // changed the text. A space that tokens have and the text lacks is one that some tokenizers put before a text.
-func (c *cutter) ends(text string, ids []int32) []int {
+func (c *segmenter) ends(text string, ids []int32) []int {
 	out := make([]int, len(ids))
 	at, lost := 0, false
 	absent := map[int32]bool{} // special tokens that the rest does not have: it is searched once for each
