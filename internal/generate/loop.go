@@ -30,8 +30,8 @@ func (r *repeats) add(ids []int32) {
 	}
 }
 
-// shortest is the length of the shortest run, of from to most tokens, whose repetitions fill the reply's last tokens(length) tokens;
-// 0 if there is none.
+// shortest is the length of the shortest run, of from to most tokens, whose repetitions fill the last tokens(length) tokens of
+// the reply; 0 if there is none.
 func (r *repeats) shortest(from, most int, tokens func(length int) int) int {
 	for n := from; n <= min(most, len(r.same)); n++ {
 		if r.same[n-1]+n >= tokens(n) {

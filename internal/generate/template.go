@@ -313,9 +313,9 @@ func (t *Template) forRequest(hasTools bool) *jinja.Template {
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
 
-// Load reads the text side of a model from the root of its folder: the tokenizer, and the chat template as LoadTemplate does. What
-// the folder says about ending a turn and sampling comes from the checkpoint, which package model reads. With ErrNoTemplate the
-// tokenizer is there all the same.
+// Load reads the text side of a model from the root of its folder: the tokenizer, and the chat template as LoadTemplate does.
+// What the folder says about ending a turn and sampling comes from the checkpoint, which package model reads. With
+// ErrNoTemplate the tokenizer is there all the same.
 func Load(fsys fs.FS, template string) (Config, error) {
 	tok, err := tokenizer.Load(fsys)
 	if err != nil {

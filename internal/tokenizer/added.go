@@ -33,19 +33,13 @@ type matcher struct {
 	nodes []trieNode
 	next  map[trieEdge]int32
 	all   []addedPattern
-	back  func() *backwards // of all; made when it is first needed
+	back  func() *automaton // of all, read from their ends; made when it is first needed
 }
 
 // addedPattern is what a token is matched by.
 type addedPattern struct {
 	text  string
 	token *addedToken
-}
-
-// backwards is an automaton of all patterns read from their ends.
-type backwards struct {
-	*automaton
-	ends []int32
 }
 
 // finder looks for tokens at places of one text. When its walks together are
@@ -89,13 +83,12 @@ func (f *finder) read() {
 	}
 }
 
-func (m *matcher) readBack() *backwards {
-	b := &backwards{automaton: newAutomaton()}
+func (m *matcher) readBack() *automaton {
+	b := newAutomaton()
 	for k, p := range m.all {
 		b.add(len(p.text), func(i int) byte { return p.text[len(p.text)-1-i] }, int32(k))
 	}
 	b.link()
-	b.ends = b.longestEnds()
 	return b
 }
 

@@ -1,5 +1,7 @@
 package tokenizer
 
+import "slices"
+
 // automaton finds texts of a set in a text in time linear in both (Aho and Corasick): a byte trie whose nodes know which
 // node stands for the longest end of their text that is in the trie too.
 type automaton struct {
@@ -8,8 +10,9 @@ type automaton struct {
 	parent []int32 // by node
 	by     []byte  // the byte that leads to it
 	text   []int32 // number of the text that ends there, -1 for none
-	order  []int32 // nodes by depth, the root first; set by link, like fail
+	order  []int32 // nodes by depth, the root first; set by link, like fail and ends
 	fail   []int32 // where to go on when no edge fits
+	ends   []int32 // number of the longest text that ends there, -1 for none
 }
 
 func newAutomaton() *automaton {
@@ -63,6 +66,12 @@ func (a *automaton) link() {
 			a.fail[n] = a.step(a.fail[up], a.by[n])
 		}
 	}
+	a.ends = slices.Clone(a.text)
+	for _, n := range a.order[1:] {
+		if a.ends[n] < 0 {
+			a.ends[n] = a.ends[a.fail[n]]
+		}
+	}
 }
 
 // step is the node after one more byte: it stands for the longest end of what was read that is in the trie.
@@ -78,33 +87,17 @@ func (a *automaton) step(node int32, b byte) int32 {
 	}
 }
 
-// longestEnds gives, by node, the number of the longest text of the set that ends there, -1 for none.
-func (a *automaton) longestEnds() []int32 {
-	ends := make([]int32, len(a.text))
-	ends[0] = -1
-	for _, n := range a.order[1:] {
-		if ends[n] = a.text[n]; ends[n] < 0 {
-			ends[n] = ends[a.fail[n]]
-		}
-	}
-	return ends
-}
-
 // Texts is a set of texts to look for. It may be used from any goroutine.
-type Texts struct {
-	a    *automaton
-	ends []int32
-}
+type Texts struct{ a *automaton }
 
 // NewTexts makes a set.
 func NewTexts(texts []string) *Texts {
-	t := &Texts{a: newAutomaton()}
+	a := newAutomaton()
 	for i, s := range texts {
-		t.a.add(len(s), func(i int) byte { return s[i] }, int32(i))
+		a.add(len(s), func(i int) byte { return s[i] }, int32(i))
 	}
-	t.a.link()
-	t.ends = t.a.longestEnds()
-	return t
+	a.link()
+	return &Texts{a}
 }
 
 // In reports whether one of the texts is in s. Its time is linear in s.
@@ -114,7 +107,7 @@ func (t *Texts) In(s string) bool {
 		if node == 0 && !t.a.starts[s[i]] {
 			continue
 		}
-		if node = t.a.step(node, s[i]); t.ends[node] >= 0 {
+		if node = t.a.step(node, s[i]); t.a.ends[node] >= 0 {
 			return true
 		}
 	}

@@ -47,18 +47,12 @@ func (m *bpe) appendWord(dst []int32, w string, sc *wordScratch) []int32 {
 
 // fill looks up what the model asks for often. The merges must be there.
 func (m *bpe) fill(v *vocabulary) {
-	id := func(text string) int32 {
-		if id, ok := v.index.find(text); ok {
-			return id
-		}
-		return -1
-	}
 	for r := range m.char {
-		m.char[r] = id(string(rune(r)))
+		m.char[r], _ = v.index.find(string(rune(r)))
 	}
 	if m.byteLevel {
 		for b := range m.unit {
-			m.unit[b] = id(string(byteRune[b]))
+			m.unit[b], _ = v.index.find(string(byteRune[b]))
 		}
 	} else {
 		m.unit = byteTokens(&v.index)

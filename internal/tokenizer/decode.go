@@ -117,18 +117,7 @@ func (d *Decoder) appendHeld(dst, src []byte) []byte {
 	if len(d.held) > 0 {
 		src = append(d.held, src...)
 	}
-	for len(src) > 0 {
-		n, valid, more := nextRune(src)
-		if more {
-			break
-		}
-		if valid {
-			dst = append(dst, src[:n]...)
-		} else {
-			dst = append(dst, replacement...)
-		}
-		src = src[n:]
-	}
+	dst, src = appendCertain(dst, src)
 	d.held = append(d.held[:0], src...)
 	return dst
 }

@@ -21,13 +21,14 @@ type indexSlot struct {
 	from, to uint32 // the token's place in text; to is 0 when the slot is free
 }
 
-// find returns the id of the token with text s.
+// find returns the id of the token with text s, -1 if there is none.
 func (x *tokenIndex) find(s string) (int32, bool) {
-	if s == "" || len(x.slots) == 0 {
-		return 0, false
+	if s != "" && len(x.slots) > 0 {
+		if slot, ok := x.lookup(maphash.String(x.seed, s), s); ok {
+			return slot.id, true
+		}
 	}
-	slot, ok := x.lookup(maphash.String(x.seed, s), s)
-	return slot.id, ok
+	return -1, false
 }
 
 // findBytes is find for text in a buffer.

@@ -161,10 +161,10 @@ func readFile(data []byte) (*file, error) {
 // decodeNext gives the next value to encoding/json.
 func decodeNext(r *jsonReader, name string, into any) error {
 	raw, err := r.skip()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -200,10 +200,10 @@ func (f *file) readModel(r *jsonReader) error {
 		return err
 	}
 	raw, err := json.Marshal(head)
-	if err != nil {
-		return fmt.Errorf("model: %w", err)
+	if err == nil {
+		err = json.Unmarshal(raw, &f.model)
 	}
-	if err := json.Unmarshal(raw, &f.model); err != nil {
+	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
 	if f.model.Type == "" {

@@ -184,11 +184,7 @@ func newUnigram(v *vocabulary, scores []float64, unk *int32, fallback bool) (*un
 // byteTokens returns the ids of <0x00> to <0xFF>, -1 where there is none.
 func byteTokens(x *tokenIndex) (unit [256]int32) {
 	for b := range unit {
-		id, ok := x.find(fmt.Sprintf("<0x%02X>", b))
-		if !ok {
-			id = -1
-		}
-		unit[b] = id
+		unit[b], _ = x.find(fmt.Sprintf("<0x%02X>", b))
 	}
 	return unit
 }

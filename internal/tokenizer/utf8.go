@@ -54,14 +54,26 @@ func nextRune(b []byte) (n int, valid, more bool) {
 // appendLossy appends src to dst with each maximal invalid sequence replaced by
 // one U+FFFD, as Rust's from_utf8_lossy and Python's errors="replace" do.
 func appendLossy(dst, src []byte) []byte {
+	dst, rest := appendCertain(dst, src)
+	if len(rest) > 0 {
+		dst = append(dst, replacement...)
+	}
+	return dst
+}
+
+// appendCertain is appendLossy but for the rest of src that further bytes could make a rune of.
+func appendCertain(dst, src []byte) (out, rest []byte) {
 	for len(src) > 0 {
-		n, valid, _ := nextRune(src)
-		if valid {
+		n, valid, more := nextRune(src)
+		switch {
+		case more:
+			return dst, src
+		case valid:
 			dst = append(dst, src[:n]...)
-		} else {
+		default:
 			dst = append(dst, replacement...)
 		}
 		src = src[n:]
 	}
-	return dst
+	return dst, nil
 }

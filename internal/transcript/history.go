@@ -29,7 +29,7 @@ type History struct {
 type Terms struct {
 	Exact    bool          // answers are remembered as they were generated, not encoded again
 	TTL      time.Duration // what was not used for so long is forgotten
-	Sessions int           // of one session more, the ends of conversations that the least recently used one used last are forgotten
+	Sessions int           // beyond these, the least recently used one loses the ends of conversations it used last
 }
 
 // Salt keeps apart what callers sent who are not to help each other.
