@@ -79,11 +79,7 @@ func (h *harmonyParser) InReasoning() bool { return h.state == harmonyBody && h.
 func (h *harmonyParser) Cut() { h.ts.cut = true }
 
 func (h *harmonyParser) Feed(dst []Piece, output string) []Piece {
-	h.out.pieces = dst
-	for i := range len(output) {
-		h.step(output[i])
-	}
-	return h.out.take()
+	return h.out.feed(dst, output, h.step)
 }
 
 func (h *harmonyParser) Finish(dst []Piece) []Piece {

@@ -74,13 +74,7 @@ type museParser struct {
 
 func (m *museParser) InReasoning() bool { return m.state == museReasoning }
 
-func (m *museParser) Feed(dst []Piece, output string) []Piece {
-	m.out.pieces = dst
-	for i := range len(output) {
-		m.byte(output[i])
-	}
-	return m.out.take()
-}
+func (m *museParser) Feed(dst []Piece, output string) []Piece { return m.out.feed(dst, output, m.byte) }
 
 func (m *museParser) Finish(dst []Piece) []Piece {
 	m.out.pieces = dst

@@ -107,6 +107,15 @@ func (j *joiner) flush() {
 	}
 }
 
+// feed appends to dst what step makes of every byte.
+func (j *joiner) feed(dst []Piece, output string, step func(byte)) []Piece {
+	j.pieces = dst
+	for i := range len(output) {
+		step(output[i])
+	}
+	return j.take()
+}
+
 // take returns the pieces collected.
 func (j *joiner) take() []Piece {
 	j.flush()

@@ -183,13 +183,7 @@ func (p *tagged) InReasoning() bool {
 
 func (p *tagged) Cut() { p.tools.cut = true }
 
-func (p *tagged) Feed(dst []Piece, output string) []Piece {
-	p.out.pieces = dst
-	for i := range len(output) {
-		p.step(output[i])
-	}
-	return p.out.take()
-}
+func (p *tagged) Feed(dst []Piece, output string) []Piece { return p.out.feed(dst, output, p.step) }
 
 func (p *tagged) Finish(dst []Piece) []Piece {
 	p.out.pieces = dst

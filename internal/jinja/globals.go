@@ -150,6 +150,7 @@ func strftime(t time.Time, format string) string {
 			b.WriteByte(format[i])
 			continue
 		}
+		from := i
 		i++
 		strip := format[i] == '-' && i+1 < len(format)
 		if strip {
@@ -157,11 +158,7 @@ func strftime(t time.Time, format string) string {
 		}
 		s, ok := strftimeField(t, format[i])
 		if !ok {
-			b.WriteByte('%')
-			if strip {
-				b.WriteByte('-')
-			}
-			b.WriteByte(format[i])
+			b.WriteString(format[from : i+1])
 			continue
 		}
 		if strip {

@@ -12,6 +12,7 @@
 package jinja
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,15 +47,9 @@ type Limits struct {
 const DefaultSteps = 16_000_000
 
 func (l Limits) withDefaults() Limits {
-	if l.Steps <= 0 {
-		l.Steps = DefaultSteps
-	}
-	if l.Depth <= 0 {
-		l.Depth = 200
-	}
-	if l.Output <= 0 {
-		l.Output = 8 << 20
-	}
+	l.Steps = cmp.Or(max(l.Steps, 0), DefaultSteps)
+	l.Depth = cmp.Or(max(l.Depth, 0), 200)
+	l.Output = cmp.Or(max(l.Output, 0), 8<<20)
 	return l
 }
 

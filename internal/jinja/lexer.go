@@ -34,25 +34,19 @@ type token struct {
 // describe names a token for error messages.
 func (t token) describe() string {
 	switch t.kind {
-	case tokData:
-		return "template text"
+	case tokName, tokOp:
+		return "'" + t.text + "'"
 	case tokString:
 		return "string " + strconv.Quote(t.text)
 	case tokNumber:
 		return fmt.Sprintf("number %v", t.num)
-	case tokBlockBegin:
-		return "'{%'"
-	case tokBlockEnd:
-		return "'%}'"
-	case tokVarBegin:
-		return "'{{'"
-	case tokVarEnd:
-		return "'}}'"
-	case tokEOF:
-		return "end of template"
 	}
-	return "'" + t.text + "'"
+	return tokenNames[t.kind]
 }
+
+// tokenNames are the tokens that say the same wherever they stand, for error messages.
+var tokenNames = map[tokenKind]string{tokData: "template text", tokBlockBegin: "'{%'", tokBlockEnd: "'%}'",
+	tokVarBegin: "'{{'", tokVarEnd: "'}}'", tokEOF: "end of template"}
 
 // operators in the order they are tried: longest first.
 var operators = []string{"**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "|", ";"}

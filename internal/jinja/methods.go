@@ -95,17 +95,9 @@ func (r *renderer) likeAll(o, v Value) Value {
 type dictMethod func(r *renderer, d *Dict, a *args) Value
 
 var dictMethods = map[string]dictMethod{
-	"items": func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_items", r.pairs(d)} },
-	"keys": func(r *renderer, d *Dict, a *args) Value {
-		a.atMost(r, 0)
-		r.made(16 * d.Len())
-		return view{"dict_keys", d.keys()}
-	},
-	"values": func(r *renderer, d *Dict, a *args) Value {
-		a.atMost(r, 0)
-		r.made(16 * d.Len())
-		return view{"dict_values", d.values()}
-	},
+	"items":  func(r *renderer, d *Dict, a *args) Value { a.atMost(r, 0); return view{"dict_items", r.pairs(d)} },
+	"keys":   viewMethod("dict_keys", (*Dict).keys),
+	"values": viewMethod("dict_values", (*Dict).values),
 	"copy": func(r *renderer, d *Dict, a *args) Value {
 		a.atMost(r, 0)
 		r.spend(entrySteps * d.Len())
@@ -118,6 +110,14 @@ var dictMethods = map[string]dictMethod{
 		}
 		return a.get(1, "default", nil)
 	},
+}
+
+func viewMethod(kind string, items func(*Dict) []Value) dictMethod {
+	return func(r *renderer, d *Dict, a *args) Value {
+		a.atMost(r, 0)
+		r.made(16 * d.Len())
+		return view{kind, items(d)}
+	}
 }
 
 func (r *renderer) pairs(d *Dict) []Value {

@@ -174,19 +174,17 @@ func (p *parser) unary(filters bool) expr {
 	return e
 }
 
+// constants are names that stand for values and cannot be assigned to.
+var constants = map[string]Value{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
+
 func (p *parser) primary() expr {
 	t := p.cur()
 	line := pos(t.line)
 	switch {
 	case t.kind == tokName:
 		p.at++
-		switch t.text {
-		case "true", "True":
-			return &constExpr{line, true}
-		case "false", "False":
-			return &constExpr{line, false}
-		case "none", "None":
-			return &constExpr{line, nil}
+		if c, ok := constants[t.text]; ok {
+			return &constExpr{line, c}
 		}
 		for _, m := range p.macros {
 			m.usesCaller = m.usesCaller || t.text == "caller"

@@ -329,8 +329,7 @@ func (p *parser) targetItem() target {
 		return t
 	}
 	t := target{name: p.expectName()}
-	switch t.name {
-	case "true", "false", "none", "True", "False", "None":
+	if _, ok := constants[t.name]; ok {
 		p.fail("cannot assign to '%s'", t.name)
 	}
 	t.sym = p.sym(t.name)
