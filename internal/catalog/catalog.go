@@ -195,14 +195,6 @@ func (c *Catalog) Stats() engine.Stats {
 	return engine.Stats{Running: len(c.Live())}
 }
 
-// Drain refuses new work and waits until what runs has ended, or ctx has.
-func (c *Catalog) Drain(ctx context.Context) error {
-	if w := c.Weights(); w != nil {
-		return w.Engine.Drain(ctx)
-	}
-	return nil
-}
-
 // Close frees everything. A Load in progress is waited for. Close may be called again.
 func (c *Catalog) Close() error {
 	var err error

@@ -31,8 +31,8 @@ type Encoder struct {
 	loaded     *model.Encoder
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
-	away       *remote.Reader // in the place of backend, where the model runs in another process
-	on         string         // the backend's name
+	away       *remote.Encoder // in the place of backend, where the model runs in another process
+	on         string          // the backend's name
 	took       time.Duration
 	warnings   []Warning
 	err        error
@@ -119,7 +119,7 @@ func (e *Encoder) place(bs Backends, p model.Pooling, c *embed.Config) (err erro
 		return err
 	}
 	if away {
-		c.Model, c.Away = e.loaded, func(b *backend.Batch) ([]float32, error) { return e.away.Read(context.Background(), b) }
+		c.Model, c.Away = e.loaded, func(b *backend.Batch) ([]float32, error) { return e.away.Forward(context.Background(), b) }
 		return nil
 	}
 	if e.backend, err = left.open(e.cfg); err != nil {

@@ -41,10 +41,10 @@ func (c *Catalog) WeightBytes() int64 {
 }
 
 // DropCache forgets everything stored that nobody uses, and which ids earlier answers were made of.
-func (c *Catalog) DropCache(ctx context.Context) (engine.Dropped, error) {
+func (c *Catalog) DropCache(ctx context.Context) (engine.Stored, error) {
 	w := c.Weights()
 	if w == nil {
-		return engine.Dropped{}, nil
+		return engine.Stored{}, nil
 	}
 	if g, ok := c.gen.(interface{ Forget() }); ok {
 		g.Forget()
@@ -61,10 +61,10 @@ func (c *Catalog) Stored(salt kv.Salt) engine.Stored {
 }
 
 // DropSalt is DropCache for what is stored under one salt alone.
-func (c *Catalog) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
+func (c *Catalog) DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error) {
 	w := c.Weights()
 	if w == nil {
-		return engine.Dropped{}, nil
+		return engine.Stored{}, nil
 	}
 	if g, ok := c.gen.(interface{ ForgetSalt(salt [16]byte) }); ok {
 		g.ForgetSalt(salt)
@@ -81,13 +81,9 @@ func (s *Small) WeightBytes() int64 { return s.main.WeightBytes() + s.small.Weig
 // Stats gives the sums of both engines' figures; those about context and disk are the main one's.
 func (s *Small) Stats() engine.Stats {
 	sum, b := s.main.Stats(), s.small.Stats()
+	sum.AddCounts(&b)
 	sum.Running += b.Running
 	sum.Waiting += b.Waiting
-	sum.Steps += b.Steps
-	sum.Ahead += b.Ahead
-	sum.PromptTokens += b.PromptTokens
-	sum.GeneratedTokens += b.GeneratedTokens
-	sum.Preempted += b.Preempted
 	sum.PagesUsed += b.PagesUsed
 	sum.Used += b.Used
 	sum.Budget += b.Budget
@@ -95,9 +91,6 @@ func (s *Small) Stats() engine.Stats {
 	sum.Cache.Bytes += b.Cache.Bytes
 	sum.Cache.Idle += b.Cache.Idle
 	sum.Cache.Sessions += b.Cache.Sessions
-	sum.Cache.Queries += b.Cache.Queries
-	sum.Cache.Hits += b.Cache.Hits
-	sum.Cache.Tokens += b.Cache.Tokens
 	sum.Stuck = max(sum.Stuck, b.Stuck)
 	sum.Device.Active += b.Device.Active // they run in processes of their own
 	sum.Device.Peak += b.Device.Peak
@@ -107,30 +100,21 @@ func (s *Small) Stats() engine.Stats {
 
 // Stored gives the sums of both.
 func (s *Small) Stored(salt kv.Salt) engine.Stored {
-	sum, b := s.main.Stored(salt), s.small.Stored(salt)
-	sum.Entries += b.Entries
-	sum.Bytes += b.Bytes
-	sum.DiskEntries += b.DiskEntries
-	sum.DiskBytes += b.DiskBytes
-	return sum
+	return s.main.Stored(salt).Plus(s.small.Stored(salt))
 }
 
 // DropCache forgets what nobody uses of either.
-func (s *Small) DropCache(ctx context.Context) (engine.Dropped, error) {
-	return s.drop(func(c *Catalog) (engine.Dropped, error) { return c.DropCache(ctx) })
+func (s *Small) DropCache(ctx context.Context) (engine.Stored, error) {
+	return s.drop(func(c *Catalog) (engine.Stored, error) { return c.DropCache(ctx) })
 }
 
 // DropSalt forgets what nobody uses of either under one salt.
-func (s *Small) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
-	return s.drop(func(c *Catalog) (engine.Dropped, error) { return c.DropSalt(ctx, salt) })
+func (s *Small) DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error) {
+	return s.drop(func(c *Catalog) (engine.Stored, error) { return c.DropSalt(ctx, salt) })
 }
 
-func (s *Small) drop(of func(*Catalog) (engine.Dropped, error)) (engine.Dropped, error) {
-	sum, err := of(s.main)
-	b, err2 := of(s.small)
-	sum.Entries += b.Entries
-	sum.Bytes += b.Bytes
-	sum.DiskEntries += b.DiskEntries
-	sum.DiskBytes += b.DiskBytes
-	return sum, errors.Join(err, err2)
+func (s *Small) drop(of func(*Catalog) (engine.Stored, error)) (engine.Stored, error) {
+	main, err := of(s.main)
+	small, err2 := of(s.small)
+	return main.Plus(small), errors.Join(err, err2)
 }

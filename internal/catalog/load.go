@@ -75,11 +75,10 @@ type Engine interface {
 	Stats() engine.Stats
 	Live() []engine.Live
 	Stored(salt kv.Salt) engine.Stored
-	DropCache(ctx context.Context) (engine.Dropped, error)
-	DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error)
+	DropCache(ctx context.Context) (engine.Stored, error)
+	DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error)
 	Save(name string, data []byte) error
 	Saved(name string) []byte
-	Drain(ctx context.Context) error
 	Close() error
 }
 

@@ -130,7 +130,7 @@ func (e *Encoder) openAway(a *Workers, backend string, p model.Pooling) error {
 	if err != nil {
 		return err
 	}
-	r, err := remote.OpenReader(c)
+	r, err := remote.OpenEncoder(c)
 	if err != nil {
 		return advise(err)
 	}
@@ -189,7 +189,7 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 		return nil, err
 	}
 	if s.Pooling != nil {
-		return loadReader(s, src, c, bs)
+		return loadSpecEncoder(s, src, c, bs)
 	}
 	var disk *tier.Options
 	if d := s.Disk; d != nil {
@@ -207,8 +207,8 @@ func loadSpec(b json.RawMessage, bs Backends, h remote.Hooks) (*remote.Loaded, e
 		Limits: remote.Limits{Vocab: w.Model.Vocab, MaxSequences: s.Config.MaxSequences, MaxQueue: s.Config.MaxQueue}}, nil
 }
 
-// loadReader loads an encoder. It takes over the checkpoint.
-func loadReader(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*remote.Loaded, error) {
+// loadSpecEncoder is loadSpec for an encoder. It takes over the checkpoint.
+func loadSpecEncoder(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*remote.Loaded, error) {
 	be, err := bs.open(s.Config)
 	if err != nil {
 		return nil, errors.Join(noBackendError{err}, c.Close())
@@ -222,8 +222,8 @@ func loadReader(s *spec, src *Source, c *model.Checkpoint, bs Backends) (*remote
 	if err != nil {
 		return nil, errors.Join(err, free())
 	}
-	read := func(b *backend.Batch, use func(rows []float32)) error { return embed.Forward(m, be, b, use) }
-	return &remote.Loaded{Read: read, About: told, Close: free}, nil
+	forward := func(b *backend.Batch, use func(rows []float32)) error { return embed.Forward(m, be, b, use) }
+	return &remote.Loaded{Forward: forward, About: told, Close: free}, nil
 }
 
 // crashError is a remote.CrashError with advice.

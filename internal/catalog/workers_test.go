@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -329,7 +328,14 @@ func TestEncodersApart(t *testing.T) {
 	ranks := &chat.RankRequest{Query: "one", Documents: texts.Inputs}
 	var vectors []*chat.Embeddings
 	var scores []*chat.Ranking
-	for _, bs := range []Backends{backends(), aparts("cpu")} {
+	apart, started := aparts("cpu"), make(chan *exec.Cmd, 8)
+	command := apart.Workers.Command
+	apart.Workers.Command = func() (*exec.Cmd, error) {
+		cmd, err := command()
+		started <- cmd
+		return cmd, err
+	}
+	for _, bs := range []Backends{backends(), apart} {
 		e, r := newEncoder(encoderSource(t, "a", false), config.Default(), model.Embeds), newEncoder(encoderSource(t, "b", true), config.Default(), model.Ranks)
 		if err := errors.Join(e.load(bs), r.load(bs)); err != nil {
 			t.Fatal(err)
@@ -348,12 +354,8 @@ func TestEncodersApart(t *testing.T) {
 			}
 			vectors, scores = append(vectors, v), append(scores, s)
 			if e.away != nil {
-				for _, c := range []*Encoder{e, r} {
-					pid, _ := c.away.Worker()
-					if pid == 0 {
-						t.Fatal("there is no process")
-					}
-					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				for range 2 {
+					if err := (<-started).Process.Kill(); err != nil {
 						t.Fatal(err)
 					}
 				}

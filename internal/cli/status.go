@@ -31,8 +31,8 @@ type engines interface {
 	Live() []engine.Live
 	WeightBytes() int64
 	Stored(salt kv.Salt) engine.Stored
-	DropCache(ctx context.Context) (engine.Dropped, error)
-	DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error)
+	DropCache(ctx context.Context) (engine.Stored, error)
+	DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error)
 }
 
 func (m monitor) Status() server.Status {
@@ -156,14 +156,14 @@ func (m monitor) CacheStats() server.CacheStats {
 
 func (m monitor) ClearCache(ctx context.Context) (server.Cleared, error) {
 	d, err := m.all.DropCache(ctx)
-	return server.Cleared{Entries: d.Entries, Bytes: d.Bytes, DiskEntries: d.DiskEntries, DiskBytes: d.DiskBytes}, err
+	return server.Cleared(d), err
 }
 
 func (m monitor) Stored(salt [16]byte) server.Stored { return server.Stored(m.all.Stored(salt)) }
 
 func (m monitor) ClearStored(ctx context.Context, salt [16]byte) (server.Cleared, error) {
 	d, err := m.all.DropSalt(ctx, salt)
-	return server.Cleared{Entries: d.Entries, Bytes: d.Bytes, DiskEntries: d.DiskEntries, DiskBytes: d.DiskBytes}, err
+	return server.Cleared(d), err
 }
 
 // printConfig writes the [config] line: what a benchmark has to know about the server it measures.

@@ -273,7 +273,7 @@ func TestDropSalt(t *testing.T) {
 	}
 	mine := e.Stored(kv.Salt{1})
 	d, err := e.DropSalt(t.Context(), kv.Salt{1})
-	if err != nil || d != Dropped(mine) || e.Stored(kv.Salt{1}) != (Stored{}) || e.Saved("name") != nil {
+	if err != nil || d != mine || e.Stored(kv.Salt{1}) != (Stored{}) || e.Saved("name") != nil {
 		t.Errorf("dropped %+v, %v of %+v, left %+v", d, err, mine, e.Stored(kv.Salt{1}))
 	}
 	if s := e.Stats().Cache; s.Entries != all.Entries-1 || s.Bytes != all.Bytes-mine.Bytes || s.Disk.Entries != all.Disk.Entries-mine.DiskEntries {

@@ -70,8 +70,7 @@ type Engine struct {
 	// current are those in inbox or in seqs, for Live.
 	current map[sched.ID]*sequence
 	nextID  sched.ID
-	state   phase
-	idle    chan struct{} // closed when live reaches 0 while draining
+	closed  bool
 	stats   Stats
 	stored  map[kv.Tag]kv.Stored // of the prefix tree
 
@@ -88,15 +87,7 @@ type Engine struct {
 	left     []kv.SlotID            // reused
 }
 
-type phase uint8
-
-const (
-	accepting phase = iota
-	draining
-	closed
-)
-
-// ErrClosed is what Submit gives after Drain or Close, and what streams end with when Close cuts them off.
+// ErrClosed is what Submit gives after Close, and what streams end with when Close cuts them off.
 var ErrClosed = errors.New("engine: shutting down")
 
 // QueueFullError refuses a prompt because as many sequences as allowed are running or waiting.
@@ -164,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 	policy := cfg.policy()
 	e := &Engine{
 		cfg: cfg, context: alloc.Limits().Tokens, alloc: alloc,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), idle: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		seqs: map[sched.ID]*sequence{}, current: map[sched.ID]*sequence{}, stored: map[kv.Tag]kv.Stored{},
 	}
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
@@ -334,7 +325,7 @@ func (e *Engine) submit(ctx context.Context, q *sequence) error {
 	q.stream.watch = q.watch
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state != accepting {
+	if e.closed {
 		return ErrClosed
 	}
 	if e.live >= e.cfg.MaxSequences+e.cfg.MaxQueue {
@@ -373,25 +364,11 @@ func (e *Engine) signal() {
 	}
 }
 
-// Drain refuses new prompts and waits until all sequences have ended, or ctx has.
-func (e *Engine) Drain(ctx context.Context) error {
-	e.mu.Lock()
-	e.state = max(e.state, draining)
-	e.closeIdle()
-	e.mu.Unlock()
-	select {
-	case <-e.idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Close ends every sequence with ErrClosed after the step in progress and stops the loop. What memory holds goes to disk,
 // if there is one, for some seconds at most. It may be called again.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	e.state = closed
+	e.closed = true
 	e.mu.Unlock()
 	e.signal()
 	<-e.done
@@ -412,7 +389,6 @@ func (e *Engine) publish(gone int) {
 		p.Stored(e.stored)
 	}
 	e.live -= gone
-	e.closeIdle()
 }
 
 // countStep counts a step.
@@ -426,18 +402,6 @@ func (e *Engine) countStep(prompt, generated, preempted int64, starts CacheStats
 	e.stats.Steps++
 	e.stats.PromptTokens += prompt
 	e.stats.GeneratedTokens += generated
-}
-
-// closeIdle closes idle when nothing is left to drain. Called with mu held.
-func (e *Engine) closeIdle() {
-	if e.state == accepting || e.live > 0 {
-		return
-	}
-	select {
-	case <-e.idle:
-	default:
-		close(e.idle)
-	}
 }
 
 // Stats is a snapshot between two steps.
@@ -454,6 +418,20 @@ type Stats struct {
 	Cache            CacheStats
 	Stuck            time.Duration  // for how long a step runs that does not end, 0: none
 	Device           backend.Memory // of the backend, zero where it has none of its own
+}
+
+// AddCounts adds what o has counted since it began; the figures of the moment stay s's.
+func (s *Stats) AddCounts(o *Stats) {
+	s.Steps += o.Steps
+	s.Ahead += o.Ahead
+	s.PromptTokens += o.PromptTokens
+	s.GeneratedTokens += o.GeneratedTokens
+	s.Preempted += o.Preempted
+	c, d := &s.Cache, &o.Cache
+	c.Queries += d.Queries
+	c.Hits += d.Hits
+	c.Tokens += d.Tokens
+	c.Disk.AddCounts(&d.Disk)
 }
 
 // CacheStats describes the prefix cache.

@@ -147,9 +147,7 @@ func TestCancel(t *testing.T) {
 	if n := len(read(t, other)); n != 4 {
 		t.Errorf("the one left has %d tokens", n)
 	}
-	if err := e.Drain(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	settle(e)
 	for name, s := range map[string]*Stream{"context": byContext, "closed": closed, "queued": queued} {
 		if s.Finish() != Cancel {
 			t.Errorf("%s: finished by %v", name, s.Finish())
@@ -339,33 +337,31 @@ func TestTraffic(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	if err := e.Drain(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	settle(e)
 	if s := e.Stats(); s.PagesUsed != 0 || s.Used != 0 || s.Running+s.Waiting != 0 {
 		t.Errorf("after the traffic: %+v", s)
 	}
 }
 
-func TestCloseAndDrain(t *testing.T) {
+func TestClose(t *testing.T) {
 	st := newSteps()
 	e := start(t, &hooked{begin: st.begin}, func(c *Config) { c.MaxSequences = 1 })
 	p := Prompt{Tokens: prompt(3, 1), MaxTokens: 50, Logprobs: -1}
 	running := submit(t, e, p)
 	st.wait()
 	waiting := submit(t, e, p)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := e.Drain(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("drain with an ended context: %v", err)
-	}
-	if _, err := e.Submit(context.Background(), p); !errors.Is(err, ErrClosed) {
-		t.Errorf("submit while draining: %v", err)
-	}
 	done := make(chan error)
 	go func() { done <- e.Close() }()
-	for e.phase() != closed {
+	closing := func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.closed
+	}
+	for !closing() {
 		runtime.Gosched()
+	}
+	if _, err := e.Submit(context.Background(), p); !errors.Is(err, ErrClosed) {
+		t.Errorf("submit while it closes: %v", err)
 	}
 	st.release()
 	if err := <-done; err != nil {
@@ -375,9 +371,6 @@ func TestCloseAndDrain(t *testing.T) {
 		if _, err := readAll(s); !errors.Is(err, ErrClosed) || s.Finish() != Error {
 			t.Errorf("stream ends with %v, %v", err, s.Finish())
 		}
-	}
-	if err := e.Drain(context.Background()); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -179,10 +180,11 @@ func (s *steps) release() {
 	s.next()
 }
 
-func (e *Engine) phase() phase {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.state
+// settle waits until no sequence is left, however its stream has ended.
+func settle(e *Engine) {
+	for s := e.Stats(); s.Running+s.Waiting > 0; s = e.Stats() {
+		runtime.Gosched()
+	}
 }
 
 func prompt(n int, seed uint64) []int32 {

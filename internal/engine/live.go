@@ -47,8 +47,8 @@ func (e *Engine) ofClient(c uint64) int {
 	return n
 }
 
-// Dropped is what DropCache freed.
-type Dropped struct {
+// Stored is a part of what the prefix cache has, in memory and on disk.
+type Stored struct {
 	Entries int   // ends of stored prompts and answers
 	Bytes   int64 // of pages
 
@@ -56,13 +56,18 @@ type Dropped struct {
 	DiskBytes   int64
 }
 
-// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps. Errors: ErrClosed,
-// and ctx's, after which it may still happen.
-func (e *Engine) DropCache(ctx context.Context) (Dropped, error) { return e.between(ctx, e.dropCache) }
+// Plus is the sum of both.
+func (s Stored) Plus(o Stored) Stored {
+	return Stored{s.Entries + o.Entries, s.Bytes + o.Bytes, s.DiskEntries + o.DiskEntries, s.DiskBytes + o.DiskBytes}
+}
+
+// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps, and gives what that
+// was. Errors: ErrClosed, and ctx's, after which it may still happen.
+func (e *Engine) DropCache(ctx context.Context) (Stored, error) { return e.between(ctx, e.dropCache) }
 
 // between runs drop between two steps.
-func (e *Engine) between(ctx context.Context, drop func() Dropped) (Dropped, error) {
-	out := make(chan Dropped, 1)
+func (e *Engine) between(ctx context.Context, drop func() Stored) (Stored, error) {
+	out := make(chan Stored, 1)
 	e.mu.Lock()
 	e.calls = append(e.calls, func() { out <- drop() })
 	e.mu.Unlock()
@@ -71,13 +76,13 @@ func (e *Engine) between(ctx context.Context, drop func() Dropped) (Dropped, err
 	case d := <-out:
 		return d, nil
 	case <-ctx.Done():
-		return Dropped{}, ctx.Err()
+		return Stored{}, ctx.Err()
 	case <-e.done:
-		return Dropped{}, ErrClosed
+		return Stored{}, ErrClosed
 	}
 }
 
-func (e *Engine) dropCache() (d Dropped) {
+func (e *Engine) dropCache() (d Stored) {
 	if p := e.sched.Prefix(); p != nil {
 		before := p.Entries()
 		d.DiskEntries, d.DiskBytes = e.disk.clear()
@@ -88,15 +93,6 @@ func (e *Engine) dropCache() (d Dropped) {
 		e.publish(0)
 	}
 	return d
-}
-
-// Stored is what the prefix cache has under one salt.
-type Stored struct {
-	Entries int   // ends of stored prompts and answers
-	Bytes   int64 // of pages
-
-	DiskEntries int // runs of pages in the tier on disk
-	DiskBytes   int64
 }
 
 // Stored tells what there was under a salt after the last step.
@@ -113,8 +109,8 @@ func (e *Engine) Stored(salt kv.Salt) Stored {
 }
 
 // DropSalt is DropCache for what is stored under one salt alone.
-func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Dropped, error) {
-	return e.between(ctx, func() (d Dropped) {
+func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Stored, error) {
+	return e.between(ctx, func() (d Stored) {
 		if p := e.sched.Prefix(); p != nil {
 			before := p.Entries()
 			d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())

@@ -78,7 +78,7 @@ func TestDropCache(t *testing.T) {
 	st.free.Store(false)
 	s := submit(t, e, p)
 	st.wait()
-	dropped := make(chan Dropped)
+	dropped := make(chan Stored)
 	go func() {
 		d, err := e.DropCache(t.Context())
 		if err != nil {

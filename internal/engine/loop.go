@@ -67,7 +67,7 @@ func (e *Engine) intake() bool {
 		e.inbox = e.inbox[:0]
 		leave, calls := e.leave, e.calls
 		e.leave, e.calls = nil, nil
-		shut := e.state == closed
+		shut := e.closed
 		e.mu.Unlock()
 		for _, q := range leave {
 			err := q.stream.ctx.Err()

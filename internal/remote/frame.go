@@ -17,7 +17,7 @@ const (
 	version    = 2
 	headerSize = 4
 	maxFrame   = 64 << 20
-	newsFrame  = 1 << 20 // from here on, what is new goes on in another frame
+	fullFrame  = 1 << 20 // from here on, updates go on in another frame
 )
 
 type kind byte
@@ -36,13 +36,13 @@ const (
 	kindEnd        // no more: write caches and end
 
 	// From the worker process.
-	kindLoaded // facts, opaque
-	kindFailed // failure, as JSON
-	kindNews   // of streams, any number
-	kindReply  // call, whether more follow, error, result
-	kindWarn   // a line
-	kindClosed // the last: how ending went
-	kindStuck  // a step does not end: for how many nanoseconds
+	kindLoaded  // facts, opaque
+	kindFailed  // failure, as JSON
+	kindUpdates // of streams, any number
+	kindReply   // call, whether more follow, error, result
+	kindWarn    // a line
+	kindClosed  // the last: how ending went
+	kindStuck   // a step does not end: for how many nanoseconds
 
 	lastKind = kindStuck
 )
@@ -77,13 +77,13 @@ func (r *receiver) read() (kind, []byte, error) {
 	if n < 1 || n > maxFrame {
 		return 0, nil, fmt.Errorf("%w: a length of %d", errFrame, n)
 	}
-	if cap(r.buf) > newsFrame && n < newsFrame {
+	if cap(r.buf) > fullFrame && n < fullFrame {
 		r.buf = nil // it had grown for a long prompt
 	}
 	// The buffer grows as bytes come, so a wrong length costs no memory.
 	r.buf = r.buf[:0]
 	for len(r.buf) < n {
-		part := min(n-len(r.buf), newsFrame)
+		part := min(n-len(r.buf), fullFrame)
 		at := len(r.buf)
 		r.buf = slices.Grow(r.buf, part)[:at+part]
 		if _, err := io.ReadFull(r.r, r.buf[at:]); err != nil {
@@ -162,7 +162,7 @@ func (o *outbox) run(w io.Writer) error {
 				return err
 			}
 		}
-		if spare = b; cap(b) > newsFrame {
+		if spare = b; cap(b) > fullFrame {
 			spare = nil
 		}
 		if closed {

@@ -16,7 +16,6 @@ import (
 // mill is the worker process's side of streams that get a token each whenever it is told.
 type mill struct {
 	w     *worker
-	feeds []engine.Feed
 	usage []engine.Usage
 	list  []*workerStream
 }
@@ -24,7 +23,7 @@ type mill struct {
 func newMill(t testing.TB, n int) (*Engine, *mill) {
 	t.Helper()
 	m := &mill{w: &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, ctx: context.Background()}}
-	m.w.out.more = m.w.appendNews
+	m.w.out.more = m.w.appendUpdates
 	e, err := Open(Config{Build: "test", Spec: []byte("{}"), Warn: func(string) {}, Start: func() (Process, error) {
 		ours, theirs, err := pair()
 		if err != nil {
@@ -76,24 +75,23 @@ func (p *inProcess) Close() error                { return p.file.Close() }
 
 func (m *mill) add(c *contents) {
 	s := &workerStream{id: c.uint(), ctx: context.Background(), cancel: func() {}}
-	f := engine.NewFeed(s.ctx, 1, func() {})
-	s.stream = f.Stream
-	u := f.Stream.Usage()
+	s.stream = engine.NewStream(s.ctx, 1, func() {})
+	u := s.stream.Usage()
 	u.Started = u.Submitted.Add(1)
 	m.w.mu.Lock()
 	m.w.streams[s.id] = s
 	m.w.mu.Unlock()
-	m.feeds, m.list, m.usage = append(m.feeds, f), append(m.list, s), append(m.usage, u)
-	f.Give(engine.News{StopID: -1, Usage: u})
+	m.list, m.usage = append(m.list, s), append(m.usage, u)
+	s.stream.Apply(engine.Update{StopID: -1, Usage: u})
 	m.w.touch(s, true)
 }
 
 // step gives every stream a token, as the engine does at the end of one.
 func (m *mill) step(id int32) {
-	for i := range m.feeds {
+	for i, s := range m.list {
 		m.usage[i].Generated++
-		m.feeds[i].Give(engine.News{Tokens: []engine.Token{{ID: id}}, StopID: -1, Usage: m.usage[i]})
-		m.w.touch(m.list[i], false)
+		s.stream.Apply(engine.Update{Tokens: []engine.Token{{ID: id}}, StopID: -1, Usage: m.usage[i]})
+		m.w.touch(s, false)
 	}
 	m.w.out.signal()
 }
@@ -127,15 +125,13 @@ func cpuTime(b *testing.B) time.Duration {
 func BenchmarkHop(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("here/%d", n), func(b *testing.B) {
-			feeds := make([]engine.Feed, n)
 			streams := make([]*engine.Stream, n)
-			for i := range feeds {
-				feeds[i] = engine.NewFeed(b.Context(), 1, func() {})
-				streams[i] = feeds[i].Stream
+			for i := range streams {
+				streams[i] = engine.NewStream(b.Context(), 1, func() {})
 			}
 			measure(b, streams, func() {
-				for i := range feeds {
-					feeds[i].Give(engine.News{Tokens: []engine.Token{{ID: 77777}}, StopID: -1})
+				for _, s := range streams {
+					s.Apply(engine.Update{Tokens: []engine.Token{{ID: 77777}}, StopID: -1})
 				}
 			})
 		})

@@ -92,7 +92,7 @@ func (a *actor) began() (id uint64) {
 	}
 	id = c.uint()
 	now := time.Now()
-	a.send(kindNews, (&sent{}).appendNews(nil, id, &engine.News{StopID: -1, Usage: engine.Usage{Submitted: now, Started: now.Add(1), Prompt: 4}}, false))
+	a.send(kindUpdates, (&sent{}).appendUpdate(nil, id, &engine.Update{StopID: -1, Usage: engine.Usage{Submitted: now, Started: now.Add(1), Prompt: 4}}, false))
 	return id
 }
 
@@ -101,7 +101,7 @@ func (a *actor) answer() {
 	a.load()
 	if c, ok := a.until(kindPrompt); ok {
 		var s sent
-		a.send(kindNews, s.appendNews(nil, c.uint(), &engine.News{Tokens: []engine.Token{{ID: 5}}, Reason: engine.Stop, StopID: 3,
+		a.send(kindUpdates, s.appendUpdate(nil, c.uint(), &engine.Update{Tokens: []engine.Token{{ID: 5}}, Reason: engine.Stop, StopID: 3,
 			Usage: engine.Usage{Prompt: 4, Generated: 2}}, false))
 		a.stay()
 	}
@@ -317,9 +317,9 @@ func TestSilence(t *testing.T) {
 
 // TestNonsense: a worker process that makes no sense is ended, and so are its streams.
 func TestNonsense(t *testing.T) {
-	news := func(id uint64, n engine.News) []byte {
+	encode := func(id uint64, n engine.Update) []byte {
 		var s sent
-		return s.appendNews(nil, id, &n, false)
+		return s.appendUpdate(nil, id, &n, false)
 	}
 	for name, nonsense := range map[string]func(a *actor, id uint64){
 		"length":       func(a *actor, _ uint64) { _, _ = a.conn.Write([]byte{0xff, 0xff, 0xff, 0xff, 9}) },
@@ -328,16 +328,16 @@ func TestNonsense(t *testing.T) {
 		"parent's":     func(a *actor, _ uint64) { a.send(kindPrompt, nil) },
 		"greets again": func(a *actor, _ uint64) { a.send(kindGreeting, []byte("{}")) },
 		"loads again":  func(a *actor, _ uint64) { a.send(kindLoaded, []byte("{}")) },
-		"no stream":    func(a *actor, id uint64) { a.send(kindNews, news(id+1, engine.News{StopID: -1})) },
-		"flags":        func(a *actor, id uint64) { a.send(kindNews, append(appendUint(nil, id), 0xff)) },
+		"no stream":    func(a *actor, id uint64) { a.send(kindUpdates, encode(id+1, engine.Update{StopID: -1})) },
+		"flags":        func(a *actor, id uint64) { a.send(kindUpdates, append(appendUint(nil, id), 0xff)) },
 		"too much": func(a *actor, id uint64) {
-			a.send(kindNews, news(id, engine.News{Tokens: make([]engine.Token, 21), StopID: -1}))
+			a.send(kindUpdates, encode(id, engine.Update{Tokens: make([]engine.Token, 21), StopID: -1}))
 		},
 		"cut off": func(a *actor, id uint64) {
-			b := news(id, engine.News{Tokens: make([]engine.Token, 3), StopID: -1})
-			a.send(kindNews, b[:len(b)-1])
+			b := encode(id, engine.Update{Tokens: make([]engine.Token, 3), StopID: -1})
+			a.send(kindUpdates, b[:len(b)-1])
 		},
-		"reason": func(a *actor, id uint64) { a.send(kindNews, news(id, engine.News{Reason: 9, StopID: -1})) },
+		"reason": func(a *actor, id uint64) { a.send(kindUpdates, encode(id, engine.Update{Reason: 9, StopID: -1})) },
 		"reply":  func(a *actor, _ uint64) { a.send(kindReply, []byte{0x80}) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -538,14 +538,9 @@ func TestAdmission(t *testing.T) {
 		if l := e.Live(); len(l) != 4 || l[3].Max != 20 || l[3].Prompt != 4 {
 			t.Errorf("live: %+v", l)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := e.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("drain: %v", err)
-		}
 		mustClose(t, e)
-		if err := e.Drain(t.Context()); err != nil {
-			t.Errorf("drain: %v", err)
+		if l := e.Live(); len(l) != 0 {
+			t.Errorf("live after closing: %+v", l)
 		}
 	})
 }

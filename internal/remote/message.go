@@ -48,7 +48,7 @@ func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 	constrained = c.bool()
 	p.Request = c.text()
 	p.Background = c.bool()
-	copy(p.Salt[:], c.take(len(p.Salt)))
+	p.Salt = c.salt()
 	p.Session = c.uint()
 	p.Party = c.uint()
 	p.Marked = c.bool()
@@ -59,6 +59,11 @@ func (c *contents) prompt() (p engine.Prompt, constrained bool) {
 		}
 	}
 	return p, constrained
+}
+
+func (c *contents) salt() (s kv.Salt) {
+	copy(s[:], c.take(len(s)))
+	return s
 }
 
 func appendConstraint(b []byte, constraint engine.Constraint) []byte {
@@ -146,7 +151,7 @@ func (c *contents) params() (p sample.Params) {
 	return p
 }
 
-// What a piece of news holds besides the stream's number.
+// What an update holds besides the stream's number.
 const (
 	hasTokens = 1 << iota
 	hasLogprobs
@@ -157,8 +162,8 @@ const (
 // sent is what the other side knows of a stream.
 type sent struct{ usage engine.Usage }
 
-// appendNews encodes what is new of a stream. Without usage the other side counts tokens itself.
-func (s *sent) appendNews(b []byte, stream uint64, n *engine.News, logprobs bool) []byte {
+// appendUpdate encodes an update of a stream. Without usage the other side counts tokens itself.
+func (s *sent) appendUpdate(b []byte, stream uint64, n *engine.Update, logprobs bool) []byte {
 	s.usage.Generated += len(n.Tokens)
 	flags := byte(0)
 	if len(n.Tokens) > 0 {
@@ -199,8 +204,8 @@ type known struct {
 	left  int // tokens that may still come
 }
 
-// news reads what appendNews encoded, behind the stream's number. More tokens than were asked for make no sense.
-func (k *known) news(c *contents) (n engine.News) {
+// update reads what appendUpdate encoded, behind the stream's number. More tokens than were asked for make no sense.
+func (k *known) update(c *contents) (n engine.Update) {
 	n.StopID = -1
 	flags := c.byte()
 	if flags >= hasEnd<<1 || flags&hasLogprobs != 0 && flags&hasTokens == 0 {

@@ -142,8 +142,8 @@ func TestConstraintCrosses(t *testing.T) {
 	}
 }
 
-// TestNewsCrosses: what is told of a stream, piece by piece, adds up to the same.
-func TestNewsCrosses(t *testing.T) {
+// TestUpdatesCross: updates of a stream add up to the same on the other side.
+func TestUpdatesCross(t *testing.T) {
 	for _, logprobs := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(5, 6))
 		var s sent
@@ -153,7 +153,7 @@ func TestNewsCrosses(t *testing.T) {
 		u := engine.Usage{Prompt: 7, Submitted: away}
 		frames := 0
 		for step := range 12 {
-			n := engine.News{StopID: -1}
+			n := engine.Update{StopID: -1}
 			for range r.IntN(4) {
 				tok := engine.Token{ID: int32(r.IntN(1 << 20))}
 				if logprobs {
@@ -173,13 +173,13 @@ func TestNewsCrosses(t *testing.T) {
 				n.Reason, n.StopID = engine.Stop, 9
 			}
 			n.Usage = u
-			b := s.appendNews(nil, 5, &n, logprobs)
+			b := s.appendUpdate(nil, 5, &n, logprobs)
 			frames += len(b)
 			c := &contents{b: b}
 			if id := c.uint(); id != 5 {
 				t.Fatalf("stream %d", id)
 			}
-			got := k.news(c)
+			got := k.update(c)
 			want := n
 			shift := cmp.Comparer(func(a, b time.Time) bool {
 				switch {
@@ -198,7 +198,7 @@ func TestNewsCrosses(t *testing.T) {
 			}
 		}
 		if !logprobs && frames > 200 {
-			t.Errorf("12 pieces of news take %d bytes", frames)
+			t.Errorf("12 updates take %d bytes", frames)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func FuzzContents(f *testing.F) {
 		f.Add(byte(kindPrompt), appendPrompt(nil, &p))
 	}
 	var s sent
-	f.Add(byte(kindNews), s.appendNews(nil, 3, &engine.News{Tokens: []engine.Token{{ID: 5, Top: []sample.Logprob{{ID: 1}}}}, StopID: -1,
+	f.Add(byte(kindUpdates), s.appendUpdate(nil, 3, &engine.Update{Tokens: []engine.Token{{ID: 5, Top: []sample.Logprob{{ID: 1}}}}, StopID: -1,
 		Usage: engine.Usage{Prompt: 5, Generated: 1}, Reason: engine.Error, Err: &engine.StepError{Err: errors.New("x")}}, true))
 	f.Add(byte(kindReply), appendScores(nil, []engine.Score{{Argmax: 3, Top: []sample.Logprob{{ID: 1, Logprob: -1}}}}))
 	f.Add(byte(kindCall), appendTexts(nil, &backend.Batch{Tokens: []int32{1, 2, 3}, Types: []int32{0, 1, 1}, Spans: []backend.Span{{Len: 1}, {Len: 2}}}))
@@ -319,10 +319,10 @@ func FuzzContents(f *testing.F) {
 			if d := cmp.Diff(constraint, again.constraint()); d != "" || again.end() != nil {
 				t.Errorf("end %v\n%s", again.end(), d)
 			}
-		case kindNews:
+		case kindUpdates:
 			k := known{left: 1000, usage: engine.Usage{Submitted: time.Unix(1e9, 0)}}
 			c.uint()
-			n := k.news(c)
+			n := k.update(c)
 			if len(n.Tokens) > 1000 {
 				t.Errorf("%d tokens", len(n.Tokens))
 			}
@@ -353,7 +353,7 @@ func FuzzContents(f *testing.F) {
 					break
 				}
 			}
-			if cap(in.buf) > 2*newsFrame+2*len(b) {
+			if cap(in.buf) > 2*fullFrame+2*len(b) {
 				t.Errorf("%d bytes of memory for %d", cap(in.buf), len(b))
 			}
 		}

@@ -80,8 +80,7 @@ type Engine struct {
 	up      chan struct{}
 	lost    *engine.LostError // why there is no session
 	again   time.Time         // when one is started again; zero: it is being started
-	state   phase
-	idle    chan struct{} // closed when nothing is live while draining
+	closed  bool
 	nextID  uint64
 	streams map[uint64]*stream
 	calls   map[uint64]*call
@@ -90,14 +89,6 @@ type Engine struct {
 	last    engine.Stats // of the session, as of its last reply
 	loaded  int          // worker processes so far
 }
-
-type phase uint8
-
-const (
-	accepting phase = iota
-	draining
-	closed
-)
 
 // CrashError is a worker process that ended again and again while it loaded.
 type CrashError struct {
@@ -121,7 +112,7 @@ func Open(cfg Config) (*Engine, error) {
 	if cfg.Silence == 0 {
 		cfg.Silence = time.Minute
 	}
-	e := &Engine{cfg: cfg, quit: make(chan struct{}), done: make(chan struct{}), up: make(chan struct{}), idle: make(chan struct{}),
+	e := &Engine{cfg: cfg, quit: make(chan struct{}), done: make(chan struct{}), up: make(chan struct{}),
 		streams: map[uint64]*stream{}, calls: map[uint64]*call{}}
 	var s *session
 	for deaths := 0; ; deaths++ {
@@ -160,7 +151,7 @@ func (e *Engine) pause(d time.Duration) bool {
 func (e *Engine) adopt(s *session) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state == closed {
+	if e.closed {
 		return false
 	}
 	e.facts = s.facts
@@ -188,7 +179,7 @@ func (e *Engine) supervise(s *session) {
 		for s = nil; s == nil; deaths++ {
 			wait := e.cfg.Delay(deaths)
 			e.mu.Lock()
-			if e.state == closed {
+			if e.closed {
 				e.mu.Unlock()
 				return
 			}
@@ -227,10 +218,10 @@ func (e *Engine) ready(ctx context.Context) (*session, error) {
 	limit := time.Now().Add(e.cfg.WaitLimit)
 	for {
 		e.mu.Lock()
-		s, up, again, state, refusal := e.session, e.up, e.again, e.state, e.refusal()
+		s, up, again, closed, refusal := e.session, e.up, e.again, e.closed, e.refusal()
 		e.mu.Unlock()
 		switch {
-		case state != accepting:
+		case closed:
 			return nil, engine.ErrClosed
 		case s != nil:
 			return s, nil
@@ -281,32 +272,6 @@ func (e *Engine) Worker() (pid, loaded int) {
 	return pid, e.loaded
 }
 
-// Drain refuses new prompts and waits until all sequences have ended, or ctx has.
-func (e *Engine) Drain(ctx context.Context) error {
-	e.mu.Lock()
-	e.state = max(e.state, draining)
-	e.closeIdle()
-	e.mu.Unlock()
-	select {
-	case <-e.idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// closeIdle closes idle when nothing is left to drain. Called with mu held.
-func (e *Engine) closeIdle() {
-	if e.state == accepting || e.live() > 0 {
-		return
-	}
-	select {
-	case <-e.idle:
-	default:
-		close(e.idle)
-	}
-}
-
 // live counts sequences that wait or run. Called with mu held.
 func (e *Engine) live() int { return len(e.streams) + e.scoring }
 
@@ -314,8 +279,8 @@ func (e *Engine) live() int { return len(e.streams) + e.scoring }
 // again.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	s, first := e.session, e.state != closed
-	e.state = closed
+	s, first := e.session, !e.closed
+	e.closed = true
 	gone := e.takeLost(func(*stream) bool { return true })
 	e.mu.Unlock()
 	if first {

@@ -19,14 +19,14 @@ type greeting struct {
 	Spec    json.RawMessage `json:",omitempty"` // to the worker process: what it is to load
 }
 
-// Loaded is a model that a worker process has loaded: it has an engine, or it reads.
+// Loaded is a model that a worker process has loaded: it has Engine, or it encodes texts and has Forward.
 type Loaded struct {
 	Engine *engine.Engine // made with Hooks.Trace and Hooks.Stuck
 	Limits Limits         // of the engine
-	// Read runs a batch of texts without state and hands their rows over for as long as use takes.
-	Read  func(b *backend.Batch, use func(rows []float32)) error
-	About json.RawMessage // for Engine.About and Reader.About
-	Close func() error    // ends the engine and frees the model
+	// Forward runs a batch of texts without state and hands use a row for each, which are valid until use returns.
+	Forward func(b *backend.Batch, use func(rows []float32)) error
+	About   json.RawMessage // for Engine.About and Encoder.About
+	Close   func() error    // ends the engine and frees the model
 }
 
 // Limits are those of the engine's configuration by which a prompt is refused.
@@ -69,7 +69,7 @@ var ErrGone = errors.New("the process that started this one has ended")
 func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage, h Hooks) (*Loaded, error)) error {
 	defer conn.Close()
 	w := &worker{out: newOutbox(), streams: map[uint64]*workerStream{}, calls: map[uint64]context.CancelFunc{}}
-	w.out.more = w.appendNews
+	w.out.more = w.appendUpdates
 	var stop context.CancelFunc
 	w.ctx, stop = context.WithCancel(context.Background())
 	defer stop()

@@ -186,8 +186,8 @@ func (s *session) read() error {
 				s.loaded <- r
 			}
 			c.b = nil
-		case kindNews:
-			err = s.news(c)
+		case kindUpdates:
+			err = s.updates(c)
 		case kindReply:
 			s.reply(c)
 		case kindClosed:
@@ -215,8 +215,8 @@ func (s *session) greet(b []byte) error {
 	return nil
 }
 
-// news appends what is new to the streams, and calls their hooks.
-func (s *session) news(c *contents) error {
+// updates appends what is new to the streams, and calls their hooks.
+func (s *session) updates(c *contents) error {
 	for len(c.b) > 0 {
 		id := c.uint()
 		s.e.mu.Lock()
@@ -225,7 +225,7 @@ func (s *session) news(c *contents) error {
 		if q == nil {
 			return errFrame
 		}
-		n := q.known.news(c)
+		n := q.known.update(c)
 		if c.bad {
 			return errFrame
 		}
@@ -245,7 +245,7 @@ func (s *session) news(c *contents) error {
 				n.Err = &engine.ConstraintError{Err: *err} // the hook's own error, not a copy of its text
 			}
 		}
-		q.feed.Give(n)
+		q.stream.Apply(n)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // stream is the parent's side of a sequence. If the worker process ends before the sequence has begun, the next one gets it.
 type stream struct {
 	id        uint64
-	feed      engine.Feed
+	stream    *engine.Stream
 	known     known // used by session.read alone
 	constrain func(int32) engine.Constraint
 	hook      *engine.Hook          // calls constrain; used by session.read alone
@@ -78,19 +78,19 @@ func (e *Engine) submit(ctx context.Context, s *session, p *engine.Prompt) (*eng
 	e.nextID++
 	q.id = e.nextID
 	cancel := func() { e.cancel(q) }
-	q.feed = engine.NewFeed(ctx, len(p.Tokens), cancel)
+	q.stream = engine.NewStream(ctx, len(p.Tokens), cancel)
 	q.prompt = appendPrompt(appendUint(nil, q.id), p)
 	if !q.send(s) {
 		return nil, errors.New("submit: the prompt is too long to be handed to another process")
 	}
 	e.streams[q.id] = q
 	q.unwatch = context.AfterFunc(ctx, cancel)
-	return q.feed.Stream, nil
+	return q.stream, nil
 }
 
 // send gives a prompt to a worker process.
 func (q *stream) send(s *session) bool {
-	q.known = known{usage: q.feed.Stream.Usage(), left: q.max}
+	q.known = known{usage: q.stream.Usage(), left: q.max}
 	q.tries++
 	q.lost = nil
 	return s.out.put(kindPrompt, func(b []byte) []byte { return append(b, q.prompt...) })
@@ -109,7 +109,6 @@ func (e *Engine) cancel(q *stream) {
 		return
 	}
 	delete(e.streams, q.id)
-	e.closeIdle()
 	e.mu.Unlock()
 	err := q.ctx.Err()
 	if err == nil {
@@ -121,19 +120,19 @@ func (e *Engine) cancel(q *stream) {
 // end ends a stream that no worker process has.
 func (q *stream) end(r engine.Reason, err error) {
 	q.unwatch()
-	q.feed.Give(engine.News{Usage: q.known.usage, Reason: r, StopID: -1, Err: err})
+	q.stream.Apply(engine.Update{Usage: q.known.usage, Reason: r, StopID: -1, Err: err})
 }
 
 // admit refuses what the worker process would. Called with mu held.
 func (e *Engine) admit(client uint64) error {
-	if e.state != accepting {
+	if e.closed {
 		return engine.ErrClosed
 	}
 	most := e.facts.MaxSequences + e.facts.MaxQueue
 	if e.live() >= most {
 		running := 0
 		for _, q := range e.streams {
-			if !q.feed.Stream.Usage().Started.IsZero() {
+			if !q.stream.Usage().Started.IsZero() {
 				running++
 			}
 		}
@@ -158,7 +157,6 @@ func (e *Engine) admit(client uint64) error {
 func (e *Engine) remove(id uint64) {
 	e.mu.Lock()
 	delete(e.streams, id)
-	e.closeIdle()
 	e.mu.Unlock()
 }
 
@@ -167,14 +165,14 @@ func (e *Engine) sessionEnded(s *session) {
 	e.mu.Lock()
 	s.over = true
 	var err error = &engine.LostError{Err: s.err, Began: true}
-	if e.state == closed {
+	if e.closed {
 		err = engine.ErrClosed
 	}
 	var gone []*stream
 	var calls map[uint64]*call
 	if e.session == s {
 		for id, q := range e.streams {
-			if e.state != closed && q.prompt != nil && q.tries < mostTries && q.feed.Stream.Finish() == engine.Running {
+			if !e.closed && q.prompt != nil && q.tries < mostTries && q.stream.Finish() == engine.Running {
 				q.lost = s
 				continue
 			}
@@ -185,12 +183,11 @@ func (e *Engine) sessionEnded(s *session) {
 			time.AfterFunc(e.cfg.WaitLimit, func() { e.giveUp(s) })
 		}
 		calls, e.calls = e.calls, map[uint64]*call{}
-		e.past = sum(e.past, e.last)
-		e.last = engine.Stats{}
+		e.last.AddCounts(&e.past)
+		e.past, e.last = e.last, engine.Stats{}
 		e.session, e.up = nil, make(chan struct{})
 	}
 	e.lost = &engine.LostError{Err: s.err}
-	e.closeIdle()
 	e.mu.Unlock()
 	for _, q := range gone {
 		q.end(engine.Error, err)
@@ -219,7 +216,6 @@ func (e *Engine) takeLost(which func(*stream) bool) (gone []*stream) {
 			delete(e.streams, id)
 		}
 	}
-	e.closeIdle()
 	return gone
 }
 
@@ -242,7 +238,7 @@ func (e *Engine) Live() []engine.Live {
 	slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 	out := make([]engine.Live, len(list))
 	for i, q := range list {
-		out[i] = engine.Live{Request: q.request, Usage: q.feed.Stream.Usage(), Max: q.max}
+		out[i] = engine.Live{Request: q.request, Usage: q.stream.Usage(), Max: q.max}
 	}
 	return out
 }
@@ -302,6 +298,24 @@ func (e *Engine) ask(limit time.Duration, m method, args func(b []byte) []byte, 
 	return e.call(ctx, s, m, args, take)
 }
 
+// collect calls the worker process for a list that comes in pieces. If it ends meanwhile, the next one is called: mostTries in all.
+func collect[T any](ctx context.Context, e *Engine, m method, args func(b []byte) []byte, piece func(*contents) []T) ([]T, error) {
+	for tries := 1; ; tries++ {
+		s, err := e.ready(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var all []T
+		if err = e.call(ctx, s, m, args, func(c *contents) { all = append(all, piece(c)...) }); err == nil {
+			return all, nil
+		}
+		var lost *engine.LostError
+		if !errors.As(err, &lost) || tries == mostTries {
+			return nil, err
+		}
+	}
+}
+
 // Score is engine.Engine's.
 func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.Score, error) {
 	s, err := e.ready(ctx)
@@ -321,24 +335,9 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.S
 	defer func() {
 		e.mu.Lock()
 		e.scoring--
-		e.closeIdle()
 		e.mu.Unlock()
 	}()
-	for tries := 1; ; tries++ {
-		var scores []engine.Score
-		err = e.call(ctx, s, callScore, func(b []byte) []byte { return appendIDs(appendInt(b, top), tokens) },
-			func(c *contents) { scores = append(scores, c.scores()...) })
-		var lost *engine.LostError
-		if err == nil {
-			return scores, nil
-		}
-		if !errors.As(err, &lost) || tries == mostTries {
-			return nil, err
-		}
-		if s, err = e.ready(ctx); err != nil {
-			return nil, err
-		}
-	}
+	return collect(ctx, e, callScore, func(b []byte) []byte { return appendIDs(appendInt(b, top), tokens) }, (*contents).scores)
 }
 
 // Stats gives the worker process's figures, or the last known ones where it does not answer. Counts include those of all worker
@@ -351,31 +350,12 @@ func (e *Engine) Stats() engine.Stats {
 	if err == nil {
 		e.last = now
 	}
-	st := sum(e.past, e.last)
+	st := e.last
+	st.AddCounts(&e.past)
 	if e.session == nil {
 		st.Context, st.Cache.Enabled = e.facts.Context, e.past.Cache.Enabled
 	}
 	return st
-}
-
-// sum is now with the counts of before added.
-func sum(before, now engine.Stats) engine.Stats {
-	now.Steps += before.Steps
-	now.Ahead += before.Ahead
-	now.PromptTokens += before.PromptTokens
-	now.GeneratedTokens += before.GeneratedTokens
-	now.Preempted += before.Preempted
-	now.Cache.Queries += before.Cache.Queries
-	now.Cache.Hits += before.Cache.Hits
-	now.Cache.Tokens += before.Cache.Tokens
-	for _, n := range []struct{ to, from *int64 }{
-		{&now.Cache.Disk.Hits, &before.Cache.Disk.Hits}, {&now.Cache.Disk.Tokens, &before.Cache.Disk.Tokens},
-		{&now.Cache.Disk.Writes, &before.Cache.Disk.Writes}, {&now.Cache.Disk.Refused, &before.Cache.Disk.Refused},
-		{&now.Cache.Disk.Dropped, &before.Cache.Disk.Dropped}, {&now.Cache.Disk.Errors, &before.Cache.Disk.Errors},
-	} {
-		*n.to += *n.from
-	}
-	return now
 }
 
 func takeJSON(c *contents, to any) {
@@ -395,12 +375,12 @@ func (e *Engine) Stored(salt kv.Salt) engine.Stored {
 }
 
 // DropCache is engine.Engine's.
-func (e *Engine) DropCache(ctx context.Context) (engine.Dropped, error) {
+func (e *Engine) DropCache(ctx context.Context) (engine.Stored, error) {
 	return e.drop(ctx, callClear, nil)
 }
 
 // DropSalt is engine.Engine's.
-func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (engine.Dropped, error) {
+func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (engine.Stored, error) {
 	return e.drop(ctx, callClearSalt, appendSalt(salt))
 }
 
@@ -408,14 +388,14 @@ func appendSalt(salt kv.Salt) func(b []byte) []byte {
 	return func(b []byte) []byte { return append(b, salt[:]...) }
 }
 
-func (e *Engine) drop(ctx context.Context, m method, args func(b []byte) []byte) (engine.Dropped, error) {
+func (e *Engine) drop(ctx context.Context, m method, args func(b []byte) []byte) (engine.Stored, error) {
 	s, err := e.ready(ctx)
 	if err != nil {
-		return engine.Dropped{}, err
+		return engine.Stored{}, err
 	}
-	var d engine.Dropped
+	var d engine.Stored
 	if err := e.call(ctx, s, m, args, func(c *contents) { takeJSON(c, &d) }); err != nil {
-		return engine.Dropped{}, err // session.read may still write to d
+		return engine.Stored{}, err // session.read may still write to d
 	}
 	return d, nil
 }

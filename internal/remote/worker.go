@@ -11,7 +11,6 @@ import (
 
 	"hearth/internal/backend"
 	"hearth/internal/engine"
-	"hearth/internal/kv"
 	"hearth/internal/watchdog"
 )
 
@@ -20,9 +19,9 @@ type worker struct {
 	out *outbox
 	ctx context.Context
 
-	reading   sync.Mutex // held while readTexts runs
-	readTexts func(b *backend.Batch, use func(rows []float32)) error
-	watchdog  *watchdog.Timer // of readTexts
+	step     sync.Mutex // held while forward runs
+	forward  func(b *backend.Batch, use func(rows []float32)) error
+	watchdog *watchdog.Timer // of forward
 
 	mu      sync.Mutex
 	loaded  bool
@@ -96,7 +95,7 @@ func (w *worker) fail(err error) {
 // start makes prompts possible, and says so.
 func (w *worker) start(l *Loaded) {
 	w.mu.Lock()
-	w.engine, w.readTexts, w.loaded = l.Engine, l.Read, true
+	w.engine, w.forward, w.loaded = l.Engine, l.Forward, true
 	w.mu.Unlock()
 	f := facts{Limits: l.Limits, About: l.About}
 	if l.Engine != nil {
@@ -145,7 +144,7 @@ func (w *worker) read(in *receiver) error {
 	}
 }
 
-// submit starts a stream. One that is refused has news at once.
+// submit starts a stream. One that is refused has ended at once.
 func (w *worker) submit(e *engine.Engine, c *contents) {
 	s := &workerStream{id: c.uint()}
 	p, constrained := c.prompt()
@@ -164,9 +163,8 @@ func (w *worker) submit(e *engine.Engine, c *contents) {
 	w.mu.Unlock()
 	stream, err := e.Submit(s.ctx, p)
 	if err != nil {
-		f := engine.NewFeed(s.ctx, len(p.Tokens), s.cancel)
-		f.Give(engine.News{Reason: engine.Error, StopID: -1, Err: err})
-		stream = f.Stream
+		stream = engine.NewStream(s.ctx, len(p.Tokens), s.cancel)
+		stream.Apply(engine.Update{Reason: engine.Error, StopID: -1, Err: err})
 	}
 	w.mu.Lock()
 	s.stream = stream
@@ -217,11 +215,11 @@ func (w *worker) constrain(c *contents) {
 	}
 }
 
-// newsTokens is how many tokens one piece of news has.
-const newsTokens = 4096
+// updateTokens is how many tokens one update has at most.
+const updateTokens = 4096
 
-// appendNews appends what is new of all streams, before the writer writes.
-func (w *worker) appendNews(b []byte) []byte {
+// appendUpdates appends what is new of all streams, before the writer writes.
+func (w *worker) appendUpdates(b []byte) []byte {
 	w.mu.Lock()
 	list := w.dirty
 	w.dirty = w.spare[:0]
@@ -230,12 +228,12 @@ func (w *worker) appendNews(b []byte) []byte {
 	}
 	w.mu.Unlock()
 	start := len(b)
-	b = begin(b, kindNews)
+	b = begin(b, kindUpdates)
 	for _, s := range list {
-		if b = w.appendStream(b, s); len(b)-start > newsFrame {
+		if b = w.appendStream(b, s); len(b)-start > fullFrame {
 			b = finish(b, start)
 			start = len(b)
-			b = begin(b, kindNews)
+			b = begin(b, kindUpdates)
 		}
 	}
 	clear(list)
@@ -254,16 +252,16 @@ func (w *worker) appendStream(b []byte, s *workerStream) []byte {
 		return b
 	}
 	n := stream.Take()
-	for len(n.Tokens) > newsTokens {
-		part := engine.News{Tokens: n.Tokens[:newsTokens], Usage: s.sent.usage, StopID: -1}
-		part.Usage.Generated += newsTokens
-		b = s.sent.appendNews(b, s.id, &part, s.logprobs)
-		n.Tokens = n.Tokens[newsTokens:]
+	for len(n.Tokens) > updateTokens {
+		part := engine.Update{Tokens: n.Tokens[:updateTokens], Usage: s.sent.usage, StopID: -1}
+		part.Usage.Generated += updateTokens
+		b = s.sent.appendUpdate(b, s.id, &part, s.logprobs)
+		n.Tokens = n.Tokens[updateTokens:]
 	}
 	if len(n.Tokens) == 0 && n.Reason == engine.Running && n.Usage == s.sent.usage {
 		return b
 	}
-	b = s.sent.appendNews(b, s.id, &n, s.logprobs)
+	b = s.sent.appendUpdate(b, s.id, &n, s.logprobs)
 	if n.Reason != engine.Running {
 		s.ended = true
 		s.cancel()
@@ -279,27 +277,27 @@ type method byte
 
 const (
 	callStats     method = 1 + iota // -> engine.Stats as JSON
-	callClear                       // -> engine.Dropped as JSON
+	callClear                       // -> engine.Stored as JSON
 	callStored                      // salt -> engine.Stored as JSON
-	callClearSalt                   // salt -> engine.Dropped as JSON
+	callClearSalt                   // salt -> engine.Stored as JSON
 	callSave                        // name, data ->
 	callSaved                       // name -> data
 	callScore                       // top, tokens -> scores, in pieces
-	callRead                        // texts -> rows, in pieces; the only one without an engine
+	callForward                     // texts -> rows, in pieces; the only one without an engine
 )
 
 // call answers a call. What may take time has a goroutine.
 func (w *worker) call(e *engine.Engine, c *contents) {
 	id, m := c.uint(), method(c.byte())
-	if (m == callRead) != (e == nil) {
+	if (m == callForward) != (e == nil) {
 		c.fail()
 		return
 	}
 	switch m {
-	case callRead:
+	case callForward:
 		b := c.texts()
 		if c.end() == nil {
-			w.spawn(id, func(context.Context) { w.answerRead(id, b) })
+			w.spawn(id, func(context.Context) { w.answerForward(id, b) })
 		}
 	case callStats:
 		w.spawn(id, func(context.Context) { // a backend may have to be asked
@@ -312,14 +310,12 @@ func (w *worker) call(e *engine.Engine, c *contents) {
 			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })
 		})
 	case callStored:
-		var salt kv.Salt
-		copy(salt[:], c.take(len(salt)))
+		salt := c.salt()
 		w.spawn(id, func(context.Context) {
 			w.reply(id, false, nil, func(b []byte) []byte { return appendJSON(b, e.Stored(salt)) })
 		})
 	case callClearSalt:
-		var salt kv.Salt
-		copy(salt[:], c.take(len(salt)))
+		salt := c.salt()
 		w.spawn(id, func(ctx context.Context) {
 			d, err := e.DropSalt(ctx, salt)
 			w.reply(id, false, err, func(b []byte) []byte { return appendJSON(b, d) })

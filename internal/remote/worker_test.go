@@ -198,8 +198,8 @@ func TestCancel(t *testing.T) {
 	if _, err := e.Score(ctx, prompt(3, 1).Tokens, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("likewise, scored: %v", err)
 	}
-	if err := e.Drain(t.Context()); err != nil {
-		t.Error(err)
+	if l := e.Live(); len(l) != 0 {
+		t.Errorf("live after all have ended: %+v", l)
 	}
 }
 
@@ -322,8 +322,8 @@ func TestOrphan(t *testing.T) {
 		}, nil},
 		"no greeting":               {func(conn net.Conn, in *receiver) { say(t, conn, kindPing, nil) }, errFrame},
 		"goes with the model":       {func(conn net.Conn, in *receiver) { say(t, conn, kindGreeting, hello); hear(t, in, kindLoaded) }, ErrGone},
-		"goes in the middle":        {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindNews) }, ErrGone},
-		"goes before it constrains": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &constrained); hear(t, in, kindNews) }, ErrGone},
+		"goes in the middle":        {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &long); hear(t, in, kindUpdates) }, ErrGone},
+		"goes before it constrains": {func(conn net.Conn, in *receiver) { start(t, conn, in, hello, &constrained); hear(t, in, kindUpdates) }, ErrGone},
 		"half a prompt": {func(conn net.Conn, in *receiver) {
 			say(t, conn, kindGreeting, hello)
 			hear(t, in, kindLoaded)

@@ -102,6 +102,16 @@ type Stats struct {
 	Errors  int64 // runs that could not be written, or that were removed because they could not be read
 }
 
+// AddCounts adds what o has counted since it began; what is stored stays s's.
+func (s *Stats) AddCounts(o *Stats) {
+	s.Hits += o.Hits
+	s.Tokens += o.Tokens
+	s.Writes += o.Writes
+	s.Refused += o.Refused
+	s.Dropped += o.Dropped
+	s.Errors += o.Errors
+}
+
 // snapGroup is the window of the last group of a tier with snapshots. A page of that group is a snapshot of the state after the
 // page; a sequence can only start where there is one.
 const snapGroup = -1

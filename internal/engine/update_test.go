@@ -11,7 +11,7 @@ import (
 )
 
 // TestWatched: who watches a stream hears of its beginning, its tokens and its end, and takes all that it would have read; a
-// feed that is given the same is read as the stream is.
+// stream that the same is applied to is read as the first is.
 func TestWatched(t *testing.T) {
 	var mu sync.Mutex
 	var steps int
@@ -42,22 +42,22 @@ func TestWatched(t *testing.T) {
 	if s, err = e.Submit(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	f := NewFeed(t.Context(), 3, func() {})
+	f := NewStream(t.Context(), 3, func() {})
 	var got []Token
-	for n := (News{}); n.Reason == Running; {
+	for n := (Update{}); n.Reason == Running; {
 		<-ended
 		n = s.Take()
 		got = append(got, n.Tokens...)
-		f.Give(n)
+		f.Apply(n)
 	}
-	f.Give(News{Tokens: want, Reason: Error, Err: errors.New("after the end")})
+	f.Apply(Update{Tokens: want, Reason: Error, Err: errors.New("after the end")})
 	same := func(a, b Token) bool { return a.ID == b.ID && a.Logprob == b.Logprob && slices.Equal(a.Top, b.Top) }
 	if !slices.EqualFunc(got, want, same) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	var read []Token
 	for {
-		tok, err := f.Stream.Next()
+		tok, err := f.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -66,8 +66,8 @@ func TestWatched(t *testing.T) {
 		}
 		read = append(read, tok)
 	}
-	if !slices.EqualFunc(read, want, same) || f.Stream.Finish() != Length || f.Stream.Usage() != s.Usage() || f.Stream.StopID() != -1 {
-		t.Errorf("fed %v, %v, %+v; want %v, %+v", read, f.Stream.Finish(), f.Stream.Usage(), want, s.Usage())
+	if !slices.EqualFunc(read, want, same) || f.Finish() != Length || f.Usage() != s.Usage() || f.StopID() != -1 {
+		t.Errorf("fed %v, %v, %+v; want %v, %+v", read, f.Finish(), f.Usage(), want, s.Usage())
 	}
 	mu.Lock()
 	defer mu.Unlock()

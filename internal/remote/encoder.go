@@ -4,55 +4,35 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"hearth/internal/backend"
-	"hearth/internal/engine"
 	"hearth/internal/watchdog"
 )
 
-// Reader is a model in a worker process that turns texts into rows of numbers (embeddings, scores) and keeps no state. Its worker
-// process is supervised as an Engine's is.
-type Reader struct{ e *Engine }
+// Encoder is a model in a worker process that turns each text into a row of numbers (an embedding, a score) and keeps no state.
+// Its worker process is supervised as an Engine's is.
+type Encoder struct{ e *Engine }
 
-// OpenReader starts a worker process, of which Loaded has Read, and waits until it has loaded. Errors are those of Open.
-func OpenReader(cfg Config) (*Reader, error) {
+// OpenEncoder starts a worker process, of which Loaded has Forward, and waits until it has loaded. Errors are those of Open.
+func OpenEncoder(cfg Config) (*Encoder, error) {
 	e, err := Open(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{e}, nil
+	return &Encoder{e}, nil
 }
 
 // About is what the worker process told of the model.
-func (r *Reader) About() json.RawMessage { return r.e.About() }
-
-// Worker is Engine.Worker.
-func (r *Reader) Worker() (pid, loaded int) { return r.e.Worker() }
+func (r *Encoder) About() json.RawMessage { return r.e.About() }
 
 // Close ends the worker process.
-func (r *Reader) Close() error { return r.e.Close() }
+func (r *Encoder) Close() error { return r.e.Close() }
 
-// Read runs a batch of texts and gives their rows one after the other. If the worker process ends meanwhile, the next one is
+// Forward runs a batch of texts and gives their rows one after the other. If the worker process ends meanwhile, the next one is
 // asked, once. Errors: *engine.LostError, engine.ErrClosed, and the worker process's.
-func (r *Reader) Read(ctx context.Context, b *backend.Batch) ([]float32, error) {
-	for tries := 1; ; tries++ {
-		s, err := r.e.ready(ctx)
-		if err != nil {
-			return nil, err
-		}
-		var rows []float32
-		err = r.e.call(ctx, s, callRead, func(f []byte) []byte { return appendTexts(f, b) },
-			func(c *contents) { rows = append(rows, c.floats()...) })
-		var lost *engine.LostError
-		if err == nil {
-			return rows, nil
-		}
-		if !errors.As(err, &lost) || tries == mostTries {
-			return nil, err
-		}
-	}
+func (r *Encoder) Forward(ctx context.Context, b *backend.Batch) ([]float32, error) {
+	return collect(ctx, r.e, callForward, func(f []byte) []byte { return appendTexts(f, b) }, (*contents).floats)
 }
 
 // appendTexts encodes the texts of a batch.
@@ -107,14 +87,14 @@ func (c *contents) floats() []float32 {
 	return row
 }
 
-// answerRead answers callRead. One batch runs at a time.
-func (w *worker) answerRead(id uint64, b *backend.Batch) {
-	w.reading.Lock()
-	defer w.reading.Unlock()
+// answerForward answers callForward. One batch runs at a time.
+func (w *worker) answerForward(id uint64, b *backend.Batch) {
+	w.step.Lock()
+	defer w.step.Unlock()
 	w.watchdog.Begin(watchdog.Prompt)
 	defer w.watchdog.End()
-	err := w.readTexts(b, func(rows []float32) {
-		const piece = newsFrame / 4
+	err := w.forward(b, func(rows []float32) {
+		const piece = fullFrame / 4
 		for len(rows) > 0 {
 			n := min(len(rows), piece)
 			w.reply(id, true, nil, func(f []byte) []byte { return appendFloats(f, rows[:n]) })
