@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -109,10 +110,7 @@ With --requests N it then sends so many batches and prints by how much memory ha
 }
 
 func embedShapes() []string {
-	names := shapeNames()
-	for name := range encoderShapes {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(shapeNames(), maps.Keys(encoderShapes))
 	slices.Sort(names)
 	return names
 }

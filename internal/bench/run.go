@@ -30,19 +30,9 @@ func newBench(be *cpu.Backend, m *model.Loaded, p backend.KVPolicy, tokens, sequ
 	if err != nil {
 		return nil, err
 	}
-	pages := tokens/backend.PageTokens + 1
-	b := &bench{be: be, st: st, m: m, tables: make([]kv.Table, sequences), snaps: map[int]kv.SnapID{}}
-	capacity := kv.Capacity{Slots: sequences, Snaps: depths}
-	for range st.Geometry().Groups {
-		for s := range b.tables {
-			var ids []kv.PageID
-			for i := range pages {
-				ids = append(ids, kv.PageID(s*pages+i+1))
-			}
-			b.tables[s].Pages = append(b.tables[s].Pages, ids)
-		}
-		capacity.Pages = append(capacity.Pages, sequences*pages)
-	}
+	tables, capacity := st.Geometry().Preallocate(sequences, tokens)
+	capacity.Snaps = depths
+	b := &bench{be: be, st: st, m: m, tables: tables, snaps: map[int]kv.SnapID{}}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range tokens {
 		b.tokens = append(b.tokens, r.Int32N(int32(m.Vocab)))

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"hearth/internal/quant"
@@ -53,14 +54,7 @@ var shapes = map[string]shape{
 	"tiny-hybrid":     {128, 2, 2, 1, 256, true, &mixers{2, 1, 2, 64, 64, 4}, nil},
 }
 
-func shapeNames() []string {
-	var s []string
-	for name := range shapes {
-		s = append(s, name)
-	}
-	slices.Sort(s)
-	return s
-}
+func shapeNames() []string { return slices.Sorted(maps.Keys(shapes)) }
 
 // sized is the shape with so many layers as asked for.
 func (f *benchFlags) sized() shape {

@@ -30,13 +30,12 @@ type Catalog struct {
 
 	known chan struct{} // closed when the model's text side is known to work; see Known
 	base  bool          // set before known is closed: the model has no chat template
-	done  chan struct{} // closed when Load has ended
-	// Set before done is closed, read-only afterwards.
+	loading
+	// Set before loading ends, read-only afterwards.
 	weights  *Weights
 	gen      chat.Generator
 	enc      *Encoder // in the place of weights and gen where the model does not generate
 	warnings []Warning
-	err      error
 
 	closing sync.Once
 	telling sync.Mutex
@@ -50,7 +49,7 @@ func New(src *Source, cfg *config.Config) *Catalog {
 	cfg = Settings(src, cfg)
 	n := newNames(src, cfg.ServedModelName, cfg.AnyModel)
 	n.guess = !cfg.StrictModels
-	return &Catalog{src: src, cfg: cfg, names: n, known: make(chan struct{}), done: make(chan struct{})}
+	return &Catalog{src: src, cfg: cfg, names: n, known: make(chan struct{}), loading: loading{done: make(chan struct{})}}
 }
 
 // Settings is cfg with what its file says of the model of src.
@@ -67,18 +66,19 @@ func (c *Catalog) ID() string { return c.names.id() }
 
 // Load reads the model and starts its engine. It is called once; its error is also what every Open then says.
 func (c *Catalog) Load(bs Backends) error {
-	defer close(c.done)
+	var err error
 	switch {
 	case c.cfg.Script != "":
-		c.gen, c.warnings, c.err = openScripted(c.src, c.cfg, c.ID(), bs.Warn)
+		c.gen, c.warnings, err = openScripted(c.src, c.cfg, c.ID(), bs.Warn)
 	case encodes(c.src):
 		c.setKnown(false) // it has no template
 		c.enc = newEncoder(c.src, c.cfg, model.Generates)
-		c.err = c.enc.load(bs)
+		err = c.enc.load(bs)
 	default:
-		c.weights, c.gen, c.warnings, c.err = openLocal(c.src, c.cfg, c.ID(), bs, c.DiskCache, c.setKnown)
+		c.weights, c.gen, c.warnings, err = openLocal(c.src, c.cfg, c.ID(), bs, c.DiskCache, c.setKnown)
 	}
-	return c.err
+	c.end(err)
+	return err
 }
 
 // Known is closed once the model's tokenizer and chat template are known to work: what is loaded from then on is its weights.
@@ -88,12 +88,6 @@ func (c *Catalog) Known() <-chan struct{} { return c.known }
 func (c *Catalog) setKnown(base bool) {
 	c.base = base
 	close(c.known)
-}
-
-// abandon stands for a Load that will never be called.
-func (c *Catalog) abandon(err error) {
-	c.err = err
-	close(c.done)
 }
 
 // Open implements chat.Models.
@@ -106,13 +100,8 @@ func (c *Catalog) Open(ctx context.Context, name string) (chat.Generator, error)
 	if guessed {
 		c.tell(name, c.ID())
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if c.err != nil {
-		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: c.err}
+	if err := c.wait(ctx); err != nil {
+		return nil, err
 	}
 	if c.enc != nil {
 		return nil, generatesNothing(c.enc.Model())
@@ -167,16 +156,6 @@ func (c *Catalog) List() []chat.Model {
 	default:
 	}
 	return []chat.Model{m}
-}
-
-// Ready reports whether the model is loaded.
-func (c *Catalog) Ready() bool {
-	select {
-	case <-c.done:
-		return c.err == nil
-	default:
-		return false
-	}
 }
 
 // Weights gives the loaded weights and their engine, nil until Ready and where a script answers.

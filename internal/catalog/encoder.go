@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +24,8 @@ type Encoder struct {
 	// names are what it answers to towards clients.
 	names names
 
-	done chan struct{} // closed when Load has ended
-	// Set before done is closed, read-only afterwards.
+	loading
+	// Set before loading ends, read-only afterwards.
 	service    *embed.Service
 	loaded     *model.Encoder
 	checkpoint *model.Checkpoint
@@ -35,7 +34,6 @@ type Encoder struct {
 	on         string          // the backend's name
 	took       time.Duration
 	warnings   []Warning
-	err        error
 }
 
 // textAliases are names of embedding models that clients have built in.
@@ -43,7 +41,7 @@ var textAliases = []string{"default", "default_model", "local", "text-embedding-
 
 // newEncoder makes an Encoder of the model of src for the wanted use. Nothing is read yet.
 func newEncoder(src *Source, cfg *config.Config, kind model.Kind) *Encoder {
-	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, cfg.ServedModelName, false), done: make(chan struct{})}
+	return &Encoder{src: src, cfg: cfg, kind: kind, names: newNames(src, cfg.ServedModelName, false), loading: loading{done: make(chan struct{})}}
 }
 
 // encodes reports whether the folder of src says that its model embeds or ranks. What is wrong with a folder is said by who
@@ -59,18 +57,14 @@ func encodes(src *Source) bool {
 
 // load reads the model and starts its service.
 func (e *Encoder) load(bs Backends) error {
-	defer close(e.done)
 	start := time.Now()
-	defer func() { e.took = time.Since(start) }()
-	if e.err = e.open(bs); e.err != nil {
-		e.err = errors.Join(e.err, e.free())
+	err := e.open(bs)
+	if err != nil {
+		err = errors.Join(err, e.free())
 	}
-	return e.err
-}
-
-func (e *Encoder) abandon(err error) {
-	e.err = err
-	close(e.done)
+	e.took = time.Since(start)
+	e.end(err)
+	return err
 }
 
 func (e *Encoder) open(bs Backends) (err error) {
@@ -159,32 +153,9 @@ func (e *Encoder) fit(p *model.Pooling, tok *tokenizer.Tokenizer) error {
 	return &model.LoadError{Where: e.src.Where, Problem: "the model " + p.Kind.String(), Hint: hint}
 }
 
-// wait gives the service when the model is loaded.
-func (e *Encoder) wait(ctx context.Context) (*embed.Service, error) {
-	select {
-	case <-e.done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if e.err != nil {
-		return nil, &chat.Error{Kind: chat.Internal, Msg: "the model could not be loaded; see the server's log", Err: e.err}
-	}
-	return e.service, nil
-}
-
-// ready reports whether the model is loaded.
-func (e *Encoder) ready() bool {
-	select {
-	case <-e.done:
-		return e.err == nil
-	default:
-		return false
-	}
-}
-
 // Model describes the model; while it loads its context is unknown.
 func (e *Encoder) Model() chat.Model {
-	if e.ready() {
+	if e.Ready() {
 		return e.service.Model()
 	}
 	kind := chat.Embeds
@@ -196,7 +167,7 @@ func (e *Encoder) Model() chat.Model {
 
 // Summary is one line about what was loaded, "" until then.
 func (e *Encoder) Summary() string {
-	if !e.ready() {
+	if !e.Ready() {
 		return ""
 	}
 	return e.loaded.Description + ", backend " + e.on
@@ -204,7 +175,7 @@ func (e *Encoder) Summary() string {
 
 // Took is how long loading took, 0 until then.
 func (e *Encoder) Took() time.Duration {
-	if !e.ready() {
+	if !e.Ready() {
 		return 0
 	}
 	return e.took
@@ -212,7 +183,7 @@ func (e *Encoder) Took() time.Duration {
 
 // Bytes is the size of the loaded weights.
 func (e *Encoder) Bytes() int64 {
-	if !e.ready() {
+	if !e.Ready() {
 		return 0
 	}
 	return e.loaded.Bytes
@@ -220,7 +191,7 @@ func (e *Encoder) Bytes() int64 {
 
 // Stats are what the service has done so far.
 func (e *Encoder) Stats() embed.Stats {
-	if !e.ready() {
+	if !e.Ready() {
 		return embed.Stats{}
 	}
 	return e.service.Stats()
@@ -252,9 +223,4 @@ func (e *Encoder) free() error {
 		errs = append(errs, e.checkpoint.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// is reports whether a name is the model's own.
-func (n *names) is(name string) bool {
-	return slices.Contains(n.exact, name) || n.path != "" && samePath(name, n.path)
 }

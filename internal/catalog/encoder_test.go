@@ -177,7 +177,7 @@ func TestEncoderLoadErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if _, opened := c.e.wait(t.Context()); chat.AsError(opened).Kind != chat.Internal {
+		if opened := c.e.wait(t.Context()); chat.AsError(opened).Kind != chat.Internal {
 			t.Errorf("%s: opened after that: %v", name, opened)
 		}
 		if err := c.e.close(); err != nil {

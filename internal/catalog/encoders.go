@@ -7,6 +7,7 @@ import (
 
 	"hearth/internal/chat"
 	"hearth/internal/config"
+	"hearth/internal/embed"
 	"hearth/internal/model"
 )
 
@@ -47,7 +48,7 @@ func (s *Encoders) Load(bs Backends, before error) error {
 	err := before
 	for _, e := range s.beside {
 		if err != nil {
-			e.abandon(err)
+			e.end(err)
 			continue
 		}
 		err = e.load(bs)
@@ -71,7 +72,7 @@ func (s *Encoders) Ready() []*Encoder {
 		ready = append(ready, s.main.enc)
 	}
 	for _, e := range s.beside {
-		if e.ready() {
+		if e.Ready() {
 			ready = append(ready, e)
 		}
 	}
@@ -114,20 +115,24 @@ func generatesNothing(m chat.Model) *chat.Error {
 
 // OpenEmbedder implements chat.Encoders.
 func (s *Encoders) OpenEmbedder(ctx context.Context, name string) (chat.Embedder, error) {
-	e, err := s.find(ctx, name, chat.Embeds)
-	if err != nil {
-		return nil, err
-	}
-	return e.wait(ctx)
+	return s.open(ctx, name, chat.Embeds)
 }
 
 // OpenRanker implements chat.Encoders.
 func (s *Encoders) OpenRanker(ctx context.Context, name string) (chat.Ranker, error) {
-	e, err := s.find(ctx, name, chat.Ranks)
+	return s.open(ctx, name, chat.Ranks)
+}
+
+// open is the service of find, once the model is loaded.
+func (s *Encoders) open(ctx context.Context, name string, kind chat.ModelKind) (*embed.Service, error) {
+	e, err := s.find(ctx, name, kind)
+	if err == nil {
+		err = e.wait(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return e.wait(ctx)
+	return e.service, nil
 }
 
 // wanted is how a kind of model is spoken of.

@@ -95,25 +95,14 @@ func (f *Forecaster) For(tokens int) (Forecast, error) {
 
 // rehearse runs one step of so many rows of a prompt, as the engine would.
 func (f *Forecaster) rehearse(rows int) error {
-	g := f.store.Geometry()
-	pages := rows/g.PageTokens + 1
-	capacity := kv.Capacity{Slots: 1}
-	table := kv.Table{}
-	for range g.Groups {
-		ids := make([]kv.PageID, pages)
-		for i := range ids {
-			ids[i] = kv.PageID(i + 1)
-		}
-		table.Pages = append(table.Pages, ids)
-		capacity.Pages = append(capacity.Pages, pages)
-	}
+	tables, capacity := f.store.Geometry().Preallocate(1, rows)
 	if err := f.store.Resize(capacity); err != nil {
 		return err
 	}
 	if err := f.store.Open(0, kv.Match{}, nil); err != nil {
 		return err
 	}
-	b := backend.Batch{Tokens: make([]int32, rows), Out: []int32{int32(rows - 1)}, Spans: []backend.Span{{Len: rows, Table: &table}}}
+	b := backend.Batch{Tokens: make([]int32, rows), Out: []int32{int32(rows - 1)}, Spans: []backend.Span{{Len: rows, Table: &tables[0]}}}
 	for i := range rows {
 		b.Pos[0] = append(b.Pos[0], int32(i))
 	}

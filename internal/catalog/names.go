@@ -60,6 +60,11 @@ func newNames(src *Source, served []string, any bool) names {
 // id is what clients are shown.
 func (n *names) id() string { return n.exact[0] }
 
+// is reports whether a name is the model's own.
+func (n *names) is(name string) bool {
+	return slices.Contains(n.exact, name) || n.path != "" && samePath(name, n.path)
+}
+
 // find is nil if name means the loaded model, else a NotFound error. It is guessed where that is no name of the model's: what
 // OpenAI calls its models, or whatever the owner of an Azure deployment calls that.
 func (n *names) find(name string, deployment bool) (guessed bool, _ error) {

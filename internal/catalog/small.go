@@ -41,12 +41,12 @@ func (s *Small) ID() string { return s.small.ID() }
 // Load loads both models, the main one first. A small one that does not chat is of no use: names with haiku ask for nothing else.
 func (s *Small) Load(bs Backends) error {
 	if err := mustChat(s.small.src, s.small.cfg); err != nil {
-		s.main.abandon(err)
-		s.small.abandon(err)
+		s.main.end(err)
+		s.small.end(err)
 		return err
 	}
 	if err := s.main.Load(bs); err != nil {
-		s.small.abandon(err)
+		s.small.end(err)
 		return err
 	}
 	return s.small.Load(bs)

@@ -35,7 +35,7 @@ func (s *Small) Warnings() []Warning { return slices.Concat(s.main.Warnings(), s
 
 // Warnings are those of the model's folder, none until it is loaded.
 func (e *Encoder) Warnings() []Warning {
-	if !e.ready() {
+	if !e.Ready() {
 		return nil
 	}
 	return e.warnings

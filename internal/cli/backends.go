@@ -44,7 +44,7 @@ func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backe
 	b := backends()
 	b.Warn = func(line string) { log.Warn(line) }
 	a := &catalog.Workers{
-		Build: buildMark(), Command: childCommand,
+		Build: buildMark(), Command: workerCommand,
 		Warn:   b.Warn,
 		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
 	}
@@ -65,23 +65,23 @@ func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backe
 	return b
 }
 
-// childCommand starts this program as the process of a model. By the name it was started with it knows what it is.
-func childCommand() (*exec.Cmd, error) {
+// workerCommand starts this program as a worker process, with the name that it was started with itself.
+func workerCommand() (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file: %w", err)
 	}
-	cmd := exec.Command(exe, childName)
+	cmd := exec.Command(exe, workerName)
 	cmd.Args[0] = os.Args[0]
 	return cmd, nil
 }
 
-const childName = "model-process"
+const workerName = "model-process"
 
-// newChildCmd is the process of a model. Only servers start it.
-func newChildCmd() *cobra.Command {
+// newWorkerCmd is a worker process, the process of a model. Only servers start it.
+func newWorkerCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:    childName,
+		Use:    workerName,
 		Short:  "Run a model for the server that starts this",
 		Hidden: true,
 		Args:   console.NoArgs,

@@ -36,7 +36,7 @@ func (s *serving) introduce() {
 	}
 	fmt.Fprintln(w)
 	if s.src.Demo() {
-		fmt.Fprintf(w, "       for a real model: %s\n", realModel(s.cache))
+		fmt.Fprintf(w, "       for a real model: %s\n", realModel(hub.Cache{Dir: s.cfg.HubCache}))
 	}
 	if file := s.cfg.File(); file != "" {
 		fmt.Fprintf(w, "settings: %s\n", strings.Join(append([]string{file}, s.models.Settings().Sections()...), ", "))

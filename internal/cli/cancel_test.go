@@ -40,7 +40,7 @@ func watched(t *testing.T, change func(*config.Config)) (url string, perf, log l
 	models := catalog.New(src, cfg)
 	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
 	if bs.Workers != nil {
-		bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
+		bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", workerName), nil }
 	}
 	if err := models.Load(bs); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ Anthropic Messages and OpenAI Chat Completions APIs. Without a model of your own
 		return console.Hintf(err, "%s", hint)
 	})
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), bench.NewCmd(buildVersion()), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newChildCmd())
+	cmd.AddCommand(newServeCmd(), newRunCmd(), newLaunchCmd(), newConfigCmd(), bench.NewCmd(buildVersion()), newShowCmd(), newQuantizeCmd(), newDoctorCmd(), newDebugCmd(), newVersionCmd(), newWorkerCmd())
 	return cmd
 }
 
@@ -129,13 +129,13 @@ func (e *namedBy) Error() string { return e.origin + ": " + e.err.Error() }
 func (e *namedBy) Unwrap() error { return e.err }
 
 // findModel finds the model of cfg.
-func findModel(cfg *config.Config, cache hub.Cache) (*catalog.Source, error) {
-	return findNamed(cfg, "model", cfg.Model, cache)
+func findModel(cfg *config.Config) (*catalog.Source, error) {
+	return findNamed(cfg, "model", cfg.Model)
 }
 
 // findNamed finds the model that a flag, or what stands for it, has given a name.
-func findNamed(cfg *config.Config, flag, name string, cache hub.Cache) (*catalog.Source, error) {
-	src, err := catalog.Find(name, cache)
+func findNamed(cfg *config.Config, flag, name string) (*catalog.Source, error) {
+	src, err := catalog.Find(name, hub.Cache{Dir: cfg.HubCache})
 	if from := cfg.From(flag); err != nil && (from == config.FromEnvironment || from == config.FromFile) {
 		err = &namedBy{cfg.Origin(flag), err}
 	}

@@ -10,7 +10,6 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 )
 
 func newConfigCmd() *cobra.Command {
@@ -69,7 +68,7 @@ func (l *listing) read(cfg *config.Config) {
 		l.Warnings = append(l.Warnings, "serve would not start: "+err.Error())
 	}
 	own := cfg
-	src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
+	src, err := findModel(cfg)
 	if err == nil {
 		own = catalog.Settings(src, cfg)
 	} else {

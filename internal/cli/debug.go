@@ -16,7 +16,6 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 	"hearth/internal/regular"
 	"hearth/internal/tokenizer"
 )
@@ -214,7 +213,7 @@ position. The folder needs no tokenizer.`,
 		if err := load(cmd, cfg); err != nil {
 			return err
 		}
-		src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
+		src, err := findModel(cfg)
 		if err != nil {
 			return err
 		}

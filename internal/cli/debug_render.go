@@ -21,7 +21,6 @@ import (
 	"hearth/internal/console"
 	"hearth/internal/engine"
 	"hearth/internal/generate"
-	"hearth/internal/hub"
 	"hearth/internal/jinja"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
@@ -138,7 +137,7 @@ func renderTemplate(cmd *cobra.Command, file string, now func() time.Time) error
 
 // textSide is the model without its weights: it renders prompts and answers none.
 func textSide(cfg *config.Config, now func() time.Time) (*generate.Generator, error) {
-	src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
+	src, err := findModel(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ func newVictim(t *testing.T) *victim {
 	}
 	models := catalog.New(src, cfg)
 	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
-	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", childName), nil }
-	bs.Workers.Build = childMark(t)
+	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", workerName), nil }
+	bs.Workers.Build = workerMark(t)
 	bs.Workers.Delay = func(int) time.Duration { return 0 }
 	bs.Workers.Warn = func(line string) {
 		if line == "the model is back" {
@@ -83,8 +83,8 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// childMark is the build that the program on the path says it is: this one, by another name.
-func childMark(t *testing.T) string {
+// workerMark is the build that the program on the path says it is: this one, by another name.
+func workerMark(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("hearth")
 	if err != nil {
@@ -373,7 +373,7 @@ func TestModelProcess(t *testing.T) {
 		t.Errorf("the cpu backend's model has a process: %+v", s.Process)
 	}
 	var stderr bytes.Buffer
-	cmd := command(t, nil, childName)
+	cmd := command(t, nil, workerName)
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "was not started by a server") {
 		t.Errorf("error %v, stderr %q", err, stderr.String())

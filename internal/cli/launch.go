@@ -22,7 +22,6 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 	"hearth/internal/server"
 )
 
@@ -166,13 +165,12 @@ func askHealth(ctx context.Context, url string) (*server.Health, error) {
 
 // startTarget serves cfg's model in this process, for as long as the agent runs.
 func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
-	cache := hub.Cache{Dir: cfg.HubCache}
-	src, err := findModel(cfg, cache)
+	src, err := findModel(cfg)
 	if err != nil {
 		return nil, err
 	}
 	models := catalog.New(src, cfg)
-	all, err := withSmall(models, cfg, cache)
+	all, err := withSmall(models, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 )
 
 func newRunCmd() *cobra.Command {
@@ -71,7 +70,7 @@ func arguments(cfg *config.Config, args []string) (prompt string, given bool) {
 
 // runModel loads the model and answers, once or in a loop.
 func runModel(cmd *cobra.Command, cfg *config.Config, prompt string, once bool) (err error) {
-	src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
+	src, err := findModel(cfg)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 	"hearth/internal/server"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
@@ -80,11 +79,11 @@ type library interface {
 }
 
 // withSmall adds the small model of cfg, if there is one.
-func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (library, error) {
+func withSmall(models *catalog.Catalog, cfg *config.Config) (library, error) {
 	if cfg.SmallModel == "" {
 		return models, nil
 	}
-	src, err := findNamed(cfg, "small-model", cfg.SmallModel, cache)
+	src, err := findNamed(cfg, "small-model", cfg.SmallModel)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +91,7 @@ func withSmall(models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (li
 }
 
 // withEncoders adds the models of cfg that embed or rank.
-func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cache hub.Cache) (*catalog.Encoders, error) {
+func withEncoders(all library, models *catalog.Catalog, cfg *config.Config) (*catalog.Encoders, error) {
 	e := catalog.NewEncoders(all, models, cfg)
 	for _, m := range []struct {
 		flag, name string
@@ -101,7 +100,7 @@ func withEncoders(all library, models *catalog.Catalog, cfg *config.Config, cach
 		if m.name == "" {
 			continue
 		}
-		src, err := findNamed(cfg, m.flag, m.name, cache)
+		src, err := findNamed(cfg, m.flag, m.name)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,6 @@ import (
 	"hearth/internal/catalog"
 	"hearth/internal/config"
 	"hearth/internal/console"
-	"hearth/internal/hub"
 	"hearth/internal/server"
 )
 
@@ -27,7 +26,6 @@ type serving struct {
 	stdout, stderr io.Writer
 	log            *slog.Logger
 
-	cache     hub.Cache
 	src       *catalog.Source
 	listeners []net.Listener
 
@@ -43,7 +41,7 @@ type serving struct {
 func serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s := &serving{cfg: cfg, stdout: stdout, stderr: stderr, cache: hub.Cache{Dir: cfg.HubCache}, served: make(chan error, 1), loaded: make(chan error, 1)}
+	s := &serving{cfg: cfg, stdout: stdout, stderr: stderr, served: make(chan error, 1), loaded: make(chan error, 1)}
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func (s *serving) listen() (err error) {
 	if err := s.cfg.Refused(); err != nil {
 		return console.Hintf(err, "serve one of its models: hearth serve MODEL")
 	}
-	if s.src, err = findModel(s.cfg, s.cache); err != nil {
+	if s.src, err = findModel(s.cfg); err != nil {
 		return err
 	}
 	if s.cfg.DebugRequestDir != "" {
@@ -80,10 +78,10 @@ func (s *serving) find() (err error) {
 	_, forced := config.Environ(kernelsEnv)
 	warnKernels(s.log, forced)
 	s.models = catalog.New(s.src, s.cfg)
-	if s.all, err = withSmall(s.models, s.cfg, s.cache); err != nil {
+	if s.all, err = withSmall(s.models, s.cfg); err != nil {
 		return err
 	}
-	if s.encoders, err = withEncoders(s.all, s.models, s.cfg, s.cache); err != nil {
+	if s.encoders, err = withEncoders(s.all, s.models, s.cfg); err != nil {
 		return err
 	}
 	s.models.Note = func(line string) { s.log.Info(line) }

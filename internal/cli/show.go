@@ -20,7 +20,6 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/generate"
-	"hearth/internal/hub"
 	"hearth/internal/jsonc"
 	"hearth/internal/model"
 	"hearth/internal/regular"
@@ -105,7 +104,7 @@ not here yet: show says what would run and what it would take, and which keys ar
 			}
 			return show(cmd.OutOrStdout(), s, asJSON)
 		}
-		src, err := findModel(cfg, hub.Cache{Dir: cfg.HubCache})
+		src, err := findModel(cfg)
 		if err != nil {
 			return err
 		}

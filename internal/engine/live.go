@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -20,12 +21,8 @@ type Live struct {
 // Live lists the sequences that wait or run, in order of arrival.
 func (e *Engine) Live() []Live {
 	e.mu.Lock()
-	list := make([]*sequence, 0, len(e.current))
-	for _, q := range e.current {
-		list = append(list, q)
-	}
+	list := slices.SortedFunc(maps.Values(e.current), func(a, b *sequence) int { return cmp.Compare(a.ID, b.ID) })
 	e.mu.Unlock()
-	slices.SortFunc(list, func(a, b *sequence) int { return cmp.Compare(a.ID, b.ID) })
 	out := make([]Live, len(list))
 	for i, q := range list {
 		out[i] = Live{Request: q.request, Usage: q.stream.Usage(), Max: q.Max}

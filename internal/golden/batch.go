@@ -20,33 +20,27 @@ type Sequences struct {
 // NewSequences makes room for n sequences of limit tokens, with keys and values as NewSequence keeps them.
 func NewSequences(t testing.TB, be backend.Backend, m *model.Loaded, n, limit int) *Sequences {
 	t.Helper()
-	store, err := be.NewStore(m.States(), backend.KVPolicy{DType: backend.F32})
+	store, tables := newStore(t, be, m, n, limit, backend.KVPolicy{DType: backend.F32})
+	return &Sequences{t: t, be: be, m: m, store: store, tables: tables}
+}
+
+// newStore makes a store with a slot and all pages for each of n sequences of limit tokens.
+func newStore(t testing.TB, be backend.Backend, m *model.Loaded, n, limit int, p backend.KVPolicy) (backend.Store, []kv.Table) {
+	t.Helper()
+	store, err := be.NewStore(m.States(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sequences{t: t, be: be, m: m, store: store, tables: make([]kv.Table, n)}
-	g := store.Geometry()
-	each := (limit + g.PageTokens - 1) / g.PageTokens
-	c := kv.Capacity{Slots: n}
-	for range g.Groups {
-		c.Pages = append(c.Pages, n*each)
-		for i := range s.tables {
-			var ids []kv.PageID
-			for p := range each {
-				ids = append(ids, kv.PageID(i*each+p+1))
-			}
-			s.tables[i].Pages = append(s.tables[i].Pages, ids)
-		}
-	}
+	tables, c := store.Geometry().Preallocate(n, limit)
 	if err := store.Resize(c); err != nil {
 		t.Fatal(err)
 	}
-	for i := range s.tables {
+	for i := range tables {
 		if err := store.Open(kv.SlotID(i), kv.Match{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return s
+	return store, tables
 }
 
 // Step runs the tokens of every sequence, if it has any, in one batch and returns the logits of the last one of each.

@@ -29,29 +29,8 @@ func NewSequence(t testing.TB, be backend.Backend, m *model.Loaded, limit int) *
 // NewSequenceKV is NewSequence with keys and values kept as p says.
 func NewSequenceKV(t testing.TB, be backend.Backend, m *model.Loaded, limit int, p backend.KVPolicy) *Sequence {
 	t.Helper()
-	store, err := be.NewStore(m.States(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Sequence{t: t, be: be, m: m, store: store, vocab: m.Vocab}
-	g := store.Geometry()
-	n := (limit + g.PageTokens - 1) / g.PageTokens
-	c := kv.Capacity{Slots: 1}
-	for range g.Groups {
-		c.Pages = append(c.Pages, n)
-		var ids []kv.PageID
-		for i := range n {
-			ids = append(ids, kv.PageID(i+1))
-		}
-		s.table.Pages = append(s.table.Pages, ids)
-	}
-	if err := store.Resize(c); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Open(0, kv.Match{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	store, tables := newStore(t, be, m, 1, limit, p)
+	return &Sequence{t: t, be: be, m: m, store: store, table: tables[0], vocab: m.Vocab}
 }
 
 // Step runs tokens after those of earlier steps and returns the logits of the rows named in out, counted from the first

@@ -7,6 +7,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -83,14 +84,23 @@ func (c Cache) Find(s string) (Entry, error) {
 	if st, err := os.Stat(root); err != nil || !st.IsDir() {
 		return Entry{}, c.missing(s, "it was never downloaded")
 	}
-	commit, err := snapshot(root, rev)
+	e, err := entry(id, root, rev)
 	if err != nil {
 		return Entry{}, c.missing(s, err.Error())
+	}
+	return e, nil
+}
+
+// entry is the model in the folder root, of a revision as for snapshot.
+func entry(id, root, rev string) (Entry, error) {
+	commit, err := snapshot(root, rev)
+	if err != nil {
+		return Entry{}, err
 	}
 	dir := filepath.Join(root, "snapshots", commit)
 	f, err := Inspect(dir)
 	if err != nil {
-		return Entry{}, c.missing(s, err.Error())
+		return Entry{}, err
 	}
 	e := Entry{ID: id, Dir: dir, Revision: commit, Folder: f}
 	if st, err := os.Stat(dir); err == nil {
@@ -101,10 +111,7 @@ func (c Cache) Find(s string) (Entry, error) {
 
 // snapshot picks the commit of a revision; "" is main, or the newest snapshot where there is no main.
 func snapshot(root, rev string) (string, error) {
-	ref := rev
-	if ref == "" {
-		ref = "main"
-	}
+	ref := cmp.Or(rev, "main")
 	b, err := readSmall(filepath.Join(root, "refs", filepath.FromSlash(ref)))
 	if err == nil {
 		commit := strings.TrimSpace(string(b))
@@ -176,23 +183,11 @@ func (c Cache) List() []Entry {
 		if _, _, ok := ParseID(id); !ok {
 			continue
 		}
-		root := filepath.Join(c.Dir, de.Name())
-		commit, err := snapshot(root, "")
-		if err != nil {
-			continue
+		if e, err := entry(id, filepath.Join(c.Dir, de.Name()), ""); err == nil {
+			out = append(out, e)
 		}
-		dir := filepath.Join(root, "snapshots", commit)
-		f, err := Inspect(dir)
-		if err != nil {
-			continue
-		}
-		e := Entry{ID: id, Dir: dir, Revision: commit, Folder: f}
-		if st, err := os.Stat(dir); err == nil {
-			e.Time = st.ModTime()
-		}
-		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 

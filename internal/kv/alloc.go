@@ -184,7 +184,7 @@ func (a *Alloc) Trim(t *Table) {
 		if w == 0 {
 			continue
 		}
-		dead := min(a.geo.dead(w, t.Len), len(t.Pages[g]))
+		dead := min(a.geo.FirstRead(w, t.Len), len(t.Pages[g]))
 		for i := dead - 1; i >= 0 && t.Pages[g][i] != 0; i-- { // what lies before a dropped page was dropped earlier
 			a.drop(g, t.Pages[g][i])
 			t.Pages[g][i] = 0

@@ -156,7 +156,7 @@ func TestOwns(t *testing.T) {
 		n, at := p.walk(key)
 		reaches := false
 		for _, l := range all {
-			reaches = reaches || l.party == party && common(l.key, key) == at
+			reaches = reaches || l.party == party && Common(l.key, key) == at
 		}
 		got := p.Owns(key, party)
 		parts := at > 0 && kind(n, at, len(key)) == LCP

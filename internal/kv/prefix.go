@@ -78,7 +78,7 @@ func (p *Prefix) walk(key []Elem) (n *node, at int) {
 		if c == nil {
 			break
 		}
-		k := common(c.key, key[at:])
+		k := Common(c.key, key[at:])
 		n, at = c, at+k
 		if k < len(c.key) {
 			break
@@ -87,8 +87,8 @@ func (p *Prefix) walk(key []Elem) (n *node, at int) {
 	return n, at
 }
 
-// common is the length of the common beginning.
-func common(a, b []Elem) int {
+// Common is the length of the common beginning.
+func Common(a, b []Elem) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
@@ -131,7 +131,7 @@ func (p *Prefix) Match(key []Elem) Match {
 		}
 		pages[g] = pages[g][:whole]
 		if w := p.alloc.geo.Groups[g].Window; w > 0 {
-			clear(pages[g][:min(p.alloc.geo.dead(w, tokens), whole)])
+			clear(pages[g][:min(p.alloc.geo.FirstRead(w, tokens), whole)])
 		}
 	}
 	m.Table.Pages = pages
@@ -186,7 +186,7 @@ func (p *Prefix) restorable(pages [][]PageID, n int) int {
 			if w == 0 {
 				continue
 			}
-			for i := ceil(n, geo.PageTokens) - 1; i >= geo.dead(w, n); i-- {
+			for i := ceil(n, geo.PageTokens) - 1; i >= geo.FirstRead(w, n); i-- {
 				if pages[g][i] == 0 {
 					n, again = i*geo.PageTokens, true
 					break

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -230,12 +231,8 @@ func (e *Engine) refusal() error {
 // Live lists the sequences that wait or run, in order of arrival.
 func (e *Engine) Live() []engine.Live {
 	e.mu.Lock()
-	list := make([]*stream, 0, len(e.streams))
-	for _, q := range e.streams {
-		list = append(list, q)
-	}
+	list := slices.SortedFunc(maps.Values(e.streams), func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 	e.mu.Unlock()
-	slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 	out := make([]engine.Live, len(list))
 	for i, q := range list {
 		out[i] = engine.Live{Request: q.request, Usage: q.stream.Usage(), Max: q.max}

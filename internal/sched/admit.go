@@ -95,13 +95,7 @@ func (s *Scheduler) ahead(q *Seq, cached int) *Seq {
 		if decoding(r) {
 			return false
 		}
-		n := min(q.Known-1, r.Known)
-		for i := range n {
-			if q.Key[i] != r.Key[i] {
-				n = i
-				break
-			}
-		}
+		n := kv.Common(q.Key[:q.Known-1], r.Key[:r.Known])
 		n -= n % page
 		return n >= cached+page && r.Table.Len < n
 	})

@@ -10,8 +10,8 @@ import (
 	"hearth/internal/generate"
 )
 
-// DefaultContext is the context of a scripted model that was not given another, in tokens.
-const DefaultContext = 200_000
+// defaultContext is the context of a scripted model that was not given another, in tokens.
+const defaultContext = 200_000
 
 // Generator is a chat.Generator that answers from a script. It is safe for concurrent use.
 type Generator struct {
@@ -23,12 +23,12 @@ type Generator struct {
 var _ chat.Generator = (*Generator)(nil)
 
 // New makes a Generator with the text side of a model. The engine of text is left out; context is the most tokens of
-// a request, 0 for DefaultContext.
+// a request, 0 for defaultContext.
 func New(text generate.Config, s *Script, context int) (*Generator, error) {
 	if context == 0 {
-		context = DefaultContext
+		context = defaultContext
 	}
-	p := newPlayer(text.Tokenizer, context)
+	p := &player{tok: text.Tokenizer, context: context}
 	text.Engine, text.Loop, text.RunawayStop, text.Unforced = p, generate.Loop{}, false, true // a script says what it says
 	g := &Generator{script: s, player: p, byFamily: map[string]*generate.Generator{}}
 	own := text.ToolParser

@@ -62,10 +62,6 @@ const (
 	leastMatch = 64 // tokens: what the engine's cache shares at least, a page
 )
 
-func newPlayer(tok *tokenizer.Tokenizer, context int) *player {
-	return &player{tok: tok, context: context}
-}
-
 func (p *player) Context() int { return p.context }
 
 // Submit implements generate.Engine.

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -107,9 +108,6 @@ func Parse(r io.Reader) (*Script, error) {
 	return s, nil
 }
 
-// Len is the number of rules.
-func (s *Script) Len() int { return len(s.rules) }
-
 func parseRule(text []byte) (*rule, int, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &fields); err != nil {
@@ -117,7 +115,7 @@ func parseRule(text []byte) (*rule, int, error) {
 	}
 	r, times := &rule{}, -1
 	hasRaw := false
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v, err := fields[name], error(nil)
 		switch name {
 		case "if_last":
@@ -163,7 +161,7 @@ func parseFault(v json.RawMessage) (*fault, error) {
 		return nil, err
 	}
 	f := &fault{}
-	for _, name := range sortedKeys(fields) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		var err error
 		switch name {
 		case "after_tokens":
@@ -185,15 +183,6 @@ func parseFault(v json.RawMessage) (*fault, error) {
 		return nil, fmt.Errorf("kind: is required")
 	}
 	return f, nil
-}
-
-func sortedKeys(m map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func decode(v json.RawMessage, want string, into any) error {

@@ -247,7 +247,7 @@ func play(t *testing.T, ctx context.Context, a *answer, p engine.Prompt) generat
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newPlayer(text.Tokenizer, 4096).Submit(withAnswer(ctx, a), p)
+	s, err := (&player{tok: text.Tokenizer, context: 4096}).Submit(withAnswer(ctx, a), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,12 +109,8 @@ func (f *Fetch) read(from int) {
 func (t *Tier) readPage(f io.ReaderAt, p *page, end int) (Page, error) {
 	geo := &t.opts.Geometry
 	at := p.run.offset
-	for i := range p.run.pages {
-		if q := &p.run.pages[i]; q != p {
-			at += t.pageBytes(q)
-			continue
-		}
-		break
+	for i := 0; &p.run.pages[i] != p; i++ {
+		at += t.pageBytes(&p.run.pages[i])
 	}
 	n, last := t.pageBytes(p), len(geo.Groups)-1
 	snap := geo.Groups[last].Window == snapGroup && p.mask&(1<<last) != 0
@@ -135,7 +131,7 @@ func (t *Tier) readPage(f io.ReaderAt, p *page, end int) (Page, error) {
 		if crc32.Checksum(b, castagnoli) != p.sums[g] {
 			return Page{}, fmt.Errorf("page %d of group %d: its checksum is wrong", p.index, g)
 		}
-		if grp.Window <= 0 || p.index >= firstRead(grp.Window, end, geo.PageTokens) {
+		if grp.Window <= 0 || p.index >= geo.FirstRead(grp.Window, end*geo.PageTokens) {
 			out.Groups[g] = b
 		}
 	}
@@ -155,7 +151,7 @@ func (t *Tier) pageBytes(p *page) (n int64) {
 func (t *Tier) removeUnreadable(r *run, err error) {
 	t.mu.Lock()
 	known := t.runs[r.id] == r
-	files := t.unlink(r)
+	files := t.unlink(nil, r)
 	gone := !known && errors.Is(err, fs.ErrNotExist) // evicted before it was read
 	if !gone {
 		t.stats.Errors++

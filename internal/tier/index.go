@@ -103,7 +103,7 @@ func (t *Tier) Match(key []kv.Elem) Match {
 	for again := true; again; {
 		again = false
 		for g, grp := range geo.Groups {
-			for i := n - 1; grp.Window > 0 && i >= firstRead(grp.Window, n, geo.PageTokens); i-- {
+			for i := n - 1; grp.Window > 0 && i >= geo.FirstRead(grp.Window, n*geo.PageTokens); i-- {
 				if ps[i].mask&(1<<g) == 0 {
 					n, again = i, true
 					break
@@ -116,9 +116,6 @@ func (t *Tier) Match(key []kv.Elem) Match {
 	}
 	return Match{ps[:n]}
 }
-
-// firstRead is the first page that a sequence still reads when n pages are computed, in a group with a window.
-func firstRead(window, n, tokens int) int { return max(n*tokens-window+1, 0) / tokens }
 
 // walk lists the pages along key; with written, only as far as they are on disk. Called with mu held.
 func (t *Tier) walk(key []kv.Elem, written bool) (ps []*page) {
@@ -224,10 +221,8 @@ func (t *Tier) listIfEvictable(r *run) {
 	}
 }
 
-// unlink takes a run out of the index, with all that continue it, and lists the files.
-func (t *Tier) unlink(r *run) (files []string) { return t.unlinkInto(nil, r) }
-
-func (t *Tier) unlinkInto(files []string, r *run) []string {
+// unlink takes a run out of the index, with all that continue it, and adds their files to the list.
+func (t *Tier) unlink(files []string, r *run) []string {
 	if t.runs[r.id] != r {
 		return files
 	}
@@ -235,7 +230,7 @@ func (t *Tier) unlinkInto(files []string, r *run) []string {
 	for i := range r.pages {
 		for _, p := range r.pages[i].next {
 			if p.run != r {
-				files = t.unlinkInto(files, p.run)
+				files = t.unlink(files, p.run)
 			}
 		}
 	}
@@ -268,7 +263,7 @@ func (t *Tier) makeRoom(need, below int64, keep *page) (files []string) {
 			skipped = append(skipped, r)
 			continue
 		}
-		files = append(files, t.unlink(r)...)
+		files = t.unlink(files, r)
 	}
 	for _, r := range skipped {
 		t.listIfEvictable(r)
@@ -284,7 +279,7 @@ func (t *Tier) expire() {
 	for _, r := range slices.Clone(t.leaves) {
 		for r != nil && r.Listed() && r.when <= limit {
 			up := r.parent
-			files = t.unlinkInto(files, r)
+			files = t.unlink(files, r)
 			if r = nil; up != nil { // which may be an end now
 				r = up.run
 			}

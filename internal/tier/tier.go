@@ -176,12 +176,6 @@ func (t *Tier) open() (err error) {
 	return nil
 }
 
-// Dir is the model's folder.
-func (t *Tier) Dir() string { return t.dir }
-
-// Quota is the most bytes of files.
-func (t *Tier) Quota() int64 { return t.quota }
-
 // Stats gives the figures.
 func (t *Tier) Stats() Stats {
 	t.mu.Lock()
@@ -228,7 +222,7 @@ func (t *Tier) ClearTag(tag kv.Tag) kv.Stored {
 	was, files := t.stored[tag], t.savedFiles()
 	for key, p := range t.root {
 		if tagOf(key, t.opts.Geometry.PageTokens) == tag {
-			files = append(files, t.unlink(p.run)...)
+			files = t.unlink(files, p.run)
 		}
 	}
 	t.mu.Unlock()

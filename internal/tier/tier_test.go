@@ -139,7 +139,7 @@ func (d *desk) fetch(key []kv.Elem, from int) int {
 			d.t.Fatalf("page %d, want %d", p.Index, n)
 		}
 		for g, b := range p.Groups {
-			needed := g == 0 || n >= firstRead(geo.Groups[g].Window, m.Pages(), geo.PageTokens)
+			needed := g == 0 || n >= geo.FirstRead(geo.Groups[g].Window, m.Pages()*geo.PageTokens)
 			if (b != nil) != needed || b != nil && !bytes.Equal(b, contents(key, n, g)) {
 				d.t.Fatalf("page %d of group %d: %q", n, g, b)
 			}
@@ -256,7 +256,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s := d.Stats(); s.Entries != len(d.files()) || s.Errors != 0 || s.Quota != 1<<20 || s.Dir != d.Dir() {
+	if s := d.Stats(); s.Entries != len(d.files()) || s.Errors != 0 || s.Quota != 1<<20 || s.Dir != d.dir {
 		t.Errorf("%+v with %d files", s, len(d.files()))
 	}
 	if got := d.Clear(); got == 0 || len(d.files()) != 0 || d.Match(one).pages != nil {

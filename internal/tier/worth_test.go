@@ -87,8 +87,8 @@ func TestWorth(t *testing.T) {
 	}
 	d.close()
 	d = open(t, t.TempDir(), func(o *Options) { o.Quota = 0 })
-	if d.Quota() <= 0 || d.Quota() > defaultMax {
-		t.Errorf("without a quota: %d", d.Quota())
+	if d.quota <= 0 || d.quota > defaultMax {
+		t.Errorf("without a quota: %d", d.quota)
 	}
 	d.close()
 }

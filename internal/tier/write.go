@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"hash/crc32"
@@ -62,7 +63,7 @@ func (t *Tier) Put(p *Path) Result {
 		default:
 		}
 	}
-	remove = append(remove, t.unlink(r)...)
+	remove = t.unlink(remove, r)
 	t.queued -= r.size
 	t.mu.Unlock()
 	t.free.put(data)
@@ -187,27 +188,20 @@ func (t *Tier) useful(p *Path) int {
 
 // export copies the pages of r, behind room for the header.
 func (t *Tier) export(p *Path, r *run) ([]byte, error) {
-	w := appender{t.free.get(int(r.size))[:r.offset]}
+	w := bytes.NewBuffer(t.free.get(int(r.size))[:r.offset])
 	for i := range r.pages {
 		for g := range t.opts.Geometry.Groups {
 			if page := p.Pages[g][r.pages[i].index]; page != 0 {
-				if err := p.Copy(&w, kv.Ref{Group: g, Page: page}); err != nil {
-					return w.b, err
+				if err := p.Copy(w, kv.Ref{Group: g, Page: page}); err != nil {
+					return w.Bytes(), err
 				}
 			}
 		}
 	}
-	if int64(len(w.b)) != r.size {
-		return w.b, errors.New("a page has not the size that its group says")
+	if int64(w.Len()) != r.size {
+		return w.Bytes(), errors.New("a page has not the size that its group says")
 	}
-	return w.b, nil
-}
-
-type appender struct{ b []byte }
-
-func (a *appender) Write(p []byte) (int, error) {
-	a.b = append(a.b, p...)
-	return len(p), nil
+	return w.Bytes(), nil
 }
 
 // write is the writer's goroutine: until Close it writes one run after the other, and removes what has expired.
@@ -290,7 +284,7 @@ func (t *Tier) written(j job, live bool, err error) {
 	case live && err == nil: // cleared meanwhile
 		remove = []string{t.path(r.id)}
 	case linked:
-		remove = t.unlink(r)
+		remove = t.unlink(nil, r)
 	}
 	t.mu.Unlock()
 	t.removeFiles(remove)
