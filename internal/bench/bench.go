@@ -115,7 +115,7 @@ func tell[R interface{ print(io.Writer) error }](cmd *cobra.Command, asJSON bool
 	return r.print(cmd.OutOrStdout())
 }
 
-// shapeFlags are those that say which model runs, and in which precision.
+// shapeFlags adds the flags that say which model runs, and in which precision.
 func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.shape, "shape", "qwen3-0.6b", "model sizes: "+strings.Join(shapeNames(), ", "))
 	fl.IntVar(&f.layers, "layers", 0, "layers, if fewer than the shape's: a cut of it for long prompts")
@@ -125,7 +125,7 @@ func (f *benchFlags) shapeFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.precision, "precision", "fast", "fast (8-bit activations, or bfloat16 for bfloat16 weights), exact (16-bit) or float32")
 }
 
-// modelFlags are those and the threads.
+// modelFlags are shapeFlags and the threads.
 func (f *benchFlags) modelFlags(fl *pflag.FlagSet) {
 	f.shapeFlags(fl)
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute (default: the processors this process may use)")
@@ -191,7 +191,7 @@ func (f *speedFlags) check() error {
 	return f.benchFlags.check()
 }
 
-// options makes sure that there are so many threads.
+// options says how the model is loaded; it raises GOMAXPROCS where there are to be more threads.
 func (f *benchFlags) options() backend.Options {
 	if f.threads == 0 {
 		f.threads = cpu.Threads()
@@ -272,7 +272,7 @@ func (f *speedFlags) name() string {
 	return f.shape
 }
 
-// policy is what check has seen to be one.
+// policy is --kv-type, which check has accepted.
 func (f *benchFlags) policy() backend.KVPolicy {
 	p, _ := backend.ParseKV(f.kv)
 	return p

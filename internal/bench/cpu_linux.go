@@ -15,7 +15,7 @@ const cpuClocks = true
 // processTime is the processor time that the process has used.
 func processTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// threadTime is what the calling thread has.
+// threadTime is the processor time that the calling thread has used.
 func threadTime() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {

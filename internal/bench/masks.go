@@ -14,8 +14,8 @@ import (
 	"hearth/internal/grammar"
 )
 
-// masks decodes 16 sequences, by turns free and with each held to a form at a place where any value may begin, the dearest
-// there is: every token of each needs a set over the whole vocabulary.
+// masks decodes 16 sequences, by turns free and with each held to a form at a place where any value may begin, which costs
+// most: every token of each needs a set over the whole vocabulary.
 func (b *engineBench) masks() ([]figure, error) {
 	const sequences, rounds = 16, 5
 	prompt, tokens := b.scaled(64), max(b.scaled(100), 8)

@@ -18,7 +18,7 @@ import (
 // bfloat16. 0: unknown.
 type limits struct{ Read, Int8, Float, Half float64 }
 
-// over takes the higher of each.
+// over is the higher of each limit.
 func (l limits) over(m limits) limits {
 	return limits{max(l.Read, m.Read), max(l.Int8, m.Int8), max(l.Float, m.Float), max(l.Half, m.Half)}
 }

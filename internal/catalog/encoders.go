@@ -12,7 +12,7 @@ import (
 )
 
 // Encoders adds models that embed or rank to those that generate. It is a chat.Models over all of them. The main model may
-// be one of its own kind: then nothing generates.
+// itself embed or rank: then nothing generates.
 type Encoders struct {
 	chat.Models
 	main   *Catalog

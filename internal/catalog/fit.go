@@ -38,15 +38,15 @@ const (
 // chooseStorage decides between weights in memory of their own, in the form that products read fastest, and weights that stay in
 // their mapped files, whose memory the system can take back. The second is slower, so that it is only for models that would not
 // fit otherwise, and those of whom the user asks it. A model that fits neither way is refused, unless the user asks for the
-// second: it then comes from the disk in every step. open makes backends like be to plan on; available is the memory that there
+// second: it then comes from the disk in every step. open makes backends like be to forecast on; available is the memory that there
 // is, 0 if unknown.
 func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open func() (backend.Backend, error), o backend.Options, cfg *config.Config, available int64) (weightStorage, error) {
-	if _, ok := be.(planner); !ok || cfg.LowMemory == nil && available == 0 {
+	if _, ok := be.(forecaster); !ok || cfg.LowMemory == nil && available == 0 {
 		return weightStorage{}, nil
 	}
 	files, asked := src.weightBytes(), cfg.LowMemory != nil
 	if (!asked || !*cfg.LowMemory) && repackGrowth*files+spareMemory < available {
-		return weightStorage{why: fits(available)}, nil // without a plan, which takes a while for folders of other tools
+		return weightStorage{why: fits(available)}, nil // without a forecast, which takes a while for folders of other tools
 	}
 	packed, mapped, err := bothWays(c, open, o, cfg)
 	if err != nil {
@@ -81,7 +81,7 @@ func CheckWeights(be backend.Backend, o backend.Options, load func(backend.Backe
 
 // checkWeights is CheckWeights with so much memory, 0 if unknown.
 func checkWeights(be backend.Backend, o backend.Options, load func(backend.Backend) error, available int64) error {
-	p, ok := be.(planner)
+	p, ok := be.(forecaster)
 	if !ok || available == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ type needs struct {
 	params int64
 }
 
-// bothWays plans the model with weights in memory of their own and in mapped files.
+// bothWays forecasts the model with weights in memory of their own and in mapped files.
 func bothWays(c *model.Checkpoint, open func() (backend.Backend, error), o backend.Options, cfg *config.Config) (packed, mapped needs, err error) {
 	o.Mapped = false
 	packed, err = estimate(c, open, o, cfg)
@@ -109,7 +109,7 @@ func bothWays(c *model.Checkpoint, open func() (backend.Backend, error), o backe
 		o.Mapped = true
 		mapped, err = estimate(c, open, o, cfg)
 	}
-	debug.FreeOSMemory() // what was only planned
+	debug.FreeOSMemory() // what the forecasts took
 	return packed, mapped, err
 }
 

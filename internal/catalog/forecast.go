@@ -11,8 +11,8 @@ import (
 	"hearth/internal/model"
 )
 
-// planner is a backend that can say what a model takes before it is loaded, and read weights where their files are mapped.
-type planner interface {
+// forecaster is a backend that can say what a model takes before it is loaded, and read weights where their files are mapped.
+type forecaster interface {
 	backend.Backend
 	// DryLoader gives a loader that only counts the bytes that weights take in memory of their own.
 	DryLoader(backend.Options) (l backend.Loader, bytes func() int64)
@@ -20,17 +20,17 @@ type planner interface {
 	Rehearse(steps func() error) (int64, error)
 }
 
-// Forecaster is a model that was planned and not loaded.
+// Forecaster is a model whose weights were counted and not loaded.
 type Forecaster struct {
 	Model *model.Loaded // of which nothing can be computed
 
-	be      planner
+	be      forecaster
 	cfg     *config.Config
 	weights int64
 	store   backend.Store
 }
 
-// Forecast is what a model takes while it reads and continues one sequence.
+// Forecast is the memory in bytes that a model takes while it reads and continues one sequence.
 type Forecast struct {
 	Tokens  int
 	Weights int64 // memory of their own
@@ -41,15 +41,15 @@ type Forecast struct {
 // Sum is the memory that nobody can take back.
 func (f *Forecast) Sum() int64 { return f.Weights + f.Keys + f.Step }
 
-// errNoPlan: a backend that has memory of its own knows no plans.
-var errNoPlan = errors.New("the backend does not say what models take")
+// errNoForecast is for backends with a device of their own: they cannot say what a model takes before it is loaded.
+var errNoForecast = errors.New("the backend does not say what models take")
 
-// NewForecaster plans a checkpoint on be. tap, if not nil, sees every weight on its way. The checkpoint stays the caller's, and
+// NewForecaster counts the weights of a checkpoint on be. tap, if not nil, sees every weight on its way. The checkpoint stays the caller's, and
 // must not be closed before the Forecaster's last use.
 func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, cfg *config.Config, tap func(backend.WeightSpec)) (*Forecaster, error) {
-	p, ok := be.(planner)
+	p, ok := be.(forecaster)
 	if !ok {
-		return nil, errNoPlan
+		return nil, errNoForecast
 	}
 	l, bytes := p.DryLoader(o)
 	m, err := c.Load(backend.Visitor(func(s backend.WeightSpec) (backend.Weight, error) {

@@ -99,14 +99,14 @@ type Weights struct {
 	Model     Facts
 	Engine    Engine
 	Backend   string
-	Ahead     bool // the engine launches steps before the tokens of the last one are read
+	Ahead     bool // overlap scheduling: a step begins before the tokens of the last one are read
 	Precision backend.Precision
 	Took      time.Duration
 
 	warnings   []string // of its folder
-	summary    string   // of one in another process, where the rest is
+	summary    string   // of a model in a worker process, which has the fields below
 	loaded     *model.Loaded
-	residence  weightStorage
+	storage    weightStorage
 	checkpoint *model.Checkpoint
 	backend    backend.Backend
 }
@@ -155,10 +155,10 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 		defer a.Close() // its numbers are copied
 		c.Adapter = a
 	}
-	if w.residence, err = chooseStorage(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
+	if w.storage, err = chooseStorage(c, src, w.backend, func() (backend.Backend, error) { return bs.open(cfg) }, opts, cfg, availableMemory()); err != nil {
 		return nil, err
 	}
-	opts.Mapped = w.residence.mapped
+	opts.Mapped = w.storage.mapped
 	if _, err = deviceRoom(w.backend, cfg, src.weightBytes()); err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
@@ -172,7 +172,7 @@ func loadWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 	if err != nil {
 		return nil, fmt.Errorf("load model: %s: %w", c.Where, err)
 	}
-	budget, err := cacheBudget(cfg, cmp.Or(w.residence.taken, m.Bytes), machineMemory())
+	budget, err := cacheBudget(cfg, cmp.Or(w.storage.taken, m.Bytes), machineMemory())
 	if err == nil {
 		budget, err = onDevice(w.backend, cfg, m.Bytes, budget)
 	}
@@ -249,6 +249,6 @@ func (w *Weights) Summary() string {
 	if n := w.Model.Context; n > 0 && w.Engine.Context() < n {
 		parts[2] += fmt.Sprintf(" of %d", n)
 	}
-	parts = append(parts, w.residence.String())
+	parts = append(parts, w.storage.String())
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }

@@ -18,7 +18,7 @@ import (
 
 // openLocal loads a whole model: its text side first, where most broken folders show at once, then its weights.
 // In between it calls known, which is told of a base model.
-func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *DiskCache, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
+func openLocal(src *Source, cfg *config.Config, id string, bs Backends, disk *DiskCache, known func(base bool)) (*Weights, chat.Generator, []Warning, error) {
 	if err := checkParsers(cfg); err != nil {
 		return nil, nil, nil, err
 	}
@@ -32,7 +32,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Di
 	}
 	known(text.Template == nil) // the weights may take minutes
 	read := c.Warnings          // the checkpoint is given away
-	w, err := openWeights(src, c, cfg, bs, keep.options(src, cfg))
+	w, err := openWeights(src, c, cfg, bs, disk.options(src, cfg))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -49,7 +49,7 @@ func openLocal(src *Source, cfg *config.Config, id string, bs Backends, keep *Di
 	}
 	if b := w.Engine.Saved(historyName); b != nil {
 		if err := gen.Recall(b); err != nil {
-			keep.Warn("prefix cache: earlier answers are read as text: " + err.Error())
+			disk.Warn("prefix cache: earlier answers are read as text: " + err.Error())
 		}
 	}
 	return w, gen, warnings, nil

@@ -39,7 +39,7 @@ func availableMemory() int64 {
 	return free
 }
 
-// number is that in a file, 0 if there is none.
+// number is the number that a file holds, 0 if there is none.
 func number(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -52,7 +52,7 @@ func number(file string) int64 {
 	return n
 }
 
-// field is the number behind a name in a file of such lines, 0 if there is none.
+// field is the number behind a name in a file of lines with a name and a number, 0 if there is none.
 func field(file, name string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {

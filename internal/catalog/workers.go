@@ -31,7 +31,7 @@ type Workers struct {
 	Delay    func(deaths int) time.Duration // nil: remote.Delay
 }
 
-func (a *Workers) has(backend string) bool { return a != nil && slices.Contains(a.Backends, backend) }
+func (w *Workers) has(backend string) bool { return w != nil && slices.Contains(w.Backends, backend) }
 
 // spec is what a worker process is to load.
 type spec struct {
@@ -103,13 +103,13 @@ func openWeights(src *Source, c *model.Checkpoint, cfg *config.Config, bs Backen
 }
 
 // open loads a model in a process of its own.
-func (a *Workers) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
+func (w *Workers) open(src *Source, cfg *config.Config, backend string, disk *tier.Options) (*Weights, error) {
 	start := time.Now()
 	s := spec{}
 	if disk != nil {
 		s.Disk = &diskSpec{disk.Dir, disk.Name, disk.Fingerprint, disk.Quota, disk.TTL}
 	}
-	c, err := a.config(s, src, cfg, backend)
+	c, err := w.config(s, src, cfg, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func (a *Workers) open(src *Source, cfg *config.Config, backend string, disk *ti
 }
 
 // openAway loads an encoder in a process of its own.
-func (e *Encoder) openAway(a *Workers, backend string, p model.Pooling) error {
-	c, err := a.config(spec{Pooling: &p}, e.src, e.cfg, backend)
+func (e *Encoder) openAway(w *Workers, backend string, p model.Pooling) error {
+	c, err := w.config(spec{Pooling: &p}, e.src, e.cfg, backend)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (e *Encoder) openAway(a *Workers, backend string, p model.Pooling) error {
 }
 
 // config describes a worker process to package remote. Keys stay here.
-func (a *Workers) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
+func (w *Workers) config(s spec, src *Source, cfg *config.Config, backend string) (remote.Config, error) {
 	own := *cfg
 	own.Backend, own.APIKeys, own.FileKeys, own.OperatorKey = backend, nil, nil, ""
 	s.ID, s.Path, s.Where, s.Created, s.Config = src.ID, src.Path, src.Where, src.Created, &own
@@ -151,15 +151,15 @@ func (a *Workers) config(s spec, src *Source, cfg *config.Config, backend string
 	if err != nil {
 		return remote.Config{}, fmt.Errorf("describe the model to its process: %w", err)
 	}
-	return remote.Config{Start: a.start, Build: a.Build, Spec: b, Warn: a.Warn, Delay: a.Delay}, nil
+	return remote.Config{Start: w.start, Build: w.Build, Spec: b, Warn: w.Warn, Delay: w.Delay}, nil
 }
 
-func (a *Workers) start() (remote.Process, error) {
-	cmd, err := a.Command()
+func (w *Workers) start() (remote.Process, error) {
+	cmd, err := w.Command()
 	if err != nil {
 		return nil, err
 	}
-	return remote.Exec(cmd, a.Output)
+	return remote.Exec(cmd, w.Output)
 }
 
 // ServeWorker is the process of a model: it loads what the parent at the other end of conn says, on one of bs, and runs it until
@@ -242,7 +242,7 @@ func advise(err error) error {
 	return err
 }
 
-// noBackendError is that of a backend that does not open.
+// noBackendError says that a backend does not open.
 type noBackendError struct{ error }
 
 func (e noBackendError) Unwrap() error { return e.error }

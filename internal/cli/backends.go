@@ -39,11 +39,11 @@ func backends() catalog.Backends {
 	return b
 }
 
-// apart is backends with those in processes of their own whose models cfg wants there.
-func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backends {
+// withWorkers is backends, with worker processes for the models that cfg wants there.
+func withWorkers(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backends {
 	b := backends()
 	b.Warn = func(line string) { log.Warn(line) }
-	a := &catalog.Workers{
+	w := &catalog.Workers{
 		Build: buildMark(), Command: workerCommand,
 		Warn:   b.Warn,
 		Output: func(line string) { fmt.Fprintln(output, "hearth: model: "+line) },
@@ -57,11 +57,11 @@ func apart(cfg *config.Config, log *slog.Logger, output io.Writer) catalog.Backe
 		}
 		return b
 	case cfg.ModelProcess == "always":
-		a.Backends = slices.Collect(maps.Keys(b.Open))
+		w.Backends = slices.Collect(maps.Keys(b.Open))
 	default:
-		a.Backends = []string{"mlx"}
+		w.Backends = []string{"mlx"}
 	}
-	b.Workers = a
+	b.Workers = w
 	return b
 }
 

@@ -59,8 +59,8 @@ const (
 	makeChat  = "--chat-template NAME or FILE makes it chat; --chat-template list shows the names"
 )
 
-// least is the least request that a kind of model answers.
-var least = map[chat.ModelKind][2]string{
+// tryRequests are the path and the body of a short request for each kind of model.
+var tryRequests = map[chat.ModelKind][2]string{
 	chat.Chats:     {"/v1/messages", `{"max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}`},
 	chat.Completes: {"/v1/completions", `{"max_tokens": 100, "prompt": "Once upon a time"}`},
 	chat.Embeds:    {"/v1/embeddings", `{"input": "Hello"}`},
@@ -110,5 +110,5 @@ func (s *serving) curl(url string, kind chat.ModelKind) string {
 	default:
 		key = ` -H "x-api-key: $` + from + `"`
 	}
-	return `curl ` + url + least[kind][0] + key + ` -H 'content-type: application/json' -d '` + least[kind][1] + `'`
+	return `curl ` + url + tryRequests[kind][0] + key + ` -H 'content-type: application/json' -d '` + tryRequests[kind][1] + `'`
 }

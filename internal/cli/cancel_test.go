@@ -38,7 +38,7 @@ func watched(t *testing.T, change func(*config.Config)) (url string, perf, log l
 		t.Fatal(err)
 	}
 	models := catalog.New(src, cfg)
-	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
+	bs := withWorkers(cfg, slog.New(slog.DiscardHandler), io.Discard)
 	if bs.Workers != nil {
 		bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", workerName), nil }
 	}

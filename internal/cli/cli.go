@@ -3,7 +3,7 @@
 // cmd/hearth calls Main; nobody imports it.
 //
 // Manners: stdout carries results only. Errors are "hearth: error: …" on stderr, what to do about them "hearth: hint: …",
-// and the exit status is then 1. What is wrong with a folder and was read over is "hearth: warning: FOLDER: …" there.
+// and the exit status is then 1. Faults of a folder that do not stop hearth are "hearth: warning: FOLDER: …" there.
 package cli
 
 import (
@@ -119,7 +119,7 @@ func report(w io.Writer, err error) {
 	}
 }
 
-// namedBy is an error about a model that a variable or the settings file names, where nobody sees it.
+// namedBy adds to an error about a model which variable or line of the settings file names it: the user did not type that name.
 type namedBy struct {
 	origin string
 	err    error

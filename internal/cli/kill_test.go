@@ -58,7 +58,7 @@ func newVictim(t *testing.T) *victim {
 		t.Fatal(err)
 	}
 	models := catalog.New(src, cfg)
-	bs := apart(cfg, slog.New(slog.DiscardHandler), io.Discard)
+	bs := withWorkers(cfg, slog.New(slog.DiscardHandler), io.Discard)
 	bs.Workers.Command = func() (*exec.Cmd, error) { return exec.Command("hearth", workerName), nil }
 	bs.Workers.Build = workerMark(t)
 	bs.Workers.Delay = func(int) time.Duration { return 0 }

@@ -69,7 +69,7 @@ func remark(w io.Writer, cfg *config.Config) {
 	}
 }
 
-// library is one model or several.
+// library is what a server has loaded: the main model, or that and a small one.
 type library interface {
 	chat.Models
 	engines
@@ -157,8 +157,8 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 	}
 }
 
-// collectOften has the collector come at 1.4 times what is live while what is made of a huge body fills the heap, and then as
-// before: by default it waits for as much again as there is.
+// collectOften makes the garbage collector run when the heap has grown by 40 % while a huge body is read, and as before
+// afterwards: by default it runs when the heap has doubled.
 func collectOften() func(often bool) {
 	before := 0
 	return func(often bool) {

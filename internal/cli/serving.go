@@ -99,7 +99,7 @@ func (s *serving) start(ctx context.Context) {
 	}
 	go func() { s.served <- server.New(opts).Serve(ctx, s.listeners...) }()
 	go func() {
-		bs := apart(s.cfg, s.log, s.stderr)
+		bs := withWorkers(s.cfg, s.log, s.stderr)
 		s.loaded <- s.encoders.Load(bs, s.all.Load(bs))
 	}()
 }
@@ -216,7 +216,7 @@ func (s *serving) drain() error {
 // for its models to end.
 const closeTimeout = time.Minute
 
-// within gives f its time. What takes longer is left behind, so that the process ends nevertheless.
+// within runs f for at most limit. What takes longer is left behind, so that the process ends nevertheless.
 func within(limit time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

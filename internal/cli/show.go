@@ -181,7 +181,7 @@ func survey(src *catalog.Source, cfg *config.Config, contexts []int) (*shown, er
 		return nil, &model.LoadError{Where: src.Where, Err: err}
 	}
 	s.Sampling = shownSampling(c.Generation.Sampling)
-	s.Warnings = each(c.Warnings, text.Warnings) // what is not understood of config.json is told apart
+	s.Warnings = distinct(c.Warnings, text.Warnings) // what is not understood of config.json is told apart
 	return s, nil
 }
 
@@ -217,19 +217,19 @@ func tokenizerType(fsys fs.FS) (string, error) {
 	return t.Model.Type, nil
 }
 
-// surveyor takes note of weights on their way.
+// surveyor notes how weights are stored while they are loaded.
 type surveyor struct {
 	layers  []shownLayers
 	modules []shownModules
 	seen    map[string]bool // tensors
 }
 
-// visitor shows the surveyor weights that are checked and not loaded.
+// visitor is a backend that checks and notes weights and does not load them.
 func (s *surveyor) visitor() backend.Backend {
-	plan, _ := cpu.New().DryLoader(backend.Options{})
+	dry, _ := cpu.New().DryLoader(backend.Options{})
 	return backend.Visitor(func(w backend.WeightSpec) (backend.Weight, error) {
 		s.note(w)
-		return plan.Load(w)
+		return dry.Load(w)
 	})
 }
 
@@ -407,8 +407,8 @@ func printShownWarnings(row func(name, format string, args ...any), warnings []s
 	}
 }
 
-// each is what lists hold, every line once.
-func each(lists ...[]string) []string {
+// distinct joins lists; a line that stands in several is there once.
+func distinct(lists ...[]string) []string {
 	var all []string
 	for _, line := range slices.Concat(lists...) {
 		if !slices.Contains(all, line) {

@@ -62,9 +62,9 @@ func surveyEncoder(src *catalog.Source) (*shownEncoder, error) {
 	if p.MaxTokens > 0 {
 		s.Context = min(p.MaxTokens, m.Context)
 	}
-	s.Warnings = each(c.Warnings, m.Warnings)
+	s.Warnings = distinct(c.Warnings, m.Warnings)
 	if tok, err := tokenizer.Load(src.FS); err == nil { // an error is told by who serves it
-		s.Warnings = each(s.Warnings, tok.Warnings())
+		s.Warnings = distinct(s.Warnings, tok.Warnings())
 	}
 	return s, nil
 }

@@ -98,7 +98,7 @@ func hitRate(c engine.CacheStats) float64 {
 	return float64(c.Hits) / float64(c.Queries)
 }
 
-// requests makes one line of the sequences of a request, its choices.
+// requests makes one entry of the sequences of a request, which are its choices.
 func requests(live []engine.Live, now time.Time) []server.RequestStatus {
 	out := []server.RequestStatus{}
 	for i := range live {

@@ -23,7 +23,7 @@ type talk struct {
 	most int  // tokens of such a text; 0: the settings'
 }
 
-// continues says what becomes of texts.
+// continues says in words what a base model does with a text.
 func (t *talk) continues(once bool) string {
 	what := "every line is continued by itself, and none is remembered"
 	if once {

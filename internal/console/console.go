@@ -58,7 +58,7 @@ func MaxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// IsTerminal reports whether a stream of a command is one.
+// IsTerminal reports whether a stream of a command is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

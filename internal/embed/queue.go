@@ -61,11 +61,11 @@ func (u *queue) put(q *request, most int) error {
 		return &chat.Error{Kind: chat.Overloaded, RetryAfter: time.Second, Msg: fmt.Sprintf("the server is busy: %d requests wait, as many as its flag --max-queue lets; try again later", len(u.list))}
 	}
 	u.list = append(u.list, q)
-	u.rouse()
+	u.signal()
 	return nil
 }
 
-func (u *queue) rouse() {
+func (u *queue) signal() {
 	select {
 	case u.wake <- struct{}{}:
 	default:
@@ -281,7 +281,7 @@ func (u *queue) finishStep(err error) {
 func (u *queue) close() {
 	u.mu.Lock()
 	u.closed = true
-	u.rouse()
+	u.signal()
 	u.mu.Unlock()
 	<-u.stopped
 }

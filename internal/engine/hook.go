@@ -20,7 +20,7 @@ type Hook struct {
 	running bool
 }
 
-// NewHook makes one that calls result once for each token, in order, from another goroutine.
+// NewHook makes a Hook that calls result once for each token, in order, from another goroutine.
 func NewHook(constrain func(id int32) Constraint, result func(Constraint)) *Hook {
 	return &Hook{constrain: constrain, result: result}
 }

@@ -40,11 +40,11 @@ type overlap struct {
 }
 
 func newOverlap(be backend.Backend, states []backend.StateSpec) overlap {
-	var f overlap
+	var o overlap
 	if d, ok := be.(backend.DeviceSampler); ok && be.Caps().LateTokens {
-		f.sampler, f.fixed = d, backend.Fixed(states)
+		o.sampler, o.fixed = d, backend.Fixed(states)
 	}
-	return f
+	return o
 }
 
 // findPending finds the items of a plan that are in flight already, and commits them. It comes before slots close and open.

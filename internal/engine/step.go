@@ -144,7 +144,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 		to := min(from+logitRows, len(r.batch.Out))
 		part := h
 		if to-from < h.Rows() {
-			part = o.Gather(h, r.iota(from, to))
+			part = o.Gather(h, r.rowRange(from, to))
 		}
 		l := r.model.Logits(o, part)
 		f, err := o.Floats(l)
@@ -299,8 +299,8 @@ func (q *sequence) next(logits []float32, w *sample.Work, top []sample.Logprob, 
 	return q.sampler.Take(id, logits, w, q.top, top)
 }
 
-// iota gives [from, to).
-func (r *runner) iota(from, to int) []int32 {
+// rowRange lists the rows [from, to), until it is called again.
+func (r *runner) rowRange(from, to int) []int32 {
 	r.rows = r.rows[:0]
 	for i := from; i < to; i++ {
 		r.rows = append(r.rows, int32(i))

@@ -59,7 +59,7 @@ func pair() (ours, theirs *os.File, err error) {
 		_ = syscall.Close(fds[1])
 		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "parent's end"), os.NewFile(uintptr(fds[1]), "child's end"), nil
+	return os.NewFile(uintptr(fds[0]), "parent's end"), os.NewFile(uintptr(fds[1]), "worker's end"), nil
 }
 
 // Inherit is the connection that Exec has given to this process.

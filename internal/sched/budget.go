@@ -28,7 +28,7 @@ type load struct {
 }
 
 // Observe learns from a step that took so long. Its items have not been booked by Done.
-func (p *ChunkBudget) Observe(items []Item, took int64) {
+func (b *ChunkBudget) Observe(items []Item, took int64) {
 	var l load
 	for i := range items {
 		if it := &items[i]; it.Decode {
@@ -39,22 +39,22 @@ func (p *ChunkBudget) Observe(items []Item, took int64) {
 		}
 	}
 	l.depth /= float64(max(l.prompt, 1))
-	p.observe(l, float64(max(took, 1)))
+	b.observe(l, float64(max(took, 1)))
 }
 
 // observe learns from a load. Steps of a few prompt tokens, the last of a prompt or those behind a long match, are left out: they
 // do not show what a token among many takes.
-func (p *ChunkBudget) observe(l load, took float64) {
+func (b *ChunkBudget) observe(l load, took float64) {
 	switch {
 	case l.prompt >= leastPrompt:
 		n := float64(l.prompt)
-		each := max(took-p.decode, took/8) / n
-		expected := p.late * p.prompt.at(l.depth)
-		p.prompt.learn(l.depth, each, took/n/8)
+		each := max(took-b.decode, took/8) / n
+		expected := b.late * b.prompt.at(l.depth)
+		b.prompt.learn(l.depth, each, took/n/8)
 		learn(&expected, each)
-		p.late = expected / p.prompt.at(l.depth)
+		b.late = expected / b.prompt.at(l.depth)
 	case l.prompt == 0 && l.decodes > 0:
-		learn(&p.decode, took)
+		learn(&b.decode, took)
 	}
 }
 
@@ -113,7 +113,7 @@ type price struct {
 	least        float64 // but at least this, so that a step has no more tokens than a chunk
 }
 
-// of so many tokens behind others.
+// of is what so many tokens cost that stand behind others.
 func (p *price) of(tokens, behind int) float64 {
 	n := float64(tokens)
 	return n * max(p.token+p.depth*(float64(behind)+n/2), p.least)
@@ -134,21 +134,21 @@ func (p *price) fit(room float64, behind int) float64 {
 //
 // If that prompt is alone and its rest takes no more than lastAlone times Longest, it gets one step: several would each read all
 // keys again, and the last ones would be tiny. A prompt that arrives meanwhile is delayed once by so much.
-func (p *ChunkBudget) limit(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
-	limit := float64(p.Longest)
+func (b *ChunkBudget) limit(chunk int, beside bool, rest, behind int, alone bool) (float64, price) {
+	limit := float64(b.Longest)
 	if beside {
-		limit = aim * float64(p.Target)
+		limit = aim * float64(b.Target)
 	}
 	switch {
 	case limit == 0:
 		return float64(chunk), price{least: 1}
-	case p.prompt.base == 0:
+	case b.prompt.base == 0:
 		return float64(min(coldPrompt, chunk)), price{least: 1}
 	}
-	cost := price{token: p.late * p.prompt.base, depth: p.late * p.prompt.slope}
+	cost := price{token: b.late * b.prompt.base, depth: b.late * b.prompt.slope}
 	room := limit
 	if beside {
-		room -= p.decode
+		room -= b.decode
 	} else if all := cost.of(rest, behind); alone && rest <= chunk && all <= lastAlone*limit {
 		room = max(room, all)
 	}

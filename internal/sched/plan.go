@@ -149,7 +149,7 @@ func (d *division) divide() {
 // lacks is how many tokens of prompt i are not given yet.
 func (d *division) lacks(i int) int { return max(d.list[i].Known-d.list[i].Table.Len-d.give[i], 0) }
 
-// cost is the price of those.
+// cost is the price of what lacks counts.
 func (d *division) cost(i int) float64 {
 	return d.price.of(d.lacks(i), d.list[i].Table.Len+d.give[i])
 }

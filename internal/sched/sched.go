@@ -175,7 +175,7 @@ func (s *Scheduler) Cancel(q *Seq) {
 // Counts is the number of running and waiting sequences.
 func (s *Scheduler) Counts() (running, waiting int) { return len(s.running), len(s.waiting) }
 
-// decoding: everything but one generated token has run.
+// decoding reports that everything but one generated token has run.
 func decoding(q *Seq) bool { return q.Known > q.Prompt && q.Known-q.Table.Len == 1 }
 
 // Done records a step: out[i] belongs to p.Items[i]. Whole pages of prompts go to the prefix tree at once, so that others can use

@@ -175,7 +175,7 @@ type stream struct {
 	stop      []int32
 	constrain func(id int32) engine.Constraint
 	began     chan struct{}
-	unwatch   func() bool // false: what the end of ctx does has begun
+	unwatch   func() bool // stops waiting for the end of ctx; false: that has come
 
 	sequence past // the prompt, and what was played
 
