@@ -39,15 +39,10 @@ values.`,
 	return cmd
 }
 
-// eachLine answers every line of the command's input with one line. Only trouble with the streams ends it early. Answers
+// eachLine answers every line of the command's input, counted from 1, with one line. Only trouble with the streams ends it early. Answers
 // go out when the next line would have to be waited for: at once for a person or a program that talks back, and in large
 // writes for a file.
-func eachLine(cmd *cobra.Command, answer func(line []byte) (any, error)) error {
-	return eachNumbered(cmd, func(_ int, line []byte) (any, error) { return answer(line) })
-}
-
-// eachNumbered is eachLine that counts the lines from 1.
-func eachNumbered(cmd *cobra.Command, answer func(n int, line []byte) (any, error)) error {
+func eachLine(cmd *cobra.Command, answer func(n int, line []byte) (any, error)) error {
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 	in := bufio.NewScanner(&flushing{cmd.InOrStdin(), out})
 	in.Buffer(make([]byte, 1<<16), config.MaxLineBytes)
@@ -122,7 +117,7 @@ special tokens becomes their ids. tokenizer_config.json beside FILE is read too 
 			if err != nil {
 				return err
 			}
-			return eachLine(cmd, func(line []byte) (any, error) {
+			return eachLine(cmd, func(_ int, line []byte) (any, error) {
 				if decode {
 					return decodeTokens(t, line, skip)
 				}
@@ -222,7 +217,7 @@ position. The folder needs no tokenizer.`,
 			return err
 		}
 		defer w.Close()
-		return eachLine(cmd, func(line []byte) (any, error) { return logits(cmd.Context(), w, line) })
+		return eachLine(cmd, func(_ int, line []byte) (any, error) { return logits(cmd.Context(), w, line) })
 	}
 	return cmd
 }

@@ -38,7 +38,7 @@ F is a name that --tool-call-parser takes, or auto with --template.`,
 			}
 			p.events, p.raw = events, raw
 			bad := 0
-			err = eachNumbered(cmd, func(n int, line []byte) (any, error) {
+			err = eachLine(cmd, func(n int, line []byte) (any, error) {
 				v, err := p.parse(line)
 				if err != nil {
 					bad++

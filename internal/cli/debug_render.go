@@ -118,7 +118,7 @@ func renderTemplate(cmd *cobra.Command, file string, now func() time.Time) error
 	if err != nil {
 		return err
 	}
-	return eachLine(cmd, func(line []byte) (any, error) {
+	return eachLine(cmd, func(_ int, line []byte) (any, error) {
 		v, err := jinja.FromJSON(line)
 		if err != nil {
 			return nil, err

@@ -107,17 +107,14 @@ const defaultLimit = 512
 // Model implements chat.Embedder and chat.Ranker.
 func (s *Service) Model() chat.Model { return s.cfg.Info }
 
-// Width is how many numbers a vector has.
-func (s *Service) Width() int { return s.cfg.Model.Width }
-
 // Embed implements chat.Embedder.
 func (s *Service) Embed(ctx context.Context, r *chat.EmbedRequest) (*chat.Embeddings, error) {
-	n := r.Dimensions
+	n, most := r.Dimensions, s.cfg.Model.Width
 	switch {
 	case n == 0:
-		n = s.Width()
-	case n < 1 || n > s.Width():
-		return nil, chat.Invalidf("dimensions", "%d is out of range: vectors of this model have %d numbers, of which the first ones can be kept", n, s.Width())
+		n = most
+	case n < 1 || n > most:
+		return nil, chat.Invalidf("dimensions", "%d is out of range: vectors of this model have %d numbers, of which the first ones can be kept", n, most)
 	}
 	limit, err := s.room(&r.Overflow)
 	if err != nil {
@@ -165,28 +162,22 @@ func (s *Service) truncates(o *chat.Overflow) bool {
 
 // text is the ids of an input. The tokenizer's own around a text stay when it is cut.
 func (s *Service) text(ctx context.Context, in *chat.Input, limit int, cut bool) ([]int32, error) {
-	if in.Tokens != nil {
-		for i, id := range in.Tokens {
-			if id < 0 || int(id) >= s.cfg.Model.Vocab {
-				return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", in.Path, i), "%d is no token of the model, which has %d", id, s.cfg.Model.Vocab)
-			}
+	ids, after := in.Tokens, []int32(nil)
+	for i, id := range ids {
+		if id < 0 || int(id) >= s.cfg.Model.Vocab {
+			return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", in.Path, i), "%d is no token of the model, which has %d", id, s.cfg.Model.Vocab)
 		}
-		switch {
-		case len(in.Tokens) == 0:
-			return nil, chat.Invalidf(in.Path, "must not be empty")
-		case len(in.Tokens) <= limit:
-			return in.Tokens, nil
-		case !cut:
-			return nil, s.tooLong(in.Path, len(in.Tokens), limit)
-		}
-		s.counts.truncated.Add(1)
-		return in.Tokens[:limit], nil
 	}
-	ids, err := s.cfg.Tokenizer.EncodeContext(ctx, in.Text, tokenizer.EncodeOptions{AddSpecial: true})
-	if err != nil {
-		return nil, encodeError(ctx, in.Path, err)
+	if ids == nil {
+		var err error
+		if ids, err = s.cfg.Tokenizer.EncodeContext(ctx, in.Text, tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
+			return nil, encodeError(ctx, in.Path, err)
+		}
+		after = s.around[1]
 	}
 	switch {
+	case len(ids) == 0 && in.Tokens != nil:
+		return nil, chat.Invalidf(in.Path, "must not be empty")
 	case len(ids) == 0:
 		return nil, chat.Invalidf(in.Path, "the text has no tokens")
 	case len(ids) <= limit:
@@ -195,7 +186,6 @@ func (s *Service) text(ctx context.Context, in *chat.Input, limit int, cut bool)
 		return nil, s.tooLong(in.Path, len(ids), limit)
 	}
 	s.counts.truncated.Add(1)
-	after := s.around[1]
 	return append(ids[:limit-len(after)], after...), nil
 }
 

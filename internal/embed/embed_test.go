@@ -93,8 +93,8 @@ func length(v []float32) float64 {
 
 func TestEmbed(t *testing.T) {
 	s := service(t, embeds, nil)
-	if m := s.Model(); m.Kind != chat.Embeds || m.Context != 40 || s.Width() != 32 {
-		t.Errorf("model %+v of width %d", m, s.Width())
+	if m := s.Model(); m.Kind != chat.Embeds || m.Context != 40 || s.cfg.Model.Width != 32 {
+		t.Errorf("model %+v of width %d", m, s.cfg.Model.Width)
 	}
 	out, err := s.Embed(t.Context(), inputs("Hello", "hello", "a b"))
 	if err != nil {

@@ -42,11 +42,7 @@ type place struct {
 func (u *queue) start(s *Service) {
 	u.s, u.wake, u.stopped = s, make(chan struct{}, 1), make(chan struct{})
 	_, device := s.cfg.Backend.(backend.Device)
-	u.watchdog = watchdog.New(device, func(d time.Duration) {
-		if s.cfg.Stuck != nil {
-			s.cfg.Stuck(d)
-		}
-	})
+	u.watchdog = watchdog.New(device, s.cfg.Stuck)
 	go u.loop()
 }
 

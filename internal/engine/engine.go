@@ -149,7 +149,8 @@ func New(cfg Config) (*Engine, error) {
 	if err := store.Resize(alloc.Capacity()); err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
-	if _, ok := cfg.Backend.(backend.Device); ok {
+	_, device := cfg.Backend.(backend.Device)
+	if device {
 		alloc.OnFree(store.Drop)
 	}
 	policy := cfg.policy()
@@ -161,12 +162,7 @@ func New(cfg Config) (*Engine, error) {
 	policy.Ask = func(q *sched.Seq, cached int) bool { return e.disk.ask(q, cached) }
 	e.sched = sched.New(policy, alloc)
 	e.trace.listen = cfg.Trace
-	_, device := cfg.Backend.(backend.Device)
-	e.watchdog = watchdog.New(device, func(d time.Duration) {
-		if cfg.Stuck != nil {
-			cfg.Stuck(d)
-		}
-	})
+	e.watchdog = watchdog.New(device, cfg.Stuck)
 	e.run = &runner{be: cfg.Backend, store: store, model: cfg.Model, seqs: e.seqs, lost: e.sched.Lost, overlap: ahead, waits: answerWaits}
 	e.stats = Stats{Context: e.context, Budget: cfg.Budget}
 	e.stats.Cache.Enabled = e.sched.Prefix() != nil

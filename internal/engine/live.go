@@ -60,13 +60,30 @@ func (s Stored) Plus(o Stored) Stored {
 
 // DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps, and gives what that
 // was. Errors: ErrClosed, and ctx's, after which it may still happen.
-func (e *Engine) DropCache(ctx context.Context) (Stored, error) { return e.between(ctx, e.dropCache) }
+func (e *Engine) DropCache(ctx context.Context) (Stored, error) {
+	return e.dropFrom(ctx, func(p *kv.Prefix) (d Stored) {
+		d.DiskEntries, d.DiskBytes = e.disk.clear()
+		if d.Bytes = p.Drop(); p.Entries() == 0 {
+			p.Clear() // the sessions, too
+		}
+		return d
+	})
+}
 
-// between runs drop between two steps.
-func (e *Engine) between(ctx context.Context, drop func() Stored) (Stored, error) {
+// dropFrom runs drop on the prefix tree between two steps, and counts the entries that this removes.
+func (e *Engine) dropFrom(ctx context.Context, drop func(*kv.Prefix) Stored) (Stored, error) {
 	out := make(chan Stored, 1)
 	e.mu.Lock()
-	e.calls = append(e.calls, func() { out <- drop() })
+	e.calls = append(e.calls, func() {
+		var d Stored
+		if p := e.sched.Prefix(); p != nil {
+			before := p.Entries()
+			d = drop(p)
+			d.Entries = before - p.Entries()
+			e.publish(0)
+		}
+		out <- d
+	})
 	e.mu.Unlock()
 	e.signal()
 	select {
@@ -77,19 +94,6 @@ func (e *Engine) between(ctx context.Context, drop func() Stored) (Stored, error
 	case <-e.done:
 		return Stored{}, ErrClosed
 	}
-}
-
-func (e *Engine) dropCache() (d Stored) {
-	if p := e.sched.Prefix(); p != nil {
-		before := p.Entries()
-		d.DiskEntries, d.DiskBytes = e.disk.clear()
-		d.Bytes = p.Drop()
-		if d.Entries = before - p.Entries(); p.Entries() == 0 {
-			p.Clear() // the sessions, too
-		}
-		e.publish(0)
-	}
-	return d
 }
 
 // Stored tells what there was under a salt after the last step.
@@ -107,14 +111,9 @@ func (e *Engine) Stored(salt kv.Salt) Stored {
 
 // DropSalt is DropCache for what is stored under one salt alone.
 func (e *Engine) DropSalt(ctx context.Context, salt kv.Salt) (Stored, error) {
-	return e.between(ctx, func() (d Stored) {
-		if p := e.sched.Prefix(); p != nil {
-			before := p.Entries()
-			d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())
-			d.Bytes = p.DropTag(salt.Tag())
-			d.Entries = before - p.Entries()
-			e.publish(0)
-		}
+	return e.dropFrom(ctx, func(p *kv.Prefix) (d Stored) {
+		d.DiskEntries, d.DiskBytes = e.disk.clearTag(salt.Tag())
+		d.Bytes = p.DropTag(salt.Tag())
 		return d
 	})
 }

@@ -118,10 +118,7 @@ func (p *Prefix) InsertSnap(key []Elem, to int, fill func(SnapID) error) (bool, 
 	if n, at := p.walk(key[:to]); at == to && n.to() == to && n.snap != 0 {
 		return true, nil
 	}
-	id, ok := p.alloc.Snap()
-	if !ok && p.Evict(p.alloc.geo.SnapBytes) > 0 {
-		id, ok = p.alloc.Snap()
-	}
+	id, ok := p.TakeSnap()
 	if !ok {
 		return false, nil
 	}

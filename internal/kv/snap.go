@@ -30,6 +30,15 @@ func (a *Alloc) Snap() (SnapID, bool) {
 	return SnapID(id), true
 }
 
+// TakeSnap is Alloc.Snap, with memory from what only the tree holds where there is no other.
+func (p *Prefix) TakeSnap() (SnapID, bool) {
+	id, ok := p.alloc.Snap()
+	if !ok && p.Evict(p.alloc.geo.SnapBytes) > 0 {
+		id, ok = p.alloc.Snap()
+	}
+	return id, ok
+}
+
 // DropSnap gives up the reference that Snap gave.
 func (a *Alloc) DropSnap(id SnapID) {
 	was := a.snaps.idle

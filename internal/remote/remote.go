@@ -242,24 +242,18 @@ func (e *Engine) ready(ctx context.Context) (*session, error) {
 }
 
 // Context is the most tokens, prompt and answer together, that one sequence can have.
-func (e *Engine) Context() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.facts.Context
-}
+func (e *Engine) Context() int { return e.lastFacts().Context }
 
 // KV is how keys and values are kept.
-func (e *Engine) KV() backend.KVPolicy {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.facts.KV
-}
+func (e *Engine) KV() backend.KVPolicy { return e.lastFacts().KV }
 
 // About is what the worker process told of the model (Loaded.About), the last one that loaded it.
-func (e *Engine) About() json.RawMessage {
+func (e *Engine) About() json.RawMessage { return e.lastFacts().About }
+
+func (e *Engine) lastFacts() facts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.facts.About
+	return e.facts
 }
 
 // Worker is the process id of the worker process, 0 while none has loaded, and the number of those that have loaded so far.

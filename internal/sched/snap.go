@@ -28,7 +28,7 @@ func (s *Scheduler) planSnaps(it *Item) {
 		if !s.wantsSnap(it.Seq, to) {
 			continue
 		}
-		id, ok := s.takeSnap()
+		id, ok := s.prefix.TakeSnap()
 		if !ok {
 			break
 		}
@@ -43,15 +43,6 @@ func (s *Scheduler) wantsSnap(q *Seq, to int) bool {
 	on := func(at int) bool { return at-at%page == to }
 	return slices.ContainsFunc(q.Marks, on) || q.Match.Longer > q.Match.Tokens && on(q.Match.Longer) ||
 		s.cfg.SnapEvery > 0 && to/s.cfg.SnapEvery > (to-page)/s.cfg.SnapEvery
-}
-
-// takeSnap takes an id, and memory for it from what only the tree holds.
-func (s *Scheduler) takeSnap() (kv.SnapID, bool) {
-	id, ok := s.alloc.Snap()
-	if !ok && s.prefix.Evict(s.alloc.Geometry().SnapBytes) > 0 {
-		id, ok = s.alloc.Snap()
-	}
-	return id, ok
 }
 
 // storeSnaps puts the snapshots of an item whose tokens have run into the tree.
@@ -73,7 +64,7 @@ func (s *Scheduler) snapEnd(q *Seq) {
 	if s.prefix == nil || s.alloc.Geometry().Sliceable() || q.Table.Len == 0 {
 		return
 	}
-	if id, ok := s.takeSnap(); ok && s.prefix.Snapshot(q.Key, &q.Table, q.Table.Len, id) {
+	if id, ok := s.prefix.TakeSnap(); ok && s.prefix.Snapshot(q.Key, &q.Table, q.Table.Len, id) {
 		q.EndSnap = id
 	}
 }
