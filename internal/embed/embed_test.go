@@ -225,7 +225,7 @@ func TestCollect(t *testing.T) {
 	names := map[*request]string{a: "a", b: "b", c: "c"}
 	var steps []string
 	for {
-		u.collect()
+		u.fill()
 		if len(u.owner) == 0 {
 			break
 		}

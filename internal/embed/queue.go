@@ -112,7 +112,7 @@ func (u *queue) loop() {
 	defer u.watchdog.Close()
 	for {
 		u.mu.Lock()
-		u.collect()
+		u.fill()
 		closed := u.closed
 		u.mu.Unlock()
 		if len(u.owner) == 0 {
@@ -126,9 +126,9 @@ func (u *queue) loop() {
 	}
 }
 
-// collect fills the batch: one text of every request in turn, until there are enough rows. A text that alone has more is
+// fill fills the batch: one text of every request in turn, until there are enough rows. A text that alone has more is
 // alone in its step. Whose text did not get in comes first next time. Under mu.
-func (u *queue) collect() {
+func (u *queue) fill() {
 	b, most := &u.batch, u.s.cfg.StepRows
 	b.Tokens, b.Types, b.Pos[0], b.Spans, u.owner = b.Tokens[:0], b.Types[:0], b.Pos[0][:0], b.Spans[:0], u.owner[:0]
 	u.tidy()

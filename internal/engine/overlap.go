@@ -113,7 +113,7 @@ func (r *runner) runOverlapped(p sched.Plan) error {
 		next = r.enqueue(f)
 	}
 	r.overlap.pending = next
-	return r.collect(f, p)
+	return r.readPending(f, p)
 }
 
 // advance moves r.overlap.guess on by one step and reports whether every sequence has room for it. A stop id may still end one:
@@ -184,8 +184,8 @@ func (f *inFlight) rowOf(q *sequence) int {
 	panic("engine: a sequence is not in the step before")
 }
 
-// collect reads the tokens of a step in flight for the items of a plan that are in it.
-func (r *runner) collect(f *inFlight, p sched.Plan) error {
+// readPending reads the tokens of a step in flight for the items of a plan that are in it.
+func (r *runner) readPending(f *inFlight, p sched.Plan) error {
 	ids, err := f.scope.Ints(f.ids)
 	if err == nil {
 		err = f.scope.Err()

@@ -129,7 +129,7 @@ func (r *runner) forward(p sched.Plan) (err error) {
 	}
 	if f := r.overlap.pending; f != nil {
 		r.overlap.pending = nil
-		if err := r.collect(f, p); err != nil {
+		if err := r.readPending(f, p); err != nil {
 			return err
 		}
 	}

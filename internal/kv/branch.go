@@ -22,7 +22,7 @@ func (p *Prefix) Branch(key []Elem) Branch {
 func (p *Prefix) branch(n *node, key []Elem) Branch {
 	pt := p.alloc.geo.PageTokens
 	whole := len(key) / pt
-	b := Branch{Key: key[:whole*pt], Pages: p.collect(n, whole), Uses: make([]int, whole), Snaps: make([]SnapID, whole)}
+	b := Branch{Key: key[:whole*pt], Pages: p.pagesOn(n, whole), Uses: make([]int, whole), Snaps: make([]SnapID, whole)}
 	p.path(n, whole, func(x *node, i, _ int) { b.Uses[i] = x.hits })
 	for x := n; x.parent != nil; x = x.parent {
 		if at := x.to(); x.snap != 0 && at%pt == 0 && at <= whole*pt {

@@ -109,7 +109,7 @@ func (p *Prefix) Match(key []Elem) Match {
 		m.Kind = Miss
 		return m
 	}
-	pages := p.collect(n, ceil(tokens, pt))
+	pages := p.pagesOn(n, ceil(tokens, pt))
 	if tokens = p.restorable(pages, tokens); !p.alloc.geo.Sliceable() {
 		x := p.snapped(n, pages, tokens)
 		if tokens = 0; x != nil {
@@ -151,8 +151,8 @@ func kind(n *node, at, length int) Kind {
 	return LCP
 }
 
-// collect lists the pages of indices [0, count) on the path to n, per group.
-func (p *Prefix) collect(n *node, count int) [][]PageID {
+// pagesOn lists the pages of indices [0, count) on the path to n, per group.
+func (p *Prefix) pagesOn(n *node, count int) [][]PageID {
 	pages := make([][]PageID, len(p.named))
 	for g := range pages {
 		pages[g] = make([]PageID, count)

@@ -32,7 +32,7 @@ func (r *Encoder) Close() error { return r.e.Close() }
 // Forward runs a batch of texts and gives their rows one after the other. If the worker process ends meanwhile, the next one is
 // asked, once. Errors: *engine.LostError, engine.ErrClosed, and the worker process's.
 func (r *Encoder) Forward(ctx context.Context, b *backend.Batch) ([]float32, error) {
-	return collect(ctx, r.e, callForward, func(f []byte) []byte { return appendTexts(f, b) }, (*contents).floats)
+	return callList(ctx, r.e, callForward, func(f []byte) []byte { return appendTexts(f, b) }, (*contents).floats)
 }
 
 // appendTexts encodes the texts of a batch.

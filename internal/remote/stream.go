@@ -295,8 +295,8 @@ func (e *Engine) ask(limit time.Duration, m method, args func(b []byte) []byte, 
 	return e.call(ctx, s, m, args, take)
 }
 
-// collect calls the worker process for a list that comes in pieces. If it ends meanwhile, the next one is called: mostTries in all.
-func collect[T any](ctx context.Context, e *Engine, m method, args func(b []byte) []byte, piece func(*contents) []T) ([]T, error) {
+// callList calls the worker process for a list that comes in pieces. If it ends meanwhile, the next one is called: mostTries in all.
+func callList[T any](ctx context.Context, e *Engine, m method, args func(b []byte) []byte, piece func(*contents) []T) ([]T, error) {
 	for tries := 1; ; tries++ {
 		s, err := e.ready(ctx)
 		if err != nil {
@@ -334,7 +334,7 @@ func (e *Engine) Score(ctx context.Context, tokens []int32, top int) ([]engine.S
 		e.scoring--
 		e.mu.Unlock()
 	}()
-	return collect(ctx, e, callScore, func(b []byte) []byte { return appendIDs(appendInt(b, top), tokens) }, (*contents).scores)
+	return callList(ctx, e, callScore, func(b []byte) []byte { return appendIDs(appendInt(b, top), tokens) }, (*contents).scores)
 }
 
 // Stats gives the worker process's figures, or the last known ones where it does not answer. Counts include those of all worker
