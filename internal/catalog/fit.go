@@ -38,8 +38,8 @@ const (
 // chooseStorage decides between weights in memory of their own, in the form that products read fastest, and weights that stay in
 // their mapped files, whose memory the system can take back. The second is slower, so that it is only for models that would not
 // fit otherwise, and those of whom the user asks it. A model that fits neither way is refused, unless the user asks for the
-// second: it then comes from the disk in every step. open makes backends like be to forecast on; available is the memory that there
-// is, 0 if unknown.
+// second: it then comes from the disk in every step. open makes backends like be to forecast on; available is the memory that
+// there is, 0 if unknown.
 func chooseStorage(c *model.Checkpoint, src *Source, be backend.Backend, open func() (backend.Backend, error), o backend.Options, cfg *config.Config, available int64) (weightStorage, error) {
 	if _, ok := be.(forecaster); !ok || cfg.LowMemory == nil && available == 0 {
 		return weightStorage{}, nil

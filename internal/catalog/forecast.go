@@ -44,8 +44,8 @@ func (f *Forecast) Sum() int64 { return f.Weights + f.Keys + f.Step }
 // errNoForecast is for backends with a device of their own: they cannot say what a model takes before it is loaded.
 var errNoForecast = errors.New("the backend does not say what models take")
 
-// NewForecaster counts the weights of a checkpoint on be. tap, if not nil, sees every weight on its way. The checkpoint stays the caller's, and
-// must not be closed before the Forecaster's last use.
+// NewForecaster counts the weights of a checkpoint on be. tap, if not nil, sees every weight on its way. The checkpoint stays
+// the caller's, and must not be closed before the Forecaster's last use.
 func NewForecaster(c *model.Checkpoint, be backend.Backend, o backend.Options, cfg *config.Config, tap func(backend.WeightSpec)) (*Forecaster, error) {
 	p, ok := be.(forecaster)
 	if !ok {

@@ -39,9 +39,9 @@ values.`,
 	return cmd
 }
 
-// eachLine answers every line of the command's input, counted from 1, with one line. Only trouble with the streams ends it early. Answers
-// go out when the next line would have to be waited for: at once for a person or a program that talks back, and in large
-// writes for a file.
+// eachLine answers every line of the command's input, counted from 1, with one line. Only trouble with the streams ends it
+// early. Answers go out when the next line would have to be waited for: at once for a person or a program that talks back, and
+// in large writes for a file.
 func eachLine(cmd *cobra.Command, answer func(n int, line []byte) (any, error)) error {
 	out := bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 	in := bufio.NewScanner(&flushing{cmd.InOrStdin(), out})

@@ -58,8 +58,8 @@ func (s Stored) Plus(o Stored) Stored {
 	return Stored{s.Entries + o.Entries, s.Bytes + o.Bytes, s.DiskEntries + o.DiskEntries, s.DiskBytes + o.DiskBytes}
 }
 
-// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps, and gives what that
-// was. Errors: ErrClosed, and ctx's, after which it may still happen.
+// DropCache forgets everything stored that no running sequence uses, in memory and on disk, between two steps, and gives what
+// that was. Errors: ErrClosed, and ctx's, after which it may still happen.
 func (e *Engine) DropCache(ctx context.Context) (Stored, error) {
 	return e.dropFrom(ctx, func(p *kv.Prefix) (d Stored) {
 		d.DiskEntries, d.DiskBytes = e.disk.clear()

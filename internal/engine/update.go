@@ -24,8 +24,8 @@ func (s *Stream) Take() Update {
 	return u
 }
 
-// NewStream makes the stream of a sequence that runs elsewhere, of a prompt of so many tokens: Apply is its writing end. cancel is
-// called when the reader closes it early, maybe more than once.
+// NewStream makes the stream of a sequence that runs elsewhere, of a prompt of so many tokens: Apply is its writing end. cancel
+// is called when the reader closes it early, maybe more than once.
 func NewStream(ctx context.Context, prompt int, cancel func()) *Stream {
 	s := newStream(ctx, prompt)
 	s.cancel = cancel

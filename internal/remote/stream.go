@@ -295,7 +295,8 @@ func (e *Engine) ask(limit time.Duration, m method, args func(b []byte) []byte, 
 	return e.call(ctx, s, m, args, take)
 }
 
-// callList calls the worker process for a list that comes in pieces. If it ends meanwhile, the next one is called: mostTries in all.
+// callList calls the worker process for a list that comes in pieces. If it ends meanwhile, the next one is called: mostTries in
+// all.
 func callList[T any](ctx context.Context, e *Engine, m method, args func(b []byte) []byte, piece func(*contents) []T) ([]T, error) {
 	for tries := 1; ; tries++ {
 		s, err := e.ready(ctx)

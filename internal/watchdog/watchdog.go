@@ -49,8 +49,9 @@ type Timer struct {
 	longest int64     // age of those that ended
 }
 
-// New makes a watchdog that calls stuck, if it is not nil, once for a step that does not end, with how long that has been: from a
-// goroutine of its own, and it must not wait. Compiles says that the first step of each kind may take any time. End it with Close.
+// New makes a watchdog that calls stuck, if it is not nil, once for a step that does not end, with how long that has been: from
+// a goroutine of its own, and it must not wait. Compiles says that the first step of each kind may take any time. End it with
+// Close.
 func New(compiles bool, stuck func(time.Duration)) *Timer {
 	t := &Timer{stuck: stuck, compiles: compiles}
 	t.timer = time.AfterFunc(time.Hour, func() { t.tick(time.Now()) })
