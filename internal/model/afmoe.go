@@ -29,9 +29,7 @@ type afMoEArgs struct {
 func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	a := afMoEArgs{NumShared: 2, NumDense: 1, RouteNorm: true, RouteScale: 1, Global: 4}
 	a.Groups, a.TopGroups, a.Window, a.HeadDim = 1, 1, 1024, 128
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("use_qk_norm", "true")
 	cfg.is("score_func", `"sigmoid"`)
 	cfg.is("num_expert_groups", "1")
@@ -46,10 +44,7 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 	if a.Groups > 1 {
 		cfg.differs("n_group", "as mlx-lm reads it; in transformers experts of this architecture have no groups")
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope, router) })
 	if a.MuP {

@@ -12,10 +12,7 @@ func init() { register("apertus", newApertus) }
 
 // newApertus: norms per head of queries and keys, and an MLP of two products with a learned curve between.
 func newApertus(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	cfg.is("qk_norm", "true")
 	cfg.is("hidden_act", `"xielu"`)
 	cfg.is("post_norm", "false")
@@ -28,10 +25,7 @@ func newApertus(cfg *config, b *Build) (Generator, error) {
 	}
 	cfg.ropeless(`{"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "original_max_position_embeddings": 8192,
 		"low_freq_factor": 1.0, "high_freq_factor": 4.0}`) // then rope_theta does not count either
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 12e6})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 12e6})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))

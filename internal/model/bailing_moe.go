@@ -36,16 +36,11 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	cfg.onlyBailing()
 	cfg.is("moe_router_enable_routed_scaling", "true")
 	a := bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Turns: a.Rotary, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Turns: a.Rotary, Fixed: true})
 	router := B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
 	if a.Score == "sigmoid" {
 		router.Score, router.Groups, router.TopGroups = B.Sigmoid, a.Groups, a.TopGroups

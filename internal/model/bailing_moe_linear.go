@@ -51,9 +51,7 @@ func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	cfg.is("linear_rope", "true")
 	cfg.harmless("using_split_qkv_in_self_attention", "linear_mode", "linear_backend") // how the same is computed
 	a.bailingArgs = bailingArgs{UseShared: true, Groups: 1, TopGroups: 4, Scale: 1, Score: "softmax"}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if hd := a.HeadDim; hd != 0 && a.Heads > 0 && hd != a.D/a.Heads {
 		return nil, fmt.Errorf("head_dim %d is no share of hidden_size %d", hd, a.D)
 	}
@@ -67,10 +65,7 @@ func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	if a.NormGroups <= 0 || inner%a.NormGroups != 0 {
 		return nil, fmt.Errorf("group_norm_size %d does not divide %d columns", a.NormGroups, inner)
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1})
 	router := B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
 	if a.Score == "sigmoid" {
 		router.Score, router.Groups, router.TopGroups = B.Sigmoid, a.Groups, a.TopGroups

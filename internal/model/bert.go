@@ -60,10 +60,7 @@ func newBert(cfg *config, _ *Build) (encoderBody, error) { return makeBert(cfg, 
 func newXLMRoberta(cfg *config, _ *Build) (encoderBody, error) { return makeBert(cfg, true) }
 
 func makeBert(cfg *config, roberta bool) (encoderBody, error) {
-	a, err := read[bertArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[bertArgs](cfg)
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -14,18 +14,12 @@ func init() { register("bitnet", newBitNet) }
 // newBitNet is llama with squared relu, or what hidden_act says, and norms before the last product of attention and
 // of the MLP. Its weights are -1, 0 and 1 times a number per tensor.
 func newBitNet(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
 	act := cfg.act("hidden_act", "relu2")
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)

@@ -31,9 +31,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	if two {
 		turn.Base, a.Window = 10000, 4096
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.harmless("model_max_length")        // how long texts may be; max_position_embeddings is read
 	cfg.harmless("_sliding_window_pattern") // the reference reads layer_types and the key without the line
 	if !two {
@@ -44,10 +42,7 @@ func newCohere(cfg *config, b *Build, two bool) (Generator, error) {
 	}
 	act := cfg.act("hidden_act", "silu")
 	turn.Head = a.HeadDim
-	rope, err := cfg.rope(turn)
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(turn)
 	m := newCentred(&a.common, b, nn.LayerNorm{NoBias: !a.NormBias}, func(i int, l *centredLayer) {
 		turn := rope
 		if two && a.kind(i) == full {

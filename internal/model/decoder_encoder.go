@@ -26,9 +26,7 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		Both   bool  `json:"use_bidirectional_attention"`
 		Causal *bool `json:"is_causal"`
 	}
-	if err := cfg.into(&k); err != nil {
-		return nil, err
-	}
+	cfg.into(&k)
 	if k.Both && cfg.at != "" {
 		cfg.is("use_bidirectional_attention", "false") // the whole model has a mask of its own, which does not look at the key
 	}
@@ -81,9 +79,7 @@ func (m *decoderEncoder) bidirec(cfg *config, e embedder) error {
 	k := struct {
 		Over float `json:"temperature"`
 	}{1}
-	if err := cfg.into(&k); err != nil {
-		return err
-	}
+	cfg.into(&k)
 	if !(k.Over > 0 && k.Over < 1e6) {
 		return fmt.Errorf("temperature %g is out of range", float64(k.Over))
 	}

@@ -12,9 +12,7 @@ func newDeepseekV2(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Together: true}}
 	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Method: "greedy", Experts: 64, Shared: 2, ExpFFN: 1407,
 		common: common{Eps: 1e-6}}
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
 	router := B.Router{Score: B.Softmax, K: a.TopK, Scale: float32(a.Scale)}
 	switch a.Method {
 	case "greedy", "gready": // the second spelling is mlx-lm's default

@@ -36,15 +36,12 @@ type latentArgs struct {
 }
 
 // pairs reads whether neighbours are partners; null is false.
-func (a *latentArgs) pairs(cfg *config) error {
+func (a *latentArgs) pairs(cfg *config) {
 	var k struct {
 		Pairs *bool `json:"rope_interleave"`
 	}
-	if err := cfg.into(&k); err != nil {
-		return err
-	}
+	cfg.into(&k)
 	a.apart = a.apart || cfg.null("rope_interleave") || k.Pairs != nil && !*k.Pairs
-	return nil
 }
 
 // sparse reports a layer with experts.
@@ -65,12 +62,8 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	case "glm4_moe_lite":
 		a.Scale, a.TopK, a.Dense, a.ExpFFN, a.Shared, a.Eps, a.part = 1.8, 4, 1, 1536, 1, 1e-5, 1
 	}
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
-	if err := a.pairs(cfg); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
+	a.pairs(cfg)
 	a.groups(cfg.typ == "deepseek_v3" || cfg.typ == "kimi_k25")
 	if err := a.check(); err != nil {
 		return nil, err
@@ -82,9 +75,7 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	var beside struct {
 		Tied *bool `json:"tie_word_embeddings"`
 	}
-	if err := cfg.beside(&beside); err != nil {
-		return nil, err
-	}
+	cfg.beside(&beside)
 	if cfg.typ == "kimi_k25" {
 		m.family = kimiNames
 		if beside.Tied == nil || *beside.Tied { // a folder without a head is meant so, whatever text_config says
@@ -132,9 +123,7 @@ func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, 
 	}
 	qrope, krope := nn.At(rope, a.Nope+a.Rot, a.Nope), nn.At(rope, a.Rot, 0)
 	if a.grows {
-		if qrope.QBeta, qrope.QOrig, err = cfg.growth(); err != nil {
-			return nil, err
-		}
+		qrope.QBeta, qrope.QOrig = cfg.growth()
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := a.attention(b, i, &ra)

@@ -18,9 +18,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 		MLPBias   bool `json:"mlp_bias"`          // of what is no routed expert
 	}
 	a.Groups, a.TopGroups, a.Scale, a.MaxWindow, a.Window = 1, 1, 1, 62, 4096
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("use_qk_norm", "true")
 	cfg.is("moe_layer_freq", "1")
 	if cfg.null("sliding_window") {
@@ -34,10 +32,7 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	silu := &B.GLU{Act: B.SiLU}
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {

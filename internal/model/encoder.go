@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -207,7 +208,7 @@ func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, *Readin
 		return nil, nil, inConfig(err)
 	}
 	body, err := newBody(c, p, world)
-	if err != nil {
+	if err := cmp.Or(c.err, err); err != nil {
 		return nil, nil, inConfig(err)
 	}
 	r, err := c.finish()

@@ -27,19 +27,14 @@ type ernieMoEArgs struct {
 // newErnieMoE is ernie4_5 with experts in some of its layers.
 func newErnieMoE(cfg *config, b *Build) (Generator, error) {
 	a := ernieMoEArgs{TopK: 6, Interval: 1, Gate: "softmax"}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("moe_gate_act", `"softmax"`, `"sigmoid"`)
 	// How many rows an expert took in training, and the losses there; whether a bias corrects the choice, the folder says.
 	cfg.harmless("moe_capacity", "moe_use_aux_free", "moe_aux_loss_lambda", "moe_orthogonal_loss_lambda", "moe_z_loss_lambda", "moe_group_orthogonal_loss", "global_aux_loss")
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(cfg, b)
-	if err != nil {
-		return nil, err
-	}
+	layer := a.layers(cfg, b)
 	router := B.Router{Score: B.Softmax, K: a.TopK, Renorm: true}
 	if a.Gate == "sigmoid" {
 		router.Score = B.Sigmoid

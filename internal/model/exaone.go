@@ -13,9 +13,7 @@ func newExaone(cfg *config, b *Build) (Generator, error) {
 		NumLayers int   `json:"num_layers"`
 		LNEps     float `json:"layer_norm_epsilon"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("activation_function", `"silu"`)
 	a.Types = nil // the family has no windows
 	if a.NumLayers != 0 {
@@ -27,10 +25,7 @@ func newExaone(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 500000})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) })
 	m.family = exaoneNames
 	return m, nil

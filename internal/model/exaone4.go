@@ -20,10 +20,7 @@ type exaone4Args struct {
 // newExaone4: norms after attention and MLP instead of before them, and one per head of queries and keys. Where some
 // layers have a window, the others do not rotate.
 func newExaone4(cfg *config, b *Build) (Generator, error) {
-	a, err := read[exaone4Args](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[exaone4Args](cfg)
 	if _, ok := cfg.text["sliding_window"]; !ok {
 		a.Window = 4096
 	}
@@ -33,10 +30,7 @@ func newExaone4(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		window, turn := a.window(i), rope
 		if a.Window > 0 && len(a.Types) > 0 && window == 0 {

@@ -27,9 +27,7 @@ type exaoneMoEArgs struct {
 func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	a := exaoneMoEArgs{glm4MoEArgs: glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 2.5, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid"}}
 	a.Dense, a.Window, a.NumShared = 1, 4096, 1
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("use_qk_norm", "true")
 	cfg.harmless("first_last_k_dense_replace") // is_moe_layer says it
 	if cfg.null("sliding_window") {
@@ -38,10 +36,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	router, silu := a.router(), &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		turn := rope

@@ -93,9 +93,7 @@ func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	a := falconH1Args{MHeads: 24, State: 128, Kernel: 4, MGroups: 1, ConvBias: true, Expand: 2, Key: 1, AttnIn: 1, AttnOut: 1, MambaIn: 1, MambaOut: 1,
 		MLP: []float{1, 1}, Mamba: []float{1, 1, 1, 1, 1}}
 	a.Eps = 1e-5
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	s, err := a.sizes()
 	if err != nil {
 		return nil, err
@@ -103,10 +101,7 @@ func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, nn.Attention{})
 		l.MLP.GateUp.Bias, l.MLP.Down.Bias, l.Attn = a.MLPBias, a.MLPBias, nil

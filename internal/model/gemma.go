@@ -12,9 +12,7 @@ func init() { register("gemma", newGemma) }
 func newGemma(cfg *config, b *Build) (Generator, error) {
 	yes := true
 	a := common{HeadDim: 256, Eps: 1e-6, Tied: &yes}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -23,10 +21,7 @@ func newGemma(cfg *config, b *Build) (Generator, error) {
 		act = B.GeluTanh // the first folders say gelu and mean this one
 	}
 	cfg.harmless("hidden_activation") // hidden_act counts
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	m := newDecoder(&a, b, func(i int) decoderLayer {
 		l := preNorm(&a, b, gqa(b, &a, i, 0, rope))
 		l.MLP.Spec.Act = act

@@ -25,9 +25,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	score, logit, yes := float(50), float(30), true
 	a := gemma2Args{ScoreCap: &score, LogitCap: &logit, Query: 256, windows: windows{Window: 4096},
 		common: common{HeadDim: 256, Eps: 1e-6, MaxPos: 8192, Tied: &yes}}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.harmless("sliding_window_size", "sliding_window_pattern", "_sliding_window_pattern")
 	a.fill(a.Layers, func(i int) bool { return i%2 == 0 })
 	if err := a.check(); err != nil {
@@ -35,10 +33,7 @@ func newGemma2(cfg *config, b *Build) (Generator, error) {
 	}
 	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	cfg.harmless("hidden_act") // hidden_activation counts
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.sandwich(b, gqa(b, &a.common, i, a.window(i), rope), a.Query)
 		l.MLP.Spec.Act = act

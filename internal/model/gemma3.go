@@ -29,9 +29,7 @@ func gemma3Defaults() gemma3Args {
 
 func newGemma3Text(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	return a.decoder(cfg, b)
 }
 
@@ -39,16 +37,12 @@ func newGemma3Text(cfg *config, b *Build) (Generator, error) {
 // but the embedding table is known to it where the folder has none.
 func newGemma3(cfg *config, b *Build) (Generator, error) {
 	a := gemma3Defaults()
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	var beside struct {
 		Vocab int   `json:"vocab_size"`
 		Tied  *bool `json:"tie_word_embeddings"` // the folder tells
 	}
-	if err := cfg.beside(&beside); err != nil {
-		return nil, err
-	}
+	cfg.beside(&beside)
 	if beside.Vocab != 0 {
 		a.Vocab = beside.Vocab
 	}
@@ -69,14 +63,8 @@ func (a *gemma3Args) decoder(cfg *config, b *Build) (*decoder, error) {
 	cfg.harmless("_sliding_window_pattern", "attn_logit_softcapping")
 	act := cfg.act("hidden_activation", "gelu_pytorch_tanh")
 	cfg.harmless("hidden_act") // hidden_activation counts
-	global, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
-	local, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	global := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 1e6, Apart: true, Fixed: true})
+	local := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		rope := local
 		if a.kind(i) == full {

@@ -32,15 +32,11 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	a := gemma3nArgs{FFNs: ints{16384}, Shared: 15, PerLayer: 256, PerVocab: 262144, Streams: 4, Scaled: true, Laurel: 64, Cap: &limit,
 		windows: windows{Window: 512},
 		common:  common{D: 2048, Layers: 35, Heads: 8, KVHeads: 2, HeadDim: 256, Eps: 1e-6, Vocab: 262400, MaxPos: 32768, Tied: &yes}}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	var beside struct {
 		Tied *bool `json:"tie_word_embeddings"` // the folder tells
 	}
-	if err := cfg.beside(&beside); err != nil {
-		return nil, err
-	}
+	cfg.beside(&beside)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -50,10 +46,7 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	ropes := map[string]*B.Rope{}
 	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true, Fixed: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true}} {
 		r.Head = a.HeadDim
-		rope, err := cfg.rope(r)
-		if err != nil {
-			return nil, err
-		}
+		rope := cfg.rope(r)
 		ropes[r.Kind] = rope
 	}
 	w := a.PerLayer

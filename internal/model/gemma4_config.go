@@ -51,9 +51,7 @@ func gemma4Defaults() gemma4Args {
 
 func newGemma4Text(cfg *config, b *Build) (Generator, error) {
 	a := gemma4Defaults()
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	return a.build(cfg, b)
 }
 
@@ -63,16 +61,12 @@ func newGemma4(cfg *config, b *Build) (Generator, error) {
 	if strings.HasPrefix(cfg.typ, "gemma4_unified") {
 		a.Window, a.PerLayer, a.MaxPos = 1024, 0, 262144
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	var beside struct {
 		Vocab int   `json:"vocab_size"`
 		Tied  *bool `json:"tie_word_embeddings"`
 	}
-	if err := cfg.beside(&beside); err != nil {
-		return nil, err
-	}
+	cfg.beside(&beside)
 	if beside.Vocab != 0 {
 		a.Vocab = beside.Vocab
 	}

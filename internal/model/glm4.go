@@ -12,18 +12,13 @@ func init() {
 // newGLM: rotation in pairs of neighbours, gate and up as one tensor; glm4 also normalises what attention and MLP give.
 func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
 	a := llamaArgs{common: common{KVHeads: 2, HeadDim: 128, Eps: 1.5625e-7}}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	a.Types = nil // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	act := cfg.act("hidden_act", "silu")
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Pairs: true, Fixed: true})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
 		l.Attn.QKV.Bias, l.MLP.GateUp.Fused, l.MLP.Spec.Act = a.AttnBias, true, act

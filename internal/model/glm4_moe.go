@@ -29,11 +29,9 @@ type glm4MoEArgs struct {
 }
 
 // read decodes the keys, which newer folders may have under other names, into all, of which a is a part.
-func (a *glm4MoEArgs) read(cfg *config, all any) (err error) {
+func (a *glm4MoEArgs) read(cfg *config, all any) {
 	cfg.also("n_routed_experts", "num_local_experts", "num_experts")
-	if err := cfg.into(all); err != nil {
-		return err
-	}
+	cfg.into(all)
 	for key, to := range map[string]*int{"n_shared_experts": &a.Shared, "n_routed_experts": &a.Experts} {
 		if cfg.null(key) {
 			*to = 0
@@ -41,7 +39,6 @@ func (a *glm4MoEArgs) read(cfg *config, all any) (err error) {
 	}
 	a.Renorm = a.Renorm && !cfg.null("norm_topk_prob")
 	a.act = cfg.act("hidden_act", "silu")
-	return nil
 }
 
 // newGLM4MoE: experts picked by sigmoids and a bias, in groups, beside a shared one; a part of each head rotates.
@@ -52,15 +49,11 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	if cfg.typ == "solar_open" {
 		turn.Base, turn.Share, a.Dense, a.ExpFFN, a.HeadDim = 1e6, 1, 0, 1280, 128
 	}
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
 	var heads struct {
 		Norm bool `json:"use_qk_norm"`
 	}
-	if err := cfg.into(&heads); err != nil {
-		return nil, err
-	}
+	cfg.into(&heads)
 	switch {
 	case a.FFN == 0 && a.Dense > 0:
 		return nil, fmt.Errorf("intermediate_size is missing, but first_k_dense_replace is %d", a.Dense)
@@ -70,10 +63,7 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(turn.of(a.HeadDim))
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(turn.of(a.HeadDim))
 	glu := &B.GLU{Act: a.act}
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {

@@ -57,9 +57,7 @@ var gpt2Names = strings.NewReplacer("wte", "embed_tokens", "wpe", "positions", "
 // newGPT2: positions from a table, biases everywhere. Published folders have every product the other way round.
 func newGPT2(cfg *config, b *Build) (Generator, error) {
 	var a gpt2Args
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("activation_function", "gelu_new")
 	if err := a.check(); err != nil {
 		return nil, err

@@ -17,9 +17,7 @@ func newGPTBigCode(cfg *config, b *Build) (Generator, error) {
 		MLPBias  bool `json:"mlp_bias"`
 	}{Shared: true, AttnBias: true, MLPBias: true}
 	a.Tied = &tied
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("activation_function", "gelu_pytorch_tanh")
 	cfg.harmless("inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "pad_key_length")
 	a.ByLayer = false

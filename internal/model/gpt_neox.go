@@ -16,9 +16,7 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 		Parallel bool `json:"use_parallel_residual"`
 		AttnBias bool `json:"attention_bias"`
 	}{Parallel: true, AttnBias: true}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("hidden_act", "gelu")
 	if err := a.shareOf(); err != nil {
 		return nil, err

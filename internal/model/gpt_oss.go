@@ -32,9 +32,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts_per_tok", "experts_per_token")
 	a := gptOssArgs{common: common{HeadDim: 64, Eps: 1e-5}, Limit: 7, TopK: 4, Bias: true}
 	a.Window = 128
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.harmless("initial_context_length") // the rotation's original_max_position_embeddings counts
 	cfg.is("swiglu_alpha", "1.702", "1.0", "1")
 	cfg.harmless("hidden_act") // experts have their own, whatever it says
@@ -47,10 +45,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 150000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 150000, Fixed: true})
 	glu := &B.GLU{Act: B.QuickGelu, Limit: float32(a.Limit), UpPlus1: true}
 	if a.Alpha == 1 {
 		glu.Act = B.SiLU

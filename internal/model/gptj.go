@@ -17,9 +17,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 		gpt2Args
 		Rotary *int `json:"rotary_dim"` // null: all of a head
 	}{Rotary: &part}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("activation_function", "gelu_new")
 	cfg.is("rotary", "true")
 	a.Scaled, a.ByLayer = nil, false

@@ -16,30 +16,23 @@ type graniteArgs struct {
 }
 
 func newGranite(cfg *config, b *Build) (Generator, error) {
-	a, err := read[graniteArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[graniteArgs](cfg)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(cfg, b)
-	if err != nil {
-		return nil, err
-	}
-	m := newDecoder(&a.common, b, layer)
+	m := newDecoder(&a.common, b, a.layers(cfg, b))
 	a.multiply(m)
 	return m, nil
 }
 
 // layers is also for the family's models of experts.
-func (a *graniteArgs) layers(cfg *config, b *Build) (func(i int) decoderLayer, error) {
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
+func (a *graniteArgs) layers(cfg *config, b *Build) func(i int) decoderLayer {
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	return func(i int) decoderLayer {
 		l := a.layer(b, i, rope)
 		l.Attn.Spec.Scale = float32(a.Attention)
 		return l
-	}, err
+	}
 }
 
 func (a *graniteArgs) multiply(m *decoder) {

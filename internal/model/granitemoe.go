@@ -16,19 +16,14 @@ func newGraniteMoE(cfg *config, b *Build) (Generator, error) {
 		Experts int `json:"num_local_experts"`
 		TopK    int `json:"num_experts_per_tok"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	layer, err := a.layers(cfg, b)
-	if err != nil {
-		return nil, err
-	}
+	layer := a.layers(cfg, b)
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, silu)

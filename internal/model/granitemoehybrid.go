@@ -37,9 +37,7 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	cfg.also("layer_types", "layers_block_type")
 	a := graniteHybridArgs{TopK: 2, MHeads: 128, State: 256, Kernel: 4, Expand: 2, MGroups: 1, ConvBias: true}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -53,13 +51,10 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	var rope *B.Rope
-	if a.Position != "rope" {
-		cfg.harmless("rope_parameters", "rope_theta", "rope_scaling") // no layer knows positions
+	if a.Position == "rope" {
+		rope = cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	} else {
-		var err error
-		if rope, err = cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true}); err != nil {
-			return nil, err
-		}
+		cfg.harmless("rope_parameters", "rope_theta", "rope_scaling") // no layer knows positions
 	}
 	var bad error
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {

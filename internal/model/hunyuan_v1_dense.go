@@ -17,9 +17,7 @@ func newHunyuan(cfg *config, b *Build) (Generator, error) {
 		Norm bool `json:"use_qk_norm"`
 	}
 	a.Norm = true
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("norm_type", `"rms"`)
 	cfg.is("add_classification_head", "false")
 	cfg.harmless("cla_share_factor", "attention_head_dim", "class_num", "dense_list", "pool_type", "org_vocab_size",

@@ -12,18 +12,13 @@ func newInternLM2(cfg *config, b *Build) (Generator, error) {
 		llamaArgs
 		Bias bool `json:"bias"`
 	}{Bias: true}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	a.Types, a.HeadDim = nil, 0 // the family has no windows, and heads are always a share of the width
 	a.AttnBias, a.MLPBias = a.Bias, false
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	perm := groupedHeads(b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim)
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)

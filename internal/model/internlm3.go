@@ -9,17 +9,12 @@ func newInternLM3(cfg *config, b *Build) (Generator, error) {
 		QKVBias bool `json:"qkv_bias"` // of attention's result too
 		Bias    bool `json:"bias"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	a.Types = nil // the family has no windows
 	a.AttnBias, a.MLPBias = a.AttnBias || a.QKVBias, a.MLPBias || a.Bias
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }), nil
 }

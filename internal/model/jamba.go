@@ -38,9 +38,7 @@ func newJamba(cfg *config, b *Build) (Generator, error) {
 	cfg.is("mamba_inner_layernorms", "true")
 	cfg.harmless("num_logits_to_keep", "calc_logits_for_entire_prompt") // what a call gives back
 	a := jambaArgs{AttnOffset: 4, ExpertOffset: 1, ExpertPeriod: 2, ConvBias: true, TopK: 2, Kernel: 4, State: 16, Expand: 2}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -52,9 +52,7 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("rope_theta", "rope_scaling", "rope_parameters", "qk_head_dim", "use_grouped_topk")
 	a := kimiLinearArgs{PerToken: 8, NumShared: 1, NumGroups: 1, Activation: "sigmoid", Normalise: true, LHeads: 32, LWidth: 128, LKernel: 4}
 	a.TopGroups, a.Freq, a.Scale, a.kvb, a.Dense = 1, 1, 2.446, nn.Heads{Again: true}, 1
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if cfg.null("moe_renormalize") {
 		a.Normalise = false
 	}

@@ -37,9 +37,7 @@ var lagunaNames = strings.NewReplacer(".mlp.gate.proj", ".mlp.gate", ".mlp.exper
 func newLaguna(cfg *config, b *Build) (Generator, error) {
 	a := lagunaArgs{Gating: json.RawMessage("true"), Experts: 256, TopK: 8, ExpFFN: 512, SharedFFN: 512, Scale: 1}
 	a.Eps, a.Window, a.HeadDim = 1e-6, 512, 128
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}

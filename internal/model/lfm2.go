@@ -47,9 +47,7 @@ func newLFM2(cfg *config, b *Build) (Generator, error) {
 		return newLFM2MoE(cfg, b) // a model of text and images around it
 	}
 	a := newLFM2Args()
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	a.FFN = cmp.Or(a.BlockFFN, a.FFN)
 	if a.Adjust {
 		if a.FFN = int(float64(2*a.FFN) / 3); a.Factor != 0 {
@@ -74,10 +72,7 @@ func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		var l decoderLayer
 		if a.Attends[i] {
@@ -96,9 +91,7 @@ func (a *lfm2Args) build(cfg *config, b *Build, mlp func(i int, l *decoderLayer)
 		Tie  *bool `json:"tie_embedding"`
 		Tied *bool `json:"tie_word_embeddings"`
 	}
-	if err := cfg.beside(&whole); err != nil {
-		return nil, err
-	}
+	cfg.beside(&whole)
 	if tied := cmp.Or(whole.Tie, whole.Tied, a.Tie, a.Tied); tied != nil && !*tied {
 		m.Head.Tied = nn.TieFile
 	}
@@ -149,9 +142,7 @@ func newLFM2MoE(cfg *config, b *Build) (Generator, error) {
 		Bias    bool  `json:"use_expert_bias"`
 		Scale   float `json:"routed_scaling_factor"`
 	}{lfm2Args: newLFM2Args(), TopK: 4, Dense: 2, Renorm: true, Bias: true, Scale: 1}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}

@@ -29,10 +29,7 @@ func (a *llamaArgs) check() error {
 }
 
 func newLlama(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	if slices.Contains(a.Types, slides) {
 		cfg.differs("layer_types", "as mlx-lm reads it; in transformers no layer of this architecture has a window")
 	}
@@ -41,10 +38,7 @@ func newLlama(cfg *config, b *Build) (Generator, error) {
 
 // newMistral is llama that has a window in every layer, unless sliding_window is null or layer_types tells layers apart.
 func newMistral(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	a.AttnBias, a.MLPBias = false, false // there may be some, but no key says so
 	if cfg.at != "" {
 		a.Types = nil // transformers looks for it at the top alone, where it makes another type of the model
@@ -57,10 +51,7 @@ func (a *llamaArgs) llama(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope) }), nil
 }
 

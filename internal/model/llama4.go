@@ -50,22 +50,15 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 	if cfg.null("attention_chunk_size") {
 		a.Chunk = 0
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	var beside struct {
 		Tied *bool `json:"tie_word_embeddings"` // the language model's part has its own, which counts
 	}
-	if err := cfg.beside(&beside); err != nil {
-		return nil, err
-	}
+	cfg.beside(&beside)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Pairs: true, Fixed: true})
 	grow := &B.Rope{Head: a.HeadDim, QBeta: float32(a.Growth), QOrig: a.Floor, QFrom: 1}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, a.window(i), rope))

@@ -98,9 +98,7 @@ func newMamba(cfg *config, b *Build) (Generator, error) {
 	cfg.is("rms_norm", "true")
 	cfg.is("ssm_cfg", "{}")
 	cfg.harmless("fused_add_norm", "pad_vocab_size_multiple", "use_falcon_mambapy") // change no number
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	rank, err := stepRank(a.Rank, a.D)
 	if err != nil {
 		return nil, err

@@ -186,9 +186,7 @@ func newMamba2(cfg *config, b *Build) (Generator, error) {
 	cfg.initial()
 	cfg.is("rms_norm", "true")
 	cfg.harmless("time_step_rank", "norm_before_gate") // the same whatever they say
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if a.SSMState == 0 {
 		a.SSMState = a.State
 	}

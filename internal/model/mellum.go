@@ -17,9 +17,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("use_qk_norm", "true")
 	a.Step, a.Renorm, a.TopK, a.Window = 1, true, 8, 1024
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	a.Step, a.Dense = 1, nil
 	if err := a.check(); err != nil {
 		return nil, err

@@ -22,9 +22,7 @@ type mimoLater struct {
 // newMiMoV25 is mimo_v2_flash with other defaults: what is null or missing of layers with a window is that of the others.
 func newMiMoV25(cfg *config, b *Build) (Generator, error) {
 	var k mimoLater
-	if err := cfg.into(&k); err != nil {
-		return nil, err
-	}
+	cfg.into(&k)
 	if k.Layers <= 0 || k.Layers > maxLayers {
 		return nil, fmt.Errorf("num_hidden_layers %d is missing or out of range", k.Layers)
 	}

@@ -43,29 +43,19 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		a.VScale = &scale
 	}
 	cfg.harmless("attention_chunk_size") // nobody reads it
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if a.Pattern != nil {
 		older := struct {
 			Eps *float `json:"layernorm_epsilon"`
 		}{&a.Eps}
-		if err := cfg.into(&older); err != nil {
-			return nil, err
-		}
+		cfg.into(&older)
 	}
 	swa, err := a.check()
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
-	local, err := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: 5e6, Share: 0.334, New: a.Pattern == nil, Fixed: true})
+	local := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil, Fixed: true})
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		var t nn.Attention

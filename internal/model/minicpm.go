@@ -38,9 +38,7 @@ func newMiniCPM(cfg *config, b *Build) (Generator, error) {
 		llamaArgs
 		miniCPMArgs
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("mup_denominator", strconv.Itoa(a.Layers)) // the root of the number of layers divides what they add
 	a.Types, a.HeadDim = nil, 0                       // the family has no windows, and heads are always a share of the width
 	if err := a.llamaArgs.check(); err != nil {
@@ -49,10 +47,7 @@ func newMiniCPM(cfg *config, b *Build) (Generator, error) {
 	if err := a.miniCPMArgs.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer { return preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope)) })
 	a.multiply(m, &a.common)
 	return m, nil

@@ -20,9 +20,7 @@ func newMiniCPM3(cfg *config, b *Build) (Generator, error) {
 	a.Eps, a.Lora, a.QLora, a.Nope, a.Rot, a.Tied = 1e-5, 256, 768, 64, 32, &yes
 	a.Base, a.Depth, a.Embedding = 256, 1.4, 12
 	a.apart = true
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
 	a.Experts = 0
 	if a.VDim == 0 && a.Heads > 0 {
 		a.VDim = a.D / a.Heads

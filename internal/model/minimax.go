@@ -49,9 +49,7 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta", "mlp_intermediate_size", "shared_moe_mode")
 	a := miniMaxArgs{Norm: true, TopK: 8}
 	a.Eps = 1e-6
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -59,10 +57,7 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 	if a.Rotary > 0 {
 		r.Share = min((float64(a.Rotary)+0.5)/float64(a.HeadDim), 1)
 	}
-	rope, err := cfg.rope(r)
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(r)
 	glu := &B.GLU{Act: cfg.act("hidden_act", "silu")}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, 0, rope)

@@ -70,16 +70,11 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("block_size") // how many rows are computed at once
 	a := miniMaxTextArgs{TopK: 2, Experts: 8, FullKeep: 1, FullAdd: 1, LinearKeep: 1, LinearAdd: 1, MLPKeep: 1, MLPAdd: 1}
 	a.Eps = 1e-5
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
 	act := cfg.act("hidden_act", "silu")
 	m := &miniMaxText{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()

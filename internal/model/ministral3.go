@@ -15,10 +15,7 @@ type ministral3Args struct {
 // newMinistral3 is llama whose queries grow with the logarithm of their position, once that is past the context the model
 // was first trained on.
 func newMinistral3(cfg *config, b *Build) (Generator, error) {
-	a, err := read[ministral3Args](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[ministral3Args](cfg)
 	a.everywhere(cfg, a.Layers, 0)
 	if err := a.check(); err != nil {
 		return nil, err
@@ -26,14 +23,9 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 	if slices.Contains(a.Types, full) && slices.Contains(a.Types, slides) {
 		cfg.differs("layer_types", "as mlx-lm reads it; in transformers every layer of this architecture has the window")
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	queries := *rope
-	if queries.QBeta, queries.QOrig, err = cfg.growth(); err != nil {
-		return nil, err
-	}
+	queries.QBeta, queries.QOrig = cfg.growth()
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QRope = &queries
@@ -42,7 +34,7 @@ func newMinistral3(cfg *config, b *Build) (Generator, error) {
 }
 
 // growth is what makes queries grow: how fast, and from which position on.
-func (c *config) growth() (beta float32, from int, err error) {
+func (c *config) growth() (beta float32, from int) {
 	older, newer, at, err := c.ropes("", false)
 	p := newer
 	if p == nil {
@@ -50,15 +42,17 @@ func (c *config) growth() (beta float32, from int, err error) {
 	}
 	switch {
 	case err != nil:
-		return 0, 0, err
 	case p == nil:
-		return 0, 0, fmt.Errorf("rope_parameters is missing")
+		err = fmt.Errorf("rope_parameters is missing")
 	case !(p.Orig >= 1 && p.Orig <= maxSize):
-		return 0, 0, fmt.Errorf("%s: original_max_position_embeddings %g is missing or out of range", at, float64(p.Orig))
+		err = fmt.Errorf("%s: original_max_position_embeddings %g is missing or out of range", at, float64(p.Orig))
 	case !(p.Beta >= 0 && p.Beta <= 100):
-		return 0, 0, fmt.Errorf("%s: llama_4_scaling_beta %g is out of range", at, float64(p.Beta))
+		err = fmt.Errorf("%s: llama_4_scaling_beta %g is out of range", at, float64(p.Beta))
+	default:
+		return float32(p.Beta), int(p.Orig)
 	}
-	return float32(p.Beta), int(p.Orig), nil
+	c.fail(err)
+	return 0, 0
 }
 
 func (a *ministral3Args) check() error {

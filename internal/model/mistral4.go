@@ -15,12 +15,8 @@ func init() { register("mistral4", newMistral4) }
 func newMistral4(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
 	a.glm4MoEArgs = glm4MoEArgs{Groups: 1, TopGroups: 1, Scale: 1, Renorm: true, Experts: 128, Shared: 1, TopK: 4, ExpFFN: 2048, common: common{Eps: 1e-6}}
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
-	if err := a.pairs(cfg); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
+	a.pairs(cfg)
 	a.Method, a.Scoring = "noaux_tc", "sigmoid" // the rest is checked like deepseek_v3's
 	head := cmp.Or(a.HeadDim, a.Nope+a.Rot)
 	if err := a.check(); err != nil {

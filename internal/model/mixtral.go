@@ -27,9 +27,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_local_experts", "num_experts")
 	a := mixtralArgs{Experts: 8, TopK: 2, common: common{
 		D: 4096, Layers: 32, FFN: 14336, Heads: 32, KVHeads: 8, Eps: 1e-5, Vocab: 32000}}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := checkExperts("num_local_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
 	}
@@ -39,10 +37,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 	if a.Window < 0 || a.Window > 1<<30 {
 		return nil, fmt.Errorf("sliding_window %d is out of range", a.Window)
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6})
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		moe := nn.NewMoE(a.D, b.Local(a.FFN), a.Experts, B.Router{Score: B.SoftmaxSelected, K: a.TopK}, silu)

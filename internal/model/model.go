@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,7 +130,8 @@ func (c *config) make(world int) (Generator, error) {
 	if err := known(c.typ); err != nil {
 		return nil, err
 	}
-	return makerOf(c.typ)(c, &Build{World: world})
+	g, err := makerOf(c.typ)(c, &Build{World: world})
+	return g, cmp.Or(c.err, err)
 }
 
 // relative is the known type whose name begins most alike, the newest of a family where several do; "" if none has three

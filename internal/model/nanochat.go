@@ -17,16 +17,11 @@ func newNanochat(cfg *config, b *Build) (Generator, error) {
 		common
 		Cap *float `json:"final_logit_softcapping"`
 	}{common: common{Eps: 1e-6}}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	for i := range rope.InvFreq {
 		rope.InvFreq[i] = -rope.InvFreq[i]
 	}

@@ -15,17 +15,12 @@ func newNemotron(cfg *config, b *Build) (Generator, error) {
 		AttnBias bool  `json:"attention_bias"`
 		MLPBias  bool  `json:"mlp_bias"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("hidden_act", "relu2")
 	if err := a.checkEps("norm_eps", a.NormEps); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
 	return newCentred(&a.common, b, nn.LayerNorm{Plus1: true}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias

@@ -66,9 +66,7 @@ func newNemotronH(cfg *config, b *Build) (Generator, error) {
 	act := cfg.act("mlp_hidden_act", "relu2")
 	a := nemotronHArgs{MHeads: 128, MWidth: 64, State: 128, Kernel: 4, MGroups: 8, ConvBias: true, LNEps: 1e-5, Least: 0.001, TopK: 2, Groups: 1, TopGroups: 1,
 		Renorm: true, Scale: 1, act: act}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	blocks, err := a.puzzle(cfg)
 	if err != nil {
 		return nil, err

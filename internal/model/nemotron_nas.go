@@ -83,16 +83,11 @@ var nasActs = map[string]B.ActKind{"silu": B.SiLU, "gelu": B.GeluErf, "gelu_new"
 
 func newNemotronNAS(cfg *config, b *Build) (Generator, error) {
 	a := nasArgs{Act: "silu"}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Fixed: true})
 	m := &nas{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	if m.Head.Tied = a.tie(); a.Tied == nil {
 		m.Head.Tied = nn.TieNever

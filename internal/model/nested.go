@@ -48,7 +48,8 @@ func newNested(mk maker, cfg *config, b *Build, tied *bool) (Generator, error) {
 	if !ok {
 		return nil, fmt.Errorf("%smodel_type: this language model is not supported in %s", cfg.at, regular.Quote(cfg.typ))
 	}
-	return g, cfg.tieBeside(p.within(), tied)
+	cfg.tieBeside(p.within(), tied)
+	return g, nil
 }
 
 // nest is a model of text and images whose language model is of the type that text_config.model_type says. Its other
@@ -153,9 +154,7 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 		var head struct {
 			Type string `json:"model_type"`
 		}
-		if err := cfg.into(&head); err != nil {
-			return nil, err
-		}
+		cfg.into(&head)
 		if head.Type != "" && !n.only {
 			typ = strings.ReplaceAll(head.Type, "-", "_")
 		}
@@ -183,9 +182,7 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	if t.shares {
-		if err := cfg.shareHeads(); err != nil {
-			return nil, err
-		}
+		cfg.shareHeads()
 	}
 	// How images are cut and joined to the text.
 	for _, key := range []string{"scale_factor", "downsample_ratio", "adapter_layer_norm_eps", "alignment_intermediate_size", "vision_aspect_ratio",
@@ -215,38 +212,31 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 // tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that
 // part, as older folders do; missing is for configs that do not say it beside. A folder's own head counts where they
 // say that it is tied.
-func (c *config) tieBeside(head *nn.Linear, missing *bool) error {
+func (c *config) tieBeside(head *nn.Linear, missing *bool) {
 	var in struct {
 		Tied *bool `json:"tie_word_embeddings"`
 	}
 	out := struct {
 		Tied *bool `json:"tie_word_embeddings"`
 	}{missing}
-	if err := c.into(&in); err != nil {
-		return err
-	}
-	if err := c.beside(&out); err != nil {
-		return err
-	}
+	c.into(&in)
+	c.beside(&out)
 	head.Tied = nn.TieNever
 	if (in.Tied == nil && out.Tied == nil) || (in.Tied != nil && *in.Tied) || (out.Tied != nil && *out.Tied) {
 		head.Tied = nn.TieFile
 	}
-	return nil
 }
 
 // shareHeads gives heads the width that is left to each.
-func (c *config) shareHeads() error {
+func (c *config) shareHeads() {
 	var k struct {
 		D     int `json:"hidden_size"`
 		Heads int `json:"num_attention_heads"`
 	}
-	if err := c.into(&k); err != nil || k.Heads <= 0 {
-		return err
+	if c.into(&k); k.Heads > 0 {
+		c.text["head_dim"] = json.RawMessage(strconv.Itoa(k.D / k.Heads))
+		c.harmless("head_dim")
 	}
-	c.text["head_dim"] = json.RawMessage(strconv.Itoa(k.D / k.Heads))
-	c.harmless("head_dim")
-	return nil
 }
 
 // newQwen3VLMoE is qwen3_moe whose picked weights always add up to 1, and without windows.
@@ -270,9 +260,7 @@ func newQwen3VL(cfg *config, b *Build) (Generator, error) {
 // qwen3Text is qwen3 without windows.
 func qwen3Text(cfg *config, b *Build) (Generator, error) {
 	var a qwenArgs
-	if err := cfg.into(&a.common); err != nil {
-		return nil, err
-	}
+	cfg.into(&a.common)
 	cfg.harmless("use_sliding_window", "sliding_window", "max_window_layers", "layer_types") // as in transformers
 	if err := a.common.check(); err != nil {
 		return nil, err

@@ -10,19 +10,13 @@ func init() { register("olmo2", newOlmo2) }
 // newOlmo2 is llama with norms after attention and MLP instead of before them, and norms over all heads of the queries and
 // all of the keys.
 func newOlmo2(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	a.MLPBias = false // there may be some, but no key says so
 	a.Types = nil     // the family has no windows
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	return newDecoder(&a.common, b, func(i int) decoderLayer { return a.postNorm(b, i, rope) }), nil
 }
 

@@ -9,10 +9,7 @@ func init() { register("olmo3", newOlmo3) }
 
 // newOlmo3 is olmo2 with windows in three layers of four. The scaling of the rotation is for the others alone.
 func newOlmo3(cfg *config, b *Build) (Generator, error) {
-	a, err := read[llamaArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[llamaArgs](cfg)
 	a.MLPBias = false // there may be some, but no key says so
 	if _, ok := cfg.text["sliding_window"]; !ok {
 		a.Window = 4096
@@ -30,14 +27,8 @@ func newOlmo3(cfg *config, b *Build) (Generator, error) {
 			return nil, fmt.Errorf("rope_parameters should be by layer type: %s and %s", full, slides)
 		}
 	}
-	every, err := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: olmo3Base, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
-	plain, err := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: olmo3Base, Plain: true, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	every := cfg.rope(rotation{Head: a.HeadDim, Kind: full, Base: olmo3Base, Fixed: true})
+	plain := cfg.rope(rotation{Head: a.HeadDim, Kind: slides, Base: olmo3Base, Plain: true, Fixed: true})
 	if base, err := cfg.number("rope_theta"); err == nil && base != nil && *base != olmo3Base && len(kinds) == 0 {
 		cfg.differs("rope_theta", "which turns all layers, as in mlx-lm; transformers 5 turns those with a window by 500000")
 	}

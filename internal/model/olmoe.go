@@ -18,10 +18,7 @@ type olmoeArgs struct {
 func newOlmoe(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("clip_qkv", "null")
-	a, err := read[olmoeArgs](cfg)
-	if err != nil {
-		return nil, err
-	}
+	a := read[olmoeArgs](cfg)
 	a.Types = nil // the family has no windows
 	if err := checkExperts("num_experts", a.Experts, "num_experts_per_tok", a.TopK); err != nil {
 		return nil, err
@@ -29,10 +26,7 @@ func newOlmoe(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000})
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := a.layer(b, i, rope)

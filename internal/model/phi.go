@@ -12,17 +12,12 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 		centredArgs
 		QKNorm bool `json:"qk_layernorm"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	act := cfg.act("hidden_act", "gelu_new")
 	if err := a.check(a.LNEps); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.5, Fixed: true})
 	cfg.same("rotary_dim", float64(2*len(rope.InvFreq)))
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)

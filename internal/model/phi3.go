@@ -12,9 +12,7 @@ type phi3Args struct {
 // newPhi3 is llama with q, k and v in one tensor, gate and up in another, and a part of each head rotated.
 func newPhi3(cfg *config, b *Build) (Generator, error) {
 	a := phi3Args{common: common{MaxPos: 131072}, Orig: 4096}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("full_attn_mod", "1") // of the first code: layers without a window, and how far positions are stretched
 	cfg.is("interpolate_factor", "1")
 	a.Types = nil // sliding_window is that of every layer, whatever layer_types says
@@ -25,11 +23,8 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig),
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 1, Orig: float64(a.Orig),
 		Types: []string{"default", "linear", "longrope", "su", "yarn"}, Yarn: "longrope"})
-	if err != nil {
-		return nil, err
-	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, a.window(i), rope))
 		l.Attn.QKV.Fused, l.MLP.GateUp.Fused = true, true

@@ -60,9 +60,7 @@ func newPlamo2(cfg *config, b *Build) (Generator, error) {
 	tied := true
 	a := plamo2Args{Width: 128, State: 64, Kernel: 4, MHeads: 64, Step: 2, Enabled: true}
 	a.Tied, a.Eps = &tied, 1e-6
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if a.HeadDim = a.Width; a.Step <= 1 {
 		return nil, fmt.Errorf("mamba_step %d is out of range", a.Step)
 	}
@@ -73,10 +71,7 @@ func newPlamo2(cfg *config, b *Build) (Generator, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	norm := func(less float64) *nn.RMSNorm {
 		n := a.norm()
 		n.Less = float32(less)

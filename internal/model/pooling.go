@@ -187,8 +187,8 @@ func (c *config) poolingOf(missing B.PoolKind) (B.PoolKind, error) {
 	var k struct {
 		Pooling *string `json:"pooling"`
 	}
-	if err := c.into(&k); err != nil || k.Pooling == nil {
-		return missing, err
+	if c.into(&k); k.Pooling == nil {
+		return missing, c.err
 	}
 	rows, ok := poolings[*k.Pooling]
 	if !ok {

@@ -13,9 +13,7 @@ type qwenArgs struct {
 // readQwen has the defaults of two generations; from is that of max_window_layers.
 func readQwen(cfg *config, from int) (*qwenArgs, error) {
 	a := &qwenArgs{windows: windows{Window: 4096}, From: from}
-	if err := cfg.into(a); err != nil {
-		return nil, err
-	}
+	cfg.into(a)
 	no := a.Slides != nil && !*a.Slides || a.Slides == nil && len(a.Types) == 0
 	if no || cfg.null("sliding_window") {
 		a.Window = 0
@@ -38,10 +36,7 @@ func qwen2(cfg *config, b *Build, from int, base float64) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base})
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QKV.Bias = true

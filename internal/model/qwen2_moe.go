@@ -31,9 +31,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	cfg.also("num_experts", "num_local_experts")
 	a := qwen2MoEArgs{Step: 1, MaxWindow: 28, QKVBias: true}
 	a.Window = 4096
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if i := slices.Index(a.Types, slides); i >= 0 && !a.UseWindow {
 		return nil, fmt.Errorf("use_sliding_window is false, but layer_types[%d] is sliding", i)
 	}
@@ -44,10 +42,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)

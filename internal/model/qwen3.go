@@ -16,10 +16,7 @@ func newQwen3(cfg *config, b *Build) (Generator, error) {
 }
 
 func (a *qwenArgs) qwen3(cfg *config, b *Build, base float64) (Generator, error) {
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), rope)
 		t.QNorm, t.KNorm = nn.HeadRMS(a.HeadDim, float32(a.Eps)), nn.HeadRMS(a.HeadDim, float32(a.Eps))

@@ -6,9 +6,7 @@ func init() { register("qwen3_5", newQwen35) }
 // none. It is the language model of a model of text and images.
 func newQwen35(cfg *config, b *Build) (Generator, error) {
 	a := qwen3NextArgs{Step: 1, Renorm: true}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if a.Step, a.Dense, a.always = 1, nil, true; a.KVHeads == 0 {
 		a.KVHeads = 4
 		if a.Experts > 0 {
@@ -20,5 +18,6 @@ func newQwen35(cfg *config, b *Build) (Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, cfg.tieBeside(m.within(), nil)
+	cfg.tieBeside(m.within(), nil)
+	return m, nil
 }

@@ -28,9 +28,7 @@ func newQwen3MoE(cfg *config, b *Build) (Generator, error) {
 		Use    bool `json:"use_sliding_window"`
 		Window int  `json:"sliding_window"` // of all layers
 	}{false, 4096}
-	if err := cfg.into(&slides); err != nil {
-		return nil, err
-	}
+	cfg.into(&slides)
 	a := qwen3MoEArgs{Step: 1}
 	if slides.Use && !cfg.null("sliding_window") {
 		a.everyWindow = slides.Window
@@ -46,16 +44,11 @@ func qwen3MoE(cfg *config, b *Build, a qwen3MoEArgs, base float64) (Generator, e
 	cfg.also("num_experts", "num_local_experts")
 	cfg.is("use_qk_norm", "true")
 	cfg.is("shared_expert_intermediate_size", "0")
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: base, Fixed: true})
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.everyWindow, rope)

@@ -61,9 +61,7 @@ type hybridLayer struct {
 func newQwen3Next(cfg *config, b *Build) (Generator, error) {
 	a := qwen3NextArgs{Step: 1, Renorm: true}
 	a.KVHeads = 2
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	m, err := newHybrid(cfg, &a, rotation{Base: 10000, Share: 0.25, Fixed: true}, b)
 	if err != nil {
 		return nil, err
@@ -87,10 +85,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	}
 	cfg.is("attn_output_gate", "true")
 	r.Head = a.HeadDim
-	rope, err := cfg.rope(r)
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(r)
 	m := &hybrid{vocab: a.Vocab, context: a.MaxPos,
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()

@@ -26,10 +26,14 @@ type config struct {
 	part map[string]bool            // paths of which parts were read
 	why  map[string]string          // of keys that are told of although they were read
 
+	err       error // the first failure of into, beside, rope and growth: counts before what the constructor returns
 	only      []refusal
 	rotations []Rotation
 	notes     []string
 }
+
+// fail keeps the first error, so that constructors read on without asking after every key.
+func (c *config) fail(err error) { c.err = cmp.Or(c.err, err) }
 
 // note says of the config as a whole that numbers may not be the authors'.
 func (c *config) note(text string) { c.notes = append(c.notes, text) }
@@ -59,19 +63,20 @@ func openConfig(typ string, b []byte) (*config, error) {
 	return c, nil
 }
 
-// into decodes the language model's keys into the tagged fields of a struct, which holds the defaults; keys that are null leave
-// them. Of two fields with one tag the less deeply embedded counts.
-func (c *config) into(to any) error { return c.decode(c.text, c.at, to) }
+// into decodes the language model's keys into the tagged fields of a struct, which holds the defaults. A key that is null keeps
+// the default. Of two fields with one tag the less deeply embedded is filled.
+func (c *config) into(to any) { c.fail(c.decode(c.text, c.at, to)) }
 
 // read is into for a struct without defaults.
-func read[T any](c *config) (T, error) {
-	var t T
-	return t, c.into(&t)
+func read[T any](c *config) (t T) {
+	c.into(&t)
+	return t
 }
 
 // beside is into for the keys that a nested config has outside of the language model's part.
-func (c *config) beside(to any) error { return c.decode(c.top, "", to) }
+func (c *config) beside(to any) { c.fail(c.decode(c.top, "", to)) }
 
+// decode is into for any object of the config; at is its path.
 func (c *config) decode(from map[string]json.RawMessage, at string, to any) error {
 	fields := tagsOf(reflect.ValueOf(to).Elem())
 	for _, key := range slices.Sorted(maps.Keys(fields)) {

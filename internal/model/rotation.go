@@ -170,8 +170,17 @@ func (c *config) ropeless(parameters string) {
 	}
 }
 
-// rope is the rotation that the config asks for.
-func (c *config) rope(r rotation) (*B.Rope, error) {
+// rope is the rotation that the config asks for; one without frequencies after a failure.
+func (c *config) rope(r rotation) *B.Rope {
+	rope, err := c.newRope(r)
+	if err != nil {
+		c.fail(err)
+		return &B.Rope{Head: r.Head}
+	}
+	return rope
+}
+
+func (c *config) newRope(r rotation) (*B.Rope, error) {
 	a, err := c.ropeArgs(r)
 	if err != nil {
 		return nil, err
@@ -195,7 +204,7 @@ func (c *config) ropeArgs(r rotation) (nn.RopeArgs, error) {
 		Max   int   `json:"max_position_embeddings"`
 		Pairs *bool `json:"rope_traditional"`
 	}
-	if err := c.into(&flat); err != nil {
+	if err := c.decode(c.text, c.at, &flat); err != nil {
 		return nn.RopeArgs{}, err
 	}
 	baseKey, shareKey := cmp.Or(r.BaseKey, "rope_theta"), cmp.Or(r.ShareKey, "partial_rotary_factor")
@@ -353,7 +362,7 @@ func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error)
 	c.unused(types)
 	for _, kind := range slices.Compact(slices.Sorted(slices.Values(types))) {
 		r.Kind = kind
-		rope, err := c.rope(r)
+		rope, err := c.newRope(r)
 		if err != nil {
 			return nil, fmt.Errorf("rotation of %s: %w", kind, err)
 		}

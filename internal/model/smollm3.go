@@ -19,16 +19,11 @@ type smolLM3Args struct {
 func newSmolLM3(cfg *config, b *Build) (Generator, error) {
 	cfg.harmless("max_window_layers") // layers that do not rotate have the window
 	a := smolLM3Args{Interval: 4}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 2e6})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 2e6})
 	return newDecoder(&a.common, b, func(i int) decoderLayer {
 		if a.rotates(i) {
 			return a.layer(b, i, rope)

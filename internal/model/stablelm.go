@@ -16,9 +16,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		Parallel bool `json:"use_parallel_residual"`
 		QKNorm   bool `json:"qk_layernorm"`
 	}
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	if err := a.shareOf(); err != nil {
 		return nil, err
 	}
@@ -26,10 +24,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	act := cfg.act("hidden_act", "silu")
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Share: 0.25, Fixed: true})
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, 0, rope)
 		l.Attn.QKV.Bias = a.QKVBias

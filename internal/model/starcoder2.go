@@ -17,9 +17,7 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 		Bias    bool  `json:"use_bias"`
 	}
 	a.Bias, a.KVHeads = true, 2
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	cfg.is("mlp_type", `"default"`)
 	cfg.is("norm_type", `"layer_norm"`)
 	cfg.harmless("activation_function", "layer_norm_epsilon") // starcoder's; hidden_act and norm_epsilon count
@@ -32,10 +30,7 @@ func newStarcoder2(cfg *config, b *Build) (Generator, error) {
 	if err := a.checkWindows(a.Layers); err != nil {
 		return nil, err
 	}
-	rope, err := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
 	m := newCentred(&a.common, b, nn.LayerNorm{}, func(i int, l *centredLayer) {
 		l.Attn = gqa(b, &a.common, i, a.window(i), rope)
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.Bias, a.Bias

@@ -73,9 +73,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	cfg.also("moe_num_experts", "n_routed_experts", "num_local_experts", "num_experts")
 	cfg.also("moe_top_k", "num_experts_per_tok")
 	cfg.also("share_expert_dim", "share_expert_dims")
-	if err := cfg.into(&a); err != nil {
-		return nil, err
-	}
+	cfg.into(&a)
 	err := a.check(cfg.typ == "step3p7")
 	if err != nil {
 		return nil, err
@@ -102,9 +100,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family, m.nested, m.drop = step3Names, true, []string{".mtp", "vision_model.", "vit_large_projector."}
 	if m.ownHead(&a.common); cfg.at != "" {
-		if err := cfg.tieBeside(&m.Head, new(bool)); err != nil {
-			return nil, err
-		}
+		cfg.tieBeside(&m.Head, new(bool))
 	}
 	for i := range a.Extra {
 		m.drop = append(m.drop, fmt.Sprintf("model.layers.%d.", a.Layers+i))
@@ -197,13 +193,13 @@ func (a *step3Args) newRope(cfg *config, t step3Turn) (*B.Rope, error) {
 		if err := json.Unmarshal(raw, &kinds); err != nil || !given(kinds[t.kind]) {
 			return nil, fmt.Errorf("%srope_parameters has none of %s", cfg.at, t.kind)
 		}
-		return cfg.rope(rotation{Head: a.HeadDim, Kind: t.kind, Base: 10000, Share: 1, New: true, Fixed: true})
+		return cfg.newRope(rotation{Head: a.HeadDim, Kind: t.kind, Base: 10000, Share: 1, New: true, Fixed: true})
 	}
 	if cfg.typ == "step3p7" && len(a.YarnTypes) == 0 {
 		a.YarnTypes = []string{full}
 	}
 	plain := len(a.YarnTypes) > 0 && !slices.Contains(a.YarnTypes, t.kind)
-	return cfg.rope(rotation{Head: a.HeadDim, Base: t.base, Share: t.share, Own: true, Plain: plain, Fixed: true})
+	return cfg.newRope(rotation{Head: a.HeadDim, Base: t.base, Share: t.share, Own: true, Plain: plain, Fixed: true})
 }
 
 // readBases fills the base of every layer.

@@ -15,13 +15,9 @@ func newYoutu(cfg *config, b *Build) (Generator, error) {
 		Pairs   *bool `json:"rope_traditional"`
 	}
 	a.Freq, a.theta, a.kvb = 1, 1.6e6, nn.Heads{Together: true}
-	if err := a.read(cfg, &a); err != nil {
-		return nil, err
-	}
+	a.read(cfg, &a)
 	a.Experts, a.normEps, a.apart = 0, float64(a.Eps), a.Pairs != nil && !*a.Pairs
-	if err := a.pairs(cfg); err != nil {
-		return nil, err
-	}
+	a.pairs(cfg)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
