@@ -43,13 +43,7 @@ func OpenAdapter(fsys fs.FS, where string) (*Adapter, error) {
 		}
 	}
 	if err != nil {
-		var e *LoadError
-		if !errors.As(err, &e) {
-			e = &LoadError{Err: err}
-		}
-		r := *e
-		r.Where, r.What = where, "adapter"
-		return nil, &r
+		return nil, blame(err, "adapter", where)
 	}
 	return a, nil
 }
@@ -103,10 +97,7 @@ func (a *Adapter) read(fsys fs.FS) error {
 // over adds the adapter to what src has, under the names that m uses.
 func (a *Adapter) over(src Source, m Model) Source {
 	s := &adapted{Source: src, a: a, names: map[string]string{}, used: map[string]bool{}}
-	rename := func(name string) string { return name }
-	if r, ok := m.(renamer); ok {
-		rename = r.Rename
-	}
+	rename := renaming(m)
 	for _, t := range a.file.Tensors {
 		module, leaf := t.Name, ""
 		for _, l := range []string{".lora_a", ".lora_b"} {
@@ -131,13 +122,13 @@ type adapted struct {
 	used  map[string]bool   // by name in tags
 }
 
-func (s *adapted) tensor(name string) *safetensors.Tensor {
+func (s *adapted) tensor(name string) *B.Tensor {
 	t, ok := s.a.file.Tensor(s.names[name])
 	if !ok {
 		return nil
 	}
 	s.used[name] = true
-	return &t
+	return &B.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}
 }
 
 // adapts is the module whose adapter is that of w.
@@ -221,7 +212,8 @@ func (s *adapted) Part(w Want) B.Part {
 	return p
 }
 
-func numbers(t *safetensors.Tensor) []float32 {
+// numbers are those of a tensor of floats.
+func numbers(t *B.Tensor) []float32 {
 	x := make([]float32, product(t.Shape))
 	quant.Floats(x, quant.DType(t.DType), t.Bytes)
 	return x

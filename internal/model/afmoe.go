@@ -51,7 +51,7 @@ func newAFMoE(cfg *config, b *Build) (Generator, error) {
 		m.Embed.Scale = float32(math.Sqrt(float64(a.D)))
 	}
 	m.family = afMoENames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }
@@ -69,13 +69,7 @@ func (a *afMoEArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) decode
 	if i < a.Dense {
 		return l
 	}
-	moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
-	moe.Bias = &nn.Vec{N: a.Experts}
-	if a.Shared > 0 {
-		shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-		moe.Shared = &shared
-	}
-	return l.routed(&moe)
+	return l.routed(a.moe(b, router, &B.GLU{Act: B.SiLU}))
 }
 
 var afMoENames = strings.NewReplacer(".mlp.router.gate", ".mlp.gate", ".mlp.expert_bias", ".mlp.gate.e_score_correction_bias",

@@ -107,8 +107,7 @@ func partNibbles(m module, w Want, order *[8]int, zero uint8) B.Part {
 	}
 	p.Weight = &B.Tensor{Name: t.Name, DType: string(quant.U32), Shape: []int{n, w.In / 8}, Bytes: codes}
 
-	stored, scales, biases := make([]float32, n*k), make([]float32, n*k), make([]float32, n*k)
-	quant.Floats(stored, quant.DType(s.DType), s.Bytes)
+	stored, scales, biases := numbers(s), make([]float32, n*k), make([]float32, n*k)
 	for g := range k {
 		for r := range n {
 			q := uint8(8)

@@ -47,7 +47,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer { return a.layer(b, i, rope, router) })
 	m.family = bailingNames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

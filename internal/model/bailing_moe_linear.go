@@ -90,7 +90,7 @@ func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 		return full
 	})
 	m.family = bailingLinearNames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

@@ -36,32 +36,22 @@ func ternary(divide bool) *foreign {
 		keys: []string{".weight_scale"}, needs: []string{".weight"},
 		check: func(m module, w Want) error {
 			codes, s := m.t[".weight"], m.first
-			if !slices.Contains([]string{"U8"}, codes.DType) || len(codes.Shape) != 2 || codes.Shape[1] != w.In || !w.fits(4*codes.Shape[0]) {
+			if codes.DType != "U8" || len(codes.Shape) != 2 || codes.Shape[1] != w.In || !w.fits(4*codes.Shape[0]) {
 				return fmt.Errorf("%s is %s of shape %v, expected U8 of [%d %d]", codes.Name, codes.DType, codes.Shape, w.Rows*max(w.Ranks, 1)/4, w.In)
 			}
 			if w.In%32 != 0 {
 				return fmt.Errorf("%d columns do not divide into groups of 32", w.In)
 			}
-			n := 1
-			for _, k := range s.Shape {
-				n *= k
-			}
-			if !slices.Contains(floatTypes, s.DType) || n != 1 {
+			if !slices.Contains(floatTypes, s.DType) || product(s.Shape) != 1 {
 				return fmt.Errorf("%s is %s of shape %v, expected one number", s.Name, s.DType, s.Shape)
 			}
-			if x := number(s); !(x > 1e-20 && x < 1e20) {
+			if x := numbers(s)[0]; !(x > 1e-20 && x < 1e20) {
 				return fmt.Errorf("%s is %g", s.Name, x)
 			}
 			return nil
 		},
 		convert: func(m module, w Want) B.Part { return partTernary(m.t[".weight"], m.first, w.In, divide) },
 	}
-}
-
-func number(t *B.Tensor) float32 {
-	var x [1]float32
-	quant.Floats(x[:], quant.DType(t.DType), t.Bytes)
-	return x[0]
 }
 
 func partTernary(t, s *B.Tensor, in int, divide bool) B.Part {
@@ -78,7 +68,7 @@ func partTernary(t, s *B.Tensor, in int, divide bool) B.Part {
 		}
 		quant.Pack(packed[r*in/4:][:in/4], codes, 2)
 	}
-	x := number(s)
+	x := numbers(s)[0]
 	if divide {
 		x = 1 / x
 	}

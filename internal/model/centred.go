@@ -13,19 +13,18 @@ import (
 // centred is the decoder of families whose norms are LayerNorms. In a parallel one attention and MLP both read a norm
 // of a layer's input, the same one or each its own, and both are added to it.
 type centred struct {
-	states         []B.StateSpec
-	vocab, context int
-	nested         bool                                // as in decoder
-	family         *strings.Replacer                   // as in decoder
-	drop           []string                            // ends of names of tensors that are left out
-	root           []string                            // prefixes of names, each replaced by "model."; nil: none
-	look           func(shape func(name string) []int) // as in inspector; nil: none
-	logits         float32                             // factor; 0: none
-	Positions      *nn.Embedding                       `w:"model.positions"` // added to the embedding; nil: none
-	Embed          nn.Embedding                        `w:"model.embed_tokens"`
-	Layers         []centredLayer                      `w:"model.layers"`
-	Norm           nn.LayerNorm                        `w:"model.norm"`
-	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
+	declared
+	nested    bool                                // as in decoder
+	family    *strings.Replacer                   // as in decoder
+	drop      []string                            // ends of names of tensors that are left out
+	root      []string                            // prefixes of names, each replaced by "model."; nil: none
+	look      func(shape func(name string) []int) // as in inspector; nil: none
+	logits    float32                             // factor; 0: none
+	Positions *nn.Embedding                       `w:"model.positions"` // added to the embedding; nil: none
+	Embed     nn.Embedding                        `w:"model.embed_tokens"`
+	Layers    []centredLayer                      `w:"model.layers"`
+	Norm      nn.LayerNorm                        `w:"model.norm"`
+	Head      nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
 // centredLayer has one of the two kinds of MLP.
@@ -67,24 +66,11 @@ func (a *centredArgs) shareOf() error {
 	return nil
 }
 
-// ownHead is for families whose head is tied only if the config says so.
-func (m *centred) ownHead(a *common) {
-	if m.Head.Tied = a.tie(); a.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
-}
-
-// biasedHead is a head with a bias, also where it is the embedding.
-func (m *centred) biasedHead(a *common) {
-	m.Head.Bias = true
-	m.ownHead(a)
-}
-
 // newCentred declares the parts common to all; like is a norm that has what all of the family's have.
 func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *centredLayer)) *centred {
 	norm := nn.LN(a.D, float32(a.Eps))
 	norm.NoBias, norm.Plus1 = like.NoBias, like.Plus1
-	m := &centred{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: norm, Head: nn.Lin(a.D, a.Vocab)}
+	m := &centred{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: norm, Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	for i := range a.Layers {
 		after := norm
@@ -92,7 +78,7 @@ func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *cen
 		layer(i, &l)
 		m.Layers = append(m.Layers, l)
 	}
-	m.states = b.states
+	m.declared = b.declared(a)
 	return m
 }
 
@@ -114,12 +100,6 @@ func (m *centred) Inspect(shape func(name string) []int) {
 		m.look(shape)
 	}
 }
-
-// Sizes implements Generator.
-func (m *centred) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *centred) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *centred) Forward(o B.Ops, b *B.Batch) B.Array {

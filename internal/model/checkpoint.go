@@ -91,16 +91,7 @@ func (c *Checkpoint) Encodes() bool { return encodes(c.Type) }
 // Name is what the type is called here and in mlx-lm, which know one spelling with "-" or "_" each.
 func (c *Checkpoint) Name() string { return named(c.Type) }
 
-// blame makes any error a LoadError that names the folder.
-func (c *Checkpoint) blame(err error) error {
-	var e *LoadError
-	if !errors.As(err, &e) {
-		e = &LoadError{Err: err}
-	}
-	r := *e
-	r.Where = c.Where
-	return &r
-}
+func (c *Checkpoint) blame(err error) error { return blame(err, "", c.Where) }
 
 // Close unmaps the weight files.
 func (c *Checkpoint) Close() error {
@@ -151,20 +142,18 @@ func (c *Checkpoint) parseConfig(b []byte) error {
 		return &LoadError{File: configFile, Problem: "is empty", Hint: "fetch the file again"}
 	}
 	b = jsonc.Tagged(jsonc.WithoutBOM(b))
-	var head struct {
-		Type string `json:"model_type"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return inConfig(tidyJSON(err))
+	typ, err := typeOf(b)
+	if err != nil {
+		return err
 	}
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(b, &top); err != nil {
 		return inConfig(tidyJSON(err))
 	}
-	if head.Type == "" {
+	if typ == "" {
 		return &LoadError{File: configFile, Problem: "model_type is missing", Hint: "this is not the config of a language model"}
 	}
-	c.Type, c.Config = calledBy(head.Type, top), b
+	c.Type, c.Config = calledBy(typ, top), b
 	if err := known(c.Type); err != nil && !encodes(c.Type) {
 		return err
 	}

@@ -150,3 +150,11 @@ func (c *common) tie() nn.Tie {
 	}
 	return nn.TieNever
 }
+
+// ownTie is tie for families in which a config without the key means a head of its own.
+func (c *common) ownTie() nn.Tie {
+	if c.Tied == nil {
+		return nn.TieNever
+	}
+	return c.tie()
+}

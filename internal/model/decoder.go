@@ -13,8 +13,7 @@ import (
 
 // decoder is the transformer that most families are; their files say what differs.
 type decoder struct {
-	states         []B.StateSpec
-	vocab, context int
+	declared
 	nested         bool                                // a language model inside another: prefixed names, other parts beside it
 	family         *strings.Replacer                   // from the family's tensor names to those of the tags; nil: none
 	extra          string                              // prefix of the layers that predict further tokens; "": none
@@ -56,13 +55,12 @@ type mixer interface {
 
 // newDecoder declares the parts common to all.
 func newDecoder(a *common, b *Build, layer func(i int) decoderLayer) *decoder {
-	m := &decoder{vocab: a.Vocab, context: a.MaxPos,
-		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	m := &decoder{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	for i := range a.Layers {
 		m.Layers = append(m.Layers, layer(i))
 	}
-	m.states = b.states
+	m.declared = b.declared(a)
 	return m
 }
 
@@ -78,12 +76,17 @@ func preNorm(a *common, b *Build, t nn.Attention) decoderLayer {
 	return decoderLayer{Attn: &t, MLP: &mlp, InNorm: a.norm(), PostNorm: a.norm()}
 }
 
-// gqa declares the usual attention of layer i with its state.
+// gqa declares the usual attention of layer i with its state. A window of 0 is none; a nil rope turns nothing.
 func gqa(b *Build, a *common, i, window int, rope *B.Rope) nn.Attention {
+	return gqaOf(b, a, i, a.HeadDim, window, rope)
+}
+
+// gqaOf is gqa with values of vdim columns a head.
+func gqaOf(b *Build, a *common, i, vdim, window int, rope *B.Rope) nn.Attention {
 	h, kv, hd := b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim
 	return nn.Attention{
-		QKV: nn.Lin(a.D, h*hd, kv*hd, kv*hd), O: nn.Lin(h*hd, a.D), Rope: rope,
-		Spec: B.Attn{State: b.KV(i, kv, hd, hd, window), Heads: h, KVHeads: kv, KDim: hd, VDim: hd,
+		QKV: nn.Lin(a.D, h*hd, kv*hd, kv*vdim), O: nn.Lin(h*vdim, a.D), Rope: rope,
+		Spec: B.Attn{State: b.KV(i, kv, hd, vdim, window), Heads: h, KVHeads: kv, KDim: hd, VDim: vdim,
 			Scale: float32(1 / math.Sqrt(float64(hd))), Window: window},
 	}
 }
@@ -99,12 +102,6 @@ func (m *decoder) Inspect(shape func(name string) []int) {
 		}
 	}
 }
-
-// Sizes implements Generator.
-func (m *decoder) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *decoder) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *decoder) Forward(o B.Ops, b *B.Batch) B.Array {

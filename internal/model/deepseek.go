@@ -1,9 +1,6 @@
 package model
 
-import (
-	B "hearth/internal/backend"
-	"hearth/internal/nn"
-)
+import B "hearth/internal/backend"
 
 func init() { register("deepseek", newDeepseekV1) }
 
@@ -20,20 +17,15 @@ func newDeepseekV1(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 10000, Fixed: true})
-	silu := &B.GLU{Act: B.SiLU}
+	silu, router := &B.GLU{Act: B.SiLU}, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		l := preNorm(&a.common, b, gqa(b, &a.common, i, 0, rope))
 		l.Attn.QKV.Bias, l.Attn.O.Bias = a.AttnBias, a.AttnBias
 		if i < a.Dense || i%a.Freq != 0 {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, B.Router{Score: B.Softmax, K: a.TopK, Renorm: a.Renorm && a.TopK > 1, Scale: float32(a.Scale)}, silu)
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, silu))
 	})
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }

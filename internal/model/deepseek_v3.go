@@ -134,18 +134,10 @@ func (a *latentArgs) decoder(cfg *config, b *Build, router B.Router) (*decoder, 
 			l.MLP = &mlp
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: a.act})
-		if router.Score == B.Sigmoid {
-			moe.Bias = &nn.Vec{N: a.Experts}
-		}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), a.act)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, &B.GLU{Act: a.act}))
 	})
 	m.extra, m.nested, m.drop = fmt.Sprintf("model.layers.%d.", a.Layers), true, []string{"mm_projector."}
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

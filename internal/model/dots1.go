@@ -43,17 +43,14 @@ func newDots1(cfg *config, b *Build) (Generator, error) {
 		if i < a.Dense {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
-		moe.Bias = &nn.Vec{N: a.Experts}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-			shared.GateUp.Bias, shared.Down.Bias = a.MLPBias, a.MLPBias
-			moe.Shared = &shared
+		moe := a.moe(b, router, silu)
+		if s := moe.Shared; s != nil {
+			s.GateUp.Bias, s.Down.Bias = a.MLPBias, a.MLPBias
 		}
-		return l.routed(&moe)
+		return l.routed(moe)
 	})
 	m.family, m.look = expertsNames, m.freeBiases
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }

@@ -296,13 +296,11 @@ func (c *Checkpoint) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Enco
 
 // LoadEncoder is Load for a model that embeds or ranks.
 func (s Synthetic) LoadEncoder(be B.Backend, opts B.Options, p Pooling) (*Encoder, error) {
-	var head struct {
-		Type string `json:"model_type"`
+	typ, err := typeOf(s.Config)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(s.Config, &head); err != nil {
-		return nil, inConfig(tidyJSON(err))
-	}
-	return loadEncoder(head.Type, s.Config, be, opts, p, s.source)
+	return loadEncoder(typ, s.Config, be, opts, p, s.source)
 }
 
 func loadEncoder(typ string, cfg []byte, be B.Backend, opts B.Options, p Pooling, open func(Model) (Source, error)) (*Encoder, error) {

@@ -49,6 +49,17 @@ func (e *LoadError) Message() string {
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
+// blame makes any error a LoadError that names the folder, and what it holds if that is no model.
+func blame(err error, what, where string) error {
+	var e *LoadError
+	if !errors.As(err, &e) {
+		e = &LoadError{Err: err}
+	}
+	r := *e
+	r.Where, r.What = where, cmp.Or(what, r.What)
+	return &r
+}
+
 // inConfig makes err a LoadError of config.json, unless it is one already.
 func inConfig(err error) error {
 	var e *LoadError

@@ -49,13 +49,7 @@ func newExaoneMoE(cfg *config, b *Build) (Generator, error) {
 		if !a.sparse(i) {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, silu)
-		moe.Bias = &nn.Vec{N: a.Experts}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, silu))
 	})
 	m.family, m.extra = exaoneMoENames, "mtp."
 	m.gate(cfg)

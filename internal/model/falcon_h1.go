@@ -191,9 +191,7 @@ func factor(f *float, standard float64) float64 {
 
 // scaledTaps multiplies the taps of every column by its factor: what a convolution sees is linear in them.
 func scaledTaps(p B.Part, factors []float32) (B.Part, error) {
-	t := p.Weight
-	x := make([]float32, product(t.Shape))
-	quant.Floats(x, quant.DType(t.DType), t.Bytes)
+	t, x := p.Weight, numbers(p.Weight)
 	taps := len(x) / len(factors)
 	for i := range x {
 		x[i] *= factors[i/taps]

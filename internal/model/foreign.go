@@ -158,8 +158,7 @@ var packedInts = foreign{
 		n := p.Shape[0]
 		bits := p.Shape[1] * 32 / w.In
 		scheme := quant.Scheme{Mode: quant.Affine, Bits: bits, Group: w.In / s.Shape[1]}
-		zeros := make([]float32, n*s.Shape[1])
-		quant.Floats(zeros, quant.DType(s.DType), s.Bytes)
+		zeros := numbers(s)
 		for i, x := range zeros {
 			zeros[i] = -float32(int(1)<<(bits-1)) * x
 		}
@@ -256,15 +255,14 @@ var modelopt = foreign{
 
 // single reads a positive float32 that stands alone, as far as it makes a global scale.
 func single(t *B.Tensor) (float32, error) {
-	var x [1]float32
 	if t.DType != "F32" || len(t.Bytes) != 4 {
 		return 0, fmt.Errorf("%s is %s of shape %v, expected one F32", t.Name, t.DType, t.Shape)
 	}
-	quant.Floats(x[:], quant.F32, t.Bytes)
-	if !(x[0] > 1e-30 && x[0] < 1e30) {
-		return 0, fmt.Errorf("%s is %g", t.Name, x[0])
+	x := numbers(t)[0]
+	if !(x > 1e-30 && x < 1e30) {
+		return 0, fmt.Errorf("%s is %g", t.Name, x)
 	}
-	return x[0], nil
+	return x, nil
 }
 
 // blockFP8: bytes of e4m3 with a power of two per 32×32 block, or per 32 columns of each row.
@@ -333,8 +331,7 @@ var floatFP8 = foreign{
 		codes, s := m.t[".weight"], m.first
 		n := codes.Shape[0]
 		at := fp8Scale(s, n, w.In)
-		scales := make([]float32, product(s.Shape))
-		quant.Floats(scales, quant.DType(s.DType), s.Bytes)
+		scales := numbers(s)
 		t := &B.Tensor{Name: codes.Name, DType: string(quant.BF16), Shape: codes.Shape, Bytes: make([]byte, 2*n*w.In)}
 		eachHead(n, func(r int) {
 			row := make([]float32, w.In)
@@ -365,8 +362,8 @@ func powers(t *B.Tensor) ([]byte, error) {
 	if t.DType != "F32" {
 		return t.Bytes, nil
 	}
-	x, e := make([]float32, len(t.Bytes)/4), make([]byte, len(t.Bytes)/4)
-	quant.Floats(x, quant.F32, t.Bytes)
+	x := numbers(t)
+	e := make([]byte, len(x))
 	for i, v := range x {
 		u := math.Float32bits(v)
 		if u&0x807fffff != 0 || u == 0 || u == 0x7f800000 {

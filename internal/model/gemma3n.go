@@ -13,18 +13,17 @@ func init() { register("gemma3n", newGemma3n) }
 // MLP on the active one, and corrects all by how wrong its prediction was. Inputs per layer and shared keys and
 // values are those of gemma4.
 type gemma3n struct {
-	states         []B.StateSpec
-	vocab, context int
-	streams        int
-	narrow         int // from this layer on nothing writes state
-	cap            *B.Activation
-	Embed          nn.Embedding   `w:"model.embed_tokens"`
-	Inputs         layerInputs    `w:"model"`
-	Spread         []nn.Linear    `w:"model.altup_projections"`         // of the first stream, to the others
-	Gather         []nn.Linear    `w:"model.altup_unembed_projections"` // of the others, at the end
-	Layers         []gemma3nLayer `w:"model.layers"`
-	Norm           nn.RMSNorm     `w:"model.norm"`
-	Head           nn.Linear      `w:"lm_head,tied=Embed"`
+	declared
+	streams int
+	narrow  int // from this layer on nothing writes state
+	cap     *B.Activation
+	Embed   nn.Embedding   `w:"model.embed_tokens"`
+	Inputs  layerInputs    `w:"model"`
+	Spread  []nn.Linear    `w:"model.altup_projections"`         // of the first stream, to the others
+	Gather  []nn.Linear    `w:"model.altup_unembed_projections"` // of the others, at the end
+	Layers  []gemma3nLayer `w:"model.layers"`
+	Norm    nn.RMSNorm     `w:"model.norm"`
+	Head    nn.Linear      `w:"lm_head,tied=Embed"`
 }
 
 type gemma3nLayer struct {
@@ -64,12 +63,6 @@ type altUp struct {
 }
 
 var bounded = B.Activation{Kind: B.TanhCap, A: 1}
-
-// States implements Model.
-func (m *gemma3n) States() []B.StateSpec { return m.states }
-
-// Sizes implements Generator.
-func (m *gemma3n) Sizes() (vocab, context int) { return m.vocab, m.context }
 
 // Forward implements Model.
 func (m *gemma3n) Forward(o B.Ops, b *B.Batch) B.Array {

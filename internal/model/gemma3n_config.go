@@ -50,7 +50,7 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 		ropes[r.Kind] = rope
 	}
 	w := a.PerLayer
-	m := &gemma3n{vocab: a.Vocab, context: a.MaxPos, streams: a.Streams, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
+	m := &gemma3n{streams: a.Streams, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D, Scale: float32(math.Sqrt(float64(a.D)))},
 		Inputs: layerInputs{width: w, root: float32(1 / math.Sqrt(float64(a.D))),
 			Table: nn.Embedding{Vocab: a.PerVocab, Dim: a.Layers * w, Scale: float32(math.Sqrt(float64(w)))},
@@ -66,7 +66,7 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	for i := range a.Layers {
 		m.Layers = append(m.Layers, a.layer(b, i, ropes[a.Types[i]], last))
 	}
-	m.states = b.states
+	m.declared = b.declared(&a.common)
 	return m, nil
 }
 

@@ -16,15 +16,14 @@ func init() {
 // gemma4 adds three things to a decoder: inputs of their own for each layer, layers at the end that read the keys and values of
 // earlier ones, and experts beside the MLP. Which of them a model has, its config says.
 type gemma4 struct {
-	states         []B.StateSpec
-	vocab, context int
-	narrow         int           // from this layer on nothing writes state: rows nobody asked for stop before it
-	cap            *B.Activation // on logits; nil: none
-	Embed          nn.Embedding  `w:"model.embed_tokens"`
-	Inputs         *layerInputs  `w:"model"`
-	Layers         []gemma4Layer `w:"model.layers"`
-	Norm           nn.RMSNorm    `w:"model.norm"`
-	Head           nn.Linear     `w:"lm_head,tied=Embed"`
+	declared
+	narrow int           // from this layer on nothing writes state: rows nobody asked for stop before it
+	cap    *B.Activation // on logits; nil: none
+	Embed  nn.Embedding  `w:"model.embed_tokens"`
+	Inputs *layerInputs  `w:"model"`
+	Layers []gemma4Layer `w:"model.layers"`
+	Norm   nn.RMSNorm    `w:"model.norm"`
+	Head   nn.Linear     `w:"lm_head,tied=Embed"`
 }
 
 // layerInputs makes the small inputs of all layers, side by side, from tokens and their embeddings.
@@ -79,12 +78,6 @@ type gemma4Experts struct {
 func (e *gemma4Experts) Bind() {
 	e.router.Each, e.spec.Up, e.spec.Down = e.Each.W, e.Up.W, e.Down.W
 }
-
-// States implements Model.
-func (m *gemma4) States() []B.StateSpec { return m.states }
-
-// Sizes implements Generator.
-func (m *gemma4) Sizes() (vocab, context int) { return m.vocab, m.context }
 
 // Forward implements Model.
 func (m *gemma4) Forward(o B.Ops, b *B.Batch) B.Array {

@@ -115,7 +115,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 			return nil, err
 		}
 	}
-	m := &gemma4{vocab: a.Vocab, context: a.MaxPos, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
+	m := &gemma4{narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),
 		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D, Scale: float32(math.Sqrt(float64(a.D)))}}
 	m.Head.Tied = a.tie()
 	m.cap = capped(a.Cap)
@@ -128,7 +128,7 @@ func (a *gemma4Args) build(cfg *config, b *Build) (Generator, error) {
 	for i := range a.Layers {
 		m.Layers = append(m.Layers, a.layer(b, i, ropes[gemma4Rope{a.Types[i], a.heads[i].Dim}], last))
 	}
-	m.states = b.states
+	m.declared = b.declared(&a.common)
 	return m, nil
 }
 

@@ -30,7 +30,7 @@ func newGLM(cfg *config, b *Build, after bool) (Generator, error) {
 	})
 	if after {
 		m.family = glm4Names
-		m.ownHead(&a.common)
+		m.Head.Tied = a.ownTie()
 	}
 	return m, nil
 }

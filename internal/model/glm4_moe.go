@@ -77,17 +77,24 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 		if i < a.Dense {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, glu)
-		moe.Bias = &nn.Vec{N: a.Experts}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), a.act)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, glu))
 	})
 	m.extra = fmt.Sprintf("model.layers.%d.", a.Layers)
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
+}
+
+// moe declares the experts of a layer, with the shared one if there is any. Sigmoids have a bias that corrects the choice.
+func (a *glm4MoEArgs) moe(b *Build, router B.Router, glu *B.GLU) *nn.MoE {
+	moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, glu)
+	if router.Score == B.Sigmoid {
+		moe.Bias = &nn.Vec{N: a.Experts}
+	}
+	if a.Shared > 0 {
+		shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), glu.Act)
+		moe.Shared = &shared
+	}
+	return &moe
 }
 
 func (a *glm4MoEArgs) router() B.Router {

@@ -56,7 +56,7 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 		l.beside = a.Parallel
 	})
 	m.family, m.drop = neoXNames, []string{".attention.bias", ".attention.masked_bias"}
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

@@ -59,7 +59,7 @@ func newGptOss(cfg *config, b *Build) (Generator, error) {
 		return preNorm(&a.common, b, t).routed(&moe)
 	})
 	m.family = gptOssNames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

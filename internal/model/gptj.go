@@ -40,7 +40,7 @@ func newGPTJ(cfg *config, b *Build) (Generator, error) {
 		l.MLP, l.PostNorm = nn.NewMLP(a.D, b.Local(a.FFN), act), nil
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
-	m.biasedHead(&a.common)
+	m.Head.Bias, m.Head.Tied = true, a.ownTie()
 	m.family, m.drop, m.root = gptjNames, []string{".attn.bias", ".attn.masked_bias"}, []string{"transformer.", "model."}
 	return m, nil
 }

@@ -32,19 +32,7 @@ func newInternLM2(cfg *config, b *Build) (Generator, error) {
 // groupedHeads are the rows of all queries, then of keys, then of values, where they are stored by key head: its
 // queries, its key, its value.
 func groupedHeads(heads, kv, width int) []int32 {
-	each := heads / kv
-	var perm []int32
-	add := func(head, first, n int) {
-		for r := range n * width {
-			perm = append(perm, int32((head*(each+2)+first)*width+r))
-		}
-	}
-	for _, part := range [][2]int{{0, each}, {each, 1}, {each + 1, 1}} {
-		for head := range kv {
-			add(head, part[0], part[1])
-		}
-	}
-	return perm
+	return interleave(kv, heads/kv*width, width, width)
 }
 
 var internLM2Names = strings.NewReplacer("tok_embeddings", "embed_tokens", ".attention.wqkv", ".self_attn.qkv_proj", ".attention.wo", ".self_attn.o_proj",

@@ -72,16 +72,10 @@ func newKimiLinear(cfg *config, b *Build) (Generator, error) {
 			l.MLP = &mlp
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
-		moe.Bias = &nn.Vec{N: a.Experts}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, &B.GLU{Act: B.SiLU}))
 	})
 	m.family, m.extra = kimiLinearNames, "model.mtp"
-	if m.ownHead(&a.common); m.Head.Tied == nn.TieAlways {
+	if m.Head.Tied = a.ownTie(); m.Head.Tied == nn.TieAlways {
 		m.Head.Tied = nn.TieFile // transformers ties none
 	}
 	return m, nil

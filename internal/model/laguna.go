@@ -88,7 +88,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 		}
 	}
 	m.family, m.nested = lagunaNames, true
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }

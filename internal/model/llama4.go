@@ -85,7 +85,7 @@ func newLlama4(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.nested, m.family, m.drop = true, llama4Names, []string{"vision_model."}
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }

@@ -55,10 +55,7 @@ func Load(m Model, src Source, ld B.Loader, world int) error {
 		}
 		*j.to = w
 		if j.number != nil {
-			var v [1]float32
-			t := j.spec.Parts[0].Weight
-			quant.Floats(v[:], quant.DType(t.DType), t.Bytes)
-			j.number.V = v[0]
+			j.number.V = numbers(j.spec.Parts[0].Weight)[0]
 		}
 	}
 	for _, f := range append(p.ties, p.binds...) {
@@ -212,7 +209,11 @@ func (p *inventory) field(f reflect.Value, t tagged, parent reflect.Value) {
 		scale := s
 		if scale.Plus1 = x.Plus1; x.Apart {
 			scale.Out = slices.Repeat([]int{x.Spec.Width}, x.N/x.Spec.Width)
-			t.names = numbered(t.names[0]+".norms.", len(scale.Out))
+			path := t.names[0] + ".norms."
+			t.names = nil
+			for i := range scale.Out {
+				t.names = append(t.names, path+strconv.Itoa(i))
+			}
 		}
 		p.add(&x.W, scale, t, Want{Vector: true, Plus1: x.Plus1, Flat: x.Flat})
 		if x.NoBias {
@@ -299,7 +300,7 @@ func (p *inventory) stack(x *nn.Stack, t tagged) {
 		if t.fused != "" && p.src.Has(t.fused) {
 			t.names = []string{t.fused}
 			if x.Interleaved {
-				perm = alternate(sum(x.Outs))
+				perm = interleave(sum(x.Outs)/2, 1, 1)
 			}
 		}
 		p.add(&x.W, s, t, Want{Bias: x.Bias, Count: x.N, Perm: perm, Transposed: x.Transposed})
@@ -316,15 +317,6 @@ func (p *inventory) stack(x *nn.Stack, t tagged) {
 	}
 	t.names, t.of = names, t.names
 	p.add(&x.W, s, t, Want{Bias: x.Bias})
-}
-
-// numbered are n names that begin alike.
-func numbered(name string, n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = name + strconv.Itoa(i)
-	}
-	return names
 }
 
 // add checks one weight and queues it. like holds what all its parts have in common.
@@ -412,25 +404,12 @@ func transposeBytes(to, from []byte, rows, cols, size int) {
 
 // raised adds a number to a vector of floats, in float32.
 func raised(p B.Part, by float32) B.Part {
-	x := make([]float32, product(p.Weight.Shape))
-	quant.Floats(x, quant.DType(p.Weight.DType), p.Weight.Bytes)
+	x := numbers(p.Weight)
 	for i := range x {
 		x[i] += by
 	}
 	p.Weight = floats(p.Weight.Name, quant.F32, x, len(x))
 	return p
-}
-
-// alternate reads the even of n rows, then the odd ones.
-func alternate(n int) []int32 {
-	perm := make([]int32, n)
-	for i := range perm {
-		perm[i] = int32(2 * i % n)
-		if 2*i >= n {
-			perm[i]++
-		}
-	}
-	return perm
 }
 
 func sum(n []int) (s int) {
@@ -443,6 +422,14 @@ func sum(n []int) (s int) {
 // renamer is an architecture whose checkpoints spell names in more than one way. Rename gives the name the tags use, or
 // "" to drop the tensor.
 type renamer interface{ Rename(name string) string }
+
+// renaming is how m spells the names of stored tensors.
+func renaming(m Model) func(string) string {
+	if r, ok := m.(renamer); ok {
+		return r.Rename
+	}
+	return func(name string) string { return name }
+}
 
 // inspector is an architecture whose checkpoints are written in more than one way, which shows in the shapes of tensors.
 // Inspect runs before anything is looked for; shape is nil for a tensor that is not there.

@@ -65,15 +65,14 @@ func (s *mamba2Sizes) norm(eps float32) *nn.RMSNorm {
 
 // stack is a model whose layers are a norm and one of several kinds of mixers, added to the input.
 type stack struct {
-	states         []B.StateSpec
-	vocab, context int
-	free           int                                 // from this layer on none keeps a state
-	family         *strings.Replacer                   // as in decoder
-	look           func(shape func(name string) []int) // as in inspector; nil: none
-	Embed          nn.Embedding                        `w:"backbone.embeddings"`
-	Layers         []stackLayer                        `w:"backbone.layers"`
-	Norm           nn.RMSNorm                          `w:"backbone.norm_f"`
-	Head           nn.Linear                           `w:"lm_head,tied=Embed"`
+	declared
+	free   int                                 // from this layer on none keeps a state
+	family *strings.Replacer                   // as in decoder
+	look   func(shape func(name string) []int) // as in inspector; nil: none
+	Embed  nn.Embedding                        `w:"backbone.embeddings"`
+	Layers []stackLayer                        `w:"backbone.layers"`
+	Norm   nn.RMSNorm                          `w:"backbone.norm_f"`
+	Head   nn.Linear                           `w:"lm_head,tied=Embed"`
 }
 
 type stackLayer struct {
@@ -83,7 +82,7 @@ type stackLayer struct {
 
 // newStack declares the parts common to all. normEps is that of the layers' norms.
 func newStack(a *common, b *Build, normEps float32, layer func(i int) mixer) *stack {
-	m := &stack{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	m := &stack{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	for i := range a.Layers {
 		before := len(b.states)
@@ -92,15 +91,9 @@ func newStack(a *common, b *Build, normEps float32, layer func(i int) mixer) *st
 			m.free = i + 1
 		}
 	}
-	m.states = b.states
+	m.declared = b.declared(a)
 	return m
 }
-
-// Sizes implements Generator.
-func (m *stack) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *stack) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *stack) Forward(o B.Ops, b *B.Batch) B.Array {

@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -58,11 +57,13 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 	local := cfg.rope(rotation{Head: swa.HeadDim, Kind: slides, Base: 10000, BaseKey: "swa_rope_theta", Share: 0.334, Plain: true, New: a.Pattern == nil, Fixed: true})
 	router := a.router()
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
-		var t nn.Attention
-		if w := a.window(i); w > 0 {
-			t = narrow(b, swa, i, a.SWAVDim, w, local, a.SWASinks)
-		} else {
-			t = narrow(b, &a.common, i, a.VDim, 0, rope, a.Sinks)
+		c, vdim, window, turn, sinks := &a.common, a.VDim, a.window(i), rope, a.Sinks
+		if window > 0 {
+			c, vdim, turn, sinks = swa, a.SWAVDim, local, a.SWASinks
+		}
+		t := gqaOf(b, c, i, vdim, window, turn)
+		if sinks {
+			t.Sinks = &nn.Vec{N: t.Spec.Heads}
 		}
 		if a.VScale != nil {
 			t.VScale = float32(*a.VScale)
@@ -71,33 +72,13 @@ func newMiMoV2(cfg *config, b *Build) (Generator, error) {
 		if !a.sparse(i) {
 			return l
 		}
-		moe := nn.NewMoE(a.D, b.Local(a.ExpFFN), a.Experts, router, &B.GLU{Act: B.SiLU})
-		moe.Bias = &nn.Vec{N: a.Experts}
-		if a.Shared > 0 {
-			shared := nn.NewGLUMLP(a.D, b.Local(a.ExpFFN*a.Shared), B.SiLU)
-			moe.Shared = &shared
-		}
-		return l.routed(&moe)
+		return l.routed(a.moe(b, router, &B.GLU{Act: B.SiLU}))
 	})
 	m.family, m.extra = mimoV2Names, "model.mtp"
 	m.nested, m.drop = true, []string{"audio_encoder.", "speech_embeddings."}
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
-}
-
-// narrow declares attention whose values are of another width than its keys.
-func narrow(b *Build, a *common, i, vdim, window int, rope *B.Rope, sinks bool) nn.Attention {
-	h, kv, hd := b.Local(a.Heads), b.LocalKV(a.KVHeads), a.HeadDim
-	t := nn.Attention{
-		QKV: nn.Lin(a.D, h*hd, kv*hd, kv*vdim), O: nn.Lin(h*vdim, a.D), Rope: rope,
-		Spec: B.Attn{State: b.KV(i, kv, hd, vdim, window), Heads: h, KVHeads: kv, KDim: hd, VDim: vdim,
-			Scale: float32(1 / math.Sqrt(float64(hd))), Window: window},
-	}
-	if sinks {
-		t.Sinks = &nn.Vec{N: h}
-	}
-	return t
 }
 
 // check gives the sizes of layers with a window beside its verdict.

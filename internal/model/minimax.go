@@ -76,7 +76,7 @@ func newMiniMaxM2(cfg *config, b *Build) (Generator, error) {
 			}
 		}
 	}
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }
 

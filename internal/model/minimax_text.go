@@ -26,9 +26,8 @@ type miniMaxTextArgs struct {
 
 // miniMaxText is MiniMax-Text-01: layers add to what their norms give, not to what these see.
 type miniMaxText struct {
-	states         []B.StateSpec
-	vocab, context int
-	names          decoder // whose names these are
+	declared
+	names decoder // whose names these are
 
 	Embed  nn.Embedding       `w:"model.embed_tokens"`
 	Layers []miniMaxTextLayer `w:"model.layers"`
@@ -76,7 +75,7 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 	}
 	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 1e6, Fixed: true})
 	act := cfg.act("hidden_act", "silu")
-	m := &miniMaxText{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	m := &miniMaxText{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	m.names = decoder{family: sparseNames, drop: []string{".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay"}}
 	for i := range a.Layers {
@@ -93,7 +92,7 @@ func newMiniMaxText(cfg *config, b *Build) (Generator, error) {
 		l.MoE = &moe
 		m.Layers = append(m.Layers, l)
 	}
-	m.states = b.states
+	m.declared = b.declared(&a.common)
 	return m, nil
 }
 
@@ -139,12 +138,6 @@ func (a *miniMaxTextArgs) check() error {
 	}
 	return checkKinds("layer_types", a.Types, a.Layers, full, linear)
 }
-
-// Sizes implements Generator.
-func (m *miniMaxText) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *miniMaxText) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *miniMaxText) Forward(o B.Ops, b *B.Batch) B.Array {

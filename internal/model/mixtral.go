@@ -44,7 +44,7 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 		return preNorm(&a.common, b, gqa(b, &a.common, i, a.Window, rope)).routed(&moe)
 	})
 	m.family = sparseNames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }
@@ -53,11 +53,4 @@ func newMixtral(cfg *config, b *Build) (Generator, error) {
 func (l decoderLayer) routed(m *nn.MoE) decoderLayer {
 	l.MLP, l.MoE = nil, m
 	return l
-}
-
-// ownHead: without tie_word_embeddings the checkpoint must have a head.
-func (m *decoder) ownHead(c *common) {
-	if c.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
 }

@@ -29,6 +29,21 @@ type Generator interface {
 	Sizes() (vocab, context int)
 }
 
+// declared are the answers of Sizes and States, for architectures to embed.
+type declared struct {
+	states         []B.StateSpec
+	vocab, context int
+}
+
+// declared are the sizes of a and the states that the layers have asked for.
+func (b *Build) declared(a *common) declared { return declared{b.states, a.Vocab, a.MaxPos} }
+
+// Sizes implements Generator.
+func (d *declared) Sizes() (vocab, context int) { return d.vocab, d.context }
+
+// States implements Model.
+func (d *declared) States() []B.StateSpec { return d.states }
+
 // Build is what a constructor gets besides the config: the tensor-parallel geometry and a place to declare states.
 type Build struct {
 	World  int

@@ -61,12 +61,11 @@ func (k *nasBlock) other() (key, value string) {
 
 // nas is llama after a search that replaced halves of layers by a product, or by nothing, and gave the others sizes of their own.
 type nas struct {
-	states         []B.StateSpec
-	vocab, context int
-	Embed          nn.Embedding `w:"model.embed_tokens"`
-	Layers         []nasLayer   `w:"model.layers"`
-	Norm           nn.RMSNorm   `w:"model.norm"`
-	Head           nn.Linear    `w:"lm_head,tied=Embed"`
+	declared
+	Embed  nn.Embedding `w:"model.embed_tokens"`
+	Layers []nasLayer   `w:"model.layers"`
+	Norm   nn.RMSNorm   `w:"model.norm"`
+	Head   nn.Linear    `w:"lm_head,tied=Embed"`
 }
 
 // nasLayer has one, or none, of each pair.
@@ -88,14 +87,12 @@ func newNemotronNAS(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	rope := cfg.rope(rotation{Head: a.HeadDim, Base: 500000, Fixed: true})
-	m := &nas{vocab: a.Vocab, context: a.MaxPos, Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
-	if m.Head.Tied = a.tie(); a.Tied == nil {
-		m.Head.Tied = nn.TieNever
-	}
+	m := &nas{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	m.Head.Tied = a.ownTie()
 	for i := range a.Layers {
 		m.Layers = append(m.Layers, a.layer(b, i, rope))
 	}
-	m.states = b.states
+	m.declared = b.declared(&a.common)
 	return m, nil
 }
 
@@ -173,12 +170,6 @@ func (a *nasArgs) check() error {
 	}
 	return nil
 }
-
-// Sizes implements Generator.
-func (m *nas) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *nas) States() []B.StateSpec { return m.states }
 
 // Forward implements Model.
 func (m *nas) Forward(o B.Ops, b *B.Batch) B.Array {

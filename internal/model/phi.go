@@ -29,6 +29,6 @@ func newPhi(cfg *config, b *Build) (Generator, error) {
 		l.MLP.Up.Bias, l.MLP.Down.Bias = true, true
 	})
 	m.family = plainNames
-	m.biasedHead(&a.common)
+	m.Head.Bias, m.Head.Tied = true, a.ownTie()
 	return m, nil
 }

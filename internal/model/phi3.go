@@ -30,6 +30,6 @@ func newPhi3(cfg *config, b *Build) (Generator, error) {
 		l.Attn.QKV.Fused, l.MLP.GateUp.Fused = true, true
 		return l
 	})
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	return m, nil
 }

@@ -57,7 +57,7 @@ func newQwen2MoE(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family = sharedNames
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.gate(cfg)
 	return m, nil
 }

@@ -37,10 +37,9 @@ type qwen3NextArgs struct {
 
 // hybrid is a decoder with layers of both kinds. Its families differ in how checkpoints name and order what they store.
 type hybrid struct {
-	states         []B.StateSpec
-	vocab, context int
-	names          decoder // whose names these are
-	renorm         bool    // weights of experts, whatever the config says, but in a conversion
+	declared
+	names  decoder // whose names these are
+	renorm bool    // weights of experts, whatever the config says, but in a conversion
 
 	Embed  nn.Embedding  `w:"model.embed_tokens"`
 	Layers []hybridLayer `w:"model.layers"`
@@ -86,8 +85,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 	cfg.is("attn_output_gate", "true")
 	r.Head = a.HeadDim
 	rope := cfg.rope(r)
-	m := &hybrid{vocab: a.Vocab, context: a.MaxPos,
-		Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
+	m := &hybrid{Embed: nn.Embedding{Vocab: a.Vocab, Dim: a.D}, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab)}
 	m.Head.Tied = a.tie()
 	m.names.family, m.renorm = sharedNames, a.always
 	for i := range a.Layers {
@@ -105,7 +103,7 @@ func newHybrid(cfg *config, a *qwen3NextArgs, r rotation, b *Build) (*hybrid, er
 		}
 		m.Layers = append(m.Layers, l)
 	}
-	m.states = b.states
+	m.declared = b.declared(&a.common)
 	return m, nil
 }
 
@@ -208,12 +206,6 @@ func (a *qwen3NextArgs) check() error {
 	return a.common.check()
 }
 
-// Sizes implements Generator.
-func (m *hybrid) Sizes() (vocab, context int) { return m.vocab, m.context }
-
-// States implements Model.
-func (m *hybrid) States() []B.StateSpec { return m.states }
-
 // Forward implements Model.
 func (m *hybrid) Forward(o B.Ops, b *B.Batch) B.Array {
 	h := m.Embed.Tokens(o, b)
@@ -244,15 +236,10 @@ func (m *hybrid) Forward(o B.Ops, b *B.Batch) B.Array {
 // Logits implements Generator.
 func (m *hybrid) Logits(o B.Ops, h B.Array) B.Array { return m.Head.Forward(o, h) }
 
-// Rename drops the layers that predict further tokens. What Hugging Face stacks under names of its own gets the usual ones.
+// Rename drops the layers that predict further tokens.
 func (m *hybrid) Rename(name string) string {
 	if strings.Contains(name, "mtp.") {
 		return ""
-	}
-	for _, s := range []string{"gate_up_proj", "down_proj"} {
-		if path, ok := strings.CutSuffix(name, ".experts."+s); ok {
-			name = path + ".switch_mlp." + s + ".weight"
-		}
 	}
 	return m.names.Rename(name)
 }

@@ -20,10 +20,7 @@ type source struct {
 }
 
 func (c *Checkpoint) source(m Model) (Source, error) {
-	rename := func(name string) string { return name }
-	if r, ok := m.(renamer); ok {
-		rename = r.Rename
-	}
+	rename := renaming(m)
 	if c.blank {
 		return Synthetic{Type: quant.BF16, Blank: true}.formula(c.quant, rename)
 	}

@@ -40,7 +40,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 			l.PostNorm = nil
 		}
 	})
-	m.ownHead(&a.common)
+	m.Head.Tied = a.ownTie()
 	m.family = stablelmNames
 	return m, nil
 }

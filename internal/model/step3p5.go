@@ -99,7 +99,7 @@ func newStep3(cfg *config, b *Build) (Generator, error) {
 		return l.routed(&moe)
 	})
 	m.family, m.nested, m.drop = step3Names, true, []string{".mtp", "vision_model.", "vit_large_projector."}
-	if m.ownHead(&a.common); cfg.at != "" {
+	if m.Head.Tied = a.ownTie(); cfg.at != "" {
 		cfg.tieBeside(&m.Head, new(bool))
 	}
 	for i := range a.Extra {

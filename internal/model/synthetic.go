@@ -34,13 +34,20 @@ type Synthetic struct {
 
 // Load builds the model on be. The result has no tokens that end a reply.
 func (s Synthetic) Load(be B.Backend, opts B.Options) (*Loaded, error) {
+	typ, err := typeOf(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	return load(typ, s.Config, be, opts, s.source, s.Adapter)
+}
+
+// typeOf is what config.json calls the model; "": it does not say.
+func typeOf(cfg []byte) (string, error) {
 	var head struct {
 		Type string `json:"model_type"`
 	}
-	if err := json.Unmarshal(s.Config, &head); err != nil {
-		return nil, inConfig(tidyJSON(err))
-	}
-	return load(head.Type, s.Config, be, opts, s.source, s.Adapter)
+	err := json.Unmarshal(cfg, &head)
+	return head.Type, inConfig(tidyJSON(err))
 }
 
 func (s Synthetic) source(m Model) (Source, error) {
@@ -48,11 +55,7 @@ func (s Synthetic) source(m Model) (Source, error) {
 	if err != nil {
 		return nil, inConfig(err)
 	}
-	rename := func(name string) string { return name }
-	if r, ok := m.(renamer); ok {
-		rename = r.Rename
-	}
-	return s.formula(q, rename)
+	return s.formula(q, renaming(m))
 }
 
 // formula is the source of a model whose config says so of quantisation.
@@ -187,10 +190,7 @@ func (f *formula) bytes(n int) []byte {
 
 // floats makes base + amp·x.
 func (f *formula) floats(name string, shape []int, base, amp float64) *B.Tensor {
-	n := 1
-	for _, k := range shape {
-		n *= k
-	}
+	n := product(shape)
 	t := &B.Tensor{Name: name, DType: string(f.Type), Shape: shape, Bytes: f.bytes(n * f.Type.Size())}
 	if f.Blank {
 		return t
