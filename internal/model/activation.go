@@ -9,14 +9,14 @@ import (
 	B "hearth/internal/backend"
 )
 
-// acts are the activations of transformers that backends have. It has several names for the two curves that are called gelu.
+// acts maps the names that transformers has for activations to the kinds that backends have. Both curves called gelu have several.
 var acts = map[string]B.ActKind{
 	"silu": B.SiLU, "swish": B.SiLU, "gelu": B.GeluErf, "gelu_python": B.GeluErf, "gelu_new": B.GeluTanh, "gelu_fast": B.GeluTanh,
 	"gelu_pytorch_tanh": B.GeluTanh, "gelu_python_tanh": B.GeluTanh, "gelu_accurate": B.GeluTanh, "quick_gelu": B.QuickGelu, "relu2": B.ReLU2,
 	"sigmoid": B.SigmoidAct,
 }
 
-// act is the activation that a key names; missing is what the type has without the key. New refuses others by name.
+// act is the activation that a key of the config names, or missing where there is no such key. New refuses any other name.
 func (c *config) act(key, missing string) B.ActKind {
 	name := missing
 	if raw := c.raw(key); raw != nil && json.Unmarshal(raw, &name) != nil {

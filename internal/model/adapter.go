@@ -94,7 +94,7 @@ func (a *Adapter) read(fsys fs.FS) error {
 	return nil
 }
 
-// over adds the adapter to what src has, under the names that m uses.
+// over is src with the adapter, under the tensor names that m uses.
 func (a *Adapter) over(src Source, m Model) Source {
 	s := &adapted{Source: src, a: a, names: map[string]string{}, used: map[string]bool{}}
 	rename := renaming(m)
@@ -131,7 +131,7 @@ func (s *adapted) tensor(name string) *B.Tensor {
 	return &B.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Bytes: t.Bytes}
 }
 
-// adapts is the module whose adapter is that of w.
+// adapts names the module whose adapter applies to w.
 func (w *Want) adapts() string {
 	if w.Of != "" {
 		return w.Of
@@ -139,8 +139,8 @@ func (w *Want) adapts() string {
 	return w.Path
 }
 
-// adapterShapes are those that the two matrices of w should have for a rank: the first takes inputs, except that of a table,
-// which has its rows.
+// adapterShapes are the shapes that the two matrices of an adapter of w have for a rank. The first multiplies the
+// inputs; that of a table has a row for each row of the table.
 func (w *Want) adapterShapes(rank int) (a, b []int) {
 	n := max(w.Count, w.Experts)
 	switch {

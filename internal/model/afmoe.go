@@ -11,7 +11,7 @@ import (
 
 func init() { register("afmoe", newAFMoE) }
 
-// afMoEArgs are those of glm4_moe with other names for most.
+// afMoEArgs are the keys of glm4_moe, most of them under other names.
 type afMoEArgs struct {
 	glm4MoEArgs
 	windows

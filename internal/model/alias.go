@@ -19,7 +19,7 @@ var aliases = map[string]string{
 	"gemma4_unified": "gemma4",
 }
 
-// spellings are names that transformers, or who publishes a model, has for types that go by another of the names here.
+// spellings maps further names that transformers and publishers give to types to the names used here.
 var spellings = map[string]string{
 	"gemma3n_text":        "gemma3n",
 	"gemma4_unified_text": "gemma4_unified",

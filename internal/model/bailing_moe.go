@@ -23,7 +23,7 @@ type bailingArgs struct {
 	TopGroups  int    `json:"topk_group"`
 	Scale      float  `json:"routed_scaling_factor"`
 	Renorm     bool   `json:"norm_topk_prob"`
-	Bias       bool   `json:"use_bias"` // in every product but the next
+	Bias       bool   `json:"use_bias"` // in every product but that of queries, keys and values
 	QKVBias    bool   `json:"use_qkv_bias"`
 	QKNorm     bool   `json:"use_qk_norm"`
 	ExpertBias bool   `json:"moe_router_enable_expert_bias"`
@@ -51,7 +51,7 @@ func newBailing(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// onlyBailing says what both types of the family do.
+// onlyBailing refuses what neither type of the family supports.
 func (c *config) onlyBailing() {
 	c.is("norm_head", "false")
 	c.is("score_function", `"softmax"`, `"sigmoid"`)
@@ -68,7 +68,7 @@ func (a *bailingArgs) layer(b *Build, i int, rope *B.Rope, router B.Router) deco
 	return l
 }
 
-// mlp is layer i without what attends.
+// mlp is layer i without its attention.
 func (a *bailingArgs) mlp(b *Build, i int, router B.Router) decoderLayer {
 	l := preNorm(&a.common, b, nn.Attention{})
 	l.Attn = nil

@@ -37,8 +37,8 @@ var bailingLinearNames = strings.NewReplacer("word_embeddings", "embed_tokens", 
 	".attention.dense", ".self_attn.o_proj", ".attention.query_layernorm", ".self_attn.q_norm", ".attention.key_layernorm", ".self_attn.k_norm",
 	".attention.", ".self_attn.", ".gate.gate_proj", ".gate", ".gate.expert_bias", ".gate.e_score_correction_bias")
 
-// newBailingLinear is bailing_moe with lightning attention in all but the last layer of every group, and but the
-// layers behind the last whole group.
+// newBailingLinear is bailing_moe with lightning attention in every layer but the last of each group and those behind
+// the last whole group.
 func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		bailingArgs
@@ -94,7 +94,8 @@ func newBailingLinear(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// alibiSlopes are the usual slopes of n heads: powers of two where n is one, and between them those of twice as many.
+// alibiSlopes are the slopes that ALiBi has for n heads: a geometric series where n is a power of two; other n take
+// what they lack from the series of twice as many heads.
 func alibiSlopes(n int) []float64 {
 	powers := func(n int) (s []float64) {
 		for i := range n {

@@ -36,7 +36,7 @@ type centredLayer struct {
 	InNorm   nn.LayerNorm  `w:"input_layernorm"`
 	PostNorm *nn.LayerNorm `w:"post_attention_layernorm"` // nil: parallel
 
-	beside bool // PostNorm is of the layer's input too
+	beside bool // PostNorm reads the layer's input, not what attention has added to
 }
 
 // centredArgs are the keys of these families beside the common ones; they have more than one name for the norms' epsilon.
@@ -57,16 +57,16 @@ func (a *centredArgs) checkEps(key string, eps float) error {
 	return a.common.check()
 }
 
-// shareOf refuses a width of heads that is none: for families in which heads are always a share of the width, but whose rotation
-// transformers makes by the key.
-func (a *centredArgs) shareOf() error {
+// checkShare refuses a head_dim that is not hidden_size over the number of heads. Attention of these families ignores
+// the key, but transformers sizes their rotation by it.
+func (a *centredArgs) checkShare() error {
 	if a.HeadDim != 0 && a.HeadDim*a.Heads != a.D {
 		return fmt.Errorf("head_dim is %d, but %d heads share hidden_size %d", a.HeadDim, a.Heads, a.D)
 	}
 	return nil
 }
 
-// newCentred declares the parts common to all; like is a norm that has what all of the family's have.
+// newCentred declares the parts common to all; like has the settings that all norms of the family share.
 func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *centredLayer)) *centred {
 	norm := nn.LN(a.D, float32(a.Eps))
 	norm.NoBias, norm.Plus1 = like.NoBias, like.Plus1
@@ -82,7 +82,7 @@ func newCentred(a *common, b *Build, like nn.LayerNorm, layer func(i int, l *cen
 	return m
 }
 
-// within keeps positions inside a table of n; what is beyond has the last one.
+// within limits positions to a table of n rows: those beyond it read the last one.
 func within(pos []int32, n int) []int32 {
 	if len(pos) == 0 || int(slices.Max(pos)) < n {
 		return pos

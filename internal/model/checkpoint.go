@@ -41,7 +41,7 @@ type Checkpoint struct {
 	Config     []byte // config.json
 	Generation Generation
 	Adapter    *Adapter // to load with the model; nil: none
-	Warnings   []string // what is read otherwise than it may have been meant; some are known only when the model is loaded
+	Warnings   []string // what may have been meant otherwise than it is read; loading adds some
 
 	fsys  fs.FS
 	blank bool // config.json alone: tensors have their shapes and nothing in them
@@ -62,9 +62,9 @@ func OpenCheckpoint(fsys fs.FS, where string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenConfig makes a checkpoint of a config.json alone, so that what a model of it would be and take can be said
-// without its weights; what is loaded from it computes nothing of sense. Where its quantisation is none of MLX's,
-// weights are taken for bfloat16.
+// OpenConfig makes a checkpoint of a config.json alone, to tell what a model of it would be and how much memory it
+// would take. What is loaded from it computes nonsense. Weights in the quantisation of another tool than MLX are
+// counted as bfloat16.
 func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 	c := &Checkpoint{Where: where, blank: true}
 	if err := c.parseConfig(b); err != nil {
@@ -88,7 +88,7 @@ func OpenConfig(b []byte, where string) (*Checkpoint, error) {
 // Encodes reports an architecture that embeds or ranks texts and generates none.
 func (c *Checkpoint) Encodes() bool { return encodes(c.Type) }
 
-// Name is what the type is called here and in mlx-lm, which know one spelling with "-" or "_" each.
+// Name is the model type as it is spelled here and in mlx-lm, with "-" or with "_".
 func (c *Checkpoint) Name() string { return named(c.Type) }
 
 func (c *Checkpoint) blame(err error) error { return blame(err, "", c.Where) }
@@ -167,8 +167,8 @@ func (c *Checkpoint) parseQuantization(hf []byte) (err error) {
 	return inConfig(err)
 }
 
-// readHFQuant gives hf_quant_config.json, nil if there is none. A file that cannot be read matters where config.json says nothing
-// of quantisation: then the numbers hang on it.
+// readHFQuant gives hf_quant_config.json, nil if there is none. A broken file is an error only where config.json says
+// nothing of quantisation, because then the numbers depend on it.
 func (c *Checkpoint) readHFQuant(cfg []byte) ([]byte, error) {
 	hf, err := regular.ReadFS(c.fsys, hfQuantFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,8 +286,8 @@ func (c *Checkpoint) openFiles() error {
 	return nil
 }
 
-// readIndex returns the index's map from tensor to file, nil if there is no index. A broken one is done without, as mlx-lm does
-// without any: the loader demands every tensor, and of two of one name it takes none.
+// readIndex returns the index's map from tensor to file, nil if there is no index. A broken index is ignored, as mlx-lm
+// ignores all of them: a missing tensor, or one that two files have, is an error anyway.
 func (c *Checkpoint) readIndex() (map[string]string, error) {
 	var x struct {
 		Map map[string]string `json:"weight_map"`

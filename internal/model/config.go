@@ -80,7 +80,7 @@ type common struct {
 	MaxPos  int   `json:"max_position_embeddings"`
 	Tied    *bool `json:"tie_word_embeddings"`
 
-	odd bool // heads may have an odd width: nothing turns them, or a part of each
+	odd bool // head_dim may be odd: no columns rotate, or not all of them
 }
 
 // tidyJSON words the two common failures without Go's types.

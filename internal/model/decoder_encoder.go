@@ -19,8 +19,8 @@ type decoderEncoder struct {
 	over float32    // a score is divided by it
 }
 
-// encode makes an encoder of a decoder. Where the config says that rows see what follows them too, windows are what
-// transformers makes of them: as many positions in all, half of them on either side.
+// encode makes an encoder of a decoder. Where rows also see what follows them, a window has as many positions in all,
+// half of them on either side, as in transformers.
 func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, error) {
 	var k struct {
 		Both   bool  `json:"use_bidirectional_attention"`
@@ -64,7 +64,7 @@ func encode(d *decoder, cfg *config, p *Pooling, e embedder) (*decoderEncoder, e
 		}
 	}
 	if !p.yesNo() || p.Kind != Ranks {
-		d.Head.Tied = nn.TieAlways // it has no use
+		d.Head.Tied = nn.TieAlways // no logits are wanted
 		return m, nil
 	}
 	if n := int32(d.vocab); p.Yes < 0 || p.No < 0 || p.Yes >= n || p.No >= n {
@@ -113,7 +113,7 @@ func (m *decoderEncoder) Forward(o B.Ops, b *B.Batch) B.Array {
 	return o.Concat(o.Cols(y, int(m.tokens[0]), int(m.tokens[0])+1), o.Cols(y, int(m.tokens[1]), int(m.tokens[1])+1))
 }
 
-// Rename takes names without the prefix that models with a head have, and leaves heads nobody needs out.
+// Rename also takes names without the prefix that models with a head have, and drops a head that is not needed.
 func (m *decoderEncoder) Rename(name string) string {
 	for _, p := range []string{"layers.", "embed_tokens.", "norm.", "embedding_norm."} {
 		for _, around := range []string{"language_model.", "lfm2."} {

@@ -29,7 +29,7 @@ type latentArgs struct {
 	theta   float64 // where the config has none
 	normEps float64 // of the norms inside attention
 	kvb     nn.Heads
-	grows   bool    // queries do, as rope_parameters say
+	grows   bool    // queries grow with their position: see config.growth
 	apart   bool    // partners of the rotation are half of its width apart, not neighbours
 	turns   int     // columns that turn, whatever their share; 0: by the share
 	part    float64 // as Share of a rotation
@@ -52,7 +52,7 @@ func (a *latentArgs) sparse(i int) bool {
 	return a.Experts > 0 && i >= a.Dense && i%a.Freq == 0
 }
 
-// newDeepseek: latent attention; experts as in glm4_moe, without groups of layers or any at all where the config says so.
+// newDeepseek: latent attention, and experts as in glm4_moe unless the config has none.
 func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	a := latentArgs{Freq: 1, theta: 10000, normEps: 1e-6, kvb: nn.Heads{Again: true}}
 	a.glm4MoEArgs = glm4MoEArgs{Scale: 1, Renorm: true, Method: "noaux_tc", Scoring: "sigmoid", common: common{Eps: 1e-6}}
@@ -78,7 +78,7 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	cfg.beside(&beside)
 	if cfg.typ == "kimi_k25" {
 		m.family = kimiNames
-		if beside.Tied == nil || *beside.Tied { // a folder without a head is meant so, whatever text_config says
+		if beside.Tied == nil || *beside.Tied { // a folder without a head uses the embedding, whatever text_config says
 			m.look = func(shape func(name string) []int) {
 				if shape("model.embed_tokens.weight") != nil && shape("lm_head.weight") == nil {
 					m.Head.Tied = nn.TieAlways
@@ -91,7 +91,8 @@ func newDeepseek(cfg *config, b *Build) (Generator, error) {
 	return m, nil
 }
 
-// groups are those of the published deepseek_v3 where a config has none and they fit, or one.
+// groups fills n_group and topk_group where the config leaves them out: with those of the published deepseek_v3 if they
+// fit, else with 1.
 func (a *latentArgs) groups(published bool) {
 	if a.Groups == 0 {
 		if a.Groups = 1; published && a.Experts >= 16 && a.Experts%8 == 0 {
@@ -180,9 +181,9 @@ func (a *latentArgs) check() error {
 			return fmt.Errorf("%s %d is missing or out of range", f.key, f.n)
 		}
 	}
-	a.HeadDim, a.KVHeads = a.Rot, a.Heads // of the rotation; what latent attention has instead is above
+	a.HeadDim, a.KVHeads = a.Rot, a.Heads // only the rotation reads them: latent attention has the sizes above
 	if a.FFN == 0 && a.Experts > 0 && a.sparse(0) {
-		a.FFN = a.ExpFFN // of no layer
+		a.FFN = a.ExpFFN // no layer has it
 	}
 	if len(a.Kinds) > 0 && len(a.Kinds) != a.Layers {
 		return fmt.Errorf("mlp_layer_types has %d entries for %d layers", len(a.Kinds), a.Layers)

@@ -107,7 +107,7 @@ type embedder struct {
 	unit bool       // vectors have length 1, though modules.json has no module for it
 }
 
-// embedders are those names.
+// embedders are the embedder types by name.
 var embedders = map[string]embedder{
 	"qwen3_embedding":      {as: "qwen3", rows: B.PoolLast},
 	"gemma3_embedding":     {as: "gemma3_text", both: true, rows: B.PoolMean},
@@ -117,8 +117,8 @@ var embedders = map[string]embedder{
 	"lfm2_bidirectional":   {as: "lfm2", both: true, rows: B.PoolFirst, unit: true},
 }
 
-// calledBy is a model type, or the embedder's name where it is a class that says that the model is one: one that config.json's
-// architectures name, or that its auto_map does of the code beside it.
+// calledBy is modelType, or lfm2_embedding where a class of lfm2 says that the model embeds: one in config.json's
+// architectures, or in the auto_map to code beside it.
 func calledBy(modelType string, top map[string]json.RawMessage) string {
 	const class = "Lfm2Bidirectional"
 	var names []string
@@ -178,7 +178,7 @@ func lin(in, out int, bias bool) *nn.Linear {
 
 func (p *pooled) States() []B.StateSpec { return p.Body.States() }
 
-// Forward implements Model, but for spans in place of rows.
+// Forward is that of Model with a row for each span: [spans, width].
 func (p *pooled) Forward(o B.Ops, b *B.Batch) B.Array {
 	h := o.Pool(p.Body.Forward(o, b), p.pool)
 	for i := range p.Head.steps {
@@ -201,7 +201,7 @@ func (p *pooled) Rename(name string) string {
 	return p.Body.Rename(name)
 }
 
-// newEncoder declares the network of a model_type for the use that p describes, in which it fills in what rows a head reads.
+// newEncoder declares the network of a model_type for the use that p describes. It sets p.Rows to the rows that a ranking head reads.
 func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, *Reading, error) {
 	c, err := openConfig(typ, cfg)
 	if err != nil {
@@ -219,7 +219,7 @@ func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, *Readin
 	return m, r, err
 }
 
-// pool puts behind a body what its use wants.
+// pool adds the head or the dense layers that a use needs behind a body.
 func pool(body encoderBody, p *Pooling) (*pooled, error) {
 	_, _, width := body.Sizes()
 	m := &pooled{Body: body, pool: p.Rows}

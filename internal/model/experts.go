@@ -22,7 +22,7 @@ func checkExperts(key string, n int, pick string, k int) error {
 
 const maxExperts, maxGroups = 4096, 64
 
-// fusedExperts gives stacks of experts that transformers saved, which have no ".weight", the name that others have.
+// fusedExperts gives stacks of experts that transformers saved, without ".weight", their usual names.
 func fusedExperts(name string) string {
 	for _, part := range []string{"gate_up_proj", "up_proj", "down_proj"} {
 		for _, suffix := range [][2]string{{"", ".weight"}, {"_bias", ".bias"}} {
@@ -57,7 +57,7 @@ const (
 	sparse = "sparse"
 )
 
-// fillMLPs gives layers that mlp_layer_types leaves out experts where a family has them, and checks the words.
+// fillMLPs fills mlp_layer_types where the config lacks it, by the layers that have experts in the family, and checks the words.
 func (m *mlpTypes) fillMLPs(layers int, experts func(i int) bool) error {
 	if m.MLPs == nil {
 		for i := range min(max(layers, 0), maxLayers) {

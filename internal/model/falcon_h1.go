@@ -51,7 +51,8 @@ func (m *falconH1MLP) Forward(o B.Ops, x B.Array) B.Array {
 	return times(o, m.Down.Forward(o, y), m.out)
 }
 
-// falconH1Args: the factors are 1 where a config has none, but for those of a tied head's conversions.
+// falconH1Args: a factor that the config lacks is 1. Those of the embedding and the logits have other defaults in
+// conversions: see look.
 type falconH1Args struct {
 	common
 	AttnBias  bool    `json:"attention_bias"`
@@ -84,8 +85,8 @@ type falconH1Args struct {
 var falconH1Names = strings.NewReplacer(".mamba.", ".mixer.mamba.", ".self_attn.", ".mixer.self_attn.", ".feed_forward.", ".mlp.",
 	".pre_ff_layernorm", ".post_attention_layernorm", "final_layernorm", "norm")
 
-// newFalconH1: the many factors of the family are inside the weights of conversions to MLX, but for that of a tied
-// head. Folders as published have them beside the weights.
+// newFalconH1: conversions to MLX have the factors of the family in their weights, except that of a tied head.
+// Published folders have them in the config alone.
 func newFalconH1(cfg *config, b *Build) (Generator, error) {
 	cfg.initial()
 	cfg.is("mamba_use_mlp", "true")

@@ -21,11 +21,11 @@ type foreign struct {
 	drop  []string // and may have without meaning for us: activation scales, shapes
 	// check says whether convert will do, given that keys and needs are there.
 	check func(m module, w Want) error
-	// convert builds weight, scales, biases and scheme. What is only named otherwise refers to the mapped bytes.
+	// convert builds weight, scales, biases and scheme. Tensors that change their name or type alone still refer to the mapped bytes.
 	convert func(m module, w Want) B.Part
 }
 
-// unread are the ends of names of tensors that only tools write whose formats are not read, with what to call them.
+// unread maps the ends of tensor names to the tools that write them, whose formats are not supported.
 var unread = map[string]string{
 	".tq_packed": "JANGTQ (TurboQuant)", ".qweight": "AWQ or GPTQ, which config.json does not say", ".weight_packed": "compressed-tensors, which config.json does not say",
 	".weight.absmax": "bitsandbytes", ".trellis": "EXL3", ".q_weight": "EXL2", ".codebooks": "AQLM", ".Qidxs": "QuIP#", ".W_q": "HQQ",
@@ -253,7 +253,7 @@ var modelopt = foreign{
 	},
 }
 
-// single reads a positive float32 that stands alone, as far as it makes a global scale.
+// single reads the one float32 of a tensor, and refuses what cannot be a global scale.
 func single(t *B.Tensor) (float32, error) {
 	if t.DType != "F32" || len(t.Bytes) != 4 {
 		return 0, fmt.Errorf("%s is %s of shape %v, expected one F32", t.Name, t.DType, t.Shape)

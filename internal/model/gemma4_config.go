@@ -273,7 +273,7 @@ func (a *gemma4Args) perLayer(cfg *config) error {
 	return a.checkHeads(key)
 }
 
-// checkHeads: layers at the end read keys and values of an earlier one, so their heads are like its.
+// checkHeads: layers at the end read the keys and values of an earlier one, so their heads must have its sizes.
 func (a *gemma4Args) checkHeads(key string) error {
 	own := a.Layers - a.Shared
 	for i := own; i < a.Layers; i++ {

@@ -58,7 +58,7 @@ func newGLM4MoE(cfg *config, b *Build) (Generator, error) {
 	case a.FFN == 0 && a.Dense > 0:
 		return nil, fmt.Errorf("intermediate_size is missing, but first_k_dense_replace is %d", a.Dense)
 	case a.FFN == 0:
-		a.FFN = a.ExpFFN // of no layer
+		a.FFN = a.ExpFFN // no layer has it
 	}
 	if err := a.check(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func newGPTNeoX(cfg *config, b *Build) (Generator, error) {
 	}{Parallel: true, AttnBias: true}
 	cfg.into(&a)
 	act := cfg.act("hidden_act", "gelu")
-	if err := a.shareOf(); err != nil {
+	if err := a.checkShare(); err != nil {
 		return nil, err
 	}
 	a.KVHeads = a.Heads // whatever the config says

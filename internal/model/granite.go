@@ -6,7 +6,7 @@ import (
 
 func init() { register("granite", newGranite) }
 
-// graniteArgs: what others leave at 1, this family learns with.
+// graniteArgs are the keys of llama and the factors of the family.
 type graniteArgs struct {
 	llamaArgs
 	Embedding float `json:"embedding_multiplier"`

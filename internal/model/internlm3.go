@@ -2,7 +2,7 @@ package model
 
 func init() { register("internlm3", newInternLM3) }
 
-// newInternLM3 is llama that older folders have own words for biases in.
+// newInternLM3 is llama. Older folders have other keys for its biases.
 func newInternLM3(cfg *config, b *Build) (Generator, error) {
 	var a struct {
 		llamaArgs

@@ -58,7 +58,7 @@ func harmless(key string) bool {
 	})
 }
 
-// expected are keys that would change numbers, with the values, as JSON, that an architecture does that does not read them.
+// expected maps keys that change numbers to the values, as JSON, that suit an architecture which does not read the key.
 var expected = map[string][]string{
 	"hidden_act":             {`"silu"`, `"swish"`},
 	"use_sliding_window":     {"false"},

@@ -60,7 +60,7 @@ func (s *mambaSizes) layer(b *Build, i, d int) *nn.Mamba {
 	return m
 }
 
-// checkEps is what common.check says, of another key.
+// checkEps refuses an epsilon that is out of range; key is its name in the config.
 func checkEps(key string, eps float) error {
 	if !(eps > 0 && eps < 1) {
 		return fmt.Errorf("%s %g is out of range", key, float64(eps))
@@ -68,7 +68,7 @@ func checkEps(key string, eps float) error {
 	return nil
 }
 
-// initial marks the keys of what steps were before training: they are in the weights now.
+// initial marks the keys that say how steps began in training as harmless: the weights hold what became of them.
 func (c *config) initial() {
 	c.harmless("time_step_min", "time_step_max", "time_step_scale")
 }

@@ -136,7 +136,7 @@ func (n *autoInt) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*int)(n))
 }
 
-// expand checks what says the columns of a Mamba layer once more, where the config has it.
+// expand checks a key that says the columns of a Mamba layer once more, as a multiple of the width d.
 func (s *mamba2Sizes) expand(cfg *config, key string, d int) error {
 	times, err := cfg.number(key)
 	if err != nil || times == nil || int(*times*float64(d)) == s.heads*s.width {

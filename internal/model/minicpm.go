@@ -10,7 +10,7 @@ import (
 
 func init() { register("minicpm", newMiniCPM) }
 
-// miniCPMArgs are factors of what others leave at 1.
+// miniCPMArgs are the factors of the family.
 type miniCPMArgs struct {
 	Base      int   `json:"dim_model_base"` // the width that the logits are scaled for
 	Depth     float `json:"scale_depth"`

@@ -120,7 +120,7 @@ func New(modelType string, cfg []byte, world int) (Generator, *Reading, error) {
 	return g, r, nil
 }
 
-// known refuses a type that has no constructor of text.
+// known refuses a model type that generates no text here.
 func known(modelType string) error {
 	if encodes(modelType) {
 		return &LoadError{File: configFile, Problem: fmt.Sprintf("architecture %s embeds or ranks texts and generates none", regular.Quote(modelType)),

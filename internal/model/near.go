@@ -21,7 +21,7 @@ func named(modelType string) string {
 	return modelType
 }
 
-// nearMakers are constructors of names that mlx-lm has not, nearMeans what their models are for the most part.
+// nearMakers are the constructors of model types that mlx-lm lacks; nearMeans names the type that each of them mostly is.
 var (
 	nearMakers = map[string]maker{}
 	nearMeans  = map[string]string{}
@@ -46,7 +46,7 @@ func NearTypes() []string {
 	return slices.Sorted(maps.Keys(near()))
 }
 
-// near says in a few words what is behind the names of NearTypes.
+// near describes the models of NearTypes in a few words each.
 func near() map[string]string {
 	all := maps.Clone(spellings)
 	maps.Copy(all, nearMeans)
@@ -61,7 +61,7 @@ func near() map[string]string {
 // stranger is a model type that is near to one here, and something else all the same.
 type stranger struct{ what, do string }
 
-// strangers are those, with "_" for "-".
+// strangers are such types by name, spelled with "_".
 var strangers = map[string]stranger{
 	"deci":            {"its layers have heads of several numbers under keys of its own", "its nearest relative here is nemotron-nas, as NVIDIA publishes its successors: hearth serve nvidia/Llama-3_3-Nemotron-Super-49B-v1"},
 	"paligemma":       {"its rows see those of the prompt in both directions", "its nearest relative here is gemma3: hearth serve google/gemma-3-4b-it"},

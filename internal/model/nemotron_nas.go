@@ -43,7 +43,7 @@ type nasBlock struct {
 	} `json:"ffn"`
 }
 
-// other is a key of a block that is not done, with its value; "": there is none.
+// other is the first key of a block that asks for something unsupported, with its value; "": there is none.
 func (k *nasBlock) other() (key, value string) {
 	for _, f := range []struct {
 		key string

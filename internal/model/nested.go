@@ -27,7 +27,7 @@ func init() {
 // part is a language model that may be within a model of text and images.
 type part interface {
 	Generator
-	// within says that names of tensors may have prefixes and that there may be other parts beside it. It gives the head.
+	// within makes the model take tensor names with prefixes and leave out tensors of other parts. It gives the head.
 	within() *nn.Linear
 }
 
@@ -99,7 +99,7 @@ type text struct {
 	defaults map[string]string // what is missing of its keys is so in transformers, which used to leave them out
 	also     []string          // a key, and further names of it
 	shares   bool              // heads are shares of the width, whatever head_dim says
-	idle     []string          // keys that transformers does not read of this type, but of as
+	idle     []string          // keys that transformers reads of type as and not of this one
 }
 
 // texts are those types by model_type.
@@ -209,9 +209,8 @@ func (n nest) make(cfg *config, b *Build) (Generator, error) {
 	return g, nil
 }
 
-// tieBeside ties the head of a nested model by what the config says beside the language model's part, or in that
-// part, as older folders do; missing is for configs that do not say it beside. A folder's own head counts where they
-// say that it is tied.
+// tieBeside decides whether the head of a nested model is the embedding. tie_word_embeddings beside text_config says
+// so, or the one in it, as in older folders; missing is the default beside it. A head that is stored is used even then.
 func (c *config) tieBeside(head *nn.Linear, missing *bool) {
 	var in struct {
 		Tied *bool `json:"tie_word_embeddings"`

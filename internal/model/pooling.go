@@ -88,8 +88,8 @@ func (p *Pooling) Score(row []float32) float64 {
 	return 1 / (1 + math.Exp(-x))
 }
 
-// Pooling reads what the folder says about the use of the model. A folder that says nothing of one is of Kind Generates;
-// what it says about pooling then are the defaults of its architecture, for callers who know better.
+// Pooling reads what the folder says about the use of the model. A folder that says nothing about it is of Kind
+// Generates, with the pooling that its architecture has by default, for callers who know better.
 func (c *Checkpoint) Pooling() (Pooling, error) {
 	p, err := c.pooling()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"hearth/internal/regular"
 )
 
-// quantization is what the configs say about quantisation. The tensors of a module say themselves how it is stored, the
-// number of its columns being known; what is said of it is compared with them, as mlx-lm's loader does.
+// quantization is what the configs say about quantisation. How a module is stored follows from the shapes of its
+// tensors and its number of columns; what the configs say is checked against that, as in mlx-lm's loader.
 type quantization struct {
 	quant.Scheme                            // defaults; zero if the model is not quantised
 	entries      map[string]json.RawMessage // what is said of single modules, by the names that config.json has for them
@@ -190,8 +190,8 @@ func unsupported(where string, err error) error {
 	return &LoadError{File: configFile, Problem: where + err.Error(), Hint: mlxHint}
 }
 
-// modules are the entries of modules that there are, by the names that an architecture has for them. Of two spellings of a name
-// that of the files counts: rename gives the architecture's name of a tensor, there reports a stored one.
+// modules gives the entries of modules that are stored, by the names that the architecture has for them. rename gives
+// the architecture's name of a tensor; there reports a tensor that is stored under the name of the entry.
 func (q *quantization) modules(rename func(string) string, there func(tensor string) bool) (map[string]quant.Scheme, error) {
 	m := map[string]quant.Scheme{}
 	for _, name := range slices.Sorted(maps.Keys(q.entries)) {

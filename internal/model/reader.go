@@ -24,7 +24,7 @@ type config struct {
 	at   string                     // path of text: "text_config." or ""
 	seen map[string]bool            // paths that were read
 	part map[string]bool            // paths of which parts were read
-	why  map[string]string          // of keys that are told of although they were read
+	why  map[string]string          // of keys that are reported although they were read
 
 	err       error // the first failure of into, beside, rope and growth: counts before what the constructor returns
 	only      []refusal
@@ -35,10 +35,10 @@ type config struct {
 // fail keeps the first error, so that constructors read on without asking after every key.
 func (c *config) fail(err error) { c.err = cmp.Or(c.err, err) }
 
-// note says of the config as a whole that numbers may not be the authors'.
+// note adds a warning about the config as a whole: numbers may not be the authors'.
 func (c *config) note(text string) { c.notes = append(c.notes, text) }
 
-// refusal is a key whose value a type does not do.
+// refusal is a key whose value a type does not support.
 type refusal struct {
 	path, value string
 	accepted    []string
@@ -141,7 +141,7 @@ func (c *config) null(key string) bool {
 	return ok && compact(raw) == "null"
 }
 
-// is says that the type does only these values of a key, given as JSON; New refuses others by name. null is always fine.
+// is limits a key to these values, given as JSON, which are all that the type supports. New refuses others; null is always fine.
 func (c *config) is(key string, values ...string) {
 	raw, ok := c.text[key]
 	if !ok {
@@ -157,7 +157,7 @@ func (c *config) accept(path string, raw json.RawMessage, values []string) {
 	}
 }
 
-// same says that a key repeats, in another spelling, a number that is in force; another number is told of.
+// same marks a key as read if it repeats a number that is in force. Any other number is reported as not understood.
 func (c *config) same(key string, number float64) {
 	var x float
 	if json.Unmarshal(c.text[key], &x) == nil && float64(x) == number {
@@ -165,7 +165,7 @@ func (c *config) same(key string, number float64) {
 	}
 }
 
-// differs tells of a key that is followed here and that mlx-lm and transformers take differently: a sentence says how.
+// differs reports a key that mlx-lm and transformers read differently; how ends the sentence about it.
 func (c *config) differs(key, how string) {
 	delete(c.seen, c.at+key)
 	c.why[c.at+key] = how

@@ -73,7 +73,7 @@ type ropeJSON struct {
 	Alpha     float   `json:"alpha"`                // hunyuan's
 }
 
-// of is r for heads of a width.
+// of is r for heads of that many columns.
 func (r rotation) of(head int) rotation {
 	r.Head = head
 	return r
@@ -118,7 +118,7 @@ func (c *config) ropes(kind string, apart bool) (older, newer *ropeJSON, at stri
 	return older, newer, at, err
 }
 
-// leave marks parameters by layer type as seen in parts: what is in the parameters of a type that no layer has is nobody's.
+// leave marks rope_parameters by layer type as read in part, so that types which no layer has are reported.
 func (c *config) leave(key string, kinds map[string]json.RawMessage) {
 	delete(c.seen, c.at+key)
 	c.part[c.at+key] = true
@@ -347,7 +347,7 @@ func agree(older, newer *ropeJSON, at string) error {
 	return nil
 }
 
-// unused marks the parameters of types that no layer has.
+// unused marks the parameters of layer types that no layer has as harmless.
 func (c *config) unused(types []string) {
 	for _, kind := range []string{full, slides} {
 		if !slices.Contains(types, kind) {

@@ -109,7 +109,7 @@ func (s *source) Shape(name string) []int {
 	return t.Shape
 }
 
-// Apart implements Source. A head that is stored like the table and differs is told of: mlx-lm would not use it.
+// Apart implements Source. It warns of a head that is stored like the table with other numbers: mlx-lm would not use it.
 func (s *source) Apart(head, table string) bool {
 	same := true
 	for _, suffix := range []string{".weight", ".scales", ".biases"} {

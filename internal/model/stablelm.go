@@ -17,7 +17,7 @@ func newStableLM(cfg *config, b *Build) (Generator, error) {
 		QKNorm   bool `json:"qk_layernorm"`
 	}
 	cfg.into(&a)
-	if err := a.shareOf(); err != nil {
+	if err := a.checkShare(); err != nil {
 		return nil, err
 	}
 	if err := a.check(a.LNEps); err != nil {

@@ -166,7 +166,7 @@ func (a *step3Args) attention(cfg *config, b *Build, i int) (nn.Attention, error
 	return t, nil
 }
 
-// step3Turn is what a layer's rotation hangs on.
+// step3Turn is what a layer's rotation depends on.
 type step3Turn struct {
 	kind        string
 	base, share float64
