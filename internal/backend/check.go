@@ -1,6 +1,9 @@
 package backend
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Check is the shape half of the contract: one method per op that panics with the op's name and the sizes when the
 // operands do not fit, and is silent otherwise. Every backend calls it first, so all of them refuse the same things in
@@ -121,10 +124,7 @@ func (c Check) LinearGLU(x Array, w Weight) {
 }
 
 func (c Check) RMSNorm(x Array, w Weight, s *Norm) {
-	width := s.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(s.Width, x.Cols())
 	if width < 0 || x.Cols()%width != 0 {
 		fail("RMSNorm: width %d does not divide %d columns", width, x.Cols())
 	}
@@ -134,10 +134,7 @@ func (c Check) RMSNorm(x Array, w Weight, s *Norm) {
 }
 
 func (c Check) LayerNorm(x Array, w, bias Weight, s *Norm) {
-	width := s.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(s.Width, x.Cols())
 	if width < 0 || x.Cols()%width != 0 {
 		fail("LayerNorm: width %d does not divide %d columns", width, x.Cols())
 	}

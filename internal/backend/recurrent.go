@@ -1,5 +1,7 @@
 package backend
 
+import "slices"
+
 // Conv is a convolution of every column with its own Kernel taps: row t of a sequence sees rows t-Kernel+1+Ahead to t+Ahead.
 // The last Kernel-1 inputs are the state; before a sequence's first row they are zeros. With NoState every span is a sequence of
 // its own, which is zeros on either side; only then may rows see those ahead.
@@ -66,12 +68,7 @@ func (s *SSM) Steps() int {
 
 // Fixed reports whether any of the states is of fixed size: such a sequence can only go on where its slot is.
 func Fixed(specs []StateSpec) bool {
-	for _, s := range specs {
-		if !s.Paged() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(specs, func(s StateSpec) bool { return !s.Paged() })
 }
 
 // Conv checks the op of that name.

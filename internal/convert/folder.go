@@ -186,13 +186,8 @@ func (p *conversion) write(ctx context.Context, to *folder, src fs.FS, progress 
 			return err
 		}
 	}
-	for name, v := range map[string]any{
-		"model.safetensors.index.json": ix,
-		"config.json":                  p.newConfig(),
-	} {
-		if err := to.file(name, func(w io.Writer) error { return writeJSON(w, v) }); err != nil {
-			return err
-		}
+	if err := to.json(map[string]any{"model.safetensors.index.json": ix, "config.json": p.newConfig()}); err != nil {
+		return err
 	}
 	return copyRest(ctx, to, src)
 }
@@ -217,12 +212,20 @@ func (p *conversion) shards() [][]unit {
 	return shards
 }
 
-// writeJSON writes keys in order, as people read them.
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "    ")
-	return e.Encode(v)
+// json writes files by their names. Keys are in order, for people who read them.
+func (f *folder) json(files map[string]any) error {
+	for name, v := range files {
+		err := f.file(name, func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "    ")
+			return e.Encode(v)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // schemeJSON is an entry of config.json.

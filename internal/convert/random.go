@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"hearth/internal/backend"
 	"hearth/internal/model"
@@ -57,10 +56,8 @@ func (o *RandomOptions) write(ctx context.Context, to *folder) (*Report, error) 
 	}
 	ix := index{Files: w.files}
 	ix.Meta.Bytes, ix.Meta.Parameters = w.total, m.Params
-	for name, v := range map[string]any{"config.json": json.RawMessage(o.Config), "model.safetensors.index.json": ix} {
-		if err := to.file(name, func(w io.Writer) error { return writeJSON(w, v) }); err != nil {
-			return nil, err
-		}
+	if err := to.json(map[string]any{"config.json": json.RawMessage(o.Config), "model.safetensors.index.json": ix}); err != nil {
+		return nil, err
 	}
 	return &Report{Modules: w.modules, Quantised: w.quantised, Parameters: m.Params, Bytes: w.total}, writeText(to, m.Vocab)
 }

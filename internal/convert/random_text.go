@@ -23,13 +23,12 @@ func writeText(to *folder, n int) error {
 		return fmt.Errorf("a vocabulary of %d tokens has no room for all bytes", n)
 	}
 	end := []int{n - len(meant) + 2, n - len(meant)}
-	for name, v := range map[string]any{
+	err := to.json(map[string]any{
 		"generation_config.json": map[string]any{"eos_token_id": end},
 		"tokenizer_config.json":  map[string]any{"chat_template": chatML, "eos_token": meant[2], "tokenizer_class": "PreTrainedTokenizerFast"},
-	} {
-		if err := to.file(name, func(w io.Writer) error { return writeJSON(w, v) }); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	return to.file("tokenizer.json", func(w io.Writer) error {
 		b := bufio.NewWriter(w)

@@ -64,7 +64,9 @@ func spellBoth(c keys, modelType string, hasHead bool) {
 	spell(c, modelType)
 	text := object(c["text_config"])
 	if text == nil {
-		untie(c, hasHead)
+		if hasHead && !given(c, "tie_word_embeddings") { // mlx-lm would take the head for the embedding in most families
+			c["tie_word_embeddings"] = json.RawMessage("false")
+		}
 		return
 	}
 	typ := innerType(c)
@@ -90,13 +92,6 @@ func fill(text keys, typ string) {
 		if !given(text, key) {
 			text[key] = json.RawMessage(value)
 		}
-	}
-}
-
-// untie says that a head is there where nothing is said: mlx-lm would take it for the embedding in most families.
-func untie(c keys, hasHead bool) {
-	if hasHead && !given(c, "tie_word_embeddings") {
-		c["tie_word_embeddings"] = json.RawMessage("false")
 	}
 }
 

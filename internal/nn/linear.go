@@ -116,7 +116,7 @@ type Row struct {
 
 // Times multiplies every row of x with the vector.
 func (w *Row) Times(o B.Ops, x B.Array) B.Array {
-	return o.Gate(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}), &identity)
+	return o.Gate(x, o.Embed(w.W, B.Index{IDs: make([]int32, x.Rows())}), &times)
 }
 
 // Plus adds the vector to every row of x; there may be none.
@@ -126,8 +126,6 @@ func (w *Row) Plus(o B.Ops, x B.Array) B.Array {
 	}
 	return o.Add(x, o.Embed(w.W, B.Index{IDs: make([]int32, 1)}))
 }
-
-var identity = B.GLU{Act: B.ActNone}
 
 // Scalar is one number of a checkpoint, known to the host once loaded.
 type Scalar struct{ V float32 }

@@ -1,10 +1,5 @@
 package quant
 
-import (
-	"fmt"
-	"math"
-)
-
 func init() { register(NVFP4, nvfp4{}) }
 
 // nvfp4: w = scale·e2m1(code), groups of 16, scales are e4m3 in a byte. A matrix may also have one float32 for the whole
@@ -34,19 +29,6 @@ func (nvfp4) Quantize(s Scheme, w []float32, rows, in int, t DType) *Matrix {
 	m := s.empty(rows, in)
 	m.nvfp4(w, t, 1)
 	return m
-}
-
-// QuantizeGlobal is Quantize to nvfp4 with a scale for the whole tensor. global is max |w| in mlx-lm; any other value
-// moves what the scales can reach.
-func QuantizeGlobal(w []float32, rows, in int, t DType, global float32) (*Matrix, error) {
-	s := Scheme{NVFP4, 4, 16}
-	if err := s.Check(in); err != nil || len(w) != rows*in || !(global > 0) || math.IsInf(float64(global), 0) {
-		return nil, fmt.Errorf("quantize: %d values for a %d×%d matrix of %s with global scale %g", len(w), rows, in, s, global)
-	}
-	m := s.empty(rows, in)
-	m.Global = &global
-	m.nvfp4(w, t, GlobalUnit/global)
-	return m, nil
 }
 
 // nvfp4 fills codes and scales; unit is what scales are multiplied by before they are rounded. A group whose scale

@@ -60,9 +60,9 @@ func (s Scheme) Check(in int) error {
 	if s.None() {
 		return nil
 	}
-	f, err := formatOf(s.Mode)
-	if err != nil {
-		return err
+	f, ok := formats[s.Mode]
+	if !ok {
+		return fmt.Errorf("quantisation mode %q is not supported", s.Mode)
 	}
 	if !f.Supports(s.Bits, s.Group) {
 		return fmt.Errorf("quantisation %s is not supported", s)
@@ -98,13 +98,6 @@ type uniformFormat interface {
 var formats = map[Mode]Format{}
 
 func register(m Mode, f Format) { formats[m] = f }
-
-func formatOf(m Mode) (Format, error) {
-	if f, ok := formats[m]; ok {
-		return f, nil
-	}
-	return nil, fmt.Errorf("quantisation mode %q is not supported", m)
-}
 
 // Infer finds the scheme of a stored tensor from its shapes, as mlx-lm does: in is the input width the layer
 // declares, words the uint32 per row of codes, groups the scales per row, t their type.

@@ -126,7 +126,7 @@ func (m *loop) forward(o B.Scope, x []float32) B.Array {
 	return o.GatedDelta(o.Cols(y, 0, kd), o.Cols(y, kd, 2*kd), o.Cols(y, 2*kd, 2*kd+vd), a, beta, d)
 }
 
-// part is rows of one sequence in a step. The snapshots are taken after so many of them.
+// stretch is rows of one sequence in a step. The snapshots are taken after so many of them.
 type stretch struct {
 	slot  kv.SlotID
 	start int

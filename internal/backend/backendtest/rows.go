@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
@@ -102,10 +103,7 @@ func (c Config) norms(t *testing.T) {
 			return sc, f(sc, sc.Upload(x, tc.n, tc.cols), weight, load(t, be, B.Options{Threads: 2}, vector(bias)))
 		}
 		rms := func(o B.Ops, x B.Array, w, _ B.Weight) B.Array { return o.RMSNorm(x, w, norm) }
-		width := tc.width
-		if width == 0 {
-			width = tc.cols
-		}
+		width := cmp.Or(tc.width, tc.cols)
 		for _, plus1 := range []bool{false, true} {
 			sc, y := run(c.open(t), plus1, rms)
 			rs, want := run(ref.New(), plus1, rms)

@@ -9,7 +9,7 @@ import (
 	"hearth/internal/quant"
 )
 
-// Format is one way to store a matrix.
+// format is one way to store a matrix.
 type format struct {
 	scheme quant.Scheme
 	dtype  quant.DType // of floats, or of scales and biases

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"hearth/internal/backend"
@@ -64,28 +65,24 @@ func (s *scope) Route(scores backend.Array, r *backend.Router) backend.Routing {
 
 // pickScores fills sel with what the experts of one row are picked by.
 func pickScores(r *backend.Router, sel, x, bias []float32) {
-	rank, least := best, float32(math.Inf(-1))
-	copy(sel, x)
-	if r.Score == backend.Sigmoid {
-		rank = bestTwo
+	switch {
+	case r.Score == backend.Sigmoid:
 		for e, v := range x {
 			sel[e] = float32(act(backend.SigmoidAct, 0, float64(v)))
-			if bias != nil {
-				sel[e] += bias[e]
-			}
 		}
-	}
-	if r.Score == backend.Softmax && bias != nil {
+	case bias != nil || r.TwoBest && r.Groups > 1:
 		softmaxInto(sel, x)
-		for e := range sel {
-			sel[e] += bias[e]
-		}
+	default:
+		copy(sel, x)
+	}
+	for e, b := range bias {
+		sel[e] += b
 	}
 	if r.Groups <= 1 {
 		return
 	}
-	if r.TwoBest && r.Score == backend.Softmax {
-		softmaxInto(sel, x)
+	rank, least := slices.Max[[]float32], float32(math.Inf(-1))
+	if r.Score == backend.Sigmoid || r.TwoBest {
 		rank = bestTwo
 	}
 	// A group stays if fewer than TopGroups are better: compared in pairs, for there are few.
@@ -113,22 +110,13 @@ const maxGroups = 64
 
 // softmaxInto fills y with the softmax of x.
 func softmaxInto(y, x []float32) {
-	top, sum := float64(best(x)), 0.0
+	top, sum := float64(slices.Max(x)), 0.0
 	for _, v := range x {
 		sum += math.Exp(float64(v) - top)
 	}
 	for i, v := range x {
 		y[i] = float32(math.Exp(float64(v)-top) / sum)
 	}
-}
-
-// best is the largest number.
-func best(x []float32) float32 {
-	top := x[0]
-	for _, v := range x[1:] {
-		top = max(top, v)
-	}
-	return top
 }
 
 // bestTwo adds up the two largest of at least two numbers.
@@ -199,7 +187,7 @@ func routeWeights(r *backend.Router, ids, weights, x []float32) {
 		}
 	}
 	if r.Bias != nil && r.Renorm { // what is picked may weigh next to nothing among all
-		all, most := 0.0, float64(best(x))
+		all, most := 0.0, float64(slices.Max(x))
 		for _, v := range x {
 			all += math.Exp(float64(v) - most)
 		}

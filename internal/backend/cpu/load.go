@@ -244,8 +244,6 @@ type filler struct {
 	floats                  [2][]float32
 }
 
-func newFiller(m *kernel.Matrix) *filler { return &filler{m: m} }
-
 // panel packs panel p from the rows of k that begin with row from.
 func (f *filler) panel(p int, k *backend.Stack, from int) {
 	rows, same := min(f.m.Rows()-p*kernel.PanelRows, kernel.PanelRows), true

@@ -63,7 +63,7 @@ func (w *window) panel(spec kernel.Spec) *filler {
 	if n := spec.Bytes(); n > len(w.data) { // earlier forms keep the smaller memory they have
 		w.data = kernel.AlignedBytes(n)
 	}
-	f := newFiller(kernel.Over(spec, w.data))
+	f := &filler{m: kernel.Over(spec, w.data)}
 	w.forms = append(w.forms, form{spec, f})
 	return f
 }

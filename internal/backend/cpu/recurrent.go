@@ -134,7 +134,7 @@ type deltaJob struct {
 	gates         *array // [rows][decay of all value heads, rate of all value heads], or see perKey
 	decay, bias   []float32
 	runs          []run
-	edge          [][2 * deltaTile * kernel.DeltaLanes]float32 // per worker: v and y of a block that is not full
+	edge          []edge // per worker
 	preparing     bool
 }
 
@@ -160,7 +160,7 @@ func (s *scope) GatedDelta(q, k, v, a, beta backend.Array, d *backend.Delta) bac
 	s.st.fixed.drafts.rule[d.State] = rule{perKey: d.PerKey}
 	j.decay, j.bias = vector(d.ALog), vector(d.DtBias)
 	for len(j.edge) < s.pool.size {
-		j.edge = append(j.edge, [2 * deltaTile * kernel.DeltaLanes]float32{})
+		j.edge = append(j.edge, edge{})
 	}
 	j.preparing = true
 	s.pool.run(j, y.rows, max(serialWork/(2*j.unit.cols+64*d.VHeads), 1), max(y.rows/8, 1))
@@ -255,26 +255,31 @@ func (j *deltaJob) tile(worker int, state []float32, h, row, n int) {
 			continue
 		}
 		out := k.Y
-		k.V, k.Y = j.apart(worker, k.V, n, wide)
+		k.V, k.Y = j.edge[worker].apart(k.V, k.VStride, n, wide)
 		k.VStride, k.YStride = kernel.DeltaLanes, kernel.DeltaLanes
 		k.Run()
-		j.join(out, k.Y, n, wide)
+		join(out, k.Y, j.y.stride, n, wide)
 	}
 }
 
-// apart copies the values of a block that is not full, for the columns beside it are another head's, and gives room for results.
-func (j *deltaJob) apart(worker int, from []float32, n, wide int) (v, y []float32) {
-	v, y = j.edge[worker][:deltaTile*kernel.DeltaLanes], j.edge[worker][deltaTile*kernel.DeltaLanes:]
+// edge has room for the values and the results of deltaTile rows of a block that is not full: the columns beside it in the
+// arrays are another head's.
+type edge [2 * deltaTile * kernel.DeltaLanes]float32
+
+// apart copies the wide columns of n rows, stride apart, and gives them with room for as many results.
+func (e *edge) apart(from []float32, stride, n, wide int) (v, y []float32) {
+	v, y = e[:deltaTile*kernel.DeltaLanes], e[deltaTile*kernel.DeltaLanes:]
 	clear(v)
 	for t := range n {
-		copy(v[t*kernel.DeltaLanes:][:wide], from[t*j.v.stride:])
+		copy(v[t*kernel.DeltaLanes:][:wide], from[t*stride:])
 	}
 	return v, y
 }
 
-func (j *deltaJob) join(out, y []float32, n, wide int) {
+// join copies the results of such a block to where they belong.
+func join(out, y []float32, stride, n, wide int) {
 	for t := range n {
-		copy(out[t*j.y.stride:][:wide], y[t*kernel.DeltaLanes:])
+		copy(out[t*stride:][:wide], y[t*kernel.DeltaLanes:])
 	}
 }
 
@@ -299,10 +304,10 @@ func (j *deltaJob) keyBlock(worker int, state []float32, h, col, row, n int) {
 		return
 	}
 	out := k.Y
-	k.V, k.Y = j.apart(worker, k.V, n, wide)
+	k.V, k.Y = j.edge[worker].apart(k.V, k.VStride, n, wide)
 	k.VStride, k.YStride = kernel.DeltaLanes, kernel.DeltaLanes
 	k.Run()
-	j.join(out, k.Y, n, wide)
+	join(out, k.Y, j.y.stride, n, wide)
 }
 
 // loadConv keeps the taps of a convolution in float32, tap by tap.

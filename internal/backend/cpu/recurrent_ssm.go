@@ -18,8 +18,8 @@ type ssmJob struct {
 	decay, bias, skips []float32
 	rates              []float32 // with a step per column: see below
 	runs               []run
-	edge               [][2 * deltaTile * kernel.DeltaLanes]float32 // per worker: u and y of a block that is not full
-	factors            [][]float32                                  // per worker: [KDim][DeltaLanes] of one token
+	edge               []edge      // per worker
+	factors            [][]float32 // per worker: [KDim][DeltaLanes] of one token
 	preparing          bool
 
 	// known are the rates -exp(ALog) of specs with a step per column, [block of columns][KDim][DeltaLanes]. A model
@@ -49,7 +49,7 @@ func (s *scope) SSM(x, b, c, dt backend.Array, m *backend.SSM) backend.Array {
 	}
 	s.st.fixed.drafts.rule[m.State] = rule{ssm: m, rates: j.rates}
 	for len(j.edge) < s.pool.size {
-		j.edge, j.factors = append(j.edge, [2 * deltaTile * kernel.DeltaLanes]float32{}), append(j.factors, nil)
+		j.edge, j.factors = append(j.edge, edge{}), append(j.factors, nil)
 	}
 	for i := range j.factors {
 		j.factors[i] = grow(j.factors[i], m.KDim*kernel.DeltaLanes)
@@ -169,17 +169,11 @@ func (j *ssmJob) block(worker int, state []float32, h, b, row, n int) {
 		j.scan(worker, &k, b, row, wide)
 		return
 	}
-	// The columns beside it are another head's.
-	u, y, out := j.edge[worker][:deltaTile*kernel.DeltaLanes], j.edge[worker][deltaTile*kernel.DeltaLanes:], k.Y
-	clear(u)
-	for t := range n {
-		copy(u[t*kernel.DeltaLanes:][:wide], k.V[t*k.VStride:])
-	}
-	k.V, k.VStride, k.Y, k.YStride = u, kernel.DeltaLanes, y, kernel.DeltaLanes
+	out := k.Y
+	k.V, k.Y = j.edge[worker].apart(k.V, k.VStride, n, wide)
+	k.VStride, k.YStride = kernel.DeltaLanes, kernel.DeltaLanes
 	j.scan(worker, &k, b, row, wide)
-	for t := range n {
-		copy(out[t*j.y.stride:][:wide], y[t*kernel.DeltaLanes:])
-	}
+	join(out, k.Y, j.y.stride, n, wide)
 }
 
 // scan runs a block with a decay per head, or token by token with one per number of the state.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"math"
 
 	"hearth/internal/backend"
@@ -261,10 +262,7 @@ func vector(w backend.Weight) []float32 {
 
 func (s *scope) RMSNorm(x backend.Array, w backend.Weight, n *backend.Norm) backend.Array {
 	s.check.RMSNorm(x, w, n)
-	width := n.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(n.Width, x.Cols())
 	h, y := s.make(x.Rows(), x.Cols())
 	s.be.rows = rowJob{op: opRMSNorm, dst: y, a: s.get(x), w: vector(w), f: n.Eps, width: width}
 	s.eachRow()
@@ -274,10 +272,7 @@ func (s *scope) RMSNorm(x backend.Array, w backend.Weight, n *backend.Norm) back
 func (s *scope) LayerNorm(x backend.Array, w, bias backend.Weight, n *backend.Norm) backend.Array {
 	s.check.LayerNorm(x, w, bias, n)
 	h, y := s.make(x.Rows(), x.Cols())
-	width := n.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(n.Width, x.Cols())
 	s.be.rows = rowJob{op: opLayerNorm, dst: y, a: s.get(x), w: vector(w), bias: vector(bias), f: n.Eps, width: width}
 	s.eachRow()
 	return h

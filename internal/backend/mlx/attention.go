@@ -177,7 +177,7 @@ func (s *scope) see(a *B.Attn, p *part) {
 			seen[r*keys+j] = visible(a, p.span, i, p.from+j)
 		}
 	}
-	s.later(func() { m.h = s.l.keep(upload(s.l, seen, 0, rows, keys)) })
+	s.later(func() { m.h = s.l.retain(upload(s.l, seen, 0, rows, keys)) })
 }
 
 // visible reports whether the query at index i sees the key at index j.

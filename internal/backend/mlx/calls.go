@@ -192,8 +192,8 @@ func (l *lib) over(h handle, f fn, args ...uintptr) {
 	}
 }
 
-// keep takes an array out of those that are freed with the closure. One that is somebody else's gets another handle.
-func (l *lib) keep(h handle) handle {
+// retain takes an array out of those that are freed with the closure. One that is somebody else's gets another handle.
+func (l *lib) retain(h handle) handle {
 	if h == 0 {
 		return 0
 	}
@@ -203,7 +203,7 @@ func (l *lib) keep(h handle) handle {
 			return h
 		}
 	}
-	return l.keep(l.again(h))
+	return l.retain(l.again(h))
 }
 
 // release frees what the closure made and did not keep.

@@ -91,7 +91,7 @@ func (l *lib) kept(f *form, all ...cells) cells {
 		for _, c := range all {
 			parts = append(parts, c[i])
 		}
-		return l.keep(l.copied(l.concat(2, parts...), k.t))
+		return l.retain(l.copied(l.concat(2, parts...), k.t))
 	})
 }
 
@@ -127,19 +127,19 @@ func (l *lib) coded(f *form, rows handle, n int) cells {
 	}
 	per := 32 / f.bits
 	words := l.reshape(l.cast(codes, u32), 1, f.heads, n, f.columns[0].n, per)
-	words = l.reduce(fnSum, l.mul(words, l.places(f.bits)), 4)
+	words = l.reduce(fnSum, l.mul(words, l.placeValues(f.bits)), 4)
 	return cells{l.reshape(words, 1, f.heads, n, f.columns[0].n), l.reshape(scale, 1, f.heads, n, groups), l.reshape(bias, 1, f.heads, n, groups)}
 }
 
-// places are what the codes of a word are multiplied by, made once.
-func (l *lib) places(bits int) handle {
+// placeValues are what the codes of a word are multiplied by, made once.
+func (l *lib) placeValues(bits int) handle {
 	at := bits / 8
 	if l.words[at] == 0 && l.err == nil {
 		x := make([]uint32, 32/bits)
 		for i := range x {
 			x[i] = 1 << (i * bits)
 		}
-		l.words[at] = l.keep(upload(l, x, u32, len(x)))
+		l.words[at] = l.retain(upload(l, x, u32, len(x)))
 		l.live-- // like numbers that are made once
 	}
 	return l.words[at]

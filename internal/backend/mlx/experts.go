@@ -19,7 +19,7 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 			// The sort keeps the order of equal scores, so a tie goes to the lower id.
 			order := l.do(fnArgsort, uintptr(l.un(fnNegative, sel)), uintptr(1))
 			picked := l.do(fnSort, uintptr(l.cast(l.slice(order, 1, 0, r.K), i32)), uintptr(1))
-			id.h, w.h = l.keep(picked), l.keep(l.weights(r, x, picked))
+			id.h, w.h = l.retain(picked), l.retain(l.weights(r, x, picked))
 		})
 	}
 	return B.Routing{IDs: ids, Weights: weights}
@@ -28,19 +28,17 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 // selection is what experts are picked by, [rows, experts].
 func (l *lib) selection(r *B.Router, x handle, n, experts int) handle {
 	sel, none := x, float32(math.Inf(-1))
-	if r.Score == B.Sigmoid {
+	switch {
+	case r.Score == B.Sigmoid:
 		sel = l.un(fnSigmoid, x)
-		if r.Bias != nil {
-			sel = l.add(sel, r.Bias.(*weight).vector)
-		}
-	} else if r.Bias != nil {
-		sel = l.add(l.softmax(x, 1), r.Bias.(*weight).vector)
+	case r.Bias != nil || r.TwoBest && r.Groups > 1:
+		sel = l.softmax(x, 1)
+	}
+	if r.Bias != nil {
+		sel = l.add(sel, r.Bias.(*weight).vector)
 	}
 	if r.Groups <= 1 {
 		return sel
-	}
-	if r.TwoBest && r.Score == B.Softmax {
-		sel = l.softmax(x, 1)
 	}
 	each := experts / r.Groups
 	groups := l.reshape(sel, n, r.Groups, each)

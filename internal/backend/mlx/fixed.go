@@ -63,12 +63,12 @@ func (s *Store) ran(id B.StateID, sp *B.Span, held []handle, after func(n int) h
 	l, sl := s.be.o.lib, s.slot(sp.Slot)
 	if sp.Tentative {
 		for _, h := range held {
-			l.keep(h)
+			l.retain(h)
 		}
 		sl.draft.after[id] = func(n int) handle {
 			h := handle(0)
 			if n > 0 {
-				h = l.keep(after(n))
+				h = l.retain(after(n))
 			}
 			for _, k := range held {
 				if k != h {
@@ -79,11 +79,11 @@ func (s *Store) ran(id B.StateID, sp *B.Span, held []handle, after func(n int) h
 		}
 		return
 	}
-	h := l.keep(after(sp.Len))
+	h := l.retain(after(sp.Len))
 	l.free(sl.fixed.state[id])
 	sl.fixed.state[id] = h
 	if snap := s.snaps[sp.Snapshot]; sp.Snapshot != 0 && snap != nil {
-		snap.state[id] = l.keep(l.again(h))
+		snap.state[id] = l.retain(l.again(h))
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Store) copyFixed(dst, src *fixed) {
 			l.free(dst.state[i])
 			dst.state[i] = 0
 			if h != 0 {
-				dst.state[i] = l.keep(l.again(h))
+				dst.state[i] = l.retain(l.again(h))
 			}
 		}
 	})
@@ -245,9 +245,9 @@ func (s *Store) importSnap(r io.Reader, id kv.SnapID) error {
 			switch {
 			case d.Paged():
 			case d.Kind == B.StateConv:
-				f.state[i] = l.keep(upload(l, b, f32, d.VDim, d.KDim))
+				f.state[i] = l.retain(upload(l, b, f32, d.VDim, d.KDim))
 			default:
-				f.state[i] = l.keep(upload(l, b, f32, d.Heads, d.KDim, d.VDim))
+				f.state[i] = l.retain(upload(l, b, f32, d.Heads, d.KDim, d.VDim))
 			}
 		}
 	})

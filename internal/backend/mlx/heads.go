@@ -75,8 +75,8 @@ func (s *scope) pair(q, k *node) {
 			}
 		}
 		h = s.spun(a, h)
-		q.split = l.keep(l.part(h, 1, 0, nq, 1, nq+nk, 1, a.width))
-		k.split = l.keep(l.part(h, 1, nq, nq+nk, 1, nq+nk, 1, a.width))
+		q.split = l.retain(l.part(h, 1, 0, nq, 1, nq+nk, 1, a.width))
+		k.split = l.retain(l.part(h, 1, nq, nq+nk, 1, nq+nk, 1, a.width))
 	})
 }
 
@@ -109,7 +109,7 @@ func (s *scope) scales(key scalesKey) handle {
 	for range key.nk {
 		all = append(all, s.scale(key.k))
 	}
-	h = l.keep(l.reshape(l.concat(0, all...), 1, key.nq+key.nk, 1, key.q.out))
+	h = l.retain(l.reshape(l.concat(0, all...), 1, key.nq+key.nk, 1, key.q.out))
 	s.be.scales[key] = h
 	s.be.owned = append(s.be.owned, h)
 	return h
@@ -124,7 +124,7 @@ func (s *scope) scale(w *weight) handle {
 		return w.vector
 	}
 	if w.typed == 0 {
-		w.typed = s.l.keep(s.l.cast(w.vector, s.be.dtype()))
+		w.typed = s.l.retain(s.l.cast(w.vector, s.be.dtype()))
 		s.be.owned = append(s.be.owned, w.typed)
 	}
 	return w.typed

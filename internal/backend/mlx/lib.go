@@ -96,7 +96,7 @@ type lib struct {
 	argv    [20]uintptr
 	text    map[string]*byte
 	scalars map[float32]handle
-	words   [2]handle // see places
+	words   [2]handle // see placeValues
 	temps   []handle
 	live    int
 

@@ -116,7 +116,7 @@ func (u *uploader) load(s *B.WeightSpec) (*weight, error) {
 		if s.Use == B.UseConv {
 			shape = append(shape, k.In)
 		}
-		w.vector = u.l.keep(upload(u.l, x, f32, shape...))
+		w.vector = u.l.retain(upload(u.l, x, f32, shape...))
 		return w, u.l.takeErr()
 	}
 	for from := 0; from < k.Out; {
@@ -212,7 +212,7 @@ func (u *uploader) stored(h handle, t dtype) handle {
 		h = u.l.cast(h, t)
 	}
 	u.l.eval(false, h)
-	return u.l.keep(h)
+	return u.l.retain(h)
 }
 
 func (u *uploader) dense(from, to int, plus1 bool) block {
@@ -220,9 +220,9 @@ func (u *uploader) dense(from, to int, plus1 bool) block {
 	h := u.stored(upload(u.l, u.floats(from, to, plus1), f32, u.front(to-from, in)...), u.t)
 	b := block{rows: to - from, w: h}
 	if u.stacked {
-		b.w = u.l.keep(u.l.transpose(h, 0, 2, 1))
+		b.w = u.l.retain(u.l.transpose(h, 0, 2, 1))
 	} else {
-		b.w = u.l.keep(u.l.transpose(h, 1, 0))
+		b.w = u.l.retain(u.l.transpose(h, 1, 0))
 	}
 	u.l.free(h)
 	return b
@@ -280,7 +280,7 @@ func (u *uploader) perRow(of func(*B.Stack) []float32, none float32) handle {
 	if !some {
 		return 0
 	}
-	return u.l.keep(upload(u.l, all, f32, u.front(u.stacks[0].Out)...))
+	return u.l.retain(upload(u.l, all, f32, u.front(u.stacks[0].Out)...))
 }
 
 // adapters puts those of all parts side by side, with zeros for the rows that a part's does not reach.

@@ -1,6 +1,7 @@
 package mlx
 
 import (
+	"cmp"
 	"slices"
 
 	B "hearth/internal/backend"
@@ -117,10 +118,7 @@ func (s *scope) LinearGLU(x B.Array, w B.Weight, g *B.GLU) B.Array {
 
 func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 	s.check.RMSNorm(x, w, n)
-	width, eps := n.Width, n.Eps
-	if width == 0 {
-		width = x.Cols()
-	}
+	width, eps := cmp.Or(n.Width, x.Cols()), n.Eps
 	of := asWeight(w)
 	if x.Rows() == 1 && width != x.Cols() && (of == nil || of.out == width) {
 		return s.turned(x.Cols(), turn{in: s.find(x), width: width, normed: true, eps: eps, w: of})

@@ -75,7 +75,7 @@ func (s *scope) periods(p *B.Rope) handle {
 		for i, f := range p.InvFreq {
 			period[i] = 1 / f // MLX divides by it: 1/0 leaves a pair alone
 		}
-		freqs = l.keep(upload(l, period, f32, len(period)))
+		freqs = l.retain(upload(l, period, f32, len(period)))
 		s.be.freqs[p] = freqs
 	}
 	return freqs
@@ -119,9 +119,9 @@ func (s *scope) table(p *B.Rope, n int) *tableData {
 	if n > 0 {
 		s.later(func() {
 			l := s.l
-			t.cos, t.sin = l.keep(upload(l, cos, f32, n, 1, pairs)), l.keep(upload(l, sin, f32, n, 1, pairs))
+			t.cos, t.sin = l.retain(upload(l, cos, f32, n, 1, pairs)), l.retain(upload(l, sin, f32, n, 1, pairs))
 			if factor != nil {
-				t.factor = l.keep(upload(l, factor, f32, n, 1, 1))
+				t.factor = l.retain(upload(l, factor, f32, n, 1, 1))
 			}
 		})
 	}

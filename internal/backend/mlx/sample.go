@@ -15,7 +15,7 @@ func (b *Backend) Sample(o B.Scope, logits B.Array, params []sample.Draw) B.Arra
 	in, p := s.get(logits), slices.Clone(params)
 	a, n := s.make(logits.Rows(), 1, B.I32)
 	if logits.Rows() > 0 {
-		s.later(func() { n.h = s.l.keep(s.l.draw(in.h, p)) })
+		s.later(func() { n.h = s.l.retain(s.l.draw(in.h, p)) })
 	}
 	return a
 }

@@ -75,9 +75,9 @@ func (s *scope) get(a B.Array) *node {
 		n.flat = true
 		s.later(func() {
 			if n.src != nil {
-				n.h = s.l.keep(s.l.part(n.src.h, 1, n.from, n.from+n.cols, 1, n.src.cols))
+				n.h = s.l.retain(s.l.part(n.src.h, 1, n.from, n.from+n.cols, 1, n.src.cols))
 			} else {
-				n.h = s.l.keep(s.l.reshape(n.split, 1, n.cols))
+				n.h = s.l.retain(s.l.reshape(n.split, 1, n.cols))
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func (s *scope) divide(n *node, width int) handle {
 	}
 	h := s.l.reshape(n.h, 1, n.cols/width, 1, width)
 	if n.split == 0 {
-		n.split, n.width = s.l.keep(h), width
+		n.split, n.width = s.l.retain(h), width
 	}
 	return h
 }
@@ -168,7 +168,7 @@ func (s *scope) fill(n *node, h handle) {
 		h = s.l.cast(h, s.be.dtype())
 	}
 	s.typed = false
-	if h = s.l.keep(h); n.width != 0 {
+	if h = s.l.retain(h); n.width != 0 {
 		n.split = h
 	} else {
 		n.h = h
@@ -203,7 +203,7 @@ func (s *scope) view(x B.Array, rows, cols int, f func(x handle) handle) B.Array
 		n.of = in.of
 	}
 	if rows*cols > 0 {
-		s.later(func() { n.h = s.l.keep(f(in.h)) })
+		s.later(func() { n.h = s.l.retain(f(in.h)) })
 	}
 	return a
 }
@@ -242,7 +242,7 @@ func (s *scope) Pin(a B.Array) B.Array {
 	s.be.pinned[s.be.pins] = p
 	if n.rows*n.cols > 0 {
 		s.later(func() {
-			p.h = s.l.keep(s.l.again(n.h))
+			p.h = s.l.retain(s.l.again(n.h))
 			s.l.eval(true, p.h)
 		})
 	}

@@ -172,9 +172,9 @@ func (s *Store) reserve(id int, sl *slot) {
 // extend puts more positions behind those of a buffer.
 func (l *lib) extend(old, more handle) handle {
 	if old == 0 {
-		return l.keep(more)
+		return l.retain(more)
 	}
-	h := l.keep(l.concat(2, old, more))
+	h := l.retain(l.concat(2, old, more))
 	l.free(old)
 	return h
 }
@@ -492,7 +492,7 @@ func (s *Store) Import(r io.Reader, ref kv.Ref) error {
 			for i := range forms {
 				f := &forms[i]
 				buf.kv[i] = f.each(func(j int, k column) handle {
-					return l.keep(upload(l, raw[i][j], k.t, 1, f.heads, B.PageTokens, k.n))
+					return l.retain(upload(l, raw[i][j], k.t, 1, f.heads, B.PageTokens, k.n))
 				})
 			}
 		})

@@ -1,6 +1,7 @@
 package ref
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -40,22 +41,27 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 	weights, w := s.make(n, r.K)
 	slot, gen := ids.Slot()
 	ids = B.Handle(slot, gen, n, r.K, B.I32)
+	var bias []float64
+	if r.Bias != nil {
+		bias = r.Bias.(*weight).w
+	}
 	for row := range n {
 		x := s.get(scores).row(row)
 		sel := x
 		switch {
 		case r.Score == B.Sigmoid:
-			sel = sigmoidScores(r, x)
-		case r.Bias != nil:
-			sel = softmaxScores(x, r.Bias.(*weight).w)
-		case r.Groups > 1:
-			sel = bestGroups(r, x)
+			sel = sigmoidScores(x, bias)
+		case bias != nil || r.TwoBest && r.Groups > 1:
+			sel = softmaxScores(x, bias)
+		}
+		if r.Groups > 1 {
+			sel = bestGroups(r, sel)
 		}
 		all := make([]int, len(x))
 		for i := range all {
 			all[i] = i
 		}
-		slices.SortStableFunc(all, func(a, b int) int { return -compare(sel[a], sel[b]) })
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(sel[b], sel[a]) })
 		picked := all[:r.K]
 		slices.Sort(picked)
 		over := picked
@@ -93,38 +99,16 @@ func (s *scope) Route(scores B.Array, r *B.Router) B.Routing {
 	return B.Routing{IDs: ids, Weights: weights}
 }
 
-// sigmoidScores are what a row's experts are picked by.
-func sigmoidScores(r *B.Router, x []float64) []float64 {
+// sigmoidScores are what a row's experts are picked by; bias may be nil.
+func sigmoidScores(x, bias []float64) []float64 {
 	sel := make([]float64, len(x))
 	for e, v := range x {
 		sel[e] = act(B.SigmoidAct, 0, v)
-		if r.Bias != nil {
-			sel[e] += r.Bias.(*weight).w[e]
-		}
 	}
-	if r.Groups <= 1 {
-		return sel
-	}
-	return bestPairs(r, sel)
+	return plus(sel, bias)
 }
 
-// bestPairs leaves the scores of the groups whose two best experts add up to most.
-func bestPairs(r *B.Router, sel []float64) []float64 {
-	n := len(sel) / r.Groups
-	var best []float64
-	order := make([]int, r.Groups)
-	for g := range order {
-		group := slices.Sorted(slices.Values(sel[g*n : (g+1)*n]))
-		order[g], best = g, append(best, group[n-1]+group[n-2])
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return -compare(best[a], best[b]) })
-	for _, g := range order[r.TopGroups:] {
-		fill(sel[g*n:(g+1)*n], math.Inf(-1))
-	}
-	return sel
-}
-
-// softmaxScores are what a row's experts are picked by where a bias corrects the choice of a softmax.
+// softmaxScores are the same of a softmax.
 func softmaxScores(x, bias []float64) []float64 {
 	top, sum := slices.Max(x), 0.0
 	for _, v := range x {
@@ -132,34 +116,34 @@ func softmaxScores(x, bias []float64) []float64 {
 	}
 	sel := make([]float64, len(x))
 	for e, v := range x {
-		sel[e] = math.Exp(v-top)/sum + bias[e]
+		sel[e] = math.Exp(v-top) / sum
 	}
-	return sel
+	return plus(sel, bias)
 }
 
-// bestGroups leaves the scores of the groups that have the best experts.
-func bestGroups(r *B.Router, x []float64) []float64 {
-	if r.TwoBest {
-		return bestPairs(r, softmaxScores(x, make([]float64, len(x))))
+func plus(x, bias []float64) []float64 {
+	for e, v := range bias {
+		x[e] += v
 	}
-	n := len(x) / r.Groups
-	groups := slices.Collect(slices.Chunk(slices.Clone(x), n))
-	order := slices.Clone(groups)
-	slices.SortStableFunc(order, func(a, b []float64) int { return -compare(slices.Max(a), slices.Max(b)) })
-	for _, g := range order[r.TopGroups:] {
+	return x
+}
+
+// bestGroups leaves the scores of the groups that have the best experts, or whose two best ones add up to most.
+func bestGroups(r *B.Router, x []float64) []float64 {
+	sel := slices.Clone(x)
+	groups := slices.Collect(slices.Chunk(sel, len(sel)/r.Groups))
+	worth := func(group []float64) float64 {
+		best := slices.Sorted(slices.Values(group))
+		if n := len(best); r.Score == B.Sigmoid || r.TwoBest {
+			return best[n-1] + best[n-2]
+		}
+		return best[len(best)-1]
+	}
+	slices.SortStableFunc(groups, func(a, b []float64) int { return cmp.Compare(worth(b), worth(a)) })
+	for _, g := range groups[r.TopGroups:] {
 		fill(g, math.Inf(-1))
 	}
-	return slices.Concat(groups...)
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return sel
 }
 
 func (s *scope) MoE(x B.Array, r B.Routing, e *B.Experts) B.Array {

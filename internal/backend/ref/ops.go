@@ -1,6 +1,7 @@
 package ref
 
 import (
+	"cmp"
 	"math"
 
 	B "hearth/internal/backend"
@@ -68,10 +69,7 @@ func (s *scope) LinearGLU(x B.Array, w B.Weight, g *B.GLU) B.Array {
 
 func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 	s.check.RMSNorm(x, w, n)
-	width := n.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(n.Width, x.Cols())
 	h, y := s.make(x.Rows(), x.Cols())
 	in := s.get(x)
 	for at := 0; at < len(in.v); at += width {
@@ -92,10 +90,7 @@ func (s *scope) RMSNorm(x B.Array, w B.Weight, n *B.Norm) B.Array {
 
 func (s *scope) LayerNorm(x B.Array, w, bias B.Weight, n *B.Norm) B.Array {
 	s.check.LayerNorm(x, w, bias, n)
-	width := n.Width
-	if width == 0 {
-		width = x.Cols()
-	}
+	width := cmp.Or(n.Width, x.Cols())
 	h, y := s.make(x.Rows(), x.Cols())
 	a := s.get(x)
 	for at := 0; at < len(a.v); at += width {

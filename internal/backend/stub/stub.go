@@ -6,7 +6,6 @@ package stub
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	B "hearth/internal/backend"
 	"hearth/internal/kv"
@@ -152,14 +151,9 @@ func (s *Store) Geometry() kv.Geometry {
 func (s *Store) Policy() B.KVPolicy       { return s.policy }
 func (s *Store) Resize(kv.Capacity) error { return nil }
 
-// fixed reports recurrent state.
-func (s *Store) fixed() bool {
-	return slices.ContainsFunc(s.specs, func(sp B.StateSpec) bool { return !sp.Paged() })
-}
-
 // advance moves the states of a batch's slots behind its spans. A tentative span leaves them until Commit.
 func (s *Store) advance(b *B.Batch) {
-	if !s.fixed() {
+	if !B.Fixed(s.specs) {
 		return
 	}
 	for i := range b.Spans {
@@ -178,7 +172,7 @@ func (s *Store) advance(b *B.Batch) {
 
 func (s *Store) Open(slot kv.SlotID, m kv.Match, _ []kv.PageID) error {
 	s.at[slot] = s.snaps[m.Snap]
-	if s.fixed() && s.at[slot] != m.Tokens {
+	if B.Fixed(s.specs) && s.at[slot] != m.Tokens {
 		return fmt.Errorf("stub: snapshot %d is of %d tokens, the match of %d", m.Snap, s.at[slot], m.Tokens)
 	}
 	return nil
