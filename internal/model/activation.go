@@ -9,7 +9,7 @@ import (
 	B "hearth/internal/backend"
 )
 
-// acts maps the names that transformers has for activations to the kinds that backends have. Both curves called gelu have several.
+// acts maps the names of activations in transformers to the kinds that backends have. Both curves called gelu have more.
 var acts = map[string]B.ActKind{
 	"silu": B.SiLU, "swish": B.SiLU, "gelu": B.GeluErf, "gelu_python": B.GeluErf, "gelu_new": B.GeluTanh, "gelu_fast": B.GeluTanh,
 	"gelu_pytorch_tanh": B.GeluTanh, "gelu_python_tanh": B.GeluTanh, "gelu_accurate": B.GeluTanh, "quick_gelu": B.QuickGelu, "relu2": B.ReLU2,

@@ -201,7 +201,7 @@ func (p *pooled) Rename(name string) string {
 	return p.Body.Rename(name)
 }
 
-// newEncoder declares the network of a model_type for the use that p describes. It sets p.Rows to the rows that a ranking head reads.
+// newEncoder declares the network of a model_type for the use that p describes. It sets p.Rows to what a ranking head reads.
 func newEncoder(typ string, cfg []byte, p *Pooling, world int) (*pooled, *Reading, error) {
 	c, err := openConfig(typ, cfg)
 	if err != nil {

@@ -21,7 +21,7 @@ type foreign struct {
 	drop  []string // and may have without meaning for us: activation scales, shapes
 	// check says whether convert will do, given that keys and needs are there.
 	check func(m module, w Want) error
-	// convert builds weight, scales, biases and scheme. Tensors that change their name or type alone still refer to the mapped bytes.
+	// convert builds weight, scales, biases and scheme. Tensors that only change name or type still refer to mapped bytes.
 	convert func(m module, w Want) B.Part
 }
 
