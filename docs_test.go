@@ -1,11 +1,13 @@
 package hearth
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -108,5 +110,41 @@ func TestArchitecture(t *testing.T) {
 	}
 	if checked < 50 {
 		t.Errorf("only %d names were found: the documents are written in another way", checked)
+	}
+}
+
+// TestGuides: the files that guides have whole are of today's packages: with them in the tree it compiles.
+func TestGuides(t *testing.T) {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, replace := t.TempDir(), map[string]string{}
+	block := regexp.MustCompile("(?s)```go\n((?:// Package [^\n]*\n)?package .*?)```")
+	for guide, in := range map[string]string{"protocol": "internal/wire/say", "model": "internal/model"} {
+		text, err := os.ReadFile("docs/adding-a-" + guide + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := block.FindSubmatch(text) // the test of a protocol comes behind it
+		if first == nil {
+			t.Fatalf("the guide to a %s has no file", guide)
+		}
+		file := filepath.Join(dir, guide+".go")
+		if err := os.WriteFile(file, first[1], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root, in, guide+"_of_the_guide.go")] = file
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-overlay", file, "./internal/wire/say", "./internal/model").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
