@@ -16,6 +16,7 @@ import (
 	"hearth/internal/backend"
 	"hearth/internal/backend/cpu"
 	"hearth/internal/kv"
+	"hearth/internal/sched"
 	"hearth/internal/tier"
 	"hearth/internal/tier/tiertest"
 )
@@ -185,6 +186,35 @@ func TestQuietWrite(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTurnsThatWait: so many turns wait to be written, and so many tokens of those that wait for a quiet time, the latest ones.
+func TestTurnsThatWait(t *testing.T) {
+	done := func(d *disk, tokens, cached int) {
+		d.done(&sequence{Seq: sched.Seq{Key: make([]kv.Elem, tokens), Prompt: tokens, Cached: cached}})
+	}
+	soon, later := &disk{}, &disk{}
+	for range 300 {
+		done(soon, 2, 2)
+	}
+	for i := range 6 {
+		done(later, 1<<18-i, 0)
+	}
+	if len(soon.ended) != 256 || len(soon.later) != 0 {
+		t.Errorf("%d turns wait, %d for a quiet time", len(soon.ended), len(soon.later))
+	}
+	if n := len(later.later); n != 4 || len(later.later[0]) != 1<<18-2 {
+		t.Errorf("%d turns wait for a quiet time", n)
+	}
+}
+
+// TestLongestStep: a step of prompts alone may take a second, or the target of one beside decodes where that is more.
+func TestLongestStep(t *testing.T) {
+	for target, want := range map[time.Duration]int64{0: 0, 150 * time.Millisecond: 1_000_000, 3 * time.Second: 3_000_000} {
+		if got := (&Config{StepTarget: target}).policy().Longest; got != want {
+			t.Errorf("a target of %v: %d us, want %d", target, got, want)
+		}
 	}
 }
 

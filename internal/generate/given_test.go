@@ -189,6 +189,8 @@ func TestGivenEnds(t *testing.T) {
 		{"gemma of words", "gemma", nil, nil, []string{"<end_of_turn>"}, "no <start_of_turn>, <end_of_turn>,"},
 		{"vicuna without an end", "vicuna", nil, nil, []string{"</s>"}, "no </s>,"},
 		{"lines", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:", nil, nil, []string{"\nuser:"}, ""},
+		{"many marks", "<|a|><|b|><|c|><|d|><|e|><|f|><|g|><|h|><|i|>{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:", nil, nil, []string{"\nuser:"},
+			"the vocabulary has no <|a|>, <|b|>, <|c|>, <|d|>, <|e|>, <|f|>, <|g|>, <|h|>, so"},
 		{"short lines", "{% for m in messages %}{{ 'Q: ' if m.role == 'user' else 'A: ' }}{{ m.content }}\n{% endfor %}A:", nil, nil, []string{"\nQ:"}, ""},
 		{"brackets", "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}", nil, nil, []string{"][user:"}, ""},
 		{"nothing between turns", "{% for m in messages %}{{ m.content }} {% endfor %}", nil, nil, nil, ""},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"hearth/internal/chat"
@@ -82,6 +84,40 @@ var tapeTexts = []string{
 	"<tool_call>\nno call\n</tool_call> stays text <tool_call>{\"name\": \"nobody\"}</tool_call> t", "<think>\nopen and never closed, t",
 	"<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"z\": 1}}</tool_call> and <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"z\": 2}}</tool_call> end",
 	"</think>\n\nt</t", "STO STOP not", "one two three STOP four", "a STaSTO€STOP", "", "\n\n \n t", "<tool_call>{\"na", "the end <thin", "<|im_start|>assistant\nHi",
+}
+
+// TestTapeBounds: bytes that the decoder makes nothing of are let go, and a piece is looked for at so many places, before no more
+// than a parser holds back.
+func TestTapeBounds(t *testing.T) {
+	tp := newTape([]string{"<a>"})
+	for n := 1; n <= 1025; n++ {
+		if tp.add(chat.Logprob{}, []byte{0x80}, ""); len(tp.raw) != n%1025 {
+			t.Fatalf("%d of %d bytes wait", len(tp.raw), n)
+		}
+	}
+	for n, want := range map[int]int{255: 0, 256: 2 + 3*255 + 1} {
+		tp := newTape([]string{"<a>"})
+		tp.text = []byte("a " + strings.Repeat("<a>", n))
+		if got := tp.locate("a", false); got != want {
+			t.Errorf("behind %d places it is found at %d, want %d", n, got, want)
+		}
+	}
+	for n, want := range map[int]bool{256: true, 257: false} {
+		tp := newTape([]string{"<a>"})
+		if tp.text = []byte(strings.Repeat("\n", n)); tp.holdable(0) != want {
+			t.Errorf("%d bytes may be held back: %t", n, !want)
+		}
+	}
+}
+
+// TestGlance: an idle engine is given five milliseconds to look at a prompt.
+func TestGlance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if glance(t.Context(), make(chan struct{})); time.Since(began) != 5*time.Millisecond {
+			t.Errorf("it waits %v", time.Since(began))
+		}
+	})
 }
 
 // TestLogprobsAreTheText: whatever is read, held back, dropped or cut, the bytes of a text's tokens are the text, each token is

@@ -491,6 +491,19 @@ func TestToldEnds(t *testing.T) {
 	}
 }
 
+// TestToldSilence: a model that writes nothing but blanks behind its calls is stopped after so many tokens.
+func TestToldSilence(t *testing.T) {
+	g, s := withConfig(t, toolless["chatml"], func(*Config) {})
+	for n, want := range map[int]string{128: "finish length", 129: "finish tool_calls"} {
+		s.says(g, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}")
+		after := append(g.guard.Plain("\n</tool_call>"), slices.Repeat(g.guard.Plain("\n"), n)...)
+		s.reply, s.finish = append(s.reply, after[:n]...), engine.Length
+		if got := events(t, g, &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Tools: weather()}); !strings.HasSuffix(got, want) {
+			t.Errorf("%d tokens: %s", n, got)
+		}
+	}
+}
+
 // TestToldIsLinear: the work of telling of tools grows as they do.
 func TestToldIsLinear(t *testing.T) {
 	g, _ := withConfig(t, toolless["chatml"], func(*Config) {})

@@ -126,6 +126,38 @@ func TestCredit(t *testing.T) {
 	}
 }
 
+// TestHitsAreBounded: what was used again very often outlives eight times as many as there were, and no more.
+func TestHitsAreBounded(t *testing.T) {
+	a, err := NewAlloc(Geometry{PageTokens: 1, Groups: []Group{{PageBytes: 1}}}, Limits{Bytes: 200, Slots: 1, Tokens: 9, Span: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPrefix(a)
+	put := func(e Elem) {
+		var table Table
+		a.Grow(&table, 1)
+		p.Insert([]Elem{e}, &table, 1)
+		a.Release(&table)
+	}
+	put(1)
+	for range 100 {
+		p.root.children[1].hits++
+		p.use(p.root.children[1])
+	}
+	for e := range Elem(20) {
+		put(10 + e)
+	}
+	for e := range Elem(20) {
+		if p.Evict(1); p.root.children[1] == nil {
+			if e != 7 {
+				t.Errorf("it goes as number %d", e)
+			}
+			return
+		}
+	}
+	t.Error("it is never evicted")
+}
+
 // Owns says yes only where the party itself left something that has as much in common with the key as anything has, and goes
 // on otherwise; and it says so wherever what the party left is the end of a branch.
 func TestOwns(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hearth/internal/engine"
+	"hearth/internal/kv"
 )
 
 // fake is a worker process that is played in this process.
@@ -238,6 +239,18 @@ func TestPatience(t *testing.T) {
 // TestAgain: a prompt that a worker process had not begun when it ended is given to the next one, but not for ever.
 func TestAgain(t *testing.T) {
 	stay := func(a *actor) { a.load(); a.stay() }
+	takes := func(a *actor) { // a prompt, which ends it, or its end
+		a.load()
+		for {
+			switch k, _, err := a.in.read(); {
+			case k == kindEnd:
+				a.send(kindClosed, appendError(nil, nil))
+				return
+			case k == kindPrompt || err != nil:
+				return
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		parts []func(*actor)
 		delay time.Duration
@@ -246,7 +259,7 @@ func TestAgain(t *testing.T) {
 	}{
 		"another answers": {[]func(*actor){(*actor).swallow, (*actor).answer}, time.Second, nil,
 			func(r reply, took time.Duration) bool { return r.Err == nil && r.Stop == 3 && took == time.Second }},
-		"it ends two": {[]func(*actor){(*actor).swallow, (*actor).swallow, stay}, time.Second, nil,
+		"it ends two": {[]func(*actor){(*actor).swallow, (*actor).swallow, takes, stay}, time.Second, nil,
 			func(r reply, took time.Duration) bool {
 				var lost *engine.LostError
 				return errors.As(r.Err, &lost) && lost.Began && took == time.Second
@@ -279,6 +292,28 @@ func TestAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCallLimits: figures, and what goes through the disk, are waited for only so long.
+func TestCallLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := mustOpen(t, troupe(t, nil, func(a *actor) { a.load(); a.stay() }))
+		for name, c := range map[string]struct {
+			call func() bool
+			want time.Duration
+		}{
+			"stats":  {func() bool { return e.Stats().Running == 0 }, 2 * time.Second},
+			"stored": {func() bool { return e.Stored(kv.Salt{1}) == engine.Stored{} }, 2 * time.Second},
+			"save":   {func() bool { return e.Save("x", nil) != nil }, 10 * time.Second},
+			"saved":  {func() bool { return e.Saved("x") == nil }, 10 * time.Second},
+		} {
+			began := time.Now()
+			if ok, took := c.call(), time.Since(began); !ok || took != c.want {
+				t.Errorf("%s: %t after %v, want %v", name, ok, took, c.want)
+			}
+		}
+		mustClose(t, e)
+	})
 }
 
 // TestSilence: a worker process that says nothing, and answers nothing, is killed.

@@ -55,13 +55,10 @@ const (
 // Delay is 0, then half a second, then twice as long each time, 30 seconds at most.
 func Delay(deaths int) time.Duration {
 	const first, most = time.Second / 2, 30 * time.Second
-	switch {
-	case deaths == 0:
+	if deaths == 0 {
 		return 0
-	case deaths > 7:
-		return most
 	}
-	return min(first<<(deaths-1), most)
+	return min(first<<(min(deaths, 8)-1), most)
 }
 
 // Engine is an engine in a worker process. All methods may be called from any goroutine.

@@ -120,6 +120,7 @@ func Serve(conn io.ReadWriteCloser, build string, load func(spec json.RawMessage
 	err = <-ended
 	if err != nil { // nobody reads this any more
 		conn.Close()
+		w.out.close()
 		stop()
 	}
 	closed := make(chan error, 1)

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"hearth/internal/backend"
 	"hearth/internal/engine"
 	"hearth/internal/sample"
 )
@@ -379,6 +381,29 @@ func TestOrphan(t *testing.T) {
 			<-drained
 		})
 	}
+}
+
+// TestOrphanLimit: a worker process whose parent is gone waits only so long for its caches to be written.
+func TestOrphanLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, theirs := net.Pipe()
+		written, ended := make(chan struct{}), make(chan error)
+		go func() {
+			ended <- Serve(theirs, "test", func(json.RawMessage, Hooks) (*Loaded, error) {
+				read := func(*backend.Batch, func([]float32)) error { return nil }
+				return &Loaded{Read: read, Close: func() error { <-written; return nil }}, nil
+			})
+		}()
+		in := newReceiver(conn)
+		say(t, conn, kindGreeting, appendJSON(nil, greeting{Version: version, Build: "test", Spec: json.RawMessage("{}")}))
+		hear(t, in, kindLoaded)
+		conn.Close()
+		began := time.Now()
+		if err := <-ended; !errors.Is(err, ErrGone) || time.Since(began) != 15*time.Second {
+			t.Errorf("it ends after %v: %v", time.Since(began), err)
+		}
+		close(written)
+	})
 }
 
 func start(t *testing.T, conn net.Conn, in *receiver, hello []byte, p *engine.Prompt) {

@@ -64,6 +64,29 @@ func TestCopiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestSearchIsBounded: where looking for the ids of an answer's calls would take too long, it stays as the template renders it.
+func TestSearchIsBounded(t *testing.T) {
+	for calls, want := range map[int]bool{10: true, 40_000: false} {
+		h := demoHistory(t, true)
+		said := "I look at it " + strings.Repeat("again ", 800)
+		says := func(text string, _ bool) ([]Statement, bool) {
+			return []Statement{{Text: strings.Join(strings.Fields(text), " ")}}, true
+		}
+		d := Draft{Text: "<|im_start|>assistant\n", Messages: 1, Stops: []string{"<|im_end|>"}, Says: says}
+		enc := h.mustEncode(Salt{}, &d)
+		answer := h.guard.Plain(strings.ReplaceAll(said, " ", "  "))
+		h.Remember(&enc, Answer{IDs: answer, Spoken: len(enc.text), Whole: true})
+		ran := slices.Concat(enc.IDs, answer)
+		from := len(d.Text)
+		d.Text += said + "<|im_end|>\n"
+		d.Spans = []Span{{From: from, To: len(d.Text), Answer: true, CallIDs: make([]string, calls)}}
+		next := h.mustEncode(Salt{}, &d)
+		if got := len(next.IDs) > len(ran) && slices.Equal(next.IDs[:len(ran)], ran); got != want {
+			t.Errorf("%d calls: reused %t", calls, got)
+		}
+	}
+}
+
 // TestAnswersBounded: of too many answers to one prompt, other text can go on from the latest ones.
 func TestAnswersBounded(t *testing.T) {
 	h := demoHistory(t, true)
