@@ -89,21 +89,21 @@ var tapeTexts = []string{
 // TestTapeBounds: bytes that the decoder makes nothing of are let go, and a piece is looked for at so many places, before no more
 // than a parser holds back.
 func TestTapeBounds(t *testing.T) {
-	tp := newTape([]string{"<a>"})
+	tp := &tape{markers: []string{"<a>"}}
 	for n := 1; n <= 1025; n++ {
 		if tp.add(chat.Logprob{}, []byte{0x80}, ""); len(tp.raw) != n%1025 {
 			t.Fatalf("%d of %d bytes wait", len(tp.raw), n)
 		}
 	}
 	for n, want := range map[int]int{255: 0, 256: 2 + 3*255 + 1} {
-		tp := newTape([]string{"<a>"})
+		tp := &tape{markers: []string{"<a>"}}
 		tp.text = []byte("a " + strings.Repeat("<a>", n))
 		if got := tp.locate("a", false); got != want {
 			t.Errorf("behind %d places it is found at %d, want %d", n, got, want)
 		}
 	}
 	for n, want := range map[int]bool{256: true, 257: false} {
-		tp := newTape([]string{"<a>"})
+		tp := &tape{markers: []string{"<a>"}}
 		if tp.text = []byte(strings.Repeat("\n", n)); tp.holdable(0) != want {
 			t.Errorf("%d bytes may be held back: %t", n, !want)
 		}

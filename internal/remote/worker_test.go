@@ -390,8 +390,8 @@ func TestOrphanLimit(t *testing.T) {
 		written, ended := make(chan struct{}), make(chan error)
 		go func() {
 			ended <- Serve(theirs, "test", func(json.RawMessage, Hooks) (*Loaded, error) {
-				read := func(*backend.Batch, func([]float32)) error { return nil }
-				return &Loaded{Read: read, Close: func() error { <-written; return nil }}, nil
+				forward := func(*backend.Batch, func([]float32)) error { return nil }
+				return &Loaded{Forward: forward, Close: func() error { <-written; return nil }}, nil
 			})
 		}()
 		in := newReceiver(conn)
