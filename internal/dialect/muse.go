@@ -27,7 +27,7 @@ var muse = &Family{
 	Markers: append(museMarks, museCalls.tags()...), Control: museMarks,
 	Ends: none, Builtin: noBuiltin,
 	New: func(o Options) Parser {
-		m := &museParser{tagged: *newTagged(museCalls, noThink, Options{Tools: o.Tools, NoRepair: o.NoRepair, Repaired: o.Repaired, Continued: true})}
+		m := &museParser{tagged: *newTagged(museCalls, noThink, museFirst, Options{Tools: o.Tools, NoRepair: o.NoRepair, Repaired: o.Repaired, Continued: true})}
 		switch {
 		case o.InReasoning:
 			m.state = museReasoning
@@ -54,6 +54,8 @@ var museCalls = &syntax{
 	sections: []string{"<atem:function_calls>"},
 	closers:  []string{"</atem:invoke>", "</atem:function_calls>"},
 }
+
+var museFirst = firstBytes(museCalls, noThink)
 
 type museState uint8
 

@@ -132,7 +132,7 @@ type tagged struct {
 	*syntax
 	*Think
 	tools   toolset
-	first   [256]bool // bytes that tags begin with
+	first   *[256]bool // bytes that tags begin with
 	state   state
 	outer   state  // inText or inReasoning: where a call was opened
 	held    []byte // may be the start of a tag
@@ -149,17 +149,24 @@ type tagged struct {
 	stray   bool   // a closing tag without an opening one may still be swallowed
 }
 
-func newTagged(s *syntax, think *Think, o Options) *tagged {
-	p := &tagged{syntax: s, Think: think, tools: newToolset(o), stray: true, lead: !o.Continued}
+// newTagged makes a parser of one reply; first is what firstBytes gives for the same syntax and tags.
+func newTagged(s *syntax, think *Think, first *[256]bool, o Options) *tagged {
+	p := &tagged{syntax: s, Think: think, first: first, tools: newToolset(o), stray: true, lead: !o.Continued}
 	if o.InReasoning && p.Open != "" {
 		p.state, p.fresh, p.begun, p.stray = inReasoning, !o.Continued, true, false
 	}
-	for _, t := range append(s.tags(), p.Open, p.Close) {
+	return p
+}
+
+// firstBytes are those that tags begin with.
+func firstBytes(s *syntax, think *Think) *[256]bool {
+	var first [256]bool
+	for _, t := range append(s.tags(), think.Open, think.Close) {
 		if t != "" {
-			p.first[t[0]] = true
+			first[t[0]] = true
 		}
 	}
-	return p
+	return &first
 }
 
 // reset makes p ready for another message.
