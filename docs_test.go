@@ -3,7 +3,6 @@ package hearth
 import (
 	"encoding/json"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"maps"
 	"os"
@@ -15,38 +14,25 @@ import (
 	"testing"
 )
 
-// declared are the names that a package declares, tests included: functions, methods, types, fields, constants and variables.
-func declared(t *testing.T, dir string) map[string]bool {
-	t.Helper()
-	names := map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				names[n.Name.Name] = true
-			case *ast.TypeSpec:
-				names[n.Name.Name] = true
-			case *ast.ValueSpec:
-				for _, id := range n.Names {
-					names[id.Name] = true
-				}
-			case *ast.Field:
-				for _, id := range n.Names {
-					names[id.Name] = true
-				}
+// declare adds the names that a file declares: functions, methods, types, fields, constants and variables.
+func declare(names map[string]bool, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			names[n.Name.Name] = true
+		case *ast.TypeSpec:
+			names[n.Name.Name] = true
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				names[id.Name] = true
 			}
-			return true
-		})
-	}
-	return names
+		case *ast.Field:
+			for _, id := range n.Names {
+				names[id.Name] = true
+			}
+		}
+		return true
+	})
 }
 
 // TestArchitecture: documents that lead people through the code name what is there. A name is written as package.Name, or as
@@ -59,17 +45,23 @@ func TestArchitecture(t *testing.T) {
 		}
 		maps.Copy(in[word], names)
 	}
-	dirs := map[string]map[string]bool{}
-	goFiles(t, func(path string, f *ast.File) {
+	dirs := map[string]map[string]bool{} // by folder, tests included
+	note := func(path string, f *ast.File) {
 		dir := filepath.Dir(path)
 		if dirs[dir] == nil {
-			dirs[dir] = declared(t, dir)
-			add(f.Name.Name, dirs[dir])
+			dirs[dir] = map[string]bool{}
 		}
+		declare(dirs[dir], f)
+	}
+	goFiles(t, note)
+	testFiles(t, note)
+	goFiles(t, func(path string, f *ast.File) {
+		names := dirs[filepath.Dir(path)]
+		add(f.Name.Name, names)
 		for _, d := range f.Decls {
 			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
 				for _, s := range g.Specs {
-					add(s.(*ast.TypeSpec).Name.Name, dirs[dir])
+					add(s.(*ast.TypeSpec).Name.Name, names)
 				}
 			}
 		}

@@ -9,13 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
 
-// goFiles calls f for every non-test Go file of the program.
-func goFiles(t *testing.T, f func(path string, file *ast.File)) {
-	t.Helper()
+// source is a Go file of the program or of its tests.
+type source struct {
+	path string
+	file *ast.File
+}
+
+// sources are all of them, read once.
+var sources = sync.OnceValues(func() (all []source, err error) {
 	fset := token.NewFileSet()
 	for _, root := range []string{"cmd", "internal"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -25,18 +31,33 @@ func goFiles(t *testing.T, f func(path string, file *ast.File)) {
 			if d.IsDir() && (strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata") {
 				return filepath.SkipDir
 			}
-			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			if !strings.HasSuffix(path, ".go") {
 				return nil
 			}
-			file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-			if err != nil {
-				return err
-			}
-			f(path, file)
-			return nil
+			file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			all = append(all, source{path, file})
+			return err
 		})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
+		}
+	}
+	return all, nil
+})
+
+// goFiles calls f for every non-test Go file of the program, testFiles for every test file.
+func goFiles(t *testing.T, f func(path string, file *ast.File))   { eachSource(t, false, f) }
+func testFiles(t *testing.T, f func(path string, file *ast.File)) { eachSource(t, true, f) }
+
+func eachSource(t *testing.T, tests bool, f func(path string, file *ast.File)) {
+	t.Helper()
+	all, err := sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if strings.HasSuffix(s.path, "_test.go") == tests {
+			f(s.path, s.file)
 		}
 	}
 }
