@@ -11,7 +11,7 @@ type Draw struct {
 // depends on the tokens before or on a limit, which a Draw does not hold.
 func (s *Sampler) Draw(skip int) (Draw, bool) {
 	p := &s.p
-	if len(p.LogitBias) > 0 || len(s.edits) > 0 || s.only != nil || p.Temperature > 0 && len(s.filters) > 0 {
+	if len(p.LogitBias) > 0 || len(s.edits) > 0 || s.mask != nil || p.Temperature > 0 && len(s.filters) > 0 {
 		return Draw{}, false
 	}
 	return Draw{Temperature: p.Temperature, TopP: p.TopP, MinP: p.MinP, TopK: p.TopK, Uniform: uniform(p.Seed, s.index+uint64(skip))}, true

@@ -37,7 +37,7 @@ func TestLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		p    Params
-		only Set
+		mask Set
 		want int32
 		top  []int32 // of 4
 	}{
@@ -53,7 +53,7 @@ func TestLimit(t *testing.T) {
 		{"bias counts inside", Params{LogitBias: map[int32]float32{4: 2}}, set(1, 2, 4), 4, []int32{4, 2}},
 	} {
 		s := after(tt.p, []int32{3}, []int32{3, 0})
-		s.Limit(tt.only)
+		s.Limit(tt.mask)
 		var w Work
 		got, top, err := s.Next(logits, &w, 4, []Logprob{{ID: 77, Logprob: float32(math.Inf(-1))}})
 		if err != nil || got.ID != tt.want || top[0].ID != 77 {
@@ -110,19 +110,19 @@ func TestLimitRows(t *testing.T) {
 	var w Work
 	for n := range 300 {
 		logits := row(1+r.IntN(400), uint64(n))
-		only := make(Set, r.IntN(9))
-		for i := range only {
-			only[i] = []uint64{0, ^uint64(0), r.Uint64(), 1 << r.IntN(64)}[r.IntN(4)]
+		mask := make(Set, r.IntN(9))
+		for i := range mask {
+			mask[i] = []uint64{0, ^uint64(0), r.Uint64(), 1 << r.IntN(64)}[r.IntN(4)]
 		}
 		var left int
 		for id := range logits {
-			if only.Has(int32(id)) {
+			if mask.Has(int32(id)) {
 				left++
 			}
 		}
 		s := New(Params{Temperature: 20, TopP: []float32{0, 0.999}[n%2], TopK: n % 3 * 20, Seed: uint64(n)}, nil)
 		for range 20 {
-			s.Limit(only)
+			s.Limit(mask)
 			got, top, err := s.Next(logits, &w, 1000, nil)
 			if left == 0 {
 				if !errors.Is(err, ErrLogits) {
@@ -130,11 +130,11 @@ func TestLimitRows(t *testing.T) {
 				}
 				break
 			}
-			if err != nil || !only.Has(got.ID) || len(top) != left {
+			if err != nil || !mask.Has(got.ID) || len(top) != left {
 				t.Fatalf("row %d: token %v, %d alternatives, %v; %d are allowed", n, got, len(top), err, left)
 			}
 			for _, l := range top {
-				if !only.Has(l.ID) || math.IsInf(float64(l.Logprob), 0) {
+				if !mask.Has(l.ID) || math.IsInf(float64(l.Logprob), 0) {
 					t.Fatalf("row %d: alternative %v", n, l)
 				}
 			}
@@ -181,13 +181,13 @@ func BenchmarkLimit(b *testing.B) {
 			most[i] = 0x0123456789abcdef
 		}
 	}
-	for name, only := range map[string]Set{"none": nil, "few": few, "most": most, "all": slices.Repeat(Set{^uint64(0)}, 2374)} {
+	for name, mask := range map[string]Set{"none": nil, "few": few, "most": most, "all": slices.Repeat(Set{^uint64(0)}, 2374)} {
 		for _, p := range []Params{{}, {Temperature: 0.7, TopP: 0.95}, {Temperature: 1}} {
 			b.Run(fmt.Sprintf("%s/T%g_P%g", name, p.Temperature, p.TopP), func(b *testing.B) {
 				s := New(p, nil)
 				var w Work
 				for b.Loop() {
-					s.Limit(only)
+					s.Limit(mask)
 					if _, _, err := s.Next(logits, &w, -1, nil); err != nil {
 						b.Fatal(err)
 					}

@@ -38,7 +38,7 @@ type Sampler struct {
 	seen           int                     // tokens ever put into recent
 	counts         map[int32]int32         // generated tokens; nil unless a processor needs them
 	index          uint64                  // generated tokens so far
-	only           Set                     // what the next token must be of; nil: any
+	mask           Set                     // what the next token must be of; nil: any
 }
 
 // New starts a sequence after its prompt.
@@ -90,7 +90,7 @@ func (s *Sampler) Take(id int32, logits []float32, w *Work, top int, dst []Logpr
 	if id < 0 || int(id) >= len(logits) {
 		return Logprob{}, dst, fmt.Errorf("sample: token %d is outside the vocabulary of %d", id, len(logits))
 	}
-	s.only = nil
+	s.mask = nil
 	return s.next(logits, w, id, top, dst)
 }
 
@@ -104,7 +104,7 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 		if math.IsNaN(lse) || math.IsInf(lse, 0) {
 			return Logprob{}, dst, ErrLogits
 		}
-		for s.only != nil && len(dst) > before && math.IsInf(float64(dst[len(dst)-1].Logprob), -1) {
+		for s.mask != nil && len(dst) > before && math.IsInf(float64(dst[len(dst)-1].Logprob), -1) {
 			dst = dst[:len(dst)-1]
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Sampler) next(logits []float32, w *Work, id int32, top int, dst []Logpr
 func (s *Sampler) Accept(id int32) {
 	s.remember(id)
 	s.index++
-	s.only = nil
+	s.mask = nil
 	if s.counts != nil {
 		s.counts[id]++
 	}
@@ -134,7 +134,7 @@ func (s *Sampler) Accept(id int32) {
 
 // process applies the bias, the edits that are on and the limit to a copy; without any it returns logits itself.
 func (s *Sampler) process(logits []float32, w *Work) []float32 {
-	if len(s.p.LogitBias) == 0 && len(s.edits) == 0 && s.only == nil {
+	if len(s.p.LogitBias) == 0 && len(s.edits) == 0 && s.mask == nil {
 		return logits
 	}
 	w.logits = append(w.logits[:0], logits...)
@@ -142,8 +142,8 @@ func (s *Sampler) process(logits []float32, w *Work) []float32 {
 	for _, pr := range s.edits {
 		pr.edit(s, w.logits)
 	}
-	if s.only != nil {
-		limit(w.logits, s.only)
+	if s.mask != nil {
+		limit(w.logits, s.mask)
 	}
 	return w.logits
 }

@@ -270,16 +270,16 @@ func TestAllocs(t *testing.T) {
 	logits := row(20000, 4)
 	var w Work
 	top := make([]Logprob, 0, 20)
-	for _, only := range []Set{nil, set(300, 5, 700, 19000)} {
+	for _, mask := range []Set{nil, set(300, 5, 700, 19000)} {
 		s := New(Params{Temperature: 0.7, TopP: 0.95, TopK: 50, MinP: 0.01}.with(RepetitionPenalty, 1.1), []int32{1, 2, 3})
 		n := testing.AllocsPerRun(20, func() {
-			s.Limit(only)
+			s.Limit(mask)
 			if _, _, err := s.Next(logits, &w, 20, top); err != nil {
 				t.Fatal(err)
 			}
 		})
 		if n != 0 {
-			t.Errorf("%v allocations per token, limited %v", n, only != nil)
+			t.Errorf("%v allocations per token, limited %v", n, mask != nil)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// TestTake: a settled token counts like a drawn one, and the draws after it are those that would have come.
+// TestTake: a forced token counts like a drawn one, and the draws after it are those that would have come.
 func TestTake(t *testing.T) {
 	logits := []float32{1, 2, 3, 2.5, 0}
 	p := Params{Temperature: 1, Seed: 9}.with(PresencePenalty, 1.5)
