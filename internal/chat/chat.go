@@ -1,6 +1,6 @@
 // Package chat holds the nouns that protocols and models share: a request in neutral form, the events a reply is made
-// of, usage and errors. Package wire turns bytes into these and back; generate and upstream produce events from them.
-// It contains no logic beyond small helpers and imports nothing of ours.
+// of, usage and errors, and the table of sampling parameters. Package wire turns bytes into these and back; generate
+// produces events from them. It contains no logic beyond small helpers and imports nothing of ours.
 package chat
 
 import (

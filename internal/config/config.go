@@ -1,8 +1,8 @@
 // Package config owns every setting of the program: one Config struct, one table of knobs (flag, environment, default,
-// documentation), one of what other servers' flags mean here, and all named limits. Package cli registers flags from the tables
-// and reads environment and settings file through it; docs/config.md is printed from it. Precedence is flag, then environment,
-// then file, then default; what the file says of one model comes before all of them. It never acts on a setting, and nothing
-// else reads the environment.
+// documentation), one of what other servers' flags mean here, and the limits that belong to the program as a whole. Package cli
+// registers flags from the tables and reads environment and settings file through it; docs/config.md is printed from it.
+// Precedence is flag, then environment, then file, then default; what the file says of one model comes before all of them. It
+// never acts on a setting, and nothing else reads the environment.
 package config
 
 import (
