@@ -92,7 +92,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 func printTraits(w io.Writer, g *generate.Generator) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, t := range g.Traits() {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Name, map[bool]string{true: "yes", false: "no"}[t.Has], t.About)
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", t.Name, yes(t.Has), t.About)
 	}
 	return tw.Flush()
 }

@@ -44,7 +44,7 @@ func (j just) List() []chat.Model                                   { return []c
 
 // TestSamplingParameters takes every row of the table through every place that has sampling parameters: each protocol, the log,
 // each level of settings, the model's folder, the built-in value, show, and the documentation; and each level comes before the
-// next. What crosses to a child process is in package remote.
+// next. What crosses to a worker process is in package remote.
 func TestSamplingParameters(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "little")
 	if err := writeDemo(dir); err != nil {
