@@ -165,6 +165,8 @@ func TestGuardWork(t *testing.T) {
 		t.Errorf("8 times as many special tokens that a text lacks take %.0f times as long", g)
 	}
 }
+
+// TestCallIDsBounded: of too many ids of calls the latest ones are remembered.
 func TestCallIDsBounded(t *testing.T) {
 	var m callIDs
 	for i := range maxCallIDs + 10 {

@@ -135,7 +135,7 @@ func TestHistoryFileTTL(t *testing.T) {
 		if talkTo(again, 0, "young") == 0 || talkTo(again, 0, "old") != 0 {
 			t.Error("what was not used for an hour is remembered, or something else is not")
 		}
-		intact(t, again)
+		again.check(t)
 	})
 }
 

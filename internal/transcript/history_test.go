@@ -101,7 +101,7 @@ func TestHistoryEncodes(t *testing.T) {
 // check holds the invariants.
 func (h *History) check(t testing.TB) {
 	t.Helper()
-	seen, size := map[*piece]bool{}, 0
+	below, size := map[*piece]int{}, 0 // of each piece, how many are below it
 	for p := h.used.older; p != &h.used; p = p.older {
 		if p.older.newer != p || p.newer.older != p {
 			t.Fatal("the ring is broken")
@@ -109,13 +109,20 @@ func (h *History) check(t testing.TB) {
 		if !h.alive(p) {
 			t.Fatalf("piece %q is in no tree", p.text)
 		}
-		if p.parent != nil && !seen[p.parent] {
+		if _, seen := below[p.parent]; p.parent != nil && !seen {
 			t.Fatalf("piece %q was used after its parent", p.text)
 		}
-		seen[p] = true
+		below[p] = 0
+		below[p.parent]++
 		size += p.bytes()
 	}
-	if size != h.size || size > h.limit && len(seen) > 20 {
+	delete(below, nil) // the roots are below nothing
+	for p, n := range below {
+		if n != len(p.next) {
+			t.Fatalf("piece %q has %d below it, %d of them in the ring", p.text, len(p.next), n)
+		}
+	}
+	if size != h.size || size > h.limit && len(below) > 20 {
 		t.Fatalf("%d bytes counted, %d there, limit %d", h.size, size, h.limit)
 	}
 }

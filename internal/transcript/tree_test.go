@@ -43,7 +43,7 @@ func TestHistoryTTL(t *testing.T) {
 		if n := len(h.roots); n != 1 || h.size > 1000 {
 			t.Errorf("%d trees of %d bytes are kept", n, h.size)
 		}
-		intact(t, h)
+		h.check(t)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestHistorySessions(t *testing.T) {
 	}
 	talkTo(h, 1, "own 0")
 	talkTo(h, 4, "another") // session 2 goes
-	intact(t, h)
+	h.check(t)
 	if h.kept.Known() != 3 {
 		t.Errorf("%d sessions are remembered", h.kept.Known())
 	}
@@ -66,27 +66,5 @@ func TestHistorySessions(t *testing.T) {
 		if got := talkTo(h, 0, name) > 0; got != want {
 			t.Errorf("%s: remembered %t", name, got)
 		}
-	}
-}
-
-// intact checks the invariants of history.
-func intact(t *testing.T, h *History) {
-	t.Helper()
-	size := 0
-	below := map[*piece]int{}
-	for p := h.used.newer; p != &h.used; p = p.newer {
-		size += p.bytes()
-		if !h.alive(p) || p.newer.older != p || p.older.newer != p {
-			t.Fatalf("piece %q is in no tree, or its neighbours do not know it", p.text)
-		}
-		if below[p] != len(p.next) {
-			t.Fatalf("piece %q was used before %d of those below it", p.text, len(p.next)-below[p])
-		}
-		if p.parent != nil {
-			below[p.parent]++
-		}
-	}
-	if size != h.size {
-		t.Errorf("%d bytes in pieces, %d counted", size, h.size)
 	}
 }
