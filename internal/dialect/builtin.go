@@ -55,13 +55,7 @@ func BuiltinNames() []string {
 
 // BuiltinText is the text of a template, "" if there is none of that name.
 func BuiltinText(name string) string {
-	if !slices.Contains(BuiltinNames(), name) {
-		return ""
-	}
-	text, err := builtinFiles.ReadFile("builtin/" + name + ".jinja")
-	if err != nil {
-		panic(err) // a test reads them all
-	}
+	text, _ := builtinFiles.ReadFile("builtin/" + name + ".jinja")
 	return string(text)
 }
 

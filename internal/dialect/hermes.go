@@ -21,7 +21,7 @@ var hermes = tagFamily(&Family{
 	},
 	matches: func(e Evidence) bool {
 		if e.mentions(callOpen) {
-			return !e.mentions("<function=") && !e.mentions("]<]")
+			return !e.mentions(functionOpen) && !e.mentions("]<]")
 		}
 		return e.token(callOpen, callClose)
 	},

@@ -12,7 +12,7 @@ var lfm2 = tagFamily(&Family{
 		return e.mentions("<|tool_list_start|>") || e.mentions("<|tool_call_start|>") || e.token("<|tool_call_start|>", "<|tool_call_end|>")
 	},
 }, &syntax{
-	openers: []opener{{tag: "<|tool_call_start|>", call: func(ts *toolset) callReader { return &taggedCall{ts: ts} }}},
+	openers: []opener{{tag: "<|tool_call_start|>", call: newTaggedCall}},
 	closers: []string{"<|tool_call_end|>"},
 })
 

@@ -53,7 +53,7 @@ func (t *taggedCall) step(c byte, out *joiner) verdict {
 func bareCall(c byte, ts *toolset) callReader {
 	switch c {
 	case '{':
-		return &listCall{ts: ts, bare: true}
+		return newBareList(ts)
 	case '[':
 		return &bareList{ts: ts}
 	}

@@ -37,16 +37,15 @@ var infillEnds = []string{
 
 // infill makes a prompt for the text between the one that p begins with and suffix.
 func (m *prompter) infill(ctx context.Context, p *prompt, suffix string) (err error) {
-	tok := m.tok
 	for _, f := range infillForms {
-		before, ok1 := tok.ID(f.prefix)
-		after, ok2 := tok.ID(f.suffix)
-		middle, ok3 := tok.ID(f.middle)
+		before, ok1 := m.tok.ID(f.prefix)
+		after, ok2 := m.tok.ID(f.suffix)
+		middle, ok3 := m.tok.ID(f.middle)
 		if !ok1 || !ok2 || !ok3 && f.middle != "" {
 			continue
 		}
 		if p.tokens == nil {
-			if p.tokens, err = tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{ParseSpecial: true}); err != nil {
+			if p.tokens, err = m.tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{ParseSpecial: true}); err != nil {
 				return encodeError(err)
 			}
 		}
@@ -59,17 +58,17 @@ func (m *prompter) infill(ctx context.Context, p *prompt, suffix string) (err er
 		if f.suffixFirst {
 			first, second = second, first
 		}
-		p.tokens = slices.Concat(tok.Encode("", tokenizer.EncodeOptions{AddSpecial: true}), first, second)
+		p.tokens = slices.Concat(m.tok.Encode("", tokenizer.EncodeOptions{AddSpecial: true}), first, second)
 		p.stopIDs = slices.Concat(m.stopIDs, []int32{before, after})
 		if f.middle != "" {
 			p.tokens, p.stopIDs = append(p.tokens, middle), append(p.stopIDs, middle)
 		}
 		for _, name := range infillEnds {
-			if id, ok := tok.ID(name); ok && !slices.Contains(p.stopIDs, id) {
+			if id, ok := m.tok.ID(name); ok && !slices.Contains(p.stopIDs, id) {
 				p.stopIDs = append(p.stopIDs, id)
 			}
 		}
-		p.text = tok.Decode(p.tokens, false)
+		p.text = m.tok.Decode(p.tokens, false)
 		return nil
 	}
 	return chat.Invalidf("suffix", "this model cannot fill in text: its vocabulary has no tokens for that, such as %s or %s", infillForms[0].prefix, infillForms[1].prefix)

@@ -15,23 +15,22 @@ import (
 // earlier tokens in their place, and nobody looks for calls in what comes.
 func (m *prompter) raw(ctx context.Context, r *chat.Request) (*prompt, error) {
 	p := &prompt{raw: true, salt: r.Origin.Salt, text: r.Prompt.Text, tokens: r.Prompt.Tokens}
-	tok := m.tok
 	if p.tokens == nil && r.Prompt.Suffix == "" {
 		var err error
-		if p.tokens, err = tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}); err != nil {
+		if p.tokens, err = m.tok.EncodeContext(ctx, p.text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}); err != nil {
 			return nil, encodeError(err)
 		}
 	}
 	for i, id := range r.Prompt.Tokens {
-		if int(id) >= tok.Size() || id < 0 {
-			return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", r.Prompt.Path, i), "there is no token %d: the vocabulary has %d", id, tok.Size())
+		if int(id) >= m.tok.Size() || id < 0 {
+			return nil, chat.Invalidf(fmt.Sprintf("%s[%d]", r.Prompt.Path, i), "there is no token %d: the vocabulary has %d", id, m.tok.Size())
 		}
 	}
 	if r.Prompt.Suffix != "" {
 		return p, m.infill(ctx, p, r.Prompt.Suffix)
 	}
 	if r.Prompt.Tokens != nil {
-		p.text = decodeWhole(tok, p.tokens)
+		p.text = decodeWhole(m.tok, p.tokens)
 	}
 	if len(p.tokens) == 0 {
 		return nil, chat.Invalidf(r.Prompt.Path, "must not be empty: the model has no token that begins a text")

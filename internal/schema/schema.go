@@ -262,10 +262,10 @@ var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 // or to what is not there.
 func (n *Node) Local(ref string) *Node {
 	fragment, ok := strings.CutPrefix(ref, "#")
-	if !ok || fragment == "" {
-		if !ok {
-			return nil
-		}
+	if !ok {
+		return nil
+	}
+	if fragment == "" {
 		return n
 	}
 	if p, err := url.PathUnescape(fragment); err == nil { // some write a key with a % in it as it is
@@ -276,9 +276,7 @@ func (n *Node) Local(ref string) *Node {
 		return nil
 	}
 	for token := range strings.SplitSeq(path, "/") {
-		if n = n.child(unescape.Replace(token)); n == nil {
-			return nil
-		}
+		n = n.child(unescape.Replace(token))
 	}
 	return n
 }
