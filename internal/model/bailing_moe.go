@@ -109,7 +109,7 @@ func (a *bailingArgs) check() error {
 		return fmt.Errorf("moe_intermediate_size %d or num_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
 	case a.Score == "softmax" && (a.Groups > 1 || a.ExpertBias):
 		return fmt.Errorf("score_function softmax with n_group %d or a bias is not supported", a.Groups)
-	case a.Groups <= 0 || a.Groups > maxGroups || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
+	case !groupsFit(a.Groups, a.TopGroups, a.Experts):
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.Groups > 1 && a.TopGroups*(a.Experts/a.Groups) < a.TopK:
 		return fmt.Errorf("topk_group %d of n_group %d leaves fewer experts than num_experts_per_tok %d", a.TopGroups, a.Groups, a.TopK)

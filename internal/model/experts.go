@@ -22,6 +22,11 @@ func checkExperts(key string, n int, pick string, k int) error {
 
 const maxExperts, maxGroups = 4096, 64
 
+// groupsFit reports whether experts can be picked from the best top of n groups, each of more than one unless n is 1.
+func groupsFit(n, top, experts int) bool {
+	return n > 0 && n <= maxGroups && experts%n == 0 && (n == 1 || experts != n) && top > 0 && top <= n
+}
+
 // fusedExperts gives stacks of experts that transformers saved, without ".weight", their usual names.
 func fusedExperts(name string) string {
 	for _, part := range []string{"gate_up_proj", "up_proj", "down_proj"} {

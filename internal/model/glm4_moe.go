@@ -108,7 +108,7 @@ func (a *glm4MoEArgs) check() error {
 	switch {
 	case a.ExpFFN <= 0 || a.ExpFFN > maxSize || a.Shared < 0 || a.Shared > 64:
 		return fmt.Errorf("moe_intermediate_size %d or n_shared_experts %d is missing or out of range", a.ExpFFN, a.Shared)
-	case a.Groups <= 0 || a.Groups > maxGroups || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
+	case !groupsFit(a.Groups, a.TopGroups, a.Experts):
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.TopGroups*(a.Experts/a.Groups) < a.TopK:
 		return fmt.Errorf("topk_group %d of n_group %d leaves %d experts, fewer than num_experts_per_tok %d", a.TopGroups, a.Groups, a.TopGroups*(a.Experts/a.Groups), a.TopK)

@@ -204,7 +204,7 @@ func (a *nemotronHArgs) check(kinds string) error {
 		return fmt.Errorf("moe_shared_expert_intermediate_size %d is missing or out of range", a.SharedFFN)
 	case !(a.Scale > 0 && a.Scale < 1e6):
 		return fmt.Errorf("routed_scaling_factor %g is out of range", float64(a.Scale))
-	case a.Groups <= 0 || a.Groups > maxGroups || a.Experts%a.Groups != 0 || a.Groups > 1 && a.Experts == a.Groups || a.TopGroups <= 0 || a.TopGroups > a.Groups:
+	case !groupsFit(a.Groups, a.TopGroups, a.Experts):
 		return fmt.Errorf("n_group %d and topk_group %d do not fit %d experts", a.Groups, a.TopGroups, a.Experts)
 	case a.Experts/a.Groups*a.TopGroups < a.TopK:
 		return fmt.Errorf("topk_group %d of n_group %d leaves %d experts, num_experts_per_tok is %d", a.TopGroups, a.Groups, a.Experts/a.Groups*a.TopGroups, a.TopK)
