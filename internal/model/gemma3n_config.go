@@ -46,8 +46,7 @@ func newGemma3n(cfg *config, b *Build) (Generator, error) {
 	ropes := map[string]*B.Rope{}
 	for _, r := range []rotation{{Kind: full, Base: 1e6, Apart: true, Fixed: true}, {Kind: slides, Base: 10000, BaseKey: "rope_local_base_freq", Plain: true, Apart: true, Fixed: true}} {
 		r.Head = a.HeadDim
-		rope := cfg.rope(r)
-		ropes[r.Kind] = rope
+		ropes[r.Kind] = cfg.rope(r)
 	}
 	w := a.PerLayer
 	m := &gemma3n{streams: a.Streams, narrow: a.Layers - a.Shared, Norm: *a.norm(), Head: nn.Lin(a.D, a.Vocab),

@@ -56,7 +56,6 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	} else {
 		cfg.harmless("rope_parameters", "rope_theta", "rope_scaling") // no layer knows positions
 	}
-	var bad error
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		var l decoderLayer
 		switch a.Kinds[i] {
@@ -64,7 +63,8 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 			l = a.layer(b, i, rope)
 			l.Attn.Spec.Scale = float32(a.Attention)
 		default:
-			if bad = s.check(); bad != nil {
+			if err := s.check(); err != nil {
+				cfg.fail(err)
 				return l
 			}
 			l = preNorm(&a.common, b, nn.Attention{})
@@ -82,7 +82,7 @@ func newGraniteHybrid(cfg *config, b *Build) (Generator, error) {
 	})
 	m.family, m.look = graniteHybridNames[a.Experts > 0], m.lookGranite
 	a.multiply(m)
-	return m, bad
+	return m, nil
 }
 
 // graniteHybridNames are those with experts and without. In the latter Hugging Face has gate and up in one tensor.

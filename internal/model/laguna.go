@@ -49,10 +49,7 @@ func newLaguna(cfg *config, b *Build) (Generator, error) {
 	cfg.is("decoder_sparse_step", "1")
 	cfg.is("moe_router_use_sigmoid", "true")
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000, "partial_rotary_factor": 0.5}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	ropes := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		c := a.common
 		if a.PerLayer != nil {

@@ -29,10 +29,7 @@ func newMellum(cfg *config, b *Build) (Generator, error) {
 		return nil, err
 	}
 	cfg.ropeless(`{"full_attention": {"rope_theta": 500000}, "sliding_attention": {"rope_theta": 10000}}`)
-	ropes, err := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
-	if err != nil {
-		return nil, err
-	}
+	ropes := cfg.ropesOf(append(a.Types, a.kind(0)), rotation{Head: a.HeadDim, Base: 10000, Share: 1, Fixed: true})
 	silu := &B.GLU{Act: B.SiLU}
 	m := newDecoder(&a.common, b, func(i int) decoderLayer {
 		t := gqa(b, &a.common, i, a.window(i), ropes[a.kind(i)])

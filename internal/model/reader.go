@@ -26,7 +26,7 @@ type config struct {
 	part map[string]bool            // paths of which parts were read
 	why  map[string]string          // of keys that are reported although they were read
 
-	err       error // the first failure of into, beside, rope and growth: counts before what the constructor returns
+	err       error // the first failure: counts before what the constructor returns
 	only      []refusal
 	rotations []Rotation
 	notes     []string

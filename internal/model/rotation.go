@@ -356,17 +356,18 @@ func (c *config) unused(types []string) {
 	}
 }
 
-// ropesOf makes the rotations of the kinds of layers that a model has.
-func (c *config) ropesOf(types []string, r rotation) (map[string]*B.Rope, error) {
+// ropesOf makes the rotations of the kinds of layers that a model has, after a failure as rope does.
+func (c *config) ropesOf(types []string, r rotation) map[string]*B.Rope {
 	out := map[string]*B.Rope{}
 	c.unused(types)
 	for _, kind := range slices.Compact(slices.Sorted(slices.Values(types))) {
 		r.Kind = kind
 		rope, err := c.newRope(r)
 		if err != nil {
-			return nil, fmt.Errorf("rotation of %s: %w", kind, err)
+			c.fail(fmt.Errorf("rotation of %s: %w", kind, err))
+			rope = &B.Rope{Head: r.Head}
 		}
 		out[kind] = rope
 	}
-	return out, nil
+	return out
 }
