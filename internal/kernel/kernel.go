@@ -6,7 +6,7 @@
 //
 // # Matrices
 //
-//	m := kernel.NewMatrix(kernel.Spec{Rows: n, Cols: k, Format: kernel.Codes4, Group: 64, Scales: kernel.ScaleBF16})
+//	m := mem.NewMatrix(kernel.Spec{Rows: n, Cols: k, Format: kernel.Codes4, Group: 64, Scales: kernel.ScaleBF16})
 //	m.SetRow(i, codes, scales, biases)  // once per row; rows may come from several tensors and in any order
 //	m.SetFloats(i, w), m.SetBF16(i, w)  // the same for dense formats
 //	p.Reset(m, form, bits)              // or, as models are loaded, a panel's rows at once: see Packer

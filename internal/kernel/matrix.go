@@ -137,9 +137,6 @@ func (s Spec) Bytes() int {
 	return m.panel * m.Panels()
 }
 
-// NewMatrix reserves a zero matrix on the heap. It panics on a spec no layout exists for.
-func NewMatrix(s Spec) *Matrix { return newMatrix(s, AlignedBytes) }
-
 func newMatrix(s Spec, bytes func(int) []byte) *Matrix {
 	if s.Rows <= 0 || s.Cols <= 0 {
 		panic(fmt.Sprintf("kernel: matrix of %d by %d", s.Rows, s.Cols))

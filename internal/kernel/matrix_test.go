@@ -52,6 +52,9 @@ func specs() []Spec {
 	return out
 }
 
+// NewMatrix is that of Memory on the heap.
+func NewMatrix(s Spec) *Matrix { return newMatrix(s, AlignedBytes) }
+
 // weights is a random matrix with the exact values it holds.
 type weights struct {
 	*Matrix

@@ -70,7 +70,7 @@ func (m *Memory) grow(n int) ([]byte, bool) {
 	return b, err == nil
 }
 
-// NewMatrix is the function of that name with the panels in m.
+// NewMatrix reserves a zero matrix, with its panels in m. It panics on a spec no layout exists for.
 func (m *Memory) NewMatrix(s Spec) *Matrix { return newMatrix(s, m.Bytes) }
 
 // Free gives everything back to the system. Nothing that came from m may be used afterwards.

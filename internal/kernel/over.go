@@ -1,7 +1,7 @@
 package kernel
 
-// Over is NewMatrix with the panels in the first s.Bytes() of data, or for nil data a matrix without panels: it tells its sizes
-// and can do nothing else.
+// Over is Memory.NewMatrix with the panels in the first s.Bytes() of data, or for nil data a matrix without panels: it tells its
+// sizes and can do nothing else.
 func Over(s Spec, data []byte) *Matrix {
 	return newMatrix(s, func(n int) []byte {
 		if data == nil {

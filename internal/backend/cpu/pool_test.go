@@ -99,7 +99,7 @@ func TestPoolReadsAhead(t *testing.T) {
 	p := newPool(3)
 	defer p.close()
 	spec := kernel.Spec{Rows: 600, Cols: 256, Format: kernel.Codes4, Group: 64}
-	for _, next := range []*part{{m: kernel.NewMatrix(spec)}, {m: kernel.Over(spec, nil)}, nil} {
+	for _, next := range []*part{{m: kernel.Over(spec, kernel.AlignedBytes(spec.Bytes()))}, {m: kernel.Over(spec, nil)}, nil} {
 		p.ahead.Store(next)
 		j := newTally(1000, 3)
 		p.run(j, 1000, 1, 10)
