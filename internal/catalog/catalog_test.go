@@ -33,12 +33,18 @@ func loaded(t *testing.T, set func(*config.Config)) *Catalog {
 	if set != nil {
 		set(cfg)
 	}
+	return loadDemo(t, backends(), cfg)
+}
+
+// loadDemo is a catalog of the demo on one of bs, closed with the test.
+func loadDemo(t *testing.T, bs Backends, cfg *config.Config) *Catalog {
+	t.Helper()
 	src, err := Find("", hub.Cache{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := New(src, cfg)
-	if err := c.Load(backends()); err != nil {
+	if err := c.Load(bs); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -76,20 +76,7 @@ func loadApart(t *testing.T, bs Backends, set func(*config.Config)) *Catalog {
 	if set != nil {
 		set(cfg)
 	}
-	src, err := Find("", hub.Cache{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := New(src, cfg)
-	if err := c.Load(bs); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	return loadDemo(t, bs, cfg)
 }
 
 // requests are of all kinds that an engine can tell apart.
