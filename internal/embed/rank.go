@@ -58,7 +58,7 @@ type rankInput interface {
 	read(ctx context.Context, document string, limit int) (ids, types []int32, n int, err error)
 }
 
-// query makes the reader of a request.
+// query makes the rankInput of a request.
 func (s *Service) query(ctx context.Context, r *chat.RankRequest) (rankInput, error) {
 	if s.reranker != nil {
 		return s.reranker.ask(ctx, r)

@@ -42,8 +42,7 @@ const DeltaLanes = 16
 //	δ = β·(v - g·(k·S))    S = g·S + k⊗δ    y = q·S
 //
 // Sums run over KDim in ascending order, or over its even and its odd half, whatever N is: tokens may come in several calls.
-// State is
-// [KDim][DeltaLanes].
+// State is [KDim][DeltaLanes].
 //
 // A step reads and writes the state once, which lies in the first level cache for as long as the call lasts: the sums k·S
 // of the next token are taken while the state is in registers.

@@ -89,7 +89,7 @@ func TestPromptCrosses(t *testing.T) {
 	}
 }
 
-// TestSamplingParametersCross: every parameter of a request arrives in the child, as the sampler has it.
+// TestSamplingParametersCross: every parameter of a request arrives in the worker process, as the sampler has it.
 func TestSamplingParametersCross(t *testing.T) {
 	for i, p := range chat.SamplingParameters {
 		var want sample.Params
@@ -98,7 +98,7 @@ func TestSamplingParametersCross(t *testing.T) {
 		}
 		c := &contents{b: appendParams(nil, &want)}
 		if d := cmp.Diff(want, c.params(), cmpopts.EquateEmpty()); d != "" || c.end() != nil {
-			t.Errorf("%s does not cross to the child: end %v, sent -, read +\n%s", p.Name, c.end(), d)
+			t.Errorf("%s does not cross to the worker process: end %v, sent -, read +\n%s", p.Name, c.end(), d)
 		}
 	}
 }

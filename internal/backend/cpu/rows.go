@@ -27,7 +27,7 @@ const (
 	opRoute
 	opLow
 	opMix
-	opMatch
+	opScaleLike
 	opCombine
 	opRotary
 )
@@ -125,7 +125,7 @@ func (j *rowJob) row(r int) {
 		expand(j.low, j.dst.row(r), j.b.row(r), 0, j.dst.cols)
 	case opMix:
 		j.mix(r)
-	case opMatch:
+	case opScaleLike:
 		j.match(r)
 	case opCombine:
 		j.combine(r)

@@ -35,7 +35,7 @@ func (j *rowJob) mix(r int) {
 func (s *scope) ScaleLike(x, like backend.Array) backend.Array {
 	s.check.ScaleLike(x, like)
 	h, y := s.make(x.Rows(), x.Cols())
-	s.be.rows = rowJob{op: opMatch, dst: y, a: s.get(x), b: s.get(like)}
+	s.be.rows = rowJob{op: opScaleLike, dst: y, a: s.get(x), b: s.get(like)}
 	s.eachRow()
 	return h
 }
