@@ -29,39 +29,42 @@ const (
 func newArgs(ts *toolset, tool string) *argsReader { return &argsReader{ts: ts, of: ts.of(tool)} }
 
 func (a *argsReader) step(c byte, out *joiner) verdict {
-	text, ev := a.json.step(c)
-	if ev == scanBad || a.json.mended && !a.ts.repair(RepairText) {
-		return broken
+	for {
+		text, ev := a.json.step(c)
+		if ev == scanBad || a.json.mended && !a.ts.repair(RepairText) {
+			return broken
+		}
+		a.take(text, ev, out)
+		if ev == scanDone {
+			return ended
+		}
+		if !a.json.again {
+			return more
+		}
 	}
+}
+
+func (a *argsReader) take(text string, ev scanEvent, out *joiner) {
 	switch a.value {
-	case argGap:
+	case argGap, argPass:
 		out.add(ToolArgs, text)
 	case argAhead:
 		a.ahead(text, out)
-	case argPass:
-		out.add(ToolArgs, text)
 	case argHold:
 		if a.held = append(a.held, text...); len(a.held) > maxHeld {
-			a.release("", out)
+			a.release(out)
 		}
 	}
-	switch ev {
-	case scanKey:
-		a.value, a.types = argAhead, a.of.property(a.json.lastKey).types()
-	case scanValue, scanDone:
+	switch {
+	case len(a.json.stack) > 1:
+	case ev == scanKey:
+		a.value, a.types = argAhead, a.of.property(a.json.name()).types()
+	case ev == scanEnd:
 		if a.value == argHold {
-			rest := ""
-			if a.json.after { // the byte that ended a literal is not the value's
-				rest = oneByte[c]
-			}
-			a.release(rest, out)
+			a.release(out)
 		}
 		a.value = argGap
 	}
-	if ev == scanDone {
-		return ended
-	}
-	return more
 }
 
 // last is step where the call ends with its arguments.
@@ -93,10 +96,9 @@ func (a *argsReader) ahead(text string, out *joiner) {
 	a.value, a.held = argHold, append(a.held[:0], text...)
 }
 
-// release gives the held value out. Rest is what of it follows the value.
-func (a *argsReader) release(rest string, out *joiner) {
-	v := strings.TrimSuffix(string(a.held), rest)
-	out.add(ToolArgs, a.ts.fit(v, a.types)+rest)
+// release gives the held value out.
+func (a *argsReader) release(out *joiner) {
+	out.add(ToolArgs, a.ts.fit(string(a.held), a.types))
 	a.value = argPass
 }
 

@@ -68,31 +68,33 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 		j.args = newArgs(j.tools, j.name)
 		return j.args.step(c, out)
 	}
-	text, ev := j.json.step(c)
-	switch {
-	case ev == scanBad || j.json.mended && !j.tools.repair(RepairText):
-		return j.fail()
-	case ev == scanKey:
-		j.key, j.value = j.json.lastKey, j.value[:0]
-		if j.bare && !slices.Contains(callKeys, j.key) { // an answer in JSON, which must not wait
+	for {
+		text, ev := j.json.step(c)
+		switch {
+		case ev == scanBad || j.json.mended && !j.tools.repair(RepairText):
+			return j.fail()
+		case ev == scanKey && len(j.json.stack) == 1:
+			j.key, j.value = j.json.name(), j.value[:0]
+			if j.bare && !slices.Contains(callKeys, j.key) { // an answer in JSON, which must not wait
+				return j.fail()
+			}
+		case ev == scanDone:
+			return j.end(out)
+		case j.key != "" && !j.member(text, ev == scanEnd && len(j.json.stack) == 1):
 			return j.fail()
 		}
-	case j.key != "" && !j.member(text, c, ev):
-		return j.fail()
+		if !j.json.again {
+			return more
+		}
 	}
-	if ev == scanDone {
-		return j.end(out)
-	}
-	return more
 }
 
 func (j *jsonCall) fail() verdict { return failed(j.sent) }
 
 func (j *jsonCall) isArgs() bool { return j.key == "arguments" || j.key == "parameters" }
 
-// member takes text of the value of a top-level member; ev scanValue marks its end.
-func (j *jsonCall) member(text string, c byte, ev scanEvent) bool {
-	valueEnds := ev == scanValue || ev == scanDone
+// member takes text of the value of a top-level member.
+func (j *jsonCall) member(text string, valueEnds bool) bool {
 	isID := j.key == "id" || j.key == "tool_call_id"
 	if !j.isArgs() && !isID && j.key != "name" && j.key != "tool_name" {
 		if valueEnds {
@@ -105,9 +107,6 @@ func (j *jsonCall) member(text string, c byte, ev scanEvent) bool {
 	}
 	if len(j.value) == 0 {
 		text = strings.TrimLeft(text, ": \t\r\n")
-	}
-	if valueEnds && j.json.after { // the byte that ended a literal belongs to what follows
-		text = strings.TrimSuffix(text, oneByte[c])
 	}
 	j.value = append(j.value, text...)
 	if isID {
@@ -307,7 +306,11 @@ func (l *listCall) itemStep(c byte, out *joiner) verdict {
 
 // skipStep reads on in an object among calls that is none. What is not even an object ends the list.
 func (l *listCall) skipStep(c byte, out *joiner) verdict {
-	switch _, ev := l.skip.step(c); {
+	_, ev := l.skip.step(c)
+	for l.skip.again {
+		_, ev = l.skip.step(c)
+	}
+	switch {
 	case ev == scanDone:
 		if l.sent {
 			out.add(Text, string(l.raw))
@@ -356,7 +359,11 @@ func (k *keyedCall) step(c byte, out *joiner) verdict {
 	}
 	switch _, ev := k.json.step(c); ev {
 	case scanKey:
-		if k.tool = k.json.lastKey; k.done || !k.ts.has(k.tool) {
+		if k.tool = k.json.name(); k.done || !k.ts.has(k.tool) {
+			return k.fail()
+		}
+	case scanBegin:
+		if k.tool != "" { // arguments that are no object
 			return k.fail()
 		}
 	case scanDone:
@@ -365,7 +372,7 @@ func (k *keyedCall) step(c byte, out *joiner) verdict {
 		}
 		out.add(ToolEnd, "")
 		return ended
-	case scanValue, scanBad:
+	case scanBad:
 		return k.fail()
 	}
 	return more

@@ -1,6 +1,9 @@
 package dialect
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // maxJSONDepth bounds the nesting of arguments.
 const maxJSONDepth = 256
@@ -9,9 +12,10 @@ type scanEvent uint8
 
 const (
 	scanMore  scanEvent = iota
-	scanKey             // a key of the outermost object ended: lastKey
-	scanValue           // the value of a member of the outermost object ended
-	scanDone            // the outermost object ended, and with it the value before, if one was open
+	scanKey             // a key ended: name
+	scanBegin           // a value begins; the text of a literal comes with its end
+	scanEnd             // a value ended that stands in another
+	scanDone            // the outermost value ended
 	scanBad             // not JSON, beyond repair
 )
 
@@ -31,23 +35,23 @@ const (
 	atEnd
 )
 
-// jsonScanner checks one JSON object byte by byte and repairs on the way what models get wrong inside values: raw
+// jsonScanner checks one JSON value byte by byte and repairs on the way what models get wrong inside values: raw
 // control characters in strings, unknown escapes, Python literals. What it returns, put together, is valid JSON.
 type jsonScanner struct {
 	state   scanState
-	stack   []byte // '{' or '['
+	stack   []byte // '{' or '[': what is open around the place it is at, counting what begins there and not what ended
 	isKey   bool   // the string being read is a key
-	key     []byte // of the outermost object, with quotes
-	lastKey string
+	key     []byte // read last, with its first quote
+	escaped bool   // it has escapes
 	literal []byte
 	hex     []byte // "\uXX" read so far
-	after   bool   // the last value was a literal, ended by the byte after it
+	again   bool   // the step was for what stands before the byte, which must be given once more
 	mended  bool   // this step repaired something
 }
 
-// step takes a byte and returns the text it stands for. A literal comes out with the byte that ends it.
+// step takes a byte and returns the text it stands for, and what begins or ends with that text.
 func (s *jsonScanner) step(c byte) (string, scanEvent) {
-	s.after, s.mended = false, false
+	s.again, s.mended = false, false
 	switch s.state {
 	case inString:
 		return s.inString(c)
@@ -63,7 +67,7 @@ func (s *jsonScanner) step(c byte) (string, scanEvent) {
 			}
 			return "", scanMore
 		}
-		return s.endLiteral(c)
+		return s.endLiteral()
 	case atEnd:
 		return "", scanBad
 	}
@@ -84,24 +88,24 @@ func (s *jsonScanner) structure(c byte) (string, scanEvent) {
 			if s.stack = append(s.stack, c); len(s.stack) > maxJSONDepth {
 				return "", scanBad
 			}
-			s.state = wantKeyOrEnd
+			s.state, ev = wantKeyOrEnd, scanBegin
 			if c == '[' {
 				s.state = wantValueOrEnd
 			}
 		case c == '"':
-			s.state, s.isKey = inString, false
+			s.state, s.isKey, ev = inString, false, scanBegin
 		case c == ',' || c == ':' || c == '}' || c == ']':
 			return "", scanBad
 		default:
 			s.state = inLiteral
 			s.literal = append(s.literal[:0], c)
-			return "", scanMore
+			return "", scanBegin
 		}
 	case wantKeyOrEnd, wantKey:
 		switch {
 		case c == '"':
 			s.state, s.isKey = inString, true
-			s.key = append(s.key[:0], c)
+			s.key, s.escaped = append(s.key[:0], c), false
 		case c == '}' && s.state == wantKeyOrEnd:
 			ev = s.pop(c)
 		default:
@@ -142,15 +146,12 @@ func (s *jsonScanner) pop(c byte) scanEvent {
 }
 
 func (s *jsonScanner) endValue() scanEvent {
-	s.state = wantComma
-	switch len(s.stack) {
-	case 0:
+	if len(s.stack) == 0 {
 		s.state = atEnd
 		return scanDone
-	case 1:
-		return scanValue
 	}
-	return scanMore
+	s.state = wantComma
+	return scanEnd
 }
 
 func (s *jsonScanner) inString(c byte) (string, scanEvent) {
@@ -173,6 +174,7 @@ func (s *jsonScanner) inString(c byte) (string, scanEvent) {
 func (s *jsonScanner) buffer(text string) {
 	if s.isKey && len(s.key) < 1<<10 {
 		s.key = append(s.key, text...)
+		s.escaped = s.escaped || text[0] == '\\'
 	}
 }
 
@@ -181,13 +183,16 @@ func (s *jsonScanner) endString() (string, scanEvent) {
 		return `"`, s.endValue()
 	}
 	s.state = wantColon
-	if len(s.stack) > 1 {
-		return `"`, scanMore
-	}
-	if json.Unmarshal(append(s.key, '"'), &s.lastKey) != nil {
-		return "", scanBad
-	}
 	return `"`, scanKey
+}
+
+// name is the key that was read last.
+func (s *jsonScanner) name() string {
+	name := string(s.key[1:])
+	if s.escaped || !utf8.ValidString(name) {
+		_ = json.Unmarshal(append(s.key, '"'), &name) // it is valid
+	}
+	return name
 }
 
 func (s *jsonScanner) escape(c byte) (string, scanEvent) {
@@ -231,8 +236,8 @@ var pythonLiterals = map[string]string{"True": "true", "False": "false", "None":
 // skipValue takes the value of a member as read elsewhere.
 func (s *jsonScanner) skipValue() { s.endValue() }
 
-// endLiteral ends a number, true, false or null at the byte c that follows it.
-func (s *jsonScanner) endLiteral(c byte) (string, scanEvent) {
+// endLiteral ends a number, true, false or null at the byte that follows it.
+func (s *jsonScanner) endLiteral() (string, scanEvent) {
 	text := string(s.literal)
 	if py, ok := pythonLiterals[text]; ok {
 		text, s.mended = py, true
@@ -240,18 +245,6 @@ func (s *jsonScanner) endLiteral(c byte) (string, scanEvent) {
 	if !json.Valid([]byte(text)) {
 		return "", scanBad
 	}
-	ev := s.endValue()
-	if isBlank(c) {
-		s.after = true
-		return text + oneByte[c], ev
-	}
-	rest, next := s.structure(c)
-	if next == scanBad {
-		return "", scanBad
-	}
-	if next == scanDone || next == scanValue {
-		ev = next
-	}
-	s.after = len(s.stack) == 1 && c == ',' || next == scanDone
-	return text + rest, ev
+	s.again = true
+	return text, s.endValue()
 }
