@@ -144,9 +144,12 @@ func (f *collectEncoder) Event(e *chat.Event) {
 	case chat.EventToolArgs:
 		f.args.WriteString(e.Text)
 	case chat.EventToolEnd:
-		f.close()
+		args := json.RawMessage(f.args.String())
 		if e.Call != nil && len(e.Call.Arguments) > 0 {
-			f.setInput(e.Call.Arguments)
+			args = e.Call.Arguments
+		}
+		if json.Valid(args) {
+			f.setInput(args)
 		}
 	case chat.EventFinish:
 		f.close()
@@ -165,7 +168,8 @@ func (f *collectEncoder) answers() bool {
 	return slices.ContainsFunc(f.msg.Content, func(b any) bool { _, thinking := b.(thinkingBlock); return !thinking })
 }
 
-// close ends the open text or thinking; a tool that never ended keeps what arguments came, if they are whole.
+// close ends the open text or thinking. A call that never ended has no arguments, even if those that came are whole: nobody
+// must carry it out.
 func (f *collectEncoder) close() {
 	switch f.last {
 	case chat.EventText:
@@ -176,10 +180,6 @@ func (f *collectEncoder) close() {
 			b.Thinking, b.Signature = "", sealSignature(b.Thinking)
 		}
 		f.msg.Content = append(f.msg.Content, b)
-	case chat.EventToolArgs:
-		if args := json.RawMessage(f.args.String()); json.Valid(args) {
-			f.setInput(args)
-		}
 	}
 	f.text.Reset()
 }

@@ -1,0 +1,449 @@
+package script
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"hearth/internal/chat"
+	"hearth/internal/server"
+	"hearth/internal/wire"
+	"hearth/internal/wire/anthropic"
+	"hearth/internal/wire/openai"
+)
+
+// scene is a reply that every family gives in its own way, as package dialect's tests have it.
+type scene struct{ family, name, raw string }
+
+// scenesOf reads the replies of all families, by the names of some scenes; of all scenes with these two tools if none is named.
+func scenesOf(t *testing.T, names ...string) (all []scene) {
+	files, err := filepath.Glob("../dialect/testdata/scenes/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scenes", err)
+	}
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range ar.Files {
+			name, opts, _ := strings.Cut(f.Name, " ")
+			if strings.Contains(name, "/") || !strings.HasPrefix(opts, "tools=f,get_weather") || strings.Contains(opts, "reasoning") ||
+				len(names) > 0 && !slices.Contains(names, name) {
+				continue
+			}
+			raw := strings.ReplaceAll(strings.ReplaceAll(string(f.Data), "\n", ""), "⏎", "\n")
+			all = append(all, scene{strings.TrimSuffix(filepath.Base(file), ".txtar"), name, raw})
+		}
+	}
+	return all
+}
+
+// apis is a server that says what it is asked to say, in any family, and the generator in it.
+type apis struct {
+	*Generator
+	http.Handler
+}
+
+func (a *apis) List() []chat.Model { return []chat.Model{a.Model()} }
+
+func (a *apis) Open(context.Context, string) (chat.Generator, error) { return a.Generator, nil }
+
+// newAPIs makes one for the families of some scenes; fault is JSON of the lines of its script, context as New has it.
+func newAPIs(t *testing.T, fault string, context int, scenes []scene) *apis {
+	var lines strings.Builder
+	seen := map[string]bool{}
+	for _, s := range scenes {
+		if !seen[s.family] {
+			seen[s.family] = true
+			parser := strings.TrimSuffix(s.family, "_v30") // gigachat reads that too
+			fmt.Fprintf(&lines, `{"if_last": "^%s\n", "family": "%s", "raw": "{{find \"(?s)\\n(.*)\" .Last}}"%s}`+"\n", s.family, parser, fault)
+		}
+	}
+	script, err := Parse(strings.NewReader(lines.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(generateConfig(t), script, context)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &apis{Generator: g}
+	a.Handler = server.New(server.Options{Models: a, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
+		HostNames: []string{}, Health: func() server.Health { return server.Health{} }})
+	return a
+}
+
+const parameters = `{"type": "object", "properties": {"s": {"type": "string"}, "city": {"type": "string"}, "content": {"type": "string"},
+	"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
+	"sn": {"type": ["string", "null"]}}}`
+
+// said is what a client has of a reply.
+type said struct {
+	text   string
+	calls  []saidCall
+	finish string
+}
+
+type saidCall struct{ name, args string }
+
+// bound is what a request says of where a reply ends.
+type bound struct {
+	tokens int    // 0: as many as it takes
+	stop   string // a stop string
+}
+
+// request asks the generator for a scene.
+func (s scene) request(b bound) *chat.Request {
+	r := &chat.Request{MaxTokens: b.tokens, Messages: []chat.Message{user(s.family + "\n" + s.raw)}}
+	if b.stop != "" {
+		r.Stop = []string{b.stop}
+	}
+	for _, name := range []string{"f", "get_weather"} {
+		r.Tools = append(r.Tools, chat.Tool{Name: name, Parameters: json.RawMessage(parameters)})
+	}
+	return r
+}
+
+// events is a reply as the generator gives it. The arguments of a call that has no end are what came of them, behind "open ".
+func (a *apis) events(t *testing.T, s scene, b bound) said {
+	t.Helper()
+	events, err := a.Generate(t.Context(), s.request(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out said
+	open := false
+	for e, err := range events {
+		if err != nil {
+			out.finish = "error"
+			break
+		}
+		last := len(out.calls) - 1
+		switch e.Kind {
+		case chat.EventText:
+			out.text += e.Text
+		case chat.EventToolStart:
+			out.calls, open = append(out.calls, saidCall{e.Call.Name, "open "}), true
+		case chat.EventToolArgs:
+			out.calls[last].args += e.Text
+		case chat.EventToolEnd:
+			if whole := strings.TrimPrefix(out.calls[last].args, "open "); whole != string(e.Call.Arguments) || !open {
+				t.Errorf("%s %s: the end of a call has arguments %s, fragments gave %s", s.family, s.name, e.Call.Arguments, whole)
+			}
+			out.calls[last].args, open = string(e.Call.Arguments), false
+		case chat.EventFinish:
+			out.finish = string(e.Finish)
+		}
+	}
+	return out
+}
+
+// asked is a request of either API.
+func asked(s scene, end bound, stream, messages bool) string {
+	var tools []any
+	for _, name := range []string{"f", "get_weather"} {
+		if messages {
+			tools = append(tools, map[string]any{"name": name, "input_schema": json.RawMessage(parameters)})
+		} else {
+			tools = append(tools, map[string]any{"type": "function", "function": map[string]any{"name": name, "parameters": json.RawMessage(parameters)}})
+		}
+	}
+	body := map[string]any{"model": "m", "max_tokens": cmp.Or(end.tokens, 2000), "stream": stream, "tools": tools,
+		"messages": []any{map[string]any{"role": "user", "content": s.family + "\n" + s.raw}}}
+	if end.stop != "" {
+		body[map[bool]string{true: "stop_sequences", false: "stop"}[messages]] = []string{end.stop}
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func (a *apis) post(t *testing.T, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Host = "localhost:8080"
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w
+}
+
+// messages is a reply of /v1/messages.
+func (a *apis) messages(t *testing.T, s scene, b bound, stream bool) (out said) {
+	w := a.post(t, "/v1/messages", asked(s, b, stream, true))
+	type block struct {
+		Type, Text, Name string
+		Input            json.RawMessage
+	}
+	add := func(b block) {
+		switch b.Type {
+		case "text":
+			out.text += b.Text
+		case "tool_use":
+			out.calls = append(out.calls, saidCall{b.Name, string(b.Input)})
+		}
+	}
+	if !stream {
+		var m struct {
+			Content    []block
+			StopReason string `json:"stop_reason"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil {
+			t.Fatalf("%s: %v", w.Body, err)
+		}
+		for _, b := range m.Content {
+			add(b)
+		}
+		out.finish = cmp.Or(m.StopReason, "error")
+		return out
+	}
+	frames(w.Body.Bytes(), func(data []byte) {
+		var e struct {
+			Type  string
+			Block block `json:"content_block"`
+			Delta struct {
+				Text       string
+				Partial    string `json:"partial_json"`
+				StopReason string `json:"stop_reason"`
+			}
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		switch e.Type {
+		case "content_block_start":
+			e.Block.Input = nil
+			add(e.Block)
+		case "content_block_delta":
+			out.text += e.Delta.Text
+			if e.Delta.Partial != "" {
+				out.calls[len(out.calls)-1].args += e.Delta.Partial
+			}
+		case "message_delta":
+			out.finish = e.Delta.StopReason
+		case "error":
+			out.finish = "error"
+		}
+	})
+	return out
+}
+
+// chats is a reply of /v1/chat/completions.
+func (a *apis) chats(t *testing.T, s scene, b bound, stream bool) (out said) {
+	w := a.post(t, "/v1/chat/completions", asked(s, b, stream, false))
+	type message struct {
+		Content string
+		Calls   []struct {
+			Index    int
+			Function struct{ Name, Arguments string }
+		} `json:"tool_calls"`
+	}
+	read := func(data []byte) {
+		var c struct {
+			Choices []struct {
+				Delta, Message message
+				Finish         string `json:"finish_reason"`
+			}
+			Error json.RawMessage
+		}
+		if err := json.Unmarshal(data, &c); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		if c.Error != nil {
+			out.finish = "error"
+		}
+		for _, x := range c.Choices {
+			m := x.Message
+			if stream {
+				m = x.Delta
+			}
+			out.text += m.Content
+			out.finish = cmp.Or(x.Finish, out.finish)
+			for i, call := range m.Calls {
+				if !stream {
+					call.Index = i
+				}
+				if call.Index == len(out.calls) {
+					out.calls = append(out.calls, saidCall{name: call.Function.Name})
+				}
+				out.calls[call.Index].args += call.Function.Arguments
+			}
+		}
+	}
+	if !stream {
+		read(w.Body.Bytes())
+		return out
+	}
+	frames(w.Body.Bytes(), func(data []byte) {
+		if string(data) != "[DONE]" {
+			read(data)
+		}
+	})
+	return out
+}
+
+// frames gives out the data of events.
+func frames(body []byte, frame func(data []byte)) {
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+			frame(data)
+		}
+	}
+}
+
+// finishes are the names of the APIs for why a reply ended.
+var finishes = map[string][2]string{"stop": {"end_turn", "stop"}, "length": {"max_tokens", "length"}, "tool_calls": {"tool_use", "tool_calls"},
+	"context": {"model_context_window_exceeded", "length"}, "stop_text": {"stop_sequence", "stop"}, "error": {"error", "error"}}
+
+// unmended are families whose calls may have all arguments before they end.
+var unmended = []string{"apertus", "command_a", "gigachat", "gigachat_v30", "granite", "hermes", "jamba", "llama3", "longcat", "mistral_v3", "nemotron", "xlam"}
+
+// sameEverywhere asks for a reply over every API, streamed and whole, and compares it with what the generator gives. A call
+// without an end has what was streamed of its arguments, which is no JSON, or none.
+func (a *apis) sameEverywhere(t *testing.T, s scene, b bound) said {
+	t.Helper()
+	want := a.events(t, s, b)
+	for _, c := range want.calls {
+		if args, open := strings.CutPrefix(c.args, "open "); open && json.Valid([]byte(args)) && !slices.Contains(unmended, s.family) {
+			t.Errorf("%s %s %v: a call without an end has whole arguments: %s", s.family, s.name, b, args)
+		}
+	}
+	for i, api := range []string{"messages, whole", "messages, streamed", "chat, whole", "chat, streamed"} {
+		var got said
+		if i < 2 {
+			got = a.messages(t, s, b, i == 1)
+		} else {
+			got = a.chats(t, s, b, i == 3)
+		}
+		mean := said{text: want.text, finish: finishes[want.finish][i/2]}
+		for _, c := range want.calls {
+			args, open := strings.CutPrefix(c.args, "open ")
+			if open && i == 0 {
+				args = "{}"
+			}
+			mean.calls = append(mean.calls, saidCall{c.name, args})
+		}
+		if fmt.Sprint(compact(got)) != fmt.Sprint(compact(mean)) {
+			t.Errorf("%s %s %v, %s: %q\ngot  %v\nwant %v", s.family, s.name, b, api, s.raw, got, mean)
+		}
+	}
+	return want
+}
+
+// compact leaves out blanks in arguments, which a whole message does not keep.
+func compact(s said) said {
+	for i := range s.calls {
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(s.calls[i].args)) == nil {
+			s.calls[i].args = b.String()
+		}
+	}
+	return s
+}
+
+// stride is the distance between the places that are tried: n where tests are to be quick.
+func stride(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
+// TestAPIsAgree: every scene of every family, and what is left of some with a character dropped, is the same over all APIs, streamed
+// and whole.
+func TestAPIsAgree(t *testing.T) {
+	all := scenesOf(t)
+	a := newAPIs(t, "", 0, all)
+	for i := 0; i < len(all); i += stride(5) {
+		a.sameEverywhere(t, all[i], bound{})
+	}
+	for _, s := range scenesOf(t, "several_arguments", "two_calls", "reasoning_text_call") {
+		raw := []rune(s.raw)
+		for at := len(s.family) % 7; at < len(raw); at += 7 * stride(5) {
+			s.raw = string(raw[:at]) + string(raw[at+1:])
+			a.sameEverywhere(t, s, bound{})
+		}
+	}
+}
+
+// TestCutCalls cuts calls of every family after every token, over all APIs. What comes out has no call but those that the
+// whole reply has too, and no text of one that began.
+func TestCutCalls(t *testing.T) {
+	scenes := scenesOf(t, "several_arguments", "two_calls")
+	a := newAPIs(t, "", 0, scenes)
+	for _, s := range scenes {
+		whole := a.sameEverywhere(t, s, bound{})
+		for most := 1; ; most += stride(5) {
+			got := a.sameEverywhere(t, s, bound{tokens: most})
+			if got.finish != "length" {
+				break
+			}
+			got.isCutOf(t, s, whole)
+		}
+	}
+}
+
+// isCutOf checks what must hold for a reply that was cut, of which whole is the rest.
+func (cut said) isCutOf(t *testing.T, s scene, whole said) {
+	t.Helper()
+	for i, c := range cut.calls {
+		if !strings.HasPrefix(c.args, "open ") && (i >= len(whole.calls) || c != whole.calls[i]) {
+			t.Errorf("%s %s: a call that the model did not make: %v", s.family, s.name, c)
+		}
+	}
+	if k := len(cut.calls); k > 0 && strings.HasPrefix(cut.calls[k-1].args, "open ") && !strings.HasPrefix(whole.text, cut.text) {
+		t.Errorf("%s %s: text of a call shows: %q", s.family, s.name, cut.text)
+	}
+}
+
+// TestEndsOfCalls: the end of the context and an error cut calls as max_tokens does. A stop string counts in text alone.
+func TestEndsOfCalls(t *testing.T) {
+	scenes := scenesOf(t, "text_before")
+	free := newAPIs(t, "", 0, scenes)
+	for _, s := range scenes {
+		whole := free.sameEverywhere(t, s, bound{})
+		if got := free.sameEverywhere(t, s, bound{stop: "x"}); len(got.calls) > 0 && fmt.Sprint(got) != fmt.Sprint(whole) {
+			t.Errorf("%s: a stop string in arguments: %v, without %v", s.family, got, whole)
+		}
+		if got := free.sameEverywhere(t, s, bound{stop: "look"}); got.finish != "stop_text" || len(got.calls) > 0 || got.text != "I " {
+			t.Errorf("%s: a stop string in text: %v", s.family, got)
+		}
+		prompt, err := free.Count(t.Context(), s.request(bound{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := newAPIs(t, "", prompt+12, []scene{s}).sameEverywhere(t, s, bound{})
+		if got.isCutOf(t, s, whole); got.finish != "context" {
+			t.Errorf("%s: the context is full: %v", s.family, got)
+		}
+	}
+	for _, after := range []int{10, 20, 30} {
+		broken := newAPIs(t, fmt.Sprintf(`, "fault": {"kind": "error", "after_tokens": %d}`, after), 0, scenes)
+		for _, s := range scenes {
+			whole := free.events(t, s, bound{})
+			for _, got := range []said{broken.messages(t, s, bound{}, true), broken.chats(t, s, bound{}, true)} {
+				for i, c := range got.calls {
+					if json.Valid([]byte(c.args)) && c != whole.calls[i] {
+						t.Errorf("%s: an error after %d tokens leaves %v", s.family, after, got)
+					}
+				}
+				if got.finish != "error" && fmt.Sprint(got.calls) != fmt.Sprint(whole.calls) {
+					t.Errorf("%s: an error after %d tokens: %v", s.family, after, got)
+				}
+			}
+		}
+	}
+}
