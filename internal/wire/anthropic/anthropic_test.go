@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"hearth/internal/chat"
 	"hearth/internal/wire/wiretest"
 )
 
@@ -77,11 +78,8 @@ func foldStream(t *testing.T, sse string) any {
 				args += d["partial_json"].(string)
 			}
 		case "content_block_stop":
-			if args != "" {
-				var input any
-				if err := json.Unmarshal([]byte(args), &input); err != nil {
-					t.Fatalf("arguments %q: %v", args, err)
-				}
+			var input any
+			if json.Unmarshal([]byte(args), &input) == nil { // else the call was cut
 				block["input"] = input
 			}
 			block = nil
@@ -94,6 +92,22 @@ func foldStream(t *testing.T, sse string) any {
 		}
 	}
 	return msg
+}
+
+// TestNoEnd: a call that was cut before its end has no input in a message, even if all of its arguments came.
+func TestNoEnd(t *testing.T) {
+	mux := http.NewServeMux()
+	call := &chat.ToolCall{ID: "call_a", Name: "run"}
+	Protocol{}.Mount(mux, wiretest.Options(wiretest.New(wiretest.Step{Event: chat.Event{Kind: chat.EventToolStart, Call: call}},
+		wiretest.Step{Event: chat.Event{Kind: chat.EventToolArgs, Text: `{"input": "ls"}`}},
+		wiretest.Step{Event: chat.Event{Kind: chat.EventFinish, Finish: chat.FinishLength}})))
+	r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(`{"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	if want := `"name":"run","input":{}}],"stop_reason":"max_tokens"`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("got %s, want %s in it", w.Body, want)
+	}
 }
 
 func TestCountTokens(t *testing.T) {
