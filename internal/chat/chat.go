@@ -253,6 +253,8 @@ type Usage struct {
 	Bounds []Bound
 	Loose  []string // tools whose calls were not kept to their schemas for that
 
+	Mended []string // calls with another name than the model wrote, or that leaked, each with its names
+
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 
 	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give

@@ -182,7 +182,7 @@ func TestAgentsDay(t *testing.T) {
 	if len(status.Bounds) > 0 {
 		t.Errorf("bounds were met: %v", status.Bounds)
 	}
-	for _, word := range []string{" bounds=", " loose_tools=", " level=WARN", " level=ERROR"} {
+	for _, word := range []string{" bounds=", " loose_tools=", " mended_calls=", " level=WARN", " level=ERROR"} {
 		if at := strings.Index(log.String(), word); at >= 0 {
 			t.Errorf("the log has%s: %.300s", word, log.String()[max(0, at-200):])
 		}

@@ -34,7 +34,9 @@ const (
 )
 
 func newBareKeys(quote string) func(*toolset) callReader {
-	return func(ts *toolset) callReader { return &bareKeysCall{argWriter: argWriter{ts: ts}, quote: quote} }
+	return func(ts *toolset) callReader {
+		return checked(ts, &bareKeysCall{argWriter: argWriter{ts: ts}, quote: quote})
+	}
 }
 
 func (g *bareKeysCall) started() bool { return g.sent }
@@ -54,7 +56,7 @@ func (g *bareKeysCall) step(c byte, out *joiner) verdict {
 	case bareHead:
 		if c == '{' {
 			g.tool = strings.TrimSpace(strings.TrimPrefix(string(g.buf), "call:"))
-			if !g.ts.has(g.tool) {
+			if !g.ts.find(&g.tool) {
 				return refuted
 			}
 			g.enter(bareKey)

@@ -31,12 +31,12 @@ var deepseekSyntax = &syntax{
 }
 
 func newDeepseek(ts *toolset) callReader {
-	return &headCall{ts: ts, closers: []string{"<｜tool▁call▁end｜>"}, name: func(head string) string {
+	return checked(ts, &headCall{ts: ts, closers: []string{"<｜tool▁call▁end｜>"}, name: func(head string) string {
 		left, right, _ := strings.Cut(head, deepseekSep)
 		line, _, _ := strings.Cut(strings.TrimSpace(right), "\n")
 		if line = strings.TrimSpace(line); strings.TrimSpace(left) == "function" && line != "" {
 			return line
 		}
 		return strings.TrimSpace(left)
-	}}
+	}})
 }

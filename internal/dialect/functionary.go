@@ -25,23 +25,25 @@ var functionary = tagFamily(&Family{
 	inner: []string{"<|content|>"},
 	drop:  []string{"<|from|>assistant\n", "<|stop|>"},
 	bare: func(c byte, ts *toolset) callReader {
-		if c != 'a' && !ts.begins(string([]byte{c})) {
+		if c != 'a' && !ts.mayMean(string([]byte{c})) {
 			return nil
 		}
-		return &recipientCall{headCall: newRecipient("all\n")(ts).(*headCall)}
+		return checked(ts, &recipientCall{headCall: recipientHead("all\n", ts)})
 	},
 })
 
 func newRecipient(text string) func(*toolset) callReader {
-	return func(ts *toolset) callReader {
-		return &headCall{ts: ts, notCall: text, name: func(head string) string {
-			name, _, ok := strings.Cut(head, "\n")
-			if !ok {
-				return ""
-			}
-			return strings.TrimSpace(name)
-		}}
-	}
+	return func(ts *toolset) callReader { return checked(ts, recipientHead(text, ts)) }
+}
+
+func recipientHead(text string, ts *toolset) *headCall {
+	return &headCall{ts: ts, notCall: text, name: func(head string) string {
+		name, _, ok := strings.Cut(head, "\n")
+		if !ok {
+			return ""
+		}
+		return strings.TrimSpace(name)
+	}}
 }
 
 // recipientCall is a headCall where the answer begins, without a mark: only the start of a known name is held back.
@@ -52,7 +54,8 @@ type recipientCall struct {
 func (r *recipientCall) step(c byte, out *joiner) verdict {
 	if !r.sent {
 		name, _, whole := strings.Cut(string(r.head)+oneByte[c], "\n")
-		if known := r.ts.has(name) || name == "all"; whole && !known || !whole && !strings.HasPrefix("all", name) && !r.ts.begins(name) {
+		_, known := r.ts.meant(name)
+		if known = known || name == "all"; whole && !known || !whole && !strings.HasPrefix("all", name) && !r.ts.mayMean(name) {
 			return refuted
 		}
 	}

@@ -29,7 +29,7 @@ type jsonCall struct {
 // callKeys are what stands in a call; one without a tag has no others.
 var callKeys = []string{"name", "tool_name", "arguments", "parameters", "type", "id", "tool_call_id"}
 
-func newJSONCall(ts *toolset) callReader { return &jsonCall{tools: ts} }
+func newJSONCall(ts *toolset) callReader { return checked(ts, &jsonCall{tools: ts}) }
 
 func (j *jsonCall) started() bool { return j.sent }
 
@@ -132,7 +132,7 @@ func (j *jsonCall) member(text string, valueEnds bool) bool {
 }
 
 func (j *jsonCall) setName() bool {
-	if j.named || json.Unmarshal(j.value, &j.name) != nil || !j.tools.has(j.name) {
+	if j.named || json.Unmarshal(j.value, &j.name) != nil || !j.tools.find(&j.name) {
 		return false
 	}
 	j.named = true
@@ -235,9 +235,9 @@ func (l *listCall) step(c byte, out *joiner) verdict {
 		l.array = true
 		return more
 	case c == '{': // with or without a comma
-		l.obj = &jsonCall{tools: l.ts, bare: l.bare}
+		l.obj = checked(l.ts, &jsonCall{tools: l.ts, bare: l.bare})
 		if l.item != nil {
-			l.obj = l.item()
+			l.obj = checked(l.ts, l.item())
 		}
 		return l.inItem(c, out)
 	case c == ']' && l.array && len(l.lead) > 0:
@@ -267,7 +267,7 @@ func (l *listCall) inItem(c byte, out *joiner) verdict {
 	case v == ended:
 		l.obj, l.any, l.comma = nil, true, false
 		return more
-	case v == refuted && (l.sent || l.array && !l.bare):
+	case (v == refuted || v == unfit) && (l.sent || l.array && !l.bare):
 		l.skip, l.obj = &jsonScanner{}, nil
 		v = more
 		for _, c := range l.raw {
@@ -359,7 +359,7 @@ func (k *keyedCall) step(c byte, out *joiner) verdict {
 	}
 	switch _, ev := k.json.step(c); ev {
 	case scanKey:
-		if k.tool = k.json.name(); k.done || !k.ts.has(k.tool) {
+		if k.tool = k.json.name(); k.done || !k.ts.find(&k.tool) {
 			return k.fail()
 		}
 	case scanBegin:
@@ -400,7 +400,7 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 	}
 	if c == '{' {
 		name := h.name(string(h.head))
-		if !h.ts.has(name) {
+		if !h.ts.find(&name) {
 			return refuted
 		}
 		h.start(name, string(h.head), out)
@@ -416,7 +416,7 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 	for _, t := range h.closers {
 		if head, ok := strings.CutSuffix(string(h.head), t); ok {
 			name := h.name(head)
-			if !h.ts.has(name) {
+			if !h.ts.find(&name) {
 				return refuted
 			}
 			h.start(name, head, out)

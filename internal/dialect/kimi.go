@@ -29,7 +29,7 @@ const (
 )
 
 func newKimi(ts *toolset) callReader {
-	return &headCall{ts: ts, closers: []string{kimiEnd}, name: func(head string) string {
+	return checked(ts, &headCall{ts: ts, closers: []string{kimiEnd}, name: func(head string) string {
 		id, _, _ := strings.Cut(head, kimiArgs)
 		name := strings.TrimPrefix(strings.TrimSpace(id), "functions.")
 		if i := strings.LastIndexByte(name, ':'); i >= 0 && !ts.has(name) {
@@ -42,5 +42,5 @@ func newKimi(ts *toolset) callReader {
 			return ""
 		}
 		return id
-	}}
+	}})
 }

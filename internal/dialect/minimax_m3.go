@@ -57,7 +57,7 @@ type m3Node struct {
 	kids []m3Node
 }
 
-func newM3(ts *toolset) callReader { return &m3Call{argWriter: argWriter{ts: ts}} }
+func newM3(ts *toolset) callReader { return checked(ts, &m3Call{argWriter: argWriter{ts: ts}}) }
 
 func (m *m3Call) started() bool { return m.sent }
 
@@ -79,7 +79,7 @@ func (m *m3Call) step(c byte, out *joiner) verdict {
 		}
 		m.tool, _ = tagName(string(m.head[:len(m.head)-1]))
 		m.named = true
-		if !m.ts.has(m.tool) {
+		if !m.ts.find(&m.tool) {
 			return refuted
 		}
 		return more

@@ -34,12 +34,12 @@ func mistralCall(c byte, ts *toolset) callReader {
 	if c == '[' || c == '{' {
 		return newListCall(ts)
 	}
-	return &headCall{ts: ts, name: func(head string) string {
+	return checked(ts, &headCall{ts: ts, name: func(head string) string {
 		name, _, _ := strings.Cut(head, "[")
 		return strings.TrimSpace(name)
 	}, id: func(head string) string {
 		_, id, _ := strings.Cut(head, "[CALL_ID]")
 		id, _, _ = strings.Cut(id, "[")
 		return id
-	}}
+	}})
 }

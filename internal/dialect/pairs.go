@@ -31,7 +31,7 @@ type pairCall struct {
 func newPairs(marks pairMarks) func(*toolset) callReader {
 	syn := &xmlSyntax{param: marks.key, paramClose: marks.valueClose, callClose: marks.close}
 	return func(ts *toolset) callReader {
-		return &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks}
+		return checked(ts, &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks})
 	}
 }
 
@@ -73,10 +73,7 @@ func (g *pairCall) name(c byte, out *joiner) verdict {
 		if !ok || mark == "" {
 			continue
 		}
-		if g.tool = strings.TrimSpace(name); !g.ts.has(g.tool) {
-			g.tool = strings.TrimPrefix(g.tool, "functions.")
-		}
-		if !g.ts.has(g.tool) {
+		if g.tool = strings.TrimSpace(name); !g.ts.find(&g.tool) {
 			return refuted
 		}
 		g.named, g.state, g.head = true, xmlGap, g.head[:0]

@@ -45,6 +45,7 @@ type Options struct {
 
 	NoRepair bool              // take what the model wrote as it is
 	Repaired func(kind Repair) // called for every repair of a call; may be nil
+	Mended   func(call string) // called for every call with another name than the model wrote, or that leaked, with the names; may be nil
 }
 
 // Tool is a function that may be called. Formats without types of their own take them from its arguments' schema; nil means
@@ -70,14 +71,19 @@ type Parser interface {
 type joiner struct {
 	pieces []Piece
 	kind   Kind
-	buf    []byte // text of the piece being made, of kind
-	off    bool   // takes nothing
+	buf    []byte  // text of the piece being made, of kind
+	off    bool    // takes nothing
+	to     *joiner // takes all in its place; nil: none
 }
 
 // discard takes what is read only to be left out.
 var discard = &joiner{off: true}
 
 func (j *joiner) add(k Kind, text string) {
+	if j.to != nil {
+		j.to.add(k, text)
+		return
+	}
 	if j.off {
 		return
 	}
@@ -94,7 +100,9 @@ func (j *joiner) add(k Kind, text string) {
 
 // call adds the start or the end of a call.
 func (j *joiner) call(k Kind, text, id string) {
-	if !j.off {
+	if j.to != nil {
+		j.to.call(k, text, id)
+	} else if !j.off {
 		j.flush()
 		j.pieces = append(j.pieces, Piece{Kind: k, Text: text, ID: id})
 	}

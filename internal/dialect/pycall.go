@@ -15,6 +15,8 @@ type pyCall struct {
 	any       bool   // a call was complete
 	raw       []byte // of a call that has not started, or of another tool, after complete ones
 	alien     bool   // the call is of a tool that does not exist, and text
+	waits     bool   // its name had to be mended: it is held, as checkedCall holds one
+	kept      joiner // what came of a call that waits
 
 	buf    []byte // of a name, or of a value that waits until it is complete
 	types  types  // of the value
@@ -47,10 +49,10 @@ func newPyCalls(ts *toolset) callReader {
 	return &pyCall{argWriter: argWriter{ts: ts}, state: pyHead}
 }
 
-func (y *pyCall) started() bool { return y.any || y.sent }
+func (y *pyCall) started() bool { return y.any || y.sent && !y.waits }
 
 func (y *pyCall) rest() []byte {
-	if y.sent && !y.alien {
+	if y.sent && !y.alien && !y.waits {
 		return nil
 	}
 	return y.raw
@@ -61,6 +63,11 @@ func (y *pyCall) bad() verdict { return failed(y.started()) }
 
 func (y *pyCall) finish(out *joiner) verdict {
 	switch {
+	case y.waits && y.state == pyStrEnd:
+		y.to.add(ToolArgs, `"`)
+		return y.judge(y.endUnclosed(&y.kept), out)
+	case y.waits:
+		return y.judge(y.bad(), out)
 	case y.state == pyAfter || y.any && y.state == pyHead && len(y.buf) == 0:
 		return ended
 	case y.state == pyStrEnd && !y.alien:
@@ -71,8 +78,11 @@ func (y *pyCall) finish(out *joiner) verdict {
 }
 
 func (y *pyCall) step(c byte, out *joiner) verdict {
-	if y.any && (!y.sent || y.alien) && (len(y.raw) > 0 || !isBlank(c)) {
+	if y.any && (!y.sent || y.alien || y.waits) && (len(y.raw) > 0 || !isBlank(c)) {
 		y.raw = append(y.raw, c)
+	}
+	if y.waits {
+		return y.wait(c, out)
 	}
 	if !y.alien {
 		return y.read(c, out)
@@ -87,6 +97,51 @@ func (y *pyCall) step(c byte, out *joiner) verdict {
 		return broken
 	}
 	return v
+}
+
+// wait reads on in a call that is held.
+func (y *pyCall) wait(c byte, out *joiner) verdict {
+	raw, isFirst := y.raw, !y.any
+	v := y.read(c, &y.kept)
+	switch {
+	case v != more:
+		return y.judge(v, out)
+	case y.state != pyAfter && !isFirst && len(raw) > maxHeld:
+		return y.judge(broken, out)
+	case y.state != pyAfter:
+		return more
+	}
+	if y.any = !isFirst; y.judge(ended, out) == ended {
+		y.any = true
+		return more
+	}
+	if isFirst {
+		return unfit
+	}
+	out.add(Text, string(raw))
+	y.waits = false
+	return more
+}
+
+// judge decides about a call that was held.
+func (y *pyCall) judge(v verdict, out *joiner) verdict {
+	isCall := v == ended && y.ts.accept(&y.kept, false)
+	if isCall {
+		y.kept.moveTo(out)
+	} else {
+		y.ts.refuse()
+		y.kept = joiner{}
+	}
+	switch {
+	case isCall:
+		y.waits = false
+		return ended
+	case y.any:
+		return broken
+	case v == ended:
+		return unfit
+	}
+	return refuted
 }
 
 func (y *pyCall) read(c byte, out *joiner) verdict {
@@ -140,11 +195,12 @@ func (y *pyCall) head(c byte) verdict {
 	case isBlank(c) && len(y.buf) == 0:
 		return more
 	case c == '(':
-		if y.tool = y.called(string(y.buf)); !y.ts.has(y.tool) {
+		if y.tool = y.called(string(y.buf)); !y.ts.find(&y.tool) {
 			if y.alien = y.any; !y.any {
 				return refuted
 			}
 		}
+		y.waits = !y.alien && y.ts.mended != ""
 		y.state, y.buf = pyArg, y.buf[:0]
 		return more
 	case y.any && y.bracket && c == ']' && len(y.buf) == 0: // after a trailing comma
@@ -206,7 +262,7 @@ func (y *pyCall) begin(c byte, out *joiner) verdict {
 
 // argument writes the name of the parameter.
 func (y *pyCall) argument(out *joiner) (ok bool) {
-	if !y.alien {
+	if !y.alien && !y.waits {
 		y.raw = nil
 	}
 	y.to, ok = y.param(y.name, out)

@@ -13,10 +13,12 @@ const (
 	RepairLiteral  Repair = "literal"   // a list or an object in Python's spelling where JSON belongs
 	RepairTwice    Repair = "twice"     // a parameter given a second time, which is left out
 	RepairUnclosed Repair = "unclosed"  // the last closing tags missing where the output ends
+	RepairName     Repair = "name"      // the name of a tool in other letters, or with a namespace
+	RepairLeaked   Repair = "leaked"    // a call without the marks of the family
 )
 
 // Repairs are all kinds, for those who show counts.
-var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed}
+var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed, RepairName, RepairLeaked}
 
 // repair notes a correction and tells whether it may be made.
 func (s *toolset) repair(kind Repair) bool {
@@ -31,10 +33,16 @@ func (s *toolset) repair(kind Repair) bool {
 
 // settle counts the corrections noted if they are in a call, and forgets them if it turned out to be none.
 func (s *toolset) settle(isCall bool) {
+	if isCall && s.mended != "" { // it is not decided yet
+		return
+	}
 	if isCall {
 		for _, kind := range s.pending {
 			s.repaired(kind)
 		}
+		for _, note := range s.notes {
+			s.noted(note)
+		}
 	}
-	s.pending = s.pending[:0]
+	s.pending, s.notes, s.mended = s.pending[:0], s.notes[:0], ""
 }

@@ -26,6 +26,12 @@ func TestRepairs(t *testing.T) {
 		{pythonic, `[f(i="5", i=6)]`, []Repair{RepairNumber, RepairTwice}},
 		{gemma4, `<|tool_call>call:f{b:<|"|>true<|"|>}<tool_call|>`, []Repair{RepairBoolean}},
 		{harmony, `<|channel|>commentary to=functions.f<|message|>{"i": "5"}<|call|>`, []Repair{RepairNumber}},
+		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"}}</tool_call>`, []Repair{RepairNumber, RepairName}},
+		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5", "other": 1}}</tool_call>`, nil},
+		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"`, nil},
+		{mistralV3, `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "F", "arguments": {"i": "5", "other": 1}}, {"name": "F", "arguments": {"b": "true"}}]`,
+			[]Repair{RepairBoolean, RepairName}},
+		{pythonic, `[F(i="5"), functions.f(b="true"), F(i="5", other=1)]`, []Repair{RepairNumber, RepairName, RepairBoolean, RepairName}},
 		{muse, " to=f<|message|><atem:invoke name=\"f\"><atem:parameter name=\"i\">5.0</atem:parameter></atem:invoke>", []Repair{RepairNumber}},
 	} {
 		var got []Repair

@@ -40,10 +40,16 @@ type toolset struct {
 	repaired func(Repair)
 	pending  []Repair // in what may become a call
 	cut      bool     // the output did not end by itself
+
+	folded []string     // names, see foldedNames
+	mended string       // the name of the call being read, as the model wrote it, where it had to be mended
+	before int          // of pending, when that was seen
+	noted  func(string) // takes notes
+	notes  []string     // of calls that were mended, for the log
 }
 
 func newToolset(o Options) toolset {
-	return toolset{tools: o.Tools, strict: o.NoRepair, repaired: o.Repaired}
+	return toolset{tools: o.Tools, strict: o.NoRepair, repaired: o.Repaired, noted: o.Mended}
 }
 
 func (s *toolset) has(name string) bool {

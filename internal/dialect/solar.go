@@ -34,12 +34,12 @@ const (
 )
 
 func newSolar(ts *toolset) callReader {
-	return &headCall{ts: ts, closers: []string{solarEnd}, name: func(head string) string {
+	return checked(ts, &headCall{ts: ts, closers: []string{solarEnd}, name: func(head string) string {
 		_, name, _ := strings.Cut(head, solarName)
 		name, _, _ = strings.Cut(name, solarArgs)
 		return strings.TrimSpace(name)
 	}, id: func(head string) string {
 		id, _, _ := strings.Cut(head, solarName)
 		return id
-	}}
+	}})
 }

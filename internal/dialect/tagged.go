@@ -93,6 +93,7 @@ const (
 	broken                     // a call that went wrong after it had started: it gets no ToolEnd
 	discarded                  // no call, and nothing of what was read is text
 	emptied                    // no call, as an empty list; closing tags follow as after one
+	unfit                      // no call: what was read is text as it stands, whatever it holds
 )
 
 // failed is what becomes of a call that goes wrong.
@@ -197,6 +198,10 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 	for p.state == inCall { // what is released may open another call
 		v := p.reader.finish(&p.out)
 		if v == broken && p.giveBack() {
+			break
+		}
+		if v == unfit {
+			p.giveUp()
 			break
 		}
 		if v == ended || v == discarded || p.raw == nil || p.reader.started() {
@@ -428,6 +433,8 @@ func (p *tagged) callStep(c byte) {
 	switch {
 	case v == refuted, v == more && len(p.raw) > maxHeld:
 		p.release()
+	case v == unfit:
+		p.giveUp()
 	case v == broken && p.giveBack():
 	case v == broken:
 		p.leaveCall()
@@ -502,9 +509,7 @@ func (p *tagged) keepSkipped() {
 // release gives a refuted call back as content. Its opening tag is content now; the rest is read again, because it may
 // hold tags of its own.
 func (p *tagged) release() {
-	raw := p.raw
-	p.tools.settle(false)
-	p.state, p.raw, p.reader = p.outer, nil, nil
+	raw := p.leave()
 	p.lead = p.lead && p.opening == 0
 	if p.reread += len(raw); p.reread > maxReread {
 		p.content(raw)
@@ -514,4 +519,18 @@ func (p *tagged) release() {
 	for _, c := range raw[p.opening:] {
 		p.step(c)
 	}
+}
+
+// giveUp makes text of a call that is none.
+func (p *tagged) giveUp() {
+	p.lead = false
+	p.content(p.leave())
+}
+
+// leave forgets a call that did not start, and returns what was read of it.
+func (p *tagged) leave() (raw []byte) {
+	raw = p.raw
+	p.tools.settle(false)
+	p.state, p.raw, p.reader = p.outer, nil, nil
+	return raw
 }

@@ -38,7 +38,7 @@ type xmlCall struct {
 }
 
 func newXML(s *xmlSyntax) func(*toolset) callReader {
-	return func(ts *toolset) callReader { return &xmlCall{xmlSyntax: s, argWriter: argWriter{ts: ts}} }
+	return func(ts *toolset) callReader { return checked(ts, &xmlCall{xmlSyntax: s, argWriter: argWriter{ts: ts}}) }
 }
 
 func (x *xmlCall) started() bool { return x.sent }
@@ -64,7 +64,7 @@ func (x *xmlCall) step(c byte, out *joiner) verdict {
 			return refuted
 		case end:
 			x.tool, _ = tagName(string(x.head))
-			if !x.ts.has(x.tool) {
+			if !x.ts.find(&x.tool) {
 				return refuted
 			}
 			x.state, x.head = xmlGap, x.head[:0]

@@ -64,15 +64,24 @@ type ending struct {
 	looping bool   // it goes round in circles; what is held back still goes out
 }
 
+// maxMended bounds how many mended calls of a choice are told of in the log.
+const maxMended = 16
+
 func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice {
 	m, r, p := re.m, re.r, re.p
+	var c *choice
 	options := p.options
 	options.Repaired = re.repaired
+	options.Mended = func(call string) {
+		if len(c.usage.Mended) < maxMended {
+			c.usage.Mended = append(c.usage.Mended, call)
+		}
+	}
 	parse, stops, markers := dialect.Parser(plainParser{}), r.Stop, []string(nil)
 	if !p.raw {
 		parse, stops, markers = m.family.New(options), slices.Concat(r.Stop, m.endTexts), m.family.Markers
 	}
-	c := &choice{reply: re, sequence: &re.seqs[index], index: index, yield: yield,
+	c = &choice{reply: re, sequence: &re.seqs[index], index: index, yield: yield,
 		reading: reading{dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops)},
 		calls:   ownCalls{reply: re, open: p.forced != ""},
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),

@@ -98,6 +98,9 @@ func (s *Server) log(r *http.Request, rec *recorder, info *wire.Info, took time.
 			attrs = append(attrs, slog.Any("loose_tools", u.Loose))
 		}
 	}
+	if u := info.Usage; u != nil && len(u.Mended) > 0 {
+		attrs = append(attrs, slog.Any("mended_calls", u.Mended))
+	}
 	level := slog.LevelInfo
 	if info.Err != nil {
 		attrs = append(attrs, slog.String("error", wire.Clip(info.Err.Error(), longestError)))

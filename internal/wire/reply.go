@@ -236,6 +236,7 @@ func addUsage(sum, u *chat.Usage) {
 			sum.Loose = append(sum.Loose, name)
 		}
 	}
+	sum.Mended = append(sum.Mended, u.Mended...)
 	sum.Queued, sum.Prefill, sum.Decode = u.Queued, u.Prefill, max(sum.Decode, u.Decode)
 	sum.Output += u.Output
 	sum.Reasoning += u.Reasoning

@@ -1,0 +1,37 @@
+package dialect
+
+import "testing"
+
+// TestMeant: a name that is not declared means a tool if exactly one is alike, and mayMean lets no prefix of such a name go.
+func TestMeant(t *testing.T) {
+	s := newToolset(Options{Tools: declared("edit", "read_file", "Run", "run", "get.it", "mcp__x__list", "functions.odd", "__")})
+	for written, want := range map[string]string{
+		"edit": "edit", "Edit": "edit", "EDIT": "edit", "functions.edit": "edit", "functions.Edit": "edit", "Functions.edit": "edit",
+		"function.edit": "edit", "tools.edit": "edit", "tool:edit": "edit", "functions:edit": "edit", "default_api.edit": "edit",
+		"mcp__disk__edit": "edit", "mcp__my__disk__edit": "", "mcp__a__mcp__b__edit": "edit", "functions.functions.edit": "edit",
+		"readFile": "read_file", "ReadFile": "read_file", "read-file": "read_file", "read file": "read_file", "READ.FILE": "read_file",
+		"default_api.readFile": "read_file", "run": "run", "Run": "Run", "RUN": "", "functions.run": "run", "functions.Run": "Run", "functions.RUN": "",
+		"get_it": "get.it", "list": "", "mcp__x__list": "mcp__x__list", "mcp__y__list": "", "functions.odd": "functions.odd", "odd": "",
+		"os.edit": "", "edits": "", "edi": "", "": "", "_": "", "-": "", "functions.": "", "mcp__": "", "mcp____edit": "", "x.functions.edit": "",
+		"multi_tool_use.edit": "", "édit": "", "\xff": "",
+	} {
+		got, ok := s.meant(written)
+		if ok != (want != "") || ok && got != want {
+			t.Errorf("%q means %q %t, want %q", written, got, ok, want)
+		}
+		for i := range len(written) + 1 {
+			if ok && !s.mayMean(written[:i]) {
+				t.Errorf("%q may not become %q", written[:i], written)
+			}
+		}
+	}
+	for _, prefix := range []string{"x", "edits", "functionsX", "functions.x", "default_api.reads", "readings", "mcq"} {
+		if s.mayMean(prefix) {
+			t.Errorf("%q may mean a tool", prefix)
+		}
+	}
+	s.strict = true
+	if name, ok := s.meant("Edit"); ok || s.mayMean("Ed") {
+		t.Errorf("Edit means %s where nothing is repaired", name)
+	}
+}
