@@ -1,6 +1,9 @@
 package dialect
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Family is one dialect. Every field is set: what a family lacks is written as none, or as a value whose name begins with
 // no and whose fields are empty.
@@ -11,7 +14,7 @@ type Family struct {
 
 	*Think
 	// Resume begins the rest of a turn behind reasoning that was closed for the model: first what may be a call or an answer,
-	// then the answer.
+	// then the answer, then text that a call is to follow.
 	Resume []string
 	*Calls
 
@@ -100,4 +103,21 @@ func (f *Family) LeaveReasoning() (end, answer string) {
 		answer = f.Resume[1]
 	}
 	return end, answer
+}
+
+// Preamble gives where in a turn with calls, as a template prints it, text beside them stands, and how it is written there; -1
+// where the family has no form for it, or the turn no place.
+func (f *Family) Preamble(turn, text string) (at int, written string) {
+	if len(f.Resume) < 3 {
+		return -1, ""
+	}
+	for start := f.Resume[0]; ; at += len(start) {
+		i := strings.Index(turn[at:], start)
+		if i < 0 {
+			return -1, ""
+		}
+		if at += i; !strings.HasPrefix(turn[at+len(start):], f.Open) {
+			return at, start + f.Resume[2] + text + f.Close
+		}
+	}
 }

@@ -113,3 +113,17 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPreamble: what is said beside a call stands behind the reasoning and before the first call, whatever words spell its start.
+func TestPreamble(t *testing.T) {
+	const thought, call = "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>", "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>"
+	const want = "<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
+	for turn, at := range map[string]int{call: 0, thought + call: len(thought), thought + call + call: len(thought), thought: -1, "": -1} {
+		if got, written := harmony.Preamble(turn, "I look."); got != at || at >= 0 && written != want {
+			t.Errorf("%q: %q at %d, want it at %d", turn, written, got, at)
+		}
+	}
+	if at, _ := hermes.Preamble(call, "I look."); at != -1 {
+		t.Errorf("hermes has a form of its own at %d", at)
+	}
+}

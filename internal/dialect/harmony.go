@@ -12,7 +12,7 @@ var harmony = &Family{
 	Name: "harmony", Names: []string{"harmony", "gpt_oss", "openai"}, Shared: none,
 	Think: &Think{Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd, Leave: harmonyEnd, at: beforeAnswer,
 		ReasoningNames: []string{"gpt_oss", "harmony"}},
-	Resume: []string{harmonyStart + "assistant", harmonyChannel + "final" + harmonyMessage},
+	Resume: []string{harmonyStart + "assistant", harmonyChannel + "final" + harmonyMessage, harmonyChannel + "commentary" + harmonyMessage},
 	Calls: &Calls{
 		Force: forceNamed(harmonyChannel+"commentary to=functions.", " <|constrain|>json"+harmonyMessage),
 		Written: eachCall("", "<|start|>assistant", "",

@@ -181,7 +181,7 @@ func TestEveryTemplate(t *testing.T) {
 						continue
 					}
 					for _, word := range words(messages) {
-						if word == "AA" && !g.forms[0].has(callsWithText) && !g.forms[0].has(assistantsInRow) {
+						if word == "AA" && !g.forms[0].has(callsWithText) && !g.forms[0].has(callsAfterText) && !g.forms[0].has(assistantsInRow) {
 							continue // the template has no place for what is said beside a call
 						}
 						if !strings.Contains(out, word) {
@@ -293,7 +293,7 @@ func TestCallsSurvive(t *testing.T) {
 		good, all, bad := 0, 0, ""
 		for _, c := range called {
 			for _, around := range []string{"", "text", "reasoning"} {
-				if around == "text" && !g.forms[0].has(callsWithText) {
+				if around == "text" && !g.forms[0].has(callsWithText) && !g.forms[0].has(callsAfterText) {
 					continue // not in one turn with a call
 				}
 				all++

@@ -11,7 +11,7 @@ import (
 // fit rewrites a conversation into one that a template of this form renders. Nothing that was said is left out; what has
 // no place of its own goes to a neighbouring turn. It uses turns up: what it returns may be in the same memory.
 func (f form) fit(turns []turn) []turn {
-	turns = f.placeSystem(f.placeCalls(turns))
+	turns = f.placeSystem(f.placeCalls(f.placePreambles(turns)))
 	out := merger{turns: turns[:0]}
 	for _, t := range turns {
 		prev := out.last()
@@ -132,6 +132,27 @@ const (
 	responseClose = "\n</tool_response>"
 )
 
+// placePreambles joins what the assistant says in a turn of its own with the calls that follow at once, where the template would
+// take it for an answer with which the reasoning before it goes.
+func (f form) placePreambles(turns []turn) []turn {
+	if !f.has(answersEndReasoning) || !f.has(callsWithText) && !f.has(callsAfterText) {
+		return turns
+	}
+	leads := make([]bool, len(turns)+1) // to calls, without anybody else's words in between
+	for i, t := range slices.Backward(turns) {
+		leads[i] = t.role == roleAssistant && (len(t.calls) > 0 || leads[i+1])
+	}
+	out := merger{turns: turns[:0]}
+	for i, t := range turns {
+		if prev := out.last(); prev != nil && prev.role == roleAssistant && len(prev.calls) == 0 && leads[i] {
+			out.join(t)
+			continue
+		}
+		out.add(t)
+	}
+	return out.done()
+}
+
 // placeCalls puts calls and results into the turns that the template has for them, and words where it has none.
 func (f form) placeCalls(turns []turn) []turn {
 	out := turns[:0] // calls, which may become several turns, need more
@@ -208,7 +229,7 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 	}
 	var out []turn
 	switch {
-	case t.text == "":
+	case t.text == "" || f.has(callsAfterText): // see messages
 	case !f.has(callsWithText) && f.has(assistantsInRow):
 		out = append(out, turn{role: roleAssistant, name: t.name, text: t.text, reasoning: t.reasoning})
 		t.text, t.reasoning = "", ""
@@ -278,6 +299,10 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 		if ctx.Err() != nil {
 			break
 		}
+		before := ""
+		if len(t.calls) > 0 && f.has(callsAfterText) {
+			before, t.text = t.text, ""
+		}
 		d := object("role", t.role, "content", f.content(t.text))
 		d.Tag = t.from
 		if t.name != "" {
@@ -295,6 +320,9 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 					"function", object("name", c.name, "arguments", f.arguments(c.args))))
 			}
 			d.Set("tool_calls", calls)
+			if before != "" {
+				d.Set(preambleField, before)
+			}
 			if f.has(contentIsNull) && t.text == "" {
 				d.Set("content", nil)
 			}

@@ -119,7 +119,7 @@ func probeCall(id string) *call {
 func (p *prober) findTools() {
 	f := &p.form
 	talk := func(k *call) []turn {
-		return []turn{{role: roleUser, text: probeA}, {role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k},
+		return []turn{{role: roleUser, text: probeA}, {from: 2, role: roleAssistant, calls: []*call{k}}, {role: roleTool, text: probeB, answers: k},
 			{role: roleAssistant, text: probeC}, {role: roleUser, text: probeD}}
 	}
 	nine := probeCall("call00001")
@@ -146,9 +146,34 @@ func (p *prober) findTools() {
 	f.set(callsParallel, p.prints(both...) && (!f.has(callsPrinted) || strings.Contains(p.render(both), "hearthother")))
 	mixed := talk(nine)
 	mixed[1].text = probeC
-	f.set(callsWithText, !f.has(callsPrinted) || p.inOrder(mixed, probeA, probeC, probeValue))
+	f.set(callsWithText, !f.has(callsPrinted) || p.inOrder(mixed, probeA, probeC, probeValue) && !p.textIsReasoning(mixed[:3]))
 	mixed[1].reasoning = probeD
 	f.set(callsWithReasoning, p.inOrder(mixed, probeA, probeB))
+	if f.has(callsPrinted) {
+		p.findLoops(mixed)
+	}
+}
+
+// textIsReasoning tells whether a template prints text beside a call, the second turn's, as it prints reasoning.
+func (p *prober) textIsReasoning(turns []turn) bool {
+	said, thought := p.render(turns), slices.Clone(turns)
+	thought[1].text, thought[1].reasoning = "", turns[1].text
+	return said != "" && said == p.render(thought)
+}
+
+// findLoops sets what has to do with words and reasoning in a loop of calls. The second of the turns has both and a call.
+func (p *prober) findLoops(turns []turn) {
+	f := &p.form
+	if !f.has(callsWithText) {
+		f.set(callsAfterText, true)
+		f.set(callsAfterText, p.inOrder(turns[:3], probeA, probeD, probeC, probeValue, probeB) && p.inOrder(turns, probeA, probeC, probeValue, probeB))
+	}
+	loop := slices.Clone(turns[:4])
+	loop[1].text = ""
+	loop = append(loop, loop[1:3]...)
+	loop[4].reasoning = ""
+	f.set(answersEndReasoning, p.inOrder(slices.Delete(slices.Clone(loop), 3, 4), probeA, probeD, probeValue, probeB) &&
+		p.inOrder(loop, probeA, probeC, probeB) && !strings.Contains(p.render(loop), probeD))
 }
 
 // setProbeTool declares the tool of the trials.
@@ -177,7 +202,8 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 		return ""
 	}
 	vars := p.t.tokens.Clone()
-	vars.Set("messages", p.form.messages(context.Background(), turns))
+	messages := p.form.messages(context.Background(), turns)
+	vars.Set("messages", messages)
 	vars.Set("tools", p.form.noTools())
 	vars.Set("add_generation_prompt", true)
 	set(vars)
@@ -188,7 +214,8 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 	tools, _ := vars.Get("tools")
 	list, _ := tools.(*jinja.List)
 	vars.Set("documents", nil)
-	out, err := p.t.forRequest(list != nil && len(list.Items) > 0).Render(context.Background(), vars, p.limits)
+	t := p.t.forRequest(list != nil && len(list.Items) > 0)
+	out, spans, err := t.RenderSpans(context.Background(), vars, p.limits, t.Now)
 	if err != nil {
 		e := (*jinja.Error)(nil)
 		p.spent = errors.As(err, &e) && e.Kind == jinja.Limit
@@ -196,6 +223,7 @@ func (p *prober) renderWith(turns []turn, set func(*jinja.Dict)) string {
 		return ""
 	}
 	p.works = true
+	out, _ = preambles(p.family, out, spans, messages)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hearth/internal/chat"
+	"hearth/internal/dialect"
 )
 
 // cost is what f takes: bytes of the heap, and processor time of the whole process but for the collector.
@@ -52,9 +53,12 @@ func TestFitIsLinear(t *testing.T) {
 	times := func(n int, m ...chat.Message) []chat.Message { return slices.Repeat(m, n) }
 	user, assistant := text(chat.User, strings.Repeat("u", 20)), text(chat.Assistant, strings.Repeat("a", 20))
 	for name, conversation := range map[string]func(n int) []chat.Message{
-		"users":        func(n int) []chat.Message { return times(n, user) },
-		"assistants":   func(n int) []chat.Message { return times(n, assistant) },
-		"in turn":      func(n int) []chat.Message { return times(n, user, assistant) },
+		"users":      func(n int) []chat.Message { return times(n, user) },
+		"assistants": func(n int) []chat.Message { return times(n, assistant) },
+		"in turn":    func(n int) []chat.Message { return times(n, user, assistant) },
+		"assistants, then a call": func(n int) []chat.Message {
+			return append(times(n, says(thought("hm, hm, hm, hm"), chat.Part{Text: "a"})), says(callPart("a", "f", "{}")), user)
+		},
 		"systems":      func(n int) []chat.Message { return append(times(n, text(chat.System, "s")), user) },
 		"late systems": func(n int) []chat.Message { return append(times(n, user, text(chat.System, "s")), user) },
 		"reasoning": func(n int) []chat.Message {
@@ -79,7 +83,7 @@ func TestFitIsLinear(t *testing.T) {
 		},
 		"results alone": func(n int) []chat.Message { return append(times(n, answers(resultPart("a", "r"))), user) },
 	} {
-		for form, src := range map[string]string{"all": printAll, "strict": printMistral, "odd": printOdd, "plain": printPlain} {
+		for form, src := range map[string]string{"all": printAll, "strict": printMistral, "odd": printOdd, "plain": printPlain, "channels": dialect.BuiltinText("harmony")} {
 			g, err := withTemplate(t, src)
 			if err != nil {
 				t.Fatal(err)

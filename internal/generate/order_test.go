@@ -20,7 +20,7 @@ import (
 // stages are the package's files as they are built on each other. A file may use what its own stage and those before it declare.
 var stages = []string{
 	"engine",
-	"config template given traits form turns media fit told vars arguments switches ends output",
+	"config template given traits form preamble turns media fit told vars arguments switches ends output",
 	"prompt render draft clock raw infill marks sampling",
 	"guide",
 	"choice owncalls speech stop tape echo loop",

@@ -160,6 +160,7 @@ func (m *prompter) renderVars(ctx context.Context, vars *jinja.Dict, hasTools bo
 	if err != nil {
 		return nil, err
 	}
+	text, spans = preambles(m.family, text, spans, out.messages)
 	out.text, out.spans = text, spans
 	if field == "" {
 		return out, nil

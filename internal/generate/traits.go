@@ -22,9 +22,11 @@ const (
 	callsPrinted
 	callsParallel
 	callsWithText
+	callsAfterText
 	callsWithReasoning
 	callsWithoutResult
 	callsWithID
+	answersEndReasoning
 	toolResults
 	contentIsList
 	contentIsNull
@@ -55,9 +57,11 @@ var traitTable = [...][2]string{
 	{"calls_printed", "prints calls with their arguments"},
 	{"calls_parallel", "prints several calls of one turn"},
 	{"calls_with_text", "prints text and a call of one turn"},
+	{"calls_after_text", "does not, so that the text stands in front of the call in the family's form"},
 	{"calls_with_reasoning", "renders reasoning, text and a call in one turn"},
 	{"calls_without_result", "renders calls without results, and results without calls"},
 	{"calls_with_id", "prints the ids of calls"},
+	{"answers_end_reasoning", "leaves out the reasoning beside calls that an assistant turn without calls follows"},
 	{"tool_results", "prints results of tools"},
 	{"content_is_list", "wants content as a list of parts, not as a string"},
 	{"content_is_null", "wants null, not an empty string, as the content of a turn with nothing but calls"},
