@@ -1,32 +1,35 @@
 package dialect
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
-// argsReader reads the arguments of a call as a JSON object and gives them out as they come. A value whose type the
-// schema does not allow waits until it is complete, and goes out corrected if it is certain what is meant.
+// argsReader reads JSON, the arguments of a call or a value in them, and gives it out as it comes. Where the schema does not allow the
+// type of a value and it is certain what is meant, the value goes out corrected: a string once it is complete.
 type argsReader struct {
-	ts   *toolset
-	of   argType
-	json jsonScanner
-
-	types types // of the value being read
-	value argState
-	held  []byte // of the value, when it may need correction
+	ts     *toolset
+	json   jsonScanner
+	of     *argType   // the value being read, or that comes next
+	open   []argLevel // the lists and objects around it
+	depth  int        // those in which the text stands as a string
+	bare   bool       // it is a literal
+	hold   bool       // it is a string that waits
+	held   []byte     // of it
+	quoted int        // how many levels are open in a list or object that goes out as a string, 0 if none does
 }
 
-type argState uint8
+// argLevel is a list or an object that is open.
+type argLevel struct {
+	of   *argType
+	list bool
+	next int // element
+}
 
-const (
-	argGap   argState = iota // outside values of the arguments
-	argAhead                 // a key ended, its value comes
-	argPass                  // goes out as it comes
-	argHold                  // waits
-)
-
-func newArgs(ts *toolset, tool string) *argsReader { return &argsReader{ts: ts, of: ts.of(tool)} }
+func newArgs(ts *toolset, tool string) *argsReader {
+	a := &argsReader{ts: ts}
+	if !ts.strict {
+		a.of = ts.of(tool)
+	}
+	return a
+}
 
 func (a *argsReader) step(c byte, out *joiner) verdict {
 	for {
@@ -45,25 +48,80 @@ func (a *argsReader) step(c byte, out *joiner) verdict {
 }
 
 func (a *argsReader) take(text string, ev scanEvent, out *joiner) {
-	switch a.value {
-	case argGap, argPass:
+	switch {
+	case a.quoted > 0:
+		a.quote(text, ev, out)
+	case ev == scanBegin:
+		a.begin(text, out)
+	case ev == scanEnd || ev == scanDone:
+		a.end(text, out)
+	case a.hold:
+		if a.held = append(a.held, text...); len(a.held) > maxHeld { // no number is that long
+			out.add(ToolArgs, string(a.held))
+			a.hold = false
+		}
+	default:
 		out.add(ToolArgs, text)
-	case argAhead:
-		a.ahead(text, out)
-	case argHold:
-		if a.held = append(a.held, text...); len(a.held) > maxHeld {
-			a.release(out)
+		if ev == scanKey {
+			if a.of = a.open[len(a.open)-1].of; a.of != nil {
+				a.of = a.of.property(a.json.name())
+			}
 		}
 	}
-	switch {
-	case len(a.json.stack) > 1:
-	case ev == scanKey:
-		a.value, a.types = argAhead, a.of.property(a.json.name()).types()
-	case ev == scanEnd:
-		if a.value == argHold {
-			a.release(out)
+}
+
+// begin takes the first byte of a value, or nothing of a literal.
+func (a *argsReader) begin(text string, out *joiner) {
+	if n := len(a.open); n > 0 && a.open[n-1].list {
+		list := &a.open[n-1]
+		a.of = list.of.item(list.next)
+		list.next++
+	}
+	if a.bare = text == ""; a.bare {
+		return
+	}
+	ts := a.of.types()
+	if text == `"` {
+		if a.hold = ts != 0 && ts&typeString == 0; a.hold {
+			a.held = append(a.held[:0], text...)
+			return
 		}
-		a.value = argGap
+		out.add(ToolArgs, text)
+		return
+	}
+	if len(a.open) > 0 && ts&kindOf(text) == 0 && ts&typeString != 0 && a.ts.repair(RepairString) {
+		a.quoted = len(a.json.stack)
+		out.add(ToolArgs, `"`+text)
+		return
+	}
+	a.open = append(a.open, argLevel{of: a.of, list: text == "["})
+	out.add(ToolArgs, text)
+}
+
+// end takes the last byte of a value, or a literal.
+func (a *argsReader) end(text string, out *joiner) {
+	switch {
+	case len(a.open) > len(a.json.stack):
+		a.open = a.open[:len(a.open)-1]
+	case a.hold || a.bare:
+		if a.hold {
+			text = string(append(a.held, text...))
+		}
+		text = a.ts.fit(text, a.of, a.depth+len(a.open))
+	}
+	a.hold, a.bare = false, false
+	out.add(ToolArgs, text)
+}
+
+// quote takes text of a list or an object that goes out as a string.
+func (a *argsReader) quote(text string, ev scanEvent, out *joiner) {
+	for i := range len(text) {
+		a.held = appendEscaped(a.held[:0], text[i])
+		out.add(ToolArgs, string(a.held))
+	}
+	if ev == scanEnd && len(a.json.stack) < a.quoted {
+		a.quoted = 0
+		out.add(ToolArgs, `"`)
 	}
 }
 
@@ -74,32 +132,6 @@ func (a *argsReader) last(c byte, out *joiner) verdict {
 		out.add(ToolEnd, "")
 	}
 	return v
-}
-
-// ahead takes the text between a key and the end of its value's first byte.
-func (a *argsReader) ahead(text string, out *joiner) {
-	n := len(text) - len(strings.TrimLeft(text, ": \t\r\n"))
-	out.add(ToolArgs, text[:n])
-	if text = text[n:]; text == "" {
-		return
-	}
-	fits := a.types == 0
-	switch text[0] {
-	case '"', '{', '[':
-		fits = fits || kindOf(text)&a.types != 0 || text[0] != '"' && a.types&typeString == 0
-	}
-	if fits {
-		a.value = argPass
-		out.add(ToolArgs, text)
-		return
-	}
-	a.value, a.held = argHold, append(a.held[:0], text...)
-}
-
-// release gives the held value out.
-func (a *argsReader) release(out *joiner) {
-	out.add(ToolArgs, a.ts.fit(string(a.held), a.types))
-	a.value = argPass
 }
 
 // argWriter writes the arguments of a call one by one. The call starts with the first of them.

@@ -10,9 +10,9 @@ type bareKeysCall struct {
 	argWriter
 	quote  string
 	state  bareKeysState
-	buf    []byte // of the name, a key, a value that is not a string; of a string, what may be its end
-	types  types  // of the value
-	name   string // of the parameter
+	buf    []byte   // of the name, a key, a value that is not a string; of a string, what may be its end
+	of     *argType // of the value
+	name   string   // of the parameter
 	to     *joiner
 	stream bool   // the string goes out as it comes
 	held   []byte // of a string that waits
@@ -106,7 +106,7 @@ func (g *bareKeysCall) key(c byte, out *joiner) verdict {
 	if name == "" {
 		return g.fail()
 	}
-	g.name, g.types = name, g.ts.types(g.tool, name)
+	g.name, g.of = name, g.ts.of(g.tool).property(name)
 	g.enter(bareValue)
 	return more
 }
@@ -125,7 +125,8 @@ func (g *bareKeysCall) next(c byte, out *joiner) verdict {
 
 func (g *bareKeysCall) beginString(out *joiner) verdict {
 	g.enter(bareString)
-	g.stream, g.held = g.types == 0 || g.types&typeString != 0, g.held[:0]
+	ts := g.of.types()
+	g.stream, g.held = ts == 0 || ts&typeString != 0, g.held[:0]
 	var ok bool
 	if g.to, ok = g.param(g.name, out); !ok {
 		return g.fail()
@@ -143,7 +144,7 @@ func (g *bareKeysCall) inString(c byte) {
 		if g.stream {
 			g.to.add(ToolArgs, `"`)
 		} else {
-			g.to.add(ToolArgs, g.ts.fit(string(appendQuoted(nil, string(g.held))), g.types))
+			g.to.add(ToolArgs, g.ts.fit(string(appendQuoted(nil, string(g.held))), g.of, 1))
 		}
 		g.enter(bareNext)
 		return
@@ -184,7 +185,7 @@ func (g *bareKeysCall) other(c byte, out *joiner) verdict {
 		if g.to, ok = g.param(g.name, out); !ok {
 			return g.fail()
 		}
-		g.to.add(ToolArgs, g.ts.fit(v, g.types))
+		g.to.add(ToolArgs, g.ts.fit(v, g.of, 1))
 		return g.next(c, out)
 	}
 	if g.buf = append(g.buf, c); len(g.buf) > maxHeld {

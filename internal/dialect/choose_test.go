@@ -130,11 +130,11 @@ func TestTyped(t *testing.T) {
 	}{
 		{"123", typeString, `"123"`}, {"null", typeString, `"null"`}, {"5.0", typeInteger, "5"}, {"1e3", typeInteger, "1000"},
 		{"5.5", typeInteger, `"5.5"`}, {" 7 ", typeInteger, "7"}, {"01", typeNumber, `"01"`}, {"False", typeBoolean, "false"},
-		{"yes", typeBoolean, `"yes"`}, {"None", typeNull | typeInteger, "null"}, {"null", typeString | typeNull, "null"},
+		{"Yes", typeBoolean, "true"}, {"0", typeBoolean, "false"}, {"yes", typeBoolean | typeNull, `"yes"`}, {"on", typeBoolean, `"on"`}, {"None", typeNull | typeInteger, "null"}, {"null", typeString | typeNull, "null"},
 		{"3", typeString | typeInteger, "3"}, {"x", typeString | typeInteger, `"x"`}, {"[1, 'a']", typeArray, `[1, "a"]`},
 		{`"[1]"`, typeArray, "[1]"}, {`{"a": 1}`, typeString, `"{\"a\": 1}"`}, {`{"a": 1}`, 0, `{"a": 1}`}, {"7", 0, `"7"`}, {"", typeObject, `""`},
 	} {
-		if got := (&toolset{}).typed(c.text, c.ts); got != c.want {
+		if got := (&toolset{}).typed(c.text, c.ts, nil); got != c.want {
 			t.Errorf("%q as %b: %s, want %s", c.text, c.ts, got, c.want)
 		}
 	}

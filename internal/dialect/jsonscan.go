@@ -40,6 +40,7 @@ const (
 type jsonScanner struct {
 	state   scanState
 	stack   []byte // '{' or '[': what is open around the place it is at, counting what begins there and not what ended
+	outer   int    // how many lists and objects the value stands in
 	isKey   bool   // the string being read is a key
 	key     []byte // read last, with its first quote
 	escaped bool   // it has escapes
@@ -85,7 +86,7 @@ func (s *jsonScanner) structure(c byte) (string, scanEvent) {
 		case c == ']' && s.state == wantValueOrEnd:
 			ev = s.pop(c)
 		case c == '{' || c == '[':
-			if s.stack = append(s.stack, c); len(s.stack) > maxJSONDepth {
+			if s.stack = append(s.stack, c); s.outer+len(s.stack) > maxJSONDepth {
 				return "", scanBad
 			}
 			s.state, ev = wantKeyOrEnd, scanBegin

@@ -44,8 +44,8 @@ type m3Call struct {
 	tag    []byte // after the token, from "<" on
 	inTag  bool
 	to     *joiner
-	of     argType // of the parameter being read
-	stream bool    // it is a string and goes out as it comes
+	of     *argType // of the parameter being read
+	stream bool     // it is a string and goes out as it comes
 	path   []m3Node
 	size   int // bytes collected
 }
@@ -178,7 +178,7 @@ func isScalar(s string) bool {
 
 // json writes an element as the schema wants it. Elements that are all called item are a list. Inside of lists and
 // objects whose schema says no more, what looks like a number is one.
-func (m *m3Call) json(n m3Node, of argType, inside bool) string {
+func (m *m3Call) json(n m3Node, of *argType, inside bool) string {
 	ts := of.types()
 	if len(n.kids) == 0 {
 		if len(bytes.TrimSpace(n.text)) == 0 && ts&typeString == 0 {
@@ -192,7 +192,7 @@ func (m *m3Call) json(n m3Node, of argType, inside bool) string {
 		if text := string(n.text); ts == 0 && isScalar(text) && inside {
 			return text
 		}
-		return m.ts.typed(string(n.text), ts)
+		return m.ts.typed(string(n.text), ts, of)
 	}
 	isList := ts&typeObject == 0
 	for _, k := range n.kids {
@@ -204,7 +204,7 @@ func (m *m3Call) json(n m3Node, of argType, inside bool) string {
 			b = append(b, ", "...)
 		}
 		if isList {
-			b = append(b, m.json(k, of.items(), true)...)
+			b = append(b, m.json(k, of.item(i), true)...)
 			continue
 		}
 		b = append(append(appendQuoted(b, k.name), ": "...), m.json(k, of.property(k.name), true)...)

@@ -1,10 +1,7 @@
 package dialect
 
 import (
-	"encoding/json"
 	"strings"
-
-	"hearth/internal/schema"
 )
 
 // namespaces are what models write before the name of a tool that they know under it from elsewhere.
@@ -215,28 +212,4 @@ func (j *joiner) moveTo(out *joiner) {
 		}
 		out.add(p.Kind, p.Text)
 	}
-}
-
-// fits tells whether complete arguments are what a tool takes: all that it requires, of the types that it declares, and no
-// others unless its schema says that there may be, or declares none.
-func (s *toolset) fits(tool, args string) bool {
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(args), &members) != nil {
-		return false
-	}
-	of := s.of(tool).resolved()
-	declared := of.node.Member("properties")
-	more := of.node.Member("additionalProperties")
-	isFree := declared == nil || more.Kind() == schema.Object || more.Is(true)
-	names := make([]string, 0, len(members))
-	for name, v := range members {
-		if declared.Member(name) == nil && !isFree {
-			return false
-		}
-		if ts := of.property(name).types(); ts != 0 && kindOf(string(v))&ts == 0 {
-			return false
-		}
-		names = append(names, name)
-	}
-	return s.hasAll(tool, names)
 }

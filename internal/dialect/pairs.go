@@ -108,7 +108,8 @@ func (g *pairCall) gapToValue(c byte, out *joiner) verdict {
 	switch h := string(g.head); {
 	case h == g.marks.value:
 		g.keyed = false
-		return g.startParam(g.key, g.ts.types(g.tool, g.key), out)
+		of := g.ts.of(g.tool).property(g.key)
+		return g.startParam(g.key, of, of.types(), out)
 	case !strings.HasPrefix(g.marks.value, h):
 		return g.fail()
 	}

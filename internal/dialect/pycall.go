@@ -18,8 +18,8 @@ type pyCall struct {
 	waits     bool   // its name had to be mended: it is held, as checkedCall holds one
 	kept      joiner // what came of a call that waits
 
-	buf    []byte // of a name, or of a value that waits until it is complete
-	types  types  // of the value
+	buf    []byte   // of a name, or of a value that waits until it is complete
+	of     *argType // of the value
 	to     *joiner
 	name   string // of the parameter
 	str    pyString
@@ -231,7 +231,7 @@ func (y *pyCall) key(c byte) verdict {
 	switch {
 	case c == '=':
 		y.state, y.name, y.buf = pyValue, string(y.buf), y.buf[:0]
-		y.types = y.ts.types(y.tool, y.name)
+		y.of = y.ts.of(y.tool).property(y.name)
 	case isBlank(c):
 		y.blank = true
 	case !isNameByte(c) || y.blank || len(y.buf) > maxName:
@@ -244,11 +244,11 @@ func (y *pyCall) key(c byte) verdict {
 
 // begin takes the first byte of a value.
 func (y *pyCall) begin(c byte, out *joiner) verdict {
-	isQuote := c == '"' || c == '\''
+	isQuote, ts := c == '"' || c == '\'', y.of.types()
 	switch {
 	case isBlank(c):
 		return more
-	case isQuote && (y.types == 0 || y.types&typeString != 0):
+	case isQuote && (ts == 0 || ts&typeString != 0):
 		if !y.argument(out) {
 			return y.bad()
 		}
@@ -318,7 +318,7 @@ func (y *pyCall) otherEnds(c byte, out *joiner) verdict {
 	if !ok || !p.atEnd() || !y.argument(out) {
 		return y.bad()
 	}
-	y.to.add(ToolArgs, y.ts.fit(v, y.types))
+	y.to.add(ToolArgs, y.ts.fit(v, y.of, 1))
 	return y.next(c, out)
 }
 

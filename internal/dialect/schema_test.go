@@ -41,7 +41,6 @@ func TestSchemaBound(t *testing.T) {
 		"wrappers": `{"$defs": {"d": {"anyOf": [` + strings.TrimSuffix(strings.Repeat(`{"type": "string"},`, 10_000), ",") + `]}}, "properties": {` +
 			properties(300, `{"anyOf": [{"$ref": "#/$defs/d"}]}`) + `}}`,
 		"long references": `{"properties": {` + properties(300, `{"$ref": "#/`+strings.Repeat("/", 50_000)+`"}`) + `}}`,
-		"values":          `{"$defs": {"d": {"enum": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 10_000), ",") + `]}}, "properties": {` + properties(300, `{"anyOf": [{"$ref": "#/$defs/d"}]}`) + `}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := toolsetOf(schema)
@@ -52,6 +51,19 @@ func TestSchemaBound(t *testing.T) {
 				t.Errorf("types %b, %d parts left", got, s.reading.left)
 			}
 		})
+	}
+}
+
+// TestSchemaValues: the values of an enum are read once, however many parameters refer to it.
+func TestSchemaValues(t *testing.T) {
+	s := toolsetOf(`{"$defs": {"d": {"enum": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 10_000), ",") + `]}}, "properties": {` + properties(300, `{"anyOf": [{"$ref": "#/$defs/d"}]}`) + `}}`)
+	for i := range 300 {
+		if got := s.types("f", fmt.Sprint("p", i)); got != typeString {
+			t.Errorf("p%d may be %b", i, got)
+		}
+	}
+	if used := maxSchemaWork - s.reading.left; used > 20_000 {
+		t.Errorf("%d parts read", used)
 	}
 }
 

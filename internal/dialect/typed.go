@@ -7,11 +7,14 @@ import (
 	"strings"
 )
 
-// typed turns the text of a parameter into JSON of one of the types. Text that fits none of them is a string: a call
-// must not fail over a wrong type, the tool's answer tells the model.
-func (s *toolset) typed(text string, ts types) string {
+// typed turns the text of a parameter into JSON of one of the types, and what is in it into what its schema says. Text that fits
+// none of them is a string: a call must not fail over a wrong type, the tool's answer tells the model.
+func (s *toolset) typed(text string, ts types, of *argType) string {
 	v, kind := typedText(text, ts)
 	if kind == "" || s.repair(kind) {
+		if fit, ok := s.fitWithin(v, of, 1); ok {
+			return fit
+		}
 		return v
 	}
 	if t := strings.TrimSpace(text); kind == RepairNumber && json.Valid([]byte(t)) {
@@ -19,6 +22,9 @@ func (s *toolset) typed(text string, ts types) string {
 	}
 	return string(appendQuoted(nil, text))
 }
+
+// yesOrNo is what else models write for a boolean. It counts only where there can be nothing else.
+var yesOrNo = map[string]string{"yes": "true", "1": "true", "no": "false", "0": "false"}
 
 // typedText also tells what kind of repair the text needed, "" for none.
 func typedText(text string, ts types) (string, Repair) {
@@ -34,6 +40,11 @@ func typedText(text string, ts types) (string, Repair) {
 			return low, RepairBoolean
 		}
 		return s, ""
+	}
+	if ts == typeBoolean {
+		if v := yesOrNo[strings.ToLower(s)]; v != "" {
+			return v, RepairBoolean
+		}
 	}
 	if ts&(typeInteger|typeNumber) != 0 {
 		if n, ok := number(s, ts&typeNumber == 0); ok {
@@ -86,13 +97,37 @@ func container(s string, ts types) (string, Repair, bool) {
 	return v, RepairLiteral, ok && p.atEnd()
 }
 
-// fit corrects a JSON value whose type the schema does not allow, where it is certain what is meant.
-func (s *toolset) fit(v string, ts types) string {
-	fitted, kind := fitted(v, ts)
-	if kind != "" && s.repair(kind) {
-		return fitted
+// fit corrects a JSON value, and those in it, whose types the schema does not allow, where it is certain what is meant. Depth is how
+// many lists and objects it stands in.
+func (s *toolset) fit(v string, of *argType, depth int) string {
+	noted := len(s.pending)
+	fitted, kind := fitted(v, of.types())
+	if kind != "" && !s.repair(kind) {
+		return v
 	}
+	if fit, ok := s.fitWithin(fitted, of, depth); ok {
+		return fit
+	}
+	s.pending = s.pending[:noted]
 	return v
+}
+
+// fitWithin corrects the values in a list or an object. It reports false where the nesting is too deep.
+func (s *toolset) fitWithin(v string, of *argType, depth int) (string, bool) {
+	if s.strict || v[0] != '{' && v[0] != '[' {
+		return v, true
+	}
+	noted := len(s.pending)
+	var out joiner
+	a := argsReader{ts: s, of: of, depth: depth}
+	a.json.outer = depth
+	for i := range len(v) {
+		if a.step(v[i], &out) == broken {
+			s.pending = s.pending[:noted]
+			return v, false
+		}
+	}
+	return out.take()[0].Text, true
 }
 
 func fitted(v string, ts types) (string, Repair) {
@@ -117,6 +152,10 @@ func fitted(v string, ts types) (string, Repair) {
 	case is&typeNumber != 0 && ts&typeInteger != 0:
 		if n, ok := number(v, true); ok {
 			return n, RepairNumber
+		}
+	case is&typeNumber != 0 && ts == typeBoolean:
+		if b := yesOrNo[v]; b != "" {
+			return b, RepairBoolean
 		}
 	case is != typeNull && ts&typeString != 0:
 		return string(appendQuoted(nil, v)), RepairString

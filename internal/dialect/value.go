@@ -16,7 +16,8 @@ type valueReader struct {
 	next   []string // what may follow the closer, after blanks
 	trim   bool     // one newline at each end belongs to the markup
 	types  types
-	cdata  bool // the value may stand in <![CDATA[ ]]>
+	of     *argType // for what is in the value
+	cdata  bool     // the value may stand in <![CDATA[ ]]>
 
 	held    []byte // an end of the value, perhaps
 	buf     []byte // text so far, of types that are not streamed
@@ -124,5 +125,5 @@ func (v *valueReader) end(out *joiner) {
 		out.add(ToolArgs, `"`)
 		return
 	}
-	out.add(ToolArgs, v.ts.typed(string(v.buf), v.types))
+	out.add(ToolArgs, v.ts.typed(string(v.buf), v.types, v.of))
 }

@@ -173,7 +173,8 @@ func (x *xmlCall) param(c byte, out *joiner) verdict {
 		return more
 	}
 	name, attrs := tagName(string(x.head))
-	ts := x.ts.types(x.tool, name)
+	of := x.ts.of(x.tool).property(name)
+	ts := of.types()
 	isString := strings.Contains(attrs, `string="true"`) || strings.Contains(attrs, `type="string"`)
 	switch { // the schema counts more than what the model says, where there is one
 	case isString && (ts == 0 || ts&typeString != 0):
@@ -186,11 +187,11 @@ func (x *xmlCall) param(c byte, out *joiner) verdict {
 			ts &^= typeString
 		}
 	}
-	return x.startParam(name, ts, out)
+	return x.startParam(name, of, ts, out)
 }
 
 // startParam writes the parameter's name and reads its value next.
-func (x *xmlCall) startParam(name string, ts types, out *joiner) verdict {
+func (x *xmlCall) startParam(name string, of *argType, ts types, out *joiner) verdict {
 	var ok bool
 	if x.to, ok = x.argWriter.param(name, out); !ok {
 		return x.fail()
@@ -200,7 +201,7 @@ func (x *xmlCall) startParam(name string, ts types, out *joiner) verdict {
 		next = append(next, x.outerClose)
 	}
 	x.state, x.head = xmlValue, x.head[:0]
-	x.value = valueReader{ts: x.ts, closer: x.paramClose, next: next, trim: x.trim, types: ts, cdata: x.cdata}
+	x.value = valueReader{ts: x.ts, closer: x.paramClose, next: next, trim: x.trim, types: ts, of: of, cdata: x.cdata}
 	return more
 }
 
