@@ -61,6 +61,7 @@ type Config struct {
 	MaxQueue        int    // requests that wait for one of those
 	MaxRequestBytes int64  // of all request bodies that are held at once
 	History         string // exact, text
+	ReplayReasoning string // auto, never
 	PrefillStepSize int
 	StepTarget      time.Duration // 0: prompt chunks never shrink
 
@@ -128,6 +129,7 @@ func Default() *Config {
 		MaxQueue:          1024,
 		MaxRequestBytes:   4 * MaxBodyBytes,
 		History:           "exact",
+		ReplayReasoning:   "auto",
 		PrefillStepSize:   2048,
 		ContextTTL:        12 * time.Hour,
 		ContextSessions:   500,

@@ -9,7 +9,7 @@ var apertus = tagFamily(&Family{
 	Name: "apertus", Names: []string{"apertus"}, Shared: none,
 	Think: &Think{Open: "<|inner_prefix|>", Close: "<|inner_suffix|>", Leave: "<|inner_suffix|>", at: beforeAnswer,
 		ReasoningNames: []string{"apertus"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: func(tool string) string {
 			if tool == "" {

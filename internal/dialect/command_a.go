@@ -8,7 +8,7 @@ var commandA = tagFamily(&Family{
 	Name: "command_a", Names: []string{"command_a", "cohere", "command_r"}, Shared: none,
 	Think: &Think{Open: "<|START_THINKING|>", Close: "<|END_THINKING|>", Leave: "<|END_THINKING|>", at: beforeAnswer,
 		ReasoningNames: []string{"command_a", "cohere", "cohere2", "north"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("<|START_ACTION|>[\n    ", "tool_name", "parameters"),
 		Written: eachCall("<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", `{{ {"tool_name": c.name, "parameters": c.arguments} | tojson }}`),

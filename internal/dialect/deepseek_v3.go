@@ -8,7 +8,7 @@ import "strings"
 //	<｜tool▁calls▁end｜>
 var deepseekV3 = tagFamily(&Family{
 	Name: "deepseek_v3", Names: []string{"deepseek", "deepseek_v3", "deepseek_r1"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed(deepseekBegin+"function"+deepseekSep, "\n```json\n"),
 		Written: eachCall("<｜tool▁calls▁begin｜>", "\n", "<｜tool▁calls▁end｜>",

@@ -5,7 +5,7 @@ package dialect
 //	<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{…}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 var deepseekV31 = tagFamily(&Family{
 	Name: "deepseek_v31", Names: []string{"deepseek_v31", "deepseek_v3_1"}, Shared: []string{"deepseek"},
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed(deepseekBegin, deepseekSep),
 		Written: eachCall("<｜tool▁calls▁begin｜>", "", "<｜tool▁calls▁end｜>",

@@ -4,7 +4,7 @@ package dialect
 // whether its text is a string or JSON. 3.2 calls the block function_calls, 4 tool_calls.
 var dsml = tagFamily(&Family{
 	Name: "deepseek_v32", Names: []string{"deepseek_v32", "deepseek_v3_2", "deepseek_v4", "dsml"}, Shared: []string{"deepseek"},
-	Think: thinkTags, Resume: none, Ends: none,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none,
 	Builtin: &Builtin{Name: "deepseek_v32", About: "DeepSeek V3.2, with tools and thinking", ModelTypes: []string{"deepseek_v32"}},
 	Calls: &Calls{
 		Force: forceNamed("<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"", "\">\n"),

@@ -16,6 +16,7 @@ type Family struct {
 	// Resume begins the rest of a turn behind reasoning that was closed for the model: first what may be a call or an answer,
 	// then the answer, then text that a call is to follow.
 	Resume []string
+	Replay Replay
 	*Calls
 
 	Markers []string // all literal markers, to be decoded even where they are special tokens
@@ -27,6 +28,14 @@ type Family struct {
 	matches func(Evidence) bool
 	syntax  *syntax // of formats that tagged reads
 }
+
+// Replay is what becomes of reasoning that clients leave out of earlier turns.
+type Replay uint8
+
+const (
+	ReplayNever   Replay = iota + 1 // the publisher wants none in prompts, or has said nothing and its template prints none
+	ReplayPrinted                   // it is put back, and the publisher's template prints as much of it as the model was trained on
+)
 
 // Think is a form of reasoning. Several families may have it, and a template may show another than its family's own.
 type Think struct {

@@ -10,7 +10,7 @@ import "strings"
 // In the second the prompt ends with the first ">>>".
 var functionary = tagFamily(&Family{
 	Name: "functionary", Names: []string{"functionary", "meetkai", "functionary_v3"}, Shared: none,
-	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: noThink, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("", "\n"),
 		Written: eachCall(">>>", "\n>>>", "", "{{ c.name }}\n{{ c.arguments | tojson }}"),

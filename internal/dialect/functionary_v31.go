@@ -3,7 +3,7 @@ package dialect
 // functionaryV31 is the format of Functionary 3.1: <function=f>{…}</function>.
 var functionaryV31 = tagFamily(&Family{
 	Name: "functionary_v31", Names: []string{"functionary_v31"}, Shared: []string{"functionary", "meetkai"},
-	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: noThink, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed(functionOpen, ">"),
 		Written: eachCall("", "\n", "", "<function={{ c.name }}>{{ c.arguments | tojson }}</function>"),

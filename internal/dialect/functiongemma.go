@@ -5,7 +5,7 @@ package dialect
 //	<start_function_call>call:f{p:<escape>v<escape>,n:3}<end_function_call>
 var functionGemma = tagFamily(&Family{
 	Name: "functiongemma", Names: []string{"functiongemma", "function_gemma"}, Shared: []string{"gemma"},
-	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: noThink, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("<start_function_call>call:", "{"),
 		Written: bareCalls("<start_function_call>", "<end_function_call>", "<escape>"),

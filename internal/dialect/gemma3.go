@@ -5,7 +5,7 @@ package dialect
 //	```tool_code⏎f(p="v")⏎```
 var gemma3 = tagFamily(&Family{
 	Name: "gemma3", Names: []string{"gemma3"}, Shared: []string{"gemma"},
-	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: noThink, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("```tool_code\n", "("),
 		Written: eachCall("```tool_code\n", "\n", "\n```", pythonCall),

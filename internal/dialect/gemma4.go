@@ -7,7 +7,7 @@ var gemma4 = tagFamily(&Family{
 	Name: "gemma4", Names: []string{"gemma4", "gemma"}, Shared: none,
 	Think: &Think{Open: "<|channel>", Close: "<channel|>", Leave: "<channel|>", at: &place{anywhere: true, label: "thought"},
 		ReasoningNames: []string{"gemma4"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("<|tool_call>call:", "{"),
 		Written: bareCalls("<|tool_call>", "<tool_call|>", `<|"|>`),

@@ -6,7 +6,7 @@ package dialect
 //	text<|function_call|>{"name": "f", "arguments": {…}}
 var gigachat = tagFamily(&Family{
 	Name: "gigachat", Names: []string{"gigachat", "gigachat3"}, Shared: none,
-	Think: noThink, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: noThink, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("<|function_call|>", "name", "arguments"),
 		Written: eachCall("", "\n", "", "<|function_call|>{{ c | tojson }}"),

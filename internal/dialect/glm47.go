@@ -7,7 +7,7 @@ package dialect
 // 4.7 writes no newlines. Values that are not strings are JSON.
 var glm = tagFamily(&Family{
 	Name: "glm47", Names: []string{"glm", "glm4", "glm45", "glm46", "glm47", "laguna", "poolside_v1"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed(callOpen, ""),
 		Written: xmlCalls("", "", "<tool_call>{{ c.name }}", "<arg_key>{{ k }}</arg_key><arg_value>", "</arg_value>", "</tool_call>"),

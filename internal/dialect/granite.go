@@ -5,7 +5,7 @@ package dialect
 //	<|tool_call|>[{"name": "f", "arguments": {…}}]
 var granite = tagFamily(&Family{
 	Name: "granite", Names: []string{"granite", "granite3"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("<|tool_call|>[", "name", "arguments"),
 		Written: graniteCalls, Earlier: graniteCalls, IDs: IDsKept, Object: noObject,

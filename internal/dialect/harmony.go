@@ -13,6 +13,7 @@ var harmony = &Family{
 	Think: &Think{Open: harmonyChannel + "analysis" + harmonyMessage, Close: harmonyEnd, Leave: harmonyEnd, at: beforeAnswer,
 		ReasoningNames: []string{"gpt_oss", "harmony"}},
 	Resume: []string{harmonyStart + "assistant", harmonyChannel + "final" + harmonyMessage, harmonyChannel + "commentary" + harmonyMessage},
+	Replay: ReplayPrinted,
 	Calls: &Calls{
 		Force: forceNamed(harmonyChannel+"commentary to=functions.", " <|constrain|>json"+harmonyMessage),
 		Written: eachCall("", "<|start|>assistant", "",

@@ -9,7 +9,7 @@ package dialect
 // and None, and the form of qwen3Coder, with and without the tag around it.
 var hermes = tagFamily(&Family{
 	Name: "hermes", Names: []string{"hermes", "nous", "qwen", "qwen3", "qwen25", "smollm3", "granite4"}, Shared: []string{"granite"},
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: func(tool string) string {
 			if tool == "" {

@@ -7,7 +7,7 @@ var hunyuan = tagFamily(&Family{
 	Name: "hunyuan", Names: []string{"hunyuan", "hy_v3"}, Shared: none,
 	Think: &Think{Open: "<think:opensource>", Close: "</think:opensource>", Leave: "\n</think:opensource>\n\n", at: beforeAnswer,
 		ReasoningNames: []string{"hunyuan", "hy_v3"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed("<tool_calls:opensource>\n<tool_call:opensource>", hunyuanMarks.sep+"\n"),
 		Written: xmlCalls("<tool_calls:opensource>\n", "\n</tool_calls:opensource>",

@@ -5,7 +5,7 @@ import "strings"
 // kimi is the format of Kimi K2. The number behind the name counts calls over the whole conversation.
 var kimi = tagFamily(&Family{
 	Name: "kimi", Names: []string{"kimi", "kimi_k2", "moonshot"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("<|tool_calls_section_begin|><|tool_call_begin|>functions.", ":0"+kimiArgs),
 		Written: kimiCalls, Earlier: kimiCalls, IDs: IDsNumbered, Object: noObject,

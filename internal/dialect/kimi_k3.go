@@ -11,8 +11,8 @@ var kimiK3 = guarded(tagFamily(&Family{
 	Name: "kimi_k3", Names: []string{"kimi_k3"}, Shared: []string{"kimi", "moonshot"},
 	Think: &Think{Open: "<|open|>think<|sep|>", Close: "<|close|>think<|sep|>", Leave: "<|close|>think<|sep|>", at: beforeAnswer,
 		ReasoningNames: []string{"kimi_k3"}},
-	Resume: []string{"<|open|>response<|sep|>"}, // what opens calls also closes the answer
-	Ends:   none, Builtin: noBuiltin,
+	Resume: []string{"<|open|>response<|sep|>"}, Replay: ReplayPrinted, // what opens calls also closes the answer
+	Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed(`<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="`, `" index="1"<|sep|>`),
 		Written: eachCall("<|open|>tools<|sep|>", "", "<|close|>tools<|sep|>", `<|open|>call tool="{{ c.name }}" index="{{ loop.index }}"<|sep|>`+

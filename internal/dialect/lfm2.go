@@ -3,7 +3,7 @@ package dialect
 // lfm2 is the format of LFM2: a Python list of calls between tokens. Models told to write JSON put that between them.
 var lfm2 = tagFamily(&Family{
 	Name: "lfm2", Names: []string{"lfm2", "lfm2_5", "liquid"}, Shared: []string{"pythonic"},
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("<|tool_call_start|>[", "("),
 		Written: lfm2Calls, Earlier: lfm2Calls, IDs: IDsKept, Object: noObject,

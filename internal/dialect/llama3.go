@@ -8,7 +8,7 @@ package dialect
 // name, further calls separated by semicolons, and Python lists of calls.
 var llama3 = tagFamily(&Family{
 	Name: "llama3", Names: []string{"llama", "llama3", "llama3_json"}, Shared: []string{"llama4_json"},
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("", "name", "parameters"),
 		Written: eachCall("", "; ", "", `{{ {"name": c.name, "parameters": c.arguments} | tojson }}`),

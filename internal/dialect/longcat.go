@@ -5,7 +5,7 @@ var longcat = tagFamily(&Family{
 	Name: "longcat", Names: []string{"longcat"}, Shared: none,
 	Think: &Think{Open: "<longcat_think>", Close: "</longcat_think>", Leave: "\n</longcat_think>\n\n", at: beforeAnswer,
 		ReasoningNames: []string{"longcat"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed("<longcat_tool_call>", ""),
 		Written: xmlCalls("", "", "<longcat_tool_call>{{ c.name }}\n",

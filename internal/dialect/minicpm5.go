@@ -5,7 +5,7 @@ package dialect
 //	<function name="f"><param name="p"><![CDATA[v]]></param></function>
 var miniCPM5 = tagFamily(&Family{
 	Name: "minicpm5", Names: []string{"minicpm5"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed(`<function name="`, `">`),
 		Written: xmlCalls("", "", `<function name="{{ c.name }}">`, `<param name="{{ k }}">`, "</param>", "</function>"),

@@ -3,7 +3,7 @@ package dialect
 // minimax is the format of MiniMax M2, with several calls in one block.
 var minimax = tagFamily(&Family{
 	Name: "minimax", Names: []string{"minimax", "minimax_m2"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed("<minimax:tool_call>\n<invoke name=\"", "\">\n"),
 		Written: xmlCalls("<minimax:tool_call>\n", "\n</minimax:tool_call>", `<invoke name="{{ c.name }}">`+"\n",

@@ -13,7 +13,7 @@ var minimaxM3 = tagFamily(&Family{
 	Name: "minimax_m3", Names: []string{"minimax_m3"}, Shared: []string{"minimax"},
 	Think: &Think{Open: "<mm:think>", Close: "</mm:think>", Leave: "\n</mm:think>\n\n", at: beforeAnswer,
 		ReasoningNames: []string{"minimax_m3"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed(m3NS+"<tool_call>\n"+m3NS+`<invoke name="`, `">`),
 		Written: `{% macro m(k, v) %}]<]minimax[>[<{{ k }}>{% if v is mapping %}{% for n, x in v.items() %}{{ m(n, x) }}{% endfor %}` +

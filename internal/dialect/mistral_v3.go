@@ -3,7 +3,7 @@ package dialect
 // mistralV3 is what models before those of mistral write, read by the same parser.
 var mistralV3 = tagFamily(&Family{
 	Name: "mistral_v3", Names: []string{"mistral_v3"}, Shared: []string{"mistral"},
-	Think: mistralTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: mistralTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON(toolCalls+"[", "name", "arguments"),
 		Written: eachCall("[TOOL_CALLS] [", ", ", "]", "{{ c | tojson }}"),

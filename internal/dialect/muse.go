@@ -11,7 +11,7 @@ var muse = &Family{
 	Name: "muse", Names: []string{"muse", "muse_spark", "muse_glimmer"}, Shared: none,
 	Think: &Think{Open: " to=self" + museMessage, Close: museEnd, Leave: museEnd, at: beforeAnswer,
 		ReasoningNames: []string{"muse", "muse_spark"}},
-	Resume: []string{museStart + "assistant", museMessage},
+	Resume: []string{museStart + "assistant", museMessage}, Replay: ReplayPrinted,
 	Calls: &Calls{
 		Force: func(tool string) string {
 			if tool == "" {

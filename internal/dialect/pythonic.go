@@ -3,7 +3,7 @@ package dialect
 // pythonic is the format of Llama 4 and of small Llamas told so: [f(p="v"), g()]. What llama3 reads is read too.
 var pythonic = tagFamily(&Family{
 	Name: "pythonic", Names: []string{"pythonic", "llama4_json", "llama4_pythonic", "llama4"}, Shared: []string{"llama"},
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed("[", "("),
 		Written: eachCall("[", ", ", "]", pythonCall),

@@ -7,7 +7,7 @@ var qwen3Coder = tagFamily(&Family{
 	Name:   "qwen3_coder",
 	Names:  []string{"qwen3_coder", "qwen3_xml", "qwen3_coder_xml", "qwen35", "qwen3_5", "nemotron3", "step3p5", "step"},
 	Shared: []string{"hermes", "nous", "qwen", "qwen3", "nemotron"},
-	Think:  thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think:  thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed(callOpen+"\n"+functionOpen, ">\n"),
 		Written: xmlCalls("", "", "<tool_call>\n<function={{ c.name }}>\n", "<parameter={{ k }}>\n", "\n</parameter>\n",

@@ -5,7 +5,7 @@ var seedOSS = tagFamily(&Family{
 	Name: "seed_oss", Names: []string{"seed_oss", "seed"}, Shared: none,
 	Think: &Think{Open: "<seed:think>", Close: "</seed:think>", Leave: "\n</seed:think>\n\n", at: beforeAnswer,
 		ReasoningNames: []string{"seed_oss", "seed"}},
-	Resume: none, Ends: none, Builtin: noBuiltin,
+	Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed("<seed:tool_call>\n"+functionOpen, ">\n"),
 		Written: xmlCalls("", "", "<seed:tool_call>\n<function={{ c.name }}>\n",

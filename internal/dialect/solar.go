@@ -9,7 +9,7 @@ import "strings"
 var solar = guarded(tagFamily(&Family{
 	Name: "solar", Names: []string{"solar", "solar_open"}, Shared: none,
 	Think:  &Think{Open: "<|think|>", Close: "<|end|>", Leave: "<|end|>", at: beforeAnswer, ReasoningNames: none},
-	Resume: []string{"<|begin|>assistant", "<|content|>"}, Ends: none, Builtin: noBuiltin,
+	Resume: []string{"<|begin|>assistant", "<|content|>"}, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force: forceNamed("<|tool_calls|><|tool_call:begin|>a1b2c3d4e5"+solarName, solarArgs),
 		Written: eachCall("<|tool_calls|>", "", "<|calls|>", "<|tool_call:begin|>a1b2c3d4e{{ loop.index }}"+solarName+

@@ -3,7 +3,7 @@ package dialect
 // thinkOnly is output with reasoning in <think> tags and no known form of tool calls.
 var thinkOnly = tagFamily(&Family{
 	Name: "think", Names: none, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls:   noCalls,
 	matches: func(e Evidence) bool { return e.mentions(thinkClose) || e.token(thinkOpen, thinkClose) },
 }, &syntax{})

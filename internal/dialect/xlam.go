@@ -4,7 +4,7 @@ package dialect
 // "functools" before it, and text before that.
 var xlam = tagFamily(&Family{
 	Name: "xlam", Names: []string{"xlam", "firefunction"}, Shared: none,
-	Think: thinkTags, Resume: none, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("[", "name", "arguments"),
 		Written: eachCall("[", ", ", "]", "{{ c | tojson }}"),

@@ -43,6 +43,7 @@ type choice struct {
 	circles circles
 	end     ending
 	ids     []int32 // that were generated
+	told    retold
 	usage   chat.Usage
 }
 
@@ -115,12 +116,14 @@ func (c *choice) run() bool {
 			break
 		}
 		if err != nil {
+			c.told.remember(c.m.history, c.p)
 			c.yield(c.broken(err), engineError(err))
 			return false
 		}
 		c.token(t)
 	}
 	c.rest(s.Finish() == engine.Stop)
+	c.told.remember(c.m.history, c.p)
 	if c.end.gone {
 		return false
 	}
@@ -294,6 +297,9 @@ func (c *choice) release(all bool) {
 
 func (c *choice) emit(e chat.Event) {
 	e.Choice = c.index
+	if c.p.replays {
+		c.told.add(&e)
+	}
 	if !c.end.gone {
 		c.end.gone = !c.yield(e, nil)
 	}

@@ -51,6 +51,8 @@ type Config struct {
 
 	// PlainHistory encodes earlier answers as the template renders them, instead of keeping the tokens that were generated.
 	PlainHistory bool
+	// NoReplay leaves out reasoning that clients leave out, instead of putting back what was generated.
+	NoReplay bool
 	// HistoryTTL is how long texts are remembered that nobody uses, HistorySessions of how many sessions; 0: as long and of as
 	// many as there is room.
 	HistoryTTL      time.Duration

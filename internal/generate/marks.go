@@ -90,7 +90,9 @@ func (m *prompter) cached(u *chat.Usage, p *prompt, r *chat.Request, e engine.Us
 	u.Disk, u.Added = e.Disk, e.Added
 	u.Parted = p.messageAt(m.history, r.Messages, e.Longer) + 1
 	if e.Own && !p.raw {
-		u.Around = p.around(m.history, e.Longer)
+		if around := p.around(m.history, e.Longer); !p.quotes(around[0]) && !p.quotes(around[1]) {
+			u.Around = around
+		}
 	}
 	if !e.First.IsZero() {
 		u.Prefill = e.First.Sub(e.Started)

@@ -49,12 +49,12 @@ type prompt struct {
 	tokens  []int32 // of text
 	forced  string  // the opening of a call that text ends with; the parser hears it as if the model had said it
 	options dialect.Options
-	raw     bool    // see prompter.raw: of what follows only salt is set
+	raw     bool    // see prompter.raw: of what follows only the account's salt is set
 	short   int     // see chat.Usage
 	budget  int     // tokens of reasoning; 0: no limit
 	stopIDs []int32 // that end the reply; nil: the generator's
 
-	salt    transcript.Salt
+	account
 	draft   transcript.Draft  // whose text is text with the guard's marks
 	encoded transcript.Tokens // tokens are its ids
 	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
@@ -86,7 +86,7 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt{salt: r.Origin.Salt, budget: think.Budget}
+	p := &prompt{account: out.account, budget: think.Budget}
 	p.options.Continued, p.options.NoRepair = out.continued, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once
@@ -98,9 +98,7 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	p.draft = out.draft(r.Messages)
 	p.draft.Plain = r.PlainHistory
 	p.draft.Stops, p.draft.Says, p.draft.Tools = m.stops, m.says(p.options.Tools), len(p.options.Tools)
-	if r.Origin.Session != "" {
-		p.draft.Session = party(&r.Origin)
-	}
+	p.draft.Session = p.session
 	if err := p.encode(ctx, m.history, ""); err != nil {
 		return nil, err
 	}

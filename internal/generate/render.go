@@ -21,6 +21,7 @@ type rendering struct {
 	continued bool // it ends inside an assistant's message, which the model goes on with
 	spans     []jinja.Span
 	messages  *jinja.List // as the template has seen them
+	account
 }
 
 // continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
@@ -45,7 +46,8 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 	case tools != nil && !f.has(toolsDeclared):
 		m.leaveOut()
 	}
-	turns, err := m.turns(r, think, told)
+	talk := m.account(r)
+	turns, err := m.turns(r, think, told, &talk)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +58,8 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 	now := m.clocks.of(turns, m.cfg.Now)
 	var refused error
 	for i, f := range m.forms {
-		if i > 0 {
-			if turns, err = m.turns(r, think, told); err != nil {
+		if i > 0 { // the refusal may be one of reasoning that was put back
+			if turns, err = m.turns(r, think, told, &account{}); err != nil {
 				return nil, err
 			}
 		}
@@ -73,6 +75,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 		setLegacy(m.cfg.Template, vars, now)
 		out, err := m.renderVars(ctx, vars, hasTools, limits, now)
 		if err == nil {
+			out.account = talk
 			return out, nil
 		}
 		if refused == nil {
@@ -86,7 +89,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 }
 
 // turns are those of a request, not yet fitted to a form, with the text about tools.
-func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string) ([]turn, error) {
+func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string, talk *account) ([]turn, error) {
 	turns, err := turnsOf(r.Messages, m.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
@@ -98,6 +101,7 @@ func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string) ([]t
 			}
 		}
 	}
+	talk.replay(m.history, turns)
 	return m.switches.say(m.forms[0].withTold(turns, told), think, m.holds()), nil
 }
 

@@ -215,7 +215,7 @@ func TestEditedAnswers(t *testing.T) {
 		{"another tool", call, func(m *chat.Message) { m.Parts[0].Call.Name = "get_news" }, false},
 		{"text added", call, func(m *chat.Message) { m.Parts = append([]chat.Part{{Text: "Well."}}, m.Parts...) }, false},
 		{"call removed", "Yes.\n" + call, func(m *chat.Message) { m.Parts = m.Parts[:1] }, false},
-		{"reasoning removed", "<think>\nHm\n</think>\n\n" + call, func(m *chat.Message) { m.Parts = m.Parts[1:] }, false},
+		{"reasoning removed", "<think>\nHm\n</think>\n\n" + call, func(m *chat.Message) { m.Parts = m.Parts[1:] }, true},
 		{"reasoning changed", "<think>\nHm\n</think>\n\n" + call, func(m *chat.Message) { m.Parts[0].Text = "Oh" }, false},
 		{"trimmed", "Yes. ", func(m *chat.Message) { m.Parts[0].Text = "Yes." }, true},
 		{"other text", "Yes. ", func(m *chat.Message) { m.Parts[0].Text = "No." }, false},

@@ -3,7 +3,7 @@ package transcript
 import (
 	"encoding/binary"
 	"errors"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -14,9 +14,15 @@ import (
 //	  1 + the number of the piece it continues, or 0 and a salt for a root, which has nothing more
 //	  its text; its ids; how many of those were generated
 //	  0; 1 and head for a piece that was said; 2 as 1, and the text of the answer, spoken and reasoning (0 or 1)
+//	the number of reasonings, and per reasoning, the one used last first:
+//	  milliseconds since its use
+//	  its salt, the digest of its conversation, its text
 //
 // Texts and ids stand behind their length.
-const historyMagic = "hearthH1"
+const (
+	historyMagic = "hearthH2"
+	historyFirst = "hearthH1" // the same without reasonings
+)
 
 // Save spells all that is remembered but the sessions.
 func (h *History) Save() []byte {
@@ -58,6 +64,12 @@ func (h *History) Save() []byte {
 			}
 		}
 	}
+	b = binary.AppendUvarint(b, uint64(h.reasonings.used.Len()))
+	for e := h.reasonings.used.Front(); e != nil; e = e.Next() {
+		r := e.Value.(*reasoning)
+		b = binary.AppendUvarint(b, uint64((now - r.last).Milliseconds()))
+		b = appendText(append(append(b, r.salt[:]...), r.said[:]...), r.text)
+	}
 	return b
 }
 
@@ -69,7 +81,8 @@ var errHistory = errors.New("read history: it is not one, or of another version 
 
 // Load takes in what Save spelled, if nothing is remembered yet: all of it, or nothing and an error.
 func (h *History) Load(b []byte) error {
-	if !strings.HasPrefix(string(b[:min(len(b), len(historyMagic))]), historyMagic) {
+	magic := string(b[:min(len(b), len(historyMagic))])
+	if magic != historyMagic && magic != historyFirst {
 		return errHistory
 	}
 	r := historyReader{b: b[len(historyMagic):]}
@@ -92,11 +105,25 @@ func (h *History) Load(b []byte) error {
 		}
 		all = append(all, p)
 	}
+	var thought []*reasoning
+	if magic != historyFirst {
+		thought = make([]*reasoning, 0, r.number(len(r.b)/leastReasoning))
+	}
+	for range cap(thought) {
+		x := &reasoning{last: time.Since(h.began) - time.Duration(since+int64(r.number(1<<40)))*time.Millisecond}
+		copy(x.salt[:], r.take(len(x.salt)))
+		copy(x.said[:], r.take(len(x.said)))
+		x.text = r.text()
+		thought = append(thought, x)
+	}
 	if r.bad || len(r.b) > 0 {
 		return errHistory
 	}
-	if len(h.roots) > 0 {
+	if len(h.roots) > 0 || h.reasonings.size > 0 {
 		return nil
+	}
+	for _, x := range slices.Backward(thought) {
+		h.reasonings.remember(x)
 	}
 	h.roots = roots
 	for i := len(all) - 1; i >= 0; i-- {
@@ -110,8 +137,12 @@ func (h *History) Load(b []byte) error {
 		h.drop(h.used.newer)
 	}
 	h.expire()
+	h.reasonings.expire(&h.tree)
 	return nil
 }
+
+// leastReasoning is how many bytes of a file a reasoning takes at least.
+const leastReasoning = 2 + len(Salt{}) + len(Digest{})
 
 // historyReader takes a file apart. bad says that it was none.
 type historyReader struct {

@@ -22,7 +22,8 @@ type History struct {
 
 	mu sync.Mutex // of what is below
 	tree
-	calls callIDs
+	calls      callIDs
+	reasonings reasonings
 }
 
 // Terms say what is remembered. Zero fields set no limit.
@@ -51,7 +52,7 @@ func (h *History) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clear()
-	h.calls = callIDs{}
+	h.calls, h.reasonings = callIDs{}, reasonings{}
 }
 
 // ForgetSalt drops everything under a salt.
@@ -60,6 +61,7 @@ func (h *History) ForgetSalt(s Salt) {
 	defer h.mu.Unlock()
 	h.clearSalt(s)
 	h.calls.forgetSalt(s)
+	h.reasonings.dropAll(func(r *reasoning) bool { return r.salt == s })
 }
 
 // Tokens are the ids of a draft's text and where in it they stand.
@@ -119,7 +121,10 @@ func (h *History) Encode(ctx context.Context, s Salt, d *Draft) (Tokens, error) 
 func (h *History) find(ctx context.Context, t *Tokens, d *Draft) (p *piece, near []edge, err error) {
 	h.mu.Lock()
 	h.expire()
-	h.visit(d.Session)
+	h.reasonings.expire(&h.tree)
+	if gone := h.visit(d.Session); gone != 0 {
+		h.reasonings.dropAll(func(r *reasoning) bool { return r.session == gone })
+	}
 	p = h.root(t.salt)
 	copied := 0
 	for stoodIn := 0; ; stoodIn++ { // once for each message at most

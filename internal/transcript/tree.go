@@ -105,10 +105,9 @@ func (t *tree) expire() {
 
 // visit notes a request of a session. Of a session too many, it drops the ends of conversations that the session was the
 // last to use. Whoever uses a piece uses those above it, so they come later in the ring.
-func (t *tree) visit(session uint64) {
-	_, gone := t.kept.Visit(session)
-	if gone == 0 {
-		return
+func (t *tree) visit(session uint64) (gone uint64) {
+	if _, gone = t.kept.Visit(session); gone == 0 {
+		return 0
 	}
 	for p := t.used.newer; p != &t.used; {
 		after := p.newer
@@ -117,6 +116,7 @@ func (t *tree) visit(session uint64) {
 		}
 		p = after
 	}
+	return gone
 }
 
 // walk follows the text below p as far as it is known, and adds what is known of it to out.

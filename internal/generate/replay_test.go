@@ -1,0 +1,245 @@
+package generate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"hearth/internal/chat"
+	"hearth/internal/dialect"
+	"hearth/internal/engine"
+	"hearth/internal/transcript"
+)
+
+// forgetful is a conversation as a client tells it that keeps no reasoning.
+func forgetful(messages []chat.Message) []chat.Message {
+	all := slices.Clone(messages)
+	for i := range all {
+		all[i].Parts = slices.DeleteFunc(slices.Clone(all[i].Parts), func(p chat.Part) bool { return p.Kind == chat.PartReasoning })
+	}
+	return all
+}
+
+// rendered is the prompt of a request, and its length as counting has it.
+func (k *talk) rendered(r *chat.Request) string {
+	k.t.Helper()
+	out, err := k.g.Render(k.t.Context(), r)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return out
+}
+
+const thoughtful = "<think>\nLet me see.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"z\": 1.0}}\n</tool_call>"
+
+// TestReplay: a client that sends its turns back without their reasoning has the prompts of one that keeps it, so that each turn
+// takes up all that ran in the one before.
+func TestReplay(t *testing.T) {
+	k := newTalk(t, true)
+	for i := range 10 {
+		answer := []string{
+			thoughtful,
+			"<think>\nAgain.\n</think>\n\n<tool_call>\n{\"name\":\"get_weather\",\"arguments\":{\"z\":1.0,\"city\":\"T\\u00f8nsberg\"}}\n</tool_call>\n",
+			"<think>\nBoth.\n</think>\n\n<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call><tool_call>{\"arguments\": {\"city\": \"Bø\"}, \"name\": \"get_weather\"}</tool_call>",
+			"<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call>",
+		}[i%4]
+		common, ran := k.say(answer)
+		if common != ran {
+			t.Errorf("turn %d: %d of %d tokens had run", i, common, ran)
+		}
+		k.r.Messages = forgetful(k.r.Messages)
+		k.results("sunny\n")
+	}
+	if n := strings.Count(k.rendered(&k.r), "Let me see."); n != 3 {
+		t.Errorf("%d thoughts of 3 are in the prompt", n)
+	}
+}
+
+// TestReplayOnlyWhatWasSaid: who was given a turn gets its reasoning back, in a conversation that says the same.
+func TestReplayOnlyWhatWasSaid(t *testing.T) {
+	k := newTalk(t, true)
+	k.say(thoughtful)
+	k.results("sunny")
+	k.say("<think>\nOnce more.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>")
+	k.results("rain")
+	for _, c := range []struct {
+		name string
+		edit func(r *chat.Request)
+		want []string // of what was thought
+	}{
+		{"as it was", func(*chat.Request) {}, []string{"Let me see.", "Once more."}},
+		{"blanks around the text", func(r *chat.Request) { r.Messages[2].Parts[0].Text = "\n I look.  " }, []string{"Let me see.", "Once more."}},
+		{"arguments spelled in another way", func(r *chat.Request) {
+			r.Messages[2].Parts[1].Call = &chat.ToolCall{Name: "get_weather", Arguments: json.RawMessage(`{"z": 1, "city": "\u004fslo"}`)}
+		}, []string{"Let me see.", "Once more."}},
+		{"a name of the assistant", func(r *chat.Request) { r.Messages[2].Name = "agent" }, []string{"Let me see.", "Once more."}},
+		{"another question", func(r *chat.Request) { r.Messages[1] = text(chat.User, "Rain?") }, nil},
+		{"another system message", func(r *chat.Request) { r.Messages[0] = text(chat.System, "You obey.") }, nil},
+		{"another text", func(r *chat.Request) { r.Messages[2].Parts[0].Text = "I see." }, nil},
+		{"no text", func(r *chat.Request) { r.Messages[2].Parts = r.Messages[2].Parts[1:] }, nil},
+		{"other arguments", func(r *chat.Request) {
+			r.Messages[2].Parts[1].Call = &chat.ToolCall{Name: "get_weather", Arguments: json.RawMessage(`{"z":"1","city":"Oslo"}`)}
+		}, nil},
+		{"another tool", func(r *chat.Request) {
+			r.Messages[2].Parts[1].Call = &chat.ToolCall{Name: "get_news", Arguments: json.RawMessage(`{"z":1,"city":"Oslo"}`)}
+		}, nil},
+		{"another result", func(r *chat.Request) {
+			r.Messages[3].Parts = []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{Parts: []chat.Part{{Text: "snow"}}}}}
+		}, []string{"Let me see."}},
+		{"reasoning of its own", func(r *chat.Request) {
+			r.Messages[2].Parts = append([]chat.Part{{Kind: chat.PartReasoning, Text: "Mine."}}, r.Messages[2].Parts...)
+		}, []string{"Mine.", "Once more."}},
+		{"another salt", func(r *chat.Request) { r.Origin.Salt = transcript.Salt{1} }, nil},
+		{"another caller", func(r *chat.Request) { r.Origin.Caller = [16]byte{1} }, nil},
+		{"a plain history", func(r *chat.Request) { r.PlainHistory = true }, nil},
+		// As the template has it:
+		{"thinking off", func(r *chat.Request) { r.Thinking.Mode = chat.Off }, []string{"Let me see.", "Once more."}},
+		{"a user who speaks again", func(r *chat.Request) {
+			r.Messages = append(r.Messages, text(chat.Assistant, "It rains."), text(chat.User, "Thanks."))
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := k.r
+			r.Messages = forgetful(r.Messages)
+			c.edit(&r)
+			got := k.rendered(&r)
+			for _, thought := range []string{"Let me see.", "Once more.", "Mine."} {
+				if strings.Contains(got, thought) != slices.Contains(c.want, thought) {
+					t.Errorf("%q in the prompt: want %v\n%s", thought, c.want, got)
+				}
+			}
+			if n, err := k.g.Count(t.Context(), &r); err != nil || n == 0 {
+				t.Errorf("%d tokens counted, %v", n, err)
+			}
+		})
+	}
+	r := k.r
+	r.Messages = forgetful(r.Messages)
+	k.g.cfg.NoReplay = true
+	if got := k.rendered(&r); strings.Contains(got, "Let me see.") {
+		t.Errorf("it is put back though it is not to be: %s", got)
+	}
+	k.g.cfg.NoReplay = false
+	family := *k.g.family
+	family.Replay = dialect.ReplayNever
+	k.g.family = &family
+	if got := k.rendered(&r); strings.Contains(got, "Let me see.") {
+		t.Errorf("it is put back though its publisher wants none: %s", got)
+	}
+	k.g.family = dialect.Choose(dialect.Evidence{Template: "<tool_call>"})
+	k.g.ForgetSalt(transcript.Salt{1})
+	if got := k.rendered(&r); !strings.Contains(got, "Let me see.") {
+		t.Errorf("it went with another caller's: %s", got)
+	}
+	saved := k.g.Remembered()
+	k.g.ForgetSalt(transcript.Salt{})
+	if got := k.rendered(&r); strings.Contains(got, "Let me see.") {
+		t.Errorf("it is remembered of a caller who had it dropped: %s", got)
+	}
+	again := newTalk(t, true)
+	if err := again.g.Recall(saved); err != nil {
+		t.Fatal(err)
+	}
+	if got := again.rendered(&r); !strings.Contains(got, "Let me see.") || !strings.Contains(got, "Once more.") {
+		t.Errorf("it is lost with the process: %s", got)
+	}
+}
+
+// keepsReasoning is a template that prints what the model thought in every turn.
+const keepsReasoning = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}" +
+	"{{ m.content }}{% for c in m.tool_calls %}<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+
+// TestReplayOfWhatCame: of a reply that was cut off, what the model thought counts for a client that tells all it was given.
+func TestReplayOfWhatCame(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		finish       engine.Reason
+		fail         bool
+		told         string // the text that the client sends back
+		want         bool
+	}{
+		{"cut in the text", "<think>\nHm.\n</think>\n\nIt is sun", engine.Length, false, "It is sun", true},
+		{"cut in the text, of which less comes back", "<think>\nHm.\n</think>\n\nIt is sun", engine.Length, false, "It is", false},
+		{"cut in the reasoning", "<think>\nHm.", engine.Length, false, "", false},
+		{"cut in a call", "<think>\nHm.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"ci", engine.Length, false, "I look.", true},
+		{"failed in the text", "<think>\nHm.\n</think>\n\nIt is sun", engine.Stop, true, "It is sun", true},
+		{"nothing but reasoning", "<think>\nHm.\n</think>\n\n", engine.Stop, false, "", false},
+		{"ended by a stop string", "<think>\nHm.\n</think>\n\nIt is sunny STOP and more", engine.Stop, false, "It is sunny ", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := talkOver(t, "", keepsReasoning, false)
+			k.m.finish, k.r.Stop, k.r.Tools = c.finish, []string{"STOP"}, weather()
+			k.m.reply = k.g.guard.Plain(c.answer)
+			if c.fail {
+				k.m.fail = errors.New("broken")
+			}
+			seq, err := k.g.Generate(t.Context(), &k.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for e := range seq {
+				if e.Kind == chat.EventText {
+					got += e.Text
+				}
+			}
+			if strings.Contains(c.answer, c.told) && !strings.HasPrefix(strings.TrimSpace(got), strings.TrimSpace(c.told)) {
+				t.Fatalf("the client was given %q", got)
+			}
+			k.m.fail = nil
+			k.r.Messages = append(k.r.Messages, text(chat.Assistant, c.told), text(chat.User, "Go on."))
+			if got := k.rendered(&k.r); strings.Contains(got, "Hm.") != c.want {
+				t.Errorf("put back %t, want %t: %s", !c.want, c.want, got)
+			}
+		})
+	}
+}
+
+// TestReplayOfChoices: each of several choices has what the model thought before it.
+func TestReplayOfChoices(t *testing.T) {
+	k := newTalk(t, true)
+	k.g.cfg.Engine = &choices{replies: [][]int32{
+		k.g.guard.Plain("<think>\nOne.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>"),
+		k.g.guard.Plain("<think>\nTwo.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"),
+		k.g.guard.Plain("<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>"),
+	}}
+	k.r.N = 3
+	seq, err := k.g.Generate(t.Context(), &k.r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]chat.Message, 3)
+	for e, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == chat.EventToolEnd {
+			said[e.Choice] = chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Kind: chat.PartToolCall, Call: e.Call}}}
+		}
+	}
+	before := k.r.Messages
+	for i, want := range []string{"<think>\nOne.", "<think>\nTwo.", ""} {
+		k.r.Messages = append(slices.Clone(before), said[i])
+		k.results("sunny")
+		if got := k.rendered(&k.r); strings.Contains(got, "<think>") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("choice %d: want %q in %s", i, want, got)
+		}
+	}
+}
+
+// choices is an engine whose prompts, in their order, have different replies.
+type choices struct {
+	replies [][]int32
+	next    int
+}
+
+func (c *choices) Context() int { return 4096 }
+
+func (c *choices) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
+	s := &script{reply: c.replies[c.next], finish: engine.Stop, context: c.Context()}
+	c.next++
+	return s.Submit(ctx, p)
+}
