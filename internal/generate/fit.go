@@ -220,12 +220,21 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 		}
 	}
 	if missing {
+		var none []turn
 		for _, c := range t.calls {
 			if len(to[c]) == 0 {
-				to[c] = []turn{{role: roleTool, text: "[no result]", answers: c}}
-				results = append(results, to[c]...)
+				to[c] = []turn{noResult(c)}
+				none = append(none, to[c]...)
 			}
 		}
+		end := len(results) // of those of the turn: what is behind them answers others
+		for end > 0 && results[end-1].answers.turn != t.calls[0].turn {
+			end--
+		}
+		if end == 0 {
+			end = len(results)
+		}
+		results = slices.Concat(results[:end], none, results[end:])
 	}
 	var out []turn
 	switch {

@@ -81,6 +81,26 @@ func TestFitIsLinear(t *testing.T) {
 		"calls after calls and a user": func(n int) []chat.Message {
 			return append([]chat.Message{user, says(calls(n)...), user}, results(n, "call_")...)
 		},
+		"calls of one id": func(n int) []chat.Message {
+			return append([]chat.Message{user, says(slices.Repeat([]chat.Part{callPart("a", "f", "{}")}, n)...)}, times(n, answers(resultPart("a", "r")))...)
+		},
+		"calls of one id, results apart": func(n int) []chat.Message {
+			return append([]chat.Message{user, says(slices.Repeat([]chat.Part{callPart("a", "f", "{}")}, n)...)}, times(n, answers(resultPart("a", "r")), assistant)...)
+		},
+		"every other result": func(n int) []chat.Message {
+			all := results(2*n, "call_")
+			for i := range n {
+				all[i] = all[2*i]
+			}
+			return append([]chat.Message{user, says(calls(2 * n)...)}, all[:n]...)
+		},
+		"results apart, backwards": func(n int) []chat.Message {
+			all := []chat.Message{user, says(calls(n)...)}
+			for _, r := range results(n, "call_") {
+				all = append(all, r, assistant)
+			}
+			return all
+		},
 		"results alone": func(n int) []chat.Message { return append(times(n, answers(resultPart("a", "r"))), user) },
 	} {
 		for form, src := range map[string]string{"all": printAll, "strict": printMistral, "odd": printOdd, "plain": printPlain, "channels": dialect.BuiltinText("harmony")} {
