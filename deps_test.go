@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"wire":           {"chat"},
 	"wire/anthropic": {"wire", "chat"},
 	"wire/openai":    {"wire", "chat", "schema"},
+	"wire/responses": {"wire", "wire/openai", "chat"},
 	"wire/wiretest":  {"wire", "chat"},
 	"catalog":        {"chat", "hub", "dialect", "generate", "embed", "engine", "remote", "model", "tokenizer", "backend", "kv", "config", "demo", "script", "tier", "regular"},
 	"embed":          {"chat", "tokenizer", "model", "backend", "watchdog"},
@@ -79,7 +80,7 @@ var modules = map[string]string{
 
 // forbidden are standard packages that a layer must do without: the network stays above generate, the log above engine.
 var forbidden = map[string][]string{
-	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/wiretest", "cli", "bench"},
+	"net/http": {"server", "wire", "wire/anthropic", "wire/openai", "wire/responses", "wire/wiretest", "cli", "bench"},
 	"log/slog": {"server", "cli"},
 	"log":      {},
 }

@@ -24,6 +24,7 @@ import (
 	"hearth/internal/jinja"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
+	"hearth/internal/wire/responses"
 )
 
 func newRenderCmd() *cobra.Command {
@@ -47,7 +48,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 	f := cmd.Flags()
 	f.StringVar(&file, "template", "", "render the variables of this template (`FILE`)")
 	f.StringVar(&clock, "now", "", "what the template takes for the current `TIME`")
-	f.StringVar(&api, "api", "", "the requests' API: messages or chat")
+	f.StringVar(&api, "api", "", "the requests' API: messages, chat or responses")
 	f.BoolVar(&asJSON, "json", false, `with --model: print {"text", "tokens", "api"}, a line for every request`)
 	f.BoolVar(&traits, "traits", false, "with --model: print what the chat template has a place for, as trials show, and read no requests")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -63,7 +64,7 @@ whatever else the template knows. Writes {"text": "..."} or {"error": "..."}.`,
 		case !f.Changed("model"):
 			return console.Hintf(errors.New("--model or --template is missing"), "for example: %s", firstLine(cmd.Example))
 		case api != "" && decoders[api] == nil:
-			return fmt.Errorf("--api %s is unknown; it must be messages or chat", api)
+			return fmt.Errorf("--api %s is unknown; it must be messages, chat or responses", api)
 		}
 		if err := load(cmd, cfg); err != nil {
 			return err
@@ -163,7 +164,7 @@ func (weightless) Submit(context.Context, engine.Prompt) (generate.Stream, error
 }
 
 // decoders read the requests of an API.
-var decoders = map[string]func([]byte) (*chat.Request, *chat.Error){"messages": anthropic.Decode, "chat": openai.Decode}
+var decoders = map[string]func([]byte) (*chat.Request, *chat.Error){"messages": anthropic.Decode, "chat": openai.Decode, "responses": responses.Decode}
 
 // rendered is what debug render --json says of a request.
 type rendered struct {
@@ -235,6 +236,7 @@ func apiOf(body []byte) string {
 		} `json:"messages"`
 		Stops  json.RawMessage `json:"stop_sequences"`
 		Config json.RawMessage `json:"output_config"`
+		Input  json.RawMessage `json:"input"`
 	}
 	if json.Unmarshal(body, &r) != nil { // the decoder says what is wrong
 		return "chat"
@@ -253,6 +255,9 @@ func apiOf(body []byte) string {
 	}
 	if blocks || r.System != nil || r.Stops != nil || r.Config != nil {
 		return "messages"
+	}
+	if r.Input != nil {
+		return "responses"
 	}
 	return "chat"
 }

@@ -21,6 +21,7 @@ import (
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
+	"hearth/internal/wire/responses"
 )
 
 func newServeCmd() *cobra.Command {
@@ -138,11 +139,15 @@ func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, al
 // serverOptions wires the protocols. This is the list of them.
 func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) server.Options {
 	v, c := buildVersion()
+	openAI := openai.Protocol{Strict: cfg.StrictOpenAI, Thinking: chat.ToggleOf(cfg.ExposeThinking), Reasoning: reasoningField(cfg),
+		Unprocessable: cfg.ValidationStatus == "422"}
 	return server.Options{
 		Models: models,
 		Protocols: []wire.Protocol{
 			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: chat.ToggleOf(cfg.ExposeThinking)},
-			openai.Protocol{Strict: cfg.StrictOpenAI, Thinking: chat.ToggleOf(cfg.ExposeThinking), Reasoning: reasoningField(cfg), Unprocessable: cfg.ValidationStatus == "422"}},
+			openAI,
+			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse"},
+		},
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,
 		Health:  func() server.Health { return health(cfg, models) },

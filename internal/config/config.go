@@ -76,6 +76,7 @@ type Config struct {
 	ExposeThinking   *bool                      // nil: Messages shows it where asked for, Chat always
 	ReasoningField   string                     // both, reasoning_content, reasoning
 	ValidationStatus string                     // 400, 422
+	HostedTools      string                     // drop, refuse
 
 	// How output is read.
 	ToolCallParser       string
@@ -145,6 +146,7 @@ func Default() *Config {
 		ReasoningParser:   "auto",
 		ReasoningField:    "both",
 		ValidationStatus:  "400",
+		HostedTools:       "drop",
 		EmbeddingOverflow: "error",
 		LogLevel:          "info",
 		AnthropicVersion:  "2023-06-01",

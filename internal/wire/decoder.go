@@ -29,6 +29,13 @@ func (d *Decoder) Fail(v Value, format string, args ...any) {
 	}
 }
 
+// FailWith records an error of another kind, unless there was one before.
+func (d *Decoder) FailWith(err *chat.Error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
 // FailAt is Fail for a value of which only the path is left.
 func (d *Decoder) FailAt(path, format string, args ...any) {
 	if d.err == nil {

@@ -29,8 +29,8 @@ func (h handler) deployment(w http.ResponseWriter, r *http.Request) {
 		Msg: "there is nothing at " + r.Method + " " + r.URL.Path + "; deployments have /chat/completions, /completions and /embeddings"})
 }
 
-// deployed is the model that a request means: the deployment that its path names, if it does, else what its body says.
-func deployed(r *http.Request, model string) string {
+// Deployed is the model that a request means: the deployment that its path names, if it does, else what its body says.
+func Deployed(r *http.Request, model string) string {
 	if name, ok := chat.Deployment(r.Context()); ok {
 		return name
 	}

@@ -34,7 +34,7 @@ func checked(t testing.TB, ctx context.Context, schema, text string) (verdict, i
 	if !json.Valid([]byte(schema)) || !json.Valid([]byte(text)) {
 		t.Fatalf("not JSON: %.100s, %.100s", schema, text)
 	}
-	f := &format{schema: json.RawMessage(schema)}
+	f := &Format{schema: json.RawMessage(schema)}
 	v := f.check(ctx, text)
 	return v, checkSteps - f.checker.left
 }
@@ -123,11 +123,11 @@ func TestSchemaLeft(t *testing.T) {
 
 // TestSchemaChoices: the choices of a reply share what is done to check them, and the reply says that it was not enough.
 func TestSchemaChoices(t *testing.T) {
-	f := &format{schema: json.RawMessage(`{"pattern": "(a{1,100}){1,2}b$"}`)}
+	f := &Format{schema: json.RawMessage(`{"pattern": "(a{1,100}){1,2}b$"}`)}
 	info := &wire.Info{Usage: &chat.Usage{}}
 	ctx := wire.WithInfo(t.Context(), info)
 	for range 10 {
-		f.look(ctx, `"`+strings.Repeat("a", 40_000)+`"`, chat.FinishStop)
+		f.Look(ctx, `"`+strings.Repeat("a", 40_000)+`"`, chat.FinishStop)
 	}
 	if used := checkSteps - f.checker.left; !f.spent || used > checkSteps+checkSteps/10 {
 		t.Errorf("spent %t after %d steps", f.spent, used)
@@ -153,7 +153,7 @@ func TestSchemaChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Body.Close()
-		if got := r.Header.Get(schemaHeader) + r.Trailer.Get(schemaHeader); got != schemaUnchecked {
+		if got := r.Header.Get(SchemaHeader) + r.Trailer.Get(SchemaHeader); got != schemaUnchecked {
 			t.Errorf("stream %s: %q", stream, got)
 		}
 	}
@@ -169,7 +169,7 @@ func FuzzSchemaCost(f *testing.F) {
 	f.Add(`{"patternProperties": {"(?i)\\pL{3,1000}": {"$ref": "#"}}, "propertyNames": {"pattern": "((a{9}){9}){9}"}}`, `{"abc": {"abd": {}}}`)
 	f.Add(`{"if": {"type": "object"}, "then": {"additionalProperties": {"$ref": "#"}}, "else": {"enum": [1, [2], {"a": 3}]}}`, `{"a": {"b": [2]}, "c": 1}`)
 	f.Fuzz(func(t *testing.T, schema, text string) {
-		f := &format{schema: json.RawMessage(schema)}
+		f := &Format{schema: json.RawMessage(schema)}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		f.check(t.Context(), text)

@@ -54,7 +54,7 @@ func (h handler) completions(w http.ResponseWriter, r *http.Request) {
 
 // decodeCompletion reads the body of /v1/completions: what chat has of limits and sampling, and a prompt.
 func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
-	d := &decoder{}
+	d := &Decoder{}
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
@@ -62,7 +62,7 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 	r := &c.request
 	d.prompts(c, body.Get("prompt"), maxCompletions, "prompts")
 	none := d.limits(r, body)
-	d.sampling(r, body)
+	d.Sample(&r.Request, body)
 	d.choices(c, body)
 	if n := d.Int(body.Get("logprobs"), 0, maxTop); n != nil {
 		c.logprobs, c.top = true, *n
@@ -78,7 +78,7 @@ func decodeCompletion(body wire.Value) (*completionRequest, *chat.Error) {
 
 // prompts reads a text, a list of texts, a list of token ids, or a list of such lists. There may be most of them, whose
 // name is what.
-func (d *decoder) prompts(c *completionRequest, v wire.Value, most int, what string) {
+func (d *Decoder) prompts(c *completionRequest, v wire.Value, most int, what string) {
 	switch v.Kind() {
 	case wire.String:
 		c.prompts = []chat.Prompt{{Text: d.String(v), Path: v.Path()}}
@@ -125,7 +125,7 @@ func (d *decoder) prompts(c *completionRequest, v wire.Value, most int, what str
 	}
 }
 
-func (d *decoder) token(v wire.Value) int32 {
+func (d *Decoder) token(v wire.Value) int32 {
 	if d.tokens++; d.tokens > wire.MaxTokenIDs {
 		d.Exceeds(chat.BoundTokenIDs, v, "too many token ids: at most %d in one request", wire.MaxTokenIDs)
 	}
@@ -133,7 +133,7 @@ func (d *decoder) token(v wire.Value) int32 {
 }
 
 // choices reads how many completions a prompt gets and how many are generated to choose from.
-func (d *decoder) choices(c *completionRequest, f wire.Value) {
+func (d *Decoder) choices(c *completionRequest, f wire.Value) {
 	c.choices = max(c.N, 1)
 	c.bestOf = c.choices
 	if v := f.Get("best_of"); !v.Absent() {
@@ -156,7 +156,7 @@ func (d *decoder) choices(c *completionRequest, f wire.Value) {
 
 // around reads whether replies begin with their prompts, and what follows them. Only with echo may they be nothing but that,
 // which none says if it is there.
-func (d *decoder) around(c *completionRequest, f, none wire.Value) {
+func (d *Decoder) around(c *completionRequest, f, none wire.Value) {
 	echo, only := d.Bool(f.Get("echo")), !none.Absent()
 	if only && !echo {
 		d.Fail(none, "0 needs echo to be true: nothing else would be left")

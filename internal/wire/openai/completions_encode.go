@@ -231,7 +231,7 @@ func (s *completionStream) send(index int, text string, lps []chat.Logprob, fini
 func (s *completionStream) Done(e *chat.Error) {
 	switch {
 	case e != nil:
-		s.out.Event("", wire.Marshal(newErrorBody(e)))
+		s.out.Event("", wire.Marshal(errorBody{NewErrorDetail(e)}))
 	case s.includeUsage:
 		s.out.Event("", wire.Marshal(textUsageChunk{s.body(), s.usageBody()}))
 	}

@@ -21,7 +21,7 @@ type request struct {
 	chat.Request
 	stream       bool
 	includeUsage bool
-	format       *format         // that the reply is checked against; nil: none
+	format       *Format         // that the reply is checked against; nil: none
 	custom       map[string]bool // names of custom tools, whose input is text
 }
 
@@ -42,7 +42,7 @@ func Decode(body []byte) (*chat.Request, *chat.Error) {
 // have: top_k, min_p, repetition_penalty, chat_template_kwargs, enable_thinking, thinking, reasoning. Fields about
 // OpenAI's own service (store, metadata, service_tier, prompt_cache_key, user, …) are ignored.
 func decode(body wire.Value) (*request, *chat.Error) {
-	d := &decoder{}
+	d := &Decoder{}
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
@@ -55,24 +55,25 @@ func decode(body wire.Value) (*request, *chat.Error) {
 	d.messages(r, body.Get("messages"))
 	d.limits(r, body)
 	d.logprobs(r, body)
-	d.sampling(r, body)
-	d.thinking(r, body)
-	d.responseFormat(r, body.Get("response_format"))
+	d.Sample(&r.Request, body)
+	d.Thinking(&r.Request, body)
+	f := body.Get("response_format")
+	r.format = d.Format(&r.Request, f, f.Get("json_schema"))
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// decoder adds the readers of this protocol's objects.
-type decoder struct {
+// Decoder adds the readers of this protocol's objects.
+type Decoder struct {
 	wire.Decoder
 	byName map[string]bool // tools
 	tokens int             // ids of prompts
 }
 
 // request reads what chat and completions have in common first.
-func (d *decoder) request(body wire.Value) *request {
+func (d *Decoder) request(body wire.Value) *request {
 	r := &request{stream: d.Bool(body.Get("stream"))}
 	if v := body.Get("stream_options"); !v.Absent() && d.Want(v, wire.Object) {
 		r.includeUsage = d.Bool(v.Get("include_usage"))
@@ -83,7 +84,7 @@ func (d *decoder) request(body wire.Value) *request {
 
 // limits reads what ends a reply. It gives the limit of tokens where that is 0, for who takes it at its word; else it is what
 // fits.
-func (d *decoder) limits(r *request, f wire.Value) (none wire.Value) {
+func (d *Decoder) limits(r *request, f wire.Value) (none wire.Value) {
 	v := f.Get("max_completion_tokens")
 	n := d.Limit(v, 0)
 	if old := d.Limit(f.Get("max_tokens"), 0); n == nil {
@@ -102,7 +103,7 @@ func (d *decoder) limits(r *request, f wire.Value) (none wire.Value) {
 	return wire.Value{}
 }
 
-func (d *decoder) logprobs(r *request, f wire.Value) {
+func (d *Decoder) logprobs(r *request, f wire.Value) {
 	r.Logprobs = d.Bool(f.Get("logprobs"))
 	if v := f.Get("top_logprobs"); !v.Absent() {
 		if n := d.Int(v, 0, maxTop); n != nil && *n > 0 {
@@ -114,7 +115,8 @@ func (d *decoder) logprobs(r *request, f wire.Value) {
 	}
 }
 
-func (d *decoder) sampling(r *request, f wire.Value) {
+// Sample reads the sampling parameters, those that are numbers and the others.
+func (d *Decoder) Sample(r *chat.Request, f wire.Value) {
 	d.Sampling(&r.Sampling, f, false)
 	if n := d.Int(f.Get("seed"), math.MinInt, math.MaxInt); n != nil {
 		seed := uint64(*n)
@@ -138,9 +140,9 @@ func (d *decoder) sampling(r *request, f wire.Value) {
 	}
 }
 
-// thinking gathers the spellings in use: enable_thinking, alone or among the template's arguments; thinking.type;
+// Thinking gathers the spellings in use: enable_thinking, alone or among the template's arguments; thinking.type;
 // reasoning_effort or reasoning.effort, whose "none" switches thinking off.
-func (d *decoder) thinking(r *request, f wire.Value) {
+func (d *Decoder) Thinking(r *chat.Request, f wire.Value) {
 	for k, v := range d.FieldsWithin(f.Get("chat_template_kwargs"), chat.BoundArgs, wire.MaxArgs, "variables") {
 		if r.TemplateArgs == nil {
 			r.TemplateArgs = map[string]json.RawMessage{}
@@ -189,32 +191,36 @@ func toggle(on bool) chat.Toggle {
 	return chat.Off
 }
 
-// responseFormat puts a wanted format to the model in words; the reply is checked against it when it is complete. Nothing
-// constrains the output yet, so a client that asks for a guarantee is refused rather than misled.
-func (d *decoder) responseFormat(r *request, v wire.Value) {
+// Format reads a wanted format and puts it to the model in words; the reply is checked against it when it is complete. A JSON
+// Schema and whether it is strict stand in schema. Nothing constrains the output yet, so a client that asks for a guarantee is
+// refused rather than misled.
+func (d *Decoder) Format(r *chat.Request, v, schema wire.Value) *Format {
 	if v.Absent() || !d.Want(v, wire.Object) {
-		return
+		return nil
 	}
+	var f *Format
 	switch kind := d.String(v.Get("type")); kind {
 	case "text":
+		return nil
 	case "json_object":
-		r.format, r.Form = &format{}, true
-		wire.AppendSystem(&r.Request, wire.JSONInstruction(nil))
+		f = &Format{}
 	case "json_schema":
-		s := v.Get("json_schema")
-		if !d.Want(s, wire.Object) {
-			return
+		if !d.Want(schema, wire.Object) {
+			return nil
 		}
-		if d.Bool(s.Get("strict")) {
-			d.Fail(s.Get("strict"), "strict schemas are not enforced by this version; send strict: false to have the schema put to the model in words")
-			return
+		if d.Bool(schema.Get("strict")) {
+			d.Fail(schema.Get("strict"), "strict schemas are not enforced by this version; send strict: false to have the schema put to the model in words")
+			return nil
 		}
-		r.format, r.Form = &format{}, true
-		if schema := s.Get("schema"); !schema.Absent() {
-			r.format.schema = d.Compact(schema)
+		f = &Format{}
+		if s := schema.Get("schema"); !s.Absent() {
+			f.schema = d.Compact(s)
 		}
-		wire.AppendSystem(&r.Request, wire.JSONInstruction(r.format.schema))
 	default:
 		d.Fail(v.Get("type"), "unknown response format %s: must be text, json_object or json_schema", wire.Quote(kind))
+		return nil
 	}
+	r.Form = true
+	wire.AppendSystem(r, wire.JSONInstruction(f.schema))
+	return f
 }

@@ -30,7 +30,7 @@ func (h handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.Close()
-	req.Model = deployed(r, req.Model)
+	req.Model = Deployed(r, req.Model)
 	wire.Direct(w, r, h.WriteError, func() ([]byte, string, int, error) {
 		if h.Encoders == nil {
 			return nil, req.Model, 0, noEncoder("embeddings", "an embedding model (--embedding-model)", req.Model)
@@ -59,7 +59,7 @@ func noEncoder(what, needs, model string) *chat.Error {
 
 // decodeEmbedding reads the body of /v1/embeddings.
 func decodeEmbedding(body wire.Value) (*embeddingRequest, *chat.Error) {
-	d := &decoder{}
+	d := &Decoder{}
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
@@ -82,7 +82,7 @@ func decodeEmbedding(body wire.Value) (*embeddingRequest, *chat.Error) {
 }
 
 // inputs reads a text, a list of texts, a list of token ids, or a list of such lists.
-func (d *decoder) inputs(v wire.Value) []chat.Input {
+func (d *Decoder) inputs(v wire.Value) []chat.Input {
 	c := &completionRequest{}
 	d.prompts(c, v, maxInputs, "inputs")
 	inputs := make([]chat.Input, len(c.prompts))
@@ -96,7 +96,7 @@ func (d *decoder) inputs(v wire.Value) []chat.Input {
 
 // overflow reads what is to happen to texts that are too long: truncate as a boolean or in Cohere's words, or vLLM's
 // truncate_prompt_tokens, -1 for the model's own limit.
-func (d *decoder) overflow(o *chat.Overflow, f wire.Value) {
+func (d *Decoder) overflow(o *chat.Overflow, f wire.Value) {
 	switch v := f.Get("truncate"); v.Kind() {
 	case wire.Missing, wire.Null:
 	case wire.String:

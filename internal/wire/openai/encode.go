@@ -25,7 +25,7 @@ type reply struct {
 	asReasoning bool // and into reasoning
 	newID       func(prefix string) string
 	custom      map[string]bool // names of custom tools
-	format      *format
+	format      *Format
 	header      http.Header // of the HTTP reply
 	usage       chat.Usage
 }
@@ -97,29 +97,32 @@ func finishReason(f chat.Finish) string {
 }
 
 type logprobs struct {
-	Content []tokenLogprob `json:"content"`
-	Refusal []tokenLogprob `json:"refusal"`
+	Content []Logprob `json:"content"`
+	Refusal []Logprob `json:"refusal"`
 }
 
-type tokenLogprob struct {
+// Logprob is a token of the output and what might have stood in its place.
+type Logprob struct {
 	Token   string       `json:"token"`
 	Logprob float64      `json:"logprob"`
 	Bytes   []int        `json:"bytes"`
-	Top     []topLogprob `json:"top_logprobs"`
+	Top     []TopLogprob `json:"top_logprobs"`
 }
 
-type topLogprob struct {
+// TopLogprob is one of those.
+type TopLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float64 `json:"logprob"`
 	Bytes   []int   `json:"bytes"`
 }
 
-func tokenLogprobs(in []chat.Logprob) []tokenLogprob {
-	out := make([]tokenLogprob, len(in))
+// Logprobs are tokens as this API writes them.
+func Logprobs(in []chat.Logprob) []Logprob {
+	out := make([]Logprob, len(in))
 	for i, lp := range in {
-		out[i] = tokenLogprob{lp.Token, finite(lp.Logprob), ints(lp.Bytes), make([]topLogprob, len(lp.Top))}
+		out[i] = Logprob{lp.Token, finite(lp.Logprob), ints(lp.Bytes), make([]TopLogprob, len(lp.Top))}
 		for j, t := range lp.Top {
-			out[i].Top[j] = topLogprob{t.Token, finite(t.Logprob), ints(t.Bytes)}
+			out[i].Top[j] = TopLogprob{t.Token, finite(t.Logprob), ints(t.Bytes)}
 		}
 	}
 	return out
@@ -191,7 +194,7 @@ type choiceState struct {
 	text, reasoning strings.Builder
 	calls           []toolCall
 	args            strings.Builder // of the last call, as far as it was sent
-	logprobs        []tokenLogprob
+	logprobs        []Logprob
 	finish          chat.Finish
 }
 
@@ -216,7 +219,7 @@ func newCollectEncoder(r reply) *collectEncoder {
 func (f *collectEncoder) Event(e *chat.Event) {
 	c := &f.parts[e.Choice]
 	if f.logprobs {
-		c.logprobs = append(c.logprobs, tokenLogprobs(e.Logprobs)...)
+		c.logprobs = append(c.logprobs, Logprobs(e.Logprobs)...)
 	}
 	switch e.Kind {
 	case chat.EventStart:
@@ -253,19 +256,19 @@ func (f *collectEncoder) Body() any {
 		p.endArgs() // the reply may have been cut off in them
 		c := choice{Index: i, FinishReason: finishReason(p.finish)}
 		text, reasoning := p.text.String(), p.reasoning.String()
-		f.format.look(f.ctx, text, p.finish)
+		f.format.Look(f.ctx, text, p.finish)
 		c.Message = message{Role: "assistant", ToolCalls: p.calls}
 		c.Message.ReasoningContent, c.Message.Reasoning = f.reasoning(reasoning)
 		if text != "" || len(p.calls) == 0 {
 			c.Message.Content = &text
 		}
 		if f.logprobs {
-			c.Logprobs = &logprobs{Content: append([]tokenLogprob{}, p.logprobs...)} // a list, also of none
+			c.Logprobs = &logprobs{Content: append([]Logprob{}, p.logprobs...)} // a list, also of none
 		}
 		out.Choices = append(out.Choices, c)
 	}
-	if h := f.format.header(); h != "" {
-		f.header.Set(schemaHeader, h)
+	if h := f.format.Header(); h != "" {
+		f.header.Set(SchemaHeader, h)
 	}
 	return out
 }
@@ -291,24 +294,24 @@ func (r *reply) toolCall(e *chat.Event) toolCall {
 func (c *toolCall) complete(call *chat.ToolCall) {
 	switch {
 	case c.Custom != nil:
-		c.Custom.Input = inputText(call)
+		c.Custom.Input = InputText(call)
 	case c.Function.Arguments == "":
-		c.Function.Arguments = argumentText(call)
+		c.Function.Arguments = ArgumentText(call)
 	}
 }
 
-// inputText is the input of a custom tool: its one argument, or all that the model wrote in its place.
-func inputText(c *chat.ToolCall) string {
+// InputText is the input of a custom tool: its one argument, or all that the model wrote in its place.
+func InputText(c *chat.ToolCall) string {
 	var args map[string]json.RawMessage
 	var input string
-	if json.Unmarshal(c.Arguments, &args) == nil && json.Unmarshal(args[customInput], &input) == nil {
+	if json.Unmarshal(c.Arguments, &args) == nil && json.Unmarshal(args[CustomInput], &input) == nil {
 		return input
 	}
 	return string(c.Arguments)
 }
 
-// argumentText is the whole of a call's arguments as the text OpenAI has there; never empty.
-func argumentText(c *chat.ToolCall) string {
+// ArgumentText is the whole of a call's arguments as the text OpenAI has there; never empty.
+func ArgumentText(c *chat.ToolCall) string {
 	if len(c.Arguments) == 0 {
 		return "{}"
 	}

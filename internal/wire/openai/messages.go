@@ -8,7 +8,7 @@ import (
 	"hearth/internal/wire"
 )
 
-func (d *decoder) messages(r *request, v wire.Value) {
+func (d *Decoder) messages(r *request, v wire.Value) {
 	if !d.Want(v, wire.Array) {
 		return
 	}
@@ -23,24 +23,24 @@ func (d *decoder) messages(r *request, v wire.Value) {
 	}
 }
 
-func (d *decoder) message(m wire.Value) chat.Message {
+func (d *Decoder) message(m wire.Value) chat.Message {
 	content := m.Get("content")
 	msg := chat.Message{Name: d.OptString(m.Get("name"))}
 	switch role := d.String(m.Get("role")); role {
 	case "system", "developer":
-		msg.Role, msg.Parts = chat.System, d.content(content, false)
+		msg.Role, msg.Parts = chat.System, d.Content(content, false)
 	case "user":
-		msg.Role, msg.Parts = chat.User, d.content(content, true)
+		msg.Role, msg.Parts = chat.User, d.Content(content, true)
 	case "assistant":
 		msg.Role, msg.Parts = chat.Assistant, d.assistant(m)
 	case "tool":
 		d.Call(m)
 		msg.Role = chat.ToolRole
-		msg.Parts = toolResult(d.OptString(m.Get("tool_call_id")), d.content(content, true))
+		msg.Parts = toolResult(d.OptString(m.Get("tool_call_id")), d.Content(content, true))
 	case "function": // before tools there was one call a turn and no id
 		d.Call(m)
 		msg.Role = chat.ToolRole
-		msg.Parts = toolResult("", d.content(content, true))
+		msg.Parts = toolResult("", d.Content(content, true))
 	default:
 		d.Fail(m.Get("role"), "unknown role %s: must be system, developer, user, assistant or tool", wire.Quote(role))
 	}
@@ -51,14 +51,15 @@ func toolResult(id string, parts []chat.Part) []chat.Part {
 	return []chat.Part{{Kind: chat.PartToolResult, Result: &chat.ToolResult{CallID: id, Parts: parts}}}
 }
 
-func (d *decoder) content(v wire.Value, media bool) []chat.Part {
+// Content reads a message's: a string, a list of parts, or null. Media counts where media may stand.
+func (d *Decoder) Content(v wire.Value, media bool) []chat.Part {
 	var parts wire.Parts
 	d.addContent(&parts, v, media)
 	return parts.All()
 }
 
 // addContent reads a string, a list of parts, or null, which is no content.
-func (d *decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
+func (d *Decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
 	if v.Absent() {
 		return
 	}
@@ -80,7 +81,7 @@ func (d *decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
 		case "refusal":
 			parts.Text(d.String(p.Get("refusal")))
 		default:
-			m := d.media(p, kind)
+			m := d.Media(p, kind)
 			if m == nil {
 				d.Fail(p.Get("type"), "unknown content part %s: must be text, image_url, file, input_audio or refusal", wire.Quote(kind))
 			} else if !media {
@@ -91,9 +92,9 @@ func (d *decoder) addContent(parts *wire.Parts, v wire.Value, media bool) {
 	}
 }
 
-// media reads a part that is no text for what is known of it, nil if it is none of those: whether the model takes it in, and
+// Media reads a part that is no text for what is known of it, nil if it is none of those: whether the model takes it in, and
 // what becomes of it if not, is decided where the model is known. Nothing is fetched.
-func (d *decoder) media(p wire.Value, kind string) *chat.Media {
+func (d *Decoder) Media(p wire.Value, kind string) *chat.Media {
 	m := &chat.Media{Path: p.Get("type").Path(), Refusal: "no model here takes " + kind + " parts: send text"}
 	switch kind {
 	case "image_url", "input_image": // the latter as in the Responses API
@@ -153,7 +154,7 @@ func urlOf(v wire.Value) wire.Value {
 
 // link reads a URL: one that has the file itself, which is of a media type with the given beginning, or one that leads to it.
 // It tells whether it is the former.
-func (d *decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
+func (d *Decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
 	t, data := d.URL(m, v)
 	switch {
 	case m.Kind == chat.Image && t == "application/pdf": // as gateways send them
@@ -165,7 +166,7 @@ func (d *decoder) link(m *chat.Media, v wire.Value, types string) (data bool) {
 }
 
 // data reads the file itself, in base64 or in a data URL.
-func (d *decoder) data(m *chat.Media, v wire.Value) {
+func (d *Decoder) data(m *chat.Media, v wire.Value) {
 	if d.IsData(v) {
 		d.DataURL(m, v)
 		return
@@ -175,7 +176,7 @@ func (d *decoder) data(m *chat.Media, v wire.Value) {
 
 // assistant reads a turn of the model's own: its reasoning under any of the names clients send it back as, then the
 // text, then the calls.
-func (d *decoder) assistant(m wire.Value) []chat.Part {
+func (d *Decoder) assistant(m wire.Value) []chat.Part {
 	var parts wire.Parts
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if v := m.Get(key); v.Kind() == wire.String {
@@ -205,7 +206,7 @@ func (d *decoder) assistant(m wire.Value) []chat.Part {
 	return parts.All()
 }
 
-func (d *decoder) call(id string, fn wire.Value) chat.Part {
+func (d *Decoder) call(id string, fn wire.Value) chat.Part {
 	if !d.Want(fn, wire.Object) {
 		return chat.Part{}
 	}
@@ -214,37 +215,38 @@ func (d *decoder) call(id string, fn wire.Value) chat.Part {
 	if args.Kind() == wire.Object { // some clients send the object instead of its text
 		call.Arguments = d.Compact(args)
 	} else {
-		call.Arguments = d.arguments(args)
+		call.Arguments = d.Arguments(args)
 	}
 	return chat.Part{Kind: chat.PartToolCall, Call: call}
 }
 
 // customCall keeps a call of a custom tool, whose input is text, as one argument of that name.
-func (d *decoder) customCall(c wire.Value) chat.Part {
+func (d *Decoder) customCall(c wire.Value) chat.Part {
 	custom := c.Get("custom")
 	if !d.Want(custom, wire.Object) {
 		return chat.Part{}
 	}
 	return chat.Part{Kind: chat.PartToolCall, Call: &chat.ToolCall{
 		ID: d.OptString(c.Get("id")), Name: d.String(custom.Get("name")),
-		Arguments: textArgument(customInput, d.OptString(custom.Get("input"))),
+		Arguments: TextArgument(CustomInput, d.OptString(custom.Get("input"))),
 	}}
 }
 
-// arguments reads the JSON text of a call's arguments. A model may have written something else in an earlier turn;
+// Arguments reads the JSON text of a call's arguments. A model may have written something else in an earlier turn;
 // clients send that back, and it must not end the conversation, so it is kept as one argument.
-func (d *decoder) arguments(at wire.Value) json.RawMessage {
+func (d *Decoder) Arguments(at wire.Value) json.RawMessage {
 	text := d.OptString(at)
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}")
 	}
 	v, err := wire.Parse([]byte(text))
 	if err != nil || v.Kind() != wire.Object {
-		return textArgument("raw_arguments", text)
+		return TextArgument("raw_arguments", text)
 	}
 	return d.Compact(v.At(at))
 }
 
-func textArgument(name, text string) json.RawMessage {
+// TextArgument is an object of one text.
+func TextArgument(name, text string) json.RawMessage {
 	return wire.Marshal(map[string]string{name: text})
 }

@@ -93,7 +93,7 @@ func (h handler) complete(r *http.Request, body wire.Value, req *request, least 
 			return err
 		}
 	}
-	req.Model = deployed(r, req.Model)
+	req.Model = Deployed(r, req.Model)
 	return wire.Identify(r, body, &req.Request)
 }
 
@@ -113,18 +113,20 @@ var (
 )
 
 type errorBody struct {
-	Error errorDetail `json:"error"`
+	Error ErrorDetail `json:"error"`
 }
 
-type errorDetail struct {
+// ErrorDetail is an error in this API's words.
+type ErrorDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
 }
 
-func newErrorBody(e *chat.Error) errorBody {
-	d := errorDetail{Message: e.Error(), Type: errorTypes[e.Kind]}
+// NewErrorDetail is what this API says of an error.
+func NewErrorDetail(e *chat.Error) ErrorDetail {
+	d := ErrorDetail{Message: e.Error(), Type: errorTypes[e.Kind]}
 	if d.Type == "" {
 		d.Type = "invalid_request_error"
 	}
@@ -145,7 +147,7 @@ func newErrorBody(e *chat.Error) errorBody {
 		// The first sentence is OpenAI's.
 		d.Message = "Incorrect API key provided. It has to be one of those that this server was started with."
 	}
-	return errorBody{d}
+	return d
 }
 
 // contextMessage is OpenAI's wording, which clients match, with what there is to add to it.
@@ -168,5 +170,5 @@ func (p Protocol) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Err
 	if p.Unprocessable && e.Kind == chat.Invalid && status == http.StatusBadRequest {
 		status = http.StatusUnprocessableEntity
 	}
-	wire.WriteErrorBody(w, r, e, status, newErrorBody(e))
+	wire.WriteErrorBody(w, r, e, status, errorBody{NewErrorDetail(e)})
 }

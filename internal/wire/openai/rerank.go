@@ -80,7 +80,7 @@ func (h handler) rerank(w http.ResponseWriter, r *http.Request) {
 
 // decodeRank reads the body of /v1/rerank.
 func decodeRank(body wire.Value) (*rankRequest, *chat.Error) {
-	d := &decoder{}
+	d := &Decoder{}
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
@@ -104,7 +104,7 @@ func decodeRank(body wire.Value) (*rankRequest, *chat.Error) {
 }
 
 // documents reads texts, given as such or as objects with a text.
-func (d *decoder) documents(q *rankRequest, v wire.Value) {
+func (d *Decoder) documents(q *rankRequest, v wire.Value) {
 	if !d.Want(v, wire.Array) {
 		return
 	}

@@ -12,23 +12,24 @@ import (
 
 // A reply that is not what response_format asked for says so in this header, or in a trailer of that name if it is a
 // stream; so does one that took more work to compare than is done for a reply.
+const SchemaHeader = "X-Hearth-Schema"
+
 const (
-	schemaHeader    = "X-Hearth-Schema"
 	schemaUnmet     = "unmet"
 	schemaUnchecked = "unchecked"
 )
 
-// format is a response_format that a reply can be checked against: a JSON Schema, or without one any JSON object. It is for one
+// Format is a response_format that a reply can be checked against: a JSON Schema, or without one any JSON object. It is for one
 // reply, all whose choices share what is done to check them.
-type format struct {
+type Format struct {
 	schema  json.RawMessage
 	checker *checker // made for the first choice that is checked
 	unmet   bool     // a choice is not what was asked for
 	spent   bool     // a choice could not be compared to its end
 }
 
-// look checks the text of a choice that has ended. A turn that ends in calls is not the answer yet.
-func (f *format) look(ctx context.Context, text string, finish chat.Finish) {
+// Look checks the text of a choice that has ended. A turn that ends in calls is not the answer yet.
+func (f *Format) Look(ctx context.Context, text string, finish chat.Finish) {
 	if f == nil || finish == chat.FinishToolCalls {
 		return
 	}
@@ -43,8 +44,8 @@ func (f *format) look(ctx context.Context, text string, finish chat.Finish) {
 	}
 }
 
-// header is what the reply says of itself, "" where all is well.
-func (f *format) header() string {
+// Header is what the reply says of itself, "" where all is well.
+func (f *Format) Header() string {
 	switch {
 	case f == nil:
 	case f.unmet:
@@ -64,7 +65,7 @@ const (
 	unchecked // it would have taken too much work, or nobody waits for it any more
 )
 
-func (f *format) check(ctx context.Context, text string) verdict {
+func (f *Format) check(ctx context.Context, text string) verdict {
 	v, err := schema.Parse([]byte(text))
 	if err != nil || f.schema == nil && v.Kind() != schema.Object {
 		return unmet

@@ -54,7 +54,7 @@ func TestFormat(t *testing.T) {
 		{`{"properties": {"a": false, "b": true}}`, `{"b": 1} | {}`, `{"a": 1}`},
 		{`{"type": "object", "title": "T", "format": "email", "description": "d", "default": {}}`, `{}`, `1`},
 	} {
-		f := format{}
+		f := Format{}
 		if tt.schema != "" {
 			f.schema = json.RawMessage(tt.schema)
 		}
@@ -76,7 +76,7 @@ func FuzzFormat(f *testing.F) {
 	f.Add(`{"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}`, `1`)
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		was := json.Valid([]byte(text))
-		if (&format{schema: json.RawMessage(schema)}).check(t.Context(), text) == met && !was {
+		if (&Format{schema: json.RawMessage(schema)}).check(t.Context(), text) == met && !was {
 			t.Errorf("%q is not JSON and meets %q", text, schema)
 		}
 	})
@@ -117,7 +117,7 @@ func TestSchemaHeader(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.Body.Close()
-				got, want := r.Header.Get(schemaHeader)+r.Trailer.Get(schemaHeader), ""
+				got, want := r.Header.Get(SchemaHeader)+r.Trailer.Get(SchemaHeader), ""
 				if tt.unmet {
 					want = schemaUnmet
 				}

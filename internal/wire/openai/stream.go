@@ -62,7 +62,7 @@ func newStreamEncoder(out *wire.Stream, r reply, includeUsage bool) *streamEncod
 func (s *streamEncoder) Event(e *chat.Event) {
 	c, of := chunkChoice{Index: e.Choice}, &s.parts[e.Choice]
 	if s.logprobs && len(e.Logprobs) > 0 {
-		c.Logprobs = &logprobs{Content: tokenLogprobs(e.Logprobs)}
+		c.Logprobs = &logprobs{Content: Logprobs(e.Logprobs)}
 	}
 	switch e.Kind {
 	case chat.EventStart:
@@ -103,13 +103,13 @@ func (s *streamEncoder) Event(e *chat.Event) {
 		case e.Call == nil || of.argBytes > 0:
 			return
 		case of.open.Custom != nil:
-			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Custom: &toolCustom{Input: inputText(e.Call)}}}
+			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Custom: &toolCustom{Input: InputText(e.Call)}}}
 		default:
-			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Function: &toolFunction{Arguments: argumentText(e.Call)}}}
+			c.Delta.ToolCalls = []toolCall{{Index: &e.Tool, Function: &toolFunction{Arguments: ArgumentText(e.Call)}}}
 		}
 	case chat.EventFinish:
 		s.count(e.Usage)
-		s.format.look(s.ctx, of.text.String(), e.Finish)
+		s.format.Look(s.ctx, of.text.String(), e.Finish)
 		reason := finishReason(e.Finish)
 		c.FinishReason = &reason
 	}
@@ -121,12 +121,12 @@ func (s *streamEncoder) Event(e *chat.Event) {
 func (s *streamEncoder) Done(e *chat.Error) {
 	switch {
 	case e != nil:
-		s.out.Event("", wire.Marshal(newErrorBody(e)))
+		s.out.Event("", wire.Marshal(errorBody{NewErrorDetail(e)}))
 	case s.includeUsage:
 		s.out.Event("", wire.Marshal(usageChunk{s.chunk(), s.usageBody()}))
 	}
-	if h := s.format.header(); h != "" {
-		s.header.Set(http.TrailerPrefix+schemaHeader, h)
+	if h := s.format.Header(); h != "" {
+		s.header.Set(http.TrailerPrefix+SchemaHeader, h)
 	}
 	s.out.Event("", []byte("[DONE]"))
 }

@@ -9,7 +9,7 @@ import (
 
 // tools keeps functions and custom tools. Tools of other types (web_search, …) only work where OpenAI runs them; the model
 // does not learn of them.
-func (d *decoder) tools(r *request, f wire.Value) {
+func (d *Decoder) tools(r *request, f wire.Value) {
 	for _, t := range d.Tools(f.Get("tools")) {
 		if !d.Want(t, wire.Object) {
 			return
@@ -28,17 +28,22 @@ func (d *decoder) tools(r *request, f wire.Value) {
 	}
 }
 
-func (d *decoder) function(r *request, fn wire.Value) {
+func (d *Decoder) function(r *request, fn wire.Value) {
 	if d.Want(fn, wire.Object) {
-		d.tool(r, fn.Get("name"), chat.Tool{
-			Name: d.String(fn.Get("name")), Description: d.OptString(fn.Get("description")),
-			Parameters: d.ObjectRaw(fn.Get("parameters")), Strict: d.Bool(fn.Get("strict")),
-		})
+		d.AddTool(&r.Request, fn.Get("name"), d.Function(fn))
 	}
 }
 
-// tool adds t, whose name stands at v.
-func (d *decoder) tool(r *request, v wire.Value, t chat.Tool) {
+// Function reads the fields of a function.
+func (d *Decoder) Function(fn wire.Value) chat.Tool {
+	return chat.Tool{
+		Name: d.String(fn.Get("name")), Description: d.OptString(fn.Get("description")),
+		Parameters: d.ObjectRaw(fn.Get("parameters")), Strict: d.Bool(fn.Get("strict")),
+	}
+}
+
+// AddTool adds t, whose name stands at v, unless there is one of that name.
+func (d *Decoder) AddTool(r *chat.Request, v wire.Value, t chat.Tool) {
 	switch {
 	case d.Err() != nil:
 	case t.Name == "":
@@ -54,54 +59,62 @@ func (d *decoder) tool(r *request, v wire.Value, t chat.Tool) {
 	}
 }
 
-// customInput is the one argument by which models call a custom tool.
-const customInput = "input"
+// CustomInput is the one argument by which models call a custom tool.
+const CustomInput = "input"
 
 // customParameters is the schema of a function with that argument.
-const customParameters = `{"type":"object","properties":{"` + customInput + `":{"type":"string"}},"required":["` + customInput + `"]}`
+const customParameters = `{"type":"object","properties":{"` + CustomInput + `":{"type":"string"}},"required":["` + CustomInput + `"]}`
 
-// custom makes a function of a tool whose input is text. A grammar for that text is put to the model in words.
-func (d *decoder) custom(r *request, c wire.Value) {
+// custom adds a custom tool.
+func (d *Decoder) custom(r *request, c wire.Value) {
 	if !d.Want(c, wire.Object) {
 		return
 	}
-	t := chat.Tool{Name: d.String(c.Get("name")), Description: d.OptString(c.Get("description")), Parameters: []byte(customParameters)}
-	if f := c.Get("format"); !f.Absent() && d.Want(f, wire.Object) {
-		switch kind := d.String(f.Get("type")); kind {
-		case "text":
-		case "grammar":
-			g := f.Get("grammar")
-			if g.Absent() { // the Responses API has its fields here
-				g = f
-			}
-			if !d.Want(g, wire.Object) {
-				return
-			}
-			syntax := d.String(g.Get("syntax"))
-			if syntax != "lark" && syntax != "regex" {
-				d.Fail(g.Get("syntax"), "unknown syntax %s: must be lark or regex", wire.Quote(syntax))
-			}
-			if t.Description != "" {
-				t.Description += "\n"
-			}
-			t.Description += "The input must match this " + syntax + " grammar:\n" + d.String(g.Get("definition"))
-		default:
-			d.Fail(f.Get("type"), "unknown format %s: must be text or grammar", wire.Quote(kind))
-		}
-	}
-	d.tool(r, c.Get("name"), t)
+	t := d.Custom(c)
+	d.AddTool(&r.Request, c.Get("name"), t)
 	if r.custom == nil {
 		r.custom = map[string]bool{}
 	}
 	r.custom[t.Name] = true
 }
 
-func (d *decoder) toolChoice(r *request, v wire.Value) {
+// Custom makes a function of a tool whose input is text. A grammar for that text is put to the model in words.
+func (d *Decoder) Custom(c wire.Value) chat.Tool {
+	t := chat.Tool{Name: d.String(c.Get("name")), Description: d.OptString(c.Get("description")), Parameters: []byte(customParameters)}
+	f := c.Get("format")
+	if f.Absent() || !d.Want(f, wire.Object) {
+		return t
+	}
+	switch kind := d.String(f.Get("type")); kind {
+	case "text":
+	case "grammar":
+		g := f.Get("grammar")
+		if g.Absent() { // the Responses API has its fields here
+			g = f
+		}
+		if !d.Want(g, wire.Object) {
+			return t
+		}
+		syntax := d.String(g.Get("syntax"))
+		if syntax != "lark" && syntax != "regex" {
+			d.Fail(g.Get("syntax"), "unknown syntax %s: must be lark or regex", wire.Quote(syntax))
+		}
+		if t.Description != "" {
+			t.Description += "\n"
+		}
+		t.Description += "The input must match this " + syntax + " grammar:\n" + d.String(g.Get("definition"))
+	default:
+		d.Fail(f.Get("type"), "unknown format %s: must be text or grammar", wire.Quote(kind))
+	}
+	return t
+}
+
+func (d *Decoder) toolChoice(r *request, v wire.Value) {
 	if v.Absent() {
 		return
 	}
 	if v.Kind() == wire.String {
-		r.Choice.Kind = d.choiceMode(v, r)
+		r.Choice.Kind = d.ChoiceMode(v, &r.Request)
 		return
 	}
 	if !d.Want(v, wire.Object) {
@@ -118,7 +131,7 @@ func (d *decoder) toolChoice(r *request, v wire.Value) {
 }
 
 // named reads the name in {"type": "function", "function": {"name": …}} and its like for custom tools.
-func (d *decoder) named(r *request, v wire.Value) string {
+func (d *Decoder) named(r *request, v wire.Value) string {
 	kind := d.String(v.Get("type"))
 	if kind != "function" && kind != "custom" {
 		d.Fail(v.Get("type"), "unknown type of tool %s: must be function or custom", wire.Quote(kind))
@@ -135,7 +148,8 @@ func (d *decoder) named(r *request, v wire.Value) string {
 	return name
 }
 
-func (d *decoder) choiceMode(v wire.Value, r *request) chat.ChoiceKind {
+// ChoiceMode reads how far the model is free to call tools.
+func (d *Decoder) ChoiceMode(v wire.Value, r *chat.Request) chat.ChoiceKind {
 	switch mode := d.String(v); mode {
 	case "auto":
 	case "none":
@@ -152,7 +166,7 @@ func (d *decoder) choiceMode(v wire.Value, r *request) chat.ChoiceKind {
 }
 
 // allowedTools narrows the tools to those listed.
-func (d *decoder) allowedTools(r *request, v wire.Value) {
+func (d *Decoder) allowedTools(r *request, v wire.Value) {
 	if !d.Want(v, wire.Object) {
 		return
 	}
@@ -165,7 +179,7 @@ func (d *decoder) allowedTools(r *request, v wire.Value) {
 	}
 	r.Tools = slices.DeleteFunc(r.Tools, func(t chat.Tool) bool { return !allowed[t.Name] })
 	mode := v.Get("mode")
-	if r.Choice.Kind = d.choiceMode(mode, r); r.Choice.Kind == chat.ChoiceNone {
+	if r.Choice.Kind = d.ChoiceMode(mode, &r.Request); r.Choice.Kind == chat.ChoiceNone {
 		d.Fail(mode, "must be auto or required")
 	}
 }

@@ -184,7 +184,7 @@ func SlowStart(t *testing.T, p wire.Protocol, path string, prefill time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		steps := Hello(1)
 		steps[0].Before = func(context.Context) { time.Sleep(prefill) }
-		sse = post(p, New(steps...), path, []byte(`{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`)).Body.String()
+		sse = post(p, New(steps...), path, []byte(`{"stream":true,"input":"Hi","messages":[{"role":"user","content":"Hi"}]}`)).Body.String()
 	})
 	return sse
 }

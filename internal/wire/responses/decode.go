@@ -1,0 +1,295 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+	"hearth/internal/wire/openai"
+)
+
+// maxTop is the most top_logprobs.
+const maxTop = 20
+
+// request is a decoded call: the neutral form and what only this protocol's encoder needs.
+type request struct {
+	chat.Request
+	stream    bool
+	format    *openai.Format
+	tools     map[string]tool // by the name that the model knows
+	encrypted bool            // reasoning comes as encrypted_content too
+	summary   bool            // reasoning comes as a summary
+	echo      echo
+}
+
+// tool is what a function of the model's is to the client.
+type tool struct {
+	kind            toolKind
+	namespace, name string
+}
+
+type toolKind uint8
+
+const (
+	function toolKind = iota
+	custom
+	toolSearch
+)
+
+// echo is what of a request stands in its response.
+type echo struct {
+	Instructions      json.RawMessage
+	MaxOutputTokens   *int
+	MaxToolCalls      *int
+	Metadata          json.RawMessage
+	ParallelToolCalls bool
+	Prompt            string // prompt_cache_key
+	Reasoning         reasoningEcho
+	Safety            string // safety_identifier
+	Temperature       *float64
+	Presence          *float64
+	Frequency         *float64
+	Text              json.RawMessage
+	ToolChoice        json.RawMessage
+	Tools             []json.RawMessage
+	TopLogprobs       int
+	TopP              *float64
+	Truncation        string
+}
+
+// Decode reads the body of a request outside a server.
+func Decode(body []byte) (*chat.Request, *chat.Error) {
+	v, err := wire.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(v, false)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Request, nil
+}
+
+// decode reads the body of /v1/responses. Fields about OpenAI's own service (service_tier, safety_identifier, …) do nothing;
+// those that would change the answer and that there are not are refused by name.
+func decode(body wire.Value, refuseHosted bool) (*request, *chat.Error) {
+	d := &decoder{refuseHosted: refuseHosted, r: &request{tools: map[string]tool{}}}
+	if !d.Want(body, wire.Object) {
+		return nil, d.Err()
+	}
+	r := d.r
+	r.stream, r.Model = d.Bool(body.Get("stream")), d.OptString(body.Get("model"))
+	d.notHere(body)
+	d.instructions(body.Get("instructions"))
+	d.declare(body.Get("tools"))
+	d.input(body.Get("input"))
+	d.toolChoice(body.Get("tool_choice"))
+	r.echo.ParallelToolCalls = true
+	if v := body.Get("parallel_tool_calls"); !v.Absent() {
+		r.echo.ParallelToolCalls = d.Bool(v)
+		r.Choice.Single = !r.echo.ParallelToolCalls
+	}
+	d.limits(body)
+	d.Sample(&r.Request, body)
+	r.echo.Temperature, r.echo.TopP = given(body.Get("temperature"), r.Sampling.Temperature), given(body.Get("top_p"), r.Sampling.TopP)
+	r.echo.Presence, r.echo.Frequency = r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty
+	d.Thinking(&r.Request, body)
+	d.reasoning(body.Get("reasoning"))
+	d.include(body)
+	d.text(body.Get("text"))
+	d.others(body)
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func given(v wire.Value, x *float64) *float64 {
+	if v.Absent() {
+		return nil
+	}
+	return x
+}
+
+// decoder adds the readers of this protocol's objects.
+type decoder struct {
+	openai.Decoder
+	r            *request
+	refuseHosted bool
+	turn         *wire.Parts // of the assistant, under way; nil: none
+}
+
+// notHere refuses what needs responses to be stored.
+func (d *decoder) notHere(body wire.Value) {
+	if v := body.Get("previous_response_id"); !v.Absent() && d.Err() == nil {
+		d.FailWith(&chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Code: "previous_response_not_found",
+			Msg: "there is no response " + wire.Quote(d.String(v)) + ": this version stores none; send the whole conversation as input"})
+	}
+	if v := body.Get("background"); d.Bool(v) {
+		d.Fail(v, "responses in the background are not served: leave it out, or stream")
+	}
+	for _, name := range []string{"conversation", "prompt"} {
+		if v := body.Get(name); !v.Absent() {
+			d.Fail(v, "stored conversations and prompts are not served: send what they say as input")
+		}
+	}
+}
+
+// instructions are the system's: text, or items.
+func (d *decoder) instructions(v wire.Value) {
+	if v.Absent() {
+		return
+	}
+	d.r.echo.Instructions = raw(v)
+	if v.Kind() == wire.String {
+		d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.System, Parts: wire.TextParts(d.String(v))})
+		return
+	}
+	for _, item := range d.Messages(v) {
+		d.item(item)
+	}
+	d.endTurn()
+}
+
+// raw is a copy of v's bytes without blanks: what goes back to the client, and to nobody else.
+func raw(v wire.Value) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, v.Raw()) != nil {
+		return bytes.Clone(v.Raw())
+	}
+	return b.Bytes()
+}
+
+func (d *decoder) limits(body wire.Value) {
+	r := d.r
+	v := body.Get("max_output_tokens")
+	if n := d.Limit(v, 1); n != nil && *n > 0 {
+		r.MaxTokens, r.ClampMaxTokens = *n, true
+		r.echo.MaxOutputTokens = n
+	}
+	r.Stop = d.Stops(body.Get("stop"))
+	r.echo.MaxToolCalls = d.Int(body.Get("max_tool_calls"), 1, math.MaxInt)
+}
+
+// reasoning reads how it is shown; whether and how much there is, Thinking reads.
+func (d *decoder) reasoning(v wire.Value) {
+	if v.Absent() || !d.Want(v, wire.Object) {
+		return
+	}
+	for _, name := range []string{"summary", "generate_summary"} {
+		switch s := d.OptString(v.Get(name)); s {
+		case "":
+		case "auto", "concise", "detailed":
+			d.r.summary, d.r.echo.Reasoning.Summary = true, &s
+		case "none":
+		default:
+			d.Fail(v.Get(name), "unknown summary %s: must be auto, concise, detailed or none", wire.Quote(s))
+		}
+	}
+	if s := d.OptString(v.Get("effort")); s != "" {
+		d.r.echo.Reasoning.Effort = &s
+	}
+}
+
+// include reads what the response has besides. What is not known here concerns tools that do not run here.
+func (d *decoder) include(body wire.Value) {
+	wanted := false
+	for _, v := range d.ItemsWithin(body.Get("include"), chat.BoundTools, wire.MaxTools, "things to include") {
+		switch d.String(v) {
+		case "reasoning.encrypted_content":
+			d.r.encrypted = true
+		case "message.output_text.logprobs":
+			wanted = true
+		}
+	}
+	if n := d.Int(body.Get("top_logprobs"), 0, maxTop); n != nil {
+		d.r.echo.TopLogprobs = *n
+		wanted = wanted || *n > 0
+	}
+	d.r.Logprobs, d.r.TopLogprobs = wanted, d.r.echo.TopLogprobs
+}
+
+// text reads the form of the answer.
+func (d *decoder) text(v wire.Value) {
+	d.r.echo.Text = json.RawMessage(`{"format":{"type":"text"}}`)
+	if v.Absent() || !d.Want(v, wire.Object) {
+		return
+	}
+	format := v.Get("format")
+	d.r.format = d.Format(&d.r.Request, format, format)
+	if !format.Absent() {
+		d.r.echo.Text = raw(v)
+		return
+	}
+	if verbosity := d.OptString(v.Get("verbosity")); verbosity != "" {
+		d.r.echo.Text = wire.Marshal(struct {
+			Format    map[string]string `json:"format"`
+			Verbosity string            `json:"verbosity"`
+		}{map[string]string{"type": "text"}, verbosity})
+	}
+}
+
+// others reads what only goes back.
+func (d *decoder) others(body wire.Value) {
+	e := &d.r.echo
+	e.Prompt, e.Safety = d.OptString(body.Get("prompt_cache_key")), d.OptString(body.Get("safety_identifier"))
+	if v := body.Get("metadata"); !v.Absent() && d.Want(v, wire.Object) {
+		e.Metadata = raw(v)
+	}
+	e.Truncation = "disabled"
+	switch s := d.OptString(body.Get("truncation")); s {
+	case "", "disabled":
+	case "auto":
+		e.Truncation = s
+	default:
+		d.Fail(body.Get("truncation"), "unknown truncation %s: must be auto or disabled", wire.Quote(s))
+	}
+	d.Bool(body.Get("store"))
+}
+
+// toolChoice reads how far the model is free to call tools. One that is only run elsewhere cannot be demanded: the model may then
+// answer as it likes.
+func (d *decoder) toolChoice(v wire.Value) {
+	d.r.echo.ToolChoice = json.RawMessage(`"auto"`)
+	if v.Absent() {
+		return
+	}
+	d.r.echo.ToolChoice = raw(v)
+	if v.Kind() == wire.String {
+		d.r.Choice.Kind = d.ChoiceMode(v, &d.r.Request)
+		return
+	}
+	if !d.Want(v, wire.Object) {
+		return
+	}
+	switch kind := d.String(v.Get("type")); {
+	case kind == "function" || kind == "custom":
+		d.r.Choice.Kind, d.r.Choice.Name = chat.ChoiceNamed, d.chosen(v)
+	case kind == "allowed_tools":
+		allowed := map[string]bool{}
+		for _, t := range d.Tools(v.Get("tools")) {
+			if d.Want(t, wire.Object) && isOwn(d.String(t.Get("type"))) {
+				allowed[d.chosen(t)] = true
+			}
+		}
+		d.r.Tools = slices.DeleteFunc(d.r.Tools, func(t chat.Tool) bool { return !allowed[t.Name] })
+		d.r.Choice.Kind = d.ChoiceMode(v.Get("mode"), &d.r.Request)
+	case d.refuseHosted:
+		d.Fail(v.Get("type"), "tools of type %s do not run here: must be function, custom or allowed_tools", wire.Quote(kind))
+	}
+}
+
+// isOwn tells the types of tools that the client runs.
+func isOwn(kind string) bool { return kind == "function" || kind == "custom" }
+
+// chosen reads the name of a tool in tools.
+func (d *decoder) chosen(v wire.Value) string {
+	name := joined(d.OptString(v.Get("namespace")), d.String(v.Get("name")))
+	if t, ok := d.r.tools[name]; d.Err() == nil && (!ok || (t.kind == custom) != (d.String(v.Get("type")) == "custom")) {
+		d.Fail(v.Get("name"), "there is no %s tool named %s in tools", d.String(v.Get("type")), wire.Quote(name))
+	}
+	return name
+}

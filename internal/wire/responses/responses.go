@@ -1,0 +1,137 @@
+// Package responses is OpenAI's Responses API, at its own paths and at Azure's: it decodes bodies into chat.Requests and
+// encodes chat.Events as response objects and as their events. It speaks package openai's nouns: errors, media, custom tools,
+// formats and sampling fields are the same there and here. Shapes follow the types of the official SDKs (Python openai 3.52)
+// and the Open Responses schema. Nothing is stored: a response that is asked for later is not there, and a request that builds
+// on one is refused by name. docs/responses.md has every field.
+package responses
+
+import (
+	"net/http"
+	"strings"
+
+	"hearth/internal/chat"
+	"hearth/internal/wire"
+	"hearth/internal/wire/openai"
+)
+
+// Protocol implements wire.Protocol.
+type Protocol struct {
+	// Protocol has the settings of OpenAI's other routes, and writes errors.
+	openai.Protocol
+	// RefuseHosted refuses tools that only work where OpenAI runs them, such as web_search; else the model does not learn of
+	// them.
+	RefuseHosted bool
+}
+
+// azure is where Azure has this API, see package openai.
+const azure = "/openai"
+
+// Mount registers the routes.
+func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+	h := handler{Protocol: p, Options: o.WithDefaults()}
+	create := http.HandlerFunc(h.responses)
+	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)
+	for _, base := range []string{"", azure} {
+		wire.Handle(mux, base, "/responses", create)
+		wire.Handle(mux, base, "/responses/input_tokens", count)
+	}
+	mux.Handle(azure+"/deployments/{name}/responses", h.deployment(h.responses))
+	mux.Handle(azure+"/deployments/{name}/responses/input_tokens", h.deployment(count.ServeHTTP))
+}
+
+// Speaks claims this API's paths.
+func (Protocol) Speaks(r *http.Request) bool {
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, azure), "/v1")
+	if rest, ok := strings.CutPrefix(path, "/deployments/"); ok {
+		_, path, _ = strings.Cut(rest, "/")
+		path = "/" + path
+	}
+	return path == "/responses" || strings.HasPrefix(path, "/responses/")
+}
+
+type handler struct {
+	Protocol
+	wire.Options
+}
+
+// deployment has f answer for the deployment that the path names.
+func (h handler) deployment(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f(w, r.WithContext(chat.WithDeployment(r.Context(), r.PathValue("name"))))
+	})
+}
+
+// responses answers a request. One that asks for a WebSocket is told at once that there is none: Codex then posts, and else tries
+// seven times first.
+func (h handler) responses(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "responses come over POST: there is no WebSocket here", http.StatusUpgradeRequired)
+		return
+	}
+	wire.Method(h.WriteError, http.MethodPost, h.create).ServeHTTP(w, r)
+}
+
+func (h handler) create(w http.ResponseWriter, r *http.Request) {
+	req, body := h.read(w, r)
+	if body == nil {
+		return
+	}
+	defer body.Close()
+	h.Queued = body.Close
+	rep := newReply(h, r, w.Header(), req)
+	if req.stream {
+		h.Stream(w, r, &req.Request, h.WriteError, ": keep-alive\n\n", func(s *wire.Stream) wire.StreamEncoder {
+			rep.out = s
+			return streamEncoder{rep}
+		})
+		return
+	}
+	h.Collect(w, r, &req.Request, h.WriteError, rep)
+}
+
+// inputTokens counts the tokens of a prompt.
+func (h handler) inputTokens(w http.ResponseWriter, r *http.Request) {
+	req, body := h.read(w, r)
+	if body == nil {
+		return
+	}
+	defer body.Close()
+	wire.InfoFrom(r.Context()).Model = req.Model
+	h.See(r, &req.Request)
+	gen, err := h.Models.Open(r.Context(), req.Model)
+	if err != nil {
+		h.WriteError(w, r, chat.AsError(err))
+		return
+	}
+	n, err := gen.Count(r.Context(), &req.Request)
+	if err != nil {
+		h.WriteError(w, r, chat.AsError(err))
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		Object      string `json:"object"`
+		InputTokens int    `json:"input_tokens"`
+	}{"response.input_tokens", n})
+}
+
+// leastStrict is the smallest limit of tokens that OpenAI takes.
+const leastStrict = 16
+
+// read reads a body; a nil body means that the error was answered.
+func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.Body) {
+	var req *request
+	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
+		if req, err = decode(v, h.RefuseHosted); err != nil {
+			return err
+		}
+		if h.Strict {
+			if err := wire.Strict(&req.Request, leastStrict, v.Get("max_output_tokens")); err != nil {
+				return err
+			}
+		}
+		req.Model = openai.Deployed(r, req.Model)
+		return wire.Identify(r, v, &req.Request)
+	})
+	return req, body
+}
