@@ -103,7 +103,7 @@ $(VENV)/mlx/.done-lm: $(VENV)/mlx/.done
 	$(VENV)/mlx/bin/pip install -q 'mlx-lm==0.32.2'
 	touch $@
 
-interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code, opencode and aider against a running server
+interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Python, Go and TypeScript and Claude Code, Codex, opencode and aider against a running server
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_sdk.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/bin/python interop/python/test_scripted.py
 	HEARTH_BIN=$(CURDIR)/bin/hearth $(VENV)/previous/bin/python interop/python/test_scripted.py
@@ -114,7 +114,7 @@ interop: build $(VENV)/.done $(VENV)/previous/.done ## the official SDKs in Pyth
 	cd interop/go && HEARTH_BIN=$(CURDIR)/bin/hearth go test -count=1 ./...
 	@if command -v npm >/dev/null; then $(MAKE) interop-npm; \
 	elif test "$$CI" = true; then echo "npm is missing" >&2; exit 1; \
-	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, opencode, and aider beside it" >&2; fi
+	else echo "skipped, because npm is missing: the TypeScript SDKs, Claude Code, Codex, opencode, and aider beside it" >&2; fi
 
 # What comes from npm is installed outside the tree, at the versions its package.json pins.
 interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/agents/.done $(VENV)/aider/.done
@@ -122,7 +122,7 @@ interop-npm: build $(VENV)/typescript/.done $(VENV)/claude/.done $(VENV)/agents/
 	rm -rf $(VENV)/typescript/encoder && python3 interop/python/encoder.py $(VENV)/typescript/encoder
 	cd $(VENV)/typescript && HEARTH_BIN=$(CURDIR)/bin/hearth SCRIPT=$(CURDIR)/interop/scripted.jsonl ENCODER=$(CURDIR)/$(VENV)/typescript/encoder node --test
 	go test -count=1 ./interop/claude -hearth $(CURDIR)/bin/hearth -claude $(CURDIR)/$(VENV)/claude/node_modules/.bin/claude
-	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
+	go test -count=1 ./interop/agents -hearth $(CURDIR)/bin/hearth -codex $(CURDIR)/$(VENV)/agents/node_modules/.bin/codex -opencode $(CURDIR)/$(VENV)/agents/node_modules/.bin/opencode -aider $(CURDIR)/$(VENV)/aider/bin/aider
 
 $(VENV)/%/.done: interop/%/package.json
 	mkdir -p $(@D) && cp $< $(@D)/

@@ -1,4 +1,4 @@
-// Package agents runs real coding agents, opencode and aider, headless and in a clean home, against hearth with a script in
+// Package agents runs real coding agents, Codex, opencode and aider, headless and in a clean home, against hearth with a script in
 // the model's place, or with the demo: `make interop` installs them and runs this. How they are set up stands in
 // docs/agents.md.
 package agents
@@ -24,6 +24,7 @@ import (
 
 var (
 	opencodeFlag = flag.String("opencode", "", "the opencode executable")
+	codexFlag    = flag.String("codex", "", "the codex executable")
 	aiderFlag    = flag.String("aider", "", "the aider executable")
 	hearthFlag   = flag.String("hearth", "", "the hearth binary under test; without it the tests are skipped")
 )
@@ -40,6 +41,12 @@ type line struct {
 	Turn   int    `json:"turn,omitempty"`
 	Times  int    `json:"times,omitempty"`
 	Raw    string `json:"raw"`
+	Fault  *fault `json:"fault,omitempty"`
+}
+
+type fault struct {
+	Kind  string `json:"kind"`
+	After int    `json:"after_tokens,omitempty"`
 }
 
 // toolCall is a call as the demo's template has it.

@@ -165,8 +165,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: a response's output sent back as input is what the model said, reasoning also where only its encrypted form comes
-// back.
+// TestRoundTrip: a response's output sent back as input is what the model said, reasoning also where only its encrypted form
+// comes back.
 func TestRoundTrip(t *testing.T) {
 	for _, drop := range []string{"", "content", "summary"} {
 		var body struct{ Output []map[string]any }

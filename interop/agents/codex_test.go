@@ -1,0 +1,73 @@
+package agents
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const responsesPath = "/v1/responses"
+
+// quiet keeps Codex from asking other hosts.
+const quiet = "\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\nremote_plugin = false\n"
+
+// codex runs Codex as docs/responses.md tells it of the server, in a clean home. It may do what it likes there: what it does, the
+// script says.
+func (s *server) codex(t *testing.T, home, prompt string) *run {
+	t.Helper()
+	if *codexFlag == "" {
+		t.Skip("run by make interop, which installs Codex")
+	}
+	settings := fmt.Sprintf("model = \"demo\"\nmodel_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\n"+quiet, s.url+"/v1")
+	err := os.Mkdir(filepath.Join(home, ".codex"), 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.run(t, home, []string{*codexFlag, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", prompt})
+	if r.err != nil {
+		t.Errorf("codex: %v\n%s%s", r.err, r.out, r.notes)
+	}
+	return r
+}
+
+// writes is the script of a session that writes a file: Codex's shell takes the command as a text.
+func writes() []line {
+	return []line{
+		{Turn: 1, IfTool: "^exec_command$", Raw: "<think>A file it is.</think>I will write it.\n" + toolCall("exec_command", `{"cmd": "echo Hello from hearth. >hello.txt; cat hello.txt"}`)},
+		{Turn: 2, Raw: `The file says: {{find "Hello from \\w+" .Last}}.`},
+	}
+}
+
+// TestCodex: Codex writes a file and reads it, and the second turn builds on the cache of the first. What is said of the tool's
+// result is in its answer, so it came back.
+func TestCodex(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, writes()...)
+	r := s.codex(t, s.project(t, nil), "Write hello.txt")
+	r.says(t, "The file says: Hello from hearth.")
+	r.has(t, "hello.txt", "Hello from hearth.\n")
+	calls := s.calls(t, responsesPath, 2)
+	if whole := calls[0].prompt + calls[0].output - 1; calls[1].cached < whole {
+		t.Errorf("the second turn reuses %d tokens, the first had %d", calls[1].cached, whole)
+	}
+}
+
+// TestCodexRecovers: Codex tries again after each of these, and runs its tool once.
+func TestCodexRecovers(t *testing.T) {
+	for name, fault := range map[string]fault{"too many requests": {Kind: "rate_limited"}, "an error": {Kind: "error"}, "a cut": {Kind: "cut", After: 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := append([]line{{Times: 1, Turn: 2, Raw: "The file, well, says many things to many people.", Fault: &fault}}, writes()...)
+			script[1].Raw = strings.Replace(script[1].Raw, ">hello.txt", ">>hello.txt", 1)
+			s := serve(t, nil, script...)
+			r := s.codex(t, s.project(t, nil), "Write hello.txt")
+			r.says(t, "The file says: Hello from hearth.")
+			r.has(t, "hello.txt", "Hello from hearth.\n")
+		})
+	}
+}
