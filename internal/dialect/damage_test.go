@@ -2,12 +2,18 @@ package dialect
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"hearth/internal/schema"
 )
@@ -35,8 +41,8 @@ var damageScenes = []scene{
 	{name: "long", parts: []part{one("edit_file", param{"path", "main.go"}, param{"content", strings.Repeat("0123456789 abc\n", 6) + "."})}},
 }
 
-// damageKinds are what is done to one character of the structure, or at it.
-var damageKinds = []string{"drop", "double", "swap", "cut", "end"}
+// damageKinds are what is done to one character of the structure, or at it; to a whole tag; to all line ends.
+var damageKinds = []string{"drop", "double", "swap", "untag", "retag", "crlf", "cut", "end"}
 
 // What becomes of a damaged reply.
 const (
@@ -87,8 +93,19 @@ func damages(output string, content []bool) []damaged {
 			all = append(all, damaged{"swap", here, output[:here] + output[at:at+m] + output[here:at] + output[at+m:], content[at]})
 		}
 	}
+	for _, tag := range tagsIn.FindAllStringIndex(output, -1) {
+		if from, to := tag[0], tag[1]; !content[from] && !content[to-1] {
+			all = append(all, damaged{"untag", from, output[:from] + output[to:], false}, damaged{"retag", from, output[:to] + output[from:], false})
+		}
+	}
+	if lines := strings.ReplaceAll(output, "\n", "\r\n"); lines != output {
+		all = append(all, damaged{"crlf", strings.Index(output, "\n"), lines, true})
+	}
 	return append(all, damaged{"cut", len(output), output, false})
 }
+
+// tagsIn are the tags of an output, whatever the family.
+var tagsIn = regexp.MustCompile(`\]<\]minimax\[>\[</?[^<>]*>|<[^<>]*>|\[/?[A-Z_]+\]|>>>|` + "```[a-z_]*")
 
 // contentOf tells which bytes of an output are names and values of the parts, as a family may write them.
 func contentOf(output string, parts []part) []bool {
@@ -313,16 +330,20 @@ func mayNot(fault, context string) bool {
 	return *fuzzFamily != "" || !strings.Contains(unmended[family], fault)
 }
 
-// TestDamage damages replies of every family, one character at a time. What comes of it has no call that the damage
-// invented, and is the same for every split. With -v -family, it prints what became of each.
+const damageFile = "testdata/damage.txt"
+
+// TestDamage damages replies of every family, one character or tag at a time. What comes of it has no call that the damage
+// invented, and is the same for every split. What became of how many, and where a call came out as another, is in a file.
+// With -v -family, it prints what became of each.
 func TestDamage(t *testing.T) {
+	var found strings.Builder
 	for wi, w := range writings {
 		if *fuzzFamily != "" && *fuzzFamily != w.family {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %d", w.family, wi), func(t *testing.T) {
 			f := familyByName(t, w.family)
-			counts := map[string]int{}
+			counts, places := map[string]int{}, map[string][]int{}
 			for _, s := range damageScenes {
 				if w.alone && s.parts[0].say != "" {
 					continue
@@ -339,16 +360,49 @@ func TestDamage(t *testing.T) {
 					context := fmt.Sprintf("%s %d %s %s %d", w.family, wi, s.name, d.kind, d.at)
 					got, became := damage(t, f, d, want, context)
 					counts[d.kind+" "+became]++
+					if isOther(became) {
+						key := s.name + " " + d.kind + " " + became
+						places[key] = append(places[key], d.at)
+					}
 					if *fuzzFamily != "" {
 						t.Logf("%-8s %-6s %-6s %s\n%s", became, s.name, d.kind, d.around(output), shown(became, got))
 					}
 				}
 			}
+			table := damageTable(counts, places)
+			fmt.Fprintf(&found, "%s %d\n%s", w.family, wi, table)
 			if *fuzzFamily != "" {
-				t.Log(damageTable(counts))
+				t.Log("\n" + table)
 			}
 		})
 	}
+	if *fuzzFamily == "" && !testing.Short() && !*everyDamage {
+		checkDamage(t, found.String())
+	}
+}
+
+// checkDamage compares what became of damage with the file.
+func checkDamage(t *testing.T, got string) {
+	if *update {
+		if err := os.WriteFile(damageFile, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(damageFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("what becomes of damage changed; look at it with -family, then run with -update (-file +now):\n%s", diff)
+	}
+}
+
+// isOther tells whether a call came out that is not one of the reply's.
+func isOther(became string) bool {
+	return became == damageShort || became == damageValue || became == damageSwallow || became == damageInvented
 }
 
 // damage parses a damaged output and checks what must hold.
@@ -366,10 +420,9 @@ func damage(t *testing.T, f *Family, d damaged, want heard, context string) ([]P
 	}
 	got := hear(t, ps, context)
 	became := outcome(want, got, len(repairs) > want.repairs, d.touches)
-	isWhole := became != damageShort && became != damageValue && became != damageSwallow && became != damageRepaired
 	switch {
-	case d.kind == "cut" && !isWhole,
-		d.kind == "end" && became == damageValue,
+	case d.kind == "cut" && (isOther(became) || became == damageRepaired),
+		d.kind == "end" && isOther(became) && became != damageShort,
 		became == damageInvented && mayNot("invented", context),
 		d.kind != "end" && became == damageShort && mayNot("short", context):
 		t.Errorf("%s: %s %s: %q\n%s", context, became, repairs, d.output, format(ps))
@@ -391,16 +444,40 @@ func shown(became string, ps []Piece) string {
 	return format(ps)
 }
 
-func damageTable(counts map[string]int) string {
+// damageTable is a line for each kind, with how many became what, and under it where calls came out as others.
+func damageTable(counts map[string]int, places map[string][]int) string {
 	var b strings.Builder
 	for _, kind := range damageKinds {
-		fmt.Fprintf(&b, "%-7s", kind)
+		fmt.Fprintf(&b, "  %-6s", kind)
 		for _, o := range damageOutcomes {
 			if n := counts[kind+" "+o]; n > 0 {
 				fmt.Fprintf(&b, " %s %d", o, n)
 			}
 		}
 		b.WriteByte('\n')
+		for _, s := range damageScenes {
+			for _, o := range damageOutcomes {
+				if at := places[s.name+" "+kind+" "+o]; len(at) > 0 {
+					fmt.Fprintf(&b, "    %s %s%s\n", s.name, o, ranges(at))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// ranges are numbers in order, with those that follow each other closely as one.
+func ranges(at []int) string {
+	var b strings.Builder
+	for i := 0; i < len(at); {
+		k := i
+		for k+1 < len(at) && at[k+1]-at[k] <= 4 {
+			k++
+		}
+		if fmt.Fprintf(&b, " %d", at[i]); k > i {
+			fmt.Fprintf(&b, "-%d", at[k])
+		}
+		i = k + 1
 	}
 	return b.String()
 }

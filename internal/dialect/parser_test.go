@@ -334,6 +334,18 @@ func FuzzFamilies(f *testing.F) {
 			f.Add(index[name], caseOutput(ar.Files[k].Data), 7, 11, uint8(k/2))
 		}
 	}
+	for _, w := range writings {
+		if *fuzzFamily != "" && w.family != *fuzzFamily {
+			continue
+		}
+		for i, s := range damageScenes {
+			output := w.render(s.parts...)
+			all := damages(output, contentOf(output, s.parts))
+			for k := i; k < len(all); k += 61 {
+				f.Add(index[w.family], all[k].output, 5, len(output)*2/3, uint8(0))
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, family uint8, output string, a, b int, mode uint8) {
 		fam := families[int(family)%len(families)]
 		if *fuzzFamily != "" {
@@ -341,7 +353,7 @@ func FuzzFamilies(f *testing.F) {
 		}
 		o := caseOpts{cut: mode&1 != 0}
 		o.InReasoning, o.Continued, o.NoRepair = mode&2 != 0, mode&4 != 0, mode&8 != 0
-		o.Tools = declared("f", "get_weather")
+		o.Tools = append(declared("f", "get_weather"), damageTools[0])
 		if mode&16 != 0 {
 			o.Tools = nil
 		}
@@ -354,12 +366,26 @@ func FuzzFamilies(f *testing.F) {
 			t.Fatalf("%s cut at %d and %d (-whole +cut):\n%s", fam.Name, a, b, cmp.Diff(whole, cut))
 		}
 		checkCalls(t, fam, output, whole)
+		o.cut = true
+		if cut := finished(parseWith(fam, o, output[:b])); len(finished(whole)) < len(cut) || fmt.Sprint(cut) != fmt.Sprint(finished(whole)[:len(cut)]) {
+			t.Fatalf("%s: %q gives calls %v, cut at %d %v", fam.Name, output, finished(whole), b, cut)
+		}
 		if !strings.ContainsAny(output, "<[{`>ftAaF]｜") && !o.InReasoning && output != "" {
 			if len(whole) != 1 || whole[0] != (Piece{Kind: Text, Text: output}) {
 				t.Fatalf("%s: plain %q came out as %v", fam.Name, output, whole)
 			}
 		}
 	})
+}
+
+// finished are the calls that have an end.
+func finished(ps []Piece) (calls []call) {
+	for i, p := range ps {
+		if p.Kind == ToolEnd {
+			calls = append(calls, call{name: ps[i-2].Text + ps[i-1].Text})
+		}
+	}
+	return calls
 }
 
 // checkCalls checks what must hold for the pieces of any output.
@@ -369,7 +395,7 @@ func checkCalls(t *testing.T, fam *Family, output string, ps []Piece) {
 		switch p.Kind {
 		case ToolStart:
 			args, open = "", true
-			if p.Text != "f" && p.Text != "get_weather" {
+			if p.Text != "f" && p.Text != "get_weather" && p.Text != damageTools[0].Name {
 				t.Fatalf("%s: call of undeclared %q", fam.Name, p.Text)
 			}
 		case ToolArgs:

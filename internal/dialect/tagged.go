@@ -209,6 +209,13 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 			p.state = afterCall
 			break
 		}
+		if p.tools.cut { // what looks like a call in what was cut may be part of a value
+			raw := p.raw
+			p.tools.settle(false)
+			p.state, p.raw, p.reader = p.outer, nil, nil
+			p.content(raw)
+			break
+		}
 		p.release()
 	}
 	if p.state == skipCall {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hearth/internal/chat"
+	"hearth/internal/engine"
 )
 
 func TestLoop(t *testing.T) {
@@ -36,6 +37,20 @@ func TestLoop(t *testing.T) {
 		}
 		if got := c.l.found(r); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLoopCutsCalls: where a reply is ended because it goes round in circles, what might have become a call is none, although
+// nothing but its end is missing.
+func TestLoopCutsCalls(t *testing.T) {
+	for _, begun := range []string{"<tool_call>\n<function=now>", "<tool_call>\n{\"name\": \"now\"", "<tool_call>\n[{\"name\": \"now\""} {
+		g, s := newTest(t, begun+strings.Repeat("\n \t", 50)+"}]</function>")
+		s.finish = engine.Running
+		g.cfg.Loop = Loop{MaxSize: 8, MinCount: 6}
+		r := &chat.Request{Messages: []chat.Message{text(chat.User, "hi")}, Tools: []chat.Tool{{Name: "now"}}}
+		if got := events(t, g, r); strings.Contains(got, "call 0") || !strings.Contains(got, "finish length") {
+			t.Errorf("%s: %s", begun, got)
 		}
 	}
 }
