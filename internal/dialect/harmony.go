@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // harmony is the format of gpt-oss: messages with a header that names a channel and, for calls, the tool.
 //
@@ -47,13 +50,18 @@ const (
 	harmonyTo      = " to="
 )
 
+// harmonyEnds end a message.
+var harmonyEnds = []string{harmonyEnd, "<|return|>", "<|call|>"}
+
+var harmonyChannels = []string{"analysis", "commentary", "final"}
+
 var harmonyMarks = []string{harmonyChannel, harmonyMessage, harmonyStart, harmonyEnd, "<|constrain|>", "<|return|>", "<|call|>"}
 
 type harmonyState uint8
 
 const (
 	harmonyOutside harmonyState = iota // text of models that leave the format
-	harmonyBegin                       // where the reply begins: the rest of a header, or not
+	harmonyBegin                       // where a message begins: a header without its first mark, or not
 	harmonyHeader
 	harmonyBody
 	harmonyCall  // arguments
@@ -88,8 +96,11 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	for _, c := range h.held {
 		h.content(c)
 	}
-	if h.state == harmonyBegin && !strings.HasPrefix(string(h.header), harmonyTo) {
+	switch isTo := strings.Contains(string(h.header), harmonyTo); {
+	case h.state == harmonyBegin && !isTo:
 		h.out.add(Text, string(h.header))
+	case h.state == harmonyHeader && !isTo:
+		h.leaveHeader()
 	}
 	h.out.add(Text, string(h.skipped))
 	h.held, h.skipped = nil, nil
@@ -115,34 +126,115 @@ func (h *harmonyParser) step(c byte) {
 func (h *harmonyParser) mark(m string) {
 	h.skipped = nil
 	if h.state == harmonyBegin {
-		h.state = harmonyHeader
-		if !strings.HasPrefix(string(h.header), harmonyTo) {
-			h.state, h.header = harmonyOutside, nil
-		}
+		h.begin(m)
 	}
+	isEnd := slices.Contains(harmonyEnds, m)
 	switch {
 	case m == harmonyMessage && h.state == harmonyHeader:
 		h.open()
 	case m == harmonyStart, m == harmonyChannel && h.state != harmonyHeader:
 		h.state, h.header = harmonyHeader, append(h.header[:0], m...)
+		h.ts.settle(false)
+	case isEnd:
+		if known, _ := cutWord(h.channel(), "analysis", "final"); h.state == harmonyHeader && known != "" {
+			h.leaveHeader()
+		}
+		h.state, h.kind, h.header = harmonyBegin, Text, h.header[:0]
+		h.ts.settle(false)
 	case h.state == harmonyHeader:
 		h.header = append(h.header, m...)
-	case m == harmonyMessage || m == "<|constrain|>": // out of place
-	default:
-		h.state, h.kind = harmonyOutside, Text
 	}
+}
+
+// begin decides, at the first mark of a message, what the words before it are: the header's, or text.
+func (h *harmonyParser) begin(m string) {
+	lead := string(h.header)
+	role, rest := cutWord(lead, "assistant")
+	channel, rest := cutWord(rest, harmonyChannels...)
+	h.state, h.header = harmonyOutside, h.header[:0]
+	isLead := lead != "" && (rest == "" || strings.HasPrefix(rest, harmonyTo))
+	switch {
+	case isLead && m != harmonyStart && !slices.Contains(harmonyEnds, m) && (channel == "" || h.ts.repair(RepairHeader)):
+		if channel != "" {
+			lead = role + harmonyChannel + channel + rest
+		}
+		h.state, h.header = harmonyHeader, append(h.header, lead...)
+	case !strings.HasPrefix(lead, harmonyTo):
+		h.out.add(Text, lead)
+	}
+}
+
+// isHarmonyLead tells whether s may become a header whose first mark is yet to come.
+func isHarmonyLead(s string) bool {
+	for _, words := range [][]string{{"assistant"}, harmonyChannels} {
+		if isPrefix(s, words...) {
+			return true
+		}
+		_, s = cutWord(s, words...)
+	}
+	return strings.HasPrefix(harmonyTo, s) || strings.HasPrefix(s, harmonyTo) && !strings.Contains(s, "\n")
+}
+
+// cutWord takes the one of some words that s begins with off it.
+func cutWord(s string, words ...string) (word, rest string) {
+	for _, w := range words {
+		if rest, ok := strings.CutPrefix(s, w); ok {
+			return w, rest
+		}
+	}
+	return "", s
+}
+
+// isPrefix tells whether s is nothing or one of some words may begin with it.
+func isPrefix(s string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, s) })
 }
 
 // open begins the body that the header announces.
 func (h *harmonyParser) open() {
-	header := string(h.header)
 	h.state, h.kind, h.tool, h.blank = harmonyBody, Text, "", nil
-	if strings.HasPrefix(after(header, harmonyChannel), "analysis") {
+	if strings.HasPrefix(h.channel(), "analysis") {
 		h.kind = Reasoning
 	}
-	tool := strings.TrimPrefix(word(after(header, "to=")), "functions.")
-	if h.ts.has(tool) {
-		h.state, h.tool = harmonyCall, tool
+	if h.recipient() {
+		h.state = harmonyCall
+		return
+	}
+	h.ts.settle(false)
+}
+
+// channel is what stands behind the last mark of a channel in the header.
+func (h *harmonyParser) channel() string {
+	header := string(h.header)
+	return after(header[max(strings.LastIndex(header, harmonyChannel), 0):], harmonyChannel)
+}
+
+// recipient finds the tool that the header names.
+func (h *harmonyParser) recipient() bool {
+	for _, to := range strings.Split(string(h.header), "to=")[1:] {
+		if tool := strings.TrimPrefix(word(to), "functions."); h.ts.has(tool) {
+			h.tool = tool
+			return true
+		}
+	}
+	return false
+}
+
+// leaveHeader gives out the words of a header that has no end, without what belongs to one.
+func (h *harmonyParser) leaveHeader() {
+	rest := string(h.header)
+	if i := strings.LastIndex(rest, "|>"); i >= 0 {
+		rest = rest[i+len("|>"):]
+	}
+	_, rest = cutWord(rest, append(harmonyChannels, "assistant")...)
+	if to, ok := strings.CutPrefix(rest, harmonyTo); ok {
+		rest = to[len(word(to)):]
+	}
+	if h.kind = Text; strings.HasPrefix(h.channel(), "analysis") {
+		h.kind = Reasoning
+	}
+	if rest = strings.TrimLeft(rest, " \n"); !isPrefix(strings.TrimRight(rest, " \n"), append(harmonyChannels, "assistant", "json", "code")...) {
+		h.out.add(h.kind, rest)
 	}
 }
 
@@ -153,7 +245,7 @@ func after(s, mark string) string {
 }
 
 func word(s string) string {
-	if i := strings.IndexAny(s, " \t\n<"); i >= 0 {
+	if i := strings.IndexAny(s, " \t\n<{"); i >= 0 {
 		return s[:i]
 	}
 	return s
@@ -163,14 +255,23 @@ func (h *harmonyParser) content(c byte) {
 	switch h.state {
 	case harmonyBegin:
 		h.header = append(h.header, c)
-		if b := string(h.header); !strings.HasPrefix(harmonyTo, b) && !strings.HasPrefix(b, harmonyTo) || strings.Contains(b, "\n") || len(b) > maxName {
+		if b := string(h.header); !isHarmonyLead(b) || len(b) > maxName {
 			h.state, h.kind, h.header = harmonyOutside, Text, nil
 			h.out.add(Text, b)
 		}
 	case harmonyHeader:
-		if h.header = append(h.header, c); len(h.header) > maxName {
-			h.state, h.kind = harmonyOutside, Text
-			h.out.add(Text, string(h.header))
+		switch {
+		case c == '{' && strings.Contains(string(h.header), "to="):
+			if h.open(); h.state == harmonyCall && !h.ts.repair(RepairHeader) {
+				h.state = harmonyBody
+			}
+			h.content(c)
+		case len(h.header) == maxName:
+			h.leaveHeader()
+			h.state = harmonyBody
+			h.content(c)
+		default:
+			h.header = append(h.header, c)
 		}
 	case harmonySkip:
 		if h.skipped = append(h.skipped, c); len(h.skipped) > maxSkip {

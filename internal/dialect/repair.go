@@ -15,10 +15,11 @@ const (
 	RepairUnclosed Repair = "unclosed"  // the last closing tags missing where the output ends
 	RepairName     Repair = "name"      // the name of a tool in other letters, or with a namespace
 	RepairLeaked   Repair = "leaked"    // a call without the marks of the family
+	RepairHeader   Repair = "header"    // a mark missing in the header of a message, or around it
 )
 
 // Repairs are all kinds, for those who show counts.
-var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed, RepairName, RepairLeaked}
+var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed, RepairName, RepairLeaked, RepairHeader}
 
 // repair notes a correction and tells whether it may be made.
 func (s *toolset) repair(kind Repair) bool {

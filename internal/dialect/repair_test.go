@@ -26,6 +26,7 @@ func TestRepairs(t *testing.T) {
 		{pythonic, `[f(i="5", i=6)]`, []Repair{RepairNumber, RepairTwice}},
 		{gemma4, `<|tool_call>call:f{b:<|"|>true<|"|>}<tool_call|>`, []Repair{RepairBoolean}},
 		{harmony, `<|channel|>commentary to=functions.f<|message|>{"i": "5"}<|call|>`, []Repair{RepairNumber}},
+		{harmony, `<|channel|>commentary to=functions.f{"i": 5}<|call|>commentary to=f<|message|>{}<|call|>analysis<|message|>Hm.<|end|>`, []Repair{RepairHeader, RepairHeader}},
 		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"}}</tool_call>`, []Repair{RepairNumber, RepairName}},
 		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5", "other": 1}}</tool_call>`, nil},
 		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"`, nil},
