@@ -11,7 +11,7 @@ var functionaryV31 = tagFamily(&Family{
 	},
 	matches: func(e Evidence) bool { return e.mentions(functionOpen) && !e.mentions(callOpen) },
 }, &syntax{
-	openers: []opener{{tag: functionOpen, call: newXML(&qwenXML)}, {tag: "<|python_tag|>", call: newPythonTag}},
+	openers: []opener{{tag: functionOpen, call: newQwenXML}, {tag: "<|python_tag|>", call: newPythonTag}},
 	closers: []string{"</function>"},
 	drop:    []string{"<|eom_id|>"},
 })

@@ -14,7 +14,7 @@ var miniCPM5 = tagFamily(&Family{
 	matches: func(e Evidence) bool { return e.mentions("<function name=", "<param name=") },
 }, &syntax{
 	openers: []opener{{tag: "<function ", call: newXML(&xmlSyntax{
-		param: "<param ", paramClose: "</param>", callClose: "</function>", cdata: true})}},
+		param: "<param ", paramClose: "</param>", callClose: "</function>", open: "<function ", cdata: true})}},
 	inner:   []string{"<function", "<param", "</param>"},
 	closers: []string{"</function>"},
 })

@@ -15,7 +15,8 @@ var minimax = tagFamily(&Family{
 	},
 }, &syntax{
 	openers: []opener{{tag: "<invoke", call: newXML(&xmlSyntax{
-		param: "<parameter", paramClose: "</parameter>", callClose: "</invoke>", outerClose: "</minimax:tool_call>"})}},
+		param: "<parameter", paramClose: "</parameter>", callClose: "</invoke>",
+		outer: []string{"</minimax:tool_call>"}, before: "<minimax:tool_call>", open: "<invoke", lines: true})}},
 	sections: []string{"<minimax:tool_call>"},
 	closers:  []string{"</minimax:tool_call>", "</invoke>"},
 })

@@ -50,7 +50,7 @@ var museMarks = []string{museStart, museMessage, museEnd, "<|eot|>"}
 
 var museCalls = &syntax{
 	openers: []opener{{tag: "<atem:invoke", call: newXML(&xmlSyntax{param: "<atem:parameter", paramClose: "</atem:parameter>",
-		callClose: "</atem:invoke>", outerClose: "</atem:function_calls>"})}},
+		callClose: "</atem:invoke>", outer: []string{"</atem:function_calls>"}, before: "<atem:function_calls>", open: "<atem:invoke", lines: true})}},
 	sections: []string{"<atem:function_calls>"},
 	closers:  []string{"</atem:invoke>", "</atem:function_calls>"},
 }

@@ -147,18 +147,25 @@ func (k *checkedCall) judge(v verdict, out *joiner) verdict {
 			k.kept.moveTo(out)
 		}
 		return v
-	case v == more:
+	case v == more || v == reread:
 		return v
-	case (v == ended || v == endedBefore) && k.ts.accept(&k.kept, k.leaked):
+	case (v == ended || v == endedBefore || v == endedEarlier) && k.ts.accept(&k.kept, k.leaked):
 		k.open = true
 		k.kept.moveTo(out)
 		return v
 	}
 	k.ts.refuse()
-	if v == ended {
+	if v == ended || v == endedEarlier {
 		return unfit
 	}
 	return refuted
+}
+
+func (k *checkedCall) again() []byte {
+	if r, ok := k.callReader.(rereader); ok {
+		return r.again()
+	}
+	return nil
 }
 
 // accept tells whether a complete call that was held is one, and notes what was mended.

@@ -6,7 +6,8 @@ import "strings"
 type pairMarks struct {
 	key, keyClose, value, valueClose string
 	sep                              string // ends the name; "" if only the marks after it do
-	close                            string // of the call
+	open, close                      string // of the call
+	outer                            []string
 }
 
 // all are the marks within a call; sep may be "".
@@ -16,7 +17,7 @@ func (k pairMarks) all() []string { return []string{k.key, k.keyClose, k.value, 
 func pairMarksIn(before, behind, sep string) pairMarks {
 	return pairMarks{key: "<" + before + "arg_key" + behind + ">", keyClose: "</" + before + "arg_key" + behind + ">",
 		value: "<" + before + "arg_value" + behind + ">", valueClose: "</" + before + "arg_value" + behind + ">",
-		sep: sep, close: "</" + before + "tool_call" + behind + ">"}
+		sep: sep, open: "<" + before + "tool_call" + behind + ">", close: "</" + before + "tool_call" + behind + ">"}
 }
 
 // pairCall is an xmlCall whose names stand between other marks.
@@ -29,7 +30,8 @@ type pairCall struct {
 }
 
 func newPairs(marks pairMarks) func(*toolset) callReader {
-	syn := &xmlSyntax{param: marks.key, paramClose: marks.valueClose, callClose: marks.close}
+	syn := &xmlSyntax{param: marks.key, keyClose: marks.keyClose, paramClose: marks.valueClose, callClose: marks.close, outer: marks.outer, open: marks.open}
+	syn.tags = tagsOf(syn)
 	return func(ts *toolset) callReader {
 		return checked(ts, &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks})
 	}

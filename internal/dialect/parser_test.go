@@ -251,7 +251,7 @@ func TestBounds(t *testing.T) {
 func TestGap(t *testing.T) {
 	for n, want := range map[int]string{64: `{"s": "v"}`, 65: `{"s": "v\n</parameter>` + strings.Repeat(" ", 65) + `</function>`} {
 		args := ""
-		for _, p := range parse(familyByName(t, "qwen3_coder").New(Options{Tools: declared("f")}),
+		for _, p := range parse(familyByName(t, "qwen3_coder").New(Options{Tools: declared("f"), NoRepair: true}),
 			"<tool_call>\n<function=f>\n<parameter=s>\nv\n</parameter>"+strings.Repeat(" ", n)+"</function>\n</tool_call>") {
 			if p.Kind == ToolArgs {
 				args += p.Text

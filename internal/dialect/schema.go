@@ -120,3 +120,22 @@ func (s *toolset) hasAll(tool string, given []string) bool {
 		return true
 	})
 }
+
+// declares tells whether a tool has a parameter of that name.
+func (s *toolset) declares(tool, param string) bool {
+	of := s.of(tool)
+	if of == nil {
+		return false
+	}
+	for _, alt := range of.alts {
+		if !of.spend(len(alt)) {
+			return false
+		}
+		for _, node := range alt {
+			if node.Member("properties").Member(param).Given() {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -16,7 +16,8 @@ var seedOSS = tagFamily(&Family{
 		return e.mentions("<seed:tool_call>") || e.token("<seed:tool_call>", "</seed:tool_call>")
 	},
 }, &syntax{
-	openers:  []opener{{tag: functionOpen, call: newXML(&qwenXML)}},
+	openers: []opener{{tag: functionOpen, call: newXML(&xmlSyntax{param: "<parameter=", paramClose: "</parameter>", callClose: "</function>",
+		outer: []string{"</seed:tool_call>", callClose}, before: "<seed:tool_call>", open: functionOpen, lines: true, trim: true})}},
 	sections: []string{"<seed:tool_call>"},
 	closers:  []string{"</seed:tool_call>", "</function>"},
 })

@@ -43,6 +43,12 @@ type giver interface {
 	rest() []byte // nil if the byte that broke it stands inside a call
 }
 
+// rereader is a callReader that may find that bytes meant something else.
+type rereader interface {
+	// again gives, once, the bytes that are to be read again: of reread and endedEarlier, and those in which it broke.
+	again() []byte
+}
+
 // chosen is the reader that the first bytes of a call ask for; nil before them.
 type chosen struct{ callReader }
 
@@ -58,6 +64,13 @@ func (c *chosen) finish(out *joiner) verdict {
 func (c *chosen) rest() []byte {
 	if g, ok := c.callReader.(giver); ok {
 		return g.rest()
+	}
+	return nil
+}
+
+func (c *chosen) again() []byte {
+	if r, ok := c.callReader.(rereader); ok {
+		return r.again()
 	}
 	return nil
 }
@@ -86,14 +99,16 @@ func (b *byFirst) step(c byte, out *joiner) verdict {
 type verdict uint8
 
 const (
-	more        verdict = iota // the body goes on
-	ended                      // this byte was its last
-	endedBefore                // the byte before was its last
-	refuted                    // this is no call: what was read is text
-	broken                     // a call that went wrong after it had started: it gets no ToolEnd
-	discarded                  // no call, and nothing of what was read is text
-	emptied                    // no call, as an empty list; closing tags follow as after one
-	unfit                      // no call: what was read is text as it stands, whatever it holds
+	more         verdict = iota // the body goes on
+	ended                       // this byte was its last
+	endedBefore                 // the byte before was its last
+	refuted                     // this is no call: what was read is text
+	broken                      // a call that went wrong after it had started: it gets no ToolEnd
+	discarded                   // no call, and nothing of what was read is text
+	emptied                     // no call, as an empty list; closing tags follow as after one
+	reread                      // the body goes on, with what again gives
+	endedEarlier                // the body ended before what again gives
+	unfit                       // no call: what was read is text as it stands, whatever it holds
 )
 
 // failed is what becomes of a call that goes wrong.
@@ -197,6 +212,10 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 	p.out.pieces = dst
 	for p.state == inCall { // what is released may open another call
 		v := p.reader.finish(&p.out)
+		if v == reread || v == endedEarlier {
+			p.readAgain(v)
+			continue
+		}
 		if v == broken && p.giveBack() {
 			break
 		}
@@ -442,11 +461,19 @@ func (p *tagged) callStep(c byte) {
 		p.release()
 	case v == unfit:
 		p.giveUp()
+	case v == reread || v == endedEarlier:
+		p.readAgain(v)
 	case v == broken && p.giveBack():
 	case v == broken:
+		left := p.left()
 		p.leaveCall()
 		p.state, p.held = skipCall, p.held[:0]
-		p.skipStep(c)
+		if len(left) == 0 {
+			left = append(left, c)
+		}
+		for _, c := range left {
+			p.step(c)
+		}
 	case v == ended:
 		p.leaveCall()
 		p.state = afterCall
@@ -459,6 +486,28 @@ func (p *tagged) callStep(c byte) {
 	case v == discarded:
 		p.state, p.reader, p.raw = p.outer, nil, nil
 		p.lead = p.state == inText
+	}
+}
+
+// left is what the reader wants to be read again.
+func (p *tagged) left() []byte {
+	if r, ok := p.reader.(rereader); ok {
+		return r.again()
+	}
+	return nil
+}
+
+// readAgain reads what the reader has left, in the call or behind it.
+func (p *tagged) readAgain(v verdict) {
+	left := p.left()
+	if v == endedEarlier {
+		p.leaveCall()
+		p.state = afterCall
+	} else if p.raw != nil {
+		p.raw = p.raw[:len(p.raw)-len(left)]
+	}
+	for _, c := range left {
+		p.step(c)
 	}
 }
 

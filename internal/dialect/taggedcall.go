@@ -7,10 +7,11 @@ const (
 )
 
 var (
-	taggedOpeners = []opener{{tag: callOpen, call: newTaggedCall}, {tag: functionOpen, call: newXML(&qwenXML)}}
+	taggedOpeners = []opener{{tag: callOpen, call: newTaggedCall}, {tag: functionOpen, call: newQwenXML}}
 	taggedClosers = []string{callClose, "</function>"}
 	taggedSyntax  = &syntax{openers: taggedOpeners, closers: taggedClosers}
-	qwenXML       = xmlSyntax{param: "<parameter=", paramClose: "</parameter>", callClose: "</function>", outerClose: callClose, trim: true}
+	newQwenXML    = newXML(&xmlSyntax{param: "<parameter=", paramClose: "</parameter>", callClose: "</function>", outer: []string{callClose},
+		before: callOpen, open: functionOpen, lines: true, trim: true})
 )
 
 // taggedCall looks at what follows the opening tag: a JSON object or list, XML parameters, or a Python list.
@@ -41,7 +42,7 @@ func (t *taggedCall) step(c byte, out *joiner) verdict {
 	t.head = append(t.head, c)
 	switch {
 	case string(t.head) == functionOpen:
-		t.callReader = newXML(&qwenXML)(t.ts)
+		t.callReader = newQwenXML(t.ts)
 	case functionOpen[:min(len(t.head), len(functionOpen))] != string(t.head):
 		return refuted
 	}

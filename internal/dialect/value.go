@@ -14,10 +14,15 @@ type valueReader struct {
 	ts     *toolset
 	closer string
 	next   []string // what may follow the closer, after blanks
-	trim   bool     // one newline at each end belongs to the markup
+	trim   bool     // one line end at each side belongs to the markup
 	types  types
 	of     *argType // for what is in the value
 	cdata  bool     // the value may stand in <![CDATA[ ]]>
+
+	// implied tells of text that begins with no proper end, and perhaps with a line end, whether the value ends there, or may end
+	// when more of it is known; nil if it never does.
+	implied func(text string) (ends, partial bool)
+	sure    int // bytes of the value to come in which implied was asked already
 
 	held    []byte // an end of the value, perhaps
 	buf     []byte // text so far, of types that are not streamed
@@ -31,8 +36,14 @@ func (v *valueReader) streams() bool { return v.types == typeString }
 // step takes a byte. At the end of the value it returns what followed it, one of next.
 func (v *valueReader) step(c byte, out *joiner) (next string) {
 	if !v.begun {
+		cr := len(v.held) == 1
+		if v.trim && c == '\r' && !cr {
+			v.held = append(v.held, c)
+			return ""
+		}
 		v.begun = true
 		if v.trim && c == '\n' {
+			v.held = v.held[:0]
 			return ""
 		}
 	}
@@ -40,7 +51,7 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 	if v.cdata {
 		if v.cdata = len(v.held) < len(cdataOpen); strings.HasPrefix(cdataOpen, string(v.held)) {
 			if !v.cdata {
-				v.closer, v.held = "]]>"+v.closer, v.held[:0]
+				v.closer, v.held, v.implied = "]]>"+v.closer, v.held[:0], nil
 			}
 			return ""
 		}
@@ -48,14 +59,17 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 	}
 	for len(v.held) > 0 {
 		next, partial := v.nextAt()
-		if next != "" {
+		switch {
+		case next == implied:
+			return next
+		case next != "":
 			v.end(out)
 			return next
-		}
-		if partial {
+		case partial:
 			return ""
 		}
 		v.put(v.held[0], out)
+		v.sure = max(0, v.sure-1)
 		v.held = append(v.held[:0], v.held[1:]...)
 	}
 	return ""
@@ -63,35 +77,74 @@ func (v *valueReader) step(c byte, out *joiner) (next string) {
 
 const cdataOpen = "<![CDATA["
 
+// implied is what step returns where a value ends without a proper end: held is what stands there.
+const implied = "implied"
+
+// lineEnd is how many bytes of a line end b begins with.
+func lineEnd(b string) int {
+	switch {
+	case strings.HasPrefix(b, "\n"):
+		return 1
+	case strings.HasPrefix(b, "\r\n"):
+		return 2
+	}
+	return 0
+}
+
 // closed tells whether the value ended, as far as the output goes.
 func (v *valueReader) closed() bool {
 	h := string(v.held)
 	if v.trim {
-		h = strings.TrimPrefix(h, "\n")
+		h = h[lineEnd(h):]
 	}
 	return strings.HasPrefix(h, v.closer)
 }
 
 // nextAt tells whether held is the end of the value and one of next, or may become it.
 func (v *valueReader) nextAt() (next string, partial bool) {
-	h := v.held
-	if v.trim && h[0] == '\n' {
-		h = h[1:]
-	}
-	if len(h) <= len(v.closer) {
-		return "", v.closer[:len(h)] == string(h)
-	}
-	if string(h[:len(v.closer)]) != v.closer {
+	c := v.held[0]
+	if c != v.closer[0] && c != '<' && c != '\n' && c != '\r' {
 		return "", false
 	}
-	rest := strings.TrimLeft(string(h[len(v.closer):]), " \t\r\n")
+	h := string(v.held)
+	line := lineEnd(h)
+	if c != '<' && c != v.closer[0] && line == len(h) || h == "\r" {
+		return "", v.trim || v.implied != nil
+	}
+	if line == 0 || v.trim {
+		if next, partial = v.closedAt(h[line:]); next != "" || partial {
+			return next, partial
+		}
+	}
+	if v.implied == nil {
+		return "", false
+	}
+	ends, partial := v.implied(h)
+	if ends {
+		return implied, false
+	}
+	return "", partial
+}
+
+// closedAt looks for the closer and one of next.
+func (v *valueReader) closedAt(h string) (next string, partial bool) {
+	if len(h) <= len(v.closer) {
+		return "", strings.HasPrefix(v.closer, h)
+	}
+	rest, ok := strings.CutPrefix(h, v.closer)
+	if !ok {
+		return "", false
+	}
+	gap := len(rest)
+	rest = strings.TrimLeft(rest, " \t\r\n")
+	gap -= len(rest)
 	for _, n := range v.next {
 		if rest == n {
 			return n, false
 		}
 		partial = partial || strings.HasPrefix(n, rest)
 	}
-	return "", partial && len(h)-len(v.closer)-len(rest) <= maxHeldGap
+	return "", partial && gap <= maxHeldGap
 }
 
 // put takes a byte of the value.

@@ -1,18 +1,26 @@
 package dialect
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // xmlSyntax is a form of calls with a tag around every parameter. The tag that opens a call has been read up to the
 // name.
 type xmlSyntax struct {
 	tagEnd     string // of opening tags; "" for ">"
 	param      string // begins a parameter's tag
+	keyClose   string // ends that tag where the value has one of its own; may be ""
 	paramClose string
 	callClose  string
-	outerClose string // also ends a call that lacks its callClose; may be ""
-	json       string // begins a tag around all arguments as JSON; may be ""
-	trim       bool   // one newline at each end of a value belongs to the markup
-	cdata      bool   // values may stand in <![CDATA[ ]]>
+	outer      []string // close what stands around calls, and end a call that lacks its callClose
+	before     string   // opens that
+	open       string   // begins the tag of a call, up to its name
+	json       string   // begins a tag around all arguments as JSON; may be ""
+	lines      bool     // a parameter begins a line
+	trim       bool     // one line end at each side of a value belongs to the markup
+	cdata      bool     // values may stand in <![CDATA[ ]]>
+	tags       *xmlTags
 }
 
 type xmlState uint8
@@ -24,6 +32,7 @@ const (
 	xmlValue
 	xmlJSONTag // rest of the tag around JSON
 	xmlJSON    // arguments as a JSON object instead of parameters
+	xmlDoubt   // behind what may be the end of a value
 )
 
 // xmlCall reads one call. Its arguments go out as they come.
@@ -35,9 +44,12 @@ type xmlCall struct {
 	value valueReader
 	to    *joiner // where the value goes
 	json  *argsReader
+	left  []byte // to be read again
+	tangle
 }
 
 func newXML(s *xmlSyntax) func(*toolset) callReader {
+	s.tags = tagsOf(s)
 	return func(ts *toolset) callReader { return checked(ts, &xmlCall{xmlSyntax: s, argWriter: argWriter{ts: ts}}) }
 }
 
@@ -48,9 +60,11 @@ func (x *xmlCall) finish(out *joiner) verdict {
 	switch {
 	case x.state == xmlGap:
 		return x.endUnclosed(out)
-	case x.state == xmlValue && x.value.closed():
+	case x.state == xmlValue && (x.value.closed() || x.nearlyClosed()):
 		x.value.end(x.to)
 		return x.endUnclosed(out)
+	case x.state == xmlDoubt && !x.ts.cut && x.doubt.endsCall():
+		return x.endValue(out)
 	}
 	return x.fail()
 }
@@ -59,15 +73,29 @@ func (x *xmlCall) step(c byte, out *joiner) verdict {
 	switch x.state {
 	case xmlName:
 		end, bad := x.tag(c)
+		unended := (bad || c == '\n') && x.tagEnd == "" && len(x.head) <= maxName
 		switch {
+		case unended:
+			x.head = x.head[:len(x.head)-1]
 		case bad || c == '\n':
 			return refuted
-		case end:
-			x.tool, _ = tagName(string(x.head))
-			if !x.ts.find(&x.tool) {
-				return refuted
-			}
-			x.state, x.head = xmlGap, x.head[:0]
+		case !end:
+			return more
+		}
+		x.tool, _ = tagName(string(x.head))
+		isShort := end && !x.ts.has(x.tool) && strings.HasSuffix(x.tool, "/")
+		if isShort { // a tag without a body
+			x.tool, _ = tagName(strings.TrimSuffix(string(x.head), "/"))
+		}
+		if !x.ts.find(&x.tool) || (unended || isShort) && !x.ts.repair(RepairTag) {
+			return refuted
+		}
+		x.state, x.head = xmlGap, x.head[:0]
+		switch {
+		case isShort:
+			return x.end(out)
+		case unended:
+			return x.gap(c, out)
 		}
 	case xmlGap:
 		return x.gap(c, out)
@@ -85,6 +113,8 @@ func (x *xmlCall) step(c byte, out *joiner) verdict {
 		}
 	case xmlJSON:
 		return x.object(c, out)
+	case xmlDoubt:
+		return x.inDoubt(c, out)
 	}
 	return more
 }
@@ -124,11 +154,18 @@ func (x *xmlCall) tag(c byte) (end, bad bool) {
 // tagName reads a name as it stands in tags: "f" after "=", or an attribute name="f" with others around it.
 func tagName(head string) (name, rest string) {
 	head = strings.TrimSpace(head)
-	for _, attr := range []string{"name=", "tool=", "key="} {
-		if head, ok := strings.CutPrefix(head, attr); ok && head != "" && (head[0] == '"' || head[0] == '\'') {
-			if name, rest, ok := strings.Cut(head[1:], head[:1]); ok {
-				return attrText.Replace(name), rest
-			}
+	for _, attr := range []string{"name", "tool", "key"} {
+		value, ok := strings.CutPrefix(head, attr)
+		if value = strings.TrimLeft(value, " \t"); !ok || !strings.HasPrefix(value, "=") {
+			continue
+		}
+		value = strings.TrimLeft(value[1:], " \t")
+		if value == "" || value[0] != '"' && value[0] != '\'' {
+			name, rest, _ := strings.Cut(value, " ")
+			return strings.Trim(name, `"'`), rest
+		}
+		if name, rest, ok := strings.Cut(value[1:], value[:1]); ok {
+			return attrText.Replace(name), rest
 		}
 	}
 	return strings.Trim(strings.TrimPrefix(head, "="), `"' `), ""
@@ -152,11 +189,11 @@ func (x *xmlCall) gap(c byte, out *joiner) verdict {
 		x.begin()
 	case h == x.xmlSyntax.json && len(x.seen) == 0:
 		x.state, x.head = xmlJSONTag, x.head[:0]
-	case h == x.callClose || h == x.outerClose:
+	case h == x.callClose || slices.Contains(x.outer, h):
 		return x.end(out)
-	case !strings.HasPrefix(x.xmlSyntax.param, h) && !strings.HasPrefix(x.callClose, h) &&
-		!strings.HasPrefix(x.outerClose, h) && !strings.HasPrefix(x.xmlSyntax.json, h):
-		return x.fail()
+	case !strings.HasPrefix(x.xmlSyntax.param, h) && !strings.HasPrefix(x.callClose, h) && !strings.HasPrefix(x.xmlSyntax.json, h) &&
+		!slices.ContainsFunc(x.outer, func(o string) bool { return strings.HasPrefix(o, h) }):
+		return x.mendGap(out)
 	}
 	return more
 }
@@ -167,12 +204,22 @@ func (x *xmlCall) begin() { x.state, x.head = xmlParam, x.head[:0] }
 func (x *xmlCall) param(c byte, out *joiner) verdict {
 	end, bad := x.tag(c)
 	switch {
+	case c == '\n' && !end && x.mayFollow(nameOf(x.head)) && x.ts.repair(RepairTag):
+		if v := x.beginParam(string(x.head), out); v != more {
+			return v
+		}
+		return x.inValue(c, out)
 	case bad:
 		return x.fail()
 	case !end:
 		return more
 	}
-	name, attrs := tagName(string(x.head))
+	return x.beginParam(string(x.head), out)
+}
+
+// beginParam takes what stands in a parameter's tag.
+func (x *xmlCall) beginParam(head string, out *joiner) verdict {
+	name, attrs := tagName(head)
 	of := x.ts.of(x.tool).property(name)
 	ts := of.types()
 	isString := strings.Contains(attrs, `string="true"`) || strings.Contains(attrs, `type="string"`)
@@ -196,19 +243,22 @@ func (x *xmlCall) startParam(name string, of *argType, ts types, out *joiner) ve
 	if x.to, ok = x.argWriter.param(name, out); !ok {
 		return x.fail()
 	}
-	next := []string{x.xmlSyntax.param, x.callClose}
-	if x.outerClose != "" && x.outerClose != x.callClose {
-		next = append(next, x.outerClose)
+	x.state, x.head, x.tangle = xmlValue, x.head[:0], tangle{name: name, settled: x.settled}
+	x.value = valueReader{ts: x.ts, closer: x.paramClose, next: append([]string{x.xmlSyntax.param, x.callClose}, x.outer...), trim: x.trim,
+		types: ts, of: of, cdata: x.cdata}
+	if !x.ts.strict {
+		x.value.implied = x.impliesEnd
 	}
-	x.state, x.head = xmlValue, x.head[:0]
-	x.value = valueReader{ts: x.ts, closer: x.paramClose, next: next, trim: x.trim, types: ts, of: of, cdata: x.cdata}
 	return more
 }
 
 func (x *xmlCall) inValue(c byte, out *joiner) verdict {
+	x.settled = max(0, x.settled-1)
 	switch next := x.value.step(c, x.to); next {
 	case "":
 		return more
+	case implied:
+		return x.doubtValue(out)
 	case x.xmlSyntax.param:
 		x.begin()
 		return more
