@@ -15,7 +15,7 @@ var dsml = tagFamily(&Family{
 	matches: func(e Evidence) bool { return e.mentions("DSML") || e.token("｜DSML｜") },
 }, &syntax{
 	openers: []opener{{tag: "<｜DSML｜invoke", call: newXML(&xmlSyntax{param: "<｜DSML｜parameter", paramClose: "</｜DSML｜parameter>",
-		callClose: "</｜DSML｜invoke>", outer: []string{"</｜DSML｜tool_calls>", "</｜DSML｜function_calls>"}, open: "<｜DSML｜invoke"})}},
+		callClose: "</｜DSML｜invoke>", outer: []string{"</｜DSML｜tool_calls>", "</｜DSML｜function_calls>"}, open: "<｜DSML｜invoke", tokens: true})}},
 	inner:    []string{"｜DSML｜"},
 	sections: []string{"<｜DSML｜tool_calls>", "<｜DSML｜function_calls>"},
 	closers:  []string{"</｜DSML｜invoke>", "</｜DSML｜tool_calls>", "</｜DSML｜function_calls>", "｜DSML｜tool_calls>"},

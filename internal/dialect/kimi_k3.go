@@ -25,7 +25,7 @@ var kimiK3 = guarded(tagFamily(&Family{
 }, &syntax{
 	openers: []opener{{tag: "<|open|>call ", call: newXML(&xmlSyntax{
 		tagEnd: "<|sep|>", param: "<|open|>argument ", paramClose: "<|close|>argument<|sep|>",
-		callClose: "<|close|>call<|sep|>", outer: []string{"<|close|>tools<|sep|>"}, open: "<|open|>call ", json: "<|open|>json "})}},
+		callClose: "<|close|>call<|sep|>", outer: []string{"<|close|>tools<|sep|>"}, open: "<|open|>call ", tokens: true, json: "<|open|>json "})}},
 	inner:    []string{"<|open|>", "<|close|>", "<|sep|>"},
 	sections: []string{"<|open|>tools<|sep|>"},
 	closers:  []string{"<|close|>json<|sep|>", "<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"},

@@ -178,5 +178,11 @@ func (v *valueReader) end(out *joiner) {
 		out.add(ToolArgs, `"`)
 		return
 	}
-	out.add(ToolArgs, v.ts.typed(string(v.buf), v.types, v.of))
+	text := string(v.buf)
+	if v.implied != nil && v.types != 0 && v.types&typeString == 0 { // it may have ended twice
+		if first, twice := strings.CutSuffix(strings.TrimRight(text, " \t\r\n"), v.closer); twice && v.ts.repair(RepairTag) {
+			text = first
+		}
+	}
+	out.add(ToolArgs, v.ts.typed(text, v.types, v.of))
 }

@@ -18,6 +18,7 @@ type xmlSyntax struct {
 	open       string   // begins the tag of a call, up to its name
 	json       string   // begins a tag around all arguments as JSON; may be ""
 	lines      bool     // a parameter begins a line
+	tokens     bool     // tags are made of tokens that no text has
 	trim       bool     // one line end at each side of a value belongs to the markup
 	cdata      bool     // values may stand in <![CDATA[ ]]>
 	tags       *xmlTags
@@ -33,6 +34,7 @@ const (
 	xmlJSONTag // rest of the tag around JSON
 	xmlJSON    // arguments as a JSON object instead of parameters
 	xmlDoubt   // behind what may be the end of a value
+	xmlClosed  // behind the end of the call
 )
 
 // xmlCall reads one call. Its arguments go out as they come.
@@ -60,6 +62,8 @@ func (x *xmlCall) finish(out *joiner) verdict {
 	switch {
 	case x.state == xmlGap:
 		return x.endUnclosed(out)
+	case x.state == xmlClosed:
+		return x.end(out)
 	case x.state == xmlValue && (x.value.closed() || x.nearlyClosed()):
 		x.value.end(x.to)
 		return x.endUnclosed(out)
@@ -115,6 +119,8 @@ func (x *xmlCall) step(c byte, out *joiner) verdict {
 		return x.object(c, out)
 	case xmlDoubt:
 		return x.inDoubt(c, out)
+	case xmlClosed:
+		return x.closed(c, out)
 	}
 	return more
 }
@@ -168,7 +174,12 @@ func tagName(head string) (name, rest string) {
 			return attrText.Replace(name), rest
 		}
 	}
-	return strings.Trim(strings.TrimPrefix(head, "="), `"' `), ""
+	attr, value, ok := strings.Cut(strings.ReplaceAll(head, "'", `"`), `"`)
+	if attr = bareTag(attr); ok && (nearly(attr, "name") || nearly(attr, "key") || nearly(attr, "tool")) {
+		name, rest, _ := strings.Cut(value, `"`)
+		return strings.Trim(name, "= "), rest
+	}
+	return strings.Trim(strings.TrimLeft(head, "="), `"' `), ""
 }
 
 var attrText = strings.NewReplacer("&quot;", `"`, "&amp;", "&")
@@ -190,7 +201,7 @@ func (x *xmlCall) gap(c byte, out *joiner) verdict {
 	case h == x.xmlSyntax.json && len(x.seen) == 0:
 		x.state, x.head = xmlJSONTag, x.head[:0]
 	case h == x.callClose || slices.Contains(x.outer, h):
-		return x.end(out)
+		return x.endCall(h, out)
 	case !strings.HasPrefix(x.xmlSyntax.param, h) && !strings.HasPrefix(x.callClose, h) && !strings.HasPrefix(x.xmlSyntax.json, h) &&
 		!slices.ContainsFunc(x.outer, func(o string) bool { return strings.HasPrefix(o, h) }):
 		return x.mendGap(out)
@@ -220,6 +231,9 @@ func (x *xmlCall) param(c byte, out *joiner) verdict {
 // beginParam takes what stands in a parameter's tag.
 func (x *xmlCall) beginParam(head string, out *joiner) verdict {
 	name, attrs := tagName(head)
+	if (name == "" || strings.ContainsAny(name, "<>=\n")) && !x.ts.strict && !x.ts.declares(x.tool, name) {
+		return x.fail() // no name
+	}
 	of := x.ts.of(x.tool).property(name)
 	ts := of.types()
 	isString := strings.Contains(attrs, `string="true"`) || strings.Contains(attrs, `type="string"`)
@@ -262,6 +276,38 @@ func (x *xmlCall) inValue(c byte, out *joiner) verdict {
 	case x.xmlSyntax.param:
 		x.begin()
 		return more
+	default:
+		return x.endCall(next, out)
 	}
-	return x.end(out)
+}
+
+// endCall takes a tag that ends the call, or ends it too early.
+func (x *xmlCall) endCall(tag string, out *joiner) verdict {
+	if tag != x.callClose || x.ts.strict || len(x.seen) == 0 {
+		return x.end(out)
+	}
+	x.state, x.head = xmlClosed, x.head[:0]
+	return more
+}
+
+// closed takes what follows the end of the call. If that is another parameter, it was none.
+func (x *xmlCall) closed(c byte, out *joiner) verdict {
+	x.head = append(x.head, c)
+	h := strings.TrimLeft(string(x.head), " \t\r\n")
+	if h == "" && len(x.head) <= maxHeldGap || h != "" && strings.HasPrefix(x.xmlSyntax.param, h) {
+		return more
+	}
+	if strings.HasPrefix(h, x.xmlSyntax.param) {
+		tag, complete := x.tagAt(h)
+		if !complete && len(h) <= maxName {
+			return more
+		}
+		if _, _, ok := x.paramOf(tag); ok && x.ts.repair(RepairTag) {
+			x.left, x.state, x.head = []byte(h), xmlGap, nil
+			return reread
+		}
+	}
+	x.end(out)
+	x.left = x.head
+	return endedEarlier
 }

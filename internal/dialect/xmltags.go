@@ -90,7 +90,7 @@ func (x *xmlCall) tagAt(s string) (tag string, complete bool) {
 	if x.tagEnd != "" || end == x.keyClose {
 		return s, complete
 	}
-	from := len(s) - len(strings.TrimLeft(s, "<"))
+	from := len(s) - len(strings.TrimLeft(s, "</"))
 	if i := strings.IndexAny(s[from:], "<\r\n"); i >= 0 {
 		return s[:from+i], true
 	}
@@ -244,6 +244,9 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 		return false, x.mayBeTag(s)
 	}
 	k, name, exact := x.kind(tag)
+	if k == tagOpen && exact && x.tokens {
+		return x.value.sure == 0, false
+	}
 	if line == 0 && (k == tagOpen || k == tagOwn || k == tagCall && x.nested > 0) {
 		x.nest(k, name)
 		return false, false
@@ -262,7 +265,7 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 	switch {
 	case rest == "":
 		return false, len(s)-len(tag) <= maxHeldGap
-	case rest[0] != '<':
+	case rest[0] != '<' && rest[0] != '/':
 		return false, false
 	}
 	next, complete := x.tagAt(rest)
@@ -280,7 +283,7 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 
 // behind is what follows a tag. It may have ended twice.
 func (x *xmlCall) behind(s, tag string) string {
-	return strings.TrimLeft(strings.TrimPrefix(s[len(tag):], ">"), " \t\r\n")
+	return strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(s[len(tag):], " \t\r\n"), ">"), " \t\r\n")
 }
 
 // nest remembers a tag that is a part of the value.
@@ -308,8 +311,12 @@ func (x *xmlCall) doubtValue(out *joiner) verdict {
 		tag, _ = x.tagAt(h[at:])
 		k, _, _ = x.kind(tag)
 	}
+	if k == tagOpen && !isClosed { // another call: what this one lacks is not only tags
+		x.left = []byte(h[at:])
+		return broken
+	}
 	x.state = xmlDoubt
-	x.doubt = &doubt{raw: []byte(h), param: k == tagParam, next: at, run: at + len(tag), outer: k == tagOuter, tag: -1, looked: at + len(tag)}
+	x.doubt = &doubt{raw: []byte(h), param: k == tagParam || isClosed && exact, next: at, run: at + len(tag), outer: k == tagOuter, tag: -1, looked: at + len(tag)}
 	switch {
 	case isClosed && exact:
 		return x.readBehind(out)
@@ -415,7 +422,7 @@ func (x *xmlCall) readBehind(out *joiner) verdict {
 	x.doubt = nil
 	x.value.end(x.to)
 	x.state, x.head = xmlGap, x.head[:0]
-	if d.param || d.run <= d.next {
+	if d.param {
 		x.left, x.settled = d.raw[d.next:], len(d.raw)-d.next
 		return reread
 	}
@@ -473,7 +480,7 @@ func (x *xmlCall) mendGap(out *joiner) verdict {
 		return bad()
 	}
 	tag, complete := x.tagAt(h)
-	if !complete && h[0] == '<' && x.mayBeTag(h) {
+	if !complete && (h[0] == '<' || h[0] == '/') && x.mayBeTag(h) {
 		return more
 	}
 	k, _, _ := x.kind(tag)
