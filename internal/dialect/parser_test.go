@@ -73,7 +73,7 @@ func format(ps []Piece) string {
 // TestCases runs testdata/*.txtar and testdata/scenes/*.txtar. Each file is a family's; its cases are pairs of sections: a
 // name with options and under it the output, the name with /pieces and what the output becomes. Options are tools=f,g
 // (declared), reasoning and continued (how the prompt ends), cut (the output was cut short), strict (no repairs). "⏎" is a
-// newline of the output; line ends are not.
+// newline of the output and "␍" a carriage return; line ends are not.
 func TestCases(t *testing.T) {
 	for _, file := range caseFiles(t) {
 		f := familyByName(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
@@ -113,7 +113,7 @@ func TestCases(t *testing.T) {
 
 // caseOutput is the output as the model wrote it.
 func caseOutput(section []byte) string {
-	return strings.ReplaceAll(strings.ReplaceAll(string(section), "\n", ""), "⏎", "\n")
+	return strings.NewReplacer("\n", "", "⏎", "\n", "␍", "\r").Replace(string(section))
 }
 
 // stride is the distance between the cuts that are tried: every one, unless tests are to be quick.
