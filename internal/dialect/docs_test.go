@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -126,4 +127,44 @@ func row(b *strings.Builder, raw string, ps []Piece) {
 	raw = strings.ReplaceAll(raw, "\n", "⏎")
 	line := raw + strings.Repeat(" ", max(0, 16-utf8.RuneCountInString(raw))) + strings.Join(events, "  ")
 	b.WriteString(strings.TrimRight(line, " ") + "\n")
+}
+
+// TestReplayDocs: the table of what publishers say of reasoning in earlier turns has every family once, with what is done; and
+// a family without reasoning puts none back.
+func TestReplayDocs(t *testing.T) {
+	b, err := os.ReadFile(dialects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, doc, ok := strings.Cut(string(b), "## Reasoning in earlier turns\n")
+	if !ok {
+		t.Fatalf("%s does not tell of reasoning in earlier turns", dialects)
+	}
+	doc, _, _ = strings.Cut(doc, "| Template |")
+	said := map[string]string{}
+	for line := range strings.Lines(doc) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || strings.Contains(line, "---") || strings.Contains(line, "Families") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], ",") {
+			name = strings.TrimSpace(name)
+			if said[name] != "" {
+				t.Errorf("%s is there twice", name)
+			}
+			said[name] = strings.TrimSpace(cells[3])
+		}
+	}
+	for _, f := range append(slices.Clone(families), plain) {
+		if want := map[Replay]string{ReplayNever: "never", ReplayPrinted: "put back"}[f.Replay]; said[f.Name] != want {
+			t.Errorf("%s: %q, want %q", f.Name, said[f.Name], want)
+		}
+		if f.Think == noThink && f.Replay != ReplayNever {
+			t.Errorf("%s puts reasoning back that it does not have", f.Name)
+		}
+		delete(said, f.Name)
+	}
+	for name := range said {
+		t.Errorf("there is no family %s", name)
+	}
 }

@@ -3,7 +3,7 @@ package dialect
 // jamba is a list of JSON objects in <tool_calls>, or one object a line; Jamba, MiniMax M1 and Apriel write it.
 var jamba = tagFamily(&Family{
 	Name: "jamba", Names: []string{"jamba", "apriel"}, Shared: none,
-	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("<tool_calls>[", "name", "arguments"),
 		Written: eachCall("<tool_calls>[\n  ", ",\n  ", "\n]</tool_calls>", "{{ c | tojson }}"),

@@ -5,7 +5,7 @@ package dialect
 //	<TOOLCALL>[{"name": "f", "arguments": {…}}]</TOOLCALL>
 var nemotron = tagFamily(&Family{
 	Name: "nemotron", Names: []string{"nemotron"}, Shared: none,
-	Think: thinkTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
+	Think: thinkTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceJSON("<TOOLCALL>[", "name", "arguments"),
 		Written: eachCall("<TOOLCALL>[", ", ", "]</TOOLCALL>", "{{ c | tojson }}"),

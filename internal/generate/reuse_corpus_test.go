@@ -117,7 +117,7 @@ func (k *talk) utterance(parts []chat.Part) (string, bool) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	out, err := g.Render(k.t.Context(), &chat.Request{Messages: history, Tools: k.r.Tools})
+	out, err := g.Render(k.t.Context(), &chat.Request{Messages: history, Tools: k.r.Tools, Thinking: k.r.Thinking})
 	if err != nil {
 		return "", false
 	}
