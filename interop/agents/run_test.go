@@ -1,5 +1,5 @@
-// Package agents runs real coding agents, Codex, opencode and aider, headless and in a clean home, against hearth with a script in
-// the model's place, or with the demo: `make interop` installs them and runs this. How they are set up stands in
+// Package agents runs real coding agents, Codex, opencode and aider, headless and in a clean home, against hearth with a script
+// in the model's place, or with the demo: `make interop` installs them and runs this. How they are set up stands in
 // docs/agents.md.
 package agents
 
