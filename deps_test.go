@@ -69,6 +69,7 @@ var modules = map[string]string{
 	"github.com/peterh/liner":         "line editing and history of the chat loop, small and portable; a full-screen library would be nineteen modules",
 	"github.com/pelletier/go-toml/v2": "the settings file: errors with their line, no dependencies",
 	"github.com/dlclark/regexp2/v2":   "parses pre-tokenizer patterns, with the lookahead that the standard package's syntax lacks; its matcher only serves tests",
+	"github.com/klauspost/compress":   "request bodies in zstd, which Codex sends: bounded in window and memory, no dependencies; the standard package has gzip alone",
 	"golang.org/x/text":               "Unicode normal forms of tokenizer files",
 	"golang.org/x/sys":                "mmap, madvise, CPU features, file locks, free disk space",
 	"golang.org/x/term":               "terminal detection and width",

@@ -102,6 +102,12 @@ func (b *Body) Close() {
 	b.bytes = 0
 }
 
+// forget gives back a part of the place: what was made of those bytes is all that is needed.
+func (b *Body) forget(bytes int64) {
+	b.of.grow(b.bytes, b.bytes-bytes)
+	b.bytes -= bytes
+}
+
 // Memory for a body is taken as it comes: a little at first, then several times as much as there is, and what was promised
 // once that is not far.
 const (
@@ -114,19 +120,21 @@ var (
 	errLarge = errors.New("larger than the limit")
 )
 
-// read reads all of r, of which promised bytes are to come (-1: nobody knows), and counts what is held for it.
+// read reads all of r, of which promised bytes are to come (-1: nobody knows), and counts what is held for it beside what is held
+// already.
 func (b *Body) read(r io.Reader, promised, limit int64) ([]byte, error) {
 	var buf []byte
+	before := b.bytes
 	for {
 		if len(buf) == cap(buf) {
 			size := min(max(growth*int64(cap(buf)), firstBytes), limit+1)
 			if whole := promised + 1; whole > int64(len(buf)) && whole <= 2*size { // one more shows the end
 				size = whole
 			}
-			if !b.of.grow(b.bytes, size) {
+			if !b.of.grow(b.bytes, before+size) {
 				return nil, errFull
 			}
-			b.bytes = size
+			b.bytes = before + size
 			buf = append(make([]byte, 0, size), buf...)
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])

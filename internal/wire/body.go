@@ -5,7 +5,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"hearth/internal/chat"
@@ -36,6 +35,10 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 	if e := checkMediaType(r.Header); e != nil {
 		return Value{}, nil, e
 	}
+	packed, e := encodings(r.Header)
+	if e != nil {
+		return Value{}, nil, e
+	}
 	rc := http.NewResponseController(w)
 	// Not every ResponseWriter has deadlines (a test recorder); then the read is simply unbounded in time.
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
@@ -46,10 +49,12 @@ func (o Options) parseBody(w http.ResponseWriter, r *http.Request) (Value, *Body
 	}
 	body := &Body{of: o.Bodies}
 	raw, err := body.read(r.Body, r.ContentLength, o.MaxBody)
-	var e *chat.Error
 	switch err {
 	case nil:
-		v, e := parse(r.Context(), raw)
+		var v Value
+		if raw, e = o.unpack(r.Context(), raw, body, packed); e == nil {
+			v, e = parse(r.Context(), raw)
+		}
 		return v, body, e
 	case errLarge:
 		e = tooLarge(o.MaxBody)
@@ -87,10 +92,6 @@ func checkMediaType(h http.Header) *chat.Error {
 	if t, _, err := mime.ParseMediaType(got); err != nil || t != "application/json" {
 		return &chat.Error{Kind: chat.Invalid, Code: CodeMediaType,
 			Msg: "Content-Type must be application/json, got " + Quote(got)}
-	}
-	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return &chat.Error{Kind: chat.Invalid, Code: CodeMediaType,
-			Msg: "Content-Encoding " + Quote(enc) + " is not supported; send the body uncompressed"}
 	}
 	return nil
 }

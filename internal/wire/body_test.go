@@ -26,7 +26,7 @@ func TestReadBody(t *testing.T) {
 		{"charset", "application/json; charset=utf-8", "identity", `{}`, 0, 0, "", ""},
 		{"text", "text/plain", "", `{}`, 2, chat.Invalid, wire.CodeMediaType, `must be application/json, got "text/plain"`},
 		{"no type", "", "", `{}`, 2, chat.Invalid, wire.CodeMediaType, "must be application/json"},
-		{"gzip", "application/json", "gzip", "x", 1, chat.Invalid, wire.CodeMediaType, "send the body uncompressed"},
+		{"brotli", "application/json", "br", "x", 1, chat.Invalid, wire.CodeMediaType, "send the body as gzip, zstd or uncompressed"},
 		{"announced too large", "application/json", "", `["` + strings.Repeat("x", 100) + `"]`, 104, chat.TooLarge, "", "larger than the limit of 64 bytes"},
 		{"chunked too large", "application/json", "", `["` + strings.Repeat("x", 100) + `"]`, 0, chat.TooLarge, "", "larger than the limit of 64 bytes"},
 		{"exactly the limit", "application/json", "", `["` + strings.Repeat("x", 60) + `"]`, 0, 0, "", ""},

@@ -158,7 +158,7 @@ func TestBadEnvelope(t *testing.T) {
 		{"no media type", "POST", map[string]string{"Content-Type": ""}, whole, 415, "Content-Type must be application/json"},
 		{"a form", "POST", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, "a=b", 415, "Content-Type must be application/json"},
 		{"plain text", "POST", map[string]string{"Content-Type": "text/plain"}, whole, 415, "Content-Type must be application/json"},
-		{"compressed", "POST", map[string]string{"Content-Encoding": "gzip"}, "\x1f\x8b", 415, "send the body uncompressed"},
+		{"compressed", "POST", map[string]string{"Content-Encoding": "br"}, "\x0b\x00", 415, "send the body as gzip, zstd or uncompressed"},
 		{"GET", "GET", nil, "", 405, "method GET is not allowed"},
 		{"DELETE", "DELETE", nil, "", 405, "method DELETE is not allowed"},
 		{"too large", "POST", nil, `{"model": "` + strings.Repeat("x", 5000) + `"}`, 413, "larger than the limit of 4096 bytes"},

@@ -262,7 +262,7 @@ func TestBadEnvelope(t *testing.T) {
 	}{
 		{"no media type", "POST", "/v1/chat/completions", map[string]string{"Content-Type": ""}, whole, 415, "Content-Type must be application/json"},
 		{"a form", "POST", "/v1/completions", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, "a=b", 415, "Content-Type must be application/json"},
-		{"compressed", "POST", "/v1/chat/completions", map[string]string{"Content-Encoding": "gzip"}, "\x1f\x8b", 415, "send the body uncompressed"},
+		{"compressed", "POST", "/v1/chat/completions", map[string]string{"Content-Encoding": "br"}, "\x0b\x00", 415, "send the body as gzip, zstd or uncompressed"},
 		{"GET", "GET", "/v1/chat/completions", nil, "", 405, "method GET is not allowed"},
 		{"DELETE", "DELETE", "/openai/deployments/m/completions", nil, "", 405, "method DELETE is not allowed"},
 		{"too large", "POST", "/v1/chat/completions", nil, `{"model": "` + strings.Repeat("x", 5000) + `"}`, 413, "larger than the limit of 4096 bytes"},
