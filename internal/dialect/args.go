@@ -37,8 +37,10 @@ func (a *argsReader) step(c byte, out *joiner) verdict {
 		if ev == scanBad || a.json.mended && !a.ts.repair(RepairText) {
 			return broken
 		}
-		a.take(text, ev, out)
-		if ev == scanDone {
+		switch {
+		case ev == scanMore && !a.hold && a.quoted == 0: // most of what is written
+			out.add(ToolArgs, text)
+		case a.take(text, ev, out):
 			return ended
 		}
 		if !a.json.again {
@@ -47,7 +49,8 @@ func (a *argsReader) step(c byte, out *joiner) verdict {
 	}
 }
 
-func (a *argsReader) take(text string, ev scanEvent, out *joiner) {
+// take tells whether the arguments are complete.
+func (a *argsReader) take(text string, ev scanEvent, out *joiner) bool {
 	switch {
 	case a.quoted > 0:
 		a.quote(text, ev, out)
@@ -60,14 +63,13 @@ func (a *argsReader) take(text string, ev scanEvent, out *joiner) {
 			out.add(ToolArgs, string(a.held))
 			a.hold = false
 		}
-	default:
+	default: // a key
 		out.add(ToolArgs, text)
-		if ev == scanKey {
-			if a.of = a.open[len(a.open)-1].of; a.of != nil {
-				a.of = a.of.property(a.json.name())
-			}
+		if a.of = a.open[len(a.open)-1].of; a.of != nil {
+			a.of = a.of.property(a.json.name())
 		}
 	}
+	return ev == scanDone
 }
 
 // begin takes the first byte of a value, or nothing of a literal.

@@ -23,16 +23,28 @@ type argType struct {
 // reading is what was found in schemas so far.
 type reading struct {
 	left     int
-	own      map[*schema.Node]types
-	expanded map[*schema.Node][][]*schema.Node
-	partial  int                             // times that a schema led back to itself, or too far
-	single   map[*schema.Node]*argType       // what one schema alone says
+	partial  int // times that a schema led back to itself, or too far
+	parts    map[*schema.Node]*readPart
 	patterns map[*schema.Node]*regexp.Regexp // nil for those that are not read
 }
 
-func newReading() *reading {
-	return &reading{left: maxSchemaWork, own: map[*schema.Node]types{}, expanded: map[*schema.Node][][]*schema.Node{},
-		single: map[*schema.Node]*argType{}, patterns: map[*schema.Node]*regexp.Regexp{}}
+// readPart is what was found of one part of a schema.
+type readPart struct {
+	own         types            // 0: not asked for
+	alts        [][]*schema.Node // what it comes to
+	of          *argType         // the same, alone
+	done, alone bool             // alts and of are known
+}
+
+func newReading() *reading { return &reading{left: maxSchemaWork, parts: map[*schema.Node]*readPart{}} }
+
+func (r *reading) part(node *schema.Node) *readPart {
+	p := r.parts[node]
+	if p == nil {
+		p = &readPart{}
+		r.parts[node] = p
+	}
+	return p
 }
 
 // spend counts work before it is done and tells whether it may be.
@@ -134,12 +146,11 @@ func (a *argType) within(kind types, one func(*schema.Node) (subs []*schema.Node
 
 // alone is what one schema says.
 func (a *argType) alone(node *schema.Node) *argType {
-	of, ok := a.single[node]
-	if !ok {
-		of = a.of(a.expand(node, 0, 0))
-		a.single[node] = of
+	p := a.part(node)
+	if !p.alone {
+		p.of, p.alone = a.of(a.expand(node, 0, 0)), true
 	}
-	return of
+	return p.of
 }
 
 func (a *argType) of(alts [][]*schema.Node) *argType {
@@ -181,6 +192,9 @@ func (a *argType) matches(pattern *schema.Node, name string) (matches, known boo
 	if !ok {
 		if text := pattern.Key; len(text) <= maxPattern && strings.IndexByte(text, '{') < 0 && a.spend(len(text)) {
 			re, _ = regexp.Compile(text)
+		}
+		if a.patterns == nil {
+			a.patterns = map[*schema.Node]*regexp.Regexp{}
 		}
 		a.patterns[pattern] = re
 	}
@@ -232,17 +246,18 @@ func (a *argType) expand(node *schema.Node, depth, references int) (alts [][]*sc
 	if node.Kind() != schema.Object {
 		return nil
 	}
-	if known, ok := a.expanded[node]; ok {
-		if known != nil && len(known) == 0 {
+	p := a.part(node)
+	if p.done {
+		if p.alts != nil && len(p.alts) == 0 {
 			a.partial++
 		}
-		return known
+		return p.alts
 	}
 	if depth > maxJSONDepth || references > maxReferences || !a.spend(1) {
 		a.partial++
 		return nil
 	}
-	a.expanded[node] = endless
+	p.alts, p.done = endless, true
 	before := a.partial
 	for _, key := range saying {
 		if node.Member(key) != nil {
@@ -267,10 +282,7 @@ func (a *argType) expand(node *schema.Node, depth, references int) (alts [][]*sc
 	if len(alts) > 0 && combined && node.Member("nullable").Is(true) {
 		alts = append(slices.Clip(alts), []*schema.Node{null})
 	}
-	delete(a.expanded, node)
-	if depth == 0 || a.partial == before {
-		a.expanded[node] = alts
-	}
+	p.alts, p.done = alts, depth == 0 || a.partial == before
 	return alts
 }
 
@@ -336,8 +348,9 @@ func (a *argType) follow(node *schema.Node) *schema.Node {
 
 // ownTypes is what one part of a schema says of types, without those which it refers to or combines.
 func (r *reading) ownTypes(node *schema.Node) types {
-	if ts, ok := r.own[node]; ok {
-		return ts
+	p := r.part(node)
+	if p.own != 0 {
+		return p.own
 	}
 	ts, enum := allTypes, node.Member("enum").Elements()
 	names, _ := node.Types()
@@ -373,7 +386,7 @@ func (r *reading) ownTypes(node *schema.Node) types {
 	if node.Member("nullable").Is(true) {
 		ts |= typeNull
 	}
-	r.own[node] = ts
+	p.own = ts
 	return ts
 }
 

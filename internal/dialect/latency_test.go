@@ -36,6 +36,21 @@ func TestFirstBytes(t *testing.T) {
 	}
 }
 
+// TestFirstBytesOfNullable: a string that may be null waits only while it can be null.
+func TestFirstBytesOfNullable(t *testing.T) {
+	for wi, w := range writings {
+		output := w.calls([]call{{"f", []param{{"sn", "nuZYX"}}}})
+		p := familyByName(t, w.family).New(Options{Tools: declared("f")})
+		var got strings.Builder
+		for _, piece := range p.Feed(nil, output[:strings.Index(output, "ZYX")+1+tokenBytes]) {
+			got.WriteString(piece.Text)
+		}
+		if w.family != "minimax_m3" && !strings.Contains(got.String(), "nuZ") {
+			t.Errorf("%s %d: of %q came %q", w.family, wi, output, got.String())
+		}
+	}
+}
+
 // TestAnswersInJSON: an answer that is JSON but no call goes out as it comes.
 func TestAnswersInJSON(t *testing.T) {
 	for _, f := range []*Family{llama3, pythonic, xlam, gemma3} {

@@ -1,8 +1,6 @@
 package dialect
 
-import (
-	"strings"
-)
+import "strings"
 
 // namespaces are what models write before the name of a tool that they know under it from elsewhere.
 var namespaces = []string{"functions", "function", "tools", "tool", "default_api"}

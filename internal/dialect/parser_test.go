@@ -174,7 +174,9 @@ func declared(names ...string) []Tool {
 		"s": {"type": "string"}, "city": {"type": "string"}, "path": {"type": "string"}, "content": {"type": "string"},
 		"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
 		"sn": {"type": ["string", "null"]}, "in": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {}}}`
+		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {},
+		"q": {"type": "object", "properties": {"limit": {"type": "integer"}, "on": {"type": "boolean"}, "tags": {"type": "array", "items": {"type": "string"}},
+			"sizes": {"type": "array", "items": {"type": "number"}}, "next": {"anyOf": [{"$ref": "#/properties/q"}, {"type": "null"}]}}}}}`
 	var ts []Tool
 	for _, n := range names {
 		s := parameters

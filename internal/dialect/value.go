@@ -150,7 +150,8 @@ func (v *valueReader) closedAt(h string) (next string, partial bool) {
 // put takes a byte of the value.
 func (v *valueReader) put(c byte, out *joiner) {
 	if !v.streams() {
-		if v.buf = append(v.buf, c); len(v.buf) > maxHeld { // a string, if it cannot wait
+		v.buf = append(v.buf, c)
+		if len(v.buf) > maxHeld || v.types == typeString|typeNull && !mayBeNull(v.buf) { // a string, if it cannot wait or be anything else
 			v.types = typeString
 			text := v.buf
 			v.buf = nil
@@ -163,6 +164,17 @@ func (v *valueReader) put(c byte, out *joiner) {
 	v.quote(out)
 	v.escaped = appendEscaped(v.escaped[:0], c)
 	out.add(ToolArgs, string(v.escaped))
+}
+
+// mayBeNull tells whether text can become null, with few blanks around.
+func mayBeNull(text []byte) bool {
+	s := strings.TrimLeft(string(text), " \t\r\n")
+	for _, null := range []string{"null", "None"} {
+		if n := min(len(s), len(null)); s[:n] == null[:n] && strings.TrimSpace(s[n:]) == "" {
+			return len(text) <= maxHeldGap
+		}
+	}
+	return false
 }
 
 func (v *valueReader) quote(out *joiner) {
