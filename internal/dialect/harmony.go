@@ -27,7 +27,7 @@ var harmony = &Family{
 	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several
 	Builtin: &Builtin{Name: "harmony", About: "gpt-oss, with tools and channels", ModelTypes: []string{"gpt_oss"}},
 	New: func(o Options) Parser {
-		h := &harmonyParser{ts: newToolset(o), kind: Text}
+		h := &harmonyParser{ts: newToolset(o), kind: Text, last: ToolEnd}
 		switch {
 		case o.InReasoning:
 			h.state, h.kind = harmonyBody, Reasoning
@@ -79,6 +79,8 @@ type harmonyParser struct {
 	tool   string
 	call   *argsReader // nil while its "{" has not come
 	blank  []byte      // before the "{"
+	last   Kind        // of what came out last; ToolEnd if that was a call, or nothing
+	again  bool        // a message began after it
 
 	skipped []byte // of a broken call: goes if another message follows
 }
@@ -98,11 +100,11 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	}
 	switch isTo := strings.Contains(string(h.header), harmonyTo); {
 	case h.state == harmonyBegin && !isTo:
-		h.out.add(Text, string(h.header))
+		h.say(Text, string(h.header))
 	case h.state == harmonyHeader && !isTo:
 		h.leaveHeader()
 	}
-	h.out.add(Text, string(h.skipped))
+	h.say(Text, string(h.skipped))
 	h.held, h.skipped = nil, nil
 	return h.out.take()
 }
@@ -139,7 +141,7 @@ func (h *harmonyParser) mark(m string) {
 		if known, _ := cutWord(h.channel(), "analysis", "final"); h.state == harmonyHeader && known != "" {
 			h.leaveHeader()
 		}
-		h.state, h.kind, h.header = harmonyBegin, Text, h.header[:0]
+		h.state, h.kind, h.header, h.again = harmonyBegin, Text, h.header[:0], true
 		h.ts.settle(false)
 	case h.state == harmonyHeader:
 		h.header = append(h.header, m...)
@@ -160,7 +162,7 @@ func (h *harmonyParser) begin(m string) {
 		}
 		h.state, h.header = harmonyHeader, append(h.header, lead...)
 	case !strings.HasPrefix(lead, harmonyTo):
-		h.out.add(Text, lead)
+		h.say(Text, lead)
 	}
 }
 
@@ -192,7 +194,7 @@ func isPrefix(s string, words ...string) bool {
 
 // open begins the body that the header announces.
 func (h *harmonyParser) open() {
-	h.state, h.kind, h.tool, h.blank = harmonyBody, Text, "", nil
+	h.state, h.kind, h.tool, h.blank, h.again = harmonyBody, Text, "", nil, true
 	if strings.HasPrefix(h.channel(), "analysis") {
 		h.kind = Reasoning
 	}
@@ -233,8 +235,8 @@ func (h *harmonyParser) leaveHeader() {
 	if h.kind = Text; strings.HasPrefix(h.channel(), "analysis") {
 		h.kind = Reasoning
 	}
-	if rest = strings.TrimLeft(rest, " \n"); !isPrefix(strings.TrimRight(rest, " \n"), append(harmonyChannels, "assistant", "json", "code")...) {
-		h.out.add(h.kind, rest)
+	if rest = strings.TrimLeft(rest, " \n"); !isPrefix(strings.TrimRight(rest, " \n"), append(harmonyChannels, "assistant", "to=", "json", "code")...) {
+		h.say(h.kind, rest)
 	}
 }
 
@@ -251,13 +253,25 @@ func word(s string) string {
 	return s
 }
 
+// say gives out words. Messages of one kind that follow each other are paragraphs.
+func (h *harmonyParser) say(k Kind, text string) {
+	if text == "" {
+		return
+	}
+	if h.again && h.last == k {
+		h.out.add(k, "\n\n")
+	}
+	h.last, h.again = k, false
+	h.out.add(k, text)
+}
+
 func (h *harmonyParser) content(c byte) {
 	switch h.state {
 	case harmonyBegin:
 		h.header = append(h.header, c)
 		if b := string(h.header); !isHarmonyLead(b) || len(b) > maxName {
 			h.state, h.kind, h.header = harmonyOutside, Text, nil
-			h.out.add(Text, b)
+			h.say(Text, b)
 		}
 	case harmonyHeader:
 		switch {
@@ -275,22 +289,23 @@ func (h *harmonyParser) content(c byte) {
 		}
 	case harmonySkip:
 		if h.skipped = append(h.skipped, c); len(h.skipped) > maxSkip {
-			h.out.add(Text, string(h.skipped))
+			h.say(Text, string(h.skipped))
 			h.state, h.kind, h.skipped = harmonyOutside, Text, nil
 		}
 	case harmonyOutside, harmonyBody:
-		h.out.add(h.kind, oneByte[c])
+		h.say(h.kind, oneByte[c])
 	case harmonyCall:
 		switch {
 		case c == '{':
 			h.call = newArgs(&h.ts, h.tool)
 			h.out.add(ToolStart, h.tool)
+			h.last = ToolEnd
 			h.step(c)
 		case isBlank(c) && len(h.blank) < maxName:
 			h.blank = append(h.blank, c)
 		default: // no arguments: what a model writes to a tool is then its answer
 			h.state = harmonyBody
-			h.out.add(h.kind, string(h.blank)+oneByte[c])
+			h.say(h.kind, string(h.blank)+oneByte[c])
 		}
 	}
 }
