@@ -165,7 +165,7 @@ func TestEveryTemplate(t *testing.T) {
 			for range 100 {
 				actions := make([]byte, 1+rnd.IntN(12))
 				for i := range actions {
-					actions[i] = byte(rnd.IntN(9))
+					actions[i] = byte(rnd.IntN(12))
 				}
 				for _, r := range requests(conversation(actions)) {
 					if _, err := g.Render(t.Context(), r); err != nil {

@@ -317,7 +317,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 		if t.name != "" {
 			d.Set("name", t.name)
 		}
-		if t.reasoning != "" { // the names that templates read
+		if t.reasoning != "" || t.open { // the names that templates read
 			d.Set("reasoning_content", t.reasoning)
 			d.Set("reasoning", t.reasoning)
 			d.Set("thinking", t.reasoning)

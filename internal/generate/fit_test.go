@@ -126,7 +126,7 @@ func TestRefusal(t *testing.T) {
 
 // FuzzFit: any order of what a conversation can hold is rendered by templates that refuse much, and twice the same.
 func FuzzFit(f *testing.F) {
-	for _, seed := range []string{"\x01\x02", "\x00\x01\x03\x04\x01", "\x03\x05\x04\x02\x00\x06", "\x02\x02\x07\x04\x04\x00"} {
+	for _, seed := range []string{"\x01\x02", "\x00\x01\x03\x04\x01", "\x03\x05\x04\x02\x00\x06", "\x02\x02\x07\x04\x04\x00", "\x01\x09\x01\x0b\x04\x0a"} {
 		f.Add([]byte(seed))
 	}
 	var gens []*Generator
@@ -160,7 +160,7 @@ func conversation(actions []byte) []chat.Message {
 	var messages []chat.Message
 	for i, a := range actions[:min(len(actions), 24)] {
 		id := string(rune('a' + i%7))
-		switch a % 9 {
+		switch a % 12 {
 		case 0:
 			messages = append(messages, text(chat.System, "s"))
 		case 1:
@@ -179,6 +179,12 @@ func conversation(actions []byte) []chat.Message {
 			messages = append(messages, chat.Message{Role: chat.Assistant})
 		case 8:
 			messages = append(messages, chat.Message{Role: chat.User})
+		case 9:
+			messages = append(messages, text(chat.Assistant, "<think>\nt\n</think>\n\na"))
+		case 10:
+			messages = append(messages, text(chat.Assistant, "<think>t"))
+		case 11:
+			messages = append(messages, says(callPart("z", "f", `{}`), callPart("z", "g", `{}`), callPart(id, "f", `{}`)), answers(resultPart(id, "r"), resultPart("z", "r")))
 		}
 	}
 	return messages

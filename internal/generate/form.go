@@ -103,7 +103,28 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 		f.set(callsWithoutResult, p.prints(user(probeA), stray, said(probeC), user(probeD)) &&
 			p.prints(user(probeA), asked, user(probeB), result) && p.prints(user(probeA), asked, user(probeC)))
 	}
+	p.findInline()
 	return p, nil
+}
+
+// findInline tries what becomes of reasoning that stands in tags in a text.
+func (p *prober) findInline() {
+	if p.family.Open == "" {
+		return
+	}
+	f, k := &p.form, probeCall("call00001")
+	raw := p.family.Open + "\n\n\n" + probeB + "\n\n\n" + p.family.Close + "\n\n\n" + probeC // blank lines that no template writes
+	takes := func(turns ...turn) bool {
+		out := p.render(turns)
+		return p.spent || out != "" && !strings.Contains(out, raw)
+	}
+	user, said, last := turn{role: roleUser, text: probeA}, turn{role: roleAssistant, text: raw}, turn{role: roleUser, text: probeD}
+	f.set(takesInline, takes(user, said, last))
+	f.set(takesInlineByCalls, f.has(takesInline))
+	if f.has(callsPrinted) && f.has(callsWithText) && f.has(toolResults) {
+		said.calls = []*call{k}
+		f.set(takesInlineByCalls, takes(user, said, turn{role: roleTool, text: probeD, answers: k}))
+	}
 }
 
 // trial makes turns of a role.

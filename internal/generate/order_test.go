@@ -21,7 +21,7 @@ import (
 var stages = []string{
 	"engine",
 	"config template given traits form preamble turns media fit told vars arguments switches ends output",
-	"prompt render replay draft clock raw infill marks sampling",
+	"prompt render inline replay draft clock raw infill marks sampling",
 	"guide",
 	"choice owncalls speech stop tape echo loop",
 	"generate",

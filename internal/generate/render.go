@@ -27,8 +27,8 @@ type rendering struct {
 // continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
 const continueMark = "\uE012hearth-continues-here "
 
-// render runs the template. A conversation that it refuses is fitted more strictly and tried again, all within one budget of
-// steps; the error is the first refusal.
+// render runs the template, all within one budget of steps. Reasoning in tags with which an unfinished answer begins stays in the text
+// where the template prints none there.
 func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
 	tools, err := tools(r)
 	if err != nil {
@@ -36,18 +36,32 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 	}
 	limits, spent := m.cfg.Limits, 0
 	limits.Spent = &spent
-	told := ""
+	a := &ask{Request: r, think: think}
 	switch f := &m.forms[0]; {
 	case tools != nil && f.has(toolsInSystem):
-		if told, err = f.tell(ctx, tools, limits); err != nil {
+		if a.told, err = f.tell(ctx, tools, limits); err != nil {
 			return nil, renderError(err)
 		}
 		tools = nil
 	case tools != nil && !f.has(toolsDeclared):
 		m.leaveOut()
 	}
-	talk := m.account(r)
-	turns, err := m.turns(r, think, told, &talk)
+	out, err := m.attempt(ctx, a, tools, limits)
+	if a.inline == nil || err == nil && a.prints(m.family, out.text) {
+		return out, err
+	}
+	a.asText = true
+	if out, err = m.attempt(ctx, a, tools, limits); err == nil {
+		m.unblock(a, out)
+	}
+	return out, err
+}
+
+// attempt renders a conversation. One that the template refuses is fitted more strictly and tried again; the error is the first
+// refusal.
+func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limits jinja.Limits) (*rendering, error) {
+	talk := m.account(a.Request)
+	turns, err := m.turns(a, &talk)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +73,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 	var refused error
 	for i, f := range m.forms {
 		if i > 0 { // the refusal may be one of reasoning that was put back
-			if turns, err = m.turns(r, think, told, &account{}); err != nil {
+			if turns, err = m.turns(a, &account{}); err != nil {
 				return nil, err
 			}
 		}
@@ -68,7 +82,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 		if err := ctx.Err(); err != nil {
 			return nil, chat.AsError(err)
 		}
-		vars, err := m.variables(r, messages, tools, think)
+		vars, err := m.variables(a.Request, messages, tools, a.think)
 		if err != nil {
 			return nil, err
 		}
@@ -89,20 +103,21 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 }
 
 // turns are those of a request, not yet fitted to a form, with the text about tools.
-func (m *prompter) turns(r *chat.Request, think chat.Thinking, told string, talk *account) ([]turn, error) {
-	turns, err := turnsOf(r.Messages, m.cfg.RefuseMedia)
+func (m *prompter) turns(a *ask, talk *account) ([]turn, error) {
+	turns, err := turnsOf(a.Messages, m.cfg.RefuseMedia)
 	if err != nil {
 		return nil, err
 	}
-	if !r.PlainHistory {
+	if !a.PlainHistory {
 		for i := range turns {
 			for _, c := range turns[i].calls {
-				c.said = m.history.CallID(r.Origin.Salt, c.id)
+				c.said = m.history.CallID(a.Origin.Salt, c.id)
 			}
 		}
 	}
+	m.readInline(a, turns)
 	talk.replay(m.history, turns)
-	return m.switches.say(m.forms[0].withTold(turns, told), think, m.holds()), nil
+	return m.switches.say(m.forms[0].withTold(turns, a.told), a.think, m.holds()), nil
 }
 
 // demandable refuses to demand a call where the prompt cannot have the tools.
@@ -209,6 +224,7 @@ func continueField(msgs *jinja.List) string {
 	}
 	if reasoning, _ := last.Get("reasoning_content"); reasoning != nil {
 		last.Set("reasoning_content", reasoning.(string)+continueMark)
+		last.Set("reasoning", reasoning.(string)+continueMark)
 		last.Set("thinking", reasoning.(string)+continueMark)
 		return "reasoning_content"
 	}

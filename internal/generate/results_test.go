@@ -10,8 +10,8 @@ import (
 	"hearth/internal/dialect"
 )
 
-// everyTemplate gives a generator for each in-tree template, with each family's form of calls where the template has none, and for
-// each of the published ones.
+// everyTemplate gives a generator for each in-tree template, with each family's form of calls where the template has none, and
+// for each of the published ones.
 func everyTemplate(t *testing.T) map[string]*Generator {
 	t.Helper()
 	sources := builtIn(t)
@@ -192,8 +192,8 @@ func TestRepeatedIDs(t *testing.T) {
 	}
 }
 
-// TestRepeatedIDsLookedUp: a template that looks for the call of a result by its id finds that call, and what stands in the prompt
-// does not change as the conversation goes on.
+// TestRepeatedIDsLookedUp: a template that looks for the call of a result by its id finds that call, and what stands in the
+// prompt does not change as the conversation goes on.
 func TestRepeatedIDsLookedUp(t *testing.T) {
 	g, err := withTemplate(t, `{% for m in messages %}{% if m.role == "tool" %}{% for a in messages %}{% for c in a.tool_calls %}{% if c.id == m.tool_call_id %}`+
 		`[{{ c.function.name }}:{{ m.content }}]{% endif %}{% endfor %}{% endfor %}{% elif m.tool_calls %}{% for c in m.tool_calls %}({{ c.function.name }} {{ c.function.arguments | tojson }}){% endfor %}`+

@@ -28,6 +28,8 @@ const (
 	callsWithID
 	answersEndReasoning
 	toolResults
+	takesInline
+	takesInlineByCalls
 	contentIsList
 	contentIsNull
 	argumentsAreText
@@ -63,6 +65,8 @@ var traitTable = [...][2]string{
 	{"calls_with_id", "prints the ids of calls"},
 	{"answers_end_reasoning", "leaves out the reasoning beside calls that an assistant turn without calls follows"},
 	{"tool_results", "prints results of tools"},
+	{"takes_inline", "takes reasoning in tags out of a text itself"},
+	{"takes_inline_by_calls", "does so beside calls"},
 	{"content_is_list", "wants content as a list of parts, not as a string"},
 	{"content_is_null", "wants null, not an empty string, as the content of a turn with nothing but calls"},
 	{"arguments_are_text", "wants the arguments of calls as JSON text, not as an object"},

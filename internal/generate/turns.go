@@ -18,6 +18,7 @@ type turn struct {
 	name      string // of the participant
 	text      string
 	reasoning string  // assistant
+	open      bool    // its reasoning goes on
 	calls     []*call // assistant
 	answers   *call   // tool: the call whose result this is; never nil
 	reminder  bool    // user: a system message that had no place of its own, and what joined it
