@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -242,4 +243,119 @@ func (c *choices) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
 	s := &script{reply: c.replies[c.next], finish: engine.Stop, context: c.Context()}
 	c.next++
 	return s.Submit(ctx, p)
+}
+
+// TestReplayAsKept: with thinking on or off, in a loop of calls and when the user has spoken again, the prompt is that of a client
+// which has sent all reasoning back.
+func TestReplayAsKept(t *testing.T) {
+	for name, c := range map[string]struct{ src, call, answer string }{
+		"every turn": {keepsReasoning, thoughtful, "<think>\nSo.\n</think>\n\nIt is sunny."},
+		"channels": {dialect.BuiltinText("harmony"), "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\": \"Oslo\"}",
+			"<|channel|>analysis<|message|>So.<|end|><|start|>assistant<|channel|>final<|message|>It is sunny."},
+		"thinking as asked": {dialect.BuiltinText("deepseek_v32"), "Let me see.</think>I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+			"So.</think>It is sunny."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := talkOver(t, "", c.src, false)
+			k.g.stops = slices.DeleteFunc(k.g.stops, func(s string) bool { return s == "<|end|>" }) // ends a part of an answer
+			k.r.Tools = weather()
+			printed := 0
+			for i := range 6 {
+				if i%3 == 2 {
+					k.say(c.answer)
+					k.r.Messages = append(k.r.Messages, text(chat.User, "And tomorrow?"))
+				} else {
+					k.say(c.call)
+					k.results("sunny")
+				}
+				for _, mode := range []chat.Toggle{chat.Default, chat.On, chat.Off} {
+					kept := k.r
+					kept.Thinking.Mode = mode
+					dropped := kept
+					dropped.Messages = forgetful(kept.Messages)
+					got, want := k.rendered(&dropped), k.rendered(&kept)
+					if got != want {
+						t.Errorf("turn %d, mode %d: the prompt is\n%s\nwith reasoning sent back\n%s", i, mode, got, want)
+					}
+					printed += strings.Count(got, "Let me see.")
+				}
+			}
+			if printed == 0 || k.calls != 4 {
+				t.Errorf("%d thoughts were printed, of %d calls: the test shows nothing", printed, k.calls)
+			}
+		})
+	}
+}
+
+// TestReplayRefused: a conversation that the template refuses with what was put back is rendered without.
+func TestReplayRefused(t *testing.T) {
+	k := talkOver(t, "", "{% for m in messages if m.reasoning_content %}{{ raise_exception('no reasoning') }}{% endfor %}"+keepsReasoning, false)
+	k.r.Tools = weather()
+	k.say(thoughtful)
+	k.results("sunny")
+	if _, err := k.g.Render(t.Context(), &k.r); err == nil {
+		t.Fatal("reasoning is not refused: the test shows nothing")
+	}
+	k.r.Messages = forgetful(k.r.Messages)
+	if got := k.rendered(&k.r); strings.Contains(got, "Let me see.") || !strings.Contains(got, "I look.") {
+		t.Errorf("it is put back though the template refuses it: %s", got)
+	}
+}
+
+// TestReplayIsNotShown: where a prompt parts from what is stored is not shown with what was put back.
+func TestReplayIsNotShown(t *testing.T) {
+	k := newTalk(t, true)
+	k.say("<think>\nThe user is a spy, so I say little about all this.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>")
+	k.results("sunny")
+	k.r.Messages = forgetful(k.r.Messages)
+	p, err := k.g.prompt(t.Context(), &k.r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, hidden := 0, 0
+	for at := range p.tokens {
+		var u chat.Usage
+		k.g.cached(&u, p, &k.r, engine.Usage{Started: time.Now(), Own: true, Longer: at})
+		for _, text := range u.Around {
+			for _, words := range []string{"The user", "is a spy", "so I say", "all this"} {
+				if strings.Contains(text, words) {
+					t.Errorf("at token %d of %d %q is shown", at, len(p.tokens), u.Around)
+				}
+			}
+		}
+		if u.Around == [2]string{} {
+			hidden++
+		} else {
+			shown++
+		}
+	}
+	if shown < 20 || hidden < 20 {
+		t.Errorf("around %d places the text is shown, around %d not", shown, hidden)
+	}
+}
+
+// TestReplayIsLinear: finding what was thought in a conversation takes as long as the conversation is.
+func TestReplayIsLinear(t *testing.T) {
+	k := newTalk(t, true)
+	replay := func(n int) (uint64, time.Duration) {
+		turn := says(chat.Part{Text: strings.Repeat("a ", 100)}, callPart("a", "f", `{"l": [`+strings.Repeat("1.0, ", 200)+`{"s": "é"}]}`))
+		r := chat.Request{Messages: slices.Repeat([]chat.Message{text(chat.User, "u"), turn, answers(resultPart("a", "r"))}, n)}
+		turns, err := turnsOf(r.Messages, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := k.g.account(&r)
+		return cost(func() { c.replay(k.g.history, turns) })
+	}
+	const n, times, tries = 100, 8, 3
+	bytes1, cpu1 := replay(n)
+	for try := 1; ; try++ {
+		bytes2, cpu2 := replay(times * n)
+		if bytes2 <= 2*times*bytes1 && cpu2 <= 3*times*max(cpu1, time.Millisecond) { // quadratic: times*times
+			return
+		}
+		if try == tries {
+			t.Fatalf("%d turns take %d bytes and %v, %d times as many %d and %v", n, bytes1, cpu1, times, bytes2, cpu2)
+		}
+	}
 }

@@ -447,3 +447,61 @@ func TestEndsOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayOverAPIs: what the model thought in a turn that was streamed or came whole, seen by the client or hidden from it, is in
+// the next prompt of that conversation over any API, and in none of another.
+func TestReplayOverAPIs(t *testing.T) {
+	script, err := Parse(strings.NewReader(`{"raw": "<think>\nThere is much to think about before anybody looks.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"é\", \"i\": 5.0}}\n</tool_call>"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(generateConfig(t), script, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &apis{Generator: g}
+	a.Handler = server.New(server.Options{Models: a, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.Off}, openai.Protocol{Thinking: chat.Off}},
+		HostNames: []string{}, Health: func() server.Health { return server.Health{} }})
+	const chatTurn = `, {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "mine", "type": "function", "function": {"name": "f", "arguments": "{\"i\":5,\"s\":\"\\u00e9\"}"}}]},
+		{"role": "tool", "tool_call_id": "mine", "content": "sunny"}`
+	const messagesTurn = `, {"role": "assistant", "content": [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "mine", "name": "f", "input": {"i": 5, "s": "é"}}]},
+		{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "mine", "content": "sunny"}]}`
+	bodies := map[string]string{
+		"/v1/chat/completions": `{"model": "m", "stream": %t, "tools": [{"type": "function", "function": {"name": "f", "parameters": %s}}], "messages": [{"role": "user", "content": %q}%s]}`,
+		"/v1/messages":         `{"model": "m", "max_tokens": 2000, "stream": %t, "tools": [{"name": "f", "input_schema": %s}], "messages": [{"role": "user", "content": %q}%s]}`,
+	}
+	turns := map[string]string{"/v1/chat/completions": chatTurn, "/v1/messages": messagesTurn}
+	tokens := func(path, question, turn string, stream bool) (n int) {
+		w := a.post(t, path, fmt.Sprintf(bodies[path], stream, parameters, question, turn))
+		if stream {
+			return 0
+		}
+		var u struct {
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+				Input  int `json:"input_tokens"`
+				Read   int `json:"cache_read_input_tokens"`
+				Added  int `json:"cache_creation_input_tokens"`
+			}
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || strings.Contains(w.Body.String(), "much to think") {
+			t.Fatalf("%s, %v", w.Body, err)
+		}
+		return u.Usage.Prompt + u.Usage.Input + u.Usage.Read + u.Usage.Added
+	}
+	for first := range turns {
+		for then := range turns {
+			for _, stream := range []bool{true, false} {
+				question := fmt.Sprint("Rain? ", first, then, stream)
+				before := tokens(then, question, turns[then], false)
+				tokens(first, question, "", stream)
+				if after := tokens(then, question, turns[then], false); after < before+10 {
+					t.Errorf("%s, streamed %t, then %s: %d tokens, %d if it was not said here", first, stream, then, after, before)
+				}
+				if other := tokens(then, question+"?", turns[then], false); other > before+2 {
+					t.Errorf("%s, streamed %t, then %s: another conversation has %d tokens, not %d", first, stream, then, other, before)
+				}
+			}
+		}
+	}
+}
