@@ -11,9 +11,9 @@ import (
 	"hearth/internal/dialect"
 )
 
-// TestReplayByTemplate measures, over published templates, how many tokens of an agent's loop of six turns are computed where its
-// client keeps the reasoning, where it keeps none and nothing is put back, and where it is. With -v it prints them, and whether the
-// template prints reasoning in the loop and when the user speaks again. The prompts are those of a client that keeps it.
+// TestReplayByTemplate measures, over published templates, how many tokens of an agent's loop of six turns are computed where
+// its client keeps the reasoning, where it keeps none and nothing is put back, and where it is. With -v it prints them, behind
+// whether the template prints reasoning in the loop and when the user speaks again. What is put back makes the same prompts.
 func TestReplayByTemplate(t *testing.T) {
 	parts := []chat.Part{thought("Let me see."), {Text: "I look."}, callPart("call00001", "get_weather", `{"city": "Oslo"}`)}
 	rows := map[string]string{}

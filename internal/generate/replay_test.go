@@ -245,8 +245,8 @@ func (c *choices) Submit(ctx context.Context, p engine.Prompt) (Stream, error) {
 	return s.Submit(ctx, p)
 }
 
-// TestReplayAsKept: with thinking on or off, in a loop of calls and when the user has spoken again, the prompt is that of a client
-// which has sent all reasoning back.
+// TestReplayAsKept: with thinking on or off, in a loop of calls and when the user has spoken again, the prompt is that of a
+// client which has sent all reasoning back.
 func TestReplayAsKept(t *testing.T) {
 	for name, c := range map[string]struct{ src, call, answer string }{
 		"every turn": {keepsReasoning, thoughtful, "<think>\nSo.\n</think>\n\nIt is sunny."},
