@@ -10,7 +10,7 @@ import "strings"
 // In the first, [CALL_ID]abcdefghi may stand before [ARGS], or [ARGS] be left out. Reasoning models add [THINK]…[/THINK].
 var mistral = tagFamily(&Family{
 	Name: "mistral", Names: []string{"mistral", "devstral", "ministral"}, Shared: none,
-	Think: mistralTags, Resume: none, Replay: ReplayNever, Ends: none, Builtin: noBuiltin,
+	Think: mistralTags, Resume: none, Replay: ReplayPrinted, Ends: none, Builtin: noBuiltin,
 	Calls: &Calls{
 		Force:   forceNamed(toolCalls, "[ARGS]"),
 		Written: eachCall("", "", "", "[TOOL_CALLS]{{ c.name }}[ARGS]{{ c.arguments | tojson }}"),

@@ -313,6 +313,9 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 			before, t.text = t.text, ""
 		}
 		d := object("role", t.role, "content", f.content(t.text))
+		if t.reasoning != "" && f.has(reasoningIsPart) {
+			d.Set("content", jinja.NewList(object("type", "thinking", "thinking", t.reasoning), object("type", "text", "text", t.text)))
+		}
 		d.Tag = t.from
 		if t.name != "" {
 			d.Set("name", t.name)
@@ -332,7 +335,7 @@ func (f form) messages(ctx context.Context, turns []turn) *jinja.List {
 			if before != "" {
 				d.Set(preambleField, before)
 			}
-			if f.has(contentIsNull) && t.text == "" {
+			if f.has(contentIsNull) && t.text == "" && !(f.has(reasoningIsPart) && t.reasoning != "") {
 				d.Set("content", nil)
 			}
 		}

@@ -84,6 +84,7 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 		p.family = dialect.Taught(family)
 		f.ids, f.write = p.family.IDs, writer(p.family.Written)
 	}
+	p.findParts()
 	p.findTools()
 	f.set(systemFirst, p.prints(sys(probeA), user(probeB)))
 	f.set(systemStays, p.prints(sys(probeA), user(probeB), said(probeC), user(probeD)))
@@ -134,6 +135,19 @@ func trial(role string) func(string) turn {
 
 func probeCall(id string) *call {
 	return &call{id: id, name: probeTool, args: []byte(`{"hearthkey": "` + probeValue + `"}`)}
+}
+
+// findParts tells whether reasoning is printed, with its tag behind it, where it is a part of the content, and only there.
+func (p *prober) findParts() {
+	if p.family.Open == "" {
+		return
+	}
+	thought := []turn{{role: roleUser, text: probeA}, {role: roleAssistant, reasoning: probeD, text: probeB}}
+	if strings.Contains(p.render(thought), probeD) {
+		return
+	}
+	p.form.set(reasoningIsPart, true)
+	p.form.set(reasoningIsPart, strings.Contains(between(p.render(thought), probeD, probeB), strings.TrimSpace(p.family.Close)))
 }
 
 // findTools sets what has to do with calls.

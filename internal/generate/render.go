@@ -218,6 +218,11 @@ func continueField(msgs *jinja.List) string {
 			part.Set("text", text.(string)+continueMark)
 			return "content"
 		}
+		part = list.Items[0].(*jinja.Dict)
+		if thought, _ := part.Get("thinking"); thought != nil {
+			part.Set("thinking", thought.(string)+continueMark)
+			return "reasoning"
+		}
 	} else if text, _ := content.(string); text != "" {
 		last.Set("content", text+continueMark)
 		return "content"

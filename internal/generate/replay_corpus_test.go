@@ -15,7 +15,7 @@ import (
 // its client keeps the reasoning, where it keeps none and nothing is put back, and where it is. With -v it prints them, behind
 // whether the template prints reasoning in the loop and when the user speaks again. What is put back makes the same prompts.
 func TestReplayByTemplate(t *testing.T) {
-	parts := []chat.Part{thought("Let me see."), {Text: "I look."}, callPart("call00001", "get_weather", `{"city": "Oslo"}`)}
+	parts := []chat.Part{thought("Let me see."), callPart("call00001", "get_weather", `{"city": "Oslo"}`)}
 	rows := map[string]string{}
 	for name, src := range published(t) {
 		newTalk := func() *talk {

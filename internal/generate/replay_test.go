@@ -153,6 +153,31 @@ func TestReplayOnlyWhatWasSaid(t *testing.T) {
 const keepsReasoning = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}" +
 	"{{ m.content }}{% for c in m.tool_calls %}<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
 
+// thinksInParts is a template that knows what the model thought as a part of the content.
+const thinksInParts = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{% if m.role == 'assistant' %}{% if m.content is string %}{{ m.content }}{% else %}" +
+	"{% for p in m.content %}{{ '[THINK]' ~ p.thinking ~ '[/THINK]' if p.type == 'thinking' else p.text }}{% endfor %}{% endif %}" +
+	"{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}<EOS>" +
+	"{% elif m.role == 'tool' %}[TOOL_RESULTS]{{ m.content }}[/TOOL_RESULTS]{% else %}[INST]{{ m.content }}[/INST]{% endif %}{% endfor %}"
+
+// Reasoning that a template knows as a part of the content alone is printed, with a text or a call behind it or none, and goes on
+// where nothing is behind it.
+func TestReasoningIsPart(t *testing.T) {
+	k := talkOver(t, "", thinksInParts, false)
+	thought := chat.Part{Kind: chat.PartReasoning, Text: "Hm."}
+	for want, r := range map[string][]chat.Message{
+		"[INST]u[/INST][THINK]Hm.[/THINK]Yes.<EOS>[INST]v[/INST]": {text(chat.User, "u"), says(thought, chat.Part{Text: "Yes."}), text(chat.User, "v")},
+		"[INST]u[/INST][THINK]Hm.[/THINK][TOOL_CALLS]get_weather[ARGS]{}<EOS>[TOOL_RESULTS]r[/TOOL_RESULTS]": {text(chat.User, "u"),
+			says(thought, callPart("a", "get_weather", "{}")), answers(resultPart("a", "r"))},
+		"[INST]u[/INST][THINK]Hm.[/THINK]Ye":    {text(chat.User, "u"), says(thought, chat.Part{Text: "Ye"})},
+		"[INST]u[/INST][THINK]Hm.":              {text(chat.User, "u"), says(thought)},
+		"[INST]u[/INST]Yes.<EOS>[INST]v[/INST]": {text(chat.User, "u"), text(chat.Assistant, "Yes."), text(chat.User, "v")},
+	} {
+		if got := k.rendered(&chat.Request{Messages: r}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestReplayOfWhatCame: of a reply that was cut off, what the model thought counts for a client that tells all it was given.
 func TestReplayOfWhatCame(t *testing.T) {
 	for _, c := range []struct {
@@ -254,6 +279,7 @@ func TestReplayAsKept(t *testing.T) {
 			"<|channel|>analysis<|message|>So.<|end|><|start|>assistant<|channel|>final<|message|>It is sunny."},
 		"thinking as asked": {dialect.BuiltinText("deepseek_v32"), "Let me see.</think>I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
 			"So.</think>It is sunny."},
+		"a part of the content": {thinksInParts, "[THINK]Let me see.[/THINK]I look.[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Oslo\"}", "[THINK]So.[/THINK]It is sunny."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := talkOver(t, "", c.src, false)

@@ -32,6 +32,7 @@ const (
 	takesInlineByCalls
 	contentIsList
 	contentIsNull
+	reasoningIsPart
 	argumentsAreText
 	toolsAreEmptyList
 )
@@ -69,6 +70,7 @@ var traitTable = [...][2]string{
 	{"takes_inline_by_calls", "does so beside calls"},
 	{"content_is_list", "wants content as a list of parts, not as a string"},
 	{"content_is_null", "wants null, not an empty string, as the content of a turn with nothing but calls"},
+	{"reasoning_is_part", "wants reasoning as a part of the content"},
 	{"arguments_are_text", "wants the arguments of calls as JSON text, not as an object"},
 	{"tools_are_empty_list", "wants an empty list, not null, where no tools are declared"},
 }
