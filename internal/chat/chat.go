@@ -257,7 +257,8 @@ type Usage struct {
 
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 
-	Spliced int // prompt tokens that stand as they were generated earlier, whatever encoding would give
+	Spliced  int // prompt tokens that stand as they were generated earlier, whatever encoding would give
+	Replayed int // turns of the prompt that have reasoning which the client left out
 
 	Queued  time.Duration // before the first step
 	Prefill time.Duration // from there to the first token

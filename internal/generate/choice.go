@@ -86,7 +86,7 @@ func newChoice(re *reply, index int, yield func(chat.Event, error) bool) *choice
 		reading: reading{dec: m.tok.NewDecoder(false), parser: parse, stop: newStopper(stops)},
 		calls:   ownCalls{reply: re, open: p.forced != ""},
 		circles: newCircles(m.cfg.Loop, re.ends, p.text),
-		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced}}
+		usage:   chat.Usage{Prompt: len(p.tokens), Short: p.short, Spliced: p.encoded.Spliced, Replayed: p.printed}}
 	var held []byte
 	if p.raw { // the reply goes on in the middle of a text, perhaps of a character
 		held = m.prime(c.dec, p.tokens)

@@ -193,7 +193,7 @@ func (g *Generator) start(ctx context.Context, r *chat.Request, p *prompt) (e ch
 			return e, err
 		}
 	}
-	e.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced}
+	e.Usage = &chat.Usage{Prompt: len(p.tokens), Spliced: p.encoded.Spliced, Replayed: p.printed}
 	if limit := g.maxTokens(r, p); limit < r.MaxTokens {
 		e.Usage.Limit = limit
 	}

@@ -114,6 +114,7 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 			return nil, err
 		}
 	}
+	p.count(p.text)
 	return p, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"hearth/internal/chat"
@@ -20,6 +21,7 @@ type account struct {
 	digest  transcript.Digest
 	replays bool     // reasoning is remembered and put back
 	put     []string // reasoning that was put back
+	printed int      // how many of those the prompt has
 
 	buf []byte
 }
@@ -112,6 +114,18 @@ func plainNumbers(v any) any {
 		}
 	}
 	return v
+}
+
+// count counts the turns whose reasoning was put back and stands in the prompt's text, from the last one on.
+func (c *account) count(text string) {
+	for _, r := range slices.Backward(c.put) {
+		at := strings.LastIndex(text, strings.TrimSpace(r))
+		if at < 0 { // templates leave out that of earlier turns
+			return
+		}
+		text = text[:at]
+		c.printed++
+	}
 }
 
 // quotes tells whether a text has something of the reasoning that was put back, which its caller may not be meant to see.

@@ -57,6 +57,15 @@ func TestReplay(t *testing.T) {
 	if n := strings.Count(k.rendered(&k.r), "Let me see."); n != 3 {
 		t.Errorf("%d thoughts of 3 are in the prompt", n)
 	}
+	seq, err := k.g.Generate(t.Context(), &k.r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range seq {
+		if err != nil || e.Usage != nil && e.Usage.Replayed != 8 { // of every fourth turn there is none
+			t.Errorf("%+v, %v: 8 turns have what was thought", e.Usage, err)
+		}
+	}
 }
 
 // TestReplayOnlyWhatWasSaid: who was given a turn gets its reasoning back, in a conversation that says the same.
@@ -207,7 +216,10 @@ func TestReplayOfWhatCame(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			for e := range seq {
+			for e, err := range seq {
+				if err != nil && !c.fail {
+					t.Fatal(err)
+				}
 				if e.Kind == chat.EventText {
 					got += e.Text
 				}

@@ -83,8 +83,7 @@ func TestParting(t *testing.T) {
 // streamed or not.
 func TestHistoryHeader(t *testing.T) {
 	const plain = `{"model":"test-model","messages":[{"role":"user","content":"Hi"}],"max_tokens":5`
-	for _, spliced := range []int{0, 7} {
-		usage := chat.Usage{Prompt: 9, Spliced: spliced}
+	for want, usage := range map[string]chat.Usage{"": {Prompt: 9}, "exact; spliced=7": {Prompt: 9, Spliced: 7}, "exact; spliced=0; reasoning=2": {Prompt: 9, Replayed: 2}} {
 		o := options()
 		models := wiretest.New(
 			wiretest.Step{Event: chat.Event{Kind: chat.EventStart, Usage: &usage}},
@@ -117,10 +116,6 @@ func TestHistoryHeader(t *testing.T) {
 					}
 					if got := last.PlainHistory; got != (asked == "text") {
 						t.Errorf("%s, %q: plain is %v", path, asked, got)
-					}
-					want := ""
-					if spliced > 0 {
-						want = "exact; spliced=7"
 					}
 					if got := w.Header().Get("X-Hearth-History"); got != want {
 						t.Errorf("%s%s: header %q, want %q", path, end, got, want)

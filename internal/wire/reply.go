@@ -133,8 +133,11 @@ func promptHeaders(u *chat.Usage) (headers [4][2]string) {
 			cache += fmt.Sprintf("; disk=%d", u.Disk)
 		}
 	}
-	if u.Spliced > 0 { // the prompt depends on what was generated before
+	if u.Spliced > 0 || u.Replayed > 0 { // the prompt depends on what was generated before
 		history = fmt.Sprintf("exact; spliced=%d", u.Spliced)
+		if u.Replayed > 0 {
+			history += fmt.Sprintf("; reasoning=%d", u.Replayed)
+		}
 	}
 	if u.Limit > 0 { // fewer tokens than the request asked for
 		most = strconv.Itoa(u.Limit)
@@ -225,7 +228,7 @@ func addUsage(sum, u *chat.Usage) {
 	}
 	sum.Disk, sum.Added, sum.Limit = u.Disk, u.Added, u.Limit
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
-	sum.Around = u.Around
+	sum.Around, sum.Replayed = u.Around, u.Replayed
 	for _, b := range u.Bounds {
 		if !slices.Contains(sum.Bounds, b) {
 			sum.Bounds = append(sum.Bounds, b)
