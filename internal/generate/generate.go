@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -263,32 +262,6 @@ func glance(ctx context.Context, started <-chan struct{}) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-}
-
-// capped is a limit of tokens, 0 for none, within the cap.
-func (g *Generator) capped(tokens int) int {
-	if most := g.cfg.TokensCap; most > 0 {
-		return min(tokens, most)
-	}
-	return tokens
-}
-
-// fits refuses a prompt that leaves no room, or less than was asked for where that is not to be lowered.
-func (g *Generator) fits(tokens int, r *chat.Request) *chat.Error {
-	limit, maxTokens := g.cfg.Engine.Context(), g.capped(r.MaxTokens)
-	switch {
-	case tokens >= limit:
-		if r.ClampMaxTokens {
-			maxTokens = 0 // it is not what is too much
-		}
-		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: tokens, MaxTokens: maxTokens, Limit: limit - 1,
-			Msg: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit-1)}
-	case !r.ClampMaxTokens && maxTokens > limit-tokens:
-		return &chat.Error{Kind: chat.ContextLength, Param: "max_tokens", Tokens: tokens, MaxTokens: maxTokens, Limit: limit,
-			Msg: fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
-				tokens, maxTokens, limit)}
-	}
-	return nil
 }
 
 // advise adds the advice there is to a prompt that does not fit. Clients that know such an error by its words hide them, and

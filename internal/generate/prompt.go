@@ -60,8 +60,17 @@ type prompt struct {
 	spoken  int               // draft.Text[spoken:] is what the model is taken to have said: the forced opening
 }
 
-// prompt renders and encodes a request.
+// prompt renders and encodes a request. What was put back into one that then does not fit stays out.
 func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error) {
+	p, err := m.promptOf(ctx, r, false)
+	if err != nil || p.printed == 0 || m.fits(len(p.tokens), r) == nil {
+		return p, err
+	}
+	return m.promptOf(ctx, r, true)
+}
+
+// promptOf makes a prompt; bare ones have the reasoning alone that the client has sent.
+func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*prompt, error) {
 	if e := checkBias(r.Sampling.LogitBias, m.tok.Size()); e != nil {
 		return nil, e
 	}
@@ -82,7 +91,7 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	}
 	force := m.forcedOpening(r)
 	think := m.thinking(r, force != "")
-	out, err := m.render(ctx, r, think)
+	out, err := m.render(ctx, &ask{Request: r, think: think, bare: bare})
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +125,32 @@ func (m *prompter) prompt(ctx context.Context, r *chat.Request) (*prompt, error)
 	}
 	p.count(p.text)
 	return p, nil
+}
+
+// capped is a limit of tokens, 0 for none, within the cap.
+func (m *prompter) capped(tokens int) int {
+	if most := m.cfg.TokensCap; most > 0 {
+		return min(tokens, most)
+	}
+	return tokens
+}
+
+// fits refuses a prompt that leaves no room, or less than was asked for where that is not to be lowered.
+func (m *prompter) fits(tokens int, r *chat.Request) *chat.Error {
+	limit, maxTokens := m.cfg.Engine.Context(), m.capped(r.MaxTokens)
+	switch {
+	case tokens >= limit:
+		if r.ClampMaxTokens {
+			maxTokens = 0 // it is not what is too much
+		}
+		return &chat.Error{Kind: chat.ContextLength, Param: "messages", Tokens: tokens, MaxTokens: maxTokens, Limit: limit - 1,
+			Msg: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit-1)}
+	case !r.ClampMaxTokens && maxTokens > limit-tokens:
+		return &chat.Error{Kind: chat.ContextLength, Param: "max_tokens", Tokens: tokens, MaxTokens: maxTokens, Limit: limit,
+			Msg: fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
+				tokens, maxTokens, limit)}
+	}
+	return nil
 }
 
 // chatless refuses a conversation with a base model.

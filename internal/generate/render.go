@@ -29,14 +29,13 @@ const continueMark = "\uE012hearth-continues-here "
 
 // render runs the template, all within one budget of steps. Reasoning in tags with which an unfinished answer begins stays in the text
 // where the template prints none there.
-func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Thinking) (*rendering, error) {
-	tools, err := tools(r)
+func (m *prompter) render(ctx context.Context, a *ask) (*rendering, error) {
+	tools, err := tools(a.Request)
 	if err != nil {
 		return nil, err
 	}
 	limits, spent := m.cfg.Limits, 0
 	limits.Spent = &spent
-	a := &ask{Request: r, think: think}
 	switch f := &m.forms[0]; {
 	case tools != nil && f.has(toolsInSystem):
 		if a.told, err = f.tell(ctx, tools, limits); err != nil {
@@ -60,7 +59,7 @@ func (m *prompter) render(ctx context.Context, r *chat.Request, think chat.Think
 // attempt renders a conversation. One that the template refuses is fitted more strictly and tried again; the error is the first
 // refusal.
 func (m *prompter) attempt(ctx context.Context, a *ask, tools jinja.Value, limits jinja.Limits) (*rendering, error) {
-	talk := m.account(a.Request)
+	talk := m.account(a)
 	turns, err := m.turns(a, &talk)
 	if err != nil {
 		return nil, err

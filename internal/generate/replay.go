@@ -22,14 +22,15 @@ type account struct {
 	replays bool     // reasoning is remembered and put back
 	put     []string // reasoning that was put back
 	printed int      // how many of those the prompt has
+	bare    bool     // none is to be put back
 
 	buf []byte
 }
 
 // account is that of a request, before its first turn. Its digest begins with the caller, so that no other one finds what
 // the model thought, even where callers share what is cached.
-func (m *prompter) account(r *chat.Request) account {
-	c := account{salt: r.Origin.Salt, digest: sha256.Sum256(r.Origin.Caller[:])}
+func (m *prompter) account(r *ask) account {
+	c := account{bare: r.bare, salt: r.Origin.Salt, digest: sha256.Sum256(r.Origin.Caller[:])}
 	if r.Origin.Session != "" {
 		c.session = party(&r.Origin)
 	}
@@ -45,7 +46,7 @@ func (c *account) replay(h *transcript.History, turns []turn) {
 	}
 	for i := range turns {
 		t := &turns[i]
-		if c.digest = c.after(t); t.role != roleAssistant || t.reasoning != "" {
+		if c.digest = c.after(t); c.bare || t.role != roleAssistant || t.reasoning != "" {
 			continue
 		}
 		if t.reasoning = h.Reasoning(c.salt, c.session, c.digest); t.reasoning != "" {

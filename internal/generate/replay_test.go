@@ -382,7 +382,7 @@ func TestReplayIsLinear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := k.g.account(&r)
+		c := k.g.account(&ask{Request: &r})
 		return cost(func() { c.replay(k.g.history, turns) })
 	}
 	const n, times, tries = 100, 8, 3
@@ -395,5 +395,44 @@ func TestReplayIsLinear(t *testing.T) {
 		if try == tries {
 			t.Fatalf("%d turns take %d bytes and %v, %d times as many %d and %v", n, bytes1, cpu1, times, bytes2, cpu2)
 		}
+	}
+}
+
+// TestReplayFits: a request that fits alone is not refused for what was put back into it, and its reply is remembered all the same.
+func TestReplayFits(t *testing.T) {
+	k := newTalk(t, true)
+	long := strings.Repeat("There is more to say about it. ", 100)
+	k.say("<think>\n" + long + "\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>")
+	k.results("sunny")
+	k.r.Messages = forgetful(k.r.Messages)
+	whole, err := k.g.Count(t.Context(), &k.r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		context, most int
+		put           bool
+	}{{whole + 1, 0, true}, {whole, 0, false}, {whole + 20, 20, true}, {whole + 20, 21, false}} {
+		k.m.context, k.r.MaxTokens = c.context, c.most
+		if got := strings.Contains(k.rendered(&k.r), long[:40]); got != c.put {
+			t.Errorf("%+v: put back %t", c, got)
+		}
+		seq, err := k.g.Generate(t.Context(), &k.r)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		for range seq { // to its end
+		}
+	}
+	k.m.context, k.r.MaxTokens = whole, 0
+	k.say("<think>\nShort.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>")
+	k.results("sunny")
+	k.r.Messages, k.m.context = forgetful(k.r.Messages), 1<<20
+	if got := k.rendered(&k.r); !strings.Contains(got, "Short.") || !strings.Contains(got, long[:40]) {
+		t.Errorf("with more room the prompt is %s", got)
+	}
+	k.m.context = 40
+	if _, err := k.g.Generate(t.Context(), &k.r); err == nil {
+		t.Error("what does not fit at all is let through")
 	}
 }
