@@ -3,9 +3,12 @@ package dialect
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"hearth/internal/schema"
 )
 
 // mend reads arguments of a tool with a schema, cut at a place, and returns what came out and what was counted.
@@ -131,4 +134,126 @@ func TestDepthBounds(t *testing.T) {
 			t.Errorf("%.100s: %.200s, want %.200s", c.args, got, c.want)
 		}
 	}
+}
+
+// FuzzValues: arguments that are mended by any schema are JSON still, the same however they are cut, have nothing left to mend, and
+// still fit if they did. Without repairs they stay as they are.
+func FuzzValues(f *testing.F) {
+	for _, s := range [][2]string{
+		{`{"properties": {"q": {"properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}}}}`, `{"q": {"n": "5", "b": "yes", "x": ["1"]}}`},
+		{`{"properties": {"t": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "object", "properties": {"v": {"type": ["integer", "null"]}, "kids": {"items": {"$ref": "#/$defs/n"}}}}}}`,
+			`{"t": {"v": "1", "kids": "[{\"v\": \"2\", \"kids\": [{\"v\": \"null\"}]}]"}}`},
+		{`{"additionalProperties": {"anyOf": [{"type": "array", "prefixItems": [{"enum": [1, "a"]}, {"const": null}], "items": {"type": "string"}}, {"type": "number"}]}}`, `{"a": ["1", "None", {"a": 1}], "b": "1e3", "c": "[1]"}`},
+		{`{"allOf": [{"properties": {"a": {"type": ["integer", "string"]}}}, {"patternProperties": {"^.$": {"type": "integer", "nullable": true}}}, {"$ref": "#"}]}`, `{"a": "1", "b": 2.0, "c": "null", "\u00e9": "\ud800"}`},
+		{`{"oneOf": [{"properties": {"k": {"const": "a"}}, "required": ["k"]}, {"properties": {"k": false}, "additionalProperties": true}], "x": {"not": {}}}`, `{"k": 1, "l": {"k": -0.0}}`},
+		{`{"properties": {"s": {"type": "string"}, "l": {"type": "array", "items": [{"type": "string"}], "additionalItems": false}}}`, `{"s": {"a": [true, "\n"]}, "l": [[1], {}], "s": 0}`},
+	} {
+		f.Add(s[0], s[1], 7)
+	}
+	f.Fuzz(checkValues)
+}
+
+func checkValues(t *testing.T, parameters, args string, at int) {
+	if args = strings.TrimSpace(args); !strings.HasPrefix(args, "{") || !json.Valid([]byte(args)) || strings.Count(args, "{")+strings.Count(args, "[") > maxJSONDepth {
+		return
+	}
+	if _, err := schema.Parse([]byte(args)); err != nil { // a number that is none
+		return
+	}
+	got, counted := mend(t, parameters, args, -1)
+	if !json.Valid([]byte(got)) {
+		t.Fatalf("%s becomes %s", args, got)
+	}
+	if cut, again := mend(t, parameters, args, max(at, 0)%len(args)); cut != got || !slices.Equal(again, counted) {
+		t.Fatalf("%s cut at %d becomes %s, %v; whole %s, %v", args, at, cut, again, got, counted)
+	}
+	if again, counted := mend(t, parameters, got, -1); again != got || len(counted) > 0 {
+		t.Fatalf("%s becomes %s, and that %s, %v", args, got, again, counted)
+	}
+	if len(counted) == 0 && got != args {
+		t.Fatalf("%s becomes %s, not counted", args, got)
+	}
+	if toolsetOf(parameters).fits("f", args) && !toolsetOf(parameters).fits("f", got) {
+		t.Fatalf("%s fits, and becomes %s", args, got)
+	}
+	s := toolsetOf(parameters)
+	s.strict = true
+	var out joiner
+	a := newArgs(s, "f")
+	for i := range len(args) {
+		a.step(args[i], &out)
+	}
+	if ps := out.take(); ps[0].Text != args {
+		t.Fatalf("%s becomes %s when repairs are off", args, ps[0].Text)
+	}
+}
+
+// TestRandomValues: the same of schemas and values that are made of what counts.
+func TestRandomValues(t *testing.T) {
+	n, mended := 20_000, 0
+	if testing.Short() {
+		n = 2000
+	}
+	for seed := range n {
+		r := random{rand.New(rand.NewPCG(uint64(seed), 0))}
+		parameters := `{"properties": {"a": ` + r.schema(0) + `, "b": ` + r.schema(0) + `}, "$defs": {"a": ` + r.schema(1) + `, "b": ` + r.schema(1) + `}}`
+		args := `{"a": ` + r.value(0) + `, "b": ` + r.value(0) + `}`
+		checkValues(t, parameters, args, r.IntN(len(args)))
+		if got, _ := mend(t, parameters, args, -1); got != args {
+			mended++
+		}
+		if t.Failed() {
+			t.Fatal(parameters)
+		}
+	}
+	if mended < n/10 {
+		t.Errorf("only %d of %d were mended", mended, n)
+	}
+}
+
+// random makes schemas and values.
+type random struct{ *rand.Rand }
+
+func (r random) one(of ...string) string { return of[r.IntN(len(of))] }
+
+func (r random) schema(depth int) string {
+	sub := func() string { return r.schema(depth + 1) }
+	kinds := 9
+	if depth > 3 {
+		kinds = 5
+	}
+	switch r.IntN(kinds) {
+	case 0, 1, 2:
+		return `{"type": "` + r.one("string", "integer", "number", "boolean", "array", "object", "null") + `"` + r.one("", "", `, "nullable": true`) + `}`
+	case 3:
+		return r.one(`{"$ref": "#/$defs/a"}`, `{"$ref": "#/$defs/b"}`, `{"$ref": "#"}`, `{"$ref": "#/none"}`, `{}`, `true`, `false`)
+	case 4:
+		return r.one(`{"enum": [1, 2]}`, `{"enum": ["1", null]}`, `{"const": 1}`, `{"type": ["integer", "null"]}`, `{"type": ["boolean", "array"]}`, `{"enum": [true, [1], 0.5]}`)
+	case 5:
+		return `{"items": ` + sub() + r.one("", `, "prefixItems": [`+sub()+`]`, `, "type": "array"`) + `}`
+	case 6:
+		return `{"` + r.one("anyOf", "oneOf", "allOf") + `": [` + sub() + `, ` + sub() + `]` + r.one("", "", `, "properties": {"a": `+sub()+`}`) + `}`
+	}
+	return `{"properties": {"a": ` + sub() + `, "b": ` + sub() + `}` + r.one("", "", `, "additionalProperties": `+sub(), `, "patternProperties": {"^[b-c]": `+sub()+`}`, `, "required": ["a"]`) + `}`
+}
+
+func (r random) value(depth int) string {
+	kinds := 10
+	if depth > 3 {
+		kinds = 6
+	}
+	switch r.IntN(kinds) {
+	case 0, 1:
+		return r.one("0", "1", "2", "-1.50", "5.0", "1e2", "true", "false", "null")
+	case 2, 3, 4:
+		return r.one(`"0"`, `"1"`, `" 2 "`, `"-1.50"`, `"5.0"`, `"yes"`, `"No"`, `"True"`, `"null"`, `"None"`, `""`, `"x"`, `"\u0031"`)
+	case 5:
+		return r.one("{}", "[]", `"[]"`, `"{}"`, `"[1, 'a']"`)
+	case 6:
+		return `[` + r.value(depth+1) + `, ` + r.value(depth+1) + `]`
+	case 7:
+		b, _ := json.Marshal(r.value(depth + 1))
+		return string(b)
+	}
+	return `{"a": ` + r.value(depth+1) + `,"` + r.one("b", "c", "d") + `":` + r.value(depth+1) + `}`
 }
