@@ -25,4 +25,8 @@ var hunyuan = tagFamily(&Family{
 	closers:  []string{hunyuanMarks.close, "<end_of_tool_call:opensource>", "</tool_calls:opensource>"},
 })
 
-var hunyuanMarks = pairMarksIn("", ":opensource", "<tool_sep:opensource>")
+var hunyuanMarks = func() pairMarks {
+	marks := pairMarksIn("", ":opensource", "<tool_sep:opensource>")
+	marks.outer = []string{"</tool_calls:opensource>", "<end_of_tool_call:opensource>"}
+	return marks
+}()

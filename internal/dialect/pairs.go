@@ -23,17 +23,20 @@ func pairMarksIn(before, behind, sep string) pairMarks {
 // pairCall is an xmlCall whose names stand between other marks.
 type pairCall struct {
 	xmlCall
-	marks pairMarks
-	named bool
-	key   string // read; its value must follow
-	keyed bool
+	marks  pairMarks
+	named  bool
+	key    string // read; its value must follow
+	keyed  bool
+	mended bool // another tag stands where the first parameter's should
 }
 
 func newPairs(marks pairMarks) func(*toolset) callReader {
-	syn := &xmlSyntax{param: marks.key, keyClose: marks.keyClose, paramClose: marks.valueClose, callClose: marks.close, outer: marks.outer, open: marks.open}
+	syn := &xmlSyntax{param: marks.key, keyClose: marks.keyClose, valueOpen: marks.value, paramClose: marks.valueClose, callClose: marks.close, outer: marks.outer, open: marks.open}
 	syn.tags = tagsOf(syn)
 	return func(ts *toolset) callReader {
-		return checked(ts, &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks})
+		g := &pairCall{xmlCall: xmlCall{xmlSyntax: syn, argWriter: argWriter{ts: ts}}, marks: marks}
+		g.gotKey = func(name string) { g.state, g.key, g.keyed, g.head = xmlParam, name, true, g.head[:0] }
+		return checked(ts, g)
 	}
 }
 
@@ -49,13 +52,7 @@ func (g *pairCall) step(c byte, out *joiner) verdict {
 	case !g.named:
 		return g.name(c, out)
 	case g.state == xmlParam && !g.keyed:
-		g.head = append(g.head, c)
-		if key, ok := strings.CutSuffix(string(g.head), g.marks.keyClose); ok {
-			g.key, g.keyed, g.head = strings.TrimSpace(key), true, g.head[:0]
-		} else if len(g.head) > maxName {
-			return g.fail()
-		}
-		return more
+		return g.readKey(c, out)
 	case g.state == xmlParam:
 		return g.gapToValue(c, out)
 	}
@@ -69,13 +66,20 @@ func (g *pairCall) name(c byte, out *joiner) verdict {
 	}
 	g.head = append(g.head, c)
 	h := string(g.head)
-	ends := [...]string{"\n", g.marks.key, g.marks.close, g.marks.sep}
+	ends := []string{"\n", g.marks.key, g.marks.close, g.marks.sep}
+	if !g.ts.strict {
+		ends = append(ends, g.marks.keyClose, g.marks.open)
+	}
 	for i, mark := range ends {
 		name, ok := strings.CutSuffix(h, mark)
 		if !ok || mark == "" {
 			continue
 		}
-		if g.tool = strings.TrimSpace(name); !g.ts.find(&g.tool) {
+		key := ""
+		if i == 4 {
+			name, key = g.cutKey(name)
+		}
+		if g.tool = strings.TrimSpace(name); !g.ts.find(&g.tool) || i >= 4 && !g.ts.repair(RepairTag) {
 			return refuted
 		}
 		g.named, g.state, g.head = true, xmlGap, g.head[:0]
@@ -84,6 +88,11 @@ func (g *pairCall) name(c byte, out *joiner) verdict {
 			g.begin()
 		case 2:
 			return g.end(out)
+		case 4:
+			g.gotKey(key)
+		case 5:
+			g.begin()
+			g.mended = true
 		}
 		return more
 	}
@@ -96,24 +105,109 @@ func (g *pairCall) name(c byte, out *joiner) verdict {
 				return more
 			}
 		}
-		return refuted
+		return g.nearKey(h[:i], h[i:])
 	}
 	return more
 }
 
-// gapToValue reads up to and with the tag that opens a value.
+// nearKey takes a tag behind the name that is none of the form. It may be the first parameter's, misspelled.
+func (g *pairCall) nearKey(name, tag string) verdict {
+	switch {
+	case g.ts.strict || strings.HasPrefix(tag, "</"):
+	case g.opensKey(tag):
+		if g.tool = strings.TrimSpace(name); g.ts.find(&g.tool) && g.ts.repair(RepairTag) {
+			g.named, g.mended = true, true
+			g.begin()
+			return more
+		}
+	case nearlyBegins(bareTag(tag), g.tags.param):
+		return more
+	}
+	return refuted
+}
+
+// cutKey parts a tool and its first parameter where the tag between them is missing: only where that can be done in one way.
+func (g *pairCall) cutKey(h string) (tool, key string) {
+	for i := range g.ts.tools {
+		name := g.ts.tools[i].Name
+		rest, ok := strings.CutPrefix(h, name)
+		if rest = strings.TrimSpace(rest); !ok || !g.ts.declares(name, rest) {
+			continue
+		}
+		if tool != "" {
+			return "", ""
+		}
+		tool, key = name, rest
+	}
+	return tool, key
+}
+
+// readKey reads the name of a parameter, up to the tag behind it or to the one that opens the value.
+func (g *pairCall) readKey(c byte, out *joiner) verdict {
+	g.head = append(g.head, c)
+	h := string(g.head)
+	if key, ok := strings.CutSuffix(h, g.marks.keyClose); ok {
+		key = strings.TrimSpace(key)
+		if bare := strings.Trim(strings.TrimPrefix(key, g.marks.key), "<>/= \"'"); bare != key && g.mayFollow(bare) && g.ts.repair(RepairTag) {
+			key = bare
+		}
+		if g.mended && !g.mayFollow(key) || strings.ContainsAny(key, "<>") && !g.ts.strict && !g.mayFollow(key) {
+			return g.fail()
+		}
+		g.mended = false
+		g.gotKey(key)
+		return more
+	}
+	key, isEnd := strings.CutSuffix(h, g.marks.value)
+	switch {
+	case isEnd && !g.ts.strict:
+		key, tag, _ := strings.Cut(key, "<")
+		key = strings.TrimSpace(key)
+		if tag = strings.TrimSpace(tag); !g.mayFollow(key) || tag != "" && !nearly(bareTag("<"+tag), bareTag(g.marks.keyClose)) || !g.ts.repair(RepairTag) {
+			return g.fail()
+		}
+		g.gotKey(key)
+		return g.beginValue(out)
+	case len(g.head) > maxName:
+		return g.fail()
+	}
+	return more
+}
+
+func (g *pairCall) beginValue(out *joiner) verdict {
+	g.keyed = false
+	of := g.ts.of(g.tool).property(g.key)
+	return g.startParam(g.key, of, of.types(), out)
+}
+
+// gapToValue reads up to and with the tag that opens a value, which may be missing.
 func (g *pairCall) gapToValue(c byte, out *joiner) verdict {
 	if len(g.head) == 0 && isBlank(c) {
 		return more
 	}
 	g.head = append(g.head, c)
-	switch h := string(g.head); {
-	case h == g.marks.value:
-		g.keyed = false
-		of := g.ts.of(g.tool).property(g.key)
-		return g.startParam(g.key, of, of.types(), out)
-	case !strings.HasPrefix(g.marks.value, h):
-		return g.fail()
+	h := string(g.head)
+	if h == g.marks.value {
+		return g.beginValue(out)
 	}
-	return more
+	if strings.HasPrefix(g.marks.value, h) {
+		return more
+	}
+	tag, complete := g.tagAt(h)
+	b := bareTag(tag)
+	switch isNear := nearlyBegins(b, bareTag(g.marks.value)) && h[0] == '<'; {
+	case g.ts.strict:
+		return g.fail()
+	case isNear && !complete:
+		return more
+	case !g.mayFollow(g.key) || !g.ts.repair(RepairTag):
+		return g.fail()
+	case !isNear || !nearly(b, bareTag(g.marks.value)) || strings.HasPrefix(h, "</"):
+		tag = ""
+	}
+	if v := g.beginValue(out); v != more {
+		return v
+	}
+	g.left = []byte(h[len(tag):])
+	return reread
 }

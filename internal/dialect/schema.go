@@ -139,3 +139,25 @@ func (s *toolset) declares(tool, param string) bool {
 	}
 	return false
 }
+
+// mayDeclare tells whether prefix may become the name of a tool's parameter.
+func (s *toolset) mayDeclare(tool, prefix string) bool {
+	of := s.of(tool)
+	if of == nil {
+		return false
+	}
+	for _, alt := range of.alts {
+		for _, node := range alt {
+			members := node.Member("properties").Members()
+			if !of.spend(len(members)) {
+				return false
+			}
+			for i := range members {
+				if strings.HasPrefix(members[i].Key, prefix) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -10,7 +10,8 @@ import (
 type xmlSyntax struct {
 	tagEnd     string // of opening tags; "" for ">"
 	param      string // begins a parameter's tag
-	keyClose   string // ends that tag where the value has one of its own; may be ""
+	keyClose   string // ends that tag where the value has one of its own, valueOpen; may be ""
+	valueOpen  string
 	paramClose string
 	callClose  string
 	outer      []string // close what stands around calls, and end a call that lacks its callClose
@@ -47,6 +48,8 @@ type xmlCall struct {
 	to    *joiner // where the value goes
 	json  *argsReader
 	left  []byte // to be read again
+	// gotKey reads a parameter's value next, in forms where that has a tag of its own.
+	gotKey func(name string)
 	tangle
 }
 

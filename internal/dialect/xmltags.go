@@ -75,7 +75,7 @@ func (x *xmlCall) tagAt(s string) (tag string, complete bool) {
 	switch {
 	case x.tagEnd != "":
 		end = x.tagEnd
-	case x.keyClose != "" && strings.HasPrefix(s, x.xmlSyntax.param):
+	case x.keyClose != "" && x.opensKey(s):
 		end = x.keyClose
 	case x.keyClose != "" && strings.HasPrefix(s, x.open): // with the name of the tool
 		i := strings.IndexAny(s[len(x.open):], "<\n")
@@ -97,9 +97,18 @@ func (x *xmlCall) tagAt(s string) (tag string, complete bool) {
 	return s, complete
 }
 
+// opensKey tells whether s begins with the tag before the name of a parameter, where that is a tag of its own.
+func (x *xmlCall) opensKey(s string) bool {
+	i := strings.IndexByte(s, '>')
+	return i > 0 && nearly(bareTag(s[:i+1]), x.tags.param) && s[1] != '/'
+}
+
 // mayBeTag tells whether s may become a tag that means something.
 func (x *xmlCall) mayBeTag(s string) bool {
 	b := bareTag(s)
+	if x.keyClose != "" && x.opensKey(s) {
+		return len(s) <= maxName
+	}
 	if len(s) > maxName || len(s) > len(b)+2*maxTagBlanks || strings.HasPrefix(x.open, s) || x.open != "" && strings.HasPrefix(s, x.open) {
 		return len(s) <= maxName
 	}
@@ -172,9 +181,10 @@ func (x *xmlCall) wrongEnds() []string {
 // paramOf returns the parameter that a tag opens, if the tool declares it and it was not given yet.
 func (x *xmlCall) paramOf(tag string) (name string, exact, ok bool) {
 	if x.keyClose != "" {
-		key, isKey := strings.CutSuffix(strings.TrimPrefix(tag, x.xmlSyntax.param), x.keyClose)
+		open, key, _ := strings.Cut(tag, ">")
+		key, isKey := strings.CutSuffix(key, x.keyClose)
 		key = strings.TrimSpace(key)
-		return key, true, isKey && x.mayFollow(key)
+		return key, open+">" == x.xmlSyntax.param, isKey && x.opensKey(tag) && x.mayFollow(key)
 	}
 	head := x.inParam(tag)
 	element := bareTag(tag[:strings.LastIndex(tag, head)])
@@ -254,6 +264,9 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 	switch {
 	case x.nested > 0:
 		return false, false
+	case k == tagParam && x.keyClose != "":
+		rest := x.behind(s, tag)
+		return exact && x.value.sure == 0 && strings.HasPrefix(rest, x.valueOpen), strings.HasPrefix(x.valueOpen, rest) && len(rest) < len(x.valueOpen)
 	case k == tagParam:
 		return exact && x.value.sure == 0 && (line > 0 || !x.lines), false
 	case k == tagCall, k == tagOuter:
@@ -265,6 +278,8 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 	switch {
 	case rest == "":
 		return false, len(s)-len(tag) <= maxHeldGap
+	case exact && x.keyClose != "" && isNameByte(rest[0]):
+		return x.keyAt(rest)
 	case rest[0] != '<' && rest[0] != '/':
 		return false, false
 	}
@@ -279,6 +294,15 @@ func (x *xmlCall) impliesEnd(h string) (ends, partial bool) {
 		return exact && declared, false
 	}
 	return false, false
+}
+
+// keyAt tells whether s begins with the name of a parameter that lacks the tag before it, or may become that.
+func (x *xmlCall) keyAt(s string) (is, partial bool) {
+	key, rest, ok := strings.Cut(s, "<")
+	if !ok {
+		return false, len(s) <= maxHeldGap && x.ts.mayDeclare(x.tool, s)
+	}
+	return "<"+rest == x.keyClose && x.mayFollow(strings.TrimSpace(key)), strings.HasPrefix(x.keyClose, "<"+rest) && len(rest)+1 < len(x.keyClose)
 }
 
 // behind is what follows a tag. It may have ended twice.
@@ -317,6 +341,9 @@ func (x *xmlCall) doubtValue(out *joiner) verdict {
 	}
 	x.state = xmlDoubt
 	x.doubt = &doubt{raw: []byte(h), param: k == tagParam || isClosed && exact, next: at, run: at + len(tag), outer: k == tagOuter, tag: -1, looked: at + len(tag)}
+	if isClosed && x.keyClose != "" && isNameByte(h[at]) && x.ts.repair(RepairTag) {
+		x.doubt.raw = slices.Insert(x.doubt.raw, at, []byte(x.xmlSyntax.param)...)
+	}
 	switch {
 	case isClosed && exact:
 		return x.readBehind(out)
@@ -497,6 +524,10 @@ func (x *xmlCall) mendGap(out *joiner) verdict {
 		return bad()
 	case h != ">" && (!complete || k == tagOther || k == tagOwn) || !x.ts.repair(RepairTag):
 		return bad()
+	case k == tagParam && x.keyClose != "":
+		name, _, _ := x.paramOf(tag)
+		x.gotKey(name)
+		return again(reread)
 	case k == tagParam:
 		if v := x.beginParam(x.inParam(tag), out); v != more {
 			return v
