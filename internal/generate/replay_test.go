@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"hearth/internal/chat"
 	"hearth/internal/dialect"
@@ -398,7 +403,7 @@ func TestReplayIsLinear(t *testing.T) {
 	}
 }
 
-// TestReplayFits: a request that fits alone is not refused for what was put back into it, and its reply is remembered all the same.
+// TestReplayFits: a request that fits alone is not refused for what was put back into it, and its reply is remembered.
 func TestReplayFits(t *testing.T) {
 	k := newTalk(t, true)
 	long := strings.Repeat("There is more to say about it. ", 100)
@@ -421,7 +426,10 @@ func TestReplayFits(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", c, err)
 		}
-		for range seq { // to its end
+		for _, err := range seq {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	k.m.context, k.r.MaxTokens = whole, 0
@@ -434,5 +442,92 @@ func TestReplayFits(t *testing.T) {
 	k.m.context = 40
 	if _, err := k.g.Generate(t.Context(), &k.r); err == nil {
 		t.Error("what does not fit at all is let through")
+	}
+}
+
+// TestReplayInEveryFamily: whatever a family makes of reasoning, text and calls, the turn that comes of it is found again without
+// its reasoning where the family puts that back, and only there.
+func TestReplayInEveryFamily(t *testing.T) {
+	files, err := filepath.Glob("../dialect/testdata/scenes/*.txtar")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files of scenes, %v", len(files), err)
+	}
+	put, left := 0, 0
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		cfg, err := Load(os.DirFS(demoFolder), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &memory{script: script{finish: engine.Stop, context: 1 << 20}}
+		cfg.Engine, cfg.ToolParser = m, strings.TrimSuffix(name, "_v30") // gigachat reads that too
+		g, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(ar.Files); i += 2 {
+			scene, opts, _ := strings.Cut(ar.Files[i].Name, " ")
+			if !strings.HasPrefix(opts, "tools=f,get_weather") || strings.Contains(opts, "reasoning") || !strings.Contains(string(ar.Files[i+1].Data), "reasoning ") {
+				continue
+			}
+			r := chat.Request{Messages: []chat.Message{text(chat.User, scene)}, Tools: append(weather(), chat.Tool{Name: "f"})}
+			m.reply = g.guard.Plain(strings.ReplaceAll(strings.ReplaceAll(string(ar.Files[i].Data), "\n", ""), "⏎", "\n"))
+			seq, err := g.Generate(t.Context(), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said chat.Message
+			said.Role = chat.Assistant
+			thought, calls := false, []chat.Part(nil)
+			for e, err := range seq {
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case e.Kind == chat.EventText:
+					said.Parts = append(said.Parts, chat.Part{Text: e.Text})
+				case e.Kind == chat.EventReasoning:
+					said.Parts = append(said.Parts, chat.Part{Kind: chat.PartReasoning, Text: e.Text})
+					thought = true
+				case e.Kind == chat.EventToolEnd:
+					id := fmt.Sprint("call0000", len(calls))
+					said.Parts = append(said.Parts, callPart(id, e.Call.Name, string(compact(t, e.Call.Arguments))))
+					calls = append(calls, resultPart(id, "r"))
+				}
+			}
+			if len(calls) == 0 || !thought {
+				continue
+			}
+			r.Messages = append(r.Messages, said, answers(calls...))
+			kept, err := g.Render(t.Context(), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Messages = forgetful(r.Messages)
+			got, err := g.Render(t.Context(), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Origin.Caller = [16]byte{1}
+			dropped, err := g.Render(t.Context(), &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := dropped
+			if left++; g.family.Replay == dialect.ReplayPrinted {
+				want = kept
+				left--
+				put++
+			}
+			if got != want || kept == dropped {
+				t.Errorf("%s, %s: the prompt is\n%s\nwant\n%s", name, scene, got, want)
+			}
+		}
+	}
+	if put < 25 || left < 15 {
+		t.Errorf("of %d turns reasoning is put back, of %d not", put, left)
 	}
 }
