@@ -10,6 +10,9 @@ import (
 func nasty(f *Family, n int) map[string]string {
 	out := map[string]string{"text": "a b\n", "blanks": " ", "newlines": "\n", "angles": "<", "brackets": "[", "braces": "{", "quotes": `"`,
 		"escapes": `\\\"`, "opened": `{"a":`, "pairs": `{"a":1},`, "backticks": "`", "bars": "<|"}
+	const leaked = "<tools>" + `{"name": "f", "arguments": {"s": "x"}}` + "</tools>\n"
+	out["leaks"], out["leaks and text"], out["leak tags"], out["leak heads"] = leaked, leaked+"x\n", "<tools>\n", `<tools>{"name": "`+"\n"
+	out["bare leaks"], out["fences"] = `{"name": "f", "arguments": {}}`+"\n", "```json\n{}\n```\n"
 	for k, s := range out {
 		out[k] = strings.Repeat(s, n/len(s)+1)
 	}

@@ -86,6 +86,9 @@ func tagFamily(f *Family, s *syntax) *Family {
 	slices.Sort(f.Markers)
 	f.Markers = slices.Compact(f.Markers)
 	f.Control = without(f.Markers, f.Open, f.Close, callOpen, callClose)
+	if f.Force != nil {
+		s.leaking()
+	}
 	first := firstBytes(s, f.Think)
 	f.New = func(o Options) Parser { return newTagged(s, f.Think, first, o) }
 	return f

@@ -27,7 +27,9 @@ type jsonCall struct {
 }
 
 // callKeys are what stands in a call; one without a tag has no others.
-var callKeys = []string{"name", "tool_name", "arguments", "parameters", "type", "id", "tool_call_id"}
+var callKeys = append([]string{"arguments", "parameters", "type", "id", "tool_call_id"}, nameKeys...)
+
+var nameKeys = []string{"name", "tool_name", "function"}
 
 func newJSONCall(ts *toolset) callReader { return checked(ts, &jsonCall{tools: ts}) }
 
@@ -96,7 +98,7 @@ func (j *jsonCall) isArgs() bool { return j.key == "arguments" || j.key == "para
 // member takes text of the value of a top-level member.
 func (j *jsonCall) member(text string, valueEnds bool) bool {
 	isID := j.key == "id" || j.key == "tool_call_id"
-	if !j.isArgs() && !isID && j.key != "name" && j.key != "tool_name" {
+	if !j.isArgs() && !isID && (!slices.Contains(nameKeys, j.key) || j.named && j.key == "function") {
 		if valueEnds {
 			j.key = ""
 		}
@@ -235,9 +237,13 @@ func (l *listCall) step(c byte, out *joiner) verdict {
 		l.array = true
 		return more
 	case c == '{': // with or without a comma
-		l.obj = checked(l.ts, &jsonCall{tools: l.ts, bare: l.bare})
-		if l.item != nil {
+		switch {
+		case l.item != nil:
 			l.obj = checked(l.ts, l.item())
+		case l.bare:
+			l.obj = newBare(l.ts, callKeys, false)
+		default:
+			l.obj = newJSONCall(l.ts)
 		}
 		return l.inItem(c, out)
 	case c == ']' && l.array && len(l.lead) > 0:

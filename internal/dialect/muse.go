@@ -27,7 +27,7 @@ var muse = &Family{
 	Markers: append(museMarks, museCalls.tags()...), Control: museMarks,
 	Ends: none, Builtin: noBuiltin,
 	New: func(o Options) Parser {
-		m := &museParser{tagged: *newTagged(museCalls, noThink, museFirst, Options{Tools: o.Tools, NoRepair: o.NoRepair, Repaired: o.Repaired, Continued: true})}
+		m := &museParser{tagged: *newTagged(museCalls, noThink, museFirst, Options{Tools: o.Tools, Form: o.Form, NoRepair: o.NoRepair, Repaired: o.Repaired, Mended: o.Mended, Continued: true})}
 		switch {
 		case o.InReasoning:
 			m.state = museReasoning
@@ -48,12 +48,12 @@ const (
 
 var museMarks = []string{museStart, museMessage, museEnd, "<|eot|>"}
 
-var museCalls = &syntax{
+var museCalls = (&syntax{
 	openers: []opener{{tag: "<atem:invoke", call: newXML(&xmlSyntax{param: "<atem:parameter", paramClose: "</atem:parameter>",
 		callClose: "</atem:invoke>", outer: []string{"</atem:function_calls>"}, before: "<atem:function_calls>", open: "<atem:invoke", lines: true})}},
 	sections: []string{"<atem:function_calls>"},
 	closers:  []string{"</atem:invoke>", "</atem:function_calls>"},
-}
+}).leaking()
 
 var museFirst = firstBytes(museCalls, noThink)
 
@@ -100,7 +100,7 @@ func (m *museParser) mark(mark string) {
 	switch {
 	case mark == museMessage && m.state == museHeader:
 		to := word(after(string(m.header), "to="))
-		if m.state = museText; to == "self" {
+		if m.state, m.lead = museText, true; to == "self" {
 			m.state = museReasoning
 		}
 		m.header = m.header[:0]

@@ -59,7 +59,8 @@ func (s *toolset) mayMean(prefix string) bool {
 	if s.strict {
 		return false
 	}
-	if begins := func(folded string) bool { return strings.HasPrefix(folded, fold(prefix)) }; anyOf(s.foldedNames(), begins) {
+	folded := fold(prefix)
+	if anyOf(s.foldedNames(), func(f string) bool { return strings.HasPrefix(f, folded) }) {
 		return true
 	}
 	low := strings.ToLower(prefix)

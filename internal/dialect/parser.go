@@ -40,6 +40,7 @@ type Piece struct {
 // Options is what a parser needs to know about the request.
 type Options struct {
 	InReasoning bool   // the prompt ends inside a reasoning block
+	Form        bool   // the answer is data, so no call is looked for that lacks the marks of the family
 	Continued   bool   // the prompt ends inside the text of that block or of the answer: newlines at the start count
 	Tools       []Tool // that may be called; none: markup of tool calls is plain text
 

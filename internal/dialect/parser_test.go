@@ -72,8 +72,8 @@ func format(ps []Piece) string {
 
 // TestCases runs testdata/*.txtar and testdata/scenes/*.txtar. Each file is a family's; its cases are pairs of sections: a
 // name with options and under it the output, the name with /pieces and what the output becomes. Options are tools=f,g
-// (declared), reasoning and continued (how the prompt ends), cut (the output was cut short), strict (no repairs). "⏎" is a
-// newline of the output and "␍" a carriage return; line ends are not.
+// (declared), reasoning and continued (how the prompt ends), cut (the output was cut short), strict (no repairs),
+// form (the answer is data). "⏎" is a newline of the output and "␍" a carriage return; line ends are not.
 func TestCases(t *testing.T) {
 	for _, file := range caseFiles(t) {
 		f := familyByName(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
@@ -159,6 +159,8 @@ func caseOptions(s string) (name string, o caseOpts) {
 			o.Continued = true
 		case f == "strict":
 			o.NoRepair = true
+		case f == "form":
+			o.Form = true
 		case f == "cut":
 			o.cut = true
 		case strings.HasPrefix(f, "tools="):

@@ -33,6 +33,9 @@ func TestRepairs(t *testing.T) {
 		{mistralV3, `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "F", "arguments": {"i": "5", "other": 1}}, {"name": "F", "arguments": {"b": "true"}}]`,
 			[]Repair{RepairBoolean, RepairName}},
 		{pythonic, `[F(i="5"), functions.f(b="true"), F(i="5", other=1)]`, []Repair{RepairNumber, RepairName, RepairBoolean, RepairName}},
+		{hermes, "```json\n" + `{"name": "f", "arguments": {"i": "5"}}` + "\n```", []Repair{RepairNumber, RepairLeaked}},
+		{hermes, `{"name": "F", "arguments": {}} {"name": "f", "arguments": {}}`, []Repair{RepairName, RepairLeaked, RepairLeaked}},
+		{hermes, `{"name": "F", "arguments": {"i": "5"}} so`, nil},
 		{muse, " to=f<|message|><atem:invoke name=\"f\"><atem:parameter name=\"i\">5.0</atem:parameter></atem:invoke>", []Repair{RepairNumber}},
 	} {
 		var got []Repair

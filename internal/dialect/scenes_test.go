@@ -140,9 +140,54 @@ var scenes = func() []scene {
 			want: gives(`{"q": {"next": {"limit": 5, "sizes": [1, 2]}, "tags": ["a"]}}`)},
 		scene{name: "repair_deep_off", opts: sceneTools + " strict", parts: []part{one("f", param{"q", map[string]any{"limit": json.Number("5.0")}})}, want: gives(`{"q": {"limit": 5.0}}`)},
 		scene{name: "fits_deep", parts: []part{one("f", param{"q", map[string]any{"limit": 5.0, "on": true, "tags": []any{"1", "true", "[1]"}, "next": map[string]any{"next": nil}}})}},
+		scene{name: "leak_json", parts: []part{says(leakedF)}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_fence", parts: []part{says("```json\n" + leakedF + "\n```")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_plain_fence", parts: []part{says("```\n" + leakedF + "\n```\n")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_tools", parts: []part{says("<tools>\n" + leakedF + "\n</tools>")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_tag", parts: []part{says("<function_call>" + leakedF + "</function_call>")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_tag_in_fence", parts: []part{says("```xml\n<tools>\n" + leakedF + "\n</tools>\n```")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_text_tools", parts: []part{says("I look.\n<tools>\n" + leakedF + "\n</tools>")},
+			want: func(w written, s string) []Piece {
+				return append([]Piece{{Kind: Text, Text: "I look."}}, gives(`{"s": "x"}`)(w, s)...)
+			}},
+		scene{name: "leak_reasoning", parts: []part{thinks("I call."), says("```json\n" + leakedF + "\n```")},
+			want: func(w written, s string) []Piece {
+				return append([]Piece{{Kind: Reasoning, Text: "I call."}}, gives(`{"s": "x"}`)(w, s)...)
+			}},
+		scene{name: "leak_two", parts: []part{says(leakedF + "\n" + leakedWeather)}, want: leakedTwo},
+		scene{name: "leak_two_fences", parts: []part{says("```json\n" + leakedF + "\n```\n\n```json\n" + leakedWeather + "\n```")}, want: leakedTwo},
+		scene{name: "leak_list", parts: []part{says("```json\n[" + leakedF + ",\n" + leakedWeather + "]\n```")}, want: leakedTwo},
+		scene{name: "leak_name", parts: []part{says("```json\n" + `{"name": "functions.GetWeather", "arguments": {"city": "Rome"}}` + "\n```")}, want: callsWeather},
+		scene{name: "leak_keys", parts: []part{says("```json\n" + `{"function": "f", "parameters": {"s": "x"}}` + "\n```")}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_unclosed", parts: []part{says("```json\n" + leakedF)}, want: gives(`{"s": "x"}`)},
+		scene{name: "leak_example", parts: []part{says("For example:\n```json\n" + leakedF + "\n```")}},
+		scene{name: "leak_then_text", parts: []part{says("```json\n" + leakedF + "\n```\nThat is how.")}},
+		scene{name: "leak_tools_then_text", parts: []part{says("<tools>\n" + leakedF + "\n</tools>\nThat is how.")}},
+		scene{name: "leak_tools_in_line", parts: []part{says("Write <tools>" + leakedF + "</tools>")}},
+		scene{name: "leak_in_line", parts: []part{says("Write " + leakedF)}},
+		scene{name: "leak_tools_in_fence", parts: []part{says("So:\n```xml\n<tools>\n" + leakedF + "\n</tools>\n```")}},
+		scene{name: "leak_comment", parts: []part{says("```json\n// a call\n" + leakedF + "\n```")}},
+		scene{name: "leak_no_tools", opts: "-", parts: []part{says("```json\n" + leakedF + "\n```")}},
+		scene{name: "leak_form", opts: sceneTools + " form", parts: []part{says("<tools>" + leakedF + "</tools>")}},
+		scene{name: "leak_strict", opts: sceneTools + " strict", parts: []part{says("<tools>" + leakedF + "</tools>")}},
+		scene{name: "leak_cut", opts: sceneTools + " cut", parts: []part{says("<tools>\n" + leakedF)}},
+		scene{name: "leak_unfit", parts: []part{says("<tools>\n" + `{"name": "f", "arguments": {"other": 1}}` + "\n</tools>")}},
+		scene{name: "leak_undeclared", parts: []part{says("<tools>\n" + `{"name": "h", "arguments": {"s": "x"}}` + "\n</tools>")}},
+		scene{name: "leak_declaration", parts: []part{says("<tools>\n" + `{"name": "f", "description": "d", "parameters": {"type": "object"}}` + "\n</tools>")}},
+		scene{name: "leak_of_other_keys", parts: []part{says("```json\n" + `{"title": "f", "arguments": {"s": "x"}}` + "\n```")}},
 		scene{name: "large", parts: []part{one("f", param{"content", strings.Repeat("0123456789 abc\n", 12) + "."})}},
 	)
 }()
+
+// Calls without marks of the family.
+const (
+	leakedF       = `{"name": "f", "arguments": {"s": "x"}}`
+	leakedWeather = `{"name": "get_weather", "arguments": {"city": "Rome"}}`
+)
+
+func leakedTwo(w written, s string) []Piece {
+	return append(gives(`{"s": "x"}`)(w, s), callsWeather(w, s)...)
+}
 
 func callsWeather(written, string) []Piece {
 	return []Piece{{Kind: ToolStart, Text: "get_weather"}, {Kind: ToolArgs, Text: `{"city": "Rome"}`}, {Kind: ToolEnd}}
@@ -337,6 +382,24 @@ var differs = map[string]string{
 	"harmony name_second":            "names are not mended",
 	"harmony name_then_call":         "names are not mended",
 	"minicpm5 repair_deep_off":       "an object in Python's spelling is text without repairs",
+	"gemma3 leak_two_fences":         "a fence is the family's own form, once",
+	"xlam leak_two_fences":           "a fence is the family's own form, once",
+	"gemma3 leak_then_text":          "a fence is the family's own form",
+	"xlam leak_then_text":            "a fence is the family's own form",
+	"harmony leak_tag_in_fence":      "calls that leak are not looked for",
+	"harmony leak_name":              "calls that leak are not looked for",
+	"harmony leak_two_fences":        "calls that leak are not looked for",
+	"harmony leak_two":               "calls that leak are not looked for",
+	"harmony leak_list":              "calls that leak are not looked for",
+	"harmony leak_tools":             "calls that leak are not looked for",
+	"harmony leak_tag":               "calls that leak are not looked for",
+	"harmony leak_plain_fence":       "calls that leak are not looked for",
+	"harmony leak_keys":              "calls that leak are not looked for",
+	"harmony leak_text_tools":        "calls that leak are not looked for",
+	"harmony leak_reasoning":         "calls that leak are not looked for",
+	"harmony leak_json":              "calls that leak are not looked for",
+	"harmony leak_unclosed":          "calls that leak are not looked for",
+	"harmony leak_fence":             "calls that leak are not looked for",
 	"xlam text_before":               "a list without a tag is a call only where the answer begins",
 	"xlam text_between":              "a list without a tag is a call only where the answer begins",
 	"xlam reasoning_text_call":       "a list without a tag is a call only where the answer begins",

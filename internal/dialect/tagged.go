@@ -18,6 +18,9 @@ type syntax struct {
 
 	// bare begins a call without a tag, where the answer or another call could begin; nil if c cannot.
 	bare func(c byte, ts *toolset) callReader
+
+	leakEnds []string // marks that may stand behind a call that leaked; nil: none is looked for
+	fences   []string // that open calls of the family's own form
 }
 
 // opener is a tag that begins a call.
@@ -163,11 +166,15 @@ type tagged struct {
 	lead    bool   // a call without a tag may begin
 	begun   bool   // text went out, or a reasoning block was closed: an opening tag from here on is text
 	stray   bool   // a closing tag without an opening one may still be swallowed
+	leaks   bool   // calls that leaked are looked for
+	again   bool   // the byte begins no call without a tag: it was tried
+	tagless bool   // the call being read began without a tag
 }
 
 // newTagged makes a parser of one reply; first is what firstBytes gives for the same syntax and tags.
 func newTagged(s *syntax, think *Think, first *[256]bool, o Options) *tagged {
-	p := &tagged{syntax: s, Think: think, first: first, tools: newToolset(o), stray: true, lead: !o.Continued}
+	p := &tagged{syntax: s, Think: think, first: first, tools: newToolset(o), stray: true, lead: !o.Continued,
+		leaks: s.leakEnds != nil && len(o.Tools) > 0 && !o.Form && !o.NoRepair}
 	if o.InReasoning && p.Open != "" {
 		p.state, p.fresh, p.begun, p.stray = inReasoning, !o.Continued, true, false
 	}
@@ -182,6 +189,7 @@ func firstBytes(s *syntax, think *Think) *[256]bool {
 			first[t[0]] = true
 		}
 	}
+	first[leakTags[0][0]] = first[leakTags[0][0]] || s.leakEnds != nil
 	return &first
 }
 
@@ -229,11 +237,10 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 			break
 		}
 		if p.tools.cut { // what looks like a call in what was cut may be part of a value
-			raw := p.raw
-			p.tools.settle(false)
-			p.state, p.raw, p.reader = p.outer, nil, nil
-			p.content(raw)
-			break
+			if l, ok := p.reader.(*leakCall); !ok || l.item != nil {
+				p.giveUp()
+				break
+			}
 		}
 		p.release()
 	}
@@ -265,7 +272,7 @@ func (p *tagged) step(c byte) {
 		}
 		p.label = ""
 	}
-	if len(p.held) == 0 && p.begins(c) {
+	if len(p.held) == 0 && !p.again && p.begins(c) {
 		return
 	}
 	p.held = append(p.held, c)
@@ -301,15 +308,21 @@ func (p *tagged) step(c byte) {
 
 // begins starts a call without a tag if c can begin one here.
 func (p *tagged) begins(c byte) bool {
-	if p.bare == nil || !p.lead || p.state != inText || !p.calls() || isBlank(c) {
+	if !p.lead || p.state != inText || isBlank(c) {
 		return false
 	}
-	reader := p.bare(c, &p.tools)
+	var reader callReader
+	if p.bare != nil && p.calls() {
+		reader = p.bare(c, &p.tools)
+	}
+	if reader == nil && p.leaks && (c == '{' || c == '[' || c == fence[0]) {
+		reader = p.newLeak(false)
+	}
 	if reader == nil {
 		return false
 	}
 	p.beginCall(reader, "")
-	p.opening++ // c can begin no other
+	p.tagless = true
 	p.callStep(c)
 	return true
 }
@@ -321,7 +334,7 @@ func (p *tagged) beginCall(r callReader, tag string) {
 		p.raw = []byte{}
 	}
 	p.opening = len(p.raw)
-	p.pending = nil
+	p.pending, p.tagless = nil, false
 }
 
 // tagAt compares what is held with the tags that count now: a whole tag, or possibly the start of one.
@@ -348,6 +361,11 @@ func (p *tagged) tagAt() (tag string, partial bool) {
 	for _, t := range p.leads {
 		p.try(t, &tag, &partial)
 	}
+	if p.leaks && p.state == inText && p.lineBegins() {
+		for _, t := range leakTags {
+			p.try(t, &tag, &partial)
+		}
+	}
 	if p.calls() {
 		for i := range p.openers {
 			if o := &p.openers[i]; !o.lead || p.lead && p.state == inText {
@@ -359,6 +377,11 @@ func (p *tagged) tagAt() (tag string, partial bool) {
 		}
 	}
 	return tag, partial && tag == ""
+}
+
+// lineBegins tells whether what is held begins a line.
+func (p *tagged) lineBegins() bool {
+	return p.lead || p.fresh || len(p.pending) > 0 && p.pending[len(p.pending)-1] == '\n'
 }
 
 // calls tells whether what begins calls is looked for.
@@ -397,6 +420,10 @@ func (p *tagged) tag(tag string) {
 			p.beginCall(o.call(&p.tools), tag)
 			return
 		}
+	}
+	if p.leaks && slices.Contains(leakTags, tag) {
+		p.beginCall(p.newLeak(true), tag)
+		return
 	}
 	for _, t := range p.leads {
 		p.lead = p.lead || t == tag && p.state == inText
@@ -565,16 +592,22 @@ func (p *tagged) keepSkipped() {
 // release gives a refuted call back as content. Its opening tag is content now; the rest is read again, because it may
 // hold tags of its own.
 func (p *tagged) release() {
+	begins := p.opening
+	if l, ok := p.reader.(*leakCall); ok {
+		begins += l.solid
+	}
+	tagless := p.tagless && begins == p.opening
 	raw := p.leave()
-	p.lead = p.lead && p.opening == 0
 	if p.reread += len(raw); p.reread > maxReread {
 		p.content(raw)
 		return
 	}
-	p.content(raw[:p.opening])
-	for _, c := range raw[p.opening:] {
+	p.content(raw[:begins])
+	for i, c := range raw[begins:] {
+		p.again = tagless && i == 0
 		p.step(c)
 	}
+	p.again = false
 }
 
 // giveUp makes text of a call that is none.

@@ -96,7 +96,7 @@ func (m *prompter) promptOf(ctx context.Context, r *chat.Request, bare bool) (*p
 		return nil, err
 	}
 	p := &prompt{account: out.account, budget: think.Budget}
-	p.options.Continued, p.options.NoRepair = out.continued, m.cfg.NoToolRepair
+	p.options.Continued, p.options.Form, p.options.NoRepair = out.continued, r.Form, m.cfg.NoToolRepair
 	if r.Choice.Kind != chat.ChoiceNone {
 		schemas := make([]schema.Document, len(r.Tools)) // for the parser and the form of calls, each read once
 		for i, t := range r.Tools {
