@@ -343,7 +343,7 @@ func TestDamage(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s %d", w.family, wi), func(t *testing.T) {
 			f := familyByName(t, w.family)
-			counts, places := map[string]int{}, map[string][]int{}
+			counts, places, mended := map[string]int{}, map[string][]int{}, map[Repair]int{}
 			for _, s := range damageScenes {
 				if w.alone && s.parts[0].say != "" {
 					continue
@@ -358,7 +358,12 @@ func TestDamage(t *testing.T) {
 						continue
 					}
 					context := fmt.Sprintf("%s %d %s %s %d", w.family, wi, s.name, d.kind, d.at)
-					got, became := damage(t, f, d, want, context)
+					got, became, repairs := damage(t, f, d, want, context)
+					if became == damageRepaired {
+						for _, kind := range repairs {
+							mended[kind]++
+						}
+					}
 					counts[d.kind+" "+became]++
 					if isOther(became) {
 						key := s.name + " " + d.kind + " " + became
@@ -370,6 +375,11 @@ func TestDamage(t *testing.T) {
 				}
 			}
 			table := damageTable(counts, places)
+			for _, kind := range Repairs {
+				if n := mended[kind]; n > 0 {
+					table += fmt.Sprintf("  mended %s %d\n", kind, n)
+				}
+			}
 			fmt.Fprintf(&found, "%s %d\n%s", w.family, wi, table)
 			if *fuzzFamily != "" {
 				t.Log("\n" + table)
@@ -406,7 +416,7 @@ func isOther(became string) bool {
 }
 
 // damage parses a damaged output and checks what must hold.
-func damage(t *testing.T, f *Family, d damaged, want heard, context string) ([]Piece, string) {
+func damage(t *testing.T, f *Family, d damaged, want heard, context string) ([]Piece, string, []Repair) {
 	var repairs []Repair
 	o := caseOpts{cut: d.kind == "cut"}
 	o.Tools, o.Repaired = damageTools, func(kind Repair) { repairs = append(repairs, kind) }
@@ -427,7 +437,7 @@ func damage(t *testing.T, f *Family, d damaged, want heard, context string) ([]P
 		d.kind != "end" && became == damageShort && mayNot("short", context):
 		t.Errorf("%s: %s %s: %q\n%s", context, became, repairs, d.output, format(ps))
 	}
-	return ps, became
+	return ps, became, repairs
 }
 
 // around shows the place of a damage.

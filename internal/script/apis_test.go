@@ -21,6 +21,7 @@ import (
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
+	"hearth/internal/wire/responses"
 )
 
 // scene is a reply that every family gives in its own way, as package dialect's tests have it.
@@ -80,14 +81,13 @@ func newAPIs(t *testing.T, fault string, context int, scenes []scene) *apis {
 		t.Fatal(err)
 	}
 	a := &apis{Generator: g}
-	a.Handler = server.New(server.Options{Models: a, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
+	a.Handler = server.New(server.Options{Models: a, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}, responses.Protocol{}},
 		HostNames: []string{}, Health: func() server.Health { return server.Health{} }})
 	return a
 }
 
-const parameters = `{"type": "object", "properties": {"s": {"type": "string"}, "city": {"type": "string"}, "content": {"type": "string"},
-	"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
-	"sn": {"type": ["string", "null"]}}}`
+const parameters = `{"type": "object", "properties": {"s": {"type": "string"}, "i": {"type": "integer"}, "b": {"type": "boolean"},
+	"l": {"type": "array"}, "o": {"type": "object"}}}`
 
 // said is what a client has of a reply.
 type said struct {
@@ -150,20 +150,33 @@ func (a *apis) events(t *testing.T, s scene, b bound) said {
 	return out
 }
 
-// asked is a request of either API.
-func asked(s scene, end bound, stream, messages bool) string {
+// asked is a request of an API.
+func asked(api string, s scene, end bound, stream bool) string {
 	var tools []any
 	for _, name := range []string{"f", "get_weather"} {
-		if messages {
-			tools = append(tools, map[string]any{"name": name, "input_schema": json.RawMessage(parameters)})
-		} else {
-			tools = append(tools, map[string]any{"type": "function", "function": map[string]any{"name": name, "parameters": json.RawMessage(parameters)}})
+		f := map[string]any{"name": name, "parameters": json.RawMessage(parameters)}
+		switch api {
+		case "messages":
+			f = map[string]any{"name": name, "input_schema": f["parameters"]}
+		case "chat":
+			f = map[string]any{"type": "function", "function": f}
+		default:
+			f["type"] = "function"
 		}
+		tools = append(tools, f)
 	}
-	body := map[string]any{"model": "m", "max_tokens": cmp.Or(end.tokens, 2000), "stream": stream, "tools": tools,
-		"messages": []any{map[string]any{"role": "user", "content": s.family + "\n" + s.raw}}}
+	body := map[string]any{"model": "m", "stream": stream, "tools": tools}
+	says, most, stop := "messages", "max_tokens", "stop"
+	switch api {
+	case "messages":
+		stop = "stop_sequences"
+	case "responses":
+		says, most = "input", "max_output_tokens"
+	}
+	body[says] = []any{map[string]any{"role": "user", "content": s.family + "\n" + s.raw}}
+	body[most] = cmp.Or(end.tokens, 2000)
 	if end.stop != "" {
-		body[map[bool]string{true: "stop_sequences", false: "stop"}[messages]] = []string{end.stop}
+		body[stop] = []string{end.stop}
 	}
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -183,7 +196,7 @@ func (a *apis) post(t *testing.T, path, body string) *httptest.ResponseRecorder 
 
 // messages is a reply of /v1/messages.
 func (a *apis) messages(t *testing.T, s scene, b bound, stream bool) (out said) {
-	w := a.post(t, "/v1/messages", asked(s, b, stream, true))
+	w := a.post(t, "/v1/messages", asked("messages", s, b, stream))
 	type block struct {
 		Type, Text, Name string
 		Input            json.RawMessage
@@ -243,7 +256,7 @@ func (a *apis) messages(t *testing.T, s scene, b bound, stream bool) (out said) 
 
 // chats is a reply of /v1/chat/completions.
 func (a *apis) chats(t *testing.T, s scene, b bound, stream bool) (out said) {
-	w := a.post(t, "/v1/chat/completions", asked(s, b, stream, false))
+	w := a.post(t, "/v1/chat/completions", asked("chat", s, b, stream))
 	type message struct {
 		Content string
 		Calls   []struct {
@@ -295,6 +308,71 @@ func (a *apis) chats(t *testing.T, s scene, b bound, stream bool) (out said) {
 	return out
 }
 
+// responses is a reply of /v1/responses. The arguments of a call that is not told to be complete are behind "open ".
+func (a *apis) responses(t *testing.T, s scene, b bound, stream bool) (out said) {
+	w := a.post(t, "/v1/responses", asked("responses", s, b, stream))
+	type item struct {
+		Type, Status, Name, Arguments string
+		Content                       []struct{ Text string }
+	}
+	type response struct {
+		Output     []item
+		Status     string
+		Incomplete struct{ Reason string } `json:"incomplete_details"`
+	}
+	finish := func(r response) {
+		if out.finish = "error"; r.Status != "" && r.Status != "failed" {
+			out.finish = strings.TrimSpace(r.Status + " " + r.Incomplete.Reason)
+		}
+	}
+	if !stream {
+		var r response
+		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+			t.Fatalf("%s: %v", w.Body, err)
+		}
+		for _, i := range r.Output {
+			switch {
+			case i.Type == "message":
+				out.text += i.Content[0].Text
+			case i.Type == "function_call" && i.Status == "completed":
+				out.calls = append(out.calls, saidCall{i.Name, i.Arguments})
+			case i.Type == "function_call":
+				out.calls = append(out.calls, saidCall{i.Name, "open " + i.Arguments})
+			}
+		}
+		finish(r)
+		return out
+	}
+	frames(w.Body.Bytes(), func(data []byte) {
+		var e struct {
+			Type, Delta string
+			Item        item
+			Response    response
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		last := len(out.calls) - 1
+		switch e.Type {
+		case "response.output_text.delta":
+			out.text += e.Delta
+		case "response.output_item.added":
+			if e.Item.Type == "function_call" {
+				out.calls = append(out.calls, saidCall{e.Item.Name, "open "})
+			}
+		case "response.function_call_arguments.delta":
+			out.calls[last].args += e.Delta
+		case "response.output_item.done":
+			if e.Item.Type == "function_call" {
+				out.calls[last].args = strings.TrimPrefix(out.calls[last].args, "open ")
+			}
+		case "response.completed", "response.incomplete", "response.failed":
+			finish(e.Response)
+		}
+	})
+	return out
+}
+
 // frames gives out the data of events.
 func frames(body []byte, frame func(data []byte)) {
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
@@ -305,8 +383,9 @@ func frames(body []byte, frame func(data []byte)) {
 }
 
 // finishes are the names of the APIs for why a reply ended.
-var finishes = map[string][2]string{"stop": {"end_turn", "stop"}, "length": {"max_tokens", "length"}, "tool_calls": {"tool_use", "tool_calls"},
-	"context": {"model_context_window_exceeded", "length"}, "stop_text": {"stop_sequence", "stop"}, "error": {"error", "error"}}
+var finishes = map[string][3]string{"stop": {"end_turn", "stop", "completed"}, "stop_text": {"stop_sequence", "stop", "completed"},
+	"length": {"max_tokens", "length", "incomplete max_output_tokens"}, "context": {"model_context_window_exceeded", "length", "incomplete max_output_tokens"},
+	"tool_calls": {"tool_use", "tool_calls", "completed"}}
 
 // unmended are families whose calls may have all arguments before they end.
 var unmended = []string{"apertus", "command_a", "gigachat", "gigachat_v30", "granite", "hermes", "jamba", "llama3", "longcat", "mistral_v3", "nemotron", "xlam"}
@@ -315,29 +394,37 @@ var unmended = []string{"apertus", "command_a", "gigachat", "gigachat_v30", "gra
 // without an end has what was streamed of its arguments, which is no JSON, or none.
 func (a *apis) sameEverywhere(t *testing.T, s scene, b bound) said {
 	t.Helper()
+	return a.same(t, s, b, 0, 1, 2)
+}
+
+// same asks over some of the APIs: 0 is Messages, 1 Chat, 2 Responses.
+func (a *apis) same(t *testing.T, s scene, b bound, apis ...int) said {
+	t.Helper()
 	want := a.events(t, s, b)
 	for _, c := range want.calls {
 		if args, open := strings.CutPrefix(c.args, "open "); open && json.Valid([]byte(args)) && !slices.Contains(unmended, s.family) {
 			t.Errorf("%s %s %v: a call without an end has whole arguments: %s", s.family, s.name, b, args)
 		}
 	}
-	for i, api := range []string{"messages, whole", "messages, streamed", "chat, whole", "chat, streamed"} {
-		var got said
-		if i < 2 {
-			got = a.messages(t, s, b, i == 1)
-		} else {
-			got = a.chats(t, s, b, i == 3)
+	for i, ask := range []func(*testing.T, scene, bound, bool) said{a.messages, a.chats, a.responses} {
+		if !slices.Contains(apis, i) || i == 2 && b.stop != "" { // Responses has no stop strings
+			continue
 		}
-		mean := said{text: want.text, finish: finishes[want.finish][i/2]}
-		for _, c := range want.calls {
-			args, open := strings.CutPrefix(c.args, "open ")
-			if open && i == 0 {
-				args = "{}"
+		for _, stream := range []bool{false, true} {
+			mean := said{text: want.text, finish: finishes[want.finish][i]}
+			for _, c := range want.calls {
+				args, open := strings.CutPrefix(c.args, "open ")
+				switch {
+				case open && i == 0 && !stream:
+					args = "{}"
+				case open && i == 2:
+					args = c.args
+				}
+				mean.calls = append(mean.calls, saidCall{c.name, args})
 			}
-			mean.calls = append(mean.calls, saidCall{c.name, args})
-		}
-		if fmt.Sprint(compact(got)) != fmt.Sprint(compact(mean)) {
-			t.Errorf("%s %s %v, %s: %q\ngot  %v\nwant %v", s.family, s.name, b, api, s.raw, got, mean)
+			if got := ask(t, s, b, stream); fmt.Sprint(compact(got)) != fmt.Sprint(compact(mean)) {
+				t.Errorf("%s %s %v, API %d, streamed %v: %q\ngot  %v\nwant %v", s.family, s.name, b, i, stream, s.raw, got, mean)
+			}
 		}
 	}
 	return want
@@ -362,8 +449,8 @@ func stride(n int) int {
 	return 1
 }
 
-// TestAPIsAgree: every scene of every family, and what is left of some with a character dropped, is the same over all APIs, streamed
-// and whole.
+// TestAPIsAgree: every scene of every family, and what is left of some with a character dropped, is the same streamed and whole:
+// scenes over all APIs, what is damaged over one of them.
 func TestAPIsAgree(t *testing.T) {
 	all := scenesOf(t)
 	a := newAPIs(t, "", 0, all)
@@ -374,7 +461,7 @@ func TestAPIsAgree(t *testing.T) {
 		raw := []rune(s.raw)
 		for at := len(s.family) % 7; at < len(raw); at += 7 * stride(5) {
 			s.raw = string(raw[:at]) + string(raw[at+1:])
-			a.sameEverywhere(t, s, bound{})
+			a.same(t, s, bound{}, at%3)
 		}
 	}
 }
@@ -387,7 +474,11 @@ func TestCutCalls(t *testing.T) {
 	for _, s := range scenes {
 		whole := a.sameEverywhere(t, s, bound{})
 		for most := 1; ; most += stride(5) {
-			got := a.sameEverywhere(t, s, bound{tokens: most})
+			apis := []int{0, 1, 2}
+			if s.name != "two_calls" { // its calls are cut over one of them at each token
+				apis = []int{most % 3}
+			}
+			got := a.same(t, s, bound{tokens: most}, apis...)
 			if got.finish != "length" {
 				break
 			}
@@ -434,7 +525,7 @@ func TestEndsOfCalls(t *testing.T) {
 		broken := newAPIs(t, fmt.Sprintf(`, "fault": {"kind": "error", "after_tokens": %d}`, after), 0, scenes)
 		for _, s := range scenes {
 			whole := free.events(t, s, bound{})
-			for _, got := range []said{broken.messages(t, s, bound{}, true), broken.chats(t, s, bound{}, true)} {
+			for _, got := range []said{broken.messages(t, s, bound{}, true), broken.chats(t, s, bound{}, true), broken.responses(t, s, bound{}, true)} {
 				for i, c := range got.calls {
 					if json.Valid([]byte(c.args)) && c != whole.calls[i] {
 						t.Errorf("%s: an error after %d tokens leaves %v", s.family, after, got)

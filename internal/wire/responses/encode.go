@@ -176,6 +176,7 @@ type item struct {
 	logprobs []openai.Logprob
 	tool     tool
 	callID   string
+	ended    bool   // a call is complete
 	short    []byte // event of the last fragment
 	head     int    // of short, what the events of all fragments begin with
 }
@@ -352,16 +353,20 @@ func (r *reply) endCall(e *chat.Event) {
 		}
 		r.fragment(&chat.Event{Kind: chat.EventToolArgs, Text: text})
 	}
+	i.ended = true
 	r.end(completed)
 }
 
-// end ends the item under way.
+// end ends the item under way. A call that has no end of its own is never complete.
 func (r *reply) end(status string) {
 	i := r.open
 	if i == nil {
 		return
 	}
 	r.open = nil
+	if i.kind >= callKind && !i.ended {
+		status = unfinished
+	}
 	if i.kind == messageKind {
 		r.req.format.Look(r.ctx, i.text.String(), r.finish)
 	}
