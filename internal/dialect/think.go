@@ -68,7 +68,8 @@ func (f *Family) unopened(text string) (string, bool) {
 	return strings.CutSuffix(strings.TrimRight(text, blanks), strings.TrimLeft(f.Open, " ")+f.at.label)
 }
 
-// Unopen is a text without the family's opening tag of reasoning at its end, a block of reasoning with nothing in it, or the closing tag.
+// Unopen is a text without what it ends in: the family's opening tag of reasoning, a block with nothing in it, or the
+// closing tag.
 func (f *Family) Unopen(text string) string {
 	if before, ok := f.unopened(text); ok {
 		return before

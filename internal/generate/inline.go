@@ -72,8 +72,8 @@ func (a *ask) prints(f *dialect.Family, text string) bool {
 	return ok && said && f.Opened(text)
 }
 
-// unblock takes out what a template has put before an unfinished answer, not knowing that this begins with reasoning: a block with
-// nothing in it, or one of its tags.
+// unblock takes out what a template has put before an unfinished answer, not knowing that this begins with reasoning: a block
+// with nothing in it, or one of its tags.
 func (m *prompter) unblock(a *ask, out *rendering) {
 	prefill, _ := m.guard.Mark(a.prefill)
 	before, ok := strings.CutSuffix(strings.TrimRightFunc(out.text, unicode.IsSpace), strings.TrimSpace(prefill))

@@ -161,8 +161,8 @@ func TestOpenPrefill(t *testing.T) {
 	}
 }
 
-// TestInlineEveryTemplate: under every published template reasoning in tags is what it is in a field, or what the template makes of
-// it itself; and an answer that begins with an open block goes on in it.
+// TestInlineEveryTemplate: under every published template reasoning in tags is what it is in a field, or what the template makes
+// of it itself; and an answer that begins with an open block goes on in it.
 func TestInlineEveryTemplate(t *testing.T) {
 	changed := 0
 	for name, src := range published(t) {

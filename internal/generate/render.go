@@ -27,8 +27,8 @@ type rendering struct {
 // continueMark stands where an unfinished message is cut off; its last blank shows whether the template trims.
 const continueMark = "\uE012hearth-continues-here "
 
-// render runs the template, all within one budget of steps. Reasoning in tags with which an unfinished answer begins stays in the text
-// where the template prints none there.
+// render runs the template, all within one budget of steps. Reasoning in tags with which an unfinished answer begins stays in the
+// text where the template prints none there.
 func (m *prompter) render(ctx context.Context, a *ask) (*rendering, error) {
 	tools, err := tools(a.Request)
 	if err != nil {
