@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -47,7 +48,9 @@ type m3Call struct {
 	of     *argType // of the parameter being read
 	stream bool     // it is a string and goes out as it comes
 	path   []m3Node
-	size   int // bytes collected
+	size   int      // bytes collected
+	left   []byte   // to be read again
+	early  []string // elements of which an end may come late
 }
 
 // m3Node is an element: text, or elements.
@@ -86,6 +89,10 @@ func (m *m3Call) step(c byte, out *joiner) verdict {
 	case m.inTag:
 		m.tag = append(m.tag, c)
 		switch {
+		case m.tag[0] != '<' && !m.ts.strict && !m.stream && (len(m.path) == 0 || !m.hasText()): // its name stands behind it
+			m.inTag = false
+			m.path = append(m.path, m3Node{})
+			return m.step(c, out)
 		case m.tag[0] != '<' || len(m.tag) > maxName:
 			return m.fail()
 		case c == '>':
@@ -134,9 +141,45 @@ func (m *m3Call) element(tag string, out *joiner) verdict {
 		return m.end(out)
 	case closes && depth > 0 && m.path[depth-1].name == name:
 		return m.closeElement()
-	case closes || m.stream || depth > maxJSONDepth:
+	case m.ts.strict && (closes || m.stream) || depth > maxJSONDepth:
 		return m.fail()
-	case depth == 0:
+	case m.ts.strict:
+		return m.openElement(name, out)
+	case closes:
+		return m.mendClose(strings.TrimSpace(name), out)
+	}
+	if name = strings.TrimSpace(tag); strings.HasPrefix(name, "parameter ") {
+		if name, _ = tagName(name[len("parameter "):]); !m.ts.repair(RepairTag) {
+			return m.fail()
+		}
+	}
+	if strings.HasPrefix(name, "invoke ") && len(m.path) == 0 {
+		v := m.endUnclosed(out)
+		if m.left = []byte(m3NS + "<" + tag + ">"); v == ended {
+			return endedEarlier
+		}
+		return v
+	}
+	if len(m.path) == 0 && (nearly(name, "/invoke") || nearly(name, "/tool_call")) && !m.ts.declares(m.tool, name) && m.ts.repair(RepairTag) {
+		return m.end(out)
+	}
+	n := m.unended(name)
+	switch {
+	case n < 0 || n > 0 && !m.ts.repair(RepairTag), n == len(m.path) && m.isNoName(name):
+		return m.fail()
+	case n > 0:
+		m.closeElements(n)
+	}
+	return m.openElement(name, out)
+}
+
+// isNoName tells whether no parameter has such a name.
+func (m *m3Call) isNoName(name string) bool {
+	return (name == "" || strings.ContainsAny(name, `"<>=`)) && !m.ts.declares(m.tool, name)
+}
+
+func (m *m3Call) openElement(name string, out *joiner) verdict {
+	if len(m.path) == 0 {
 		var ok bool
 		if m.to, ok = m.param(name, out); !ok {
 			return m.fail()
@@ -147,11 +190,113 @@ func (m *m3Call) element(tag string, out *joiner) verdict {
 			m.to.add(ToolArgs, `"`)
 		}
 	}
-	if m.size += len(tag); m.size > maxHeld {
+	if m.size += len(name) + 2; m.size > maxHeld {
 		return m.fail()
 	}
 	m.path = append(m.path, m3Node{name: name})
 	return more
+}
+
+// hasText tells whether the innermost element is text.
+func (m *m3Call) hasText() bool {
+	return m.stream || len(bytes.TrimSpace(m.path[len(m.path)-1].text)) > 0
+}
+
+// mayFollow tells whether a parameter is one of the tool and was not given yet.
+func (m *m3Call) mayFollow(name string) bool {
+	return !slices.Contains(m.seen, name) && m.ts.declares(m.tool, name)
+}
+
+// unended is how many elements lack their end before one of that name: it cannot stand in them. -1 is a name that cannot stand
+// anywhere.
+func (m *m3Call) unended(name string) int {
+	depth := len(m.path)
+	if depth == 0 {
+		return 0
+	}
+	top := &m.path[depth-1]
+	isList := len(top.kids) > 0 && top.kids[0].name == "item" && name != "item"
+	switch follows := m.mayFollow(name); {
+	case !m.hasText() && !(isList && follows):
+		return 0
+	case top.name == "" || depth == 1 && !follows:
+		return -1
+	case depth > 1 && follows && name != "item" && m.path[depth-2].kids != nil && m.path[depth-2].kids[0].name == "item":
+		return depth
+	}
+	return 1
+}
+
+// mendClose acts on a closing tag that is not the innermost element's.
+func (m *m3Call) mendClose(name string, out *joiner) verdict {
+	depth := len(m.path)
+	at := depth - 1
+	for at >= 0 && m.path[at].name != name {
+		at--
+	}
+	isNear := func(open string) bool { return nearly(name, open) || slices.Contains(wrongEnds, name) }
+	switch {
+	case depth > 0 && m.path[depth-1].name == "":
+		return m.nameElement(name, out)
+	case !m.ts.repair(RepairTag):
+		return m.fail()
+	case at >= 0:
+		m.closeElements(depth - at)
+	case name == "invoke" || name == "tool_call":
+		m.closeElements(depth)
+		return m.end(out)
+	case depth == 0 && slices.Contains(m.seen, name), depth > 0 && !m.hasText() && m.lastKid() == name: // a second time
+	case slices.Contains(m.early, name) && (depth == 0 || !m.hasText()):
+	case depth == 0 && nearly(name, "invoke"):
+		return m.end(out)
+	case depth == 1 && m.ts.declares(m.tool, name) && !m.ts.declares(m.tool, m.path[0].name): // which of the names is meant?
+		return m.fail()
+	case depth > 0 && isNear(m.path[depth-1].name):
+		m.closeElements(1)
+	default:
+		return m.fail()
+	}
+	return more
+}
+
+func (m *m3Call) lastKid() string {
+	kids := m.path[len(m.path)-1].kids
+	if len(kids) == 0 {
+		return ""
+	}
+	return kids[len(kids)-1].name
+}
+
+// nameElement takes the closing tag of an element that lacks the other.
+func (m *m3Call) nameElement(name string, out *joiner) verdict {
+	n := m.path[len(m.path)-1]
+	if !m.ts.repair(RepairTag) {
+		return m.fail()
+	}
+	m.path = m.path[:len(m.path)-1]
+	if len(m.path) == 0 {
+		if !m.mayFollow(name) {
+			return m.fail()
+		}
+		m.to, _ = m.param(name, out)
+		m.of, m.size = m.ts.of(m.tool).property(name), 0
+	}
+	m.path = append(m.path, m3Node{name: name, text: n.text, kids: n.kids})
+	return m.closeElement()
+}
+
+func (m *m3Call) closeElements(n int) {
+	for range n {
+		m.early = append(m.early, m.path[len(m.path)-1].name)
+		m.closeElement()
+	}
+}
+
+// again gives what is to be read again, once.
+func (m *m3Call) again() []byte {
+	left := m.left
+	m.left = nil
+	return left
 }
 
 func (m *m3Call) closeElement() verdict {
