@@ -240,8 +240,11 @@ func (f form) exchange(t turn, results []turn, more bool) []turn {
 	switch {
 	case t.text == "" || f.has(callsAfterText): // see messages
 	case !f.has(callsWithText) && f.has(assistantsInRow):
-		out = append(out, turn{role: roleAssistant, name: t.name, text: t.text, reasoning: t.reasoning})
-		t.text, t.reasoning = "", ""
+		said := turn{role: roleAssistant, name: t.name, text: t.text}
+		if t.text = ""; !f.has(reasoningByCalls) {
+			said.reasoning, t.reasoning = t.reasoning, ""
+		}
+		out = append(out, said)
 	case !f.has(callsWithReasoning) && t.reasoning != "":
 		t.text, t.reasoning = "", paragraphs(t.reasoning, t.text)
 	}

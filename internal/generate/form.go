@@ -104,6 +104,16 @@ func findForm(t *Template, family *dialect.Family, limits jinja.Limits, tell boo
 		f.set(callsWithoutResult, p.prints(user(probeA), stray, said(probeC), user(probeD)) &&
 			p.prints(user(probeA), asked, user(probeB), result) && p.prints(user(probeA), asked, user(probeC)))
 	}
+	if f.has(assistantsInRow) && !f.has(callsWithText) && !f.has(callsAfterText) {
+		k := probeCall("call00001")
+		words := turn{role: roleAssistant, text: probeC}
+		thought, asked, result := words, turn{role: roleAssistant, calls: []*call{k}}, turn{role: roleTool, text: probeB, answers: k}
+		thought.reasoning = probeD
+		apart := p.render([]turn{user(probeA), thought, asked, result})
+		asked.reasoning = probeD
+		f.set(reasoningByCalls, apart != "" && !strings.Contains(apart, probeD) &&
+			p.inOrder([]turn{user(probeA), words, asked, result}, probeA, probeC, probeD, probeValue, probeB))
+	}
 	p.findInline()
 	return p, nil
 }

@@ -192,6 +192,17 @@ func TestReasoningIsPart(t *testing.T) {
 	}
 }
 
+// Reasoning that a template prints beside calls alone stands there, not with text that it has in a turn of its own.
+func TestReasoningByCalls(t *testing.T) {
+	k := talkOver(t, "", "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|turn>{{ m.role }}\n{% if m.tool_calls %}{% if m.reasoning %}<|channel>thought\n{{ m.reasoning }}<channel|>{% endif %}"+
+		"{% for c in m.tool_calls %}<|tool_call>call:{{ c.function.name }}{}<tool_call|>{{ c.function.arguments | tojson }}{% endfor %}{% endif %}{{ m.content }}<turn|>\n{% endfor %}", false)
+	r := chat.Request{Messages: []chat.Message{text(chat.User, "u"), says(chat.Part{Kind: chat.PartReasoning, Text: "Hm."}, chat.Part{Text: "I look."}, callPart("a", "f", "{}")), answers(resultPart("a", "r"))}}
+	const want = "<|turn>user\nu<turn|>\n<|turn>assistant\nI look.<turn|>\n<|turn>assistant\n<|channel>thought\nHm.<channel|><|tool_call>call:f{}<tool_call|>{}<turn|>\n<|turn>tool\nr<turn|>\n"
+	if got := k.rendered(&r); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestReplayOfWhatCame: of a reply that was cut off, what the model thought counts for a client that tells all it was given.
 func TestReplayOfWhatCame(t *testing.T) {
 	for _, c := range []struct {

@@ -26,6 +26,7 @@ const (
 	callsWithReasoning
 	callsWithoutResult
 	callsWithID
+	reasoningByCalls
 	answersEndReasoning
 	toolResults
 	takesInline
@@ -64,6 +65,7 @@ var traitTable = [...][2]string{
 	{"calls_with_reasoning", "renders reasoning, text and a call in one turn"},
 	{"calls_without_result", "renders calls without results, and results without calls"},
 	{"calls_with_id", "prints the ids of calls"},
+	{"reasoning_by_calls", "prints reasoning beside calls, and none in a turn of text that they follow"},
 	{"answers_end_reasoning", "leaves out the reasoning beside calls that an assistant turn without calls follows"},
 	{"tool_results", "prints results of tools"},
 	{"takes_inline", "takes reasoning in tags out of a text itself"},

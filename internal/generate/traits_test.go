@@ -21,9 +21,9 @@ func TestTraits(t *testing.T) {
 	}
 	const shapes = "takes_inline takes_inline_by_calls content_is_list content_is_null reasoning_is_part arguments_are_text tools_are_empty_list"
 	want := []string{
-		"system_first system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id answers_end_reasoning tool_results " + shapes,
-		"system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id answers_end_reasoning tool_results " + shapes,
-		"system_stays tools_declared tools_in_system calls_with_text calls_after_text calls_with_id answers_end_reasoning " + shapes,
+		"system_first system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id reasoning_by_calls answers_end_reasoning tool_results " + shapes,
+		"system_stays tools_declared tools_in_system calls_printed calls_with_text calls_after_text calls_with_id reasoning_by_calls answers_end_reasoning tool_results " + shapes,
+		"system_stays tools_declared tools_in_system calls_with_text calls_after_text calls_with_id reasoning_by_calls answers_end_reasoning " + shapes,
 	}
 	for i, f := range (form{traits: all}).stricter() {
 		if got := f.String(); got != want[i] {
