@@ -2,8 +2,8 @@ package dialect
 
 import "slices"
 
-// argsReader reads JSON, the arguments of a call or a value in them, and gives it out as it comes. Where the schema does not allow the
-// type of a value and it is certain what is meant, the value goes out corrected: a string once it is complete.
+// argsReader reads JSON, the arguments of a call or a value in them, and gives it out as it comes. Where the schema does not
+// allow the type of a value and it is certain what is meant, the value goes out corrected: a string once it is complete.
 type argsReader struct {
 	ts     *toolset
 	json   jsonScanner

@@ -111,8 +111,8 @@ func (a *argType) item(at int) *argType {
 	return a.items[min(at, len(a.items)-1)]
 }
 
-// within puts together what the parts say of a value within. One returns the schemas that a part has for it, or that it has no place
-// for it: an alternative without one does not count where others have it.
+// within puts together what the parts say of a value within. One returns the schemas that a part has for it, or that it has
+// no place for it: an alternative without one does not count where others have it.
 func (a *argType) within(kind types, one func(*schema.Node) (subs []*schema.Node, none bool)) *argType {
 	a.types()
 	var found [][][]*schema.Node // by the alternatives
@@ -240,8 +240,8 @@ func must(n *schema.Node, err error) *schema.Node {
 	return n
 }
 
-// expand returns what a schema says, with those which it refers to and combines: alternatives, of parts that hold together. None are
-// for a schema that says nothing.
+// expand returns what a schema says, with those which it refers to and combines: alternatives, of parts that hold together,
+// and none for a schema that says nothing.
 func (a *argType) expand(node *schema.Node, depth, references int) (alts [][]*schema.Node) {
 	if node.Kind() != schema.Object {
 		return nil

@@ -129,6 +129,8 @@ func TestDepthBounds(t *testing.T) {
 		{`{"l": {"items": {"type": "array"}}}`, `{"l": [` + text(deep(254)) + "," + text(deep(255)) + `]}`, `{"l": [` + deep(254) + "," + text(deep(255)) + `]}`},
 		{`{"n": {"type": "integer"}, "l": {"items": {"type": "boolean"}}}`, fmt.Sprintf(`{"n": %s, "l": [%[1]s, "true"]}`, long), fmt.Sprintf(`{"n": %s, "l": [%[1]s, true]}`, long)},
 		{`{"s": {"type": "string"}, "l": {"items": {"type": "string"}}}`, fmt.Sprintf(`{"s": %s, "l": [%[1]s, 1]}`, object), fmt.Sprintf(`{"s": %s, "l": [%[1]s, "1"]}`, text(object))},
+		{`{"m": {"patternProperties": {"` + strings.Repeat("a", 64) + `": {"type": "integer"}}}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`, `{"m": {"` + strings.Repeat("a", 65) + `": 1}}`},
+		{`{"m": {"patternProperties": {"` + strings.Repeat("a", 65) + `": {"type": "integer"}}}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`},
 	} {
 		if got, _ := mend(t, `{"type": "object", "properties": `+c.schema+`}`, c.args, 0); got != c.want {
 			t.Errorf("%.100s: %.200s, want %.200s", c.args, got, c.want)
@@ -136,8 +138,8 @@ func TestDepthBounds(t *testing.T) {
 	}
 }
 
-// FuzzValues: arguments that are mended by any schema are JSON still, the same however they are cut, have nothing left to mend, and
-// still fit if they did. Without repairs they stay as they are.
+// FuzzValues: arguments that are mended by any schema are JSON still, the same however they are cut, have nothing left to
+// mend, and still fit if they did. Without repairs they stay as they are.
 func FuzzValues(f *testing.F) {
 	for _, s := range [][2]string{
 		{`{"properties": {"q": {"properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}}}}`, `{"q": {"n": "5", "b": "yes", "x": ["1"]}}`},

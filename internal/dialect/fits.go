@@ -6,8 +6,9 @@ import (
 	"hearth/internal/schema"
 )
 
-// fits tells whether complete arguments are what a tool takes: all that it requires, of the types and values that it declares at every
-// depth, and no others unless its schema says that there may be, or declares none. What takes too much work to tell does not fit.
+// fits tells whether complete arguments are what a tool takes: all that it requires, of the types and values that it declares
+// at every depth, and no others unless its schema says that there may be, or declares none. What takes too much work to tell
+// does not fit.
 func (s *toolset) fits(tool, args string) bool {
 	v, err := schema.Parse([]byte(args))
 	if err != nil || v.Kind() != schema.Object || !s.has(tool) {

@@ -7,7 +7,7 @@ type Repair string
 const (
 	RepairText     Repair = "json_text" // raw control characters, unknown escapes, Python's True, False and None in JSON
 	RepairNumber   Repair = "number"    // 5.0 for an integer, "5" for a number
-	RepairBoolean  Repair = "boolean"   // "false" and False where the schema wants a boolean
+	RepairBoolean  Repair = "boolean"   // "false", False, "yes" and 1 where the schema wants a boolean
 	RepairString   Repair = "string"    // a number, boolean, list or object where the schema wants a string
 	RepairEncoded  Repair = "encoded"   // a list, an object or null written as a string, or all arguments
 	RepairLiteral  Repair = "literal"   // a list or an object in Python's spelling where JSON belongs

@@ -83,8 +83,10 @@ func (s *toolset) of(tool string) *argType {
 		s.reading, s.schemas = newReading(), map[string]*argType{}
 	}
 	for i := range s.tools {
-		if s.tools[i].Name == tool {
-			root := s.tools[i].Schema.Root()
+		if s.tools[i].Name != tool {
+			continue
+		}
+		if root := s.tools[i].Schema.Root(); root.Kind() == schema.Object {
 			a = (&argType{reading: s.reading, root: root}).alone(root)
 		}
 	}

@@ -97,8 +97,8 @@ func container(s string, ts types) (string, Repair, bool) {
 	return v, RepairLiteral, ok && p.atEnd()
 }
 
-// fit corrects a JSON value, and those in it, whose types the schema does not allow, where it is certain what is meant. Depth is how
-// many lists and objects it stands in.
+// fit corrects a JSON value, and those in it, whose types the schema does not allow, where it is certain what is meant. Depth
+// is how many lists and objects it stands in.
 func (s *toolset) fit(v string, of *argType, depth int) string {
 	noted := len(s.pending)
 	fitted, kind := fitted(v, of.types())

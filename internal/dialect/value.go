@@ -151,7 +151,7 @@ func (v *valueReader) closedAt(h string) (next string, partial bool) {
 func (v *valueReader) put(c byte, out *joiner) {
 	if !v.streams() {
 		v.buf = append(v.buf, c)
-		if len(v.buf) > maxHeld || v.types == typeString|typeNull && !mayBeNull(v.buf) { // a string, if it cannot wait or be anything else
+		if len(v.buf) > maxHeld || v.types == typeString|typeNull && !mayBeNull(v.buf) { // a string then
 			v.types = typeString
 			text := v.buf
 			v.buf = nil
