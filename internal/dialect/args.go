@@ -34,7 +34,7 @@ func newArgs(ts *toolset, tool string) *argsReader {
 func (a *argsReader) step(c byte, out *joiner) verdict {
 	for {
 		text, ev := a.json.step(c)
-		if ev == scanBad || a.json.mended && !a.ts.repair(RepairText) {
+		if ev == scanBad || a.json.mended != "" && !a.ts.repair(a.json.mended) {
 			return broken
 		}
 		switch {
@@ -125,15 +125,6 @@ func (a *argsReader) quote(text string, ev scanEvent, out *joiner) {
 		a.quoted = 0
 		out.add(ToolArgs, `"`)
 	}
-}
-
-// last is step where the call ends with its arguments.
-func (a *argsReader) last(c byte, out *joiner) verdict {
-	v := a.step(c, out)
-	if v == ended {
-		out.add(ToolEnd, "")
-	}
-	return v
 }
 
 // argWriter writes the arguments of a call one by one. The call starts with the first of them.

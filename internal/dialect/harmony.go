@@ -77,10 +77,10 @@ type harmonyParser struct {
 	held   []byte // may be the start of a mark
 	header []byte
 	tool   string
-	call   *argsReader // nil while its "{" has not come
-	blank  []byte      // before the "{"
-	last   Kind        // of what came out last; ToolEnd if that was a call, or nothing
-	again  bool        // a message began after it
+	call   *callArgs // nil while its "{" has not come
+	blank  []byte    // before the "{"
+	last   Kind      // of what came out last; ToolEnd if that was a call, or nothing
+	again  bool      // a message began after it
 
 	skipped []byte // of a broken call: goes if another message follows
 }
@@ -97,6 +97,10 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	h.out.pieces = dst
 	for _, c := range h.held {
 		h.content(c)
+	}
+	if h.call != nil {
+		h.call.finish(&h.out)
+		h.ts.settle(true)
 	}
 	switch isTo := strings.Contains(string(h.header), harmonyTo); {
 	case h.state == harmonyBegin && !isTo:
@@ -115,8 +119,14 @@ func (h *harmonyParser) step(c byte) {
 		h.ts.settle(true)
 		if v != more {
 			h.state, h.call = harmonyEnded, nil
-			if v == broken {
+			if v != endedBefore {
 				h.state = harmonySkip
+			}
+			again := h.ts.takeUnread()
+			if again == nil {
+				again = []byte{c}
+			}
+			for _, c := range again {
 				h.step(c)
 			}
 		}
@@ -297,7 +307,7 @@ func (h *harmonyParser) content(c byte) {
 	case harmonyCall:
 		switch {
 		case c == '{':
-			h.call = newArgs(&h.ts, h.tool)
+			h.call = newCallArgs(&h.ts, h.tool)
 			h.out.add(ToolStart, h.tool)
 			h.last = ToolEnd
 			h.step(c)

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -18,12 +19,15 @@ type jsonCall struct {
 	key     string // the member being read, at the top level
 	name    string
 	named   bool
-	id      string      // not told yet
-	hasID   bool        // there was one: others do not count
-	value   []byte      // the member's text: of name, of id, of arguments before the name, of arguments as a string
-	early   []byte      // arguments that wait for the name
-	args    *argsReader // being read, straight out
-	hasArgs bool
+	id      string    // not told yet
+	hasID   bool      // there was one: others do not count
+	value   []byte    // the member's text: of name, of id, of arguments before the name, of arguments as a string
+	early   []byte    // arguments that wait for the name
+	args    *callArgs // straight out
+	hasArgs bool      // they were read
+	alien   bool      // there is a member that calls do not have
+	over    bool      // the object is closed
+	behind  []byte    // read after that, while it may go on
 }
 
 // callKeys are what stands in a call; one without a tag has no others.
@@ -35,53 +39,70 @@ func newJSONCall(ts *toolset) callReader { return checked(ts, &jsonCall{tools: t
 
 func (j *jsonCall) started() bool { return j.sent }
 
-// finish takes a call whose last brace is missing.
+// finish takes a call that lacks closing brackets.
 func (j *jsonCall) finish(out *joiner) verdict {
-	if j.named && j.hasArgs && j.args == nil && j.key == "" && !j.tools.cut && j.tools.repair(RepairUnclosed) {
-		return j.end(out)
+	switch {
+	case j.over:
+		j.tools.unread = j.behind
+	case j.tools.cut:
+		return j.fail()
+	case j.args != nil && !j.hasArgs:
+		if isOver := j.args.over; !j.args.close(out) || isOver && !j.tools.repair(RepairUnclosed) {
+			return j.fail()
+		}
+		j.hasArgs = true
+	case j.key != "" || !j.json.closable() || !j.hasArgs && !(j.tools.marked && j.tools.hasAll(j.name, nil)) || !j.tools.repair(RepairUnclosed):
+		return j.fail()
 	}
-	return j.fail()
+	return j.end(out)
 }
 
 func (j *jsonCall) step(c byte, out *joiner) verdict {
-	if j.args != nil {
+	switch {
+	case j.over:
+		return j.after(c, out)
+	case j.args != nil && !j.hasArgs:
 		v := j.args.step(c, out)
-		if v == ended {
-			j.json.skipValue()
-			j.args, j.hasArgs, j.key = nil, true, ""
-			return more
+		if v != endedBefore {
+			return v
 		}
-		return v
-	}
-	if !j.begun {
-		if isBlank(c) {
-			return more
-		}
-		if c != '{' {
-			return refuted
-		}
-		j.begun = true
-	}
-	if j.isArgs() && j.named && c == '{' && len(j.value) == 0 && j.json.state == wantValue {
+		j.json.skipValue()
+		j.hasArgs, j.key = true, ""
+		return j.tools.stepAgain(j.tools.unread, func(c byte) verdict { return j.step(c, out) })
+	case !j.begun && isBlank(c):
+		return more
+	case !j.begun && c != '{':
+		return refuted
+	case j.isArgs() && j.named && c == '{' && len(j.value) == 0 && j.json.state == wantValue && j.json.comment == 0:
 		if j.hasArgs {
 			return j.fail() // given twice
 		}
 		j.start(out)
-		j.args = newArgs(j.tools, j.name)
+		j.args = newCallArgs(j.tools, j.name)
+		j.args.others = callKeys
 		return j.args.step(c, out)
 	}
+	j.begun = true
 	for {
 		text, ev := j.json.step(c)
 		switch {
-		case ev == scanBad || j.json.mended && !j.tools.repair(RepairText):
+		case j.json.mended != "" && (j.bare && !j.sent && j.json.mended != RepairText || !j.tools.repair(j.json.mended)):
+			return j.fail()
+		case ev == scanBad && j.named && j.json.closable():
+			return stuck
+		case ev == scanBad:
 			return j.fail()
 		case ev == scanKey && len(j.json.stack) == 1:
 			j.key, j.value = j.json.name(), j.value[:0]
-			if j.bare && !slices.Contains(callKeys, j.key) { // an answer in JSON, which must not wait
+			if isKnown := slices.Contains(callKeys, j.key); j.bare && !isKnown { // an answer in JSON, which must not wait
 				return j.fail()
+			} else if !isKnown {
+				j.alien = true
 			}
+		case ev == scanDone && (!j.named || !j.hasArgs && (j.bare || j.alien)):
+			return j.fail()
 		case ev == scanDone:
-			return j.end(out)
+			j.over = true
 		case j.key != "" && !j.member(text, ev == scanEnd && len(j.json.stack) == 1):
 			return j.fail()
 		}
@@ -90,6 +111,34 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 		}
 	}
 }
+
+// after reads on behind the closing brace: members may follow one that came too early.
+func (j *jsonCall) after(c byte, out *joiner) verdict {
+	if len(j.behind) == 0 && isBlank(c) {
+		return more
+	}
+	j.behind = append(j.behind, c)
+	s, ok := strings.CutPrefix(string(j.behind), ",")
+	switch s = strings.TrimLeft(s, blanks); {
+	case c == '}' && j.doubted() && !j.tools.strict:
+		return j.fail()
+	case ok && s == "" && len(j.behind) < maxGap:
+		return more
+	case ok && s == `"` && j.tools.repair(RepairBracket):
+		j.json.stack, j.json.state, j.over = append(j.json.stack, '{'), wantComma, false
+		again := j.behind
+		j.behind = nil
+		return j.tools.stepAgain(again, func(c byte) verdict { return j.step(c, out) })
+	}
+	if v := j.end(out); v != ended {
+		return v
+	}
+	j.tools.unread = j.behind
+	return endedBefore
+}
+
+// doubted tells whether the call may be another one if there is a brace too many in it.
+func (j *jsonCall) doubted() bool { return j.args != nil && (j.args.extra || j.alien) }
 
 func (j *jsonCall) fail() verdict { return failed(j.sent) }
 
@@ -141,11 +190,17 @@ func (j *jsonCall) setName() bool {
 	return true
 }
 
-// setArgs takes arguments that could not go straight out: before the name, in a string, or none.
+// setArgs takes arguments that could not go straight out: before the name, in a string or a list, or none.
 func (j *jsonCall) setArgs(s string) bool {
 	var inner string
-	if strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &inner) == nil {
+	var list []json.RawMessage
+	switch {
+	case strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &inner) == nil:
 		if s = strings.TrimSpace(inner); !j.tools.repair(RepairEncoded) {
+			return false
+		}
+	case strings.HasPrefix(s, "[") && json.Unmarshal([]byte(s), &list) == nil && len(list) < 2:
+		if s = strings.Trim(s[1:len(s)-1], blanks); !j.tools.repair(RepairBracket) {
 			return false
 		}
 	}
@@ -153,7 +208,7 @@ func (j *jsonCall) setArgs(s string) bool {
 		s = "{}"
 	}
 	j.early = []byte(s)
-	return strings.HasPrefix(s, "{") && json.Valid(j.early)
+	return strings.HasPrefix(s, "{")
 }
 
 func (j *jsonCall) start(out *joiner) {
@@ -161,25 +216,47 @@ func (j *jsonCall) start(out *joiner) {
 	j.sent, j.id = true, ""
 }
 
-// end is the closing brace of the call.
+// end gives out what of the call has waited.
 func (j *jsonCall) end(out *joiner) verdict {
 	if !j.named || j.bare && !j.hasArgs {
 		return j.fail()
 	}
-	if j.sent {
-		out.call(ToolEnd, "", j.id)
-		return ended
+	if !j.sent {
+		args, ok := j.earlyArgs()
+		if !ok {
+			return refuted
+		}
+		j.start(out)
+		out.add(ToolArgs, args)
 	}
-	j.start(out)
-	if !j.hasArgs {
-		j.early = []byte("{}")
-	}
-	args := newArgs(j.tools, j.name)
-	for _, c := range j.early {
-		args.step(c, out)
-	}
-	out.add(ToolEnd, "")
+	out.add(ToolArgs, "}")
+	out.call(ToolEnd, "", j.id)
 	return ended
+}
+
+// earlyArgs reads arguments that are there as a whole, up to their closing brace.
+func (j *jsonCall) earlyArgs() (string, bool) {
+	if !j.hasArgs {
+		return "{", true
+	}
+	var to joiner
+	args := newCallArgs(j.tools, j.name)
+	for i, c := range j.early {
+		if args.over || args.step(c, &to) != more { // what is left may be brackets that do not match
+			if strings.Trim(string(j.early[i:]), "}]"+blanks) != "" || args.over && !j.tools.repair(RepairBracket) {
+				return "", false
+			}
+			break
+		}
+	}
+	j.tools.marked = true // the string has ended
+	ok := args.close(&to)
+	j.tools.marked = false
+	text := ""
+	for _, p := range to.take() {
+		text += p.Text
+	}
+	return text, ok
 }
 
 // listCall reads calls written as JSON objects: one, several in a row, or an array of them. What stands among calls and
@@ -255,6 +332,8 @@ func (l *listCall) step(c byte, out *joiner) verdict {
 	case c == ',' && l.array && (l.any || len(l.lead) > 0) && !l.comma:
 		l.comma = true
 		return more
+	case c == '}' && l.any && !l.comma && l.ts.repair(RepairBracket):
+		return more
 	case l.any && !l.array:
 		return endedBefore
 	case l.sent:
@@ -269,16 +348,21 @@ func (l *listCall) inItem(c byte, out *joiner) verdict {
 		l.raw = append(l.raw, c)
 	}
 	v := l.itemStep(c, out)
+	if v == stuck && c == '{' && l.obj.started() && l.ts.finishAt(l.obj, out) == ended { // the next call
+		v = endedBefore
+	}
 	switch {
-	case v == ended:
+	case v == endedBefore:
 		l.obj, l.any, l.comma = nil, true, false
-		return more
-	case (v == refuted || v == unfit) && (l.sent || l.array && !l.bare):
-		l.skip, l.obj = &jsonScanner{}, nil
-		v = more
-		for _, c := range l.raw {
-			v = l.skipStep(c, out)
+		again := l.ts.takeUnread()
+		if again == nil {
+			again = []byte{c}
 		}
+		return l.ts.stepAgain(again, func(c byte) verdict { return l.step(c, out) })
+	case (v == refuted || v == unfit) && (l.sent || l.array && !l.bare):
+		again := l.raw
+		l.skip, l.obj, l.raw = &jsonScanner{}, nil, nil
+		return l.ts.stepAgain(again, func(c byte) verdict { return l.step(c, out) })
 	case v == more && l.sent && len(l.raw) > maxHeld:
 		return broken
 	}
@@ -334,54 +418,77 @@ func (l *listCall) skipStep(c byte, out *joiner) verdict {
 type keyedCall struct {
 	argWriter
 	json jsonScanner
-	args *argsReader // being read
-	done bool        // the arguments are complete
+	args *callArgs
+	done bool // the arguments are complete
+	over bool // the object is closed
 }
 
 func (k *keyedCall) started() bool { return k.sent }
 
 func (k *keyedCall) finish(out *joiner) verdict {
-	if k.done && !k.ts.cut && k.ts.repair(RepairUnclosed) {
-		out.add(ToolEnd, "")
-		return ended
+	switch {
+	case k.over:
+	case k.ts.cut || k.args == nil || k.done && !k.json.closable():
+		return k.fail()
+	case !k.done && !k.args.over:
+		if !k.args.close(out) {
+			return k.fail()
+		}
+	case !k.done && !k.args.close(out) || !k.ts.repair(RepairUnclosed):
+		return k.fail()
 	}
-	return k.fail()
+	k.args.endCall("", out)
+	return ended
 }
 
 func (k *keyedCall) step(c byte, out *joiner) verdict {
-	if k.args != nil {
-		v := k.args.step(c, out)
-		if v == ended {
-			k.json.skipValue()
-			k.args, k.done = nil, true
+	switch {
+	case k.over:
+		if isBlank(c) {
 			return more
 		}
-		return v
-	}
-	if c == '{' && k.json.state == wantValue && k.tool != "" {
+		if c == '}' && k.args.extra && !k.ts.strict {
+			return broken
+		}
+		k.args.endCall("", out)
+		return endedBefore
+	case k.args != nil && !k.done:
+		v := k.args.step(c, out)
+		if v != endedBefore {
+			return v
+		}
+		k.json.skipValue()
+		k.done = true
+		return k.ts.stepAgain(k.ts.unread, func(c byte) verdict { return k.step(c, out) })
+	case c == '{' && k.json.state == wantValue && k.tool != "" && k.json.comment == 0:
 		k.start(out)
-		k.args = newArgs(k.ts, k.tool)
+		k.args = newCallArgs(k.ts, k.tool)
 		return k.args.step(c, out)
 	}
-	switch _, ev := k.json.step(c); ev {
-	case scanKey:
-		if k.tool = k.json.name(); k.done || !k.ts.find(&k.tool) {
+	for {
+		_, ev := k.json.step(c)
+		switch {
+		case k.json.mended != "" && !k.ts.repair(k.json.mended):
 			return k.fail()
-		}
-	case scanBegin:
-		if k.tool != "" { // arguments that are no object
+		case ev == scanBad && k.done && k.json.closable():
+			return stuck
+		case ev == scanBad:
 			return k.fail()
-		}
-	case scanDone:
-		if !k.done {
+		case ev == scanKey:
+			if k.tool = k.json.name(); k.done || !k.ts.find(&k.tool) {
+				return k.fail()
+			}
+		case ev == scanBegin && k.tool != "": // arguments that are no object
 			return k.fail()
+		case ev == scanDone && !k.done:
+			return k.fail()
+		case ev == scanDone:
+			k.over = true
 		}
-		out.add(ToolEnd, "")
-		return ended
-	case scanBad:
-		return k.fail()
+		if !k.json.again {
+			return more
+		}
 	}
-	return more
 }
 
 // headCall reads a call whose name stands before a JSON object of arguments, with markup of the family around it.
@@ -392,13 +499,21 @@ type headCall struct {
 	closers []string                 // that end a call without arguments
 	notCall string                   // a head that opens text
 	head    []byte
-	args    *argsReader
+	args    *callArgs
 	sent    bool
 }
 
+// headless is in no head: it is of arguments without their opening brace.
+const headless = `"}`
+
 func (h *headCall) started() bool { return h.sent }
 
-func (h *headCall) finish(*joiner) verdict { return failed(h.sent) }
+func (h *headCall) finish(out *joiner) verdict {
+	if h.args == nil {
+		return failed(h.sent)
+	}
+	return h.args.finish(out)
+}
 
 func (h *headCall) step(c byte, out *joiner) verdict {
 	if h.sent {
@@ -406,11 +521,11 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 	}
 	if c == '{' {
 		name := h.name(string(h.head))
-		if !h.ts.find(&name) {
+		if !h.ts.find(&name) || bytes.ContainsAny(h.head, headless) {
 			return refuted
 		}
 		h.start(name, string(h.head), out)
-		h.args = newArgs(h.ts, name)
+		h.args = newCallArgs(h.ts, name)
 		return h.args.last(c, out)
 	}
 	if h.head = append(h.head, c); len(h.head) > maxName {
@@ -422,7 +537,7 @@ func (h *headCall) step(c byte, out *joiner) verdict {
 	for _, t := range h.closers {
 		if head, ok := strings.CutSuffix(string(h.head), t); ok {
 			name := h.name(head)
-			if !h.ts.find(&name) {
+			if !h.ts.find(&name) || strings.ContainsAny(head, headless) {
 				return refuted
 			}
 			h.start(name, head, out)

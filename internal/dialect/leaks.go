@@ -77,7 +77,7 @@ func (l *leakCall) step(c byte, out *joiner) verdict {
 
 func (l *leakCall) finish(out *joiner) verdict {
 	if l.item != nil {
-		if l.item.finish(&l.kept) != ended {
+		if l.item.finish(&l.kept) != ended || l.ts.takeUnread() != nil {
 			return refuted
 		}
 		l.any, l.comma, l.filled, l.solid = true, false, true, l.read
@@ -91,22 +91,21 @@ func (l *leakCall) finish(out *joiner) verdict {
 
 func (l *leakCall) inItem(c byte) verdict {
 	v := l.item.step(c, &l.kept)
-	switch v {
-	case more:
+	if v == more {
 		return more
-	case ended, unfit:
-		l.solid = l.read
-	case endedBefore:
-		l.solid = l.read - 1
+	}
+	behind := l.ts.takeUnread()
+	if behind == nil && v == endedBefore {
+		behind = []byte{c}
+	}
+	if v == ended || v == endedBefore || v == unfit {
+		l.solid = l.read - len(behind)
 	}
 	if v != ended && v != endedBefore {
 		return refuted
 	}
 	l.item, l.any, l.comma, l.filled = nil, true, false, true
-	if v == endedBefore {
-		return l.between(c)
-	}
-	return more
+	return l.ts.stepAgain(behind, l.between)
 }
 
 // between takes what stands around calls.

@@ -146,7 +146,7 @@ func (k *checkedCall) judge(v verdict, out *joiner) verdict {
 			k.kept.moveTo(out)
 		}
 		return v
-	case v == more || v == reread:
+	case v == more || v == stuck || v == reread:
 		return v
 	case (v == ended || v == endedBefore || v == endedEarlier) && k.ts.accept(&k.kept, k.leaked):
 		k.open = true
@@ -154,7 +154,7 @@ func (k *checkedCall) judge(v verdict, out *joiner) verdict {
 		return v
 	}
 	k.ts.refuse()
-	if v == ended || v == endedEarlier {
+	if v == ended || v == endedBefore || v == endedEarlier {
 		return unfit
 	}
 	return refuted

@@ -12,7 +12,11 @@ const (
 	RepairEncoded  Repair = "encoded"   // a list, an object or null written as a string, or all arguments
 	RepairLiteral  Repair = "literal"   // a list or an object in Python's spelling where JSON belongs
 	RepairTwice    Repair = "twice"     // a parameter given a second time, which is left out
-	RepairUnclosed Repair = "unclosed"  // the last closing tags missing where the output ends
+	RepairUnclosed Repair = "unclosed"  // the last closing tags or brackets missing
+	RepairBracket  Repair = "bracket"   // a bracket too many, doubled braces, a list around the arguments
+	RepairComma    Repair = "comma"     // a comma too many, or none between members
+	RepairQuote    Repair = "quote"     // single quotes, or none around a key
+	RepairComment  Repair = "comment"   // a comment in JSON
 	RepairName     Repair = "name"      // the name of a tool in other letters, or with a namespace
 	RepairLeaked   Repair = "leaked"    // a call without the marks of the family
 	RepairHeader   Repair = "header"    // a mark missing in the header of a message, or around it
@@ -20,8 +24,8 @@ const (
 )
 
 // Repairs are all kinds, for those who show counts.
-var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed, RepairName, RepairLeaked, RepairHeader,
-	RepairTag}
+var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed,
+	RepairBracket, RepairComma, RepairQuote, RepairComment, RepairName, RepairLeaked, RepairHeader, RepairTag}
 
 // repair notes a correction and tells whether it may be made.
 func (s *toolset) repair(kind Repair) bool {

@@ -29,7 +29,7 @@ func TestRepairs(t *testing.T) {
 		{harmony, `<|channel|>commentary to=functions.f{"i": 5}<|call|>commentary to=f<|message|>{}<|call|>analysis<|message|>Hm.<|end|>`, []Repair{RepairHeader, RepairHeader}},
 		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"}}</tool_call>`, []Repair{RepairNumber, RepairName}},
 		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5", "other": 1}}</tool_call>`, nil},
-		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5"`, nil},
+		{hermes, `<tool_call>{"name": "F", "arguments": {"i": "5`, nil},
 		{mistralV3, `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"name": "F", "arguments": {"i": "5", "other": 1}}, {"name": "F", "arguments": {"b": "true"}}]`,
 			[]Repair{RepairBoolean, RepairName}},
 		{pythonic, `[F(i="5"), functions.f(b="true"), F(i="5", other=1)]`, []Repair{RepairNumber, RepairName, RepairBoolean, RepairName}},

@@ -106,7 +106,7 @@ var scenes = func() []scene {
 		scene{name: "cut_before_end", opts: sceneTools + " cut", parts: []part{one("f", x)}, alter: withoutEnd, own: true},
 		scene{name: "no_end", parts: []part{one("f", x)}, alter: withoutEnd, own: true},
 		scene{name: "malformed", parts: []part{one("f", param{"s", "abc"})}, own: true, alter: func(w written, s string) string {
-			return s[:strings.Index(s, "abc")] + "abc\" ,,} </oops> and so on."
+			return s[:strings.Index(s, "abc")] + "abc\" ::} </oops> and so on."
 		}},
 		scene{name: "malformed_then_call", parts: []part{one("f", param{"i", 1.0}), one("f", param{"i", 2.0})}, own: true, alter: func(w written, s string) string {
 			return strings.Replace(s, "1", "1 1", 1)

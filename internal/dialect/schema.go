@@ -42,6 +42,8 @@ type toolset struct {
 	repaired func(Repair)
 	pending  []Repair // in what may become a call
 	cut      bool     // the output did not end by itself
+	marked   bool     // what follows the call shows that it ends here
+	unread   []byte   // behind a call that has ended: to be read once more
 
 	folded []string     // names, see foldedNames
 	mended string       // the name of the call being read, as the model wrote it, where it had to be mended

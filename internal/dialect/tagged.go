@@ -112,6 +112,7 @@ const (
 	reread                      // the body goes on, with what again gives
 	endedEarlier                // the body ended before what again gives
 	unfit                       // no call: what was read is text as it stands, whatever it holds
+	stuck                       // this byte cannot come here, unless it begins what follows a call that lacks closing brackets
 )
 
 // failed is what becomes of a call that goes wrong.
@@ -158,6 +159,8 @@ type tagged struct {
 	pending []byte // newlines and section tags, held back until it is known what follows
 	raw     []byte // what a refuted call gives back; nil once it started
 	opening int    // bytes of raw that are content for certain then
+	tail    []byte // read since a call got stuck
+	closing bool   // brackets behind a call are no text
 	reader  callReader
 	out     joiner
 	reread  int
@@ -219,6 +222,11 @@ func (p *tagged) Feed(dst []Piece, output string) []Piece { return p.out.feed(ds
 func (p *tagged) Finish(dst []Piece) []Piece {
 	p.out.pieces = dst
 	for p.state == inCall { // what is released may open another call
+		if len(p.tail) > 0 && len(p.held) > 0 {
+			p.leaveTail()
+			continue
+		}
+		p.tools.marked, p.tail = len(p.tail) > 0, nil
 		v := p.reader.finish(&p.out)
 		if v == reread || v == endedEarlier {
 			p.readAgain(v)
@@ -234,6 +242,7 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 		if v == ended || v == discarded || p.raw == nil || p.reader.started() {
 			p.leaveCall()
 			p.state = afterCall
+			p.readBehind(ended, 0)
 			break
 		}
 		if p.tools.cut { // what looks like a call in what was cut may be part of a value
@@ -291,7 +300,7 @@ func (p *tagged) step(c byte) {
 			return
 		}
 		if p.state == afterCall { // it was not a closing tag: a new stretch of the block around the call
-			p.state, p.fresh, p.lead = p.outer, true, p.outer == inText
+			p.state, p.fresh, p.lead, p.closing = p.outer, true, p.outer == inText, false
 			if c := p.held[0]; len(p.held) == 1 {
 				p.held = p.held[:0]
 				if p.begins(c) {
@@ -340,7 +349,7 @@ func (p *tagged) beginCall(r callReader, tag string) {
 // tagAt compares what is held with the tags that count now: a whole tag, or possibly the start of one.
 func (p *tagged) tagAt() (tag string, partial bool) {
 	if p.state == afterCall {
-		if c := p.held[0]; len(p.held) == 1 && (isBlank(c) || strings.IndexByte(p.between, c) >= 0) {
+		if c := p.held[0]; len(p.held) == 1 && (isBlank(c) || strings.IndexByte(p.between, c) >= 0 || p.isExtra(c)) {
 			p.held = p.held[:0]
 			return "", true
 		}
@@ -401,6 +410,7 @@ func (p *tagged) try(t string, tag *string, partial *bool) {
 // tag acts on a complete tag.
 func (p *tagged) tag(tag string) {
 	if p.state == afterCall {
+		p.closing = false
 		return // swallowed; afterCall goes on until something else comes
 	}
 	switch tag {
@@ -478,6 +488,10 @@ func (p *tagged) callStep(c byte) {
 	if p.raw != nil {
 		p.raw = append(p.raw, c)
 	}
+	if len(p.tail) > 0 {
+		p.tailStep(c)
+		return
+	}
 	v := p.reader.step(c, &p.out)
 	if p.reader.started() {
 		p.raw = nil
@@ -501,13 +515,12 @@ func (p *tagged) callStep(c byte) {
 		for _, c := range left {
 			p.step(c)
 		}
-	case v == ended:
+	case v == ended || v == endedBefore:
 		p.leaveCall()
-		p.state = afterCall
-	case v == endedBefore:
-		p.leaveCall()
-		p.state = afterCall
-		p.step(c)
+		p.state, p.closing = afterCall, true
+		p.readBehind(v, c)
+	case v == stuck:
+		p.tailStep(c)
 	case v == emptied:
 		p.state, p.reader, p.raw = afterCall, nil, nil
 	case v == discarded:
@@ -518,6 +531,9 @@ func (p *tagged) callStep(c byte) {
 
 // left is what the reader wants to be read again.
 func (p *tagged) left() []byte {
+	if left := p.tools.takeUnread(); left != nil {
+		return left
+	}
 	if r, ok := p.reader.(rereader); ok {
 		return r.again()
 	}
@@ -538,6 +554,26 @@ func (p *tagged) readAgain(v verdict) {
 	}
 }
 
+// isExtra tells whether c is a bracket too many behind a call.
+func (p *tagged) isExtra(c byte) bool {
+	if !p.closing || c != '}' && c != ']' || p.first[c] || !p.tools.repair(RepairBracket) {
+		return false
+	}
+	p.tools.settle(true)
+	return true
+}
+
+// readBehind reads what stands behind a call: what was read there already, or from c on.
+func (p *tagged) readBehind(v verdict, c byte) {
+	left := p.tools.takeUnread()
+	if left == nil && v == endedBefore {
+		left = []byte{c}
+	}
+	for _, c := range left {
+		p.step(c)
+	}
+}
+
 // giveBack makes text of what stands behind complete calls and is none, and tells whether there is any.
 func (p *tagged) giveBack() bool {
 	g, ok := p.reader.(giver)
@@ -548,6 +584,7 @@ func (p *tagged) giveBack() bool {
 	p.leaveCall()
 	p.state, p.fresh, p.lead = inText, true, false
 	p.content(rest)
+	p.readBehind(ended, 0)
 	return true
 }
 
@@ -620,6 +657,7 @@ func (p *tagged) giveUp() {
 func (p *tagged) leave() (raw []byte) {
 	raw = p.raw
 	p.tools.settle(false)
+	p.tools.unread = nil
 	p.state, p.raw, p.reader = p.outer, nil, nil
 	return raw
 }

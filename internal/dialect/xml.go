@@ -46,7 +46,7 @@ type xmlCall struct {
 	head  []byte // of the tag being read
 	value valueReader
 	to    *joiner // where the value goes
-	json  *argsReader
+	json  *callArgs
 	left  []byte // to be read again
 	// gotKey reads a parameter's value next, in forms where that has a tag of its own.
 	gotKey func(name string)
@@ -67,6 +67,8 @@ func (x *xmlCall) finish(out *joiner) verdict {
 		return x.endUnclosed(out)
 	case x.state == xmlClosed:
 		return x.end(out)
+	case x.json != nil:
+		return x.json.finish(out)
 	case x.state == xmlValue && (x.value.closed() || x.nearlyClosed()):
 		x.value.end(x.to)
 		return x.endUnclosed(out)
@@ -138,7 +140,7 @@ func (x *xmlCall) object(c byte, out *joiner) verdict {
 			return x.fail()
 		}
 		x.start(out)
-		x.json = newArgs(x.ts, x.tool)
+		x.json = newCallArgs(x.ts, x.tool)
 	}
 	return x.json.last(c, out)
 }
