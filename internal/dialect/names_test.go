@@ -1,6 +1,10 @@
 package dialect
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // TestMeant: a name that is not declared means a tool if exactly one is alike, and mayMean lets no prefix of such a name go.
 func TestMeant(t *testing.T) {
@@ -33,5 +37,27 @@ func TestMeant(t *testing.T) {
 	s.strict = true
 	if name, ok := s.meant("Edit"); ok || s.mayMean("Ed") {
 		t.Errorf("Edit means %s where nothing is repaired", name)
+	}
+}
+
+// TestNotes: every call that was mended is told of once, with the names, and nothing of what is no call.
+func TestNotes(t *testing.T) {
+	long := "functions.default_api." + strings.Repeat("mcp__é__", 10) + "f"
+	for output, want := range map[string][]string{
+		`<tool_call>{"name": "F", "arguments": {}}</tool_call>`:                                 {"F as f"},
+		`<tool_call>{"name": "f", "arguments": {"i": "5"}}</tool_call>`:                         nil,
+		`<tool_call>{"name": "F", "arguments": {"x": 1}}</tool_call>`:                           nil,
+		`<tools>{"name": "f", "arguments": {}}{"name": "F", "arguments": {}}</tools>`:           {"f, leaked", "F as f, leaked"},
+		`<tools>{"name": "f", "arguments": {}}</tools> that is`:                                 nil,
+		`<tool_call>{"name": "` + long + `", "arguments": {}}</tool_call>`:                      {long[:maxNoted-1] + " as f"},
+		`<tool_call>{"name": "F", "arguments": {}}, {"name": "F", "arguments": {}}</tool_call>`: {"F as f"},
+	} {
+		for _, parts := range [][]string{{output}, eachByte(output)} {
+			var got []string
+			parse(hermes.New(Options{Tools: declared("f"), Mended: func(call string) { got = append(got, call) }}), parts...)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s\ntells of %q, want %q", output, got, want)
+			}
+		}
 	}
 }
