@@ -27,7 +27,7 @@ var harmony = &Family{
 	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several
 	Builtin: &Builtin{Name: "harmony", About: "gpt-oss, with tools and channels", ModelTypes: []string{"gpt_oss"}},
 	New: func(o Options) Parser {
-		h := &harmonyParser{ts: newToolset(o), kind: Text, last: ToolEnd}
+		h := &harmonyParser{ts: newToolset(o), options: o, kind: Text, last: ToolEnd}
 		switch {
 		case o.InReasoning:
 			h.state, h.kind = harmonyBody, Reasoning
@@ -55,6 +55,12 @@ var harmonyEnds = []string{harmonyEnd, "<|return|>", "<|call|>"}
 
 var harmonyChannels = []string{"analysis", "commentary", "final"}
 
+// harmonyAnswer is what may stand in an answer besides text.
+var (
+	harmonyAnswer = (&syntax{}).leaking()
+	harmonyFirst  = firstBytes(harmonyAnswer, noThink)
+)
+
 var harmonyMarks = []string{harmonyChannel, harmonyMessage, harmonyStart, harmonyEnd, "<|constrain|>", "<|return|>", "<|call|>"}
 
 type harmonyState uint8
@@ -70,17 +76,21 @@ const (
 )
 
 type harmonyParser struct {
-	ts     toolset
-	out    joiner
-	state  harmonyState
-	kind   Kind   // of a body
-	held   []byte // may be the start of a mark
-	header []byte
-	tool   string
-	call   *callArgs // nil while its "{" has not come
-	blank  []byte    // before the "{"
-	last   Kind      // of what came out last; ToolEnd if that was a call, or nothing
-	again  bool      // a message began after it
+	ts      toolset
+	out     joiner
+	state   harmonyState
+	kind    Kind   // of a body
+	held    []byte // may be the start of a mark
+	header  []byte
+	tool    string
+	call    callReader // nil while its "{" has not come
+	raw     []byte     // of it, while it is held
+	answer  *tagged    // looks for calls that leaked in what is being said; nil: it has not begun
+	heard   []Piece    // of it
+	options Options
+	blank   []byte // before the "{"
+	last    Kind   // of what came out last; ToolEnd if that was a call, or nothing
+	again   bool   // a message began after it
 
 	skipped []byte // of a broken call: goes if another message follows
 }
@@ -100,8 +110,13 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	}
 	if h.call != nil {
 		h.call.finish(&h.out)
-		h.ts.settle(true)
+		if h.call.started() {
+			h.ts.settle(true)
+		} else {
+			h.refuse(h.raw)
+		}
 	}
+	h.endAnswer()
 	switch isTo := strings.Contains(string(h.header), harmonyTo); {
 	case h.state == harmonyBegin && !isTo:
 		h.say(Text, string(h.header))
@@ -115,28 +130,43 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 
 func (h *harmonyParser) step(c byte) {
 	if h.state == harmonyCall && h.call != nil { // marks may stand in strings, so JSON alone decides where it ends
-		v := h.call.last(c, &h.out)
-		h.ts.settle(true)
-		if v != more {
-			h.state, h.call = harmonyEnded, nil
-			if v != endedBefore {
-				h.state = harmonySkip
-			}
-			again := h.ts.takeUnread()
-			if again == nil {
-				again = []byte{c}
-			}
-			for _, c := range again {
-				h.step(c)
-			}
-		}
+		h.inCall(c)
 		return
 	}
 	h.held = splitMarks(h.held, c, harmonyMarks, h.mark, h.content)
 }
 
+func (h *harmonyParser) inCall(c byte) {
+	h.raw = append(h.raw, c)
+	v := h.call.step(c, &h.out)
+	isCall := h.call.started()
+	if isCall {
+		h.raw, h.last = h.raw[:0], ToolEnd
+		h.ts.settle(true)
+	}
+	if v == more && len(h.raw) <= maxHeld {
+		return
+	}
+	again := h.ts.takeUnread()
+	if again == nil && v != more && v != ended && v != unfit {
+		again = []byte{c}
+	}
+	switch {
+	case !isCall:
+		h.refuse(h.raw[:len(h.raw)-len(again)])
+	case v == ended || v == endedBefore:
+		h.state, h.call = harmonyEnded, nil
+	default:
+		h.state, h.call = harmonySkip, nil
+	}
+	for _, c := range again {
+		h.step(c)
+	}
+}
+
 func (h *harmonyParser) mark(m string) {
-	h.skipped = nil
+	h.skipped, h.options.Continued = nil, false
+	h.endAnswer()
 	if h.state == harmonyBegin {
 		h.begin(m)
 	}
@@ -212,6 +242,9 @@ func (h *harmonyParser) open() {
 		h.state = harmonyCall
 		return
 	}
+	if strings.Contains(string(h.header), "to=") { // to a tool that does not exist: these are its arguments
+		h.newAnswer(true)
+	}
 	h.ts.settle(false)
 }
 
@@ -221,15 +254,27 @@ func (h *harmonyParser) channel() string {
 	return after(header[max(strings.LastIndex(header, harmonyChannel), 0):], harmonyChannel)
 }
 
-// recipient finds the tool that the header names.
+// recipient finds the tool that the header names: best by its own name.
 func (h *harmonyParser) recipient() bool {
 	for _, to := range strings.Split(string(h.header), "to=")[1:] {
-		if tool := strings.TrimPrefix(word(to), "functions."); h.ts.has(tool) {
+		tool := strings.TrimPrefix(word(to), "functions.")
+		if h.ts.has(tool) {
 			h.tool = tool
-			return true
+			break
+		}
+		if _, ok := h.ts.meant(tool); ok && h.tool == "" {
+			h.tool = tool
 		}
 	}
-	return false
+	return h.tool != ""
+}
+
+// refuse makes text of a call that was held.
+func (h *harmonyParser) refuse(raw []byte) {
+	h.ts.settle(false)
+	h.state, h.call = harmonyBody, nil
+	h.say(h.kind, string(raw))
+	h.newAnswer(true)
 }
 
 // leaveHeader gives out the words of a header that has no end, without what belongs to one.
@@ -263,6 +308,53 @@ func word(s string) string {
 	return s
 }
 
+// talk takes a byte of what is being said. An answer may be nothing but calls that leaked.
+func (h *harmonyParser) talk(c byte) {
+	if h.kind != Text {
+		h.say(h.kind, oneByte[c])
+		return
+	}
+	if h.answer == nil {
+		h.newAnswer(h.options.Continued)
+	}
+	h.heard = h.answer.Feed(h.heard[:0], oneByte[c])
+	h.listen(h.heard)
+}
+
+// newAnswer begins what is being said, or goes on with it.
+func (h *harmonyParser) newAnswer(goesOn bool) {
+	o := h.options
+	o.Continued, o.InReasoning = goesOn, false
+	h.answer = newTagged(harmonyAnswer, noThink, harmonyFirst, o)
+	h.options.Continued = false
+}
+
+// listen gives out what an answer was found to be.
+func (h *harmonyParser) listen(ps []Piece) {
+	for _, p := range ps {
+		if p.Kind == Text {
+			h.say(Text, p.Text)
+			continue
+		}
+		h.last = ToolEnd
+		if p.Kind == ToolArgs {
+			h.out.add(p.Kind, p.Text)
+		} else {
+			h.out.call(p.Kind, p.Text, p.ID)
+		}
+	}
+}
+
+// endAnswer ends what is being said.
+func (h *harmonyParser) endAnswer() {
+	if h.answer == nil {
+		return
+	}
+	h.answer.tools.cut = h.ts.cut
+	h.listen(h.answer.Finish(nil))
+	h.answer = nil
+}
+
 // say gives out words. Messages of one kind that follow each other are paragraphs.
 func (h *harmonyParser) say(k Kind, text string) {
 	if text == "" {
@@ -281,7 +373,9 @@ func (h *harmonyParser) content(c byte) {
 		h.header = append(h.header, c)
 		if b := string(h.header); !isHarmonyLead(b) || len(b) > maxName {
 			h.state, h.kind, h.header = harmonyOutside, Text, nil
-			h.say(Text, b)
+			for i := range len(b) {
+				h.talk(b[i])
+			}
 		}
 	case harmonyHeader:
 		switch {
@@ -303,19 +397,18 @@ func (h *harmonyParser) content(c byte) {
 			h.state, h.kind, h.skipped = harmonyOutside, Text, nil
 		}
 	case harmonyOutside, harmonyBody:
-		h.say(h.kind, oneByte[c])
+		h.talk(c)
 	case harmonyCall:
 		switch {
 		case c == '{':
-			h.call = newCallArgs(&h.ts, h.tool)
-			h.out.add(ToolStart, h.tool)
-			h.last = ToolEnd
+			h.call, h.raw = checked(&h.ts, &headCall{ts: &h.ts, name: func(string) string { return h.tool }}), h.raw[:0]
 			h.step(c)
 		case isBlank(c) && len(h.blank) < maxName:
 			h.blank = append(h.blank, c)
 		default: // no arguments: what a model writes to a tool is then its answer
 			h.state = harmonyBody
 			h.say(h.kind, string(h.blank)+oneByte[c])
+			h.newAnswer(true)
 		}
 	}
 }

@@ -100,7 +100,8 @@ func (m *museParser) mark(mark string) {
 	switch {
 	case mark == museMessage && m.state == museHeader:
 		to := word(after(string(m.header), "to="))
-		if m.state, m.lead = museText, true; to == "self" {
+		m.lead = to == "" || to == "user" // to others are arguments
+		if m.state = museText; to == "self" {
 			m.state = museReasoning
 		}
 		m.header = m.header[:0]

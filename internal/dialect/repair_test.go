@@ -36,6 +36,9 @@ func TestRepairs(t *testing.T) {
 		{hermes, "```json\n" + `{"name": "f", "arguments": {"i": "5"}}` + "\n```", []Repair{RepairNumber, RepairLeaked}},
 		{hermes, `{"name": "F", "arguments": {}} {"name": "f", "arguments": {}}`, []Repair{RepairName, RepairLeaked, RepairLeaked}},
 		{hermes, `{"name": "F", "arguments": {"i": "5"}} so`, nil},
+		{harmony, `<|channel|>commentary to=functions.F<|message|>{"i": "5"}<|call|>`, []Repair{RepairNumber, RepairName}},
+		{harmony, `<|channel|>commentary to=functions.F<|message|>{"i": "5", "x": 1}<|call|>`, nil},
+		{harmony, `<|channel|>final<|message|>{"name": "f", "arguments": {"i": "5"}}<|return|>`, []Repair{RepairNumber, RepairLeaked}},
 		{muse, " to=f<|message|><atem:invoke name=\"f\"><atem:parameter name=\"i\">5.0</atem:parameter></atem:invoke>", []Repair{RepairNumber}},
 	} {
 		var got []Repair
