@@ -1,6 +1,10 @@
 package dialect
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
 
 // maxName bounds names of tools, with the markup around them.
 const maxName = 512
@@ -27,20 +31,24 @@ type pyCall struct {
 	depth  int    // brackets open in a value that waits
 	quoted bool   // a string is open in it
 	blank  bool   // the name of the parameter is complete
+	mark   byte   // the quote it stands in, 0 if it stands in none
 }
 
 type pyState uint8
 
 const (
-	pyOpen   pyState = iota // before "["
-	pyHead                  // the name of a tool, up to "("
-	pyArg                   // a parameter, or ")"
-	pyKey                   // its name, up to "="
-	pyValue                 // its value's first byte
-	pyStr                   // a string that goes out as it comes
-	pyStrEnd                // after it: another that continues it, "," or ")"
-	pyOther                 // a value that waits
-	pyAfter                 // after a call
+	pyOpen    pyState = iota // before "["
+	pyHead                   // the name of a tool, up to "("
+	pyArg                    // a parameter, or ")"
+	pyKey                    // its name, up to "="
+	pyValue                  // its value's first byte
+	pyStr                    // a string that goes out as it comes
+	pyStrEnd                 // after it: another that continues it, "," or ")"
+	pyOther                  // a value that waits
+	pyNext                   // after a value and a bracket too many
+	pyBracket                // after a value and "]": that may be one too many, or ")" is missing
+	pyAfter                  // after a call
+	pyDone                   // after all
 )
 
 func newPyList(ts *toolset) callReader { return &pyCall{argWriter: argWriter{ts: ts}, bracket: true} }
@@ -63,18 +71,36 @@ func (y *pyCall) bad() verdict { return failed(y.started()) }
 
 func (y *pyCall) finish(out *joiner) verdict {
 	switch {
-	case y.waits && y.state == pyStrEnd:
-		y.to.add(ToolArgs, `"`)
-		return y.judge(y.endUnclosed(&y.kept), out)
 	case y.waits:
-		return y.judge(y.bad(), out)
-	case y.state == pyAfter || y.any && y.state == pyHead && len(y.buf) == 0:
+		return y.judge(y.finishCall(&y.kept), out)
+	case y.state == pyAfter || y.state == pyDone || y.any && y.state == pyHead && len(y.buf) == 0:
 		return ended
-	case y.state == pyStrEnd && !y.alien:
-		y.to.add(ToolArgs, `"`)
-		return y.endUnclosed(out)
+	case !y.alien:
+		return y.finishCall(out)
 	}
 	return y.bad()
+}
+
+// finishCall takes a call at the end of the output, of which nothing but brackets may be missing.
+func (y *pyCall) finishCall(out *joiner) verdict {
+	switch y.state {
+	case pyStrEnd:
+		y.to.add(ToolArgs, `"`)
+		return y.endUnclosed(out)
+	case pyNext, pyBracket:
+		return y.endUnclosed(out)
+	case pyOther:
+		if y.isWhole() && !y.ts.cut && y.value(out) == more {
+			return y.endUnclosed(out)
+		}
+	}
+	return y.bad()
+}
+
+// isWhole tells whether the value that waits ends with its bracket.
+func (y *pyCall) isWhole() bool {
+	b := bytes.TrimRight(y.buf, " \t\r\n")
+	return len(b) > 1 && y.depth == 0 && !y.quoted && bytes.IndexByte([]byte("]})"), b[len(b)-1]) >= 0
 }
 
 func (y *pyCall) step(c byte, out *joiner) verdict {
@@ -105,6 +131,7 @@ func (y *pyCall) wait(c byte, out *joiner) verdict {
 	v := y.read(c, &y.kept)
 	switch {
 	case v != more:
+		y.any = !isFirst
 		return y.judge(v, out)
 	case y.state != pyAfter && !isFirst && len(raw) > maxHeld:
 		return y.judge(broken, out)
@@ -125,7 +152,7 @@ func (y *pyCall) wait(c byte, out *joiner) verdict {
 
 // judge decides about a call that was held.
 func (y *pyCall) judge(v verdict, out *joiner) verdict {
-	isCall := v == ended && y.ts.accept(&y.kept, false)
+	isCall := (v == ended || v == endedBefore) && y.ts.accept(&y.kept, false)
 	if isCall {
 		y.kept.moveTo(out)
 	} else {
@@ -135,10 +162,10 @@ func (y *pyCall) judge(v verdict, out *joiner) verdict {
 	switch {
 	case isCall:
 		y.waits = false
-		return ended
+		return v
 	case y.any:
 		return broken
-	case v == ended:
+	case v == ended || v == endedBefore:
 		return unfit
 	}
 	return refuted
@@ -161,10 +188,15 @@ func (y *pyCall) read(c byte, out *joiner) verdict {
 		case isBlank(c):
 		case c == ')':
 			return y.endCall(out)
+		case (c == '{' || c == '*') && !y.alien && !y.ts.strict: // all as one dict
+			y.state, y.name, y.depth, y.quoted, y.buf = pyOther, "", 0, false, y.buf[:0]
+			return y.other(c, out)
+		case (c == '"' || c == '\'') && y.ts.repair(RepairQuote):
+			y.state, y.buf, y.blank, y.mark = pyKey, y.buf[:0], false, c
 		case !isNameByte(c):
 			return y.bad()
 		default:
-			y.state, y.buf, y.blank = pyKey, append(y.buf[:0], c), false
+			y.state, y.buf, y.blank, y.mark = pyKey, append(y.buf[:0], c), false, 0
 		}
 	case pyKey:
 		return y.key(c)
@@ -183,8 +215,20 @@ func (y *pyCall) read(c byte, out *joiner) verdict {
 		}
 	case pyOther:
 		return y.other(c, out)
+	case pyNext:
+		if isBlank(c) {
+			return more
+		}
+		return y.next(c, out)
+	case pyBracket:
+		return y.bracketEnds(c, out)
 	case pyAfter:
 		return y.after(c, out)
+	case pyDone:
+		if (c == ']' || c == ')') && y.ts.repair(RepairBracket) {
+			return more
+		}
+		return endedBefore
 	}
 	return more
 }
@@ -204,7 +248,9 @@ func (y *pyCall) head(c byte) verdict {
 		y.state, y.buf = pyArg, y.buf[:0]
 		return more
 	case y.any && y.bracket && c == ']' && len(y.buf) == 0: // after a trailing comma
-		return ended
+		return y.done()
+	case y.any && y.bracket && isMark(c) && len(y.buf) == 0 && y.ts.repair(RepairUnclosed):
+		return endedBefore
 	case y.any && !y.bracket && len(y.buf) == 0 && !isNameByte(c):
 		return endedBefore
 	case !isNameByte(c) && c != ' ' && c != '=' || len(y.buf) > maxName:
@@ -229,7 +275,11 @@ func (y *pyCall) called(s string) string {
 
 func (y *pyCall) key(c byte) verdict {
 	switch {
-	case c == '=':
+	case y.mark != 0 && c == y.mark && !y.blank:
+		y.blank = true
+	case y.mark != 0 && !y.blank && len(y.buf) <= maxName:
+		y.buf = append(y.buf, c)
+	case c == '=' || c == ':' && y.ts.repair(RepairKey):
 		y.state, y.name, y.buf = pyValue, string(y.buf), y.buf[:0]
 		y.of = y.ts.of(y.tool).property(y.name)
 	case isBlank(c):
@@ -298,6 +348,10 @@ func (y *pyCall) other(c byte, out *joiner) verdict {
 		y.quoted, y.str = true, pyString{quote: c, run: 1}
 	case '(', '[', '{':
 		y.depth++
+	case '<', '`':
+		if y.depth == 0 && !y.ts.strict {
+			return y.otherEnds(c, out)
+		}
 	case ')', ']', '}', ',':
 		if y.depth == 0 {
 			return y.otherEnds(c, out)
@@ -313,26 +367,114 @@ func (y *pyCall) other(c byte, out *joiner) verdict {
 }
 
 func (y *pyCall) otherEnds(c byte, out *joiner) verdict {
-	p := pyParser{s: string(y.buf)}
+	if v := y.value(out); v != more {
+		return v
+	}
+	return y.next(c, out)
+}
+
+// value writes the value that waited.
+func (y *pyCall) value(out *joiner) verdict {
+	if y.name == "" {
+		return y.dict(out)
+	}
+	p := pyParser{s: string(y.buf), loose: !y.ts.strict}
 	v, ok := p.value(0)
-	if !ok || !p.atEnd() || !y.argument(out) {
+	if ok = ok && p.atEnd(); !ok && isWord(p.s) && y.of.types()&typeString != 0 {
+		v, ok, p.mended = string(appendQuoted(nil, strings.TrimSpace(p.s))), true, true
+	}
+	if !ok || p.mended && !y.ts.repair(RepairQuote) || !y.argument(out) {
 		return y.bad()
 	}
 	y.to.add(ToolArgs, y.ts.fit(v, y.of, 1))
-	return y.next(c, out)
+	return more
 }
+
+// isWord tells whether s can be meant as a text that lacks its quotes.
+func isWord(s string) bool {
+	s = strings.TrimSpace(s)
+	return s != "" && !strings.ContainsAny(s, "\"'`=:()[]{}<>\n")
+}
+
+// dict writes arguments that stand as one dict, if they are all parameters of the tool.
+func (y *pyCall) dict(out *joiner) verdict {
+	p := pyParser{s: strings.TrimLeft(string(y.buf), "*"), loose: true}
+	v, ok := p.value(0)
+	if !ok || !p.atEnd() || v[0] != '{' {
+		return y.bad()
+	}
+	d := json.NewDecoder(strings.NewReader(v))
+	if _, err := d.Token(); err != nil || !y.ts.repair(RepairKey) {
+		return y.bad()
+	}
+	for d.More() {
+		key, err := d.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err != nil || !y.ts.declares(y.tool, name) || d.Decode(&value) != nil {
+			return y.bad()
+		}
+		y.name, y.of = name, y.ts.of(y.tool).property(name)
+		if !y.argument(out) {
+			return y.bad()
+		}
+		y.to.add(ToolArgs, y.ts.fit(string(value), y.of, 1))
+	}
+	return more
+}
+
+// isMark tells whether a mark of the family may begin with c: one that ends calls, as no value holds it.
+func isMark(c byte) bool { return c == '<' || c == '`' }
 
 // next takes the byte behind a value.
 func (y *pyCall) next(c byte, out *joiner) verdict {
 	y.buf = y.buf[:0]
-	switch c {
-	case ',':
+	switch {
+	case c == ',':
 		y.state = pyArg
 		return more
-	case ')':
+	case c == ')':
 		return y.endCall(out)
+	case y.alien:
+		return y.bad()
+	case c == ']' && y.bracket && !y.ts.strict:
+		y.state = pyBracket
+		return more
+	case (c == ']' || c == '}') && y.ts.repair(RepairBracket):
+		y.state = pyNext
+		return more
+	case isMark(c):
+		return y.endShort(out)
 	}
 	return y.bad()
+}
+
+// endShort ends a call before what no call holds, without its ")".
+func (y *pyCall) endShort(out *joiner) verdict {
+	if !y.ts.hasAll(y.tool, y.seen) || !y.ts.repair(RepairUnclosed) {
+		return y.bad()
+	}
+	y.endCall(out)
+	return endedBefore
+}
+
+// bracketEnds takes what follows a value and "]".
+func (y *pyCall) bracketEnds(c byte, out *joiner) verdict {
+	switch {
+	case isBlank(c):
+		return more
+	case c == ')' || c == ',':
+		if !y.ts.repair(RepairBracket) {
+			return y.bad()
+		}
+		return y.next(c, out)
+	}
+	return y.endShort(out)
+}
+
+func (y *pyCall) done() verdict {
+	y.state = pyDone
+	return more
 }
 
 func (y *pyCall) endCall(out *joiner) verdict {
@@ -352,8 +494,13 @@ func (y *pyCall) after(c byte, out *joiner) verdict {
 	case c == ',' || c == ';' && !y.bracket:
 		return more
 	case y.bracket && c == ']':
-		return ended
-	case y.bracket:
+		return y.done()
+	case (c == ')' || c == ']') && y.ts.repair(RepairBracket):
+		y.state = pyAfter
+		return more
+	case y.bracket && isMark(c) && y.ts.repair(RepairUnclosed):
+		return endedBefore
+	case y.bracket && !(isNameByte(c) && y.ts.repair(RepairComma)):
 		y.raw = append(y.raw, c)
 		return broken
 	}

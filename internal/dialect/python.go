@@ -8,8 +8,10 @@ import (
 
 // pyParser reads Python literals and gives them as JSON.
 type pyParser struct {
-	s   string
-	pos int
+	s      string
+	pos    int
+	loose  bool // keys may lack their quotes
+	mended bool // some did
 }
 
 func (p *pyParser) blanks() {
@@ -165,7 +167,10 @@ func (p *pyParser) sequence(end byte, depth int) (string, bool) {
 
 func (p *pyParser) dict(depth int) (string, bool) {
 	return p.items("{}", '}', true, func(out []byte) ([]byte, bool) {
-		key, ok := p.value(depth + 1)
+		key, ok := p.bareKey()
+		if !ok {
+			key, ok = p.value(depth + 1)
+		}
 		if !ok || !p.take(':') || key[0] == '[' || key[0] == '{' {
 			return nil, false
 		}
@@ -175,6 +180,21 @@ func (p *pyParser) dict(depth int) (string, bool) {
 		v, ok := p.value(depth + 1)
 		return append(append(append(out, key...), ": "...), v...), ok
 	})
+}
+
+// bareKey reads a key without quotes.
+func (p *pyParser) bareKey() (string, bool) {
+	p.blanks()
+	n := p.pos
+	for n < len(p.s) && isNameByte(p.s[n]) {
+		n++
+	}
+	key := p.s[p.pos:n]
+	if !p.loose || key == "" || key[0] >= '0' && key[0] <= '9' || key[0] == '-' || key == "True" || key == "False" || key == "None" {
+		return "", false
+	}
+	p.pos, p.mended = n, true
+	return string(appendQuoted(nil, key)), true
 }
 
 // items reads what one reads, up to end and with commas between, and gives it in the brackets of JSON. A trailing comma may

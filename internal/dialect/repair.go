@@ -20,12 +20,13 @@ const (
 	RepairName     Repair = "name"      // the name of a tool in other letters, or with a namespace
 	RepairLeaked   Repair = "leaked"    // a call without the marks of the family
 	RepairHeader   Repair = "header"    // a mark missing in the header of a message, or around it
+	RepairKey      Repair = "key"       // keywords of a Python call as a dict, or behind colons
 	RepairTag      Repair = "tag"       // a tag inside of a call that is missing, misspelled, too early or one too many
 )
 
 // Repairs are all kinds, for those who show counts.
 var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed,
-	RepairBracket, RepairComma, RepairQuote, RepairComment, RepairName, RepairLeaked, RepairHeader, RepairTag}
+	RepairBracket, RepairComma, RepairQuote, RepairComment, RepairName, RepairLeaked, RepairHeader, RepairTag, RepairKey}
 
 // repair notes a correction and tells whether it may be made.
 func (s *toolset) repair(kind Repair) bool {
