@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"hearth/internal/schema"
 )
@@ -474,4 +476,41 @@ func ranges(at []int) string {
 		i = k + 1
 	}
 	return b.String()
+}
+
+// TestCut cuts every case at every byte. The calls that are complete then are among those that the whole output gives; one
+// that has begun stays open, with nothing behind it.
+func TestCut(t *testing.T) {
+	for _, file := range caseFiles(t) {
+		f := familyByName(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
+		if *fuzzFamily != "" && *fuzzFamily != f.Name {
+			continue
+		}
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(ar.Files); i += 2 {
+			name, o := caseOptions(ar.Files[i].Name)
+			output := caseOutput(ar.Files[i].Data)
+			pieces := parseWith(f, o, output)
+			whole := finished(pieces)
+			isWhole := len(whole) == strings.Count(format(pieces), "start ") && strings.Contains(file, "scenes")
+			o.cut = true
+			for at := i % stride(); at < len(output); at += stride() {
+				ps := parseWith(f, o, output[:at])
+				context := fmt.Sprintf("%s %s cut at %d", f.Name, name, at)
+				hear(t, ps, context)
+				if cut := finished(ps); !among(cut, whole) {
+					t.Errorf("%s: %q gives calls %v, all of it %v", context, output[:at], cut, whole)
+				}
+				begun := false
+				for _, p := range ps {
+					if begun = p.Kind == ToolStart || begun && p.Kind != ToolEnd; begun && p.Kind == Text && isWhole {
+						t.Errorf("%s: %q shows %q of a call", context, output[:at], p.Text)
+					}
+				}
+			}
+		}
+	}
 }

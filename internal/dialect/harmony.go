@@ -123,7 +123,9 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	case h.state == harmonyHeader && !isTo:
 		h.leaveHeader()
 	}
-	h.say(Text, string(h.skipped))
+	if !h.ts.cut {
+		h.say(Text, string(h.skipped))
+	}
 	h.held, h.skipped = nil, nil
 	return h.out.take()
 }

@@ -253,7 +253,7 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 		}
 		p.release()
 	}
-	if p.state == skipCall {
+	if p.state == skipCall && !p.tools.cut {
 		p.keepSkipped()
 	}
 	if p.state == inText || p.state == inReasoning {

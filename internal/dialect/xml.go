@@ -65,7 +65,7 @@ func (x *xmlCall) finish(out *joiner) verdict {
 	switch {
 	case x.state == xmlGap:
 		return x.endUnclosed(out)
-	case x.state == xmlClosed:
+	case x.state == xmlClosed && !x.ts.cut: // else another parameter may have been to come
 		return x.end(out)
 	case x.json != nil:
 		return x.json.finish(out)
