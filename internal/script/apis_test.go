@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -592,6 +593,65 @@ func TestReplayOverAPIs(t *testing.T) {
 				if other := tokens(then, question+"?", turns[then], false); other > before+2 {
 					t.Errorf("%s, streamed %t, then %s: another conversation has %d tokens, not %d", first, stream, then, other, before)
 				}
+			}
+		}
+	}
+}
+
+// TestReplayTurns measures what a turn of an agent computes whose client keeps no reasoning, in ten turns over each API. With -v it
+// prints the figures of docs/cache.md.
+func TestReplayTurns(t *testing.T) {
+	const raw = `{"raw": "<think>\nThe user wants to know, so I look it up in turn {{.Turn}}; there may be more to say about that than one would think at first, and it takes a while.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"Oslo\", \"i\": {{.Turn}}}}\n</tool_call>"}`
+	computed := func(never, messages bool) (all []int) {
+		script, err := Parse(strings.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := generateConfig(t)
+		cfg.NoReplay = never
+		g, err := New(cfg, script, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &apis{Generator: g}
+		a.Handler = server.New(server.Options{Models: a, Protocols: []wire.Protocol{anthropic.Protocol{}, openai.Protocol{}},
+			HostNames: []string{}, Health: func() server.Health { return server.Health{} }})
+		var said []any
+		for turn := range 10 {
+			tool, path := any(map[string]any{"type": "function", "function": map[string]any{"name": "f", "parameters": json.RawMessage(parameters)}}), "/v1/chat/completions"
+			if messages {
+				tool, path = map[string]any{"name": "f", "input_schema": json.RawMessage(parameters)}, "/v1/messages"
+			}
+			body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": 2000, "tools": []any{tool}, "messages": append([]any{map[string]any{"role": "user", "content": "Weather?"}}, said...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := a.post(t, path, string(body))
+			_, figure, _ := strings.Cut(w.Header().Get("X-Hearth-Cache"), "computed=")
+			figure, _, _ = strings.Cut(figure, ";")
+			n, err := strconv.Atoi(figure)
+			if err != nil {
+				t.Fatalf("%v: %s", err, w.Body)
+			}
+			all = append(all, n)
+			id, args := fmt.Sprint("call", turn), map[string]any{"s": "Oslo", "i": turn + 1}
+			if messages {
+				said = append(said, map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "text", "text": "I look."}, map[string]any{"type": "tool_use", "id": id, "name": "f", "input": args}}},
+					map[string]any{"role": "user", "content": []any{map[string]any{"type": "tool_result", "tool_use_id": id, "content": "sunny"}}})
+				continue
+			}
+			spelled, _ := json.Marshal(args)
+			said = append(said, map[string]any{"role": "assistant", "content": "I look.", "tool_calls": []any{map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "f", "arguments": string(spelled)}}}},
+				map[string]any{"role": "tool", "tool_call_id": id, "content": "sunny"})
+		}
+		return all
+	}
+	for _, messages := range []bool{false, true} {
+		put, left := computed(false, messages), computed(true, messages)
+		t.Logf("messages %t: %v, with nothing put back %v", messages, put, left)
+		for i := 1; i < len(put); i++ {
+			if put[i] > 20 || left[i] < 3*put[i] {
+				t.Errorf("messages %t, turn %d: %d tokens, with nothing put back %d", messages, i, put[i], left[i])
 			}
 		}
 	}
