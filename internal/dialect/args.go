@@ -12,7 +12,8 @@ type argsReader struct {
 	depth  int        // those in which the text stands as a string
 	bare   bool       // it is a literal
 	hold   bool       // it is a string that waits
-	held   []byte     // of it
+	keep   bool       // it goes out, and tells which alternatives hold
+	held   []byte     // of a string that waits or is kept
 	quoted int        // how many levels are open in a list or object that goes out as a string, 0 if none does
 }
 
@@ -20,8 +21,15 @@ type argsReader struct {
 type argLevel struct {
 	of   *argType
 	list bool
-	next int // element
+	next int    // element
+	key  string // of the member, where there are alternatives
 }
+
+// choice tells whether what the members of an object say leaves fewer alternatives.
+func (l *argLevel) choice() bool { return !l.list && l.of != nil && len(l.of.alts) > 1 }
+
+// maxTelling bounds the text of a member that tells which alternatives hold.
+const maxTelling = 128
 
 func newArgs(ts *toolset, tool string) *argsReader {
 	a := &argsReader{ts: ts}
@@ -38,7 +46,7 @@ func (a *argsReader) step(c byte, out *joiner) verdict {
 			return broken
 		}
 		switch {
-		case ev == scanMore && !a.hold && a.quoted == 0: // most of what is written
+		case a.passes(ev): // most of what is written
 			out.add(ToolArgs, text)
 		case a.take(text, ev, out):
 			return ended
@@ -47,6 +55,11 @@ func (a *argsReader) step(c byte, out *joiner) verdict {
 			return more
 		}
 	}
+}
+
+// passes tells whether text goes out as it is.
+func (a *argsReader) passes(ev scanEvent) bool {
+	return ev == scanMore && !a.hold && !a.keep && a.quoted == 0
 }
 
 // take tells whether the arguments are complete.
@@ -63,10 +76,19 @@ func (a *argsReader) take(text string, ev scanEvent, out *joiner) bool {
 			out.add(ToolArgs, string(a.held))
 			a.hold = false
 		}
+	case a.keep:
+		out.add(ToolArgs, text)
+		a.held = append(a.held, text...)
+		a.keep = len(a.held) < maxTelling
 	default: // a key
 		out.add(ToolArgs, text)
-		if a.of = a.open[len(a.open)-1].of; a.of != nil {
-			a.of = a.of.property(a.json.name())
+		level := &a.open[len(a.open)-1]
+		if a.of = level.of; a.of != nil {
+			name := a.json.name()
+			a.of = a.of.property(name)
+			if level.choice() {
+				level.key = name
+			}
 		}
 	}
 	return ev == scanDone
@@ -84,11 +106,12 @@ func (a *argsReader) begin(text string, out *joiner) {
 	}
 	ts := a.of.types()
 	if text == `"` {
-		if a.hold = ts != 0 && ts&typeString == 0; a.hold {
-			a.held = append(a.held[:0], text...)
-			return
+		a.hold = ts != 0 && ts&typeString == 0
+		a.keep = !a.hold && len(a.open) > 0 && a.open[len(a.open)-1].choice()
+		a.held = append(a.held[:0], text...)
+		if !a.hold {
+			out.add(ToolArgs, text)
 		}
-		out.add(ToolArgs, text)
 		return
 	}
 	if len(a.open) > 0 && ts&kindOf(text) == 0 && ts&typeString != 0 && a.ts.repair(RepairString) {
@@ -102,6 +125,7 @@ func (a *argsReader) begin(text string, out *joiner) {
 
 // end takes the last byte of a value, or a literal.
 func (a *argsReader) end(text string, out *joiner) {
+	whole := "" // the value, if it can tell which alternatives hold
 	switch {
 	case len(a.open) > len(a.json.stack):
 		a.open = a.open[:len(a.open)-1]
@@ -110,9 +134,15 @@ func (a *argsReader) end(text string, out *joiner) {
 			text = string(append(a.held, text...))
 		}
 		text = a.ts.fit(text, a.of, a.depth+len(a.open))
+		whole = text
+	case a.keep:
+		whole = string(a.held) + text
 	}
-	a.hold, a.bare = false, false
+	a.hold, a.bare, a.keep = false, false, false
 	out.add(ToolArgs, text)
+	if n := len(a.open); whole != "" && n > 0 && a.open[n-1].choice() {
+		a.open[n-1].of = a.open[n-1].of.given(a.open[n-1].key, whole)
+	}
 }
 
 // quote takes text of a list or an object that goes out as a string.

@@ -18,6 +18,7 @@ type argType struct {
 	union   types               // of them; 0 if that is anything
 	members map[string]*argType // that were asked for
 	items   []*argType          // of the elements that have a schema of their own, then of all others; nil until asked for
+	fewer   map[string]*argType // what remains once a member is known
 }
 
 // reading is what was found in schemas so far.
@@ -109,6 +110,57 @@ func (a *argType) item(at int) *argType {
 		}
 	}
 	return a.items[min(at, len(a.items)-1)]
+}
+
+// given is what remains once a member is known: alternatives that want another value for it do not hold. If all of them do,
+// none tells anything.
+func (a *argType) given(name, value string) *argType {
+	if a == nil || len(a.alts) < 2 || len(value) > maxTelling || value[0] == '{' || value[0] == '[' {
+		return a
+	}
+	key := name + "\x00" + value
+	if of, ok := a.fewer[key]; ok {
+		return of
+	}
+	v, err := schema.Parse([]byte(value))
+	if err != nil {
+		return a
+	}
+	var left [][]*schema.Node
+	for _, alt := range a.alts {
+		wanted := true
+		for _, node := range alt {
+			if p := node.Member("properties").Member(name); p != nil && !a.wants(p, v) {
+				wanted = false
+				break
+			}
+		}
+		if !a.spend(1 + len(alt)) {
+			return a
+		}
+		if wanted {
+			left = append(left, alt)
+		}
+	}
+	if len(left) == 0 || len(left) == len(a.alts) {
+		return a
+	}
+	if a.fewer == nil {
+		a.fewer = map[string]*argType{}
+	}
+	a.fewer[key] = a.of(left)
+	return a.fewer[key]
+}
+
+// wants tells whether a value is one of those that a schema lists, if it does.
+func (a *argType) wants(node, v *schema.Node) bool {
+	alts := a.expand(node, 0, 0)
+	return len(alts) == 0 || slices.ContainsFunc(alts, func(alt []*schema.Node) bool {
+		return !slices.ContainsFunc(alt, func(node *schema.Node) bool {
+			enum, only := node.Member("enum").Elements(), node.Member("const")
+			return len(enum) > 0 && !a.among(enum, v) || only != nil && !a.equal(only, v)
+		})
+	})
 }
 
 // within puts together what the parts say of a value within. One returns the schemas that a part has for it, or that it has

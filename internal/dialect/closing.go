@@ -47,7 +47,7 @@ func (a *callArgs) step(c byte, out *joiner) verdict {
 		case ev == scanEnd && a.json.last == ']' && len(a.json.stack) < a.unsure:
 			a.unsure = 0
 		}
-		if ev == scanMore && !a.hold && a.quoted == 0 {
+		if a.passes(ev) {
 			out.add(ToolArgs, text)
 		} else {
 			a.take(text, ev, out)

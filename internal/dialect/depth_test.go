@@ -70,8 +70,14 @@ func TestDepth(t *testing.T) {
 		{`{"x": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "array", "items": {"type": "integer"}}]}}`, `{"x": ["1", 2, true]}`, `{"x": ["1", 2, "true"]}`},
 		{`{"x": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"n": {"type": "integer"}}}]}}`, `{"x": {"n": "1"}}`, `{"x": {"n": 1}}`},
 		{`{"x": {"oneOf": [{"properties": {"k": {"const": "a"}, "n": {"type": "integer"}}}, {"properties": {"k": {"const": "b"}, "m": {"type": "boolean"}}}]}}`,
-			`{"x": {"k": "b", "m": "true", "n": "1"}}`, `{"x": {"k": "b", "m": true, "n": 1}}`},
+			`{"x": {"k": "b", "m": "true", "n": "1"}}`, `{"x": {"k": "b", "m": true, "n": "1"}}`},
 		{`{"x": {"oneOf": [{"properties": {"n": {"type": "integer"}}}, {"properties": {"n": {"type": "string"}}}]}}`, `{"x": {"n": "1"}}`, `{"x": {"n": "1"}}`},
+		// what a member says tells which alternative holds
+		{`{"l": {"items": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}}}, "$defs": {"a": {"properties": {"k": {"const": "a"}, "n": {"type": "integer"}}}, "b": {"properties": {"k": {"$ref": "#/$defs/kb"}, "n": {"type": "string"}}}, "kb": {"enum": ["b", "c"]}}`,
+			`{"l": [{"k": "a", "n": "1"}, {"k": "b", "n": "1"}, {"k": "c", "n": 1}, {"n": "1", "k": "a"}, {"k": "d", "n": "1"}, {"k": "\u0061", "n": "2"}]}`,
+			`{"l": [{"k": "a", "n": 1}, {"k": "b", "n": "1"}, {"k": "c", "n": "1"}, {"n": "1", "k": "a"}, {"k": "d", "n": "1"}, {"k": "\u0061", "n": 2}]}`},
+		{`{"x": {"oneOf": [{"properties": {"v": {"const": 1}, "o": {"properties": {"n": {"type": "integer"}}}}}, {"properties": {"v": {"const": 2}, "o": {"type": "object"}}}]}}`,
+			`{"x": {"v": "1", "o": {"n": "1"}}}`, `{"x": {"v": 1, "o": {"n": 1}}}`},
 		{`{"x": {"anyOf": [{"properties": {"n": {"type": "integer"}}}, {"type": "object"}]}}`, `{"x": {"n": "1"}}`, `{"x": {"n": "1"}}`},
 		{`{"x": {"properties": {"n": {"type": "integer"}}, "anyOf": [{"required": ["n"]}, {"required": ["m"]}]}}`, `{"x": {"n": "1"}}`, `{"x": {"n": 1}}`},
 		// allOf: what all say
@@ -122,6 +128,9 @@ func TestDepthBounds(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 	long := `"` + strings.Repeat("1", 2*maxHeld) + `"`
+	telling := func(n int) string {
+		return `{"x": {"oneOf": [{"properties": {"k": {"const": "` + strings.Repeat("k", n) + `"}, "n": {"type": "integer"}}}, {"properties": {"k": {"const": ""}, "n": {"type": "string"}}}]}}`
+	}
 	object := `{"a": "` + strings.Repeat("b", 2*maxHeld) + `"}`
 	for _, c := range []struct{ schema, args, want string }{
 		{`{"l": {"type": "array"}}`, `{"l": ` + text(deep(255)) + `}`, `{"l": ` + deep(255) + `}`},
@@ -131,6 +140,8 @@ func TestDepthBounds(t *testing.T) {
 		{`{"s": {"type": "string"}, "l": {"items": {"type": "string"}}}`, fmt.Sprintf(`{"s": %s, "l": [%[1]s, 1]}`, object), fmt.Sprintf(`{"s": %s, "l": [%[1]s, "1"]}`, text(object))},
 		{`{"m": {"patternProperties": {"` + strings.Repeat("a", 64) + `": {"type": "integer"}}}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`, `{"m": {"` + strings.Repeat("a", 65) + `": 1}}`},
 		{`{"m": {"patternProperties": {"` + strings.Repeat("a", 65) + `": {"type": "integer"}}}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`, `{"m": {"` + strings.Repeat("a", 65) + `": "1"}}`},
+		{telling(maxTelling - 3), `{"x": {"k": "` + strings.Repeat("k", maxTelling-3) + `", "n": "1"}}`, `{"x": {"k": "` + strings.Repeat("k", maxTelling-3) + `", "n": 1}}`},
+		{telling(maxTelling), `{"x": {"k": "` + strings.Repeat("k", maxTelling) + `", "n": "1"}}`, `{"x": {"k": "` + strings.Repeat("k", maxTelling) + `", "n": "1"}}`},
 	} {
 		if got, _ := mend(t, `{"type": "object", "properties": `+c.schema+`}`, c.args, 0); got != c.want {
 			t.Errorf("%.100s: %.200s, want %.200s", c.args, got, c.want)
@@ -230,6 +241,9 @@ func (r random) schema(depth int) string {
 	case 3:
 		return r.one(`{"$ref": "#/$defs/a"}`, `{"$ref": "#/$defs/b"}`, `{"$ref": "#"}`, `{"$ref": "#/none"}`, `{}`, `true`, `false`)
 	case 4:
+		if r.IntN(3) == 0 {
+			return `{"oneOf": [{"properties": {"a": {"const": 1}, "b": {"type": "string"}}}, {"properties": {"a": {"enum": ["x", true]}, "b": {"type": "integer"}}}]}`
+		}
 		return r.one(`{"enum": [1, 2]}`, `{"enum": ["1", null]}`, `{"const": 1}`, `{"type": ["integer", "null"]}`, `{"type": ["boolean", "array"]}`, `{"enum": [true, [1], 0.5]}`)
 	case 5:
 		return `{"items": ` + sub() + r.one("", `, "prefixItems": [`+sub()+`]`, `, "type": "array"`) + `}`

@@ -352,7 +352,9 @@ func (m *m3Call) json(n m3Node, of *argType, inside bool) string {
 			b = append(b, m.json(k, of.item(i), true)...)
 			continue
 		}
-		b = append(append(appendQuoted(b, k.name), ": "...), m.json(k, of.property(k.name), true)...)
+		v := m.json(k, of.property(k.name), true)
+		b = append(append(appendQuoted(b, k.name), ": "...), v...)
+		of = of.given(k.name, v)
 	}
 	if isList {
 		return "[" + string(b) + "]"

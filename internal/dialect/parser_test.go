@@ -177,6 +177,7 @@ func declared(names ...string) []Tool {
 		"i": {"type": "integer"}, "f": {"type": "number"}, "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
 		"sn": {"type": ["string", "null"]}, "in": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
 		"enum": {"enum": ["1", "a"]}, "ref": {"$ref": "#/$defs/ref"}, "any": {},
+		"p": {"oneOf": [{"properties": {"k": {"const": "a"}, "v": {"type": "integer"}}}, {"properties": {"k": {"const": "b"}, "v": {"type": "string"}}}]},
 		"q": {"type": "object", "properties": {"limit": {"type": "integer"}, "on": {"type": "boolean"}, "tags": {"type": "array", "items": {"type": "string"}},
 			"sizes": {"type": "array", "items": {"type": "number"}}, "next": {"anyOf": [{"$ref": "#/properties/q"}, {"type": "null"}]}}}}}`
 	var ts []Tool

@@ -138,6 +138,8 @@ var scenes = func() []scene {
 			want: gives(`{"q": {"limit": 5, "next": {"limit": 7, "sizes": [1.5, 2]}, "on": false, "tags": ["1", "a"]}}`)},
 		scene{name: "repair_deep_encoded", parts: []part{one("f", param{"q", map[string]any{"next": `{"limit": "5", "sizes": "[1, \"2\"]"}`, "tags": `["a"]`}})},
 			want: gives(`{"q": {"next": {"limit": 5, "sizes": [1, 2]}, "tags": ["a"]}}`)},
+		scene{name: "repair_deep_alternative", parts: []part{one("f", param{"p", map[string]any{"k": "a", "v": "5"}})}, want: gives(`{"p": {"k": "a", "v": 5}}`)},
+		scene{name: "fits_deep_alternative", parts: []part{one("f", param{"p", map[string]any{"k": "b", "v": "5"}})}},
 		scene{name: "repair_deep_off", opts: sceneTools + " strict", parts: []part{one("f", param{"q", map[string]any{"limit": json.Number("5.0")}})}, want: gives(`{"q": {"limit": 5.0}}`)},
 		scene{name: "fits_deep", parts: []part{one("f", param{"q", map[string]any{"limit": 5.0, "on": true, "tags": []any{"1", "true", "[1]"}, "next": map[string]any{"next": nil}}})}},
 		scene{name: "leak_json", parts: []part{says(leakedF)}, want: gives(`{"s": "x"}`)},
