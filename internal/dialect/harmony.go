@@ -27,12 +27,12 @@ var harmony = &Family{
 	Ends:    []string{"<|return|>", "<|call|>"}, // <|end|> ends a message, of which a turn may have several
 	Builtin: &Builtin{Name: "harmony", About: "gpt-oss, with tools and channels", ModelTypes: []string{"gpt_oss"}},
 	New: func(o Options) Parser {
-		h := &harmonyParser{ts: newToolset(o), options: o, kind: Text, last: ToolEnd}
+		h := newHarmony(o)
 		switch {
 		case o.InReasoning:
 			h.state, h.kind = harmonyBody, Reasoning
 		case !o.Continued: // the prompt ends with the start of a header
-			h.state = harmonyBegin
+			h.state, h.text.lead = harmonyBegin, true
 		}
 		return h
 	},
@@ -48,6 +48,7 @@ const (
 	harmonyStart   = "<|start|>"
 	harmonyEnd     = "<|end|>"
 	harmonyTo      = " to="
+	harmonySpace   = "functions."
 )
 
 // harmonyEnds end a message.
@@ -55,13 +56,11 @@ var harmonyEnds = []string{harmonyEnd, "<|return|>", "<|call|>"}
 
 var harmonyChannels = []string{"analysis", "commentary", "final"}
 
-// harmonyAnswer is what may stand in an answer besides text.
-var (
-	harmonyAnswer = (&syntax{}).leaking()
-	harmonyFirst  = firstBytes(harmonyAnswer, noThink)
-)
-
 var harmonyMarks = []string{harmonyChannel, harmonyMessage, harmonyStart, harmonyEnd, "<|constrain|>", "<|return|>", "<|call|>"}
+
+var harmonyText = (&syntax{}).leaking()
+
+var harmonyFirst = firstBytes(harmonyText, noThink)
 
 type harmonyState uint8
 
@@ -76,23 +75,29 @@ const (
 )
 
 type harmonyParser struct {
-	ts      toolset
-	out     joiner
-	state   harmonyState
-	kind    Kind   // of a body
-	held    []byte // may be the start of a mark
-	header  []byte
-	tool    string
-	call    callReader // nil while its "{" has not come
-	raw     []byte     // of it, while it is held
-	answer  *tagged    // looks for calls that leaked in what is being said; nil: it has not begun
-	heard   []Piece    // of it
-	options Options
-	blank   []byte // before the "{"
-	last    Kind   // of what came out last; ToolEnd if that was a call, or nothing
-	again   bool   // a message began after it
+	text   *tagged // reads words to the reader: they may be calls
+	ts     *toolset
+	out    *joiner
+	state  harmonyState
+	kind   Kind   // of a body
+	held   []byte // may be the start of a mark
+	header []byte
+	tool   string
+	call   callReader // nil while its "{" has not come
+	raw    []byte     // of a call of which nothing came out; nil once something did
+	tail   []byte     // read since it got stuck
+	blank  []byte     // before the "{"
+	plain  bool       // words of this message are no calls
 
 	skipped []byte // of a broken call: goes if another message follows
+}
+
+func newHarmony(o Options) *harmonyParser {
+	o.Continued, o.InReasoning = true, false
+	h := &harmonyParser{text: newTagged(harmonyText, noThink, harmonyFirst, o), kind: Text}
+	h.ts, h.out = &h.text.tools, &h.text.out
+	h.out.kind = ToolArgs // the first message is no second paragraph
+	return h
 }
 
 func (h *harmonyParser) InReasoning() bool { return h.state == harmonyBody && h.kind == Reasoning }
@@ -105,18 +110,10 @@ func (h *harmonyParser) Feed(dst []Piece, output string) []Piece {
 
 func (h *harmonyParser) Finish(dst []Piece) []Piece {
 	h.out.pieces = dst
+	h.finishCall()
 	for _, c := range h.held {
 		h.content(c)
 	}
-	if h.call != nil {
-		h.call.finish(&h.out)
-		if h.call.started() {
-			h.ts.settle(true)
-		} else {
-			h.refuse(h.raw)
-		}
-	}
-	h.endAnswer()
 	switch isTo := strings.Contains(string(h.header), harmonyTo); {
 	case h.state == harmonyBegin && !isTo:
 		h.say(Text, string(h.header))
@@ -124,55 +121,123 @@ func (h *harmonyParser) Finish(dst []Piece) []Piece {
 		h.leaveHeader()
 	}
 	if !h.ts.cut {
-		h.say(Text, string(h.skipped))
+		h.out.add(Text, string(h.skipped))
 	}
 	h.held, h.skipped = nil, nil
-	return h.out.take()
+	return h.text.Finish(h.out.take())
 }
 
 func (h *harmonyParser) step(c byte) {
-	if h.state == harmonyCall && h.call != nil { // marks may stand in strings, so JSON alone decides where it ends
-		h.inCall(c)
+	if h.call == nil {
+		h.held = splitMarks(h.held, c, harmonyMarks, h.mark, h.content)
 		return
 	}
-	h.held = splitMarks(h.held, c, harmonyMarks, h.mark, h.content)
-}
-
-func (h *harmonyParser) inCall(c byte) {
-	h.raw = append(h.raw, c)
-	v := h.call.step(c, &h.out)
-	isCall := h.call.started()
-	if isCall {
-		h.raw, h.last = h.raw[:0], ToolEnd
+	if h.raw != nil {
+		h.raw = append(h.raw, c)
+	}
+	if len(h.tail) > 0 {
+		h.tailStep(c)
+		return
+	}
+	v := h.call.step(c, h.out) // marks may stand in strings, so JSON alone decides where it ends
+	if h.call.started() {
+		h.raw = nil
 		h.ts.settle(true)
 	}
-	if v == more && len(h.raw) <= maxHeld {
-		return
-	}
-	again := h.ts.takeUnread()
-	if again == nil && v != more && v != ended && v != unfit {
-		again = []byte{c}
-	}
 	switch {
-	case !isCall:
-		h.refuse(h.raw[:len(h.raw)-len(again)])
+	case v == stuck:
+		h.tailStep(c)
+	case v != more:
+		again := h.ts.takeUnread()
+		if again == nil && v != ended {
+			again = []byte{c}
+		}
+		h.leaveCall(v, again)
+	case len(h.raw) > maxHeld:
+		h.leaveCall(refuted, nil)
+	}
+}
+
+// tailStep reads on where a call could not: brackets and then a mark close it.
+func (h *harmonyParser) tailStep(c byte) {
+	h.tail = append(h.tail, c)
+	rest := strings.TrimLeft(string(h.tail), "}],"+blanks)
+	switch {
+	case slices.Contains(harmonyMarks, rest):
+		v := h.ts.finishAt(h.call, h.out)
+		h.leaveCall(v, []byte(rest))
+	case !isPrefix(rest, harmonyMarks...) || len(h.tail) >= maxGap:
+		h.leaveCall(failed(h.call.started()), h.tail)
+	}
+}
+
+// finishCall is where the output ends.
+func (h *harmonyParser) finishCall() {
+	for h.call != nil {
+		if rest := strings.TrimLeft(string(h.tail), "}],"+blanks); rest != "" {
+			h.leaveCall(failed(h.call.started()), h.tail)
+			continue
+		}
+		h.ts.marked = len(h.tail) > 0
+		v := h.call.finish(h.out)
+		if h.ts.cut && v == refuted { // it was waiting
+			h.raw = []byte{}
+		}
+		h.leaveCall(v, h.ts.takeUnread())
+	}
+}
+
+// leaveCall leaves a call that has ended or is none, and reads on with what stands behind it. What is no call is what the
+// model writes to the reader.
+func (h *harmonyParser) leaveCall(v verdict, again []byte) {
+	raw := h.raw
+	h.call, h.raw, h.tail, h.ts.unread = nil, nil, nil, nil
+	switch {
+	case raw == nil && v == broken:
+		h.state = harmonySkip
 	case v == ended || v == endedBefore:
-		h.state, h.call = harmonyEnded, nil
+		h.state = harmonyEnded
+		h.ts.settle(true)
 	default:
-		h.state, h.call = harmonySkip, nil
+		h.ts.settle(false)
+		h.state, h.plain, again = harmonyBody, true, raw
 	}
 	for _, c := range again {
 		h.step(c)
 	}
 }
 
+// beginCall reads the arguments of a call, or a call with its name in it.
+func (h *harmonyParser) beginCall() {
+	h.raw = []byte{}
+	if h.tool == "" {
+		h.call = newJSONCall(h.ts)
+		return
+	}
+	name := h.tool
+	h.call = checked(h.ts, &headCall{ts: h.ts, name: func(string) string { return name }})
+}
+
+// emptyCall is a call whose message has nothing in it, of a tool that needs no arguments.
+func (h *harmonyParser) emptyCall() {
+	if !h.ts.has(h.tool) || !h.ts.hasAll(h.tool, nil) || !h.ts.repair(RepairUnclosed) {
+		return
+	}
+	h.out.add(ToolStart, h.tool)
+	h.out.add(ToolArgs, "{}")
+	h.out.add(ToolEnd, "")
+	h.ts.settle(true)
+}
+
 func (h *harmonyParser) mark(m string) {
-	h.skipped, h.options.Continued = nil, false
-	h.endAnswer()
+	h.skipped = nil
 	if h.state == harmonyBegin {
 		h.begin(m)
 	}
 	isEnd := slices.Contains(harmonyEnds, m)
+	if isEnd || m == harmonyStart || m == harmonyChannel {
+		h.endText()
+	}
 	switch {
 	case m == harmonyMessage && h.state == harmonyHeader:
 		h.open()
@@ -180,10 +245,13 @@ func (h *harmonyParser) mark(m string) {
 		h.state, h.header = harmonyHeader, append(h.header[:0], m...)
 		h.ts.settle(false)
 	case isEnd:
+		if h.state == harmonyCall {
+			h.emptyCall()
+		}
 		if known, _ := cutWord(h.channel(), "analysis", "final"); h.state == harmonyHeader && known != "" {
 			h.leaveHeader()
 		}
-		h.state, h.kind, h.header, h.again = harmonyBegin, Text, h.header[:0], true
+		h.state, h.kind, h.header, h.out.apart = harmonyBegin, Text, h.header[:0], true
 		h.ts.settle(false)
 	case h.state == harmonyHeader:
 		h.header = append(h.header, m...)
@@ -236,16 +304,14 @@ func isPrefix(s string, words ...string) bool {
 
 // open begins the body that the header announces.
 func (h *harmonyParser) open() {
-	h.state, h.kind, h.tool, h.blank, h.again = harmonyBody, Text, "", nil, true
+	h.state, h.kind, h.tool, h.blank, h.out.apart = harmonyBody, Text, "", nil, true
+	h.plain = strings.Contains(string(h.header), "to=")
 	if strings.HasPrefix(h.channel(), "analysis") {
 		h.kind = Reasoning
 	}
 	if h.recipient() {
 		h.state = harmonyCall
 		return
-	}
-	if strings.Contains(string(h.header), "to=") { // to a tool that does not exist: these are its arguments
-		h.newAnswer(true)
 	}
 	h.ts.settle(false)
 }
@@ -256,27 +322,45 @@ func (h *harmonyParser) channel() string {
 	return after(header[max(strings.LastIndex(header, harmonyChannel), 0):], harmonyChannel)
 }
 
-// recipient finds the tool that the header names: best by its own name.
+// recipient finds what the header names as the message's recipient: a tool, or "" if the call is to name one itself.
 func (h *harmonyParser) recipient() bool {
-	for _, to := range strings.Split(string(h.header), "to=")[1:] {
-		tool := strings.TrimPrefix(word(to), "functions.")
-		if h.ts.has(tool) {
-			h.tool = tool
-			break
-		}
-		if _, ok := h.ts.meant(tool); ok && h.tool == "" {
-			h.tool = tool
+	all := strings.Split(string(h.header), "to=")[1:]
+	for _, to := range all {
+		if h.tool = strings.TrimPrefix(word(to), harmonySpace); h.ts.has(h.tool) {
+			return true
 		}
 	}
-	return h.tool != ""
+	for _, to := range all {
+		if tool, ok := h.toolOf(to); ok {
+			h.tool = tool
+			return true
+		}
+	}
+	if _, to, ok := strings.Cut(h.channel(), harmonySpace); ok && len(all) == 0 {
+		h.tool = harmonySpace + word(to)
+		_, ok = h.ts.meant(h.tool)
+		return ok
+	}
+	return false
 }
 
-// refuse makes text of a call that was held.
-func (h *harmonyParser) refuse(raw []byte) {
-	h.ts.settle(false)
-	h.state, h.call = harmonyBody, nil
-	h.say(h.kind, string(raw))
-	h.newAnswer(true)
+// toolOf reads the name of a tool where a header says who a message is for. A name with more than a namespace wrong goes with
+// one, so that it counts as mended.
+func (h *harmonyParser) toolOf(to string) (name string, ok bool) {
+	written := word(to)
+	name = strings.TrimPrefix(written, harmonySpace)
+	if _, ok := h.ts.meant(name); ok || h.ts.strict {
+		return name, ok
+	}
+	if strings.TrimSuffix(written, ".")+"." == harmonySpace {
+		next := word(strings.TrimLeft(to[len(written):], blanks))
+		if _, ok := h.ts.meant(next); ok {
+			return harmonySpace + next, true
+		}
+		return "", len(h.ts.tools) > 0
+	}
+	name, isGlued := strings.CutSuffix(name, "json")
+	return harmonySpace + name, isGlued && h.ts.has(name)
 }
 
 // leaveHeader gives out the words of a header that has no end, without what belongs to one.
@@ -310,63 +394,24 @@ func word(s string) string {
 	return s
 }
 
-// talk takes a byte of what is being said. An answer may be nothing but calls that leaked.
-func (h *harmonyParser) talk(c byte) {
-	if h.kind != Text {
-		h.say(h.kind, oneByte[c])
+// say gives out words, those to the reader as what may be a call.
+func (h *harmonyParser) say(k Kind, words string) {
+	if k != Text || h.plain {
+		h.out.add(k, words)
 		return
 	}
-	if h.answer == nil {
-		h.newAnswer(h.options.Continued)
-	}
-	h.heard = h.answer.Feed(h.heard[:0], oneByte[c])
-	h.listen(h.heard)
-}
-
-// newAnswer begins what is being said, or goes on with it.
-func (h *harmonyParser) newAnswer(goesOn bool) {
-	o := h.options
-	o.Continued, o.InReasoning = goesOn, false
-	h.answer = newTagged(harmonyAnswer, noThink, harmonyFirst, o)
-	h.options.Continued = false
-}
-
-// listen gives out what an answer was found to be.
-func (h *harmonyParser) listen(ps []Piece) {
-	for _, p := range ps {
-		if p.Kind == Text {
-			h.say(Text, p.Text)
-			continue
-		}
-		h.last = ToolEnd
-		if p.Kind == ToolArgs {
-			h.out.add(p.Kind, p.Text)
-		} else {
-			h.out.call(p.Kind, p.Text, p.ID)
-		}
+	for i := range len(words) {
+		h.text.step(words[i])
 	}
 }
 
-// endAnswer ends what is being said.
-func (h *harmonyParser) endAnswer() {
-	if h.answer == nil {
-		return
+// endText is where words end: what is held of them does not go on in another message.
+func (h *harmonyParser) endText() {
+	if h.state == harmonyOutside || h.state == harmonyBody {
+		h.out.pieces = h.text.Finish(h.out.take())
+		h.text.reset()
+		h.plain = false
 	}
-	h.answer.tools.cut = h.ts.cut
-	h.listen(h.answer.Finish(nil))
-	h.answer = nil
-}
-
-// say gives out words. Messages of one kind that follow each other are paragraphs.
-func (h *harmonyParser) say(k Kind, text string) {
-	if text == "" {
-		return
-	}
-	if h.again && h.last == k {
-		h.out.add(k, "\n\n")
-	}
-	h.last, h.again = k, false
-	h.out.add(k, text)
 }
 
 func (h *harmonyParser) content(c byte) {
@@ -375,9 +420,7 @@ func (h *harmonyParser) content(c byte) {
 		h.header = append(h.header, c)
 		if b := string(h.header); !isHarmonyLead(b) || len(b) > maxName {
 			h.state, h.kind, h.header = harmonyOutside, Text, nil
-			for i := range len(b) {
-				h.talk(b[i])
-			}
+			h.say(Text, b)
 		}
 	case harmonyHeader:
 		switch {
@@ -395,22 +438,25 @@ func (h *harmonyParser) content(c byte) {
 		}
 	case harmonySkip:
 		if h.skipped = append(h.skipped, c); len(h.skipped) > maxSkip {
-			h.say(Text, string(h.skipped))
-			h.state, h.kind, h.skipped = harmonyOutside, Text, nil
+			h.out.add(Text, string(h.skipped))
+			h.state, h.kind, h.skipped, h.plain = harmonyOutside, Text, nil, true
+		}
+	case harmonyEnded:
+		if (c == '}' || c == ']') && h.ts.repair(RepairBracket) {
+			h.ts.settle(true)
 		}
 	case harmonyOutside, harmonyBody:
-		h.talk(c)
+		h.say(h.kind, oneByte[c])
 	case harmonyCall:
 		switch {
 		case c == '{':
-			h.call, h.raw = checked(&h.ts, &headCall{ts: &h.ts, name: func(string) string { return h.tool }}), h.raw[:0]
+			h.beginCall()
 			h.step(c)
 		case isBlank(c) && len(h.blank) < maxName:
 			h.blank = append(h.blank, c)
 		default: // no arguments: what a model writes to a tool is then its answer
 			h.state = harmonyBody
 			h.say(h.kind, string(h.blank)+oneByte[c])
-			h.newAnswer(true)
 		}
 	}
 }

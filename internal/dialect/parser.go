@@ -73,6 +73,7 @@ type joiner struct {
 	pieces []Piece
 	kind   Kind
 	buf    []byte  // text of the piece being made, of kind
+	apart  bool    // text of the same kind is a paragraph of its own
 	off    bool    // takes nothing
 	to     *joiner // takes all in its place; nil: none
 }
@@ -91,6 +92,14 @@ func (j *joiner) add(k Kind, text string) {
 	if k == ToolStart || k == ToolEnd {
 		j.call(k, text, "")
 		return
+	}
+	if text == "" {
+		return
+	}
+	if j.apart {
+		if j.apart = false; k == j.kind && k != ToolArgs {
+			text = "\n\n" + text
+		}
 	}
 	if k != j.kind {
 		j.flush()
