@@ -115,6 +115,7 @@ type checkedCall struct {
 	leaked bool
 	kept   joiner // what came out, or where it goes: readers remember it
 	open   bool   // goes out as it comes
+	last   verdict
 }
 
 func checked(ts *toolset, r callReader) callReader { return &checkedCall{callReader: r, ts: ts} }
@@ -126,7 +127,11 @@ func (k *checkedCall) step(c byte, out *joiner) verdict {
 		k.kept.to = out
 		return k.callReader.step(c, &k.kept)
 	}
-	return k.judge(k.callReader.step(c, &k.kept), out)
+	v := k.judge(k.callReader.step(c, &k.kept), out)
+	if v == unfit {
+		k.leaveUnread(c)
+	}
+	return v
 }
 
 func (k *checkedCall) finish(out *joiner) verdict {
@@ -139,6 +144,7 @@ func (k *checkedCall) finish(out *joiner) verdict {
 
 // judge decides about a call of which nothing went out yet.
 func (k *checkedCall) judge(v verdict, out *joiner) verdict {
+	k.last = v
 	switch {
 	case k.ts.mended == "" && !k.leaked:
 		if k.callReader.started() {
@@ -158,6 +164,17 @@ func (k *checkedCall) judge(v verdict, out *joiner) verdict {
 		return unfit
 	}
 	return refuted
+}
+
+// leaveUnread keeps what was read behind a call that does not fit.
+func (k *checkedCall) leaveUnread(c byte) {
+	switch {
+	case k.ts.unread != nil || k.last == ended:
+	case k.last == endedEarlier:
+		k.ts.unread = k.again()
+	default:
+		k.ts.unread = []byte{c}
+	}
 }
 
 func (k *checkedCall) again() []byte {

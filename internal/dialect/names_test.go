@@ -61,3 +61,22 @@ func TestNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfitThenCall: a call that is none for its arguments leaves the next one alone, as one of a tool that does not exist does.
+func TestUnfitThenCall(t *testing.T) {
+	for wi, w := range writings {
+		ends := func(first call) (n int) {
+			output := w.render(part{calls: []call{first, {"get_weather", []param{{"city", "Rome"}}}}})
+			whole := parseWith(familyByName(t, w.family), caseOpts{Options: Options{Tools: declared("f", "get_weather")}}, eachByte(output)...)
+			for _, p := range whole {
+				if p.Kind == ToolEnd {
+					n++
+				}
+			}
+			return n
+		}
+		if got, want := ends(call{"F", []param{{"other", "x"}}}), ends(call{"h", []param{{"other", "x"}}}); got != want {
+			t.Errorf("%s %d: %d calls, want %d", w.family, wi, got, want)
+		}
+	}
+}

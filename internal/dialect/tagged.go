@@ -111,7 +111,7 @@ const (
 	emptied                     // no call, as an empty list; closing tags follow as after one
 	reread                      // the body goes on, with what again gives
 	endedEarlier                // the body ended before what again gives
-	unfit                       // no call: what was read is text as it stands, whatever it holds
+	unfit                       // no call: what was read is text as it stands, whatever it holds, up to what is unread
 	stuck                       // this byte cannot come here, unless it begins what follows a call that lacks closing brackets
 )
 
@@ -237,7 +237,7 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 		}
 		if v == unfit {
 			p.giveUp()
-			break
+			continue
 		}
 		if v == ended || v == discarded || p.raw == nil || p.reader.started() {
 			p.leaveCall()
@@ -649,8 +649,13 @@ func (p *tagged) release() {
 
 // giveUp makes text of a call that is none.
 func (p *tagged) giveUp() {
+	unread := p.tools.takeUnread()
 	p.lead = false
-	p.content(p.leave())
+	raw := p.leave()
+	p.content(raw[:len(raw)-len(unread)])
+	for _, c := range unread {
+		p.step(c)
+	}
 }
 
 // leave forgets a call that did not start, and returns what was read of it.

@@ -61,3 +61,36 @@ func TestMended(t *testing.T) {
 		t.Errorf("%d calls, %v", calls, g.Repairs())
 	}
 }
+
+// TestLeaked: a reply that is nothing but calls without marks calls tools, unless the request wants JSON or no calls.
+func TestLeaked(t *testing.T) {
+	const call = `{"name": "Get-Weather", "arguments": {"city": "Oslo"}}`
+	const fenced = "```json\n" + call + "\n```"
+	called := "start\ncall 0: get_weather\nargs: {\"city\": \"Oslo\"}\nend 0: {\"city\": \"Oslo\"}\nfinish tool_calls"
+	said := func(text string) string {
+		return "start\ntext: " + strings.ReplaceAll(text, "\n", `\n`) + "\nfinish stop"
+	}
+	for name, c := range map[string]struct {
+		reply string
+		alter func(*chat.Request)
+		want  string
+	}{
+		"alone":    {call, func(*chat.Request) {}, called},
+		"fence":    {fenced, func(*chat.Request) {}, called},
+		"tools":    {"<tools>\n" + call + "\n</tools>", func(*chat.Request) {}, called},
+		"form":     {fenced, func(r *chat.Request) { r.Form = true }, said(fenced)},
+		"none":     {fenced, func(r *chat.Request) { r.Choice.Kind = chat.ChoiceNone }, said(fenced)},
+		"no tools": {fenced, func(r *chat.Request) { r.Tools = nil }, said(fenced)},
+		"example":  {"So: " + fenced, func(*chat.Request) {}, said("So: " + fenced)},
+	} {
+		g, _ := newTest(t, c.reply)
+		r := &chat.Request{Messages: []chat.Message{text(chat.User, "Hi")}, Tools: weather(), Thinking: chat.Thinking{Budget: 50}}
+		c.alter(r)
+		if got := events(t, g, r); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+		if n := g.Repairs()["leaked"]; (n == 1) != (c.want == called) {
+			t.Errorf("%s: counted %v", name, g.Repairs())
+		}
+	}
+}
