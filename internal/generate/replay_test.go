@@ -542,3 +542,32 @@ func TestReplayInEveryFamily(t *testing.T) {
 		t.Errorf("of %d turns reasoning is put back, of %d not", put, left)
 	}
 }
+
+// FuzzPlainArguments: whoever decodes arguments and encodes them again comes to the same plain spelling, and so does that itself.
+func FuzzPlainArguments(f *testing.F) {
+	for _, s := range []string{`{"a": 1.0, "b": [1e20, -0.0, "\u00e9\ud800"], "c": {"z": null, "y": true}}`, `{"a": 123456789012345678}`, ``, `[`, `{} {}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		plain := plainArguments(json.RawMessage(s))
+		if !json.Valid([]byte(s)) {
+			return
+		}
+		if again := plainArguments(json.RawMessage(plain)); again != plain {
+			t.Errorf("%q becomes %q, and then %q", s, plain, again)
+		}
+		d := json.NewDecoder(strings.NewReader(s))
+		d.UseNumber()
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Skip(err) // nested too deeply
+		}
+		spelled, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := plainArguments(spelled); again != plain {
+			t.Errorf("%q becomes %q, and as %q it is %q", s, plain, spelled, again)
+		}
+	})
+}
