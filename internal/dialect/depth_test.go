@@ -149,6 +149,39 @@ func TestDepthBounds(t *testing.T) {
 	}
 }
 
+// TestDepthWork: what is read of a schema is read once, however often it is needed; what is more than may be read says nothing.
+func TestDepthWork(t *testing.T) {
+	ten := func(of string) string { return strings.Repeat(of+", ", 9) + of }
+	for name, c := range map[string]struct {
+		schema, args, want string
+		most               int // parts read, or that would have been
+	}{
+		"wide": {`{"q": {"properties": {` + properties(10_000, `{"type": "integer"}`) + `}}}`, `{"q": {` + properties(10_000, `"5"`) + `}}`, `{"q": {` + properties(10_000, `5`) + `}}`, 100_000},
+		"deep": {`{"q": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"anyOf": [{"type": "null"}, {"properties": {"v": {"type": "integer"}, "q": {"$ref": "#/$defs/n"}}}]}}`,
+			strings.Repeat(`{"v": "1", "q": `, 250) + `"null"` + strings.Repeat("}", 250), `{"v": "1", "q": ` + strings.Repeat(`{"v": 1, "q": `, 249) + `null` + strings.Repeat("}", 250), 2_000},
+		"long": {`{"l": {"items": {"oneOf": [{"properties": {"k": {"const": "a"}, "n": {"type": "integer"}}}, {"properties": {"k": {"const": "b"}, "n": {"type": "boolean"}}}]}}}`,
+			`{"l": [` + strings.Repeat(`{"k": "a", "n": "1"}, {"k": "b", "n": "no"}, `, 10_000) + `"x"]}`, `{"l": [` + strings.Repeat(`{"k": "a", "n": 1}, {"k": "b", "n": false}, `, 10_000) + `"x"]}`, 1_000},
+		"every combination": {`{"x": {"allOf": [` + ten(`{"anyOf": [`+ten(`{"type": "boolean"}`)+`]}`) + `]}}`, `{"x": "yes", "y": "1"}`, `{"x": "yes", "y": "1"}`, 10 * maxSchemaWork},
+		"circles": {`{"x": {"$ref": "#/$defs/a"}, "y": {"type": "integer"}}, "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/a"}]}, "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}, {"type": "integer"}]}}`,
+			`{"x": "1", "y": "1"}`, `{"x": 1, "y": 1}`, 1_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := toolsetOf(`{"properties": ` + c.schema + `}`)
+			var out joiner
+			a := newArgs(s, "f")
+			for i := range len(c.args) {
+				a.step(c.args[i], &out)
+			}
+			if got := out.take()[0].Text; got != c.want {
+				t.Errorf("%.300s, want %.300s", got, c.want)
+			}
+			if used := maxSchemaWork - s.reading.left; used > c.most {
+				t.Errorf("%d parts read", used)
+			}
+		})
+	}
+}
+
 // FuzzValues: arguments that are mended by any schema are JSON still, the same however they are cut, have nothing left to
 // mend, and still fit if they did. Without repairs they stay as they are.
 func FuzzValues(f *testing.F) {
