@@ -132,6 +132,7 @@ func TestTyped(t *testing.T) {
 		{"5.5", typeInteger, `"5.5"`}, {" 7 ", typeInteger, "7"}, {"01", typeNumber, `"01"`}, {"False", typeBoolean, "false"},
 		{"Yes", typeBoolean, "true"}, {"0", typeBoolean, "false"}, {"yes", typeBoolean | typeNull, `"yes"`}, {"on", typeBoolean, `"on"`}, {"None", typeNull | typeInteger, "null"}, {"null", typeString | typeNull, "null"},
 		{"3", typeString | typeInteger, "3"}, {"x", typeString | typeInteger, `"x"`}, {"[1, 'a']", typeArray, `[1, "a"]`},
+		{`{a: 1, /* of */ 'b': ["x",], }`, typeObject, `{"a": 1,  "b": ["x"] }`}, {`{a: 1}`, typeObject | typeString, `"{a: 1}"`}, {`{a: 1`, typeObject, `"{a: 1"`},
 		{`"[1]"`, typeArray, "[1]"}, {`{"a": 1}`, typeString, `"{\"a\": 1}"`}, {`{"a": 1}`, 0, `{"a": 1}`}, {"7", 0, `"7"`}, {"", typeObject, `""`},
 	} {
 		if got := (&toolset{}).typed(c.text, c.ts, nil); got != c.want {

@@ -84,7 +84,8 @@ func number(s string, whole bool) (string, bool) {
 	return s, true
 }
 
-// container returns an array or object written as JSON or as a Python literal.
+// container returns an array or object written as JSON or as a Python literal, or as JSON in which signs are missing or too
+// many, where it can be nothing else.
 func container(s string, ts types) (string, Repair, bool) {
 	if !(strings.HasPrefix(s, "[") && ts&typeArray != 0 || strings.HasPrefix(s, "{") && ts&typeObject != 0) {
 		return "", "", false
@@ -93,8 +94,36 @@ func container(s string, ts types) (string, Repair, bool) {
 		return s, "", true
 	}
 	p := pyParser{s: s}
-	v, ok := p.value(0)
-	return v, RepairLiteral, ok && p.atEnd()
+	if v, ok := p.value(0); ok && p.atEnd() {
+		return v, RepairLiteral, true
+	}
+	if ts&typeString != 0 {
+		return "", "", false
+	}
+	return looseJSON(s)
+}
+
+// looseJSON returns JSON as the scanner of arguments mends it, and what was mended first.
+func looseJSON(s string) (string, Repair, bool) {
+	var scan jsonScanner
+	var out []byte
+	var first Repair
+	for i := range len(s) {
+		for again := true; again; again = scan.again {
+			text, ev := scan.step(s[i])
+			out = append(out, text...)
+			if first == "" {
+				first = scan.mended
+			}
+			switch ev {
+			case scanBad:
+				return "", "", false
+			case scanDone:
+				return string(out), first, i == len(s)-1
+			}
+		}
+	}
+	return "", "", false
 }
 
 // fit corrects a JSON value, and those in it, whose types the schema does not allow, where it is certain what is meant. Depth
