@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,8 @@ import (
 type bareKeysCall struct {
 	argWriter
 	quote  string
+	ends   []string // marks behind a call
+	closer byte     // of the arguments
 	state  bareKeysState
 	buf    []byte   // of the name, a key, a value that is not a string; of a string, what may be its end
 	of     *argType // of the value
@@ -18,8 +21,10 @@ type bareKeysCall struct {
 	held   []byte // of a string that waits
 	depth  int    // brackets open in the value
 	marked bool   // a string is open in it
-	quoted bool   // the same, in quotes as of JSON
+	quoted byte   // the quote, as of JSON or Python, that a string in it stands in; 0 if none is open
 	from   int    // bytes of buf up to and with the mark that opened or closed a string last
+	bare   bool   // no comma stands before the key
+	left   []byte // to be read again
 }
 
 type bareKeysState uint8
@@ -30,19 +35,26 @@ const (
 	bareValue // its first bytes tell strings from others
 	bareString
 	bareOther
-	bareNext // after a string
+	bareNext  // after a string
+	bareMark  // what may be a mark behind a value
+	bareClose // after the closing brace, which may be one too many
 )
 
-func newBareKeys(quote string) func(*toolset) callReader {
+func newBareKeys(quote string, ends ...string) func(*toolset) callReader {
 	return func(ts *toolset) callReader {
-		return checked(ts, &bareKeysCall{argWriter: argWriter{ts: ts}, quote: quote})
+		return checked(ts, &bareKeysCall{argWriter: argWriter{ts: ts}, quote: quote, ends: ends, closer: '}'})
 	}
 }
 
 func (g *bareKeysCall) started() bool { return g.sent }
 
 func (g *bareKeysCall) finish(out *joiner) verdict {
-	if g.state == bareNext || g.state == bareKey && len(g.buf) == 0 {
+	switch {
+	case g.state == bareClose:
+		return g.end(out)
+	case g.state == bareNext || g.state == bareKey && len(g.buf) == 0:
+		return g.endUnclosed(out)
+	case g.state == bareOther && g.isWhole() && !g.ts.cut && g.value(false, out) == more:
 		return g.endUnclosed(out)
 	}
 	return g.fail()
@@ -54,10 +66,13 @@ func (g *bareKeysCall) step(c byte, out *joiner) verdict {
 	}
 	switch g.state {
 	case bareHead:
-		if c == '{' {
+		if c == '{' || c == '(' && !g.ts.strict {
 			g.tool = strings.TrimSpace(strings.TrimPrefix(string(g.buf), "call:"))
 			if !g.ts.find(&g.tool) {
 				return refuted
+			}
+			if c == '(' && g.ts.repair(RepairBracket) {
+				g.closer = ')'
 			}
 			g.enter(bareKey)
 			return more
@@ -81,6 +96,10 @@ func (g *bareKeysCall) step(c byte, out *joiner) verdict {
 		return g.other(c, out)
 	case bareNext:
 		return g.next(c, out)
+	case bareMark:
+		return g.mark(c, out)
+	case bareClose:
+		return g.close(c, out)
 	}
 	return more
 }
@@ -90,37 +109,150 @@ func (g *bareKeysCall) enter(s bareKeysState) { g.state, g.buf = s, g.buf[:0] }
 // key reads up to the colon.
 func (g *bareKeysCall) key(c byte, out *joiner) verdict {
 	quoted := bytes.HasPrefix(g.buf, []byte(g.quote))
+	isName := func() bool { return !quoted && g.mayFollow(g.keyName()) }
 	switch {
-	case c == '}' && len(g.buf) == 0:
-		return g.end(out)
+	case c == g.closer && len(g.buf) == 0:
+		g.enter(bareClose)
+		return more
+	case c == '{' && len(g.buf) == 0 && len(g.seen) == 0 && g.ts.repair(RepairBracket):
+		return more
+	case c == '<' && len(g.buf) == 0 && len(g.seen) > 0 && !g.ts.strict:
+		g.enter(bareMark)
+		return g.mark(c, out)
+	case c == ',' && len(g.buf) == 0 && len(g.seen) > 0 && g.ts.repair(RepairComma):
+		return more
+	case (c == '{' || c == '[') && isName() && g.ts.repair(RepairKey): // no colon
+		if v := g.beginValue(); v != more {
+			return v
+		}
+		return g.step(c, out)
+	case c == g.quote[len(g.quote)-1] && g.isMarked() && g.ts.repair(RepairKey):
+		if v := g.beginValue(); v != more {
+			return v
+		}
+		return g.beginString(out)
+	case c == '=' && isName() && g.ts.repair(RepairKey):
 	case c != ':' || quoted && (len(g.buf) < 2*len(g.quote) || !bytes.HasSuffix(g.buf, []byte(g.quote))):
 		if g.buf = append(g.buf, c); len(g.buf) > maxName {
 			return g.fail()
 		}
 		return more
 	}
-	name := strings.Trim(strings.TrimSpace(string(g.buf)), `"`)
-	if quoted {
-		name = strings.TrimSuffix(strings.TrimPrefix(name, g.quote), g.quote)
+	return g.beginValue()
+}
+
+// isMarked tells whether a key is followed, but for the byte to come, by the mark that opens a text.
+func (g *bareKeysCall) isMarked() bool {
+	key, ok := strings.CutSuffix(string(g.buf), g.quote[:len(g.quote)-1])
+	if ok = ok && g.mayFollow(strings.TrimSpace(key)); ok && !g.ts.strict {
+		g.buf = g.buf[:len(key)]
+		return true
 	}
-	if name == "" {
+	return false
+}
+
+// beginValue reads the value next.
+func (g *bareKeysCall) beginValue() verdict {
+	name := g.keyName()
+	isJunk := !g.ts.strict && strings.ContainsAny(name, "{}[],<>") && !g.ts.declares(g.tool, name)
+	if name == "" || isJunk || g.bare && !g.mayFollow(name) {
 		return g.fail()
 	}
+	g.bare = false
 	g.name, g.of = name, g.ts.of(g.tool).property(name)
 	g.enter(bareValue)
 	return more
+}
+
+// keyName is the key that was read.
+func (g *bareKeysCall) keyName() string {
+	key := strings.TrimSpace(string(g.buf))
+	if name, ok := strings.CutPrefix(key, g.quote); ok {
+		return strings.TrimSuffix(name, g.quote)
+	}
+	return strings.Trim(key, `"'`)
+}
+
+// mayFollow tells whether a parameter is one of the tool and was not given yet.
+func (g *bareKeysCall) mayFollow(name string) bool {
+	return !slices.Contains(g.seen, name) && g.ts.declares(g.tool, name)
 }
 
 func (g *bareKeysCall) next(c byte, out *joiner) verdict {
 	switch {
 	case c == ',':
 		g.enter(bareKey)
-	case c == '}':
-		return g.end(out)
+	case c == g.closer:
+		g.enter(bareClose)
+	case c == '<' && !g.ts.strict:
+		g.enter(bareMark)
+		return g.mark(c, out)
+	case (isNameByte(c) || c == '"') && g.ts.repair(RepairComma):
+		g.enter(bareKey)
+		g.bare = true
+		return g.key(c, out)
+	case (c == '}' || c == ']') && g.ts.repair(RepairBracket):
 	default:
 		return g.fail()
 	}
 	return more
+}
+
+// mark reads what may be a mark behind a value: one that ends the call without its brace, or the one around texts, doubled.
+func (g *bareKeysCall) mark(c byte, out *joiner) verdict {
+	g.buf = append(g.buf, c)
+	switch b := string(g.buf); {
+	case b == g.quote && g.ts.repair(RepairQuote):
+		g.enter(bareNext)
+		return more
+	case slices.Contains(g.ends, b):
+		return g.endShort(b, out)
+	case strings.HasPrefix(g.quote, b) || slices.ContainsFunc(g.ends, func(end string) bool { return strings.HasPrefix(end, b) }):
+		return more
+	}
+	g.left = g.buf
+	return g.fail()
+}
+
+// endShort ends a call before a mark.
+func (g *bareKeysCall) endShort(mark string, out *joiner) verdict {
+	g.left = []byte(mark)
+	if !g.ts.hasAll(g.tool, g.seen) || !g.ts.repair(RepairUnclosed) {
+		return g.fail()
+	}
+	g.end(out)
+	return endedEarlier
+}
+
+// close takes what follows the closing brace. It was one too many if another one follows, or a parameter.
+func (g *bareKeysCall) close(c byte, out *joiner) verdict {
+	g.buf = append(g.buf, c)
+	b := string(g.buf)
+	if c == g.closer && len(b) == 1 && g.ts.repair(RepairBracket) {
+		g.buf = g.buf[:0]
+		return more
+	}
+	if rest, ok := strings.CutPrefix(b, ","); ok && !g.ts.strict {
+		name := strings.TrimSpace(strings.ReplaceAll(rest, g.quote, ""))
+		if key, ok := strings.CutSuffix(name, ":"); ok && g.mayFollow(strings.Trim(key, `"' `)) && g.ts.repair(RepairBracket) {
+			g.left = []byte(rest)
+			g.enter(bareKey)
+			return reread
+		}
+		if !strings.ContainsAny(name, ":\n{}") && len(b) <= maxHeldGap {
+			return more
+		}
+	}
+	g.end(out)
+	g.left = []byte(b)
+	return endedEarlier
+}
+
+// again gives what is to be read again, once.
+func (g *bareKeysCall) again() []byte {
+	left := g.left
+	g.left = nil
+	return left
 }
 
 func (g *bareKeysCall) beginString(out *joiner) verdict {
@@ -165,7 +297,7 @@ func (g *bareKeysCall) inString(c byte) {
 func (g *bareKeysCall) beginOther(out *joiner) verdict {
 	first := string(g.buf)
 	g.enter(bareOther)
-	g.depth, g.marked, g.quoted, g.from = 0, false, false, 0
+	g.depth, g.marked, g.quoted, g.from = 0, false, 0, 0
 	for i := range len(first) {
 		if v := g.other(first[i], out); v != more {
 			return v
@@ -176,16 +308,10 @@ func (g *bareKeysCall) beginOther(out *joiner) verdict {
 
 // other collects a value up to the comma or brace behind it.
 func (g *bareKeysCall) other(c byte, out *joiner) verdict {
-	if (c == ',' || c == '}') && g.depth == 0 && !g.marked && !g.quoted {
-		p := bareKeysParser{pyParser: pyParser{s: string(g.buf)}, quote: g.quote}
-		v, ok := p.value(0)
-		if !ok || !p.atEnd() {
-			return g.fail()
+	if (c == ',' || c == g.closer || c == '}') && g.depth == 0 && !g.marked && g.quoted == 0 {
+		if v := g.value(false, out); v != more {
+			return v
 		}
-		if g.to, ok = g.param(g.name, out); !ok {
-			return g.fail()
-		}
-		g.to.add(ToolArgs, g.ts.fit(v, g.of, 1))
 		return g.next(c, out)
 	}
 	if g.buf = append(g.buf, c); len(g.buf) > maxHeld {
@@ -195,16 +321,53 @@ func (g *bareKeysCall) other(c byte, out *joiner) verdict {
 	case len(g.buf)-g.from >= len(g.quote) && bytes.HasSuffix(g.buf, []byte(g.quote)):
 		g.marked, g.from = !g.marked, len(g.buf)
 	case g.marked:
-	case g.quoted:
-		g.quoted = c != '"' || g.buf[len(g.buf)-2] == '\\'
-	case c == '"' && g.beginsValue():
-		g.quoted = true
+	case g.quoted != 0:
+		if c == g.quoted && g.buf[len(g.buf)-2] != '\\' {
+			g.quoted = 0
+		}
+	case c == '"' && g.beginsValue(), c == '\'' && !g.ts.strict && g.beginsValue():
+		g.quoted = c
+	case c == '>' && !g.ts.strict:
+		for _, end := range g.ends {
+			if bytes.HasSuffix(g.buf, []byte(end)) {
+				g.buf = g.buf[:len(g.buf)-len(end)]
+				if v := g.value(true, out); v != more {
+					g.left = []byte(end)
+					return v
+				}
+				return g.endShort(end, out)
+			}
+		}
 	case c == '{' || c == '[':
 		g.depth++
 	case c == '}' || c == ']':
 		g.depth--
 	}
 	return more
+}
+
+// value writes the value that waited. Short is one that may lack closing brackets.
+func (g *bareKeysCall) value(short bool, out *joiner) verdict {
+	p := bareKeysParser{pyParser: pyParser{s: string(g.buf), loose: !g.ts.strict, short: short}, quote: g.quote}
+	v, ok := p.value(0)
+	if !ok || !p.atEnd() || v == `""` && len(bytes.TrimSpace(g.buf)) == 0 {
+		return g.fail()
+	}
+	if p.mended && !g.ts.repair(RepairUnclosed) {
+		return g.fail()
+	}
+	if g.to, ok = g.param(g.name, out); !ok {
+		return g.fail()
+	}
+	g.to.add(ToolArgs, g.ts.fit(v, g.of, 1))
+	g.buf = g.buf[:0]
+	return more
+}
+
+// isWhole tells whether the value that waits ends with its bracket.
+func (g *bareKeysCall) isWhole() bool {
+	b := bytes.TrimRight(g.buf, " \t\r\n")
+	return len(b) > 1 && g.depth == 0 && g.quoted == 0 && !g.marked && (b[len(b)-1] == '}' || b[len(b)-1] == ']')
 }
 
 // beginsValue tells whether the last byte is the first of a value.
@@ -224,7 +387,7 @@ func (p *bareKeysParser) object(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('{') {
 		return "", false
 	}
-	return p.items("{}", '}', false, func(out []byte) ([]byte, bool) {
+	return p.items("{}", '}', p.loose, func(out []byte) ([]byte, bool) {
 		key, ok := p.key()
 		if !ok {
 			return nil, false
@@ -248,7 +411,8 @@ func (p *bareKeysParser) key() (string, bool) {
 		return "", false
 	}
 	p.pos += i + 1
-	return strings.Trim(strings.TrimSpace(rest[:i]), `"`), true
+	key := strings.Trim(strings.TrimSpace(rest[:i]), `"`)
+	return key, !p.loose || !strings.ContainsAny(key, "{}[],<>")
 }
 
 func (p *bareKeysParser) value(depth int) (string, bool) {
@@ -265,7 +429,7 @@ func (p *bareKeysParser) value(depth int) (string, bool) {
 	case strings.HasPrefix(rest, "["):
 		return p.list(depth)
 	}
-	if strings.HasPrefix(rest, `"`) {
+	if strings.HasPrefix(rest, `"`) || p.loose && strings.HasPrefix(rest, "'") {
 		return p.pyParser.value(depth)
 	}
 	n := strings.IndexAny(rest, ",]}")
@@ -285,7 +449,7 @@ func (p *bareKeysParser) list(depth int) (string, bool) {
 	if depth > maxJSONDepth || !p.take('[') {
 		return "", false
 	}
-	return p.items("[]", ']', false, func(out []byte) ([]byte, bool) {
+	return p.items("[]", ']', p.loose, func(out []byte) ([]byte, bool) {
 		v, ok := p.value(depth + 1)
 		return append(out, v...), ok
 	})

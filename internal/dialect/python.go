@@ -11,7 +11,8 @@ type pyParser struct {
 	s      string
 	pos    int
 	loose  bool // keys may lack their quotes
-	mended bool // some did
+	short  bool // closing brackets may be missing at the end
+	mended bool // some quotes or brackets are missing
 }
 
 func (p *pyParser) blanks() {
@@ -202,6 +203,10 @@ func (p *pyParser) bareKey() (string, bool) {
 func (p *pyParser) items(brackets string, end byte, trailing bool, one func([]byte) ([]byte, bool)) (string, bool) {
 	out := []byte{brackets[0]}
 	for first := true; !p.take(end); first = false {
+		if p.short && !first && p.atEnd() {
+			p.mended = true
+			break
+		}
 		if !first {
 			if !p.take(',') {
 				return "", false
