@@ -22,6 +22,7 @@ type callArgs struct {
 	behind []byte   // read after that, while they may go on
 	unsure int      // an object this deep may have ended before a key that was read in it; 0 for none
 	extra  bool     // a key may belong to an object that a brace too many has closed
+	nested bool     // they end with an object, which may have lent them its brace
 }
 
 func newCallArgs(ts *toolset, tool string) *callArgs {
@@ -33,6 +34,7 @@ func (a *callArgs) step(c byte, out *joiner) verdict {
 		return a.after(c, out)
 	}
 	for {
+		last := a.json.last
 		text, ev := a.json.step(c)
 		switch {
 		case a.json.mended != "" && !a.ts.repair(a.json.mended), ev == scanBad && !a.json.closable():
@@ -40,7 +42,7 @@ func (a *callArgs) step(c byte, out *joiner) verdict {
 		case ev == scanBad:
 			return stuck
 		case ev == scanDone:
-			a.over = true
+			a.over, a.nested = true, last == '}'
 			return more
 		case ev == scanKey:
 			a.doubt(a.json.name())
@@ -127,7 +129,7 @@ func (a *callArgs) after(c byte, out *joiner) verdict {
 	if len(s) > 1 {
 		name, quoted = strings.CutSuffix(s[1:], `"`)
 	}
-	if ok && !a.ts.strict && len(a.behind) < maxName {
+	if ok && len(a.seen) > 0 && (a.nested || a.others != nil) && !a.ts.strict && len(a.behind) < maxName {
 		switch {
 		case quoted && !slices.Contains(a.others, name) && !slices.Contains(a.seen, name) && a.root.names(name) && a.ts.repair(RepairBracket):
 			a.json.stack, a.json.state, a.over = append(a.json.stack, '{'), wantComma, false
@@ -160,7 +162,7 @@ func (a *callArgs) last(c byte, out *joiner) verdict {
 
 // finish ends the call where no more comes.
 func (a *callArgs) finish(out *joiner) verdict {
-	if a.over || !a.ts.cut && a.close(out) {
+	if a.over && !(a.ts.isCut() && (a.nested || a.extra)) || !a.ts.isCut() && a.close(out) {
 		a.ts.unread = a.behind
 		a.endCall("", out)
 		return ended
@@ -174,8 +176,11 @@ func (a *callArgs) endCall(id string, out *joiner) {
 	out.call(ToolEnd, "", id)
 }
 
+// isCut tells whether a call that is being read lacks what did not come any more.
+func (s *toolset) isCut() bool { return s.cut && !s.marked }
+
 // finishAt ends a call where something shows that it has no more than what was read.
-func (s *toolset) finishAt(r callReader, out *joiner) verdict {
+func (s *toolset) finishAt(r interface{ finish(*joiner) verdict }, out *joiner) verdict {
 	s.marked = true
 	v := r.finish(out)
 	s.marked = false

@@ -178,7 +178,7 @@ func (h *harmonyParser) finishCall() {
 			h.leaveCall(failed(h.call.started()), h.tail)
 			continue
 		}
-		h.ts.marked = len(h.tail) > 0
+		h.ts.marked = len(h.tail) > 0 && !h.ts.cut
 		v := h.call.finish(h.out)
 		if h.ts.cut && v == refuted { // it was waiting
 			h.raw = []byte{}

@@ -28,6 +28,7 @@ type jsonCall struct {
 	alien   bool      // there is a member that calls do not have
 	over    bool      // the object is closed
 	behind  []byte    // read after that, while it may go on
+	more    bool      // it went on, though the call has ended
 }
 
 // callKeys are what stands in a call; one without a tag has no others.
@@ -42,9 +43,13 @@ func (j *jsonCall) started() bool { return j.sent }
 // finish takes a call that lacks closing brackets.
 func (j *jsonCall) finish(out *joiner) verdict {
 	switch {
+	case j.more:
+		return ended
+	case j.over && j.tools.isCut() && j.doubted():
+		return j.fail()
 	case j.over:
 		j.tools.unread = j.behind
-	case j.tools.cut:
+	case j.tools.isCut() || j.args != nil && j.args.unsure > 0:
 		return j.fail()
 	case j.args != nil && !j.hasArgs:
 		if isOver := j.args.over; !j.args.close(out) || isOver && !j.tools.repair(RepairUnclosed) {
@@ -59,6 +64,8 @@ func (j *jsonCall) finish(out *joiner) verdict {
 
 func (j *jsonCall) step(c byte, out *joiner) verdict {
 	switch {
+	case j.more:
+		return j.skip(c)
 	case j.over:
 		return j.after(c, out)
 	case j.args != nil && !j.hasArgs:
@@ -119,22 +126,37 @@ func (j *jsonCall) after(c byte, out *joiner) verdict {
 	}
 	j.behind = append(j.behind, c)
 	s, ok := strings.CutPrefix(string(j.behind), ",")
-	switch s = strings.TrimLeft(s, blanks); {
+	s = strings.TrimLeft(s, blanks)
+	switch {
 	case c == '}' && j.doubted() && !j.tools.strict:
 		return j.fail()
 	case ok && s == "" && len(j.behind) < maxGap:
 		return more
-	case ok && s == `"` && j.tools.repair(RepairBracket):
-		j.json.stack, j.json.state, j.over = append(j.json.stack, '{'), wantComma, false
-		again := j.behind
-		j.behind = nil
-		return j.tools.stepAgain(again, func(c byte) verdict { return j.step(c, out) })
 	}
 	if v := j.end(out); v != ended {
 		return v
 	}
+	if ok && s == `"` && j.tools.repair(RepairBracket) {
+		j.more = true
+		j.json.stack, j.json.state = append(j.json.stack, '{'), wantComma
+		return j.tools.stepAgain(j.behind, j.skip)
+	}
 	j.tools.unread = j.behind
 	return endedBefore
+}
+
+// skip reads members to which no call belongs.
+func (j *jsonCall) skip(c byte) verdict {
+	for {
+		switch _, ev := j.json.step(c); {
+		case ev == scanBad:
+			return broken
+		case ev == scanDone:
+			return ended
+		case !j.json.again:
+			return more
+		}
+	}
 }
 
 // doubted tells whether the call may be another one if there is a brace too many in it.
@@ -348,10 +370,13 @@ func (l *listCall) inItem(c byte, out *joiner) verdict {
 		l.raw = append(l.raw, c)
 	}
 	v := l.itemStep(c, out)
-	if v == stuck && c == '{' && l.obj.started() && l.ts.finishAt(l.obj, out) == ended { // the next call
+	if v == stuck && (c == '{' || c == ';') && l.obj.started() && l.ts.finishAt(l.obj, out) == ended { // the next call
 		v = endedBefore
 	}
 	switch {
+	case v == ended:
+		l.obj, l.any, l.comma = nil, true, false
+		return more
 	case v == endedBefore:
 		l.obj, l.any, l.comma = nil, true, false
 		again := l.ts.takeUnread()
@@ -427,8 +452,10 @@ func (k *keyedCall) started() bool { return k.sent }
 
 func (k *keyedCall) finish(out *joiner) verdict {
 	switch {
+	case k.over && k.ts.isCut() && k.args.extra:
+		return k.fail()
 	case k.over:
-	case k.ts.cut || k.args == nil || k.done && !k.json.closable():
+	case k.ts.isCut() || k.args == nil || k.args.unsure > 0 || k.done && !k.json.closable():
 		return k.fail()
 	case !k.done && !k.args.over:
 		if !k.args.close(out) {

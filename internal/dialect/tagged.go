@@ -226,7 +226,7 @@ func (p *tagged) Finish(dst []Piece) []Piece {
 			p.leaveTail()
 			continue
 		}
-		p.tools.marked, p.tail = len(p.tail) > 0, nil
+		p.tools.marked, p.tail = len(p.tail) > 0 && !p.tools.cut, nil
 		v := p.reader.finish(&p.out)
 		if v == reread || v == endedEarlier {
 			p.readAgain(v)
