@@ -365,6 +365,9 @@ func (s *shown) print(w io.Writer) error {
 		}
 		if s.Template.Reasoning != "" {
 			row("  reasoning", "%s", s.Template.Reasoning)
+			if s.Template.Replays {
+				row("", "put back into turns that clients send without it")
+			}
 		}
 		for _, w := range s.Template.Warnings {
 			row("  warning", "%s", w)

@@ -121,10 +121,12 @@ type Summary struct {
 	// Override is the parser that is used in place of Parser because a setting says so, "" where none does.
 	Override string `json:"override,omitempty"`
 	// Reasoning is the tag that begins reasoning, "" for output without.
-	Reasoning string   `json:"reasoning,omitempty"`
-	Warnings  []string `json:"warnings,omitempty"`  // where settings contradict the evidence
-	Ends      []End    `json:"ends"`                // what ends a reply
-	EndTexts  []string `json:"end_texts,omitempty"` // that end one where no token does
+	Reasoning string `json:"reasoning,omitempty"`
+	// Replays tells that reasoning which clients leave out of earlier turns is put back.
+	Replays  bool     `json:"replays,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`  // where settings contradict the evidence
+	Ends     []End    `json:"ends"`                // what ends a reply
+	EndTexts []string `json:"end_texts,omitempty"` // that end one where no token does
 }
 
 // Summary examines the text side of a model by trial renderings.
@@ -157,6 +159,7 @@ func (c Config) Summary() Summary {
 	if p.family != family {
 		family, t.Parser, t.Evidence, t.Override = p.family, p.family.Name, "what the system text tells it to write", ""
 	}
+	t.Replays = c.replays(family)
 	t.Ends, t.EndTexts = turnEnds(&c, family, p)
 	t.Warnings = append(t.Warnings, missingMarks(&c, p, t.EndTexts)...)
 	if findSwitches(p).works {
@@ -168,6 +171,11 @@ func (c Config) Summary() Summary {
 	}
 	t.System = p.form.has(systemFirst)
 	return t
+}
+
+// replays tells whether reasoning of earlier turns is remembered and put back.
+func (c *Config) replays(f *dialect.Family) bool {
+	return f.Replay == dialect.ReplayPrinted && f.Open != "" && !c.NoReplay && !c.PlainHistory
 }
 
 // chooseFamily picks the parser as New does, and says by what.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"hearth/internal/chat"
-	"hearth/internal/dialect"
 	"hearth/internal/transcript"
 )
 
@@ -34,7 +33,7 @@ func (m *prompter) account(r *ask) account {
 	if r.Origin.Session != "" {
 		c.session = party(&r.Origin)
 	}
-	c.replays = m.family.Replay == dialect.ReplayPrinted && !m.cfg.NoReplay && !m.cfg.PlainHistory && !r.PlainHistory
+	c.replays = m.cfg.replays(m.family) && !r.PlainHistory
 	return c
 }
 
