@@ -264,3 +264,6 @@ func kind(name string, st fs.FileInfo, also fs.FileMode) error {
 	}
 	return &fs.PathError{Op: "open", Path: name, Err: &KindError{what}}
 }
+
+// ErrBusy means that another process has locked a file.
+var ErrBusy = errors.New("another process is using it")

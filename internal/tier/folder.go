@@ -42,7 +42,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lock(f); err != nil {
+	if err := regular.Lock(f); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func removeFolder(dir string) bool {
 		return false
 	}
 	defer f.Close()
-	if lock(f) != nil {
+	if regular.Lock(f) != nil {
 		return false
 	}
 	for _, pattern := range []string{"*" + suffix, "*" + partSuffix, "*" + savedSuffix, aboutFile, lockFile} {

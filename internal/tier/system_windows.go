@@ -1,21 +1,10 @@
 package tier
 
 import (
-	"errors"
 	"math"
-	"os"
 
 	"golang.org/x/sys/windows"
 )
-
-func lock(f *os.File) error {
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
-		0, 1, 0, new(windows.Overlapped))
-	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return ErrBusy
-	}
-	return err
-}
 
 // freeBytes is what this user can still write to the disk of dir.
 func freeBytes(dir string) (int64, error) {

@@ -10,7 +10,6 @@
 package tier
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -51,9 +50,6 @@ type Options struct {
 	// Reading, if set, is called before a run's file is opened to be read, for tests of slow disks.
 	Reading func(name string)
 }
-
-// ErrBusy means that another process owns the folder.
-var ErrBusy = errors.New("another process is using it")
 
 // Tier is an open folder. Its methods may be called from any goroutine; Put and Close from one.
 //
@@ -116,7 +112,7 @@ func (s *Stats) AddCounts(o *Stats) {
 // page; a sequence can only start where there is one.
 const snapGroup = -1
 
-// Open takes the folder of the model, and reads what is in it. Errors are ErrBusy, or those of the file system; they
+// Open takes the folder of the model, and reads what is in it. Errors are regular.ErrBusy, or those of the file system; they
 // name the folder.
 func Open(o Options) (*Tier, error) {
 	if o.Warn == nil {

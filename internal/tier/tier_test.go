@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hearth/internal/kv"
+	"hearth/internal/regular"
 	"hearth/internal/tier/tiertest"
 )
 
@@ -352,7 +353,7 @@ func mustSpell(key []kv.Elem) string {
 func TestOwners(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir, nil)
-	if _, err := Open(d.opts); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), d.dir) {
+	if _, err := Open(d.opts); !errors.Is(err, regular.ErrBusy) || !strings.Contains(err.Error(), d.dir) {
 		t.Errorf("a second owner: %v", err)
 	}
 	other := open(t, dir, func(o *Options) { o.Fingerprint = "two" })
@@ -441,7 +442,7 @@ func TestSweep(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer used.Close()
-			if err := lock(used); err != nil {
+			if err := regular.Lock(used); err != nil {
 				t.Fatal(err)
 			}
 			rest := removeStale(dir, filepath.Join(dir, folders[0].name))
