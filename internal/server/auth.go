@@ -68,6 +68,7 @@ func (s *Server) checkKey(next http.Handler) http.Handler {
 			return
 		}
 		info := wire.InfoFrom(r.Context())
+		info.Owner = caller
 		info.Key, info.Operator = key.Name, key.Operator || len(s.keys) == 1
 		if len(s.keys) > 1 { // one key for all says nothing about who calls
 			info.Caller = caller

@@ -39,6 +39,12 @@ type CollectEncoder interface {
 	Body() any
 }
 
+// Keeper is a CollectEncoder that has to keep the reply before the client gets it.
+type Keeper interface {
+	// Keep is called after the last event. With an error, that is the answer.
+	Keep() *chat.Error
+}
+
 // ErrClientGone is what Info.Err has of calls whose client closed the connection, or its half of it, or reads nothing. Such a
 // call writes no more; whoever serves it closes the connection, so that what there is of a reply is not taken for all of it.
 var ErrClientGone = errors.New("the client closed the connection")
@@ -94,6 +100,9 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, enc CollectEncoder) {
 	o.See(r, req)
 	err := o.feed(r.Context(), req, enc, func(e *chat.Event) bool { enc.Event(e); return true })
+	if k, ok := enc.(Keeper); ok && err == nil {
+		err = k.Keep()
+	}
 	switch {
 	case err == nil:
 		for _, h := range promptHeaders(InfoFrom(r.Context()).Usage) {

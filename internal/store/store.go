@@ -1,0 +1,610 @@
+// Package store keeps what clients ask to be kept: responses with the items that went into them and came out, in a SQLite
+// database, and what they build on. It knows ids, owners, chains and times; what is in a body or an item is JSON of the protocol's.
+//
+// A database has a write-ahead log, and its commits do not wait for the disk. What was committed survives the end of this process,
+// however it ends, kill -9 included. A power loss may take the commits of the last moments, never a part of one, and leaves the
+// database whole. What was in progress when the process ended is found to have failed by the next one that opens the database.
+//
+// Everything has an owner, and who is not the owner of an id is told that there is none.
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"hearth/internal/regular"
+)
+
+// Owner is whose something is: a digest of a key. Where nobody has a key all is the zero owner's, which no key stands for.
+type Owner [16]byte
+
+// Mode is where things are kept.
+type Mode string
+
+// Modes of a store.
+const (
+	Disk   Mode = "disk"
+	Memory Mode = "memory"
+	Off    Mode = "off"
+)
+
+const (
+	// MaxChain bounds how many responses stand before one in its chain.
+	MaxChain = 1000
+	// maxMemory bounds the bytes of a store in memory.
+	maxMemory = 256 << 20
+)
+
+// Options say where and for how long things are kept.
+type Options struct {
+	Mode Mode
+	Dir  string // of the database; made when it is first needed
+	// Responses is for how long responses are kept, Conversation after how long without a new response a chain is archived; 0: for
+	// ever, never.
+	Responses, Conversation time.Duration
+	Archive                 string // folder of archives; "": none are written
+	// Note is told once of what a person should know, such as that another process has the database.
+	Note func(text string)
+	Now  func() time.Time
+}
+
+// Errors that a caller tells apart.
+var (
+	ErrOff     = errors.New("nothing is stored: the server was started with --store off")
+	ErrUnknown = errors.New("there is no such id")
+	ErrLong    = fmt.Errorf("the chain of previous responses is longer than %d", MaxChain)
+)
+
+// Response is one that is stored.
+type Response struct {
+	ID       string
+	Owner    Owner
+	Previous string // the response that it builds on, "" if none
+	Status   string
+	Created  time.Time
+	Body     []byte // as it was last told
+	Input    []Item // its own, without those of Previous
+	Output   []Item
+}
+
+// InProgress is the Status of a response that is not finished; Interrupted of one that never will be, because the process that
+// made it has ended.
+const (
+	InProgress  = "in_progress"
+	Interrupted = "interrupted"
+)
+
+// Item is an input or output of a response.
+type Item struct {
+	ID   string
+	Body []byte
+}
+
+// Store is a store that is opened when something is first kept. It may be used by several goroutines.
+type Store struct {
+	o Options
+
+	mu     sync.Mutex
+	opened bool
+	err    error // of opening
+	lock   *os.File
+	write  *sql.DB // of one connection
+	read   *sql.DB
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// New makes a store and opens nothing.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	return &Store{o: o}
+}
+
+// Keeps tells whether anything is kept.
+func (s *Store) Keeps() bool { return s != nil && s.o.Mode != Off }
+
+// Close ends what is under way and closes the database.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.opened || s.err != nil {
+		return nil
+	}
+	close(s.stop)
+	<-s.done
+	s.opened, s.err = true, errors.New("the store is closed")
+	return s.shut()
+}
+
+func (s *Store) shut() error {
+	err := s.read.Close()
+	if s.write != s.read {
+		err = errors.Join(err, s.write.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// open opens the database, once. Where something was tried and failed the error stays: a store that comes and goes would lose
+// what it was asked to keep.
+func (s *Store) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened {
+		return s.err
+	}
+	s.opened = true
+	if s.o.Mode == Off {
+		s.err = ErrOff
+		return s.err
+	}
+	if s.err = s.openIn(s.o.Mode); s.err != nil {
+		s.err = fmt.Errorf("responses cannot be stored in %s: %w; start with --store memory to keep them in memory alone, or with --store off", s.o.Dir, s.err)
+		return s.err
+	}
+	s.stop, s.done = make(chan struct{}), make(chan struct{})
+	go s.expire()
+	return nil
+}
+
+// database is the name of the database's file.
+const database = "responses.db"
+
+func (s *Store) openIn(mode Mode) (err error) {
+	if mode == Disk {
+		if err = os.MkdirAll(s.o.Dir, 0o700); err != nil {
+			return regular.Short(err)
+		}
+		s.lock, err = os.OpenFile(filepath.Join(s.o.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return regular.Short(err)
+		}
+		if err = regular.Lock(s.lock); err != nil {
+			s.lock.Close()
+			s.lock = nil
+			if !errors.Is(err, regular.ErrBusy) {
+				return err
+			}
+			s.o.Note("another process stores responses in " + s.o.Dir + ": this one keeps them in memory, until it ends")
+			mode = Memory
+		}
+	}
+	if err = s.connect(mode); err != nil {
+		if s.lock != nil {
+			s.lock.Close()
+		}
+	}
+	return err
+}
+
+func (s *Store) connect(mode Mode) (err error) {
+	pragmas := "_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=temp_store(2)"
+	if mode == Memory {
+		s.write, err = sql.Open("sqlite", "file::memory:?"+pragmas+fmt.Sprintf("&_pragma=max_page_count(%d)", maxMemory/4096))
+		s.read = s.write
+	} else {
+		path := filepath.Join(s.o.Dir, database)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would let others read
+		if err != nil {
+			return regular.Short(err)
+		}
+		f.Close()
+		name := (&url.URL{Scheme: "file", Opaque: url.PathEscape(filepath.ToSlash(path))}).String() + "?" + pragmas + "&_pragma=journal_mode(wal)&_pragma=synchronous(normal)"
+		if s.write, err = sql.Open("sqlite", name+"&_txlock=immediate"); err != nil {
+			return err
+		}
+		s.read, err = sql.Open("sqlite", name+"&_pragma=query_only(1)")
+	}
+	if err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	s.write.SetMaxIdleConns(1)
+	s.write.SetConnMaxLifetime(0) // a database in memory ends with its connection
+	if s.read != s.write {
+		s.read.SetMaxOpenConns(4)
+	}
+	ctx := context.Background()
+	if err = migrate(ctx, s.write); err == nil {
+		_, err = s.write.ExecContext(ctx, "UPDATE responses SET status = ? WHERE status = ?", Interrupted, InProgress)
+	}
+	if err != nil {
+		s.read.Close()
+		s.write.Close()
+	}
+	return err
+}
+
+// do runs f in a transaction.
+func (s *Store) do(ctx context.Context, f func(tx *sql.Tx) error) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err = f(tx); err != nil {
+		_ = tx.Rollback()
+		return err
+	}
+	return tx.Commit()
+}
+
+// exists tells whether there is a database to look into, without making one.
+func (s *Store) exists() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened || s.o.Mode == Off {
+		return s.o.Mode != Off
+	}
+	_, err := os.Stat(filepath.Join(s.o.Dir, database))
+	return s.o.Mode == Disk && err == nil
+}
+
+// Begin keeps a response that is in progress, with its input. Its Previous must be one of the owner's.
+func (s *Store) Begin(ctx context.Context, r *Response) error {
+	return s.do(ctx, func(tx *sql.Tx) error {
+		root, depth := r.ID, 0
+		if r.Previous != "" {
+			err := tx.QueryRowContext(ctx, "SELECT root, depth + 1 FROM responses WHERE id = ? AND owner = ?", r.Previous, r.Owner[:]).Scan(&root, &depth)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return ErrUnknown
+			case err != nil:
+				return err
+			case depth > MaxChain:
+				return ErrLong
+			}
+		}
+		now := s.o.Now().UnixMilli()
+		_, err := tx.ExecContext(ctx, "INSERT INTO responses (id, owner, previous, root, depth, status, created, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			r.ID, r.Owner[:], r.Previous, root, depth, InProgress, now, r.Body)
+		if err == nil {
+			err = insert(ctx, tx, r.ID, false, r.Input)
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "INSERT INTO chains (root, used, archived) VALUES (?, ?, 0) ON CONFLICT (root) DO UPDATE SET used = excluded.used, archived = 0", root, now)
+		}
+		return err
+	})
+}
+
+func insert(ctx context.Context, tx *sql.Tx, response string, output bool, items []Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	stmt, err := tx.PrepareContext(ctx, "INSERT INTO items (response, output, n, id, body) VALUES (?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for n, i := range items {
+		if _, err := stmt.ExecContext(ctx, response, output, n, i.ID, i.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish keeps how a response that was in progress ended. One that was deleted meanwhile stays so: then the error is ErrUnknown.
+func (s *Store) Finish(ctx context.Context, r *Response) error {
+	return s.do(ctx, func(tx *sql.Tx) error {
+		var root string
+		err := tx.QueryRowContext(ctx, "UPDATE responses SET status = ?, body = ? WHERE id = ? AND owner = ? RETURNING root", r.Status, r.Body, r.ID, r.Owner[:]).Scan(&root)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrUnknown
+		}
+		if err == nil {
+			err = insert(ctx, tx, r.ID, true, r.Output)
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "UPDATE chains SET used = ?, archived = 0 WHERE root = ?", s.o.Now().UnixMilli(), root)
+		}
+		return err
+	})
+}
+
+// Get finds a response, without its items.
+func (s *Store) Get(ctx context.Context, owner Owner, id string) (*Response, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	r := &Response{ID: id, Owner: owner}
+	var created int64
+	err := s.read.QueryRowContext(ctx, "SELECT previous, status, created, body FROM responses WHERE id = ? AND owner = ?", id, owner[:]).
+		Scan(&r.Previous, &r.Status, &created, &r.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrUnknown
+	}
+	r.Created = time.UnixMilli(created)
+	return r, err
+}
+
+// look opens the database for reading, if there is one.
+func (s *Store) look() error {
+	if !s.exists() {
+		return ErrUnknown
+	}
+	return s.open()
+}
+
+// Chain gives the inputs and outputs of a response and of all that it builds on, the oldest first. own leaves out the output of
+// the response itself.
+func (s *Store) Chain(ctx context.Context, owner Owner, id string, withoutOwn bool) ([]Item, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	rows, err := s.read.QueryContext(ctx, `
+		WITH RECURSIVE chain (id, previous, up) AS (
+			SELECT id, previous, 0 FROM responses WHERE id = ?1 AND owner = ?2
+			UNION ALL
+			SELECT r.id, r.previous, up + 1 FROM chain JOIN responses r ON r.id = chain.previous AND r.owner = ?2 WHERE up <= ?3
+		)
+		SELECT up, chain.id, previous, output, items.id, items.body FROM chain LEFT JOIN items ON items.response = chain.id
+		ORDER BY up DESC, output, n`, id, owner[:], MaxChain)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Item
+	first, any := true, false
+	for rows.Next() {
+		var up int
+		var of, previous string
+		var output sql.NullBool
+		var item sql.NullString
+		var body []byte
+		if err := rows.Scan(&up, &of, &previous, &output, &item, &body); err != nil {
+			return nil, err
+		}
+		if any = true; first {
+			switch {
+			case up > MaxChain:
+				return nil, ErrLong
+			case previous != "": // deleted, or expired
+				return nil, ErrUnknown
+			}
+			first = false
+		}
+		if item.Valid && !(withoutOwn && up == 0 && output.Bool) {
+			items = append(items, Item{item.String, body})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !any {
+		return nil, ErrUnknown
+	}
+	return items, nil
+}
+
+// Item finds an item by its id.
+func (s *Store) Item(ctx context.Context, owner Owner, id string) (*Item, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	i := &Item{ID: id}
+	err := s.read.QueryRowContext(ctx, "SELECT i.body FROM items i JOIN responses r ON r.id = i.response WHERE i.id = ? AND r.owner = ? ORDER BY r.created DESC LIMIT 1", id, owner[:]).Scan(&i.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrUnknown
+	}
+	return i, err
+}
+
+// Delete removes a response, its items and the archive of its chain.
+func (s *Store) Delete(ctx context.Context, owner Owner, id string) error {
+	if err := s.look(); err != nil {
+		return err
+	}
+	var root string
+	err := s.do(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, "DELETE FROM responses WHERE id = ? AND owner = ? RETURNING root", id, owner[:]).Scan(&root)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrUnknown
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM chains WHERE root = ?1 AND NOT EXISTS (SELECT 1 FROM responses WHERE root = ?1)", root)
+		}
+		return err
+	})
+	if err == nil && s.o.Archive != "" {
+		if err := os.Remove(s.archive(root)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return regular.Short(err)
+		}
+	}
+	return err
+}
+
+// sweepEvery is how often is looked for what has expired.
+const sweepEvery = time.Minute
+
+// expire archives and removes what has expired, until the store is closed.
+func (s *Store) expire() {
+	defer close(s.done)
+	t := time.NewTicker(sweepEvery)
+	defer t.Stop()
+	for {
+		if err := s.Sweep(context.Background()); err != nil {
+			s.o.Note("stored responses that have expired could not be archived or removed: " + err.Error())
+		}
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// sweepAtOnce bounds the chains and the responses that one Sweep takes on.
+const sweepAtOnce = 1000
+
+// Sweep archives the chains that have been idle for long enough, and removes the responses that are too old.
+func (s *Store) Sweep(ctx context.Context) error {
+	now := s.o.Now()
+	if s.o.Conversation > 0 {
+		roots, err := s.strings(ctx, "SELECT root FROM chains WHERE archived = 0 AND used <= ? LIMIT ?", now.Add(-s.o.Conversation).UnixMilli(), sweepAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, root := range roots {
+			if err := s.keep(ctx, root); err != nil {
+				return err
+			}
+		}
+	}
+	if s.o.Responses > 0 {
+		_, err := s.write.ExecContext(ctx, "DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE created <= ? AND status <> ? LIMIT ?)",
+			now.Add(-s.o.Responses).UnixMilli(), InProgress, sweepAtOnce)
+		if err == nil {
+			_, err = s.write.ExecContext(ctx, "DELETE FROM chains WHERE archived = 1 AND NOT EXISTS (SELECT 1 FROM responses WHERE responses.root = chains.root)")
+		}
+		return err
+	}
+	return nil
+}
+
+// strings gives the first column of the rows of a query.
+func (s *Store) strings(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, rows.Err()
+}
+
+// archive is the file of a chain's archive. Ids are made here; one that is odd all the same cannot lead elsewhere.
+func (s *Store) archive(root string) string {
+	name := root
+	if slices.ContainsFunc([]byte(root), func(c byte) bool { return !isPlain(c) }) || len(root) > 100 {
+		name = fmt.Sprintf("%x", sha256.Sum256([]byte(root)))
+	}
+	return filepath.Join(s.o.Archive, name+".json")
+}
+
+func isPlain(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-'
+}
+
+// archived is the document that is kept of a chain.
+type archived struct {
+	ID        string             `json:"id"`
+	Object    string             `json:"object"`
+	Responses []archivedResponse `json:"responses"`
+}
+
+type archivedResponse struct {
+	ID        string            `json:"id"`
+	CreatedAt int64             `json:"created_at"`
+	Status    string            `json:"status"`
+	Input     []json.RawMessage `json:"input"`
+	Output    []json.RawMessage `json:"output"`
+}
+
+// keep writes the archive of a chain, whole or not at all, and then marks the chain. It may be done again.
+func (s *Store) keep(ctx context.Context, root string) error {
+	var used int64
+	if err := s.read.QueryRowContext(ctx, "SELECT used FROM chains WHERE root = ?", root).Scan(&used); err != nil {
+		return err
+	}
+	if s.o.Archive != "" {
+		doc, err := s.chain(ctx, root)
+		if err == nil && len(doc.Responses) > 0 {
+			err = writeFile(s.o.Archive, s.archive(root), doc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.write.ExecContext(ctx, "UPDATE chains SET archived = 1 WHERE root = ? AND used = ?", root, used)
+	return err
+}
+
+// chain reads all of a chain, branches included.
+func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT r.id, r.created, r.status, i.output, i.body FROM responses r LEFT JOIN items i ON i.response = r.id
+		WHERE r.root = ? ORDER BY r.created, r.depth, r.id, i.output, i.n`, root)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	doc := &archived{ID: root, Object: "conversation.archive"}
+	for rows.Next() {
+		var id, status string
+		var created int64
+		var output sql.NullBool
+		var body []byte
+		if err := rows.Scan(&id, &created, &status, &output, &body); err != nil {
+			return nil, err
+		}
+		if n := len(doc.Responses); n == 0 || doc.Responses[n-1].ID != id {
+			doc.Responses = append(doc.Responses, archivedResponse{ID: id, CreatedAt: created / 1000, Status: status, Input: []json.RawMessage{}, Output: []json.RawMessage{}})
+		}
+		r := &doc.Responses[len(doc.Responses)-1]
+		switch {
+		case body == nil:
+		case output.Bool:
+			r.Output = append(r.Output, body)
+		default:
+			r.Input = append(r.Input, body)
+		}
+	}
+	return doc, rows.Err()
+}
+
+// writeFile writes a document as a file of the user's alone, in place of one that is there.
+func writeFile(dir, path string, doc any) error {
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return regular.Short(err)
+	}
+	f, err := os.CreateTemp(dir, ".archive-*") // 0600
+	if err != nil {
+		return regular.Short(err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return regular.Short(err)
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var ada, bob = Owner{1}, Owner{2}
+
+// open makes a store whose clock stands, and which the test closes.
+func open(t *testing.T, o Options) *Store {
+	t.Helper()
+	if o.Mode == "" {
+		o.Mode = Disk
+	}
+	if o.Dir == "" {
+		o.Dir = filepath.Join(t.TempDir(), "data")
+	}
+	s := New(o)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func items(texts ...string) []Item {
+	var all []Item
+	for _, t := range texts {
+		all = append(all, Item{"i_" + t, []byte(`"` + t + `"`)})
+	}
+	return all
+}
+
+// add keeps a response from its beginning to its end.
+func add(t *testing.T, s *Store, owner Owner, id, previous string) {
+	t.Helper()
+	r := &Response{ID: id, Owner: owner, Previous: previous, Body: []byte(`{"id":"` + id + `"}`), Input: items(id + "-in")}
+	if err := s.Begin(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Status, r.Output = "completed", items(id+"-out", id+"-more")
+	if err := s.Finish(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bodies(items []Item) string {
+	var all []string
+	for _, i := range items {
+		all = append(all, strings.Trim(string(i.Body), `"`))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestChain: what a response builds on comes oldest first, in memory as on disk, and after another process has opened the file.
+func TestChain(t *testing.T) {
+	for _, mode := range []Mode{Disk, Memory} {
+		o := Options{Mode: mode, Dir: filepath.Join(t.TempDir(), "data")}
+		s := open(t, o)
+		add(t, s, ada, "a", "")
+		add(t, s, ada, "b", "a")
+		add(t, s, ada, "c", "b")
+		add(t, s, ada, "side", "a")
+		if mode == Disk {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, o)
+		}
+		for id, want := range map[string]string{
+			"a": "a-in a-out a-more", "c": "a-in a-out a-more b-in b-out b-more c-in c-out c-more", "side": "a-in a-out a-more side-in side-out side-more",
+		} {
+			got, err := s.Chain(t.Context(), ada, id, false)
+			if err != nil || bodies(got) != want {
+				t.Errorf("%s: %s: %s, %v", mode, id, bodies(got), err)
+			}
+		}
+		if got, err := s.Chain(t.Context(), ada, "b", true); err != nil || bodies(got) != "a-in a-out a-more b-in" {
+			t.Errorf("%s: the input of b: %s, %v", mode, bodies(got), err)
+		}
+		r, err := s.Get(t.Context(), ada, "b")
+		if err != nil || r.Status != "completed" || r.Previous != "a" || string(r.Body) != `{"id":"b"}` {
+			t.Errorf("%s: %+v, %v", mode, r, err)
+		}
+		if i, err := s.Item(t.Context(), ada, "i_b-out"); err != nil || string(i.Body) != `"b-out"` {
+			t.Errorf("%s: %+v, %v", mode, i, err)
+		}
+	}
+}
+
+// TestOwners: nothing of one owner's is there for another, nor for who has no key.
+func TestOwners(t *testing.T) {
+	s := open(t, Options{})
+	add(t, s, ada, "a", "")
+	for _, other := range []Owner{bob, {}} {
+		_, get := s.Get(t.Context(), other, "a")
+		_, chain := s.Chain(t.Context(), other, "a", false)
+		_, item := s.Item(t.Context(), other, "i_a-in")
+		for what, err := range map[string]error{
+			"get": get, "chain": chain, "item": item, "delete": s.Delete(t.Context(), other, "a"),
+			"begin":  s.Begin(t.Context(), &Response{ID: "b", Owner: other, Previous: "a", Body: []byte("{}")}),
+			"finish": s.Finish(t.Context(), &Response{ID: "a", Owner: other, Status: "completed", Body: []byte("{}")}),
+		} {
+			if !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s by %v: %v", what, other[0], err)
+			}
+		}
+	}
+}
+
+// TestDelete: a response goes with its items; what builds on it is no chain any more, and what was not finished yet stays away.
+func TestDelete(t *testing.T) {
+	s := open(t, Options{})
+	add(t, s, ada, "a", "")
+	add(t, s, ada, "b", "a")
+	if err := s.Begin(t.Context(), &Response{ID: "c", Owner: ada, Previous: "b", Body: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "c"} {
+		if err := s.Delete(t.Context(), ada, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, again := s.Get(t.Context(), ada, "a")
+	_, item := s.Item(t.Context(), ada, "i_a-in")
+	_, chain := s.Chain(t.Context(), ada, "b", false)
+	finish := s.Finish(t.Context(), &Response{ID: "c", Owner: ada, Status: "completed", Body: []byte("{}"), Output: items("late")})
+	for what, err := range map[string]error{"get": again, "item": item, "chain": chain, "finish": finish, "delete": s.Delete(t.Context(), ada, "a")} {
+		if !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := s.Get(t.Context(), ada, "b"); err != nil {
+		t.Errorf("b: %v", err)
+	}
+}
+
+// TestLongChain: a chain has an end.
+func TestLongChain(t *testing.T) {
+	s := open(t, Options{Mode: Memory})
+	previous := ""
+	for i := range MaxChain + 1 {
+		id := fmt.Sprint("r", i)
+		if err := s.Begin(t.Context(), &Response{ID: id, Owner: ada, Previous: previous, Body: []byte("{}"), Input: items(id)}); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		previous = id
+	}
+	if got, err := s.Chain(t.Context(), ada, previous, false); err != nil || len(got) != MaxChain+1 {
+		t.Errorf("%d items, %v", len(got), err)
+	}
+	if err := s.Begin(t.Context(), &Response{ID: "x", Owner: ada, Previous: previous, Body: []byte("{}")}); !errors.Is(err, ErrLong) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// TestCycle: a database in which responses lead in a circle, which nothing here writes, is told of and not followed for ever.
+func TestCycle(t *testing.T) {
+	s := open(t, Options{})
+	add(t, s, ada, "a", "")
+	add(t, s, ada, "b", "a")
+	if _, err := s.write.Exec("UPDATE responses SET previous = 'b' WHERE id = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Chain(t.Context(), ada, "b", false); !errors.Is(err, ErrLong) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestInterrupted: what the last process was busy with has failed.
+func TestInterrupted(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	s := open(t, o)
+	add(t, s, ada, "done", "")
+	if err := s.Begin(t.Context(), &Response{ID: "open", Owner: ada, Body: []byte(`{"a": 1}`)}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, o)
+	for id, want := range map[string]string{"done": "completed", "open": Interrupted} {
+		if r, err := s.Get(t.Context(), ada, id); err != nil || r.Status != want {
+			t.Errorf("%s: %+v, %v", id, r, err)
+		}
+	}
+}
+
+// TestOpensLate: nothing is made on disk before something is kept, and who only looks is told that there is nothing.
+func TestOpensLate(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
+	s := open(t, o)
+	if _, err := s.Get(t.Context(), ada, "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Delete(t.Context(), ada, "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(o.Dir); !os.IsNotExist(err) {
+		t.Errorf("%v", err)
+	}
+	add(t, s, ada, "a", "")
+	for _, path := range []string{o.Dir, filepath.Join(o.Dir, database), filepath.Join(o.Dir, database+"-wal"), filepath.Join(o.Dir, "lock")} {
+		st, err := os.Stat(path)
+		if err != nil || st.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", path, st, err)
+		}
+	}
+}
+
+// TestOff: nothing is kept.
+func TestOff(t *testing.T) {
+	s := open(t, Options{Mode: Off})
+	if err := s.Begin(t.Context(), &Response{ID: "a"}); !errors.Is(err, ErrOff) || s.Keeps() {
+		t.Errorf("%v, %t", err, s.Keeps())
+	}
+	if _, err := s.Get(t.Context(), ada, "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSecondProcess: a folder belongs to one; the second keeps in memory, says so, and leaves the file alone.
+func TestSecondProcess(t *testing.T) {
+	var notes []string
+	o := Options{Dir: t.TempDir(), Note: func(text string) { notes = append(notes, text) }}
+	s := open(t, o)
+	add(t, s, ada, "a", "")
+	other := open(t, o)
+	add(t, other, ada, "b", "")
+	if _, err := other.Get(t.Context(), ada, "b"); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Get(t.Context(), ada, "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Get(t.Context(), ada, "b"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], o.Dir) || !strings.Contains(notes[0], "in memory") {
+		t.Errorf("%q", notes)
+	}
+}
+
+// TestBroken: a file that is no database, or a newer one, is an error that says what to do, and stays as it is.
+func TestBroken(t *testing.T) {
+	newer := t.TempDir()
+	s := open(t, Options{Dir: newer})
+	add(t, s, ada, "a", "")
+	if _, err := s.write.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	noise := t.TempDir()
+	if err := os.WriteFile(filepath.Join(noise, database), []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, says := range map[string]string{newer: "newer version of hearth", noise: "not a database"} {
+		before, _ := os.ReadFile(filepath.Join(dir, database))
+		for range 2 {
+			err := open(t, Options{Dir: dir}).Begin(t.Context(), &Response{ID: "b", Body: []byte("{}")})
+			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--store memory") || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%v, want %q", err, says)
+			}
+		}
+		if after, _ := os.ReadFile(filepath.Join(dir, database)); !slices.Equal(before, after) {
+			t.Errorf("%s has changed", says)
+		}
+	}
+}
+
+// TestArchive: a chain that was idle is archived once, again after it has gone on, and its archive goes with a response of it.
+func TestArchive(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	var mu sync.Mutex
+	o := Options{Archive: filepath.Join(t.TempDir(), "logs"), Conversation: time.Hour, Responses: 24 * time.Hour,
+		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }}
+	later := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
+	s := open(t, o)
+	add(t, s, ada, "a", "")
+	later(30 * time.Minute)
+	add(t, s, ada, "b", "a")
+	sweep := func() {
+		t.Helper()
+		if err := s.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(o.Archive, "a.json")
+	later(45 * time.Minute)
+	if sweep(); exists(path) {
+		t.Error("it is archived 45 minutes after its last response")
+	}
+	later(15 * time.Minute)
+	sweep()
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"a-in"`, `"a-more"`, `"b-out"`, `"completed"`} {
+		if !strings.Contains(string(first), want) {
+			t.Errorf("%s is not in\n%s", want, first)
+		}
+	}
+	for p, want := range map[string]os.FileMode{path: 0o600, o.Archive: 0o700} {
+		if st, err := os.Stat(p); err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", p, st, err)
+		}
+	}
+	if _, err := s.Get(t.Context(), ada, "a"); err != nil {
+		t.Errorf("a response is gone with its archive: %v", err)
+	}
+	os.Remove(path)
+	if sweep(); exists(path) {
+		t.Error("it is archived twice")
+	}
+	add(t, s, ada, "c", "b")
+	later(time.Hour)
+	if sweep(); !exists(path) {
+		t.Error("it went on and is not archived")
+	}
+	if err := s.Delete(t.Context(), ada, "b"); err != nil || exists(path) {
+		t.Errorf("after a response is deleted: %v, archived %t", err, exists(path))
+	}
+	later(24 * time.Hour)
+	sweep()
+	if _, err := s.Get(t.Context(), ada, "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("after a day: %v", err)
+	}
+	files, _ := os.ReadDir(o.Archive)
+	for _, f := range files {
+		if f.Name() != "a.json" {
+			t.Errorf("%s is left", f.Name())
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestArchiveNames: an id leads nowhere else.
+func TestArchiveNames(t *testing.T) {
+	s := open(t, Options{Archive: t.TempDir()})
+	for _, id := range []string{"../x", "a/b", "a.b", "", strings.Repeat("a", 200), "con\x00"} {
+		if p := s.archive(id); filepath.Dir(p) != s.o.Archive || strings.ContainsAny(filepath.Base(p), "/\x00") {
+			t.Errorf("%q: %s", id, p)
+		}
+	}
+}
+
+// TestTogether: many that keep and look at once lose nothing.
+func TestTogether(t *testing.T) {
+	for _, mode := range []Mode{Disk, Memory} {
+		s := open(t, Options{Mode: mode})
+		var wg sync.WaitGroup
+		for n := range 8 {
+			wg.Go(func() {
+				previous := ""
+				for i := range 10 {
+					id := fmt.Sprintf("r%d-%d", n, i)
+					r := &Response{ID: id, Owner: ada, Previous: previous, Body: []byte("{}"), Input: items(id)}
+					err := s.Begin(context.Background(), r)
+					if r.Status = "completed"; err == nil {
+						err = s.Finish(context.Background(), r)
+					}
+					got, cerr := s.Chain(context.Background(), ada, id, false)
+					if err != nil || cerr != nil || len(got) != i+1 {
+						t.Errorf("%s: %v, %v, %d items", id, err, cerr, len(got))
+					}
+					previous = id
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
