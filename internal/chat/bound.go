@@ -11,6 +11,8 @@ const (
 	BoundBodies     Bound = "bodies"      // bytes of all bodies that are held at once
 	BoundDepth      Bound = "depth"       // levels of a body, and of blocks in blocks
 	BoundMessages   Bound = "messages"    // of a request
+	BoundChain      Bound = "chain"       // responses that one builds on
+	BoundItem       Bound = "item"        // bytes of an item that is stored
 	BoundParts      Bound = "parts"       // of a request's messages
 	BoundCalls      Bound = "calls"       // tool calls and results of a request
 	BoundTools      Bound = "tools"       // of a request

@@ -46,7 +46,7 @@ func watched(t *testing.T, change func(*config.Config)) (url string, perf, log l
 		t.Fatal(err)
 	}
 	perf, log = make(logLines, 16), make(logLines, 1024)
-	opts := serverOptions(cfg, models, slog.New(slog.NewJSONHandler(log, nil)))
+	opts := serverOptions(cfg, models, nil, slog.New(slog.NewJSONHandler(log, nil)))
 	opts.Perf = perf
 	ctx, cancel := context.WithCancelCause(context.Background())
 	handler := server.New(opts)

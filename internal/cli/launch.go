@@ -179,7 +179,7 @@ func startTarget(ctx context.Context, cfg *config.Config) (*target, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	opts := serverOptions(cfg, models, slog.New(slog.DiscardHandler))
+	opts := serverOptions(cfg, models, nil, slog.New(slog.DiscardHandler))
 	opts.Models, opts.Network = all, public(listeners)
 	served := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/server"
+	"hearth/internal/store"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
@@ -136,8 +137,8 @@ func printWarnings(ctx context.Context, w io.Writer, models *catalog.Catalog, al
 	return nil
 }
 
-// serverOptions wires the protocols. This is the list of them.
-func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) server.Options {
+// serverOptions wires the protocols. This is the list of them. Without a store no response is kept.
+func serverOptions(cfg *config.Config, models *catalog.Catalog, responsesIn *store.Store, log *slog.Logger) server.Options {
 	v, c := buildVersion()
 	openAI := openai.Protocol{Strict: cfg.StrictOpenAI, Thinking: chat.ToggleOf(cfg.ExposeThinking), Reasoning: reasoningField(cfg),
 		Unprocessable: cfg.ValidationStatus == "422"}
@@ -146,7 +147,7 @@ func serverOptions(cfg *config.Config, models *catalog.Catalog, log *slog.Logger
 		Protocols: []wire.Protocol{
 			anthropic.Protocol{Strict: cfg.StrictAnthropic, Version: cfg.AnthropicVersion, Thinking: chat.ToggleOf(cfg.ExposeThinking)},
 			openAI,
-			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse"},
+			responses.Protocol{Protocol: openAI, RefuseHosted: cfg.HostedTools == "refuse", Store: responsesIn},
 		},
 		Keys: cfg.Keys(), Isolate: cfg.Isolated(), AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins,
 		Version: v, Commit: c,

@@ -27,7 +27,7 @@ import (
 )
 
 func newServer(cfg *config.Config, models *catalog.Catalog, log *slog.Logger) *server.Server {
-	return server.New(serverOptions(cfg, models, log))
+	return server.New(serverOptions(cfg, models, nil, log))
 }
 
 // process is a running hearth serve.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"hearth/internal/config"
 	"hearth/internal/console"
 	"hearth/internal/server"
+	"hearth/internal/store"
 )
 
 // serving is a server from its settings to its end.
@@ -32,6 +34,7 @@ type serving struct {
 	models   *catalog.Catalog  // the main model
 	all      library           // that, and the small one if there is one
 	encoders *catalog.Encoders // and those that embed or rank
+	store    *store.Store      // of responses
 
 	served, loaded chan error // how serving and loading have ended, once each
 	shown, ready   bool       // the first lines are printed; the models are loaded
@@ -85,13 +88,39 @@ func (s *serving) find() (err error) {
 		return err
 	}
 	s.models.Note = func(line string) { s.log.Info(line) }
+	s.store = responseStore(s.cfg, func(line string) { s.log.Warn(line) })
 	s.models.DiskCache = &catalog.DiskCache{Build: buildMark(), Warn: func(line string) { s.log.Warn(line) }}
 	return nil
 }
 
+// responseStore keeps responses as the settings say. It opens nothing before there is one.
+func responseStore(cfg *config.Config, warn func(line string)) *store.Store {
+	o := store.Options{Mode: store.Mode(cfg.Store), Dir: cfg.StoreFolder(), Responses: cfg.ResponsesTTL, Conversation: cfg.ConversationTTL,
+		Archive: cfg.ArchiveFolder(), Note: warn}
+	if o.Mode == store.Memory {
+		o.Archive = "" // what is to end with the server does not go to a file
+	}
+	return store.New(o)
+}
+
+// stored says where text of clients is kept.
+func stored(cfg *config.Config) string {
+	switch store.Mode(cfg.Store) {
+	case store.Off:
+		return "responses: not stored"
+	case store.Memory:
+		return "responses: stored in memory, and end with the server"
+	}
+	line := "responses: stored in " + cfg.StoreFolder()
+	if cfg.ArchiveFolder() != "" && cfg.ConversationTTL > 0 {
+		line += fmt.Sprintf(", archived after %s in %s", strings.TrimSuffix(strings.TrimSuffix(cfg.ConversationTTL.String(), "0s"), "0m"), cfg.ArchiveFolder())
+	}
+	return line + "; --store memory and --store off do not"
+}
+
 // start serves until ctx ends, and loads.
 func (s *serving) start(ctx context.Context) {
-	opts := serverOptions(s.cfg, s.models, s.log)
+	opts := serverOptions(s.cfg, s.models, s.store, s.log)
 	opts.Network = public(s.listeners)
 	opts.Models, opts.Encoders, opts.Monitor = s.encoders, s.encoders, monitor{s.cfg, s.models, s.all, s.encoders}
 	if s.tells() {
@@ -205,6 +234,7 @@ func (s *serving) drain() error {
 			s.ready, err = true, cmp.Or(err, failed)
 		default:
 		}
+		err = cmp.Or(err, s.store.Close())
 		if !s.ready { // there is nothing to keep, and no way to break a load off but to end the process
 			return err
 		}

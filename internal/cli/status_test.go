@@ -320,7 +320,7 @@ func TestStatusOfTwo(t *testing.T) {
 	if err := both.Load(backends()); err != nil {
 		t.Fatal(err)
 	}
-	opts := serverOptions(cfg, main, slog.New(slog.DiscardHandler))
+	opts := serverOptions(cfg, main, nil, slog.New(slog.DiscardHandler))
 	opts.Models, opts.Monitor = both, monitor{cfg, main, both, nil}
 	srv := httptest.NewServer(server.New(opts))
 	defer func() {

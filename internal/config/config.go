@@ -77,6 +77,11 @@ type Config struct {
 	ReasoningField   string                     // both, reasoning_content, reasoning
 	ValidationStatus string                     // 400, 422
 	HostedTools      string                     // drop, refuse
+	Store            string                     // disk, memory, off
+	StoreDir         string                     // "": in the user's data folder; see StoreFolder
+	ResponsesTTL     time.Duration              // 0: for ever
+	ConversationTTL  time.Duration              // 0: they do not expire
+	Archive          string                     // "": in the user's data folder; off: nowhere; see ArchiveFolder
 
 	// How output is read.
 	ToolCallParser       string
@@ -106,15 +111,16 @@ type Config struct {
 	LogPrompts   bool   // text of prompts may be logged
 	DrainTimeout time.Duration
 
-	origin       map[string]string
-	foreign      map[string]given // flags of other servers
-	user         string           // the user's folder; "": not known
-	file         string           // that was read; "": none
-	sections     []section        // of the file, for models; see For
-	ofModel      map[string]bool  // places in the file that For took something from
-	matched      []string         // patterns of the sections that For took in
-	overruled    []string         // flags and variables that they replaced
-	prefixFolder string           // see PrefixCacheFolder
+	origin                     map[string]string
+	foreign                    map[string]given // flags of other servers
+	user                       string           // the user's folder; "": not known
+	file                       string           // that was read; "": none
+	sections                   []section        // of the file, for models; see For
+	ofModel                    map[string]bool  // places in the file that For took something from
+	matched                    []string         // patterns of the sections that For took in
+	overruled                  []string         // flags and variables that they replaced
+	prefixFolder               string           // see PrefixCacheFolder
+	storeFolder, archiveFolder string           // see StoreFolder and ArchiveFolder
 }
 
 // Default is the configuration with no flag and no environment.
@@ -147,6 +153,9 @@ func Default() *Config {
 		ReasoningField:    "both",
 		ValidationStatus:  "400",
 		HostedTools:       "drop",
+		Store:             "disk",
+		ResponsesTTL:      30 * 24 * time.Hour,
+		ConversationTTL:   time.Hour,
 		EmbeddingOverflow: "error",
 		LogLevel:          "info",
 		AnthropicVersion:  "2023-06-01",

@@ -25,6 +25,49 @@ func (c *Config) findPrefixFolder(env Env) string {
 	return filepath.Join(base, "hearth", "prefix-cache")
 }
 
+// StoreFolder is where responses are kept on disk, "" if that is not known.
+func (c *Config) StoreFolder() string { return c.storeFolder }
+
+// ArchiveFolder is where chains of responses are archived, "" if nowhere.
+func (c *Config) ArchiveFolder() string { return c.archiveFolder }
+
+// findStoreFolders are the folders that --store-dir and --conversation-archive mean: in the user's data folder unless they name
+// others.
+func (c *Config) findStoreFolders(env Env) (store, archive string) {
+	user := home(env)
+	if store = expand(c.StoreDir, user); store == "" {
+		if base := userData(env, user); base != "" {
+			store = filepath.Join(base, "hearth")
+		}
+	}
+	switch {
+	case c.Archive == "off":
+	case c.Archive != "":
+		archive = expand(c.Archive, user)
+	case store != "":
+		archive = filepath.Join(store, "conversation_logs")
+	}
+	return store, archive
+}
+
+// userData is where programs of this user keep what cannot be made again, "" if that is not known.
+func userData(env Env, user string) string {
+	if base, _ := env("XDG_DATA_HOME"); filepath.IsAbs(base) {
+		return base
+	}
+	if runtime.GOOS == "windows" {
+		base, _ := env("LOCALAPPDATA")
+		return base
+	}
+	switch {
+	case user == "":
+		return ""
+	case runtime.GOOS == "darwin":
+		return filepath.Join(user, "Library", "Application Support")
+	}
+	return filepath.Join(user, ".local", "share")
+}
+
 // userCache is where programs of this user keep what can be made again, "" if that is not known.
 func userCache(env Env, user string) string {
 	if base, _ := env("XDG_CACHE_HOME"); filepath.IsAbs(base) {

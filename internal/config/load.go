@@ -105,6 +105,9 @@ func (c *Config) Load(fs *pflag.FlagSet, env Env, warn func(string)) error {
 	if fs.Lookup("prefix-cache-dir") != nil {
 		c.prefixFolder = c.findPrefixFolder(env)
 	}
+	if fs.Lookup("store-dir") != nil {
+		c.storeFolder, c.archiveFolder = c.findStoreFolders(env)
+	}
 	return nil
 }
 

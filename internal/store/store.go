@@ -1,9 +1,10 @@
 // Package store keeps what clients ask to be kept: responses with the items that went into them and came out, in a SQLite
-// database, and what they build on. It knows ids, owners, chains and times; what is in a body or an item is JSON of the protocol's.
+// database, and what they build on. It knows ids, owners, chains and times; a body or an item is JSON of the protocol's.
 //
-// A database has a write-ahead log, and its commits do not wait for the disk. What was committed survives the end of this process,
-// however it ends, kill -9 included. A power loss may take the commits of the last moments, never a part of one, and leaves the
-// database whole. What was in progress when the process ended is found to have failed by the next one that opens the database.
+// A database has a write-ahead log, and its commits do not wait for the disk. What was committed survives the end of this
+// process, however it ends, kill -9 included. A power loss may take the commits of the last moments, never a part of one, and
+// leaves the database whole. What was in progress when the process ended is found to have failed by the next one that opens the
+// database.
 //
 // Everything has an owner, and who is not the owner of an id is told that there is none.
 package store
@@ -51,7 +52,7 @@ const (
 type Options struct {
 	Mode Mode
 	Dir  string // of the database; made when it is first needed
-	// Responses is for how long responses are kept, Conversation after how long without a new response a chain is archived; 0: for
+	// Responses is for how long responses are kept, Conversation after how long without a new one a chain is archived; 0: for
 	// ever, never.
 	Responses, Conversation time.Duration
 	Archive                 string // folder of archives; "": none are written
@@ -345,7 +346,7 @@ func (s *Store) Get(ctx context.Context, owner Owner, id string) (*Response, err
 
 // look opens the database for reading, if there is one.
 func (s *Store) look() error {
-	if !s.exists() {
+	if s == nil || !s.exists() {
 		return ErrUnknown
 	}
 	return s.open()
@@ -607,4 +608,14 @@ func writeFile(dir, path string, doc any) error {
 		return regular.Short(err)
 	}
 	return nil
+}
+
+// IDs gives the ids of an owner's responses, the oldest first.
+func (s *Store) IDs(ctx context.Context, owner Owner) ([]string, error) {
+	if err := s.look(); errors.Is(err, ErrUnknown) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return s.strings(ctx, "SELECT id FROM responses WHERE owner = ? ORDER BY created, id", owner[:])
 }

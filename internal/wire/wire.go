@@ -106,8 +106,8 @@ type Info struct {
 	// Set by the server before the protocol sees the call, see chat.Origin.
 	Caller, Salt [16]byte
 	Owner        [16]byte // of what is stored: a digest of the key, also where all have the same; zero where none is asked for
-	Key          string // name of the key, for the log; "": it has none
-	Operator     bool   // may see and clear what is of all callers
+	Key          string   // name of the key, for the log; "": it has none
+	Operator     bool     // may see and clear what is of all callers
 }
 
 type infoKey struct{}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"net/http"
 	"slices"
 
 	"hearth/internal/chat"
+	"hearth/internal/store"
 	"hearth/internal/wire"
 	"hearth/internal/wire/openai"
 )
@@ -23,6 +25,9 @@ type request struct {
 	encrypted bool            // reasoning comes as encrypted_content too
 	summary   bool            // reasoning comes as a summary
 	echo      echo
+	store     bool         // it is kept, with its input
+	previous  string       // the response that it builds on
+	input     []store.Item // as it is stored
 }
 
 // tool is what a function of the model's is to the client.
@@ -66,7 +71,7 @@ func Decode(body []byte) (*chat.Request, *chat.Error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := decode(v, false)
+	r, err := decode(v, &decoder{newID: wire.NewID})
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +80,21 @@ func Decode(body []byte) (*chat.Request, *chat.Error) {
 
 // decode reads the body of /v1/responses. Fields about OpenAI's own service (service_tier, safety_identifier, …) do nothing;
 // those that would change the answer and that there are not are refused by name.
-func decode(body wire.Value, refuseHosted bool) (*request, *chat.Error) {
-	d := &decoder{refuseHosted: refuseHosted, r: &request{tools: map[string]tool{}}}
+func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
+	d.r = &request{tools: map[string]tool{}}
 	if !d.Want(body, wire.Object) {
 		return nil, d.Err()
 	}
 	r := d.r
 	r.stream, r.Model = d.Bool(body.Get("stream")), d.OptString(body.Get("model"))
 	d.notHere(body)
+	r.store = d.keeps
+	if v := body.Get("store"); !v.Absent() {
+		r.store = d.Bool(v) && d.keeps
+	}
 	d.instructions(body.Get("instructions"))
 	d.declare(body.Get("tools"))
+	d.previous(body.Get("previous_response_id"))
 	d.input(body.Get("input"))
 	d.toolChoice(body.Get("tool_choice"))
 	r.echo.ParallelToolCalls = true
@@ -119,15 +129,19 @@ type decoder struct {
 	openai.Decoder
 	r            *request
 	refuseHosted bool
+	keeps        bool // responses are stored unless a request says otherwise
+	past         past
+	newID        func(prefix string) string
 	turn         *wire.Parts // of the assistant, under way; nil: none
 }
 
-// notHere refuses what needs responses to be stored.
+// decoder makes one for a request.
+func (h handler) decoder(r *http.Request) *decoder {
+	return &decoder{refuseHosted: h.RefuseHosted, keeps: h.Store.Keeps(), past: h.past(r), newID: h.NewID}
+}
+
+// notHere refuses what there is not.
 func (d *decoder) notHere(body wire.Value) {
-	if v := body.Get("previous_response_id"); !v.Absent() && d.Err() == nil {
-		d.FailWith(&chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Code: "previous_response_not_found",
-			Msg: "there is no response " + wire.Quote(d.String(v)) + ": this version stores none; send the whole conversation as input"})
-	}
 	if v := body.Get("background"); d.Bool(v) {
 		d.Fail(v, "responses in the background are not served: leave it out, or stream")
 	}
@@ -247,7 +261,6 @@ func (d *decoder) others(body wire.Value) {
 	default:
 		d.Fail(body.Get("truncation"), "unknown truncation %s: must be auto or disabled", wire.Quote(s))
 	}
-	d.Bool(body.Get("store"))
 }
 
 // toolChoice reads how far the model is free to call tools. One that is only run elsewhere cannot be demanded: the model may then

@@ -86,6 +86,7 @@ const (
 	inProgress = "in_progress"
 	completed  = "completed"
 	unfinished = "incomplete"
+	cancelled  = "cancelled"
 	failed     = "failed"
 )
 
@@ -163,8 +164,10 @@ type reply struct {
 
 	body   response
 	usage  chat.Usage
+	items  []*item // of the output
 	open   *item
 	finish chat.Finish
+	kept   *kept // nil: it is not stored
 }
 
 // item is an item of the output while it comes.
@@ -207,6 +210,7 @@ func newReply(h handler, r *http.Request, header http.Header, req *request) *rep
 		PresencePenalty: e.Presence, FrequencyPenalty: e.Frequency, TopLogprobs: e.TopLogprobs,
 		Metadata: orJSON(e.Metadata, "{}"), ServiceTier: "default", SafetyID: orNull(e.Safety), PromptCacheKey: orNull(e.Prompt),
 	}
+	rep.body.PreviousID = orNull(req.previous)
 	if rep.body.Tools == nil {
 		rep.body.Tools = []json.RawMessage{}
 	}
@@ -241,7 +245,7 @@ func (r *reply) Event(e *chat.Event) {
 		r.in(messageKind)
 		r.fragment(e)
 	case chat.EventReasoning:
-		if r.shown || r.req.encrypted {
+		if r.shown || r.req.encrypted || r.kept != nil {
 			r.in(reasoningKind)
 			r.fragment(e)
 		}
@@ -279,9 +283,14 @@ var reasons = map[chat.Finish]string{
 	chat.FinishLength: "max_output_tokens", chat.FinishContext: "max_output_tokens", chat.FinishRefusal: "content_filter",
 }
 
+// Keep implements wire.Keeper.
+func (r *reply) Keep() *chat.Error {
+	r.complete()
+	return r.settle()
+}
+
 // Body is the response object once the reply has ended.
 func (r *reply) Body() any {
-	r.complete()
 	if h := r.req.format.Header(); h != "" {
 		r.header.Set(openai.SchemaHeader, h)
 	}
@@ -313,6 +322,7 @@ func (r *reply) in(kind itemKind) {
 func (r *reply) begin(i *item) {
 	i.id, i.index = r.newID(itemPrefixes[i.kind]), len(r.body.Output)
 	r.open = i
+	r.items = append(r.items, i)
 	r.body.Output = append(r.body.Output, r.object(i, inProgress, false))
 	r.added(i)
 }

@@ -16,15 +16,24 @@ func (d *decoder) input(v wire.Value) {
 	switch v.Kind() {
 	case wire.String:
 		d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.User, Parts: wire.TextParts(d.String(v))})
+		if d.r.store {
+			d.keepText(v)
+		}
 	case wire.Array:
 		for _, item := range d.Messages(v) {
 			if !d.Want(item, wire.Object) {
 				return
 			}
 			d.item(item)
+			if d.r.store && d.Err() == nil {
+				d.keepItem(item)
+			}
 		}
 		d.endTurn()
 	case wire.Missing, wire.Null:
+		if d.r.previous != "" { // it goes on from there
+			break
+		}
 		d.Fail(v, "is required and must be a string or an array of items")
 	default:
 		d.Fail(v, "expected a string or an array of items, got %s", v.Kind())
@@ -63,8 +72,7 @@ func (d *decoder) item(item wire.Value) {
 			}
 		}
 	case "item_reference":
-		d.FailWith(&chat.Error{Kind: chat.NotFound, Param: item.Get("id").Path(), Code: "item_not_found",
-			Msg: "there is no item " + wire.Quote(d.String(item.Get("id"))) + ": this version stores none; send the item itself"})
+		d.reference(item.Get("id"))
 	default:
 		if !slices.Contains(skipped, kind) && !strings.HasSuffix(kind, "_call") && !strings.HasSuffix(kind, "_output") && !strings.HasPrefix(kind, "mcp_") {
 			d.Fail(item.Get("type"), "unknown item %s: must be message, reasoning, function_call, function_call_output or one of their like", wire.Quote(kind))

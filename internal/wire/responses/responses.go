@@ -1,15 +1,16 @@
 // Package responses is OpenAI's Responses API, at its own paths and at Azure's: it decodes bodies into chat.Requests and
 // encodes chat.Events as response objects and as their events. It speaks package openai's nouns: errors, media, custom tools,
 // formats and sampling fields are the same there and here. Shapes follow the types of the official SDKs (Python openai 3.52)
-// and the Open Responses schema. Nothing is stored: a response that is asked for later is not there, and a request that builds
-// on one is refused by name. docs/responses.md has every field.
+// and the Open Responses schema. Responses are stored, and built on, by package store. docs/responses.md has every field.
 package responses
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"hearth/internal/chat"
+	"hearth/internal/store"
 	"hearth/internal/wire"
 	"hearth/internal/wire/openai"
 )
@@ -21,6 +22,8 @@ type Protocol struct {
 	// RefuseHosted refuses tools that only work where OpenAI runs them, such as web_search; else the model does not learn of
 	// them.
 	RefuseHosted bool
+	// Store keeps responses; nil keeps none.
+	Store *store.Store
 }
 
 // azure is where Azure has this API, see package openai.
@@ -28,12 +31,15 @@ const azure = "/openai"
 
 // Mount registers the routes.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
-	h := handler{Protocol: p, Options: o.WithDefaults()}
+	h := handler{p, o.WithDefaults(), &active{of: map[activeKey]context.CancelCauseFunc{}}}
 	create := http.HandlerFunc(h.responses)
 	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)
 	for _, base := range []string{"", azure} {
 		wire.Handle(mux, base, "/responses", create)
 		wire.Handle(mux, base, "/responses/input_tokens", count)
+		wire.Handle(mux, base, "/responses/{id}", http.HandlerFunc(h.one))
+		wire.Handle(mux, base, "/responses/{id}/cancel", wire.Method(p.WriteError, http.MethodPost, h.cancelOne))
+		wire.Handle(mux, base, "/responses/{id}/input_items", wire.Method(p.WriteError, http.MethodGet, h.inputItems))
 	}
 	mux.Handle(azure+"/deployments/{name}/responses", h.deployment(h.responses))
 	mux.Handle(azure+"/deployments/{name}/responses/input_tokens", h.deployment(count.ServeHTTP))
@@ -52,6 +58,7 @@ func (Protocol) Speaks(r *http.Request) bool {
 type handler struct {
 	Protocol
 	wire.Options
+	active *active
 }
 
 // deployment has f answer for the deployment that the path names.
@@ -72,6 +79,15 @@ func (h handler) responses(w http.ResponseWriter, r *http.Request) {
 	wire.Method(h.WriteError, http.MethodPost, h.create).ServeHTTP(w, r)
 }
 
+// one answers for a response that is stored.
+func (h handler) one(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodDelete {
+		h.remove(w, r)
+		return
+	}
+	wire.Method(h.WriteError, http.MethodGet, h.retrieve).ServeHTTP(w, r)
+}
+
 func (h handler) create(w http.ResponseWriter, r *http.Request) {
 	req, body := h.read(w, r)
 	if body == nil {
@@ -80,14 +96,24 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 	defer body.Close()
 	h.Queued = body.Close
 	rep := newReply(h, r, w.Header(), req)
+	fail := h.WriteError
+	if req.store {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		r = r.WithContext(ctx)
+		rep.keep(h, r, cancel)
+		defer rep.abandon()
+		h.Models = keeping{h.Models, rep.enter}
+		fail = rep.failing(h.WriteError)
+	}
 	if req.stream {
-		h.Stream(w, r, &req.Request, h.WriteError, ": keep-alive\n\n", func(s *wire.Stream) wire.StreamEncoder {
+		h.Stream(w, r, &req.Request, fail, ": keep-alive\n\n", func(s *wire.Stream) wire.StreamEncoder {
 			rep.out = s
 			return streamEncoder{rep}
 		})
 		return
 	}
-	h.Collect(w, r, &req.Request, h.WriteError, rep)
+	h.Collect(w, r, &req.Request, fail, rep)
 }
 
 // inputTokens counts the tokens of a prompt.
@@ -122,7 +148,7 @@ const leastStrict = 16
 func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.Body) {
 	var req *request
 	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
-		if req, err = decode(v, h.RefuseHosted); err != nil {
+		if req, err = decode(v, h.decoder(r)); err != nil {
 			return err
 		}
 		if h.Strict {

@@ -16,23 +16,38 @@ type streamEncoder struct{ *reply }
 func (s streamEncoder) Done(err *chat.Error) {
 	r := s.reply
 	if err == nil {
-		r.complete()
-	} else {
-		r.end(unfinished)
+		err = r.Keep()
+	}
+	if err != nil {
 		if r.sequence == 0 {
 			r.tell("response.created", "response", &r.body)
 		}
-		d := openai.NewErrorDetail(err)
-		code := "server_error"
-		if d.Code != nil {
-			code = *d.Code
-		}
-		r.body.Status, r.body.Error = failed, &failure{code, d.Message}
+		r.fail(err)
+		_ = r.settle() // the client is told of a failure already
 	}
-	r.tell("response."+r.body.Status, "response", &r.body)
+	event := r.body.Status
+	if event == cancelled {
+		event = unfinished // there is no event of that name
+	}
+	r.tell("response."+event, "response", &r.body)
 	if h := r.req.format.Header(); h != "" {
 		r.header.Set(http.TrailerPrefix+openai.SchemaHeader, h)
 	}
+}
+
+// fail ends the response by an error.
+func (r *reply) fail(err *chat.Error) {
+	r.end(unfinished)
+	if err.Code == errCancelled.Code {
+		r.body.Status = cancelled
+		return
+	}
+	d := openai.NewErrorDetail(err)
+	code := "server_error"
+	if d.Code != nil {
+		code = *d.Code
+	}
+	r.body.Status, r.body.CompletedAt, r.body.Error = failed, nil, &failure{code, d.Message}
 }
 
 // tell sends an event with fields, their names and values in turn, where there is a stream.

@@ -1,0 +1,454 @@
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"hearth/internal/chat"
+	"hearth/internal/store"
+	"hearth/internal/wire"
+)
+
+// past reads what is stored for a request: what it builds on, and items that it refers to.
+type past struct {
+	ctx   context.Context
+	store *store.Store
+	owner store.Owner
+}
+
+func (h handler) past(r *http.Request) past {
+	return past{r.Context(), h.Store, wire.InfoFrom(r.Context()).Owner}
+}
+
+// failed is what a client is told of an error of the store's.
+func (p past) failed(err error, unknown *chat.Error) *chat.Error {
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return unknown
+	case errors.Is(err, store.ErrLong):
+		return &chat.Error{Kind: chat.Invalid, Param: unknown.Param, Bound: chat.BoundChain, Msg: err.Error() + ": send the conversation as input"}
+	case p.ctx.Err() != nil:
+		return chat.AsError(p.ctx.Err())
+	}
+	return &chat.Error{Kind: chat.Internal, Msg: "stored responses cannot be read: " + err.Error(), Err: err}
+}
+
+// previous adds the inputs and outputs of a response and of all before it.
+func (d *decoder) previous(v wire.Value) {
+	id := d.OptString(v)
+	if id == "" || d.Err() != nil {
+		return
+	}
+	items, err := d.past.store.Chain(d.past.ctx, d.past.owner, id, false)
+	if err != nil {
+		d.FailWith(d.past.failed(err, &chat.Error{Kind: chat.Invalid, Param: v.Path(), Code: "previous_response_not_found",
+			Msg: "there is no response " + wire.Quote(id) + " here: it was not stored, or is deleted or expired; send the whole conversation as input"}))
+		return
+	}
+	d.r.previous = id
+	for _, i := range items {
+		d.stored(i, v)
+	}
+	d.endTurn()
+}
+
+// reference adds an item that is stored.
+func (d *decoder) reference(v wire.Value) {
+	id := d.String(v)
+	if d.Err() != nil {
+		return
+	}
+	i, err := d.past.store.Item(d.past.ctx, d.past.owner, id)
+	if err != nil {
+		d.FailWith(d.past.failed(err, &chat.Error{Kind: chat.NotFound, Param: v.Path(), Code: "item_not_found",
+			Msg: "there is no item " + wire.Quote(id) + " here: it was not stored, or is deleted or expired; send the item itself"}))
+		return
+	}
+	d.stored(*i, v)
+}
+
+// stored reads an item that was stored. It was read once before.
+func (d *decoder) stored(i store.Item, at wire.Value) {
+	item, err := wire.Parse(i.Body)
+	if err != nil {
+		d.FailWith(&chat.Error{Kind: chat.Internal, Msg: "a stored item is not valid JSON", Err: err})
+		return
+	}
+	d.item(item.At(at))
+}
+
+// maxItem bounds the bytes of an item that is stored.
+const maxItem = 16 << 20
+
+// keepItem notes an item of the input as it is stored: with an id and a type, its text in parts, as it is listed later.
+func (d *decoder) keepItem(item wire.Value) {
+	kind := d.OptString(item.Get("type"))
+	if kind == "item_reference" {
+		return // what it refers to is stored already
+	}
+	id := d.OptString(item.Get("id"))
+	if id == "" {
+		id = d.newID(prefixOf(kind))
+	}
+	b := []byte(`{"id":`)
+	b = wire.AppendString(b, id)
+	if kind == "" {
+		b = append(b, `,"type":"message"`...)
+	}
+	for key, v := range item.Fields() {
+		switch {
+		case key == "id":
+			continue
+		case key == "content" && v.Kind() == wire.String:
+			part := "input_text"
+			if d.OptString(item.Get("role")) == "assistant" {
+				part = "output_text"
+			}
+			b = append(append(append(b, `,"content":[{"type":"`...), part...), `","text":`...)
+			b = append(append(b, v.Raw()...), `}]`...)
+		default:
+			b = append(wire.AppendString(append(b, ','), key), ':')
+			b = append(b, raw(v)...)
+		}
+	}
+	b = append(b, '}')
+	if len(b) > maxItem {
+		d.FailWith(&chat.Error{Kind: chat.TooLarge, Param: item.Path(), Bound: chat.BoundItem,
+			Msg: "an item that is stored may have at most 16 MiB; send store: false"})
+		return
+	}
+	d.r.input = append(d.r.input, store.Item{ID: id, Body: b})
+}
+
+// keepText is keepItem for an input that is one text.
+func (d *decoder) keepText(v wire.Value) {
+	id := d.newID("msg_")
+	d.r.input = []store.Item{{ID: id, Body: wire.Marshal(messageItem{id, "message", completed, "user", []any{plainPart{"input_text", d.String(v)}}})}}
+}
+
+// prefixOf begins the ids of items of a kind.
+func prefixOf(kind string) string {
+	if i := slices.Index(itemTypes[:], kind); i >= 0 {
+		return itemPrefixes[i]
+	}
+	switch kind {
+	case "function_call_output":
+		return "fco_"
+	case "custom_tool_call_output":
+		return "ctco_"
+	}
+	return "msg_"
+}
+
+// keeping is chat.Models whose replies are stored as being in progress before their first event.
+type keeping struct {
+	chat.Models
+	begin func() *chat.Error
+}
+
+func (k keeping) Open(ctx context.Context, name string) (chat.Generator, error) {
+	g, err := k.Models.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return keepingOne{g, k.begin}, nil
+}
+
+type keepingOne struct {
+	chat.Generator
+	begin func() *chat.Error
+}
+
+func (k keepingOne) Generate(ctx context.Context, r *chat.Request) (iter.Seq2[chat.Event, error], error) {
+	events, err := k.Generator.Generate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(chat.Event, error) bool) {
+		begun := false
+		for e, err := range events {
+			if !begun && err == nil {
+				begun = true
+				if err := k.begin(); err != nil {
+					yield(chat.Event{Finish: chat.FinishError}, err)
+					return
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// kept is the store's side of a response: it is stored when it begins and again when it ends, and can be cancelled in between.
+type kept struct {
+	store  *store.Store
+	ctx    context.Context // which the client's leaving does not end
+	record store.Response
+	state  keptState
+	cancel context.CancelCauseFunc
+	active *active
+}
+
+type keptState uint8
+
+const (
+	notBegun keptState = iota
+	begun
+	settled
+)
+
+// active are the responses that are in progress here.
+type active struct {
+	mu sync.Mutex
+	of map[activeKey]context.CancelCauseFunc
+}
+
+type activeKey struct {
+	owner store.Owner
+	id    string
+}
+
+// errCancelled is why a response ends that its owner cancels.
+var errCancelled = &chat.Error{Kind: chat.Invalid, Code: "response_cancelled", Msg: "the response was cancelled"}
+
+func (k *kept) key() activeKey { return activeKey{k.record.Owner, k.record.ID} }
+
+// keep has the response stored.
+func (r *reply) keep(h handler, req *http.Request, cancel context.CancelCauseFunc) {
+	r.body.Store = true
+	r.kept = &kept{store: h.Store, ctx: context.WithoutCancel(req.Context()), cancel: cancel, active: h.active,
+		record: store.Response{ID: r.body.ID, Owner: wire.InfoFrom(req.Context()).Owner, Previous: r.req.previous, Input: r.req.input}}
+}
+
+// abandon stores a response as cancelled that has begun and did not end: its client has left, or what served it has failed.
+func (r *reply) abandon() {
+	if r.kept.state == begun {
+		r.fail(errCancelled)
+		_ = r.settle() // nobody is there to be told
+	}
+}
+
+// failing has a response that was not streamed answer that it was cancelled, and other errors stored before they are answered.
+func (r *reply) failing(fail wire.ErrorWriter) wire.ErrorWriter {
+	return func(w http.ResponseWriter, req *http.Request, err *chat.Error) {
+		begun := r.kept.state == begun
+		if begun {
+			r.fail(err)
+			_ = r.settle() // it is an error already
+		}
+		if begun && err.Code == errCancelled.Code {
+			wire.WriteJSON(w, http.StatusOK, &r.body)
+			return
+		}
+		fail(w, req, err)
+	}
+}
+
+// enter stores that the response is in progress.
+func (r *reply) enter() *chat.Error {
+	k := r.kept
+	k.record.Body = wire.Marshal(&r.body)
+	if err := k.store.Begin(k.ctx, &k.record); err != nil {
+		return storeError(err)
+	}
+	k.state = begun
+	k.active.mu.Lock()
+	k.active.of[k.key()] = k.cancel
+	k.active.mu.Unlock()
+	return nil
+}
+
+func storeError(err error) *chat.Error {
+	if errors.Is(err, store.ErrLong) {
+		return &chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Bound: chat.BoundChain, Msg: err.Error() + ": send the conversation as input"}
+	}
+	if errors.Is(err, store.ErrUnknown) {
+		return &chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Code: "previous_response_not_found", Msg: "the previous response is not there any more"}
+	}
+	return &chat.Error{Kind: chat.Internal, Msg: "the response cannot be stored: " + err.Error() + "; store: false does without", Err: err}
+}
+
+// settle stores how the response ended. What its client has deleted meanwhile stays deleted.
+func (r *reply) settle() *chat.Error {
+	k := r.kept
+	if k == nil || k.state != begun {
+		return nil
+	}
+	k.state = settled
+	k.active.mu.Lock()
+	delete(k.active.of, k.key())
+	k.active.mu.Unlock()
+	k.record.Status, k.record.Body = r.body.Status, wire.Marshal(&r.body)
+	for _, i := range r.items {
+		k.record.Output = append(k.record.Output, store.Item{ID: i.id, Body: wire.Marshal(r.toStore(i))})
+	}
+	if err := k.store.Finish(k.ctx, &k.record); err != nil && !errors.Is(err, store.ErrUnknown) {
+		return storeError(err)
+	}
+	return nil
+}
+
+// toStore is an item of the output as it is stored: reasoning that the client does not get is what the next response builds on.
+func (r *reply) toStore(i *item) any {
+	o, ok := r.body.Output[i.index].(reasoningItem)
+	if !ok || r.shown || o.Encrypted != nil {
+		return r.body.Output[i.index]
+	}
+	text := encrypted(i.text.String())
+	o.Encrypted = &text
+	return o
+}
+
+// find answers with a stored response, or says that there is none.
+func (h handler) find(w http.ResponseWriter, r *http.Request) *store.Response {
+	p := h.past(r)
+	id := r.PathValue("id")
+	got, err := p.store.Get(p.ctx, p.owner, id)
+	if err != nil {
+		h.WriteError(w, r, p.failed(err, noResponse(id)))
+		return nil
+	}
+	return got
+}
+
+func noResponse(id string) *chat.Error {
+	return &chat.Error{Kind: chat.NotFound, Code: "not_found", Msg: "there is no response " + wire.Quote(id) + " here: it was not stored, or is deleted or expired"}
+}
+
+// retrieve answers with a stored response.
+func (h handler) retrieve(w http.ResponseWriter, r *http.Request) {
+	got := h.find(w, r)
+	if got == nil {
+		return
+	}
+	body := got.Body
+	if got.Status == store.Interrupted {
+		body = interrupted(body)
+	}
+	wire.WriteJSON(w, http.StatusOK, json.RawMessage(body))
+}
+
+// interrupted is a response in progress whose server has ended.
+func interrupted(body []byte) []byte {
+	var r response
+	if json.Unmarshal(body, &r) != nil {
+		return body
+	}
+	r.Status, r.Error = failed, &failure{"server_error", "the server ended before the response was complete"}
+	return wire.Marshal(&r)
+}
+
+// remove deletes a stored response.
+func (h handler) remove(w http.ResponseWriter, r *http.Request) {
+	p, id := h.past(r), r.PathValue("id")
+	if err := p.store.Delete(p.ctx, p.owner, id); err != nil {
+		h.WriteError(w, r, p.failed(err, noResponse(id)))
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{id, "response", true})
+}
+
+// cancelOne ends a response that is in progress, and answers with it once it has ended.
+func (h handler) cancelOne(w http.ResponseWriter, r *http.Request) {
+	got := h.find(w, r)
+	if got == nil {
+		return
+	}
+	h.active.mu.Lock()
+	cancel := h.active.of[activeKey{got.Owner, got.ID}]
+	h.active.mu.Unlock()
+	if cancel == nil {
+		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Msg: "the response is not in progress: it is " + got.Status})
+		return
+	}
+	cancel(errCancelled)
+	var body response
+	if json.Unmarshal(got.Body, &body) == nil {
+		body.Status = cancelled
+		got.Body = wire.Marshal(&body)
+	}
+	wire.WriteJSON(w, http.StatusOK, json.RawMessage(got.Body))
+}
+
+const (
+	maxPage     = 100 // items of a page
+	defaultPage = 20
+)
+
+// inputItems answers with a page of what went into a response, all that it builds on included.
+func (h handler) inputItems(w http.ResponseWriter, r *http.Request) {
+	p, id := h.past(r), r.PathValue("id")
+	items, err := p.store.Chain(p.ctx, p.owner, id, true)
+	if err != nil {
+		h.WriteError(w, r, p.failed(err, noResponse(id)))
+		return
+	}
+	limit, order, bad := pageOf(r.URL.Query().Get("limit"), r.URL.Query().Get("order"))
+	if bad != nil {
+		h.WriteError(w, r, bad)
+		return
+	}
+	if order != "asc" {
+		slices.Reverse(items)
+	}
+	find := func(param string) (int, bool) {
+		want := r.URL.Query().Get(param)
+		if want == "" {
+			return -1, true
+		}
+		i := slices.IndexFunc(items, func(i store.Item) bool { return i.ID == want })
+		return i, i >= 0
+	}
+	after, ok := find("after")
+	before, ok2 := find("before")
+	if !ok || !ok2 {
+		h.WriteError(w, r, &chat.Error{Kind: chat.Invalid, Param: "after", Msg: "after and before are ids of items of the response"})
+		return
+	}
+	if before >= 0 {
+		items = items[:before]
+	}
+	items = items[min(after+1, len(items)):]
+	page := struct {
+		Object  string            `json:"object"`
+		Data    []json.RawMessage `json:"data"`
+		FirstID *string           `json:"first_id"`
+		LastID  *string           `json:"last_id"`
+		HasMore bool              `json:"has_more"`
+	}{Object: "list", Data: []json.RawMessage{}, HasMore: len(items) > limit}
+	items = items[:min(limit, len(items))]
+	for i := range items {
+		page.Data = append(page.Data, items[i].Body)
+	}
+	if n := len(items); n > 0 {
+		page.FirstID, page.LastID = &items[0].ID, &items[n-1].ID
+	}
+	wire.WriteJSON(w, http.StatusOK, page)
+}
+
+// pageOf reads how many items a page has, and in which order.
+func pageOf(limit, order string) (int, string, *chat.Error) {
+	n := defaultPage
+	if limit != "" {
+		var err error
+		if n, err = strconv.Atoi(limit); err != nil || n < 1 || n > maxPage {
+			return 0, "", chat.Invalidf("limit", "must be between 1 and %d, got %s", maxPage, wire.Quote(limit))
+		}
+	}
+	if order != "" && order != "asc" && order != "desc" {
+		return 0, "", chat.Invalidf("order", "must be asc or desc, got %s", wire.Quote(order))
+	}
+	return n, order, nil
+}
