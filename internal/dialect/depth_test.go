@@ -149,6 +149,30 @@ func TestDepthBounds(t *testing.T) {
 	}
 }
 
+// TestDepthStreams: what fits goes out byte by byte at every depth, and so does all around a value that waits.
+func TestDepthStreams(t *testing.T) {
+	const parameters = `{"properties": {"q": {"properties": {"s": {"type": "string"}, "sn": {"type": ["string", "null"]}, "i": {"type": "integer"},
+		"l": {"items": {"type": "string"}}, "p": {"anyOf": [{"properties": {"k": {"const": "a"}}}, {"properties": {"k": {"type": "string"}}}]}}}}}`
+	for args, want := range map[string]string{
+		`{"q": {"s": "ab`:                `{"q": {"s": "ab`,
+		`{"q": {"sn": "nu`:               `{"q": {"sn": "nu`,
+		`{"q": {"i": "12`:                `{"q": {"i": `,
+		`{"q": {"i": "12", "l": ["`:      `{"q": {"i": 12, "l": ["`,
+		`{"q": {"l": [{"a": "b`:          `{"q": {"l": ["{\"a\": \"b`,
+		`{"q": {"p": {"k": "ab`:          `{"q": {"p": {"k": "ab`,
+		`{"q": {"i": "12", "o": {"p": "`: `{"q": {"i": 12, "o": {"p": "`,
+	} {
+		a := newArgs(toolsetOf(parameters), "f")
+		var out joiner
+		for i := range len(args) {
+			a.step(args[i], &out)
+		}
+		if got := out.take()[0].Text; got != want {
+			t.Errorf("of %s came %s, want %s", args, got, want)
+		}
+	}
+}
+
 // TestDepthWork: what is read of a schema is read once, however often it is needed; what is more than may be read says nothing.
 func TestDepthWork(t *testing.T) {
 	ten := func(of string) string { return strings.Repeat(of+", ", 9) + of }
