@@ -96,9 +96,6 @@ func (s *toolset) of(tool string) *argType {
 	return a
 }
 
-// types returns what a parameter of a tool may be.
-func (s *toolset) types(tool, param string) types { return s.of(tool).property(param).types() }
-
 // hasAll tells whether the parameters given are all that the tool requires.
 func (s *toolset) hasAll(tool string, given []string) bool {
 	a := s.of(tool)

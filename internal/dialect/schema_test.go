@@ -24,10 +24,10 @@ func TestSchemaWork(t *testing.T) {
 	}
 	fmt.Fprintf(&b, `"d%d": {"type": ["string", "null"]}}}`, levels)
 	s := toolsetOf(b.String())
-	if got := s.types("f", "x"); got != typeString|typeNull {
+	if got := s.of("f").property("x").types(); got != typeString|typeNull {
 		t.Errorf("x may be %b", got)
 	}
-	if got := s.types("f", "y"); got != typeString|typeNull|typeInteger {
+	if got := s.of("f").property("y").types(); got != typeString|typeNull|typeInteger {
 		t.Errorf("y may be %b", got)
 	}
 	if used := maxSchemaWork - s.reading.left; used > 20*levels*ways {
@@ -45,9 +45,9 @@ func TestSchemaBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := toolsetOf(schema)
 			for i := range 300 {
-				s.types("f", fmt.Sprint("p", i))
+				s.of("f").property(fmt.Sprint("p", i)).types()
 			}
-			if got := s.types("f", "p299"); got != 0 || s.reading.left > 0 || s.reading.left < -2*maxSchemaWork {
+			if got := s.of("f").property("p299").types(); got != 0 || s.reading.left > 0 || s.reading.left < -2*maxSchemaWork {
 				t.Errorf("types %b, %d parts left", got, s.reading.left)
 			}
 		})
@@ -58,7 +58,7 @@ func TestSchemaBound(t *testing.T) {
 func TestSchemaValues(t *testing.T) {
 	s := toolsetOf(`{"$defs": {"d": {"enum": [` + strings.TrimSuffix(strings.Repeat(`"a",`, 10_000), ",") + `]}}, "properties": {` + properties(300, `{"anyOf": [{"$ref": "#/$defs/d"}]}`) + `}}`)
 	for i := range 300 {
-		if got := s.types("f", fmt.Sprint("p", i)); got != typeString {
+		if got := s.of("f").property(fmt.Sprint("p", i)).types(); got != typeString {
 			t.Errorf("p%d may be %b", i, got)
 		}
 	}
@@ -76,7 +76,7 @@ func TestReferences(t *testing.T) {
 			fmt.Fprintf(&b, `"d%d": {"$ref": "#/$defs/d%d"}, `, i, i+1)
 		}
 		fmt.Fprintf(&b, `"d%d": {"properties": {"x": {"type": "integer"}}}}}`, n)
-		if got := toolsetOf(b.String()).types("f", "x"); got != want {
+		if got := toolsetOf(b.String()).of("f").property("x").types(); got != want {
 			t.Errorf("behind %d references x may be %b, want %b", n, got, want)
 		}
 	}
