@@ -24,7 +24,7 @@ const (
 )
 
 var deepseekSyntax = &syntax{
-	openers:  []opener{{tag: "<｜tool▁call▁begin｜>", call: newDeepseek}},
+	openers:  []opener{{tag: "<｜tool▁call▁begin｜>", call: orJSON(newDeepseek)}},
 	inner:    []string{deepseekSep},
 	sections: []string{"<｜tool▁calls▁begin｜>"},
 	closers:  []string{"```", "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>"},

@@ -15,7 +15,7 @@ var functionGemma = tagFamily(&Family{
 		return e.mentions("<start_function_call>") || e.token("<start_function_call>", "<end_function_call>")
 	},
 }, &syntax{
-	openers: []opener{{tag: "<start_function_call>", call: newBareKeys("<escape>", "<end_function_call>", "<start_function_response>")}},
+	openers: []opener{{tag: "<start_function_call>", call: orJSON(newBareKeys("<escape>", "<end_function_call>", "<start_function_response>"))}},
 	inner:   []string{"<escape>"},
 	closers: []string{"<end_function_call>", "<start_function_response>"},
 })

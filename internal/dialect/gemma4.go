@@ -15,7 +15,7 @@ var gemma4 = tagFamily(&Family{
 	},
 	matches: func(e Evidence) bool { return e.mentions("<|tool_call>") || e.token("<|tool_call>", "<tool_call|>") },
 }, &syntax{
-	openers: []opener{{tag: "<|tool_call>", call: newBareKeys(`<|"|>`, "<tool_call|>", "<|tool_response>")}},
+	openers: []opener{{tag: "<|tool_call>", call: orJSON(newBareKeys(`<|"|>`, "<tool_call|>", "<|tool_response>"))}},
 	inner:   []string{`<|"|>`},
 	closers: []string{"<tool_call|>", "<|tool_response>"},
 })

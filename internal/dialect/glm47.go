@@ -15,7 +15,7 @@ var glm = tagFamily(&Family{
 	},
 	matches: func(e Evidence) bool { return e.mentions("<arg_key>") || e.token("<arg_key>", "</arg_key>") },
 }, &syntax{
-	openers: []opener{{tag: callOpen, call: newPairs(glmMarks)}},
+	openers: []opener{{tag: callOpen, call: orJSON(newPairs(glmMarks))}},
 	inner:   glmMarks.all(),
 	closers: []string{callClose},
 	drop:    []string{"<|begin_of_box|>", "<|end_of_box|>"},

@@ -19,7 +19,7 @@ var hunyuan = tagFamily(&Family{
 		return e.mentions("<tool_sep{}>") || e.mentions(hunyuanMarks.sep) || e.token(hunyuanMarks.sep)
 	},
 }, &syntax{
-	openers:  []opener{{tag: "<tool_call:opensource>", call: newPairs(hunyuanMarks)}},
+	openers:  []opener{{tag: "<tool_call:opensource>", call: orJSON(newPairs(hunyuanMarks))}},
 	inner:    hunyuanMarks.all(),
 	sections: []string{"<tool_calls:opensource>"},
 	closers:  []string{hunyuanMarks.close, "<end_of_tool_call:opensource>", "</tool_calls:opensource>"},

@@ -14,7 +14,7 @@ var kimi = tagFamily(&Family{
 		return e.mentions("<|tool_calls_section_begin|>") || e.token("<|tool_calls_section_begin|>", "<|tool_call_begin|>")
 	},
 }, &syntax{
-	openers:  []opener{{tag: "<|tool_call_begin|>", call: newKimi}},
+	openers:  []opener{{tag: "<|tool_call_begin|>", call: orJSON(newKimi)}},
 	inner:    []string{kimiArgs},
 	sections: []string{"<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"},
 	closers:  []string{kimiEnd, "<|tool_calls_section_end|>", "<|tool_call_section_end|>"},

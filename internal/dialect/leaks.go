@@ -173,6 +173,16 @@ func (l *leakCall) between(c byte) verdict {
 	return more
 }
 
+// orJSON is for a mark behind which no JSON stands in the family's own form: a call in JSON is there all the same.
+func orJSON(call func(*toolset) callReader) func(*toolset) callReader {
+	return newByFirst(func(c byte, ts *toolset) callReader {
+		if c == '{' && !ts.strict {
+			return &checkedCall{callReader: &jsonCall{tools: ts}, ts: ts, leaked: true}
+		}
+		return call(ts)
+	})
+}
+
 // headedCall is around a call that no mark announces, and looks at how it begins: text must not wait longer than it may be one.
 type headedCall struct {
 	callReader

@@ -93,3 +93,30 @@ func TestLeakedTools(t *testing.T) {
 		}
 	}
 }
+
+// TestJSONBehindMarks: a mark that opens calls in another form may be followed by JSON; without repairs it is text.
+func TestJSONBehindMarks(t *testing.T) {
+	want := format(gives(`{"s": "x"}`)(written{}, ""))
+	seen := 0
+	for _, f := range families {
+		for _, o := range f.syntax.openers {
+			if !strings.HasSuffix(o.tag, ">") || f == functionary || f == apertus { // where a name follows
+				continue
+			}
+			seen++
+			for _, end := range append(slices.Clone(f.syntax.closers), "") {
+				output := o.tag + "\n" + leakedF + "\n" + end
+				if got := format(parseWith(f, caseOpts{Options: Options{Tools: declared("f")}}, output)); got != want {
+					t.Errorf("%s: %s\ngives %s", f.Name, output, got)
+				}
+			}
+			output := o.tag + `{"name": "F", "arguments": {"other": 1}}`
+			if got := parseWith(f, caseOpts{Options: Options{Tools: declared("f")}}, output); len(got) != 1 || got[0].Kind != Text {
+				t.Errorf("%s: %s\ngives %v", f.Name, output, got)
+			}
+		}
+	}
+	if seen < 15 {
+		t.Errorf("%d marks", seen)
+	}
+}

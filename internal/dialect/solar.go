@@ -20,7 +20,7 @@ var solar = guarded(tagFamily(&Family{
 		return e.mentions("<|tool_call:begin|>") || e.token("<|tool_call:begin|>", solarName)
 	},
 }, &syntax{
-	openers:  []opener{{tag: "<|tool_call:begin|>", call: newSolar}},
+	openers:  []opener{{tag: "<|tool_call:begin|>", call: orJSON(newSolar)}},
 	inner:    []string{"<|begin|>", solarName, solarArgs},
 	sections: []string{"<|tool_calls|>"},
 	closers:  []string{solarEnd, "<|calls|>"},
