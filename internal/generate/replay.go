@@ -43,15 +43,35 @@ func (c *account) replay(h *transcript.History, turns []turn) {
 	if !c.replays {
 		return
 	}
-	for i := range turns {
-		t := &turns[i]
-		if c.digest = c.after(t); c.bare || t.role != roleAssistant || t.reasoning != "" {
+	for len(turns) > 0 {
+		whole, n := oneReply(turns)
+		first := &turns[0]
+		turns = turns[n:]
+		if c.digest = c.after(&whole); c.bare || whole.role != roleAssistant || whole.reasoning != "" {
 			continue
 		}
-		if t.reasoning = h.Reasoning(c.salt, c.session, c.digest); t.reasoning != "" {
-			c.put = append(c.put, t.reasoning)
+		if first.reasoning = h.Reasoning(c.salt, c.session, c.digest); first.reasoning != "" {
+			c.put = append(c.put, first.reasoning)
 		}
 	}
+}
+
+// oneReply is the first turn with the n-1 that are the rest of the same reply: some clients make messages of their own of its text
+// and its calls.
+func oneReply(turns []turn) (whole turn, n int) {
+	whole, n = turns[0], 1
+	if whole.role != roleAssistant || len(turns) == 1 || turns[1].role != roleAssistant {
+		return whole, 1
+	}
+	var text, reasoning strings.Builder
+	whole.calls = nil
+	for n = 0; n < len(turns) && turns[n].role == roleAssistant; n++ {
+		text.WriteString(turns[n].text)
+		reasoning.WriteString(turns[n].reasoning)
+		whole.calls = append(whole.calls, turns[n].calls...)
+	}
+	whole.text, whole.reasoning = text.String(), reasoning.String()
+	return whole, n
 }
 
 // after is the digest of the conversation with one more turn: who says what, calls which tools, and what these give. Reasoning is

@@ -91,6 +91,16 @@ func TestReplayOnlyWhatWasSaid(t *testing.T) {
 			r.Messages[2].Parts[1].Call = &chat.ToolCall{Name: "get_weather", Arguments: json.RawMessage(`{"z": 1, "city": "\u004fslo"}`)}
 		}, []string{"Let me see.", "Once more."}},
 		{"a name of the assistant", func(r *chat.Request) { r.Messages[2].Name = "agent" }, []string{"Let me see.", "Once more."}},
+		{"text and call in messages of their own", func(r *chat.Request) {
+			said := r.Messages[2].Parts
+			r.Messages = slices.Insert(r.Messages, 3, says(said[1]))
+			r.Messages[2].Parts = said[:1]
+		}, []string{"Let me see.", "Once more."}},
+		{"text and call in messages of their own, one with reasoning", func(r *chat.Request) {
+			said := r.Messages[2].Parts
+			r.Messages = slices.Insert(r.Messages, 3, says(chat.Part{Kind: chat.PartReasoning, Text: "Mine."}, said[1]))
+			r.Messages[2].Parts = said[:1]
+		}, []string{"Mine.", "Once more."}},
 		{"another question", func(r *chat.Request) { r.Messages[1] = text(chat.User, "Rain?") }, nil},
 		{"another system message", func(r *chat.Request) { r.Messages[0] = text(chat.System, "You obey.") }, nil},
 		{"another text", func(r *chat.Request) { r.Messages[2].Parts[0].Text = "I see." }, nil},
