@@ -19,7 +19,7 @@ const (
 	tagOwn            // opens an element whose closing tag could be taken for a value's
 )
 
-// maxTagBlanks bounds the blanks in a tag, at either side.
+// maxTagBlanks bounds the blanks in a tag that has more than the family writes.
 const maxTagBlanks = 8
 
 // wrongEnds are elements that models close values with, whatever opened them.
@@ -109,8 +109,13 @@ func (x *xmlCall) mayBeTag(s string) bool {
 	if x.keyClose != "" && x.opensKey(s) {
 		return len(s) <= maxName
 	}
-	if len(s) > maxName || len(s) > len(b)+2*maxTagBlanks || strings.HasPrefix(x.open, s) || x.open != "" && strings.HasPrefix(s, x.open) {
-		return len(s) <= maxName
+	switch isOpen := x.open != "" && (strings.HasPrefix(s, x.open) || strings.HasPrefix(x.open, s)); {
+	case len(s) > maxName:
+		return false
+	case isOpen:
+		return true
+	case len(tagBlanks.Replace(s)) < len(s)-maxTagBlanks:
+		return false
 	}
 	if nearlyBegins(b, x.tags.param) || nearlyBegins(x.tags.param, b) || nearlyBegins(b, x.tags.value) || nearlyBegins(b, x.tags.call) || strings.HasPrefix(x.before, b) {
 		return true
