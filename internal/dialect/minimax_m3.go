@@ -139,7 +139,7 @@ func (m *m3Call) element(tag string, out *joiner) verdict {
 	switch depth := len(m.path); {
 	case depth == 0 && tag == "/invoke":
 		return m.end(out)
-	case closes && depth > 0 && m.path[depth-1].name == name:
+	case closes && depth > 0 && m.path[depth-1].name == name && (name != "" || m.ts.strict):
 		return m.closeElement()
 	case m.ts.strict && (closes || m.stream) || depth > maxJSONDepth:
 		return m.fail()
@@ -270,7 +270,7 @@ func (m *m3Call) lastKid() string {
 // nameElement takes the closing tag of an element that lacks the other.
 func (m *m3Call) nameElement(name string, out *joiner) verdict {
 	n := m.path[len(m.path)-1]
-	if !m.ts.repair(RepairTag) {
+	if name == "" || !m.ts.repair(RepairTag) {
 		return m.fail()
 	}
 	m.path = m.path[:len(m.path)-1]

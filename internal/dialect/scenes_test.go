@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +205,18 @@ var scenes = func() []scene {
 		scene{name: "leak_undeclared", parts: []part{says("<tools>\n" + `{"name": "h", "arguments": {"s": "x"}}` + "\n</tools>")}},
 		scene{name: "leak_declaration", parts: []part{says("<tools>\n" + `{"name": "f", "description": "d", "parameters": {"type": "object"}}` + "\n</tools>")}},
 		scene{name: "leak_of_other_keys", parts: []part{says("```json\n" + `{"title": "f", "arguments": {"s": "x"}}` + "\n```")}},
+		scene{name: "line_ends_crlf", parts: []part{one("f", x, param{"i", 7.0})}, alter: replaced("\n", "\r\n")},
+		scene{name: "tag_end_missing", parts: pathAndContent, alter: replaced(`aaa\s*(?:`+closingTag+`)`, "aaa")},
+		scene{name: "tag_end_wrong", parts: pathAndContent, alter: replaced(`(aaa\s*)</[^>]*>`, "$1</path>")},
+		scene{name: "tag_end_misspelled", parts: pathAndContent, alter: replaced(`(aaa\s*)</([^>])([^>]*>)`, "$1</$2$2$3")},
+		scene{name: "tag_last_end_missing", parts: pathAndContent, alter: replaced(`bbb\s*(?:`+closingTag+`)`, "bbb")},
+		scene{name: "tag_end_missing_cut", opts: sceneTools + " cut", own: true, parts: pathAndContent, alter: func(w written, s string) string {
+			s = replaced(`aaa\s*(?:`+closingTag+`)`, "aaa")(w, s)
+			return s[:strings.Index(s, "bbb")+2]
+		}},
+		scene{name: "tag_end_missing_strict", opts: sceneTools + " strict", own: true, parts: pathAndContent, alter: replaced(`aaa\s*(?:`+closingTag+`)`, "aaa")},
+		scene{name: "bracket_missing", parts: pathAndContent, alter: replaced(`[)}]([^)}]*)$`, "$1")},
+		scene{name: "bracket_doubled", parts: pathAndContent, alter: replaced(`([)}])([^)}]*)$`, "$1$1$2")},
 		scene{name: "large", parts: []part{one("f", param{"content", strings.Repeat("0123456789 abc\n", 12) + "."})}},
 	)
 }()
@@ -240,6 +253,26 @@ func inJSON(oldnew ...string) func(written, string) string {
 			output = strings.Replace(output, oldnew[i], oldnew[i+1], 1)
 		}
 		return output
+	}
+}
+
+var pathAndContent = []part{one("f", param{"path", "aaa"}, param{"content", "bbb"})}
+
+// closingTag is the end of a value in families that have a tag for it.
+const closingTag = `</[^>]*>|]<]minimax\[>\[</[^>]*>|<\|close\|>argument<\|sep\|>`
+
+// replaced writes something else where a pattern first matches. Where it does not, the form has no such place.
+func replaced(pattern, with string) func(written, string) string {
+	re := regexp.MustCompile(pattern)
+	return func(_ written, output string) string {
+		if pattern == "\n" {
+			return re.ReplaceAllString(output, with)
+		}
+		at := re.FindStringSubmatchIndex(output)
+		if at == nil {
+			return output
+		}
+		return output[:at[0]] + string(re.ExpandString(nil, with, output, at)) + output[at[1]:]
 	}
 }
 
@@ -350,7 +383,7 @@ func writeScene(t *testing.T, ar *txtar.Archive, w written, s scene, used map[st
 		}
 	}
 	ar.Files = append(ar.Files,
-		txtar.File{Name: strings.TrimSpace(s.name + " " + opts), Data: []byte(strings.ReplaceAll(output, "\n", "⏎\n") + "\n")},
+		txtar.File{Name: strings.TrimSpace(s.name + " " + opts), Data: []byte(strings.NewReplacer("\n", "⏎\n", "\r", "␍").Replace(output) + "\n")},
 		txtar.File{Name: name + "/pieces", Data: []byte(format(got))})
 }
 
@@ -405,6 +438,7 @@ var differs = map[string]string{
 	"muse no_tools":                  "headers are never text",
 	"muse cut_in_name":               "headers are never text",
 	"gigachat_v30 undeclared":        "the mark that ends a turn is never text",
+	"gigachat_v30 line_ends_crlf":    "the line end belongs to the mark that opens calls",
 	"gigachat_v30 no_tools":          "the mark that ends a turn is never text",
 	"gigachat_v30 cut_in_name":       "the mark that ends a turn is never text",
 	"harmony undeclared":             "headers are never text; what is sent to a tool that does not exist is",

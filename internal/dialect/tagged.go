@@ -449,12 +449,12 @@ func (p *tagged) tag(tag string) {
 // content takes bytes that are no tag. Newlines wait: at the start of a block they are dropped, before a tag too.
 func (p *tagged) content(b []byte) {
 	for _, c := range b {
-		if c != '\n' {
+		if c != '\n' && c != '\r' {
 			p.flushPending()
 			p.emit(oneByte[c])
 			p.lead = p.lead && c == ' '
 		} else if !p.fresh || len(p.pending) > 0 {
-			p.pend("\n")
+			p.pend(oneByte[c])
 		}
 	}
 }

@@ -46,7 +46,20 @@ var tagBlanks = strings.NewReplacer(" ", "", "\t", "")
 var tagSpelling = strings.NewReplacer("｜DSML｜", "", "｜", "", "atem:", "")
 
 // bareTag is a tag without what may vary.
-func bareTag(t string) string { return tagSpelling.Replace(strings.ToLower(tagSpace.Replace(t))) }
+func bareTag(t string) string { return strings.ToLower(tagSpelling.Replace(tagSpace.Replace(t))) }
+
+// begunTag is bareTag of a tag that is not complete.
+func begunTag(t string) string {
+	for _, before := range []string{"｜DSML｜", "atem:"} {
+		t = strings.ReplaceAll(t, before, "")
+		for n := min(len(before)-1, len(t)); n > 0; n-- {
+			if t[len(t)-n:] == before[:n] {
+				return bareTag(t[:len(t)-n])
+			}
+		}
+	}
+	return bareTag(t)
+}
 
 // nearly tells whether texts are the same but for one character that is missing, too many, another one, or behind the next.
 func nearly(a, b string) bool { return nearlyBegins(a, b) && nearlyBegins(b, a) }
@@ -105,7 +118,7 @@ func (x *xmlCall) opensKey(s string) bool {
 
 // mayBeTag tells whether s may become a tag that means something.
 func (x *xmlCall) mayBeTag(s string) bool {
-	b := bareTag(s)
+	b := begunTag(s)
 	if x.keyClose != "" && x.opensKey(s) {
 		return len(s) <= maxName
 	}

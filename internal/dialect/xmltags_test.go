@@ -13,7 +13,7 @@ func TestDoubt(t *testing.T) {
 		long := strings.Repeat("x", maxDoubt+more-len("\n<parameter=path>\n\n</parameter>\n"))
 		for end, want := range map[string]string{
 			"<parameter=path>\n" + long + "\n</parameter>\nb\n</parameter>\n": `{"s": "a\n<parameter=path>\n` + long + `\n</parameter>\nb"}`,
-			"</function>\n" + long + "\n</parameter>\n":                      `{"s": "a\n</function>\n` + long + `"}`,
+			"</function>\n" + long + "\n</parameter>\n":                       `{"s": "a\n</function>\n` + long + `"}`,
 		} {
 			if more > 0 && strings.HasPrefix(end, "<parameter") {
 				want = `{"s": "a", "path": "` + long + `\n</parameter>\nb"}`
