@@ -494,11 +494,10 @@ func TestToldEnds(t *testing.T) {
 // TestToldSilence: a model that writes nothing but blanks behind its calls is stopped after so many tokens.
 func TestToldSilence(t *testing.T) {
 	g, s := withConfig(t, toolless["chatml"], func(*Config) {})
-	closing := g.guard.Plain("\n</tool_call>") // shows that the call has ended
 	for n, want := range map[int]string{mostIdle: "finish length", mostIdle + 1: "finish tool_calls"} {
 		s.says(g, "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}")
-		after := append(closing, slices.Repeat(g.guard.Plain("\n"), n)...)
-		n += len(closing)
+		after := append(g.guard.Plain("\n</tool_call>"), slices.Repeat(g.guard.Plain("\n"), n)...)
+		n += len(g.guard.Plain("\n<")) // show that the call has ended
 		s.reply, s.finish = append(s.reply, after[:n]...), engine.Length
 		if got := events(t, g, &chat.Request{Messages: []chat.Message{text(chat.User, "q")}, Tools: weather()}); !strings.HasSuffix(got, want) {
 			t.Errorf("%d tokens: %s", n, got)
