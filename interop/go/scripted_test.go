@@ -8,9 +8,11 @@ import (
 	"hearth/internal/chat"
 	"hearth/internal/config"
 	"hearth/internal/server"
+	"hearth/internal/store"
 	"hearth/internal/wire"
 	"hearth/internal/wire/anthropic"
 	"hearth/internal/wire/openai"
+	"hearth/internal/wire/responses"
 	"hearth/internal/wire/wiretest"
 )
 
@@ -26,7 +28,7 @@ func newScripted() *server.Server {
 	g.Names = []string{"thinking", "slow", "midway", "overloaded", "long"}
 	g.Script = script
 	return server.New(server.Options{
-		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}}, Keys: []config.Key{config.PlainKey(scriptedKey)},
+		Models: g, Protocols: []wire.Protocol{anthropic.Protocol{Thinking: chat.On}, openai.Protocol{}, responses.Protocol{Store: store.New(store.Options{Mode: store.Memory})}}, Keys: []config.Key{config.PlainKey(scriptedKey)},
 		Health:    func() server.Health { return server.Health{Status: "ok", Model: g.Desc.ID} },
 		KeepAlive: keepAlive,
 	})

@@ -15,7 +15,7 @@ const TOOL = { type: 'function', function: { name: 'get_weather', description: '
 
 // start runs a server of its own for a suite: what the script says a number of times begins anew.
 async function start() {
-  const server = spawn(process.env.HEARTH_BIN, ['serve', '--port', '0', '--log-level', 'warn', '--script', process.env.SCRIPT], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(process.env.HEARTH_BIN, ['serve', '--port', '0', '--log-level', 'warn', '--store', 'memory', '--script', process.env.SCRIPT], { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: server.stdout })) {
     if (line.startsWith('listening on ')) return { server, url: line.split(' ')[2] };
   }
@@ -121,6 +121,31 @@ for (const [name, connect] of Object.entries(clients)) {
         const c = await client.chat.completions.create(ask('retry ' + what));
         assert.equal(c.choices[0].message.content, 'Hello, wörld');
       }
+    });
+
+    test('responses', async () => {
+      const tool = { type: 'function', name: 'get_weather', description: 'The weather in a city.', parameters: SCHEMA, strict: false };
+      const request = { model: 'demo', input: 'Weather in Paris and Rome?', tools: [tool] };
+      const plain = await client.responses.create(request);
+      const types = [];
+      const stream = client.responses.stream(request);
+      for await (const e of stream) types.push(e.type);
+      const streamed = await stream.finalResponse();
+      assert.deepEqual([types[0], types.at(-1)], ['response.created', 'response.completed']);
+      const calls = (r) => r.output.filter((i) => i.type === 'function_call').map((i) => [i.name, i.arguments]);
+      assert.deepEqual(calls(streamed), calls(plain));
+      const input = plain.output.filter((i) => i.type === 'function_call').map((i) => ({ type: 'function_call_output', call_id: i.call_id, output: 'sunny' }));
+      const next = await client.responses.create({ model: 'demo', input, tools: [tool], previous_response_id: plain.id });
+      assert.equal(next.output_text, 'They say: sunny\nsunny');
+      assert.equal((await client.responses.retrieve(next.id)).output_text, next.output_text);
+      const items = [];
+      for await (const i of client.responses.inputItems.list(next.id, { limit: 2, order: 'asc' })) items.push(i.type);
+      assert.deepEqual(items, ['message', 'message', 'function_call', 'function_call', 'function_call_output', 'function_call_output']);
+      await client.responses.delete(next.id);
+      for (const call of ['retrieve', 'delete', 'cancel']) {
+        await assert.rejects(client.responses[call](next.id), OpenAI.NotFoundError);
+      }
+      await assert.rejects(client.responses.cancel(plain.id), OpenAI.BadRequestError);
     });
 
     test('errors', async () => {

@@ -1,0 +1,94 @@
+package interop
+
+import (
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/azure"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+)
+
+// TestResponses: a response created and streamed, with a call and its result, found again, listed and deleted, by the client and
+// its Azure one.
+func TestResponses(t *testing.T) {
+	for name, connect := range map[string]func(url string) openai.Client{
+		"OpenAI": func(url string) openai.Client {
+			return openai.NewClient(option.WithBaseURL(url+"/v1/"), option.WithAPIKey(scriptedKey), option.WithMaxRetries(0))
+		},
+		"Azure": func(url string) openai.Client {
+			return openai.NewClient(azure.WithEndpoint(url, "2025-04-01-preview"), azure.WithAPIKey(scriptedKey), azure.WithUnsafeAllowHTTP(), option.WithMaxRetries(0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(newScripted())
+			defer srv.Close()
+			respond(t, connect(srv.URL))
+		})
+	}
+}
+
+func respond(t *testing.T, client openai.Client) {
+	ctx := t.Context()
+	tool := responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{Name: toolName, Strict: param.NewOpt(false),
+		Parameters: map[string]any{"type": "object", "properties": map[string]any{toolParam: map[string]any{"type": "string"}}}}}
+	ask := responses.ResponseNewParams{Model: "test-model", Tools: []responses.ToolUnionParam{tool},
+		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Weather in Paris?")}}
+	plain, err := client.Responses.New(ctx, ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := client.Responses.NewStreaming(ctx, ask)
+	var types []string
+	var last responses.Response
+	for n := int64(0); stream.Next(); n++ {
+		e := stream.Current()
+		if e.SequenceNumber != n {
+			t.Errorf("event %d is numbered %d", n, e.SequenceNumber)
+		}
+		types, last = append(types, e.Type), e.Response
+	}
+	if err := stream.Err(); err != nil || types[0] != "response.created" || types[len(types)-1] != "response.completed" {
+		t.Fatalf("%v, %v", types, err)
+	}
+	var callID string
+	for _, r := range []*responses.Response{plain, &last} {
+		i := slices.IndexFunc(r.Output, func(o responses.ResponseOutputItemUnion) bool { return o.Type == "function_call" })
+		if i < 0 || r.Output[i].Name != toolName || r.Output[i].Arguments.OfString != `{"city":"Paris"}` {
+			t.Fatalf("%s", r.RawJSON())
+		}
+		callID = r.Output[i].CallID
+	}
+	result := responses.ResponseInputItemParamOfFunctionCallOutput("sunny")
+	result.OfFunctionCallOutput.CallID = param.NewOpt(callID)
+	next, err := client.Responses.New(ctx, responses.ResponseNewParams{Model: "test-model", PreviousResponseID: param.NewOpt(last.ID), Tools: ask.Tools,
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{result}}})
+	if err != nil || next.OutputText() != "The tool says: sunny" || next.PreviousResponseID != last.ID {
+		t.Fatalf("%v, %v", next, err)
+	}
+	if got, err := client.Responses.Get(ctx, next.ID, responses.ResponseGetParams{}); err != nil || got.OutputText() != next.OutputText() {
+		t.Errorf("%v, %v", got, err)
+	}
+	pages := client.Responses.InputItems.ListAutoPaging(ctx, next.ID, responses.InputItemListParams{Limit: param.NewOpt(int64(1)), Order: "asc"})
+	var items []string
+	for pages.Next() {
+		items = append(items, pages.Current().Type)
+	}
+	if err := pages.Err(); err != nil || len(items) < 3 || items[0] != "message" || items[len(items)-1] != "function_call_output" {
+		t.Errorf("%v, %v", items, err)
+	}
+	if err := client.Responses.Delete(ctx, next.ID); err != nil {
+		t.Error(err)
+	}
+	var e *openai.Error
+	if _, err := client.Responses.Get(ctx, next.ID, responses.ResponseGetParams{}); !errors.As(err, &e) || e.StatusCode != 404 {
+		t.Errorf("%v", err)
+	}
+	if _, err := client.Responses.Cancel(ctx, plain.ID); !errors.As(err, &e) || e.StatusCode != 400 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,183 @@
+"""The Responses API of the OpenAI Python SDK, of its Azure client and, where it is installed, of the Agents SDK, against hearth
+with ../scripted.jsonl in the model's place. Run by `make interop`, for the SDK's current major version and the one before it.
+"""
+
+import asyncio
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import openai
+from hearth import Server
+
+try:
+    import agents
+except ImportError:
+    agents = None
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripted.jsonl"
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False}
+TOOL = {"type": "function", "name": "get_weather", "description": "The weather in a city.", "parameters": SCHEMA, "strict": False}
+RUN = {"type": "custom", "name": "run", "description": "Runs a command."}
+
+
+class Served(unittest.TestCase):
+    """A server of its own for every class: what the script says a number of times begins anew."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.data = tempfile.TemporaryDirectory()
+        cls.server = Server("--log-level", "warn", "--script", str(SCRIPT), "--store-dir", cls.data.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.data.cleanup()
+        if code != 0:
+            raise AssertionError("hearth did not stop cleanly")
+
+
+class Scripted(Served):
+    def setUp(self):
+        self.client = self.connect()
+        self.addCleanup(self.client.close)
+
+    def connect(self):
+        return openai.OpenAI(base_url=self.server.url + "/v1", api_key="any")
+
+    def both(self, **ask):
+        """The response created and streamed: the same but for its ids."""
+        plain = self.client.responses.create(model="demo", **ask)
+        numbers, streamed = [], None
+        with self.client.responses.stream(model="demo", **ask) as stream:
+            for e in stream:
+                if hasattr(e, "sequence_number"):
+                    numbers.append(e.sequence_number)
+            streamed = stream.get_final_response()
+        self.assertEqual(numbers, sorted(numbers))
+        self.assertEqual(self.said(plain), self.said(streamed))
+        self.assertEqual(plain.usage.output_tokens, streamed.usage.output_tokens)
+        return plain
+
+    def said(self, response):
+        items = []
+        for i in response.output:
+            match i.type:
+                case "message":
+                    items.append(("message", "".join(p.text for p in i.content)))
+                case "reasoning":
+                    items.append(("reasoning", "".join(p.text for p in i.content or i.summary)))
+                case "function_call":
+                    items.append((i.name, json.loads(i.arguments)))
+                case "custom_tool_call":
+                    items.append((i.name, i.input))
+        return response.status, items
+
+    def test_text(self):
+        r = self.both(input="Hi", instructions="Be brief.", metadata={"a": "b"})
+        self.assertEqual((r.output_text, r.status, r.metadata, r.object), ("Hello, wörld", "completed", {"a": "b"}, "response"))
+        self.assertEqual(r.usage.total_tokens, r.usage.input_tokens + r.usage.output_tokens)
+
+    def test_reasoning(self):
+        for reasoning in ({}, {"reasoning": {"effort": "low", "summary": "auto"}}):
+            self.assertEqual(self.said(self.both(input="think", **reasoning))[1], [("reasoning", "Hmm."), ("message", "Yes.")])
+        r = self.client.responses.create(model="demo", input="think", include=["reasoning.encrypted_content"], store=False)
+        self.assertTrue(r.output[0].encrypted_content)
+
+    def test_tool_loop(self):
+        """Once as a client that sends all, once as one that names the response before."""
+        for chained in (False, True):
+            items = [{"role": "user", "content": "Weather in Paris and Rome?"}]
+            r = self.both(input=items, tools=[TOOL])
+            calls = [i for i in r.output if i.type == "function_call"]
+            self.assertEqual([json.loads(c.arguments) for c in calls], [{"city": "Paris"}, {"city": "Rome"}])
+            results = [{"type": "function_call_output", "call_id": c.call_id, "output": "sunny"} for c in calls]
+            ask = {"input": results, "previous_response_id": r.id} if chained else {"input": items + r.output + results}
+            self.assertEqual(self.both(tools=[TOOL], **ask).output_text, "They say: sunny\nsunny")
+
+    def test_custom_tool(self):
+        r = self.both(input="custom", tools=[RUN])
+        self.assertEqual(self.said(r)[1], [("run", "ls -l")])
+        result = {"type": "custom_tool_call_output", "call_id": r.output[0].call_id, "output": "a b"}
+        self.assertEqual(self.both(input=[result], previous_response_id=r.id, tools=[RUN]).output_text, "It says: a b")
+
+    def test_length(self):
+        ask = {"model": "demo", "input": "Hi", "max_output_tokens": 2}
+        last = list(self.client.responses.create(**ask, stream=True))[-1]
+        self.assertEqual(last.type, "response.incomplete")
+        for r in (self.client.responses.create(**ask), last.response):
+            self.assertEqual((r.status, r.incomplete_details.reason), ("incomplete", "max_output_tokens"))
+
+    def test_stored(self):
+        if not hasattr(self.client.responses, "input_items"):
+            self.skipTest("this version cannot list")
+        r = self.client.responses.create(model="demo", input="Hi")
+        again = self.client.responses.retrieve(r.id)
+        self.assertEqual(self.said(again), self.said(r))
+        later = self.client.responses.create(model="demo", input="Hi", previous_response_id=r.id)
+        items = list(self.client.responses.input_items.list(later.id, limit=1, order="asc"))  # page by page
+        self.assertEqual([i.type for i in items], ["message"] * 3)
+        self.client.responses.delete(r.id)
+        for call in (self.client.responses.retrieve, self.client.responses.delete, self.client.responses.cancel):
+            with self.assertRaises(openai.NotFoundError):
+                call(r.id)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.responses.create(model="demo", input="Hi", previous_response_id=r.id)
+        self.assertEqual((caught.exception.code, caught.exception.param), ("previous_response_not_found", "previous_response_id"))
+        with self.assertRaises(openai.BadRequestError):
+            self.client.responses.cancel(later.id)
+
+    def test_errors(self):
+        client = self.client.with_options(max_retries=0)
+        with self.assertRaises(openai.InternalServerError) as caught:
+            client.responses.create(model="demo", input="always overloaded")
+        self.assertEqual((caught.exception.status_code, caught.exception.code), (503, "server_overloaded"))
+        events = [e.type for e in client.responses.create(model="demo", input="break off", stream=True)]
+        self.assertEqual(events[-1], "response.failed")
+        self.assertEqual(self.client.responses.create(model="demo", input="retry cut").output_text, "Hello, wörld")
+
+
+class Azure(Scripted):
+    """The same through Azure's paths."""
+
+    def connect(self):
+        return openai.AzureOpenAI(azure_endpoint=self.server.url, api_version="2025-04-01-preview", api_key="any")
+
+
+@unittest.skipUnless(agents, "openai-agents is not installed")
+class Agents(Served):
+    """Two agents: the first hands over to the second, which has a tool."""
+
+    def ask(self, run):
+        async def main():
+            client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="any")
+            model = agents.OpenAIResponsesModel(model="demo", openai_client=client)
+
+            @agents.function_tool
+            def look_up(city: str) -> str:
+                return "rain in " + city
+
+            second = agents.Agent(name="second", instructions="Answer.", tools=[look_up], model=model)
+            first = agents.Agent(name="first", instructions="Hand over.", handoffs=[second], model=model)
+            result = await run(first)
+            await client.close()
+            return result.final_output, result.last_agent.name
+
+        return asyncio.run(main())
+
+    def test_hand_off(self):
+        agents.set_tracing_disabled(True)
+
+        async def streamed(agent):
+            result = agents.Runner.run_streamed(agent, "Weather in Paris?")
+            async for _ in result.stream_events():
+                pass
+            return result
+
+        for run in (lambda agent: agents.Runner.run(agent, "Weather in Paris?"), streamed):
+            self.assertEqual(self.ask(run), ("It was: rain in Paris", "second"))
+
+
+if __name__ == "__main__":
+    unittest.main()
