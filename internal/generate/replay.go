@@ -56,10 +56,10 @@ func (c *account) replay(h *transcript.History, turns []turn) {
 	}
 }
 
-// oneReply is the first turn with the n-1 that are the rest of the same reply: some clients make messages of their own of its text
-// and its calls.
+// oneReply is the first turn with the n-1 that are the rest of the same reply: some clients make several messages of its text and
+// its calls.
 func oneReply(turns []turn) (whole turn, n int) {
-	whole, n = turns[0], 1
+	whole = turns[0]
 	if whole.role != roleAssistant || len(turns) == 1 || turns[1].role != roleAssistant {
 		return whole, 1
 	}
