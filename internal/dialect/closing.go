@@ -33,6 +33,10 @@ func (a *callArgs) step(c byte, out *joiner) verdict {
 	if a.over {
 		return a.after(c, out)
 	}
+	if a.json.plain(c) && a.passes(scanMore) {
+		out.add(ToolArgs, oneByte[c])
+		return more
+	}
 	for {
 		last := a.json.last
 		text, ev := a.json.step(c)

@@ -121,6 +121,11 @@ func (s *jsonScanner) step(c byte) (string, scanEvent) {
 	return s.structure(c)
 }
 
+// plain tells whether a byte is part of a string and stands for itself: most are, and need no step.
+func (s *jsonScanner) plain(c byte) bool {
+	return s.state == inString && !s.isKey && s.quote == '"' && c >= ' ' && c != '"' && c != '\\'
+}
+
 // inComment reads what stands between values and is none. Of a slash alone it is not known yet that it is a comment.
 func (s *jsonScanner) inComment(c byte) (string, scanEvent) {
 	switch {
