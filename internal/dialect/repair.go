@@ -41,7 +41,10 @@ func (s *toolset) repair(kind Repair) bool {
 
 // settle counts the corrections noted if they are in a call, and forgets them if it turned out to be none.
 func (s *toolset) settle(isCall bool) {
-	if isCall && s.mended != "" { // it is not decided yet
+	switch {
+	case isCall && s.mended != "": // it is not decided yet
+		return
+	case s.mended == "" && len(s.pending)+len(s.notes) == 0: // as after most bytes
 		return
 	}
 	if isCall {
