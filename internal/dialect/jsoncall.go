@@ -16,7 +16,8 @@ type jsonCall struct {
 	begun bool // the object has begun
 	sent  bool // ToolStart went out
 
-	key     string // the member being read, at the top level
+	level   int    // of the members that count: 2 inside of a member "function", else 1
+	key     string // the member being read, at that level
 	name    string
 	named   bool
 	id      string    // not told yet
@@ -80,6 +81,11 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 		return more
 	case !j.begun && c != '{':
 		return refuted
+	case j.key == "function" && c == '{' && !j.named && !j.bare && j.json.state == wantValue && j.json.comment == 0 && len(j.json.stack) == 1:
+		if !j.tools.repair(RepairForm) {
+			return refuted
+		}
+		j.level, j.key = 2, ""
 	case j.isArgs() && j.named && c == '{' && len(j.value) == 0 && j.json.state == wantValue && j.json.comment == 0:
 		if j.hasArgs {
 			return j.fail() // given twice
@@ -89,7 +95,9 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 		j.args.others = callKeys
 		return j.args.step(c, out)
 	}
-	j.begun = true
+	if !j.begun {
+		j.begun, j.level = true, 1
+	}
 	for {
 		text, ev := j.json.step(c)
 		switch {
@@ -99,8 +107,11 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 			return stuck
 		case ev == scanBad:
 			return j.fail()
-		case ev == scanKey && len(j.json.stack) == 1:
+		case ev == scanKey && len(j.json.stack) == j.level:
 			j.key, j.value = j.json.name(), j.value[:0]
+			if j.key == "tool" && !j.bare && !j.named && j.tools.repair(RepairForm) {
+				j.key = nameKeys[0]
+			}
 			if isKnown := slices.Contains(callKeys, j.key); j.bare && !isKnown { // an answer in JSON, which must not wait
 				return j.fail()
 			} else if !isKnown {
@@ -110,7 +121,9 @@ func (j *jsonCall) step(c byte, out *joiner) verdict {
 			return j.fail()
 		case ev == scanDone:
 			j.over = true
-		case j.key != "" && !j.member(text, ev == scanEnd && len(j.json.stack) == 1):
+		case ev == scanEnd && len(j.json.stack) < j.level:
+			j.level = 1
+		case j.key != "" && !j.member(text, ev == scanEnd && len(j.json.stack) == j.level):
 			return j.fail()
 		}
 		if !j.json.again {

@@ -17,6 +17,7 @@ const (
 	RepairComma    Repair = "comma"     // a comma too many, or none between members
 	RepairQuote    Repair = "quote"     // single quotes, or none around a key
 	RepairComment  Repair = "comment"   // a comment in JSON
+	RepairForm     Repair = "form"      // a call inside of a member "function", or its name as "tool"
 	RepairName     Repair = "name"      // the name of a tool in other letters, or with a namespace
 	RepairLeaked   Repair = "leaked"    // a call without the marks of the family
 	RepairHeader   Repair = "header"    // a mark missing in the header of a message, or around it
@@ -26,7 +27,7 @@ const (
 
 // Repairs are all kinds, for those who show counts.
 var Repairs = []Repair{RepairText, RepairNumber, RepairBoolean, RepairString, RepairEncoded, RepairLiteral, RepairTwice, RepairUnclosed,
-	RepairBracket, RepairComma, RepairQuote, RepairComment, RepairName, RepairLeaked, RepairHeader, RepairTag, RepairKey}
+	RepairBracket, RepairComma, RepairQuote, RepairComment, RepairForm, RepairName, RepairLeaked, RepairHeader, RepairTag, RepairKey}
 
 // repair notes a correction and tells whether it may be made.
 func (s *toolset) repair(kind Repair) bool {
