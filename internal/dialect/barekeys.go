@@ -24,6 +24,7 @@ type bareKeysCall struct {
 	quoted byte   // the quote, as of JSON or Python, that a string in it stands in; 0 if none is open
 	from   int    // bytes of buf up to and with the mark that opened or closed a string last
 	bare   bool   // no comma stands before the key
+	braced bool   // the value before the closing brace ends with one: this may be one too many
 	left   []byte // to be read again
 }
 
@@ -50,7 +51,7 @@ func (g *bareKeysCall) started() bool { return g.sent }
 
 func (g *bareKeysCall) finish(out *joiner) verdict {
 	switch {
-	case g.state == bareClose:
+	case g.state == bareClose && !(g.ts.cut && g.braced):
 		return g.end(out)
 	case g.state == bareNext || g.state == bareKey && len(g.buf) == 0:
 		return g.endUnclosed(out)
@@ -158,7 +159,7 @@ func (g *bareKeysCall) beginValue() verdict {
 	if name == "" || isJunk || g.bare && !g.mayFollow(name) {
 		return g.fail()
 	}
-	g.bare = false
+	g.bare, g.braced = false, false
 	g.name, g.of = name, g.ts.of(g.tool).property(name)
 	g.enter(bareValue)
 	return more
@@ -229,13 +230,13 @@ func (g *bareKeysCall) close(c byte, out *joiner) verdict {
 	g.buf = append(g.buf, c)
 	b := string(g.buf)
 	if c == g.closer && len(b) == 1 && g.ts.repair(RepairBracket) {
-		g.buf = g.buf[:0]
+		g.buf, g.braced = g.buf[:0], false
 		return more
 	}
-	if rest, ok := strings.CutPrefix(b, ","); ok && !g.ts.strict {
+	if rest, ok := strings.CutPrefix(b, ","); ok && g.braced {
 		name := strings.TrimSpace(strings.ReplaceAll(rest, g.quote, ""))
 		if key, ok := strings.CutSuffix(name, ":"); ok && g.mayFollow(strings.Trim(key, `"' `)) && g.ts.repair(RepairBracket) {
-			g.left = []byte(rest)
+			g.left, g.braced = []byte(rest), false
 			g.enter(bareKey)
 			return reread
 		}
@@ -309,6 +310,7 @@ func (g *bareKeysCall) beginOther(out *joiner) verdict {
 // other collects a value up to the comma or brace behind it.
 func (g *bareKeysCall) other(c byte, out *joiner) verdict {
 	if (c == ',' || c == g.closer || c == '}') && g.depth == 0 && !g.marked && g.quoted == 0 {
+		g.braced = c == '}' && bytes.HasSuffix(bytes.TrimSpace(g.buf), []byte("}")) && !g.ts.strict
 		if v := g.value(false, out); v != more {
 			return v
 		}
