@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 const (
 	callOpen     = "<tool_call>"
 	callClose    = "</tool_call>"
@@ -40,10 +42,30 @@ func (t *taggedCall) step(c byte, out *joiner) verdict {
 		}
 	}
 	t.head = append(t.head, c)
-	switch {
-	case string(t.head) == functionOpen:
+	switch h := string(t.head); {
+	case h == functionOpen:
 		t.callReader = newQwenXML(t.ts)
-	case functionOpen[:min(len(t.head), len(functionOpen))] != string(t.head):
+	case !strings.HasPrefix(functionOpen, h):
+		return t.nearly(c, out)
+	}
+	return more
+}
+
+// nearly takes the tag of a function with blanks or capitals in it, or without its "=".
+func (t *taggedCall) nearly(c byte, out *joiner) verdict {
+	h := strings.ToLower(string(t.head))
+	bare := tagBlanks.Replace(h)
+	named, isName := strings.CutPrefix(bare, functionOpen[:len(functionOpen)-1])
+	isName = isName && named == string(c|0x20) && isNameByte(c) && isBlank(h[len(h)-2])
+	switch {
+	case len(h)-len(bare) > maxTagBlanks:
+		return refuted
+	case (bare == functionOpen || isName) && t.ts.repair(RepairTag):
+		t.callReader = newQwenXML(t.ts)
+		if isName {
+			return t.callReader.step(c, out)
+		}
+	case !strings.HasPrefix(functionOpen, bare) || t.ts.strict:
 		return refuted
 	}
 	return more
