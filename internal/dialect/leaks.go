@@ -183,6 +183,17 @@ func orJSON(call func(*toolset) callReader) func(*toolset) callReader {
 	})
 }
 
+// newNamedJSON reads a call whose name stands in a tag before its arguments: f</function>{…}. No family writes it.
+func newNamedJSON(ts *toolset) callReader {
+	return &checkedCall{callReader: &headCall{ts: ts, name: func(head string) string {
+		name, rest, ok := strings.Cut(head, "</function>")
+		if !ok || strings.TrimSpace(rest) != "" {
+			return ""
+		}
+		return strings.TrimSpace(name)
+	}}, ts: ts, leaked: true}
+}
+
 // headedCall is around a call that no mark announces, and looks at how it begins: text must not wait longer than it may be one.
 type headedCall struct {
 	callReader

@@ -6,6 +6,7 @@ const (
 	callOpen     = "<tool_call>"
 	callClose    = "</tool_call>"
 	functionOpen = "<function="
+	functionTag  = "<function>"
 )
 
 var (
@@ -45,6 +46,8 @@ func (t *taggedCall) step(c byte, out *joiner) verdict {
 	switch h := string(t.head); {
 	case h == functionOpen:
 		t.callReader = newQwenXML(t.ts)
+	case h == functionTag && !t.ts.strict:
+		t.callReader = newNamedJSON(t.ts)
 	case !strings.HasPrefix(functionOpen, h):
 		return t.nearly(c, out)
 	}
