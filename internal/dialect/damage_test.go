@@ -94,7 +94,7 @@ func damages(output string, content []bool) []damaged {
 		}
 	}
 	for _, tag := range tagsIn.FindAllStringIndex(output, -1) {
-		if from, to := tag[0], tag[1]; !content[from] && !content[to-1] {
+		if from, to := tag[0], tag[1]; !strings.Contains(output[from:to], "CDATA") && !content[from] && !content[to-1] {
 			all = append(all, damaged{"untag", from, output[:from] + output[to:], false}, damaged{"retag", from, output[:to] + output[from:], false})
 		}
 	}
@@ -248,12 +248,12 @@ func outcome(want, got heard, repaired, touches bool) string {
 func likeness(want, got call, touches bool) string {
 	w, g := want.params[0].value.(map[string]any), got.params[0].value.(map[string]any)
 	lost, changed, swallowed := 0, 0, true
-	all := asJSON(g)
+	all := strings.ToLower(asJSON(g)) // Python's True is true
 	for k, v := range w {
 		switch gv, has := g[k]; {
 		case !has:
 			lost++
-			swallowed = swallowed && strings.Contains(all, k)
+			swallowed = swallowed && (strings.Contains(all, k) || !slices.ContainsFunc(leavesOf(v), func(leaf string) bool { return !strings.Contains(all, leaf) }))
 		case asJSON(gv) != asJSON(v):
 			changed++
 		}
@@ -270,13 +270,13 @@ func likeness(want, got call, touches bool) string {
 		}
 	}
 	switch isPart := len(g)+lost == len(w); {
-	case want.name != got.name || unknown > 0 && !(touches && unknown == 1 && changed+lost == 1):
+	case want.name != got.name || unknown > 0 && !(touches && unknown == 1 && changed <= 1 && lost == 1):
 		return ""
 	case changed == 0 && lost == 0 && isPart:
 		return damageSame
 	case changed == 0 && isPart:
 		return damageShort
-	case changed+lost == 1:
+	case changed+lost == 1 || unknown == 1:
 		return damageValue
 	case changed == 1 && isPart && swallowed:
 		return damageSwallow
@@ -296,7 +296,7 @@ func leavesOf(v any) (leaves []string) {
 			leaves = append(leaves, leavesOf(e)...)
 		}
 	default:
-		leaves = append(leaves, strings.Trim(asJSON(v), `"`))
+		leaves = append(leaves, strings.ToLower(strings.Trim(asJSON(v), `"`)))
 	}
 	return leaves
 }
@@ -319,23 +319,7 @@ func keysOf(v any) (keys []string) {
 // unmended are families in which damage still gives what it must not: invented calls, short calls, and open ones whose
 // arguments are complete. With -family these count too.
 var unmended = map[string]string{
-	"deepseek_v32":  "invented",
-	"functiongemma": "invented",
-	"gemma3":        "invented",
-	"gemma4":        "invented",
-	"glm47":         "invented",
-	"hermes":        "invented",
-	"hunyuan":       "invented",
-	"kimi_k3":       "invented",
-	"lfm2":          "invented",
-	"longcat":       "invented",
-	"minicpm5":      "invented",
-	"minimax":       "invented",
-	"minimax_m3":    "invented",
-	"muse":          "invented",
-	"pythonic":      "invented",
-	"qwen3_coder":   "invented",
-	"seed_oss":      "invented",
+	"kimi_k3": "invented",
 }
 
 // mayNot tells whether a fault of a family is one that must not be any more.
@@ -413,9 +397,6 @@ func checkDamage(t *testing.T, got string) {
 		}
 	}
 	want, err := os.ReadFile(damageFile)
-	if os.IsNotExist(err) {
-		return
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,7 +23,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(b)
-	for name, text := range map[string]string{"numbers": numbers(t), "transcripts": transcripts(t)} {
+	for name, text := range map[string]string{"numbers": numbers(t), "transcripts": transcripts(t), "damage": damageSummary(t)} {
 		open, end := "<!-- "+name+": go test ./internal/dialect -run TestDocs -update -->\n", "<!-- /"+name+" -->"
 		before, rest, ok := strings.Cut(doc, open)
 		old, after, ok2 := strings.Cut(rest, end)
@@ -73,6 +74,68 @@ func numbers(t *testing.T) string {
 	}
 	fmt.Fprintf(&b, "| all together | | | | %s | |\n", measured["all"][0])
 	return b.String()
+}
+
+// damageSummary is a table of families by kinds of damage, from what TestDamage found.
+func damageSummary(t *testing.T) string {
+	text, err := os.ReadFile(damageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, mended := map[string]*[3]int{}, map[string][]string{}
+	family := ""
+	for _, line := range strings.Split(string(text), "\n") {
+		fields := strings.Fields(line)
+		switch indent := len(line) - len(strings.TrimLeft(line, " ")); {
+		case len(fields) == 0 || indent > 2:
+		case indent == 0:
+			family = fields[0]
+		case fields[0] == "mended":
+			if !slices.Contains(mended[family], fields[1]) {
+				mended[family] = append(mended[family], fields[1])
+			}
+		default:
+			key := family + " " + fields[0]
+			if counts[key] == nil {
+				counts[key] = &[3]int{}
+			}
+			for i := 1; i+1 < len(fields); i += 2 {
+				n, err := strconv.Atoi(fields[i+1])
+				if err != nil {
+					t.Fatalf("%s: %q", damageFile, line)
+				}
+				counts[key][damageColumn(fields[i])] += n
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| Family | " + strings.Join(damageKinds, " | ") + " | Mended by |\n|---|" + strings.Repeat("--:|", len(damageKinds)) + "---|\n")
+	for _, f := range families {
+		if f.Force == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", f.Name)
+		for _, kind := range damageKinds {
+			if c := counts[f.Name+" "+kind]; c != nil && *c != [3]int{} {
+				fmt.Fprintf(&b, " %d·%d·%d", c[0], c[1], c[2])
+			}
+			b.WriteString(" |")
+		}
+		slices.Sort(mended[f.Name])
+		fmt.Fprintf(&b, " %s |\n", strings.Join(mended[f.Name], ", "))
+	}
+	return b.String()
+}
+
+// damageColumn is where an outcome counts: the calls that were written, fewer or none, others.
+func damageColumn(became string) int {
+	switch became {
+	case damageSame, damageRepaired, damageStray:
+		return 0
+	case damageText, damageCut, damageLess:
+		return 1
+	}
+	return 2
 }
 
 // measurements reads family, fuzz executions and nanoseconds a token from testdata/measured.txt.

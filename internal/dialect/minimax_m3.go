@@ -39,18 +39,19 @@ const m3NS = "]<]minimax[>["
 // m3Call reads one invocation.
 type m3Call struct {
 	argWriter
-	named  bool
-	head   []byte // name of the tool
-	held   []byte // may be the token
-	tag    []byte // after the token, from "<" on
-	inTag  bool
-	to     *joiner
-	of     *argType // of the parameter being read
-	stream bool     // it is a string and goes out as it comes
-	path   []m3Node
-	size   int      // bytes collected
-	left   []byte   // to be read again
-	early  []string // elements of which an end may come late
+	unsound bool // a value is neither a list nor an object
+	named   bool
+	head    []byte // name of the tool
+	held    []byte // may be the token
+	tag     []byte // after the token, from "<" on
+	inTag   bool
+	to      *joiner
+	of      *argType // of the parameter being read
+	stream  bool     // it is a string and goes out as it comes
+	path    []m3Node
+	size    int      // bytes collected
+	left    []byte   // to be read again
+	early   []string // elements of which an end may come late
 }
 
 // m3Node is an element: text, or elements.
@@ -299,6 +300,21 @@ func (m *m3Call) again() []byte {
 	return left
 }
 
+// end closes the call, unless a value of it cannot be told.
+func (m *m3Call) end(out *joiner) verdict {
+	if m.unsound {
+		return m.fail()
+	}
+	return m.argWriter.end(out)
+}
+
+func (m *m3Call) endUnclosed(out *joiner) verdict {
+	if m.unsound {
+		return m.fail()
+	}
+	return m.argWriter.endUnclosed(out)
+}
+
 func (m *m3Call) closeElement() verdict {
 	last := len(m.path) - 1
 	n := m.path[last]
@@ -309,10 +325,27 @@ func (m *m3Call) closeElement() verdict {
 		m.stream = false
 	case last > 0:
 		m.path[last-1].kids = append(m.path[last-1].kids, n)
+	case !n.isSound() && !m.ts.strict:
+		m.unsound = true
 	default:
 		m.to.add(ToolArgs, m.json(n, m.of, false))
 	}
 	return more
+}
+
+// isSound tells whether the elements in an element are a list or the members of an object, not some of each.
+func (n *m3Node) isSound() bool {
+	seen := map[string]bool{}
+	isList, isObject := true, true
+	for i := range n.kids {
+		k := &n.kids[i]
+		isList = isList && k.name == "item"
+		isObject = isObject && !seen[k.name] && !strings.ContainsAny(k.name, "/<")
+		if seen[k.name] = true; !k.isSound() {
+			return false
+		}
+	}
+	return isList || isObject
 }
 
 // isScalar tells a number, true, false and null from other text.

@@ -32,6 +32,7 @@ type pyCall struct {
 	quoted bool   // a string is open in it
 	blank  bool   // the name of the parameter is complete
 	mark   byte   // the quote it stands in, 0 if it stands in none
+	left   []byte // to be read again
 }
 
 type pyState uint8
@@ -48,6 +49,7 @@ const (
 	pyNext                   // after a value and a bracket too many
 	pyBracket                // after a value and "]": that may be one too many, or ")" is missing
 	pyAfter                  // after a call
+	pyMark                   // in what may be a mark behind a value
 	pyDone                   // after all
 )
 
@@ -152,7 +154,8 @@ func (y *pyCall) wait(c byte, out *joiner) verdict {
 
 // judge decides about a call that was held.
 func (y *pyCall) judge(v verdict, out *joiner) verdict {
-	isCall := (v == ended || v == endedBefore) && y.ts.accept(&y.kept, false)
+	isEnd := v == ended || v == endedBefore || v == endedEarlier
+	isCall := isEnd && y.ts.accept(&y.kept, false)
 	if isCall {
 		y.kept.moveTo(out)
 	} else {
@@ -165,7 +168,7 @@ func (y *pyCall) judge(v verdict, out *joiner) verdict {
 		return v
 	case y.any:
 		return broken
-	case v == ended || v == endedBefore:
+	case isEnd:
 		return unfit
 	}
 	return refuted
@@ -220,6 +223,8 @@ func (y *pyCall) read(c byte, out *joiner) verdict {
 			return more
 		}
 		return y.next(c, out)
+	case pyMark:
+		return y.beginsMark(c, out)
 	case pyBracket:
 		return y.bracketEnds(c, out)
 	case pyAfter:
@@ -443,10 +448,33 @@ func (y *pyCall) next(c byte, out *joiner) verdict {
 	case (c == ']' || c == '}') && y.ts.repair(RepairBracket):
 		y.state = pyNext
 		return more
-	case isMark(c):
-		return y.endShort(out)
+	case isMark(c) && !y.ts.strict:
+		y.state, y.buf = pyMark, append(y.buf, c)
+		return more
 	}
 	return y.bad()
+}
+
+// beginsMark reads on in what may be a mark behind a value: other text is none, and the value was not over.
+func (y *pyCall) beginsMark(c byte, out *joiner) verdict {
+	y.buf = append(y.buf, c)
+	y.left = y.buf
+	switch string(y.buf) {
+	case "``":
+		return more
+	case "<|", "```":
+		if v := y.endShort(out); v != endedBefore {
+			return v
+		}
+		return endedEarlier
+	}
+	return y.bad()
+}
+
+func (y *pyCall) again() []byte {
+	left := y.left
+	y.left = nil
+	return left
 }
 
 // endShort ends a call before what no call holds, without its ")".

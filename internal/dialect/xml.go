@@ -157,7 +157,7 @@ func (x *xmlCall) tag(c byte) (end, bad bool) {
 	x.head = append(x.head, c)
 	if head, ok := strings.CutSuffix(string(x.head), x.tagEnd); ok {
 		x.head = x.head[:len(head)]
-		return true, false
+		return true, strings.Contains(head, x.tagEnd[:2]) // what stands before another mark is not all of a tag
 	}
 	return false, len(x.head) > maxName
 }
@@ -220,7 +220,7 @@ func (x *xmlCall) begin() { x.state, x.head = xmlParam, x.head[:0] }
 func (x *xmlCall) param(c byte, out *joiner) verdict {
 	end, bad := x.tag(c)
 	switch {
-	case c == '\n' && !end && x.mayFollow(nameOf(x.head)) && x.ts.repair(RepairTag):
+	case c == '\n' && !end && x.isLine() && x.ts.repair(RepairTag):
 		if v := x.beginParam(string(x.head), out); v != more {
 			return v
 		}
@@ -233,10 +233,20 @@ func (x *xmlCall) param(c byte, out *joiner) verdict {
 	return x.beginParam(string(x.head), out)
 }
 
+// isLine tells whether a line is a tag without its end, and no more.
+func (x *xmlCall) isLine() bool {
+	name, rest := tagName(string(x.head))
+	rest = strings.TrimSpace(rest)
+	return x.mayFollow(name) && (rest == "" || strings.HasSuffix(rest, `"`))
+}
+
 // beginParam takes what stands in a parameter's tag.
 func (x *xmlCall) beginParam(head string, out *joiner) verdict {
+	if strings.ContainsAny(strings.TrimRight(head, "<|>sep"), "<>") { // more than a tag: what stands in it would be lost
+		return x.fail()
+	}
 	name, attrs := tagName(head)
-	if (name == "" || strings.ContainsAny(name, "<>=\n")) && !x.ts.strict && !x.ts.declares(x.tool, name) {
+	if (name == "" || strings.ContainsAny(name, "<>=[]{}\n")) && !x.ts.strict && !x.ts.declares(x.tool, name) {
 		return x.fail() // no name
 	}
 	of := x.ts.of(x.tool).property(name)
@@ -258,11 +268,14 @@ func (x *xmlCall) beginParam(head string, out *joiner) verdict {
 
 // startParam writes the parameter's name and reads its value next.
 func (x *xmlCall) startParam(name string, of *argType, ts types, out *joiner) verdict {
+	if x.opened && !x.ts.declares(x.tool, name) { // the parameter is that of a call which a value before took in
+		return x.fail()
+	}
 	var ok bool
 	if x.to, ok = x.argWriter.param(name, out); !ok {
 		return x.fail()
 	}
-	x.state, x.head, x.tangle = xmlValue, x.head[:0], tangle{name: name, settled: x.settled}
+	x.state, x.head, x.tangle = xmlValue, x.head[:0], tangle{name: name, opened: x.opened, settled: x.settled}
 	x.value = valueReader{ts: x.ts, closer: x.paramClose, next: append([]string{x.xmlSyntax.param, x.callClose}, x.outer...), trim: x.trim,
 		types: ts, of: of, cdata: x.cdata}
 	if !x.ts.strict {

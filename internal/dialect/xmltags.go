@@ -223,12 +223,6 @@ func (x *xmlCall) mayFollow(name string) bool {
 	return x.ts.declares(x.tool, name)
 }
 
-// nameOf is the name in what stands in a tag.
-func nameOf(head []byte) string {
-	name, _ := tagName(string(head))
-	return name
-}
-
 // maxDoubt bounds what is held behind a tag that may end a value or be a part of it.
 const maxDoubt = 4 << 10
 
@@ -236,6 +230,7 @@ const maxDoubt = 4 << 10
 type tangle struct {
 	name    string   // of the parameter
 	nested  int      // calls that were opened in the value
+	opened  bool     // one was, in this value or one before
 	own     []string // elements that were opened in it
 	settled int      // bytes to come in which a parameter's tag ends the value: nothing behind it can say that it does not
 	doubt   *doubt
@@ -333,6 +328,7 @@ func (x *xmlCall) nest(k tagKind, name string) {
 	switch k {
 	case tagOpen:
 		x.nested++
+		x.opened = true
 	case tagCall:
 		x.nested--
 	default:
