@@ -9,7 +9,7 @@ RACE     := ./internal/engine ./internal/embed ./internal/sched ./internal/kv ./
 VENV     := .venv
 TIME     ?= 30s
 
-.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak hostile kill load browser bigfolder minilm golden size clean
+.PHONY: help build run check fmt vet lint test race purego cross arm64 mlx mlx-overhead interop interop-npm fuzz fuzz-parsers demo-data quality bench soak hostile kill crash load browser bigfolder minilm golden size clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -190,6 +190,9 @@ hostile: build ## inputs whose cost others decide, each at a size and at twice t
 
 kill: ## the process of a model is killed KILLS times under load of both protocols (KILLS=100)
 	go test ./internal/cli -run 'TestKill$$' -count=1 -timeout 0 -v -kills $(or $(KILLS),100)
+
+crash: build ## a server that stores responses is killed KILLS times under load: what it said to be complete is there (KILLS=200)
+	go test ./interop/crash -count=1 -timeout 0 -v -hearth $(CURDIR)/bin/hearth -kills $(or $(KILLS),200)
 
 load: ## what the HTTP front adds to a token, and up to 1000 streams at once, TIME each (TIME=30s)
 	go test ./interop/load -count=1 -timeout 0 -v -measure -for $(TIME)
