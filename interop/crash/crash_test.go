@@ -1,5 +1,5 @@
-// Package crash kills a hearth that stores responses, again and again under load, and looks at what is there afterwards. It is run
-// by hand: make crash.
+// Package crash kills a hearth that stores responses, again and again under load, and looks at what is there afterwards. It is
+// run by hand: make crash.
 package crash
 
 import (
