@@ -64,8 +64,8 @@ func (a *callArgs) step(c byte, out *joiner) verdict {
 	}
 }
 
-// doubt looks at a key. Where it stands behind others in an inner object, a brace may be missing before it; where it stands behind
-// an object, that may have been closed too early. The schema may know better.
+// doubt looks at a key. Where it stands behind others in an inner object, a brace may be missing before it; where it stands
+// behind an object, that may have been closed too early. The schema may know better.
 func (a *callArgs) doubt(name string) {
 	depth := len(a.json.stack)
 	if depth == 1 && len(a.seen) < maxName {

@@ -537,8 +537,8 @@ func TestEndsOfCalls(t *testing.T) {
 	}
 }
 
-// TestReplayOverAPIs: what the model thought in a turn that was streamed or came whole, seen by the client or hidden from it, is in
-// the next prompt of that conversation over any API, and in none of another.
+// TestReplayOverAPIs: what the model thought in a turn that was streamed or came whole, seen by the client or hidden from
+// it, is in the next prompt of that conversation over any API, and in none of another.
 func TestReplayOverAPIs(t *testing.T) {
 	script, err := Parse(strings.NewReader(`{"raw": "<think>\nThere is much to think about before anybody looks.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"é\", \"i\": 5.0}}\n</tool_call>"}`))
 	if err != nil {
@@ -595,8 +595,8 @@ func TestReplayOverAPIs(t *testing.T) {
 	}
 }
 
-// TestReplayTurns measures what a turn of an agent computes whose client keeps no reasoning, in ten turns over each API. With -v it
-// prints the figures of docs/cache.md.
+// TestReplayTurns measures what a turn of an agent computes whose client keeps no reasoning, in ten turns over each API.
+// With -v it prints the figures of docs/cache.md.
 func TestReplayTurns(t *testing.T) {
 	const raw = `{"raw": "<think>\nThe user wants to know, so I look it up in turn {{.Turn}}; there may be more to say about that than one would think at first, and it takes a while.\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"Oslo\", \"i\": {{.Turn}}}}\n</tool_call>"}`
 	computed := func(never, messages bool) (all []int) {
