@@ -50,27 +50,18 @@ func (c *Config) findStoreFolders(env Env) (store, archive string) {
 	return store, archive
 }
 
-// userData is where programs of this user keep what cannot be made again, "" if that is not known.
-func userData(env Env, user string) string {
-	if base, _ := env("XDG_DATA_HOME"); filepath.IsAbs(base) {
-		return base
-	}
-	if runtime.GOOS == "windows" {
-		base, _ := env("LOCALAPPDATA")
-		return base
-	}
-	switch {
-	case user == "":
-		return ""
-	case runtime.GOOS == "darwin":
-		return filepath.Join(user, "Library", "Application Support")
-	}
-	return filepath.Join(user, ".local", "share")
+// userCache is where programs of this user keep what can be made again, userData what cannot; "" if that is not known.
+func userCache(env Env, user string) string {
+	return userFolder(env, user, "XDG_CACHE_HOME", "Library/Caches", ".cache")
 }
 
-// userCache is where programs of this user keep what can be made again, "" if that is not known.
-func userCache(env Env, user string) string {
-	if base, _ := env("XDG_CACHE_HOME"); filepath.IsAbs(base) {
+func userData(env Env, user string) string {
+	return userFolder(env, user, "XDG_DATA_HOME", "Library/Application Support", ".local/share")
+}
+
+// userFolder is the folder that a variable names, else that of the system in the user's home.
+func userFolder(env Env, user, name, mac, unix string) string {
+	if base, _ := env(name); filepath.IsAbs(base) {
 		return base
 	}
 	if runtime.GOOS == "windows" {
@@ -81,7 +72,7 @@ func userCache(env Env, user string) string {
 	case user == "":
 		return ""
 	case runtime.GOOS == "darwin":
-		return filepath.Join(user, "Library", "Caches")
+		return filepath.Join(user, filepath.FromSlash(mac))
 	}
-	return filepath.Join(user, ".cache")
+	return filepath.Join(user, filepath.FromSlash(unix))
 }

@@ -120,6 +120,22 @@ func (o Options) Collect(w http.ResponseWriter, r *http.Request, req *chat.Reque
 	}
 }
 
+// Count answers r with what body makes of the number of tokens in the prompt of req.
+func (o Options) Count(w http.ResponseWriter, r *http.Request, req *chat.Request, fail ErrorWriter, body func(n int) any) {
+	InfoFrom(r.Context()).Model = req.Model
+	o.See(r, req)
+	n := 0
+	gen, err := o.Models.Open(r.Context(), req.Model)
+	if err == nil {
+		n, err = gen.Count(r.Context(), req)
+	}
+	if err != nil {
+		fail(w, r, chat.AsError(err))
+		return
+	}
+	WriteJSON(w, http.StatusOK, body(n))
+}
+
 // abort closes the connection of r without finishing the reply.
 func abort(r *http.Request, err error) {
 	InfoFrom(r.Context()).Err = err

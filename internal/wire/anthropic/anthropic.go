@@ -92,21 +92,11 @@ func (h handler) countTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	defer body.Close()
 	req.Thinking.Short = false // the body of a count need not say how long the reply may be, see chat.Usage.Short
-	wire.InfoFrom(r.Context()).Model = req.Model
-	h.See(r, &req.Request)
-	gen, err := h.Models.Open(r.Context(), req.Model)
-	if err != nil {
-		h.WriteError(w, r, chat.AsError(err))
-		return
-	}
-	n, err := gen.Count(r.Context(), &req.Request)
-	if err != nil {
-		h.WriteError(w, r, chat.AsError(err))
-		return
-	}
-	wire.WriteJSON(w, http.StatusOK, struct {
-		InputTokens int `json:"input_tokens"`
-	}{n})
+	h.Count(w, r, &req.Request, h.WriteError, func(n int) any {
+		return struct {
+			InputTokens int `json:"input_tokens"`
+		}{n}
+	})
 }
 
 // read decodes a request. The caller closes its body, which is nil where the error was answered.

@@ -123,22 +123,12 @@ func (h handler) inputTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.Close()
-	wire.InfoFrom(r.Context()).Model = req.Model
-	h.See(r, &req.Request)
-	gen, err := h.Models.Open(r.Context(), req.Model)
-	if err != nil {
-		h.WriteError(w, r, chat.AsError(err))
-		return
-	}
-	n, err := gen.Count(r.Context(), &req.Request)
-	if err != nil {
-		h.WriteError(w, r, chat.AsError(err))
-		return
-	}
-	wire.WriteJSON(w, http.StatusOK, struct {
-		Object      string `json:"object"`
-		InputTokens int    `json:"input_tokens"`
-	}{"response.input_tokens", n})
+	h.Count(w, r, &req.Request, h.WriteError, func(n int) any {
+		return struct {
+			Object      string `json:"object"`
+			InputTokens int    `json:"input_tokens"`
+		}{"response.input_tokens", n}
+	})
 }
 
 // leastStrict is the smallest limit of tokens that OpenAI takes.
