@@ -11,15 +11,12 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -207,9 +204,9 @@ func (s *Store) connect(mode Mode) (err error) {
 		s.read = s.write
 	} else {
 		path := filepath.Join(s.o.Dir, database)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would let others read
-		if err != nil {
-			return regular.Short(err)
+		f, ferr := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would let others read
+		if ferr != nil {
+			return regular.Short(ferr)
 		}
 		f.Close()
 		name := (&url.URL{Scheme: "file", Opaque: url.PathEscape(filepath.ToSlash(path))}).String() + "?" + pragmas + "&_pragma=journal_mode(wal)&_pragma=synchronous(normal)"
@@ -438,176 +435,6 @@ func (s *Store) Delete(ctx context.Context, owner Owner, id string) error {
 		}
 	}
 	return err
-}
-
-// sweepEvery is how often is looked for what has expired.
-const sweepEvery = time.Minute
-
-// expire archives and removes what has expired, until the store is closed.
-func (s *Store) expire() {
-	defer close(s.done)
-	t := time.NewTicker(sweepEvery)
-	defer t.Stop()
-	for {
-		if err := s.Sweep(context.Background()); err != nil {
-			s.o.Note("stored responses that have expired could not be archived or removed: " + err.Error())
-		}
-		select {
-		case <-s.stop:
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// sweepAtOnce bounds the chains and the responses that one Sweep takes on.
-const sweepAtOnce = 1000
-
-// Sweep archives the chains that have been idle for long enough, and removes the responses that are too old.
-func (s *Store) Sweep(ctx context.Context) error {
-	now := s.o.Now()
-	if s.o.Conversation > 0 {
-		roots, err := s.strings(ctx, "SELECT root FROM chains WHERE archived = 0 AND used <= ? LIMIT ?", now.Add(-s.o.Conversation).UnixMilli(), sweepAtOnce)
-		if err != nil {
-			return err
-		}
-		for _, root := range roots {
-			if err := s.keep(ctx, root); err != nil {
-				return err
-			}
-		}
-	}
-	if s.o.Responses > 0 {
-		_, err := s.write.ExecContext(ctx, "DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE created <= ? AND status <> ? LIMIT ?)",
-			now.Add(-s.o.Responses).UnixMilli(), InProgress, sweepAtOnce)
-		if err == nil {
-			_, err = s.write.ExecContext(ctx, "DELETE FROM chains WHERE archived = 1 AND NOT EXISTS (SELECT 1 FROM responses WHERE responses.root = chains.root)")
-		}
-		return err
-	}
-	return nil
-}
-
-// strings gives the first column of the rows of a query.
-func (s *Store) strings(ctx context.Context, query string, args ...any) ([]string, error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	return all, rows.Err()
-}
-
-// archive is the file of a chain's archive. Ids are made here; one that is odd all the same cannot lead elsewhere.
-func (s *Store) archive(root string) string {
-	name := root
-	if slices.ContainsFunc([]byte(root), func(c byte) bool { return !isPlain(c) }) || len(root) > 100 {
-		name = fmt.Sprintf("%x", sha256.Sum256([]byte(root)))
-	}
-	return filepath.Join(s.o.Archive, name+".json")
-}
-
-func isPlain(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-'
-}
-
-// archived is the document that is kept of a chain.
-type archived struct {
-	ID        string             `json:"id"`
-	Object    string             `json:"object"`
-	Responses []archivedResponse `json:"responses"`
-}
-
-type archivedResponse struct {
-	ID        string            `json:"id"`
-	CreatedAt int64             `json:"created_at"`
-	Status    string            `json:"status"`
-	Input     []json.RawMessage `json:"input"`
-	Output    []json.RawMessage `json:"output"`
-}
-
-// keep writes the archive of a chain, whole or not at all, and then marks the chain. It may be done again.
-func (s *Store) keep(ctx context.Context, root string) error {
-	var used int64
-	if err := s.read.QueryRowContext(ctx, "SELECT used FROM chains WHERE root = ?", root).Scan(&used); err != nil {
-		return err
-	}
-	if s.o.Archive != "" {
-		doc, err := s.chain(ctx, root)
-		if err == nil && len(doc.Responses) > 0 {
-			err = writeFile(s.o.Archive, s.archive(root), doc)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := s.write.ExecContext(ctx, "UPDATE chains SET archived = 1 WHERE root = ? AND used = ?", root, used)
-	return err
-}
-
-// chain reads all of a chain, branches included.
-func (s *Store) chain(ctx context.Context, root string) (*archived, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT r.id, r.created, r.status, i.output, i.body FROM responses r LEFT JOIN items i ON i.response = r.id
-		WHERE r.root = ? ORDER BY r.created, r.depth, r.id, i.output, i.n`, root)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	doc := &archived{ID: root, Object: "conversation.archive"}
-	for rows.Next() {
-		var id, status string
-		var created int64
-		var output sql.NullBool
-		var body []byte
-		if err := rows.Scan(&id, &created, &status, &output, &body); err != nil {
-			return nil, err
-		}
-		if n := len(doc.Responses); n == 0 || doc.Responses[n-1].ID != id {
-			doc.Responses = append(doc.Responses, archivedResponse{ID: id, CreatedAt: created / 1000, Status: status, Input: []json.RawMessage{}, Output: []json.RawMessage{}})
-		}
-		r := &doc.Responses[len(doc.Responses)-1]
-		switch {
-		case body == nil:
-		case output.Bool:
-			r.Output = append(r.Output, body)
-		default:
-			r.Input = append(r.Input, body)
-		}
-	}
-	return doc, rows.Err()
-}
-
-// writeFile writes a document as a file of the user's alone, in place of one that is there.
-func writeFile(dir, path string, doc any) error {
-	text, err := json.MarshalIndent(doc, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return regular.Short(err)
-	}
-	f, err := os.CreateTemp(dir, ".archive-*") // 0600
-	if err != nil {
-		return regular.Short(err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return regular.Short(err)
-	}
-	return nil
 }
 
 // IDs gives the ids of an owner's responses, the oldest first.

@@ -313,7 +313,9 @@ func TestArchive(t *testing.T) {
 	if _, err := s.Get(t.Context(), ada, "a"); err != nil {
 		t.Errorf("a response is gone with its archive: %v", err)
 	}
-	os.Remove(path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 	if sweep(); exists(path) {
 		t.Error("it is archived twice")
 	}
