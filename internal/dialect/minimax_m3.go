@@ -323,6 +323,8 @@ func (m *m3Call) closeElement() verdict {
 	case m.stream:
 		m.to.add(ToolArgs, `"`)
 		m.stream = false
+	case n.name == "" && !m.ts.strict: // nothing closed it that has its name
+		m.unsound = true
 	case last > 0:
 		m.path[last-1].kids = append(m.path[last-1].kids, n)
 	case !n.isSound() && !m.ts.strict:
