@@ -349,8 +349,8 @@ func (s *Store) look() error {
 	return s.open()
 }
 
-// Chain gives the inputs and outputs of a response and of all that it builds on, the oldest first. own leaves out the output of
-// the response itself.
+// Chain gives the inputs and outputs of a response and of all that it builds on, the oldest first; withoutOwn leaves out the
+// output of the response itself.
 func (s *Store) Chain(ctx context.Context, owner Owner, id string, withoutOwn bool) ([]Item, error) {
 	if err := s.look(); err != nil {
 		return nil, err
@@ -435,14 +435,4 @@ func (s *Store) Delete(ctx context.Context, owner Owner, id string) error {
 		}
 	}
 	return err
-}
-
-// IDs gives the ids of an owner's responses, the oldest first.
-func (s *Store) IDs(ctx context.Context, owner Owner) ([]string, error) {
-	if err := s.look(); errors.Is(err, ErrUnknown) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	return s.strings(ctx, "SELECT id FROM responses WHERE owner = ? ORDER BY created, id", owner[:])
 }

@@ -1,6 +1,6 @@
 // Package wire is what the protocols share: the Protocol interface, reading and decoding of request bodies with errors
 // that name the JSON path, the SSE writer with its keep-alive, the /v1/models routes and the ids of replies. Packages
-// anthropic and openai translate between bytes and package chat with it; server mounts them. Nothing here knows
+// anthropic, openai and responses translate between bytes and package chat with it; server mounts them. Nothing here knows
 // tokens, templates or the engine: a reply is only ever a sequence of chat.Events.
 package wire
 

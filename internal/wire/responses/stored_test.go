@@ -3,6 +3,7 @@ package responses
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -300,8 +301,8 @@ func waiting(began chan<- struct{}) func(*chat.Request) []wiretest.Step {
 func TestCancel(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		began := make(chan struct{})
-		s := newStore(t, t.TempDir())
-		a := serveStored(t, s, waiting(began))
+		dir := t.TempDir()
+		a := serveStored(t, newStore(t, dir), waiting(began))
 		type reply struct {
 			status int
 			text   string
@@ -320,7 +321,7 @@ func TestCancel(t *testing.T) {
 			replies <- reply{resp.StatusCode, text.String()}
 		}()
 		<-began
-		id := onlyID(t, s)
+		id := onlyID(t, dir)
 		if status, got := a.call("POST", "/v1/responses/"+id+"/cancel", "", "{}"); status != 200 || got.Status != cancelled || got.ID != id {
 			t.Errorf("%d %+v", status, got)
 		}
@@ -337,20 +338,50 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// onlyID is the id of the only response of nobody's in a store.
-func onlyID(t *testing.T, s *store.Store) string {
+// ids are those of the responses in the database of a folder.
+func ids(t *testing.T, dir string) []string {
 	t.Helper()
-	ids, err := s.IDs(t.Context(), store.Owner{})
-	if err != nil || len(ids) != 1 {
-		t.Fatalf("%v, %v", ids, err)
+	path := filepath.Join(dir, "responses.db")
+	if _, err := os.Stat(path); err != nil {
+		return nil
 	}
-	return ids[0]
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), "SELECT id FROM responses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		all = append(all, "")
+		if err := rows.Scan(&all[len(all)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// onlyID is the id of the only response in the database of a folder.
+func onlyID(t *testing.T, dir string) string {
+	t.Helper()
+	all := ids(t, dir)
+	if len(all) != 1 {
+		t.Fatalf("%v", all)
+	}
+	return all[0]
 }
 
 // TestClientLeaves: a response whose client leaves is stored as cancelled, with what there was of it.
 func TestClientLeaves(t *testing.T) {
-	began := make(chan struct{})
-	s := newStore(t, t.TempDir())
+	began, dir := make(chan struct{}), t.TempDir()
+	s := newStore(t, dir)
 	done := make(chan struct{})
 	g := wiretest.New()
 	g.Script = func(r *chat.Request) ([]wiretest.Step, error) { return waiting(began)(r), nil }
@@ -363,7 +394,7 @@ func TestClientLeaves(t *testing.T) {
 	<-began
 	leave()
 	<-done
-	got, err := s.Get(t.Context(), store.Owner{}, onlyID(t, s))
+	got, err := s.Get(t.Context(), store.Owner{}, onlyID(t, dir))
 	if err != nil || got.Status != cancelled || !strings.Contains(string(got.Body), `"Word"`) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -385,9 +416,9 @@ func TestServerEnds(t *testing.T) {
 
 // TestErrorsAreStored: a reply that fails in the middle is stored as failed; one that never began is not stored.
 func TestErrorsAreStored(t *testing.T) {
-	s := newStore(t, t.TempDir())
+	dir := t.TempDir()
 	fails := &chat.Error{Kind: chat.Internal, Msg: "a step failed"}
-	a := serveStored(t, s, func(r *chat.Request) []wiretest.Step {
+	a := serveStored(t, newStore(t, dir), func(r *chat.Request) []wiretest.Step {
 		if len(r.Messages) == 1 {
 			return []wiretest.Step{{Err: fails}}
 		}
@@ -396,13 +427,13 @@ func TestErrorsAreStored(t *testing.T) {
 	if status, _ := a.call("POST", "/v1/responses", "", `{"input": "Hi"}`); status != 500 {
 		t.Errorf("%d", status)
 	}
-	if ids, _ := s.IDs(t.Context(), store.Owner{}); len(ids) != 0 {
-		t.Errorf("%v", ids)
+	if all := ids(t, dir); len(all) != 0 {
+		t.Errorf("%v", all)
 	}
 	if status, _ := a.call("POST", "/v1/responses", "", `{"input": "Hi", "instructions": "x"}`); status != 500 {
 		t.Errorf("%d", status)
 	}
-	if status, d := a.call("GET", "/v1/responses/"+onlyID(t, s), "", ""); status != 200 || d.Status != failed || d.Error.Message != "a step failed" {
+	if status, d := a.call("GET", "/v1/responses/"+onlyID(t, dir), "", ""); status != 200 || d.Status != failed || d.Error.Message != "a step failed" {
 		t.Errorf("%d %+v", status, d)
 	}
 }
