@@ -25,7 +25,6 @@ type bareKeysCall struct {
 	from   int    // bytes of buf up to and with the mark that opened or closed a string last
 	bare   bool   // no comma stands before the key
 	braced bool   // the value before the closing brace ends with one: this may be one too many
-	left   []byte // to be read again
 }
 
 type bareKeysState uint8
@@ -211,13 +210,13 @@ func (g *bareKeysCall) mark(c byte, out *joiner) verdict {
 	case strings.HasPrefix(g.quote, b) || slices.ContainsFunc(g.ends, func(end string) bool { return strings.HasPrefix(end, b) }):
 		return more
 	}
-	g.left = g.buf
+	g.ts.unread = g.buf
 	return g.fail()
 }
 
 // endShort ends a call before a mark.
 func (g *bareKeysCall) endShort(mark string, out *joiner) verdict {
-	g.left = []byte(mark)
+	g.ts.unread = []byte(mark)
 	if !g.ts.hasAll(g.tool, g.seen) || !g.ts.repair(RepairUnclosed) {
 		return g.fail()
 	}
@@ -236,7 +235,7 @@ func (g *bareKeysCall) close(c byte, out *joiner) verdict {
 	if rest, ok := strings.CutPrefix(b, ","); ok && g.braced {
 		name := strings.TrimSpace(strings.ReplaceAll(rest, g.quote, ""))
 		if key, ok := strings.CutSuffix(name, ":"); ok && g.mayFollow(strings.Trim(key, `"' `)) && g.ts.repair(RepairBracket) {
-			g.left, g.braced = []byte(rest), false
+			g.ts.unread, g.braced = []byte(rest), false
 			g.enter(bareKey)
 			return reread
 		}
@@ -245,15 +244,8 @@ func (g *bareKeysCall) close(c byte, out *joiner) verdict {
 		}
 	}
 	g.end(out)
-	g.left = []byte(b)
+	g.ts.unread = []byte(b)
 	return endedEarlier
-}
-
-// again gives what is to be read again, once.
-func (g *bareKeysCall) again() []byte {
-	left := g.left
-	g.left = nil
-	return left
 }
 
 func (g *bareKeysCall) beginString(out *joiner) verdict {
@@ -334,7 +326,7 @@ func (g *bareKeysCall) other(c byte, out *joiner) verdict {
 			if bytes.HasSuffix(g.buf, []byte(end)) {
 				g.buf = g.buf[:len(g.buf)-len(end)]
 				if v := g.value(true, out); v != more {
-					g.left = []byte(end)
+					g.ts.unread = []byte(end)
 					return v
 				}
 				return g.endShort(end, out)

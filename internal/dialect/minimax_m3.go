@@ -50,7 +50,6 @@ type m3Call struct {
 	stream  bool     // it is a string and goes out as it comes
 	path    []m3Node
 	size    int      // bytes collected
-	left    []byte   // to be read again
 	early   []string // elements of which an end may come late
 }
 
@@ -156,7 +155,7 @@ func (m *m3Call) element(tag string, out *joiner) verdict {
 	}
 	if strings.HasPrefix(name, "invoke ") && len(m.path) == 0 {
 		v := m.endUnclosed(out)
-		if m.left = []byte(m3NS + "<" + tag + ">"); v == ended {
+		if m.ts.unread = []byte(m3NS + "<" + tag + ">"); v == ended {
 			return endedEarlier
 		}
 		return v
@@ -291,13 +290,6 @@ func (m *m3Call) closeElements(n int) {
 		m.early = append(m.early, m.path[len(m.path)-1].name)
 		m.closeElement()
 	}
-}
-
-// again gives what is to be read again, once.
-func (m *m3Call) again() []byte {
-	left := m.left
-	m.left = nil
-	return left
 }
 
 // end closes the call, unless a value of it cannot be told.

@@ -168,20 +168,9 @@ func (k *checkedCall) judge(v verdict, out *joiner) verdict {
 
 // leaveUnread keeps what was read behind a call that does not fit.
 func (k *checkedCall) leaveUnread(c byte) {
-	switch {
-	case k.ts.unread != nil || k.last == ended:
-	case k.last == endedEarlier:
-		k.ts.unread = k.again()
-	default:
+	if k.ts.unread == nil && k.last == endedBefore {
 		k.ts.unread = []byte{c}
 	}
-}
-
-func (k *checkedCall) again() []byte {
-	if r, ok := k.callReader.(rereader); ok {
-		return r.again()
-	}
-	return nil
 }
 
 // accept tells whether a complete call that was held is one, and notes what was mended.

@@ -208,6 +208,6 @@ func (g *pairCall) gapToValue(c byte, out *joiner) verdict {
 	if v := g.beginValue(out); v != more {
 		return v
 	}
-	g.left = []byte(h[len(tag):])
+	g.ts.unread = []byte(h[len(tag):])
 	return reread
 }

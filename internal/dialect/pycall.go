@@ -32,7 +32,6 @@ type pyCall struct {
 	quoted bool   // a string is open in it
 	blank  bool   // the name of the parameter is complete
 	mark   byte   // the quote it stands in, 0 if it stands in none
-	left   []byte // to be read again
 }
 
 type pyState uint8
@@ -458,7 +457,7 @@ func (y *pyCall) next(c byte, out *joiner) verdict {
 // beginsMark reads on in what may be a mark behind a value: other text is none, and the value was not over.
 func (y *pyCall) beginsMark(c byte, out *joiner) verdict {
 	y.buf = append(y.buf, c)
-	y.left = y.buf
+	y.ts.unread = y.buf
 	switch string(y.buf) {
 	case "``":
 		return more
@@ -469,12 +468,6 @@ func (y *pyCall) beginsMark(c byte, out *joiner) verdict {
 		return endedEarlier
 	}
 	return y.bad()
-}
-
-func (y *pyCall) again() []byte {
-	left := y.left
-	y.left = nil
-	return left
 }
 
 // endShort ends a call before what no call holds, without its ")".

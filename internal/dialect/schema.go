@@ -43,7 +43,7 @@ type toolset struct {
 	pending  []Repair // in what may become a call
 	cut      bool     // the output did not end by itself
 	marked   bool     // what follows the call shows that it ends here
-	unread   []byte   // behind a call that has ended: to be read once more
+	unread   []byte   // to be read once more: behind a call that has ended, or in one that reads on
 
 	folded []string     // names, see foldedNames
 	mended string       // the name of the call being read, as the model wrote it, where it had to be mended

@@ -46,12 +46,6 @@ type giver interface {
 	rest() []byte // nil if the byte that broke it stands inside a call
 }
 
-// rereader is a callReader that may find that bytes meant something else.
-type rereader interface {
-	// again gives, once, the bytes that are to be read again: of reread and endedEarlier, and those in which it broke.
-	again() []byte
-}
-
 // chosen is the reader that the first bytes of a call ask for; nil before them.
 type chosen struct{ callReader }
 
@@ -67,13 +61,6 @@ func (c *chosen) finish(out *joiner) verdict {
 func (c *chosen) rest() []byte {
 	if g, ok := c.callReader.(giver); ok {
 		return g.rest()
-	}
-	return nil
-}
-
-func (c *chosen) again() []byte {
-	if r, ok := c.callReader.(rereader); ok {
-		return r.again()
 	}
 	return nil
 }
@@ -109,8 +96,8 @@ const (
 	broken                      // a call that went wrong after it had started: it gets no ToolEnd
 	discarded                   // no call, and nothing of what was read is text
 	emptied                     // no call, as an empty list; closing tags follow as after one
-	reread                      // the body goes on, with what again gives
-	endedEarlier                // the body ended before what again gives
+	reread                      // the body goes on, with what is unread
+	endedEarlier                // the body ended before what is unread
 	unfit                       // no call: what was read is text as it stands, whatever it holds, up to what is unread
 	stuck                       // this byte cannot come here, unless it begins what follows a call that lacks closing brackets
 )
@@ -506,7 +493,7 @@ func (p *tagged) callStep(c byte) {
 		p.readAgain(v)
 	case v == broken && p.giveBack():
 	case v == broken:
-		left := p.left()
+		left := p.tools.takeUnread()
 		p.leaveCall()
 		p.state, p.held = skipCall, p.held[:0]
 		if len(left) == 0 {
@@ -529,20 +516,9 @@ func (p *tagged) callStep(c byte) {
 	}
 }
 
-// left is what the reader wants to be read again.
-func (p *tagged) left() []byte {
-	if left := p.tools.takeUnread(); left != nil {
-		return left
-	}
-	if r, ok := p.reader.(rereader); ok {
-		return r.again()
-	}
-	return nil
-}
-
 // readAgain reads what the reader has left, in the call or behind it.
 func (p *tagged) readAgain(v verdict) {
-	left := p.left()
+	left := p.tools.takeUnread()
 	if v == endedEarlier {
 		p.leaveCall()
 		p.state = afterCall

@@ -47,7 +47,6 @@ type xmlCall struct {
 	value valueReader
 	to    *joiner // where the value goes
 	json  *callArgs
-	left  []byte // to be read again
 	// gotKey reads a parameter's value next, in forms where that has a tag of its own.
 	gotKey func(name string)
 	tangle
@@ -321,11 +320,11 @@ func (x *xmlCall) closed(c byte, out *joiner) verdict {
 			return more
 		}
 		if _, _, ok := x.paramOf(tag); ok && x.ts.repair(RepairTag) {
-			x.left, x.state, x.head = []byte(h), xmlGap, nil
+			x.ts.unread, x.state, x.head = []byte(h), xmlGap, nil
 			return reread
 		}
 	}
 	x.end(out)
-	x.left = x.head
+	x.ts.unread = x.head
 	return endedEarlier
 }

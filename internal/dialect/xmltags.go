@@ -350,7 +350,7 @@ func (x *xmlCall) doubtValue(out *joiner) verdict {
 		k, _, _ = x.kind(tag)
 	}
 	if k == tagOpen && !isClosed { // another call: what this one lacks is not only tags
-		x.left = []byte(h[at:])
+		x.ts.unread = []byte(h[at:])
 		return broken
 	}
 	x.state = xmlDoubt
@@ -464,10 +464,10 @@ func (x *xmlCall) readBehind(out *joiner) verdict {
 	x.value.end(x.to)
 	x.state, x.head = xmlGap, x.head[:0]
 	if d.param {
-		x.left, x.settled = d.raw[d.next:], len(d.raw)-d.next
+		x.ts.unread, x.settled = d.raw[d.next:], len(d.raw)-d.next
 		return reread
 	}
-	x.left = d.raw[d.run:]
+	x.ts.unread = d.raw[d.run:]
 	x.end(out)
 	return endedEarlier
 }
@@ -481,7 +481,7 @@ func (x *xmlCall) keepValue(out *joiner) verdict {
 		if v == more && x.state == xmlValue {
 			continue
 		}
-		x.left = append(slices.Clone(x.left), raw[i+1:]...)
+		x.ts.unread = append(slices.Clone(x.ts.unread), raw[i+1:]...)
 		switch v {
 		case more:
 			return reread
@@ -513,7 +513,7 @@ func (x *xmlCall) mendGap(out *joiner) verdict {
 	bad := func() verdict {
 		v := x.fail()
 		if v == broken {
-			x.left = x.head
+			x.ts.unread = x.head
 		}
 		return v
 	}
@@ -526,13 +526,13 @@ func (x *xmlCall) mendGap(out *joiner) verdict {
 	}
 	k, _, _ := x.kind(tag)
 	again := func(v verdict) verdict {
-		x.left = []byte(h[len(tag):])
+		x.ts.unread = []byte(h[len(tag):])
 		return v
 	}
 	switch {
 	case k == tagOpen || k == tagBefore:
 		if x.endUnclosed(out) == ended {
-			x.left = x.head
+			x.ts.unread = x.head
 			return endedEarlier
 		}
 		return bad()
@@ -566,8 +566,3 @@ func (x *xmlCall) inParam(tag string) string {
 }
 
 // again gives what is to be read again, once.
-func (x *xmlCall) again() []byte {
-	left := x.left
-	x.left = nil
-	return left
-}
