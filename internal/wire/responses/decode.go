@@ -24,10 +24,10 @@ type request struct {
 	tools     map[string]tool // by the name that the model knows
 	encrypted bool            // reasoning comes as encrypted_content too
 	summary   bool            // reasoning comes as a summary
-	echo      echo
-	store     bool         // it is kept, with its input
-	previous  string       // the response that it builds on
-	input     []store.Item // as it is stored
+	body      response        // what of the request stands in its response
+	store     bool            // it is kept, with its input
+	previous  string          // the response that it builds on
+	input     []store.Item    // as it is stored
 }
 
 // tool is what a function of the model's is to the client.
@@ -43,27 +43,6 @@ const (
 	custom
 	toolSearch
 )
-
-// echo is what of a request stands in its response.
-type echo struct {
-	Instructions      json.RawMessage
-	MaxOutputTokens   *int
-	MaxToolCalls      *int
-	Metadata          json.RawMessage
-	ParallelToolCalls bool
-	Prompt            string // prompt_cache_key
-	Reasoning         reasoningEcho
-	Safety            string // safety_identifier
-	Temperature       *float64
-	Presence          *float64
-	Frequency         *float64
-	Text              json.RawMessage
-	ToolChoice        json.RawMessage
-	Tools             []json.RawMessage
-	TopLogprobs       int
-	TopP              *float64
-	Truncation        string
-}
 
 // Decode reads the body of a request outside a server.
 func Decode(body []byte) (*chat.Request, *chat.Error) {
@@ -97,15 +76,15 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.previous(body.Get("previous_response_id"))
 	d.input(body.Get("input"))
 	d.toolChoice(body.Get("tool_choice"))
-	r.echo.ParallelToolCalls = true
+	r.body.ParallelToolCalls = true
 	if v := body.Get("parallel_tool_calls"); !v.Absent() {
-		r.echo.ParallelToolCalls = d.Bool(v)
-		r.Choice.Single = !r.echo.ParallelToolCalls
+		r.body.ParallelToolCalls = d.Bool(v)
+		r.Choice.Single = !r.body.ParallelToolCalls
 	}
 	d.limits(body)
 	d.Sample(&r.Request, body)
-	r.echo.Temperature, r.echo.TopP = given(body.Get("temperature"), r.Sampling.Temperature), given(body.Get("top_p"), r.Sampling.TopP)
-	r.echo.Presence, r.echo.Frequency = r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty
+	r.body.Temperature, r.body.TopP = given(body.Get("temperature"), r.Sampling.Temperature), given(body.Get("top_p"), r.Sampling.TopP)
+	r.body.PresencePenalty, r.body.FrequencyPenalty = r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty
 	d.Thinking(&r.Request, body)
 	d.reasoning(body.Get("reasoning"))
 	d.include(body)
@@ -157,7 +136,7 @@ func (d *decoder) instructions(v wire.Value) {
 	if v.Absent() {
 		return
 	}
-	d.r.echo.Instructions = raw(v)
+	d.r.body.Instructions = raw(v)
 	if v.Kind() == wire.String {
 		d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.System, Parts: wire.TextParts(d.String(v))})
 		return
@@ -182,10 +161,10 @@ func (d *decoder) limits(body wire.Value) {
 	v := body.Get("max_output_tokens")
 	if n := d.Limit(v, 1); n != nil && *n > 0 {
 		r.MaxTokens, r.ClampMaxTokens = *n, true
-		r.echo.MaxOutputTokens = n
+		r.body.MaxOutputTokens = n
 	}
 	r.Stop = d.Stops(body.Get("stop"))
-	r.echo.MaxToolCalls = d.Int(body.Get("max_tool_calls"), 1, math.MaxInt)
+	r.body.MaxToolCalls = d.Int(body.Get("max_tool_calls"), 1, math.MaxInt)
 }
 
 // reasoning reads how it is shown; whether and how much there is, Thinking reads.
@@ -197,14 +176,14 @@ func (d *decoder) reasoning(v wire.Value) {
 		switch s := d.OptString(v.Get(name)); s {
 		case "":
 		case "auto", "concise", "detailed":
-			d.r.summary, d.r.echo.Reasoning.Summary = true, &s
+			d.r.summary, d.r.body.Reasoning.Summary = true, &s
 		case "none":
 		default:
 			d.Fail(v.Get(name), "unknown summary %s: must be auto, concise, detailed or none", wire.Quote(s))
 		}
 	}
 	if s := d.OptString(v.Get("effort")); s != "" {
-		d.r.echo.Reasoning.Effort = &s
+		d.r.body.Reasoning.Effort = &s
 	}
 }
 
@@ -220,26 +199,26 @@ func (d *decoder) include(body wire.Value) {
 		}
 	}
 	if n := d.Int(body.Get("top_logprobs"), 0, maxTop); n != nil {
-		d.r.echo.TopLogprobs = *n
+		d.r.body.TopLogprobs = *n
 		wanted = wanted || *n > 0
 	}
-	d.r.Logprobs, d.r.TopLogprobs = wanted, d.r.echo.TopLogprobs
+	d.r.Logprobs, d.r.TopLogprobs = wanted, d.r.body.TopLogprobs
 }
 
 // text reads the form of the answer.
 func (d *decoder) text(v wire.Value) {
-	d.r.echo.Text = json.RawMessage(`{"format":{"type":"text"}}`)
+	d.r.body.Text = json.RawMessage(`{"format":{"type":"text"}}`)
 	if v.Absent() || !d.Want(v, wire.Object) {
 		return
 	}
 	format := v.Get("format")
 	d.r.format = d.Format(&d.r.Request, format, format)
 	if !format.Absent() {
-		d.r.echo.Text = raw(v)
+		d.r.body.Text = raw(v)
 		return
 	}
 	if verbosity := d.OptString(v.Get("verbosity")); verbosity != "" {
-		d.r.echo.Text = wire.Marshal(struct {
+		d.r.body.Text = wire.Marshal(struct {
 			Format    map[string]string `json:"format"`
 			Verbosity string            `json:"verbosity"`
 		}{map[string]string{"type": "text"}, verbosity})
@@ -248,16 +227,17 @@ func (d *decoder) text(v wire.Value) {
 
 // others reads what only goes back.
 func (d *decoder) others(body wire.Value) {
-	e := &d.r.echo
-	e.Prompt, e.Safety = d.OptString(body.Get("prompt_cache_key")), d.OptString(body.Get("safety_identifier"))
+	b := &d.r.body
+	b.PromptCacheKey, b.SafetyID = orNull(d.OptString(body.Get("prompt_cache_key"))), orNull(d.OptString(body.Get("safety_identifier")))
+	b.Metadata = json.RawMessage("{}")
 	if v := body.Get("metadata"); !v.Absent() && d.Want(v, wire.Object) {
-		e.Metadata = raw(v)
+		b.Metadata = raw(v)
 	}
-	e.Truncation = "disabled"
+	b.Truncation = "disabled"
 	switch s := d.OptString(body.Get("truncation")); s {
 	case "", "disabled":
 	case "auto":
-		e.Truncation = s
+		b.Truncation = s
 	default:
 		d.Fail(body.Get("truncation"), "unknown truncation %s: must be auto or disabled", wire.Quote(s))
 	}
@@ -266,11 +246,11 @@ func (d *decoder) others(body wire.Value) {
 // toolChoice reads how far the model is free to call tools. One that is only run elsewhere cannot be demanded: the model may then
 // answer as it likes.
 func (d *decoder) toolChoice(v wire.Value) {
-	d.r.echo.ToolChoice = json.RawMessage(`"auto"`)
+	d.r.body.ToolChoice = json.RawMessage(`"auto"`)
 	if v.Absent() {
 		return
 	}
-	d.r.echo.ToolChoice = raw(v)
+	d.r.body.ToolChoice = raw(v)
 	if v.Kind() == wire.String {
 		d.r.Choice.Kind = d.ChoiceMode(v, &d.r.Request)
 		return

@@ -48,6 +48,7 @@ type response struct {
 	Usage             *usage            `json:"usage"`
 }
 
+// reasoningEcho is what the request said of reasoning.
 type reasoningEcho struct {
 	Effort  *string `json:"effort"`
 	Summary *string `json:"summary"`
@@ -201,27 +202,14 @@ var (
 
 func newReply(h handler, r *http.Request, header http.Header, req *request) *reply {
 	rep := &reply{ctx: r.Context(), req: req, newID: h.NewID, now: h.Now, header: header, shown: h.Thinking != chat.Off}
-	e := &req.echo
-	rep.body = response{
-		ID: h.NewID("resp_"), Object: "response", CreatedAt: h.Now().Unix(), Status: inProgress, Model: req.Model,
-		Instructions: orJSON(e.Instructions, "null"), Output: []any{}, Tools: e.Tools, ToolChoice: e.ToolChoice,
-		ParallelToolCalls: e.ParallelToolCalls, MaxToolCalls: e.MaxToolCalls, MaxOutputTokens: e.MaxOutputTokens,
-		Truncation: e.Truncation, Text: e.Text, Reasoning: e.Reasoning, Temperature: e.Temperature, TopP: e.TopP,
-		PresencePenalty: e.Presence, FrequencyPenalty: e.Frequency, TopLogprobs: e.TopLogprobs,
-		Metadata: orJSON(e.Metadata, "{}"), ServiceTier: "default", SafetyID: orNull(e.Safety), PromptCacheKey: orNull(e.Prompt),
-	}
-	rep.body.PreviousID = orNull(req.previous)
-	if rep.body.Tools == nil {
-		rep.body.Tools = []json.RawMessage{}
+	rep.body = req.body
+	b := &rep.body
+	b.ID, b.Object, b.CreatedAt, b.Status, b.Model = h.NewID("resp_"), "response", h.Now().Unix(), inProgress, req.Model
+	b.PreviousID, b.ServiceTier, b.Output = orNull(req.previous), "default", []any{}
+	if b.Tools == nil {
+		b.Tools = []json.RawMessage{}
 	}
 	return rep
-}
-
-func orJSON(raw json.RawMessage, otherwise string) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(otherwise)
-	}
-	return raw
 }
 
 func orNull(s string) *string {

@@ -28,15 +28,25 @@ func (h handler) past(r *http.Request) past {
 
 // failed is what a client is told of an error of the store's.
 func (p past) failed(err error, unknown *chat.Error) *chat.Error {
+	refused := refusal(err, unknown)
+	switch {
+	case refused != nil:
+		return refused
+	case p.ctx.Err() != nil:
+		return chat.AsError(p.ctx.Err())
+	}
+	return &chat.Error{Kind: chat.Internal, Msg: "stored responses cannot be read: " + err.Error(), Err: err}
+}
+
+// refusal is what a request did wrong by which the store gave an error; nil if the error is the store's own.
+func refusal(err error, unknown *chat.Error) *chat.Error {
 	switch {
 	case errors.Is(err, store.ErrUnknown):
 		return unknown
 	case errors.Is(err, store.ErrLong):
 		return &chat.Error{Kind: chat.Invalid, Param: unknown.Param, Bound: chat.BoundChain, Msg: err.Error() + ": send the conversation as input"}
-	case p.ctx.Err() != nil:
-		return chat.AsError(p.ctx.Err())
 	}
-	return &chat.Error{Kind: chat.Internal, Msg: "stored responses cannot be read: " + err.Error(), Err: err}
+	return nil
 }
 
 // previous adds the inputs and outputs of a response and of all before it.
@@ -266,12 +276,11 @@ func (r *reply) enter() *chat.Error {
 	return nil
 }
 
+// storeError is what a client is told where a response cannot be stored.
 func storeError(err error) *chat.Error {
-	if errors.Is(err, store.ErrLong) {
-		return &chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Bound: chat.BoundChain, Msg: err.Error() + ": send the conversation as input"}
-	}
-	if errors.Is(err, store.ErrUnknown) {
-		return &chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Code: "previous_response_not_found", Msg: "the previous response is not there any more"}
+	gone := &chat.Error{Kind: chat.Invalid, Param: "previous_response_id", Code: "previous_response_not_found", Msg: "the previous response is not there any more"}
+	if refused := refusal(err, gone); refused != nil {
+		return refused
 	}
 	return &chat.Error{Kind: chat.Internal, Msg: "the response cannot be stored: " + err.Error() + "; store: false does without", Err: err}
 }

@@ -17,7 +17,7 @@ func (d *decoder) declare(v wire.Value) {
 		if !d.Want(t, wire.Object) {
 			return
 		}
-		d.r.echo.Tools = append(d.r.echo.Tools, echoed(t))
+		d.r.body.Tools = append(d.r.body.Tools, echoed(t))
 		d.declareOne("", t, false)
 	}
 }
