@@ -83,7 +83,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	}
 	d.limits(body)
 	d.Sample(&r.Request, body)
-	r.body.Temperature, r.body.TopP = given(body.Get("temperature"), r.Sampling.Temperature), given(body.Get("top_p"), r.Sampling.TopP)
+	r.body.Temperature, r.body.TopP = r.Sampling.Temperature, r.Sampling.TopP
 	r.body.PresencePenalty, r.body.FrequencyPenalty = r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty
 	d.Thinking(&r.Request, body)
 	d.reasoning(body.Get("reasoning"))
@@ -94,13 +94,6 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-func given(v wire.Value, x *float64) *float64 {
-	if v.Absent() {
-		return nil
-	}
-	return x
 }
 
 // decoder adds the readers of this protocol's objects.
