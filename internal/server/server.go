@@ -15,7 +15,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hearth/internal/chat"
@@ -107,7 +106,10 @@ type Server struct {
 	keys     keys
 	guard    guard
 	handler  http.Handler
-	draining atomic.Bool
+	calls    calls
+	base     context.Context // of all calls; ended by end
+	end      context.CancelCauseFunc
+	draining chan struct{} // closed when a shutdown begins
 	began    time.Time
 	totals   totals
 	bounds   bounds
@@ -137,9 +139,10 @@ func New(o Options) *Server {
 	if len(keys) > 0 && len(o.AllowedOrigins) == 0 { // a page without the key gets nothing
 		o.AllowedOrigins = []string{"*"}
 	}
-	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o)}
+	s := &Server{o: o, began: time.Now(), keys: keys, guard: newGuard(&o), draining: make(chan struct{})}
+	s.base, s.end = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
-	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version}
+	wo := wire.Options{Models: o.Models, Encoders: o.Encoders, MaxBody: o.MaxBody, KeepAlive: o.KeepAlive, Interval: o.Interval, Version: o.Version, Server: s}
 	if o.MaxBodies > 0 {
 		wo.Bodies = wire.NewBodies(o.MaxBodies)
 		wo.Bodies.Huge = o.HugeBodies
@@ -172,21 +175,22 @@ func New(o Options) *Server {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.calls.enter()()
+	s.handler.ServeHTTP(w, r)
+}
 
 // Serve accepts connections on all listeners until ctx ends or a listener fails. Then it refuses new connections, lets
 // running replies go on for Options.Drain, ends what still runs with an error of the protocol's own, and returns. The
 // error is that of a listener; a shutdown by ctx returns nil.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
-	// Requests outlive ctx by the drain, so they get a context of their own.
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
+	defer s.end(nil)
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
-		WriteTimeout:      wire.WriteTimeout, // for what net/http itself answers; handlers set their own
-		BaseContext:       func(net.Listener) context.Context { return base },
+		WriteTimeout:      wire.WriteTimeout,                                    // for what net/http itself answers; handlers set their own
+		BaseContext:       func(net.Listener) context.Context { return s.base }, // requests outlive ctx by the drain
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, len(listeners))
@@ -203,24 +207,25 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	s.shutdown(srv, end)
+	s.shutdown(srv)
 	wg.Wait()
 	return err
 }
 
-func (s *Server) shutdown(srv *http.Server, end context.CancelCauseFunc) {
-	s.draining.Store(true)
+func (s *Server) shutdown(srv *http.Server) {
+	close(s.draining)
 	drain, cancel := context.WithTimeout(context.Background(), s.o.Drain)
 	defer cancel()
-	if srv.Shutdown(drain) == nil {
+	if srv.Shutdown(drain) == nil && s.calls.wait(drain) {
 		return
 	}
-	end(&chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the server is shutting down"})
+	s.end(&chat.Error{Kind: chat.Overloaded, Code: "shutting_down", Msg: "the server is shutting down"})
 	grace, cancel := context.WithTimeout(context.Background(), terminalGrace)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
 		_ = srv.Close() // what did not end by now is cut
 	}
+	s.calls.wait(grace)
 }
 
 // fail answers with e in the caller's shape.
@@ -243,7 +248,7 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := s.o.Health()
 	h.Version, h.Commit = s.o.Version, s.o.Commit
-	if s.draining.Load() {
+	if s.isDraining() {
 		h.Status = "draining"
 	}
 	status := http.StatusOK

@@ -206,7 +206,7 @@ func (s *Server) mountMonitor(mux *http.ServeMux) {
 	wire.Handle(mux, "", "/status", wire.Method(s.fail, http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
 		st := m.Status()
 		st.UptimeS = int64(time.Since(s.began).Seconds())
-		if s.draining.Load() {
+		if s.isDraining() {
 			st.Status = "draining"
 		}
 		if info := wire.InfoFrom(r.Context()); !info.Operator {

@@ -72,7 +72,7 @@ func TestStatus(t *testing.T) {
 	status(`{"status":"running"` + rest + `"requests":[{"request_id":"req_1","phase":"generation","tokens_per_second":12.5,"ttft_s":0.25,` +
 		`"progress":0.75,"cache_hit_type":"prefix","cached_tokens":100,"generated_tokens":30,"max_tokens":40}]}`)
 	f.status.Requests = nil
-	s.draining.Store(true)
+	close(s.draining)
 	status(`{"status":"draining"` + rest + `"requests":[]}`)
 
 	const stats = `{"type":"prefix_tree","isolation":"key","entries":1,"sessions":2,"max_sessions":3,"bytes":4,"idle_bytes":5,"max_idle_bytes":6,` +

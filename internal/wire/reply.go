@@ -57,7 +57,7 @@ func (o Options) Stream(w http.ResponseWriter, r *http.Request, req *chat.Reques
 	o.See(r, req)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := NewStream(w, o.KeepAlive, ping, cancel)
+	s := o.newStream(w, ping, cancel)
 	defer s.Close()
 	enc := newEncoder(s)
 	defer func() { // a client that saw the beginning is told of the end, even of this one

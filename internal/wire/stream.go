@@ -49,13 +49,15 @@ func Write(w http.ResponseWriter, b []byte) {
 
 // Stream writes server-sent events. Event collects, Flush sends; after keepAlive of silence on the wire,
 // whatever the reason, a timer sends ping by itself. The status line goes out with the first byte, so that a failure
-// before it can still be answered with a status of its own.
+// before it can still be answered with a status of its own. One that was made with Options.Frame hands events over as they are.
 //
 // Invariants: mu is held for every write to w; once err is set or closed is true nothing is written any more.
 type Stream struct {
 	mu       sync.Mutex
 	w        http.ResponseWriter
 	rc       *http.ResponseController
+	frame    func(data []byte) error // nil: events are written to w
+	frames   [][]byte                // collected
 	buf      bytes.Buffer
 	every    time.Duration
 	ping     []byte
@@ -79,6 +81,16 @@ func NewStream(w http.ResponseWriter, every time.Duration, ping string, cancel c
 	return s
 }
 
+// newStream makes the stream of a reply. Without a reply to write to there is nothing to keep alive.
+func (o Options) newStream(w http.ResponseWriter, ping string, cancel context.CancelFunc) *Stream {
+	s := NewStream(w, o.KeepAlive, ping, cancel)
+	if o.Frame != nil {
+		s.timer.Stop()
+		s.frame = o.Frame
+	}
+	return s
+}
+
 // header sets a header field unless value is empty or the headers are out.
 func (s *Stream) header(name, value string) {
 	s.mu.Lock()
@@ -92,6 +104,10 @@ func (s *Stream) header(name, value string) {
 func (s *Stream) Event(name string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.frame != nil {
+		s.frames = append(s.frames, bytes.Clone(data))
+		return
+	}
 	if name != "" {
 		s.buf.WriteString("event: ")
 		s.buf.WriteString(name)
@@ -110,6 +126,25 @@ func (s *Stream) Flush() {
 		s.send(s.buf.Bytes())
 		s.buf.Reset()
 	}
+	for _, data := range s.frames {
+		s.hand(data)
+	}
+	s.frames = s.frames[:0]
+}
+
+// hand gives an event to frame; mu is held.
+func (s *Stream) hand(data []byte) {
+	if s.closed || s.err != nil {
+		return
+	}
+	if !s.began {
+		s.began = true
+		s.w.WriteHeader(http.StatusOK)
+	}
+	if err := s.frame(data); err != nil {
+		s.err = err
+		s.cancel()
+	}
 }
 
 // Err returns the write error that ended the stream.
@@ -126,7 +161,7 @@ func (s *Stream) Close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.timer.Stop()
-	if s.began {
+	if s.began && s.frame == nil {
 		_ = s.rc.SetWriteDeadline(time.Time{})
 	}
 }
@@ -142,6 +177,7 @@ func (s *Stream) Claim() bool {
 	s.closed = true
 	s.timer.Stop()
 	s.buf.Reset()
+	s.frames = nil
 	return true
 }
 

@@ -230,3 +230,32 @@ func TestWriteErrorCancels(t *testing.T) {
 		}
 	})
 }
+
+// With Frame the events are handed over one by one, as they are; an error of it ends the generation, and a call that fails before
+// its first event is answered as ever.
+func TestFrame(t *testing.T) {
+	var got []string
+	o := wiretest.Options(wiretest.New(text("a"), text("b"), finish())).WithDefaults()
+	o.Frame = func(data []byte) error {
+		got = append(got, string(data))
+		if len(got) == 3 {
+			return errors.New("nobody listens")
+		}
+		return nil
+	}
+	ask := func(o wire.Options) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		o.Stream(w, httptest.NewRequest(http.MethodPost, "/", nil), &chat.Request{}, fail, ping,
+			func(s *wire.Stream) wire.StreamEncoder { return frames{s} })
+		return w
+	}
+	w := ask(o)
+	if want := []string{"a", "b", ""}; !slices.Equal(got, want) || w.Body.Len() > 0 || w.Code != http.StatusOK {
+		t.Errorf("got %q and %d %q, want %q", got, w.Code, w.Body, want)
+	}
+	got = nil
+	o.Models = wiretest.New(wiretest.Step{Err: &chat.Error{Kind: chat.Invalid, Msg: "bad"}})
+	if w := ask(o); w.Code != http.StatusTeapot || len(got) > 0 {
+		t.Errorf("got %d and %q", w.Code, got)
+	}
+}

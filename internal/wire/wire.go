@@ -53,7 +53,34 @@ type Options struct {
 	Seen  func(r *http.Request, req *chat.Request)
 	Now   func() time.Time
 	NewID func(prefix string) string // ids of replies; tests make them predictable
+	// Server is the one that the protocol is mounted on; nil: there is only the mux.
+	Server Server
+	// Frame, if set, takes the events of a stream, each as one message, in place of the reply. An error ends the stream.
+	Frame func(data []byte) error
 }
+
+// Server is what a protocol asks of the server that it is mounted on, for what comes or goes by other ways than a request and its
+// reply: messages on a socket, and replies that nobody waits for.
+type Server interface {
+	// ServeHTTP answers a call as if it had come by itself: every check holds for it, and the log has it.
+	http.Handler
+	// Detach returns a context with the values of ctx that does not end with it, but with what the server still waits for when
+	// it shuts down. cancel must be called.
+	Detach(ctx context.Context) (detached context.Context, cancel context.CancelCauseFunc)
+	// Draining is closed when the server begins to shut down: what waits for more to come should end.
+	Draining() <-chan struct{}
+}
+
+// Alone is a handler as a Server that never shuts down.
+type Alone struct{ http.Handler }
+
+// Detach implements Server.
+func (Alone) Detach(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(context.WithoutCancel(ctx))
+}
+
+// Draining implements Server.
+func (Alone) Draining() <-chan struct{} { return nil }
 
 // WithDefaults fills the zero fields.
 func (o Options) WithDefaults() Options {
