@@ -31,6 +31,9 @@ const azure = "/openai"
 
 // Mount registers the routes.
 func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
+	if o.Server == nil {
+		o.Server = wire.Alone{Handler: mux}
+	}
 	h := handler{p, o.WithDefaults(), &active{of: map[activeKey]context.CancelCauseFunc{}}}
 	create := http.HandlerFunc(h.responses)
 	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)

@@ -1,0 +1,53 @@
+package responses
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// innerReply is the reply to a call that comes without a connection of its own, kept for who made the call.
+type innerReply struct {
+	header http.Header
+	status int // 0: nothing was written
+	body   bytes.Buffer
+}
+
+func (w *innerReply) Header() http.Header { return w.header }
+
+func (w *innerReply) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+func (w *innerReply) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+// inner has the server answer a POST of body as if it had come by itself, from the sender of outer to the same path, and waits
+// until it is answered. ctx is that of the call.
+func (h handler) inner(ctx context.Context, outer *http.Request, body []byte) (w *innerReply) {
+	w = &innerReply{header: http.Header{}}
+	r := outer.Clone(ctx)
+	r.Method, r.Body, r.ContentLength, r.TransferEncoding = http.MethodPost, io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Sec-Websocket-") {
+			r.Header.Del(name)
+		}
+	}
+	for _, name := range []string{"Connection", "Upgrade", "Content-Encoding", "Content-Length", "Transfer-Encoding"} {
+		r.Header.Del(name)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	defer func() { // this is how a handler closes its connection, and there is none
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			panic(p)
+		}
+	}()
+	h.Server.ServeHTTP(w, r)
+	return w
+}
