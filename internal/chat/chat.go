@@ -279,6 +279,8 @@ type Model struct {
 	Description string
 	Quant       string // how the weights are kept: "8 bits"; "" not known
 	Kind        ModelKind
+	// Sampling is what requests get that do not set it; nil: the built-in values.
+	Sampling *Sampling
 }
 
 // ModelKind is what a model is for.

@@ -56,6 +56,30 @@ var SamplingParameters = []*SamplingParameter{
 	{Name: "xtc_threshold", Field: func(s *Sampling) **float64 { return &s.XTCThreshold }, Most: 0.5, Builtin: 0.1},
 }
 
+// Merged has every number: that of the last level that sets it, else its built-in value. The seed and the biases are those of the
+// last level that has them.
+func Merged(levels ...*Sampling) *Sampling {
+	m := &Sampling{}
+	for _, row := range SamplingParameters {
+		x := row.Builtin
+		for _, s := range levels {
+			if set := *row.Field(s); set != nil {
+				x = *set
+			}
+		}
+		*row.Field(m) = &x
+	}
+	for _, s := range levels {
+		if s.Seed != nil {
+			m.Seed = s.Seed
+		}
+		if s.LogitBias != nil {
+			m.LogitBias = s.LogitBias
+		}
+	}
+	return m
+}
+
 // ListedParameters is the table in the order of flags and their documentation: what both APIs have stands first.
 var ListedParameters = starting(func(p *SamplingParameter) bool { return p.Messages })
 

@@ -60,6 +60,7 @@ func (g *Generator) described(p *prober) chat.Model {
 	info := g.cfg.Info
 	info.Context = g.cfg.Engine.Context()
 	info.Output = g.capped(info.Context / 2)
+	info.Sampling = chat.Merged(&g.cfg.Generation, &g.cfg.Defaults)
 	if p == nil {
 		info.Kind = chat.Completes
 		info.Description = strings.TrimSuffix("base model without a chat template: it continues text and does not chat; "+info.Description, "; ")

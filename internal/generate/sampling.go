@@ -9,31 +9,20 @@ import (
 	"hearth/internal/tokenizer"
 )
 
-// params are what the sampler takes of several levels, each of which comes before those in front of it. What none of them sets
-// has its built-in value, or is off; the seed is then drawn.
+// params are what the sampler takes of several levels, each of which comes before those in front of it. A seed that none of them
+// sets is drawn.
 func params(levels ...*chat.Sampling) sample.Params {
+	m := chat.Merged(levels...)
 	p := sample.Params{Seed: rand.Uint64()}
 	for _, row := range chat.SamplingParameters {
-		x := row.Builtin
-		for _, s := range levels {
-			if set := *row.Field(s); set != nil {
-				x = *set
-			}
-		}
-		p.Set(row.Name, x)
+		p.Set(row.Name, **row.Field(m))
 	}
-	var bias map[int32]float64
-	for _, s := range levels {
-		if s.Seed != nil {
-			p.Seed = *s.Seed
-		}
-		if s.LogitBias != nil {
-			bias = s.LogitBias
-		}
+	if m.Seed != nil {
+		p.Seed = *m.Seed
 	}
-	if len(bias) > 0 {
-		p.LogitBias = make(map[int32]float32, len(bias))
-		for id, b := range bias {
+	if len(m.LogitBias) > 0 {
+		p.LogitBias = make(map[int32]float32, len(m.LogitBias))
+		for id, b := range m.LogitBias {
 			p.LogitBias[id] = float32(b)
 		}
 	}

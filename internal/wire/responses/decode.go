@@ -83,8 +83,6 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	}
 	d.limits(body)
 	d.Sample(&r.Request, body)
-	r.body.Temperature, r.body.TopP = r.Sampling.Temperature, r.Sampling.TopP
-	r.body.PresencePenalty, r.body.FrequencyPenalty = r.Sampling.PresencePenalty, r.Sampling.FrequencyPenalty
 	d.Thinking(&r.Request, body)
 	d.reasoning(body.Get("reasoning"))
 	d.include(body)
@@ -263,7 +261,9 @@ func (d *decoder) toolChoice(v wire.Value) {
 		}
 		d.r.Tools = slices.DeleteFunc(d.r.Tools, func(t chat.Tool) bool { return !allowed[t.Name] })
 		d.r.Choice.Kind = d.ChoiceMode(v.Get("mode"), &d.r.Request)
-	case d.refuseHosted:
+	case !d.refuseHosted:
+		d.r.body.ToolChoice = json.RawMessage(`"auto"`)
+	default:
 		d.Fail(v.Get("type"), "tools of type %s do not run here: must be function, custom or allowed_tools", wire.Quote(kind))
 	}
 }

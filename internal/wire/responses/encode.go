@@ -34,10 +34,10 @@ type response struct {
 	Truncation        string            `json:"truncation"`
 	Text              json.RawMessage   `json:"text"`
 	Reasoning         reasoningEcho     `json:"reasoning"`
-	Temperature       *float64          `json:"temperature"`
-	TopP              *float64          `json:"top_p"`
-	PresencePenalty   *float64          `json:"presence_penalty"`
-	FrequencyPenalty  *float64          `json:"frequency_penalty"`
+	Temperature       float64           `json:"temperature"`
+	TopP              float64           `json:"top_p"`
+	PresencePenalty   float64           `json:"presence_penalty"`
+	FrequencyPenalty  float64           `json:"frequency_penalty"`
 	TopLogprobs       int               `json:"top_logprobs"`
 	Metadata          json.RawMessage   `json:"metadata"`
 	Store             bool              `json:"store"`
@@ -209,6 +209,7 @@ func newReply(h handler, r *http.Request, header http.Header, req *request) *rep
 	if b.Tools == nil {
 		b.Tools = []json.RawMessage{}
 	}
+	rep.sampled(&chat.Sampling{})
 	return rep
 }
 
@@ -220,7 +221,18 @@ func orNull(s string) *string {
 }
 
 // Begin names the model that answers, if the client did not name one; else its name is echoed.
-func (r *reply) Begin(m chat.Model) { r.body.Model = cmp.Or(r.body.Model, m.ID) }
+func (r *reply) Begin(m chat.Model) {
+	r.body.Model = cmp.Or(r.body.Model, m.ID)
+	if m.Sampling != nil {
+		r.sampled(m.Sampling)
+	}
+}
+
+// sampled says how tokens are drawn: as the request has it, else by the model's defaults. Clients check that these are numbers.
+func (r *reply) sampled(defaults *chat.Sampling) {
+	s := chat.Merged(defaults, &r.req.Sampling)
+	r.body.Temperature, r.body.TopP, r.body.PresencePenalty, r.body.FrequencyPenalty = *s.Temperature, *s.TopP, *s.PresencePenalty, *s.FrequencyPenalty
+}
 
 // Event takes the next event.
 func (r *reply) Event(e *chat.Event) {
