@@ -255,6 +255,8 @@ type Usage struct {
 
 	Mended []string // calls with another name than the model wrote, or that leaked, each with its names
 
+	Dropped int // messages that were left out of the conversation so that it fits
+
 	Limit int // tokens that a choice could have at most, where the request asked for more; 0: it had all it asked for
 
 	Spliced  int // prompt tokens that stand as they were generated earlier, whatever encoding would give

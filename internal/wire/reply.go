@@ -144,11 +144,11 @@ func abort(r *http.Request, err error) {
 
 // promptHeaders are names and values of the headers that say what became of a prompt, where that is known before the headers
 // go out, which never wait for it. An empty value is not sent.
-func promptHeaders(u *chat.Usage) (headers [4][2]string) {
+func promptHeaders(u *chat.Usage) (headers [5][2]string) {
 	if u == nil {
 		return headers
 	}
-	cache, history, most := "", "", ""
+	cache, history, most, dropped := "", "", "", ""
 	if u.Hit != "" {
 		cache = fmt.Sprintf("%s; cached=%d; computed=%d; common=%d", u.Hit, u.Cached, u.Prompt-u.Cached, u.Common)
 		if u.Parted > 0 {
@@ -167,7 +167,11 @@ func promptHeaders(u *chat.Usage) (headers [4][2]string) {
 	if u.Limit > 0 { // fewer tokens than the request asked for
 		most = strconv.Itoa(u.Limit)
 	}
-	return [4][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most}}
+	if u.Dropped > 0 {
+		dropped = "dropped=" + strconv.Itoa(u.Dropped)
+	}
+	return [5][2]string{{"X-Hearth-Cache", cache}, {"X-Hearth-Parting", PartingText(u)}, {HistoryHeader, history}, {"X-Hearth-Max-Tokens", most},
+		{"X-Hearth-Truncation", dropped}}
 }
 
 // PartingText is the text before and after the place where a prompt parted from what its caller left before, as two strings in
@@ -251,7 +255,7 @@ func addUsage(sum, u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	sum.Disk, sum.Added, sum.Limit = u.Disk, u.Added, u.Limit
+	sum.Disk, sum.Added, sum.Limit, sum.Dropped = u.Disk, u.Added, u.Limit, u.Dropped
 	sum.Prompt, sum.Cached, sum.Hit, sum.Common, sum.Parted, sum.Spliced = u.Prompt, u.Cached, u.Hit, u.Common, u.Parted, u.Spliced
 	sum.Around, sum.Replayed = u.Around, u.Replayed
 	for _, b := range u.Bounds {

@@ -17,10 +17,17 @@ const quiet = "\n[analytics]\nenabled = false\n\n[features]\nplugins = false\nap
 // script says.
 func (s *server) codex(t *testing.T, home, prompt string) *run {
 	t.Helper()
+	return s.codexAs(t, home, prompt, "hearth", "")
+}
+
+// codexAs is codex with another name for the provider, by which it knows what a server can do, and more settings.
+func (s *server) codexAs(t *testing.T, home, prompt, provider, more string) *run {
+	t.Helper()
 	if *codexFlag == "" {
 		t.Skip("run by make interop, which installs Codex")
 	}
-	settings := fmt.Sprintf("model = \"demo\"\nmodel_provider = \"hearth\"\n\n[model_providers.hearth]\nname = \"hearth\"\nbase_url = %q\nwire_api = \"responses\"\n"+quiet, s.url+"/v1")
+	settings := fmt.Sprintf("model = \"demo\"\nmodel_provider = \"hearth\"\n%s\n[model_providers.hearth]\nname = %q\nbase_url = %q\nwire_api = \"responses\"\n"+quiet,
+		more, provider, s.url+"/v1")
 	err := os.Mkdir(filepath.Join(home, ".codex"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(settings), 0o600)
@@ -68,6 +75,30 @@ func TestCodexRecovers(t *testing.T) {
 			r := s.codex(t, s.project(t, nil), "Write hello.txt")
 			r.says(t, "The file says: Hello from hearth.")
 			r.has(t, "hello.txt", "Hello from hearth.\n")
+		})
+	}
+}
+
+// TestCodexCompacts: Codex has a conversation that grew too long summed up in the middle of its turn, and goes on from there.
+// Where the provider calls itself OpenAI the server does that, on top of what it has cached; else Codex asks the model.
+func TestCodexCompacts(t *testing.T) {
+	for provider, asked := range map[string]string{"OpenAI": "Stop here: do not go on", "hearth": "CONTEXT CHECKPOINT"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil,
+				line{Times: 1, Turn: 1, Raw: "I will look.\n" + toolCall("exec_command", `{"cmd": "seq 1 3000; echo the boat is green"}`)},
+				line{Times: 1, Turn: 2, Raw: "And again.\n" + toolCall("exec_command", `{"cmd": "echo the sail is red"}`)},
+				line{Times: 1, IfLast: asked, Raw: "Seen: a green boat with a red sail."},
+				line{IfLast: "Seen: a green boat", Raw: "It is green, and its sail is red."})
+			r := s.codexAs(t, s.project(t, nil), "What colour is the boat?", provider, "model_context_window = 32768\nmodel_auto_compact_token_limit = 16000\n")
+			r.says(t, "It is green, and its sail is red.")
+			calls := s.calls(t, responsesPath, 4)
+			if calls[3].prompt > 16000 {
+				t.Errorf("it goes on with %d tokens", calls[3].prompt)
+			}
+			if provider == "OpenAI" && calls[2].cached < calls[1].prompt {
+				t.Errorf("the summary reuses %d tokens, the turn before had %d", calls[2].cached, calls[1].prompt)
+			}
 		})
 	}
 }

@@ -18,6 +18,7 @@ const whole = `{
  "temperature": 0.5, "top_p": 0.9, "top_k": 40, "seed": 1, "stop": ["END"], "top_logprobs": 2, "logit_bias": {"7": 1},
  "include": ["message.output_text.logprobs"], "reasoning": {"effort": "low", "summary": "auto"}, "truncation": "auto", "store": true,
  "metadata": {"k": "v"}, "prompt_cache_key": "k", "safety_identifier": "s", "background": false, "previous_response_id": null,
+ "context_management": [{"type": "compaction", "compact_threshold": 1000}],
  "text": {"verbosity": "low", "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": false}},
  "tools": [
   {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": false},
@@ -27,6 +28,7 @@ const whole = `{
  "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},
  "input": [
   {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be kind."}]},
+  {"type": "compaction", "id": "cmp_1", "encrypted_content": "hearth1s.SGk"},
   {"role": "user", "content": [
    {"type": "input_text", "text": "Hi"},
    {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]},
@@ -57,6 +59,10 @@ func special() map[string]string {
 		"part unknown":                item(`{"role": "user", "content": [{"type": "hologram"}]}`),
 		"image in a system's":         item(`{"role": "system", "content": [{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}]}`),
 		"call without a name":         item(`{"type": "function_call", "call_id": "a", "arguments": "{}"}`),
+		"items behind a trigger":      item(`{"role": "user", "content": "Hi"}, {"type": "compaction_trigger"}, {"role": "user", "content": "Hi"}`),
+		"trigger alone":               item(`{"type": "compaction_trigger"}`),
+		"management unknown":          m(`"context_management": [{"type": "magic"}]`),
+		"threshold 0":                 m(`"context_management": [{"type": "compaction", "compact_threshold": 0}]`),
 		"reference":                   item(`{"type": "item_reference", "id": "msg_1"}`),
 		"previous response":           m(`"previous_response_id": "resp_1"`),
 		"conversation":                m(`"conversation": {"id": "conv_1"}`),

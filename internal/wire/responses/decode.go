@@ -27,6 +27,9 @@ type request struct {
 	body      response        // what of the request stands in its response
 	store     bool            // it is kept, with its input
 	previous  string          // the response that it builds on
+	compacts  bool            // its answer is a summary of the conversation
+	summed    int             // the place of a summary in Messages, counted from their end; 0: there is none
+	threshold int             // tokens of the prompt above which there is such a summary before the answer; 0: there is none
 	input     []store.Item    // as it is stored
 }
 
@@ -71,6 +74,9 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	if v := body.Get("store"); !v.Absent() {
 		r.store = d.Bool(v) && d.keeps
 	}
+	if d.compact {
+		d.compactBody(body)
+	}
 	d.instructions(body.Get("instructions"))
 	d.declare(body.Get("tools"))
 	d.previous(body.Get("previous_response_id"))
@@ -88,6 +94,7 @@ func decode(body wire.Value, d *decoder) (*request, *chat.Error) {
 	d.include(body)
 	d.text(body.Get("text"))
 	d.others(body)
+	d.management(body)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -103,6 +110,8 @@ type decoder struct {
 	past         past
 	newID        func(prefix string) string
 	turn         *wire.Parts // of the assistant, under way; nil: none
+	compact      bool        // the route is that for compaction
+	summary      summary     // of the messages so far
 }
 
 // decoder makes one for a request.
@@ -227,7 +236,7 @@ func (d *decoder) others(body wire.Value) {
 	b.Truncation = "disabled"
 	switch s := d.OptString(body.Get("truncation")); s {
 	case "", "disabled":
-	case "auto":
+	case truncationAuto:
 		b.Truncation = s
 	default:
 		d.Fail(body.Get("truncation"), "unknown truncation %s: must be auto or disabled", wire.Quote(s))

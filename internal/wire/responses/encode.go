@@ -70,7 +70,8 @@ type usage struct {
 	Output        int           `json:"output_tokens"`
 	OutputDetails outputDetails `json:"output_tokens_details"`
 	Total         int           `json:"total_tokens"`
-	MaxTokens     int           `json:"hearth_max_tokens,omitempty"` // where it was lowered: to what
+	MaxTokens     int           `json:"hearth_max_tokens,omitempty"`       // where it was lowered: to what
+	Dropped       int           `json:"hearth_dropped_messages,omitempty"` // of the conversation, so that it fits
 }
 
 type inputDetails struct {
@@ -169,6 +170,8 @@ type reply struct {
 	open   *item
 	finish chat.Finish
 	kept   *kept // nil: it is not stored
+
+	summary summaryState
 }
 
 // item is an item of the output while it comes.
@@ -190,14 +193,15 @@ type itemKind uint8
 const (
 	messageKind itemKind = iota
 	reasoningKind
+	compactionKind
 	callKind
 	customKind
 	searchKind
 )
 
 var (
-	itemTypes    = [...]string{"message", "reasoning", "function_call", "custom_tool_call", "tool_search_call"}
-	itemPrefixes = [...]string{"msg_", "rs_", "fc_", "ctc_", "tsc_"}
+	itemTypes    = [...]string{"message", "reasoning", "compaction", "function_call", "custom_tool_call", "tool_search_call"}
+	itemPrefixes = [...]string{"msg_", "rs_", "cmp_", "fc_", "ctc_", "tsc_"}
 )
 
 func newReply(h handler, r *http.Request, header http.Header, req *request) *reply {
@@ -236,6 +240,9 @@ func (r *reply) sampled(defaults *chat.Sampling) {
 
 // Event takes the next event.
 func (r *reply) Event(e *chat.Event) {
+	if r.summary != noSummary && r.sumUp(e) {
+		return
+	}
 	switch e.Kind {
 	case chat.EventStart:
 		r.count(e.Usage)
@@ -273,7 +280,7 @@ func (r *reply) count(u *chat.Usage) {
 	if u == nil {
 		return
 	}
-	r.usage.Prompt, r.usage.Cached, r.usage.Added, r.usage.Limit = u.Prompt, u.Cached, u.Added, u.Limit
+	r.usage.Prompt, r.usage.Cached, r.usage.Added, r.usage.Limit, r.usage.Dropped = u.Prompt, u.Cached, u.Added, u.Limit, u.Dropped
 	r.usage.Output += u.Output
 	r.usage.Reasoning += u.Reasoning
 }
@@ -286,6 +293,9 @@ var reasons = map[chat.Finish]string{
 // Keep implements wire.Keeper.
 func (r *reply) Keep() *chat.Error {
 	r.complete()
+	if r.req.compacts && len(r.items) == 0 {
+		return errNoSummary
+	}
 	return r.settle()
 }
 
@@ -302,7 +312,7 @@ func (r *reply) complete() {
 	r.end(completed)
 	u := &r.usage
 	r.body.Usage = &usage{Input: u.Prompt, InputDetails: inputDetails{u.Cached, u.Added}, Output: u.Output,
-		OutputDetails: outputDetails{u.Reasoning}, Total: u.Prompt + u.Output, MaxTokens: u.Limit}
+		OutputDetails: outputDetails{u.Reasoning}, Total: u.Prompt + u.Output, MaxTokens: u.Limit, Dropped: u.Dropped}
 	if reason, ok := reasons[r.finish]; ok {
 		r.body.Status, r.body.IncompleteDetails = unfinished, &incomplete{reason}
 		return
@@ -406,8 +416,14 @@ func (r *reply) object(i *item, status string, whole bool) any {
 			o.Content = append(o.Content, r.part(i, text))
 		}
 		if r.req.encrypted {
-			s := encrypted(text)
+			s := encrypted(sealed, text)
 			o.Encrypted = &s
+		}
+		return o
+	case compactionKind:
+		o := compactionItem{ID: i.id, Type: kind}
+		if whole && status == completed { // half a summary would pass for one
+			o.Encrypted = encrypted(sealedSummary, strings.TrimSpace(text))
 		}
 		return o
 	case customKind:

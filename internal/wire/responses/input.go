@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hearth/internal/chat"
 	"hearth/internal/wire"
@@ -16,7 +17,7 @@ func (d *decoder) input(v wire.Value) {
 	switch v.Kind() {
 	case wire.String:
 		d.r.Messages = append(d.r.Messages, chat.Message{Role: chat.User, Parts: wire.TextParts(d.String(v))})
-		if d.r.store {
+		if d.keepsItems() {
 			d.keepText(v)
 		}
 	case wire.Array:
@@ -24,10 +25,15 @@ func (d *decoder) input(v wire.Value) {
 			if !d.Want(item, wire.Object) {
 				return
 			}
+			if d.r.compacts {
+				d.Fail(item, "nothing may follow a %s", compactionTrigger)
+				return
+			}
 			d.item(item)
-			if d.r.store && d.Err() == nil {
+			if d.keepsItems() && d.Err() == nil {
 				d.keepItem(item)
 			}
+			d.r.compacts = d.OptString(item.Get("type")) == compactionTrigger
 		}
 		d.endTurn()
 	case wire.Missing, wire.Null:
@@ -38,13 +44,14 @@ func (d *decoder) input(v wire.Value) {
 	default:
 		d.Fail(v, "expected a string or an array of items, got %s", v.Kind())
 	}
+	d.sumUp()
 	if len(d.r.Messages) == 0 {
 		d.Fail(v, "must hold at least one message")
 	}
 }
 
 // skipped are items of tools that only run elsewhere, and marks that mean nothing here.
-var skipped = []string{"compaction_trigger", "configuration_update", "compaction"}
+var skipped = []string{compactionTrigger, "configuration_update"}
 
 func (d *decoder) item(item wire.Value) {
 	kind := d.OptString(item.Get("type"))
@@ -73,6 +80,8 @@ func (d *decoder) item(item wire.Value) {
 		}
 	case "item_reference":
 		d.reference(item.Get("id"))
+	case "compaction", "compaction_summary", "context_compaction": // the last two are Codex's
+		d.compaction(item)
 	default:
 		if !slices.Contains(skipped, kind) && !strings.HasSuffix(kind, "_call") && !strings.HasSuffix(kind, "_output") && !strings.HasPrefix(kind, "mcp_") {
 			d.Fail(item.Get("type"), "unknown item %s: must be message, reasoning, function_call, function_call_output or one of their like", wire.Quote(kind))
@@ -155,7 +164,7 @@ func (d *decoder) thought(item wire.Value) string {
 	if text := d.texts(item.Get("content")); text != "" {
 		return text
 	}
-	if text, ok := decrypted(d.OptString(item.Get("encrypted_content"))); ok {
+	if text, ok := decrypted(sealed, d.OptString(item.Get("encrypted_content"))); ok {
 		return text
 	}
 	return d.texts(item.Get("summary"))
@@ -172,17 +181,21 @@ func (d *decoder) texts(v wire.Value) string {
 	return strings.Join(all, "\n\n")
 }
 
-// sealed begins the encrypted content that is made here. It hides nothing, because who gets it could have had the reasoning. It
-// only has to come back as it was.
-const sealed = "hearth1."
+// What the encrypted content that is made here begins with. It hides nothing, because who gets it could have had the reasoning,
+// or has sent what is summed up. It only has to come back as it was.
+const (
+	sealed        = "hearth1."  // reasoning
+	sealedSummary = "hearth1s." // the summary of a conversation
+)
 
-// encrypted is reasoning as the opaque text that clients send back.
-func encrypted(text string) string {
-	return sealed + base64.RawURLEncoding.EncodeToString([]byte(text))
+// encrypted is reasoning or a summary as the opaque text that clients send back; kind is one of the above.
+func encrypted(kind, text string) string {
+	return kind + base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// decrypted is the reasoning in such a text; false if it was not made here.
-func decrypted(s string) (string, bool) {
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(s, sealed))
-	return string(b), err == nil && strings.HasPrefix(s, sealed)
+// decrypted is what is in such a text; false if it was not made here, or is of another kind.
+func decrypted(kind, s string) (string, bool) {
+	rest, ok := strings.CutPrefix(s, kind)
+	b, err := base64.RawURLEncoding.DecodeString(rest)
+	return string(b), ok && err == nil && utf8.Valid(b)
 }

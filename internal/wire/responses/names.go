@@ -4,7 +4,8 @@ import "hearth/internal/wire"
 
 // The fields that this protocol reads, but for those of wire's own and those that only package openai reads.
 var _ = wire.Declare(
-	"arguments", "background", "call_id", "content", "defer_loading", "description", "effort", "encrypted_content",
+	"arguments", "background", "call_id", "compact_threshold", "content",
+	"context_management", "defer_loading", "description", "effort", "encrypted_content",
 	"format", "generate_summary", "id", "include", "input", "instructions", "max_output_tokens", "max_tool_calls",
 	"metadata", "mode", "model", "name", "namespace", "output", "parallel_tool_calls", "parameters", "previous_response_id",
 	"prompt_cache_key", "reasoning", "role", "safety_identifier", "stop", "store", "stream", "summary", "temperature",

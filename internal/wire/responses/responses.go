@@ -37,15 +37,18 @@ func (p Protocol) Mount(mux *http.ServeMux, o wire.Options) {
 	h := handler{p, o.WithDefaults(), &active{of: map[activeKey]context.CancelCauseFunc{}}}
 	create := http.HandlerFunc(h.responses)
 	count := wire.Method(p.WriteError, http.MethodPost, h.inputTokens)
+	compact := wire.Method(p.WriteError, http.MethodPost, h.compact)
 	for _, base := range []string{"", azure} {
 		wire.Handle(mux, base, "/responses", create)
 		wire.Handle(mux, base, "/responses/input_tokens", count)
+		wire.Handle(mux, base, "/responses/compact", compact)
 		wire.Handle(mux, base, "/responses/{id}", http.HandlerFunc(h.one))
 		wire.Handle(mux, base, "/responses/{id}/cancel", wire.Method(p.WriteError, http.MethodPost, h.cancelOne))
 		wire.Handle(mux, base, "/responses/{id}/input_items", wire.Method(p.WriteError, http.MethodGet, h.inputItems))
 	}
 	mux.Handle(azure+"/deployments/{name}/responses", h.deployment(h.responses))
 	mux.Handle(azure+"/deployments/{name}/responses/input_tokens", h.deployment(count.ServeHTTP))
+	mux.Handle(azure+"/deployments/{name}/responses/compact", h.deployment(compact.ServeHTTP))
 }
 
 // Speaks claims this API's paths.
@@ -92,13 +95,14 @@ func (h handler) one(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) create(w http.ResponseWriter, r *http.Request) {
-	req, body := h.read(w, r)
+	req, body := h.read(w, r, h.decoder(r))
 	if body == nil {
 		return
 	}
 	defer body.Close()
 	h.Queued = body.Close
 	rep := newReply(h, r, w.Header(), req)
+	h.Models = managing{h.Models, rep}
 	fail := h.WriteError
 	if req.store {
 		ctx, cancel := context.WithCancelCause(r.Context())
@@ -121,7 +125,7 @@ func (h handler) create(w http.ResponseWriter, r *http.Request) {
 
 // inputTokens counts the tokens of a prompt.
 func (h handler) inputTokens(w http.ResponseWriter, r *http.Request) {
-	req, body := h.read(w, r)
+	req, body := h.read(w, r, h.decoder(r))
 	if body == nil {
 		return
 	}
@@ -138,10 +142,10 @@ func (h handler) inputTokens(w http.ResponseWriter, r *http.Request) {
 const leastStrict = 16
 
 // read reads a body; a nil body means that the error was answered.
-func (h handler) read(w http.ResponseWriter, r *http.Request) (*request, *wire.Body) {
+func (h handler) read(w http.ResponseWriter, r *http.Request, d *decoder) (*request, *wire.Body) {
 	var req *request
 	body := h.Read(w, r, h.WriteError, func(v wire.Value) (err *chat.Error) {
-		if req, err = decode(v, h.decoder(r)); err != nil {
+		if req, err = decode(v, d); err != nil {
 			return err
 		}
 		if h.Strict {

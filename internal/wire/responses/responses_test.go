@@ -147,7 +147,7 @@ func TestSettings(t *testing.T) {
 	}{
 		{Protocol{}, `{"input": "Hi"}`, 200, `"reasoning_text"`, `encrypted_content`},
 		{Protocol{Protocol: openai.Protocol{Thinking: chat.Off}}, `{"input": "Hi"}`, 200, `"Hi."`, `"reasoning_text"`},
-		{Protocol{Protocol: openai.Protocol{Thinking: chat.Off}}, `{"input": "Hi", "include": ["reasoning.encrypted_content"]}`, 200, encrypted("Hm."), `"Hm."`},
+		{Protocol{Protocol: openai.Protocol{Thinking: chat.Off}}, `{"input": "Hi", "include": ["reasoning.encrypted_content"]}`, 200, encrypted(sealed, "Hm."), `"Hm."`},
 		{Protocol{}, `{"input": "Hi", "tools": [{"type": "web_search"}]}`, 200, `web_search`, ``},
 		{Protocol{RefuseHosted: true}, `{"input": "Hi", "tools": [{"type": "web_search"}]}`, 400, `tools[0].type: tools of type \"web_search\" do not run here`, ``},
 		{Protocol{}, `{"input": "Hi", "max_output_tokens": 3}`, 200, `"max_output_tokens":3`, ``},
@@ -189,10 +189,10 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("without %s: %+v", drop, m)
 		}
 	}
-	if _, ok := decrypted(sealed + "%"); ok {
+	if _, ok := decrypted(sealed, sealed+"%"); ok {
 		t.Error("what is not base64 was taken")
 	}
-	if got, ok := decrypted(encrypted("é" + strconv.Itoa(1))); !ok || got != "é1" {
+	if got, ok := decrypted(sealed, encrypted(sealed, "é"+strconv.Itoa(1))); !ok || got != "é1" {
 		t.Errorf("%q", got)
 	}
 }

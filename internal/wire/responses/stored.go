@@ -91,6 +91,9 @@ func (d *decoder) stored(i store.Item, at wire.Value) {
 		return
 	}
 	d.item(item.At(at))
+	if d.compact {
+		d.r.input = append(d.r.input, i)
+	}
 }
 
 // maxItem bounds the bytes of an item that is stored.
@@ -128,7 +131,7 @@ func (d *decoder) keepItem(item wire.Value) {
 		}
 	}
 	b = append(b, '}')
-	if len(b) > maxItem {
+	if len(b) > maxItem && d.r.store {
 		d.FailWith(&chat.Error{Kind: chat.TooLarge, Param: item.Path(), Bound: chat.BoundItem,
 			Msg: "an item that is stored may have at most 16 MiB; send store: false"})
 		return
@@ -139,7 +142,7 @@ func (d *decoder) keepItem(item wire.Value) {
 // keepText is keepItem for an input that is one text.
 func (d *decoder) keepText(v wire.Value) {
 	id := d.newID("msg_")
-	d.r.input = []store.Item{{ID: id, Body: wire.Marshal(messageItem{id, "message", completed, "user", []any{plainPart{"input_text", d.String(v)}}})}}
+	d.r.input = append(d.r.input, store.Item{ID: id, Body: wire.Marshal(messageItem{id, "message", completed, "user", []any{plainPart{"input_text", d.String(v)}}})})
 }
 
 // prefixOf begins the ids of items of a kind.
@@ -311,7 +314,7 @@ func (r *reply) toStore(i *item) any {
 	if !ok || r.shown || o.Encrypted != nil {
 		return r.body.Output[i.index]
 	}
-	text := encrypted(i.text.String())
+	text := encrypted(sealed, i.text.String())
 	o.Encrypted = &text
 	return o
 }

@@ -122,9 +122,9 @@ func (r *reply) added(i *item) {
 	}
 }
 
-// done tells that an item ends. A call that was cut off is not told to be done: clients carry out what is.
+// done tells that an item ends. A call or a summary that was cut off is not told to be done: clients carry out what is.
 func (r *reply) done(i *item, status string) {
-	if r.out == nil || i.kind >= callKind && status != completed {
+	if r.out == nil || i.kind >= compactionKind && status != completed {
 		return
 	}
 	text := i.text.String()
@@ -155,6 +155,9 @@ func (r *reply) fragment(e *chat.Event) {
 		i.logprobs = append(i.logprobs, logprobs...)
 	}
 	p := r.events(i)
+	if r.out != nil && i.kind == compactionKind {
+		r.tell("response.compaction.compacting", i.at(&partEvents{})...)
+	}
 	if r.out == nil || p == nil {
 		return
 	}
