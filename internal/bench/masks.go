@@ -95,8 +95,8 @@ func (b *engineBench) masks() ([]figure, error) {
 func benchMatcher(v *grammar.Vocab) func() []uint64 {
 	form := grammar.Call([]grammar.Tool{{Name: "f"}}, "")
 	budget := grammar.NewBudget(1)
-	begin := func() *grammar.Matcher {
-		m := v.Matcher(&form.Grammar, budget)
+	begin := func() *grammar.CallMatcher {
+		m := v.CallMatcher(&form.CallGrammar, budget)
 		m.Accept([]byte(`{"name": "f", "arguments": {"a": `))
 		return m
 	}

@@ -49,10 +49,10 @@ type guide struct {
 	vocab    *grammar.Vocab
 	form     *grammar.Form
 	budget   *grammar.Budget
-	match    *grammar.Matcher // nil outside of calls
-	opening  int              // bytes of the opening that the line has so far; -1: the line began otherwise
-	demanded bool             // the request demands a call, and it is not complete
-	spent    atomic.Bool      // the budget is spent, and the reply goes on free
+	match    *grammar.CallMatcher // nil outside of calls
+	opening  int                  // bytes of the opening that the line has so far; -1: the line began otherwise
+	demanded bool                 // the request demands a call, and it is not complete
+	spent    atomic.Bool          // the budget is spent, and the reply goes on free
 }
 
 // newForm is the grammar of the calls that a request allows, nil where nothing is guided. It is an error to demand a call that
@@ -83,7 +83,7 @@ func (c *calls) newGuide(r *chat.Request, p *prompt, form *grammar.Form) *guide 
 	u := &guide{calls: c, vocab: c.vocab(), form: form, budget: grammar.NewBudget(r.N)}
 	if _, begun, ok := strings.Cut(p.forced, c.family.CallOpen); ok {
 		u.demanded = true
-		u.match = u.vocab.Matcher(&form.Grammar, u.budget)
+		u.match = u.vocab.CallMatcher(&form.CallGrammar, u.budget)
 		u.accept([]byte(begun))
 	}
 	return u
@@ -101,11 +101,11 @@ func (u *guide) next(id int32) (sample.Set, error) {
 	}
 	switch {
 	case id == u.calls.open && u.match == nil: // else it is part of a text
-		u.match = u.vocab.Matcher(&u.form.Grammar, u.budget)
+		u.match = u.vocab.CallMatcher(&u.form.CallGrammar, u.budget)
 	case !inside && u.calls.open < 0 && u.calls.visible(id):
 		written := u.calls.tok.Bytes(id)
 		if n := u.opened(written); n >= 0 {
-			u.match = u.vocab.Matcher(&u.form.Grammar, u.budget)
+			u.match = u.vocab.CallMatcher(&u.form.CallGrammar, u.budget)
 			u.accept(written[n:])
 		}
 	}

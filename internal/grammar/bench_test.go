@@ -39,7 +39,7 @@ func BenchmarkAllowed(b *testing.B) {
 		"end":    `{"name": "f", "arguments": {"a": "x"}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			m := v.Matcher(callOf(wide), NewBudget(1))
+			m := v.CallMatcher(callOf(wide), NewBudget(1))
 			if !m.Accept([]byte(written)) {
 				b.Fatal("not accepted")
 			}

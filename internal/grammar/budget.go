@@ -21,7 +21,7 @@ func (u *Budget) Token() {
 	}
 }
 
-// Spent tells whether nothing is left. What a Matcher says then means nothing.
+// Spent tells whether nothing is left. What a matcher says then means nothing.
 func (u *Budget) Spent() bool { return u.left <= 0 }
 
 func (u *Budget) spend(n int) { u.left -= n }

@@ -27,7 +27,7 @@ func TestUnions(t *testing.T) {
 	v := wideVocab()
 	cost := func(schema string) int {
 		budget := NewBudget(1)
-		m := v.Matcher(callOf(schema), budget)
+		m := v.CallMatcher(callOf(schema), budget)
 		if !m.Accept([]byte(`{"name": "f", "arguments": {"x": `)) {
 			t.Fatal(schema)
 		}
@@ -100,18 +100,18 @@ func TestFinite(t *testing.T) {
 			if len(f.Loose()) > 0 {
 				t.Errorf("%s: loose before a call", c.schema)
 			}
-			if !fits(&f.Grammar, `{"name": "f", "arguments": {"any": 1}}`+end) || len(f.Loose()) != 1 || f.Loose()[0] != "f" {
+			if !fits(&f.CallGrammar, `{"name": "f", "arguments": {"any": 1}}`+end) || len(f.Loose()) != 1 || f.Loose()[0] != "f" {
 				t.Errorf("%s: is not free: %v", c.schema, f.Loose())
 			}
 			continue
 		}
 		for _, args := range strings.Fields(c.yes) {
-			if !fits(&f.Grammar, `{"name": "f", "arguments": `+args+"}"+end) {
+			if !fits(&f.CallGrammar, `{"name": "f", "arguments": `+args+"}"+end) {
 				t.Errorf("%s: %s does not fit", c.schema, args)
 			}
 		}
 		for _, args := range strings.Fields(c.no) {
-			if m := bytesVocab().Matcher(&f.Grammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
+			if m := bytesVocab().CallMatcher(&f.CallGrammar, NewBudget(1)); m.Accept([]byte(`{"name": "f", "arguments": ` + args)) {
 				t.Errorf("%s: %s fits", c.schema, args)
 			}
 		}
@@ -128,7 +128,7 @@ func TestFinite(t *testing.T) {
 // TestBudget: a token costs no more than there is, be the schema what it will, and what is spent stays spent.
 func TestBudget(t *testing.T) {
 	long := strings.Repeat("a", 10_000) // as long as a name may still become this one, each byte is read from its beginning
-	m := wideVocab().Matcher(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
+	m := wideVocab().CallMatcher(callOf(`{"properties": {"`+long+`": {}}, "additionalProperties": true}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"`)) {
 		t.Fatal("not accepted")
 	}
@@ -154,7 +154,7 @@ func TestWaysShareTheBudget(t *testing.T) {
 	for i := range 200 {
 		alts = append(alts, fmt.Sprintf(`{"type": "object", "properties": {"k": {}, "z%d": {"const": %d}}, "required": ["k", "z%d"]}`, i, i, i))
 	}
-	m := wideVocab().Matcher(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
+	m := wideVocab().CallMatcher(callOf(`{"type": "object", "properties": {"x": {"anyOf": [`+strings.Join(alts, ", ")+`]}}, "required": ["x"]}`), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"x": {"k": [`)) || len(m.ways) != mostWays {
 		t.Fatal(len(m.ways))
 	}
@@ -172,7 +172,7 @@ func TestWaysShareTheBudget(t *testing.T) {
 func TestBudgetIsEnough(t *testing.T) {
 	v := wideVocab()
 	budget := NewBudget(1)
-	m := v.Matcher(callOf(wide), budget)
+	m := v.CallMatcher(callOf(wide), budget)
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"o": {"k": `)) {
 		t.Fatal("not accepted")
 	}

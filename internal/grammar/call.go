@@ -17,7 +17,7 @@ type Tool struct {
 
 // Form is the calls that the tools of a request allow. Only what Loose tells changes; any number of goroutines may use it.
 type Form struct {
-	Grammar
+	CallGrammar
 	tools []*tool // by their spelling
 }
 

@@ -29,7 +29,7 @@ func FuzzCost(f *testing.F) {
 			t.Errorf("reading %d bytes allocates %d", len(schema), n)
 		}
 		budget := NewBudget(1)
-		m := v.Matcher(callOf(schema), budget)
+		m := v.CallMatcher(callOf(schema), budget)
 		m.Accept([]byte(`{"name": "f", "arguments": `))
 		steps := 0
 		n := allocated(func() {

@@ -1,21 +1,46 @@
 // Package grammar makes allowed-token masks: after every token it tells which tokens may come next, so that what a model writes
-// keeps to a form. The form here is a tool call in JSON whose arguments follow the tool's JSON Schema. Package generate asks it
-// and hands the mask to the engine.
+// keeps to a form. Package generate asks it and hands the mask to the engine. It knows no tokenizer, no template and no markup
+// but what it is told.
 //
-// A form is a pushdown automaton over bytes, because JSON nests. Alternatives in a schema may begin alike, so it can be in
-// several states at once, here called ways. The vocabulary is a trie of the bytes of its tokens; the tokens that may come next
-// are those whose bytes the automaton accepts. The package knows no tokenizer, no template and no markup but what it is told.
+// # Making a grammar
+//
+// A Builder makes expressions over bytes, and rules, which are named expressions that may refer to each other and to themselves:
+//
+//	b := grammar.NewBuilder()
+//	list := b.Rule("list") // defined below: it is in itself
+//	more := b.Repeat(b.Seq(b.Literal(", "), b.Ref(list)), 0, 9)
+//	b.Define(list, b.Seq(b.Literal("["), b.Optional(b.Seq(b.Ref(list), more)), b.Literal("]")))
+//	g, err := b.Compile(list)
+//
+// Expressions without references are regular. Only these may be intersected and complemented (And, Not, Except), and only these
+// tell at once what they match (Matches, IsNever). Equal expressions are one, so parts may be made again wherever they are
+// needed; a part of many others is better a rule of its own. Where a text is matched in several ways all are followed at once.
+//
+// When to make a rule rather than an expression: for what contains itself, and for what ends by itself, such as a string, an
+// array or an object of JSON. What a token may be within a rule is remembered for the rule, wherever it is referred to and in
+// whichever grammar: give the same rule the same name. What may go on where it may end, such as a number or a word, is better put
+// into the expression around it; Compile does that for small rules that are regular.
+//
+// Compile leaves out what can never end, so an expression that turns out to match nothing needs no care: an optional member whose
+// value is Never is not there. What is wrong or too large is an error of Compile.
+//
+// # The calls of tools
+//
+// The form of a tool call in JSON whose arguments follow the tool's JSON Schema has a machine of its own (Call). It is a pushdown
+// automaton over bytes, because JSON nests. Alternatives in a schema may begin alike, so it can be in several states at once,
+// here called ways. The vocabulary is a trie of the bytes of its tokens; the tokens that may come next are those whose bytes the
+// automaton accepts.
 package grammar
 
 import "slices"
 
-// Grammar is a form. It does not change and may be used by many at once.
-type Grammar struct {
+// CallGrammar is the form of calls. It does not change and may be used by many at once.
+type CallGrammar struct {
 	start *frame
 }
 
-// Matcher follows one output through a grammar. It belongs to one goroutine.
-type Matcher struct {
+// CallMatcher follows one output through a CallGrammar. It belongs to one goroutine.
+type CallMatcher struct {
 	vocab  *Vocab
 	budget *Budget
 	ways   []way
@@ -27,14 +52,14 @@ type Matcher struct {
 	of      []way // the ways that allowed was made for; none: it was not made yet
 }
 
-// Matcher begins a form. Its work is counted on a budget, which several matchers may share.
-func (v *Vocab) Matcher(g *Grammar, budget *Budget) *Matcher {
-	return &Matcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
+// CallMatcher begins a form. Its work is counted on a budget, which several matchers may share.
+func (v *Vocab) CallMatcher(g *CallGrammar, budget *Budget) *CallMatcher {
+	return &CallMatcher{vocab: v, budget: budget, ways: []way{{top: g.start}}, allowed: make([]uint64, len(v.plain))}
 }
 
 // Accept takes what was written next. It reports whether that fits the form; if not, or once the budget is spent, the matcher
 // is of no more use.
-func (m *Matcher) Accept(written []byte) bool {
+func (m *CallMatcher) Accept(written []byte) bool {
 	for _, b := range written {
 		if m.budget.Spent() {
 			return false
@@ -46,7 +71,7 @@ func (m *Matcher) Accept(written []byte) bool {
 }
 
 // Done reports whether the form is complete: what follows is free.
-func (m *Matcher) Done() bool {
+func (m *CallMatcher) Done() bool {
 	for _, w := range m.ways {
 		if w.top == nil {
 			return true
@@ -57,7 +82,7 @@ func (m *Matcher) Done() bool {
 
 // Allowed is the mask of the tokens that may come next, bit id%64 of word id/64, nil if there are none. It is good until the
 // next call and must not be written to. Once the budget is spent some may be missing.
-func (m *Matcher) Allowed() []uint64 {
+func (m *CallMatcher) Allowed() []uint64 {
 	if m.of == nil || !slices.Equal(m.of, m.ways) { // within a string it stays the same from token to token
 		m.of = append(m.of[:0], m.ways...)
 		m.allow()
@@ -72,7 +97,7 @@ func (m *Matcher) Allowed() []uint64 {
 
 // allow fills the mask. Within a string nearly every token may come: those that neither end nor break a string were found when
 // the vocabulary was made, so only the others are tried.
-func (m *Matcher) allow() {
+func (m *CallMatcher) allow() {
 	v := m.vocab
 	clear(m.allowed)
 	var inside, others []way
@@ -95,7 +120,7 @@ func (m *Matcher) allow() {
 }
 
 // walk adds the tokens of a tree that at least one of the ways accepts.
-func (m *Matcher) walk(t *tree, ways []way) {
+func (m *CallMatcher) walk(t *tree, ways []way) {
 	at := append(m.at[:0], m.level(0, ways)) // by depth
 	for i := 0; i < len(t.nodes) && !m.budget.Spent(); {
 		n := &t.nodes[i]
@@ -125,7 +150,7 @@ type level struct {
 }
 
 // level copies ways to level n and gives n.
-func (m *Matcher) level(n int, ways []way) int {
+func (m *CallMatcher) level(n int, ways []way) int {
 	for len(m.levels) <= n {
 		m.levels = append(m.levels, level{})
 	}

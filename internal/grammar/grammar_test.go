@@ -35,13 +35,13 @@ const end = "</tool_call>"
 func document(text string) *schema.Document { return &schema.Document{Raw: json.RawMessage(text)} }
 
 // callOf is the form of a call of a tool f with a schema.
-func callOf(schema string) *Grammar {
-	return &Call([]Tool{{Name: "f", Schema: document(schema)}, {Name: "fetch"}}, end).Grammar
+func callOf(schema string) *CallGrammar {
+	return &Call([]Tool{{Name: "f", Schema: document(schema)}, {Name: "fetch"}}, end).CallGrammar
 }
 
 // fits tells whether a text is a whole call.
-func fits(g *Grammar, text string) bool {
-	m := bytesVocab().Matcher(g, NewBudget(1))
+func fits(g *CallGrammar, text string) bool {
+	m := bytesVocab().CallMatcher(g, NewBudget(1))
 	return m.Accept([]byte(text)) && m.Done()
 }
 
@@ -51,7 +51,7 @@ func TestCall(t *testing.T) {
 		{Name: "fetch", Schema: document(`{"type": "object", "properties": {}}`)},
 		{Name: `say "ü"`},
 		{Name: "f", Schema: document(`{"type": "object"}`)}, // twice: the first one counts
-	}, end).Grammar
+	}, end).CallGrammar
 	for text, want := range map[string]bool{
 		`{"name": "f", "arguments": {"a": "x"}}` + end:                            true,
 		"\n{\"name\": \"f\", \"arguments\": {\"a\": \"x\", \"b\": 3}}\n" + end:    true,
@@ -186,13 +186,13 @@ func TestAllowed(t *testing.T) {
 	}
 	complete := 0
 	for range 300 {
-		m := v.Matcher(callOf(wide), NewBudget(1))
+		m := v.CallMatcher(callOf(wide), NewBudget(1))
 		var out []byte
 		for range 200 {
 			allowed := m.Allowed()
 			var may []int
 			for id := range 256 + len(words) {
-				one := &Matcher{vocab: v, budget: NewBudget(1), ways: slices.Clone(m.ways)}
+				one := &CallMatcher{vocab: v, budget: NewBudget(1), ways: slices.Clone(m.ways)}
 				ok := one.Accept(texts(id))
 				if got := allowed != nil && allowed[id/64]&(1<<(id%64)) != 0; got != ok {
 					t.Fatalf("after %q the token %q is allowed: %v, want %v", out, texts(id), got, ok)
@@ -240,7 +240,7 @@ func check(t *testing.T, out []byte) {
 // TestString: within a string the set is made once.
 func TestString(t *testing.T) {
 	v := bytesVocab(words...)
-	m := v.Matcher(callOf(wide), NewBudget(1))
+	m := v.CallMatcher(callOf(wide), NewBudget(1))
 	m.Accept([]byte(`{"name": "f", "arguments": {"a": "`))
 	before := &m.Allowed()[0]
 	m.of[0].blanks = 7 // a mark that would be gone if it were made again
@@ -255,17 +255,17 @@ func TestString(t *testing.T) {
 
 func TestNothingAllowed(t *testing.T) {
 	v := NewVocab(3, func(id int32) []byte { return []byte("xyz"[id : id+1]) })
-	if v.Matcher(callOf(wide), NewBudget(1)).Allowed() != nil {
+	if v.CallMatcher(callOf(wide), NewBudget(1)).Allowed() != nil {
 		t.Error("something is allowed")
 	}
-	if g := &Call(nil, end).Grammar; bytesVocab().Matcher(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
+	if g := &Call(nil, end).CallGrammar; bytesVocab().CallMatcher(g, NewBudget(1)).Accept([]byte(`{"name": "`)) {
 		t.Error("a call without tools")
 	}
 }
 
 // TestLongTokens: a token that is longer than any that is known is never allowed.
 func TestLongTokens(t *testing.T) {
-	m := bytesVocab(strings.Repeat("a", 1<<10), strings.Repeat("a", 1<<10+1)).Matcher(callOf(wide), NewBudget(1))
+	m := bytesVocab(strings.Repeat("a", 1<<10), strings.Repeat("a", 1<<10+1)).CallMatcher(callOf(wide), NewBudget(1))
 	if !m.Accept([]byte(`{"name": "f", "arguments": {"a": "`)) {
 		t.Fatal("the head is not accepted")
 	}
@@ -280,7 +280,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add(`{"properties": {"a": {"enum": ["a", 1, null]}}}`, `{"a": nul`)
 	v := bytesVocab(words...)
 	f.Fuzz(func(t *testing.T, schema, args string) {
-		m := v.Matcher(callOf(schema), NewBudget(1))
+		m := v.CallMatcher(callOf(schema), NewBudget(1))
 		if !m.Accept([]byte(`{"name": "f", "arguments": `)) {
 			t.Fatal("the head is not accepted")
 		}

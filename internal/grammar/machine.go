@@ -211,7 +211,7 @@ func (u *Budget) inText(dst []way, f *frame, b byte) []way {
 	case b < ' ':
 		return dst
 	}
-	return u.to(dst, f) // the same frame: see Matcher.Allowed
+	return u.to(dst, f) // the same frame: see CallMatcher.Allowed
 }
 
 // choose takes a byte of one of several spellings.

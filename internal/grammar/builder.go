@@ -1,0 +1,310 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// Bounds of a grammar. What is beyond them is an error that names them (LimitError).
+const (
+	maxExprs   = 1 << 18 // of a Builder: a text takes one for each of its bytes
+	maxRules   = 1 << 14
+	maxWork    = 1 << 27 // steps of a Builder, as a Budget counts them
+	maxNesting = 1 << 12 // of expressions within each other, other than sequences
+	MaxRepeat  = 1 << 20 // of a counter
+)
+
+// LimitError is a grammar that is too large.
+type LimitError struct {
+	What  string
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the grammar is too large: it has more than %d %s", e.Limit, e.What)
+}
+
+// ErrNothing is a grammar that no text ends.
+var ErrNothing = errors.New("no text of finite length follows the grammar")
+
+// Rule is a named expression, which may refer to itself and to others by Builder.Ref.
+type Rule struct {
+	name     string
+	body     *Expr
+	nullable bool
+	first    Set
+	digest   digest
+	index    int
+	inline   bool // it is put in the place of references to it
+}
+
+// Builder makes a Grammar out of rules, each of which is an expression: see the package's documentation. Mistakes and limits are
+// told by Compile; until then what a Builder gives after one has no meaning, but may be used further. It belongs to one
+// goroutine.
+type Builder struct {
+	t      *table
+	rules  []*Rule
+	named  map[string]int
+	depths map[*Expr]int // of nesting, where it is more than one
+	budget *Budget
+	err    error
+}
+
+// NewBuilder begins a grammar.
+func NewBuilder() *Builder {
+	return &Builder{t: newTable(), named: map[string]int{}, depths: map[*Expr]int{}, budget: &Budget{maxWork}}
+}
+
+// Err is the first mistake made so far, nil if there was none. Compile gives it too.
+func (b *Builder) Err() error { return b.err }
+
+func (b *Builder) fail(err error) *Expr {
+	if b.err == nil {
+		b.err = err
+	}
+	return b.t.never
+}
+
+// made checks the bounds after an expression was made of parts.
+func (b *Builder) made(e *Expr, parts ...*Expr) *Expr {
+	depth := 0
+	for _, p := range parts {
+		depth = max(depth, b.depths[p])
+	}
+	if e.kind != isByte && e.kind != isCat && e.kind != isRef {
+		depth++
+	}
+	if depth > b.depths[e] {
+		b.depths[e] = depth
+	}
+	switch b.budget.spend(len(parts)); {
+	case len(b.t.all) > maxExprs:
+		return b.fail(&LimitError{"expressions", maxExprs})
+	case depth > maxNesting:
+		return b.fail(&LimitError{"expressions within each other", maxNesting})
+	}
+	return e
+}
+
+// Never matches nothing.
+func (b *Builder) Never() *Expr { return b.t.never }
+
+// Empty matches the empty text alone.
+func (b *Builder) Empty() *Expr { return b.t.empty }
+
+// Any matches every row of bytes, also one that is no UTF-8.
+func (b *Builder) Any() *Expr { return b.t.any }
+
+// Literal matches a text.
+func (b *Builder) Literal(text string) *Expr {
+	if len(text) > maxExprs {
+		return b.fail(&LimitError{"expressions", maxExprs})
+	}
+	return b.made(b.t.literal(text, b.t.empty))
+}
+
+// Choice matches each of several texts. What they begin with in common is looked at once, so there may be thousands.
+func (b *Builder) Choice(texts ...string) *Expr {
+	sorted := slices.Compact(slices.Sorted(slices.Values(texts)))
+	size := 0
+	for _, t := range sorted {
+		size += len(t)
+	}
+	if size > maxExprs {
+		return b.fail(&LimitError{"expressions", maxExprs})
+	}
+	return b.made(b.t.choice(sorted, 0))
+}
+
+// Byte matches one byte of a set.
+func (b *Builder) Byte(s Set) *Expr { return b.made(b.t.class(s)) }
+
+// Runes matches one character of any of the ranges, as UTF-8. What is no character (surrogates) is left out.
+func (b *Builder) Runes(ranges ...RuneRange) *Expr {
+	return b.made(b.t.runes(Ranges(ranges...)))
+}
+
+// Seq matches what its parts match, one after the other. Without parts it is Empty.
+func (b *Builder) Seq(parts ...*Expr) *Expr {
+	e := b.t.empty
+	for _, p := range slices.Backward(parts) {
+		e = b.t.cat(p, e)
+	}
+	return b.made(e, parts...)
+}
+
+// Or matches what any of its parts matches. Without parts it is Never.
+func (b *Builder) Or(parts ...*Expr) *Expr { return b.made(b.t.or(parts...), parts...) }
+
+// Repeat matches e from least to most times, any number of times from least on if most is negative. Counters are not unrolled.
+func (b *Builder) Repeat(e *Expr, least, most int) *Expr {
+	switch {
+	case least < 0 || most >= 0 && most < least:
+		return b.fail(fmt.Errorf("a repetition of at least %d and at most %d times does not exist", least, most))
+	case max(least, most) > MaxRepeat:
+		return b.fail(&LimitError{"repetitions of one expression", MaxRepeat})
+	}
+	return b.made(b.t.repeat(e, least, most), e)
+}
+
+// Optional matches e or the empty text.
+func (b *Builder) Optional(e *Expr) *Expr { return b.Or(e, b.t.empty) }
+
+// And matches what all of its parts match, which must be regular: none refers to a rule. Without parts it is Any.
+func (b *Builder) And(parts ...*Expr) *Expr {
+	for _, p := range parts {
+		if !p.regular {
+			return b.fail(fmt.Errorf("an intersection is of regular expressions only, not of %s, which refers to a rule", p))
+		}
+	}
+	return b.made(b.t.and(parts...), parts...)
+}
+
+// Not matches every row of bytes that e does not match, which must be regular. Mind that bytes are more than text: what is not
+// "a" is also what is no UTF-8. And with what may be written at all makes it text.
+func (b *Builder) Not(e *Expr) *Expr {
+	if !e.regular {
+		return b.fail(fmt.Errorf("a complement is of regular expressions only, not of %s, which refers to a rule", e))
+	}
+	return b.made(b.t.not(e), e)
+}
+
+// Except matches what e matches and none of the others do.
+func (b *Builder) Except(e *Expr, others ...*Expr) *Expr { return b.And(e, b.Not(b.Or(others...))) }
+
+// Rule makes a rule, whose expression Define gives. The name is for errors alone; several rules may have the same.
+func (b *Builder) Rule(name string) *Rule {
+	r := &Rule{name: name, index: len(b.rules)}
+	r.digest = digestOf(fmt.Appendf(nil, "%d %s", b.named[name], name)) // not of the index: grammars that differ elsewhere share masks
+	b.named[name]++
+	b.rules = append(b.rules, r)
+	if len(b.rules) > maxRules {
+		b.fail(&LimitError{"rules", maxRules})
+	}
+	return r
+}
+
+// Define gives a rule its expression, once.
+func (b *Builder) Define(r *Rule, e *Expr) {
+	if r.body != nil {
+		b.fail(fmt.Errorf("the rule %q is defined twice", r.name))
+		return
+	}
+	r.body = e
+}
+
+// Ref matches what a rule matches, which may be defined later. Within a rule it may refer to that rule, also as what comes first.
+func (b *Builder) Ref(r *Rule) *Expr { return b.made(b.t.intern(content{kind: isRef, rule: r})) }
+
+// Regular tells whether an expression refers to no rule, so that And and Not take it.
+func (e *Expr) Regular() bool { return e.regular }
+
+// IsNever tells whether no text matches a regular expression. Of others it does not know before Compile: see there.
+func (b *Builder) IsNever(e *Expr) bool {
+	if e.regular && e.boolean {
+		defer b.worked()
+		return !b.t.matched(e, b.t.classes(e), b.budget)
+	}
+	return e == b.t.never
+}
+
+// Matches tells whether a text matches a regular expression.
+func (b *Builder) Matches(e *Expr, text string) bool {
+	if !e.regular {
+		b.fail(fmt.Errorf("only regular expressions tell whether they match, not %s, which refers to a rule", e))
+		return false
+	}
+	for i := 0; i < len(text) && e != b.t.never; i++ {
+		e = b.t.derive(e, text[i], b.budget)
+	}
+	b.worked()
+	return e.nullable
+}
+
+func (b *Builder) worked() {
+	if b.budget.Spent() {
+		b.fail(&LimitError{"steps of work to it", maxWork})
+	}
+}
+
+// RuneRange is the characters from Lo to Hi.
+type RuneRange struct{ Lo, Hi rune }
+
+// Ranges puts ranges in order, joins those that touch each other, and leaves out what is no character.
+func Ranges(ranges ...RuneRange) []RuneRange {
+	var in []RuneRange
+	for _, r := range ranges {
+		r.Lo, r.Hi = max(r.Lo, 0), min(r.Hi, utf8.MaxRune)
+		for _, part := range []RuneRange{{r.Lo, min(r.Hi, 0xD7FF)}, {max(r.Lo, 0xE000), r.Hi}} {
+			if part.Lo <= part.Hi {
+				in = append(in, part)
+			}
+		}
+	}
+	slices.SortFunc(in, func(a, b RuneRange) int { return int(a.Lo - b.Lo) })
+	var out []RuneRange
+	for _, r := range in {
+		if n := len(out); n > 0 && r.Lo <= out[n-1].Hi+1 {
+			out[n-1].Hi = max(out[n-1].Hi, r.Hi)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// OtherRanges are the characters in none of the ranges.
+func OtherRanges(ranges ...RuneRange) []RuneRange {
+	var out []RuneRange
+	next := rune(0)
+	for _, r := range Ranges(ranges...) {
+		out = append(out, RuneRange{next, r.Lo - 1})
+		next = r.Hi + 1
+	}
+	return Ranges(append(out, RuneRange{next, utf8.MaxRune})...)
+}
+
+// runes is one character of ranges that are in order.
+func (t *table) runes(ranges []RuneRange) *Expr {
+	var alts []*Expr
+	for _, r := range ranges {
+		for _, bound := range []rune{0x7F, 0x7FF, 0xFFFF, utf8.MaxRune} { // characters of as many bytes
+			if r.Lo > bound || r.Lo > r.Hi {
+				continue
+			}
+			part := RuneRange{r.Lo, min(r.Hi, bound)}
+			var lo, hi [utf8.UTFMax]byte
+			n := utf8.EncodeRune(lo[:], part.Lo)
+			utf8.EncodeRune(hi[:], part.Hi)
+			alts = append(alts, t.between(lo[:n], hi[:n]))
+			r.Lo = part.Hi + 1
+		}
+	}
+	return t.or(alts...)
+}
+
+// between is the rows of bytes from lo to hi, which have as many, those after the first being any continuation bytes.
+func (t *table) between(lo, hi []byte) *Expr {
+	class := func(lo, hi byte) *Expr {
+		var s Set
+		s.Add(lo, hi)
+		return t.class(s)
+	}
+	switch {
+	case len(lo) == 1:
+		return class(lo[0], hi[0])
+	case lo[0] == hi[0]:
+		return t.cat(class(lo[0], lo[0]), t.between(lo[1:], hi[1:]))
+	}
+	least, most := slices.Repeat([]byte{0x80}, len(lo)-1), slices.Repeat([]byte{0xBF}, len(lo)-1)
+	alts := []*Expr{
+		t.cat(class(lo[0], lo[0]), t.between(lo[1:], most)),
+		t.cat(class(hi[0], hi[0]), t.between(least, hi[1:])),
+	}
+	if lo[0]+1 < hi[0] {
+		alts = append(alts, t.cat(class(lo[0]+1, hi[0]-1), t.between(least, most)))
+	}
+	return t.or(alts...)
+}

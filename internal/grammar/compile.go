@@ -1,0 +1,431 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Grammar is what a text must follow from its beginning to its end. It may be used by many at once: what they find out about it
+// on the way is kept for all of them.
+type Grammar struct {
+	start   *Rule
+	classes partition
+	end     *Expr // what follows the start
+
+	mu sync.Mutex // for what follows, and for making states
+	t  *table
+}
+
+// Compile makes the grammar whose texts are those of start. What can never end is left out: an alternative that always needs
+// another one within it, an intersection that no text is in. If nothing remains the error is ErrNothing. It is a LimitError where
+// the grammar is too large. A Builder compiles once.
+func (b *Builder) Compile(start *Rule) (*Grammar, error) {
+	if start.body == nil {
+		b.fail(fmt.Errorf("the rule %q is not defined", start.name))
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	c := &compiler{from: b, t: b.t, budget: b.budget, made: map[*Expr]*Expr{}}
+	c.collect(start)
+	if b.err != nil {
+		return nil, b.err
+	}
+	c.nullable()
+	c.productive()
+	c.first()
+	c.components()
+	g := &Grammar{t: c.t, end: c.t.empty}
+	sets, met := map[Set]bool{}, map[*Expr]bool{}
+	for _, r := range c.order {
+		g.classes.add(r.body, met, sets)
+	}
+	c.classes = &g.classes
+	for _, group := range c.groups {
+		c.translate(group)
+	}
+	if b.worked(); b.err != nil {
+		return nil, b.err
+	}
+	if g.start = c.rules[start.index]; g.start.body == c.t.never {
+		return nil, ErrNothing
+	}
+	clear(c.t.slopes)
+	return g, nil
+}
+
+// compiler makes the rules of a grammar out of those of a Builder. Expressions that refer to rules are made anew: what a rule may
+// begin with, and that it may be empty, is known only when all are there.
+type compiler struct {
+	from    *Builder
+	t       *table
+	budget  *Budget
+	classes *partition
+	order   []*Rule           // those that are reached
+	uses    map[*Rule][]*Rule // the rules that each of them refers to
+	ends    map[*Rule]bool    // whether texts of finite length follow it
+	groups  [][]*Rule         // rules that refer to each other, after those that they refer to
+	rules   map[int]*Rule     // the new ones, by the index of the old ones
+	made    map[*Expr]*Expr
+}
+
+// collect finds the rules that are reached.
+func (c *compiler) collect(start *Rule) {
+	c.uses, c.rules = map[*Rule][]*Rule{}, map[int]*Rule{}
+	todo, known := []*Rule{start}, map[*Rule]bool{}
+	for len(todo) > 0 {
+		r := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if known[r] {
+			continue
+		}
+		known[r] = true
+		if r.body == nil {
+			c.from.fail(fmt.Errorf("the rule %q is not defined", r.name))
+			return
+		}
+		var uses []*Rule
+		met := map[*Rule]bool{}
+		c.order = append(c.order, r)
+		r.body.parts(map[*Expr]bool{}, func(e *Expr) bool {
+			if e.kind == isRef && !met[e.rule] {
+				met[e.rule] = true
+				uses = append(uses, e.rule)
+			}
+			return true
+		})
+		c.uses[r], todo = uses, append(todo, uses...)
+	}
+}
+
+// fixpoint repeats what changes a rule because of those that it refers to, until nothing changes.
+func (c *compiler) fixpoint(change func(r *Rule) bool) {
+	users := map[*Rule][]*Rule{}
+	for _, r := range c.order {
+		for _, o := range c.uses[r] {
+			users[o] = append(users[o], r)
+		}
+	}
+	todo, waits := slices.Clone(c.order), map[*Rule]bool{}
+	slices.Reverse(todo) // what is referred to tends to come later
+	for len(todo) > 0 {
+		r := todo[0]
+		todo = todo[1:]
+		if delete(waits, r); !change(r) {
+			continue
+		}
+		for _, u := range users[r] {
+			if !waits[u] {
+				waits[u] = true
+				todo = append(todo, u)
+			}
+		}
+	}
+}
+
+// nullable finds the rules that match the empty text.
+func (c *compiler) nullable() {
+	c.fixpoint(func(r *Rule) bool {
+		if r.nullable {
+			return false
+		}
+		c.budget.spend(1)
+		r.nullable = holds(r.body, func(e *Expr) bool { return e.kind == isRef && e.rule.nullable || e.regular && e.nullable },
+			func(e *Expr) bool { return e.min == 0 }, map[*Expr]bool{})
+		return r.nullable
+	})
+}
+
+// productive finds the rules that texts of finite length follow.
+func (c *compiler) productive() {
+	c.ends = map[*Rule]bool{}
+	c.fixpoint(func(r *Rule) bool {
+		if c.ends[r] {
+			return false
+		}
+		c.ends[r] = holds(r.body, func(e *Expr) bool {
+			return e.kind == isRef && c.ends[e.rule] || e.regular && !c.from.IsNever(e)
+		}, func(e *Expr) bool { return e.min == 0 }, map[*Expr]bool{})
+		return c.ends[r]
+	})
+}
+
+// holds tells whether what is true of leaves is true of an expression: of both parts of a sequence, of one alternative.
+func holds(e *Expr, leaf, repeat func(*Expr) bool, known map[*Expr]bool) (yes bool) {
+	if e.regular || e.kind == isRef {
+		return leaf(e)
+	}
+	if yes, ok := known[e]; ok {
+		return yes
+	}
+	switch e.kind {
+	case isCat:
+		at := e
+		for yes = true; yes && at.kind == isCat && !at.regular; at = at.b {
+			yes = holds(at.a, leaf, repeat, known)
+		}
+		yes = yes && holds(at, leaf, repeat, known)
+	case isOr:
+		yes = slices.ContainsFunc(e.args, func(a *Expr) bool { return holds(a, leaf, repeat, known) })
+	case isRepeat:
+		yes = repeat(e) || holds(e.a, leaf, repeat, known)
+	}
+	known[e] = yes
+	return yes
+}
+
+// first finds the bytes that texts of rules begin with.
+func (c *compiler) first() {
+	c.fixpoint(func(r *Rule) bool {
+		c.budget.spend(1)
+		s, _ := begin(r.body)
+		if s = s.or(r.first); s == r.first {
+			return false
+		}
+		r.first = s
+		return true
+	})
+}
+
+// begin is what texts of an expression begin with, and whether it may be empty.
+func begin(e *Expr) (s Set, empty bool) {
+	switch {
+	case e.regular:
+		return e.first, e.nullable
+	case e.kind == isRef:
+		return e.rule.first, e.rule.nullable
+	case e.kind == isCat:
+		for empty = true; empty && e.kind == isCat && !e.regular; e = e.b {
+			var o Set
+			o, empty = begin(e.a)
+			s = s.or(o)
+		}
+		if empty {
+			var o Set
+			o, empty = begin(e)
+			s = s.or(o)
+		}
+	case e.kind == isOr:
+		for _, a := range e.args {
+			o, n := begin(a)
+			s, empty = s.or(o), empty || n
+		}
+	case e.kind == isRepeat:
+		s, empty = begin(e.a)
+		empty = empty || e.min == 0
+	}
+	return s, empty
+}
+
+// components groups rules that refer to each other, what they refer to first (Tarjan's algorithm).
+func (c *compiler) components() {
+	type visit struct {
+		rule *Rule
+		next int // of its uses
+	}
+	index, low, onStack := map[*Rule]int{}, map[*Rule]int{}, map[*Rule]bool{}
+	var stack []*Rule
+	var path []visit
+	enter := func(r *Rule) {
+		index[r] = len(index) + 1
+		low[r] = index[r]
+		stack, onStack[r] = append(stack, r), true
+		path = append(path, visit{rule: r})
+	}
+	enter(c.order[0])
+	for len(path) > 0 {
+		v := &path[len(path)-1]
+		r := v.rule
+		if uses := c.uses[r]; v.next < len(uses) {
+			o := uses[v.next]
+			if v.next++; index[o] == 0 {
+				enter(o)
+			} else if onStack[o] {
+				low[r] = min(low[r], index[o])
+			}
+			continue
+		}
+		if path = path[:len(path)-1]; len(path) > 0 {
+			parent := path[len(path)-1].rule
+			low[parent] = min(low[parent], low[r])
+		}
+		if low[r] != index[r] {
+			continue
+		}
+		at := slices.Index(stack, r)
+		group := slices.Clone(stack[at:])
+		for _, o := range group {
+			delete(onStack, o)
+		}
+		stack = stack[:at]
+		c.groups = append(c.groups, group)
+	}
+}
+
+// mostGroup bounds the work of digests of rules that refer to each other, which is the square of their number. Masks of larger
+// groups are not shared with other grammars.
+const mostGroup = 64
+
+var unshared atomic.Uint64 // groups that have no digest
+
+// translate makes new rules of those of a group.
+func (c *compiler) translate(group []*Rule) {
+	for _, r := range group {
+		c.rules[r.index] = &Rule{name: r.name, nullable: r.nullable, first: r.first, index: r.index}
+	}
+	if r := group[0]; len(group) == 1 && !slices.Contains(c.uses[r], r) {
+		n := c.rules[r.index]
+		n.body = c.body(r)
+		n.digest = digestOf(append([]byte("rule"), n.body.digest.bytes()...))
+		n.inline = c.inlines(n.body)
+		return
+	}
+	members := map[*Rule]bool{}
+	for _, r := range group {
+		members[r] = true
+	}
+	for _, r := range group {
+		if n := c.rules[r.index]; len(group) > mostGroup {
+			n.digest = digestOf(binary.LittleEndian.AppendUint64([]byte("unshared"), unshared.Add(1)))
+		} else {
+			n.digest = c.digest(r, members)
+		}
+	}
+	for _, r := range group {
+		c.rules[r.index].body = c.body(r)
+	}
+}
+
+func (c *compiler) body(r *Rule) *Expr {
+	if !c.ends[r] {
+		return c.t.never
+	}
+	return c.expr(r.body)
+}
+
+// expr is an expression with references to the new rules, without what can never end.
+func (c *compiler) expr(e *Expr) *Expr {
+	if e.regular && !e.boolean {
+		return e
+	}
+	if n := c.made[e]; n != nil {
+		return n
+	}
+	var n *Expr
+	switch e.kind {
+	case isCat:
+		var parts []*Expr
+		at := e
+		for ; at.kind == isCat; at = at.b {
+			parts = append(parts, at.a)
+		}
+		n = c.expr(at)
+		for _, p := range slices.Backward(parts) {
+			n = c.t.cat(c.expr(p), n)
+		}
+	case isOr:
+		parts := make([]*Expr, len(e.args))
+		for i, a := range e.args {
+			parts[i] = c.expr(a)
+		}
+		n = c.t.or(parts...)
+	case isRepeat:
+		n = c.t.repeat(c.expr(e.a), int(e.min), maxOf(e.max))
+	case isRef:
+		switch r := c.rules[e.rule.index]; {
+		case !c.ends[e.rule]:
+			n = c.t.never
+		case r.inline:
+			n = r.body
+		default:
+			n = c.t.intern(content{kind: isRef, rule: r})
+		}
+	default:
+		if n = e; !c.t.matched(e, c.classes, c.budget) {
+			n = c.t.never
+		}
+	}
+	c.budget.spend(1)
+	c.made[e] = n
+	return n
+}
+
+// digest is that of a rule of a group, which is the same for the same rules of another grammar.
+func (c *compiler) digest(r *Rule, members map[*Rule]bool) digest {
+	var out []byte
+	numbers := map[*Rule]int{r: 0}
+	met := map[*Expr]int{}
+	todo := []*Rule{r}
+	number := func(n int) { out = binary.LittleEndian.AppendUint32(out, uint32(n)) }
+	var write func(e *Expr)
+	write = func(e *Expr) {
+		c.budget.spend(1)
+		if e.regular {
+			out = append(append(out, 'e'), e.digest.bytes()...)
+			return
+		}
+		if n, ok := met[e]; ok {
+			out = append(out, 'm')
+			number(n)
+			return
+		}
+		met[e] = len(met)
+		out = append(out, 'a'+byte(e.kind)) // none of which is e or m
+		switch e.kind {
+		case isCat:
+			write(e.a)
+			write(e.b)
+		case isOr:
+			number(len(e.args))
+			for _, a := range e.args {
+				write(a)
+			}
+		case isRepeat:
+			number(int(e.min))
+			number(int(e.max))
+			write(e.a)
+		case isRef:
+			if !members[e.rule] {
+				out = append(append(out, 'r'), c.rules[e.rule.index].digest.bytes()...)
+				return
+			}
+			n, ok := numbers[e.rule]
+			if !ok {
+				n = len(numbers)
+				numbers[e.rule], todo = n, append(todo, e.rule)
+			}
+			out = append(out, 'n')
+			number(n)
+		}
+	}
+	for i := 0; i < len(todo); i++ {
+		out = append(out, 'b')
+		write(todo[i].body)
+	}
+	return digestOf(out)
+}
+
+const (
+	mostInline  = 64      // expressions of a rule that is put in the place of references to it
+	mostInlined = 1 << 12 // steps to find that out
+)
+
+// inlines tells whether a rule is better put in the place of references to it: one that may go on where it may end. Whether a
+// token fits there depends on what follows, and that is known at once where it is in the same rule.
+func (c *compiler) inlines(body *Expr) bool {
+	if !body.regular {
+		return false
+	}
+	met := map[*Expr]bool{}
+	if !body.parts(met, func(*Expr) bool { return len(met) <= mostInline }) {
+		return false
+	}
+	u := &Budget{mostInlined}
+	longer := c.t.and(body, c.t.cat(body, c.t.repeat(c.t.class(allBytes), 1, -1)))
+	goesOn := longer != c.t.never && (!longer.boolean || c.t.matched(longer, c.classes, u))
+	c.budget.spend(mostInlined - u.left)
+	return goesOn && !u.Spent()
+}

@@ -1,0 +1,254 @@
+package grammar
+
+import "slices"
+
+// slope is an expression and a byte by which it is derived.
+type slope struct {
+	of *Expr
+	by byte
+}
+
+// deriveSteps is what a derivative costs that is not known yet.
+const deriveSteps = 512
+
+// derive is what may follow a byte that is part of the expression itself, not of a rule that it refers to.
+func (t *table) derive(e *Expr, c byte, u *Budget) *Expr {
+	if !e.first.Has(c) && e.kind != isNot {
+		return t.never
+	}
+	switch e.kind {
+	case isByte:
+		return t.empty
+	case isRef:
+		return t.never
+	case isCat:
+		if e.a.kind == isByte {
+			return e.b
+		}
+	}
+	key := slope{e, c}
+	if d := t.slopes[key]; d != nil {
+		return d
+	}
+	u.spend(deriveSteps * (1 + len(e.args)/4))
+	if u.Spent() {
+		return t.never
+	}
+	d := t.never
+	switch e.kind {
+	case isCat:
+		if d = t.cat(t.derive(e.a, c, u), e.b); e.a.nullable {
+			d = t.or(d, t.derive(e.b, c, u))
+		}
+	case isOr, isAnd:
+		parts := make([]*Expr, 0, len(e.args))
+		for _, a := range e.args {
+			if p := t.derive(a, c, u); p != t.never || e.kind == isAnd {
+				parts = append(parts, p)
+			}
+		}
+		if e.kind == isOr {
+			d = t.or(parts...)
+		} else {
+			d = t.and(parts...)
+		}
+	case isNot:
+		d = t.not(t.derive(e.a, c, u))
+	case isRepeat:
+		most := maxOf(e.max)
+		if most > 0 {
+			most--
+		}
+		d = t.cat(t.derive(e.a, c, u), t.repeat(e.a, max(int(e.min)-1, 0), most))
+	}
+	if !u.Spent() { // else parts of it may be missing
+		t.slopes[key] = d
+	}
+	return d
+}
+
+// call is a rule that an expression may begin with, and what follows it.
+type call struct {
+	rule *Rule
+	then *Expr
+}
+
+// calls appends the calls that an expression may begin with.
+func (t *table) calls(dst []call, e, then *Expr) []call {
+	if !e.calling {
+		return dst
+	}
+	switch e.kind {
+	case isRef:
+		if c := (call{e.rule, then}); !slices.Contains(dst, c) {
+			dst = append(dst, c)
+		}
+	case isCat:
+		if dst = t.calls(dst, e.a, t.cat(e.b, then)); e.a.nullable {
+			dst = t.calls(dst, e.b, then)
+		}
+	case isOr:
+		for _, a := range e.args {
+			dst = t.calls(dst, a, then)
+		}
+	case isRepeat:
+		most := maxOf(e.max)
+		if most > 0 {
+			most--
+		}
+		dst = t.calls(dst, e.a, t.cat(t.repeat(e.a, max(int(e.min)-1, 0), most), then))
+	}
+	return dst
+}
+
+// partition is bytes put into classes: no set of bytes that it was made of tells those of a class apart.
+type partition struct {
+	of   [256]uint8 // the class of a byte
+	reps []byte     // a byte of each class
+}
+
+// split tells the bytes of a set from others.
+func (p *partition) split(s *Set) {
+	if len(p.reps) == 0 {
+		p.reps = []byte{0}
+	}
+	const none = -1
+	var to [256]int // the new class of those of a class that are in the set
+	var out [256]bool
+	for i := range to {
+		to[i] = none
+	}
+	for b := range 256 {
+		if !s.Has(byte(b)) {
+			out[p.of[b]] = true
+		}
+	}
+	s.each(func(b byte) {
+		c := p.of[b]
+		if !out[c] { // all of it
+			return
+		}
+		if to[c] == none {
+			to[c] = len(p.reps)
+			p.reps = append(p.reps, b)
+		}
+		p.of[b] = uint8(to[c])
+	})
+	for b := 255; b >= 0; b-- {
+		p.reps[p.of[b]] = byte(b)
+	}
+}
+
+// classes are those of the bytes of an expression.
+func (t *table) classes(e *Expr) *partition {
+	p, met := &partition{reps: []byte{0}}, map[*Expr]bool{}
+	p.add(e, met, map[Set]bool{})
+	return p
+}
+
+// add splits the classes by the sets in an expression.
+func (p *partition) add(e *Expr, met map[*Expr]bool, sets map[Set]bool) {
+	e.parts(met, func(e *Expr) bool {
+		if e.kind == isByte && !sets[e.first] {
+			sets[e.first] = true
+			p.split(&e.first)
+		}
+		return true
+	})
+}
+
+// parts calls f for an expression and those that it is made of, each once, until f reports false.
+func (e *Expr) parts(met map[*Expr]bool, f func(*Expr) bool) bool {
+	for !met[e] {
+		if met[e] = true; !f(e) {
+			return false
+		}
+		switch e.kind {
+		case isCat:
+			if !e.a.parts(met, f) {
+				return false
+			}
+			e = e.b
+		case isNot, isRepeat:
+			e = e.a
+		case isOr, isAnd:
+			for _, a := range e.args {
+				if !a.parts(met, f) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// fate tells whether texts match a regular expression.
+type fate uint8
+
+const (
+	unknown fate = iota
+	alive
+	dead
+)
+
+// live is an expression without alternatives that no text matches, of which only intersections and complements need looking at.
+// If the budget is spent it may be any.
+func (t *table) live(e *Expr, p *partition, u *Budget) *Expr {
+	if !e.boolean {
+		return e
+	}
+	switch e.kind {
+	case isAnd, isNot:
+		if !t.matched(e, p, u) {
+			return t.never
+		}
+	case isCat:
+		if a := t.live(e.a, p, u); a != e.a {
+			return t.cat(a, e.b)
+		}
+	case isOr:
+		parts := make([]*Expr, len(e.args))
+		for i, a := range e.args {
+			parts[i] = t.live(a, p, u)
+		}
+		if !slices.Equal(parts, e.args) {
+			return t.or(parts...)
+		}
+	}
+	return e
+}
+
+// matched tells whether a text matches a regular expression: it looks for the shortest one. What it learns on the way is kept.
+func (t *table) matched(e *Expr, p *partition, u *Budget) bool {
+	if f := e.state.fate; f != unknown {
+		return f == alive
+	}
+	type reached struct {
+		e    *Expr
+		from int // of the list
+	}
+	list, met := []reached{{e, -1}}, map[*Expr]bool{e: true}
+	for i := 0; i < len(list); i++ {
+		at := list[i].e
+		if at.state.fate == alive || at.nullable || !at.boolean {
+			for ; i >= 0; i = list[i].from {
+				list[i].e.state.fate = alive
+			}
+			return true
+		}
+		for _, c := range p.reps {
+			u.spend(1)
+			if d := t.derive(at, c, u); d != t.never && d.state.fate != dead && !met[d] {
+				met[d] = true
+				list = append(list, reached{d, i})
+			}
+			if u.Spent() {
+				return true
+			}
+		}
+	}
+	for _, r := range list {
+		r.e.state.fate = dead
+	}
+	return false
+}

@@ -1,0 +1,564 @@
+package grammar
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Expr is an expression of a Builder: a set of texts, which are rows of bytes. It does not change. Equal expressions are one, so
+// they may be compared by their addresses, and an expression that no text matches is always Builder.Never.
+type Expr struct {
+	content
+	state state
+}
+
+// content is what an expression is.
+type content struct {
+	kind     exprKind
+	nullable bool // the empty text is one of them
+	regular  bool // it refers to no rule
+	boolean  bool // it is made of intersections or complements: it may be empty without looking so
+	calling  bool // it may begin with a reference to a rule
+	counts   bool // there are counters in it
+	a, b     *Expr
+	args     []*Expr // of or and and, in the order of their digests
+	min, max int32   // of a repetition of a
+	rule     *Rule
+	first    Set // bytes that its texts begin with; with intersections or complements there may be more
+	digest   digest
+}
+
+type exprKind uint8
+
+const (
+	isNever  exprKind = iota
+	isEmpty           // the empty text
+	isByte            // one byte of first
+	isCat             // a, which is no isCat, and then b
+	isOr              // of args
+	isAnd             // all of args
+	isNot             // a
+	isRepeat          // of a
+	isRef             // rule
+)
+
+// unlimited is the max of a repetition without an end.
+const unlimited = math.MaxInt32
+
+// Set is a set of bytes.
+type Set [4]uint64
+
+// Add adds the bytes from lo to hi.
+func (s *Set) Add(lo, hi byte) {
+	for b := int(lo); b <= int(hi); b++ {
+		s[b>>6] |= 1 << (b & 63)
+	}
+}
+
+// Has tells whether a byte is in the set.
+func (s *Set) Has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
+
+// Not are the other bytes.
+func (s Set) Not() Set { return Set{^s[0], ^s[1], ^s[2], ^s[3]} }
+
+func (s Set) or(o Set) Set  { return Set{s[0] | o[0], s[1] | o[1], s[2] | o[2], s[3] | o[3]} }
+func (s Set) and(o Set) Set { return Set{s[0] & o[0], s[1] & o[1], s[2] & o[2], s[3] & o[3]} }
+
+// each calls f for every byte of the set.
+func (s *Set) each(f func(b byte)) {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			f(byte(i<<6 | bits.TrailingZeros64(w)))
+		}
+	}
+}
+
+var allBytes = Set{}.Not()
+
+// digest stands for what an expression is: those of different builders are equal if and only if their expressions are. It is a
+// keyed hash, so that nobody can make two that collide.
+type digest [2]uint64
+
+func (p digest) compare(o digest) int {
+	if c := cmp.Compare(p[0], o[0]); c != 0 {
+		return c
+	}
+	return cmp.Compare(p[1], o[1])
+}
+
+func (p digest) bytes() []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, p[0]), p[1])
+}
+
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func digestOf(text []byte) digest {
+	return digest{maphash.Bytes(seeds[0], text), maphash.Bytes(seeds[1], text)}
+}
+
+// table makes expressions, each once. It belongs to one goroutine at a time.
+type table struct {
+	all     map[digest]*Expr
+	scratch []byte
+	never   *Expr
+	empty   *Expr
+	any     *Expr           // every text
+	slopes  map[slope]*Expr // derivatives, see derive
+}
+
+func newTable() *table {
+	t := &table{all: map[digest]*Expr{}, slopes: map[slope]*Expr{}}
+	t.never = t.intern(content{kind: isNever, regular: true})
+	t.empty = t.intern(content{kind: isEmpty, nullable: true, regular: true})
+	t.any = t.intern(content{kind: isRepeat, a: t.class(allBytes), max: unlimited})
+	return t
+}
+
+// intern gives the one expression that is e, of which the fields up to rule are set.
+func (t *table) intern(e content) *Expr {
+	s := append(t.scratch[:0], byte(e.kind))
+	add := func(o *Expr) {
+		s = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s, o.digest[0]), o.digest[1])
+	}
+	switch e.kind {
+	case isByte:
+		for _, w := range e.first {
+			s = binary.LittleEndian.AppendUint64(s, w)
+		}
+	case isCat:
+		add(e.a)
+		add(e.b)
+	case isOr, isAnd:
+		for _, a := range e.args {
+			add(a)
+		}
+	case isNot:
+		add(e.a)
+	case isRepeat:
+		add(e.a)
+		s = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s, uint32(e.min)), uint32(e.max))
+	case isRef:
+		s = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s, e.rule.digest[0]), e.rule.digest[1])
+	}
+	t.scratch = s
+	e.digest = digestOf(s)
+	if known := t.all[e.digest]; known != nil {
+		return known
+	}
+	e.describe()
+	e.args = slices.Clone(e.args)
+	n := &Expr{content: e}
+	n.state.as.next = n
+	t.all[n.digest] = n
+	return n
+}
+
+// describe fills what follows from the parts of an expression.
+func (e *content) describe() {
+	switch e.kind {
+	case isByte:
+		e.regular = true
+	case isCat:
+		e.nullable = e.a.nullable && e.b.nullable
+		e.first, e.calling = e.a.first, e.a.calling
+		if e.a.nullable {
+			e.first, e.calling = e.first.or(e.b.first), e.calling || e.b.calling
+		}
+		e.inherit(e.a, e.b)
+	case isOr:
+		for _, a := range e.args {
+			e.nullable, e.calling, e.first = e.nullable || a.nullable, e.calling || a.calling, e.first.or(a.first)
+		}
+		e.inherit(e.args...)
+	case isAnd:
+		e.nullable, e.first = true, allBytes
+		for _, a := range e.args {
+			e.nullable, e.first = e.nullable && a.nullable, e.first.and(a.first)
+		}
+		e.inherit(e.args...)
+		e.boolean = true
+	case isNot:
+		e.nullable, e.first = !e.a.nullable, allBytes
+		e.inherit(e.a)
+		e.boolean = true
+	case isRepeat:
+		e.nullable, e.first, e.calling = e.min == 0 || e.a.nullable, e.a.first, e.a.calling
+		e.inherit(e.a)
+		e.counts = e.counts || e.max != unlimited && e.max > 1 || e.min > 1
+	case isRef:
+		e.nullable, e.first, e.calling = e.rule.nullable, e.rule.first, true
+	}
+}
+
+// inherit takes over what holds for an expression if it holds for its parts.
+func (e *content) inherit(parts ...*Expr) {
+	e.regular = true
+	for _, p := range parts {
+		e.regular, e.boolean, e.counts = e.regular && p.regular, e.boolean || p.boolean, e.counts || p.counts
+	}
+}
+
+// class is one byte of a set.
+func (t *table) class(s Set) *Expr {
+	if s == (Set{}) {
+		return t.never
+	}
+	return t.intern(content{kind: isByte, first: s})
+}
+
+// literal is a text and what follows it.
+func (t *table) literal(text string, then *Expr) *Expr {
+	for i := len(text) - 1; i >= 0; i-- {
+		var s Set
+		s.Add(text[i], text[i])
+		then = t.cat(t.class(s), then)
+	}
+	return then
+}
+
+// cat is a and then b.
+func (t *table) cat(a, b *Expr) *Expr {
+	switch {
+	case a == t.never || b == t.never:
+		return t.never
+	case a == t.empty:
+		return b
+	case b == t.empty:
+		return a
+	}
+	var heads []*Expr
+	for ; a.kind == isCat; a = a.b {
+		heads = append(heads, a.a)
+	}
+	b = t.cat2(a, b)
+	for _, h := range slices.Backward(heads) {
+		b = t.cat2(h, b)
+	}
+	return b
+}
+
+// cat2 is cat of what is not empty, where a is no isCat. Repetitions of the same are one.
+func (t *table) cat2(a, b *Expr) *Expr {
+	next, rest := t.split(b)
+	if a.kind == isRepeat && next.kind == isRepeat && a.a == next.a {
+		if least, most := int(a.min)+int(next.min), a.most(next); least <= MaxRepeat && most <= MaxRepeat {
+			if a = t.repeat(a.a, least, most); rest == t.empty {
+				return a
+			}
+			return t.intern(content{kind: isCat, a: a, b: rest})
+		}
+	}
+	return t.intern(content{kind: isCat, a: a, b: b})
+}
+
+// most is how often two repetitions after each other go on at most, as repeat takes it.
+func (e *Expr) most(o *Expr) int {
+	if e.max == unlimited || o.max == unlimited {
+		return -1
+	}
+	return int(e.max) + int(o.max)
+}
+
+// or is any of several. What begins alike is in it once, and so is what ends alike behind a byte.
+func (t *table) or(args ...*Expr) *Expr {
+	list, set, empty := t.flatten(nil, args, isOr), Set{}, false
+	list = slices.DeleteFunc(list, func(a *Expr) bool {
+		switch a.kind {
+		case isByte:
+			set = set.or(a.first)
+		case isEmpty:
+			empty = true
+		case isNever:
+		default:
+			return false
+		}
+		return true
+	})
+	if set != (Set{}) {
+		list = append(list, t.class(set))
+	}
+	list = t.tails(t.heads(unique(list)))
+	if empty && !slices.ContainsFunc(list, func(a *Expr) bool { return a.nullable }) {
+		if len(list) == 1 && list[0].kind == isRepeat && list[0].min == 1 { // e+ or nothing is e*
+			return t.repeat(list[0].a, 0, maxOf(list[0].max))
+		}
+		list = append(list, t.empty)
+	}
+	if slices.Contains(list, t.any) {
+		list = slices.DeleteFunc(list, func(a *Expr) bool { return a.regular && a != t.any })
+	}
+	switch list = unique(list); len(list) {
+	case 0:
+		return t.never
+	case 1:
+		return list[0]
+	}
+	return t.intern(content{kind: isOr, args: list})
+}
+
+func maxOf(n int32) int {
+	if n == unlimited {
+		return -1
+	}
+	return int(n)
+}
+
+// flatten appends the arguments, and those of arguments of the same kind.
+func (t *table) flatten(dst, args []*Expr, kind exprKind) []*Expr {
+	for _, a := range args {
+		if a.kind == kind {
+			dst = append(dst, a.args...) // none of which is of that kind
+		} else {
+			dst = append(dst, a)
+		}
+	}
+	return dst
+}
+
+// unique puts expressions in order, each once.
+func unique(list []*Expr) []*Expr {
+	slices.SortFunc(list, func(a, b *Expr) int { return a.digest.compare(b.digest) })
+	return slices.Compact(list)
+}
+
+// split is an alternative's head and what follows it.
+func (t *table) split(e *Expr) (head, rest *Expr) {
+	if e.kind == isCat {
+		return e.a, e.b
+	}
+	return e, t.empty
+}
+
+// heads joins alternatives with the same head, and repetitions of the same before the same.
+func (t *table) heads(list []*Expr) []*Expr {
+	if len(list) < 2 {
+		return list
+	}
+	type key struct{ head, repeated, rest *Expr }
+	at := make(map[key]int, len(list))
+	joined := list[:0]
+	more := map[int][]*Expr{} // rests of alternatives that have a head in common, by place
+	for _, e := range list {
+		head, rest := t.split(e)
+		if head.kind == isRepeat {
+			k := key{repeated: head.a, rest: rest}
+			i, ok := at[k]
+			if !ok {
+				at[k] = len(joined)
+				joined = append(joined, e)
+				continue
+			}
+			before, _ := t.split(joined[i])
+			if before.kind == isRepeat && before.min <= head.max && head.min <= before.max || before.kind == isRepeat && (before.max+1 == head.min || head.max+1 == before.min) {
+				joined[i] = t.cat(t.repeat(head.a, int(min(before.min, head.min)), maxOf(max(before.max, head.max))), rest)
+				continue
+			}
+			joined = append(joined, e)
+			continue
+		}
+		if i, ok := at[key{head: head}]; ok {
+			more[i] = append(more[i], rest)
+			continue
+		}
+		at[key{head: head}] = len(joined)
+		joined = append(joined, e)
+	}
+	for i, rests := range more {
+		head, rest := t.split(joined[i])
+		joined[i] = t.cat(head, t.or(append(rests, rest)...))
+	}
+	return joined
+}
+
+// tails joins single bytes before the same rest.
+func (t *table) tails(list []*Expr) []*Expr {
+	if len(list) < 2 {
+		return list
+	}
+	at := make(map[*Expr]int, len(list))
+	joined := list[:0]
+	for _, e := range list {
+		if e.kind != isCat || e.a.kind != isByte {
+			joined = append(joined, e)
+			continue
+		}
+		if i, ok := at[e.b]; ok {
+			joined[i] = t.cat(t.class(joined[i].a.first.or(e.a.first)), e.b)
+			continue
+		}
+		at[e.b] = len(joined)
+		joined = append(joined, e)
+	}
+	return joined
+}
+
+// and is what all of several regular expressions have in common.
+func (t *table) and(args ...*Expr) *Expr {
+	list, set, one, empty := t.flatten(nil, args, isAnd), allBytes, false, false
+	list = slices.DeleteFunc(list, func(a *Expr) bool {
+		switch {
+		case a.kind == isByte:
+			set, one = set.and(a.first), true
+		case a == t.empty:
+			empty = true
+		case a == t.any:
+		default:
+			return false
+		}
+		return true
+	})
+	if one {
+		list = append(list, t.class(set))
+	}
+	list = unique(list)
+	first := allBytes
+	for _, a := range list {
+		if first = first.and(a.first); a == t.never || a.kind == isNot && slices.Contains(list, a.a) || empty && !a.nullable {
+			return t.never
+		}
+	}
+	switch {
+	case empty:
+		return t.empty
+	case len(list) == 0:
+		return t.any
+	case len(list) == 1:
+		return list[0]
+	}
+	e := content{kind: isAnd, args: list}
+	if e.describe(); first == (Set{}) {
+		if e.nullable {
+			return t.empty
+		}
+		return t.never
+	}
+	return t.intern(e)
+}
+
+// not is every text that a regular expression does not match.
+func (t *table) not(e *Expr) *Expr {
+	switch {
+	case e.kind == isNot:
+		return e.a
+	case e == t.any:
+		return t.never
+	case e == t.never:
+		return t.any
+	}
+	return t.intern(content{kind: isNot, a: e})
+}
+
+// repeat is e, from least to most times, most < 0 for any number.
+func (t *table) repeat(e *Expr, least, most int) *Expr {
+	switch {
+	case most == 0 || e == t.empty || e == t.never && least == 0:
+		return t.empty
+	case e == t.never || least == 1 && most == 1:
+		return e
+	case e.nullable:
+		least = 0
+		if e.kind == isRepeat && e.max == unlimited {
+			return e
+		}
+		if e.kind == isOr && slices.Contains(e.args, t.empty) {
+			e = t.or(slices.DeleteFunc(slices.Clone(e.args), func(a *Expr) bool { return a == t.empty })...)
+			return t.repeat(e, least, most)
+		}
+	}
+	if least == 0 && most == 1 {
+		return t.or(e, t.empty)
+	}
+	r := content{kind: isRepeat, a: e, min: int32(least), max: int32(most)}
+	if most < 0 {
+		r.max = unlimited
+	}
+	return t.intern(r)
+}
+
+// choice is one of several texts, which are in order and each there once, without their first n bytes, which are alike.
+func (t *table) choice(texts []string, n int) *Expr {
+	var alts []*Expr
+	for len(texts) > 0 {
+		if len(texts[0]) == n {
+			alts, texts = append(alts, t.empty), texts[1:]
+			continue
+		}
+		i := 1
+		for i < len(texts) && texts[i][n] == texts[0][n] {
+			i++
+		}
+		last := texts[i-1]
+		common := n
+		for common < len(texts[0]) && common < len(last) && texts[0][common] == last[common] {
+			common++
+		}
+		rest := t.empty
+		if i > 1 {
+			rest = t.choice(texts[:i], common)
+		} else {
+			common = len(last)
+		}
+		alts, texts = append(alts, t.literal(last[n:common], rest)), texts[i:]
+	}
+	return t.or(alts...)
+}
+
+// String shows an expression in errors and tests, cut after some 200 bytes.
+func (e *Expr) String() string {
+	var b bytes.Buffer
+	e.show(&b)
+	return b.String()
+}
+
+func (e *Expr) show(b *bytes.Buffer) {
+	list := func(open, between string, args []*Expr) {
+		b.WriteString(open)
+		for i, a := range args {
+			if i > 0 {
+				b.WriteString(between)
+			}
+			a.show(b)
+		}
+		b.WriteString(")")
+	}
+	if b.Len() > 200 {
+		b.WriteString("…")
+		return
+	}
+	switch e.kind {
+	case isNever:
+		b.WriteString("∅")
+	case isEmpty:
+		b.WriteString(`""`)
+	case isByte:
+		var all []byte
+		e.first.each(func(c byte) { all = append(all, c) })
+		if fmt.Fprintf(b, "%q", all[0]); len(all) > 1 {
+			fmt.Fprintf(b, "…%q", all[len(all)-1])
+		}
+	case isCat:
+		e.a.show(b)
+		b.WriteByte(' ')
+		e.b.show(b)
+	case isOr:
+		list("(", " | ", e.args)
+	case isAnd:
+		list("(", " & ", e.args)
+	case isNot:
+		list("!(", "", []*Expr{e.a})
+	case isRepeat:
+		list("(", "", []*Expr{e.a})
+		if fmt.Fprintf(b, "{%d,", e.min); e.max != unlimited {
+			fmt.Fprint(b, e.max)
+		}
+		b.WriteByte('}')
+	case isRef:
+		b.WriteString(e.rule.name)
+	}
+}

@@ -1,0 +1,228 @@
+package grammar
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// naive is an expression that is matched by its definition, span by span: what those of a Builder are compared with.
+type naive struct {
+	op    string // byte, seq, or, and, not, repeat, ref, literal
+	chars string // of a byte or a literal
+	parts []*naive
+	least int
+	most  int
+	rule  int
+}
+
+// spans tells for each i <= j whether what lies between them is matched.
+type spans map[[2]int]bool
+
+// match gives the spans of a text that an expression matches, where rules match what is known of them.
+func (x *naive) match(text string, rules []spans) spans {
+	out := spans{}
+	join := func(a, b spans) spans {
+		both := spans{}
+		for p := range a {
+			for q := range b {
+				if p[1] == q[0] {
+					both[[2]int{p[0], q[1]}] = true
+				}
+			}
+		}
+		return both
+	}
+	empty := spans{}
+	for i := 0; i <= len(text); i++ {
+		empty[[2]int{i, i}] = true
+	}
+	switch x.op {
+	case "byte":
+		for i := range len(text) {
+			if strings.IndexByte(x.chars, text[i]) >= 0 {
+				out[[2]int{i, i + 1}] = true
+			}
+		}
+	case "literal":
+		for i := 0; i+len(x.chars) <= len(text); i++ {
+			if text[i:i+len(x.chars)] == x.chars {
+				out[[2]int{i, i + len(x.chars)}] = true
+			}
+		}
+	case "seq":
+		out = empty
+		for _, p := range x.parts {
+			out = join(out, p.match(text, rules))
+		}
+	case "or":
+		for _, p := range x.parts {
+			for s := range p.match(text, rules) {
+				out[s] = true
+			}
+		}
+	case "and", "not":
+		all := make([]spans, len(x.parts))
+		for i, p := range x.parts {
+			all[i] = p.match(text, rules)
+		}
+		for i := 0; i <= len(text); i++ {
+			for j := i; j <= len(text); j++ {
+				yes := true
+				for _, s := range all {
+					yes = yes && s[[2]int{i, j}] == (x.op == "and")
+				}
+				if yes {
+					out[[2]int{i, j}] = true
+				}
+			}
+		}
+	case "repeat":
+		once, at := x.parts[0].match(text, rules), empty
+		for n := 0; x.most < 0 && n <= x.least+len(text) || n <= x.most; n++ {
+			if n >= x.least {
+				for s := range at {
+					out[s] = true
+				}
+			}
+			at = join(at, once)
+		}
+	case "ref":
+		return rules[x.rule]
+	}
+	return out
+}
+
+// grammarOf are rules, the first of which is where texts start.
+type naiveGrammar []*naive
+
+// matches tells whether a text follows the grammar: rules match more and more until nothing changes.
+func (g naiveGrammar) matches(text string) bool {
+	rules := make([]spans, len(g))
+	for i := range rules {
+		rules[i] = spans{}
+	}
+	for changed := true; changed; {
+		changed = false
+		for i, x := range g {
+			next := x.match(text, rules)
+			if len(next) != len(rules[i]) {
+				rules[i], changed = next, true
+			}
+		}
+	}
+	return rules[0][[2]int{0, len(text)}]
+}
+
+// build makes the same of a Builder.
+func (x *naive) build(b *Builder, rules []*Rule) *Expr {
+	parts := make([]*Expr, len(x.parts))
+	for i, p := range x.parts {
+		parts[i] = p.build(b, rules)
+	}
+	switch x.op {
+	case "byte":
+		var s Set
+		for _, c := range []byte(x.chars) {
+			s.Add(c, c)
+		}
+		return b.Byte(s)
+	case "literal":
+		return b.Literal(x.chars)
+	case "seq":
+		return b.Seq(parts...)
+	case "or":
+		return b.Or(parts...)
+	case "and":
+		return b.And(parts...)
+	case "not":
+		return b.Not(parts[0])
+	case "repeat":
+		return b.Repeat(parts[0], x.least, x.most)
+	}
+	return b.Ref(rules[x.rule])
+}
+
+func (g naiveGrammar) compile() (*Grammar, error) {
+	b := NewBuilder()
+	rules := make([]*Rule, len(g))
+	for i := range g {
+		rules[i] = b.Rule(fmt.Sprintf("r%d", i))
+	}
+	for i, x := range g {
+		b.Define(rules[i], x.build(b, rules))
+	}
+	return b.Compile(rules[0])
+}
+
+func (x *naive) String() string {
+	var parts []string
+	for _, p := range x.parts {
+		parts = append(parts, p.String())
+	}
+	switch x.op {
+	case "byte":
+		return "[" + x.chars + "]"
+	case "literal":
+		return fmt.Sprintf("%q", x.chars)
+	case "repeat":
+		return fmt.Sprintf("(%s){%d,%d}", parts[0], x.least, x.most)
+	case "ref":
+		return fmt.Sprintf("r%d", x.rule)
+	case "not":
+		return "!(" + parts[0] + ")"
+	}
+	between := map[string]string{"seq": " ", "or": " | ", "and": " & "}[x.op]
+	return "(" + strings.Join(parts, between) + ")"
+}
+
+// randomExpr is an expression over a, b and c. It refers to rules below rules, or to none.
+func randomExpr(r *rand.Rand, depth, rules int) *naive {
+	if depth == 0 || r.IntN(6) == 0 {
+		switch k := r.IntN(6); {
+		case k < 2 && rules > 0:
+			return &naive{op: "ref", rule: r.IntN(rules)}
+		case k < 4:
+			return &naive{op: "byte", chars: []string{"a", "b", "ab", "abc", "c"}[r.IntN(5)]}
+		default:
+			return &naive{op: "literal", chars: []string{"", "ab", "ba", "abc", "a"}[r.IntN(5)]}
+		}
+	}
+	some := func(n, rules int) []*naive {
+		parts := make([]*naive, n)
+		for i := range parts {
+			parts[i] = randomExpr(r, depth-1, rules)
+		}
+		return parts
+	}
+	switch k := r.IntN(10); {
+	case k < 4:
+		return &naive{op: "seq", parts: some(1+r.IntN(3), rules)}
+	case k < 7:
+		return &naive{op: "or", parts: some(1+r.IntN(3), rules)}
+	case k < 9:
+		least := r.IntN(3)
+		most := least + r.IntN(3)
+		if r.IntN(3) == 0 {
+			most = -1
+		}
+		return &naive{op: "repeat", parts: some(1, rules), least: least, most: most}
+	case r.IntN(2) == 0:
+		return &naive{op: "and", parts: some(2, 0)}
+	default:
+		return &naive{op: "and", parts: []*naive{randomExpr(r, depth-1, 0), {op: "not", parts: some(1, 0)}}}
+	}
+}
+
+// texts calls f for all texts of at most n characters out of a, b and c.
+func texts(n int, f func(text string)) {
+	all := []string{""}
+	for i := 0; i < len(all); i++ {
+		f(all[i])
+		if len(all[i]) < n {
+			for _, c := range "abc" {
+				all = append(all, all[i]+string(c))
+			}
+		}
+	}
+}
